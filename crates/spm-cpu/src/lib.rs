@@ -1,0 +1,1 @@
+//! SpMV, SpMM and transposition on CPU cores.

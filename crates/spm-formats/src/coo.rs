@@ -1,0 +1,101 @@
+//! Coordinate format: the form in which matrices arrive.
+
+use crate::csr::check_limits;
+use crate::{FormatError, Scalar};
+
+/// Triplets in any order; duplicates allowed (they mean their sum).
+///
+/// ```text
+///     | 1 0 2 |      row indices     0 2 1 0 2
+/// A = | 0 3 0 |      column indices  0 0 1 2 2
+///     | 4 0 5 |      values          1 4 3 2 5
+/// ```
+#[derive(Debug, Clone, PartialEq)]
+pub struct Coo<T> {
+    rows: usize,
+    cols: usize,
+    row_indices: Vec<u32>,
+    col_indices: Vec<u32>,
+    values: Vec<T>,
+}
+
+impl<T: Scalar> Coo<T> {
+    /// Takes `rows` x `cols` triplets.
+    ///
+    /// # Errors
+    /// Arrays of different lengths, an index outside the matrix, sizes beyond 32 bits.
+    pub fn new(
+        rows: usize,
+        cols: usize,
+        row_indices: Vec<u32>,
+        col_indices: Vec<u32>,
+        values: Vec<T>,
+    ) -> Result<Self, FormatError> {
+        check_limits(rows as u64, cols as u64, values.len() as u64)?;
+        for (what, indices) in [("row indices", &row_indices), ("column indices", &col_indices)] {
+            if indices.len() != values.len() {
+                return Err(FormatError::LengthMismatch {
+                    what,
+                    expected: values.len(),
+                    found: indices.len(),
+                });
+            }
+        }
+        for (axis, indices, bound) in [("row", &row_indices, rows), ("column", &col_indices, cols)]
+        {
+            if let Some(entry) = indices.iter().position(|&i| i as usize >= bound) {
+                let index = indices[entry];
+                return Err(FormatError::IndexOutOfBounds { entry, axis, index, bound });
+            }
+        }
+        Ok(Self { rows, cols, row_indices, col_indices, values })
+    }
+
+    /// A `rows` x `cols` matrix without entries.
+    ///
+    /// # Errors
+    /// Sizes beyond 32 bits.
+    pub fn empty(rows: usize, cols: usize) -> Result<Self, FormatError> {
+        Self::new(rows, cols, Vec::new(), Vec::new(), Vec::new())
+    }
+
+    /// Number of rows.
+    pub fn rows(&self) -> usize {
+        self.rows
+    }
+
+    /// Number of columns.
+    pub fn cols(&self) -> usize {
+        self.cols
+    }
+
+    /// Number of stored triplets, duplicates and explicit zeros included.
+    pub fn entries(&self) -> usize {
+        self.values.len()
+    }
+
+    /// Row of each triplet.
+    pub fn row_indices(&self) -> &[u32] {
+        &self.row_indices
+    }
+
+    /// Column of each triplet.
+    pub fn col_indices(&self) -> &[u32] {
+        &self.col_indices
+    }
+
+    /// Value of each triplet.
+    pub fn values(&self) -> &[T] {
+        &self.values
+    }
+
+    /// The triplets in their stored order.
+    pub fn iter(&self) -> impl ExactSizeIterator<Item = (u32, u32, T)> + '_ {
+        (0..self.values.len()).map(|i| (self.row_indices[i], self.col_indices[i], self.values[i]))
+    }
+
+    /// Row indices, column indices, values.
+    pub fn into_arrays(self) -> (Vec<u32>, Vec<u32>, Vec<T>) {
+        (self.row_indices, self.col_indices, self.values)
+    }
+}

@@ -1,0 +1,77 @@
+//! Errors of building and converting matrices.
+
+use thiserror::Error;
+
+/// Why a matrix could not be built or converted.
+#[derive(Debug, Clone, PartialEq, Eq, Error)]
+#[non_exhaustive]
+pub enum FormatError {
+    /// Arrays that belong together have different lengths.
+    #[error("{what}: expected length {expected}, found {found}")]
+    LengthMismatch {
+        /// The array at fault.
+        what: &'static str,
+        /// The length that the other arguments imply.
+        expected: usize,
+        /// The length given.
+        found: usize,
+    },
+    /// An index is outside the matrix.
+    #[error("entry {entry}: {axis} index {index} is outside 0..{bound}")]
+    IndexOutOfBounds {
+        /// Position of the entry in its array.
+        entry: usize,
+        /// `"row"` or `"column"`.
+        axis: &'static str,
+        /// The index found.
+        index: u32,
+        /// Number of rows or columns.
+        bound: usize,
+    },
+    /// A size does not fit the 32-bit indices and pointers that all formats use.
+    #[error("{what} is {size}; at most {limit} fits 32-bit indices")]
+    TooLarge {
+        /// `"number of rows"`, `"number of columns"` or `"number of entries"`.
+        what: &'static str,
+        /// The size asked for.
+        size: u64,
+        /// The largest supported.
+        limit: u64,
+    },
+    /// A padded format would take more memory than the caller allowed.
+    #[error(
+        "{format} of {matrix} would take {required} bytes; the memory budget is {budget} bytes \
+         (padding {padding:.1} times the stored entries)",
+        padding = *padding_tenths as f64 / 10.0
+    )]
+    OverBudget {
+        /// The format, as it is named in tables: `"ell"`, `"hll"`, `"sell"`.
+        format: &'static str,
+        /// Name of the matrix, from the budget.
+        matrix: String,
+        /// Bytes that the converted matrix would take; saturates at `u64::MAX`.
+        required: u64,
+        /// Bytes allowed.
+        budget: u64,
+        /// Slots (padding included) per stored entry, times ten.
+        padding_tenths: u64,
+    },
+    /// A parameter of a format has no meaning (hack size 0, chunk 0, ...).
+    #[error("{what} must be {expected}, found {found}")]
+    InvalidParameter {
+        /// The parameter.
+        what: &'static str,
+        /// What it has to be.
+        expected: &'static str,
+        /// What was given.
+        found: usize,
+    },
+    /// A compressed matrix has the other orientation.
+    #[error("expected a {expected} matrix, found {found}")]
+    WrongStorage {
+        /// `"CSR"` or `"CSC"`.
+        expected: &'static str,
+        /// `"CSR"` or `"CSC"`.
+        found: &'static str,
+    },
+}

@@ -1,0 +1,24 @@
+//! What a sparse matrix is: formats, conversions, Matrix Market, generators, statistics, and the
+//! oracle that every kernel of spm is checked against.
+
+mod budget;
+mod coo;
+pub mod csr;
+mod ell;
+mod error;
+mod hll;
+pub mod kernel;
+pub mod reference;
+mod scalar;
+mod sell;
+
+pub use budget::MemoryBudget;
+pub use coo::Coo;
+pub use csr::{Csc, CscView, Csr, CsrView};
+pub use ell::{Ell, Layout, UnpaddedEll, UnpaddedRow};
+pub use error::FormatError;
+pub use hll::Hll;
+pub use kernel::DenseShape;
+pub use scalar::Scalar;
+pub use sell::Sell;
+pub use sprs;

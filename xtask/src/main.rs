@@ -1,0 +1,3 @@
+//! `cargo xtask`: verification, the experiment matrix and its report.
+
+fn main() {}
