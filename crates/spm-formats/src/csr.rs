@@ -9,6 +9,8 @@
 //!     | 4 0 5 |      values          1 2 3 4 5
 //! ```
 
+use rayon::prelude::*;
+
 use crate::{FormatError, Scalar};
 
 /// Compressed sparse rows (owning). Row pointers, column indices: `u32`.
@@ -49,6 +51,115 @@ pub fn arrays<'a, T: Scalar>(matrix: &CsrView<'a, T>) -> (&'a [u32], &'a [u32], 
     (pointers, indices, values)
 }
 
+/// A borrowed CSR matrix whose structure has been verified, so that a kernel may index x by column
+/// and walk the rows without bounds checks.
+///
+/// Invariants: `pointers` has `rows + 1` ascending elements from 0 to `col_indices.len()`;
+/// `values` is as long as `col_indices`; every column index is below `cols`.
+#[derive(Debug, Clone, Copy)]
+pub struct CsrArrays<'a, T> {
+    rows: usize,
+    cols: usize,
+    pointers: &'a [u32],
+    col_indices: &'a [u32],
+    values: &'a [T],
+}
+
+impl<'a, T: Scalar> CsrArrays<'a, T> {
+    /// Verifies a view in O(rows + entries).
+    ///
+    /// The safe constructors of `sprs` promise most of this already; the unsafe ones, and views of
+    /// a part of a matrix, do not.
+    ///
+    /// # Errors
+    /// CSC storage, pointers that do not ascend from 0 to the number of entries, a column index
+    /// outside the matrix.
+    pub fn new(matrix: &CsrView<'a, T>) -> Result<Self, FormatError> {
+        require_csr(matrix)?;
+        let (pointers, col_indices, values) = matrix.clone().into_raw_storage();
+        Self::from_slices(matrix.rows(), matrix.cols(), pointers, col_indices, values)
+    }
+
+    /// Verifies raw slices; columns inside a row may be in any order and repeat.
+    ///
+    /// # Errors
+    /// As [`CsrArrays::new`].
+    pub fn from_slices(
+        rows: usize,
+        cols: usize,
+        pointers: &'a [u32],
+        col_indices: &'a [u32],
+        values: &'a [T],
+    ) -> Result<Self, FormatError> {
+        check_limits(rows as u64, cols as u64, values.len() as u64)?;
+        for (what, expected, found) in [
+            ("row pointers", rows + 1, pointers.len()),
+            ("column indices", values.len(), col_indices.len()),
+            ("last row pointer", values.len(), pointers.last().map_or(0, |&p| p as usize)),
+            ("first row pointer", 0, pointers.first().map_or(0, |&p| p as usize)),
+        ] {
+            if expected != found {
+                return Err(FormatError::LengthMismatch { what, expected, found });
+            }
+        }
+        if let Some(row) = pointers.windows(2).position(|pair| pair[0] > pair[1]) {
+            return Err(FormatError::LengthMismatch {
+                what: "row pointer after its successor",
+                expected: pointers[row] as usize,
+                found: pointers[row + 1] as usize,
+            });
+        }
+        let largest = col_indices.par_chunks(1 << 16).map(|c| c.iter().fold(0, |m, &i| m.max(i)));
+        if largest.reduce(|| 0, u32::max) as usize >= cols && !col_indices.is_empty() {
+            let entry = col_indices.iter().position(|&i| i as usize >= cols).unwrap_or_default();
+            let index = col_indices[entry];
+            return Err(FormatError::IndexOutOfBounds {
+                entry,
+                axis: "column",
+                index,
+                bound: cols,
+            });
+        }
+        Ok(Self { rows, cols, pointers, col_indices, values })
+    }
+
+    /// Number of rows.
+    pub fn rows(&self) -> usize {
+        self.rows
+    }
+
+    /// Number of columns.
+    pub fn cols(&self) -> usize {
+        self.cols
+    }
+
+    /// Number of stored entries.
+    pub fn entries(&self) -> usize {
+        self.values.len()
+    }
+
+    /// Row pointers, rows + 1.
+    pub fn pointers(&self) -> &'a [u32] {
+        self.pointers
+    }
+
+    /// Column of each entry.
+    pub fn col_indices(&self) -> &'a [u32] {
+        self.col_indices
+    }
+
+    /// Value of each entry.
+    pub fn values(&self) -> &'a [T] {
+        self.values
+    }
+
+    /// Bytes of the three arrays.
+    pub fn bytes(&self) -> u64 {
+        (size_of_val(self.pointers) + size_of_val(self.col_indices) + size_of_val(self.values))
+            as u64
+    }
+}
+
 /// Number of stored entries of row `row`.
 pub fn row_length<T>(matrix: &CsrView<'_, T>, row: usize) -> usize {
     matrix.indptr().nnz_in_outer_sz(row)
@@ -69,4 +180,23 @@ pub fn check_limits(rows: u64, cols: u64, entries: u64) -> Result<(), FormatErro
         }
     }
     Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_structure_that_a_kernel_could_trip_over_is_refused() {
+        let ok = |pointers: &[u32], columns: &[u32]| {
+            CsrArrays::from_slices(2, 3, pointers, columns, &vec![1.0; columns.len()]).is_ok()
+        };
+        assert!(ok(&[0, 1, 3], &[2, 0, 1]));
+        assert!(!ok(&[0, 1, 3], &[3, 0, 1]), "column index = columns");
+        assert!(!ok(&[0, 4, 3], &[2, 0, 1]), "descending pointers");
+        assert!(!ok(&[0, 1, 2], &[2, 0, 1]), "last pointer below the entries");
+        assert!(!ok(&[1, 1, 3], &[2, 0, 1]), "first pointer not 0");
+        assert!(!ok(&[0, 3], &[2, 0, 1]), "one pointer missing");
+        assert!(CsrArrays::<f64>::from_slices(0, 0, &[0], &[], &[]).is_ok());
+    }
 }

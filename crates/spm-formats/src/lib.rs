@@ -8,13 +8,14 @@ mod ell;
 mod error;
 mod hll;
 pub mod kernel;
+pub mod partition;
 pub mod reference;
 mod scalar;
 mod sell;
 
 pub use budget::MemoryBudget;
 pub use coo::Coo;
-pub use csr::{Csc, CscView, Csr, CsrView};
+pub use csr::{Csc, CscView, Csr, CsrArrays, CsrView};
 pub use ell::{Ell, Layout, UnpaddedEll, UnpaddedRow};
 pub use error::FormatError;
 pub use hll::Hll;

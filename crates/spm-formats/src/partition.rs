@@ -1,0 +1,130 @@
+//! How work is cut into parts: the one module that every kernel of every backend shares.
+
+use std::ops::Range;
+
+/// Part `part` of `0..total` cut into `parts` pieces whose sizes differ by one at most, the larger
+/// ones first (R1 1.1.1: the remainder is spread evenly).
+///
+/// # Panics
+/// When `part >= parts`.
+pub fn even(total: usize, parts: usize, part: usize) -> Range<usize> {
+    assert!(part < parts, "part {part} of {parts}");
+    let (size, remainder) = (total / parts, total % parts);
+    let start = part * size + part.min(remainder);
+    start..start + size + usize::from(part < remainder)
+}
+
+/// Row bounds (parts + 1, ascending from 0 to rows) such that each part holds about as many
+/// entries, by binary search on the row pointers (R2 algorithm 2).
+///
+/// A row is never cut: a row longer than entries / parts makes its part the heavier one.
+///
+/// # Panics
+/// When `parts` is 0 or `pointers` is empty.
+pub fn by_entries(pointers: &[u32], parts: usize) -> Vec<usize> {
+    assert!(parts > 0, "no parts");
+    let rows = pointers.len() - 1;
+    let entries = pointers[rows] as usize;
+    let mut bounds: Vec<usize> = (0..=parts)
+        .map(|part| {
+            let target = even(entries, parts, part.min(parts - 1)).start;
+            pointers[..rows].partition_point(|&p| (p as usize) < target)
+        })
+        .collect();
+    bounds[parts] = rows;
+    bounds
+}
+
+/// A point on the merge path of row ends and entries: `rows` rows are complete and `entries`
+/// entries consumed.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub struct MergePoint {
+    /// Rows that end before this point.
+    pub row: usize,
+    /// Entries before this point.
+    pub entry: usize,
+}
+
+/// Where the merge path crosses `diagonal` (= rows + entries consumed): Merrill and Garland,
+/// "Merge-based parallel sparse matrix-vector multiplication", SC 2016, section 3.
+///
+/// # Panics
+/// When `pointers` is empty or the diagonal is beyond rows + entries.
+pub fn merge_path(pointers: &[u32], diagonal: usize) -> MergePoint {
+    let ends = &pointers[1..];
+    let entries = pointers[ends.len()] as usize;
+    assert!(diagonal <= ends.len() + entries, "diagonal {diagonal} beyond the path");
+    let (mut low, mut high) = (diagonal.saturating_sub(entries), diagonal.min(ends.len()));
+    while low < high {
+        let middle = low.midpoint(high);
+        if (ends[middle] as usize) < diagonal - middle {
+            low = middle + 1;
+        } else {
+            high = middle;
+        }
+    }
+    MergePoint { row: low, entry: diagonal - low }
+}
+
+/// The points (parts + 1) that cut the merge path into pieces of equal length, so that a part's
+/// rows and entries together are the same everywhere, whatever the row lengths.
+///
+/// # Panics
+/// As [`merge_path`], and when `parts` is 0.
+pub fn by_merge_path(pointers: &[u32], parts: usize) -> Vec<MergePoint> {
+    let rows = pointers.len() - 1;
+    let length = rows + pointers[rows] as usize;
+    let mut points: Vec<MergePoint> =
+        (0..parts).map(|part| merge_path(pointers, even(length, parts, part).start)).collect();
+    points.push(MergePoint { row: rows, entry: length - rows });
+    points
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn even_parts_cover_everything_once() {
+        for total in [0, 1, 7, 16] {
+            for parts in [1, 3, 16, 20] {
+                let pieces: Vec<_> = (0..parts).map(|p| even(total, parts, p)).collect();
+                let covered: Vec<usize> = pieces.iter().cloned().flatten().collect();
+                assert_eq!(covered, (0..total).collect::<Vec<_>>());
+                let sizes: Vec<usize> = pieces.iter().map(Range::len).collect();
+                assert!(sizes.iter().max().unwrap() - sizes.iter().min().unwrap() <= 1);
+            }
+        }
+    }
+
+    #[test]
+    fn entries_are_balanced_when_rows_are_short() {
+        // Rows of 4, 0, 0, 4, 2, 2 entries.
+        let pointers = [0, 4, 4, 4, 8, 10, 12];
+        assert_eq!(by_entries(&pointers, 3), [0, 1, 4, 6]);
+        assert_eq!(by_entries(&pointers, 1), [0, 6]);
+        assert_eq!(by_entries(&[0], 4), [0, 0, 0, 0, 0]);
+    }
+
+    #[test]
+    fn merge_path_by_hand() {
+        // Rows of 2, 0, 3 entries: path E E R R E E E R.
+        let pointers = [0, 2, 2, 5];
+        let points: Vec<_> = (0..=8).map(|d| merge_path(&pointers, d)).collect();
+        let rows: Vec<_> = points.iter().map(|p| p.row).collect();
+        assert_eq!(rows, [0, 0, 0, 1, 2, 2, 2, 2, 3]);
+        assert!(points.iter().enumerate().all(|(d, p)| p.row + p.entry == d));
+    }
+
+    #[test]
+    fn merge_parts_split_one_long_row() {
+        let pointers = [0, 1, 1001, 1002];
+        let points = by_merge_path(&pointers, 5);
+        assert_eq!(points[0], MergePoint { row: 0, entry: 0 });
+        assert_eq!(points[5], MergePoint { row: 3, entry: 1002 });
+        for pair in points.windows(2) {
+            let work = (pair[1].row + pair[1].entry) - (pair[0].row + pair[0].entry);
+            assert_eq!(work, 201);
+        }
+    }
+}
