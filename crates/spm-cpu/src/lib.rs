@@ -1,1 +1,29 @@
 //! SpMV, SpMM and transposition on CPU cores.
+//!
+//! Inspector-executor: planning converts the matrix, cuts the work and allocates; a run allocates
+//! nothing.
+//!
+//! ```
+//! use spm_cpu::{PlanOptions, spmv};
+//! use spm_formats::kernel::SpmvPlan;
+//! use spm_formats::sprs::CsMatI;
+//!
+//! // | 1 0 2 |
+//! // | 0 3 0 |
+//! let a: CsMatI<f64, u32> =
+//!     CsMatI::new((2, 3), vec![0, 2, 3], vec![0, 2, 1], vec![1.0, 2.0, 3.0]);
+//! let kernel = spmv::find("csr-nnz-balanced").expect("a registered kernel");
+//! let mut plan = kernel.plan(&a.view(), &kernel.info.defaults(), &PlanOptions::default())?;
+//! let mut y = [0.0; 2];
+//! plan.run(&[1.0, 10.0, 100.0], &mut y)?;
+//! assert_eq!(y, [201.0, 30.0]);
+//! # Ok::<(), Box<dyn std::error::Error>>(())
+//! ```
+
+mod disjoint;
+mod options;
+pub mod spmv;
+mod threads;
+
+pub use options::PlanOptions;
+pub use threads::Threads;

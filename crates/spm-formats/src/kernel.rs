@@ -81,7 +81,7 @@ pub enum Schedule {
 /// The value of one kernel parameter.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum Value {
-    /// A size or a count: `block=256`.
+    /// A size or a count: `block=256`. 0 is refused unless it is the default.
     Count(usize),
     /// On or off: `simd=on`.
     Switch(bool),
@@ -124,7 +124,10 @@ pub struct ParameterSpec {
 impl ParameterSpec {
     fn parse(&self, text: &str) -> Option<Value> {
         match self.default {
-            Value::Count(_) => text.parse().ok().filter(|&count| count > 0).map(Value::Count),
+            Value::Count(default) => {
+                let count = text.parse().ok()?;
+                (count > 0 || default == 0).then_some(Value::Count(count))
+            }
             Value::Switch(_) => match text {
                 "on" => Some(Value::Switch(true)),
                 "off" => Some(Value::Switch(false)),
@@ -146,6 +149,7 @@ impl ParameterSpec {
 
     fn expected(&self) -> String {
         match self.default {
+            Value::Count(0) => "a number".to_owned(),
             Value::Count(_) => "a positive number".to_owned(),
             Value::Switch(_) => "on or off".to_owned(),
             Value::Grid(..) => "ROWSxCOLS, for example 10x4".to_owned(),

@@ -1,0 +1,37 @@
+//! One output slice, written by many threads in places that do not overlap.
+
+use std::marker::PhantomData;
+use std::ops::Range;
+
+/// A mutable slice that several threads may write, each element by one thread only.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Disjoint<'a, T> {
+    start: *mut T,
+    len: usize,
+    lifetime: PhantomData<&'a mut [T]>,
+}
+
+// SAFETY: whoever calls the unsafe methods promises that no element is used by two threads.
+unsafe impl<T: Send> Sync for Disjoint<'_, T> {}
+// SAFETY: as above.
+unsafe impl<T: Send> Send for Disjoint<'_, T> {}
+
+impl<'a, T> Disjoint<'a, T> {
+    pub(crate) fn new(slice: &'a mut [T]) -> Self {
+        Self { start: slice.as_mut_ptr(), len: slice.len(), lifetime: PhantomData }
+    }
+
+    /// The elements of `range`.
+    ///
+    /// # Safety
+    /// While the result lives, nobody else uses these elements.
+    ///
+    /// # Panics
+    /// When the range is outside the slice.
+    #[expect(clippy::mut_from_ref, reason = "exclusive by the caller's promise")]
+    pub(crate) unsafe fn range(&self, range: Range<usize>) -> &'a mut [T] {
+        assert!(range.start <= range.end && range.end <= self.len, "{range:?} of {}", self.len);
+        // SAFETY: inside the slice by the assertion, exclusive by the caller's promise.
+        unsafe { std::slice::from_raw_parts_mut(self.start.add(range.start), range.len()) }
+    }
+}

@@ -1,0 +1,65 @@
+//! y = A x.
+
+mod csr_nnz_balanced;
+mod csr_rows;
+mod csr_serial;
+mod row;
+
+use spm_formats::kernel::{Footprint, KernelInfo, Parameters, PlanError, SpmvPlan};
+use spm_formats::{CsrArrays, CsrView, Scalar};
+
+use crate::PlanOptions;
+
+/// A boxed plan that may borrow the matrix it was made from.
+pub type BoxedPlan<'a, T> = Box<dyn SpmvPlan<T> + 'a>;
+
+type PlanFn<T> =
+    for<'a> fn(&CsrView<'a, T>, &Parameters, &PlanOptions) -> Result<BoxedPlan<'a, T>, PlanError>;
+
+/// One entry of the registry.
+#[derive(Debug, Clone, Copy)]
+pub struct SpmvKernel<T> {
+    /// Id, source and parameters.
+    pub info: KernelInfo,
+    plan: PlanFn<T>,
+}
+
+impl<T: Scalar> SpmvKernel<T> {
+    /// Plans y = A x for one matrix: converts, partitions, allocates.
+    ///
+    /// # Errors
+    /// A matrix that is not CSR or not sound, padding beyond the budget, parameters that make no
+    /// sense for this matrix.
+    pub fn plan<'a>(
+        &self,
+        a: &CsrView<'a, T>,
+        parameters: &Parameters,
+        options: &PlanOptions,
+    ) -> Result<BoxedPlan<'a, T>, PlanError> {
+        (self.plan)(a, parameters, options)
+    }
+}
+
+/// Every SpMV kernel for CPU cores, in the order of the reports, then our own.
+pub fn registry<T: Scalar>() -> Vec<SpmvKernel<T>> {
+    vec![
+        SpmvKernel { info: csr_serial::INFO, plan: csr_serial::plan },
+        SpmvKernel { info: csr_rows::INFO, plan: csr_rows::plan },
+        SpmvKernel { info: csr_nnz_balanced::INFO, plan: csr_nnz_balanced::plan },
+    ]
+}
+
+/// The kernel with this id.
+pub fn find<T: Scalar>(id: &str) -> Option<SpmvKernel<T>> {
+    registry().into_iter().find(|kernel| kernel.info.id == id)
+}
+
+/// Footprint of a kernel that reads the caller's CSR arrays as they are.
+fn csr_footprint<T: Scalar>(a: &CsrArrays<'_, T>, plan_bytes: usize) -> Footprint {
+    let vectors = (a.rows() + a.cols()) * T::BYTES;
+    Footprint {
+        bytes_moved: a.bytes() + vectors as u64,
+        plan_bytes: plan_bytes as u64,
+        matrix_bytes: a.bytes(),
+    }
+}

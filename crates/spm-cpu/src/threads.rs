@@ -1,0 +1,328 @@
+//! A team of threads that a plan holds: count and lifetime are arguments, nothing is global.
+
+use std::cell::UnsafeCell;
+use std::fmt;
+use std::num::NonZero;
+use std::ops::Range;
+use std::panic::{self, AssertUnwindSafe};
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
+use std::sync::{Arc, Mutex, TryLockError};
+use std::thread::{self, JoinHandle, Thread};
+
+use spm_formats::kernel::Schedule;
+use spm_formats::partition;
+
+/// Rounds that an idle thread polls before it sleeps: a few tens of microseconds, so that products
+/// called back to back find it awake, and a machine at rest is left alone.
+const POLLS_BEFORE_SLEEP: u32 = 2_000;
+/// Rounds that the caller polls for the others before it gives its core away between polls.
+const POLLS_BEFORE_YIELD: u32 = 10_000;
+
+type Job<'a> = dyn Fn(usize) + Sync + 'a;
+
+/// `count` threads that run one job at a time together: the calling thread and `count - 1`
+/// workers.
+///
+/// A rayon pool serves everything that is not a product (conversions, planning, reading). Products
+/// take microseconds, and handing one to a sleeping pool costs more than that: workers here poll
+/// for a while before they sleep, as OpenMP's do, and a job is handed over without an allocation.
+///
+/// Clones share the team. A call while the team is busy (another thread's product, or a job that
+/// calls back) runs all parts on the caller, so nothing waits and nothing deadlocks.
+#[derive(Clone)]
+pub struct Threads {
+    team: Arc<Team>,
+}
+
+struct Team {
+    shared: Arc<Shared>,
+    workers: Vec<JoinHandle<()>>,
+    handles: Vec<Thread>,
+    busy: Mutex<()>,
+}
+
+struct Shared {
+    /// Counts jobs; a worker runs one when this moves on.
+    epoch: AtomicUsize,
+    job: UnsafeCell<Option<*const Job<'static>>>,
+    /// Workers that have not finished the current job.
+    running: AtomicUsize,
+    sleeping: Vec<AtomicBool>,
+    panicked: AtomicBool,
+    stop: AtomicBool,
+}
+
+// SAFETY: `job` is written by the caller only while no worker runs (`running` is 0 and the caller
+// holds `busy`), and read by workers only after the Release increment of `epoch` that follows.
+unsafe impl Sync for Shared {}
+// SAFETY: as above; the pointee is Sync, and outlives the job because the caller waits for it.
+unsafe impl Send for Shared {}
+
+impl fmt::Debug for Threads {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "Threads({})", self.count())
+    }
+}
+
+impl Threads {
+    /// A team of `count` threads, the caller included; 0 is taken as 1.
+    ///
+    /// # Panics
+    /// When the system refuses to start a thread.
+    pub fn new(count: usize) -> Self {
+        let workers = count.max(1) - 1;
+        let shared = Arc::new(Shared {
+            epoch: AtomicUsize::new(0),
+            job: UnsafeCell::new(None),
+            running: AtomicUsize::new(0),
+            sleeping: (0..workers).map(|_| AtomicBool::new(false)).collect(),
+            panicked: AtomicBool::new(false),
+            stop: AtomicBool::new(false),
+        });
+        let workers: Vec<_> = (0..workers)
+            .map(|worker| {
+                let shared = Arc::clone(&shared);
+                thread::Builder::new()
+                    .name(format!("spm-{}", worker + 1))
+                    .spawn(move || shared.work(worker))
+                    .expect("the system starts a thread")
+            })
+            .collect();
+        let handles = workers.iter().map(|w| w.thread().clone()).collect();
+        Self { team: Arc::new(Team { shared, workers, handles, busy: Mutex::new(()) }) }
+    }
+
+    /// One thread for each core that this process may use.
+    pub fn all_cores() -> Self {
+        Self::new(thread::available_parallelism().map_or(1, NonZero::get))
+    }
+
+    /// Threads in the team, the caller included.
+    pub fn count(&self) -> usize {
+        self.team.workers.len() + 1
+    }
+
+    /// Calls `job(part)` once for each part of `0..count()`, each on its own thread, part 0 on the
+    /// caller; returns when all are done.
+    ///
+    /// # Panics
+    /// When a part panics, after all parts have ended.
+    pub fn run(&self, job: impl Fn(usize) + Sync) {
+        if self.count() == 1 {
+            return job(0);
+        }
+        let _guard = match self.team.busy.try_lock() {
+            Ok(guard) => guard,
+            Err(TryLockError::Poisoned(poisoned)) => poisoned.into_inner(),
+            Err(TryLockError::WouldBlock) => return (0..self.count()).for_each(job),
+        };
+        let shared = &*self.team.shared;
+        let job: &Job<'_> = &job;
+        let pointer: *const Job<'_> = job;
+        // SAFETY: only the lifetime changes; `Waiting` keeps this call alive until no worker can
+        // use the pointer any more. No worker runs now, so nobody reads the cell.
+        unsafe {
+            *shared.job.get() =
+                Some(std::mem::transmute::<*const Job<'_>, *const Job<'static>>(pointer));
+        }
+        shared.running.store(self.team.workers.len(), Ordering::Relaxed);
+        shared.epoch.fetch_add(1, Ordering::SeqCst);
+        for (sleeping, handle) in shared.sleeping.iter().zip(&self.team.handles) {
+            if sleeping.load(Ordering::SeqCst) {
+                handle.unpark();
+            }
+        }
+        let waiting = Waiting(shared);
+        job(0);
+        drop(waiting);
+        if shared.panicked.swap(false, Ordering::Relaxed) {
+            panic!("a thread of the team panicked");
+        }
+    }
+
+    /// Calls `body` with ranges that cover `0..total` once, handed out as OpenMP does it.
+    ///
+    /// Static: chunks go round the threads in turn; with `chunk` 0 each thread gets one even
+    /// piece. Dynamic: a thread that is done takes the next chunk (0 counts as 1).
+    ///
+    /// # Panics
+    /// As [`Threads::run`].
+    pub fn for_each_chunk(
+        &self,
+        total: usize,
+        schedule: Schedule,
+        chunk: usize,
+        body: impl Fn(Range<usize>) + Sync,
+    ) {
+        let count = self.count();
+        let nth = |index: usize, chunk: usize| {
+            let start = index.checked_mul(chunk).filter(|&start| start < total)?;
+            Some(start..total.min(start.saturating_add(chunk)))
+        };
+        match (schedule, chunk) {
+            (Schedule::Static, 0) => self.run(|part| {
+                let range = partition::even(total, count, part);
+                if !range.is_empty() {
+                    body(range);
+                }
+            }),
+            (Schedule::Static, chunk) => self.run(|part| {
+                (part..).step_by(count).map_while(|index| nth(index, chunk)).for_each(&body);
+            }),
+            (Schedule::Dynamic, chunk) => {
+                let next = AtomicUsize::new(0);
+                self.run(|_| {
+                    let take = || nth(next.fetch_add(1, Ordering::Relaxed), chunk.max(1));
+                    std::iter::from_fn(take).for_each(&body);
+                });
+            }
+        }
+    }
+}
+
+/// Waits for the workers, also when the caller's own part panics.
+struct Waiting<'a>(&'a Shared);
+
+impl Drop for Waiting<'_> {
+    fn drop(&mut self) {
+        let mut polls = 0;
+        while self.0.running.load(Ordering::Acquire) != 0 {
+            polls += 1;
+            if polls < POLLS_BEFORE_YIELD { std::hint::spin_loop() } else { thread::yield_now() }
+        }
+    }
+}
+
+impl Shared {
+    fn work(&self, worker: usize) {
+        let mut seen = 0;
+        loop {
+            seen = self.wait_for_job(worker, seen);
+            if self.stop.load(Ordering::Acquire) {
+                return;
+            }
+            // SAFETY: the epoch moved on after the caller stored the job, and the caller waits in
+            // `Waiting` until `running` is 0, so the pointer is valid until the decrement below.
+            let job = unsafe { &*(*self.job.get()).expect("an epoch has a job") };
+            if panic::catch_unwind(AssertUnwindSafe(|| job(worker + 1))).is_err() {
+                self.panicked.store(true, Ordering::Relaxed);
+            }
+            self.running.fetch_sub(1, Ordering::Release);
+        }
+    }
+
+    fn wait_for_job(&self, worker: usize, seen: usize) -> usize {
+        for _ in 0..POLLS_BEFORE_SLEEP {
+            let epoch = self.epoch.load(Ordering::Acquire);
+            if epoch != seen {
+                return epoch;
+            }
+            std::hint::spin_loop();
+        }
+        // Announce, then look again: the caller increments, then looks for sleepers.
+        self.sleeping[worker].store(true, Ordering::SeqCst);
+        loop {
+            let epoch = self.epoch.load(Ordering::SeqCst);
+            if epoch != seen {
+                self.sleeping[worker].store(false, Ordering::Relaxed);
+                return epoch;
+            }
+            thread::park();
+        }
+    }
+}
+
+impl Drop for Team {
+    fn drop(&mut self) {
+        self.shared.stop.store(true, Ordering::Release);
+        self.shared.epoch.fetch_add(1, Ordering::SeqCst);
+        for worker in self.workers.drain(..) {
+            worker.thread().unpark();
+            // A job's panic was caught; a worker itself has nothing to report.
+            let _ = worker.join();
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn counts(total: usize, visit: impl Fn(&[AtomicUsize])) -> Vec<usize> {
+        let seen: Vec<_> = (0..total).map(|_| AtomicUsize::new(0)).collect();
+        visit(&seen);
+        seen.into_iter().map(AtomicUsize::into_inner).collect()
+    }
+
+    #[test]
+    fn each_part_runs_once() {
+        for count in [1, 2, 5] {
+            let threads = Threads::new(count);
+            for _ in 0..1000 {
+                let seen = counts(count, |seen| {
+                    threads.run(|part| {
+                        seen[part].fetch_add(1, Ordering::Relaxed);
+                    });
+                });
+                assert_eq!(seen, vec![1; count]);
+            }
+        }
+    }
+
+    #[test]
+    fn chunks_cover_the_loop_once() {
+        let threads = Threads::new(3);
+        for schedule in [Schedule::Static, Schedule::Dynamic] {
+            for chunk in [0, 1, 4, 100, usize::MAX] {
+                for total in [0, 1, 13] {
+                    let seen = counts(total, |seen| {
+                        threads.for_each_chunk(total, schedule, chunk, |range| {
+                            assert!(!range.is_empty());
+                            for i in range {
+                                seen[i].fetch_add(1, Ordering::Relaxed);
+                            }
+                        });
+                    });
+                    assert_eq!(seen, vec![1; total], "{schedule:?} chunk {chunk} total {total}");
+                }
+            }
+        }
+    }
+
+    #[test]
+    fn a_nested_call_runs_on_the_caller() {
+        let threads = Threads::new(2);
+        let seen = counts(4, |seen| {
+            threads.run(|outer| {
+                threads.run(|inner| {
+                    seen[outer * 2 + inner].fetch_add(1, Ordering::Relaxed);
+                });
+            });
+        });
+        assert_eq!(seen, [1; 4]);
+    }
+
+    #[test]
+    fn a_panic_of_any_part_reaches_the_caller_and_the_team_lives_on() {
+        let threads = Threads::new(2);
+        for bad in [0, 1] {
+            let job = || threads.run(|part| assert_ne!(part, bad));
+            assert!(panic::catch_unwind(AssertUnwindSafe(job)).is_err());
+        }
+        let seen = counts(2, |seen| {
+            threads.run(|part| {
+                seen[part].fetch_add(1, Ordering::Relaxed);
+            });
+        });
+        assert_eq!(seen, [1; 2]);
+    }
+
+    #[test]
+    fn sleeping_workers_wake_up() {
+        let threads = Threads::new(2);
+        for _ in 0..3 {
+            thread::sleep(std::time::Duration::from_millis(20));
+            threads.run(|_| {});
+        }
+    }
+}

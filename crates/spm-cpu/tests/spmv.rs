@@ -1,0 +1,119 @@
+//! Every SpMV kernel of the registry against the oracle: hand-made matrices, then seeded random
+//! ones larger than any SIMD width, for several team sizes and every studied parameter value.
+
+use proptest::prelude::*;
+use spm_cpu::{PlanOptions, spmv};
+use spm_formats::kernel::{Parameters, RunError};
+use spm_formats::{Coo, Csr, Scalar, reference, sprs};
+
+fn csr<T: Scalar>(a: &Coo<T>) -> Csr<T> {
+    let (pointers, columns, values) = {
+        // The transpose of the transpose is A in row order, straight from the oracle.
+        let (p, i, v) = reference::transpose(a);
+        let cols = (0..a.cols()).flat_map(|c| vec![c as u32; (p[c + 1] - p[c]) as usize]);
+        let transposed = Coo::new(a.cols(), a.rows(), cols.collect(), i, v).unwrap();
+        reference::transpose(&transposed)
+    };
+    sprs::CsMatI::new((a.rows(), a.cols()), pointers, columns, values)
+}
+
+/// Every combination that changes one parameter from its default.
+fn variants<T: Scalar>(kernel: &spmv::SpmvKernel<T>) -> Vec<Parameters> {
+    let defaults = kernel.info.defaults();
+    let mut all = vec![defaults.clone()];
+    for parameter in kernel.info.parameters {
+        all.extend(parameter.studied.iter().map(|&v| defaults.clone().with(parameter.name, v)));
+    }
+    all.dedup();
+    all
+}
+
+fn check_all<T: Scalar>(a: &Coo<T>, x: &[T]) {
+    let expected = reference::spmv(a, x);
+    let matrix = csr(a);
+    for threads in [1, 2, 5] {
+        let options = PlanOptions::with_threads(threads);
+        for kernel in spmv::registry::<T>() {
+            for parameters in variants(&kernel) {
+                let label = kernel.info.label(&parameters);
+                let mut plan = kernel.plan(&matrix.view(), &parameters, &options).unwrap();
+                let mut y = vec![T::from_f64(f64::NAN); a.rows()];
+                plan.run(x, &mut y).unwrap();
+                let errors = reference::compare(&y, &expected);
+                assert!(errors.acceptable(), "{label} on {threads} threads: {errors:?}");
+                let mut again = vec![T::ZERO; a.rows()];
+                plan.run(x, &mut again).unwrap();
+                assert_eq!(y, again, "{label}: two runs differ");
+            }
+        }
+    }
+}
+
+#[test]
+fn hand_made_matrices() {
+    let cases: [(usize, usize, &[(u32, u32, f64)]); 7] = [
+        (0, 0, &[]),
+        (0, 3, &[]),
+        (3, 0, &[]),
+        (2, 2, &[]),
+        (1, 1, &[(0, 0, -2.5)]),
+        (3, 3, &[(0, 0, 1.), (0, 2, 2.), (1, 1, 3.), (2, 0, 4.), (2, 2, 5.)]),
+        (5, 2, &[(0, 1, 1.), (2, 0, 0.), (2, 1, 3.), (4, 0, -1.)]),
+    ];
+    for (rows, cols, entries) in cases {
+        let (r, (c, v)) = entries.iter().map(|&(r, c, v)| (r, (c, v))).unzip();
+        let a = Coo::new(rows, cols, r, c, v).unwrap();
+        let x: Vec<f64> = (0..cols).map(|j| 10_f64.powi(j as i32)).collect();
+        check_all(&a, &x);
+    }
+}
+
+#[test]
+fn wrong_lengths_are_errors() {
+    let a = csr(&Coo::<f64>::empty(2, 3).unwrap());
+    for kernel in spmv::registry() {
+        let options = PlanOptions::with_threads(2);
+        let mut plan = kernel.plan(&a.view(), &kernel.info.defaults(), &options).unwrap();
+        let short_x = plan.run(&[0.0; 2], &mut [0.0; 2]);
+        assert_eq!(short_x, Err(RunError::Shape { what: "x", expected: 3, found: 2 }));
+        let long_y = plan.run(&[0.0; 3], &mut [0.0; 3]);
+        assert_eq!(long_y, Err(RunError::Shape { what: "y", expected: 2, found: 3 }));
+    }
+}
+
+#[test]
+fn csc_is_refused() {
+    let a = csr(&Coo::<f64>::empty(2, 3).unwrap()).to_csc();
+    for kernel in spmv::registry() {
+        let plan = kernel.plan(&a.view(), &kernel.info.defaults(), &PlanOptions::with_threads(1));
+        assert!(plan.is_err(), "{}", kernel.info.id);
+    }
+}
+
+#[test]
+fn one_long_row_among_short_ones() {
+    let mut entries: Vec<(u32, u32)> = (0..1000).map(|i| (i, (i * 7) % 1000)).collect();
+    entries.extend((0..100_000).map(|j| (500, j)));
+    let (r, c): (Vec<u32>, Vec<u32>) = entries.into_iter().unzip();
+    let v: Vec<f32> = (0..r.len()).map(|i| ((i * 37) % 101) as f32 / 50.0 - 1.0).collect();
+    let x: Vec<f32> = (0..100_000).map(|j| ((j * 13) % 89) as f32 / 44.0 - 1.0).collect();
+    check_all(&Coo::new(1000, 100_000, r, c, v).unwrap(), &x);
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(24))]
+
+    #[test]
+    fn random_matrices(
+        (rows, cols, entries) in (1_usize..200, 1_usize..200).prop_flat_map(|(rows, cols)| {
+            let entry = (0..rows as u32, 0..cols as u32, -1.0_f64..1.0);
+            (Just(rows), Just(cols), prop::collection::vec(entry, 0..2000))
+        })
+    ) {
+        let mut unique = std::collections::BTreeMap::new();
+        unique.extend(entries.into_iter().map(|(r, c, v)| ((r, c), v)));
+        let (r, c) = unique.keys().copied().unzip();
+        let x: Vec<f64> = (0..cols).map(|j| (j as f64 * 0.7).sin()).collect();
+        check_all(&Coo::new(rows, cols, r, c, unique.into_values().collect()).unwrap(), &x);
+    }
+}
