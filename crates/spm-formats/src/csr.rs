@@ -43,7 +43,7 @@ pub fn require_csr<T>(matrix: &CsrView<'_, T>) -> Result<(), FormatError> {
 /// When the view is an outer slice of a larger matrix, so that its pointers do not start at 0;
 /// [`sprs::CsMatBase::to_owned`] of the slice repairs that.
 pub fn arrays<'a, T: Scalar>(matrix: &CsrView<'a, T>) -> (&'a [u32], &'a [u32], &'a [T]) {
-    let (pointers, indices, values) = matrix.clone().into_raw_storage();
+    let (pointers, indices, values) = (*matrix).into_raw_storage();
     assert!(
         pointers.first() == Some(&0),
         "a slice of a larger matrix has pointers that do not start at 0"
@@ -76,7 +76,7 @@ impl<'a, T: Scalar> CsrArrays<'a, T> {
     /// outside the matrix.
     pub fn new(matrix: &CsrView<'a, T>) -> Result<Self, FormatError> {
         require_csr(matrix)?;
-        let (pointers, col_indices, values) = matrix.clone().into_raw_storage();
+        let (pointers, col_indices, values) = (*matrix).into_raw_storage();
         Self::from_slices(matrix.rows(), matrix.cols(), pointers, col_indices, values)
     }
 
