@@ -28,7 +28,6 @@ impl<'a, T> Disjoint<'a, T> {
     ///
     /// # Panics
     /// When the range is outside the slice.
-    #[expect(clippy::mut_from_ref, reason = "exclusive by the caller's promise")]
     pub(crate) unsafe fn range(&self, range: Range<usize>) -> &'a mut [T] {
         assert!(range.start <= range.end && range.end <= self.len, "{range:?} of {}", self.len);
         // SAFETY: inside the slice by the assertion, exclusive by the caller's promise.

@@ -1,0 +1,45 @@
+//! `cargo xtask kernels`: what the registries hold.
+
+use comfy_table::{ContentArrangement, Table, presets};
+use spm_formats::kernel::{KernelInfo, Operation};
+
+/// Arguments of `kernels`.
+#[derive(Debug, clap::Args)]
+pub struct Args {
+    /// Only this operation: spmv, spmm, transpose, conversion.
+    #[arg(long)]
+    op: Option<String>,
+    /// Print Markdown instead of a terminal table.
+    #[arg(long)]
+    markdown: bool,
+}
+
+/// Every kernel of every registry.
+pub fn all() -> Vec<KernelInfo> {
+    spm_cpu::spmv::registry::<f64>().iter().map(|k| k.info).collect()
+}
+
+/// Prints the table.
+pub fn run(args: &Args) -> anyhow::Result<()> {
+    let mut table = Table::new();
+    table.load_preset(if args.markdown { presets::ASCII_MARKDOWN } else { presets::UTF8_FULL });
+    if !args.markdown {
+        table.set_content_arrangement(ContentArrangement::Dynamic);
+    }
+    table.set_header(["operation", "backend", "kernel", "parameters (default)", "from", "what"]);
+    let wanted = |op: Operation| args.op.as_deref().is_none_or(|name| name == op.name());
+    for info in all().into_iter().filter(|info| wanted(info.operation)) {
+        let parameters: Vec<String> =
+            info.parameters.iter().map(|p| format!("{}={}", p.name, p.default)).collect();
+        table.add_row([
+            info.operation.name(),
+            info.backend.name(),
+            info.id,
+            &parameters.join(", "),
+            info.source,
+            info.summary,
+        ]);
+    }
+    println!("{table}");
+    Ok(())
+}
