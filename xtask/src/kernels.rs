@@ -22,7 +22,11 @@ pub fn all() -> Vec<KernelInfo> {
 /// Prints the table.
 pub fn run(args: &Args) -> anyhow::Result<()> {
     let mut table = Table::new();
-    table.load_preset(if args.markdown { presets::ASCII_MARKDOWN } else { presets::UTF8_FULL });
+    table.load_style(if args.markdown {
+        presets::ASCII_MARKDOWN
+    } else {
+        presets::UTF8_FULL_CONDENSED
+    });
     if !args.markdown {
         table.set_content_arrangement(ContentArrangement::Dynamic);
     }

@@ -51,7 +51,8 @@ fn check_all<T: Scalar>(a: &Coo<T>, x: &[T]) {
 
 #[test]
 fn hand_made_matrices() {
-    let cases: [(usize, usize, &[(u32, u32, f64)]); 7] = [
+    type Entries = &'static [(u32, u32, f64)];
+    let cases: [(usize, usize, Entries); 7] = [
         (0, 0, &[]),
         (0, 3, &[]),
         (3, 0, &[]),
