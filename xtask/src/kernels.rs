@@ -20,6 +20,9 @@ pub fn all() -> Vec<KernelInfo> {
 }
 
 /// Prints the table.
+///
+/// # Errors
+/// None today; every command has this signature.
 pub fn run(args: &Args) -> anyhow::Result<()> {
     let mut table = Table::new();
     table.load_style(if args.markdown {

@@ -1,0 +1,30 @@
+//! `cargo xtask`: everything around the kernels: matrices, PTX, verification, the experiment
+//! matrix and its report. One file (or folder) per command.
+
+pub mod kernels;
+
+use clap::{Parser, Subcommand};
+
+/// Sparse matrix kernels on CPU cores and NVIDIA GPUs: verify, measure, report.
+#[derive(Debug, Parser)]
+#[command(name = "cargo xtask", bin_name = "cargo xtask", version, arg_required_else_help = true)]
+pub struct Cli {
+    #[command(subcommand)]
+    command: Command,
+}
+
+#[derive(Debug, Subcommand)]
+enum Command {
+    /// List every kernel with its parameters and the report it comes from.
+    Kernels(kernels::Args),
+}
+
+/// Runs the command that the process was called with.
+///
+/// # Errors
+/// Whatever the command reports; `main` prints it and exits with a failure.
+pub fn run() -> anyhow::Result<()> {
+    match Cli::parse().command {
+        Command::Kernels(args) => kernels::run(&args),
+    }
+}
