@@ -2,6 +2,7 @@
 //! oracle that every kernel of spm is checked against.
 
 mod budget;
+pub mod catalogue;
 mod coo;
 pub mod csr;
 mod ell;
