@@ -434,6 +434,12 @@ pub trait SpmvPlan<T>: Send {
     /// # Errors
     /// Wrong lengths; a device that fails.
     fn run(&mut self, x: &[T], y: &mut [T]) -> Result<(), RunError>;
+
+    /// The label of the kernel that a plan which chooses for its user (`auto`) has chosen; `None`
+    /// for a kernel that is what its id says.
+    fn choice(&self) -> Option<String> {
+        None
+    }
 }
 
 /// The dense operands of an SpMM.

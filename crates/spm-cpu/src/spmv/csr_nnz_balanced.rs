@@ -1,13 +1,11 @@
 //! y_i = sum_j a_ij x_j, to each thread consecutive rows with about as many entries: R2 V-A,
 //! algorithms 2 and 3.
 
-use spm_formats::kernel::{
-    Backend, Footprint, KernelInfo, Operation, Parameters, PlanError, RunError, SpmvPlan,
-    check_length,
-};
+use spm_formats::kernel::{Backend, KernelInfo, Operation, Parameters, PlanError};
 use spm_formats::{CsrArrays, CsrView, Scalar, partition};
 
-use super::{BoxedPlan, csr_footprint, row};
+use super::plan::{Memory, Product, boxed};
+use super::{BoxedPlan, row};
 use crate::disjoint::Disjoint;
 use crate::{PlanOptions, Threads};
 
@@ -20,7 +18,7 @@ pub(super) const INFO: KernelInfo = KernelInfo {
     parameters: &[row::SIMD],
 };
 
-struct Plan<'a, T> {
+struct NnzBalanced<'a, T> {
     a: CsrArrays<'a, T>,
     threads: Threads,
     /// Rows of thread t: `bounds[t]..bounds[t + 1]`.
@@ -36,21 +34,19 @@ pub(super) fn plan<'a, T: Scalar>(
     let a = CsrArrays::new(a)?;
     let threads = options.threads.clone();
     let bounds = partition::by_entries(a.pointers(), threads.count());
-    Ok(Box::new(Plan { a, threads, bounds, simd: parameters.switch("simd") }))
+    Ok(boxed(NnzBalanced { a, threads, bounds, simd: parameters.switch("simd") }))
 }
 
-impl<T: Scalar> SpmvPlan<T> for Plan<'_, T> {
+impl<T: Scalar> Product<T> for NnzBalanced<'_, T> {
     fn shape(&self) -> (usize, usize) {
         (self.a.rows(), self.a.cols())
     }
 
-    fn footprint(&self) -> Footprint {
-        csr_footprint(&self.a, size_of_val(&*self.bounds))
+    fn memory(&self) -> Memory {
+        Memory::borrowed(&self.a, size_of_val(&*self.bounds))
     }
 
-    fn run(&mut self, x: &[T], y: &mut [T]) -> Result<(), RunError> {
-        check_length("x", self.a.cols(), x.len())?;
-        check_length("y", self.a.rows(), y.len())?;
+    fn multiply(&mut self, x: &[T], y: &mut [T]) {
         let y = Disjoint::new(y);
         self.threads.run(|part| {
             let rows = self.bounds[part]..self.bounds[part + 1];
@@ -58,6 +54,5 @@ impl<T: Scalar> SpmvPlan<T> for Plan<'_, T> {
             let y = unsafe { y.range(rows.clone()) };
             row::multiply_rows(&self.a, rows, x, y, self.simd);
         });
-        Ok(())
     }
 }

@@ -1,12 +1,10 @@
 //! y_i = sum_j a_ij x_j, one row after the other: R0 3.1, R2 algorithm 1.
 
-use spm_formats::kernel::{
-    Backend, Footprint, KernelInfo, Operation, Parameters, PlanError, RunError, SpmvPlan,
-    check_length,
-};
+use spm_formats::kernel::{Backend, KernelInfo, Operation, Parameters, PlanError};
 use spm_formats::{CsrArrays, CsrView, Scalar};
 
-use super::{BoxedPlan, csr_footprint, row};
+use super::plan::{Memory, Product, boxed};
+use super::{BoxedPlan, row};
 use crate::PlanOptions;
 
 pub(super) const INFO: KernelInfo = KernelInfo {
@@ -18,7 +16,7 @@ pub(super) const INFO: KernelInfo = KernelInfo {
     parameters: &[],
 };
 
-struct Plan<'a, T> {
+struct Serial<'a, T> {
     a: CsrArrays<'a, T>,
 }
 
@@ -27,22 +25,19 @@ pub(super) fn plan<'a, T: Scalar>(
     _: &Parameters,
     _: &PlanOptions,
 ) -> Result<BoxedPlan<'a, T>, PlanError> {
-    Ok(Box::new(Plan { a: CsrArrays::new(a)? }))
+    Ok(boxed(Serial { a: CsrArrays::new(a)? }))
 }
 
-impl<T: Scalar> SpmvPlan<T> for Plan<'_, T> {
+impl<T: Scalar> Product<T> for Serial<'_, T> {
     fn shape(&self) -> (usize, usize) {
         (self.a.rows(), self.a.cols())
     }
 
-    fn footprint(&self) -> Footprint {
-        csr_footprint(&self.a, 0)
+    fn memory(&self) -> Memory {
+        Memory::borrowed(&self.a, 0)
     }
 
-    fn run(&mut self, x: &[T], y: &mut [T]) -> Result<(), RunError> {
-        check_length("x", self.a.cols(), x.len())?;
-        check_length("y", self.a.rows(), y.len())?;
+    fn multiply(&mut self, x: &[T], y: &mut [T]) {
         row::multiply_rows(&self.a, 0..self.a.rows(), x, y, false);
-        Ok(())
     }
 }

@@ -1,12 +1,18 @@
 //! y = A x.
 
 mod csr_nnz_balanced;
+mod csr_row_blocks;
 mod csr_rows;
 mod csr_serial;
+mod csr_tiles;
+mod csr_tiles_copied;
+mod plan;
 mod row;
+mod schedule;
+mod tiles;
 
-use spm_formats::kernel::{Footprint, KernelInfo, Parameters, PlanError, SpmvPlan};
-use spm_formats::{CsrArrays, CsrView, Scalar};
+use spm_formats::kernel::{KernelInfo, Parameters, PlanError, SpmvPlan};
+use spm_formats::{CsrView, Scalar};
 
 use crate::PlanOptions;
 
@@ -45,6 +51,9 @@ pub fn registry<T: Scalar>() -> Vec<SpmvKernel<T>> {
     vec![
         SpmvKernel { info: csr_serial::INFO, plan: csr_serial::plan },
         SpmvKernel { info: csr_rows::INFO, plan: csr_rows::plan },
+        SpmvKernel { info: csr_row_blocks::INFO, plan: csr_row_blocks::plan },
+        SpmvKernel { info: csr_tiles::INFO, plan: csr_tiles::plan },
+        SpmvKernel { info: csr_tiles_copied::INFO, plan: csr_tiles_copied::plan },
         SpmvKernel { info: csr_nnz_balanced::INFO, plan: csr_nnz_balanced::plan },
     ]
 }
@@ -52,14 +61,4 @@ pub fn registry<T: Scalar>() -> Vec<SpmvKernel<T>> {
 /// The kernel with this id.
 pub fn find<T: Scalar>(id: &str) -> Option<SpmvKernel<T>> {
     registry().into_iter().find(|kernel| kernel.info.id == id)
-}
-
-/// Footprint of a kernel that reads the caller's CSR arrays as they are.
-fn csr_footprint<T: Scalar>(a: &CsrArrays<'_, T>, plan_bytes: usize) -> Footprint {
-    let vectors = (a.rows() + a.cols()) * T::BYTES;
-    Footprint {
-        bytes_moved: a.bytes() + vectors as u64,
-        plan_bytes: plan_bytes as u64,
-        matrix_bytes: a.bytes(),
-    }
 }

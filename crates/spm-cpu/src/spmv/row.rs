@@ -1,4 +1,4 @@
-//! y_i = sum over the entries of row i of value * x[column]: the inner loop of every CSR kernel.
+//! sum of value * x[column] over a run of entries: the inner loop of every row-wise kernel.
 
 use std::ops::Range;
 
@@ -17,35 +17,41 @@ pub(crate) const SIMD: ParameterSpec = ParameterSpec {
     studied: &[Value::Switch(false), Value::Switch(true)],
 };
 
-/// Sums the products of `entries` one after the other, in storage order.
+/// The sum of `values[i] * x[cols[i]]`: one after the other in storage order, or with `simd` in
+/// [`ACCUMULATORS`] interleaved sums.
+///
+/// # Safety
+/// Every element of `cols` is below `x.len()`.
 #[inline(always)]
-pub(crate) fn dot_in_order<T: Scalar>(a: &CsrArrays<'_, T>, entries: Range<usize>, x: &[T]) -> T {
-    debug_assert!(x.len() >= a.cols());
+pub(crate) unsafe fn dot<T: Scalar>(cols: &[u32], values: &[T], x: &[T], simd: bool) -> T {
+    // SAFETY: the caller's promise.
+    unsafe { if simd { dot_unrolled(cols, values, x) } else { dot_in_order(cols, values, x) } }
+}
+
+#[inline(always)]
+unsafe fn dot_in_order<T: Scalar>(cols: &[u32], values: &[T], x: &[T]) -> T {
     let mut sum = T::ZERO;
-    for (&col, &value) in a.col_indices()[entries.clone()].iter().zip(&a.values()[entries]) {
-        // SAFETY: CsrArrays has verified that every column index is below cols <= x.len().
+    for (&col, &value) in cols.iter().zip(values) {
+        // SAFETY: the caller's promise.
         sum += value * unsafe { *x.get_unchecked(col as usize) };
     }
     sum
 }
 
-/// Sums the products of `entries` in [`ACCUMULATORS`] interleaved sums.
 #[inline(always)]
-pub(crate) fn dot_unrolled<T: Scalar>(a: &CsrArrays<'_, T>, entries: Range<usize>, x: &[T]) -> T {
-    debug_assert!(x.len() >= a.cols());
-    let (cols, values) = (&a.col_indices()[entries.clone()], &a.values()[entries]);
+unsafe fn dot_unrolled<T: Scalar>(cols: &[u32], values: &[T], x: &[T]) -> T {
     let (col_blocks, col_rest) = cols.as_chunks::<ACCUMULATORS>();
     let (value_blocks, value_rest) = values.as_chunks::<ACCUMULATORS>();
     let mut sums = [T::ZERO; ACCUMULATORS];
     for (cols, values) in col_blocks.iter().zip(value_blocks) {
         for lane in 0..ACCUMULATORS {
-            // SAFETY: CsrArrays has verified that every column index is below cols <= x.len().
+            // SAFETY: the caller's promise.
             let x = unsafe { *x.get_unchecked(cols[lane] as usize) };
             sums[lane] += values[lane] * x;
         }
     }
     for (lane, (&col, &value)) in col_rest.iter().zip(value_rest).enumerate() {
-        // SAFETY: as above.
+        // SAFETY: the caller's promise.
         sums[lane] += value * unsafe { *x.get_unchecked(col as usize) };
     }
     let mut width = ACCUMULATORS;
@@ -58,6 +64,23 @@ pub(crate) fn dot_unrolled<T: Scalar>(a: &CsrArrays<'_, T>, entries: Range<usize
     sums[0]
 }
 
+/// The sum over `entries` of a CSR matrix.
+///
+/// # Panics
+/// When `x` is shorter than A is wide, or `entries` is outside the matrix.
+#[inline(always)]
+pub(crate) fn dot_entries<T: Scalar>(
+    a: &CsrArrays<'_, T>,
+    entries: Range<usize>,
+    x: &[T],
+    simd: bool,
+) -> T {
+    assert!(x.len() >= a.cols());
+    let (cols, values) = (&a.col_indices()[entries.clone()], &a.values()[entries]);
+    // SAFETY: CsrArrays has verified that every column index is below cols <= x.len().
+    unsafe { dot(cols, values, x, simd) }
+}
+
 /// y[rows] = (A x)[rows]; `y` holds just these rows.
 #[inline(always)]
 pub(crate) fn multiply_rows<T: Scalar>(
@@ -67,9 +90,8 @@ pub(crate) fn multiply_rows<T: Scalar>(
     y: &mut [T],
     simd: bool,
 ) {
-    let dot = if simd { dot_unrolled } else { dot_in_order };
     let pointers = &a.pointers()[rows.start..=rows.end];
     for (y, ends) in y.iter_mut().zip(pointers.windows(2)) {
-        *y = dot(a, ends[0] as usize..ends[1] as usize, x);
+        *y = dot_entries(a, ends[0] as usize..ends[1] as usize, x, simd);
     }
 }

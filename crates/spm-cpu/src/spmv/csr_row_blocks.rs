@@ -1,0 +1,60 @@
+//! y_i = sum_j a_ij x_j, a fixed number of blocks of rows handed to threads: R1 1.1.1
+//! (`spmvRowsBlocksCSR`, OMP CSR 2).
+
+use spm_formats::kernel::{Backend, KernelInfo, Operation, Parameters, PlanError};
+use spm_formats::{CsrArrays, CsrView, Scalar, partition};
+
+use super::plan::{Memory, Product, boxed};
+use super::schedule::{BLOCKS, FOLDING, Loop, SCHEDULE};
+use super::{BoxedPlan, row};
+use crate::PlanOptions;
+use crate::disjoint::Disjoint;
+
+pub(super) const INFO: KernelInfo = KernelInfo {
+    id: "csr-row-blocks",
+    operation: Operation::Spmv,
+    backend: Backend::Cpu,
+    source: "R1 1.1.1, OMP CSR 2 (spmvRowsBlocksCSR)",
+    summary: "a fixed number of even blocks of rows to threads",
+    parameters: &[BLOCKS, SCHEDULE, FOLDING, row::SIMD],
+};
+
+struct RowBlocks<'a, T> {
+    a: CsrArrays<'a, T>,
+    blocks: usize,
+    block_loop: Loop,
+    simd: bool,
+}
+
+pub(super) fn plan<'a, T: Scalar>(
+    a: &CsrView<'a, T>,
+    parameters: &Parameters,
+    options: &PlanOptions,
+) -> Result<BoxedPlan<'a, T>, PlanError> {
+    let a = CsrArrays::new(a)?;
+    let blocks = parameters.count("blocks");
+    let block_loop = Loop::new(&options.threads, blocks, parameters);
+    Ok(boxed(RowBlocks { a, blocks, block_loop, simd: parameters.switch("simd") }))
+}
+
+impl<T: Scalar> Product<T> for RowBlocks<'_, T> {
+    fn shape(&self) -> (usize, usize) {
+        (self.a.rows(), self.a.cols())
+    }
+
+    fn memory(&self) -> Memory {
+        Memory::borrowed(&self.a, 0)
+    }
+
+    fn multiply(&mut self, x: &[T], y: &mut [T]) {
+        let y = Disjoint::new(y);
+        self.block_loop.run(|blocks| {
+            for block in blocks {
+                let rows = partition::even(self.a.rows(), self.blocks, block);
+                // SAFETY: the blocks of rows do not overlap.
+                let y = unsafe { y.range(rows.clone()) };
+                row::multiply_rows(&self.a, rows, x, y, self.simd);
+            }
+        });
+    }
+}

@@ -1,0 +1,79 @@
+//! y_i = sum_J sum_{j in J} a_ij x_j over column blocks J, found through an offset table: R1 1.1.2
+//! and 1.1.3 (`spmvTilesCSR`, OMP CSR 3).
+
+use spm_formats::kernel::{Backend, KernelInfo, Operation, Parameters, PlanError};
+use spm_formats::{CsrArrays, CsrView, Scalar, partition};
+
+use super::plan::{Memory, Product, boxed};
+use super::schedule::{FOLDING, GRID, SCHEDULE};
+use super::tiles::Tiles;
+use super::{BoxedPlan, row};
+use crate::PlanOptions;
+
+pub(super) const INFO: KernelInfo = KernelInfo {
+    id: "csr-tiles",
+    operation: Operation::Spmv,
+    backend: Backend::Cpu,
+    source: "R1 1.1.2, OMP CSR 3 (spmvTilesCSR)",
+    summary: "2-D tiles through a table of rows x column blocks offsets, then a reduction",
+    parameters: &[GRID, SCHEDULE, FOLDING, row::SIMD],
+};
+
+struct CsrTiles<'a, T> {
+    a: CsrArrays<'a, T>,
+    tiles: Tiles<T>,
+    /// First entry of column block j in row r at `r * col_blocks + j`; one more at the end.
+    offsets: Vec<u32>,
+    simd: bool,
+}
+
+pub(super) fn plan<'a, T: Scalar>(
+    a: &CsrView<'a, T>,
+    parameters: &Parameters,
+    options: &PlanOptions,
+) -> Result<BoxedPlan<'a, T>, PlanError> {
+    let a = CsrArrays::new(a)?;
+    let tiles = Tiles::new(a.rows(), parameters, &options.threads);
+    let blocks = tiles.col_blocks();
+    let starts: Vec<usize> =
+        (0..blocks).map(|block| partition::even(a.cols(), blocks, block).start).collect();
+    let mut offsets = Vec::with_capacity(a.rows() * blocks + 1);
+    for (row, ends) in a.pointers().windows(2).enumerate() {
+        let cols = &a.col_indices()[ends[0] as usize..ends[1] as usize];
+        if !cols.is_sorted() {
+            return Err(PlanError::Unsupported {
+                kernel: INFO.id,
+                reason: format!("row {row} has columns that do not ascend; its tiles are not runs"),
+            });
+        }
+        offsets.extend(
+            starts
+                .iter()
+                .map(|&start| ends[0] + cols.partition_point(|&col| (col as usize) < start) as u32),
+        );
+    }
+    offsets.push(a.entries() as u32);
+    Ok(boxed(CsrTiles { a, tiles, offsets, simd: parameters.switch("simd") }))
+}
+
+impl<T: Scalar> Product<T> for CsrTiles<'_, T> {
+    fn shape(&self) -> (usize, usize) {
+        (self.a.rows(), self.a.cols())
+    }
+
+    fn memory(&self) -> Memory {
+        let offsets = size_of_val(&*self.offsets);
+        let read = self.a.bytes() - size_of_val(self.a.pointers()) as u64 + offsets as u64;
+        Memory { matrix: read, plan: (offsets + self.tiles.bytes()) as u64 }
+    }
+
+    fn multiply(&mut self, x: &[T], y: &mut [T]) {
+        let (a, offsets, simd) = (&self.a, &self.offsets, self.simd);
+        let blocks = self.tiles.col_blocks();
+        let tile_sum = |block: usize, row: usize| {
+            let at = row * blocks + block;
+            row::dot_entries(a, offsets[at] as usize..offsets[at + 1] as usize, x, simd)
+        };
+        self.tiles.multiply(y, tile_sum, |_, sum| sum);
+    }
+}

@@ -1,0 +1,95 @@
+//! y_i = sum_J sum_{j in J} a_ij x_j over column blocks J, each a CSR matrix of its own: R1 1.1.3
+//! (OMP CSR 4).
+
+use std::ops::Range;
+
+use spm_formats::kernel::{Backend, KernelInfo, Operation, Parameters, PlanError};
+use spm_formats::{CsrArrays, CsrView, Scalar, partition};
+
+use super::plan::{Memory, Product, boxed};
+use super::schedule::{FOLDING, GRID, SCHEDULE};
+use super::tiles::Tiles;
+use super::{BoxedPlan, row};
+use crate::PlanOptions;
+
+pub(super) const INFO: KernelInfo = KernelInfo {
+    id: "csr-tiles-copied",
+    operation: Operation::Spmv,
+    backend: Backend::Cpu,
+    source: "R1 1.1.3, OMP CSR 4",
+    summary: "2-D tiles, each column block a separately allocated CSR matrix, then a reduction",
+    parameters: &[GRID, SCHEDULE, FOLDING, row::SIMD],
+};
+
+/// The columns of one column block, as CSR with the columns counted from the block's first.
+struct Piece<T> {
+    cols: Range<usize>,
+    pointers: Vec<u32>,
+    col_indices: Vec<u32>,
+    values: Vec<T>,
+}
+
+impl<T: Scalar> Piece<T> {
+    fn new(a: &CsrArrays<'_, T>, cols: Range<usize>) -> Self {
+        let mut piece = Self { cols, pointers: vec![0], col_indices: vec![], values: vec![] };
+        for ends in a.pointers().windows(2) {
+            let row = ends[0] as usize..ends[1] as usize;
+            for (&col, &value) in a.col_indices()[row.clone()].iter().zip(&a.values()[row]) {
+                if piece.cols.contains(&(col as usize)) {
+                    piece.col_indices.push(col - piece.cols.start as u32);
+                    piece.values.push(value);
+                }
+            }
+            piece.pointers.push(piece.values.len() as u32);
+        }
+        piece
+    }
+
+    fn bytes(&self) -> usize {
+        size_of_val(&*self.pointers) + size_of_val(&*self.col_indices) + size_of_val(&*self.values)
+    }
+
+    fn dot(&self, row: usize, x: &[T], simd: bool) -> T {
+        let entries = self.pointers[row] as usize..self.pointers[row + 1] as usize;
+        let x = &x[self.cols.clone()];
+        // SAFETY: `new` kept only columns inside `cols` and counts them from its start.
+        unsafe { row::dot(&self.col_indices[entries.clone()], &self.values[entries], x, simd) }
+    }
+}
+
+struct CopiedTiles<T> {
+    shape: (usize, usize),
+    pieces: Vec<Piece<T>>,
+    tiles: Tiles<T>,
+    simd: bool,
+}
+
+pub(super) fn plan<'a, T: Scalar>(
+    a: &CsrView<'a, T>,
+    parameters: &Parameters,
+    options: &PlanOptions,
+) -> Result<BoxedPlan<'a, T>, PlanError> {
+    let a = CsrArrays::new(a)?;
+    let tiles = Tiles::new(a.rows(), parameters, &options.threads);
+    let blocks = tiles.col_blocks();
+    let pieces =
+        (0..blocks).map(|block| Piece::new(&a, partition::even(a.cols(), blocks, block))).collect();
+    let shape = (a.rows(), a.cols());
+    Ok(boxed(CopiedTiles { shape, pieces, tiles, simd: parameters.switch("simd") }))
+}
+
+impl<T: Scalar> Product<T> for CopiedTiles<T> {
+    fn shape(&self) -> (usize, usize) {
+        self.shape
+    }
+
+    fn memory(&self) -> Memory {
+        Memory::owned(self.pieces.iter().map(Piece::bytes).sum(), self.tiles.bytes())
+    }
+
+    fn multiply(&mut self, x: &[T], y: &mut [T]) {
+        let (pieces, simd) = (&self.pieces, self.simd);
+        let tile_sum = |block: usize, row: usize| pieces[block].dot(row, x, simd);
+        self.tiles.multiply(y, tile_sum, |_, sum| sum);
+    }
+}

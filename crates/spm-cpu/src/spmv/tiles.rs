@@ -1,0 +1,75 @@
+//! What the 2-D kernels share: tiles write partial sums, a parallel reduction adds them.
+
+use std::ops::Range;
+
+use spm_formats::kernel::Parameters;
+use spm_formats::{Scalar, partition};
+
+use super::schedule::Loop;
+use crate::Threads;
+use crate::disjoint::Disjoint;
+
+/// A grid of row blocks x column blocks over a matrix, and the partial sums of its tiles.
+pub(super) struct Tiles<T> {
+    rows: usize,
+    row_blocks: usize,
+    col_blocks: usize,
+    tiles: Loop,
+    /// One sum for each row and column block. Column block j has its `rows` sums side by side, so
+    /// that two tiles never write to one cache line but at their ends.
+    partial: Vec<T>,
+}
+
+impl<T: Scalar> Tiles<T> {
+    pub(super) fn new(rows: usize, parameters: &Parameters, threads: &Threads) -> Self {
+        let (row_blocks, col_blocks) = parameters.grid("grid");
+        Self {
+            rows,
+            row_blocks,
+            col_blocks,
+            tiles: Loop::new(threads, row_blocks * col_blocks, parameters),
+            partial: vec![T::ZERO; rows * col_blocks],
+        }
+    }
+
+    pub(super) fn col_blocks(&self) -> usize {
+        self.col_blocks
+    }
+
+    pub(super) fn bytes(&self) -> usize {
+        size_of_val(&*self.partial)
+    }
+
+    /// y_r = sum over the column blocks j of `tile_sum(j, r)`, then `finish(r, y_r)`.
+    pub(super) fn multiply(
+        &mut self,
+        y: &mut [T],
+        tile_sum: impl Fn(usize, usize) -> T + Sync,
+        finish: impl Fn(usize, T) -> T + Sync,
+    ) {
+        let (rows, col_blocks) = (self.rows, self.col_blocks);
+        let partial = Disjoint::new(&mut self.partial);
+        self.tiles.run(|tiles| {
+            for tile in tiles {
+                let (row_block, col_block) = (tile / col_blocks, tile % col_blocks);
+                let block: Range<usize> = partition::even(rows, self.row_blocks, row_block);
+                let start = col_block * rows;
+                // SAFETY: tiles of one column block have different rows, of two different sums.
+                let sums = unsafe { partial.range(start + block.start..start + block.end) };
+                for (sum, row) in sums.iter_mut().zip(block) {
+                    *sum = tile_sum(col_block, row);
+                }
+            }
+        });
+        let (partial, y) = (&self.partial, Disjoint::new(y));
+        let threads = self.tiles.threads();
+        threads.run(|part| {
+            let share = partition::even(rows, threads.count(), part);
+            // SAFETY: the shares do not overlap.
+            for (y, row) in unsafe { y.range(share.clone()) }.iter_mut().zip(share) {
+                let sum = (0..col_blocks).map(|block| partial[block * rows + row]).sum();
+                *y = finish(row, sum);
+            }
+        });
+    }
+}
