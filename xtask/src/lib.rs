@@ -2,6 +2,7 @@
 //! matrix and its report. One file (or folder) per command.
 
 pub mod kernels;
+pub mod results;
 
 use clap::{Parser, Subcommand};
 
