@@ -170,11 +170,13 @@ pub fn row_length<T>(matrix: &CsrView<'_, T>, row: usize) -> usize {
 /// # Errors
 /// [`FormatError::TooLarge`] names the first size that does not fit.
 pub fn check_limits(rows: u64, cols: u64, entries: u64) -> Result<(), FormatError> {
-    // Every index is below its bound, so 2^32 - 1 rows still index with u32.
-    let limit = u64::from(u32::MAX);
-    for (what, size) in
-        [("number of rows", rows), ("number of columns", cols), ("number of entries", entries)]
-    {
+    // rows + 1 pointers must be countable in the pointers' own type, for CSC too.
+    let (limit, index_limit) = (u64::from(u32::MAX), u64::from(u32::MAX) - 1);
+    for (what, size, limit) in [
+        ("number of rows", rows, index_limit),
+        ("number of columns", cols, index_limit),
+        ("number of entries", entries, limit),
+    ] {
         if size > limit {
             return Err(FormatError::TooLarge { what, size, limit });
         }

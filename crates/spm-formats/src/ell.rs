@@ -1,5 +1,7 @@
 //! ELLPACK: every row padded to the longest, as two rectangular arrays.
 
+use crate::Scalar;
+
 /// Which dimension of the rectangle is contiguous in memory.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum Layout {
@@ -29,6 +31,14 @@ pub enum Layout {
 /// `cudaMallocPitch` does in R1 2.1.2; the gap holds column 0 and value 0.
 ///
 /// Kernels that walk the padding must not let `0 x inf` reach the sum: row lengths are always kept.
+///
+/// # Invariants
+/// `unsafe` code may rely on these; every constructor upholds them.
+/// - Every column index, padding and gap included, is < cols, or the matrix has no slots.
+/// - Both arrays have rows x pitch (row-major) or width x pitch (column-major) elements; the pitch
+///   is at least width or rows. Where a slot exists, `position(row, slot)` is inside the arrays.
+/// - There is one length per row, each at most width; they sum up to entries.
+/// - The columns of a row ascend strictly; values of padding and gap are 0.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Ell<T> {
     pub(crate) rows: usize,
@@ -44,6 +54,11 @@ pub struct Ell<T> {
 
 /// ELLPACK without padding: each row owns two arrays of exactly its length (R4 4.1,
 /// "senza zero padding").
+///
+/// # Invariants
+/// `unsafe` code may rely on these; every constructor upholds them.
+/// - Both arrays of a row have the same length; the lengths sum up to entries.
+/// - The columns of a row ascend strictly and are < cols.
 #[derive(Debug, Clone, PartialEq)]
 pub struct UnpaddedEll<T> {
     pub(crate) cols: usize,
@@ -58,4 +73,116 @@ pub struct UnpaddedRow<T> {
     pub col_indices: Box<[u32]>,
     /// One value per column.
     pub values: Box<[T]>,
+}
+
+impl<T: Scalar> Ell<T> {
+    /// Number of rows.
+    pub fn rows(&self) -> usize {
+        self.rows
+    }
+
+    /// Number of columns.
+    pub fn cols(&self) -> usize {
+        self.cols
+    }
+
+    /// Number of stored entries, padding not counted.
+    pub fn entries(&self) -> usize {
+        self.entries
+    }
+
+    /// Slots that each row has: the length of the longest row.
+    pub fn width(&self) -> usize {
+        self.width
+    }
+
+    /// Elements from one run of the contiguous dimension to the next.
+    pub fn pitch(&self) -> usize {
+        self.pitch
+    }
+
+    /// The contiguous dimension.
+    pub fn layout(&self) -> Layout {
+        self.layout
+    }
+
+    /// Position of slot `slot` of row `row` in both arrays.
+    #[inline]
+    pub fn position(&self, row: usize, slot: usize) -> usize {
+        match self.layout {
+            Layout::RowMajor => row * self.pitch + slot,
+            Layout::ColumnMajor => slot * self.pitch + row,
+        }
+    }
+
+    /// Entries of each row.
+    pub fn row_lengths(&self) -> &[u32] {
+        &self.row_lengths
+    }
+
+    /// Column of every slot, padding included.
+    pub fn col_indices(&self) -> &[u32] {
+        &self.col_indices
+    }
+
+    /// Value of every slot, padding included.
+    pub fn values(&self) -> &[T] {
+        &self.values
+    }
+
+    /// Number of slots, padding included.
+    pub fn slots(&self) -> usize {
+        self.values.len()
+    }
+
+    /// Slots per stored entry: 1 without padding, 1 for a matrix without slots.
+    pub fn padding_ratio(&self) -> f64 {
+        padding_ratio(self.slots(), self.entries)
+    }
+
+    /// Bytes of all arrays.
+    pub fn memory_bytes(&self) -> u64 {
+        let bytes = size_of_val(&*self.col_indices)
+            + size_of_val(&*self.values)
+            + size_of_val(&*self.row_lengths);
+        bytes as u64
+    }
+}
+
+/// Slots per stored entry; 1 where there are no slots.
+pub(crate) fn padding_ratio(slots: usize, entries: usize) -> f64 {
+    if slots == 0 { 1.0 } else { slots as f64 / entries as f64 }
+}
+
+impl<T: Scalar> UnpaddedEll<T> {
+    /// Number of rows.
+    pub fn rows(&self) -> usize {
+        self.rows.len()
+    }
+
+    /// Number of columns.
+    pub fn cols(&self) -> usize {
+        self.cols
+    }
+
+    /// Number of stored entries.
+    pub fn entries(&self) -> usize {
+        self.entries
+    }
+
+    /// The columns and values of every row.
+    pub fn row_arrays(&self) -> &[UnpaddedRow<T>] {
+        &self.rows
+    }
+
+    /// Length of the longest row.
+    pub fn width(&self) -> usize {
+        self.rows.iter().map(|row| row.values.len()).max().unwrap_or(0)
+    }
+
+    /// Bytes of all arrays, the rows' own descriptors included.
+    pub fn memory_bytes(&self) -> u64 {
+        let bytes = size_of_val(&*self.rows) + self.entries * (size_of::<u32>() + T::BYTES);
+        bytes as u64
+    }
 }

@@ -66,6 +66,16 @@ pub enum FormatError {
         /// What was given.
         found: usize,
     },
+    /// The arrays of a format contradict one of its invariants.
+    #[error("{what} at position {position}: must be {expected}")]
+    InvalidStructure {
+        /// The array at fault.
+        what: &'static str,
+        /// Where in it.
+        position: usize,
+        /// The invariant.
+        expected: &'static str,
+    },
     /// A compressed matrix has the other orientation.
     #[error("expected a {expected} matrix, found {found}")]
     WrongStorage {

@@ -1,5 +1,10 @@
 //! HLL, hacked ELLPACK: ELLPACK by blocks of rows, each as wide as its own longest row.
 
+use std::ops::Range;
+
+use crate::Scalar;
+use crate::ell::padding_ratio;
+
 /// Blocks ("hacks") of `hack_size` consecutive rows, column-major inside a block, all blocks in
 /// two flat arrays with offsets (R2 III-B and VI-B).
 ///
@@ -13,6 +18,14 @@
 /// The last block has as many rows as are left. Block `b` with `h` rows is
 /// `(block_offsets[b + 1] - block_offsets[b]) / h` wide, and slot `s` of its row `i` is at
 /// `block_offsets[b] + s * h + i`. Padding follows the rule of [`Ell`](crate::Ell).
+///
+/// # Invariants
+/// `unsafe` code may rely on these; every constructor upholds them.
+/// - Every column index, padding included, is < cols, or the matrix has no slots.
+/// - Block offsets start at 0, ascend, end at the length of both arrays, one more than there are
+///   blocks; the slots of a block are a multiple of its rows.
+/// - There is one length per row, each at most the width of its block; they sum up to entries.
+/// - The columns of a row ascend strictly; values of padding are 0.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Hll<T> {
     pub(crate) rows: usize,
@@ -23,4 +36,76 @@ pub struct Hll<T> {
     pub(crate) row_lengths: Vec<u32>,
     pub(crate) col_indices: Vec<u32>,
     pub(crate) values: Vec<T>,
+}
+
+impl<T: Scalar> Hll<T> {
+    /// Number of rows.
+    pub fn rows(&self) -> usize {
+        self.rows
+    }
+
+    /// Number of columns.
+    pub fn cols(&self) -> usize {
+        self.cols
+    }
+
+    /// Number of stored entries, padding not counted.
+    pub fn entries(&self) -> usize {
+        self.entries
+    }
+
+    /// Rows of a block; the last block may have fewer.
+    pub fn hack_size(&self) -> usize {
+        self.hack_size
+    }
+
+    /// Number of blocks.
+    pub fn blocks(&self) -> usize {
+        self.block_offsets.len() - 1
+    }
+
+    /// Where each block starts in the flat arrays, and the number of slots last.
+    pub fn block_offsets(&self) -> &[usize] {
+        &self.block_offsets
+    }
+
+    /// The rows of block `block`.
+    pub fn block_rows(&self, block: usize) -> Range<usize> {
+        let first = block * self.hack_size;
+        first..self.rows.min(first.saturating_add(self.hack_size))
+    }
+
+    /// Entries of each row.
+    pub fn row_lengths(&self) -> &[u32] {
+        &self.row_lengths
+    }
+
+    /// Column of every slot, padding included.
+    pub fn col_indices(&self) -> &[u32] {
+        &self.col_indices
+    }
+
+    /// Value of every slot, padding included.
+    pub fn values(&self) -> &[T] {
+        &self.values
+    }
+
+    /// Number of slots, padding included.
+    pub fn slots(&self) -> usize {
+        self.values.len()
+    }
+
+    /// Slots per stored entry: 1 without padding, 1 for a matrix without slots.
+    pub fn padding_ratio(&self) -> f64 {
+        padding_ratio(self.slots(), self.entries)
+    }
+
+    /// Bytes of all arrays.
+    pub fn memory_bytes(&self) -> u64 {
+        let bytes = size_of_val(&*self.col_indices)
+            + size_of_val(&*self.values)
+            + size_of_val(&*self.row_lengths)
+            + size_of_val(&*self.block_offsets);
+        bytes as u64
+    }
 }

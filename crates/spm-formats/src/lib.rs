@@ -3,6 +3,7 @@
 
 mod budget;
 pub mod catalogue;
+pub mod convert;
 mod coo;
 pub mod csr;
 mod ell;

@@ -1,5 +1,8 @@
 //! SELL-C-sigma: ELLPACK by chunks of C rows, after sorting rows by length inside windows of sigma.
 
+use crate::Scalar;
+use crate::ell::padding_ratio;
+
 /// SELL-C-sigma (Kreutzer, Hager, Wellein, Fehske, Bishop: "A unified sparse matrix data format
 /// for efficient general sparse matrix-vector multiplication on modern processors with wide SIMD
 /// units", SIAM J. Sci. Comput. 36(5), 2014).
@@ -16,6 +19,15 @@
 /// slot `s` of lane `i` of chunk `c` is at `chunk_offsets[c] + s * C + i`. `permutation[p]` is the
 /// row of A at position `p`; it and the row lengths (by position) have one element per row of A.
 /// Padding follows the rule of [`Ell`](crate::Ell).
+///
+/// # Invariants
+/// `unsafe` code may rely on these; every constructor upholds them.
+/// - Every column index, padding included, is < cols, or the matrix has no slots.
+/// - The permutation holds every row of A exactly once.
+/// - Chunk offsets start at 0, ascend, end at the length of both arrays, one more than there are
+///   chunks; the slots of a chunk are a multiple of C.
+/// - There is one length per row, each at most the width of its chunk; they sum up to entries.
+/// - The columns of a row ascend strictly; values of padding are 0.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Sell<T> {
     pub(crate) rows: usize,
@@ -28,4 +40,81 @@ pub struct Sell<T> {
     pub(crate) row_lengths: Vec<u32>,
     pub(crate) col_indices: Vec<u32>,
     pub(crate) values: Vec<T>,
+}
+
+impl<T: Scalar> Sell<T> {
+    /// Number of rows.
+    pub fn rows(&self) -> usize {
+        self.rows
+    }
+
+    /// Number of columns.
+    pub fn cols(&self) -> usize {
+        self.cols
+    }
+
+    /// Number of stored entries, padding not counted.
+    pub fn entries(&self) -> usize {
+        self.entries
+    }
+
+    /// C: rows of a chunk.
+    pub fn chunk(&self) -> usize {
+        self.chunk
+    }
+
+    /// Sigma: rows of a sorting window.
+    pub fn sigma(&self) -> usize {
+        self.sigma
+    }
+
+    /// Number of chunks.
+    pub fn chunks(&self) -> usize {
+        self.chunk_offsets.len() - 1
+    }
+
+    /// Where each chunk starts in the flat arrays, and the number of slots last.
+    pub fn chunk_offsets(&self) -> &[usize] {
+        &self.chunk_offsets
+    }
+
+    /// The row of A at each position.
+    pub fn permutation(&self) -> &[u32] {
+        &self.permutation
+    }
+
+    /// Entries of each row, by position.
+    pub fn row_lengths(&self) -> &[u32] {
+        &self.row_lengths
+    }
+
+    /// Column of every slot, padding included.
+    pub fn col_indices(&self) -> &[u32] {
+        &self.col_indices
+    }
+
+    /// Value of every slot, padding included.
+    pub fn values(&self) -> &[T] {
+        &self.values
+    }
+
+    /// Number of slots, padding included.
+    pub fn slots(&self) -> usize {
+        self.values.len()
+    }
+
+    /// Slots per stored entry: 1 without padding, 1 for a matrix without slots.
+    pub fn padding_ratio(&self) -> f64 {
+        padding_ratio(self.slots(), self.entries)
+    }
+
+    /// Bytes of all arrays.
+    pub fn memory_bytes(&self) -> u64 {
+        let bytes = size_of_val(&*self.col_indices)
+            + size_of_val(&*self.values)
+            + size_of_val(&*self.row_lengths)
+            + size_of_val(&*self.chunk_offsets)
+            + size_of_val(&*self.permutation);
+        bytes as u64
+    }
 }

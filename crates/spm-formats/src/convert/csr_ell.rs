@@ -1,0 +1,104 @@
+//! CSR to ELLPACK and back.
+
+use rayon::prelude::*;
+
+use super::rows::{GRAIN, Rows};
+use super::tile::{Slots, padding_column};
+use crate::{CsrView, Ell, FormatError, Layout, MemoryBudget, Scalar};
+
+/// How an ELLPACK matrix lies in memory.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub struct EllOptions {
+    /// Contiguous dimension.
+    pub layout: Layout,
+    /// The pitch is rounded up to a multiple of this many elements; 1 for no gap.
+    pub pitch_alignment: usize,
+}
+
+impl EllOptions {
+    /// Row-major without gaps: for cores that walk rows.
+    pub const ROW_MAJOR: Self = Self { layout: Layout::RowMajor, pitch_alignment: 1 };
+    /// Column-major without gaps.
+    pub const COLUMN_MAJOR: Self = Self { layout: Layout::ColumnMajor, pitch_alignment: 1 };
+    /// Column-major, every run aligned to 256 bytes in both arrays, as `cudaMallocPitch` does:
+    /// 64 elements, which are 256 bytes of indices and of `f32`, 512 of `f64`.
+    pub const DEVICE: Self = Self { layout: Layout::ColumnMajor, pitch_alignment: 64 };
+}
+
+/// Rows of a row-major matrix that one task fills.
+const ROWS_PER_TASK: usize = 256;
+
+/// Pads every row to the longest one.
+///
+/// # Errors
+/// A CSC matrix; pitch alignment 0; more memory than `budget` allows (nothing is allocated then).
+pub fn csr_to_ell<T: Scalar>(
+    matrix: CsrView<'_, T>,
+    options: EllOptions,
+    budget: &MemoryBudget,
+) -> Result<Ell<T>, FormatError> {
+    let matrix = Rows::new(matrix)?;
+    let EllOptions { layout, pitch_alignment } = options;
+    if pitch_alignment == 0 {
+        return Err(FormatError::InvalidParameter {
+            what: "pitch alignment",
+            expected: "at least 1 element",
+            found: 0,
+        });
+    }
+    let rows = matrix.rows();
+    let width = (0..rows)
+        .into_par_iter()
+        .with_min_len(GRAIN)
+        .map(|row| matrix.length(row))
+        .max()
+        .unwrap_or(0);
+    let (run, runs) = match layout {
+        Layout::RowMajor => (width, rows),
+        Layout::ColumnMajor => (rows, width),
+    };
+    let pitch = (run as u128).div_ceil(pitch_alignment as u128) * pitch_alignment as u128;
+    let slots = pitch * runs as u128;
+    budget.check("ell", matrix.entries(), slots, size_of::<u32>() + T::BYTES, rows * 4)?;
+
+    // A pitch without runs is bounded by nothing: it may not fit a usize, and nobody uses it.
+    let pitch = usize::try_from(pitch).unwrap_or(run);
+    let mut col_indices = vec![0; slots as usize];
+    let mut values = vec![T::ZERO; slots as usize];
+    match layout {
+        Layout::RowMajor if slots > 0 => col_indices
+            .par_chunks_mut(pitch * ROWS_PER_TASK)
+            .zip(values.par_chunks_mut(pitch * ROWS_PER_TASK))
+            .enumerate()
+            .for_each(|(task, (col_indices, values))| {
+                let slots = col_indices.chunks_mut(pitch).zip(values.chunks_mut(pitch));
+                for (i, (cols, values)) in slots.enumerate() {
+                    let (row_cols, row_values) = matrix.row(task * ROWS_PER_TASK + i);
+                    cols[..row_cols.len()].copy_from_slice(row_cols);
+                    cols[row_cols.len()..width].fill(padding_column(row_cols));
+                    values[..row_values.len()].copy_from_slice(row_values);
+                }
+            }),
+        Layout::ColumnMajor if slots > 0 => {
+            let output = Slots::new(&mut col_indices, &mut values);
+            (0..rows.div_ceil(ROWS_PER_TASK)).into_par_iter().for_each(|task| {
+                let first = task * ROWS_PER_TASK;
+                let lanes = ROWS_PER_TASK.min(rows - first);
+                // SAFETY: tasks fill different rows, so different slots.
+                unsafe { output.fill(&matrix, |lane| first + lane, lanes, first, width, pitch) };
+            });
+        }
+        _ => {}
+    }
+    Ok(Ell {
+        rows,
+        cols: matrix.cols,
+        entries: matrix.entries(),
+        width,
+        pitch,
+        layout,
+        row_lengths: matrix.lengths(),
+        col_indices,
+        values,
+    })
+}

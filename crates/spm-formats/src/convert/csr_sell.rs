@@ -1,0 +1,112 @@
+//! CSR to SELL-C-sigma and back.
+
+use rayon::prelude::*;
+
+use super::rows::{GRAIN, Rows};
+use super::tile::Slots;
+use crate::{CsrView, FormatError, MemoryBudget, Scalar, Sell};
+
+/// Sorts rows by length inside windows of `sigma` rows, longest first and stable, and pads the
+/// rows of every chunk of `chunk` rows to the longest one of the chunk.
+///
+/// `sigma` is taken as it is: 1 leaves the rows where they are, `sigma >= rows` sorts all of them;
+/// it need not be a multiple of `chunk`, and a window that ends inside a chunk does so.
+///
+/// # Errors
+/// A CSC matrix; chunk or sigma 0; more memory than `budget` allows (nothing is allocated when
+/// the entries alone exceed it, no slot when the padding does).
+pub fn csr_to_sell<T: Scalar>(
+    matrix: CsrView<'_, T>,
+    chunk: usize,
+    sigma: usize,
+    budget: &MemoryBudget,
+) -> Result<Sell<T>, FormatError> {
+    let matrix = Rows::new(matrix)?;
+    for (what, found) in [("chunk", chunk), ("sigma", sigma)] {
+        if found == 0 {
+            return Err(FormatError::InvalidParameter { what, expected: "at least 1 row", found });
+        }
+    }
+    let (rows, entries) = (matrix.rows(), matrix.entries());
+    let chunks = rows.div_ceil(chunk);
+    let fixed = (chunks + 1) * size_of::<usize>() + rows * 2 * size_of::<u32>();
+    let slot_bytes = size_of::<u32>() + T::BYTES;
+    budget.check("sell", entries, entries as u128, slot_bytes, fixed)?;
+
+    let mut permutation = vec![0; rows];
+    let windows_per_task = GRAIN.div_ceil(sigma);
+    permutation
+        .par_chunks_mut(sigma.min(rows.max(1)))
+        .with_min_len(windows_per_task)
+        .enumerate()
+        .for_each(|(window, rows)| sort_window(&matrix, window * sigma, rows));
+    let row_lengths: Vec<u32> =
+        permutation.par_iter().map(|&row| matrix.length(row as usize) as u32).collect();
+    // Sorted or not: windows may end inside a chunk.
+    let width = |rows: &[u32]| rows.iter().copied().max().unwrap_or(0);
+    let slots: u128 =
+        row_lengths.par_chunks(chunk).map(|rows| u128::from(width(rows)) * chunk as u128).sum();
+    budget.check("sell", entries, slots, slot_bytes, fixed)?;
+
+    let mut chunk_offsets = Vec::with_capacity(chunks + 1);
+    chunk_offsets.push(0);
+    let mut end = 0;
+    for rows in row_lengths.chunks(chunk) {
+        end += width(rows) as usize * chunk;
+        chunk_offsets.push(end);
+    }
+    let mut col_indices = vec![0; end];
+    let mut values = vec![T::ZERO; end];
+    let output = Slots::new(&mut col_indices, &mut values);
+    permutation.par_chunks(chunk).enumerate().for_each(|(index, permutation)| {
+        let start = chunk_offsets[index];
+        let width = (chunk_offsets[index + 1] - start) / chunk;
+        let row_of = |lane: usize| permutation[lane] as usize;
+        // SAFETY: chunks own different ranges of the arrays. Lanes beyond the last row keep
+        // column 0 and value 0.
+        unsafe { output.fill(&matrix, row_of, permutation.len(), start, width, chunk) };
+    });
+    Ok(Sell {
+        rows,
+        cols: matrix.cols,
+        entries,
+        chunk,
+        sigma,
+        chunk_offsets,
+        permutation,
+        row_lengths,
+        col_indices,
+        values,
+    })
+}
+
+/// Rows of a window up to which a comparison sort is the quicker one.
+const SMALL_WINDOW: usize = 256;
+
+/// Writes the rows from `first` on into `window`, longest first, equal lengths in their order.
+fn sort_window<T: Scalar>(matrix: &Rows<'_, T>, first: usize, window: &mut [u32]) {
+    let rows = first..first + window.len();
+    let (longest, entries) =
+        (matrix.longest(rows.start, rows.end), matrix.start(rows.end) - matrix.start(rows.start));
+    if window.len() <= SMALL_WINDOW {
+        for (slot, row) in window.iter_mut().zip(rows) {
+            *slot = row as u32;
+        }
+        window.sort_by_key(|&row| std::cmp::Reverse(matrix.length(row as usize)));
+        return;
+    }
+    // Counting sort: longest <= entries, so the counters cost no more than the entries read.
+    debug_assert!(longest <= entries);
+    let mut places = vec![0_u32; longest + 2];
+    for row in rows.clone() {
+        places[longest - matrix.length(row) + 1] += 1;
+    }
+    for i in 1..places.len() {
+        places[i] += places[i - 1];
+    }
+    for row in rows {
+        let place = &mut places[longest - matrix.length(row)];
+        window[*place as usize] = row as u32;
+        *place += 1;
+    }
+}
