@@ -22,8 +22,10 @@
 
 mod disjoint;
 mod options;
+pub mod spmm;
 pub mod spmv;
 mod threads;
+pub mod transpose;
 
 pub use options::PlanOptions;
 pub use threads::Threads;

@@ -1,32 +1,13 @@
 //! Every SpMV kernel of the registry against the oracle: hand-made matrices, then seeded random
 //! ones larger than any SIMD width, for several team sizes and every studied parameter value.
 
+mod common;
+
+use common::{csr, variants};
 use proptest::prelude::*;
 use spm_cpu::{PlanOptions, spmv};
-use spm_formats::kernel::{Parameters, RunError};
-use spm_formats::{Coo, Csr, Scalar, reference, sprs};
-
-fn csr<T: Scalar>(a: &Coo<T>) -> Csr<T> {
-    let (pointers, columns, values) = {
-        // The transpose of the transpose is A in row order, straight from the oracle.
-        let (p, i, v) = reference::transpose(a);
-        let cols = (0..a.cols()).flat_map(|c| vec![c as u32; (p[c + 1] - p[c]) as usize]);
-        let transposed = Coo::new(a.cols(), a.rows(), cols.collect(), i, v).unwrap();
-        reference::transpose(&transposed)
-    };
-    sprs::CsMatI::new((a.rows(), a.cols()), pointers, columns, values)
-}
-
-/// Every combination that changes one parameter from its default.
-fn variants<T: Scalar>(kernel: &spmv::SpmvKernel<T>) -> Vec<Parameters> {
-    let defaults = kernel.info.defaults();
-    let mut all = vec![defaults.clone()];
-    for parameter in kernel.info.parameters {
-        all.extend(parameter.studied.iter().map(|&v| defaults.clone().with(parameter.name, v)));
-    }
-    all.dedup();
-    all
-}
+use spm_formats::kernel::RunError;
+use spm_formats::{Coo, Scalar, reference};
 
 fn check_all<T: Scalar>(a: &Coo<T>, x: &[T]) {
     let expected = reference::spmv(a, x);
@@ -34,7 +15,7 @@ fn check_all<T: Scalar>(a: &Coo<T>, x: &[T]) {
     for threads in [1, 2, 5] {
         let options = PlanOptions::with_threads(threads);
         for kernel in spmv::registry::<T>() {
-            for parameters in variants(&kernel) {
+            for parameters in variants(&kernel.info) {
                 let label = kernel.info.label(&parameters);
                 let mut plan = kernel.plan(&matrix.view(), &parameters, &options).unwrap();
                 let mut y = vec![T::from_f64(f64::NAN); a.rows()];

@@ -1,0 +1,54 @@
+//! Y = A X, X and Y dense with k columns.
+
+mod csr_serial;
+mod plan;
+
+use spm_formats::kernel::{KernelInfo, Parameters, PlanError, SpmmPlan};
+use spm_formats::{CsrView, DenseShape, Scalar};
+
+use crate::PlanOptions;
+
+/// A boxed plan that may borrow the matrix it was made from.
+pub type BoxedPlan<'a, T> = Box<dyn SpmmPlan<T> + 'a>;
+
+type PlanFn<T> = for<'a> fn(
+    &CsrView<'a, T>,
+    DenseShape,
+    &Parameters,
+    &PlanOptions,
+) -> Result<BoxedPlan<'a, T>, PlanError>;
+
+/// One entry of the registry.
+#[derive(Debug, Clone, Copy)]
+pub struct SpmmKernel<T> {
+    /// Id, source and parameters.
+    pub info: KernelInfo,
+    plan: PlanFn<T>,
+}
+
+impl<T: Scalar> SpmmKernel<T> {
+    /// Plans Y = A X for one matrix and one shape of X.
+    ///
+    /// # Errors
+    /// A matrix that is not CSR or not sound, padding beyond the budget, parameters that make no
+    /// sense for this matrix.
+    pub fn plan<'a>(
+        &self,
+        a: &CsrView<'a, T>,
+        dense: DenseShape,
+        parameters: &Parameters,
+        options: &PlanOptions,
+    ) -> Result<BoxedPlan<'a, T>, PlanError> {
+        (self.plan)(a, dense, parameters, options)
+    }
+}
+
+/// Every SpMM kernel for CPU cores, in the order of the reports, then our own.
+pub fn registry<T: Scalar>() -> Vec<SpmmKernel<T>> {
+    vec![SpmmKernel { info: csr_serial::INFO, plan: csr_serial::plan }]
+}
+
+/// The kernel with this id.
+pub fn find<T: Scalar>(id: &str) -> Option<SpmmKernel<T>> {
+    registry().into_iter().find(|kernel| kernel.info.id == id)
+}

@@ -1,0 +1,48 @@
+//! CSR to CSC.
+
+mod plan;
+mod serial;
+
+use spm_formats::kernel::{KernelInfo, Parameters, PlanError, TransposePlan};
+use spm_formats::{CsrView, Scalar};
+
+use crate::PlanOptions;
+
+/// A boxed plan that borrows the matrix it was made from.
+pub type BoxedPlan<'a, T> = Box<dyn TransposePlan<T> + 'a>;
+
+type PlanFn<T> =
+    for<'a> fn(&CsrView<'a, T>, &Parameters, &PlanOptions) -> Result<BoxedPlan<'a, T>, PlanError>;
+
+/// One entry of the registry.
+#[derive(Debug, Clone, Copy)]
+pub struct TransposeKernel<T> {
+    /// Id, source and parameters.
+    pub info: KernelInfo,
+    plan: PlanFn<T>,
+}
+
+impl<T: Scalar> TransposeKernel<T> {
+    /// Plans the transposition of one matrix: allocates the workspace.
+    ///
+    /// # Errors
+    /// A matrix that is not CSR or not sound, parameters that make no sense for this matrix.
+    pub fn plan<'a>(
+        &self,
+        a: &CsrView<'a, T>,
+        parameters: &Parameters,
+        options: &PlanOptions,
+    ) -> Result<BoxedPlan<'a, T>, PlanError> {
+        (self.plan)(a, parameters, options)
+    }
+}
+
+/// Every transposition for CPU cores, in the order of the reports, then our own.
+pub fn registry<T: Scalar>() -> Vec<TransposeKernel<T>> {
+    vec![TransposeKernel { info: serial::INFO, plan: serial::plan }]
+}
+
+/// The kernel with this id.
+pub fn find<T: Scalar>(id: &str) -> Option<TransposeKernel<T>> {
+    registry().into_iter().find(|kernel| kernel.info.id == id)
+}

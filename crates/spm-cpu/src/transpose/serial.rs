@@ -1,0 +1,63 @@
+//! Count the entries of each column, sum up, then place the entries row by row: R3 III-A.
+
+use spm_formats::kernel::{Backend, KernelInfo, Operation, Parameters, PlanError, TransposeOutput};
+use spm_formats::{CsrArrays, CsrView, Scalar};
+
+use super::BoxedPlan;
+use super::plan::{Procedure, boxed};
+use crate::PlanOptions;
+
+pub(super) const INFO: KernelInfo = KernelInfo {
+    id: "serial",
+    operation: Operation::Transpose,
+    backend: Backend::Cpu,
+    source: "R3 III-A",
+    summary: "count columns, prefix sum, place entries; what speedups are counted from",
+    parameters: &[],
+};
+
+struct Serial<'a, T> {
+    a: CsrArrays<'a, T>,
+}
+
+pub(super) fn plan<'a, T: Scalar>(
+    a: &CsrView<'a, T>,
+    _: &Parameters,
+    _: &PlanOptions,
+) -> Result<BoxedPlan<'a, T>, PlanError> {
+    Ok(boxed(Serial { a: CsrArrays::new(a)? }))
+}
+
+impl<T: Scalar> Procedure<T> for Serial<'_, T> {
+    fn matrix(&self) -> &CsrArrays<'_, T> {
+        &self.a
+    }
+
+    fn workspace_bytes(&self) -> u64 {
+        0
+    }
+
+    fn transpose(&mut self, output: &mut TransposeOutput<T>) {
+        let TransposeOutput { pointers, indices, values } = output;
+        pointers.fill(0);
+        for &col in self.a.col_indices() {
+            pointers[col as usize + 1] += 1;
+        }
+        // pointers[c] becomes the place of column c's next entry; that of c + 1 when it is full.
+        let mut start = 0;
+        for pointer in pointers.iter_mut() {
+            start += *pointer;
+            *pointer = start;
+        }
+        for (row, ends) in self.a.pointers().windows(2).enumerate() {
+            for entry in ends[0] as usize..ends[1] as usize {
+                let place = &mut pointers[self.a.col_indices()[entry] as usize];
+                indices[*place as usize] = row as u32;
+                values[*place as usize] = self.a.values()[entry];
+                *place += 1;
+            }
+        }
+        pointers.rotate_right(1);
+        pointers[0] = 0;
+    }
+}

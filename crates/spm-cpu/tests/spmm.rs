@@ -1,0 +1,81 @@
+//! Every SpMM kernel of the registry against the oracle, in both layouts.
+
+mod common;
+
+use common::{csr, variants};
+use proptest::prelude::*;
+use spm_cpu::{PlanOptions, spmm};
+use spm_formats::kernel::RunError;
+use spm_formats::{Coo, DenseShape, Layout, Scalar, reference};
+
+const LAYOUTS: [Layout; 2] = [Layout::RowMajor, Layout::ColumnMajor];
+
+fn check_all<T: Scalar>(a: &Coo<T>, widths: &[usize]) {
+    let matrix = csr(a);
+    for layout in LAYOUTS {
+        for &k in widths {
+            let dense = DenseShape { k, layout };
+            let x: Vec<T> = (0..a.cols() * k)
+                .map(|i| T::from_f64(((i * 31) % 97) as f64 / 48.0 - 1.0))
+                .collect();
+            let expected = reference::spmm(a, &x, dense);
+            for threads in [1, 2, 5] {
+                let options = PlanOptions::with_threads(threads);
+                for kernel in spmm::registry::<T>() {
+                    for parameters in variants(&kernel.info) {
+                        let label = kernel.info.label(&parameters);
+                        let plan = kernel.plan(&matrix.view(), dense, &parameters, &options);
+                        let mut plan = plan.unwrap();
+                        assert_eq!((plan.shape(), plan.dense()), (matrix.shape(), dense));
+                        let mut y = vec![T::from_f64(f64::NAN); a.rows() * k];
+                        plan.run(&x, &mut y).unwrap();
+                        let errors = reference::compare(&y, &expected);
+                        let case = format!("{label} {dense:?} on {threads} threads");
+                        assert!(errors.acceptable(), "{case}: {errors:?}");
+                    }
+                }
+            }
+        }
+    }
+}
+
+#[test]
+fn hand_made_matrices() {
+    for (rows, cols) in [(0, 0), (0, 3), (3, 0), (2, 2)] {
+        check_all(&Coo::<f64>::empty(rows, cols).unwrap(), &[0, 1, 3]);
+    }
+    let (r, c, v) = (vec![0, 2, 1, 0, 2], vec![0, 0, 1, 2, 2], vec![1., 4., 3., 2., 5.]);
+    check_all(&Coo::<f64>::new(3, 3, r, c, v).unwrap(), &[1, 2, 4, 5, 8, 9, 17, 64, 100]);
+}
+
+#[test]
+fn wrong_lengths_are_errors() {
+    let a = csr(&Coo::<f64>::empty(2, 3).unwrap());
+    for kernel in spmm::registry() {
+        let (options, defaults) = (PlanOptions::with_threads(2), kernel.info.defaults());
+        let dense = DenseShape { k: 2, layout: Layout::RowMajor };
+        let mut plan = kernel.plan(&a.view(), dense, &defaults, &options).unwrap();
+        let short_x = plan.run(&[0.0; 5], &mut [0.0; 4]);
+        assert_eq!(short_x, Err(RunError::Shape { what: "X", expected: 6, found: 5 }));
+        let long_y = plan.run(&[0.0; 6], &mut [0.0; 5]);
+        assert_eq!(long_y, Err(RunError::Shape { what: "Y", expected: 4, found: 5 }));
+    }
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(12))]
+
+    #[test]
+    fn random_matrices(
+        (rows, cols, entries) in (1_usize..120, 1_usize..120).prop_flat_map(|(rows, cols)| {
+            let entry = (0..rows as u32, 0..cols as u32, -1.0_f32..1.0);
+            (Just(rows), Just(cols), prop::collection::vec(entry, 0..1500))
+        }),
+        k in 1_usize..40,
+    ) {
+        let mut unique = std::collections::BTreeMap::new();
+        unique.extend(entries.into_iter().map(|(r, c, v)| ((r, c), v)));
+        let (r, c) = unique.keys().copied().unzip();
+        check_all(&Coo::new(rows, cols, r, c, unique.into_values().collect()).unwrap(), &[k]);
+    }
+}

@@ -1,0 +1,73 @@
+//! Every transposition of the registry against the oracle: the same bits.
+
+mod common;
+
+use common::{csr, variants};
+use proptest::prelude::*;
+use spm_cpu::{PlanOptions, transpose};
+use spm_formats::kernel::{RunError, TransposeOutput};
+use spm_formats::{Coo, Scalar, reference};
+
+fn check_all<T: Scalar>(a: &Coo<T>) {
+    let (pointers, indices, values) = reference::transpose(a);
+    let expected = TransposeOutput { pointers, indices, values };
+    let matrix = csr(a);
+    for threads in [1, 2, 5] {
+        let options = PlanOptions::with_threads(threads);
+        for kernel in transpose::registry::<T>() {
+            for parameters in variants(&kernel.info) {
+                let label = kernel.info.label(&parameters);
+                let mut plan = kernel.plan(&matrix.view(), &parameters, &options).unwrap();
+                assert_eq!((plan.shape(), plan.entries()), (matrix.shape(), matrix.nnz()));
+                let mut output = TransposeOutput::<T>::new(a.cols(), matrix.nnz());
+                // Twice: the second run meets what the first has left.
+                for run in ["first", "second"] {
+                    plan.run(&mut output).unwrap();
+                    assert!(output == expected, "{label} on {threads} threads, {run} run");
+                }
+            }
+        }
+    }
+}
+
+#[test]
+fn hand_made_matrices() {
+    for (rows, cols) in [(0, 0), (0, 3), (3, 0), (2, 2)] {
+        check_all(&Coo::<f64>::empty(rows, cols).unwrap());
+    }
+    let (r, c, v) = (vec![0, 2, 1, 0, 2], vec![0, 0, 1, 2, 2], vec![1., 4., 3., 2., 5.]);
+    check_all(&Coo::<f64>::new(3, 3, r, c, v).unwrap());
+    let column = (0..1000).collect::<Vec<u32>>();
+    let values: Vec<f32> = (0..1000).map(|i| i as f32).collect();
+    check_all(&Coo::new(1000, 2, column.clone(), vec![1; 1000], values.clone()).unwrap());
+    check_all(&Coo::new(2, 1000, vec![1; 1000], column, values).unwrap());
+}
+
+#[test]
+fn wrong_lengths_are_errors() {
+    let a = csr(&Coo::<f64>::empty(2, 3).unwrap());
+    for kernel in transpose::registry() {
+        let (options, defaults) = (PlanOptions::with_threads(2), kernel.info.defaults());
+        let mut plan = kernel.plan(&a.view(), &defaults, &options).unwrap();
+        let error = plan.run(&mut TransposeOutput::new(2, 0));
+        let what = "column pointers";
+        assert_eq!(error, Err(RunError::Shape { what, expected: 4, found: 3 }));
+    }
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(24))]
+
+    #[test]
+    fn random_matrices(
+        (rows, cols, entries) in (1_usize..300, 1_usize..300).prop_flat_map(|(rows, cols)| {
+            let entry = (0..rows as u32, 0..cols as u32, -1.0_f64..1.0);
+            (Just(rows), Just(cols), prop::collection::vec(entry, 0..3000))
+        })
+    ) {
+        let mut unique = std::collections::BTreeMap::new();
+        unique.extend(entries.into_iter().map(|(r, c, v)| ((r, c), v)));
+        let (r, c) = unique.keys().copied().unzip();
+        check_all(&Coo::new(rows, cols, r, c, unique.into_values().collect()).unwrap());
+    }
+}
