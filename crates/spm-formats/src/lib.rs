@@ -8,6 +8,7 @@ mod coo;
 pub mod csr;
 mod ell;
 mod error;
+pub mod generate;
 mod hll;
 pub mod kernel;
 pub mod partition;
