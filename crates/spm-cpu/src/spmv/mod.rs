@@ -6,6 +6,14 @@ mod csr_rows;
 mod csr_serial;
 mod csr_tiles;
 mod csr_tiles_copied;
+mod ell;
+mod ell_row_blocks;
+mod ell_rows;
+mod ell_serial;
+mod ell_tiles;
+mod hll;
+mod hll_blocks;
+mod hll_serial;
 mod plan;
 mod row;
 mod schedule;
@@ -55,6 +63,12 @@ pub fn registry<T: Scalar>() -> Vec<SpmvKernel<T>> {
         SpmvKernel { info: csr_tiles::INFO, plan: csr_tiles::plan },
         SpmvKernel { info: csr_tiles_copied::INFO, plan: csr_tiles_copied::plan },
         SpmvKernel { info: csr_nnz_balanced::INFO, plan: csr_nnz_balanced::plan },
+        SpmvKernel { info: ell_serial::INFO, plan: ell_serial::plan },
+        SpmvKernel { info: ell_rows::INFO, plan: ell_rows::plan },
+        SpmvKernel { info: ell_row_blocks::INFO, plan: ell_row_blocks::plan },
+        SpmvKernel { info: ell_tiles::INFO, plan: ell_tiles::plan },
+        SpmvKernel { info: hll_serial::INFO, plan: hll_serial::plan },
+        SpmvKernel { info: hll_blocks::INFO, plan: hll_blocks::plan },
     ]
 }
 

@@ -1,0 +1,91 @@
+//! What the ELLPACK kernels share: the rows of a row-major rectangle, with or without the array of
+//! row lengths (R1's `ROWLENS`).
+
+use std::ops::Range;
+
+use spm_formats::convert::{EllOptions, csr_to_ell};
+use spm_formats::kernel::{ParameterSpec, Parameters, PlanError, Value};
+use spm_formats::{CsrView, Ell, Scalar};
+
+use super::plan::Memory;
+use super::row;
+use crate::PlanOptions;
+
+/// R1's `ROWLENS`.
+pub(super) const ROW_LENGTHS: ParameterSpec = ParameterSpec {
+    name: "row-lengths",
+    meaning: "stop at the end of each row instead of walking the padding",
+    default: Value::Switch(true),
+    studied: &[Value::Switch(false), Value::Switch(true)],
+};
+
+/// A row-major ELLPACK matrix, and how its rows are summed.
+pub(super) struct EllRows<T> {
+    ell: Ell<T>,
+    row_lengths: bool,
+    simd: bool,
+}
+
+impl<T: Scalar> EllRows<T> {
+    pub(super) fn new(
+        a: &CsrView<'_, T>,
+        parameters: &Parameters,
+        options: &PlanOptions,
+    ) -> Result<Self, PlanError> {
+        let ell = csr_to_ell(*a, EllOptions::ROW_MAJOR, &options.budget)?;
+        let simd = parameters.get(row::SIMD.name) == Some(Value::Switch(true));
+        Ok(Self { ell, row_lengths: parameters.switch(ROW_LENGTHS.name), simd })
+    }
+
+    pub(super) fn shape(&self) -> (usize, usize) {
+        (self.ell.rows(), self.ell.cols())
+    }
+
+    /// Slots of each row.
+    pub(super) fn width(&self) -> usize {
+        self.ell.width()
+    }
+
+    /// Memory of a plan that holds `rest` more bytes.
+    pub(super) fn memory(&self, rest: usize) -> Memory {
+        let lengths = size_of_val(self.ell.row_lengths()) as u64;
+        let all = self.ell.memory_bytes();
+        let read = if self.row_lengths { all } else { all - lengths };
+        Memory { matrix: read, plan: all + rest as u64 }
+    }
+
+    /// The sum over some slots of a row, padding among them unless the row lengths are used.
+    #[inline(always)]
+    pub(super) fn sum(&self, row: usize, slots: Range<usize>, x: &[T]) -> T {
+        let end = if self.row_lengths { self.length(row).min(slots.end) } else { slots.end };
+        self.dot(row, slots.start.min(end)..end, x)
+    }
+
+    /// A row's sum without what its padding may have done: 0 x inf is NaN.
+    #[inline(always)]
+    pub(super) fn without_padding(&self, row: usize, sum: T, x: &[T]) -> T {
+        if self.row_lengths || sum.is_finite() { sum } else { self.dot(row, 0..self.length(row), x) }
+    }
+
+    /// y[rows] = (A x)[rows]; `y` holds just these rows.
+    pub(super) fn multiply(&self, rows: Range<usize>, x: &[T], y: &mut [T]) {
+        for (y, row) in y.iter_mut().zip(rows) {
+            let sum = self.sum(row, 0..self.width(), x);
+            *y = self.without_padding(row, sum, x);
+        }
+    }
+
+    fn length(&self, row: usize) -> usize {
+        self.ell.row_lengths()[row] as usize
+    }
+
+    #[inline(always)]
+    fn dot(&self, row: usize, slots: Range<usize>, x: &[T]) -> T {
+        assert!(x.len() >= self.ell.cols());
+        let start = self.ell.position(row, 0);
+        let slots = start + slots.start..start + slots.end;
+        let cols = &self.ell.col_indices()[slots.clone()];
+        // SAFETY: every column index of an Ell, padding included, is below cols <= x.len().
+        unsafe { row::dot(cols, &self.ell.values()[slots], x, self.simd) }
+    }
+}

@@ -1,0 +1,55 @@
+//! y_i = sum_s value(i, s) x_column(i, s), rows handed to threads in chunks: R0 3.2.2, R1 1.2.1
+//! (`spmvRowsBasicELL`, OMP ELL 0).
+
+use spm_formats::kernel::{Backend, KernelInfo, Operation, Parameters, PlanError};
+use spm_formats::{CsrView, Scalar};
+
+use super::ell::{EllRows, ROW_LENGTHS};
+use super::plan::{Memory, Product, boxed};
+use super::schedule::{CHUNK, FOLDING, Loop, SCHEDULE};
+use super::{BoxedPlan, row};
+use crate::PlanOptions;
+use crate::disjoint::Disjoint;
+
+pub(super) const INFO: KernelInfo = KernelInfo {
+    id: "ell-rows",
+    operation: Operation::Spmv,
+    backend: Backend::Cpu,
+    source: "R0 3.2.2; R1 1.2.1, OMP ELL 0 (spmvRowsBasicELL)",
+    summary: "ELLPACK, chunks of rows to threads, static or dynamic",
+    parameters: &[SCHEDULE, CHUNK, FOLDING, ROW_LENGTHS, row::SIMD],
+};
+
+struct Rows<T> {
+    a: EllRows<T>,
+    rows: Loop,
+}
+
+pub(super) fn plan<'a, T: Scalar>(
+    a: &CsrView<'a, T>,
+    parameters: &Parameters,
+    options: &PlanOptions,
+) -> Result<BoxedPlan<'a, T>, PlanError> {
+    let a = EllRows::new(a, parameters, options)?;
+    let rows = Loop::new(&options.threads, a.shape().0, parameters);
+    Ok(boxed(Rows { a, rows }))
+}
+
+impl<T: Scalar> Product<T> for Rows<T> {
+    fn shape(&self) -> (usize, usize) {
+        self.a.shape()
+    }
+
+    fn memory(&self) -> Memory {
+        self.a.memory(0)
+    }
+
+    fn multiply(&mut self, x: &[T], y: &mut [T]) {
+        let y = Disjoint::new(y);
+        self.rows.run(|rows| {
+            // SAFETY: the chunks of a loop do not overlap.
+            let y = unsafe { y.range(rows.clone()) };
+            self.a.multiply(rows, x, y);
+        });
+    }
+}

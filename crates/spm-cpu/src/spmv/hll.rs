@@ -1,0 +1,119 @@
+//! What the HLL kernels share: the product with some blocks.
+
+use std::ops::Range;
+
+use spm_formats::convert::csr_to_hll;
+use spm_formats::kernel::{ParameterSpec, Parameters, PlanError, Value};
+use spm_formats::{CsrView, Hll, Scalar};
+
+use super::plan::Memory;
+use crate::PlanOptions;
+
+/// Rows that are summed side by side: the lanes of the widest vector for `f64`.
+const LANES: usize = 8;
+
+/// R2 III-B's hack size.
+pub(super) const HACK: ParameterSpec = ParameterSpec {
+    name: "hack",
+    meaning: "rows of a block",
+    default: Value::Count(32),
+    studied: &[Value::Count(16), Value::Count(32), Value::Count(64), Value::Count(128)],
+};
+
+/// R2 sums a block row by row; its layout allows neighbouring rows side by side.
+pub(super) const SIMD: ParameterSpec = ParameterSpec {
+    name: "simd",
+    meaning: "sum eight rows of a block side by side instead of row by row",
+    default: Value::Switch(true),
+    studied: &[Value::Switch(false), Value::Switch(true)],
+};
+
+/// An HLL matrix, and how its blocks are summed.
+pub(super) struct HllBlocks<T> {
+    hll: Hll<T>,
+    simd: bool,
+}
+
+impl<T: Scalar> HllBlocks<T> {
+    pub(super) fn new(
+        a: &CsrView<'_, T>,
+        parameters: &Parameters,
+        options: &PlanOptions,
+    ) -> Result<Self, PlanError> {
+        let hll = csr_to_hll(*a, parameters.count(HACK.name), &options.budget)?;
+        Ok(Self { hll, simd: parameters.switch(SIMD.name) })
+    }
+
+    pub(super) fn shape(&self) -> (usize, usize) {
+        (self.hll.rows(), self.hll.cols())
+    }
+
+    pub(super) fn count(&self) -> usize {
+        self.hll.blocks()
+    }
+
+    /// The rows of some consecutive blocks.
+    pub(super) fn rows(&self, blocks: &Range<usize>) -> Range<usize> {
+        let start = |block: usize| (block * self.hll.hack_size()).min(self.hll.rows());
+        start(blocks.start)..start(blocks.end)
+    }
+
+    /// Memory of a plan that holds `rest` more bytes; the row lengths are for the rare sum that
+    /// is not finite and are not read otherwise.
+    pub(super) fn memory(&self, rest: usize) -> Memory {
+        let all = self.hll.memory_bytes();
+        let lengths = size_of_val(self.hll.row_lengths()) as u64;
+        Memory { matrix: all - lengths, plan: all + rest as u64 }
+    }
+
+    /// y[rows] = (A x)[rows] for the rows of `blocks`; `y` holds just these.
+    pub(super) fn multiply(&self, blocks: Range<usize>, x: &[T], y: &mut [T]) {
+        assert!(x.len() >= self.hll.cols());
+        let mut rest = y;
+        for block in blocks {
+            let rows = self.hll.block_rows(block);
+            let (y, after) = rest.split_at_mut(rows.len());
+            rest = after;
+            let slots = self.hll.block_offsets()[block]..self.hll.block_offsets()[block + 1];
+            self.sum_block(slots.clone(), x, y);
+            for (lane, y) in y.iter_mut().enumerate() {
+                if !y.is_finite() {
+                    // Padding may have met an infinite x; 0 x inf is NaN.
+                    let length = self.hll.row_lengths()[rows.start + lane] as usize;
+                    let own = slots.start..slots.start + length * rows.len();
+                    *y = self.sum_row(own, lane, rows.len(), x);
+                }
+            }
+        }
+    }
+
+    /// Sums all slots of a block with `y.len()` rows, padding included.
+    fn sum_block(&self, slots: Range<usize>, x: &[T], y: &mut [T]) {
+        let height = y.len();
+        let side_by_side = if self.simd { height / LANES * LANES } else { 0 };
+        let (together, alone) = y.split_at_mut(side_by_side);
+        for (group, y) in together.as_chunks_mut::<LANES>().0.iter_mut().enumerate() {
+            let mut sums = [T::ZERO; LANES];
+            for start in slots.clone().step_by(height).map(|start| start + group * LANES) {
+                let cols = &self.hll.col_indices()[start..start + LANES];
+                let values = &self.hll.values()[start..start + LANES];
+                for lane in 0..LANES {
+                    // SAFETY: every column index of an Hll, padding included, is below
+                    // cols <= x.len().
+                    sums[lane] += values[lane] * unsafe { *x.get_unchecked(cols[lane] as usize) };
+                }
+            }
+            *y = sums;
+        }
+        for (lane, y) in alone.iter_mut().enumerate() {
+            *y = self.sum_row(slots.clone(), side_by_side + lane, height, x);
+        }
+    }
+
+    fn sum_row(&self, slots: Range<usize>, lane: usize, height: usize, x: &[T]) -> T {
+        let cols = self.hll.col_indices()[slots.clone()].iter().skip(lane).step_by(height);
+        let values = self.hll.values()[slots].iter().skip(lane).step_by(height);
+        // SAFETY: every column index of an Hll is below cols <= x.len(), as `multiply` asserts.
+        cols.zip(values).map(|(&c, &v)| v * unsafe { *x.get_unchecked(c as usize) }).sum()
+    }
+}
