@@ -64,7 +64,11 @@ impl<T: Scalar> EllRows<T> {
     /// A row's sum without what its padding may have done: 0 x inf is NaN.
     #[inline(always)]
     pub(super) fn without_padding(&self, row: usize, sum: T, x: &[T]) -> T {
-        if self.row_lengths || sum.is_finite() { sum } else { self.dot(row, 0..self.length(row), x) }
+        if self.row_lengths || sum.is_finite() {
+            sum
+        } else {
+            self.dot(row, 0..self.length(row), x)
+        }
     }
 
     /// y[rows] = (A x)[rows]; `y` holds just these rows.

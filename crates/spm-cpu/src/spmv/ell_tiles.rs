@@ -46,9 +46,8 @@ impl<T: Scalar> Product<T> for EllTiles<T> {
 
     fn multiply(&mut self, x: &[T], y: &mut [T]) {
         let (a, blocks) = (&self.a, self.tiles.col_blocks());
-        let tile_sum = |block: usize, row: usize| {
-            a.sum(row, partition::even(a.width(), blocks, block), x)
-        };
+        let tile_sum =
+            |block: usize, row: usize| a.sum(row, partition::even(a.width(), blocks, block), x);
         self.tiles.multiply(y, tile_sum, |row, sum| a.without_padding(row, sum, x));
     }
 }

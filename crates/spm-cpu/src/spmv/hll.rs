@@ -113,7 +113,9 @@ impl<T: Scalar> HllBlocks<T> {
     fn sum_row(&self, slots: Range<usize>, lane: usize, height: usize, x: &[T]) -> T {
         let cols = self.hll.col_indices()[slots.clone()].iter().skip(lane).step_by(height);
         let values = self.hll.values()[slots].iter().skip(lane).step_by(height);
-        // SAFETY: every column index of an Hll is below cols <= x.len(), as `multiply` asserts.
-        cols.zip(values).map(|(&c, &v)| v * unsafe { *x.get_unchecked(c as usize) }).sum()
+        cols.zip(values).fold(T::ZERO, |sum, (&col, &value)| {
+            // SAFETY: every column index of an Hll is below cols <= x.len(), as `multiply` asserts.
+            sum + value * unsafe { *x.get_unchecked(col as usize) }
+        })
     }
 }

@@ -67,7 +67,8 @@ impl<T: Scalar> Tiles<T> {
             let share = partition::even(rows, threads.count(), part);
             // SAFETY: the shares do not overlap.
             for (y, row) in unsafe { y.range(share.clone()) }.iter_mut().zip(share) {
-                let sum = (0..col_blocks).map(|block| partial[block * rows + row]).sum();
+                let sums = (0..col_blocks).map(|block| partial[block * rows + row]);
+                let sum = sums.fold(T::ZERO, |sum, partial| sum + partial);
                 *y = finish(row, sum);
             }
         });
