@@ -1,0 +1,118 @@
+//! Times of kernels by CUDA events.
+
+use std::time::Duration;
+
+use crate::error::GpuError;
+use crate::stream::{Event, Stream};
+
+/// Launches whose marks are in the stream at once: the device never waits for the host.
+const BATCH: usize = 64;
+
+/// How long to measure.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct TimingOptions {
+    /// Runs before the first measured one.
+    pub warm_up: usize,
+    /// Measured runs, at least.
+    pub iterations: usize,
+    /// Total of the measured times, at least.
+    pub min_time: Duration,
+    /// Measured runs, at most, however short they are.
+    pub max_iterations: usize,
+}
+
+impl Default for TimingOptions {
+    fn default() -> Self {
+        Self {
+            warm_up: 5,
+            iterations: 50,
+            min_time: Duration::from_millis(50),
+            max_iterations: 5000,
+        }
+    }
+}
+
+/// Times of one kernel, in seconds.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct Timing {
+    /// Measured runs.
+    pub iterations: usize,
+    /// Median.
+    pub median_s: f64,
+    /// Shortest.
+    pub min_s: f64,
+    /// 10th percentile.
+    pub p10_s: f64,
+    /// 90th percentile.
+    pub p90_s: f64,
+}
+
+impl Timing {
+    /// The percentiles (nearest rank) of some times in seconds; `None` for no times.
+    pub fn of(mut seconds: Vec<f64>) -> Option<Self> {
+        seconds.sort_by(f64::total_cmp);
+        let percentile = |p: usize| {
+            let rank = (p * seconds.len()).div_ceil(100).max(1);
+            seconds.get(rank - 1).copied()
+        };
+        Some(Self {
+            iterations: seconds.len(),
+            median_s: percentile(50)?,
+            min_s: percentile(0)?,
+            p10_s: percentile(10)?,
+            p90_s: percentile(90)?,
+        })
+    }
+}
+
+/// Measures what `launch` puts into the stream: the time on the device alone, without the host's
+/// part of a launch.
+///
+/// # Errors
+/// Whatever `launch` or the device reports.
+pub fn time(
+    stream: &Stream,
+    options: TimingOptions,
+    mut launch: impl FnMut(&Stream) -> Result<(), GpuError>,
+) -> Result<Timing, GpuError> {
+    let device = stream.device();
+    for _ in 0..options.warm_up {
+        launch(stream)?;
+    }
+    stream.synchronize()?;
+    let pairs: Vec<(Event, Event)> = (0..BATCH)
+        .map(|_| Ok((Event::new(device)?, Event::new(device)?)))
+        .collect::<Result<_, GpuError>>()?;
+    let (mut seconds, mut total) = (Vec::new(), 0.0);
+    let least = options.iterations.max(1);
+    let most = options.max_iterations.max(least);
+    while seconds.len() < least || (total < options.min_time.as_secs_f64() && seconds.len() < most)
+    {
+        let batch = &pairs[..BATCH.min(most - seconds.len())];
+        for (start, stop) in batch {
+            start.record(stream)?;
+            launch(stream)?;
+            stop.record(stream)?;
+        }
+        stream.synchronize()?;
+        for (start, stop) in batch {
+            let elapsed = stop.elapsed_since(start)?.as_secs_f64();
+            total += elapsed;
+            seconds.push(elapsed);
+        }
+    }
+    Timing::of(seconds).ok_or(GpuError::Shape { what: "timed runs", expected: least, found: 0 })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn percentiles_are_nearest_ranks() {
+        let timing = Timing::of((1..=10).rev().map(f64::from).collect()).unwrap();
+        let expected = Timing { iterations: 10, median_s: 5.0, min_s: 1.0, p10_s: 1.0, p90_s: 9.0 };
+        assert_eq!(timing, expected);
+        assert_eq!(Timing::of(Vec::new()), None);
+    }
+}
