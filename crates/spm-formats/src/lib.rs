@@ -15,6 +15,7 @@ pub mod partition;
 pub mod reference;
 mod scalar;
 mod sell;
+pub mod stats;
 
 pub use budget::MemoryBudget;
 pub use coo::Coo;

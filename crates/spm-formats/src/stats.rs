@@ -1,0 +1,535 @@
+//! Structure of a matrix in figures: what kernel selection and `cargo xtask info` look at.
+
+use rayon::prelude::*;
+use serde::{Deserialize, Serialize};
+
+use crate::csr::{arrays, require_csr};
+use crate::{CsrView, FormatError, Scalar, partition};
+
+/// Hack size at which [`Padding::hll`] is taken.
+pub const HLL_HACK_SIZE: usize = 32;
+/// Chunk C at which [`Padding::sell`] is taken.
+pub const SELL_CHUNK: usize = 32;
+/// Sorting window sigma at which [`Padding::sell`] is taken.
+pub const SELL_SIGMA: usize = 1024;
+
+/// Statistics of the row lengths (entries per row).
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct RowLengthStats {
+    /// Number of rows.
+    pub rows: usize,
+    /// Number of entries.
+    pub entries: usize,
+    /// Shortest row.
+    pub min: u32,
+    /// First quartile, interpolated linearly between neighbouring ranks, as the others are.
+    pub lower_quartile: f64,
+    /// Second quartile.
+    pub median: f64,
+    /// Third quartile.
+    pub upper_quartile: f64,
+    /// Longest row.
+    pub max: u32,
+    /// Number of the first row of that length; 0 when there are no rows.
+    pub longest_row: usize,
+    /// Mean row length.
+    pub mean: f64,
+    /// Population variance of the row lengths.
+    pub variance: f64,
+    /// Third standardised moment; 0 when all rows are equally long.
+    pub skewness: f64,
+    /// Rows without entries.
+    pub empty_rows: usize,
+}
+
+/// Lengths below this are counted in an array; longer rows, few by their nature, are listed.
+const COUNTED: usize = 4096;
+
+/// Rows by length.
+struct Histogram {
+    counts: Vec<usize>,
+    /// Lengths of the rows of [`COUNTED`] entries and more.
+    long: Vec<u32>,
+    max: u32,
+    longest_row: usize,
+}
+
+impl Histogram {
+    fn new() -> Self {
+        Self { counts: vec![0; COUNTED], long: Vec::new(), max: 0, longest_row: usize::MAX }
+    }
+
+    fn add(&mut self, row: usize, length: u32) {
+        match self.counts.get_mut(length as usize) {
+            Some(count) => *count += 1,
+            None => self.long.push(length),
+        }
+        if length > self.max || self.longest_row == usize::MAX {
+            (self.max, self.longest_row) = (length, row);
+        }
+    }
+
+    /// Takes in the rows after these.
+    fn append(mut self, mut later: Self) -> Self {
+        for (count, more) in self.counts.iter_mut().zip(&later.counts) {
+            *count += more;
+        }
+        self.long.append(&mut later.long);
+        if later.max > self.max || self.longest_row == usize::MAX {
+            (self.max, self.longest_row) = (later.max, later.longest_row);
+        }
+        self
+    }
+
+    /// (length, rows) in ascending order of length.
+    fn bins(&self) -> impl Iterator<Item = (u32, usize)> + '_ {
+        let counted = self.counts.iter().enumerate().map(|(length, &count)| (length as u32, count));
+        counted.filter(|&(_, count)| count > 0).chain(self.long.iter().map(|&length| (length, 1)))
+    }
+
+    /// Length of the row of rank `rank` (from 0) when rows are sorted by length.
+    fn ranked(&self, rank: usize) -> u32 {
+        let mut below = 0;
+        for (length, count) in self.bins() {
+            below += count;
+            if rank < below {
+                return length;
+            }
+        }
+        0
+    }
+}
+
+impl RowLengthStats {
+    /// From the `rows + 1` row pointers, in one parallel pass: O(rows).
+    ///
+    /// # Panics
+    /// When `pointers` is empty or descends.
+    pub fn of(pointers: &[u32]) -> Self {
+        let rows = pointers.len().checked_sub(1).expect("rows + 1 pointers");
+        let tasks = rayon::current_num_threads().min(rows / 4096 + 1);
+        let mut histogram = (0..tasks)
+            .into_par_iter()
+            .map(|task| {
+                let mut histogram = Histogram::new();
+                for row in partition::even(rows, tasks, task) {
+                    let length = pointers[row + 1].checked_sub(pointers[row]);
+                    histogram.add(row, length.expect("row pointers ascend"));
+                }
+                histogram
+            })
+            .reduce(Histogram::new, Histogram::append);
+        histogram.long.sort_unstable();
+        let entries = (pointers[rows] - pointers[0]) as usize;
+        let count = rows.max(1) as f64;
+        let mean = entries as f64 / count;
+        // Summed over lengths in ascending order, so that the thread count changes no bit.
+        let moment = |power| {
+            let terms = histogram.bins().map(|(l, n)| (f64::from(l) - mean).powi(power) * n as f64);
+            terms.sum::<f64>() / count
+        };
+        let variance = moment(2);
+        let quantile = |quarters: usize| {
+            let position = rows.saturating_sub(1) as f64 * quarters as f64 / 4.0;
+            let rank = position.floor() as usize;
+            let low = f64::from(histogram.ranked(rank));
+            let high = f64::from(histogram.ranked((rank + 1).min(rows.saturating_sub(1))));
+            low + (high - low) * (position - rank as f64)
+        };
+        Self {
+            rows,
+            entries,
+            min: histogram.ranked(0),
+            lower_quartile: quantile(1),
+            median: quantile(2),
+            upper_quartile: quantile(3),
+            max: histogram.max,
+            longest_row: if rows == 0 { 0 } else { histogram.longest_row },
+            mean,
+            variance,
+            skewness: if variance > 0.0 { moment(3) / variance.powf(1.5) } else { 0.0 },
+            empty_rows: histogram.counts[0],
+        }
+    }
+
+    /// Standard deviation over mean; 0 for a matrix without entries.
+    pub fn coefficient_of_variation(&self) -> f64 {
+        if self.entries == 0 { 0.0 } else { self.variance.sqrt() / self.mean }
+    }
+}
+
+/// Slots that padded formats would take per stored entry: 1 means no padding. A matrix without
+/// entries has ratio 1.
+#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
+pub struct Padding {
+    /// ELLPACK, without pitch.
+    pub ell: f64,
+    /// HLL with hacks of [`HLL_HACK_SIZE`] rows.
+    pub hll: f64,
+    /// SELL-C-sigma with C = [`SELL_CHUNK`], sigma = [`SELL_SIGMA`].
+    pub sell: f64,
+}
+
+impl Padding {
+    /// From the `rows + 1` row pointers: O(rows log sigma), parallel.
+    ///
+    /// # Panics
+    /// When `pointers` is empty.
+    pub fn of(pointers: &[u32]) -> Self {
+        let entries = pointers[pointers.len() - 1] - pointers[0];
+        let ratio = |slots: u64| {
+            if entries == 0 { 1.0 } else { slots as f64 / f64::from(entries) }
+        };
+        Self {
+            ell: ratio(hll_slots(pointers, pointers.len())),
+            hll: ratio(hll_slots(pointers, HLL_HACK_SIZE)),
+            sell: ratio(sell_slots(pointers, SELL_CHUNK, SELL_SIGMA)),
+        }
+    }
+}
+
+fn lengths(pointers: &[u32]) -> impl Iterator<Item = u32> + '_ {
+    pointers.windows(2).map(|pair| pair[1] - pair[0])
+}
+
+/// Slots, padding included, of HLL with hacks of `hack_size` rows (of ELLPACK, when that is all
+/// rows).
+///
+/// # Panics
+/// When `hack_size` is 0 or `pointers` is empty.
+pub fn hll_slots(pointers: &[u32], hack_size: usize) -> u64 {
+    let rows = pointers.len() - 1;
+    let slots = (0..rows.div_ceil(hack_size)).into_par_iter().map(|block| {
+        let first = block * hack_size;
+        let last = rows.min(first + hack_size);
+        let width = lengths(&pointers[first..=last]).max().unwrap_or(0);
+        (last - first) as u64 * u64::from(width)
+    });
+    slots.sum()
+}
+
+/// Slots, padding included, of SELL-C-sigma with `chunk` C and sorting window `sigma`.
+///
+/// # Panics
+/// When `chunk` is 0 or `pointers` is empty.
+pub fn sell_slots(pointers: &[u32], chunk: usize, sigma: usize) -> u64 {
+    let rows = pointers.len() - 1;
+    let sigma = sigma.clamp(1, rows.max(1));
+    // Tasks begin where a sorting window and a chunk begin together.
+    let task = (1..=chunk).map(|windows| windows * sigma).find(|task| task % chunk == 0);
+    let task = task.expect("the chunk itself is such a number of windows");
+    let slots = (0..rows.div_ceil(task)).into_par_iter().map(|index| {
+        let first = index * task;
+        let last = rows.min(first + task);
+        let mut lengths: Vec<u32> = lengths(&pointers[first..=last]).collect();
+        for sorted in lengths.chunks_mut(sigma) {
+            sorted.sort_unstable_by(|a, b| b.cmp(a));
+        }
+        let widths = lengths.chunks(chunk).map(|c| u64::from(c.iter().copied().max().unwrap_or(0)));
+        chunk as u64 * widths.sum::<u64>()
+    });
+    slots.sum()
+}
+
+/// Everything that is known of a matrix from its arrays.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct MatrixStats {
+    /// Number of rows.
+    pub rows: usize,
+    /// Number of columns.
+    pub cols: usize,
+    /// Stored entries, explicit zeros included.
+    pub entries: usize,
+    /// Row lengths.
+    pub row_lengths: RowLengthStats,
+    /// Padding of the padded formats.
+    pub padding: Padding,
+    /// Largest row - column over the entries; 0 when none is below the diagonal.
+    pub lower_bandwidth: usize,
+    /// Largest column - row over the entries; 0 when none is above the diagonal.
+    pub upper_bandwidth: usize,
+    /// Mean of |row - column| over the entries; 0 without entries.
+    pub mean_distance: f64,
+    /// Entries on the diagonal.
+    pub diagonal_entries: usize,
+    /// Stored entries whose value is 0.
+    pub explicit_zeros: usize,
+    /// All stored values are the same number, so that one suffices; true without entries.
+    pub all_values_equal: bool,
+    /// Square, and entry (j, i) is stored wherever (i, j) is.
+    pub pattern_symmetric: bool,
+    /// Pattern symmetric, and both have the same value.
+    pub numerically_symmetric: bool,
+}
+
+/// What one pass over the entries collects.
+#[derive(Debug, Clone, Copy)]
+struct Pass {
+    lower: usize,
+    upper: usize,
+    distance: u128,
+    diagonal: usize,
+    zeros: usize,
+    equal: bool,
+}
+
+impl Pass {
+    const START: Self =
+        Self { lower: 0, upper: 0, distance: 0, diagonal: 0, zeros: 0, equal: true };
+
+    fn merge(self, other: Self) -> Self {
+        Self {
+            lower: self.lower.max(other.lower),
+            upper: self.upper.max(other.upper),
+            distance: self.distance + other.distance,
+            diagonal: self.diagonal + other.diagonal,
+            zeros: self.zeros + other.zeros,
+            equal: self.equal && other.equal,
+        }
+    }
+}
+
+impl MatrixStats {
+    /// One parallel pass over the entries, one serial pass for symmetry: O(rows + entries), and
+    /// four bytes a row of memory.
+    ///
+    /// # Errors
+    /// [`FormatError::WrongStorage`] for a CSC view.
+    pub fn of<T: Scalar>(matrix: &CsrView<'_, T>) -> Result<Self, FormatError> {
+        require_csr(matrix)?;
+        let (pointers, indices, values) = arrays(matrix);
+        let parts = 8 * rayon::current_num_threads();
+        let bounds = partition::by_entries(pointers, parts);
+        let pass = bounds
+            .par_windows(2)
+            .map(|part| {
+                let mut pass = Pass::START;
+                for row in part[0]..part[1] {
+                    let entries = pointers[row] as usize..pointers[row + 1] as usize;
+                    // Columns ascend: the first and the last are the farthest from the diagonal.
+                    if let (Some(&first), Some(&last)) =
+                        (indices[entries.clone()].first(), indices[entries.clone()].last())
+                    {
+                        pass.lower = pass.lower.max(row.saturating_sub(first as usize));
+                        pass.upper = pass.upper.max((last as usize).saturating_sub(row));
+                    }
+                    for (&column, &value) in indices[entries.clone()].iter().zip(&values[entries]) {
+                        let distance = row.abs_diff(column as usize);
+                        pass.distance += distance as u128;
+                        pass.diagonal += usize::from(distance == 0);
+                        pass.zeros += usize::from(value == T::ZERO);
+                        pass.equal &= value == values[0];
+                    }
+                }
+                pass
+            })
+            .reduce(|| Pass::START, Pass::merge);
+        let (pattern_symmetric, numerically_symmetric) = if matrix.rows() == matrix.cols() {
+            symmetry(pointers, indices, values)
+        } else {
+            (false, false)
+        };
+        Ok(Self {
+            rows: matrix.rows(),
+            cols: matrix.cols(),
+            entries: values.len(),
+            row_lengths: RowLengthStats::of(pointers),
+            padding: Padding::of(pointers),
+            lower_bandwidth: pass.lower,
+            upper_bandwidth: pass.upper,
+            mean_distance: pass.distance as f64 / values.len().max(1) as f64,
+            diagonal_entries: pass.diagonal,
+            explicit_zeros: pass.zeros,
+            all_values_equal: pass.equal,
+            pattern_symmetric,
+            numerically_symmetric,
+        })
+    }
+}
+
+/// (pattern, numerically) symmetric, for a square matrix with ascending columns.
+///
+/// Rows are walked in order. The entries of row j left of its diagonal are then asked for in
+/// ascending order, so that a cursor per row finds each at once.
+fn symmetry<T: Scalar>(pointers: &[u32], indices: &[u32], values: &[T]) -> (bool, bool) {
+    let rows = pointers.len() - 1;
+    let mut cursors = pointers[..rows].to_vec();
+    let mut same_values = true;
+    for row in 0..rows {
+        let start = cursors[row] as usize;
+        for entry in start..pointers[row + 1] as usize {
+            let column = indices[entry] as usize;
+            if column == row {
+                continue;
+            }
+            // Left of the diagonal and not yet asked for: the mirror image is missing.
+            if column < row {
+                return (false, false);
+            }
+            let mirror = cursors[column];
+            if mirror == pointers[column + 1] || indices[mirror as usize] as usize != row {
+                return (false, false);
+            }
+            same_values &= values[mirror as usize] == values[entry];
+            cursors[column] += 1;
+        }
+    }
+    (true, same_values)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::convert::{csr_to_hll, csr_to_sell};
+    use crate::generate::named;
+    use crate::{Csr, MemoryBudget};
+
+    fn generated(label: &str) -> MatrixStats {
+        MatrixStats::of(&named(label).unwrap().generate::<f64>().unwrap().view()).unwrap()
+    }
+
+    fn csr(n: usize, pointers: &[u32], columns: &[u32], values: &[f64]) -> Csr<f64> {
+        Csr::new((pointers.len() - 1, n), pointers.to_vec(), columns.to_vec(), values.to_vec())
+    }
+
+    #[test]
+    fn row_lengths_by_hand() {
+        // Lengths 2 0 1 5.
+        let stats = RowLengthStats::of(&[0, 2, 2, 3, 8]);
+        assert_eq!((stats.rows, stats.entries, stats.min, stats.max), (4, 8, 0, 5));
+        assert_eq!((stats.longest_row, stats.empty_rows), (3, 1));
+        assert_eq!((stats.lower_quartile, stats.median, stats.upper_quartile), (0.75, 1.5, 2.75));
+        assert_eq!((stats.mean, stats.variance), (2.0, 3.5));
+        // Third central moment (0 - 8 - 1 + 27) / 4.
+        assert!((stats.skewness - 4.5 / 3.5f64.powf(1.5)).abs() < 1e-15);
+        assert!((stats.coefficient_of_variation() - 3.5f64.sqrt() / 2.0).abs() < 1e-15);
+    }
+
+    #[test]
+    fn degenerate_row_lengths() {
+        let none = RowLengthStats::of(&[0]);
+        assert_eq!((none.rows, none.max, none.longest_row, none.mean), (0, 0, 0, 0.0));
+        let empty = RowLengthStats::of(&[0, 0, 0]);
+        assert_eq!((empty.empty_rows, empty.skewness, empty.median), (2, 0.0, 0.0));
+        let one = RowLengthStats::of(&[0, 100_000]);
+        assert_eq!((one.min, one.max, one.median, one.variance), (100_000, 100_000, 1e5, 0.0));
+    }
+
+    #[test]
+    fn long_rows_and_many_rows() {
+        let mut pointers = vec![0u32];
+        for row in 0..50_000u32 {
+            let length = if row == 31_000 {
+                70_000
+            } else if row % 1000 == 7 {
+                5000
+            } else {
+                3
+            };
+            pointers.push(pointers[row as usize] + length);
+        }
+        let on = |threads| {
+            let pool = rayon::ThreadPoolBuilder::new().num_threads(threads).build().unwrap();
+            pool.install(|| RowLengthStats::of(&pointers))
+        };
+        let stats = on(1);
+        assert_eq!(stats, on(4));
+        assert_eq!((stats.max, stats.longest_row, stats.median), (70_000, 31_000, 3.0));
+        let mean = (70_000.0 + 50.0 * 5000.0 + 49_949.0 * 3.0) / 50_000.0;
+        assert!((stats.mean - mean).abs() < 1e-12 * mean);
+    }
+
+    #[test]
+    fn padding_by_hand() {
+        // Lengths 2 0 1 5 3.
+        let pointers = [0, 2, 2, 3, 8, 11];
+        assert_eq!(hll_slots(&pointers, 5), 25);
+        assert_eq!(hll_slots(&pointers, 2), 2 * 2 + 2 * 5 + 3);
+        assert_eq!(hll_slots(&pointers, 1), 11);
+        // Windows of 4 sorted: 5 2 | 1 0 | 3 -.
+        assert_eq!(sell_slots(&pointers, 2, 4), 10 + 2 + 6);
+        assert_eq!(sell_slots(&pointers, 2, 1), 4 + 10 + 6);
+        assert_eq!(sell_slots(&pointers, 2, 3), 4 + 10 + 6);
+        let padding = Padding::of(&pointers);
+        assert_eq!(padding.ell, 25.0 / 11.0);
+        assert_eq!(padding.hll, padding.ell);
+        assert_eq!(padding.sell, 160.0 / 11.0);
+        assert_eq!(Padding::of(&[0, 0]), Padding { ell: 1.0, hll: 1.0, sell: 1.0 });
+    }
+
+    #[test]
+    fn a_matrix_by_hand() {
+        // 1 . 2 .
+        // . 0 . .
+        // 2 . . 3
+        // . . 4 .
+        let matrix = csr(4, &[0, 2, 3, 5, 6], &[0, 2, 1, 0, 3, 2], &[1.0, 2.0, 0.0, 2.0, 3.0, 4.0]);
+        let stats = MatrixStats::of(&matrix.view()).unwrap();
+        assert_eq!((stats.lower_bandwidth, stats.upper_bandwidth), (2, 2));
+        assert_eq!(stats.mean_distance, 1.0);
+        assert_eq!((stats.diagonal_entries, stats.explicit_zeros), (2, 1));
+        assert!(stats.pattern_symmetric && !stats.numerically_symmetric);
+        assert!(!stats.all_values_equal);
+        let json = serde_json::to_string(&stats).unwrap();
+        assert_eq!(serde_json::from_str::<MatrixStats>(&json).unwrap(), stats);
+    }
+
+    #[test]
+    fn symmetry_is_not_claimed_too_easily() {
+        let pattern = |n, pointers: &[u32], columns: &[u32]| {
+            let matrix = csr(n, pointers, columns, &vec![1.0; columns.len()]);
+            let stats = MatrixStats::of(&matrix.view()).unwrap();
+            assert!(stats.all_values_equal);
+            assert_eq!(stats.pattern_symmetric, stats.numerically_symmetric);
+            stats.pattern_symmetric
+        };
+        assert!(!pattern(2, &[0, 1, 1], &[1]), "upper entry alone");
+        assert!(!pattern(2, &[0, 0, 1], &[0]), "lower entry alone");
+        assert!(!pattern(3, &[0, 1, 2, 3], &[1, 2, 0]), "a cycle");
+        assert!(!pattern(3, &[0, 1, 3, 3], &[1, 0, 2]), "one of two pairs");
+        assert!(!pattern(3, &[0, 2, 3], &[0, 1, 0]), "rectangular");
+        assert!(pattern(3, &[0, 1, 2, 3], &[2, 1, 0]), "an exchange");
+        assert!(pattern(0, &[0], &[]), "nothing");
+    }
+
+    #[test]
+    fn symmetry_agrees_with_the_transpose() {
+        let symmetric = ["stencil27[n=5]", "road[n=400,edges=600]", "bcsstk17", "banded[n=90]"];
+        for label in symmetric {
+            let stats = generated(label);
+            assert!(stats.pattern_symmetric && stats.numerically_symmetric, "{label}");
+        }
+        let random = generated("stencil9[n=7,values=random]");
+        assert!(random.pattern_symmetric && !random.numerically_symmetric);
+        for label in ["powerlaw[rows=900,cols=900,entries=2800,longest=50]", "olm1000"] {
+            let matrix = named(label).unwrap().generate::<f64>().unwrap();
+            let transposed = matrix.transpose_view().to_csr();
+            assert!(transposed != matrix && !generated(label).pattern_symmetric, "{label}");
+        }
+    }
+
+    #[test]
+    fn slots_are_those_of_the_converted_matrix() {
+        let label = "powerlaw[rows=777,cols=500,entries=5000,longest=200]";
+        let matrix = named(label).unwrap().generate::<f32>().unwrap();
+        let (pointers, _, _) = arrays(&matrix.view());
+        let budget = MemoryBudget::unlimited();
+        for hack_size in [1, 7, 32, 777, 1000] {
+            let hll = csr_to_hll(matrix.view(), hack_size, &budget).unwrap();
+            assert_eq!(hll_slots(pointers, hack_size), hll.slots() as u64, "{hack_size}");
+        }
+        for (chunk, sigma) in [(1, 1), (8, 1), (8, 12), (32, 64), (32, 100), (5, 776), (900, 9)] {
+            let sell = csr_to_sell(matrix.view(), chunk, sigma, &budget).unwrap();
+            assert_eq!(sell_slots(pointers, chunk, sigma), sell.slots() as u64, "{chunk} {sigma}");
+        }
+        let stats = MatrixStats::of(&matrix.view()).unwrap();
+        assert_eq!(stats.padding.ell, 777.0 * 200.0 / 5000.0);
+    }
+
+    #[test]
+    fn csc_is_refused() {
+        let matrix = named("diagonal[n=3]").unwrap().generate::<f64>().unwrap();
+        assert!(MatrixStats::of(&matrix.transpose_view()).is_err());
+        assert!(MatrixStats::of(&matrix.view()).is_ok());
+    }
+}
