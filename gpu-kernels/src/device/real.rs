@@ -1,0 +1,56 @@
+//! The element types of the kernels.
+
+use core::ops::{Add, AddAssign, Mul, Neg, Sub};
+
+use super::backend::{self, Fetch, Shuffle};
+use super::{AtomicAdd, Element};
+
+/// `f32` or `f64`.
+pub trait Real:
+    Element
+    + Shuffle
+    + Fetch
+    + AtomicAdd
+    + PartialEq
+    + PartialOrd
+    + core::fmt::Debug
+    + Add<Output = Self>
+    + Sub<Output = Self>
+    + Mul<Output = Self>
+    + Neg<Output = Self>
+    + AddAssign
+{
+    /// 0.
+    const ZERO: Self;
+    /// 1.
+    const ONE: Self;
+    /// 0 for `f32`, 1 for `f64`.
+    const INDEX: usize;
+
+    /// `self * a + b`, rounded once.
+    fn mul_add(self, a: Self, b: Self) -> Self;
+    /// Neither infinite nor NaN.
+    fn is_finite(self) -> bool;
+}
+
+macro_rules! real {
+    ($type:ident, $index:literal, $fma:ident) => {
+        impl Real for $type {
+            const ZERO: Self = 0.0;
+            const ONE: Self = 1.0;
+            const INDEX: usize = $index;
+
+            #[inline(always)]
+            fn mul_add(self, a: Self, b: Self) -> Self {
+                backend::$fma(self, a, b)
+            }
+            #[inline(always)]
+            fn is_finite(self) -> bool {
+                $type::is_finite(self)
+            }
+        }
+    };
+}
+
+real!(f32, 0, fma_f32);
+real!(f64, 1, fma_f64);

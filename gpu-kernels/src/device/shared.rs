@@ -1,0 +1,95 @@
+//! Dynamic shared memory: one untyped buffer per block, whose size is an argument of the launch,
+//! cut into typed arrays in the order in which they are asked for.
+//!
+//! The kernel cuts it with [`Pool`]; the host runs the same cuts with [`Pool::bytes`] at the end to
+//! know the size.
+
+use core::marker::PhantomData;
+
+use super::backend::{AtomicAccess, AtomicSum};
+use super::{AtomicAdd, AtomicWord, Element};
+
+/// Cuts shared memory into arrays.
+#[derive(Debug, Clone, Copy, Default)]
+pub struct Pool {
+    bytes: u32,
+}
+
+impl Pool {
+    /// All of the block's shared memory.
+    #[inline(always)]
+    pub const fn new() -> Self {
+        Self { bytes: 0 }
+    }
+
+    /// The next `length` elements.
+    #[inline(always)]
+    pub fn array<T: Element>(&mut self, length: u32) -> SharedArray<T> {
+        let offset = (self.bytes + T::ALIGNMENT - 1) & !(T::ALIGNMENT - 1);
+        self.bytes = offset + length * size_of::<T>() as u32;
+        SharedArray { offset, length, element: PhantomData }
+    }
+
+    /// Bytes cut off so far: the dynamic shared memory that the launch needs.
+    #[inline(always)]
+    pub const fn bytes(self) -> u32 {
+        self.bytes
+    }
+}
+
+/// An array in shared memory.
+#[derive(Debug, Clone, Copy)]
+pub struct SharedArray<T> {
+    offset: u32,
+    length: u32,
+    element: PhantomData<T>,
+}
+
+impl<T: Element> SharedArray<T> {
+    #[inline(always)]
+    fn offset_of(self, index: u32) -> u32 {
+        #[cfg(not(target_arch = "nvptx64"))]
+        super::backend::check_shared_index(index, self.length);
+        self.offset + index * size_of::<T>() as u32
+    }
+
+    /// Number of elements.
+    #[inline(always)]
+    pub fn length(self) -> u32 {
+        self.length
+    }
+
+    /// Element `index`.
+    #[inline(always)]
+    pub fn load(self, index: u32) -> T {
+        T::load_shared(self.offset_of(index))
+    }
+
+    /// Overwrites element `index`.
+    #[inline(always)]
+    pub fn store(self, index: u32, value: T) {
+        T::store_shared(self.offset_of(index), value);
+    }
+}
+
+impl<T: AtomicAdd> SharedArray<T> {
+    /// Adds to element `index` and returns what it was.
+    #[inline(always)]
+    pub fn atomic_add(self, index: u32, value: T) -> T {
+        <T as AtomicSum>::atomic_add_shared(self.offset_of(index), value)
+    }
+}
+
+impl<T: AtomicWord> SharedArray<T> {
+    /// Replaces element `index` and returns what it was.
+    #[inline(always)]
+    pub fn atomic_exchange(self, index: u32, value: T) -> T {
+        <T as AtomicAccess>::atomic_exchange_shared(self.offset_of(index), value)
+    }
+
+    /// Replaces element `index` by `new` where it is `expected`; returns what it was.
+    #[inline(always)]
+    pub fn atomic_compare_exchange(self, index: u32, expected: T, new: T) -> T {
+        <T as AtomicAccess>::atomic_compare_exchange_shared(self.offset_of(index), expected, new)
+    }
+}

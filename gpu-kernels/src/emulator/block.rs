@@ -1,0 +1,515 @@
+//! One block at a time: its threads as coroutines, and who goes on next.
+
+use std::any::Any;
+use std::cell::{Cell, RefCell};
+use std::panic::{AssertUnwindSafe, Location, catch_unwind};
+use std::ptr;
+
+use corosensei::stack::DefaultStack;
+use corosensei::{Coroutine, CoroutineResult, Yielder};
+
+use super::heap::{Bytes, Heap};
+use super::rng::Rng;
+use super::shared::{Moment, SharedError, SharedMemory, Use};
+use super::warp::{self, Call, LANES, Operation};
+use super::{Defect, EmulatorError, EmulatorOptions};
+use crate::Dim3;
+
+/// Kernels keep their data in registers; the panic machinery is what needs the room.
+const STACK_BYTES: usize = 64 * 1024;
+
+thread_local! {
+    /// The block that this thread of the host runs, or null.
+    static CURRENT: Cell<*const Block<'static>> = const { Cell::new(ptr::null()) };
+    /// Stacks that no coroutine uses at the moment.
+    static STACKS: RefCell<Vec<DefaultStack>> = const { RefCell::new(Vec::new()) };
+}
+
+/// Calls `f` with the block that is running.
+///
+/// # Panics
+/// Outside of a launch.
+#[inline(always)]
+pub(crate) fn with_current<R>(f: impl FnOnce(&Block<'_>) -> R) -> R {
+    let block = CURRENT.get();
+    assert!(!block.is_null(), "device functions work inside of a launch only");
+    // SAFETY: `run_grid` sets the pointer to a block that it owns and clears it before the block
+    // goes, and only this thread of the host reads it.
+    f(unsafe { &*block })
+}
+
+pub(super) struct Launch<'a> {
+    pub(super) kernel: &'static str,
+    pub(super) grid: Dim3,
+    pub(super) block: Dim3,
+    pub(super) shared_bytes: u32,
+    pub(super) options: EmulatorOptions,
+    pub(super) body: &'a dyn Fn(),
+}
+
+#[derive(Debug, Clone, Copy)]
+enum State {
+    Runs,
+    AtBarrier(&'static Location<'static>),
+    InWarp(Call),
+    Ended,
+}
+
+struct Thread {
+    state: Cell<State>,
+    /// Of its coroutine, while that one is alive.
+    yielder: Cell<*const Yielder<(), ()>>,
+    /// Of the latest warp operation.
+    result: Cell<u64>,
+    steps: Cell<u64>,
+}
+
+/// What the threads of the running block see.
+pub(crate) struct Block<'a> {
+    launch: &'a Launch<'a>,
+    heap: RefCell<&'a mut Heap>,
+    shared: RefCell<SharedMemory>,
+    index: Cell<Dim3>,
+    threads: Vec<Thread>,
+    current: Cell<u32>,
+    ready: RefCell<Vec<u32>>,
+    ended: Cell<u32>,
+    at_barrier: Cell<u32>,
+    block_epoch: Cell<u32>,
+    warp_epochs: Vec<Cell<u32>>,
+    defect: RefCell<Option<(u32, Defect)>>,
+}
+
+#[derive(Debug, Clone, Copy)]
+pub(crate) enum Axis {
+    X,
+    Y,
+}
+
+impl Axis {
+    fn of(self, extent: Dim3) -> u32 {
+        match self {
+            Self::X => extent.x,
+            Self::Y => extent.y,
+        }
+    }
+}
+
+/// Runs all blocks, in an order drawn from `rng`.
+pub(super) fn run_grid(
+    launch: &Launch<'_>,
+    heap: &mut Heap,
+    rng: &mut Rng,
+) -> Result<(), EmulatorError> {
+    let threads = launch.block.count() as usize;
+    let block = Block {
+        launch,
+        heap: RefCell::new(heap),
+        shared: RefCell::new(SharedMemory::new(launch.shared_bytes, launch.options.detect_races)),
+        index: Cell::new(Dim3 { x: 0, y: 0 }),
+        threads: (0..threads).map(|_| Thread::new()).collect(),
+        current: Cell::new(0),
+        ready: RefCell::new(Vec::with_capacity(threads)),
+        ended: Cell::new(0),
+        at_barrier: Cell::new(0),
+        block_epoch: Cell::new(0),
+        warp_epochs: vec![Cell::new(0); threads.div_ceil(LANES as usize)],
+        defect: RefCell::new(None),
+    };
+    // Cleared on every way out, so that a dangling block is never seen.
+    struct Clear(*const Block<'static>);
+    impl Drop for Clear {
+        fn drop(&mut self) {
+            CURRENT.set(self.0);
+        }
+    }
+    let _clear = Clear(CURRENT.replace(ptr::from_ref(&block).cast()));
+    let blocks = launch.grid.count();
+    let (first, stride) = (rng.below(blocks as usize) as u64, coprime_stride(blocks, rng));
+    for i in 0..blocks {
+        let position =
+            ((u128::from(first) + u128::from(i) * u128::from(stride)) % u128::from(blocks)) as u64;
+        let x = u64::from(launch.grid.x);
+        block.index.set(Dim3 { x: (position % x) as u32, y: (position / x) as u32 });
+        block.run(rng).map_err(|(thread, defect)| EmulatorError::Kernel {
+            kernel: launch.kernel,
+            block: block.index.get(),
+            thread: block.coordinates(thread),
+            defect,
+        })?;
+    }
+    Ok(())
+}
+
+/// A number without a common divisor with `n`: its multiples modulo `n` are a permutation.
+fn coprime_stride(n: u64, rng: &mut Rng) -> u64 {
+    let gcd = |mut a: u64, mut b: u64| {
+        while b != 0 {
+            (a, b) = (b, a % b);
+        }
+        a
+    };
+    let mut stride = 1 + rng.below(n as usize) as u64;
+    while gcd(stride, n) != 1 {
+        stride += 1;
+    }
+    stride
+}
+
+impl Thread {
+    fn new() -> Self {
+        Self {
+            state: Cell::new(State::Runs),
+            yielder: Cell::new(ptr::null()),
+            result: Cell::new(0),
+            steps: Cell::new(0),
+        }
+    }
+}
+
+impl Block<'_> {
+    /// Runs the block to its end, or to the first defect and the thread that has it.
+    fn run(&self, rng: &mut Rng) -> Result<(), (u32, Defect)> {
+        self.shared.borrow_mut().reset();
+        self.ended.set(0);
+        self.at_barrier.set(0);
+        let count = self.threads.len() as u32;
+        self.ready.borrow_mut().extend(0..count);
+        let mut coroutines: Vec<_> =
+            (0..count).map(|thread| Some(self.coroutine(thread))).collect();
+        while self.ended.get() < count {
+            let next = {
+                let mut ready = self.ready.borrow_mut();
+                if ready.is_empty() {
+                    return Err(self.deadlock());
+                }
+                let position = rng.below(ready.len());
+                ready.swap_remove(position)
+            };
+            self.current.set(next);
+            let slot = &mut coroutines[next as usize];
+            let Some(coroutine) = slot else { continue };
+            let ended = match catch_unwind(AssertUnwindSafe(|| coroutine.resume(()))) {
+                Ok(CoroutineResult::Yield(())) => false,
+                Ok(CoroutineResult::Return(())) => true,
+                Err(payload) => {
+                    return Err((next, Defect::Panic { message: panic_message(payload.as_ref()) }));
+                }
+            };
+            if let Some(found) = self.defect.take() {
+                return Err(found);
+            }
+            if ended {
+                if let Some(coroutine) = slot.take() {
+                    STACKS.with_borrow_mut(|stacks| stacks.push(coroutine.into_stack()));
+                }
+                self.threads[next as usize].state.set(State::Ended);
+                self.ended.set(self.ended.get() + 1);
+                // The others of its warp do not wait for it any more.
+                self.meet_after_end(next)?;
+            }
+        }
+        Ok(())
+    }
+
+    fn coroutine(&self, index: u32) -> Coroutine<(), (), ()> {
+        let thread = &self.threads[index as usize];
+        thread.state.set(State::Runs);
+        thread.steps.set(0);
+        let stack = STACKS.with_borrow_mut(Vec::pop).unwrap_or_else(|| {
+            DefaultStack::new(STACK_BYTES).expect("the host has memory for a stack")
+        });
+        let run = |yielder: &Yielder<(), ()>, ()| {
+            thread.yielder.set(yielder);
+            (self.launch.body)();
+        };
+        // SAFETY: the closure borrows this block, which outlives the coroutine: `run` owns and
+        // drops all of its coroutines.
+        unsafe { Coroutine::with_stack_unchecked(stack, run) }
+    }
+
+    fn coordinates(&self, thread: u32) -> Dim3 {
+        Dim3 { x: thread % self.launch.block.x, y: thread / self.launch.block.x }
+    }
+
+    pub(crate) fn thread_idx(&self, axis: Axis) -> u32 {
+        axis.of(self.coordinates(self.current.get()))
+    }
+
+    pub(crate) fn block_idx(&self, axis: Axis) -> u32 {
+        axis.of(self.index.get())
+    }
+
+    pub(crate) fn block_dim(&self, axis: Axis) -> u32 {
+        axis.of(self.launch.block)
+    }
+
+    pub(crate) fn grid_dim(&self, axis: Axis) -> u32 {
+        axis.of(self.launch.grid)
+    }
+
+    pub(crate) fn lane_id(&self) -> u32 {
+        self.current.get() % LANES
+    }
+
+    /// Hands over to another thread; returns when this one is chosen again.
+    fn suspend(&self) {
+        let yielder = self.threads[self.current.get() as usize].yielder.get();
+        // SAFETY: set at the start of the coroutine that calls this, and valid until it ends.
+        unsafe { (*yielder).suspend(()) }
+    }
+
+    /// Records what the current thread did wrong; it never goes on.
+    pub(crate) fn fail(&self, defect: Defect) -> ! {
+        self.defect.replace(Some((self.current.get(), defect)));
+        loop {
+            self.suspend();
+        }
+    }
+
+    #[inline(always)]
+    fn step(&self) {
+        let steps = &self.threads[self.current.get() as usize].steps;
+        steps.set(steps.get() + 1);
+        let limit = self.launch.options.step_limit;
+        if steps.get() > limit {
+            self.fail(Defect::StepLimit { limit });
+        }
+    }
+
+    pub(crate) fn sync_threads(&self, at: &'static Location<'static>) {
+        self.step();
+        let current = self.current.get();
+        self.threads[current as usize].state.set(State::AtBarrier(at));
+        self.at_barrier.set(self.at_barrier.get() + 1);
+        if self.at_barrier.get() as usize == self.threads.len() {
+            for thread in &self.threads {
+                if !matches!(thread.state.get(), State::AtBarrier(place) if place == at) {
+                    self.fail(self.barrier_defect(current, at));
+                }
+            }
+            self.at_barrier.set(0);
+            self.block_epoch.set(self.block_epoch.get() + 1);
+            let mut ready = self.ready.borrow_mut();
+            for (index, thread) in (0..).zip(&self.threads) {
+                thread.state.set(State::Runs);
+                ready.push(index);
+            }
+        }
+        self.suspend();
+    }
+
+    /// Meets the other lanes of `mask` in `operation`; returns this lane's result.
+    pub(crate) fn warp_operation(
+        &self,
+        operation: Operation,
+        mask: u32,
+        value: u64,
+        (argument, width): (u32, u32),
+        at: &'static Location<'static>,
+    ) -> u64 {
+        self.step();
+        let current = self.current.get();
+        let lane = current % LANES;
+        if mask >> lane & 1 == 0 {
+            let (operation, at) = (operation.name(), at.to_string());
+            self.fail(Defect::NotInMask { operation, at, lane, mask });
+        }
+        let call = Call { operation, mask, value, argument, width, at };
+        let thread = &self.threads[current as usize];
+        thread.state.set(State::InWarp(call));
+        if let Err(found) = self.meet(current - lane, &call) {
+            self.defect.replace(Some(found));
+        }
+        self.suspend();
+        thread.result.get()
+    }
+
+    /// Completes the operation of `call` in the warp that starts at thread `first`, if all of its
+    /// lanes are there. Lanes that ended, or that a block of this size does not have, are not
+    /// waited for.
+    fn meet(&self, first: u32, call: &Call) -> Result<(), (u32, Defect)> {
+        let count = (self.threads.len() as u32 - first).min(LANES);
+        let lane_state = |lane: u32| self.threads[(first + lane) as usize].state.get();
+        let mut calls = [None; LANES as usize];
+        for lane in (0..count).filter(|lane| call.mask >> lane & 1 == 1) {
+            match lane_state(lane) {
+                State::InWarp(other) if other.meets(call) => calls[lane as usize] = Some(other),
+                State::Ended => {}
+                _ => return Ok(()),
+            }
+        }
+        if call.operation == Operation::Sync {
+            let epoch = &self.warp_epochs[(first / LANES) as usize];
+            epoch.set(epoch.get() + 1);
+        }
+        let mut ready = self.ready.borrow_mut();
+        for lane in (0..count).filter(|&lane| calls[lane as usize].is_some()) {
+            let index = first + lane;
+            let result = warp::result(&calls, lane).map_err(|defect| (index, defect))?;
+            let thread = &self.threads[index as usize];
+            thread.result.set(result);
+            thread.state.set(State::Runs);
+            ready.push(index);
+        }
+        Ok(())
+    }
+
+    fn meet_after_end(&self, ended: u32) -> Result<(), (u32, Defect)> {
+        let first = ended - ended % LANES;
+        let count = (self.threads.len() as u32 - first).min(LANES);
+        for lane in 0..count {
+            if let State::InWarp(call) = self.threads[(first + lane) as usize].state.get()
+                && call.mask >> (ended % LANES) & 1 == 1
+            {
+                self.meet(first, &call)?;
+            }
+        }
+        Ok(())
+    }
+
+    /// Why no thread can go on.
+    fn deadlock(&self) -> (u32, Defect) {
+        for (index, thread) in (0..).zip(&self.threads) {
+            let State::InWarp(call) = thread.state.get() else { continue };
+            let first = index - index % LANES;
+            let missing = (0..LANES).filter(|lane| call.mask >> lane & 1 == 1).find(|lane| {
+                match self.threads.get((first + lane) as usize).map(|t| t.state.get()) {
+                    Some(State::InWarp(other)) => !other.meets(&call),
+                    Some(State::AtBarrier(_) | State::Runs) => true,
+                    Some(State::Ended) | None => false,
+                }
+            });
+            if let Some(missing) = missing {
+                let defect = Defect::WarpOperationNotReached {
+                    operation: call.operation.name(),
+                    at: call.at.to_string(),
+                    mask: call.mask,
+                    missing,
+                    instead: self.whereabouts(first + missing),
+                };
+                return (index, defect);
+            }
+        }
+        for (index, thread) in (0..).zip(&self.threads) {
+            if let State::AtBarrier(at) = thread.state.get() {
+                return (index, self.barrier_defect(index, at));
+            }
+        }
+        unreachable!("a block without a runnable thread has one that waits")
+    }
+
+    fn barrier_defect(&self, waiting: u32, at: &'static Location<'static>) -> Defect {
+        let missing = (0..)
+            .zip(&self.threads)
+            .find(|(_, t)| !matches!(t.state.get(), State::AtBarrier(place) if place == at))
+            .map_or(waiting, |(index, _)| index);
+        Defect::BarrierNotReached {
+            at: at.to_string(),
+            missing: self.coordinates(missing),
+            instead: self.whereabouts(missing),
+        }
+    }
+
+    fn whereabouts(&self, thread: u32) -> String {
+        match self.threads[thread as usize].state.get() {
+            State::Runs => "runs".to_owned(),
+            State::AtBarrier(at) => format!("waits at the barrier of {at}"),
+            State::InWarp(call) => {
+                format!(
+                    "waits at {} of {} with mask {:#010x}",
+                    call.operation.name(),
+                    call.at,
+                    call.mask
+                )
+            }
+            State::Ended => "has ended".to_owned(),
+        }
+    }
+
+    #[inline(always)]
+    pub(crate) fn load_global<const N: usize>(
+        &self,
+        access: &'static str,
+        address: u64,
+        alignment: u32,
+    ) -> Bytes<N> {
+        self.step();
+        let loaded = self.heap.borrow_mut().load(access, address, alignment);
+        loaded.unwrap_or_else(|defect| self.fail(defect))
+    }
+
+    #[inline(always)]
+    pub(crate) fn store_global<const N: usize>(
+        &self,
+        access: &'static str,
+        address: u64,
+        alignment: u32,
+        value: Bytes<N>,
+    ) {
+        self.step();
+        let stored = self.heap.borrow_mut().store(access, address, alignment, value);
+        stored.unwrap_or_else(|defect| self.fail(defect));
+    }
+
+    fn now(&self) -> Moment {
+        let thread = self.current.get();
+        Moment {
+            thread,
+            block_epoch: self.block_epoch.get(),
+            warp_epoch: self.warp_epochs[(thread / LANES) as usize].get(),
+        }
+    }
+
+    fn fail_shared(&self, error: SharedError) -> ! {
+        self.fail(match error {
+            SharedError::Defect(defect) => defect,
+            SharedError::Race(access, race) => Defect::SharedRace {
+                access,
+                offset: race.offset,
+                earlier: race.earlier,
+                other: self.coordinates(race.other),
+            },
+        })
+    }
+
+    pub(crate) fn load_shared<const N: usize>(&self, offset: u32, alignment: u32) -> Bytes<N> {
+        self.step();
+        let loaded = self.shared.borrow_mut().load(Use::Load, offset, alignment, self.now());
+        loaded.unwrap_or_else(|error| self.fail_shared(error))
+    }
+
+    pub(crate) fn store_shared<const N: usize>(
+        &self,
+        offset: u32,
+        alignment: u32,
+        value: Bytes<N>,
+    ) {
+        self.step();
+        let stored =
+            self.shared.borrow_mut().store(Use::Store, offset, alignment, value, self.now());
+        stored.unwrap_or_else(|error| self.fail_shared(error));
+    }
+
+    /// Replaces a value in shared memory by `f` of it; returns what it was.
+    pub(crate) fn update_shared<const N: usize>(
+        &self,
+        offset: u32,
+        f: impl FnOnce(Bytes<N>) -> Bytes<N>,
+    ) -> Bytes<N> {
+        self.step();
+        let updated = {
+            let mut shared = self.shared.borrow_mut();
+            let now = self.now();
+            shared.load(Use::Atomic, offset, N as u32, now).and_then(|old| {
+                shared.store(Use::Atomic, offset, N as u32, f(old), now).map(|()| old)
+            })
+        };
+        updated.unwrap_or_else(|error| self.fail_shared(error))
+    }
+}
+
+fn panic_message(payload: &(dyn Any + Send)) -> String {
+    let text = payload.downcast_ref::<&str>().map(|&text| text.to_owned());
+    text.or_else(|| payload.downcast_ref::<String>().cloned()).unwrap_or_default()
+}

@@ -1,0 +1,215 @@
+//! Device memory: buffers in an address space of their own.
+
+use std::marker::PhantomData;
+use std::mem::MaybeUninit;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
+use super::{Defect, EmulatorError};
+use crate::device::{DevicePtr, DevicePtrMut, Element, Real, Texture};
+
+/// Addresses are `(buffer + 1) << 40 | offset`, so an overrun never lands in a neighbour.
+const OFFSET_BITS: u32 = 40;
+
+/// Raw bytes of an element, at most 32.
+#[derive(Clone, Copy)]
+pub(crate) struct Bytes<const N: usize>(pub(crate) [u8; N]);
+
+#[derive(Debug, Default)]
+pub(super) struct Heap {
+    buffers: Vec<Option<Storage>>,
+    allocated: u64,
+}
+
+#[derive(Debug)]
+struct Storage {
+    bytes: Vec<u8>,
+    /// One flag per byte, until all are written.
+    written: Option<Vec<bool>>,
+}
+
+impl Heap {
+    pub(super) fn allocated_bytes(&self) -> u64 {
+        self.allocated
+    }
+
+    fn alloc(&mut self, bytes: u64, limit: u64) -> Result<usize, EmulatorError> {
+        let free = limit.saturating_sub(self.allocated);
+        if bytes > free {
+            return Err(EmulatorError::OutOfMemory { requested: bytes, free });
+        }
+        self.allocated += bytes;
+        let bytes = bytes as usize;
+        self.buffers
+            .push(Some(Storage { bytes: vec![0; bytes], written: Some(vec![false; bytes]) }));
+        Ok(self.buffers.len() - 1)
+    }
+
+    fn free(&mut self, id: usize) {
+        if let Some(storage) = self.buffers[id].take() {
+            self.allocated -= storage.bytes.len() as u64;
+        }
+    }
+
+    #[inline(always)]
+    fn locate(
+        &mut self,
+        access: &'static str,
+        address: u64,
+        size: u32,
+        alignment: u32,
+    ) -> Result<(&mut Storage, usize), Defect> {
+        if address & u64::from(alignment - 1) != 0 {
+            return Err(Defect::Misaligned { access, address, alignment });
+        }
+        let id = (address >> OFFSET_BITS).wrapping_sub(1) as usize;
+        let offset = address & ((1 << OFFSET_BITS) - 1);
+        let fail = |why| Err(Defect::OutOfBounds { access, address, bytes: size, why });
+        match self.buffers.get_mut(id) {
+            Some(Some(storage)) => {
+                let length = storage.bytes.len();
+                if offset + u64::from(size) <= length as u64 {
+                    Ok((storage, offset as usize))
+                } else {
+                    fail(format!("starts at byte {offset} of a buffer of {length} bytes"))
+                }
+            }
+            Some(None) => fail("lies in a buffer that was freed".to_owned()),
+            None => fail("is no address of device memory".to_owned()),
+        }
+    }
+
+    #[inline(always)]
+    pub(super) fn load<const N: usize>(
+        &mut self,
+        access: &'static str,
+        address: u64,
+        alignment: u32,
+    ) -> Result<Bytes<N>, Defect> {
+        let (storage, offset) = self.locate(access, address, N as u32, alignment)?;
+        if let Some(written) = &storage.written
+            && !written[offset..offset + N].iter().all(|&w| w)
+        {
+            return Err(Defect::Uninitialized { access, address, bytes: N as u32 });
+        }
+        let mut bytes = [0; N];
+        bytes.copy_from_slice(&storage.bytes[offset..offset + N]);
+        Ok(Bytes(bytes))
+    }
+
+    #[inline(always)]
+    pub(super) fn store<const N: usize>(
+        &mut self,
+        access: &'static str,
+        address: u64,
+        alignment: u32,
+        value: Bytes<N>,
+    ) -> Result<(), Defect> {
+        let (storage, offset) = self.locate(access, address, N as u32, alignment)?;
+        storage.bytes[offset..offset + N].copy_from_slice(&value.0);
+        if let Some(written) = &mut storage.written {
+            written[offset..offset + N].fill(true);
+        }
+        Ok(())
+    }
+}
+
+/// An array in the memory of an [`Emulator`](super::Emulator); freed when dropped, and a kernel
+/// that uses it later is reported.
+#[derive(Debug)]
+pub struct EmuBuffer<T> {
+    heap: Arc<Mutex<Heap>>,
+    id: usize,
+    length: usize,
+    element: PhantomData<T>,
+}
+
+impl<T> Drop for EmuBuffer<T> {
+    fn drop(&mut self) {
+        self.heap.lock().unwrap_or_else(PoisonError::into_inner).free(self.id);
+    }
+}
+
+impl<T: Element> EmuBuffer<T> {
+    pub(super) fn new(
+        heap: &Arc<Mutex<Heap>>,
+        length: usize,
+        limit: u64,
+    ) -> Result<Self, EmulatorError> {
+        let bytes = (length as u64).saturating_mul(size_of::<T>() as u64);
+        let id = heap.lock().unwrap_or_else(PoisonError::into_inner).alloc(bytes, limit)?;
+        Ok(Self { heap: Arc::clone(heap), id, length, element: PhantomData })
+    }
+
+    fn lock(&self) -> MutexGuard<'_, Heap> {
+        self.heap.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Number of elements.
+    pub fn len(&self) -> usize {
+        self.length
+    }
+
+    /// No elements.
+    pub fn is_empty(&self) -> bool {
+        self.length == 0
+    }
+
+    fn address(&self) -> u64 {
+        (self.id as u64 + 1) << OFFSET_BITS
+    }
+
+    /// For the arguments of a kernel that reads it.
+    pub fn ptr(&self) -> DevicePtr<T> {
+        // SAFETY: the emulator checks every access to an address that it gave out.
+        unsafe { DevicePtr::from_raw(self.address()) }
+    }
+
+    /// For the arguments of a kernel that writes it.
+    pub fn ptr_mut(&self) -> DevicePtrMut<T> {
+        // SAFETY: as above.
+        unsafe { DevicePtrMut::from_raw(self.address()) }
+    }
+
+    /// Overwrites the whole buffer.
+    ///
+    /// # Panics
+    /// When `data` has another length.
+    pub fn write(&self, data: &[T]) {
+        assert_eq!(data.len(), self.length, "the buffer has {} elements", self.length);
+        let mut heap = self.lock();
+        if let Some(storage) = &mut heap.buffers[self.id] {
+            // SAFETY: an element has no padding (`Element`), so its bytes may be read.
+            let bytes = unsafe {
+                std::slice::from_raw_parts(data.as_ptr().cast::<u8>(), size_of_val(data))
+            };
+            storage.bytes.copy_from_slice(bytes);
+            storage.written = None;
+        }
+    }
+
+    /// A copy of the buffer; bytes that nobody wrote are 0.
+    pub fn to_vec(&self) -> Vec<T> {
+        let heap = self.lock();
+        let Some(storage) = &heap.buffers[self.id] else { return Vec::new() };
+        storage
+            .bytes
+            .chunks_exact(size_of::<T>())
+            .map(|bytes| {
+                let mut value = MaybeUninit::<T>::uninit();
+                // SAFETY: the chunk has the size of T, and every bit pattern is a T (`Element`).
+                unsafe {
+                    value.as_mut_ptr().cast::<u8>().copy_from(bytes.as_ptr(), size_of::<T>());
+                    value.assume_init()
+                }
+            })
+            .collect()
+    }
+}
+
+impl<T: Real> EmuBuffer<T> {
+    /// A texture object over the buffer.
+    pub fn texture(&self) -> Texture<T> {
+        // SAFETY: the emulator checks every fetch.
+        unsafe { Texture::from_raw(self.address()) }
+    }
+}

@@ -1,0 +1,183 @@
+//! Runs kernels on the host, one GPU thread per coroutine, and reports what a GPU would not.
+//!
+//! Every thread of a block is a coroutine; barriers, shuffles and votes are the points where one
+//! hands over to another. Blocks run one after another. Which thread goes on, and the order of the
+//! blocks, is drawn from a seed: a kernel that depends on an order fails for some seed.
+//!
+//! Reported, with kernel, block and thread (see [`Defect`]): a barrier or a warp operation that
+//! not all the threads it names reach, a read from a lane that does not take part, an access
+//! outside of every live buffer, a misaligned access, a read of memory that nobody wrote, two
+//! threads that use a word of shared memory with no barrier between them, a panic, a loop without
+//! an end. A defect stops the launch; nothing hangs and no memory of the host is touched.
+//!
+//! ```
+//! use spm_gpu_kernels::emulator::Emulator;
+//! use spm_gpu_kernels::spmv::CsrThreadPerRow;
+//!
+//! // | 1 0 2 |   | 1 |
+//! // | 0 3 0 | x | 1 |
+//! let emulator = Emulator::default();
+//! let pointers = emulator.alloc_from(&[0_u32, 2, 3]);
+//! let col_indices = emulator.alloc_from(&[0_u32, 2, 1]);
+//! let values = emulator.alloc_from(&[1.0, 2.0, 3.0]);
+//! let x = emulator.alloc_from(&[1.0; 3]);
+//! let y = emulator.alloc_uninit::<f64>(2);
+//! let kernel = CsrThreadPerRow {
+//!     rows: 2,
+//!     pointers: pointers.ptr(),
+//!     col_indices: col_indices.ptr(),
+//!     values: values.ptr(),
+//!     x: x.ptr(),
+//!     y: y.ptr_mut(),
+//! };
+//! emulator.launch::<CsrThreadPerRow<f64>>(1, 32, 0, kernel)?;
+//! assert_eq!(y.to_vec(), [3.0, 3.0]);
+//! # Ok::<(), spm_gpu_kernels::emulator::EmulatorError>(())
+//! ```
+
+mod block;
+mod error;
+mod heap;
+mod rng;
+mod shared;
+mod warp;
+
+use std::sync::{Arc, Mutex, PoisonError};
+
+pub use error::{Defect, EmulatorError};
+pub use heap::EmuBuffer;
+
+use crate::device::Element;
+use crate::{Dim3, Kernel};
+pub(crate) use block::{Axis, with_current};
+pub(crate) use heap::Bytes;
+use heap::Heap;
+use rng::Rng;
+pub(crate) use warp::{Operation, ShuffleMode};
+
+/// How the emulator runs.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct EmulatorOptions {
+    /// Draws the order of blocks and threads; the same seed gives the same run.
+    pub seed: u64,
+    /// Report two threads that use a word of shared memory with no barrier between them, one of
+    /// them writing.
+    pub detect_races: bool,
+    /// Accesses and barriers that one thread may make before it is taken for a loop without an
+    /// end.
+    pub step_limit: u64,
+    /// Device memory in bytes; an allocation beyond it fails, as on a device.
+    pub memory: u64,
+}
+
+impl Default for EmulatorOptions {
+    fn default() -> Self {
+        Self { seed: 1, detect_races: true, step_limit: 1 << 28, memory: 4 << 30 }
+    }
+}
+
+/// Threads that a block may have, as on every CUDA device.
+pub const MAX_BLOCK_THREADS: u32 = 1024;
+/// Shared memory that a block may have: 227 KiB, that of compute capability 9.0.
+pub const MAX_SHARED_BYTES: u32 = 227 * 1024;
+
+/// An emulated device with its memory. Launches are synchronous and one at a time.
+#[derive(Debug, Clone, Default)]
+pub struct Emulator {
+    options: EmulatorOptions,
+    heap: Arc<Mutex<Heap>>,
+}
+
+impl Emulator {
+    /// A device with empty memory.
+    pub fn new(options: EmulatorOptions) -> Self {
+        Self { options, heap: Arc::default() }
+    }
+
+    /// The same device, memory included, that draws its orders from another seed.
+    #[must_use]
+    pub fn with_seed(&self, seed: u64) -> Self {
+        Self { options: EmulatorOptions { seed, ..self.options }, heap: Arc::clone(&self.heap) }
+    }
+
+    /// How it runs.
+    pub fn options(&self) -> EmulatorOptions {
+        self.options
+    }
+
+    /// Bytes in live buffers.
+    pub fn allocated_bytes(&self) -> u64 {
+        self.heap.lock().unwrap_or_else(PoisonError::into_inner).allocated_bytes()
+    }
+
+    /// Copies `data` to the device.
+    ///
+    /// # Panics
+    /// When the device is full; [`Emulator::try_alloc_uninit`] reports it.
+    pub fn alloc_from<T: Element>(&self, data: &[T]) -> EmuBuffer<T> {
+        let buffer = self.alloc_uninit(data.len());
+        buffer.write(data);
+        buffer
+    }
+
+    /// `length` elements that nobody has written: a kernel that reads one is reported.
+    ///
+    /// # Panics
+    /// When the device is full.
+    pub fn alloc_uninit<T: Element>(&self, length: usize) -> EmuBuffer<T> {
+        self.try_alloc_uninit(length).unwrap_or_else(|error| panic!("{error}"))
+    }
+
+    /// `length` elements that nobody has written.
+    ///
+    /// # Errors
+    /// [`EmulatorError::OutOfMemory`].
+    pub fn try_alloc_uninit<T: Element>(
+        &self,
+        length: usize,
+    ) -> Result<EmuBuffer<T>, EmulatorError> {
+        EmuBuffer::new(&self.heap, length, self.options.memory)
+    }
+
+    /// Runs a kernel on `grid` blocks of `block` threads with `shared_bytes` of dynamic shared
+    /// memory each, and returns when all of them are done.
+    ///
+    /// # Errors
+    /// The first defect met, or a launch that no device would take. Memory then holds what was
+    /// written until there.
+    pub fn launch<K: Kernel>(
+        &self,
+        grid: impl Into<Dim3>,
+        block: impl Into<Dim3>,
+        shared_bytes: u32,
+        args: K::Args,
+    ) -> Result<(), EmulatorError> {
+        let (grid, block) = (grid.into(), block.into());
+        let refuse = |reason: String| Err(EmulatorError::InvalidLaunch { kernel: K::NAME, reason });
+        if grid.x == 0 || grid.y == 0 || grid.x > i32::MAX as u32 || grid.y > 65_535 {
+            return refuse(format!(
+                "a grid of {grid} blocks: x must be 1 to 2^31 - 1, y 1 to 65535"
+            ));
+        }
+        if block.count() == 0 || block.count() > u64::from(MAX_BLOCK_THREADS) {
+            return refuse(format!(
+                "a block of {block} threads: 1 to {MAX_BLOCK_THREADS} are possible"
+            ));
+        }
+        if shared_bytes > MAX_SHARED_BYTES {
+            return refuse(format!(
+                "{shared_bytes} bytes of shared memory: at most {MAX_SHARED_BYTES} are possible"
+            ));
+        }
+        let mut heap = self.heap.lock().unwrap_or_else(PoisonError::into_inner);
+        let launch = block::Launch {
+            kernel: K::NAME,
+            grid,
+            block,
+            shared_bytes,
+            options: self.options,
+            body: &|| K::emulate(args),
+        };
+        block::run_grid(&launch, &mut heap, &mut Rng::new(self.options.seed))
+    }
+}

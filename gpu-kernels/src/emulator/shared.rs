@@ -1,0 +1,191 @@
+//! Shared memory of one block: bytes, what has been written, and who used a word last.
+
+use super::Defect;
+use super::heap::Bytes;
+
+/// Bytes of what is watched for races as one: the smallest element.
+const WORD: u32 = 2;
+
+/// Who used a word, and when: counts of the barriers of the block and of the warp before it.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub(super) struct Moment {
+    pub(super) thread: u32,
+    pub(super) block_epoch: u32,
+    pub(super) warp_epoch: u32,
+}
+
+impl Moment {
+    /// Whether nothing orders an earlier use before this one.
+    fn races_with(self, earlier: Moment) -> bool {
+        let same_warp = self.thread / 32 == earlier.thread / 32;
+        self.thread != earlier.thread
+            && self.block_epoch == earlier.block_epoch
+            && !(same_warp && self.warp_epoch != earlier.warp_epoch)
+    }
+}
+
+#[derive(Clone, Copy, Default)]
+struct Word {
+    last_write: Option<Moment>,
+    write_was_atomic: bool,
+    last_read: Option<Moment>,
+    /// A second reader of another thread since the same barrier of the block; together with
+    /// `last_read` enough to find a race with any later writer.
+    other_read: Option<Moment>,
+}
+
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub(super) enum Use {
+    Load,
+    Store,
+    Atomic,
+}
+
+impl Use {
+    fn name(self) -> &'static str {
+        match self {
+            Self::Load => "load",
+            Self::Store => "store",
+            Self::Atomic => "atomic operation",
+        }
+    }
+}
+
+/// A race: what the other thread did, and which it was.
+pub(super) struct Race {
+    pub(super) earlier: &'static str,
+    pub(super) other: u32,
+    pub(super) offset: u32,
+}
+
+pub(super) enum SharedError {
+    Defect(Defect),
+    Race(&'static str, Race),
+}
+
+impl From<Defect> for SharedError {
+    fn from(defect: Defect) -> Self {
+        Self::Defect(defect)
+    }
+}
+
+pub(super) struct SharedMemory {
+    bytes: Vec<u8>,
+    written: Vec<bool>,
+    words: Vec<Word>,
+    detect_races: bool,
+}
+
+impl SharedMemory {
+    pub(super) fn new(bytes: u32, detect_races: bool) -> Self {
+        let bytes = bytes as usize;
+        Self {
+            bytes: vec![0; bytes],
+            written: vec![false; bytes],
+            words: vec![
+                Word::default();
+                if detect_races { bytes.div_ceil(WORD as usize) } else { 0 }
+            ],
+            detect_races,
+        }
+    }
+
+    /// As it is when a block starts.
+    pub(super) fn reset(&mut self) {
+        self.written.fill(false);
+        self.words.fill(Word::default());
+    }
+
+    fn check(
+        &mut self,
+        using: Use,
+        offset: u32,
+        size: u32,
+        alignment: u32,
+        now: Moment,
+    ) -> Result<(), SharedError> {
+        let access = using.name();
+        if !offset.is_multiple_of(alignment) {
+            let address = u64::from(offset);
+            return Err(Defect::Misaligned { access, address, alignment }.into());
+        }
+        let available = self.bytes.len() as u32;
+        if u64::from(offset) + u64::from(size) > u64::from(available) {
+            return Err(Defect::SharedOutOfBounds { access, offset, bytes: size, available }.into());
+        }
+        let range = offset as usize..(offset + size) as usize;
+        if using != Use::Store && !self.written[range].iter().all(|&w| w) {
+            let address = u64::from(offset);
+            return Err(Defect::Uninitialized { access, address, bytes: size }.into());
+        }
+        if self.detect_races {
+            for word in offset / WORD..(offset + size).div_ceil(WORD) {
+                self.words[word as usize].note(using, now).map_err(|(earlier, other)| {
+                    SharedError::Race(access, Race { earlier, other, offset: word * WORD })
+                })?;
+            }
+        }
+        Ok(())
+    }
+
+    pub(super) fn load<const N: usize>(
+        &mut self,
+        using: Use,
+        offset: u32,
+        alignment: u32,
+        now: Moment,
+    ) -> Result<Bytes<N>, SharedError> {
+        self.check(using, offset, N as u32, alignment, now)?;
+        let mut bytes = [0; N];
+        bytes.copy_from_slice(&self.bytes[offset as usize..offset as usize + N]);
+        Ok(Bytes(bytes))
+    }
+
+    pub(super) fn store<const N: usize>(
+        &mut self,
+        using: Use,
+        offset: u32,
+        alignment: u32,
+        value: Bytes<N>,
+        now: Moment,
+    ) -> Result<(), SharedError> {
+        self.check(using, offset, N as u32, alignment, now)?;
+        let range = offset as usize..offset as usize + N;
+        self.bytes[range.clone()].copy_from_slice(&value.0);
+        self.written[range].fill(true);
+        Ok(())
+    }
+}
+
+impl Word {
+    fn note(&mut self, using: Use, now: Moment) -> Result<(), (&'static str, u32)> {
+        let both_atomic = using == Use::Atomic && self.write_was_atomic;
+        if let Some(write) = self.last_write
+            && !both_atomic
+            && now.races_with(write)
+        {
+            let earlier = if self.write_was_atomic { Use::Atomic } else { Use::Store };
+            return Err((earlier.name(), write.thread));
+        }
+        if using == Use::Load {
+            // The latest reader of a warp stands for its earlier ones; of the readers of other
+            // warps since the last barrier one is enough.
+            if let Some(read) = self.last_read
+                && read.thread != now.thread
+                && read.block_epoch == now.block_epoch
+            {
+                self.other_read = Some(read);
+            }
+            self.last_read = Some(now);
+            return Ok(());
+        }
+        for read in [self.last_read, self.other_read].into_iter().flatten() {
+            if now.races_with(read) {
+                return Err((Use::Load.name(), read.thread));
+            }
+        }
+        self.last_write = Some(now);
+        self.write_was_atomic = using == Use::Atomic;
+        Ok(())
+    }
+}

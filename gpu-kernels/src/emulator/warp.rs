@@ -1,0 +1,106 @@
+//! What the lanes of a warp do together.
+
+use std::panic::Location;
+
+use super::Defect;
+
+/// Lanes of a warp.
+pub(super) const LANES: u32 = 32;
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum ShuffleMode {
+    Down,
+    Up,
+    Xor,
+    Idx,
+}
+
+/// A warp operation with what must be the same on all its lanes.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Operation {
+    Shuffle(ShuffleMode),
+    Ballot,
+    Any,
+    All,
+    MatchAny,
+    Sync,
+}
+
+impl Operation {
+    pub(super) fn name(self) -> &'static str {
+        match self {
+            Self::Shuffle(ShuffleMode::Down) => "shuffle_down",
+            Self::Shuffle(ShuffleMode::Up) => "shuffle_up",
+            Self::Shuffle(ShuffleMode::Xor) => "shuffle_xor",
+            Self::Shuffle(ShuffleMode::Idx) => "shuffle_idx",
+            Self::Ballot => "ballot",
+            Self::Any => "any",
+            Self::All => "all",
+            Self::MatchAny => "match_any",
+            Self::Sync => "sync_warp",
+        }
+    }
+}
+
+/// One lane's call of a warp operation.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Call {
+    pub(super) operation: Operation,
+    pub(super) mask: u32,
+    pub(super) value: u64,
+    /// Delta, lane mask or source lane of a shuffle.
+    pub(super) argument: u32,
+    /// Segment width of a shuffle.
+    pub(super) width: u32,
+    pub(super) at: &'static Location<'static>,
+}
+
+impl Call {
+    /// Whether two lanes meet in the same operation.
+    pub(super) fn meets(&self, other: &Self) -> bool {
+        self.operation == other.operation && self.mask == other.mask && self.at == other.at
+    }
+
+    fn source(&self, mode: ShuffleMode, lane: u32) -> u32 {
+        let first = lane & !(self.width - 1);
+        let last = first + self.width - 1;
+        let source = match mode {
+            ShuffleMode::Down => lane.saturating_add(self.argument),
+            ShuffleMode::Up => {
+                return if self.argument > lane - first { lane } else { lane - self.argument };
+            }
+            ShuffleMode::Xor => lane ^ self.argument,
+            ShuffleMode::Idx => first + (self.argument & (self.width - 1)),
+        };
+        if source > last { lane } else { source }
+    }
+}
+
+/// The result of the operation for `lane`, given the calls of the lanes that take part.
+pub(super) fn result(calls: &[Option<Call>], lane: u32) -> Result<u64, Defect> {
+    let Some(call) = calls[lane as usize] else { return Ok(0) };
+    let present = || calls.iter().flatten();
+    match call.operation {
+        Operation::Shuffle(mode) => {
+            let source = call.source(mode, lane);
+            match calls.get(source as usize) {
+                Some(Some(other)) => Ok(other.value),
+                _ => Err(Defect::InactiveLane {
+                    operation: call.operation.name(),
+                    at: call.at.to_string(),
+                    source_lane: source,
+                    mask: call.mask,
+                }),
+            }
+        }
+        Operation::Any => Ok(u64::from(present().any(|c| c.value != 0))),
+        Operation::All => Ok(u64::from(present().all(|c| c.value != 0))),
+        Operation::Ballot => Ok(bits(calls, |c| c.value != 0)),
+        Operation::MatchAny => Ok(bits(calls, |c| c.value == call.value)),
+        Operation::Sync => Ok(0),
+    }
+}
+
+fn bits(calls: &[Option<Call>], holds: impl Fn(&Call) -> bool) -> u64 {
+    (0..).zip(calls).filter(|(_, c)| c.as_ref().is_some_and(&holds)).fold(0, |b, (l, _)| b | 1 << l)
+}

@@ -1,0 +1,42 @@
+//! The GPU kernels of spm: ordinary Rust over the small [`device`] module, one source for
+//! PTX (`cargo xtask build-ptx`, target nvptx64-nvidia-cuda) and for the [`emulator`] that runs
+//! the same kernels on machines without a GPU and reports what they do wrong.
+//!
+//! A kernel is one [`kernel!`] item in the file of its format (`spmv/csr_warp_per_row.rs`, ...). It
+//! becomes, per element type, an entry of the PTX and a marker type that implements [`Kernel`],
+//! whose fields are the arguments: a launch on either side is checked by the compiler.
+//!
+//! # The contract of a launch
+//! A kernel trusts its arguments: sizes must describe the arrays, column indices must lie inside
+//! x. Loads and stores through a [`device::DevicePtr`] are therefore only as safe as the launch,
+//! and the making of such a pointer from an address is `unsafe`. The emulator checks all of it.
+
+#![cfg_attr(target_arch = "nvptx64", no_std)]
+// Written once for every element type, where the type's own conversion would need a name each.
+#![allow(unnecessary_transmutes)]
+// LLVM's convergent intrinsics have no other way into Rust yet.
+#![cfg_attr(target_arch = "nvptx64", allow(internal_features))]
+#![cfg_attr(
+    target_arch = "nvptx64",
+    feature(abi_ptx, asm_experimental_arch, link_llvm_intrinsics, stdarch_nvptx)
+)]
+
+pub mod device;
+#[cfg(not(target_arch = "nvptx64"))]
+pub mod emulator;
+mod kernel;
+pub mod spmv;
+
+#[cfg(not(target_arch = "nvptx64"))]
+pub use kernel::{Dim3, Kernel, KernelArgs};
+
+/// Left unresolved on purpose: a panic path that survives optimisation shows in the PTX as an
+/// `.extern .func`, which `build-ptx` refuses.
+#[cfg(target_arch = "nvptx64")]
+#[panic_handler]
+fn panic(_: &core::panic::PanicInfo<'_>) -> ! {
+    unsafe extern "C" {
+        safe fn spm_kernels_must_not_panic() -> !;
+    }
+    spm_kernels_must_not_panic()
+}

@@ -1,0 +1,66 @@
+//! Every SpMV kernel on the emulator against the oracle: f32 and f64, rows of all lengths, several
+//! schedules, an infinite x, and the same bits every time.
+
+mod csr;
+mod matrices;
+
+use spm_formats::{Coo, Csr, Scalar, reference};
+use spm_gpu_kernels::device::Real;
+use spm_gpu_kernels::emulator::{Emulator, EmulatorError, EmulatorOptions};
+
+/// Computes A x on the emulator.
+type Product<T> = fn(&Emulator, &Csr<T>, &[T]) -> Result<Vec<T>, EmulatorError>;
+
+/// Runs `product` on every test matrix, with a finite x and with an infinite one.
+fn check<T: Scalar + Real>(product: Product<T>) {
+    for (name, a) in matrices::all::<T>() {
+        let csr = matrices::csr(&a);
+        let finite = matrices::vector::<T>(a.cols());
+        let mut infinite = finite.clone();
+        for (j, x) in infinite.iter_mut().enumerate() {
+            if j % 7 == 0 {
+                *x = T::from_f64(f64::INFINITY);
+            }
+        }
+        compare(name, product, &a, &csr, &finite);
+        compare(&format!("{name}, infinite x"), product, &a, &csr, &infinite);
+    }
+}
+
+fn compare<T: Scalar + Real>(what: &str, product: Product<T>, a: &Coo<T>, csr: &Csr<T>, x: &[T]) {
+    let mut first: Option<Vec<u64>> = None;
+    for seed in 0..3 {
+        let emulator = Emulator::new(EmulatorOptions { seed, ..Default::default() });
+        let y = product(&emulator, csr, x).unwrap_or_else(|error| panic!("{what}: {error}"));
+        let errors = reference::compare(&y, &reference::spmv(a, x));
+        assert!(errors.acceptable(), "{what}, {}: {errors:?}", T::NAME);
+        let bits: Vec<u64> = y.iter().map(|y| y.to_bits64()).collect();
+        let expected = first.get_or_insert_with(|| bits.clone());
+        assert_eq!(&bits, expected, "{what}, {}: other bits with seed {seed}", T::NAME);
+    }
+}
+
+/// Blocks of `threads` that cover `items`, at least one.
+fn blocks(items: usize, per_block: u32) -> u32 {
+    (items as u32).div_ceil(per_block).max(1)
+}
+
+/// One test per element type for each product.
+macro_rules! product_tests {
+    ($($name:ident => $product:expr),* $(,)?) => {$(
+        mod $name {
+            use super::*;
+
+            #[test]
+            fn f32() {
+                crate::check::<f32>($product);
+            }
+
+            #[test]
+            fn f64() {
+                crate::check::<f64>($product);
+            }
+        }
+    )*};
+}
+use product_tests;
