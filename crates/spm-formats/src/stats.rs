@@ -3,8 +3,8 @@
 use rayon::prelude::*;
 use serde::{Deserialize, Serialize};
 
-use crate::csr::{arrays, require_csr};
-use crate::{CsrView, FormatError, Scalar, partition};
+use crate::csr::arrays;
+use crate::{CsrView, Scalar, partition};
 
 /// Hack size at which [`Padding::hll`] is taken.
 pub const HLL_HACK_SIZE: usize = 32;
@@ -293,10 +293,10 @@ impl MatrixStats {
     /// One parallel pass over the entries, one serial pass for symmetry: O(rows + entries), and
     /// four bytes a row of memory.
     ///
-    /// # Errors
-    /// [`FormatError::WrongStorage`] for a CSC view.
-    pub fn of<T: Scalar>(matrix: &CsrView<'_, T>) -> Result<Self, FormatError> {
-        require_csr(matrix)?;
+    /// # Panics
+    /// For a CSC view, and for a part of a larger matrix (see [`arrays`]).
+    pub fn of<T: Scalar>(matrix: &CsrView<'_, T>) -> Self {
+        assert!(matrix.is_csr(), "statistics are of CSR matrices, this one is CSC");
         let (pointers, indices, values) = arrays(matrix);
         let parts = 8 * rayon::current_num_threads();
         let bounds = partition::by_entries(pointers, parts);
@@ -329,7 +329,7 @@ impl MatrixStats {
         } else {
             (false, false)
         };
-        Ok(Self {
+        Self {
             rows: matrix.rows(),
             cols: matrix.cols(),
             entries: values.len(),
@@ -343,7 +343,7 @@ impl MatrixStats {
             all_values_equal: pass.equal,
             pattern_symmetric,
             numerically_symmetric,
-        })
+        }
     }
 }
 
@@ -385,7 +385,7 @@ mod tests {
     use crate::{Csr, MemoryBudget};
 
     fn generated(label: &str) -> MatrixStats {
-        MatrixStats::of(&named(label).unwrap().generate::<f64>().unwrap().view()).unwrap()
+        MatrixStats::of(&named(label).unwrap().generate::<f64>().unwrap().view())
     }
 
     fn csr(n: usize, pointers: &[u32], columns: &[u32], values: &[f64]) -> Csr<f64> {
@@ -464,7 +464,7 @@ mod tests {
         // 2 . . 3
         // . . 4 .
         let matrix = csr(4, &[0, 2, 3, 5, 6], &[0, 2, 1, 0, 3, 2], &[1.0, 2.0, 0.0, 2.0, 3.0, 4.0]);
-        let stats = MatrixStats::of(&matrix.view()).unwrap();
+        let stats = MatrixStats::of(&matrix.view());
         assert_eq!((stats.lower_bandwidth, stats.upper_bandwidth), (2, 2));
         assert_eq!(stats.mean_distance, 1.0);
         assert_eq!((stats.diagonal_entries, stats.explicit_zeros), (2, 1));
@@ -478,7 +478,7 @@ mod tests {
     fn symmetry_is_not_claimed_too_easily() {
         let pattern = |n, pointers: &[u32], columns: &[u32]| {
             let matrix = csr(n, pointers, columns, &vec![1.0; columns.len()]);
-            let stats = MatrixStats::of(&matrix.view()).unwrap();
+            let stats = MatrixStats::of(&matrix.view());
             assert!(stats.all_values_equal);
             assert_eq!(stats.pattern_symmetric, stats.numerically_symmetric);
             stats.pattern_symmetric
@@ -522,14 +522,14 @@ mod tests {
             let sell = csr_to_sell(matrix.view(), chunk, sigma, &budget).unwrap();
             assert_eq!(sell_slots(pointers, chunk, sigma), sell.slots() as u64, "{chunk} {sigma}");
         }
-        let stats = MatrixStats::of(&matrix.view()).unwrap();
+        let stats = MatrixStats::of(&matrix.view());
         assert_eq!(stats.padding.ell, 777.0 * 200.0 / 5000.0);
     }
 
     #[test]
+    #[should_panic(expected = "CSC")]
     fn csc_is_refused() {
         let matrix = named("diagonal[n=3]").unwrap().generate::<f64>().unwrap();
-        assert!(MatrixStats::of(&matrix.transpose_view()).is_err());
-        assert!(MatrixStats::of(&matrix.view()).is_ok());
+        MatrixStats::of(&matrix.transpose_view());
     }
 }
