@@ -11,6 +11,7 @@ mod error;
 pub mod generate;
 mod hll;
 pub mod kernel;
+pub mod matrix_market;
 pub mod partition;
 pub mod reference;
 mod scalar;

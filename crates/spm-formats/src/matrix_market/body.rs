@@ -1,0 +1,449 @@
+//! The entries: text cut into chunks at line ends, parsed in parallel straight into place.
+//!
+//! Counting the lines first (at the speed of memory) gives every chunk its line number and its
+//! place in the arrays, so that the result, right or wrong, does not depend on the chunks.
+
+use rayon::prelude::*;
+
+use super::Mode;
+use super::error::{Fault, Problem, quoted};
+use super::header::{Field, Format, Header, Symmetry};
+use super::number::{self, NumberFault, byte_at, is_blank, token_end};
+use crate::Scalar;
+
+/// Entries as they stand in the text, filled block by block.
+pub(crate) struct Body<'h, T> {
+    header: &'h Header,
+    mode: Mode,
+    chunk_bytes: usize,
+    /// Number of the next line.
+    line: u64,
+    rows: Vec<u32>,
+    cols: Vec<u32>,
+    values: Vec<T>,
+}
+
+/// A piece of the text: whole lines.
+struct Chunk<'a> {
+    text: &'a [u8],
+    lines: u64,
+    first_line: u64,
+}
+
+/// Where the entries of one chunk go. No row or column indices for arrays.
+struct Slots<'a, T> {
+    rows: &'a mut [u32],
+    cols: &'a mut [u32],
+    values: &'a mut [T],
+}
+
+/// Row indices, column indices, values.
+pub(crate) type Triplets<T> = (Vec<u32>, Vec<u32>, Vec<T>);
+
+impl<'h, T: Scalar> Body<'h, T> {
+    /// `line` is the number of the first line of the body.
+    pub(crate) fn new(header: &'h Header, mode: Mode, chunk_bytes: usize, line: u64) -> Self {
+        let (rows, cols, values) = (Vec::new(), Vec::new(), Vec::new());
+        Self { header, mode, chunk_bytes: chunk_bytes.max(1), line, rows, cols, values }
+    }
+
+    /// Parses whole lines (the last of the file may lack its line end).
+    pub(crate) fn append(&mut self, text: &[u8]) -> Result<(), Fault> {
+        let before = self.values.len();
+        let missing = self.header.entries as usize - before;
+        let mut chunks: Vec<Chunk<'_>> = split_at_lines(text, self.chunk_bytes)
+            .into_par_iter()
+            .map(|text| Chunk { text, lines: count_lines(text), first_line: 0 })
+            .collect();
+        let mut line = self.line;
+        for chunk in &mut chunks {
+            chunk.first_line = line;
+            line += chunk.lines;
+        }
+        self.line = line;
+
+        // A line holds at most one entry. Unless the lines are exactly those missing, blank and
+        // comment lines are told apart, so that nothing is allocated for them.
+        let mut entries: Vec<usize> = chunks.iter().map(|chunk| chunk.lines as usize).collect();
+        if entries.iter().sum::<usize>() != missing {
+            entries = chunks.par_iter().map(|chunk| count_entry_lines(chunk.text)).collect();
+        }
+        let mut total = 0;
+        for entries in &mut entries {
+            *entries = (*entries).min(missing - total);
+            total += *entries;
+        }
+
+        if self.header.format == Format::Coordinate {
+            extend(&mut self.rows, total, 0);
+            extend(&mut self.cols, total, 0);
+        }
+        extend(&mut self.values, total, T::ZERO);
+        let from = |length: usize| before.min(length);
+        let (rows_from, cols_from) = (from(self.rows.len()), from(self.cols.len()));
+        let mut free = Slots {
+            rows: &mut self.rows[rows_from..],
+            cols: &mut self.cols[cols_from..],
+            values: &mut self.values[before..],
+        };
+        let mut work = Vec::with_capacity(chunks.len());
+        for (entries, chunk) in entries.into_iter().zip(chunks) {
+            let (slots, rest) = free.split_at(entries);
+            work.push((chunk, slots));
+            free = rest;
+        }
+        let (header, mode) = (self.header, self.mode);
+        let filled = work
+            .into_par_iter()
+            .map(|(chunk, slots)| parse_chunk(header, mode, &chunk, slots))
+            .collect::<Vec<_>>();
+        // The first fault in the order of the text, whichever was found first.
+        for result in filled {
+            result?;
+        }
+        Ok(())
+    }
+
+    /// The entries of the whole matrix, those left out by symmetry appended.
+    pub(crate) fn finish(mut self) -> Result<Triplets<T>, Fault> {
+        let header = self.header;
+        let (declared, found) = (header.entries as usize, self.values.len());
+        if found < declared {
+            let line = self.line.saturating_sub(1).max(1);
+            let expected = format!("{declared} entries");
+            let found = format!("the end of the file after {found}");
+            return Err(Fault::new(line, Problem::EntryCount, expected, found));
+        }
+        if header.format == Format::Array {
+            (self.rows, self.cols) = array_positions(header);
+        }
+        self.mirror()?;
+        Ok((self.rows, self.cols, self.values))
+    }
+
+    fn mirror(&mut self) -> Result<(), Fault> {
+        if self.header.symmetry == Symmetry::General {
+            return Ok(());
+        }
+        let off_diagonal = |i: &usize| self.rows[*i] != self.cols[*i];
+        let stored = self.values.len();
+        let mirrored = (0..stored).into_par_iter().filter(off_diagonal).count();
+        let total = stored + mirrored;
+        if total > u32::MAX as usize {
+            let expected = format!("a matrix of at most {} entries", u32::MAX);
+            let found = format!("{total} with those that symmetry implies");
+            return Err(Fault::new(1, Problem::TooLarge, expected, found));
+        }
+        self.rows.reserve_exact(mirrored);
+        self.cols.reserve_exact(mirrored);
+        self.values.reserve_exact(mirrored);
+        let skew = self.header.symmetry == Symmetry::SkewSymmetric;
+        for i in 0..stored {
+            let (row, col, value) = (self.rows[i], self.cols[i], self.values[i]);
+            if row != col {
+                self.rows.push(col);
+                self.cols.push(row);
+                self.values.push(if skew { -value } else { value });
+            }
+        }
+        Ok(())
+    }
+}
+
+impl<'a, T> Slots<'a, T> {
+    fn split_at(self, entries: usize) -> (Self, Self) {
+        let (rows, more_rows) = self.rows.split_at_mut(entries.min(self.rows.len()));
+        let (cols, more_cols) = self.cols.split_at_mut(entries.min(self.cols.len()));
+        let (values, more_values) = self.values.split_at_mut(entries);
+        let rest = Self { rows: more_rows, cols: more_cols, values: more_values };
+        (Self { rows, cols, values }, rest)
+    }
+}
+
+/// Appends `count` zeros; zeroed pages come for nothing when `vec` is still empty.
+fn extend<E: Copy>(vec: &mut Vec<E>, count: usize, zero: E) {
+    if vec.is_empty() {
+        *vec = vec![zero; count];
+    } else {
+        vec.resize(vec.len() + count, zero);
+    }
+}
+
+/// Cuts text after line ends into pieces of about `bytes` bytes.
+fn split_at_lines(text: &[u8], bytes: usize) -> Vec<&[u8]> {
+    let mut pieces = Vec::with_capacity(text.len() / bytes + 1);
+    let mut rest = text;
+    while !rest.is_empty() {
+        let end = match rest.get(bytes - 1..).and_then(|tail| memchr::memchr(b'\n', tail)) {
+            Some(offset) => bytes + offset,
+            None => rest.len(),
+        };
+        let (piece, after) = rest.split_at(end);
+        pieces.push(piece);
+        rest = after;
+    }
+    pieces
+}
+
+/// Number of lines, an unfinished last one included.
+fn count_lines(text: &[u8]) -> u64 {
+    let ends = memchr::memchr_iter(b'\n', text).count() as u64;
+    ends + u64::from(text.last().is_some_and(|&byte| byte != b'\n'))
+}
+
+/// Number of lines that are neither blank nor comments.
+fn count_entry_lines(text: &[u8]) -> usize {
+    let holds_entry = |line: &&[u8]| {
+        line.iter().find(|&&byte| !is_blank(byte)).is_some_and(|&first| first != b'%')
+    };
+    text.split(|&byte| byte == b'\n').filter(holds_entry).count()
+}
+
+/// Positions of the values of an array: by columns, those implied by symmetry left out.
+fn array_positions(header: &Header) -> (Vec<u32>, Vec<u32>) {
+    let first_row = |col: u32| match header.symmetry {
+        Symmetry::General => 0,
+        Symmetry::Symmetric | Symmetry::Hermitian => col,
+        Symmetry::SkewSymmetric => col + 1,
+    };
+    let positions =
+        (0..header.cols).flat_map(|col| (first_row(col)..header.rows).map(move |row| (row, col)));
+    let (mut rows, mut cols) = (Vec::new(), Vec::new());
+    rows.reserve_exact(header.entries as usize);
+    cols.reserve_exact(header.entries as usize);
+    for (row, col) in positions {
+        rows.push(row);
+        cols.push(col);
+    }
+    (rows, cols)
+}
+
+/// Reads one value that starts at the given place; returns it and where it ends.
+trait Values<T> {
+    fn read(&self, text: &[u8], at: usize) -> Result<(T, usize), NumberFault>;
+    /// What a value is called in errors.
+    fn expected(&self) -> &'static str;
+}
+
+struct Real {
+    lenient: bool,
+}
+
+struct Integer {
+    unsigned: bool,
+}
+
+struct Pattern;
+
+impl<T: Scalar> Values<T> for Real {
+    #[inline(always)]
+    fn read(&self, text: &[u8], at: usize) -> Result<(T, usize), NumberFault> {
+        if let Some(read) = number::short_decimal(text, at) {
+            return Ok(read);
+        }
+        let end = token_end(text, at);
+        Ok((number::any_decimal(&text[at..end], self.lenient)?, end))
+    }
+
+    fn expected(&self) -> &'static str {
+        "a real value"
+    }
+}
+
+impl<T: Scalar> Values<T> for Integer {
+    fn read(&self, text: &[u8], at: usize) -> Result<(T, usize), NumberFault> {
+        let end = token_end(text, at);
+        let token = &text[at..end];
+        if !number::is_integer(token, self.unsigned) {
+            return Err(NumberFault::Malformed);
+        }
+        match number::short_decimal(text, at) {
+            Some(read) => Ok(read),
+            None => Ok((number::any_decimal(token, false)?, end)),
+        }
+    }
+
+    fn expected(&self) -> &'static str {
+        if self.unsigned { "an unsigned integer value" } else { "an integer value" }
+    }
+}
+
+impl<T: Scalar> Values<T> for Pattern {
+    #[inline(always)]
+    fn read(&self, _text: &[u8], at: usize) -> Result<(T, usize), NumberFault> {
+        Ok((T::ONE, at))
+    }
+
+    fn expected(&self) -> &'static str {
+        "no value"
+    }
+}
+
+fn parse_chunk<T: Scalar>(
+    header: &Header,
+    mode: Mode,
+    chunk: &Chunk<'_>,
+    slots: Slots<'_, T>,
+) -> Result<(), Fault> {
+    let parser = Parser { header, mode, chunk };
+    let lenient = mode == Mode::Lenient;
+    match header.field {
+        Field::Pattern => parser.parse(&Pattern, slots),
+        Field::Integer | Field::UnsignedInteger if !lenient => {
+            parser.parse(&Integer { unsigned: header.field == Field::UnsignedInteger }, slots)
+        }
+        _ => parser.parse(&Real { lenient }, slots),
+    }
+}
+
+struct Parser<'a> {
+    header: &'a Header,
+    mode: Mode,
+    chunk: &'a Chunk<'a>,
+}
+
+impl Parser<'_> {
+    fn parse<T: Scalar>(&self, values: &impl Values<T>, slots: Slots<'_, T>) -> Result<(), Fault> {
+        let text = self.chunk.text;
+        let coordinate = self.header.format == Format::Coordinate;
+        let general = self.header.symmetry == Symmetry::General;
+        let mut line = self.chunk.first_line;
+        let mut entry = 0;
+        let mut at = 0;
+        while at < text.len() {
+            at = skip_blanks(text, at);
+            let first = byte_at(text, at);
+            if first == b'\n' {
+                at += 1;
+                line += 1;
+                continue;
+            }
+            if first == b'%' {
+                self.check_comment(text, at, line)?;
+                at = memchr::memchr(b'\n', &text[at..]).map_or(text.len(), |end| at + end + 1);
+                line += 1;
+                continue;
+            }
+            if entry == slots.values.len() {
+                return Err(self.too_many(text, at, line));
+            }
+            if coordinate {
+                let (row, end) = self.index(text, at, line, "row", self.header.rows)?;
+                at = skip_blanks(text, end);
+                let (col, end) = self.index(text, at, line, "column", self.header.cols)?;
+                at = skip_blanks(text, end);
+                slots.rows[entry] = row;
+                slots.cols[entry] = col;
+            }
+            let value = values.read(text, at);
+            let (value, end) = value
+                .map_err(|fault| value_fault::<T>(text, at, line, values.expected(), fault))?;
+            slots.values[entry] = value;
+            if coordinate && !general {
+                self.check_symmetry(slots.rows[entry], slots.cols[entry], value, line)?;
+            }
+            at = skip_blanks(text, end);
+            if byte_at(text, at) != b'\n' {
+                let found = quoted(&text[at..token_end(text, at)]);
+                return Err(Fault::new(line, Problem::ExtraToken, "the end of the line", found));
+            }
+            at += 1;
+            line += 1;
+            entry += 1;
+        }
+        Ok(())
+    }
+
+    #[inline(always)]
+    fn index(
+        &self,
+        text: &[u8],
+        at: usize,
+        line: u64,
+        axis: &str,
+        bound: u32,
+    ) -> Result<(u32, usize), Fault> {
+        match number::unsigned(text, at) {
+            Some((index @ 1.., end)) if index <= u64::from(bound) => Ok(((index - 1) as u32, end)),
+            _ => Err(index_fault(text, at, line, axis, bound)),
+        }
+    }
+
+    /// Comments before the first entry belong to the header and never come here.
+    #[cold]
+    fn check_comment(&self, text: &[u8], at: usize, line: u64) -> Result<(), Fault> {
+        if self.mode == Mode::Lenient {
+            return Ok(());
+        }
+        let found = quoted(&text[at..token_end(text, at)]);
+        let expected = "no comment after the first entry";
+        Err(Fault::new(line, Problem::Comment, expected, found))
+    }
+
+    #[cold]
+    fn too_many(&self, text: &[u8], at: usize, line: u64) -> Fault {
+        let expected = format!("the end of the file after {} entries", self.header.entries);
+        let found = quoted(text[at..].split(|&byte| byte == b'\n').next().unwrap_or(b""));
+        Fault::new(line, Problem::EntryCount, expected, found)
+    }
+
+    fn check_symmetry<T: Scalar>(
+        &self,
+        row: u32,
+        col: u32,
+        value: T,
+        line: u64,
+    ) -> Result<(), Fault> {
+        if self.mode == Mode::Lenient {
+            return Ok(());
+        }
+        let symmetry = self.header.symmetry;
+        if row < col {
+            let expected = format!("no entry above the diagonal of a {symmetry} matrix");
+            let found = format!("row {}, column {}", u64::from(row) + 1, u64::from(col) + 1);
+            return Err(Fault::new(line, Problem::Symmetry, expected, found));
+        }
+        if symmetry == Symmetry::SkewSymmetric && row == col && value != T::ZERO {
+            let expected = "0 on the diagonal of a skew-symmetric matrix";
+            return Err(Fault::new(line, Problem::Symmetry, expected, value.to_string()));
+        }
+        Ok(())
+    }
+}
+
+#[inline(always)]
+fn skip_blanks(text: &[u8], mut at: usize) -> usize {
+    while is_blank(byte_at(text, at)) {
+        at += 1;
+    }
+    at
+}
+
+/// The token at `at` as an error shows it.
+fn found_at(text: &[u8], at: usize) -> String {
+    if byte_at(text, at) == b'\n' {
+        return "the end of the line".to_owned();
+    }
+    quoted(&text[at..token_end(text, at)])
+}
+
+#[cold]
+fn index_fault(text: &[u8], at: usize, line: u64, axis: &str, bound: u32) -> Fault {
+    let expected = format!("a {axis} index from 1 to {bound}");
+    Fault::new(line, Problem::Index, expected, found_at(text, at))
+}
+
+#[cold]
+fn value_fault<T: Scalar>(
+    text: &[u8],
+    at: usize,
+    line: u64,
+    expected: &str,
+    fault: NumberFault,
+) -> Fault {
+    let expected = match fault {
+        NumberFault::Malformed => expected.to_owned(),
+        NumberFault::OutOfRange => format!("{expected} in the range of {}", T::NAME),
+    };
+    Fault::new(line, Problem::Value, expected, found_at(text, at))
+}

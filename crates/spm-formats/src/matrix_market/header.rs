@@ -1,0 +1,327 @@
+//! Banner, comments and size line.
+
+use nom::branch::alt;
+use nom::bytes::complete::{tag_no_case, take_while1};
+use nom::character::complete::{digit1, space0, space1};
+use nom::combinator::{eof, opt, recognize};
+use nom::sequence::{pair, preceded, terminated};
+use nom::{IResult, Parser};
+
+use super::Mode;
+use super::error::{Fault, Problem, quoted};
+
+/// How the entries are laid out in the text.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub enum Format {
+    /// One entry a line: row, column, value.
+    Coordinate,
+    /// All values of a dense matrix, column by column.
+    Array,
+}
+
+/// What a value is.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub enum Field {
+    /// A decimal number; `double` in the banner means the same.
+    Real,
+    /// An integer, rounded to the nearest value of the element type.
+    Integer,
+    /// A non-negative integer, rounded to the nearest value of the element type.
+    UnsignedInteger,
+    /// A pair of numbers. Recognised, never read.
+    Complex,
+    /// No values: every stored entry is 1.
+    Pattern,
+}
+
+/// Which entries the text leaves out.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub enum Symmetry {
+    /// None.
+    General,
+    /// Those above the diagonal: `a(j, i) = a(i, j)`.
+    Symmetric,
+    /// Those on and above the diagonal: `a(j, i) = -a(i, j)`.
+    SkewSymmetric,
+    /// Those above the diagonal: `a(j, i)` is the conjugate of `a(i, j)`.
+    Hermitian,
+}
+
+macro_rules! words {
+    ($type:ident: $($variant:ident = $word:literal),+) => {
+        impl $type {
+            /// The word as it stands in a banner.
+            pub fn word(self) -> &'static str {
+                match self { $(Self::$variant => $word),+ }
+            }
+
+            fn from_word(word: &[u8]) -> Option<Self> {
+                $(if word.eq_ignore_ascii_case($word.as_bytes()) {
+                    return Some(Self::$variant);
+                })+
+                None
+            }
+        }
+
+        impl std::fmt::Display for $type {
+            fn fmt(&self, formatter: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+                formatter.pad(self.word())
+            }
+        }
+    };
+}
+
+words!(Format: Coordinate = "coordinate", Array = "array");
+words!(Field: Real = "real", Integer = "integer", UnsignedInteger = "unsigned-integer",
+    Complex = "complex", Pattern = "pattern");
+words!(Symmetry: General = "general", Symmetric = "symmetric",
+    SkewSymmetric = "skew-symmetric", Hermitian = "hermitian");
+
+/// What stands before the entries.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Header {
+    /// Layout of the entries.
+    pub format: Format,
+    /// Type of the values.
+    pub field: Field,
+    /// Which entries are left out.
+    pub symmetry: Symmetry,
+    /// Number of rows.
+    pub rows: u32,
+    /// Number of columns.
+    pub cols: u32,
+    /// Number of entries that the text holds: as declared (coordinate), or as the sizes and the
+    /// symmetry imply (array). Entries left out by symmetry are not counted.
+    pub entries: u32,
+    /// Comment lines of the header in their order, without the `%`.
+    pub comments: Vec<String>,
+}
+
+/// A header, and where the entries start.
+#[derive(Debug)]
+pub(crate) struct Parsed {
+    pub(crate) header: Header,
+    /// Offset of the first line that is neither blank nor a comment.
+    pub(crate) body: usize,
+    /// Number of that line.
+    pub(crate) line: u64,
+}
+
+/// Lines with their numbers from 1, without line ends (LF or CRLF).
+struct Lines<'a> {
+    text: &'a [u8],
+    offset: usize,
+    line: u64,
+}
+
+impl<'a> Lines<'a> {
+    fn peek(&self) -> Option<(&'a [u8], usize)> {
+        let rest = &self.text[self.offset..];
+        if rest.is_empty() {
+            return None;
+        }
+        let (line, taken) = match memchr::memchr(b'\n', rest) {
+            Some(end) => (&rest[..end], end + 1),
+            None => (rest, rest.len()),
+        };
+        Some((line.strip_suffix(b"\r").unwrap_or(line), taken))
+    }
+
+    fn skip(&mut self, taken: usize) {
+        self.offset += taken;
+        self.line += 1;
+    }
+
+    /// Passes blank and comment lines; returns the next other line without consuming it.
+    fn next_content(&mut self, comments: &mut Vec<String>) -> Option<(&'a [u8], usize)> {
+        while let Some((line, taken)) = self.peek() {
+            let content = line.trim_ascii_start();
+            if let Some(comment) = content.strip_prefix(b"%") {
+                comments.push(String::from_utf8_lossy(comment).into_owned());
+            } else if !content.is_empty() {
+                return Some((line, taken));
+            }
+            self.skip(taken);
+        }
+        None
+    }
+}
+
+fn word(input: &[u8]) -> IResult<&[u8], &[u8]> {
+    preceded(space1, take_while1(|byte: u8| !byte.is_ascii_whitespace())).parse(input)
+}
+
+/// The start of the banner line, up to and without the blanks before "matrix".
+fn banner_start(input: &[u8], mode: Mode) -> IResult<&[u8], &[u8]> {
+    match mode {
+        Mode::Strict => tag_no_case("%%MatrixMarket").parse(input),
+        Mode::Lenient => {
+            let tag = alt((tag_no_case("%%MatrixMarket"), tag_no_case("%MatrixMarket")));
+            preceded(space0, tag).parse(input)
+        }
+    }
+}
+
+fn integer(input: &[u8]) -> IResult<&[u8], &[u8]> {
+    preceded(space0, recognize(pair(opt(tag_no_case("-")), digit1))).parse(input)
+}
+
+fn size_line<const N: usize>(input: &[u8]) -> IResult<&[u8], [&[u8]; N]> {
+    let mut numbers = [&input[..0]; N];
+    let mut rest = input;
+    for (position, number) in numbers.iter_mut().enumerate() {
+        if position > 0 {
+            rest = space1.parse(rest)?.0;
+        }
+        (rest, *number) = integer(rest)?;
+    }
+    let (rest, _) = terminated(space0, eof).parse(rest)?;
+    Ok((rest, numbers))
+}
+
+/// Reads one word of the banner.
+fn banner_word<'a, W>(
+    rest: &mut &'a [u8],
+    expected: &str,
+    read: impl FnOnce(&[u8]) -> Option<W>,
+) -> Result<W, Fault> {
+    let fault = |found: String| Fault::new(1, Problem::Banner, expected, found);
+    let (after, text): (&'a [u8], &'a [u8]) = word(rest).map_err(|_| fault(end_or_quoted(rest)))?;
+    *rest = after;
+    read(text).ok_or_else(|| fault(quoted(text)))
+}
+
+fn end_or_quoted(rest: &[u8]) -> String {
+    let rest = rest.trim_ascii();
+    if rest.is_empty() { "the end of the line".to_owned() } else { quoted(rest) }
+}
+
+fn parse_banner(line: &[u8], mode: Mode) -> Result<(Format, Field, Symmetry), Fault> {
+    let (mut rest, _) = banner_start(line, mode).map_err(|_| {
+        Fault::new(1, Problem::Banner, "a banner that starts with %%MatrixMarket", quoted(line))
+    })?;
+    banner_word(&mut rest, "the object \"matrix\"", |text| {
+        text.eq_ignore_ascii_case(b"matrix").then_some(())
+    })?;
+    let format =
+        banner_word(&mut rest, "the format \"coordinate\" or \"array\"", Format::from_word)?;
+    let field = banner_word(
+        &mut rest,
+        "the field \"real\", \"double\", \"integer\", \"unsigned-integer\", \"complex\" or \
+         \"pattern\"",
+        |text| {
+            if text.eq_ignore_ascii_case(b"double") {
+                return Some(Field::Real);
+            }
+            Field::from_word(text)
+        },
+    )?;
+    let symmetry = banner_word(
+        &mut rest,
+        "the symmetry \"general\", \"symmetric\", \"skew-symmetric\" or \"hermitian\"",
+        Symmetry::from_word,
+    )?;
+    let fault = |expected, found: &str| Err(Fault::new(1, Problem::Banner, expected, found));
+    if !rest.trim_ascii().is_empty() {
+        return fault("the end of the banner", &quoted(rest.trim_ascii()));
+    }
+    if format == Format::Array && field == Field::Pattern {
+        return fault("values in a matrix in array format", "the field \"pattern\"");
+    }
+    if field == Field::Pattern && matches!(symmetry, Symmetry::SkewSymmetric | Symmetry::Hermitian)
+    {
+        let found = format!("\"{symmetry}\"");
+        return fault("the symmetry \"general\" or \"symmetric\" for a pattern", &found);
+    }
+    if symmetry == Symmetry::Hermitian && field != Field::Complex && mode == Mode::Strict {
+        let found = format!("\"{field}\"");
+        return fault("the field \"complex\" for a hermitian matrix", &found);
+    }
+    Ok((format, field, symmetry))
+}
+
+fn parse_size(what: &str, text: &[u8], line: u64) -> Result<u32, Fault> {
+    if text.starts_with(b"-") {
+        return Err(Fault::new(
+            line,
+            Problem::Size,
+            format!("a {what} of 0 or more"),
+            quoted(text),
+        ));
+    }
+    let number = std::str::from_utf8(text).ok().and_then(|text| text.parse().ok());
+    number.ok_or_else(|| {
+        Fault::new(
+            line,
+            Problem::TooLarge,
+            format!("a {what} of at most {}", u32::MAX),
+            quoted(text),
+        )
+    })
+}
+
+/// Number of values in the text of an array.
+fn array_entries(symmetry: Symmetry, rows: u32, cols: u32) -> u64 {
+    let (rows, cols) = (u64::from(rows), u64::from(cols));
+    match symmetry {
+        Symmetry::General => rows * cols,
+        // Square, as checked by the caller; n(n - 1) / 2 and n(n + 1) / 2 fit for n < 2^32.
+        Symmetry::SkewSymmetric => rows * rows.saturating_sub(1) / 2,
+        Symmetry::Symmetric | Symmetry::Hermitian => rows * rows / 2 + rows.div_ceil(2),
+    }
+}
+
+/// Parses everything before the first entry.
+pub(crate) fn parse_header(text: &[u8], mode: Mode) -> Result<Parsed, Fault> {
+    let mut lines = Lines { text, offset: 0, line: 1 };
+    let (banner, taken) = lines.peek().unwrap_or((b"", 0));
+    let (format, field, symmetry) = parse_banner(banner, mode)?;
+    lines.skip(taken);
+
+    let mut comments = Vec::new();
+    let expected = match format {
+        Format::Coordinate => "a size line of rows, columns and entries",
+        Format::Array => "a size line of rows and columns",
+    };
+    let size = lines.next_content(&mut comments);
+    let line = lines.line;
+    let Some((size, taken)) = size else {
+        return Err(Fault::new(line, Problem::Size, expected, "the end of the file"));
+    };
+    let malformed = |_| Fault::new(line, Problem::Size, expected, quoted(size.trim_ascii()));
+    let (rows, cols, entries) = match format {
+        Format::Coordinate => {
+            let (_, [rows, cols, entries]) = size_line::<3>(size).map_err(malformed)?;
+            (rows, cols, Some(entries))
+        }
+        Format::Array => {
+            let (_, [rows, cols]) = size_line::<2>(size).map_err(malformed)?;
+            (rows, cols, None)
+        }
+    };
+    let rows = parse_size("number of rows", rows, line)?;
+    let cols = parse_size("number of columns", cols, line)?;
+    if symmetry != Symmetry::General && rows != cols {
+        let expected = format!("as many columns as rows in a {symmetry} matrix");
+        return Err(Fault::new(line, Problem::Size, expected, format!("{rows} x {cols}")));
+    }
+    let entries = match entries {
+        Some(text) => parse_size("number of entries", text, line)?,
+        None => {
+            let entries = array_entries(symmetry, rows, cols);
+            u32::try_from(entries).map_err(|_| {
+                let expected = format!("an array of at most {} values", u32::MAX);
+                Fault::new(line, Problem::TooLarge, expected, format!("{entries} values"))
+            })?
+        }
+    };
+    if format == Format::Coordinate && entries > 0 && (rows == 0 || cols == 0) {
+        let found = format!("{entries} entries in a {rows} x {cols} matrix");
+        return Err(Fault::new(line, Problem::Size, "0 entries in an empty matrix", found));
+    }
+    lines.skip(taken);
+    // Comments right after the size line are still before the entries, hence harmless.
+    let _ = lines.next_content(&mut comments);
+    let header = Header { format, field, symmetry, rows, cols, entries, comments };
+    Ok(Parsed { header, body: lines.offset, line: lines.line })
+}

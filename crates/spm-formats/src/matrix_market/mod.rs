@@ -1,0 +1,163 @@
+//! Matrix Market files: a fast reader that trusts nothing, and a writer.
+//!
+//! ```
+//! use spm_formats::matrix_market::{ReadOptions, read_bytes};
+//!
+//! let text = b"%%MatrixMarket matrix coordinate real general\n2 2 2\n1 1 1.5\n2 1 -3\n";
+//! let file = read_bytes::<f64>("example", text, &ReadOptions::default())?;
+//! assert_eq!(file.coo.values(), [1.5, -3.0]);
+//! # Ok::<(), spm_formats::matrix_market::MatrixMarketError>(())
+//! ```
+//!
+//! # What is read
+//! `matrix` objects, coordinate and array; fields real, double, integer, unsigned-integer and
+//! pattern (complex is recognised and refused); all four symmetries, expanded on reading. Words of
+//! the banner in any case; blanks, tabs, blank lines, LF or CRLF, lines of any length (the 1024
+//! characters of the specification are not enforced), with or without a last line end.
+//! The values of an array are all stored, zeros too.
+//!
+//! Values are rounded once, to the nearest value of the element type; integers too, so that
+//! integers beyond 2^53 (`f64`) or 2^24 (`f32`) may lose digits. `nan` and `inf` are values when
+//! they are written so.
+//!
+//! # Strict and lenient
+//! Lenient mode also reads, where strict mode gives an error:
+//! - a banner with one `%`, or with blanks before it;
+//! - comments after the first entry;
+//! - entries above the diagonal of a symmetric, skew-symmetric or hermitian matrix (mirrored as
+//!   those below), and nonzeros on the diagonal of a skew-symmetric one (kept);
+//! - a real or integer hermitian matrix (symmetric);
+//! - Fortran exponents (`1.0D+3`), numbers beyond the range of the element type (infinite),
+//!   fractions, `nan` and `inf` in integer fields.
+//!
+//! # Memory
+//! Nothing is allocated on the word of the size line: entries are counted in the text first, and
+//! the arrays take at most 8 bytes (16 for a symmetric matrix) per byte of text.
+
+mod body;
+mod containers;
+mod error;
+mod header;
+mod number;
+
+use std::path::Path;
+
+pub use error::{MatrixMarketError, Problem};
+pub use header::{Field, Format, Header, Symmetry};
+
+use crate::convert::coo_to_csr;
+use crate::{Coo, Csr, Scalar};
+use body::Body;
+use error::Fault;
+
+/// How closely a file must follow the specification.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default)]
+pub enum Mode {
+    /// To the letter, as far as real files do.
+    #[default]
+    Strict,
+    /// Whatever has only one meaning.
+    Lenient,
+}
+
+/// How to read.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct ReadOptions {
+    /// Strict by default.
+    pub mode: Mode,
+    /// Number of threads; `None` (the default) uses the current rayon pool.
+    pub threads: Option<usize>,
+    /// Bytes of text that a thread parses at a time. Affects speed only.
+    pub chunk_bytes: usize,
+}
+
+impl Default for ReadOptions {
+    fn default() -> Self {
+        Self { mode: Mode::Strict, threads: None, chunk_bytes: 1 << 20 }
+    }
+}
+
+/// A matrix as read.
+#[derive(Debug, Clone, PartialEq)]
+pub struct MatrixFile<T> {
+    /// The entries in their order in the file, duplicates and explicit zeros included, followed by
+    /// those that symmetry implies.
+    pub coo: Coo<T>,
+    /// What the file says of itself.
+    pub header: Header,
+    /// Number of entries in the file, before symmetric expansion.
+    pub declared_entries: usize,
+}
+
+/// Reads a matrix from NAME.mtx, NAME.mtx.gz, or the file NAME.mtx (in any folder) of NAME.tar.gz
+/// or NAME.tgz.
+///
+/// Plain files are memory-mapped: they must not be changed while they are read.
+///
+/// # Errors
+/// Everything that [`MatrixMarketError`] lists.
+pub fn read<T: Scalar>(
+    path: impl AsRef<Path>,
+    options: &ReadOptions,
+) -> Result<MatrixFile<T>, MatrixMarketError> {
+    let path = path.as_ref();
+    let name = path.display().to_string();
+    containers::with_text(path, |text| read_bytes(&name, text, options))
+}
+
+/// Reads a matrix from text; `file` stands for the file's name in errors.
+///
+/// # Errors
+/// [`MatrixMarketError::Invalid`]; [`MatrixMarketError::Threads`].
+pub fn read_bytes<T: Scalar>(
+    file: &str,
+    text: &[u8],
+    options: &ReadOptions,
+) -> Result<MatrixFile<T>, MatrixMarketError> {
+    in_pool(options.threads, || parse(text, options).map_err(|fault| fault.in_file(file)))?
+}
+
+/// Reads a matrix and converts it to CSR: duplicates summed, explicit zeros and empty rows kept.
+///
+/// # Errors
+/// As [`read`].
+pub fn read_csr<T: Scalar>(
+    path: impl AsRef<Path>,
+    options: &ReadOptions,
+) -> Result<Csr<T>, MatrixMarketError> {
+    let path = path.as_ref();
+    in_pool(options.threads, || {
+        let options = ReadOptions { threads: None, ..options.clone() };
+        Ok(coo_to_csr(&read(path, &options)?.coo))
+    })?
+}
+
+/// Runs `work` on a pool of `threads` threads, or where it is.
+fn in_pool<R: Send>(
+    threads: Option<usize>,
+    work: impl FnOnce() -> R + Send,
+) -> Result<R, MatrixMarketError> {
+    let Some(threads) = threads else {
+        return Ok(work());
+    };
+    let pool = rayon::ThreadPoolBuilder::new().num_threads(threads.max(1)).build();
+    let pool =
+        pool.map_err(|error| MatrixMarketError::Threads { threads, reason: error.to_string() })?;
+    Ok(pool.install(work))
+}
+
+fn parse<T: Scalar>(text: &[u8], options: &ReadOptions) -> Result<MatrixFile<T>, Fault> {
+    let parsed = header::parse_header(text, options.mode)?;
+    let header = parsed.header;
+    if header.field == Field::Complex {
+        let expected = "real values (complex matrices are not read)";
+        return Err(Fault::new(1, Problem::Complex, expected, "the field \"complex\""));
+    }
+    let mut body = Body::new(&header, options.mode, options.chunk_bytes, parsed.line);
+    body.append(&text[parsed.body..])?;
+    let (rows, cols, values) = body.finish()?;
+    let coo = Coo::new(header.rows as usize, header.cols as usize, rows, cols, values)
+        .expect("every index was checked against the size line");
+    let declared_entries = header.entries as usize;
+    Ok(MatrixFile { coo, header, declared_entries })
+}
