@@ -14,13 +14,12 @@ fn collection() -> Option<PathBuf> {
 }
 
 /// Files that follow the specification only loosely: read in lenient mode, refused in strict.
-const LENIENT_ONLY: [(&str, Problem); 7] = [
+const LENIENT_ONLY: [(&str, Problem); 6] = [
     ("fmmpy_matrix_coordinate_real_skew-symmetric", Problem::Symmetry),
     ("fmm_permissive_banner_one_percent_eye3", Problem::Banner),
     ("fmm_coordinate_hermitian_real_row", Problem::Banner),
     ("lagraph_mangled6", Problem::Banner),
     ("lagraph_matrix_fp64", Problem::Value),
-    ("lagraph_west0067_jumbled", Problem::Comment),
     ("cholmod_fullrsa", Problem::Comment),
 ];
 
@@ -30,6 +29,9 @@ const REFUSED: [(&str, Problem); 3] = [
     ("fmmpy_windows_newlines", Problem::Banner),
     ("russell_bad_symmetric_rectangular_complex", Problem::Size),
 ];
+
+/// Files that SciPy refuses for blank lines or comments around the size line, which are harmless.
+const MORE_THAN_SCIPY: [&str; 1] = ["lagraph_west0067_jumbled"];
 
 fn problem(error: &MatrixMarketError) -> Problem {
     match error {
@@ -65,13 +67,13 @@ fn every_matrix_of_the_collection_reads_as_its_index_says() {
             assert_eq!(problem(&lenient.unwrap_err()), *expected, "{name}");
             continue;
         } else if let Some((_, expected)) = loose {
-            let error = strict.expect_err(name);
+            let error = strict.err().unwrap_or_else(|| panic!("{name} was read"));
             assert_eq!(problem(&error), *expected, "{name}: {error}");
             lenient.unwrap_or_else(|error| panic!("{error}"))
         } else if field == "complex" {
             assert_eq!(problem(&strict.unwrap_err()), Problem::Complex, "{name}");
             continue;
-        } else if scipy.starts_with("REJECT") {
+        } else if scipy.starts_with("REJECT") && !MORE_THAN_SCIPY.contains(&name) {
             let error = strict.err().unwrap_or_else(|| panic!("{name} was read: {scipy}"));
             let again = lenient.err().unwrap_or_else(|| panic!("{name} was read: {scipy}"));
             assert_eq!(error.to_string(), again.to_string(), "{name}");
