@@ -3,7 +3,7 @@
 //!
 //! `cargo run --release -p spm-formats --example analogues -- [NAME...]`
 //!
-//! The largest takes about 3 GB of memory.
+//! The largest (127 million entries) takes about 1.1 GB of memory and 2 s on two cores.
 
 use std::process::ExitCode;
 use std::time::Instant;

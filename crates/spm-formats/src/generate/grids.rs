@@ -44,16 +44,19 @@ fn too_large(what: &'static str) -> GenerateError {
 }
 
 pub(super) fn diagonal(n: usize) -> Result<Pattern, GenerateError> {
-    Pattern::with_columns(n, n, |row, push| push(row))
+    banded(n, 0, 0)
 }
 
 /// Every column from `row - lower` to `row + upper`.
 pub(super) fn banded(n: usize, lower: usize, upper: usize) -> Result<Pattern, GenerateError> {
-    Pattern::with_columns(n, n, |row, push| {
-        for col in row.saturating_sub(lower)..row.saturating_add(upper).saturating_add(1).min(n) {
-            push(col);
-        }
-    })
+    let first = |row: usize| row.saturating_sub(lower);
+    let end = |row: usize| row.saturating_add(upper).saturating_add(1).min(n);
+    Pattern::with_length(
+        n,
+        n,
+        |row| (end(row) - first(row)) as u64,
+        |row, columns| ascend(columns, first(row)),
+    )
 }
 
 /// A grid of `n` points a side, numbered with x fastest; each point is `block` unknowns, coupled
@@ -61,22 +64,33 @@ pub(super) fn banded(n: usize, lower: usize, upper: usize) -> Result<Pattern, Ge
 pub(super) fn stencil(points: Points, n: usize, block: usize) -> Result<Pattern, GenerateError> {
     let nodes = n.checked_pow(points.dimensions()).ok_or_else(|| too_large("n"))?;
     let rows = nodes.checked_mul(block).ok_or_else(|| too_large("block"))?;
-    Pattern::with_columns(rows, rows, |row, push| {
+    let sides = [n, n, if points.dimensions() == 3 { n } else { 1 }];
+    let neighbours = |row: usize| {
         let node = row / block;
         let position = [node % n, node / n % n, node / n / n];
-        for (dz, dy, dx) in offsets(points) {
-            let neighbour = [dx, dy, dz];
-            let inside = (0..3).all(|axis| {
-                let size = if axis == 2 && points.dimensions() == 2 { 1 } else { n };
-                position[axis].checked_add_signed(neighbour[axis]).is_some_and(|p| p < size)
+        offsets(points).filter_map(move |(dz, dy, dx)| {
+            let inside = [dx, dy, dz].into_iter().enumerate().all(|(axis, offset)| {
+                position[axis].checked_add_signed(offset).is_some_and(|p| p < sides[axis])
             });
-            if inside {
-                let step = dx + n as isize * (dy + n as isize * dz);
-                let first = node.wrapping_add_signed(step) * block;
-                (first..first + block).for_each(&mut *push);
+            inside.then(|| node.wrapping_add_signed(dx + n as isize * (dy + n as isize * dz)))
+        })
+    };
+    Pattern::with_length(
+        rows,
+        rows,
+        |row| neighbours(row).count() as u64 * block as u64,
+        |row, columns| {
+            for (columns, node) in columns.chunks_exact_mut(block).zip(neighbours(row)) {
+                ascend(columns, node * block);
             }
-        }
-    })
+        },
+    )
+}
+
+fn ascend(columns: &mut [u32], first: usize) {
+    for (column, number) in columns.iter_mut().zip(first..) {
+        *column = number as u32;
+    }
 }
 
 /// Offsets (z, y, x) in ascending order of the neighbour's number.
@@ -138,5 +152,7 @@ mod tests {
         assert_eq!(diagonal(0).unwrap().pointers, [0]);
         assert!(stencil(Points::Seven, usize::MAX, 1).is_err());
         assert!(stencil(Points::Seven, 100_000, 1).is_err());
+        assert!(stencil(Points::TwentySeven, 2, 1_000_000).is_err());
+        assert!(stencil(Points::Five, 3, 0).unwrap().indices.is_empty());
     }
 }

@@ -268,6 +268,45 @@ mod tests {
         }
     }
 
+    /// FNV-1a over the arrays of a matrix.
+    fn fingerprint(matrix: &Csr<f64>) -> u64 {
+        let pointers = matrix.indptr();
+        let indices = pointers.raw_storage().iter().chain(matrix.indices()).copied().map(u64::from);
+        indices
+            .chain(matrix.data().iter().map(|value| value.to_bits()))
+            .fold(0xcbf2_9ce4_8422_2325, |hash, word| (hash ^ word).wrapping_mul(0x100_0000_01b3))
+    }
+
+    #[test]
+    fn bits_are_the_same_everywhere() {
+        let fingerprints = [
+            "cage4",
+            "bcsstk17",
+            "adder_dcop_32",
+            "delaunay_n12",
+            "caidaRouterLevel",
+            "stencil7[n=9]",
+            "powerlaw[rows=3000,cols=2000,entries=9000,longest=300]",
+            "uniform[rows=300,cols=2000,entries=900]",
+        ]
+        .map(|label| {
+            format!("{label} {:016x}", fingerprint(&named(label).unwrap().generate().unwrap()))
+        });
+        assert_eq!(
+            fingerprints,
+            [
+                "cage4 e12d275ea79b9ff7",
+                "bcsstk17 39bc1bc8c99df625",
+                "adder_dcop_32 23e0c47cb41e623c",
+                "delaunay_n12 58246b3baa050b85",
+                "caidaRouterLevel 27b016c4580bf683",
+                "stencil7[n=9] 7ce3986bd374ceb2",
+                "powerlaw[rows=3000,cols=2000,entries=9000,longest=300] 00e1d4e5a341b750",
+                "uniform[rows=300,cols=2000,entries=900] 618aaa539a615572",
+            ]
+        );
+    }
+
     #[test]
     fn single_precision_has_the_same_values() {
         let recipe = named("banded[n=50,lower=3,upper=2]").unwrap();

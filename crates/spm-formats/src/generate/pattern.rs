@@ -1,5 +1,7 @@
 //! A sparsity pattern under construction, filled row by row on all threads.
 
+use rayon::prelude::*;
+
 use super::random::value_at;
 use super::{GenerateError, Values};
 use crate::csr::check_limits;
@@ -33,28 +35,18 @@ impl Pattern {
         Ok(Self { rows, cols, pointers, indices })
     }
 
-    /// Lets `emit(row, push)` push the ascending columns of each row; it runs twice, to count and
-    /// to fill.
-    pub(super) fn with_columns(
+    /// Lets `fill(row, columns)` write the ascending columns of each row, of `length(row)` entries.
+    pub(super) fn with_length(
         rows: usize,
         cols: usize,
-        emit: impl Fn(usize, &mut dyn FnMut(usize)) + Sync,
+        length: impl Fn(usize) -> u64 + Sync,
+        fill: impl Fn(usize, &mut [u32]) + Sync,
     ) -> Result<Self, GenerateError> {
-        use rayon::prelude::*;
-
         check_limits(rows as u64, cols as u64, 0)?;
-        let count = |row| {
-            let mut length = 0u32;
-            emit(row, &mut |_| length += 1);
-            length
-        };
-        let lengths: Vec<u32> = (0..rows).into_par_iter().map(count).collect();
-        Self::with_lengths(rows, cols, &lengths, |row, columns| {
-            let mut slots = columns.iter_mut();
-            emit(row, &mut |column| {
-                *slots.next().expect("the same columns as in counting") = column as u32;
-            });
-        })
+        let entries = (0..rows).into_par_iter().map(&length).reduce(|| 0, u64::saturating_add);
+        check_limits(rows as u64, cols as u64, entries)?;
+        let lengths: Vec<u32> = (0..rows).into_par_iter().map(|row| length(row) as u32).collect();
+        Self::with_lengths(rows, cols, &lengths, fill)
     }
 
     /// Adds values to the pattern.

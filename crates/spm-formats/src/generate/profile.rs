@@ -70,7 +70,7 @@ impl Profile {
     /// Sum of squared lengths of the ordinary rows that gives the whole its variance.
     fn square_sum(&self, variance: f64) -> f64 {
         let (rows, entries) = (self.rows as f64, self.entries as f64);
-        let dense: f64 = self.dense.iter().map(|&length| f64::from(length).powi(2)).sum();
+        let dense: f64 = self.dense.iter().map(|&length| square(length.into())).sum();
         rows * variance + entries * entries / rows - dense
     }
 
@@ -274,6 +274,11 @@ impl Profile {
     }
 }
 
+/// `powi` may round differently from one platform to another; a product may not.
+pub(super) fn square(x: f64) -> f64 {
+    x * x
+}
+
 fn take(histogram: &mut Histogram, length: usize, count: usize) {
     let left = histogram.get_mut(&length).expect("the length is in the histogram");
     *left -= count;
@@ -298,6 +303,8 @@ pub(super) fn arrange(lengths: &mut Vec<u32>, run: usize, seed: u64) {
 
 #[cfg(test)]
 mod tests {
+    use proptest::prelude::*;
+
     use super::*;
 
     fn variance(lengths: &[u32]) -> f64 {
@@ -375,6 +382,41 @@ mod tests {
         assert!(Profile { entries: 41, ..profile.clone() }.lengths().is_err());
         assert!(Profile { entries: 10, ..profile }.lengths().is_ok());
         assert_eq!(Profile::default().lengths().unwrap(), Vec::<u32>::new());
+    }
+
+    proptest! {
+        #[test]
+        fn any_possible_profile_has_its_sum_and_bounds(
+            rows in 1usize..400,
+            min in 0usize..20,
+            width in 0usize..300,
+            fill in 0.0..1.0f64,
+            variance in proptest::option::of(0.0..30_000.0f64),
+            heavy_tail: bool,
+            empty in 0usize..5,
+            dense in proptest::collection::vec(0u32..5000, 0..3),
+        ) {
+            let max = min + width;
+            let ordinary = (rows * min) + (fill * (rows * width) as f64) as usize;
+            let profile = Profile {
+                rows: rows + empty + dense.len(),
+                entries: ordinary + dense.iter().map(|&length| length as usize).sum::<usize>(),
+                min,
+                max,
+                variance,
+                heavy_tail,
+                empty,
+                dense: dense.clone(),
+            };
+            let lengths = profile.lengths().unwrap();
+            prop_assert_eq!(lengths.len(), profile.rows);
+            let sum: usize = lengths.iter().map(|&length| length as usize).sum();
+            prop_assert_eq!(sum, profile.entries);
+            prop_assert!(lengths[..empty].iter().all(|&length| length == 0));
+            prop_assert_eq!(&lengths[empty + rows..], &dense[..]);
+            let inside = |&length: &u32| (min..=max).contains(&(length as usize));
+            prop_assert!(lengths[empty..empty + rows].iter().all(inside));
+        }
     }
 
     #[test]

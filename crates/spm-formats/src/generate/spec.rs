@@ -290,7 +290,7 @@ impl Class {
                 let mut lengths = profile.lengths()?;
                 arrange(&mut lengths, 1, seed);
                 let grid = Grid { dimensions: 2, block: 1, spread: 3 };
-                realise(&lengths, false, Partners::Grid(grid), seed)
+                realise(&lengths, false, Partners::Grid { grid, far_percent: 0 }, seed)
             }
             Self::Circuit { n, entries, dense, longest } => {
                 at_most("longest", longest, n)?;

@@ -11,8 +11,8 @@ use crate::csr::check_limits;
 /// Where the partners of a row lie.
 #[derive(Debug, Clone, Copy)]
 pub(super) enum Partners {
-    /// In the bands of a node-numbered grid.
-    Grid(Grid),
+    /// In the bands of a node-numbered grid, but for `far_percent` of them, which lie anywhere.
+    Grid { grid: Grid, far_percent: usize },
     /// Anywhere; long rows choose first.
     Anywhere,
 }
@@ -60,12 +60,14 @@ pub(super) fn realise(
     let mut random = Random::new(seed, 1);
     let mut order: Vec<u32> = (0..n as u32).collect();
     match partners {
-        Partners::Grid(grid) => graph.follow_grid(&grid, &mut random),
+        Partners::Grid { grid, far_percent } => {
+            graph.follow_grid(&grid, far_percent, &mut random);
+        }
         Partners::Anywhere => {
             order.par_sort_by_key(|&row| (std::cmp::Reverse(lengths[row as usize]), row));
         }
     }
-    let near = matches!(partners, Partners::Grid(_));
+    let near = matches!(partners, Partners::Grid { .. });
     let unmatched = graph.fill(&order, near, &mut random);
     graph.splice(unmatched, &mut random)?;
     let Graph { pointers, mut indices, .. } = graph;
@@ -133,14 +135,20 @@ impl Graph {
         self.columns(a).contains(&(b as u32))
     }
 
-    /// Half of each row's partners: a stretch after the diagonal and one in each band above it.
-    fn follow_grid(&mut self, grid: &Grid, random: &mut Random) {
+    /// Half of each row's partners: a stretch after the diagonal, one in each band above it, and
+    /// some anywhere.
+    fn follow_grid(&mut self, grid: &Grid, far_percent: usize, random: &mut Random) {
         let n = self.rows();
         let distances = grid.distances(n);
         for row in 0..n {
             let degree = self.pointers[row + 1] - self.pointers[row] - self.filled_diagonal(row);
             let half = degree as usize / 2 + (degree as usize % 2) * random.below(2);
-            let total = half.min(self.missing(row) as usize);
+            let mut total = half.min(self.missing(row) as usize);
+            let far = match far_percent {
+                0 => 0,
+                percent => (0..total).filter(|_| random.below(100) < percent).count(),
+            };
+            total -= far;
             let share = total / (distances.len() + 1);
             let first = row - row % grid.block;
             let mut from = row + 1;
@@ -157,6 +165,12 @@ impl Graph {
                     }
                     self.connect(row, partner);
                     from = partner + 1;
+                }
+            }
+            for _ in 0..far {
+                let partner = self.open_from(row + 1 + random.below(n - row));
+                if partner < n && !self.adjacent(row, partner) {
+                    self.connect(row, partner);
                 }
             }
         }
@@ -276,13 +290,16 @@ mod tests {
     }
 
     fn grid(dimensions: u32, block: usize, spread: usize) -> Partners {
-        Partners::Grid(Grid { dimensions, block, spread })
+        Partners::Grid { grid: Grid { dimensions, block, spread }, far_percent: 0 }
     }
 
     #[test]
     fn lengths_and_symmetry_hold() {
         let mut random = Random::new(4, 4);
-        for partners in [grid(1, 1, 1), grid(2, 1, 3), grid(3, 3, 1), Partners::Anywhere] {
+        let with_far =
+            Partners::Grid { grid: Grid { dimensions: 2, block: 1, spread: 2 }, far_percent: 50 };
+        let local = [grid(1, 1, 1), grid(2, 1, 3), grid(3, 3, 1)];
+        for partners in local.into_iter().chain([with_far, Partners::Anywhere]) {
             for n in [2, 10, 400, 3000] {
                 let mut lengths: Vec<u32> =
                     (0..n).map(|_| random.below(n.min(30) / 2 + 1) as u32).collect();
