@@ -24,15 +24,25 @@
 //! crate that satisfies it; a workspace that depends on this crate sets the variable itself, or has
 //! a toolkit.
 
+pub mod cusparse;
 mod device;
 mod driver;
 mod error;
+mod matrix;
 mod memory;
+mod plan;
+pub mod spmm;
+pub mod spmv;
 mod stream;
 mod timing;
+pub mod transpose;
 
 pub use device::{Device, DeviceInfo, LaunchLimits};
 pub use error::{CudaVersion, GpuError};
 pub use memory::{DeviceBuffer, Element};
+pub use plan::{
+    DeviceCsc, DeviceScalar, DeviceSpmmPlan, DeviceSpmvPlan, DeviceTransposePlan, HostPlan,
+    HostSpmmPlan, HostSpmvPlan, HostTransposePlan, Operands, PlanOptions,
+};
 pub use stream::{Event, Stream};
 pub use timing::{Timing, TimingOptions, time};

@@ -7,6 +7,7 @@ use cust::sys;
 
 use crate::device::{Device, check};
 use crate::error::GpuError;
+use crate::stream::Stream;
 
 mod sealed {
     pub trait Sealed {}
@@ -118,6 +119,18 @@ impl<T: Element> DeviceBuffer<T> {
         check("cuMemsetD8", unsafe { sys::cuMemsetD8_v2(self.address, 0, self.bytes()) })
     }
 
+    /// Puts the overwriting with 0 into a stream.
+    pub(crate) fn enqueue_zero(&mut self, stream: &Stream) -> Result<(), GpuError> {
+        if self.is_empty() {
+            return Ok(());
+        }
+        self.device.make_current()?;
+        // SAFETY: the buffer has that many bytes, and freeing it waits for the stream.
+        check("cuMemsetD8Async", unsafe {
+            sys::cuMemsetD8Async(self.address, 0, self.bytes(), stream.as_raw().cast())
+        })
+    }
+
     /// Overwrites the buffer with `data`.
     ///
     /// # Errors
@@ -176,6 +189,22 @@ impl<T: Element> DeviceBuffer<T> {
             Err(GpuError::Shape { what: "device buffer", expected: self.length, found })
         }
     }
+}
+
+/// Checks an argument of a launch.
+pub(crate) fn check_operand<T>(
+    what: &'static str,
+    device: &Device,
+    buffer: &DeviceBuffer<T>,
+    expected: usize,
+) -> Result<(), GpuError> {
+    if !buffer.device.is(device) {
+        return Err(GpuError::OtherDevice { what });
+    }
+    if buffer.length != expected {
+        return Err(GpuError::Shape { what, expected, found: buffer.length });
+    }
+    Ok(())
 }
 
 fn out_of_memory(device: &Device, requested: u64) -> GpuError {

@@ -39,6 +39,11 @@ impl Stream {
         self.handle.synchronize().map_err(|e| from_cust("cuStreamSynchronize", e))
     }
 
+    /// Refuses a stream of another device than `device`.
+    pub(crate) fn check_device(&self, device: &Device) -> Result<(), GpuError> {
+        if self.device.is(device) { Ok(()) } else { Err(GpuError::OtherDevice { what: "stream" }) }
+    }
+
     /// The `CUstream`, for other libraries; valid as long as this stream lives.
     pub fn as_raw(&self) -> *mut std::ffi::c_void {
         self.handle.as_inner().cast()
@@ -76,9 +81,7 @@ impl Event {
     /// # Errors
     /// A stream of another device.
     pub fn record(&self, stream: &Stream) -> Result<(), GpuError> {
-        if !stream.device.is(&self.device) {
-            return Err(GpuError::OtherDevice { what: "stream" });
-        }
+        stream.check_device(&self.device)?;
         self.device.make_current()?;
         self.handle.record(&stream.handle).map_err(|e| from_cust("cuEventRecord", e))
     }

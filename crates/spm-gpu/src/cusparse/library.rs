@@ -1,0 +1,230 @@
+//! libcusparse, opened at run time. Enumerators and signatures: cusparse.h of CUDA 12 and 13.
+
+use std::env;
+use std::ffi::{CStr, c_char, c_int, c_void};
+use std::path::{Path, PathBuf};
+use std::sync::OnceLock;
+
+use libloading::Library;
+
+use crate::error::GpuError;
+
+/// Names of the library file, newest first.
+const NAMES: &[&str] =
+    &["libcusparse.so.13", "libcusparse.so.12", "libcusparse.so.11", "libcusparse.so"];
+/// The variable that names the library file or its folder.
+pub(super) const VARIABLE: &str = "SPM_CUSPARSE";
+
+/// `cusparseStatus_t`: success.
+const SUCCESS: c_int = 0;
+/// `cusparseStatus_t`: the algorithm does not apply to these arguments.
+pub(super) const NOT_SUPPORTED: c_int = 10;
+/// `CUSPARSE_INDEX_32I`.
+pub(super) const INDEX_32I: c_int = 2;
+/// `CUSPARSE_INDEX_BASE_ZERO`.
+pub(super) const BASE_ZERO: c_int = 0;
+/// `CUSPARSE_OPERATION_NON_TRANSPOSE`.
+pub(super) const NON_TRANSPOSE: c_int = 0;
+/// `CUSPARSE_ORDER_COL`.
+pub(super) const ORDER_COL: c_int = 1;
+/// `CUSPARSE_ORDER_ROW`.
+pub(super) const ORDER_ROW: c_int = 2;
+/// `CUSPARSE_ACTION_NUMERIC`.
+pub(super) const ACTION_NUMERIC: c_int = 1;
+
+type Handle = *mut c_void;
+type Descriptor = *mut c_void;
+
+macro_rules! functions {
+    (
+        required { $($name:ident($($type:ty),*);)* }
+        optional { $($optional:ident($($optional_type:ty),*);)* }
+    ) => {
+        /// The functions that the comparator calls. The optional ones came with CUDA 12.
+        #[allow(non_snake_case)]
+        pub(super) struct Functions {
+            $(pub(super) $name: unsafe extern "C" fn($($type),*) -> c_int,)*
+            $(pub(super) $optional: Option<unsafe extern "C" fn($($optional_type),*) -> c_int>,)*
+            cusparseGetErrorString: unsafe extern "C" fn(c_int) -> *const c_char,
+        }
+
+        impl Functions {
+            /// # Safety
+            /// `library` must be a cuSPARSE of CUDA 11 to 13.
+            unsafe fn load(library: &Library) -> Result<Self, libloading::Error> {
+                // SAFETY: the names have these signatures in cusparse.h.
+                unsafe {
+                    Ok(Self {
+                        $($name: *library.get(concat!(stringify!($name), "\0"))?,)*
+                        $($optional:
+                            library.get(concat!(stringify!($optional), "\0")).ok().map(|f| *f),)*
+                        cusparseGetErrorString: *library.get("cusparseGetErrorString\0")?,
+                    })
+                }
+            }
+        }
+    };
+}
+
+functions! {
+    required {
+        cusparseCreate(*mut Handle);
+        cusparseDestroy(Handle);
+        cusparseGetVersion(Handle, *mut c_int);
+        cusparseSetStream(Handle, *mut c_void);
+        cusparseCreateCsr(*mut Descriptor, i64, i64, i64, *mut c_void, *mut c_void, *mut c_void, c_int,
+            c_int, c_int, c_int);
+        cusparseDestroySpMat(Descriptor);
+        cusparseCreateDnVec(*mut Descriptor, i64, *mut c_void, c_int);
+        cusparseDestroyDnVec(Descriptor);
+        cusparseDnVecSetValues(Descriptor, *mut c_void);
+        cusparseCreateDnMat(*mut Descriptor, i64, i64, i64, *mut c_void, c_int, c_int);
+        cusparseDestroyDnMat(Descriptor);
+        cusparseDnMatSetValues(Descriptor, *mut c_void);
+        cusparseSpMV_bufferSize(Handle, c_int, *const c_void, Descriptor, Descriptor, *const c_void,
+            Descriptor, c_int, c_int, *mut usize);
+        cusparseSpMV(Handle, c_int, *const c_void, Descriptor, Descriptor, *const c_void, Descriptor,
+            c_int, c_int, *mut c_void);
+        cusparseSpMM_bufferSize(Handle, c_int, c_int, *const c_void, Descriptor, Descriptor,
+            *const c_void, Descriptor, c_int, c_int, *mut usize);
+        cusparseSpMM_preprocess(Handle, c_int, c_int, *const c_void, Descriptor, Descriptor,
+            *const c_void, Descriptor, c_int, c_int, *mut c_void);
+        cusparseSpMM(Handle, c_int, c_int, *const c_void, Descriptor, Descriptor, *const c_void,
+            Descriptor, c_int, c_int, *mut c_void);
+        cusparseCsr2cscEx2_bufferSize(Handle, c_int, c_int, c_int, *const c_void, *const c_int,
+            *const c_int, *mut c_void, *mut c_int, *mut c_int, c_int, c_int, c_int, c_int, *mut usize);
+        cusparseCsr2cscEx2(Handle, c_int, c_int, c_int, *const c_void, *const c_int, *const c_int,
+            *mut c_void, *mut c_int, *mut c_int, c_int, c_int, c_int, c_int, *mut c_void);
+    }
+    optional {
+        cusparseCreateSlicedEll(*mut Descriptor, i64, i64, i64, i64, i64, *mut c_void, *mut c_void,
+            *mut c_void, c_int, c_int, c_int, c_int);
+        cusparseSpMV_preprocess(Handle, c_int, *const c_void, Descriptor, Descriptor, *const c_void,
+            Descriptor, c_int, c_int, *mut c_void);
+    }
+}
+
+/// An opened cuSPARSE; it stays open for the life of the process.
+pub(super) struct Cusparse {
+    pub(super) functions: Functions,
+    /// The file that was opened.
+    pub(super) path: PathBuf,
+    _library: Library,
+}
+
+impl Cusparse {
+    /// Opens the library at the first call.
+    ///
+    /// Looked for, in this order: the file or folder that the variable `SPM_CUSPARSE` names, the
+    /// loader's own search (LD_LIBRARY_PATH, the system's folders), /usr/local/cuda*/lib64, and
+    /// the folders of PyPI's packages below `$VIRTUAL_ENV` and the usual site-packages.
+    pub(super) fn open() -> Result<&'static Self, GpuError> {
+        static OPENED: OnceLock<Result<Cusparse, String>> = OnceLock::new();
+        OPENED.get_or_init(find).as_ref().map_err(|reason| GpuError::LibraryAbsent {
+            library: "cuSPARSE",
+            reason: reason.clone(),
+        })
+    }
+
+    /// An answer of the library as a result of ours.
+    pub(super) fn check(&self, call: &'static str, status: c_int) -> Result<(), GpuError> {
+        if status == SUCCESS {
+            return Ok(());
+        }
+        // SAFETY: takes any status, and returns a static string.
+        let text = unsafe { (self.functions.cusparseGetErrorString)(status) };
+        let text = if text.is_null() {
+            "no message".into()
+        } else {
+            // SAFETY: a null-terminated, static string.
+            unsafe { CStr::from_ptr(text) }.to_string_lossy()
+        };
+        Err(GpuError::Library { call, message: format!("{text} (status {status})") })
+    }
+}
+
+fn find() -> Result<Cusparse, String> {
+    let mut last = String::new();
+    for path in candidates() {
+        // SAFETY: opening cuSPARSE runs its initialisers, as in every program that uses it.
+        match unsafe { Library::new(&path) } {
+            Ok(library) => {
+                // SAFETY: a library of this name is a cuSPARSE.
+                match unsafe { Functions::load(&library) } {
+                    Ok(functions) => return Ok(Cusparse { functions, path, _library: library }),
+                    Err(error) => last = error.to_string(),
+                }
+            }
+            Err(error) => last = error.to_string(),
+        }
+    }
+    Err(format!("{last}; install CUDA's libcusparse, or set {VARIABLE} to the file or its folder"))
+}
+
+fn candidates() -> Vec<PathBuf> {
+    let mut paths = Vec::new();
+    if let Some(given) = env::var_os(VARIABLE).map(PathBuf::from) {
+        if given.is_dir() {
+            paths.extend(in_folder(&given));
+        } else {
+            paths.push(given);
+        }
+    }
+    paths.extend(NAMES.iter().map(PathBuf::from));
+    for folder in entries(Path::new("/usr/local"), "cuda") {
+        paths.extend(in_folder(&folder.join("lib64")));
+    }
+    for site in site_packages() {
+        for package in ["nvidia/cu13/lib", "nvidia/cusparse/lib"] {
+            paths.extend(in_folder(&site.join(package)));
+        }
+    }
+    paths
+}
+
+/// The names that exist in a folder.
+fn in_folder(folder: &Path) -> impl Iterator<Item = PathBuf> {
+    NAMES.iter().map(|name| folder.join(name)).filter(|path| path.is_file())
+}
+
+/// What in `folder` starts with `prefix`, the last in order first.
+fn entries(folder: &Path, prefix: &str) -> Vec<PathBuf> {
+    let mut found: Vec<PathBuf> = folder
+        .read_dir()
+        .into_iter()
+        .flatten()
+        .flatten()
+        .filter(|entry| entry.file_name().to_string_lossy().starts_with(prefix))
+        .map(|entry| entry.path())
+        .collect();
+    found.sort();
+    found.reverse();
+    found
+}
+
+fn site_packages() -> Vec<PathBuf> {
+    let mut roots: Vec<PathBuf> =
+        env::var_os("VIRTUAL_ENV").map(PathBuf::from).into_iter().collect();
+    roots.extend(["/usr/local", "/usr"].map(PathBuf::from));
+    let mut sites = Vec::new();
+    for python in roots.iter().flat_map(|root| entries(&root.join("lib"), "python3")) {
+        sites.extend(["site-packages", "dist-packages"].map(|name| python.join(name)));
+    }
+    sites
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn without_the_library_the_reason_names_the_variable() {
+        match Cusparse::open() {
+            Ok(library) => assert!(library.path.to_string_lossy().contains("cusparse")),
+            Err(error) => {
+                assert!(error.is_absent());
+                assert!(error.to_string().contains(VARIABLE), "{error}");
+            }
+        }
+    }
+}

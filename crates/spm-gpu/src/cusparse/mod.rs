@@ -1,0 +1,183 @@
+//! NVIDIA's cuSPARSE as a comparator: loaded at run time, absent with a reason where it is not
+//! installed.
+//!
+//! Its kernels are entries of the registries like any other: [`crate::spmv`], [`crate::spmm`],
+//! [`crate::transpose`]. Preprocessing happens while planning, as a conversion does.
+
+mod library;
+pub(crate) mod spmm;
+pub(crate) mod spmv;
+pub(crate) mod transpose;
+
+use std::ffi::{c_int, c_void};
+use std::path::Path;
+use std::ptr;
+
+use spm_formats::CsrArrays;
+use spm_formats::kernel::PlanError;
+
+use crate::device::Device;
+use crate::error::{CudaVersion, GpuError};
+use crate::matrix::DeviceCsr;
+use crate::memory::{DeviceBuffer, Element};
+use crate::stream::Stream;
+use crate::{DeviceScalar, matrix};
+use library::{BASE_ZERO, Cusparse, INDEX_32I};
+
+/// The cuSPARSE of this machine: its version and the file, or why there is none.
+///
+/// # Errors
+/// [`GpuError::LibraryAbsent`]; a device that fails.
+pub fn version(device: &Device) -> Result<(CudaVersion, &'static Path), GpuError> {
+    let handle = Handle::new(device)?;
+    Ok((handle.version()?, &handle.library.path))
+}
+
+/// A handle of the library, on one device.
+struct Handle {
+    library: &'static Cusparse,
+    raw: *mut c_void,
+    device: Device,
+}
+
+// SAFETY: a handle may move between threads; only one uses it at a time (`&mut` in every launch).
+unsafe impl Send for Handle {}
+
+impl Handle {
+    fn new(device: &Device) -> Result<Self, GpuError> {
+        let library = Cusparse::open()?;
+        device.make_current()?;
+        let mut raw = ptr::null_mut();
+        // SAFETY: points to a handle.
+        let status = unsafe { (library.functions.cusparseCreate)(&mut raw) };
+        library.check("cusparseCreate", status)?;
+        Ok(Self { library, raw, device: device.clone() })
+    }
+
+    /// The handle of a plan: without the library its kernel does not apply, and the reason says so.
+    fn of_plan(kernel: &'static str, device: &Device) -> Result<Self, PlanError> {
+        Self::new(device).map_err(|error| match error {
+            GpuError::LibraryAbsent { .. } => {
+                PlanError::Unsupported { kernel, reason: error.to_string() }
+            }
+            error => error.into(),
+        })
+    }
+
+    fn version(&self) -> Result<CudaVersion, GpuError> {
+        let mut number = 0;
+        // SAFETY: points to an int; the handle is live.
+        let status = unsafe { (self.library.functions.cusparseGetVersion)(self.raw, &mut number) };
+        self.library.check("cusparseGetVersion", status)?;
+        let number = number.unsigned_abs();
+        Ok(CudaVersion { major: number / 1000, minor: number % 1000 / 100 })
+    }
+
+    /// Lets the next calls work in `stream`.
+    fn enter(&self, stream: &Stream) -> Result<(), GpuError> {
+        self.device.make_current()?;
+        // SAFETY: both are live, and on one device (checked by the plan).
+        let status =
+            unsafe { (self.library.functions.cusparseSetStream)(self.raw, stream.as_raw()) };
+        self.library.check("cusparseSetStream", status)
+    }
+}
+
+impl Drop for Handle {
+    fn drop(&mut self) {
+        if self.device.make_current().is_ok() {
+            // SAFETY: created by cusparseCreate, destroyed once.
+            unsafe { (self.library.functions.cusparseDestroy)(self.raw) };
+        }
+    }
+}
+
+/// What a descriptor of the library describes, and so how it is destroyed.
+#[derive(Clone, Copy)]
+enum Kind {
+    Matrix,
+    Vector,
+    Dense,
+}
+
+/// A descriptor: host memory of the library that points to arrays of ours.
+struct Descriptor {
+    library: &'static Cusparse,
+    raw: *mut c_void,
+    kind: Kind,
+}
+
+// SAFETY: as for the handle.
+unsafe impl Send for Descriptor {}
+
+impl Descriptor {
+    /// `create` fills the descriptor and returns the status.
+    fn new(
+        library: &'static Cusparse,
+        kind: Kind,
+        call: &'static str,
+        create: impl FnOnce(*mut *mut c_void) -> c_int,
+    ) -> Result<Self, GpuError> {
+        let mut raw = ptr::null_mut();
+        library.check(call, create(&mut raw))?;
+        Ok(Self { library, raw, kind })
+    }
+
+    fn csr<T: DeviceScalar>(handle: &Handle, a: &DeviceCsr<T>) -> Result<Self, GpuError> {
+        let library = handle.library;
+        Self::new(library, Kind::Matrix, "cusparseCreateCsr", |raw| {
+            // SAFETY: the arrays have the sizes of a CSR matrix; the plan keeps them.
+            unsafe {
+                (library.functions.cusparseCreateCsr)(
+                    raw,
+                    a.rows() as i64,
+                    a.cols() as i64,
+                    a.entries() as i64,
+                    pointer(&a.pointers),
+                    pointer(&a.col_indices),
+                    pointer(&a.values),
+                    INDEX_32I,
+                    INDEX_32I,
+                    BASE_ZERO,
+                    T::CUDA_DATA_TYPE,
+                )
+            }
+        })
+    }
+}
+
+impl Drop for Descriptor {
+    fn drop(&mut self) {
+        let functions = &self.library.functions;
+        let destroy = match self.kind {
+            Kind::Matrix => functions.cusparseDestroySpMat,
+            Kind::Vector => functions.cusparseDestroyDnVec,
+            Kind::Dense => functions.cusparseDestroyDnMat,
+        };
+        // SAFETY: created by the function that belongs to the kind, destroyed once.
+        unsafe { destroy(self.raw) };
+    }
+}
+
+fn pointer<T>(buffer: &DeviceBuffer<T>) -> *mut c_void {
+    buffer.address() as *mut c_void
+}
+
+/// Signed 32-bit sizes are all that the library takes beside 32-bit indices.
+fn check_sizes<T>(kernel: &'static str, a: &CsrArrays<'_, T>) -> Result<(), PlanError>
+where
+    T: Element + spm_formats::Scalar,
+{
+    matrix::check_signed(kernel, "rows", a.rows())?;
+    matrix::check_signed(kernel, "columns", a.cols())?;
+    matrix::check_signed(kernel, "entries", a.entries())
+}
+
+/// A status that says that the algorithm does not do this, as a reason; other failures as they are.
+fn unsupported(kernel: &'static str, status: c_int, error: GpuError) -> PlanError {
+    if status == library::NOT_SUPPORTED {
+        PlanError::Unsupported { kernel, reason: error.to_string() }
+    } else {
+        error.into()
+    }
+}

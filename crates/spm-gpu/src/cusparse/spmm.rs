@@ -1,0 +1,249 @@
+//! Y = A X by `cusparseSpMM`.
+
+use std::ffi::c_int;
+
+use spm_formats::kernel::{Backend, KernelInfo, Operation, Parameters, PlanError};
+use spm_formats::{CsrArrays, CsrView, DenseShape, Layout};
+
+use super::library::{NON_TRANSPOSE, ORDER_COL, ORDER_ROW};
+use super::{Descriptor, Handle, Kind, check_sizes, pointer, unsupported};
+use crate::device::Device;
+use crate::error::GpuError;
+use crate::matrix::DeviceCsr;
+use crate::memory::DeviceBuffer;
+use crate::plan::{DeviceScalar, PlanOptions};
+use crate::spmm::{BoxedPlan, Memory, Product, boxed};
+use crate::stream::Stream;
+
+const fn info(id: &'static str, summary: &'static str) -> KernelInfo {
+    KernelInfo {
+        id,
+        operation: Operation::Spmm,
+        backend: Backend::Gpu,
+        source: "NVIDIA cuSPARSE, cusparseSpMM",
+        summary,
+        parameters: &[],
+    }
+}
+
+/// `CUSPARSE_SPMM_CSR_ALG1`.
+pub(crate) const CSR_ALG1: KernelInfo =
+    info("cusparse-csr-alg1", "cuSPARSE CSR, algorithm 1 (made for column-major X), preprocessed");
+/// `CUSPARSE_SPMM_CSR_ALG2`.
+pub(crate) const CSR_ALG2: KernelInfo =
+    info("cusparse-csr-alg2", "cuSPARSE CSR, algorithm 2 (made for row-major X), preprocessed");
+/// `CUSPARSE_SPMM_CSR_ALG3`.
+pub(crate) const CSR_ALG3: KernelInfo =
+    info("cusparse-csr-alg3", "cuSPARSE CSR, algorithm 3 (deterministic), preprocessed");
+
+/// Numbers of `cusparseSpMMAlg_t`.
+const ALGORITHM_CSR_1: c_int = 4;
+const ALGORITHM_CSR_2: c_int = 6;
+const ALGORITHM_CSR_3: c_int = 12;
+
+struct Spmm<T> {
+    // Descriptors before the handle and the arrays: fields are dropped in order.
+    x: Descriptor,
+    y: Descriptor,
+    matrix: Descriptor,
+    handle: Handle,
+    a: DeviceCsr<T>,
+    workspace: DeviceBuffer<u8>,
+    algorithm: c_int,
+}
+
+/// A product with a matrix without entries, which the library does not take.
+struct Zero(usize, usize);
+
+macro_rules! algorithms {
+    ($($name:ident $info:ident $algorithm:ident;)*) => {$(
+        pub(crate) fn $name<T: DeviceScalar>(
+            device: &Device,
+            a: &CsrView<'_, T>,
+            dense: DenseShape,
+            _: &Parameters,
+            _: &PlanOptions,
+        ) -> Result<BoxedPlan<T>, PlanError> {
+            plan($info.id, $algorithm, device, a, dense)
+        }
+    )*};
+}
+
+algorithms! {
+    csr_alg1 CSR_ALG1 ALGORITHM_CSR_1;
+    csr_alg2 CSR_ALG2 ALGORITHM_CSR_2;
+    csr_alg3 CSR_ALG3 ALGORITHM_CSR_3;
+}
+
+fn plan<T: DeviceScalar>(
+    id: &'static str,
+    algorithm: c_int,
+    device: &Device,
+    a: &CsrView<'_, T>,
+    dense: DenseShape,
+) -> Result<BoxedPlan<T>, PlanError> {
+    let a = CsrArrays::new(a)?;
+    check_sizes(id, &a)?;
+    let handle = Handle::of_plan(id, device)?;
+    if a.entries() == 0 || dense.k == 0 {
+        return Ok(boxed(device, dense, Zero(a.rows(), a.cols())));
+    }
+    let a = DeviceCsr::new(device, &a)?;
+    Ok(boxed(device, dense, Spmm::new(id, handle, a, dense, algorithm)?))
+}
+
+impl<T: DeviceScalar> Spmm<T> {
+    fn new(
+        id: &'static str,
+        handle: Handle,
+        a: DeviceCsr<T>,
+        dense: DenseShape,
+        algorithm: c_int,
+    ) -> Result<Self, PlanError> {
+        let device = handle.device.clone();
+        // Some versions read the operands while preprocessing; they are replaced at each launch.
+        let x0 = DeviceBuffer::<T>::zeroed(&device, a.cols() * dense.k)?;
+        let y0 = DeviceBuffer::<T>::zeroed(&device, a.rows() * dense.k)?;
+        let x = operand(&handle, a.cols(), dense, &x0)?;
+        let y = operand(&handle, a.rows(), dense, &y0)?;
+        let matrix = Descriptor::csr(&handle, &a)?;
+        let workspace = DeviceBuffer::uninitialized(&device, 0)?;
+        let mut spmm = Self { x, y, matrix, handle, a, workspace, algorithm };
+        let stream = Stream::new(&device)?;
+        spmm.handle.enter(&stream)?;
+        let (library, functions) = (spmm.handle.library, &spmm.handle.library.functions);
+        let (one, zero) = (T::ONE, T::ZERO);
+        let mut bytes = 0;
+        // SAFETY: descriptors and handle are live; the scalars are of the compute type.
+        let status = unsafe {
+            (functions.cusparseSpMM_bufferSize)(
+                spmm.handle.raw,
+                NON_TRANSPOSE,
+                NON_TRANSPOSE,
+                (&raw const one).cast(),
+                spmm.matrix.raw,
+                spmm.x.raw,
+                (&raw const zero).cast(),
+                spmm.y.raw,
+                T::CUDA_DATA_TYPE,
+                algorithm,
+                &mut bytes,
+            )
+        };
+        library
+            .check("cusparseSpMM_bufferSize", status)
+            .map_err(|error| unsupported(id, status, error))?;
+        spmm.workspace = DeviceBuffer::uninitialized(&device, bytes)?;
+        // SAFETY: as above; the workspace has the size that the library asked for.
+        let status = unsafe {
+            (functions.cusparseSpMM_preprocess)(
+                spmm.handle.raw,
+                NON_TRANSPOSE,
+                NON_TRANSPOSE,
+                (&raw const one).cast(),
+                spmm.matrix.raw,
+                spmm.x.raw,
+                (&raw const zero).cast(),
+                spmm.y.raw,
+                T::CUDA_DATA_TYPE,
+                algorithm,
+                pointer(&spmm.workspace),
+            )
+        };
+        library
+            .check("cusparseSpMM_preprocess", status)
+            .map_err(|error| unsupported(id, status, error))?;
+        stream.synchronize()?;
+        Ok(spmm)
+    }
+}
+
+/// The descriptor of X or Y with `rows` rows.
+fn operand<T: DeviceScalar>(
+    handle: &Handle,
+    rows: usize,
+    dense: DenseShape,
+    values: &DeviceBuffer<T>,
+) -> Result<Descriptor, GpuError> {
+    let library = handle.library;
+    let (leading, order) = match dense.layout {
+        Layout::RowMajor => (dense.k, ORDER_ROW),
+        Layout::ColumnMajor => (rows, ORDER_COL),
+    };
+    Descriptor::new(library, Kind::Dense, "cusparseCreateDnMat", |raw| {
+        // SAFETY: the buffer has rows x k elements of that type.
+        unsafe {
+            (library.functions.cusparseCreateDnMat)(
+                raw,
+                rows as i64,
+                dense.k as i64,
+                leading as i64,
+                pointer(values),
+                T::CUDA_DATA_TYPE,
+                order,
+            )
+        }
+    })
+}
+
+impl<T: DeviceScalar> Product<T> for Spmm<T> {
+    fn shape(&self) -> (usize, usize) {
+        (self.a.rows(), self.a.cols())
+    }
+
+    fn memory(&self) -> Memory {
+        Memory { matrix: self.a.bytes(), workspace: self.workspace.bytes() as u64 }
+    }
+
+    fn enqueue(
+        &mut self,
+        x: &DeviceBuffer<T>,
+        y: &mut DeviceBuffer<T>,
+        stream: &Stream,
+    ) -> Result<(), GpuError> {
+        self.handle.enter(stream)?;
+        let (library, functions) = (self.handle.library, &self.handle.library.functions);
+        for (operand, values) in [(&self.x, pointer(x)), (&self.y, pointer(y))] {
+            // SAFETY: the buffer has the size and the type of the descriptor.
+            let status = unsafe { (functions.cusparseDnMatSetValues)(operand.raw, values) };
+            library.check("cusparseDnMatSetValues", status)?;
+        }
+        let (one, zero) = (T::ONE, T::ZERO);
+        // SAFETY: as while planning; scalars are read from the host before the call returns.
+        let status = unsafe {
+            (functions.cusparseSpMM)(
+                self.handle.raw,
+                NON_TRANSPOSE,
+                NON_TRANSPOSE,
+                (&raw const one).cast(),
+                self.matrix.raw,
+                self.x.raw,
+                (&raw const zero).cast(),
+                self.y.raw,
+                T::CUDA_DATA_TYPE,
+                self.algorithm,
+                pointer(&self.workspace),
+            )
+        };
+        library.check("cusparseSpMM", status)
+    }
+}
+
+impl<T: DeviceScalar> Product<T> for Zero {
+    fn shape(&self) -> (usize, usize) {
+        (self.0, self.1)
+    }
+
+    fn memory(&self) -> Memory {
+        Memory { matrix: 0, workspace: 0 }
+    }
+
+    fn enqueue(
+        &mut self,
+        _: &DeviceBuffer<T>,
+        y: &mut DeviceBuffer<T>,
+        stream: &Stream,
+    ) -> Result<(), GpuError> {
+        y.enqueue_zero(stream)
+    }
+}

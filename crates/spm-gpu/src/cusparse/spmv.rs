@@ -1,0 +1,327 @@
+//! y = A x by `cusparseSpMV`.
+
+use std::ffi::{c_int, c_void};
+
+use spm_formats::convert::csr_to_sell;
+use spm_formats::kernel::{
+    Backend, KernelInfo, Operation, ParameterSpec, Parameters, PlanError, Value,
+};
+use spm_formats::{CsrArrays, CsrView};
+
+use super::library::{BASE_ZERO, INDEX_32I, NON_TRANSPOSE, NOT_SUPPORTED};
+use super::{Descriptor, Handle, Kind, check_sizes, pointer, unsupported};
+use crate::device::Device;
+use crate::error::GpuError;
+use crate::matrix::{DeviceCsr, check_signed};
+use crate::memory::DeviceBuffer;
+use crate::plan::{DeviceScalar, PlanOptions};
+use crate::spmv::{BoxedPlan, Memory, Product, boxed};
+use crate::stream::Stream;
+
+const SOURCE: &str = "NVIDIA cuSPARSE, cusparseSpMV";
+
+/// `CUSPARSE_SPMV_CSR_ALG1`.
+pub(crate) const CSR_ALG1: KernelInfo = KernelInfo {
+    id: "cusparse-csr-alg1",
+    operation: Operation::Spmv,
+    backend: Backend::Gpu,
+    source: SOURCE,
+    summary: "cuSPARSE CSR, algorithm 1, preprocessed where the version can",
+    parameters: &[],
+};
+
+/// `CUSPARSE_SPMV_CSR_ALG2`.
+pub(crate) const CSR_ALG2: KernelInfo = KernelInfo {
+    id: "cusparse-csr-alg2",
+    operation: Operation::Spmv,
+    backend: Backend::Gpu,
+    source: SOURCE,
+    summary: "cuSPARSE CSR, algorithm 2 (deterministic), preprocessed where the version can",
+    parameters: &[],
+};
+
+/// `CUSPARSE_SPMV_SELL_ALG1`.
+pub(crate) const SELL: KernelInfo = KernelInfo {
+    id: "cusparse-sell",
+    operation: Operation::Spmv,
+    backend: Backend::Gpu,
+    source: SOURCE,
+    summary: "cuSPARSE sliced ELLPACK, algorithm 1",
+    parameters: &[ParameterSpec {
+        name: "slice",
+        meaning: "rows of a slice",
+        default: Value::Count(32),
+        studied: &[Value::Count(32), Value::Count(64), Value::Count(128)],
+    }],
+};
+
+/// Numbers of `cusparseSpMVAlg_t`.
+const ALGORITHM_CSR_1: c_int = 2;
+const ALGORITHM_CSR_2: c_int = 3;
+const ALGORITHM_SELL_1: c_int = 5;
+
+/// The arrays that the matrix descriptor points to.
+enum Matrix<T> {
+    Csr(DeviceCsr<T>),
+    Sell { offsets: DeviceBuffer<i32>, col_indices: DeviceBuffer<i32>, values: DeviceBuffer<T> },
+}
+
+struct Spmv<T> {
+    // Descriptors before the handle and the arrays: fields are dropped in order.
+    x: Descriptor,
+    y: Descriptor,
+    matrix: Descriptor,
+    handle: Handle,
+    arrays: Matrix<T>,
+    workspace: DeviceBuffer<u8>,
+    algorithm: c_int,
+    shape: (usize, usize),
+}
+
+/// A product with a matrix without entries, which the library does not take.
+struct Zero(usize, usize);
+
+pub(crate) fn csr_alg1<T: DeviceScalar>(
+    device: &Device,
+    a: &CsrView<'_, T>,
+    _: &Parameters,
+    _: &PlanOptions,
+) -> Result<BoxedPlan<T>, PlanError> {
+    csr(CSR_ALG1.id, ALGORITHM_CSR_1, device, a)
+}
+
+pub(crate) fn csr_alg2<T: DeviceScalar>(
+    device: &Device,
+    a: &CsrView<'_, T>,
+    _: &Parameters,
+    _: &PlanOptions,
+) -> Result<BoxedPlan<T>, PlanError> {
+    csr(CSR_ALG2.id, ALGORITHM_CSR_2, device, a)
+}
+
+fn csr<T: DeviceScalar>(
+    id: &'static str,
+    algorithm: c_int,
+    device: &Device,
+    a: &CsrView<'_, T>,
+) -> Result<BoxedPlan<T>, PlanError> {
+    let a = CsrArrays::new(a)?;
+    check_sizes(id, &a)?;
+    let handle = Handle::of_plan(id, device)?;
+    if a.entries() == 0 {
+        return Ok(boxed(device, Zero(a.rows(), a.cols())));
+    }
+    let a = DeviceCsr::new(device, &a)?;
+    let matrix = Descriptor::csr(&handle, &a)?;
+    let shape = (a.rows(), a.cols());
+    let spmv = Spmv::new(id, handle, matrix, Matrix::Csr(a), shape, algorithm)?;
+    Ok(boxed(device, spmv))
+}
+
+pub(crate) fn sell<T: DeviceScalar>(
+    device: &Device,
+    a: &CsrView<'_, T>,
+    parameters: &Parameters,
+    options: &PlanOptions,
+) -> Result<BoxedPlan<T>, PlanError> {
+    check_sizes(SELL.id, &CsrArrays::new(a)?)?;
+    let handle = Handle::of_plan(SELL.id, device)?;
+    if a.nnz() == 0 {
+        return Ok(boxed(device, Zero(a.rows(), a.cols())));
+    }
+    let Some(create) = handle.library.functions.cusparseCreateSlicedEll else {
+        let reason = "this version of cuSPARSE has no sliced ELLPACK".to_owned();
+        return Err(PlanError::Unsupported { kernel: SELL.id, reason });
+    };
+    let slice = parameters.count("slice");
+    let sell = csr_to_sell(*a, slice, 1, &options.budget)?;
+    check_signed(SELL.id, "slots", sell.slots())?;
+    let offsets: Vec<i32> = sell.chunk_offsets().iter().map(|&offset| offset as i32).collect();
+    // The library wants padding marked by the column -1.
+    let mut col_indices = vec![-1; sell.slots()];
+    for (position, &length) in sell.row_lengths().iter().enumerate() {
+        let first = sell.chunk_offsets()[position / slice] + position % slice;
+        for slot in (first..).step_by(slice).take(length as usize) {
+            col_indices[slot] = sell.col_indices()[slot] as i32;
+        }
+    }
+    let offsets = DeviceBuffer::from_slice(device, &offsets)?;
+    let col_indices = DeviceBuffer::from_slice(device, &col_indices)?;
+    let values = DeviceBuffer::from_slice(device, sell.values())?;
+    let descriptor =
+        Descriptor::new(handle.library, Kind::Matrix, "cusparseCreateSlicedEll", |raw| {
+            // SAFETY: the arrays have the sizes of the format; the plan keeps them.
+            unsafe {
+                create(
+                    raw,
+                    a.rows() as i64,
+                    a.cols() as i64,
+                    a.nnz() as i64,
+                    values.len() as i64,
+                    slice as i64,
+                    pointer(&offsets),
+                    pointer(&col_indices),
+                    pointer(&values),
+                    INDEX_32I,
+                    INDEX_32I,
+                    BASE_ZERO,
+                    T::CUDA_DATA_TYPE,
+                )
+            }
+        })?;
+    let arrays = Matrix::Sell { offsets, col_indices, values };
+    let shape = (a.rows(), a.cols());
+    Ok(boxed(device, Spmv::new(SELL.id, handle, descriptor, arrays, shape, ALGORITHM_SELL_1)?))
+}
+
+impl<T: DeviceScalar> Spmv<T> {
+    fn new(
+        id: &'static str,
+        handle: Handle,
+        matrix: Descriptor,
+        arrays: Matrix<T>,
+        shape: (usize, usize),
+        algorithm: c_int,
+    ) -> Result<Self, PlanError> {
+        let device = handle.device.clone();
+        // Some versions read the vectors while preprocessing; they are replaced at each launch.
+        let x0 = DeviceBuffer::<T>::zeroed(&device, shape.1)?;
+        let y0 = DeviceBuffer::<T>::zeroed(&device, shape.0)?;
+        let x = vector(&handle, &x0)?;
+        let y = vector(&handle, &y0)?;
+        let workspace = DeviceBuffer::uninitialized(&device, 0)?;
+        let mut spmv = Self { x, y, matrix, handle, arrays, workspace, algorithm, shape };
+        let stream = Stream::new(&device)?;
+        spmv.handle.enter(&stream)?;
+        let (library, functions) = (spmv.handle.library, &spmv.handle.library.functions);
+        let (one, zero) = (T::ONE, T::ZERO);
+        let mut bytes = 0;
+        // SAFETY: descriptors and handle are live; the scalars are of the compute type.
+        let status = unsafe {
+            (functions.cusparseSpMV_bufferSize)(
+                spmv.handle.raw,
+                NON_TRANSPOSE,
+                (&raw const one).cast(),
+                spmv.matrix.raw,
+                spmv.x.raw,
+                (&raw const zero).cast(),
+                spmv.y.raw,
+                T::CUDA_DATA_TYPE,
+                algorithm,
+                &mut bytes,
+            )
+        };
+        library
+            .check("cusparseSpMV_bufferSize", status)
+            .map_err(|error| unsupported(id, status, error))?;
+        spmv.workspace = DeviceBuffer::uninitialized(&device, bytes)?;
+        if let Some(preprocess) = functions.cusparseSpMV_preprocess {
+            // SAFETY: as above; the workspace has the size that the library asked for.
+            let status = unsafe {
+                preprocess(
+                    spmv.handle.raw,
+                    NON_TRANSPOSE,
+                    (&raw const one).cast(),
+                    spmv.matrix.raw,
+                    spmv.x.raw,
+                    (&raw const zero).cast(),
+                    spmv.y.raw,
+                    T::CUDA_DATA_TYPE,
+                    algorithm,
+                    pointer(&spmv.workspace),
+                )
+            };
+            // An algorithm without a preprocessing step runs as well without it.
+            if status != NOT_SUPPORTED {
+                library.check("cusparseSpMV_preprocess", status)?;
+            }
+        }
+        stream.synchronize()?;
+        Ok(spmv)
+    }
+}
+
+fn vector<T: DeviceScalar>(
+    handle: &Handle,
+    values: &DeviceBuffer<T>,
+) -> Result<Descriptor, GpuError> {
+    let library = handle.library;
+    Descriptor::new(library, Kind::Vector, "cusparseCreateDnVec", |raw| {
+        // SAFETY: the buffer has that many elements of that type.
+        unsafe {
+            (library.functions.cusparseCreateDnVec)(
+                raw,
+                values.len() as i64,
+                pointer(values),
+                T::CUDA_DATA_TYPE,
+            )
+        }
+    })
+}
+
+impl<T: DeviceScalar> Product<T> for Spmv<T> {
+    fn shape(&self) -> (usize, usize) {
+        self.shape
+    }
+
+    fn memory(&self) -> Memory {
+        let matrix = match &self.arrays {
+            Matrix::Csr(a) => a.bytes(),
+            Matrix::Sell { offsets, col_indices, values } => {
+                (offsets.bytes() + col_indices.bytes() + values.bytes()) as u64
+            }
+        };
+        Memory { matrix, workspace: self.workspace.bytes() as u64 }
+    }
+
+    fn enqueue(
+        &mut self,
+        x: &DeviceBuffer<T>,
+        y: &mut DeviceBuffer<T>,
+        stream: &Stream,
+    ) -> Result<(), GpuError> {
+        self.handle.enter(stream)?;
+        let (library, functions) = (self.handle.library, &self.handle.library.functions);
+        for (vector, values) in [(&self.x, pointer(x)), (&self.y, pointer(y))] {
+            // SAFETY: the buffer has the length and the type of the descriptor.
+            let status = unsafe { (functions.cusparseDnVecSetValues)(vector.raw, values) };
+            library.check("cusparseDnVecSetValues", status)?;
+        }
+        let (one, zero) = (T::ONE, T::ZERO);
+        // SAFETY: as while planning; scalars are read from the host before the call returns.
+        let status = unsafe {
+            (functions.cusparseSpMV)(
+                self.handle.raw,
+                NON_TRANSPOSE,
+                (&raw const one).cast::<c_void>(),
+                self.matrix.raw,
+                self.x.raw,
+                (&raw const zero).cast::<c_void>(),
+                self.y.raw,
+                T::CUDA_DATA_TYPE,
+                self.algorithm,
+                pointer(&self.workspace),
+            )
+        };
+        library.check("cusparseSpMV", status)
+    }
+}
+
+impl<T: DeviceScalar> Product<T> for Zero {
+    fn shape(&self) -> (usize, usize) {
+        (self.0, self.1)
+    }
+
+    fn memory(&self) -> Memory {
+        Memory { matrix: 0, workspace: 0 }
+    }
+
+    fn enqueue(
+        &mut self,
+        _: &DeviceBuffer<T>,
+        y: &mut DeviceBuffer<T>,
+        stream: &Stream,
+    ) -> Result<(), GpuError> {
+        y.enqueue_zero(stream)
+    }
+}

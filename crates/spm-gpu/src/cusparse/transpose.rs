@@ -1,0 +1,166 @@
+//! CSR to CSC by `cusparseCsr2cscEx2` (R3 III-B).
+
+use std::ffi::c_int;
+
+use spm_formats::kernel::{Backend, KernelInfo, Operation, Parameters, PlanError};
+use spm_formats::{CsrArrays, CsrView};
+
+use super::library::{ACTION_NUMERIC, BASE_ZERO};
+use super::{Handle, check_sizes, pointer};
+use crate::device::Device;
+use crate::error::GpuError;
+use crate::matrix::DeviceCsr;
+use crate::memory::DeviceBuffer;
+use crate::plan::{DeviceCsc, DeviceScalar, PlanOptions};
+use crate::stream::Stream;
+use crate::transpose::{BoxedPlan, Procedure, boxed};
+
+const fn info(id: &'static str, summary: &'static str) -> KernelInfo {
+    KernelInfo {
+        id,
+        operation: Operation::Transpose,
+        backend: Backend::Gpu,
+        source: "R3 III-B; NVIDIA cuSPARSE, cusparseCsr2cscEx2",
+        summary,
+        parameters: &[],
+    }
+}
+
+/// `CUSPARSE_CSR2CSC_ALG_DEFAULT`.
+pub(crate) const DEFAULT: KernelInfo =
+    info("cusparse-default", "cuSPARSE's own choice; since version 12 algorithm 1");
+/// `CUSPARSE_CSR2CSC_ALG1`.
+pub(crate) const ALG1: KernelInfo = info("cusparse-alg1", "cuSPARSE, algorithm 1 (deterministic)");
+/// `CUSPARSE_CSR2CSC_ALG2`.
+pub(crate) const ALG2: KernelInfo =
+    info("cusparse-alg2", "cuSPARSE, algorithm 2 (until version 11)");
+
+/// Numbers of `cusparseCsr2CscAlg_t`; the default is algorithm 1 in every header.
+const ALGORITHM_1: c_int = 1;
+const ALGORITHM_2: c_int = 2;
+
+struct Csr2Csc<T> {
+    handle: Handle,
+    a: DeviceCsr<T>,
+    workspace: DeviceBuffer<u8>,
+    algorithm: c_int,
+}
+
+pub(crate) fn default<T: DeviceScalar>(
+    device: &Device,
+    a: &CsrView<'_, T>,
+    _: &Parameters,
+    _: &PlanOptions,
+) -> Result<BoxedPlan<T>, PlanError> {
+    plan(DEFAULT.id, ALGORITHM_1, device, a)
+}
+
+pub(crate) fn alg1<T: DeviceScalar>(
+    device: &Device,
+    a: &CsrView<'_, T>,
+    _: &Parameters,
+    _: &PlanOptions,
+) -> Result<BoxedPlan<T>, PlanError> {
+    plan(ALG1.id, ALGORITHM_1, device, a)
+}
+
+pub(crate) fn alg2<T: DeviceScalar>(
+    device: &Device,
+    a: &CsrView<'_, T>,
+    _: &Parameters,
+    _: &PlanOptions,
+) -> Result<BoxedPlan<T>, PlanError> {
+    let version = Handle::of_plan(ALG2.id, device)?.version()?;
+    if version.major >= 12 {
+        let reason = format!("cuSPARSE {version} has no second algorithm; version 11 had");
+        return Err(PlanError::Unsupported { kernel: ALG2.id, reason });
+    }
+    plan(ALG2.id, ALGORITHM_2, device, a)
+}
+
+fn plan<T: DeviceScalar>(
+    id: &'static str,
+    algorithm: c_int,
+    device: &Device,
+    a: &CsrView<'_, T>,
+) -> Result<BoxedPlan<T>, PlanError> {
+    let a = CsrArrays::new(a)?;
+    check_sizes(id, &a)?;
+    let handle = Handle::of_plan(id, device)?;
+    let a = DeviceCsr::new(device, &a)?;
+    let workspace = DeviceBuffer::uninitialized(device, 0)?;
+    let mut plan = Csr2Csc { handle, a, workspace, algorithm };
+    if plan.a.entries() > 0 {
+        let bytes = plan.buffer_size()?;
+        plan.workspace = DeviceBuffer::uninitialized(device, bytes)?;
+    }
+    Ok(boxed(plan))
+}
+
+impl<T: DeviceScalar> Csr2Csc<T> {
+    fn buffer_size(&self) -> Result<usize, GpuError> {
+        // The size depends on the shape alone, but the library wants the arrays.
+        let output = DeviceCsc::<T>::new(self.a.device(), self.a.cols(), self.a.entries())?;
+        self.a.device().make_current()?;
+        let (library, mut bytes) = (self.handle.library, 0);
+        // SAFETY: the arrays have the sizes given; the handle is live.
+        let status = unsafe {
+            (library.functions.cusparseCsr2cscEx2_bufferSize)(
+                self.handle.raw,
+                self.a.rows() as c_int,
+                self.a.cols() as c_int,
+                self.a.entries() as c_int,
+                pointer(&self.a.values),
+                pointer(&self.a.pointers).cast(),
+                pointer(&self.a.col_indices).cast(),
+                pointer(&output.values),
+                pointer(&output.pointers).cast(),
+                pointer(&output.indices).cast(),
+                T::CUDA_DATA_TYPE,
+                ACTION_NUMERIC,
+                BASE_ZERO,
+                self.algorithm,
+                &mut bytes,
+            )
+        };
+        library.check("cusparseCsr2cscEx2_bufferSize", status)?;
+        Ok(bytes)
+    }
+}
+
+impl<T: DeviceScalar> Procedure<T> for Csr2Csc<T> {
+    fn matrix(&self) -> &DeviceCsr<T> {
+        &self.a
+    }
+
+    fn workspace_bytes(&self) -> u64 {
+        self.workspace.bytes() as u64
+    }
+
+    fn enqueue(&mut self, output: &mut DeviceCsc<T>, stream: &Stream) -> Result<(), GpuError> {
+        self.handle.enter(stream)?;
+        let library = self.handle.library;
+        // SAFETY: the arrays have the sizes given, the workspace the size that the library asked
+        // for; the handle is live.
+        let status = unsafe {
+            (library.functions.cusparseCsr2cscEx2)(
+                self.handle.raw,
+                self.a.rows() as c_int,
+                self.a.cols() as c_int,
+                self.a.entries() as c_int,
+                pointer(&self.a.values),
+                pointer(&self.a.pointers).cast(),
+                pointer(&self.a.col_indices).cast(),
+                pointer(&output.values),
+                pointer(&output.pointers).cast(),
+                pointer(&output.indices).cast(),
+                T::CUDA_DATA_TYPE,
+                ACTION_NUMERIC,
+                BASE_ZERO,
+                self.algorithm,
+                pointer(&self.workspace),
+            )
+        };
+        library.check("cusparseCsr2cscEx2", status)
+    }
+}

@@ -1,0 +1,68 @@
+//! A CSR matrix in device memory.
+
+use spm_formats::kernel::PlanError;
+use spm_formats::{CsrArrays, Scalar};
+
+use crate::device::Device;
+use crate::error::GpuError;
+use crate::memory::{DeviceBuffer, Element};
+
+/// The three arrays of a CSR matrix on a device, copied from verified ones.
+#[derive(Debug)]
+pub(crate) struct DeviceCsr<T> {
+    rows: usize,
+    cols: usize,
+    /// rows + 1, ascending from 0 to the number of entries.
+    pub(crate) pointers: DeviceBuffer<u32>,
+    /// Each below the number of columns.
+    pub(crate) col_indices: DeviceBuffer<u32>,
+    /// One for each column index.
+    pub(crate) values: DeviceBuffer<T>,
+}
+
+impl<T: Scalar + Element> DeviceCsr<T> {
+    /// Copies a matrix to the device.
+    pub(crate) fn new(device: &Device, a: &CsrArrays<'_, T>) -> Result<Self, GpuError> {
+        Ok(Self {
+            rows: a.rows(),
+            cols: a.cols(),
+            pointers: DeviceBuffer::from_slice(device, a.pointers())?,
+            col_indices: DeviceBuffer::from_slice(device, a.col_indices())?,
+            values: DeviceBuffer::from_slice(device, a.values())?,
+        })
+    }
+
+    pub(crate) fn rows(&self) -> usize {
+        self.rows
+    }
+
+    pub(crate) fn cols(&self) -> usize {
+        self.cols
+    }
+
+    pub(crate) fn entries(&self) -> usize {
+        self.values.len()
+    }
+
+    pub(crate) fn device(&self) -> &Device {
+        self.pointers.device()
+    }
+
+    /// Bytes of the three arrays.
+    pub(crate) fn bytes(&self) -> u64 {
+        (self.pointers.bytes() + self.col_indices.bytes() + self.values.bytes()) as u64
+    }
+}
+
+/// Refuses a size beyond a signed 32-bit number.
+pub(crate) fn check_signed(
+    kernel: &'static str,
+    what: &'static str,
+    size: usize,
+) -> Result<(), PlanError> {
+    if i32::try_from(size).is_ok() {
+        return Ok(());
+    }
+    let reason = format!("{size} {what} are more than the {} that it can count", i32::MAX);
+    Err(PlanError::Unsupported { kernel, reason })
+}

@@ -1,0 +1,295 @@
+//! Plans on a device: x and y stay there between calls.
+
+use spm_formats::kernel::{
+    DenseShape, Footprint, RunError, SpmmPlan, SpmvPlan, TransposeOutput, TransposePlan,
+    check_length,
+};
+use spm_formats::{MemoryBudget, Scalar};
+
+use crate::device::Device;
+use crate::error::GpuError;
+use crate::memory::{DeviceBuffer, Element};
+use crate::stream::Stream;
+
+/// A matrix element on a device.
+pub trait DeviceScalar: Scalar + Element {
+    /// `cudaDataType` of the type.
+    const CUDA_DATA_TYPE: i32;
+}
+
+impl DeviceScalar for f32 {
+    const CUDA_DATA_TYPE: i32 = 0;
+}
+
+impl DeviceScalar for f64 {
+    const CUDA_DATA_TYPE: i32 = 1;
+}
+
+/// What a plan is made with besides the matrix and the device.
+#[derive(Debug, Clone, Default)]
+pub struct PlanOptions {
+    /// What a padded format may take.
+    pub budget: MemoryBudget,
+}
+
+/// A planned y = A x with x and y on the device.
+pub trait DeviceSpmvPlan<T>: Send {
+    /// Where it runs.
+    fn device(&self) -> &Device;
+
+    /// (rows, columns) of A.
+    fn shape(&self) -> (usize, usize);
+
+    /// Traffic and device memory.
+    fn footprint(&self) -> Footprint;
+
+    /// Puts the kernels that overwrite `y` (rows elements) with A `x` (columns elements) into the
+    /// stream, and returns without waiting for them.
+    ///
+    /// # Errors
+    /// Wrong lengths, buffers or a stream of another device, a device that fails.
+    fn launch(
+        &mut self,
+        x: &DeviceBuffer<T>,
+        y: &mut DeviceBuffer<T>,
+        stream: &Stream,
+    ) -> Result<(), GpuError>;
+
+    /// See [`SpmvPlan::choice`].
+    fn choice(&self) -> Option<String> {
+        None
+    }
+}
+
+/// A planned Y = A X with X and Y on the device.
+pub trait DeviceSpmmPlan<T>: Send {
+    /// Where it runs.
+    fn device(&self) -> &Device;
+
+    /// (rows, columns) of A.
+    fn shape(&self) -> (usize, usize);
+
+    /// Columns and layout of X and Y.
+    fn dense(&self) -> DenseShape;
+
+    /// Traffic and device memory.
+    fn footprint(&self) -> Footprint;
+
+    /// Puts the kernels that overwrite `y` (rows x k elements) with A `x` (columns x k elements)
+    /// into the stream, and returns without waiting for them.
+    ///
+    /// # Errors
+    /// Wrong lengths, buffers or a stream of another device, a device that fails.
+    fn launch(
+        &mut self,
+        x: &DeviceBuffer<T>,
+        y: &mut DeviceBuffer<T>,
+        stream: &Stream,
+    ) -> Result<(), GpuError>;
+
+    /// See [`SpmvPlan::choice`].
+    fn choice(&self) -> Option<String> {
+        None
+    }
+}
+
+/// The CSC arrays that a transposition fills, on the device.
+#[derive(Debug)]
+pub struct DeviceCsc<T> {
+    /// Columns + 1 pointers.
+    pub pointers: DeviceBuffer<u32>,
+    /// Row index of each entry, ascending inside a column.
+    pub indices: DeviceBuffer<u32>,
+    /// Value of each entry.
+    pub values: DeviceBuffer<T>,
+}
+
+impl<T: DeviceScalar> DeviceCsc<T> {
+    /// Arrays for a matrix with `cols` columns and `entries` entries, not initialised.
+    ///
+    /// # Errors
+    /// [`GpuError::OutOfMemory`].
+    pub fn new(device: &Device, cols: usize, entries: usize) -> Result<Self, GpuError> {
+        Ok(Self {
+            pointers: DeviceBuffer::uninitialized(device, cols + 1)?,
+            indices: DeviceBuffer::uninitialized(device, entries)?,
+            values: DeviceBuffer::uninitialized(device, entries)?,
+        })
+    }
+
+    /// Copies the arrays to the host.
+    ///
+    /// # Errors
+    /// Wrong lengths, a kernel that failed.
+    pub fn copy_to(&self, output: &mut TransposeOutput<T>) -> Result<(), GpuError> {
+        self.pointers.copy_to_slice(&mut output.pointers)?;
+        self.indices.copy_to_slice(&mut output.indices)?;
+        self.values.copy_to_slice(&mut output.values)
+    }
+}
+
+/// A planned transposition of a CSR matrix that the plan keeps on the device.
+pub trait DeviceTransposePlan<T>: Send {
+    /// Where it runs.
+    fn device(&self) -> &Device;
+
+    /// (rows, columns) of A.
+    fn shape(&self) -> (usize, usize);
+
+    /// Stored entries of A.
+    fn entries(&self) -> usize;
+
+    /// Traffic and device memory.
+    fn footprint(&self) -> Footprint;
+
+    /// Puts the kernels that overwrite all three arrays of `output` into the stream, and returns
+    /// without waiting for them.
+    ///
+    /// # Errors
+    /// Wrong lengths, buffers or a stream of another device, a device that fails.
+    fn launch(&mut self, output: &mut DeviceCsc<T>, stream: &Stream) -> Result<(), GpuError>;
+
+    /// See [`TransposePlan::choice`].
+    fn choice(&self) -> Option<String> {
+        None
+    }
+}
+
+/// A device plan with its own stream and its own x and y, for operands in host memory: every run
+/// copies x in and y out.
+pub struct HostPlan<P, B> {
+    plan: P,
+    buffers: B,
+    stream: Stream,
+}
+
+/// [`HostPlan`] of y = A x.
+pub type HostSpmvPlan<T> = HostPlan<Box<dyn DeviceSpmvPlan<T>>, Operands<T>>;
+/// [`HostPlan`] of Y = A X.
+pub type HostSpmmPlan<T> = HostPlan<Box<dyn DeviceSpmmPlan<T>>, Operands<T>>;
+/// [`HostPlan`] of a transposition.
+pub type HostTransposePlan<T> = HostPlan<Box<dyn DeviceTransposePlan<T>>, DeviceCsc<T>>;
+
+/// x and y of a [`HostPlan`].
+#[derive(Debug)]
+pub struct Operands<T> {
+    x: DeviceBuffer<T>,
+    y: DeviceBuffer<T>,
+}
+
+impl<T: DeviceScalar> Operands<T> {
+    fn new(device: &Device, x: usize, y: usize) -> Result<Self, GpuError> {
+        let (x, y) = (DeviceBuffer::zeroed(device, x)?, DeviceBuffer::zeroed(device, y)?);
+        Ok(Self { x, y })
+    }
+
+    /// Copies x in, launches, copies y out.
+    fn run(
+        &mut self,
+        x: &[T],
+        y: &mut [T],
+        launch: impl FnOnce(&DeviceBuffer<T>, &mut DeviceBuffer<T>) -> Result<(), GpuError>,
+    ) -> Result<(), RunError> {
+        check_length("x", self.x.len(), x.len())?;
+        check_length("y", self.y.len(), y.len())?;
+        self.x.copy_from_slice(x)?;
+        launch(&self.x, &mut self.y)?;
+        self.y.copy_to_slice(y)?;
+        Ok(())
+    }
+}
+
+impl<T: DeviceScalar> HostSpmvPlan<T> {
+    /// Allocates x and y beside the plan.
+    ///
+    /// # Errors
+    /// [`GpuError::OutOfMemory`].
+    pub fn new(plan: Box<dyn DeviceSpmvPlan<T>>) -> Result<Self, GpuError> {
+        let (rows, cols) = plan.shape();
+        let buffers = Operands::new(plan.device(), cols, rows)?;
+        let stream = Stream::new(plan.device())?;
+        Ok(Self { plan, buffers, stream })
+    }
+}
+
+impl<T: DeviceScalar> SpmvPlan<T> for HostSpmvPlan<T> {
+    fn shape(&self) -> (usize, usize) {
+        self.plan.shape()
+    }
+
+    fn footprint(&self) -> Footprint {
+        self.plan.footprint()
+    }
+
+    fn run(&mut self, x: &[T], y: &mut [T]) -> Result<(), RunError> {
+        self.buffers.run(x, y, |x, y| self.plan.launch(x, y, &self.stream))
+    }
+
+    fn choice(&self) -> Option<String> {
+        self.plan.choice()
+    }
+}
+
+impl<T: DeviceScalar> HostSpmmPlan<T> {
+    /// Allocates X and Y beside the plan.
+    ///
+    /// # Errors
+    /// [`GpuError::OutOfMemory`].
+    pub fn new(plan: Box<dyn DeviceSpmmPlan<T>>) -> Result<Self, GpuError> {
+        let ((rows, cols), k) = (plan.shape(), plan.dense().k);
+        let buffers = Operands::new(plan.device(), cols * k, rows * k)?;
+        let stream = Stream::new(plan.device())?;
+        Ok(Self { plan, buffers, stream })
+    }
+}
+
+impl<T: DeviceScalar> SpmmPlan<T> for HostSpmmPlan<T> {
+    fn shape(&self) -> (usize, usize) {
+        self.plan.shape()
+    }
+
+    fn dense(&self) -> DenseShape {
+        self.plan.dense()
+    }
+
+    fn footprint(&self) -> Footprint {
+        self.plan.footprint()
+    }
+
+    fn run(&mut self, x: &[T], y: &mut [T]) -> Result<(), RunError> {
+        self.buffers.run(x, y, |x, y| self.plan.launch(x, y, &self.stream))
+    }
+}
+
+impl<T: DeviceScalar> HostTransposePlan<T> {
+    /// Allocates the three arrays of the result beside the plan.
+    ///
+    /// # Errors
+    /// [`GpuError::OutOfMemory`].
+    pub fn new(plan: Box<dyn DeviceTransposePlan<T>>) -> Result<Self, GpuError> {
+        let buffers = DeviceCsc::new(plan.device(), plan.shape().1, plan.entries())?;
+        let stream = Stream::new(plan.device())?;
+        Ok(Self { plan, buffers, stream })
+    }
+}
+
+impl<T: DeviceScalar> TransposePlan<T> for HostTransposePlan<T> {
+    fn shape(&self) -> (usize, usize) {
+        self.plan.shape()
+    }
+
+    fn entries(&self) -> usize {
+        self.plan.entries()
+    }
+
+    fn footprint(&self) -> Footprint {
+        self.plan.footprint()
+    }
+
+    fn run(&mut self, output: &mut TransposeOutput<T>) -> Result<(), RunError> {
+        output.check(self.plan.shape().1, self.plan.entries())?;
+        self.plan.launch(&mut self.buffers, &self.stream)?;
+        self.buffers.copy_to(output)?;
+        Ok(())
+    }
+}

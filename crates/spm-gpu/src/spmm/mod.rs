@@ -1,0 +1,82 @@
+//! Y = A X, X and Y dense with k columns.
+
+mod plan;
+
+use spm_formats::kernel::{KernelInfo, Parameters, PlanError};
+use spm_formats::{CsrView, DenseShape};
+
+use crate::cusparse;
+use crate::device::Device;
+use crate::plan::{DeviceScalar, DeviceSpmmPlan, HostSpmmPlan, PlanOptions};
+
+pub(crate) use plan::{Memory, Product, boxed};
+
+/// A boxed plan.
+pub type BoxedPlan<T> = Box<dyn DeviceSpmmPlan<T>>;
+
+type PlanFn<T> = fn(
+    &Device,
+    &CsrView<'_, T>,
+    DenseShape,
+    &Parameters,
+    &PlanOptions,
+) -> Result<BoxedPlan<T>, PlanError>;
+
+/// One entry of the registry.
+#[derive(Debug, Clone, Copy)]
+pub struct SpmmKernel<T> {
+    /// Id, source and parameters.
+    pub info: KernelInfo,
+    /// Somebody else's kernel, to compare with; its library may be absent.
+    pub comparator: bool,
+    plan: PlanFn<T>,
+}
+
+impl<T: DeviceScalar> SpmmKernel<T> {
+    /// Plans Y = A X for one matrix and one shape of X: converts and copies the matrix to the
+    /// device.
+    ///
+    /// # Errors
+    /// A matrix that is not CSR or not sound, padding beyond the budget, a dense shape or
+    /// parameters that the kernel does not take, too little device memory, an absent library.
+    pub fn plan(
+        &self,
+        device: &Device,
+        a: &CsrView<'_, T>,
+        dense: DenseShape,
+        parameters: &Parameters,
+        options: &PlanOptions,
+    ) -> Result<BoxedPlan<T>, PlanError> {
+        (self.plan)(device, a, dense, parameters, options)
+    }
+
+    /// The same for X and Y in host memory.
+    ///
+    /// # Errors
+    /// As [`SpmmKernel::plan`].
+    pub fn plan_on_host(
+        &self,
+        device: &Device,
+        a: &CsrView<'_, T>,
+        dense: DenseShape,
+        parameters: &Parameters,
+        options: &PlanOptions,
+    ) -> Result<HostSpmmPlan<T>, PlanError> {
+        Ok(HostSpmmPlan::new(self.plan(device, a, dense, parameters, options)?)?)
+    }
+}
+
+/// Every SpMM kernel for devices: those of the reports in their order, our own, the comparators.
+pub fn registry<T: DeviceScalar>() -> Vec<SpmmKernel<T>> {
+    let comparator = |info, plan| SpmmKernel { info, comparator: true, plan };
+    vec![
+        comparator(cusparse::spmm::CSR_ALG1, cusparse::spmm::csr_alg1),
+        comparator(cusparse::spmm::CSR_ALG2, cusparse::spmm::csr_alg2),
+        comparator(cusparse::spmm::CSR_ALG3, cusparse::spmm::csr_alg3),
+    ]
+}
+
+/// The kernel with this id.
+pub fn find<T: DeviceScalar>(id: &str) -> Option<SpmmKernel<T>> {
+    registry().into_iter().find(|kernel| kernel.info.id == id)
+}

@@ -1,0 +1,74 @@
+//! y = A x.
+
+mod plan;
+
+use spm_formats::CsrView;
+use spm_formats::kernel::{KernelInfo, Parameters, PlanError};
+
+use crate::cusparse;
+use crate::device::Device;
+use crate::plan::{DeviceScalar, DeviceSpmvPlan, HostSpmvPlan, PlanOptions};
+
+pub(crate) use plan::{Memory, Product, boxed};
+
+/// A boxed plan.
+pub type BoxedPlan<T> = Box<dyn DeviceSpmvPlan<T>>;
+
+type PlanFn<T> =
+    fn(&Device, &CsrView<'_, T>, &Parameters, &PlanOptions) -> Result<BoxedPlan<T>, PlanError>;
+
+/// One entry of the registry.
+#[derive(Debug, Clone, Copy)]
+pub struct SpmvKernel<T> {
+    /// Id, source and parameters.
+    pub info: KernelInfo,
+    /// Somebody else's kernel, to compare with; its library may be absent.
+    pub comparator: bool,
+    plan: PlanFn<T>,
+}
+
+impl<T: DeviceScalar> SpmvKernel<T> {
+    /// Plans y = A x for one matrix: converts and copies it to the device.
+    ///
+    /// # Errors
+    /// A matrix that is not CSR or not sound, padding beyond the budget, parameters that make no
+    /// sense for this matrix or this device, too little device memory, an absent library.
+    pub fn plan(
+        &self,
+        device: &Device,
+        a: &CsrView<'_, T>,
+        parameters: &Parameters,
+        options: &PlanOptions,
+    ) -> Result<BoxedPlan<T>, PlanError> {
+        (self.plan)(device, a, parameters, options)
+    }
+
+    /// The same for x and y in host memory.
+    ///
+    /// # Errors
+    /// As [`SpmvKernel::plan`].
+    pub fn plan_on_host(
+        &self,
+        device: &Device,
+        a: &CsrView<'_, T>,
+        parameters: &Parameters,
+        options: &PlanOptions,
+    ) -> Result<HostSpmvPlan<T>, PlanError> {
+        Ok(HostSpmvPlan::new(self.plan(device, a, parameters, options)?)?)
+    }
+}
+
+/// Every SpMV kernel for devices: those of the reports in their order, our own, the comparators.
+pub fn registry<T: DeviceScalar>() -> Vec<SpmvKernel<T>> {
+    let comparator = |info, plan| SpmvKernel { info, comparator: true, plan };
+    vec![
+        comparator(cusparse::spmv::CSR_ALG1, cusparse::spmv::csr_alg1),
+        comparator(cusparse::spmv::CSR_ALG2, cusparse::spmv::csr_alg2),
+        comparator(cusparse::spmv::SELL, cusparse::spmv::sell),
+    ]
+}
+
+/// The kernel with this id.
+pub fn find<T: DeviceScalar>(id: &str) -> Option<SpmvKernel<T>> {
+    registry().into_iter().find(|kernel| kernel.info.id == id)
+}

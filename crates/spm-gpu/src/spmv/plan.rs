@@ -1,0 +1,85 @@
+//! What the plans of this module have in common.
+
+use spm_formats::kernel::Footprint;
+
+use super::BoxedPlan;
+use crate::device::Device;
+use crate::error::GpuError;
+use crate::memory::{DeviceBuffer, check_operand};
+use crate::plan::{DeviceScalar, DeviceSpmvPlan};
+use crate::stream::Stream;
+
+/// A prepared product, without the checks and the bookkeeping that are the same for each.
+pub(crate) trait Product<T>: Send {
+    /// (rows, columns) of A.
+    fn shape(&self) -> (usize, usize);
+
+    /// Device memory.
+    fn memory(&self) -> Memory;
+
+    /// Puts y = A x into the stream; A has rows, columns and entries, the buffers have the lengths
+    /// of its shape, everything is on one device.
+    fn enqueue(
+        &mut self,
+        x: &DeviceBuffer<T>,
+        y: &mut DeviceBuffer<T>,
+        stream: &Stream,
+    ) -> Result<(), GpuError>;
+}
+
+/// Where the bytes of a plan are.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Memory {
+    /// The arrays that a product reads of the matrix.
+    pub(crate) matrix: u64,
+    /// What a product reads or writes besides.
+    pub(crate) workspace: u64,
+}
+
+struct Checked<P> {
+    device: Device,
+    product: P,
+}
+
+/// Makes a product a plan.
+pub(crate) fn boxed<T: DeviceScalar>(
+    device: &Device,
+    product: impl Product<T> + 'static,
+) -> BoxedPlan<T> {
+    Box::new(Checked { device: device.clone(), product })
+}
+
+impl<T: DeviceScalar, P: Product<T>> DeviceSpmvPlan<T> for Checked<P> {
+    fn device(&self) -> &Device {
+        &self.device
+    }
+
+    fn shape(&self) -> (usize, usize) {
+        self.product.shape()
+    }
+
+    fn footprint(&self) -> Footprint {
+        let ((rows, cols), memory) = (self.product.shape(), self.product.memory());
+        Footprint {
+            bytes_moved: memory.matrix + ((rows + cols) * T::BYTES) as u64,
+            plan_bytes: memory.matrix + memory.workspace,
+            matrix_bytes: memory.matrix,
+        }
+    }
+
+    fn launch(
+        &mut self,
+        x: &DeviceBuffer<T>,
+        y: &mut DeviceBuffer<T>,
+        stream: &Stream,
+    ) -> Result<(), GpuError> {
+        let (rows, cols) = self.product.shape();
+        check_operand("x", &self.device, x, cols)?;
+        check_operand("y", &self.device, y, rows)?;
+        stream.check_device(&self.device)?;
+        if rows == 0 {
+            return Ok(());
+        }
+        self.product.enqueue(x, y, stream)
+    }
+}

@@ -1,0 +1,74 @@
+//! CSR to CSC.
+
+mod plan;
+
+use spm_formats::CsrView;
+use spm_formats::kernel::{KernelInfo, Parameters, PlanError};
+
+use crate::cusparse;
+use crate::device::Device;
+use crate::plan::{DeviceScalar, DeviceTransposePlan, HostTransposePlan, PlanOptions};
+
+pub(crate) use plan::{Procedure, boxed};
+
+/// A boxed plan.
+pub type BoxedPlan<T> = Box<dyn DeviceTransposePlan<T>>;
+
+type PlanFn<T> =
+    fn(&Device, &CsrView<'_, T>, &Parameters, &PlanOptions) -> Result<BoxedPlan<T>, PlanError>;
+
+/// One entry of the registry.
+#[derive(Debug, Clone, Copy)]
+pub struct TransposeKernel<T> {
+    /// Id, source and parameters.
+    pub info: KernelInfo,
+    /// Somebody else's kernel, to compare with; its library may be absent.
+    pub comparator: bool,
+    plan: PlanFn<T>,
+}
+
+impl<T: DeviceScalar> TransposeKernel<T> {
+    /// Plans the transposition of one matrix: copies it to the device and allocates the workspace.
+    ///
+    /// # Errors
+    /// A matrix that is not CSR or not sound, parameters that make no sense for this matrix or
+    /// this device, too little device memory, an absent library.
+    pub fn plan(
+        &self,
+        device: &Device,
+        a: &CsrView<'_, T>,
+        parameters: &Parameters,
+        options: &PlanOptions,
+    ) -> Result<BoxedPlan<T>, PlanError> {
+        (self.plan)(device, a, parameters, options)
+    }
+
+    /// The same for a result in host memory.
+    ///
+    /// # Errors
+    /// As [`TransposeKernel::plan`].
+    pub fn plan_on_host(
+        &self,
+        device: &Device,
+        a: &CsrView<'_, T>,
+        parameters: &Parameters,
+        options: &PlanOptions,
+    ) -> Result<HostTransposePlan<T>, PlanError> {
+        Ok(HostTransposePlan::new(self.plan(device, a, parameters, options)?)?)
+    }
+}
+
+/// Every transposition for devices: those of the reports in their order, our own, the comparators.
+pub fn registry<T: DeviceScalar>() -> Vec<TransposeKernel<T>> {
+    let comparator = |info, plan| TransposeKernel { info, comparator: true, plan };
+    vec![
+        comparator(cusparse::transpose::DEFAULT, cusparse::transpose::default),
+        comparator(cusparse::transpose::ALG1, cusparse::transpose::alg1),
+        comparator(cusparse::transpose::ALG2, cusparse::transpose::alg2),
+    ]
+}
+
+/// The kernel with this id.
+pub fn find<T: DeviceScalar>(id: &str) -> Option<TransposeKernel<T>> {
+    registry().into_iter().find(|kernel| kernel.info.id == id)
+}

@@ -1,0 +1,68 @@
+//! What the plans of this module have in common.
+
+use spm_formats::kernel::Footprint;
+
+use super::BoxedPlan;
+use crate::device::Device;
+use crate::error::GpuError;
+use crate::matrix::DeviceCsr;
+use crate::memory::check_operand;
+use crate::plan::{DeviceCsc, DeviceScalar, DeviceTransposePlan};
+use crate::stream::Stream;
+
+/// A prepared transposition, without the checks that are the same for each.
+pub(crate) trait Procedure<T>: Send {
+    /// The matrix.
+    fn matrix(&self) -> &DeviceCsr<T>;
+
+    /// Bytes of device memory besides the matrix.
+    fn workspace_bytes(&self) -> u64;
+
+    /// Puts the transposition into the stream; the matrix has entries, the arrays of `output` have
+    /// the right lengths, everything is on one device.
+    fn enqueue(&mut self, output: &mut DeviceCsc<T>, stream: &Stream) -> Result<(), GpuError>;
+}
+
+struct Checked<P>(P);
+
+/// Makes a procedure a plan.
+pub(crate) fn boxed<T: DeviceScalar>(procedure: impl Procedure<T> + 'static) -> BoxedPlan<T> {
+    Box::new(Checked(procedure))
+}
+
+impl<T: DeviceScalar, P: Procedure<T>> DeviceTransposePlan<T> for Checked<P> {
+    fn device(&self) -> &Device {
+        self.0.matrix().device()
+    }
+
+    fn shape(&self) -> (usize, usize) {
+        (self.0.matrix().rows(), self.0.matrix().cols())
+    }
+
+    fn entries(&self) -> usize {
+        self.0.matrix().entries()
+    }
+
+    fn footprint(&self) -> Footprint {
+        let a = self.0.matrix();
+        let pointers = ((a.cols() + 1) * size_of::<u32>()) as u64;
+        let entries = (a.entries() * (size_of::<u32>() + T::BYTES)) as u64;
+        Footprint {
+            bytes_moved: a.bytes() + pointers + entries,
+            plan_bytes: a.bytes() + self.0.workspace_bytes(),
+            matrix_bytes: a.bytes(),
+        }
+    }
+
+    fn launch(&mut self, output: &mut DeviceCsc<T>, stream: &Stream) -> Result<(), GpuError> {
+        let (device, entries) = (self.device().clone(), self.entries());
+        check_operand("column pointers", &device, &output.pointers, self.shape().1 + 1)?;
+        check_operand("row indices", &device, &output.indices, entries)?;
+        check_operand("values", &device, &output.values, entries)?;
+        stream.check_device(&device)?;
+        if entries == 0 {
+            return output.pointers.enqueue_zero(stream);
+        }
+        self.0.enqueue(output, stream)
+    }
+}
