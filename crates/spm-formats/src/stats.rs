@@ -181,6 +181,7 @@ impl Padding {
             if entries == 0 { 1.0 } else { slots as f64 / f64::from(entries) }
         };
         Self {
+            // One hack of all rows.
             ell: ratio(hll_slots(pointers, pointers.len())),
             hll: ratio(hll_slots(pointers, HLL_HACK_SIZE)),
             sell: ratio(sell_slots(pointers, SELL_CHUNK, SELL_SIGMA)),
@@ -291,7 +292,8 @@ impl Pass {
 
 impl MatrixStats {
     /// One parallel pass over the entries, one serial pass for symmetry: O(rows + entries), and
-    /// four bytes a row of memory.
+    /// four bytes a row of memory. Columns must ascend inside each row, as the checked constructors
+    /// of `sprs` require.
     ///
     /// # Panics
     /// For a CSC view, and for a part of a larger matrix (see [`arrays`]).

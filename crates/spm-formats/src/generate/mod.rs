@@ -77,6 +77,12 @@ pub enum GenerateError {
         /// The kinds there are.
         kinds: String,
     },
+    /// A name that the catalogue does not have.
+    #[error("the catalogue has no matrix called {name}")]
+    NotInCatalogue {
+        /// The name.
+        name: String,
+    },
     /// A label that is not `kind[name=value,...]`.
     #[error("{label}: {problem}")]
     Label {
@@ -201,10 +207,8 @@ pub fn named(label: &str) -> Result<Recipe, GenerateError> {
 /// # Errors
 /// A name that is not in the catalogue.
 pub fn analogue<T: Scalar>(name: &str) -> Result<Csr<T>, GenerateError> {
-    let entry = catalogue::find(name).ok_or_else(|| GenerateError::Unknown {
-        name: name.to_owned(),
-        kinds: "(a name of the catalogue is needed here)".to_owned(),
-    })?;
+    let entry = catalogue::find(name)
+        .ok_or_else(|| GenerateError::NotInCatalogue { name: name.to_owned() })?;
     analogue::generate(entry)
 }
 
@@ -319,6 +323,7 @@ mod tests {
     fn unknown_names_are_explained() {
         let error = named("cant2").unwrap_err().to_string();
         assert!(error.contains("cant2") && error.contains("powerlaw"), "{error}");
-        assert!(analogue::<f64>("stencil5").is_err());
+        let error = analogue::<f64>("stencil5").unwrap_err().to_string();
+        assert_eq!(error, "the catalogue has no matrix called stencil5");
     }
 }

@@ -295,6 +295,7 @@ impl Class {
             Self::Circuit { n, entries, dense, longest } => {
                 at_most("longest", longest, n)?;
                 at_most("dense", dense, n)?;
+                // Ordinary rows have up to 60 entries, or up to sqrt(n) in a small circuit.
                 let profile = Profile {
                     rows: n,
                     entries,
