@@ -1,6 +1,7 @@
 //! `cargo xtask`: everything around the kernels: matrices, PTX, verification, the experiment
 //! matrix and its report. One file (or folder) per command.
 
+pub mod build_ptx;
 pub mod kernels;
 pub mod results;
 
@@ -16,6 +17,8 @@ pub struct Cli {
 
 #[derive(Debug, Subcommand)]
 enum Command {
+    /// Compile the GPU kernels to PTX, or check that the committed PTX is up to date.
+    BuildPtx(build_ptx::Args),
     /// List every kernel with its parameters and the report it comes from.
     Kernels(kernels::Args),
 }
@@ -26,6 +29,7 @@ enum Command {
 /// Whatever the command reports; `main` prints it and exits with a failure.
 pub fn run() -> anyhow::Result<()> {
     match Cli::parse().command {
+        Command::BuildPtx(args) => build_ptx::run(&args),
         Command::Kernels(args) => kernels::run(&args),
     }
 }

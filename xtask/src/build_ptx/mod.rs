@@ -1,0 +1,239 @@
+//! `cargo xtask build-ptx`: the kernels of `gpu-kernels` to PTX.
+//!
+//! The result is committed and embedded in `spm-gpu`, so that nobody who only uses the kernels
+//! needs a device compiler; `--check` fails when the kernels have changed since. The recipe is
+//! explained in docs/gpu-toolchain.md.
+
+mod assembler;
+mod compiler;
+mod guard;
+mod stamp;
+
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::process::Command;
+
+use anyhow::{Context, bail, ensure};
+use comfy_table::{Table, presets};
+
+use compiler::Compiler;
+use stamp::Stamp;
+
+/// Where the committed files lie, below the workspace.
+const PTX_FOLDER: &str = "crates/spm-gpu/ptx";
+
+/// Arguments of `build-ptx`.
+#[derive(Debug, clap::Args)]
+pub struct Args {
+    /// Change nothing; fail when the committed PTX was made from other sources, or differs from
+    /// what the same compiler makes of them now.
+    #[arg(long)]
+    check: bool,
+    /// Also assemble the PTX with this `ptxas` and print registers and spills; no GPU is needed.
+    /// Default: the one on the PATH, if there is one.
+    #[arg(long, value_name = "PROGRAM")]
+    ptxas: Option<PathBuf>,
+}
+
+/// A compute capability that PTX is built for.
+#[derive(Debug, Clone, Copy)]
+struct Target {
+    /// `70` for compute capability 7.0.
+    capability: u32,
+    /// Version of PTX where the compiler's default for the capability lacks what the kernels use
+    /// (cache hints on loads: 7.4), as the name of a target feature.
+    ptx_feature: Option<&'static str>,
+}
+
+/// A baseline (Volta and later, driver 470 or later), and one tuned for Hopper.
+const TARGETS: [Target; 2] = [
+    Target { capability: 70, ptx_feature: Some("+ptx74") },
+    Target { capability: 90, ptx_feature: None },
+];
+
+impl Target {
+    fn cpu(self) -> String {
+        format!("sm_{}", self.capability)
+    }
+
+    fn path(self, workspace: &Path) -> PathBuf {
+        workspace.join(PTX_FOLDER).join(format!("spm_sm{}.ptx", self.capability))
+    }
+
+    /// The compiler's arguments that shape the code; part of the digest.
+    fn codegen_arguments(self) -> Vec<String> {
+        let mut arguments = vec![format!("-Ctarget-cpu={}", self.cpu())];
+        arguments.extend(self.ptx_feature.map(|f| format!("-Ctarget-feature={f}")));
+        arguments
+    }
+}
+
+/// Builds, or checks, the PTX of every target.
+///
+/// # Errors
+/// No device compiler, kernels that do not compile, PTX that a guard refuses, and with `--check`
+/// committed files that are stale or different.
+pub fn run(args: &Args) -> anyhow::Result<()> {
+    let workspace = Path::new(env!("CARGO_MANIFEST_DIR"))
+        .parent()
+        .context("the folder of xtask lies in the workspace")?;
+    let assembler = assembler::find(args.ptxas.as_deref())?;
+    if args.check {
+        for target in TARGETS {
+            check_digest(workspace, target)?;
+        }
+    }
+    let committed: Vec<Option<Stamp>> =
+        TARGETS.iter().map(|t| Stamp::read(&t.path(workspace)).ok()).collect();
+    let found = compiler::find(committed.iter().flatten().map(|stamp| stamp.compiler.as_str()));
+    let compiler = match found {
+        Ok(compiler) => compiler,
+        Err(missing) if args.check => {
+            println!("{missing}\n\nThe digest of the kernel sources is that of the committed PTX;");
+            println!("the PTX itself was not rebuilt.");
+            return Ok(());
+        }
+        Err(missing) => bail!(missing),
+    };
+    println!("device compiler: {} ({})", compiler.identity, compiler.rustc.display());
+    let mut built = Vec::new();
+    for target in TARGETS {
+        let assembly = compile(workspace, target, &compiler)?;
+        let stamp =
+            Stamp { compiler: compiler.identity.clone(), digest: digest(workspace, target)? };
+        built.push((target, format!("{}{}", stamp.header(target.capability), tidy(&assembly))));
+    }
+    let summaries = guard::check(&built.iter().map(|(_, text)| text.as_str()).collect::<Vec<_>>())?;
+    let mut table = Table::new();
+    table.load_style(presets::UTF8_HORIZONTAL_ONLY).set_header([
+        "entry",
+        "target",
+        "barriers",
+        "warp operations",
+        "registers",
+        "spilled bytes",
+    ]);
+    for ((target, text), entries) in built.iter().zip(&summaries) {
+        let usage = assembler.as_deref().map(|ptxas| {
+            assembler::assemble(ptxas, text, &target.cpu())
+                .with_context(|| format!("assembling for {}", target.cpu()))
+        });
+        let usage = usage.transpose()?;
+        for entry in entries {
+            let used = usage.as_ref().and_then(|u| u.get(&entry.name));
+            table.add_row([
+                entry.name.clone(),
+                target.cpu(),
+                entry.barriers.to_string(),
+                entry.warp_operations.to_string(),
+                used.map_or_else(|| "-".to_owned(), |u| u.registers.to_string()),
+                used.map_or_else(|| "-".to_owned(), |u| u.spilled_bytes.to_string()),
+            ]);
+        }
+    }
+    println!("{table}");
+    for ((target, text), committed) in built.iter().zip(&committed) {
+        let path = target.path(workspace);
+        if !args.check {
+            write_whole(&path, text)?;
+            println!("wrote {} ({} KiB)", path.display(), text.len() / 1024);
+        } else if committed.as_ref().is_some_and(|c| c.compiler == compiler.identity) {
+            let old = fs::read_to_string(&path)?;
+            ensure!(
+                old == *text,
+                "{} is not what {} makes of the kernels now; run `cargo xtask build-ptx` and commit \
+                 the result",
+                path.display(),
+                compiler.identity
+            );
+            println!("{}: digest and bytes agree", path.display());
+        } else {
+            println!(
+                "{}: digest agrees; bytes not compared, another compiler made it ({})",
+                path.display(),
+                committed.as_ref().map_or("unknown", |c| c.compiler.as_str())
+            );
+        }
+    }
+    Ok(())
+}
+
+/// Fails when the committed PTX of `target` was made from other sources.
+fn check_digest(workspace: &Path, target: Target) -> anyhow::Result<()> {
+    let path = target.path(workspace);
+    let stamp = Stamp::read(&path)?;
+    let now = digest(workspace, target)?;
+    ensure!(
+        stamp.digest == now,
+        "{} is stale: made from sources with digest {}, now it is {now}; run `cargo xtask build-ptx` \
+         and commit the result",
+        path.display(),
+        stamp.digest
+    );
+    Ok(())
+}
+
+fn digest(workspace: &Path, target: Target) -> anyhow::Result<String> {
+    stamp::digest(&workspace.join("gpu-kernels"), &target.codegen_arguments())
+}
+
+/// Compiles the kernels and returns the compiler's assembly.
+fn compile(workspace: &Path, target: Target, compiler: &Compiler) -> anyhow::Result<String> {
+    let folder = workspace.join("target/ptx").join(target.cpu());
+    fs::create_dir_all(&folder)?;
+    let output = folder.join("spm.s");
+    // cargo's own record of what is fresh knows nothing of this file.
+    let record = folder.join("compiler");
+    let identity = format!("{}\n{:?}", compiler.identity, target.codegen_arguments());
+    if !output.exists() || fs::read_to_string(&record).ok().as_deref() != Some(&identity) {
+        fs::remove_dir_all(&folder)?;
+        fs::create_dir_all(&folder)?;
+    }
+    let mut command = Command::new(std::env::var_os("CARGO").unwrap_or_else(|| "cargo".into()));
+    command
+        .current_dir(workspace)
+        .args(["rustc", "--quiet", "--package", "spm-gpu-kernels", "--lib"])
+        .args(["--crate-type", "staticlib", "--profile", "ptx"])
+        .args(["--target", "nvptx64-nvidia-cuda", "-Zbuild-std=core", "--target-dir"])
+        .arg(&folder)
+        .arg("--")
+        .args(target.codegen_arguments())
+        .arg(format!("--emit=asm={}", output.display()))
+        // Flags of the host's build would change the device's, and paths would change its bytes.
+        .env("CARGO_ENCODED_RUSTFLAGS", format!("--remap-path-prefix={}=/spm", workspace.display()))
+        .env_remove("RUSTFLAGS")
+        .env_remove("RUSTC_WRAPPER")
+        .env_remove("RUSTC_WORKSPACE_WRAPPER")
+        .env("RUSTC", &compiler.rustc)
+        .env("RUSTC_BOOTSTRAP", "1");
+    let status = command.status().context("starting cargo for the device build")?;
+    ensure!(status.success(), "the kernels do not compile for {} (see above)", target.cpu());
+    fs::write(record, identity)?;
+    fs::read_to_string(&output).with_context(|| format!("reading {}", output.display()))
+}
+
+/// The assembly without the comments that only make it larger.
+fn tidy(assembly: &str) -> String {
+    let mut text = String::with_capacity(assembly.len());
+    let noise = |line: &str| {
+        line.is_empty()
+            || line == "//"
+            || line.starts_with("// Generated by LLVM")
+            || line.starts_with("// .globl")
+    };
+    for line in assembly.lines().filter(|line| !noise(line.trim())) {
+        text.push_str(line);
+        text.push('\n');
+    }
+    text
+}
+
+/// Writes beside the target and renames, so that a reader never sees half a file.
+fn write_whole(path: &Path, text: &str) -> anyhow::Result<()> {
+    if let Some(folder) = path.parent() {
+        fs::create_dir_all(folder)?;
+    }
+    let temporary = path.with_extension("ptx.new");
+    fs::write(&temporary, text).with_context(|| format!("writing {}", temporary.display()))?;
+    fs::rename(&temporary, path).with_context(|| format!("writing {}", path.display()))
+}
