@@ -50,7 +50,8 @@ impl MemoryBudget {
     ) -> Result<(), FormatError> {
         let required = slots.saturating_mul(slot_bytes as u128).saturating_add(fixed as u128);
         let required = u64::try_from(required).unwrap_or(u64::MAX);
-        if required <= self.bytes && usize::try_from(required).is_ok() {
+        // No allocation can be larger than isize::MAX.
+        if required <= self.bytes && isize::try_from(required).is_ok() {
             return Ok(());
         }
         let padding_tenths = u64::try_from(slots.saturating_mul(10) / (entries.max(1) as u128));

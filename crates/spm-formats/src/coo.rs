@@ -51,6 +51,19 @@ impl<T: Scalar> Coo<T> {
         Ok(Self { rows, cols, row_indices, col_indices, values })
     }
 
+    /// Triplets that come from a valid matrix of this shape.
+    pub(crate) fn from_valid(
+        (rows, cols): (usize, usize),
+        row_indices: Vec<u32>,
+        col_indices: Vec<u32>,
+        values: Vec<T>,
+    ) -> Self {
+        debug_assert_eq!((row_indices.len(), col_indices.len()), (values.len(), values.len()));
+        debug_assert!(row_indices.iter().all(|&row| (row as usize) < rows));
+        debug_assert!(col_indices.iter().all(|&col| (col as usize) < cols));
+        Self { rows, cols, row_indices, col_indices, values }
+    }
+
     /// A `rows` x `cols` matrix without entries.
     ///
     /// # Errors

@@ -1,6 +1,8 @@
 //! ELLPACK: every row padded to the longest, as two rectangular arrays.
 
-use crate::Scalar;
+use crate::csr::check_limits;
+use crate::padding::{Padded, check_length, padding_ratio};
+use crate::{FormatError, Scalar};
 
 /// Which dimension of the rectangle is contiguous in memory.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
@@ -76,6 +78,59 @@ pub struct UnpaddedRow<T> {
 }
 
 impl<T: Scalar> Ell<T> {
+    /// Takes the arrays of a `shape` = (rows, columns) matrix; `extent` = (width, pitch).
+    ///
+    /// # Errors
+    /// Arrays that break one of the invariants, sizes beyond 32 bits.
+    pub fn new(
+        shape: (usize, usize),
+        layout: Layout,
+        extent: (usize, usize),
+        row_lengths: Vec<u32>,
+        col_indices: Vec<u32>,
+        values: Vec<T>,
+    ) -> Result<Self, FormatError> {
+        let ((rows, cols), (width, pitch)) = (shape, extent);
+        let arrays = Padded {
+            rows,
+            cols,
+            row_lengths: &row_lengths,
+            col_indices: &col_indices,
+            values: &values,
+        };
+        let entries = arrays.check_sizes()?;
+        // Run by run: (least pitch, number of runs).
+        let (run, runs) = match layout {
+            Layout::RowMajor => (width, rows),
+            Layout::ColumnMajor => (rows, width),
+        };
+        if pitch < run {
+            let expected = "at least the width (row-major) or the rows (column-major)";
+            return Err(FormatError::InvalidParameter { what: "pitch", expected, found: pitch });
+        }
+        arrays.check_slots(pitch as u128 * runs as u128)?;
+        if let Some(position) = row_lengths.iter().position(|&length| length as usize > width) {
+            let (what, expected) = ("row length", "at most the width");
+            return Err(FormatError::InvalidStructure { what, position, expected });
+        }
+        match layout {
+            // The gap is checked as padding: slots after the width, or rows after the last.
+            Layout::RowMajor => {
+                for (row, &length) in row_lengths.iter().enumerate() {
+                    arrays.check_lane(length as usize, pitch, row * pitch, 1)?;
+                }
+            }
+            Layout::ColumnMajor if width > 0 => {
+                let lengths = row_lengths.iter().copied().chain(std::iter::repeat(0));
+                for (row, length) in lengths.take(pitch).enumerate() {
+                    arrays.check_lane(length as usize, width, row, pitch)?;
+                }
+            }
+            Layout::ColumnMajor => {}
+        }
+        Ok(Self { rows, cols, entries, width, pitch, layout, row_lengths, col_indices, values })
+    }
+
     /// Number of rows.
     pub fn rows(&self) -> usize {
         self.rows
@@ -91,7 +146,7 @@ impl<T: Scalar> Ell<T> {
         self.entries
     }
 
-    /// Slots that each row has: the length of the longest row.
+    /// Slots that each row has, at least the length of the longest row.
     pub fn width(&self) -> usize {
         self.width
     }
@@ -149,12 +204,36 @@ impl<T: Scalar> Ell<T> {
     }
 }
 
-/// Slots per stored entry; 1 where there are no slots.
-pub(crate) fn padding_ratio(slots: usize, entries: usize) -> f64 {
-    if slots == 0 { 1.0 } else { slots as f64 / entries as f64 }
-}
-
 impl<T: Scalar> UnpaddedEll<T> {
+    /// Takes the rows of a matrix with `cols` columns.
+    ///
+    /// # Errors
+    /// Rows that break one of the invariants, sizes beyond 32 bits.
+    pub fn new(cols: usize, rows: Vec<UnpaddedRow<T>>) -> Result<Self, FormatError> {
+        let mut entries = 0;
+        for row in &rows {
+            check_length("column indices", row.values.len(), row.col_indices.len())?;
+            if let Some(i) = row.col_indices.windows(2).position(|pair| pair[0] >= pair[1]) {
+                let (what, expected) = ("column index", "above the one before it in the row");
+                let position = entries + i + 1;
+                return Err(FormatError::InvalidStructure { what, position, expected });
+            }
+            // Ascending, so the last one is the largest.
+            if let Some(&index) = row.col_indices.last().filter(|&&col| col as usize >= cols) {
+                let entry = entries + row.col_indices.len() - 1;
+                return Err(FormatError::IndexOutOfBounds {
+                    entry,
+                    axis: "column",
+                    index,
+                    bound: cols,
+                });
+            }
+            entries += row.values.len();
+        }
+        check_limits(rows.len() as u64, cols as u64, entries as u64)?;
+        Ok(Self { cols, entries, rows })
+    }
+
     /// Number of rows.
     pub fn rows(&self) -> usize {
         self.rows.len()

@@ -2,8 +2,8 @@
 
 use std::ops::Range;
 
-use crate::Scalar;
-use crate::ell::padding_ratio;
+use crate::padding::{Padded, offsets, padding_ratio};
+use crate::{FormatError, Scalar};
 
 /// Blocks ("hacks") of `hack_size` consecutive rows, column-major inside a block, all blocks in
 /// two flat arrays with offsets (R2 III-B and VI-B).
@@ -39,6 +39,44 @@ pub struct Hll<T> {
 }
 
 impl<T: Scalar> Hll<T> {
+    /// Takes the arrays of a `shape` = (rows, columns) matrix, every block as wide as its longest
+    /// row; the block offsets follow from the row lengths.
+    ///
+    /// # Errors
+    /// Hack size 0, arrays that break one of the invariants, sizes beyond 32 bits.
+    pub fn new(
+        shape: (usize, usize),
+        hack_size: usize,
+        row_lengths: Vec<u32>,
+        col_indices: Vec<u32>,
+        values: Vec<T>,
+    ) -> Result<Self, FormatError> {
+        let (rows, cols) = shape;
+        if hack_size == 0 {
+            let (what, expected) = ("hack size", "at least 1 row");
+            return Err(FormatError::InvalidParameter { what, expected, found: hack_size });
+        }
+        let arrays = Padded {
+            rows,
+            cols,
+            row_lengths: &row_lengths,
+            col_indices: &col_indices,
+            values: &values,
+        };
+        let entries = arrays.check_sizes()?;
+        let offsets = offsets(&row_lengths, hack_size, |rows| rows);
+        arrays.check_slots(offsets.last().copied().unwrap_or(0))?;
+        let block_offsets: Vec<usize> = offsets.iter().map(|&offset| offset as usize).collect();
+        for (block, lengths) in row_lengths.chunks(hack_size).enumerate() {
+            let height = lengths.len();
+            let width = (block_offsets[block + 1] - block_offsets[block]) / height;
+            for (lane, &length) in lengths.iter().enumerate() {
+                arrays.check_lane(length as usize, width, block_offsets[block] + lane, height)?;
+            }
+        }
+        Ok(Self { rows, cols, entries, hack_size, block_offsets, row_lengths, col_indices, values })
+    }
+
     /// Number of rows.
     pub fn rows(&self) -> usize {
         self.rows

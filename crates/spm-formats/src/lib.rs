@@ -12,6 +12,7 @@ pub mod generate;
 mod hll;
 pub mod kernel;
 pub mod matrix_market;
+mod padding;
 pub mod partition;
 pub mod reference;
 mod scalar;

@@ -1,7 +1,7 @@
 //! SELL-C-sigma: ELLPACK by chunks of C rows, after sorting rows by length inside windows of sigma.
 
-use crate::Scalar;
-use crate::ell::padding_ratio;
+use crate::padding::{Padded, check_length, offsets, padding_ratio};
+use crate::{FormatError, Scalar};
 
 /// SELL-C-sigma (Kreutzer, Hager, Wellein, Fehske, Bishop: "A unified sparse matrix data format
 /// for efficient general sparse matrix-vector multiplication on modern processors with wide SIMD
@@ -23,7 +23,7 @@ use crate::ell::padding_ratio;
 /// # Invariants
 /// `unsafe` code may rely on these; every constructor upholds them.
 /// - Every column index, padding included, is < cols, or the matrix has no slots.
-/// - The permutation holds every row of A exactly once.
+/// - The permutation holds every row of A exactly once, each inside its window of sigma rows.
 /// - Chunk offsets start at 0, ascend, end at the length of both arrays, one more than there are
 ///   chunks; the slots of a chunk are a multiple of C.
 /// - There is one length per row, each at most the width of its chunk; they sum up to entries.
@@ -43,6 +43,61 @@ pub struct Sell<T> {
 }
 
 impl<T: Scalar> Sell<T> {
+    /// Takes the arrays of a `shape` = (rows, columns) matrix, every chunk as wide as its longest
+    /// row; the chunk offsets follow from the row lengths. `tuning` = (chunk, sigma).
+    ///
+    /// # Errors
+    /// Chunk or sigma 0, a permutation that takes a row out of its window, arrays that break one
+    /// of the invariants, sizes beyond 32 bits.
+    pub fn new(
+        shape: (usize, usize),
+        tuning: (usize, usize),
+        permutation: Vec<u32>,
+        row_lengths: Vec<u32>,
+        col_indices: Vec<u32>,
+        values: Vec<T>,
+    ) -> Result<Self, FormatError> {
+        let ((rows, cols), (chunk, sigma)) = (shape, tuning);
+        for (what, found) in [("chunk", chunk), ("sigma", sigma)] {
+            if found == 0 {
+                let expected = "at least 1 row";
+                return Err(FormatError::InvalidParameter { what, expected, found });
+            }
+        }
+        let arrays = Padded {
+            rows,
+            cols,
+            row_lengths: &row_lengths,
+            col_indices: &col_indices,
+            values: &values,
+        };
+        let entries = arrays.check_sizes()?;
+        check_permutation(&permutation, rows, sigma)?;
+        let offsets = offsets(&row_lengths, chunk, |_| chunk);
+        arrays.check_slots(offsets.last().copied().unwrap_or(0))?;
+        let chunk_offsets: Vec<usize> = offsets.iter().map(|&offset| offset as usize).collect();
+        for (index, lengths) in row_lengths.chunks(chunk).enumerate() {
+            let width = (chunk_offsets[index + 1] - chunk_offsets[index]) / chunk;
+            let lengths = lengths.iter().copied().chain(std::iter::repeat(0));
+            // A chunk without slots may have more lanes than memory.
+            for (lane, length) in lengths.take(if width > 0 { chunk } else { 0 }).enumerate() {
+                arrays.check_lane(length as usize, width, chunk_offsets[index] + lane, chunk)?;
+            }
+        }
+        Ok(Self {
+            rows,
+            cols,
+            entries,
+            chunk,
+            sigma,
+            chunk_offsets,
+            permutation,
+            row_lengths,
+            col_indices,
+            values,
+        })
+    }
+
     /// Number of rows.
     pub fn rows(&self) -> usize {
         self.rows
@@ -117,4 +172,19 @@ impl<T: Scalar> Sell<T> {
             + size_of_val(&*self.permutation);
         bytes as u64
     }
+}
+
+/// Checks that every row occurs once, inside its own window.
+fn check_permutation(permutation: &[u32], rows: usize, sigma: usize) -> Result<(), FormatError> {
+    check_length("permutation", rows, permutation.len())?;
+    let mut seen = vec![false; rows];
+    for (position, &row) in permutation.iter().enumerate() {
+        let row = row as usize;
+        if row >= rows || row / sigma != position / sigma || seen[row] {
+            let (what, expected) = ("permutation", "a row of its window, each row once");
+            return Err(FormatError::InvalidStructure { what, position, expected });
+        }
+        seen[row] = true;
+    }
+    Ok(())
 }

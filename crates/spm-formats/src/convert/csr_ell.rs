@@ -1,10 +1,10 @@
-//! CSR to ELLPACK and back.
+//! CSR to ELLPACK, padded and not.
 
 use rayon::prelude::*;
 
 use super::rows::{GRAIN, Rows};
 use super::tile::{Slots, padding_column};
-use crate::{CsrView, Ell, FormatError, Layout, MemoryBudget, Scalar};
+use crate::{CsrView, Ell, FormatError, Layout, MemoryBudget, Scalar, UnpaddedEll, UnpaddedRow};
 
 /// How an ELLPACK matrix lies in memory.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
@@ -101,4 +101,23 @@ pub fn csr_to_ell<T: Scalar>(
         col_indices,
         values,
     })
+}
+
+/// Gives every row two arrays of its own.
+///
+/// # Errors
+/// A CSC matrix.
+pub fn csr_to_unpadded_ell<T: Scalar>(
+    matrix: CsrView<'_, T>,
+) -> Result<UnpaddedEll<T>, FormatError> {
+    let matrix = Rows::new(matrix)?;
+    let rows = (0..matrix.rows())
+        .into_par_iter()
+        .with_min_len(ROWS_PER_TASK)
+        .map(|row| {
+            let (cols, values) = matrix.row(row);
+            UnpaddedRow { col_indices: cols.into(), values: values.into() }
+        })
+        .collect();
+    Ok(UnpaddedEll { cols: matrix.cols, entries: matrix.entries(), rows })
 }

@@ -1,4 +1,4 @@
-//! CSR to HLL and back.
+//! CSR to HLL.
 
 use rayon::prelude::*;
 

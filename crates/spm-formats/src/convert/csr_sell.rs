@@ -1,4 +1,4 @@
-//! CSR to SELL-C-sigma and back.
+//! CSR to SELL-C-sigma.
 
 use rayon::prelude::*;
 

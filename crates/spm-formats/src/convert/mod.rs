@@ -1,18 +1,27 @@
 //! Conversions between all formats.
 //!
-//! All of them run on the current rayon pool, are O(slots written + rows), and give the same bits
-//! for every number of threads. Conversions from CSR take any view, slices of a larger matrix
-//! included.
+//! All of them run on the current rayon pool, are O(rows + slots), and give the same bits for
+//! every number of threads. Conversions from CSR take any view, slices of a larger matrix included.
 
 mod coo_csr;
+mod counting_sort;
+mod csr_csc;
 mod csr_ell;
 mod csr_hll;
 mod csr_sell;
 pub(crate) mod disjoint;
+mod padded_csr;
 mod rows;
 mod tile;
+mod via_csr;
 
-pub use coo_csr::coo_to_csr;
-pub use csr_ell::{EllOptions, csr_to_ell};
+pub use coo_csr::{coo_to_csc, coo_to_csr, csr_to_coo};
+pub use csr_csc::{csc_to_csr, csr_to_csc};
+pub use csr_ell::{EllOptions, csr_to_ell, csr_to_unpadded_ell};
 pub use csr_hll::csr_to_hll;
 pub use csr_sell::csr_to_sell;
+pub use padded_csr::{ell_to_csr, hll_to_csr, sell_to_csr, unpadded_ell_to_csr};
+pub use via_csr::{
+    coo_to_ell, coo_to_hll, coo_to_sell, coo_to_unpadded_ell, csc_to_coo, ell_to_coo, hll_to_coo,
+    sell_to_coo, unpadded_ell_to_coo,
+};

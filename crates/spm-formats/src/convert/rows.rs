@@ -1,5 +1,7 @@
 //! The rows of any CSR view, outer slices of larger matrices included.
 
+use std::ops::Range;
+
 use rayon::prelude::*;
 
 use crate::csr::require_csr;
@@ -49,6 +51,23 @@ impl<'a, T: Scalar> Rows<'a, T> {
     pub(super) fn row(&self, row: usize) -> (&'a [u32], &'a [T]) {
         let range = self.start(row)..self.start(row + 1);
         (&self.indices[range.clone()], &self.values[range])
+    }
+
+    /// All columns and values, row after row.
+    pub(super) fn arrays(&self) -> (&'a [u32], &'a [T]) {
+        (self.indices, self.values)
+    }
+
+    /// The row of each entry in `range`.
+    pub(super) fn rows_of_entries(&self, range: Range<usize>) -> impl Iterator<Item = u32> + 'a {
+        let (base, ends) = (self.pointers[0] as usize, &self.pointers[1..]);
+        let mut row = ends.partition_point(|&end| end as usize - base <= range.start);
+        range.map(move |entry| {
+            while ends[row] as usize - base <= entry {
+                row += 1;
+            }
+            row as u32
+        })
     }
 
     /// Length of every row.

@@ -1,0 +1,101 @@
+//! Padded formats back to CSR: what ELLPACK, HLL and SELL-C-sigma have in common.
+
+use rayon::prelude::*;
+
+use super::coo_csr::compressed;
+use super::disjoint::DisjointSlice;
+use crate::{Csr, Ell, Hll, Layout, Scalar, Sell, UnpaddedEll};
+
+/// Drops the padding.
+pub fn ell_to_csr<T: Scalar>(ell: &Ell<T>) -> Csr<T> {
+    let stride = match ell.layout {
+        Layout::RowMajor => 1,
+        Layout::ColumnMajor => ell.pitch,
+    };
+    gather((ell.rows, ell.cols), &ell.row_lengths, &ell.col_indices, &ell.values, |row| Lane {
+        row,
+        start: ell.position(row, 0),
+        stride,
+    })
+}
+
+/// Drops the padding.
+pub fn hll_to_csr<T: Scalar>(hll: &Hll<T>) -> Csr<T> {
+    gather((hll.rows, hll.cols), &hll.row_lengths, &hll.col_indices, &hll.values, |row| {
+        let block = row / hll.hack_size;
+        let rows = hll.block_rows(block);
+        let start = hll.block_offsets[block] + (row - rows.start);
+        Lane { row, start, stride: rows.len() }
+    })
+}
+
+/// Drops the padding and restores the order of rows.
+pub fn sell_to_csr<T: Scalar>(sell: &Sell<T>) -> Csr<T> {
+    gather((sell.rows, sell.cols), &sell.row_lengths, &sell.col_indices, &sell.values, |position| {
+        let (chunk, lane) = (position / sell.chunk, position % sell.chunk);
+        Lane {
+            row: sell.permutation[position] as usize,
+            start: sell.chunk_offsets[chunk] + lane,
+            stride: sell.chunk,
+        }
+    })
+}
+
+/// Lays the rows end to end.
+pub fn unpadded_ell_to_csr<T: Scalar>(ell: &UnpaddedEll<T>) -> Csr<T> {
+    let mut pointers = vec![0; ell.rows.len() + 1];
+    for (row, arrays) in ell.rows.iter().enumerate() {
+        pointers[row + 1] = pointers[row] + arrays.values.len() as u32;
+    }
+    let mut col_indices = Vec::with_capacity(ell.entries);
+    let mut values = Vec::with_capacity(ell.entries);
+    for arrays in &ell.rows {
+        col_indices.extend_from_slice(&arrays.col_indices);
+        values.extend_from_slice(&arrays.values);
+    }
+    compressed(sprs::CSR, (ell.rows.len(), ell.cols), (pointers, col_indices, values))
+}
+
+/// Where the entries of one row are in the arrays of a padded format.
+struct Lane {
+    row: usize,
+    start: usize,
+    stride: usize,
+}
+
+/// Rows that one task gathers at least.
+const ROWS_PER_TASK: usize = 256;
+
+/// Collects the rows of a padded format; `lane_of` is a bijection from positions (0..rows) to rows,
+/// `lengths` are by position.
+fn gather<T: Scalar>(
+    (rows, cols): (usize, usize),
+    lengths: &[u32],
+    col_indices: &[u32],
+    values: &[T],
+    lane_of: impl Fn(usize) -> Lane + Sync,
+) -> Csr<T> {
+    let mut pointers = vec![0; rows + 1];
+    for (position, &length) in lengths.iter().enumerate() {
+        pointers[lane_of(position).row + 1] = length;
+    }
+    for row in 0..rows {
+        pointers[row + 1] += pointers[row];
+    }
+    let entries = pointers[rows] as usize;
+    let mut cols_out = vec![0; entries];
+    let mut values_out = vec![T::ZERO; entries];
+    let (cols_to, values_to) =
+        (DisjointSlice::new(&mut cols_out), DisjointSlice::new(&mut values_out));
+    lengths.par_iter().enumerate().with_min_len(ROWS_PER_TASK).for_each(|(position, &length)| {
+        let Lane { row, start, stride } = lane_of(position);
+        let range = pointers[row] as usize..pointers[row] as usize + length as usize;
+        // SAFETY: positions have different rows, so different ranges.
+        let (cols, values_to) = unsafe { (cols_to.part(range.clone()), values_to.part(range)) };
+        for (slot, (col, value)) in cols.iter_mut().zip(values_to).enumerate() {
+            *col = col_indices[start + slot * stride];
+            *value = values[start + slot * stride];
+        }
+    });
+    compressed(sprs::CSR, (rows, cols), (pointers, cols_out, values_out))
+}

@@ -1,0 +1,83 @@
+//! Between COO and every other format, through CSR.
+
+use super::coo_csr::{coo_to_csr, csr_to_coo};
+use super::csr_csc::csc_to_csr;
+use super::csr_ell::{EllOptions, csr_to_ell, csr_to_unpadded_ell};
+use super::csr_hll::csr_to_hll;
+use super::csr_sell::csr_to_sell;
+use super::padded_csr::{ell_to_csr, hll_to_csr, sell_to_csr, unpadded_ell_to_csr};
+use crate::{Coo, CscView, Csr, Ell, FormatError, Hll, MemoryBudget, Scalar, Sell, UnpaddedEll};
+
+/// [`coo_to_csr`], then [`csr_to_ell`].
+///
+/// # Errors
+/// As [`csr_to_ell`].
+pub fn coo_to_ell<T: Scalar>(
+    coo: &Coo<T>,
+    options: EllOptions,
+    budget: &MemoryBudget,
+) -> Result<Ell<T>, FormatError> {
+    csr_to_ell(coo_to_csr(coo).view(), options, budget)
+}
+
+/// [`coo_to_csr`], then [`csr_to_unpadded_ell`].
+pub fn coo_to_unpadded_ell<T: Scalar>(coo: &Coo<T>) -> UnpaddedEll<T> {
+    csr_to_unpadded_ell(coo_to_csr(coo).view()).expect("coo_to_csr gives CSR storage")
+}
+
+/// [`coo_to_csr`], then [`csr_to_hll`].
+///
+/// # Errors
+/// As [`csr_to_hll`].
+pub fn coo_to_hll<T: Scalar>(
+    coo: &Coo<T>,
+    hack_size: usize,
+    budget: &MemoryBudget,
+) -> Result<Hll<T>, FormatError> {
+    csr_to_hll(coo_to_csr(coo).view(), hack_size, budget)
+}
+
+/// [`coo_to_csr`], then [`csr_to_sell`].
+///
+/// # Errors
+/// As [`csr_to_sell`].
+pub fn coo_to_sell<T: Scalar>(
+    coo: &Coo<T>,
+    chunk: usize,
+    sigma: usize,
+    budget: &MemoryBudget,
+) -> Result<Sell<T>, FormatError> {
+    csr_to_sell(coo_to_csr(coo).view(), chunk, sigma, budget)
+}
+
+/// The triplets, row after row.
+pub fn ell_to_coo<T: Scalar>(ell: &Ell<T>) -> Coo<T> {
+    owned_to_coo(&ell_to_csr(ell))
+}
+
+/// The triplets, row after row.
+pub fn unpadded_ell_to_coo<T: Scalar>(ell: &UnpaddedEll<T>) -> Coo<T> {
+    owned_to_coo(&unpadded_ell_to_csr(ell))
+}
+
+/// The triplets, row after row.
+pub fn hll_to_coo<T: Scalar>(hll: &Hll<T>) -> Coo<T> {
+    owned_to_coo(&hll_to_csr(hll))
+}
+
+/// The triplets, row after row.
+pub fn sell_to_coo<T: Scalar>(sell: &Sell<T>) -> Coo<T> {
+    owned_to_coo(&sell_to_csr(sell))
+}
+
+/// The triplets, row after row.
+///
+/// # Errors
+/// A CSR matrix.
+pub fn csc_to_coo<T: Scalar>(matrix: CscView<'_, T>) -> Result<Coo<T>, FormatError> {
+    csc_to_csr(matrix).map(|csr| owned_to_coo(&csr))
+}
+
+fn owned_to_coo<T: Scalar>(csr: &Csr<T>) -> Coo<T> {
+    csr_to_coo(csr.view()).expect("a matrix in CSR storage")
+}

@@ -1,0 +1,96 @@
+//! What the constructors of all padded formats check.
+
+use crate::csr::check_limits;
+use crate::{FormatError, Scalar};
+
+/// The arrays of a padded format that someone hands over.
+pub(crate) struct Padded<'a, T> {
+    pub(crate) rows: usize,
+    pub(crate) cols: usize,
+    pub(crate) row_lengths: &'a [u32],
+    pub(crate) col_indices: &'a [u32],
+    pub(crate) values: &'a [T],
+}
+
+impl<T: Scalar> Padded<'_, T> {
+    /// Checks sizes and column bounds; returns the number of entries.
+    pub(crate) fn check_sizes(&self) -> Result<usize, FormatError> {
+        let entries: u64 = self.row_lengths.iter().map(|&length| u64::from(length)).sum();
+        check_limits(self.rows as u64, self.cols as u64, entries)?;
+        check_length("row lengths", self.rows, self.row_lengths.len())?;
+        check_length("column indices", self.values.len(), self.col_indices.len())?;
+        let bound = self.cols;
+        if let Some(entry) = self.col_indices.iter().position(|&col| col as usize >= bound) {
+            let index = self.col_indices[entry];
+            return Err(FormatError::IndexOutOfBounds { entry, axis: "column", index, bound });
+        }
+        Ok(entries as usize)
+    }
+
+    /// Checks that the arrays have `slots` elements each.
+    pub(crate) fn check_slots(&self, slots: u128) -> Result<(), FormatError> {
+        if self.values.len() as u128 == slots {
+            return Ok(());
+        }
+        let expected = usize::try_from(slots).unwrap_or(usize::MAX);
+        Err(FormatError::LengthMismatch { what: "slots", expected, found: self.values.len() })
+    }
+
+    /// Checks one lane: `length` ascending columns, then zeros up to `width`.
+    pub(crate) fn check_lane(
+        &self,
+        length: usize,
+        width: usize,
+        start: usize,
+        stride: usize,
+    ) -> Result<(), FormatError> {
+        for slot in 0..width {
+            let position = start + slot * stride;
+            if slot >= length && self.values[position] != T::ZERO {
+                let (what, expected) = ("value", "0 in padding");
+                return Err(FormatError::InvalidStructure { what, position, expected });
+            }
+            if (1..length).contains(&slot)
+                && self.col_indices[position - stride] >= self.col_indices[position]
+            {
+                let (what, expected) = ("column index", "above the one before it in the row");
+                return Err(FormatError::InvalidStructure { what, position, expected });
+            }
+        }
+        Ok(())
+    }
+}
+
+/// Checks the length of one of several arrays that belong together.
+pub(crate) fn check_length(
+    what: &'static str,
+    expected: usize,
+    found: usize,
+) -> Result<(), FormatError> {
+    if expected == found {
+        Ok(())
+    } else {
+        Err(FormatError::LengthMismatch { what, expected, found })
+    }
+}
+
+/// Where blocks of `height` rows (as lengths) start when each is as wide as its longest row and has
+/// `block_height(rows left)` lanes, and the total last. The total may exceed what memory holds.
+pub(crate) fn offsets(
+    row_lengths: &[u32],
+    height: usize,
+    lanes: impl Fn(usize) -> usize,
+) -> Vec<u128> {
+    let mut end = 0;
+    let blocks = row_lengths.chunks(height).map(|lengths| {
+        let width = lengths.iter().copied().max().unwrap_or(0);
+        end += u128::from(width) * lanes(lengths.len()) as u128;
+        end
+    });
+    std::iter::once(0).chain(blocks).collect()
+}
+
+/// Slots per stored entry; 1 where there are no slots.
+pub(crate) fn padding_ratio(slots: usize, entries: usize) -> f64 {
+    if slots == 0 { 1.0 } else { slots as f64 / entries as f64 }
+}
