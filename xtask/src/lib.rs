@@ -3,6 +3,7 @@
 
 pub mod build_ptx;
 pub mod kernels;
+pub mod report;
 pub mod results;
 
 use clap::{Parser, Subcommand};
@@ -21,6 +22,8 @@ enum Command {
     BuildPtx(build_ptx::Args),
     /// List every kernel with its parameters and the report it comes from.
     Kernels(kernels::Args),
+    /// Results to one self-contained HTML page with plots, Markdown, CSV and SVG.
+    Report(report::Args),
 }
 
 /// Runs the command that the process was called with.
@@ -31,5 +34,6 @@ pub fn run() -> anyhow::Result<()> {
     match Cli::parse().command {
         Command::BuildPtx(args) => build_ptx::run(&args),
         Command::Kernels(args) => kernels::run(&args),
+        Command::Report(args) => report::run(&args),
     }
 }

@@ -1,0 +1,85 @@
+//! `cargo xtask report`: a results folder to one HTML page with plots, Markdown, CSV and SVG.
+
+mod bars;
+mod closing;
+mod draw;
+mod environment;
+mod experiments;
+mod files;
+mod html;
+mod load;
+mod model;
+mod plot;
+mod scale;
+mod svg;
+
+use std::path::{Path, PathBuf};
+
+use anyhow::{Context, ensure};
+
+use self::load::Results;
+use self::model::Document;
+
+/// Arguments of `report`.
+#[derive(Debug, clap::Args)]
+pub struct Args {
+    /// Folder with results.csv, environment.json and matrices/.
+    #[arg(default_value = "results")]
+    results: PathBuf,
+    /// Folder to write report.html, report.md, tables/ and figures/ to [default: RESULTS].
+    #[arg(long)]
+    out: Option<PathBuf>,
+}
+
+/// Writes the report and says where it is.
+///
+/// # Errors
+/// The folder is not there, a file in it is damaged, or the output cannot be written.
+pub fn run(args: &Args) -> anyhow::Result<()> {
+    let page = write_to(&args.results, args.out.as_deref().unwrap_or(&args.results))?;
+    println!("report: {}", page.display());
+    Ok(())
+}
+
+/// Writes the report of a results folder into that folder; returns the page's path.
+///
+/// # Errors
+/// As [`run`].
+pub fn write(results: &Path) -> anyhow::Result<PathBuf> {
+    write_to(results, results)
+}
+
+/// Writes the report of `results` into `out`; returns the page's path.
+///
+/// # Errors
+/// As [`run`].
+pub fn write_to(results: &Path, out: &Path) -> anyhow::Result<PathBuf> {
+    ensure!(
+        results.is_dir(),
+        "{} is not a folder; `cargo xtask bench-all` makes one",
+        results.display()
+    );
+    let document = document(&Results::load(results)?);
+    std::fs::create_dir_all(out).with_context(|| format!("cannot create {}", out.display()))?;
+    files::write(&document, out)?;
+    let page = out.join("report.html");
+    std::fs::write(&page, html::page(&document))
+        .with_context(|| format!("cannot write {}", page.display()))?;
+    Ok(page)
+}
+
+fn document(results: &Results) -> Document {
+    let date = results.environment["date"].as_str().unwrap_or("date unknown");
+    let mut sections = vec![environment::section(results), environment::roofline(results)];
+    sections.extend(experiments::sections(results));
+    sections.extend([closing::failures(results), closing::method(), closing::licence()]);
+    Document {
+        title: "Sparse matrix kernels, measured".into(),
+        subtitle: format!(
+            "{} cases on {} matrices, {date}",
+            model::grouped(results.rows.len() as u64),
+            load::matrices(results.rows.iter()).len()
+        ),
+        sections,
+    }
+}
