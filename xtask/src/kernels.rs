@@ -1,5 +1,6 @@
 //! `cargo xtask kernels`: what the registries hold.
 
+use crate::bench;
 use comfy_table::{ContentArrangement, Table, presets};
 use spm_formats::kernel::{KernelInfo, Operation};
 
@@ -16,7 +17,12 @@ pub struct Args {
 
 /// Every kernel of every registry.
 pub fn all() -> Vec<KernelInfo> {
-    spm_cpu::spmv::registry::<f64>().iter().map(|k| k.info).collect()
+    let mut all: Vec<KernelInfo> =
+        spm_cpu::spmv::registry::<f64>().iter().map(|k| k.info).collect();
+    all.extend(spm_cpu::spmm::registry::<f64>().iter().map(|k| k.info));
+    all.extend(spm_cpu::transpose::registry::<f64>().iter().map(|k| k.info));
+    all.extend(bench::gpu::kernels());
+    all
 }
 
 /// Prints the table.

@@ -1,10 +1,17 @@
 //! `cargo xtask`: everything around the kernels: matrices, PTX, verification, the experiment
 //! matrix and its report. One file (or folder) per command.
 
+pub mod bench;
 pub mod build_ptx;
+pub mod files;
+pub mod info;
 pub mod kernels;
+pub mod matrix;
 pub mod report;
 pub mod results;
+pub mod structure;
+pub mod suite;
+pub mod verify;
 
 use clap::{Parser, Subcommand};
 
@@ -20,6 +27,14 @@ pub struct Cli {
 enum Command {
     /// Compile the GPU kernels to PTX, or check that the committed PTX is up to date.
     BuildPtx(build_ptx::Args),
+    /// Run the whole experiment matrix and write the report.
+    BenchAll(bench::AllArgs),
+    /// Run one experiment and write the report.
+    Bench(bench::OneArgs),
+    /// Check every kernel against the oracle.
+    Verify(verify::Args),
+    /// Show the statistics of a matrix.
+    Info(info::Args),
     /// List every kernel with its parameters and the report it comes from.
     Kernels(kernels::Args),
     /// Results to one self-contained HTML page with plots, Markdown, CSV and SVG.
@@ -33,6 +48,10 @@ enum Command {
 pub fn run() -> anyhow::Result<()> {
     match Cli::parse().command {
         Command::BuildPtx(args) => build_ptx::run(&args),
+        Command::BenchAll(args) => bench::run_all(&args),
+        Command::Bench(args) => bench::run_one(&args),
+        Command::Verify(args) => verify::run(&args),
+        Command::Info(args) => info::run(&args),
         Command::Kernels(args) => kernels::run(&args),
         Command::Report(args) => report::run(&args),
     }

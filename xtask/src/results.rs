@@ -32,9 +32,9 @@ pub enum Status {
     /// Agrees with the oracle; the times count.
     #[default]
     Ok,
-    /// Could not be run: refused by the memory budget, an error of the device, ...
+    /// Broke: an error of the device, a panic, ...
     Failed,
-    /// Was not tried: no device, excluded by a flag, ...
+    /// Does not apply: refused by the memory budget, no such library, ...
     Skipped,
     /// Ran and disagreed with the oracle: it has no speed.
     Mismatch,
@@ -129,6 +129,9 @@ pub struct Row {
     /// `hot` or `cold`. Empty means `hot`.
     #[serde(default)]
     pub cache: String,
+    /// What a kernel that chooses by itself (`auto`) has chosen.
+    #[serde(default)]
+    pub choice: String,
 }
 
 impl Row {

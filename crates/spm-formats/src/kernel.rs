@@ -468,6 +468,11 @@ pub trait SpmmPlan<T>: Send {
     /// # Errors
     /// Wrong lengths; a device that fails.
     fn run(&mut self, x: &[T], y: &mut [T]) -> Result<(), RunError>;
+
+    /// See [`SpmvPlan::choice`].
+    fn choice(&self) -> Option<String> {
+        None
+    }
 }
 
 /// The three arrays that a transposition fills: the CSC of A, which is the CSR of its transpose.
@@ -518,6 +523,11 @@ pub trait TransposePlan<T>: Send {
     /// # Errors
     /// Wrong lengths; a device that fails.
     fn run(&mut self, output: &mut TransposeOutput<T>) -> Result<(), RunError>;
+
+    /// See [`SpmvPlan::choice`].
+    fn choice(&self) -> Option<String> {
+        None
+    }
 }
 
 #[cfg(test)]

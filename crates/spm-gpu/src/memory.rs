@@ -182,6 +182,34 @@ impl<T: Element> DeviceBuffer<T> {
         })
     }
 
+    /// The same, as a copy put into `stream`, without waiting for it.
+    ///
+    /// # Errors
+    /// As [`DeviceBuffer::copy_from`]; a stream of another device.
+    pub fn copy_from_on(&mut self, source: &Self, stream: &Stream) -> Result<(), GpuError> {
+        self.require_length(source.len())?;
+        if !source.device.is(&self.device) {
+            return Err(GpuError::OtherDevice { what: "buffer" });
+        }
+        if !stream.device().is(&self.device) {
+            return Err(GpuError::OtherDevice { what: "stream" });
+        }
+        if self.is_empty() {
+            return Ok(());
+        }
+        self.device.make_current()?;
+        // SAFETY: both sides have that many bytes and are different buffers; freeing device memory
+        // waits for the work that uses it.
+        check("cuMemcpyDtoDAsync", unsafe {
+            sys::cuMemcpyDtoDAsync_v2(
+                self.address,
+                source.address,
+                self.bytes(),
+                stream.as_raw().cast(),
+            )
+        })
+    }
+
     fn require_length(&self, found: usize) -> Result<(), GpuError> {
         if found == self.length {
             Ok(())

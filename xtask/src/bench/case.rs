@@ -1,0 +1,272 @@
+//! One case: a kernel, planned for one matrix, that can be checked and timed.
+
+use std::collections::HashMap;
+
+use spm_cpu::{PlanOptions, Threads};
+use spm_formats::kernel::{
+    Backend, Footprint, KernelInfo, Operation, Parameters, PlanError, RunError, SpmmPlan, SpmvPlan,
+    TransposeOutput, TransposePlan,
+};
+use spm_formats::reference::{self, ErrorMeasures, Reference};
+use spm_formats::{DenseShape, Layout, MemoryBudget, Scalar};
+use spm_gpu::{Device, DeviceScalar};
+
+use super::gpu;
+use super::timing::{Sampling, Timing, sample};
+use crate::matrix::Matrix;
+
+/// What to run, before any matrix is known.
+#[derive(Debug, Clone)]
+pub struct CaseSpec {
+    /// The kernel.
+    pub info: KernelInfo,
+    /// Its parameters.
+    pub parameters: Parameters,
+    /// Threads of the team (CPU).
+    pub threads: usize,
+    /// Columns and layout of X (SpMM).
+    pub dense: Option<DenseShape>,
+}
+
+impl CaseSpec {
+    /// A case with the kernel's default parameters.
+    pub fn new(info: KernelInfo, threads: usize) -> Self {
+        Self { info, parameters: info.defaults(), threads, dense: None }
+    }
+
+    /// The `params` column: the layout of X, then the kernel's parameters.
+    pub fn parameters_text(&self) -> String {
+        let layout = self.dense.map(|dense| format!("layout={}", layout_name(dense.layout)));
+        let own = Some(self.parameters.to_string()).filter(|text| !text.is_empty());
+        layout.into_iter().chain(own).collect::<Vec<_>>().join(",")
+    }
+
+    /// Whether the two are the same case of an experiment.
+    pub fn same(&self, other: &Self) -> bool {
+        let key = |c: &Self| (c.info.operation, c.info.backend, c.info.id, c.threads, c.dense);
+        key(self) == key(other) && self.parameters == other.parameters
+    }
+
+    /// The `k` column.
+    pub fn k(&self) -> usize {
+        self.dense.map_or(1, |dense| dense.k)
+    }
+
+    /// Floating-point operations of one run on a matrix of `entries` entries (0 for data movement).
+    pub fn flops(&self, entries: usize) -> u64 {
+        match self.info.operation {
+            Operation::Spmv | Operation::Spmm => 2 * entries as u64 * self.k() as u64,
+            Operation::Transpose | Operation::Conversion | Operation::Read => 0,
+        }
+    }
+}
+
+/// `row` or `column`, as layouts are written on the command line.
+pub fn layout_name(layout: Layout) -> &'static str {
+    match layout {
+        Layout::RowMajor => "row",
+        Layout::ColumnMajor => "column",
+    }
+}
+
+/// A planned kernel with its operands.
+pub trait Case {
+    /// Traffic and memory of the plan.
+    fn footprint(&self) -> Footprint;
+
+    /// What a kernel that chooses by itself has chosen.
+    fn choice(&self) -> Option<String>;
+
+    /// Runs once and compares with the oracle.
+    ///
+    /// # Errors
+    /// What the kernel reports.
+    fn check(&mut self) -> Result<ErrorMeasures, RunError>;
+
+    /// Runs and times; `between` comes, untimed, before each sample.
+    ///
+    /// # Errors
+    /// What the kernel reports.
+    fn time(&mut self, sampling: &Sampling, between: &mut dyn FnMut()) -> Result<Timing, RunError>;
+}
+
+/// What cases are planned with.
+#[derive(Debug)]
+pub struct Resources {
+    /// Teams by their number of threads.
+    teams: HashMap<usize, Threads>,
+    /// What padded formats may take.
+    budget: MemoryBudget,
+    /// The device, or why there is none.
+    device: Result<Device, String>,
+}
+
+impl Resources {
+    /// Opens the first device, if `gpu` asks for it.
+    pub fn new(budget: MemoryBudget, gpu: bool) -> Self {
+        let device = if gpu {
+            Device::available().map_err(|error| error.to_string())
+        } else {
+            Err("not asked for".to_owned())
+        };
+        Self { teams: HashMap::new(), budget, device }
+    }
+
+    /// The device, or why there is none.
+    pub fn device(&self) -> Result<&Device, &str> {
+        self.device.as_ref().map_err(String::as_str)
+    }
+}
+
+/// Plans `spec` for `matrix`.
+///
+/// # Errors
+/// A kernel that does not apply, padding beyond the budget, no such kernel, no device.
+pub fn plan<'a, T: DeviceScalar>(
+    spec: &CaseSpec,
+    matrix: &'a Matrix<T>,
+    resources: &mut Resources,
+) -> Result<Box<dyn Case + 'a>, PlanError> {
+    let info = spec.info;
+    let missing = || missing(&info);
+    let budget = resources.budget.clone().for_matrix(&matrix.name);
+    if info.backend == Backend::Gpu {
+        let device = resources.device().map_err(|reason| PlanError::Device(reason.to_owned()))?;
+        return gpu::plan(spec, matrix, device, &spm_gpu::PlanOptions { budget });
+    }
+    let team = resources.teams.entry(spec.threads).or_insert_with(|| Threads::new(spec.threads));
+    let options = &PlanOptions { threads: team.clone(), budget };
+    let a = matrix.csr();
+    match (info.operation, info.backend) {
+        (Operation::Spmv, Backend::Cpu) => {
+            let kernel = spm_cpu::spmv::find::<T>(info.id).ok_or_else(missing)?;
+            let plan = kernel.plan(&a.view(), &spec.parameters, options)?;
+            Ok(Box::new(Spmv {
+                plan,
+                x: matrix.x(1),
+                y: vec![T::ZERO; a.rows()],
+                reference: matrix.reference(None),
+            }))
+        }
+        (Operation::Spmm, Backend::Cpu) => {
+            let kernel = spm_cpu::spmm::find::<T>(info.id).ok_or_else(missing)?;
+            let dense = spec.dense.unwrap_or(DenseShape { k: 1, layout: Layout::RowMajor });
+            Ok(Box::new(Spmm {
+                plan: kernel.plan(&a.view(), dense, &spec.parameters, options)?,
+                x: matrix.x(dense.k),
+                y: vec![T::ZERO; a.rows() * dense.k],
+                reference: matrix.reference(Some(dense)),
+            }))
+        }
+        (Operation::Transpose, Backend::Cpu) => {
+            let kernel = spm_cpu::transpose::find::<T>(info.id).ok_or_else(missing)?;
+            Ok(Box::new(Transpose {
+                plan: kernel.plan(&a.view(), &spec.parameters, options)?,
+                output: TransposeOutput::new(a.cols(), a.nnz()),
+                reference: matrix.transpose_reference(),
+            }))
+        }
+        _ => Err(missing()),
+    }
+}
+
+/// The answer for a kernel that no registry has.
+pub fn missing(info: &KernelInfo) -> PlanError {
+    let reason = format!("no {} kernel of this name for {}", info.operation, info.backend);
+    PlanError::Unsupported { kernel: info.id, reason }
+}
+
+/// A transposition moves values: every bit has to be right.
+pub fn compare_transpose<T: Scalar>(
+    computed: &TransposeOutput<T>,
+    reference: &TransposeOutput<T>,
+) -> ErrorMeasures {
+    let bits = |values: &[T]| values.iter().map(|v| v.to_bits64()).collect::<Vec<_>>();
+    let same = computed.pointers == reference.pointers
+        && computed.indices == reference.indices
+        && bits(&computed.values) == bits(&reference.values);
+    ErrorMeasures { bound: if same { 0.0 } else { f64::INFINITY }, ..ErrorMeasures::default() }
+}
+
+struct Spmv<'a, T> {
+    plan: Box<dyn SpmvPlan<T> + 'a>,
+    x: Vec<T>,
+    y: Vec<T>,
+    reference: std::rc::Rc<Reference>,
+}
+
+impl<T: Scalar> Case for Spmv<'_, T> {
+    fn footprint(&self) -> Footprint {
+        self.plan.footprint()
+    }
+
+    fn choice(&self) -> Option<String> {
+        self.plan.choice()
+    }
+
+    fn check(&mut self) -> Result<ErrorMeasures, RunError> {
+        // What a kernel fails to write must not pass for a result.
+        self.y.fill(T::from_f64(f64::NAN));
+        self.plan.run(&self.x, &mut self.y)?;
+        Ok(reference::compare(&self.y, &self.reference))
+    }
+
+    fn time(&mut self, sampling: &Sampling, between: &mut dyn FnMut()) -> Result<Timing, RunError> {
+        sample(sampling, between, || self.plan.run(&self.x, &mut self.y))
+    }
+}
+
+struct Spmm<'a, T> {
+    plan: Box<dyn SpmmPlan<T> + 'a>,
+    x: Vec<T>,
+    y: Vec<T>,
+    reference: std::rc::Rc<Reference>,
+}
+
+impl<T: Scalar> Case for Spmm<'_, T> {
+    fn footprint(&self) -> Footprint {
+        self.plan.footprint()
+    }
+
+    fn choice(&self) -> Option<String> {
+        self.plan.choice()
+    }
+
+    fn check(&mut self) -> Result<ErrorMeasures, RunError> {
+        self.y.fill(T::from_f64(f64::NAN));
+        self.plan.run(&self.x, &mut self.y)?;
+        Ok(reference::compare(&self.y, &self.reference))
+    }
+
+    fn time(&mut self, sampling: &Sampling, between: &mut dyn FnMut()) -> Result<Timing, RunError> {
+        sample(sampling, between, || self.plan.run(&self.x, &mut self.y))
+    }
+}
+
+struct Transpose<'a, T> {
+    plan: Box<dyn TransposePlan<T> + 'a>,
+    output: TransposeOutput<T>,
+    reference: std::rc::Rc<TransposeOutput<T>>,
+}
+
+impl<T: Scalar> Case for Transpose<'_, T> {
+    fn footprint(&self) -> Footprint {
+        self.plan.footprint()
+    }
+
+    fn choice(&self) -> Option<String> {
+        self.plan.choice()
+    }
+
+    fn check(&mut self) -> Result<ErrorMeasures, RunError> {
+        self.output.pointers.fill(u32::MAX);
+        self.output.indices.fill(u32::MAX);
+        self.output.values.fill(T::from_f64(f64::NAN));
+        self.plan.run(&mut self.output)?;
+        Ok(compare_transpose(&self.output, &self.reference))
+    }
+
+    fn time(&mut self, sampling: &Sampling, between: &mut dyn FnMut()) -> Result<Timing, RunError> {
+        sample(sampling, between, || self.plan.run(&mut self.output))
+    }
+}

@@ -1,0 +1,316 @@
+//! The experiment matrix: which kernels, parameters, threads and widths each experiment takes.
+
+use spm_formats::kernel::{Backend, KernelInfo, Operation, Parameters, Value};
+use spm_formats::{DenseShape, Layout};
+
+use super::case::CaseSpec;
+use crate::kernels;
+
+/// One experiment by its name on the command line.
+#[derive(Debug, Clone, Copy)]
+pub struct Experiment {
+    /// Name in `results.csv`.
+    pub name: &'static str,
+    /// Where it runs.
+    pub backend: Backend,
+    /// What of the reports it redraws.
+    pub redraws: &'static str,
+    selections: &'static [Selection],
+    threads: ThreadRule,
+    columns: ColumnRule,
+}
+
+/// Which teams of threads a CPU experiment runs on.
+#[derive(Debug, Clone, Copy)]
+enum ThreadRule {
+    /// 1, 2, 3, ... up to all cores (powers of two and all cores beyond 16).
+    Sweep,
+    /// R0's 4, 8, 16 and 32 as far as there are cores, and all cores.
+    R0,
+    /// One thread and all cores.
+    OneAndAll,
+    /// All cores.
+    All,
+}
+
+/// Which X an SpMM experiment multiplies.
+#[derive(Debug, Clone, Copy)]
+enum ColumnRule {
+    /// Not an SpMM.
+    None,
+    /// k = 1, 4, 8, 32, 64, in both layouts.
+    Sweep,
+}
+
+/// Kernels of an experiment.
+#[derive(Debug, Clone, Copy)]
+enum Selection {
+    /// One kernel; each string is one set of parameters (`""`: defaults).
+    Kernel(Operation, &'static str, &'static [&'static str]),
+    /// One kernel; one case for each studied value of the parameter, the others at the default
+    /// that the string sets.
+    Study(Operation, &'static str, &'static str, &'static str),
+    /// Every kernel of the operation at its defaults.
+    AllDefaults(Operation),
+}
+
+use Selection::{AllDefaults, Kernel, Study};
+
+const SPMV: Operation = Operation::Spmv;
+
+/// Every experiment, CPU first, in the order in which `bench-all` runs them.
+pub const EXPERIMENTS: &[Experiment] = &[
+    Experiment {
+        name: "spmv-cpu-threads",
+        backend: Backend::Cpu,
+        redraws: "R0 figures 3, 4; R2 figures 3-8, 12-17",
+        selections: &[
+            Kernel(SPMV, "csr-serial", &[""]),
+            Kernel(SPMV, "csr-rows", &[""]),
+            Kernel(SPMV, "csr-nnz-balanced", &[""]),
+            Kernel(SPMV, "ell-rows", &[""]),
+            Study(SPMV, "hll-blocks", "hack", ""),
+            Kernel(SPMV, "auto", &[""]),
+        ],
+        threads: ThreadRule::Sweep,
+        columns: ColumnRule::None,
+    },
+    Experiment {
+        name: "spmv-cpu-speedup",
+        backend: Backend::Cpu,
+        redraws: "R0 tables 1, 3, figures 7, 8",
+        selections: &[
+            Kernel(SPMV, "csr-serial", &[""]),
+            Kernel(SPMV, "csr-rows", &["schedule=dynamic,chunk=1000"]),
+            Kernel(SPMV, "ell-rows", &["schedule=dynamic"]),
+        ],
+        threads: ThreadRule::R0,
+        columns: ColumnRule::None,
+    },
+    Experiment {
+        name: "spmv-cpu-partitions",
+        backend: Backend::Cpu,
+        redraws: "R1 figure 1 (table), BEST GFLOPS, BEST IMPL",
+        selections: &[
+            Kernel(SPMV, "csr-serial", &[""]),
+            Kernel(SPMV, "csr-rows", &["simd=off"]),
+            Kernel(SPMV, "csr-row-blocks", &["blocks=10,simd=off"]),
+            Kernel(SPMV, "csr-tiles", &["grid=10x4,simd=off"]),
+            Kernel(SPMV, "csr-tiles-copied", &["grid=10x4,simd=off"]),
+            Kernel(SPMV, "ell-rows", &["row-lengths=on,simd=off"]),
+            Kernel(SPMV, "ell-row-blocks", &["blocks=10,row-lengths=on,simd=off"]),
+            Kernel(SPMV, "ell-tiles", &["grid=10x4,row-lengths=on,simd=off"]),
+        ],
+        threads: ThreadRule::All,
+        columns: ColumnRule::None,
+    },
+    Experiment {
+        name: "spmv-cpu-options",
+        backend: Backend::Cpu,
+        redraws: "R1 4.2.2-4.2.5 percentages",
+        selections: &[
+            Kernel(SPMV, "csr-serial", &[""]),
+            Study(SPMV, "csr-rows", "simd", "schedule=static"),
+            Study(SPMV, "csr-rows", "schedule", "simd=off"),
+            Study(SPMV, "csr-row-blocks", "simd", ""),
+            Study(SPMV, "csr-row-blocks", "schedule", "simd=off"),
+            Study(SPMV, "csr-tiles", "simd", "grid=10x4"),
+            Study(SPMV, "csr-tiles", "schedule", "grid=10x4,simd=off"),
+            Study(SPMV, "csr-tiles", "grid", "simd=off"),
+            Study(SPMV, "csr-tiles-copied", "simd", "grid=10x4"),
+            Study(SPMV, "csr-tiles-copied", "schedule", "grid=10x4,simd=off"),
+            Study(SPMV, "csr-tiles-copied", "grid", "simd=off"),
+            Study(SPMV, "ell-rows", "simd", ""),
+            Study(SPMV, "ell-rows", "schedule", "simd=off"),
+            Study(SPMV, "ell-rows", "row-lengths", "simd=off"),
+            Study(SPMV, "ell-row-blocks", "simd", ""),
+            Study(SPMV, "ell-row-blocks", "schedule", "simd=off"),
+            Study(SPMV, "ell-row-blocks", "row-lengths", "simd=off"),
+            Study(SPMV, "ell-tiles", "simd", "grid=10x4"),
+            Study(SPMV, "ell-tiles", "schedule", "grid=10x4,simd=off"),
+            Study(SPMV, "ell-tiles", "row-lengths", "grid=10x4,simd=off"),
+            Study(SPMV, "ell-tiles", "grid", "simd=off"),
+        ],
+        threads: ThreadRule::All,
+        columns: ColumnRule::None,
+    },
+    Experiment {
+        name: "spmv-hack-size",
+        backend: Backend::Cpu,
+        redraws: "R2 VII-B 3, VII-D 1",
+        selections: &[
+            Kernel(SPMV, "csr-serial", &[""]),
+            Kernel(SPMV, "hll-serial", &[""]),
+            Study(SPMV, "hll-blocks", "hack", ""),
+        ],
+        threads: ThreadRule::OneAndAll,
+        columns: ColumnRule::None,
+    },
+    Experiment {
+        name: "spmv-cpu-formats",
+        backend: Backend::Cpu,
+        redraws: "R2 figures 9-11",
+        selections: &[AllDefaults(SPMV)],
+        threads: ThreadRule::All,
+        columns: ColumnRule::None,
+    },
+    Experiment {
+        name: "spmm-cpu",
+        backend: Backend::Cpu,
+        redraws: "R4 1.3, 3.2, 4.2",
+        selections: &[AllDefaults(Operation::Spmm)],
+        threads: ThreadRule::All,
+        columns: ColumnRule::Sweep,
+    },
+    Experiment {
+        name: "transpose-cpu",
+        backend: Backend::Cpu,
+        redraws: "R3 III-A, III-C, III-D on CPU cores",
+        selections: &[AllDefaults(Operation::Transpose)],
+        threads: ThreadRule::OneAndAll,
+        columns: ColumnRule::None,
+    },
+    Experiment {
+        name: "conversions",
+        backend: Backend::Cpu,
+        redraws: "R4 3.1, 4.1",
+        selections: &[AllDefaults(Operation::Conversion)],
+        threads: ThreadRule::OneAndAll,
+        columns: ColumnRule::None,
+    },
+    Experiment {
+        name: "matrix-market",
+        backend: Backend::Cpu,
+        redraws: "reading (R0 2.1, R2 II-A, R4 2)",
+        selections: &[AllDefaults(Operation::Read)],
+        threads: ThreadRule::OneAndAll,
+        columns: ColumnRule::None,
+    },
+];
+
+/// The experiment of this name.
+pub fn find(name: &str) -> Option<&'static Experiment> {
+    EXPERIMENTS.iter().find(|e| e.name == name)
+}
+
+impl Experiment {
+    /// Its cases on a machine with `cores` cores, or on just `threads` threads if given. The serial
+    /// kernel of an operation comes first: speedups are counted from it.
+    ///
+    /// A kernel that is in no registry gives no case.
+    pub fn cases(&self, cores: usize, threads: Option<&[usize]>) -> Vec<CaseSpec> {
+        let teams = threads.map_or_else(|| self.threads.teams(cores), <[usize]>::to_vec);
+        let mut cases: Vec<CaseSpec> = Vec::new();
+        for (info, parameters) in self.selections.iter().flat_map(|s| s.resolve(self.backend)) {
+            for &threads in if is_serial(&info) { &[1][..] } else { &teams } {
+                for dense in self.columns.widths() {
+                    let parameters = parameters.clone();
+                    let case = CaseSpec { info, parameters, threads, dense };
+                    if !cases.iter().any(|c| c.same(&case)) {
+                        cases.push(case);
+                    }
+                }
+            }
+        }
+        cases
+    }
+}
+
+/// Whether a kernel runs on one thread whatever the team.
+pub fn is_serial(info: &KernelInfo) -> bool {
+    info.backend == Backend::Cpu && (info.id == "serial" || info.id.ends_with("-serial"))
+}
+
+impl ThreadRule {
+    fn teams(self, cores: usize) -> Vec<usize> {
+        let mut teams: Vec<usize> = match self {
+            Self::Sweep => {
+                (1..=cores).filter(|&t| t <= 16 || t.is_power_of_two() || t % 8 == 0).collect()
+            }
+            Self::R0 => [4, 8, 16, 32].into_iter().filter(|&t| t < cores).collect(),
+            Self::OneAndAll => vec![1],
+            Self::All => Vec::new(),
+        };
+        teams.push(cores);
+        teams.dedup();
+        teams
+    }
+}
+
+impl ColumnRule {
+    fn widths(self) -> Vec<Option<DenseShape>> {
+        match self {
+            Self::None => vec![None],
+            Self::Sweep => [Layout::RowMajor, Layout::ColumnMajor]
+                .into_iter()
+                .flat_map(|layout| [1, 4, 8, 32, 64].map(|k| Some(DenseShape { k, layout })))
+                .collect(),
+        }
+    }
+}
+
+impl Selection {
+    fn resolve(&self, backend: Backend) -> Vec<(KernelInfo, Parameters)> {
+        let infos = |operation| {
+            kernels::all()
+                .into_iter()
+                .filter(move |k: &KernelInfo| k.operation == operation && k.backend == backend)
+        };
+        let parse = |info: &KernelInfo, text: &str| {
+            info.parse_parameters(text).expect("the experiment's parameters are the kernel's")
+        };
+        match *self {
+            Kernel(operation, id, sets) => infos(operation)
+                .filter(|info| info.id == id)
+                .flat_map(|info| sets.iter().map(move |set| (info, parse(&info, set))))
+                .collect(),
+            Study(operation, id, parameter, set) => infos(operation)
+                .filter(|info| info.id == id)
+                .flat_map(|info| {
+                    let studied = info.parameters.iter().find(|p| p.name == parameter);
+                    let values: &[Value] = studied.map_or(&[], |p| p.studied);
+                    values
+                        .iter()
+                        .map(move |&value| (info, parse(&info, set).with(parameter, value)))
+                })
+                .collect(),
+            AllDefaults(operation) => {
+                infos(operation).map(|info| (info, info.defaults())).collect()
+            }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_experiment_parses_and_starts_with_its_serial_kernel() {
+        for experiment in EXPERIMENTS {
+            let cases = experiment.cases(4, None);
+            if let Some(first) = cases.first().filter(|c| c.info.operation == SPMV) {
+                assert!(is_serial(&first.info), "{}: {}", experiment.name, first.info.id);
+            }
+        }
+    }
+
+    #[test]
+    fn the_thread_sweep_reaches_all_cores() {
+        assert_eq!(ThreadRule::Sweep.teams(3), [1, 2, 3]);
+        assert_eq!(ThreadRule::R0.teams(20), [4, 8, 16, 20]);
+        assert_eq!(ThreadRule::OneAndAll.teams(1), [1]);
+        assert_eq!(ThreadRule::All.teams(2), [2]);
+        assert_eq!(ThreadRule::Sweep.teams(40).last(), Some(&40));
+    }
+
+    #[test]
+    fn chosen_threads_replace_the_rule_but_not_for_serial_kernels() {
+        let cases = find("spmv-cpu-threads").unwrap().cases(8, Some(&[3]));
+        let threads = |id: &str| {
+            cases.iter().filter(|c| c.info.id == id).map(|c| c.threads).collect::<Vec<_>>()
+        };
+        assert_eq!(threads("csr-serial"), [1]);
+        assert_eq!(threads("csr-rows"), [3]);
+    }
+}

@@ -1,0 +1,329 @@
+//! `cargo xtask bench-all` and `cargo xtask bench EXPERIMENT`: the experiment matrix.
+
+pub mod cache;
+pub mod case;
+pub mod environment;
+pub mod experiments;
+pub mod gpu;
+pub mod runner;
+pub mod timing;
+
+pub use case::{Case, CaseSpec, Resources, plan};
+pub use experiments::{EXPERIMENTS, Experiment};
+
+use std::path::{Path, PathBuf};
+use std::time::{Duration, Instant};
+
+use anyhow::{Context, bail};
+use indicatif::{ProgressBar, ProgressStyle};
+use spm_formats::MemoryBudget;
+use spm_formats::kernel::Backend;
+use spm_formats::matrix_market::Mode;
+
+use crate::matrix::Input;
+use crate::results::{ENVIRONMENT_FILE, RESULTS_FILE};
+use crate::structure;
+use crate::suite::{self, Source};
+use cache::{Eviction, last_level_bytes};
+use environment::{Environment, cores};
+use runner::{Measuring, Runner};
+use timing::Sampling;
+
+/// Seconds for `bench-all` on the demo suite: a first look, not a wait.
+const DEMO_BUDGET_S: u64 = 150;
+
+/// What `bench` and `bench-all` have in common.
+#[derive(Debug, Clone, clap::Args)]
+pub struct Options {
+    /// Folder for results.csv, environment.json and the report.
+    #[arg(long, default_value = "results")]
+    out: PathBuf,
+    /// Go on with the run in --out: finished cases are skipped.
+    #[arg(long)]
+    resume: bool,
+    /// Only these backends.
+    #[arg(long, value_delimiter = ',', default_value = "cpu,gpu")]
+    backend: Vec<String>,
+    /// Run CPU kernels on exactly these numbers of threads instead of each experiment's own sweep.
+    #[arg(long, value_delimiter = ',')]
+    threads: Option<Vec<usize>>,
+    /// Timed iterations of a case, at the least.
+    #[arg(long, default_value_t = 10)]
+    iterations: usize,
+    /// Iterations before the first timed one.
+    #[arg(long, default_value_t = 2)]
+    warm_up: usize,
+    /// Milliseconds that a case is timed for, at the least.
+    #[arg(long, default_value_t = 10)]
+    min_time_ms: u64,
+    /// Milliseconds after which no further iteration begins.
+    #[arg(long, default_value_t = 2000)]
+    max_time_ms: u64,
+    /// Seconds that the whole run should take: time goes first to the quick cases, and slow ones get
+    /// fewer iterations as it runs short (always one). Default: none, or 150 for the demo suite.
+    #[arg(long)]
+    budget: Option<u64>,
+    /// hot: iterations follow one another; cold: caches are evicted before each.
+    #[arg(long, default_value = "hot", value_parser = ["hot", "cold"])]
+    cache: String,
+    /// Seed of the vector x.
+    #[arg(long, default_value_t = 1)]
+    seed: u64,
+    /// Read damaged Matrix Market files as far as they make sense.
+    #[arg(long)]
+    lenient: bool,
+    /// Print the cases and their number; measure nothing.
+    #[arg(long)]
+    dry_run: bool,
+}
+
+/// Arguments of `bench-all`.
+#[derive(Debug, clap::Args)]
+pub struct AllArgs {
+    /// Matrices: demo (generated), reports (the five reports' 71, generated where not downloaded),
+    /// or a folder. Default: what is downloaded, or demo when nothing is.
+    #[arg(long)]
+    suite: Option<String>,
+    /// Only these experiments (`cargo xtask bench --help` lists them).
+    #[arg(long, value_delimiter = ',')]
+    experiments: Option<Vec<String>>,
+    #[command(flatten)]
+    options: Options,
+}
+
+/// Arguments of `bench`.
+#[derive(Debug, clap::Args)]
+#[command(after_help = experiments_help())]
+pub struct OneArgs {
+    /// Name of the experiment.
+    experiment: String,
+    /// Files, names of the catalogue or generator labels; default: as bench-all.
+    matrices: Vec<String>,
+    #[command(flatten)]
+    options: Options,
+}
+
+fn experiments_help() -> String {
+    let lines = EXPERIMENTS.iter().map(|e| format!("  {:<22} {}\n", e.name, e.redraws));
+    format!("Experiments and what they redraw:\n{}", lines.collect::<String>())
+}
+
+/// Runs every experiment on every matrix of the suite, then writes the report.
+///
+/// # Errors
+/// Unknown names, an unwritable folder. A failing case is a row of the results.
+pub fn run_all(args: &AllArgs) -> anyhow::Result<()> {
+    let chosen = match &args.experiments {
+        None => EXPERIMENTS.iter().collect(),
+        Some(names) => names.iter().map(|n| experiment(n)).collect::<anyhow::Result<Vec<_>>>()?,
+    };
+    let matrices = suite::suite(args.suite.as_deref())?;
+    let mut options = args.options.clone();
+    if options.budget.is_none() && matrices == suite::suite(Some("demo"))? {
+        options.budget = Some(DEMO_BUDGET_S);
+    }
+    run(&chosen, &matrices, &options)
+}
+
+/// Runs one experiment.
+///
+/// # Errors
+/// As [`run_all`].
+pub fn run_one(args: &OneArgs) -> anyhow::Result<()> {
+    let matrices = match &*args.matrices {
+        [] => suite::suite(None)?,
+        names => names.iter().map(|n| Source::parse(n)).collect::<anyhow::Result<_>>()?,
+    };
+    run(&[experiment(&args.experiment)?], &matrices, &args.options)
+}
+
+fn experiment(name: &str) -> anyhow::Result<&'static Experiment> {
+    experiments::find(name)
+        .with_context(|| format!("no experiment is called {name}\n{}", experiments_help()))
+}
+
+fn run(experiments: &[&Experiment], matrices: &[Source], options: &Options) -> anyhow::Result<()> {
+    for name in &options.backend {
+        if ![Backend::Cpu, Backend::Gpu].iter().any(|b| b.name() == name) {
+            bail!("no backend is called {name}; there are cpu and gpu");
+        }
+    }
+    let cases: Vec<(&str, CaseSpec)> = experiments
+        .iter()
+        .filter(|e| options.backend.iter().any(|b| b == e.backend.name()))
+        .flat_map(|e| {
+            let cases = e.cases(cores(), options.threads.as_deref());
+            cases.into_iter().map(move |case| (e.name, case))
+        })
+        .collect();
+    if options.dry_run {
+        for (experiment, case) in &cases {
+            let label = case.info.label(&case.parameters);
+            println!("{experiment}: {label} threads={} k={}", case.threads, case.k());
+        }
+        println!("{} cases x {} matrices", cases.len(), matrices.len());
+        return Ok(());
+    }
+    let mut runner = open(&cases, options)?;
+    let progress = progress_bar((cases.len() * matrices.len()) as u64);
+    let mode = if options.lenient { Mode::Lenient } else { Mode::Strict };
+    let input = Input { seed: options.seed, ..Input::default() };
+    let mut unreadable = Vec::new();
+    let mut pacing = Pacing::new(options.budget, cases.len() * matrices.len());
+    for source in matrices {
+        let name = source.name();
+        let pending: Vec<_> =
+            cases.iter().filter(|(e, case)| !runner.is_finished(e, &name, case)).collect();
+        progress.inc((cases.len() - pending.len()) as u64);
+        pacing.left -= cases.len() - pending.len();
+        if pending.is_empty() {
+            continue;
+        }
+        progress.set_message(name.clone());
+        let matrix = match source.load::<f64>(mode, input) {
+            Ok(matrix) => matrix,
+            Err(error) => {
+                progress.suspend(|| eprintln!("{name}: {error:#}"));
+                unreadable.push(name);
+                progress.inc(pending.len() as u64);
+                pacing.left -= pending.len();
+                continue;
+            }
+        };
+        structure::describe(&matrix).write(&options.out)?;
+        for (experiment, case) in pending {
+            runner.run(experiment, &matrix, case, pacing.next_case())?;
+            progress.inc(1);
+        }
+    }
+    progress.finish_and_clear();
+    let page = options.out.join(RESULTS_FILE);
+    let tally = runner.tally;
+    println!(
+        "{} cases measured, {} not applicable, {} failed, {} mismatches on {} matrices\n{}",
+        tally.ok,
+        tally.skipped,
+        tally.failed,
+        tally.mismatches,
+        matrices.len() - unreadable.len(),
+        page.display()
+    );
+    if tally.mismatches > 0 || tally.failed > 0 || !unreadable.is_empty() {
+        let unreadable = match &*unreadable {
+            [] => String::new(),
+            names => format!(", unreadable: {}", names.join(", ")),
+        };
+        bail!("{} mismatches, {} failures{unreadable}", tally.mismatches, tally.failed);
+    }
+    Ok(())
+}
+
+/// Shares the time of a budget among the cases that are left.
+struct Pacing {
+    end: Option<Instant>,
+    left: usize,
+}
+
+impl Pacing {
+    fn new(budget_s: Option<u64>, cases: usize) -> Self {
+        let end = budget_s.map(|seconds| Instant::now() + Duration::from_secs(seconds));
+        Self { end, left: cases }
+    }
+
+    /// The most that the next case should be timed for. Most cases need far less than their share,
+    /// so the slow ones may take several.
+    fn next_case(&mut self) -> Duration {
+        const SHARES: f64 = 4.0;
+        let left = self.left.max(1);
+        self.left = left - 1;
+        self.end.map_or(Duration::MAX, |end| {
+            end.saturating_duration_since(Instant::now()).mul_f64(SHARES / left as f64)
+        })
+    }
+}
+
+/// Opens the results folder; a finished run in it is moved aside, never overwritten.
+fn open(cases: &[(&str, CaseSpec)], options: &Options) -> anyhow::Result<Runner> {
+    let table = options.out.join(RESULTS_FILE);
+    if table.exists() && !options.resume {
+        let aside = set_aside(&options.out)?;
+        eprintln!("the earlier results are now in {}", aside.display());
+    }
+    std::fs::create_dir_all(&options.out)
+        .with_context(|| format!("cannot create {}", options.out.display()))?;
+    let mut teams: Vec<usize> = cases.iter().map(|(_, case)| case.threads).collect();
+    teams.sort_unstable();
+    teams.dedup();
+    let settings = serde_json::json!({
+        "x": { "low": Input::default().low, "high": Input::default().high, "seed": options.seed },
+        "cache": options.cache,
+        "iterations": options.iterations,
+        "warm_up": options.warm_up,
+        "min_time_ms": options.min_time_ms,
+        "max_time_ms": options.max_time_ms,
+        "budget_s": options.budget,
+    });
+    let gpu = cases.iter().any(|(_, case)| case.info.backend == Backend::Gpu);
+    let resources = Resources::new(MemoryBudget::default(), gpu);
+    let environment = Environment::observe(&teams, resources.device(), settings);
+    let json = serde_json::to_vec_pretty(&environment)?;
+    crate::files::write_atomically(&options.out.join(ENVIRONMENT_FILE), &json)?;
+    let sampling = Sampling {
+        warm_up: options.warm_up,
+        iterations: options.iterations.max(1),
+        min_time: Duration::from_millis(options.min_time_ms),
+        max_time: Duration::from_millis(options.max_time_ms),
+    };
+    let eviction = (options.cache == "cold").then(|| Eviction::new(2 * last_level_bytes()));
+    let measuring = Measuring { sampling, eviction };
+    Runner::open(&table, environment, resources, measuring)
+}
+
+/// Renames a results folder to the first free `NAME.1`, `NAME.2`, ...
+fn set_aside(folder: &Path) -> anyhow::Result<PathBuf> {
+    let candidate = |n: u32| {
+        let mut name = folder.as_os_str().to_owned();
+        name.push(format!(".{n}"));
+        PathBuf::from(name)
+    };
+    let aside = (1..).map(candidate).find(|path| !path.exists()).context("no free name")?;
+    std::fs::rename(folder, &aside)
+        .with_context(|| format!("cannot rename {} to {}", folder.display(), aside.display()))?;
+    Ok(aside)
+}
+
+fn progress_bar(cases: u64) -> ProgressBar {
+    let style = ProgressStyle::with_template("{bar:40} {pos}/{len} cases, {eta} left  {msg}");
+    // indicatif draws nothing when the output is not a terminal.
+    ProgressBar::new(cases).with_style(style.unwrap_or_else(|_| ProgressStyle::default_bar()))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_budget_is_shared_and_may_be_absent() {
+        let mut none = Pacing::new(None, 2);
+        assert_eq!(none.next_case(), Duration::MAX);
+        let mut pacing = Pacing::new(Some(100), 8);
+        let first = pacing.next_case().as_secs_f64();
+        assert!((49.0..=50.0).contains(&first), "{first}");
+        pacing.left = 1;
+        assert!(pacing.next_case() > Duration::from_secs(99));
+        assert!(Pacing::new(Some(0), 8).next_case().is_zero());
+    }
+
+    #[test]
+    fn earlier_results_are_moved_not_lost() {
+        let folder = tempfile::tempdir().unwrap();
+        let out = folder.path().join("results");
+        for expected in ["results.1", "results.2"] {
+            std::fs::create_dir(&out).unwrap();
+            std::fs::write(out.join("x"), expected).unwrap();
+            let aside = set_aside(&out).unwrap();
+            assert_eq!(aside, folder.path().join(expected));
+            assert_eq!(std::fs::read_to_string(aside.join("x")).unwrap(), expected);
+        }
+    }
+}

@@ -1,0 +1,249 @@
+//! Runs cases one after the other and records each before the next begins.
+
+use std::collections::{HashMap, HashSet};
+use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::path::Path;
+use std::time::{Duration, Instant};
+
+use spm_formats::kernel::{Backend, PlanError};
+
+use super::cache::Eviction;
+use super::case::{self, CaseSpec, Resources};
+use super::environment::Environment;
+use super::experiments::is_serial;
+use super::timing::Sampling;
+use crate::matrix::Matrix;
+use crate::results::{self, CaseKey, Row, Status, Writer};
+
+/// What speedups are counted from: matrix, operation, X.
+type SerialKey = (String, &'static str, Option<u64>, String);
+
+/// Records the cases of a run.
+pub struct Runner {
+    writer: Writer,
+    finished: HashSet<CaseKey>,
+    serial: HashMap<SerialKey, f64>,
+    resources: Resources,
+    environment: Environment,
+    sampling: Sampling,
+    eviction: Option<Eviction>,
+    /// Cases recorded by this process, by status.
+    pub tally: Tally,
+}
+
+/// How many cases ended how.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct Tally {
+    /// Checked and timed.
+    pub ok: usize,
+    /// Did not apply (no device, hopeless padding, ...).
+    pub skipped: usize,
+    /// Broke.
+    pub failed: usize,
+    /// Computed something else than the oracle.
+    pub mismatches: usize,
+}
+
+/// How cases are measured.
+#[derive(Debug)]
+pub struct Measuring {
+    /// Repetitions.
+    pub sampling: Sampling,
+    /// Evict caches before each sample.
+    pub eviction: Option<Eviction>,
+}
+
+impl Runner {
+    /// Opens (or continues) the table at `path`.
+    ///
+    /// # Errors
+    /// A table that cannot be read or written.
+    pub fn open(
+        path: &Path,
+        environment: Environment,
+        resources: Resources,
+        measuring: Measuring,
+    ) -> anyhow::Result<Self> {
+        let writer = Writer::open(path)?;
+        let rows = results::read(path)?;
+        let mut serial = HashMap::new();
+        for row in
+            rows.iter().filter(|r| r.status == Status::Ok && r.speedup_vs_serial == Some(1.0))
+        {
+            if let (Some(op), Some(median)) = (op_name(&row.op), row.median_s) {
+                serial.insert((row.matrix.clone(), op, row.k, layout_of(row)), median);
+            }
+        }
+        Ok(Self {
+            writer,
+            finished: rows.iter().map(Row::key).collect(),
+            serial,
+            resources,
+            environment,
+            sampling: measuring.sampling,
+            eviction: measuring.eviction,
+            tally: Tally::default(),
+        })
+    }
+
+    /// Whether the table has this case already.
+    pub fn is_finished(&self, experiment: &str, matrix: &str, spec: &CaseSpec) -> bool {
+        let row = self.identify(experiment, matrix, spec);
+        self.finished.contains(&row.key())
+    }
+
+    /// Plans, checks, times (for `max_time` at the most, if that is less than the run's own limit)
+    /// and records one case. A case that fails is a row like any other.
+    ///
+    /// # Errors
+    /// Only when the row cannot be written.
+    pub fn run(
+        &mut self,
+        experiment: &str,
+        matrix: &Matrix<f64>,
+        spec: &CaseSpec,
+        max_time: Duration,
+    ) -> anyhow::Result<()> {
+        let mut row = self.identify(experiment, &matrix.name, spec);
+        let (rows, cols) = matrix.csr().shape();
+        (row.rows, row.cols) = (rows as u64, cols as u64);
+        row.entries = matrix.csr().nnz() as u64;
+        let attempt =
+            catch_unwind(AssertUnwindSafe(|| self.measure(matrix, spec, max_time, &mut row)));
+        match attempt {
+            Ok(Ok(())) => {}
+            Ok(Err(Ended { status, reason })) => (row.status, row.reason) = (status, reason),
+            Err(panic) => {
+                let text = panic.downcast_ref::<String>().map(String::as_str);
+                let text = text.or_else(|| panic.downcast_ref::<&str>().copied());
+                row.status = Status::Failed;
+                row.reason = format!("panicked: {}", text.unwrap_or("no message"));
+            }
+        }
+        match row.status {
+            Status::Ok => self.tally.ok += 1,
+            Status::Skipped => self.tally.skipped += 1,
+            Status::Failed => self.tally.failed += 1,
+            Status::Mismatch => self.tally.mismatches += 1,
+        }
+        self.writer.append(&row)?;
+        self.finished.insert(row.key());
+        Ok(())
+    }
+
+    /// The columns that say which case it is.
+    fn identify(&self, experiment: &str, matrix: &str, spec: &CaseSpec) -> Row {
+        let cpu = spec.info.backend == Backend::Cpu;
+        let block = spec.parameters.iter().find(|(name, _)| *name == "block");
+        Row {
+            experiment: experiment.to_owned(),
+            matrix: matrix.to_owned(),
+            op: spec.info.operation.name().to_owned(),
+            backend: spec.info.backend.name().to_owned(),
+            kernel: spec.info.id.to_owned(),
+            params: spec.parameters_text(),
+            k: spec.dense.map(|d| d.k as u64),
+            threads: cpu.then_some(spec.threads as u64),
+            block: block.and_then(|(_, value)| value.to_string().parse().ok()),
+            cache: if self.eviction.is_some() { "cold" } else { "hot" }.to_owned(),
+            scope: "kernel".to_owned(),
+            ..Row::default()
+        }
+    }
+
+    fn measure(
+        &mut self,
+        matrix: &Matrix<f64>,
+        spec: &CaseSpec,
+        max_time: Duration,
+        row: &mut Row,
+    ) -> Result<(), Ended> {
+        let start = Instant::now();
+        let mut case = case::plan(spec, matrix, &mut self.resources)?;
+        row.plan_s = Some(start.elapsed().as_secs_f64());
+        let footprint = case.footprint();
+        row.memory_bytes = Some(footprint.plan_bytes);
+
+        let errors = case.check().map_err(Ended::failed)?;
+        row.max_rel_err = Some(errors.max_relative);
+        row.mean_rel_err = Some(errors.mean_relative);
+        row.bound_err = Some(errors.bound);
+        if !errors.acceptable() {
+            return Err(Ended {
+                status: Status::Mismatch,
+                reason: format!("error {:.3e} times the rounding bound", errors.bound),
+            });
+        }
+
+        let mut eviction = self.eviction.as_mut();
+        let mut evict = || {
+            if let Some(eviction) = &mut eviction {
+                eviction.evict();
+            }
+        };
+        let max_time = max_time.min(self.sampling.max_time);
+        let sampling = Sampling { max_time, ..self.sampling };
+        let timing = case.time(&sampling, &mut evict).map_err(Ended::failed)?;
+        row.iterations = Some(timing.iterations as u64);
+        row.median_s = Some(timing.median_s);
+        row.min_s = Some(timing.min_s);
+        row.p10_s = Some(timing.p10_s);
+        row.p90_s = Some(timing.p90_s);
+        let per_second = |amount: u64| amount as f64 / timing.median_s / 1e9;
+        let flops = spec.flops(matrix.csr().nnz());
+        row.gflops = (flops > 0).then(|| per_second(flops));
+        row.gbytes_per_s = Some(per_second(footprint.bytes_moved));
+        let roof = match spec.info.backend {
+            Backend::Cpu => self.environment.copy_bandwidth(spec.threads),
+            Backend::Gpu => self.environment.gpu_copy_bandwidth_gb_per_s,
+        };
+        row.roofline_fraction = roof.map(|roof| per_second(footprint.bytes_moved) / roof);
+        let serial_key = (matrix.name.clone(), spec.info.operation.name(), row.k, layout_of(row));
+        if is_serial(&spec.info) && is_baseline(spec.info.id) {
+            self.serial.entry(serial_key).or_insert(timing.median_s);
+            row.speedup_vs_serial = Some(1.0);
+        } else {
+            row.speedup_vs_serial = self.serial.get(&serial_key).map(|s| s / timing.median_s);
+        }
+        row.efficiency = row.threads.and_then(|t| Some(row.speedup_vs_serial? / t as f64));
+        row.choice = case.choice().unwrap_or_default();
+        Ok(())
+    }
+}
+
+/// The kernels that speedups are counted from.
+fn is_baseline(id: &str) -> bool {
+    matches!(id, "csr-serial" | "serial")
+}
+
+fn op_name(name: &str) -> Option<&'static str> {
+    use spm_formats::kernel::Operation::{Conversion, Read, Spmm, Spmv, Transpose};
+    [Spmv, Spmm, Transpose, Conversion, Read].iter().map(|op| op.name()).find(|n| *n == name)
+}
+
+fn layout_of(row: &Row) -> String {
+    row.param("layout").unwrap_or_default().to_owned()
+}
+
+/// Why a case has no time.
+struct Ended {
+    status: Status,
+    reason: String,
+}
+
+impl Ended {
+    fn failed(error: impl std::fmt::Display) -> Self {
+        Self { status: Status::Failed, reason: error.to_string() }
+    }
+}
+
+impl From<PlanError> for Ended {
+    fn from(error: PlanError) -> Self {
+        // A format or a kernel that does not suit the matrix is an answer, not a fault.
+        let status = match error {
+            PlanError::Format(_) | PlanError::Unsupported { .. } => Status::Skipped,
+            _ => Status::Failed,
+        };
+        Self { status, reason: error.to_string() }
+    }
+}

@@ -1,0 +1,125 @@
+//! Repeated timing of one planned operation.
+
+use std::time::{Duration, Instant};
+
+/// Timings below this are dominated by reading the clock, so short runs are timed in batches.
+const SHORTEST_SAMPLE: Duration = Duration::from_micros(5);
+
+/// How often something is run.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Sampling {
+    /// Runs before the first sample.
+    pub warm_up: usize,
+    /// Samples at the least.
+    pub iterations: usize,
+    /// Sampling goes on until this has passed, too.
+    pub min_time: Duration,
+    /// No further sample is begun after this, even if `iterations` is not reached (one is always
+    /// taken).
+    pub max_time: Duration,
+}
+
+/// Order statistics of the samples, in seconds per run.
+#[derive(Debug, Clone, Copy, PartialEq, Default)]
+pub struct Timing {
+    /// The one that is quoted.
+    pub median_s: f64,
+    /// Fastest.
+    pub min_s: f64,
+    /// 10th percentile.
+    pub p10_s: f64,
+    /// 90th percentile.
+    pub p90_s: f64,
+    /// Samples taken.
+    pub iterations: usize,
+}
+
+impl Timing {
+    /// Order statistics of samples in seconds.
+    ///
+    /// # Panics
+    /// When there is no sample.
+    pub fn of(mut samples: Vec<f64>) -> Self {
+        assert!(!samples.is_empty(), "no samples");
+        samples.sort_by(f64::total_cmp);
+        let quantile = |q: f64| {
+            let position = q * (samples.len() - 1) as f64;
+            let (low, high) = (position.floor() as usize, position.ceil() as usize);
+            samples[low] + (samples[high] - samples[low]) * position.fract()
+        };
+        Self {
+            median_s: quantile(0.5),
+            min_s: samples[0],
+            p10_s: quantile(0.1),
+            p90_s: quantile(0.9),
+            iterations: samples.len(),
+        }
+    }
+}
+
+/// Times `run` by a monotonic clock; `between` is called, untimed, before each sample.
+///
+/// # Errors
+/// The first error of `run`.
+pub fn sample<E>(
+    sampling: &Sampling,
+    mut between: impl FnMut(),
+    mut run: impl FnMut() -> Result<(), E>,
+) -> Result<Timing, E> {
+    let mut once = Duration::MAX;
+    for _ in 0..sampling.warm_up.max(1) {
+        let start = Instant::now();
+        run()?;
+        once = once.min(start.elapsed());
+    }
+    let batch = SHORTEST_SAMPLE.as_nanos().div_ceil(once.as_nanos().max(1)).clamp(1, 10_000);
+    let mut samples = Vec::with_capacity(sampling.iterations);
+    let begin = Instant::now();
+    loop {
+        between();
+        let start = Instant::now();
+        for _ in 0..batch {
+            run()?;
+        }
+        samples.push(start.elapsed().as_secs_f64() / batch as f64);
+        let (passed, taken) = (begin.elapsed(), samples.len());
+        let enough = taken >= sampling.iterations && passed >= sampling.min_time;
+        if enough || passed >= sampling.max_time {
+            return Ok(Timing::of(samples));
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn quantiles_of_eleven_samples() {
+        let timing = Timing::of((0..=10).rev().map(f64::from).collect());
+        assert_eq!((timing.min_s, timing.p10_s, timing.median_s, timing.p90_s), (0., 1., 5., 9.));
+    }
+
+    #[test]
+    fn iterations_minimum_time_and_errors_are_honoured() {
+        let mut sampling = Sampling {
+            warm_up: 2,
+            iterations: 7,
+            min_time: Duration::ZERO,
+            max_time: Duration::from_secs(10),
+        };
+        let nap = || {
+            std::thread::sleep(Duration::from_micros(100));
+            Ok::<(), ()>(())
+        };
+        let mut pauses = 0;
+        let timing = sample(&sampling, || pauses += 1, nap).unwrap();
+        assert_eq!((timing.iterations, pauses), (7, 7));
+        assert!(timing.min_s >= 1e-4);
+        sampling.min_time = Duration::from_millis(20);
+        assert!(sample(&sampling, || {}, nap).unwrap().iterations >= 7);
+        sampling.max_time = Duration::ZERO;
+        assert_eq!(sample(&sampling, || {}, nap).unwrap().iterations, 1);
+        assert_eq!(sample(&sampling, || {}, || Err("broken")), Err("broken"));
+    }
+}

@@ -1,0 +1,66 @@
+//! `cargo xtask info MATRIX`: what is known of a matrix.
+
+use comfy_table::{Table, presets};
+use spm_formats::matrix_market::Mode;
+
+use crate::matrix::Input;
+use crate::structure;
+use crate::suite::Source;
+
+/// Arguments of `info`.
+#[derive(Debug, clap::Args)]
+pub struct Args {
+    /// A file, a name of the catalogue or a generator label.
+    matrix: String,
+    /// Read a damaged Matrix Market file as far as it makes sense.
+    #[arg(long)]
+    lenient: bool,
+    /// Print JSON instead of a table.
+    #[arg(long)]
+    json: bool,
+}
+
+/// Loads the matrix and prints its statistics.
+///
+/// # Errors
+/// Unknown name, unreadable file.
+pub fn run(args: &Args) -> anyhow::Result<()> {
+    let mode = if args.lenient { Mode::Lenient } else { Mode::Strict };
+    let matrix = Source::parse(&args.matrix)?.load::<f64>(mode, Input::default())?;
+    let file = structure::describe(&matrix);
+    if args.json {
+        println!("{}", serde_json::to_string_pretty(&file)?);
+        return Ok(());
+    }
+    let mut table = Table::new();
+    table.load_style(presets::UTF8_BORDERS_ONLY);
+    table.set_header([file.name.as_str(), ""]);
+    for (name, value) in flatten("", &serde_json::to_value(&file.stats)?) {
+        table.add_row([name, value]);
+    }
+    println!("{table}");
+    let most = file.row_length_histogram.iter().map(|b| b.2).max().unwrap_or(0);
+    println!("rows by number of entries");
+    for (low, high, count) in file.row_length_histogram {
+        let range = if low == high { low.to_string() } else { format!("{low}-{high}") };
+        let bar = "#".repeat((count * 50).div_ceil(most.max(1)) as usize);
+        println!("{range:>15} {count:>10} {bar}");
+    }
+    Ok(())
+}
+
+/// `a.b` paths of the leaves of a JSON value.
+fn flatten(prefix: &str, value: &serde_json::Value) -> Vec<(String, String)> {
+    match value {
+        serde_json::Value::Object(fields) => fields
+            .iter()
+            .flat_map(|(name, value)| {
+                let path =
+                    if prefix.is_empty() { name.clone() } else { format!("{prefix}.{name}") };
+                flatten(&path, value)
+            })
+            .collect(),
+        serde_json::Value::String(text) => vec![(prefix.to_owned(), text.clone())],
+        other => vec![(prefix.to_owned(), other.to_string())],
+    }
+}

@@ -1,0 +1,102 @@
+//! A matrix with what its cases share: CSR, input vectors, the oracle's results.
+
+use std::cell::RefCell;
+use std::collections::HashMap;
+use std::path::{Path, PathBuf};
+use std::rc::Rc;
+
+use rand::SeedableRng;
+use rand::distr::{Distribution, Uniform};
+use rand_pcg::Pcg64Mcg;
+use spm_formats::kernel::TransposeOutput;
+use spm_formats::reference::{self, Reference};
+use spm_formats::{Coo, Csr, DenseShape, Scalar};
+
+/// Where the elements of x come from.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct Input {
+    /// Smallest element.
+    pub low: f64,
+    /// Bound of the largest (excluded).
+    pub high: f64,
+    /// Seed of the generator.
+    pub seed: u64,
+}
+
+impl Default for Input {
+    /// R0 section 3's range.
+    fn default() -> Self {
+        Self { low: 0.1, high: 3.0, seed: 1 }
+    }
+}
+
+/// A loaded matrix.
+#[derive(Debug)]
+pub struct Matrix<T> {
+    /// Name in tables; `synthetic:` in front of what was generated.
+    pub name: String,
+    file: Option<PathBuf>,
+    coo: Coo<T>,
+    csr: Csr<T>,
+    input: Input,
+    references: RefCell<HashMap<Option<DenseShape>, Rc<Reference>>>,
+    transpose: RefCell<Option<Rc<TransposeOutput<T>>>>,
+}
+
+impl<T: Scalar> Matrix<T> {
+    /// Takes the triplets (the oracle's input) and the CSR matrix made from them; `file` is where
+    /// they were read from.
+    pub fn new(
+        name: String,
+        file: Option<PathBuf>,
+        coo: Coo<T>,
+        csr: Csr<T>,
+        input: Input,
+    ) -> Self {
+        let (references, transpose) = Default::default();
+        Self { name, file, coo, csr, input, references, transpose }
+    }
+
+    /// The file that it was read from.
+    pub fn file(&self) -> Option<&Path> {
+        self.file.as_deref()
+    }
+
+    /// The triplets as they were read or generated.
+    pub fn coo(&self) -> &Coo<T> {
+        &self.coo
+    }
+
+    /// Duplicates summed, rows sorted.
+    pub fn csr(&self) -> &Csr<T> {
+        &self.csr
+    }
+
+    /// columns x `k` elements from the seed.
+    pub fn x(&self, k: usize) -> Vec<T> {
+        let range = Uniform::new(self.input.low, self.input.high).expect("low < high");
+        let generator = Pcg64Mcg::seed_from_u64(self.input.seed);
+        range.sample_iter(generator).take(self.csr.cols() * k).map(T::from_f64).collect()
+    }
+
+    /// The oracle's A x (`None`) or A X, computed once.
+    pub fn reference(&self, dense: Option<DenseShape>) -> Rc<Reference> {
+        let compute = || {
+            let x = self.x(dense.map_or(1, |d| d.k));
+            Rc::new(match dense {
+                None => reference::spmv(&self.coo, &x),
+                Some(dense) => reference::spmm(&self.coo, &x, dense),
+            })
+        };
+        Rc::clone(self.references.borrow_mut().entry(dense).or_insert_with(compute))
+    }
+
+    /// The oracle's transpose, computed once.
+    pub fn transpose_reference(&self) -> Rc<TransposeOutput<T>> {
+        let compute = || {
+            let (pointers, indices, values) = reference::transpose(&self.coo);
+            Rc::new(TransposeOutput { pointers, indices, values })
+        };
+        Rc::clone(self.transpose.borrow_mut().get_or_insert_with(compute))
+    }
+}

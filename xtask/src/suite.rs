@@ -1,0 +1,177 @@
+//! Which matrices a command works on, and how they are loaded.
+
+use std::path::{Path, PathBuf};
+
+use anyhow::{Context, ensure};
+use spm_formats::generate::{self, Recipe};
+use spm_formats::matrix_market::{self, Mode, ReadOptions};
+use spm_formats::{Coo, Csr, FormatError, Scalar, catalogue, convert};
+
+use crate::matrix::{Input, Matrix};
+
+/// A matrix that is not loaded yet.
+#[derive(Debug, Clone, PartialEq)]
+pub enum Source {
+    /// A Matrix Market file: .mtx, .mtx.gz, or .tar.gz with NAME.mtx inside.
+    File(PathBuf),
+    /// A generated matrix.
+    Generated(Recipe),
+}
+
+/// The root of the workspace that this program was built in, or the current folder when it runs
+/// elsewhere.
+pub fn workspace_root() -> PathBuf {
+    let built = Path::new(env!("CARGO_MANIFEST_DIR")).parent().map(Path::to_owned);
+    built.filter(|root| root.join("Cargo.toml").is_file()).unwrap_or_else(|| ".".into())
+}
+
+/// Where `download-suitesparse` puts matrices unless told otherwise.
+pub fn download_folder() -> PathBuf {
+    workspace_root().join("data/suitesparse")
+}
+
+impl Source {
+    /// What a user names: a file, a generator's label (with or without `synthetic:`), or a matrix
+    /// of the catalogue, which is the downloaded file if there is one and its analogue if not.
+    ///
+    /// # Errors
+    /// Nothing of that name exists.
+    pub fn parse(text: &str) -> anyhow::Result<Self> {
+        let path = Path::new(text);
+        if path.is_file() {
+            ensure!(matrix_name(path).is_some(), "{text}: expected .mtx, .mtx.gz or .tar.gz");
+            return Ok(Self::File(path.to_owned()));
+        }
+        let name = text.rsplit('/').next().unwrap_or(text);
+        if let Some(path) = downloaded(name) {
+            return Ok(Self::File(path));
+        }
+        let recipe = generate::named(name).with_context(|| format!("{text}: no such file"))?;
+        Ok(Self::Generated(recipe))
+    }
+
+    /// Name in tables.
+    pub fn name(&self) -> String {
+        match self {
+            Self::File(path) => matrix_name(path).unwrap_or_else(|| path.display().to_string()),
+            Self::Generated(recipe) => recipe.label(),
+        }
+    }
+
+    /// Reads or generates the matrix.
+    ///
+    /// # Errors
+    /// An unreadable or unsound file: the error names file, line and what was expected.
+    pub fn load<T: Scalar>(&self, mode: Mode, input: Input) -> anyhow::Result<Matrix<T>> {
+        let (coo, csr) = match self {
+            Self::File(path) => {
+                let options = ReadOptions { mode, ..ReadOptions::default() };
+                let coo = matrix_market::read::<T>(path, &options)?.coo;
+                let csr = convert::coo_to_csr(&coo);
+                (coo, csr)
+            }
+            Self::Generated(recipe) => {
+                let csr = recipe.generate::<T>()?;
+                (triplets(&csr)?, csr)
+            }
+        };
+        let file = match self {
+            Self::File(path) => Some(path.clone()),
+            Self::Generated(_) => None,
+        };
+        Ok(Matrix::new(self.name(), file, coo, csr, input))
+    }
+}
+
+/// The matrices of `--suite`: `demo`, `reports`, or a folder. Without a suite: every matrix that
+/// was downloaded, or the demo suite when there is none.
+///
+/// # Errors
+/// A folder that cannot be read or holds no matrix.
+pub fn suite(name: Option<&str>) -> anyhow::Result<Vec<Source>> {
+    match name {
+        None => {
+            let found = in_folder(&download_folder()).unwrap_or_default();
+            if found.is_empty() { suite(Some("demo")) } else { Ok(found) }
+        }
+        Some("demo") => Ok(generate::demo_suite().into_iter().map(Source::Generated).collect()),
+        Some("reports") => catalogue::all().iter().map(|e| Source::parse(&e.name)).collect(),
+        Some(folder) => {
+            let found = in_folder(Path::new(folder))?;
+            ensure!(!found.is_empty(), "{folder} holds no .mtx, .mtx.gz or .tar.gz file");
+            Ok(found)
+        }
+    }
+}
+
+/// Every matrix file in `folder` and its folders (GROUP/NAME.mtx), ordered by path.
+fn in_folder(folder: &Path) -> anyhow::Result<Vec<Source>> {
+    let context = || format!("cannot read the folder {}", folder.display());
+    let (mut files, mut pending) = (Vec::new(), vec![folder.to_owned()]);
+    while let Some(folder) = pending.pop() {
+        for entry in std::fs::read_dir(&folder).with_context(context)? {
+            let path = entry.with_context(context)?.path();
+            if path.is_dir() {
+                pending.push(path);
+            } else if matrix_name(&path).is_some() {
+                files.push(path);
+            }
+        }
+    }
+    files.sort();
+    Ok(files.into_iter().map(Source::File).collect())
+}
+
+/// The entries of a CSR matrix, row by row.
+fn triplets<T: Scalar>(csr: &Csr<T>) -> Result<Coo<T>, FormatError> {
+    let indices = csr.iter().map(|(_, position)| position);
+    let (rows, cols) = indices.unzip();
+    Coo::new(csr.rows(), csr.cols(), rows, cols, csr.data().to_vec())
+}
+
+/// The name of the matrix in a file, from the file's name.
+fn matrix_name(path: &Path) -> Option<String> {
+    let file = path.file_name()?.to_str()?;
+    [".mtx", ".mtx.gz", ".tar.gz"].iter().find_map(|end| file.strip_suffix(end)).map(str::to_owned)
+}
+
+fn downloaded(name: &str) -> Option<PathBuf> {
+    let wanted = |source: &Source| match source {
+        Source::File(path) => matrix_name(path).as_deref() == Some(name),
+        Source::Generated(_) => false,
+    };
+    in_folder(&download_folder()).ok()?.into_iter().find(wanted).and_then(|source| match source {
+        Source::File(path) => Some(path),
+        Source::Generated(_) => None,
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_folder_is_walked_in_order() {
+        let folder = tempfile::tempdir().unwrap();
+        std::fs::create_dir(folder.path().join("HB")).unwrap();
+        for file in ["b.mtx", "a.mtx.gz", "HB/c.tar.gz", "notes.txt"] {
+            std::fs::write(folder.path().join(file), "").unwrap();
+        }
+        let path = folder.path().to_str().unwrap();
+        let names: Vec<_> = suite(Some(path)).unwrap().iter().map(Source::name).collect();
+        assert_eq!(names, ["c", "a", "b"]);
+    }
+
+    #[test]
+    fn an_empty_folder_and_an_unknown_name_are_errors() {
+        let folder = tempfile::tempdir().unwrap();
+        assert!(suite(Some(folder.path().to_str().unwrap())).is_err());
+        let error = format!("{:#}", Source::parse("no-such-matrix").unwrap_err());
+        assert!(error.starts_with("no-such-matrix: no such file: "), "{error}");
+    }
+
+    #[test]
+    fn the_demo_suite_has_a_dozen_matrices() {
+        assert!(suite(Some("demo")).unwrap().len() >= 12);
+    }
+}

@@ -1,0 +1,201 @@
+//! `cargo xtask verify`: every kernel against the oracle.
+
+use std::panic::{AssertUnwindSafe, catch_unwind};
+
+use anyhow::{bail, ensure};
+use indicatif::{ProgressBar, ProgressStyle};
+use spm_formats::kernel::{Backend, KernelInfo, Operation, Parameters, PlanError};
+use spm_formats::matrix_market::Mode;
+use spm_formats::{DenseShape, Layout, MemoryBudget};
+use spm_gpu::DeviceScalar;
+
+use crate::bench::{CaseSpec, Resources, plan};
+use crate::kernels;
+use crate::matrix::Input;
+use crate::suite::{self, Source};
+
+/// Arguments of `verify`.
+#[derive(Debug, clap::Args)]
+pub struct Args {
+    /// Files, names of the catalogue or generator labels; default: what is downloaded, or the demo
+    /// suite when nothing is.
+    matrices: Vec<String>,
+    /// Only this operation.
+    #[arg(long, value_parser = ["spmv", "spmm", "transpose", "conversion"])]
+    op: Option<String>,
+    /// Only these backends.
+    #[arg(long, value_delimiter = ',', default_value = "cpu,gpu")]
+    backend: Vec<String>,
+    /// Only this kernel.
+    #[arg(long)]
+    kernel: Option<String>,
+    /// Threads of CPU kernels.
+    #[arg(long, value_delimiter = ',', default_value = "1,2,5")]
+    threads: Vec<usize>,
+    /// Element types.
+    #[arg(long, value_delimiter = ',', default_value = "f64,f32", value_parser = ["f64", "f32"])]
+    precision: Vec<String>,
+    /// Read damaged Matrix Market files as far as they make sense.
+    #[arg(long)]
+    lenient: bool,
+}
+
+#[derive(Debug, Default)]
+struct Outcome {
+    cases: usize,
+    not_applicable: usize,
+    mismatches: usize,
+    worst: f64,
+}
+
+/// Checks and prints; a mismatch is a failure of the command.
+///
+/// # Errors
+/// Unknown names, unreadable files, mismatches.
+pub fn run(args: &Args) -> anyhow::Result<()> {
+    let matrices = match &*args.matrices {
+        [] => suite::suite(None)?,
+        names => names.iter().map(|n| Source::parse(n)).collect::<anyhow::Result<_>>()?,
+    };
+    let mut specs = specs(args);
+    let mut resources = Resources::new(MemoryBudget::default(), true);
+    if let Err(reason) = resources.device() {
+        let all = specs.len();
+        specs.retain(|spec| spec.info.backend != Backend::Gpu);
+        if specs.len() < all {
+            eprintln!("GPU kernels are left out: {reason}");
+        }
+    }
+    ensure!(!specs.is_empty(), "no kernel matches; `cargo xtask kernels` lists them");
+    let style = ProgressStyle::with_template("{bar:40} {pos}/{len} matrices, {eta} left  {msg}")?;
+    let progress = ProgressBar::new(matrices.len() as u64).with_style(style);
+    let (mut outcome, mut unreadable) = (Outcome::default(), 0);
+    let mode = if args.lenient { Mode::Lenient } else { Mode::Strict };
+    for source in &matrices {
+        progress.set_message(source.name());
+        for precision in &args.precision {
+            let read = match precision.as_str() {
+                "f32" => {
+                    check::<f32>(source, mode, &specs, &mut resources, &progress, &mut outcome)
+                }
+                _ => check::<f64>(source, mode, &specs, &mut resources, &progress, &mut outcome),
+            };
+            if let Err(error) = read {
+                progress.suspend(|| eprintln!("{}: {error:#}", source.name()));
+                unreadable += 1;
+                break;
+            }
+        }
+        progress.inc(1);
+    }
+    progress.finish_and_clear();
+    let read = matrices.len() - unreadable;
+    if outcome.not_applicable > 0 {
+        println!("{} cases do not apply (padding beyond the budget, ...)", outcome.not_applicable);
+    }
+    if unreadable > 0 {
+        println!("{unreadable} files could not be read");
+    }
+    println!(
+        "verified {} cases on {read} matrices: {} mismatches, worst error {:.3} of bound",
+        outcome.cases, outcome.mismatches, outcome.worst
+    );
+    if outcome.mismatches > 0 || unreadable > 0 {
+        bail!("{} mismatches, {unreadable} unreadable files", outcome.mismatches);
+    }
+    Ok(())
+}
+
+/// Every kernel that the arguments leave, with each of its studied parameter values.
+fn specs(args: &Args) -> Vec<CaseSpec> {
+    let wanted = |info: &KernelInfo| {
+        args.backend.iter().any(|b| b == info.backend.name())
+            && args.op.as_deref().is_none_or(|op| op == info.operation.name())
+            && args.kernel.as_deref().is_none_or(|id| id == info.id)
+            && info.operation != Operation::Read
+    };
+    let mut all = Vec::new();
+    for info in kernels::all().into_iter().filter(wanted) {
+        let threads = if info.backend == Backend::Cpu { &*args.threads } else { &[1] };
+        for parameters in variants(&info) {
+            for &threads in threads {
+                for dense in widths(info.operation) {
+                    let parameters = parameters.clone();
+                    all.push(CaseSpec { info, parameters, threads, dense });
+                }
+            }
+        }
+    }
+    all
+}
+
+/// The defaults, and every studied value of each parameter with the others at their defaults.
+fn variants(info: &KernelInfo) -> Vec<Parameters> {
+    let defaults = info.defaults();
+    let mut all = vec![defaults.clone()];
+    for parameter in info.parameters {
+        let others = parameter.studied.iter().filter(|&&value| value != parameter.default);
+        all.extend(others.map(|&value| defaults.clone().with(parameter.name, value)));
+    }
+    all
+}
+
+fn widths(operation: Operation) -> Vec<Option<DenseShape>> {
+    if operation != Operation::Spmm {
+        return vec![None];
+    }
+    [Layout::RowMajor, Layout::ColumnMajor]
+        .into_iter()
+        .flat_map(|layout| [1, 3, 8, 33].map(|k| Some(DenseShape { k, layout })))
+        .collect()
+}
+
+fn check<T: DeviceScalar>(
+    source: &Source,
+    mode: Mode,
+    specs: &[CaseSpec],
+    resources: &mut Resources,
+    progress: &ProgressBar,
+    outcome: &mut Outcome,
+) -> anyhow::Result<()> {
+    let matrix = source.load::<T>(mode, Input { low: -1.0, high: 1.0, ..Input::default() })?;
+    for spec in specs {
+        let attempt = catch_unwind(AssertUnwindSafe(|| {
+            let mut case = match plan(spec, &matrix, resources) {
+                Ok(case) => case,
+                Err(PlanError::Format(_) | PlanError::Unsupported { .. }) => return Ok(None),
+                Err(error) => return Err(error.to_string()),
+            };
+            case.check().map(Some).map_err(|error| error.to_string())
+        }));
+        let problem = match attempt {
+            Ok(Ok(None)) => {
+                outcome.not_applicable += 1;
+                continue;
+            }
+            Ok(Ok(Some(errors))) => {
+                outcome.worst = outcome.worst.max(errors.bound);
+                let message = || format!("error {:.3e} times the rounding bound", errors.bound);
+                (!errors.acceptable()).then(message)
+            }
+            Ok(Err(error)) => Some(error),
+            Err(_) => Some("panicked".to_owned()),
+        };
+        outcome.cases += 1;
+        if let Some(problem) = problem {
+            outcome.mismatches += 1;
+            let label = spec.info.label(&spec.parameters);
+            progress.suspend(|| {
+                eprintln!(
+                    "{}: {} {label} {} threads={} k={}: {problem}",
+                    matrix.name,
+                    spec.info.operation,
+                    T::NAME,
+                    spec.threads,
+                    spec.k()
+                );
+            });
+        }
+    }
+    Ok(())
+}
