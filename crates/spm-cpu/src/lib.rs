@@ -20,8 +20,10 @@
 //! # Ok::<(), Box<dyn std::error::Error>>(())
 //! ```
 
+mod aligned;
 mod disjoint;
 mod options;
+mod simd;
 pub mod spmm;
 pub mod spmv;
 mod threads;

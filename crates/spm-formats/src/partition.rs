@@ -35,6 +35,29 @@ pub fn by_entries(pointers: &[u32], parts: usize) -> Vec<usize> {
     bounds
 }
 
+/// Bounds (parts + 1, ascending from 0 to the number of items) such that each part has about the
+/// same weight, from the running sums of the items' weights (one more than there are items,
+/// starting at 0).
+///
+/// # Panics
+/// When `parts` is 0 or `sums` is empty.
+pub fn by_weight(sums: &[usize], parts: usize) -> Vec<usize> {
+    assert!(parts > 0, "no parts");
+    let items = sums.len() - 1;
+    let total = sums[items];
+    let mut bounds: Vec<usize> = (0..parts)
+        .map(|part| {
+            let target = even(total, parts, part).start;
+            let after = sums[..items].partition_point(|&sum| sum < target);
+            // The nearer of the two item ends around the target.
+            let before = after.saturating_sub(1);
+            if target - sums[before].min(target) < sums[after] - target { before } else { after }
+        })
+        .collect();
+    bounds.push(items);
+    bounds
+}
+
 /// A point on the merge path of row ends and entries: `rows` rows are complete and `entries`
 /// entries consumed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
@@ -104,6 +127,15 @@ mod tests {
         assert_eq!(by_entries(&pointers, 3), [0, 1, 4, 6]);
         assert_eq!(by_entries(&pointers, 1), [0, 6]);
         assert_eq!(by_entries(&[0], 4), [0, 0, 0, 0, 0]);
+    }
+
+    #[test]
+    fn weights_are_balanced() {
+        // Items of 4, 0, 5, 1, 1, 1.
+        assert_eq!(by_weight(&[0, 4, 4, 9, 10, 11, 12], 2), [0, 2, 6]);
+        assert_eq!(by_weight(&[0, 4, 4, 9, 10, 11, 12], 1), [0, 6]);
+        assert_eq!(by_weight(&[0], 3), [0, 0, 0, 0]);
+        assert_eq!(by_weight(&[0, 100], 4), [0, 0, 1, 1, 1]);
     }
 
     #[test]

@@ -14,9 +14,12 @@ mod ell_tiles;
 mod hll;
 mod hll_blocks;
 mod hll_serial;
+mod long_rows;
 mod plan;
+mod repair;
 mod row;
 mod schedule;
+mod sell_compact;
 mod tiles;
 
 use spm_formats::kernel::{KernelInfo, Parameters, PlanError, SpmvPlan};
@@ -69,6 +72,7 @@ pub fn registry<T: Scalar>() -> Vec<SpmvKernel<T>> {
         SpmvKernel { info: ell_tiles::INFO, plan: ell_tiles::plan },
         SpmvKernel { info: hll_serial::INFO, plan: hll_serial::plan },
         SpmvKernel { info: hll_blocks::INFO, plan: hll_blocks::plan },
+        SpmvKernel { info: sell_compact::INFO, plan: sell_compact::plan },
     ]
 }
 

@@ -1,0 +1,48 @@
+//! Arrays that start on a cache line, so that a vector load never touches two.
+
+use std::ops::Deref;
+
+/// Bytes of a cache line, and of the widest vector.
+const ALIGNMENT: usize = 64;
+
+/// An unchanging array whose first element is on a cache line.
+#[derive(Debug)]
+pub(crate) struct Aligned<T> {
+    storage: Vec<T>,
+    start: usize,
+}
+
+impl<T: Copy + Default> From<Vec<T>> for Aligned<T> {
+    fn from(mut storage: Vec<T>) -> Self {
+        let len = storage.len();
+        // Reserve first: the address counts after the last reallocation.
+        storage.reserve_exact(ALIGNMENT / size_of::<T>());
+        let start = storage.as_ptr().align_offset(ALIGNMENT).min(ALIGNMENT / size_of::<T>());
+        storage.resize(len + start, T::default());
+        storage.copy_within(..len, start);
+        Self { storage, start }
+    }
+}
+
+impl<T> Deref for Aligned<T> {
+    type Target = [T];
+
+    fn deref(&self) -> &[T] {
+        &self.storage[self.start..]
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn starts_on_a_cache_line_and_keeps_its_elements() {
+        for len in [0, 1, 7, 1000] {
+            let elements: Vec<u16> = (0..len).collect();
+            let aligned = Aligned::from(elements.clone());
+            assert_eq!(*aligned, *elements);
+            assert_eq!(aligned.as_ptr().addr() % ALIGNMENT, 0);
+        }
+    }
+}

@@ -1,0 +1,215 @@
+//! Eight rows side by side in the vectors of the processor that the program finds itself on.
+//!
+//! A kernel is written once, as a [`Job`] over an [`Isa`]; [`Machine::run`] picks the instructions
+//! at run time. Everything is `#[inline(always)]`, so that a job is compiled again inside each
+//! function that switches the instructions on.
+
+use std::any::TypeId;
+use std::mem::{ManuallyDrop, transmute_copy};
+
+use spm_formats::Scalar;
+use spm_formats::kernel::{ParameterSpec, Value};
+
+mod portable;
+#[cfg(target_arch = "x86_64")]
+mod x86;
+
+pub(crate) use portable::Portable;
+
+/// Elements of a vector: a cache line of `f64`, and the widest vector there is for it.
+pub(crate) const LANES: usize = 8;
+
+/// How elements of x are fetched.
+pub(crate) const GATHER: ParameterSpec = ParameterSpec {
+    name: "gather",
+    meaning: "fetch elements of x by one vector instruction or one by one; some processors are \
+              faster at the one, some at the other",
+    default: Value::Choice("vector"),
+    studied: &[Value::Choice("vector"), Value::Choice("scalar")],
+};
+
+/// Vectors of [`LANES`] elements.
+///
+/// # Safety
+/// Of every function: the processor has the instructions, and pointers are valid for what is read
+/// or written through them: [`LANES`] consecutive elements, or those at the indices.
+pub(crate) trait Isa<T>: Copy {
+    /// [`LANES`] elements.
+    type Vector: Copy;
+    /// [`LANES`] indices below 2^31.
+    type Index: Copy;
+
+    unsafe fn splat(value: T) -> Self::Vector;
+    unsafe fn load(from: *const T) -> Self::Vector;
+    unsafe fn store(to: *mut T, vector: Self::Vector);
+    unsafe fn add(a: Self::Vector, b: Self::Vector) -> Self::Vector;
+    /// a b + c.
+    unsafe fn mul_add(a: Self::Vector, b: Self::Vector, c: Self::Vector) -> Self::Vector;
+    unsafe fn index_u32(from: *const u32) -> Self::Index;
+    unsafe fn index_u16(from: *const u16) -> Self::Index;
+    unsafe fn gather(from: *const T, index: Self::Index) -> Self::Vector;
+    /// 0 in lanes whose bit of `mask` is 0; nothing is read for these.
+    unsafe fn gather_some(mask: u8, from: *const T, index: Self::Index) -> Self::Vector;
+    /// Where an index repeats, the highest lane wins.
+    unsafe fn scatter(to: *mut T, index: Self::Index, vector: Self::Vector);
+    /// The sum of all lanes, always in the same order.
+    unsafe fn sum(vector: Self::Vector) -> T;
+}
+
+/// A piece of work over vectors of `T`.
+///
+/// # Safety
+/// `As<T>` is the implementing type itself.
+pub(crate) unsafe trait Job<T: Scalar> {
+    /// The same job for another element type.
+    type As<U: Scalar>: Job<U>;
+
+    /// Does the work. Implementations are `#[inline(always)]`.
+    ///
+    /// # Safety
+    /// The processor has the instructions of `I`.
+    unsafe fn run<I: Isa<T>>(self);
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Level {
+    Portable,
+    #[cfg(target_arch = "x86_64")]
+    Avx2,
+    #[cfg(target_arch = "x86_64")]
+    Avx512,
+}
+
+/// The instructions that a plan uses.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Machine {
+    level: Level,
+    vector_gather: bool,
+}
+
+impl Machine {
+    /// What this processor offers, for a kernel that indexes up to `reach` elements; `gather` is
+    /// the choice of [`GATHER`].
+    pub(crate) fn detect(gather: &str, reach: usize) -> Self {
+        // Vector gathers take signed 32-bit indices.
+        let level = if i32::try_from(reach).is_ok() { detect_level() } else { Level::Portable };
+        Self { level, vector_gather: gather == "vector" }
+    }
+
+    /// Whether [`GATHER`] makes a difference here.
+    pub(crate) fn can_gather() -> bool {
+        detect_level() != Level::Portable
+    }
+
+    /// Runs the job with the widest vectors that the machine has.
+    #[inline]
+    pub(crate) fn run<T: Scalar, J: Job<T>>(self, job: J) {
+        // SAFETY of all arms: `detect_level` has found the instructions.
+        match self.level {
+            // SAFETY: no instructions beyond the compiler's own.
+            Level::Portable => unsafe { job.run::<Portable>() },
+            #[cfg(target_arch = "x86_64")]
+            level => {
+                if TypeId::of::<T>() == TypeId::of::<f64>() {
+                    // SAFETY: T is f64, so `J` and `J::As<f64>` are one type.
+                    let job = unsafe { reinterpret::<J, J::As<f64>>(job) };
+                    // SAFETY: `detect_level` has found the instructions.
+                    unsafe { x86::run_f64(job, level == Level::Avx512, self.vector_gather) };
+                } else {
+                    assert!(TypeId::of::<T>() == TypeId::of::<f32>(), "scalars are f32 and f64");
+                    // SAFETY: T is f32, so `J` and `J::As<f32>` are one type.
+                    let job = unsafe { reinterpret::<J, J::As<f32>>(job) };
+                    // SAFETY: `detect_level` has found the instructions.
+                    unsafe { x86::run_f32(job, self.vector_gather) };
+                }
+            }
+        }
+    }
+}
+
+#[cfg(target_arch = "x86_64")]
+fn detect_level() -> Level {
+    let avx2 = is_x86_feature_detected!("avx2") && is_x86_feature_detected!("fma");
+    let avx512 = is_x86_feature_detected!("avx512f")
+        && is_x86_feature_detected!("avx512vl")
+        && is_x86_feature_detected!("avx512dq");
+    match (avx2, avx512) {
+        (true, true) => Level::Avx512,
+        (true, false) => Level::Avx2,
+        (false, _) => Level::Portable,
+    }
+}
+
+#[cfg(not(target_arch = "x86_64"))]
+fn detect_level() -> Level {
+    Level::Portable
+}
+
+/// # Safety
+/// `A` and `B` are the same type.
+#[cfg(target_arch = "x86_64")]
+#[inline(always)]
+unsafe fn reinterpret<A, B>(value: A) -> B {
+    // SAFETY: the same type by the caller's promise; the original is not dropped.
+    unsafe { transmute_copy(&ManuallyDrop::new(value)) }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Writes what each operation gives on fixed numbers.
+    struct Probe<'a, T> {
+        out: &'a mut Vec<T>,
+    }
+
+    // SAFETY: `As<T>` is `Probe<T>`.
+    unsafe impl<'a, T: Scalar> Job<T> for Probe<'a, T> {
+        type As<U: Scalar> = Probe<'a, U>;
+
+        #[inline(always)]
+        unsafe fn run<I: Isa<T>>(self) {
+            let x: Vec<T> = (0..70_000).map(|i| T::from_f64(f64::from(i % 1000))).collect();
+            let wide = [0, 69_999, 3, 65_536, 5, 5, 1, 66_001_u32];
+            let narrow = [7, 65_535, 0, 1, 2, 2, 9, 8_u16];
+            let mut target = vec![T::ZERO; 70_000];
+            // SAFETY: all indices are inside the arrays; the caller's promise.
+            unsafe {
+                let (wide, narrow) = (I::index_u32(wide.as_ptr()), I::index_u16(narrow.as_ptr()));
+                let a = I::gather(x.as_ptr(), wide);
+                let b = I::gather(x.as_ptr(), narrow);
+                let c = I::gather_some(0b1010_0110, x.as_ptr(), wide);
+                let d = I::mul_add(a, I::add(b, I::splat(T::ONE)), c);
+                I::scatter(target.as_mut_ptr(), narrow, d);
+                let mut stored = [T::ZERO; LANES];
+                I::store(stored.as_mut_ptr(), I::load(x.as_ptr().add(3)));
+                self.out.extend(stored);
+                self.out.push(I::sum(d));
+                self.out.extend([0, 1, 2, 7, 8, 9, 65_535].map(|i: usize| target[i]));
+            }
+        }
+    }
+
+    fn check<T: Scalar>() {
+        // By hand: a = 0 999 3 536 5 5 1 1; b = 7 535 0 1 2 2 9 8; c = a in lanes 1 2 5 7.
+        let expected =
+            [3., 4., 5., 6., 7., 8., 9., 10., 537_596., 6., 1072., 20., 0., 10., 10., 536_463.];
+        let levels = [Level::Portable, detect_level()];
+        for (level, vector_gather) in levels.into_iter().flat_map(|l| [(l, false), (l, true)]) {
+            let mut out = Vec::new();
+            Machine { level, vector_gather }.run(Probe::<T> { out: &mut out });
+            let out: Vec<f64> = out.into_iter().map(T::to_f64).collect();
+            assert_eq!(out, expected, "{level:?}, vector gather: {vector_gather}");
+        }
+    }
+
+    #[test]
+    fn every_machine_computes_the_same_f64() {
+        check::<f64>();
+    }
+
+    #[test]
+    fn every_machine_computes_the_same_f32() {
+        check::<f32>();
+    }
+}

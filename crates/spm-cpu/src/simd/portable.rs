@@ -1,0 +1,73 @@
+//! Vectors as plain arrays: what every target can compile.
+
+use spm_formats::Scalar;
+
+use super::{Isa, LANES};
+
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Portable;
+
+impl<T: Scalar> Isa<T> for Portable {
+    type Vector = [T; LANES];
+    type Index = [u32; LANES];
+
+    #[inline(always)]
+    unsafe fn splat(value: T) -> [T; LANES] {
+        [value; LANES]
+    }
+    #[inline(always)]
+    unsafe fn load(from: *const T) -> [T; LANES] {
+        // SAFETY: the caller's promise.
+        unsafe { from.cast::<[T; LANES]>().read_unaligned() }
+    }
+    #[inline(always)]
+    unsafe fn store(to: *mut T, vector: [T; LANES]) {
+        // SAFETY: the caller's promise.
+        unsafe { to.cast::<[T; LANES]>().write_unaligned(vector) }
+    }
+    #[inline(always)]
+    unsafe fn add(a: [T; LANES], b: [T; LANES]) -> [T; LANES] {
+        std::array::from_fn(|lane| a[lane] + b[lane])
+    }
+    #[inline(always)]
+    unsafe fn mul_add(a: [T; LANES], b: [T; LANES], c: [T; LANES]) -> [T; LANES] {
+        // Not fused: without the instruction that is a call of the mathematics library.
+        std::array::from_fn(|lane| a[lane] * b[lane] + c[lane])
+    }
+    #[inline(always)]
+    unsafe fn index_u32(from: *const u32) -> [u32; LANES] {
+        // SAFETY: the caller's promise.
+        unsafe { from.cast::<[u32; LANES]>().read_unaligned() }
+    }
+    #[inline(always)]
+    unsafe fn index_u16(from: *const u16) -> [u32; LANES] {
+        // SAFETY: the caller's promise.
+        unsafe { from.cast::<[u16; LANES]>().read_unaligned() }.map(u32::from)
+    }
+    #[inline(always)]
+    unsafe fn gather(from: *const T, index: [u32; LANES]) -> [T; LANES] {
+        // SAFETY: the caller's promise.
+        index.map(|i| unsafe { *from.add(i as usize) })
+    }
+    #[inline(always)]
+    unsafe fn gather_some(mask: u8, from: *const T, index: [u32; LANES]) -> [T; LANES] {
+        std::array::from_fn(|lane| {
+            if mask >> lane & 1 == 0 {
+                return T::ZERO;
+            }
+            // SAFETY: the caller's promise.
+            unsafe { *from.add(index[lane] as usize) }
+        })
+    }
+    #[inline(always)]
+    unsafe fn scatter(to: *mut T, index: [u32; LANES], vector: [T; LANES]) {
+        for (i, value) in index.into_iter().zip(vector) {
+            // SAFETY: the caller's promise.
+            unsafe { *to.add(i as usize) = value };
+        }
+    }
+    #[inline(always)]
+    unsafe fn sum(v: [T; LANES]) -> T {
+        ((v[0] + v[4]) + (v[2] + v[6])) + ((v[1] + v[5]) + (v[3] + v[7]))
+    }
+}

@@ -1,0 +1,263 @@
+//! AVX2 with FMA, and AVX-512.
+
+use std::arch::x86_64::*;
+
+use super::portable::Portable;
+use super::{Isa, Job, LANES};
+
+/// Runs a job on `f64`.
+///
+/// # Safety
+/// The processor has AVX2 and FMA, and with `avx512` also AVX-512 F, VL and DQ.
+#[inline]
+pub(super) unsafe fn run_f64<J: Job<f64>>(job: J, avx512: bool, vector_gather: bool) {
+    // SAFETY: the caller's promise.
+    unsafe {
+        match (avx512, vector_gather) {
+            (true, true) => run_avx512::<Avx512<true>, J>(job),
+            (true, false) => run_avx512::<Avx512<false>, J>(job),
+            (false, true) => run_avx2::<f64, Avx2<true>, J>(job),
+            (false, false) => run_avx2::<f64, Avx2<false>, J>(job),
+        }
+    }
+}
+
+/// Runs a job on `f32`, of which [`LANES`] fill a vector of AVX2.
+///
+/// # Safety
+/// The processor has AVX2 and FMA.
+#[inline]
+pub(super) unsafe fn run_f32<J: Job<f32>>(job: J, vector_gather: bool) {
+    // SAFETY: the caller's promise.
+    unsafe {
+        if vector_gather {
+            run_avx2::<f32, Avx2<true>, J>(job);
+        } else {
+            run_avx2::<f32, Avx2<false>, J>(job);
+        }
+    }
+}
+
+#[target_feature(enable = "avx2,fma,avx512f,avx512vl,avx512dq")]
+unsafe fn run_avx512<I: Isa<f64>, J: Job<f64>>(job: J) {
+    // SAFETY: the instructions are enabled here.
+    unsafe { job.run::<I>() }
+}
+
+#[target_feature(enable = "avx2,fma")]
+unsafe fn run_avx2<T: spm_formats::Scalar, I: Isa<T>, J: Job<T>>(job: J) {
+    // SAFETY: the instructions are enabled here.
+    unsafe { job.run::<I>() }
+}
+
+/// [`LANES`] `f64` in one vector; `GATHER`: fetch by vector instructions.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Avx512<const GATHER: bool>;
+
+// SAFETY of every block below: the caller's promises of `Isa`.
+#[expect(clippy::undocumented_unsafe_blocks, reason = "each is one intrinsic; see above")]
+impl<const GATHER: bool> Isa<f64> for Avx512<GATHER> {
+    type Vector = __m512d;
+    type Index = __m256i;
+
+    #[inline(always)]
+    unsafe fn splat(value: f64) -> __m512d {
+        unsafe { _mm512_set1_pd(value) }
+    }
+    #[inline(always)]
+    unsafe fn load(from: *const f64) -> __m512d {
+        unsafe { _mm512_loadu_pd(from) }
+    }
+    #[inline(always)]
+    unsafe fn store(to: *mut f64, vector: __m512d) {
+        unsafe { _mm512_storeu_pd(to, vector) }
+    }
+    #[inline(always)]
+    unsafe fn add(a: __m512d, b: __m512d) -> __m512d {
+        unsafe { _mm512_add_pd(a, b) }
+    }
+    #[inline(always)]
+    unsafe fn mul_add(a: __m512d, b: __m512d, c: __m512d) -> __m512d {
+        unsafe { _mm512_fmadd_pd(a, b, c) }
+    }
+    #[inline(always)]
+    unsafe fn index_u32(from: *const u32) -> __m256i {
+        unsafe { _mm256_loadu_si256(from.cast()) }
+    }
+    #[inline(always)]
+    unsafe fn index_u16(from: *const u16) -> __m256i {
+        unsafe { _mm256_cvtepu16_epi32(_mm_loadu_si128(from.cast())) }
+    }
+    #[inline(always)]
+    unsafe fn gather(from: *const f64, index: __m256i) -> __m512d {
+        if GATHER {
+            return unsafe { _mm512_i32gather_pd::<8>(index, from) };
+        }
+        let x = unsafe { fetch(from, index) };
+        unsafe { _mm512_set_pd(x[7], x[6], x[5], x[4], x[3], x[2], x[1], x[0]) }
+    }
+    #[inline(always)]
+    unsafe fn gather_some(mask: u8, from: *const f64, index: __m256i) -> __m512d {
+        unsafe { _mm512_mask_i32gather_pd::<8>(_mm512_setzero_pd(), mask, index, from) }
+    }
+    #[inline(always)]
+    unsafe fn scatter(to: *mut f64, index: __m256i, vector: __m512d) {
+        unsafe { _mm512_i32scatter_pd::<8>(to, index, vector) }
+    }
+    #[inline(always)]
+    unsafe fn sum(vector: __m512d) -> f64 {
+        let low = unsafe { _mm512_castpd512_pd256(vector) };
+        let high = unsafe { _mm512_extractf64x4_pd::<1>(vector) };
+        unsafe { sum4(_mm256_add_pd(low, high)) }
+    }
+}
+
+/// [`LANES`] `f64` in two vectors, or [`LANES`] `f32` in one.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Avx2<const GATHER: bool>;
+
+#[expect(clippy::undocumented_unsafe_blocks, reason = "each is one intrinsic; see above")]
+impl<const GATHER: bool> Isa<f64> for Avx2<GATHER> {
+    type Vector = [__m256d; 2];
+    type Index = __m256i;
+
+    #[inline(always)]
+    unsafe fn splat(value: f64) -> [__m256d; 2] {
+        [unsafe { _mm256_set1_pd(value) }; 2]
+    }
+    #[inline(always)]
+    unsafe fn load(from: *const f64) -> [__m256d; 2] {
+        unsafe { [_mm256_loadu_pd(from), _mm256_loadu_pd(from.add(4))] }
+    }
+    #[inline(always)]
+    unsafe fn store(to: *mut f64, vector: [__m256d; 2]) {
+        unsafe { _mm256_storeu_pd(to, vector[0]) };
+        unsafe { _mm256_storeu_pd(to.add(4), vector[1]) };
+    }
+    #[inline(always)]
+    unsafe fn add(a: [__m256d; 2], b: [__m256d; 2]) -> [__m256d; 2] {
+        unsafe { [_mm256_add_pd(a[0], b[0]), _mm256_add_pd(a[1], b[1])] }
+    }
+    #[inline(always)]
+    unsafe fn mul_add(a: [__m256d; 2], b: [__m256d; 2], c: [__m256d; 2]) -> [__m256d; 2] {
+        unsafe { [_mm256_fmadd_pd(a[0], b[0], c[0]), _mm256_fmadd_pd(a[1], b[1], c[1])] }
+    }
+    #[inline(always)]
+    unsafe fn index_u32(from: *const u32) -> __m256i {
+        unsafe { _mm256_loadu_si256(from.cast()) }
+    }
+    #[inline(always)]
+    unsafe fn index_u16(from: *const u16) -> __m256i {
+        unsafe { _mm256_cvtepu16_epi32(_mm_loadu_si128(from.cast())) }
+    }
+    #[inline(always)]
+    unsafe fn gather(from: *const f64, index: __m256i) -> [__m256d; 2] {
+        if GATHER {
+            let low = unsafe { _mm256_castsi256_si128(index) };
+            let high = unsafe { _mm256_extracti128_si256::<1>(index) };
+            return unsafe {
+                [_mm256_i32gather_pd::<8>(from, low), _mm256_i32gather_pd::<8>(from, high)]
+            };
+        }
+        let x = unsafe { fetch(from, index) };
+        unsafe { [_mm256_set_pd(x[3], x[2], x[1], x[0]), _mm256_set_pd(x[7], x[6], x[5], x[4])] }
+    }
+    #[inline(always)]
+    unsafe fn gather_some(mask: u8, from: *const f64, index: __m256i) -> [__m256d; 2] {
+        let x = unsafe { Portable::gather_some(mask, from, indices(index)) };
+        unsafe { Self::load(x.as_ptr()) }
+    }
+    #[inline(always)]
+    unsafe fn scatter(to: *mut f64, index: __m256i, vector: [__m256d; 2]) {
+        let mut values = [0.0; LANES];
+        unsafe { Self::store(values.as_mut_ptr(), vector) };
+        unsafe { Portable::scatter(to, indices(index), values) };
+    }
+    #[inline(always)]
+    unsafe fn sum(vector: [__m256d; 2]) -> f64 {
+        unsafe { sum4(_mm256_add_pd(vector[0], vector[1])) }
+    }
+}
+
+#[expect(clippy::undocumented_unsafe_blocks, reason = "each is one intrinsic; see above")]
+impl<const GATHER: bool> Isa<f32> for Avx2<GATHER> {
+    type Vector = __m256;
+    type Index = __m256i;
+
+    #[inline(always)]
+    unsafe fn splat(value: f32) -> __m256 {
+        unsafe { _mm256_set1_ps(value) }
+    }
+    #[inline(always)]
+    unsafe fn load(from: *const f32) -> __m256 {
+        unsafe { _mm256_loadu_ps(from) }
+    }
+    #[inline(always)]
+    unsafe fn store(to: *mut f32, vector: __m256) {
+        unsafe { _mm256_storeu_ps(to, vector) }
+    }
+    #[inline(always)]
+    unsafe fn add(a: __m256, b: __m256) -> __m256 {
+        unsafe { _mm256_add_ps(a, b) }
+    }
+    #[inline(always)]
+    unsafe fn mul_add(a: __m256, b: __m256, c: __m256) -> __m256 {
+        unsafe { _mm256_fmadd_ps(a, b, c) }
+    }
+    #[inline(always)]
+    unsafe fn index_u32(from: *const u32) -> __m256i {
+        unsafe { _mm256_loadu_si256(from.cast()) }
+    }
+    #[inline(always)]
+    unsafe fn index_u16(from: *const u16) -> __m256i {
+        unsafe { _mm256_cvtepu16_epi32(_mm_loadu_si128(from.cast())) }
+    }
+    #[inline(always)]
+    unsafe fn gather(from: *const f32, index: __m256i) -> __m256 {
+        if GATHER {
+            return unsafe { _mm256_i32gather_ps::<4>(from, index) };
+        }
+        let x = unsafe { fetch(from, index) };
+        unsafe { _mm256_set_ps(x[7], x[6], x[5], x[4], x[3], x[2], x[1], x[0]) }
+    }
+    #[inline(always)]
+    unsafe fn gather_some(mask: u8, from: *const f32, index: __m256i) -> __m256 {
+        let x = unsafe { Portable::gather_some(mask, from, indices(index)) };
+        unsafe { Self::load(x.as_ptr()) }
+    }
+    #[inline(always)]
+    unsafe fn scatter(to: *mut f32, index: __m256i, vector: __m256) {
+        let mut values = [0.0; LANES];
+        unsafe { Self::store(values.as_mut_ptr(), vector) };
+        unsafe { Portable::scatter(to, indices(index), values) };
+    }
+    #[inline(always)]
+    unsafe fn sum(vector: __m256) -> f32 {
+        let mut values = [0.0; LANES];
+        unsafe { Self::store(values.as_mut_ptr(), vector) };
+        unsafe { Portable::sum(values) }
+    }
+}
+
+/// The eight indices as an array.
+#[inline(always)]
+unsafe fn indices(index: __m256i) -> [u32; LANES] {
+    // SAFETY: both are 32 bytes of plain integers.
+    unsafe { std::mem::transmute(index) }
+}
+
+/// The elements at the eight indices, one load each.
+#[inline(always)]
+unsafe fn fetch<T: Copy>(from: *const T, index: __m256i) -> [T; LANES] {
+    // SAFETY: the caller's promise: an element lies at each index.
+    unsafe { indices(index).map(|i| *from.add(i as usize)) }
+}
+
+#[inline(always)]
+unsafe fn sum4(v: __m256d) -> f64 {
+    // SAFETY: the caller's promise: the processor has AVX2.
+    unsafe {
+        let pairs = _mm_add_pd(_mm256_castpd256_pd128(v), _mm256_extractf128_pd::<1>(v));
+        _mm_cvtsd_f64(_mm_add_sd(pairs, _mm_unpackhi_pd(pairs, pairs)))
+    }
+}

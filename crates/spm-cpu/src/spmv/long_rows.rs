@@ -1,0 +1,68 @@
+//! Rows so long that they are cut between all threads.
+
+use spm_formats::{CsrArrays, Scalar, partition};
+
+use super::row;
+use crate::Threads;
+use crate::disjoint::Disjoint;
+
+/// Rows with more entries than this are cut.
+pub(super) const LONG: usize = 2048;
+
+/// The long rows of a matrix, and the sums of their pieces.
+pub(super) struct LongRows<T> {
+    rows: Vec<u32>,
+    parts: usize,
+    /// Sum of piece t of long row l at `t * rows.len() + l`.
+    sums: Vec<T>,
+}
+
+impl<T: Scalar> LongRows<T> {
+    pub(super) fn new(a: &CsrArrays<'_, T>, threads: &Threads) -> Self {
+        let long = |ends: &[u32]| (ends[1] - ends[0]) as usize > LONG;
+        let rows: Vec<u32> = (0..)
+            .zip(a.pointers().windows(2))
+            .filter_map(|(row, ends)| long(ends).then_some(row))
+            .collect();
+        let parts = threads.count();
+        Self { sums: vec![T::ZERO; rows.len() * parts], rows, parts }
+    }
+
+    pub(super) fn bytes(&self) -> usize {
+        size_of_val(&*self.rows) + size_of_val(&*self.sums)
+    }
+
+    /// What one thread of a team needs to sum its pieces.
+    pub(super) fn pieces(&mut self) -> Pieces<'_, T> {
+        Pieces { rows: &self.rows, parts: self.parts, sums: Disjoint::new(&mut self.sums) }
+    }
+
+    /// Adds the pieces up, in the same order always.
+    pub(super) fn finish(&self, y: &mut [T]) {
+        for (l, &row) in self.rows.iter().enumerate() {
+            let pieces = (0..self.parts).map(|part| self.sums[part * self.rows.len() + l]);
+            y[row as usize] = pieces.fold(T::ZERO, |sum, piece| sum + piece);
+        }
+    }
+}
+
+pub(super) struct Pieces<'a, T> {
+    rows: &'a [u32],
+    parts: usize,
+    sums: Disjoint<'a, T>,
+}
+
+impl<T: Scalar> Pieces<'_, T> {
+    /// Sums the pieces of thread `part`; each part is summed by one thread only.
+    pub(super) fn sum(&self, a: &CsrArrays<'_, T>, part: usize, x: &[T]) {
+        let (start, count) = (part * self.rows.len(), self.rows.len());
+        // SAFETY: the parts do not overlap, and each belongs to one thread.
+        let sums = unsafe { self.sums.range(start..start + count) };
+        for (sum, &row) in sums.iter_mut().zip(self.rows) {
+            let ends = &a.pointers()[row as usize..=row as usize + 1];
+            let piece = partition::even((ends[1] - ends[0]) as usize, self.parts, part);
+            let start = ends[0] as usize;
+            *sum = row::dot_entries(a, start + piece.start..start + piece.end, x, true);
+        }
+    }
+}

@@ -1,0 +1,24 @@
+//! What padding may have spoilt: 0 x inf is NaN, and a sum of x alone may overflow.
+
+use std::ops::Range;
+
+use spm_formats::{CsrArrays, Scalar};
+
+use super::row;
+
+/// Whether some element is infinite or NaN.
+pub(super) fn any_not_finite<T: Scalar>(y: &[T]) -> bool {
+    // 0 x v is NaN for these and no others.
+    let sum = y.iter().fold(T::ZERO, |sum, &v| sum + v * T::ZERO);
+    sum != T::ZERO
+}
+
+/// Sums each row whose result is not finite again, straight from CSR; `y` holds just `rows`.
+#[cold]
+pub(super) fn repair<T: Scalar>(a: &CsrArrays<'_, T>, rows: Range<usize>, x: &[T], y: &mut [T]) {
+    for (y, row) in y.iter_mut().zip(rows) {
+        if !y.is_finite() {
+            row::multiply_rows(a, row..row + 1, x, std::slice::from_mut(y), false);
+        }
+    }
+}

@@ -1,0 +1,296 @@
+//! y_i = sum_j a_ij x_j, eight rows side by side (SELL-8-sigma), in fewer bytes than SELL has: no
+//! values where all are equal, 16-bit columns where they fit, one column for eight entries where
+//! neighbouring rows repeat a pattern shifted by one (stencils, bands).
+
+mod segment;
+
+use rayon::prelude::*;
+use spm_formats::kernel::{
+    Backend, KernelInfo, Operation, ParameterSpec, Parameters, PlanError, Value,
+};
+use spm_formats::{CsrArrays, CsrView, Scalar, partition};
+
+use self::segment::{Columns, MOST_ROWS, Segment};
+use super::BoxedPlan;
+use super::long_rows::LongRows;
+use super::plan::{Memory, Product, boxed};
+use super::repair::repair;
+use crate::disjoint::Disjoint;
+use crate::simd::{GATHER, Isa, Job, LANES, Machine};
+use crate::{PlanOptions, Threads};
+
+pub(super) const INFO: KernelInfo = KernelInfo {
+    id: "sell-compact",
+    operation: Operation::Spmv,
+    backend: Backend::Cpu,
+    source: "own; after SELL-C-sigma (Kreutzer et al. 2014)",
+    summary: "eight rows side by side, columns in 16 bits or one for eight, equal values dropped",
+    parameters: &[SIGMA, GATHER],
+};
+
+/// Rows between which rows are sorted by length.
+pub(super) const SIGMA: ParameterSpec = ParameterSpec {
+    name: "sigma",
+    meaning: "rows in a window that is sorted by length, a multiple of 8 up to 65536; 1: none",
+    default: Value::Count(4096),
+    studied: &[Value::Count(1), Value::Count(256), Value::Count(4096)],
+};
+
+/// Entries of a segment: few enough for threads to share evenly, many enough to forget its start.
+const SEGMENT_ENTRIES: usize = 1 << 15;
+
+struct SellCompact<'a, T> {
+    /// For the rows that padding or a shared value may spoil, and the long rows.
+    a: CsrArrays<'a, T>,
+    segments: Vec<Segment<T>>,
+    /// The value of all entries, where they have the same.
+    common: Option<T>,
+    long: LongRows<T>,
+    threads: Threads,
+    /// Segments of thread t: `bounds[t]..bounds[t + 1]`.
+    bounds: Vec<usize>,
+    machine: Machine,
+}
+
+pub(super) fn plan<'a, T: Scalar>(
+    a: &CsrView<'a, T>,
+    parameters: &Parameters,
+    options: &PlanOptions,
+) -> Result<BoxedPlan<'a, T>, PlanError> {
+    let a = CsrArrays::new(a)?;
+    let sigma = parameters.count(SIGMA.name);
+    if sigma != 1 && (!sigma.is_multiple_of(LANES) || sigma > MOST_ROWS) {
+        let reason = format!("sigma {sigma} is neither 1 nor a multiple of 8 up to 65536");
+        return Err(PlanError::Unsupported { kernel: INFO.id, reason });
+    }
+    let common = common_value(a.values());
+    let rows_of_segments = segment_rows(&a, sigma.max(LANES));
+    let segments: Vec<_> = rows_of_segments
+        .into_par_iter()
+        .map(|rows| Segment::new(&a, rows, sigma, common.is_none()))
+        .collect();
+    let mut weights = vec![0_usize];
+    for segment in &segments {
+        // A chunk costs about as much as two slots, besides its slots.
+        let slots: usize = segment.chunks.iter().map(|chunk| usize::from(chunk.width) + 2).sum();
+        weights.push(weights.last().copied().unwrap_or(0) + slots);
+    }
+    let threads = options.threads.clone();
+    let bounds = partition::by_weight(&weights, threads.count());
+    let long = LongRows::new(&a, &threads);
+    let machine = Machine::detect(parameters.choice(GATHER.name), a.cols().max(a.rows()));
+    Ok(boxed(SellCompact { a, segments, common, long, threads, bounds, machine }))
+}
+
+/// The value that all entries have, bit by bit; `None` for an infinite or NaN one, which cannot be
+/// multiplied in afterwards.
+pub(super) fn common_value<T: Scalar>(values: &[T]) -> Option<T> {
+    let &first = values.first()?;
+    let same = |chunk: &[T]| chunk.iter().all(|v| v.to_bits64() == first.to_bits64());
+    // Nearly always the first few entries decide.
+    let head = &values[..values.len().min(64)];
+    (first.is_finite() && same(head) && values.par_chunks(1 << 14).all(same)).then_some(first)
+}
+
+/// Cuts the rows into segments of about [`SEGMENT_ENTRIES`] entries, at multiples of `step` rows.
+fn segment_rows<T: Scalar>(a: &CsrArrays<'_, T>, step: usize) -> Vec<std::ops::Range<usize>> {
+    let (mut all, mut start) = (Vec::new(), 0);
+    while start < a.rows() {
+        let mut end = (start + step).min(a.rows());
+        let entries = |end: usize| (a.pointers()[end] - a.pointers()[start]) as usize;
+        while end < a.rows() && end + step - start <= MOST_ROWS && entries(end) < SEGMENT_ENTRIES {
+            end = (end + step).min(a.rows());
+        }
+        all.push(start..end);
+        start = end;
+    }
+    all
+}
+
+impl<T: Scalar> Product<T> for SellCompact<'_, T> {
+    fn shape(&self) -> (usize, usize) {
+        (self.a.rows(), self.a.cols())
+    }
+
+    fn memory(&self) -> Memory {
+        let segments = self.segments.iter().map(Segment::bytes).sum();
+        Memory::owned(segments, self.long.bytes() + size_of_val(&*self.bounds))
+    }
+
+    fn multiply(&mut self, x: &[T], y: &mut [T]) {
+        let all_rows = Disjoint::new(y);
+        let pieces = self.long.pieces();
+        self.threads.run(|part| {
+            for segment in &self.segments[self.bounds[part]..self.bounds[part + 1]] {
+                // SAFETY: the rows of segments do not overlap.
+                let y = unsafe { all_rows.range(segment.rows.clone()) };
+                let mut finite = true;
+                let common = self.common;
+                self.machine.run(Run { segment, common, x, y, finite: &mut finite });
+                if !finite {
+                    repair(&self.a, segment.rows.clone(), x, y);
+                }
+            }
+            pieces.sum(&self.a, part, x);
+        });
+        self.long.finish(y);
+    }
+}
+
+/// One segment's part of a product.
+struct Run<'a, T> {
+    segment: &'a Segment<T>,
+    common: Option<T>,
+    x: &'a [T],
+    /// The rows of the segment.
+    y: &'a mut [T],
+    finite: &'a mut bool,
+}
+
+// SAFETY: `As<T>` is `Run<T>`.
+unsafe impl<'a, T: Scalar> Job<T> for Run<'a, T> {
+    type As<U: Scalar> = Run<'a, U>;
+
+    #[inline(always)]
+    unsafe fn run<I: Isa<T>>(self) {
+        // SAFETY: the caller's promise.
+        unsafe {
+            match self.common {
+                None => self.with_values::<I>(),
+                Some(value) => self.without_values::<I>(value),
+            }
+        }
+    }
+}
+
+impl<T: Scalar> Run<'_, T> {
+    // SAFETY of the reads below: a segment's builder has put into each array what its chunks
+    // consume, with columns (and eight from each first one) below the columns of A, which x has.
+
+    #[inline(always)]
+    unsafe fn with_values<I: Isa<T>>(self) {
+        // SAFETY: see above; `I` by the caller's promise.
+        unsafe {
+            let (mut narrow, mut wide) = (self.segment.narrow.as_ptr(), self.segment.wide.as_ptr());
+            let mut values = self.segment.values.as_ptr();
+            let (x, zero) = (self.x.as_ptr(), I::splat(T::ZERO));
+            let mut spoilt = zero;
+            for (index, chunk) in self.segment.chunks.iter().enumerate() {
+                let width = usize::from(chunk.width);
+                let (mut even, mut odd) = (zero, zero);
+                macro_rules! slots {
+                    ($fetch:expr) => {{
+                        let fetch = $fetch;
+                        for slot in (1..width).step_by(2) {
+                            let at = values.add(slot * LANES);
+                            even = I::mul_add(I::load(at.sub(LANES)), fetch(slot - 1), even);
+                            odd = I::mul_add(I::load(at), fetch(slot), odd);
+                        }
+                        if width % 2 == 1 {
+                            let last = width - 1;
+                            even = I::mul_add(I::load(values.add(last * LANES)), fetch(last), even);
+                        }
+                    }};
+                }
+                match chunk.columns {
+                    Columns::Contiguous => {
+                        slots!(|slot| I::load(x.add(*wide.add(slot) as usize)));
+                        wide = wide.add(width);
+                    }
+                    Columns::Narrow => {
+                        let x = x.add(chunk.base as usize);
+                        slots!(|slot| I::gather(x, I::index_u16(narrow.add(slot * LANES))));
+                        narrow = narrow.add(width * LANES);
+                    }
+                    Columns::Wide => {
+                        slots!(|slot| I::gather(x, I::index_u32(wide.add(slot * LANES))));
+                        wide = wide.add(width * LANES);
+                    }
+                }
+                values = values.add(width * LANES);
+                let sums = I::add(even, odd);
+                spoilt = I::mul_add(sums, zero, spoilt);
+                store::<T, I>(self.segment, index, sums, self.y);
+            }
+            *self.finite = I::sum(spoilt) == T::ZERO;
+        }
+    }
+
+    #[inline(always)]
+    unsafe fn without_values<I: Isa<T>>(self, value: T) {
+        // SAFETY: see above; `I` by the caller's promise.
+        unsafe {
+            let (mut narrow, mut wide) = (self.segment.narrow.as_ptr(), self.segment.wide.as_ptr());
+            let mut masks = self.segment.masks.as_ptr();
+            let (x, zero, value) = (self.x.as_ptr(), I::splat(T::ZERO), I::splat(value));
+            let mut spoilt = zero;
+            for (index, chunk) in self.segment.chunks.iter().enumerate() {
+                let (width, full) = (usize::from(chunk.width), usize::from(chunk.full));
+                let mut sums = zero;
+                macro_rules! slots {
+                    ($x:expr, $index:expr) => {{
+                        for slot in 0..full {
+                            sums = I::add(I::gather($x, $index(slot)), sums);
+                        }
+                        for slot in full..width {
+                            sums = I::add(I::gather_some(*masks, $x, $index(slot)), sums);
+                            masks = masks.add(1);
+                        }
+                    }};
+                }
+                match chunk.columns {
+                    Columns::Contiguous => {
+                        for slot in 0..width {
+                            sums = I::add(I::load(x.add(*wide.add(slot) as usize)), sums);
+                        }
+                        wide = wide.add(width);
+                    }
+                    Columns::Narrow => {
+                        let x = x.add(chunk.base as usize);
+                        slots!(x, |slot| I::index_u16(narrow.add(slot * LANES)));
+                        narrow = narrow.add(width * LANES);
+                    }
+                    Columns::Wide => {
+                        slots!(x, |slot| I::index_u32(wide.add(slot * LANES)));
+                        wide = wide.add(width * LANES);
+                    }
+                }
+                let sums = I::mul_add(sums, value, zero);
+                spoilt = I::mul_add(sums, zero, spoilt);
+                store::<T, I>(self.segment, index, sums, self.y);
+            }
+            *self.finite = I::sum(spoilt) == T::ZERO;
+        }
+    }
+}
+
+/// Puts the sums of chunk `index` where they belong in `y`, the rows of the segment.
+#[inline(always)]
+unsafe fn store<T: Scalar, I: Isa<T>>(
+    segment: &Segment<T>,
+    index: usize,
+    sums: I::Vector,
+    y: &mut [T],
+) {
+    let first = index * LANES;
+    let rows = y.len() - first;
+    // SAFETY: the segment has chunk `index`, so at least one row from `first` on; its positions
+    // are below y.len(); `I` by the caller's promise.
+    unsafe {
+        if rows >= LANES {
+            if segment.positions.is_empty() {
+                I::store(y.as_mut_ptr().add(first), sums);
+            } else {
+                let positions = I::index_u16(segment.positions.as_ptr().add(first));
+                I::scatter(y.as_mut_ptr(), positions, sums);
+            }
+        } else {
+            let mut lanes = [T::ZERO; LANES];
+            I::store(lanes.as_mut_ptr(), sums);
+            for (lane, &sum) in lanes[..rows].iter().enumerate() {
+                let position = segment.positions.get(first + lane).map(|&p| usize::from(p));
+                y[position.unwrap_or(first + lane)] = sum;
+            }
+        }
+    }
+}

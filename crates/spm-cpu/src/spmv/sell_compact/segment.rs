@@ -1,0 +1,213 @@
+//! The storage of `sell-compact`: consecutive rows in chunks of eight, each chunk in the fewest
+//! bytes that fit it.
+
+use std::ops::Range;
+
+use spm_formats::{CsrArrays, Scalar};
+
+use super::super::long_rows::LONG;
+use crate::aligned::Aligned;
+use crate::simd::LANES;
+
+/// Most rows of a segment: positions inside it fit 16 bits.
+pub(super) const MOST_ROWS: usize = 1 << 16;
+
+/// How the columns of a chunk are stored.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Columns {
+    /// Lane l of a slot has column c + l: one 32-bit c for the slot, and no gather.
+    Contiguous,
+    /// 16-bit offsets from the chunk's base.
+    Narrow,
+    /// 32-bit columns.
+    Wide,
+}
+
+/// Eight rows.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Chunk {
+    /// What [`Columns::Narrow`] offsets count from.
+    pub(super) base: u32,
+    /// Slots of each row.
+    pub(super) width: u16,
+    /// The first slots, which all eight rows have; where there are no values, the others have a
+    /// mask.
+    pub(super) full: u16,
+    pub(super) columns: Columns,
+}
+
+/// Consecutive rows of a matrix.
+///
+/// Slot s of a chunk holds one entry of each of its eight rows, side by side, padded with value 0
+/// and a column that another entry of the chunk has. The arrays of all chunks follow each other
+/// without offsets: a product reads each from front to back.
+#[derive(Debug)]
+pub(super) struct Segment<T> {
+    pub(super) rows: Range<usize>,
+    pub(super) chunks: Vec<Chunk>,
+    /// Row of each lane, counted from the first of the segment; empty where rows are in order.
+    pub(super) positions: Vec<u16>,
+    /// Empty where all values of the matrix are equal.
+    pub(super) values: Aligned<T>,
+    pub(super) narrow: Vec<u16>,
+    pub(super) wide: Vec<u32>,
+    /// Lanes that a slot has, for the slots of a chunk beyond `full`, where there are no values.
+    pub(super) masks: Vec<u8>,
+}
+
+impl<T: Scalar> Segment<T> {
+    /// Stores some rows, sorted by length inside windows of `sigma` rows (a multiple of
+    /// [`LANES`], or 1 for no sorting), without values if all are equal.
+    pub(super) fn new(
+        a: &CsrArrays<'_, T>,
+        rows: Range<usize>,
+        sigma: usize,
+        with_values: bool,
+    ) -> Self {
+        assert!(rows.len() <= MOST_ROWS, "positions of {} rows", rows.len());
+        let entries = |row: usize| {
+            let entries = a.pointers()[row] as usize..a.pointers()[row + 1] as usize;
+            if entries.len() > LONG { entries.start..entries.start } else { entries }
+        };
+        let mut order: Vec<usize> = rows.clone().collect();
+        if sigma > 1 {
+            for window in order.chunks_mut(sigma) {
+                window.sort_by_key(|&row| std::cmp::Reverse(entries(row).len()));
+            }
+        }
+        let mut builder = Builder::new(a, with_values);
+        for lanes in order.chunks(LANES) {
+            let lanes: Vec<_> = lanes.iter().map(|&row| entries(row)).collect();
+            builder.push(&lanes);
+        }
+        let positions = order.iter().map(|row| (row - rows.start) as u16);
+        Self {
+            positions: if sigma > 1 { positions.collect() } else { Vec::new() },
+            rows,
+            chunks: builder.chunks,
+            values: builder.values.into(),
+            narrow: builder.narrow,
+            wide: builder.wide,
+            masks: builder.masks,
+        }
+    }
+
+    pub(super) fn bytes(&self) -> usize {
+        size_of_val(&*self.chunks)
+            + size_of_val(&*self.positions)
+            + size_of_val(&*self.values)
+            + size_of_val(&*self.narrow)
+            + size_of_val(&*self.wide)
+            + size_of_val(&*self.masks)
+    }
+}
+
+struct Builder<'a, T> {
+    a: &'a CsrArrays<'a, T>,
+    with_values: bool,
+    chunks: Vec<Chunk>,
+    values: Vec<T>,
+    narrow: Vec<u16>,
+    wide: Vec<u32>,
+    masks: Vec<u8>,
+}
+
+impl<'a, T: Scalar> Builder<'a, T> {
+    fn new(a: &'a CsrArrays<'a, T>, with_values: bool) -> Self {
+        let (chunks, values, narrow, wide, masks) = Default::default();
+        Self { a, with_values, chunks, values, narrow, wide, masks }
+    }
+
+    /// Appends a chunk of up to [`LANES`] rows, given by their entries.
+    fn push(&mut self, lanes: &[Range<usize>]) {
+        let columns = |lane: &Range<usize>| &self.a.col_indices()[lane.clone()];
+        let width = lanes.iter().map(Range::len).max().unwrap_or(0);
+        let all = || lanes.iter().flat_map(columns);
+        let base = all().min().copied().unwrap_or(0);
+        let narrow = all().all(|&col| col - base <= u32::from(u16::MAX));
+        let value_bytes = if self.with_values { T::BYTES } else { 0 };
+        let gathered_bytes = width * LANES * (value_bytes + if narrow { 2 } else { 4 });
+        if let Some(firsts) = self.contiguous(lanes) {
+            // A tenth more bytes is less than what gathering costs.
+            let bytes = firsts.len() * (LANES * value_bytes + 4);
+            if bytes <= gathered_bytes + gathered_bytes / 10 {
+                return self.push_contiguous(lanes, &firsts);
+            }
+        }
+        let shortest = lanes.iter().map(Range::len).min().unwrap_or(0);
+        let full = if lanes.len() == LANES { shortest } else { 0 };
+        let columns = if narrow { Columns::Narrow } else { Columns::Wide };
+        self.chunks.push(Chunk { base, width: width as u16, full: full as u16, columns });
+        for slot in 0..width {
+            let mut mask = 0;
+            for lane in 0..LANES {
+                let entry = lanes.get(lane).and_then(|entries| entries.clone().nth(slot));
+                // Padding repeats the row's last column; a row without entries takes the base.
+                let last = || lanes.get(lane).and_then(|entries| entries.clone().last());
+                let col = entry.or_else(last).map_or(base, |entry| self.a.col_indices()[entry]);
+                match columns {
+                    Columns::Narrow => self.narrow.push((col - base) as u16),
+                    _ => self.wide.push(col),
+                }
+                if self.with_values {
+                    self.values.push(entry.map_or(T::ZERO, |entry| self.a.values()[entry]));
+                }
+                mask |= u8::from(entry.is_some()) << lane;
+            }
+            if !self.with_values && slot >= full {
+                self.masks.push(mask);
+            }
+        }
+    }
+
+    /// The distinct columns minus their lanes, ascending, if the rows look alike enough for that
+    /// to be worth finding out, and each such slot may be read whole.
+    fn contiguous(&self, lanes: &[Range<usize>]) -> Option<Vec<u32>> {
+        let columns = |lane: usize| &self.a.col_indices()[lanes[lane].clone()];
+        // Most matrices fail here: two neighbours in the middle must have most columns in common,
+        // one shifted by one.
+        if lanes.len() < LANES {
+            return None;
+        }
+        let (upper, lower) = (columns(LANES / 2 - 1), columns(LANES / 2));
+        let shifted = upper.iter().filter(|&&col| lower.binary_search(&(col + 1)).is_ok()).count();
+        if shifted == 0 || 2 * shifted < upper.len().max(lower.len()) {
+            return None;
+        }
+        let mut firsts = Vec::with_capacity(2 * upper.len() * LANES);
+        for lane in 0..LANES {
+            for &col in columns(lane) {
+                firsts.push(col.checked_sub(lane as u32)?);
+            }
+        }
+        let entries = firsts.len();
+        firsts.sort_unstable();
+        firsts.dedup();
+        let inside = firsts.last().is_none_or(|&first| first as usize + LANES <= self.a.cols());
+        // A repeated column has no lane of its own; without values there is no padding either.
+        let ascending = (0..LANES).all(|lane| columns(lane).is_sorted_by(|a, b| a < b));
+        let full = entries == firsts.len() * LANES;
+        let few = u16::try_from(firsts.len()).is_ok();
+        (inside && ascending && few && (self.with_values || full)).then_some(firsts)
+    }
+
+    fn push_contiguous(&mut self, lanes: &[Range<usize>], firsts: &[u32]) {
+        let width = firsts.len() as u16;
+        let columns = Columns::Contiguous;
+        self.chunks.push(Chunk { base: 0, width, full: width, columns });
+        self.wide.extend_from_slice(firsts);
+        if !self.with_values {
+            return;
+        }
+        let start = self.values.len();
+        self.values.resize(start + firsts.len() * LANES, T::ZERO);
+        for (lane, entries) in lanes.iter().enumerate() {
+            let mut slot = 0;
+            for entry in entries.clone() {
+                let first = self.a.col_indices()[entry] - lane as u32;
+                slot += firsts[slot..].iter().take_while(|&&f| f < first).count();
+                self.values[start + slot * LANES + lane] = self.a.values()[entry];
+            }
+        }
+    }
+}
