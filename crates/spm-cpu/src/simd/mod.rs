@@ -41,6 +41,8 @@ pub(crate) trait Isa<T>: Copy {
 
     unsafe fn splat(value: T) -> Self::Vector;
     unsafe fn load(from: *const T) -> Self::Vector;
+    /// 0 in lanes from `count` (at most [`LANES`]) on; nothing is read for these.
+    unsafe fn load_first(count: usize, from: *const T) -> Self::Vector;
     unsafe fn store(to: *mut T, vector: Self::Vector);
     unsafe fn add(a: Self::Vector, b: Self::Vector) -> Self::Vector;
     /// a b + c.
@@ -185,6 +187,7 @@ mod tests {
                 I::store(stored.as_mut_ptr(), I::load(x.as_ptr().add(3)));
                 self.out.extend(stored);
                 self.out.push(I::sum(d));
+                self.out.push(I::sum(I::load_first(3, x.as_ptr().add(69_997))));
                 self.out.extend([0, 1, 2, 7, 8, 9, 65_535].map(|i: usize| target[i]));
             }
         }
@@ -192,8 +195,10 @@ mod tests {
 
     fn check<T: Scalar>() {
         // By hand: a = 0 999 3 536 5 5 1 1; b = 7 535 0 1 2 2 9 8; c = a in lanes 1 2 5 7.
-        let expected =
-            [3., 4., 5., 6., 7., 8., 9., 10., 537_596., 6., 1072., 20., 0., 10., 10., 536_463.];
+        let expected = [
+            3., 4., 5., 6., 7., 8., 9., 10., 537_596., 2994., 6., 1072., 20., 0., 10., 10.,
+            536_463.,
+        ];
         let levels = [Level::Portable, detect_level()];
         for (level, vector_gather) in levels.into_iter().flat_map(|l| [(l, false), (l, true)]) {
             let mut out = Vec::new();

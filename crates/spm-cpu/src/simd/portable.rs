@@ -21,6 +21,13 @@ impl<T: Scalar> Isa<T> for Portable {
         unsafe { from.cast::<[T; LANES]>().read_unaligned() }
     }
     #[inline(always)]
+    unsafe fn load_first(count: usize, from: *const T) -> [T; LANES] {
+        std::array::from_fn(|lane| {
+            // SAFETY: the caller's promise.
+            if lane < count { unsafe { *from.add(lane) } } else { T::ZERO }
+        })
+    }
+    #[inline(always)]
     unsafe fn store(to: *mut T, vector: [T; LANES]) {
         // SAFETY: the caller's promise.
         unsafe { to.cast::<[T; LANES]>().write_unaligned(vector) }

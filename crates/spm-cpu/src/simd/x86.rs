@@ -69,6 +69,10 @@ impl<const GATHER: bool> Isa<f64> for Avx512<GATHER> {
         unsafe { _mm512_loadu_pd(from) }
     }
     #[inline(always)]
+    unsafe fn load_first(count: usize, from: *const f64) -> __m512d {
+        unsafe { _mm512_maskz_loadu_pd(((1_u32 << count) - 1) as u8, from) }
+    }
+    #[inline(always)]
     unsafe fn store(to: *mut f64, vector: __m512d) {
         unsafe { _mm512_storeu_pd(to, vector) }
     }
@@ -128,6 +132,10 @@ impl<const GATHER: bool> Isa<f64> for Avx2<GATHER> {
     #[inline(always)]
     unsafe fn load(from: *const f64) -> [__m256d; 2] {
         unsafe { [_mm256_loadu_pd(from), _mm256_loadu_pd(from.add(4))] }
+    }
+    #[inline(always)]
+    unsafe fn load_first(count: usize, from: *const f64) -> [__m256d; 2] {
+        unsafe { Self::load(Portable::load_first(count, from).as_ptr()) }
     }
     #[inline(always)]
     unsafe fn store(to: *mut f64, vector: [__m256d; 2]) {
@@ -191,6 +199,10 @@ impl<const GATHER: bool> Isa<f32> for Avx2<GATHER> {
     #[inline(always)]
     unsafe fn load(from: *const f32) -> __m256 {
         unsafe { _mm256_loadu_ps(from) }
+    }
+    #[inline(always)]
+    unsafe fn load_first(count: usize, from: *const f32) -> __m256 {
+        unsafe { Self::load(Portable::load_first(count, from).as_ptr()) }
     }
     #[inline(always)]
     unsafe fn store(to: *mut f32, vector: __m256) {

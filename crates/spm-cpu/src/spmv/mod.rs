@@ -1,5 +1,6 @@
 //! y = A x.
 
+mod csr_compact;
 mod csr_nnz_balanced;
 mod csr_row_blocks;
 mod csr_rows;
@@ -72,6 +73,7 @@ pub fn registry<T: Scalar>() -> Vec<SpmvKernel<T>> {
         SpmvKernel { info: ell_tiles::INFO, plan: ell_tiles::plan },
         SpmvKernel { info: hll_serial::INFO, plan: hll_serial::plan },
         SpmvKernel { info: hll_blocks::INFO, plan: hll_blocks::plan },
+        SpmvKernel { info: csr_compact::INFO, plan: csr_compact::plan },
         SpmvKernel { info: sell_compact::INFO, plan: sell_compact::plan },
     ]
 }

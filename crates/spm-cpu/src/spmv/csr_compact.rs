@@ -1,0 +1,241 @@
+//! y_i = sum_j a_ij x_j over CSR's own values, with fewer bytes of columns: rows that follow each
+//! other with the same columns (the unknowns of one node of a finite-element mesh) share one list,
+//! x is fetched once for all of them, and columns take 16 bits where they fit.
+
+use rayon::prelude::*;
+use spm_formats::kernel::{Backend, KernelInfo, Operation, Parameters, PlanError};
+use spm_formats::{CsrArrays, CsrView, Scalar, partition};
+
+use super::BoxedPlan;
+use super::plan::{Memory, Product, boxed};
+use crate::disjoint::Disjoint;
+use crate::simd::{GATHER, Isa, Job, LANES, Machine};
+use crate::{PlanOptions, Threads};
+
+pub(super) const INFO: KernelInfo = KernelInfo {
+    id: "csr-compact",
+    operation: Operation::Spmv,
+    backend: Backend::Cpu,
+    source: "own",
+    summary: "rows with equal columns share one list of them, in 16 bits where they fit",
+    parameters: &[GATHER],
+};
+
+/// Most rows that share a list: sums that fit the registers beside x and the columns.
+const MOST_ROWS: usize = 6;
+/// Pieces that planning is cut into, for each core.
+const PIECES: usize = 4;
+
+/// Consecutive rows with the same columns.
+#[derive(Debug, Clone, Copy)]
+struct Group {
+    /// What 16-bit columns count from.
+    base: u32,
+    /// First of its columns in the list of its width.
+    start: u32,
+    rows: u8,
+    narrow: bool,
+}
+
+/// The groups of consecutive rows. A list of columns is filled up to a multiple of [`LANES`].
+struct Piece {
+    rows: std::ops::Range<usize>,
+    groups: Vec<Group>,
+    narrow: Vec<u16>,
+    wide: Vec<u32>,
+}
+
+struct CsrCompact<'a, T> {
+    a: CsrArrays<'a, T>,
+    pieces: Vec<Piece>,
+    threads: Threads,
+    /// Pieces of thread t: `bounds[t]..bounds[t + 1]`.
+    bounds: Vec<usize>,
+    machine: Machine,
+}
+
+pub(super) fn plan<'a, T: Scalar>(
+    a: &CsrView<'a, T>,
+    parameters: &Parameters,
+    options: &PlanOptions,
+) -> Result<BoxedPlan<'a, T>, PlanError> {
+    let a = CsrArrays::new(a)?;
+    let threads = options.threads.clone();
+    let count = PIECES * threads.count();
+    let rows = partition::by_entries(a.pointers(), count);
+    let pieces: Vec<_> =
+        (0..count).into_par_iter().map(|p| Piece::new(&a, rows[p]..rows[p + 1])).collect();
+    let bounds = (0..=threads.count()).map(|thread| PIECES * thread).collect();
+    let machine = Machine::detect(parameters.choice(GATHER.name), a.cols());
+    Ok(boxed(CsrCompact { a, pieces, threads, bounds, machine }))
+}
+
+impl Piece {
+    fn new<T: Scalar>(a: &CsrArrays<'_, T>, rows: std::ops::Range<usize>) -> Self {
+        let columns = |row: usize| {
+            &a.col_indices()[a.pointers()[row] as usize..a.pointers()[row + 1] as usize]
+        };
+        let mut piece = Self { rows: rows.clone(), groups: vec![], narrow: vec![], wide: vec![] };
+        let mut row = rows.start;
+        while row < rows.end {
+            let cols = columns(row);
+            let most = MOST_ROWS.min(rows.end - row);
+            let count = 1 + (1..most).take_while(|&next| columns(row + next) == cols).count();
+            let base = cols.iter().min().copied().unwrap_or(0);
+            let narrow = cols.iter().all(|&col| col - base <= u32::from(u16::MAX));
+            let filled = cols.len().next_multiple_of(LANES);
+            let start = if narrow {
+                let start = piece.narrow.len();
+                piece.narrow.extend(cols.iter().map(|&col| (col - base) as u16));
+                piece.narrow.resize(start + filled, 0);
+                start
+            } else {
+                let start = piece.wide.len();
+                piece.wide.extend(cols);
+                piece.wide.resize(start + filled, base);
+                start
+            };
+            // Lists are at most as long as the entries, filled up: below 2^32 for all but a
+            // matrix of 2^32 entries in rows of one, whose groups would not fit memory.
+            let start = u32::try_from(start).expect("a list of columns has less than 2^32 places");
+            piece.groups.push(Group { base, start, rows: count as u8, narrow });
+            row += count;
+        }
+        piece
+    }
+
+    fn bytes(&self) -> usize {
+        size_of_val(&*self.groups) + size_of_val(&*self.narrow) + size_of_val(&*self.wide)
+    }
+}
+
+impl<T: Scalar> Product<T> for CsrCompact<'_, T> {
+    fn shape(&self) -> (usize, usize) {
+        (self.a.rows(), self.a.cols())
+    }
+
+    fn memory(&self) -> Memory {
+        let columns: usize = self.pieces.iter().map(Piece::bytes).sum();
+        let kept = size_of_val(self.a.values()) + size_of_val(self.a.pointers());
+        Memory {
+            matrix: (columns + kept) as u64,
+            plan: (columns + size_of_val(&*self.bounds)) as u64,
+        }
+    }
+
+    fn multiply(&mut self, x: &[T], y: &mut [T]) {
+        let y = Disjoint::new(y);
+        self.threads.run(|part| {
+            for piece in &self.pieces[self.bounds[part]..self.bounds[part + 1]] {
+                // SAFETY: the rows of pieces do not overlap.
+                let y = unsafe { y.range(piece.rows.clone()) };
+                self.machine.run(Run { a: self.a, piece, x, y });
+            }
+        });
+    }
+}
+
+/// One piece's part of a product.
+struct Run<'a, T> {
+    a: CsrArrays<'a, T>,
+    piece: &'a Piece,
+    x: &'a [T],
+    /// The rows of the piece.
+    y: &'a mut [T],
+}
+
+// SAFETY: `As<T>` is `Run<T>`.
+unsafe impl<'a, T: Scalar> Job<T> for Run<'a, T> {
+    type As<U: Scalar> = Run<'a, U>;
+
+    #[inline(always)]
+    unsafe fn run<I: Isa<T>>(self) {
+        let pointers = self.a.pointers();
+        let mut row = self.piece.rows.start;
+        let mut y = self.y.as_mut_ptr();
+        for group in &self.piece.groups {
+            let entries = pointers[row] as usize..pointers[row + 1] as usize;
+            let length = entries.len();
+            // SAFETY: the group's rows have `length` entries each, one row after the other, in
+            // columns that `Piece::new` has copied; columns are below those of A, which x has; y
+            // has the rows of the piece. `I` by the caller's promise.
+            unsafe {
+                let values = self.a.values().as_ptr().add(entries.start);
+                let start = group.start as usize;
+                let (x, narrow) = (self.x.as_ptr(), self.piece.narrow.as_ptr());
+                let wide = self.piece.wide.as_ptr();
+                macro_rules! sum {
+                    ($rows:literal) => {
+                        if group.narrow {
+                            let (x, columns) = (x.add(group.base as usize), narrow.add(start));
+                            let index = |at| I::index_u16(columns.add(at));
+                            sum_rows::<T, I, $rows>(values, length, x, index, y);
+                        } else {
+                            let columns = wide.add(start);
+                            let index = |at| I::index_u32(columns.add(at));
+                            sum_rows::<T, I, $rows>(values, length, x, index, y);
+                        }
+                    };
+                }
+                match group.rows {
+                    1 => sum!(1),
+                    2 => sum!(2),
+                    3 => sum!(3),
+                    4 => sum!(4),
+                    5 => sum!(5),
+                    _ => sum!(6),
+                }
+                y = y.add(usize::from(group.rows));
+            }
+            row += usize::from(group.rows);
+        }
+    }
+}
+
+/// Sums `ROWS` rows of `length` values each, which lie behind each other and share the columns
+/// that `index` gives eight at a time.
+///
+/// # Safety
+/// As many values, results and columns as said, columns inside `x`; the instructions of `I`.
+#[inline(always)]
+unsafe fn sum_rows<T: Scalar, I: Isa<T>, const ROWS: usize>(
+    values: *const T,
+    length: usize,
+    x: *const T,
+    index: impl Fn(usize) -> I::Index,
+    y: *mut T,
+) {
+    // SAFETY: the caller's promise.
+    unsafe {
+        let zero = I::splat(T::ZERO);
+        // A row alone has two sums, so that one addition need not wait for the other.
+        let (mut sums, mut second) = ([zero; ROWS], zero);
+        let mut at = 0;
+        if ROWS == 1 {
+            while at + 2 * LANES <= length {
+                let (near, far) = (I::gather(x, index(at)), I::gather(x, index(at + LANES)));
+                sums[0] = I::mul_add(I::load(values.add(at)), near, sums[0]);
+                second = I::mul_add(I::load(values.add(at + LANES)), far, second);
+                at += 2 * LANES;
+            }
+        }
+        while at + LANES <= length {
+            let x = I::gather(x, index(at));
+            for (row, sum) in sums.iter_mut().enumerate() {
+                *sum = I::mul_add(I::load(values.add(row * length + at)), x, *sum);
+            }
+            at += LANES;
+        }
+        if at < length {
+            let rest = length - at;
+            let x = I::gather_some(((1_u32 << rest) - 1) as u8, x, index(at));
+            for (row, sum) in sums.iter_mut().enumerate() {
+                *sum = I::mul_add(I::load_first(rest, values.add(row * length + at)), x, *sum);
+            }
+        }
+        sums[0] = I::add(sums[0], second);
+        for (row, sum) in sums.into_iter().enumerate() {
+            *y.add(row) = I::sum(sum);
+        }
+    }
+}
