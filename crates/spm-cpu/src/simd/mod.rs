@@ -98,11 +98,6 @@ impl Machine {
         Self { level, vector_gather: gather == "vector" }
     }
 
-    /// Whether [`GATHER`] makes a difference here.
-    pub(crate) fn can_gather() -> bool {
-        detect_level() != Level::Portable
-    }
-
     /// Runs the job with the widest vectors that the machine has.
     #[inline]
     pub(crate) fn run<T: Scalar, J: Job<T>>(self, job: J) {

@@ -21,6 +21,7 @@ mod repair;
 mod row;
 mod schedule;
 mod sell_compact;
+mod sell_tiles;
 mod tiles;
 
 use spm_formats::kernel::{KernelInfo, Parameters, PlanError, SpmvPlan};
@@ -75,6 +76,7 @@ pub fn registry<T: Scalar>() -> Vec<SpmvKernel<T>> {
         SpmvKernel { info: hll_blocks::INFO, plan: hll_blocks::plan },
         SpmvKernel { info: csr_compact::INFO, plan: csr_compact::plan },
         SpmvKernel { info: sell_compact::INFO, plan: sell_compact::plan },
+        SpmvKernel { info: sell_tiles::INFO, plan: sell_tiles::plan },
     ]
 }
 

@@ -1,0 +1,232 @@
+//! y_I = sum_J A_IJ x_J over tiles of 2^16 x 2^16: the parts of x and y that a tile uses stay in the
+//! second cache, and rows and columns inside it take 16 bits. For columns without locality.
+//!
+//! Inside a tile only the rows that have entries there are stored, eight side by side, sorted by
+//! their entries in the tile.
+
+use std::ops::Range;
+
+use rayon::prelude::*;
+use spm_formats::kernel::{
+    Backend, KernelInfo, Operation, ParameterSpec, Parameters, PlanError, Value,
+};
+use spm_formats::{CsrArrays, CsrView, Scalar, partition};
+
+use super::BoxedPlan;
+use super::plan::{Memory, Product, boxed};
+use super::repair::{any_not_finite, repair};
+use crate::aligned::Aligned;
+use crate::disjoint::Disjoint;
+use crate::simd::{GATHER, Isa, Job, LANES, Machine};
+use crate::{PlanOptions, Threads};
+
+pub(super) const INFO: KernelInfo = KernelInfo {
+    id: "sell-tiles",
+    operation: Operation::Spmv,
+    backend: Backend::Cpu,
+    source: "own",
+    summary: "tiles of 2^16 columns, eight rows side by side inside a tile, 16-bit indices",
+    parameters: &[WIDTH, GATHER],
+};
+
+/// Columns of a tile.
+const WIDTH: ParameterSpec = ParameterSpec {
+    name: "width",
+    meaning: "columns of a tile, up to 65536",
+    default: Value::Count(65536),
+    studied: &[Value::Count(16384), Value::Count(32768), Value::Count(65536)],
+};
+
+/// Most rows of a tile: rows inside it fit 16 bits.
+const MOST_ROWS: usize = 1 << 16;
+/// Rows between which rows are sorted by their entries in a tile.
+const SIGMA: usize = 1024;
+
+/// Up to eight rows of a tile.
+///
+/// Missing lanes come first and repeat the row of the last one: a scatter writes that one last.
+#[derive(Debug, Clone, Copy)]
+struct Chunk {
+    /// Counted from the first row of the band.
+    rows: [u16; LANES],
+    /// Slots of each row.
+    width: u32,
+}
+
+/// Consecutive columns of a band of rows.
+struct Tile<T> {
+    first_col: usize,
+    chunks: Vec<Chunk>,
+    cols: Vec<u16>,
+    values: Aligned<T>,
+}
+
+/// All tiles of consecutive rows.
+struct Band<T> {
+    rows: Range<usize>,
+    tiles: Vec<Tile<T>>,
+}
+
+struct SellTiles<'a, T> {
+    /// For the rows that padding may spoil.
+    a: CsrArrays<'a, T>,
+    bands: Vec<Band<T>>,
+    threads: Threads,
+    /// Bands of thread t: `bounds[t]..bounds[t + 1]`.
+    bounds: Vec<usize>,
+    machine: Machine,
+}
+
+pub(super) fn plan<'a, T: Scalar>(
+    a: &CsrView<'a, T>,
+    parameters: &Parameters,
+    options: &PlanOptions,
+) -> Result<BoxedPlan<'a, T>, PlanError> {
+    let a = CsrArrays::new(a)?;
+    let unsupported = |reason| Err(PlanError::Unsupported { kernel: INFO.id, reason });
+    let width = parameters.count(WIDTH.name);
+    if width > 1 << 16 {
+        return unsupported(format!("a tile of {width} columns does not fit 16-bit columns"));
+    }
+    let mut rows = a.pointers().windows(2).map(|ends| ends[0] as usize..ends[1] as usize);
+    if let Some(row) = rows.position(|row| !a.col_indices()[row].is_sorted_by(|a, b| a < b)) {
+        return unsupported(format!("row {row} has columns that do not ascend"));
+    }
+    let threads = options.threads.clone();
+    let shares = partition::by_entries(a.pointers(), threads.count());
+    let (mut bands, mut bounds) = (Vec::new(), vec![0]);
+    for share in shares.windows(2) {
+        let count = (share[1] - share[0]).div_ceil(MOST_ROWS);
+        let band = |part| partition::even(share[1] - share[0], count, part);
+        bands.extend((0..count).map(band).map(|b| share[0] + b.start..share[0] + b.end));
+        bounds.push(bands.len());
+    }
+    let bands = bands.into_par_iter().map(|rows| Band::new(&a, rows, width)).collect();
+    let machine = Machine::detect(parameters.choice(GATHER.name), MOST_ROWS);
+    Ok(boxed(SellTiles { a, bands, threads, bounds, machine }))
+}
+
+impl<T: Scalar> Band<T> {
+    fn new(a: &CsrArrays<'_, T>, rows: Range<usize>, width: usize) -> Self {
+        let mut runs: Vec<Vec<Run>> = vec![Vec::new(); a.cols().div_ceil(width)];
+        for row in rows.clone() {
+            let (mut start, end) = (a.pointers()[row] as usize, a.pointers()[row + 1] as usize);
+            while start < end {
+                let tile = a.col_indices()[start] as usize / width;
+                let after = ((tile + 1) * width).min(a.cols());
+                let rest = &a.col_indices()[start..end];
+                let length = rest.partition_point(|&col| (col as usize) < after);
+                runs[tile].push(Run { row: (row - rows.start) as u16, start, length });
+                start += length;
+            }
+        }
+        let used = runs.into_iter().enumerate().filter(|(_, runs)| !runs.is_empty());
+        let tiles = used.map(|(tile, runs)| Tile::new(a, tile * width, runs)).collect();
+        Self { rows, tiles }
+    }
+}
+
+/// The entries of one row in one tile.
+#[derive(Debug, Clone, Copy)]
+struct Run {
+    row: u16,
+    start: usize,
+    length: usize,
+}
+
+impl<T: Scalar> Tile<T> {
+    fn new(a: &CsrArrays<'_, T>, first_col: usize, mut runs: Vec<Run>) -> Self {
+        let (mut chunks, mut cols, mut values) = (vec![], vec![], vec![]);
+        for window in
+            runs.chunk_by_mut(|a, b| usize::from(a.row) / SIGMA == usize::from(b.row) / SIGMA)
+        {
+            window.sort_by_key(|run| run.length);
+            for lanes in window.chunks(LANES) {
+                // The last lane is the longest.
+                let last = lanes[lanes.len() - 1];
+                let missing = LANES - lanes.len();
+                let lane = |lane: usize| (lane >= missing).then(|| lanes[lane - missing]);
+                chunks.push(Chunk {
+                    rows: std::array::from_fn(|l| lane(l).unwrap_or(last).row),
+                    width: last.length as u32,
+                });
+                for slot in 0..last.length {
+                    for l in 0..LANES {
+                        let run = lane(l).filter(|run| slot < run.length);
+                        let entry = run.map(|run| run.start + slot);
+                        // Padding repeats a column of the longest row, which is in cache.
+                        let col = a.col_indices()[entry.unwrap_or(last.start + slot)];
+                        cols.push((col as usize - first_col) as u16);
+                        values.push(entry.map_or(T::ZERO, |entry| a.values()[entry]));
+                    }
+                }
+            }
+        }
+        Self { first_col, chunks, cols, values: values.into() }
+    }
+
+    fn bytes(&self) -> usize {
+        size_of_val(&*self.chunks) + size_of_val(&*self.cols) + size_of_val(&*self.values)
+    }
+}
+
+impl<T: Scalar> Product<T> for SellTiles<'_, T> {
+    fn shape(&self) -> (usize, usize) {
+        (self.a.rows(), self.a.cols())
+    }
+
+    fn memory(&self) -> Memory {
+        let tiles = self.bands.iter().flat_map(|band| &band.tiles);
+        Memory::owned(tiles.map(Tile::bytes).sum(), size_of_val(&*self.bounds))
+    }
+
+    fn multiply(&mut self, x: &[T], y: &mut [T]) {
+        let y = Disjoint::new(y);
+        self.threads.run(|part| {
+            for band in &self.bands[self.bounds[part]..self.bounds[part + 1]] {
+                // SAFETY: the rows of bands do not overlap.
+                let y = unsafe { y.range(band.rows.clone()) };
+                y.fill(T::ZERO);
+                for tile in &band.tiles {
+                    self.machine.run(AddTile { tile, x, y });
+                }
+                if any_not_finite(y) {
+                    repair(&self.a, band.rows.clone(), x, y);
+                }
+            }
+        });
+    }
+}
+
+/// y += A x for one tile.
+struct AddTile<'a, T> {
+    tile: &'a Tile<T>,
+    x: &'a [T],
+    /// The rows of the band.
+    y: &'a mut [T],
+}
+
+// SAFETY: `As<T>` is `AddTile<T>`.
+unsafe impl<'a, T: Scalar> Job<T> for AddTile<'a, T> {
+    type As<U: Scalar> = AddTile<'a, U>;
+
+    #[inline(always)]
+    unsafe fn run<I: Isa<T>>(self) {
+        let (mut cols, mut values) = (self.tile.cols.as_ptr(), self.tile.values.as_ptr());
+        // SAFETY: `Tile::new` has put into the arrays what its chunks consume, with columns below
+        // those of A, which x has, and rows of the band, which y has. `I` by the caller's promise.
+        unsafe {
+            let (x, y) = (self.x.as_ptr().add(self.tile.first_col), self.y.as_mut_ptr());
+            for chunk in &self.tile.chunks {
+                let rows = I::index_u16(chunk.rows.as_ptr());
+                let mut sums = I::gather(y, rows);
+                for _ in 0..chunk.width {
+                    sums = I::mul_add(I::load(values), I::gather(x, I::index_u16(cols)), sums);
+                    cols = cols.add(LANES);
+                    values = values.add(LANES);
+                }
+                I::scatter(y, rows, sums);
+            }
+        }
+    }
+}
