@@ -38,14 +38,6 @@ pub fn csr_to_ell<T: Scalar>(
     budget: &MemoryBudget,
 ) -> Result<Ell<T>, FormatError> {
     let matrix = Rows::new(matrix)?;
-    let EllOptions { layout, pitch_alignment } = options;
-    if pitch_alignment == 0 {
-        return Err(FormatError::InvalidParameter {
-            what: "pitch alignment",
-            expected: "at least 1 element",
-            found: 0,
-        });
-    }
     let rows = matrix.rows();
     let width = (0..rows)
         .into_par_iter()
@@ -53,18 +45,10 @@ pub fn csr_to_ell<T: Scalar>(
         .map(|row| matrix.length(row))
         .max()
         .unwrap_or(0);
-    let (run, runs) = match layout {
-        Layout::RowMajor => (width, rows),
-        Layout::ColumnMajor => (rows, width),
-    };
-    let pitch = (run as u128).div_ceil(pitch_alignment as u128) * pitch_alignment as u128;
-    let slots = pitch * runs as u128;
-    budget.check("ell", matrix.entries(), slots, size_of::<u32>() + T::BYTES, rows * 4)?;
-
-    // A pitch without runs is bounded by nothing: it may not fit a usize, and nobody uses it.
-    let pitch = usize::try_from(pitch).unwrap_or(run);
-    let mut col_indices = vec![0; slots as usize];
-    let mut values = vec![T::ZERO; slots as usize];
+    let (pitch, slots) = extent::<T>(rows, width, matrix.entries(), options, budget)?;
+    let layout = options.layout;
+    let mut col_indices = vec![0; slots];
+    let mut values = vec![T::ZERO; slots];
     match layout {
         Layout::RowMajor if slots > 0 => col_indices
             .par_chunks_mut(pitch * ROWS_PER_TASK)
@@ -101,6 +85,31 @@ pub fn csr_to_ell<T: Scalar>(
         col_indices,
         values,
     })
+}
+
+/// Pitch and number of slots of a matrix whose longest row has `width` entries, if they are within
+/// the budget.
+pub(super) fn extent<T: Scalar>(
+    rows: usize,
+    width: usize,
+    entries: usize,
+    options: EllOptions,
+    budget: &MemoryBudget,
+) -> Result<(usize, usize), FormatError> {
+    let EllOptions { layout, pitch_alignment } = options;
+    if pitch_alignment == 0 {
+        let (what, expected) = ("pitch alignment", "at least 1 element");
+        return Err(FormatError::InvalidParameter { what, expected, found: pitch_alignment });
+    }
+    let (run, runs) = match layout {
+        Layout::RowMajor => (width, rows),
+        Layout::ColumnMajor => (rows, width),
+    };
+    let pitch = (run as u128).div_ceil(pitch_alignment as u128) * pitch_alignment as u128;
+    let slots = pitch * runs as u128;
+    budget.check("ell", entries, slots, size_of::<u32>() + T::BYTES, rows * size_of::<u32>())?;
+    // A pitch without runs is bounded by nothing: it may not fit a usize, and nobody uses it.
+    Ok((usize::try_from(pitch).unwrap_or(run), slots as usize))
 }
 
 /// Gives every row two arrays of its own.

@@ -16,40 +16,21 @@ pub fn csr_to_hll<T: Scalar>(
     budget: &MemoryBudget,
 ) -> Result<Hll<T>, FormatError> {
     let matrix = Rows::new(matrix)?;
-    if hack_size == 0 {
-        return Err(FormatError::InvalidParameter {
-            what: "hack size",
-            expected: "at least 1 row",
-            found: 0,
-        });
-    }
-    let rows = matrix.rows();
-    let blocks = rows.div_ceil(hack_size);
-    let extent = |block: usize| {
-        let first = block * hack_size;
-        (first, hack_size.min(rows - first))
-    };
-    let block_slots = |block: usize| {
-        let (first, height) = extent(block);
-        height as u128 * matrix.longest(first, first + height) as u128
-    };
-    let slots: u128 = (0..blocks).into_par_iter().map(block_slots).sum();
-    let fixed = (blocks + 1) * size_of::<usize>() + rows * size_of::<u32>();
-    budget.check("hll", matrix.entries(), slots, size_of::<u32>() + T::BYTES, fixed)?;
-
+    let slots = count_slots(&matrix, hack_size, budget)?;
+    let (rows, blocks) = (matrix.rows(), matrix.rows().div_ceil(hack_size));
     let mut block_offsets = vec![0; blocks + 1];
     block_offsets[1..]
         .par_iter_mut()
         .enumerate()
-        .for_each(|(block, end)| *end = block_slots(block) as usize);
+        .for_each(|(block, end)| *end = block_slots(&matrix, hack_size, block) as usize);
     for block in 0..blocks {
         block_offsets[block + 1] += block_offsets[block];
     }
-    let mut col_indices = vec![0; slots as usize];
-    let mut values = vec![T::ZERO; slots as usize];
+    let mut col_indices = vec![0; slots];
+    let mut values = vec![T::ZERO; slots];
     let output = Slots::new(&mut col_indices, &mut values);
     (0..blocks).into_par_iter().for_each(|block| {
-        let (first, height) = extent(block);
+        let (first, height) = block_extent(rows, hack_size, block);
         let start = block_offsets[block];
         let width = (block_offsets[block + 1] - start) / height;
         // SAFETY: blocks own different ranges of the arrays.
@@ -65,4 +46,33 @@ pub fn csr_to_hll<T: Scalar>(
         col_indices,
         values,
     })
+}
+
+/// First row and number of rows of a block.
+fn block_extent(rows: usize, hack_size: usize, block: usize) -> (usize, usize) {
+    let first = block * hack_size;
+    (first, hack_size.min(rows - first))
+}
+
+fn block_slots<T: Scalar>(matrix: &Rows<'_, T>, hack_size: usize, block: usize) -> u128 {
+    let (first, height) = block_extent(matrix.rows(), hack_size, block);
+    height as u128 * matrix.longest(first, first + height) as u128
+}
+
+/// Number of slots, if they are within the budget.
+pub(super) fn count_slots<T: Scalar>(
+    matrix: &Rows<'_, T>,
+    hack_size: usize,
+    budget: &MemoryBudget,
+) -> Result<usize, FormatError> {
+    if hack_size == 0 {
+        let (what, expected) = ("hack size", "at least 1 row");
+        return Err(FormatError::InvalidParameter { what, expected, found: hack_size });
+    }
+    let blocks = matrix.rows().div_ceil(hack_size);
+    let slots: u128 =
+        (0..blocks).into_par_iter().map(|block| block_slots(matrix, hack_size, block)).sum();
+    let fixed = (blocks + 1) * size_of::<usize>() + matrix.rows() * size_of::<u32>();
+    budget.check("hll", matrix.entries(), slots, size_of::<u32>() + T::BYTES, fixed)?;
+    Ok(slots as usize)
 }

@@ -22,33 +22,9 @@ pub fn csr_to_sell<T: Scalar>(
     budget: &MemoryBudget,
 ) -> Result<Sell<T>, FormatError> {
     let matrix = Rows::new(matrix)?;
-    for (what, found) in [("chunk", chunk), ("sigma", sigma)] {
-        if found == 0 {
-            return Err(FormatError::InvalidParameter { what, expected: "at least 1 row", found });
-        }
-    }
+    let Order { permutation, row_lengths, .. } = order(&matrix, chunk, sigma, budget)?;
     let (rows, entries) = (matrix.rows(), matrix.entries());
-    let chunks = rows.div_ceil(chunk);
-    let fixed = (chunks + 1) * size_of::<usize>() + rows * 2 * size_of::<u32>();
-    let slot_bytes = size_of::<u32>() + T::BYTES;
-    budget.check("sell", entries, entries as u128, slot_bytes, fixed)?;
-
-    let mut permutation = vec![0; rows];
-    let windows_per_task = GRAIN.div_ceil(sigma);
-    permutation
-        .par_chunks_mut(sigma.min(rows.max(1)))
-        .with_min_len(windows_per_task)
-        .enumerate()
-        .for_each(|(window, rows)| sort_window(&matrix, window * sigma, rows));
-    let row_lengths: Vec<u32> =
-        permutation.par_iter().map(|&row| matrix.length(row as usize) as u32).collect();
-    // Sorted or not: windows may end inside a chunk.
-    let width = |rows: &[u32]| rows.iter().copied().max().unwrap_or(0);
-    let slots: u128 =
-        row_lengths.par_chunks(chunk).map(|rows| u128::from(width(rows)) * chunk as u128).sum();
-    budget.check("sell", entries, slots, slot_bytes, fixed)?;
-
-    let mut chunk_offsets = Vec::with_capacity(chunks + 1);
+    let mut chunk_offsets = Vec::with_capacity(rows.div_ceil(chunk) + 1);
     chunk_offsets.push(0);
     let mut end = 0;
     for rows in row_lengths.chunks(chunk) {
@@ -78,6 +54,51 @@ pub fn csr_to_sell<T: Scalar>(
         col_indices,
         values,
     })
+}
+
+/// Width of a chunk: its rows are not in order where a window ends inside it.
+fn width(row_lengths: &[u32]) -> u32 {
+    row_lengths.iter().copied().max().unwrap_or(0)
+}
+
+/// Which row goes where.
+pub(super) struct Order {
+    pub(super) permutation: Vec<u32>,
+    pub(super) row_lengths: Vec<u32>,
+    pub(super) slots: usize,
+}
+
+/// Sorts the rows and counts the slots, if they are within the budget.
+pub(super) fn order<T: Scalar>(
+    matrix: &Rows<'_, T>,
+    chunk: usize,
+    sigma: usize,
+    budget: &MemoryBudget,
+) -> Result<Order, FormatError> {
+    for (what, found) in [("chunk", chunk), ("sigma", sigma)] {
+        if found == 0 {
+            return Err(FormatError::InvalidParameter { what, expected: "at least 1 row", found });
+        }
+    }
+    let (rows, entries) = (matrix.rows(), matrix.entries());
+    let chunks = rows.div_ceil(chunk);
+    let fixed = (chunks + 1) * size_of::<usize>() + rows * 2 * size_of::<u32>();
+    let slot_bytes = size_of::<u32>() + T::BYTES;
+    budget.check("sell", entries, entries as u128, slot_bytes, fixed)?;
+
+    let mut permutation = vec![0; rows];
+    let windows_per_task = GRAIN.div_ceil(sigma);
+    permutation
+        .par_chunks_mut(sigma.min(rows.max(1)))
+        .with_min_len(windows_per_task)
+        .enumerate()
+        .for_each(|(window, rows)| sort_window(matrix, window * sigma, rows));
+    let row_lengths: Vec<u32> =
+        permutation.par_iter().map(|&row| matrix.length(row as usize) as u32).collect();
+    let slots: u128 =
+        row_lengths.par_chunks(chunk).map(|rows| u128::from(width(rows)) * chunk as u128).sum();
+    budget.check("sell", entries, slots, slot_bytes, fixed)?;
+    Ok(Order { permutation, row_lengths, slots: slots as usize })
 }
 
 /// Rows of a window up to which a comparison sort is the quicker one.

@@ -1,7 +1,7 @@
 //! Conversions between all formats.
 //!
 //! All of them run on the current rayon pool, are O(rows + slots), and give the same bits for
-//! every number of threads. Conversions from CSR take any view, slices of a larger matrix included.
+//! every number of threads; only R4's row scans are O(rows x entries). Conversions from CSR take any view, slices of a larger matrix included.
 
 mod coo_csr;
 mod counting_sort;
@@ -11,7 +11,10 @@ mod csr_hll;
 mod csr_sell;
 pub(crate) mod disjoint;
 mod padded_csr;
+mod registry;
+mod row_scan;
 mod rows;
+mod single_pass;
 mod tile;
 mod via_csr;
 
@@ -21,6 +24,11 @@ pub use csr_ell::{EllOptions, csr_to_ell, csr_to_unpadded_ell};
 pub use csr_hll::csr_to_hll;
 pub use csr_sell::csr_to_sell;
 pub use padded_csr::{ell_to_csr, hll_to_csr, sell_to_csr, unpadded_ell_to_csr};
+pub use registry::{
+    ConversionInput, ConversionKernel, ConversionPlan, Converted, ROW_SCAN_LIMIT, find, registry,
+};
+pub use row_scan::{coo_to_csr_row_scan, coo_to_ell_padded, coo_to_ell_unpadded};
+pub use single_pass::{coo_to_csr_single_pass, coo_to_ell_single_pass};
 pub use via_csr::{
     coo_to_ell, coo_to_hll, coo_to_sell, coo_to_unpadded_ell, csc_to_coo, ell_to_coo, hll_to_coo,
     sell_to_coo, unpadded_ell_to_coo,

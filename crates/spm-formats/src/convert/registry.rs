@@ -1,0 +1,423 @@
+//! Every conversion that is measured: R4's by name, and the defaults.
+
+use super::coo_csr::{coo_to_csr, csr_to_coo};
+use super::csr_csc::csr_to_csc;
+use super::csr_ell::{EllOptions, csr_to_ell, extent};
+use super::csr_hll::{count_slots, csr_to_hll};
+use super::csr_sell::{csr_to_sell, order};
+use super::row_scan::{coo_to_csr_row_scan, coo_to_ell_padded, coo_to_ell_unpadded, count_rows};
+use super::rows::Rows;
+use super::single_pass::{coo_to_csr_single_pass, coo_to_ell_single_pass};
+use super::via_csr::{csc_to_coo, ell_to_coo, hll_to_coo, sell_to_coo, unpadded_ell_to_coo};
+use crate::kernel::{
+    Backend, Footprint, KernelInfo, Operation, ParameterSpec, Parameters, PlanError, Value,
+};
+use crate::{
+    Coo, Csc, Csr, CsrView, Ell, FormatError, Hll, Layout, MemoryBudget, Scalar, Sell, UnpaddedEll,
+    UnpaddedRow, reference,
+};
+
+/// The largest rows x entries that the O(rows x entries) conversions accept: about a second of
+/// comparisons on one core.
+pub const ROW_SCAN_LIMIT: u64 = 1 << 32;
+
+/// One matrix in the two forms that conversions start from.
+#[derive(Debug, Clone, Copy)]
+pub struct ConversionInput<'a, T> {
+    /// The triplets.
+    pub coo: &'a Coo<T>,
+    /// The same matrix as CSR.
+    pub csr: CsrView<'a, T>,
+}
+
+/// A converted matrix.
+#[derive(Debug, Clone, PartialEq)]
+#[non_exhaustive]
+pub enum Converted<T> {
+    /// Compressed rows.
+    Csr(Csr<T>),
+    /// Compressed columns.
+    Csc(Csc<T>),
+    /// Padded ELLPACK.
+    Ell(Ell<T>),
+    /// ELLPACK without padding.
+    UnpaddedEll(UnpaddedEll<T>),
+    /// Hacked ELLPACK.
+    Hll(Hll<T>),
+    /// SELL-C-sigma.
+    Sell(Sell<T>),
+}
+
+impl<T: Scalar> Converted<T> {
+    /// The triplets, sorted.
+    pub fn to_coo(&self) -> Coo<T> {
+        match self {
+            Self::Csr(csr) => csr_to_coo(csr.view()).expect("a CSR matrix"),
+            Self::Csc(csc) => csc_to_coo(csc.view()).expect("a CSC matrix"),
+            Self::Ell(ell) => ell_to_coo(ell),
+            Self::UnpaddedEll(ell) => unpadded_ell_to_coo(ell),
+            Self::Hll(hll) => hll_to_coo(hll),
+            Self::Sell(sell) => sell_to_coo(sell),
+        }
+    }
+
+    /// Whether this is `coo` bit by bit, duplicates summed in stored order: both go through the
+    /// serial transpose of the oracle.
+    pub fn check(&self, coo: &Coo<T>) -> bool {
+        let back = self.to_coo();
+        let canonical = |coo: &Coo<T>| {
+            let (pointers, rows, values) = reference::transpose(coo);
+            let bits: Vec<u64> = values.iter().map(|value| value.to_bits64()).collect();
+            (coo.rows(), pointers, rows, bits)
+        };
+        canonical(&back) == canonical(coo)
+    }
+
+    /// Bytes of all arrays.
+    pub fn memory_bytes(&self) -> u64 {
+        let compressed = |outer| compressed_bytes::<T>(outer, self.entries());
+        match self {
+            Self::Csr(csr) => compressed(csr.rows()),
+            Self::Csc(csc) => compressed(csc.cols()),
+            Self::Ell(ell) => ell.memory_bytes(),
+            Self::UnpaddedEll(ell) => ell.memory_bytes(),
+            Self::Hll(hll) => hll.memory_bytes(),
+            Self::Sell(sell) => sell.memory_bytes(),
+        }
+    }
+
+    /// Number of stored entries.
+    pub fn entries(&self) -> usize {
+        match self {
+            Self::Csr(matrix) | Self::Csc(matrix) => matrix.nnz(),
+            Self::Ell(ell) => ell.entries(),
+            Self::UnpaddedEll(ell) => ell.entries(),
+            Self::Hll(hll) => hll.entries(),
+            Self::Sell(sell) => sell.entries(),
+        }
+    }
+}
+
+type Run<'a, T> = Box<dyn Fn() -> Result<Converted<T>, FormatError> + Send + Sync + 'a>;
+
+/// A conversion that is known to apply to its matrix.
+pub struct ConversionPlan<'a, T> {
+    footprint: Footprint,
+    run: Run<'a, T>,
+}
+
+impl<T: Scalar> ConversionPlan<'_, T> {
+    /// Bytes of the input plus bytes of the result, and of the result alone.
+    pub fn footprint(&self) -> Footprint {
+        self.footprint
+    }
+
+    /// Converts once, on the current rayon pool, allocating the result.
+    ///
+    /// # Errors
+    /// None that planning has not ruled out.
+    pub fn run(&self) -> Result<Converted<T>, FormatError> {
+        (self.run)()
+    }
+}
+
+type PlanFn<T> = for<'a> fn(
+    ConversionInput<'a, T>,
+    &Parameters,
+    &MemoryBudget,
+) -> Result<ConversionPlan<'a, T>, PlanError>;
+
+/// One entry of the registry.
+#[derive(Debug, Clone, Copy)]
+pub struct ConversionKernel<T> {
+    /// Id, source and parameters.
+    pub info: KernelInfo,
+    plan: PlanFn<T>,
+}
+
+impl<T: Scalar> ConversionKernel<T> {
+    /// Checks the parameters, the budget and, for the O(rows x entries) ones, [`ROW_SCAN_LIMIT`].
+    ///
+    /// # Errors
+    /// [`PlanError::Format`] beyond the budget, [`PlanError::Unsupported`] beyond the limit.
+    pub fn plan<'a>(
+        &self,
+        input: ConversionInput<'a, T>,
+        parameters: &Parameters,
+        budget: &MemoryBudget,
+    ) -> Result<ConversionPlan<'a, T>, PlanError> {
+        (self.plan)(input, parameters, budget)
+    }
+}
+
+/// Every conversion, in the order of R4, then our own.
+pub fn registry<T: Scalar>() -> Vec<ConversionKernel<T>> {
+    vec![
+        ConversionKernel {
+            info: COO_TO_CSR_ROW_SCAN,
+            plan: |input, _, _| {
+                check_row_scan(COO_TO_CSR_ROW_SCAN.id, input.coo)?;
+                Ok(from_coo(input, csr_bytes(input), |coo| {
+                    Ok(Converted::Csr(coo_to_csr_row_scan(coo)))
+                }))
+            },
+        },
+        ConversionKernel {
+            info: COO_TO_CSR_SINGLE_PASS,
+            plan: |input, _, _| {
+                Ok(from_coo(input, csr_bytes(input), |coo| {
+                    Ok(Converted::Csr(coo_to_csr_single_pass(coo)))
+                }))
+            },
+        },
+        ConversionKernel { info: COO_TO_ELL_PADDED, plan: plan_ell_padded },
+        ConversionKernel {
+            info: COO_TO_ELL_UNPADDED,
+            plan: |input, _, _| {
+                check_row_scan(COO_TO_ELL_UNPADDED.id, input.coo)?;
+                Ok(from_coo(input, unpadded_bytes(input), |coo| {
+                    Ok(Converted::UnpaddedEll(coo_to_ell_unpadded(coo)))
+                }))
+            },
+        },
+        ConversionKernel {
+            info: COO_TO_ELL_SINGLE_PASS,
+            plan: |input, _, _| {
+                Ok(from_coo(input, unpadded_bytes(input), |coo| {
+                    Ok(Converted::UnpaddedEll(coo_to_ell_single_pass(coo)))
+                }))
+            },
+        },
+        ConversionKernel {
+            info: COO_TO_CSR,
+            plan: |input, _, _| {
+                Ok(from_coo(input, csr_bytes(input), |coo| Ok(Converted::Csr(coo_to_csr(coo)))))
+            },
+        },
+        ConversionKernel { info: CSR_TO_ELL, plan: plan_ell },
+        ConversionKernel { info: CSR_TO_HLL, plan: plan_hll },
+        ConversionKernel { info: CSR_TO_SELL, plan: plan_sell },
+        ConversionKernel {
+            info: CSR_TO_CSC,
+            plan: |input, _, _| {
+                let csc = compressed_bytes::<T>(input.csr.cols(), input.csr.nnz());
+                let run = move || csr_to_csc(input.csr).map(Converted::Csc);
+                Ok(plan(csr_bytes(input), csc, run))
+            },
+        },
+    ]
+}
+
+/// The conversion with this id.
+pub fn find<T: Scalar>(id: &str) -> Option<ConversionKernel<T>> {
+    registry().into_iter().find(|kernel| kernel.info.id == id)
+}
+
+const fn info(
+    id: &'static str,
+    source: &'static str,
+    summary: &'static str,
+    parameters: &'static [ParameterSpec],
+) -> KernelInfo {
+    let (operation, backend) = (Operation::Conversion, Backend::Cpu);
+    KernelInfo { id, operation, backend, source, summary, parameters }
+}
+
+const COO_TO_CSR_ROW_SCAN: KernelInfo = info(
+    "coo-to-csr-row-scan",
+    "R4 3.1 (coo_to_CSR_parallel)",
+    "every row searches all triplets, parallel over rows",
+    &[],
+);
+const COO_TO_CSR_SINGLE_PASS: KernelInfo = info(
+    "coo-to-csr-single-pass",
+    "R4 3.1 (coo_to_CSR_parallel_optimization)",
+    "one loop over the triplets with a cursor per row, parallel over triplets",
+    &[],
+);
+const COO_TO_ELL_PADDED: KernelInfo = info(
+    "coo-to-ell-padded",
+    "R4 4.1 (coo_to_ellpack_parallel)",
+    "every row searches all triplets, padded to the longest row",
+    &[],
+);
+const COO_TO_ELL_UNPADDED: KernelInfo = info(
+    "coo-to-ell-unpadded",
+    "R4 4.1, second version",
+    "every row searches all triplets, each row with arrays of its own length",
+    &[],
+);
+const COO_TO_ELL_SINGLE_PASS: KernelInfo = info(
+    "coo-to-ell-single-pass",
+    "R4 4.1, third version",
+    "one loop over the triplets with a cursor per row, unpadded",
+    &[],
+);
+const COO_TO_CSR: KernelInfo =
+    info("coo-to-csr", "own", "copy if sorted by row, else a stable counting sort", &[]);
+const CSR_TO_ELL: KernelInfo = info(
+    "csr-to-ell",
+    "own; R0 2.3",
+    "every row padded to the longest",
+    &[
+        ParameterSpec {
+            name: "layout",
+            meaning: "contiguous dimension: row-major or column-major",
+            default: Value::Choice("row"),
+            studied: &[Value::Choice("row"), Value::Choice("column")],
+        },
+        ParameterSpec {
+            name: "align",
+            meaning: "the pitch is a multiple of this many elements",
+            default: Value::Count(1),
+            studied: &[Value::Count(1), Value::Count(64)],
+        },
+    ],
+);
+const CSR_TO_HLL: KernelInfo = info(
+    "csr-to-hll",
+    "own; R2 III-B",
+    "rows padded to the longest of their block",
+    &[ParameterSpec {
+        name: "hack",
+        meaning: "rows of a block",
+        default: Value::Count(32),
+        studied: &[Value::Count(16), Value::Count(32), Value::Count(64), Value::Count(128)],
+    }],
+);
+const CSR_TO_SELL: KernelInfo = info(
+    "csr-to-sell",
+    "own; Kreutzer et al. 2014",
+    "rows sorted by length in windows, padded to the longest of their chunk",
+    &[
+        ParameterSpec {
+            name: "chunk",
+            meaning: "C: rows of a chunk",
+            default: Value::Count(8),
+            studied: &[Value::Count(8), Value::Count(32)],
+        },
+        ParameterSpec {
+            name: "sigma",
+            meaning: "rows of a sorting window",
+            default: Value::Count(1024),
+            studied: &[Value::Count(1), Value::Count(1024), Value::Count(65536)],
+        },
+    ],
+);
+const CSR_TO_CSC: KernelInfo = info("csr-to-csc", "own", "a stable counting sort by column", &[]);
+
+/// Refuses what would take too long.
+fn check_row_scan<T: Scalar>(kernel: &'static str, coo: &Coo<T>) -> Result<(), PlanError> {
+    let comparisons = coo.rows() as u128 * coo.entries() as u128;
+    if comparisons <= u128::from(ROW_SCAN_LIMIT) {
+        return Ok(());
+    }
+    let reason = format!(
+        "{} rows x {} entries are {comparisons} comparisons; the limit is {ROW_SCAN_LIMIT}",
+        coo.rows(),
+        coo.entries()
+    );
+    Err(PlanError::Unsupported { kernel, reason })
+}
+
+fn plan<'a, T: Scalar>(
+    input_bytes: u64,
+    matrix_bytes: u64,
+    run: impl Fn() -> Result<Converted<T>, FormatError> + Send + Sync + 'a,
+) -> ConversionPlan<'a, T> {
+    let bytes_moved = input_bytes + matrix_bytes;
+    let footprint = Footprint { bytes_moved, plan_bytes: 0, matrix_bytes };
+    ConversionPlan { footprint, run: Box::new(run) }
+}
+
+fn from_coo<'a, T: Scalar>(
+    input: ConversionInput<'a, T>,
+    matrix_bytes: u64,
+    run: impl Fn(&Coo<T>) -> Result<Converted<T>, FormatError> + Send + Sync + 'a,
+) -> ConversionPlan<'a, T> {
+    let coo = input.coo;
+    plan(entries_bytes::<T>(coo.entries()) + 4 * coo.entries() as u64, matrix_bytes, move || {
+        run(coo)
+    })
+}
+
+/// Bytes of one index and one value per entry (or slot).
+fn entries_bytes<T: Scalar>(entries: usize) -> u64 {
+    entries as u64 * (size_of::<u32>() + T::BYTES) as u64
+}
+
+fn compressed_bytes<T: Scalar>(outer: usize, entries: usize) -> u64 {
+    entries_bytes::<T>(entries) + 4 * (outer as u64 + 1)
+}
+
+fn csr_bytes<T: Scalar>(input: ConversionInput<'_, T>) -> u64 {
+    compressed_bytes::<T>(input.csr.rows(), input.csr.nnz())
+}
+
+fn unpadded_bytes<T: Scalar>(input: ConversionInput<'_, T>) -> u64 {
+    let rows = input.csr.rows() * size_of::<UnpaddedRow<T>>();
+    entries_bytes::<T>(input.csr.nnz()) + rows as u64
+}
+
+fn plan_ell_padded<'a, T: Scalar>(
+    input: ConversionInput<'a, T>,
+    _: &Parameters,
+    budget: &MemoryBudget,
+) -> Result<ConversionPlan<'a, T>, PlanError> {
+    let coo = input.coo;
+    check_row_scan(COO_TO_ELL_PADDED.id, coo)?;
+    let width = count_rows(coo).into_iter().max().unwrap_or(0) as usize;
+    let (_, slots) = extent::<T>(coo.rows(), width, coo.entries(), EllOptions::ROW_MAJOR, budget)?;
+    let bytes = entries_bytes::<T>(slots) + 4 * coo.rows() as u64;
+    let budget = budget.clone();
+    Ok(from_coo(input, bytes, move |coo| coo_to_ell_padded(coo, &budget).map(Converted::Ell)))
+}
+
+fn plan_ell<'a, T: Scalar>(
+    input: ConversionInput<'a, T>,
+    parameters: &Parameters,
+    budget: &MemoryBudget,
+) -> Result<ConversionPlan<'a, T>, PlanError> {
+    let layout = match parameters.choice("layout") {
+        "row" => Layout::RowMajor,
+        _ => Layout::ColumnMajor,
+    };
+    let options = EllOptions { layout, pitch_alignment: parameters.count("align") };
+    let matrix = Rows::new(input.csr)?;
+    let width = matrix.longest(0, matrix.rows());
+    let (_, slots) = extent::<T>(matrix.rows(), width, matrix.entries(), options, budget)?;
+    let bytes = entries_bytes::<T>(slots) + 4 * matrix.rows() as u64;
+    let budget = budget.clone();
+    let run = move || csr_to_ell(input.csr, options, &budget).map(Converted::Ell);
+    Ok(plan(csr_bytes(input), bytes, run))
+}
+
+fn plan_hll<'a, T: Scalar>(
+    input: ConversionInput<'a, T>,
+    parameters: &Parameters,
+    budget: &MemoryBudget,
+) -> Result<ConversionPlan<'a, T>, PlanError> {
+    let hack_size = parameters.count("hack");
+    let matrix = Rows::new(input.csr)?;
+    let slots = count_slots(&matrix, hack_size, budget)?;
+    let blocks = matrix.rows().div_ceil(hack_size);
+    let bytes = entries_bytes::<T>(slots) + 4 * matrix.rows() as u64 + 8 * (blocks as u64 + 1);
+    let budget = budget.clone();
+    let run = move || csr_to_hll(input.csr, hack_size, &budget).map(Converted::Hll);
+    Ok(plan(csr_bytes(input), bytes, run))
+}
+
+fn plan_sell<'a, T: Scalar>(
+    input: ConversionInput<'a, T>,
+    parameters: &Parameters,
+    budget: &MemoryBudget,
+) -> Result<ConversionPlan<'a, T>, PlanError> {
+    let (chunk, sigma) = (parameters.count("chunk"), parameters.count("sigma"));
+    let matrix = Rows::new(input.csr)?;
+    let slots = order(&matrix, chunk, sigma, budget)?.slots;
+    let chunks = matrix.rows().div_ceil(chunk);
+    let bytes = entries_bytes::<T>(slots) + 8 * matrix.rows() as u64 + 8 * (chunks as u64 + 1);
+    let budget = budget.clone();
+    let run = move || csr_to_sell(input.csr, chunk, sigma, &budget).map(Converted::Sell);
+    Ok(plan(csr_bytes(input), bytes, run))
+}

@@ -1,0 +1,130 @@
+//! R4's first algorithms: every row searches all triplets for its own, O(rows x entries).
+
+use rayon::prelude::*;
+
+use super::coo_csr::{compressed, merge_rows, sort_row};
+use super::csr_ell::{EllOptions, extent};
+use super::disjoint::DisjointSlice;
+use super::tile::padding_column;
+use crate::{Coo, Csr, Ell, FormatError, Layout, MemoryBudget, Scalar, UnpaddedEll, UnpaddedRow};
+
+/// Triplets of each row, duplicates counted (R4's `nz_per_row`).
+pub(super) fn count_rows<T: Scalar>(coo: &Coo<T>) -> Vec<u32> {
+    let mut counts = vec![0; coo.rows()];
+    for &row in coo.row_indices() {
+        counts[row as usize] += 1;
+    }
+    counts
+}
+
+/// Pointers from the lengths of rows.
+pub(super) fn pointers(lengths: &[u32]) -> Vec<u32> {
+    let mut pointers = vec![0; lengths.len() + 1];
+    for (row, &length) in lengths.iter().enumerate() {
+        pointers[row + 1] = pointers[row] + length;
+    }
+    pointers
+}
+
+/// Copies the triplets of `row` into `cols` and `values`, which have their number of elements, in
+/// stored order.
+fn search_row<T: Scalar>(coo: &Coo<T>, row: usize, cols: &mut [u32], values: &mut [T]) {
+    let mut slots = cols.iter_mut().zip(values);
+    let found = coo.row_indices().iter().enumerate().filter(|&(_, &r)| r as usize == row);
+    for (entry, _) in found {
+        let (col, value) = slots.next().expect("as many slots as the row was counted");
+        (*col, *value) = (coo.col_indices()[entry], coo.values()[entry]);
+    }
+}
+
+/// COO to CSR with a double loop over rows and triplets, parallel over rows (R4 3.1, the first).
+pub fn coo_to_csr_row_scan<T: Scalar>(coo: &Coo<T>) -> Csr<T> {
+    let pointers = pointers(&count_rows(coo));
+    let mut cols = vec![0; coo.entries()];
+    let mut values = vec![T::ZERO; coo.entries()];
+    let (cols_out, values_out) = (DisjointSlice::new(&mut cols), DisjointSlice::new(&mut values));
+    (0..coo.rows()).into_par_iter().for_each(|row| {
+        let range = pointers[row] as usize..pointers[row + 1] as usize;
+        // SAFETY: rows own different ranges.
+        let (cols, values) = unsafe { (cols_out.part(range.clone()), values_out.part(range)) };
+        search_row(coo, row, cols, values);
+    });
+    compressed(sprs::CSR, (coo.rows(), coo.cols()), merge_rows((pointers, cols, values)))
+}
+
+/// COO to row-major ELLPACK with a double loop, parallel over rows (R4 4.1, the first). Padding
+/// follows the rule of [`Ell`] where R4 wrote 0 x 0. Rows are as wide as the longest one before
+/// duplicates are summed.
+///
+/// # Errors
+/// More memory than `budget` allows (no slot is allocated then).
+pub fn coo_to_ell_padded<T: Scalar>(
+    coo: &Coo<T>,
+    budget: &MemoryBudget,
+) -> Result<Ell<T>, FormatError> {
+    let mut row_lengths = count_rows(coo);
+    let width = row_lengths.iter().copied().max().unwrap_or(0) as usize;
+    let (pitch, slots) =
+        extent::<T>(coo.rows(), width, coo.entries(), EllOptions::ROW_MAJOR, budget)?;
+    let mut col_indices = vec![0; slots];
+    let mut values = vec![T::ZERO; slots];
+    // Without slots there are no rows to fill, and chunks cannot be empty.
+    let rows = col_indices.par_chunks_mut(width.max(1)).zip(values.par_chunks_mut(width.max(1)));
+    rows.zip(&mut row_lengths).enumerate().for_each_init(
+        Vec::new,
+        |scratch, (row, ((cols, values), length))| {
+            let counted = *length as usize;
+            search_row(coo, row, &mut cols[..counted], &mut values[..counted]);
+            let kept = sort_row(&mut cols[..counted], &mut values[..counted], scratch);
+            let padding = padding_column(&cols[..kept]);
+            cols[kept..].fill(padding);
+            values[kept..].fill(T::ZERO);
+            *length = kept as u32;
+        },
+    );
+    let entries = row_lengths.iter().map(|&length| length as usize).sum();
+    Ok(Ell {
+        rows: coo.rows(),
+        cols: coo.cols(),
+        entries,
+        width,
+        pitch,
+        layout: Layout::RowMajor,
+        row_lengths,
+        col_indices,
+        values,
+    })
+}
+
+/// COO to unpadded ELLPACK with a double loop, parallel over rows (R4 4.1, the second).
+pub fn coo_to_ell_unpadded<T: Scalar>(coo: &Coo<T>) -> UnpaddedEll<T> {
+    let rows: Vec<UnpaddedRow<T>> = count_rows(coo)
+        .par_iter()
+        .enumerate()
+        .map_init(Vec::new, |scratch, (row, &length)| {
+            let mut cols = vec![0; length as usize];
+            let mut values = vec![T::ZERO; length as usize];
+            search_row(coo, row, &mut cols, &mut values);
+            finish_row(cols, values, scratch)
+        })
+        .collect();
+    unpadded(coo.cols(), rows)
+}
+
+/// Sorts a row, sums its duplicates and boxes what is left.
+pub(super) fn finish_row<T: Scalar>(
+    mut cols: Vec<u32>,
+    mut values: Vec<T>,
+    scratch: &mut Vec<(u32, T)>,
+) -> UnpaddedRow<T> {
+    let kept = sort_row(&mut cols, &mut values, scratch);
+    cols.truncate(kept);
+    values.truncate(kept);
+    UnpaddedRow { col_indices: cols.into(), values: values.into() }
+}
+
+/// Assembles finished rows.
+pub(super) fn unpadded<T: Scalar>(cols: usize, rows: Vec<UnpaddedRow<T>>) -> UnpaddedEll<T> {
+    let entries = rows.iter().map(|row| row.values.len()).sum();
+    UnpaddedEll { cols, entries, rows }
+}

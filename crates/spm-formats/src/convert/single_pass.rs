@@ -1,0 +1,119 @@
+//! R4's later algorithms: one loop over the triplets, each taking the next place of its row.
+//!
+//! R4 guards the row's cursor (`curr_idx_per_row`) with a critical section; here it is one atomic
+//! addition. Which thread comes first is chance, so each place also keeps the position of its
+//! triplet, and rows are put into stored order, then sorted: the result is the same for every
+//! number of threads.
+
+use std::sync::atomic::{AtomicU32, Ordering};
+
+use rayon::prelude::*;
+
+use super::coo_csr::{compressed, merge_rows};
+use super::disjoint::DisjointSlice;
+use super::row_scan::{count_rows, finish_row, pointers, unpadded};
+use super::rows::GRAIN;
+use crate::{Coo, Csr, Scalar, UnpaddedEll};
+
+/// Puts the places of one row into the order in which their triplets are stored.
+fn restore_order<T: Scalar>(
+    positions: &[u32],
+    cols: &mut [u32],
+    values: &mut [T],
+    scratch: &mut Vec<(u32, u32, T)>,
+) {
+    if positions.is_sorted() {
+        return;
+    }
+    scratch.clear();
+    scratch.extend((0..cols.len()).map(|i| (positions[i], cols[i], values[i])));
+    scratch.sort_unstable_by_key(|&(position, ..)| position);
+    for (i, &(_, col, value)) in scratch.iter().enumerate() {
+        (cols[i], values[i]) = (col, value);
+    }
+}
+
+/// COO to CSR with a single loop over the triplets, parallel over triplets (R4 3.1, the second).
+pub fn coo_to_csr_single_pass<T: Scalar>(coo: &Coo<T>) -> Csr<T> {
+    let entries = coo.entries();
+    let pointers = pointers(&count_rows(coo));
+    let cursors: Vec<AtomicU32> = pointers.iter().map(|&start| AtomicU32::new(start)).collect();
+    let mut positions = vec![0; entries];
+    let mut cols = vec![0; entries];
+    let mut values = vec![T::ZERO; entries];
+    let positions_out = DisjointSlice::new(&mut positions);
+    let (cols_out, values_out) = (DisjointSlice::new(&mut cols), DisjointSlice::new(&mut values));
+    (0..entries).into_par_iter().with_min_len(GRAIN).for_each(|entry| {
+        let row = coo.row_indices()[entry] as usize;
+        let place = cursors[row].fetch_add(1, Ordering::Relaxed) as usize;
+        // SAFETY: the cursor gives each place once, and no more of them than the row has triplets.
+        unsafe {
+            positions_out.write(place, entry as u32);
+            cols_out.write(place, coo.col_indices()[entry]);
+            values_out.write(place, coo.values()[entry]);
+        }
+    });
+    (0..coo.rows()).into_par_iter().for_each_init(Vec::new, |scratch, row| {
+        let range = pointers[row] as usize..pointers[row + 1] as usize;
+        // SAFETY: rows own different ranges.
+        let (positions, cols, values) = unsafe {
+            (
+                positions_out.part(range.clone()),
+                cols_out.part(range.clone()),
+                values_out.part(range),
+            )
+        };
+        restore_order(positions, cols, values, scratch);
+    });
+    compressed(sprs::CSR, (coo.rows(), coo.cols()), merge_rows((pointers, cols, values)))
+}
+
+/// The arrays of one row while they are filled.
+struct OpenRow<T> {
+    positions: Vec<u32>,
+    cols: Vec<u32>,
+    values: Vec<T>,
+}
+
+/// COO to unpadded ELLPACK with a single loop, parallel over triplets (R4 4.1, the third).
+pub fn coo_to_ell_single_pass<T: Scalar>(coo: &Coo<T>) -> UnpaddedEll<T> {
+    let mut rows: Vec<OpenRow<T>> = count_rows(coo)
+        .into_par_iter()
+        .map(|length| OpenRow {
+            positions: vec![0; length as usize],
+            cols: vec![0; length as usize],
+            values: vec![T::ZERO; length as usize],
+        })
+        .collect();
+    let places: Vec<_> = rows
+        .iter_mut()
+        .map(|row| {
+            let cursor = AtomicU32::new(0);
+            let positions = DisjointSlice::new(&mut row.positions);
+            let cols = DisjointSlice::new(&mut row.cols);
+            (cursor, positions, cols, DisjointSlice::new(&mut row.values))
+        })
+        .collect();
+    (0..coo.entries()).into_par_iter().with_min_len(GRAIN).for_each(|entry| {
+        let (cursor, positions, cols, values) = &places[coo.row_indices()[entry] as usize];
+        let place = cursor.fetch_add(1, Ordering::Relaxed) as usize;
+        // SAFETY: the cursor gives each place once, and no more of them than the row has triplets.
+        unsafe {
+            positions.write(place, entry as u32);
+            cols.write(place, coo.col_indices()[entry]);
+            values.write(place, coo.values()[entry]);
+        }
+    });
+    drop(places);
+    let rows = rows
+        .into_par_iter()
+        .map_init(
+            || (Vec::new(), Vec::new()),
+            |(by_position, by_column), mut row| {
+                restore_order(&row.positions, &mut row.cols, &mut row.values, by_position);
+                finish_row(row.cols, row.values, by_column)
+            },
+        )
+        .collect();
+    unpadded(coo.cols(), rows)
+}
