@@ -3,14 +3,20 @@
 use std::fmt;
 use std::sync::Arc;
 
-use cust::context::{Context, CurrentContext};
+use cust::context::CurrentContext;
 use cust::device::DeviceAttribute;
 use cust::sys;
+use spm_gpu_kernels::Kernel;
+use spm_gpu_kernels::emulator::{Emulator, EmulatorOptions, MAX_BLOCK_THREADS, MAX_SHARED_BYTES};
 
+use crate::cuda::{Cuda, check, from_cust};
 use crate::driver;
 use crate::error::{CudaVersion, GpuError};
+use crate::launch::Launch;
+use crate::stream::Stream;
 
-/// A CUDA device with its context. Cloning is cheap: all clones are the same device.
+/// A CUDA device with its context, or the emulator in its place: plans are written once for both.
+/// Cloning is cheap: all clones are the same device.
 ///
 /// Buffers, streams and plans keep their device alive; it may be used from any thread.
 #[derive(Clone)]
@@ -19,8 +25,14 @@ pub struct Device {
 }
 
 struct Inner {
-    context: Context,
+    backend: Backend,
     info: DeviceInfo,
+}
+
+/// What runs the kernels.
+pub(crate) enum Backend {
+    Cuda(Cuda),
+    Emulator(Emulator),
 }
 
 /// What a device is, for reports.
@@ -65,30 +77,6 @@ pub struct LaunchLimits {
     pub texture_elements: u64,
 }
 
-/// The answer of the driver as a result of ours.
-pub(crate) fn check(call: &'static str, answer: sys::CUresult) -> Result<(), GpuError> {
-    match answer {
-        sys::CUresult::CUDA_SUCCESS => Ok(()),
-        sys::CUresult::CUDA_ERROR_NO_DEVICE => Err(match driver::library() {
-            Err(reason) => GpuError::NoDriver { reason: reason.to_owned() },
-            Ok(_) => GpuError::NoDevice,
-        }),
-        other => Err(GpuError::Driver {
-            call,
-            code: format!("{other:?}"),
-            message: driver::message(other),
-        }),
-    }
-}
-
-/// An error of `cust` as one of ours.
-pub(crate) fn from_cust(call: &'static str, error: cust::error::CudaError) -> GpuError {
-    match check(call, driver::result(error as u32)) {
-        Err(error) => error,
-        Ok(()) => GpuError::Driver { call, code: format!("{error:?}"), message: String::new() },
-    }
-}
-
 impl Device {
     /// Device number `ordinal` of this machine, from 0.
     ///
@@ -108,8 +96,21 @@ impl Device {
         let device =
             cust::device::Device::get_device(ordinal).map_err(|e| from_cust("cuDeviceGet", e))?;
         let info = DeviceInfo::read(ordinal, device)?;
-        let context = Context::new(device).map_err(|e| from_cust("cuDevicePrimaryCtxRetain", e))?;
-        Ok(Self { inner: Arc::new(Inner { context, info }) })
+        let backend = Backend::Cuda(Cuda::new(device)?);
+        Ok(Self { inner: Arc::new(Inner { backend, info }) })
+    }
+
+    /// A device that is emulated on the host, with memory of its own: it runs the same kernels,
+    /// slowly, and reports what a GPU would not (see [`spm_gpu_kernels::emulator`]).
+    pub fn emulated(options: EmulatorOptions) -> Self {
+        let info = DeviceInfo::emulated(options.memory, LaunchLimits::EMULATED);
+        let backend = Backend::Emulator(Emulator::new(options));
+        Self { inner: Arc::new(Inner { backend, info }) }
+    }
+
+    /// Whether the kernels run on the host.
+    pub fn is_emulated(&self) -> bool {
+        matches!(self.inner.backend, Backend::Emulator(_))
     }
 
     /// The first device, or why there is none.
@@ -130,11 +131,19 @@ impl Device {
     /// # Errors
     /// A device that fails.
     pub fn memory(&self) -> Result<(u64, u64), GpuError> {
-        self.make_current()?;
-        let (mut free, mut total) = (0, 0);
-        // SAFETY: both point to a usize.
-        check("cuMemGetInfo", unsafe { sys::cuMemGetInfo_v2(&mut free, &mut total) })?;
-        Ok((free as u64, total as u64))
+        match &self.inner.backend {
+            Backend::Cuda(cuda) => {
+                cuda.make_current()?;
+                let (mut free, mut total) = (0, 0);
+                // SAFETY: both point to a usize.
+                check("cuMemGetInfo", unsafe { sys::cuMemGetInfo_v2(&mut free, &mut total) })?;
+                Ok((free as u64, total as u64))
+            }
+            Backend::Emulator(emulator) => {
+                let total = emulator.options().memory;
+                Ok((total.saturating_sub(emulator.allocated_bytes()), total))
+            }
+        }
     }
 
     /// Waits until everything given to the device is done.
@@ -142,8 +151,55 @@ impl Device {
     /// # Errors
     /// A kernel that failed since the last call.
     pub fn synchronize(&self) -> Result<(), GpuError> {
-        self.make_current()?;
-        CurrentContext::synchronize().map_err(|e| from_cust("cuCtxSynchronize", e))
+        match &self.inner.backend {
+            Backend::Cuda(cuda) => {
+                cuda.make_current()?;
+                CurrentContext::synchronize().map_err(|e| from_cust("cuCtxSynchronize", e))
+            }
+            Backend::Emulator(_) => Ok(()),
+        }
+    }
+
+    /// Compiles the kernels for the device, which otherwise happens at the first launch. The
+    /// driver keeps the result between programs.
+    ///
+    /// # Errors
+    /// A device or a driver that is too old for them.
+    pub fn load_kernels(&self) -> Result<(), GpuError> {
+        match &self.inner.backend {
+            Backend::Cuda(cuda) => cuda.load(self.info()),
+            Backend::Emulator(_) => Ok(()),
+        }
+    }
+
+    /// Puts kernel `K` into the stream and returns without waiting for it. The emulator runs it
+    /// before it returns.
+    ///
+    /// # Errors
+    /// A launch beyond the limits of the device, a stream of another device; from the emulator,
+    /// what the kernel did wrong.
+    ///
+    /// # Safety
+    /// The arguments keep the kernel's contract: sizes describe the arrays, indices stay inside,
+    /// and what the pointers point to lies on this device and lives until the stream is done with
+    /// the kernel. (Dropping a [`crate::DeviceBuffer`] waits for that.)
+    pub unsafe fn launch<K: Kernel>(
+        &self,
+        launch: Launch,
+        stream: &Stream,
+        args: K::Args,
+    ) -> Result<(), GpuError> {
+        stream.check_device(self)?;
+        launch.check(K::NAME, &self.info().limits)?;
+        match &self.inner.backend {
+            // SAFETY: the caller's promise, and the limits were checked.
+            Backend::Cuda(cuda) => unsafe {
+                cuda.launch::<K>(self.info(), launch, stream.as_raw(), args)
+            },
+            Backend::Emulator(emulator) => {
+                Ok(emulator.launch::<K>(launch.grid, launch.block, launch.shared_bytes, args)?)
+            }
+        }
     }
 
     /// Whether both are handles of one device.
@@ -153,8 +209,14 @@ impl Device {
 
     /// Makes the device the one that calls of this thread mean.
     pub(crate) fn make_current(&self) -> Result<(), GpuError> {
-        CurrentContext::set_current(&self.inner.context)
-            .map_err(|e| from_cust("cuCtxSetCurrent", e))
+        match &self.inner.backend {
+            Backend::Cuda(cuda) => cuda.make_current(),
+            Backend::Emulator(_) => Ok(()),
+        }
+    }
+
+    pub(crate) fn backend(&self) -> &Backend {
+        &self.inner.backend
     }
 }
 
@@ -164,7 +226,35 @@ impl fmt::Debug for Device {
     }
 }
 
+impl LaunchLimits {
+    /// Those of the emulator.
+    pub(crate) const EMULATED: Self = Self {
+        block_threads: MAX_BLOCK_THREADS,
+        grid_x: i32::MAX.cast_unsigned(),
+        grid_y: 65_535,
+        shared_bytes: MAX_SHARED_BYTES,
+        texture_elements: 1 << 28,
+    };
+}
+
 impl DeviceInfo {
+    /// That of an emulated device.
+    pub(crate) fn emulated(memory_bytes: u64, limits: LaunchLimits) -> Self {
+        Self {
+            ordinal: 0,
+            name: "emulator".to_owned(),
+            compute_capability: (9, 0),
+            memory_bytes,
+            l2_bytes: 0,
+            multiprocessors: 1,
+            clock_khz: 0,
+            memory_clock_khz: 0,
+            memory_bus_bits: 0,
+            driver: CudaVersion { major: 0, minor: 0 },
+            limits,
+        }
+    }
+
     fn read(ordinal: u32, device: cust::device::Device) -> Result<Self, GpuError> {
         let attribute = |attribute: DeviceAttribute| {
             let value = device.get_attribute(attribute);

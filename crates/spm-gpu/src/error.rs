@@ -1,6 +1,7 @@
 //! What can go wrong with a device, and what to do about it.
 
 use spm_formats::kernel::{PlanError, RunError};
+use spm_gpu_kernels::emulator::EmulatorError;
 use thiserror::Error;
 
 /// Why something on a device did not happen.
@@ -121,6 +122,12 @@ pub enum GpuError {
         /// What it is.
         what: &'static str,
     },
+    /// A time was asked of an event that is in no stream.
+    #[error("the event was never recorded in a stream")]
+    NotRecorded,
+    /// The emulator reported what a kernel did wrong.
+    #[error("emulator: {0}")]
+    Emulator(EmulatorError),
     /// Any other answer of the driver.
     #[error("{call} failed: {code} ({message})")]
     Driver {
@@ -169,6 +176,17 @@ impl GpuError {
     /// the GPU part of a run rather than to fail it.
     pub fn is_absent(&self) -> bool {
         matches!(self, Self::NoDriver { .. } | Self::NoDevice | Self::LibraryAbsent { .. })
+    }
+}
+
+impl From<EmulatorError> for GpuError {
+    fn from(error: EmulatorError) -> Self {
+        match error {
+            EmulatorError::OutOfMemory { requested, free } => {
+                Self::OutOfMemory { requested, free, total: free }
+            }
+            error => Self::Emulator(error),
+        }
     }
 }
 

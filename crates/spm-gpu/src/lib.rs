@@ -24,13 +24,16 @@
 //! crate that satisfies it; a workspace that depends on this crate sets the variable itself, or has
 //! a toolkit.
 
+mod cuda;
 pub mod cusparse;
 mod device;
 mod driver;
 mod error;
+mod launch;
 mod matrix;
 mod memory;
 mod plan;
+mod ptx;
 pub mod spmm;
 pub mod spmv;
 mod stream;
@@ -39,7 +42,8 @@ pub mod transpose;
 
 pub use device::{Device, DeviceInfo, LaunchLimits};
 pub use error::{CudaVersion, GpuError};
-pub use memory::{DeviceBuffer, Element};
+pub use launch::Launch;
+pub use memory::DeviceBuffer;
 pub use plan::{
     DeviceCsc, DeviceScalar, DeviceSpmmPlan, DeviceSpmvPlan, DeviceTransposePlan, HostPlan,
     HostSpmmPlan, HostSpmvPlan, HostTransposePlan, Operands, PlanOptions,

@@ -1,11 +1,13 @@
 //! A CSR matrix in device memory.
 
+use spm_formats::CsrArrays;
 use spm_formats::kernel::PlanError;
-use spm_formats::{CsrArrays, Scalar};
 
 use crate::device::Device;
 use crate::error::GpuError;
-use crate::memory::{DeviceBuffer, Element};
+use crate::memory::DeviceBuffer;
+use crate::plan::DeviceScalar;
+use crate::spmv::DeviceMatrix;
 
 /// The three arrays of a CSR matrix on a device, copied from verified ones.
 #[derive(Debug)]
@@ -20,7 +22,7 @@ pub(crate) struct DeviceCsr<T> {
     pub(crate) values: DeviceBuffer<T>,
 }
 
-impl<T: Scalar + Element> DeviceCsr<T> {
+impl<T: DeviceScalar> DeviceCsr<T> {
     /// Copies a matrix to the device.
     pub(crate) fn new(device: &Device, a: &CsrArrays<'_, T>) -> Result<Self, GpuError> {
         Ok(Self {
@@ -51,6 +53,16 @@ impl<T: Scalar + Element> DeviceCsr<T> {
     /// Bytes of the three arrays.
     pub(crate) fn bytes(&self) -> u64 {
         (self.pointers.bytes() + self.col_indices.bytes() + self.values.bytes()) as u64
+    }
+}
+
+impl<T: DeviceScalar> DeviceMatrix for DeviceCsr<T> {
+    fn shape(&self) -> (usize, usize) {
+        (self.rows, self.cols)
+    }
+
+    fn bytes(&self) -> u64 {
+        DeviceCsr::bytes(self)
     }
 }
 

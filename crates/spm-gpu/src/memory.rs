@@ -1,40 +1,53 @@
 //! Arrays in device memory.
 
 use std::ffi::c_void;
-use std::marker::PhantomData;
+use std::mem;
 
 use cust::sys;
+use spm_gpu_kernels::device::{DevicePtr, DevicePtrMut, Element};
+use spm_gpu_kernels::emulator::EmuBuffer;
 
-use crate::device::{Device, check};
+use crate::cuda::check;
+use crate::device::{Backend, Device};
 use crate::error::GpuError;
 use crate::stream::Stream;
-
-mod sealed {
-    pub trait Sealed {}
-}
-
-/// Plain data that may lie in device memory: numbers, for which every bit pattern is a value.
-pub trait Element: sealed::Sealed + Copy + Send + Sync + 'static {}
-
-macro_rules! elements {
-    ($($type:ty)*) => {$(
-        impl sealed::Sealed for $type {}
-        impl Element for $type {}
-    )*};
-}
-
-elements!(u8 u16 u32 i32 u64 f32 f64);
 
 /// An array of `T` in device memory, freed when it is dropped.
 ///
 /// Freeing waits for the kernels that still use it. Copies wait for all streams of the device.
 #[derive(Debug)]
 pub struct DeviceBuffer<T> {
+    storage: Storage<T>,
     device: Device,
-    /// 0 for an array without elements.
-    address: sys::CUdeviceptr,
     length: usize,
-    element: PhantomData<T>,
+}
+
+#[derive(Debug)]
+enum Storage<T> {
+    Cuda(Allocation),
+    Emulated(EmuBuffer<T>),
+}
+
+/// Memory of the driver; address 0 for an array without elements.
+#[derive(Debug)]
+struct Allocation(sys::CUdeviceptr);
+
+impl Drop for Allocation {
+    fn drop(&mut self) {
+        if self.0 != 0 {
+            // SAFETY: allocated by cuMemAlloc, freed once, while its context is current
+            // (`DeviceBuffer::drop`). A failure here is an earlier kernel's, which the next call
+            // reports.
+            let _ = unsafe { sys::cuMemFree_v2(self.0) };
+        }
+    }
+}
+
+impl<T> Drop for DeviceBuffer<T> {
+    fn drop(&mut self) {
+        // The memory is freed next, from the context of its device.
+        let _ = self.device.make_current();
+    }
 }
 
 impl<T> DeviceBuffer<T> {
@@ -57,33 +70,38 @@ impl<T> DeviceBuffer<T> {
     pub fn device(&self) -> &Device {
         &self.device
     }
-
-    /// The address on the device, for other libraries; 0 for an array without elements.
-    pub fn address(&self) -> u64 {
-        self.address
-    }
 }
 
 impl<T: Element> DeviceBuffer<T> {
-    /// `length` elements, not initialised: they hold what was there before.
+    /// `length` elements, not initialised: they hold what was there before, and the emulator
+    /// reports a kernel that reads one before it was written.
     ///
     /// # Errors
     /// [`GpuError::OutOfMemory`].
     pub fn uninitialized(device: &Device, length: usize) -> Result<Self, GpuError> {
-        device.make_current()?;
-        let mut buffer = Self { device: device.clone(), address: 0, length, element: PhantomData };
         let Some(bytes) = length.checked_mul(size_of::<T>()) else {
             return Err(out_of_memory(device, u64::MAX));
         };
-        if bytes > 0 {
-            // SAFETY: points to an address.
-            let answer = unsafe { sys::cuMemAlloc_v2(&mut buffer.address, bytes) };
-            if answer == sys::CUresult::CUDA_ERROR_OUT_OF_MEMORY {
-                return Err(out_of_memory(device, bytes as u64));
+        let storage = match device.backend() {
+            Backend::Cuda(cuda) => {
+                cuda.make_current()?;
+                let mut allocation = Allocation(0);
+                if bytes > 0 {
+                    // SAFETY: points to an address.
+                    let answer = unsafe { sys::cuMemAlloc_v2(&mut allocation.0, bytes) };
+                    if answer == sys::CUresult::CUDA_ERROR_OUT_OF_MEMORY {
+                        return Err(out_of_memory(device, bytes as u64));
+                    }
+                    check("cuMemAlloc", answer)?;
+                }
+                Storage::Cuda(allocation)
             }
-            check("cuMemAlloc", answer)?;
-        }
-        Ok(buffer)
+            Backend::Emulator(emulator) => match emulator.try_alloc_uninit(length) {
+                Ok(buffer) => Storage::Emulated(buffer),
+                Err(_) => return Err(out_of_memory(device, bytes as u64)),
+            },
+        };
+        Ok(Self { storage, device: device.clone(), length })
     }
 
     /// `length` zeros.
@@ -111,24 +129,41 @@ impl<T: Element> DeviceBuffer<T> {
     /// # Errors
     /// A device that fails.
     pub fn fill_zero(&mut self) -> Result<(), GpuError> {
-        if self.is_empty() {
-            return Ok(());
+        match &self.storage {
+            Storage::Cuda(Allocation(0)) => Ok(()),
+            Storage::Cuda(allocation) => {
+                self.device.make_current()?;
+                // SAFETY: the buffer has that many bytes.
+                let answer = unsafe { sys::cuMemsetD8_v2(allocation.0, 0, self.bytes()) };
+                check("cuMemsetD8", answer)
+            }
+            Storage::Emulated(buffer) => {
+                fill_zero_emulated(buffer);
+                Ok(())
+            }
         }
-        self.device.make_current()?;
-        // SAFETY: the buffer has that many bytes.
-        check("cuMemsetD8", unsafe { sys::cuMemsetD8_v2(self.address, 0, self.bytes()) })
     }
 
     /// Puts the overwriting with 0 into a stream.
-    pub(crate) fn enqueue_zero(&mut self, stream: &Stream) -> Result<(), GpuError> {
-        if self.is_empty() {
-            return Ok(());
+    ///
+    /// # Errors
+    /// A stream of another device.
+    pub fn enqueue_zero(&mut self, stream: &Stream) -> Result<(), GpuError> {
+        stream.check_device(&self.device)?;
+        match &self.storage {
+            Storage::Cuda(Allocation(0)) => Ok(()),
+            Storage::Cuda(allocation) => {
+                self.device.make_current()?;
+                // SAFETY: the buffer has that many bytes, and freeing it waits for the stream.
+                check("cuMemsetD8Async", unsafe {
+                    sys::cuMemsetD8Async(allocation.0, 0, self.bytes(), stream.as_raw().cast())
+                })
+            }
+            Storage::Emulated(buffer) => {
+                fill_zero_emulated(buffer);
+                Ok(())
+            }
         }
-        self.device.make_current()?;
-        // SAFETY: the buffer has that many bytes, and freeing it waits for the stream.
-        check("cuMemsetD8Async", unsafe {
-            sys::cuMemsetD8Async(self.address, 0, self.bytes(), stream.as_raw().cast())
-        })
     }
 
     /// Overwrites the buffer with `data`.
@@ -137,14 +172,20 @@ impl<T: Element> DeviceBuffer<T> {
     /// [`GpuError::Shape`] when the lengths differ.
     pub fn copy_from_slice(&mut self, data: &[T]) -> Result<(), GpuError> {
         self.require_length(data.len())?;
-        if self.is_empty() {
-            return Ok(());
+        match &self.storage {
+            Storage::Cuda(Allocation(0)) => Ok(()),
+            Storage::Cuda(allocation) => {
+                self.device.make_current()?;
+                // SAFETY: both sides have that many bytes.
+                check("cuMemcpyHtoD", unsafe {
+                    sys::cuMemcpyHtoD_v2(allocation.0, data.as_ptr().cast(), self.bytes())
+                })
+            }
+            Storage::Emulated(buffer) => {
+                buffer.write(data);
+                Ok(())
+            }
         }
-        self.device.make_current()?;
-        // SAFETY: both sides have that many bytes.
-        check("cuMemcpyHtoD", unsafe {
-            sys::cuMemcpyHtoD_v2(self.address, data.as_ptr().cast::<c_void>(), self.bytes())
-        })
     }
 
     /// Overwrites `data` with the buffer.
@@ -153,61 +194,77 @@ impl<T: Element> DeviceBuffer<T> {
     /// [`GpuError::Shape`] when the lengths differ; a kernel that failed.
     pub fn copy_to_slice(&self, data: &mut [T]) -> Result<(), GpuError> {
         self.require_length(data.len())?;
-        if self.is_empty() {
-            return Ok(());
+        match &self.storage {
+            Storage::Cuda(Allocation(0)) => Ok(()),
+            Storage::Cuda(allocation) => {
+                self.device.make_current()?;
+                let target = data.as_mut_ptr().cast::<c_void>();
+                // SAFETY: both sides have that many bytes; every bit pattern is an element.
+                check("cuMemcpyDtoH", unsafe {
+                    sys::cuMemcpyDtoH_v2(target, allocation.0, self.bytes())
+                })
+            }
+            Storage::Emulated(buffer) => {
+                data.copy_from_slice(&buffer.to_vec());
+                Ok(())
+            }
         }
-        self.device.make_current()?;
-        // SAFETY: both sides have that many bytes; every bit pattern is an element.
-        check("cuMemcpyDtoH", unsafe {
-            sys::cuMemcpyDtoH_v2(data.as_mut_ptr().cast::<c_void>(), self.address, self.bytes())
-        })
     }
 
-    /// Overwrites the buffer with another one on the same device.
+    /// Overwrites the buffer with another one of the same device.
     ///
     /// # Errors
     /// [`GpuError::Shape`] when the lengths differ, [`GpuError::OtherDevice`].
     pub fn copy_from(&mut self, source: &Self) -> Result<(), GpuError> {
-        self.require_length(source.len())?;
-        if !source.device.is(&self.device) {
-            return Err(GpuError::OtherDevice { what: "buffer" });
-        }
-        if self.is_empty() {
-            return Ok(());
-        }
-        self.device.make_current()?;
-        // SAFETY: both sides have that many bytes and are different buffers.
-        check("cuMemcpyDtoD", unsafe {
-            sys::cuMemcpyDtoD_v2(self.address, source.address, self.bytes())
-        })
+        let stream = Stream::new(&self.device)?;
+        self.copy_from_on(source, &stream)?;
+        stream.synchronize()
     }
 
-    /// The same, as a copy put into `stream`, without waiting for it.
+    /// Puts the copying of another buffer of the same device into a stream.
     ///
     /// # Errors
-    /// As [`DeviceBuffer::copy_from`]; a stream of another device.
+    /// [`GpuError::Shape`] when the lengths differ, [`GpuError::OtherDevice`].
     pub fn copy_from_on(&mut self, source: &Self, stream: &Stream) -> Result<(), GpuError> {
         self.require_length(source.len())?;
-        if !source.device.is(&self.device) {
-            return Err(GpuError::OtherDevice { what: "buffer" });
+        stream.check_device(&self.device)?;
+        check_operand("source", &self.device, source, self.length)?;
+        match (&self.storage, &source.storage) {
+            (Storage::Cuda(target), Storage::Cuda(source)) if target.0 != 0 => {
+                self.device.make_current()?;
+                let raw = stream.as_raw().cast();
+                // SAFETY: both have that many bytes and are different buffers (one is borrowed
+                // mutably); freeing either waits for the stream.
+                check("cuMemcpyDtoDAsync", unsafe {
+                    sys::cuMemcpyDtoDAsync_v2(target.0, source.0, self.bytes(), raw)
+                })
+            }
+            (Storage::Emulated(target), Storage::Emulated(source)) => {
+                target.write(&source.to_vec());
+                Ok(())
+            }
+            _ => Ok(()),
         }
-        if !stream.device().is(&self.device) {
-            return Err(GpuError::OtherDevice { what: "stream" });
+    }
+
+    /// The address on the device, for other libraries; 0 for an array without elements.
+    pub fn address(&self) -> u64 {
+        match &self.storage {
+            Storage::Cuda(allocation) => allocation.0,
+            Storage::Emulated(buffer) => buffer.ptr().as_raw(),
         }
-        if self.is_empty() {
-            return Ok(());
-        }
-        self.device.make_current()?;
-        // SAFETY: both sides have that many bytes and are different buffers; freeing device memory
-        // waits for the work that uses it.
-        check("cuMemcpyDtoDAsync", unsafe {
-            sys::cuMemcpyDtoDAsync_v2(
-                self.address,
-                source.address,
-                self.bytes(),
-                stream.as_raw().cast(),
-            )
-        })
+    }
+
+    /// For the arguments of a kernel that reads it.
+    pub fn ptr(&self) -> DevicePtr<T> {
+        // SAFETY: a pointer is used by a launch only, whose caller promises that it is right.
+        unsafe { DevicePtr::from_raw(self.address()) }
+    }
+
+    /// For the arguments of a kernel that writes it.
+    pub fn ptr_mut(&mut self) -> DevicePtrMut<T> {
+        // SAFETY: as above.
+        unsafe { DevicePtrMut::from_raw(self.address()) }
     }
 
     fn require_length(&self, found: usize) -> Result<(), GpuError> {
@@ -217,6 +274,12 @@ impl<T: Element> DeviceBuffer<T> {
             Err(GpuError::Shape { what: "device buffer", expected: self.length, found })
         }
     }
+}
+
+fn fill_zero_emulated<T: Element>(buffer: &EmuBuffer<T>) {
+    // SAFETY: every bit pattern is an element.
+    let zero = unsafe { mem::zeroed::<T>() };
+    buffer.write(&vec![zero; buffer.len()]);
 }
 
 /// Checks an argument of a launch.
@@ -239,15 +302,5 @@ fn out_of_memory(device: &Device, requested: u64) -> GpuError {
     match device.memory() {
         Ok((free, total)) => GpuError::OutOfMemory { requested, free, total },
         Err(error) => error,
-    }
-}
-
-impl<T> Drop for DeviceBuffer<T> {
-    fn drop(&mut self) {
-        if self.address != 0 && self.device.make_current().is_ok() {
-            // SAFETY: allocated by cuMemAlloc, freed once. A failure here is an earlier kernel's,
-            // which the next call reports.
-            let _ = unsafe { sys::cuMemFree_v2(self.address) };
-        }
     }
 }

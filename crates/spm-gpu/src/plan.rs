@@ -5,14 +5,15 @@ use spm_formats::kernel::{
     check_length,
 };
 use spm_formats::{MemoryBudget, Scalar};
+use spm_gpu_kernels::device::Real;
 
 use crate::device::Device;
 use crate::error::GpuError;
-use crate::memory::{DeviceBuffer, Element};
+use crate::memory::DeviceBuffer;
 use crate::stream::Stream;
 
 /// A matrix element on a device.
-pub trait DeviceScalar: Scalar + Element {
+pub trait DeviceScalar: Scalar + Real {
     /// `cudaDataType` of the type.
     const CUDA_DATA_TYPE: i32;
 }

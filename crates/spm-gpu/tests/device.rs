@@ -57,7 +57,7 @@ fn more_than_the_memory_is_an_error_and_dropped_buffers_are_free_again() {
     let half = (device.memory().unwrap().1 / 2) as usize;
     for _ in 0..8 {
         let unwound = std::panic::catch_unwind(std::panic::AssertUnwindSafe(|| {
-            let _buffer = DeviceBuffer::<u8>::uninitialized(&device, half).unwrap();
+            let _buffer = DeviceBuffer::<u16>::uninitialized(&device, half / 2).unwrap();
             std::panic::resume_unwind(Box::new("an early end"));
         }));
         assert!(unwound.is_err());

@@ -144,7 +144,7 @@ pub fn plan<'a, T: DeviceScalar>(
             Ok(Box::new(Spmv {
                 plan,
                 x: matrix.x(1),
-                y: vec![T::ZERO; a.rows()],
+                y: vec![<T as Scalar>::ZERO; a.rows()],
                 reference: matrix.reference(None),
             }))
         }
@@ -154,7 +154,7 @@ pub fn plan<'a, T: DeviceScalar>(
             Ok(Box::new(Spmm {
                 plan: kernel.plan(&a.view(), dense, &spec.parameters, options)?,
                 x: matrix.x(dense.k),
-                y: vec![T::ZERO; a.rows() * dense.k],
+                y: vec![<T as Scalar>::ZERO; a.rows() * dense.k],
                 reference: matrix.reference(Some(dense)),
             }))
         }

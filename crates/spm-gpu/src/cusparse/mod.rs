@@ -15,11 +15,12 @@ use std::ptr;
 
 use spm_formats::CsrArrays;
 use spm_formats::kernel::PlanError;
+use spm_gpu_kernels::device::Element;
 
 use crate::device::Device;
 use crate::error::{CudaVersion, GpuError};
 use crate::matrix::DeviceCsr;
-use crate::memory::{DeviceBuffer, Element};
+use crate::memory::DeviceBuffer;
 use crate::stream::Stream;
 use crate::{DeviceScalar, matrix};
 use library::{BASE_ZERO, Cusparse, INDEX_32I};
@@ -45,6 +46,10 @@ unsafe impl Send for Handle {}
 
 impl Handle {
     fn new(device: &Device) -> Result<Self, GpuError> {
+        if device.is_emulated() {
+            let reason = "the emulator runs kernels of this workspace only".to_owned();
+            return Err(GpuError::LibraryAbsent { library: "cuSPARSE", reason });
+        }
         let library = Cusparse::open()?;
         device.make_current()?;
         let mut raw = ptr::null_mut();
@@ -159,15 +164,15 @@ impl Drop for Descriptor {
     }
 }
 
-fn pointer<T>(buffer: &DeviceBuffer<T>) -> *mut c_void {
+fn pointer<T: Element>(buffer: &DeviceBuffer<T>) -> *mut c_void {
     buffer.address() as *mut c_void
 }
 
 /// Signed 32-bit sizes are all that the library takes beside 32-bit indices.
-fn check_sizes<T>(kernel: &'static str, a: &CsrArrays<'_, T>) -> Result<(), PlanError>
-where
-    T: Element + spm_formats::Scalar,
-{
+fn check_sizes<T: DeviceScalar>(
+    kernel: &'static str,
+    a: &CsrArrays<'_, T>,
+) -> Result<(), PlanError> {
     matrix::check_signed(kernel, "rows", a.rows())?;
     matrix::check_signed(kernel, "columns", a.cols())?;
     matrix::check_signed(kernel, "entries", a.entries())

@@ -3,7 +3,7 @@
 use std::ffi::c_int;
 
 use spm_formats::kernel::{Backend, KernelInfo, Operation, Parameters, PlanError};
-use spm_formats::{CsrArrays, CsrView, DenseShape, Layout};
+use spm_formats::{CsrArrays, CsrView, DenseShape, Layout, Scalar};
 
 use super::library::{NON_TRANSPOSE, ORDER_COL, ORDER_ROW};
 use super::{Descriptor, Handle, Kind, check_sizes, pointer, unsupported};
@@ -48,7 +48,7 @@ struct Spmm<T> {
     matrix: Descriptor,
     handle: Handle,
     a: DeviceCsr<T>,
-    workspace: DeviceBuffer<u8>,
+    workspace: DeviceBuffer<u64>,
     algorithm: c_int,
 }
 
@@ -112,7 +112,7 @@ impl<T: DeviceScalar> Spmm<T> {
         let stream = Stream::new(&device)?;
         spmm.handle.enter(&stream)?;
         let (library, functions) = (spmm.handle.library, &spmm.handle.library.functions);
-        let (one, zero) = (T::ONE, T::ZERO);
+        let (one, zero) = (<T as Scalar>::ONE, <T as Scalar>::ZERO);
         let mut bytes = 0;
         // SAFETY: descriptors and handle are live; the scalars are of the compute type.
         let status = unsafe {
@@ -133,7 +133,7 @@ impl<T: DeviceScalar> Spmm<T> {
         library
             .check("cusparseSpMM_bufferSize", status)
             .map_err(|error| unsupported(id, status, error))?;
-        spmm.workspace = DeviceBuffer::uninitialized(&device, bytes)?;
+        spmm.workspace = DeviceBuffer::uninitialized(&device, bytes.div_ceil(8))?;
         // SAFETY: as above; the workspace has the size that the library asked for.
         let status = unsafe {
             (functions.cusparseSpMM_preprocess)(
@@ -208,7 +208,7 @@ impl<T: DeviceScalar> Product<T> for Spmm<T> {
             let status = unsafe { (functions.cusparseDnMatSetValues)(operand.raw, values) };
             library.check("cusparseDnMatSetValues", status)?;
         }
-        let (one, zero) = (T::ONE, T::ZERO);
+        let (one, zero) = (<T as Scalar>::ONE, <T as Scalar>::ZERO);
         // SAFETY: as while planning; scalars are read from the host before the call returns.
         let status = unsafe {
             (functions.cusparseSpMM)(

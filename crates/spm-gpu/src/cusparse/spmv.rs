@@ -6,7 +6,7 @@ use spm_formats::convert::csr_to_sell;
 use spm_formats::kernel::{
     Backend, KernelInfo, Operation, ParameterSpec, Parameters, PlanError, Value,
 };
-use spm_formats::{CsrArrays, CsrView};
+use spm_formats::{CsrArrays, CsrView, Scalar};
 
 use super::library::{BASE_ZERO, INDEX_32I, NON_TRANSPOSE, NOT_SUPPORTED};
 use super::{Descriptor, Handle, Kind, check_sizes, pointer, unsupported};
@@ -73,7 +73,7 @@ struct Spmv<T> {
     matrix: Descriptor,
     handle: Handle,
     arrays: Matrix<T>,
-    workspace: DeviceBuffer<u8>,
+    workspace: DeviceBuffer<u64>,
     algorithm: c_int,
     shape: (usize, usize),
 }
@@ -194,7 +194,7 @@ impl<T: DeviceScalar> Spmv<T> {
         let stream = Stream::new(&device)?;
         spmv.handle.enter(&stream)?;
         let (library, functions) = (spmv.handle.library, &spmv.handle.library.functions);
-        let (one, zero) = (T::ONE, T::ZERO);
+        let (one, zero) = (<T as Scalar>::ONE, <T as Scalar>::ZERO);
         let mut bytes = 0;
         // SAFETY: descriptors and handle are live; the scalars are of the compute type.
         let status = unsafe {
@@ -214,7 +214,7 @@ impl<T: DeviceScalar> Spmv<T> {
         library
             .check("cusparseSpMV_bufferSize", status)
             .map_err(|error| unsupported(id, status, error))?;
-        spmv.workspace = DeviceBuffer::uninitialized(&device, bytes)?;
+        spmv.workspace = DeviceBuffer::uninitialized(&device, bytes.div_ceil(8))?;
         if let Some(preprocess) = functions.cusparseSpMV_preprocess {
             // SAFETY: as above; the workspace has the size that the library asked for.
             let status = unsafe {
@@ -287,7 +287,7 @@ impl<T: DeviceScalar> Product<T> for Spmv<T> {
             let status = unsafe { (functions.cusparseDnVecSetValues)(vector.raw, values) };
             library.check("cusparseDnVecSetValues", status)?;
         }
-        let (one, zero) = (T::ONE, T::ZERO);
+        let (one, zero) = (<T as Scalar>::ONE, <T as Scalar>::ZERO);
         // SAFETY: as while planning; scalars are read from the host before the call returns.
         let status = unsafe {
             (functions.cusparseSpMV)(

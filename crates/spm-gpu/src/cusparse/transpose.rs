@@ -42,7 +42,7 @@ const ALGORITHM_2: c_int = 2;
 struct Csr2Csc<T> {
     handle: Handle,
     a: DeviceCsr<T>,
-    workspace: DeviceBuffer<u8>,
+    workspace: DeviceBuffer<u64>,
     algorithm: c_int,
 }
 
@@ -92,7 +92,7 @@ fn plan<T: DeviceScalar>(
     let mut plan = Csr2Csc { handle, a, workspace, algorithm };
     if plan.a.entries() > 0 {
         let bytes = plan.buffer_size()?;
-        plan.workspace = DeviceBuffer::uninitialized(device, bytes)?;
+        plan.workspace = DeviceBuffer::uninitialized(device, bytes.div_ceil(8))?;
     }
     Ok(boxed(plan))
 }

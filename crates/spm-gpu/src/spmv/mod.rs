@@ -1,5 +1,8 @@
 //! y = A x.
 
+mod csr_thread_per_row;
+mod csr_warp_per_row;
+mod parameters;
 mod plan;
 
 use spm_formats::CsrView;
@@ -9,7 +12,8 @@ use crate::cusparse;
 use crate::device::Device;
 use crate::plan::{DeviceScalar, DeviceSpmvPlan, HostSpmvPlan, PlanOptions};
 
-pub(crate) use plan::{Memory, Product, boxed};
+use plan::product;
+pub(crate) use plan::{DeviceMatrix, Memory, Product, boxed};
 
 /// A boxed plan.
 pub type BoxedPlan<T> = Box<dyn DeviceSpmvPlan<T>>;
@@ -60,8 +64,12 @@ impl<T: DeviceScalar> SpmvKernel<T> {
 
 /// Every SpMV kernel for devices: those of the reports in their order, our own, the comparators.
 pub fn registry<T: DeviceScalar>() -> Vec<SpmvKernel<T>> {
-    let comparator = |info, plan| SpmvKernel { info, comparator: true, plan };
+    let comparator: fn(_, PlanFn<T>) -> _ =
+        |info, plan| SpmvKernel { info, comparator: true, plan };
+    let kernel: fn(_, PlanFn<T>) -> _ = |info, plan| SpmvKernel { info, comparator: false, plan };
     vec![
+        kernel(csr_warp_per_row::INFO, csr_warp_per_row::plan),
+        kernel(csr_thread_per_row::INFO, csr_thread_per_row::plan),
         comparator(cusparse::spmv::CSR_ALG1, cusparse::spmv::csr_alg1),
         comparator(cusparse::spmv::CSR_ALG2, cusparse::spmv::csr_alg2),
         comparator(cusparse::spmv::SELL, cusparse::spmv::sell),

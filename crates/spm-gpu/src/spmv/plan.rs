@@ -36,6 +36,56 @@ pub(crate) struct Memory {
     pub(crate) workspace: u64,
 }
 
+/// A matrix in device memory, in one format or another.
+pub(crate) trait DeviceMatrix: Send + 'static {
+    /// (rows, columns).
+    fn shape(&self) -> (usize, usize);
+
+    /// Bytes of its arrays.
+    fn bytes(&self) -> u64;
+}
+
+struct Kernel<M, F> {
+    matrix: M,
+    enqueue: F,
+}
+
+impl<T, M, F> Product<T> for Kernel<M, F>
+where
+    M: DeviceMatrix,
+    F: FnMut(&M, &DeviceBuffer<T>, &mut DeviceBuffer<T>, &Stream) -> Result<(), GpuError> + Send,
+{
+    fn shape(&self) -> (usize, usize) {
+        self.matrix.shape()
+    }
+
+    fn memory(&self) -> Memory {
+        Memory { matrix: self.matrix.bytes(), workspace: 0 }
+    }
+
+    fn enqueue(
+        &mut self,
+        x: &DeviceBuffer<T>,
+        y: &mut DeviceBuffer<T>,
+        stream: &Stream,
+    ) -> Result<(), GpuError> {
+        (self.enqueue)(&self.matrix, x, y, stream)
+    }
+}
+
+/// A plan that is a matrix on the device and launches over it. `enqueue` is called with x and y of
+/// the lengths of the matrix's shape, everything on one device.
+pub(crate) fn product<T, M, F>(device: &Device, matrix: M, enqueue: F) -> BoxedPlan<T>
+where
+    T: DeviceScalar,
+    M: DeviceMatrix,
+    F: FnMut(&M, &DeviceBuffer<T>, &mut DeviceBuffer<T>, &Stream) -> Result<(), GpuError>
+        + Send
+        + 'static,
+{
+    boxed(device, Kernel { matrix, enqueue })
+}
+
 struct Checked<P> {
     device: Device,
     product: P,

@@ -1,0 +1,228 @@
+//! The CUDA side of a device: its context, the kernels loaded into it, launches.
+
+use std::collections::HashMap;
+use std::ffi::{CString, c_uint, c_void};
+use std::ptr;
+use std::sync::{Mutex, OnceLock, PoisonError};
+
+use cust::context::{Context, CurrentContext};
+use cust::sys;
+use spm_gpu_kernels::{Kernel, KernelArgs};
+
+use crate::device::DeviceInfo;
+use crate::driver;
+use crate::error::GpuError;
+use crate::launch::Launch;
+use crate::ptx::Ptx;
+
+/// Dynamic shared memory that a launch may have without opting in.
+const SHARED_WITHOUT_OPT_IN: u32 = 48 * 1024;
+/// Room for the messages of the driver's PTX compiler.
+const LOG_BYTES: usize = 16 * 1024;
+
+/// The answer of the driver as a result of ours.
+pub(crate) fn check(call: &'static str, answer: sys::CUresult) -> Result<(), GpuError> {
+    match answer {
+        sys::CUresult::CUDA_SUCCESS => Ok(()),
+        sys::CUresult::CUDA_ERROR_NO_DEVICE => Err(match driver::library() {
+            Err(reason) => GpuError::NoDriver { reason: reason.to_owned() },
+            Ok(_) => GpuError::NoDevice,
+        }),
+        other => Err(GpuError::Driver {
+            call,
+            code: format!("{other:?}"),
+            message: driver::message(other),
+        }),
+    }
+}
+
+/// An error of `cust` as one of ours.
+pub(crate) fn from_cust(call: &'static str, error: cust::error::CudaError) -> GpuError {
+    match check(call, driver::result(error as u32)) {
+        Err(error) => error,
+        Ok(()) => GpuError::Driver { call, code: format!("{error:?}"), message: String::new() },
+    }
+}
+
+/// A context with its kernels.
+pub(crate) struct Cuda {
+    // Before `context`: fields are dropped in order.
+    module: OnceLock<Result<Module, GpuError>>,
+    functions: Mutex<HashMap<&'static str, Function>>,
+    context: Context,
+}
+
+/// A kernel of the module.
+#[derive(Clone, Copy)]
+struct Function {
+    raw: sys::CUfunction,
+    /// Dynamic shared memory that launches may have so far.
+    shared_bytes: u32,
+}
+
+// SAFETY: a handle into the module, which lives as long as the device; the driver is thread-safe.
+unsafe impl Send for Function {}
+
+/// The embedded PTX, compiled for the device.
+struct Module(sys::CUmodule);
+
+// SAFETY: a handle of the driver, which is thread-safe.
+unsafe impl Send for Module {}
+// SAFETY: as above.
+unsafe impl Sync for Module {}
+
+impl Drop for Module {
+    fn drop(&mut self) {
+        // SAFETY: loaded once, unloaded once, while its context is current (`Cuda::drop`).
+        let _ = unsafe { sys::cuModuleUnload(self.0) };
+    }
+}
+
+impl Drop for Cuda {
+    fn drop(&mut self) {
+        // The module is unloaded next, from the context of this device.
+        let _ = self.make_current();
+    }
+}
+
+impl Cuda {
+    pub(crate) fn new(device: cust::device::Device) -> Result<Self, GpuError> {
+        let context = Context::new(device).map_err(|e| from_cust("cuDevicePrimaryCtxRetain", e))?;
+        Ok(Self { module: OnceLock::new(), functions: Mutex::default(), context })
+    }
+
+    /// Makes this context the one that calls of this thread mean.
+    pub(crate) fn make_current(&self) -> Result<(), GpuError> {
+        CurrentContext::set_current(&self.context).map_err(|e| from_cust("cuCtxSetCurrent", e))
+    }
+
+    /// Compiles the PTX that fits the device, once.
+    pub(crate) fn load(&self, info: &DeviceInfo) -> Result<(), GpuError> {
+        self.module(info).map(|_| ())
+    }
+
+    fn module(&self, info: &DeviceInfo) -> Result<&Module, GpuError> {
+        let module = self.module.get_or_init(|| {
+            self.make_current()?;
+            load_module(Ptx::for_device(info)?)
+        });
+        module.as_ref().map_err(GpuError::clone)
+    }
+
+    /// The kernel's handle, allowed to use that much shared memory.
+    fn function(
+        &self,
+        info: &DeviceInfo,
+        name: &'static str,
+        shared_bytes: u32,
+    ) -> Result<sys::CUfunction, GpuError> {
+        let mut functions = self.functions.lock().unwrap_or_else(PoisonError::into_inner);
+        let function = match functions.get_mut(name) {
+            Some(function) => function,
+            None => {
+                let raw = find_function(self.module(info)?, name)?;
+                functions
+                    .entry(name)
+                    .or_insert(Function { raw, shared_bytes: SHARED_WITHOUT_OPT_IN })
+            }
+        };
+        if shared_bytes > function.shared_bytes {
+            // SAFETY: the function is live; the size is within the device's limit (checked).
+            check("cuFuncSetAttribute", unsafe {
+                sys::cuFuncSetAttribute(
+                    function.raw,
+                    sys::CUfunction_attribute::CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES,
+                    shared_bytes.cast_signed(),
+                )
+            })?;
+            function.shared_bytes = shared_bytes;
+        }
+        Ok(function.raw)
+    }
+
+    /// Puts a kernel into a stream.
+    ///
+    /// # Safety
+    /// As [`crate::Device::launch`]; the launch is within the device's limits.
+    pub(crate) unsafe fn launch<K: Kernel>(
+        &self,
+        info: &DeviceInfo,
+        launch: Launch,
+        stream: *mut c_void,
+        args: K::Args,
+    ) -> Result<(), GpuError> {
+        self.make_current()?;
+        let function = self.function(info, K::NAME, launch.shared_bytes)?;
+        let mut answer = sys::CUresult::CUDA_SUCCESS;
+        args.with_raw(&mut |pointers| {
+            // SAFETY: one pointer per argument of the kernel's signature, which `K` and the PTX
+            // share; the driver copies what they point to before it returns.
+            answer = unsafe {
+                sys::cuLaunchKernel(
+                    function,
+                    launch.grid.x,
+                    launch.grid.y,
+                    1,
+                    launch.block.x,
+                    launch.block.y,
+                    1,
+                    launch.shared_bytes,
+                    stream.cast(),
+                    pointers.as_mut_ptr(),
+                    ptr::null_mut(),
+                )
+            };
+        });
+        if answer == sys::CUresult::CUDA_SUCCESS {
+            return Ok(());
+        }
+        Err(GpuError::LaunchFailed {
+            kernel: K::NAME,
+            grid: (launch.grid.x, launch.grid.y),
+            block: (launch.block.x, launch.block.y),
+            shared_bytes: launch.shared_bytes,
+            reason: format!("{answer:?}, {}", driver::message(answer)),
+        })
+    }
+}
+
+fn load_module(ptx: &Ptx) -> Result<Module, GpuError> {
+    let text = CString::new(ptx.text).map_err(|_| GpuError::Ptx {
+        target: ptx.target,
+        code: "CUDA_ERROR_INVALID_PTX".to_owned(),
+        log: "the text has a null character".to_owned(),
+    })?;
+    let mut log = vec![0_u8; LOG_BYTES];
+    let mut options = [
+        sys::CUjit_option::CU_JIT_ERROR_LOG_BUFFER,
+        sys::CUjit_option::CU_JIT_ERROR_LOG_BUFFER_SIZE_BYTES,
+    ];
+    // The driver takes a number that fits a pointer in the place of the pointer.
+    let mut values = [log.as_mut_ptr().cast::<c_void>(), ptr::without_provenance_mut(log.len())];
+    let mut module = ptr::null_mut();
+    // SAFETY: a null-terminated text, and as many values as options.
+    let answer = unsafe {
+        sys::cuModuleLoadDataEx(
+            &mut module,
+            text.as_ptr().cast(),
+            options.len() as c_uint,
+            options.as_mut_ptr(),
+            values.as_mut_ptr(),
+        )
+    };
+    if answer == sys::CUresult::CUDA_SUCCESS {
+        return Ok(Module(module));
+    }
+    let log = String::from_utf8_lossy(&log).trim_end_matches('\0').trim().to_owned();
+    Err(GpuError::Ptx { target: ptx.target, code: format!("{answer:?}"), log })
+}
+
+fn find_function(module: &Module, name: &'static str) -> Result<sys::CUfunction, GpuError> {
+    let c_name = CString::new(name).map_err(|_| GpuError::MissingKernel { name })?;
+    let mut raw = ptr::null_mut();
+    // SAFETY: the module is live and its context current; the name is null-terminated.
+    match unsafe { sys::cuModuleGetFunction(&mut raw, module.0, c_name.as_ptr()) } {
+        sys::CUresult::CUDA_ERROR_NOT_FOUND => Err(GpuError::MissingKernel { name }),
+        answer => check("cuModuleGetFunction", answer).map(|()| raw),
+    }
+}

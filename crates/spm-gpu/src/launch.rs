@@ -1,0 +1,126 @@
+//! The shape of a launch.
+
+use spm_formats::kernel::PlanError;
+use spm_gpu_kernels::Dim3;
+
+use crate::device::{Device, LaunchLimits};
+use crate::error::GpuError;
+
+/// Blocks, threads of a block, dynamic shared memory of a block.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Launch {
+    /// Blocks of the grid.
+    pub grid: Dim3,
+    /// Threads of a block.
+    pub block: Dim3,
+    /// Dynamic shared memory of a block, in bytes.
+    pub shared_bytes: u32,
+}
+
+impl Launch {
+    /// A launch without dynamic shared memory.
+    pub fn new(grid: impl Into<Dim3>, block: impl Into<Dim3>) -> Self {
+        Self { grid: grid.into(), block: block.into(), shared_bytes: 0 }
+    }
+
+    /// The same with `shared_bytes` of dynamic shared memory for each block.
+    #[must_use]
+    pub fn with_shared_bytes(self, shared_bytes: u32) -> Self {
+        Self { shared_bytes, ..self }
+    }
+
+    /// Blocks of shape `block`, enough for `items` with `per_block` of them in each; at least one.
+    ///
+    /// # Errors
+    /// [`PlanError::Unsupported`] for blocks or a grid that the device cannot take.
+    pub fn over(
+        kernel: &'static str,
+        device: &Device,
+        items: usize,
+        per_block: usize,
+        block: impl Block,
+    ) -> Result<Self, PlanError> {
+        let limits = device.info().limits;
+        let blocks = items.div_ceil(per_block.max(1)).max(1);
+        let grid = u32::try_from(blocks).unwrap_or(u32::MAX);
+        let launch = Self::new(grid, block.dim());
+        launch.check(kernel, &limits).map_err(|error| PlanError::Unsupported {
+            kernel,
+            reason: match error {
+                GpuError::LaunchLimit { what, limit, found, .. } => {
+                    format!("{what}: {found}, this device takes 1 to {limit}")
+                }
+                error => error.to_string(),
+            },
+        })?;
+        let threads = u64::from(grid) * launch.block.count();
+        if per_block > 1 && threads > 1 << 32 {
+            let reason = format!("{items} items need {threads} threads, more than 32 bits number");
+            return Err(PlanError::Unsupported { kernel, reason });
+        }
+        Ok(launch)
+    }
+
+    /// Compares with what a device takes.
+    pub(crate) fn check(
+        &self,
+        kernel: &'static str,
+        limits: &LaunchLimits,
+    ) -> Result<(), GpuError> {
+        let threads = self.block.count();
+        for (what, found, limit, least) in [
+            ("threads of a block", threads, limits.block_threads, 1),
+            ("blocks in x", self.grid.x.into(), limits.grid_x, 1),
+            ("blocks in y", self.grid.y.into(), limits.grid_y, 1),
+            ("bytes of shared memory", self.shared_bytes.into(), limits.shared_bytes, 0),
+        ] {
+            let limit = u64::from(limit);
+            if found < least || found > limit {
+                return Err(GpuError::LaunchLimit { kernel, what, limit, found });
+            }
+        }
+        Ok(())
+    }
+}
+
+/// Threads of a block as a plan counts them: one number, or (x, y).
+pub trait Block {
+    /// As the launch counts them; a number beyond 32 bits becomes the largest.
+    fn dim(self) -> Dim3;
+}
+
+impl Block for usize {
+    fn dim(self) -> Dim3 {
+        u32::try_from(self).unwrap_or(u32::MAX).into()
+    }
+}
+
+impl Block for (usize, usize) {
+    fn dim(self) -> Dim3 {
+        let narrow = |size| u32::try_from(size).unwrap_or(u32::MAX);
+        (narrow(self.0), narrow(self.1)).into()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn enough_blocks_and_never_none() {
+        let device = Device::emulated(Default::default());
+        let blocks = |items| Launch::over("k", &device, items, 128, 128).map(|l| l.grid.x);
+        assert_eq!(blocks(0), Ok(1));
+        assert_eq!(blocks(128), Ok(1));
+        assert_eq!(blocks(129), Ok(2));
+    }
+
+    #[test]
+    fn a_block_that_no_device_takes_is_refused_with_the_limit() {
+        let device = Device::emulated(Default::default());
+        let error = Launch::over("k", &device, 5, 2048, 2048).unwrap_err().to_string();
+        assert_eq!(error, "k: threads of a block: 2048, this device takes 1 to 1024");
+        assert!(Launch::over("k", &device, 5, 1, 0).is_err());
+        assert!(Launch::over("k", &device, usize::MAX, 1, 32).is_err());
+    }
+}

@@ -1,0 +1,6 @@
+//! Every registered kernel against the oracle: one test body, run on the emulator always and on a
+//! GPU where there is one.
+
+mod cases;
+mod devices;
+mod spmv;

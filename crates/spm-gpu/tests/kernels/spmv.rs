@@ -1,0 +1,164 @@
+//! y = A x.
+
+use spm_formats::kernel::{Parameters, PlanError, RunError, SpmvPlan};
+use spm_formats::{Csr, reference};
+use spm_gpu::{
+    Device, DeviceBuffer, DeviceScalar, DeviceSpmvPlan, GpuError, PlanOptions, Stream, spmv,
+};
+
+use crate::cases::{Case, large, small, vector};
+use crate::devices::{emulator, kernel_tests, parameter_sets};
+
+kernel_tests! {
+    spmv::registry::<f64>;
+    csr_warp_per_row "csr-warp-per-row",
+    csr_thread_per_row "csr-thread-per-row",
+}
+
+/// Schedules that the emulator draws.
+const SEEDS: [u64; 2] = [1, 2];
+
+fn on_emulator<T: DeviceScalar>(id: &str) {
+    for case in small::<T>() {
+        let mut bits = None;
+        for seed in SEEDS {
+            check(id, &emulator(seed), &case, &mut bits);
+        }
+    }
+}
+
+fn on_gpu<T: DeviceScalar>(id: &str, device: &Device) {
+    for case in small::<T>().into_iter().chain(large()) {
+        let mut bits = None;
+        for _ in 0..3 {
+            check(id, device, &case, &mut bits);
+        }
+    }
+}
+
+/// Runs the kernel with all its parameters on one matrix; `bits` are those of earlier runs, which
+/// must come again.
+fn check<T: DeviceScalar>(
+    id: &str,
+    device: &Device,
+    case: &Case<T>,
+    bits: &mut Option<Vec<Vec<u64>>>,
+) {
+    let kernel = spmv::find::<T>(id).expect("a registered kernel");
+    let x = vector::<T>(case.coo.cols());
+    let mut results = Vec::new();
+    for parameters in parameter_sets(&kernel.info) {
+        let what = format!("{}, {}, {}", kernel.info.label(&parameters), T::NAME, case.name);
+        let options = PlanOptions::default();
+        let mut plan = match kernel.plan(device, &case.csr.view(), &parameters, &options) {
+            Ok(plan) => plan,
+            Err(PlanError::Unsupported { reason, .. }) if kernel.comparator => {
+                println!("{what} skipped: {reason}");
+                continue;
+            }
+            Err(error) => panic!("{what}: {error}"),
+        };
+        let y = run(&mut *plan, &x).unwrap_or_else(|error| panic!("{what}: {error}"));
+        let errors = reference::compare(&y, &reference::spmv(&case.coo, &x));
+        assert!(errors.acceptable(), "{what}: {errors:?}");
+        results.push(y.iter().map(|y| y.to_bits64()).collect());
+    }
+    // The comparators' first algorithm may add in any order.
+    if !kernel.comparator {
+        let earlier = bits.get_or_insert_with(|| results.clone());
+        assert_eq!(*earlier, results, "{id}, {}: other bits in another run", case.name);
+    }
+}
+
+/// A x, into a y that is full of NaN.
+fn run<T: DeviceScalar>(plan: &mut dyn DeviceSpmvPlan<T>, x: &[T]) -> Result<Vec<T>, GpuError> {
+    let device = plan.device().clone();
+    let stream = Stream::new(&device)?;
+    let mut result = vec![T::from_f64(f64::NAN); plan.shape().0];
+    let x = DeviceBuffer::from_slice(&device, x)?;
+    let mut y = DeviceBuffer::from_slice(&device, &result)?;
+    plan.launch(&x, &mut y, &stream)?;
+    y.copy_to_slice(&mut result)?;
+    Ok(result)
+}
+
+fn sample() -> Csr<f64> {
+    Csr::new((2, 3), vec![0, 2, 3], vec![0, 2, 1], vec![1.0, 2.0, 3.0])
+}
+
+fn plans_of_all_kernels(device: &Device) -> Vec<(&'static str, spmv::BoxedPlan<f64>)> {
+    let plan = |kernel: &spmv::SpmvKernel<f64>| {
+        let parameters: Parameters = kernel.info.defaults();
+        let plan = kernel.plan(device, &sample().view(), &parameters, &PlanOptions::default());
+        (kernel.info.id, plan.unwrap())
+    };
+    spmv::registry().iter().filter(|kernel| !kernel.comparator).map(plan).collect()
+}
+
+#[test]
+fn operands_of_the_wrong_length_are_refused() {
+    let device = emulator(1);
+    let stream = Stream::new(&device).unwrap();
+    for (id, mut plan) in plans_of_all_kernels(&device) {
+        let x = DeviceBuffer::from_slice(&device, &[1.0; 2]).unwrap();
+        let mut y = DeviceBuffer::from_slice(&device, &[0.0; 2]).unwrap();
+        let error = plan.launch(&x, &mut y, &stream).unwrap_err();
+        assert_eq!(error, GpuError::Shape { what: "x", expected: 3, found: 2 }, "{id}");
+    }
+}
+
+#[test]
+fn operands_of_another_device_are_refused() {
+    let (device, other) = (emulator(1), emulator(1));
+    let stream = Stream::new(&device).unwrap();
+    for (id, mut plan) in plans_of_all_kernels(&device) {
+        let x = DeviceBuffer::from_slice(&other, &[1.0; 3]).unwrap();
+        let mut y = DeviceBuffer::from_slice(&device, &[0.0; 2]).unwrap();
+        let error = plan.launch(&x, &mut y, &stream).unwrap_err();
+        assert_eq!(error, GpuError::OtherDevice { what: "x" }, "{id}");
+    }
+}
+
+#[test]
+fn a_block_that_no_device_takes_is_refused_while_planning() {
+    for kernel in spmv::registry::<f64>() {
+        let parameters = kernel.info.defaults();
+        if parameters.get("block").is_none() {
+            continue;
+        }
+        let parameters = kernel.info.parse_parameters("block=2048").unwrap();
+        let options = PlanOptions::default();
+        let plan = kernel.plan(&emulator(1), &sample().view(), &parameters, &options);
+        let error = plan.err().expect("2048 threads are too many").to_string();
+        assert!(error.contains("1024"), "{}: {error}", kernel.info.id);
+    }
+}
+
+#[test]
+fn too_little_device_memory_is_an_error_and_nothing_leaks() {
+    let options = spm_gpu_kernels::emulator::EmulatorOptions { memory: 30, ..Default::default() };
+    let device = Device::emulated(options);
+    for kernel in spmv::registry::<f64>().iter().filter(|kernel| !kernel.comparator) {
+        let parameters = kernel.info.defaults();
+        let plan = kernel.plan(&device, &sample().view(), &parameters, &PlanOptions::default());
+        let error = plan.err().expect("30 bytes hold no matrix").to_string();
+        assert!(error.contains("out of device memory"), "{}: {error}", kernel.info.id);
+        assert_eq!(device.memory().unwrap().0, 30, "{} leaks", kernel.info.id);
+    }
+}
+
+#[test]
+fn operands_in_host_memory_are_copied() {
+    let device = emulator(1);
+    for kernel in spmv::registry::<f64>().iter().filter(|kernel| !kernel.comparator) {
+        let parameters = kernel.info.defaults();
+        let options = PlanOptions::default();
+        let mut plan =
+            kernel.plan_on_host(&device, &sample().view(), &parameters, &options).unwrap();
+        let mut y = [0.0; 2];
+        plan.run(&[1.0, 10.0, 100.0], &mut y).unwrap();
+        assert_eq!(y, [201.0, 30.0], "{}", kernel.info.id);
+        assert!(matches!(plan.run(&[1.0], &mut y), Err(RunError::Shape { what: "x", .. })));
+        assert!(plan.footprint().bytes_moved >= plan.footprint().matrix_bytes + 40);
+    }
+}
