@@ -1,8 +1,35 @@
-//! y = A x.
+//! y = A x. One file per kernel, named like its id; on top of each its formula and its source.
 
+mod csr_subwarp_per_row;
 mod csr_thread_per_row;
+mod csr_thread_per_row_texture;
 mod csr_warp_per_row;
+mod csr_warp_per_row_shared;
+mod ell_thread_per_row;
+mod ell_thread_per_row_rowmajor;
+mod ell_warp_per_row;
+mod entries;
+mod hll_thread_per_row;
+mod hll_thread_per_row_texture;
+mod padded;
 mod reduce;
+mod sell;
 
 #[cfg(not(target_arch = "nvptx64"))]
-pub use {csr_thread_per_row::CsrThreadPerRow, csr_warp_per_row::CsrWarpPerRow};
+mod host {
+    pub use super::csr_subwarp_per_row::{CsrSubwarpPerRow, CsrSubwarpPerRowEqual};
+    pub use super::csr_thread_per_row::CsrThreadPerRow;
+    pub use super::csr_thread_per_row_texture::CsrThreadPerRowTexture;
+    pub use super::csr_warp_per_row::CsrWarpPerRow;
+    pub use super::csr_warp_per_row_shared::{CsrWarpPerRowShared, csr_warp_per_row_shared_bytes};
+    pub use super::ell_thread_per_row::{EllThreadPerRow, EllThreadPerRowPadded};
+    pub use super::ell_thread_per_row_rowmajor::{
+        EllThreadPerRowRowmajor, EllThreadPerRowRowmajorPadded,
+    };
+    pub use super::ell_warp_per_row::{EllWarpPerRow, EllWarpPerRowPadded};
+    pub use super::hll_thread_per_row::HllThreadPerRow;
+    pub use super::hll_thread_per_row_texture::HllThreadPerRowTexture;
+    pub use super::sell::{SellSorted, SellUnsorted};
+}
+#[cfg(not(target_arch = "nvptx64"))]
+pub use host::*;

@@ -3,8 +3,8 @@
 use spm_formats::csr::arrays;
 use spm_formats::{Csr, Scalar};
 use spm_gpu_kernels::device::{DevicePtr, DevicePtrMut, Real};
-use spm_gpu_kernels::emulator::{EmuBuffer, Emulator};
-use spm_gpu_kernels::spmv::{CsrThreadPerRow, CsrWarpPerRow};
+use spm_gpu_kernels::emulator::{EmuBuffer, Emulator, EmulatorError};
+use spm_gpu_kernels::spmv::*;
 
 use crate::{blocks, product_tests};
 
@@ -41,13 +41,27 @@ impl<T: Scalar + Real> Device<T> {
     }
 }
 
+/// The value of a matrix whose entries are all equal.
+fn equal_value<T: Scalar + Real>(a: &Csr<T>) -> T {
+    a.data().first().copied().unwrap_or_default()
+}
+
 product_tests! {
+    on all;
     thread_per_row => |emulator, a, x| {
         let device = Device::new(emulator, a, x);
         let rows = device.rows;
         let ((pointers, col_indices, values), (x, y)) = (device.arrays(), device.vectors());
         let kernel = CsrThreadPerRow { rows, pointers, col_indices, values, x, y };
         emulator.launch::<CsrThreadPerRow<_>>(blocks(a.rows(), 96), 96, 0, kernel)?;
+        Ok(device.y.to_vec())
+    },
+    thread_per_row_texture => |emulator, a, x| {
+        let device = Device::new(emulator, a, x);
+        let (rows, x) = (device.rows, device.x.texture());
+        let ((pointers, col_indices, values), (_, y)) = (device.arrays(), device.vectors());
+        let kernel = CsrThreadPerRowTexture { rows, pointers, col_indices, values, x, y };
+        emulator.launch::<CsrThreadPerRowTexture<_>>(blocks(a.rows(), 128), 128, 0, kernel)?;
         Ok(device.y.to_vec())
     },
     warp_per_row => |emulator, a, x| {
@@ -58,4 +72,51 @@ product_tests! {
         emulator.launch::<CsrWarpPerRow<_>>(blocks(a.rows(), 8), (32, 8), 0, kernel)?;
         Ok(device.y.to_vec())
     },
+    warp_per_row_shared => |emulator, a, x| warp_per_row_shared(emulator, a, x),
+    subwarps_of_1 => |emulator, a, x| subwarp_per_row(emulator, a, x, 1),
+    subwarps_of_2 => |emulator, a, x| subwarp_per_row(emulator, a, x, 2),
+    subwarps_of_8 => |emulator, a, x| subwarp_per_row(emulator, a, x, 8),
+    subwarps_of_32 => |emulator, a, x| subwarp_per_row(emulator, a, x, 32),
+}
+
+product_tests! {
+    on all_equal;
+    subwarps_of_4_equal => |emulator, a, x| {
+        let device = Device::new(emulator, a, x);
+        let (rows, lanes, value) = (device.rows, 4, equal_value(a));
+        let ((pointers, col_indices, _), (x, y)) = (device.arrays(), device.vectors());
+        let kernel = CsrSubwarpPerRowEqual { rows, lanes, pointers, col_indices, value, x, y };
+        emulator.launch::<CsrSubwarpPerRowEqual<_>>(blocks(a.rows(), 16), 64, 0, kernel)?;
+        Ok(device.y.to_vec())
+    },
+}
+
+/// As many threads as rows, as in the report: each warp takes several rows.
+fn warp_per_row_shared<T: Scalar + Real>(
+    emulator: &Emulator,
+    a: &Csr<T>,
+    x: &[T],
+) -> Result<Vec<T>, EmulatorError> {
+    let device = Device::new(emulator, a, x);
+    let rows = device.rows;
+    let ((pointers, col_indices, values), (x, y)) = (device.arrays(), device.vectors());
+    let kernel = CsrWarpPerRowShared { rows, pointers, col_indices, values, x, y };
+    let shared = csr_warp_per_row_shared_bytes::<T>(128);
+    emulator.launch::<CsrWarpPerRowShared<T>>(blocks(a.rows(), 128), 128, shared, kernel)?;
+    Ok(device.y.to_vec())
+}
+
+fn subwarp_per_row<T: Scalar + Real>(
+    emulator: &Emulator,
+    a: &Csr<T>,
+    x: &[T],
+    lanes: u32,
+) -> Result<Vec<T>, EmulatorError> {
+    let device = Device::new(emulator, a, x);
+    let rows = device.rows;
+    let ((pointers, col_indices, values), (x, y)) = (device.arrays(), device.vectors());
+    let kernel = CsrSubwarpPerRow { rows, lanes, pointers, col_indices, values, x, y };
+    let grid = blocks(a.rows() * lanes as usize, 64);
+    emulator.launch::<CsrSubwarpPerRow<T>>(grid, 64, 0, kernel)?;
+    Ok(device.y.to_vec())
 }

@@ -84,3 +84,14 @@ pub(crate) fn csr<T: Scalar>(a: &Coo<T>) -> Csr<T> {
     }
     Csr::new((a.rows(), a.cols()), pointers, a.col_indices().to_vec(), a.values().to_vec())
 }
+
+/// The same structures with one value in all entries.
+pub(crate) fn all_equal<T: Scalar>() -> Vec<(&'static str, Coo<T>)> {
+    let equal = |a: Coo<T>| {
+        let (rows, cols) = (a.rows(), a.cols());
+        let (row_indices, col_indices, values) = a.into_arrays();
+        let values = vec![T::from_f64(0.7); values.len()];
+        Coo::new(rows, cols, row_indices, col_indices, values).expect("the same structure")
+    };
+    all().into_iter().map(|(name, a)| (name, equal(a))).collect()
+}

@@ -1,0 +1,71 @@
+//! CSR, a part of a warp per row: 1 to 32 lanes, a power of two near the mean row length (own;
+//! after "CSR-vector" of Bell and Garland, SC'09, and its sub-warp variants).
+//!
+//! Lane l of w sums the entries l, l + w, ... of its row; the w sums are folded in registers.
+
+use super::entries::{Entries, Equal, Stored};
+use super::reduce::warp_sum;
+use crate::device::warp::FULL_MASK;
+use crate::device::{DevicePtr, DevicePtrMut, Real, thread};
+use crate::kernel::kernel;
+
+#[inline(always)]
+fn product<T: Real>(
+    rows: u32,
+    lanes: u32,
+    pointers: DevicePtr<u32>,
+    entries: impl Entries<T>,
+    x: DevicePtr<T>,
+    y: DevicePtrMut<T>,
+) {
+    let thread = thread::index_1d();
+    let row = thread / lanes;
+    let lane = thread % lanes;
+    let mut sum = T::ZERO;
+    if row < rows {
+        let end = pointers.load(row + 1);
+        let mut k = pointers.load(row) + lane;
+        while k < end {
+            sum = entries.add_product(k, x, sum);
+            k += lanes;
+        }
+    }
+    // Outside of the branch: a warp may hold the last row and lanes beyond it.
+    let sum = warp_sum(FULL_MASK, sum, lanes);
+    if row < rows && lane == 0 {
+        y.store(row, sum);
+    }
+}
+
+kernel! {
+    /// `csr-subwarp-per-row`: `lanes` (a power of two up to 32) per row. Block: a multiple of 32;
+    /// grid: at least rows x lanes threads, one-dimensional, less than 2^32.
+    pub fn spmv_csr_subwarp_per_row<T: Real>(
+        rows: u32,
+        lanes: u32,
+        pointers: DevicePtr<u32>,
+        col_indices: DevicePtr<u32>,
+        values: DevicePtr<T>,
+        x: DevicePtr<T>,
+        y: DevicePtrMut<T>,
+    ) {
+        product(rows, lanes, pointers, Stored { col_indices, values }, x, y);
+    }
+    as CsrSubwarpPerRow
+}
+
+kernel! {
+    /// [`CsrSubwarpPerRow`] of a matrix whose entries all have the value `value`.
+    pub fn spmv_csr_subwarp_per_row_equal<T: Real>(
+        rows: u32,
+        lanes: u32,
+        pointers: DevicePtr<u32>,
+        col_indices: DevicePtr<u32>,
+        value: T,
+        x: DevicePtr<T>,
+        y: DevicePtrMut<T>,
+    ) {
+        product(rows, lanes, pointers, Equal { col_indices, value }, x, y);
+    }
+    as CsrSubwarpPerRowEqual
+}

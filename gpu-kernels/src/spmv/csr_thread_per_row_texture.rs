@@ -1,0 +1,28 @@
+//! CSR, one thread per row, x through the texture cache (R2 Algorithm 6).
+//!
+//! y[i] = sum over k in pointers[i] .. pointers[i + 1] of values[k] tex1Dfetch(x, col_indices[k])
+
+use crate::device::{DevicePtr, DevicePtrMut, Texture, thread};
+use crate::kernel::kernel;
+
+kernel! {
+    /// `csr-thread-per-row-texture`. Grid: at least one thread per row, one-dimensional.
+    pub fn spmv_csr_thread_per_row_texture<T: Real>(
+        rows: u32,
+        pointers: DevicePtr<u32>,
+        col_indices: DevicePtr<u32>,
+        values: DevicePtr<T>,
+        x: Texture<T>,
+        y: DevicePtrMut<T>,
+    ) {
+        let row = thread::index_1d();
+        if row < rows {
+            let mut sum = T::ZERO;
+            for k in pointers.load(row)..pointers.load(row + 1) {
+                sum = values.load(k).mul_add(x.fetch(col_indices.load(k)), sum);
+            }
+            y.store(row, sum);
+        }
+    }
+    as CsrThreadPerRowTexture
+}

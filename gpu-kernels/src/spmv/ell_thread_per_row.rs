@@ -1,0 +1,56 @@
+//! ELLPACK, column-major and pitched, one thread per row (R0 3.3.2; R1 2.1.2, CUDA ELL 0).
+//!
+//! y[i] = sum over s of values[s pitch + i] x[col_indices[s pitch + i]]
+//!
+//! Neighbouring threads read neighbouring slots. With row lengths s ends at the row's own length,
+//! without them at the width of the matrix (R1 4.3.2 compares the two).
+
+use super::padded::slot_sum;
+use crate::device::{DevicePtr, DevicePtrMut, thread};
+use crate::kernel::kernel;
+
+kernel! {
+    /// `ell-thread-per-row[row-lengths=on]`. Grid: at least one thread per row, one-dimensional.
+    pub fn spmv_ell_thread_per_row<T: Real>(
+        rows: u32,
+        pitch: u64,
+        row_lengths: DevicePtr<u32>,
+        col_indices: DevicePtr<u32>,
+        values: DevicePtr<T>,
+        x: DevicePtr<T>,
+        y: DevicePtrMut<T>,
+    ) {
+        let row = thread::index_1d();
+        if row < rows {
+            let length = row_lengths.load(row);
+            y.store(row, slot_sum(col_indices, values, x, u64::from(row), pitch, length));
+        }
+    }
+    as EllThreadPerRow
+}
+
+kernel! {
+    /// `ell-thread-per-row[row-lengths=off]`. Grid: at least one thread per row, one-dimensional.
+    /// The row lengths are read for a sum that is not finite only.
+    pub fn spmv_ell_thread_per_row_padded<T: Real>(
+        rows: u32,
+        width: u32,
+        pitch: u64,
+        row_lengths: DevicePtr<u32>,
+        col_indices: DevicePtr<u32>,
+        values: DevicePtr<T>,
+        x: DevicePtr<T>,
+        y: DevicePtrMut<T>,
+    ) {
+        let row = thread::index_1d();
+        if row < rows {
+            let mut sum = slot_sum(col_indices, values, x, u64::from(row), pitch, width);
+            if !sum.is_finite() {
+                let length = row_lengths.load(row);
+                sum = slot_sum(col_indices, values, x, u64::from(row), pitch, length);
+            }
+            y.store(row, sum);
+        }
+    }
+    as EllThreadPerRowPadded
+}

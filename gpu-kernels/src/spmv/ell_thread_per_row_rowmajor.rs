@@ -1,0 +1,56 @@
+//! ELLPACK, row-major, one thread per row (R1 4.3.1, CUDA ELL 1).
+//!
+//! y[i] = sum over s of values[i pitch + s] x[col_indices[i pitch + s]]
+//!
+//! Neighbouring threads read slots that lie a row apart: the layout for cores, kept to show what
+//! the column-major one is worth.
+
+use super::padded::slot_sum;
+use crate::device::{DevicePtr, DevicePtrMut, thread};
+use crate::kernel::kernel;
+
+kernel! {
+    /// `ell-thread-per-row-rowmajor[row-lengths=on]`. Grid: at least one thread per row.
+    pub fn spmv_ell_thread_per_row_rowmajor<T: Real>(
+        rows: u32,
+        pitch: u64,
+        row_lengths: DevicePtr<u32>,
+        col_indices: DevicePtr<u32>,
+        values: DevicePtr<T>,
+        x: DevicePtr<T>,
+        y: DevicePtrMut<T>,
+    ) {
+        let row = thread::index_1d();
+        if row < rows {
+            let length = row_lengths.load(row);
+            y.store(row, slot_sum(col_indices, values, x, u64::from(row) * pitch, 1, length));
+        }
+    }
+    as EllThreadPerRowRowmajor
+}
+
+kernel! {
+    /// `ell-thread-per-row-rowmajor[row-lengths=off]`. Grid: at least one thread per row.
+    /// The row lengths are read for a sum that is not finite only.
+    pub fn spmv_ell_thread_per_row_rowmajor_padded<T: Real>(
+        rows: u32,
+        width: u32,
+        pitch: u64,
+        row_lengths: DevicePtr<u32>,
+        col_indices: DevicePtr<u32>,
+        values: DevicePtr<T>,
+        x: DevicePtr<T>,
+        y: DevicePtrMut<T>,
+    ) {
+        let row = thread::index_1d();
+        if row < rows {
+            let first = u64::from(row) * pitch;
+            let mut sum = slot_sum(col_indices, values, x, first, 1, width);
+            if !sum.is_finite() {
+                sum = slot_sum(col_indices, values, x, first, 1, row_lengths.load(row));
+            }
+            y.store(row, sum);
+        }
+    }
+    as EllThreadPerRowRowmajorPadded
+}

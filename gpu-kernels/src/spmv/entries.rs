@@ -1,0 +1,44 @@
+//! Where the value and the column of a CSR entry come from.
+
+use crate::device::{DevicePtr, Real};
+
+/// The entries of a CSR matrix, by position.
+pub(crate) trait Entries<T: Real>: Copy {
+    /// Value and column of entry `k`.
+    fn entry(self, k: u32) -> (T, u32);
+
+    /// `sum` plus the product of entry `k`, rounded once.
+    #[inline(always)]
+    fn add_product(self, k: u32, x: DevicePtr<T>, sum: T) -> T {
+        let (value, column) = self.entry(k);
+        value.mul_add(x.load(column), sum)
+    }
+}
+
+/// A column and a value for each entry.
+#[derive(Clone, Copy)]
+pub(crate) struct Stored<T> {
+    pub(crate) col_indices: DevicePtr<u32>,
+    pub(crate) values: DevicePtr<T>,
+}
+
+impl<T: Real> Entries<T> for Stored<T> {
+    #[inline(always)]
+    fn entry(self, k: u32) -> (T, u32) {
+        (self.values.load(k), self.col_indices.load(k))
+    }
+}
+
+/// All values equal: no value array is read.
+#[derive(Clone, Copy)]
+pub(crate) struct Equal<T> {
+    pub(crate) col_indices: DevicePtr<u32>,
+    pub(crate) value: T,
+}
+
+impl<T: Real> Entries<T> for Equal<T> {
+    #[inline(always)]
+    fn entry(self, k: u32) -> (T, u32) {
+        (self.value, self.col_indices.load(k))
+    }
+}

@@ -1,0 +1,73 @@
+//! Kernels on SELL-32-sigma.
+
+use spm_formats::convert::csr_to_sell;
+use spm_formats::{Csr, MemoryBudget, Scalar, Sell};
+use spm_gpu_kernels::device::Real;
+use spm_gpu_kernels::emulator::{EmuBuffer, Emulator};
+use spm_gpu_kernels::spmv::*;
+
+use crate::{blocks, product_tests};
+
+struct Device<T> {
+    rows: u32,
+    chunk_starts: EmuBuffer<u32>,
+    permutation: EmuBuffer<u32>,
+    row_lengths: EmuBuffer<u32>,
+    col_indices: EmuBuffer<u32>,
+    values: EmuBuffer<T>,
+    x: EmuBuffer<T>,
+    y: EmuBuffer<T>,
+}
+
+fn sell<T: Scalar>(a: &Csr<T>, sigma: usize) -> Sell<T> {
+    csr_to_sell(a.view(), 32, sigma, &MemoryBudget::unlimited()).expect("a CSR matrix")
+}
+
+impl<T: Scalar + Real> Device<T> {
+    fn new(emulator: &Emulator, sell: &Sell<T>, x: &[T]) -> Self {
+        let starts: Vec<u32> = sell.chunk_offsets().iter().map(|&o| (o / 32) as u32).collect();
+        Self {
+            rows: sell.rows() as u32,
+            chunk_starts: emulator.alloc_from(&starts),
+            permutation: emulator.alloc_from(sell.permutation()),
+            row_lengths: emulator.alloc_from(sell.row_lengths()),
+            col_indices: emulator.alloc_from(sell.col_indices()),
+            values: emulator.alloc_from(sell.values()),
+            x: emulator.alloc_from(x),
+            y: emulator.alloc_uninit(sell.rows()),
+        }
+    }
+}
+
+product_tests! {
+    on all;
+    sorted => |emulator, a, x| {
+        let device = Device::new(emulator, &sell(a, 128), x);
+        let kernel = SellSorted {
+            rows: device.rows,
+            chunk_starts: device.chunk_starts.ptr(),
+            permutation: device.permutation.ptr(),
+            row_lengths: device.row_lengths.ptr(),
+            col_indices: device.col_indices.ptr(),
+            values: device.values.ptr(),
+            x: device.x.ptr(),
+            y: device.y.ptr_mut(),
+        };
+        emulator.launch::<SellSorted<_>>(blocks(a.rows(), 64), 64, 0, kernel)?;
+        Ok(device.y.to_vec())
+    },
+    unsorted => |emulator, a, x| {
+        let device = Device::new(emulator, &sell(a, 1), x);
+        let kernel = SellUnsorted {
+            rows: device.rows,
+            chunk_starts: device.chunk_starts.ptr(),
+            row_lengths: device.row_lengths.ptr(),
+            col_indices: device.col_indices.ptr(),
+            values: device.values.ptr(),
+            x: device.x.ptr(),
+            y: device.y.ptr_mut(),
+        };
+        emulator.launch::<SellUnsorted<_>>(blocks(a.rows(), 64), 64, 0, kernel)?;
+        Ok(device.y.to_vec())
+    },
+}
