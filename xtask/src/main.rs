@@ -1,5 +1,13 @@
 //! See the library of the same name.
 
-fn main() -> anyhow::Result<()> {
-    xtask::run()
+use std::process::ExitCode;
+
+fn main() -> ExitCode {
+    match xtask::run() {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(error) => {
+            eprintln!("error: {error:#}");
+            ExitCode::FAILURE
+        }
+    }
 }

@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 use anyhow::{Context, ensure};
 use spm_formats::generate::{self, Recipe};
 use spm_formats::matrix_market::{self, Mode, ReadOptions};
-use spm_formats::{Coo, Csr, FormatError, Scalar, catalogue, convert};
+use spm_formats::{Scalar, catalogue, convert};
 
 use crate::matrix::{Input, Matrix};
 
@@ -72,7 +72,7 @@ impl Source {
             }
             Self::Generated(recipe) => {
                 let csr = recipe.generate::<T>()?;
-                (triplets(&csr)?, csr)
+                (convert::csr_to_coo(csr.view())?, csr)
             }
         };
         let file = match self {
@@ -120,13 +120,6 @@ fn in_folder(folder: &Path) -> anyhow::Result<Vec<Source>> {
     }
     files.sort();
     Ok(files.into_iter().map(Source::File).collect())
-}
-
-/// The entries of a CSR matrix, row by row.
-fn triplets<T: Scalar>(csr: &Csr<T>) -> Result<Coo<T>, FormatError> {
-    let indices = csr.iter().map(|(_, position)| position);
-    let (rows, cols) = indices.unzip();
-    Coo::new(csr.rows(), csr.cols(), rows, cols, csr.data().to_vec())
 }
 
 /// The name of the matrix in a file, from the file's name.

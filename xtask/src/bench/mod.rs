@@ -22,8 +22,8 @@ use spm_formats::matrix_market::Mode;
 
 use crate::matrix::Input;
 use crate::results::{ENVIRONMENT_FILE, RESULTS_FILE};
-use crate::structure;
 use crate::suite::{self, Source};
+use crate::{report, structure};
 use cache::{Eviction, last_level_bytes};
 use environment::{Environment, cores};
 use runner::{Measuring, Runner};
@@ -197,7 +197,7 @@ fn run(experiments: &[&Experiment], matrices: &[Source], options: &Options) -> a
         }
     }
     progress.finish_and_clear();
-    let page = options.out.join(RESULTS_FILE);
+    let page = report::write(&options.out)?;
     let tally = runner.tally;
     println!(
         "{} cases measured, {} not applicable, {} failed, {} mismatches on {} matrices\n{}",
