@@ -2,6 +2,7 @@
 
 use crate::bench;
 use comfy_table::{ContentArrangement, Table, presets};
+use spm_formats::convert;
 use spm_formats::kernel::{KernelInfo, Operation};
 
 /// Arguments of `kernels`.
@@ -21,6 +22,7 @@ pub fn all() -> Vec<KernelInfo> {
         spm_cpu::spmv::registry::<f64>().iter().map(|k| k.info).collect();
     all.extend(spm_cpu::spmm::registry::<f64>().iter().map(|k| k.info));
     all.extend(spm_cpu::transpose::registry::<f64>().iter().map(|k| k.info));
+    all.extend(convert::registry::<f64>().iter().map(|k| k.info));
     all.extend(bench::gpu::kernels());
     all
 }

@@ -8,7 +8,7 @@ use spm_formats::kernel::{
     TransposeOutput, TransposePlan,
 };
 use spm_formats::reference::{self, ErrorMeasures, Reference};
-use spm_formats::{DenseShape, Layout, MemoryBudget, Scalar};
+use spm_formats::{Coo, DenseShape, Layout, MemoryBudget, Scalar, convert};
 use spm_gpu::{Device, DeviceScalar};
 
 use super::gpu;
@@ -166,8 +166,24 @@ pub fn plan<'a, T: DeviceScalar>(
                 reference: matrix.transpose_reference(),
             }))
         }
+        (Operation::Conversion, Backend::Cpu) => {
+            let kernel = convert::registry::<T>().into_iter().find(|k| k.info.id == info.id);
+            let input = convert::ConversionInput { coo: matrix.coo(), csr: a.view() };
+            let kernel = kernel.ok_or_else(missing)?;
+            Ok(Box::new(Conversion {
+                plan: kernel.plan(input, &spec.parameters, &options.budget)?,
+                pool: rayon_pool(spec.threads)?,
+                coo: matrix.coo(),
+            }))
+        }
         _ => Err(missing()),
     }
+}
+
+/// A pool of its own for what runs on rayon.
+fn rayon_pool(threads: usize) -> Result<rayon::ThreadPool, PlanError> {
+    let pool = rayon::ThreadPoolBuilder::new().num_threads(threads).build();
+    pool.map_err(|error| PlanError::Device(error.to_string()))
 }
 
 /// The answer for a kernel that no registry has.
@@ -185,6 +201,11 @@ pub fn compare_transpose<T: Scalar>(
     let same = computed.pointers == reference.pointers
         && computed.indices == reference.indices
         && bits(&computed.values) == bits(&reference.values);
+    exact(same)
+}
+
+/// The measures of an operation that has to be right bit by bit.
+fn exact(same: bool) -> ErrorMeasures {
     ErrorMeasures { bound: if same { 0.0 } else { f64::INFINITY }, ..ErrorMeasures::default() }
 }
 
@@ -268,5 +289,37 @@ impl<T: Scalar> Case for Transpose<'_, T> {
 
     fn time(&mut self, sampling: &Sampling, between: &mut dyn FnMut()) -> Result<Timing, RunError> {
         sample(sampling, between, || self.plan.run(&mut self.output))
+    }
+}
+
+struct Conversion<'a, T> {
+    plan: convert::ConversionPlan<'a, T>,
+    pool: rayon::ThreadPool,
+    coo: &'a Coo<T>,
+}
+
+impl<T: Scalar> Case for Conversion<'_, T> {
+    fn footprint(&self) -> Footprint {
+        self.plan.footprint()
+    }
+
+    fn choice(&self) -> Option<String> {
+        None
+    }
+
+    fn check(&mut self) -> Result<ErrorMeasures, RunError> {
+        let converted = self.pool.install(|| self.plan.run());
+        let converted = converted.map_err(|error| RunError::Device(error.to_string()))?;
+        Ok(exact(converted.check(self.coo)))
+    }
+
+    fn time(&mut self, sampling: &Sampling, between: &mut dyn FnMut()) -> Result<Timing, RunError> {
+        let convert = || -> Result<(), RunError> {
+            let converted = self.plan.run().map_err(|error| RunError::Device(error.to_string()))?;
+            // Giving the result back to the allocator is part of what a caller pays.
+            drop(std::hint::black_box(converted));
+            Ok(())
+        };
+        sample(sampling, between, || self.pool.install(convert))
     }
 }

@@ -8,7 +8,7 @@ const SHORTEST_SAMPLE: Duration = Duration::from_micros(5);
 /// How often something is run.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Sampling {
-    /// Runs before the first sample.
+    /// Runs before the first sample, as far as `max_time` allows.
     pub warm_up: usize,
     /// Samples at the least.
     pub iterations: usize,
@@ -67,10 +67,14 @@ pub fn sample<E>(
     mut run: impl FnMut() -> Result<(), E>,
 ) -> Result<Timing, E> {
     let mut once = Duration::MAX;
+    let begin = Instant::now();
     for _ in 0..sampling.warm_up.max(1) {
         let start = Instant::now();
         run()?;
         once = once.min(start.elapsed());
+        if begin.elapsed() >= sampling.max_time {
+            return Ok(Timing::of(vec![once.as_secs_f64()]));
+        }
     }
     let batch = SHORTEST_SAMPLE.as_nanos().div_ceil(once.as_nanos().max(1)).clamp(1, 10_000);
     let mut samples = Vec::with_capacity(sampling.iterations);

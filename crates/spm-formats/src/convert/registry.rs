@@ -17,9 +17,9 @@ use crate::{
     UnpaddedRow, reference,
 };
 
-/// The largest rows x entries that the O(rows x entries) conversions accept: about a second of
+/// The largest rows x entries that the O(rows x entries) conversions accept: about half a second of
 /// comparisons on one core.
-pub const ROW_SCAN_LIMIT: u64 = 1 << 32;
+pub const ROW_SCAN_LIMIT: u64 = 1 << 31;
 
 /// One matrix in the two forms that conversions start from.
 #[derive(Debug, Clone, Copy)]
