@@ -33,4 +33,18 @@ impl<'a, T> Disjoint<'a, T> {
         // SAFETY: inside the slice by the assertion, exclusive by the caller's promise.
         unsafe { std::slice::from_raw_parts_mut(self.start.add(range.start), range.len()) }
     }
+
+    /// Overwrites the element at `index`.
+    ///
+    /// # Safety
+    /// Nobody else uses this element at the same time.
+    ///
+    /// # Panics
+    /// When the index is outside the slice.
+    #[inline(always)]
+    pub(crate) unsafe fn write(&self, index: usize, value: T) {
+        assert!(index < self.len, "{index} of {}", self.len);
+        // SAFETY: inside the slice by the assertion, exclusive by the caller's promise.
+        unsafe { self.start.add(index).write(value) };
+    }
 }

@@ -48,6 +48,30 @@ fn hand_made_matrices() {
     check_all(&Coo::<f64>::new(3, 3, r, c, v).unwrap(), &[1, 2, 4, 5, 8, 9, 17, 64, 100]);
 }
 
+/// Padding repeats a column of its row: 0 x inf must not turn a sum into NaN.
+#[test]
+fn infinities_in_x_stay_where_they_belong() {
+    let (r, c, v) = (vec![0, 1, 1, 1, 3], vec![1, 0, 1, 2, 0], vec![2., 1., -1., 1., 3.]);
+    let a = csr(&Coo::<f64>::new(4, 3, r, c, v).unwrap());
+    let inf = f64::INFINITY;
+    // Column 0 of X is infinite in the row that row 0 of A repeats, column 1 is finite.
+    for (layout, x, expected) in [
+        (Layout::RowMajor, [1., 1., inf, 2., 3., 3.], [inf, 4., -inf, 2., 0., 0., 3., 3.]),
+        (Layout::ColumnMajor, [1., inf, 3., 1., 2., 3.], [inf, -inf, 0., 3., 4., 2., 0., 3.]),
+    ] {
+        let dense = DenseShape { k: 2, layout };
+        for kernel in spmm::registry::<f64>() {
+            for parameters in variants(&kernel.info) {
+                let options = PlanOptions::with_threads(2);
+                let mut plan = kernel.plan(&a.view(), dense, &parameters, &options).unwrap();
+                let mut y = [f64::NAN; 8];
+                plan.run(&x, &mut y).unwrap();
+                assert_eq!(y, expected, "{} {layout:?}", kernel.info.label(&parameters));
+            }
+        }
+    }
+}
+
 #[test]
 fn wrong_lengths_are_errors() {
     let a = csr(&Coo::<f64>::empty(2, 3).unwrap());

@@ -1,7 +1,15 @@
 //! Y = A X, X and Y dense with k columns.
 
+mod collapsed;
+mod csr_rows;
 mod csr_serial;
+mod ell_rows;
+mod ell_rows_unpadded;
+mod ell_serial;
+mod ell_serial_unpadded;
 mod plan;
+mod rows;
+mod serial;
 
 use spm_formats::kernel::{KernelInfo, Parameters, PlanError, SpmmPlan};
 use spm_formats::{CsrView, DenseShape, Scalar};
@@ -45,7 +53,14 @@ impl<T: Scalar> SpmmKernel<T> {
 
 /// Every SpMM kernel for CPU cores, in the order of the reports, then our own.
 pub fn registry<T: Scalar>() -> Vec<SpmmKernel<T>> {
-    vec![SpmmKernel { info: csr_serial::INFO, plan: csr_serial::plan }]
+    vec![
+        SpmmKernel { info: csr_serial::INFO, plan: csr_serial::plan },
+        SpmmKernel { info: ell_serial::INFO, plan: ell_serial::plan },
+        SpmmKernel { info: ell_serial_unpadded::INFO, plan: ell_serial_unpadded::plan },
+        SpmmKernel { info: csr_rows::INFO, plan: csr_rows::plan },
+        SpmmKernel { info: ell_rows::INFO, plan: ell_rows::plan },
+        SpmmKernel { info: ell_rows_unpadded::INFO, plan: ell_rows_unpadded::plan },
+    ]
 }
 
 /// The kernel with this id.

@@ -1,0 +1,106 @@
+//! y_ic = sum_j a_ij x_jc, the loops over rows and columns collapsed into one whose iterations go
+//! to threads in static chunks, X transposed first: R4 4.2.
+
+use spm_formats::kernel::Schedule;
+use spm_formats::{DenseShape, Layout, Scalar};
+
+use super::plan::{Memory, Product};
+use super::rows::{RowWise, Strides, element, static_chunk};
+use crate::Threads;
+use crate::disjoint::Disjoint;
+
+/// Rows of X that are transposed at a time: a cache line of each of their elements' columns.
+const ROWS_PER_TILE: usize = 16;
+
+pub(super) struct Collapsed<T, A> {
+    a: A,
+    dense: DenseShape,
+    threads: Threads,
+    chunk: usize,
+    /// X with the elements of a column side by side. Empty where the caller's X is so already.
+    x_transposed: Vec<T>,
+}
+
+impl<T: Scalar, A: RowWise<T>> Collapsed<T, A> {
+    pub(super) fn new(a: A, dense: DenseShape, threads: &Threads) -> Self {
+        let (rows, cols) = a.shape();
+        let x_transposed = match dense.layout {
+            Layout::RowMajor => vec![T::ZERO; cols * dense.k],
+            Layout::ColumnMajor => Vec::new(),
+        };
+        let chunk = static_chunk(rows, threads.count());
+        Self { a, dense, threads: threads.clone(), chunk, x_transposed }
+    }
+}
+
+impl<T: Scalar, A: RowWise<T>> Product<T> for Collapsed<T, A> {
+    fn shape(&self) -> (usize, usize) {
+        self.a.shape()
+    }
+
+    fn memory(&self) -> Memory {
+        let workspace = size_of_val(&*self.x_transposed) as u64;
+        Memory { matrix: self.a.bytes(), plan: self.a.held_bytes() + workspace }
+    }
+
+    fn multiply(&mut self, x: &[T], y: &mut [T]) {
+        let (rows, cols) = self.a.shape();
+        let k = self.dense.k;
+        let x = match self.dense.layout {
+            Layout::RowMajor => {
+                transpose(x, k, &mut self.x_transposed, &self.threads);
+                &self.x_transposed
+            }
+            Layout::ColumnMajor => x,
+        };
+        let in_x = Strides { down: 1, across: cols };
+        let in_y = Strides::new(rows, self.dense);
+        let y = Disjoint::new(y);
+        self.threads.for_each_chunk(rows * k, Schedule::Static, self.chunk, |elements| {
+            for (row, c) in elements.map(|i| (i / k, i % k)) {
+                let sum = element(&self.a, row, x, c, in_x);
+                // SAFETY: the chunks of a loop do not overlap, and each iteration has an element
+                // of its own.
+                unsafe { y.write(row * in_y.down + c * in_y.across, sum) };
+            }
+        });
+    }
+}
+
+/// `transposed` = the transpose of the row-major matrix `x` of `k` columns.
+fn transpose<T: Scalar>(x: &[T], k: usize, transposed: &mut [T], threads: &Threads) {
+    let rows = x.len() / k.max(1);
+    let transposed = Disjoint::new(transposed);
+    threads.for_each_chunk(rows, Schedule::Static, static_chunk(rows, threads.count()), |chunk| {
+        for tile in chunk.clone().step_by(ROWS_PER_TILE) {
+            let tile = tile..chunk.end.min(tile + ROWS_PER_TILE);
+            for c in 0..k {
+                // SAFETY: the chunks of a loop do not overlap.
+                let column =
+                    unsafe { transposed.range(c * rows + tile.start..c * rows + tile.end) };
+                for (element, row) in column.iter_mut().zip(tile.clone()) {
+                    *element = x[row * k + c];
+                }
+            }
+        }
+    });
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_transpose_has_columns_side_by_side() {
+        for (rows, k) in [(0, 3), (3, 0), (3, 2), (100, 7)] {
+            let x: Vec<f64> = (0..rows * k).map(|i| i as f64).collect();
+            let mut transposed = vec![f64::NAN; rows * k];
+            transpose(&x, k, &mut transposed, &Threads::new(3));
+            for i in 0..rows {
+                for j in 0..k {
+                    assert_eq!(transposed[j * rows + i], x[i * k + j]);
+                }
+            }
+        }
+    }
+}

@@ -1,0 +1,63 @@
+//! y_ic = sum_j a_ij x_jc, chunks of rows to threads: R4 3.2 (`parallel_product_CSR`).
+
+use spm_formats::kernel::{Backend, KernelInfo, Operation, Parameters, PlanError, Schedule};
+use spm_formats::{CsrArrays, CsrView, DenseShape, Scalar};
+
+use super::BoxedPlan;
+use super::plan::{Memory, Product, boxed};
+use super::rows::{Strides, element, static_chunk};
+use crate::disjoint::Disjoint;
+use crate::{PlanOptions, Threads};
+
+pub(super) const INFO: KernelInfo = KernelInfo {
+    id: "csr-rows",
+    operation: Operation::Spmm,
+    backend: Backend::Cpu,
+    source: "R4 3.2 (parallel_product_CSR)",
+    summary: "static chunks of a multiple of 16 rows to threads",
+    parameters: &[],
+};
+
+struct Rows<'a, T> {
+    a: CsrArrays<'a, T>,
+    dense: DenseShape,
+    threads: Threads,
+    chunk: usize,
+}
+
+pub(super) fn plan<'a, T: Scalar>(
+    a: &CsrView<'a, T>,
+    dense: DenseShape,
+    _: &Parameters,
+    options: &PlanOptions,
+) -> Result<BoxedPlan<'a, T>, PlanError> {
+    let (a, threads) = (CsrArrays::new(a)?, options.threads.clone());
+    let chunk = static_chunk(a.rows(), threads.count());
+    Ok(boxed(Rows { a, dense, threads, chunk }, dense))
+}
+
+impl<T: Scalar> Product<T> for Rows<'_, T> {
+    fn shape(&self) -> (usize, usize) {
+        (self.a.rows(), self.a.cols())
+    }
+
+    fn memory(&self) -> Memory {
+        Memory { matrix: self.a.bytes(), plan: 0 }
+    }
+
+    fn multiply(&mut self, x: &[T], y: &mut [T]) {
+        let (a, dense) = (&self.a, self.dense);
+        let (in_x, in_y) = (Strides::new(a.cols(), dense), Strides::new(a.rows(), dense));
+        let y = Disjoint::new(y);
+        self.threads.for_each_chunk(a.rows(), Schedule::Static, self.chunk, |rows| {
+            for row in rows {
+                for c in 0..dense.k {
+                    let sum = element(a, row, x, c, in_x);
+                    // SAFETY: the chunks of a loop do not overlap, and a row's elements of Y are
+                    // no other row's.
+                    unsafe { y.write(row * in_y.down + c * in_y.across, sum) };
+                }
+            }
+        });
+    }
+}

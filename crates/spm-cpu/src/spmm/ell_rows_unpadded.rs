@@ -1,0 +1,31 @@
+//! ELLPACK without padding, (row, column) iterations to threads: R4 4.2
+//! (`parallel_product_ellpack_no_zero_padding`).
+
+use spm_formats::convert::csr_to_unpadded_ell;
+use spm_formats::kernel::{Backend, KernelInfo, Operation, Parameters, PlanError};
+use spm_formats::{CsrView, DenseShape, Scalar};
+
+use super::BoxedPlan;
+use super::collapsed::Collapsed;
+use super::plan::boxed;
+use crate::PlanOptions;
+
+pub(super) const INFO: KernelInfo = KernelInfo {
+    id: "ell-rows-unpadded",
+    operation: Operation::Spmm,
+    backend: Backend::Cpu,
+    source: "R4 4.2 (parallel_product_ellpack_no_zero_padding)",
+    summary: "ELLPACK, two arrays for each row, (row, column) iterations to threads, X transposed \
+              in the run",
+    parameters: &[],
+};
+
+pub(super) fn plan<'a, T: Scalar>(
+    a: &CsrView<'a, T>,
+    dense: DenseShape,
+    _: &Parameters,
+    options: &PlanOptions,
+) -> Result<BoxedPlan<'a, T>, PlanError> {
+    let a = csr_to_unpadded_ell(*a)?;
+    Ok(boxed(Collapsed::new(a, dense, &options.threads), dense))
+}

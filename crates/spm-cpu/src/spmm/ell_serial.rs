@@ -1,0 +1,29 @@
+//! ELLPACK with its padding, one element of Y after the other: R4 1.3.
+
+use spm_formats::convert::{EllOptions, csr_to_ell};
+use spm_formats::kernel::{Backend, KernelInfo, Operation, Parameters, PlanError};
+use spm_formats::{CsrView, DenseShape, Scalar};
+
+use super::BoxedPlan;
+use super::plan::boxed;
+use super::serial::Serial;
+use crate::PlanOptions;
+
+pub(super) const INFO: KernelInfo = KernelInfo {
+    id: "ell-serial",
+    operation: Operation::Spmm,
+    backend: Backend::Cpu,
+    source: "R4 1.3",
+    summary: "ELLPACK, padding walked, one element of Y after the other on one thread",
+    parameters: &[],
+};
+
+pub(super) fn plan<'a, T: Scalar>(
+    a: &CsrView<'a, T>,
+    dense: DenseShape,
+    _: &Parameters,
+    options: &PlanOptions,
+) -> Result<BoxedPlan<'a, T>, PlanError> {
+    let a = csr_to_ell(*a, EllOptions::ROW_MAJOR, &options.budget)?;
+    Ok(boxed(Serial { a, dense }, dense))
+}

@@ -1,0 +1,28 @@
+//! ELLPACK without padding, one element of Y after the other: R4 1.3.
+
+use spm_formats::convert::csr_to_unpadded_ell;
+use spm_formats::kernel::{Backend, KernelInfo, Operation, Parameters, PlanError};
+use spm_formats::{CsrView, DenseShape, Scalar};
+
+use super::BoxedPlan;
+use super::plan::boxed;
+use super::serial::Serial;
+use crate::PlanOptions;
+
+pub(super) const INFO: KernelInfo = KernelInfo {
+    id: "ell-serial-unpadded",
+    operation: Operation::Spmm,
+    backend: Backend::Cpu,
+    source: "R4 1.3",
+    summary: "ELLPACK, two arrays for each row, one element of Y after the other on one thread",
+    parameters: &[],
+};
+
+pub(super) fn plan<'a, T: Scalar>(
+    a: &CsrView<'a, T>,
+    dense: DenseShape,
+    _: &Parameters,
+    _: &PlanOptions,
+) -> Result<BoxedPlan<'a, T>, PlanError> {
+    Ok(boxed(Serial { a: csr_to_unpadded_ell(*a)?, dense }, dense))
+}

@@ -1,0 +1,154 @@
+//! A matrix as a list of rows, whatever it is stored in: what the reports' kernels walk.
+
+use spm_formats::{CsrArrays, DenseShape, Ell, Layout, Scalar, UnpaddedEll};
+
+/// Rows of columns and values.
+pub(super) trait RowWise<T>: Send + Sync {
+    /// (rows, columns).
+    fn shape(&self) -> (usize, usize);
+
+    /// Bytes of all arrays.
+    fn bytes(&self) -> u64;
+
+    /// Bytes of the arrays that the plan itself holds.
+    fn held_bytes(&self) -> u64 {
+        self.bytes()
+    }
+
+    /// Columns and values that a product walks for row `row`, padding included.
+    fn slots(&self, row: usize) -> (&[u32], &[T]);
+
+    /// The entries among the slots of row `row`: the first ones.
+    fn entries(&self, row: usize) -> usize;
+}
+
+impl<T: Scalar> RowWise<T> for CsrArrays<'_, T> {
+    fn shape(&self) -> (usize, usize) {
+        (self.rows(), self.cols())
+    }
+
+    fn bytes(&self) -> u64 {
+        CsrArrays::bytes(self)
+    }
+
+    fn held_bytes(&self) -> u64 {
+        0
+    }
+
+    #[inline(always)]
+    fn slots(&self, row: usize) -> (&[u32], &[T]) {
+        let entries = self.pointers()[row] as usize..self.pointers()[row + 1] as usize;
+        (&self.col_indices()[entries.clone()], &self.values()[entries])
+    }
+
+    fn entries(&self, row: usize) -> usize {
+        (self.pointers()[row + 1] - self.pointers()[row]) as usize
+    }
+}
+
+/// Row-major; its kernels walk the padding.
+impl<T: Scalar> RowWise<T> for Ell<T> {
+    fn shape(&self) -> (usize, usize) {
+        (self.rows(), self.cols())
+    }
+
+    fn bytes(&self) -> u64 {
+        self.memory_bytes()
+    }
+
+    #[inline(always)]
+    fn slots(&self, row: usize) -> (&[u32], &[T]) {
+        let start = self.position(row, 0);
+        let slots = start..start + self.width();
+        (&self.col_indices()[slots.clone()], &self.values()[slots])
+    }
+
+    fn entries(&self, row: usize) -> usize {
+        self.row_lengths()[row] as usize
+    }
+}
+
+impl<T: Scalar> RowWise<T> for UnpaddedEll<T> {
+    fn shape(&self) -> (usize, usize) {
+        (self.rows(), self.cols())
+    }
+
+    fn bytes(&self) -> u64 {
+        self.memory_bytes()
+    }
+
+    #[inline(always)]
+    fn slots(&self, row: usize) -> (&[u32], &[T]) {
+        let row = &self.row_arrays()[row];
+        (&row.col_indices, &row.values)
+    }
+
+    fn entries(&self, row: usize) -> usize {
+        self.row_arrays()[row].values.len()
+    }
+}
+
+/// Where the elements of a dense matrix lie: (i, j) at `i * down + j * across`.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Strides {
+    pub(super) down: usize,
+    pub(super) across: usize,
+}
+
+impl Strides {
+    /// Of a matrix of `rows` rows in the shape of `dense`.
+    pub(super) fn new(rows: usize, dense: DenseShape) -> Self {
+        match dense.layout {
+            Layout::RowMajor => Self { down: dense.k, across: 1 },
+            Layout::ColumnMajor => Self { down: 1, across: rows },
+        }
+    }
+}
+
+/// y_ic = sum_j a_ij x_jc in storage order.
+///
+/// Padding contributes 0 x x_jc, which is NaN where x_jc is infinite; a sum that is not finite is
+/// computed again without it.
+#[inline(always)]
+pub(super) fn element<T: Scalar>(
+    a: &impl RowWise<T>,
+    row: usize,
+    x: &[T],
+    c: usize,
+    strides: Strides,
+) -> T {
+    let (columns, values) = a.slots(row);
+    let sum = dot(columns, values, x, c, strides);
+    let entries = a.entries(row);
+    if sum.is_finite() || entries == columns.len() {
+        sum
+    } else {
+        dot(&columns[..entries], &values[..entries], x, c, strides)
+    }
+}
+
+#[inline(always)]
+fn dot<T: Scalar>(columns: &[u32], values: &[T], x: &[T], c: usize, strides: Strides) -> T {
+    let mut sum = T::ZERO;
+    for (&col, &value) in columns.iter().zip(values) {
+        sum += value * x[col as usize * strides.down + c * strides.across];
+    }
+    sum
+}
+
+/// R4 3.2: rows for each thread, rounded down to a multiple of 16 so that two threads rarely write
+/// to one cache line; at least 16.
+pub(super) fn static_chunk(rows: usize, threads: usize) -> usize {
+    (rows / threads / 16 * 16).max(16)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn chunks_are_multiples_of_16() {
+        let chunk = |rows| static_chunk(rows, 4);
+        assert_eq!([0, 63, 64, 127, 128, 1000].map(chunk), [16, 16, 16, 16, 32, 240]);
+    }
+}
