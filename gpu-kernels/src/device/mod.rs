@@ -28,3 +28,17 @@ pub use element::{Element, Index};
 pub use global::{DevicePtr, DevicePtrMut};
 pub use real::Real;
 pub use texture::Texture;
+
+/// `dividend / divisor` without the check for 0, whose panic a kernel cannot have. The launch
+/// promises a divisor that is not 0; the emulator checks.
+#[inline(always)]
+pub fn divide(dividend: u32, divisor: u32) -> u32 {
+    #[cfg(not(target_arch = "nvptx64"))]
+    assert!(divisor != 0, "division by 0");
+    #[cfg(target_arch = "nvptx64")]
+    // SAFETY: the contract of the launch.
+    unsafe {
+        core::hint::assert_unchecked(divisor != 0);
+    }
+    dividend / divisor
+}

@@ -19,8 +19,8 @@ fn product<T: Real>(
     y: DevicePtrMut<T>,
 ) {
     let thread = thread::index_1d();
-    let row = thread / lanes;
-    let lane = thread % lanes;
+    let row = thread >> lanes.trailing_zeros();
+    let lane = thread & (lanes - 1);
     let mut sum = T::ZERO;
     if row < rows {
         let end = pointers.load(row + 1);

@@ -4,7 +4,7 @@
 //! y[i] = sum over s < length[i] of values[offset(b) + s h + j] x[col_indices[offset(b) + s h + j]]
 
 use super::padded::slot_sum;
-use crate::device::{DevicePtr, DevicePtrMut, thread};
+use crate::device::{DevicePtr, DevicePtrMut, divide, thread};
 use crate::kernel::kernel;
 
 kernel! {
@@ -21,7 +21,7 @@ kernel! {
     ) {
         let row = thread::index_1d();
         if row < rows {
-            let block = row / hack_size;
+            let block = divide(row, hack_size);
             let first_row = block * hack_size;
             let height = hack_size.min(rows - first_row);
             let first = block_offsets.load(block) + u64::from(row - first_row);

@@ -7,7 +7,7 @@
 //! As in the report the thread walks the width of its block and skips zeros. A zero that the
 //! matrix stores is not skipped, because 0 times an infinite x is not 0.
 
-use crate::device::{DevicePtr, DevicePtrMut, Texture, thread};
+use crate::device::{DevicePtr, DevicePtrMut, Texture, divide, thread};
 use crate::kernel::kernel;
 
 kernel! {
@@ -24,11 +24,12 @@ kernel! {
     ) {
         let row = thread::index_1d();
         if row < rows {
-            let block = row / hack_size;
+            let block = divide(row, hack_size);
             let first_row = block * hack_size;
             let height = hack_size.min(rows - first_row);
             let start = block_offsets.load(block);
-            let width = (block_offsets.load(block + 1) - start) as u32 / height;
+            let slots = (block_offsets.load(block + 1) - start) as u32;
+            let width = divide(slots, height);
             let length = row_lengths.load(row);
             let mut slot = start + u64::from(row - first_row);
             let mut sum = T::ZERO;

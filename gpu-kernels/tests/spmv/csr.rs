@@ -72,7 +72,7 @@ product_tests! {
         emulator.launch::<CsrWarpPerRow<_>>(blocks(a.rows(), 8), (32, 8), 0, kernel)?;
         Ok(device.y.to_vec())
     },
-    warp_per_row_shared => |emulator, a, x| warp_per_row_shared(emulator, a, x),
+    warp_per_row_shared => warp_per_row_shared,
     subwarps_of_1 => |emulator, a, x| subwarp_per_row(emulator, a, x, 1),
     subwarps_of_2 => |emulator, a, x| subwarp_per_row(emulator, a, x, 2),
     subwarps_of_8 => |emulator, a, x| subwarp_per_row(emulator, a, x, 8),
