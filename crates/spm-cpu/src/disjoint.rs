@@ -47,4 +47,15 @@ impl<'a, T> Disjoint<'a, T> {
         // SAFETY: inside the slice by the assertion, exclusive by the caller's promise.
         unsafe { self.start.add(index).write(value) };
     }
+
+    /// [`Disjoint::write`] without its check.
+    ///
+    /// # Safety
+    /// The index is inside the slice, and nobody else uses this element at the same time.
+    #[inline(always)]
+    pub(crate) unsafe fn write_unchecked(&self, index: usize, value: T) {
+        debug_assert!(index < self.len, "{index} of {}", self.len);
+        // SAFETY: the caller's promise.
+        unsafe { self.start.add(index).write(value) };
+    }
 }

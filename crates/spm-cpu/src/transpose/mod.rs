@@ -1,6 +1,9 @@
 //! CSR to CSC.
 
+mod merge_trans;
 mod plan;
+pub mod procedures;
+mod scan_trans;
 mod serial;
 
 use spm_formats::kernel::{KernelInfo, Parameters, PlanError, TransposePlan};
@@ -39,7 +42,11 @@ impl<T: Scalar> TransposeKernel<T> {
 
 /// Every transposition for CPU cores, in the order of the reports, then our own.
 pub fn registry<T: Scalar>() -> Vec<TransposeKernel<T>> {
-    vec![TransposeKernel { info: serial::INFO, plan: serial::plan }]
+    vec![
+        TransposeKernel { info: serial::INFO, plan: serial::plan },
+        TransposeKernel { info: scan_trans::INFO, plan: scan_trans::plan },
+        TransposeKernel { info: merge_trans::INFO, plan: merge_trans::plan },
+    ]
 }
 
 /// The kernel with this id.

@@ -1,0 +1,112 @@
+//! MergeTrans: entries, each with its row, are sorted by column in segments that fit into a cache,
+//! then sorted segments are merged two by two until one is left: R3 III-D; H. Wang, W. Liu, K. Hou,
+//! W. Feng, "Parallel transposition of sparse data structures", ICS 2016, algorithm 2.
+
+use spm_formats::kernel::{
+    Backend, KernelInfo, Operation, ParameterSpec, Parameters, PlanError, TransposeOutput, Value,
+};
+use spm_formats::{CsrArrays, CsrView, Scalar, partition};
+
+use super::BoxedPlan;
+use super::plan::{Procedure, boxed};
+use super::procedures::{index_to_pointers, merge, pointers_to_index, segmented_sort};
+use crate::disjoint::Disjoint;
+use crate::{PlanOptions, Threads};
+
+const SEGMENT: ParameterSpec = ParameterSpec {
+    name: "segment",
+    meaning: "entries that are sorted at once, 8 bytes each: half of a second-level cache",
+    default: Value::Count(1 << 16),
+    studied: &[Value::Count(128), Value::Count(1 << 12), Value::Count(1 << 16)],
+};
+
+pub(super) const INFO: KernelInfo = KernelInfo {
+    id: "merge-trans",
+    operation: Operation::Transpose,
+    backend: Backend::Cpu,
+    source: "R3 III-D; Wang, Liu, Hou, Feng, ICS 2016, algorithm 2",
+    summary: "segments sorted by column, merged two by two",
+    parameters: &[SEGMENT],
+};
+
+struct MergeTrans<'a, T> {
+    a: CsrArrays<'a, T>,
+    threads: Threads,
+    segment: usize,
+    /// Column in the high half, position of the entry in A in the low one: sorting whole keys is
+    /// stable, and a round of merges moves 8 bytes an entry whatever the values are.
+    keys: Vec<u64>,
+    merged: Vec<u64>,
+    row_index: Vec<u32>,
+    counts: Vec<u32>,
+    sums: Vec<u32>,
+}
+
+pub(super) fn plan<'a, T: Scalar>(
+    a: &CsrView<'a, T>,
+    parameters: &Parameters,
+    options: &PlanOptions,
+) -> Result<BoxedPlan<'a, T>, PlanError> {
+    let (a, threads) = (CsrArrays::new(a)?, options.threads.clone());
+    Ok(boxed(MergeTrans {
+        segment: parameters.count(SEGMENT.name),
+        keys: vec![0; a.entries()],
+        merged: vec![0; a.entries()],
+        row_index: vec![0; a.entries()],
+        counts: vec![0; threads.count() * a.cols()],
+        sums: vec![0; threads.count()],
+        a,
+        threads,
+    }))
+}
+
+impl<T: Scalar> Procedure<T> for MergeTrans<'_, T> {
+    fn matrix(&self) -> &CsrArrays<'_, T> {
+        &self.a
+    }
+
+    fn workspace_bytes(&self) -> u64 {
+        let words = self.row_index.len() + self.counts.len() + self.sums.len();
+        (words * size_of::<u32>() + (self.keys.len() + self.merged.len()) * size_of::<u64>()) as u64
+    }
+
+    fn transpose(&mut self, output: &mut TransposeOutput<T>) {
+        let TransposeOutput { pointers, indices, values } = output;
+        let (a, threads) = (&self.a, &self.threads);
+        let (entries, parts) = (a.entries(), threads.count());
+
+        pointers_to_index(threads, a.pointers(), &mut self.row_index);
+        let keys = Disjoint::new(&mut self.keys);
+        threads.run(|part| {
+            let piece = partition::even(entries, parts, part);
+            // SAFETY: even parts do not overlap.
+            let keys = unsafe { keys.range(piece.clone()) };
+            for (key, position) in keys.iter_mut().zip(piece) {
+                *key = u64::from(a.col_indices()[position]) << 32 | position as u64;
+            }
+        });
+
+        segmented_sort(threads, &mut self.keys, self.segment);
+        let mut segment = self.segment;
+        while segment < entries {
+            merge(threads, &self.keys, &mut self.merged, segment);
+            std::mem::swap(&mut self.keys, &mut self.merged);
+            segment *= 2;
+        }
+
+        let columns = a.col_indices();
+        index_to_pointers(threads, columns, pointers, &mut self.counts, &mut self.sums);
+        let (keys, row_index) = (&self.keys, &self.row_index);
+        let (indices, values) = (Disjoint::new(indices), Disjoint::new(values));
+        threads.run(|part| {
+            let piece = partition::even(entries, parts, part);
+            // SAFETY: even parts do not overlap.
+            let (indices, values) =
+                unsafe { (indices.range(piece.clone()), values.range(piece.clone())) };
+            for ((index, value), key) in indices.iter_mut().zip(values).zip(&keys[piece]) {
+                let position = *key as u32 as usize;
+                (*index, *value) = (row_index[position], a.values()[position]);
+            }
+        });
+    }
+}

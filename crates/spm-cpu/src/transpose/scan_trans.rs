@@ -1,0 +1,102 @@
+//! ScanTrans: each thread counts the columns of its entries and notes each entry's place among
+//! those, two scans make the counts places in the output, then all entries move at once: R3 III-C;
+//! H. Wang, W. Liu, K. Hou, W. Feng, "Parallel transposition of sparse data structures", ICS 2016,
+//! algorithm 1.
+
+use spm_formats::kernel::{Backend, KernelInfo, Operation, Parameters, PlanError, TransposeOutput};
+use spm_formats::{CsrArrays, CsrView, Scalar, partition};
+
+use super::BoxedPlan;
+use super::plan::{Procedure, boxed};
+use super::procedures::{exclusive_scan, rows_of, vertical_scan};
+use crate::disjoint::Disjoint;
+use crate::{PlanOptions, Threads};
+
+pub(super) const INFO: KernelInfo = KernelInfo {
+    id: "scan-trans",
+    operation: Operation::Transpose,
+    backend: Backend::Cpu,
+    source: "R3 III-C; Wang, Liu, Hou, Feng, ICS 2016, algorithm 1",
+    summary: "column counts of each thread, scanned down the threads and along the columns",
+    parameters: &[],
+};
+
+struct ScanTrans<'a, T> {
+    a: CsrArrays<'a, T>,
+    threads: Threads,
+    /// threads x columns: entries of a column that a thread owns; after the vertical scan those
+    /// that the threads before it own.
+    inter: Vec<u32>,
+    /// Entries of the same column that the same thread owns before this one.
+    intra: Vec<u32>,
+    sums: Vec<u32>,
+}
+
+pub(super) fn plan<'a, T: Scalar>(
+    a: &CsrView<'a, T>,
+    _: &Parameters,
+    options: &PlanOptions,
+) -> Result<BoxedPlan<'a, T>, PlanError> {
+    let (a, threads) = (CsrArrays::new(a)?, options.threads.clone());
+    let (inter, intra) = (vec![0; threads.count() * a.cols()], vec![0; a.entries()]);
+    let sums = vec![0; threads.count()];
+    Ok(boxed(ScanTrans { a, threads, inter, intra, sums }))
+}
+
+impl<T: Scalar> Procedure<T> for ScanTrans<'_, T> {
+    fn matrix(&self) -> &CsrArrays<'_, T> {
+        &self.a
+    }
+
+    fn workspace_bytes(&self) -> u64 {
+        let words = self.inter.len() + self.intra.len() + self.sums.len();
+        (words * size_of::<u32>()) as u64
+    }
+
+    fn transpose(&mut self, output: &mut TransposeOutput<T>) {
+        let TransposeOutput { pointers, indices, values } = output;
+        let (a, threads) = (&self.a, &self.threads);
+        let (cols, entries, parts) = (a.cols(), a.entries(), threads.count());
+
+        let (inter, intra) = (Disjoint::new(&mut self.inter), Disjoint::new(&mut self.intra));
+        threads.run(|part| {
+            let piece = partition::even(entries, parts, part);
+            // SAFETY: one row of `inter`, and one piece of `intra`, for each part.
+            let (counts, intra) = unsafe {
+                (inter.range(part * cols..(part + 1) * cols), intra.range(piece.clone()))
+            };
+            counts.fill(0);
+            for (&col, place) in a.col_indices()[piece].iter().zip(intra) {
+                // SAFETY: CsrArrays has verified that columns are below cols.
+                let count = unsafe { counts.get_unchecked_mut(col as usize) };
+                *place = *count;
+                *count += 1;
+            }
+        });
+
+        vertical_scan(threads, &mut self.inter, cols, &mut pointers[..cols]);
+        pointers[cols] = exclusive_scan(threads, &mut pointers[..cols], &mut self.sums);
+
+        let (inter, intra, pointers) = (&self.inter, &self.intra, &*pointers);
+        let (indices, values) = (Disjoint::new(indices), Disjoint::new(values));
+        threads.run(|part| {
+            let before = &inter[part * cols..(part + 1) * cols];
+            // The row of each entry is expanded from the pointers on the fly (R3 IV-G).
+            for (row, entries) in rows_of(a.pointers(), partition::even(entries, parts, part)) {
+                let columns = &a.col_indices()[entries.clone()];
+                let from = columns.iter().zip(&a.values()[entries.clone()]).zip(&intra[entries]);
+                for ((&col, &value), &place) in from {
+                    let col = col as usize;
+                    // SAFETY: CsrArrays has verified that columns are below cols; column, part and
+                    // place among the part's entries give each entry a place of its own, below the
+                    // number of entries.
+                    unsafe {
+                        let place = pointers.get_unchecked(col) + before.get_unchecked(col) + place;
+                        indices.write_unchecked(place as usize, row as u32);
+                        values.write_unchecked(place as usize, value);
+                    }
+                }
+            }
+        });
+    }
+}
