@@ -27,13 +27,25 @@ pub(crate) fn library() -> Result<&'static Library, &'static str> {
             // does when it starts.
             match unsafe { Library::new(*name) } {
                 Ok(library) => return Ok(library),
-                Err(error) if reason.is_empty() => reason = error.to_string(),
+                Err(error) if reason.is_empty() => reason = with_causes(&error),
                 Err(_) => {}
             }
         }
         Err(reason)
     });
     opened.as_ref().map_err(String::as_str)
+}
+
+/// An error and what caused it, in one line: the loader's own words are in the cause.
+pub(crate) fn with_causes(error: &dyn std::error::Error) -> String {
+    let mut words = error.to_string();
+    let mut cause = error.source();
+    while let Some(error) = cause {
+        words.push_str(": ");
+        words.push_str(&error.to_string());
+        cause = error.source();
+    }
+    words
 }
 
 /// The address of a driver function, if there is a driver and it has the function.

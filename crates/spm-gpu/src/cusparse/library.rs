@@ -7,6 +7,7 @@ use std::sync::OnceLock;
 
 use libloading::Library;
 
+use crate::driver::with_causes;
 use crate::error::GpuError;
 
 /// Names of the library file, newest first.
@@ -152,10 +153,10 @@ fn find() -> Result<Cusparse, String> {
                 // SAFETY: a library of this name is a cuSPARSE.
                 match unsafe { Functions::load(&library) } {
                     Ok(functions) => return Ok(Cusparse { functions, path, _library: library }),
-                    Err(error) => last = error.to_string(),
+                    Err(error) => last = with_causes(&error),
                 }
             }
-            Err(error) => last = error.to_string(),
+            Err(error) => last = with_causes(&error),
         }
     }
     Err(format!("{last}; install CUDA's libcusparse, or set {VARIABLE} to the file or its folder"))

@@ -1,0 +1,434 @@
+//! Every registered kernel on a real GPU: checked against the oracle, timed by events, one line
+//! each, the comparators beside it. One binary, no files needed.
+//!
+//! ```text
+//! gpu_check [OPTION...] [MATRIX...]
+//!
+//! MATRIX         a .mtx file, or a generator: stencil27[n=160], webbase-1M, ... (default: a few)
+//! --op LIST      spmv,spmm,transpose (default: all)
+//! --kernel ID    only this kernel
+//! --type T       f32 or f64 (default: f64)
+//! --k N          columns of X for SpMM, row-major (default: 32)
+//! --sweep        also every studied value of every parameter
+//! --check-only   no timing, for compute-sanitizer
+//! --emulator     on the emulator instead of a GPU; implies --check-only
+//! ```
+//!
+//! Exits with 1 when a kernel is wrong, with 0 when there is no device.
+
+use std::process::ExitCode;
+use std::time::Instant;
+
+use spm_formats::convert::csr_to_coo;
+use spm_formats::kernel::{Footprint, KernelInfo, Parameters, PlanError, TransposeOutput};
+use spm_formats::matrix_market::{self, ReadOptions};
+use spm_formats::{Coo, Csr, DenseShape, Layout, Scalar, generate, reference};
+use spm_gpu::{
+    Device, DeviceBuffer, DeviceCsc, DeviceScalar, GpuError, PlanOptions, Stream, Timing,
+    TimingOptions, cusparse, spmm, spmv, time, transpose,
+};
+
+/// What is run when no matrix is named.
+const DEFAULTS: [&str; 4] = [
+    "stencil27[n=40]",
+    "powerlaw[rows=1000000,cols=1000000,entries=2700000,longest=4000]",
+    "uniform[rows=500000,cols=500000,entries=10000000]",
+    "dc1",
+];
+/// Products of an SpMM that the oracle is asked for, at most.
+const MOST_PRODUCTS: usize = 2_000_000_000;
+
+type AnyError = Box<dyn std::error::Error>;
+
+struct Options {
+    operations: Vec<String>,
+    kernel: Option<String>,
+    single: bool,
+    k: usize,
+    sweep: bool,
+    timed: bool,
+    emulated: bool,
+    matrices: Vec<String>,
+}
+
+impl Options {
+    fn parse(mut arguments: impl Iterator<Item = String>) -> Result<Self, AnyError> {
+        let mut options = Self {
+            operations: ["spmv", "spmm", "transpose"].map(str::to_owned).to_vec(),
+            kernel: None,
+            single: false,
+            k: 32,
+            sweep: false,
+            timed: true,
+            emulated: false,
+            matrices: Vec::new(),
+        };
+        while let Some(argument) = arguments.next() {
+            let mut value = || arguments.next().ok_or(format!("{argument} needs a value"));
+            match argument.as_str() {
+                "--op" => options.operations = value()?.split(',').map(str::to_owned).collect(),
+                "--kernel" => options.kernel = Some(value()?),
+                "--type" => {
+                    options.single = match value()?.as_str() {
+                        "f32" => true,
+                        "f64" => false,
+                        other => return Err(format!("--type is f32 or f64, not {other}").into()),
+                    }
+                }
+                "--k" => options.k = value()?.parse()?,
+                "--sweep" => options.sweep = true,
+                "--check-only" => options.timed = false,
+                "--emulator" => (options.emulated, options.timed) = (true, false),
+                _ if argument.starts_with("--") => {
+                    return Err(format!("unknown option {argument}").into());
+                }
+                _ => options.matrices.push(argument),
+            }
+        }
+        if options.matrices.is_empty() {
+            options.matrices = DEFAULTS.map(str::to_owned).to_vec();
+        }
+        Ok(options)
+    }
+
+    fn wants(&self, operation: &str, id: &str) -> bool {
+        self.operations.iter().any(|o| o == operation)
+            && self.kernel.as_deref().is_none_or(|wanted| wanted == id)
+    }
+
+    fn parameter_sets(&self, info: &KernelInfo) -> Vec<Parameters> {
+        let defaults = info.defaults();
+        let mut sets = vec![defaults.clone()];
+        for parameter in info.parameters.iter().filter(|_| self.sweep) {
+            let others = parameter.studied.iter().filter(|&&value| value != parameter.default);
+            sets.extend(others.map(|&value| defaults.clone().with(parameter.name, value)));
+        }
+        sets
+    }
+}
+
+fn main() -> ExitCode {
+    let options = match Options::parse(std::env::args().skip(1)) {
+        Ok(options) => options,
+        Err(error) => {
+            eprintln!("{error}");
+            return ExitCode::from(2);
+        }
+    };
+    let device = if options.emulated {
+        Device::emulated(Default::default())
+    } else {
+        match Device::available() {
+            Ok(device) => device,
+            Err(error) if error.is_absent() => {
+                println!("no device: {error}");
+                return ExitCode::SUCCESS;
+            }
+            Err(error) => {
+                eprintln!("{error}");
+                return ExitCode::FAILURE;
+            }
+        }
+    };
+    match run(&device, &options) {
+        Ok(0) => ExitCode::SUCCESS,
+        Ok(wrong) => {
+            println!("{wrong} wrong");
+            ExitCode::FAILURE
+        }
+        Err(error) => {
+            eprintln!("{error}");
+            ExitCode::FAILURE
+        }
+    }
+}
+
+fn run(device: &Device, options: &Options) -> Result<usize, AnyError> {
+    let info = device.info();
+    let (major, minor) = info.compute_capability;
+    println!("{}, compute capability {major}.{minor}, CUDA {}", info.name, info.driver);
+    match cusparse::version(device) {
+        Ok((version, path)) => println!("cuSPARSE {version}, {}", path.display()),
+        Err(error) => println!("{error}"),
+    }
+    let start = Instant::now();
+    device.load_kernels()?;
+    println!("kernels compiled in {:.2} s", start.elapsed().as_secs_f64());
+    if options.timed {
+        println!("copy bandwidth {:.0} GB/s read and written", copy_bandwidth(device)?);
+    }
+    let mut check = Check { device, options, stream: Stream::new(device)?, wrong: 0 };
+    for name in &options.matrices {
+        if options.single {
+            check.matrix::<f32>(name)?;
+        } else {
+            check.matrix::<f64>(name)?;
+        }
+    }
+    Ok(check.wrong)
+}
+
+fn copy_bandwidth(device: &Device) -> Result<f64, GpuError> {
+    let source = DeviceBuffer::<f64>::zeroed(device, 1 << 27)?;
+    let mut target = DeviceBuffer::<f64>::zeroed(device, 1 << 27)?;
+    let stream = Stream::new(device)?;
+    let timing = time(&stream, TimingOptions::default(), |stream| {
+        target.copy_from_on(&source, stream)
+    })?;
+    Ok(2.0 * source.bytes() as f64 / timing.median_s / 1e9)
+}
+
+fn read<T: Scalar>(name: &str) -> Result<Csr<T>, AnyError> {
+    if std::path::Path::new(name).is_file() {
+        return Ok(matrix_market::read_csr(name, &ReadOptions::default())?);
+    }
+    Ok(generate::named(name)?.generate()?)
+}
+
+/// One matrix with its oracle.
+struct Problem<T> {
+    csr: Csr<T>,
+    coo: Coo<T>,
+}
+
+struct Check<'a> {
+    device: &'a Device,
+    options: &'a Options,
+    stream: Stream,
+    wrong: usize,
+}
+
+/// What is printed of a kernel.
+struct Line {
+    label: String,
+    comparator: bool,
+    error: Result<f64, String>,
+    timing: Option<Timing>,
+    footprint: Footprint,
+    flops: u64,
+    plan_s: f64,
+}
+
+impl Check<'_> {
+    fn matrix<T: DeviceScalar>(&mut self, name: &str) -> Result<(), AnyError> {
+        let csr = read::<T>(name)?;
+        println!("\n{name}, {}: {} x {}, {} entries", T::NAME, csr.rows(), csr.cols(), csr.nnz());
+        let coo = csr_to_coo(csr.view())?;
+        let problem = Problem { csr, coo };
+        self.spmv(&problem)?;
+        self.spmm(&problem)?;
+        self.transpose(&problem)
+    }
+
+    fn spmv<T: DeviceScalar>(&mut self, problem: &Problem<T>) -> Result<(), AnyError> {
+        let Problem { csr, coo } = problem;
+        let kernels: Vec<_> = spmv::registry::<T>()
+            .into_iter()
+            .filter(|kernel| self.options.wants("spmv", kernel.info.id))
+            .collect();
+        if kernels.is_empty() {
+            return Ok(());
+        }
+        let x = vector::<T>(csr.cols());
+        let oracle = reference::spmv(coo, &x);
+        let x = DeviceBuffer::from_slice(self.device, &x)?;
+        let mut lines = Vec::new();
+        for kernel in &kernels {
+            for parameters in self.options.parameter_sets(&kernel.info) {
+                let start = Instant::now();
+                let plan =
+                    kernel.plan(self.device, &csr.view(), &parameters, &PlanOptions::default());
+                let label = kernel.info.label(&parameters);
+                let Some(mut plan) = planned(&label, plan)? else { continue };
+                let plan_s = start.elapsed().as_secs_f64();
+                let mut result = vec![T::from_f64(f64::NAN); csr.rows()];
+                let mut y = DeviceBuffer::from_slice(self.device, &result)?;
+                let error = plan
+                    .launch(&x, &mut y, &self.stream)
+                    .and_then(|()| y.copy_to_slice(&mut result))
+                    .map(|()| reference::compare(&result, &oracle).bound);
+                let timing = self.time(|stream| plan.launch(&x, &mut y, stream))?;
+                lines.push(Line {
+                    label: format!("{label}{}", chosen(plan.choice())),
+                    comparator: kernel.comparator,
+                    error: error.map_err(|e| e.to_string()),
+                    timing,
+                    footprint: plan.footprint(),
+                    flops: 2 * csr.nnz() as u64,
+                    plan_s,
+                });
+                self.print("spmv", lines.last());
+            }
+        }
+        summary(&lines);
+        Ok(())
+    }
+
+    fn spmm<T: DeviceScalar>(&mut self, problem: &Problem<T>) -> Result<(), AnyError> {
+        let Problem { csr, coo } = problem;
+        let dense = DenseShape { k: self.options.k, layout: Layout::RowMajor };
+        let kernels: Vec<_> = spmm::registry::<T>()
+            .into_iter()
+            .filter(|kernel| self.options.wants("spmm", kernel.info.id))
+            .collect();
+        if kernels.is_empty() {
+            return Ok(());
+        }
+        if csr.nnz().saturating_mul(dense.k) > MOST_PRODUCTS {
+            println!("spmm skipped: too many products for the oracle");
+            return Ok(());
+        }
+        let x = vector::<T>(csr.cols() * dense.k);
+        let oracle = reference::spmm(coo, &x, dense);
+        let x = DeviceBuffer::from_slice(self.device, &x)?;
+        let mut lines = Vec::new();
+        for kernel in &kernels {
+            for parameters in self.options.parameter_sets(&kernel.info) {
+                let (start, options) = (Instant::now(), PlanOptions::default());
+                let plan = kernel.plan(self.device, &csr.view(), dense, &parameters, &options);
+                let label = kernel.info.label(&parameters);
+                let Some(mut plan) = planned(&label, plan)? else { continue };
+                let plan_s = start.elapsed().as_secs_f64();
+                let mut result = vec![T::from_f64(f64::NAN); csr.rows() * dense.k];
+                let mut y = DeviceBuffer::from_slice(self.device, &result)?;
+                let error = plan
+                    .launch(&x, &mut y, &self.stream)
+                    .and_then(|()| y.copy_to_slice(&mut result))
+                    .map(|()| reference::compare(&result, &oracle).bound);
+                let timing = self.time(|stream| plan.launch(&x, &mut y, stream))?;
+                lines.push(Line {
+                    label: format!("{label}{}", chosen(plan.choice())),
+                    comparator: kernel.comparator,
+                    error: error.map_err(|e| e.to_string()),
+                    timing,
+                    footprint: plan.footprint(),
+                    flops: 2 * (csr.nnz() * dense.k) as u64,
+                    plan_s,
+                });
+                self.print("spmm", lines.last());
+            }
+        }
+        summary(&lines);
+        Ok(())
+    }
+
+    fn transpose<T: DeviceScalar>(&mut self, problem: &Problem<T>) -> Result<(), AnyError> {
+        let Problem { csr, coo } = problem;
+        let kernels: Vec<_> = transpose::registry::<T>()
+            .into_iter()
+            .filter(|kernel| self.options.wants("transpose", kernel.info.id))
+            .collect();
+        if kernels.is_empty() {
+            return Ok(());
+        }
+        let (pointers, indices, values) = reference::transpose(coo);
+        let oracle = TransposeOutput { pointers, indices, values };
+        let mut lines = Vec::new();
+        for kernel in &kernels {
+            for parameters in self.options.parameter_sets(&kernel.info) {
+                let start = Instant::now();
+                let plan =
+                    kernel.plan(self.device, &csr.view(), &parameters, &PlanOptions::default());
+                let label = kernel.info.label(&parameters);
+                let Some(mut plan) = planned(&label, plan)? else { continue };
+                let plan_s = start.elapsed().as_secs_f64();
+                let mut output = DeviceCsc::new(self.device, csr.cols(), csr.nnz())?;
+                let mut result = TransposeOutput::new(csr.cols(), csr.nnz());
+                let error = plan
+                    .launch(&mut output, &self.stream)
+                    .and_then(|()| self.stream.synchronize())
+                    .and_then(|()| output.copy_to(&mut result))
+                    .map(|()| if result == oracle { 0.0 } else { f64::INFINITY });
+                let timing = self.time(|stream| plan.launch(&mut output, stream))?;
+                lines.push(Line {
+                    label: format!("{label}{}", chosen(plan.choice())),
+                    comparator: kernel.comparator,
+                    error: error.map_err(|e| e.to_string()),
+                    timing,
+                    footprint: plan.footprint(),
+                    flops: csr.nnz() as u64,
+                    plan_s,
+                });
+                self.print("transpose", lines.last());
+            }
+        }
+        summary(&lines);
+        Ok(())
+    }
+
+    fn time(
+        &self,
+        launch: impl FnMut(&Stream) -> Result<(), GpuError>,
+    ) -> Result<Option<Timing>, GpuError> {
+        if !self.options.timed {
+            return Ok(None);
+        }
+        time(&self.stream, TimingOptions::default(), launch).map(Some)
+    }
+
+    fn print(&mut self, operation: &str, line: Option<&Line>) {
+        let Some(line) = line else { return };
+        let verdict = match &line.error {
+            Ok(bound) if *bound <= reference::BOUND_LIMIT => format!("bound {bound:8.2e}"),
+            Ok(bound) => {
+                self.wrong += 1;
+                format!("WRONG {bound:8.2e}")
+            }
+            Err(error) => {
+                self.wrong += 1;
+                format!("FAILED {error}")
+            }
+        };
+        let mark = if line.comparator { '*' } else { ' ' };
+        print!("{operation:9}{mark}{:48} {verdict}", line.label);
+        if let Some(timing) = &line.timing {
+            let giga = |amount: u64| amount as f64 / timing.median_s / 1e9;
+            print!(
+                "  {:10.2} us  {:7.0} GB/s  {:8.2} G{}",
+                timing.median_s * 1e6,
+                giga(line.footprint.bytes_moved),
+                giga(line.flops),
+                if operation == "transpose" { "nnz/s" } else { "FLOPS" }
+            );
+            print!("  plan {:8.2} ms", line.plan_s * 1e3);
+        }
+        println!("  {:.1} MB", line.footprint.plan_bytes as f64 / 1e6);
+    }
+}
+
+/// The plan, or `None` and a line why there is none.
+fn planned<P>(label: &str, plan: Result<P, PlanError>) -> Result<Option<P>, PlanError> {
+    match plan {
+        Ok(plan) => Ok(Some(plan)),
+        Err(error @ (PlanError::Unsupported { .. } | PlanError::Format(_))) => {
+            println!("          {label:48} skipped: {error}");
+            Ok(None)
+        }
+        Err(error) => Err(error),
+    }
+}
+
+fn chosen(choice: Option<String>) -> String {
+    choice.map(|label| format!(" -> {label}")).unwrap_or_default()
+}
+
+/// Our best against the best comparator.
+fn summary(lines: &[Line]) {
+    let best = |comparator: bool| {
+        lines
+            .iter()
+            .filter(|line| line.comparator == comparator)
+            .filter(|line| matches!(line.error, Ok(bound) if bound <= reference::BOUND_LIMIT))
+            .filter_map(|line| Some((line.timing?.median_s, &line.label)))
+            .min_by(|a, b| a.0.total_cmp(&b.0))
+    };
+    if let (Some((ours, label)), Some((theirs, other))) = (best(false), best(true)) {
+        println!("          best {label}: {:.2} times {other}", theirs / ours);
+    }
+}
+
+/// `length` numbers between -1 and 1, the same every time.
+fn vector<T: Scalar>(length: usize) -> Vec<T> {
+    let golden = 0.618_033_988_749_894_9;
+    (0..length).map(|i| T::from_f64(2.0 * (i as f64 * golden).fract() - 1.0)).collect()
+}
