@@ -172,9 +172,8 @@ fn copy_bandwidth(device: &Device) -> Result<f64, GpuError> {
     let source = DeviceBuffer::<f64>::zeroed(device, 1 << 27)?;
     let mut target = DeviceBuffer::<f64>::zeroed(device, 1 << 27)?;
     let stream = Stream::new(device)?;
-    let timing = time(&stream, TimingOptions::default(), |stream| {
-        target.copy_from_on(&source, stream)
-    })?;
+    let timing =
+        time(&stream, TimingOptions::default(), |stream| target.copy_from_on(&source, stream))?;
     Ok(2.0 * source.bytes() as f64 / timing.median_s / 1e9)
 }
 

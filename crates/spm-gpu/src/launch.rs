@@ -54,7 +54,7 @@ impl Launch {
             },
         })?;
         let threads = u64::from(grid) * launch.block.count();
-        if per_block > 1 && threads > 1 << 32 {
+        if launch.block.y == 1 && threads > 1 << 32 {
             let reason = format!("{items} items need {threads} threads, more than 32 bits number");
             return Err(PlanError::Unsupported { kernel, reason });
         }

@@ -37,6 +37,7 @@ mod ptx;
 pub mod spmm;
 pub mod spmv;
 mod stream;
+mod texture;
 mod timing;
 pub mod transpose;
 

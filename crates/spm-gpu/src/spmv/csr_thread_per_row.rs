@@ -1,10 +1,10 @@
 //! Plan of `gpu-kernels/src/spmv/csr_thread_per_row.rs`.
 
-use spm_formats::kernel::{Backend, KernelInfo, Operation, Parameters, PlanError, Value};
+use spm_formats::kernel::{Backend, KernelInfo, Operation, Parameters, PlanError};
 use spm_formats::{CsrArrays, CsrView};
 use spm_gpu_kernels::spmv::CsrThreadPerRow;
 
-use super::parameters::block;
+use super::parameters::{R1_BLOCKS, block};
 use super::{BoxedPlan, product};
 use crate::device::Device;
 use crate::launch::Launch;
@@ -17,7 +17,7 @@ pub(super) const INFO: KernelInfo = KernelInfo {
     backend: Backend::Gpu,
     source: "R1 2.1.1, CUDA CSR 0 (cudaSpMVRowsCSR)",
     summary: "CSR, a thread for each row",
-    parameters: &[block(256, &[Value::Count(192), Value::Count(256), Value::Count(384)])],
+    parameters: &[block(256, R1_BLOCKS)],
 };
 
 pub(super) fn plan<T: DeviceScalar>(

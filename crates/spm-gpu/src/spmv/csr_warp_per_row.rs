@@ -1,10 +1,10 @@
 //! Plan of `gpu-kernels/src/spmv/csr_warp_per_row.rs`.
 
-use spm_formats::kernel::{Backend, KernelInfo, Operation, Parameters, PlanError, Value};
+use spm_formats::kernel::{Backend, KernelInfo, Operation, Parameters, PlanError};
 use spm_formats::{CsrArrays, CsrView};
 use spm_gpu_kernels::spmv::CsrWarpPerRow;
 
-use super::parameters::{WARP, block, warps};
+use super::parameters::{R1_WARP_BLOCKS, WARP, block, warps};
 use super::{BoxedPlan, product};
 use crate::device::Device;
 use crate::launch::Launch;
@@ -17,7 +17,7 @@ pub(super) const INFO: KernelInfo = KernelInfo {
     backend: Backend::Gpu,
     source: "R1 2.2, CUDA CSR 1",
     summary: "CSR, a warp for each row, summed by shuffles",
-    parameters: &[block(256, &[Value::Count(256), Value::Count(512), Value::Count(1024)])],
+    parameters: &[block(256, R1_WARP_BLOCKS)],
 };
 
 pub(super) fn plan<T: DeviceScalar>(

@@ -1,9 +1,18 @@
 //! y = A x.
 
+mod csr_subwarp_per_row;
 mod csr_thread_per_row;
+mod csr_thread_per_row_texture;
 mod csr_warp_per_row;
+mod csr_warp_per_row_shared;
+mod ell_thread_per_row;
+mod ell_thread_per_row_rowmajor;
+mod ell_warp_per_row;
+mod hll_thread_per_row;
+mod hll_thread_per_row_texture;
 mod parameters;
 mod plan;
+mod sell;
 
 use spm_formats::CsrView;
 use spm_formats::kernel::{KernelInfo, Parameters, PlanError};
@@ -13,7 +22,7 @@ use crate::device::Device;
 use crate::plan::{DeviceScalar, DeviceSpmvPlan, HostSpmvPlan, PlanOptions};
 
 use plan::product;
-pub(crate) use plan::{DeviceMatrix, Memory, Product, boxed};
+pub(crate) use plan::{Memory, Product, boxed};
 
 /// A boxed plan.
 pub type BoxedPlan<T> = Box<dyn DeviceSpmvPlan<T>>;
@@ -68,8 +77,17 @@ pub fn registry<T: DeviceScalar>() -> Vec<SpmvKernel<T>> {
         |info, plan| SpmvKernel { info, comparator: true, plan };
     let kernel: fn(_, PlanFn<T>) -> _ = |info, plan| SpmvKernel { info, comparator: false, plan };
     vec![
+        kernel(csr_warp_per_row_shared::INFO, csr_warp_per_row_shared::plan),
         kernel(csr_warp_per_row::INFO, csr_warp_per_row::plan),
         kernel(csr_thread_per_row::INFO, csr_thread_per_row::plan),
+        kernel(csr_thread_per_row_texture::INFO, csr_thread_per_row_texture::plan),
+        kernel(ell_thread_per_row::INFO, ell_thread_per_row::plan),
+        kernel(ell_thread_per_row_rowmajor::INFO, ell_thread_per_row_rowmajor::plan),
+        kernel(ell_warp_per_row::INFO, ell_warp_per_row::plan),
+        kernel(hll_thread_per_row_texture::INFO, hll_thread_per_row_texture::plan),
+        kernel(hll_thread_per_row::INFO, hll_thread_per_row::plan),
+        kernel(csr_subwarp_per_row::INFO, csr_subwarp_per_row::plan),
+        kernel(sell::INFO, sell::plan),
         comparator(cusparse::spmv::CSR_ALG1, cusparse::spmv::csr_alg1),
         comparator(cusparse::spmv::CSR_ALG2, cusparse::spmv::csr_alg2),
         comparator(cusparse::spmv::SELL, cusparse::spmv::sell),

@@ -5,11 +5,28 @@ use spm_formats::kernel::{ParameterSpec, Parameters, PlanError, Value};
 /// Threads of a warp.
 pub(super) const WARP: usize = 32;
 
+/// 128 to 1024 in steps of 128 (R0).
+pub(super) const R0_BLOCKS: &[Value] = &[
+    Value::Count(128),
+    Value::Count(256),
+    Value::Count(384),
+    Value::Count(512),
+    Value::Count(640),
+    Value::Count(768),
+    Value::Count(896),
+    Value::Count(1024),
+];
+/// 192, 256, 384 (R1).
+pub(super) const R1_BLOCKS: &[Value] = &[Value::Count(192), Value::Count(256), Value::Count(384)];
+/// 32 x 8, 16, 32 (R1).
+pub(super) const R1_WARP_BLOCKS: &[Value] =
+    &[Value::Count(256), Value::Count(512), Value::Count(1024)];
+/// 128, 256, 512, 1024 (R2).
+pub(super) const R2_BLOCKS: &[Value] =
+    &[Value::Count(128), Value::Count(256), Value::Count(512), Value::Count(1024)];
+
 /// Threads of a block.
-pub(super) const fn block<const N: usize>(
-    default: usize,
-    studied: &'static [Value; N],
-) -> ParameterSpec {
+pub(super) const fn block(default: usize, studied: &'static [Value]) -> ParameterSpec {
     ParameterSpec {
         name: "block",
         meaning: "threads of a block",
@@ -17,6 +34,30 @@ pub(super) const fn block<const N: usize>(
         studied,
     }
 }
+
+/// Whether rows of a padded format end at their length (R1 4.3.2).
+pub(super) const ROW_LENGTHS: ParameterSpec = ParameterSpec {
+    name: "row-lengths",
+    meaning: "stop at the length of a row; off walks the padding",
+    default: Value::Switch(true),
+    studied: &[Value::Switch(true), Value::Switch(false)],
+};
+
+/// Rows of a block of HLL.
+pub(super) const HACK: ParameterSpec = ParameterSpec {
+    name: "hack",
+    meaning: "rows of a block of the format",
+    default: Value::Count(32),
+    studied: &[Value::Count(16), Value::Count(32), Value::Count(64)],
+};
+
+/// Whether values are left out where they can be.
+pub(super) const DROP_EQUAL: ParameterSpec = ParameterSpec {
+    name: "drop-equal",
+    meaning: "keep one value instead of an array where all values are equal",
+    default: Value::Switch(true),
+    studied: &[Value::Switch(true), Value::Switch(false)],
+};
 
 /// The warps of a block of the `block` that was asked for.
 ///

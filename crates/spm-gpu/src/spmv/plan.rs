@@ -5,6 +5,7 @@ use spm_formats::kernel::Footprint;
 use super::BoxedPlan;
 use crate::device::Device;
 use crate::error::GpuError;
+use crate::matrix::DeviceMatrix;
 use crate::memory::{DeviceBuffer, check_operand};
 use crate::plan::{DeviceScalar, DeviceSpmvPlan};
 use crate::stream::Stream;
@@ -36,15 +37,6 @@ pub(crate) struct Memory {
     pub(crate) workspace: u64,
 }
 
-/// A matrix in device memory, in one format or another.
-pub(crate) trait DeviceMatrix: Send + 'static {
-    /// (rows, columns).
-    fn shape(&self) -> (usize, usize);
-
-    /// Bytes of its arrays.
-    fn bytes(&self) -> u64;
-}
-
 struct Kernel<M, F> {
     matrix: M,
     enqueue: F,
@@ -60,7 +52,7 @@ where
     }
 
     fn memory(&self) -> Memory {
-        Memory { matrix: self.matrix.bytes(), workspace: 0 }
+        Memory { matrix: self.matrix.bytes(), workspace: self.matrix.rarely_read_bytes() }
     }
 
     fn enqueue(

@@ -11,8 +11,17 @@ use crate::devices::{emulator, kernel_tests, parameter_sets};
 
 kernel_tests! {
     spmv::registry::<f64>;
+    csr_warp_per_row_shared "csr-warp-per-row-shared",
     csr_warp_per_row "csr-warp-per-row",
     csr_thread_per_row "csr-thread-per-row",
+    csr_thread_per_row_texture "csr-thread-per-row-texture",
+    ell_thread_per_row "ell-thread-per-row",
+    ell_thread_per_row_rowmajor "ell-thread-per-row-rowmajor",
+    ell_warp_per_row "ell-warp-per-row",
+    hll_thread_per_row_texture "hll-thread-per-row-texture",
+    hll_thread_per_row "hll-thread-per-row",
+    csr_subwarp_per_row "csr-subwarp-per-row",
+    sell "sell",
 }
 
 /// Schedules that the emulator draws.

@@ -1,13 +1,12 @@
-//! A CSR matrix in device memory.
+//! CSR.
 
 use spm_formats::CsrArrays;
-use spm_formats::kernel::PlanError;
 
+use super::DeviceMatrix;
 use crate::device::Device;
 use crate::error::GpuError;
 use crate::memory::DeviceBuffer;
 use crate::plan::DeviceScalar;
-use crate::spmv::DeviceMatrix;
 
 /// The three arrays of a CSR matrix on a device, copied from verified ones.
 #[derive(Debug)]
@@ -66,15 +65,41 @@ impl<T: DeviceScalar> DeviceMatrix for DeviceCsr<T> {
     }
 }
 
-/// Refuses a size beyond a signed 32-bit number.
-pub(crate) fn check_signed(
-    kernel: &'static str,
-    what: &'static str,
-    size: usize,
-) -> Result<(), PlanError> {
-    if i32::try_from(size).is_ok() {
-        return Ok(());
+/// A CSR matrix whose entries all have one value, which is not stored for each.
+#[derive(Debug)]
+pub(crate) struct EqualCsr<T> {
+    rows: usize,
+    cols: usize,
+    /// rows + 1, ascending from 0 to the number of entries.
+    pub(crate) pointers: DeviceBuffer<u32>,
+    /// Each below the number of columns.
+    pub(crate) col_indices: DeviceBuffer<u32>,
+    pub(crate) value: T,
+}
+
+impl<T: DeviceScalar> EqualCsr<T> {
+    /// Copies a matrix to the device, if all its values have the same bits.
+    pub(crate) fn new(device: &Device, a: &CsrArrays<'_, T>) -> Result<Option<Self>, GpuError> {
+        let Some((&value, others)) = a.values().split_first() else { return Ok(None) };
+        if others.iter().any(|other| other.to_bits64() != value.to_bits64()) {
+            return Ok(None);
+        }
+        Ok(Some(Self {
+            rows: a.rows(),
+            cols: a.cols(),
+            pointers: DeviceBuffer::from_slice(device, a.pointers())?,
+            col_indices: DeviceBuffer::from_slice(device, a.col_indices())?,
+            value,
+        }))
     }
-    let reason = format!("{size} {what} are more than the {} that it can count", i32::MAX);
-    Err(PlanError::Unsupported { kernel, reason })
+}
+
+impl<T: DeviceScalar> DeviceMatrix for EqualCsr<T> {
+    fn shape(&self) -> (usize, usize) {
+        (self.rows, self.cols)
+    }
+
+    fn bytes(&self) -> u64 {
+        (self.pointers.bytes() + self.col_indices.bytes()) as u64
+    }
 }

@@ -1,0 +1,162 @@
+//! The padded formats. Their padding repeats a column of the row, or column 0 of a matrix that has
+//! one: every column index is inside x.
+
+use spm_formats::{Ell, Hll, Sell};
+
+use super::DeviceMatrix;
+use crate::device::Device;
+use crate::error::GpuError;
+use crate::memory::DeviceBuffer;
+use crate::plan::DeviceScalar;
+
+/// ELLPACK, in one of its layouts.
+#[derive(Debug)]
+pub(crate) struct DeviceEll<T> {
+    rows: usize,
+    cols: usize,
+    pub(crate) width: u32,
+    pub(crate) pitch: u64,
+    /// Whether the product stops at the length of a row; otherwise it looks at it in rare cases.
+    reads_row_lengths: bool,
+    pub(crate) row_lengths: DeviceBuffer<u32>,
+    pub(crate) col_indices: DeviceBuffer<u32>,
+    pub(crate) values: DeviceBuffer<T>,
+}
+
+impl<T: DeviceScalar> DeviceEll<T> {
+    pub(crate) fn new(
+        device: &Device,
+        a: &Ell<T>,
+        reads_row_lengths: bool,
+    ) -> Result<Self, GpuError> {
+        Ok(Self {
+            rows: a.rows(),
+            cols: a.cols(),
+            width: a.width() as u32,
+            pitch: a.pitch() as u64,
+            reads_row_lengths,
+            row_lengths: DeviceBuffer::from_slice(device, a.row_lengths())?,
+            col_indices: DeviceBuffer::from_slice(device, a.col_indices())?,
+            values: DeviceBuffer::from_slice(device, a.values())?,
+        })
+    }
+
+    pub(crate) fn rows(&self) -> u32 {
+        self.rows as u32
+    }
+}
+
+impl<T: DeviceScalar> DeviceMatrix for DeviceEll<T> {
+    fn shape(&self) -> (usize, usize) {
+        (self.rows, self.cols)
+    }
+
+    fn bytes(&self) -> u64 {
+        let lengths = if self.reads_row_lengths { self.row_lengths.bytes() } else { 0 };
+        (lengths + self.col_indices.bytes() + self.values.bytes()) as u64
+    }
+
+    fn rarely_read_bytes(&self) -> u64 {
+        if self.reads_row_lengths { 0 } else { self.row_lengths.bytes() as u64 }
+    }
+}
+
+/// Hacked ELLPACK.
+#[derive(Debug)]
+pub(crate) struct DeviceHll<T> {
+    rows: usize,
+    cols: usize,
+    pub(crate) hack_size: u32,
+    pub(crate) block_offsets: DeviceBuffer<u64>,
+    pub(crate) row_lengths: DeviceBuffer<u32>,
+    pub(crate) col_indices: DeviceBuffer<u32>,
+    pub(crate) values: DeviceBuffer<T>,
+}
+
+impl<T: DeviceScalar> DeviceHll<T> {
+    /// A hack size beyond the number of rows is the same as that number.
+    pub(crate) fn new(device: &Device, a: &Hll<T>) -> Result<Self, GpuError> {
+        let block_offsets: Vec<u64> = a.block_offsets().iter().map(|&o| o as u64).collect();
+        Ok(Self {
+            rows: a.rows(),
+            cols: a.cols(),
+            hack_size: a.hack_size().min(a.rows().max(1)) as u32,
+            block_offsets: DeviceBuffer::from_slice(device, &block_offsets)?,
+            row_lengths: DeviceBuffer::from_slice(device, a.row_lengths())?,
+            col_indices: DeviceBuffer::from_slice(device, a.col_indices())?,
+            values: DeviceBuffer::from_slice(device, a.values())?,
+        })
+    }
+
+    pub(crate) fn rows(&self) -> u32 {
+        self.rows as u32
+    }
+}
+
+impl<T: DeviceScalar> DeviceMatrix for DeviceHll<T> {
+    fn shape(&self) -> (usize, usize) {
+        (self.rows, self.cols)
+    }
+
+    fn bytes(&self) -> u64 {
+        let indices = self.block_offsets.bytes() + self.row_lengths.bytes();
+        (indices + self.col_indices.bytes() + self.values.bytes()) as u64
+    }
+}
+
+/// SELL-32-sigma: a chunk for each warp.
+#[derive(Debug)]
+pub(crate) struct DeviceSell<T> {
+    rows: usize,
+    cols: usize,
+    /// Chunk offsets in columns of 32 slots.
+    pub(crate) chunk_starts: DeviceBuffer<u32>,
+    /// The row at each position; `None` where every row is at its own.
+    pub(crate) permutation: Option<DeviceBuffer<u32>>,
+    pub(crate) row_lengths: DeviceBuffer<u32>,
+    pub(crate) col_indices: DeviceBuffer<u32>,
+    pub(crate) values: DeviceBuffer<T>,
+}
+
+impl<T: DeviceScalar> DeviceSell<T> {
+    /// Rows of a chunk.
+    pub(crate) const CHUNK: usize = 32;
+
+    /// Copies a matrix with chunks of [`DeviceSell::CHUNK`] rows to the device.
+    pub(crate) fn new(device: &Device, a: &Sell<T>) -> Result<Self, GpuError> {
+        let starts: Vec<u32> =
+            a.chunk_offsets().iter().map(|&offset| (offset / Self::CHUNK) as u32).collect();
+        let sorted = a.permutation().iter().enumerate().any(|(i, &row)| i != row as usize);
+        let permutation =
+            sorted.then(|| DeviceBuffer::from_slice(device, a.permutation())).transpose()?;
+        Ok(Self {
+            rows: a.rows(),
+            cols: a.cols(),
+            chunk_starts: DeviceBuffer::from_slice(device, &starts)?,
+            permutation,
+            row_lengths: DeviceBuffer::from_slice(device, a.row_lengths())?,
+            col_indices: DeviceBuffer::from_slice(device, a.col_indices())?,
+            values: DeviceBuffer::from_slice(device, a.values())?,
+        })
+    }
+
+    pub(crate) fn rows(&self) -> u32 {
+        self.rows as u32
+    }
+}
+
+impl<T: DeviceScalar> DeviceMatrix for DeviceSell<T> {
+    fn shape(&self) -> (usize, usize) {
+        (self.rows, self.cols)
+    }
+
+    fn bytes(&self) -> u64 {
+        let permutation = self.permutation.as_ref().map_or(0, DeviceBuffer::bytes);
+        let indices = self.chunk_starts.bytes() + permutation;
+        (indices + self.col_indices.bytes() + self.values.bytes()) as u64
+    }
+
+    fn rarely_read_bytes(&self) -> u64 {
+        self.row_lengths.bytes() as u64
+    }
+}
