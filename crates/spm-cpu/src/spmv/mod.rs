@@ -21,6 +21,7 @@ mod repair;
 mod row;
 mod schedule;
 mod sell_compact;
+mod sell_symmetric;
 mod sell_tiles;
 mod tiles;
 
@@ -77,6 +78,7 @@ pub fn registry<T: Scalar>() -> Vec<SpmvKernel<T>> {
         SpmvKernel { info: csr_compact::INFO, plan: csr_compact::plan },
         SpmvKernel { info: sell_compact::INFO, plan: sell_compact::plan },
         SpmvKernel { info: sell_tiles::INFO, plan: sell_tiles::plan },
+        SpmvKernel { info: sell_symmetric::INFO, plan: sell_symmetric::plan },
     ]
 }
 
