@@ -1,6 +1,7 @@
 //! y = A x.
 
 mod csr_compact;
+mod csr_merge;
 mod csr_nnz_balanced;
 mod csr_row_blocks;
 mod csr_rows;
@@ -20,6 +21,7 @@ mod plan;
 mod repair;
 mod row;
 mod schedule;
+mod sell;
 mod sell_compact;
 mod sell_symmetric;
 mod sell_tiles;
@@ -75,7 +77,9 @@ pub fn registry<T: Scalar>() -> Vec<SpmvKernel<T>> {
         SpmvKernel { info: ell_tiles::INFO, plan: ell_tiles::plan },
         SpmvKernel { info: hll_serial::INFO, plan: hll_serial::plan },
         SpmvKernel { info: hll_blocks::INFO, plan: hll_blocks::plan },
+        SpmvKernel { info: csr_merge::INFO, plan: csr_merge::plan },
         SpmvKernel { info: csr_compact::INFO, plan: csr_compact::plan },
+        SpmvKernel { info: sell::INFO, plan: sell::plan },
         SpmvKernel { info: sell_compact::INFO, plan: sell_compact::plan },
         SpmvKernel { info: sell_tiles::INFO, plan: sell_tiles::plan },
         SpmvKernel { info: sell_symmetric::INFO, plan: sell_symmetric::plan },

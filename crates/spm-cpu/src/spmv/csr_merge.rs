@@ -1,0 +1,81 @@
+//! y_i = sum_j a_ij x_j, the merge path of row ends and entries cut into pieces of equal length:
+//! Merrill and Garland, "Merge-based parallel sparse matrix-vector multiplication", SC 2016. A row
+//! of 10^5 entries among rows of 3 is cut like any other.
+
+use spm_formats::kernel::{Backend, KernelInfo, Operation, Parameters, PlanError};
+use spm_formats::partition::{self, MergePoint};
+use spm_formats::{CsrArrays, CsrView, Scalar};
+
+use super::plan::{Memory, Product, boxed};
+use super::{BoxedPlan, row};
+use crate::disjoint::Disjoint;
+use crate::{PlanOptions, Threads};
+
+pub(super) const INFO: KernelInfo = KernelInfo {
+    id: "csr-merge",
+    operation: Operation::Spmv,
+    backend: Backend::Cpu,
+    source: "own; Merrill and Garland, SC 2016",
+    summary: "rows and entries together in equal shares; long rows are cut between threads",
+    parameters: &[row::SIMD],
+};
+
+struct Merge<'a, T> {
+    a: CsrArrays<'a, T>,
+    threads: Threads,
+    /// The piece of thread t lies between points t and t + 1.
+    points: Vec<MergePoint>,
+    /// The sum of each thread's piece of the row that its piece ends inside.
+    carries: Vec<T>,
+    simd: bool,
+}
+
+pub(super) fn plan<'a, T: Scalar>(
+    a: &CsrView<'a, T>,
+    parameters: &Parameters,
+    options: &PlanOptions,
+) -> Result<BoxedPlan<'a, T>, PlanError> {
+    let a = CsrArrays::new(a)?;
+    let threads = options.threads.clone();
+    let points = partition::by_merge_path(a.pointers(), threads.count());
+    let carries = vec![T::ZERO; threads.count()];
+    Ok(boxed(Merge { a, threads, points, carries, simd: parameters.switch("simd") }))
+}
+
+impl<T: Scalar> Product<T> for Merge<'_, T> {
+    fn shape(&self) -> (usize, usize) {
+        (self.a.rows(), self.a.cols())
+    }
+
+    fn memory(&self) -> Memory {
+        Memory::borrowed(&self.a, size_of_val(&*self.points) + size_of_val(&*self.carries))
+    }
+
+    fn multiply(&mut self, x: &[T], y: &mut [T]) {
+        let (a, points, simd) = (&self.a, &self.points, self.simd);
+        let all_rows = Disjoint::new(y);
+        let carries = Disjoint::new(&mut self.carries);
+        self.threads.run(|part| {
+            let (from, to) = (points[part], points[part + 1]);
+            // SAFETY: the points ascend, so the rows that end in different pieces differ.
+            let y = unsafe { all_rows.range(from.row..to.row) };
+            // SAFETY: each thread has its own carry.
+            let carry = unsafe { &mut carries.range(part..part + 1)[0] };
+            let mut start = from.entry;
+            if let Some((first, rest)) = y.split_first_mut() {
+                // The first row may have begun in a piece before.
+                let end = a.pointers()[from.row + 1] as usize;
+                *first = row::dot_entries(a, start..end, x, simd);
+                row::multiply_rows(a, from.row + 1..to.row, x, rest, simd);
+                start = a.pointers()[to.row] as usize;
+            }
+            *carry = row::dot_entries(a, start..to.entry, x, simd);
+        });
+        // In the order of the pieces, whoever finished first.
+        for (point, &carry) in self.points[1..].iter().zip(&self.carries) {
+            if point.row < self.a.rows() {
+                y[point.row] += carry;
+            }
+        }
+    }
+}

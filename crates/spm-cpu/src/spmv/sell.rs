@@ -1,0 +1,133 @@
+//! y_i = sum_s value(i, s) x_column(i, s), C rows side by side: SELL-C-sigma, Kreutzer, Hager,
+//! Wellein, Fehske and Bishop, SIAM J. Sci. Comput. 36(5), 2014.
+
+use spm_formats::convert::csr_to_sell;
+use spm_formats::kernel::{
+    Backend, KernelInfo, Operation, ParameterSpec, Parameters, PlanError, Value,
+};
+use spm_formats::{CsrArrays, CsrView, Scalar, Sell, partition};
+
+use super::BoxedPlan;
+use super::plan::{Memory, Product, boxed};
+use super::row;
+use super::sell_compact::SIGMA;
+use crate::disjoint::Disjoint;
+use crate::simd::{GATHER, Isa, Job, LANES, Machine};
+use crate::{PlanOptions, Threads};
+
+pub(super) const INFO: KernelInfo = KernelInfo {
+    id: "sell",
+    operation: Operation::Spmv,
+    backend: Backend::Cpu,
+    source: "own; SELL-C-sigma (Kreutzer et al. 2014)",
+    summary: "C rows side by side, sorted by length inside windows of sigma rows",
+    parameters: &[CHUNK, SIGMA, GATHER],
+};
+
+/// C.
+const CHUNK: ParameterSpec = ParameterSpec {
+    name: "chunk",
+    meaning: "rows side by side, a multiple of 8",
+    default: Value::Count(8),
+    studied: &[Value::Count(8), Value::Count(16), Value::Count(32)],
+};
+
+struct SellRows<'a, T> {
+    /// For the rows that padding may spoil.
+    a: CsrArrays<'a, T>,
+    sell: Sell<T>,
+    threads: Threads,
+    /// Chunks of thread t: `bounds[t]..bounds[t + 1]`.
+    bounds: Vec<usize>,
+    machine: Machine,
+}
+
+pub(super) fn plan<'a, T: Scalar>(
+    a: &CsrView<'a, T>,
+    parameters: &Parameters,
+    options: &PlanOptions,
+) -> Result<BoxedPlan<'a, T>, PlanError> {
+    let chunk = parameters.count(CHUNK.name);
+    if !chunk.is_multiple_of(LANES) {
+        let reason = format!("chunk {chunk} is not a multiple of {LANES}");
+        return Err(PlanError::Unsupported { kernel: INFO.id, reason });
+    }
+    let sigma = parameters.count(SIGMA.name);
+    let sell = csr_to_sell(*a, chunk, sigma, &options.budget)?;
+    let a = CsrArrays::new(a)?;
+    let threads = options.threads.clone();
+    let bounds = partition::by_weight(sell.chunk_offsets(), threads.count());
+    let machine = Machine::detect(parameters.choice(GATHER.name), a.cols());
+    Ok(boxed(SellRows { a, sell, threads, bounds, machine }))
+}
+
+impl<T: Scalar> Product<T> for SellRows<'_, T> {
+    fn shape(&self) -> (usize, usize) {
+        (self.a.rows(), self.a.cols())
+    }
+
+    fn memory(&self) -> Memory {
+        let all = self.sell.memory_bytes();
+        // Row lengths are not read.
+        let read = all - size_of_val(self.sell.row_lengths()) as u64;
+        Memory { matrix: read, plan: all + size_of_val(&*self.bounds) as u64 }
+    }
+
+    fn multiply(&mut self, x: &[T], y: &mut [T]) {
+        let y = Disjoint::new(y);
+        self.threads.run(|part| {
+            let chunks = self.bounds[part]..self.bounds[part + 1];
+            self.machine.run(Chunks { a: &self.a, sell: &self.sell, chunks, x, y });
+        });
+    }
+}
+
+/// Some chunks of a product.
+struct Chunks<'a, T> {
+    a: &'a CsrArrays<'a, T>,
+    sell: &'a Sell<T>,
+    chunks: std::ops::Range<usize>,
+    x: &'a [T],
+    /// All rows; these chunks write to those of the permutation that belong to them.
+    y: Disjoint<'a, T>,
+}
+
+// SAFETY: `As<T>` is `Chunks<T>`.
+unsafe impl<'a, T: Scalar> Job<T> for Chunks<'a, T> {
+    type As<U: Scalar> = Chunks<'a, U>;
+
+    #[inline(always)]
+    unsafe fn run<I: Isa<T>>(self) {
+        let (sell, height) = (self.sell, self.sell.chunk());
+        let (cols, values) = (sell.col_indices(), sell.values());
+        let mut lanes = [T::ZERO; LANES];
+        for chunk in self.chunks.clone() {
+            let slots = sell.chunk_offsets()[chunk]..sell.chunk_offsets()[chunk + 1];
+            for group in (0..height).step_by(LANES) {
+                // SAFETY: every slot of a chunk has `height` elements in both arrays, columns
+                // below those of A, which x has; `I` by the caller's promise.
+                unsafe {
+                    let mut sums = I::splat(T::ZERO);
+                    for at in slots.clone().step_by(height).map(|slot| slot + group) {
+                        let x = I::gather(self.x.as_ptr(), I::index_u32(cols.as_ptr().add(at)));
+                        sums = I::mul_add(I::load(values.as_ptr().add(at)), x, sums);
+                    }
+                    I::store(lanes.as_mut_ptr(), sums);
+                }
+                let first = chunk * height + group;
+                let rows = sell.permutation().get(first..).unwrap_or_default();
+                for (&row, &sum) in rows.iter().zip(&lanes) {
+                    let row = row as usize;
+                    // SAFETY: the permutation has each row once, and each chunk has one thread.
+                    let y = unsafe { &mut self.y.range(row..row + 1)[0] };
+                    *y = sum;
+                    if !sum.is_finite() {
+                        // Padding may have met an infinite x; 0 x inf is NaN.
+                        let y = std::slice::from_mut(y);
+                        row::multiply_rows(self.a, row..row + 1, self.x, y, false);
+                    }
+                }
+            }
+        }
+    }
+}
