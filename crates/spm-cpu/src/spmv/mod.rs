@@ -1,5 +1,6 @@
 //! y = A x.
 
+mod auto;
 mod csr_compact;
 mod csr_merge;
 mod csr_nnz_balanced;
@@ -83,6 +84,7 @@ pub fn registry<T: Scalar>() -> Vec<SpmvKernel<T>> {
         SpmvKernel { info: sell_compact::INFO, plan: sell_compact::plan },
         SpmvKernel { info: sell_tiles::INFO, plan: sell_tiles::plan },
         SpmvKernel { info: sell_symmetric::INFO, plan: sell_symmetric::plan },
+        SpmvKernel { info: auto::INFO, plan: auto::plan },
     ]
 }
 
