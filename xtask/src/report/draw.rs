@@ -3,9 +3,7 @@
 use std::collections::BTreeMap;
 
 use super::bars::BarPlot;
-use super::load::{
-    Axis, Metric, best_by, distinct, geometric_mean, is_timed, matrices, plain_name,
-};
+use super::load::{Axis, Metric, best_by, distinct, geometric_mean, is_timed, matrices};
 use super::model::{Cell, Table, significant};
 use super::plot::{Point, Series, XyPlot};
 use super::scale::Kind;
@@ -320,15 +318,6 @@ fn swept(rows: &[&Row]) -> Vec<(String, String)> {
         }
     }
     values.into_iter().filter(|(_, v)| v.len() > 1).map(|(key, _)| key).collect()
-}
-
-/// Median over smallest-to-greatest of what each group's best value of the axis is.
-pub(super) fn best_axis_values(rows: &[&Row], axis: Axis, metric: Metric) -> Vec<(String, u64)> {
-    let best =
-        best_by(rows.iter().copied().filter(|r| axis.of(r).is_some()), metric, |r| &r.matrix);
-    best.into_iter()
-        .filter_map(|(matrix, (_, row))| Some((plain_name(matrix).to_owned(), axis.of(row)?)))
-        .collect()
 }
 
 #[cfg(test)]

@@ -133,6 +133,7 @@ fn table(out: &mut String, table: &Table) {
         for (cell, numeric) in row.iter().zip(&numeric) {
             let class = match (cell, numeric) {
                 (Cell::Best(_), _) => " class=\"n best\"",
+                (Cell::Prose(_), _) => " class=\"wide\"",
                 (_, true) => " class=\"n\"",
                 _ => "",
             };

@@ -113,7 +113,6 @@ pub(super) enum Metric {
     Gentries,
     Speedup,
     Efficiency,
-    Roofline,
 }
 
 impl Metric {
@@ -123,7 +122,6 @@ impl Metric {
             Self::Gentries => gentries(row),
             Self::Speedup => row.speedup_vs_serial,
             Self::Efficiency => row.efficiency,
-            Self::Roofline => row.roofline_fraction,
         };
         value.filter(|v| v.is_finite() && *v > 0.0)
     }
@@ -135,7 +133,6 @@ impl Metric {
             Self::Gentries => "10⁹ entries/s",
             Self::Speedup => "speedup over serial",
             Self::Efficiency => "efficiency (speedup / threads)",
-            Self::Roofline => "fraction of copy bandwidth",
         }
     }
 
@@ -146,7 +143,6 @@ impl Metric {
             Self::Gentries => "entries",
             Self::Speedup => "speedup",
             Self::Efficiency => "efficiency",
-            Self::Roofline => "roofline",
         }
     }
 

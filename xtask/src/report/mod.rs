@@ -10,7 +10,10 @@ mod html;
 mod load;
 mod model;
 mod plot;
+mod published;
 mod scale;
+mod structure;
+mod summary;
 mod svg;
 
 use std::path::{Path, PathBuf};
@@ -70,9 +73,19 @@ pub fn write_to(results: &Path, out: &Path) -> anyhow::Result<PathBuf> {
 
 fn document(results: &Results) -> Document {
     let date = results.environment["date"].as_str().unwrap_or("date unknown");
-    let mut sections = vec![environment::section(results), environment::roofline(results)];
+    let mut sections = vec![
+        summary::section(results),
+        environment::section(results),
+        environment::roofline(results),
+    ];
+    sections.extend(published::sections(results));
     sections.extend(experiments::sections(results));
-    sections.extend([closing::failures(results), closing::method(), closing::licence()]);
+    sections.extend([
+        structure::section(results),
+        closing::failures(results),
+        closing::method(),
+        closing::licence(),
+    ]);
     Document {
         title: "Sparse matrix kernels, measured".into(),
         subtitle: format!(

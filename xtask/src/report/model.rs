@@ -147,6 +147,8 @@ pub(super) enum Cell {
     Text(String),
     /// Set in a fixed-width face.
     Code(String),
+    /// Sentences, broken over lines.
+    Prose(String),
     Count(u64),
     /// Three significant digits.
     Number(f64),
@@ -178,7 +180,7 @@ impl Cell {
 
     fn is_number(&self) -> bool {
         match self {
-            Self::Missing | Self::Text(_) | Self::Code(_) => false,
+            Self::Missing | Self::Text(_) | Self::Code(_) | Self::Prose(_) => false,
             Self::Best(inner) => inner.is_number(),
             _ => true,
         }
@@ -188,7 +190,7 @@ impl Cell {
     pub(super) fn display(&self) -> String {
         match self {
             Self::Missing => "–".to_owned(),
-            Self::Text(text) | Self::Code(text) => text.clone(),
+            Self::Text(text) | Self::Code(text) | Self::Prose(text) => text.clone(),
             Self::Count(count) => grouped(*count),
             Self::Number(value) => significant(*value),
             Self::Seconds(value) => seconds(*value),
@@ -203,7 +205,7 @@ impl Cell {
     pub(super) fn raw(&self) -> String {
         match self {
             Self::Missing => String::new(),
-            Self::Text(text) | Self::Code(text) => text.clone(),
+            Self::Text(text) | Self::Code(text) | Self::Prose(text) => text.clone(),
             Self::Count(count) | Self::Bytes(count) => count.to_string(),
             Self::Number(v) | Self::Seconds(v) | Self::Fraction(v) | Self::Ratio(v) => {
                 format!("{v}")

@@ -82,11 +82,6 @@ impl Scale {
         value.is_finite() && (self.kind == Kind::Linear || value > 0.0)
     }
 
-    /// The two ends.
-    pub(super) fn ends(&self) -> (f64, f64) {
-        (self.low, self.high)
-    }
-
     /// Values worth a grid line, with their labels.
     pub(super) fn ticks(&self) -> Vec<(f64, String)> {
         let values: Vec<f64> = match self.kind {
@@ -161,7 +156,7 @@ mod tests {
     #[test]
     fn linear_axes_start_at_zero_and_end_round() {
         let scale = Scale::around(Kind::Linear, [0.7, 9.3].into_iter(), 0.0, 100.0);
-        assert_eq!(scale.ends(), (0.0, 10.0));
+        assert_eq!((scale.low, scale.high), (0.0, 10.0));
         assert_eq!(scale.at(5.0), 50.0);
         let labels: Vec<_> = scale.ticks().into_iter().map(|t| t.1).collect();
         assert_eq!(labels, ["0", "2.5", "5", "7.5", "10"]);
@@ -170,7 +165,7 @@ mod tests {
     #[test]
     fn logarithmic_axes_have_round_ticks_inside() {
         let scale = Scale::around(Kind::Log, [0.003, 40.0, 0.0, f64::NAN].into_iter(), 10.0, 0.0);
-        assert_eq!(scale.ends(), (0.002, 50.0));
+        assert_eq!((scale.low, scale.high), (0.002, 50.0));
         let labels: Vec<_> = scale.ticks().into_iter().map(|t| t.1).collect();
         assert_eq!(labels, ["0.01", "0.1", "1", "10"]);
         assert!(scale.at(0.002) > scale.at(50.0));

@@ -1,0 +1,376 @@
+//! Matrices with their structure: classes by row lengths, spy plots, row-length histograms.
+
+use std::fmt::Write as _;
+
+use super::load::{Results, matrices};
+use super::model::{Cell, Section, Table, grouped};
+use super::scale::{Kind, Scale};
+use super::svg::{Figure, PANEL_WIDTH, Panel, number, rule, text};
+use crate::results::{MatrixFile, Row};
+
+/// What row lengths a matrix has: what decides between kernels.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub(super) enum Class {
+    /// Too small for the time of a launch or of waking threads to be forgotten.
+    Tiny,
+    /// All rows about as long, few entries each.
+    EvenShort,
+    /// All rows about as long, many entries each.
+    EvenLong,
+    /// Lengths differ.
+    Uneven,
+    /// A few rows are very much longer than the others.
+    LongTail,
+    /// Row lengths are not described.
+    Unknown,
+}
+
+/// Fewer entries than this are tiny.
+const TINY: u64 = 20_000;
+/// Shorter mean rows than this are short: a warp, or a SIMD register twice over, is wider.
+const SHORT: f64 = 12.0;
+/// Longest over mean row length from which ELLPACK is hopeless.
+const TAIL: f64 = 20.0;
+/// Standard deviation over mean from which lengths count as uneven.
+const UNEVEN: f64 = 0.45;
+
+impl Class {
+    pub(super) const ALL: [Self; 6] =
+        [Self::Tiny, Self::EvenShort, Self::EvenLong, Self::Uneven, Self::LongTail, Self::Unknown];
+
+    /// In words.
+    pub(super) fn label(self) -> &'static str {
+        match self {
+            Self::Tiny => "tiny (under 20 000 entries)",
+            Self::EvenShort => "even short rows (mean under 12)",
+            Self::EvenLong => "even long rows",
+            Self::Uneven => "uneven rows",
+            Self::LongTail => "a few very long rows (over 20 × mean)",
+            Self::Unknown => "row lengths unknown",
+        }
+    }
+
+    /// From a row's size and its matrix's histogram.
+    pub(super) fn of(row: &Row, matrix: Option<&MatrixFile>) -> Self {
+        if row.entries < TINY {
+            return Self::Tiny;
+        }
+        let Some(lengths) = matrix.and_then(Lengths::of) else { return Self::Unknown };
+        if lengths.longest > TAIL * lengths.mean {
+            Self::LongTail
+        } else if lengths.deviation > UNEVEN * lengths.mean {
+            Self::Uneven
+        } else if lengths.mean < SHORT {
+            Self::EvenShort
+        } else {
+            Self::EvenLong
+        }
+    }
+}
+
+/// Mean, standard deviation and greatest of the row lengths.
+struct Lengths {
+    mean: f64,
+    deviation: f64,
+    longest: f64,
+}
+
+impl Lengths {
+    /// The stated measures where there are any, else the middles of the histogram's bins.
+    fn of(matrix: &MatrixFile) -> Option<Self> {
+        let stat = |names: &[&str]| {
+            names.iter().find_map(|name| matrix.stats.get(*name).and_then(|v| v.as_f64()))
+        };
+        let bins = &matrix.row_length_histogram;
+        let rows: f64 = bins.iter().map(|b| b.2 as f64).sum();
+        let middle = |b: &(u64, u64, u64)| (b.0 as f64 + b.1 as f64) / 2.0;
+        let moment = |f: &dyn Fn(f64) -> f64| {
+            (rows > 0.0).then(|| bins.iter().map(|b| f(middle(b)) * b.2 as f64).sum::<f64>() / rows)
+        };
+        let mean = stat(&["row_length_mean", "mean"]).or_else(|| moment(&|x| x))?;
+        let variance = stat(&["row_length_variance", "variance"])
+            .or_else(|| moment(&|x| (x - mean).powi(2)))?;
+        let longest = stat(&["row_length_max", "max"])
+            .or_else(|| bins.iter().map(|b| b.1 as f64).reduce(f64::max))?;
+        Some(Self { mean, deviation: variance.sqrt(), longest })
+    }
+}
+
+/// Matrices drawn openly; the others are folded.
+const OPEN: usize = 6;
+
+/// Table of all matrices, then spy plot and histogram of each that is described.
+pub(super) fn section(results: &Results) -> Section {
+    let mut section = Section::new("matrices", "Matrices");
+    let names = matrices(results.rows.iter());
+    if names.is_empty() && results.matrices.is_empty() {
+        section.missing("No matrix was used.", "cargo xtask bench-all");
+        return section;
+    }
+    let mut table = Table::new(
+        "matrices",
+        "Matrices, smallest first",
+        &["matrix", "rows", "cols", "entries", "entries per row", "structure", "origin"],
+    );
+    for name in &names {
+        let Some(row) = results.rows.iter().find(|r| r.matrix == *name) else { continue };
+        let mean = row.entries as f64 / row.rows.max(1) as f64;
+        table.push(vec![
+            Cell::text(*name),
+            Cell::Count(row.rows),
+            Cell::Count(row.cols),
+            Cell::Count(row.entries),
+            Cell::Number(mean),
+            Cell::text(Class::of(row, results.matrix(name)).label()),
+            Cell::text(if row.synthetic() { "generated" } else { "file" }),
+        ]);
+    }
+    section.table(table);
+    if results.matrices.is_empty() {
+        section.missing(
+            "Row lengths and spy plots were not recorded with these results.",
+            "cargo xtask bench-all",
+        );
+        return section;
+    }
+    section.table(stats(&results.matrices));
+    let figure = |id: &str, matrices: &[MatrixFile]| Figure {
+        id: id.to_owned(),
+        title: "Where the entries lie, and how long the rows are.".into(),
+        caption: "Left the entries by position, darker cells hold more (logarithmic); right the \
+                  rows by their number of entries (logarithmic count)."
+            .into(),
+        legend: Vec::new(),
+        panels: matrices.iter().map(panel).collect(),
+    };
+    let split = results.matrices.len().min(OPEN);
+    section.figure(figure("structure", &results.matrices[..split]));
+    if results.matrices.len() > split {
+        let mut more = Section::default();
+        more.figure(figure("structure-more", &results.matrices[split..]));
+        section.details(format!("{} more matrices", results.matrices.len() - split), more);
+    }
+    section
+}
+
+/// Every measure that the descriptions hold.
+fn stats(matrices: &[MatrixFile]) -> Table {
+    let names: Vec<&str> =
+        super::load::distinct(matrices.iter().flat_map(|m| m.stats.keys().map(String::as_str)));
+    let headings: Vec<String> = names.iter().map(|n| n.replace('_', " ")).collect();
+    let mut columns = vec!["matrix"];
+    columns.extend(headings.iter().map(String::as_str));
+    let mut table = Table::new("structure", "Measures of structure", &columns);
+    for matrix in matrices {
+        let mut row = vec![Cell::text(&matrix.name)];
+        for name in &names {
+            row.push(match matrix.stats.get(*name) {
+                None | Some(serde_json::Value::Null) => Cell::Missing,
+                Some(value) => match (value.as_u64(), value.as_f64(), value.as_str()) {
+                    (Some(count), ..) => Cell::Count(count),
+                    (_, Some(number), _) => Cell::Number(number),
+                    (.., Some(text)) => Cell::text(text),
+                    _ => Cell::text(value.to_string()),
+                },
+            });
+        }
+        table.push(row);
+    }
+    table
+}
+
+const SPY: f64 = 150.0;
+const TOP: f64 = 26.0;
+
+/// Spy plot and histogram side by side.
+fn panel(matrix: &MatrixFile) -> Panel {
+    let height = TOP + SPY + 34.0;
+    let mut body = text(4.0, 14.0, "start", "title", &matrix.name);
+    if let Some(spy) = &matrix.spy {
+        let (rows, cols) = (spy.rows.max(1) as f64, spy.cols.max(1) as f64);
+        let most = spy.counts.iter().flatten().copied().max().unwrap_or(0).max(1) as f64;
+        // Long matrices stay long, within reason.
+        let (width, tall) =
+            (SPY * (cols / rows).clamp(0.2, 1.0), SPY * (rows / cols).clamp(0.2, 1.0));
+        let (w, h) = (width / cols, tall / rows);
+        let _ = write!(
+            body,
+            "<rect class=\"grid\" x=\"4\" y=\"{TOP}\" width=\"{}\" height=\"{}\"></rect>",
+            number(width),
+            number(tall)
+        );
+        // Cells of like darkness share one path: a few elements instead of thousands.
+        const SHADES: usize = 6;
+        let mut paths = vec![String::new(); SHADES];
+        for (i, counts) in spy.counts.iter().enumerate() {
+            for (j, count) in counts.iter().enumerate().filter(|(_, c)| **c > 0) {
+                let shade = ((*count as f64).ln_1p() / most.ln_1p() * SHADES as f64).ceil();
+                let path = &mut paths[(shade as usize).clamp(1, SHADES) - 1];
+                let (x, y) = (4.0 + j as f64 * w, TOP + i as f64 * h);
+                let _ = write!(path, "M{x:.2} {y:.2}h{w:.2}v{h:.2}h-{w:.2}z");
+            }
+        }
+        for (shade, path) in paths.iter().enumerate().filter(|(_, p)| !p.is_empty()) {
+            let opacity = (shade + 1) as f64 / SHADES as f64;
+            let _ =
+                write!(body, "<path class=\"cell\" opacity=\"{opacity:.2}\" d=\"{path}\"></path>");
+        }
+    }
+    histogram(&mut body, matrix, height);
+    Panel { title: matrix.name.clone(), height, body }
+}
+
+fn histogram(body: &mut String, matrix: &MatrixFile, height: f64) {
+    let bins = &matrix.row_length_histogram;
+    let (Some(first), Some(last)) = (bins.first(), bins.last()) else { return };
+    let (left, right, bottom) = (SPY + 48.0, PANEL_WIDTH - 10.0, height - 34.0);
+    let y =
+        Scale::around(Kind::Log, bins.iter().map(|b| b.2 as f64).chain([1.0]), bottom, TOP + 4.0);
+    for (value, label) in y.ticks() {
+        body.push_str(&rule(left, y.at(value), right, y.at(value), "grid"));
+        body.push_str(&text(left - 4.0, y.at(value) + 3.5, "end", "small", &label));
+    }
+    let step = (right - left) / bins.len() as f64;
+    body.push_str("<g class=\"s1\">");
+    for (i, (low, high, count)) in bins.iter().enumerate().filter(|(_, b)| b.2 > 0) {
+        let top = y.at(*count as f64).min(bottom - 1.0);
+        let lengths = if low == high { format!("{low}") } else { format!("{low} to {high}") };
+        let _ = write!(
+            body,
+            "<rect class=\"bar\" x=\"{}\" y=\"{}\" width=\"{}\" height=\"{}\"><title>{lengths} \
+             entries: {} rows</title></rect>",
+            number(left + i as f64 * step + 0.5),
+            number(top),
+            number((step - 1.0).max(0.6)),
+            number(bottom - top),
+            grouped(*count)
+        );
+    }
+    body.push_str("</g>");
+    body.push_str(&rule(left, bottom, right, bottom, "axis"));
+    body.push_str(&text(left, bottom + 14.0, "start", "small", &grouped(first.0)));
+    body.push_str(&text(right, bottom + 14.0, "end", "small", &grouped(last.1)));
+    body.push_str(&text((left + right) / 2.0, height - 6.0, "middle", "small", "entries in a row"));
+}
+
+/// Best kernel of a backend for each class: the one whose speed, relative to the fastest kernel on
+/// each matrix, has the greatest geometric mean among the kernels that ran on all of the class.
+pub(super) fn winners(results: &Results, backend: &str) -> Vec<Winner> {
+    let metric = super::load::Metric::Gflops;
+    // `auto` stands for another kernel, so it cannot be the advice.
+    let rows =
+        results.timed().filter(|r| r.op == "spmv" && r.backend == backend && r.kernel != "auto");
+    let best = super::load::best_by(rows, metric, |r| (r.kernel.as_str(), r.matrix.as_str()));
+    let mut out = Vec::new();
+    for class in Class::ALL {
+        let of_class: Vec<(&str, &str, f64, &Row)> = best
+            .iter()
+            .map(|((kernel, matrix), (speed, row))| (*kernel, *matrix, *speed, *row))
+            .filter(|(_, matrix, _, row)| Class::of(row, results.matrix(matrix)) == class)
+            .collect();
+        let names = super::load::distinct(of_class.iter().map(|c| c.1));
+        let fastest = |matrix: &str| {
+            of_class.iter().filter(|c| c.1 == matrix).map(|c| c.2).fold(0.0, f64::max)
+        };
+        let mut kernels: Vec<(f64, &str)> = super::load::distinct(of_class.iter().map(|c| c.0))
+            .into_iter()
+            .filter_map(|kernel| {
+                let mine: Vec<_> = of_class.iter().filter(|c| c.0 == kernel).collect();
+                (mine.len() == names.len()).then_some(())?;
+                let relative = mine.iter().map(|c| c.2 / fastest(c.1));
+                Some((super::load::geometric_mean(relative)?, kernel))
+            })
+            .collect();
+        kernels.sort_by(|a, b| b.0.total_cmp(&a.0));
+        let Some(&(relative, kernel)) = kernels.first() else { continue };
+        let mine = || of_class.iter().filter(|c| c.0 == kernel);
+        out.push(Winner {
+            class,
+            matrices: names.len(),
+            kernel: kernel.to_owned(),
+            relative,
+            runner_up: kernels.get(1).map(|(r, k)| ((*k).to_owned(), *r)),
+            gflops: super::load::geometric_mean(mine().map(|c| c.2)).unwrap_or(0.0),
+            roofline: super::load::median(mine().filter_map(|c| c.3.roofline_fraction)),
+            speedup: super::load::geometric_mean(mine().filter_map(|c| c.3.speedup_vs_serial)),
+        });
+    }
+    out
+}
+
+/// The kernel to take for a class of matrices.
+#[derive(Debug)]
+pub(super) struct Winner {
+    pub(super) class: Class,
+    pub(super) matrices: usize,
+    pub(super) kernel: String,
+    /// Its speed over the fastest kernel's, geometric mean.
+    pub(super) relative: f64,
+    pub(super) runner_up: Option<(String, f64)>,
+    pub(super) gflops: f64,
+    pub(super) roofline: Option<f64>,
+    pub(super) speedup: Option<f64>,
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn classes_follow_the_row_lengths() {
+        let row = Row { entries: 100_000, rows: 10_000, ..Row::default() };
+        let file = |bins: &[(u64, u64, u64)]| MatrixFile {
+            row_length_histogram: bins.to_vec(),
+            ..MatrixFile::default()
+        };
+        let class = |bins: &[(u64, u64, u64)]| Class::of(&row, Some(&file(bins)));
+        assert_eq!(class(&[(5, 5, 10_000)]), Class::EvenShort);
+        assert_eq!(class(&[(50, 60, 10_000)]), Class::EvenLong);
+        assert_eq!(class(&[(1, 1, 5000), (20, 20, 5000)]), Class::Uneven);
+        assert_eq!(class(&[(1, 3, 9999), (5000, 5000, 1)]), Class::LongTail);
+        assert_eq!(class(&[]), Class::Unknown);
+        assert_eq!(Class::of(&Row { entries: 49, ..row }, None), Class::Tiny);
+    }
+
+    #[test]
+    fn the_winner_is_near_the_fastest_on_every_matrix() {
+        let row = |matrix: &str, kernel: &str, gflops: f64| Row {
+            op: "spmv".into(),
+            backend: "cpu".into(),
+            matrix: matrix.into(),
+            kernel: kernel.into(),
+            entries: 10,
+            gflops: Some(gflops),
+            median_s: Some(1.0),
+            ..Row::default()
+        };
+        let results = Results {
+            rows: vec![
+                row("a", "steady", 9.0),
+                row("b", "steady", 9.0),
+                row("a", "erratic", 10.0),
+                row("b", "erratic", 1.0),
+                // Fastest, but not on every matrix.
+                row("a", "partial", 11.0),
+            ],
+            ..Results::default()
+        };
+        let winners = winners(&results, "cpu");
+        assert_eq!((winners.len(), winners[0].kernel.as_str()), (1, "steady"));
+        assert_eq!(winners[0].runner_up.as_ref().unwrap().0, "erratic");
+    }
+
+    #[test]
+    fn a_description_becomes_a_panel() {
+        let matrix = MatrixFile {
+            name: "m".into(),
+            row_length_histogram: vec![(0, 0, 1), (1, 2, 1000)],
+            spy: Some(crate::results::Spy { rows: 2, cols: 1, counts: vec![vec![0], vec![9]] }),
+            ..MatrixFile::default()
+        };
+        let body = panel(&matrix).body;
+        assert_eq!(body.matches("class=\"bar\"").count(), 2);
+        assert_eq!(body.matches("class=\"cell\"").count(), 1);
+        assert!(!body.contains("NaN"));
+    }
+}
