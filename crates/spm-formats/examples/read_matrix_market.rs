@@ -1,0 +1,41 @@
+//! Reads a Matrix Market file to CSR several times and prints the speed of the fastest time and
+//! the peak memory: `read_matrix_market FILE [THREADS [REPETITIONS]]`.
+
+use std::time::Instant;
+
+use spm_formats::Csr;
+use spm_formats::matrix_market::{ReadOptions, read_csr};
+
+fn main() -> Result<(), Box<dyn std::error::Error>> {
+    let mut arguments = std::env::args().skip(1);
+    let path = arguments.next().ok_or("usage: read_matrix_market FILE [THREADS [REPETITIONS]]")?;
+    let threads = arguments.next().map(|threads| threads.parse()).transpose()?;
+    let repetitions: usize = arguments.next().map_or(Ok(1), |count| count.parse())?;
+    let options = ReadOptions { threads, ..ReadOptions::default() };
+    let mut fastest = f64::INFINITY;
+    let mut entries = 0;
+    for _ in 0..repetitions.max(1) {
+        let start = Instant::now();
+        let matrix: Csr<f64> = read_csr(&path, &options)?;
+        fastest = fastest.min(start.elapsed().as_secs_f64());
+        entries = matrix.nnz();
+    }
+    println!("entries {entries}");
+    println!("seconds {fastest:.6}");
+    println!("entries_per_second {:.0}", entries as f64 / fastest);
+    if let Some((peak, file)) = peak_memory() {
+        println!("peak_bytes {peak}");
+        println!("mapped_file_bytes {file}");
+    }
+    Ok(())
+}
+
+/// Peak resident bytes of this process, and the resident bytes of mapped files at the end.
+fn peak_memory() -> Option<(u64, u64)> {
+    let status = std::fs::read_to_string("/proc/self/status").ok()?;
+    let field = |name: &str| -> Option<u64> {
+        let line = status.lines().find_map(|line| line.strip_prefix(name))?;
+        Some(line.trim().strip_suffix("kB")?.trim().parse::<u64>().ok()? * 1024)
+    };
+    Some((field("VmHWM:")?, field("RssFile:")?))
+}
