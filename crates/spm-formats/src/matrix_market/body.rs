@@ -41,10 +41,39 @@ struct Slots<'a, T> {
 pub(crate) type Triplets<T> = (Vec<u32>, Vec<u32>, Vec<T>);
 
 impl<'h, T: Scalar> Body<'h, T> {
-    /// `line` is the number of the first line of the body.
-    pub(crate) fn new(header: &'h Header, mode: Mode, chunk_bytes: usize, line: u64) -> Self {
-        let (rows, cols, values) = (Vec::new(), Vec::new(), Vec::new());
-        Self { header, mode, chunk_bytes: chunk_bytes.max(1), line, rows, cols, values }
+    /// `line` is the number of the first line of the body; `bytes` the length of the text from
+    /// there, where it is known.
+    pub(crate) fn new(
+        header: &'h Header,
+        mode: Mode,
+        chunk_bytes: usize,
+        line: u64,
+        bytes: Option<usize>,
+    ) -> Self {
+        let mut body = Self {
+            header,
+            mode,
+            chunk_bytes: chunk_bytes.max(1),
+            line,
+            rows: Vec::new(),
+            cols: Vec::new(),
+            values: Vec::new(),
+        };
+        // The declared number of entries is believed as far as the text can hold them.
+        let shortest_line = match (header.format, header.field) {
+            (Format::Array, _) => b"1\n".len(),
+            (Format::Coordinate, Field::Pattern) => b"1 1\n".len(),
+            (Format::Coordinate, _) => b"1 1 1\n".len(),
+        };
+        let entries = header.entries as usize;
+        if bytes.is_some_and(|bytes| entries <= bytes / shortest_line + 1) {
+            if header.format == Format::Coordinate {
+                body.rows.reserve_exact(entries);
+                body.cols.reserve_exact(entries);
+            }
+            body.values.reserve_exact(entries);
+        }
+        body
     }
 
     /// Parses whole lines (the last of the file may lack its line end).
@@ -62,10 +91,10 @@ impl<'h, T: Scalar> Body<'h, T> {
         }
         self.line = line;
 
-        // A line holds at most one entry. Unless the lines are exactly those missing, blank and
-        // comment lines are told apart, so that nothing is allocated for them.
+        // A line holds at most one entry. When there are more lines than entries missing, those
+        // that hold none are told apart, so that nothing is allocated for them.
         let mut entries: Vec<usize> = chunks.iter().map(|chunk| chunk.lines as usize).collect();
-        if entries.iter().sum::<usize>() != missing {
+        if entries.iter().sum::<usize>() > missing {
             entries = chunks.par_iter().map(|chunk| count_entry_lines(chunk.text)).collect();
         }
         let mut total = 0;
@@ -75,10 +104,10 @@ impl<'h, T: Scalar> Body<'h, T> {
         }
 
         if self.header.format == Format::Coordinate {
-            extend(&mut self.rows, total, 0);
-            extend(&mut self.cols, total, 0);
+            self.rows.resize(before + total, 0);
+            self.cols.resize(before + total, 0);
         }
-        extend(&mut self.values, total, T::ZERO);
+        self.values.resize(before + total, T::ZERO);
         let from = |length: usize| before.min(length);
         let (rows_from, cols_from) = (from(self.rows.len()), from(self.cols.len()));
         let mut free = Slots {
@@ -87,21 +116,39 @@ impl<'h, T: Scalar> Body<'h, T> {
             values: &mut self.values[before..],
         };
         let mut work = Vec::with_capacity(chunks.len());
-        for (entries, chunk) in entries.into_iter().zip(chunks) {
+        for (&entries, chunk) in entries.iter().zip(chunks) {
             let (slots, rest) = free.split_at(entries);
             work.push((chunk, slots));
             free = rest;
         }
         let (header, mode) = (self.header, self.mode);
-        let filled = work
+        let filled: Vec<Result<usize, Fault>> = work
             .into_par_iter()
             .map(|(chunk, slots)| parse_chunk(header, mode, &chunk, slots))
-            .collect::<Vec<_>>();
+            .collect();
         // The first fault in the order of the text, whichever was found first.
-        for result in filled {
-            result?;
+        let filled = filled.into_iter().collect::<Result<Vec<usize>, Fault>>()?;
+        if filled != entries {
+            self.close_gaps(before, &entries, &filled);
         }
         Ok(())
+    }
+
+    /// Moves entries together where lines held none.
+    fn close_gaps(&mut self, before: usize, reserved: &[usize], filled: &[usize]) {
+        let (mut from, mut to) = (before, before);
+        for (reserved, filled) in reserved.iter().zip(filled) {
+            if self.header.format == Format::Coordinate {
+                self.rows.copy_within(from..from + filled, to);
+                self.cols.copy_within(from..from + filled, to);
+            }
+            self.values.copy_within(from..from + filled, to);
+            from += reserved;
+            to += filled;
+        }
+        self.rows.truncate(to);
+        self.cols.truncate(to);
+        self.values.truncate(to);
     }
 
     /// The entries of the whole matrix, those left out by symmetry appended.
@@ -157,15 +204,6 @@ impl<'a, T> Slots<'a, T> {
         let (values, more_values) = self.values.split_at_mut(entries);
         let rest = Self { rows: more_rows, cols: more_cols, values: more_values };
         (Self { rows, cols, values }, rest)
-    }
-}
-
-/// Appends `count` zeros; zeroed pages come for nothing when `vec` is still empty.
-fn extend<E: Copy>(vec: &mut Vec<E>, count: usize, zero: E) {
-    if vec.is_empty() {
-        *vec = vec![zero; count];
-    } else {
-        vec.resize(vec.len() + count, zero);
     }
 }
 
@@ -284,7 +322,7 @@ fn parse_chunk<T: Scalar>(
     mode: Mode,
     chunk: &Chunk<'_>,
     slots: Slots<'_, T>,
-) -> Result<(), Fault> {
+) -> Result<usize, Fault> {
     let parser = Parser { header, mode, chunk };
     let lenient = mode == Mode::Lenient;
     match header.field {
@@ -303,7 +341,11 @@ struct Parser<'a> {
 }
 
 impl Parser<'_> {
-    fn parse<T: Scalar>(&self, values: &impl Values<T>, slots: Slots<'_, T>) -> Result<(), Fault> {
+    fn parse<T: Scalar>(
+        &self,
+        values: &impl Values<T>,
+        slots: Slots<'_, T>,
+    ) -> Result<usize, Fault> {
         let text = self.chunk.text;
         let coordinate = self.header.format == Format::Coordinate;
         let general = self.header.symmetry == Symmetry::General;
@@ -351,7 +393,7 @@ impl Parser<'_> {
             line += 1;
             entry += 1;
         }
-        Ok(())
+        Ok(entry)
     }
 
     #[inline(always)]

@@ -1,11 +1,12 @@
 //! Text out of plain files, gzip files and archives.
 
 use std::fs::File;
-use std::io::{self, BufReader, Read};
+use std::io::BufReader;
 use std::path::Path;
 
 use flate2::read::MultiGzDecoder;
 
+use super::blocks::{Blocks, Mapped, Slice, Stream};
 use super::error::MatrixMarketError;
 
 /// How a file is packed, by the ending of its name.
@@ -30,11 +31,19 @@ fn container(name: &str) -> Option<(Container, &str)> {
     })
 }
 
-/// Calls `read` with the whole text of the matrix in `path`.
-pub(crate) fn with_text<R>(
+/// What to do with the text of a matrix, however it is packed.
+pub(crate) trait ReadText {
+    /// The result.
+    type Output;
+    /// Reads the text from front to back.
+    fn read(self, text: impl Blocks) -> Result<Self::Output, MatrixMarketError>;
+}
+
+/// Calls `reader` with the text of the matrix in `path`.
+pub(crate) fn read_text<R: ReadText>(
     path: &Path,
-    read: impl FnOnce(&[u8]) -> Result<R, MatrixMarketError>,
-) -> Result<R, MatrixMarketError> {
+    reader: R,
+) -> Result<R::Output, MatrixMarketError> {
     let io_error = |source| MatrixMarketError::Io { path: path.to_owned(), source };
     let name = path.file_name().and_then(|name| name.to_str()).unwrap_or_default();
     let Some((container, stem)) = container(name) else {
@@ -44,31 +53,25 @@ pub(crate) fn with_text<R>(
     match container {
         Container::Plain => {
             if file.metadata().map_err(io_error)?.len() == 0 {
-                return read(b"");
+                return reader.read(Slice(b""));
             }
             // SAFETY: the map is read only. As with any memory-mapped file, another process that
             // shortens or rewrites it meanwhile breaks the read, as documented at `read`.
             let map = unsafe { memmap2::Mmap::map(&file) }.map_err(io_error)?;
-            read(&map)
+            reader.read(Mapped::new(&map))
         }
-        Container::Gzip => read(&unpack(MultiGzDecoder::new(file)).map_err(io_error)?),
+        Container::Gzip => reader.read(Stream::new(MultiGzDecoder::new(BufReader::new(file)))),
         Container::TarGzip => {
             let member = format!("{stem}.mtx");
-            let mut archive = tar::Archive::new(BufReader::new(MultiGzDecoder::new(file)));
+            let mut archive = tar::Archive::new(MultiGzDecoder::new(BufReader::new(file)));
             for entry in archive.entries().map_err(io_error)? {
                 let entry = entry.map_err(io_error)?;
                 let found = entry.path().map_err(io_error)?;
                 if found.file_name().is_some_and(|name| name == member.as_str()) {
-                    return read(&unpack(entry).map_err(io_error)?);
+                    return reader.read(Stream::new(entry));
                 }
             }
             Err(MatrixMarketError::NotInArchive { path: path.to_owned(), member })
         }
     }
-}
-
-fn unpack(mut packed: impl Read) -> io::Result<Vec<u8>> {
-    let mut text = Vec::new();
-    packed.read_to_end(&mut text)?;
-    Ok(text)
 }

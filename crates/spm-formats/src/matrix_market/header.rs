@@ -271,8 +271,13 @@ fn array_entries(symmetry: Symmetry, rows: u32, cols: u32) -> u64 {
     }
 }
 
-/// Parses everything before the first entry.
-pub(crate) fn parse_header(text: &[u8], mode: Mode) -> Result<Parsed, Fault> {
+/// Parses everything before the first entry; `None` when `text` is not `complete` and the header
+/// may go on after it.
+pub(crate) fn parse_header(
+    text: &[u8],
+    complete: bool,
+    mode: Mode,
+) -> Result<Option<Parsed>, Fault> {
     let mut lines = Lines { text, offset: 0, line: 1 };
     let (banner, taken) = lines.peek().unwrap_or((b"", 0));
     let (format, field, symmetry) = parse_banner(banner, mode)?;
@@ -286,6 +291,9 @@ pub(crate) fn parse_header(text: &[u8], mode: Mode) -> Result<Parsed, Fault> {
     let size = lines.next_content(&mut comments);
     let line = lines.line;
     let Some((size, taken)) = size else {
+        if !complete {
+            return Ok(None);
+        }
         return Err(Fault::new(line, Problem::Size, expected, "the end of the file"));
     };
     let malformed = |_| Fault::new(line, Problem::Size, expected, quoted(size.trim_ascii()));
@@ -321,7 +329,9 @@ pub(crate) fn parse_header(text: &[u8], mode: Mode) -> Result<Parsed, Fault> {
     }
     lines.skip(taken);
     // Comments right after the size line are still before the entries, hence harmless.
-    let _ = lines.next_content(&mut comments);
+    if lines.next_content(&mut comments).is_none() && !complete {
+        return Ok(None);
+    }
     let header = Header { format, field, symmetry, rows, cols, entries, comments };
-    Ok(Parsed { header, body: lines.offset, line: lines.line })
+    Ok(Some(Parsed { header, body: lines.offset, line: lines.line }))
 }

@@ -31,15 +31,19 @@
 //!   fractions, `nan` and `inf` in integer fields.
 //!
 //! # Memory
-//! Nothing is allocated on the word of the size line: entries are counted in the text first, and
-//! the arrays take at most 8 bytes (16 for a symmetric matrix) per byte of text.
+//! The size line is believed as far as the text can hold its entries: at most 16 bytes for each 2
+//! bytes of text, twice that for a symmetric matrix. Of compressed text, where the length is not
+//! known beforehand, only one block is in memory, and the arrays grow with the entries found.
 
+mod blocks;
 mod body;
 mod containers;
 mod error;
 mod header;
 mod number;
 
+use std::io;
+use std::marker::PhantomData;
 use std::path::Path;
 
 pub use error::{MatrixMarketError, Problem};
@@ -47,7 +51,9 @@ pub use header::{Field, Format, Header, Symmetry};
 
 use crate::convert::coo_to_csr;
 use crate::{Coo, Csr, Scalar};
+use blocks::{Blocks, Slice};
 use body::Body;
+use containers::ReadText;
 use error::Fault;
 
 /// How closely a file must follow the specification.
@@ -102,7 +108,7 @@ pub fn read<T: Scalar>(
 ) -> Result<MatrixFile<T>, MatrixMarketError> {
     let path = path.as_ref();
     let name = path.display().to_string();
-    containers::with_text(path, |text| read_bytes(&name, text, options))
+    in_pool(options.threads, || containers::read_text(path, Reader::new(&name, path, options)))?
 }
 
 /// Reads a matrix from text; `file` stands for the file's name in errors.
@@ -114,7 +120,7 @@ pub fn read_bytes<T: Scalar>(
     text: &[u8],
     options: &ReadOptions,
 ) -> Result<MatrixFile<T>, MatrixMarketError> {
-    in_pool(options.threads, || parse(text, options).map_err(|fault| fault.in_file(file)))?
+    in_pool(options.threads, || Reader::new(file, Path::new(file), options).read(Slice(text)))?
 }
 
 /// Reads a matrix and converts it to CSR: duplicates summed, explicit zeros and empty rows kept.
@@ -146,18 +152,72 @@ fn in_pool<R: Send>(
     Ok(pool.install(work))
 }
 
-fn parse<T: Scalar>(text: &[u8], options: &ReadOptions) -> Result<MatrixFile<T>, Fault> {
-    let parsed = header::parse_header(text, options.mode)?;
-    let header = parsed.header;
-    if header.field == Field::Complex {
-        let expected = "real values (complex matrices are not read)";
-        return Err(Fault::new(1, Problem::Complex, expected, "the field \"complex\""));
+/// Parses a text from front to back.
+struct Reader<'a, T> {
+    file: &'a str,
+    path: &'a Path,
+    options: &'a ReadOptions,
+    element: PhantomData<T>,
+}
+
+impl<'a, T> Reader<'a, T> {
+    fn new(file: &'a str, path: &'a Path, options: &'a ReadOptions) -> Self {
+        Self { file, path, options, element: PhantomData }
     }
-    let mut body = Body::new(&header, options.mode, options.chunk_bytes, parsed.line);
-    body.append(&text[parsed.body..])?;
-    let (rows, cols, values) = body.finish()?;
-    let coo = Coo::new(header.rows as usize, header.cols as usize, rows, cols, values)
-        .expect("every index was checked against the size line");
-    let declared_entries = header.entries as usize;
-    Ok(MatrixFile { coo, header, declared_entries })
+
+    fn fault(&self, fault: Fault) -> MatrixMarketError {
+        fault.in_file(self.file)
+    }
+
+    fn io(&self, source: io::Error) -> MatrixMarketError {
+        MatrixMarketError::Io { path: self.path.to_owned(), source }
+    }
+
+    /// Parses the header and passes it.
+    fn header(
+        &self,
+        text: &mut impl Blocks,
+        mut bytes: usize,
+    ) -> Result<(Header, u64), MatrixMarketError> {
+        loop {
+            let (block, complete) = text.fill(bytes).map_err(|source| self.io(source))?;
+            let parsed = header::parse_header(block, complete, self.options.mode);
+            if let Some(parsed) = parsed.map_err(|fault| self.fault(fault))? {
+                text.consume(parsed.body);
+                return Ok((parsed.header, parsed.line));
+            }
+            bytes = 2 * bytes.max(block.len());
+        }
+    }
+}
+
+impl<T: Scalar> ReadText for Reader<'_, T> {
+    type Output = MatrixFile<T>;
+
+    fn read(self, mut text: impl Blocks) -> Result<MatrixFile<T>, MatrixMarketError> {
+        let chunk_bytes = self.options.chunk_bytes.max(1);
+        // Several chunks for each thread, so that the slowest does not hold up a block for long.
+        let block_bytes = 4 * chunk_bytes * rayon::current_num_threads();
+        let (header, line) = self.header(&mut text, block_bytes)?;
+        if header.field == Field::Complex {
+            let expected = "real values (complex matrices are not read)";
+            let fault = Fault::new(1, Problem::Complex, expected, "the field \"complex\"");
+            return Err(self.fault(fault));
+        }
+        let mut body = Body::new(&header, self.options.mode, chunk_bytes, line, text.bytes_left());
+        loop {
+            let (block, last) = text.fill(block_bytes).map_err(|source| self.io(source))?;
+            let bytes = block.len();
+            body.append(block).map_err(|fault| self.fault(fault))?;
+            if last {
+                break;
+            }
+            text.consume(bytes);
+        }
+        let (rows, cols, values) = body.finish().map_err(|fault| self.fault(fault))?;
+        let coo = Coo::new(header.rows as usize, header.cols as usize, rows, cols, values)
+            .expect("every index was checked against the size line");
+        let declared_entries = header.entries as usize;
+        Ok(MatrixFile { coo, header, declared_entries })
+    }
 }
