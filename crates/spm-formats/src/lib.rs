@@ -2,6 +2,7 @@
 //! oracle that every kernel of spm is checked against.
 
 mod budget;
+pub mod cache;
 pub mod catalogue;
 pub mod convert;
 mod coo;
@@ -15,6 +16,7 @@ pub mod matrix_market;
 mod padding;
 pub mod partition;
 pub mod reference;
+mod replace;
 mod scalar;
 mod sell;
 pub mod stats;

@@ -11,7 +11,7 @@ use super::error::MatrixMarketError;
 
 /// How a file is packed, by the ending of its name.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Container {
+pub(crate) enum Container {
     Plain,
     Gzip,
     TarGzip,
@@ -29,6 +29,11 @@ fn container(name: &str) -> Option<(Container, &str)> {
         let matches = name.get(stem..)?.eq_ignore_ascii_case(ending);
         matches.then(|| (kind, &name[..stem]))
     })
+}
+
+/// How `path` is packed, where its name tells.
+pub(crate) fn container_of(path: &Path) -> Option<Container> {
+    Some(container(path.file_name()?.to_str()?)?.0)
 }
 
 /// What to do with the text of a matrix, however it is packed.

@@ -41,6 +41,7 @@ mod containers;
 mod error;
 mod header;
 mod number;
+mod write;
 
 use std::io;
 use std::marker::PhantomData;
@@ -48,6 +49,7 @@ use std::path::Path;
 
 pub use error::{MatrixMarketError, Problem};
 pub use header::{Field, Format, Header, Symmetry};
+pub use write::{write_coo, write_csr, write_text};
 
 use crate::convert::coo_to_csr;
 use crate::{Coo, Csr, Scalar};

@@ -1,0 +1,31 @@
+//! Files that are either there whole or not at all.
+
+use std::fs::File;
+use std::io::{self, BufWriter};
+use std::path::Path;
+
+/// Writes a file beside `path`, then renames it to `path`. Whoever opens `path` finds the former
+/// file or the new one; nothing is left behind when `write` fails.
+pub(crate) fn replace_file(
+    path: &Path,
+    write: impl FnOnce(&mut BufWriter<&mut File>) -> io::Result<()>,
+) -> io::Result<()> {
+    let folder = match path.parent() {
+        Some(folder) if folder != Path::new("") => folder,
+        _ => Path::new("."),
+    };
+    let mut builder = tempfile::Builder::new();
+    builder.prefix(".spm-");
+    #[cfg(unix)]
+    {
+        // As for any new file, the process's mask takes away from these.
+        use std::os::unix::fs::PermissionsExt;
+        builder.permissions(std::fs::Permissions::from_mode(0o666));
+    }
+    let mut beside = builder.tempfile_in(folder)?;
+    let mut buffered = BufWriter::with_capacity(1 << 18, beside.as_file_mut());
+    write(&mut buffered)?;
+    buffered.into_inner().map_err(io::IntoInnerError::into_error)?.sync_all()?;
+    beside.persist(path).map_err(|error| error.error)?;
+    Ok(())
+}
