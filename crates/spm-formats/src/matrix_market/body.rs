@@ -7,9 +7,10 @@ use rayon::prelude::*;
 
 use super::Mode;
 use super::error::{Fault, Problem, quoted};
-use super::header::{Field, Format, Header, Symmetry};
+use super::header::{Field, Format, Header, Symmetry, too_large};
 use super::number::{self, NumberFault, byte_at, is_blank, token_end};
 use crate::Scalar;
+use crate::csr::check_limits;
 
 /// Entries as they stand in the text, filled block by block.
 pub(crate) struct Body<'h, T> {
@@ -169,22 +170,20 @@ impl<'h, T: Scalar> Body<'h, T> {
     }
 
     fn mirror(&mut self) -> Result<(), Fault> {
-        if self.header.symmetry == Symmetry::General {
+        let header = self.header;
+        if header.symmetry == Symmetry::General {
             return Ok(());
         }
         let off_diagonal = |i: &usize| self.rows[*i] != self.cols[*i];
         let stored = self.values.len();
         let mirrored = (0..stored).into_par_iter().filter(off_diagonal).count();
         let total = stored + mirrored;
-        if total > u32::MAX as usize {
-            let expected = format!("a matrix of at most {} entries", u32::MAX);
-            let found = format!("{total} with those that symmetry implies");
-            return Err(Fault::new(1, Problem::TooLarge, expected, found));
-        }
+        check_limits(header.rows.into(), header.cols.into(), total as u64)
+            .map_err(|error| too_large(1, &error))?;
         self.rows.reserve_exact(mirrored);
         self.cols.reserve_exact(mirrored);
         self.values.reserve_exact(mirrored);
-        let skew = self.header.symmetry == Symmetry::SkewSymmetric;
+        let skew = header.symmetry == Symmetry::SkewSymmetric;
         for i in 0..stored {
             let (row, col, value) = (self.rows[i], self.cols[i], self.values[i]);
             if row != col {
@@ -417,7 +416,7 @@ impl Parser<'_> {
         if self.mode == Mode::Lenient {
             return Ok(());
         }
-        let found = quoted(&text[at..token_end(text, at)]);
+        let found = quoted(line_from(text, at));
         let expected = "no comment after the first entry";
         Err(Fault::new(line, Problem::Comment, expected, found))
     }
@@ -425,7 +424,7 @@ impl Parser<'_> {
     #[cold]
     fn too_many(&self, text: &[u8], at: usize, line: u64) -> Fault {
         let expected = format!("the end of the file after {} entries", self.header.entries);
-        let found = quoted(text[at..].split(|&byte| byte == b'\n').next().unwrap_or(b""));
+        let found = quoted(line_from(text, at));
         Fault::new(line, Problem::EntryCount, expected, found)
     }
 
@@ -459,6 +458,12 @@ fn skip_blanks(text: &[u8], mut at: usize) -> usize {
         at += 1;
     }
     at
+}
+
+/// What is left of a line.
+fn line_from(text: &[u8], at: usize) -> &[u8] {
+    let end = memchr::memchr(b'\n', &text[at..]).map_or(text.len(), |length| at + length);
+    text[at..end].trim_ascii_end()
 }
 
 /// The token at `at` as an error shows it.

@@ -9,6 +9,8 @@ use nom::{IResult, Parser};
 
 use super::Mode;
 use super::error::{Fault, Problem, quoted};
+use crate::FormatError;
+use crate::csr::check_limits;
 
 /// How the entries are laid out in the text.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
@@ -240,7 +242,8 @@ fn parse_banner(line: &[u8], mode: Mode) -> Result<(Format, Field, Symmetry), Fa
     Ok((format, field, symmetry))
 }
 
-fn parse_size(what: &str, text: &[u8], line: u64) -> Result<u32, Fault> {
+/// One number of the size line; beyond 64 bits it reads as the largest.
+fn parse_size(what: &str, text: &[u8], line: u64) -> Result<u64, Fault> {
     if text.starts_with(b"-") {
         return Err(Fault::new(
             line,
@@ -250,22 +253,23 @@ fn parse_size(what: &str, text: &[u8], line: u64) -> Result<u32, Fault> {
         ));
     }
     let number = std::str::from_utf8(text).ok().and_then(|text| text.parse().ok());
-    number.ok_or_else(|| {
-        Fault::new(
-            line,
-            Problem::TooLarge,
-            format!("a {what} of at most {}", u32::MAX),
-            quoted(text),
-        )
-    })
+    Ok(number.unwrap_or(u64::MAX))
+}
+
+/// The fault of sizes that [`check_limits`] refuses.
+pub(super) fn too_large(line: u64, error: &FormatError) -> Fault {
+    let FormatError::TooLarge { what, size, limit } = error else {
+        return Fault::new(line, Problem::TooLarge, "sizes of 32 bits", error.to_string());
+    };
+    let found = if *size == u64::MAX { "more than 64 bits".to_owned() } else { size.to_string() };
+    Fault::new(line, Problem::TooLarge, format!("a {what} of at most {limit}"), found)
 }
 
 /// Number of values in the text of an array.
-fn array_entries(symmetry: Symmetry, rows: u32, cols: u32) -> u64 {
-    let (rows, cols) = (u64::from(rows), u64::from(cols));
+fn array_entries(symmetry: Symmetry, rows: u64, cols: u64) -> u64 {
     match symmetry {
         Symmetry::General => rows * cols,
-        // Square, as checked by the caller; n(n - 1) / 2 and n(n + 1) / 2 fit for n < 2^32.
+        // Square and below 2^32, as checked by the caller: nothing overflows.
         Symmetry::SkewSymmetric => rows * rows.saturating_sub(1) / 2,
         Symmetry::Symmetric | Symmetry::Hermitian => rows * rows / 2 + rows.div_ceil(2),
     }
@@ -307,22 +311,22 @@ pub(crate) fn parse_header(
             (rows, cols, None)
         }
     };
+    let limits = |rows, cols, entries| {
+        check_limits(rows, cols, entries).map_err(|error| too_large(line, &error))
+    };
     let rows = parse_size("number of rows", rows, line)?;
     let cols = parse_size("number of columns", cols, line)?;
+    limits(rows, cols, 0)?;
     if symmetry != Symmetry::General && rows != cols {
         let expected = format!("as many columns as rows in a {symmetry} matrix");
         return Err(Fault::new(line, Problem::Size, expected, format!("{rows} x {cols}")));
     }
     let entries = match entries {
         Some(text) => parse_size("number of entries", text, line)?,
-        None => {
-            let entries = array_entries(symmetry, rows, cols);
-            u32::try_from(entries).map_err(|_| {
-                let expected = format!("an array of at most {} values", u32::MAX);
-                Fault::new(line, Problem::TooLarge, expected, format!("{entries} values"))
-            })?
-        }
+        None => array_entries(symmetry, rows, cols),
     };
+    limits(rows, cols, entries)?;
+    let (rows, cols, entries) = (rows as u32, cols as u32, entries as u32);
     if format == Format::Coordinate && entries > 0 && (rows == 0 || cols == 0) {
         let found = format!("{entries} entries in a {rows} x {cols} matrix");
         return Err(Fault::new(line, Problem::Size, "0 entries in an empty matrix", found));
