@@ -40,7 +40,7 @@ pub fn csr_to_coo<T: Scalar>(matrix: CsrView<'_, T>) -> Result<Coo<T>, FormatErr
         unsafe { shared.part(matrix.start(row)..matrix.start(row + 1)) }.fill(row as u32);
     });
     let (cols, values) = matrix.arrays();
-    Ok(Coo::from_valid((matrix.rows(), matrix.cols), row_indices, cols.to_vec(), values.to_vec()))
+    Ok(Coo::from_valid((matrix.rows(), matrix.cols), row_indices, copy(cols), copy(values)))
 }
 
 /// Assembles a matrix whose arrays are right by construction.
@@ -60,14 +60,27 @@ pub(super) fn compressed<T: Scalar>(
 /// Triplets in any order to `rows` compressed rows. (Rows stand for columns where they are
 /// exchanged.)
 fn compress<T: Scalar>(rows: usize, row_of: &[u32], col_of: &[u32], values: &[T]) -> Arrays<T> {
-    let neighbours = row_of.par_windows(2).zip(col_of.par_windows(2)).with_min_len(GRAIN);
-    let sorted = neighbours.all(|(row, col)| (row[0], col[0]) < (row[1], col[1]));
-    if sorted {
-        (sorted_pointers(rows, row_of), col_of.to_vec(), values.to_vec())
+    if is_sorted(row_of, col_of) {
+        (sorted_pointers(rows, row_of), copy(col_of), copy(values))
     } else {
         let cols = |range: Range<usize>| col_of[range].iter().copied();
         merge_rows(counting_sort(rows, row_of, cols, values))
     }
+}
+
+/// Whether entries are sorted by row, then column, without duplicates.
+fn is_sorted(row_of: &[u32], col_of: &[u32]) -> bool {
+    (0..row_of.len().div_ceil(GRAIN)).into_par_iter().all(|chunk| {
+        // Each chunk ends with the first entry of the next one.
+        let range = chunk * GRAIN..row_of.len().min((chunk + 1) * GRAIN + 1);
+        let (rows, cols) = (&row_of[range.clone()], &col_of[range]);
+        rows.windows(2).zip(cols.windows(2)).all(|(r, c)| (r[0], c[0]) < (r[1], c[1]))
+    })
+}
+
+/// A copy made by all threads: most of its time goes into first touches of new memory.
+fn copy<T: Copy + Send + Sync>(from: &[T]) -> Vec<T> {
+    from.par_iter().with_min_len(GRAIN).copied().collect()
 }
 
 /// Row pointers of entries whose rows ascend.
