@@ -50,6 +50,17 @@ impl Stream {
         handle.synchronize().map_err(|e| from_cust("cuStreamSynchronize", e))
     }
 
+    /// Lets a function of the host be the next thing in the queue; what comes after waits until it
+    /// returns. The function must not call the driver.
+    pub(crate) fn enqueue_host(
+        &self,
+        function: impl FnOnce() + Send + 'static,
+    ) -> Result<(), GpuError> {
+        let Some(handle) = &self.handle else { return Ok(()) };
+        self.device.make_current()?;
+        handle.add_callback(Box::new(function)).map_err(|e| from_cust("cuLaunchHostFunc", e))
+    }
+
     /// Refuses a stream of another device than `device`.
     pub(crate) fn check_device(&self, device: &Device) -> Result<(), GpuError> {
         if self.device.is(device) { Ok(()) } else { Err(GpuError::OtherDevice { what: "stream" }) }

@@ -1,12 +1,17 @@
 //! Times of kernels by CUDA events.
 
+use std::sync::{Arc, Condvar, Mutex, PoisonError};
 use std::time::Duration;
 
 use crate::error::GpuError;
 use crate::stream::{Event, Stream};
 
-/// Launches whose marks are in the stream at once: the device never waits for the host.
-const BATCH: usize = 64;
+/// Launches whose marks are in the stream at once. Small enough that the driver's queue takes all
+/// the kernels of the longest plans.
+const BATCH: usize = 32;
+/// How long the stream is held at most while a batch is put into it: a library that waits for its
+/// kernels inside a call must not wait for ever.
+const HOLD: Duration = Duration::from_millis(10);
 
 /// How long to measure.
 #[derive(Debug, Clone, Copy, PartialEq)]
@@ -65,8 +70,35 @@ impl Timing {
     }
 }
 
+/// Holds a stream until it is dropped, so that a batch is complete before its first kernel starts:
+/// otherwise a short kernel's time is that of its launch by the host.
+struct Gate(Arc<(Mutex<bool>, Condvar)>);
+
+impl Gate {
+    fn close(stream: &Stream) -> Result<Self, GpuError> {
+        let gate = Self(Arc::default());
+        let state = Arc::clone(&gate.0);
+        stream.enqueue_host(move || {
+            let (open, opened) = &*state;
+            let open = open.lock().unwrap_or_else(PoisonError::into_inner);
+            // Opened, or held long enough: the stream goes on either way.
+            drop(opened.wait_timeout_while(open, HOLD, |open| !*open));
+        })?;
+        Ok(gate)
+    }
+}
+
+impl Drop for Gate {
+    fn drop(&mut self) {
+        let (open, opened) = &*self.0;
+        *open.lock().unwrap_or_else(PoisonError::into_inner) = true;
+        opened.notify_all();
+    }
+}
+
 /// Measures what `launch` puts into the stream: the time on the device alone, without the host's
-/// part of a launch.
+/// part of a launch. One event before and one after each run, some dozens of runs in the stream at
+/// once.
 ///
 /// # Errors
 /// Whatever `launch` or the device reports.
@@ -89,11 +121,13 @@ pub fn time(
     while seconds.len() < least || (total < options.min_time.as_secs_f64() && seconds.len() < most)
     {
         let batch = &pairs[..BATCH.min(most - seconds.len())];
+        let gate = Gate::close(stream)?;
         for (start, stop) in batch {
             start.record(stream)?;
             launch(stream)?;
             stop.record(stream)?;
         }
+        drop(gate);
         stream.synchronize()?;
         for (start, stop) in batch {
             let elapsed = stop.elapsed_since(start)?.as_secs_f64();

@@ -145,21 +145,30 @@ impl Cusparse {
 }
 
 fn find() -> Result<Cusparse, String> {
-    let mut last = String::new();
+    let mut reason = None;
     for path in candidates() {
-        // SAFETY: opening cuSPARSE runs its initialisers, as in every program that uses it.
-        match unsafe { Library::new(&path) } {
-            Ok(library) => {
-                // SAFETY: a library of this name is a cuSPARSE.
-                match unsafe { Functions::load(&library) } {
-                    Ok(functions) => return Ok(Cusparse { functions, path, _library: library }),
-                    Err(error) => last = with_causes(&error),
-                }
-            }
-            Err(error) => last = with_causes(&error),
+        let error = match open(&path) {
+            Ok(library) => return Ok(library),
+            Err(error) => error,
+        };
+        // The first is what the variable names, and a file that is there says more than one that
+        // is not.
+        if reason.is_none() || path.is_file() {
+            reason = Some(error);
         }
     }
-    Err(format!("{last}; install CUDA's libcusparse, or set {VARIABLE} to the file or its folder"))
+    let reason = reason.unwrap_or_default();
+    Err(format!(
+        "{reason}; install CUDA's libcusparse, or set {VARIABLE} to the file or its folder"
+    ))
+}
+
+fn open(path: &Path) -> Result<Cusparse, String> {
+    // SAFETY: opening cuSPARSE runs its initialisers, as in every program that uses it.
+    let library = unsafe { Library::new(path) }.map_err(|error| with_causes(&error))?;
+    // SAFETY: a library of this name is a cuSPARSE.
+    let functions = unsafe { Functions::load(&library) }.map_err(|error| with_causes(&error))?;
+    Ok(Cusparse { functions, path: path.to_owned(), _library: library })
 }
 
 fn candidates() -> Vec<PathBuf> {

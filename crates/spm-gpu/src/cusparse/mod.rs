@@ -168,6 +168,11 @@ fn pointer<T: Element>(buffer: &DeviceBuffer<T>) -> *mut c_void {
     buffer.address() as *mut c_void
 }
 
+/// 64-bit words of a workspace; never none, because some versions refuse a null pointer.
+fn workspace_words(bytes: usize) -> usize {
+    bytes.div_ceil(size_of::<u64>()).max(1)
+}
+
 /// Signed 32-bit sizes are all that the library takes beside 32-bit indices.
 fn check_sizes<T: DeviceScalar>(
     kernel: &'static str,

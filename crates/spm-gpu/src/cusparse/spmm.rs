@@ -6,7 +6,7 @@ use spm_formats::kernel::{Backend, KernelInfo, Operation, Parameters, PlanError}
 use spm_formats::{CsrArrays, CsrView, DenseShape, Layout, Scalar};
 
 use super::library::{NON_TRANSPOSE, ORDER_COL, ORDER_ROW};
-use super::{Descriptor, Handle, Kind, check_sizes, pointer, unsupported};
+use super::{Descriptor, Handle, Kind, check_sizes, pointer, unsupported, workspace_words};
 use crate::device::Device;
 use crate::error::GpuError;
 use crate::matrix::DeviceCsr;
@@ -133,7 +133,7 @@ impl<T: DeviceScalar> Spmm<T> {
         library
             .check("cusparseSpMM_bufferSize", status)
             .map_err(|error| unsupported(id, status, error))?;
-        spmm.workspace = DeviceBuffer::uninitialized(&device, bytes.div_ceil(8))?;
+        spmm.workspace = DeviceBuffer::uninitialized(&device, workspace_words(bytes))?;
         // SAFETY: as above; the workspace has the size that the library asked for.
         let status = unsafe {
             (functions.cusparseSpMM_preprocess)(

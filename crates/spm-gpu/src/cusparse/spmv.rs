@@ -9,7 +9,7 @@ use spm_formats::kernel::{
 use spm_formats::{CsrArrays, CsrView, Scalar};
 
 use super::library::{BASE_ZERO, INDEX_32I, NON_TRANSPOSE, NOT_SUPPORTED};
-use super::{Descriptor, Handle, Kind, check_sizes, pointer, unsupported};
+use super::{Descriptor, Handle, Kind, check_sizes, pointer, unsupported, workspace_words};
 use crate::device::Device;
 use crate::error::GpuError;
 use crate::matrix::{DeviceCsr, check_signed};
@@ -214,7 +214,7 @@ impl<T: DeviceScalar> Spmv<T> {
         library
             .check("cusparseSpMV_bufferSize", status)
             .map_err(|error| unsupported(id, status, error))?;
-        spmv.workspace = DeviceBuffer::uninitialized(&device, bytes.div_ceil(8))?;
+        spmv.workspace = DeviceBuffer::uninitialized(&device, workspace_words(bytes))?;
         if let Some(preprocess) = functions.cusparseSpMV_preprocess {
             // SAFETY: as above; the workspace has the size that the library asked for.
             let status = unsafe {

@@ -6,7 +6,7 @@ use spm_formats::kernel::{Backend, KernelInfo, Operation, Parameters, PlanError}
 use spm_formats::{CsrArrays, CsrView};
 
 use super::library::{ACTION_NUMERIC, BASE_ZERO};
-use super::{Handle, check_sizes, pointer};
+use super::{Handle, check_sizes, pointer, workspace_words};
 use crate::device::Device;
 use crate::error::GpuError;
 use crate::matrix::DeviceCsr;
@@ -92,7 +92,7 @@ fn plan<T: DeviceScalar>(
     let mut plan = Csr2Csc { handle, a, workspace, algorithm };
     if plan.a.entries() > 0 {
         let bytes = plan.buffer_size()?;
-        plan.workspace = DeviceBuffer::uninitialized(device, bytes.div_ceil(8))?;
+        plan.workspace = DeviceBuffer::uninitialized(device, workspace_words(bytes))?;
     }
     Ok(boxed(plan))
 }
