@@ -31,3 +31,8 @@ pub mod transpose;
 
 pub use options::PlanOptions;
 pub use threads::Threads;
+
+/// Compiles and runs the example of the README.
+#[cfg(doctest)]
+#[doc = include_str!("../../../README.md")]
+struct ReadmeExample;
