@@ -11,8 +11,8 @@ use crate::kernels;
 pub struct Experiment {
     /// Name in `results.csv`.
     pub name: &'static str,
-    /// Where it runs.
-    pub backend: Backend,
+    /// Where it runs; a comparison of both runs on both.
+    pub backends: &'static [Backend],
     /// What of the reports it redraws.
     pub redraws: &'static str,
     selections: &'static [Selection],
@@ -31,6 +31,8 @@ enum ThreadRule {
     OneAndAll,
     /// All cores.
     All,
+    /// Not a matter of threads: the serial kernel runs on one, the others on a device.
+    Device,
 }
 
 /// Which X an SpMM experiment multiplies.
@@ -57,12 +59,14 @@ enum Selection {
 use Selection::{AllDefaults, Kernel, Study};
 
 const SPMV: Operation = Operation::Spmv;
+const CPU: &[Backend] = &[Backend::Cpu];
+const GPU: &[Backend] = &[Backend::Gpu];
 
 /// Every experiment, CPU first, in the order in which `bench-all` runs them.
 pub const EXPERIMENTS: &[Experiment] = &[
     Experiment {
         name: "spmv-cpu-threads",
-        backend: Backend::Cpu,
+        backends: CPU,
         redraws: "R0 figures 3, 4; R2 figures 3-8, 12-17",
         selections: &[
             Kernel(SPMV, "csr-serial", &[""]),
@@ -77,7 +81,7 @@ pub const EXPERIMENTS: &[Experiment] = &[
     },
     Experiment {
         name: "spmv-cpu-speedup",
-        backend: Backend::Cpu,
+        backends: CPU,
         redraws: "R0 tables 1, 3, figures 7, 8",
         selections: &[
             Kernel(SPMV, "csr-serial", &[""]),
@@ -89,7 +93,7 @@ pub const EXPERIMENTS: &[Experiment] = &[
     },
     Experiment {
         name: "spmv-cpu-partitions",
-        backend: Backend::Cpu,
+        backends: CPU,
         redraws: "R1 figure 1 (table), BEST GFLOPS, BEST IMPL",
         selections: &[
             Kernel(SPMV, "csr-serial", &[""]),
@@ -106,7 +110,7 @@ pub const EXPERIMENTS: &[Experiment] = &[
     },
     Experiment {
         name: "spmv-cpu-options",
-        backend: Backend::Cpu,
+        backends: CPU,
         redraws: "R1 4.2.2-4.2.5 percentages",
         selections: &[
             Kernel(SPMV, "csr-serial", &[""]),
@@ -136,7 +140,7 @@ pub const EXPERIMENTS: &[Experiment] = &[
     },
     Experiment {
         name: "spmv-hack-size",
-        backend: Backend::Cpu,
+        backends: CPU,
         redraws: "R2 VII-B 3, VII-D 1",
         selections: &[
             Kernel(SPMV, "csr-serial", &[""]),
@@ -148,7 +152,7 @@ pub const EXPERIMENTS: &[Experiment] = &[
     },
     Experiment {
         name: "spmv-cpu-formats",
-        backend: Backend::Cpu,
+        backends: CPU,
         redraws: "R2 figures 9-11",
         selections: &[AllDefaults(SPMV)],
         threads: ThreadRule::All,
@@ -156,7 +160,7 @@ pub const EXPERIMENTS: &[Experiment] = &[
     },
     Experiment {
         name: "spmm-cpu",
-        backend: Backend::Cpu,
+        backends: CPU,
         redraws: "R4 1.3, 3.2, 4.2",
         selections: &[AllDefaults(Operation::Spmm)],
         threads: ThreadRule::All,
@@ -164,7 +168,7 @@ pub const EXPERIMENTS: &[Experiment] = &[
     },
     Experiment {
         name: "transpose-cpu",
-        backend: Backend::Cpu,
+        backends: CPU,
         redraws: "R3 III-A, III-C, III-D on CPU cores",
         selections: &[AllDefaults(Operation::Transpose)],
         threads: ThreadRule::OneAndAll,
@@ -172,7 +176,7 @@ pub const EXPERIMENTS: &[Experiment] = &[
     },
     Experiment {
         name: "conversions",
-        backend: Backend::Cpu,
+        backends: CPU,
         redraws: "R4 3.1, 4.1",
         selections: &[AllDefaults(Operation::Conversion)],
         threads: ThreadRule::OneAndAll,
@@ -180,10 +184,82 @@ pub const EXPERIMENTS: &[Experiment] = &[
     },
     Experiment {
         name: "matrix-market",
-        backend: Backend::Cpu,
+        backends: CPU,
         redraws: "reading (R0 2.1, R2 II-A, R4 2)",
         selections: &[AllDefaults(Operation::Read)],
         threads: ThreadRule::OneAndAll,
+        columns: ColumnRule::None,
+    },
+    Experiment {
+        name: "spmv-gpu-block-size",
+        backends: GPU,
+        redraws: "R0 figures 5, 6; R2 figures 18-23",
+        selections: &[
+            Study(SPMV, "csr-warp-per-row-shared", "block", ""),
+            Study(SPMV, "csr-warp-per-row", "block", ""),
+            Study(SPMV, "csr-thread-per-row", "block", ""),
+            Study(SPMV, "csr-thread-per-row-texture", "block", ""),
+            Study(SPMV, "ell-thread-per-row", "block", ""),
+            Study(SPMV, "ell-thread-per-row-rowmajor", "block", ""),
+            Study(SPMV, "ell-warp-per-row", "block", ""),
+            Study(SPMV, "hll-thread-per-row-texture", "block", ""),
+        ],
+        threads: ThreadRule::Device,
+        columns: ColumnRule::None,
+    },
+    Experiment {
+        name: "spmv-gpu-formats",
+        backends: GPU,
+        redraws: "R0 tables 2, 4, figures 9, 10; R2 figures 24, 25",
+        selections: &[AllDefaults(SPMV)],
+        threads: ThreadRule::Device,
+        columns: ColumnRule::None,
+    },
+    Experiment {
+        name: "spmv-gpu-options",
+        backends: GPU,
+        redraws: "R1 4.3, figure 2 (table), summary",
+        selections: &[
+            Study(SPMV, "csr-thread-per-row", "block", ""),
+            Study(SPMV, "csr-warp-per-row", "block", ""),
+            Study(SPMV, "ell-thread-per-row", "row-lengths", "block=192"),
+            Study(SPMV, "ell-thread-per-row-rowmajor", "row-lengths", "block=192"),
+            Study(SPMV, "ell-warp-per-row", "row-lengths", "block=256"),
+            Study(SPMV, "hll-thread-per-row-texture", "hack", ""),
+            Study(SPMV, "hll-thread-per-row", "hack", ""),
+        ],
+        threads: ThreadRule::Device,
+        columns: ColumnRule::None,
+    },
+    Experiment {
+        name: "spmv-cpu-vs-gpu",
+        backends: &[Backend::Cpu, Backend::Gpu],
+        redraws: "R0 figures 11, 12",
+        selections: &[
+            Kernel(SPMV, "csr-serial", &[""]),
+            Kernel(SPMV, "csr-rows", &["schedule=dynamic,chunk=1000"]),
+            Kernel(SPMV, "ell-rows", &["schedule=dynamic"]),
+            Kernel(SPMV, "csr-warp-per-row-shared", &[""]),
+            Kernel(SPMV, "ell-thread-per-row", &[""]),
+            Kernel(SPMV, "auto", &[""]),
+        ],
+        threads: ThreadRule::R0,
+        columns: ColumnRule::None,
+    },
+    Experiment {
+        name: "spmm-gpu",
+        backends: GPU,
+        redraws: "R4 3.3, 4.3",
+        selections: &[AllDefaults(Operation::Spmm)],
+        threads: ThreadRule::Device,
+        columns: ColumnRule::Sweep,
+    },
+    Experiment {
+        name: "transpose-gpu",
+        backends: GPU,
+        redraws: "R3 figures 14, 15",
+        selections: &[AllDefaults(Operation::Transpose)],
+        threads: ThreadRule::Device,
         columns: ColumnRule::None,
     },
 ];
@@ -201,8 +277,10 @@ impl Experiment {
     pub fn cases(&self, cores: usize, threads: Option<&[usize]>) -> Vec<CaseSpec> {
         let teams = threads.map_or_else(|| self.threads.teams(cores), <[usize]>::to_vec);
         let mut cases: Vec<CaseSpec> = Vec::new();
-        for (info, parameters) in self.selections.iter().flat_map(|s| s.resolve(self.backend)) {
-            for &threads in if is_serial(&info) { &[1][..] } else { &teams } {
+        let selections = self.selections.iter();
+        for (info, parameters) in selections.flat_map(|s| s.resolve(self.backends)) {
+            let one = is_serial(&info) || info.backend == Backend::Gpu;
+            for &threads in if one { &[1][..] } else { &teams } {
                 for dense in self.columns.widths() {
                     let parameters = parameters.clone();
                     let case = CaseSpec { info, parameters, threads, dense };
@@ -230,6 +308,7 @@ impl ThreadRule {
             Self::R0 => [4, 8, 16, 32].into_iter().filter(|&t| t < cores).collect(),
             Self::OneAndAll => vec![1],
             Self::All => Vec::new(),
+            Self::Device => return vec![1],
         };
         teams.push(cores);
         teams.dedup();
@@ -250,11 +329,11 @@ impl ColumnRule {
 }
 
 impl Selection {
-    fn resolve(&self, backend: Backend) -> Vec<(KernelInfo, Parameters)> {
+    fn resolve(&self, backends: &[Backend]) -> Vec<(KernelInfo, Parameters)> {
         let infos = |operation| {
             kernels::all()
                 .into_iter()
-                .filter(move |k: &KernelInfo| k.operation == operation && k.backend == backend)
+                .filter(move |k| k.operation == operation && backends.contains(&k.backend))
         };
         let parse = |info: &KernelInfo, text: &str| {
             info.parse_parameters(text).expect("the experiment's parameters are the kernel's")

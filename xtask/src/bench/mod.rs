@@ -148,13 +148,23 @@ fn run(experiments: &[&Experiment], matrices: &[Source], options: &Options) -> a
             bail!("no backend is called {name}; there are cpu and gpu");
         }
     }
+    let wanted = |backend: Backend| options.backend.iter().any(|b| b == backend.name());
+    let uses_gpu = experiments.iter().any(|e| e.backends.contains(&Backend::Gpu));
+    let resources = Resources::new(MemoryBudget::default(), wanted(Backend::Gpu) && uses_gpu);
+    if let (Err(reason), true) = (resources.device(), wanted(Backend::Gpu) && uses_gpu) {
+        eprintln!("GPU kernels are left out: {reason}");
+    }
+    let runs = |case: &CaseSpec| {
+        wanted(case.info.backend)
+            && (case.info.backend == Backend::Cpu || resources.device().is_ok())
+    };
     let cases: Vec<(&str, CaseSpec)> = experiments
         .iter()
-        .filter(|e| options.backend.iter().any(|b| b == e.backend.name()))
         .flat_map(|e| {
             let cases = e.cases(cores(), options.threads.as_deref());
             cases.into_iter().map(move |case| (e.name, case))
         })
+        .filter(|(_, case)| runs(case))
         .collect();
     if options.dry_run {
         for (experiment, case) in &cases {
@@ -164,7 +174,7 @@ fn run(experiments: &[&Experiment], matrices: &[Source], options: &Options) -> a
         println!("{} cases x {} matrices", cases.len(), matrices.len());
         return Ok(());
     }
-    let mut runner = open(&cases, options)?;
+    let mut runner = open(&cases, resources, options)?;
     let progress = progress_bar((cases.len() * matrices.len()) as u64);
     let mode = if options.lenient { Mode::Lenient } else { Mode::Strict };
     let input = Input { seed: options.seed, ..Input::default() };
@@ -243,7 +253,11 @@ impl Pacing {
 }
 
 /// Opens the results folder; a finished run in it is moved aside, never overwritten.
-fn open(cases: &[(&str, CaseSpec)], options: &Options) -> anyhow::Result<Runner> {
+fn open(
+    cases: &[(&str, CaseSpec)],
+    resources: Resources,
+    options: &Options,
+) -> anyhow::Result<Runner> {
     let table = options.out.join(RESULTS_FILE);
     if table.exists() && !options.resume {
         let aside = set_aside(&options.out)?;
@@ -263,8 +277,6 @@ fn open(cases: &[(&str, CaseSpec)], options: &Options) -> anyhow::Result<Runner>
         "max_time_ms": options.max_time_ms,
         "budget_s": options.budget,
     });
-    let gpu = cases.iter().any(|(_, case)| case.info.backend == Backend::Gpu);
-    let resources = Resources::new(MemoryBudget::default(), gpu);
     let environment = Environment::observe(&teams, resources.device(), settings);
     let json = serde_json::to_vec_pretty(&environment)?;
     crate::files::write_atomically(&options.out.join(ENVIRONMENT_FILE), &json)?;
