@@ -3,6 +3,7 @@
 
 pub mod bench;
 pub mod build_ptx;
+pub mod download;
 pub mod files;
 pub mod info;
 pub mod kernels;
@@ -35,6 +36,8 @@ enum Command {
     Verify(verify::Args),
     /// Show the statistics of a matrix.
     Info(info::Args),
+    /// Fetch matrices of the SuiteSparse Matrix Collection: the reports' 71, or any other.
+    DownloadSuitesparse(download::Args),
     /// List every kernel with its parameters and the report it comes from.
     Kernels(kernels::Args),
     /// Results to one self-contained HTML page with plots, Markdown, CSV and SVG.
@@ -52,6 +55,7 @@ pub fn run() -> anyhow::Result<()> {
         Command::Bench(args) => bench::run_one(&args),
         Command::Verify(args) => verify::run(&args),
         Command::Info(args) => info::run(&args),
+        Command::DownloadSuitesparse(args) => download::run(&args),
         Command::Kernels(args) => kernels::run(&args),
         Command::Report(args) => report::run(&args),
     }

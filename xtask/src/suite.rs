@@ -104,7 +104,8 @@ pub fn suite(name: Option<&str>) -> anyhow::Result<Vec<Source>> {
     }
 }
 
-/// Every matrix file in `folder` and its folders (GROUP/NAME.mtx), ordered by path.
+/// Every matrix file in `folder` and its folders (GROUP/NAME.mtx), ordered by path; beside NAME.mtx
+/// neither the archive that it came from (NAME.tar.gz) nor right-hand sides and the like (NAME/).
 fn in_folder(folder: &Path) -> anyhow::Result<Vec<Source>> {
     let context = || format!("cannot read the folder {}", folder.display());
     let (mut files, mut pending) = (Vec::new(), vec![folder.to_owned()]);
@@ -112,14 +113,22 @@ fn in_folder(folder: &Path) -> anyhow::Result<Vec<Source>> {
         for entry in std::fs::read_dir(&folder).with_context(context)? {
             let path = entry.with_context(context)?.path();
             if path.is_dir() {
-                pending.push(path);
-            } else if matrix_name(&path).is_some() {
+                if !beside_matrix(&path, "") {
+                    pending.push(path);
+                }
+            } else if matrix_name(&path).is_some() && !beside_matrix(&path, ".tar.gz") {
                 files.push(path);
             }
         }
     }
     files.sort();
     Ok(files.into_iter().map(Source::File).collect())
+}
+
+/// Whether `path` is NAME followed by `end`, with NAME.mtx in the same folder.
+fn beside_matrix(path: &Path, end: &str) -> bool {
+    let name = path.file_name().and_then(|file| file.to_str()?.strip_suffix(end));
+    name.is_some_and(|name| path.with_file_name(format!("{name}.mtx")).is_file())
 }
 
 /// The name of the matrix in a file, from the file's name.
@@ -151,6 +160,14 @@ mod tests {
             std::fs::write(folder.path().join(file), "").unwrap();
         }
         let path = folder.path().to_str().unwrap();
+        let names: Vec<_> = suite(Some(path)).unwrap().iter().map(Source::name).collect();
+        assert_eq!(names, ["c", "a", "b"]);
+
+        for companion in ["HB/c.mtx", "HB/c/c_b.mtx"] {
+            let path = folder.path().join(companion);
+            std::fs::create_dir_all(path.parent().unwrap()).unwrap();
+            std::fs::write(path, "").unwrap();
+        }
         let names: Vec<_> = suite(Some(path)).unwrap().iter().map(Source::name).collect();
         assert_eq!(names, ["c", "a", "b"]);
     }
