@@ -23,6 +23,7 @@ pub fn all() -> Vec<KernelInfo> {
     all.extend(spm_cpu::spmm::registry::<f64>().iter().map(|k| k.info));
     all.extend(spm_cpu::transpose::registry::<f64>().iter().map(|k| k.info));
     all.extend(convert::registry::<f64>().iter().map(|k| k.info));
+    all.extend(bench::reading::KERNELS);
     all.extend(bench::gpu::kernels());
     all
 }

@@ -5,6 +5,7 @@ pub mod bench;
 pub mod build_ptx;
 pub mod download;
 pub mod files;
+pub mod generate;
 pub mod info;
 pub mod kernels;
 pub mod matrix;
@@ -34,6 +35,8 @@ enum Command {
     Bench(bench::OneArgs),
     /// Check every kernel against the oracle.
     Verify(verify::Args),
+    /// Write a synthetic matrix to a file.
+    Generate(generate::Args),
     /// Show the statistics of a matrix.
     Info(info::Args),
     /// Fetch matrices of the SuiteSparse Matrix Collection: the reports' 71, or any other.
@@ -54,6 +57,7 @@ pub fn run() -> anyhow::Result<()> {
         Command::BenchAll(args) => bench::run_all(&args),
         Command::Bench(args) => bench::run_one(&args),
         Command::Verify(args) => verify::run(&args),
+        Command::Generate(args) => generate::run(&args),
         Command::Info(args) => info::run(&args),
         Command::DownloadSuitesparse(args) => download::run(&args),
         Command::Kernels(args) => kernels::run(&args),

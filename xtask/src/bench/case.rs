@@ -11,8 +11,8 @@ use spm_formats::reference::{self, ErrorMeasures, Reference};
 use spm_formats::{Coo, DenseShape, Layout, MemoryBudget, Scalar, convert};
 use spm_gpu::{Device, DeviceScalar};
 
-use super::gpu;
 use super::timing::{Sampling, Timing, sample};
+use super::{gpu, reading};
 use crate::matrix::Matrix;
 
 /// What to run, before any matrix is known.
@@ -176,7 +176,8 @@ pub fn plan<'a, T: DeviceScalar>(
                 coo: matrix.coo(),
             }))
         }
-        _ => Err(missing()),
+        (Operation::Read, Backend::Cpu) => reading::plan(spec, matrix, rayon_pool(spec.threads)?),
+        (_, Backend::Gpu) => Err(missing()),
     }
 }
 
@@ -205,7 +206,7 @@ pub fn compare_transpose<T: Scalar>(
 }
 
 /// The measures of an operation that has to be right bit by bit.
-fn exact(same: bool) -> ErrorMeasures {
+pub fn exact(same: bool) -> ErrorMeasures {
     ErrorMeasures { bound: if same { 0.0 } else { f64::INFINITY }, ..ErrorMeasures::default() }
 }
 

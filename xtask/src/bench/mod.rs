@@ -5,6 +5,7 @@ pub mod case;
 pub mod environment;
 pub mod experiments;
 pub mod gpu;
+pub mod reading;
 pub mod runner;
 pub mod timing;
 
