@@ -25,7 +25,7 @@ const LOG_SPREAD: f64 = 30.0;
 const MOST_BARS: usize = 4;
 
 const LEFT: f64 = 118.0;
-const RIGHT: f64 = 14.0;
+const RIGHT: f64 = 20.0;
 const TOP: f64 = 50.0;
 const BOTTOM: f64 = 8.0;
 

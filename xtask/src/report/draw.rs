@@ -201,8 +201,8 @@ pub(super) fn over_matrices(
         caption: format!("Best {} of each on each matrix, smallest matrix first.", metric.label()),
         legend: series.to_vec(),
         panels: BarPlot {
-            title: title.to_owned(),
-            x_label: metric.label().to_owned(),
+            title: metric.label().to_owned(),
+            x_label: String::new(),
             groups,
             reference: (metric == Metric::Speedup).then_some(1.0),
         }
@@ -274,8 +274,9 @@ pub(super) fn setting(row: &Row, parameter: &str) -> Option<String> {
     match parameter {
         "threads" => row.threads.map(|v| v.to_string()),
         "block" => row.block.map(|v| v.to_string()),
-        _ => row.param(parameter).map(str::to_owned),
+        _ => None,
     }
+    .or_else(|| row.param(parameter).map(str::to_owned))
 }
 
 /// Everything that identifies a case but one parameter.

@@ -3,7 +3,7 @@
 use serde_json::Value;
 
 use super::load::{Results, plain_name};
-use super::model::{Cell, Section, Table, significant};
+use super::model::{Cell, Section, Table, grouped, significant};
 use super::plot::{Point, Series, XyPlot};
 use super::scale::Kind;
 use super::svg::Figure;
@@ -12,7 +12,22 @@ use super::svg::Figure;
 pub(super) fn section(results: &Results) -> Section {
     let mut section = Section::new("environment", "Environment");
     let mut table = Table::new("environment", "Machine, tools and revision", &["what", "value"]);
-    flatten("", &results.environment, &mut table);
+    // What a reader asks first stands first; the rest follows as it comes.
+    const FIRST: [&str; 8] =
+        ["host", "system", "command", "revision", "compiler", "cpu", "memory_bytes", "gpu"];
+    if let Value::Object(fields) = &results.environment {
+        let rank = |name: &str| FIRST.iter().position(|f| *f == name).unwrap_or(FIRST.len());
+        let mut names: Vec<&String> = fields.keys().collect();
+        names.sort_by_key(|name| rank(name));
+        for name in names {
+            if name != "started_unix" {
+                flatten(&name.replace('_', " "), &fields[name], &mut table);
+            }
+        }
+    }
+    if let Some(date) = date(&results.environment) {
+        table.rows.insert(0, vec![Cell::text("date"), Cell::text(date)]);
+    }
     if table.rows.is_empty() {
         section.missing("The machine is not described.", "cargo xtask bench-all");
     }
@@ -25,6 +40,9 @@ fn flatten(prefix: &str, value: &Value, table: &mut Table) {
     match value {
         Value::Null => {}
         Value::Object(fields) => {
+            // Thread counts in the order of numbers, not of digits.
+            let mut fields: Vec<_> = fields.iter().collect();
+            fields.sort_by_key(|(name, _)| name.parse::<u64>().unwrap_or(u64::MAX));
             for (name, value) in fields {
                 let name = name.replace('_', " ");
                 let path = if prefix.is_empty() { name } else { format!("{prefix} · {name}") };
@@ -47,6 +65,7 @@ fn flatten(prefix: &str, value: &Value, table: &mut Table) {
 fn plain(value: &Value) -> String {
     match value {
         Value::String(text) => text.clone(),
+        Value::Number(n) if n.is_u64() => grouped(n.as_u64().unwrap_or(0)),
         Value::Number(n) if n.is_f64() => significant(n.as_f64().unwrap_or(f64::NAN)),
         other => other.to_string(),
     }
@@ -54,23 +73,28 @@ fn plain(value: &Value) -> String {
 
 /// Copy bandwidth of a backend in GB/s: the GPU's, or the greatest over CPU thread counts.
 pub(super) fn bandwidth(environment: &Value, backend: &str) -> Option<f64> {
-    let measured = &environment["copy_bandwidth"];
-    let gpu = |name: &str| name.starts_with("gpu");
-    let Value::Object(fields) = measured else { return None };
-    let mut best: Option<f64> = None;
-    for (name, value) in fields.iter().filter(|(name, _)| gpu(name) == (backend == "gpu")) {
-        // Threads may be keys here or one level below ("cpu": {"1": 10, "2": 19}).
-        let numbers: Vec<f64> = match value {
-            Value::Object(inner) => inner.values().filter_map(Value::as_f64).collect(),
-            Value::Array(inner) => inner.iter().filter_map(Value::as_f64).collect(),
-            value => value.as_f64().into_iter().collect(),
-        };
-        let known = name.parse::<u64>().is_ok() || matches!(name.as_str(), "cpu" | "threads");
-        if known || gpu(name) {
-            best = numbers.into_iter().chain(best).reduce(f64::max);
-        }
+    if backend == "gpu" {
+        return environment["gpu_copy_bandwidth_gb_per_s"].as_f64();
     }
-    best
+    let by_threads = environment["copy_bandwidth_gb_per_s"].as_object()?;
+    by_threads.values().filter_map(Value::as_f64).reduce(f64::max)
+}
+
+/// Day of the run, as far as it is recorded.
+pub(super) fn date(environment: &Value) -> Option<String> {
+    if let Some(date) = environment["date"].as_str() {
+        return Some(date.to_owned());
+    }
+    // Days since 1970 to a date of the Gregorian calendar, years counted from March (H. Hinnant,
+    // chrono-compatible low-level date algorithms, civil_from_days).
+    let days = environment["started_unix"].as_u64()? / 86_400 + 719_468;
+    let (era, day) = (days / 146_097, days % 146_097);
+    let year = (day - day / 1460 + day / 36_524 - day / 146_096) / 365;
+    let day = day - (365 * year + year / 4 - year / 100);
+    let month = (5 * day + 2) / 153;
+    let day = day - (153 * month + 2) / 5 + 1;
+    let (month, next) = if month < 10 { (month + 3, 0) } else { (month - 9, 1) };
+    Some(format!("{}-{month:02}-{day:02}", year + era * 400 + next))
 }
 
 /// The best case of each kernel on each matrix under the line that copy bandwidth allows.
@@ -86,8 +110,10 @@ pub(super) fn roofline(results: &Results) -> Section {
         let mut clouds: Vec<Series> = Vec::new();
         for ((kernel, matrix), (gflops, row)) in best {
             let Some(bytes) = row.gbytes_per_s.filter(|b| *b > 0.0) else { continue };
-            let index = legend.iter().position(|l| l == kernel).unwrap_or_else(|| {
-                legend.push(kernel.to_owned());
+            // By format: a colour for each kernel could not be told apart.
+            let format = kernel.split('-').next().unwrap_or(kernel);
+            let index = legend.iter().position(|l| l == format).unwrap_or_else(|| {
+                legend.push(format.to_owned());
                 legend.len() - 1
             });
             let fraction = row
@@ -104,7 +130,7 @@ pub(super) fn roofline(results: &Results) -> Section {
             };
             match clouds.iter_mut().find(|c| c.index == index) {
                 Some(cloud) => cloud.points.push(point),
-                None => clouds.push(Series { index, name: kernel.to_owned(), points: vec![point] }),
+                None => clouds.push(Series { index, name: format.to_owned(), points: vec![point] }),
             }
         }
         if clouds.is_empty() {
@@ -132,7 +158,7 @@ pub(super) fn roofline(results: &Results) -> Section {
             y_label: "GFLOPS".into(),
             x_kind: Kind::Log,
             y_kind: Kind::Log,
-            faint: roof,
+            roof,
             clouds,
             height: 330.0,
             ..XyPlot::default()
@@ -151,7 +177,7 @@ pub(super) fn roofline(results: &Results) -> Section {
     section.figure(Figure {
         id: "roofline".into(),
         title: "SpMV against the bandwidth of a plain copy.".into(),
-        caption: "Best case of each kernel on each matrix; the line is the copy bandwidth that \
+        caption: "Best case of each kernel on each matrix, coloured by format; the line is the copy bandwidth that \
                   the same run measured on the same device."
             .into(),
         legend,
@@ -166,18 +192,29 @@ mod tests {
     use serde_json::json;
 
     #[test]
-    fn bandwidth_is_found_in_any_of_its_shapes() {
-        for shape in [
-            json!({"copy_bandwidth": {"1": 10.5, "2": 19, "gpu": 3000.0}}),
-            json!({"copy_bandwidth": {"cpu": {"1": 10.5, "2": 19.0}, "gpu": 3000}}),
-            json!({"copy_bandwidth": {"threads": {"1": 10.5, "2": 19.0}, "gpu_gbytes_per_s": 3000}}),
-        ] {
-            assert_eq!(bandwidth(&shape, "cpu"), Some(19.0), "{shape}");
-            assert_eq!(bandwidth(&shape, "gpu"), Some(3000.0), "{shape}");
-        }
-        let without = json!({"copy_bandwidth": {"1": 10.5, "gpu": {"reason": "no device"}}});
+    fn bandwidth_is_the_greatest_of_the_device() {
+        let environment = json!({
+            "copy_bandwidth_gb_per_s": {"1": 10.5, "2": 19},
+            "gpu_copy_bandwidth_gb_per_s": 3000
+        });
+        assert_eq!(bandwidth(&environment, "cpu"), Some(19.0));
+        assert_eq!(bandwidth(&environment, "gpu"), Some(3000.0));
+        let without = json!({"copy_bandwidth_gb_per_s": {}, "gpu_copy_bandwidth_gb_per_s": null});
         assert_eq!(bandwidth(&without, "gpu"), None);
         assert_eq!(bandwidth(&Value::Null, "cpu"), None);
+    }
+
+    #[test]
+    fn seconds_become_a_date() {
+        for (seconds, text) in [
+            (0, "1970-01-01"),
+            (951_782_400, "2000-02-29"),
+            (1_709_164_800, "2024-02-29"),
+            (1_735_689_599, "2024-12-31"),
+        ] {
+            assert_eq!(date(&json!({"started_unix": seconds})).unwrap(), text);
+        }
+        assert_eq!(date(&Value::Null), None);
     }
 
     #[test]

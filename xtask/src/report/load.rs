@@ -165,7 +165,7 @@ impl Axis {
 
     pub(super) fn of(self, row: &Row) -> Option<u64> {
         match self {
-            Self::Threads => row.threads,
+            Self::Threads => row.threads.filter(|_| row.backend == "cpu"),
             Self::Block => row.block,
             Self::K => row.k,
         }

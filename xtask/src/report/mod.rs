@@ -72,7 +72,7 @@ pub fn write_to(results: &Path, out: &Path) -> anyhow::Result<PathBuf> {
 }
 
 fn document(results: &Results) -> Document {
-    let date = results.environment["date"].as_str().unwrap_or("date unknown");
+    let date = environment::date(&results.environment).unwrap_or_else(|| "date unknown".into());
     let mut sections = vec![
         summary::section(results),
         environment::section(results),

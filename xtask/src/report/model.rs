@@ -116,6 +116,33 @@ impl Table {
         self
     }
 
+    /// Takes out the columns whose cells are all alike, and says so below: they would widen the
+    /// table without telling rows apart.
+    pub(super) fn without_constants(mut self) -> Self {
+        let Some((first, others)) = self.rows.split_first() else { return self };
+        if others.is_empty() {
+            return self;
+        }
+        let constant: Vec<bool> =
+            (0..self.columns.len()).map(|c| others.iter().all(|row| row[c] == first[c])).collect();
+        let said: Vec<String> = (0..self.columns.len())
+            .filter(|c| constant[*c] && !matches!(first[*c].raw().as_str(), ""))
+            .map(|c| format!("{} {}", self.columns[c].name, first[c].display()))
+            .collect();
+        let keep = |c: usize| !constant[c];
+        let mut column = 0..;
+        self.columns.retain(|_| column.next().is_some_and(keep));
+        for row in &mut self.rows {
+            let mut column = 0..;
+            row.retain(|_| column.next().is_some_and(keep));
+        }
+        if !said.is_empty() {
+            self.note =
+                format!("In all rows: {}. {}", said.join(", "), self.note).trim_end().to_owned();
+        }
+        self
+    }
+
     /// Whether each column holds numbers (and is set flush right).
     pub(super) fn numeric(&self) -> Vec<bool> {
         (0..self.columns.len())
@@ -150,6 +177,8 @@ pub(super) enum Cell {
     /// Sentences, broken over lines.
     Prose(String),
     Count(u64),
+    /// A number with the digits that were printed.
+    Exact(String),
     /// Three significant digits.
     Number(f64),
     /// Seconds, printed with the unit that fits.
@@ -190,7 +219,9 @@ impl Cell {
     pub(super) fn display(&self) -> String {
         match self {
             Self::Missing => "–".to_owned(),
-            Self::Text(text) | Self::Code(text) | Self::Prose(text) => text.clone(),
+            Self::Text(text) | Self::Code(text) | Self::Prose(text) | Self::Exact(text) => {
+                text.clone()
+            }
             Self::Count(count) => grouped(*count),
             Self::Number(value) => significant(*value),
             Self::Seconds(value) => seconds(*value),
@@ -205,7 +236,9 @@ impl Cell {
     pub(super) fn raw(&self) -> String {
         match self {
             Self::Missing => String::new(),
-            Self::Text(text) | Self::Code(text) | Self::Prose(text) => text.clone(),
+            Self::Text(text) | Self::Code(text) | Self::Prose(text) | Self::Exact(text) => {
+                text.clone()
+            }
             Self::Count(count) | Self::Bytes(count) => count.to_string(),
             Self::Number(v) | Self::Seconds(v) | Self::Fraction(v) | Self::Ratio(v) => {
                 format!("{v}")
@@ -312,6 +345,9 @@ mod tests {
         table.push(vec![Cell::text("a"), Cell::Number(1.0), Cell::Missing, Cell::Count(1)]);
         table.push(vec![Cell::code("b"), Cell::Missing, Cell::Missing, Cell::text("x")]);
         assert_eq!(table.numeric(), [false, true, false, false]);
+        let table = table.without_constants();
+        assert_eq!(table.columns.len(), 3);
+        table.rows.iter().for_each(|row| assert_eq!(row.len(), 3));
         assert_eq!(Cell::Best(Box::new(Cell::Seconds(0.5))).raw(), "0.5");
     }
 }

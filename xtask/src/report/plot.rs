@@ -34,6 +34,8 @@ pub(super) struct XyPlot {
     pub(super) lines: Vec<Series>,
     /// Thin lines behind, one per matrix.
     pub(super) faint: Vec<Series>,
+    /// Plain lines that bound the points.
+    pub(super) roof: Vec<Series>,
     /// Marks without lines.
     pub(super) clouds: Vec<Series>,
     /// A dotted horizontal line, such as speedup 1.
@@ -53,6 +55,7 @@ impl Default for XyPlot {
             y_kind: Kind::Linear,
             lines: Vec::new(),
             faint: Vec::new(),
+            roof: Vec::new(),
             clouds: Vec::new(),
             reference: None,
             x_ticks: Vec::new(),
@@ -62,13 +65,16 @@ impl Default for XyPlot {
 }
 
 const LEFT: f64 = 48.0;
-const RIGHT: f64 = 12.0;
+const RIGHT: f64 = 18.0;
 const TOP: f64 = 40.0;
 const BOTTOM: f64 = 40.0;
 
 impl XyPlot {
     fn points(&self) -> impl Iterator<Item = &Point> {
-        [&self.lines, &self.faint, &self.clouds].into_iter().flatten().flat_map(|s| &s.points)
+        [&self.lines, &self.faint, &self.roof, &self.clouds]
+            .into_iter()
+            .flatten()
+            .flat_map(|s| &s.points)
     }
 
     /// Draws it; no points, no panel.
@@ -88,6 +94,9 @@ impl XyPlot {
         }
         for series in &self.faint {
             line(&mut body, series, &x, &y, "faint");
+        }
+        for series in &self.roof {
+            line(&mut body, series, &x, &y, "axis");
         }
         for series in &self.lines {
             let _ = write!(body, "<g class=\"{}\">", series_class(series.index));

@@ -2,6 +2,8 @@
 
 use std::fmt::Write as _;
 
+use serde_json::Value;
+
 use super::load::{Results, matrices};
 use super::model::{Cell, Section, Table, grouped};
 use super::scale::{Kind, Scale};
@@ -41,7 +43,7 @@ impl Class {
     /// In words.
     pub(super) fn label(self) -> &'static str {
         match self {
-            Self::Tiny => "tiny (under 20 000 entries)",
+            Self::Tiny => "tiny matrices (under 20 000 entries)",
             Self::EvenShort => "even short rows (mean under 12)",
             Self::EvenLong => "even long rows",
             Self::Uneven => "uneven rows",
@@ -78,20 +80,17 @@ struct Lengths {
 impl Lengths {
     /// The stated measures where there are any, else the middles of the histogram's bins.
     fn of(matrix: &MatrixFile) -> Option<Self> {
-        let stat = |names: &[&str]| {
-            names.iter().find_map(|name| matrix.stats.get(*name).and_then(|v| v.as_f64()))
-        };
+        let lengths = matrix.stats.get("row_lengths");
+        let stat = |name: &str| lengths.and_then(|l| l[name].as_f64());
         let bins = &matrix.row_length_histogram;
         let rows: f64 = bins.iter().map(|b| b.2 as f64).sum();
         let middle = |b: &(u64, u64, u64)| (b.0 as f64 + b.1 as f64) / 2.0;
         let moment = |f: &dyn Fn(f64) -> f64| {
             (rows > 0.0).then(|| bins.iter().map(|b| f(middle(b)) * b.2 as f64).sum::<f64>() / rows)
         };
-        let mean = stat(&["row_length_mean", "mean"]).or_else(|| moment(&|x| x))?;
-        let variance = stat(&["row_length_variance", "variance"])
-            .or_else(|| moment(&|x| (x - mean).powi(2)))?;
-        let longest = stat(&["row_length_max", "max"])
-            .or_else(|| bins.iter().map(|b| b.1 as f64).reduce(f64::max))?;
+        let mean = stat("mean").or_else(|| moment(&|x| x))?;
+        let variance = stat("variance").or_else(|| moment(&|x| (x - mean).powi(2)))?;
+        let longest = stat("max").or_else(|| bins.iter().map(|b| b.1 as f64).reduce(f64::max))?;
         Some(Self { mean, deviation: variance.sqrt(), longest })
     }
 }
@@ -153,19 +152,40 @@ pub(super) fn section(results: &Results) -> Section {
     section
 }
 
-/// Every measure that the descriptions hold.
+/// Every measure that the descriptions hold; groups of measures one level down.
 fn stats(matrices: &[MatrixFile]) -> Table {
+    let measures: Vec<Vec<(String, &Value)>> = matrices
+        .iter()
+        .map(|matrix| {
+            let mut out = Vec::new();
+            for (name, value) in &matrix.stats {
+                match value.as_object() {
+                    Some(group) => {
+                        out.extend(group.iter().map(|(inner, v)| (format!("{name}, {inner}"), v)));
+                    }
+                    None => out.push((name.clone(), value)),
+                }
+            }
+            out
+        })
+        .collect();
+    // The table of all matrices has these already.
+    let said = ["rows", "cols", "entries", "row_lengths, rows", "row_lengths, entries"];
     let names: Vec<&str> =
-        super::load::distinct(matrices.iter().flat_map(|m| m.stats.keys().map(String::as_str)));
+        super::load::distinct(measures.iter().flatten().map(|(name, _)| name.as_str()))
+            .into_iter()
+            .filter(|name| !said.contains(name))
+            .collect();
     let headings: Vec<String> = names.iter().map(|n| n.replace('_', " ")).collect();
     let mut columns = vec!["matrix"];
     columns.extend(headings.iter().map(String::as_str));
     let mut table = Table::new("structure", "Measures of structure", &columns);
-    for matrix in matrices {
+    for (matrix, measures) in matrices.iter().zip(&measures) {
         let mut row = vec![Cell::text(&matrix.name)];
         for name in &names {
-            row.push(match matrix.stats.get(*name) {
-                None | Some(serde_json::Value::Null) => Cell::Missing,
+            row.push(match measures.iter().find(|(n, _)| n == name).map(|(_, v)| *v) {
+                None | Some(Value::Null) => Cell::Missing,
+                Some(Value::Bool(yes)) => Cell::text(if *yes { "yes" } else { "no" }),
                 Some(value) => match (value.as_u64(), value.as_f64(), value.as_str()) {
                     (Some(count), ..) => Cell::Count(count),
                     (_, Some(number), _) => Cell::Number(number),

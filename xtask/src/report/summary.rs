@@ -48,8 +48,15 @@ fn coverage(results: &Results) -> String {
 }
 
 fn advice(place: &str, winners: &[Winner]) -> Option<String> {
-    let parts: Vec<String> =
-        winners.iter().map(|w| format!("`{}` for {}", w.kernel, w.class.label())).collect();
+    let kernels = super::load::distinct(winners.iter().map(|w| w.kernel.as_str()));
+    let parts: Vec<String> = kernels
+        .into_iter()
+        .map(|kernel| {
+            let of = winners.iter().filter(|w| w.kernel == kernel);
+            let classes: Vec<&str> = of.map(|w| w.class.label()).collect();
+            format!("`{kernel}` for {}", classes.join(", "))
+        })
+        .collect();
     (!parts.is_empty()).then(|| format!("{place} take {}.", parts.join("; ")))
 }
 

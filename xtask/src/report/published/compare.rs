@@ -95,7 +95,10 @@ pub(super) fn side_by_side(
             let ours = number.and_then(|p| ours(results, p));
             let ratio = number.zip(ours).and_then(|(p, o)| ratio(p, o));
             let cell = |v| if time { Cell::Seconds(v) } else { Cell::Number(v) };
-            cells.push(Cell::option(theirs, cell));
+            cells.push(match number {
+                Some(p) if !time && theirs.is_some() => Cell::Exact(p.value.clone()),
+                _ => Cell::option(theirs, cell),
+            });
             cells.push(Cell::option(ours.map(|o| o.value), cell));
             cells.push(Cell::option(ratio, Cell::Ratio));
             values.extend([theirs, ours.map(|o| o.value)]);
@@ -143,7 +146,13 @@ pub(super) fn side_by_side(
             .iter()
             .flat_map(|s| [format!("{s}, printed"), format!("{s}, ours")])
             .collect(),
-        panels: BarPlot { title: x_label.into(), groups, ..BarPlot::default() }.panels(),
+        panels: BarPlot {
+            title: "printed and ours".into(),
+            x_label: x_label.into(),
+            groups,
+            ..BarPlot::default()
+        }
+        .panels(),
     };
     (table.note(note), figure)
 }

@@ -40,16 +40,16 @@ pub(super) fn section(results: &Results) -> Section {
         &mut section,
         ("r0-figures-7-8", "R0 figures 7 and 8: speedup on the CPU with 4, 8, 16 and 32 threads."),
         "cpu",
-        Axis::Threads,
-        &[4, 8, 16, 32],
+        (Axis::Threads, &[4, 8, 16, 32]),
+        "spmv-cpu-speedup",
     );
     setting_figures(
         results,
         &mut section,
         ("r0-figures-9-10", "R0 figures 9 and 10: speedup on the GPU by block size."),
         "gpu",
-        Axis::Block,
-        &[128, 256, 512, 1024],
+        (Axis::Block, &[128, 256, 512, 1024]),
+        "spmv-gpu-block-size",
     );
     for (number, what, experiment) in [
         (1, "speedup over serial CSR, CPU", "spmv-cpu-speedup"),
@@ -117,19 +117,28 @@ fn setting_figures(
     section: &mut Section,
     (id, title): (&str, &str),
     backend: &str,
-    axis: Axis,
-    settings: &[u64],
+    (axis, settings): (Axis, &[u64]),
+    experiment: &str,
 ) {
-    for (name, select) in kernels(backend) {
-        let rows: Vec<&Row> = rows_of(results, select)
+    let studied = |select| -> Vec<&Row> {
+        rows_of(results, select)
             .into_iter()
             .filter(|r| axis.of(r).is_some_and(|v| settings.contains(&v)))
-            .collect();
+            .collect()
+    };
+    let present: Vec<u64> = settings
+        .iter()
+        .copied()
+        .filter(|s| {
+            kernels(backend).iter().any(|k| studied(k.1).iter().any(|r| axis.of(r) == Some(*s)))
+        })
+        .collect();
+    let mut panels = Vec::new();
+    for (name, select) in kernels(backend) {
+        let rows = studied(select);
         let best = best_by(rows.iter().copied(), Metric::Speedup, |r| {
             (r.matrix.as_str(), axis.of(r).unwrap_or(0))
         });
-        let present: Vec<u64> =
-            settings.iter().copied().filter(|s| best.keys().any(|k| k.1 == *s)).collect();
         let groups = matrices(rows.iter().copied())
             .into_iter()
             .map(|m| {
@@ -137,20 +146,26 @@ fn setting_figures(
                 (m.to_owned(), values)
             })
             .collect();
-        section.figure(Figure {
-            id: format!("{id}-{}", name.to_lowercase()),
-            title: format!("{title} {name}."),
-            legend: present.iter().map(|s| format!("{s} {}", axis.label())).collect(),
-            panels: BarPlot {
+        panels.extend(
+            BarPlot {
                 title: name.into(),
                 x_label: Metric::Speedup.label().into(),
                 groups,
                 reference: Some(1.0),
             }
             .panels(),
-            ..Figure::default()
-        });
+        );
     }
+    if panels.is_empty() {
+        section.missing(&format!("{title} No data."), &command(experiment));
+    }
+    section.figure(Figure {
+        id: id.into(),
+        title: title.into(),
+        legend: present.iter().map(|s| format!("{s} {}", axis.label())).collect(),
+        panels,
+        ..Figure::default()
+    });
 }
 
 /// Figures 11 and 12; the printed ratio follows from tables 3 and 4.

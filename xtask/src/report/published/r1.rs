@@ -77,7 +77,7 @@ fn best(results: &Results, source: &str) -> Table {
         table.push(vec![
             Cell::text(matrix),
             Cell::option(of("best"), |p| Cell::text(p.value.replace("GFLOPS ", ""))),
-            Cell::option(of("gflops").and_then(|p| p.number()), Cell::Number),
+            Cell::option(of("gflops"), |p| Cell::Exact(p.value.clone())),
             Cell::option(theirs, Cell::Number),
             Cell::option(mine, Cell::Number),
             Cell::option(mine.zip(theirs).map(|(m, t)| m / t), Cell::Ratio),

@@ -65,8 +65,8 @@ pub(super) fn why(id: &str, verdict: Verdict) -> &'static str {
             "Gathered reads of x and short rows leave part of every memory sector unused."
         }
         "r0-half-peak" => {
-            "A larger L2 keeps x on the chip, so what is left is streaming, which comes near the \
-             copy; matrices that fit into it whole exceed it."
+            "A large L2 that keeps x, or the whole matrix, on the chip pulls the mean up; rows \
+             shorter than a warp, and padding, pull it down."
         }
         "r1-simd" | "r1-simd-gain" => GATHER,
         "r1-row-lengths-cpu" => {
