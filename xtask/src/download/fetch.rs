@@ -184,6 +184,7 @@ impl Fetcher {
                     Some(asked) if asked > self.backoff.max_wait => {
                         format!("{reason}, and it asks to wait {} s", asked.as_secs())
                     }
+                    _ if retry == 0 => reason,
                     _ => format!("{reason} ({} attempts)", retry + 1),
                 };
                 return Err(Failure::Again { reason, reached, retry_after, received });
@@ -330,7 +331,14 @@ fn request_failure(error: ureq::Error) -> Failure {
             reached(false, error.to_string(), true)
         }
         ureq::Error::Io(error) => {
-            let connected = error.kind() != io::ErrorKind::ConnectionRefused;
+            // Everything else comes before there is a connection: name look-up, routing, refusal.
+            let connected = matches!(
+                error.kind(),
+                io::ErrorKind::ConnectionReset
+                    | io::ErrorKind::ConnectionAborted
+                    | io::ErrorKind::BrokenPipe
+                    | io::ErrorKind::UnexpectedEof
+            );
             reached(connected, error.to_string(), true)
         }
         ureq::Error::Protocol(_) => reached(true, error.to_string(), true),

@@ -235,3 +235,68 @@ fn sha256(path: &Path) -> io::Result<String> {
     }
     Ok(hasher.finalize().iter().map(|byte| format!("{byte:02x}")).collect())
 }
+
+#[cfg(test)]
+mod tests {
+    use std::time::Duration;
+
+    use super::super::index::{Record, Values};
+    use super::super::retry::Backoff;
+    use super::*;
+
+    const MATRIX: &[u8] = b"%%MatrixMarket matrix coordinate real general\n2 2 1\n1 1 3.5\n";
+
+    fn archive_of(name: &str, contents: &[u8]) -> Vec<u8> {
+        let gzip = flate2::write::GzEncoder::new(Vec::new(), flate2::Compression::default());
+        let mut builder = tar::Builder::new(gzip);
+        let mut header = tar::Header::new_gnu();
+        header.set_size(contents.len() as u64);
+        builder.append_data(&mut header, name, contents).unwrap();
+        builder.into_inner().unwrap().finish().unwrap()
+    }
+
+    /// Installs from an archive that lies in the folder already: no server is asked.
+    fn install_kept(entries: u64, known_hash: bool) -> Result<Verified, InstallError> {
+        let dest = tempfile::tempdir().unwrap();
+        let (group, name) = ("G".to_owned(), "a".to_owned());
+        let record = Record { group, name, rows: 2, cols: 2, entries, values: Values::Real };
+        let mut target = Target { record, sha256: None };
+        let place = Place::new(dest.path(), &target);
+        fs::create_dir(place.matrix.parent().unwrap()).unwrap();
+        fs::write(&place.archive, archive_of("a/a.mtx", MATRIX)).unwrap();
+        let hash = if known_hash { sha256(&place.archive).unwrap() } else { "0".repeat(64) };
+        target.sha256 = Some(hash.leak());
+        let backoff =
+            Backoff { retries: 0, first_wait: Duration::ZERO, max_wait: Duration::from_secs(1) };
+        let mut fetcher = Fetcher::new(Vec::new(), backoff, Box::new(|_| ()));
+        let mut lock = LockFile::open(dest.path()).unwrap();
+        let keep = Keep { archive: true, extras: false };
+        let installed = install(dest.path(), &target, keep, None, &mut fetcher, &mut lock);
+        assert_eq!(place.matrix.exists(), installed.is_ok());
+        assert_eq!(place.is_complete(lock.get("G/a"), keep), installed.is_ok());
+        installed.map(|installed| installed.verified)
+    }
+
+    #[test]
+    fn the_known_hash_decides() {
+        assert_eq!(install_kept(1, true).unwrap(), Verified::Catalogue);
+        // The very archive of the catalogue: the published count was the wrong one.
+        assert_eq!(install_kept(9, true).unwrap(), Verified::Catalogue);
+    }
+
+    #[test]
+    fn without_it_the_header_decides() {
+        assert_eq!(install_kept(1, false).unwrap(), Verified::Dimensions);
+        let error = install_kept(9, false).unwrap_err().to_string();
+        assert!(error.starts_with("refused: its file has 1 entries"), "{error}");
+    }
+
+    #[test]
+    fn sha256_of_abc() {
+        let folder = tempfile::tempdir().unwrap();
+        let file = folder.path().join("abc");
+        fs::write(&file, "abc").unwrap();
+        let expected = "ba7816bf8f01cfea414140de5dae2223b00361a396177a9cb410ff61f20015ad";
+        assert_eq!(sha256(&file).unwrap(), expected);
+    }
+}

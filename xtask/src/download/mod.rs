@@ -40,16 +40,16 @@ Davis and Hu 2011 (doi 10.1145/2049662.2049663) and Kolodziej et al. 2019 (doi 1
 
 const EXAMPLES: &str = "\
 Examples:
-  cargo xtask download-suitesparse --dry-run            the 71 matrices and their sizes, nothing fetched
-  cargo xtask download-suitesparse                      all of them
-  cargo xtask download-suitesparse cant HB/bcsstk17     these two
-  cargo xtask download-suitesparse --report R3          those of one report
-  cargo xtask download-suitesparse --max-entries 1M     the small ones only
+  cargo xtask download-suitesparse --dry-run         list the 71 matrices
+  cargo xtask download-suitesparse                   all of them
+  cargo xtask download-suitesparse cant HB/1138_bus  these two
+  cargo xtask download-suitesparse --report R3       those of one report
+  cargo xtask download-suitesparse --max-entries 1M  the small ones only
 
-Each matrix becomes DEST/GROUP/NAME.mtx. A run that was interrupted goes on where it was when the same
-command is given again, and what is already there is not fetched a second time. DEST also holds
-suitesparse.lock.json (origin and SHA-256 of each archive) and, once it was needed, ssstats.csv (the
-collection's index).";
+Each matrix becomes DEST/GROUP/NAME.mtx. After an interruption the same command
+goes on where it was; what is already there is not fetched again. DEST also
+holds suitesparse.lock.json (origin and SHA-256 of each archive) and, once it
+was needed, ssstats.csv (the collection's index, refreshed after 30 days).";
 
 /// Options of `download-suitesparse`.
 #[derive(Debug, clap::Args)]

@@ -49,7 +49,7 @@ fn text_bytes(matrix: &Record) -> u64 {
 /// The table of a dry run.
 pub(super) fn table(targets: &[Target], dest: &Path, lock: &LockFile, keep: Keep) -> String {
     let mut table = Table::new();
-    table.load_style(presets::UTF8_HORIZONTAL_ONLY).set_header([
+    table.load_style(presets::UTF8_FULL_CONDENSED).set_header([
         "matrix",
         "rows",
         "columns",
@@ -96,8 +96,8 @@ pub(super) fn table(targets: &[Target], dest: &Path, lock: &LockFile, keep: Keep
     let to_fetch = targets.len() - there;
     writeln!(
         output,
-        "{to_fetch} to fetch, {there} there already. Unpacked, those to fetch take up to about {}; \
-         the size of an archive (?) is known once it has been fetched.",
+        "{to_fetch} to fetch, {there} there already. Unpacked, those to fetch take up to about {}.\n\
+         The size of an archive (?) is known once it has been fetched.",
         HumanBytes(text)
     )
     .expect("writing to a string");
