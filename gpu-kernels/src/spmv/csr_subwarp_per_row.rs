@@ -23,18 +23,41 @@ fn product<T: Real>(
     let lane = thread & (lanes - 1);
     let mut sum = T::ZERO;
     if row < rows {
-        let end = pointers.load(row + 1);
-        let mut k = pointers.load(row) + lane;
-        while k < end {
-            sum = entries.add_product(k, x, sum);
-            k += lanes;
-        }
+        let (start, end) = (pointers.load(row), pointers.load(row + 1));
+        sum = strided_sum(entries, x, start + lane, end, lanes);
     }
     // Outside of the branch: a warp may hold the last row and lanes beyond it.
     let sum = warp_sum(FULL_MASK, sum, lanes);
     if row < rows && lane == 0 {
         y.store(row, sum);
     }
+}
+
+/// The sum of the products of entries `first`, `first + stride`, ... below `end`; two of them are
+/// loaded before the first is used.
+#[inline(always)]
+pub(crate) fn strided_sum<T: Real>(
+    entries: impl Entries<T>,
+    x: DevicePtr<T>,
+    first: u32,
+    end: u32,
+    stride: u32,
+) -> T {
+    let (mut even, mut odd) = (T::ZERO, T::ZERO);
+    let mut k = first;
+    // Not `k + stride < end`, which may wrap.
+    while k < end && end - k > stride {
+        let ((value, column), (next_value, next_column)) =
+            (entries.entry(k), entries.entry(k + stride));
+        even = value.mul_add(x.load(column), even);
+        odd = next_value.mul_add(x.load(next_column), odd);
+        k += 2 * stride;
+    }
+    if k < end {
+        let (value, column) = entries.entry(k);
+        even = value.mul_add(x.load(column), even);
+    }
+    even + odd
 }
 
 kernel! {

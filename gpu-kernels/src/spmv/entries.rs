@@ -7,11 +7,11 @@ pub(crate) trait Entries<T: Real>: Copy {
     /// Value and column of entry `k`.
     fn entry(self, k: u32) -> (T, u32);
 
-    /// `sum` plus the product of entry `k`, rounded once.
+    /// The product of entry `k`, rounded.
     #[inline(always)]
-    fn add_product(self, k: u32, x: DevicePtr<T>, sum: T) -> T {
+    fn product(self, k: u32, x: DevicePtr<T>) -> T {
         let (value, column) = self.entry(k);
-        value.mul_add(x.load(column), sum)
+        value * x.load(column)
     }
 }
 
@@ -40,5 +40,35 @@ impl<T: Real> Entries<T> for Equal<T> {
     #[inline(always)]
     fn entry(self, k: u32) -> (T, u32) {
         (self.value, self.col_indices.load(k))
+    }
+}
+
+/// Columns as 16-bit offsets from a base, that of the row.
+#[derive(Clone, Copy)]
+pub(crate) struct Short<T> {
+    pub(crate) base: u32,
+    pub(crate) col_offsets: DevicePtr<u16>,
+    pub(crate) values: DevicePtr<T>,
+}
+
+impl<T: Real> Entries<T> for Short<T> {
+    #[inline(always)]
+    fn entry(self, k: u32) -> (T, u32) {
+        (self.values.load(k), self.base + u32::from(self.col_offsets.load(k)))
+    }
+}
+
+/// [`Short`] columns, all values equal.
+#[derive(Clone, Copy)]
+pub(crate) struct ShortEqual<T> {
+    pub(crate) base: u32,
+    pub(crate) col_offsets: DevicePtr<u16>,
+    pub(crate) value: T,
+}
+
+impl<T: Real> Entries<T> for ShortEqual<T> {
+    #[inline(always)]
+    fn entry(self, k: u32) -> (T, u32) {
+        (self.value, self.base + u32::from(self.col_offsets.load(k)))
     }
 }

@@ -1,5 +1,8 @@
 //! y = A x. One file per kernel, named like its id; on top of each its formula and its source.
 
+mod csr_adaptive;
+mod csr_compact;
+mod csr_merge;
 mod csr_subwarp_per_row;
 mod csr_thread_per_row;
 mod csr_thread_per_row_texture;
@@ -14,9 +17,18 @@ mod hll_thread_per_row_texture;
 mod padded;
 mod reduce;
 mod sell;
+mod sell_compact;
 
 #[cfg(not(target_arch = "nvptx64"))]
 mod host {
+    pub use super::csr_adaptive::{
+        ADAPTIVE_TILE_ENTRIES, AdaptiveTiles, CsrAdaptive, CsrAdaptiveCombine, CsrAdaptiveEqual,
+        csr_adaptive_shared_bytes,
+    };
+    pub use super::csr_compact::{CsrCompact, CsrCompactEqual, compact_columns};
+    pub use super::csr_merge::{
+        CsrMerge, CsrMergeCarry, CsrMergeEqual, MERGE_ITEMS, csr_merge_shared_bytes, merge_tiles,
+    };
     pub use super::csr_subwarp_per_row::{CsrSubwarpPerRow, CsrSubwarpPerRowEqual};
     pub use super::csr_thread_per_row::CsrThreadPerRow;
     pub use super::csr_thread_per_row_texture::CsrThreadPerRowTexture;
@@ -30,6 +42,10 @@ mod host {
     pub use super::hll_thread_per_row::HllThreadPerRow;
     pub use super::hll_thread_per_row_texture::HllThreadPerRowTexture;
     pub use super::sell::{SellSorted, SellUnsorted};
+    pub use super::sell_compact::{
+        CompactColumns, SellCompactEqualSorted, SellCompactEqualUnsorted, SellCompactSorted,
+        SellCompactUnsorted,
+    };
 }
 #[cfg(not(target_arch = "nvptx64"))]
 pub use host::*;

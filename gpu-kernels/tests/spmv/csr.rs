@@ -77,10 +77,75 @@ product_tests! {
     subwarps_of_2 => |emulator, a, x| subwarp_per_row(emulator, a, x, 2),
     subwarps_of_8 => |emulator, a, x| subwarp_per_row(emulator, a, x, 8),
     subwarps_of_32 => |emulator, a, x| subwarp_per_row(emulator, a, x, 32),
+    adaptive => |emulator, a, x| {
+        let device = Device::new(emulator, a, x);
+        let tiles = Tiles::new(emulator, a);
+        let ((pointers, col_indices, values), (x, y)) = (device.arrays(), device.vectors());
+        let (partials, shared) = (tiles.partials.ptr_mut(), csr_adaptive_shared_bytes_for(&y));
+        let tile_list = tiles.tiles.ptr();
+        let kernel =
+            CsrAdaptive { tiles: tile_list, pointers, col_indices, values, x, partials, y };
+        emulator.launch::<CsrAdaptive<_>>(tiles.tiles.len() as u32, 128, shared, kernel)?;
+        tiles.combine(emulator, y)?;
+        Ok(device.y.to_vec())
+    },
+    merge => |emulator, a, x| {
+        let device = Device::new(emulator, a, x);
+        let path = Path::new(emulator, a);
+        let ((pointers, col_indices, values), (x, y)) = (device.arrays(), device.vectors());
+        let (tile_starts, carries) = (path.tile_starts.ptr(), path.carries.ptr_mut());
+        let kernel = CsrMerge { tile_starts, pointers, col_indices, values, x, carries, y };
+        emulator.launch::<CsrMerge<_>>(path.tiles(), Path::<()>::BLOCK, path.shared, kernel)?;
+        path.add_carries(emulator, device.rows, y)?;
+        Ok(device.y.to_vec())
+    },
+    compact => |emulator, a, x| {
+        let device = Device::new(emulator, a, x);
+        let (rows, lanes) = (device.rows, 8);
+        let ((pointers, _, values), (x, y)) = (device.arrays(), device.vectors());
+        let (bases, col_offsets) = compact(emulator, a);
+        let (bases, col_offsets) = (bases.ptr(), col_offsets.ptr());
+        let kernel = CsrCompact { rows, lanes, pointers, bases, col_offsets, values, x, y };
+        emulator.launch::<CsrCompact<_>>(blocks(a.rows(), 12), 96, 0, kernel)?;
+        Ok(device.y.to_vec())
+    },
 }
 
 product_tests! {
     on all_equal;
+    adaptive_equal => |emulator, a, x| {
+        let device = Device::new(emulator, a, x);
+        let tiles = Tiles::new(emulator, a);
+        let ((pointers, col_indices, _), (x, y)) = (device.arrays(), device.vectors());
+        let (partials, shared) = (tiles.partials.ptr_mut(), csr_adaptive_shared_bytes_for(&y));
+        let (tile_list, value) = (tiles.tiles.ptr(), equal_value(a));
+        let kernel =
+            CsrAdaptiveEqual { tiles: tile_list, pointers, col_indices, value, x, partials, y };
+        emulator.launch::<CsrAdaptiveEqual<_>>(tiles.tiles.len() as u32, 256, shared, kernel)?;
+        tiles.combine(emulator, y)?;
+        Ok(device.y.to_vec())
+    },
+    merge_equal => |emulator, a, x| {
+        let device = Device::new(emulator, a, x);
+        let path = Path::new(emulator, a);
+        let ((pointers, col_indices, _), (x, y)) = (device.arrays(), device.vectors());
+        let (tile_starts, carries) = (path.tile_starts.ptr(), path.carries.ptr_mut());
+        let value = equal_value(a);
+        let kernel = CsrMergeEqual { tile_starts, pointers, col_indices, value, x, carries, y };
+        emulator.launch::<CsrMergeEqual<_>>(path.tiles(), Path::<()>::BLOCK, path.shared, kernel)?;
+        path.add_carries(emulator, device.rows, y)?;
+        Ok(device.y.to_vec())
+    },
+    compact_equal => |emulator, a, x| {
+        let device = Device::new(emulator, a, x);
+        let (rows, lanes, value) = (device.rows, 32, equal_value(a));
+        let ((pointers, ..), (x, y)) = (device.arrays(), device.vectors());
+        let (bases, col_offsets) = compact(emulator, a);
+        let (bases, col_offsets) = (bases.ptr(), col_offsets.ptr());
+        let kernel = CsrCompactEqual { rows, lanes, pointers, bases, col_offsets, value, x, y };
+        emulator.launch::<CsrCompactEqual<_>>(blocks(a.rows(), 2), 64, 0, kernel)?;
+        Ok(device.y.to_vec())
+    },
     subwarps_of_4_equal => |emulator, a, x| {
         let device = Device::new(emulator, a, x);
         let (rows, lanes, value) = (device.rows, 4, equal_value(a));
@@ -119,4 +184,82 @@ fn subwarp_per_row<T: Scalar + Real>(
     let grid = blocks(a.rows() * lanes as usize, 64);
     emulator.launch::<CsrSubwarpPerRow<T>>(grid, 64, 0, kernel)?;
     Ok(device.y.to_vec())
+}
+
+/// The tiles of CSR-Adaptive on the emulator.
+struct Tiles<T> {
+    tiles: EmuBuffer<[u32; 4]>,
+    long_rows: EmuBuffer<[u32; 4]>,
+    partials: EmuBuffer<T>,
+}
+
+impl<T: Scalar + Real> Tiles<T> {
+    fn new(emulator: &Emulator, a: &Csr<T>) -> Self {
+        let cut = AdaptiveTiles::of(arrays(&a.view()).0);
+        Self {
+            tiles: emulator.alloc_from(&cut.tiles),
+            long_rows: emulator.alloc_from(&cut.long_rows),
+            partials: emulator.alloc_uninit(cut.partials as usize),
+        }
+    }
+
+    fn combine(&self, emulator: &Emulator, y: DevicePtrMut<T>) -> Result<(), EmulatorError> {
+        let count = self.long_rows.len() as u32;
+        if count == 0 {
+            return Ok(());
+        }
+        let (long_rows, partials) = (self.long_rows.ptr(), self.partials.ptr());
+        let kernel = CsrAdaptiveCombine { count, long_rows, partials, y };
+        emulator.launch::<CsrAdaptiveCombine<T>>(count.div_ceil(2), 64, 0, kernel)
+    }
+}
+
+/// Shared memory of CSR-Adaptive for the type of `y`.
+fn csr_adaptive_shared_bytes_for<T: Real>(_: &DevicePtrMut<T>) -> u32 {
+    csr_adaptive_shared_bytes::<T>()
+}
+
+/// The merge path on the emulator.
+struct Path<T> {
+    tile_starts: EmuBuffer<[u32; 2]>,
+    carries: EmuBuffer<T>,
+    shared: u32,
+}
+
+impl Path<()> {
+    const BLOCK: u32 = 64;
+}
+
+impl<T: Scalar + Real> Path<T> {
+    fn new(emulator: &Emulator, a: &Csr<T>) -> Self {
+        let starts = merge_tiles(arrays(&a.view()).0, Path::<()>::BLOCK);
+        Self {
+            carries: emulator.alloc_uninit(starts.len() - 1),
+            tile_starts: emulator.alloc_from(&starts),
+            shared: csr_merge_shared_bytes::<T>(Path::<()>::BLOCK),
+        }
+    }
+
+    fn tiles(&self) -> u32 {
+        self.carries.len() as u32
+    }
+
+    fn add_carries(
+        &self,
+        emulator: &Emulator,
+        rows: u32,
+        y: DevicePtrMut<T>,
+    ) -> Result<(), EmulatorError> {
+        let (tile_starts, carries) = (self.tile_starts.ptr(), self.carries.ptr());
+        let kernel = CsrMergeCarry { tiles: self.tiles(), rows, tile_starts, carries, y };
+        emulator.launch::<CsrMergeCarry<T>>(self.tiles().div_ceil(4), 128, 0, kernel)
+    }
+}
+
+/// Row bases and 16-bit columns on the emulator.
+fn compact<T: Scalar>(emulator: &Emulator, a: &Csr<T>) -> (EmuBuffer<u32>, EmuBuffer<u16>) {
+    let view = a.view();
+    let (pointers, col_indices, _) = arrays(&view);
+    let (bases, offsets) = compact_columns(pointers, col_indices).expect("fewer than 2^16 columns");
+    (emulator.alloc_from(&bases), emulator.alloc_from(&offsets))
 }

@@ -95,3 +95,30 @@ pub(crate) fn all_equal<T: Scalar>() -> Vec<(&'static str, Coo<T>)> {
     };
     all().into_iter().map(|(name, a)| (name, equal(a))).collect()
 }
+
+/// [`all`], and matrices whose columns take 0, 8, 16 and 32 bits in the compact formats.
+pub(crate) fn all_and_banded<T: Scalar>() -> Vec<(&'static str, Coo<T>)> {
+    let mut matrices = all();
+    for (name, cols, scale) in [
+        ("five diagonals, cut at the edges", 130, 1),
+        ("columns eight apart", 1200, 8),
+        ("columns a thousand apart", 140_000, 1000),
+        ("columns ten thousand apart", 1_400_000, 10_000),
+    ] {
+        let (mut row_indices, mut col_indices) = (Vec::new(), Vec::new());
+        for row in 0..130_u32 {
+            for diagonal in 0..5 {
+                let column = (row + 7 * diagonal).checked_sub(14).map(|c| c * scale);
+                if let Some(column) = column.filter(|&c| c < cols) {
+                    row_indices.push(row);
+                    col_indices.push(column);
+                }
+            }
+        }
+        let mut rng = Pcg64Mcg::seed_from_u64(9);
+        let values = row_indices.iter().map(|_| value(&mut rng)).collect();
+        let a = Coo::new(130, cols as usize, row_indices, col_indices, values);
+        matrices.push((name, a.expect("indices inside the matrix")));
+    }
+    matrices
+}

@@ -71,3 +71,67 @@ product_tests! {
         Ok(device.y.to_vec())
     },
 }
+
+/// Shortened columns on the emulator.
+struct Compact {
+    chunks: EmuBuffer<[u32; 4]>,
+    bases: EmuBuffer<u32>,
+    offsets: EmuBuffer<u32>,
+}
+
+impl Compact {
+    fn new<T: Scalar>(emulator: &Emulator, sell: &Sell<T>) -> Self {
+        let columns =
+            CompactColumns::of(sell.chunk_offsets(), sell.row_lengths(), sell.col_indices());
+        Self {
+            chunks: emulator.alloc_from(&columns.chunks),
+            bases: emulator.alloc_from(&columns.bases),
+            offsets: emulator.alloc_from(&columns.offsets),
+        }
+    }
+}
+
+/// Fills the arguments that all compact kernels share and launches.
+macro_rules! run_compact {
+    ($kernel:ident, $sigma:expr, |$device:ident, $a:ident| { $($more:ident: $value:expr),* }) => {
+        |emulator, $a, x| {
+            let sell = sell($a, $sigma);
+            let ($device, columns) = (Device::new(emulator, &sell, x), Compact::new(emulator, &sell));
+            let kernel = $kernel {
+                rows: $device.rows,
+                cols: $a.cols() as u32,
+                chunks: columns.chunks.ptr(),
+                bases: columns.bases.ptr(),
+                offsets: columns.offsets.ptr(),
+                row_lengths: $device.row_lengths.ptr(),
+                x: $device.x.ptr(),
+                y: $device.y.ptr_mut(),
+                $($more: $value,)*
+            };
+            emulator.launch::<$kernel<_>>(blocks($a.rows(), 64), 64, 0, kernel)?;
+            Ok($device.y.to_vec())
+        }
+    };
+}
+
+product_tests! {
+    on all_and_banded;
+    compact_sorted => run_compact!(SellCompactSorted, 128, |device, a| {
+        permutation: device.permutation.ptr(),
+        values: device.values.ptr()
+    }),
+    compact_unsorted => run_compact!(SellCompactUnsorted, 1, |device, a| {
+        values: device.values.ptr()
+    }),
+}
+
+product_tests! {
+    on all_equal;
+    compact_equal_sorted => run_compact!(SellCompactEqualSorted, 64, |device, a| {
+        permutation: device.permutation.ptr(),
+        value: a.data().first().copied().unwrap_or_default()
+    }),
+    compact_equal_unsorted => run_compact!(SellCompactEqualUnsorted, 1, |device, a| {
+        value: a.data().first().copied().unwrap_or_default()
+    }),
+}

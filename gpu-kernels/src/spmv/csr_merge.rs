@@ -1,0 +1,272 @@
+//! CSR on the merge path: every thread gets the same number of steps, a step being an entry or the
+//! end of a row (own; after Merrill and Garland, "Merge-based parallel sparse matrix-vector
+//! multiplication", SC'16).
+//!
+//! The path through the matrix consumes the end of row i as soon as all entries before it are
+//! consumed. Tile t of a block has [`MERGE_ITEMS`] steps per thread and starts at the point
+//! `tile_starts[t]` = (row, entry), which [`merge_tiles`] finds. A thread that ends rows stores
+//! all of them but the first, to which it adds what the threads before it summed of that row (a
+//! segmented scan over the block); what a tile has summed of the row that it leaves open goes to
+//! `carries`, and a second kernel adds the carries to their rows. The same bits every time.
+
+use super::entries::{Entries, Equal, Stored};
+use super::reduce::warp_sum;
+use crate::device::shared::{Pool, SharedArray};
+use crate::device::warp::{FULL_MASK, WARP_SIZE};
+use crate::device::{DevicePtr, DevicePtrMut, Real, thread, warp};
+use crate::kernel::kernel;
+
+/// Steps of a thread. Odd, so that threads that read at this distance use different banks.
+pub const MERGE_ITEMS: u32 = 7;
+
+/// The rows that the path has ended after `diagonal` steps, where `row_end(i)` is the number of
+/// entries up to the end of row i.
+#[inline(always)]
+fn merge_search(diagonal: u32, rows: u32, entries: u32, row_end: impl Fn(u32) -> u32) -> u32 {
+    let mut low = diagonal.saturating_sub(entries);
+    let mut high = diagonal.min(rows);
+    while low < high {
+        let middle = low + (high - low) / 2;
+        if row_end(middle) < diagonal - middle {
+            low = middle + 1;
+        } else {
+            high = middle;
+        }
+    }
+    low
+}
+
+/// The points (row, entry) where the tiles of blocks of `block` threads start, and the end:
+/// tiles + 1 points.
+///
+/// # Panics
+/// When rows + entries is not below 2^32.
+#[cfg(not(target_arch = "nvptx64"))]
+pub fn merge_tiles(pointers: &[u32], block: u32) -> Vec<[u32; 2]> {
+    let rows = pointers.len().saturating_sub(1) as u32;
+    let entries = pointers.last().copied().unwrap_or(0);
+    let steps = rows.checked_add(entries).expect("rows + entries below 2^32");
+    let tile = block * MERGE_ITEMS;
+    (0..=steps.div_ceil(tile))
+        .map(|t| {
+            let diagonal = t.saturating_mul(tile).min(steps);
+            let row = merge_search(diagonal, rows, entries, |i| pointers[i as usize + 1]);
+            [row, diagonal - row]
+        })
+        .collect()
+}
+
+/// The arrays of a block in shared memory.
+#[derive(Clone, Copy)]
+struct Shared<T> {
+    products: SharedArray<T>,
+    row_ends: SharedArray<u32>,
+    /// Of the warps: sums and whether they end a row.
+    sums: SharedArray<T>,
+    ends: SharedArray<u32>,
+}
+
+impl<T: Real> Shared<T> {
+    #[inline(always)]
+    fn cut(pool: &mut Pool, block: u32) -> Self {
+        Self {
+            products: pool.array(block * MERGE_ITEMS),
+            row_ends: pool.array(block * MERGE_ITEMS),
+            sums: pool.array(block / WARP_SIZE),
+            ends: pool.array(block / WARP_SIZE),
+        }
+    }
+}
+
+/// Bytes of dynamic shared memory of [`CsrMerge`] and [`CsrMergeEqual`].
+#[cfg(not(target_arch = "nvptx64"))]
+pub fn csr_merge_shared_bytes<T: Real>(block: u32) -> u32 {
+    let mut pool = Pool::new();
+    Shared::<T>::cut(&mut pool, block);
+    pool.bytes()
+}
+
+/// What the threads before this one, back to the last that ended a row, summed after it; and the
+/// same including this one.
+#[inline(always)]
+fn segmented_scan<T: Real>(shared: Shared<T>, sum: T, ended: bool) -> (T, T) {
+    let me = thread::thread_idx_x();
+    let (warp_in_block, lane) = (me / WARP_SIZE, me % WARP_SIZE);
+    let (mut inclusive, mut any_end) = (sum, u32::from(ended));
+    let mut distance = 1;
+    while distance < WARP_SIZE {
+        let before = warp::shuffle_up(FULL_MASK, inclusive, distance, WARP_SIZE);
+        let end_before = warp::shuffle_up(FULL_MASK, any_end, distance, WARP_SIZE);
+        if lane >= distance && any_end == 0 {
+            inclusive = before + inclusive;
+            any_end = end_before;
+        }
+        distance *= 2;
+    }
+    let mut exclusive = warp::shuffle_up(FULL_MASK, inclusive, 1, WARP_SIZE);
+    let mut end_before = warp::shuffle_up(FULL_MASK, any_end, 1, WARP_SIZE);
+    if lane == 0 {
+        (exclusive, end_before) = (T::ZERO, 0);
+    }
+    if lane == WARP_SIZE - 1 {
+        shared.sums.store(warp_in_block, inclusive);
+        shared.ends.store(warp_in_block, any_end);
+    }
+    thread::sync_threads();
+    let mut carry = T::ZERO;
+    for earlier in 0..warp_in_block {
+        let sum = shared.sums.load(earlier);
+        carry = if shared.ends.load(earlier) == 0 { carry + sum } else { sum };
+    }
+    if end_before == 0 {
+        exclusive = carry + exclusive;
+    }
+    let inclusive = if ended { sum } else { exclusive + sum };
+    (exclusive, inclusive)
+}
+
+#[inline(always)]
+fn tile_product<T: Real>(
+    tile_starts: DevicePtr<[u32; 2]>,
+    pointers: DevicePtr<u32>,
+    matrix: impl Entries<T>,
+    x: DevicePtr<T>,
+    carries: DevicePtrMut<T>,
+    y: DevicePtrMut<T>,
+) {
+    let (me, threads, tile) =
+        (thread::thread_idx_x(), thread::block_dim_x(), thread::block_idx_x());
+    let shared = Shared::<T>::cut(&mut Pool::new(), threads);
+    let [first_row, first] = tile_starts.load(tile);
+    let [end_row, end] = tile_starts.load(tile + 1);
+    let (rows, entries) = (end_row - first_row, end - first);
+    let mut i = me;
+    while i < entries {
+        shared.products.store(i, matrix.product(first + i, x));
+        i += threads;
+    }
+    let mut i = me;
+    while i < rows {
+        shared.row_ends.store(i, pointers.load(first_row + i + 1) - first);
+        i += threads;
+    }
+    thread::sync_threads();
+
+    let steps = rows + entries;
+    let diagonal = (me * MERGE_ITEMS).min(steps);
+    let mut row = merge_search(diagonal, rows, entries, |i| shared.row_ends.load(i));
+    let mut entry = diagonal - row;
+    let (mut sum, mut head, mut head_row) = (T::ZERO, T::ZERO, 0);
+    let mut ended = false;
+    for _ in 0..MERGE_ITEMS.min(steps - diagonal) {
+        if row < rows && shared.row_ends.load(row) <= entry {
+            if ended {
+                y.store(first_row + row, sum);
+            } else {
+                (head, head_row, ended) = (sum, first_row + row, true);
+            }
+            sum = T::ZERO;
+            row += 1;
+        } else {
+            sum += shared.products.load(entry);
+            entry += 1;
+        }
+    }
+    let (before, with_this) = segmented_scan(shared, sum, ended);
+    if ended {
+        y.store(head_row, before + head);
+    }
+    if me == threads - 1 {
+        carries.store(tile, with_this);
+    }
+}
+
+kernel! {
+    /// `csr-merge`, first pass: y without the carries. Block: a multiple of 32, that of
+    /// [`merge_tiles`]; grid: one block per tile; shared memory: [`csr_merge_shared_bytes`].
+    pub fn spmv_csr_merge<T: Real>(
+        tile_starts: DevicePtr<[u32; 2]>,
+        pointers: DevicePtr<u32>,
+        col_indices: DevicePtr<u32>,
+        values: DevicePtr<T>,
+        x: DevicePtr<T>,
+        carries: DevicePtrMut<T>,
+        y: DevicePtrMut<T>,
+    ) {
+        tile_product(tile_starts, pointers, Stored { col_indices, values }, x, carries, y);
+    }
+    as CsrMerge
+}
+
+kernel! {
+    /// [`CsrMerge`] of a matrix whose entries all have the value `value`.
+    pub fn spmv_csr_merge_equal<T: Real>(
+        tile_starts: DevicePtr<[u32; 2]>,
+        pointers: DevicePtr<u32>,
+        col_indices: DevicePtr<u32>,
+        value: T,
+        x: DevicePtr<T>,
+        carries: DevicePtrMut<T>,
+        y: DevicePtrMut<T>,
+    ) {
+        tile_product(tile_starts, pointers, Equal { col_indices, value }, x, carries, y);
+    }
+    as CsrMergeEqual
+}
+
+kernel! {
+    /// `csr-merge`, second pass: adds the carries. Block: a multiple of 32; grid: at least one
+    /// warp per tile.
+    ///
+    /// The first tile that carries into a row adds all of the row's carries, with its warp.
+    pub fn spmv_csr_merge_carry<T: Real>(
+        tiles: u32,
+        rows: u32,
+        tile_starts: DevicePtr<[u32; 2]>,
+        carries: DevicePtr<T>,
+        y: DevicePtrMut<T>,
+    ) {
+        let tile = thread::index_1d() / WARP_SIZE;
+        let lane = thread::index_1d() % WARP_SIZE;
+        if tile >= tiles {
+            return;
+        }
+        let [row, _] = tile_starts.load(tile + 1);
+        let [row_before, _] = tile_starts.load(tile);
+        if row >= rows || (tile > 0 && row_before == row) {
+            return;
+        }
+        let mut sum = T::ZERO;
+        let mut other = tile + lane;
+        while other < tiles && tile_starts.load(other + 1)[0] == row {
+            sum += carries.load(other);
+            other += WARP_SIZE;
+        }
+        let sum = warp_sum(FULL_MASK, sum, WARP_SIZE);
+        if lane == 0 {
+            y.store(row, sum + y.load(row));
+        }
+    }
+    as CsrMergeCarry
+}
+
+#[cfg(all(test, not(target_arch = "nvptx64")))]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_path_through_the_sample() {
+        // Rows of 2, 1 and 2 entries: e e R e R e e R.
+        let pointers = [0, 2, 3, 5];
+        let rows_ended: Vec<u32> =
+            (0..=8).map(|d| merge_search(d, 3, 5, |i| pointers[i as usize + 1])).collect();
+        assert_eq!(rows_ended, [0, 0, 0, 1, 1, 2, 2, 2, 3]);
+    }
+
+    #[test]
+    fn tiles_of_rows_without_entries() {
+        assert_eq!(merge_tiles(&[0; 301], 32), [[0, 0], [224, 0], [300, 0]]);
+        assert_eq!(merge_tiles(&[0], 32), [[0, 0]]);
+        assert_eq!(merge_tiles(&[0, 300], 32), [[0, 0], [0, 224], [1, 300]]);
+    }
+}

@@ -1,0 +1,438 @@
+//! SELL-32-sigma with columns as short as each chunk allows, and no values where all are equal
+//! (own).
+//!
+//! As [`sell`](super::SellUnsorted), one warp per chunk, one lane per row, but the column of slot s
+//! of lane l is `base(s)` plus an offset: the lane itself (nothing is stored: neighbouring rows
+//! have neighbouring columns, as inside a stencil), 8, 16 or 32 bits, whatever the widest slot of
+//! the chunk needs. [`CompactColumns`] makes the arrays from those of a SELL-32-sigma matrix.
+//!
+//! Offsets lie in groups of four slots, so that a lane loads the four of a group at once:
+//!
+//! ```text
+//! group g, 8 bits:  | lane 0: s s+1 s+2 s+3 | lane 1: s s+1 s+2 s+3 | ...   s = 4 g, 128 bytes
+//! 16 and 32 bits: the same with 256 and 512 bytes; four bases per group in an array of their own
+//! ```
+
+use super::sell::chunk_and_lane;
+use crate::device::warp::WARP_SIZE;
+use crate::device::{DevicePtr, DevicePtrMut, Real};
+use crate::kernel::kernel;
+
+/// How the columns of a chunk are stored.
+const BY_LANE: u32 = 0;
+const BITS_8: u32 = 1;
+const BITS_16: u32 = 2;
+const BITS_32: u32 = 3;
+
+/// The columns of a SELL-32-sigma matrix, shortened.
+#[cfg(not(target_arch = "nvptx64"))]
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub struct CompactColumns {
+    /// One per chunk: first slot column (32 slots each), width, first group, and the start of its
+    /// offsets in 128 bytes, times 4, plus how they are stored.
+    pub chunks: Vec<[u32; 4]>,
+    /// Four per group of slots.
+    pub bases: Vec<u32>,
+    /// The offsets.
+    pub offsets: Vec<u32>,
+}
+
+#[cfg(not(target_arch = "nvptx64"))]
+impl CompactColumns {
+    /// Shortens the columns of a matrix with chunks of 32: `chunk_offsets` in slots, `row_lengths`
+    /// by position (padding is whatever lies beyond them), `col_indices` one per slot.
+    ///
+    /// # Panics
+    /// When an offset of a chunk is not a multiple of 32, or there are 2^32 slot columns.
+    pub fn of(chunk_offsets: &[usize], row_lengths: &[u32], col_indices: &[u32]) -> Self {
+        let mut compact = Self::default();
+        let lanes = WARP_SIZE as usize;
+        for (bounds, lengths) in chunk_offsets.windows(2).zip(row_lengths.chunks(lanes)) {
+            assert!(bounds[0].is_multiple_of(lanes), "a chunk that is not 32 rows high");
+            let columns = &col_indices[bounds[0]..bounds[1]];
+            compact.push_chunk(bounds[0] / lanes, lengths, columns);
+        }
+        compact
+    }
+
+    /// Bytes of the arrays.
+    pub fn bytes(&self) -> u64 {
+        (size_of_val(&self.chunks[..])
+            + size_of_val(&self.bases[..])
+            + size_of_val(&self.offsets[..])) as u64
+    }
+
+    fn push_chunk(&mut self, start: usize, lengths: &[u32], columns: &[u32]) {
+        let width = columns.len() / WARP_SIZE as usize;
+        let slots: Vec<Slot> = columns
+            .chunks(WARP_SIZE as usize)
+            .zip(0..)
+            .map(|(columns, slot)| Slot::new(columns, lengths, slot))
+            .collect();
+        let mode = if slots.iter().all(|s| s.by_lane.is_some()) {
+            BY_LANE
+        } else {
+            slots.iter().map(Slot::mode).max().unwrap_or(BY_LANE)
+        };
+        let start = u32::try_from(start).expect("fewer than 2^32 slot columns");
+        let first_group = self.bases.len() as u32 / 4;
+        let offsets_start = (self.offsets.len() / WARP_SIZE as usize) as u32;
+        self.chunks.push([start, width as u32, first_group, offsets_start << 2 | mode]);
+        for group in slots.chunks(4) {
+            let base = |slot: &Slot| match mode {
+                BY_LANE => slot.by_lane.unwrap_or(0),
+                BITS_32 => 0,
+                _ => slot.smallest,
+            };
+            let at = |j: usize| group.get(j).map_or(0, base);
+            self.bases.extend((0..4).map(at));
+            let bits = match mode {
+                BY_LANE => continue,
+                mode => 4 << mode,
+            };
+            for lane in 0..WARP_SIZE as usize {
+                let mut words = 0_u128;
+                for (j, slot) in group.iter().enumerate() {
+                    let offset = slot.columns[lane].map_or(0, |column| column - base(slot));
+                    words |= u128::from(offset) << (bits * j);
+                }
+                self.offsets.extend((0..bits / 8).map(|word| (words >> (32 * word)) as u32));
+            }
+        }
+    }
+}
+
+/// One slot of the 32 lanes of a chunk.
+#[cfg(not(target_arch = "nvptx64"))]
+struct Slot {
+    /// By lane; none is padding.
+    columns: [Option<u32>; WARP_SIZE as usize],
+    smallest: u32,
+    largest: u32,
+    /// The base (wrapping) for which every column is base + lane, if there is one.
+    by_lane: Option<u32>,
+}
+
+#[cfg(not(target_arch = "nvptx64"))]
+impl Slot {
+    fn new(slots: &[u32], lengths: &[u32], slot: u32) -> Self {
+        let mut columns = [None; WARP_SIZE as usize];
+        for ((column, &stored), &length) in columns.iter_mut().zip(slots).zip(lengths) {
+            *column = (slot < length).then_some(stored);
+        }
+        let real = || columns.iter().flatten().copied();
+        let mut bases =
+            columns.iter().zip(0..).filter_map(|(c, lane)| c.map(|c| c.wrapping_sub(lane)));
+        let first = bases.next();
+        Self {
+            smallest: real().min().unwrap_or(0),
+            largest: real().max().unwrap_or(0),
+            by_lane: first.filter(|&first| bases.all(|base| base == first)),
+            columns,
+        }
+    }
+
+    fn mode(&self) -> u32 {
+        match self.largest - self.smallest {
+            0..0x100 => BITS_8,
+            0x100..0x1_0000 => BITS_16,
+            _ => BITS_32,
+        }
+    }
+}
+
+/// The offsets of a group of four slots.
+trait Offsets: Copy {
+    fn load(self, group: u32, lane: u32) -> [u32; 4];
+}
+
+#[derive(Clone, Copy)]
+struct ByLane;
+
+#[derive(Clone, Copy)]
+struct Bits8(DevicePtr<u32>);
+
+#[derive(Clone, Copy)]
+struct Bits16(DevicePtr<u32>);
+
+#[derive(Clone, Copy)]
+struct Bits32(DevicePtr<u32>);
+
+impl Offsets for ByLane {
+    #[inline(always)]
+    fn load(self, _: u32, lane: u32) -> [u32; 4] {
+        [lane; 4]
+    }
+}
+
+impl Offsets for Bits8 {
+    #[inline(always)]
+    fn load(self, group: u32, lane: u32) -> [u32; 4] {
+        let word = self.0.load(u64::from(group * WARP_SIZE + lane));
+        [word & 0xff, word >> 8 & 0xff, word >> 16 & 0xff, word >> 24]
+    }
+}
+
+impl Offsets for Bits16 {
+    #[inline(always)]
+    fn load(self, group: u32, lane: u32) -> [u32; 4] {
+        let [low, high] = self.0.load_vector::<2>(u64::from(group * WARP_SIZE + lane) * 2);
+        [low & 0xffff, low >> 16, high & 0xffff, high >> 16]
+    }
+}
+
+impl Offsets for Bits32 {
+    #[inline(always)]
+    fn load(self, group: u32, lane: u32) -> [u32; 4] {
+        self.0.load_vector::<4>(u64::from(group * WARP_SIZE + lane) * 4)
+    }
+}
+
+/// Where the value of a slot comes from.
+trait Values<T: Real>: Copy {
+    fn load(self, slot: u64) -> T;
+    /// Whether padding has a value that is not 0, so that it must not be walked.
+    const PADDING_COUNTS: bool;
+}
+
+impl<T: Real> Values<T> for DevicePtr<T> {
+    const PADDING_COUNTS: bool = false;
+    #[inline(always)]
+    fn load(self, slot: u64) -> T {
+        DevicePtr::load(self, slot)
+    }
+}
+
+/// The value of all entries.
+#[derive(Clone, Copy)]
+struct All<T>(T);
+
+impl<T: Real> Values<T> for All<T> {
+    const PADDING_COUNTS: bool = true;
+    #[inline(always)]
+    fn load(self, _: u64) -> T {
+        self.0
+    }
+}
+
+/// The sum of one lane over its first `slots` slots.
+#[inline(always)]
+fn lane_sum<T: Real>(
+    slots: u32,
+    (first_slot, lane, last_column): (u64, u32, u32),
+    bases: DevicePtr<u32>,
+    offsets: impl Offsets,
+    values: impl Values<T>,
+    x: DevicePtr<T>,
+) -> T {
+    let columns = |group: u32| {
+        let (bases, offsets) = (bases.load_vector::<4>(group * 4), offsets.load(group, lane));
+        // Padding that is stored by lane may lie beyond either end of x.
+        [0, 1, 2, 3].map(|j| bases[j].wrapping_add(offsets[j]).min(last_column))
+    };
+    let stride = u64::from(WARP_SIZE);
+    let (mut even, mut odd) = (T::ZERO, T::ZERO);
+    let mut slot = first_slot;
+    let groups = slots / 4;
+    for group in 0..groups {
+        let columns = columns(group);
+        let values = [0, 1, 2, 3].map(|j| values.load(slot + j * stride));
+        let x = columns.map(|column| x.load(column));
+        even = values[0].mul_add(x[0], even);
+        odd = values[1].mul_add(x[1], odd);
+        even = values[2].mul_add(x[2], even);
+        odd = values[3].mul_add(x[3], odd);
+        slot += 4 * stride;
+    }
+    let left = slots % 4;
+    if left > 0 {
+        let columns = columns(groups);
+        even = values.load(slot).mul_add(x.load(columns[0]), even);
+        if left > 1 {
+            odd = values.load(slot + stride).mul_add(x.load(columns[1]), odd);
+        }
+        if left > 2 {
+            even = values.load(slot + 2 * stride).mul_add(x.load(columns[2]), even);
+        }
+    }
+    even + odd
+}
+
+/// The sum of this thread's position, which must be below the number of rows.
+#[inline(always)]
+fn position_sum<T: Real>(
+    cols: u32,
+    chunks: DevicePtr<[u32; 4]>,
+    bases: DevicePtr<u32>,
+    offsets: DevicePtr<u32>,
+    row_lengths: DevicePtr<u32>,
+    values: impl Values<T>,
+    x: DevicePtr<T>,
+) -> T {
+    let (chunk, lane) = chunk_and_lane();
+    let [start, width, first_group, tagged] = chunks.load(chunk);
+    let first_slot = u64::from(start) * u64::from(WARP_SIZE) + u64::from(lane);
+    let bases = bases.offset(u64::from(first_group) * 4);
+    let offsets = offsets.offset(u64::from(tagged >> 2) * u64::from(WARP_SIZE));
+    let place = (first_slot, lane, cols.wrapping_sub(1));
+    let length = || row_lengths.load(chunk * WARP_SIZE + lane);
+    let over = |slots: u32| match tagged & 3 {
+        BY_LANE => lane_sum(slots, place, bases, ByLane, values, x),
+        BITS_8 => lane_sum(slots, place, bases, Bits8(offsets), values, x),
+        BITS_16 => lane_sum(slots, place, bases, Bits16(offsets), values, x),
+        _ => lane_sum(slots, place, bases, Bits32(offsets), values, x),
+    };
+    let mut slots = if all_slots_are_safe(values) { width } else { length() };
+    // At most twice: over the padding, and without it if the sum is not finite.
+    loop {
+        let sum = over(slots);
+        if slots == width && !sum.is_finite() {
+            let length = length();
+            if length < width {
+                slots = length;
+                continue;
+            }
+        }
+        return sum;
+    }
+}
+
+#[inline(always)]
+fn all_slots_are_safe<T: Real, V: Values<T>>(_: V) -> bool {
+    !V::PADDING_COUNTS
+}
+
+kernel! {
+    /// `sell-compact` with sorted rows. Block: a multiple of 32; grid: at least one warp per chunk.
+    pub fn spmv_sell_compact<T: Real>(
+        rows: u32,
+        cols: u32,
+        chunks: DevicePtr<[u32; 4]>,
+        bases: DevicePtr<u32>,
+        offsets: DevicePtr<u32>,
+        permutation: DevicePtr<u32>,
+        row_lengths: DevicePtr<u32>,
+        values: DevicePtr<T>,
+        x: DevicePtr<T>,
+        y: DevicePtrMut<T>,
+    ) {
+        let (chunk, lane) = chunk_and_lane();
+        let position = chunk * WARP_SIZE + lane;
+        if position < rows {
+            let sum = position_sum(cols, chunks, bases, offsets, row_lengths, values, x);
+            y.store(permutation.load(position), sum);
+        }
+    }
+    as SellCompactSorted
+}
+
+kernel! {
+    /// `sell-compact` with the rows in their own order (sigma 1).
+    pub fn spmv_sell_compact_unsorted<T: Real>(
+        rows: u32,
+        cols: u32,
+        chunks: DevicePtr<[u32; 4]>,
+        bases: DevicePtr<u32>,
+        offsets: DevicePtr<u32>,
+        row_lengths: DevicePtr<u32>,
+        values: DevicePtr<T>,
+        x: DevicePtr<T>,
+        y: DevicePtrMut<T>,
+    ) {
+        let (chunk, lane) = chunk_and_lane();
+        let position = chunk * WARP_SIZE + lane;
+        if position < rows {
+            let sum = position_sum(cols, chunks, bases, offsets, row_lengths, values, x);
+            y.store(position, sum);
+        }
+    }
+    as SellCompactUnsorted
+}
+
+kernel! {
+    /// [`SellCompactSorted`] of a matrix whose entries all have the value `value`.
+    pub fn spmv_sell_compact_equal<T: Real>(
+        rows: u32,
+        cols: u32,
+        chunks: DevicePtr<[u32; 4]>,
+        bases: DevicePtr<u32>,
+        offsets: DevicePtr<u32>,
+        permutation: DevicePtr<u32>,
+        row_lengths: DevicePtr<u32>,
+        value: T,
+        x: DevicePtr<T>,
+        y: DevicePtrMut<T>,
+    ) {
+        let (chunk, lane) = chunk_and_lane();
+        let position = chunk * WARP_SIZE + lane;
+        if position < rows {
+            let sum = position_sum(cols, chunks, bases, offsets, row_lengths, All(value), x);
+            y.store(permutation.load(position), sum);
+        }
+    }
+    as SellCompactEqualSorted
+}
+
+kernel! {
+    /// [`SellCompactUnsorted`] of a matrix whose entries all have the value `value`.
+    pub fn spmv_sell_compact_equal_unsorted<T: Real>(
+        rows: u32,
+        cols: u32,
+        chunks: DevicePtr<[u32; 4]>,
+        bases: DevicePtr<u32>,
+        offsets: DevicePtr<u32>,
+        row_lengths: DevicePtr<u32>,
+        value: T,
+        x: DevicePtr<T>,
+        y: DevicePtrMut<T>,
+    ) {
+        let (chunk, lane) = chunk_and_lane();
+        let position = chunk * WARP_SIZE + lane;
+        if position < rows {
+            let sum = position_sum(cols, chunks, bases, offsets, row_lengths, All(value), x);
+            y.store(position, sum);
+        }
+    }
+    as SellCompactEqualUnsorted
+}
+
+#[cfg(all(test, not(target_arch = "nvptx64")))]
+mod tests {
+    use super::*;
+
+    /// A chunk of 32 rows with `width` slots.
+    fn modes(width: usize, column: impl Fn(u32, u32) -> u32) -> (u32, CompactColumns) {
+        let columns: Vec<u32> = (0..width as u32)
+            .flat_map(|slot| (0..WARP_SIZE).map(move |lane| (slot, lane)))
+            .map(|(slot, lane)| column(slot, lane))
+            .collect();
+        let compact = CompactColumns::of(&[0, columns.len()], &[width as u32; 32], &columns);
+        (compact.chunks[0][3] & 3, compact)
+    }
+
+    #[test]
+    fn each_chunk_takes_what_it_needs() {
+        let (mode, compact) = modes(5, |slot, lane| 1000 * slot + lane);
+        assert_eq!((mode, compact.offsets.len()), (BY_LANE, 0));
+        assert_eq!(compact.bases, [0, 1000, 2000, 3000, 4000, 0, 0, 0]);
+        let (mode, compact) = modes(4, |slot, lane| 70_000 * slot + 8 * lane);
+        assert_eq!((mode, compact.offsets.len()), (BITS_8, 32));
+        assert_eq!(compact.offsets[..2], [0, 0x0808_0808]);
+        let (mode, compact) = modes(3, |slot, lane| 70_000 * slot + 1000 * lane);
+        assert_eq!((mode, compact.offsets.len()), (BITS_16, 64));
+        assert_eq!(compact.offsets[2..4], [1000 << 16 | 1000, 1000]);
+        let (mode, compact) = modes(1, |_, lane| 1_000_000 * lane);
+        assert_eq!((mode, compact.offsets.len()), (BITS_32, 128));
+        assert_eq!(compact.offsets[4..8], [1_000_000, 0, 0, 0]);
+    }
+
+    #[test]
+    fn padding_does_not_count() {
+        // Two rows, one slot and none: the second holds column 9 as padding.
+        let mut columns = [9; 32];
+        columns[0] = 100_000;
+        let compact = CompactColumns::of(&[0, 32], &[1, 0], &columns);
+        assert_eq!(compact.chunks, [[0, 1, 0, BY_LANE]]);
+        assert_eq!(compact.bases[0], 100_000);
+    }
+}
