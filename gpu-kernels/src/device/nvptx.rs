@@ -17,6 +17,8 @@ unsafe extern "C" {
     safe fn llvm_fma_f32(a: f32, b: f32, c: f32) -> f32;
     #[link_name = "llvm.fma.f64"]
     safe fn llvm_fma_f64(a: f64, b: f64, c: f64) -> f64;
+    #[link_name = "llvm.nvvm.barrier.cta.sync.aligned.all"]
+    safe fn llvm_sync_threads(barrier: u32);
     #[link_name = "llvm.nvvm.read.ptx.sreg.laneid"]
     safe fn llvm_lane_id() -> u32;
     #[link_name = "llvm.nvvm.shfl.sync.down.i32"]
@@ -62,8 +64,7 @@ special_registers!(
 
 #[inline(always)]
 pub(super) fn sync_threads() {
-    // SAFETY: that every thread of the block comes here is the kernel's duty; the emulator checks.
-    unsafe { ptx::_syncthreads() }
+    llvm_sync_threads(0);
 }
 
 #[inline(always)]

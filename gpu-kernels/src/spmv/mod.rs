@@ -19,15 +19,17 @@ mod reduce;
 mod sell;
 mod sell_compact;
 
+pub use csr_adaptive::ADAPTIVE_TILE_ENTRIES;
+pub use csr_merge::MERGE_ITEMS;
+
 #[cfg(not(target_arch = "nvptx64"))]
 mod host {
     pub use super::csr_adaptive::{
-        ADAPTIVE_TILE_ENTRIES, AdaptiveTiles, CsrAdaptive, CsrAdaptiveCombine, CsrAdaptiveEqual,
-        csr_adaptive_shared_bytes,
+        AdaptiveTiles, CsrAdaptive, CsrAdaptiveCombine, CsrAdaptiveEqual, csr_adaptive_shared_bytes,
     };
     pub use super::csr_compact::{CsrCompact, CsrCompactEqual, compact_columns};
     pub use super::csr_merge::{
-        CsrMerge, CsrMergeCarry, CsrMergeEqual, MERGE_ITEMS, csr_merge_shared_bytes, merge_tiles,
+        CsrMerge, CsrMergeCarry, CsrMergeEqual, csr_merge_shared_bytes, merge_tiles,
     };
     pub use super::csr_subwarp_per_row::{CsrSubwarpPerRow, CsrSubwarpPerRowEqual};
     pub use super::csr_thread_per_row::CsrThreadPerRow;

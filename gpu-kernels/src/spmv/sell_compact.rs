@@ -280,7 +280,7 @@ fn position_sum<T: Real>(
         BY_LANE => lane_sum(slots, place, bases, ByLane, values, x),
         BITS_8 => lane_sum(slots, place, bases, Bits8(offsets), values, x),
         BITS_16 => lane_sum(slots, place, bases, Bits16(offsets), values, x),
-        _ => lane_sum(slots, place, bases, Bits32(offsets), values, x),
+        BITS_32.. => lane_sum(slots, place, bases, Bits32(offsets), values, x),
     };
     let mut slots = if all_slots_are_safe(values) { width } else { length() };
     // At most twice: over the padding, and without it if the sum is not finite.

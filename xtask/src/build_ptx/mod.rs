@@ -61,8 +61,19 @@ impl Target {
     }
 
     /// The compiler's arguments that shape the code; part of the digest.
+    ///
+    /// Rust does not mark functions as convergent, only LLVM's intrinsics are. What may copy a call
+    /// into both arms of a branch before everything is inlined is therefore switched off: the
+    /// jump threading of MIR (which was seen to copy a barrier), the splitting of call sites and
+    /// the threading of small blocks.
     fn codegen_arguments(self) -> Vec<String> {
-        let mut arguments = vec![format!("-Ctarget-cpu={}", self.cpu())];
+        let mut arguments = vec![
+            format!("-Ctarget-cpu={}", self.cpu()),
+            "-Zmir-enable-passes=-JumpThreading".to_owned(),
+            "-Cllvm-args=-callsite-splitting-duplication-threshold=0 \
+             -simplifycfg-max-small-block-size=0"
+                .to_owned(),
+        ];
         arguments.extend(self.ptx_feature.map(|f| format!("-Ctarget-feature={f}")));
         arguments
     }
