@@ -50,9 +50,9 @@ pub struct DeviceInfo {
     pub l2_bytes: u64,
     /// Number of streaming multiprocessors.
     pub multiprocessors: u32,
-    /// Core clock in kHz, the highest.
+    /// Core clock in kHz, the highest; 0 where the driver does not tell.
     pub clock_khz: u32,
-    /// Memory clock in kHz, the highest.
+    /// Memory clock in kHz, the highest; 0 where the driver does not tell.
     pub memory_clock_khz: u32,
     /// Width of the memory bus in bits.
     pub memory_bus_bits: u32,
@@ -260,6 +260,10 @@ impl DeviceInfo {
             let value = device.get_attribute(attribute);
             value.map(|v| v.unsigned_abs()).map_err(|e| from_cust("cuDeviceGetAttribute", e))
         };
+        // Only for reports; not every device tells.
+        let if_known = |which| attribute(which).unwrap_or(0);
+        // Deprecated; 2^27 is what every device since compute capability 3.0 takes.
+        let texture_elements = if_known(DeviceAttribute::MaximumTexture1DLinearWidth).max(1 << 27);
         let mut optin = 0;
         // SAFETY: points to an int; the handle comes from the driver.
         check("cuDeviceGetAttribute", unsafe {
@@ -280,11 +284,11 @@ impl DeviceInfo {
             ),
             memory_bytes: device.total_memory().map_err(|e| from_cust("cuDeviceTotalMem", e))?
                 as u64,
-            l2_bytes: attribute(DeviceAttribute::L2CacheSize)?.into(),
+            l2_bytes: if_known(DeviceAttribute::L2CacheSize).into(),
             multiprocessors: attribute(DeviceAttribute::MultiprocessorCount)?,
-            clock_khz: attribute(DeviceAttribute::ClockRate)?,
-            memory_clock_khz: attribute(DeviceAttribute::MemoryClockRate)?,
-            memory_bus_bits: attribute(DeviceAttribute::GlobalMemoryBusWidth)?,
+            clock_khz: if_known(DeviceAttribute::ClockRate),
+            memory_clock_khz: if_known(DeviceAttribute::MemoryClockRate),
+            memory_bus_bits: if_known(DeviceAttribute::GlobalMemoryBusWidth),
             driver: CudaVersion {
                 major: version.major().unsigned_abs(),
                 minor: version.minor().unsigned_abs(),
@@ -294,7 +298,7 @@ impl DeviceInfo {
                 grid_x: attribute(DeviceAttribute::MaxGridDimX)?,
                 grid_y: attribute(DeviceAttribute::MaxGridDimY)?,
                 shared_bytes: optin.unsigned_abs(),
-                texture_elements: attribute(DeviceAttribute::MaximumTexture1DLinearWidth)?.into(),
+                texture_elements: texture_elements.into(),
             },
         })
     }

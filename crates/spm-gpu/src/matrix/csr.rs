@@ -65,41 +65,74 @@ impl<T: DeviceScalar> DeviceMatrix for DeviceCsr<T> {
     }
 }
 
-/// A CSR matrix whose entries all have one value, which is not stored for each.
+/// The values of a matrix: an array, or the one value that all entries have.
 #[derive(Debug)]
-pub(crate) struct EqualCsr<T> {
+pub(crate) enum DeviceValues<T> {
+    Stored(DeviceBuffer<T>),
+    Equal(T),
+}
+
+impl<T: DeviceScalar> DeviceValues<T> {
+    /// One value if `drop_equal` and all `entries` have the same bits; otherwise a copy of
+    /// `stored`, the entries in the order of the format with whatever pads them.
+    pub(crate) fn new(
+        device: &Device,
+        entries: &[T],
+        stored: &[T],
+        drop_equal: bool,
+    ) -> Result<Self, GpuError> {
+        if drop_equal
+            && let Some((&value, others)) = entries.split_first()
+            && others.iter().all(|other| other.to_bits64() == value.to_bits64())
+        {
+            return Ok(Self::Equal(value));
+        }
+        Ok(Self::Stored(DeviceBuffer::from_slice(device, stored)?))
+    }
+
+    pub(crate) fn bytes(&self) -> usize {
+        match self {
+            Self::Stored(values) => values.bytes(),
+            Self::Equal(_) => 0,
+        }
+    }
+}
+
+/// CSR, its values perhaps left out.
+#[derive(Debug)]
+pub(crate) struct ReducedCsr<T> {
     rows: usize,
     cols: usize,
     /// rows + 1, ascending from 0 to the number of entries.
     pub(crate) pointers: DeviceBuffer<u32>,
     /// Each below the number of columns.
     pub(crate) col_indices: DeviceBuffer<u32>,
-    pub(crate) value: T,
+    pub(crate) values: DeviceValues<T>,
 }
 
-impl<T: DeviceScalar> EqualCsr<T> {
-    /// Copies a matrix to the device, if all its values have the same bits.
-    pub(crate) fn new(device: &Device, a: &CsrArrays<'_, T>) -> Result<Option<Self>, GpuError> {
-        let Some((&value, others)) = a.values().split_first() else { return Ok(None) };
-        if others.iter().any(|other| other.to_bits64() != value.to_bits64()) {
-            return Ok(None);
-        }
-        Ok(Some(Self {
+impl<T: DeviceScalar> ReducedCsr<T> {
+    /// Copies a matrix to the device.
+    pub(crate) fn new(
+        device: &Device,
+        a: &CsrArrays<'_, T>,
+        drop_equal: bool,
+    ) -> Result<Self, GpuError> {
+        Ok(Self {
             rows: a.rows(),
             cols: a.cols(),
             pointers: DeviceBuffer::from_slice(device, a.pointers())?,
             col_indices: DeviceBuffer::from_slice(device, a.col_indices())?,
-            value,
-        }))
+            values: DeviceValues::new(device, a.values(), a.values(), drop_equal)?,
+        })
     }
 }
 
-impl<T: DeviceScalar> DeviceMatrix for EqualCsr<T> {
+impl<T: DeviceScalar> DeviceMatrix for ReducedCsr<T> {
     fn shape(&self) -> (usize, usize) {
         (self.rows, self.cols)
     }
 
     fn bytes(&self) -> u64 {
-        (self.pointers.bytes() + self.col_indices.bytes()) as u64
+        (self.pointers.bytes() + self.col_indices.bytes() + self.values.bytes()) as u64
     }
 }

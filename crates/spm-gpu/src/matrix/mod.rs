@@ -3,7 +3,7 @@
 mod csr;
 mod padded;
 
-pub(crate) use csr::{DeviceCsr, EqualCsr};
+pub(crate) use csr::{DeviceCsr, DeviceValues, ReducedCsr};
 pub(crate) use padded::{DeviceEll, DeviceHll, DeviceSell};
 
 use spm_formats::kernel::PlanError;
@@ -16,7 +16,7 @@ pub(crate) trait DeviceMatrix: Send + 'static {
     /// Bytes of the arrays that a product reads.
     fn bytes(&self) -> u64;
 
-    /// Bytes of the arrays that it reads in rare cases only.
+    /// Bytes of the arrays that do not count as its traffic: read in rare cases only, or scratch.
     fn rarely_read_bytes(&self) -> u64 {
         0
     }

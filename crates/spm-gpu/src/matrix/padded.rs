@@ -1,6 +1,7 @@
 //! The padded formats. Their padding repeats a column of the row, or column 0 of a matrix that has
 //! one: every column index is inside x.
 
+use spm_formats::kernel::PlanError;
 use spm_formats::{Ell, Hll, Sell};
 
 use super::DeviceMatrix;
@@ -126,23 +127,38 @@ impl<T: DeviceScalar> DeviceSell<T> {
     pub(crate) fn new(device: &Device, a: &Sell<T>) -> Result<Self, GpuError> {
         let starts: Vec<u32> =
             a.chunk_offsets().iter().map(|&offset| (offset / Self::CHUNK) as u32).collect();
-        let sorted = a.permutation().iter().enumerate().any(|(i, &row)| i != row as usize);
-        let permutation =
-            sorted.then(|| DeviceBuffer::from_slice(device, a.permutation())).transpose()?;
         Ok(Self {
             rows: a.rows(),
             cols: a.cols(),
             chunk_starts: DeviceBuffer::from_slice(device, &starts)?,
-            permutation,
+            permutation: permutation(device, a)?,
             row_lengths: DeviceBuffer::from_slice(device, a.row_lengths())?,
             col_indices: DeviceBuffer::from_slice(device, a.col_indices())?,
             values: DeviceBuffer::from_slice(device, a.values())?,
         })
     }
 
+    /// Refuses more slots than the kernels count.
+    pub(crate) fn check_slots(kernel: &'static str, a: &Sell<T>) -> Result<(), PlanError> {
+        if u32::try_from(a.slots() / Self::CHUNK).is_ok() {
+            return Ok(());
+        }
+        let reason = format!("{} slots are more than it can count", a.slots());
+        Err(PlanError::Unsupported { kernel, reason })
+    }
+
     pub(crate) fn rows(&self) -> u32 {
         self.rows as u32
     }
+}
+
+/// The row at each position; `None` where every row is at its own.
+pub(crate) fn permutation<T: DeviceScalar>(
+    device: &Device,
+    a: &Sell<T>,
+) -> Result<Option<DeviceBuffer<u32>>, GpuError> {
+    let sorted = a.permutation().iter().enumerate().any(|(i, &row)| i != row as usize);
+    sorted.then(|| DeviceBuffer::from_slice(device, a.permutation())).transpose()
 }
 
 impl<T: DeviceScalar> DeviceMatrix for DeviceSell<T> {

@@ -1,6 +1,9 @@
 //! Parameters that several kernels take.
 
+use spm_formats::CsrArrays;
 use spm_formats::kernel::{ParameterSpec, Parameters, PlanError, Value};
+
+use crate::plan::DeviceScalar;
 
 /// Threads of a warp.
 pub(super) const WARP: usize = 32;
@@ -72,3 +75,42 @@ pub(super) fn warps(kernel: &'static str, parameters: &Parameters) -> Result<usi
         format!("block must be a multiple of {WARP}, the threads of a warp; found {block}");
     Err(PlanError::Unsupported { kernel, reason })
 }
+
+/// Threads of a row.
+pub(super) const LANES: ParameterSpec = ParameterSpec {
+    name: "lanes",
+    meaning: "threads of a row; auto takes a quarter of the mean row length, rounded up to a power of two",
+    default: Value::Choice("auto"),
+    studied: &[
+        Value::Choice("auto"),
+        Value::Choice("1"),
+        Value::Choice("2"),
+        Value::Choice("4"),
+        Value::Choice("8"),
+        Value::Choice("16"),
+        Value::Choice("32"),
+    ],
+};
+
+/// The lanes asked for, or those that fit the mean length of the rows that have entries.
+pub(super) fn lanes<T: DeviceScalar>(a: &CsrArrays<'_, T>, parameters: &Parameters) -> usize {
+    parameters.choice("lanes").parse().unwrap_or_else(|_| {
+        let filled = a.pointers().windows(2).filter(|pair| pair[0] < pair[1]).count();
+        let mean = a.entries() / filled.max(1);
+        mean.div_ceil(4).next_power_of_two().min(WARP)
+    })
+}
+
+/// Rows of a window of SELL-C-sigma.
+pub(super) const SIGMA: ParameterSpec = ParameterSpec {
+    name: "sigma",
+    meaning: "rows of a window that is sorted by length; 1 leaves them as they are",
+    default: Value::Count(1024),
+    studied: &[
+        Value::Count(1),
+        Value::Count(32),
+        Value::Count(256),
+        Value::Count(1024),
+        Value::Count(16384),
+    ],
+};

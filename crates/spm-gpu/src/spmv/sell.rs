@@ -1,31 +1,16 @@
 //! Plans of `gpu-kernels/src/spmv/sell.rs`.
 
 use spm_formats::convert::csr_to_sell;
-use spm_formats::kernel::{
-    Backend, KernelInfo, Operation, ParameterSpec, Parameters, PlanError, Value,
-};
+use spm_formats::kernel::{Backend, KernelInfo, Operation, Parameters, PlanError};
 use spm_formats::{CsrArrays, CsrView};
 use spm_gpu_kernels::spmv::{SellSorted, SellUnsorted};
 
-use super::parameters::{R2_BLOCKS, WARP, block, warps};
+use super::parameters::{R2_BLOCKS, SIGMA, WARP, block, warps};
 use super::{BoxedPlan, product};
 use crate::device::Device;
 use crate::launch::Launch;
 use crate::matrix::DeviceSell;
 use crate::plan::{DeviceScalar, PlanOptions};
-
-const SIGMA: ParameterSpec = ParameterSpec {
-    name: "sigma",
-    meaning: "rows of a window that is sorted by length; 1 leaves them as they are",
-    default: Value::Count(1024),
-    studied: &[
-        Value::Count(1),
-        Value::Count(32),
-        Value::Count(256),
-        Value::Count(1024),
-        Value::Count(16384),
-    ],
-};
 
 pub(super) const INFO: KernelInfo = KernelInfo {
     id: "sell",
@@ -48,10 +33,7 @@ pub(super) fn plan<T: DeviceScalar>(
     let launch = Launch::over(INFO.id, device, chunks, warps, warps * WARP)?;
     let sigma = parameters.count(SIGMA.name);
     let a = csr_to_sell(*a, DeviceSell::<T>::CHUNK, sigma, &options.budget)?;
-    if u32::try_from(a.slots() / DeviceSell::<T>::CHUNK).is_err() {
-        let reason = format!("{} slots are more than it can count", a.slots());
-        return Err(PlanError::Unsupported { kernel: INFO.id, reason });
-    }
+    DeviceSell::check_slots(INFO.id, &a)?;
     let a = DeviceSell::new(device, &a)?;
     Ok(product(device, a, move |a, x, y, stream| match &a.permutation {
         Some(permutation) => {

@@ -59,7 +59,7 @@ macro_rules! kernel_tests {
 
         #[test]
         fn every_kernel_is_tested() {
-            let tested = [$($id),*];
+            let tested: &[&str] = &[$($id),*];
             let registered: Vec<&str> = $registry()
                 .iter()
                 .filter(|kernel| !kernel.comparator)

@@ -3,4 +3,6 @@
 
 mod cases;
 mod devices;
+mod spmm;
 mod spmv;
+mod transpose;
