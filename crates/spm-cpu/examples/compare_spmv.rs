@@ -1,59 +1,116 @@
-//! Times SpMV kernels on generated matrices.
+//! The Rust side of docs/compare/spmv_cpu.py.
+//!
+//! `compare_spmv MATRIX DIRECTORY` generates the matrix, writes its CSR arrays and a vector (little
+//! endian: `pointers`, `columns` in u32, `values`, `x` in f64) to the directory, prints
+//! `ROWS COLUMNS ENTRIES`, then answers each line `NAME THREADS SECONDS` of its input with the
+//! median seconds of a product and what computed it. NAME is a kernel of the registry, with or
+//! without parameters, or `sprs` or `faer`.
+
+use std::error::Error;
+use std::io::{BufWriter, Write, stdin};
+use std::path::Path;
 use std::time::Instant;
 
+use faer::sparse::linalg::matmul::sparse_dense_matmul;
+use faer::sparse::{SparseRowMatRef, SymbolicSparseRowMatRef};
+use faer::{Accum, MatMut, MatRef, Par};
 use spm_cpu::{PlanOptions, spmv};
-use spm_formats::{generate, kernel::split_label};
+use spm_formats::kernel::split_label;
+use spm_formats::{Csr, generate, sprs};
 
-fn median(run: &mut dyn FnMut(), seconds: f64) -> f64 {
+fn main() -> Result<(), Box<dyn Error>> {
+    let arguments: Vec<String> = std::env::args().skip(1).collect();
+    let [matrix, directory] = &arguments[..] else {
+        return Err("usage: compare_spmv MATRIX DIRECTORY".into());
+    };
+    let a = generate::named(matrix)?.generate::<f64>()?;
+    let x: Vec<f64> = (0..a.cols()).map(|j| (j as f64 * 0.7).sin() + 1.5).collect();
+    write_arrays(&a, &x, Path::new(directory))?;
+    println!("{} {} {}", a.rows(), a.cols(), a.nnz());
+    for line in stdin().lines() {
+        let line = line?;
+        let words: Vec<&str> = line.split_whitespace().collect();
+        let [name, threads, seconds] = words[..] else {
+            return Err(format!("not understood: {line}").into());
+        };
+        println!("{}", answer(&a, &x, name, threads.parse()?, seconds.parse()?)?);
+    }
+    Ok(())
+}
+
+fn answer(
+    a: &Csr<f64>,
+    x: &[f64],
+    name: &str,
+    threads: usize,
+    seconds: f64,
+) -> Result<String, Box<dyn Error>> {
+    let mut y = vec![0.0; a.rows()];
+    match name {
+        "sprs" => {
+            // It adds to y; clearing y first, as a user must, is not timed.
+            let product = || sprs::prod::mul_acc_mat_vec_csr(a.view(), x, &mut y[..]);
+            Ok(format!("{:e} sprs", median(seconds, product)))
+        }
+        "faer" => {
+            let (pointers, columns, values) = a.view().into_raw_storage();
+            let structure = SymbolicSparseRowMatRef::new_checked(
+                a.rows(), a.cols(), pointers, None, columns,
+            );
+            let matrix = SparseRowMatRef::new(structure, values);
+            let x = MatRef::from_column_major_slice(x, x.len(), 1);
+            let parallel = if threads == 1 { Par::Seq } else { Par::rayon(threads) };
+            let mut y = MatMut::from_column_major_slice_mut(&mut y, a.rows(), 1);
+            let product = || {
+                let y = y.as_mut();
+                sparse_dense_matmul(y, Accum::Replace, matrix, x, 1.0, parallel);
+            };
+            Ok(format!("{:e} faer", median(seconds, product)))
+        }
+        label => {
+            let (id, text) = split_label(label);
+            let kernel = spmv::find::<f64>(id).ok_or("no such kernel")?;
+            let parameters = kernel.info.parse_parameters(text)?;
+            let options = PlanOptions::with_threads(threads);
+            let mut plan = kernel.plan(&a.view(), &parameters, &options)?;
+            let median = median(seconds, || plan.run(x, &mut y).expect("right lengths"));
+            let choice = plan.choice().unwrap_or_else(|| kernel.info.label(&parameters));
+            Ok(format!("{median:e} {choice}"))
+        }
+    }
+}
+
+/// The median over at least 5 samples and `seconds`, after two calls; short calls are timed
+/// together, as spmv.c does it for the other side.
+fn median(seconds: f64, mut run: impl FnMut()) -> f64 {
     run();
     let start = Instant::now();
     run();
-    let repetitions = (1e-4 / start.elapsed().as_secs_f64().max(1e-8)).ceil().max(1.0) as usize;
-    let mut times = Vec::new();
-    let start = Instant::now();
+    let once = start.elapsed().as_secs_f64();
+    let calls = (1e-4 / once.max(1e-8)).ceil().max(1.0) as usize;
+    let (start, mut times) = (Instant::now(), Vec::new());
     while times.len() < 5 || start.elapsed().as_secs_f64() < seconds {
         let begin = Instant::now();
-        for _ in 0..repetitions {
+        for _ in 0..calls {
             run();
         }
-        times.push(begin.elapsed().as_secs_f64() / repetitions as f64);
+        times.push(begin.elapsed().as_secs_f64() / calls as f64);
     }
     times.sort_by(f64::total_cmp);
     times[times.len() / 2]
 }
 
-fn main() {
-    let mut args = std::env::args().skip(1);
-    let threads: usize = args.next().unwrap().parse().unwrap();
-    let labels = args.next().unwrap();
-    let kernels: Vec<String> = args.collect();
-    let options = PlanOptions::with_threads(threads);
-    for label in labels.split('+') {
-        let recipe = generate::named(label).unwrap();
-        let a = recipe.generate::<f64>().unwrap();
-        let x: Vec<f64> = (0..a.cols()).map(|j| (j as f64 * 0.7).sin()).collect();
-        let mut y = vec![0.0; a.rows()];
-        println!("{recipe}: {} x {}, {}", a.rows(), a.cols(), a.nnz());
-        for kernel in &kernels {
-            let (id, text) = split_label(kernel);
-            let k = spmv::find::<f64>(id).unwrap();
-            let start = Instant::now();
-            match k.plan(&a.view(), &k.info.parse_parameters(text).unwrap(), &options) {
-                Err(error) => println!("  {kernel:40} {error}"),
-                Ok(mut plan) => {
-                    let planned = start.elapsed().as_secs_f64();
-                    let bytes = plan.footprint().bytes_moved as f64;
-                    let t = median(&mut || plan.run(&x, &mut y).unwrap(), 0.2);
-                    println!(
-                        "  {kernel:40} {:10.2} us {:6.3} ns/entry {:6.1} GB/s, planned in {:.0} ms {}",
-                        t * 1e6,
-                        t * 1e9 / a.nnz() as f64,
-                        bytes / t * 1e-9,
-                        planned * 1e3,
-                        plan.choice().unwrap_or_default()
-                    );
-                }
-            }
-        }
+fn write_arrays(a: &Csr<f64>, x: &[f64], directory: &Path) -> std::io::Result<()> {
+    let (pointers, columns, values) = a.view().into_raw_storage();
+    for (name, numbers) in [("pointers", pointers), ("columns", columns)] {
+        let mut file = BufWriter::new(std::fs::File::create(directory.join(name))?);
+        numbers.iter().try_for_each(|number| file.write_all(&number.to_le_bytes()))?;
+        file.flush()?;
     }
+    for (name, numbers) in [("values", values), ("x", x)] {
+        let mut file = BufWriter::new(std::fs::File::create(directory.join(name))?);
+        numbers.iter().try_for_each(|number| file.write_all(&number.to_le_bytes()))?;
+        file.flush()?;
+    }
+    Ok(())
 }
