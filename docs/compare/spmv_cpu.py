@@ -1,7 +1,7 @@
 """SpMV on CPU cores: spm's `auto` against oneMKL, scipy, sprs, faer and a plain loop in C.
 
     python3 -m venv venv && venv/bin/pip install numpy scipy mkl
-    cargo build --release -p spm-cpu --example compare_spmv
+    cargo build --release --manifest-path docs/compare/rust/Cargo.toml --target-dir target
     venv/bin/python docs/compare/spmv_cpu.py [MATRIX...] > table.md
 
 Everything runs on the same arrays in f64, hot and page-faulted, on one thread and on all cores. Both
@@ -28,7 +28,7 @@ import numpy as np
 from scipy.sparse import _sparsetools
 
 HERE = pathlib.Path(__file__).resolve().parent
-OURS = HERE.parents[1] / "target" / "release" / "examples" / "compare_spmv"
+OURS = HERE.parents[1] / "target" / "release" / "compare"
 
 LARGE = {
     "stencil27 100^3": "stencil27[n=100]",
@@ -109,13 +109,13 @@ class Matrix:
         self.y = np.zeros(self.rows)
 
     def ask(self, name, threads, seconds):
-        """Median seconds of what compare_spmv.rs calls `name`, and what it chose."""
+        """Median seconds of what rust/src/main.rs calls `name`, and what it chose."""
         # The other side's threads go to sleep first.
         time.sleep(0.02)
         print(name, threads, seconds, file=self.process.stdin, flush=True)
         answer = self.process.stdout.readline().split(maxsplit=1)
         if len(answer) != 2:
-            sys.exit(f"compare_spmv failed at {name}")
+            sys.exit(f"compare failed at {name}")
         return float(answer[0]), answer[1].strip()
 
     def close(self):

@@ -54,6 +54,9 @@ pub(crate) trait Isa<T>: Copy {
     unsafe fn gather_some(mask: u8, from: *const T, index: Self::Index) -> Self::Vector;
     /// Where an index repeats, the highest lane wins.
     unsafe fn scatter(to: *mut T, index: Self::Index, vector: Self::Vector);
+    /// The vector moved `N` lanes up (`N` is 1 or 2), zeros below, and what that pushes out, in the
+    /// lowest lanes of a second vector.
+    unsafe fn shift_up<const N: usize>(vector: Self::Vector) -> (Self::Vector, Self::Vector);
     /// The sum of all lanes, always in the same order.
     unsafe fn sum(vector: Self::Vector) -> T;
 }
@@ -181,6 +184,11 @@ mod tests {
                 let mut stored = [T::ZERO; LANES];
                 I::store(stored.as_mut_ptr(), I::load(x.as_ptr().add(3)));
                 self.out.extend(stored);
+                let (one, two) = (I::shift_up::<1>(a), I::shift_up::<2>(a));
+                for shifted in [one.0, one.1, two.0, two.1] {
+                    I::store(stored.as_mut_ptr(), shifted);
+                    self.out.extend(stored);
+                }
                 self.out.push(I::sum(d));
                 self.out.push(I::sum(I::load_first(3, x.as_ptr().add(69_997))));
                 self.out.extend([0, 1, 2, 7, 8, 9, 65_535].map(|i: usize| target[i]));
@@ -190,10 +198,12 @@ mod tests {
 
     fn check<T: Scalar>() {
         // By hand: a = 0 999 3 536 5 5 1 1; b = 7 535 0 1 2 2 9 8; c = a in lanes 1 2 5 7.
-        let expected = [
-            3., 4., 5., 6., 7., 8., 9., 10., 537_596., 2994., 6., 1072., 20., 0., 10., 10.,
-            536_463.,
-        ];
+        let mut expected = vec![3., 4., 5., 6., 7., 8., 9., 10.];
+        expected.extend([0., 0., 999., 3., 536., 5., 5., 1.]);
+        expected.extend([1., 0., 0., 0., 0., 0., 0., 0.]);
+        expected.extend([0., 0., 0., 999., 3., 536., 5., 5.]);
+        expected.extend([1., 1., 0., 0., 0., 0., 0., 0.]);
+        expected.extend([537_596., 2994., 6., 1072., 20., 0., 10., 10., 536_463.]);
         let levels = [Level::Portable, detect_level()];
         for (level, vector_gather) in levels.into_iter().flat_map(|l| [(l, false), (l, true)]) {
             let mut out = Vec::new();

@@ -74,6 +74,12 @@ impl<T: Scalar> Isa<T> for Portable {
         }
     }
     #[inline(always)]
+    unsafe fn shift_up<const N: usize>(vector: [T; LANES]) -> ([T; LANES], [T; LANES]) {
+        let low = std::array::from_fn(|l| if l < N { T::ZERO } else { vector[l - N] });
+        let out = std::array::from_fn(|l| if l < N { vector[l + LANES - N] } else { T::ZERO });
+        (low, out)
+    }
+    #[inline(always)]
     unsafe fn sum(v: [T; LANES]) -> T {
         ((v[0] + v[4]) + (v[2] + v[6])) + ((v[1] + v[5]) + (v[3] + v[7]))
     }

@@ -109,6 +109,17 @@ impl<const GATHER: bool> Isa<f64> for Avx512<GATHER> {
         unsafe { _mm512_i32scatter_pd::<8>(to, index, vector) }
     }
     #[inline(always)]
+    unsafe fn shift_up<const N: usize>(vector: __m512d) -> (__m512d, __m512d) {
+        let (v, zero) = unsafe { (_mm512_castpd_si512(vector), _mm512_setzero_si512()) };
+        let (low, out) = unsafe {
+            match N {
+                1 => (_mm512_alignr_epi64::<7>(v, zero), _mm512_alignr_epi64::<7>(zero, v)),
+                _ => (_mm512_alignr_epi64::<6>(v, zero), _mm512_alignr_epi64::<6>(zero, v)),
+            }
+        };
+        unsafe { (_mm512_castsi512_pd(low), _mm512_castsi512_pd(out)) }
+    }
+    #[inline(always)]
     unsafe fn sum(vector: __m512d) -> f64 {
         let low = unsafe { _mm512_castpd512_pd256(vector) };
         let high = unsafe { _mm512_extractf64x4_pd::<1>(vector) };
@@ -182,6 +193,21 @@ impl<const GATHER: bool> Isa<f64> for Avx2<GATHER> {
         unsafe { Portable::scatter(to, indices(index), values) };
     }
     #[inline(always)]
+    unsafe fn shift_up<const N: usize>(v: [__m256d; 2]) -> ([__m256d; 2], [__m256d; 2]) {
+        unsafe {
+            let zero = _mm256_setzero_pd();
+            if N == 1 {
+                let (a, b) = (turn::<0b10_01_00_11>(v[0]), turn::<0b10_01_00_11>(v[1]));
+                let low = [_mm256_blend_pd::<1>(a, zero), _mm256_blend_pd::<1>(b, a)];
+                (low, [_mm256_blend_pd::<1>(zero, b), zero])
+            } else {
+                let (a, b) = (turn::<0b01_00_11_10>(v[0]), turn::<0b01_00_11_10>(v[1]));
+                let low = [_mm256_blend_pd::<3>(a, zero), _mm256_blend_pd::<3>(b, a)];
+                (low, [_mm256_blend_pd::<3>(zero, b), zero])
+            }
+        }
+    }
+    #[inline(always)]
     unsafe fn sum(vector: [__m256d; 2]) -> f64 {
         unsafe { sum4(_mm256_add_pd(vector[0], vector[1])) }
     }
@@ -244,11 +270,30 @@ impl<const GATHER: bool> Isa<f32> for Avx2<GATHER> {
         unsafe { Portable::scatter(to, indices(index), values) };
     }
     #[inline(always)]
+    unsafe fn shift_up<const N: usize>(v: __m256) -> (__m256, __m256) {
+        unsafe {
+            let zero = _mm256_setzero_ps();
+            if N == 1 {
+                let turned = _mm256_permutevar8x32_ps(v, _mm256_setr_epi32(7, 0, 1, 2, 3, 4, 5, 6));
+                (_mm256_blend_ps::<1>(turned, zero), _mm256_blend_ps::<1>(zero, turned))
+            } else {
+                let turned = _mm256_permutevar8x32_ps(v, _mm256_setr_epi32(6, 7, 0, 1, 2, 3, 4, 5));
+                (_mm256_blend_ps::<3>(turned, zero), _mm256_blend_ps::<3>(zero, turned))
+            }
+        }
+    }
+    #[inline(always)]
     unsafe fn sum(vector: __m256) -> f32 {
         let mut values = [0.0; LANES];
         unsafe { Self::store(values.as_mut_ptr(), vector) };
         unsafe { Portable::sum(values) }
     }
+}
+
+#[inline(always)]
+unsafe fn turn<const ORDER: i32>(v: __m256d) -> __m256d {
+    // SAFETY: the caller's promise: the processor has AVX2.
+    unsafe { _mm256_permute4x64_pd::<ORDER>(v) }
 }
 
 /// The eight indices as an array.

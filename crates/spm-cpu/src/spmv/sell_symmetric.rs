@@ -5,6 +5,10 @@
 //! twice: y[i..i + 8] += v x[c..c + 8], and y[c..c + 8] += v x[i..i + 8]. What a thread adds beyond
 //! its own rows goes to a spill of its own first, so that the order of additions never depends on
 //! timing.
+//!
+//! Up to three slots with c, c + 1, c + 2 make a run, added to y[c..c + 8] and y[c + 8..c + 16] at
+//! once: adding each slot to y by itself would load what the slot before has just stored eight
+//! bytes beside, which a processor can only do after the store has left its queue.
 
 use std::ops::Range;
 
@@ -30,16 +34,27 @@ pub(super) const INFO: KernelInfo = KernelInfo {
 };
 
 /// Slots per upper entry beyond which the half is no gain.
-const MOST_PADDING: f64 = 1.4;
+const MOST_PADDING: f64 = 1.6;
+
+/// Most slots of a run.
+const LONGEST_RUN: usize = 3;
+
+/// Slots whose first columns follow each other.
+#[derive(Debug, Clone, Copy)]
+struct Slots {
+    /// First column of the first slot.
+    first: u32,
+    count: u32,
+}
 
 /// The rows of one thread: whole chunks of eight, but for the last of the matrix.
 struct Part<T> {
     rows: Range<usize>,
-    /// Slots of each chunk.
-    widths: Vec<u16>,
-    /// First column of each slot, ascending inside a chunk; the diagonal comes first and is
-    /// always there.
-    firsts: Vec<u32>,
+    /// Runs of each chunk.
+    run_counts: Vec<u16>,
+    /// Ascending inside a chunk; the first begins with the diagonal, which is always there.
+    runs: Vec<Slots>,
+    /// By slots, eight each.
     values: Aligned<T>,
     /// What is added to rows from `rows.end - LANES` on by slots that reach beyond `rows.end`.
     spill: Vec<T>,
@@ -117,7 +132,7 @@ fn asymmetry<T: Scalar>(a: &CsrArrays<'_, T>) -> Option<String> {
 
 impl<T: Scalar> Part<T> {
     fn new(a: &CsrArrays<'_, T>, rows: Range<usize>) -> Self {
-        let (mut widths, mut all_firsts, mut values) = (vec![], vec![], vec![]);
+        let (mut run_counts, mut runs, mut values) = (vec![], Vec::<Slots>::new(), vec![]);
         let mut reach = rows.end;
         let whole = rows.start + rows.len() / LANES * LANES;
         for start in (rows.start..whole).step_by(LANES) {
@@ -143,13 +158,22 @@ impl<T: Scalar> Part<T> {
                     values[offset + slot * LANES + lane] = a.values()[entry];
                 }
             }
-            let last = firsts.last().map_or(0, |&first| first as usize + LANES);
-            reach = reach.max(last);
-            widths.push(firsts.len() as u16);
-            all_firsts.extend(firsts);
+            let before = runs.len();
+            for &first in &firsts {
+                match runs[before..].last_mut() {
+                    Some(run)
+                        if run.first + run.count == first && run.count < LONGEST_RUN as u32 =>
+                    {
+                        run.count += 1;
+                    }
+                    _ => runs.push(Slots { first, count: 1 }),
+                }
+            }
+            run_counts.push((runs.len() - before) as u16);
+            reach = reach.max(runs[runs.len() - 1].first as usize + 2 * LANES);
         }
         let spill = vec![T::ZERO; reach + LANES - rows.end];
-        Self { rows, widths, firsts: all_firsts, values: values.into(), spill, finite: true }
+        Self { rows, run_counts, runs, values: values.into(), spill, finite: true }
     }
 }
 
@@ -160,7 +184,7 @@ impl<T: Scalar> Product<T> for SellSymmetric<'_, T> {
 
     fn memory(&self) -> Memory {
         let bytes = |part: &Part<T>| {
-            size_of_val(&*part.widths) + size_of_val(&*part.firsts) + size_of_val(&*part.values)
+            size_of_val(&*part.run_counts) + size_of_val(&*part.runs) + size_of_val(&*part.values)
         };
         let spills = self.parts.iter().map(|part| size_of_val(&*part.spill)).sum();
         Memory::owned(self.parts.iter().map(bytes).sum(), spills)
@@ -206,7 +230,7 @@ impl<T: Scalar> Part<T> {
     /// Adds the rows after the last whole chunk, entry by entry.
     fn finish_last_rows(&mut self, a: &CsrArrays<'_, T>, x: &[T], y: &mut [T]) {
         let start = self.rows.start;
-        for row in start + self.widths.len() * LANES..self.rows.end {
+        for row in start + self.run_counts.len() * LANES..self.rows.end {
             for entry in a.pointers()[row] as usize..a.pointers()[row + 1] as usize {
                 let (col, value) = (a.col_indices()[entry] as usize, a.values()[entry]);
                 if col >= row {
@@ -238,66 +262,91 @@ unsafe impl<'a, T: Scalar> Job<T> for Upper<'a, T> {
         let Self { part, x, y } = self;
         let (start, end) = (part.rows.start, part.rows.end);
         part.spill.fill(T::ZERO);
-        let (mut firsts, mut values) = (part.firsts.as_ptr(), part.values.as_ptr());
-        // Rows below this one hold sums already.
+        let (mut runs, mut values) = (part.runs.as_ptr(), part.values.as_ptr());
+        // Rows from this one on hold nothing yet.
         let mut cleared = start;
-        // SAFETY: `Part::new` has put into the arrays what the chunks consume. A slot starts at or
-        // after its chunk; one that ends inside the part is inside x and y; one that does not is
-        // inside the spill, and is read of x only as far as x goes. `I` by the caller's promise.
+        // SAFETY: `Part::new` has put into the arrays what the chunks consume. A run begins at or
+        // after its chunk. A slot is read of x only as far as x goes; what is added eight rows at
+        // a time is inside y if it ends before the part does, and inside the spill if not. `I` by
+        // the caller's promise.
         unsafe {
             let zero = I::splat(T::ZERO);
             let mut spoilt = zero;
-            for (chunk, &width) in part.widths.iter().enumerate() {
-                let (row, width) = (start + chunk * LANES, usize::from(width));
-                let reach = *firsts.add(width - 1) as usize + LANES;
+            let y_of_row_0 = y.as_mut_ptr().wrapping_sub(start);
+            let spill = part.spill.as_mut_ptr();
+            let x_at = x.as_ptr();
+            for (chunk, &count) in part.run_counts.iter().enumerate() {
+                let row = start + chunk * LANES;
+                let chunk_runs = std::slice::from_raw_parts(runs, usize::from(count));
+                runs = runs.add(chunk_runs.len());
+                let reach = chunk_runs[chunk_runs.len() - 1].first as usize + 2 * LANES;
                 if cleared < reach.min(end) {
-                    // Clear in steps, so that the loop does not do this for every chunk.
+                    // Some rows more, so that not every chunk has to do this.
                     let next = (reach + 16 * LANES).min(end);
                     y[cleared - start..next - start].fill(T::ZERO);
                     cleared = next;
                 }
-                let own_x = I::load(x.as_ptr().add(row));
-                let own_y = y.as_mut_ptr().add(row - start);
+                let own_x = I::load(x_at.add(row));
+                let own_y = y_of_row_0.wrapping_add(row);
+                let inside = reach <= end;
+                let load_x = |first: usize| {
+                    if inside || first + LANES <= x.len() {
+                        I::load(x_at.add(first))
+                    } else {
+                        I::load_first(x.len() - first, x_at.add(first))
+                    }
+                };
+                let add = |at: usize, addend: I::Vector| {
+                    let target = if inside || at + LANES <= end {
+                        y_of_row_0.wrapping_add(at)
+                    } else {
+                        spill.add(at + LANES - end)
+                    };
+                    I::store(target, I::add(I::load(target), addend));
+                };
+                let (diagonal, others) = (chunk_runs[0].count, &chunk_runs[1..]);
                 let mut even = I::mul_add(I::load(values), own_x, zero);
                 let mut odd = zero;
-                let y_of_row_0 = y.as_mut_ptr().wrapping_sub(start);
-                macro_rules! both_ways {
-                    ($slot:expr, $sum:ident) => {{
-                        let first = *firsts.add($slot) as usize;
-                        let value = I::load(values.add($slot * LANES));
-                        $sum = I::mul_add(value, I::load(x.as_ptr().add(first)), $sum);
-                        let target = y_of_row_0.wrapping_add(first);
-                        I::store(target, I::mul_add(value, own_x, I::load(target)));
-                    }};
+                // What the diagonal's run adds to the rows of the chunk stays in a register.
+                if diagonal >= 2 {
+                    let value = I::load(values.add(LANES));
+                    odd = I::mul_add(value, load_x(row + 1), odd);
+                    let (mut low, mut high) = I::shift_up::<1>(I::mul_add(value, own_x, zero));
+                    if diagonal >= 3 {
+                        let value = I::load(values.add(2 * LANES));
+                        even = I::mul_add(value, load_x(row + 2), even);
+                        let more = I::shift_up::<2>(I::mul_add(value, own_x, zero));
+                        (low, high) = (I::add(low, more.0), I::add(high, more.1));
+                    }
+                    odd = I::add(odd, low);
+                    add(row + LANES, high);
                 }
-                if reach <= end {
-                    for slot in (2..width).step_by(2) {
-                        both_ways!(slot - 1, odd);
-                        both_ways!(slot, even);
-                    }
-                    if width % 2 == 0 {
-                        both_ways!(width - 1, odd);
-                    }
-                } else {
-                    for slot in 1..width {
-                        let first = *firsts.add(slot) as usize;
-                        if first + LANES <= end {
-                            both_ways!(slot, odd);
-                            continue;
+                values = values.add(diagonal as usize * LANES);
+                for run in others {
+                    let first = run.first as usize;
+                    let value = I::load(values);
+                    even = I::mul_add(value, load_x(first), even);
+                    let mut here = I::mul_add(value, own_x, zero);
+                    if run.count >= 2 {
+                        let value = I::load(values.add(LANES));
+                        odd = I::mul_add(value, load_x(first + 1), odd);
+                        let (low, mut high) = I::shift_up::<1>(I::mul_add(value, own_x, zero));
+                        here = I::add(here, low);
+                        if run.count >= 3 {
+                            let value = I::load(values.add(2 * LANES));
+                            even = I::mul_add(value, load_x(first + 2), even);
+                            let more = I::shift_up::<2>(I::mul_add(value, own_x, zero));
+                            here = I::add(here, more.0);
+                            high = I::add(high, more.1);
                         }
-                        let value = I::load(values.add(slot * LANES));
-                        let there = (x.len() - first).min(LANES);
-                        let other_x = I::load_first(there, x.as_ptr().add(first));
-                        even = I::mul_add(value, other_x, even);
-                        let target = part.spill.as_mut_ptr().add(first + LANES - end);
-                        I::store(target, I::mul_add(value, own_x, I::load(target)));
+                        add(first + LANES, high);
                     }
+                    add(first, here);
+                    values = values.add(run.count as usize * LANES);
                 }
                 let sums = I::add(I::add(even, odd), I::load(own_y));
                 spoilt = I::mul_add(sums, zero, spoilt);
                 I::store(own_y, sums);
-                firsts = firsts.add(width);
-                values = values.add(width * LANES);
             }
             part.finite = I::sum(spoilt) == T::ZERO;
         }

@@ -1,6 +1,6 @@
 //! The Rust side of docs/compare/spmv_cpu.py.
 //!
-//! `compare_spmv MATRIX DIRECTORY` generates the matrix, writes its CSR arrays and a vector (little
+//! `compare MATRIX DIRECTORY` generates the matrix, writes its CSR arrays and a vector (little
 //! endian: `pointers`, `columns` in u32, `values`, `x` in f64) to the directory, prints
 //! `ROWS COLUMNS ENTRIES`, then answers each line `NAME THREADS SECONDS` of its input with the
 //! median seconds of a product and what computed it. NAME is a kernel of the registry, with or
@@ -21,7 +21,7 @@ use spm_formats::{Csr, generate, sprs};
 fn main() -> Result<(), Box<dyn Error>> {
     let arguments: Vec<String> = std::env::args().skip(1).collect();
     let [matrix, directory] = &arguments[..] else {
-        return Err("usage: compare_spmv MATRIX DIRECTORY".into());
+        return Err("usage: compare MATRIX DIRECTORY".into());
     };
     let a = generate::named(matrix)?.generate::<f64>()?;
     let x: Vec<f64> = (0..a.cols()).map(|j| (j as f64 * 0.7).sin() + 1.5).collect();
@@ -54,9 +54,8 @@ fn answer(
         }
         "faer" => {
             let (pointers, columns, values) = a.view().into_raw_storage();
-            let structure = SymbolicSparseRowMatRef::new_checked(
-                a.rows(), a.cols(), pointers, None, columns,
-            );
+            let structure =
+                SymbolicSparseRowMatRef::new_checked(a.rows(), a.cols(), pointers, None, columns);
             let matrix = SparseRowMatRef::new(structure, values);
             let x = MatRef::from_column_major_slice(x, x.len(), 1);
             let parallel = if threads == 1 { Par::Seq } else { Par::rayon(threads) };
