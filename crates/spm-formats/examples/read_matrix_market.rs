@@ -1,5 +1,5 @@
 //! Reads a Matrix Market file to CSR several times and prints the speed of the fastest time and
-//! the peak memory: `read_matrix_market FILE [THREADS [REPETITIONS]]`.
+//! the peak memory: `read_matrix_market FILE [THREADS [REPETITIONS [CHUNK_BYTES]]]`.
 
 use std::time::Instant;
 
@@ -8,10 +8,15 @@ use spm_formats::matrix_market::{ReadOptions, read_csr};
 
 fn main() -> Result<(), Box<dyn std::error::Error>> {
     let mut arguments = std::env::args().skip(1);
-    let path = arguments.next().ok_or("usage: read_matrix_market FILE [THREADS [REPETITIONS]]")?;
+    let path = arguments
+        .next()
+        .ok_or("usage: read_matrix_market FILE [THREADS [REPETITIONS [CHUNK_BYTES]]]")?;
     let threads = arguments.next().map(|threads| threads.parse()).transpose()?;
     let repetitions: usize = arguments.next().map_or(Ok(1), |count| count.parse())?;
-    let options = ReadOptions { threads, ..ReadOptions::default() };
+    let mut options = ReadOptions { threads, ..ReadOptions::default() };
+    if let Some(bytes) = arguments.next() {
+        options.chunk_bytes = bytes.parse()?;
+    }
     let mut fastest = f64::INFINITY;
     let mut entries = 0;
     for _ in 0..repetitions.max(1) {

@@ -51,6 +51,10 @@ impl Blocks for Mapped<'_> {
     fn fill(&mut self, bytes: usize) -> io::Result<(&[u8], bool)> {
         let mut rest = Slice(&self.map[self.consumed..]);
         let (length, last) = rest.fill(bytes).map(|(block, last)| (block.len(), last))?;
+        // One call instead of a page fault every few pages; where the system does not know it, the
+        // faults do.
+        #[cfg(target_os = "linux")]
+        drop(self.map.advise_range(memmap2::Advice::PopulateRead, self.consumed, length));
         Ok((&self.map[self.consumed..self.consumed + length], last))
     }
 
