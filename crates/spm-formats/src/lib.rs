@@ -11,6 +11,7 @@ mod ell;
 mod error;
 pub mod generate;
 mod hll;
+mod huge_pages;
 pub mod kernel;
 pub mod matrix_market;
 mod padding;

@@ -7,6 +7,7 @@ use rayon::prelude::*;
 use super::disjoint::DisjointSlice;
 use super::rows::GRAIN;
 use crate::Scalar;
+use crate::huge_pages::zeroed;
 use crate::partition::even;
 
 /// Pointers, indices and values of a compressed matrix.
@@ -23,8 +24,8 @@ pub(super) fn counting_sort<T: Scalar, I: Iterator<Item = u32>>(
 ) -> Arrays<T> {
     let entries = keys.len();
     let mut pointers = vec![0; keys_end + 1];
-    let mut indices_out = vec![0; entries];
-    let mut values_out = vec![T::ZERO; entries];
+    let mut indices_out = zeroed(0, entries);
+    let mut values_out = zeroed(T::ZERO, entries);
     if entries == 0 {
         return (pointers, indices_out, values_out);
     }

@@ -9,8 +9,8 @@ use super::Mode;
 use super::error::{Fault, Problem, quoted};
 use super::header::{Field, Format, Header, Symmetry, too_large};
 use super::number::{self, NumberFault, byte_at, is_blank, token_end};
-use crate::Scalar;
 use crate::csr::check_limits;
+use crate::{Scalar, huge_pages};
 
 /// Entries as they stand in the text, filled block by block.
 pub(crate) struct Body<'h, T> {
@@ -71,8 +71,11 @@ impl<'h, T: Scalar> Body<'h, T> {
             if header.format == Format::Coordinate {
                 body.rows.reserve_exact(entries);
                 body.cols.reserve_exact(entries);
+                huge_pages::advise(&body.rows);
+                huge_pages::advise(&body.cols);
             }
             body.values.reserve_exact(entries);
+            huge_pages::advise(&body.values);
         }
         body
     }

@@ -81,7 +81,7 @@ pub struct ReadOptions {
 
 impl Default for ReadOptions {
     fn default() -> Self {
-        Self { mode: Mode::Strict, threads: None, chunk_bytes: 1 << 20 }
+        Self { mode: Mode::Strict, threads: None, chunk_bytes: 1 << 18 }
     }
 }
 
