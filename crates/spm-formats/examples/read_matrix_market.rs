@@ -1,9 +1,10 @@
 //! Reads a Matrix Market file to CSR several times and prints the speed of the fastest time and
-//! the peak memory: `read_matrix_market FILE [THREADS [REPETITIONS [CHUNK_BYTES]]]`.
+//! the peak memory; or loads the `.npz` archive FILE: `read_matrix_market FILE [THREADS [REPETITIONS [CHUNK_BYTES]]]`.
 
 use std::time::Instant;
 
 use spm_formats::Csr;
+use spm_formats::cache::load_npz;
 use spm_formats::matrix_market::{ReadOptions, read_csr};
 
 fn main() -> Result<(), Box<dyn std::error::Error>> {
@@ -21,13 +22,15 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
     let mut entries = 0;
     for _ in 0..repetitions.max(1) {
         let start = Instant::now();
-        let matrix: Csr<f64> = read_csr(&path, &options)?;
+        let matrix: Csr<f64> =
+            if path.ends_with(".npz") { load_npz(&path)? } else { read_csr(&path, &options)? };
         fastest = fastest.min(start.elapsed().as_secs_f64());
         entries = matrix.nnz();
     }
     println!("entries {entries}");
     println!("seconds {fastest:.6}");
     println!("entries_per_second {:.0}", entries as f64 / fastest);
+    println!("file_bytes_per_second {:.0}", std::fs::metadata(&path)?.len() as f64 / fastest);
     if let Some((peak, file)) = peak_memory() {
         println!("peak_bytes {peak}");
         println!("mapped_file_bytes {file}");
