@@ -1,16 +1,18 @@
 //! A matrix with what its cases share: CSR, input vectors, the oracle's results.
 
-use std::cell::RefCell;
+use std::cell::{OnceCell, RefCell};
 use std::collections::HashMap;
 use std::path::{Path, PathBuf};
 use std::rc::Rc;
 
+use anyhow::Context;
 use rand::SeedableRng;
 use rand::distr::{Distribution, Uniform};
 use rand_pcg::Pcg64Mcg;
 use spm_formats::kernel::TransposeOutput;
 use spm_formats::reference::{self, Reference};
 use spm_formats::{Coo, Csr, DenseShape, Scalar};
+use tempfile::TempDir;
 
 /// Where the elements of x come from.
 #[derive(Debug, Clone, Copy, PartialEq)]
@@ -35,31 +37,19 @@ impl Default for Input {
 pub struct Matrix<T> {
     /// Name in tables; `synthetic:` in front of what was generated.
     pub name: String,
-    file: Option<PathBuf>,
     coo: Coo<T>,
     csr: Csr<T>,
     input: Input,
     references: RefCell<HashMap<Option<DenseShape>, Rc<Reference>>>,
     transpose: RefCell<Option<Rc<TransposeOutput<T>>>>,
+    files: OnceCell<TempDir>,
 }
 
 impl<T: Scalar> Matrix<T> {
-    /// Takes the triplets (the oracle's input) and the CSR matrix made from them; `file` is where
-    /// they were read from.
-    pub fn new(
-        name: String,
-        file: Option<PathBuf>,
-        coo: Coo<T>,
-        csr: Csr<T>,
-        input: Input,
-    ) -> Self {
-        let (references, transpose) = Default::default();
-        Self { name, file, coo, csr, input, references, transpose }
-    }
-
-    /// The file that it was read from.
-    pub fn file(&self) -> Option<&Path> {
-        self.file.as_deref()
+    /// Takes the triplets (the oracle's input) and the CSR matrix made from them.
+    pub fn new(name: String, coo: Coo<T>, csr: Csr<T>, input: Input) -> Self {
+        let (references, transpose, files) = Default::default();
+        Self { name, coo, csr, input, references, transpose, files }
     }
 
     /// The triplets as they were read or generated.
@@ -89,6 +79,27 @@ impl<T: Scalar> Matrix<T> {
             })
         };
         Rc::clone(self.references.borrow_mut().entry(dense).or_insert_with(compute))
+    }
+
+    /// The matrix as a file of this name in a temporary folder, written by `write` the first time;
+    /// the folder goes with the matrix.
+    ///
+    /// # Errors
+    /// No temporary folder, and the errors of `write`.
+    pub fn as_file(
+        &self,
+        name: &str,
+        write: impl FnOnce(&Path) -> anyhow::Result<()>,
+    ) -> anyhow::Result<PathBuf> {
+        if self.files.get().is_none() {
+            let folder = tempfile::tempdir().context("cannot make a temporary folder")?;
+            self.files.set(folder).expect("not set a moment ago");
+        }
+        let path = self.files.get().expect("just set").path().join(name);
+        if !path.exists() {
+            write(&path)?;
+        }
+        Ok(path)
     }
 
     /// The oracle's transpose, computed once.

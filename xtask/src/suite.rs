@@ -75,11 +75,7 @@ impl Source {
                 (convert::csr_to_coo(csr.view())?, csr)
             }
         };
-        let file = match self {
-            Self::File(path) => Some(path.clone()),
-            Self::Generated(_) => None,
-        };
-        Ok(Matrix::new(self.name(), file, coo, csr, input))
+        Ok(Matrix::new(self.name(), coo, csr, input))
     }
 }
 

@@ -162,7 +162,7 @@ fn check<T: DeviceScalar>(
     for spec in specs {
         let attempt = catch_unwind(AssertUnwindSafe(|| {
             let mut case = match plan(spec, &matrix, resources) {
-                Ok(case) => case,
+                Ok(planned) => planned.case,
                 Err(PlanError::Format(_) | PlanError::Unsupported { .. }) => return Ok(None),
                 Err(error) => return Err(error.to_string()),
             };

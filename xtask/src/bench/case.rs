@@ -1,6 +1,7 @@
 //! One case: a kernel, planned for one matrix, that can be checked and timed.
 
 use std::collections::HashMap;
+use std::time::Instant;
 
 use spm_cpu::{PlanOptions, Threads};
 use spm_formats::kernel::{
@@ -118,6 +119,30 @@ impl Resources {
     }
 }
 
+/// A case that is ready to run.
+pub struct Planned<'a> {
+    /// The plan with its operands.
+    pub case: Box<dyn Case + 'a>,
+    /// What planning alone took, in seconds: operands and the oracle are not part of it.
+    pub plan_s: f64,
+}
+
+impl<'a> Planned<'a> {
+    /// Plans by `plan` and lets `case` put the operands beside the plan.
+    ///
+    /// # Errors
+    /// Those of both.
+    pub fn new<P, C: Case + 'a>(
+        plan: impl FnOnce() -> Result<P, PlanError>,
+        case: impl FnOnce(P) -> Result<C, PlanError>,
+    ) -> Result<Self, PlanError> {
+        let start = Instant::now();
+        let plan = plan()?;
+        let plan_s = start.elapsed().as_secs_f64();
+        Ok(Self { case: Box::new(case(plan)?), plan_s })
+    }
+}
+
 /// Plans `spec` for `matrix`.
 ///
 /// # Errors
@@ -126,7 +151,7 @@ pub fn plan<'a, T: DeviceScalar>(
     spec: &CaseSpec,
     matrix: &'a Matrix<T>,
     resources: &mut Resources,
-) -> Result<Box<dyn Case + 'a>, PlanError> {
+) -> Result<Planned<'a>, PlanError> {
     let info = spec.info;
     let missing = || missing(&info);
     let budget = resources.budget.clone().for_matrix(&matrix.name);
@@ -140,41 +165,43 @@ pub fn plan<'a, T: DeviceScalar>(
     match (info.operation, info.backend) {
         (Operation::Spmv, Backend::Cpu) => {
             let kernel = spm_cpu::spmv::find::<T>(info.id).ok_or_else(missing)?;
-            let plan = kernel.plan(&a.view(), &spec.parameters, options)?;
-            Ok(Box::new(Spmv {
-                plan,
-                x: matrix.x(1),
-                y: vec![<T as Scalar>::ZERO; a.rows()],
-                reference: matrix.reference(None),
-            }))
+            Planned::new(
+                || kernel.plan(&a.view(), &spec.parameters, options),
+                |plan| {
+                    let (x, y) = (matrix.x(1), vec![<T as Scalar>::ZERO; a.rows()]);
+                    Ok(Spmv { plan, x, y, reference: matrix.reference(None) })
+                },
+            )
         }
         (Operation::Spmm, Backend::Cpu) => {
             let kernel = spm_cpu::spmm::find::<T>(info.id).ok_or_else(missing)?;
             let dense = spec.dense.unwrap_or(DenseShape { k: 1, layout: Layout::RowMajor });
-            Ok(Box::new(Spmm {
-                plan: kernel.plan(&a.view(), dense, &spec.parameters, options)?,
-                x: matrix.x(dense.k),
-                y: vec![<T as Scalar>::ZERO; a.rows() * dense.k],
-                reference: matrix.reference(Some(dense)),
-            }))
+            Planned::new(
+                || kernel.plan(&a.view(), dense, &spec.parameters, options),
+                |plan| {
+                    let (x, y) = (matrix.x(dense.k), vec![<T as Scalar>::ZERO; a.rows() * dense.k]);
+                    Ok(Spmm { plan, x, y, reference: matrix.reference(Some(dense)) })
+                },
+            )
         }
         (Operation::Transpose, Backend::Cpu) => {
             let kernel = spm_cpu::transpose::find::<T>(info.id).ok_or_else(missing)?;
-            Ok(Box::new(Transpose {
-                plan: kernel.plan(&a.view(), &spec.parameters, options)?,
-                output: TransposeOutput::new(a.cols(), a.nnz()),
-                reference: matrix.transpose_reference(),
-            }))
+            Planned::new(
+                || kernel.plan(&a.view(), &spec.parameters, options),
+                |plan| {
+                    let output = TransposeOutput::new(a.cols(), a.nnz());
+                    Ok(Transpose { plan, output, reference: matrix.transpose_reference() })
+                },
+            )
         }
         (Operation::Conversion, Backend::Cpu) => {
-            let kernel = convert::registry::<T>().into_iter().find(|k| k.info.id == info.id);
+            let kernel = convert::find::<T>(info.id).ok_or_else(missing)?;
             let input = convert::ConversionInput { coo: matrix.coo(), csr: a.view() };
-            let kernel = kernel.ok_or_else(missing)?;
-            Ok(Box::new(Conversion {
-                plan: kernel.plan(input, &spec.parameters, &options.budget)?,
-                pool: rayon_pool(spec.threads)?,
-                coo: matrix.coo(),
-            }))
+            let pool = rayon_pool(spec.threads)?;
+            Planned::new(
+                || kernel.plan(input, &spec.parameters, &options.budget),
+                |plan| Ok(Conversion { plan, pool, coo: matrix.coo() }),
+            )
         }
         (Operation::Read, Backend::Cpu) => reading::plan(spec, matrix, rayon_pool(spec.threads)?),
         (_, Backend::Gpu) => Err(missing()),

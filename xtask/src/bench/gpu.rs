@@ -10,7 +10,7 @@ use spm_gpu::{
     DeviceTransposePlan, GpuError, PlanOptions, Stream, TimingOptions,
 };
 
-use super::case::{Case, CaseSpec, compare_transpose, missing};
+use super::case::{Case, CaseSpec, Planned, compare_transpose, missing};
 use super::timing::{Sampling, Timing};
 use crate::matrix::Matrix;
 
@@ -62,36 +62,44 @@ pub fn plan<T: DeviceScalar>(
     matrix: &Matrix<T>,
     device: &Device,
     options: &PlanOptions,
-) -> Result<Box<dyn Case>, PlanError> {
+) -> Result<Planned<'static>, PlanError> {
     let (a, id) = (matrix.csr(), spec.info.id);
     let missing = || missing(&spec.info);
     let stream = Stream::new(device)?;
     match spec.info.operation {
         Operation::Spmv => {
             let kernel = spm_gpu::spmv::find::<T>(id).ok_or_else(missing)?;
-            let plan = kernel.plan(device, &a.view(), &spec.parameters, options)?;
-            let operands = Operands::new(device, &matrix.x(1), a.rows(), matrix.reference(None))?;
-            Ok(Box::new(Product { plan, operands, stream }))
+            Planned::new(
+                || kernel.plan(device, &a.view(), &spec.parameters, options),
+                |plan| {
+                    let reference = matrix.reference(None);
+                    let operands = Operands::new(device, &matrix.x(1), a.rows(), reference)?;
+                    Ok(Product { plan, operands, stream })
+                },
+            )
         }
         Operation::Spmm => {
             let kernel = spm_gpu::spmm::find::<T>(id).ok_or_else(missing)?;
             let dense = spec.dense.unwrap_or(DenseShape { k: 1, layout: Layout::RowMajor });
-            let plan = kernel.plan(device, &a.view(), dense, &spec.parameters, options)?;
-            let reference = matrix.reference(Some(dense));
-            let operands =
-                Operands::new(device, &matrix.x(dense.k), a.rows() * dense.k, reference)?;
-            Ok(Box::new(Product { plan, operands, stream }))
+            Planned::new(
+                || kernel.plan(device, &a.view(), dense, &spec.parameters, options),
+                |plan| {
+                    let (x, reference) = (matrix.x(dense.k), matrix.reference(Some(dense)));
+                    let operands = Operands::new(device, &x, a.rows() * dense.k, reference)?;
+                    Ok(Product { plan, operands, stream })
+                },
+            )
         }
         Operation::Transpose => {
             let kernel = spm_gpu::transpose::find::<T>(id).ok_or_else(missing)?;
-            let plan = kernel.plan(device, &a.view(), &spec.parameters, options)?;
-            let output = DeviceCsc::new(device, a.cols(), a.nnz())?;
-            Ok(Box::new(Transpose {
-                plan,
-                output,
-                stream,
-                reference: matrix.transpose_reference(),
-            }))
+            Planned::new(
+                || kernel.plan(device, &a.view(), &spec.parameters, options),
+                |plan| {
+                    let output = DeviceCsc::new(device, a.cols(), a.nnz())?;
+                    let reference = matrix.transpose_reference();
+                    Ok(Transpose { plan, output, stream, reference })
+                },
+            )
         }
         Operation::Conversion | Operation::Read => Err(missing()),
     }

@@ -2,14 +2,12 @@
 
 use std::path::PathBuf;
 
-use anyhow::Context;
 use spm_formats::kernel::{Backend, Footprint, KernelInfo, Operation, PlanError, RunError};
 use spm_formats::matrix_market::{self, Mode, ReadOptions};
 use spm_formats::reference::ErrorMeasures;
 use spm_formats::{Csr, Scalar, cache};
-use tempfile::TempDir;
 
-use super::case::{Case, CaseSpec, exact, missing};
+use super::case::{Case, CaseSpec, Planned, exact, missing};
 use super::timing::{Sampling, Timing, sample};
 use crate::matrix::Matrix;
 
@@ -37,10 +35,9 @@ struct Reading<'a, T> {
     pool: rayon::ThreadPool,
     file: PathBuf,
     file_bytes: u64,
-    _folder: TempDir,
 }
 
-/// Writes the matrix to a file of its own, so that every matrix is read in every form, and a user's
+/// Reads what [`Matrix::as_file`] wrote, so that every matrix is read in every form, and a user's
 /// folder is left alone.
 ///
 /// # Errors
@@ -49,28 +46,25 @@ pub fn plan<'a, T: Scalar>(
     spec: &CaseSpec,
     matrix: &'a Matrix<T>,
     pool: rayon::ThreadPool,
-) -> Result<Box<dyn Case + 'a>, PlanError> {
+) -> Result<Planned<'a>, PlanError> {
     let kernel = KERNELS.iter().find(|k| k.id == spec.info.id);
     let kernel = kernel.ok_or_else(|| missing(&spec.info))?.id;
     let write = || -> anyhow::Result<_> {
-        let folder = tempfile::tempdir().context("no temporary folder")?;
-        let name = match kernel {
-            "npz-cache" => "matrix.npz",
-            "matrix-market-gzip" => "matrix.mtx.gz",
-            _ => "matrix.mtx",
-        };
-        let file = folder.path().join(name);
-        match kernel {
-            "npz-cache" => cache::save_npz(&file, matrix.csr().view())?,
-            _ => matrix_market::write_csr(&file, matrix.csr().view(), &[])?,
-        }
+        let csr = matrix.csr();
+        let file = match kernel {
+            "npz-cache" => {
+                matrix.as_file("matrix.npz", |path| Ok(cache::save_npz(path, csr.view())?))
+            }
+            name => {
+                let file = if name == "matrix-market" { "matrix.mtx" } else { "matrix.mtx.gz" };
+                matrix.as_file(file, |path| Ok(matrix_market::write_csr(path, csr.view(), &[])?))
+            }
+        }?;
         let file_bytes = file.metadata()?.len();
-        Ok(Reading { csr: matrix.csr(), kernel, pool, file, file_bytes, _folder: folder })
+        Ok(Reading { csr, kernel, pool, file, file_bytes })
     };
-    match write() {
-        Ok(reading) => Ok(Box::new(reading)),
-        Err(error) => Err(PlanError::Device(format!("{error:#}"))),
-    }
+    let failed = |error: anyhow::Error| PlanError::Device(format!("{error:#}"));
+    Planned::new(|| Ok(()), |()| write().map_err(failed))
 }
 
 impl<T: Scalar> Reading<'_, T> {

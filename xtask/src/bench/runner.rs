@@ -3,12 +3,12 @@
 use std::collections::{HashMap, HashSet};
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::path::Path;
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use spm_formats::kernel::{Backend, PlanError};
 
 use super::cache::Eviction;
-use super::case::{self, CaseSpec, Resources};
+use super::case::{self, CaseSpec, Planned, Resources};
 use super::environment::Environment;
 use super::experiments::is_serial;
 use super::timing::Sampling;
@@ -158,9 +158,8 @@ impl Runner {
         max_time: Duration,
         row: &mut Row,
     ) -> Result<(), Ended> {
-        let start = Instant::now();
-        let mut case = case::plan(spec, matrix, &mut self.resources)?;
-        row.plan_s = Some(start.elapsed().as_secs_f64());
+        let Planned { mut case, plan_s } = case::plan(spec, matrix, &mut self.resources)?;
+        row.plan_s = Some(plan_s);
         let footprint = case.footprint();
         row.memory_bytes = Some(footprint.plan_bytes);
 
