@@ -4,7 +4,7 @@ mod csr;
 mod padded;
 
 pub(crate) use csr::{DeviceCsr, DeviceValues, ReducedCsr};
-pub(crate) use padded::{DeviceEll, DeviceHll, DeviceSell};
+pub(crate) use padded::{DeviceEll, DeviceHll, DeviceSell, permutation};
 
 use spm_formats::kernel::PlanError;
 
@@ -19,6 +19,31 @@ pub(crate) trait DeviceMatrix: Send + 'static {
     /// Bytes of the arrays that do not count as its traffic: read in rare cases only, or scratch.
     fn rarely_read_bytes(&self) -> u64 {
         0
+    }
+}
+
+/// A matrix with what its kernel needs beside it.
+pub(crate) struct With<M, E> {
+    pub(crate) matrix: M,
+    /// Read at each product.
+    pub(crate) extra: E,
+    /// Bytes of `extra`.
+    pub(crate) extra_bytes: usize,
+    /// Bytes of what the kernel writes and reads back.
+    pub(crate) scratch_bytes: usize,
+}
+
+impl<M: DeviceMatrix, E: Send + 'static> DeviceMatrix for With<M, E> {
+    fn shape(&self) -> (usize, usize) {
+        self.matrix.shape()
+    }
+
+    fn bytes(&self) -> u64 {
+        self.matrix.bytes() + self.extra_bytes as u64
+    }
+
+    fn rarely_read_bytes(&self) -> u64 {
+        self.matrix.rarely_read_bytes() + self.scratch_bytes as u64
     }
 }
 

@@ -1,5 +1,8 @@
 //! y = A x.
 
+mod csr_adaptive;
+mod csr_compact;
+mod csr_merge;
 mod csr_subwarp_per_row;
 mod csr_thread_per_row;
 mod csr_thread_per_row_texture;
@@ -13,6 +16,7 @@ mod hll_thread_per_row_texture;
 mod parameters;
 mod plan;
 mod sell;
+mod sell_compact;
 
 use spm_formats::CsrView;
 use spm_formats::kernel::{KernelInfo, Parameters, PlanError};
@@ -87,7 +91,11 @@ pub fn registry<T: DeviceScalar>() -> Vec<SpmvKernel<T>> {
         kernel(hll_thread_per_row_texture::INFO, hll_thread_per_row_texture::plan),
         kernel(hll_thread_per_row::INFO, hll_thread_per_row::plan),
         kernel(csr_subwarp_per_row::INFO, csr_subwarp_per_row::plan),
+        kernel(csr_adaptive::INFO, csr_adaptive::plan),
+        kernel(csr_merge::INFO, csr_merge::plan),
+        kernel(csr_compact::INFO, csr_compact::plan),
         kernel(sell::INFO, sell::plan),
+        kernel(sell_compact::INFO, sell_compact::plan),
         comparator(cusparse::spmv::CSR_ALG1, cusparse::spmv::csr_alg1),
         comparator(cusparse::spmv::CSR_ALG2, cusparse::spmv::csr_alg2),
         comparator(cusparse::spmv::SELL, cusparse::spmv::sell),

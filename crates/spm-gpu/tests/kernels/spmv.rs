@@ -21,7 +21,11 @@ kernel_tests! {
     hll_thread_per_row_texture "hll-thread-per-row-texture",
     hll_thread_per_row "hll-thread-per-row",
     csr_subwarp_per_row "csr-subwarp-per-row",
+    csr_adaptive "csr-adaptive",
+    csr_merge "csr-merge",
+    csr_compact "csr-compact",
     sell "sell",
+    sell_compact "sell-compact",
 }
 
 /// Schedules that the emulator draws.
