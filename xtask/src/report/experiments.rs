@@ -176,6 +176,7 @@ fn cases(name: &str, rows: &[&Row]) -> Table {
             "cache",
             "status",
             "reason",
+            "choice",
         ],
     );
     for r in rows {
@@ -211,6 +212,7 @@ fn cases(name: &str, rows: &[&Row]) -> Table {
             or(&r.cache, "hot"),
             Cell::text(r.status.name()),
             Cell::text(&r.reason),
+            Cell::text(&r.choice),
         ]);
     }
     table.without_constants()

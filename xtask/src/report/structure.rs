@@ -8,7 +8,7 @@ use super::load::{Results, matrices};
 use super::model::{Cell, Section, Table, grouped};
 use super::scale::{Kind, Scale};
 use super::svg::{Figure, PANEL_WIDTH, Panel, number, rule, text};
-use crate::results::{MatrixFile, Row};
+use crate::results::{MatrixFile, Row, Status};
 
 /// What row lengths a matrix has: what decides between kernels.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
@@ -274,13 +274,21 @@ fn histogram(body: &mut String, matrix: &MatrixFile, height: f64) {
 }
 
 /// Best kernel of a backend for each class: the one whose speed, relative to the fastest kernel on
-/// each matrix, has the greatest geometric mean among the kernels that ran on all of the class.
+/// each matrix, has the greatest geometric mean among the kernels that ran on at least half of the
+/// class and failed on none.
 pub(super) fn winners(results: &Results, backend: &str) -> Vec<Winner> {
     let metric = super::load::Metric::Gflops;
     // `auto` stands for another kernel, so it cannot be the advice.
     let rows =
         results.timed().filter(|r| r.op == "spmv" && r.backend == backend && r.kernel != "auto");
     let best = super::load::best_by(rows, metric, |r| (r.kernel.as_str(), r.matrix.as_str()));
+    let failed: Vec<(&str, &str)> = results
+        .rows
+        .iter()
+        .filter(|r| r.op == "spmv" && r.backend == backend)
+        .filter(|r| matches!(r.status, Status::Failed | Status::Mismatch))
+        .map(|r| (r.kernel.as_str(), r.matrix.as_str()))
+        .collect();
     let mut out = Vec::new();
     for class in Class::ALL {
         let of_class: Vec<(&str, &str, f64, &Row)> = best
@@ -296,7 +304,9 @@ pub(super) fn winners(results: &Results, backend: &str) -> Vec<Winner> {
             .into_iter()
             .filter_map(|kernel| {
                 let mine: Vec<_> = of_class.iter().filter(|c| c.0 == kernel).collect();
-                (mine.len() == names.len()).then_some(())?;
+                // Not run is not refused: half of the class is enough to judge by.
+                let refused = names.iter().any(|matrix| failed.contains(&(kernel, *matrix)));
+                (!refused && 2 * mine.len() >= names.len()).then_some(())?;
                 let relative = mine.iter().map(|c| c.2 / fastest(c.1));
                 Some((super::load::geometric_mean(relative)?, kernel))
             })
@@ -306,7 +316,7 @@ pub(super) fn winners(results: &Results, backend: &str) -> Vec<Winner> {
         let mine = || of_class.iter().filter(|c| c.0 == kernel);
         out.push(Winner {
             class,
-            matrices: names.len(),
+            matrices: (mine().count(), names.len()),
             kernel: kernel.to_owned(),
             relative,
             runner_up: kernels.get(1).map(|(r, k)| ((*k).to_owned(), *r)),
@@ -322,7 +332,8 @@ pub(super) fn winners(results: &Results, backend: &str) -> Vec<Winner> {
 #[derive(Debug)]
 pub(super) struct Winner {
     pub(super) class: Class,
-    pub(super) matrices: usize,
+    /// Matrices of the class that it ran on, and all.
+    pub(super) matrices: (usize, usize),
     pub(super) kernel: String,
     /// Its speed over the fastest kernel's, geometric mean.
     pub(super) relative: f64,
@@ -371,7 +382,8 @@ mod tests {
                 row("a", "erratic", 10.0),
                 row("b", "erratic", 1.0),
                 // Fastest, but not on every matrix.
-                row("a", "partial", 11.0),
+                row("a", "refused", 11.0),
+                Row { status: Status::Failed, ..row("b", "refused", 0.0) },
             ],
             ..Results::default()
         };

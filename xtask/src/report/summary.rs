@@ -107,6 +107,7 @@ fn cpu_or_gpu(results: &Results) -> Option<String> {
 
 fn roofline(results: &Results) -> Option<String> {
     let mut parts = Vec::new();
+    let mut above = false;
     for backend in ["cpu", "gpu"] {
         let fractions: Vec<f64> = best_times(results, backend)
             .into_iter()
@@ -116,6 +117,7 @@ fn roofline(results: &Results) -> Option<String> {
         if let Some(middle) = median(fractions.iter().copied()) {
             let low = fractions.iter().copied().fold(f64::INFINITY, f64::min);
             let high = fractions.iter().copied().fold(0.0, f64::max);
+            above |= high > 1.0;
             parts.push(format!(
                 "{} {} ({} to {})",
                 backend.to_uppercase(),
@@ -125,10 +127,11 @@ fn roofline(results: &Results) -> Option<String> {
             ));
         }
     }
+    let cached = if above { "; beyond 100 % the matrix stays in a cache" } else { "" };
     (!parts.is_empty()).then(|| {
         format!(
             "Of the bandwidth of a plain copy the best SpMV reaches, on matrices above a million \
-             entries: {}.",
+             entries: {}{cached}.",
             parts.join(", ")
         )
     })
@@ -177,8 +180,12 @@ fn other(results: &Results, op: &str, name: &str) -> Option<String> {
         let rows = results.timed().filter(|r| r.op == op && r.backend == backend);
         // Primitives and conversions of different kinds are not rivals.
         let rows = rows.filter(|r| r.experiment != "transpose-primitives");
-        let best = best_by(rows, Metric::Gentries, |r| {
-            (r.matrix.as_str(), r.k, rival(op, &r.kernel), r.scope.as_str())
+        let setting =
+            |r: &'_ Row| (r.matrix.clone(), r.k, rival(op, &r.kernel).to_owned(), r.scope.clone());
+        let mut best = best_by(rows.clone(), Metric::Gentries, setting);
+        // A kernel without a rival wins nothing.
+        best.retain(|key, (_, fastest)| {
+            rows.clone().any(|r| r.kernel != fastest.kernel && setting(r) == *key)
         });
         let mut wins: Vec<(&str, usize)> = Vec::new();
         for (_, row) in best.values() {
@@ -230,7 +237,7 @@ fn table(cpu: &[Winner], gpu: &[Winner]) -> Table {
             let next = w.runner_up.as_ref();
             table.push(vec![
                 Cell::text(w.class.label()),
-                Cell::Count(w.matrices as u64),
+                Cell::text(format!("{} of {}", w.matrices.0, w.matrices.1)),
                 Cell::text(backend),
                 Cell::code(&w.kernel),
                 Cell::Number(w.gflops),
@@ -243,7 +250,7 @@ fn table(cpu: &[Winner], gpu: &[Winner]) -> Table {
         }
     }
     table.note(
-        "Among the kernels that ran on every matrix of a class, the one nearest to the fastest \
+        "Among the kernels that ran on half of a class or more and failed on none of it, the one nearest to the fastest \
          kernel of each matrix on the geometric mean. GFLOPS and speedups are geometric means, \
          roofline fractions medians.",
     )
