@@ -107,14 +107,16 @@ pub fn run(args: &Args) -> anyhow::Result<()> {
         Err(missing) => bail!(missing),
     };
     println!("device compiler: {} ({})", compiler.identity, compiler.rustc.display());
+    let unoptimised = compile(workspace, TARGETS[0], &compiler, Purpose::Reference)?;
     let mut built = Vec::new();
     for target in TARGETS {
-        let assembly = compile(workspace, target, &compiler)?;
+        let assembly = compile(workspace, target, &compiler, Purpose::Product)?;
         let stamp =
             Stamp { compiler: compiler.identity.clone(), digest: digest(workspace, target)? };
         built.push((target, format!("{}{}", stamp.header(target.capability), tidy(&assembly))));
     }
-    let summaries = guard::check(&built.iter().map(|(_, text)| text.as_str()).collect::<Vec<_>>())?;
+    let texts: Vec<&str> = built.iter().map(|(_, text)| text.as_str()).collect();
+    let summaries = guard::check(&texts, &unoptimised)?;
     let mut table = Table::new();
     table.load_style(presets::UTF8_HORIZONTAL_ONLY).set_header([
         "entry",
@@ -188,17 +190,31 @@ fn digest(workspace: &Path, target: Target) -> anyhow::Result<String> {
     stamp::digest(&workspace.join("gpu-kernels"), &target.codegen_arguments())
 }
 
+/// What a compilation is for.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Purpose {
+    /// The PTX itself.
+    Product,
+    /// Without any optimisation: what the source says, for the guard to compare with.
+    Reference,
+}
+
 /// Compiles the kernels and returns the compiler's assembly.
-fn compile(workspace: &Path, target: Target, compiler: &Compiler) -> anyhow::Result<String> {
+fn compile(
+    workspace: &Path,
+    target: Target,
+    compiler: &Compiler,
+    purpose: Purpose,
+) -> anyhow::Result<String> {
     let folder = workspace.join("target/ptx").join(target.cpu());
     fs::create_dir_all(&folder)?;
-    let output = folder.join("spm.s");
-    // cargo's own record of what is fresh knows nothing of this file.
-    let record = folder.join("compiler");
-    let identity = format!("{}\n{:?}", compiler.identity, target.codegen_arguments());
-    if !output.exists() || fs::read_to_string(&record).ok().as_deref() != Some(&identity) {
-        fs::remove_dir_all(&folder)?;
-        fs::create_dir_all(&folder)?;
+    let (name, optimisation): (_, &[&str]) = match purpose {
+        Purpose::Product => ("spm.s", &[]),
+        Purpose::Reference => ("unoptimised.s", &["-Copt-level=0", "-Zmir-opt-level=0"]),
+    };
+    let output = folder.join(name);
+    if !output.exists() {
+        forget_build(&folder)?;
     }
     let mut command = Command::new(std::env::var_os("CARGO").unwrap_or_else(|| "cargo".into()));
     command
@@ -209,6 +225,7 @@ fn compile(workspace: &Path, target: Target, compiler: &Compiler) -> anyhow::Res
         .arg(&folder)
         .arg("--")
         .args(target.codegen_arguments())
+        .args(optimisation)
         .arg(format!("--emit=asm={}", output.display()))
         // Flags of the host's build would change the device's, and paths would change its bytes.
         .env("CARGO_ENCODED_RUSTFLAGS", format!("--remap-path-prefix={}=/spm", workspace.display()))
@@ -219,8 +236,22 @@ fn compile(workspace: &Path, target: Target, compiler: &Compiler) -> anyhow::Res
         .env("RUSTC_BOOTSTRAP", "1");
     let status = command.status().context("starting cargo for the device build")?;
     ensure!(status.success(), "the kernels do not compile for {} (see above)", target.cpu());
-    fs::write(record, identity)?;
     fs::read_to_string(&output).with_context(|| format!("reading {}", output.display()))
+}
+
+/// Makes cargo compile the kernels again: its own record knows nothing of the assembly file.
+fn forget_build(folder: &Path) -> anyhow::Result<()> {
+    let records = folder.join("nvptx64-nvidia-cuda/ptx/.fingerprint");
+    if !records.exists() {
+        return Ok(());
+    }
+    for record in fs::read_dir(&records)? {
+        let path = record?.path();
+        if path.file_name().is_some_and(|n| n.to_string_lossy().starts_with("spm-gpu-kernels-")) {
+            fs::remove_dir_all(path)?;
+        }
+    }
+    Ok(())
 }
 
 /// The assembly without the comments that only make it larger.
