@@ -2,7 +2,7 @@
 //! PTX (`cargo xtask build-ptx`, target nvptx64-nvidia-cuda) and for the [`emulator`] that runs
 //! the same kernels on machines without a GPU and reports what they do wrong.
 //!
-//! A kernel is one [`kernel!`] item in the file of its format (`spmv/csr_warp_per_row.rs`, ...). It
+//! A kernel is one `kernel!` item in the file of its format (`spmv/csr_warp_per_row.rs`, ...). It
 //! becomes, per element type, an entry of the PTX and a marker type that implements [`Kernel`],
 //! whose fields are the arguments: a launch on either side is checked by the compiler.
 //!

@@ -11,7 +11,7 @@ mod sealed {
 /// most 16 bytes).
 ///
 /// # Safety
-/// Every bit pattern is a value, there is no padding, and [`Access`] moves exactly
+/// Every bit pattern is a value, there is no padding, and `Access` moves exactly
 /// `size_of::<Self>()` bytes.
 pub unsafe trait Element: Access + sealed::Sealed + Copy + Send + Sync + 'static {
     /// The alignment of an access, in bytes.

@@ -11,7 +11,7 @@
 //!   the parts of each such row. No floating-point atomics: the same bits every time.
 
 use super::csr_subwarp_per_row::strided_sum;
-use super::entries::{Entries, Equal, Stored};
+use super::entries::{Entries, Equal, Stored, products_to_shared};
 use super::reduce::{block_sum, warp_sum};
 use crate::device::shared::Pool;
 use crate::device::warp::{FULL_MASK, WARP_SIZE};
@@ -103,11 +103,7 @@ fn tile_product<T: Real>(
         }
         return;
     }
-    let mut i = me;
-    while i < entries {
-        shared.store(i, matrix.product(first + i, x));
-        i += threads;
-    }
+    products_to_shared(shared, matrix, x, first, entries);
     thread::sync_threads();
     // The largest power of two, up to a warp, of which every row can have as many lanes.
     let mut log_lanes = 0;
@@ -174,7 +170,7 @@ kernel! {
 }
 
 kernel! {
-    /// `csr-adaptive`, second pass, where there are long rows: y[row] = sum of its partial sums.
+    /// `csr-adaptive`, second pass, where there are long rows: adds the partial sums of each.
     /// One warp per long row; block: a multiple of 32.
     pub fn spmv_csr_adaptive_combine<T: Real>(
         count: u32,

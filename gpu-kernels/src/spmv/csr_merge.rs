@@ -9,7 +9,7 @@
 //! segmented scan over the block); what a tile has summed of the row that it leaves open goes to
 //! `carries`, and a second kernel adds the carries to their rows. The same bits every time.
 
-use super::entries::{Entries, Equal, Stored};
+use super::entries::{Entries, Equal, Stored, products_to_shared};
 use super::reduce::warp_sum;
 use crate::device::shared::{Pool, SharedArray};
 use crate::device::warp::{FULL_MASK, WARP_SIZE};
@@ -140,11 +140,7 @@ fn tile_product<T: Real>(
     let [first_row, first] = tile_starts.load(tile);
     let [end_row, end] = tile_starts.load(tile + 1);
     let (rows, entries) = (end_row - first_row, end - first);
-    let mut i = me;
-    while i < entries {
-        shared.products.store(i, matrix.product(first + i, x));
-        i += threads;
-    }
+    products_to_shared(shared.products, matrix, x, first, entries);
     let mut i = me;
     while i < rows {
         shared.row_ends.store(i, pointers.load(first_row + i + 1) - first);

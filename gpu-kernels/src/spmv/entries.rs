@@ -1,17 +1,41 @@
 //! Where the value and the column of a CSR entry come from.
 
-use crate::device::{DevicePtr, Real};
+use crate::device::shared::SharedArray;
+use crate::device::{DevicePtr, Real, thread};
 
 /// The entries of a CSR matrix, by position.
 pub(crate) trait Entries<T: Real>: Copy {
     /// Value and column of entry `k`.
     fn entry(self, k: u32) -> (T, u32);
+}
 
-    /// The product of entry `k`, rounded.
-    #[inline(always)]
-    fn product(self, k: u32, x: DevicePtr<T>) -> T {
-        let (value, column) = self.entry(k);
-        value * x.load(column)
+/// Puts the products of `count` entries from `first` on into shared memory, in order, with all
+/// threads of a one-dimensional block; four entries are loaded before the first is used. To be
+/// followed by a barrier.
+#[inline(always)]
+pub(crate) fn products_to_shared<T: Real>(
+    products: SharedArray<T>,
+    matrix: impl Entries<T>,
+    x: DevicePtr<T>,
+    first: u32,
+    count: u32,
+) {
+    let threads = thread::block_dim_x();
+    let mut i = thread::thread_idx_x();
+    // `count` is at most a few thousand: nothing wraps.
+    while i + 3 * threads < count {
+        let entries = [0, 1, 2, 3].map(|j| matrix.entry(first + i + j * threads));
+        let x = entries.map(|(_, column)| x.load(column));
+        products.store(i, entries[0].0 * x[0]);
+        products.store(i + threads, entries[1].0 * x[1]);
+        products.store(i + 2 * threads, entries[2].0 * x[2]);
+        products.store(i + 3 * threads, entries[3].0 * x[3]);
+        i += 4 * threads;
+    }
+    while i < count {
+        let (value, column) = matrix.entry(first + i);
+        products.store(i, value * x.load(column));
+        i += threads;
     }
 }
 
