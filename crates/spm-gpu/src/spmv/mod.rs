@@ -1,5 +1,6 @@
 //! y = A x.
 
+mod auto;
 mod csr_adaptive;
 mod csr_compact;
 mod csr_merge;
@@ -96,6 +97,7 @@ pub fn registry<T: DeviceScalar>() -> Vec<SpmvKernel<T>> {
         kernel(csr_compact::INFO, csr_compact::plan),
         kernel(sell::INFO, sell::plan),
         kernel(sell_compact::INFO, sell_compact::plan),
+        kernel(auto::INFO, auto::plan),
         comparator(cusparse::spmv::CSR_ALG1, cusparse::spmv::csr_alg1),
         comparator(cusparse::spmv::CSR_ALG2, cusparse::spmv::csr_alg2),
         comparator(cusparse::spmv::SELL, cusparse::spmv::sell),

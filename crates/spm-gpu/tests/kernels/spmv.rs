@@ -26,6 +26,7 @@ kernel_tests! {
     csr_compact "csr-compact",
     sell "sell",
     sell_compact "sell-compact",
+    auto "auto",
 }
 
 /// Schedules that the emulator draws.
