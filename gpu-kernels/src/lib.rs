@@ -26,6 +26,7 @@ pub mod device;
 pub mod emulator;
 mod kernel;
 pub mod spmv;
+pub mod transpose;
 
 #[cfg(not(target_arch = "nvptx64"))]
 pub use kernel::{Dim3, Kernel, KernelArgs};

@@ -31,10 +31,14 @@ pub trait Real:
     fn mul_add(self, a: Self, b: Self) -> Self;
     /// Neither infinite nor NaN.
     fn is_finite(self) -> bool;
+    /// Its bits in the low end of a word.
+    fn to_word(self) -> u64;
+    /// From the bits in the low end of a word.
+    fn from_word(word: u64) -> Self;
 }
 
 macro_rules! real {
-    ($type:ident, $index:literal, $fma:ident) => {
+    ($type:ident: $bits:ident, $index:literal, $fma:ident) => {
         impl Real for $type {
             const ZERO: Self = 0.0;
             const ONE: Self = 1.0;
@@ -48,9 +52,17 @@ macro_rules! real {
             fn is_finite(self) -> bool {
                 $type::is_finite(self)
             }
+            #[inline(always)]
+            fn to_word(self) -> u64 {
+                self.to_bits().into()
+            }
+            #[inline(always)]
+            fn from_word(word: u64) -> Self {
+                Self::from_bits(word as $bits)
+            }
         }
     };
 }
 
-real!(f32, 0, fma_f32);
-real!(f64, 1, fma_f64);
+real!(f32: u32, 0, fma_f32);
+real!(f64: u64, 1, fma_f64);

@@ -1,6 +1,13 @@
 //! CSR to CSC.
 
+mod index;
+mod merge_trans;
+mod parameters;
 mod plan;
+pub mod primitives;
+mod scan;
+mod scan_trans;
+mod sort;
 
 use spm_formats::CsrView;
 use spm_formats::kernel::{KernelInfo, Parameters, PlanError};
@@ -9,7 +16,10 @@ use crate::cusparse;
 use crate::device::Device;
 use crate::plan::{DeviceScalar, DeviceTransposePlan, HostTransposePlan, PlanOptions};
 
+pub use index::{ExpandPointers, IndexToPointers, Indices, VerticalScan};
 pub(crate) use plan::{Procedure, boxed};
+pub use scan::Scan;
+pub use sort::{MergeSegments, SortSegments};
 
 /// A boxed plan.
 pub type BoxedPlan<T> = Box<dyn DeviceTransposePlan<T>>;
@@ -60,8 +70,13 @@ impl<T: DeviceScalar> TransposeKernel<T> {
 
 /// Every transposition for devices: those of the reports in their order, our own, the comparators.
 pub fn registry<T: DeviceScalar>() -> Vec<TransposeKernel<T>> {
-    let comparator = |info, plan| TransposeKernel { info, comparator: true, plan };
+    let comparator: fn(_, PlanFn<T>) -> _ =
+        |info, plan| TransposeKernel { info, comparator: true, plan };
+    let kernel: fn(_, PlanFn<T>) -> _ =
+        |info, plan| TransposeKernel { info, comparator: false, plan };
     vec![
+        kernel(scan_trans::INFO, scan_trans::plan),
+        kernel(merge_trans::INFO, merge_trans::plan),
         comparator(cusparse::transpose::DEFAULT, cusparse::transpose::default),
         comparator(cusparse::transpose::ALG1, cusparse::transpose::alg1),
         comparator(cusparse::transpose::ALG2, cusparse::transpose::alg2),

@@ -1,36 +1,174 @@
-//! CSR to CSC.
+//! CSR to CSC: the same bits as the reference, every time.
 
-use spm_formats::kernel::{PlanError, TransposeOutput, TransposePlan};
-use spm_formats::reference;
-use spm_gpu::{Device, DeviceScalar, PlanOptions, transpose};
+use spm_formats::kernel::{Parameters, PlanError, TransposeOutput, TransposePlan};
+use spm_formats::{Csr, CsrView, reference};
+use spm_gpu::{
+    Device, DeviceCsc, DeviceScalar, DeviceTransposePlan, GpuError, PlanOptions, Stream, transpose,
+};
 
-use crate::cases::{large, small};
-use crate::devices::{kernel_tests, parameter_sets};
+use crate::cases::{Case, large, small};
+use crate::devices::{emulator, kernel_tests, parameter_sets};
 
 kernel_tests! {
     transpose::registry::<f64>;
+    scan_trans "scan-trans",
+    merge_trans "merge-trans",
+}
+
+fn on_emulator<T: DeviceScalar>(id: &str) {
+    let info = transpose::find::<T>(id).expect("a registered kernel").info;
+    for (seed, case) in (1..).zip(small::<T>()) {
+        // All parameters on the matrix of many lengths only: the emulator is slow.
+        let sets = match case.name {
+            "rows of 0 to 90" => parameter_sets(&info),
+            _ => vec![info.defaults()],
+        };
+        check(id, &emulator(seed), &case, &sets);
+    }
 }
 
 fn on_gpu<T: DeviceScalar>(id: &str, device: &Device) {
-    let kernel = transpose::find::<T>(id).expect("a registered kernel");
+    let sets = parameter_sets(&transpose::find::<T>(id).expect("a registered kernel").info);
     for case in small::<T>().into_iter().chain(large()) {
-        let (pointers, indices, values) = reference::transpose(&case.coo);
-        let expected = TransposeOutput { pointers, indices, values };
-        for parameters in parameter_sets(&kernel.info) {
-            let what = format!("{}, {}, {}", kernel.info.label(&parameters), T::NAME, case.name);
-            let options = PlanOptions::default();
-            let plan = kernel.plan_on_host(device, &case.csr.view(), &parameters, &options);
-            let mut plan = match plan {
-                Ok(plan) => plan,
-                Err(PlanError::Unsupported { reason, .. }) if kernel.comparator => {
-                    println!("{what} skipped: {reason}");
-                    continue;
+        for _ in 0..3 {
+            check(id, device, &case, &sets);
+        }
+    }
+}
+
+/// Runs the kernel with each set of parameters on one matrix.
+fn check<T: DeviceScalar>(id: &str, device: &Device, case: &Case<T>, sets: &[Parameters]) {
+    let kernel = transpose::find::<T>(id).expect("a registered kernel");
+    let (pointers, indices, values) = reference::transpose(&case.coo);
+    let expected = TransposeOutput { pointers, indices, values };
+    for parameters in sets {
+        let what = format!("{}, {}, {}", kernel.info.label(parameters), T::NAME, case.name);
+        let options = PlanOptions::default();
+        let mut plan = match kernel.plan(device, &case.csr.view(), parameters, &options) {
+            Ok(plan) => plan,
+            Err(PlanError::Unsupported { reason, .. }) if kernel.comparator => {
+                println!("{what} skipped: {reason}");
+                continue;
+            }
+            Err(error) => panic!("{what}: {error}"),
+        };
+        let output = run(&mut *plan).unwrap_or_else(|error| panic!("{what}: {error}"));
+        assert!(output == expected, "{what}: not the transpose");
+    }
+}
+
+fn run<T: DeviceScalar>(
+    plan: &mut dyn DeviceTransposePlan<T>,
+) -> Result<TransposeOutput<T>, GpuError> {
+    let device = plan.device().clone();
+    let stream = Stream::new(&device)?;
+    let (cols, entries) = (plan.shape().1, plan.entries());
+    let mut output = DeviceCsc::new(&device, cols, entries)?;
+    // A second run finds the workspace as the first one left it.
+    plan.launch(&mut output, &stream)?;
+    plan.launch(&mut output, &stream)?;
+    let mut result = TransposeOutput::new(cols, entries);
+    output.copy_to(&mut result)?;
+    Ok(result)
+}
+
+fn sample() -> Csr<f64> {
+    Csr::new((2, 3), vec![0, 2, 3], vec![0, 2, 1], vec![1.0, 2.0, 3.0])
+}
+
+fn own_kernels() -> impl Iterator<Item = transpose::TransposeKernel<f64>> {
+    transpose::registry::<f64>().into_iter().filter(|kernel| !kernel.comparator)
+}
+
+#[test]
+fn an_output_of_the_wrong_size_or_device_is_refused() {
+    let (device, other) = (emulator(1), emulator(1));
+    let stream = Stream::new(&device).unwrap();
+    for kernel in own_kernels() {
+        let parameters = kernel.info.defaults();
+        let options = PlanOptions::default();
+        let mut plan = kernel.plan(&device, &sample().view(), &parameters, &options).unwrap();
+        let mut output = DeviceCsc::new(&device, 3, 2).unwrap();
+        let error = plan.launch(&mut output, &stream).unwrap_err();
+        let expected = GpuError::Shape { what: "row indices", expected: 3, found: 2 };
+        assert_eq!(error, expected, "{}", kernel.info.id);
+        let mut output = DeviceCsc::new(&other, 3, 3).unwrap();
+        let error = plan.launch(&mut output, &stream).unwrap_err();
+        assert_eq!(error, GpuError::OtherDevice { what: "column pointers" }, "{}", kernel.info.id);
+    }
+}
+
+#[test]
+fn repeated_and_unsorted_columns_keep_their_order() {
+    // Row 1 holds column 1 twice, and before column 0.
+    let (pointers, columns) = (vec![0, 1, 4], vec![1, 1, 0, 1]);
+    let values = vec![1.0, 2.0, 3.0, 4.0];
+    // SAFETY: memory-safe for any indices; the plan verifies what its kernels rely on.
+    let a = unsafe {
+        CsrView::new_unchecked(
+            spm_formats::sprs::CompressedStorage::CSR,
+            (2, 2),
+            &pointers[..],
+            &columns,
+            &values,
+        )
+    };
+    let device = emulator(1);
+    for kernel in own_kernels() {
+        let parameters = kernel.info.defaults();
+        let mut plan = kernel.plan(&device, &a, &parameters, &PlanOptions::default()).unwrap();
+        let output = run(&mut *plan).unwrap();
+        assert_eq!(output.pointers, [0, 1, 4], "{}", kernel.info.id);
+        assert_eq!(output.indices, [1, 0, 1, 1], "{}", kernel.info.id);
+        assert_eq!(output.values, [3.0, 1.0, 2.0, 4.0], "{}", kernel.info.id);
+    }
+}
+
+#[test]
+fn results_in_host_memory_are_copied() {
+    let device = emulator(1);
+    for kernel in own_kernels() {
+        let parameters = kernel.info.defaults();
+        let options = PlanOptions::default();
+        let mut plan =
+            kernel.plan_on_host(&device, &sample().view(), &parameters, &options).unwrap();
+        let mut output = TransposeOutput::new(3, 3);
+        plan.run(&mut output).unwrap();
+        assert_eq!(output.pointers, [0, 1, 2, 3], "{}", kernel.info.id);
+        assert_eq!(output.indices, [0, 1, 0], "{}", kernel.info.id);
+        assert_eq!(output.values, [1.0, 3.0, 2.0], "{}", kernel.info.id);
+    }
+}
+
+mod primitives {
+    use super::*;
+    use spm_gpu::transpose::primitives;
+
+    /// Runs each procedure with all its parameters on each length.
+    fn check(device: &Device, lengths: &[usize]) {
+        let stream = Stream::new(device).unwrap();
+        for primitive in primitives::registry() {
+            for parameters in parameter_sets(&primitive.info) {
+                for &length in lengths {
+                    let what = format!("{}, {length}", primitive.info.label(&parameters));
+                    let prepared = primitive.prepare(device, length, &parameters);
+                    let mut prepared = prepared.unwrap_or_else(|error| panic!("{what}: {error}"));
+                    let right = prepared.check(&stream).unwrap_or_else(|e| panic!("{what}: {e}"));
+                    assert!(right, "{what}: wrong");
                 }
-                Err(error) => panic!("{what}: {error}"),
-            };
-            let mut output = TransposeOutput::new(case.coo.cols(), case.coo.entries());
-            plan.run(&mut output).unwrap_or_else(|e| panic!("{what}: {e}"));
-            assert!(output == expected, "{what}");
+            }
+        }
+    }
+
+    #[test]
+    fn emulator() {
+        check(&crate::devices::emulator(3), &[1, 300, 5000]);
+    }
+
+    #[test]
+    fn gpu() {
+        if let Some(device) = crate::devices::gpu(concat!(module_path!(), "::gpu")) {
+            check(&device, &[1, 300, 5000, 1_000_000]);
         }
     }
 }
