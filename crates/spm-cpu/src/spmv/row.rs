@@ -90,8 +90,16 @@ pub(crate) fn multiply_rows<T: Scalar>(
     y: &mut [T],
     simd: bool,
 ) {
+    assert!(x.len() >= a.cols());
+    let (cols, values) = (a.col_indices(), a.values());
     let pointers = &a.pointers()[rows.start..=rows.end];
     for (y, ends) in y.iter_mut().zip(pointers.windows(2)) {
-        *y = dot_entries(a, ends[0] as usize..ends[1] as usize, x, simd);
+        let entries = ends[0] as usize..ends[1] as usize;
+        // SAFETY: CsrArrays has verified that the pointers ascend up to the number of entries, and
+        // that every column index is below cols <= x.len().
+        *y = unsafe {
+            let cols = cols.get_unchecked(entries.clone());
+            dot(cols, values.get_unchecked(entries), x, simd)
+        };
     }
 }
