@@ -58,4 +58,15 @@ impl<'a, T> Disjoint<'a, T> {
         // SAFETY: the caller's promise.
         unsafe { self.start.add(index).write(value) };
     }
+
+    /// Where the element at `index` is.
+    ///
+    /// # Safety
+    /// The index is inside the slice; whoever writes there upholds what [`Disjoint::range`] asks.
+    #[inline(always)]
+    pub(crate) unsafe fn pointer(&self, index: usize) -> *mut T {
+        debug_assert!(index < self.len, "{index} of {}", self.len);
+        // SAFETY: the caller's promise.
+        unsafe { self.start.add(index) }
+    }
 }

@@ -23,14 +23,17 @@
 mod aligned;
 mod disjoint;
 mod options;
+mod race;
 mod simd;
 pub mod spmm;
 pub mod spmv;
 mod threads;
 pub mod transpose;
+mod workspace;
 
 pub use options::PlanOptions;
 pub use threads::Threads;
+pub use workspace::prefer_huge_pages;
 
 /// Compiles and runs the example of the README.
 #[cfg(doctest)]

@@ -51,6 +51,35 @@ fn hand_made_matrices() {
     check_all(&Coo::new(2, 1000, vec![1; 1000], column, values).unwrap());
 }
 
+/// Enough entries in small buckets for groups that are full, shared and left over.
+#[test]
+fn buckets_of_any_size_give_the_same() {
+    fn check<T: Scalar>() {
+        let (rows, cols) = (700_u32, 900_u32);
+        let entries = (0..rows).flat_map(|r| (0..cols).map(move |c| (r, c)));
+        let kept = entries.filter(|&(r, c)| (r * 31 + c * 17) % 23 < 3 || c == 5 || r == 8);
+        let (r, c): (Vec<u32>, Vec<u32>) = kept.unzip();
+        let values = (0..r.len()).map(|i| T::from_f64(i as f64)).collect();
+        let a = Coo::new(rows as usize, cols as usize, r, c, values).unwrap();
+        let (pointers, indices, values) = reference::transpose(&a);
+        let expected = TransposeOutput { pointers, indices, values };
+        let matrix = csr(&a);
+        let kernel = transpose::find::<T>("radix").unwrap();
+        for bucket in ["64", "500", "5000", "1000000"] {
+            let parameters = kernel.info.parse_parameters(&format!("bucket={bucket}")).unwrap();
+            for threads in [1, 2, 5] {
+                let options = PlanOptions::with_threads(threads);
+                let mut plan = kernel.plan(&matrix.view(), &parameters, &options).unwrap();
+                let mut output = TransposeOutput::<T>::new(a.cols(), matrix.nnz());
+                plan.run(&mut output).unwrap();
+                assert!(output == expected, "{bucket} entries in a bucket, {threads} threads");
+            }
+        }
+    }
+    check::<f64>();
+    check::<f32>();
+}
+
 #[test]
 fn wrong_lengths_are_errors() {
     let a = csr(&Coo::<f64>::empty(2, 3).unwrap());

@@ -44,6 +44,15 @@ pub(crate) trait Isa<T>: Copy {
     /// 0 in lanes from `count` (at most [`LANES`]) on; nothing is read for these.
     unsafe fn load_first(count: usize, from: *const T) -> Self::Vector;
     unsafe fn store(to: *mut T, vector: Self::Vector);
+    /// Writes the first `count` (at most [`LANES`]) lanes only.
+    unsafe fn store_first(count: usize, to: *mut T, vector: Self::Vector);
+    /// A store past the caches, for what nobody reads soon; `to` is a multiple of the vector's size.
+    /// Before another thread may read it, [`Isa::stream_fence`].
+    unsafe fn stream(to: *mut T, vector: Self::Vector);
+    /// Makes this thread's streamed stores visible before its later ones.
+    unsafe fn stream_fence();
+    /// Asks for the cache line of `from`, which may be any address.
+    unsafe fn prefetch(from: *const T);
     unsafe fn add(a: Self::Vector, b: Self::Vector) -> Self::Vector;
     /// a b + c.
     unsafe fn mul_add(a: Self::Vector, b: Self::Vector, c: Self::Vector) -> Self::Vector;
@@ -68,6 +77,8 @@ pub(crate) trait Isa<T>: Copy {
 pub(crate) unsafe trait Job<T: Scalar> {
     /// The same job for another element type.
     type As<U: Scalar>: Job<U>;
+    /// Whether the job gathers: one that does not is compiled for half as many machines.
+    const GATHERS: bool = true;
 
     /// Does the work. Implementations are `#[inline(always)]`.
     ///
@@ -158,6 +169,9 @@ unsafe fn reinterpret<A, B>(value: A) -> B {
 mod tests {
     use super::*;
 
+    #[repr(align(64))]
+    struct Aligned<T>([T; LANES]);
+
     /// Writes what each operation gives on fixed numbers.
     struct Probe<'a, T> {
         out: &'a mut Vec<T>,
@@ -183,7 +197,13 @@ mod tests {
                 I::scatter(target.as_mut_ptr(), narrow, d);
                 let mut stored = [T::ZERO; LANES];
                 I::store(stored.as_mut_ptr(), I::load(x.as_ptr().add(3)));
+                I::store_first(3, stored.as_mut_ptr(), I::splat(T::ZERO));
                 self.out.extend(stored);
+                let mut streamed = Aligned([T::ZERO; LANES]);
+                I::prefetch(x.as_ptr());
+                I::stream(streamed.0.as_mut_ptr(), I::load(x.as_ptr()));
+                I::stream_fence();
+                self.out.extend(&streamed.0[1..]);
                 let (one, two) = (I::shift_up::<1>(a), I::shift_up::<2>(a));
                 for shifted in [one.0, one.1, two.0, two.1] {
                     I::store(stored.as_mut_ptr(), shifted);
@@ -198,7 +218,8 @@ mod tests {
 
     fn check<T: Scalar>() {
         // By hand: a = 0 999 3 536 5 5 1 1; b = 7 535 0 1 2 2 9 8; c = a in lanes 1 2 5 7.
-        let mut expected = vec![3., 4., 5., 6., 7., 8., 9., 10.];
+        let mut expected = vec![0., 0., 0., 6., 7., 8., 9., 10.];
+        expected.extend([1., 2., 3., 4., 5., 6., 7.]);
         expected.extend([0., 0., 999., 3., 536., 5., 5., 1.]);
         expected.extend([1., 0., 0., 0., 0., 0., 0., 0.]);
         expected.extend([0., 0., 0., 999., 3., 536., 5., 5.]);

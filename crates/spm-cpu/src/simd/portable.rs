@@ -33,6 +33,22 @@ impl<T: Scalar> Isa<T> for Portable {
         unsafe { to.cast::<[T; LANES]>().write_unaligned(vector) }
     }
     #[inline(always)]
+    unsafe fn store_first(count: usize, to: *mut T, vector: [T; LANES]) {
+        for (lane, &value) in vector[..count].iter().enumerate() {
+            // SAFETY: the caller's promise.
+            unsafe { to.add(lane).write(value) };
+        }
+    }
+    #[inline(always)]
+    unsafe fn stream(to: *mut T, vector: [T; LANES]) {
+        // SAFETY: the caller's promise.
+        unsafe { Self::store(to, vector) };
+    }
+    #[inline(always)]
+    unsafe fn stream_fence() {}
+    #[inline(always)]
+    unsafe fn prefetch(_: *const T) {}
+    #[inline(always)]
     unsafe fn add(a: [T; LANES], b: [T; LANES]) -> [T; LANES] {
         std::array::from_fn(|lane| a[lane] + b[lane])
     }

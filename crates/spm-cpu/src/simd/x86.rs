@@ -11,7 +11,18 @@ use super::{Isa, Job, LANES};
 /// The processor has AVX2 and FMA, and with `avx512` also AVX-512 F, VL and DQ.
 #[inline]
 pub(super) unsafe fn run_f64<J: Job<f64>>(job: J, avx512: bool, vector_gather: bool) {
-    // SAFETY: the caller's promise.
+    // SAFETY of all: the caller's promise.
+    if !J::GATHERS {
+        // SAFETY: see above.
+        return unsafe {
+            if avx512 {
+                run_avx512::<Avx512<false>, J>(job);
+            } else {
+                run_avx2::<f64, Avx2<false>, J>(job);
+            }
+        };
+    }
+    // SAFETY: see above.
     unsafe {
         match (avx512, vector_gather) {
             (true, true) => run_avx512::<Avx512<true>, J>(job),
@@ -30,7 +41,7 @@ pub(super) unsafe fn run_f64<J: Job<f64>>(job: J, avx512: bool, vector_gather: b
 pub(super) unsafe fn run_f32<J: Job<f32>>(job: J, vector_gather: bool) {
     // SAFETY: the caller's promise.
     unsafe {
-        if vector_gather {
+        if J::GATHERS && vector_gather {
             run_avx2::<f32, Avx2<true>, J>(job);
         } else {
             run_avx2::<f32, Avx2<false>, J>(job);
@@ -75,6 +86,22 @@ impl<const GATHER: bool> Isa<f64> for Avx512<GATHER> {
     #[inline(always)]
     unsafe fn store(to: *mut f64, vector: __m512d) {
         unsafe { _mm512_storeu_pd(to, vector) }
+    }
+    #[inline(always)]
+    unsafe fn store_first(count: usize, to: *mut f64, vector: __m512d) {
+        unsafe { _mm512_mask_storeu_pd(to, ((1_u32 << count) - 1) as u8, vector) }
+    }
+    #[inline(always)]
+    unsafe fn stream(to: *mut f64, vector: __m512d) {
+        unsafe { _mm512_stream_pd(to, vector) }
+    }
+    #[inline(always)]
+    unsafe fn stream_fence() {
+        unsafe { _mm_sfence() };
+    }
+    #[inline(always)]
+    unsafe fn prefetch(from: *const f64) {
+        unsafe { _mm_prefetch::<_MM_HINT_T0>(from.cast()) };
     }
     #[inline(always)]
     unsafe fn add(a: __m512d, b: __m512d) -> __m512d {
@@ -152,6 +179,25 @@ impl<const GATHER: bool> Isa<f64> for Avx2<GATHER> {
     unsafe fn store(to: *mut f64, vector: [__m256d; 2]) {
         unsafe { _mm256_storeu_pd(to, vector[0]) };
         unsafe { _mm256_storeu_pd(to.add(4), vector[1]) };
+    }
+    #[inline(always)]
+    unsafe fn store_first(count: usize, to: *mut f64, vector: [__m256d; 2]) {
+        let mut values = [0.0; LANES];
+        unsafe { Self::store(values.as_mut_ptr(), vector) };
+        unsafe { Portable::store_first(count, to, values) };
+    }
+    #[inline(always)]
+    unsafe fn stream(to: *mut f64, vector: [__m256d; 2]) {
+        unsafe { _mm256_stream_pd(to, vector[0]) };
+        unsafe { _mm256_stream_pd(to.add(4), vector[1]) };
+    }
+    #[inline(always)]
+    unsafe fn stream_fence() {
+        unsafe { _mm_sfence() };
+    }
+    #[inline(always)]
+    unsafe fn prefetch(from: *const f64) {
+        unsafe { _mm_prefetch::<_MM_HINT_T0>(from.cast()) };
     }
     #[inline(always)]
     unsafe fn add(a: [__m256d; 2], b: [__m256d; 2]) -> [__m256d; 2] {
@@ -233,6 +279,24 @@ impl<const GATHER: bool> Isa<f32> for Avx2<GATHER> {
     #[inline(always)]
     unsafe fn store(to: *mut f32, vector: __m256) {
         unsafe { _mm256_storeu_ps(to, vector) }
+    }
+    #[inline(always)]
+    unsafe fn store_first(count: usize, to: *mut f32, vector: __m256) {
+        let mut values = [0.0; LANES];
+        unsafe { Self::store(values.as_mut_ptr(), vector) };
+        unsafe { Portable::store_first(count, to, values) };
+    }
+    #[inline(always)]
+    unsafe fn stream(to: *mut f32, vector: __m256) {
+        unsafe { _mm256_stream_ps(to, vector) }
+    }
+    #[inline(always)]
+    unsafe fn stream_fence() {
+        unsafe { _mm_sfence() };
+    }
+    #[inline(always)]
+    unsafe fn prefetch(from: *const f32) {
+        unsafe { _mm_prefetch::<_MM_HINT_T0>(from.cast()) };
     }
     #[inline(always)]
     unsafe fn add(a: __m256, b: __m256) -> __m256 {

@@ -1,5 +1,7 @@
 //! Y = A X, X and Y dense with k columns.
 
+mod auto;
+mod blocked;
 mod collapsed;
 mod csr_rows;
 mod csr_serial;
@@ -10,6 +12,7 @@ mod ell_serial_unpadded;
 mod plan;
 mod rows;
 mod serial;
+mod vector;
 
 use spm_formats::kernel::{KernelInfo, Parameters, PlanError, SpmmPlan};
 use spm_formats::{CsrView, DenseShape, Scalar};
@@ -60,6 +63,8 @@ pub fn registry<T: Scalar>() -> Vec<SpmmKernel<T>> {
         SpmmKernel { info: csr_rows::INFO, plan: csr_rows::plan },
         SpmmKernel { info: ell_rows::INFO, plan: ell_rows::plan },
         SpmmKernel { info: ell_rows_unpadded::INFO, plan: ell_rows_unpadded::plan },
+        SpmmKernel { info: blocked::INFO, plan: blocked::plan },
+        SpmmKernel { info: auto::INFO, plan: auto::plan },
     ]
 }
 

@@ -15,6 +15,11 @@ pub(super) trait Product<T>: Send {
 
     /// Overwrites `y` with A `x`.
     fn multiply(&mut self, x: &[T], y: &mut [T]);
+
+    /// See [`SpmmPlan::choice`].
+    fn choice(&self) -> Option<String> {
+        None
+    }
 }
 
 /// Sizes in bytes.
@@ -64,5 +69,9 @@ impl<T: Scalar, P: Product<T>> SpmmPlan<T> for Checked<P> {
         check_length("Y", rows * self.dense.k, y.len())?;
         self.product.multiply(x, y);
         Ok(())
+    }
+
+    fn choice(&self) -> Option<String> {
+        self.product.choice()
     }
 }

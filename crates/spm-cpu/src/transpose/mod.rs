@@ -1,8 +1,11 @@
 //! CSR to CSC.
 
+mod auto;
+mod counting;
 mod merge_trans;
 mod plan;
 pub mod procedures;
+mod radix;
 mod scan_trans;
 mod serial;
 
@@ -46,6 +49,9 @@ pub fn registry<T: Scalar>() -> Vec<TransposeKernel<T>> {
         TransposeKernel { info: serial::INFO, plan: serial::plan },
         TransposeKernel { info: scan_trans::INFO, plan: scan_trans::plan },
         TransposeKernel { info: merge_trans::INFO, plan: merge_trans::plan },
+        TransposeKernel { info: counting::INFO, plan: counting::plan },
+        TransposeKernel { info: radix::INFO, plan: radix::plan },
+        TransposeKernel { info: auto::INFO, plan: auto::plan },
     ]
 }
 

@@ -15,6 +15,11 @@ pub(super) trait Procedure<T>: Send {
 
     /// Overwrites all three arrays.
     fn transpose(&mut self, output: &mut TransposeOutput<T>);
+
+    /// See [`TransposePlan::choice`].
+    fn choice(&self) -> Option<String> {
+        None
+    }
 }
 
 struct Checked<P>(P);
@@ -47,5 +52,9 @@ impl<T: Scalar, P: Procedure<T>> TransposePlan<T> for Checked<P> {
         output.check(self.shape().1, self.entries())?;
         self.0.transpose(output);
         Ok(())
+    }
+
+    fn choice(&self) -> Option<String> {
+        self.0.choice()
     }
 }

@@ -81,7 +81,7 @@ mod tests {
     use super::*;
 
     fn keys(count: usize) -> Vec<u64> {
-        (0..count as u64).map(|i| (i * 7919 + 13) % 101 << 32 | i).collect()
+        (0..count as u64).map(|i| (((i * 7919 + 13) % 101) << 32) | i).collect()
     }
 
     #[test]

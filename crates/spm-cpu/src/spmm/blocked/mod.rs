@@ -1,0 +1,184 @@
+//! y_i = sum_j a_ij x_j, whole rows of X and Y in vector registers, up to 64 columns at a time.
+//!
+//! A column-major X is first copied row by row, so that A is read once for 64 columns.
+//!
+//! The merge path of rows and entries is cut into equal pieces (Merrill and Garland, SC 2016), so a
+//! long row is shared by threads; what a piece has of the row that it ends inside is added
+//! afterwards, in the order of the pieces.
+
+mod kernel;
+mod pack;
+mod sink;
+
+use std::marker::PhantomData;
+
+use spm_formats::kernel::{
+    Backend, KernelInfo, Operation, ParameterSpec, Parameters, PlanError, Value,
+};
+use spm_formats::partition::{self, MergePoint};
+use spm_formats::{CsrArrays, CsrView, DenseShape, Layout, Scalar};
+
+use self::kernel::{Dense, Part};
+use self::pack::Packed;
+use self::sink::{Sink, stage_len};
+use super::plan::{Memory, Product, boxed};
+use super::{BoxedPlan, vector};
+use crate::disjoint::Disjoint;
+use crate::simd::Machine;
+use crate::workspace::Workspace;
+use crate::{PlanOptions, Threads};
+
+const PREFETCH: ParameterSpec = ParameterSpec {
+    name: "prefetch",
+    meaning: "how many entries ahead rows of X are asked for; 0: not at all",
+    default: Value::Count(0),
+    studied: &[Value::Count(0), Value::Count(8)],
+};
+
+const STREAM: ParameterSpec = ParameterSpec {
+    name: "stream",
+    meaning: "write a row-major Y past the caches, for a Y that is larger than they are",
+    default: Value::Switch(false),
+    studied: &[Value::Switch(false), Value::Switch(true)],
+};
+
+pub(super) const INFO: KernelInfo = KernelInfo {
+    id: "csr-blocked",
+    operation: Operation::Spmm,
+    backend: Backend::Cpu,
+    source: "own",
+    summary: "rows of X and Y in vector registers, 64 columns at a time; long rows cut",
+    parameters: &[PREFETCH, STREAM],
+};
+
+/// Bytes of finished rows that leave a thread's stage together.
+const STAGE: usize = 8 << 10;
+
+struct Blocked<'a, T> {
+    a: CsrArrays<'a, T>,
+    dense: DenseShape,
+    threads: Threads,
+    machine: Machine,
+    prefetch: usize,
+    stream: bool,
+    /// A column-major X, its rows side by side.
+    packed: Option<Packed<T>>,
+    /// The piece of thread t lies between points t and t + 1.
+    points: Vec<MergePoint>,
+    tile: usize,
+    /// For each thread the stage of its sink, and the part of the row that its piece ends inside.
+    stages: Workspace<T>,
+    carries: Workspace<T>,
+}
+
+pub(super) fn plan<'a, T: Scalar>(
+    view: &CsrView<'a, T>,
+    dense: DenseShape,
+    parameters: &Parameters,
+    options: &PlanOptions,
+) -> Result<BoxedPlan<'a, T>, PlanError> {
+    if dense.k == 1 {
+        return vector::plan(view, dense, "csr-merge", options);
+    }
+    let (a, threads) = (CsrArrays::new(view)?, options.threads.clone());
+    let columns = dense.layout == Layout::ColumnMajor;
+    let tile = (STAGE / (dense.k.max(1) * T::BYTES)).clamp(8, 256);
+    let stages =
+        if columns || parameters.switch(STREAM.name) { stage_len(tile, dense.k) } else { 0 };
+    Ok(boxed(
+        Blocked {
+            machine: Machine::detect("vector", 0),
+            prefetch: parameters.count(PREFETCH.name),
+            stream: parameters.switch(STREAM.name),
+            packed: columns.then(|| Packed::new(a.cols(), dense.k)),
+            points: partition::by_merge_path(a.pointers(), threads.count()),
+            tile,
+            stages: Workspace::zeros(threads.count() * stages),
+            carries: Workspace::zeros(threads.count() * dense.k),
+            a,
+            dense,
+            threads,
+        },
+        dense,
+    ))
+}
+
+impl<T: Scalar> Product<T> for Blocked<'_, T> {
+    fn shape(&self) -> (usize, usize) {
+        (self.a.rows(), self.a.cols())
+    }
+
+    fn memory(&self) -> Memory {
+        let packed = self.packed.as_ref().map_or(0, |packed| packed.elements.len());
+        let elements = packed + self.stages.len() + self.carries.len();
+        let plan = elements * T::BYTES + size_of_val(&*self.points);
+        Memory { matrix: self.a.bytes(), plan: plan as u64 }
+    }
+
+    fn multiply(&mut self, x: &[T], y: &mut [T]) {
+        let (a, k, layout) = (self.a, self.dense.k, self.dense.layout);
+        if k == 0 {
+            return;
+        }
+        let x = match &mut self.packed {
+            Some(packed) => {
+                packed.fill(x, k, &self.threads);
+                Dense {
+                    start: packed.elements.as_ptr(),
+                    pitch: packed.pitch,
+                    lifetime: PhantomData,
+                }
+            }
+            None => Dense { start: x.as_ptr(), pitch: k, lifetime: PhantomData },
+        };
+        let (points, tile, rows) = (&self.points, self.tile, a.rows());
+        let stage_len = self.stages.len() / self.threads.count();
+        let stages = Disjoint::new(&mut self.stages);
+        let carries = Disjoint::new(&mut self.carries);
+        let all_of_y = Disjoint::new(&mut *y);
+        self.threads.run(|part| {
+            let (from, to) = (points[part], points[part + 1]);
+            // SAFETY: one stage and one carry for each part; the points ascend, so the rows that
+            // end in different pieces differ.
+            let (stage, carry) = unsafe {
+                (
+                    stages.range(part * stage_len..(part + 1) * stage_len),
+                    carries.range(part * k..(part + 1) * k),
+                )
+            };
+            let sink = match layout {
+                Layout::ColumnMajor => Sink::Columns { y: all_of_y, rows, k, row: from.row, stage },
+                Layout::RowMajor => {
+                    // SAFETY: as above.
+                    let y = unsafe { all_of_y.range(from.row * k..to.row * k) };
+                    if self.stream {
+                        Sink::Stream { y, k, stage, pending: 0 }
+                    } else {
+                        Sink::Direct { y, k }
+                    }
+                }
+            };
+            self.machine.run(Part {
+                a,
+                first_entry: from.entry,
+                ends: &a.pointers()[from.row + 1..to.row + 1],
+                last_entry: to.entry,
+                x,
+                k,
+                tile,
+                prefetch: self.prefetch,
+                sink,
+                carry,
+            });
+        });
+        // A row that is cut belongs to the piece where it ends; the pieces before it carry theirs.
+        let in_y = super::rows::Strides::new(rows, self.dense);
+        for (carry, point) in self.carries.chunks_exact(k).zip(&points[1..]) {
+            if point.row < rows {
+                for (c, &carried) in carry.iter().enumerate() {
+                    y[point.row * in_y.down + c * in_y.across] += carried;
+                }
+            }
+        }
+    }
+}

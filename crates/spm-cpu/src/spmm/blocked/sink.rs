@@ -1,0 +1,111 @@
+//! Where finished rows of Y go.
+
+use spm_formats::Scalar;
+
+use crate::disjoint::Disjoint;
+use crate::simd::{Isa, LANES};
+
+/// Takes tiles of rows, one after the other.
+pub(super) enum Sink<'a, T> {
+    /// Row-major Y in cache: rows are written where they belong.
+    Direct {
+        /// The rows that are left.
+        y: &'a mut [T],
+        k: usize,
+    },
+    /// Row-major Y that is larger than the caches: rows are collected and leave past the caches, a
+    /// line at a time, so that Y is not read before it is written.
+    Stream {
+        /// The elements that are left.
+        y: &'a mut [T],
+        k: usize,
+        /// `pending` finished elements, then room for a tile and a vector.
+        stage: &'a mut [T],
+        pending: usize,
+    },
+    /// Column-major Y: tiles are transposed.
+    Columns {
+        y: Disjoint<'a, T>,
+        /// Rows of Y.
+        rows: usize,
+        k: usize,
+        /// The first row of the next tile.
+        row: usize,
+        stage: &'a mut [T],
+    },
+}
+
+/// Elements that the stage of a tile needs.
+pub(super) fn stage_len(tile: usize, k: usize) -> usize {
+    // A line's worth of pending elements, of f32 at most.
+    tile * k + 2 * LANES
+}
+
+impl<T: Scalar> Sink<'_, T> {
+    /// Where the next tile's rows go, and the distance of neighbouring rows.
+    #[inline(always)]
+    pub(super) fn tile(&mut self) -> (*mut T, usize) {
+        match self {
+            Self::Direct { y, k } => (y.as_mut_ptr(), *k),
+            Self::Stream { stage, pending, k, .. } => (stage[*pending..].as_mut_ptr(), *k),
+            Self::Columns { stage, k, .. } => (stage.as_mut_ptr(), *k),
+        }
+    }
+
+    /// The tile's `count` rows are written.
+    ///
+    /// # Safety
+    /// The processor has the instructions of `I`.
+    #[inline(always)]
+    pub(super) unsafe fn flush<I: Isa<T>>(&mut self, count: usize) {
+        match self {
+            Self::Direct { y, k } => {
+                let all = std::mem::take(y);
+                *y = &mut all[count * *k..];
+            }
+            Self::Stream { y, k, stage, pending } => {
+                let finished = *pending + count * *k;
+                // Elements before a multiple of the vector's size are written as usual.
+                let head = y.as_ptr().align_offset(LANES * T::BYTES).min(finished);
+                let streamed = (finished - head) / LANES * LANES;
+                let all = std::mem::take(y);
+                let (to, rest) = all.split_at_mut(head + streamed);
+                to[..head].copy_from_slice(&stage[..head]);
+                for (to, from) in to[head..]
+                    .chunks_exact_mut(LANES)
+                    .zip(stage[head..finished].chunks_exact(LANES))
+                {
+                    // SAFETY: a vector on either side; the first of `to` is aligned by `head`.
+                    unsafe { I::stream(to.as_mut_ptr(), I::load(from.as_ptr())) };
+                }
+                stage.copy_within(head + streamed..finished, 0);
+                *pending = finished - head - streamed;
+                *y = rest;
+            }
+            Self::Columns { y, rows, k, row, stage } => {
+                for c in 0..*k {
+                    let start = c * *rows + *row;
+                    // SAFETY: no other part has these rows.
+                    let column = unsafe { y.range(start..start + count) };
+                    for (i, element) in column.iter_mut().enumerate() {
+                        *element = stage[i * *k + c];
+                    }
+                }
+                *row += count;
+            }
+        }
+    }
+
+    /// Writes what is pending.
+    ///
+    /// # Safety
+    /// The processor has the instructions of `I`.
+    #[inline(always)]
+    pub(super) unsafe fn finish<I: Isa<T>>(&mut self) {
+        if let Self::Stream { y, stage, pending, .. } = self {
+            y[..*pending].copy_from_slice(&stage[..*pending]);
+            // SAFETY: the caller's promise.
+            unsafe { I::stream_fence() };
+        }
+    }
+}

@@ -1,0 +1,133 @@
+//! Memory of a plan: aligned, and on large pages where that is worth it.
+
+use std::alloc::{Layout, alloc, dealloc, handle_alloc_error};
+use std::ops::{Deref, DerefMut};
+use std::ptr::NonNull;
+
+use spm_formats::Scalar;
+
+/// Bytes of a cache line, and of the widest vector.
+const CACHE_LINE: usize = 64;
+/// Bytes of a large page of x86-64 and of most other processors.
+const HUGE_PAGE: usize = 2 << 20;
+
+/// Asks the system for large pages under `memory`, as numpy does for its arrays: random accesses to
+/// hundreds of megabytes then spend no time on address translation, and the first touch is faster.
+///
+/// Has an effect on pages that have not been touched, on Linux with transparent huge pages at
+/// `madvise`; elsewhere nothing happens.
+pub fn prefer_huge_pages<T>(memory: &mut [T]) {
+    let start = memory.as_mut_ptr().cast::<u8>();
+    let skip = start.align_offset(HUGE_PAGE);
+    let bytes = size_of_val(memory).saturating_sub(skip) / HUGE_PAGE * HUGE_PAGE;
+    if bytes > 0 {
+        // SAFETY: whole pages inside the slice. The advice does not change their contents; refusing
+        // it is no error.
+        #[cfg(target_os = "linux")]
+        unsafe {
+            libc::madvise(start.add(skip).cast(), bytes, libc::MADV_HUGEPAGE);
+        }
+    }
+}
+
+/// Elements on cache lines, on large pages if they fill some.
+#[derive(Debug)]
+pub(crate) struct Workspace<T> {
+    start: NonNull<T>,
+    len: usize,
+}
+
+// SAFETY: owns its elements, as Vec does.
+unsafe impl<T: Send> Send for Workspace<T> {}
+// SAFETY: as above.
+unsafe impl<T: Sync> Sync for Workspace<T> {}
+
+impl<T: Copy> Workspace<T> {
+    pub(crate) fn new(len: usize, value: T) -> Self {
+        let layout = Self::layout(len);
+        if layout.size() == 0 {
+            return Self { start: NonNull::dangling(), len };
+        }
+        // SAFETY: the size is not 0.
+        let start = unsafe { alloc(layout) }.cast::<T>();
+        let Some(start) = NonNull::new(start) else { handle_alloc_error(layout) };
+        // SAFETY: `len` elements were allocated; MaybeUninit may hold anything.
+        let memory = unsafe {
+            std::slice::from_raw_parts_mut(start.as_ptr().cast::<std::mem::MaybeUninit<T>>(), len)
+        };
+        prefer_huge_pages(memory);
+        for element in memory {
+            element.write(value);
+        }
+        Self { start, len }
+    }
+
+    fn layout(len: usize) -> Layout {
+        let alignment = if len * size_of::<T>() < HUGE_PAGE { CACHE_LINE } else { HUGE_PAGE };
+        Layout::array::<T>(len)
+            .and_then(|layout| layout.align_to(alignment))
+            .expect("the workspace fits into the address space")
+    }
+}
+
+impl<T: Scalar> Workspace<T> {
+    pub(crate) fn zeros(len: usize) -> Self {
+        Self::new(len, T::ZERO)
+    }
+}
+
+impl<T> Drop for Workspace<T> {
+    fn drop(&mut self) {
+        let bytes = self.len * size_of::<T>();
+        if bytes > 0 {
+            let alignment = if bytes < HUGE_PAGE { CACHE_LINE } else { HUGE_PAGE };
+            // SAFETY: the layout it was allocated with.
+            unsafe {
+                let layout = Layout::from_size_align_unchecked(bytes, alignment);
+                dealloc(self.start.as_ptr().cast(), layout);
+            }
+        }
+    }
+}
+
+impl<T> Deref for Workspace<T> {
+    type Target = [T];
+
+    fn deref(&self) -> &[T] {
+        // SAFETY: `len` initialised elements.
+        unsafe { std::slice::from_raw_parts(self.start.as_ptr(), self.len) }
+    }
+}
+
+impl<T> DerefMut for Workspace<T> {
+    fn deref_mut(&mut self) -> &mut [T] {
+        // SAFETY: as above, and exclusive.
+        unsafe { std::slice::from_raw_parts_mut(self.start.as_ptr(), self.len) }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn starts_on_a_cache_line_and_holds_what_is_written() {
+        for len in [0, 1, 1000, 1 << 20] {
+            let mut workspace = Workspace::<f64>::zeros(len);
+            assert_eq!(workspace.as_ptr().addr() % 8, 0);
+            assert!(len == 0 || workspace.as_ptr().addr().is_multiple_of(CACHE_LINE));
+            assert_eq!(*workspace, vec![0.0; len]);
+            workspace.fill(2.0);
+            assert_eq!(workspace.iter().sum::<f64>(), 2.0 * len as f64);
+        }
+    }
+
+    #[test]
+    fn any_memory_may_be_advised() {
+        for len in [0, 1, 5 << 20] {
+            let mut memory = vec![1_u8; len];
+            prefer_huge_pages(&mut memory);
+            assert!(memory.iter().all(|&byte| byte == 1));
+        }
+    }
+}
