@@ -1,5 +1,6 @@
 //! Reads a Matrix Market file to CSR several times and prints the speed of the fastest time and
-//! the peak memory; or loads the `.npz` archive FILE: `read_matrix_market FILE [THREADS [REPETITIONS [CHUNK_BYTES]]]`.
+//! the peak memory; or loads the `.npz` archive FILE:
+//! `read_matrix_market FILE [THREADS [REPETITIONS [CHUNK_BYTES]]]`.
 
 use std::time::Instant;
 

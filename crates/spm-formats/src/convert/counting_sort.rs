@@ -49,8 +49,13 @@ pub(super) fn counting_sort<T: Scalar, I: Iterator<Item = u32>>(
         (DisjointSlice::new(&mut indices_out), DisjointSlice::new(&mut values_out));
     places.par_chunks_mut(keys_end).enumerate().for_each(|(chunk, places)| {
         let range = even(entries, chunks, chunk);
-        let entries = keys[range.clone()].iter().zip(indices(range.clone())).zip(&values[range]);
-        for ((&key, index), &value) in entries {
+        let keys = &keys[range.clone()];
+        let entries = keys.iter().zip(indices(range.clone())).zip(&values[range]);
+        for (entry, ((&key, index), &value)) in entries.enumerate() {
+            if let Some(&later) = keys.get(entry + AHEAD) {
+                indices_to.prefetch(places[later as usize] as usize);
+                values_to.prefetch(places[later as usize] as usize);
+            }
             let place = &mut places[key as usize];
             // SAFETY: the scan gave every (key, chunk) a range of its own, as long as its count.
             unsafe {
@@ -62,6 +67,9 @@ pub(super) fn counting_sort<T: Scalar, I: Iterator<Item = u32>>(
     });
     (pointers, indices_out, values_out)
 }
+
+/// How many entries before its turn the place of an entry is brought into the cache.
+const AHEAD: usize = 24;
 
 /// Pieces of the entries that are counted independently: one per thread, as long as their
 /// counters do not outweigh the entries.

@@ -217,8 +217,8 @@ impl<T: Scalar> ReadText for Reader<'_, T> {
             text.consume(bytes);
         }
         let (rows, cols, values) = body.finish().map_err(|fault| self.fault(fault))?;
-        let coo = Coo::new(header.rows as usize, header.cols as usize, rows, cols, values)
-            .expect("every index was checked against the size line");
+        let shape = (header.rows as usize, header.cols as usize);
+        let coo = Coo::from_valid(shape, rows, cols, values);
         let declared_entries = header.entries as usize;
         Ok(MatrixFile { coo, header, declared_entries })
     }
