@@ -22,9 +22,9 @@ use crate::stream::Stream;
 
 const RANGES: ParameterSpec = ParameterSpec {
     name: "ranges",
-    meaning: "ranges of columns, at most; 0 takes one for 4096 entries, up to 2048",
+    meaning: "ranges of columns, at most; 0 takes one for 2048 entries, up to 4096",
     default: Value::Count(0),
-    studied: &[Value::Count(0), Value::Count(512), Value::Count(1024), Value::Count(4096)],
+    studied: &[Value::Count(0), Value::Count(512), Value::Count(1024), Value::Count(2048)],
 };
 
 const CHUNKS: ParameterSpec = ParameterSpec {
@@ -44,9 +44,9 @@ pub(super) const INFO: KernelInfo = KernelInfo {
 };
 
 /// Entries for each range that is asked for.
-const RANGE_ENTRIES: usize = 4096;
+const RANGE_ENTRIES: usize = 2048;
 /// Ranges that are taken unless more are needed or asked for.
-const MOST_RANGES: usize = 2048;
+const MOST_RANGES: usize = 4096;
 /// Columns of a range, as a power of two: the counters of a block must fit in its shared memory.
 const WIDEST: u32 = 13;
 
