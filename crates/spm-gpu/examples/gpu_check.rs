@@ -6,9 +6,10 @@
 //!
 //! MATRIX         a .mtx file, or a generator: stencil27[n=160], webbase-1M, ... (default: a few)
 //! --op LIST      spmv,spmm,transpose (default: all)
-//! --kernel ID    only this kernel
+//! --kernel LIST  only these kernels
 //! --type T       f32 or f64 (default: f64)
-//! --k N          columns of X for SpMM, row-major (default: 32)
+//! --k LIST       columns of X for SpMM (default: 32)
+//! --layout LIST  of X and Y for SpMM: row,column (default: row)
 //! --sweep        also every studied value of every parameter
 //! --check-only   no timing, for compute-sanitizer
 //! --emulator     on the emulator instead of a GPU; implies --check-only
@@ -42,9 +43,10 @@ type AnyError = Box<dyn std::error::Error>;
 
 struct Options {
     operations: Vec<String>,
-    kernel: Option<String>,
+    kernels: Option<Vec<String>>,
     single: bool,
-    k: usize,
+    ks: Vec<usize>,
+    layouts: Vec<Layout>,
     sweep: bool,
     timed: bool,
     emulated: bool,
@@ -55,9 +57,10 @@ impl Options {
     fn parse(mut arguments: impl Iterator<Item = String>) -> Result<Self, AnyError> {
         let mut options = Self {
             operations: ["spmv", "spmm", "transpose"].map(str::to_owned).to_vec(),
-            kernel: None,
+            kernels: None,
             single: false,
-            k: 32,
+            ks: vec![32],
+            layouts: vec![Layout::RowMajor],
             sweep: false,
             timed: true,
             emulated: false,
@@ -67,7 +70,9 @@ impl Options {
             let mut value = || arguments.next().ok_or(format!("{argument} needs a value"));
             match argument.as_str() {
                 "--op" => options.operations = value()?.split(',').map(str::to_owned).collect(),
-                "--kernel" => options.kernel = Some(value()?),
+                "--kernel" => {
+                    options.kernels = Some(value()?.split(',').map(str::to_owned).collect());
+                }
                 "--type" => {
                     options.single = match value()?.as_str() {
                         "f32" => true,
@@ -75,7 +80,17 @@ impl Options {
                         other => return Err(format!("--type is f32 or f64, not {other}").into()),
                     }
                 }
-                "--k" => options.k = value()?.parse()?,
+                "--k" => {
+                    options.ks = value()?.split(',').map(str::parse).collect::<Result<_, _>>()?;
+                }
+                "--layout" => {
+                    let layout = |name: &str| match name {
+                        "row" => Ok(Layout::RowMajor),
+                        "column" => Ok(Layout::ColumnMajor),
+                        other => Err(format!("--layout takes row and column, not {other}")),
+                    };
+                    options.layouts = value()?.split(',').map(layout).collect::<Result<_, _>>()?;
+                }
                 "--sweep" => options.sweep = true,
                 "--check-only" => options.timed = false,
                 "--emulator" => (options.emulated, options.timed) = (true, false),
@@ -93,7 +108,7 @@ impl Options {
 
     fn wants(&self, operation: &str, id: &str) -> bool {
         self.operations.iter().any(|o| o == operation)
-            && self.kernel.as_deref().is_none_or(|wanted| wanted == id)
+            && self.kernels.as_ref().is_none_or(|wanted| wanted.iter().any(|wanted| wanted == id))
     }
 
     fn parameter_sets(&self, info: &KernelInfo) -> Vec<Parameters> {
@@ -215,7 +230,11 @@ impl Check<'_> {
         let coo = csr_to_coo(csr.view())?;
         let problem = Problem { csr, coo };
         self.spmv(&problem)?;
-        self.spmm(&problem)?;
+        for &layout in &self.options.layouts {
+            for &k in &self.options.ks {
+                self.spmm(&problem, DenseShape { k, layout })?;
+            }
+        }
         self.transpose(&problem)
     }
 
@@ -263,9 +282,12 @@ impl Check<'_> {
         Ok(())
     }
 
-    fn spmm<T: DeviceScalar>(&mut self, problem: &Problem<T>) -> Result<(), AnyError> {
+    fn spmm<T: DeviceScalar>(
+        &mut self,
+        problem: &Problem<T>,
+        dense: DenseShape,
+    ) -> Result<(), AnyError> {
         let Problem { csr, coo } = problem;
-        let dense = DenseShape { k: self.options.k, layout: Layout::RowMajor };
         let kernels: Vec<_> = spmm::registry::<T>()
             .into_iter()
             .filter(|kernel| self.options.wants("spmm", kernel.info.id))
@@ -277,6 +299,7 @@ impl Check<'_> {
             println!("spmm skipped: too many products for the oracle");
             return Ok(());
         }
+        println!("k = {}, {:?}", dense.k, dense.layout);
         let x = vector::<T>(csr.cols() * dense.k);
         let oracle = reference::spmm(coo, &x, dense);
         let x = DeviceBuffer::from_slice(self.device, &x)?;
