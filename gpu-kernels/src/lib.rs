@@ -25,6 +25,7 @@ pub mod device;
 #[cfg(not(target_arch = "nvptx64"))]
 pub mod emulator;
 mod kernel;
+pub mod spmm;
 pub mod spmv;
 pub mod transpose;
 

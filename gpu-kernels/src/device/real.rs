@@ -3,7 +3,7 @@
 use core::ops::{Add, AddAssign, Mul, Neg, Sub};
 
 use super::backend::{self, Fetch, Shuffle};
-use super::{AtomicAdd, Element};
+use super::{AtomicAdd, DevicePtr, DevicePtrMut, Element};
 
 /// `f32` or `f64`.
 pub trait Real:
@@ -35,6 +35,10 @@ pub trait Real:
     fn to_word(self) -> u64;
     /// From the bits in the low end of a word.
     fn from_word(word: u64) -> Self;
+    /// Elements `index` and `index + 1` with one instruction; `index` must be even.
+    fn load_pair(array: DevicePtr<Self>, index: u64) -> [Self; 2];
+    /// Overwrites elements `index` and `index + 1` with one instruction; `index` must be even.
+    fn store_pair(array: DevicePtrMut<Self>, index: u64, pair: [Self; 2]);
 }
 
 macro_rules! real {
@@ -59,6 +63,14 @@ macro_rules! real {
             #[inline(always)]
             fn from_word(word: u64) -> Self {
                 Self::from_bits(word as $bits)
+            }
+            #[inline(always)]
+            fn load_pair(array: DevicePtr<Self>, index: u64) -> [Self; 2] {
+                array.load_vector::<2>(index)
+            }
+            #[inline(always)]
+            fn store_pair(array: DevicePtrMut<Self>, index: u64, pair: [Self; 2]) {
+                array.store_vector::<2>(index, pair);
             }
         }
     };

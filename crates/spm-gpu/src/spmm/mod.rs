@@ -1,6 +1,19 @@
 //! Y = A X, X and Y dense with k columns.
 
+mod auto;
+mod csr_adaptive;
+mod csr_adaptive_subblocks;
+mod csr_column_lanes;
+mod csr_subwarp_per_element;
+mod csr_thread_per_element;
+mod csr_warp_per_element;
+mod csr_warp_per_row;
+mod ell_subwarp_per_element;
+mod ell_thread_per_element;
+mod parameters;
 mod plan;
+mod rearrange;
+mod row_blocks;
 
 use spm_formats::kernel::{KernelInfo, Parameters, PlanError};
 use spm_formats::{CsrView, DenseShape};
@@ -9,6 +22,7 @@ use crate::cusparse;
 use crate::device::Device;
 use crate::plan::{DeviceScalar, DeviceSpmmPlan, HostSpmmPlan, PlanOptions};
 
+use plan::product;
 pub(crate) use plan::{Memory, Product, boxed};
 
 /// A boxed plan.
@@ -68,8 +82,22 @@ impl<T: DeviceScalar> SpmmKernel<T> {
 
 /// Every SpMM kernel for devices: those of the reports in their order, our own, the comparators.
 pub fn registry<T: DeviceScalar>() -> Vec<SpmmKernel<T>> {
-    let comparator = |info, plan| SpmmKernel { info, comparator: true, plan };
+    let comparator: fn(_, PlanFn<T>) -> _ =
+        |info, plan| SpmmKernel { info, comparator: true, plan };
+    let kernel: fn(_, PlanFn<T>) -> _ = |info, plan| SpmmKernel { info, comparator: false, plan };
     vec![
+        kernel(csr_thread_per_element::V1, csr_thread_per_element::plan_v1),
+        kernel(csr_thread_per_element::V2, csr_thread_per_element::plan_v2),
+        kernel(csr_thread_per_element::V3, csr_thread_per_element::plan_v3),
+        kernel(csr_warp_per_element::INFO, csr_warp_per_element::plan),
+        kernel(csr_subwarp_per_element::INFO, csr_subwarp_per_element::plan),
+        kernel(csr_adaptive::INFO, csr_adaptive::plan),
+        kernel(csr_warp_per_row::INFO, csr_warp_per_row::plan),
+        kernel(csr_adaptive_subblocks::INFO, csr_adaptive_subblocks::plan),
+        kernel(ell_thread_per_element::INFO, ell_thread_per_element::plan),
+        kernel(ell_subwarp_per_element::INFO, ell_subwarp_per_element::plan),
+        kernel(csr_column_lanes::INFO, csr_column_lanes::plan),
+        kernel(auto::INFO, auto::plan),
         comparator(cusparse::spmm::CSR_ALG1, cusparse::spmm::csr_alg1),
         comparator(cusparse::spmm::CSR_ALG2, cusparse::spmm::csr_alg2),
         comparator(cusparse::spmm::CSR_ALG3, cusparse::spmm::csr_alg3),

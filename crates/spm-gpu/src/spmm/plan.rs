@@ -6,6 +6,7 @@ use spm_formats::kernel::Footprint;
 use super::BoxedPlan;
 use crate::device::Device;
 use crate::error::GpuError;
+use crate::matrix::DeviceMatrix;
 use crate::memory::{DeviceBuffer, check_operand};
 use crate::plan::{DeviceScalar, DeviceSpmmPlan};
 use crate::stream::Stream;
@@ -35,6 +36,55 @@ pub(crate) struct Memory {
     pub(crate) matrix: u64,
     /// What a product reads or writes besides.
     pub(crate) workspace: u64,
+}
+
+struct Kernel<M, F> {
+    matrix: M,
+    workspace: u64,
+    enqueue: F,
+}
+
+impl<T, M, F> Product<T> for Kernel<M, F>
+where
+    M: DeviceMatrix,
+    F: FnMut(&M, &DeviceBuffer<T>, &mut DeviceBuffer<T>, &Stream) -> Result<(), GpuError> + Send,
+{
+    fn shape(&self) -> (usize, usize) {
+        self.matrix.shape()
+    }
+
+    fn memory(&self) -> Memory {
+        let workspace = self.workspace + self.matrix.rarely_read_bytes();
+        Memory { matrix: self.matrix.bytes(), workspace }
+    }
+
+    fn enqueue(
+        &mut self,
+        x: &DeviceBuffer<T>,
+        y: &mut DeviceBuffer<T>,
+        stream: &Stream,
+    ) -> Result<(), GpuError> {
+        (self.enqueue)(&self.matrix, x, y, stream)
+    }
+}
+
+/// A plan that is a matrix on the device, `workspace` bytes beside it, and launches. `enqueue` is
+/// called with X and Y of the lengths of the shapes, Y not empty, everything on one device.
+pub(crate) fn product<T, M, F>(
+    device: &Device,
+    dense: DenseShape,
+    matrix: M,
+    workspace: u64,
+    enqueue: F,
+) -> BoxedPlan<T>
+where
+    T: DeviceScalar,
+    M: DeviceMatrix,
+    F: FnMut(&M, &DeviceBuffer<T>, &mut DeviceBuffer<T>, &Stream) -> Result<(), GpuError>
+        + Send
+        + 'static,
+{
+    boxed(device, dense, Kernel { matrix, workspace, enqueue })
 }
 
 struct Checked<P> {

@@ -71,6 +71,20 @@ pub(crate) fn small<T: Scalar>() -> Vec<Case<T>> {
     ]
 }
 
+/// Those for Y = A X, smaller: the emulator makes k times the work.
+pub(crate) fn spmm_cases<T: Scalar>() -> Vec<Case<T>> {
+    vec![
+        Case::new("no rows", (0, 5), |_, _| 0),
+        Case::new("no columns", (5, 0), |_, _| 0),
+        Case::new("rows of 0 to 20", (41, 30), |_, rng| rng.random_range(0..21)),
+        Case::new("a full row among short and empty ones", (24, 600), |row, rng| match row {
+            7 => 600,
+            10..15 => 0,
+            _ => rng.random_range(1..4),
+        }),
+    ]
+}
+
 /// Larger ones, for a GPU.
 pub(crate) fn large<T: Scalar>() -> Vec<Case<T>> {
     vec![

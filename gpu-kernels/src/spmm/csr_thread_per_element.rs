@@ -1,0 +1,97 @@
+//! CSR, one thread per element of Y, in the three versions of R4 3.3.
+//!
+//! t = i k + j; Y[i, j] = sum over the entries e of row i of values[e] X[col_indices[e], j]
+//!
+//! Version 1 adds in memory, version 2 in a register, version 3 also reads the bounds of the row
+//! once, before the loop. The first two read the end of the row at every step, as the report's
+//! source does: `pointers` is writable for them, or the compiler would do version 3's hoisting.
+
+use super::strides::Strides;
+use crate::device::{DevicePtr, DevicePtrMut, divide, thread};
+use crate::kernel::kernel;
+
+kernel! {
+    /// `csr-thread-per-element-v1`. Grid: at least rows x k threads, one-dimensional.
+    pub fn spmm_csr_thread_per_element_v1<T: Real>(
+        rows: u32,
+        k: u32,
+        pointers: DevicePtrMut<u32>,
+        col_indices: DevicePtr<u32>,
+        values: DevicePtr<T>,
+        x: DevicePtr<T>,
+        x_strides: Strides,
+        y: DevicePtrMut<T>,
+        y_strides: Strides,
+    ) {
+        let row = divide(thread::index_1d(), k);
+        let column = thread::index_1d() - row * k;
+        if row < rows {
+            let target = y_strides.index(row, column);
+            y.store(target, T::ZERO);
+            let mut e = pointers.load(row);
+            while e < pointers.load(row + 1) {
+                let x = x.load(x_strides.index(col_indices.load(e), column));
+                y.store(target, values.load(e).mul_add(x, y.load(target)));
+                e += 1;
+            }
+        }
+    }
+    as CsrThreadPerElementV1
+}
+
+kernel! {
+    /// `csr-thread-per-element-v2`. Grid: at least rows x k threads, one-dimensional.
+    pub fn spmm_csr_thread_per_element_v2<T: Real>(
+        rows: u32,
+        k: u32,
+        pointers: DevicePtrMut<u32>,
+        col_indices: DevicePtr<u32>,
+        values: DevicePtr<T>,
+        x: DevicePtr<T>,
+        x_strides: Strides,
+        y: DevicePtrMut<T>,
+        y_strides: Strides,
+    ) {
+        let row = divide(thread::index_1d(), k);
+        let column = thread::index_1d() - row * k;
+        if row < rows {
+            let mut sum = T::ZERO;
+            let mut e = pointers.load(row);
+            while e < pointers.load(row + 1) {
+                let x = x.load(x_strides.index(col_indices.load(e), column));
+                sum = values.load(e).mul_add(x, sum);
+                e += 1;
+            }
+            y.store(y_strides.index(row, column), sum);
+        }
+    }
+    as CsrThreadPerElementV2
+}
+
+kernel! {
+    /// `csr-thread-per-element-v3`. Grid: at least rows x k threads, one-dimensional.
+    pub fn spmm_csr_thread_per_element_v3<T: Real>(
+        rows: u32,
+        k: u32,
+        pointers: DevicePtr<u32>,
+        col_indices: DevicePtr<u32>,
+        values: DevicePtr<T>,
+        x: DevicePtr<T>,
+        x_strides: Strides,
+        y: DevicePtrMut<T>,
+        y_strides: Strides,
+    ) {
+        let row = divide(thread::index_1d(), k);
+        let column = thread::index_1d() - row * k;
+        if row < rows {
+            let (start, end) = (pointers.load(row), pointers.load(row + 1));
+            let mut sum = T::ZERO;
+            for e in start..end {
+                let x = x.load(x_strides.index(col_indices.load(e), column));
+                sum = values.load(e).mul_add(x, sum);
+            }
+            y.store(y_strides.index(row, column), sum);
+        }
+    }
+    as CsrThreadPerElementV3
+}

@@ -1,0 +1,39 @@
+//! Y = A X, X and Y dense with k columns. One file per kernel, named like its id; on top of each
+//! its formula and its source.
+
+mod csr_adaptive;
+mod csr_adaptive_subblocks;
+mod csr_column_lanes;
+mod csr_subwarp_per_element;
+mod csr_thread_per_element;
+mod csr_warp_per_element;
+mod csr_warp_per_row;
+mod ell_subwarp_per_element;
+mod ell_thread_per_element;
+mod rearrange;
+mod reduce;
+mod strides;
+
+pub use strides::Strides;
+
+#[cfg(not(target_arch = "nvptx64"))]
+mod host {
+    pub use super::csr_adaptive::{CsrAdaptive, csr_adaptive_bytes};
+    pub use super::csr_adaptive_subblocks::{CsrAdaptiveSubblocks, csr_adaptive_subblocks_bytes};
+    pub use super::csr_column_lanes::{
+        CsrColumnLanes1, CsrColumnLanes2, CsrColumnLanes4, SPLIT_SUM_BLOCK, SplitSum,
+        split_sum_bytes,
+    };
+    pub use super::csr_subwarp_per_element::CsrSubwarpPerElement;
+    pub use super::csr_thread_per_element::{
+        CsrThreadPerElementV1, CsrThreadPerElementV2, CsrThreadPerElementV3,
+    };
+    pub use super::csr_warp_per_element::CsrWarpPerElement;
+    pub use super::csr_warp_per_row::CsrWarpPerRow;
+    pub use super::ell_subwarp_per_element::EllSubwarpPerElement;
+    pub use super::ell_thread_per_element::EllThreadPerElement;
+    pub use super::rearrange::{Rearrange, TILE_COLUMNS, TILE_ROWS, rearrange_bytes};
+    pub use super::reduce::shared_sum_bytes;
+}
+#[cfg(not(target_arch = "nvptx64"))]
+pub use host::*;
