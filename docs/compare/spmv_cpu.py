@@ -5,8 +5,8 @@
     venv/bin/python docs/compare/spmv_cpu.py [MATRIX...] > table.md
 
 Everything runs on the same arrays in f64, hot and page-faulted, on one thread and on all cores. Both
-sides take turns, matrix by matrix and round by round; a figure is the median over the rounds of the
-median of each. Calls are timed in C and in Rust, short ones many together; only scipy is called from
+sides take turns, matrix by matrix and round by round; a figure is the median of the fastest round:
+another process on the machine only ever makes one slower. Calls are timed in C and in Rust, short ones many together; only scipy is called from
 Python, and the time of the same call on an empty matrix is taken off (`inf`: nothing measurable is
 left). MATRIX is a label that
 `cargo xtask generate` takes; without any, the demo suite and larger matrices.
@@ -158,7 +158,7 @@ def compile_c(directory):
 
 
 def compare(name, label, threads, lib, rounds, seconds):
-    """{implementation: median seconds}, and what `auto` chose."""
+    """{implementation: median seconds of its fastest round}, and what `auto` chose."""
     with tempfile.TemporaryDirectory() as directory:
         a = Matrix(label, directory)
     mkls = {"mkl": Mkl(a, threads, False), "mkl optimized": Mkl(a, threads, True)}
@@ -180,7 +180,7 @@ def compare(name, label, threads, lib, rounds, seconds):
     for mkl in mkls.values():
         mkl.close()
     a.close()
-    medians = {peer: float(np.median(times)) for peer, times in samples.items()}
+    medians = {peer: min(times) for peer, times in samples.items()}
     print(f"{name}, {threads} threads: done", file=sys.stderr)
     return medians, choice
 
