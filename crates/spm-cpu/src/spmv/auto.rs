@@ -45,21 +45,22 @@ pub(super) fn plan<'a, T: Scalar>(
     options: &PlanOptions,
 ) -> Result<BoxedPlan<'a, T>, PlanError> {
     let arrays = CsrArrays::new(a)?;
+    if arrays.entries() <= TINY {
+        return Ok(super::csr_serial::chosen(arrays));
+    }
     let mut race = Race::new(a, options)?;
-    if arrays.entries() > TINY {
-        let team = (options.threads.count() > 1).then_some(&options.threads);
-        for label in candidates(&arrays) {
-            if let Some(team) = team {
-                race.enter(&label, team);
-            }
-            if team.is_none() || arrays.entries() <= SMALL {
-                race.enter(&label, &Threads::new(1));
-            }
+    let team = (options.threads.count() > 1).then_some(&options.threads);
+    for label in candidates(&arrays) {
+        if let Some(team) = team {
+            race.enter(&label, team);
         }
-        // The best once more with the other way to fetch x.
-        if let Some((label, threads)) = race.best_with_scalar_gather() {
-            race.enter(&label, &threads);
+        if team.is_none() || arrays.entries() <= SMALL {
+            race.enter(&label, &Threads::new(1));
         }
+    }
+    // The best once more with the other way to fetch x.
+    if let Some((label, threads)) = race.best_with_scalar_gather() {
+        race.enter(&label, &threads);
     }
     Ok(boxed(Auto { plan: race.plan, choice: race.choice }))
 }
@@ -134,8 +135,7 @@ impl<'r, 'a, T: Scalar> Race<'r, 'a, T> {
     fn new(a: &'r CsrView<'a, T>, options: &'r PlanOptions) -> Result<Self, PlanError> {
         let serial = super::csr_serial::INFO;
         let plan = super::csr_serial::plan(a, &serial.defaults(), options)?;
-        let timed = a.nnz() > TINY;
-        let x = (0..if timed { a.cols() } else { 0 }).map(|j| {
+        let x = (0..a.cols()).map(|j| {
             // Any numbers that are not special: between 0.5 and 1.
             T::from_f64(0.5 + (j as f64 * 0.618_033_988_749_895).fract() / 2.0)
         });
@@ -143,16 +143,14 @@ impl<'r, 'a, T: Scalar> Race<'r, 'a, T> {
             a,
             options,
             x: x.collect(),
-            y: vec![T::ZERO; if timed { a.rows() } else { 0 }],
+            y: vec![T::ZERO; a.rows()],
             plan,
             seconds: f64::INFINITY,
             label: serial.id.to_owned(),
             threads: Threads::new(1),
             choice: serial.id.to_owned(),
         };
-        if timed {
-            race.seconds = time(&mut *race.plan, &race.x, &mut race.y);
-        }
+        race.seconds = time(&mut *race.plan, &race.x, &mut race.y);
         Ok(race)
     }
 
