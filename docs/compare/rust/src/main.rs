@@ -1,10 +1,13 @@
-//! The Rust side of docs/compare/spmv_cpu.py.
+//! The Rust side of the comparisons in docs/compare.
 //!
 //! `compare MATRIX DIRECTORY` generates the matrix, writes its CSR arrays and a vector (little
 //! endian: `pointers`, `columns` in u32, `values`, `x` in f64) to the directory, prints
 //! `ROWS COLUMNS ENTRIES`, then answers each line `NAME THREADS SECONDS` of its input with the
 //! median seconds of a product and what computed it. NAME is a kernel of the registry, with or
-//! without parameters, or `sprs` or `faer`.
+//! without parameters, or `sprs` or `faer`. `spmm K NAME THREADS SECONDS` and
+//! `transpose NAME THREADS SECONDS` do the same for the other operations.
+
+mod others;
 
 use std::error::Error;
 use std::io::{BufWriter, Write, stdin};
@@ -30,10 +33,19 @@ fn main() -> Result<(), Box<dyn Error>> {
     for line in stdin().lines() {
         let line = line?;
         let words: Vec<&str> = line.split_whitespace().collect();
-        let [name, threads, seconds] = words[..] else {
-            return Err(format!("not understood: {line}").into());
+        let answer = match words[..] {
+            [name, threads, seconds] => {
+                answer(&a, &x, name, threads.parse()?, seconds.parse()?)?
+            }
+            ["spmm", k, name, threads, seconds] => {
+                others::time_spmm(&a, name, k.parse()?, threads.parse()?, seconds.parse()?)?
+            }
+            ["transpose", name, threads, seconds] => {
+                others::time_transpose(&a, name, threads.parse()?, seconds.parse()?)?
+            }
+            _ => return Err(format!("not understood: {line}").into()),
         };
-        println!("{}", answer(&a, &x, name, threads.parse()?, seconds.parse()?)?);
+        println!("{answer}");
     }
     Ok(())
 }
@@ -81,7 +93,7 @@ fn answer(
 
 /// The median over at least 5 samples and `seconds`, after two calls; short calls are timed
 /// together, as spmv.c does it for the other side.
-fn median(seconds: f64, mut run: impl FnMut()) -> f64 {
+pub(crate) fn median(seconds: f64, mut run: impl FnMut()) -> f64 {
     run();
     let start = Instant::now();
     run();

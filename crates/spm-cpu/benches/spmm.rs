@@ -1,0 +1,43 @@
+//! Y = A X of the main kernels, row-major, on matrices of different structure. Throughput is the
+//! smallest traffic that a kernel's format allows; the ids carry the floating-point operations.
+
+use criterion::{BenchmarkId, Criterion, Throughput, criterion_group, criterion_main};
+use spm_cpu::{PlanOptions, spmm};
+use spm_formats::{DenseShape, Layout, generate};
+
+const MATRICES: [&str; 4] = [
+    "cage4",
+    "stencil27[n=40]",
+    "powerlaw[rows=400000,cols=400000,entries=1240000,longest=3000]",
+    "uniform[rows=100000,cols=100000,entries=1500000]",
+];
+
+const KERNELS: [&str; 5] = ["csr-serial", "csr-rows", "ell-rows-unpadded", "csr-blocked", "auto"];
+
+fn spmm(criterion: &mut Criterion) {
+    let options = PlanOptions::default();
+    for label in MATRICES {
+        let recipe = generate::named(label).expect("a known kind");
+        let a = recipe.generate::<f64>().expect("sizes that fit");
+        for k in [8, 64] {
+            let dense = DenseShape { k, layout: Layout::RowMajor };
+            let x: Vec<f64> = (0..a.cols() * k).map(|i| (i as f64 * 0.7).sin()).collect();
+            let mut y = vec![0.0; a.rows() * k];
+            let flops = 2 * a.nnz() * k;
+            let name = format!("spmm/{label}/k={k}/flops={flops}");
+            let mut group = criterion.benchmark_group(name);
+            for id in KERNELS {
+                let kernel = spmm::find::<f64>(id).expect("a registered kernel");
+                let plan = kernel.plan(&a.view(), dense, &kernel.info.defaults(), &options);
+                let mut plan = plan.expect("a kernel for every matrix");
+                group.throughput(Throughput::Bytes(plan.footprint().bytes_moved));
+                group.bench_function(BenchmarkId::from_parameter(id), |bencher| {
+                    bencher.iter(|| plan.run(&x, &mut y).expect("matrices of the right size"));
+                });
+            }
+        }
+    }
+}
+
+criterion_group!(benches, spmm);
+criterion_main!(benches);
