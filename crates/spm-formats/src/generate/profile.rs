@@ -96,7 +96,9 @@ impl Profile {
             }
         }
         let nearest = (mean.round() as usize).clamp(self.min, self.max);
-        *histogram.entry(nearest).or_default() += rows - placed;
+        if placed < rows {
+            *histogram.entry(nearest).or_default() += rows - placed;
+        }
         for end in [self.min, self.max] {
             if !histogram.contains_key(&end) && rows > 2 {
                 let fullest = histogram.iter().max_by_key(|&(_, &count)| count);
