@@ -216,7 +216,7 @@ pub fn split_sum_bytes<T: Real>() -> u32 {
 }
 
 kernel! {
-    /// Y[split_rows[r], j] = sum of partial[c, j] over the chunks `row_chunks[r]` to
+    /// `Y[split_rows[r], j]` = sum of `partial[c, j]` over the chunks `row_chunks[r]` to
     /// `row_chunks[r + 1]`: thread (j, s) sums every eighth chunk, thread (j, 0) the eight sums.
     /// Block: [`SPLIT_SUM_BLOCK`]; grid: split rows x column tiles of 32; shared memory:
     /// [`split_sum_bytes`].
