@@ -14,6 +14,8 @@ use std::path::{Path, PathBuf};
 use anyhow::{Context, ensure};
 use serde::{Deserialize, Serialize};
 
+use crate::files::write_whole;
+
 /// File name of the case table inside a results folder.
 pub const RESULTS_FILE: &str = "results.csv";
 /// File name of the machine's description inside a results folder.
@@ -323,7 +325,7 @@ impl MatrixFile {
         let path = Self::path(results, &self.name);
         let folder = results.join(MATRICES_FOLDER);
         std::fs::create_dir_all(&folder)
-            .and_then(|()| std::fs::write(&path, serde_json::to_vec(self)?))
+            .and_then(|()| write_whole(&path, serde_json::to_vec(self)?))
             .with_context(|| format!("cannot write {}", path.display()))
     }
 

@@ -4,7 +4,7 @@ use std::panic::{AssertUnwindSafe, catch_unwind};
 
 use anyhow::{bail, ensure};
 use indicatif::{ProgressBar, ProgressStyle};
-use spm_formats::kernel::{Backend, KernelInfo, Operation, Parameters, PlanError};
+use spm_formats::kernel::{Backend, KernelInfo, Operation, PlanError};
 use spm_formats::matrix_market::Mode;
 use spm_formats::{DenseShape, Layout, MemoryBudget};
 use spm_gpu::DeviceScalar;
@@ -117,7 +117,7 @@ fn specs(args: &Args) -> Vec<CaseSpec> {
     let mut all = Vec::new();
     for info in kernels::all().into_iter().filter(wanted) {
         let threads = if info.backend == Backend::Cpu { &*args.threads } else { &[1] };
-        for parameters in variants(&info) {
+        for parameters in info.variants() {
             for &threads in threads {
                 for dense in widths(info.operation) {
                     let parameters = parameters.clone();
@@ -125,17 +125,6 @@ fn specs(args: &Args) -> Vec<CaseSpec> {
                 }
             }
         }
-    }
-    all
-}
-
-/// The defaults, and every studied value of each parameter with the others at their defaults.
-fn variants(info: &KernelInfo) -> Vec<Parameters> {
-    let defaults = info.defaults();
-    let mut all = vec![defaults.clone()];
-    for parameter in info.parameters {
-        let others = parameter.studied.iter().filter(|&&value| value != parameter.default);
-        all.extend(others.map(|&value| defaults.clone().with(parameter.name, value)));
     }
     all
 }

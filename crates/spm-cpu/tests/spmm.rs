@@ -2,7 +2,7 @@
 
 mod common;
 
-use common::{csr, variants};
+use common::csr;
 use proptest::prelude::*;
 use spm_cpu::{PlanOptions, spmm};
 use spm_formats::kernel::RunError;
@@ -22,7 +22,7 @@ fn check_all<T: Scalar>(a: &Coo<T>, widths: &[usize]) {
             for threads in [1, 2, 5] {
                 let options = PlanOptions::with_threads(threads);
                 for kernel in spmm::registry::<T>() {
-                    for parameters in variants(&kernel.info) {
+                    for parameters in kernel.info.variants() {
                         let label = kernel.info.label(&parameters);
                         let plan = kernel.plan(&matrix.view(), dense, &parameters, &options);
                         let mut plan = plan.unwrap();
@@ -61,7 +61,7 @@ fn infinities_in_x_stay_where_they_belong() {
     ] {
         let dense = DenseShape { k: 2, layout };
         for kernel in spmm::registry::<f64>() {
-            for parameters in variants(&kernel.info) {
+            for parameters in kernel.info.variants() {
                 let options = PlanOptions::with_threads(2);
                 let mut plan = kernel.plan(&a.view(), dense, &parameters, &options).unwrap();
                 let mut y = [f64::NAN; 8];

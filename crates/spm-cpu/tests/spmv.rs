@@ -5,7 +5,7 @@ mod common;
 
 use std::collections::BTreeSet;
 
-use common::{csr, variants};
+use common::csr;
 use proptest::prelude::*;
 use spm_cpu::{PlanOptions, spmv};
 use spm_formats::kernel::{PlanError, RunError};
@@ -22,7 +22,7 @@ fn check_all<T: Scalar>(a: &Coo<T>, x: &[T]) -> BTreeSet<&'static str> {
     for threads in [1, 2, 5] {
         let options = PlanOptions::with_threads(threads);
         for kernel in spmv::registry::<T>() {
-            for parameters in variants(&kernel.info) {
+            for parameters in kernel.info.variants() {
                 let label = kernel.info.label(&parameters);
                 let mut plan = match kernel.plan(&matrix.view(), &parameters, &options) {
                     Ok(plan) => plan,

@@ -2,7 +2,7 @@
 
 mod common;
 
-use common::{csr, variants};
+use common::csr;
 use proptest::prelude::*;
 use spm_cpu::{PlanOptions, transpose};
 use spm_formats::kernel::{RunError, TransposeOutput};
@@ -15,7 +15,7 @@ fn check_all<T: Scalar>(a: &Coo<T>) {
     for threads in [1, 2, 5] {
         let options = PlanOptions::with_threads(threads);
         for kernel in transpose::registry::<T>() {
-            for parameters in variants(&kernel.info) {
+            for parameters in kernel.info.variants() {
                 let label = kernel.info.label(&parameters);
                 let mut plan = kernel.plan(&matrix.view(), &parameters, &options).unwrap();
                 assert_eq!((plan.shape(), plan.entries()), (matrix.shape(), matrix.nnz()));

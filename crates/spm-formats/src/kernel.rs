@@ -184,6 +184,16 @@ impl KernelInfo {
         Parameters(self.parameters.iter().map(|p| (p.name, p.default)).collect())
     }
 
+    /// The defaults, and every studied value of each parameter with the others at their defaults.
+    pub fn variants(&self) -> Vec<Parameters> {
+        let defaults = self.defaults();
+        let others = self.parameters.iter().flat_map(|parameter| {
+            let other = parameter.studied.iter().filter(|&&value| value != parameter.default);
+            other.map(|&value| defaults.clone().with(parameter.name, value))
+        });
+        std::iter::once(defaults.clone()).chain(others).collect()
+    }
+
     /// Parses `name=value,name=value`; parameters that are not named keep their defaults.
     ///
     /// # Errors
@@ -570,6 +580,18 @@ mod tests {
         let (id, text) = split_label(&label);
         assert_eq!(id, "csr-tiles");
         assert_eq!(INFO.parse_parameters(text), Ok(parameters));
+    }
+
+    #[test]
+    fn variants_are_the_defaults_and_one_change_each() {
+        let variants: Vec<String> = INFO.variants().iter().map(Parameters::to_string).collect();
+        assert_eq!(
+            variants,
+            [
+                "grid=10x4,schedule=static,vertical=columns",
+                "grid=10x4,schedule=static,vertical=transposed"
+            ]
+        );
     }
 
     #[test]

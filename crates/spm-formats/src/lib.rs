@@ -29,6 +29,7 @@ pub use ell::{Ell, Layout, UnpaddedEll, UnpaddedRow};
 pub use error::FormatError;
 pub use hll::Hll;
 pub use kernel::DenseShape;
+pub use replace::replace_file;
 pub use scalar::Scalar;
 pub use sell::Sell;
 pub use sprs;

@@ -6,7 +6,10 @@ use std::path::Path;
 
 /// Writes a file beside `path`, then renames it to `path`. Whoever opens `path` finds the former
 /// file or the new one; nothing is left behind when `write` fails.
-pub(crate) fn replace_file(
+///
+/// # Errors
+/// Those of `write`; a folder that is full or not writable.
+pub fn replace_file(
     path: &Path,
     write: impl FnOnce(&mut BufWriter<&mut File>) -> io::Result<()>,
 ) -> io::Result<()> {

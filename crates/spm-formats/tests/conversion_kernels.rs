@@ -4,21 +4,10 @@ use std::collections::HashSet;
 
 use proptest::prelude::*;
 use spm_formats::convert::{
-    ConversionInput, ConversionKernel, Converted, ROW_SCAN_LIMIT, coo_to_csr, find, registry,
+    ConversionInput, Converted, ROW_SCAN_LIMIT, coo_to_csr, find, registry,
 };
-use spm_formats::kernel::{Operation, Parameters, PlanError};
+use spm_formats::kernel::{Operation, PlanError};
 use spm_formats::{Coo, FormatError, MemoryBudget, Scalar};
-
-/// The defaults, and each parameter at each value studied.
-fn parameter_sets<T>(kernel: &ConversionKernel<T>) -> Vec<Parameters> {
-    let mut sets = vec![kernel.info.defaults()];
-    for spec in kernel.info.parameters {
-        sets.extend(
-            spec.studied.iter().map(|&value| kernel.info.defaults().with(spec.name, value)),
-        );
-    }
-    sets
-}
 
 /// Runs all kernels with all parameters; returns what they made.
 fn check_all<T: Scalar>(coo: &Coo<T>) -> Vec<Converted<T>> {
@@ -26,7 +15,7 @@ fn check_all<T: Scalar>(coo: &Coo<T>) -> Vec<Converted<T>> {
     let input = ConversionInput { coo, csr: csr.view() };
     let mut results = Vec::new();
     for kernel in registry::<T>() {
-        for parameters in parameter_sets(&kernel) {
+        for parameters in kernel.info.variants() {
             let label = kernel.info.label(&parameters);
             let plan = kernel.plan(input, &parameters, &MemoryBudget::default()).unwrap();
             let converted = plan.run().unwrap();

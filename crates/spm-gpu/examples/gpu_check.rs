@@ -112,13 +112,7 @@ impl Options {
     }
 
     fn parameter_sets(&self, info: &KernelInfo) -> Vec<Parameters> {
-        let defaults = info.defaults();
-        let mut sets = vec![defaults.clone()];
-        for parameter in info.parameters.iter().filter(|_| self.sweep) {
-            let others = parameter.studied.iter().filter(|&&value| value != parameter.default);
-            sets.extend(others.map(|&value| defaults.clone().with(parameter.name, value)));
-        }
-        sets
+        if self.sweep { info.variants() } else { vec![info.defaults()] }
     }
 }
 

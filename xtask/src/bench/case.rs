@@ -1,6 +1,7 @@
 //! One case: a kernel, planned for one matrix, that can be checked and timed.
 
 use std::collections::HashMap;
+use std::rc::Rc;
 use std::time::Instant;
 
 use spm_cpu::{PlanOptions, Threads};
@@ -30,11 +31,6 @@ pub struct CaseSpec {
 }
 
 impl CaseSpec {
-    /// A case with the kernel's default parameters.
-    pub fn new(info: KernelInfo, threads: usize) -> Self {
-        Self { info, parameters: info.defaults(), threads, dense: None }
-    }
-
     /// The `params` column: the layout of X, then the kernel's parameters.
     pub fn parameters_text(&self) -> String {
         let layout = self.dense.map(|dense| format!("layout={}", layout_name(dense.layout)));
@@ -167,10 +163,7 @@ pub fn plan<'a, T: DeviceScalar>(
             let kernel = spm_cpu::spmv::find::<T>(info.id).ok_or_else(missing)?;
             Planned::new(
                 || kernel.plan(&a.view(), &spec.parameters, options),
-                |plan| {
-                    let (x, y) = (matrix.x(1), vec![<T as Scalar>::ZERO; a.rows()]);
-                    Ok(Spmv { plan, x, y, reference: matrix.reference(None) })
-                },
+                |plan| Ok(Product::new(plan, matrix, None)),
             )
         }
         (Operation::Spmm, Backend::Cpu) => {
@@ -178,10 +171,7 @@ pub fn plan<'a, T: DeviceScalar>(
             let dense = spec.dense.unwrap_or(DenseShape { k: 1, layout: Layout::RowMajor });
             Planned::new(
                 || kernel.plan(&a.view(), dense, &spec.parameters, options),
-                |plan| {
-                    let (x, y) = (matrix.x(dense.k), vec![<T as Scalar>::ZERO; a.rows() * dense.k]);
-                    Ok(Spmm { plan, x, y, reference: matrix.reference(Some(dense)) })
-                },
+                |plan| Ok(Product::new(plan, matrix, Some(dense))),
             )
         }
         (Operation::Transpose, Backend::Cpu) => {
@@ -237,14 +227,48 @@ pub fn exact(same: bool) -> ErrorMeasures {
     ErrorMeasures { bound: if same { 0.0 } else { f64::INFINITY }, ..ErrorMeasures::default() }
 }
 
-struct Spmv<'a, T> {
-    plan: Box<dyn SpmvPlan<T> + 'a>,
-    x: Vec<T>,
-    y: Vec<T>,
-    reference: std::rc::Rc<Reference>,
+/// What SpMV and SpMM plans have in common.
+trait Multiply<T> {
+    fn footprint(&self) -> Footprint;
+    fn choice(&self) -> Option<String>;
+    fn run(&mut self, x: &[T], y: &mut [T]) -> Result<(), RunError>;
 }
 
-impl<T: Scalar> Case for Spmv<'_, T> {
+macro_rules! multiply {
+    ($plan:ident) => {
+        impl<T> Multiply<T> for Box<dyn $plan<T> + '_> {
+            fn footprint(&self) -> Footprint {
+                (**self).footprint()
+            }
+            fn choice(&self) -> Option<String> {
+                (**self).choice()
+            }
+            fn run(&mut self, x: &[T], y: &mut [T]) -> Result<(), RunError> {
+                (**self).run(x, y)
+            }
+        }
+    };
+}
+
+multiply!(SpmvPlan);
+multiply!(SpmmPlan);
+
+struct Product<P, T> {
+    plan: P,
+    x: Vec<T>,
+    y: Vec<T>,
+    reference: Rc<Reference>,
+}
+
+impl<P: Multiply<T>, T: Scalar> Product<P, T> {
+    fn new(plan: P, matrix: &Matrix<T>, dense: Option<DenseShape>) -> Self {
+        let k = dense.map_or(1, |dense| dense.k);
+        let y = vec![<T as Scalar>::ZERO; matrix.csr().rows() * k];
+        Self { plan, x: matrix.x(k), y, reference: matrix.reference(dense) }
+    }
+}
+
+impl<P: Multiply<T>, T: Scalar> Case for Product<P, T> {
     fn footprint(&self) -> Footprint {
         self.plan.footprint()
     }
@@ -265,37 +289,10 @@ impl<T: Scalar> Case for Spmv<'_, T> {
     }
 }
 
-struct Spmm<'a, T> {
-    plan: Box<dyn SpmmPlan<T> + 'a>,
-    x: Vec<T>,
-    y: Vec<T>,
-    reference: std::rc::Rc<Reference>,
-}
-
-impl<T: Scalar> Case for Spmm<'_, T> {
-    fn footprint(&self) -> Footprint {
-        self.plan.footprint()
-    }
-
-    fn choice(&self) -> Option<String> {
-        self.plan.choice()
-    }
-
-    fn check(&mut self) -> Result<ErrorMeasures, RunError> {
-        self.y.fill(T::from_f64(f64::NAN));
-        self.plan.run(&self.x, &mut self.y)?;
-        Ok(reference::compare(&self.y, &self.reference))
-    }
-
-    fn time(&mut self, sampling: &Sampling, between: &mut dyn FnMut()) -> Result<Timing, RunError> {
-        sample(sampling, between, || self.plan.run(&self.x, &mut self.y))
-    }
-}
-
 struct Transpose<'a, T> {
     plan: Box<dyn TransposePlan<T> + 'a>,
     output: TransposeOutput<T>,
-    reference: std::rc::Rc<TransposeOutput<T>>,
+    reference: Rc<TransposeOutput<T>>,
 }
 
 impl<T: Scalar> Case for Transpose<'_, T> {

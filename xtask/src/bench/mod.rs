@@ -21,6 +21,7 @@ use spm_formats::MemoryBudget;
 use spm_formats::kernel::Backend;
 use spm_formats::matrix_market::Mode;
 
+use crate::files::write_whole;
 use crate::matrix::Input;
 use crate::results::{ENVIRONMENT_FILE, RESULTS_FILE};
 use crate::suite::{self, Source};
@@ -280,7 +281,8 @@ fn open(
     });
     let environment = Environment::observe(&teams, resources.device(), settings);
     let json = serde_json::to_vec_pretty(&environment)?;
-    crate::files::write_atomically(&options.out.join(ENVIRONMENT_FILE), &json)?;
+    let path = options.out.join(ENVIRONMENT_FILE);
+    write_whole(&path, json).with_context(|| format!("cannot write {}", path.display()))?;
     let sampling = Sampling {
         warm_up: options.warm_up,
         iterations: options.iterations.max(1),

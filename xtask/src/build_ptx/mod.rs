@@ -19,6 +19,8 @@ use comfy_table::{Table, presets};
 use compiler::Compiler;
 use stamp::Stamp;
 
+use crate::files::write_whole;
+
 /// Where the committed files lie, below the workspace.
 const PTX_FOLDER: &str = "crates/spm-gpu/ptx";
 
@@ -148,7 +150,7 @@ pub fn run(args: &Args) -> anyhow::Result<()> {
     for ((target, text), committed) in built.iter().zip(&committed) {
         let path = target.path(workspace);
         if !args.check {
-            write_whole(&path, text)?;
+            write_whole(&path, text).with_context(|| format!("writing {}", path.display()))?;
             println!("wrote {} ({} KiB)", path.display(), text.len() / 1024);
         } else if committed.as_ref().is_some_and(|c| c.compiler == compiler.identity) {
             let old = fs::read_to_string(&path)?;
@@ -268,14 +270,4 @@ fn tidy(assembly: &str) -> String {
         text.push('\n');
     }
     text
-}
-
-/// Writes beside the target and renames, so that a reader never sees half a file.
-fn write_whole(path: &Path, text: &str) -> anyhow::Result<()> {
-    if let Some(folder) = path.parent() {
-        fs::create_dir_all(folder)?;
-    }
-    let temporary = path.with_extension("ptx.new");
-    fs::write(&temporary, text).with_context(|| format!("writing {}", temporary.display()))?;
-    fs::rename(&temporary, path).with_context(|| format!("writing {}", path.display()))
 }

@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 use anyhow::Context;
 use serde::{Deserialize, Serialize};
 
-use super::partial::write_whole;
+use crate::files::write_whole;
 
 /// Name of the lock file in the destination folder.
 pub(super) const FILE_NAME: &str = "suitesparse.lock.json";

@@ -1,12 +1,13 @@
 //! A file that is still being fetched, and what is needed to go on with it later.
 
 use std::fs::{self, File, OpenOptions};
-use std::io::{self, Write};
+use std::io;
 use std::path::{Path, PathBuf};
 
 use serde::{Deserialize, Serialize};
 
 use super::fetch::FetchError;
+use crate::files::write_whole;
 
 /// Where the bytes of a partial file came from.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
@@ -110,15 +111,6 @@ pub(super) fn remove_if_there(path: &Path) -> io::Result<()> {
         Err(error) if error.kind() != io::ErrorKind::NotFound => Err(error),
         _ => Ok(()),
     }
-}
-
-/// Replaces a small file so that a reader sees the old or the new contents, never a part.
-pub(super) fn write_whole(path: &Path, contents: &[u8]) -> io::Result<()> {
-    let temporary = suffixed(path, ".tmp");
-    let mut file = File::create(&temporary)?;
-    file.write_all(contents)?;
-    file.sync_all()?;
-    fs::rename(&temporary, path)
 }
 
 fn local(path: &Path, source: io::Error) -> FetchError {

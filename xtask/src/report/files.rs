@@ -7,6 +7,7 @@ use std::path::Path;
 use anyhow::Context;
 
 use super::model::{Block, Document, Table};
+use crate::files::write_whole;
 
 /// Writes `report.md`, `tables/*.csv` and `figures/*.svg` below `folder`; tables and figures of an
 /// earlier report go.
@@ -28,7 +29,7 @@ pub(super) fn write(document: &Document, folder: &Path) -> anyhow::Result<()> {
         blocks(&mut markdown, &section.blocks, folder)?;
     }
     let path = folder.join("report.md");
-    fs::write(&path, markdown).with_context(|| context(&path))
+    write_whole(&path, markdown).with_context(|| context(&path))
 }
 
 fn blocks(markdown: &mut String, blocks: &[Block], folder: &Path) -> anyhow::Result<()> {

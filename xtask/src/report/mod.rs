@@ -66,7 +66,7 @@ pub fn write_to(results: &Path, out: &Path) -> anyhow::Result<PathBuf> {
     std::fs::create_dir_all(out).with_context(|| format!("cannot create {}", out.display()))?;
     files::write(&document, out)?;
     let page = out.join("report.html");
-    std::fs::write(&page, html::page(&document))
+    crate::files::write_whole(&page, html::page(&document))
         .with_context(|| format!("cannot write {}", page.display()))?;
     Ok(page)
 }

@@ -1,6 +1,5 @@
 //! What the tests run on.
 
-use spm_formats::kernel::{KernelInfo, Parameters};
 use spm_gpu::Device;
 use spm_gpu_kernels::emulator::EmulatorOptions;
 
@@ -19,17 +18,6 @@ pub(crate) fn gpu(test: &str) -> Option<Device> {
         }
         Err(error) => panic!("{error}"),
     }
-}
-
-/// The defaults of a kernel, and each studied value of each parameter beside the other defaults.
-pub(crate) fn parameter_sets(info: &KernelInfo) -> Vec<Parameters> {
-    let defaults = info.defaults();
-    let mut sets = vec![defaults.clone()];
-    for parameter in info.parameters {
-        let others = parameter.studied.iter().filter(|&&value| value != parameter.default);
-        sets.extend(others.map(|&value| defaults.clone().with(parameter.name, value)));
-    }
-    sets
 }
 
 /// One module per kernel, named like its file, with one test per device and element type; and a

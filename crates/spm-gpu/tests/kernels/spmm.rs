@@ -7,7 +7,7 @@ use spm_gpu::{
 };
 
 use crate::cases::{Case, large, small, spmm_cases, vector};
-use crate::devices::{emulator, kernel_tests, parameter_sets};
+use crate::devices::{emulator, kernel_tests};
 
 kernel_tests! {
     spmm::registry::<f64>;
@@ -77,8 +77,7 @@ fn check<T: DeviceScalar>(
     let infinite = reference::spmm(&case.coo, &x, dense);
     let problems = [finite, (x, infinite)];
     let mut results = Vec::new();
-    let sets =
-        if all_parameters { parameter_sets(&kernel.info) } else { vec![kernel.info.defaults()] };
+    let sets = if all_parameters { kernel.info.variants() } else { vec![kernel.info.defaults()] };
     for parameters in sets {
         let label = kernel.info.label(&parameters);
         let what = format!("{label}, {}, {}, {dense:?}", T::NAME, case.name);

@@ -7,7 +7,7 @@ use spm_gpu::{
 };
 
 use crate::cases::{Case, large, small, vector};
-use crate::devices::{emulator, kernel_tests, parameter_sets};
+use crate::devices::{emulator, kernel_tests};
 
 kernel_tests! {
     spmv::registry::<f64>;
@@ -61,7 +61,7 @@ fn check<T: DeviceScalar>(
     let kernel = spmv::find::<T>(id).expect("a registered kernel");
     let x = vector::<T>(case.coo.cols());
     let mut results = Vec::new();
-    for parameters in parameter_sets(&kernel.info) {
+    for parameters in kernel.info.variants() {
         let what = format!("{}, {}, {}", kernel.info.label(&parameters), T::NAME, case.name);
         let options = PlanOptions::default();
         let mut plan = match kernel.plan(device, &case.csr.view(), &parameters, &options) {

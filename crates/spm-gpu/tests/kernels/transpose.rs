@@ -7,7 +7,7 @@ use spm_gpu::{
 };
 
 use crate::cases::{Case, large, small};
-use crate::devices::{emulator, kernel_tests, parameter_sets};
+use crate::devices::{emulator, kernel_tests};
 
 kernel_tests! {
     transpose::registry::<f64>;
@@ -20,7 +20,7 @@ fn on_emulator<T: DeviceScalar>(id: &str) {
     for (seed, case) in (1..).zip(small::<T>()) {
         // All parameters on the matrix of many lengths only: the emulator is slow.
         let sets = match case.name {
-            "rows of 0 to 90" => parameter_sets(&info),
+            "rows of 0 to 90" => info.variants(),
             _ => vec![info.defaults()],
         };
         check(id, &emulator(seed), &case, &sets);
@@ -28,7 +28,7 @@ fn on_emulator<T: DeviceScalar>(id: &str) {
 }
 
 fn on_gpu<T: DeviceScalar>(id: &str, device: &Device) {
-    let sets = parameter_sets(&transpose::find::<T>(id).expect("a registered kernel").info);
+    let sets = transpose::find::<T>(id).expect("a registered kernel").info.variants();
     for case in small::<T>().into_iter().chain(large()) {
         for _ in 0..3 {
             check(id, device, &case, &sets);
@@ -148,7 +148,7 @@ mod primitives {
     fn check(device: &Device, lengths: &[usize]) {
         let stream = Stream::new(device).unwrap();
         for primitive in primitives::registry() {
-            for parameters in parameter_sets(&primitive.info) {
+            for parameters in primitive.info.variants() {
                 for &length in lengths {
                     let what = format!("{}, {length}", primitive.info.label(&parameters));
                     let prepared = primitive.prepare(device, length, &parameters);
