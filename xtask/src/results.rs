@@ -170,6 +170,13 @@ impl Row {
     }
 }
 
+impl CaseKey {
+    /// The same case, whichever experiment asks for it.
+    pub fn without_experiment(self) -> Self {
+        Self { experiment: String::new(), ..self }
+    }
+}
+
 /// Identity of a case, see [`Row::key`].
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct CaseKey {

@@ -296,7 +296,7 @@ impl Experiment {
 
 /// Whether a kernel runs on one thread whatever the team.
 pub fn is_serial(info: &KernelInfo) -> bool {
-    info.backend == Backend::Cpu && (info.id == "serial" || info.id.ends_with("-serial"))
+    info.backend == Backend::Cpu && info.id.split('-').any(|word| word == "serial")
 }
 
 impl ThreadRule {

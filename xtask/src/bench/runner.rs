@@ -23,6 +23,8 @@ pub struct Runner {
     writer: Writer,
     finished: HashSet<CaseKey>,
     serial: HashMap<SerialKey, f64>,
+    /// Every recorded case: experiments share some, and those are measured once.
+    recorded: HashMap<CaseKey, Row>,
     resources: Resources,
     environment: Environment,
     sampling: Sampling,
@@ -78,6 +80,7 @@ impl Runner {
             writer,
             finished: rows.iter().map(Row::key).collect(),
             serial,
+            recorded: rows.into_iter().map(|r| (r.key().without_experiment(), r)).collect(),
             resources,
             environment,
             sampling: measuring.sampling,
@@ -93,7 +96,8 @@ impl Runner {
     }
 
     /// Plans, checks, times (for `max_time` at the most, if that is less than the run's own limit)
-    /// and records one case. A case that fails is a row like any other.
+    /// and records one case. A case that fails is a row like any other; a case that another
+    /// experiment has recorded in this table is quoted, not measured again.
     ///
     /// # Errors
     /// Only when the row cannot be written.
@@ -105,6 +109,11 @@ impl Runner {
         max_time: Duration,
     ) -> anyhow::Result<()> {
         let mut row = self.identify(experiment, &matrix.name, spec);
+        let shared = row.key().without_experiment();
+        if let Some(recorded) = self.recorded.get(&shared) {
+            let row = Row { experiment: experiment.to_owned(), ..recorded.clone() };
+            return self.record(row);
+        }
         let (rows, cols) = matrix.csr().shape();
         (row.rows, row.cols) = (rows as u64, cols as u64);
         row.entries = matrix.csr().nnz() as u64;
@@ -120,6 +129,11 @@ impl Runner {
                 row.reason = format!("panicked: {}", text.unwrap_or("no message"));
             }
         }
+        self.recorded.insert(shared, row.clone());
+        self.record(row)
+    }
+
+    fn record(&mut self, row: Row) -> anyhow::Result<()> {
         match row.status {
             Status::Ok => self.tally.ok += 1,
             Status::Skipped => self.tally.skipped += 1,
