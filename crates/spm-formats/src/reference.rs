@@ -3,6 +3,8 @@
 //! Sums are compensated (Ogita, Rump, Oishi: "Accurate sum and dot product", SIAM J. Sci. Comput.
 //! 26(6), 2005), so a result is as good as one computed in twice the precision and then rounded.
 
+use rayon::prelude::*;
+
 use crate::{Coo, DenseShape, Layout, Scalar};
 
 /// A compensated dot product in `f64`: the value is `high + low`.
@@ -51,10 +53,19 @@ pub struct Reference {
 /// # Panics
 /// When `x` has not as many elements as A has columns.
 pub fn spmv<T: Scalar>(a: &Coo<T>, x: &[T]) -> Reference {
-    spmm(a, x, DenseShape { k: 1, layout: Layout::RowMajor })
+    assert_eq!(x.len(), a.cols(), "x has {} elements, A is {} columns wide", x.len(), a.cols());
+    let mut sums = vec![Dot2::default(); a.rows()];
+    for (row, col, value) in a.iter() {
+        sums[row as usize].add_product(value.to_f64(), x[col as usize].to_f64());
+    }
+    Reference {
+        values: sums.iter().map(|s| s.value()).collect(),
+        magnitudes: sums.iter().map(|s| s.magnitude).collect(),
+        terms: sums.iter().map(|s| s.terms).collect(),
+    }
 }
 
-/// Y = A X, straight from the triplets; X and Y in the layout of `dense`.
+/// Y = A X, column by column as [`spmv`]; X and Y in the layout of `dense`.
 ///
 /// # Panics
 /// When `x` has not columns x k elements.
@@ -65,18 +76,27 @@ pub fn spmm<T: Scalar>(a: &Coo<T>, x: &[T], dense: DenseShape) -> Reference {
         Layout::RowMajor => i * k + j,
         Layout::ColumnMajor => j * rows + i,
     };
-    let mut sums = vec![Dot2::default(); a.rows() * k];
-    for (row, col, value) in a.iter() {
-        for j in 0..k {
-            let x = x[at(a.cols(), col as usize, j)];
-            sums[at(a.rows(), row as usize, j)].add_product(value.to_f64(), x.to_f64());
+    let column = |j: usize| {
+        let x: Vec<T> = (0..a.cols()).map(|i| x[at(a.cols(), i, j)]).collect();
+        spmv(a, &x)
+    };
+    // The columns have nothing to do with one another.
+    let columns: Vec<Reference> = (0..k).into_par_iter().map(column).collect();
+    let elements = a.rows() * k;
+    let mut y = Reference {
+        values: vec![0.0; elements],
+        magnitudes: vec![0.0; elements],
+        terms: vec![0; elements],
+    };
+    for (j, column) in columns.iter().enumerate() {
+        for i in 0..a.rows() {
+            let element = at(a.rows(), i, j);
+            y.values[element] = column.values[i];
+            y.magnitudes[element] = column.magnitudes[i];
+            y.terms[element] = column.terms[i];
         }
     }
-    Reference {
-        values: sums.iter().map(|s| s.value()).collect(),
-        magnitudes: sums.iter().map(|s| s.magnitude).collect(),
-        terms: sums.iter().map(|s| s.terms).collect(),
-    }
+    y
 }
 
 /// The transpose of A in CSC order: triplets sorted by column, then row, duplicates summed in
@@ -136,9 +156,43 @@ impl ErrorMeasures {
 /// When the two have different lengths.
 pub fn compare<T: Scalar>(computed: &[T], reference: &Reference) -> ErrorMeasures {
     assert_eq!(computed.len(), reference.values.len(), "result and reference differ in length");
-    let mut measures = ErrorMeasures::default();
-    let mut relative_count = 0_usize;
-    for (i, &y) in computed.iter().enumerate() {
+    // Pieces of one size, so that the mean has the same bits on any number of threads.
+    const PIECE: usize = 1 << 16;
+    let pieces: Vec<Piece> = (0..computed.len().div_ceil(PIECE))
+        .into_par_iter()
+        .map(|piece| {
+            let start = piece * PIECE;
+            let end = computed.len().min(start + PIECE);
+            compare_piece(&computed[start..end], reference, start)
+        })
+        .collect();
+    let mut all = Piece::default();
+    for piece in pieces {
+        all.max_relative = all.max_relative.max(piece.max_relative);
+        all.sum_relative += piece.sum_relative;
+        all.relative_count += piece.relative_count;
+        all.bound = all.bound.max(piece.bound);
+    }
+    ErrorMeasures {
+        max_relative: all.max_relative,
+        mean_relative: all.sum_relative / all.relative_count.max(1) as f64,
+        bound: all.bound,
+    }
+}
+
+/// The errors of some elements.
+#[derive(Default)]
+struct Piece {
+    max_relative: f64,
+    sum_relative: f64,
+    relative_count: usize,
+    bound: f64,
+}
+
+/// Compares `computed` with the elements of `reference` from `start` on.
+fn compare_piece<T: Scalar>(computed: &[T], reference: &Reference, start: usize) -> Piece {
+    let mut measures = Piece::default();
+    for (i, &y) in (start..).zip(computed) {
         let (y, exact) = (y.to_f64(), reference.values[i]);
         let rounded = T::from_f64(exact).to_f64();
         if !y.is_finite() || !rounded.is_finite() {
@@ -153,8 +207,8 @@ pub fn compare<T: Scalar>(computed: &[T], reference: &Reference) -> ErrorMeasure
         if exact != 0.0 {
             let relative = error / exact.abs();
             measures.max_relative = measures.max_relative.max(relative);
-            measures.mean_relative += relative;
-            relative_count += 1;
+            measures.sum_relative += relative;
+            measures.relative_count += 1;
         }
         if error > 0.0 {
             // Products below the normal range lose up to half a unit in the last place each.
@@ -164,7 +218,6 @@ pub fn compare<T: Scalar>(computed: &[T], reference: &Reference) -> ErrorMeasure
             measures.bound = measures.bound.max(error / scale);
         }
     }
-    measures.mean_relative /= relative_count.max(1) as f64;
     measures
 }
 

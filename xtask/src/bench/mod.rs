@@ -204,7 +204,8 @@ fn run(experiments: &[&Experiment], matrices: &[Source], options: &Options) -> a
         };
         structure::describe(&matrix).write(&options.out)?;
         for (experiment, case) in pending {
-            runner.run(experiment, &matrix, case, pacing.next_case())?;
+            let most = pacing.next_case(runner.sampled);
+            runner.run(experiment, &matrix, case, most)?;
             progress.inc(1);
         }
     }
@@ -232,25 +233,41 @@ fn run(experiments: &[&Experiment], matrices: &[Source], options: &Options) -> a
 
 /// Shares the time of a budget among the cases that are left.
 struct Pacing {
-    end: Option<Instant>,
+    begin: Instant,
+    budget: Option<Duration>,
+    done: usize,
     left: usize,
 }
 
 impl Pacing {
     fn new(budget_s: Option<u64>, cases: usize) -> Self {
-        let end = budget_s.map(|seconds| Instant::now() + Duration::from_secs(seconds));
-        Self { end, left: cases }
+        let budget = budget_s.map(Duration::from_secs);
+        Self { begin: Instant::now(), budget, done: 0, left: cases }
     }
 
-    /// The most that the next case should be timed for. Most cases need far less than their share,
-    /// so the slow ones may take several.
-    fn next_case(&mut self) -> Duration {
+    /// The most that the next case should be timed for, when all before it were timed for `sampled`.
+    fn next_case(&mut self, sampled: Duration) -> Duration {
+        let Some(budget) = self.budget else { return Duration::MAX };
+        let most = Self::share(budget, self.begin.elapsed(), sampled, self.done, self.left);
+        self.done += 1;
+        self.left = self.left.saturating_sub(1);
+        most
+    }
+
+    /// The rest of the time that `left` cases may be timed for, in equal shares, times 4: most cases
+    /// need far less than their share. What cases take beside their timing (plan, check, operands)
+    /// is taken to go on as in the `done` ones.
+    fn share(
+        budget: Duration,
+        elapsed: Duration,
+        sampled: Duration,
+        done: usize,
+        left: usize,
+    ) -> Duration {
         const SHARES: f64 = 4.0;
-        let left = self.left.max(1);
-        self.left = left - 1;
-        self.end.map_or(Duration::MAX, |end| {
-            end.saturating_duration_since(Instant::now()).mul_f64(SHARES / left as f64)
-        })
+        let beside = elapsed.saturating_sub(sampled).div_f64(done.max(1) as f64);
+        let left = left.max(1) as f64;
+        budget.saturating_sub(elapsed).saturating_sub(beside.mul_f64(left)).mul_f64(SHARES / left)
     }
 }
 
@@ -319,14 +336,20 @@ mod tests {
 
     #[test]
     fn a_budget_is_shared_and_may_be_absent() {
-        let mut none = Pacing::new(None, 2);
-        assert_eq!(none.next_case(), Duration::MAX);
+        assert_eq!(Pacing::new(None, 2).next_case(Duration::ZERO), Duration::MAX);
+        let seconds = Duration::from_secs;
+        let share = |elapsed, sampled, done, left| {
+            Pacing::share(seconds(100), seconds(elapsed), seconds(sampled), done, left)
+        };
+        assert_eq!(share(0, 0, 0, 8), seconds(50));
+        // 10 s for each case beside its timing: 60 s of the 80 that are left.
+        assert_eq!(share(20, 0, 2, 6).as_millis(), 20_000 * 4 / 6);
+        assert_eq!(share(20, 20, 2, 4), seconds(80));
+        assert_eq!(share(200, 150, 2, 4), Duration::ZERO);
         let mut pacing = Pacing::new(Some(100), 8);
-        let first = pacing.next_case().as_secs_f64();
+        let first = pacing.next_case(Duration::ZERO).as_secs_f64();
         assert!((49.0..=50.0).contains(&first), "{first}");
-        pacing.left = 1;
-        assert!(pacing.next_case() > Duration::from_secs(99));
-        assert!(Pacing::new(Some(0), 8).next_case().is_zero());
+        assert_eq!((pacing.done, pacing.left), (1, 7));
     }
 
     #[test]

@@ -3,7 +3,7 @@
 use std::collections::{HashMap, HashSet};
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::path::Path;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use spm_formats::kernel::{Backend, PlanError};
 
@@ -31,6 +31,8 @@ pub struct Runner {
     eviction: Option<Eviction>,
     /// Cases recorded by this process, by status.
     pub tally: Tally,
+    /// Time that this process spent on timing alone.
+    pub sampled: Duration,
 }
 
 /// How many cases ended how.
@@ -86,6 +88,7 @@ impl Runner {
             sampling: measuring.sampling,
             eviction: measuring.eviction,
             tally: Tally::default(),
+            sampled: Duration::ZERO,
         })
     }
 
@@ -196,7 +199,10 @@ impl Runner {
         };
         let max_time = max_time.min(self.sampling.max_time);
         let sampling = Sampling { max_time, ..self.sampling };
-        let timing = case.time(&sampling, &mut evict).map_err(Ended::failed)?;
+        let begin = Instant::now();
+        let timing = case.time(&sampling, &mut evict);
+        self.sampled += begin.elapsed();
+        let timing = timing.map_err(Ended::failed)?;
         row.iterations = Some(timing.iterations as u64);
         row.median_s = Some(timing.median_s);
         row.min_s = Some(timing.min_s);
