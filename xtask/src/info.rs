@@ -3,7 +3,7 @@
 use comfy_table::{Table, presets};
 use spm_formats::matrix_market::Mode;
 
-use crate::matrix::Input;
+use crate::input::Input;
 use crate::structure;
 use crate::suite::Source;
 

@@ -7,6 +7,7 @@ pub mod download;
 pub mod files;
 pub mod generate;
 pub mod info;
+pub mod input;
 pub mod kernels;
 pub mod matrix;
 pub mod report;

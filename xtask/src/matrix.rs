@@ -6,31 +6,12 @@ use std::path::{Path, PathBuf};
 use std::rc::Rc;
 
 use anyhow::Context;
-use rand::SeedableRng;
-use rand::distr::{Distribution, Uniform};
-use rand_pcg::Pcg64Mcg;
 use spm_formats::kernel::TransposeOutput;
 use spm_formats::reference::{self, Reference};
 use spm_formats::{Coo, Csr, DenseShape, Scalar};
 use tempfile::TempDir;
 
-/// Where the elements of x come from.
-#[derive(Debug, Clone, Copy, PartialEq)]
-pub struct Input {
-    /// Smallest element.
-    pub low: f64,
-    /// Bound of the largest (excluded).
-    pub high: f64,
-    /// Seed of the generator.
-    pub seed: u64,
-}
-
-impl Default for Input {
-    /// R0 section 3's range.
-    fn default() -> Self {
-        Self { low: 0.1, high: 3.0, seed: 1 }
-    }
-}
+use crate::input::Input;
 
 /// A loaded matrix.
 #[derive(Debug)]
@@ -62,11 +43,9 @@ impl<T: Scalar> Matrix<T> {
         &self.csr
     }
 
-    /// columns x `k` elements from the seed.
+    /// The first columns x `k` elements of the input.
     pub fn x(&self, k: usize) -> Vec<T> {
-        let range = Uniform::new(self.input.low, self.input.high).expect("low < high");
-        let generator = Pcg64Mcg::seed_from_u64(self.input.seed);
-        range.sample_iter(generator).take(self.csr.cols() * k).map(T::from_f64).collect()
+        self.input.elements(self.csr.cols() * k)
     }
 
     /// The oracle's A x (`None`) or A X, computed once.

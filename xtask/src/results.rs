@@ -124,8 +124,7 @@ pub struct Row {
     pub status: Status,
     /// Why it did not end well, in one line.
     pub reason: String,
-    /// What the clock enclosed: `kernel`, `launch` (host clock around launch and synchronization)
-    /// or `call` (allocation and copies too). Empty means `kernel`.
+    /// What the clock enclosed, see [`crate::bench::Scope`]. Empty means `kernel`.
     #[serde(default)]
     pub scope: String,
     /// `hot` or `cold`. Empty means `hot`.
@@ -134,6 +133,9 @@ pub struct Row {
     /// What a kernel that chooses by itself (`auto`) has chosen.
     #[serde(default)]
     pub choice: String,
+    /// Type of the values: `f64` or `f32`. Empty means `f64`.
+    #[serde(default)]
+    pub precision: String,
 }
 
 impl Row {
@@ -152,6 +154,7 @@ impl Row {
             block: self.block,
             scope: self.scope.clone(),
             cache: self.cache.clone(),
+            precision: self.precision.clone(),
         }
     }
 
@@ -191,6 +194,7 @@ pub struct CaseKey {
     block: Option<u64>,
     scope: String,
     cache: String,
+    precision: String,
 }
 
 /// Appends rows to a `results.csv`, each on the disk before [`Writer::append`] returns.

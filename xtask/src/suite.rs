@@ -7,7 +7,8 @@ use spm_formats::generate::{self, Recipe};
 use spm_formats::matrix_market::{self, Mode, ReadOptions};
 use spm_formats::{Scalar, catalogue, convert};
 
-use crate::matrix::{Input, Matrix};
+use crate::input::Input;
+use crate::matrix::Matrix;
 
 /// A matrix that is not loaded yet.
 #[derive(Debug, Clone, PartialEq)]

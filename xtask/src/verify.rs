@@ -9,9 +9,9 @@ use spm_formats::matrix_market::Mode;
 use spm_formats::{DenseShape, Layout, MemoryBudget};
 use spm_gpu::DeviceScalar;
 
-use crate::bench::{CaseSpec, Resources, plan};
+use crate::bench::{CaseSpec, Resources, Scope, plan};
 use crate::kernels;
-use crate::matrix::Input;
+use crate::input::Input;
 use crate::suite::{self, Source};
 
 /// Arguments of `verify`.
@@ -121,7 +121,7 @@ fn specs(args: &Args) -> Vec<CaseSpec> {
             for &threads in threads {
                 for dense in widths(info.operation) {
                     let parameters = parameters.clone();
-                    all.push(CaseSpec { info, parameters, threads, dense });
+                    all.push(CaseSpec { info, parameters, threads, dense, scope: Scope::Kernel });
                 }
             }
         }
@@ -147,7 +147,7 @@ fn check<T: DeviceScalar>(
     progress: &ProgressBar,
     outcome: &mut Outcome,
 ) -> anyhow::Result<()> {
-    let matrix = source.load::<T>(mode, Input { low: -1.0, high: 1.0, ..Input::default() })?;
+    let matrix = source.load::<T>(mode, Input::Seeded { low: -1.0, high: 1.0, seed: 1 })?;
     for spec in specs {
         let attempt = catch_unwind(AssertUnwindSafe(|| {
             let mut case = match plan(spec, &matrix, resources) {

@@ -50,4 +50,4 @@ pub use plan::{
     HostSpmmPlan, HostSpmvPlan, HostTransposePlan, Operands, PlanOptions,
 };
 pub use stream::{Event, Stream};
-pub use timing::{Timing, TimingOptions, time};
+pub use timing::{Timing, TimingOptions, time, time_after};

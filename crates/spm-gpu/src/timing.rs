@@ -105,6 +105,20 @@ impl Drop for Gate {
 pub fn time(
     stream: &Stream,
     options: TimingOptions,
+    launch: impl FnMut(&Stream) -> Result<(), GpuError>,
+) -> Result<Timing, GpuError> {
+    time_after(stream, options, |_| Ok(()), launch)
+}
+
+/// As [`time`], with what `prepare` puts into the stream before each run, outside of its marks: the
+/// overwriting of a large buffer makes caches cold.
+///
+/// # Errors
+/// Whatever `prepare`, `launch` or the device reports.
+pub fn time_after(
+    stream: &Stream,
+    options: TimingOptions,
+    mut prepare: impl FnMut(&Stream) -> Result<(), GpuError>,
     mut launch: impl FnMut(&Stream) -> Result<(), GpuError>,
 ) -> Result<Timing, GpuError> {
     let device = stream.device();
@@ -123,6 +137,7 @@ pub fn time(
         let batch = &pairs[..BATCH.min(most - seconds.len())];
         let gate = Gate::close(stream)?;
         for (start, stop) in batch {
+            prepare(stream)?;
             start.record(stream)?;
             launch(stream)?;
             stop.record(stream)?;

@@ -2,6 +2,8 @@
 
 use std::hint::black_box;
 
+use rayon::prelude::*;
+
 /// A buffer that is larger than the caches; walking it evicts everything else.
 #[derive(Debug)]
 pub struct Eviction {
@@ -14,12 +16,24 @@ impl Eviction {
         Self { buffer: vec![1; bytes / size_of::<u64>()] }
     }
 
-    /// Writes the whole buffer.
+    /// Writes the whole buffer, a part on each core: what a core's own cache holds goes, too.
     pub fn evict(&mut self) {
-        for word in &mut self.buffer {
-            *word = word.wrapping_add(1);
-        }
+        let part = self.buffer.len().div_ceil(rayon::current_num_threads()).max(1);
+        self.buffer.par_chunks_mut(part).for_each(|part| {
+            for word in part {
+                *word = word.wrapping_add(1);
+            }
+        });
         black_box(&self.buffer);
+    }
+}
+
+/// What to do before a sample: evict, or nothing.
+pub fn evicting(mut eviction: Option<&mut Eviction>) -> impl FnMut() {
+    move || {
+        if let Some(eviction) = &mut eviction {
+            eviction.evict();
+        }
     }
 }
 

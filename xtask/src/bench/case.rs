@@ -13,7 +13,8 @@ use spm_formats::reference::{self, ErrorMeasures, Reference};
 use spm_formats::{Coo, DenseShape, Layout, MemoryBudget, Scalar, convert};
 use spm_gpu::{Device, DeviceScalar};
 
-use super::timing::{Sampling, Timing, sample};
+use super::cache::{Eviction, evicting};
+use super::timing::{Sampling, Scope, Timing, sample};
 use super::{gpu, reading};
 use crate::matrix::Matrix;
 
@@ -28,6 +29,8 @@ pub struct CaseSpec {
     pub threads: usize,
     /// Columns and layout of X (SpMM).
     pub dense: Option<DenseShape>,
+    /// What the clock encloses; on the CPU always the kernel.
+    pub scope: Scope,
 }
 
 impl CaseSpec {
@@ -40,7 +43,8 @@ impl CaseSpec {
 
     /// Whether the two are the same case of an experiment.
     pub fn same(&self, other: &Self) -> bool {
-        let key = |c: &Self| (c.info.operation, c.info.backend, c.info.id, c.threads, c.dense);
+        let key =
+            |c: &Self| (c.info.operation, c.info.backend, c.info.id, c.threads, c.dense, c.scope);
         key(self) == key(other) && self.parameters == other.parameters
     }
 
@@ -80,11 +84,15 @@ pub trait Case {
     /// What the kernel reports.
     fn check(&mut self) -> Result<ErrorMeasures, RunError>;
 
-    /// Runs and times; `between` comes, untimed, before each sample.
+    /// Runs and times; caches are evicted, untimed, before each sample, if `eviction` is given.
     ///
     /// # Errors
     /// What the kernel reports.
-    fn time(&mut self, sampling: &Sampling, between: &mut dyn FnMut()) -> Result<Timing, RunError>;
+    fn time(
+        &mut self,
+        sampling: &Sampling,
+        eviction: Option<&mut Eviction>,
+    ) -> Result<Timing, RunError>;
 }
 
 /// What cases are planned with.
@@ -284,8 +292,12 @@ impl<P: Multiply<T>, T: Scalar> Case for Product<P, T> {
         Ok(reference::compare(&self.y, &self.reference))
     }
 
-    fn time(&mut self, sampling: &Sampling, between: &mut dyn FnMut()) -> Result<Timing, RunError> {
-        sample(sampling, between, || self.plan.run(&self.x, &mut self.y))
+    fn time(
+        &mut self,
+        sampling: &Sampling,
+        eviction: Option<&mut Eviction>,
+    ) -> Result<Timing, RunError> {
+        sample(sampling, evicting(eviction), || self.plan.run(&self.x, &mut self.y))
     }
 }
 
@@ -312,8 +324,12 @@ impl<T: Scalar> Case for Transpose<'_, T> {
         Ok(compare_transpose(&self.output, &self.reference))
     }
 
-    fn time(&mut self, sampling: &Sampling, between: &mut dyn FnMut()) -> Result<Timing, RunError> {
-        sample(sampling, between, || self.plan.run(&mut self.output))
+    fn time(
+        &mut self,
+        sampling: &Sampling,
+        eviction: Option<&mut Eviction>,
+    ) -> Result<Timing, RunError> {
+        sample(sampling, evicting(eviction), || self.plan.run(&mut self.output))
     }
 }
 
@@ -338,13 +354,17 @@ impl<T: Scalar> Case for Conversion<'_, T> {
         Ok(exact(converted.check(self.coo)))
     }
 
-    fn time(&mut self, sampling: &Sampling, between: &mut dyn FnMut()) -> Result<Timing, RunError> {
+    fn time(
+        &mut self,
+        sampling: &Sampling,
+        eviction: Option<&mut Eviction>,
+    ) -> Result<Timing, RunError> {
         let convert = || -> Result<(), RunError> {
             let converted = self.plan.run().map_err(|error| RunError::Device(error.to_string()))?;
             // Giving the result back to the allocator is part of what a caller pays.
             drop(std::hint::black_box(converted));
             Ok(())
         };
-        sample(sampling, between, || self.pool.install(convert))
+        sample(sampling, evicting(eviction), || self.pool.install(convert))
     }
 }

@@ -4,6 +4,7 @@ use spm_formats::kernel::{Backend, KernelInfo, Operation, Parameters, Value};
 use spm_formats::{DenseShape, Layout};
 
 use super::case::CaseSpec;
+use super::timing::Scope;
 use crate::kernels;
 
 /// One experiment by its name on the command line.
@@ -15,14 +16,14 @@ pub struct Experiment {
     pub backends: &'static [Backend],
     /// What of the reports it redraws.
     pub redraws: &'static str,
-    selections: &'static [Selection],
-    threads: ThreadRule,
-    columns: ColumnRule,
+    pub(super) selections: &'static [Selection],
+    pub(super) threads: ThreadRule,
+    pub(super) columns: ColumnRule,
 }
 
 /// Which teams of threads a CPU experiment runs on.
 #[derive(Debug, Clone, Copy)]
-enum ThreadRule {
+pub(super) enum ThreadRule {
     /// 1, 2, 3, ... up to all cores (powers of two and all cores beyond 16).
     Sweep,
     /// R0's 4, 8, 16 and 32 as far as there are cores, and all cores.
@@ -37,16 +38,19 @@ enum ThreadRule {
 
 /// Which X an SpMM experiment multiplies.
 #[derive(Debug, Clone, Copy)]
-enum ColumnRule {
+pub(super) enum ColumnRule {
     /// Not an SpMM.
     None,
     /// k = 1, 4, 8, 32, 64 row-major, and 4, 32 column-major.
     Sweep,
+    /// R4's k = 1, 3, 4, 8, 12, 16, 32, 64, row-major (its text does not say; from the authors'
+    /// published source).
+    R4,
 }
 
 /// Kernels of an experiment.
 #[derive(Debug, Clone, Copy)]
-enum Selection {
+pub(super) enum Selection {
     /// One kernel; each string is one set of parameters (`""`: defaults).
     Kernel(Operation, &'static str, &'static [&'static str]),
     /// One kernel; one case for each studied value of the parameter, the others at the default
@@ -274,7 +278,7 @@ impl Experiment {
     /// kernel of an operation comes first: speedups are counted from it.
     ///
     /// A kernel that is in no registry gives no case.
-    pub fn cases(&self, cores: usize, threads: Option<&[usize]>) -> Vec<CaseSpec> {
+    pub fn cases(&self, cores: usize, threads: Option<&[usize]>, scope: Scope) -> Vec<CaseSpec> {
         let teams = threads.map_or_else(|| self.threads.teams(cores), <[usize]>::to_vec);
         let mut cases: Vec<CaseSpec> = Vec::new();
         let selections = self.selections.iter();
@@ -283,7 +287,7 @@ impl Experiment {
             for &threads in if one { &[1][..] } else { &teams } {
                 for dense in self.columns.widths() {
                     let parameters = parameters.clone();
-                    let case = CaseSpec { info, parameters, threads, dense };
+                    let case = CaseSpec { info, parameters, threads, dense, scope };
                     if !cases.iter().any(|c| c.same(&case)) {
                         cases.push(case);
                     }
@@ -324,6 +328,10 @@ impl ColumnRule {
                 let row = [1, 4, 8, 32, 64].map(|k| DenseShape { k, layout: Layout::RowMajor });
                 let column = [4, 32].map(|k| DenseShape { k, layout: Layout::ColumnMajor });
                 row.into_iter().chain(column).map(Some).collect()
+            }
+            Self::R4 => {
+                let layout = Layout::RowMajor;
+                [1, 3, 4, 8, 12, 16, 32, 64].map(|k| Some(DenseShape { k, layout })).to_vec()
             }
         }
     }
@@ -368,7 +376,7 @@ mod tests {
     #[test]
     fn every_experiment_parses_and_starts_with_its_serial_kernel() {
         for experiment in EXPERIMENTS {
-            let cases = experiment.cases(4, None);
+            let cases = experiment.cases(4, None, Scope::Kernel);
             assert!(!cases.is_empty(), "{}", experiment.name);
             let cpu_product = |c: &&CaseSpec| {
                 let operation = c.info.operation;
@@ -392,7 +400,7 @@ mod tests {
 
     #[test]
     fn chosen_threads_replace_the_rule_but_not_for_serial_kernels() {
-        let cases = find("spmv-cpu-threads").unwrap().cases(8, Some(&[3]));
+        let cases = find("spmv-cpu-threads").unwrap().cases(8, Some(&[3]), Scope::Kernel);
         let threads = |id: &str| {
             cases.iter().filter(|c| c.info.id == id).map(|c| c.threads).collect::<Vec<_>>()
         };

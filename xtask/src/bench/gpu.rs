@@ -1,17 +1,23 @@
-//! Cases on a CUDA device: operands stay there, times come from events around the kernels alone.
+//! Cases on a CUDA device, by what the clock encloses: the kernels alone by events, launch and
+//! synchronization, or the whole call from host memory to host memory.
 
 use std::rc::Rc;
 
-use spm_formats::kernel::{Footprint, KernelInfo, Operation, PlanError, RunError, TransposeOutput};
+use spm_formats::kernel::{
+    Footprint, KernelInfo, Operation, PlanError, RunError, SpmmPlan, SpmvPlan, TransposeOutput,
+    TransposePlan,
+};
 use spm_formats::reference::{self, ErrorMeasures, Reference};
-use spm_formats::{DenseShape, Layout};
+use spm_formats::{DenseShape, Layout, Scalar};
 use spm_gpu::{
     Device, DeviceBuffer, DeviceCsc, DeviceInfo, DeviceScalar, DeviceSpmmPlan, DeviceSpmvPlan,
-    DeviceTransposePlan, GpuError, PlanOptions, Stream, TimingOptions,
+    DeviceTransposePlan, GpuError, HostSpmmPlan, HostSpmvPlan, HostTransposePlan, PlanOptions,
+    Stream, TimingOptions,
 };
 
+use super::cache::{Eviction, evicting};
 use super::case::{Case, CaseSpec, Planned, compare_transpose, missing};
-use super::timing::{Sampling, Timing};
+use super::timing::{Sampling, Scope, Timing, sample};
 use crate::matrix::Matrix;
 
 /// Every kernel for devices.
@@ -57,51 +63,129 @@ pub fn copy_bandwidth(device: &Device) -> Result<f64, GpuError> {
 ///
 /// # Errors
 /// As [`super::case::plan`]; also too little device memory.
-pub fn plan<T: DeviceScalar>(
+pub fn plan<'a, T: DeviceScalar>(
     spec: &CaseSpec,
-    matrix: &Matrix<T>,
+    matrix: &'a Matrix<T>,
     device: &Device,
     options: &PlanOptions,
-) -> Result<Planned<'static>, PlanError> {
+) -> Result<Planned<'a>, PlanError> {
     let (a, id) = (matrix.csr(), spec.info.id);
     let missing = || missing(&spec.info);
     let stream = Stream::new(device)?;
+    // A whole call plans anew each time, so it keeps what planning takes.
+    let (parameters, scope) = (spec.parameters.clone(), spec.scope);
+    let (on, options) = (device.clone(), options.clone());
     match spec.info.operation {
         Operation::Spmv => {
             let kernel = spm_gpu::spmv::find::<T>(id).ok_or_else(missing)?;
-            Planned::new(
-                || kernel.plan(device, &a.view(), &spec.parameters, options),
-                |plan| {
-                    let reference = matrix.reference(None);
-                    let operands = Operands::new(device, &matrix.x(1), a.rows(), reference)?;
-                    Ok(Product { plan, operands, stream })
-                },
-            )
+            let make = move || kernel.plan(&on, &a.view(), &parameters, &options);
+            Planned::new(&make.clone(), |plan| {
+                let (x, reference) = (matrix.x(1), matrix.reference(None));
+                let operands = Operands::new(device, &x, a.rows(), reference)?;
+                let mut y = Vec::new();
+                let clock = Clock::new(scope, move || {
+                    y.resize(a.rows(), <T as Scalar>::ZERO);
+                    HostSpmvPlan::new(make().map_err(unplanned)?)?.run(&x, &mut y)
+                });
+                Ok(Product { plan, operands, stream, clock })
+            })
         }
         Operation::Spmm => {
             let kernel = spm_gpu::spmm::find::<T>(id).ok_or_else(missing)?;
             let dense = spec.dense.unwrap_or(DenseShape { k: 1, layout: Layout::RowMajor });
-            Planned::new(
-                || kernel.plan(device, &a.view(), dense, &spec.parameters, options),
-                |plan| {
-                    let (x, reference) = (matrix.x(dense.k), matrix.reference(Some(dense)));
-                    let operands = Operands::new(device, &x, a.rows() * dense.k, reference)?;
-                    Ok(Product { plan, operands, stream })
-                },
-            )
+            let make = move || kernel.plan(&on, &a.view(), dense, &parameters, &options);
+            Planned::new(&make.clone(), |plan| {
+                let (x, reference) = (matrix.x(dense.k), matrix.reference(Some(dense)));
+                let operands = Operands::new(device, &x, a.rows() * dense.k, reference)?;
+                let mut y = Vec::new();
+                let clock = Clock::new(scope, move || {
+                    y.resize(a.rows() * dense.k, <T as Scalar>::ZERO);
+                    HostSpmmPlan::new(make().map_err(unplanned)?)?.run(&x, &mut y)
+                });
+                Ok(Product { plan, operands, stream, clock })
+            })
         }
         Operation::Transpose => {
             let kernel = spm_gpu::transpose::find::<T>(id).ok_or_else(missing)?;
-            Planned::new(
-                || kernel.plan(device, &a.view(), &spec.parameters, options),
-                |plan| {
-                    let output = DeviceCsc::new(device, a.cols(), a.nnz())?;
-                    let reference = matrix.transpose_reference();
-                    Ok(Transpose { plan, output, stream, reference })
-                },
-            )
+            let make = move || kernel.plan(&on, &a.view(), &parameters, &options);
+            Planned::new(&make.clone(), |plan| {
+                let output = DeviceCsc::new(device, a.cols(), a.nnz())?;
+                let reference = matrix.transpose_reference();
+                let mut host = None;
+                let clock = Clock::new(scope, move || {
+                    let host = host.get_or_insert_with(|| TransposeOutput::new(a.cols(), a.nnz()));
+                    HostTransposePlan::new(make().map_err(unplanned)?)?.run(host)
+                });
+                Ok(Transpose { plan, output, stream, reference, clock })
+            })
         }
         Operation::Conversion | Operation::Read => Err(missing()),
+    }
+}
+
+fn unplanned(error: PlanError) -> RunError {
+    RunError::Device(error.to_string())
+}
+
+/// What times a case.
+enum Clock<'a> {
+    /// Events around the kernels.
+    Events,
+    /// The host's clock around launch and synchronization.
+    Launch,
+    /// The host's clock around this.
+    Call(Box<dyn FnMut() -> Result<(), RunError> + 'a>),
+}
+
+impl<'a> Clock<'a> {
+    fn new(scope: Scope, call: impl FnMut() -> Result<(), RunError> + 'a) -> Self {
+        match scope {
+            Scope::Kernel => Self::Events,
+            Scope::Launch => Self::Launch,
+            Scope::Call => Self::Call(Box::new(call)),
+        }
+    }
+
+    fn time(
+        &mut self,
+        sampling: &Sampling,
+        eviction: Option<&mut Eviction>,
+        stream: &Stream,
+        mut launch: impl FnMut(&Stream) -> Result<(), GpuError>,
+    ) -> Result<Timing, RunError> {
+        let device = stream.device();
+        let mut cold = eviction.is_some().then(|| DeviceEviction::new(device)).transpose()?;
+        let mut evict_host = evicting(eviction);
+        let mut evict_device = |stream: &Stream| match &mut cold {
+            Some(cold) => cold.0.enqueue_zero(stream),
+            None => Ok(()),
+        };
+        if matches!(self, Self::Events) {
+            return Ok(event_times(sampling, stream, evict_device, launch)?);
+        }
+        // An error in between stays in the stream, and the next launch reports it.
+        let mut between = || {
+            evict_host();
+            let _ = evict_device(stream).and_then(|()| stream.synchronize());
+        };
+        match self {
+            Self::Call(call) => sample(sampling, &mut between, call),
+            Self::Events | Self::Launch => sample(sampling, &mut between, || {
+                launch(stream)?;
+                Ok(stream.synchronize()?)
+            }),
+        }
+    }
+}
+
+/// A buffer in device memory; overwriting it leaves nothing else in the cache.
+struct DeviceEviction(DeviceBuffer<u32>);
+
+impl DeviceEviction {
+    /// Twice the device's last-level cache.
+    fn new(device: &Device) -> Result<Self, GpuError> {
+        let words = 2 * device.info().l2_bytes as usize / size_of::<u32>();
+        DeviceBuffer::uninitialized(device, words).map(Self)
     }
 }
 
@@ -157,13 +241,14 @@ impl<T: DeviceScalar> Operands<T> {
     }
 }
 
-struct Product<P, T> {
+struct Product<'a, P, T> {
     plan: P,
     operands: Operands<T>,
     stream: Stream,
+    clock: Clock<'a>,
 }
 
-impl<P: Launch<T>, T: DeviceScalar> Case for Product<P, T> {
+impl<P: Launch<T>, T: DeviceScalar> Case for Product<'_, P, T> {
     fn footprint(&self) -> Footprint {
         self.plan.footprint()
     }
@@ -180,22 +265,27 @@ impl<P: Launch<T>, T: DeviceScalar> Case for Product<P, T> {
         Ok(reference::compare(result, reference))
     }
 
-    fn time(&mut self, sampling: &Sampling, between: &mut dyn FnMut()) -> Result<Timing, RunError> {
-        between();
+    fn time(
+        &mut self,
+        sampling: &Sampling,
+        eviction: Option<&mut Eviction>,
+    ) -> Result<Timing, RunError> {
         let Operands { x, y, .. } = &mut self.operands;
         let plan = &mut self.plan;
-        event_times(sampling, &self.stream, |stream| plan.launch(x, y, stream))
+        let launch = |stream: &Stream| plan.launch(x, y, stream);
+        self.clock.time(sampling, eviction, &self.stream, launch)
     }
 }
 
-struct Transpose<T> {
+struct Transpose<'a, T> {
     plan: Box<dyn DeviceTransposePlan<T>>,
     output: DeviceCsc<T>,
     stream: Stream,
     reference: Rc<TransposeOutput<T>>,
+    clock: Clock<'a>,
 }
 
-impl<T: DeviceScalar> Case for Transpose<T> {
+impl<T: DeviceScalar> Case for Transpose<'_, T> {
     fn footprint(&self) -> Footprint {
         self.plan.footprint()
     }
@@ -212,25 +302,34 @@ impl<T: DeviceScalar> Case for Transpose<T> {
         Ok(compare_transpose(&output, &self.reference))
     }
 
-    fn time(&mut self, sampling: &Sampling, between: &mut dyn FnMut()) -> Result<Timing, RunError> {
-        between();
+    fn time(
+        &mut self,
+        sampling: &Sampling,
+        eviction: Option<&mut Eviction>,
+    ) -> Result<Timing, RunError> {
         let (plan, output) = (&mut self.plan, &mut self.output);
-        event_times(sampling, &self.stream, |stream| plan.launch(output, stream))
+        let launch = |stream: &Stream| plan.launch(output, stream);
+        self.clock.time(sampling, eviction, &self.stream, launch)
     }
 }
 
 fn event_times(
     sampling: &Sampling,
     stream: &Stream,
+    prepare: impl FnMut(&Stream) -> Result<(), GpuError>,
     launch: impl FnMut(&Stream) -> Result<(), GpuError>,
-) -> Result<Timing, RunError> {
-    let options = TimingOptions {
+) -> Result<Timing, GpuError> {
+    let mut options = TimingOptions {
         warm_up: sampling.warm_up,
         iterations: sampling.iterations,
         min_time: sampling.min_time.min(sampling.max_time),
         ..TimingOptions::default()
     };
-    let times = spm_gpu::time(stream, options, launch)?;
+    if options.min_time.is_zero() {
+        // Exactly as many as were asked for.
+        options.max_iterations = options.iterations;
+    }
+    let times = spm_gpu::time_after(stream, options, prepare, launch)?;
     Ok(Timing {
         median_s: times.median_s,
         min_s: times.min_s,

@@ -7,6 +7,7 @@ use spm_formats::matrix_market::{self, Mode, ReadOptions};
 use spm_formats::reference::ErrorMeasures;
 use spm_formats::{Csr, Scalar, cache};
 
+use super::cache::{Eviction, evicting};
 use super::case::{Case, CaseSpec, Planned, exact, missing};
 use super::timing::{Sampling, Timing, sample};
 use crate::matrix::Matrix;
@@ -95,7 +96,11 @@ impl<T: Scalar> Case for Reading<'_, T> {
         Ok(exact(self.read()? == *self.csr))
     }
 
-    fn time(&mut self, sampling: &Sampling, between: &mut dyn FnMut()) -> Result<Timing, RunError> {
-        sample(sampling, between, || self.read().map(|matrix| drop(std::hint::black_box(matrix))))
+    fn time(
+        &mut self,
+        sampling: &Sampling,
+        eviction: Option<&mut Eviction>,
+    ) -> Result<Timing, RunError> {
+        sample(sampling, evicting(eviction), || self.read().map(|matrix| drop(std::hint::black_box(matrix))))
     }
 }

@@ -6,12 +6,13 @@ use std::path::Path;
 use std::time::{Duration, Instant};
 
 use spm_formats::kernel::{Backend, PlanError};
+use spm_gpu::DeviceScalar;
 
 use super::cache::Eviction;
 use super::case::{self, CaseSpec, Planned, Resources};
 use super::environment::Environment;
 use super::experiments::is_serial;
-use super::timing::Sampling;
+use super::timing::{Sampling, Scope};
 use crate::matrix::Matrix;
 use crate::results::{self, CaseKey, Row, Status, Writer};
 
@@ -29,6 +30,7 @@ pub struct Runner {
     environment: Environment,
     sampling: Sampling,
     eviction: Option<Eviction>,
+    precision: Precision,
     /// Cases recorded by this process, by status.
     pub tally: Tally,
     /// Time that this process spent on timing alone.
@@ -55,6 +57,28 @@ pub struct Measuring {
     pub sampling: Sampling,
     /// Evict caches before each sample.
     pub eviction: Option<Eviction>,
+    /// Type of the values.
+    pub precision: Precision,
+}
+
+/// Type of the values that a run computes with.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, clap::ValueEnum)]
+pub enum Precision {
+    /// Double.
+    #[default]
+    F64,
+    /// Single.
+    F32,
+}
+
+impl Precision {
+    /// Name in `results.csv` and on the command line.
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::F64 => "f64",
+            Self::F32 => "f32",
+        }
+    }
 }
 
 impl Runner {
@@ -87,6 +111,7 @@ impl Runner {
             environment,
             sampling: measuring.sampling,
             eviction: measuring.eviction,
+            precision: measuring.precision,
             tally: Tally::default(),
             sampled: Duration::ZERO,
         })
@@ -104,10 +129,10 @@ impl Runner {
     ///
     /// # Errors
     /// Only when the row cannot be written.
-    pub fn run(
+    pub fn run<T: DeviceScalar>(
         &mut self,
         experiment: &str,
-        matrix: &Matrix<f64>,
+        matrix: &Matrix<T>,
         spec: &CaseSpec,
         max_time: Duration,
     ) -> anyhow::Result<()> {
@@ -151,6 +176,8 @@ impl Runner {
     /// The columns that say which case it is.
     fn identify(&self, experiment: &str, matrix: &str, spec: &CaseSpec) -> Row {
         let cpu = spec.info.backend == Backend::Cpu;
+        // Nothing but the product is ever timed on the CPU.
+        let scope = if cpu { Scope::Kernel } else { spec.scope };
         let block = spec.parameters.iter().find(|(name, _)| *name == "block");
         Row {
             experiment: experiment.to_owned(),
@@ -163,14 +190,15 @@ impl Runner {
             threads: cpu.then_some(spec.threads as u64),
             block: block.and_then(|(_, value)| value.to_string().parse().ok()),
             cache: if self.eviction.is_some() { "cold" } else { "hot" }.to_owned(),
-            scope: "kernel".to_owned(),
+            scope: scope.name().to_owned(),
+            precision: self.precision.name().to_owned(),
             ..Row::default()
         }
     }
 
-    fn measure(
+    fn measure<T: DeviceScalar>(
         &mut self,
-        matrix: &Matrix<f64>,
+        matrix: &Matrix<T>,
         spec: &CaseSpec,
         max_time: Duration,
         row: &mut Row,
@@ -191,16 +219,10 @@ impl Runner {
             });
         }
 
-        let mut eviction = self.eviction.as_mut();
-        let mut evict = || {
-            if let Some(eviction) = &mut eviction {
-                eviction.evict();
-            }
-        };
         let max_time = max_time.min(self.sampling.max_time);
         let sampling = Sampling { max_time, ..self.sampling };
         let begin = Instant::now();
-        let timing = case.time(&sampling, &mut evict);
+        let timing = case.time(&sampling, self.eviction.as_mut());
         self.sampled += begin.elapsed();
         let timing = timing.map_err(Ended::failed)?;
         row.iterations = Some(timing.iterations as u64);

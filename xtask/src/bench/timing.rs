@@ -5,6 +5,33 @@ use std::time::{Duration, Instant};
 /// Timings below this are dominated by reading the clock, so short runs are timed in batches.
 const SHORTEST_SAMPLE: Duration = Duration::from_micros(5);
 
+/// What the clock encloses.
+///
+/// It matters for kernels of a device. A CPU kernel has its operands in place and nobody to wait
+/// for: its time is always that of the product alone.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Hash, clap::ValueEnum)]
+pub enum Scope {
+    /// The kernel alone, by events of the device.
+    #[default]
+    Kernel,
+    /// Launch and synchronization, by the host's clock; operands in place.
+    Launch,
+    /// From a CSR matrix and x in host memory to y there, by the host's clock: conversion of the
+    /// format, allocation, copies both ways, freeing.
+    Call,
+}
+
+impl Scope {
+    /// Name in `results.csv` and on the command line.
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::Kernel => "kernel",
+            Self::Launch => "launch",
+            Self::Call => "call",
+        }
+    }
+}
+
 /// How often something is run.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Sampling {
