@@ -37,13 +37,16 @@ pub enum Input {
 }
 
 impl Default for Input {
-    /// R0 section 3's range.
     fn default() -> Self {
-        Self::Seeded { low: 0.1, high: 3.0, seed: 1 }
+        let (low, high) = Self::RANGE;
+        Self::Seeded { low, high, seed: 1 }
     }
 }
 
 impl Input {
+    /// R0 section 3's range, smallest element and bound.
+    pub const RANGE: (f64, f64) = (0.1, 3.0);
+
     /// Reads a vector as [`Input::write`] leaves it: a Matrix Market file with one column (.gz too).
     ///
     /// # Errors

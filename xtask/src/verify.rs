@@ -10,8 +10,9 @@ use spm_formats::{DenseShape, Layout, MemoryBudget};
 use spm_gpu::DeviceScalar;
 
 use crate::bench::{CaseSpec, Resources, Scope, plan};
-use crate::kernels;
 use crate::input::Input;
+use crate::kernels;
+use crate::matrix::Matrix;
 use crate::suite::{self, Source};
 
 /// Arguments of `verify`.
@@ -23,8 +24,13 @@ pub struct Args {
     /// Only this operation.
     #[arg(long, value_parser = ["spmv", "spmm", "transpose", "conversion"])]
     op: Option<String>,
-    /// Only these backends.
-    #[arg(long, value_delimiter = ',', default_value = "cpu,gpu")]
+    /// Only these backends; the emulator runs the GPU's kernels on the CPU, slowly.
+    #[arg(
+        long,
+        value_delimiter = ',',
+        default_value = "cpu,gpu",
+        value_parser = ["cpu", "gpu", "emulator"]
+    )]
     backend: Vec<String>,
     /// Only this kernel.
     #[arg(long)]
@@ -57,16 +63,25 @@ pub fn run(args: &Args) -> anyhow::Result<()> {
         [] => suite::suite(None)?,
         names => names.iter().map(|n| Source::parse(n)).collect::<anyhow::Result<_>>()?,
     };
-    let mut specs = specs(args);
-    let mut resources = Resources::new(MemoryBudget::default(), true);
-    if let Err(reason) = resources.device() {
-        let all = specs.len();
-        specs.retain(|spec| spec.info.backend != Backend::Gpu);
-        if specs.len() < all {
-            eprintln!("GPU kernels are left out: {reason}");
+    let wants = |backend: &str| args.backend.iter().any(|b| b == backend);
+    let mut runs = Vec::new();
+    if wants("cpu") {
+        runs.push((specs(args, Backend::Cpu), Resources::new(MemoryBudget::default(), false)));
+    }
+    if wants("gpu") {
+        let resources = Resources::new(MemoryBudget::default(), true);
+        match resources.device() {
+            Ok(_) => runs.push((specs(args, Backend::Gpu), resources)),
+            Err(reason) => eprintln!("GPU kernels are left out: {reason}"),
         }
     }
-    ensure!(!specs.is_empty(), "no kernel matches; `cargo xtask kernels` lists them");
+    if wants("emulator") {
+        runs.push((specs(args, Backend::Gpu), Resources::emulated(MemoryBudget::default())));
+    }
+    ensure!(
+        runs.iter().any(|(specs, _)| !specs.is_empty()),
+        "no kernel matches; `cargo xtask kernels` lists them"
+    );
     let style = ProgressStyle::with_template("{bar:40} {pos}/{len} matrices, {eta} left  {msg}")?;
     let progress = ProgressBar::new(matrices.len() as u64).with_style(style);
     let (mut outcome, mut unreadable) = (Outcome::default(), 0);
@@ -75,10 +90,8 @@ pub fn run(args: &Args) -> anyhow::Result<()> {
         progress.set_message(source.name());
         for precision in &args.precision {
             let read = match precision.as_str() {
-                "f32" => {
-                    check::<f32>(source, mode, &specs, &mut resources, &progress, &mut outcome)
-                }
-                _ => check::<f64>(source, mode, &specs, &mut resources, &progress, &mut outcome),
+                "f32" => check::<f32>(source, mode, &mut runs, &progress, &mut outcome),
+                _ => check::<f64>(source, mode, &mut runs, &progress, &mut outcome),
             };
             if let Err(error) = read {
                 progress.suspend(|| eprintln!("{}: {error:#}", source.name()));
@@ -106,10 +119,10 @@ pub fn run(args: &Args) -> anyhow::Result<()> {
     Ok(())
 }
 
-/// Every kernel that the arguments leave, with each of its studied parameter values.
-fn specs(args: &Args) -> Vec<CaseSpec> {
+/// Every kernel of a backend that the arguments leave, with each of its studied parameter values.
+fn specs(args: &Args, backend: Backend) -> Vec<CaseSpec> {
     let wanted = |info: &KernelInfo| {
-        args.backend.iter().any(|b| b == info.backend.name())
+        info.backend == backend
             && args.op.as_deref().is_none_or(|op| op == info.operation.name())
             && args.kernel.as_deref().is_none_or(|id| id == info.id)
             && info.operation != Operation::Read
@@ -142,15 +155,27 @@ fn widths(operation: Operation) -> Vec<Option<DenseShape>> {
 fn check<T: DeviceScalar>(
     source: &Source,
     mode: Mode,
-    specs: &[CaseSpec],
-    resources: &mut Resources,
+    runs: &mut [(Vec<CaseSpec>, Resources)],
     progress: &ProgressBar,
     outcome: &mut Outcome,
 ) -> anyhow::Result<()> {
     let matrix = source.load::<T>(mode, Input::Seeded { low: -1.0, high: 1.0, seed: 1 })?;
+    for (specs, resources) in runs {
+        check_all(&matrix, specs, resources, progress, outcome);
+    }
+    Ok(())
+}
+
+fn check_all<T: DeviceScalar>(
+    matrix: &Matrix<T>,
+    specs: &[CaseSpec],
+    resources: &mut Resources,
+    progress: &ProgressBar,
+    outcome: &mut Outcome,
+) {
     for spec in specs {
         let attempt = catch_unwind(AssertUnwindSafe(|| {
-            let mut case = match plan(spec, &matrix, resources) {
+            let mut case = match plan(spec, matrix, resources) {
                 Ok(planned) => planned.case,
                 Err(PlanError::Format(_) | PlanError::Unsupported { .. }) => return Ok(None),
                 Err(error) => return Err(error.to_string()),
@@ -186,5 +211,4 @@ fn check<T: DeviceScalar>(
             });
         }
     }
-    Ok(())
 }

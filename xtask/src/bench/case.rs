@@ -12,6 +12,7 @@ use spm_formats::kernel::{
 use spm_formats::reference::{self, ErrorMeasures, Reference};
 use spm_formats::{Coo, DenseShape, Layout, MemoryBudget, Scalar, convert};
 use spm_gpu::{Device, DeviceScalar};
+use spm_gpu_kernels::emulator::EmulatorOptions;
 
 use super::cache::{Eviction, evicting};
 use super::timing::{Sampling, Scope, Timing, sample};
@@ -114,6 +115,12 @@ impl Resources {
         } else {
             Err("not asked for".to_owned())
         };
+        Self { teams: HashMap::new(), budget, device }
+    }
+
+    /// With the emulator as the device.
+    pub fn emulated(budget: MemoryBudget) -> Self {
+        let device = Ok(Device::emulated(EmulatorOptions::default()));
         Self { teams: HashMap::new(), budget, device }
     }
 

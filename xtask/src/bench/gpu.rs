@@ -79,7 +79,7 @@ pub fn plan<'a, T: DeviceScalar>(
         Operation::Spmv => {
             let kernel = spm_gpu::spmv::find::<T>(id).ok_or_else(missing)?;
             let make = move || kernel.plan(&on, &a.view(), &parameters, &options);
-            Planned::new(&make.clone(), |plan| {
+            Planned::new(make.clone(), |plan| {
                 let (x, reference) = (matrix.x(1), matrix.reference(None));
                 let operands = Operands::new(device, &x, a.rows(), reference)?;
                 let mut y = Vec::new();
@@ -94,7 +94,7 @@ pub fn plan<'a, T: DeviceScalar>(
             let kernel = spm_gpu::spmm::find::<T>(id).ok_or_else(missing)?;
             let dense = spec.dense.unwrap_or(DenseShape { k: 1, layout: Layout::RowMajor });
             let make = move || kernel.plan(&on, &a.view(), dense, &parameters, &options);
-            Planned::new(&make.clone(), |plan| {
+            Planned::new(make.clone(), |plan| {
                 let (x, reference) = (matrix.x(dense.k), matrix.reference(Some(dense)));
                 let operands = Operands::new(device, &x, a.rows() * dense.k, reference)?;
                 let mut y = Vec::new();
@@ -108,7 +108,7 @@ pub fn plan<'a, T: DeviceScalar>(
         Operation::Transpose => {
             let kernel = spm_gpu::transpose::find::<T>(id).ok_or_else(missing)?;
             let make = move || kernel.plan(&on, &a.view(), &parameters, &options);
-            Planned::new(&make.clone(), |plan| {
+            Planned::new(make.clone(), |plan| {
                 let output = DeviceCsc::new(device, a.cols(), a.nnz())?;
                 let reference = matrix.transpose_reference();
                 let mut host = None;
@@ -337,4 +337,55 @@ fn event_times(
         p90_s: times.p90_s,
         iterations: times.iterations,
     })
+}
+
+#[cfg(test)]
+mod tests {
+    use std::time::Duration;
+
+    use spm_formats::{Coo, MemoryBudget};
+
+    use super::*;
+    use crate::bench::Resources;
+    use crate::input::Input;
+
+    /// Every operation is checked and timed by every clock, hot and cold.
+    #[test]
+    fn every_scope_times_what_was_checked() {
+        let rows: Vec<u32> = (0..40).collect();
+        let cols: Vec<u32> = (0..40).map(|i| i * 7 % 30).collect();
+        let values: Vec<f32> = (1..=40).map(|i| i as f32).collect();
+        let coo = Coo::new(40, 30, rows, cols, values).unwrap();
+        let csr = spm_formats::convert::coo_to_csr(&coo);
+        let matrix = Matrix::new("small".to_owned(), coo, csr, Input::default());
+        let mut resources = Resources::emulated(MemoryBudget::default());
+        let sampling = Sampling {
+            warm_up: 1,
+            iterations: 3,
+            min_time: Duration::ZERO,
+            max_time: Duration::MAX,
+        };
+        for (operation, id) in [
+            (Operation::Spmv, "csr-thread-per-row"),
+            (Operation::Spmm, "csr-thread-per-element-v2"),
+            (Operation::Transpose, "scan-trans"),
+        ] {
+            let info = kernels().into_iter().find(|k| k.operation == operation && k.id == id);
+            let info = info.expect("a registered kernel");
+            for scope in [Scope::Kernel, Scope::Launch, Scope::Call] {
+                let dense = DenseShape { k: 3, layout: Layout::RowMajor };
+                let dense = (operation == Operation::Spmm).then_some(dense);
+                let parameters = info.defaults();
+                let spec = CaseSpec { info, parameters, threads: 1, dense, scope };
+                let mut case = super::super::plan(&spec, &matrix, &mut resources).unwrap().case;
+                assert!(case.check().unwrap().acceptable(), "{id} {scope:?}");
+                for mut eviction in [None, Some(Eviction::new(1 << 16))] {
+                    let timing = case.time(&sampling, eviction.as_mut()).unwrap();
+                    assert_eq!(timing.iterations, 3, "{id} {scope:?}");
+                    assert!(timing.min_s > 0.0, "{id} {scope:?}");
+                }
+                assert!(case.check().unwrap().acceptable(), "{id} {scope:?}");
+            }
+        }
+    }
 }

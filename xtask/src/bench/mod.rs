@@ -6,11 +6,14 @@ pub mod environment;
 pub mod experiments;
 pub mod gpu;
 pub mod reading;
+pub mod reports;
 pub mod runner;
+pub mod settings;
 pub mod timing;
 
 pub use case::{Case, CaseSpec, Resources, plan};
 pub use experiments::{EXPERIMENTS, Experiment};
+pub use timing::Scope;
 
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
@@ -18,18 +21,22 @@ use std::time::{Duration, Instant};
 use anyhow::{Context, bail};
 use indicatif::{ProgressBar, ProgressStyle};
 use spm_formats::MemoryBudget;
+use spm_formats::catalogue::Report;
 use spm_formats::kernel::Backend;
 use spm_formats::matrix_market::Mode;
+use spm_gpu::DeviceScalar;
 
 use crate::files::write_whole;
-use crate::matrix::Input;
+use crate::input::Input;
+use crate::matrix::Matrix;
 use crate::results::{ENVIRONMENT_FILE, RESULTS_FILE};
 use crate::suite::{self, Source};
 use crate::{report, structure};
 use cache::{Eviction, last_level_bytes};
 use environment::{Environment, cores};
-use runner::{Measuring, Runner};
-use timing::Sampling;
+use reports::Setup;
+use runner::{Measuring, Precision, Runner};
+use settings::{MeasuringOptions, Settings};
 
 /// Seconds for `bench-all` on the demo suite: a first look, not a wait.
 const DEMO_BUDGET_S: u64 = 150;
@@ -49,28 +56,13 @@ pub struct Options {
     /// Run CPU kernels on exactly these numbers of threads instead of each experiment's own sweep.
     #[arg(long, value_delimiter = ',')]
     threads: Option<Vec<usize>>,
-    /// Timed iterations of a case, at the least.
-    #[arg(long, default_value_t = 10)]
-    iterations: usize,
-    /// Iterations before the first timed one.
-    #[arg(long, default_value_t = 2)]
-    warm_up: usize,
-    /// Milliseconds that a case is timed for, at the least.
-    #[arg(long, default_value_t = 10)]
-    min_time_ms: u64,
-    /// Milliseconds after which no further iteration begins.
-    #[arg(long, default_value_t = 2000)]
-    max_time_ms: u64,
-    /// Seconds that the whole run should take: time goes first to the quick cases, and slow ones get
-    /// fewer iterations as it runs short (always one). Default: none, or 150 for the demo suite.
-    #[arg(long)]
+    #[command(flatten)]
+    measuring: MeasuringOptions,
+    /// Time that the whole run should take (90, 90s, 5m, 2h): it goes first to the quick cases, and
+    /// slow ones get fewer iterations as it runs short (always one). Default: none, or 150 s for the
+    /// demo suite.
+    #[arg(long, value_name = "TIME", value_parser = settings::parse_budget)]
     budget: Option<u64>,
-    /// hot: iterations follow one another; cold: caches are evicted before each.
-    #[arg(long, default_value = "hot", value_parser = ["hot", "cold"])]
-    cache: String,
-    /// Seed of the vector x.
-    #[arg(long, default_value_t = 1)]
-    seed: u64,
     /// Read damaged Matrix Market files as far as they make sense.
     #[arg(long)]
     lenient: bool,
@@ -86,6 +78,10 @@ pub struct AllArgs {
     /// or a folder. Default: what is downloaded, or demo when nothing is.
     #[arg(long)]
     suite: Option<String>,
+    /// One report as it was: R0, R1, R2, R3 or R4, with its matrices (unless --suite names others),
+    /// kernels, parameters, iterations, x, precision and what its clock enclosed.
+    #[arg(long)]
+    report: Option<Report>,
     /// Only these experiments (`cargo xtask bench --help` lists them).
     #[arg(long, value_delimiter = ',')]
     experiments: Option<Vec<String>>,
@@ -115,16 +111,21 @@ fn experiments_help() -> String {
 /// # Errors
 /// Unknown names, an unwritable folder. A failing case is a row of the results.
 pub fn run_all(args: &AllArgs) -> anyhow::Result<()> {
-    let chosen = match &args.experiments {
-        None => EXPERIMENTS.iter().collect(),
-        Some(names) => names.iter().map(|n| experiment(n)).collect::<anyhow::Result<Vec<_>>>()?,
+    let setup = args.report.map(Setup::of);
+    let mut chosen = setup.as_ref().map_or(EXPERIMENTS.to_vec(), |s| s.experiments.clone());
+    if let Some(names) = &args.experiments {
+        names.iter().try_for_each(|name| experiment(name).map(drop))?;
+        chosen.retain(|e| names.iter().any(|name| name == e.name));
+    }
+    let matrices = match (args.report, &args.suite) {
+        (Some(report), None) => reports::matrices(report)?,
+        (_, suite) => suite::suite(suite.as_deref())?,
     };
-    let matrices = suite::suite(args.suite.as_deref())?;
     let mut options = args.options.clone();
-    if options.budget.is_none() && matrices == suite::suite(Some("demo"))? {
+    if options.budget.is_none() && setup.is_none() && matrices == suite::suite(Some("demo"))? {
         options.budget = Some(DEMO_BUDGET_S);
     }
-    run(&chosen, &matrices, &options)
+    run(&chosen, &matrices, &options, setup.as_ref())
 }
 
 /// Runs one experiment.
@@ -136,7 +137,7 @@ pub fn run_one(args: &OneArgs) -> anyhow::Result<()> {
         [] => suite::suite(None)?,
         names => names.iter().map(|n| Source::parse(n)).collect::<anyhow::Result<_>>()?,
     };
-    run(&[experiment(&args.experiment)?], &matrices, &args.options)
+    run(&[*experiment(&args.experiment)?], &matrices, &args.options, None)
 }
 
 fn experiment(name: &str) -> anyhow::Result<&'static Experiment> {
@@ -144,7 +145,13 @@ fn experiment(name: &str) -> anyhow::Result<&'static Experiment> {
         .with_context(|| format!("no experiment is called {name}\n{}", experiments_help()))
 }
 
-fn run(experiments: &[&Experiment], matrices: &[Source], options: &Options) -> anyhow::Result<()> {
+fn run(
+    experiments: &[Experiment],
+    matrices: &[Source],
+    options: &Options,
+    report: Option<&Setup>,
+) -> anyhow::Result<()> {
+    let settings = Settings::resolve(&options.measuring, report)?;
     for name in &options.backend {
         if ![Backend::Cpu, Backend::Gpu].iter().any(|b| b.name() == name) {
             bail!("no backend is called {name}; there are cpu and gpu");
@@ -163,7 +170,7 @@ fn run(experiments: &[&Experiment], matrices: &[Source], options: &Options) -> a
     let cases: Vec<(&str, CaseSpec)> = experiments
         .iter()
         .flat_map(|e| {
-            let cases = e.cases(cores(), options.threads.as_deref());
+            let cases = e.cases(cores(), options.threads.as_deref(), settings.scope);
             cases.into_iter().map(move |case| (e.name, case))
         })
         .filter(|(_, case)| runs(case))
@@ -176,10 +183,25 @@ fn run(experiments: &[&Experiment], matrices: &[Source], options: &Options) -> a
         println!("{} cases x {} matrices", cases.len(), matrices.len());
         return Ok(());
     }
-    let mut runner = open(&cases, resources, options)?;
+    let runner = open(&cases, resources, options, &settings)?;
+    match settings.precision {
+        Precision::F64 => measure::<f64>(runner, &cases, matrices, options, &settings.input),
+        Precision::F32 => measure::<f32>(runner, &cases, matrices, options, &settings.input),
+    }
+}
+
+/// Measures what is not in the table yet, then writes the report.
+fn measure<T: DeviceScalar>(
+    mut runner: Runner,
+    cases: &[(&str, CaseSpec)],
+    matrices: &[Source],
+    options: &Options,
+    input: &Input,
+) -> anyhow::Result<()> {
     let progress = progress_bar((cases.len() * matrices.len()) as u64);
     let mode = if options.lenient { Mode::Lenient } else { Mode::Strict };
-    let input = Input { seed: options.seed, ..Input::default() };
+    let widest = cases.iter().map(|(_, case)| case.k()).max().unwrap_or(1);
+    let mut longest = 0;
     let mut unreadable = Vec::new();
     let mut pacing = Pacing::new(options.budget, cases.len() * matrices.len());
     for source in matrices {
@@ -192,7 +214,7 @@ fn run(experiments: &[&Experiment], matrices: &[Source], options: &Options) -> a
             continue;
         }
         progress.set_message(name.clone());
-        let matrix = match source.load::<f64>(mode, input) {
+        let matrix = match load::<T>(source, mode, input, widest) {
             Ok(matrix) => matrix,
             Err(error) => {
                 progress.suspend(|| eprintln!("{name}: {error:#}"));
@@ -203,6 +225,11 @@ fn run(experiments: &[&Experiment], matrices: &[Source], options: &Options) -> a
             }
         };
         structure::describe(&matrix).write(&options.out)?;
+        let length = matrix.csr().cols() * widest;
+        if let (Some(path), true) = (&options.measuring.write_x, length > longest) {
+            input.write(path, length)?;
+            longest = length;
+        }
         for (experiment, case) in pending {
             let most = pacing.next_case(runner.sampled);
             runner.run(experiment, &matrix, case, most)?;
@@ -229,6 +256,21 @@ fn run(experiments: &[&Experiment], matrices: &[Source], options: &Options) -> a
         bail!("{} mismatches, {} failures{unreadable}", tally.mismatches, tally.failed);
     }
     Ok(())
+}
+
+/// Loads a matrix for which x is long enough.
+fn load<T: DeviceScalar>(
+    source: &Source,
+    mode: Mode,
+    input: &Input,
+    widest: usize,
+) -> anyhow::Result<Matrix<T>> {
+    let matrix = source.load::<T>(mode, input.clone())?;
+    let length = matrix.csr().cols() * widest;
+    if let Some(limit) = input.limit().filter(|limit| *limit < length) {
+        bail!("x has {limit} elements, {length} are needed");
+    }
+    Ok(matrix)
 }
 
 /// Shares the time of a budget among the cases that are left.
@@ -276,6 +318,7 @@ fn open(
     cases: &[(&str, CaseSpec)],
     resources: Resources,
     options: &Options,
+    settings: &Settings,
 ) -> anyhow::Result<Runner> {
     let table = options.out.join(RESULTS_FILE);
     if table.exists() && !options.resume {
@@ -287,27 +330,15 @@ fn open(
     let mut teams: Vec<usize> = cases.iter().map(|(_, case)| case.threads).collect();
     teams.sort_unstable();
     teams.dedup();
-    let settings = serde_json::json!({
-        "x": { "low": Input::default().low, "high": Input::default().high, "seed": options.seed },
-        "cache": options.cache,
-        "iterations": options.iterations,
-        "warm_up": options.warm_up,
-        "min_time_ms": options.min_time_ms,
-        "max_time_ms": options.max_time_ms,
-        "budget_s": options.budget,
-    });
-    let environment = Environment::observe(&teams, resources.device(), settings);
+    let mut described = settings.describe();
+    described.insert("budget_s".to_owned(), options.budget.into());
+    let environment = Environment::observe(&teams, resources.device(), described.into());
     let json = serde_json::to_vec_pretty(&environment)?;
     let path = options.out.join(ENVIRONMENT_FILE);
     write_whole(&path, json).with_context(|| format!("cannot write {}", path.display()))?;
-    let sampling = Sampling {
-        warm_up: options.warm_up,
-        iterations: options.iterations.max(1),
-        min_time: Duration::from_millis(options.min_time_ms),
-        max_time: Duration::from_millis(options.max_time_ms),
-    };
-    let eviction = (options.cache == "cold").then(|| Eviction::new(2 * last_level_bytes()));
-    let measuring = Measuring { sampling, eviction };
+    let (sampling, precision) = (settings.sampling, settings.precision);
+    let eviction = settings.cold.then(|| Eviction::new(2 * last_level_bytes()));
+    let measuring = Measuring { sampling, eviction, precision };
     Runner::open(&table, environment, resources, measuring)
 }
 

@@ -101,6 +101,8 @@ impl<T: Scalar> Case for Reading<'_, T> {
         sampling: &Sampling,
         eviction: Option<&mut Eviction>,
     ) -> Result<Timing, RunError> {
-        sample(sampling, evicting(eviction), || self.read().map(|matrix| drop(std::hint::black_box(matrix))))
+        sample(sampling, evicting(eviction), || {
+            self.read().map(|matrix| drop(std::hint::black_box(matrix)))
+        })
     }
 }

@@ -35,15 +35,12 @@ impl Setup {
     /// The setup of a report. What R4 does not print (k, 30 iterations, whole numbers of 1 to 10 in X,
     /// events) is that of its authors' published source; R2 does not say what its x is.
     pub fn of(report: Report) -> Self {
-        let Input::Seeded { low, high, .. } = Input::default() else {
-            unreachable!("x comes from a seed by default")
-        };
         let r0 = Self {
             experiments: R0.to_vec(),
             iterations: 3,
             scope: Scope::Launch,
             precision: Precision::F64,
-            range: (low, high),
+            range: Input::RANGE,
         };
         match report {
             Report::R0 => r0,
@@ -314,9 +311,10 @@ mod tests {
             // Whatever a registry ascribes to the report is there. Its way of reading, its formats,
             // what is ours after its layout, and R3's algorithms on the CPU are not experiments of it.
             for info in crate::kernels::all() {
-                let ascribed = info.source.split([';', ',']).any(|part| {
-                    part.trim().starts_with(&report.to_string())
-                });
+                let ascribed = info
+                    .source
+                    .split([';', ','])
+                    .any(|part| part.trim().starts_with(&report.to_string()));
                 let not_run = info.source.starts_with("own")
                     || matches!(info.id, "ell-serial" | "hll-serial") && info.operation == SPMV
                     || report == Report::R3 && info.backend == Backend::Cpu && info.id != "serial";

@@ -95,9 +95,11 @@ impl Runner {
         let writer = Writer::open(path)?;
         let rows = results::read(path)?;
         let mut serial = HashMap::new();
-        for row in
-            rows.iter().filter(|r| r.status == Status::Ok && r.speedup_vs_serial == Some(1.0))
-        {
+        let cache = if measuring.eviction.is_some() { "cold" } else { "hot" };
+        let alike = |r: &&Row| {
+            r.precision == measuring.precision.name() && r.cache == cache && r.status == Status::Ok
+        };
+        for row in rows.iter().filter(alike).filter(|r| r.speedup_vs_serial == Some(1.0)) {
             if let (Some(op), Some(median)) = (op_name(&row.op), row.median_s) {
                 serial.insert((row.matrix.clone(), op, row.k, layout_of(row)), median);
             }
