@@ -59,6 +59,12 @@ impl<'a, T> Disjoint<'a, T> {
         unsafe { self.start.add(index).write(value) };
     }
 
+    /// The address of the element at `index`, to ask for its cache line: any index, no access.
+    #[inline(always)]
+    pub(crate) fn address(&self, index: usize) -> *const T {
+        self.start.wrapping_add(index)
+    }
+
     /// Where the element at `index` is.
     ///
     /// # Safety

@@ -28,6 +28,19 @@ pub(crate) const GATHER: ParameterSpec = ParameterSpec {
     studied: &[Value::Choice("vector"), Value::Choice("scalar")],
 };
 
+/// Asks for the cache line of `to`, which may be any address, to be written soon.
+#[inline(always)]
+pub(crate) fn prefetch_write<E>(to: *const E) {
+    #[cfg(target_arch = "x86_64")]
+    // SAFETY: a hint that never faults; processors without it do nothing.
+    unsafe {
+        use std::arch::x86_64::{_MM_HINT_ET0, _mm_prefetch};
+        _mm_prefetch::<_MM_HINT_ET0>(to.cast());
+    }
+    #[cfg(not(target_arch = "x86_64"))]
+    let _ = to;
+}
+
 /// Vectors of [`LANES`] elements.
 ///
 /// # Safety

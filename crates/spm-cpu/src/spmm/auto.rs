@@ -2,13 +2,16 @@
 
 use std::hint::black_box;
 
-use spm_formats::kernel::{Backend, KernelInfo, Operation, Parameters, PlanError, split_label};
+use spm_formats::kernel::{
+    Backend, Footprint, KernelInfo, Operation, Parameters, PlanError, RunError, SpmmPlan,
+    split_label,
+};
 use spm_formats::{CsrArrays, CsrView, DenseShape, Layout, Scalar};
 
-use super::plan::{Memory, Product, boxed};
-use super::{BoxedPlan, find, vector};
+use super::{BoxedPlan, csr_serial, find, vector};
+use crate::race::{self, Race};
 use crate::workspace::Workspace;
-use crate::{PlanOptions, Threads, race};
+use crate::{PlanOptions, Threads};
 
 pub(super) const INFO: KernelInfo = KernelInfo {
     id: "auto",
@@ -19,8 +22,11 @@ pub(super) const INFO: KernelInfo = KernelInfo {
     parameters: &[],
 };
 
+/// Multiplications up to which the serial kernel is the answer: it takes less time than a clock can
+/// tell candidates apart.
+const TINY: usize = 32;
 /// Multiplications up to which one thread is enough: waking another takes as long.
-const TINY: usize = 1 << 12;
+const SMALL: usize = 1 << 12;
 /// Multiplications from which one thread is no candidate beside a team.
 const LARGE: usize = 1 << 22;
 /// Bytes of Y from which writing past the caches may pay.
@@ -39,43 +45,44 @@ pub(super) fn plan<'a, T: Scalar>(
     _: &Parameters,
     options: &PlanOptions,
 ) -> Result<BoxedPlan<'a, T>, PlanError> {
+    let a = CsrArrays::new(view)?;
+    let work = a.entries() * dense.k;
+    if work.max(a.rows() * dense.k) <= TINY {
+        return Ok(csr_serial::chosen(a, dense));
+    }
     if dense.k == 1 {
         return vector::plan(view, dense, "auto", options);
     }
-    let a = CsrArrays::new(view)?;
-    let work = a.entries() * dense.k;
     let alone = PlanOptions { threads: Threads::new(1), ..options.clone() };
+    let labels = candidates(&a, dense);
     let mut entrants = Vec::new();
-    let team = options.threads.count() > 1 && work > TINY;
+    let team = options.threads.count() > 1 && work > SMALL;
     if team {
-        entrants.extend(candidates(&a, dense).into_iter().map(|label| (label, options)));
+        entrants.extend(labels.iter().map(|label| (label, options)));
     }
     if !team || work < LARGE {
-        entrants.extend(candidates(&a, dense).into_iter().map(|label| (label, &alone)));
-        entrants.push(("csr-serial".to_owned(), &alone));
+        entrants.extend(labels.iter().map(|label| (label, &alone)));
     }
 
     // Any numbers that are not special.
     let x = Workspace::new(a.cols() * dense.k, T::from_f64(0.75));
     let mut y = Workspace::zeros(a.rows() * dense.k);
-    let mut best: Option<(BoxedPlan<'a, T>, String, f64)> = None;
+    let mut run = |plan: &mut BoxedPlan<'a, T>| {
+        plan.run(black_box(&x), black_box(&mut y)).expect("matrices of the plan's shape");
+    };
+    let serial = csr_serial::plan(view, dense, &Parameters::default(), &alone)?;
+    let mut race = Race::new(serial, &mut run);
     for (label, options) in entrants {
-        let (id, text) = split_label(&label);
+        let (id, text) = split_label(label);
         let kernel = find::<T>(id).expect("candidates are registered");
         let parameters = kernel.info.parse_parameters(text).expect("candidates are well formed");
-        let mut plan = kernel.plan(view, dense, &parameters, options)?;
-        let limit = best.as_ref().map_or(f64::INFINITY, |&(.., seconds)| seconds);
-        let seconds = race::seconds(limit, || {
-            plan.run(black_box(&x), black_box(&mut y)).expect("matrices of the plan's shape");
-        });
-        if seconds < limit {
-            let threads = options.threads.count();
-            let choice = format!("{} on {threads}", kernel.info.label(&parameters));
-            best = Some((plan, choice, seconds));
-        }
+        let plan = kernel.plan(view, dense, &parameters, options)?;
+        race.enter(plan, || race::on(label, &options.threads), &mut run);
     }
-    let (plan, choice, _) = best.expect("there is always a candidate");
-    Ok(boxed(Auto { plan, choice }, dense))
+    Ok(match race.finish(&mut run) {
+        Some((plan, choice)) => Box::new(Auto { plan, choice }),
+        None => csr_serial::chosen(a, dense),
+    })
 }
 
 /// Labels of kernels that may be the fastest, the likeliest first.
@@ -88,18 +95,21 @@ fn candidates<T: Scalar>(a: &CsrArrays<'_, T>, dense: DenseShape) -> Vec<String>
     both.map(|(stream, ahead)| format!("csr-blocked[prefetch={ahead},stream={stream}]")).collect()
 }
 
-impl<T: Scalar> Product<T> for Auto<'_, T> {
+impl<T: Scalar> SpmmPlan<T> for Auto<'_, T> {
     fn shape(&self) -> (usize, usize) {
         self.plan.shape()
     }
 
-    fn memory(&self) -> Memory {
-        let footprint = self.plan.footprint();
-        Memory { matrix: footprint.matrix_bytes, plan: footprint.plan_bytes }
+    fn dense(&self) -> DenseShape {
+        self.plan.dense()
     }
 
-    fn multiply(&mut self, x: &[T], y: &mut [T]) {
-        self.plan.run(x, y).expect("the lengths are checked");
+    fn footprint(&self) -> Footprint {
+        self.plan.footprint()
+    }
+
+    fn run(&mut self, x: &[T], y: &mut [T]) -> Result<(), RunError> {
+        self.plan.run(x, y)
     }
 
     fn choice(&self) -> Option<String> {

@@ -25,5 +25,5 @@ pub(super) fn plan<'a, T: Scalar>(
     options: &PlanOptions,
 ) -> Result<BoxedPlan<'a, T>, PlanError> {
     let a = csr_to_ell(*a, EllOptions::ROW_MAJOR, &options.budget)?;
-    Ok(boxed(Serial { a, dense }, dense))
+    Ok(boxed(Serial { a, dense, choice: None }, dense))
 }

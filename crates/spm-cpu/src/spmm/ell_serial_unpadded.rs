@@ -24,5 +24,5 @@ pub(super) fn plan<'a, T: Scalar>(
     _: &Parameters,
     _: &PlanOptions,
 ) -> Result<BoxedPlan<'a, T>, PlanError> {
-    Ok(boxed(Serial { a: csr_to_unpadded_ell(*a)?, dense }, dense))
+    Ok(boxed(Serial { a: csr_to_unpadded_ell(*a)?, dense, choice: None }, dense))
 }

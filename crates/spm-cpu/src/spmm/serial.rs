@@ -8,6 +8,8 @@ use super::rows::{RowWise, Strides, element};
 pub(super) struct Serial<A> {
     pub(super) a: A,
     pub(super) dense: DenseShape,
+    /// What `auto` says when it has chosen this plan.
+    pub(super) choice: Option<String>,
 }
 
 impl<T: Scalar, A: RowWise<T>> Product<T> for Serial<A> {
@@ -27,5 +29,9 @@ impl<T: Scalar, A: RowWise<T>> Product<T> for Serial<A> {
                 y[row * in_y.down + c * in_y.across] = element(&self.a, row, x, c, in_x);
             }
         }
+    }
+
+    fn choice(&self) -> Option<String> {
+        self.choice.clone()
     }
 }

@@ -1,13 +1,15 @@
 //! The fastest plan for a matrix on this machine: a few candidates by structure, then by the clock.
 
 use std::hint::black_box;
-use std::time::{Duration, Instant};
 
-use spm_formats::kernel::{Backend, KernelInfo, Operation, Parameters, PlanError, split_label};
+use spm_formats::kernel::{
+    Backend, Footprint, KernelInfo, Operation, Parameters, PlanError, RunError, SpmvPlan,
+    split_label,
+};
 use spm_formats::{CsrArrays, CsrView, Scalar, stats};
 
-use super::plan::{Memory, Product, boxed};
-use super::{BoxedPlan, find};
+use super::{BoxedPlan, csr_serial, find};
+use crate::race::{self, Race};
 use crate::simd::LANES;
 use crate::{PlanOptions, Threads};
 
@@ -30,10 +32,6 @@ const SAMPLE: usize = 512;
 /// Bytes of x from which on it competes with the matrix for the second cache.
 const LARGE_X: usize = 1 << 20;
 
-/// How long a candidate is timed: at least so many runs, and at least so long.
-const RUNS: usize = 5;
-const TIME: Duration = Duration::from_millis(3);
-
 struct Auto<'a, T> {
     plan: BoxedPlan<'a, T>,
     choice: String,
@@ -46,23 +44,59 @@ pub(super) fn plan<'a, T: Scalar>(
 ) -> Result<BoxedPlan<'a, T>, PlanError> {
     let arrays = CsrArrays::new(a)?;
     if arrays.entries() <= TINY {
-        return Ok(super::csr_serial::chosen(arrays));
+        return Ok(csr_serial::chosen(arrays));
     }
-    let mut race = Race::new(a, options)?;
+    // Any numbers that are not special: between 0.5 and 1.
+    let element = |j: usize| 0.5 + (j as f64 * 0.618_033_988_749_895).fract() / 2.0;
+    let x: Vec<T> = (0..arrays.cols()).map(|j| T::from_f64(element(j))).collect();
+    let mut y = vec![T::ZERO; arrays.rows()];
+    let mut run = |plan: &mut BoxedPlan<'a, T>| {
+        plan.run(black_box(&x), black_box(&mut y)).expect("vectors of the plan's shape");
+    };
+    let serial = csr_serial::plan(a, &Parameters::default(), options)?;
+    let mut race = Race::new(serial, &mut run);
+    let mut best = None;
+    let mut enter = |label: String, threads: &Threads, best: &mut Option<(String, Threads)>| {
+        let (id, text) = split_label(&label);
+        let kernel = find::<T>(id).expect("candidates are registered");
+        let parameters = kernel.info.parse_parameters(text).expect("candidates are well formed");
+        let options = PlanOptions { threads: threads.clone(), ..options.clone() };
+        // One that refuses the matrix is no candidate.
+        let Ok(plan) = kernel.plan(a, &parameters, &options) else { return };
+        let choice = || race::on(&kernel.info.label(&parameters), threads);
+        if race.enter(plan, choice, &mut run) {
+            *best = Some((label, threads.clone()));
+        }
+    };
     let team = (options.threads.count() > 1).then_some(&options.threads);
+    let alone = Threads::new(1);
     for label in candidates(&arrays) {
         if let Some(team) = team {
-            race.enter(&label, team);
+            enter(label.clone(), team, &mut best);
         }
         if team.is_none() || arrays.entries() <= SMALL {
-            race.enter(&label, &Threads::new(1));
+            enter(label, &alone, &mut best);
         }
     }
     // The best once more with the other way to fetch x.
-    if let Some((label, threads)) = race.best_with_scalar_gather() {
-        race.enter(&label, &threads);
+    if let Some((label, threads)) = best.clone()
+        && let Some(label) = with_scalar_gather::<T>(&label)
+    {
+        enter(label, &threads, &mut best);
     }
-    Ok(boxed(Auto { plan: race.plan, choice: race.choice }))
+    Ok(match race.finish(&mut run) {
+        Some((plan, choice)) => Box::new(Auto { plan, choice }),
+        None => csr_serial::chosen(arrays),
+    })
+}
+
+/// The label with the other choice of its kernel's `gather`, if that has one.
+fn with_scalar_gather<T: Scalar>(label: &str) -> Option<String> {
+    let (id, text) = split_label(label);
+    let kernel = find::<T>(id)?;
+    kernel.info.parameters.iter().find(|p| p.name == crate::simd::GATHER.name)?;
+    let comma = if text.is_empty() { "" } else { "," };
+    Some(format!("{id}[{text}{comma}gather=scalar]"))
 }
 
 /// Labels of kernels that may be the fastest, the likeliest last.
@@ -117,100 +151,17 @@ impl Structure {
     }
 }
 
-/// Candidates against each other; the best so far is kept, the others are dropped.
-struct Race<'r, 'a, T> {
-    a: &'r CsrView<'a, T>,
-    options: &'r PlanOptions,
-    x: Vec<T>,
-    y: Vec<T>,
-    plan: BoxedPlan<'a, T>,
-    seconds: f64,
-    label: String,
-    threads: Threads,
-    choice: String,
-}
-
-impl<'r, 'a, T: Scalar> Race<'r, 'a, T> {
-    /// Starts with the serial kernel, which nothing may be slower than.
-    fn new(a: &'r CsrView<'a, T>, options: &'r PlanOptions) -> Result<Self, PlanError> {
-        let serial = super::csr_serial::INFO;
-        let plan = super::csr_serial::plan(a, &serial.defaults(), options)?;
-        let x = (0..a.cols()).map(|j| {
-            // Any numbers that are not special: between 0.5 and 1.
-            T::from_f64(0.5 + (j as f64 * 0.618_033_988_749_895).fract() / 2.0)
-        });
-        let mut race = Self {
-            a,
-            options,
-            x: x.collect(),
-            y: vec![T::ZERO; a.rows()],
-            plan,
-            seconds: f64::INFINITY,
-            label: serial.id.to_owned(),
-            threads: Threads::new(1),
-            choice: serial.id.to_owned(),
-        };
-        race.seconds = time(&mut *race.plan, &race.x, &mut race.y);
-        Ok(race)
-    }
-
-    /// Plans and times a kernel; one that refuses the matrix is no candidate.
-    fn enter(&mut self, label: &str, threads: &Threads) {
-        let (id, text) = split_label(label);
-        let kernel = find::<T>(id).expect("candidates are registered");
-        let parameters = kernel.info.parse_parameters(text).expect("candidates are well formed");
-        let options = PlanOptions { threads: threads.clone(), ..self.options.clone() };
-        let Ok(mut plan) = kernel.plan(self.a, &parameters, &options) else { return };
-        let seconds = time(&mut *plan, &self.x, &mut self.y);
-        if seconds < self.seconds {
-            let alone = threads.count() == 1 && self.options.threads.count() > 1;
-            let suffix = if alone { " on 1 thread" } else { "" };
-            self.choice = kernel.info.label(&parameters) + suffix;
-            self.label = label.to_owned();
-            (self.plan, self.seconds, self.threads) = (plan, seconds, threads.clone());
-        }
-    }
-
-    /// The best kernel's label with the other choice of its `gather`, if it has one.
-    fn best_with_scalar_gather(&self) -> Option<(String, Threads)> {
-        let (id, text) = split_label(&self.label);
-        let kernel = find::<T>(id)?;
-        kernel.info.parameters.iter().find(|p| p.name == crate::simd::GATHER.name)?;
-        let comma = if text.is_empty() { "" } else { "," };
-        Some((format!("{id}[{text}{comma}gather=scalar]"), self.threads.clone()))
-    }
-}
-
-/// Seconds of the fastest run: what disturbs a run only ever makes it slower.
-fn time<T: Scalar>(plan: &mut dyn spm_formats::kernel::SpmvPlan<T>, x: &[T], y: &mut [T]) -> f64 {
-    let mut run = || plan.run(black_box(x), black_box(y)).expect("vectors of the plan's shape");
-    run();
-    // Runs of microseconds are timed together.
-    let start = Instant::now();
-    run();
-    let together = (2e-5 / start.elapsed().as_secs_f64().max(1e-8)).ceil().max(1.0) as usize;
-    let (mut best, mut runs, start) = (f64::INFINITY, 0, Instant::now());
-    while runs < RUNS || start.elapsed() < TIME {
-        let begin = Instant::now();
-        (0..together).for_each(|_| run());
-        best = best.min(begin.elapsed().as_secs_f64() / together as f64);
-        runs += 1;
-    }
-    best
-}
-
-impl<T: Scalar> Product<T> for Auto<'_, T> {
+impl<T: Scalar> SpmvPlan<T> for Auto<'_, T> {
     fn shape(&self) -> (usize, usize) {
         self.plan.shape()
     }
 
-    fn memory(&self) -> Memory {
-        let footprint = self.plan.footprint();
-        Memory { matrix: footprint.matrix_bytes, plan: footprint.plan_bytes }
+    fn footprint(&self) -> Footprint {
+        self.plan.footprint()
     }
 
-    fn multiply(&mut self, x: &[T], y: &mut [T]) {
-        self.plan.run(x, y).expect("the lengths are checked");
+    fn run(&mut self, x: &[T], y: &mut [T]) -> Result<(), RunError> {
+        self.plan.run(x, y)
     }
 
     fn choice(&self) -> Option<String> {

@@ -3,13 +3,14 @@
 use std::hint::black_box;
 
 use spm_formats::kernel::{
-    Backend, KernelInfo, Operation, Parameters, PlanError, TransposeOutput, TransposePlan,
+    Backend, Footprint, KernelInfo, Operation, Parameters, PlanError, RunError, TransposeOutput,
+    TransposePlan, split_label,
 };
 use spm_formats::{CsrArrays, CsrView, Scalar};
 
-use super::plan::{Procedure, boxed};
-use super::{BoxedPlan, find};
-use crate::{PlanOptions, Threads, race};
+use super::{BoxedPlan, find, serial};
+use crate::race::{self, Race};
+use crate::{PlanOptions, Threads};
 
 pub(super) const INFO: KernelInfo = KernelInfo {
     id: "auto",
@@ -20,15 +21,19 @@ pub(super) const INFO: KernelInfo = KernelInfo {
     parameters: &[],
 };
 
+/// Entries up to which the serial kernel is the answer: it takes less time than a clock can tell
+/// candidates apart.
+const TINY: usize = 32;
 /// Entries up to which one thread is enough: waking another takes as long.
-const TINY: usize = 1 << 10;
+const SMALL: usize = 1 << 10;
 /// Entries from which one thread is no candidate beside a team.
 const LARGE: usize = 1 << 19;
 /// Columns below which the running places of all of them stay in a second-level cache.
 const NEAR: usize = 1 << 16;
+/// Bytes of output that stay in a first-level cache.
+const IN_CACHE: usize = 1 << 15;
 
 struct Auto<'a, T> {
-    a: CsrArrays<'a, T>,
     plan: BoxedPlan<'a, T>,
     choice: String,
 }
@@ -39,49 +44,65 @@ pub(super) fn plan<'a, T: Scalar>(
     options: &PlanOptions,
 ) -> Result<BoxedPlan<'a, T>, PlanError> {
     let a = CsrArrays::new(view)?;
+    if a.entries() <= TINY && a.cols() <= TINY && a.rows() <= TINY {
+        return Ok(serial::chosen(a));
+    }
     let alone = PlanOptions { threads: Threads::new(1), ..options.clone() };
-    let kernels = if a.cols() < NEAR { &["counting"][..] } else { &["counting", "radix"] };
+    let labels = candidates(&a);
     let mut entrants = Vec::new();
-    let team = options.threads.count() > 1 && a.entries() > TINY;
+    let team = options.threads.count() > 1 && a.entries() > SMALL;
     if team {
-        entrants.extend(kernels.iter().map(|id| (*id, options)));
+        entrants.extend(labels.iter().map(|label| (*label, options)));
     }
     if !team || a.entries() < LARGE {
-        entrants.extend(kernels.iter().map(|id| (*id, &alone)));
-        entrants.push(("serial", &alone));
+        entrants.extend(labels.iter().map(|label| (*label, &alone)));
     }
 
     let mut output = TransposeOutput::new(a.cols(), a.entries());
-    let mut best: Option<(BoxedPlan<'a, T>, String, f64)> = None;
-    for (id, options) in entrants {
+    let mut run = |plan: &mut BoxedPlan<'a, T>| {
+        plan.run(black_box(&mut output)).expect("arrays of the plan's sizes");
+    };
+    let mut race = Race::new(serial::plan(view, &Parameters::default(), &alone)?, &mut run);
+    for (label, options) in entrants {
+        let (id, text) = split_label(label);
         let kernel = find::<T>(id).expect("candidates are registered");
-        let parameters = kernel.info.defaults();
-        let mut plan = kernel.plan(view, &parameters, options)?;
-        let limit = best.as_ref().map_or(f64::INFINITY, |&(.., seconds)| seconds);
-        let seconds = race::seconds(limit, || {
-            plan.run(black_box(&mut output)).expect("arrays of the plan's sizes");
-        });
-        if seconds < limit {
-            let threads = options.threads.count();
-            let choice = format!("{} on {threads}", kernel.info.label(&parameters));
-            best = Some((plan, choice, seconds));
-        }
+        let parameters = kernel.info.parse_parameters(text).expect("candidates are well formed");
+        let plan = kernel.plan(view, &parameters, options)?;
+        race.enter(plan, || race::on(label, &options.threads), &mut run);
     }
-    let (plan, choice, _) = best.expect("there is always a candidate");
-    Ok(boxed(Auto { a, plan, choice }))
+    Ok(match race.finish(&mut run) {
+        Some((plan, choice)) => Box::new(Auto { plan, choice }),
+        None => serial::chosen(a),
+    })
 }
 
-impl<T: Scalar> Procedure<T> for Auto<'_, T> {
-    fn matrix(&self) -> &CsrArrays<'_, T> {
-        &self.a
+/// Labels of kernels that may be the fastest, the likeliest first.
+fn candidates<T: Scalar>(a: &CsrArrays<'_, T>) -> Vec<&'static str> {
+    let mut labels = vec!["counting"];
+    if a.entries() * T::BYTES > IN_CACHE {
+        labels.insert(0, "counting[prefetch=32]");
+    }
+    if a.cols() >= NEAR {
+        labels.push("radix");
+    }
+    labels
+}
+
+impl<T: Scalar> TransposePlan<T> for Auto<'_, T> {
+    fn shape(&self) -> (usize, usize) {
+        self.plan.shape()
     }
 
-    fn workspace_bytes(&self) -> u64 {
-        TransposePlan::footprint(&*self.plan).plan_bytes
+    fn entries(&self) -> usize {
+        self.plan.entries()
     }
 
-    fn transpose(&mut self, output: &mut TransposeOutput<T>) {
-        self.plan.run(output).expect("the lengths are checked");
+    fn footprint(&self) -> Footprint {
+        self.plan.footprint()
+    }
+
+    fn run(&mut self, output: &mut TransposeOutput<T>) -> Result<(), RunError> {
+        self.plan.run(output)
     }
 
     fn choice(&self) -> Option<String> {

@@ -2,28 +2,41 @@
 //! each column, and entries move there straight from A: two readings of the columns, nothing kept
 //! for each entry.
 
-use spm_formats::kernel::{Backend, KernelInfo, Operation, Parameters, PlanError, TransposeOutput};
+use std::ops::Range;
+
+use spm_formats::kernel::{
+    Backend, KernelInfo, Operation, ParameterSpec, Parameters, PlanError, TransposeOutput, Value,
+};
 use spm_formats::{CsrArrays, CsrView, Scalar, partition};
 
 use super::BoxedPlan;
 use super::plan::{Procedure, boxed};
-use super::procedures::rows_of;
+use super::procedures::ChunksOfRows;
 use crate::disjoint::Disjoint;
 use crate::workspace::Workspace;
-use crate::{PlanOptions, Threads};
+use crate::{PlanOptions, Threads, simd};
+
+const PREFETCH: ParameterSpec = ParameterSpec {
+    name: "prefetch",
+    meaning: "how many entries ahead the lines that they will be written to are asked for; 0: not \
+              at all, for output that stays in cache",
+    default: Value::Count(0),
+    studied: &[Value::Count(0), Value::Count(32)],
+};
 
 pub(super) const INFO: KernelInfo = KernelInfo {
     id: "counting",
     operation: Operation::Transpose,
     backend: Backend::Cpu,
     source: "own",
-    summary: "column counts of each thread as running places; for columns that are near each other",
-    parameters: &[],
+    summary: "column counts of each thread as running places; straight to its place",
+    parameters: &[PREFETCH],
 };
 
 struct Counting<'a, T> {
     a: CsrArrays<'a, T>,
     threads: Threads,
+    ahead: usize,
     /// threads x columns.
     places: Workspace<u32>,
     sums: Vec<u32>,
@@ -31,7 +44,7 @@ struct Counting<'a, T> {
 
 pub(super) fn plan<'a, T: Scalar>(
     a: &CsrView<'a, T>,
-    _: &Parameters,
+    parameters: &Parameters,
     options: &PlanOptions,
 ) -> Result<BoxedPlan<'a, T>, PlanError> {
     let (a, threads) = (CsrArrays::new(a)?, options.threads.clone());
@@ -39,72 +52,88 @@ pub(super) fn plan<'a, T: Scalar>(
     let parts = if threads.count() == 1 { 0 } else { threads.count() };
     let places = Workspace::new(parts * a.cols(), 0);
     let sums = vec![0; threads.count()];
-    Ok(boxed(Counting { a, threads, places, sums }))
+    let ahead = parameters.count(PREFETCH.name);
+    Ok(boxed(Counting { a, threads, ahead, places, sums }))
 }
 
-impl<T: Scalar> Counting<'_, T> {
-    /// Makes the counts of all parts the places of their first entries, column by column and part
-    /// by part; the place of the first part is the column's pointer.
-    fn counts_to_places(&mut self, pointers: &mut [u32]) {
-        let (cols, parts, threads) = (self.a.cols(), self.threads.count(), &self.threads);
-        {
-            let (counts, sums) = (&self.places, Disjoint::new(&mut self.sums));
-            threads.run(|part| {
-                let share = partition::even(cols, parts, part);
-                let rows = counts.chunks_exact(cols.max(1));
-                let sum = rows.map(|counts| counts[share.clone()].iter().sum::<u32>()).sum();
-                // SAFETY: one element for each part.
-                unsafe { sums.write(part, sum) };
-            });
-        }
-        pointers[cols] = self.a.entries() as u32;
-        let (places, sums) = (Disjoint::new(&mut self.places), &self.sums);
-        let pointers = Disjoint::new(pointers);
+/// Makes the counts of all parts the places of their first entries, column by column and part by
+/// part; the place of the first part is the column's pointer.
+fn counts_to_places(
+    counts: &mut [u32],
+    sums: &mut [u32],
+    threads: &Threads,
+    entries: usize,
+    pointers: &mut [u32],
+) {
+    let (cols, parts) = (pointers.len() - 1, threads.count());
+    {
+        let (counts, sums) = (&*counts, Disjoint::new(&mut *sums));
         threads.run(|part| {
             let share = partition::even(cols, parts, part);
-            let mut place = sums[..part].iter().sum::<u32>();
-            // SAFETY: shares of columns do not overlap.
-            let pointers = unsafe { pointers.range(share.clone()) };
-            for (pointer, col) in pointers.iter_mut().zip(share) {
-                *pointer = place;
-                for row in 0..parts {
-                    // SAFETY: as above, and inside threads x columns.
-                    let count = unsafe { &mut *places.pointer(row * cols + col) };
-                    place += std::mem::replace(count, place);
-                }
-            }
+            let rows = counts.chunks_exact(cols.max(1));
+            let sum = rows.map(|counts| counts[share.clone()].iter().sum::<u32>()).sum();
+            // SAFETY: one element for each part.
+            unsafe { sums.write(part, sum) };
         });
     }
+    pointers[cols] = entries as u32;
+    let (places, sums, pointers) = (Disjoint::new(counts), &*sums, Disjoint::new(pointers));
+    threads.run(|part| {
+        let share = partition::even(cols, parts, part);
+        let mut place = sums[..part].iter().sum::<u32>();
+        // SAFETY: shares of columns do not overlap.
+        let pointers = unsafe { pointers.range(share.clone()) };
+        for (pointer, col) in pointers.iter_mut().zip(share) {
+            *pointer = place;
+            for row in 0..parts {
+                // SAFETY: as above, and inside threads x columns.
+                let count = unsafe { &mut *places.pointer(row * cols + col) };
+                place += std::mem::replace(count, place);
+            }
+        }
+    });
 }
 
-/// On one thread the pointers themselves are the places: that of column c runs at c + 1, and is the
-/// end of c, where the next column starts, when all entries are placed.
-fn alone<T: Scalar>(
-    a: &CsrArrays<'_, T>,
-    pointers: &mut [u32],
-    indices: &mut [u32],
-    values: &mut [T],
-) {
-    pointers.fill(0);
-    let places = &mut pointers[1..];
-    for &col in a.col_indices() {
-        // SAFETY: CsrArrays has verified that columns are below cols, the length of `places`.
-        unsafe { *places.get_unchecked_mut(col as usize) += 1 };
-    }
-    let mut place = 0;
-    for count in &mut *places {
-        place += std::mem::replace(count, place);
-    }
-    for (row, ends) in a.pointers().windows(2).enumerate() {
-        let entries = ends[0] as usize..ends[1] as usize;
-        for (&col, &value) in a.col_indices()[entries.clone()].iter().zip(&a.values()[entries]) {
-            // SAFETY: as above, and places stay below the number of entries, which the plan has
-            // checked to be the length of both.
-            unsafe {
-                let place = places.get_unchecked_mut(col as usize);
-                *indices.get_unchecked_mut(*place as usize) = row as u32;
-                *values.get_unchecked_mut(*place as usize) = value;
-                *place += 1;
+/// Where entries go.
+struct Placing<'a, T> {
+    a: &'a CsrArrays<'a, T>,
+    indices: Disjoint<'a, u32>,
+    values: Disjoint<'a, T>,
+}
+
+impl<T: Scalar> Placing<'_, T> {
+    /// Moves `entries` to their places: that of the next entry of column c is `places[c]`. With
+    /// `PREFETCH` the lines that an entry will be written to are asked for `ahead` entries before.
+    ///
+    /// # Safety
+    /// There is a place for each column; the places of these entries are below the lengths of both
+    /// arrays, and nobody else writes there.
+    unsafe fn place<const PREFETCH: bool>(
+        &self,
+        entries: Range<usize>,
+        places: &mut [u32],
+        ahead: usize,
+    ) {
+        let (columns, all_values) = (self.a.col_indices(), self.a.values());
+        let mut chunks = ChunksOfRows::new(self.a.pointers(), entries);
+        while let Some((start, rows)) = chunks.next() {
+            for (entry, &row) in (start..).zip(rows) {
+                // SAFETY: CsrArrays has verified that columns are below cols; the caller's promise.
+                // A line asked for too early or by an old place is only not there in time.
+                unsafe {
+                    if PREFETCH {
+                        let ahead = columns[(entry + ahead).min(columns.len() - 1)];
+                        let place = *places.get_unchecked(ahead as usize) as usize;
+                        simd::prefetch_write(self.indices.address(place));
+                        simd::prefetch_write(self.values.address(place));
+                    }
+                    let col = *columns.get_unchecked(entry) as usize;
+                    let place = places.get_unchecked_mut(col);
+                    let at = *place as usize;
+                    *place += 1;
+                    self.indices.write_unchecked(at, row);
+                    self.values.write_unchecked(at, *all_values.get_unchecked(entry));
+                }
             }
         }
     }
@@ -123,8 +152,20 @@ impl<T: Scalar> Procedure<T> for Counting<'_, T> {
         let TransposeOutput { pointers, indices, values } = output;
         let (a, threads) = (&self.a, &self.threads);
         let (cols, entries, parts) = (a.cols(), a.entries(), threads.count());
+        let placing = Placing { a, indices: Disjoint::new(indices), values: Disjoint::new(values) };
+        let place = if self.ahead > 0 { Placing::place::<true> } else { Placing::place::<false> };
         if parts == 1 {
-            return alone(a, pointers, indices, values);
+            // The pointers themselves are the places: that of column c runs at c + 1, and is the
+            // end of c, where the next column starts, when all entries are placed.
+            pointers.fill(0);
+            let places = &mut pointers[1..];
+            count(a.col_indices(), places);
+            let mut sum = 0;
+            for count in &mut *places {
+                sum += std::mem::replace(count, sum);
+            }
+            // SAFETY: all entries of each column, from its place on; nobody else is here.
+            return unsafe { place(&placing, 0..entries, places, self.ahead) };
         }
 
         let places = Disjoint::new(&mut self.places);
@@ -132,31 +173,26 @@ impl<T: Scalar> Procedure<T> for Counting<'_, T> {
             // SAFETY: one row for each part.
             let counts = unsafe { places.range(part * cols..(part + 1) * cols) };
             counts.fill(0);
-            for &col in &a.col_indices()[partition::even(entries, parts, part)] {
-                // SAFETY: CsrArrays has verified that columns are below cols.
-                unsafe { *counts.get_unchecked_mut(col as usize) += 1 };
-            }
+            count(&a.col_indices()[partition::even(entries, parts, part)], counts);
         });
-        self.counts_to_places(pointers);
+        counts_to_places(&mut self.places, &mut self.sums, threads, entries, pointers);
 
-        let (a, threads, places) = (&self.a, &self.threads, Disjoint::new(&mut self.places));
-        let (indices, values) = (Disjoint::new(indices), Disjoint::new(values));
+        let places = Disjoint::new(&mut self.places);
         threads.run(|part| {
-            // SAFETY: one row for each part.
-            let places = unsafe { places.range(part * cols..(part + 1) * cols) };
-            for (row, entries) in rows_of(a.pointers(), partition::even(entries, parts, part)) {
-                let columns = &a.col_indices()[entries.clone()];
-                for (&col, &value) in columns.iter().zip(&a.values()[entries]) {
-                    // SAFETY: CsrArrays has verified that columns are below cols; each part has as
-                    // many places in a column, from its place on, as it has entries there.
-                    unsafe {
-                        let place = places.get_unchecked_mut(col as usize);
-                        indices.write_unchecked(*place as usize, row as u32);
-                        values.write_unchecked(*place as usize, value);
-                        *place += 1;
-                    }
-                }
+            // SAFETY: one row for each part, which has as many places in a column, from its place
+            // on, as it has entries there.
+            unsafe {
+                let places = places.range(part * cols..(part + 1) * cols);
+                place(&placing, partition::even(entries, parts, part), places, self.ahead);
             }
         });
+    }
+}
+
+/// Adds up how often each column occurs; `counts` has an element for each column of the matrix.
+fn count(columns: &[u32], counts: &mut [u32]) {
+    for &col in columns {
+        // SAFETY: CsrArrays has verified that columns are below cols.
+        unsafe { *counts.get_unchecked_mut(col as usize) += 1 };
     }
 }

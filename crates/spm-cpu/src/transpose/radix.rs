@@ -16,7 +16,7 @@ use spm_formats::{CsrArrays, CsrView, Scalar, partition};
 
 use super::BoxedPlan;
 use super::plan::{Procedure, boxed};
-use super::procedures::rows_of;
+use super::procedures::ChunksOfRows;
 use crate::disjoint::Disjoint;
 use crate::simd::{Isa, Job, LANES, Machine};
 use crate::workspace::Workspace;
@@ -264,9 +264,11 @@ unsafe impl<'a, T: Scalar> Job<T> for Fill<'a, T> {
         // Groups are counted from the first record on, which Workspace has put on a cache line. The
         // first group of a bucket may be shared with others: it is not streamed.
         begins.copy_from_slice(places);
-        for (row, entries) in rows_of(a.pointers(), entries) {
-            let columns = &a.col_indices()[entries.clone()];
-            for (&col, &value) in columns.iter().zip(&a.values()[entries]) {
+        let mut chunks = ChunksOfRows::new(a.pointers(), entries);
+        while let Some((start, rows)) = chunks.next() {
+            let piece = start..start + rows.len();
+            let columns = a.col_indices()[piece.clone()].iter();
+            for ((&col, &value), &row) in columns.zip(&a.values()[piece]).zip(rows) {
                 let bucket = (col >> shift) as usize;
                 // SAFETY: CsrArrays has verified that columns are below cols, and there is a bucket
                 // for each; a part has as many places in a bucket as entries there, and nobody else
@@ -275,7 +277,7 @@ unsafe impl<'a, T: Scalar> Job<T> for Fill<'a, T> {
                     let place = places.get_unchecked_mut(bucket);
                     let slot = *place % group;
                     let waiting = groups.as_mut_ptr().add(bucket * group);
-                    waiting.add(slot).write(Record { col, row: row as u32, value });
+                    waiting.add(slot).write(Record { col, row, value });
                     *place += 1;
                     if slot + 1 == group {
                         let first = *place - group;

@@ -8,7 +8,7 @@ use spm_formats::{CsrArrays, CsrView, Scalar, partition};
 
 use super::BoxedPlan;
 use super::plan::{Procedure, boxed};
-use super::procedures::{exclusive_scan, rows_of, vertical_scan};
+use super::procedures::{ChunksOfRows, exclusive_scan, vertical_scan};
 use crate::disjoint::Disjoint;
 use crate::{PlanOptions, Threads};
 
@@ -81,18 +81,21 @@ impl<T: Scalar> Procedure<T> for ScanTrans<'_, T> {
         let (indices, values) = (Disjoint::new(indices), Disjoint::new(values));
         threads.run(|part| {
             let before = &inter[part * cols..(part + 1) * cols];
+            let piece = partition::even(entries, parts, part);
             // The row of each entry is expanded from the pointers on the fly (R3 IV-G).
-            for (row, entries) in rows_of(a.pointers(), partition::even(entries, parts, part)) {
-                let columns = &a.col_indices()[entries.clone()];
-                let from = columns.iter().zip(&a.values()[entries.clone()]).zip(&intra[entries]);
-                for ((&col, &value), &place) in from {
+            let mut chunks = ChunksOfRows::new(a.pointers(), piece);
+            while let Some((start, rows)) = chunks.next() {
+                let piece = start..start + rows.len();
+                let columns = a.col_indices()[piece.clone()].iter();
+                let from = columns.zip(&a.values()[piece.clone()]).zip(&intra[piece]).zip(rows);
+                for (((&col, &value), &place), &row) in from {
                     let col = col as usize;
                     // SAFETY: CsrArrays has verified that columns are below cols; column, part and
                     // place among the part's entries give each entry a place of its own, below the
                     // number of entries.
                     unsafe {
                         let place = pointers.get_unchecked(col) + before.get_unchecked(col) + place;
-                        indices.write_unchecked(place as usize, row as u32);
+                        indices.write_unchecked(place as usize, row);
                         values.write_unchecked(place as usize, value);
                     }
                 }

@@ -58,27 +58,60 @@ pub fn pointers_to_index(threads: &Threads, pointers: &[u32], index: &mut [u32])
         let piece = partition::even(entries, threads.count(), part);
         // SAFETY: even parts do not overlap.
         let index = unsafe { index.range(piece.clone()) };
-        for (row, entries) in rows_of(pointers, piece.clone()) {
-            index[entries.start - piece.start..entries.end - piece.start].fill(row as u32);
+        let mut chunks = ChunksOfRows::new(pointers, piece.clone());
+        while let Some((entry, rows)) = chunks.next() {
+            index[entry - piece.start..][..rows.len()].copy_from_slice(rows);
         }
     });
 }
 
-/// The rows that own some of `entries`, in order, each with those of its entries that are in the
-/// range.
-pub(crate) fn rows_of(
-    pointers: &[u32],
-    entries: Range<usize>,
-) -> impl Iterator<Item = (usize, Range<usize>)> {
-    let rows = pointers.len() - 1;
-    let first = pointers[1..].partition_point(|&end| end as usize <= entries.start);
-    let pieces = (first..rows).map(move |row| {
-        let (start, end) = (pointers[row] as usize, pointers[row + 1] as usize);
-        (row, start.max(entries.start)..end.min(entries.end))
-    });
-    // A range beyond the entries has start >= end: the row starts after the last one wanted.
-    let wanted = entries.end;
-    pieces.take_while(move |(_, piece)| piece.start < wanted).filter(|(_, piece)| !piece.is_empty())
+/// Entries whose rows are expanded at a time: they stay in a first-level cache.
+const CHUNK: usize = 512;
+/// Rows are written so many at a time.
+const SPREAD: usize = 8;
+
+/// [`pointers_to_index`] piece by piece.
+///
+/// A loop over entries that learns its rows here has no branch that depends on the length of a row;
+/// on short rows of different lengths a mispredicted row end costs more than the entries.
+pub(crate) struct ChunksOfRows<'a> {
+    pointers: &'a [u32],
+    left: Range<usize>,
+    row: usize,
+    rows: [u32; CHUNK + SPREAD],
+}
+
+impl<'a> ChunksOfRows<'a> {
+    pub(crate) fn new(pointers: &'a [u32], entries: Range<usize>) -> Self {
+        let row = pointers[1..].partition_point(|&end| end as usize <= entries.start);
+        Self { pointers, left: entries, row, rows: [0; CHUNK + SPREAD] }
+    }
+
+    /// The first entry of the next chunk, and the row of each of its entries.
+    pub(crate) fn next(&mut self) -> Option<(usize, &[u32])> {
+        let start = self.left.start;
+        if self.left.is_empty() {
+            return None;
+        }
+        let end = self.left.end.min(start + CHUNK);
+        loop {
+            let (first, last) = (self.pointers[self.row], self.pointers[self.row + 1]);
+            let (first, last) = (first as usize, last as usize);
+            let (from, to) = (first.max(start) - start, last.min(end) - start);
+            let row = self.row as u32;
+            // Whatever the row's length: what is too much, the next row overwrites.
+            self.rows[from..from + SPREAD].fill(row);
+            if to > from + SPREAD {
+                self.rows[from + SPREAD..to].fill(row);
+            }
+            if last >= end {
+                break;
+            }
+            self.row += 1;
+        }
+        self.left.start = end;
+        Some((start, &self.rows[..end - start]))
+    }
 }
 
 #[cfg(test)]
@@ -113,15 +146,24 @@ mod tests {
     }
 
     #[test]
-    fn rows_of_any_range() {
-        for start in 0..=6 {
-            for end in start..=6 {
+    fn chunks_of_rows_are_the_index() {
+        // Rows of 0 to 30 entries, then one of 2000, then rows without any.
+        let lengths = (0..200).map(|row| row * 7 % 31).chain([2000, 0, 0]);
+        let mut pointers = vec![0_u32];
+        let mut index = Vec::new();
+        for (row, length) in lengths.enumerate() {
+            index.extend(vec![row as u32; length as usize]);
+            pointers.push(index.len() as u32);
+        }
+        for start in [0, 1, 17, 511, 512, 513, 2999, index.len()] {
+            for end in [0, 1, 511, 512, 1024, 2500, index.len()].map(|end| end.max(start)) {
                 let mut seen = Vec::new();
-                for (row, entries) in rows_of(&POINTERS, start..end) {
-                    assert!(!entries.is_empty());
-                    seen.extend(entries.map(|_| row as u32));
+                let mut chunks = ChunksOfRows::new(&pointers, start..end);
+                while let Some((entry, rows)) = chunks.next() {
+                    assert_eq!(entry, start + seen.len());
+                    seen.extend_from_slice(rows);
                 }
-                assert_eq!(seen, INDEX[start..end]);
+                assert_eq!(seen, index[start..end], "{start}..{end}");
             }
         }
     }

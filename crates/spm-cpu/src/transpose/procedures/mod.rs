@@ -8,7 +8,7 @@ mod index;
 mod scan;
 mod sort;
 
-pub(super) use index::rows_of;
+pub(super) use index::ChunksOfRows;
 pub use index::{count_per_part, index_to_pointers, pointers_to_index};
 pub use scan::{exclusive_scan, vertical_scan};
 pub use sort::{merge, segmented_sort};
