@@ -54,9 +54,10 @@ def time_fast_matrix_market(path, threads):
     return seconds, csr
 
 
-def run_spm(example, path, threads):
+def run_spm(example, path, threads, repetitions):
+    """Reads `repetitions` times in one process, as the other reader does in this one."""
     output = subprocess.run(
-        [example, path, str(threads)], check=True, capture_output=True, text=True
+        [example, path, str(threads), str(repetitions)], check=True, capture_output=True, text=True
     ).stdout
     return {key: float(value) for key, value in map(str.split, output.splitlines())}
 
@@ -93,7 +94,7 @@ def main():
                 theirs.append(arguments.entries / seconds)
                 stored = csr.nnz
                 del csr
-                ours.append(run_spm(example, path, threads))
+                ours.append(run_spm(example, path, threads, arguments.repetitions))
             assert ours[0]["entries"] == stored, (ours[0]["entries"], stored)
             speed = max(arguments.entries / run["seconds"] for run in ours)
             ratio = speed / max(theirs)
