@@ -6,7 +6,7 @@
 //!
 //! MATRIX         a .mtx file, or a generator: stencil27[n=160], webbase-1M, ... (default: a few)
 //! --op LIST      spmv,spmm,transpose (default: all)
-//! --kernel LIST  only these kernels
+//! --kernel LIST  only these kernels; with parameters, if in brackets: csr-adaptive[block=256]
 //! --type T       f32 or f64 (default: f64)
 //! --k LIST       columns of X for SpMM (default: 32)
 //! --layout LIST  of X and Y for SpMM: row,column (default: row)
@@ -21,7 +21,9 @@ use std::process::ExitCode;
 use std::time::Instant;
 
 use spm_formats::convert::csr_to_coo;
-use spm_formats::kernel::{Footprint, KernelInfo, Parameters, PlanError, TransposeOutput};
+use spm_formats::kernel::{
+    Footprint, KernelInfo, Parameters, PlanError, TransposeOutput, split_label,
+};
 use spm_formats::matrix_market::{self, ReadOptions};
 use spm_formats::{Coo, Csr, DenseShape, Layout, Scalar, generate, reference};
 use spm_gpu::{
@@ -36,8 +38,8 @@ const DEFAULTS: [&str; 4] = [
     "uniform[rows=500000,cols=500000,entries=10000000]",
     "dc1",
 ];
-/// Products of an SpMM that the oracle is asked for, at most.
-const MOST_PRODUCTS: usize = 2_000_000_000;
+/// Products of an SpMM that the oracle is asked for, about: of more, it computes evenly spread rows.
+const MOST_PRODUCTS: usize = 100_000_000;
 
 type AnyError = Box<dyn std::error::Error>;
 
@@ -71,7 +73,7 @@ impl Options {
             match argument.as_str() {
                 "--op" => options.operations = value()?.split(',').map(str::to_owned).collect(),
                 "--kernel" => {
-                    options.kernels = Some(value()?.split(',').map(str::to_owned).collect());
+                    options.kernels = Some(labels(&value()?));
                 }
                 "--type" => {
                     options.single = match value()?.as_str() {
@@ -108,12 +110,27 @@ impl Options {
 
     fn wants(&self, operation: &str, id: &str) -> bool {
         self.operations.iter().any(|o| o == operation)
-            && self.kernels.as_ref().is_none_or(|wanted| wanted.iter().any(|wanted| wanted == id))
+            && self.kernels.as_ref().is_none_or(|all| all.iter().any(|l| split_label(l).0 == id))
     }
 
-    fn parameter_sets(&self, info: &KernelInfo) -> Vec<Parameters> {
-        if self.sweep { info.variants() } else { vec![info.defaults()] }
+    fn parameter_sets(&self, info: &KernelInfo) -> Result<Vec<Parameters>, AnyError> {
+        if self.sweep {
+            return Ok(info.variants());
+        }
+        let Some(labels) = &self.kernels else { return Ok(vec![info.defaults()]) };
+        let given = labels.iter().map(|label| split_label(label)).filter(|(id, _)| *id == info.id);
+        Ok(given.map(|(_, text)| info.parse_parameters(text)).collect::<Result<_, _>>()?)
     }
+}
+
+/// The parts of a list between commas that are not in brackets.
+fn labels(list: &str) -> Vec<String> {
+    let mut depth = 0;
+    let comma = |c: char| {
+        depth += i32::from(c == '[') - i32::from(c == ']');
+        c == ',' && depth == 0
+    };
+    list.split(comma).map(str::to_owned).collect()
 }
 
 fn main() -> ExitCode {
@@ -199,6 +216,44 @@ struct Problem<T> {
     coo: Coo<T>,
 }
 
+/// Every `step`-th row of a matrix, with its oracle; all of them without `coo`.
+struct RowSample<T> {
+    step: usize,
+    coo: Option<Coo<T>>,
+}
+
+impl<T: Scalar> RowSample<T> {
+    /// One row in `most` or, for fewer than two, all of them.
+    fn new(csr: &Csr<T>, most: usize) -> Result<Self, AnyError> {
+        if most < 2 {
+            return Ok(Self { step: 1, coo: None });
+        }
+        // Odd, to meet every place of a regular structure.
+        let step = most | 1;
+        let (mut rows, mut columns, mut values) = (Vec::new(), Vec::new(), Vec::new());
+        for (number, row) in csr.outer_iterator().step_by(step).enumerate() {
+            rows.extend(std::iter::repeat_n(number as u32, row.nnz()));
+            columns.extend_from_slice(row.indices());
+            values.extend_from_slice(row.data());
+        }
+        let coo = Coo::new(csr.rows().div_ceil(step), csr.cols(), rows, columns, values)?;
+        Ok(Self { step, coo: Some(coo) })
+    }
+
+    /// These rows of `y`, in the layout of `dense`.
+    fn of<'a>(&self, y: &'a [T], csr: &Csr<T>, dense: DenseShape) -> std::borrow::Cow<'a, [T]> {
+        if self.coo.is_none() {
+            return y.into();
+        }
+        match dense.layout {
+            Layout::RowMajor => y.chunks(dense.k).step_by(self.step).flatten().copied().collect(),
+            Layout::ColumnMajor => {
+                y.chunks(csr.rows()).flat_map(|c| c.iter().step_by(self.step)).copied().collect()
+            }
+        }
+    }
+}
+
 struct Check<'a> {
     device: &'a Device,
     options: &'a Options,
@@ -246,7 +301,7 @@ impl Check<'_> {
         let x = DeviceBuffer::from_slice(self.device, &x)?;
         let mut lines = Vec::new();
         for kernel in &kernels {
-            for parameters in self.options.parameter_sets(&kernel.info) {
+            for parameters in self.options.parameter_sets(&kernel.info)? {
                 let start = Instant::now();
                 let plan =
                     kernel.plan(self.device, &csr.view(), &parameters, &PlanOptions::default());
@@ -289,17 +344,14 @@ impl Check<'_> {
         if kernels.is_empty() {
             return Ok(());
         }
-        if csr.nnz().saturating_mul(dense.k) > MOST_PRODUCTS {
-            println!("spmm skipped: too many products for the oracle");
-            return Ok(());
-        }
         println!("k = {}, {:?}", dense.k, dense.layout);
         let x = vector::<T>(csr.cols() * dense.k);
-        let oracle = reference::spmm(coo, &x, dense);
+        let sample = RowSample::new(csr, csr.nnz().saturating_mul(dense.k) / MOST_PRODUCTS)?;
+        let oracle = reference::spmm(sample.coo.as_ref().unwrap_or(coo), &x, dense);
         let x = DeviceBuffer::from_slice(self.device, &x)?;
         let mut lines = Vec::new();
         for kernel in &kernels {
-            for parameters in self.options.parameter_sets(&kernel.info) {
+            for parameters in self.options.parameter_sets(&kernel.info)? {
                 let (start, options) = (Instant::now(), PlanOptions::default());
                 let plan = kernel.plan(self.device, &csr.view(), dense, &parameters, &options);
                 let label = kernel.info.label(&parameters);
@@ -310,7 +362,7 @@ impl Check<'_> {
                 let error = plan
                     .launch(&x, &mut y, &self.stream)
                     .and_then(|()| y.copy_to_slice(&mut result))
-                    .map(|()| reference::compare(&result, &oracle).bound);
+                    .map(|()| reference::compare(&sample.of(&result, csr, dense), &oracle).bound);
                 let timing = self.time(|stream| plan.launch(&x, &mut y, stream))?;
                 lines.push(Line {
                     label: format!("{label}{}", chosen(plan.choice())),
@@ -341,7 +393,7 @@ impl Check<'_> {
         let oracle = TransposeOutput { pointers, indices, values };
         let mut lines = Vec::new();
         for kernel in &kernels {
-            for parameters in self.options.parameter_sets(&kernel.info) {
+            for parameters in self.options.parameter_sets(&kernel.info)? {
                 let start = Instant::now();
                 let plan =
                     kernel.plan(self.device, &csr.view(), &parameters, &PlanOptions::default());

@@ -6,9 +6,12 @@
 //!   a row of X is read in whole lines.
 //! - The entries of a row are cut at multiples of 4: columns and values of a quad come in one and
 //!   two vector loads (the same address for all c lanes), and 4 rows of X are in flight at once.
+//! - A block may walk over its rows in several steps: those of a step read again what the step
+//!   before has left in L1.
 //! - A row of more than `split` entries is cut into chunks, which are groups of their own and store
 //!   to a workspace; [`SplitSum`] then adds them in a fixed order.
 
+use super::columns::{Columns, Lane, multiply_add, zeros};
 use super::strides::Strides;
 use crate::device::shared::Pool;
 use crate::device::warp::FULL_MASK;
@@ -29,7 +32,7 @@ struct Matrix<T> {
     split: u32,
     chunks: u32,
     /// First entry and end of each chunk.
-    chunk_bounds: DevicePtr<u32>,
+    chunk_bounds: DevicePtr<[u32; 2]>,
 }
 
 /// How a group is laid out, powers of two.
@@ -39,18 +42,6 @@ struct Group {
     entry_lanes: u32,
 }
 
-/// Columns of a lane: `N` loads of `W` neighbouring elements each.
-type Columns<T, const N: usize> = [[T; 2]; N];
-
-#[inline(always)]
-fn multiply_add<T: Real, const N: usize>(
-    value: T,
-    x: Columns<T, N>,
-    sum: Columns<T, N>,
-) -> Columns<T, N> {
-    core::array::from_fn(|n| [value.mul_add(x[n][0], sum[n][0]), value.mul_add(x[n][1], sum[n][1])])
-}
-
 #[inline(always)]
 fn product<T: Real, const N: usize, const W: usize>(
     a: Matrix<T>,
@@ -58,29 +49,19 @@ fn product<T: Real, const N: usize, const W: usize>(
     k: u32,
     x: DevicePtr<T>,
     partial: DevicePtrMut<T>,
-    y: DevicePtrMut<T>,
-    y_strides: Strides,
+    (y, y_strides): (DevicePtrMut<T>, Strides),
+    item: u32,
 ) {
     let lanes = group.column_lanes * group.entry_lanes;
-    let shift = lanes.trailing_zeros();
-    let me = thread::thread_idx_x();
-    let item = thread::block_idx_x() * (thread::block_dim_x() >> shift) + (me >> shift);
-    let lane = me & (lanes - 1);
+    let lane = thread::thread_idx_x() & (lanes - 1);
     let entry_lane = lane >> group.column_lanes.trailing_zeros();
-    // Distance of a lane's loads in columns, and its first column.
-    let stride = group.column_lanes * W as u32;
-    let first =
-        thread::block_idx_y() * stride * N as u32 + (lane & (group.column_lanes - 1)) * W as u32;
-    // Lanes beyond the last column read where others read and store nothing.
-    let readable: [u32; N] = core::array::from_fn(|n| {
-        let column = first + n as u32 * stride;
-        if column < k { column } else { 0 }
-    });
+    let column_lane = lane & (group.column_lanes - 1);
+    let own = Lane::<N, W>::new(k, thread::block_idx_y(), group.column_lanes, column_lane);
 
     let (mut start, mut end, mut stores) = (0, 0, false);
     let row = item.wrapping_sub(a.chunks);
     if item < a.chunks {
-        [start, end] = a.chunk_bounds.load_vector::<2>(2 * item);
+        [start, end] = a.chunk_bounds.load(item);
         stores = true;
     } else if row < a.rows {
         (start, end) = (a.pointers.load(row), a.pointers.load(row + 1));
@@ -90,14 +71,7 @@ fn product<T: Real, const N: usize, const W: usize>(
         }
     }
 
-    let mut sum: Columns<T, N> = [[T::ZERO; 2]; N];
-    let read = |column: u32| -> Columns<T, N> {
-        let row = u64::from(column) * u64::from(k);
-        core::array::from_fn(|n| {
-            let at = row + u64::from(readable[n]);
-            if W == 2 { T::load_pair(x, at) } else { [x.load(at), T::ZERO] }
-        })
-    };
+    let mut sum = zeros::<T, N>();
     let mut quad = (start & !(QUAD - 1)) + QUAD * entry_lane;
     while quad < end {
         let (columns, values, rows_of_x): ([u32; 4], [T; 4], [Columns<T, N>; 4]);
@@ -106,7 +80,7 @@ fn product<T: Real, const N: usize, const W: usize>(
             let low = T::load_pair(a.values, u64::from(quad));
             let high = T::load_pair(a.values, u64::from(quad) + 2);
             values = [low[0], low[1], high[0], high[1]];
-            rows_of_x = core::array::from_fn(|u| read(columns[u]));
+            rows_of_x = core::array::from_fn(|u| own.load(x, columns[u]));
         } else {
             let inside = |u: usize| {
                 let entry = quad + u as u32;
@@ -119,11 +93,7 @@ fn product<T: Real, const N: usize, const W: usize>(
                 if inside(u) { a.values.load(quad + u as u32) } else { T::ZERO }
             });
             rows_of_x =
-                core::array::from_fn(
-                    |u| {
-                        if inside(u) { read(columns[u]) } else { [[T::ZERO; 2]; N] }
-                    },
-                );
+                core::array::from_fn(|u| if inside(u) { own.load(x, columns[u]) } else { zeros() });
         }
         for u in 0..4 {
             sum = multiply_add(values[u], rows_of_x[u], sum);
@@ -147,20 +117,7 @@ fn product<T: Real, const N: usize, const W: usize>(
     } else {
         (y, row, y_strides)
     };
-    for (n, &[left, right]) in sum.iter().enumerate() {
-        let column = first + n as u32 * stride;
-        if column < k {
-            let at = strides.index(row, column);
-            if W == 2 && strides.column == 1 {
-                T::store_pair(target, at, [left, right]);
-            } else {
-                target.store(at, left);
-                if W == 2 {
-                    target.store(at + strides.column, right);
-                }
-            }
-        }
-    }
+    own.store(target, strides, row, sum);
 }
 
 macro_rules! widths {
@@ -169,17 +126,19 @@ macro_rules! widths {
             $(#[$meta])*
             ///
             /// X is row-major. Groups of `column_lanes` x `entry_lanes` lanes, powers of two, at
-            /// most 32 together. Block: a multiple of 32; grid: at least chunks + rows groups in x,
-            /// column tiles in y. `chunk_bounds` has two elements per chunk, `partial` k, both none
+            /// most 32 together. A block takes `steps` times as many neighbouring chunks or rows
+            /// as it has groups. Block: a multiple of 32; grid: enough blocks for chunks + rows in
+            /// x, column tiles in y. `chunk_bounds` has an element per chunk, `partial` k, both none
             /// where `chunks` is 0.
             pub fn $name<T: Real>(
                 rows: u32,
                 k: u32,
                 column_lanes: u32,
                 entry_lanes: u32,
+                steps: u32,
                 split: u32,
                 chunks: u32,
-                chunk_bounds: DevicePtr<u32>,
+                chunk_bounds: DevicePtr<[u32; 2]>,
                 partial: DevicePtrMut<T>,
                 pointers: DevicePtr<u32>,
                 col_indices: DevicePtr<u32>,
@@ -190,7 +149,15 @@ macro_rules! widths {
             ) {
                 let a = Matrix { rows, pointers, col_indices, values, split, chunks, chunk_bounds };
                 let group = Group { column_lanes, entry_lanes };
-                product::<T, $loads, $width>(a, group, k, x, partial, y, y_strides);
+                let y = (y, y_strides);
+                let shift = (column_lanes * entry_lanes).trailing_zeros();
+                let groups = thread::block_dim_x() >> shift;
+                let mut item =
+                    thread::block_idx_x() * steps * groups + (thread::thread_idx_x() >> shift);
+                for _ in 0..steps {
+                    product::<T, $loads, $width>(a, group, k, x, partial, y, item);
+                    item += groups;
+                }
             }
             as $marker
         }

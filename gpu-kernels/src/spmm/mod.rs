@@ -1,9 +1,11 @@
 //! Y = A X, X and Y dense with k columns. One file per kernel, named like its id; on top of each
 //! its formula and its source.
 
+mod columns;
 mod csr_adaptive;
 mod csr_adaptive_subblocks;
 mod csr_column_lanes;
+mod csr_row_groups;
 mod csr_subwarp_per_element;
 mod csr_thread_per_element;
 mod csr_warp_per_element;
@@ -12,6 +14,9 @@ mod ell_subwarp_per_element;
 mod ell_thread_per_element;
 mod rearrange;
 mod reduce;
+mod sell;
+mod sell_column_lanes;
+mod sell_thread_per_row;
 mod strides;
 
 pub use strides::Strides;
@@ -24,6 +29,7 @@ mod host {
         CsrColumnLanes1, CsrColumnLanes2, CsrColumnLanes4, SPLIT_SUM_BLOCK, SplitSum,
         split_sum_bytes,
     };
+    pub use super::csr_row_groups::{CsrRowGroups1, CsrRowGroups2, CsrRowGroups4};
     pub use super::csr_subwarp_per_element::CsrSubwarpPerElement;
     pub use super::csr_thread_per_element::{
         CsrThreadPerElementV1, CsrThreadPerElementV2, CsrThreadPerElementV3,
@@ -32,8 +38,10 @@ mod host {
     pub use super::csr_warp_per_row::CsrWarpPerRow;
     pub use super::ell_subwarp_per_element::EllSubwarpPerElement;
     pub use super::ell_thread_per_element::EllThreadPerElement;
-    pub use super::rearrange::{Rearrange, TILE_COLUMNS, TILE_ROWS, rearrange_bytes};
+    pub use super::rearrange::{Rearrange, TILE_COLUMNS, rearrange_bytes, rearrange_tile_rows};
     pub use super::reduce::shared_sum_bytes;
+    pub use super::sell_column_lanes::{SellColumnLanes1, SellColumnLanes2, SellColumnLanes4};
+    pub use super::sell_thread_per_row::{SellThreadPerRow2, SellThreadPerRow4, SellThreadPerRow8};
 }
 #[cfg(not(target_arch = "nvptx64"))]
 pub use host::*;

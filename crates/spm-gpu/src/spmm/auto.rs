@@ -1,33 +1,43 @@
-//! The kernel that a user gets without choosing.
+//! The fastest plan for a matrix and a dense shape on this device: the kernels that suit them, by
+//! the clock.
 
-use spm_formats::kernel::{Backend, Footprint, KernelInfo, Operation, Parameters, PlanError};
-use spm_formats::{CsrView, DenseShape};
+use std::time::Duration;
 
-use super::{BoxedPlan, csr_column_lanes};
+use spm_formats::kernel::{
+    Backend, Footprint, KernelInfo, Operation, Parameters, PlanError, split_label,
+};
+use spm_formats::{CsrArrays, CsrView, DenseShape, Layout, stats};
+
+use super::{BoxedPlan, find};
 use crate::device::Device;
 use crate::error::GpuError;
 use crate::memory::DeviceBuffer;
 use crate::plan::{DeviceScalar, DeviceSpmmPlan, DeviceSpmvPlan, PlanOptions};
 use crate::spmv;
 use crate::stream::Stream;
+use crate::timing::{TimingOptions, time};
 
 pub(super) const INFO: KernelInfo = KernelInfo {
     id: "auto",
     operation: Operation::Spmm,
     backend: Backend::Gpu,
     source: "own",
-    summary: "SpMV's choice for one column, csr-column-lanes with a shape after k, layout and row lengths for more",
+    summary: "SpMV's auto for one column; for more the fastest of the kernels that suit structure, k and layout, found by timing them in planning",
     parameters: &[],
 };
 
-/// Y = A X with one column, in either layout, is y = A x.
-struct OneColumn<T> {
-    dense: DenseShape,
-    plan: Box<dyn DeviceSpmvPlan<T>>,
-    choice: String,
-}
+/// Rows of a chunk of the SELL kernels, and the sorting windows whose padding is looked at.
+const CHUNK: usize = 32;
+const SIGMAS: [usize; 2] = [1, 1024];
+/// Padding beyond which SELL is not looked at, and less of it is worth no sorting.
+const LARGEST_PADDING: f64 = 1.5;
+const SMALL_PADDING: f64 = 1.05;
+/// A longest row of so many means stands out.
+const SKEWED: f64 = 8.0;
+/// Bytes of X that L2 holds beside the rest, about.
+const L2_BYTES: usize = 24 << 20;
 
-struct ManyColumns<T> {
+struct Auto<T> {
     plan: BoxedPlan<T>,
     choice: String,
 }
@@ -40,78 +50,186 @@ pub(super) fn plan<T: DeviceScalar>(
     options: &PlanOptions,
 ) -> Result<BoxedPlan<T>, PlanError> {
     if dense.k == 1 {
-        let kernel = spmv::find::<T>("auto").or_else(|| spmv::find("csr-subwarp-per-row"));
-        if let Some(kernel) = kernel {
-            let plan = kernel.plan(device, a, &kernel.info.defaults(), options)?;
-            let label = kernel.info.label(&kernel.info.defaults());
-            let choice = format!("spmv {}", plan.choice().unwrap_or(label));
-            return Ok(Box::new(OneColumn { dense, plan, choice }));
+        let kernel = spmv::find::<T>("auto").expect("a registered kernel");
+        let plan = kernel.plan(device, a, &kernel.info.defaults(), options)?;
+        let choice = format!("spmv {}", plan.choice().unwrap_or_default());
+        return Ok(Box::new(Auto { plan: Box::new(OneColumn { dense, plan }), choice }));
+    }
+    let arrays = CsrArrays::new(a)?;
+    let mut labels = candidates(&arrays, dense);
+    let mut clock = Clock::new(device, (arrays.rows(), arrays.cols()), dense);
+    if clock.is_err() || arrays.entries() == 0 || dense.k == 0 {
+        labels.truncate(1);
+    }
+    let mut best: Option<(f64, Auto<T>)> = None;
+    for choice in labels {
+        let (id, text) = split_label(&choice);
+        let kernel = find::<T>(id).expect("a registered kernel");
+        let parameters = kernel.info.parse_parameters(text).expect("its own parameters");
+        let timed = kernel.plan(device, a, dense, &parameters, options).and_then(|mut plan| {
+            let seconds = clock.as_mut().map_or(Ok(0.0), |clock| clock.time(&mut plan))?;
+            Ok((seconds, Auto { plan, choice }))
+        });
+        match timed {
+            Ok((seconds, auto)) => {
+                if best.as_ref().is_none_or(|(least, _)| seconds <= *least) {
+                    best = Some((seconds, auto));
+                }
+            }
+            // Too little memory for one more format, or a kernel that does not apply.
+            Err(_) if best.is_some() => {}
+            Err(error) => return Err(error),
         }
     }
-    let parameters = csr_column_lanes::INFO.defaults();
-    let plan = csr_column_lanes::plan(device, a, dense, &parameters, options)?;
-    let choice = csr_column_lanes::INFO.label(&parameters);
-    Ok(Box::new(ManyColumns { plan, choice }))
+    let (_, auto) = best.expect("the first candidate applies to every matrix");
+    Ok(Box::new(auto))
 }
 
-impl<T: DeviceScalar> DeviceSpmmPlan<T> for OneColumn<T> {
-    fn device(&self) -> &Device {
-        self.plan.device()
+/// Labels of kernels that may be the fastest; the first applies to every matrix.
+fn candidates<T: DeviceScalar>(a: &CsrArrays<'_, T>, dense: DenseShape) -> Vec<String> {
+    let DenseShape { k, layout } = dense;
+    let (even, entries) = (k.is_multiple_of(2), a.entries() as f64);
+    let longest = a.pointers().windows(2).map(|p| p[1] - p[0]).max().unwrap_or(0);
+    let mean = entries / a.rows().max(1) as f64;
+    let skewed = f64::from(longest) > SKEWED * mean.max(4.0);
+    let padding = SIGMAS.map(|s| stats::sell_slots(a.pointers(), CHUNK, s) as f64 / entries);
+    let sorting = usize::from(padding[0] > SMALL_PADDING);
+    let sell = (padding[sorting] <= LARGEST_PADDING).then_some(SIGMAS[sorting]);
+
+    let mut labels = vec!["csr-column-lanes".to_owned()];
+    match (layout, sell) {
+        (Layout::ColumnMajor, Some(sigma)) => {
+            let widths: &[u32] = if k <= 4 { &[2, 4] } else { &[4, 8] };
+            let label = |n| format!("sell-thread-per-row[columns={n},sigma={sigma}]");
+            labels.extend(widths.iter().map(label));
+        }
+        (Layout::RowMajor, Some(sigma)) => {
+            labels.push(format!("sell-column-lanes[block=256,sigma={sigma}]"));
+            // Fewer columns a thread where they are many, more where they are few.
+            if even {
+                let columns = if k >= 32 { 2 } else { 4 };
+                labels.push(format!("sell-column-lanes[columns={columns},sigma={sigma}]"));
+            }
+        }
+        _ => {}
+    }
+    if layout == Layout::ColumnMajor && skewed {
+        labels.push("csr-adaptive".to_owned());
+    }
+    let pairs = if even { "columns=2" } else { "columns=1" };
+    labels.push(format!("csr-row-groups[{pairs}]"));
+    if k >= 16 && !skewed {
+        labels.push("csr-column-lanes[block=896,walk=on]".to_owned());
+    }
+    if k > 16 && a.cols() * k * T::BYTES > L2_BYTES {
+        labels.push(format!("csr-row-groups[{pairs},tile=16]"));
+    }
+    labels
+}
+
+/// Times plans with an X of zeros: where X is read depends on the matrix alone.
+struct Clock<T> {
+    x: DeviceBuffer<T>,
+    y: DeviceBuffer<T>,
+    stream: Stream,
+}
+
+impl<T: DeviceScalar> Clock<T> {
+    fn new(
+        device: &Device,
+        (rows, cols): (usize, usize),
+        dense: DenseShape,
+    ) -> Result<Self, GpuError> {
+        let x = DeviceBuffer::zeroed(device, cols * dense.k)?;
+        let y = DeviceBuffer::zeroed(device, rows * dense.k)?;
+        Ok(Self { x, y, stream: Stream::new(device)? })
     }
 
-    fn shape(&self) -> (usize, usize) {
-        self.plan.shape()
-    }
-
-    fn dense(&self) -> DenseShape {
-        self.dense
-    }
-
-    fn footprint(&self) -> Footprint {
-        self.plan.footprint()
-    }
-
-    fn launch(
-        &mut self,
-        x: &DeviceBuffer<T>,
-        y: &mut DeviceBuffer<T>,
-        stream: &Stream,
-    ) -> Result<(), GpuError> {
-        self.plan.launch(x, y, stream)
-    }
-
-    fn choice(&self) -> Option<String> {
-        Some(self.choice.clone())
+    /// Median seconds of a product. On the emulator time means nothing: 0.
+    fn time(&mut self, plan: &mut BoxedPlan<T>) -> Result<f64, GpuError> {
+        if plan.device().is_emulated() {
+            return Ok(0.0);
+        }
+        let options = TimingOptions {
+            warm_up: 2,
+            iterations: 5,
+            min_time: Duration::from_micros(200),
+            max_iterations: 20,
+        };
+        let timing =
+            time(&self.stream, options, |stream| plan.launch(&self.x, &mut self.y, stream))?;
+        Ok(timing.median_s)
     }
 }
 
-impl<T: DeviceScalar> DeviceSpmmPlan<T> for ManyColumns<T> {
-    fn device(&self) -> &Device {
-        self.plan.device()
-    }
+/// Y = A X with one column, in either layout, is y = A x.
+struct OneColumn<T> {
+    dense: DenseShape,
+    plan: Box<dyn DeviceSpmvPlan<T>>,
+}
 
-    fn shape(&self) -> (usize, usize) {
-        self.plan.shape()
-    }
+macro_rules! forward {
+    ($plan:ident, $dense:expr, $choice:expr) => {
+        impl<T: DeviceScalar> DeviceSpmmPlan<T> for $plan<T> {
+            fn device(&self) -> &Device {
+                self.plan.device()
+            }
 
-    fn dense(&self) -> DenseShape {
-        self.plan.dense()
-    }
+            fn shape(&self) -> (usize, usize) {
+                self.plan.shape()
+            }
 
-    fn footprint(&self) -> Footprint {
-        self.plan.footprint()
-    }
+            fn dense(&self) -> DenseShape {
+                $dense(self)
+            }
 
-    fn launch(
-        &mut self,
-        x: &DeviceBuffer<T>,
-        y: &mut DeviceBuffer<T>,
-        stream: &Stream,
-    ) -> Result<(), GpuError> {
-        self.plan.launch(x, y, stream)
-    }
+            fn footprint(&self) -> Footprint {
+                self.plan.footprint()
+            }
 
-    fn choice(&self) -> Option<String> {
-        Some(self.choice.clone())
+            fn launch(
+                &mut self,
+                x: &DeviceBuffer<T>,
+                y: &mut DeviceBuffer<T>,
+                stream: &Stream,
+            ) -> Result<(), GpuError> {
+                self.plan.launch(x, y, stream)
+            }
+
+            fn choice(&self) -> Option<String> {
+                $choice(self)
+            }
+        }
+    };
+}
+
+forward!(OneColumn, |plan: &Self| plan.dense, |plan: &Self| plan.plan.choice());
+forward!(Auto, |plan: &Self| plan.plan.dense(), |plan: &Self| Some(plan.choice.clone()));
+
+#[cfg(test)]
+mod tests {
+    use spm_formats::generate;
+
+    use super::*;
+    use crate::spmm::registry;
+
+    #[test]
+    fn every_candidate_is_a_kernel_and_takes_its_parameters() {
+        for name in ["stencil5[n=9]", "powerlaw[rows=900,cols=900,entries=2500,longest=400]"] {
+            let a = generate::named(name).unwrap().generate::<f64>().unwrap();
+            for (k, layout) in [2, 3, 4, 8, 32, 33, 64]
+                .into_iter()
+                .flat_map(|k| [(k, Layout::RowMajor), (k, Layout::ColumnMajor)])
+            {
+                let labels =
+                    candidates(&CsrArrays::new(&a.view()).unwrap(), DenseShape { k, layout });
+                assert_eq!(labels[0], "csr-column-lanes");
+                for label in labels {
+                    let (id, text) = split_label(&label);
+                    let kernel = registry::<f64>().into_iter().find(|k| k.info.id == id).unwrap();
+                    kernel.info.parse_parameters(text).unwrap();
+                }
+            }
+        }
     }
 }

@@ -1,19 +1,24 @@
 //! Y = A X, X and Y dense with k columns.
 
 mod auto;
+mod columns;
 mod csr_adaptive;
 mod csr_adaptive_subblocks;
 mod csr_column_lanes;
+mod csr_row_groups;
 mod csr_subwarp_per_element;
 mod csr_thread_per_element;
 mod csr_warp_per_element;
 mod csr_warp_per_row;
 mod ell_subwarp_per_element;
 mod ell_thread_per_element;
+mod long_rows;
 mod parameters;
 mod plan;
 mod rearrange;
 mod row_blocks;
+mod sell_column_lanes;
+mod sell_thread_per_row;
 
 use spm_formats::kernel::{KernelInfo, Parameters, PlanError};
 use spm_formats::{CsrView, DenseShape};
@@ -97,6 +102,9 @@ pub fn registry<T: DeviceScalar>() -> Vec<SpmmKernel<T>> {
         kernel(ell_thread_per_element::INFO, ell_thread_per_element::plan),
         kernel(ell_subwarp_per_element::INFO, ell_subwarp_per_element::plan),
         kernel(csr_column_lanes::INFO, csr_column_lanes::plan),
+        kernel(csr_row_groups::INFO, csr_row_groups::plan),
+        kernel(sell_column_lanes::INFO, sell_column_lanes::plan),
+        kernel(sell_thread_per_row::INFO, sell_thread_per_row::plan),
         kernel(auto::INFO, auto::plan),
         comparator(cusparse::spmm::CSR_ALG1, cusparse::spmm::csr_alg1),
         comparator(cusparse::spmm::CSR_ALG2, cusparse::spmm::csr_alg2),

@@ -27,6 +27,14 @@ pub(super) const SUBWARP: ParameterSpec = ParameterSpec {
     studied: &[Value::Count(2), Value::Count(4), Value::Count(8), Value::Count(16)],
 };
 
+/// Rows that SELL sorts by length together.
+pub(super) const SIGMA: ParameterSpec = ParameterSpec {
+    name: "sigma",
+    meaning: "rows that are sorted by length together",
+    default: Value::Count(1),
+    studied: &[Value::Count(1), Value::Count(256), Value::Count(1024)],
+};
+
 /// Whether rows of ELLPACK end at their length.
 pub(super) const ROW_LENGTHS: ParameterSpec = ParameterSpec {
     name: "row-lengths",

@@ -1,8 +1,10 @@
-//! X in the order that a kernel wants.
+//! X and Y in the order that a kernel wants.
 
 use spm_formats::{DenseShape, Layout};
-use spm_gpu_kernels::device::DevicePtr;
-use spm_gpu_kernels::spmm::{Rearrange, Strides, TILE_COLUMNS, TILE_ROWS, rearrange_bytes};
+use spm_gpu_kernels::device::{DevicePtr, DevicePtrMut};
+use spm_gpu_kernels::spmm::{
+    Rearrange, Strides, TILE_COLUMNS, rearrange_bytes, rearrange_tile_rows,
+};
 
 use crate::device::Device;
 use crate::error::GpuError;
@@ -22,16 +24,16 @@ pub(super) fn strides(rows: usize, dense: DenseShape) -> Strides {
     }
 }
 
-/// A copy of X in another order, made in each run; none where X has the order already.
-pub(super) struct OrderedX<T> {
+/// Room for X or Y in another order; none where it has the order already.
+struct Copy<T> {
     rows: usize,
     dense: DenseShape,
     copy: Option<DeviceBuffer<T>>,
 }
 
-impl<T: DeviceScalar> OrderedX<T> {
-    /// Room for X of `rows` rows in the order of `layout`.
-    pub(super) fn new(
+impl<T: DeviceScalar> Copy<T> {
+    /// Of a matrix of `rows` rows, in the order of `layout`.
+    fn new(
         device: &Device,
         rows: usize,
         dense: DenseShape,
@@ -44,30 +46,92 @@ impl<T: DeviceScalar> OrderedX<T> {
         Ok(Self { rows, dense, copy })
     }
 
-    /// Bytes of the copy.
-    pub(super) fn bytes(&self) -> u64 {
+    fn bytes(&self) -> u64 {
         self.copy.as_ref().map_or(0, |copy| copy.bytes() as u64)
     }
 
-    /// Puts the copying of `x` into the stream.
+    /// Puts the copying from the order `from` into the stream.
+    fn enqueue(
+        &self,
+        from: Layout,
+        source: DevicePtr<T>,
+        target: DevicePtrMut<T>,
+        stream: &Stream,
+    ) -> Result<(), GpuError> {
+        let (rows, k) = (self.rows as u32, self.dense.k as u32);
+        let tile_rows = rearrange_tile_rows(k);
+        let launch = Launch::new((rows.div_ceil(tile_rows), k.div_ceil(TILE_COLUMNS)), BLOCK);
+        let launch = launch.with_shared_bytes(rearrange_bytes::<T>(k));
+        let from_row_major = u32::from(from == Layout::RowMajor);
+        let args = Rearrange { rows, k, tile_rows, from_row_major, source, target };
+        // SAFETY: both have rows x k elements, and the grid covers them.
+        unsafe { stream.device().launch::<Rearrange<T>>(launch, stream, args) }
+    }
+}
+
+/// A copy of X in another order, made in each run.
+pub(super) struct OrderedX<T>(Copy<T>);
+
+impl<T: DeviceScalar> OrderedX<T> {
+    /// Room for X of `rows` rows in the order of `layout`.
+    pub(super) fn new(
+        device: &Device,
+        rows: usize,
+        dense: DenseShape,
+        layout: Layout,
+    ) -> Result<Self, GpuError> {
+        Copy::new(device, rows, dense, layout).map(Self)
+    }
+
+    /// Bytes of the copy.
+    pub(super) fn bytes(&self) -> u64 {
+        self.0.bytes()
+    }
+
+    /// Puts the copying of `x` into the stream; X in the right order.
     pub(super) fn enqueue(
         &mut self,
         x: &DeviceBuffer<T>,
         stream: &Stream,
     ) -> Result<DevicePtr<T>, GpuError> {
-        let Some(copy) = &mut self.copy else { return Ok(x.ptr()) };
-        let (rows, k) = (self.rows as u32, self.dense.k as u32);
-        let launch = Launch::new((rows.div_ceil(TILE_ROWS), k.div_ceil(TILE_COLUMNS)), BLOCK);
-        let launch = launch.with_shared_bytes(rearrange_bytes::<T>());
-        let args = Rearrange {
-            rows,
-            k,
-            from_row_major: u32::from(self.dense.layout == Layout::RowMajor),
-            source: x.ptr(),
-            target: copy.ptr_mut(),
+        let Some(copy) = &mut self.0.copy else { return Ok(x.ptr()) };
+        let (source, target) = (copy.ptr(), copy.ptr_mut());
+        self.0.enqueue(self.0.dense.layout, x.ptr(), target, stream)?;
+        Ok(source)
+    }
+}
+
+/// Y in another order, copied to its place in each run.
+pub(super) struct OrderedY<T>(Copy<T>);
+
+impl<T: DeviceScalar> OrderedY<T> {
+    /// Room for Y of `rows` rows in the order of `layout`.
+    pub(super) fn new(
+        device: &Device,
+        rows: usize,
+        dense: DenseShape,
+        layout: Layout,
+    ) -> Result<Self, GpuError> {
+        Copy::new(device, rows, dense, layout).map(Self)
+    }
+
+    /// Bytes of the copy.
+    pub(super) fn bytes(&self) -> u64 {
+        self.0.bytes()
+    }
+
+    /// Y in the right order, for a kernel to write.
+    pub(super) fn target<'a>(&'a mut self, y: &'a mut DeviceBuffer<T>) -> &'a mut DeviceBuffer<T> {
+        self.0.copy.as_mut().unwrap_or(y)
+    }
+
+    /// Puts the copying to `y` into the stream.
+    pub(super) fn enqueue(&self, y: &mut DeviceBuffer<T>, stream: &Stream) -> Result<(), GpuError> {
+        let Some(copy) = &self.0.copy else { return Ok(()) };
+        let from = match self.0.dense.layout {
+            Layout::RowMajor => Layout::ColumnMajor,
+            Layout::ColumnMajor => Layout::RowMajor,
         };
-        // SAFETY: both have rows x k elements, and the grid covers them.
-        unsafe { stream.device().launch::<Rearrange<T>>(launch, stream, args)? };
-        Ok(copy.ptr())
+        self.0.enqueue(from, copy.ptr(), y.ptr_mut(), stream)
     }
 }

@@ -22,6 +22,9 @@ kernel_tests! {
     ell_thread_per_element "ell-thread-per-element",
     ell_subwarp_per_element "ell-subwarp-per-element",
     csr_column_lanes "csr-column-lanes",
+    csr_row_groups "csr-row-groups",
+    sell_column_lanes "sell-column-lanes",
+    sell_thread_per_row "sell-thread-per-row",
     auto "auto",
 }
 

@@ -1,0 +1,170 @@
+//! Plan of `gpu-kernels/src/spmm/csr_row_groups.rs`.
+
+use spm_formats::kernel::{
+    Backend, KernelInfo, Operation, ParameterSpec, Parameters, PlanError, Value,
+};
+use spm_formats::{CsrArrays, CsrView, DenseShape, Layout};
+use spm_gpu_kernels::spmm::{CsrRowGroups1, CsrRowGroups2, CsrRowGroups4};
+
+use super::columns::{COLUMNS, ColumnShape, SMALL_BLOCK, TILE};
+use super::long_rows::{DEVICE_THREADS, LongRows, Parts, SPLIT, longest};
+use super::rearrange::{OrderedX, OrderedY};
+use super::{BoxedPlan, product};
+use crate::device::Device;
+use crate::matrix::DeviceCsr;
+use crate::memory::DeviceBuffer;
+use crate::plan::{DeviceScalar, PlanOptions};
+
+const ENTRIES: ParameterSpec = ParameterSpec {
+    name: "entries",
+    meaning: "entries of a group of rows, about",
+    default: Value::Choice("auto"),
+    studied: &[
+        Value::Choice("auto"),
+        Value::Choice("16"),
+        Value::Choice("32"),
+        Value::Choice("64"),
+        Value::Choice("128"),
+    ],
+};
+
+pub(super) const INFO: KernelInfo = KernelInfo {
+    id: "csr-row-groups",
+    operation: Operation::Spmm,
+    backend: Backend::Gpu,
+    source: "own",
+    summary: "CSR, threads across the columns of X in vector loads, each group of them on rows with about the same entries together, long rows cut; X and Y row-major, rearranged in the run if they are not",
+    parameters: &[SMALL_BLOCK, COLUMNS, ENTRIES, SPLIT, TILE],
+};
+
+/// Rows of an item at most, for runs of empty rows.
+const MOST_ROWS: usize = 64;
+
+/// The items of the kernel: first entry and end, first row and end. First the parts of long rows,
+/// in the rows behind those of the matrix; then runs of rows with no more than `entries` entries
+/// together, or one row.
+fn items(pointers: &[u32], parts: &Parts, longest: usize, entries: usize) -> Vec<[u32; 4]> {
+    let rows = pointers.len() - 1;
+    let part = |(i, &[start, end]): (usize, &[u32; 2])| {
+        [start, end, (rows + i) as u32, (rows + i + 1) as u32]
+    };
+    let mut items: Vec<_> = parts.bounds.iter().enumerate().map(part).collect();
+    let length = |row: usize| (pointers[row + 1] - pointers[row]) as usize;
+    let mut first = 0;
+    while first < rows {
+        let (mut last, mut sum) = (first, 0);
+        while last < rows
+            && length(last) <= longest
+            && (last == first || sum + length(last) <= entries)
+            && last - first < MOST_ROWS
+        {
+            sum += length(last);
+            last += 1;
+        }
+        if last > first {
+            items.push([pointers[first], pointers[last], first as u32, last as u32]);
+        }
+        // Nothing of a long row is left to do.
+        first = last + usize::from(last < rows && length(last) > longest);
+    }
+    items
+}
+
+pub(super) fn plan<T: DeviceScalar>(
+    device: &Device,
+    a: &CsrView<'_, T>,
+    dense: DenseShape,
+    parameters: &Parameters,
+    _: &PlanOptions,
+) -> Result<BoxedPlan<T>, PlanError> {
+    let a = CsrArrays::new(a)?;
+    let shape = ColumnShape::new(INFO.id, dense.k, parameters)?;
+    let longest = longest(&a, shape.lanes, parameters);
+    let parts = Parts::new(a.pointers(), longest);
+    if u32::try_from(a.rows() + parts.bounds.len()).is_err() {
+        let reason = format!("{} rows and {} parts of rows", a.rows(), parts.bounds.len());
+        return Err(PlanError::Unsupported { kernel: INFO.id, reason });
+    }
+    let entries = parameters.choice(ENTRIES.name).parse().unwrap_or_else(|_| {
+        // Twice as many groups as run at once, at least.
+        (a.entries() * shape.lanes / (2 * DEVICE_THREADS)).clamp(16, 64)
+    });
+    let items = items(a.pointers(), &parts, longest, entries);
+    let launch = shape.launch(INFO.id, device, parameters, items.len(), shape.lanes)?;
+    let items = DeviceBuffer::from_slice(device, &items)?;
+    let mut long = LongRows::new(device, &parts, dense.k)?;
+    let a = DeviceCsr::new(device, &a)?;
+    let mut ordered = OrderedX::new(device, a.cols(), dense, Layout::RowMajor)?;
+    let mut ordered_y = OrderedY::new(device, a.rows(), dense, Layout::RowMajor)?;
+    let workspace = ordered.bytes() + ordered_y.bytes() + items.bytes() as u64 + long.bytes();
+    let row_major = DenseShape { layout: Layout::RowMajor, ..dense };
+    Ok(product(device, dense, a, workspace, move |a, x, y, stream| {
+        let x = ordered.enqueue(x, stream)?;
+        let row_major_y = ordered_y.target(y);
+        macro_rules! launch {
+            ($kernel:ident) => {{
+                let args = $kernel {
+                    rows: a.rows() as u32,
+                    entries: a.entries() as u32,
+                    k: dense.k as u32,
+                    lanes: shape.lanes as u32,
+                    item_count: items.len() as u32,
+                    items: items.ptr(),
+                    pointers: a.pointers.ptr(),
+                    col_indices: a.col_indices.ptr(),
+                    values: a.values.ptr(),
+                    x,
+                    partial: long.sums(),
+                    y: row_major_y.ptr_mut(),
+                };
+                // SAFETY: verified CSR arrays, X and Y row-major of their shape and k > 0 columns,
+                // even for more than one column per thread; items of the matrix, with room for k
+                // sums of each part.
+                unsafe { stream.device().launch::<$kernel<T>>(launch, stream, args)? }
+            }};
+        }
+        match shape.columns {
+            1 => launch!(CsrRowGroups1),
+            2 => launch!(CsrRowGroups2),
+            _ => launch!(CsrRowGroups4),
+        }
+        long.enqueue(row_major, a.rows(), row_major_y, stream)?;
+        ordered_y.enqueue(y, stream)
+    }))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn of(pointers: &[u32], longest: usize, entries: usize) -> Vec<[u32; 4]> {
+        items(pointers, &Parts::new(pointers, longest), longest, entries)
+    }
+
+    #[test]
+    fn rows_are_gathered_until_the_group_is_full() {
+        let pointers = [0, 2, 4, 5, 9, 9, 10];
+        let expected = [[0, 4, 0, 2], [4, 5, 2, 3], [5, 9, 3, 5], [9, 10, 5, 6]];
+        assert_eq!(of(&pointers, 9, 4), expected);
+    }
+
+    #[test]
+    fn a_long_row_is_parts_behind_the_matrix() {
+        let expected = [[1, 4, 3, 4], [4, 7, 4, 5], [0, 1, 0, 1], [7, 8, 2, 3]];
+        assert_eq!(of(&[0, 1, 7, 8], 4, 8), expected);
+    }
+
+    #[test]
+    fn a_row_without_company_is_an_item() {
+        assert_eq!(of(&[0, 7, 8], 9, 4), [[0, 7, 0, 1], [7, 8, 1, 2]]);
+        assert_eq!(of(&[0], 9, 4), [[0_u32; 4]; 0]);
+    }
+
+    #[test]
+    fn empty_rows_are_shared_out() {
+        let pointers = vec![0; MOST_ROWS + 3];
+        let last = (MOST_ROWS + 2) as u32;
+        let expected = [[0, 0, 0, MOST_ROWS as u32], [0, 0, MOST_ROWS as u32, last]];
+        assert_eq!(of(&pointers, 9, 4), expected);
+    }
+}

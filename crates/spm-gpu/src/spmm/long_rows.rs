@@ -1,0 +1,145 @@
+//! Rows that are cut into parts, whose sums go to a workspace and are added afterwards.
+
+use spm_formats::kernel::{ParameterSpec, Parameters, Value};
+use spm_formats::{CsrArrays, DenseShape, Scalar};
+use spm_gpu_kernels::device::DevicePtrMut;
+use spm_gpu_kernels::spmm::{SPLIT_SUM_BLOCK, SplitSum, split_sum_bytes};
+
+use super::rearrange::strides;
+use crate::device::Device;
+use crate::error::GpuError;
+use crate::launch::Launch;
+use crate::memory::DeviceBuffer;
+use crate::plan::DeviceScalar;
+use crate::stream::Stream;
+
+/// When a row is cut.
+pub(super) const SPLIT: ParameterSpec = ParameterSpec {
+    name: "split",
+    meaning: "entries beyond which a row is cut into parts",
+    default: Value::Choice("auto"),
+    studied: &[
+        Value::Choice("auto"),
+        Value::Choice("64"),
+        Value::Choice("256"),
+        Value::Choice("1024"),
+    ],
+};
+
+/// Threads that a large GPU runs at once, about.
+pub(super) const DEVICE_THREADS: usize = 1 << 17;
+
+/// The entries of [`SPLIT`], for `lanes` threads on a row or a part of one.
+pub(super) fn longest<T: Scalar>(
+    a: &CsrArrays<'_, T>,
+    lanes: usize,
+    parameters: &Parameters,
+) -> usize {
+    parameters.choice(SPLIT.name).parse().unwrap_or_else(|_| {
+        let filled = a.pointers().windows(2).filter(|pair| pair[0] < pair[1]).count();
+        let mean = a.entries() / filled.max(1);
+        // Rows like the others stay whole, unless there are too few of them for the device.
+        let share = a.entries() * lanes / DEVICE_THREADS;
+        (4 * mean).min(share.max(2 * SHORT)).max(SHORT)
+    })
+}
+
+/// Entries that are always one piece of work: a part costs k sums.
+const SHORT: usize = 64;
+
+/// Where each part of each long row begins and ends.
+#[derive(Debug, Default, PartialEq, Eq)]
+pub(super) struct Parts {
+    /// First entry and end of each part.
+    pub(super) bounds: Vec<[u32; 2]>,
+    /// The rows that are cut.
+    rows: Vec<u32>,
+    /// The number of parts of this row and of those before it.
+    ends: Vec<u32>,
+}
+
+impl Parts {
+    /// Cuts the rows of more than `longest` entries into parts of nearly the same size.
+    pub(super) fn new(pointers: &[u32], longest: usize) -> Self {
+        let mut parts = Self::default();
+        for (row, pair) in pointers.windows(2).enumerate() {
+            let (start, length) = (pair[0] as usize, (pair[1] - pair[0]) as usize);
+            if length > longest {
+                let count = length.div_ceil(longest);
+                let bound = |part: usize| (start + part * length / count) as u32;
+                parts.bounds.extend((0..count).map(|part| [bound(part), bound(part + 1)]));
+                parts.rows.push(row as u32);
+                parts.ends.push(parts.bounds.len() as u32);
+            }
+        }
+        parts
+    }
+}
+
+/// The sums of the parts, and where they go.
+pub(super) struct LongRows<T> {
+    rows: DeviceBuffer<u32>,
+    /// First part of each of these rows, and the number of parts.
+    row_parts: DeviceBuffer<u32>,
+    /// k sums for each part.
+    sums: DeviceBuffer<T>,
+}
+
+impl<T: DeviceScalar> LongRows<T> {
+    pub(super) fn new(device: &Device, parts: &Parts, k: usize) -> Result<Self, GpuError> {
+        let row_parts: Vec<u32> = std::iter::once(0).chain(parts.ends.iter().copied()).collect();
+        Ok(Self {
+            rows: DeviceBuffer::from_slice(device, &parts.rows)?,
+            row_parts: DeviceBuffer::from_slice(device, &row_parts)?,
+            sums: DeviceBuffer::uninitialized(device, parts.bounds.len() * k)?,
+        })
+    }
+
+    pub(super) fn bytes(&self) -> u64 {
+        (self.rows.bytes() + self.row_parts.bytes() + self.sums.bytes()) as u64
+    }
+
+    /// Where the k sums of each part are written.
+    pub(super) fn sums(&mut self) -> DevicePtrMut<T> {
+        self.sums.ptr_mut()
+    }
+
+    /// Puts the adding of the parts to Y into the stream; Y has `rows` rows.
+    pub(super) fn enqueue(
+        &self,
+        dense: DenseShape,
+        rows: usize,
+        y: &mut DeviceBuffer<T>,
+        stream: &Stream,
+    ) -> Result<(), GpuError> {
+        if self.rows.is_empty() {
+            return Ok(());
+        }
+        let tiles = dense.k.div_ceil(SPLIT_SUM_BLOCK.0 as usize) as u32;
+        let launch = Launch::new((self.rows.len() as u32, tiles), SPLIT_SUM_BLOCK)
+            .with_shared_bytes(split_sum_bytes::<T>());
+        let args = SplitSum {
+            k: dense.k as u32,
+            split_rows: self.rows.ptr(),
+            row_chunks: self.row_parts.ptr(),
+            partial: self.sums.ptr(),
+            y: y.ptr_mut(),
+            y_strides: strides(rows, dense),
+        };
+        // SAFETY: the rows lie in Y, the parts in the workspace.
+        unsafe { stream.device().launch::<SplitSum<T>>(launch, stream, args) }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn long_rows_are_cut_evenly() {
+        let parts = Parts::new(&[0, 4, 13, 13, 18], 4);
+        assert_eq!(parts.bounds, [[4, 7], [7, 10], [10, 13], [13, 15], [15, 18]]);
+        assert_eq!((parts.rows, parts.ends), (vec![1, 3], vec![3, 5]));
+        assert_eq!(Parts::new(&[0, 4, 13], 9), Parts::default());
+    }
+}

@@ -1,0 +1,71 @@
+//! Plan of `gpu-kernels/src/spmm/sell_column_lanes.rs`.
+
+use spm_formats::convert::csr_to_sell;
+use spm_formats::kernel::{Backend, KernelInfo, Operation, Parameters, PlanError};
+use spm_formats::{CsrArrays, CsrView, DenseShape, Layout};
+use spm_gpu_kernels::spmm::{SellColumnLanes1, SellColumnLanes2, SellColumnLanes4};
+
+use super::columns::{COLUMNS, ColumnShape, SMALL_BLOCK, TILE};
+use super::parameters::SIGMA;
+use super::rearrange::{OrderedX, strides};
+use super::{BoxedPlan, product};
+use crate::device::Device;
+use crate::matrix::{DeviceMatrix, DeviceSell};
+use crate::plan::{DeviceScalar, PlanOptions};
+
+pub(super) const INFO: KernelInfo = KernelInfo {
+    id: "sell-column-lanes",
+    operation: Operation::Spmm,
+    backend: Backend::Gpu,
+    source: "own; Kreutzer et al., SIAM J. Sci. Comput. 36(5), 2014",
+    summary: "SELL-32-sigma, threads across the columns of X in vector loads; X row-major, rearranged in the run if it is not",
+    parameters: &[SMALL_BLOCK, COLUMNS, SIGMA, TILE],
+};
+
+pub(super) fn plan<T: DeviceScalar>(
+    device: &Device,
+    a: &CsrView<'_, T>,
+    dense: DenseShape,
+    parameters: &Parameters,
+    options: &PlanOptions,
+) -> Result<BoxedPlan<T>, PlanError> {
+    CsrArrays::new(a)?;
+    let shape = ColumnShape::new(INFO.id, dense.k, parameters)?;
+    let launch = shape.launch(INFO.id, device, parameters, a.rows(), shape.lanes)?;
+    let sigma = parameters.count(SIGMA.name);
+    let a = csr_to_sell(*a, DeviceSell::<T>::CHUNK, sigma, &options.budget)?;
+    DeviceSell::check_slots(INFO.id, &a)?;
+    let a = DeviceSell::new(device, &a)?;
+    let (rows, cols) = a.shape();
+    let mut ordered = OrderedX::new(device, cols, dense, Layout::RowMajor)?;
+    let workspace = ordered.bytes();
+    Ok(product(device, dense, a, workspace, move |a, x, y, stream| {
+        let x = ordered.enqueue(x, stream)?;
+        macro_rules! launch {
+            ($kernel:ident) => {{
+                let args = $kernel {
+                    rows: a.rows(),
+                    k: dense.k as u32,
+                    lanes: shape.lanes as u32,
+                    sorted: u32::from(a.permutation.is_some()),
+                    chunk_starts: a.chunk_starts.ptr(),
+                    permutation: a.permutation.as_ref().unwrap_or(&a.row_lengths).ptr(),
+                    row_lengths: a.row_lengths.ptr(),
+                    col_indices: a.col_indices.ptr(),
+                    values: a.values.ptr(),
+                    x,
+                    y: y.ptr_mut(),
+                    y_strides: strides(rows, dense),
+                };
+                // SAFETY: a SELL-32 matrix made from verified CSR arrays, X row-major and Y of its
+                // shape and k > 0 columns, even for more than one column per thread.
+                unsafe { stream.device().launch::<$kernel<T>>(launch, stream, args) }
+            }};
+        }
+        match shape.columns {
+            1 => launch!(SellColumnLanes1),
+            2 => launch!(SellColumnLanes2),
+            _ => launch!(SellColumnLanes4),
+        }
+    }))
+}

@@ -1,0 +1,90 @@
+//! Plan of `gpu-kernels/src/spmm/sell_thread_per_row.rs`.
+
+use spm_formats::convert::csr_to_sell;
+use spm_formats::kernel::{
+    Backend, KernelInfo, Operation, ParameterSpec, Parameters, PlanError, Value,
+};
+use spm_formats::{CsrArrays, CsrView, DenseShape, Layout};
+use spm_gpu_kernels::spmm::{SellThreadPerRow2, SellThreadPerRow4, SellThreadPerRow8};
+
+use super::columns::{SMALL_BLOCK, small_block};
+use super::parameters::SIGMA;
+use super::rearrange::{OrderedX, strides};
+use super::{BoxedPlan, product};
+use crate::device::Device;
+use crate::launch::Launch;
+use crate::matrix::{DeviceMatrix, DeviceSell};
+use crate::plan::{DeviceScalar, PlanOptions};
+
+const COLUMNS: ParameterSpec = ParameterSpec {
+    name: "columns",
+    meaning: "columns of X for a thread",
+    default: Value::Choice("auto"),
+    studied: &[Value::Choice("auto"), Value::Choice("2"), Value::Choice("4"), Value::Choice("8")],
+};
+
+pub(super) const INFO: KernelInfo = KernelInfo {
+    id: "sell-thread-per-row",
+    operation: Operation::Spmm,
+    backend: Backend::Gpu,
+    source: "own; Kreutzer et al., SIAM J. Sci. Comput. 36(5), 2014",
+    summary: "SELL-32-sigma, a thread for each row and some columns of X; X column-major, rearranged in the run if it is not",
+    parameters: &[SMALL_BLOCK, COLUMNS, SIGMA],
+};
+
+pub(super) fn plan<T: DeviceScalar>(
+    device: &Device,
+    a: &CsrView<'_, T>,
+    dense: DenseShape,
+    parameters: &Parameters,
+    options: &PlanOptions,
+) -> Result<BoxedPlan<T>, PlanError> {
+    CsrArrays::new(a)?;
+    let columns: usize = parameters.choice(COLUMNS.name).parse().unwrap_or(match dense.k {
+        0..=2 => 2,
+        3..=4 => 4,
+        _ => 8,
+    });
+    let block = small_block(INFO.id, parameters)?;
+    let column_groups = dense.k.div_ceil(columns).max(1);
+    let launch = Launch::over(INFO.id, device, a.rows(), block, block)?;
+    let blocks = launch.grid.x as usize * column_groups;
+    let launch = Launch { grid: u32::try_from(blocks).unwrap_or(u32::MAX).into(), ..launch };
+    launch.check(INFO.id, &device.info().limits)?;
+    let sigma = parameters.count(SIGMA.name);
+    let a = csr_to_sell(*a, DeviceSell::<T>::CHUNK, sigma, &options.budget)?;
+    DeviceSell::check_slots(INFO.id, &a)?;
+    let a = DeviceSell::new(device, &a)?;
+    let (rows, cols) = a.shape();
+    let mut ordered = OrderedX::new(device, cols, dense, Layout::ColumnMajor)?;
+    let workspace = ordered.bytes();
+    Ok(product(device, dense, a, workspace, move |a, x, y, stream| {
+        let x = ordered.enqueue(x, stream)?;
+        macro_rules! launch {
+            ($kernel:ident) => {{
+                let args = $kernel {
+                    rows: a.rows(),
+                    cols: cols as u32,
+                    k: dense.k as u32,
+                    sorted: u32::from(a.permutation.is_some()),
+                    chunk_starts: a.chunk_starts.ptr(),
+                    permutation: a.permutation.as_ref().unwrap_or(&a.row_lengths).ptr(),
+                    row_lengths: a.row_lengths.ptr(),
+                    col_indices: a.col_indices.ptr(),
+                    values: a.values.ptr(),
+                    x,
+                    y: y.ptr_mut(),
+                    y_strides: strides(rows, dense),
+                };
+                // SAFETY: a SELL-32 matrix made from verified CSR arrays, X column-major and Y of
+                // its shape and k > 0 columns.
+                unsafe { stream.device().launch::<$kernel<T>>(launch, stream, args) }
+            }};
+        }
+        match columns {
+            2 => launch!(SellThreadPerRow2),
+            4 => launch!(SellThreadPerRow4),
+            _ => launch!(SellThreadPerRow8),
+        }
+    }))
+}

@@ -1,0 +1,84 @@
+//! The columns of X that a lane takes, where lanes lie across the columns of a row-major X.
+
+use super::strides::Strides;
+use crate::device::{DevicePtr, DevicePtrMut, Real};
+
+/// One number for each of them: `N` loads of `W` (1 or 2) neighbouring elements; without a second
+/// element it is 0.
+pub(super) type Columns<T, const N: usize> = [[T; 2]; N];
+
+/// 0 for each column.
+#[inline(always)]
+pub(super) fn zeros<T: Real, const N: usize>() -> Columns<T, N> {
+    [[T::ZERO; 2]; N]
+}
+
+/// value x + sum.
+#[inline(always)]
+pub(super) fn multiply_add<T: Real, const N: usize>(
+    value: T,
+    x: Columns<T, N>,
+    sum: Columns<T, N>,
+) -> Columns<T, N> {
+    core::array::from_fn(|n| [value.mul_add(x[n][0], sum[n][0]), value.mul_add(x[n][1], sum[n][1])])
+}
+
+/// Which they are.
+#[derive(Clone, Copy)]
+pub(super) struct Lane<const N: usize, const W: usize> {
+    k: u32,
+    first: u32,
+    /// From a load to the next, in columns.
+    stride: u32,
+    /// First columns of the loads, in a row of X: where others read, for a load beyond k.
+    readable: [u32; N],
+}
+
+impl<const N: usize, const W: usize> Lane<N, W> {
+    /// Lane `lane` of `lanes`, in the `tile`-th part of k columns; k is even for W = 2.
+    #[inline(always)]
+    pub(super) fn new(k: u32, tile: u32, lanes: u32, lane: u32) -> Self {
+        let stride = lanes * W as u32;
+        let first = tile * stride * N as u32 + lane * W as u32;
+        let readable = core::array::from_fn(|n| {
+            let column = first + n as u32 * stride;
+            if column < k { column } else { 0 }
+        });
+        Self { k, first, stride, readable }
+    }
+
+    /// Its columns of a row of a row-major X.
+    #[inline(always)]
+    pub(super) fn load<T: Real>(self, x: DevicePtr<T>, row: u32) -> Columns<T, N> {
+        let row = u64::from(row) * u64::from(self.k);
+        core::array::from_fn(|n| {
+            let x = x.offset(self.readable[n]);
+            if W == 2 { T::load_pair(x, row) } else { [x.load(row), T::ZERO] }
+        })
+    }
+
+    /// Overwrites its columns of a row of Y.
+    #[inline(always)]
+    pub(super) fn store<T: Real>(
+        self,
+        y: DevicePtrMut<T>,
+        strides: Strides,
+        row: u32,
+        sum: Columns<T, N>,
+    ) {
+        for (n, &[left, right]) in sum.iter().enumerate() {
+            let column = self.first + n as u32 * self.stride;
+            if column < self.k {
+                let at = strides.index(row, column);
+                if W == 2 && strides.column == 1 {
+                    T::store_pair(y, at, [left, right]);
+                } else {
+                    y.store(at, left);
+                    if W == 2 {
+                        y.store(at + strides.column, right);
+                    }
+                }
+            }
+        }
+    }
+}

@@ -1,0 +1,165 @@
+//! CSR, lanes across the columns of X, a stream of entries for each group of lanes (own; the
+//! equal shares are those of CSR-Adaptive's row blocks, Greathouse and Daga, SC'14).
+//!
+//! An item is a run of whole rows with about the same number of entries as every other one, or a
+//! part of one long row. A group of c lanes takes an item: lane l sums, entry after entry,
+//! values[e] X[col_indices[e], j] for its columns j, and writes Y[i, j] where row i ends.
+//! - Neighbouring lanes take neighbouring columns, two of them in one 16-byte load of f64: a row of
+//!   X is read in whole lines.
+//! - Four entries come in one load of columns and two of values, across the ends of rows. Four rows
+//!   of X and the next four entries are in flight at once.
+//! - Groups of a warp take neighbouring rows, which often read the same rows of X: L1 holds them.
+//! - The parts of a long row go to a workspace; [`super::SplitSum`] adds them in a fixed order.
+
+use super::columns::{Columns, Lane, multiply_add, zeros};
+use super::strides::Strides;
+use crate::device::{DevicePtr, DevicePtrMut, Real, thread};
+use crate::kernel::kernel;
+
+/// Entries that are loaded at once.
+const QUAD: u32 = 4;
+
+/// CSR.
+#[derive(Clone, Copy)]
+struct Matrix<T> {
+    rows: u32,
+    entries: u32,
+    pointers: DevicePtr<u32>,
+    col_indices: DevicePtr<u32>,
+    values: DevicePtr<T>,
+}
+
+impl<T: Real> Matrix<T> {
+    /// Columns and values of the entries from `first`, a multiple of 4, on.
+    #[inline(always)]
+    fn quad(self, first: u32) -> ([u32; 4], [T; 4]) {
+        if self.entries - first >= QUAD {
+            let low = T::load_pair(self.values, u64::from(first));
+            let high = T::load_pair(self.values, u64::from(first) + 2);
+            (self.col_indices.load_vector::<4>(first), [low[0], low[1], high[0], high[1]])
+        } else {
+            let at = |u: usize| (u as u32) < self.entries - first;
+            (
+                core::array::from_fn(|u| {
+                    if at(u) { self.col_indices.load(first + u as u32) } else { 0 }
+                }),
+                core::array::from_fn(|u| {
+                    if at(u) { self.values.load(first + u as u32) } else { T::ZERO }
+                }),
+            )
+        }
+    }
+}
+
+#[inline(always)]
+fn product<T: Real, const N: usize, const W: usize>(
+    a: Matrix<T>,
+    lanes: u32,
+    items: (u32, DevicePtr<[u32; 4]>),
+    k: u32,
+    x: DevicePtr<T>,
+    partial: DevicePtrMut<T>,
+    y: DevicePtrMut<T>,
+) {
+    let shift = lanes.trailing_zeros();
+    let me = thread::thread_idx_x();
+    let item = thread::block_idx_x() * (thread::block_dim_x() >> shift) + (me >> shift);
+    let columns = Lane::<N, W>::new(k, thread::block_idx_y(), lanes, me & (lanes - 1));
+    if item >= items.0 {
+        return;
+    }
+    let [start, end, mut row, last_row] = items.1.load(item);
+    let strides = Strides { row: u64::from(k), column: 1 };
+    // A part of a long row is a row beyond those of the matrix.
+    let store = |row: u32, sum| {
+        let (target, row) = if row < a.rows { (y, row) } else { (partial, row - a.rows) };
+        columns.store(target, strides, row, sum);
+    };
+    let row_end = |row: u32| if row < a.rows { a.pointers.load(row + 1) } else { end };
+    let mut sum = zeros::<T, N>();
+    let mut next_row = row_end(row);
+    let mut quad = start & !(QUAD - 1);
+    let mut next = if start < end { a.quad(quad) } else { ([0; 4], [T::ZERO; 4]) };
+    while quad < end {
+        let (col_indices, values) = next;
+        // At the ends also those of other items' entries, which nobody adds.
+        let rows_of_x: [Columns<T, N>; 4] =
+            core::array::from_fn(|u| columns.load(x, col_indices[u]));
+        if end - quad > QUAD {
+            next = a.quad(quad + QUAD);
+        }
+        if quad >= start && next_row - quad >= QUAD {
+            for u in 0..4 {
+                sum = multiply_add(values[u], rows_of_x[u], sum);
+            }
+        } else {
+            // Written out: a loop would be left as one, with its arrays in local memory.
+            macro_rules! add {
+                ($($u:literal)*) => {$(
+                    if quad + $u >= start && $u < end - quad {
+                        while quad + $u == next_row {
+                            store(row, sum);
+                            sum = zeros();
+                            row += 1;
+                            next_row = row_end(row);
+                        }
+                        sum = multiply_add(values[$u], rows_of_x[$u], sum);
+                    }
+                )*};
+            }
+            add!(0 1 2 3);
+        }
+        if end - quad <= QUAD {
+            break;
+        }
+        quad += QUAD;
+    }
+    // The last row with entries, and the empty ones after it.
+    while row < last_row {
+        store(row, sum);
+        sum = zeros();
+        row += 1;
+    }
+}
+
+macro_rules! widths {
+    ($($(#[$meta:meta])* $name:ident $marker:ident $loads:literal $width:literal;)*) => {$(
+        kernel! {
+            $(#[$meta])*
+            ///
+            /// X and Y are row-major. An item is its first entry and the end of its entries, its first
+            /// row and the end of its rows. Rows from `rows` on are
+            /// parts of rows, which go to row - `rows` of `partial`, k elements each. Groups of
+            /// `lanes` lanes, a power of two up to 32. Block: a multiple of 32; grid: at least as
+            /// many groups as items in x, column tiles in y.
+            pub fn $name<T: Real>(
+                rows: u32,
+                entries: u32,
+                k: u32,
+                lanes: u32,
+                item_count: u32,
+                items: DevicePtr<[u32; 4]>,
+                pointers: DevicePtr<u32>,
+                col_indices: DevicePtr<u32>,
+                values: DevicePtr<T>,
+                x: DevicePtr<T>,
+                partial: DevicePtrMut<T>,
+                y: DevicePtrMut<T>,
+            ) {
+                let a = Matrix { rows, entries, pointers, col_indices, values };
+                let items = (item_count, items);
+                product::<T, $loads, $width>(a, lanes, items, k, x, partial, y);
+            }
+            as $marker
+        }
+    )*};
+}
+
+widths! {
+    /// `csr-row-groups[columns=1]`: any k.
+    spmm_csr_row_groups_1 CsrRowGroups1 1 1;
+    /// `csr-row-groups[columns=2]`: k even.
+    spmm_csr_row_groups_2 CsrRowGroups2 1 2;
+    /// `csr-row-groups[columns=4]`: k even.
+    spmm_csr_row_groups_4 CsrRowGroups4 2 2;
+}
