@@ -59,6 +59,73 @@ fn a_killed_run_resumes_to_the_same_cases() {
 }
 
 #[test]
+fn x_is_written_and_read() {
+    let folder = tempfile::tempdir().unwrap();
+    let (x, out) = (folder.path().join("x.mtx"), folder.path().join("out"));
+    let file = x.to_str().unwrap();
+    let more = ["--backend", "cpu", "--x-range", "-2,5", "--seed", "9", "--write-x", file];
+    assert!(bench(&out, &more).status().unwrap().success());
+    let text = std::fs::read_to_string(&x).unwrap();
+    assert!(text.starts_with("%%MatrixMarket matrix array real general\n2000 1\n"), "{text:.60}");
+    let settings = |out: &Path| -> serde_json::Value {
+        let text = std::fs::read(out.join("environment.json")).unwrap();
+        serde_json::from_slice::<serde_json::Value>(&text).unwrap()["settings"]["x"].clone()
+    };
+    assert_eq!(settings(&out), serde_json::json!({ "low": -2.0, "high": 5.0, "seed": 9 }));
+
+    let (again, copy) = (folder.path().join("again"), folder.path().join("copy.mtx"));
+    let more = ["--backend", "cpu", "--read-x", file, "--write-x", copy.to_str().unwrap()];
+    assert!(bench(&again, &more).status().unwrap().success());
+    assert_eq!(std::fs::read_to_string(&copy).unwrap(), text);
+    assert_eq!(settings(&again)["elements"], 2000);
+    // Errors against the oracle are those of the same x.
+    let errors = |out: &Path| rows(out).iter().map(|row| row.bound_err).collect::<Vec<_>>();
+    assert_eq!(errors(&out), errors(&again));
+
+    std::fs::write(
+        &x,
+        "%%MatrixMarket matrix array real general\n9 1\n1\n2\n3\n4\n5\n6\n7\n8\n9\n",
+    )
+    .unwrap();
+    let output = bench(&again, &["--backend", "cpu", "--read-x", file]).stderr(Stdio::piped());
+    let output = output.output().unwrap();
+    assert!(!output.status.success());
+    let stderr = String::from_utf8(output.stderr).unwrap();
+    assert!(stderr.contains("x has 9 elements, 900 are needed"), "{stderr}");
+    assert!(rows(&again).iter().all(|row| row.matrix == "synthetic:cage4"));
+}
+
+#[test]
+fn a_report_is_repeated_as_it_was() {
+    let folder = tempfile::tempdir().unwrap();
+    let suite = folder.path().join("suite");
+    std::fs::create_dir(&suite).unwrap();
+    let text = "%%MatrixMarket matrix coordinate pattern general\n3 3 4\n1 1\n2 3\n3 1\n3 2\n";
+    std::fs::write(suite.join("small.mtx"), text).unwrap();
+    let out = folder.path().join("out");
+    let run = |report: &str| {
+        let mut command = Command::new(env!("CARGO_BIN_EXE_xtask"));
+        command.args(["bench-all", "--report", report, "--threads", "2", "--resume", "--suite"]);
+        command.arg(&suite).arg("--out").arg(&out).stdout(Stdio::null()).stderr(Stdio::null());
+        assert!(command.status().unwrap().success());
+    };
+    run("R1");
+    let cpu = |rows: Vec<Row>| rows.into_iter().filter(|r| r.backend == "cpu").collect::<Vec<_>>();
+    let first = cpu(rows(&out));
+    assert_eq!(first.len(), 45);
+    assert!(first.iter().all(|r| r.status == Status::Ok && r.iterations == Some(25)), "{first:?}");
+    run("r3");
+    let second = cpu(rows(&out));
+    let r3 = &second[45..];
+    assert!(!r3.is_empty() && r3.iter().all(|r| r.precision == "f32" && r.iterations == Some(5)));
+    let environment = std::fs::read(out.join("environment.json")).unwrap();
+    let environment: serde_json::Value = serde_json::from_slice(&environment).unwrap();
+    assert_eq!(environment["settings"]["scope"], "call");
+    assert_eq!(environment["earlier"][0]["settings"]["report"], "R1");
+    assert_eq!(environment["earlier"][0]["settings"]["x"]["low"], -3e-5);
+}
+
+#[test]
 fn earlier_results_are_set_aside() {
     let folder = tempfile::tempdir().unwrap();
     let out = folder.path().join("results");

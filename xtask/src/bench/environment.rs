@@ -2,6 +2,7 @@
 
 use std::collections::BTreeMap;
 use std::hint::black_box;
+use std::path::Path;
 use std::process::Command;
 use std::time::Duration;
 
@@ -42,6 +43,21 @@ pub struct Environment {
     pub gpu_copy_bandwidth_gb_per_s: Option<f64>,
     /// Seed and range of x, cache state, sampling: what the run was asked for.
     pub settings: serde_json::Value,
+    /// Runs with other settings that this one goes on from: when, command, revision, settings.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub earlier: Vec<serde_json::Value>,
+}
+
+/// The runs that the results folder of this `environment.json` holds already, those with these
+/// settings excepted.
+pub fn earlier(path: &Path, settings: &serde_json::Value) -> Vec<serde_json::Value> {
+    let text = std::fs::read(path).unwrap_or_default();
+    let Ok(before) = serde_json::from_slice::<serde_json::Value>(&text) else { return Vec::new() };
+    let mut runs = before["earlier"].as_array().cloned().unwrap_or_default();
+    let fields = ["started_unix", "command", "revision", "settings"];
+    runs.push(fields.iter().map(|&field| (field.to_owned(), before[field].clone())).collect());
+    runs.retain(|run| run["settings"] != *settings);
+    runs
 }
 
 /// The processor as the system describes it.
@@ -99,6 +115,7 @@ impl Environment {
                 .map(|&count| (count.to_string(), copy_bandwidth(&Threads::new(count))))
                 .collect(),
             settings,
+            earlier: Vec::new(),
         }
     }
 
@@ -194,5 +211,23 @@ mod tests {
         assert!(environment.memory_bytes > 1 << 20);
         assert!(environment.copy_bandwidth(1).is_some_and(|b| b > 0.1 && b < 1e4));
         assert_eq!(environment.copy_bandwidth(7), None);
+    }
+
+    #[test]
+    fn runs_with_other_settings_are_kept() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("environment.json");
+        assert_eq!(earlier(&path, &serde_json::json!(1)), [serde_json::Value::Null; 0]);
+        let run = |settings: u8| serde_json::json!({ "command": "c", "settings": settings });
+        let mut second = run(2);
+        second["earlier"] = serde_json::json!([run(1)]);
+        std::fs::write(&path, second.to_string()).unwrap();
+        let settings = |new: u8| -> Vec<serde_json::Value> {
+            let runs = earlier(&path, &new.into());
+            runs.iter().map(|run| run["settings"].clone()).collect()
+        };
+        assert_eq!(settings(3), [1, 2]);
+        assert_eq!(settings(2), [1]);
+        assert_eq!(settings(1), [2]);
     }
 }

@@ -332,9 +332,10 @@ fn open(
     teams.dedup();
     let mut described = settings.describe();
     described.insert("budget_s".to_owned(), options.budget.into());
-    let environment = Environment::observe(&teams, resources.device(), described.into());
-    let json = serde_json::to_vec_pretty(&environment)?;
     let path = options.out.join(ENVIRONMENT_FILE);
+    let mut environment = Environment::observe(&teams, resources.device(), described.into());
+    environment.earlier = environment::earlier(&path, &environment.settings);
+    let json = serde_json::to_vec_pretty(&environment)?;
     write_whole(&path, json).with_context(|| format!("cannot write {}", path.display()))?;
     let (sampling, precision) = (settings.sampling, settings.precision);
     let eviction = settings.cold.then(|| Eviction::new(2 * last_level_bytes()));

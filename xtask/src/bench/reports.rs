@@ -18,6 +18,8 @@ const GPU: &[Backend] = &[Backend::Gpu];
 /// How a report measured.
 #[derive(Debug, Clone)]
 pub struct Setup {
+    /// Which report.
+    pub report: Report,
     /// Its experiments, under the names of ours, cut to what it has. The serial product, from which
     /// speedups are counted, is always among them.
     pub experiments: Vec<Experiment>,
@@ -36,6 +38,7 @@ impl Setup {
     /// events) is that of its authors' published source; R2 does not say what its x is.
     pub fn of(report: Report) -> Self {
         let r0 = Self {
+            report,
             experiments: R0.to_vec(),
             iterations: 3,
             scope: Scope::Launch,

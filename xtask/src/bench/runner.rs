@@ -255,7 +255,7 @@ impl Runner {
 }
 
 /// The kernels that speedups are counted from.
-fn is_baseline(id: &str) -> bool {
+pub fn is_baseline(id: &str) -> bool {
     matches!(id, "csr-serial" | "serial")
 }
 

@@ -4,6 +4,7 @@ use std::path::PathBuf;
 use std::time::Duration;
 
 use anyhow::ensure;
+use spm_formats::catalogue::Report;
 
 use super::reports::Setup;
 use super::runner::Precision;
@@ -90,6 +91,8 @@ pub struct Settings {
     pub cold: bool,
     /// Where x comes from.
     pub input: Input,
+    /// The report whose settings these are.
+    pub report: Option<Report>,
 }
 
 impl Settings {
@@ -121,6 +124,7 @@ impl Settings {
             precision: options.precision.or(report.map(|r| r.precision)).unwrap_or_default(),
             cold: options.cache == "cold",
             input,
+            report: report.map(|r| r.report),
         })
     }
 
@@ -129,6 +133,7 @@ impl Settings {
         let Sampling { warm_up, iterations, min_time, max_time } = self.sampling;
         let milliseconds = |time: Duration| u64::try_from(time.as_millis()).ok();
         let described = serde_json::json!({
+            "report": self.report.map(|report| report.to_string()),
             "x": self.input.describe(),
             "scope": self.scope.name(),
             "precision": self.precision.name(),
@@ -148,7 +153,6 @@ impl Settings {
 #[cfg(test)]
 mod tests {
     use clap::Parser;
-    use spm_formats::catalogue::Report;
 
     use super::*;
 

@@ -22,6 +22,14 @@ pub enum Scope {
 }
 
 impl Scope {
+    /// All three, from the narrowest to the widest.
+    pub const ALL: [Self; 3] = [Self::Kernel, Self::Launch, Self::Call];
+
+    /// Whether a row's column says this one.
+    pub fn is(self, column: &str) -> bool {
+        column == self.name() || (column.is_empty() && self == Self::default())
+    }
+
     /// Name in `results.csv` and on the command line.
     pub fn name(self) -> &'static str {
         match self {

@@ -23,7 +23,7 @@ pub(super) fn failures(results: &Results) -> Section {
     }
     let mut table = Table::new(
         "failures",
-        "Cases that failed, were skipped or disagreed with the oracle",
+        "Cases that failed, do not apply (skipped) or disagreed with the oracle",
         &["status", "experiment", "kernel", "matrix", "cases", "reason"],
     );
     for ((status, experiment, kernel, matrix, reason), cases) in alike {
@@ -52,7 +52,12 @@ pub(super) fn method() -> Section {
              quoted; least, 10th and 90th percentile are kept.",
             "CPU kernels are timed by a monotonic clock around the product, GPU kernels by CUDA \
              events around the kernel alone, unless the scope of a case says otherwise: `launch` is \
-             a host clock around launch and synchronization, `call` encloses allocation and copies.",
+             a host clock around launch and synchronization, `call` one from CSR and x in host \
+             memory to y there, with conversion, allocation and the copies both ways.",
+            "Cases follow one another on hot caches; where a case says `cold`, a buffer larger than \
+             the last-level cache of its device is overwritten before each iteration.",
+            "x is uniform in the range of the settings, from the seed there, or read from the file \
+             named there.",
             "Operations are 2 x stored entries (x k for SpMM), explicit zeros included, padding not.",
             "Bytes are the least traffic that the format allows: each stored array once, x once, y \
              once. The fraction of the roofline is bytes per second over the copy bandwidth of the \

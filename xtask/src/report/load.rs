@@ -5,6 +5,7 @@ use std::path::Path;
 
 use anyhow::Context;
 
+use crate::bench::runner::is_baseline;
 use crate::results::{self, MatrixFile, Row, SYNTHETIC, Status};
 
 /// Everything that a results folder holds.
@@ -30,7 +31,9 @@ impl Results {
         } else {
             serde_json::Value::Null
         };
-        Ok(Self { rows: latest(rows), environment, matrices: MatrixFile::read_all(folder)? })
+        let mut rows = latest(rows);
+        fill_speedups(&mut rows);
+        Ok(Self { rows, environment, matrices: MatrixFile::read_all(folder)? })
     }
 
     /// Rows that agree with the oracle and have a time.
@@ -68,6 +71,26 @@ fn latest(rows: Vec<Row>) -> Vec<Row> {
         }
     }
     kept
+}
+
+/// Speedups of cases that were measured before the serial product of their matrix.
+fn fill_speedups(rows: &mut [Row]) {
+    let key = |r: &Row| {
+        let text = |text: &str| text.to_owned();
+        let layout = r.param("layout").filter(|_| r.op == "spmm").map(text);
+        let state = [&r.matrix, &r.op, &r.cache, &r.precision].map(|column| text(column));
+        (state, r.k, layout)
+    };
+    let serial: BTreeMap<_, f64> = rows
+        .iter()
+        .filter(|r| is_timed(r) && r.backend == "cpu" && is_baseline(&r.kernel))
+        .filter_map(|r| Some((key(r), r.median_s?)))
+        .collect();
+    for row in rows.iter_mut().filter(|r| is_timed(r) && r.speedup_vs_serial.is_none()) {
+        row.speedup_vs_serial = serial.get(&key(row)).zip(row.median_s).map(|(s, own)| s / own);
+        let threads = row.threads.filter(|_| row.backend == "cpu");
+        row.efficiency = row.speedup_vs_serial.zip(threads).map(|(s, t)| s / t as f64);
+    }
 }
 
 pub(super) fn is_timed(row: &Row) -> bool {
@@ -295,6 +318,16 @@ mod tests {
         let failed = Row { status: Status::Failed, ..row("a", "", 9.0) };
         let rows = latest(vec![row("a", "", 1.0), row("b", "", 3.0), row("a", "", 2.0), failed]);
         assert_eq!(rows, [row("a", "", 2.0), row("b", "", 3.0)]);
+    }
+
+    #[test]
+    fn a_serial_product_measured_later_counts() {
+        let gpu = Row { backend: "gpu".into(), ..row("csr-thread-per-row", "", 8.0) };
+        let other = Row { matrix: "b".into(), ..gpu.clone() };
+        let mut rows = vec![gpu, other, row("csr-serial", "", 2.0)];
+        fill_speedups(&mut rows);
+        assert_eq!(rows[0].speedup_vs_serial, Some(4.0));
+        assert_eq!((rows[0].efficiency, rows[1].speedup_vs_serial), (None, None));
     }
 
     #[test]

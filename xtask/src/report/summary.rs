@@ -3,6 +3,7 @@
 use super::load::{Metric, Results, best_by, geometric_mean, matrices, median};
 use super::model::{Cell, Section, Table, grouped, percent, significant};
 use super::structure::{Winner, winners};
+use crate::bench::Scope;
 use crate::results::{Row, Status};
 
 /// Ten lines and the table that they come from.
@@ -38,12 +39,13 @@ fn coverage(results: &Results) -> String {
         n => format!("{} disagreed with the oracle (see Failures)", grouped(n)),
     };
     format!(
-        "{} cases on {} matrices ({synthetic} of them generated): {} timed, {} failed or skipped, \
-         {wrong}.",
+        "{} cases on {} matrices ({synthetic} of them generated): {} timed, {} not applicable, {} \
+         failed, {wrong}.",
         grouped(results.rows.len() as u64),
         names.len(),
         grouped(count(Status::Ok)),
-        grouped(count(Status::Failed) + count(Status::Skipped)),
+        grouped(count(Status::Skipped)),
+        grouped(count(Status::Failed)),
     )
 }
 
@@ -60,9 +62,17 @@ fn advice(place: &str, winners: &[Winner]) -> Option<String> {
     (!parts.is_empty()).then(|| format!("{place} take {}.", parts.join("; ")))
 }
 
+/// What the clock enclosed in the cases that speak for a backend: the narrowest scope that there is.
+fn narrowest_scope(results: &Results, backend: &str) -> Option<Scope> {
+    let rows = || results.timed().filter(|r| r.op == "spmv" && r.backend == backend);
+    Scope::ALL.into_iter().find(|scope| rows().any(|r| scope.is(&r.scope)))
+}
+
 /// Best time of a backend on each matrix.
 fn best_times<'a>(results: &'a Results, backend: &str) -> Vec<(&'a str, f64, &'a Row)> {
+    let scope = narrowest_scope(results, backend);
     let rows = results.timed().filter(|r| r.op == "spmv" && r.backend == backend);
+    let rows = rows.filter(|r| scope.is_none_or(|scope| scope.is(&r.scope)));
     best_by(rows, Metric::Gentries, |r| r.matrix.as_str())
         .into_iter()
         .filter_map(|(matrix, (_, row))| Some((matrix, row.median_s?, row)))
@@ -97,9 +107,14 @@ fn cpu_or_gpu(results: &Results) -> Option<String> {
             None => "without a size above which it always does".to_owned(),
         },
     };
+    let enclosed = match narrowest_scope(results, "gpu").unwrap_or_default() {
+        Scope::Kernel => "data already in place (copies not counted)",
+        Scope::Launch => "launch and synchronization counted, copies not",
+        Scope::Call => "conversion, allocation and copies of the GPU counted",
+    };
     Some(format!(
         "The GPU's kernel beats the CPU's best on {wins} of {} matrices, {crossing}; {}× on the \
-         geometric mean, data already in place (copies not counted).",
+         geometric mean, {enclosed}.",
         ratios.len(),
         significant(mean)
     ))
@@ -152,7 +167,8 @@ fn auto(results: &Results) -> Option<String> {
     }
     (!parts.is_empty()).then(|| {
         format!(
-            "`auto`, which picks without being told, against the fastest kernel of each matrix: {}.",
+            "`auto`, which picks without being told, against the fastest other kernel measured on each \
+             matrix: {}.",
             parts.join(", ")
         )
     })
@@ -266,6 +282,40 @@ mod tests {
         assert_eq!(rival("conversion", "coo-to-csr"), "coo-to-csr");
         assert_eq!(rival("conversion", "csr-to-hll"), "csr-to-hll");
         assert_eq!(rival("transpose", "scan-trans"), "");
+    }
+
+    fn timed(backend: &str, scope: &str, seconds: f64) -> Row {
+        Row {
+            op: "spmv".into(),
+            backend: backend.into(),
+            kernel: "csr".into(),
+            matrix: "a".into(),
+            entries: 1000,
+            median_s: Some(seconds),
+            scope: scope.into(),
+            ..Row::default()
+        }
+    }
+
+    #[test]
+    fn refusals_and_failures_are_counted_apart() {
+        let with = |status| Row { status, ..timed("cpu", "", 1.0) };
+        let statuses = [Status::Ok, Status::Skipped, Status::Skipped, Status::Failed];
+        let rows = statuses.map(with).to_vec();
+        let line = coverage(&Results { rows, ..Results::default() });
+        assert!(line.contains("1 timed, 2 not applicable, 1 failed, none disagreed"), "{line}");
+    }
+
+    #[test]
+    fn the_narrowest_clock_speaks_for_the_gpu() {
+        let mut rows = vec![timed("cpu", "kernel", 1.0), timed("gpu", "call", 0.5)];
+        let line = |rows: &[Row]| {
+            cpu_or_gpu(&Results { rows: rows.to_vec(), ..Results::default() }).unwrap()
+        };
+        assert!(line(&rows).contains("2.00×") && line(&rows).contains("copies of the GPU counted"));
+        rows.push(timed("gpu", "launch", 2.0));
+        assert!(line(&rows).contains("0.500×"), "{}", line(&rows));
+        assert!(line(&rows).contains("synchronization counted"));
     }
 
     #[test]
