@@ -87,8 +87,8 @@ fn x_is_written_and_read() {
         "%%MatrixMarket matrix array real general\n9 1\n1\n2\n3\n4\n5\n6\n7\n8\n9\n",
     )
     .unwrap();
-    let output = bench(&again, &["--backend", "cpu", "--read-x", file]).stderr(Stdio::piped());
-    let output = output.output().unwrap();
+    let mut short = bench(&again, &["--backend", "cpu", "--read-x", file]);
+    let output = short.stderr(Stdio::piped()).output().unwrap();
     assert!(!output.status.success());
     let stderr = String::from_utf8(output.stderr).unwrap();
     assert!(stderr.contains("x has 9 elements, 900 are needed"), "{stderr}");
