@@ -1,0 +1,17 @@
+//! The examples, on the emulator and at a size that takes no time.
+
+#[allow(dead_code)]
+#[path = "../examples/conjugate_gradient.rs"]
+mod conjugate_gradient;
+
+use conjugate_gradient::{run, solver::System};
+use spm_gpu::Device;
+use spm_gpu_kernels::emulator::EmulatorOptions;
+
+#[test]
+fn conjugate_gradient_solves_a_laplacian() {
+    let device = Device::emulated(EmulatorOptions::default());
+    let solution = run(&device, &System::laplacian(6).unwrap(), 1e-10, 100).unwrap();
+    assert!(solution.residual < 1e-9 && solution.iterations < 100);
+    assert!(solution.x.iter().all(|x| (x - 1.0).abs() < 1e-7));
+}
