@@ -9,6 +9,9 @@ const CALLS: usize = 3;
 const TIME: Duration = Duration::from_millis(2);
 /// Calls that take less are timed together.
 const SHORT: f64 = 2e-5;
+/// A call that takes more need not be repeated to see that it is slow; a shorter one may have been
+/// disturbed.
+const LONG: f64 = 1e-3;
 /// What a plan of another kernel around the winner costs a call, in seconds.
 const AROUND: f64 = 3e-9;
 /// A winner takes at most this share of the serial kernel's time: less than that is noise.
@@ -80,20 +83,20 @@ pub(crate) fn on(label: &str, threads: &Threads) -> String {
     format!("{label} on {count} thread{plural}")
 }
 
-/// Seconds of the fastest call: what disturbs a call only ever makes it slower. Gives up after the
-/// first call that takes more than twice `best`.
+/// Seconds of the fastest call: what disturbs a call only ever makes it slower. Gives up on
+/// long calls that take more than twice `best`.
 fn seconds(best: f64, mut call: impl FnMut()) -> f64 {
     let start = Instant::now();
     call();
     let first = start.elapsed().as_secs_f64();
     // The first call may meet cold caches and memory that no one has touched.
-    if first > 8.0 * best {
+    if first > 8.0 * best && first > LONG {
         return first;
     }
     let start = Instant::now();
     call();
     let second = start.elapsed().as_secs_f64();
-    if second > 2.0 * best {
+    if second > 2.0 * best && second > LONG {
         return second;
     }
     let together = (SHORT / second.max(1e-8)).ceil().max(1.0) as usize;

@@ -28,6 +28,19 @@ pub(crate) const GATHER: ParameterSpec = ParameterSpec {
     studied: &[Value::Choice("vector"), Value::Choice("scalar")],
 };
 
+/// Asks for the cache line of `from`, which may be any address.
+#[inline(always)]
+pub(crate) fn prefetch<E>(from: *const E) {
+    #[cfg(target_arch = "x86_64")]
+    // SAFETY: a hint that never faults.
+    unsafe {
+        use std::arch::x86_64::{_MM_HINT_T0, _mm_prefetch};
+        _mm_prefetch::<_MM_HINT_T0>(from.cast());
+    }
+    #[cfg(not(target_arch = "x86_64"))]
+    let _ = from;
+}
+
 /// Asks for the cache line of `to`, which may be any address, to be written soon.
 #[inline(always)]
 pub(crate) fn prefetch_write<E>(to: *const E) {
@@ -64,8 +77,6 @@ pub(crate) trait Isa<T>: Copy {
     unsafe fn stream(to: *mut T, vector: Self::Vector);
     /// Makes this thread's streamed stores visible before its later ones.
     unsafe fn stream_fence();
-    /// Asks for the cache line of `from`, which may be any address.
-    unsafe fn prefetch(from: *const T);
     unsafe fn add(a: Self::Vector, b: Self::Vector) -> Self::Vector;
     /// a b + c.
     unsafe fn mul_add(a: Self::Vector, b: Self::Vector, c: Self::Vector) -> Self::Vector;
@@ -213,7 +224,6 @@ mod tests {
                 I::store_first(3, stored.as_mut_ptr(), I::splat(T::ZERO));
                 self.out.extend(stored);
                 let mut streamed = Aligned([T::ZERO; LANES]);
-                I::prefetch(x.as_ptr());
                 I::stream(streamed.0.as_mut_ptr(), I::load(x.as_ptr()));
                 I::stream_fence();
                 self.out.extend(&streamed.0[1..]);

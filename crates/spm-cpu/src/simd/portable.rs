@@ -47,8 +47,6 @@ impl<T: Scalar> Isa<T> for Portable {
     #[inline(always)]
     unsafe fn stream_fence() {}
     #[inline(always)]
-    unsafe fn prefetch(_: *const T) {}
-    #[inline(always)]
     unsafe fn add(a: [T; LANES], b: [T; LANES]) -> [T; LANES] {
         std::array::from_fn(|lane| a[lane] + b[lane])
     }

@@ -100,10 +100,6 @@ impl<const GATHER: bool> Isa<f64> for Avx512<GATHER> {
         unsafe { _mm_sfence() };
     }
     #[inline(always)]
-    unsafe fn prefetch(from: *const f64) {
-        unsafe { _mm_prefetch::<_MM_HINT_T0>(from.cast()) };
-    }
-    #[inline(always)]
     unsafe fn add(a: __m512d, b: __m512d) -> __m512d {
         unsafe { _mm512_add_pd(a, b) }
     }
@@ -194,10 +190,6 @@ impl<const GATHER: bool> Isa<f64> for Avx2<GATHER> {
     #[inline(always)]
     unsafe fn stream_fence() {
         unsafe { _mm_sfence() };
-    }
-    #[inline(always)]
-    unsafe fn prefetch(from: *const f64) {
-        unsafe { _mm_prefetch::<_MM_HINT_T0>(from.cast()) };
     }
     #[inline(always)]
     unsafe fn add(a: [__m256d; 2], b: [__m256d; 2]) -> [__m256d; 2] {
@@ -293,10 +285,6 @@ impl<const GATHER: bool> Isa<f32> for Avx2<GATHER> {
     #[inline(always)]
     unsafe fn stream_fence() {
         unsafe { _mm_sfence() };
-    }
-    #[inline(always)]
-    unsafe fn prefetch(from: *const f32) {
-        unsafe { _mm_prefetch::<_MM_HINT_T0>(from.cast()) };
     }
     #[inline(always)]
     unsafe fn add(a: __m256, b: __m256) -> __m256 {

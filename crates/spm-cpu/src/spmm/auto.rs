@@ -33,6 +33,11 @@ const LARGE: usize = 1 << 22;
 const LARGE_Y: usize = 4 << 20;
 /// Bytes of X from which asking for its rows early may pay.
 const LARGE_X: usize = 1 << 20;
+/// Bytes of a row of X up to which more of them are under way at a time.
+const SHORT_ROW: usize = 128;
+/// Entries from which fewer bytes for their columns may pay, with rows of X of at most so many bytes.
+const LARGE_A: usize = 1 << 16;
+const NARROW: usize = 256;
 
 struct Auto<'a, T> {
     plan: BoxedPlan<'a, T>,
@@ -88,11 +93,22 @@ pub(super) fn plan<'a, T: Scalar>(
 /// Labels of kernels that may be the fastest, the likeliest first.
 fn candidates<T: Scalar>(a: &CsrArrays<'_, T>, dense: DenseShape) -> Vec<String> {
     let row = dense.k * T::BYTES;
-    let streams = dense.layout == Layout::RowMajor && a.rows() * row >= LARGE_Y;
-    let streams = if streams { &["on", "off"][..] } else { &["off"] };
-    let ahead = if a.cols() * row >= LARGE_X { &[0, 8][..] } else { &[0] };
-    let both = streams.iter().flat_map(|stream| ahead.iter().map(move |ahead| (stream, ahead)));
-    both.map(|(stream, ahead)| format!("csr-blocked[prefetch={ahead},stream={stream}]")).collect()
+    let mut labels = vec!["csr-blocked".to_owned()];
+    if a.entries() >= LARGE_A && row <= NARROW {
+        labels.push("csr-blocked[narrow=on]".to_owned());
+    }
+    if a.cols() * row >= LARGE_X {
+        let ahead = if row <= SHORT_ROW { 96 } else { 32 };
+        labels.push(format!("csr-blocked[prefetch={ahead}]"));
+    }
+    if dense.layout == Layout::RowMajor && a.rows() * row >= LARGE_Y {
+        let streamed = labels.iter().map(|label| match label.strip_suffix(']') {
+            Some(label) => format!("{label},stream=on]"),
+            None => format!("{label}[stream=on]"),
+        });
+        labels.extend(streamed.collect::<Vec<_>>());
+    }
+    labels
 }
 
 impl<T: Scalar> SpmmPlan<T> for Auto<'_, T> {

@@ -34,9 +34,7 @@ fn main() -> Result<(), Box<dyn Error>> {
         let line = line?;
         let words: Vec<&str> = line.split_whitespace().collect();
         let answer = match words[..] {
-            [name, threads, seconds] => {
-                answer(&a, &x, name, threads.parse()?, seconds.parse()?)?
-            }
+            [name, threads, seconds] => answer(&a, &x, name, threads.parse()?, seconds.parse()?)?,
             ["spmm", k, name, threads, seconds] => {
                 others::time_spmm(&a, name, k.parse()?, threads.parse()?, seconds.parse()?)?
             }

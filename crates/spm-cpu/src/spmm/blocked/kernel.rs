@@ -4,12 +4,17 @@ use std::marker::PhantomData;
 
 use spm_formats::{CsrArrays, Scalar};
 
+use super::columns::Columns;
 use super::sink::Sink;
-use crate::simd::{Isa, Job, LANES};
+use crate::simd::{self, Isa, Job, LANES};
 
 /// Vectors of a row of Y that are summed up at once: with the broadcast value and the elements of X
 /// they fit into 16 registers, and hide the latency of a multiply-add.
 const MOST_VECTORS: usize = 8;
+
+/// How many entries ahead A itself is asked for, 4 KiB of values: among reads of X that lie anywhere
+/// a processor recognises the three streams of A too late.
+const AHEAD: usize = 512;
 
 /// X, whose row j has `k` elements from `start + j * pitch` on.
 #[derive(Debug, Clone, Copy)]
@@ -26,10 +31,12 @@ unsafe impl<T: Sync> Sync for Dense<'_, T> {}
 
 /// Rows that end in one thread's piece, and the entries of the row after them that belong to it.
 ///
-/// Invariants: `first_entry` is not after the end of the first of `ends`; `ends` ascend; every row
+/// Invariants: `columns` are those of `a`; `first_entry` is in row `first_row`, not after the end of the first of `ends`; `ends` ascend; every row
 /// of X that A's columns name exists and has `k` elements.
-pub(super) struct Part<'a, T: Scalar> {
+pub(super) struct Part<'a, T: Scalar, C> {
     pub(super) a: CsrArrays<'a, T>,
+    pub(super) columns: C,
+    pub(super) first_row: usize,
     pub(super) first_entry: usize,
     /// Where the piece's rows end.
     pub(super) ends: &'a [u32],
@@ -39,6 +46,8 @@ pub(super) struct Part<'a, T: Scalar> {
     pub(super) k: usize,
     /// Rows that go to the sink together.
     pub(super) tile: usize,
+    /// Rows have few entries: summing them up apart would not pay.
+    pub(super) short: bool,
     /// How many entries ahead rows of X are asked for; 0: not at all.
     pub(super) prefetch: usize,
     pub(super) sink: Sink<'a, T>,
@@ -47,13 +56,13 @@ pub(super) struct Part<'a, T: Scalar> {
 }
 
 // SAFETY: `As<T>` is `Part<T>`.
-unsafe impl<'a, T: Scalar> Job<T> for Part<'a, T> {
-    type As<U: Scalar> = Part<'a, U>;
+unsafe impl<'a, T: Scalar, C: Columns> Job<T> for Part<'a, T, C> {
+    type As<U: Scalar> = Part<'a, U, C>;
     const GATHERS: bool = false;
 
     #[inline(always)]
     unsafe fn run<I: Isa<T>>(mut self) {
-        let mut entry = self.first_entry;
+        let (mut row, mut entry) = (self.first_row, self.first_entry);
         let mut tiles = self.ends.chunks(self.tile);
         let last = [self.last_entry as u32];
         loop {
@@ -64,10 +73,11 @@ unsafe impl<'a, T: Scalar> Job<T> for Part<'a, T> {
             };
             // SAFETY: the sink has room for a tile of rows, the carry for one; the rest by the
             // invariants.
-            unsafe { rows::<T, I>(&self, entry, ends, to, pitch) };
+            unsafe { rows::<T, I, C>(&self, row, entry, ends, to, pitch) };
             if tile.is_none() {
                 break;
             }
+            row += ends.len();
             entry = ends[ends.len() - 1] as usize;
             // SAFETY: the caller's promise.
             unsafe { self.sink.flush::<I>(ends.len()) };
@@ -77,116 +87,216 @@ unsafe impl<'a, T: Scalar> Job<T> for Part<'a, T> {
     }
 }
 
-/// Rows that end at `ends`, the first from `entry` on, to `to`, `to + pitch`, ...
+/// Rows from `row` on that end at `ends`, the first from `entry` on, to `to`, `to + pitch`, ...
 ///
 /// # Safety
 /// As [`Part`], and there is room for the rows.
 #[inline(always)]
-unsafe fn rows<T: Scalar, I: Isa<T>>(
-    part: &Part<'_, T>,
+unsafe fn rows<T: Scalar, I: Isa<T>, C: Columns>(
+    part: &Part<'_, T, C>,
+    row: usize,
     entry: usize,
     ends: &[u32],
     to: *mut T,
     pitch: usize,
 ) {
-    let rows = Rows { part, entry, ends, to, pitch };
+    let rows = Rows { part, row, entry, ends, to, pitch };
     if part.k < LANES {
         // SAFETY: the caller's promise.
         return unsafe { rows.narrow::<I>() };
     }
-    let vectors = part.k.div_ceil(LANES);
-    let blocks = vectors.div_ceil(MOST_VECTORS);
-    for block in 0..blocks {
-        let span = spm_formats::partition::even(vectors, blocks, block);
-        // The last vector ends where the row ends and may repeat columns of the one before.
-        let last = ((span.end - 1) * LANES).min(part.k - LANES);
-        let first = span.start * LANES;
-        // SAFETY: the caller's promise; k is at least LANES, so all vectors are inside the row.
-        unsafe {
-            match span.len() {
-                1 => rows.block::<I, 1, 4>(first, last),
-                2 => rows.block::<I, 2, 4>(first, last),
-                3 => rows.block::<I, 3, 2>(first, last),
-                4 => rows.block::<I, 4, 2>(first, last),
-                5 => rows.block::<I, 5, 1>(first, last),
-                6 => rows.block::<I, 6, 1>(first, last),
-                7 => rows.block::<I, 7, 1>(first, last),
-                _ => rows.block::<I, 8, 1>(first, last),
-            }
+    // SAFETY: the caller's promise.
+    unsafe { if part.prefetch > 0 { rows.blocks::<I, true>() } else { rows.blocks::<I, false>() } }
+}
+
+/// Columns of X and Y that are summed up at once.
+struct Block<const VECTORS: usize, const EXACT: bool> {
+    first: usize,
+    last: usize,
+}
+
+impl<const VECTORS: usize, const EXACT: bool> Block<VECTORS, EXACT> {
+    /// The first column of a vector.
+    #[inline(always)]
+    fn offset(&self, vector: usize) -> usize {
+        if EXACT {
+            vector * LANES
+        } else if vector + 1 == VECTORS {
+            self.last
+        } else {
+            self.first + vector * LANES
         }
+    }
+
+    /// # Safety
+    /// X has the row.
+    #[inline(always)]
+    unsafe fn x_row<T>(&self, x: &Dense<'_, T>, row: usize) -> *const T {
+        let pitch = if EXACT { VECTORS * LANES } else { x.pitch };
+        // SAFETY: the caller's promise.
+        unsafe { x.start.add(row * pitch) }
     }
 }
 
-struct Rows<'a, 'b, T: Scalar> {
-    part: &'a Part<'b, T>,
+struct Rows<'a, 'b, T: Scalar, C> {
+    part: &'a Part<'b, T, C>,
+    row: usize,
     entry: usize,
     ends: &'a [u32],
     to: *mut T,
     pitch: usize,
 }
 
-impl<T: Scalar> Rows<'_, '_, T> {
+impl<T: Scalar, C: Columns> Rows<'_, '_, T, C> {
+    /// # Safety
+    /// As [`rows`].
+    #[inline(always)]
+    unsafe fn blocks<I: Isa<T>, const PREFETCH: bool>(&self) {
+        let Part { k, x, short, .. } = *self.part;
+        // SAFETY: the caller's promise; k is at least LANES, so all vectors are inside the row.
+        unsafe {
+            // The usual widths, with nothing left to compute at run time.
+            if x.pitch == k {
+                match (k / LANES, k % LANES, short) {
+                    (1, 0, true) => return self.block::<I, 1, 1, true, PREFETCH>(0, 0),
+                    (1, 0, false) => return self.block::<I, 1, 4, true, PREFETCH>(0, 0),
+                    (2, 0, true) => return self.block::<I, 2, 1, true, PREFETCH>(0, 0),
+                    (2, 0, false) => return self.block::<I, 2, 4, true, PREFETCH>(0, 0),
+                    (4, 0, true) => return self.block::<I, 4, 1, true, PREFETCH>(0, 0),
+                    (4, 0, false) => return self.block::<I, 4, 2, true, PREFETCH>(0, 0),
+                    (8, 0, _) => return self.block::<I, 8, 1, true, PREFETCH>(0, 0),
+                    _ => {}
+                }
+            }
+            let vectors = k.div_ceil(LANES);
+            let blocks = vectors.div_ceil(MOST_VECTORS);
+            for block in 0..blocks {
+                let span = spm_formats::partition::even(vectors, blocks, block);
+                // The last vector ends where the row ends and may repeat columns of the one before.
+                let last = ((span.end - 1) * LANES).min(k - LANES);
+                let first = span.start * LANES;
+                match span.len() {
+                    1 => self.block::<I, 1, 4, false, PREFETCH>(first, last),
+                    2 => self.block::<I, 2, 4, false, PREFETCH>(first, last),
+                    3 => self.block::<I, 3, 2, false, PREFETCH>(first, last),
+                    4 => self.block::<I, 4, 2, false, PREFETCH>(first, last),
+                    5 => self.block::<I, 5, 1, false, PREFETCH>(first, last),
+                    6 => self.block::<I, 6, 1, false, PREFETCH>(first, last),
+                    7 => self.block::<I, 7, 1, false, PREFETCH>(first, last),
+                    _ => self.block::<I, 8, 1, false, PREFETCH>(first, last),
+                }
+            }
+        }
+    }
+
     /// `VECTORS` vectors from column `first` on, the last one at column `last`; `CHAINS` entries of
-    /// a row are summed up apart, so that additions need not wait for each other.
+    /// a row are summed up apart, so that additions need not wait for each other. `EXACT`: the
+    /// vectors are whole rows of X, which lie one after the other.
     ///
     /// # Safety
     /// As [`rows`]; the vectors are inside a row of X.
     #[inline(always)]
-    unsafe fn block<I: Isa<T>, const VECTORS: usize, const CHAINS: usize>(
+    unsafe fn block<
+        I: Isa<T>,
+        const VECTORS: usize,
+        const CHAINS: usize,
+        const EXACT: bool,
+        const PREFETCH: bool,
+    >(
         &self,
         first: usize,
         last: usize,
     ) {
-        let (columns, values) = (self.part.a.col_indices(), self.part.a.values());
-        let offset = |v: usize| if v + 1 == VECTORS { last } else { first + v * LANES };
-        let ahead = self.part.prefetch;
+        let values = self.part.a.values();
+        let columns = Block::<VECTORS, EXACT> { first, last };
         let mut entry = self.entry;
         // SAFETY: the caller's promise.
         unsafe {
             for (row, &end) in self.ends.iter().enumerate() {
+                let list = self.part.columns.list(self.row + row, entry);
+                let of_row = values.as_ptr().add(entry);
+                let (length, left) = (end as usize - entry, values.len() - entry);
                 let mut sums = [[I::splat(T::ZERO); VECTORS]; CHAINS];
-                let end = end as usize;
-                while entry + CHAINS <= end {
+                let mut at = 0;
+                while at + CHAINS <= length {
+                    if CHAINS > 1 || at % LANES == 0 {
+                        simd::prefetch(of_row.wrapping_add(at + AHEAD));
+                        self.part.columns.prefetch(list, at + AHEAD);
+                    }
                     for (chain, sums) in sums.iter_mut().enumerate() {
-                        let entry = entry + chain;
-                        let value = I::splat(*values.get_unchecked(entry));
-                        let x = self.x_row(*columns.get_unchecked(entry));
-                        if ahead > 0 && entry + ahead < columns.len() {
-                            let x = self.x_row(*columns.get_unchecked(entry + ahead));
-                            for v in 0..VECTORS {
-                                I::prefetch(x.add(offset(v)));
-                            }
-                            I::prefetch(x.add(last + LANES - 1));
+                        if PREFETCH {
+                            self.prefetch::<VECTORS, EXACT>(&columns, list, at + chain, left);
                         }
-                        for (v, sum) in sums.iter_mut().enumerate() {
-                            *sum = I::mul_add(value, I::load(x.add(offset(v))), *sum);
-                        }
+                        self.add::<I, VECTORS, EXACT>(&columns, list, of_row, at + chain, sums);
                     }
-                    entry += CHAINS;
+                    at += CHAINS;
                 }
-                while entry < end {
-                    let value = I::splat(*values.get_unchecked(entry));
-                    let x = self.x_row(*columns.get_unchecked(entry));
-                    if ahead > 0 && entry + ahead < columns.len() {
-                        let x = self.x_row(*columns.get_unchecked(entry + ahead));
-                        for v in 0..VECTORS {
-                            I::prefetch(x.add(offset(v)));
-                        }
-                        I::prefetch(x.add(last + LANES - 1));
+                while CHAINS > 1 && at < length {
+                    if PREFETCH {
+                        self.prefetch::<VECTORS, EXACT>(&columns, list, at, left);
                     }
-                    for (v, sum) in sums[0].iter_mut().enumerate() {
-                        *sum = I::mul_add(value, I::load(x.add(offset(v))), *sum);
-                    }
-                    entry += 1;
+                    self.add::<I, VECTORS, EXACT>(&columns, list, of_row, at, &mut sums[0]);
+                    at += 1;
                 }
+                entry = end as usize;
                 let to = self.to.add(row * self.pitch);
                 for v in 0..VECTORS {
                     let mut sum = sums[0][v];
                     for chain in &sums[1..] {
                         sum = I::add(sum, chain[v]);
                     }
-                    I::store(to.add(offset(v)), sum);
+                    I::store(to.add(columns.offset(v)), sum);
                 }
+            }
+        }
+    }
+
+    /// Adds the entry `at` of the row whose values start at `of_row`.
+    ///
+    /// # Safety
+    /// As [`Rows::block`]; the row has the entry.
+    #[inline(always)]
+    unsafe fn add<I: Isa<T>, const VECTORS: usize, const EXACT: bool>(
+        &self,
+        columns: &Block<VECTORS, EXACT>,
+        list: C::List,
+        of_row: *const T,
+        at: usize,
+        sums: &mut [I::Vector; VECTORS],
+    ) {
+        // SAFETY: the caller's promise.
+        unsafe {
+            let value = I::splat(*of_row.add(at));
+            let x = columns.x_row(&self.part.x, C::column(list, at));
+            for (v, sum) in sums.iter_mut().enumerate() {
+                *sum = I::mul_add(value, I::load(x.add(columns.offset(v))), *sum);
+            }
+        }
+    }
+
+    /// Asks for the row of X that an entry further on needs, if there is one: of A's entries, `left`
+    /// are left from the row's first on.
+    ///
+    /// # Safety
+    /// As [`Rows::block`].
+    #[inline(always)]
+    unsafe fn prefetch<const VECTORS: usize, const EXACT: bool>(
+        &self,
+        columns: &Block<VECTORS, EXACT>,
+        list: C::List,
+        at: usize,
+        left: usize,
+    ) {
+        let ahead = (at + self.part.prefetch).min(left - 1);
+        // SAFETY: the caller's promise.
+        unsafe {
+            let x = columns.x_row(&self.part.x, C::ahead(list, ahead));
+            for v in 0..VECTORS {
+                simd::prefetch(x.add(columns.offset(v)));
+            }
+            // A row that does not start on a cache line ends in one more.
+            if !EXACT || !self.part.x.start.addr().is_multiple_of(64) {
+                simd::prefetch(x.add(columns.offset(VECTORS - 1) + LANES - 1));
             }
         }
     }
@@ -197,30 +307,32 @@ impl<T: Scalar> Rows<'_, '_, T> {
     /// As [`rows`].
     #[inline(always)]
     unsafe fn narrow<I: Isa<T>>(&self) {
-        let (columns, values) = (self.part.a.col_indices(), self.part.a.values());
-        let (k, ahead) = (self.part.k, self.part.prefetch);
+        let (values, k, ahead) = (self.part.a.values(), self.part.k, self.part.prefetch);
         let mut entry = self.entry;
         // SAFETY: the caller's promise.
         unsafe {
             for (row, &end) in self.ends.iter().enumerate() {
+                let list = self.part.columns.list(self.row + row, entry);
+                let (of_row, length) = (values.as_ptr().add(entry), end as usize - entry);
+                let left = values.len() - entry;
                 let mut sums = [I::splat(T::ZERO); 2];
-                while entry < end as usize {
-                    let value = I::splat(*values.get_unchecked(entry));
-                    let x = I::load_first(k, self.x_row(*columns.get_unchecked(entry)));
-                    if ahead > 0 && entry + ahead < columns.len() {
-                        I::prefetch(self.x_row(*columns.get_unchecked(entry + ahead)));
+                for at in 0..length {
+                    let value = I::splat(*of_row.add(at));
+                    let x = I::load_first(k, self.x_row(C::column(list, at)));
+                    if ahead > 0 && at + ahead < left {
+                        simd::prefetch(self.x_row(C::ahead(list, at + ahead)));
                     }
                     sums = [sums[1], I::mul_add(value, x, sums[0])];
-                    entry += 1;
                 }
+                entry = end as usize;
                 I::store_first(k, self.to.add(row * self.pitch), I::add(sums[0], sums[1]));
             }
         }
     }
 
     #[inline(always)]
-    unsafe fn x_row(&self, col: u32) -> *const T {
+    unsafe fn x_row(&self, col: usize) -> *const T {
         // SAFETY: the invariants of `Part`.
-        unsafe { self.part.x.start.add(col as usize * self.part.x.pitch) }
+        unsafe { self.part.x.start.add(col * self.part.x.pitch) }
     }
 }

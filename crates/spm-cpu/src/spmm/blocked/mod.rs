@@ -6,6 +6,7 @@
 //! long row is shared by threads; what a piece has of the row that it ends inside is added
 //! afterwards, in the order of the pieces.
 
+mod columns;
 mod kernel;
 mod pack;
 mod sink;
@@ -18,6 +19,7 @@ use spm_formats::kernel::{
 use spm_formats::partition::{self, MergePoint};
 use spm_formats::{CsrArrays, CsrView, DenseShape, Layout, Scalar};
 
+use self::columns::{Columns, Lists, Narrow, Wide};
 use self::kernel::{Dense, Part};
 use self::pack::Packed;
 use self::sink::{Sink, stage_len};
@@ -32,7 +34,15 @@ const PREFETCH: ParameterSpec = ParameterSpec {
     name: "prefetch",
     meaning: "how many entries ahead rows of X are asked for; 0: not at all",
     default: Value::Count(0),
-    studied: &[Value::Count(0), Value::Count(8)],
+    studied: &[Value::Count(0), Value::Count(32), Value::Count(96)],
+};
+
+const NARROW: ParameterSpec = ParameterSpec {
+    name: "narrow",
+    meaning: "columns as 16-bit distances from the first one of a row, one list for all rows with the \
+              same distances, if no row reaches over more than 65536 columns",
+    default: Value::Switch(false),
+    studied: &[Value::Switch(false), Value::Switch(true)],
 };
 
 const STREAM: ParameterSpec = ParameterSpec {
@@ -48,9 +58,11 @@ pub(super) const INFO: KernelInfo = KernelInfo {
     backend: Backend::Cpu,
     source: "own",
     summary: "rows of X and Y in vector registers, 64 columns at a time; long rows cut",
-    parameters: &[PREFETCH, STREAM],
+    parameters: &[NARROW, PREFETCH, STREAM],
 };
 
+/// Entries of a row, on average, below which they are summed up one after the other.
+const SHORT: usize = 8;
 /// Bytes of finished rows that leave a thread's stage together.
 const STAGE: usize = 8 << 10;
 
@@ -61,6 +73,8 @@ struct Blocked<'a, T> {
     machine: Machine,
     prefetch: usize,
     stream: bool,
+    /// Instead of the columns of CSR.
+    lists: Option<Lists>,
     /// A column-major X, its rows side by side.
     packed: Option<Packed<T>>,
     /// The piece of thread t lies between points t and t + 1.
@@ -90,6 +104,7 @@ pub(super) fn plan<'a, T: Scalar>(
             machine: Machine::detect("vector", 0),
             prefetch: parameters.count(PREFETCH.name),
             stream: parameters.switch(STREAM.name),
+            lists: parameters.switch(NARROW.name).then(|| Lists::new(&a)).flatten(),
             packed: columns.then(|| Packed::new(a.cols(), dense.k)),
             points: partition::by_merge_path(a.pointers(), threads.count()),
             tile,
@@ -111,11 +126,26 @@ impl<T: Scalar> Product<T> for Blocked<'_, T> {
     fn memory(&self) -> Memory {
         let packed = self.packed.as_ref().map_or(0, |packed| packed.elements.len());
         let elements = packed + self.stages.len() + self.carries.len();
-        let plan = elements * T::BYTES + size_of_val(&*self.points);
-        Memory { matrix: self.a.bytes(), plan: plan as u64 }
+        let lists = self.lists.as_ref().map_or(0, Lists::bytes);
+        let plan = lists + elements * T::BYTES + size_of_val(&*self.points);
+        let columns = size_of_val(self.a.col_indices());
+        let saved = if self.lists.is_some() { columns as u64 - lists as u64 } else { 0 };
+        Memory { matrix: self.a.bytes() - saved, plan: plan as u64 }
     }
 
     fn multiply(&mut self, x: &[T], y: &mut [T]) {
+        match self.lists.take() {
+            Some(lists) => {
+                self.multiply_with(Narrow(&lists), x, y);
+                self.lists = Some(lists);
+            }
+            None => self.multiply_with(Wide(self.a.col_indices()), x, y),
+        }
+    }
+}
+
+impl<T: Scalar> Blocked<'_, T> {
+    fn multiply_with(&mut self, columns: impl Columns, x: &[T], y: &mut [T]) {
         let (a, k, layout) = (self.a, self.dense.k, self.dense.layout);
         if k == 0 {
             return;
@@ -160,12 +190,15 @@ impl<T: Scalar> Product<T> for Blocked<'_, T> {
             };
             self.machine.run(Part {
                 a,
+                columns,
+                first_row: from.row,
                 first_entry: from.entry,
                 ends: &a.pointers()[from.row + 1..to.row + 1],
                 last_entry: to.entry,
                 x,
                 k,
                 tile,
+                short: a.entries() < SHORT * rows,
                 prefetch: self.prefetch,
                 sink,
                 carry,

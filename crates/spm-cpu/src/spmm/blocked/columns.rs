@@ -1,0 +1,187 @@
+//! Where the kernel learns the columns of a row.
+
+use spm_formats::{CsrArrays, Scalar};
+
+use crate::simd;
+
+/// Columns of A's entries.
+pub(super) trait Columns: Copy + Send + Sync {
+    /// The columns from one entry of a row on.
+    type List: Copy;
+
+    /// The columns of row `row` from `entry` on, which is an entry of that row (or its end).
+    ///
+    /// # Safety
+    /// The matrix has the row and the entry.
+    unsafe fn list(self, row: usize, entry: usize) -> Self::List;
+
+    /// The column of the entry `at` entries after the list's first.
+    ///
+    /// # Safety
+    /// The row has this entry.
+    unsafe fn column(list: Self::List, at: usize) -> usize;
+
+    /// The column of the entry `at` entries after the list's first, in whatever row that is.
+    ///
+    /// # Safety
+    /// The matrix has this entry.
+    unsafe fn ahead(list: Self::List, at: usize) -> usize;
+
+    /// Asks for the columns from the one `at` entries after the list's first on; any `at`.
+    fn prefetch(self, list: Self::List, at: usize);
+}
+
+/// As CSR has them.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Wide<'a>(pub(super) &'a [u32]);
+
+impl Columns for Wide<'_> {
+    type List = *const u32;
+
+    #[inline(always)]
+    unsafe fn list(self, _: usize, entry: usize) -> *const u32 {
+        // SAFETY: the caller's promise.
+        unsafe { self.0.as_ptr().add(entry) }
+    }
+
+    #[inline(always)]
+    unsafe fn column(list: *const u32, at: usize) -> usize {
+        // SAFETY: the caller's promise.
+        unsafe { *list.add(at) as usize }
+    }
+
+    #[inline(always)]
+    unsafe fn ahead(list: *const u32, at: usize) -> usize {
+        // SAFETY: the caller's promise.
+        unsafe { Self::column(list, at) }
+    }
+
+    #[inline(always)]
+    fn prefetch(self, list: *const u32, at: usize) {
+        simd::prefetch(list.wrapping_add(at));
+    }
+}
+
+/// Lists of 16-bit distances from the smallest column of a row. Rows with the same distances share
+/// one list: the rows of a stencil, the unknowns of one node of a mesh.
+#[derive(Debug)]
+pub(super) struct Lists {
+    /// The smallest column of each row, and the element of `distances` that its entry 0 would have,
+    /// modulo 2^32, if entries were counted through the matrix.
+    rows: Vec<(u32, u32)>,
+    distances: Vec<u16>,
+}
+
+/// Places of the table that finds equal lists; a list that has lost its place is stored again.
+const TABLE: usize = 1 << 12;
+
+impl Lists {
+    /// Nothing where a row reaches too far for 16 bits.
+    pub(super) fn new<T: Scalar>(a: &CsrArrays<'_, T>) -> Option<Self> {
+        let mut lists = Self { rows: Vec::with_capacity(a.rows() + 1), distances: Vec::new() };
+        let mut table = vec![0..0; TABLE];
+        let mut list = Vec::new();
+        for ends in a.pointers().windows(2) {
+            let columns = &a.col_indices()[ends[0] as usize..ends[1] as usize];
+            let first = columns.iter().copied().min().unwrap_or(0);
+            list.clear();
+            let mut hash = 0_u64;
+            for &column in columns {
+                let distance = u16::try_from(column - first).ok()?;
+                hash = (hash ^ u64::from(distance)).wrapping_mul(0x9e37_79b9_7f4a_7c15);
+                hash ^= hash >> 29;
+                list.push(distance);
+            }
+            let place = &mut table[hash as usize % TABLE];
+            if lists.distances[place.clone()] != list[..] {
+                let start = lists.distances.len();
+                lists.distances.extend_from_slice(&list);
+                *place = start..lists.distances.len();
+            }
+            lists.rows.push((first, (place.start as u32).wrapping_sub(ends[0])));
+        }
+        // Where the part of a thread ends behind the last row.
+        lists.rows.push((0, 0));
+        Some(lists)
+    }
+
+    pub(super) fn bytes(&self) -> usize {
+        size_of_val(&*self.rows) + size_of_val(&*self.distances)
+    }
+}
+
+/// Two bytes for each entry of a list.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Narrow<'a>(pub(super) &'a Lists);
+
+impl Columns for Narrow<'_> {
+    type List = (usize, *const u16);
+
+    #[inline(always)]
+    unsafe fn list(self, row: usize, entry: usize) -> (usize, *const u16) {
+        // SAFETY: the caller's promise; a list has as many elements as the rows that share it.
+        unsafe {
+            let (first, start) = *self.0.rows.get_unchecked(row);
+            let start = start.wrapping_add(entry as u32) as usize;
+            (first as usize, self.0.distances.as_ptr().wrapping_add(start))
+        }
+    }
+
+    #[inline(always)]
+    unsafe fn column((first, list): (usize, *const u16), at: usize) -> usize {
+        // SAFETY: the caller's promise.
+        unsafe { first + usize::from(*list.add(at)) }
+    }
+
+    /// The row's own first column, which is in cache: the next list is not known here.
+    #[inline(always)]
+    unsafe fn ahead((first, _): (usize, *const u16), _: usize) -> usize {
+        first
+    }
+
+    #[inline(always)]
+    fn prefetch(self, (_, list): (usize, *const u16), at: usize) {
+        simd::prefetch(list.wrapping_add(at));
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use spm_formats::Csr;
+
+    use super::*;
+
+    fn check(a: &Csr<f64>, stored: usize) {
+        let a = CsrArrays::new(&a.view()).unwrap();
+        let lists = Lists::new(&a).unwrap();
+        assert_eq!(lists.distances.len(), stored);
+        for row in 0..a.rows() {
+            let (start, end) = (a.pointers()[row] as usize, a.pointers()[row + 1] as usize);
+            for entry in start..end {
+                // SAFETY: entries of the row.
+                let (narrow, wide) = unsafe {
+                    let narrow = Narrow(&lists).list(row, entry);
+                    let wide = Wide(a.col_indices()).list(row, entry);
+                    (Narrow::column(narrow, end - 1 - entry), Wide::column(wide, end - 1 - entry))
+                };
+                assert_eq!(narrow, wide);
+            }
+        }
+    }
+
+    #[test]
+    fn rows_with_equal_distances_share_a_list() {
+        // Distances 0 2 | 0 2 | none | 0 1 | 0 2
+        let columns = vec![1, 3, 2, 4, 0, 1, 65_534, 65_536];
+        let a = Csr::new((5, 70_000), vec![0, 2, 4, 4, 6, 8], columns, vec![1.0; 8]);
+        check(&a, 4);
+        check(&Csr::new((0, 0), vec![0], vec![], vec![]), 0);
+    }
+
+    #[test]
+    fn a_row_that_reaches_too_far_is_refused() {
+        let reach = |last| Csr::new((1, 70_000), vec![0, 2], vec![3, last], vec![1.0; 2]);
+        check(&reach(65_538), 2);
+        assert!(Lists::new(&CsrArrays::new(&reach(65_539).view()).unwrap()).is_none());
+    }
+}

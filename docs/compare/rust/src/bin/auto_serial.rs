@@ -1,0 +1,195 @@
+//! `auto` against the serial kernel of each operation, from 1 x 1 up and on any number of threads.
+//!
+//! ```text
+//! cargo run --release --manifest-path docs/compare/rust/Cargo.toml --target-dir target \
+//!     --bin auto_serial [THREADS...]
+//! ```
+//!
+//! Both are planned once and take turns; a figure is the fastest of the rounds of each, in f64. First
+//! the time of one call on the 9 x 9 matrix, then a table of time of `auto` / time of the serial
+//! kernel. A cell above 1.05 is measured again with a new plan of each, up to twice: another process
+//! may have disturbed the first.
+
+use std::error::Error;
+use std::time::Instant;
+
+use spm_cpu::{PlanOptions, spmm, spmv, transpose};
+use spm_formats::kernel::TransposeOutput;
+use spm_formats::{Csr, DenseShape, Layout, generate};
+
+const SIZES: [usize; 14] =
+    [1, 2, 3, 5, 9, 20, 50, 100, 300, 1000, 3000, 10_000, 100_000, 1_000_000];
+const OPERATIONS: [Operation; 5] = [
+    Operation::Spmv,
+    Operation::Spmm(1),
+    Operation::Spmm(8),
+    Operation::Spmm(32),
+    Operation::Transpose,
+];
+const ROUNDS: usize = 15;
+/// What a round of one side takes at least, in seconds.
+const SIDE: f64 = 1e-4;
+/// Bytes of X and Y that a case may take.
+const MOST_BYTES: usize = 1 << 30;
+
+#[derive(Clone, Copy)]
+enum Operation {
+    Spmv,
+    /// With so many columns, row-major.
+    Spmm(usize),
+    Transpose,
+}
+
+/// A call of a prepared plan, and what it chose.
+type Call<'a> = (Box<dyn FnMut() + 'a>, String);
+
+impl Operation {
+    fn name(self) -> String {
+        match self {
+            Self::Spmv => "spmv".to_owned(),
+            Self::Spmm(k) => format!("spmm k={k}"),
+            Self::Transpose => "transpose".to_owned(),
+        }
+    }
+
+    fn plan<'a>(
+        self,
+        a: &'a Csr<f64>,
+        auto: bool,
+        threads: usize,
+    ) -> Result<Call<'a>, Box<dyn Error>> {
+        let options = PlanOptions::with_threads(threads);
+        let number = |i: usize| (i as f64 * 0.7).sin() + 1.5;
+        Ok(match self {
+            Self::Spmv => {
+                let kernel = spmv::find::<f64>(if auto { "auto" } else { "csr-serial" });
+                let kernel = kernel.ok_or("no such kernel")?;
+                let mut plan = kernel.plan(&a.view(), &kernel.info.defaults(), &options)?;
+                let choice = plan.choice().unwrap_or_default();
+                let (x, mut y): (Vec<_>, _) =
+                    ((0..a.cols()).map(number).collect(), vec![0.0; a.rows()]);
+                (Box::new(move || plan.run(&x, &mut y).expect("right lengths")), choice)
+            }
+            Self::Spmm(k) => {
+                let kernel = spmm::find::<f64>(if auto { "auto" } else { "csr-serial" });
+                let kernel = kernel.ok_or("no such kernel")?;
+                let dense = DenseShape { k, layout: Layout::RowMajor };
+                let mut plan = kernel.plan(&a.view(), dense, &kernel.info.defaults(), &options)?;
+                let choice = plan.choice().unwrap_or_default();
+                let (x, mut y): (Vec<_>, _) =
+                    ((0..a.cols() * k).map(number).collect(), vec![0.0; a.rows() * k]);
+                (Box::new(move || plan.run(&x, &mut y).expect("right lengths")), choice)
+            }
+            Self::Transpose => {
+                let kernel = transpose::find::<f64>(if auto { "auto" } else { "serial" });
+                let kernel = kernel.ok_or("no such kernel")?;
+                let mut plan = kernel.plan(&a.view(), &kernel.info.defaults(), &options)?;
+                let choice = plan.choice().unwrap_or_default();
+                let mut output = TransposeOutput::new(a.cols(), a.nnz());
+                (Box::new(move || plan.run(&mut output).expect("right lengths")), choice)
+            }
+        })
+    }
+}
+
+/// n x n with `per_row` entries in each row, in columns that are far from each other.
+fn matrix(n: usize, per_row: usize) -> Csr<f64> {
+    let row = |i: usize| {
+        let mut columns: Vec<u32> =
+            (0..per_row).map(|j| ((i * 7919 + j * n / per_row) % n) as u32).collect();
+        columns.sort_unstable();
+        columns
+    };
+    let pointers = (0..=n).map(|i| (i * per_row) as u32).collect();
+    let values = (0..n * per_row).map(|i| (i as f64 * 0.3).cos()).collect();
+    Csr::new((n, n), pointers, (0..n).flat_map(row).collect(), values)
+}
+
+/// Seconds of a call of each side, in the fastest of the rounds, and what `auto` chose.
+fn compare(
+    operation: Operation,
+    a: &Csr<f64>,
+    threads: usize,
+) -> Result<(f64, f64, String), Box<dyn Error>> {
+    let ((mut auto, choice), (mut serial, _)) =
+        (operation.plan(a, true, threads)?, operation.plan(a, false, threads)?);
+    let start = Instant::now();
+    serial();
+    serial();
+    let once = start.elapsed().as_secs_f64() / 2.0;
+    let calls = (SIDE / once.max(2e-9)).ceil().max(1.0) as usize;
+    let side = |call: &mut dyn FnMut()| {
+        call();
+        let start = Instant::now();
+        (0..calls).for_each(|_| call());
+        start.elapsed().as_secs_f64() / calls as f64
+    };
+    let (mut of_auto, mut of_serial) = (f64::INFINITY, f64::INFINITY);
+    for _ in 0..ROUNDS {
+        of_auto = of_auto.min(side(&mut auto));
+        of_serial = of_serial.min(side(&mut serial));
+    }
+    Ok((of_auto, of_serial, choice))
+}
+
+fn main() -> Result<(), Box<dyn Error>> {
+    let teams: Vec<usize> =
+        std::env::args().skip(1).map(|t| t.parse()).collect::<Result<_, _>>()?;
+    let teams = if teams.is_empty() { vec![1, 2, 8] } else { teams };
+    let cage4 = generate::named("cage4")?.generate::<f64>()?;
+    println!("A call on cage4 (9 x 9, 49 entries), nanoseconds:\n");
+    let names: Vec<String> = OPERATIONS.iter().map(|o| o.name()).collect();
+    println!("| threads | {} |", names.join(" | "));
+    println!("| ---: |{}", " ---: |".repeat(names.len()));
+    for &threads in &teams {
+        let times = OPERATIONS
+            .iter()
+            .map(|&operation| Ok(format!("{:.0}", compare(operation, &cage4, threads)?.0 * 1e9)));
+        let times = times.collect::<Result<Vec<_>, Box<dyn Error>>>()?;
+        println!("| {threads} | {} |", times.join(" | "));
+    }
+
+    println!("\nTime of `auto` / time of the serial kernel, 1 to 8 entries a row:\n");
+    println!("| rows | entries | threads | {} |", names.join(" | "));
+    println!("| ---: | ---: | ---: |{}", " ---: |".repeat(names.len()));
+    let (mut worst, mut cells) = ((0.0, String::new()), 0);
+    for n in SIZES {
+        for per_row in [1, 8] {
+            let entries = n * per_row.min(n);
+            if per_row > 1 && entries == n {
+                continue;
+            }
+            let label = format!("{n} x {n} with {entries} entries");
+            let a = matrix(n, per_row.min(n));
+            for &threads in &teams {
+                print!("| {n} | {} | {threads} |", a.nnz());
+                for operation in OPERATIONS {
+                    if matches!(operation, Operation::Spmm(k) if 16 * n * k > MOST_BYTES / 4) {
+                        print!(" - |");
+                        continue;
+                    }
+                    let (mut ratio, mut choice) = (f64::INFINITY, String::new());
+                    for _ in 0..3 {
+                        let (auto, serial, chosen) = compare(operation, &a, threads)?;
+                        if auto / serial < ratio {
+                            (ratio, choice) = (auto / serial, chosen);
+                        }
+                        if ratio <= 1.05 {
+                            break;
+                        }
+                    }
+                    cells += 1;
+                    if ratio > worst.0 {
+                        let case =
+                            format!("{}, {label}, {threads} threads: {choice}", operation.name());
+                        worst = (ratio, case);
+                    }
+                    print!(" {ratio:.2} |");
+                }
+                println!();
+            }
+        }
+    }
+    println!("\nThe largest of {cells} ratios: {:.3} ({}).", worst.0, worst.1);
+    Ok(())
+}
