@@ -1,0 +1,196 @@
+//! Any matrix and any x through one kernel, on CPU cores or on the emulated device, against the
+//! oracle.
+#![no_main]
+
+use arbitrary::{Arbitrary, Result, Unstructured};
+use libfuzzer_sys::fuzz_target;
+use spm_cpu::PlanOptions;
+use spm_formats::kernel::{KernelInfo, Parameters, PlanError, TransposeOutput};
+use spm_formats::{DenseShape, Layout, Scalar, reference};
+use spm_fuzz::{Matrix, vector};
+use spm_gpu::{Device, DeviceBuffer, DeviceCsc, DeviceScalar, GpuError, Stream};
+use spm_gpu_kernels::emulator::EmulatorOptions;
+
+/// One of the kernels of `infos`, with one of its studied sets of parameters.
+fn choose(u: &mut Unstructured<'_>, infos: &[KernelInfo]) -> Result<(usize, Parameters)> {
+    let index = u.choose_index(infos.len())?;
+    let variants = infos[index].variants();
+    Ok((index, variants[u.choose_index(variants.len())?].clone()))
+}
+
+/// A plan, or nothing where the kernel does not suit the matrix.
+fn planned<P>(label: &str, plan: std::result::Result<P, PlanError>) -> Option<P> {
+    match plan {
+        Ok(plan) => Some(plan),
+        Err(PlanError::Format(_) | PlanError::Unsupported { .. }) => None,
+        Err(error) => panic!("{label}: {error}"),
+    }
+}
+
+fn compare<T: Scalar>(label: &str, y: &[T], expected: &reference::Reference) {
+    let errors = reference::compare(y, expected);
+    assert!(errors.acceptable(), "{label}: {errors:?}");
+}
+
+fn check_cpu<T: Scalar>(u: &mut Unstructured<'_>) -> Result<()> {
+    let options = PlanOptions::with_threads(u.int_in_range(1..=3)?);
+    let operation = u.int_in_range(0..=2_u8)?;
+    let seed = u64::arbitrary(u)?;
+    match operation {
+        0 => {
+            let kernels = spm_cpu::spmv::registry::<T>();
+            let infos: Vec<_> = kernels.iter().map(|kernel| kernel.info).collect();
+            let (index, parameters) = choose(u, &infos)?;
+            let label = infos[index].label(&parameters);
+            let a = Matrix::<T>::arbitrary(u)?;
+            let x: Vec<T> = vector(u, a.csr.cols())?;
+            let plan = kernels[index].plan(&a.csr.view(), &parameters, &options);
+            let Some(mut plan) = planned(&label, plan) else { return Ok(()) };
+            let mut y = vec![T::from_f64(f64::NAN); a.csr.rows()];
+            plan.run(&x, &mut y).expect("lengths are right");
+            compare(&label, &y, &reference::spmv(&a.coo, &x));
+        }
+        1 => {
+            let kernels = spm_cpu::spmm::registry::<T>();
+            let infos: Vec<_> = kernels.iter().map(|kernel| kernel.info).collect();
+            let (index, parameters) = choose(u, &infos)?;
+            let label = infos[index].label(&parameters);
+            let dense = dense(seed);
+            let a = Matrix::<T>::arbitrary(u)?;
+            let x: Vec<T> = vector(u, a.csr.cols() * dense.k)?;
+            let plan = kernels[index].plan(&a.csr.view(), dense, &parameters, &options);
+            let Some(mut plan) = planned(&label, plan) else { return Ok(()) };
+            let mut y = vec![T::from_f64(f64::NAN); a.csr.rows() * dense.k];
+            plan.run(&x, &mut y).expect("lengths are right");
+            compare(&label, &y, &reference::spmm(&a.coo, &x, dense));
+        }
+        _ => {
+            let kernels = spm_cpu::transpose::registry::<T>();
+            let infos: Vec<_> = kernels.iter().map(|kernel| kernel.info).collect();
+            let (index, parameters) = choose(u, &infos)?;
+            let label = infos[index].label(&parameters);
+            let a = Matrix::<T>::arbitrary(u)?;
+            let plan = kernels[index].plan(&a.csr.view(), &parameters, &options);
+            let Some(mut plan) = planned(&label, plan) else { return Ok(()) };
+            let mut output = TransposeOutput::new(a.csr.cols(), a.csr.nnz());
+            plan.run(&mut output).expect("lengths are right");
+            check_transpose(&label, &output, &a);
+        }
+    }
+    Ok(())
+}
+
+fn dense(seed: u64) -> DenseShape {
+    let layout = if seed & 1 == 0 { Layout::RowMajor } else { Layout::ColumnMajor };
+    DenseShape { k: (seed >> 1) as usize % 20, layout }
+}
+
+fn check_emulator<T: DeviceScalar>(u: &mut Unstructured<'_>) -> Result<()> {
+    let seed = u64::arbitrary(u)?;
+    let device = Device::emulated(EmulatorOptions { seed, ..EmulatorOptions::default() });
+    let options = spm_gpu::PlanOptions::default();
+    if bool::arbitrary(u)? {
+        let kernels = spm_gpu::spmv::registry::<T>();
+        let infos: Vec<_> =
+            kernels.iter().filter(|kernel| !kernel.comparator).map(|kernel| kernel.info).collect();
+        let (index, parameters) = choose(u, &infos)?;
+        let label = infos[index].label(&parameters);
+        let kernel = spm_gpu::spmv::find::<T>(infos[index].id).expect("a registered kernel");
+        let a = Matrix::<T>::arbitrary(u)?;
+        let x: Vec<T> = vector(u, a.csr.cols())?;
+        let plan = kernel.plan(&device, &a.csr.view(), &parameters, &options);
+        let Some(mut plan) = planned(&label, plan) else { return Ok(()) };
+        let y = on_device(&device, &label, &x, a.csr.rows(), |x, y, s| plan.launch(x, y, s));
+        compare(&label, &y, &reference::spmv(&a.coo, &x));
+    } else {
+        let kernels = spm_gpu::spmm::registry::<T>();
+        let infos: Vec<_> =
+            kernels.iter().filter(|kernel| !kernel.comparator).map(|kernel| kernel.info).collect();
+        let (index, parameters) = choose(u, &infos)?;
+        let label = infos[index].label(&parameters);
+        let kernel = spm_gpu::spmm::find::<T>(infos[index].id).expect("a registered kernel");
+        let dense = dense(seed);
+        let a = Matrix::<T>::arbitrary(u)?;
+        let x: Vec<T> = vector(u, a.csr.cols() * dense.k)?;
+        let plan = kernel.plan(&device, &a.csr.view(), dense, &parameters, &options);
+        let Some(mut plan) = planned(&label, plan) else { return Ok(()) };
+        let elements = a.csr.rows() * dense.k;
+        let y = on_device(&device, &label, &x, elements, |x, y, s| plan.launch(x, y, s));
+        compare(&label, &y, &reference::spmm(&a.coo, &x, dense));
+    }
+    Ok(())
+}
+
+/// y, with x and y on the device during the launch.
+fn on_device<T: DeviceScalar>(
+    device: &Device,
+    label: &str,
+    x: &[T],
+    length: usize,
+    launch: impl FnOnce(
+        &DeviceBuffer<T>,
+        &mut DeviceBuffer<T>,
+        &Stream,
+    ) -> std::result::Result<(), GpuError>,
+) -> Vec<T> {
+    let mut result = vec![T::from_f64(f64::NAN); length];
+    let mut run = || {
+        let stream = Stream::new(device)?;
+        let x = DeviceBuffer::from_slice(device, x)?;
+        let mut y = DeviceBuffer::from_slice(device, &result)?;
+        launch(&x, &mut y, &stream)?;
+        stream.synchronize()?;
+        y.copy_to_slice(&mut result)
+    };
+    run().unwrap_or_else(|error| panic!("{label}: {error}"));
+    result
+}
+
+fn check_emulated_transposition<T: DeviceScalar>(u: &mut Unstructured<'_>) -> Result<()> {
+    let seed = u64::arbitrary(u)?;
+    let device = Device::emulated(EmulatorOptions { seed, ..EmulatorOptions::default() });
+    let kernels = spm_gpu::transpose::registry::<T>();
+    let infos: Vec<_> =
+        kernels.iter().filter(|kernel| !kernel.comparator).map(|kernel| kernel.info).collect();
+    let (index, parameters) = choose(u, &infos)?;
+    let label = infos[index].label(&parameters);
+    let kernel = spm_gpu::transpose::find::<T>(infos[index].id).expect("a registered kernel");
+    let a = Matrix::<T>::arbitrary(u)?;
+    let options = spm_gpu::PlanOptions::default();
+    let plan = kernel.plan(&device, &a.csr.view(), &parameters, &options);
+    let Some(mut plan) = planned(&label, plan) else { return Ok(()) };
+    let mut run = || {
+        let stream = Stream::new(&device)?;
+        let mut output = DeviceCsc::new(&device, a.csr.cols(), a.csr.nnz())?;
+        plan.launch(&mut output, &stream)?;
+        let mut result = TransposeOutput::new(a.csr.cols(), a.csr.nnz());
+        output.copy_to(&mut result)?;
+        Ok::<_, GpuError>(result)
+    };
+    let output = run().unwrap_or_else(|error| panic!("{label}: {error}"));
+    check_transpose(&label, &output, &a);
+    Ok(())
+}
+
+fn check_transpose<T: Scalar>(label: &str, output: &TransposeOutput<T>, a: &Matrix<T>) {
+    let (pointers, indices, values) = reference::transpose(&a.coo);
+    let bits = |values: &[T]| values.iter().map(|v| v.to_bits64()).collect::<Vec<_>>();
+    assert_eq!(output.pointers, pointers, "{label}");
+    assert_eq!(output.indices, indices, "{label}");
+    assert_eq!(bits(&output.values), bits(&values), "{label}");
+}
+
+fn check(u: &mut Unstructured<'_>) -> Result<()> {
+    match u.int_in_range(0..=7_u8)? {
+        0 => check_emulator::<f32>(u),
+        1 => check_emulator::<f64>(u),
+        2 => check_emulated_transposition::<f64>(u),
+        n if n % 2 == 1 => check_cpu::<f32>(u),
+        _ => check_cpu::<f64>(u),
+    }
+}
+
+fuzz_target!(|data: &[u8]| {
+    // An error means too few bytes for an input.
+    let _ = check(&mut Unstructured::new(data));
+});

@@ -1,0 +1,76 @@
+//! What the fuzz targets share: small matrices from bytes.
+
+use std::collections::BTreeMap;
+
+use arbitrary::{Arbitrary, Result, Unstructured};
+use spm_formats::{Coo, Csr, Scalar, convert};
+
+/// The largest number of rows and of columns.
+const SIDE: usize = 300;
+/// The largest number of triplets.
+const ENTRIES: usize = 700;
+
+/// Triplets in any order, duplicates included.
+#[derive(Debug)]
+pub struct Triplets<T>(pub Coo<T>);
+
+/// A matrix without duplicates, as triplets for the oracle and as CSR for the kernels.
+#[derive(Debug)]
+pub struct Matrix<T> {
+    /// Sorted by row and column.
+    pub coo: Coo<T>,
+    /// The same.
+    pub csr: Csr<T>,
+}
+
+/// A value: mostly ordinary, sometimes one that rounds, overflows or is no number.
+pub fn value<T: Scalar>(u: &mut Unstructured<'_>) -> Result<T> {
+    Ok(T::from_f64(match u.int_in_range(0..=31_u8)? {
+        0 => f64::NAN,
+        1 => f64::INFINITY,
+        2 => f64::NEG_INFINITY,
+        3 => 0.0,
+        4 => -0.0,
+        5 => f64::from_bits(1),
+        6 => f64::from(f32::MAX),
+        7 => f64::MAX,
+        8..=15 => 1.0,
+        16..=23 => f64::from(i16::arbitrary(u)?) / 64.0,
+        _ => f64::from(i32::arbitrary(u)?) / f64::from(1 << 20),
+    }))
+}
+
+/// `length` values.
+pub fn vector<T: Scalar>(u: &mut Unstructured<'_>, length: usize) -> Result<Vec<T>> {
+    (0..length).map(|_| value(u)).collect()
+}
+
+impl<'a, T: Scalar> Arbitrary<'a> for Triplets<T> {
+    fn arbitrary(u: &mut Unstructured<'a>) -> Result<Self> {
+        let (rows, cols) = (u.int_in_range(0..=SIDE)?, u.int_in_range(0..=SIDE)?);
+        let (mut r, mut c, mut v) = (Vec::new(), Vec::new(), Vec::new());
+        while rows > 0 && cols > 0 && v.len() < ENTRIES && !u.is_empty() {
+            // Runs, so that long rows and dense columns come up.
+            let run = if u.ratio(1, 8)? { u.int_in_range(1..=cols)? } else { 1 };
+            let (row, first) = (u.choose_index(rows)?, u.choose_index(cols)?);
+            for step in 0..run.min(ENTRIES - v.len()) {
+                r.push(row as u32);
+                c.push(((first + step) % cols) as u32);
+                v.push(value(u)?);
+            }
+        }
+        Ok(Self(Coo::new(rows, cols, r, c, v).expect("indices are in range")))
+    }
+}
+
+impl<'a, T: Scalar> Arbitrary<'a> for Matrix<T> {
+    fn arbitrary(u: &mut Unstructured<'a>) -> Result<Self> {
+        let Triplets(coo) = Triplets::<T>::arbitrary(u)?;
+        let unique: BTreeMap<(u32, u32), T> = coo.iter().map(|(r, c, v)| ((r, c), v)).collect();
+        let (r, c) = unique.keys().copied().unzip();
+        let values = unique.into_values().collect();
+        let coo = Coo::new(coo.rows(), coo.cols(), r, c, values).expect("indices are in range");
+        let csr = convert::coo_to_csr(&coo);
+        Ok(Self { coo, csr })
+    }
+}
