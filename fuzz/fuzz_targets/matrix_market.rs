@@ -24,7 +24,11 @@ fn outcome<T: Scalar>(
         spm_formats::matrix_market::MatrixMarketError,
     >,
 ) -> Outcome {
-    let coo = file.map_err(|error| error.to_string().replace(name, "FILE"))?.coo;
+    let anonymous = |error: spm_formats::matrix_market::MatrixMarketError| {
+        let text = error.to_string();
+        text.strip_prefix(name).map_or(text.clone(), |rest| format!("FILE{rest}"))
+    };
+    let coo = file.map_err(anonymous)?.coo;
     let bits = coo.values().iter().map(|value| value.to_bits64()).collect();
     Ok((coo.rows(), coo.cols(), coo.row_indices().to_vec(), coo.col_indices().to_vec(), bits))
 }

@@ -1,4 +1,11 @@
 //! y = A x.
+//!
+//! # Which bits are the same
+//! A plan gives the same bits each time it runs. Two plans of one kernel with the same parameters
+//! give the same bits on any number of threads, with any schedule, except:
+//! - `csr-merge` cuts rows where the threads' shares end;
+//! - `sell-compact` cuts rows of more than 2048 entries between the threads;
+//! - `auto` may choose another kernel.
 
 mod auto;
 mod csr_compact;

@@ -1,0 +1,166 @@
+//! What holds for any matrix, whichever kernel computes it.
+
+mod common;
+
+use std::collections::BTreeMap;
+
+use common::csr;
+use proptest::prelude::*;
+use spm_cpu::{PlanOptions, spmm, spmv, transpose};
+use spm_formats::kernel::{Parameters, PlanError, Schedule, TransposeOutput, Value};
+use spm_formats::{Coo, Csr, DenseShape, Layout, Scalar, reference};
+
+/// Up to 60 x 60, without duplicates.
+fn matrices() -> impl Strategy<Value = Coo<f64>> {
+    (1_usize..60, 1_usize..60).prop_flat_map(|(rows, cols)| {
+        let entry = (0..rows as u32, 0..cols as u32, -1.0_f64..1.0);
+        prop::collection::vec(entry, 0..400).prop_map(move |entries| {
+            let unique: BTreeMap<(u32, u32), f64> =
+                entries.into_iter().map(|(r, c, v)| ((r, c), v)).collect();
+            let (r, c) = unique.keys().copied().unzip();
+            Coo::new(rows, cols, r, c, unique.into_values().collect()).unwrap()
+        })
+    })
+}
+
+fn wave(length: usize) -> Vec<f64> {
+    (0..length).map(|i| (i as f64 * 0.7).sin()).collect()
+}
+
+/// y = A x, or nothing where the kernel does not suit the matrix.
+fn product(
+    kernel: &spmv::SpmvKernel<f64>,
+    parameters: &Parameters,
+    a: &Csr<f64>,
+    threads: usize,
+    x: &[f64],
+) -> Option<Vec<f64>> {
+    let options = PlanOptions::with_threads(threads);
+    let mut plan = match kernel.plan(&a.view(), parameters, &options) {
+        Err(PlanError::Unsupported { .. }) => return None,
+        plan => plan.unwrap(),
+    };
+    let mut y = vec![f64::NAN; a.rows()];
+    plan.run(x, &mut y).unwrap();
+    Some(y)
+}
+
+fn bits(values: &[f64]) -> Vec<u64> {
+    values.iter().map(|value| value.to_bits64()).collect()
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(16))]
+
+    #[test]
+    fn transposing_twice_changes_nothing(a in matrices()) {
+        let a = csr(&a);
+        for kernel in transpose::registry::<f64>() {
+            let options = PlanOptions::with_threads(2);
+            let transposed = |a: &Csr<f64>| {
+                let plan = kernel.plan(&a.view(), &kernel.info.defaults(), &options);
+                let mut output = TransposeOutput::new(a.cols(), a.nnz());
+                plan.unwrap().run(&mut output).unwrap();
+                let TransposeOutput { pointers, indices, values } = output;
+                Csr::new((a.cols(), a.rows()), pointers, indices, values)
+            };
+            prop_assert!(transposed(&transposed(&a)) == a, "{}", kernel.info.id);
+        }
+    }
+
+    /// (A X) e_j = A (X e_j).
+    #[test]
+    fn a_column_of_the_product_is_the_product_of_the_column(a in matrices(), k in 1_usize..12) {
+        let matrix = csr(&a);
+        let (rows, cols) = matrix.shape();
+        for layout in [Layout::RowMajor, Layout::ColumnMajor] {
+            let at = |height: usize, i: usize, j: usize| match layout {
+                Layout::RowMajor => i * k + j,
+                Layout::ColumnMajor => j * height + i,
+            };
+            let x = wave(cols * k);
+            for kernel in spmm::registry::<f64>() {
+                let options = PlanOptions::with_threads(2);
+                let dense = DenseShape { k, layout };
+                let plan =
+                    kernel.plan(&matrix.view(), dense, &kernel.info.defaults(), &options);
+                let mut y = vec![f64::NAN; rows * k];
+                plan.unwrap().run(&x, &mut y).unwrap();
+                for j in 0..k {
+                    let column: Vec<f64> = (0..cols).map(|i| x[at(cols, i, j)]).collect();
+                    let computed: Vec<f64> = (0..rows).map(|i| y[at(rows, i, j)]).collect();
+                    let errors = reference::compare(&computed, &reference::spmv(&a, &column));
+                    prop_assert!(errors.acceptable(), "{} {layout:?}: {errors:?}", kernel.info.id);
+                }
+            }
+        }
+    }
+
+    /// The rows of P A times x are those of A times x, permuted.
+    #[test]
+    fn permuted_rows_give_a_permuted_product(a in matrices(), step in 1_usize..60) {
+        let rows = a.rows();
+        prop_assume!((1..=rows).all(|d| d == 1 || rows % d != 0 || step % d != 0));
+        let place = |row: usize| row * step % rows;
+        let moved = a.row_indices().iter().map(|&row| place(row as usize) as u32).collect();
+        let permuted = Coo::new(rows, a.cols(), moved, a.col_indices().to_vec(), a.values().to_vec());
+        let (matrix, permuted) = (csr(&a), permuted.unwrap());
+        let permuted_matrix = csr(&permuted);
+        let x = wave(a.cols());
+        let expected = reference::spmv(&permuted, &x);
+        for kernel in spmv::registry::<f64>() {
+            let parameters = kernel.info.defaults();
+            let y = product(&kernel, &parameters, &matrix, 2, &x);
+            let z = product(&kernel, &parameters, &permuted_matrix, 2, &x);
+            let (Some(y), Some(z)) = (y, z) else { continue };
+            let mut moved = vec![0.0; rows];
+            for (row, y) in y.into_iter().enumerate() {
+                moved[place(row)] = y;
+            }
+            for result in [z, moved] {
+                let errors = reference::compare(&result, &expected);
+                prop_assert!(errors.acceptable(), "{}: {errors:?}", kernel.info.id);
+            }
+        }
+    }
+
+    #[test]
+    fn threads_and_schedules_change_no_bit(a in matrices()) {
+        check_reproducible(&a);
+    }
+}
+
+/// What the documentation of `spm_cpu::spmv` promises.
+fn check_reproducible(a: &Coo<f64>) {
+    const PROMISE_NOTHING: [&str; 3] = ["csr-merge", "sell-compact", "auto"];
+    let a = csr(a);
+    let x = wave(a.cols());
+    let kernels = spmv::registry::<f64>();
+    for kernel in kernels.iter().filter(|kernel| !PROMISE_NOTHING.contains(&kernel.info.id)) {
+        for parameters in kernel.info.variants() {
+            let expected = product(kernel, &parameters, &a, 1, &x);
+            let mut others = vec![parameters.clone()];
+            if parameters.get("schedule").is_some() {
+                let schedules = [Schedule::Static, Schedule::Dynamic].map(Value::Schedule);
+                others = schedules.map(|s| parameters.clone().with("schedule", s)).to_vec();
+            }
+            for (other, threads) in others.iter().flat_map(|o| [1, 2, 3, 5].map(|t| (o, t))) {
+                let y = product(kernel, other, &a, threads, &x);
+                assert!(
+                    y.as_deref().map(bits) == expected.as_deref().map(bits),
+                    "{} on {threads} threads",
+                    kernel.info.label(other),
+                );
+            }
+        }
+    }
+}
+
+#[test]
+fn threads_and_schedules_change_no_bit_of_long_rows() {
+    let mut entries: Vec<(u32, u32)> = (0..2000).map(|i| (i, (i * 7) % 1000)).collect();
+    entries.extend((0..100_000).filter(|j| j % 1000 != 25 * 7 % 1000).map(|j| (25, j)));
+    let (r, c): (Vec<u32>, Vec<u32>) = entries.into_iter().unzip();
+    let v = wave(r.len());
+    check_reproducible(&Coo::new(2000, 100_000, r, c, v).unwrap());
+}
