@@ -102,6 +102,12 @@ impl<T: Element> DevicePtr<T> {
     pub fn offset(self, index: impl Index) -> Self {
         Self(self.address(index), PhantomData)
     }
+
+    /// The array from a byte on, where an element begins.
+    #[inline(always)]
+    pub fn byte_offset(self, bytes: u64) -> Self {
+        Self(self.0.wrapping_add(bytes), PhantomData)
+    }
 }
 
 impl<T: Element> DevicePtrMut<T> {

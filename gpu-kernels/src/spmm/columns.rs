@@ -25,47 +25,45 @@ pub(super) fn multiply_add<T: Real, const N: usize>(
 
 /// Which they are.
 #[derive(Clone, Copy)]
-pub(super) struct Lane<const N: usize, const W: usize> {
+pub(super) struct Lane<T, const N: usize, const W: usize> {
     k: u32,
     first: u32,
     /// From a load to the next, in columns.
     stride: u32,
-    /// First columns of the loads, in a row of X: where others read, for a load beyond k.
-    readable: [u32; N],
+    /// Bytes of a row of X.
+    pitch: u32,
+    /// X from the first column of each load on; from column 0 for a load beyond k.
+    x: [DevicePtr<T>; N],
 }
 
-impl<const N: usize, const W: usize> Lane<N, W> {
-    /// Lane `lane` of `lanes`, in the `tile`-th part of k columns; k is even for W = 2.
+impl<T: Real, const N: usize, const W: usize> Lane<T, N, W> {
+    /// Lane `lane` of `lanes`, in the `tile`-th part of the k columns of `x`, a row-major matrix
+    /// whose rows have less than 2^32 bytes; k is even for W = 2.
     #[inline(always)]
-    pub(super) fn new(k: u32, tile: u32, lanes: u32, lane: u32) -> Self {
+    pub(super) fn new(x: DevicePtr<T>, k: u32, tile: u32, lanes: u32, lane: u32) -> Self {
         let stride = lanes * W as u32;
         let first = tile * stride * N as u32 + lane * W as u32;
-        let readable = core::array::from_fn(|n| {
+        let x = core::array::from_fn(|n| {
             let column = first + n as u32 * stride;
-            if column < k { column } else { 0 }
+            x.offset(if column < k { column } else { 0 })
         });
-        Self { k, first, stride, readable }
+        Self { k, first, stride, pitch: k * size_of::<T>() as u32, x }
     }
 
-    /// Its columns of a row of a row-major X.
+    /// Its columns of a row of X.
     #[inline(always)]
-    pub(super) fn load<T: Real>(self, x: DevicePtr<T>, row: u32) -> Columns<T, N> {
-        let row = u64::from(row) * u64::from(self.k);
+    pub(super) fn load(self, row: u32) -> Columns<T, N> {
+        // One multiplication with addition for each load.
+        let row = u64::from(row) * u64::from(self.pitch);
         core::array::from_fn(|n| {
-            let x = x.offset(self.readable[n]);
-            if W == 2 { T::load_pair(x, row) } else { [x.load(row), T::ZERO] }
+            let x = self.x[n].byte_offset(row);
+            if W == 2 { T::load_pair(x, 0) } else { [x.load(0_u32), T::ZERO] }
         })
     }
 
     /// Overwrites its columns of a row of Y.
     #[inline(always)]
-    pub(super) fn store<T: Real>(
-        self,
-        y: DevicePtrMut<T>,
-        strides: Strides,
-        row: u32,
-        sum: Columns<T, N>,
-    ) {
+    pub(super) fn store(self, y: DevicePtrMut<T>, strides: Strides, row: u32, sum: Columns<T, N>) {
         for (n, &[left, right]) in sum.iter().enumerate() {
             let column = self.first + n as u32 * self.stride;
             if column < self.k {

@@ -6,28 +6,21 @@
 //!   a row of X is read in whole lines.
 //! - The entries of a row are cut at multiples of 4: columns and values of a quad come in one and
 //!   two vector loads (the same address for all c lanes), and 4 rows of X are in flight at once.
-//! - A block may walk over its rows in several steps: those of a step read again what the step
-//!   before has left in L1.
 //! - A row of more than `split` entries is cut into chunks, which are groups of their own and store
 //!   to a workspace; [`SplitSum`] then adds them in a fixed order.
 
 use super::columns::{Columns, Lane, multiply_add, zeros};
+use super::csr::{Csr, QUAD};
 use super::strides::Strides;
 use crate::device::shared::Pool;
 use crate::device::warp::FULL_MASK;
 use crate::device::{DevicePtr, DevicePtrMut, Real, thread, warp};
 use crate::kernel::kernel;
 
-/// Entries of a quad.
-const QUAD: u32 = 4;
-
 /// CSR with its long rows cut.
 #[derive(Clone, Copy)]
 struct Matrix<T> {
-    rows: u32,
-    pointers: DevicePtr<u32>,
-    col_indices: DevicePtr<u32>,
-    values: DevicePtr<T>,
+    csr: Csr<T>,
     /// Longer rows are left to chunks; no chunks, no longer rows.
     split: u32,
     chunks: u32,
@@ -44,28 +37,31 @@ struct Group {
 
 #[inline(always)]
 fn product<T: Real, const N: usize, const W: usize>(
-    a: Matrix<T>,
+    Matrix { csr, split, chunks, chunk_bounds }: Matrix<T>,
     group: Group,
     k: u32,
     x: DevicePtr<T>,
     partial: DevicePtrMut<T>,
-    (y, y_strides): (DevicePtrMut<T>, Strides),
-    item: u32,
+    y: DevicePtrMut<T>,
+    y_strides: Strides,
 ) {
     let lanes = group.column_lanes * group.entry_lanes;
-    let lane = thread::thread_idx_x() & (lanes - 1);
+    let shift = lanes.trailing_zeros();
+    let me = thread::thread_idx_x();
+    let item = thread::block_idx_x() * (thread::block_dim_x() >> shift) + (me >> shift);
+    let lane = me & (lanes - 1);
     let entry_lane = lane >> group.column_lanes.trailing_zeros();
     let column_lane = lane & (group.column_lanes - 1);
-    let own = Lane::<N, W>::new(k, thread::block_idx_y(), group.column_lanes, column_lane);
+    let own = Lane::<T, N, W>::new(x, k, thread::block_idx_y(), group.column_lanes, column_lane);
 
     let (mut start, mut end, mut stores) = (0, 0, false);
-    let row = item.wrapping_sub(a.chunks);
-    if item < a.chunks {
-        [start, end] = a.chunk_bounds.load(item);
+    let row = item.wrapping_sub(chunks);
+    if item < chunks {
+        [start, end] = chunk_bounds.load(item);
         stores = true;
-    } else if row < a.rows {
-        (start, end) = (a.pointers.load(row), a.pointers.load(row + 1));
-        stores = end - start <= a.split;
+    } else if row < csr.rows {
+        (start, end) = (csr.pointers.load(row), csr.pointers.load(row + 1));
+        stores = end - start <= split;
         if !stores {
             end = start;
         }
@@ -74,29 +70,21 @@ fn product<T: Real, const N: usize, const W: usize>(
     let mut sum = zeros::<T, N>();
     let mut quad = (start & !(QUAD - 1)) + QUAD * entry_lane;
     while quad < end {
-        let (columns, values, rows_of_x): ([u32; 4], [T; 4], [Columns<T, N>; 4]);
+        let (columns, values) = csr.quad(quad);
         if quad >= start && end - quad >= QUAD {
-            columns = a.col_indices.load_vector::<4>(quad);
-            let low = T::load_pair(a.values, u64::from(quad));
-            let high = T::load_pair(a.values, u64::from(quad) + 2);
-            values = [low[0], low[1], high[0], high[1]];
-            rows_of_x = core::array::from_fn(|u| own.load(x, columns[u]));
+            let rows_of_x: [Columns<T, N>; 4] = core::array::from_fn(|u| own.load(columns[u]));
+            for u in 0..4 {
+                sum = multiply_add(values[u], rows_of_x[u], sum);
+            }
         } else {
-            let inside = |u: usize| {
-                let entry = quad + u as u32;
-                entry >= start && entry < end
-            };
-            columns = core::array::from_fn(|u| {
-                if inside(u) { a.col_indices.load(quad + u as u32) } else { 0 }
-            });
-            values = core::array::from_fn(|u| {
-                if inside(u) { a.values.load(quad + u as u32) } else { T::ZERO }
-            });
-            rows_of_x =
-                core::array::from_fn(|u| if inside(u) { own.load(x, columns[u]) } else { zeros() });
-        }
-        for u in 0..4 {
-            sum = multiply_add(values[u], rows_of_x[u], sum);
+            // The neighbours' entries may meet what is not finite.
+            let inside = |u: usize| quad + u as u32 >= start && (u as u32) < end - quad;
+            let rows_of_x: [Columns<T, N>; 4] =
+                core::array::from_fn(|u| if inside(u) { own.load(columns[u]) } else { zeros() });
+            for u in 0..4 {
+                let value = if inside(u) { values[u] } else { T::ZERO };
+                sum = multiply_add(value, rows_of_x[u], sum);
+            }
         }
         quad = quad.saturating_add(QUAD * group.entry_lanes);
     }
@@ -112,7 +100,7 @@ fn product<T: Real, const N: usize, const W: usize>(
     if !stores || entry_lane != 0 {
         return;
     }
-    let (target, row, strides) = if item < a.chunks {
+    let (target, row, strides) = if item < chunks {
         (partial, item, Strides { row: u64::from(k), column: 1 })
     } else {
         (y, row, y_strides)
@@ -126,16 +114,15 @@ macro_rules! widths {
             $(#[$meta])*
             ///
             /// X is row-major. Groups of `column_lanes` x `entry_lanes` lanes, powers of two, at
-            /// most 32 together. A block takes `steps` times as many neighbouring chunks or rows
-            /// as it has groups. Block: a multiple of 32; grid: enough blocks for chunks + rows in
-            /// x, column tiles in y. `chunk_bounds` has an element per chunk, `partial` k, both none
+            /// most 32 together. Block: a multiple of 32; grid: at least chunks + rows groups in x,
+            /// column tiles in y. `chunk_bounds` has an element per chunk, `partial` k, both none
             /// where `chunks` is 0.
             pub fn $name<T: Real>(
                 rows: u32,
+                entries: u32,
                 k: u32,
                 column_lanes: u32,
                 entry_lanes: u32,
-                steps: u32,
                 split: u32,
                 chunks: u32,
                 chunk_bounds: DevicePtr<[u32; 2]>,
@@ -147,17 +134,10 @@ macro_rules! widths {
                 y: DevicePtrMut<T>,
                 y_strides: Strides,
             ) {
-                let a = Matrix { rows, pointers, col_indices, values, split, chunks, chunk_bounds };
+                let csr = Csr { rows, entries, pointers, col_indices, values };
+                let a = Matrix { csr, split, chunks, chunk_bounds };
                 let group = Group { column_lanes, entry_lanes };
-                let y = (y, y_strides);
-                let shift = (column_lanes * entry_lanes).trailing_zeros();
-                let groups = thread::block_dim_x() >> shift;
-                let mut item =
-                    thread::block_idx_x() * steps * groups + (thread::thread_idx_x() >> shift);
-                for _ in 0..steps {
-                    product::<T, $loads, $width>(a, group, k, x, partial, y, item);
-                    item += groups;
-                }
+                product::<T, $loads, $width>(a, group, k, x, partial, y, y_strides);
             }
             as $marker
         }

@@ -12,48 +12,14 @@
 //! - The parts of a long row go to a workspace; [`super::SplitSum`] adds them in a fixed order.
 
 use super::columns::{Columns, Lane, multiply_add, zeros};
+use super::csr::{Csr, QUAD};
 use super::strides::Strides;
 use crate::device::{DevicePtr, DevicePtrMut, Real, thread};
 use crate::kernel::kernel;
 
-/// Entries that are loaded at once.
-const QUAD: u32 = 4;
-
-/// CSR.
-#[derive(Clone, Copy)]
-struct Matrix<T> {
-    rows: u32,
-    entries: u32,
-    pointers: DevicePtr<u32>,
-    col_indices: DevicePtr<u32>,
-    values: DevicePtr<T>,
-}
-
-impl<T: Real> Matrix<T> {
-    /// Columns and values of the entries from `first`, a multiple of 4, on.
-    #[inline(always)]
-    fn quad(self, first: u32) -> ([u32; 4], [T; 4]) {
-        if self.entries - first >= QUAD {
-            let low = T::load_pair(self.values, u64::from(first));
-            let high = T::load_pair(self.values, u64::from(first) + 2);
-            (self.col_indices.load_vector::<4>(first), [low[0], low[1], high[0], high[1]])
-        } else {
-            let at = |u: usize| (u as u32) < self.entries - first;
-            (
-                core::array::from_fn(|u| {
-                    if at(u) { self.col_indices.load(first + u as u32) } else { 0 }
-                }),
-                core::array::from_fn(|u| {
-                    if at(u) { self.values.load(first + u as u32) } else { T::ZERO }
-                }),
-            )
-        }
-    }
-}
-
 #[inline(always)]
 fn product<T: Real, const N: usize, const W: usize>(
-    a: Matrix<T>,
+    a: Csr<T>,
     lanes: u32,
     items: (u32, DevicePtr<[u32; 4]>),
     k: u32,
@@ -64,7 +30,7 @@ fn product<T: Real, const N: usize, const W: usize>(
     let shift = lanes.trailing_zeros();
     let me = thread::thread_idx_x();
     let item = thread::block_idx_x() * (thread::block_dim_x() >> shift) + (me >> shift);
-    let columns = Lane::<N, W>::new(k, thread::block_idx_y(), lanes, me & (lanes - 1));
+    let columns = Lane::<T, N, W>::new(x, k, thread::block_idx_y(), lanes, me & (lanes - 1));
     if item >= items.0 {
         return;
     }
@@ -83,8 +49,7 @@ fn product<T: Real, const N: usize, const W: usize>(
     while quad < end {
         let (col_indices, values) = next;
         // At the ends also those of other items' entries, which nobody adds.
-        let rows_of_x: [Columns<T, N>; 4] =
-            core::array::from_fn(|u| columns.load(x, col_indices[u]));
+        let rows_of_x: [Columns<T, N>; 4] = core::array::from_fn(|u| columns.load(col_indices[u]));
         if end - quad > QUAD {
             next = a.quad(quad + QUAD);
         }
@@ -146,7 +111,7 @@ macro_rules! widths {
                 partial: DevicePtrMut<T>,
                 y: DevicePtrMut<T>,
             ) {
-                let a = Matrix { rows, entries, pointers, col_indices, values };
+                let a = Csr { rows, entries, pointers, col_indices, values };
                 let items = (item_count, items);
                 product::<T, $loads, $width>(a, lanes, items, k, x, partial, y);
             }

@@ -2,6 +2,7 @@
 //! its formula and its source.
 
 mod columns;
+mod csr;
 mod csr_adaptive;
 mod csr_adaptive_subblocks;
 mod csr_column_lanes;

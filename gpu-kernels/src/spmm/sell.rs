@@ -47,16 +47,18 @@ impl<T: Real> Sell<T> {
 }
 
 impl<T: Real> Slots<T> {
-    /// Column and value of `N` slots from `slot` on; column 0 and value 0 beyond the row.
+    /// Column and value of `N` slots from `slot` on, `left` of which are the row's; column 0 and
+    /// value 0 for the others.
     #[inline(always)]
-    pub(super) fn load<const N: usize>(self, slot: u32) -> [(u32, T); N] {
-        core::array::from_fn(|u| {
-            if slot + (u as u32) < self.length {
-                let at = self.first + (u64::from(slot) + u as u64) * u64::from(WARP_SIZE);
-                (self.col_indices.load(at), self.values.load(at))
-            } else {
-                (0, T::ZERO)
-            }
-        })
+    pub(super) fn load<const N: usize>(self, slot: u32, left: u32) -> [(u32, T); N] {
+        // Constant distances from one address.
+        let first = self.first + u64::from(slot) * u64::from(WARP_SIZE);
+        let (col_indices, values) = (self.col_indices.offset(first), self.values.offset(first));
+        let at =
+            |u: usize| (col_indices.load(u as u32 * WARP_SIZE), values.load(u as u32 * WARP_SIZE));
+        if left >= N as u32 {
+            return core::array::from_fn(at);
+        }
+        core::array::from_fn(|u| if (u as u32) < left { at(u) } else { (0, T::ZERO) })
     }
 }

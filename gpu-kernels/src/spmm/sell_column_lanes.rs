@@ -33,22 +33,26 @@ fn product<T: Real, const N: usize, const W: usize>(
     if position >= a.rows {
         return;
     }
-    let columns = Lane::<N, W>::new(k, thread::block_idx_y(), lanes, me & (lanes - 1));
+    let columns = Lane::<T, N, W>::new(x, k, thread::block_idx_y(), lanes, me & (lanes - 1));
     let slots = a.slots(position);
     let mut sum = zeros::<T, N>();
-    let mut slot = 0;
-    let mut next = slots.load::<AT_ONCE>(0);
-    while slot < slots.length {
+    let (mut slot, mut left) = (0, slots.length);
+    let mut next = slots.load::<AT_ONCE>(slot, left);
+    while left >= AT_ONCE as u32 {
         let entries = next;
-        let left = slots.length - slot;
-        let rows_of_x: [Columns<T, N>; AT_ONCE] = core::array::from_fn(|u| {
-            if (u as u32) < left { columns.load(x, entries[u].0) } else { zeros() }
-        });
+        let rows_of_x: [Columns<T, N>; AT_ONCE] =
+            core::array::from_fn(|u| columns.load(entries[u].0));
         slot += AT_ONCE as u32;
-        next = slots.load(slot);
+        left -= AT_ONCE as u32;
+        next = slots.load(slot, left);
         for u in 0..AT_ONCE {
             sum = multiply_add(entries[u].1, rows_of_x[u], sum);
         }
+    }
+    let rows_of_x: [Columns<T, N>; AT_ONCE] =
+        core::array::from_fn(|u| if (u as u32) < left { columns.load(next[u].0) } else { zeros() });
+    for u in 0..AT_ONCE {
+        sum = multiply_add(next[u].1, rows_of_x[u], sum);
     }
     columns.store(y, y_strides, a.row(position), sum);
 }

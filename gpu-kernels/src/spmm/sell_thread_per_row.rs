@@ -36,19 +36,23 @@ fn product<T: Real, const N: usize>(
     });
     let slots = a.slots(position);
     let mut sum = [T::ZERO; N];
-    let mut slot = 0;
-    let mut next = slots.load::<AT_ONCE>(0);
-    while slot < slots.length {
+    let (mut slot, mut left) = (0, slots.length);
+    let mut next = slots.load::<AT_ONCE>(slot, left);
+    while left >= AT_ONCE as u32 {
         let entries = next;
-        let left = slots.length - slot;
-        let elements: [[T; N]; AT_ONCE] = core::array::from_fn(|u| {
-            if (u as u32) < left { columns.map(|x| x.load(entries[u].0)) } else { [T::ZERO; N] }
-        });
+        let elements: [[T; N]; AT_ONCE] =
+            core::array::from_fn(|u| core::array::from_fn(|n| columns[n].load(entries[u].0)));
         slot += AT_ONCE as u32;
-        next = slots.load(slot);
+        left -= AT_ONCE as u32;
+        next = slots.load(slot, left);
         for u in 0..AT_ONCE {
             sum = core::array::from_fn(|n| entries[u].1.mul_add(elements[u][n], sum[n]));
         }
+    }
+    if left > 0 {
+        // With two at once, one is left.
+        let (column, value) = next[0];
+        sum = core::array::from_fn(|n| value.mul_add(columns[n].load(column), sum[n]));
     }
     let row = a.row(position);
     for (n, &sum) in sum.iter().enumerate() {

@@ -104,11 +104,9 @@ fn candidates<T: DeviceScalar>(a: &CsrArrays<'_, T>, dense: DenseShape) -> Vec<S
             labels.extend(widths.iter().map(label));
         }
         (Layout::RowMajor, Some(sigma)) => {
-            labels.push(format!("sell-column-lanes[block=256,sigma={sigma}]"));
-            // Fewer columns a thread where they are many, more where they are few.
+            labels.push(format!("sell-column-lanes[sigma={sigma}]"));
             if even {
-                let columns = if k >= 32 { 2 } else { 4 };
-                labels.push(format!("sell-column-lanes[columns={columns},sigma={sigma}]"));
+                labels.push(format!("sell-column-lanes[block=64,columns=4,sigma={sigma}]"));
             }
         }
         _ => {}
@@ -118,9 +116,6 @@ fn candidates<T: DeviceScalar>(a: &CsrArrays<'_, T>, dense: DenseShape) -> Vec<S
     }
     let pairs = if even { "columns=2" } else { "columns=1" };
     labels.push(format!("csr-row-groups[{pairs}]"));
-    if k >= 16 && !skewed {
-        labels.push("csr-column-lanes[block=896,walk=on]".to_owned());
-    }
     if k > 16 && a.cols() * k * T::BYTES > L2_BYTES {
         labels.push(format!("csr-row-groups[{pairs},tile=16]"));
     }

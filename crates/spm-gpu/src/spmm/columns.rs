@@ -15,7 +15,7 @@ pub(super) const SMALL_BLOCK: ParameterSpec = ParameterSpec {
 };
 
 /// Threads of a block at most: the registers of these kernels do not allow 1024.
-const LARGEST_BLOCK: usize = 896;
+const LARGEST_BLOCK: usize = 512;
 
 /// Columns of X for a thread.
 pub(super) const COLUMNS: ParameterSpec = ParameterSpec {
@@ -65,7 +65,7 @@ impl ColumnShape {
     /// For k columns, from [`COLUMNS`] and [`TILE`].
     ///
     /// # Errors
-    /// Pairs of an odd k.
+    /// Pairs of an odd k, a k beyond 2^29.
     pub(super) fn new(
         kernel: &'static str,
         k: usize,
@@ -81,6 +81,11 @@ impl ColumnShape {
         };
         if columns > 1 && !k.is_multiple_of(2) {
             let reason = format!("columns={columns} takes an even k; found {k}");
+            return Err(PlanError::Unsupported { kernel, reason });
+        }
+        // The kernels count the bytes of a row with 32 bits.
+        if k > u32::MAX as usize / size_of::<f64>() {
+            let reason = format!("{k} columns");
             return Err(PlanError::Unsupported { kernel, reason });
         }
         let tile = match parameters.get(TILE.name) {

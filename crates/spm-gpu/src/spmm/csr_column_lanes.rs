@@ -12,7 +12,6 @@ use super::parameters::WARP;
 use super::rearrange::{OrderedX, strides};
 use super::{BoxedPlan, product};
 use crate::device::Device;
-use crate::launch::Launch;
 use crate::matrix::DeviceCsr;
 use crate::memory::DeviceBuffer;
 use crate::plan::{DeviceScalar, PlanOptions};
@@ -30,20 +29,13 @@ const ENTRY_LANES: ParameterSpec = ParameterSpec {
     ],
 };
 
-const WALK: ParameterSpec = ParameterSpec {
-    name: "walk",
-    meaning: "one block for each multiprocessor walks over an equal part of the rows",
-    default: Value::Switch(false),
-    studied: &[Value::Switch(false), Value::Switch(true)],
-};
-
 pub(super) const INFO: KernelInfo = KernelInfo {
     id: "csr-column-lanes",
     operation: Operation::Spmm,
     backend: Backend::Gpu,
     source: "own",
     summary: "CSR, threads across the columns of X in vector loads and across the entries, long rows cut; X row-major, rearranged in the run if it is not",
-    parameters: &[SMALL_BLOCK, COLUMNS, ENTRY_LANES, SPLIT, TILE, WALK],
+    parameters: &[SMALL_BLOCK, COLUMNS, ENTRY_LANES, SPLIT, TILE],
 };
 
 /// Threads that share the entries of a row, beside `column_lanes` for its columns.
@@ -74,12 +66,6 @@ pub(super) fn plan<T: DeviceScalar>(
     let parts = Parts::new(a.pointers(), longest);
     let groups = parts.bounds.len() + a.rows();
     let launch = shape.launch(INFO.id, device, parameters, groups, lanes)?;
-    let steps = if parameters.switch(WALK.name) {
-        launch.grid.x.div_ceil(device.info().multiprocessors.max(1))
-    } else {
-        1
-    };
-    let launch = Launch { grid: (launch.grid.x.div_ceil(steps), launch.grid.y).into(), ..launch };
     let chunks = parts.bounds.len() as u32;
     let chunk_bounds = DeviceBuffer::from_slice(device, &parts.bounds)?;
     let mut long = LongRows::new(device, &parts, dense.k)?;
@@ -92,10 +78,10 @@ pub(super) fn plan<T: DeviceScalar>(
             ($kernel:ident) => {{
                 let args = $kernel {
                     rows: a.rows() as u32,
+                    entries: a.entries() as u32,
                     k: dense.k as u32,
                     column_lanes: shape.lanes as u32,
                     entry_lanes: entry_lanes as u32,
-                    steps,
                     split: longest as u32,
                     chunks,
                     chunk_bounds: chunk_bounds.ptr(),
