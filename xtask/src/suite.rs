@@ -59,6 +59,26 @@ impl Source {
         }
     }
 
+    /// About how many entries it has, without reading it.
+    pub fn entries(&self) -> u64 {
+        /// Bytes of an entry, as text and compressed: an entry of a symmetric file counts twice.
+        const TEXT: u64 = 15;
+        const COMPRESSED: u64 = 5;
+        match self {
+            Self::File(path) => {
+                let known = matrix_name(path).and_then(|name| catalogue::find(&name));
+                let plain = path.extension().is_some_and(|end| end == "mtx");
+                let bytes = path.metadata().map_or(0, |file| file.len());
+                let guess = bytes / if plain { TEXT } else { COMPRESSED };
+                known.map_or(guess, |entry| entry.entries as u64)
+            }
+            Self::Generated(Recipe::Analogue(entry)) => entry.entries as u64,
+            Self::Generated(recipe @ Recipe::Class(_)) => {
+                recipe.generate::<f32>().map_or(0, |matrix| matrix.nnz() as u64)
+            }
+        }
+    }
+
     /// Reads or generates the matrix.
     ///
     /// # Errors

@@ -227,17 +227,48 @@ fn a_folder_that_is_not_there_is_an_error() {
     assert!(error.contains("no/such/folder") && error.contains("bench-all"), "{error}");
 }
 
+/// A headless browser with its profile in `folder`, which asks the network for nothing by itself; a
+/// machine without one skips the test, and says so.
+fn browser(folder: &Path) -> Option<Command> {
+    let found = ["chromium", "chromium-browser", "google-chrome"]
+        .into_iter()
+        .find(|b| Command::new(b).arg("--version").output().is_ok_and(|o| o.status.success()));
+    let Some(found) = found else {
+        println!("skipped: no headless browser here");
+        return None;
+    };
+    let mut command = Command::new(found);
+    command
+        .args(["--headless", "--no-sandbox", "--disable-gpu", "--disable-quic", "--no-first-run"])
+        .args(["--disable-background-networking", "--disable-component-update", "--disable-sync"])
+        .arg(format!("--user-data-dir={}", folder.join("profile").display()));
+    Some(command)
+}
+
+/// Whoever prints the page gets all of it, folded parts included.
+#[test]
+fn the_page_prints() {
+    let (folder, page) = rendered();
+    let Some(mut browser) = browser(folder.path()) else { return };
+    let pdf = folder.path().join("report.pdf");
+    let output = browser
+        .arg(format!("--print-to-pdf={}", pdf.display()))
+        .arg(format!("file://{}", page.display()))
+        .output()
+        .unwrap();
+    let said = String::from_utf8_lossy(&output.stderr);
+    let pdf = fs::read(&pdf).unwrap_or_else(|error| panic!("{error}: {said}"));
+    assert!(pdf.starts_with(b"%PDF-"), "{said}");
+    let count = |word: &[u8]| pdf.windows(word.len()).filter(|bytes| *bytes == word).count();
+    let pages = count(b"/Type /Page") - count(b"/Type /Pages");
+    assert!(pages >= 10, "{pages} pages");
+}
+
 /// Lays the page out in a headless browser, as wide as a phone, and lets it measure itself.
 #[test]
 fn a_phone_shows_the_page_without_sideways_scrolling() {
-    let Some(browser) = ["chromium", "chromium-browser", "google-chrome"]
-        .into_iter()
-        .find(|b| Command::new(b).arg("--version").output().is_ok_and(|o| o.status.success()))
-    else {
-        println!("skip: no headless browser here");
-        return;
-    };
     let (folder, page) = rendered();
+    let Some(mut browser) = browser(folder.path()) else { return };
     // The page itself has no script; the copy that measures has one.
     let probe = "<script>addEventListener('load', () => {\
         document.querySelectorAll('details').forEach(d => d.open = true);\
@@ -259,11 +290,8 @@ fn a_phone_shows_the_page_without_sideways_scrolling() {
          </script><iframe src='probe.html' style='width:400px;height:800px;border:0'></iframe></body>",
     )
     .unwrap();
-    let output = Command::new(browser)
-        .args(["--headless", "--no-sandbox", "--disable-gpu", "--disable-quic", "--no-first-run"])
-        .args(["--disable-background-networking", "--disable-component-update", "--disable-sync"])
+    let output = browser
         .args(["--virtual-time-budget=20000", "--hide-scrollbars", "--dump-dom"])
-        .arg(format!("--user-data-dir={}", folder.path().join("profile").display()))
         .arg(format!("file://{}", frame.display()))
         .output()
         .unwrap();

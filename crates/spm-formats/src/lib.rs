@@ -1,5 +1,31 @@
 //! What a sparse matrix is: formats, conversions, Matrix Market, generators, statistics, and the
 //! oracle that every kernel of spm is checked against.
+//!
+//! ```
+//! use spm_formats::matrix_market::{self, ReadOptions};
+//! use spm_formats::stats::MatrixStats;
+//! use spm_formats::{MemoryBudget, convert, reference};
+//!
+//! // A file is read with `matrix_market::read(path, ...)`; this one is here already.
+//! let text = b"%%MatrixMarket matrix coordinate real general\n2 3 3\n1 1 1\n1 3 2\n2 2 3\n";
+//! let coo = matrix_market::read_bytes::<f64>("small.mtx", text, &ReadOptions::default())?.coo;
+//! let csr = convert::coo_to_csr(&coo);
+//! assert_eq!((csr.rows(), csr.cols(), csr.nnz()), (2, 3, 3));
+//!
+//! // Another format, within a memory budget, and back.
+//! let hll = convert::csr_to_hll(csr.view(), 2, &MemoryBudget::default())?;
+//! assert_eq!(hll.slots(), 4);
+//! assert_eq!(convert::hll_to_csr(&hll), csr);
+//! assert_eq!(MatrixStats::of(&csr.view()).row_lengths.max, 2);
+//!
+//! // What the oracle says of a product that somebody computed.
+//! let y = [1.0 * 1.0 + 2.0 * 100.0, 3.0 * 10.0];
+//! let expected = reference::spmv(&coo, &[1.0, 10.0, 100.0]);
+//! assert!(reference::compare(&y, &expected).acceptable());
+//! # Ok::<(), Box<dyn std::error::Error>>(())
+//! ```
+//!
+//! `docs/formats.md` of the repository draws every format.
 
 mod budget;
 pub mod cache;

@@ -4,18 +4,30 @@
 //! [`Device::open`] says so.
 //!
 //! ```
-//! use spm_gpu::{Device, DeviceBuffer};
+//! use spm_formats::kernel::SpmvPlan;
+//! use spm_formats::sprs::CsMatI;
+//! use spm_gpu::{Device, HostSpmvPlan, PlanOptions, spmv};
 //!
+//! // | 1 0 2 |
+//! // | 0 3 0 |
+//! let a: CsMatI<f64, u32> =
+//!     CsMatI::new((2, 3), vec![0, 2, 3], vec![0, 2, 1], vec![1.0, 2.0, 3.0]);
 //! match Device::available() {
 //!     Ok(device) => {
-//!         let x = DeviceBuffer::from_slice(&device, &[1.0, 2.0, 3.0])?;
-//!         let mut back = [0.0; 3];
-//!         x.copy_to_slice(&mut back)?;
-//!         assert_eq!(back, [1.0, 2.0, 3.0]);
+//!         // Planning converts the matrix and copies it to the device, once.
+//!         let kernel = spmv::find::<f64>("auto").expect("a registered kernel");
+//!         let parameters = kernel.info.defaults();
+//!         let plan = kernel.plan(&device, &a.view(), &parameters, &PlanOptions::default())?;
+//!
+//!         // x and y in host memory; `plan.launch` takes them in device memory.
+//!         let mut plan = HostSpmvPlan::new(plan)?;
+//!         let mut y = [0.0; 2];
+//!         plan.run(&[1.0, 10.0, 100.0], &mut y)?;
+//!         assert_eq!(y, [201.0, 30.0]);
 //!     }
 //!     Err(error) => println!("skipped: {error}"),
 //! }
-//! # Ok::<(), spm_gpu::GpuError>(())
+//! # Ok::<(), Box<dyn std::error::Error>>(())
 //! ```
 //!
 //! # Building

@@ -3,6 +3,7 @@
 pub mod cache;
 pub mod case;
 pub mod environment;
+pub mod estimate;
 pub mod experiments;
 pub mod gpu;
 pub mod reading;
@@ -66,7 +67,7 @@ pub struct Options {
     /// Read damaged Matrix Market files as far as they make sense.
     #[arg(long)]
     lenient: bool,
-    /// Print the cases and their number; measure nothing.
+    /// Print the cases, the matrices and a rough estimate of the time; measure nothing.
     #[arg(long)]
     dry_run: bool,
 }
@@ -180,7 +181,24 @@ fn run(
             let label = case.info.label(&case.parameters);
             println!("{experiment}: {label} threads={} k={}", case.threads, case.k());
         }
-        println!("{} cases x {} matrices", cases.len(), matrices.len());
+        for source in matrices {
+            println!("{}: about {} entries", source.name(), source.entries());
+        }
+        let entries: Vec<u64> = matrices.iter().map(Source::entries).collect();
+        let estimate = estimate::seconds(&cases, &entries, &settings.sampling);
+        let (estimate, budget) = match options.budget {
+            Some(budget) if estimate > budget as f64 => {
+                (budget as f64, format!(", cut from {} by the budget", estimate::words(estimate)))
+            }
+            _ => (estimate, String::new()),
+        };
+        println!(
+            "{} cases x {} matrices = {}, roughly {}{budget}",
+            cases.len(),
+            matrices.len(),
+            cases.len() * matrices.len(),
+            estimate::words(estimate)
+        );
         return Ok(());
     }
     let runner = open(&cases, resources, options, &settings)?;

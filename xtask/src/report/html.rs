@@ -8,6 +8,8 @@ use super::svg::{Figure, PALETTE, escape};
 const STYLE: &str = include_str!("page.css");
 /// Longer tables are folded.
 const OPEN_ROWS: usize = 40;
+/// Folded tables with up to this many rows are opened in print; the others are in `tables/`.
+const PRINTED_ROWS: usize = 120;
 
 /// The page's text.
 pub(super) fn page(document: &Document) -> String {
@@ -109,9 +111,10 @@ fn inline(text: &str) -> String {
 fn table(out: &mut String, table: &Table) {
     let fold = table.rows.len() > OPEN_ROWS;
     if fold {
+        let class = if table.rows.len() <= PRINTED_ROWS { " class=\"prints\"" } else { "" };
         let _ = write!(
             out,
-            "<details><summary>{} ({} rows)</summary>",
+            "<details{class}><summary>{} ({} rows)</summary>",
             escape(&table.title),
             table.rows.len()
         );

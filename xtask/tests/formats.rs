@@ -1,0 +1,119 @@
+//! docs/formats.md draws what the code makes.
+
+use std::collections::BTreeMap;
+use std::path::Path;
+
+use spm_formats::convert::{
+    EllOptions, csr_to_coo, csr_to_csc, csr_to_ell, csr_to_hll, csr_to_sell,
+};
+use spm_formats::{Csr, Layout, MemoryBudget, csr, sprs};
+use spm_gpu_kernels::spmv::compact_columns;
+
+/// The numbers of every line `label  numbers` of a drawing, by heading and label.
+fn drawn() -> BTreeMap<(String, String), Vec<f64>> {
+    let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("../docs/formats.md");
+    let text = std::fs::read_to_string(path).unwrap();
+    let (mut heading, mut arrays) = (String::new(), BTreeMap::new());
+    for line in text.lines() {
+        if let Some(title) =
+            line.trim_start_matches('#').strip_prefix(' ').filter(|_| line.starts_with('#'))
+        {
+            heading = title.to_owned();
+        } else if let Some((label, numbers)) = line.split_once("  ") {
+            let words = numbers.replace(['|', '*'], " ");
+            let numbers: Result<Vec<f64>, _> = words.split_whitespace().map(str::parse).collect();
+            if let Ok(numbers) = numbers {
+                arrays.insert((heading.clone(), label.to_owned()), numbers);
+            }
+        }
+    }
+    arrays
+}
+
+/// Counts what was compared, so that nothing drawn is left out.
+struct Drawn {
+    arrays: BTreeMap<(String, String), Vec<f64>>,
+    heading: &'static str,
+}
+
+impl Drawn {
+    fn is<T: Copy + TryInto<f64> + std::fmt::Debug>(&mut self, label: &str, array: &[T])
+    where
+        T::Error: std::fmt::Debug,
+    {
+        let key = (self.heading.to_owned(), label.to_owned());
+        let array: Vec<f64> = array.iter().map(|&x| x.try_into().unwrap()).collect();
+        assert_eq!(self.arrays.remove(&key), Some(array), "{key:?}");
+    }
+
+    fn offsets(&mut self, label: &str, array: &[usize]) {
+        self.is(label, &array.iter().map(|&x| x as u32).collect::<Vec<_>>());
+    }
+}
+
+#[test]
+fn the_drawings_are_what_the_code_makes() {
+    let a: Csr<f64> = sprs::CsMatI::new(
+        (6, 6),
+        vec![0, 2, 3, 3, 7, 9, 10],
+        vec![0, 2, 1, 0, 1, 3, 5, 2, 4, 5],
+        vec![10.0, 20.0, 30.0, 40.0, 50.0, 60.0, 70.0, 80.0, 90.0, 99.0],
+    );
+    let budget = MemoryBudget::default();
+    let mut drawn = Drawn { arrays: drawn(), heading: "COO" };
+    let coo = csr_to_coo(a.view()).unwrap();
+    drawn.is("row indices", coo.row_indices());
+    drawn.is("column indices", coo.col_indices());
+    drawn.is("values", coo.values());
+
+    drawn.heading = "CSR";
+    let view = a.view();
+    let (pointers, columns, values) = csr::arrays(&view);
+    drawn.is("row pointers", pointers);
+    drawn.is("column indices", columns);
+    drawn.is("values", values);
+
+    drawn.heading = "csr-compact (GPU): 16-bit columns from a base for each row";
+    let (bases, offsets) = compact_columns(pointers, columns).unwrap();
+    drawn.is("row pointers", pointers);
+    drawn.is("bases", &bases);
+    drawn.is("column offsets", &offsets);
+    drawn.is("values", values);
+
+    drawn.heading = "CSC";
+    let csc = csr_to_csc(a.view()).unwrap();
+    let view = csc.view();
+    let (pointers, rows, values) = csr::arrays(&view);
+    drawn.is("column pointers", pointers);
+    drawn.is("row indices", rows);
+    drawn.is("values", values);
+
+    for (heading, layout) in
+        [("ELLPACK, row-major", Layout::RowMajor), ("ELLPACK, column-major", Layout::ColumnMajor)]
+    {
+        drawn.heading = heading;
+        let options = EllOptions { layout, ..EllOptions::ROW_MAJOR };
+        let ell = csr_to_ell(a.view(), options, &budget).unwrap();
+        drawn.is("row lengths", ell.row_lengths());
+        drawn.is("column indices", ell.col_indices());
+        drawn.is("values", ell.values());
+    }
+
+    drawn.heading = "HLL, hack size 2";
+    let hll = csr_to_hll(a.view(), 2, &budget).unwrap();
+    drawn.offsets("block offsets", hll.block_offsets());
+    drawn.is("row lengths", hll.row_lengths());
+    drawn.is("column indices", hll.col_indices());
+    drawn.is("values", hll.values());
+
+    drawn.heading = "SELL-C-sigma, C = 2, sigma = 6";
+    let sell = csr_to_sell(a.view(), 2, 6, &budget).unwrap();
+    drawn.is("permutation", sell.permutation());
+    drawn.offsets("chunk offsets", sell.chunk_offsets());
+    drawn.is("row lengths", sell.row_lengths());
+    drawn.is("column indices", sell.col_indices());
+    drawn.is("values", sell.values());
+
+    let left: Vec<_> = drawn.arrays.keys().filter(|(_, label)| !label.trim().is_empty()).collect();
+    assert!(left.is_empty(), "drawn and not compared: {left:?}");
+}
