@@ -45,6 +45,7 @@ mod launch;
 mod matrix;
 mod memory;
 mod plan;
+mod product;
 mod ptx;
 pub mod spmm;
 pub mod spmv;

@@ -260,6 +260,10 @@ impl<T: DeviceScalar> SpmmPlan<T> for HostSpmmPlan<T> {
     fn run(&mut self, x: &[T], y: &mut [T]) -> Result<(), RunError> {
         self.buffers.run(x, y, |x, y| self.plan.launch(x, y, &self.stream))
     }
+
+    fn choice(&self) -> Option<String> {
+        self.plan.choice()
+    }
 }
 
 impl<T: DeviceScalar> HostTransposePlan<T> {
@@ -292,5 +296,9 @@ impl<T: DeviceScalar> TransposePlan<T> for HostTransposePlan<T> {
         self.plan.launch(&mut self.buffers, &self.stream)?;
         self.buffers.copy_to(output)?;
         Ok(())
+    }
+
+    fn choice(&self) -> Option<String> {
+        self.plan.choice()
     }
 }

@@ -13,8 +13,8 @@ use std::ffi::{c_int, c_void};
 use std::path::Path;
 use std::ptr;
 
-use spm_formats::CsrArrays;
 use spm_formats::kernel::PlanError;
+use spm_formats::{CsrArrays, DenseShape, Layout};
 use spm_gpu_kernels::device::Element;
 
 use crate::device::Device;
@@ -23,7 +23,7 @@ use crate::matrix::DeviceCsr;
 use crate::memory::DeviceBuffer;
 use crate::stream::Stream;
 use crate::{DeviceScalar, matrix};
-use library::{BASE_ZERO, Cusparse, INDEX_32I};
+use library::{BASE_ZERO, Cusparse, INDEX_32I, ORDER_COL, ORDER_ROW};
 
 /// The cuSPARSE of this machine: its version and the file, or why there is none.
 ///
@@ -148,6 +148,67 @@ impl Descriptor {
                 )
             }
         })
+    }
+}
+
+/// The operands of products.
+impl Descriptor {
+    fn vector<T: DeviceScalar>(
+        handle: &Handle,
+        values: &DeviceBuffer<T>,
+    ) -> Result<Self, GpuError> {
+        let library = handle.library;
+        Self::new(library, Kind::Vector, "cusparseCreateDnVec", |raw| {
+            // SAFETY: the buffer has that many elements of that type.
+            unsafe {
+                (library.functions.cusparseCreateDnVec)(
+                    raw,
+                    values.len() as i64,
+                    pointer(values),
+                    T::CUDA_DATA_TYPE,
+                )
+            }
+        })
+    }
+
+    /// X or Y with `rows` rows.
+    fn dense<T: DeviceScalar>(
+        handle: &Handle,
+        rows: usize,
+        dense: DenseShape,
+        values: &DeviceBuffer<T>,
+    ) -> Result<Self, GpuError> {
+        let library = handle.library;
+        let (leading, order) = match dense.layout {
+            Layout::RowMajor => (dense.k, ORDER_ROW),
+            Layout::ColumnMajor => (rows, ORDER_COL),
+        };
+        Self::new(library, Kind::Dense, "cusparseCreateDnMat", |raw| {
+            // SAFETY: the buffer has rows x k elements of that type.
+            unsafe {
+                (library.functions.cusparseCreateDnMat)(
+                    raw,
+                    rows as i64,
+                    dense.k as i64,
+                    leading as i64,
+                    pointer(values),
+                    T::CUDA_DATA_TYPE,
+                    order,
+                )
+            }
+        })
+    }
+
+    /// Replaces the array of an operand by one of the same length.
+    fn point_to<T: DeviceScalar>(&self, values: &DeviceBuffer<T>) -> Result<(), GpuError> {
+        let functions = &self.library.functions;
+        let (call, set) = match self.kind {
+            Kind::Vector => ("cusparseDnVecSetValues", functions.cusparseDnVecSetValues),
+            Kind::Dense => ("cusparseDnMatSetValues", functions.cusparseDnMatSetValues),
+            Kind::Matrix => unreachable!("a matrix is no operand"),
+        };
+        // SAFETY: the buffer has the length and the type of the descriptor (checked by the plan).
+        self.library.check(call, unsafe { set(self.raw, pointer(values)) })
     }
 }
 

@@ -3,16 +3,17 @@
 use std::ffi::c_int;
 
 use spm_formats::kernel::{Backend, KernelInfo, Operation, Parameters, PlanError};
-use spm_formats::{CsrArrays, CsrView, DenseShape, Layout, Scalar};
+use spm_formats::{CsrArrays, CsrView, DenseShape, Scalar};
 
-use super::library::{NON_TRANSPOSE, ORDER_COL, ORDER_ROW};
-use super::{Descriptor, Handle, Kind, check_sizes, pointer, unsupported, workspace_words};
+use super::library::NON_TRANSPOSE;
+use super::{Descriptor, Handle, check_sizes, pointer, unsupported, workspace_words};
 use crate::device::Device;
 use crate::error::GpuError;
 use crate::matrix::DeviceCsr;
 use crate::memory::DeviceBuffer;
 use crate::plan::{DeviceScalar, PlanOptions};
-use crate::spmm::{BoxedPlan, Memory, Product, boxed};
+use crate::product::{Memory, Product, Zero};
+use crate::spmm::{BoxedPlan, boxed};
 use crate::stream::Stream;
 
 const fn info(id: &'static str, summary: &'static str) -> KernelInfo {
@@ -52,9 +53,6 @@ struct Spmm<T> {
     algorithm: c_int,
 }
 
-/// A product with a matrix without entries, which the library does not take.
-struct Zero(usize, usize);
-
 macro_rules! algorithms {
     ($($name:ident $info:ident $algorithm:ident;)*) => {$(
         pub(crate) fn $name<T: DeviceScalar>(
@@ -85,6 +83,7 @@ fn plan<T: DeviceScalar>(
     let a = CsrArrays::new(a)?;
     check_sizes(id, &a)?;
     let handle = Handle::of_plan(id, device)?;
+    // The library does not take a matrix without entries.
     if a.entries() == 0 || dense.k == 0 {
         return Ok(boxed(device, dense, Zero(a.rows(), a.cols())));
     }
@@ -104,8 +103,8 @@ impl<T: DeviceScalar> Spmm<T> {
         // Some versions read the operands while preprocessing; they are replaced at each launch.
         let x0 = DeviceBuffer::<T>::zeroed(&device, a.cols() * dense.k)?;
         let y0 = DeviceBuffer::<T>::zeroed(&device, a.rows() * dense.k)?;
-        let x = operand(&handle, a.cols(), dense, &x0)?;
-        let y = operand(&handle, a.rows(), dense, &y0)?;
+        let x = Descriptor::dense(&handle, a.cols(), dense, &x0)?;
+        let y = Descriptor::dense(&handle, a.rows(), dense, &y0)?;
         let matrix = Descriptor::csr(&handle, &a)?;
         let workspace = DeviceBuffer::uninitialized(&device, 0)?;
         let mut spmm = Self { x, y, matrix, handle, a, workspace, algorithm };
@@ -158,34 +157,6 @@ impl<T: DeviceScalar> Spmm<T> {
     }
 }
 
-/// The descriptor of X or Y with `rows` rows.
-fn operand<T: DeviceScalar>(
-    handle: &Handle,
-    rows: usize,
-    dense: DenseShape,
-    values: &DeviceBuffer<T>,
-) -> Result<Descriptor, GpuError> {
-    let library = handle.library;
-    let (leading, order) = match dense.layout {
-        Layout::RowMajor => (dense.k, ORDER_ROW),
-        Layout::ColumnMajor => (rows, ORDER_COL),
-    };
-    Descriptor::new(library, Kind::Dense, "cusparseCreateDnMat", |raw| {
-        // SAFETY: the buffer has rows x k elements of that type.
-        unsafe {
-            (library.functions.cusparseCreateDnMat)(
-                raw,
-                rows as i64,
-                dense.k as i64,
-                leading as i64,
-                pointer(values),
-                T::CUDA_DATA_TYPE,
-                order,
-            )
-        }
-    })
-}
-
 impl<T: DeviceScalar> Product<T> for Spmm<T> {
     fn shape(&self) -> (usize, usize) {
         (self.a.rows(), self.a.cols())
@@ -203,11 +174,8 @@ impl<T: DeviceScalar> Product<T> for Spmm<T> {
     ) -> Result<(), GpuError> {
         self.handle.enter(stream)?;
         let (library, functions) = (self.handle.library, &self.handle.library.functions);
-        for (operand, values) in [(&self.x, pointer(x)), (&self.y, pointer(y))] {
-            // SAFETY: the buffer has the size and the type of the descriptor.
-            let status = unsafe { (functions.cusparseDnMatSetValues)(operand.raw, values) };
-            library.check("cusparseDnMatSetValues", status)?;
-        }
+        self.x.point_to(x)?;
+        self.y.point_to(y)?;
         let (one, zero) = (<T as Scalar>::ONE, <T as Scalar>::ZERO);
         // SAFETY: as while planning; scalars are read from the host before the call returns.
         let status = unsafe {
@@ -226,24 +194,5 @@ impl<T: DeviceScalar> Product<T> for Spmm<T> {
             )
         };
         library.check("cusparseSpMM", status)
-    }
-}
-
-impl<T: DeviceScalar> Product<T> for Zero {
-    fn shape(&self) -> (usize, usize) {
-        (self.0, self.1)
-    }
-
-    fn memory(&self) -> Memory {
-        Memory { matrix: 0, workspace: 0 }
-    }
-
-    fn enqueue(
-        &mut self,
-        _: &DeviceBuffer<T>,
-        y: &mut DeviceBuffer<T>,
-        stream: &Stream,
-    ) -> Result<(), GpuError> {
-        y.enqueue_zero(stream)
     }
 }

@@ -15,7 +15,8 @@ use crate::error::GpuError;
 use crate::matrix::{DeviceCsr, check_signed};
 use crate::memory::DeviceBuffer;
 use crate::plan::{DeviceScalar, PlanOptions};
-use crate::spmv::{BoxedPlan, Memory, Product, boxed};
+use crate::product::{Memory, Product, Zero};
+use crate::spmv::{BoxedPlan, boxed};
 use crate::stream::Stream;
 
 const SOURCE: &str = "NVIDIA cuSPARSE, cusparseSpMV";
@@ -78,9 +79,6 @@ struct Spmv<T> {
     shape: (usize, usize),
 }
 
-/// A product with a matrix without entries, which the library does not take.
-struct Zero(usize, usize);
-
 pub(crate) fn csr_alg1<T: DeviceScalar>(
     device: &Device,
     a: &CsrView<'_, T>,
@@ -108,6 +106,7 @@ fn csr<T: DeviceScalar>(
     let a = CsrArrays::new(a)?;
     check_sizes(id, &a)?;
     let handle = Handle::of_plan(id, device)?;
+    // The library does not take a matrix without entries.
     if a.entries() == 0 {
         return Ok(boxed(device, Zero(a.rows(), a.cols())));
     }
@@ -187,8 +186,8 @@ impl<T: DeviceScalar> Spmv<T> {
         // Some versions read the vectors while preprocessing; they are replaced at each launch.
         let x0 = DeviceBuffer::<T>::zeroed(&device, shape.1)?;
         let y0 = DeviceBuffer::<T>::zeroed(&device, shape.0)?;
-        let x = vector(&handle, &x0)?;
-        let y = vector(&handle, &y0)?;
+        let x = Descriptor::vector(&handle, &x0)?;
+        let y = Descriptor::vector(&handle, &y0)?;
         let workspace = DeviceBuffer::uninitialized(&device, 0)?;
         let mut spmv = Self { x, y, matrix, handle, arrays, workspace, algorithm, shape };
         let stream = Stream::new(&device)?;
@@ -241,24 +240,6 @@ impl<T: DeviceScalar> Spmv<T> {
     }
 }
 
-fn vector<T: DeviceScalar>(
-    handle: &Handle,
-    values: &DeviceBuffer<T>,
-) -> Result<Descriptor, GpuError> {
-    let library = handle.library;
-    Descriptor::new(library, Kind::Vector, "cusparseCreateDnVec", |raw| {
-        // SAFETY: the buffer has that many elements of that type.
-        unsafe {
-            (library.functions.cusparseCreateDnVec)(
-                raw,
-                values.len() as i64,
-                pointer(values),
-                T::CUDA_DATA_TYPE,
-            )
-        }
-    })
-}
-
 impl<T: DeviceScalar> Product<T> for Spmv<T> {
     fn shape(&self) -> (usize, usize) {
         self.shape
@@ -282,11 +263,8 @@ impl<T: DeviceScalar> Product<T> for Spmv<T> {
     ) -> Result<(), GpuError> {
         self.handle.enter(stream)?;
         let (library, functions) = (self.handle.library, &self.handle.library.functions);
-        for (vector, values) in [(&self.x, pointer(x)), (&self.y, pointer(y))] {
-            // SAFETY: the buffer has the length and the type of the descriptor.
-            let status = unsafe { (functions.cusparseDnVecSetValues)(vector.raw, values) };
-            library.check("cusparseDnVecSetValues", status)?;
-        }
+        self.x.point_to(x)?;
+        self.y.point_to(y)?;
         let (one, zero) = (<T as Scalar>::ONE, <T as Scalar>::ZERO);
         // SAFETY: as while planning; scalars are read from the host before the call returns.
         let status = unsafe {
@@ -304,24 +282,5 @@ impl<T: DeviceScalar> Product<T> for Spmv<T> {
             )
         };
         library.check("cusparseSpMV", status)
-    }
-}
-
-impl<T: DeviceScalar> Product<T> for Zero {
-    fn shape(&self) -> (usize, usize) {
-        (self.0, self.1)
-    }
-
-    fn memory(&self) -> Memory {
-        Memory { matrix: 0, workspace: 0 }
-    }
-
-    fn enqueue(
-        &mut self,
-        _: &DeviceBuffer<T>,
-        y: &mut DeviceBuffer<T>,
-        stream: &Stream,
-    ) -> Result<(), GpuError> {
-        y.enqueue_zero(stream)
     }
 }

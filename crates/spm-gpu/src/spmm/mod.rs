@@ -27,8 +27,8 @@ use crate::cusparse;
 use crate::device::Device;
 use crate::plan::{DeviceScalar, DeviceSpmmPlan, HostSpmmPlan, PlanOptions};
 
+pub(crate) use plan::boxed;
 use plan::product;
-pub(crate) use plan::{Memory, Product, boxed};
 
 /// A boxed plan.
 pub type BoxedPlan<T> = Box<dyn DeviceSpmmPlan<T>>;

@@ -26,8 +26,8 @@ use crate::cusparse;
 use crate::device::Device;
 use crate::plan::{DeviceScalar, DeviceSpmvPlan, HostSpmvPlan, PlanOptions};
 
+pub(crate) use plan::boxed;
 use plan::product;
-pub(crate) use plan::{Memory, Product, boxed};
 
 /// A boxed plan.
 pub type BoxedPlan<T> = Box<dyn DeviceSpmvPlan<T>>;

@@ -1,72 +1,16 @@
-//! What the plans of this module have in common.
-
-use spm_formats::kernel::Footprint;
+//! Products as plans of y = A x.
 
 use super::BoxedPlan;
 use crate::device::Device;
 use crate::error::GpuError;
 use crate::matrix::DeviceMatrix;
-use crate::memory::{DeviceBuffer, check_operand};
-use crate::plan::{DeviceScalar, DeviceSpmvPlan};
+use crate::memory::DeviceBuffer;
+use crate::plan::DeviceScalar;
+use crate::product::{Checked, Launches, Product, VECTOR};
 use crate::stream::Stream;
 
-/// A prepared product, without the checks and the bookkeeping that are the same for each.
-pub(crate) trait Product<T>: Send {
-    /// (rows, columns) of A.
-    fn shape(&self) -> (usize, usize);
-
-    /// Device memory.
-    fn memory(&self) -> Memory;
-
-    /// Puts y = A x into the stream; A has rows, columns and entries, the buffers have the lengths
-    /// of its shape, everything is on one device.
-    fn enqueue(
-        &mut self,
-        x: &DeviceBuffer<T>,
-        y: &mut DeviceBuffer<T>,
-        stream: &Stream,
-    ) -> Result<(), GpuError>;
-}
-
-/// Where the bytes of a plan are.
-#[derive(Debug, Clone, Copy)]
-pub(crate) struct Memory {
-    /// The arrays that a product reads of the matrix.
-    pub(crate) matrix: u64,
-    /// What a product reads or writes besides.
-    pub(crate) workspace: u64,
-}
-
-struct Kernel<M, F> {
-    matrix: M,
-    enqueue: F,
-}
-
-impl<T, M, F> Product<T> for Kernel<M, F>
-where
-    M: DeviceMatrix,
-    F: FnMut(&M, &DeviceBuffer<T>, &mut DeviceBuffer<T>, &Stream) -> Result<(), GpuError> + Send,
-{
-    fn shape(&self) -> (usize, usize) {
-        self.matrix.shape()
-    }
-
-    fn memory(&self) -> Memory {
-        Memory { matrix: self.matrix.bytes(), workspace: self.matrix.rarely_read_bytes() }
-    }
-
-    fn enqueue(
-        &mut self,
-        x: &DeviceBuffer<T>,
-        y: &mut DeviceBuffer<T>,
-        stream: &Stream,
-    ) -> Result<(), GpuError> {
-        (self.enqueue)(&self.matrix, x, y, stream)
-    }
-}
-
 /// A plan that is a matrix on the device and launches over it. `enqueue` is called with x and y of
-/// the lengths of the matrix's shape, everything on one device.
+/// the lengths of the matrix's shape, y not empty, everything on one device.
 pub(crate) fn product<T, M, F>(device: &Device, matrix: M, enqueue: F) -> BoxedPlan<T>
 where
     T: DeviceScalar,
@@ -75,12 +19,7 @@ where
         + Send
         + 'static,
 {
-    boxed(device, Kernel { matrix, enqueue })
-}
-
-struct Checked<P> {
-    device: Device,
-    product: P,
+    boxed(device, Launches { matrix, workspace: 0, enqueue })
 }
 
 /// Makes a product a plan.
@@ -88,40 +27,5 @@ pub(crate) fn boxed<T: DeviceScalar>(
     device: &Device,
     product: impl Product<T> + 'static,
 ) -> BoxedPlan<T> {
-    Box::new(Checked { device: device.clone(), product })
-}
-
-impl<T: DeviceScalar, P: Product<T>> DeviceSpmvPlan<T> for Checked<P> {
-    fn device(&self) -> &Device {
-        &self.device
-    }
-
-    fn shape(&self) -> (usize, usize) {
-        self.product.shape()
-    }
-
-    fn footprint(&self) -> Footprint {
-        let ((rows, cols), memory) = (self.product.shape(), self.product.memory());
-        Footprint {
-            bytes_moved: memory.matrix + ((rows + cols) * T::BYTES) as u64,
-            plan_bytes: memory.matrix + memory.workspace,
-            matrix_bytes: memory.matrix,
-        }
-    }
-
-    fn launch(
-        &mut self,
-        x: &DeviceBuffer<T>,
-        y: &mut DeviceBuffer<T>,
-        stream: &Stream,
-    ) -> Result<(), GpuError> {
-        let (rows, cols) = self.product.shape();
-        check_operand("x", &self.device, x, cols)?;
-        check_operand("y", &self.device, y, rows)?;
-        stream.check_device(&self.device)?;
-        if rows == 0 {
-            return Ok(());
-        }
-        self.product.enqueue(x, y, stream)
-    }
+    Box::new(Checked::new(device, VECTOR, product))
 }
