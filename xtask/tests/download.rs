@@ -463,6 +463,16 @@ fn a_full_disk_is_one_line_and_can_be_resumed() {
 
 #[test]
 fn killed_in_the_middle_and_run_again_gives_the_same() {
+    stopped_and_run_again("-KILL");
+}
+
+/// Ctrl-C sends this one.
+#[test]
+fn interrupted_in_the_middle_and_run_again_gives_the_same() {
+    stopped_and_run_again("-INT");
+}
+
+fn stopped_and_run_again(signal: &str) {
     let contents = archive(&[
         ("cage4/cage4.mtx", &matrix(9, 9, 49)),
         ("cage4/x", &{
@@ -489,8 +499,9 @@ fn killed_in_the_middle_and_run_again_gives_the_same() {
         assert!(Instant::now() < deadline, "nothing arrives");
         std::thread::sleep(Duration::from_millis(5));
     }
-    child.kill().unwrap();
-    child.wait().unwrap();
+    let pid = child.id().to_string();
+    assert!(Command::new("kill").args([signal, &pid]).status().unwrap().success());
+    assert!(!child.wait().unwrap().success());
     assert_eq!(finished(run.dest.path()), Vec::<PathBuf>::new());
     let arrived = partial.metadata().unwrap().len() as usize;
     assert!(arrived < whole.len());

@@ -1,4 +1,4 @@
-//! docs/formats.md draws what the code makes.
+//! What the documentation draws and lists is what the code makes and has.
 
 use std::collections::BTreeMap;
 use std::path::Path;
@@ -116,4 +116,24 @@ fn the_drawings_are_what_the_code_makes() {
 
     let left: Vec<_> = drawn.arrays.keys().filter(|(_, label)| !label.trim().is_empty()).collect();
     assert!(left.is_empty(), "drawn and not compared: {left:?}");
+}
+
+#[test]
+fn every_kernel_of_a_report_is_in_its_table() {
+    let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("../docs/experiments.md");
+    let text = std::fs::read_to_string(path).unwrap();
+    for report in spm_formats::catalogue::Report::ALL.map(|report| report.to_string()) {
+        let start = text.find(&format!("\n## {report}\n")).expect("a section for each report") + 1;
+        let section = &text[start..];
+        let section = &section[..section[2..].find("\n## ").map_or(section.len(), |end| end + 2)];
+        for info in xtask::kernels::all() {
+            let ascribed =
+                info.source.split([';', ',']).any(|part| part.trim().starts_with(&report));
+            if ascribed && info.operation != spm_formats::kernel::Operation::Read {
+                let named = [format!("`{}`", info.id), format!("`{}[", info.id)];
+                let here = named.iter().any(|name| section.contains(name));
+                assert!(here, "{report}: {} {} {}", info.operation, info.backend, info.id);
+            }
+        }
+    }
 }
