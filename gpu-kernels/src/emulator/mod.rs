@@ -10,30 +10,7 @@
 //! threads that use a word of shared memory with no barrier between them, a panic, a loop without
 //! an end. A defect stops the launch; nothing hangs and no memory of the host is touched.
 //!
-//! ```
-//! use spm_gpu_kernels::emulator::Emulator;
-//! use spm_gpu_kernels::spmv::CsrThreadPerRow;
-//!
-//! // | 1 0 2 |   | 1 |
-//! // | 0 3 0 | x | 1 |
-//! let emulator = Emulator::default();
-//! let pointers = emulator.alloc_from(&[0_u32, 2, 3]);
-//! let col_indices = emulator.alloc_from(&[0_u32, 2, 1]);
-//! let values = emulator.alloc_from(&[1.0, 2.0, 3.0]);
-//! let x = emulator.alloc_from(&[1.0; 3]);
-//! let y = emulator.alloc_uninit::<f64>(2);
-//! let kernel = CsrThreadPerRow {
-//!     rows: 2,
-//!     pointers: pointers.ptr(),
-//!     col_indices: col_indices.ptr(),
-//!     values: values.ptr(),
-//!     x: x.ptr(),
-//!     y: y.ptr_mut(),
-//! };
-//! emulator.launch::<CsrThreadPerRow<f64>>(1, 32, 0, kernel)?;
-//! assert_eq!(y.to_vec(), [3.0, 3.0]);
-//! # Ok::<(), spm_gpu_kernels::emulator::EmulatorError>(())
-//! ```
+//! The [crate's first page](crate) has an example.
 
 mod block;
 mod error;
