@@ -16,63 +16,77 @@ const LONG: f64 = 1e-3;
 const AROUND: f64 = 3e-9;
 /// A winner takes at most this share of the serial kernel's time: less than that is noise.
 const MARGIN: f64 = 0.97;
+/// Candidates of the last comparison at most, and how much slower than the best one may seem.
+const FINALISTS: usize = 3;
+const NEAR: f64 = 1.3;
+/// A call that takes less is compared once more.
+const QUICK: f64 = 5e-3;
 /// Rounds of the last comparison, and what a side of a round takes at least.
-const ROUNDS: usize = 5;
+const ROUNDS: usize = 6;
 const SIDE: f64 = 2e-4;
 
-/// Candidates against each other and, in the end, the best against the serial kernel, so that no
-/// `auto` is slower than that: a candidate which is not clearly faster does not win.
+/// Candidates against each other, and the best ones once more in turns against each other and the
+/// serial kernel: a busy machine may have slowed one down the first time. One that is not clearly
+/// faster than the serial kernel does not win, so that no `auto` is slower than that.
 pub(crate) struct Race<P> {
     serial: P,
     of_serial: f64,
-    best: Option<(P, String)>,
-    seconds: f64,
+    /// The fastest first.
+    finalists: Vec<(P, String, f64)>,
 }
 
 impl<P> Race<P> {
     /// Starts with the serial kernel's plan.
     pub(crate) fn new(mut serial: P, run: &mut impl FnMut(&mut P)) -> Self {
         let of_serial = seconds(f64::INFINITY, || run(&mut serial));
-        Self { serial, of_serial, best: None, seconds: of_serial * MARGIN - AROUND }
+        Self { serial, of_serial, finalists: Vec::new() }
     }
 
-    /// Times a candidate. It stays if it is the fastest so far; `choice` says then what it is.
-    /// Returns whether it stays.
+    /// Times a candidate; `choice` says what it is. Returns whether it is the fastest so far.
     pub(crate) fn enter(
         &mut self,
         mut plan: P,
         choice: impl FnOnce() -> String,
         run: &mut impl FnMut(&mut P),
     ) -> bool {
-        let seconds = seconds(self.seconds, || run(&mut plan));
-        let stays = seconds < self.seconds;
-        if stays {
-            self.seconds = seconds;
-            self.best = Some((plan, choice()));
+        let best = self.finalists.first().map_or(self.of_serial, |&(.., seconds)| seconds);
+        let best = best.min(self.of_serial);
+        let seconds = seconds(best, || run(&mut plan));
+        let near = if seconds < QUICK { NEAR } else { 1.0 };
+        if seconds < near * best {
+            let place = self.finalists.partition_point(|&(.., other)| other <= seconds);
+            self.finalists.insert(place, (plan, choice(), seconds));
+            let best = self.finalists[0].2;
+            let near = if best < QUICK { NEAR } else { 1.0 };
+            self.finalists.retain(|&(.., other)| other <= near * best);
+            self.finalists.truncate(FINALISTS);
         }
-        stays
+        seconds < best
     }
 
     /// The winner, or nothing where that is the serial kernel.
-    ///
-    /// Both take turns once more: a busy machine may have slowed one down before.
-    pub(crate) fn finish(self, run: &mut impl FnMut(&mut P)) -> Option<(P, String)> {
-        let (mut serial, (mut best, choice)) = (self.serial, self.best?);
-        if self.seconds < 0.5 * self.of_serial {
-            return Some((best, choice));
-        }
-        let calls = (SIDE / self.of_serial.max(1e-9)).ceil().max(1.0) as usize;
-        let mut side = |plan: &mut P| {
+    pub(crate) fn finish(mut self, run: &mut impl FnMut(&mut P)) -> Option<(P, String)> {
+        let (.., quickest) = self.finalists.first()?;
+        let calls = (SIDE / quickest.max(1e-9)).ceil().max(1.0) as usize;
+        let calls_of_serial = (SIDE / self.of_serial.max(1e-9)).ceil().max(1.0) as usize;
+        let mut side = |plan: &mut P, calls: usize| {
             let begin = Instant::now();
             (0..calls).for_each(|_| run(plan));
             begin.elapsed().as_secs_f64() / calls as f64
         };
-        let (mut of_best, mut of_serial) = (f64::INFINITY, f64::INFINITY);
-        for _ in 0..ROUNDS {
-            of_best = of_best.min(side(&mut best));
-            of_serial = of_serial.min(side(&mut serial));
+        if *quickest < QUICK {
+            self.finalists.iter_mut().for_each(|(.., seconds)| *seconds = f64::INFINITY);
+            for _ in 0..ROUNDS {
+                for (plan, _, seconds) in &mut self.finalists {
+                    *seconds = seconds.min(side(plan, calls));
+                }
+                self.of_serial = self.of_serial.min(side(&mut self.serial, calls_of_serial));
+            }
         }
-        (of_best + AROUND <= MARGIN * of_serial).then_some((best, choice))
+        let limit = MARGIN * self.of_serial - AROUND;
+        let finalists = self.finalists.into_iter().filter(|&(.., seconds)| seconds <= limit);
+        let winner = finalists.min_by(|(.., a), (.., b)| a.total_cmp(b));
+        winner.map(|(plan, choice, _)| (plan, choice))
     }
 }
 

@@ -115,11 +115,12 @@ pub const EXPERIMENTS: &[Experiment] = &[
     Experiment {
         name: "spmv-cpu-options",
         backends: CPU,
-        redraws: "R1 4.2.2-4.2.5 percentages",
+        redraws: "R1 4.2.2-4.2.5 percentages, R0 3.2 chunk sizes",
         selections: &[
             Kernel(SPMV, "csr-serial", &[""]),
             Study(SPMV, "csr-rows", "simd", "schedule=static"),
             Study(SPMV, "csr-rows", "schedule", "simd=off"),
+            Study(SPMV, "csr-rows", "chunk", "schedule=dynamic,simd=off"),
             Study(SPMV, "csr-row-blocks", "simd", ""),
             Study(SPMV, "csr-row-blocks", "schedule", "simd=off"),
             Study(SPMV, "csr-tiles", "simd", "grid=10x4"),

@@ -28,6 +28,10 @@ pub(crate) const GATHER: ParameterSpec = ParameterSpec {
     studied: &[Value::Choice("vector"), Value::Choice("scalar")],
 };
 
+/// How many elements ahead the arrays of a matrix are asked for, 4 KiB of `f64`: among reads of x
+/// that lie anywhere a processor follows their streams too late.
+pub(crate) const AHEAD: usize = 512;
+
 /// Asks for the cache line of `from`, which may be any address.
 #[inline(always)]
 pub(crate) fn prefetch<E>(from: *const E) {

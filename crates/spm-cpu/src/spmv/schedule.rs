@@ -14,12 +14,20 @@ pub(super) const SCHEDULE: ParameterSpec = ParameterSpec {
     studied: &[Value::Schedule(Schedule::Static), Value::Schedule(Schedule::Dynamic)],
 };
 
-/// R0 3.2 found chunks of the order of 10^3 rows as good as any.
+/// R0 3.2 found that the size hardly matters unless it is very small, and took the order of 10^3
+/// rows.
 pub(super) const CHUNK: ParameterSpec = ParameterSpec {
     name: "chunk",
     meaning: "rows in a chunk; 0: by the folding when dynamic, one piece a thread when static",
     default: Value::Count(0),
-    studied: &[Value::Count(0), Value::Count(1000)],
+    studied: &[
+        Value::Count(0),
+        Value::Count(1),
+        Value::Count(10),
+        Value::Count(100),
+        Value::Count(1000),
+        Value::Count(10_000),
+    ],
 };
 
 /// R1 1.3's `FAIR_CHUNKS_FOLDING`.

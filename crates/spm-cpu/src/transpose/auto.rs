@@ -80,7 +80,7 @@ pub(super) fn plan<'a, T: Scalar>(
 fn candidates<T: Scalar>(a: &CsrArrays<'_, T>) -> Vec<&'static str> {
     let mut labels = vec!["counting"];
     if a.entries() * T::BYTES > IN_CACHE {
-        labels.insert(0, "counting[prefetch=32]");
+        labels.insert(0, "counting[prefetch=64]");
     }
     if a.cols() >= NEAR {
         labels.push("radix");

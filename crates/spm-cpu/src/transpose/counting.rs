@@ -13,15 +13,16 @@ use super::BoxedPlan;
 use super::plan::{Procedure, boxed};
 use super::procedures::ChunksOfRows;
 use crate::disjoint::Disjoint;
+use crate::simd::{self, AHEAD};
 use crate::workspace::Workspace;
-use crate::{PlanOptions, Threads, simd};
+use crate::{PlanOptions, Threads};
 
 const PREFETCH: ParameterSpec = ParameterSpec {
     name: "prefetch",
     meaning: "how many entries ahead the lines that they will be written to are asked for; 0: not \
               at all, for output that stays in cache",
     default: Value::Count(0),
-    studied: &[Value::Count(0), Value::Count(32)],
+    studied: &[Value::Count(0), Value::Count(64)],
 };
 
 pub(super) const INFO: KernelInfo = KernelInfo {
@@ -117,27 +118,35 @@ impl<T: Scalar> Placing<'_, T> {
         let (columns, all_values) = (self.a.col_indices(), self.a.values());
         let mut chunks = ChunksOfRows::new(self.a.pointers(), entries);
         while let Some((start, rows)) = chunks.next() {
-            for (entry, &row) in (start..).zip(rows) {
-                // SAFETY: CsrArrays has verified that columns are below cols; the caller's promise.
-                // A line asked for too early or by an old place is only not there in time.
-                unsafe {
-                    if PREFETCH {
-                        let ahead = columns[(entry + ahead).min(columns.len() - 1)];
-                        let place = *places.get_unchecked(ahead as usize) as usize;
-                        simd::prefetch_write(self.indices.address(place));
-                        simd::prefetch_write(self.values.address(place));
+            for (start, rows) in (start..).step_by(LINE).zip(rows.chunks(LINE)) {
+                simd::prefetch(columns.as_ptr().wrapping_add(start + AHEAD));
+                simd::prefetch(all_values.as_ptr().wrapping_add(start + AHEAD));
+                for (entry, &row) in (start..).zip(rows) {
+                    // SAFETY: CsrArrays has verified that columns are below cols; the caller's
+                    // promise. A line asked for too early or by an old place is only not there in
+                    // time.
+                    unsafe {
+                        if PREFETCH {
+                            let ahead = columns[(entry + ahead).min(columns.len() - 1)];
+                            let place = *places.get_unchecked(ahead as usize) as usize;
+                            simd::prefetch_write(self.indices.address(place));
+                            simd::prefetch_write(self.values.address(place));
+                        }
+                        let col = *columns.get_unchecked(entry) as usize;
+                        let place = places.get_unchecked_mut(col);
+                        let at = *place as usize;
+                        *place += 1;
+                        self.indices.write_unchecked(at, row);
+                        self.values.write_unchecked(at, *all_values.get_unchecked(entry));
                     }
-                    let col = *columns.get_unchecked(entry) as usize;
-                    let place = places.get_unchecked_mut(col);
-                    let at = *place as usize;
-                    *place += 1;
-                    self.indices.write_unchecked(at, row);
-                    self.values.write_unchecked(at, *all_values.get_unchecked(entry));
                 }
             }
         }
     }
 }
+
+/// Entries whose values fill a cache line, or half of one.
+const LINE: usize = 8;
 
 impl<T: Scalar> Procedure<T> for Counting<'_, T> {
     fn matrix(&self) -> &CsrArrays<'_, T> {
@@ -191,8 +200,11 @@ impl<T: Scalar> Procedure<T> for Counting<'_, T> {
 
 /// Adds up how often each column occurs; `counts` has an element for each column of the matrix.
 fn count(columns: &[u32], counts: &mut [u32]) {
-    for &col in columns {
-        // SAFETY: CsrArrays has verified that columns are below cols.
-        unsafe { *counts.get_unchecked_mut(col as usize) += 1 };
+    for line in columns.chunks(2 * LINE) {
+        simd::prefetch(line.as_ptr().wrapping_add(2 * AHEAD));
+        for &col in line {
+            // SAFETY: CsrArrays has verified that columns are below cols.
+            unsafe { *counts.get_unchecked_mut(col as usize) += 1 };
+        }
     }
 }

@@ -6,15 +6,11 @@ use spm_formats::{CsrArrays, Scalar};
 
 use super::columns::Columns;
 use super::sink::Sink;
-use crate::simd::{self, Isa, Job, LANES};
+use crate::simd::{self, AHEAD, Isa, Job, LANES};
 
 /// Vectors of a row of Y that are summed up at once: with the broadcast value and the elements of X
 /// they fit into 16 registers, and hide the latency of a multiply-add.
 const MOST_VECTORS: usize = 8;
-
-/// How many entries ahead A itself is asked for, 4 KiB of values: among reads of X that lie anywhere
-/// a processor recognises the three streams of A too late.
-const AHEAD: usize = 512;
 
 /// X, whose row j has `k` elements from `start + j * pitch` on.
 #[derive(Debug, Clone, Copy)]
