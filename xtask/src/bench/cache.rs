@@ -28,13 +28,9 @@ impl Eviction {
     }
 }
 
-/// What to do before a sample: evict, or nothing.
-pub fn evicting(mut eviction: Option<&mut Eviction>) -> impl FnMut() {
-    move || {
-        if let Some(eviction) = &mut eviction {
-            eviction.evict();
-        }
-    }
+/// What to do before a sample.
+pub fn evicting(eviction: Option<&mut Eviction>) -> Option<impl FnMut()> {
+    eviction.map(|eviction| || eviction.evict())
 }
 
 /// Bytes of the largest cache that the system names, or 64 MiB.

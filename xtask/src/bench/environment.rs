@@ -177,25 +177,21 @@ fn copy_bandwidth(threads: &Threads) -> f64 {
         min_time: Duration::ZERO,
         max_time: Duration::from_secs(2),
     };
-    let timing = sample(
-        &sampling,
-        || {},
-        || {
-            let target: Vec<_> = target
-                .chunks_mut(ELEMENTS.div_ceil(threads.count()))
-                .map(std::sync::Mutex::new)
-                .collect();
-            let chunk = ELEMENTS.div_ceil(threads.count());
-            threads.for_each_chunk(target.len(), Schedule::Static, 1, |parts| {
-                for part in parts {
-                    let mut target = target[part].lock().expect("nobody panics while copying");
-                    let source = &source[part * chunk..][..target.len()];
-                    target.copy_from_slice(black_box(source));
-                }
-            });
-            Ok::<(), std::convert::Infallible>(())
-        },
-    );
+    let timing = sample(&sampling, None::<fn()>, || {
+        let target: Vec<_> = target
+            .chunks_mut(ELEMENTS.div_ceil(threads.count()))
+            .map(std::sync::Mutex::new)
+            .collect();
+        let chunk = ELEMENTS.div_ceil(threads.count());
+        threads.for_each_chunk(target.len(), Schedule::Static, 1, |parts| {
+            for part in parts {
+                let mut target = target[part].lock().expect("nobody panics while copying");
+                let source = &source[part * chunk..][..target.len()];
+                target.copy_from_slice(black_box(source));
+            }
+        });
+        Ok::<(), std::convert::Infallible>(())
+    });
     let Ok(timing) = timing;
     (2 * ELEMENTS * size_of::<f64>()) as f64 / timing.median_s / 1e9
 }

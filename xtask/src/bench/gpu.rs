@@ -155,6 +155,7 @@ impl<'a> Clock<'a> {
     ) -> Result<Timing, RunError> {
         let device = stream.device();
         let mut cold = eviction.is_some().then(|| DeviceEviction::new(device)).transpose()?;
+        let is_cold = eviction.is_some();
         let mut evict_host = evicting(eviction);
         let mut evict_device = |stream: &Stream| match &mut cold {
             Some(cold) => cold.0.enqueue_zero(stream),
@@ -164,13 +165,16 @@ impl<'a> Clock<'a> {
             return Ok(event_times(sampling, stream, evict_device, launch)?);
         }
         // An error in between stays in the stream, and the next launch reports it.
-        let mut between = || {
-            evict_host();
+        let between = || {
+            if let Some(evict) = &mut evict_host {
+                evict();
+            }
             let _ = evict_device(stream).and_then(|()| stream.synchronize());
         };
+        let between = is_cold.then_some(between);
         match self {
-            Self::Call(call) => sample(sampling, &mut between, call),
-            Self::Events | Self::Launch => sample(sampling, &mut between, || {
+            Self::Call(call) => sample(sampling, between, call),
+            Self::Events | Self::Launch => sample(sampling, between, || {
                 launch(stream)?;
                 Ok(stream.synchronize()?)
             }),

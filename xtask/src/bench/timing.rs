@@ -92,13 +92,14 @@ impl Timing {
     }
 }
 
-/// Times `run` by a monotonic clock; `between` is called, untimed, before each sample.
+/// Times `run` by a monotonic clock; `between` is called, untimed, before each sample. Without it,
+/// samples that would be too short to time are means of a batch of runs.
 ///
 /// # Errors
 /// The first error of `run`.
 pub fn sample<E>(
     sampling: &Sampling,
-    mut between: impl FnMut(),
+    mut between: Option<impl FnMut()>,
     mut run: impl FnMut() -> Result<(), E>,
 ) -> Result<Timing, E> {
     let mut once = Duration::MAX;
@@ -111,11 +112,16 @@ pub fn sample<E>(
             return Ok(Timing::of(vec![once.as_secs_f64()]));
         }
     }
-    let batch = SHORTEST_SAMPLE.as_nanos().div_ceil(once.as_nanos().max(1)).clamp(1, 10_000);
+    let batch = match between {
+        Some(_) => 1,
+        None => SHORTEST_SAMPLE.as_nanos().div_ceil(once.as_nanos().max(1)).clamp(1, 10_000),
+    };
     let mut samples = Vec::with_capacity(sampling.iterations);
     let begin = Instant::now();
     loop {
-        between();
+        if let Some(between) = &mut between {
+            between();
+        }
         let start = Instant::now();
         for _ in 0..batch {
             run()?;
@@ -132,6 +138,30 @@ pub fn sample<E>(
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    const NOTHING: Option<fn()> = None;
+
+    #[test]
+    fn what_comes_between_comes_before_every_run() {
+        let sampling = Sampling {
+            warm_up: 1,
+            iterations: 5,
+            min_time: Duration::ZERO,
+            max_time: Duration::MAX,
+        };
+        // Far below the shortest sample: alone, runs are timed by the batch.
+        let mut runs = 0;
+        let mut run = || {
+            runs += 1;
+            Ok::<(), ()>(())
+        };
+        sample(&sampling, NOTHING, &mut run).unwrap();
+        let mut pauses = 0;
+        sample(&sampling, Some(|| pauses += 1), &mut run).unwrap();
+        let batched = runs - 1 - 6;
+        assert_eq!(pauses, 5);
+        assert!(batched > 5, "{batched}");
+    }
 
     #[test]
     fn quantiles_of_eleven_samples() {
@@ -152,13 +182,13 @@ mod tests {
             Ok::<(), ()>(())
         };
         let mut pauses = 0;
-        let timing = sample(&sampling, || pauses += 1, nap).unwrap();
+        let timing = sample(&sampling, Some(|| pauses += 1), nap).unwrap();
         assert_eq!((timing.iterations, pauses), (7, 7));
         assert!(timing.min_s >= 1e-4);
         sampling.min_time = Duration::from_millis(20);
-        assert!(sample(&sampling, || {}, nap).unwrap().iterations >= 7);
+        assert!(sample(&sampling, NOTHING, nap).unwrap().iterations >= 7);
         sampling.max_time = Duration::ZERO;
-        assert_eq!(sample(&sampling, || {}, nap).unwrap().iterations, 1);
-        assert_eq!(sample(&sampling, || {}, || Err("broken")), Err("broken"));
+        assert_eq!(sample(&sampling, NOTHING, nap).unwrap().iterations, 1);
+        assert_eq!(sample(&sampling, NOTHING, || Err("broken")), Err("broken"));
     }
 }
