@@ -46,6 +46,7 @@
     feature(abi_ptx, asm_experimental_arch, link_llvm_intrinsics, stdarch_nvptx)
 )]
 
+pub mod convert;
 pub mod device;
 #[cfg(not(target_arch = "nvptx64"))]
 pub mod emulator;
@@ -53,6 +54,22 @@ mod kernel;
 pub mod spmm;
 pub mod spmv;
 pub mod transpose;
+
+/// Beginnings of the names of entries for which the assembler may use 64 registers a thread.
+///
+/// Left alone it keeps to 32, so that an SM is filled by the most threads, and to that end moves
+/// loads behind the first use of earlier ones: one load in flight instead of four or eight. With
+/// the directives `.maxntid 1024` and `.minnctapersm 1`, which `build-ptx` adds to these entries,
+/// they stay where the kernel has them.
+#[cfg(not(target_arch = "nvptx64"))]
+pub const WIDE_ENTRIES: &[&str] =
+    &["spmv_csr_column_blocks", "spmv_csr_segments", "spmv_csr_subwarp_per_row", "spmv_sell"];
+
+/// Beginnings of the names of those among [`WIDE_ENTRIES`] whose loops have eight loads in flight as
+/// they are: unrolled by the assembler they would need more than the 64 registers, and the loads
+/// would move again. `build-ptx` adds the pragma `nounroll`.
+#[cfg(not(target_arch = "nvptx64"))]
+pub const ROLLED_ENTRIES: &[&str] = &["spmv_csr_column_blocks", "spmv_sell_compact", "spmv_sellp"];
 
 #[cfg(not(target_arch = "nvptx64"))]
 pub use kernel::{Dim3, Kernel, KernelArgs};

@@ -18,6 +18,7 @@
 //! Exits with 1 when a kernel is wrong, with 0 when there is no device.
 
 use std::process::ExitCode;
+use std::sync::Arc;
 use std::time::Instant;
 
 use spm_formats::convert::csr_to_coo;
@@ -25,10 +26,10 @@ use spm_formats::kernel::{
     Footprint, KernelInfo, Parameters, PlanError, TransposeOutput, split_label,
 };
 use spm_formats::matrix_market::{self, ReadOptions};
-use spm_formats::{Coo, Csr, DenseShape, Layout, Scalar, generate, reference};
+use spm_formats::{Coo, Csr, CsrArrays, DenseShape, Layout, Scalar, generate, reference};
 use spm_gpu::{
-    Device, DeviceBuffer, DeviceCsc, DeviceScalar, GpuError, PlanOptions, Stream, Timing,
-    TimingOptions, cusparse, spmm, spmv, time, transpose,
+    Device, DeviceBuffer, DeviceCsc, DeviceCsr, DeviceScalar, GpuError, PlanOptions, Stream,
+    Timing, TimingOptions, cusparse, spmm, spmv, time, transpose,
 };
 
 /// What is run when no matrix is named.
@@ -329,9 +330,40 @@ impl Check<'_> {
                     plan_s,
                 });
                 self.print("spmv", lines.last());
+                drop(plan);
+                if let (Some(timing), true) = (timing, kernel.info.id == "auto") {
+                    self.plan_on_device(csr, kernel, &parameters, timing)?;
+                }
             }
         }
         summary(&lines);
+        Ok(())
+    }
+
+    /// How long planning takes for a matrix on the device, in products: the median of three.
+    fn plan_on_device<T: DeviceScalar>(
+        &self,
+        csr: &Csr<T>,
+        kernel: &spmv::SpmvKernel<T>,
+        parameters: &Parameters,
+        timing: Timing,
+    ) -> Result<(), AnyError> {
+        let view = csr.view();
+        let a = Arc::new(DeviceCsr::new(self.device, &CsrArrays::new(&view)?)?);
+        let mut seconds = Vec::new();
+        for _ in 0..3 {
+            let start = Instant::now();
+            let Some(plan) = kernel.plan_on_device(&a, parameters) else { return Ok(()) };
+            let plan = plan?;
+            seconds.push(start.elapsed().as_secs_f64());
+            drop(plan);
+        }
+        seconds.sort_by(f64::total_cmp);
+        let products = seconds[1] / timing.median_s;
+        println!(
+            "          planned on the device in {:.2} ms, {products:.0} products",
+            1e3 * seconds[1]
+        );
         Ok(())
     }
 

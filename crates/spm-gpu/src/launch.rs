@@ -29,6 +29,12 @@ impl Launch {
         Self { shared_bytes, ..self }
     }
 
+    /// The same with `blocks` in y.
+    #[must_use]
+    pub(crate) fn with_grid_y(self, blocks: u32) -> Self {
+        Self { grid: (self.grid.x, blocks).into(), ..self }
+    }
+
     /// Blocks of shape `block`, enough for `items` with `per_block` of them in each; at least one.
     ///
     /// # Errors

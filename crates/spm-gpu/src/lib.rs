@@ -36,6 +36,7 @@
 //! crate that satisfies it; a workspace that depends on this crate sets the variable itself, or has
 //! a toolkit.
 
+mod convert;
 mod cuda;
 pub mod cusparse;
 mod device;
@@ -57,6 +58,7 @@ pub mod transpose;
 pub use device::{Device, DeviceInfo, LaunchLimits};
 pub use error::{CudaVersion, GpuError};
 pub use launch::Launch;
+pub use matrix::DeviceCsr;
 pub use memory::DeviceBuffer;
 pub use plan::{
     DeviceCsc, DeviceScalar, DeviceSpmmPlan, DeviceSpmvPlan, DeviceTransposePlan, HostPlan,

@@ -211,6 +211,31 @@ impl<T: Element> DeviceBuffer<T> {
         }
     }
 
+    /// Element `index`, copied to the host.
+    ///
+    /// # Errors
+    /// [`GpuError::Shape`] for an index beyond the end; a kernel that failed.
+    pub fn element(&self, index: usize) -> Result<T, GpuError> {
+        if index >= self.length {
+            let (what, expected) = ("index into a device buffer", self.length);
+            return Err(GpuError::Shape { what, expected, found: index });
+        }
+        match &self.storage {
+            Storage::Cuda(allocation) => {
+                self.device.make_current()?;
+                // SAFETY: every bit pattern is an element.
+                let mut element = unsafe { mem::zeroed::<T>() };
+                let source = allocation.0 + (index * size_of::<T>()) as u64;
+                // SAFETY: one element on both sides.
+                check("cuMemcpyDtoH", unsafe {
+                    sys::cuMemcpyDtoH_v2((&raw mut element).cast(), source, size_of::<T>())
+                })?;
+                Ok(element)
+            }
+            Storage::Emulated(buffer) => Ok(buffer.to_vec()[index]),
+        }
+    }
+
     /// Overwrites the buffer with another one of the same device.
     ///
     /// # Errors

@@ -31,6 +31,10 @@ pub trait Real:
     fn mul_add(self, a: Self, b: Self) -> Self;
     /// Neither infinite nor NaN.
     fn is_finite(self) -> bool;
+    /// The number nearest to it in single precision.
+    fn narrow(self) -> f32;
+    /// A number in single precision, exactly.
+    fn widen(number: f32) -> Self;
     /// Its bits in the low end of a word.
     fn to_word(self) -> u64;
     /// From the bits in the low end of a word.
@@ -55,6 +59,15 @@ macro_rules! real {
             #[inline(always)]
             fn is_finite(self) -> bool {
                 $type::is_finite(self)
+            }
+            #[inline(always)]
+            #[allow(clippy::unnecessary_cast)]
+            fn narrow(self) -> f32 {
+                self as f32
+            }
+            #[inline(always)]
+            fn widen(number: f32) -> Self {
+                number.into()
             }
             #[inline(always)]
             fn to_word(self) -> u64 {

@@ -33,8 +33,8 @@ fn product<T: Real>(
     }
 }
 
-/// The sum of the products of entries `first`, `first + stride`, ... below `end`; two of them are
-/// loaded before the first is used.
+/// The sum of the products of entries `first`, `first + stride`, ... below `end`; four of them are
+/// loaded before the first is used. `stride` is at most 1024.
 #[inline(always)]
 pub(crate) fn strided_sum<T: Real>(
     entries: impl Entries<T>,
@@ -45,17 +45,25 @@ pub(crate) fn strided_sum<T: Real>(
 ) -> T {
     let (mut even, mut odd) = (T::ZERO, T::ZERO);
     let mut k = first;
-    // Not `k + stride < end`, which may wrap.
-    while k < end && end - k > stride {
-        let ((value, column), (next_value, next_column)) =
-            (entries.entry(k), entries.entry(k + stride));
-        even = value.mul_add(x.load(column), even);
-        odd = next_value.mul_add(x.load(next_column), odd);
-        k += 2 * stride;
-    }
-    if k < end {
-        let (value, column) = entries.entry(k);
-        even = value.mul_add(x.load(column), even);
+    while k < end {
+        let left = end - k;
+        // Beyond the end the last entry is loaded again, and left out: no branch between loads.
+        let entries = [0, 1, 2, 3].map(|j| entries.entry(k + (j * stride).min(left - 1)));
+        let x = entries.map(|(_, column)| x.load(column));
+        even = entries[0].0.mul_add(x[0], even);
+        if stride < left {
+            odd = entries[1].0.mul_add(x[1], odd);
+        }
+        if 2 * stride < left {
+            even = entries[2].0.mul_add(x[2], even);
+        }
+        if 3 * stride < left {
+            odd = entries[3].0.mul_add(x[3], odd);
+        }
+        if left <= 4 * stride {
+            break;
+        }
+        k += 4 * stride;
     }
     even + odd
 }

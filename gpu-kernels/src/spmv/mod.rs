@@ -1,8 +1,11 @@
 //! y = A x. One file per kernel, named like its id; on top of each its formula and its source.
 
+pub(crate) mod compact;
 mod csr_adaptive;
+mod csr_column_blocks;
 mod csr_compact;
 mod csr_merge;
+pub(crate) mod csr_segments;
 mod csr_subwarp_per_row;
 mod csr_thread_per_row;
 mod csr_thread_per_row_texture;
@@ -18,18 +21,27 @@ mod padded;
 mod reduce;
 mod sell;
 mod sell_compact;
+pub(crate) mod sellp;
 
 pub use csr_adaptive::ADAPTIVE_TILE_ENTRIES;
 pub use csr_merge::MERGE_ITEMS;
+pub use csr_segments::SEGMENT_THREADS;
 
 #[cfg(not(target_arch = "nvptx64"))]
 mod host {
     pub use super::csr_adaptive::{
         AdaptiveTiles, CsrAdaptive, CsrAdaptiveCombine, CsrAdaptiveEqual, csr_adaptive_shared_bytes,
     };
+    pub use super::csr_column_blocks::{
+        CsrColumnBlocks, CsrColumnBlocksNarrow, csr_column_blocks_shared_bytes,
+    };
     pub use super::csr_compact::{CsrCompact, CsrCompactEqual, compact_columns};
     pub use super::csr_merge::{
         CsrMerge, CsrMergeCarry, CsrMergeEqual, csr_merge_shared_bytes, merge_tiles,
+    };
+    pub use super::csr_segments::{
+        CsrSegments4, CsrSegments4Equal, CsrSegments4Narrow, CsrSegments8, CsrSegments8Equal,
+        CsrSegments8Narrow, csr_segments_shared_bytes,
     };
     pub use super::csr_subwarp_per_row::{CsrSubwarpPerRow, CsrSubwarpPerRowEqual};
     pub use super::csr_thread_per_row::CsrThreadPerRow;
@@ -48,6 +60,7 @@ mod host {
         CompactColumns, SellCompactEqualSorted, SellCompactEqualUnsorted, SellCompactSorted,
         SellCompactUnsorted,
     };
+    pub use super::sellp::{Sellp, SellpEqual, SellpNarrow};
 }
 #[cfg(not(target_arch = "nvptx64"))]
 pub use host::*;

@@ -7,17 +7,11 @@
 //! A warp reads whole lines. Four slots are loaded before the first is used, and two sums hide the
 //! latency of the additions. Row lengths are read for a sum that is not finite only.
 
+use super::compact::chunk_and_lane;
 use super::padded::slot_sum;
 use crate::device::warp::WARP_SIZE;
-use crate::device::{DevicePtr, DevicePtrMut, Real, thread};
+use crate::device::{DevicePtr, DevicePtrMut, Real};
 use crate::kernel::kernel;
-
-/// The chunk of this warp and the lane.
-#[inline(always)]
-pub(crate) fn chunk_and_lane() -> (u32, u32) {
-    let thread = thread::index_1d();
-    (thread / WARP_SIZE, thread % WARP_SIZE)
-}
 
 /// The sum of position `32 chunk + lane`, which must be below `rows`.
 #[inline(always)]

@@ -6,23 +6,14 @@
 //! have neighbouring columns, as inside a stencil), 8, 16 or 32 bits, whatever the widest slot of
 //! the chunk needs. [`CompactColumns`] makes the arrays from those of a SELL-32-sigma matrix.
 //!
-//! Offsets lie in groups of four slots, so that a lane loads the four of a group at once:
-//!
-//! ```text
-//! group g, 8 bits:  | lane 0: s s+1 s+2 s+3 | lane 1: s s+1 s+2 s+3 | ...   s = 4 g, 128 bytes
-//! 16 and 32 bits: the same with 256 and 512 bytes; four bases per group in an array of their own
-//! ```
+//! How columns are stored is in `compact.rs`.
 
-use super::sell::chunk_and_lane;
+use super::compact::{All, Values, all_slots_are_safe, chunk_and_lane, lane_sum_by_mode};
+#[cfg(not(target_arch = "nvptx64"))]
+use super::compact::{BITS_8, BITS_16, BITS_32, BY_LANE};
 use crate::device::warp::WARP_SIZE;
 use crate::device::{DevicePtr, DevicePtrMut, Real};
 use crate::kernel::kernel;
-
-/// How the columns of a chunk are stored.
-const BY_LANE: u32 = 0;
-const BITS_8: u32 = 1;
-const BITS_16: u32 = 2;
-const BITS_32: u32 = 3;
 
 /// The columns of a SELL-32-sigma matrix, shortened.
 #[cfg(not(target_arch = "nvptx64"))]
@@ -141,151 +132,27 @@ impl Slot {
     }
 }
 
-/// The offsets of a group of four slots.
-trait Offsets: Copy {
-    fn load(self, group: u32, lane: u32) -> [u32; 4];
-}
-
-#[derive(Clone, Copy)]
-struct ByLane;
-
-#[derive(Clone, Copy)]
-struct Bits8(DevicePtr<u32>);
-
-#[derive(Clone, Copy)]
-struct Bits16(DevicePtr<u32>);
-
-#[derive(Clone, Copy)]
-struct Bits32(DevicePtr<u32>);
-
-impl Offsets for ByLane {
-    #[inline(always)]
-    fn load(self, _: u32, lane: u32) -> [u32; 4] {
-        [lane; 4]
-    }
-}
-
-impl Offsets for Bits8 {
-    #[inline(always)]
-    fn load(self, group: u32, lane: u32) -> [u32; 4] {
-        let word = self.0.load(u64::from(group * WARP_SIZE + lane));
-        [word & 0xff, word >> 8 & 0xff, word >> 16 & 0xff, word >> 24]
-    }
-}
-
-impl Offsets for Bits16 {
-    #[inline(always)]
-    fn load(self, group: u32, lane: u32) -> [u32; 4] {
-        let [low, high] = self.0.load_vector::<2>(u64::from(group * WARP_SIZE + lane) * 2);
-        [low & 0xffff, low >> 16, high & 0xffff, high >> 16]
-    }
-}
-
-impl Offsets for Bits32 {
-    #[inline(always)]
-    fn load(self, group: u32, lane: u32) -> [u32; 4] {
-        self.0.load_vector::<4>(u64::from(group * WARP_SIZE + lane) * 4)
-    }
-}
-
-/// Where the value of a slot comes from.
-trait Values<T: Real>: Copy {
-    fn load(self, slot: u64) -> T;
-    /// Whether padding has a value that is not 0, so that it must not be walked.
-    const PADDING_COUNTS: bool;
-}
-
-impl<T: Real> Values<T> for DevicePtr<T> {
-    const PADDING_COUNTS: bool = false;
-    #[inline(always)]
-    fn load(self, slot: u64) -> T {
-        DevicePtr::load(self, slot)
-    }
-}
-
-/// The value of all entries.
-#[derive(Clone, Copy)]
-struct All<T>(T);
-
-impl<T: Real> Values<T> for All<T> {
-    const PADDING_COUNTS: bool = true;
-    #[inline(always)]
-    fn load(self, _: u64) -> T {
-        self.0
-    }
-}
-
-/// The sum of one lane over its first `slots` slots.
-#[inline(always)]
-fn lane_sum<T: Real>(
-    slots: u32,
-    (first_slot, lane, last_column): (u64, u32, u32),
-    bases: DevicePtr<u32>,
-    offsets: impl Offsets,
-    values: impl Values<T>,
-    x: DevicePtr<T>,
-) -> T {
-    let columns = |group: u32| {
-        let (bases, offsets) = (bases.load_vector::<4>(group * 4), offsets.load(group, lane));
-        // Padding that is stored by lane may lie beyond either end of x.
-        [0, 1, 2, 3].map(|j| bases[j].wrapping_add(offsets[j]).min(last_column))
-    };
-    let stride = u64::from(WARP_SIZE);
-    let (mut even, mut odd) = (T::ZERO, T::ZERO);
-    let mut slot = first_slot;
-    let groups = slots / 4;
-    for group in 0..groups {
-        let columns = columns(group);
-        let values = [0, 1, 2, 3].map(|j| values.load(slot + j * stride));
-        let x = columns.map(|column| x.load(column));
-        even = values[0].mul_add(x[0], even);
-        odd = values[1].mul_add(x[1], odd);
-        even = values[2].mul_add(x[2], even);
-        odd = values[3].mul_add(x[3], odd);
-        slot += 4 * stride;
-    }
-    let left = slots % 4;
-    if left > 0 {
-        let columns = columns(groups);
-        even = values.load(slot).mul_add(x.load(columns[0]), even);
-        if left > 1 {
-            odd = values.load(slot + stride).mul_add(x.load(columns[1]), odd);
-        }
-        if left > 2 {
-            even = values.load(slot + 2 * stride).mul_add(x.load(columns[2]), even);
-        }
-    }
-    even + odd
-}
-
 /// The sum of this thread's position, which must be below the number of rows.
 #[inline(always)]
-fn position_sum<T: Real>(
+fn position_sum<T: Real, V: Values<T>>(
     cols: u32,
     chunks: DevicePtr<[u32; 4]>,
     bases: DevicePtr<u32>,
     offsets: DevicePtr<u32>,
     row_lengths: DevicePtr<u32>,
-    values: impl Values<T>,
+    values: V,
     x: DevicePtr<T>,
 ) -> T {
     let (chunk, lane) = chunk_and_lane();
     let [start, width, first_group, tagged] = chunks.load(chunk);
-    let first_slot = u64::from(start) * u64::from(WARP_SIZE) + u64::from(lane);
     let bases = bases.offset(u64::from(first_group) * 4);
     let offsets = offsets.offset(u64::from(tagged >> 2) * u64::from(WARP_SIZE));
-    let place = (first_slot, lane, cols.wrapping_sub(1));
+    let place = (V::place(start, lane), lane, cols.wrapping_sub(1));
     let length = || row_lengths.load(chunk * WARP_SIZE + lane);
-    let over = |slots: u32| match tagged & 3 {
-        BY_LANE => lane_sum(slots, place, bases, ByLane, values, x),
-        BITS_8 => lane_sum(slots, place, bases, Bits8(offsets), values, x),
-        BITS_16 => lane_sum(slots, place, bases, Bits16(offsets), values, x),
-        BITS_32.. => lane_sum(slots, place, bases, Bits32(offsets), values, x),
-    };
     let mut slots = if all_slots_are_safe(values) { width } else { length() };
     // At most twice: over the padding, and without it if the sum is not finite.
     loop {
-        let sum = over(slots);
+        let sum = lane_sum_by_mode(tagged & 3, slots, place, bases, offsets, values, x);
         if slots == width && !sum.is_finite() {
             let length = length();
             if length < width {
@@ -295,11 +162,6 @@ fn position_sum<T: Real>(
         }
         return sum;
     }
-}
-
-#[inline(always)]
-fn all_slots_are_safe<T: Real, V: Values<T>>(_: V) -> bool {
-    !V::PADDING_COUNTS
 }
 
 kernel! {

@@ -15,6 +15,7 @@ use std::process::Command;
 
 use anyhow::{Context, bail, ensure};
 use comfy_table::{Table, presets};
+use spm_gpu_kernels::{ROLLED_ENTRIES, WIDE_ENTRIES};
 
 use compiler::Compiler;
 use stamp::Stamp;
@@ -115,7 +116,10 @@ pub fn run(args: &Args) -> anyhow::Result<()> {
         let assembly = compile(workspace, target, &compiler, Purpose::Product)?;
         let stamp =
             Stamp { compiler: compiler.identity.clone(), digest: digest(workspace, target)? };
-        built.push((target, format!("{}{}", stamp.header(target.capability), tidy(&assembly))));
+        built.push((
+            target,
+            format!("{}{}", stamp.header(target.capability), widen(&tidy(&assembly))),
+        ));
     }
     let texts: Vec<&str> = built.iter().map(|(_, text)| text.as_str()).collect();
     let summaries = guard::check(&texts, &unoptimised)?;
@@ -254,6 +258,31 @@ fn forget_build(folder: &Path) -> anyhow::Result<()> {
         }
     }
     Ok(())
+}
+
+/// The assembly with the directives for [`WIDE_ENTRIES`] and [`ROLLED_ENTRIES`].
+fn widen(assembly: &str) -> String {
+    let mut text = String::with_capacity(assembly.len());
+    let (mut wide, mut rolled) = (false, false);
+    for line in assembly.lines() {
+        text.push_str(line);
+        text.push('\n');
+        if let Some(name) = line.strip_prefix(".visible .entry ") {
+            let among = |list: &[&str]| list.iter().any(|start| name.starts_with(start));
+            (wide, rolled) = (among(WIDE_ENTRIES), among(ROLLED_ENTRIES));
+        }
+        // The end of the parameters.
+        if line == ")" || line.ends_with("()") {
+            if wide {
+                text.push_str(".maxntid 1024, 1, 1\n.minnctapersm 1\n");
+            }
+            if rolled {
+                text.push_str(".pragma \"nounroll\";\n");
+            }
+            (wide, rolled) = (false, false);
+        }
+    }
+    text
 }
 
 /// The assembly without the comments that only make it larger.

@@ -10,7 +10,7 @@ use crate::plan::DeviceScalar;
 
 /// The three arrays of a CSR matrix on a device, copied from verified ones.
 #[derive(Debug)]
-pub(crate) struct DeviceCsr<T> {
+pub struct DeviceCsr<T> {
     rows: usize,
     cols: usize,
     /// rows + 1, ascending from 0 to the number of entries.
@@ -23,7 +23,10 @@ pub(crate) struct DeviceCsr<T> {
 
 impl<T: DeviceScalar> DeviceCsr<T> {
     /// Copies a matrix to the device.
-    pub(crate) fn new(device: &Device, a: &CsrArrays<'_, T>) -> Result<Self, GpuError> {
+    ///
+    /// # Errors
+    /// [`GpuError::OutOfMemory`].
+    pub fn new(device: &Device, a: &CsrArrays<'_, T>) -> Result<Self, GpuError> {
         Ok(Self {
             rows: a.rows(),
             cols: a.cols(),

@@ -3,7 +3,8 @@
 mod csr;
 mod padded;
 
-pub(crate) use csr::{DeviceCsr, DeviceValues, ReducedCsr};
+pub use csr::DeviceCsr;
+pub(crate) use csr::{DeviceValues, ReducedCsr};
 pub(crate) use padded::{DeviceEll, DeviceHll, DeviceSell, permutation};
 
 use spm_formats::kernel::PlanError;

@@ -2,8 +2,10 @@
 
 mod auto;
 mod csr_adaptive;
+mod csr_column_blocks;
 mod csr_compact;
 mod csr_merge;
+mod csr_segments;
 mod csr_subwarp_per_row;
 mod csr_thread_per_row;
 mod csr_thread_per_row_texture;
@@ -14,18 +16,24 @@ mod ell_thread_per_row_rowmajor;
 mod ell_warp_per_row;
 mod hll_thread_per_row;
 mod hll_thread_per_row_texture;
+mod on_device;
 mod parameters;
 mod plan;
 mod sell;
 mod sell_compact;
+mod sellp;
+
+use std::sync::Arc;
 
 use spm_formats::CsrView;
 use spm_formats::kernel::{KernelInfo, Parameters, PlanError};
 
 use crate::cusparse;
 use crate::device::Device;
+use crate::matrix::DeviceCsr;
 use crate::plan::{DeviceScalar, DeviceSpmvPlan, HostSpmvPlan, PlanOptions};
 
+use on_device::{OnDevice, Source};
 pub(crate) use plan::boxed;
 use plan::product;
 
@@ -43,6 +51,7 @@ pub struct SpmvKernel<T> {
     /// Somebody else's kernel, to compare with; its library may be absent.
     pub comparator: bool,
     plan: PlanFn<T>,
+    on_device: Option<OnDevice<T>>,
 }
 
 impl<T: DeviceScalar> SpmvKernel<T> {
@@ -59,6 +68,20 @@ impl<T: DeviceScalar> SpmvKernel<T> {
         options: &PlanOptions,
     ) -> Result<BoxedPlan<T>, PlanError> {
         (self.plan)(device, a, parameters, options)
+    }
+
+    /// Plans y = A x for a matrix that lies on the device, without the host: `None` for a kernel
+    /// that is planned on the host only.
+    ///
+    /// # Errors
+    /// As [`SpmvKernel::plan`].
+    pub fn plan_on_device(
+        &self,
+        a: &Arc<DeviceCsr<T>>,
+        parameters: &Parameters,
+    ) -> Option<Result<BoxedPlan<T>, PlanError>> {
+        let plan = self.on_device?;
+        Some(Source::new(Arc::clone(a)).and_then(|source| plan(&source, parameters)))
     }
 
     /// The same for x and y in host memory.
@@ -79,8 +102,15 @@ impl<T: DeviceScalar> SpmvKernel<T> {
 /// Every SpMV kernel for devices: those of the reports in their order, our own, the comparators.
 pub fn registry<T: DeviceScalar>() -> Vec<SpmvKernel<T>> {
     let comparator: fn(_, PlanFn<T>) -> _ =
-        |info, plan| SpmvKernel { info, comparator: true, plan };
-    let kernel: fn(_, PlanFn<T>) -> _ = |info, plan| SpmvKernel { info, comparator: false, plan };
+        |info, plan| SpmvKernel { info, comparator: true, plan, on_device: None };
+    let kernel: fn(_, PlanFn<T>) -> _ =
+        |info, plan| SpmvKernel { info, comparator: false, plan, on_device: None };
+    let on_device: fn(_, PlanFn<T>, OnDevice<T>) -> _ = |info, plan, on_device| SpmvKernel {
+        info,
+        comparator: false,
+        plan,
+        on_device: Some(on_device),
+    };
     vec![
         kernel(csr_warp_per_row_shared::INFO, csr_warp_per_row_shared::plan),
         kernel(csr_warp_per_row::INFO, csr_warp_per_row::plan),
@@ -91,13 +121,20 @@ pub fn registry<T: DeviceScalar>() -> Vec<SpmvKernel<T>> {
         kernel(ell_warp_per_row::INFO, ell_warp_per_row::plan),
         kernel(hll_thread_per_row_texture::INFO, hll_thread_per_row_texture::plan),
         kernel(hll_thread_per_row::INFO, hll_thread_per_row::plan),
-        kernel(csr_subwarp_per_row::INFO, csr_subwarp_per_row::plan),
+        on_device(
+            csr_subwarp_per_row::INFO,
+            csr_subwarp_per_row::plan,
+            csr_subwarp_per_row::on_device,
+        ),
         kernel(csr_adaptive::INFO, csr_adaptive::plan),
         kernel(csr_merge::INFO, csr_merge::plan),
         kernel(csr_compact::INFO, csr_compact::plan),
         kernel(sell::INFO, sell::plan),
         kernel(sell_compact::INFO, sell_compact::plan),
-        kernel(auto::INFO, auto::plan),
+        on_device(sellp::INFO, sellp::plan, sellp::on_device),
+        on_device(csr_segments::INFO, csr_segments::plan, csr_segments::on_device),
+        on_device(csr_column_blocks::INFO, csr_column_blocks::plan, csr_column_blocks::on_device),
+        on_device(auto::INFO, auto::plan, auto::on_device),
         comparator(cusparse::spmv::CSR_ALG1, cusparse::spmv::csr_alg1),
         comparator(cusparse::spmv::CSR_ALG2, cusparse::spmv::csr_alg2),
         comparator(cusparse::spmv::SELL, cusparse::spmv::sell),

@@ -62,6 +62,14 @@ pub(super) const DROP_EQUAL: ParameterSpec = ParameterSpec {
     studied: &[Value::Switch(true), Value::Switch(false)],
 };
 
+/// Whether values are shortened where they can be.
+pub(super) const NARROW: ParameterSpec = ParameterSpec {
+    name: "narrow",
+    meaning: "keep values in single precision where that holds each of them exactly",
+    default: Value::Switch(true),
+    studied: &[Value::Switch(true), Value::Switch(false)],
+};
+
 /// The warps of a block of the `block` that was asked for.
 ///
 /// # Errors
@@ -96,9 +104,13 @@ pub(super) const LANES: ParameterSpec = ParameterSpec {
 pub(super) fn lanes<T: DeviceScalar>(a: &CsrArrays<'_, T>, parameters: &Parameters) -> usize {
     parameters.choice("lanes").parse().unwrap_or_else(|_| {
         let filled = a.pointers().windows(2).filter(|pair| pair[0] < pair[1]).count();
-        let mean = a.entries() / filled.max(1);
-        mean.div_ceil(4).next_power_of_two().min(WARP)
+        fitting_lanes(a.entries() / filled.max(1))
     })
+}
+
+/// Four entries for each thread of a row of the mean length.
+pub(super) fn fitting_lanes(mean_row: usize) -> usize {
+    mean_row.div_ceil(4).next_power_of_two().min(WARP)
 }
 
 /// Rows of a window of SELL-C-sigma.

@@ -2,7 +2,8 @@
 
 use rand::{RngExt, SeedableRng};
 use rand_pcg::Pcg64Mcg;
-use spm_formats::{Coo, Csr, Scalar};
+use spm_formats::convert::csr_to_coo;
+use spm_formats::{Coo, Csr, Scalar, generate};
 
 /// A matrix, as triplets for the oracle and as CSR for the kernels.
 pub(crate) struct Case<T> {
@@ -39,6 +40,13 @@ impl<T: Scalar> Case<T> {
         Self { name, coo, csr }
     }
 
+    /// A generated matrix.
+    fn generated(name: &'static str) -> Self {
+        let csr: Csr<T> = generate::named(name).and_then(|recipe| recipe.generate()).expect(name);
+        let coo = csr_to_coo(csr.view()).expect("a sound matrix");
+        Self { name, coo, csr }
+    }
+
     /// All values the same, as in a pattern file.
     fn with_equal_values(mut self) -> Self {
         self.csr.data_mut().fill(T::ONE);
@@ -68,6 +76,9 @@ pub(crate) fn small<T: Scalar>() -> Vec<Case<T>> {
             _ => rng.random_range(1..4),
         }),
         Case::new("equal values", (150, 90), |_, rng| rng.random_range(0..20)).with_equal_values(),
+        // Neighbouring rows have neighbouring columns; values that single precision holds.
+        Case::generated("stencil27[n=5]"),
+        Case::generated("banded[n=700,lower=3,upper=2]"),
     ]
 }
 

@@ -1,0 +1,48 @@
+//! From a CSR matrix on the device to the formats of the kernels, on the device.
+
+mod column_blocks;
+mod segments;
+mod sellp;
+mod stats;
+mod values;
+
+pub(crate) use column_blocks::{ColumnBlockShape, DeviceColumnBlocks};
+pub(crate) use segments::DeviceSegments;
+pub(crate) use sellp::{DeviceSellp, SellpOptions};
+pub(crate) use stats::MatrixStats;
+pub(crate) use values::{DeviceReducedValues, ValueKind};
+
+use spm_formats::kernel::PlanError;
+
+use crate::device::Device;
+use crate::launch::Launch;
+use crate::memory::DeviceBuffer;
+use crate::stream::Stream;
+use crate::transpose::Scan;
+
+const ID: &str = "convert";
+/// Threads of a block.
+const BLOCK: usize = 256;
+/// Threads of a warp.
+const WARP: usize = 32;
+/// Threads of a block of a scan.
+const SCAN_BLOCK: usize = 256;
+
+/// A launch of one thread for each of `items`.
+fn threads(device: &Device, items: usize) -> Result<Launch, PlanError> {
+    Launch::over(ID, device, items, BLOCK, BLOCK)
+}
+
+/// A launch of one warp for each of `items`.
+fn warps(device: &Device, items: usize) -> Result<Launch, PlanError> {
+    Launch::over(ID, device, items, BLOCK / WARP, BLOCK)
+}
+
+/// Replaces each word by the sum of those before it.
+fn scan(data: &mut DeviceBuffer<u32>, stream: &Stream) -> Result<(), PlanError> {
+    let mut scan = Scan::new(stream.device(), data.len(), SCAN_BLOCK)?;
+    scan.enqueue(data, stream)?;
+    // The scan's own memory is needed until then.
+    stream.synchronize()?;
+    Ok(())
+}

@@ -1,0 +1,191 @@
+//! CSR to equal pieces: `gpu-kernels/src/convert/segments.rs`.
+
+use spm_formats::kernel::PlanError;
+use spm_gpu_kernels::convert::{
+    SegmentEntries, SegmentEntriesNarrow, SegmentFlags, SegmentHeaders, SegmentRanks,
+    SegmentRowMarks, SegmentRows,
+};
+use spm_gpu_kernels::spmv::SEGMENT_THREADS;
+
+use super::{DeviceReducedValues, MatrixStats, ValueKind, WARP, scan, threads};
+use crate::matrix::{DeviceCsr, DeviceMatrix};
+use crate::memory::DeviceBuffer;
+use crate::plan::DeviceScalar;
+use crate::stream::Stream;
+
+/// The arrays of `csr-segments`.
+#[derive(Debug)]
+pub(crate) struct DeviceSegments<T> {
+    pub(crate) shape: (usize, usize),
+    /// Entries from one block to the next.
+    pub(crate) step: u32,
+    /// The rows that have entries, when some have none.
+    pub(crate) row_ids: Option<DeviceBuffer<u32>>,
+    /// Of the CSR matrix.
+    pub(crate) pointers: DeviceBuffer<u32>,
+    /// One for each block, and one more.
+    pub(crate) headers: DeviceBuffer<[u32; 4]>,
+    pub(crate) warp_ranks: DeviceBuffer<u32>,
+    pub(crate) flags: DeviceBuffer<u32>,
+    pub(crate) col_indices: DeviceBuffer<u32>,
+    pub(crate) values: DeviceReducedValues<T>,
+}
+
+impl<T: DeviceScalar> DeviceSegments<T> {
+    /// Converts a matrix with entries into pieces of `entries` (a power of two) for each thread.
+    pub(crate) fn new(
+        a: &DeviceCsr<T>,
+        stats: &MatrixStats<T>,
+        entries: usize,
+        values: ValueKind<T>,
+    ) -> Result<Self, PlanError> {
+        let device = a.device();
+        let stream = Stream::new(device)?;
+        let piece = SEGMENT_THREADS as usize * entries;
+        let slack = slack(piece, stats.longest_row);
+        let step = piece - slack;
+        let blocks = a.entries().div_ceil(step);
+        let slots = blocks * piece;
+        if slots >= 1 << 31 {
+            let reason = format!("{slots} slots are more than it can count");
+            return Err(PlanError::Unsupported { kernel: super::ID, reason });
+        }
+        let (rows, pointers) = (a.rows() as u32, a.pointers.ptr());
+        let row_ids =
+            if stats.empty_rows == 0 { None } else { Some(filled_rows(a, stats, &stream)?) };
+        let listed = u32::from(row_ids.is_some());
+        let ids = row_ids.as_ref().unwrap_or(&a.pointers).ptr();
+        let count = rows - stats.empty_rows as u32;
+        let log_entries = entries.trailing_zeros();
+
+        let mut headers = DeviceBuffer::uninitialized(device, blocks + 1)?;
+        let args = SegmentHeaders {
+            blocks: blocks as u32,
+            step: step as u32,
+            slack: slack as u32,
+            entries: a.entries() as u32,
+            count,
+            listed,
+            row_ids: ids,
+            pointers,
+            headers: headers.ptr_mut(),
+        };
+        // SAFETY: verified CSR arrays, arrays of the sizes that the kernels say.
+        unsafe { device.launch::<SegmentHeaders>(threads(device, blocks + 1)?, &stream, args)? };
+        let pieces = slots / (WARP * entries);
+        let mut warp_ranks = DeviceBuffer::uninitialized(device, pieces)?;
+        let args = SegmentRanks {
+            blocks: blocks as u32,
+            warp_entries: (WARP * entries) as u32,
+            count,
+            listed,
+            row_ids: ids,
+            pointers,
+            headers: headers.ptr(),
+            warp_ranks: warp_ranks.ptr_mut(),
+        };
+        // SAFETY: as above.
+        unsafe { device.launch::<SegmentRanks>(threads(device, pieces)?, &stream, args)? };
+        let mut flags = DeviceBuffer::uninitialized(device, slots / entries / 2)?;
+        flags.enqueue_zero(&stream)?;
+        let args = SegmentFlags {
+            count,
+            log_entries,
+            step: step as u32,
+            listed,
+            row_ids: ids,
+            pointers,
+            headers: headers.ptr(),
+            flags: flags.ptr_mut(),
+        };
+        // SAFETY: as above.
+        unsafe { device.launch::<SegmentFlags>(threads(device, count as usize)?, &stream, args)? };
+
+        let mut col_indices = DeviceBuffer::uninitialized(device, slots)?;
+        let launch = threads(device, slots)?;
+        let values = if values == ValueKind::Narrow {
+            let mut narrow = DeviceBuffer::uninitialized(device, slots)?;
+            let args = SegmentEntriesNarrow {
+                slots: slots as u32,
+                log_entries,
+                headers: headers.ptr(),
+                col_indices: a.col_indices.ptr(),
+                values: a.values.ptr(),
+                to_columns: col_indices.ptr_mut(),
+                to_values: narrow.ptr_mut(),
+            };
+            // SAFETY: as above.
+            unsafe { device.launch::<SegmentEntriesNarrow<T>>(launch, &stream, args)? };
+            DeviceReducedValues::Narrow(narrow)
+        } else {
+            let stored = values == ValueKind::Stored;
+            let mut full = DeviceBuffer::uninitialized(device, if stored { slots } else { 0 })?;
+            let args = SegmentEntries {
+                slots: slots as u32,
+                log_entries,
+                with_values: stored.into(),
+                headers: headers.ptr(),
+                col_indices: a.col_indices.ptr(),
+                values: a.values.ptr(),
+                to_columns: col_indices.ptr_mut(),
+                to_values: full.ptr_mut(),
+            };
+            // SAFETY: as above.
+            unsafe { device.launch::<SegmentEntries<T>>(launch, &stream, args)? };
+            match values {
+                ValueKind::Equal(value) => DeviceReducedValues::Equal(value),
+                _ => DeviceReducedValues::Stored(full),
+            }
+        };
+        let mut kept = DeviceBuffer::uninitialized(device, a.rows() + 1)?;
+        kept.copy_from_on(&a.pointers, &stream)?;
+        stream.synchronize()?;
+        let shape = (a.rows(), a.cols());
+        let (step, pointers) = (step as u32, kept);
+        Ok(Self { shape, step, row_ids, pointers, headers, warp_ranks, flags, col_indices, values })
+    }
+}
+
+/// How far a block of `piece` entries may begin before its place, to begin with a row: that costs
+/// as much room at its end.
+fn slack(piece: usize, longest_row: usize) -> usize {
+    if longest_row <= piece / 8 { longest_row } else { piece / 16 }
+}
+
+/// The rows that have entries.
+fn filled_rows<T: DeviceScalar>(
+    a: &DeviceCsr<T>,
+    stats: &MatrixStats<T>,
+    stream: &Stream,
+) -> Result<DeviceBuffer<u32>, PlanError> {
+    let device = a.device();
+    let (rows, pointers) = (a.rows() as u32, a.pointers.ptr());
+    let mut ranks = DeviceBuffer::uninitialized(device, a.rows())?;
+    let launch = threads(device, a.rows())?;
+    let args = SegmentRowMarks { rows, pointers, marks: ranks.ptr_mut() };
+    // SAFETY: rows + 1 pointers, a mark for each row.
+    unsafe { device.launch::<SegmentRowMarks>(launch, stream, args)? };
+    scan(&mut ranks, stream)?;
+    let mut row_ids = DeviceBuffer::uninitialized(device, a.rows() - stats.empty_rows)?;
+    let args = SegmentRows { rows, pointers, ranks: ranks.ptr(), row_ids: row_ids.ptr_mut() };
+    // SAFETY: as many as were counted.
+    unsafe { device.launch::<SegmentRows>(launch, stream, args)? };
+    stream.synchronize()?;
+    Ok(row_ids)
+}
+
+impl<T: DeviceScalar> DeviceMatrix for DeviceSegments<T> {
+    fn shape(&self) -> (usize, usize) {
+        self.shape
+    }
+
+    fn bytes(&self) -> u64 {
+        let rows = self.row_ids.as_ref().map_or(0, DeviceBuffer::bytes);
+        let places = self.headers.bytes() + self.warp_ranks.bytes() + self.flags.bytes();
+        (rows + places + self.col_indices.bytes() + self.values.bytes()) as u64
+    }
+
+    fn rarely_read_bytes(&self) -> u64 {
+        self.pointers.bytes() as u64
+    }
+}

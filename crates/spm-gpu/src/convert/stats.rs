@@ -1,0 +1,121 @@
+//! What a matrix on the device is like.
+
+use spm_formats::kernel::PlanError;
+use spm_gpu_kernels::convert::{RowStats, ValueStats};
+
+use super::{BLOCK, WARP, threads};
+use crate::device::Device;
+use crate::error::GpuError;
+use crate::matrix::DeviceCsr;
+use crate::memory::DeviceBuffer;
+use crate::plan::DeviceScalar;
+use crate::stream::Stream;
+
+/// Blocks of the grid, at most; a power of two, as the kernel wants it.
+const BLOCKS: usize = 1024;
+
+/// What decides which kernels may be fast.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub(crate) struct MatrixStats<T> {
+    pub(crate) longest_row: usize,
+    pub(crate) empty_rows: usize,
+    /// The value of all entries, if they have the same.
+    pub(crate) equal: Option<T>,
+    /// Single precision holds every value.
+    pub(crate) narrow: bool,
+}
+
+impl<T: DeviceScalar> MatrixStats<T> {
+    /// Reads row pointers and values once.
+    pub(crate) fn of(a: &DeviceCsr<T>) -> Result<Self, PlanError> {
+        let device = a.device();
+        let stream = Stream::new(device)?;
+        let mut stats = Self { longest_row: 0, empty_rows: 0, equal: None, narrow: false };
+        if a.rows() > 0 {
+            let rows = a.rows() as u32;
+            let pointers = a.pointers.ptr();
+            let seen = Seen::over(device, a.rows(), |launch, seen| {
+                let args = RowStats { rows, pointers, seen };
+                // SAFETY: rows + 1 pointers, a pair for each warp of the launch.
+                unsafe { device.launch::<RowStats>(launch, &stream, args) }
+            })?;
+            stats.longest_row =
+                seen.iter().map(|&[longest, _]| longest as usize).max().unwrap_or(0);
+            stats.empty_rows = seen.iter().map(|&[_, empty]| empty as usize).sum();
+        }
+        if a.entries() > 0 {
+            let (entries, values) = (a.entries() as u32, a.values.ptr());
+            let seen = Seen::over(device, a.entries(), |launch, seen| {
+                let args = ValueStats { entries, values, seen };
+                // SAFETY: that many values, a pair for each warp of the launch.
+                unsafe { device.launch::<ValueStats<T>>(launch, &stream, args) }
+            })?;
+            if seen.iter().all(|&[other, _]| other == 0) {
+                stats.equal = Some(a.values.element(0)?);
+            }
+            stats.narrow =
+                size_of::<T>() > size_of::<f32>() && seen.iter().all(|&[_, wide]| wide == 0);
+        }
+        Ok(stats)
+    }
+}
+
+/// What the warps of a launch saw.
+struct Seen;
+
+impl Seen {
+    fn over(
+        device: &Device,
+        items: usize,
+        launch: impl FnOnce(
+            crate::launch::Launch,
+            spm_gpu_kernels::device::DevicePtrMut<[u32; 2]>,
+        ) -> Result<(), GpuError>,
+    ) -> Result<Vec<[u32; 2]>, PlanError> {
+        let blocks = items.div_ceil(4 * BLOCK).next_power_of_two().min(BLOCKS);
+        let mut seen = DeviceBuffer::uninitialized(device, blocks * BLOCK / WARP)?;
+        launch(threads(device, blocks * BLOCK)?, seen.ptr_mut())?;
+        let mut host = vec![[0; 2]; seen.len()];
+        seen.copy_to_slice(&mut host)?;
+        Ok(host)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use spm_formats::{Csr, CsrArrays};
+
+    use super::*;
+
+    fn stats(lengths: &[usize], values: Vec<f64>) -> MatrixStats<f64> {
+        let mut pointers = vec![0];
+        let mut columns = Vec::new();
+        for &length in lengths {
+            columns.extend(0..length as u32);
+            pointers.push(columns.len() as u32);
+        }
+        let a = Csr::new((lengths.len(), 5000), pointers, columns, values);
+        let device = Device::emulated(Default::default());
+        let view = a.view();
+        MatrixStats::of(&DeviceCsr::new(&device, &CsrArrays::new(&view).unwrap()).unwrap()).unwrap()
+    }
+
+    #[test]
+    fn rows_and_values() {
+        let lengths = [3, 0, 1, 4000, 0, 7];
+        let total = lengths.iter().sum();
+        let mut expected =
+            MatrixStats { longest_row: 4000, empty_rows: 2, equal: Some(0.1), narrow: false };
+        let mut values = vec![0.1; total];
+        assert_eq!(stats(&lengths, values.clone()), expected);
+        values[total - 1] = 0.5;
+        expected.equal = None;
+        assert_eq!(stats(&lengths, values.clone()), expected);
+        values.fill(-0.25);
+        values[1] = 3.0;
+        expected.narrow = true;
+        assert_eq!(stats(&lengths, values), expected);
+        let none = MatrixStats { longest_row: 0, empty_rows: 0, equal: None, narrow: false };
+        assert_eq!(stats(&[], Vec::new()), none);
+    }
+}

@@ -1,0 +1,45 @@
+//! Values left out or in single precision, where that changes nothing.
+
+use super::MatrixStats;
+use crate::memory::DeviceBuffer;
+use crate::plan::DeviceScalar;
+
+/// How the values of a matrix are kept.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub(crate) enum ValueKind<T> {
+    /// As they are.
+    Stored,
+    /// In single precision, which holds each of them.
+    Narrow,
+    /// Once: all entries have it.
+    Equal(T),
+}
+
+impl<T: DeviceScalar> ValueKind<T> {
+    /// The shortest that is allowed.
+    pub(crate) fn choose(stats: &MatrixStats<T>, drop_equal: bool, narrow: bool) -> Self {
+        match stats.equal {
+            Some(value) if drop_equal => Self::Equal(value),
+            _ if narrow && stats.narrow => Self::Narrow,
+            _ => Self::Stored,
+        }
+    }
+}
+
+/// The values of a matrix.
+#[derive(Debug)]
+pub(crate) enum DeviceReducedValues<T> {
+    Stored(DeviceBuffer<T>),
+    Narrow(DeviceBuffer<f32>),
+    Equal(T),
+}
+
+impl<T: DeviceScalar> DeviceReducedValues<T> {
+    pub(crate) fn bytes(&self) -> usize {
+        match self {
+            Self::Stored(values) => values.bytes(),
+            Self::Narrow(values) => values.bytes(),
+            Self::Equal(_) => 0,
+        }
+    }
+}

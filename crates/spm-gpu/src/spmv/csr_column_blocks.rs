@@ -1,0 +1,112 @@
+//! Plan of `gpu-kernels/src/spmv/csr_column_blocks.rs`.
+
+use spm_formats::CsrView;
+use spm_formats::kernel::{
+    Backend, KernelInfo, Operation, ParameterSpec, Parameters, PlanError, Value,
+};
+use spm_gpu_kernels::spmv::{
+    CsrColumnBlocks, CsrColumnBlocksNarrow, csr_column_blocks_shared_bytes,
+};
+
+use super::on_device::Source;
+use super::parameters::{NARROW, WARP};
+use super::{BoxedPlan, product};
+use crate::convert::{ColumnBlockShape, DeviceColumnBlocks, DeviceReducedValues};
+use crate::device::Device;
+use crate::launch::Launch;
+use crate::matrix::With;
+use crate::memory::DeviceBuffer;
+use crate::plan::{DeviceScalar, PlanOptions};
+
+pub(super) const INFO: KernelInfo = KernelInfo {
+    id: "csr-column-blocks",
+    operation: Operation::Spmv,
+    backend: Backend::Gpu,
+    source: "own; after Im, Yelick, Vuduc, IJHPCA 18(1), 2004",
+    summary: "CSR by blocks of columns, each block's part of x in shared memory, 16-bit columns",
+    parameters: &[LANES, NARROW],
+};
+
+const LANES: ParameterSpec = ParameterSpec {
+    name: "lanes",
+    meaning: "threads of a row in a block of columns; auto takes an eighth of its mean length",
+    default: Value::Choice("auto"),
+    studied: &[
+        Value::Choice("auto"),
+        Value::Choice("1"),
+        Value::Choice("2"),
+        Value::Choice("4"),
+        Value::Choice("8"),
+        Value::Choice("16"),
+        Value::Choice("32"),
+    ],
+};
+
+/// Threads of a block: with its part of x, one fills a multiprocessor.
+const BLOCK: usize = 1024;
+
+pub(super) fn plan<T: DeviceScalar>(
+    device: &Device,
+    a: &CsrView<'_, T>,
+    parameters: &Parameters,
+    _: &PlanOptions,
+) -> Result<BoxedPlan<T>, PlanError> {
+    on_device(&Source::upload(device, a)?, parameters)
+}
+
+pub(super) fn on_device<T: DeviceScalar>(
+    a: &Source<T>,
+    parameters: &Parameters,
+) -> Result<BoxedPlan<T>, PlanError> {
+    let device = a.csr.device().clone();
+    let (rows, cols) = (a.csr.rows(), a.csr.cols());
+    let Some(cut) = ColumnBlockShape::of::<T>(&device, cols) else {
+        let reason = format!("{cols} columns are more than shared memory holds in 32 blocks");
+        return Err(PlanError::Unsupported { kernel: INFO.id, reason });
+    };
+    let ColumnBlockShape { col_blocks, block_cols } = cut;
+    let fitting = a.mean_row().div_ceil(8 * col_blocks).next_power_of_two().min(WARP);
+    let lanes: usize = parameters.choice("lanes").parse().unwrap_or(fitting);
+    let row_blocks = (device.info().multiprocessors as usize / col_blocks).max(1);
+    let block_rows = rows.div_ceil(row_blocks).max(1);
+    let row_blocks = rows.div_ceil(block_rows).max(1);
+    let launch = Launch::over(INFO.id, &device, col_blocks, 1, BLOCK)?
+        .with_grid_y(row_blocks as u32)
+        .with_shared_bytes(csr_column_blocks_shared_bytes::<T>(block_cols as u32));
+    let matrix =
+        DeviceColumnBlocks::new(&a.csr, cut, parameters.switch(NARROW.name) && a.stats.narrow)?;
+    let mut sums = DeviceBuffer::<T>::uninitialized(&device, rows * col_blocks)?;
+    let mut arrivals = DeviceBuffer::<u32>::zeroed(&device, row_blocks)?;
+    let scratch_bytes = sums.bytes() + arrivals.bytes();
+    let matrix = With { matrix, extra: (), extra_bytes: 0, scratch_bytes };
+    Ok(product(&device, matrix, move |a, x, y, stream| {
+        let a = &a.matrix;
+        macro_rules! launch {
+            ($kernel:ident { $values:expr }) => {{
+                let args = $kernel {
+                    rows: rows as u32,
+                    cols: cols as u32,
+                    block_rows: block_rows as u32,
+                    block_cols: block_cols as u32,
+                    col_blocks: col_blocks as u32,
+                    log_lanes: lanes.trailing_zeros(),
+                    pointers: a.pointers.ptr(),
+                    col_offsets: a.col_offsets.ptr(),
+                    values: $values,
+                    x: x.ptr(),
+                    sums: sums.ptr_mut(),
+                    arrivals: arrivals.ptr_mut(),
+                    y: y.ptr_mut(),
+                };
+                // SAFETY: arrays made from verified CSR arrays for this cut, and vectors of the
+                // lengths of their shape.
+                unsafe { stream.device().launch::<$kernel<T>>(launch, stream, args) }
+            }};
+        }
+        match &a.values {
+            DeviceReducedValues::Narrow(values) => launch!(CsrColumnBlocksNarrow { values.ptr() }),
+            DeviceReducedValues::Stored(values) => launch!(CsrColumnBlocks { values.ptr() }),
+            DeviceReducedValues::Equal(_) => unreachable!("values are stored or narrow here"),
+        }
+    }))
+}

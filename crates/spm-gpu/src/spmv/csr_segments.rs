@@ -1,0 +1,122 @@
+//! Plan of `gpu-kernels/src/spmv/csr_segments.rs`.
+
+use spm_formats::CsrView;
+use spm_formats::kernel::{
+    Backend, KernelInfo, Operation, ParameterSpec, Parameters, PlanError, Value,
+};
+use spm_gpu_kernels::spmv::{
+    CsrSegments4, CsrSegments4Equal, CsrSegments4Narrow, CsrSegments8, CsrSegments8Equal,
+    CsrSegments8Narrow, SEGMENT_THREADS, csr_segments_shared_bytes,
+};
+
+use super::on_device::Source;
+use super::parameters::{DROP_EQUAL, NARROW};
+use super::{BoxedPlan, product};
+use crate::convert::{DeviceReducedValues, DeviceSegments, ValueKind};
+use crate::device::Device;
+use crate::launch::Launch;
+use crate::matrix::{DeviceMatrix, With};
+use crate::memory::DeviceBuffer;
+use crate::plan::{DeviceScalar, PlanOptions};
+
+pub(super) const INFO: KernelInfo = KernelInfo {
+    id: "csr-segments",
+    operation: Operation::Spmv,
+    backend: Backend::Gpu,
+    source: "own; after Liu and Vinter, ICS'15",
+    summary: "CSR in pieces of equally many entries for each thread, row ends as bits",
+    parameters: &[ENTRIES, DROP_EQUAL, NARROW],
+};
+
+const ENTRIES: ParameterSpec = ParameterSpec {
+    name: "entries",
+    meaning: "entries of a thread; auto takes 4 for a small matrix and 8 for a large one",
+    default: Value::Choice("auto"),
+    studied: &[Value::Choice("auto"), Value::Choice("4"), Value::Choice("8")],
+};
+
+/// Entries from which on 8 for a thread still fill the device.
+const MANY_ENTRIES: usize = 1 << 20;
+
+/// A matrix without entries: y is 0.
+struct Nothing((usize, usize));
+
+impl DeviceMatrix for Nothing {
+    fn shape(&self) -> (usize, usize) {
+        self.0
+    }
+
+    fn bytes(&self) -> u64 {
+        0
+    }
+}
+
+pub(super) fn plan<T: DeviceScalar>(
+    device: &Device,
+    a: &CsrView<'_, T>,
+    parameters: &Parameters,
+    _: &PlanOptions,
+) -> Result<BoxedPlan<T>, PlanError> {
+    on_device(&Source::upload(device, a)?, parameters)
+}
+
+pub(super) fn on_device<T: DeviceScalar>(
+    a: &Source<T>,
+    parameters: &Parameters,
+) -> Result<BoxedPlan<T>, PlanError> {
+    let device = a.csr.device().clone();
+    if a.csr.entries() == 0 {
+        let nothing = Nothing((a.csr.rows(), a.csr.cols()));
+        return Ok(product(&device, nothing, |_, _, y: &mut DeviceBuffer<T>, stream| {
+            y.enqueue_zero(stream)
+        }));
+    }
+    let fitting = if a.csr.entries() < MANY_ENTRIES { 4 } else { 8 };
+    let entries: usize = parameters.choice("entries").parse().unwrap_or(fitting);
+    let (drop_equal, narrow) = (parameters.switch(DROP_EQUAL.name), parameters.switch(NARROW.name));
+    let values = ValueKind::choose(&a.stats, drop_equal, narrow);
+    let matrix = DeviceSegments::new(&a.csr, &a.stats, entries, values)?;
+    let blocks = matrix.headers.len() - 1;
+    let mut parts = DeviceBuffer::<T>::uninitialized(&device, 2 * blocks)?;
+    let mut arrivals = DeviceBuffer::<u32>::zeroed(&device, blocks)?;
+    let launch = Launch::over(INFO.id, &device, blocks, 1, SEGMENT_THREADS as usize)?
+        .with_shared_bytes(csr_segments_shared_bytes::<T>(entries as u32));
+    let scratch_bytes = parts.bytes() + arrivals.bytes();
+    let matrix = With { matrix, extra: (), extra_bytes: 0, scratch_bytes };
+    Ok(product(&device, matrix, move |a, x, y, stream| {
+        let a = &a.matrix;
+        if a.row_ids.is_some() {
+            y.enqueue_zero(stream)?;
+        }
+        macro_rules! launch {
+            ($kernel:ident { $field:ident: $value:expr }) => {{
+                let args = $kernel {
+                    listed: a.row_ids.is_some().into(),
+                    row_ids: a.row_ids.as_ref().unwrap_or(&a.pointers).ptr(),
+                    pointers: a.pointers.ptr(),
+                    step: a.step,
+                    headers: a.headers.ptr(),
+                    warp_ranks: a.warp_ranks.ptr(),
+                    flags: a.flags.ptr(),
+                    col_indices: a.col_indices.ptr(),
+                    $field: $value,
+                    x: x.ptr(),
+                    parts: parts.ptr_mut(),
+                    arrivals: arrivals.ptr_mut(),
+                    y: y.ptr_mut(),
+                };
+                // SAFETY: arrays made from verified CSR arrays for this number of entries, and
+                // vectors of the lengths of their shape.
+                unsafe { stream.device().launch::<$kernel<T>>(launch, stream, args) }
+            }};
+        }
+        match (&a.values, entries) {
+            (DeviceReducedValues::Stored(v), 4) => launch!(CsrSegments4 { values: v.ptr() }),
+            (DeviceReducedValues::Narrow(v), 4) => launch!(CsrSegments4Narrow { values: v.ptr() }),
+            (&DeviceReducedValues::Equal(v), 4) => launch!(CsrSegments4Equal { value: v }),
+            (DeviceReducedValues::Stored(v), _) => launch!(CsrSegments8 { values: v.ptr() }),
+            (DeviceReducedValues::Narrow(v), _) => launch!(CsrSegments8Narrow { values: v.ptr() }),
+            (&DeviceReducedValues::Equal(v), _) => launch!(CsrSegments8Equal { value: v }),
+        }
+    }))
+}

@@ -1,0 +1,141 @@
+//! Plan of `gpu-kernels/src/spmv/sellp.rs`.
+
+use spm_formats::kernel::{
+    Backend, KernelInfo, Operation, ParameterSpec, Parameters, PlanError, Value,
+};
+use spm_formats::{CsrView, MemoryBudget};
+use spm_gpu_kernels::spmv::{Sellp, SellpEqual, SellpNarrow};
+
+use super::on_device::Source;
+use super::parameters::{DROP_EQUAL, NARROW, R2_BLOCKS, WARP, block, warps};
+use super::{BoxedPlan, product};
+use crate::convert::{DeviceReducedValues, DeviceSellp, SellpOptions, ValueKind};
+use crate::device::Device;
+use crate::launch::Launch;
+use crate::memory::DeviceBuffer;
+use crate::plan::{DeviceScalar, PlanOptions};
+
+pub(super) const INFO: KernelInfo = KernelInfo {
+    id: "sellp",
+    operation: Operation::Spmv,
+    backend: Backend::Gpu,
+    source: "own; Anzt, Tomov, Dongarra, UT-EECS-14-727, 2014",
+    summary: "SELL-P, 1 to 32 threads for each row, columns and values as short as they can be",
+    parameters: &[block(256, R2_BLOCKS), LANES, COMPACT, DROP_EQUAL, NARROW],
+};
+
+const LANES: ParameterSpec = ParameterSpec {
+    name: "lanes",
+    meaning: "threads of a row; auto takes enough of them to fill the device",
+    default: Value::Choice("auto"),
+    studied: &[
+        Value::Choice("auto"),
+        Value::Choice("1"),
+        Value::Choice("2"),
+        Value::Choice("4"),
+        Value::Choice("8"),
+        Value::Choice("16"),
+        Value::Choice("32"),
+    ],
+};
+
+const COMPACT: ParameterSpec = ParameterSpec {
+    name: "compact",
+    meaning: "columns of 0, 8, 16 or 32 bits, as each chunk needs; off keeps 32",
+    default: Value::Switch(true),
+    studied: &[Value::Switch(true), Value::Switch(false)],
+};
+
+/// Threads that keep the device busy.
+const ENOUGH_THREADS: usize = 100_000;
+
+/// As many lanes as fill the device, with two entries for each at least.
+fn fitting_lanes<T: DeviceScalar>(a: &Source<T>) -> usize {
+    let wanted = ENOUGH_THREADS.div_ceil(a.csr.rows().max(1)).next_power_of_two();
+    let most = (a.mean_row() / 2).max(1);
+    wanted.min(1 << most.ilog2()).min(WARP)
+}
+
+pub(super) fn plan<T: DeviceScalar>(
+    device: &Device,
+    a: &CsrView<'_, T>,
+    parameters: &Parameters,
+    options: &PlanOptions,
+) -> Result<BoxedPlan<T>, PlanError> {
+    warps(INFO.id, parameters)?;
+    within(&Source::upload(device, a)?, parameters, &options.budget)
+}
+
+pub(super) fn on_device<T: DeviceScalar>(
+    a: &Source<T>,
+    parameters: &Parameters,
+) -> Result<BoxedPlan<T>, PlanError> {
+    within(a, parameters, &MemoryBudget::default())
+}
+
+fn within<T: DeviceScalar>(
+    a: &Source<T>,
+    parameters: &Parameters,
+    budget: &MemoryBudget,
+) -> Result<BoxedPlan<T>, PlanError> {
+    let plan = with_slots(a, parameters, |slots| {
+        let slot_bytes = size_of::<T>() + size_of::<u32>();
+        budget.check("SELL-P", a.csr.entries(), slots.into(), slot_bytes, 0)?;
+        Ok(true)
+    })?;
+    Ok(plan.expect("the budget refuses by an error"))
+}
+
+/// `None` when `accept` says no to the number of slots.
+pub(super) fn with_slots<T: DeviceScalar>(
+    a: &Source<T>,
+    parameters: &Parameters,
+    accept: impl FnOnce(u64) -> Result<bool, PlanError>,
+) -> Result<Option<BoxedPlan<T>>, PlanError> {
+    let device = a.csr.device().clone();
+    let warps = warps(INFO.id, parameters)?;
+    let lanes = parameters.choice("lanes").parse().unwrap_or_else(|_| fitting_lanes(a));
+    let chunks = a.csr.rows().div_ceil(WARP / lanes);
+    let launch = Launch::over(INFO.id, &device, chunks, warps, warps * WARP)?;
+    let (drop_equal, narrow) = (parameters.switch(DROP_EQUAL.name), parameters.switch(NARROW.name));
+    let options = SellpOptions {
+        lanes,
+        compact: parameters.switch("compact"),
+        values: ValueKind::choose(&a.stats, drop_equal, narrow),
+    };
+    let sellp = DeviceSellp::new(&a.csr, &options, accept)?;
+    Ok(sellp.map(|a| product(&device, a, move |a, x, y, stream| enqueue(a, launch, x, y, stream))))
+}
+
+fn enqueue<T: DeviceScalar>(
+    a: &DeviceSellp<T>,
+    launch: Launch,
+    x: &DeviceBuffer<T>,
+    y: &mut DeviceBuffer<T>,
+    stream: &crate::Stream,
+) -> Result<(), crate::GpuError> {
+    macro_rules! launch {
+        ($kernel:ident { $field:ident: $value:expr }) => {{
+            let args = $kernel {
+                rows: a.shape.0 as u32,
+                cols: a.shape.1 as u32,
+                log_lanes: a.log_lanes,
+                headers: a.headers.ptr(),
+                bases: a.bases.ptr(),
+                offsets: a.offsets.ptr(),
+                pointers: a.pointers.ptr(),
+                $field: $value,
+                x: x.ptr(),
+                y: y.ptr_mut(),
+            };
+            // SAFETY: a SELL-P matrix made from verified CSR arrays, and vectors of the lengths of
+            // its shape.
+            unsafe { stream.device().launch::<$kernel<T>>(launch, stream, args) }
+        }};
+    }
+    match &a.values {
+        DeviceReducedValues::Stored(values) => launch!(Sellp { values: values.ptr() }),
+        DeviceReducedValues::Narrow(values) => launch!(SellpNarrow { values: values.ptr() }),
+        &DeviceReducedValues::Equal(value) => launch!(SellpEqual { value: value }),
+    }
+}

@@ -1,0 +1,21 @@
+//! From CSR to what the SpMV kernels read, and what decides between them.
+
+mod column_blocks;
+mod segments;
+mod sellp;
+mod stats;
+
+#[cfg(not(target_arch = "nvptx64"))]
+mod host {
+    pub use super::column_blocks::{
+        ColumnBlockCounts, ColumnBlockEntries, ColumnBlockEntriesNarrow,
+    };
+    pub use super::segments::{
+        SegmentEntries, SegmentEntriesNarrow, SegmentFlags, SegmentHeaders, SegmentRanks,
+        SegmentRowMarks, SegmentRows,
+    };
+    pub use super::sellp::{SellpColumns, SellpMeasure, SellpValues, SellpValuesNarrow};
+    pub use super::stats::{RowStats, ValueStats};
+}
+#[cfg(not(target_arch = "nvptx64"))]
+pub use host::*;

@@ -1,0 +1,88 @@
+//! What a matrix is like: rows and values. Each block writes what it saw; the host sums up.
+
+use crate::device::warp::{FULL_MASK, WARP_SIZE};
+use crate::device::{DevicePtr, DevicePtrMut, thread, warp};
+use crate::kernel::kernel;
+
+/// The sum, or the largest, over the warp; on every lane.
+#[inline(always)]
+pub(super) fn over_warp(value: u32, fold: impl Fn(u32, u32) -> u32) -> u32 {
+    let mut folded = value;
+    let mut distance = WARP_SIZE / 2;
+    while distance > 0 {
+        folded = fold(folded, warp::shuffle_xor(FULL_MASK, folded, distance, WARP_SIZE));
+        distance /= 2;
+    }
+    folded
+}
+
+/// Writes a pair for this warp.
+#[inline(always)]
+fn report(seen: DevicePtrMut<[u32; 2]>, pair: [u32; 2]) {
+    let thread = thread::index_1d();
+    if thread.is_multiple_of(WARP_SIZE) {
+        seen.store(thread / WARP_SIZE, pair);
+    }
+}
+
+kernel! {
+    /// For each warp of the grid, over the rows that it visits: the longest, and how many are empty.
+    /// Block: a multiple of 32.
+    pub fn convert_row_stats(rows: u32, pointers: DevicePtr<u32>, seen: DevicePtrMut<[u32; 2]>) {
+        let stride = thread::grid_dim_x() * thread::block_dim_x();
+        let (mut longest, mut empty) = (0, 0);
+        let mut row = thread::index_1d();
+        while row < rows {
+            let length = pointers.load(row + 1) - pointers.load(row);
+            longest = length.max(longest);
+            empty += u32::from(length == 0);
+            if rows - row <= stride {
+                break;
+            }
+            row += stride;
+        }
+        report(seen, [over_warp(longest, u32::max), over_warp(empty, |a, b| a + b)]);
+    }
+    as RowStats
+}
+
+kernel! {
+    /// For each warp of the grid, over the values that it visits: how many have other bits than the
+    /// first of all, and how many single precision cannot hold. Block: a multiple of 32.
+    pub fn convert_value_stats<T: Real>(
+        entries: u32,
+        values: DevicePtr<T>,
+        seen: DevicePtrMut<[u32; 2]>,
+    ) {
+        let stride = thread::grid_dim_x() * thread::block_dim_x();
+        let (mut other, mut wide) = (0, 0);
+        let mut k = thread::index_1d();
+        if k < entries {
+            let first = values.load(0u32).to_word();
+            loop {
+                let left = entries - k;
+                // Beyond the end the last of this thread's values once more, not counted.
+                let step = |j: u32| (j * stride).min((left - 1) & !(stride - 1));
+                let values = [0, 1, 2, 3].map(|j| values.load_streaming(k + step(j)));
+                let words = values.map(T::to_word);
+                let exact = values.map(|value| T::widen(value.narrow()).to_word());
+                let mut count = |j: u32, word: u64, exact: u64| {
+                    if j * stride < left {
+                        other += u32::from(word != first);
+                        wide += u32::from(word != exact);
+                    }
+                };
+                count(0, words[0], exact[0]);
+                count(1, words[1], exact[1]);
+                count(2, words[2], exact[2]);
+                count(3, words[3], exact[3]);
+                if left <= 4 * stride {
+                    break;
+                }
+                k += 4 * stride;
+            }
+        }
+        report(seen, [over_warp(other, |a, b| a + b), over_warp(wide, |a, b| a + b)]);
+    }
+    as ValueStats
+}

@@ -1,0 +1,218 @@
+//! What the sliced formats with shortened columns share: a warp per chunk, columns as a base for
+//! each slot and an offset of 0, 8, 16 or 32 bits for each lane, values of one kind or another.
+//!
+//! Offsets lie in groups of four slots, so that a lane loads the four of a group at once:
+//!
+//! ```text
+//! group g, 8 bits:  | lane 0: s s+1 s+2 s+3 | lane 1: s s+1 s+2 s+3 | ...   s = 4 g, 128 bytes
+//! 16 and 32 bits: the same with 256 and 512 bytes; four bases per group in an array of their own
+//! ```
+
+use crate::device::warp::WARP_SIZE;
+use crate::device::{DevicePtr, Real, thread};
+
+/// The chunk of this warp and the lane.
+#[inline(always)]
+pub(crate) fn chunk_and_lane() -> (u32, u32) {
+    let thread = thread::index_1d();
+    (thread / WARP_SIZE, thread % WARP_SIZE)
+}
+
+/// How the columns of a chunk are stored.
+pub(crate) const BY_LANE: u32 = 0;
+pub(crate) const BITS_8: u32 = 1;
+pub(crate) const BITS_16: u32 = 2;
+pub(crate) const BITS_32: u32 = 3;
+
+/// The offsets of a group of four slots.
+trait Offsets: Copy {
+    /// Whether they are added to bases; otherwise they are the columns.
+    const HAVE_BASES: bool = true;
+    fn load(self, group: u32, lane: u32) -> [u32; 4];
+}
+
+#[derive(Clone, Copy)]
+struct ByLane;
+
+#[derive(Clone, Copy)]
+struct Bits8(DevicePtr<u32>);
+
+#[derive(Clone, Copy)]
+struct Bits16(DevicePtr<u32>);
+
+#[derive(Clone, Copy)]
+struct Bits32(DevicePtr<u32>);
+
+impl Offsets for ByLane {
+    #[inline(always)]
+    fn load(self, _: u32, lane: u32) -> [u32; 4] {
+        [lane; 4]
+    }
+}
+
+impl Offsets for Bits8 {
+    #[inline(always)]
+    fn load(self, group: u32, lane: u32) -> [u32; 4] {
+        let word = self.0.load_streaming(u64::from(group * WARP_SIZE + lane));
+        [word & 0xff, word >> 8 & 0xff, word >> 16 & 0xff, word >> 24]
+    }
+}
+
+impl Offsets for Bits16 {
+    #[inline(always)]
+    fn load(self, group: u32, lane: u32) -> [u32; 4] {
+        let [low, high] =
+            self.0.load_vector_streaming::<2>(u64::from(group * WARP_SIZE + lane) * 2);
+        [low & 0xffff, low >> 16, high & 0xffff, high >> 16]
+    }
+}
+
+impl Offsets for Bits32 {
+    const HAVE_BASES: bool = false;
+    #[inline(always)]
+    fn load(self, group: u32, lane: u32) -> [u32; 4] {
+        self.0.load_vector_streaming::<4>(u64::from(group * WARP_SIZE + lane) * 4)
+    }
+}
+
+/// Where the values of the slots of a lane come from.
+pub(crate) trait Values<T: Real>: Copy {
+    /// Whether padding has a value that is not 0, so that it must not be walked.
+    const PADDING_COUNTS: bool;
+    /// The lane's place in a chunk that begins with slot column `start`.
+    fn place(start: u32, lane: u32) -> u64;
+    /// The values of slots 4 `group` and following, of which `left` exist; the others are 0 or not
+    /// to be used.
+    fn load(self, place: u64, group: u32, left: u32) -> [T; 4];
+}
+
+/// Slot s of lane l is element 32 s + l.
+impl<T: Real> Values<T> for DevicePtr<T> {
+    const PADDING_COUNTS: bool = false;
+    #[inline(always)]
+    fn place(start: u32, lane: u32) -> u64 {
+        u64::from(start) * u64::from(WARP_SIZE) + u64::from(lane)
+    }
+    #[inline(always)]
+    fn load(self, place: u64, group: u32, left: u32) -> [T; 4] {
+        let first = place + u64::from(group) * u64::from(4 * WARP_SIZE);
+        let value = |j: u32| {
+            if j < left { self.load_streaming(first + u64::from(j * WARP_SIZE)) } else { T::ZERO }
+        };
+        [value(0), value(1), value(2), value(3)]
+    }
+}
+
+/// Values that single precision holds exactly, in groups of four like offsets: those of a lane with
+/// one load. `start` is a multiple of 4.
+#[derive(Clone, Copy)]
+pub(crate) struct Narrow(pub(crate) DevicePtr<f32>);
+
+impl<T: Real> Values<T> for Narrow {
+    const PADDING_COUNTS: bool = false;
+    #[inline(always)]
+    fn place(start: u32, lane: u32) -> u64 {
+        u64::from(start) * u64::from(WARP_SIZE) + u64::from(4 * lane)
+    }
+    #[inline(always)]
+    fn load(self, place: u64, group: u32, _: u32) -> [T; 4] {
+        let at = place + u64::from(group) * u64::from(4 * WARP_SIZE);
+        self.0.load_vector_streaming::<4>(at).map(T::widen)
+    }
+}
+
+/// The value of all entries.
+#[derive(Clone, Copy)]
+pub(crate) struct All<T>(pub(crate) T);
+
+impl<T: Real> Values<T> for All<T> {
+    const PADDING_COUNTS: bool = true;
+    #[inline(always)]
+    fn place(_: u32, _: u32) -> u64 {
+        0
+    }
+    #[inline(always)]
+    fn load(self, _: u64, _: u32, _: u32) -> [T; 4] {
+        [self.0; 4]
+    }
+}
+
+/// The sum of one lane over its first `slots` slots; `place` is that of its values.
+#[inline(always)]
+fn lane_sum<T: Real, O: Offsets, V: Values<T>>(
+    slots: u32,
+    (place, lane, last_column): (u64, u32, u32),
+    bases: DevicePtr<u32>,
+    offsets: O,
+    values: V,
+    x: DevicePtr<T>,
+) -> T {
+    let columns = |group: u32| {
+        let offsets = offsets.load(group, lane);
+        if !O::HAVE_BASES {
+            return offsets;
+        }
+        let bases = bases.load_vector::<4>(group * 4);
+        // Padding that is stored by lane may lie beyond either end of x.
+        [0, 1, 2, 3].map(|j| bases[j].wrapping_add(offsets[j]).min(last_column))
+    };
+    let (mut even, mut odd) = (T::ZERO, T::ZERO);
+    let mut add = |values: [T; 4], x: [T; 4]| {
+        even = values[0].mul_add(x[0], even);
+        odd = values[1].mul_add(x[1], odd);
+        even = values[2].mul_add(x[2], even);
+        odd = values[3].mul_add(x[3], odd);
+    };
+    let groups = slots / 4;
+    // Two groups in flight.
+    for pair in 0..groups / 2 {
+        let group = 2 * pair;
+        let columns = [columns(group), columns(group + 1)];
+        let values = [values.load(place, group, 4), values.load(place, group + 1, 4)];
+        let x = columns.map(|columns| columns.map(|column| x.load(column)));
+        add(values[0], x[0]);
+        add(values[1], x[1]);
+    }
+    if !groups.is_multiple_of(2) {
+        let columns = columns(groups - 1);
+        let values = values.load(place, groups - 1, 4);
+        add(values, columns.map(|column| x.load(column)));
+    }
+    let left = slots % 4;
+    if left > 0 {
+        let columns = columns(groups);
+        let values = values.load(place, groups, left);
+        even = values[0].mul_add(x.load(columns[0]), even);
+        if left > 1 {
+            odd = values[1].mul_add(x.load(columns[1]), odd);
+        }
+        if left > 2 {
+            even = values[2].mul_add(x.load(columns[2]), even);
+        }
+    }
+    even + odd
+}
+
+/// [`lane_sum`] for columns that are stored in one way or another.
+#[inline(always)]
+pub(crate) fn lane_sum_by_mode<T: Real, V: Values<T>>(
+    mode: u32,
+    slots: u32,
+    place: (u64, u32, u32),
+    bases: DevicePtr<u32>,
+    offsets: DevicePtr<u32>,
+    values: V,
+    x: DevicePtr<T>,
+) -> T {
+    match mode {
+        BY_LANE => lane_sum(slots, place, bases, ByLane, values, x),
+        BITS_8 => lane_sum(slots, place, bases, Bits8(offsets), values, x),
+        BITS_16 => lane_sum(slots, place, bases, Bits16(offsets), values, x),
+        BITS_32.. => lane_sum(slots, place, bases, Bits32(offsets), values, x),
+    }
+}
+
+#[inline(always)]
+pub(crate) fn all_slots_are_safe<T: Real, V: Values<T>>(_: V) -> bool {
+    !V::PADDING_COUNTS
+}
