@@ -159,7 +159,7 @@ fn check_reproducible(a: &Coo<f64>) {
 #[test]
 fn threads_and_schedules_change_no_bit_of_long_rows() {
     let mut entries: Vec<(u32, u32)> = (0..300).map(|i| (i, (i * 7) % 1000)).collect();
-    entries.extend((0..5000).filter(|j| j % 1000 != 25 * 7 % 1000).map(|j| (25, j)));
+    entries.extend((0..5000).filter(|j| j % 1000 != 175).map(|j| (25, j)));
     let (r, c): (Vec<u32>, Vec<u32>) = entries.into_iter().unzip();
     let v = wave(r.len());
     check_reproducible(&Coo::new(300, 5000, r, c, v).unwrap());
