@@ -66,6 +66,43 @@ const SPMV: Operation = Operation::Spmv;
 const CPU: &[Backend] = &[Backend::Cpu];
 const GPU: &[Backend] = &[Backend::Gpu];
 
+/// The options of R1 4.2.2 to 4.2.5.
+pub(super) const R1_CPU_OPTIONS: [Selection; 21] = [
+    Kernel(SPMV, "csr-serial", &[""]),
+    Study(SPMV, "csr-rows", "simd", "schedule=static"),
+    Study(SPMV, "csr-rows", "schedule", "simd=off"),
+    Study(SPMV, "csr-row-blocks", "simd", ""),
+    Study(SPMV, "csr-row-blocks", "schedule", "simd=off"),
+    Study(SPMV, "csr-tiles", "simd", "grid=10x4"),
+    Study(SPMV, "csr-tiles", "schedule", "grid=10x4,simd=off"),
+    Study(SPMV, "csr-tiles", "grid", "simd=off"),
+    Study(SPMV, "csr-tiles-copied", "simd", "grid=10x4"),
+    Study(SPMV, "csr-tiles-copied", "schedule", "grid=10x4,simd=off"),
+    Study(SPMV, "csr-tiles-copied", "grid", "simd=off"),
+    Study(SPMV, "ell-rows", "simd", ""),
+    Study(SPMV, "ell-rows", "schedule", "simd=off"),
+    Study(SPMV, "ell-rows", "row-lengths", "simd=off"),
+    Study(SPMV, "ell-row-blocks", "simd", ""),
+    Study(SPMV, "ell-row-blocks", "schedule", "simd=off"),
+    Study(SPMV, "ell-row-blocks", "row-lengths", "simd=off"),
+    Study(SPMV, "ell-tiles", "simd", "grid=10x4"),
+    Study(SPMV, "ell-tiles", "schedule", "grid=10x4,simd=off"),
+    Study(SPMV, "ell-tiles", "row-lengths", "grid=10x4,simd=off"),
+    Study(SPMV, "ell-tiles", "grid", "simd=off"),
+];
+
+/// Those, and R0's sizes of a chunk (3.2).
+const CPU_OPTIONS: [Selection; R1_CPU_OPTIONS.len() + 1] = {
+    let mut all =
+        [Study(SPMV, "csr-rows", "chunk", "schedule=dynamic,simd=off"); R1_CPU_OPTIONS.len() + 1];
+    let mut i = 0;
+    while i < R1_CPU_OPTIONS.len() {
+        all[i] = R1_CPU_OPTIONS[i];
+        i += 1;
+    }
+    all
+};
+
 /// Every experiment, CPU first, in the order in which `bench-all` runs them.
 pub const EXPERIMENTS: &[Experiment] = &[
     Experiment {
@@ -116,30 +153,7 @@ pub const EXPERIMENTS: &[Experiment] = &[
         name: "spmv-cpu-options",
         backends: CPU,
         redraws: "R1 4.2.2-4.2.5 percentages, R0 3.2 chunk sizes",
-        selections: &[
-            Kernel(SPMV, "csr-serial", &[""]),
-            Study(SPMV, "csr-rows", "simd", "schedule=static"),
-            Study(SPMV, "csr-rows", "schedule", "simd=off"),
-            Study(SPMV, "csr-rows", "chunk", "schedule=dynamic,simd=off"),
-            Study(SPMV, "csr-row-blocks", "simd", ""),
-            Study(SPMV, "csr-row-blocks", "schedule", "simd=off"),
-            Study(SPMV, "csr-tiles", "simd", "grid=10x4"),
-            Study(SPMV, "csr-tiles", "schedule", "grid=10x4,simd=off"),
-            Study(SPMV, "csr-tiles", "grid", "simd=off"),
-            Study(SPMV, "csr-tiles-copied", "simd", "grid=10x4"),
-            Study(SPMV, "csr-tiles-copied", "schedule", "grid=10x4,simd=off"),
-            Study(SPMV, "csr-tiles-copied", "grid", "simd=off"),
-            Study(SPMV, "ell-rows", "simd", ""),
-            Study(SPMV, "ell-rows", "schedule", "simd=off"),
-            Study(SPMV, "ell-rows", "row-lengths", "simd=off"),
-            Study(SPMV, "ell-row-blocks", "simd", ""),
-            Study(SPMV, "ell-row-blocks", "schedule", "simd=off"),
-            Study(SPMV, "ell-row-blocks", "row-lengths", "simd=off"),
-            Study(SPMV, "ell-tiles", "simd", "grid=10x4"),
-            Study(SPMV, "ell-tiles", "schedule", "grid=10x4,simd=off"),
-            Study(SPMV, "ell-tiles", "row-lengths", "grid=10x4,simd=off"),
-            Study(SPMV, "ell-tiles", "grid", "simd=off"),
-        ],
+        selections: &CPU_OPTIONS,
         threads: ThreadRule::All,
         columns: ColumnRule::None,
     },

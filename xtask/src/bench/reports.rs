@@ -3,7 +3,7 @@
 use spm_formats::catalogue::Report;
 use spm_formats::kernel::{Backend, Operation};
 
-use super::experiments::{self, ColumnRule, Experiment, Selection, ThreadRule};
+use super::experiments::{self, ColumnRule, Experiment, R1_CPU_OPTIONS, Selection, ThreadRule};
 use super::runner::Precision;
 use super::timing::Scope;
 use crate::input::Input;
@@ -48,9 +48,12 @@ impl Setup {
         match report {
             Report::R0 => r0,
             Report::R1 => {
-                let experiments =
-                    ["spmv-cpu-partitions", "spmv-cpu-options"].map(known).into_iter().chain(R1);
-                let experiments = experiments.collect();
+                let options = Experiment {
+                    redraws: "R1 4.2.2-4.2.5 percentages",
+                    selections: &R1_CPU_OPTIONS,
+                    ..known("spmv-cpu-options")
+                };
+                let experiments = vec![known("spmv-cpu-partitions"), options, R1];
                 Self { experiments, iterations: 25, range: (-3e-5, 3e-5), ..r0 }
             }
             Report::R2 => {
@@ -101,7 +104,7 @@ const R3_RANDOM: [&str; 5] = [
 ];
 
 /// 1 to all cores; blocks of 128 to 1024 threads. Its tables are the best of these.
-const R0: [Experiment; 2] = [
+const R0: [Experiment; 3] = [
     Experiment {
         name: "spmv-cpu-threads",
         backends: CPU,
@@ -112,6 +115,17 @@ const R0: [Experiment; 2] = [
             Kernel(SPMV, "ell-rows", &["schedule=dynamic,chunk=1000,row-lengths=off"]),
         ],
         threads: ThreadRule::Sweep,
+        columns: ColumnRule::None,
+    },
+    Experiment {
+        name: "spmv-cpu-options",
+        backends: CPU,
+        redraws: "R0 3.2, sizes of a chunk",
+        selections: &[
+            Kernel(SPMV, "csr-serial", &[""]),
+            Study(SPMV, "csr-rows", "chunk", "schedule=dynamic"),
+        ],
+        threads: ThreadRule::All,
         columns: ColumnRule::None,
     },
     Experiment {
@@ -128,7 +142,7 @@ const R0: [Experiment; 2] = [
 ];
 
 /// Row lengths on and off; 192, 256, 384 threads, and 8, 16, 32 warps.
-const R1: [Experiment; 1] = [Experiment {
+const R1: Experiment = Experiment {
     name: "spmv-gpu-options",
     backends: GPU,
     redraws: "R1 4.3, figure 2 (table), summary",
@@ -152,7 +166,7 @@ const R1: [Experiment; 1] = [Experiment {
     ],
     threads: ThreadRule::Device,
     columns: ColumnRule::None,
-}];
+};
 
 const R1_ROWS: &[&str] = &[
     "block=192,row-lengths=off",
@@ -344,6 +358,9 @@ mod tests {
         );
         assert_eq!(case_of(Report::R0, "csr-warp-per-row-shared").len(), 8);
         assert_eq!(case_of(Report::R1, "ell-thread-per-row").len(), 6);
+        // R1 adapts the chunk by folding (1.3); sizes of it are R0's study.
+        let chunks = |report| case_of(report, "csr-rows").iter().all(|p| p.contains("chunk=0,"));
+        assert!(chunks(Report::R1) && !chunks(Report::R0));
         assert_eq!(case_of(Report::R2, "hll-thread-per-row-texture").len(), 12);
         assert_eq!(case_of(Report::R4, "csr-warp-per-element").len(), 8);
         assert!(labels(Report::R3).contains(&"gpu merge-trans".to_owned()));
