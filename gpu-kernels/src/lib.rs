@@ -62,8 +62,14 @@ pub mod transpose;
 /// the directives `.maxntid 1024` and `.minnctapersm 1`, which `build-ptx` adds to these entries,
 /// they stay where the kernel has them.
 #[cfg(not(target_arch = "nvptx64"))]
-pub const WIDE_ENTRIES: &[&str] =
-    &["spmv_csr_column_blocks", "spmv_csr_segments", "spmv_csr_subwarp_per_row", "spmv_sell"];
+pub const WIDE_ENTRIES: &[&str] = &[
+    "spmv_csr_column_blocks",
+    "spmv_csr_segments",
+    "spmv_csr_subwarp_per_row",
+    "spmv_sell",
+    "transpose_bucket_",
+    "transpose_piece_",
+];
 
 /// Beginnings of the names of those among [`WIDE_ENTRIES`] whose loops have eight loads in flight as
 /// they are: unrolled by the assembler they would need more than the 64 registers, and the loads

@@ -101,7 +101,7 @@ pub struct DeviceCsc<T> {
     pub pointers: DeviceBuffer<u32>,
     /// Row index of each entry, ascending inside a column.
     pub indices: DeviceBuffer<u32>,
-    /// Value of each entry.
+    /// Value of each entry; empty in a pattern.
     pub values: DeviceBuffer<T>,
 }
 
@@ -115,6 +115,18 @@ impl<T: DeviceScalar> DeviceCsc<T> {
             pointers: DeviceBuffer::uninitialized(device, cols + 1)?,
             indices: DeviceBuffer::uninitialized(device, entries)?,
             values: DeviceBuffer::uninitialized(device, entries)?,
+        })
+    }
+
+    /// The same without values.
+    ///
+    /// # Errors
+    /// [`GpuError::OutOfMemory`].
+    pub fn pattern(device: &Device, cols: usize, entries: usize) -> Result<Self, GpuError> {
+        Ok(Self {
+            pointers: DeviceBuffer::uninitialized(device, cols + 1)?,
+            indices: DeviceBuffer::uninitialized(device, entries)?,
+            values: DeviceBuffer::uninitialized(device, 0)?,
         })
     }
 

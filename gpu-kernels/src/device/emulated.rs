@@ -88,6 +88,18 @@ pub(super) fn fma_f64(a: f64, b: f64, c: f64) -> f64 {
     a.mul_add(b, c)
 }
 
+pub(super) fn pack_halves(low: u16, high: u16) -> u32 {
+    u32::from(low) | u32::from(high) << 16
+}
+
+pub(super) fn opaque(value: u32) -> u32 {
+    value
+}
+
+pub(super) fn unpack_halves(pair: u32) -> [u16; 2] {
+    [pair as u16, (pair >> 16) as u16]
+}
+
 /// Threads of the emulator take turns: there is nothing to order.
 pub(super) fn fence_block() {}
 
@@ -148,6 +160,36 @@ access!(
     u16, u32, i32, f32, u64, f64, [u16; 2], [u32; 2], [i32; 2], [f32; 2], [u64; 2], [f64; 2],
     [u16; 4], [u32; 4], [i32; 4], [f32; 4], [u64; 4], [f64; 4],
 );
+
+/// Accesses under a condition.
+#[doc(hidden)]
+pub trait AccessIf: Access {
+    fn load_global_if(condition: bool, address: u64, otherwise: Self) -> Self {
+        if condition { Self::load_global(address) } else { otherwise }
+    }
+    fn load_read_only_if(condition: bool, address: u64, otherwise: Self) -> Self {
+        if condition { Self::load_read_only(address) } else { otherwise }
+    }
+    fn store_global_if(condition: bool, address: u64, value: Self) {
+        if condition {
+            Self::store_global(address, value);
+        }
+    }
+    fn load_shared_if(condition: bool, offset: u32, otherwise: Self) -> Self {
+        if condition { Self::load_shared(offset) } else { otherwise }
+    }
+    fn store_shared_if(condition: bool, offset: u32, value: Self) {
+        if condition {
+            Self::store_shared(offset, value);
+        }
+    }
+}
+
+impl AccessIf for u16 {}
+impl AccessIf for u32 {}
+impl AccessIf for f32 {}
+impl AccessIf for u64 {}
+impl AccessIf for f64 {}
 
 /// Values that go from lane to lane.
 #[doc(hidden)]

@@ -3,7 +3,7 @@
 use core::fmt;
 use core::marker::PhantomData;
 
-use super::backend::Access;
+use super::backend::{Access, AccessIf};
 use super::{Element, Index};
 
 /// An array that no thread writes during the launch: its loads go through the read-only path
@@ -150,5 +150,28 @@ impl<T: Element> DevicePtrMut<T> {
     #[inline(always)]
     pub(super) fn element_address(self, index: impl Index) -> u64 {
         self.address(index)
+    }
+}
+
+impl<T: Element + AccessIf> DevicePtr<T> {
+    /// Element `index` if `condition` holds, else `otherwise`: a load under a predicate, without a
+    /// branch. For `u16`, `u32`, `u64`, `f32`, `f64`.
+    #[inline(always)]
+    pub fn load_if(self, condition: bool, index: impl Index, otherwise: T) -> T {
+        T::load_read_only_if(condition, self.address(index), otherwise)
+    }
+}
+
+impl<T: Element + AccessIf> DevicePtrMut<T> {
+    /// Element `index` if `condition` holds, else `otherwise`; see [`DevicePtr::load_if`].
+    #[inline(always)]
+    pub fn load_if(self, condition: bool, index: impl Index, otherwise: T) -> T {
+        T::load_global_if(condition, self.address(index), otherwise)
+    }
+
+    /// Overwrites element `index` if `condition` holds; see [`DevicePtr::load_if`].
+    #[inline(always)]
+    pub fn store_if(self, condition: bool, index: impl Index, value: T) {
+        T::store_global_if(condition, self.address(index), value);
     }
 }

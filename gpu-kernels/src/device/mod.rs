@@ -29,6 +29,26 @@ pub use global::{DevicePtr, DevicePtrMut};
 pub use real::Real;
 pub use texture::Texture;
 
+/// Two numbers below 2^16 in one register; the compiler does not take them apart again before
+/// [`unpack_halves`] does.
+#[inline(always)]
+pub fn pack_halves([low, high]: [u32; 2]) -> u32 {
+    backend::pack_halves(low as u16, high as u16)
+}
+
+/// The numbers that [`pack_halves`] put together.
+#[inline(always)]
+pub fn unpack_halves(pair: u32) -> [u32; 2] {
+    backend::unpack_halves(pair).map(u32::from)
+}
+
+/// `value`, of which the compiler knows nothing: what was computed from it before is computed again
+/// instead of being kept in registers.
+#[inline(always)]
+pub fn opaque(value: u32) -> u32 {
+    backend::opaque(value)
+}
+
 /// `dividend / divisor` without the check for 0, whose panic a kernel cannot have. The launch
 /// promises a divisor that is not 0; the emulator checks.
 #[inline(always)]

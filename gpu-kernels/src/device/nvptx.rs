@@ -108,6 +108,39 @@ pub(super) fn fma_f64(a: f64, b: f64, c: f64) -> f64 {
 }
 
 #[inline(always)]
+pub(super) fn pack_halves(low: u16, high: u16) -> u32 {
+    let pair: u32;
+    // SAFETY: registers only.
+    unsafe {
+        asm!("mov.b32 {0}, {{{1}, {2}}};", out(reg32) pair, in(reg16) low, in(reg16) high,
+            options(pure, nomem, nostack, preserves_flags));
+    }
+    pair
+}
+
+#[inline(always)]
+pub(super) fn opaque(value: u32) -> u32 {
+    let same: u32;
+    // SAFETY: registers only; not `pure`, so that every call counts.
+    unsafe {
+        asm!("mov.b32 {0}, {1};", out(reg32) same, in(reg32) value,
+            options(nomem, nostack, preserves_flags));
+    }
+    same
+}
+
+#[inline(always)]
+pub(super) fn unpack_halves(pair: u32) -> [u16; 2] {
+    let (low, high): (u16, u16);
+    // SAFETY: registers only.
+    unsafe {
+        asm!("mov.b32 {{{0}, {1}}}, {2};", out(reg16) low, out(reg16) high, in(reg32) pair,
+            options(pure, nomem, nostack, preserves_flags));
+    }
+    [low, high]
+}
+
+#[inline(always)]
 pub(super) fn fence_block() {
     // SAFETY: orders memory, changes nothing.
     unsafe { asm!("fence.acq_rel.cta;", options(nostack, preserves_flags)) }
@@ -229,6 +262,101 @@ register_access! {
     [u32; 2] = u64, reg64, "b64";
     [i32; 2] = u64, reg64, "b64";
     [f32; 2] = u64, reg64, "b64";
+}
+
+/// Accesses of one instruction under a predicate, which needs no branch.
+#[doc(hidden)]
+pub trait AccessIf: Sized {
+    fn load_global_if(condition: bool, address: u64, otherwise: Self) -> Self;
+    fn load_read_only_if(condition: bool, address: u64, otherwise: Self) -> Self;
+    fn store_global_if(condition: bool, address: u64, value: Self);
+    fn load_shared_if(condition: bool, offset: u32, otherwise: Self) -> Self;
+    fn store_shared_if(condition: bool, offset: u32, value: Self);
+}
+
+macro_rules! load_if {
+    ($instruction:literal, $width:literal, $bits:ty, $class:ident, $condition:ident,
+        $address:ident: $address_class:ident, $otherwise:expr, $($option:ident),*) => {{
+        let bits: $bits;
+        // SAFETY: see above.
+        unsafe {
+            asm!("{{", ".reg .pred p;", "setp.ne.u32 p, {1}, 0;",
+                concat!("mov.", $width, " {0}, {3};"),
+                concat!("@p ", $instruction, ".", $width, " {0}, [{2}];"), "}}",
+                out($class) bits, in(reg32) u32::from($condition), in($address_class) $address,
+                in($class) $otherwise, options($($option,)* nostack, preserves_flags));
+        }
+        bits
+    }};
+}
+
+macro_rules! store_if {
+    ($instruction:literal, $width:literal, $class:ident, $condition:ident,
+        $address:ident: $address_class:ident, $bits:expr) => {
+        // SAFETY: see above.
+        unsafe {
+            asm!("{{", ".reg .pred p;", "setp.ne.u32 p, {0}, 0;",
+                concat!("@p ", $instruction, ".", $width, " [{1}], {2};"), "}}",
+                in(reg32) u32::from($condition), in($address_class) $address, in($class) $bits,
+                options(nostack, preserves_flags));
+        }
+    };
+}
+
+macro_rules! access_if {
+    ($($type:ty = $bits:ty, $class:ident, $width:literal);* $(;)?) => {$(
+        impl AccessIf for $type {
+            #[inline(always)]
+            fn load_global_if(condition: bool, address: u64, otherwise: Self) -> Self {
+                // SAFETY: same size, every bit pattern is a value.
+                let otherwise = unsafe { transmute::<$type, $bits>(otherwise) };
+                let bits = load_if!("ld.global", $width, $bits, $class, condition, address: reg64,
+                    otherwise, readonly);
+                // SAFETY: as above.
+                unsafe { transmute::<$bits, $type>(bits) }
+            }
+            #[inline(always)]
+            fn load_read_only_if(condition: bool, address: u64, otherwise: Self) -> Self {
+                // SAFETY: as above.
+                let otherwise = unsafe { transmute::<$type, $bits>(otherwise) };
+                let bits = load_if!("ld.global.nc", $width, $bits, $class, condition,
+                    address: reg64, otherwise, pure, nomem);
+                // SAFETY: as above.
+                unsafe { transmute::<$bits, $type>(bits) }
+            }
+            #[inline(always)]
+            fn store_global_if(condition: bool, address: u64, value: Self) {
+                // SAFETY: as above.
+                let bits = unsafe { transmute::<$type, $bits>(value) };
+                store_if!("st.global", $width, $class, condition, address: reg64, bits);
+            }
+            #[inline(always)]
+            fn load_shared_if(condition: bool, offset: u32, otherwise: Self) -> Self {
+                let address = shared_address(offset);
+                // SAFETY: as above.
+                let otherwise = unsafe { transmute::<$type, $bits>(otherwise) };
+                let bits = load_if!("ld.shared", $width, $bits, $class, condition, address: reg32,
+                    otherwise, readonly);
+                // SAFETY: as above.
+                unsafe { transmute::<$bits, $type>(bits) }
+            }
+            #[inline(always)]
+            fn store_shared_if(condition: bool, offset: u32, value: Self) {
+                let address = shared_address(offset);
+                // SAFETY: as above.
+                let bits = unsafe { transmute::<$type, $bits>(value) };
+                store_if!("st.shared", $width, $class, condition, address: reg32, bits);
+            }
+        }
+    )*};
+}
+
+access_if! {
+    u16 = u16, reg16, "b16";
+    u32 = u32, reg32, "b32";
+    f32 = u32, reg32, "b32";
+    u64 = u64, reg64, "b64";
+    f64 = u64, reg64, "b64";
 }
 
 macro_rules! load_pair {

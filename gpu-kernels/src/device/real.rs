@@ -2,12 +2,13 @@
 
 use core::ops::{Add, AddAssign, Mul, Neg, Sub};
 
-use super::backend::{self, Fetch, Shuffle};
+use super::backend::{self, AccessIf, Fetch, Shuffle};
 use super::{AtomicAdd, DevicePtr, DevicePtrMut, Element};
 
 /// `f32` or `f64`.
 pub trait Real:
     Element
+    + AccessIf
     + Shuffle
     + Fetch
     + AtomicAdd

@@ -6,7 +6,7 @@
 
 use core::marker::PhantomData;
 
-use super::backend::{AtomicAccess, AtomicSum};
+use super::backend::{AccessIf, AtomicAccess, AtomicSum};
 use super::{AtomicAdd, AtomicWord, Element};
 
 /// Cuts shared memory into arrays.
@@ -69,6 +69,32 @@ impl<T: Element> SharedArray<T> {
     #[inline(always)]
     pub fn store(self, index: u32, value: T) {
         T::store_shared(self.offset_of(index), value);
+    }
+}
+
+impl<T: Element + AccessIf> SharedArray<T> {
+    /// As [`SharedArray::offset_of`]; `index` means nothing without the condition.
+    #[inline(always)]
+    fn offset_if(self, condition: bool, index: u32) -> u32 {
+        #[cfg(not(target_arch = "nvptx64"))]
+        if condition {
+            super::backend::check_shared_index(index, self.length);
+        }
+        let _ = condition;
+        self.offset.wrapping_add(index.wrapping_mul(size_of::<T>() as u32))
+    }
+
+    /// Element `index` if `condition` holds, else `otherwise`: a load under a predicate, without a
+    /// branch. For `u16`, `u32`, `u64`, `f32`, `f64`.
+    #[inline(always)]
+    pub fn load_if(self, condition: bool, index: u32, otherwise: T) -> T {
+        T::load_shared_if(condition, self.offset_if(condition, index), otherwise)
+    }
+
+    /// Overwrites element `index` if `condition` holds; see [`SharedArray::load_if`].
+    #[inline(always)]
+    pub fn store_if(self, condition: bool, index: u32, value: T) {
+        T::store_shared_if(condition, self.offset_if(condition, index), value);
     }
 }
 

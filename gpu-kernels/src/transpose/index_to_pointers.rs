@@ -4,6 +4,7 @@
 //! downwards ("vertical scan"): by a thread for each column, or along the rows of the transposed
 //! matrix.
 
+use super::block_scan::{BLOCK_SCAN_WORDS, block_scan};
 use crate::device::shared::{Pool, SharedArray};
 use crate::device::{DevicePtr, DevicePtrMut, thread};
 use crate::kernel::kernel;
@@ -15,6 +16,11 @@ pub const DENSE_TILE: u32 = 32;
 pub fn transpose_dense_bytes() -> u32 {
     // A column more than the tile has: its columns lie in different banks.
     DENSE_TILE * (DENSE_TILE + 1) * size_of::<u32>() as u32
+}
+
+/// Shared memory of [`VerticalScanRows`], in bytes.
+pub fn vertical_scan_rows_bytes() -> u32 {
+    BLOCK_SCAN_WORDS * size_of::<u32>() as u32
 }
 
 kernel! {
@@ -118,4 +124,48 @@ kernel! {
         }
     }
     as TransposeDense
+}
+
+kernel! {
+    /// Vertical scan: replaces row `block` of `matrix` (`width` words a row) by its exclusive prefix
+    /// sums, and writes the row's total.
+    ///
+    /// Grid: rows of the matrix; block: a multiple of 32; shared memory:
+    /// [`vertical_scan_rows_bytes`].
+    pub fn transpose_vertical_scan_rows(
+        width: u32,
+        matrix: DevicePtrMut<u32>,
+        totals: DevicePtrMut<u32>,
+    ) {
+        let sums: SharedArray<u32> = Pool::new().array(BLOCK_SCAN_WORDS);
+        let me = thread::thread_idx_x();
+        let row = matrix.offset(u64::from(thread::block_idx_x()) * u64::from(width));
+        let mut before = 0;
+        let mut start = 0;
+        while start < width {
+            // Four neighbours a thread: fewer rounds of the block.
+            let first = start + 4 * me;
+            let values = [0, 1, 2, 3].map(|j| {
+                if first + j < width { row.load(first + j) } else { 0 }
+            });
+            let [a, b, c, d] = values;
+            let (exclusive, total) = block_scan(a + b + c + d, sums);
+            let sum = before + exclusive;
+            let put = |j: u32, sum: u32| {
+                if first + j < width {
+                    row.store(first + j, sum);
+                }
+            };
+            put(0, sum);
+            put(1, sum + a);
+            put(2, sum + a + b);
+            put(3, sum + a + b + c);
+            before += total;
+            start += 4 * thread::block_dim_x();
+        }
+        if me == 0 {
+            totals.store(thread::block_idx_x(), before);
+        }
+    }
+    as VerticalScanRows
 }

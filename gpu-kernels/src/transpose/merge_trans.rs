@@ -40,3 +40,19 @@ kernel! {
     }
     as Gather
 }
+
+kernel! {
+    /// Row of the entry that each sorted key names. Grid: at least one thread for each.
+    pub fn transpose_gather_pattern(
+        entries: u32,
+        keys: DevicePtr<u64>,
+        rows: DevicePtr<u32>,
+        row_indices: DevicePtrMut<u32>,
+    ) {
+        let i = thread::index_1d();
+        if i < entries {
+            row_indices.store(i, rows.load(keys.load(i) as u32));
+        }
+    }
+    as GatherPattern
+}

@@ -1,74 +1,95 @@
 //! Which row an entry belongs to.
 
-use super::place::{ITEMS, for_items};
-use crate::device::shared::SharedArray;
+use super::tile::{Mine, TILE_ITEMS, Tile, for_items};
 use crate::device::warp::{FULL_MASK, WARP_SIZE};
-use crate::device::{DevicePtr, warp};
+use crate::device::{DevicePtr, thread, warp};
 
-/// Consecutive entries that a warp takes at once.
-pub const SEGMENT: u32 = ITEMS as u32 * WARP_SIZE;
-
-/// The row of entry `entry`: the last one that starts at it or before.
+/// The row of entry `entry`: the last one that starts at it or before. The lanes of a warp look
+/// together, at 32 pointers at a time.
 #[inline(always)]
 pub(crate) fn row_of(rows: u32, pointers: DevicePtr<u32>, entry: u32) -> u32 {
-    // pointers[low] <= entry < pointers[high]
-    let (mut low, mut high) = (0, rows);
-    while high - low > 1 {
-        let middle = low + (high - low) / 2;
-        if pointers.load(middle) <= entry {
-            low = middle;
-        } else {
-            high = middle;
-        }
+    let lane = warp::lane_id();
+    // pointers[low] <= entry < pointers[low + length]
+    let (mut low, mut length) = (0, rows);
+    while length > 1 {
+        let step = length.div_ceil(WARP_SIZE);
+        let probe = lane * step;
+        let below = probe < length && pointers.load(low + probe) <= entry;
+        // Pointers ascend, and the first lane's is below.
+        let last = warp::ballot(FULL_MASK, below).count_ones().max(1) - 1;
+        low += last * step;
+        length = step.min(length - last * step);
     }
     low
 }
 
-/// The rows of the entries `first + 32 i + lane` for i below [`ITEMS`]; those from `end` on get any.
-/// `first_row` is the row of `first`; `marks` has [`SEGMENT`] words for this warp, all of which
-/// calls.
-#[inline(always)]
-pub(crate) fn rows_of_segment(
-    rows: u32,
-    pointers: DevicePtr<u32>,
-    (first, end): (u32, u32),
-    first_row: u32,
-    marks: SharedArray<u32>,
-    marks_start: u32,
-) -> [u32; ITEMS] {
-    let lane = warp::lane_id();
-    let length = SEGMENT.min(end - first);
-    // A row that starts at an entry of the segment leaves its number + 1 there; row 0 starts none
-    // but the first, so that 0 is no mark.
-    for_items!(i => marks.store(marks_start + i as u32 * WARP_SIZE + lane, 0));
-    warp::sync_warp(FULL_MASK);
-    let mut row = first_row + 1 + lane;
-    let mut inside = true;
-    while warp::any(FULL_MASK, inside) {
-        inside = false;
-        if row < rows {
-            let start = pointers.load(row);
-            inside = start.wrapping_sub(first) < length;
-            if inside && start < pointers.load(row + 1) {
-                marks.store(marks_start + start - first, row);
+/// The row of the last entry so far, for the tiles of a block one after the other.
+#[derive(Clone, Copy)]
+pub(crate) struct RowMarks {
+    pub(crate) rows: u32,
+    pub(crate) pointers: DevicePtr<u32>,
+    /// The row of the tile's first entry, or one before it.
+    pub(crate) row: u32,
+}
+
+impl RowMarks {
+    /// The rows of the thread's entries of the tile that has the entries from `begin` to `end`; items
+    /// that there are not get any. A row that starts at an entry
+    /// leaves its number there, in the tile's right half; the entries after it find it by scans.
+    ///
+    /// All threads of the block call; the right half is used only by this until after the next
+    /// barrier. Keeps the row of the tile's last entry.
+    #[inline(always)]
+    pub(crate) fn of_tile(
+        &mut self,
+        tile: Tile,
+        (begin, end): (u32, u32),
+        mine: Mine,
+    ) -> [u32; TILE_ITEMS] {
+        let (me, block) = (thread::thread_idx_x(), thread::block_dim_x());
+        let (lane, my_warp) = (me % WARP_SIZE, me / WARP_SIZE);
+        let marks = tile.right;
+        // Row 0 starts none but the very first entry, so that 0 is no mark.
+        let offset = |i: usize| (me - lane) * TILE_ITEMS as u32 + lane + Mine::step(i);
+        for_items!(i => marks.store(offset(i), 0));
+        thread::sync_threads();
+        let mut row = self.row + 1 + me;
+        let mut inside = true;
+        while inside && row < self.rows {
+            let start = self.pointers.load(row);
+            inside = start < end;
+            if inside && start >= begin && start < self.pointers.load(row + 1) {
+                marks.store(start - begin, row);
             }
+            row = row.saturating_add(block);
         }
-        row += WARP_SIZE;
+        thread::sync_threads();
+        let up_to_me = FULL_MASK >> (WARP_SIZE - 1 - lane);
+        let mut before = 0;
+        let found: [u32; TILE_ITEMS] = for_items!(i => {
+            let mark = marks.load_if(mine.has(i), mine.first + Mine::step(i), 0);
+            let marked = warp::ballot(FULL_MASK, mark != 0) & up_to_me;
+            let source = WARP_SIZE - 1 - marked.leading_zeros().min(WARP_SIZE - 1);
+            let last = warp::shuffle_idx(FULL_MASK, mark, source, WARP_SIZE);
+            let found = if marked != 0 { last } else { before };
+            // The next 32 entries go on with the row of the last of these.
+            before = warp::shuffle_idx(FULL_MASK, found, WARP_SIZE - 1, WARP_SIZE);
+            found
+        });
+        if lane == 0 {
+            tile.of_warps.store(my_warp, before);
+        }
+        thread::sync_threads();
+        // A lane for each warp.
+        let of_warp = tile.of_warps.load_if(lane < block / WARP_SIZE, lane, 0).max(self.row);
+        let (mut base, mut last) = (if lane < my_warp { of_warp } else { self.row }, of_warp);
+        let mut distance = WARP_SIZE / 2;
+        while distance > 0 {
+            base = base.max(warp::shuffle_xor(FULL_MASK, base, distance, WARP_SIZE));
+            last = last.max(warp::shuffle_xor(FULL_MASK, last, distance, WARP_SIZE));
+            distance /= 2;
+        }
+        self.row = last;
+        for_items!(i => found[i].max(base))
     }
-    warp::sync_warp(FULL_MASK);
-    let up_to_me = FULL_MASK >> (WARP_SIZE - 1 - lane);
-    let mut result = [first_row; ITEMS];
-    for_items!(i => if i as u32 * WARP_SIZE < length {
-        let mark = marks.load(marks_start + i as u32 * WARP_SIZE + lane);
-        let marked = warp::ballot(FULL_MASK, mark != 0) & up_to_me;
-        let source = WARP_SIZE - 1 - marked.leading_zeros().min(WARP_SIZE - 1);
-        let found = warp::shuffle_idx(FULL_MASK, mark, source, WARP_SIZE);
-        // Without a mark it goes on with the row of the 32 entries before.
-        let before = result[i.saturating_sub(1)];
-        let before = warp::shuffle_idx(FULL_MASK, before, WARP_SIZE - 1, WARP_SIZE);
-        result[i] = if marked != 0 { found } else { before };
-    });
-    // The next segment overwrites the marks.
-    warp::sync_warp(FULL_MASK);
-    result
 }

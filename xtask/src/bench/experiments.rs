@@ -58,9 +58,11 @@ pub(super) enum Selection {
     Study(Operation, &'static str, &'static str, &'static str),
     /// Every kernel of the operation at its defaults.
     AllDefaults(Operation),
+    /// Every procedure of R3 IV with every studied value of its parameters, on data of its own.
+    Procedures,
 }
 
-use Selection::{AllDefaults, Kernel, Study};
+use Selection::{AllDefaults, Kernel, Procedures, Study};
 
 const SPMV: Operation = Operation::Spmv;
 const CPU: &[Backend] = &[Backend::Cpu];
@@ -281,6 +283,14 @@ pub const EXPERIMENTS: &[Experiment] = &[
         threads: ThreadRule::Device,
         columns: ColumnRule::None,
     },
+    Experiment {
+        name: super::procedures::EXPERIMENT,
+        backends: GPU,
+        redraws: "R3 figures 6, 8, 10, 12",
+        selections: &[Procedures],
+        threads: ThreadRule::Device,
+        columns: ColumnRule::None,
+    },
 ];
 
 /// The experiment of this name.
@@ -380,6 +390,10 @@ impl Selection {
             AllDefaults(operation) => {
                 infos(operation).map(|info| (info, info.defaults())).collect()
             }
+            Procedures => spm_gpu::transpose::primitives::registry()
+                .into_iter()
+                .flat_map(|p| p.info.variants().into_iter().map(move |set| (p.info, set)))
+                .collect(),
         }
     }
 }

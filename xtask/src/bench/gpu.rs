@@ -317,7 +317,8 @@ impl<T: DeviceScalar> Case for Transpose<'_, T> {
     }
 }
 
-fn event_times(
+/// Times by events, as long as `sampling` says.
+pub(super) fn event_times(
     sampling: &Sampling,
     stream: &Stream,
     prepare: impl FnMut(&Stream) -> Result<(), GpuError>,

@@ -6,6 +6,7 @@ pub mod environment;
 pub mod estimate;
 pub mod experiments;
 pub mod gpu;
+pub mod procedures;
 pub mod reading;
 pub mod reports;
 pub mod runner;
@@ -216,12 +217,16 @@ fn measure<T: DeviceScalar>(
     options: &Options,
     input: &Input,
 ) -> anyhow::Result<()> {
-    let progress = progress_bar((cases.len() * matrices.len()) as u64);
+    // Procedures run on data of their own, once, and not on each matrix.
+    let (procedures, cases): (Vec<_>, Vec<_>) =
+        cases.iter().partition(|(experiment, _)| *experiment == procedures::EXPERIMENT);
+    let steps = cases.len() * matrices.len() + procedures.len();
+    let progress = progress_bar(steps as u64);
     let mode = if options.lenient { Mode::Lenient } else { Mode::Strict };
     let widest = cases.iter().map(|(_, case)| case.k()).max().unwrap_or(1);
     let mut longest = 0;
     let mut unreadable = Vec::new();
-    let mut pacing = Pacing::new(options.budget, cases.len() * matrices.len());
+    let mut pacing = Pacing::new(options.budget, steps);
     for source in matrices {
         let name = source.name();
         let pending: Vec<_> =
@@ -253,6 +258,11 @@ fn measure<T: DeviceScalar>(
             runner.run(experiment, &matrix, case, most)?;
             progress.inc(1);
         }
+    }
+    for (experiment, case) in procedures {
+        let most = pacing.next_case(runner.sampled);
+        runner.run_procedure(experiment, case, most)?;
+        progress.inc(1);
     }
     progress.finish_and_clear();
     let page = report::write(&options.out)?;

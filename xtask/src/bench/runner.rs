@@ -12,6 +12,7 @@ use super::cache::Eviction;
 use super::case::{self, CaseSpec, Planned, Resources};
 use super::environment::Environment;
 use super::experiments::is_serial;
+use super::procedures;
 use super::timing::{Sampling, Scope};
 use crate::matrix::Matrix;
 use crate::results::{self, CaseKey, Row, Status, Writer};
@@ -139,16 +140,46 @@ impl Runner {
         max_time: Duration,
     ) -> anyhow::Result<()> {
         let mut row = self.identify(experiment, &matrix.name, spec);
-        let shared = row.key().without_experiment();
-        if let Some(recorded) = self.recorded.get(&shared) {
-            let row = Row { experiment: experiment.to_owned(), ..recorded.clone() };
-            return self.record(row);
-        }
         let (rows, cols) = matrix.csr().shape();
         (row.rows, row.cols) = (rows as u64, cols as u64);
         row.entries = matrix.csr().nnz() as u64;
+        self.run_planned(row, spec, max_time, |resources| case::plan(spec, matrix, resources))
+    }
+
+    /// The same for a procedure on data of its own.
+    ///
+    /// # Errors
+    /// As [`Runner::run`].
+    pub fn run_procedure(
+        &mut self,
+        experiment: &str,
+        spec: &CaseSpec,
+        max_time: Duration,
+    ) -> anyhow::Result<()> {
+        let length = procedures::length(spec);
+        let name = procedures::name(length);
+        if self.is_finished(experiment, &name, spec) {
+            return Ok(());
+        }
+        let mut row = self.identify(experiment, &name, spec);
+        (row.rows, row.cols, row.entries) = (1, 1, length as u64);
+        self.run_planned(row, spec, max_time, |resources| procedures::plan(spec, length, resources))
+    }
+
+    fn run_planned<'a>(
+        &mut self,
+        mut row: Row,
+        spec: &CaseSpec,
+        max_time: Duration,
+        plan: impl FnOnce(&mut Resources) -> Result<Planned<'a>, PlanError>,
+    ) -> anyhow::Result<()> {
+        let shared = row.key().without_experiment();
+        if let Some(recorded) = self.recorded.get(&shared) {
+            let row = Row { experiment: row.experiment, ..recorded.clone() };
+            return self.record(row);
+        }
         let attempt =
-            catch_unwind(AssertUnwindSafe(|| self.measure(matrix, spec, max_time, &mut row)));
+            catch_unwind(AssertUnwindSafe(|| self.measure(plan, spec, max_time, &mut row)));
         match attempt {
             Ok(Ok(())) => {}
             Ok(Err(Ended { status, reason })) => (row.status, row.reason) = (status, reason),
@@ -198,14 +229,14 @@ impl Runner {
         }
     }
 
-    fn measure<T: DeviceScalar>(
+    fn measure<'a>(
         &mut self,
-        matrix: &Matrix<T>,
+        plan: impl FnOnce(&mut Resources) -> Result<Planned<'a>, PlanError>,
         spec: &CaseSpec,
         max_time: Duration,
         row: &mut Row,
     ) -> Result<(), Ended> {
-        let Planned { mut case, plan_s } = case::plan(spec, matrix, &mut self.resources)?;
+        let Planned { mut case, plan_s } = plan(&mut self.resources)?;
         row.plan_s = Some(plan_s);
         let footprint = case.footprint();
         row.memory_bytes = Some(footprint.plan_bytes);
@@ -233,7 +264,7 @@ impl Runner {
         row.p10_s = Some(timing.p10_s);
         row.p90_s = Some(timing.p90_s);
         let per_second = |amount: u64| amount as f64 / timing.median_s / 1e9;
-        let flops = spec.flops(matrix.csr().nnz());
+        let flops = spec.flops(row.entries as usize);
         row.gflops = (flops > 0).then(|| per_second(flops));
         row.gbytes_per_s = Some(per_second(footprint.bytes_moved));
         let roof = match spec.info.backend {
@@ -241,7 +272,7 @@ impl Runner {
             Backend::Gpu => self.environment.gpu_copy_bandwidth_gb_per_s,
         };
         row.roofline_fraction = roof.map(|roof| per_second(footprint.bytes_moved) / roof);
-        let serial_key = (matrix.name.clone(), spec.info.operation.name(), row.k, layout_of(row));
+        let serial_key = (row.matrix.clone(), spec.info.operation.name(), row.k, layout_of(row));
         if is_serial(&spec.info) && is_baseline(spec.info.id) {
             self.serial.entry(serial_key).or_insert(timing.median_s);
             row.speedup_vs_serial = Some(1.0);

@@ -30,6 +30,8 @@ pub(super) const NON_TRANSPOSE: c_int = 0;
 pub(super) const ORDER_COL: c_int = 1;
 /// `CUSPARSE_ORDER_ROW`.
 pub(super) const ORDER_ROW: c_int = 2;
+/// `CUSPARSE_ACTION_SYMBOLIC`.
+pub(super) const ACTION_SYMBOLIC: c_int = 0;
 /// `CUSPARSE_ACTION_NUMERIC`.
 pub(super) const ACTION_NUMERIC: c_int = 1;
 

@@ -235,13 +235,18 @@ fn workspace_words(bytes: usize) -> usize {
 }
 
 /// Signed 32-bit sizes are all that the library takes beside 32-bit indices.
-fn check_sizes<T: DeviceScalar>(
+fn check_sizes(
     kernel: &'static str,
-    a: &CsrArrays<'_, T>,
+    (rows, cols, entries): (usize, usize, usize),
 ) -> Result<(), PlanError> {
-    matrix::check_signed(kernel, "rows", a.rows())?;
-    matrix::check_signed(kernel, "columns", a.cols())?;
-    matrix::check_signed(kernel, "entries", a.entries())
+    matrix::check_signed(kernel, "rows", rows)?;
+    matrix::check_signed(kernel, "columns", cols)?;
+    matrix::check_signed(kernel, "entries", entries)
+}
+
+/// (rows, columns, entries).
+fn sizes<T: DeviceScalar>(a: &CsrArrays<'_, T>) -> (usize, usize, usize) {
+    (a.rows(), a.cols(), a.entries())
 }
 
 /// A status that says that the algorithm does not do this, as a reason; other failures as they are.

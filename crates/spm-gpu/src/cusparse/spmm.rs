@@ -6,7 +6,7 @@ use spm_formats::kernel::{Backend, KernelInfo, Operation, Parameters, PlanError}
 use spm_formats::{CsrArrays, CsrView, DenseShape, Scalar};
 
 use super::library::NON_TRANSPOSE;
-use super::{Descriptor, Handle, check_sizes, pointer, unsupported, workspace_words};
+use super::{Descriptor, Handle, check_sizes, pointer, sizes, unsupported, workspace_words};
 use crate::device::Device;
 use crate::error::GpuError;
 use crate::matrix::DeviceCsr;
@@ -81,7 +81,7 @@ fn plan<T: DeviceScalar>(
     dense: DenseShape,
 ) -> Result<BoxedPlan<T>, PlanError> {
     let a = CsrArrays::new(a)?;
-    check_sizes(id, &a)?;
+    check_sizes(id, sizes(&a))?;
     let handle = Handle::of_plan(id, device)?;
     // The library does not take a matrix without entries.
     if a.entries() == 0 || dense.k == 0 {

@@ -9,7 +9,7 @@ use spm_formats::kernel::{
 use spm_formats::{CsrArrays, CsrView, Scalar};
 
 use super::library::{BASE_ZERO, INDEX_32I, NON_TRANSPOSE, NOT_SUPPORTED};
-use super::{Descriptor, Handle, Kind, check_sizes, pointer, unsupported, workspace_words};
+use super::{Descriptor, Handle, Kind, check_sizes, pointer, sizes, unsupported, workspace_words};
 use crate::device::Device;
 use crate::error::GpuError;
 use crate::matrix::{DeviceCsr, check_signed};
@@ -104,7 +104,7 @@ fn csr<T: DeviceScalar>(
     a: &CsrView<'_, T>,
 ) -> Result<BoxedPlan<T>, PlanError> {
     let a = CsrArrays::new(a)?;
-    check_sizes(id, &a)?;
+    check_sizes(id, sizes(&a))?;
     let handle = Handle::of_plan(id, device)?;
     // The library does not take a matrix without entries.
     if a.entries() == 0 {
@@ -123,7 +123,7 @@ pub(crate) fn sell<T: DeviceScalar>(
     parameters: &Parameters,
     options: &PlanOptions,
 ) -> Result<BoxedPlan<T>, PlanError> {
-    check_sizes(SELL.id, &CsrArrays::new(a)?)?;
+    check_sizes(SELL.id, sizes(&CsrArrays::new(a)?))?;
     let handle = Handle::of_plan(SELL.id, device)?;
     if a.nnz() == 0 {
         return Ok(boxed(device, Zero(a.rows(), a.cols())));

@@ -3,15 +3,14 @@
 use std::ffi::c_int;
 
 use spm_formats::kernel::{Backend, KernelInfo, Operation, Parameters, PlanError};
-use spm_formats::{CsrArrays, CsrView};
 
-use super::library::{ACTION_NUMERIC, BASE_ZERO};
+use super::library::{ACTION_NUMERIC, ACTION_SYMBOLIC, BASE_ZERO};
 use super::{Handle, check_sizes, pointer, workspace_words};
 use crate::device::Device;
 use crate::error::GpuError;
 use crate::matrix::DeviceCsr;
 use crate::memory::DeviceBuffer;
-use crate::plan::{DeviceCsc, DeviceScalar, PlanOptions};
+use crate::plan::{DeviceCsc, DeviceScalar};
 use crate::stream::Stream;
 use crate::transpose::{BoxedPlan, Procedure, boxed};
 
@@ -48,27 +47,24 @@ struct Csr2Csc<T> {
 
 pub(crate) fn default<T: DeviceScalar>(
     device: &Device,
-    a: &CsrView<'_, T>,
+    a: DeviceCsr<T>,
     _: &Parameters,
-    _: &PlanOptions,
 ) -> Result<BoxedPlan<T>, PlanError> {
     plan(DEFAULT.id, ALGORITHM_1, device, a)
 }
 
 pub(crate) fn alg1<T: DeviceScalar>(
     device: &Device,
-    a: &CsrView<'_, T>,
+    a: DeviceCsr<T>,
     _: &Parameters,
-    _: &PlanOptions,
 ) -> Result<BoxedPlan<T>, PlanError> {
     plan(ALG1.id, ALGORITHM_1, device, a)
 }
 
 pub(crate) fn alg2<T: DeviceScalar>(
     device: &Device,
-    a: &CsrView<'_, T>,
+    a: DeviceCsr<T>,
     _: &Parameters,
-    _: &PlanOptions,
 ) -> Result<BoxedPlan<T>, PlanError> {
     let version = Handle::of_plan(ALG2.id, device)?.version()?;
     if version.major >= 12 {
@@ -82,12 +78,10 @@ fn plan<T: DeviceScalar>(
     id: &'static str,
     algorithm: c_int,
     device: &Device,
-    a: &CsrView<'_, T>,
+    a: DeviceCsr<T>,
 ) -> Result<BoxedPlan<T>, PlanError> {
-    let a = CsrArrays::new(a)?;
-    check_sizes(id, &a)?;
+    check_sizes(id, (a.rows(), a.cols(), a.entries()))?;
     let handle = Handle::of_plan(id, device)?;
-    let a = DeviceCsr::new(device, &a)?;
     let workspace = DeviceBuffer::uninitialized(device, 0)?;
     let mut plan = Csr2Csc { handle, a, workspace, algorithm };
     if plan.a.entries() > 0 {
@@ -98,6 +92,10 @@ fn plan<T: DeviceScalar>(
 }
 
 impl<T: DeviceScalar> Csr2Csc<T> {
+    fn action(&self) -> c_int {
+        if self.a.is_pattern() { ACTION_SYMBOLIC } else { ACTION_NUMERIC }
+    }
+
     fn buffer_size(&self) -> Result<usize, GpuError> {
         // The size depends on the shape alone, but the library wants the arrays.
         let output = DeviceCsc::<T>::new(self.a.device(), self.a.cols(), self.a.entries())?;
@@ -117,7 +115,7 @@ impl<T: DeviceScalar> Csr2Csc<T> {
                 pointer(&output.pointers).cast(),
                 pointer(&output.indices).cast(),
                 T::CUDA_DATA_TYPE,
-                ACTION_NUMERIC,
+                self.action(),
                 BASE_ZERO,
                 self.algorithm,
                 &mut bytes,
@@ -155,7 +153,7 @@ impl<T: DeviceScalar> Procedure<T> for Csr2Csc<T> {
                 pointer(&output.pointers).cast(),
                 pointer(&output.indices).cast(),
                 T::CUDA_DATA_TYPE,
-                ACTION_NUMERIC,
+                self.action(),
                 BASE_ZERO,
                 self.algorithm,
                 pointer(&self.workspace),

@@ -17,7 +17,7 @@ pub struct DeviceCsr<T> {
     pub(crate) pointers: DeviceBuffer<u32>,
     /// Each below the number of columns.
     pub(crate) col_indices: DeviceBuffer<u32>,
-    /// One for each column index.
+    /// One for each column index; none in a pattern.
     pub(crate) values: DeviceBuffer<T>,
 }
 
@@ -36,6 +36,22 @@ impl<T: DeviceScalar> DeviceCsr<T> {
         })
     }
 
+    /// Copies a matrix without its values to the device.
+    pub(crate) fn pattern(device: &Device, a: &CsrArrays<'_, T>) -> Result<Self, GpuError> {
+        Ok(Self {
+            rows: a.rows(),
+            cols: a.cols(),
+            pointers: DeviceBuffer::from_slice(device, a.pointers())?,
+            col_indices: DeviceBuffer::from_slice(device, a.col_indices())?,
+            values: DeviceBuffer::uninitialized(device, 0)?,
+        })
+    }
+
+    /// Whether there are entries without values.
+    pub(crate) fn is_pattern(&self) -> bool {
+        self.values.is_empty() && !self.col_indices.is_empty()
+    }
+
     pub(crate) fn rows(&self) -> usize {
         self.rows
     }
@@ -45,7 +61,7 @@ impl<T: DeviceScalar> DeviceCsr<T> {
     }
 
     pub(crate) fn entries(&self) -> usize {
-        self.values.len()
+        self.col_indices.len()
     }
 
     pub(crate) fn device(&self) -> &Device {

@@ -3,8 +3,7 @@
 use spm_formats::kernel::{
     Backend, KernelInfo, Operation, ParameterSpec, Parameters, PlanError, Value,
 };
-use spm_formats::{CsrArrays, CsrView};
-use spm_gpu_kernels::transpose::{Gather, Keys};
+use spm_gpu_kernels::transpose::{Gather, GatherPattern, Keys};
 
 use super::index::{ExpandPointers, IndexToPointers, Indices, VerticalScan};
 use super::parameters::{SPLITTER_DISTANCE, checked_over};
@@ -15,7 +14,7 @@ use crate::error::GpuError;
 use crate::launch::Launch;
 use crate::matrix::DeviceCsr;
 use crate::memory::DeviceBuffer;
-use crate::plan::{DeviceCsc, DeviceScalar, PlanOptions};
+use crate::plan::{DeviceCsc, DeviceScalar};
 use crate::stream::Stream;
 
 const SEGMENT: ParameterSpec = ParameterSpec {
@@ -55,11 +54,9 @@ struct MergeTrans<T> {
 
 pub(super) fn plan<T: DeviceScalar>(
     device: &Device,
-    a: &CsrView<'_, T>,
+    a: DeviceCsr<T>,
     parameters: &Parameters,
-    _: &PlanOptions,
 ) -> Result<BoxedPlan<T>, PlanError> {
-    let a = CsrArrays::new(a)?;
     let entries = a.entries();
     let (mut segment, distance) =
         (parameters.count(SEGMENT.name), parameters.count(SPLITTER_DISTANCE.name));
@@ -84,7 +81,7 @@ pub(super) fn plan<T: DeviceScalar>(
         to_pointers: IndexToPointers::new(device, sizes, parts, VerticalScan::Columns, BLOCK)?,
         rows: DeviceBuffer::uninitialized(device, entries)?,
         keys: [keys()?, keys()?],
-        a: DeviceCsr::new(device, &a)?,
+        a,
     }))
 }
 
@@ -116,15 +113,21 @@ impl<T: DeviceScalar> Procedure<T> for MergeTrans<T> {
             merge.enqueue(from, to, stream)?;
         }
         self.to_pointers.enqueue(Indices::OfKeys(to), &mut output.pointers, stream)?;
+        let (keys, rows, row_indices) = (to.ptr(), self.rows.ptr(), output.indices.ptr_mut());
+        if self.a.is_pattern() {
+            let args = GatherPattern { entries, keys, rows, row_indices };
+            // SAFETY: the low half of each key is an entry of the matrix.
+            return unsafe { device.launch::<GatherPattern>(self.over_entries, stream, args) };
+        }
         let args = Gather {
             entries,
-            keys: to.ptr(),
-            rows: self.rows.ptr(),
+            keys,
+            rows,
             values: self.a.values.ptr(),
-            row_indices: output.indices.ptr_mut(),
+            row_indices,
             sorted_values: output.values.ptr_mut(),
         };
-        // SAFETY: the low half of each key is an entry of the matrix.
+        // SAFETY: as above.
         unsafe { device.launch::<Gather<T>>(self.over_entries, stream, args) }
     }
 }

@@ -1,19 +1,26 @@
-//! CSR to CSC.
+//! CSR to CSC, with values or without.
 
+mod auto;
+mod buckets;
+mod column_buckets;
+pub mod convert;
+mod cut;
 mod index;
 mod merge_trans;
 mod parameters;
+mod pieces;
 mod plan;
 pub mod primitives;
 mod scan;
 mod scan_trans;
 mod sort;
 
-use spm_formats::CsrView;
 use spm_formats::kernel::{KernelInfo, Parameters, PlanError};
+use spm_formats::{CsrArrays, CsrView};
 
 use crate::cusparse;
 use crate::device::Device;
+use crate::matrix::DeviceCsr;
 use crate::plan::{DeviceScalar, DeviceTransposePlan, HostTransposePlan, PlanOptions};
 
 pub use index::{ExpandPointers, IndexToPointers, Indices, VerticalScan};
@@ -24,8 +31,7 @@ pub use sort::{MergeSegments, SortSegments};
 /// A boxed plan.
 pub type BoxedPlan<T> = Box<dyn DeviceTransposePlan<T>>;
 
-type PlanFn<T> =
-    fn(&Device, &CsrView<'_, T>, &Parameters, &PlanOptions) -> Result<BoxedPlan<T>, PlanError>;
+type PlanFn<T> = fn(&Device, DeviceCsr<T>, &Parameters) -> Result<BoxedPlan<T>, PlanError>;
 
 /// One entry of the registry.
 #[derive(Debug, Clone, Copy)]
@@ -48,9 +54,23 @@ impl<T: DeviceScalar> TransposeKernel<T> {
         device: &Device,
         a: &CsrView<'_, T>,
         parameters: &Parameters,
-        options: &PlanOptions,
+        _: &PlanOptions,
     ) -> Result<BoxedPlan<T>, PlanError> {
-        (self.plan)(device, a, parameters, options)
+        (self.plan)(device, DeviceCsr::new(device, &CsrArrays::new(a)?)?, parameters)
+    }
+
+    /// Plans the transposition of the pattern alone: no values are copied, kept or moved, and those
+    /// of the output must have no elements ([`crate::DeviceCsc::pattern`]).
+    ///
+    /// # Errors
+    /// As [`TransposeKernel::plan`].
+    pub fn plan_pattern(
+        &self,
+        device: &Device,
+        a: &CsrView<'_, T>,
+        parameters: &Parameters,
+    ) -> Result<BoxedPlan<T>, PlanError> {
+        (self.plan)(device, DeviceCsr::pattern(device, &CsrArrays::new(a)?)?, parameters)
     }
 
     /// The same for a result in host memory.
@@ -77,6 +97,8 @@ pub fn registry<T: DeviceScalar>() -> Vec<TransposeKernel<T>> {
     vec![
         kernel(scan_trans::INFO, scan_trans::plan),
         kernel(merge_trans::INFO, merge_trans::plan),
+        kernel(column_buckets::INFO, column_buckets::plan),
+        kernel(auto::INFO, auto::plan),
         comparator(cusparse::transpose::DEFAULT, cusparse::transpose::default),
         comparator(cusparse::transpose::ALG1, cusparse::transpose::alg1),
         comparator(cusparse::transpose::ALG2, cusparse::transpose::alg2),

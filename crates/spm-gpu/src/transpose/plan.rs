@@ -21,6 +21,11 @@ pub(crate) trait Procedure<T>: Send {
     /// Puts the transposition into the stream; the matrix has entries, the arrays of `output` have
     /// the right lengths, everything is on one device.
     fn enqueue(&mut self, output: &mut DeviceCsc<T>, stream: &Stream) -> Result<(), GpuError>;
+
+    /// See [`DeviceTransposePlan::choice`].
+    fn choice(&self) -> Option<String> {
+        None
+    }
 }
 
 struct Checked<P>(P);
@@ -46,7 +51,8 @@ impl<T: DeviceScalar, P: Procedure<T>> DeviceTransposePlan<T> for Checked<P> {
     fn footprint(&self) -> Footprint {
         let a = self.0.matrix();
         let pointers = ((a.cols() + 1) * size_of::<u32>()) as u64;
-        let entries = (a.entries() * (size_of::<u32>() + T::BYTES)) as u64;
+        let value = if a.is_pattern() { 0 } else { T::BYTES };
+        let entries = (a.entries() * (size_of::<u32>() + value)) as u64;
         Footprint {
             bytes_moved: a.bytes() + pointers + entries,
             plan_bytes: a.bytes() + self.0.workspace_bytes(),
@@ -58,11 +64,16 @@ impl<T: DeviceScalar, P: Procedure<T>> DeviceTransposePlan<T> for Checked<P> {
         let (device, entries) = (self.device().clone(), self.entries());
         check_operand("column pointers", &device, &output.pointers, self.shape().1 + 1)?;
         check_operand("row indices", &device, &output.indices, entries)?;
-        check_operand("values", &device, &output.values, entries)?;
+        let values = self.0.matrix().values.len();
+        check_operand("values", &device, &output.values, values)?;
         stream.check_device(&device)?;
         if entries == 0 {
             return output.pointers.enqueue_zero(stream);
         }
         self.0.enqueue(output, stream)
+    }
+
+    fn choice(&self) -> Option<String> {
+        self.0.choice()
     }
 }

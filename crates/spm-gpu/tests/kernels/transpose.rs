@@ -1,6 +1,6 @@
 //! CSR to CSC: the same bits as the reference, every time.
 
-use spm_formats::kernel::{Parameters, PlanError, TransposeOutput, TransposePlan};
+use spm_formats::kernel::{KernelInfo, Parameters, PlanError, TransposeOutput, TransposePlan};
 use spm_formats::{Csr, CsrView, reference};
 use spm_gpu::{
     Device, DeviceCsc, DeviceScalar, DeviceTransposePlan, GpuError, PlanOptions, Stream, transpose,
@@ -13,6 +13,33 @@ kernel_tests! {
     transpose::registry::<f64>;
     scan_trans "scan-trans",
     merge_trans "merge-trans",
+    column_buckets "column-buckets",
+    auto "auto",
+}
+
+/// The parameters to try, and for the kernels that cut the entries some that make many small cuts:
+/// several tiles for a block, buckets of one column, buckets that no block sorts alone.
+fn sets<T: DeviceScalar>(id: &str) -> Vec<Parameters> {
+    let info = transpose::find::<T>(id).expect("a registered kernel").info;
+    let mut sets = info.variants();
+    sets.extend(small_cuts(&info));
+    sets
+}
+
+/// Those that make many small cuts.
+fn small_cuts(info: &KernelInfo) -> Vec<Parameters> {
+    let small: &[&str] = match info.id {
+        "column-buckets" => &[
+            "block=32",
+            "block=32,chunks=1",
+            "block=64,width=1,chunks=3",
+            "block=32,width=64,chunks=2",
+            "block=96,width=4",
+        ],
+        "scan-trans" => &["block=32", "block=32,ranges=3,chunks=2", "block=32,ranges=100,chunks=1"],
+        _ => &[],
+    };
+    small.iter().map(|text| info.parse_parameters(text).expect("its parameters")).collect()
 }
 
 fn on_emulator<T: DeviceScalar>(id: &str) {
@@ -20,7 +47,8 @@ fn on_emulator<T: DeviceScalar>(id: &str) {
     for (seed, case) in (1..).zip(small::<T>()) {
         // All parameters on the matrix of many lengths only: the emulator is slow.
         let sets = match case.name {
-            "rows of 0 to 90" => info.variants(),
+            "rows of 0 to 90" => sets::<T>(id),
+            "a full row among short and empty ones" => small_cuts(&info),
             _ => vec![info.defaults()],
         };
         check(id, &emulator(seed), &case, &sets);
@@ -28,7 +56,7 @@ fn on_emulator<T: DeviceScalar>(id: &str) {
 }
 
 fn on_gpu<T: DeviceScalar>(id: &str, device: &Device) {
-    let sets = transpose::find::<T>(id).expect("a registered kernel").info.variants();
+    let sets = sets::<T>(id);
     for case in small::<T>().into_iter().chain(large()) {
         for _ in 0..3 {
             check(id, device, &case, &sets);
@@ -54,7 +82,26 @@ fn check<T: DeviceScalar>(id: &str, device: &Device, case: &Case<T>, sets: &[Par
         };
         let output = run(&mut *plan).unwrap_or_else(|error| panic!("{what}: {error}"));
         assert!(output == expected, "{what}: not the transpose");
+        let mut plan = kernel
+            .plan_pattern(device, &case.csr.view(), parameters)
+            .unwrap_or_else(|error| panic!("{what}, pattern: {error}"));
+        let pattern = run_pattern(&mut *plan).unwrap_or_else(|e| panic!("{what}, pattern: {e}"));
+        assert!(pattern.0 == expected.pointers && pattern.1 == expected.indices, "{what}: pattern");
     }
+}
+
+fn run_pattern<T: DeviceScalar>(
+    plan: &mut dyn DeviceTransposePlan<T>,
+) -> Result<(Vec<u32>, Vec<u32>), GpuError> {
+    let device = plan.device().clone();
+    let stream = Stream::new(&device)?;
+    let (cols, entries) = (plan.shape().1, plan.entries());
+    let mut output = DeviceCsc::pattern(&device, cols, entries)?;
+    plan.launch(&mut output, &stream)?;
+    let (mut pointers, mut indices) = (vec![0; cols + 1], vec![0; entries]);
+    output.pointers.copy_to_slice(&mut pointers)?;
+    output.indices.copy_to_slice(&mut indices)?;
+    Ok((pointers, indices))
 }
 
 fn run<T: DeviceScalar>(
@@ -137,6 +184,69 @@ fn results_in_host_memory_are_copied() {
         assert_eq!(output.pointers, [0, 1, 2, 3], "{}", kernel.info.id);
         assert_eq!(output.indices, [0, 1, 0], "{}", kernel.info.id);
         assert_eq!(output.values, [1.0, 3.0, 2.0], "{}", kernel.info.id);
+    }
+}
+
+mod convert {
+    use super::*;
+    use spm_formats::Coo;
+    use spm_formats::convert::{coo_to_csr, csr_to_coo};
+    use spm_gpu::transpose::convert::{self, DeviceCompressed, DeviceCoo};
+
+    /// The arrays in host memory.
+    fn downloaded<T: DeviceScalar>(a: &DeviceCompressed<T>) -> TransposeOutput<T> {
+        let mut host = TransposeOutput::new(a.outer(), a.values().len());
+        a.pointers().copy_to_slice(&mut host.pointers).unwrap();
+        a.indices().copy_to_slice(&mut host.indices).unwrap();
+        a.values().copy_to_slice(&mut host.values).unwrap();
+        host
+    }
+
+    fn arrays<T: DeviceScalar>(a: &Csr<T>) -> TransposeOutput<T> {
+        let pointers = a.indptr().raw_storage().to_vec();
+        TransposeOutput { pointers, indices: a.indices().to_vec(), values: a.data().to_vec() }
+    }
+
+    fn check<T: DeviceScalar>(device: &Device, case: &Case<T>) {
+        let (pointers, indices, values) = reference::transpose(&case.coo);
+        let transpose = TransposeOutput { pointers, indices, values };
+        let csr = DeviceCompressed::from_csr(device, &case.csr.view()).unwrap();
+        let csc = convert::csr_to_csc(&csr).unwrap();
+        assert!(downloaded(&csc) == transpose, "{}: CSC", case.name);
+        assert_eq!((csc.outer(), csc.inner()), (case.csr.cols(), case.csr.rows()));
+        let back = convert::csc_to_csr(&csc).unwrap();
+        assert!(downloaded(&back) == arrays(&case.csr), "{}: CSR", case.name);
+        // Backwards, and every third entry a second time.
+        let coo = csr_to_coo(case.csr.view()).unwrap();
+        let (mut rows, mut cols, mut values) = coo.clone().into_arrays();
+        rows.reverse();
+        cols.reverse();
+        values.reverse();
+        for k in (0..rows.len()).step_by(3) {
+            rows.push(rows[k]);
+            cols.push(cols[k]);
+            values.push(values[k / 2]);
+        }
+        let twice = Coo::new(coo.rows(), coo.cols(), rows, cols, values).unwrap();
+        for (what, coo) in [("triplets", &coo), ("duplicates", &twice)] {
+            let triplets = DeviceCoo::from_coo(device, coo).unwrap();
+            let csr = downloaded(&convert::coo_to_csr(&triplets).unwrap());
+            assert!(csr == arrays(&coo_to_csr(coo)), "{}: CSR of {what}", case.name);
+        }
+    }
+
+    #[test]
+    fn emulator() {
+        for (seed, case) in (1..).zip(small::<f64>()) {
+            check(&crate::devices::emulator(seed), &case);
+        }
+    }
+
+    #[test]
+    fn gpu() {
+        let Some(device) = crate::devices::gpu(concat!(module_path!(), "::gpu")) else { return };
+        small::<f64>().iter().chain(&large()).for_each(|case| check(&device, case));
+        small::<f32>().iter().chain(&large()).for_each(|case| check(&device, case));
     }
 }
 

@@ -1,0 +1,389 @@
+//! Entries sorted by column in two steps: to buckets of consecutive columns, and each bucket to its
+//! columns (`gpu-kernels/src/transpose/buckets.rs`, `bucket_sort.rs`, `bucket_pieces.rs`).
+
+use spm_formats::kernel::PlanError;
+use spm_gpu_kernels::transpose::{
+    BucketCount, BucketExtent, BucketMove, BucketMovePattern, BucketMoveTriplets, BucketScan,
+    BucketSort, BucketSortPattern, SCAN_WARPS, TILE_ITEMS, bucket_count_bytes, bucket_move_bytes,
+    bucket_scan_bytes, bucket_sort_bytes, bucket_sort_entries,
+};
+
+use super::cut::{Chunks, Cut, Wish};
+use super::parameters::{WARP, checked_over};
+use super::pieces::{Moved, Pieces};
+use crate::device::Device;
+use crate::error::GpuError;
+use crate::launch::Launch;
+use crate::memory::DeviceBuffer;
+use crate::plan::{DeviceCsc, DeviceScalar};
+use crate::stream::Stream;
+
+/// Threads of a block that counts.
+const COUNT_BLOCK: usize = 512;
+/// Share of the entries that may lie in buckets which no block can sort alone, before narrower
+/// buckets are tried.
+const LARGE_SHARE: f64 = 0.05;
+
+/// The entries of a matrix on the device.
+#[derive(Debug)]
+pub(crate) enum Entries<'a, T> {
+    /// Row pointers and column indices; a pattern has no values.
+    Csr {
+        pointers: &'a DeviceBuffer<u32>,
+        columns: &'a DeviceBuffer<u32>,
+        values: Option<&'a DeviceBuffer<T>>,
+    },
+    /// Row and column of each entry, in any order.
+    Triplets {
+        rows: &'a DeviceBuffer<u32>,
+        columns: &'a DeviceBuffer<u32>,
+        values: &'a DeviceBuffer<T>,
+    },
+}
+
+impl<T> Entries<'_, T> {
+    fn columns(&self) -> &DeviceBuffer<u32> {
+        match self {
+            Self::Csr { columns, .. } | Self::Triplets { columns, .. } => columns,
+        }
+    }
+
+    /// Number of entries.
+    pub(crate) fn length(&self) -> usize {
+        self.columns().len()
+    }
+
+    fn is_pattern(&self) -> bool {
+        matches!(self, Self::Csr { values: None, .. })
+    }
+}
+
+/// A prepared sort of the entries of one matrix by column; entries of one column keep their order.
+#[derive(Debug)]
+pub(crate) struct ColumnSort<T> {
+    cols: u32,
+    cut: Cut,
+    count: Launch,
+    scan: Launch,
+    to_buckets: Launch,
+    /// Where buckets are sorted in shared memory.
+    sort: Option<Launch>,
+    /// Chunks x digits.
+    inter: DeviceBuffer<u32>,
+    /// For each chunk the first bucket that it has entries of, and one after the last.
+    windows: DeviceBuffer<u32>,
+    /// The row of each chunk's first entry.
+    chunk_rows: DeviceBuffer<u32>,
+    /// Where the buckets start.
+    starts: DeviceBuffer<u32>,
+    ticket: DeviceBuffer<u32>,
+    /// The column of each entry in its bucket.
+    keys: DeviceBuffer<u16>,
+    /// Buckets that several blocks move to their columns.
+    pieces: Option<Pieces<T>>,
+}
+
+impl<T: DeviceScalar> ColumnSort<T> {
+    /// Looks at where the columns lie and how many entries the buckets have, to choose their width
+    /// and to find those that no block can sort alone; a matrix with entries.
+    ///
+    /// # Errors
+    /// A block that the device does not take, more columns than two steps can tell apart, too little
+    /// memory.
+    pub(crate) fn new(
+        id: &'static str,
+        device: &Device,
+        (rows, cols): (usize, usize),
+        entries: &Entries<'_, T>,
+        wish: &Wish,
+    ) -> Result<Self, PlanError> {
+        let length = entries.length();
+        let stream = Stream::new(device)?;
+        let chunks = Chunks::new(device, length, wish);
+        let over = |items, per_block, block, shared| {
+            checked_over(id, device, items, per_block, block, shared)
+        };
+        let mut extents = DeviceBuffer::<u32>::uninitialized(device, 2 * chunks.count)?;
+        let extent = BucketExtent {
+            entries: length as u32,
+            chunk: chunks.chunk as u32,
+            columns: entries.columns().ptr(),
+            extents: extents.ptr_mut(),
+        };
+        let launch = over(chunks.count, 1, COUNT_BLOCK, bucket_count_bytes(0))?;
+        // SAFETY: `length` columns, two words for each chunk.
+        unsafe { device.launch::<BucketExtent>(launch, &stream, extent)? };
+        let extents: Vec<[u32; 2]> = download(&extents)?.chunks(2).map(|p| [p[0], p[1]]).collect();
+        let cut = Cut::new(id, device, cols, length, chunks, &extents, wish)?;
+        let counted = |cut: &Cut| -> Result<_, PlanError> {
+            let mut sort = Self::with_cut(id, device, (rows, cols), length, cut.clone())?;
+            sort.enqueue_counts(entries, &stream)?;
+            let starts = download(&sort.starts)?;
+            Ok((sort, starts))
+        };
+        let (mut sort, mut starts) = counted(&cut)?;
+        let pattern = entries.is_pattern();
+        if !wish.sort_buckets {
+            let all = Pieces::new(id, device, &cut, length, pattern, &starts, |_| true)?;
+            sort.pieces = Some(all);
+            return Ok(sort);
+        }
+        let most = bucket_sort_entries(cut.block as u32);
+        let is_large = |entries: u32| entries > most;
+        let share = |starts: &[u32]| {
+            let entries = starts.windows(2).map(|pair| pair[1] - pair[0]);
+            entries.filter(|&n| is_large(n)).map(f64::from).sum::<f64>() / length as f64
+        };
+        let mut large = share(&starts);
+        while large > LARGE_SHARE
+            && let Some(narrower) = sort.cut.narrower(&extents, wish)
+        {
+            let (next, next_starts) = counted(&narrower)?;
+            let next_large = share(&next_starts);
+            // A dense column stays in a bucket of its own size.
+            if next_large > 0.5 * large {
+                break;
+            }
+            (sort, starts, large) = (next, next_starts, next_large);
+        }
+        let (buckets, block) = (sort.cut.buckets, sort.cut.block);
+        let shared = bucket_sort_bytes(1 << sort.cut.shift, block as u32);
+        sort.sort = Some(over(buckets, 1, block, shared)?);
+        if large > 0.0 {
+            let some = Pieces::new(id, device, &sort.cut, length, pattern, &starts, is_large)?;
+            sort.pieces = Some(some);
+        }
+        Ok(sort)
+    }
+
+    fn with_cut(
+        id: &'static str,
+        device: &Device,
+        (rows, cols): (usize, usize),
+        length: usize,
+        cut: Cut,
+    ) -> Result<Self, PlanError> {
+        let (chunks, digits) = (cut.chunks.count, cut.digits as u32);
+        let over = |items, block, shared| checked_over(id, device, items, 1, block, shared);
+        let strips = cut.buckets.div_ceil(WARP);
+        let searches = if rows == 0 { 0 } else { chunks.div_ceil(SCAN_WARPS as usize) };
+        let uninitialized = |length| DeviceBuffer::uninitialized(device, length);
+        Ok(Self {
+            cols: cols as u32,
+            count: over(chunks, COUNT_BLOCK, bucket_count_bytes(digits))?,
+            scan: over(strips + searches, SCAN_WARPS as usize * WARP, bucket_scan_bytes())?,
+            to_buckets: over(chunks, cut.block, bucket_move_bytes(digits, cut.block as u32))?,
+            sort: None,
+            inter: uninitialized(chunks * cut.digits)?,
+            windows: uninitialized(2 * chunks)?,
+            chunk_rows: uninitialized(chunks)?,
+            starts: uninitialized(cut.buckets + 1)?,
+            ticket: DeviceBuffer::zeroed(device, 1)?,
+            keys: DeviceBuffer::uninitialized(device, length)?,
+            pieces: None,
+            cut,
+        })
+    }
+
+    /// How the entries are cut, for reports.
+    pub(crate) fn cut(&self) -> &Cut {
+        &self.cut
+    }
+
+    /// Bytes of device memory.
+    pub(crate) fn workspace_bytes(&self) -> u64 {
+        let words =
+            [&self.inter, &self.windows, &self.chunk_rows, &self.starts].map(DeviceBuffer::bytes);
+        let pieces = self.pieces.as_ref().map_or(0, Pieces::workspace_bytes);
+        (words.iter().sum::<usize>() + self.keys.bytes()) as u64 + pieces
+    }
+
+    /// Counts and scans: fills `inter`, `windows`, `chunk_rows` and `starts`.
+    fn enqueue_counts(
+        &mut self,
+        entries: &Entries<'_, T>,
+        stream: &Stream,
+    ) -> Result<(), GpuError> {
+        let (device, cut) = (stream.device(), &self.cut);
+        let (length, chunk) = (entries.length() as u32, cut.chunks.chunk as u32);
+        let count = BucketCount {
+            entries: length,
+            chunk,
+            digits: cut.digits as u32,
+            shift: cut.shift,
+            columns: entries.columns().ptr(),
+            inter: self.inter.ptr_mut(),
+            windows: self.windows.ptr_mut(),
+        };
+        // Triplets have their rows, and nobody looks for them.
+        let (rows, pointers) = match entries {
+            Entries::Csr { pointers, .. } => (pointers.len() as u32 - 1, pointers.ptr()),
+            Entries::Triplets { columns, .. } => (0, columns.ptr()),
+        };
+        let scan = BucketScan {
+            chunks: cut.chunks.count as u32,
+            buckets: cut.buckets as u32,
+            digits: cut.digits as u32,
+            windows: self.windows.ptr(),
+            inter: self.inter.ptr_mut(),
+            starts: self.starts.ptr_mut(),
+            ticket: self.ticket.ptr_mut(),
+            rows,
+            chunk,
+            pointers,
+            chunk_rows: self.chunk_rows.ptr_mut(),
+        };
+        // SAFETY: the arrays have the sizes of the cut; columns are below the number of columns, and
+        // the windows of the chunks, for which there are digits, are those of these columns.
+        unsafe {
+            device.launch::<BucketCount>(self.count, stream, count)?;
+            device.launch::<BucketScan>(self.scan, stream, scan)
+        }
+    }
+
+    /// Puts the sort into the stream: rows (and values) of the entries of each column, in their
+    /// order, and the column pointers. The entries must be those of the plan, or have the same
+    /// columns.
+    pub(crate) fn enqueue(
+        &mut self,
+        entries: &Entries<'_, T>,
+        output: &mut DeviceCsc<T>,
+        stream: &Stream,
+    ) -> Result<(), GpuError> {
+        self.enqueue_counts(entries, stream)?;
+        let (moved_rows, moved_values) = match &mut self.pieces {
+            Some(pieces) => pieces.moved(),
+            // Sorted where they lie.
+            None => (output.indices.ptr_mut(), output.values.ptr_mut()),
+        };
+        self.enqueue_move(entries, (moved_rows, moved_values), stream)?;
+        let (device, cols, shift) = (stream.device(), self.cols, self.cut.shift);
+        let (starts, keys) = (self.starts.ptr(), self.keys.ptr());
+        if let Some(launch) = self.sort {
+            let (column_pointers, row_indices) =
+                (output.pointers.ptr_mut(), output.indices.ptr_mut());
+            // SAFETY: buckets as `enqueue_move` filled them; those that are sorted in place fit.
+            unsafe {
+                if entries.is_pattern() {
+                    let args = BucketSortPattern {
+                        cols,
+                        shift,
+                        starts,
+                        keys,
+                        moved_rows,
+                        column_pointers,
+                        row_indices,
+                    };
+                    device.launch::<BucketSortPattern>(launch, stream, args)?;
+                } else {
+                    let args = BucketSort {
+                        cols,
+                        shift,
+                        starts,
+                        keys,
+                        moved_rows,
+                        moved_values,
+                        column_pointers,
+                        row_indices,
+                        values: output.values.ptr_mut(),
+                    };
+                    device.launch::<BucketSort<T>>(launch, stream, args)?;
+                }
+            }
+        }
+        match &mut self.pieces {
+            Some(pieces) => {
+                pieces.enqueue((cols, shift), (&self.starts, &self.keys), output, stream)
+            }
+            None => Ok(()),
+        }
+    }
+
+    fn enqueue_move(
+        &mut self,
+        entries: &Entries<'_, T>,
+        (moved_rows, moved_values): Moved<T>,
+        stream: &Stream,
+    ) -> Result<(), GpuError> {
+        let (device, launch, cut) = (stream.device(), self.to_buckets, &self.cut);
+        let (chunk, items) = (cut.chunks.chunk as u32, cut.chunks.items as u32);
+        let (digits, shift) = (cut.digits as u32, cut.shift);
+        let (inter, windows, starts) = (self.inter.ptr(), self.windows.ptr(), self.starts.ptr());
+        let (chunk_rows, keys) = (self.chunk_rows.ptr(), self.keys.ptr_mut());
+        let length = entries.length() as u32;
+        // SAFETY: the counts of these entries, arrays of the sizes of the cut, room for every entry
+        // at the target.
+        unsafe {
+            match entries {
+                Entries::Csr { pointers, columns, values: Some(values) } => {
+                    let args = BucketMove {
+                        entries: length,
+                        chunk,
+                        items,
+                        digits,
+                        shift,
+                        rows: pointers.len() as u32 - 1,
+                        pointers: pointers.ptr(),
+                        columns: columns.ptr(),
+                        values: values.ptr(),
+                        inter,
+                        windows,
+                        starts,
+                        chunk_rows,
+                        keys,
+                        moved_rows,
+                        moved_values,
+                    };
+                    device.launch::<BucketMove<T>>(launch, stream, args)
+                }
+                Entries::Csr { pointers, columns, values: None } => {
+                    let args = BucketMovePattern {
+                        entries: length,
+                        chunk,
+                        items,
+                        digits,
+                        shift,
+                        rows: pointers.len() as u32 - 1,
+                        pointers: pointers.ptr(),
+                        columns: columns.ptr(),
+                        inter,
+                        windows,
+                        starts,
+                        chunk_rows,
+                        keys,
+                        moved_rows,
+                    };
+                    device.launch::<BucketMovePattern>(launch, stream, args)
+                }
+                Entries::Triplets { rows, columns, values } => {
+                    let args = BucketMoveTriplets {
+                        entries: length,
+                        chunk,
+                        items,
+                        digits,
+                        shift,
+                        rows: rows.ptr(),
+                        columns: columns.ptr(),
+                        values: values.ptr(),
+                        inter,
+                        windows,
+                        starts,
+                        keys,
+                        moved_rows,
+                        moved_values,
+                    };
+                    device.launch::<BucketMoveTriplets<T>>(launch, stream, args)
+                }
+            }
+        }
+    }
+}
+
+fn download(words: &DeviceBuffer<u32>) -> Result<Vec<u32>, GpuError> {
+    let mut host = vec![0; words.len()];
+    words.copy_to_slice(&mut host)?;
+    Ok(host)
+}
+
+/// Entries of a thread in a tile, at most.
+pub(super) const MOST_ITEMS: usize = TILE_ITEMS;

@@ -1,0 +1,131 @@
+//! The entries to buckets of columns, each bucket sorted in shared memory.
+
+use spm_formats::kernel::{
+    Backend, KernelInfo, Operation, ParameterSpec, Parameters, PlanError, Value,
+};
+
+use super::buckets::{ColumnSort, Entries};
+use super::cut::{Cut, Wish};
+use super::parameters::block;
+use super::{BoxedPlan, Procedure, boxed};
+use crate::device::Device;
+use crate::error::GpuError;
+use crate::matrix::DeviceCsr;
+use crate::plan::{DeviceCsc, DeviceScalar};
+use crate::stream::Stream;
+
+const BLOCK: ParameterSpec = ParameterSpec {
+    name: "block",
+    meaning: "threads of a block, a multiple of 32; it sorts up to 12 entries for each of them",
+    default: Value::Count(512),
+    studied: &[Value::Count(256), Value::Count(512), Value::Count(1024)],
+};
+
+const WIDTH: ParameterSpec = ParameterSpec {
+    name: "width",
+    meaning: "columns of a bucket, rounded up to a power of two; 0 fills the block",
+    default: Value::Count(0),
+    studied: &[Value::Count(0), Value::Count(16), Value::Count(2048)],
+};
+
+const CHUNKS: ParameterSpec = ParameterSpec {
+    name: "chunks",
+    meaning: "parts of the entries, at most; 0 takes tiles, up to 4096",
+    default: Value::Count(0),
+    studied: &[Value::Count(0), Value::Count(528)],
+};
+
+pub(super) const INFO: KernelInfo = KernelInfo {
+    id: "column-buckets",
+    operation: Operation::Transpose,
+    backend: Backend::Gpu,
+    source: "own",
+    summary: "entries to buckets of columns through ordered tiles; each bucket sorted in shared memory",
+    parameters: &[BLOCK, WIDTH, CHUNKS],
+};
+
+/// A matrix and the sort of its entries.
+pub(super) struct Sorted<T> {
+    a: DeviceCsr<T>,
+    /// None without entries.
+    sort: Option<ColumnSort<T>>,
+}
+
+impl<T: DeviceScalar> Sorted<T> {
+    pub(super) fn new(
+        id: &'static str,
+        device: &Device,
+        a: DeviceCsr<T>,
+        wish: &Wish,
+    ) -> Result<Self, PlanError> {
+        let sort = if a.entries() == 0 {
+            None
+        } else {
+            let sizes = (a.rows(), a.cols());
+            Some(ColumnSort::new(id, device, sizes, &entries(&a), wish)?)
+        };
+        Ok(Self { a, sort })
+    }
+
+    /// How the entries are cut; none without entries.
+    pub(super) fn cut(&self) -> Option<&Cut> {
+        self.sort.as_ref().map(ColumnSort::cut)
+    }
+
+    /// The same matrix, cut in another way.
+    pub(super) fn recut(
+        self,
+        id: &'static str,
+        device: &Device,
+        wish: &Wish,
+    ) -> Result<Self, PlanError> {
+        // The old workspace is given back first.
+        drop(self.sort);
+        Self::new(id, device, self.a, wish)
+    }
+}
+
+fn entries<T: DeviceScalar>(a: &DeviceCsr<T>) -> Entries<'_, T> {
+    let values = (!a.is_pattern()).then_some(&a.values);
+    Entries::Csr { pointers: &a.pointers, columns: &a.col_indices, values }
+}
+
+/// What the parameters ask for.
+pub(super) fn wish(kernel: &'static str, parameters: &Parameters) -> Result<Wish, PlanError> {
+    Ok(Wish {
+        block: block(kernel, parameters)?,
+        width: parameters.count(WIDTH.name),
+        chunks: parameters.count(CHUNKS.name),
+        sort_buckets: true,
+    })
+}
+
+/// What nobody asked for otherwise.
+pub(super) fn default_wish() -> Wish {
+    Wish { block: 512, width: 0, chunks: 0, sort_buckets: true }
+}
+
+pub(super) fn plan<T: DeviceScalar>(
+    device: &Device,
+    a: DeviceCsr<T>,
+    parameters: &Parameters,
+) -> Result<BoxedPlan<T>, PlanError> {
+    Ok(boxed(Sorted::new(INFO.id, device, a, &wish(INFO.id, parameters)?)?))
+}
+
+impl<T: DeviceScalar> Procedure<T> for Sorted<T> {
+    fn matrix(&self) -> &DeviceCsr<T> {
+        &self.a
+    }
+
+    fn workspace_bytes(&self) -> u64 {
+        self.sort.as_ref().map_or(0, ColumnSort::workspace_bytes)
+    }
+
+    fn enqueue(&mut self, output: &mut DeviceCsc<T>, stream: &Stream) -> Result<(), GpuError> {
+        match &mut self.sort {
+            Some(sort) => sort.enqueue(&entries(&self.a), output, stream),
+            None => output.pointers.enqueue_zero(stream),
+        }
+    }
+}
