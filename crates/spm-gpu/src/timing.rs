@@ -3,7 +3,10 @@
 use std::sync::{Arc, Condvar, Mutex, PoisonError};
 use std::time::Duration;
 
+use crate::device::Device;
 use crate::error::GpuError;
+use crate::memory::DeviceBuffer;
+use crate::plan::DeviceScalar;
 use crate::stream::{Event, Stream};
 
 /// Launches whose marks are in the stream at once. Small enough that the driver's queue takes all
@@ -151,6 +154,35 @@ pub fn time_after(
         }
     }
     Timing::of(seconds).ok_or(GpuError::Shape { what: "timed runs", expected: least, found: 0 })
+}
+
+/// Times the candidates of `auto` on operands of zeros: where they are read depends on the matrix
+/// alone.
+pub(crate) struct Clock<T> {
+    x: DeviceBuffer<T>,
+    y: DeviceBuffer<T>,
+    stream: Stream,
+}
+
+impl<T: DeviceScalar> Clock<T> {
+    /// With operands of these lengths.
+    pub(crate) fn new(device: &Device, x: usize, y: usize) -> Result<Self, GpuError> {
+        let (x, y) = (DeviceBuffer::zeroed(device, x)?, DeviceBuffer::zeroed(device, y)?);
+        Ok(Self { x, y, stream: Stream::new(device)? })
+    }
+
+    /// Median seconds of a product; 0 on the emulator, where time means nothing.
+    pub(crate) fn time(
+        &mut self,
+        options: TimingOptions,
+        mut launch: impl FnMut(&DeviceBuffer<T>, &mut DeviceBuffer<T>, &Stream) -> Result<(), GpuError>,
+    ) -> Result<f64, GpuError> {
+        if self.stream.device().is_emulated() {
+            return Ok(0.0);
+        }
+        let timing = time(&self.stream, options, |stream| launch(&self.x, &mut self.y, stream))?;
+        Ok(timing.median_s)
+    }
 }
 
 #[cfg(test)]

@@ -15,7 +15,7 @@ use crate::memory::DeviceBuffer;
 use crate::plan::{DeviceScalar, DeviceSpmmPlan, DeviceSpmvPlan, PlanOptions};
 use crate::spmv;
 use crate::stream::Stream;
-use crate::timing::{TimingOptions, time};
+use crate::timing::{Clock, TimingOptions};
 
 pub(super) const INFO: KernelInfo = KernelInfo {
     id: "auto",
@@ -37,6 +37,14 @@ const SKEWED: f64 = 8.0;
 /// Bytes of X that L2 holds beside the rest, about.
 const L2_BYTES: usize = 24 << 20;
 
+/// How long each candidate is timed.
+const TIMING: TimingOptions = TimingOptions {
+    warm_up: 2,
+    iterations: 5,
+    min_time: Duration::from_micros(200),
+    max_iterations: 20,
+};
+
 struct Auto<T> {
     plan: BoxedPlan<T>,
     choice: String,
@@ -57,7 +65,7 @@ pub(super) fn plan<T: DeviceScalar>(
     }
     let arrays = CsrArrays::new(a)?;
     let mut labels = candidates(&arrays, dense);
-    let mut clock = Clock::new(device, (arrays.rows(), arrays.cols()), dense);
+    let mut clock = Clock::new(device, arrays.cols() * dense.k, arrays.rows() * dense.k);
     if clock.is_err() || arrays.entries() == 0 || dense.k == 0 {
         labels.truncate(1);
     }
@@ -67,7 +75,9 @@ pub(super) fn plan<T: DeviceScalar>(
         let kernel = find::<T>(id).expect("a registered kernel");
         let parameters = kernel.info.parse_parameters(text).expect("its own parameters");
         let timed = kernel.plan(device, a, dense, &parameters, options).and_then(|mut plan| {
-            let seconds = clock.as_mut().map_or(Ok(0.0), |clock| clock.time(&mut plan))?;
+            let seconds = clock.as_mut().map_or(Ok(0.0), |clock| {
+                clock.time(TIMING, |x, y, stream| plan.launch(x, y, stream))
+            })?;
             Ok((seconds, Auto { plan, choice }))
         });
         match timed {
@@ -120,41 +130,6 @@ fn candidates<T: DeviceScalar>(a: &CsrArrays<'_, T>, dense: DenseShape) -> Vec<S
         labels.push(format!("csr-row-groups[{pairs},tile=16]"));
     }
     labels
-}
-
-/// Times plans with an X of zeros: where X is read depends on the matrix alone.
-struct Clock<T> {
-    x: DeviceBuffer<T>,
-    y: DeviceBuffer<T>,
-    stream: Stream,
-}
-
-impl<T: DeviceScalar> Clock<T> {
-    fn new(
-        device: &Device,
-        (rows, cols): (usize, usize),
-        dense: DenseShape,
-    ) -> Result<Self, GpuError> {
-        let x = DeviceBuffer::zeroed(device, cols * dense.k)?;
-        let y = DeviceBuffer::zeroed(device, rows * dense.k)?;
-        Ok(Self { x, y, stream: Stream::new(device)? })
-    }
-
-    /// Median seconds of a product. On the emulator time means nothing: 0.
-    fn time(&mut self, plan: &mut BoxedPlan<T>) -> Result<f64, GpuError> {
-        if plan.device().is_emulated() {
-            return Ok(0.0);
-        }
-        let options = TimingOptions {
-            warm_up: 2,
-            iterations: 5,
-            min_time: Duration::from_micros(200),
-            max_iterations: 20,
-        };
-        let timing =
-            time(&self.stream, options, |stream| plan.launch(&self.x, &mut self.y, stream))?;
-        Ok(timing.median_s)
-    }
 }
 
 /// Y = A X with one column, in either layout, is y = A x.

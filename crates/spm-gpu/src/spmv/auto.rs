@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use spm_formats::CsrView;
+use spm_formats::MemoryBudget;
 use spm_formats::kernel::{
     Backend, Footprint, KernelInfo, Operation, ParameterSpec, Parameters, PlanError, Value,
 };
@@ -14,9 +14,9 @@ use crate::convert::ColumnBlockShape;
 use crate::device::Device;
 use crate::error::GpuError;
 use crate::memory::DeviceBuffer;
-use crate::plan::{DeviceScalar, DeviceSpmvPlan, PlanOptions};
+use crate::plan::{DeviceScalar, DeviceSpmvPlan};
 use crate::stream::Stream;
-use crate::timing::{TimingOptions, time};
+use crate::timing::{Clock, TimingOptions};
 
 pub(super) const INFO: KernelInfo = KernelInfo {
     id: "auto",
@@ -55,27 +55,23 @@ const SHORT_ROW: usize = 4;
 const BLOCK_ENTRIES: usize = 12;
 const COL_BLOCKS: usize = 8;
 
+/// How long each candidate is timed.
+const TIMING: TimingOptions =
+    TimingOptions { warm_up: 1, iterations: 6, min_time: Duration::ZERO, max_iterations: 6 };
+
 struct Auto<T> {
     plan: BoxedPlan<T>,
     choice: String,
 }
 
-pub(super) fn plan<T: DeviceScalar>(
-    device: &Device,
-    a: &CsrView<'_, T>,
-    parameters: &Parameters,
-    _: &PlanOptions,
-) -> Result<BoxedPlan<T>, PlanError> {
-    on_device(&Source::upload(device, a)?, parameters)
-}
-
 pub(super) fn on_device<T: DeviceScalar>(
     a: &Source<T>,
     parameters: &Parameters,
+    budget: &MemoryBudget,
 ) -> Result<BoxedPlan<T>, PlanError> {
     let (rows, cols) = (a.csr.rows(), a.csr.cols());
     let compact = parameters.switch("compact");
-    let mut race = Race { clock: Clock::new(a.csr.device(), (rows, cols))?, best: None };
+    let mut race = Race { clock: Clock::new(a.csr.device(), cols, rows)?, best: None };
 
     let longest = a.stats.longest_row as f64;
     let skewed = longest > SKEWED * (a.csr.entries() as f64 / rows.max(1) as f64).max(4.0);
@@ -87,7 +83,7 @@ pub(super) fn on_device<T: DeviceScalar>(
         for lanes in [Some(lanes), wider].into_iter().flatten() {
             let lanes = Value::Choice(LANE_CHOICES[lanes.ilog2() as usize]);
             let set = reduced(&csr_subwarp_per_row::INFO, compact).with("lanes", lanes);
-            let plan = csr_subwarp_per_row::on_device(a, &set);
+            let plan = csr_subwarp_per_row::on_device(a, &set, budget);
             race.enter(&csr_subwarp_per_row::INFO, &set, plan)?;
         }
     }
@@ -106,7 +102,7 @@ pub(super) fn on_device<T: DeviceScalar>(
 
     if skewed || (large && padding > REGULAR_PADDING && race.is_far_from_bandwidth()) {
         let set = reduced(&csr_segments::INFO, compact);
-        race.enter(&csr_segments::INFO, &set, csr_segments::on_device(a, &set))?;
+        race.enter(&csr_segments::INFO, &set, csr_segments::on_device(a, &set, budget))?;
     }
 
     let cut = ColumnBlockShape::of::<T>(a.csr.device(), cols);
@@ -117,7 +113,7 @@ pub(super) fn on_device<T: DeviceScalar>(
         });
     if blocked && race.is_far_from_bandwidth() {
         let set = csr_column_blocks::INFO.defaults();
-        race.enter(&csr_column_blocks::INFO, &set, csr_column_blocks::on_device(a, &set))?;
+        race.enter(&csr_column_blocks::INFO, &set, csr_column_blocks::on_device(a, &set, budget))?;
     }
 
     let (_, auto) = race.best.expect("the first candidate applies to every matrix");
@@ -165,42 +161,12 @@ impl<T: DeviceScalar> Race<T> {
             Err(_) if self.best.is_some() => return Ok(()),
             Err(error) => return Err(error),
         };
-        let seconds = self.clock.time(&mut plan)?;
+        // On the emulator the last candidate, which moves the fewest bytes, wins.
+        let seconds = self.clock.time(TIMING, |x, y, stream| plan.launch(x, y, stream))?;
         if self.best.as_ref().is_none_or(|(least, _)| seconds <= *least) {
             self.best = Some((seconds, Auto { plan, choice: info.label(parameters) }));
         }
         Ok(())
-    }
-}
-
-/// Times plans with an x of zeros: where x is read depends on the matrix alone.
-struct Clock<T> {
-    x: DeviceBuffer<T>,
-    y: DeviceBuffer<T>,
-    stream: Stream,
-}
-
-impl<T: DeviceScalar> Clock<T> {
-    fn new(device: &Device, (rows, cols): (usize, usize)) -> Result<Self, GpuError> {
-        let (x, y) = (DeviceBuffer::zeroed(device, cols)?, DeviceBuffer::zeroed(device, rows)?);
-        Ok(Self { x, y, stream: Stream::new(device)? })
-    }
-
-    /// Median seconds of a product. On the emulator time means nothing: 0, and the last candidate,
-    /// which moves the fewest bytes, wins.
-    fn time(&mut self, plan: &mut BoxedPlan<T>) -> Result<f64, GpuError> {
-        if plan.device().is_emulated() {
-            return Ok(0.0);
-        }
-        let options = TimingOptions {
-            warm_up: 1,
-            iterations: 6,
-            min_time: Duration::ZERO,
-            max_iterations: 6,
-        };
-        let timing =
-            time(&self.stream, options, |stream| plan.launch(&self.x, &mut self.y, stream))?;
-        Ok(timing.median_s)
     }
 }
 

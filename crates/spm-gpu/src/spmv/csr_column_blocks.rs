@@ -1,22 +1,19 @@
 //! Plan of `gpu-kernels/src/spmv/csr_column_blocks.rs`.
 
-use spm_formats::CsrView;
-use spm_formats::kernel::{
-    Backend, KernelInfo, Operation, ParameterSpec, Parameters, PlanError, Value,
-};
+use spm_formats::MemoryBudget;
+use spm_formats::kernel::{Backend, KernelInfo, Operation, ParameterSpec, Parameters, PlanError};
 use spm_gpu_kernels::spmv::{
     CsrColumnBlocks, CsrColumnBlocksNarrow, csr_column_blocks_shared_bytes,
 };
 
 use super::on_device::Source;
-use super::parameters::{NARROW, WARP};
+use super::parameters::{NARROW, WARP, row_lanes};
 use super::{BoxedPlan, product};
 use crate::convert::{ColumnBlockShape, DeviceColumnBlocks, DeviceReducedValues};
-use crate::device::Device;
 use crate::launch::Launch;
 use crate::matrix::With;
 use crate::memory::DeviceBuffer;
-use crate::plan::{DeviceScalar, PlanOptions};
+use crate::plan::DeviceScalar;
 
 pub(super) const INFO: KernelInfo = KernelInfo {
     id: "csr-column-blocks",
@@ -27,36 +24,16 @@ pub(super) const INFO: KernelInfo = KernelInfo {
     parameters: &[LANES, NARROW],
 };
 
-const LANES: ParameterSpec = ParameterSpec {
-    name: "lanes",
-    meaning: "threads of a row in a block of columns; auto takes an eighth of its mean length",
-    default: Value::Choice("auto"),
-    studied: &[
-        Value::Choice("auto"),
-        Value::Choice("1"),
-        Value::Choice("2"),
-        Value::Choice("4"),
-        Value::Choice("8"),
-        Value::Choice("16"),
-        Value::Choice("32"),
-    ],
-};
+const LANES: ParameterSpec =
+    row_lanes("threads of a row in a block of columns; auto takes an eighth of its mean length");
 
 /// Threads of a block: with its part of x, one fills a multiprocessor.
 const BLOCK: usize = 1024;
 
-pub(super) fn plan<T: DeviceScalar>(
-    device: &Device,
-    a: &CsrView<'_, T>,
-    parameters: &Parameters,
-    _: &PlanOptions,
-) -> Result<BoxedPlan<T>, PlanError> {
-    on_device(&Source::upload(device, a)?, parameters)
-}
-
 pub(super) fn on_device<T: DeviceScalar>(
     a: &Source<T>,
     parameters: &Parameters,
+    _: &MemoryBudget,
 ) -> Result<BoxedPlan<T>, PlanError> {
     let device = a.csr.device().clone();
     let (rows, cols) = (a.csr.rows(), a.csr.cols());

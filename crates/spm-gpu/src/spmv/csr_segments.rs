@@ -1,6 +1,6 @@
 //! Plan of `gpu-kernels/src/spmv/csr_segments.rs`.
 
-use spm_formats::CsrView;
+use spm_formats::MemoryBudget;
 use spm_formats::kernel::{
     Backend, KernelInfo, Operation, ParameterSpec, Parameters, PlanError, Value,
 };
@@ -11,13 +11,13 @@ use spm_gpu_kernels::spmv::{
 
 use super::on_device::Source;
 use super::parameters::{DROP_EQUAL, NARROW};
-use super::{BoxedPlan, product};
+use super::{BoxedPlan, boxed, product};
 use crate::convert::{DeviceReducedValues, DeviceSegments, ValueKind};
-use crate::device::Device;
 use crate::launch::Launch;
-use crate::matrix::{DeviceMatrix, With};
+use crate::matrix::With;
 use crate::memory::DeviceBuffer;
-use crate::plan::{DeviceScalar, PlanOptions};
+use crate::plan::DeviceScalar;
+use crate::product::Zero;
 
 pub(super) const INFO: KernelInfo = KernelInfo {
     id: "csr-segments",
@@ -38,38 +38,14 @@ const ENTRIES: ParameterSpec = ParameterSpec {
 /// Entries from which on 8 for a thread still fill the device.
 const MANY_ENTRIES: usize = 1 << 20;
 
-/// A matrix without entries: y is 0.
-struct Nothing((usize, usize));
-
-impl DeviceMatrix for Nothing {
-    fn shape(&self) -> (usize, usize) {
-        self.0
-    }
-
-    fn bytes(&self) -> u64 {
-        0
-    }
-}
-
-pub(super) fn plan<T: DeviceScalar>(
-    device: &Device,
-    a: &CsrView<'_, T>,
-    parameters: &Parameters,
-    _: &PlanOptions,
-) -> Result<BoxedPlan<T>, PlanError> {
-    on_device(&Source::upload(device, a)?, parameters)
-}
-
 pub(super) fn on_device<T: DeviceScalar>(
     a: &Source<T>,
     parameters: &Parameters,
+    _: &MemoryBudget,
 ) -> Result<BoxedPlan<T>, PlanError> {
     let device = a.csr.device().clone();
     if a.csr.entries() == 0 {
-        let nothing = Nothing((a.csr.rows(), a.csr.cols()));
-        return Ok(product(&device, nothing, |_, _, y: &mut DeviceBuffer<T>, stream| {
-            y.enqueue_zero(stream)
-        }));
+        return Ok(boxed(&device, Zero(a.csr.rows(), a.csr.cols())));
     }
     let fitting = if a.csr.entries() < MANY_ENTRIES { 4 } else { 8 };
     let entries: usize = parameters.choice("entries").parse().unwrap_or(fitting);

@@ -2,17 +2,16 @@
 
 use std::sync::Arc;
 
-use spm_formats::CsrView;
+use spm_formats::MemoryBudget;
 use spm_formats::kernel::{Backend, KernelInfo, Operation, Parameters, PlanError};
 use spm_gpu_kernels::spmv::{CsrSubwarpPerRow, CsrSubwarpPerRowEqual};
 
 use super::on_device::Source;
 use super::parameters::{DROP_EQUAL, LANES, R2_BLOCKS, WARP, block, fitting_lanes, warps};
 use super::{BoxedPlan, product};
-use crate::device::Device;
 use crate::launch::Launch;
 use crate::matrix::{DeviceCsr, DeviceMatrix};
-use crate::plan::{DeviceScalar, PlanOptions};
+use crate::plan::DeviceScalar;
 
 pub(super) const INFO: KernelInfo = KernelInfo {
     id: "csr-subwarp-per-row",
@@ -43,18 +42,10 @@ impl<T: DeviceScalar> DeviceMatrix for Csr<T> {
     }
 }
 
-pub(super) fn plan<T: DeviceScalar>(
-    device: &Device,
-    a: &CsrView<'_, T>,
-    parameters: &Parameters,
-    _: &PlanOptions,
-) -> Result<BoxedPlan<T>, PlanError> {
-    on_device(&Source::upload(device, a)?, parameters)
-}
-
 pub(super) fn on_device<T: DeviceScalar>(
     a: &Source<T>,
     parameters: &Parameters,
+    _: &MemoryBudget,
 ) -> Result<BoxedPlan<T>, PlanError> {
     let device = a.csr.device().clone();
     let lanes = parameters.choice("lanes").parse().unwrap_or_else(|_| fitting_lanes(a.mean_row()));

@@ -25,8 +25,8 @@ mod sellp;
 
 use std::sync::Arc;
 
-use spm_formats::CsrView;
 use spm_formats::kernel::{KernelInfo, Parameters, PlanError};
+use spm_formats::{CsrView, MemoryBudget};
 
 use crate::cusparse;
 use crate::device::Device;
@@ -50,8 +50,14 @@ pub struct SpmvKernel<T> {
     pub info: KernelInfo,
     /// Somebody else's kernel, to compare with; its library may be absent.
     pub comparator: bool,
-    plan: PlanFn<T>,
-    on_device: Option<OnDevice<T>>,
+    planner: Planner<T>,
+}
+
+/// Where a kernel is planned.
+#[derive(Debug, Clone, Copy)]
+enum Planner<T> {
+    Host(PlanFn<T>),
+    Device(OnDevice<T>),
 }
 
 impl<T: DeviceScalar> SpmvKernel<T> {
@@ -67,7 +73,10 @@ impl<T: DeviceScalar> SpmvKernel<T> {
         parameters: &Parameters,
         options: &PlanOptions,
     ) -> Result<BoxedPlan<T>, PlanError> {
-        (self.plan)(device, a, parameters, options)
+        match self.planner {
+            Planner::Host(plan) => plan(device, a, parameters, options),
+            Planner::Device(plan) => plan(&Source::upload(device, a)?, parameters, &options.budget),
+        }
     }
 
     /// Plans y = A x for a matrix that lies on the device, without the host: `None` for a kernel
@@ -80,8 +89,9 @@ impl<T: DeviceScalar> SpmvKernel<T> {
         a: &Arc<DeviceCsr<T>>,
         parameters: &Parameters,
     ) -> Option<Result<BoxedPlan<T>, PlanError>> {
-        let plan = self.on_device?;
-        Some(Source::new(Arc::clone(a)).and_then(|source| plan(&source, parameters)))
+        let Planner::Device(plan) = self.planner else { return None };
+        let budget = MemoryBudget::default();
+        Some(Source::new(Arc::clone(a)).and_then(|source| plan(&source, parameters, &budget)))
     }
 
     /// The same for x and y in host memory.
@@ -102,15 +112,11 @@ impl<T: DeviceScalar> SpmvKernel<T> {
 /// Every SpMV kernel for devices: those of the reports in their order, our own, the comparators.
 pub fn registry<T: DeviceScalar>() -> Vec<SpmvKernel<T>> {
     let comparator: fn(_, PlanFn<T>) -> _ =
-        |info, plan| SpmvKernel { info, comparator: true, plan, on_device: None };
+        |info, plan| SpmvKernel { info, comparator: true, planner: Planner::Host(plan) };
     let kernel: fn(_, PlanFn<T>) -> _ =
-        |info, plan| SpmvKernel { info, comparator: false, plan, on_device: None };
-    let on_device: fn(_, PlanFn<T>, OnDevice<T>) -> _ = |info, plan, on_device| SpmvKernel {
-        info,
-        comparator: false,
-        plan,
-        on_device: Some(on_device),
-    };
+        |info, plan| SpmvKernel { info, comparator: false, planner: Planner::Host(plan) };
+    let on_device: fn(_, OnDevice<T>) -> _ =
+        |info, plan| SpmvKernel { info, comparator: false, planner: Planner::Device(plan) };
     vec![
         kernel(csr_warp_per_row_shared::INFO, csr_warp_per_row_shared::plan),
         kernel(csr_warp_per_row::INFO, csr_warp_per_row::plan),
@@ -121,20 +127,16 @@ pub fn registry<T: DeviceScalar>() -> Vec<SpmvKernel<T>> {
         kernel(ell_warp_per_row::INFO, ell_warp_per_row::plan),
         kernel(hll_thread_per_row_texture::INFO, hll_thread_per_row_texture::plan),
         kernel(hll_thread_per_row::INFO, hll_thread_per_row::plan),
-        on_device(
-            csr_subwarp_per_row::INFO,
-            csr_subwarp_per_row::plan,
-            csr_subwarp_per_row::on_device,
-        ),
+        on_device(csr_subwarp_per_row::INFO, csr_subwarp_per_row::on_device),
         kernel(csr_adaptive::INFO, csr_adaptive::plan),
         kernel(csr_merge::INFO, csr_merge::plan),
         kernel(csr_compact::INFO, csr_compact::plan),
         kernel(sell::INFO, sell::plan),
         kernel(sell_compact::INFO, sell_compact::plan),
-        on_device(sellp::INFO, sellp::plan, sellp::on_device),
-        on_device(csr_segments::INFO, csr_segments::plan, csr_segments::on_device),
-        on_device(csr_column_blocks::INFO, csr_column_blocks::plan, csr_column_blocks::on_device),
-        on_device(auto::INFO, auto::plan, auto::on_device),
+        on_device(sellp::INFO, sellp::on_device),
+        on_device(csr_segments::INFO, csr_segments::on_device),
+        on_device(csr_column_blocks::INFO, csr_column_blocks::on_device),
+        on_device(auto::INFO, auto::on_device),
         comparator(cusparse::spmv::CSR_ALG1, cusparse::spmv::csr_alg1),
         comparator(cusparse::spmv::CSR_ALG2, cusparse::spmv::csr_alg2),
         comparator(cusparse::spmv::SELL, cusparse::spmv::sell),

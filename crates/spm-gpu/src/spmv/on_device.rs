@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use spm_formats::kernel::{Parameters, PlanError};
-use spm_formats::{CsrArrays, CsrView};
+use spm_formats::{CsrArrays, CsrView, MemoryBudget};
 
 use super::BoxedPlan;
 use crate::convert::MatrixStats;
@@ -36,5 +36,6 @@ impl<T: DeviceScalar> Source<T> {
     }
 }
 
-/// Plans y = A x for a matrix on the device.
-pub(super) type OnDevice<T> = fn(&Source<T>, &Parameters) -> Result<BoxedPlan<T>, PlanError>;
+/// Plans y = A x for a matrix on the device; the budget is for padding.
+pub(super) type OnDevice<T> =
+    fn(&Source<T>, &Parameters, &MemoryBudget) -> Result<BoxedPlan<T>, PlanError>;

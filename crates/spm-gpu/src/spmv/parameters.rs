@@ -84,21 +84,28 @@ pub(super) fn warps(kernel: &'static str, parameters: &Parameters) -> Result<usi
     Err(PlanError::Unsupported { kernel, reason })
 }
 
-/// Threads of a row.
-pub(super) const LANES: ParameterSpec = ParameterSpec {
-    name: "lanes",
-    meaning: "threads of a row; auto takes a quarter of the mean row length, rounded up to a power of two",
-    default: Value::Choice("auto"),
-    studied: &[
-        Value::Choice("auto"),
-        Value::Choice("1"),
-        Value::Choice("2"),
-        Value::Choice("4"),
-        Value::Choice("8"),
-        Value::Choice("16"),
-        Value::Choice("32"),
-    ],
-};
+/// Threads of a row; `meaning` says what `auto` takes.
+pub(super) const fn row_lanes(meaning: &'static str) -> ParameterSpec {
+    ParameterSpec {
+        name: "lanes",
+        meaning,
+        default: Value::Choice("auto"),
+        studied: &[
+            Value::Choice("auto"),
+            Value::Choice("1"),
+            Value::Choice("2"),
+            Value::Choice("4"),
+            Value::Choice("8"),
+            Value::Choice("16"),
+            Value::Choice("32"),
+        ],
+    }
+}
+
+/// Threads of a row of CSR.
+pub(super) const LANES: ParameterSpec = row_lanes(
+    "threads of a row; auto takes a quarter of the mean row length, rounded up to a power of two",
+);
 
 /// The lanes asked for, or those that fit the mean length of the rows that have entries.
 pub(super) fn lanes<T: DeviceScalar>(a: &CsrArrays<'_, T>, parameters: &Parameters) -> usize {

@@ -1,19 +1,18 @@
 //! Plan of `gpu-kernels/src/spmv/sellp.rs`.
 
+use spm_formats::MemoryBudget;
 use spm_formats::kernel::{
     Backend, KernelInfo, Operation, ParameterSpec, Parameters, PlanError, Value,
 };
-use spm_formats::{CsrView, MemoryBudget};
 use spm_gpu_kernels::spmv::{Sellp, SellpEqual, SellpNarrow};
 
 use super::on_device::Source;
-use super::parameters::{DROP_EQUAL, NARROW, R2_BLOCKS, WARP, block, warps};
+use super::parameters::{DROP_EQUAL, NARROW, R2_BLOCKS, WARP, block, row_lanes, warps};
 use super::{BoxedPlan, product};
 use crate::convert::{DeviceReducedValues, DeviceSellp, SellpOptions, ValueKind};
-use crate::device::Device;
 use crate::launch::Launch;
 use crate::memory::DeviceBuffer;
-use crate::plan::{DeviceScalar, PlanOptions};
+use crate::plan::DeviceScalar;
 
 pub(super) const INFO: KernelInfo = KernelInfo {
     id: "sellp",
@@ -24,20 +23,8 @@ pub(super) const INFO: KernelInfo = KernelInfo {
     parameters: &[block(256, R2_BLOCKS), LANES, COMPACT, DROP_EQUAL, NARROW],
 };
 
-const LANES: ParameterSpec = ParameterSpec {
-    name: "lanes",
-    meaning: "threads of a row; auto takes enough of them to fill the device",
-    default: Value::Choice("auto"),
-    studied: &[
-        Value::Choice("auto"),
-        Value::Choice("1"),
-        Value::Choice("2"),
-        Value::Choice("4"),
-        Value::Choice("8"),
-        Value::Choice("16"),
-        Value::Choice("32"),
-    ],
-};
+const LANES: ParameterSpec =
+    row_lanes("threads of a row; auto takes enough of them to fill the device");
 
 const COMPACT: ParameterSpec = ParameterSpec {
     name: "compact",
@@ -56,24 +43,7 @@ fn fitting_lanes<T: DeviceScalar>(a: &Source<T>) -> usize {
     wanted.min(1 << most.ilog2()).min(WARP)
 }
 
-pub(super) fn plan<T: DeviceScalar>(
-    device: &Device,
-    a: &CsrView<'_, T>,
-    parameters: &Parameters,
-    options: &PlanOptions,
-) -> Result<BoxedPlan<T>, PlanError> {
-    warps(INFO.id, parameters)?;
-    within(&Source::upload(device, a)?, parameters, &options.budget)
-}
-
 pub(super) fn on_device<T: DeviceScalar>(
-    a: &Source<T>,
-    parameters: &Parameters,
-) -> Result<BoxedPlan<T>, PlanError> {
-    within(a, parameters, &MemoryBudget::default())
-}
-
-fn within<T: DeviceScalar>(
     a: &Source<T>,
     parameters: &Parameters,
     budget: &MemoryBudget,
