@@ -1,6 +1,8 @@
-//! Text in blocks of whole lines, from memory, from a mapped file or from a stream.
+//! Text in blocks of whole lines, from memory, from a file or from a stream.
 
+use std::fs::File;
 use std::io::{self, Read};
+use std::time::SystemTime;
 
 /// A text that is read from front to back.
 pub(crate) trait Blocks {
@@ -34,57 +36,103 @@ impl Blocks for Slice<'_> {
     }
 }
 
-/// A memory-mapped file whose pages are given back once they are read.
-pub(crate) struct Mapped<'a> {
-    map: &'a memmap2::Mmap,
-    consumed: usize,
-    released: usize,
+/// A regular file, read block by block into one buffer, by all threads of the pool at once.
+///
+/// Not memory-mapped: a map of a file that another process shortens ends this one.
+pub(crate) struct FileText {
+    file: File,
+    length: u64,
+    modified: Option<SystemTime>,
+    /// Where in the file the next byte is read.
+    offset: u64,
+    /// Holds text in `from..to`.
+    buffer: Vec<u8>,
+    from: usize,
+    to: usize,
 }
 
-impl<'a> Mapped<'a> {
-    pub(crate) fn new(map: &'a memmap2::Mmap) -> Self {
-        Self { map, consumed: 0, released: 0 }
-    }
-}
+/// Bytes that a thread reads at a time.
+const PIECE: usize = 1 << 18;
 
-impl Blocks for Mapped<'_> {
-    fn fill(&mut self, bytes: usize) -> io::Result<(&[u8], bool)> {
-        let mut rest = Slice(&self.map[self.consumed..]);
-        let (length, last) = rest.fill(bytes).map(|(block, last)| (block.len(), last))?;
-        // One call instead of a page fault every few pages; where the system does not know it, the
-        // faults do.
-        #[cfg(target_os = "linux")]
-        drop(self.map.advise_range(memmap2::Advice::PopulateRead, self.consumed, length));
-        Ok((&self.map[self.consumed..self.consumed + length], last))
+impl FileText {
+    pub(crate) fn new(file: File) -> io::Result<Self> {
+        let metadata = file.metadata()?;
+        let (length, modified) = (metadata.len(), metadata.modified().ok());
+        Ok(Self { file, length, modified, offset: 0, buffer: Vec::new(), from: 0, to: 0 })
     }
 
-    fn consume(&mut self, bytes: usize) {
-        self.consumed += bytes;
-        #[cfg(unix)]
-        {
-            // Whole pages of any size in use (a multiple of 64 KiB is one of every page size up
-            // to that), so that a text larger than memory does not crowd it out.
-            let until = self.consumed & !0xffff;
-            if until > self.released {
-                let (from, length) = (self.released, until - self.released);
-                // SAFETY: the map is a read-only view of a file: pages dropped from it come back
-                // from the file when touched again.
-                let advised = unsafe {
-                    self.map.unchecked_advise_range(
-                        memmap2::UncheckedAdvice::DontNeed,
-                        from,
-                        length,
-                    )
-                };
-                // Advice only: the text reads the same when it is not taken.
-                drop(advised);
-                self.released = until;
+    /// Appends text until the buffer holds `wanted` bytes or the file ends.
+    fn read(&mut self, wanted: usize) -> io::Result<()> {
+        let left = usize::try_from(self.length - self.offset).unwrap_or(usize::MAX);
+        let bytes = wanted.saturating_sub(self.to).min(left);
+        if self.buffer.len() < self.to + bytes {
+            self.buffer.resize(self.to + bytes, 0);
+        }
+        let free = &mut self.buffer[self.to..self.to + bytes];
+        read_exact_at(&self.file, free, self.offset).map_err(|error| match error.kind() {
+            io::ErrorKind::UnexpectedEof => changed(),
+            _ => error,
+        })?;
+        (self.to, self.offset) = (self.to + bytes, self.offset + bytes as u64);
+        if self.offset == self.length {
+            let now = self.file.metadata()?;
+            if (now.len(), now.modified().ok()) != (self.length, self.modified) {
+                return Err(changed());
             }
+        }
+        Ok(())
+    }
+}
+
+#[cold]
+fn changed() -> io::Error {
+    io::Error::other("the file was changed while it was read")
+}
+
+#[cfg(unix)]
+fn read_exact_at(file: &File, bytes: &mut [u8], offset: u64) -> io::Result<()> {
+    use std::os::unix::fs::FileExt;
+
+    use rayon::prelude::*;
+
+    let pieces = bytes.par_chunks_mut(PIECE).enumerate();
+    pieces.try_for_each(|(i, piece)| file.read_exact_at(piece, offset + (i * PIECE) as u64))
+}
+
+#[cfg(not(unix))]
+fn read_exact_at(mut file: &File, bytes: &mut [u8], offset: u64) -> io::Result<()> {
+    use std::io::{Seek, SeekFrom};
+
+    file.seek(SeekFrom::Start(offset))?;
+    file.read_exact(bytes)
+}
+
+impl Blocks for FileText {
+    fn fill(&mut self, bytes: usize) -> io::Result<(&[u8], bool)> {
+        if self.from > 0 {
+            self.buffer.copy_within(self.from..self.to, 0);
+            (self.from, self.to) = (0, self.to - self.from);
+        }
+        let mut wanted = bytes.max(1);
+        loop {
+            self.read(wanted)?;
+            if self.offset == self.length {
+                return Ok((&self.buffer[..self.to], true));
+            }
+            if let Some(end) = memchr::memrchr(b'\n', &self.buffer[..self.to]) {
+                // Lines longer than the rest of the block are the next block's business.
+                return Ok((&self.buffer[..=end], false));
+            }
+            wanted = 2 * self.to;
         }
     }
 
+    fn consume(&mut self, bytes: usize) {
+        self.from += bytes;
+    }
+
     fn bytes_left(&self) -> Option<usize> {
-        Some(self.map.len() - self.consumed)
+        usize::try_from(self.length - self.offset).ok()?.checked_add(self.to - self.from)
     }
 }
 
@@ -129,5 +177,59 @@ impl<R: Read> Blocks for Stream<R> {
 
     fn bytes_left(&self) -> Option<usize> {
         None
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::fs;
+
+    use super::*;
+
+    fn file(text: &[u8]) -> (tempfile::TempDir, std::path::PathBuf) {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("text");
+        fs::write(&path, text).unwrap();
+        (folder, path)
+    }
+
+    #[test]
+    fn a_file_comes_in_whole_lines() {
+        let lines: Vec<String> = (0..5000).map(|i| format!("{}\n", "x".repeat(i % 97))).collect();
+        let text = lines.concat();
+        let (_folder, path) = file(text.as_bytes());
+        for bytes in [1, 64, 5000, 1 << 20] {
+            let mut blocks = FileText::new(File::open(&path).unwrap()).unwrap();
+            let mut seen = Vec::new();
+            loop {
+                assert_eq!(blocks.bytes_left(), Some(text.len() - seen.len()));
+                let (block, last) = blocks.fill(bytes).unwrap();
+                assert!(last || block.ends_with(b"\n"));
+                let length = block.len();
+                seen.extend_from_slice(block);
+                if last {
+                    break;
+                }
+                blocks.consume(length);
+            }
+            assert_eq!(seen, text.as_bytes(), "{bytes}");
+        }
+    }
+
+    #[test]
+    fn a_file_that_changes_is_an_error() {
+        let text = b"1 1\n".repeat(1000);
+        let shorten = |path: &_| File::options().write(true).open(path).unwrap().set_len(100);
+        let lengthen = |path: &_| fs::write(path, b"1 1\n".repeat(1001));
+        for change in [shorten as fn(&std::path::PathBuf) -> _, lengthen] {
+            let (_folder, path) = file(&text);
+            let mut blocks = FileText::new(File::open(&path).unwrap()).unwrap();
+            let (block, last) = blocks.fill(400).unwrap();
+            assert_eq!((block.len(), last), (400, false));
+            blocks.consume(400);
+            change(&path).unwrap();
+            let error = blocks.fill(1 << 20).unwrap_err().to_string();
+            assert_eq!(error, "the file was changed while it was read");
+        }
     }
 }

@@ -6,7 +6,7 @@ use std::path::Path;
 
 use flate2::read::MultiGzDecoder;
 
-use super::blocks::{Blocks, Mapped, Slice, Stream};
+use super::blocks::{Blocks, FileText, Stream};
 use super::error::MatrixMarketError;
 
 /// How a file is packed, by the ending of its name.
@@ -56,15 +56,11 @@ pub(crate) fn read_text<R: ReadText>(
     };
     let file = File::open(path).map_err(io_error)?;
     match container {
-        Container::Plain => {
-            if file.metadata().map_err(io_error)?.len() == 0 {
-                return reader.read(Slice(b""));
-            }
-            // SAFETY: the map is read only. As with any memory-mapped file, another process that
-            // shortens or rewrites it meanwhile breaks the read, as documented at `read`.
-            let map = unsafe { memmap2::Mmap::map(&file) }.map_err(io_error)?;
-            reader.read(Mapped::new(&map))
+        // What is no regular file (a pipe) has no length.
+        Container::Plain if file.metadata().map_err(io_error)?.is_file() => {
+            reader.read(FileText::new(file).map_err(io_error)?)
         }
+        Container::Plain => reader.read(Stream::new(file)),
         Container::Gzip => reader.read(Stream::new(MultiGzDecoder::new(BufReader::new(file)))),
         Container::TarGzip => {
             let member = format!("{stem}.mtx");

@@ -100,7 +100,7 @@ pub struct MatrixFile<T> {
 /// Reads a matrix from NAME.mtx, NAME.mtx.gz, or the file NAME.mtx (in any folder) of NAME.tar.gz
 /// or NAME.tgz.
 ///
-/// Plain files are memory-mapped: they must not be changed while they are read.
+/// A plain file that is changed while it is read gives an error.
 ///
 /// # Errors
 /// Everything that [`MatrixMarketError`] lists.
