@@ -1,12 +1,14 @@
 //! Any bytes as an `.npz` archive, and sound archives with bytes changed: no panic; what is read is
-//! a sound CSR matrix and comes back from a file of its own.
+//! a sound CSR matrix and comes back from a file of its own. A text is read through its cache,
+//! whatever has happened to that.
 #![no_main]
 
 use std::path::Path;
 
 use arbitrary::{Arbitrary, Unstructured};
 use libfuzzer_sys::fuzz_target;
-use spm_formats::cache::{load_npz, save_npz};
+use spm_formats::cache::{self, load_npz, save_npz};
+use spm_formats::matrix_market::{ReadOptions, write_csr};
 use spm_formats::{Csr, Scalar};
 use spm_fuzz::Matrix;
 
@@ -21,30 +23,59 @@ fn round_trip<T: Scalar>(path: &Path, a: &Csr<T>) {
     assert_eq!(bits(&back), bits(a));
 }
 
+/// The same matrix in an array that can be checked.
+fn sound<T: Scalar>(a: &Csr<T>) -> Csr<T> {
+    let pointers = a.indptr().raw_storage().to_vec();
+    Csr::new(a.shape(), pointers, a.indices().to_vec(), a.data().to_vec())
+}
+
+/// Changes bytes of a file, and cuts it there where `end` says.
+fn damage(path: &Path, changes: &[(u16, u8)], end: Option<u16>) {
+    let mut bytes = std::fs::read(path).expect("just written");
+    let length = bytes.len();
+    for &(place, byte) in changes {
+        bytes[usize::from(place) % length] ^= byte;
+    }
+    bytes.truncate(end.map_or(length, |end| usize::from(end) % length));
+    std::fs::write(path, bytes).expect("a folder for temporary files");
+}
+
+/// A text that has a cache, sound or damaged.
+fn through_cache<T: Scalar>(folder: &Path, u: &mut Unstructured<'_>) -> arbitrary::Result<()> {
+    let changes: Vec<(u16, u8)> = Vec::arbitrary(u)?;
+    let end = Option::arbitrary(u)?;
+    let matrix = Matrix::<T>::arbitrary(u)?.csr;
+    let text = folder.join("input.mtx");
+    write_csr(&text, matrix.view(), &[]).expect("a folder for temporary files");
+    let options = ReadOptions { threads: Some(1), ..ReadOptions::default() };
+    drop(std::fs::remove_file(cache::path_for::<T>(&text)));
+    let read = || cache::read_csr::<T>(&text, &options).expect("a sound text");
+    let first = read();
+    assert_eq!(bits(&read()), bits(&first), "from the cache");
+    damage(&cache::path_for::<T>(&text), &changes, end);
+    // A damaged cache may still be a sound one of another matrix, never an unsound one.
+    let again = sound(&read());
+    if changes.is_empty() {
+        assert_eq!(bits(&again), bits(&first), "from a cache cut at {end:?}");
+    }
+    Ok(())
+}
+
 fn check<T: Scalar>(folder: &Path, data: &[u8]) -> arbitrary::Result<()> {
     let path = folder.join("input.npz");
     let mut u = Unstructured::new(data);
-    if u.ratio(1, 4)? {
-        std::fs::write(&path, u.take_rest()).expect("a folder for temporary files");
-    } else {
-        let changes: Vec<(u16, u8)> = Vec::arbitrary(&mut u)?;
-        let matrix = Matrix::<T>::arbitrary(&mut u)?;
-        round_trip(&path, &matrix.csr);
-        let mut bytes = std::fs::read(&path).expect("just written");
-        for (place, byte) in changes {
-            let length = bytes.len();
-            bytes[usize::from(place) % length] ^= byte;
+    match u.int_in_range(0..=3_u8)? {
+        0 => std::fs::write(&path, u.take_rest()).expect("a folder for temporary files"),
+        1 => return through_cache::<T>(folder, &mut u),
+        _ => {
+            let changes: Vec<(u16, u8)> = Vec::arbitrary(&mut u)?;
+            let matrix = Matrix::<T>::arbitrary(&mut u)?;
+            round_trip(&path, &matrix.csr);
+            damage(&path, &changes, None);
         }
-        std::fs::write(&path, bytes).expect("a folder for temporary files");
     }
     if let Ok(matrix) = load_npz::<T>(&path) {
-        let sound = Csr::new(
-            matrix.shape(),
-            matrix.indptr().raw_storage().to_vec(),
-            matrix.indices().to_vec(),
-            matrix.data().to_vec(),
-        );
-        round_trip(&folder.join("again.npz"), &sound);
+        round_trip(&folder.join("again.npz"), &sound(&matrix));
     }
     Ok(())
 }

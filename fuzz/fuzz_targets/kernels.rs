@@ -6,8 +6,9 @@ use arbitrary::{Arbitrary, Result, Unstructured};
 use libfuzzer_sys::fuzz_target;
 use spm_cpu::PlanOptions;
 use spm_formats::kernel::{KernelInfo, Parameters, PlanError, TransposeOutput};
-use spm_formats::{DenseShape, Layout, Scalar, reference};
-use spm_fuzz::{Matrix, vector};
+use spm_formats::{Csr, DenseShape, Layout, Scalar, reference};
+use spm_fuzz::{Matrix, Triplets, vector};
+use spm_gpu::transpose::convert::{self, DeviceCompressed, DeviceCoo};
 use spm_gpu::{Device, DeviceBuffer, DeviceCsc, DeviceScalar, GpuError, Stream};
 use spm_gpu_kernels::emulator::EmulatorOptions;
 
@@ -159,7 +160,7 @@ fn check_emulated_transposition<T: DeviceScalar>(u: &mut Unstructured<'_>) -> Re
     let options = spm_gpu::PlanOptions::default();
     let plan = kernel.plan(&device, &a.csr.view(), &parameters, &options);
     let Some(mut plan) = planned(&label, plan) else { return Ok(()) };
-    let mut run = || {
+    let run = || {
         let stream = Stream::new(&device)?;
         let mut output = DeviceCsc::new(&device, a.csr.cols(), a.csr.nnz())?;
         plan.launch(&mut output, &stream)?;
@@ -180,11 +181,50 @@ fn check_transpose<T: Scalar>(label: &str, output: &TransposeOutput<T>, a: &Matr
     assert_eq!(bits(&output.values), bits(&values), "{label}");
 }
 
+/// Triplets, CSR and CSC into one another on the device.
+fn check_emulated_conversions<T: DeviceScalar>(u: &mut Unstructured<'_>) -> Result<()> {
+    let seed = u64::arbitrary(u)?;
+    let device = Device::emulated(EmulatorOptions { seed, ..EmulatorOptions::default() });
+    let Triplets(coo) = Triplets::<T>::arbitrary(u)?;
+    let download = |a: &DeviceCompressed<T>| {
+        let mut host = TransposeOutput::new(a.outer(), a.values().len());
+        a.pointers().copy_to_slice(&mut host.pointers)?;
+        a.indices().copy_to_slice(&mut host.indices)?;
+        a.values().copy_to_slice(&mut host.values)?;
+        Ok::<_, GpuError>(host)
+    };
+    let run = || {
+        let csr = convert::coo_to_csr(&DeviceCoo::from_coo(&device, &coo)?)?;
+        let csc = convert::csr_to_csc(&csr)?;
+        let back = convert::csc_to_csr(&csc)?;
+        Ok::<_, PlanError>((download(&csr)?, download(&csc)?, download(&back)?))
+    };
+    let (csr, csc, back) = run().unwrap_or_else(|error| panic!("{error}: {coo:?}"));
+    let bits = |a: &TransposeOutput<T>| {
+        let values: Vec<u64> = a.values.iter().map(|v| v.to_bits64()).collect();
+        (a.pointers.clone(), a.indices.clone(), values)
+    };
+    let arrays = |a: &Csr<T>| TransposeOutput {
+        pointers: a.indptr().raw_storage().to_vec(),
+        indices: a.indices().to_vec(),
+        values: a.data().to_vec(),
+    };
+    let expected = spm_formats::convert::coo_to_csr(&coo);
+    let transposed = spm_formats::convert::csr_to_csc(expected.view()).expect("a CSR matrix");
+    assert!(bits(&csr) == bits(&arrays(&expected)), "CSR of {coo:?}");
+    assert!(bits(&csc) == bits(&arrays(&transposed)), "CSC of {coo:?}");
+    assert!(bits(&back) == bits(&csr), "CSC and back of {coo:?}");
+    Ok(())
+}
+
 fn check(u: &mut Unstructured<'_>) -> Result<()> {
-    match u.int_in_range(0..=7_u8)? {
-        0 => check_emulator::<f32>(u),
-        1 => check_emulator::<f64>(u),
-        2 => check_emulated_transposition::<f64>(u),
+    match u.int_in_range(0..=15_u8)? {
+        0..=2 => check_emulator::<f32>(u),
+        3..=5 => check_emulator::<f64>(u),
+        6 => check_emulated_transposition::<f32>(u),
+        7 => check_emulated_transposition::<f64>(u),
+        8 => check_emulated_conversions::<f64>(u),
+        9 => check_emulated_conversions::<f32>(u),
         n if n % 2 == 1 => check_cpu::<f32>(u),
         _ => check_cpu::<f64>(u),
     }
