@@ -181,7 +181,7 @@ impl CaseKey {
 }
 
 /// Identity of a case, see [`Row::key`].
-#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash)]
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize)]
 pub struct CaseKey {
     experiment: String,
     matrix: String,

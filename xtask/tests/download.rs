@@ -1,13 +1,17 @@
 //! `download-suitesparse` as a process, against a server on 127.0.0.1.
 
-mod common;
+#[path = "common/server.rs"]
+mod server;
+#[path = "common/signals.rs"]
+mod signals;
 
 use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Output, Stdio};
 use std::time::{Duration, Instant};
 
-use common::{Request, Response, Server, archive, matrix};
+use server::{Request, Response, Server, archive, matrix};
+use signals::{kills, moment};
 use tempfile::TempDir;
 
 /// A matrix of the catalogue: 9 x 9, 49 entries. Its archive here has another hash.
@@ -510,6 +514,43 @@ fn stopped_and_run_again(signal: &str) {
     assert_eq!(server.requests()[1].range_start(), Some(arrived));
     assert_eq!(fs::read(run.path("vanHeukelum/cage4.tar.gz")).unwrap(), whole);
     assert_eq!(fs::read(run.path("vanHeukelum/cage4.mtx")).unwrap(), matrix(9, 9, 49));
+}
+
+/// As many runs as `SPM_KILLS` says are stopped at random moments and run again.
+#[test]
+fn signals_at_any_moment_leave_no_half_file() {
+    let text = matrix(1000, 1000, 10_000);
+    let contents = archive(&[("cage4/cage4.mtx", &matrix(9, 9, 49)), ("cage4/x", &text)]);
+    let whole = contents.clone();
+    for kill in 0..kills() {
+        let contents = contents.clone();
+        let server = Server::start(move |n, request| {
+            let response = Response::file(request, &contents, "\"1\"");
+            if n == 0 { response.slowly(1000, Duration::from_millis(5)) } else { response }
+        });
+        let run = Run::new(&[&server]);
+        let mut child = run
+            .command(&["cage4", "--keep-archives"])
+            .stdout(Stdio::null())
+            .stderr(Stdio::null())
+            .spawn()
+            .unwrap();
+        std::thread::sleep(moment(Duration::from_millis(5 * whole.len() as u64 / 1000 + 50)));
+        let signal = ["-KILL", "-TERM", "-INT"][kill % 3];
+        let pid = child.id().to_string();
+        Command::new("kill").args([signal, &pid]).status().unwrap();
+        child.wait().unwrap();
+        let expected = [("cage4.tar.gz", &whole), ("cage4.mtx", &matrix(9, 9, 49))];
+        let is_whole = |name: &str, contents: &Vec<u8>| {
+            fs::read(run.path("vanHeukelum").join(name)).is_ok_and(|bytes| bytes == *contents)
+        };
+        for (name, contents) in expected {
+            let there = run.path("vanHeukelum").join(name).exists();
+            assert!(!there || is_whole(name, contents), "half of {name}");
+        }
+        run.succeed(&["cage4", "--keep-archives"]);
+        assert!(expected.iter().all(|(name, contents)| is_whole(name, contents)));
+    }
 }
 
 #[test]

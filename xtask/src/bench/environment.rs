@@ -112,7 +112,9 @@ impl Environment {
             version: env!("CARGO_PKG_VERSION"),
             copy_bandwidth_gb_per_s: thread_counts
                 .iter()
-                .map(|&count| (count.to_string(), copy_bandwidth(&Threads::new(count))))
+                .filter_map(|&count| {
+                    Some((count.to_string(), copy_bandwidth(&Threads::new(count))?))
+                })
                 .collect(),
             settings,
             earlier: Vec::new(),
@@ -165,12 +167,18 @@ fn caches() -> Vec<String> {
         .collect()
 }
 
-/// Median bandwidth of copying one large array to another, in GB/s read plus written.
-fn copy_bandwidth(threads: &Threads) -> f64 {
+/// Median bandwidth of copying one large array to another, in GB/s read plus written; `None` where
+/// memory does not hold the arrays.
+fn copy_bandwidth(threads: &Threads) -> Option<f64> {
     // Far beyond any cache's share of one core, yet allocated in a moment.
     const ELEMENTS: usize = 1 << 25;
-    let source = vec![1.0_f64; ELEMENTS];
-    let mut target = vec![0.0_f64; ELEMENTS];
+    let array = |element: f64| {
+        let mut array = Vec::new();
+        array.try_reserve_exact(ELEMENTS).ok()?;
+        array.resize(ELEMENTS, element);
+        Some(array)
+    };
+    let (source, mut target) = (array(1.0)?, array(0.0)?);
     let sampling = Sampling {
         warm_up: 1,
         iterations: 5,
@@ -193,7 +201,7 @@ fn copy_bandwidth(threads: &Threads) -> f64 {
         Ok::<(), std::convert::Infallible>(())
     });
     let Ok(timing) = timing;
-    (2 * ELEMENTS * size_of::<f64>()) as f64 / timing.median_s / 1e9
+    Some((2 * ELEMENTS * size_of::<f64>()) as f64 / timing.median_s / 1e9)
 }
 
 #[cfg(test)]

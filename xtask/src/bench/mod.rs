@@ -12,15 +12,17 @@ pub mod reports;
 pub mod runner;
 pub mod settings;
 pub mod timing;
+pub mod unfinished;
 
 pub use case::{Case, CaseSpec, Resources, plan};
 pub use experiments::{EXPERIMENTS, Experiment};
 pub use timing::Scope;
 
+use std::fs::File;
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
-use anyhow::{Context, bail};
+use anyhow::{Context, anyhow, bail};
 use indicatif::{ProgressBar, ProgressStyle};
 use spm_formats::MemoryBudget;
 use spm_formats::catalogue::Report;
@@ -28,7 +30,7 @@ use spm_formats::kernel::Backend;
 use spm_formats::matrix_market::Mode;
 use spm_gpu::DeviceScalar;
 
-use crate::files::write_whole;
+use crate::files::{hold_folder, write_whole};
 use crate::input::Input;
 use crate::matrix::Matrix;
 use crate::results::{ENVIRONMENT_FILE, RESULTS_FILE};
@@ -39,6 +41,7 @@ use environment::{Environment, cores};
 use reports::Setup;
 use runner::{Measuring, Precision, Runner};
 use settings::{MeasuringOptions, Settings};
+use unfinished::Unfinished;
 
 /// Seconds for `bench-all` on the demo suite: a first look, not a wait.
 const DEMO_BUDGET_S: u64 = 120;
@@ -202,7 +205,7 @@ fn run(
         );
         return Ok(());
     }
-    let runner = open(&cases, resources, options, &settings)?;
+    let (runner, _guard) = open(&cases, resources, options, &settings)?;
     match settings.precision {
         Precision::F64 => measure::<f64>(runner, &cases, matrices, options, &settings.input),
         Precision::F32 => measure::<f32>(runner, &cases, matrices, options, &settings.input),
@@ -237,7 +240,11 @@ fn measure<T: DeviceScalar>(
             continue;
         }
         progress.set_message(name.clone());
-        let matrix = match load::<T>(source, mode, input, widest) {
+        let loaded = match runner.begin_loading(&name)? {
+            true => load::<T>(source, mode, input, widest),
+            false => Err(anyhow!(Unfinished::reason())),
+        };
+        let matrix = match loaded {
             Ok(matrix) => matrix,
             Err(error) => {
                 progress.suspend(|| eprintln!("{name}: {error:#}"));
@@ -264,6 +271,7 @@ fn measure<T: DeviceScalar>(
         runner.run_procedure(experiment, case, most)?;
         progress.inc(1);
     }
+    runner.end();
     progress.finish_and_clear();
     let page = report::write(&options.out)?;
     let tally = runner.tally;
@@ -341,20 +349,25 @@ impl Pacing {
     }
 }
 
-/// Opens the results folder; a finished run in it is moved aside, never overwritten.
+/// Opens the results folder and holds it; a finished run in it is moved aside, never overwritten.
 fn open(
     cases: &[(&str, CaseSpec)],
     resources: Resources,
     options: &Options,
     settings: &Settings,
-) -> anyhow::Result<Runner> {
+) -> anyhow::Result<(Runner, File)> {
     let table = options.out.join(RESULTS_FILE);
+    let hold = || -> anyhow::Result<File> {
+        std::fs::create_dir_all(&options.out)
+            .with_context(|| format!("cannot create {}", options.out.display()))?;
+        hold_folder(&options.out, "bench")
+    };
+    let mut guard = hold()?;
     if table.exists() && !options.resume {
         let aside = set_aside(&options.out)?;
         eprintln!("the earlier results are now in {}", aside.display());
+        guard = hold()?;
     }
-    std::fs::create_dir_all(&options.out)
-        .with_context(|| format!("cannot create {}", options.out.display()))?;
     let mut teams: Vec<usize> = cases.iter().map(|(_, case)| case.threads).collect();
     teams.sort_unstable();
     teams.dedup();
@@ -368,7 +381,7 @@ fn open(
     let (sampling, precision) = (settings.sampling, settings.precision);
     let eviction = settings.cold.then(|| Eviction::new(2 * last_level_bytes()));
     let measuring = Measuring { sampling, eviction, precision };
-    Runner::open(&table, environment, resources, measuring)
+    Ok((Runner::open(&table, environment, resources, measuring)?, guard))
 }
 
 /// Renames a results folder to the first free `NAME.1`, `NAME.2`, ...

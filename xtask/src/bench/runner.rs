@@ -14,6 +14,7 @@ use super::environment::Environment;
 use super::experiments::is_serial;
 use super::procedures;
 use super::timing::{Sampling, Scope};
+use super::unfinished::Unfinished;
 use crate::matrix::Matrix;
 use crate::results::{self, CaseKey, Row, Status, Writer};
 
@@ -23,6 +24,7 @@ type SerialKey = (String, &'static str, Option<u64>, String);
 /// Records the cases of a run.
 pub struct Runner {
     writer: Writer,
+    unfinished: Unfinished,
     finished: HashSet<CaseKey>,
     serial: HashMap<SerialKey, f64>,
     /// Every recorded case: experiments share some, and those are measured once.
@@ -107,6 +109,7 @@ impl Runner {
         }
         Ok(Self {
             writer,
+            unfinished: Unfinished::of(path.parent().unwrap_or(Path::new("."))),
             finished: rows.iter().map(Row::key).collect(),
             serial,
             recorded: rows.into_iter().map(|r| (r.key().without_experiment(), r)).collect(),
@@ -178,6 +181,10 @@ impl Runner {
             let row = Row { experiment: row.experiment, ..recorded.clone() };
             return self.record(row);
         }
+        if !self.unfinished.begin(&serde_json::to_string(&row.key())?)? {
+            (row.status, row.reason) = (Status::Failed, Unfinished::reason());
+            return self.record(row);
+        }
         let attempt =
             catch_unwind(AssertUnwindSafe(|| self.measure(plan, spec, max_time, &mut row)));
         match attempt {
@@ -192,6 +199,20 @@ impl Runner {
         }
         self.recorded.insert(shared, row.clone());
         self.record(row)
+    }
+
+    /// Notes that the matrix of this name is being loaded. `false`: too many processes have ended
+    /// in that.
+    ///
+    /// # Errors
+    /// The folder cannot be written.
+    pub fn begin_loading(&mut self, matrix: &str) -> anyhow::Result<bool> {
+        self.unfinished.begin(&format!("load {matrix}"))
+    }
+
+    /// Notes that every case has its row.
+    pub fn end(&self) {
+        self.unfinished.end();
     }
 
     fn record(&mut self, row: Row) -> anyhow::Result<()> {

@@ -11,14 +11,15 @@ mod progress;
 mod retry;
 mod select;
 
-use std::fs::{self, File};
+use std::fs;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
-use anyhow::{Context, anyhow, bail, ensure};
+use anyhow::{Context, anyhow, bail};
 use indicatif::HumanBytes;
 use spm_formats::catalogue::Report;
 
+use crate::files::hold_folder;
 use crate::suite;
 use fetch::{FetchError, Fetcher};
 use install::{InstallError, Keep, Place};
@@ -146,7 +147,7 @@ pub fn run(args: &Args) -> anyhow::Result<()> {
     let index = || {
         fs::create_dir_all(&dest)
             .with_context(|| format!("cannot make the folder {}", dest.display()))?;
-        let _guard = only_run(&dest)?;
+        let _guard = hold_folder(&dest, "download")?;
         index::load(&dest, &mut fetcher)
     };
     let mut targets = select::select(&args.names, &args.report, index)?;
@@ -171,7 +172,7 @@ pub fn run(args: &Args) -> anyhow::Result<()> {
 
     fs::create_dir_all(&dest)
         .with_context(|| format!("cannot make the folder {}", dest.display()))?;
-    let _guard = only_run(&dest)?;
+    let _guard = hold_folder(&dest, "download")?;
     let mut lock = LockFile::open(&dest)?;
     let count = targets.len();
     for (i, target) in targets.iter().enumerate() {
@@ -250,18 +251,4 @@ fn verification(target: &Target, verified: Verified) -> &'static str {
         (Verified::Dimensions, Some(_)) => "dimensions and entries as published, other SHA-256",
         (Verified::Dimensions, None) => "dimensions and entries as published (no known SHA-256)",
     }
-}
-
-/// Holds the destination folder for this run; the system lets go of it however the run ends.
-fn only_run(dest: &Path) -> anyhow::Result<File> {
-    let path = dest.join(".lock");
-    let file = File::create(&path).with_context(|| format!("cannot write {}", path.display()))?;
-    let held = match file.try_lock() {
-        Ok(()) => true,
-        Err(fs::TryLockError::WouldBlock) => false,
-        // Some file systems have no locks: better to run unguarded than not at all.
-        Err(fs::TryLockError::Error(_)) => true,
-    };
-    ensure!(held, "another download is running in {}", dest.display());
-    Ok(file)
 }

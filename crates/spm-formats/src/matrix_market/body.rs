@@ -50,7 +50,7 @@ impl<'h, T: Scalar> Body<'h, T> {
         chunk_bytes: usize,
         line: u64,
         bytes: Option<usize>,
-    ) -> Self {
+    ) -> Result<Self, Fault> {
         let mut body = Self {
             header,
             mode,
@@ -69,15 +69,15 @@ impl<'h, T: Scalar> Body<'h, T> {
         let entries = header.entries as usize;
         if bytes.is_some_and(|bytes| entries <= bytes / shortest_line + 1) {
             if header.format == Format::Coordinate {
-                body.rows.reserve_exact(entries);
-                body.cols.reserve_exact(entries);
+                reserve(&mut body.rows, entries)?;
+                reserve(&mut body.cols, entries)?;
                 huge_pages::advise(&body.rows);
                 huge_pages::advise(&body.cols);
             }
-            body.values.reserve_exact(entries);
+            reserve(&mut body.values, entries)?;
             huge_pages::advise(&body.values);
         }
-        body
+        Ok(body)
     }
 
     /// Parses whole lines (the last of the file may lack its line end).
@@ -108,10 +108,10 @@ impl<'h, T: Scalar> Body<'h, T> {
         }
 
         if self.header.format == Format::Coordinate {
-            self.rows.resize(before + total, 0);
-            self.cols.resize(before + total, 0);
+            grow(&mut self.rows, before + total, 0)?;
+            grow(&mut self.cols, before + total, 0)?;
         }
-        self.values.resize(before + total, T::ZERO);
+        grow(&mut self.values, before + total, T::ZERO)?;
         let from = |length: usize| before.min(length);
         let (rows_from, cols_from) = (from(self.rows.len()), from(self.cols.len()));
         let mut free = Slots {
@@ -166,7 +166,7 @@ impl<'h, T: Scalar> Body<'h, T> {
             return Err(Fault::new(line, Problem::EntryCount, expected, found));
         }
         if header.format == Format::Array {
-            (self.rows, self.cols) = array_positions(header);
+            (self.rows, self.cols) = array_positions(header)?;
         }
         self.mirror()?;
         Ok((self.rows, self.cols, self.values))
@@ -183,9 +183,9 @@ impl<'h, T: Scalar> Body<'h, T> {
         let total = stored + mirrored;
         check_limits(header.rows.into(), header.cols.into(), total as u64)
             .map_err(|error| too_large(1, &error))?;
-        self.rows.reserve_exact(mirrored);
-        self.cols.reserve_exact(mirrored);
-        self.values.reserve_exact(mirrored);
+        reserve(&mut self.rows, mirrored)?;
+        reserve(&mut self.cols, mirrored)?;
+        reserve(&mut self.values, mirrored)?;
         let skew = header.symmetry == Symmetry::SkewSymmetric;
         for i in 0..stored {
             let (row, col, value) = (self.rows[i], self.cols[i], self.values[i]);
@@ -197,6 +197,24 @@ impl<'h, T: Scalar> Body<'h, T> {
         }
         Ok(())
     }
+}
+
+/// Room for exactly `more` more elements.
+fn reserve<E>(array: &mut Vec<E>, more: usize) -> Result<(), Fault> {
+    array.try_reserve_exact(more).map_err(|_| out_of_memory::<E>(array.len() + more))
+}
+
+/// Lengthens to `length` elements; the room grows by steps, as the number of calls is not known.
+fn grow<E: Copy>(array: &mut Vec<E>, length: usize, element: E) -> Result<(), Fault> {
+    array.try_reserve(length - array.len()).map_err(|_| out_of_memory::<E>(length))?;
+    array.resize(length, element);
+    Ok(())
+}
+
+#[cold]
+fn out_of_memory<E>(entries: usize) -> Fault {
+    let expected = format!("{} bytes of memory for {entries} entries", entries * size_of::<E>());
+    Fault::new(1, Problem::Memory, expected, "less")
 }
 
 impl<'a, T> Slots<'a, T> {
@@ -240,7 +258,7 @@ fn count_entry_lines(text: &[u8]) -> usize {
 }
 
 /// Positions of the values of an array: by columns, those implied by symmetry left out.
-fn array_positions(header: &Header) -> (Vec<u32>, Vec<u32>) {
+fn array_positions(header: &Header) -> Result<(Vec<u32>, Vec<u32>), Fault> {
     let first_row = |col: u32| match header.symmetry {
         Symmetry::General => 0,
         Symmetry::Symmetric | Symmetry::Hermitian => col,
@@ -249,13 +267,13 @@ fn array_positions(header: &Header) -> (Vec<u32>, Vec<u32>) {
     let positions =
         (0..header.cols).flat_map(|col| (first_row(col)..header.rows).map(move |row| (row, col)));
     let (mut rows, mut cols) = (Vec::new(), Vec::new());
-    rows.reserve_exact(header.entries as usize);
-    cols.reserve_exact(header.entries as usize);
+    reserve(&mut rows, header.entries as usize)?;
+    reserve(&mut cols, header.entries as usize)?;
     for (row, col) in positions {
         rows.push(row);
         cols.push(col);
     }
-    (rows, cols)
+    Ok((rows, cols))
 }
 
 /// Reads one value that starts at the given place; returns it and where it ends.

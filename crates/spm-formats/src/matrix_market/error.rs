@@ -87,6 +87,8 @@ pub enum Problem {
     Comment,
     /// The matrix is complex and a real one was asked for.
     Complex,
+    /// The entries do not fit in memory.
+    Memory,
 }
 
 /// A mistake at a line, before the name of the file is attached.

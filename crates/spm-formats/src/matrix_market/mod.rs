@@ -206,7 +206,8 @@ impl<T: Scalar> ReadText for Reader<'_, T> {
             let fault = Fault::new(1, Problem::Complex, expected, "the field \"complex\"");
             return Err(self.fault(fault));
         }
-        let mut body = Body::new(&header, self.options.mode, chunk_bytes, line, text.bytes_left());
+        let mut body = Body::new(&header, self.options.mode, chunk_bytes, line, text.bytes_left())
+            .map_err(|fault| self.fault(fault))?;
         loop {
             let (block, last) = text.fill(block_bytes).map_err(|source| self.io(source))?;
             let bytes = block.len();

@@ -1,0 +1,232 @@
+//! Faults injected into `bench`: no finished row may be lost, doubled or cut. docs/testing.md has the
+//! table of what was injected and what came.
+#![cfg(unix)]
+
+#[path = "common/signals.rs"]
+mod signals;
+
+use std::collections::BTreeSet;
+use std::fs;
+use std::path::Path;
+use std::process::{Command, Output, Stdio};
+use std::thread::sleep;
+use std::time::{Duration, Instant};
+
+use signals::{kills, moment};
+use xtask::results::{self, ENVIRONMENT_FILE, MATRICES_FOLDER, RESULTS_FILE, Row, Status};
+
+const MATRICES: [&str; 2] = ["cage4", "stencil5[n=30]"];
+
+/// Adds the arguments of a run, or of the rest of one.
+fn with_arguments(mut command: Command, out: &Path, iterations: &str) -> Command {
+    command.args(["bench", "spmv-cpu-partitions"]).args(MATRICES).args(["--threads", "2"]);
+    command.args(["--min-time-ms", "1", "--iterations", iterations, "--resume", "--out"]).arg(out);
+    command.env_remove("RUST_BACKTRACE").stdout(Stdio::null());
+    command
+}
+
+fn bench(out: &Path, iterations: &str) -> Command {
+    let mut command = with_arguments(Command::new(env!("CARGO_BIN_EXE_xtask")), out, iterations);
+    command.stderr(Stdio::null());
+    command
+}
+
+/// A run under a limit of the shell, such as `ulimit -v 500000`.
+fn limited(limit: &str, out: &Path) -> Output {
+    let mut command = Command::new("bash");
+    command.args(["-c", &format!("{limit}; exec \"$0\" \"$@\""), env!("CARGO_BIN_EXE_xtask")]);
+    with_arguments(command, out, FEW).output().unwrap()
+}
+
+/// Quick cases.
+const FEW: &str = "3";
+/// The first case takes longer than a test.
+const MANY: &str = "1000000000";
+
+fn rows(out: &Path) -> Vec<Row> {
+    results::read(&out.join(RESULTS_FILE)).unwrap_or_default()
+}
+
+/// Everything that has a final name is whole.
+fn assert_whole(out: &Path) {
+    let read = |path: &Path| -> serde_json::Value {
+        serde_json::from_slice(&fs::read(path).unwrap()).expect("a whole file")
+    };
+    if out.join(ENVIRONMENT_FILE).exists() {
+        assert!(read(&out.join(ENVIRONMENT_FILE)).is_object());
+    }
+    for file in fs::read_dir(out.join(MATRICES_FOLDER)).into_iter().flatten() {
+        let path = file.unwrap().path();
+        if path.extension().is_some_and(|ending| ending == "json") {
+            assert!(read(&path).is_object());
+        }
+    }
+    if out.join("report.html").exists() {
+        let page = fs::read_to_string(out.join("report.html")).unwrap();
+        assert!(page.trim_end().ends_with("</html>"));
+    }
+}
+
+/// Every case of `expected` is there once.
+fn assert_complete(rows: &[Row], expected: &[Row]) {
+    let keys = |rows: &[Row]| rows.iter().map(Row::key).collect::<BTreeSet<_>>();
+    assert_eq!(rows.len(), expected.len(), "a case is missing or there twice");
+    assert_eq!(keys(rows), keys(expected));
+    assert!(rows.iter().all(|row| row.status == Status::Ok), "{rows:?}");
+}
+
+fn one_run(folder: &Path) -> (Vec<Row>, Duration) {
+    let begin = Instant::now();
+    assert!(bench(&folder.join("whole"), FEW).status().unwrap().success());
+    (rows(&folder.join("whole")), begin.elapsed())
+}
+
+/// As many runs as `SPM_KILLS` says are killed at random moments and go on.
+#[test]
+fn signals_at_any_moment_lose_no_row() {
+    let folder = tempfile::tempdir().unwrap();
+    let (expected, whole) = one_run(folder.path());
+    let mut folders = 0;
+    let mut out = folder.path().join("cut0");
+    let mut kept = Vec::new();
+    for kill in 0..kills() {
+        let mut child = bench(&out, FEW).spawn().unwrap();
+        sleep(moment(whole));
+        let signal = if kill % 2 == 0 { "-KILL" } else { "-TERM" };
+        Command::new("kill").args([signal, &child.id().to_string()]).status().unwrap();
+        let finished = child.wait().unwrap().success();
+        assert_whole(&out);
+        let now = rows(&out);
+        assert_eq!(now[..kept.len()], kept[..], "a finished row was lost or changed");
+        kept = now;
+        if finished {
+            assert_complete(&kept, &expected);
+            folders += 1;
+            out = folder.path().join(format!("cut{folders}"));
+            kept.clear();
+        }
+    }
+    assert!(bench(&out, FEW).status().unwrap().success());
+    assert_eq!(rows(&out)[..kept.len()], kept[..]);
+    assert_complete(&rows(&out), &expected);
+}
+
+/// With less memory than it needs a run ends with an error, and goes on when there is more.
+#[cfg(target_os = "linux")]
+#[test]
+fn a_memory_limit_loses_no_row() {
+    let folder = tempfile::tempdir().unwrap();
+    let (expected, _) = one_run(folder.path());
+    let out = folder.path().join("out");
+    let mut kept = Vec::new();
+    let mut refused = 0;
+    // In KiB of address space.
+    for limit in [20_000, 100_000, 200_000, 400_000, 600_000, 800_000] {
+        let output = limited(&format!("ulimit -v {limit}"), &out);
+        let stderr = String::from_utf8_lossy(&output.stderr).into_owned();
+        assert_whole(&out);
+        let now = rows(&out);
+        assert_eq!(now[..kept.len()], kept[..], "a finished row was lost or changed");
+        assert!(now.iter().all(|row| row.status == Status::Ok), "{now:?}");
+        kept = now;
+        if !output.status.success() {
+            refused += 1;
+            assert!(!stderr.is_empty(), "it ended without a word");
+        }
+    }
+    assert!(refused > 0, "20 MB were enough");
+    assert!(bench(&out, FEW).status().unwrap().success());
+    assert_complete(&rows(&out), &expected);
+}
+
+/// A limit on the size of files stands for a full disk: the write that crosses it fails.
+#[cfg(target_os = "linux")]
+#[test]
+fn a_full_disk_is_one_line_and_loses_no_row() {
+    let folder = tempfile::tempdir().unwrap();
+    let (expected, _) = one_run(folder.path());
+    let out = folder.path().join("out");
+    let mut kept = Vec::new();
+    // In KiB; the description of the machine alone takes about 2.
+    for limit in [0, 4, 8, 12] {
+        let output = limited(&format!("trap '' XFSZ; ulimit -f {limit}"), &out);
+        let stderr = String::from_utf8_lossy(&output.stderr);
+        let last = stderr.lines().last().unwrap_or_default();
+        assert!(!output.status.success());
+        assert!(
+            last.starts_with("error: cannot write") && last.contains("File too large"),
+            "{stderr}"
+        );
+        assert_whole(&out);
+        let now = rows(&out);
+        assert_eq!(now[..kept.len()], kept[..], "a finished row was lost or changed");
+        kept = now;
+    }
+    assert!(!kept.is_empty());
+    assert!(bench(&out, FEW).status().unwrap().success());
+    assert_complete(&rows(&out), &expected);
+}
+
+#[test]
+fn a_folder_that_cannot_be_written_is_one_line() {
+    let folder = tempfile::tempdir().unwrap();
+    let file = folder.path().join("file");
+    fs::write(&file, "mine").unwrap();
+    for out in [file.join("out").as_path(), Path::new("/proc/results")] {
+        let output = limited("true", out);
+        let stderr = String::from_utf8_lossy(&output.stderr);
+        assert!(!output.status.success());
+        assert!(stderr.lines().count() <= 2, "{stderr}");
+        let line = stderr.lines().last().unwrap();
+        assert!(line.starts_with(&format!("error: cannot create {}", out.display())), "{line}");
+    }
+    assert_eq!(fs::read(&file).unwrap(), b"mine");
+}
+
+#[test]
+fn two_runs_do_not_share_a_folder() {
+    let folder = tempfile::tempdir().unwrap();
+    let out = folder.path().join("out");
+    let mut first = bench(&out, MANY).spawn().unwrap();
+    let begin = Instant::now();
+    while !out.join(RESULTS_FILE).exists() {
+        assert!(begin.elapsed() < Duration::from_secs(60), "nothing begins");
+        sleep(Duration::from_millis(5));
+    }
+    let output = limited("true", &out);
+    first.kill().unwrap();
+    first.wait().unwrap();
+    let stderr = String::from_utf8_lossy(&output.stderr);
+    assert!(stderr.contains("another bench is running in"), "{stderr}");
+}
+
+/// A case in which three processes have died is given up, and the run goes on behind it.
+#[test]
+fn a_deadly_case_is_given_up() {
+    let folder = tempfile::tempdir().unwrap();
+    let (expected, _) = one_run(folder.path());
+    let out = folder.path().join("out");
+    for attempt in 1..=3 {
+        let mut child = bench(&out, MANY).spawn().unwrap();
+        let begin = Instant::now();
+        let in_its_case = || -> Option<bool> {
+            let text = fs::read(out.join("unfinished.json")).ok()?;
+            let record: serde_json::Value = serde_json::from_slice(&text).ok()?;
+            let is_case = record["work"].as_str()?.contains("spmv-cpu-partitions");
+            Some(is_case && record["attempts"] == attempt)
+        };
+        while in_its_case() != Some(true) {
+            assert!(begin.elapsed() < Duration::from_secs(60), "no case begins");
+            sleep(Duration::from_millis(1));
+        }
+        child.kill().unwrap();
+        child.wait().unwrap();
+    }
+    let output = limited("true", &out);
+    assert!(!output.status.success(), "a given up case is a failure");
+    let rows = rows(&out);
+    assert_eq!(rows.len(), expected.len());
+    assert_eq!((rows[0].status, rows[0].key()), (Status::Failed, expected[0].key()));
+    assert!(rows[0].reason.starts_with("given up: 3 processes ended in it"), "{}", rows[0].reason);
+    assert!(rows[1..].iter().all(|row| row.status == Status::Ok));
+}
