@@ -22,7 +22,7 @@ const NEAR: f64 = 1.3;
 /// A call that takes less is compared once more.
 const QUICK: f64 = 5e-3;
 /// Rounds of the last comparison, and what a side of a round takes at least.
-const ROUNDS: usize = 6;
+const ROUNDS: usize = 10;
 const SIDE: f64 = 2e-4;
 
 /// Candidates against each other, and the best ones once more in turns against each other and the
@@ -70,6 +70,8 @@ impl<P> Race<P> {
         let calls = (SIDE / quickest.max(1e-9)).ceil().max(1.0) as usize;
         let calls_of_serial = (SIDE / self.of_serial.max(1e-9)).ceil().max(1.0) as usize;
         let mut side = |plan: &mut P, calls: usize| {
+            // The others have taken its place in the caches.
+            run(plan);
             let begin = Instant::now();
             (0..calls).for_each(|_| run(plan));
             begin.elapsed().as_secs_f64() / calls as f64
@@ -107,9 +109,16 @@ fn seconds(best: f64, mut call: impl FnMut()) -> f64 {
     if first > 8.0 * best && first > LONG {
         return first;
     }
-    let start = Instant::now();
-    call();
-    let second = start.elapsed().as_secs_f64();
+    // Twice, lest something else took the core.
+    let mut second = f64::INFINITY;
+    for _ in 0..2 {
+        let start = Instant::now();
+        call();
+        second = second.min(start.elapsed().as_secs_f64());
+        if second <= (2.0 * best).max(LONG) {
+            break;
+        }
+    }
     if second > 2.0 * best && second > LONG {
         return second;
     }

@@ -32,6 +32,14 @@ pub(crate) const GATHER: ParameterSpec = ParameterSpec {
 /// that lie anywhere a processor follows their streams too late.
 pub(crate) const AHEAD: usize = 512;
 
+/// Whether the values are asked for [`AHEAD`] of their use.
+pub(crate) const PREFETCH: ParameterSpec = ParameterSpec {
+    name: "prefetch",
+    meaning: "ask for the values 512 entries ahead",
+    default: Value::Switch(false),
+    studied: &[Value::Switch(false), Value::Switch(true)],
+};
+
 /// Asks for the cache line of `from`, which may be any address.
 #[inline(always)]
 pub(crate) fn prefetch<E>(from: *const E) {
@@ -66,8 +74,6 @@ pub(crate) fn prefetch_write<E>(to: *const E) {
 pub(crate) trait Isa<T>: Copy {
     /// [`LANES`] elements.
     type Vector: Copy;
-    /// [`LANES`] indices below 2^31.
-    type Index: Copy;
 
     unsafe fn splat(value: T) -> Self::Vector;
     unsafe fn load(from: *const T) -> Self::Vector;
@@ -84,13 +90,14 @@ pub(crate) trait Isa<T>: Copy {
     unsafe fn add(a: Self::Vector, b: Self::Vector) -> Self::Vector;
     /// a b + c.
     unsafe fn mul_add(a: Self::Vector, b: Self::Vector, c: Self::Vector) -> Self::Vector;
-    unsafe fn index_u32(from: *const u32) -> Self::Index;
-    unsafe fn index_u16(from: *const u16) -> Self::Index;
-    unsafe fn gather(from: *const T, index: Self::Index) -> Self::Vector;
-    /// 0 in lanes whose bit of `mask` is 0; nothing is read for these.
-    unsafe fn gather_some(mask: u8, from: *const T, index: Self::Index) -> Self::Vector;
+    /// The elements at [`LANES`] indices.
+    unsafe fn gather_u16(from: *const T, index: *const u16) -> Self::Vector;
+    /// The elements at [`LANES`] indices below 2^31.
+    unsafe fn gather_u32(from: *const T, index: *const u32) -> Self::Vector;
+    /// The vector with 0 in lanes whose bit of `mask` is 0.
+    unsafe fn keep(mask: u8, vector: Self::Vector) -> Self::Vector;
     /// Where an index repeats, the highest lane wins.
-    unsafe fn scatter(to: *mut T, index: Self::Index, vector: Self::Vector);
+    unsafe fn scatter_u16(to: *mut T, index: *const u16, vector: Self::Vector);
     /// The vector moved `N` lanes up (`N` is 1 or 2), zeros below, and what that pushes out, in the
     /// lowest lanes of a second vector.
     unsafe fn shift_up<const N: usize>(vector: Self::Vector) -> (Self::Vector, Self::Vector);
@@ -115,7 +122,8 @@ pub(crate) unsafe trait Job<T: Scalar> {
     unsafe fn run<I: Isa<T>>(self);
 }
 
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+/// The lesser first.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 enum Level {
     Portable,
     #[cfg(target_arch = "x86_64")]
@@ -217,12 +225,11 @@ mod tests {
             let mut target = vec![T::ZERO; 70_000];
             // SAFETY: all indices are inside the arrays; the caller's promise.
             unsafe {
-                let (wide, narrow) = (I::index_u32(wide.as_ptr()), I::index_u16(narrow.as_ptr()));
-                let a = I::gather(x.as_ptr(), wide);
-                let b = I::gather(x.as_ptr(), narrow);
-                let c = I::gather_some(0b1010_0110, x.as_ptr(), wide);
+                let a = I::gather_u32(x.as_ptr(), wide.as_ptr());
+                let b = I::gather_u16(x.as_ptr(), narrow.as_ptr());
+                let c = I::keep(0b1010_0110, a);
                 let d = I::mul_add(a, I::add(b, I::splat(T::ONE)), c);
-                I::scatter(target.as_mut_ptr(), narrow, d);
+                I::scatter_u16(target.as_mut_ptr(), narrow.as_ptr(), d);
                 let mut stored = [T::ZERO; LANES];
                 I::store(stored.as_mut_ptr(), I::load(x.as_ptr().add(3)));
                 I::store_first(3, stored.as_mut_ptr(), I::splat(T::ZERO));
@@ -252,8 +259,12 @@ mod tests {
         expected.extend([0., 0., 0., 999., 3., 536., 5., 5.]);
         expected.extend([1., 1., 0., 0., 0., 0., 0., 0.]);
         expected.extend([537_596., 2994., 6., 1072., 20., 0., 10., 10., 536_463.]);
-        let levels = [Level::Portable, detect_level()];
-        for (level, vector_gather) in levels.into_iter().flat_map(|l| [(l, false), (l, true)]) {
+        #[cfg(target_arch = "x86_64")]
+        let levels = [Level::Portable, Level::Avx2, Level::Avx512];
+        #[cfg(not(target_arch = "x86_64"))]
+        let levels = [Level::Portable];
+        let levels = levels.into_iter().filter(|&level| level <= detect_level());
+        for (level, vector_gather) in levels.flat_map(|l| [(l, false), (l, true)]) {
             let mut out = Vec::new();
             Machine { level, vector_gather }.run(Probe::<T> { out: &mut out });
             let out: Vec<f64> = out.into_iter().map(T::to_f64).collect();

@@ -9,7 +9,6 @@ pub(crate) struct Portable;
 
 impl<T: Scalar> Isa<T> for Portable {
     type Vector = [T; LANES];
-    type Index = [u32; LANES];
 
     #[inline(always)]
     unsafe fn splat(value: T) -> [T; LANES] {
@@ -56,35 +55,24 @@ impl<T: Scalar> Isa<T> for Portable {
         std::array::from_fn(|lane| a[lane] * b[lane] + c[lane])
     }
     #[inline(always)]
-    unsafe fn index_u32(from: *const u32) -> [u32; LANES] {
+    unsafe fn gather_u16(from: *const T, index: *const u16) -> [T; LANES] {
         // SAFETY: the caller's promise.
-        unsafe { from.cast::<[u32; LANES]>().read_unaligned() }
+        std::array::from_fn(|lane| unsafe { *from.add(usize::from(*index.add(lane))) })
     }
     #[inline(always)]
-    unsafe fn index_u16(from: *const u16) -> [u32; LANES] {
+    unsafe fn gather_u32(from: *const T, index: *const u32) -> [T; LANES] {
         // SAFETY: the caller's promise.
-        unsafe { from.cast::<[u16; LANES]>().read_unaligned() }.map(u32::from)
+        std::array::from_fn(|lane| unsafe { *from.add(*index.add(lane) as usize) })
     }
     #[inline(always)]
-    unsafe fn gather(from: *const T, index: [u32; LANES]) -> [T; LANES] {
-        // SAFETY: the caller's promise.
-        index.map(|i| unsafe { *from.add(i as usize) })
+    unsafe fn keep(mask: u8, vector: [T; LANES]) -> [T; LANES] {
+        std::array::from_fn(|lane| if mask >> lane & 1 == 0 { T::ZERO } else { vector[lane] })
     }
     #[inline(always)]
-    unsafe fn gather_some(mask: u8, from: *const T, index: [u32; LANES]) -> [T; LANES] {
-        std::array::from_fn(|lane| {
-            if mask >> lane & 1 == 0 {
-                return T::ZERO;
-            }
+    unsafe fn scatter_u16(to: *mut T, index: *const u16, vector: [T; LANES]) {
+        for (lane, value) in vector.into_iter().enumerate() {
             // SAFETY: the caller's promise.
-            unsafe { *from.add(index[lane] as usize) }
-        })
-    }
-    #[inline(always)]
-    unsafe fn scatter(to: *mut T, index: [u32; LANES], vector: [T; LANES]) {
-        for (i, value) in index.into_iter().zip(vector) {
-            // SAFETY: the caller's promise.
-            unsafe { *to.add(i as usize) = value };
+            unsafe { *to.add(usize::from(*index.add(lane))) = value };
         }
     }
     #[inline(always)]

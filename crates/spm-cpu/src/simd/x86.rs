@@ -69,7 +69,6 @@ pub(super) struct Avx512<const GATHER: bool>;
 #[expect(clippy::undocumented_unsafe_blocks, reason = "each is one intrinsic; see above")]
 impl<const GATHER: bool> Isa<f64> for Avx512<GATHER> {
     type Vector = __m512d;
-    type Index = __m256i;
 
     #[inline(always)]
     unsafe fn splat(value: f64) -> __m512d {
@@ -108,28 +107,33 @@ impl<const GATHER: bool> Isa<f64> for Avx512<GATHER> {
         unsafe { _mm512_fmadd_pd(a, b, c) }
     }
     #[inline(always)]
-    unsafe fn index_u32(from: *const u32) -> __m256i {
-        unsafe { _mm256_loadu_si256(from.cast()) }
-    }
-    #[inline(always)]
-    unsafe fn index_u16(from: *const u16) -> __m256i {
-        unsafe { _mm256_cvtepu16_epi32(_mm_loadu_si128(from.cast())) }
-    }
-    #[inline(always)]
-    unsafe fn gather(from: *const f64, index: __m256i) -> __m512d {
+    unsafe fn gather_u16(from: *const f64, index: *const u16) -> __m512d {
         if GATHER {
-            return unsafe { _mm512_i32gather_pd::<8>(index, from) };
+            return unsafe { _mm512_i32gather_pd::<8>(widen(index), from) };
         }
-        let x = unsafe { fetch(from, index) };
+        let x = unsafe { fetch_u16(from, index) };
         unsafe { _mm512_set_pd(x[7], x[6], x[5], x[4], x[3], x[2], x[1], x[0]) }
     }
     #[inline(always)]
-    unsafe fn gather_some(mask: u8, from: *const f64, index: __m256i) -> __m512d {
-        unsafe { _mm512_mask_i32gather_pd::<8>(_mm512_setzero_pd(), mask, index, from) }
+    unsafe fn gather_u32(from: *const f64, index: *const u32) -> __m512d {
+        if GATHER {
+            return unsafe { _mm512_i32gather_pd::<8>(_mm256_loadu_si256(index.cast()), from) };
+        }
+        let x = unsafe { fetch_u32(from, index) };
+        unsafe { _mm512_set_pd(x[7], x[6], x[5], x[4], x[3], x[2], x[1], x[0]) }
     }
     #[inline(always)]
-    unsafe fn scatter(to: *mut f64, index: __m256i, vector: __m512d) {
-        unsafe { _mm512_i32scatter_pd::<8>(to, index, vector) }
+    unsafe fn keep(mask: u8, vector: __m512d) -> __m512d {
+        unsafe { _mm512_maskz_mov_pd(mask, vector) }
+    }
+    #[inline(always)]
+    unsafe fn scatter_u16(to: *mut f64, index: *const u16, vector: __m512d) {
+        if GATHER {
+            return unsafe { _mm512_i32scatter_pd::<8>(to, widen(index), vector) };
+        }
+        let mut values = [0.0; LANES];
+        unsafe { Self::store(values.as_mut_ptr(), vector) };
+        unsafe { Portable::scatter_u16(to, index, values) };
     }
     #[inline(always)]
     unsafe fn shift_up<const N: usize>(vector: __m512d) -> (__m512d, __m512d) {
@@ -157,7 +161,6 @@ pub(super) struct Avx2<const GATHER: bool>;
 #[expect(clippy::undocumented_unsafe_blocks, reason = "each is one intrinsic; see above")]
 impl<const GATHER: bool> Isa<f64> for Avx2<GATHER> {
     type Vector = [__m256d; 2];
-    type Index = __m256i;
 
     #[inline(always)]
     unsafe fn splat(value: f64) -> [__m256d; 2] {
@@ -200,35 +203,36 @@ impl<const GATHER: bool> Isa<f64> for Avx2<GATHER> {
         unsafe { [_mm256_fmadd_pd(a[0], b[0], c[0]), _mm256_fmadd_pd(a[1], b[1], c[1])] }
     }
     #[inline(always)]
-    unsafe fn index_u32(from: *const u32) -> __m256i {
-        unsafe { _mm256_loadu_si256(from.cast()) }
-    }
-    #[inline(always)]
-    unsafe fn index_u16(from: *const u16) -> __m256i {
-        unsafe { _mm256_cvtepu16_epi32(_mm_loadu_si128(from.cast())) }
-    }
-    #[inline(always)]
-    unsafe fn gather(from: *const f64, index: __m256i) -> [__m256d; 2] {
+    unsafe fn gather_u16(from: *const f64, index: *const u16) -> [__m256d; 2] {
         if GATHER {
-            let low = unsafe { _mm256_castsi256_si128(index) };
-            let high = unsafe { _mm256_extracti128_si256::<1>(index) };
-            return unsafe {
-                [_mm256_i32gather_pd::<8>(from, low), _mm256_i32gather_pd::<8>(from, high)]
-            };
+            return unsafe { gather(from, widen(index)) };
         }
-        let x = unsafe { fetch(from, index) };
+        let x = unsafe { fetch_u16(from, index) };
         unsafe { [_mm256_set_pd(x[3], x[2], x[1], x[0]), _mm256_set_pd(x[7], x[6], x[5], x[4])] }
     }
     #[inline(always)]
-    unsafe fn gather_some(mask: u8, from: *const f64, index: __m256i) -> [__m256d; 2] {
-        let x = unsafe { Portable::gather_some(mask, from, indices(index)) };
-        unsafe { Self::load(x.as_ptr()) }
+    unsafe fn gather_u32(from: *const f64, index: *const u32) -> [__m256d; 2] {
+        if GATHER {
+            return unsafe { gather(from, _mm256_loadu_si256(index.cast())) };
+        }
+        let x = unsafe { fetch_u32(from, index) };
+        unsafe { [_mm256_set_pd(x[3], x[2], x[1], x[0]), _mm256_set_pd(x[7], x[6], x[5], x[4])] }
     }
     #[inline(always)]
-    unsafe fn scatter(to: *mut f64, index: __m256i, vector: [__m256d; 2]) {
+    unsafe fn keep(mask: u8, v: [__m256d; 2]) -> [__m256d; 2] {
+        let kept = |bits| unsafe {
+            let set = _mm256_and_si256(_mm256_set1_epi64x(i64::from(mask)), bits);
+            _mm256_castsi256_pd(_mm256_cmpeq_epi64(set, bits))
+        };
+        let low = kept(unsafe { _mm256_setr_epi64x(1, 2, 4, 8) });
+        let high = kept(unsafe { _mm256_setr_epi64x(16, 32, 64, 128) });
+        unsafe { [_mm256_and_pd(v[0], low), _mm256_and_pd(v[1], high)] }
+    }
+    #[inline(always)]
+    unsafe fn scatter_u16(to: *mut f64, index: *const u16, vector: [__m256d; 2]) {
         let mut values = [0.0; LANES];
         unsafe { Self::store(values.as_mut_ptr(), vector) };
-        unsafe { Portable::scatter(to, indices(index), values) };
+        unsafe { Portable::scatter_u16(to, index, values) };
     }
     #[inline(always)]
     unsafe fn shift_up<const N: usize>(v: [__m256d; 2]) -> ([__m256d; 2], [__m256d; 2]) {
@@ -254,7 +258,6 @@ impl<const GATHER: bool> Isa<f64> for Avx2<GATHER> {
 #[expect(clippy::undocumented_unsafe_blocks, reason = "each is one intrinsic; see above")]
 impl<const GATHER: bool> Isa<f32> for Avx2<GATHER> {
     type Vector = __m256;
-    type Index = __m256i;
 
     #[inline(always)]
     unsafe fn splat(value: f32) -> __m256 {
@@ -295,31 +298,34 @@ impl<const GATHER: bool> Isa<f32> for Avx2<GATHER> {
         unsafe { _mm256_fmadd_ps(a, b, c) }
     }
     #[inline(always)]
-    unsafe fn index_u32(from: *const u32) -> __m256i {
-        unsafe { _mm256_loadu_si256(from.cast()) }
-    }
-    #[inline(always)]
-    unsafe fn index_u16(from: *const u16) -> __m256i {
-        unsafe { _mm256_cvtepu16_epi32(_mm_loadu_si128(from.cast())) }
-    }
-    #[inline(always)]
-    unsafe fn gather(from: *const f32, index: __m256i) -> __m256 {
+    unsafe fn gather_u16(from: *const f32, index: *const u16) -> __m256 {
         if GATHER {
-            return unsafe { _mm256_i32gather_ps::<4>(from, index) };
+            return unsafe { _mm256_i32gather_ps::<4>(from, widen(index)) };
         }
-        let x = unsafe { fetch(from, index) };
+        let x = unsafe { fetch_u16(from, index) };
         unsafe { _mm256_set_ps(x[7], x[6], x[5], x[4], x[3], x[2], x[1], x[0]) }
     }
     #[inline(always)]
-    unsafe fn gather_some(mask: u8, from: *const f32, index: __m256i) -> __m256 {
-        let x = unsafe { Portable::gather_some(mask, from, indices(index)) };
-        unsafe { Self::load(x.as_ptr()) }
+    unsafe fn gather_u32(from: *const f32, index: *const u32) -> __m256 {
+        if GATHER {
+            return unsafe { _mm256_i32gather_ps::<4>(from, _mm256_loadu_si256(index.cast())) };
+        }
+        let x = unsafe { fetch_u32(from, index) };
+        unsafe { _mm256_set_ps(x[7], x[6], x[5], x[4], x[3], x[2], x[1], x[0]) }
     }
     #[inline(always)]
-    unsafe fn scatter(to: *mut f32, index: __m256i, vector: __m256) {
+    unsafe fn keep(mask: u8, v: __m256) -> __m256 {
+        unsafe {
+            let bits = _mm256_setr_epi32(1, 2, 4, 8, 16, 32, 64, 128);
+            let set = _mm256_and_si256(_mm256_set1_epi32(i32::from(mask)), bits);
+            _mm256_and_ps(v, _mm256_castsi256_ps(_mm256_cmpeq_epi32(set, bits)))
+        }
+    }
+    #[inline(always)]
+    unsafe fn scatter_u16(to: *mut f32, index: *const u16, vector: __m256) {
         let mut values = [0.0; LANES];
         unsafe { Self::store(values.as_mut_ptr(), vector) };
-        unsafe { Portable::scatter(to, indices(index), values) };
+        unsafe { Portable::scatter_u16(to, index, values) };
     }
     #[inline(always)]
     unsafe fn shift_up<const N: usize>(v: __m256) -> (__m256, __m256) {
@@ -348,18 +354,41 @@ unsafe fn turn<const ORDER: i32>(v: __m256d) -> __m256d {
     unsafe { _mm256_permute4x64_pd::<ORDER>(v) }
 }
 
-/// The eight indices as an array.
+/// Eight indices in 32 bits each.
 #[inline(always)]
-unsafe fn indices(index: __m256i) -> [u32; LANES] {
-    // SAFETY: both are 32 bytes of plain integers.
-    unsafe { std::mem::transmute(index) }
+unsafe fn widen(index: *const u16) -> __m256i {
+    // SAFETY: the caller's promise: eight indices, on a processor with AVX2.
+    unsafe { _mm256_cvtepu16_epi32(_mm_loadu_si128(index.cast())) }
 }
 
-/// The elements at the eight indices, one load each.
 #[inline(always)]
-unsafe fn fetch<T: Copy>(from: *const T, index: __m256i) -> [T; LANES] {
-    // SAFETY: the caller's promise: an element lies at each index.
-    unsafe { indices(index).map(|i| *from.add(i as usize)) }
+unsafe fn gather(from: *const f64, index: __m256i) -> [__m256d; 2] {
+    // SAFETY: the caller's promise: an element lies at each index, on a processor with AVX2.
+    unsafe {
+        let (low, high) = (_mm256_castsi256_si128(index), _mm256_extracti128_si256::<1>(index));
+        [_mm256_i32gather_pd::<8>(from, low), _mm256_i32gather_pd::<8>(from, high)]
+    }
+}
+
+/// The elements at eight indices, one load each. Indices come four at a time: loads are what runs
+/// out, and the compiler would take eight single ones for a vector, to be taken apart again.
+#[inline(always)]
+unsafe fn fetch_u16<T: Copy>(from: *const T, index: *const u16) -> [T; LANES] {
+    // SAFETY: the caller's promise: eight indices, an element at each.
+    unsafe {
+        let words = index.cast::<[u64; 2]>().read_unaligned();
+        std::array::from_fn(|lane| *from.add((words[lane / 4] >> (lane % 4 * 16)) as u16 as usize))
+    }
+}
+
+/// As [`fetch_u16`], indices two at a time.
+#[inline(always)]
+unsafe fn fetch_u32<T: Copy>(from: *const T, index: *const u32) -> [T; LANES] {
+    // SAFETY: the caller's promise: eight indices, an element at each.
+    unsafe {
+        let words = index.cast::<[u64; 4]>().read_unaligned();
+        std::array::from_fn(|lane| *from.add((words[lane / 2] >> (lane % 2 * 32)) as u32 as usize))
+    }
 }
 
 #[inline(always)]

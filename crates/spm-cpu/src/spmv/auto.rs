@@ -3,14 +3,14 @@
 use std::hint::black_box;
 
 use spm_formats::kernel::{
-    Backend, Footprint, KernelInfo, Operation, Parameters, PlanError, RunError, SpmvPlan,
-    split_label,
+    Backend, Footprint, KernelInfo, Operation, ParameterSpec, Parameters, PlanError, RunError,
+    SpmvPlan, Value, split_label,
 };
 use spm_formats::{CsrArrays, CsrView, Scalar, stats};
 
-use super::{BoxedPlan, csr_serial, find};
+use super::{BoxedPlan, SpmvKernel, csr_serial, find};
 use crate::race::{self, Race};
-use crate::simd::LANES;
+use crate::simd::{GATHER, LANES, PREFETCH};
 use crate::{PlanOptions, Threads};
 
 pub(super) const INFO: KernelInfo = KernelInfo {
@@ -31,6 +31,12 @@ const SMALL: usize = 1 << 18;
 const SAMPLE: usize = 512;
 /// Bytes of x from which on it competes with the matrix for the second cache.
 const LARGE_X: usize = 1 << 20;
+
+/// Bytes of values from which asking for them early may pay: more than the second cache has.
+const LARGE_A: usize = 1 << 20;
+
+/// The ways to fetch x.
+const FETCH: [Value; 2] = [Value::Choice("vector"), Value::Choice("scalar")];
 
 struct Auto<'a, T> {
     plan: BoxedPlan<'a, T>,
@@ -55,34 +61,50 @@ pub(super) fn plan<'a, T: Scalar>(
     };
     let serial = csr_serial::plan(a, &Parameters::default(), options)?;
     let mut race = Race::new(serial, &mut run);
-    let mut best = None;
-    let mut enter = |label: String, threads: &Threads, best: &mut Option<(String, Threads)>| {
-        let (id, text) = split_label(&label);
-        let kernel = find::<T>(id).expect("candidates are registered");
-        let parameters = kernel.info.parse_parameters(text).expect("candidates are well formed");
+    let mut best: Option<Entrant<T>> = None;
+    let mut enter = |entrant: Entrant<T>, best: &mut Option<Entrant<T>>| {
+        let Entrant { kernel, parameters, threads } = &entrant;
         let options = PlanOptions { threads: threads.clone(), ..options.clone() };
         // One that refuses the matrix is no candidate.
-        let Ok(plan) = kernel.plan(a, &parameters, &options) else { return };
-        let choice = || race::on(&kernel.info.label(&parameters), threads);
+        let Ok(plan) = kernel.plan(a, parameters, &options) else { return };
+        let choice = || race::on(&kernel.info.label(parameters), threads);
         if race.enter(plan, choice, &mut run) {
-            *best = Some((label, threads.clone()));
+            *best = Some(entrant);
         }
     };
-    let team = (options.threads.count() > 1).then_some(&options.threads);
-    let alone = Threads::new(1);
-    for label in candidates(&arrays) {
-        if let Some(team) = team {
-            enter(label.clone(), team, &mut best);
+    let mut teams = vec![options.threads.clone()];
+    if options.threads.count() > 1 && arrays.entries() <= SMALL {
+        teams.push(Threads::new(1));
+    }
+    // How x is fetched best hardly depends on the format: the first candidate finds out.
+    let mut fetch = FETCH.to_vec();
+    let labels = candidates(&arrays);
+    for &label in &labels {
+        for &way in &fetch {
+            for threads in &teams {
+                let entrant = Entrant::new(label, threads);
+                enter(entrant.clone().with(&GATHER, way).unwrap_or(entrant), &mut best);
+            }
         }
-        if team.is_none() || arrays.entries() <= SMALL {
-            enter(label, &alone, &mut best);
+        if let Some(way) = best.as_ref().and_then(|best| best.parameters.get(GATHER.name)) {
+            fetch = vec![way];
         }
     }
-    // The best once more with the other way to fetch x.
-    if let Some((label, threads)) = best.clone()
-        && let Some(label) = with_scalar_gather::<T>(&label)
+    // Where no team is faster than the serial kernel, something holds its cores.
+    if best.is_none() && options.threads.count() > 1 && arrays.entries() > SMALL {
+        let alone = Entrant::new(labels[0], &Threads::new(1));
+        enter(alone, &mut best);
+    }
+    // The best once more in other ways.
+    for way in FETCH {
+        if let Some(other) = best.clone().and_then(|best| best.with(&GATHER, way)) {
+            enter(other, &mut best);
+        }
+    }
+    if arrays.entries() * T::BYTES >= LARGE_A
+        && let Some(other) = best.clone().and_then(|best| best.with(&PREFETCH, Value::Switch(true)))
     {
-        enter(label, &threads, &mut best);
+        enter(other, &mut best);
     }
     Ok(match race.finish(&mut run) {
         Some((plan, choice)) => Box::new(Auto { plan, choice }),
@@ -90,35 +112,51 @@ pub(super) fn plan<'a, T: Scalar>(
     })
 }
 
-/// The label with the other choice of its kernel's `gather`, if that has one.
-fn with_scalar_gather<T: Scalar>(label: &str) -> Option<String> {
-    let (id, text) = split_label(label);
-    let kernel = find::<T>(id)?;
-    kernel.info.parameters.iter().find(|p| p.name == crate::simd::GATHER.name)?;
-    let comma = if text.is_empty() { "" } else { "," };
-    Some(format!("{id}[{text}{comma}gather=scalar]"))
+/// A kernel that may be the fastest, with its parameters, on a team.
+#[derive(Clone)]
+struct Entrant<T> {
+    kernel: SpmvKernel<T>,
+    parameters: Parameters,
+    threads: Threads,
 }
 
-/// Labels of kernels that may be the fastest, the likeliest last.
-fn candidates<T: Scalar>(a: &CsrArrays<'_, T>) -> Vec<String> {
+impl<T: Scalar> Entrant<T> {
+    fn new(label: &str, threads: &Threads) -> Self {
+        let (id, text) = split_label(label);
+        let kernel = find::<T>(id).expect("candidates are registered");
+        let parameters = kernel.info.parse_parameters(text).expect("candidates are well formed");
+        Self { kernel, parameters, threads: threads.clone() }
+    }
+
+    /// The same with another value of a parameter; nothing if the kernel does not have that.
+    fn with(self, parameter: &ParameterSpec, value: Value) -> Option<Self> {
+        let now = self.parameters.get(parameter.name)?;
+        let parameters = self.parameters.with(parameter.name, value);
+        (now != value).then_some(Self { parameters, ..self })
+    }
+}
+
+/// Labels of kernels that may be the fastest, one that gathers first.
+fn candidates<T: Scalar>(a: &CsrArrays<'_, T>) -> Vec<&'static str> {
     let structure = Structure::sample(a);
     let slots = |sigma| stats::sell_slots(a.pointers(), LANES, sigma) as f64;
-    let mut labels = vec!["csr-compact".to_owned()];
-    if structure.far && a.cols() * T::BYTES >= LARGE_X {
-        labels.push("sell-tiles".to_owned());
-    }
-    if structure.shifted && a.rows() == a.cols() {
-        labels.push("sell-symmetric".to_owned());
-    }
     let (unsorted, near, far) = (slots(1), slots(256), slots(4096));
-    if unsorted < 1.15 * near {
-        labels.push("sell-compact[sigma=1]".to_owned());
+    let mut labels = Vec::new();
+    if far < 0.95 * near {
+        labels.push("sell-compact[sigma=4096]");
     }
     if near < 1.02 * unsorted && near < 1.3 * far {
-        labels.push("sell-compact[sigma=256]".to_owned());
+        labels.push("sell-compact[sigma=256]");
     }
-    if far < 0.95 * near {
-        labels.push("sell-compact[sigma=4096]".to_owned());
+    if unsorted < 1.15 * near || structure.shifted {
+        labels.push("sell-compact[sigma=1]");
+    }
+    labels.push("csr-compact");
+    if structure.shifted && a.rows() == a.cols() {
+        labels.push("sell-symmetric");
+    }
+    if structure.far && a.cols() * T::BYTES >= LARGE_X {
+        labels.push("sell-tiles");
     }
     labels
 }

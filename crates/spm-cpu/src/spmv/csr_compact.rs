@@ -168,12 +168,12 @@ unsafe impl<'a, T: Scalar> Job<T> for Run<'a, T> {
                     ($rows:literal) => {
                         if group.narrow {
                             let (x, columns) = (x.add(group.base as usize), narrow.add(start));
-                            let index = |at| I::index_u16(columns.add(at));
-                            sum_rows::<T, I, $rows>(values, length, x, index, y);
+                            let fetch = |at| I::gather_u16(x, columns.add(at));
+                            sum_rows::<T, I, $rows>(values, length, fetch, y);
                         } else {
                             let columns = wide.add(start);
-                            let index = |at| I::index_u32(columns.add(at));
-                            sum_rows::<T, I, $rows>(values, length, x, index, y);
+                            let fetch = |at| I::gather_u32(x, columns.add(at));
+                            sum_rows::<T, I, $rows>(values, length, fetch, y);
                         }
                     };
                 }
@@ -192,17 +192,16 @@ unsafe impl<'a, T: Scalar> Job<T> for Run<'a, T> {
     }
 }
 
-/// Sums `ROWS` rows of `length` values each, which lie behind each other and share the columns
-/// that `index` gives eight at a time.
+/// Sums `ROWS` rows of `length` values each, which lie behind each other and share the elements of
+/// x, which `fetch` gives eight at a time, the last ones filled up with any.
 ///
 /// # Safety
-/// As many values, results and columns as said, columns inside `x`; the instructions of `I`.
+/// As many values and results as said; the instructions of `I`.
 #[inline(always)]
 unsafe fn sum_rows<T: Scalar, I: Isa<T>, const ROWS: usize>(
     values: *const T,
     length: usize,
-    x: *const T,
-    index: impl Fn(usize) -> I::Index,
+    fetch: impl Fn(usize) -> I::Vector,
     y: *mut T,
 ) {
     // SAFETY: the caller's promise.
@@ -213,14 +212,14 @@ unsafe fn sum_rows<T: Scalar, I: Isa<T>, const ROWS: usize>(
         let mut at = 0;
         if ROWS == 1 {
             while at + 2 * LANES <= length {
-                let (near, far) = (I::gather(x, index(at)), I::gather(x, index(at + LANES)));
+                let (near, far) = (fetch(at), fetch(at + LANES));
                 sums[0] = I::mul_add(I::load(values.add(at)), near, sums[0]);
                 second = I::mul_add(I::load(values.add(at + LANES)), far, second);
                 at += 2 * LANES;
             }
         }
         while at + LANES <= length {
-            let x = I::gather(x, index(at));
+            let x = fetch(at);
             for (row, sum) in sums.iter_mut().enumerate() {
                 *sum = I::mul_add(I::load(values.add(row * length + at)), x, *sum);
             }
@@ -228,7 +227,7 @@ unsafe fn sum_rows<T: Scalar, I: Isa<T>, const ROWS: usize>(
         }
         if at < length {
             let rest = length - at;
-            let x = I::gather_some(((1_u32 << rest) - 1) as u8, x, index(at));
+            let x = I::keep(((1_u32 << rest) - 1) as u8, fetch(at));
             for (row, sum) in sums.iter_mut().enumerate() {
                 *sum = I::mul_add(I::load_first(rest, values.add(row * length + at)), x, *sum);
             }

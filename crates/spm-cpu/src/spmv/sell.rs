@@ -109,7 +109,7 @@ unsafe impl<'a, T: Scalar> Job<T> for Chunks<'a, T> {
                 unsafe {
                     let mut sums = I::splat(T::ZERO);
                     for at in slots.clone().step_by(height).map(|slot| slot + group) {
-                        let x = I::gather(self.x.as_ptr(), I::index_u32(cols.as_ptr().add(at)));
+                        let x = I::gather_u32(self.x.as_ptr(), cols.as_ptr().add(at));
                         sums = I::mul_add(I::load(values.as_ptr().add(at)), x, sums);
                     }
                     I::store(lanes.as_mut_ptr(), sums);

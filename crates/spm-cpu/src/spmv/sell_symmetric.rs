@@ -21,7 +21,7 @@ use super::plan::{Memory, Product, boxed};
 use super::repair::{any_not_finite, repair};
 use crate::aligned::Aligned;
 use crate::disjoint::Disjoint;
-use crate::simd::{Isa, Job, LANES, Machine};
+use crate::simd::{self, AHEAD, Isa, Job, LANES, Machine, PREFETCH};
 use crate::{PlanOptions, Threads};
 
 pub(super) const INFO: KernelInfo = KernelInfo {
@@ -30,7 +30,7 @@ pub(super) const INFO: KernelInfo = KernelInfo {
     backend: Backend::Cpu,
     source: "own",
     summary: "upper half of a symmetric matrix with constant diagonals, eight rows side by side",
-    parameters: &[],
+    parameters: &[PREFETCH],
 };
 
 /// Slots per upper entry beyond which the half is no gain.
@@ -68,11 +68,12 @@ struct SellSymmetric<'a, T> {
     parts: Vec<Part<T>>,
     threads: Threads,
     machine: Machine,
+    prefetch: bool,
 }
 
 pub(super) fn plan<'a, T: Scalar>(
     a: &CsrView<'a, T>,
-    _: &Parameters,
+    parameters: &Parameters,
     options: &PlanOptions,
 ) -> Result<BoxedPlan<'a, T>, PlanError> {
     let a = CsrArrays::new(a)?;
@@ -95,7 +96,8 @@ pub(super) fn plan<'a, T: Scalar>(
         return Err(unsupported(reason));
     }
     let machine = Machine::detect("vector", a.cols());
-    Ok(boxed(SellSymmetric { a, parts, threads, machine }))
+    let prefetch = parameters.switch(PREFETCH.name);
+    Ok(boxed(SellSymmetric { a, parts, threads, machine, prefetch }))
 }
 
 /// Why the matrix is not symmetric, pattern and values; `None` if it is.
@@ -191,7 +193,7 @@ impl<T: Scalar> Product<T> for SellSymmetric<'_, T> {
     }
 
     fn multiply(&mut self, x: &[T], y: &mut [T]) {
-        let (a, machine) = (self.a, self.machine);
+        let (a, machine, prefetch) = (self.a, self.machine, self.prefetch);
         let all_rows = Disjoint::new(y);
         let parts = Disjoint::new(&mut self.parts);
         self.threads.run(|part| {
@@ -199,7 +201,7 @@ impl<T: Scalar> Product<T> for SellSymmetric<'_, T> {
             let part = unsafe { &mut parts.range(part..part + 1)[0] };
             // SAFETY: as above.
             let y = unsafe { all_rows.range(part.rows.clone()) };
-            machine.run(Upper { part, x, y });
+            machine.run(Upper { part, prefetch, x, y });
             part.finish_last_rows(&a, x, y);
         });
         let parts = &self.parts;
@@ -248,6 +250,7 @@ impl<T: Scalar> Part<T> {
 /// The whole chunks of one part.
 struct Upper<'a, T> {
     part: &'a mut Part<T>,
+    prefetch: bool,
     x: &'a [T],
     /// The rows of the part.
     y: &'a mut [T],
@@ -256,10 +259,19 @@ struct Upper<'a, T> {
 // SAFETY: `As<T>` is `Upper<T>`.
 unsafe impl<'a, T: Scalar> Job<T> for Upper<'a, T> {
     type As<U: Scalar> = Upper<'a, U>;
+    const GATHERS: bool = false;
 
     #[inline(always)]
     unsafe fn run<I: Isa<T>>(self) {
-        let Self { part, x, y } = self;
+        // SAFETY: the caller's promise.
+        unsafe { if self.prefetch { self.add::<I, true>() } else { self.add::<I, false>() } }
+    }
+}
+
+impl<T: Scalar> Upper<'_, T> {
+    #[inline(always)]
+    unsafe fn add<I: Isa<T>, const PREFETCH: bool>(self) {
+        let Self { part, x, y, .. } = self;
         let (start, end) = (part.rows.start, part.rows.end);
         part.spill.fill(T::ZERO);
         let (mut runs, mut values) = (part.runs.as_ptr(), part.values.as_ptr());
@@ -324,6 +336,11 @@ unsafe impl<'a, T: Scalar> Job<T> for Upper<'a, T> {
                 values = values.add(diagonal as usize * LANES);
                 for run in others {
                     let first = run.first as usize;
+                    if PREFETCH {
+                        for slot in 0..run.count as usize {
+                            simd::prefetch(values.wrapping_add(slot * LANES + AHEAD));
+                        }
+                    }
                     let value = I::load(values);
                     even = I::mul_add(value, load_x(first), even);
                     let mut here = I::mul_add(value, own_x, zero);

@@ -218,14 +218,13 @@ unsafe impl<'a, T: Scalar> Job<T> for AddTile<'a, T> {
         unsafe {
             let (x, y) = (self.x.as_ptr().add(self.tile.first_col), self.y.as_mut_ptr());
             for chunk in &self.tile.chunks {
-                let rows = I::index_u16(chunk.rows.as_ptr());
-                let mut sums = I::gather(y, rows);
+                let mut sums = I::gather_u16(y, chunk.rows.as_ptr());
                 for _ in 0..chunk.width {
-                    sums = I::mul_add(I::load(values), I::gather(x, I::index_u16(cols)), sums);
+                    sums = I::mul_add(I::load(values), I::gather_u16(x, cols), sums);
                     cols = cols.add(LANES);
                     values = values.add(LANES);
                 }
-                I::scatter(y, rows, sums);
+                I::scatter_u16(y, chunk.rows.as_ptr(), sums);
             }
         }
     }

@@ -16,7 +16,7 @@ use super::long_rows::LongRows;
 use super::plan::{Memory, Product, boxed};
 use super::repair::repair;
 use crate::disjoint::Disjoint;
-use crate::simd::{GATHER, Isa, Job, LANES, Machine};
+use crate::simd::{self, AHEAD, GATHER, Isa, Job, LANES, Machine, PREFETCH};
 use crate::{PlanOptions, Threads};
 
 pub(super) const INFO: KernelInfo = KernelInfo {
@@ -25,7 +25,7 @@ pub(super) const INFO: KernelInfo = KernelInfo {
     backend: Backend::Cpu,
     source: "own; after SELL-C-sigma (Kreutzer et al. 2014)",
     summary: "eight rows side by side, columns in 16 bits or one for eight, equal values dropped",
-    parameters: &[SIGMA, GATHER],
+    parameters: &[SIGMA, GATHER, PREFETCH],
 };
 
 /// Rows between which rows are sorted by length.
@@ -36,8 +36,10 @@ pub(super) const SIGMA: ParameterSpec = ParameterSpec {
     studied: &[Value::Count(1), Value::Count(256), Value::Count(4096)],
 };
 
-/// Entries of a segment: few enough for threads to share evenly, many enough to forget its start.
-const SEGMENT_ENTRIES: usize = 1 << 15;
+/// Segments of a thread: enough for even shares.
+const SEGMENTS: usize = 16;
+/// Entries of a segment: enough to forget its start, where the processor has to find its arrays.
+const SEGMENT_ENTRIES: std::ops::RangeInclusive<usize> = 1 << 12..=1 << 16;
 
 struct SellCompact<'a, T> {
     /// For the rows that padding or a shared value may spoil, and the long rows.
@@ -50,6 +52,7 @@ struct SellCompact<'a, T> {
     /// Segments of thread t: `bounds[t]..bounds[t + 1]`.
     bounds: Vec<usize>,
     machine: Machine,
+    prefetch: bool,
 }
 
 pub(super) fn plan<'a, T: Scalar>(
@@ -64,7 +67,9 @@ pub(super) fn plan<'a, T: Scalar>(
         return Err(PlanError::Unsupported { kernel: INFO.id, reason });
     }
     let common = common_value(a.values());
-    let rows_of_segments = segment_rows(&a, sigma.max(LANES));
+    let entries = a.entries() / (SEGMENTS * options.threads.count());
+    let entries = entries.clamp(*SEGMENT_ENTRIES.start(), *SEGMENT_ENTRIES.end());
+    let rows_of_segments = segment_rows(&a, sigma.max(LANES), entries);
     let segments: Vec<_> = rows_of_segments
         .into_par_iter()
         .map(|rows| Segment::new(&a, rows, sigma, common.is_none()))
@@ -79,7 +84,8 @@ pub(super) fn plan<'a, T: Scalar>(
     let bounds = partition::by_weight(&weights, threads.count());
     let long = LongRows::new(&a, &threads);
     let machine = Machine::detect(parameters.choice(GATHER.name), a.cols().max(a.rows()));
-    Ok(boxed(SellCompact { a, segments, common, long, threads, bounds, machine }))
+    let prefetch = parameters.switch(PREFETCH.name);
+    Ok(boxed(SellCompact { a, segments, common, long, threads, bounds, machine, prefetch }))
 }
 
 /// The value that all entries have, bit by bit; `None` for an infinite or NaN one, which cannot be
@@ -92,13 +98,17 @@ pub(super) fn common_value<T: Scalar>(values: &[T]) -> Option<T> {
     (first.is_finite() && same(head) && values.par_chunks(1 << 14).all(same)).then_some(first)
 }
 
-/// Cuts the rows into segments of about [`SEGMENT_ENTRIES`] entries, at multiples of `step` rows.
-fn segment_rows<T: Scalar>(a: &CsrArrays<'_, T>, step: usize) -> Vec<std::ops::Range<usize>> {
+/// Cuts the rows into segments of about so many entries, at multiples of `step` rows.
+fn segment_rows<T: Scalar>(
+    a: &CsrArrays<'_, T>,
+    step: usize,
+    least: usize,
+) -> Vec<std::ops::Range<usize>> {
     let (mut all, mut start) = (Vec::new(), 0);
     while start < a.rows() {
         let mut end = (start + step).min(a.rows());
         let entries = |end: usize| (a.pointers()[end] - a.pointers()[start]) as usize;
-        while end < a.rows() && end + step - start <= MOST_ROWS && entries(end) < SEGMENT_ENTRIES {
+        while end < a.rows() && end + step - start <= MOST_ROWS && entries(end) < least {
             end = (end + step).min(a.rows());
         }
         all.push(start..end);
@@ -126,7 +136,9 @@ impl<T: Scalar> Product<T> for SellCompact<'_, T> {
                 let y = unsafe { all_rows.range(segment.rows.clone()) };
                 let mut finite = true;
                 let common = self.common;
-                self.machine.run(Run { segment, common, x, y, finite: &mut finite });
+                let run =
+                    Run { segment, common, prefetch: self.prefetch, x, y, finite: &mut finite };
+                self.machine.run(run);
                 if !finite {
                     repair(&self.a, segment.rows.clone(), x, y);
                 }
@@ -141,6 +153,7 @@ impl<T: Scalar> Product<T> for SellCompact<'_, T> {
 struct Run<'a, T> {
     segment: &'a Segment<T>,
     common: Option<T>,
+    prefetch: bool,
     x: &'a [T],
     /// The rows of the segment.
     y: &'a mut [T],
@@ -156,7 +169,8 @@ unsafe impl<'a, T: Scalar> Job<T> for Run<'a, T> {
         // SAFETY: the caller's promise.
         unsafe {
             match self.common {
-                None => self.with_values::<I>(),
+                None if self.prefetch => self.with_values::<I, true>(),
+                None => self.with_values::<I, false>(),
                 Some(value) => self.without_values::<I>(value),
             }
         }
@@ -168,7 +182,7 @@ impl<T: Scalar> Run<'_, T> {
     // consume, with columns (and eight from each first one) below the columns of A, which x has.
 
     #[inline(always)]
-    unsafe fn with_values<I: Isa<T>>(self) {
+    unsafe fn with_values<I: Isa<T>, const PREFETCH: bool>(self) {
         // SAFETY: see above; `I` by the caller's promise.
         unsafe {
             let (mut narrow, mut wide) = (self.segment.narrow.as_ptr(), self.segment.wide.as_ptr());
@@ -183,6 +197,10 @@ impl<T: Scalar> Run<'_, T> {
                         let fetch = $fetch;
                         for slot in (1..width).step_by(2) {
                             let at = values.add(slot * LANES);
+                            if PREFETCH {
+                                simd::prefetch(at.wrapping_add(AHEAD - LANES));
+                                simd::prefetch(at.wrapping_add(AHEAD));
+                            }
                             even = I::mul_add(I::load(at.sub(LANES)), fetch(slot - 1), even);
                             odd = I::mul_add(I::load(at), fetch(slot), odd);
                         }
@@ -199,11 +217,11 @@ impl<T: Scalar> Run<'_, T> {
                     }
                     Columns::Narrow => {
                         let x = x.add(chunk.base as usize);
-                        slots!(|slot| I::gather(x, I::index_u16(narrow.add(slot * LANES))));
+                        slots!(|slot| I::gather_u16(x, narrow.add(slot * LANES)));
                         narrow = narrow.add(width * LANES);
                     }
                     Columns::Wide => {
-                        slots!(|slot| I::gather(x, I::index_u32(wide.add(slot * LANES))));
+                        slots!(|slot| I::gather_u32(x, wide.add(slot * LANES)));
                         wide = wide.add(width * LANES);
                     }
                 }
@@ -228,12 +246,12 @@ impl<T: Scalar> Run<'_, T> {
                 let (width, full) = (usize::from(chunk.width), usize::from(chunk.full));
                 let mut sums = zero;
                 macro_rules! slots {
-                    ($x:expr, $index:expr) => {{
+                    ($fetch:expr) => {{
                         for slot in 0..full {
-                            sums = I::add(I::gather($x, $index(slot)), sums);
+                            sums = I::add($fetch(slot), sums);
                         }
                         for slot in full..width {
-                            sums = I::add(I::gather_some(*masks, $x, $index(slot)), sums);
+                            sums = I::add(I::keep(*masks, $fetch(slot)), sums);
                             masks = masks.add(1);
                         }
                     }};
@@ -247,11 +265,11 @@ impl<T: Scalar> Run<'_, T> {
                     }
                     Columns::Narrow => {
                         let x = x.add(chunk.base as usize);
-                        slots!(x, |slot| I::index_u16(narrow.add(slot * LANES)));
+                        slots!(|slot| I::gather_u16(x, narrow.add(slot * LANES)));
                         narrow = narrow.add(width * LANES);
                     }
                     Columns::Wide => {
-                        slots!(x, |slot| I::index_u32(wide.add(slot * LANES)));
+                        slots!(|slot| I::gather_u32(x, wide.add(slot * LANES)));
                         wide = wide.add(width * LANES);
                     }
                 }
@@ -281,8 +299,7 @@ unsafe fn store<T: Scalar, I: Isa<T>>(
             if segment.positions.is_empty() {
                 I::store(y.as_mut_ptr().add(first), sums);
             } else {
-                let positions = I::index_u16(segment.positions.as_ptr().add(first));
-                I::scatter(y.as_mut_ptr(), positions, sums);
+                I::scatter_u16(y.as_mut_ptr(), segment.positions.as_ptr().add(first), sums);
             }
         } else {
             let mut lanes = [T::ZERO; LANES];
