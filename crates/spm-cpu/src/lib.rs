@@ -19,6 +19,11 @@
 //! assert_eq!(y, [201.0, 30.0]);
 //! # Ok::<(), Box<dyn std::error::Error>>(())
 //! ```
+//!
+//! # Threads
+//! A plan runs on the team of its [`PlanOptions`], from any thread: plans are `Send`, kernels and
+//! teams `Send` and `Sync`. Several plans may share a team; their runs then wait for each other.
+//! There are no feature flags: vector instructions are chosen at run time.
 
 mod aligned;
 mod disjoint;

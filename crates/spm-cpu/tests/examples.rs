@@ -1,9 +1,9 @@
 //! The examples, at a size that takes no time.
 
-#[allow(dead_code)]
+#[allow(dead_code, reason = "an example is a program of its own: its main is not called here")]
 #[path = "../examples/conjugate_gradient/main.rs"]
 mod conjugate_gradient;
-#[allow(dead_code)]
+#[allow(dead_code, reason = "an example is a program of its own: its main is not called here")]
 #[path = "../examples/page_rank.rs"]
 mod page_rank;
 

@@ -85,6 +85,7 @@ pub enum FileSymmetry {
 
 /// One matrix of the SuiteSparse collection.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[non_exhaustive]
 pub struct CatalogueEntry {
     /// Name, unique in the catalogue: `cant`.
     pub name: String,

@@ -80,6 +80,7 @@ pub enum Schedule {
 
 /// The value of one kernel parameter.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+#[non_exhaustive]
 pub enum Value {
     /// A size or a count: `block=256`. 0 is refused unless it is the default.
     Count(usize),

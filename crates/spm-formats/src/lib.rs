@@ -25,6 +25,9 @@
 //! # Ok::<(), Box<dyn std::error::Error>>(())
 //! ```
 //!
+//! # Threads
+//! Every type is `Send` and `Sync`. What works in parallel runs on the current rayon pool.
+//!
 //! `docs/formats.md` of the repository draws every format.
 
 mod budget;

@@ -15,6 +15,7 @@ pub const SELL_SIGMA: usize = 1024;
 
 /// Statistics of the row lengths (entries per row).
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[non_exhaustive]
 pub struct RowLengthStats {
     /// Number of rows.
     pub rows: usize,
@@ -161,6 +162,7 @@ impl RowLengthStats {
 /// Slots that padded formats would take per stored entry: 1 means no padding. A matrix without
 /// entries has ratio 1.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
+#[non_exhaustive]
 pub struct Padding {
     /// ELLPACK, without pitch.
     pub ell: f64,
@@ -234,6 +236,7 @@ pub fn sell_slots(pointers: &[u32], chunk: usize, sigma: usize) -> u64 {
 
 /// Everything that is known of a matrix from its arrays.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[non_exhaustive]
 pub struct MatrixStats {
     /// Number of rows.
     pub rows: usize,

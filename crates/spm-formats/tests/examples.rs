@@ -1,6 +1,6 @@
 //! The examples, at a size that takes no time.
 
-#[allow(dead_code)]
+#[allow(dead_code, reason = "an example is a program of its own: its main is not called here")]
 #[path = "../examples/transpose_file.rs"]
 mod transpose_file;
 

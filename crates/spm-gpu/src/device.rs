@@ -37,6 +37,7 @@ pub(crate) enum Backend {
 
 /// What a device is, for reports.
 #[derive(Debug, Clone, PartialEq, Eq)]
+#[non_exhaustive]
 pub struct DeviceInfo {
     /// Number of the device for the driver, from 0.
     pub ordinal: u32,
@@ -64,6 +65,7 @@ pub struct DeviceInfo {
 
 /// The limits of a launch on one device.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[non_exhaustive]
 pub struct LaunchLimits {
     /// Threads of a block.
     pub block_threads: u32,

@@ -30,11 +30,17 @@
 //! # Ok::<(), Box<dyn std::error::Error>>(())
 //! ```
 //!
+//! # Threads
+//! Devices, buffers, matrices and streams are `Send` and `Sync`, plans are `Send`. Every call makes
+//! the device's context current in its thread.
+//!
 //! # Building
+//! There are no feature flags: the driver and cuSPARSE are looked for at run time.
+//!
 //! `cust`, over which the device is driven, looks for a CUDA toolkit when it is built. The
 //! workspace's `.cargo/config.toml` points its variable `CUDA_LIBRARY_PATH` to a folder of this
-//! crate that satisfies it; a workspace that depends on this crate sets the variable itself, or has
-//! a toolkit.
+//! crate that satisfies it; a workspace that depends on this crate sets the variable itself, as its
+//! README shows, or has a toolkit.
 
 mod convert;
 mod cuda;

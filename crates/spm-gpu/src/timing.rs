@@ -42,6 +42,7 @@ impl Default for TimingOptions {
 
 /// Times of one kernel, in seconds.
 #[derive(Debug, Clone, Copy, PartialEq)]
+#[non_exhaustive]
 pub struct Timing {
     /// Measured runs.
     pub iterations: usize,

@@ -1,6 +1,6 @@
 //! The examples, on the emulator and at a size that takes no time.
 
-#[allow(dead_code)]
+#[allow(dead_code, reason = "an example is a program of its own: its main is not called here")]
 #[path = "../examples/conjugate_gradient.rs"]
 mod conjugate_gradient;
 

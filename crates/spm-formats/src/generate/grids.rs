@@ -5,6 +5,7 @@ use super::pattern::Pattern;
 
 /// Neighbours of a grid point in a stencil, the point included.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+#[non_exhaustive]
 pub enum Points {
     /// 2-D, the four nearest.
     Five,

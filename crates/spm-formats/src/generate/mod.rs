@@ -43,6 +43,7 @@ pub const PREFIX: &str = "synthetic:";
 
 /// The values of a generated matrix. All are exact in `f32`, and none is 0.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+#[non_exhaustive]
 pub enum Values {
     /// Uniform in (-1, 1), each entry on its own.
     Random,

@@ -15,6 +15,7 @@ use crate::{Csr, Scalar};
 
 /// A class of sparsity structure with its sizes.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
+#[non_exhaustive]
 pub enum Class {
     /// The diagonal.
     Diagonal {
@@ -86,6 +87,7 @@ pub enum Class {
 
 /// A parameter of a [`Kind`].
 #[derive(Debug, Clone, Copy)]
+#[non_exhaustive]
 pub struct KindParameter {
     /// Name before the `=`.
     pub name: &'static str,
@@ -98,6 +100,7 @@ pub struct KindParameter {
 /// One kind of generated matrix, for `--help`. Every kind also takes `seed=NUMBER` (default 1) and
 /// `values=random`, `values=ones` or, where the pattern is symmetric, `values=symmetric`.
 #[derive(Debug, Clone, Copy)]
+#[non_exhaustive]
 pub struct Kind {
     /// Name before the bracket.
     pub name: &'static str,

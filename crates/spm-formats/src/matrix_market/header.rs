@@ -81,6 +81,7 @@ words!(Symmetry: General = "general", Symmetric = "symmetric",
 
 /// What stands before the entries.
 #[derive(Debug, Clone, PartialEq, Eq)]
+#[non_exhaustive]
 pub struct Header {
     /// Layout of the entries.
     pub format: Format,

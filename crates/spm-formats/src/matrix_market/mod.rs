@@ -87,6 +87,7 @@ impl Default for ReadOptions {
 
 /// A matrix as read.
 #[derive(Debug, Clone, PartialEq)]
+#[non_exhaustive]
 pub struct MatrixFile<T> {
     /// The entries in their order in the file, duplicates and explicit zeros included, followed by
     /// those that symmetry implies.
