@@ -135,7 +135,7 @@ fn on_device<T: DeviceScalar>(
     ) -> std::result::Result<(), GpuError>,
 ) -> Vec<T> {
     let mut result = vec![T::from_f64(f64::NAN); length];
-    let mut run = || {
+    let run = || {
         let stream = Stream::new(device)?;
         let x = DeviceBuffer::from_slice(device, x)?;
         let mut y = DeviceBuffer::from_slice(device, &result)?;
@@ -160,7 +160,7 @@ fn check_emulated_transposition<T: DeviceScalar>(u: &mut Unstructured<'_>) -> Re
     let options = spm_gpu::PlanOptions::default();
     let plan = kernel.plan(&device, &a.csr.view(), &parameters, &options);
     let Some(mut plan) = planned(&label, plan) else { return Ok(()) };
-    let run = || {
+    let mut run = || {
         let stream = Stream::new(&device)?;
         let mut output = DeviceCsc::new(&device, a.csr.cols(), a.csr.nnz())?;
         plan.launch(&mut output, &stream)?;

@@ -31,7 +31,8 @@ pub enum FormatError {
     /// A size does not fit the 32-bit indices and pointers that all formats use.
     #[error("{what} is {size}; at most {limit} fits 32-bit indices")]
     TooLarge {
-        /// `"number of rows"`, `"number of columns"` or `"number of entries"`.
+        /// `"number of rows"`, `"number of columns"`, `"number of entries"` or `"number of columns
+        /// of X"`.
         what: &'static str,
         /// The size asked for.
         size: u64,

@@ -463,6 +463,26 @@ pub struct DenseShape {
     pub layout: Layout,
 }
 
+impl DenseShape {
+    /// Checks that X and Y of an A of `shape` = (rows, columns) have sizes that memory can number,
+    /// so that products of those sizes do not overflow.
+    ///
+    /// # Errors
+    /// [`FormatError::TooLarge`](crate::FormatError::TooLarge) for 2^32 columns and more, and for
+    /// more bytes than an address has.
+    pub fn check<T: crate::Scalar>(self, shape: (usize, usize)) -> Result<(), crate::FormatError> {
+        let elements = (shape.0 as u64).saturating_add(shape.1 as u64);
+        let most = (isize::MAX as u64 / T::BYTES as u64) / elements.max(1);
+        let limit = most.min(u64::from(u32::MAX));
+        let size = self.k as u64;
+        if size > limit {
+            let what = "number of columns of X";
+            return Err(crate::FormatError::TooLarge { what, size, limit });
+        }
+        Ok(())
+    }
+}
+
 /// A planned Y = A X.
 pub trait SpmmPlan<T>: Send {
     /// (rows, columns) of A.

@@ -25,7 +25,7 @@ fn for_entries(
         for col_block in 0..col_blocks {
             let inside = has && column >= first_col && column - first_col < block_cols;
             let mask = warp::ballot(FULL_MASK, inside);
-            visit(col_block, inside.then_some((first + lane, column - first_col)), mask);
+            visit(col_block, inside.then(|| (first + lane, column - first_col)), mask);
             first_col += block_cols;
         }
         if end - first <= WARP_SIZE {

@@ -42,7 +42,7 @@ impl<T: Scalar> SpmmKernel<T> {
     ///
     /// # Errors
     /// A matrix that is not CSR or not sound, padding beyond the budget, parameters that make no
-    /// sense for this matrix.
+    /// sense for this matrix, more columns of X than memory can number. 0 columns are no work.
     pub fn plan<'a>(
         &self,
         a: &CsrView<'a, T>,
@@ -50,6 +50,7 @@ impl<T: Scalar> SpmmKernel<T> {
         parameters: &Parameters,
         options: &PlanOptions,
     ) -> Result<BoxedPlan<'a, T>, PlanError> {
+        dense.check::<T>(a.shape())?;
         (self.plan)(a, dense, parameters, options)
     }
 }

@@ -58,6 +58,7 @@ impl<T: DeviceScalar> SpmmKernel<T> {
     /// # Errors
     /// A matrix that is not CSR or not sound, padding beyond the budget, a dense shape or
     /// parameters that the kernel does not take, too little device memory, an absent library.
+    /// 0 columns are no work.
     pub fn plan(
         &self,
         device: &Device,
@@ -66,6 +67,7 @@ impl<T: DeviceScalar> SpmmKernel<T> {
         parameters: &Parameters,
         options: &PlanOptions,
     ) -> Result<BoxedPlan<T>, PlanError> {
+        dense.check::<T>(a.shape())?;
         (self.plan)(device, a, dense, parameters, options)
     }
 

@@ -3,6 +3,7 @@
 
 mod cases;
 mod devices;
+mod limits;
 mod spmm;
 mod spmv;
 mod transpose;

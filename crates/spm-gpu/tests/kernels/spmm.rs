@@ -121,7 +121,10 @@ fn check<T: DeviceScalar>(
 }
 
 /// A X into a Y that was NaN before.
-fn run<T: DeviceScalar>(plan: &mut dyn DeviceSpmmPlan<T>, x: &[T]) -> Result<Vec<T>, GpuError> {
+pub(crate) fn run<T: DeviceScalar>(
+    plan: &mut dyn DeviceSpmmPlan<T>,
+    x: &[T],
+) -> Result<Vec<T>, GpuError> {
     let device = plan.device().clone();
     let stream = Stream::new(&device)?;
     let mut result = vec![T::from_f64(f64::NAN); plan.shape().0 * plan.dense().k];

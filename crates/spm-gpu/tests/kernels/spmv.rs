@@ -96,7 +96,10 @@ fn check<T: DeviceScalar>(
 }
 
 /// A x, into a y that is full of NaN.
-fn run<T: DeviceScalar>(plan: &mut dyn DeviceSpmvPlan<T>, x: &[T]) -> Result<Vec<T>, GpuError> {
+pub(crate) fn run<T: DeviceScalar>(
+    plan: &mut dyn DeviceSpmvPlan<T>,
+    x: &[T],
+) -> Result<Vec<T>, GpuError> {
     let device = plan.device().clone();
     let stream = Stream::new(&device)?;
     let mut result = vec![T::from_f64(f64::NAN); plan.shape().0];

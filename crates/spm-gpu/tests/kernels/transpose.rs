@@ -104,7 +104,7 @@ fn run_pattern<T: DeviceScalar>(
     Ok((pointers, indices))
 }
 
-fn run<T: DeviceScalar>(
+pub(crate) fn run<T: DeviceScalar>(
     plan: &mut dyn DeviceTransposePlan<T>,
 ) -> Result<TransposeOutput<T>, GpuError> {
     let device = plan.device().clone();
