@@ -129,4 +129,25 @@ mod tests {
         assert!(Launch::over("k", &device, 5, 1, 0).is_err());
         assert!(Launch::over("k", &device, usize::MAX, 1, 32).is_err());
     }
+
+    /// A kernel numbers its threads with 32 bits, a device its blocks with 31.
+    #[test]
+    fn grids_beyond_32_bits_are_refused() {
+        let device = Device::emulated(Default::default());
+        let error = |items, per_block, block: usize| {
+            Launch::over("k", &device, items, per_block, block).err().map(|e| e.to_string())
+        };
+        assert_eq!(error(1 << 32, 1024, 1024), None);
+        let threads = error((1 << 32) + 1, 1024, 1024).unwrap();
+        assert!(threads.contains("4294968320 threads, more than 32 bits number"), "{threads}");
+        assert_eq!(error(1 << 27, 4, 128), None, "a warp for each row");
+        assert!(error((1 << 27) + 1, 4, 128).is_some());
+        let most = i32::MAX as usize;
+        assert_eq!(error(most, 1, 1), None);
+        let blocks = error(most + 1, 1, 1).unwrap();
+        assert!(blocks.contains("blocks in x: 2147483648"), "{blocks}");
+        // Blocks of two dimensions number their rows themselves.
+        assert!(Launch::over("k", &device, most * 8, 8, (32, 8)).is_ok());
+        assert!(Launch::over("k", &device, most * 8 + 1, 8, (32, 8)).is_err());
+    }
 }

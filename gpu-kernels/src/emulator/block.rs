@@ -124,11 +124,13 @@ pub(super) fn run_grid(
         }
     }
     let _clear = Clear(CURRENT.replace(ptr::from_ref(&block).cast()));
-    let blocks = launch.grid.count();
+    let all = launch.grid.count();
+    let blocks = launch.options.last_blocks.map_or(all, |last| last.clamp(1, all));
     let (first, stride) = (rng.below(blocks as usize) as u64, coprime_stride(blocks, rng));
     for i in 0..blocks {
         let position =
             ((u128::from(first) + u128::from(i) * u128::from(stride)) % u128::from(blocks)) as u64;
+        let position = all - blocks + position;
         let x = u64::from(launch.grid.x);
         block.index.set(Dim3 { x: (position % x) as u32, y: (position / x) as u32 });
         block.run(rng).map_err(|(thread, defect)| EmulatorError::Kernel {

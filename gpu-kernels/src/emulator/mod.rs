@@ -45,11 +45,19 @@ pub struct EmulatorOptions {
     pub step_limit: u64,
     /// Device memory in bytes; an allocation beyond it fails, as on a device.
     pub memory: u64,
+    /// Runs only so many blocks, the last of the grid: for grids that are too large to run.
+    pub last_blocks: Option<u64>,
 }
 
 impl Default for EmulatorOptions {
     fn default() -> Self {
-        Self { seed: 1, detect_races: true, step_limit: 1 << 28, memory: 4 << 30 }
+        Self {
+            seed: 1,
+            detect_races: true,
+            step_limit: 1 << 28,
+            memory: 4 << 30,
+            last_blocks: None,
+        }
     }
 }
 
@@ -75,6 +83,13 @@ impl Emulator {
     #[must_use]
     pub fn with_seed(&self, seed: u64) -> Self {
         Self { options: EmulatorOptions { seed, ..self.options }, heap: Arc::clone(&self.heap) }
+    }
+
+    /// The same device, memory included, that runs the last `blocks` blocks of a grid only.
+    #[must_use]
+    pub fn with_last_blocks(&self, blocks: u64) -> Self {
+        let options = EmulatorOptions { last_blocks: Some(blocks), ..self.options };
+        Self { options, heap: Arc::clone(&self.heap) }
     }
 
     /// How it runs.

@@ -7,6 +7,7 @@ pub use csr::DeviceCsr;
 pub(crate) use csr::{DeviceValues, ReducedCsr};
 pub(crate) use padded::{DeviceEll, DeviceHll, DeviceSell, permutation};
 
+use spm_formats::FormatError;
 use spm_formats::kernel::PlanError;
 
 /// A matrix in device memory, in one format or another.
@@ -48,6 +49,26 @@ impl<M: DeviceMatrix, E: Send + 'static> DeviceMatrix for With<M, E> {
     }
 }
 
+/// Rows and entries that kernels number with 32 bits: a thread may step 2^27 beyond the last one
+/// (the warps of a grid with a thread for each row) before it sees that it is done.
+const MOST: u64 = u32::MAX as u64 - (1 << 27);
+
+/// Refuses a matrix in which a kernel would step beyond 32 bits.
+pub(crate) fn check_counts(
+    (rows, cols): (usize, usize),
+    entries: usize,
+) -> Result<(), FormatError> {
+    let counts =
+        [("number of rows", rows), ("number of columns", cols), ("number of entries", entries)];
+    for (what, size) in counts {
+        let size = size as u64;
+        if size > MOST {
+            return Err(FormatError::TooLarge { what, size, limit: MOST });
+        }
+    }
+    Ok(())
+}
+
 /// Refuses a size beyond a signed 32-bit number.
 pub(crate) fn check_signed(
     kernel: &'static str,
@@ -59,4 +80,22 @@ pub(crate) fn check_signed(
     }
     let reason = format!("{size} {what} are more than the {} that it can count", i32::MAX);
     Err(PlanError::Unsupported { kernel, reason })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn counts_beyond_which_a_step_wraps_are_refused() {
+        let most = MOST as usize;
+        assert_eq!(check_counts((most, most), most), Ok(()));
+        assert!(u32::try_from(most + (1 << 27)).is_ok());
+        for (shape, entries) in [((most + 1, 1), 1), ((1, most + 1), 1), ((1, 1), most + 1)] {
+            let error = check_counts(shape, entries).unwrap_err();
+            assert!(matches!(error, FormatError::TooLarge { limit: MOST, .. }), "{error}");
+        }
+        assert!(check_signed("k", "entries", i32::MAX as usize).is_ok());
+        assert!(check_signed("k", "entries", 1 << 31).is_err());
+    }
 }

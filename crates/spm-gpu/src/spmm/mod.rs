@@ -25,6 +25,7 @@ use spm_formats::{CsrView, DenseShape};
 
 use crate::cusparse;
 use crate::device::Device;
+use crate::matrix::check_counts;
 use crate::plan::{DeviceScalar, DeviceSpmmPlan, HostSpmmPlan, PlanOptions};
 
 pub(crate) use plan::boxed;
@@ -68,6 +69,7 @@ impl<T: DeviceScalar> SpmmKernel<T> {
         options: &PlanOptions,
     ) -> Result<BoxedPlan<T>, PlanError> {
         dense.check::<T>(a.shape())?;
+        check_counts(a.shape(), a.data().len())?;
         (self.plan)(device, a, dense, parameters, options)
     }
 

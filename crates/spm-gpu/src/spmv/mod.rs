@@ -30,7 +30,7 @@ use spm_formats::{CsrView, MemoryBudget};
 
 use crate::cusparse;
 use crate::device::Device;
-use crate::matrix::DeviceCsr;
+use crate::matrix::{DeviceCsr, check_counts};
 use crate::plan::{DeviceScalar, DeviceSpmvPlan, HostSpmvPlan, PlanOptions};
 
 use on_device::{OnDevice, Source};
@@ -73,6 +73,7 @@ impl<T: DeviceScalar> SpmvKernel<T> {
         parameters: &Parameters,
         options: &PlanOptions,
     ) -> Result<BoxedPlan<T>, PlanError> {
+        check_counts(a.shape(), a.data().len())?;
         match self.planner {
             Planner::Host(plan) => plan(device, a, parameters, options),
             Planner::Device(plan) => plan(&Source::upload(device, a)?, parameters, &options.budget),

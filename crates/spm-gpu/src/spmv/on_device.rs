@@ -8,7 +8,7 @@ use spm_formats::{CsrArrays, CsrView, MemoryBudget};
 use super::BoxedPlan;
 use crate::convert::MatrixStats;
 use crate::device::Device;
-use crate::matrix::DeviceCsr;
+use crate::matrix::{DeviceCsr, check_counts};
 use crate::plan::DeviceScalar;
 
 /// A CSR matrix on the device, with what decides between kernels.
@@ -20,6 +20,7 @@ pub(crate) struct Source<T> {
 impl<T: DeviceScalar> Source<T> {
     /// Looks at rows and values.
     pub(crate) fn new(csr: Arc<DeviceCsr<T>>) -> Result<Self, PlanError> {
+        check_counts((csr.rows(), csr.cols()), csr.entries())?;
         let stats = MatrixStats::of(&csr)?;
         Ok(Self { csr, stats })
     }

@@ -10,6 +10,7 @@ use super::column_buckets::default_wish;
 use super::scan::Scan;
 use crate::device::Device;
 use crate::launch::Launch;
+use crate::matrix::check_counts;
 use crate::memory::DeviceBuffer;
 use crate::plan::{DeviceCsc, DeviceScalar};
 use crate::stream::Stream;
@@ -30,8 +31,9 @@ impl<T: DeviceScalar> DeviceCompressed<T> {
     /// Copies a CSR matrix to the device.
     ///
     /// # Errors
-    /// A matrix that is not sound, too little device memory.
+    /// A matrix that is not sound or too large to number, too little device memory.
     pub fn from_csr(device: &Device, a: &CsrView<'_, T>) -> Result<Self, PlanError> {
+        check_counts(a.shape(), a.data().len())?;
         let a = CsrArrays::new(a)?;
         let arrays = DeviceCsc {
             pointers: DeviceBuffer::from_slice(device, a.pointers())?,
@@ -80,8 +82,9 @@ impl<T: DeviceScalar> DeviceCoo<T> {
     /// Copies triplets to the device.
     ///
     /// # Errors
-    /// Too little device memory.
+    /// A matrix that is too large to number, too little device memory.
     pub fn from_coo(device: &Device, a: &Coo<T>) -> Result<Self, PlanError> {
+        check_counts((a.rows(), a.cols()), a.entries())?;
         Ok(Self {
             shape: (a.rows(), a.cols()),
             rows: DeviceBuffer::from_slice(device, a.row_indices())?,

@@ -20,7 +20,7 @@ use spm_formats::{CsrArrays, CsrView};
 
 use crate::cusparse;
 use crate::device::Device;
-use crate::matrix::DeviceCsr;
+use crate::matrix::{DeviceCsr, check_counts};
 use crate::plan::{DeviceScalar, DeviceTransposePlan, HostTransposePlan, PlanOptions};
 
 pub use index::{ExpandPointers, IndexToPointers, Indices, VerticalScan};
@@ -56,6 +56,7 @@ impl<T: DeviceScalar> TransposeKernel<T> {
         parameters: &Parameters,
         _: &PlanOptions,
     ) -> Result<BoxedPlan<T>, PlanError> {
+        check_counts(a.shape(), a.data().len())?;
         (self.plan)(device, DeviceCsr::new(device, &CsrArrays::new(a)?)?, parameters)
     }
 
@@ -70,6 +71,7 @@ impl<T: DeviceScalar> TransposeKernel<T> {
         a: &CsrView<'_, T>,
         parameters: &Parameters,
     ) -> Result<BoxedPlan<T>, PlanError> {
+        check_counts(a.shape(), a.data().len())?;
         (self.plan)(device, DeviceCsr::pattern(device, &CsrArrays::new(a)?)?, parameters)
     }
 

@@ -1,0 +1,101 @@
+//! Sizes at and beyond what 32 bits number and memory holds: typed errors, never a wrap.
+
+use spm_formats::convert::{self, EllOptions};
+use spm_formats::csr::check_limits;
+use spm_formats::{
+    Coo, Csr, CsrArrays, Ell, FormatError, Hll, Layout, MemoryBudget, Sell, UnpaddedEll,
+};
+
+fn too_large<T: std::fmt::Debug>(result: Result<T, FormatError>) -> (&'static str, u64) {
+    match result.unwrap_err() {
+        FormatError::TooLarge { what, size, .. } => (what, size),
+        error => panic!("{error}"),
+    }
+}
+
+#[test]
+fn sizes_of_32_bits() {
+    let (most, largest) = (u64::from(u32::MAX), u64::from(u32::MAX) - 1);
+    assert_eq!(check_limits(largest, largest, most), Ok(()));
+    assert_eq!(too_large(check_limits(most, 1, 1)), ("number of rows", most));
+    assert_eq!(too_large(check_limits(1, most, 1)), ("number of columns", most));
+    assert_eq!(too_large(check_limits(1, 1, most + 1)), ("number of entries", most + 1));
+    for size in [u64::MAX, 1 << 63, 1 << 32] {
+        assert!(check_limits(size, 1, 1).is_err() && check_limits(1, size, 1).is_err());
+        assert!(check_limits(1, 1, size).is_err());
+    }
+}
+
+/// Every constructor looks at the sizes before it believes them.
+#[test]
+fn constructors_refuse_sizes_beyond_32_bits() {
+    let rows = u32::MAX as usize;
+    for shape in [(rows, 1), (1, rows), (usize::MAX, 1), (1, usize::MAX)] {
+        let none = || (Vec::<u32>::new(), Vec::<u32>::new(), Vec::<f64>::new());
+        let (r, c, v) = none();
+        too_large(Coo::new(shape.0, shape.1, r, c, v));
+        too_large(Coo::<f64>::empty(shape.0, shape.1));
+        too_large(CsrArrays::<f64>::from_slices(shape.0, shape.1, &[0, 0], &[], &[]));
+        let (r, c, v) = none();
+        too_large(Hll::new(shape, 32, r, c, v));
+        for layout in [Layout::RowMajor, Layout::ColumnMajor] {
+            let (r, c, v) = none();
+            assert!(Ell::<f64>::new(shape, layout, (0, 0), r, c, v).is_err(), "{shape:?}");
+        }
+    }
+    // Lengths of rows that only together are too many.
+    let lengths = vec![u32::MAX, 1];
+    too_large(Hll::<f64>::new((2, 5), 2, lengths.clone(), vec![], vec![]));
+    too_large(Sell::<f64>::new((2, 5), (2, 1), vec![0, 1], lengths, vec![], vec![]));
+    too_large(UnpaddedEll::<f64>::new(usize::MAX, vec![]));
+}
+
+/// 10^5 rows, the first one full: padded to 10^10 slots.
+fn hopeless() -> Csr<f64> {
+    let n = 100_000;
+    let columns = (0..n as u32).chain((1..n as u32)).collect::<Vec<_>>();
+    let pointers = (0..=n as u32).map(|row| if row == 0 { 0 } else { n as u32 - 1 + row });
+    let values = vec![1.0; columns.len()];
+    Csr::new((n, n), pointers.collect(), columns, values)
+}
+
+#[test]
+fn padding_beyond_the_budget_is_refused_before_it_is_allocated() {
+    let a = hopeless();
+    let budget = MemoryBudget::default();
+    for layout in [Layout::RowMajor, Layout::ColumnMajor] {
+        let options = EllOptions { layout, pitch_alignment: 1 };
+        let error = convert::csr_to_ell(a.view(), options, &budget).unwrap_err();
+        let FormatError::OverBudget { required, .. } = error else { panic!("{error}") };
+        assert!(required > 10_u64.pow(10) * 12, "{required}");
+    }
+    let error = convert::csr_to_hll(a.view(), 100_000, &budget).unwrap_err();
+    assert!(matches!(error, FormatError::OverBudget { .. }), "{error}");
+    let error = convert::csr_to_sell(a.view(), 100_000, 1, &budget).unwrap_err();
+    assert!(matches!(error, FormatError::OverBudget { .. }), "{error}");
+}
+
+/// Sizes whose products overflow 64 bits.
+#[test]
+fn blocks_and_pitches_of_any_size() {
+    let a = Csr::new((3, 3), vec![0, 2, 3, 3], vec![0, 2, 1], vec![1.0, 2.0, 3.0]);
+    for size in [1 << 31, 1 << 32, 1 << 40, 1 << 62, usize::MAX / 2 + 1, usize::MAX] {
+        for budget in [MemoryBudget::default(), MemoryBudget::unlimited()] {
+            // A hack has no more rows than the matrix.
+            let hll = convert::csr_to_hll(a.view(), size, &budget).unwrap();
+            assert_eq!(convert::hll_to_csr(&hll), a);
+            // A window for sorting too.
+            let sell = convert::csr_to_sell(a.view(), 2, size, &budget);
+            assert!(sell.is_err() || convert::sell_to_csr(&sell.unwrap()) == a, "{size}");
+        }
+        // A chunk and a pitch are padded to their size.
+        let budget = MemoryBudget::default();
+        let error = convert::csr_to_sell(a.view(), size, size, &budget).unwrap_err();
+        assert!(matches!(error, FormatError::OverBudget { .. }), "chunk {size}: {error}");
+        for layout in [Layout::RowMajor, Layout::ColumnMajor] {
+            let options = EllOptions { layout, pitch_alignment: size };
+            let error = convert::csr_to_ell(a.view(), options, &budget).unwrap_err();
+            assert!(matches!(error, FormatError::OverBudget { .. }), "{options:?}: {error}");
+        }
+    }
+}
