@@ -1,5 +1,5 @@
 //! Y = A X of the main kernels, row-major, on matrices of different structure. Throughput is the
-//! smallest traffic that a kernel's format allows; the ids carry the floating-point operations.
+//! smallest traffic that a kernel's format allows; its elements are floating-point operations.
 
 use criterion::{BenchmarkId, Criterion, Throughput, criterion_group, criterion_main};
 use spm_cpu::{PlanOptions, spmm};
@@ -23,14 +23,14 @@ fn spmm(criterion: &mut Criterion) {
             let dense = DenseShape { k, layout: Layout::RowMajor };
             let x: Vec<f64> = (0..a.cols() * k).map(|i| (i as f64 * 0.7).sin()).collect();
             let mut y = vec![0.0; a.rows() * k];
-            let flops = 2 * a.nnz() * k;
-            let name = format!("spmm/{label}/k={k}/flops={flops}");
-            let mut group = criterion.benchmark_group(name);
+            let mut group = criterion.benchmark_group(format!("spmm/{label}/k={k}"));
             for id in KERNELS {
                 let kernel = spmm::find::<f64>(id).expect("a registered kernel");
                 let plan = kernel.plan(&a.view(), dense, &kernel.info.defaults(), &options);
                 let mut plan = plan.expect("a kernel for every matrix");
-                group.throughput(Throughput::Bytes(plan.footprint().bytes_moved));
+                let elements = 2 * (a.nnz() * k) as u64;
+                let bytes = plan.footprint().bytes_moved;
+                group.throughput(Throughput::ElementsAndBytes { elements, bytes });
                 group.bench_function(BenchmarkId::from_parameter(id), |bencher| {
                     bencher.iter(|| plan.run(&x, &mut y).expect("matrices of the right size"));
                 });

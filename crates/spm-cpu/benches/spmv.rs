@@ -1,5 +1,5 @@
-//! Products of the main kernels on matrices of different structure; throughput is the smallest
-//! traffic that a kernel's format allows.
+//! Products of the main kernels on matrices of different structure. Throughput is the smallest
+//! traffic that a kernel's format allows; its elements are floating-point operations.
 
 use criterion::{BenchmarkId, Criterion, Throughput, criterion_group, criterion_main};
 use spm_cpu::{PlanOptions, spmv};
@@ -38,7 +38,8 @@ fn spmv(criterion: &mut Criterion) {
             let kernel = spmv::find::<f64>(id).expect("a registered kernel");
             let plan = kernel.plan(&a.view(), &kernel.info.defaults(), &options);
             let mut plan = plan.expect("a kernel for every matrix");
-            group.throughput(Throughput::Bytes(plan.footprint().bytes_moved));
+            let (elements, bytes) = (2 * a.nnz() as u64, plan.footprint().bytes_moved);
+            group.throughput(Throughput::ElementsAndBytes { elements, bytes });
             group.bench_function(BenchmarkId::from_parameter(id), |bencher| {
                 bencher.iter(|| plan.run(&x, &mut y).expect("vectors of the right length"));
             });
