@@ -228,7 +228,8 @@ pub fn store<T: Scalar>(
 /// Reads a CSR matrix from an uncompressed `.npz` archive, of this module or of
 /// `scipy.sparse.save_npz(..., compressed=False)`.
 ///
-/// No array is allocated larger than the file, whatever it declares; the indices are checked.
+/// Whatever the file declares, no array has more elements than the file has bytes for, all memory is
+/// at most 8 times the file's length plus 2 MiB, and time is linear in it; the indices are checked.
 ///
 /// # Errors
 /// [`CacheError::Io`]; [`CacheError::Invalid`] also for values that are not of type `T`.

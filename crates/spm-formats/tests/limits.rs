@@ -53,7 +53,7 @@ fn constructors_refuse_sizes_beyond_32_bits() {
 /// 10^5 rows, the first one full: padded to 10^10 slots.
 fn hopeless() -> Csr<f64> {
     let n = 100_000;
-    let columns = (0..n as u32).chain((1..n as u32)).collect::<Vec<_>>();
+    let columns = (0..n as u32).chain(1..n as u32).collect::<Vec<_>>();
     let pointers = (0..=n as u32).map(|row| if row == 0 { 0 } else { n as u32 - 1 + row });
     let values = vec![1.0; columns.len()];
     Csr::new((n, n), pointers.collect(), columns, values)

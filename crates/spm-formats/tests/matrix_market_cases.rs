@@ -52,7 +52,12 @@ fn every_case_has_its_outcome_in_both_modes_whatever_the_threads_and_chunks() {
         {
             for threads in [1, 2, 4] {
                 for chunk_bytes in [1, 5, 16, 1 << 20] {
-                    let options = ReadOptions { mode, threads: Some(threads), chunk_bytes };
+                    let options = ReadOptions {
+                        mode,
+                        threads: Some(threads),
+                        chunk_bytes,
+                        ..Default::default()
+                    };
                     let found = outcome(name, read_bytes::<f64>(name, &text, &options));
                     assert_eq!(&found, expected, "{name} {options:?}");
                     let path = packed.display().to_string();

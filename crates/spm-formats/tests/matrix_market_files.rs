@@ -192,7 +192,7 @@ proptest! {
             lines.join("\n")
         );
         let outcome = |threads, chunk_bytes| {
-            let options = ReadOptions { mode, threads: Some(threads), chunk_bytes };
+            let options = ReadOptions { mode, threads: Some(threads), chunk_bytes, ..Default::default() };
             match read_bytes::<f64>("f", text.as_bytes(), &options) {
                 Ok(matrix) => format!("{matrix:?}"),
                 Err(error) => error.to_string(),

@@ -1,7 +1,7 @@
 //! Text out of plain files, gzip files and archives.
 
 use std::fs::File;
-use std::io::BufReader;
+use std::io::{self, BufReader, Read};
 use std::path::Path;
 
 use flate2::read::MultiGzDecoder;
@@ -44,9 +44,43 @@ pub(crate) trait ReadText {
     fn read(self, text: impl Blocks) -> Result<Self::Output, MatrixMarketError>;
 }
 
-/// Calls `reader` with the text of the matrix in `path`.
+/// A text that is refused once it is longer than it may be.
+struct Limited<R> {
+    source: R,
+    limit: u64,
+    left: u64,
+}
+
+impl<R: Read> Limited<R> {
+    fn new(source: R, limit: u64) -> Self {
+        Self { source, limit, left: limit }
+    }
+}
+
+impl<R: Read> Read for Limited<R> {
+    fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
+        let read = self.source.read(buffer)?;
+        match self.left.checked_sub(read as u64) {
+            Some(left) => self.left = left,
+            None => return Err(too_long(self.limit)),
+        }
+        Ok(read)
+    }
+}
+
+fn unpacked(file: File, limit: u64) -> Limited<MultiGzDecoder<BufReader<File>>> {
+    Limited::new(MultiGzDecoder::new(BufReader::new(file)), limit)
+}
+
+#[cold]
+fn too_long(limit: u64) -> io::Error {
+    io::Error::new(io::ErrorKind::FileTooLarge, format!("the text is longer than {limit} bytes"))
+}
+
+/// Calls `reader` with the text of the matrix in `path`, of at most `limit` bytes.
 pub(crate) fn read_text<R: ReadText>(
     path: &Path,
+    limit: u64,
     reader: R,
 ) -> Result<R::Output, MatrixMarketError> {
     let io_error = |source| MatrixMarketError::Io { path: path.to_owned(), source };
@@ -58,15 +92,22 @@ pub(crate) fn read_text<R: ReadText>(
     match container {
         // What is no regular file (a pipe) has no length.
         Container::Plain if file.metadata().map_err(io_error)?.is_file() => {
+            if file.metadata().map_err(io_error)?.len() > limit {
+                return Err(io_error(too_long(limit)));
+            }
             reader.read(FileText::new(file).map_err(io_error)?)
         }
-        Container::Plain => reader.read(Stream::new(file)),
-        Container::Gzip => reader.read(Stream::new(MultiGzDecoder::new(BufReader::new(file)))),
+        Container::Plain => reader.read(Stream::new(Limited::new(file, limit))),
+        Container::Gzip => reader.read(Stream::new(unpacked(file, limit))),
         Container::TarGzip => {
             let member = format!("{stem}.mtx");
-            let mut archive = tar::Archive::new(MultiGzDecoder::new(BufReader::new(file)));
+            let mut archive = tar::Archive::new(unpacked(file, limit));
             for entry in archive.entries().map_err(io_error)? {
                 let entry = entry.map_err(io_error)?;
+                // A sparse file would be longer than its part of the archive.
+                if !entry.header().entry_type().is_file() {
+                    continue;
+                }
                 let found = entry.path().map_err(io_error)?;
                 if found.file_name().is_some_and(|name| name == member.as_str()) {
                     return reader.read(Stream::new(entry));

@@ -7,8 +7,8 @@ use nom::combinator::{eof, opt, recognize};
 use nom::sequence::{pair, preceded, terminated};
 use nom::{IResult, Parser};
 
-use super::Mode;
 use super::error::{Fault, Problem, quoted};
+use super::{Mode, ReadOptions};
 use crate::FormatError;
 use crate::csr::check_limits;
 
@@ -281,11 +281,11 @@ fn array_entries(symmetry: Symmetry, rows: u64, cols: u64) -> u64 {
 pub(crate) fn parse_header(
     text: &[u8],
     complete: bool,
-    mode: Mode,
+    options: &ReadOptions,
 ) -> Result<Option<Parsed>, Fault> {
     let mut lines = Lines { text, offset: 0, line: 1 };
     let (banner, taken) = lines.peek().unwrap_or((b"", 0));
-    let (format, field, symmetry) = parse_banner(banner, mode)?;
+    let (format, field, symmetry) = parse_banner(banner, options.mode)?;
     lines.skip(taken);
 
     let mut comments = Vec::new();
@@ -318,13 +318,23 @@ pub(crate) fn parse_header(
     let rows = parse_size("number of rows", rows, line)?;
     let cols = parse_size("number of columns", cols, line)?;
     limits(rows, cols, 0)?;
+    for (what, size) in [("number of rows", rows), ("number of columns", cols)] {
+        let limit = u64::from(options.max_dimension);
+        if size > limit {
+            return Err(too_large(line, &FormatError::TooLarge { what, size, limit }));
+        }
+    }
     if symmetry != Symmetry::General && rows != cols {
         let expected = format!("as many columns as rows in a {symmetry} matrix");
         return Err(Fault::new(line, Problem::Size, expected, format!("{rows} x {cols}")));
     }
     let entries = match entries {
         Some(text) => parse_size("number of entries", text, line)?,
-        None => array_entries(symmetry, rows, cols),
+        None => {
+            // With those that symmetry implies.
+            limits(rows, cols, rows * cols)?;
+            array_entries(symmetry, rows, cols)
+        }
     };
     limits(rows, cols, entries)?;
     let (rows, cols, entries) = (rows as u32, cols as u32, entries as u32);

@@ -30,10 +30,18 @@
 //! - Fortran exponents (`1.0D+3`), numbers beyond the range of the element type (infinite),
 //!   fractions, `nan` and `inf` in integer fields.
 //!
-//! # Memory
-//! The size line is believed as far as the text can hold its entries: at most 16 bytes for each 2
-//! bytes of text, twice that for a symmetric matrix. Of compressed text, where the length is not
-//! known beforehand, only one block is in memory, and the arrays grow with the entries found.
+//! # Files of strangers
+//! Time is linear in the length of the text, and memory is at most 48 bytes for each byte of it
+//! (short comments in the header take most; 16 bytes for each 2 of text are usual at worst) plus
+//! 256 x `chunk_bytes` for each thread and 2 MiB, whatever the file declares: the size line is believed as
+//! far as the text can hold its entries. Of packed files this holds for the unpacked text, of an
+//! archive for everything before the end of the matrix; gzip packs up to 1032-fold, so that
+//! [`ReadOptions::max_text_bytes`] is the limit to set. Only one block of the text is in memory, and
+//! of an archive only the names of one member; members that are not regular files (sparse ones too)
+//! are passed over.
+//!
+//! [`read_csr`] also takes 4 bytes for each row that the file declares, up to 16 GiB, and as long
+//! vectors follow: [`ReadOptions::max_dimension`] limits that.
 
 mod blocks;
 mod body;
@@ -77,11 +85,23 @@ pub struct ReadOptions {
     pub threads: Option<usize>,
     /// Bytes of text that a thread parses at a time. Affects speed only.
     pub chunk_bytes: usize,
+    /// The longest text of a file, unpacked, in bytes; `u64::MAX` by default. Also stops a packed file that
+    /// hides its length, since gzip packs up to 1032-fold.
+    pub max_text_bytes: u64,
+    /// The most rows and columns; `u32::MAX` (more than any matrix has) by default. Three numbers
+    /// in a header can ask for as long vectors, and for as many row pointers.
+    pub max_dimension: u32,
 }
 
 impl Default for ReadOptions {
     fn default() -> Self {
-        Self { mode: Mode::Strict, threads: None, chunk_bytes: 1 << 18 }
+        Self {
+            mode: Mode::Strict,
+            threads: None,
+            chunk_bytes: 1 << 18,
+            max_text_bytes: u64::MAX,
+            max_dimension: u32::MAX,
+        }
     }
 }
 
@@ -111,7 +131,10 @@ pub fn read<T: Scalar>(
 ) -> Result<MatrixFile<T>, MatrixMarketError> {
     let path = path.as_ref();
     let name = path.display().to_string();
-    in_pool(options.threads, || containers::read_text(path, Reader::new(&name, path, options)))?
+    let limit = options.max_text_bytes;
+    in_pool(options.threads, || {
+        containers::read_text(path, limit, Reader::new(&name, path, options))
+    })?
 }
 
 /// Reads a matrix from text; `file` stands for the file's name in errors.
@@ -184,7 +207,7 @@ impl<'a, T> Reader<'a, T> {
     ) -> Result<(Header, u64), MatrixMarketError> {
         loop {
             let (block, complete) = text.fill(bytes).map_err(|source| self.io(source))?;
-            let parsed = header::parse_header(block, complete, self.options.mode);
+            let parsed = header::parse_header(block, complete, self.options);
             if let Some(parsed) = parsed.map_err(|fault| self.fault(fault))? {
                 text.consume(parsed.body);
                 return Ok((parsed.header, parsed.line));
