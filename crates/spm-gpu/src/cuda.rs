@@ -13,6 +13,7 @@ use crate::device::DeviceInfo;
 use crate::driver;
 use crate::error::GpuError;
 use crate::launch::Launch;
+use crate::pool::Pool;
 use crate::ptx::Ptx;
 
 /// Dynamic shared memory that a launch may have without opting in.
@@ -49,6 +50,7 @@ pub(crate) struct Cuda {
     // Before `context`: fields are dropped in order.
     module: OnceLock<Result<Module, GpuError>>,
     functions: Mutex<HashMap<&'static str, Function>>,
+    pool: Pool,
     context: Context,
 }
 
@@ -82,13 +84,29 @@ impl Drop for Cuda {
     fn drop(&mut self) {
         // The module is unloaded next, from the context of this device.
         let _ = self.make_current();
+        self.pool.release();
     }
 }
 
 impl Cuda {
     pub(crate) fn new(device: cust::device::Device) -> Result<Self, GpuError> {
         let context = Context::new(device).map_err(|e| from_cust("cuDevicePrimaryCtxRetain", e))?;
-        Ok(Self { module: OnceLock::new(), functions: Mutex::default(), context })
+        let pool = Pool::new();
+        Ok(Self { module: OnceLock::new(), functions: Mutex::default(), pool, context })
+    }
+
+    /// Where device memory comes from.
+    pub(crate) fn pool(&self) -> &Pool {
+        &self.pool
+    }
+
+    /// Free and total bytes; free includes what the pool holds unused.
+    pub(crate) fn memory(&self) -> Result<(u64, u64), GpuError> {
+        self.make_current()?;
+        let (mut free, mut total) = (0, 0);
+        // SAFETY: both point to a usize.
+        check("cuMemGetInfo", unsafe { sys::cuMemGetInfo_v2(&mut free, &mut total) })?;
+        Ok((free as u64 + self.pool.unused(), total as u64))
     }
 
     /// Makes this context the one that calls of this thread mean.

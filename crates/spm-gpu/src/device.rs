@@ -134,13 +134,7 @@ impl Device {
     /// A device that fails.
     pub fn memory(&self) -> Result<(u64, u64), GpuError> {
         match &self.inner.backend {
-            Backend::Cuda(cuda) => {
-                cuda.make_current()?;
-                let (mut free, mut total) = (0, 0);
-                // SAFETY: both point to a usize.
-                check("cuMemGetInfo", unsafe { sys::cuMemGetInfo_v2(&mut free, &mut total) })?;
-                Ok((free as u64, total as u64))
-            }
+            Backend::Cuda(cuda) => cuda.memory(),
             Backend::Emulator(emulator) => {
                 let total = emulator.options().memory;
                 Ok((total.saturating_sub(emulator.allocated_bytes()), total))

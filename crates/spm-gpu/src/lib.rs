@@ -52,6 +52,7 @@ mod launch;
 mod matrix;
 mod memory;
 mod plan;
+mod pool;
 mod product;
 mod ptx;
 pub mod spmm;

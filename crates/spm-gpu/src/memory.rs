@@ -1,7 +1,7 @@
 //! Arrays in device memory.
 
 use std::ffi::c_void;
-use std::mem;
+use std::{mem, ptr};
 
 use cust::sys;
 use spm_gpu_kernels::device::{DevicePtr, DevicePtrMut, Element};
@@ -10,11 +10,13 @@ use spm_gpu_kernels::emulator::EmuBuffer;
 use crate::cuda::check;
 use crate::device::{Backend, Device};
 use crate::error::GpuError;
+use crate::pool::Block;
 use crate::stream::Stream;
 
 /// An array of `T` in device memory, freed when it is dropped.
 ///
-/// Freeing waits for the kernels that still use it. Copies wait for all streams of the device.
+/// Freeing waits for the kernels that still use it; small arrays' memory stays with the
+/// [`Device`] for later ones. Copies wait for all streams of the device.
 #[derive(Debug)]
 pub struct DeviceBuffer<T> {
     storage: Storage<T>,
@@ -24,29 +26,19 @@ pub struct DeviceBuffer<T> {
 
 #[derive(Debug)]
 enum Storage<T> {
-    Cuda(Allocation),
+    Cuda(Block),
     Emulated(EmuBuffer<T>),
-}
-
-/// Memory of the driver; address 0 for an array without elements.
-#[derive(Debug)]
-struct Allocation(sys::CUdeviceptr);
-
-impl Drop for Allocation {
-    fn drop(&mut self) {
-        if self.0 != 0 {
-            // SAFETY: allocated by cuMemAlloc, freed once, while its context is current
-            // (`DeviceBuffer::drop`). A failure here is an earlier kernel's, which the next call
-            // reports.
-            let _ = unsafe { sys::cuMemFree_v2(self.0) };
-        }
-    }
 }
 
 impl<T> Drop for DeviceBuffer<T> {
     fn drop(&mut self) {
-        // The memory is freed next, from the context of its device.
-        let _ = self.device.make_current();
+        if let (&Storage::Cuda(block), Backend::Cuda(cuda)) = (&self.storage, self.device.backend())
+        {
+            // The memory belongs to the context of its device.
+            let _ = cuda.make_current();
+            // SAFETY: of the same device's pool, freed once.
+            unsafe { cuda.pool().free(block) };
+        }
     }
 }
 
@@ -85,16 +77,16 @@ impl<T: Element> DeviceBuffer<T> {
         let storage = match device.backend() {
             Backend::Cuda(cuda) => {
                 cuda.make_current()?;
-                let mut allocation = Allocation(0);
-                if bytes > 0 {
-                    // SAFETY: points to an address.
-                    let answer = unsafe { sys::cuMemAlloc_v2(&mut allocation.0, bytes) };
-                    if answer == sys::CUresult::CUDA_ERROR_OUT_OF_MEMORY {
+                match cuda.pool().allocate(bytes) {
+                    Ok(block) => Storage::Cuda(block),
+                    Err(sys::CUresult::CUDA_ERROR_OUT_OF_MEMORY) => {
                         return Err(out_of_memory(device, bytes as u64));
                     }
-                    check("cuMemAlloc", answer)?;
+                    Err(answer) => {
+                        check("cuMemAlloc", answer)?;
+                        Storage::Cuda(Block::NONE)
+                    }
                 }
-                Storage::Cuda(allocation)
             }
             Backend::Emulator(emulator) => match emulator.try_alloc_uninit(length) {
                 Ok(buffer) => Storage::Emulated(buffer),
@@ -130,11 +122,11 @@ impl<T: Element> DeviceBuffer<T> {
     /// A device that fails.
     pub fn fill_zero(&mut self) -> Result<(), GpuError> {
         match &self.storage {
-            Storage::Cuda(Allocation(0)) => Ok(()),
-            Storage::Cuda(allocation) => {
+            Storage::Cuda(Block::NONE) => Ok(()),
+            Storage::Cuda(block) => {
                 self.device.make_current()?;
                 // SAFETY: the buffer has that many bytes.
-                let answer = unsafe { sys::cuMemsetD8_v2(allocation.0, 0, self.bytes()) };
+                let answer = unsafe { sys::cuMemsetD8_v2(block.address, 0, self.bytes()) };
                 check("cuMemsetD8", answer)
             }
             Storage::Emulated(buffer) => {
@@ -151,12 +143,12 @@ impl<T: Element> DeviceBuffer<T> {
     pub fn enqueue_zero(&mut self, stream: &Stream) -> Result<(), GpuError> {
         stream.check_device(&self.device)?;
         match &self.storage {
-            Storage::Cuda(Allocation(0)) => Ok(()),
-            Storage::Cuda(allocation) => {
+            Storage::Cuda(Block::NONE) => Ok(()),
+            Storage::Cuda(block) => {
                 self.device.make_current()?;
                 // SAFETY: the buffer has that many bytes, and freeing it waits for the stream.
                 check("cuMemsetD8Async", unsafe {
-                    sys::cuMemsetD8Async(allocation.0, 0, self.bytes(), stream.as_raw().cast())
+                    sys::cuMemsetD8Async(block.address, 0, self.bytes(), stream.as_raw().cast())
                 })
             }
             Storage::Emulated(buffer) => {
@@ -173,12 +165,12 @@ impl<T: Element> DeviceBuffer<T> {
     pub fn copy_from_slice(&mut self, data: &[T]) -> Result<(), GpuError> {
         self.require_length(data.len())?;
         match &self.storage {
-            Storage::Cuda(Allocation(0)) => Ok(()),
-            Storage::Cuda(allocation) => {
+            Storage::Cuda(Block::NONE) => Ok(()),
+            Storage::Cuda(block) => {
                 self.device.make_current()?;
                 // SAFETY: both sides have that many bytes.
                 check("cuMemcpyHtoD", unsafe {
-                    sys::cuMemcpyHtoD_v2(allocation.0, data.as_ptr().cast(), self.bytes())
+                    sys::cuMemcpyHtoD_v2(block.address, data.as_ptr().cast(), self.bytes())
                 })
             }
             Storage::Emulated(buffer) => {
@@ -195,13 +187,13 @@ impl<T: Element> DeviceBuffer<T> {
     pub fn copy_to_slice(&self, data: &mut [T]) -> Result<(), GpuError> {
         self.require_length(data.len())?;
         match &self.storage {
-            Storage::Cuda(Allocation(0)) => Ok(()),
-            Storage::Cuda(allocation) => {
+            Storage::Cuda(Block::NONE) => Ok(()),
+            Storage::Cuda(block) => {
                 self.device.make_current()?;
                 let target = data.as_mut_ptr().cast::<c_void>();
                 // SAFETY: both sides have that many bytes; every bit pattern is an element.
                 check("cuMemcpyDtoH", unsafe {
-                    sys::cuMemcpyDtoH_v2(target, allocation.0, self.bytes())
+                    sys::cuMemcpyDtoH_v2(target, block.address, self.bytes())
                 })
             }
             Storage::Emulated(buffer) => {
@@ -221,11 +213,11 @@ impl<T: Element> DeviceBuffer<T> {
             return Err(GpuError::Shape { what, expected, found: index });
         }
         match &self.storage {
-            Storage::Cuda(allocation) => {
+            Storage::Cuda(block) => {
                 self.device.make_current()?;
                 // SAFETY: every bit pattern is an element.
                 let mut element = unsafe { mem::zeroed::<T>() };
-                let source = allocation.0 + (index * size_of::<T>()) as u64;
+                let source = block.address + (index * size_of::<T>()) as u64;
                 // SAFETY: one element on both sides.
                 check("cuMemcpyDtoH", unsafe {
                     sys::cuMemcpyDtoH_v2((&raw mut element).cast(), source, size_of::<T>())
@@ -234,6 +226,48 @@ impl<T: Element> DeviceBuffer<T> {
             }
             Storage::Emulated(buffer) => Ok(buffer.to_vec()[index]),
         }
+    }
+
+    /// Every `stride`-th element from the first on, copied to the host at once.
+    ///
+    /// # Errors
+    /// [`GpuError::Shape`] for no element or a stride of 0; a kernel that failed.
+    pub(crate) fn every(&self, stride: usize) -> Result<Vec<T>, GpuError> {
+        if stride == 0 || self.length == 0 {
+            let what = "stride over a device buffer";
+            return Err(GpuError::Shape { what, expected: 1, found: 0 });
+        }
+        let block = match &self.storage {
+            Storage::Cuda(block) => block,
+            Storage::Emulated(buffer) => {
+                return Ok(buffer.to_vec().into_iter().step_by(stride).collect());
+            }
+        };
+        self.device.make_current()?;
+        let height = self.length.div_ceil(stride);
+        // SAFETY: every bit pattern is an element.
+        let mut elements = vec![unsafe { mem::zeroed::<T>() }; height];
+        let copy = sys::CUDA_MEMCPY2D {
+            srcXInBytes: 0,
+            srcY: 0,
+            srcMemoryType: sys::CUmemorytype::CU_MEMORYTYPE_DEVICE,
+            srcHost: ptr::null(),
+            srcDevice: block.address,
+            srcArray: ptr::null_mut(),
+            srcPitch: stride * size_of::<T>(),
+            dstXInBytes: 0,
+            dstY: 0,
+            dstMemoryType: sys::CUmemorytype::CU_MEMORYTYPE_HOST,
+            dstHost: elements.as_mut_ptr().cast(),
+            dstDevice: 0,
+            dstArray: ptr::null_mut(),
+            dstPitch: size_of::<T>(),
+            WidthInBytes: size_of::<T>(),
+            Height: height,
+        };
+        // SAFETY: one element from each row of the pitch, the last of which begins inside the buffer.
+        check("cuMemcpy2D", unsafe { sys::cuMemcpy2D_v2(&copy) })?;
+        Ok(elements)
     }
 
     /// Overwrites the buffer with another one of the same device.
@@ -255,13 +289,13 @@ impl<T: Element> DeviceBuffer<T> {
         stream.check_device(&self.device)?;
         check_operand("source", &self.device, source, self.length)?;
         match (&self.storage, &source.storage) {
-            (Storage::Cuda(target), Storage::Cuda(source)) if target.0 != 0 => {
+            (Storage::Cuda(target), Storage::Cuda(source)) if target.address != 0 => {
                 self.device.make_current()?;
                 let raw = stream.as_raw().cast();
                 // SAFETY: both have that many bytes and are different buffers (one is borrowed
                 // mutably); freeing either waits for the stream.
                 check("cuMemcpyDtoDAsync", unsafe {
-                    sys::cuMemcpyDtoDAsync_v2(target.0, source.0, self.bytes(), raw)
+                    sys::cuMemcpyDtoDAsync_v2(target.address, source.address, self.bytes(), raw)
                 })
             }
             (Storage::Emulated(target), Storage::Emulated(source)) => {
@@ -275,7 +309,7 @@ impl<T: Element> DeviceBuffer<T> {
     /// The address on the device, for other libraries; 0 for an array without elements.
     pub fn address(&self) -> u64 {
         match &self.storage {
-            Storage::Cuda(allocation) => allocation.0,
+            Storage::Cuda(block) => block.address,
             Storage::Emulated(buffer) => buffer.ptr().as_raw(),
         }
     }

@@ -4,36 +4,133 @@
 //! write columns and values where they belong.
 
 use super::stats::over_warp;
-use crate::device::warp::{FULL_MASK, WARP_SIZE};
-use crate::device::{DevicePtr, DevicePtrMut, warp};
+use crate::device::warp::WARP_SIZE;
+use crate::device::{DevicePtr, DevicePtrMut};
 use crate::kernel::kernel;
-use crate::spmv::compact::{BITS_8, BITS_16, BITS_32, BY_LANE, chunk_and_lane};
-use crate::spmv::sellp::LaneEntries;
+use crate::spmv::compact::{BITS_8, BITS_16, BITS_32, chunk_and_lane};
+use crate::spmv::sellp::{BY_DIAGONAL, LOG_WARP, LaneEntries};
 
-/// Beyond every column.
+/// Beyond every column, and every key of a diagonal.
 const NONE: u32 = u32::MAX;
+/// Beside the mode of a chunk: it has the bases of the one before.
+const SAME_DIAGONALS: u32 = 4;
+/// Slots by diagonal for four in a row of the longest, at most.
+const MOST_SLOTS_OF_4: u32 = 5;
 
-/// Where the column of a slot is `base + lane` for every lane that has one: the base (wrapping) of
-/// the first of them, and whether it serves all.
+/// A walk of the warp over the diagonals of a chunk, from below: each lane has a row, and is at its
+/// next entry. A row whose columns are not in order takes a diagonal for itself where need be.
+///
+/// The key of a diagonal is column + 31 - row in the chunk, so that it is no negative number.
+#[derive(Clone, Copy)]
+struct Diagonals {
+    next: u32,
+    end: u32,
+    key: u32,
+    /// That of the entry after the next one, on its way.
+    ahead: u32,
+    bias: u32,
+    col_indices: DevicePtr<u32>,
+}
+
+impl Diagonals {
+    #[inline(always)]
+    fn of(
+        chunk: u32,
+        lane: u32,
+        rows: u32,
+        log_lanes: u32,
+        (pointers, col_indices): (DevicePtr<u32>, DevicePtr<u32>),
+    ) -> Self {
+        let log_rows = LOG_WARP - log_lanes;
+        let row_in_chunk = lane & ((1 << log_rows) - 1);
+        let row = (chunk << log_rows) + row_in_chunk;
+        let (next, end) =
+            if row < rows { (pointers.load(row), pointers.load(row + 1)) } else { (0, 0) };
+        let bias = WARP_SIZE - 1 - row_in_chunk;
+        let mut walk = Self { next, end, key: NONE, ahead: NONE, bias, col_indices };
+        walk.key = walk.key_of(0);
+        walk.ahead = walk.key_of(1);
+        walk
+    }
+
+    /// The key of the entry that comes `further` after the next one.
+    #[inline(always)]
+    fn key_of(&self, further: u32) -> u32 {
+        if self.end - self.next > further {
+            self.col_indices.load(self.next + further) + self.bias
+        } else {
+            NONE
+        }
+    }
+
+    /// The number of slots that a chunk by diagonal may have; the whole warp has the same.
+    #[inline(always)]
+    fn most(&self) -> u32 {
+        let longest = over_warp(self.end - self.next, u32::max);
+        longest + longest * (MOST_SLOTS_OF_4 - 4) / 4
+    }
+
+    /// The key of the next diagonal, and this lane's entry on it; `NONE` after the last.
+    #[inline(always)]
+    fn step(&mut self) -> (u32, Option<u32>) {
+        let key = over_warp(self.key, u32::min);
+        if key == NONE || self.key != key {
+            return (key, None);
+        }
+        let entry = self.next;
+        self.next += 1;
+        self.key = self.ahead;
+        self.ahead = self.key_of(1);
+        (key, Some(entry))
+    }
+}
+
+/// The slots of a chunk by diagonal, if they are few, and whether they are on the same diagonals as
+/// the chunk before, which has them so, too.
 #[inline(always)]
-fn base_by_lane(has: bool, column: u32, lane: u32) -> (u32, bool) {
-    let filled = warp::ballot(FULL_MASK, has);
-    let base = column.wrapping_sub(lane);
-    let first = warp::shuffle_idx(FULL_MASK, base, filled.trailing_zeros() % WARP_SIZE, WARP_SIZE);
-    (first, warp::all(FULL_MASK, !has || base == first))
+fn by_diagonal(
+    chunk: u32,
+    lane: u32,
+    rows: u32,
+    log_lanes: u32,
+    arrays: (DevicePtr<u32>, DevicePtr<u32>),
+) -> Option<(u32, bool)> {
+    let mut mine = Diagonals::of(chunk, lane, rows, log_lanes, arrays);
+    let mut before = Diagonals::of(chunk.saturating_sub(1), lane, rows, log_lanes, arrays);
+    let (most, most_before) = (mine.most(), before.most());
+    let (mut slots, mut same) = (0, chunk > 0);
+    loop {
+        let key = mine.step().0;
+        if same {
+            let key_before = before.step().0;
+            // A chunk is that many rows further.
+            let further = if key_before == NONE { 0 } else { WARP_SIZE >> log_lanes };
+            same = key_before.wrapping_add(further) == key;
+        }
+        if key == NONE {
+            break;
+        }
+        slots += 1;
+        if slots > most {
+            return None;
+        }
+    }
+    (slots > 0).then_some((slots, same && slots <= most_before))
 }
 
 kernel! {
-    /// How columns are stored, and three measures of each chunk, `chunks` words for each: slots of
-    /// a lane rounded up to a multiple of `round` (1 or 4), groups of four of them that have bases,
-    /// 128-byte units that their offsets take. With `compact` 0 columns stay 32 bits wide. Block: a
-    /// multiple of 32; grid: at least one warp per chunk.
+    /// How columns are stored, and four measures of each chunk, `chunks` words for each: slots of
+    /// a lane rounded up to a multiple of `round` (1 or 4), groups of four bases, 128-byte units
+    /// that offsets take, and those that fill words take. With `compact` 0 columns stay 32 bits
+    /// wide, with `diagonals` 0 no slots are by diagonal; x has 32 columns less than 2^32 otherwise.
+    /// Block: a multiple of 32; grid: at least one warp per chunk.
     pub fn convert_sellp_measure(
         rows: u32,
         chunks: u32,
         log_lanes: u32,
         round: u32,
         compact: u32,
+        diagonals: u32,
         pointers: DevicePtr<u32>,
         col_indices: DevicePtr<u32>,
         measures: DevicePtrMut<u32>,
@@ -44,44 +141,104 @@ kernel! {
             return;
         }
         let mine = LaneEntries::of(chunk, lane, rows, log_lanes, pointers);
-        let width = over_warp(mine.slots, u32::max);
-        let mut mode = BITS_32;
-        if compact != 0 {
-            let (mut by_lane, mut spread) = (true, 0);
-            for slot in 0..width {
-                let has = slot < mine.slots;
-                let column = if has { col_indices.load(mine.entry(slot)) } else { NONE };
-                by_lane &= base_by_lane(has, column, lane).1;
-                let smallest = over_warp(column, u32::min);
-                let largest = over_warp(if has { column } else { 0 }, u32::max);
-                spread = (largest - smallest).max(spread);
-            }
-            mode = if by_lane {
-                BY_LANE
-            } else if spread < 1 << 8 {
-                BITS_8
-            } else if spread < 1 << 16 {
-                BITS_16
+        let mut width = over_warp(mine.slots, u32::max);
+        let mut diagonal = None;
+        if diagonals != 0 {
+            diagonal = by_diagonal(chunk, lane, rows, log_lanes, (pointers, col_indices));
+        }
+        let (mut mode, mut quads, mut units, mut fills) = (BITS_32, 0, 0, 0);
+        if let Some((slots, same)) = diagonal {
+            width = (slots + (1 << log_lanes) - 1) >> log_lanes;
+            fills = width.div_ceil(32);
+            mode = BY_DIAGONAL;
+            if same {
+                mode |= SAME_DIAGONALS;
             } else {
-                BITS_32
-            };
+                quads = width.div_ceil(4) << log_lanes;
+            }
+        } else {
+            if compact != 0 {
+                let mut spread = 0;
+                for slot in 0..width {
+                    let has = slot < mine.slots;
+                    let column = if has { col_indices.load(mine.entry(slot)) } else { NONE };
+                    let smallest = over_warp(column, u32::min);
+                    let largest = over_warp(if has { column } else { 0 }, u32::max);
+                    spread = (largest - smallest).max(spread);
+                }
+                mode = if spread < 1 << 8 {
+                    BITS_8
+                } else if spread < 1 << 16 {
+                    BITS_16
+                } else {
+                    BITS_32
+                };
+            }
+            // 1, 2 or 4 units of 32 words for each group.
+            units = width.div_ceil(4) << (mode - 1);
+            if mode != BITS_32 {
+                quads = width.div_ceil(4);
+            }
         }
         if lane == 0 {
-            let quads = width.div_ceil(4);
             measures.store(chunk, (width + round - 1) & !(round - 1));
-            measures.store(chunks + chunk, if mode == BITS_32 { 0 } else { quads });
-            // 0, 1, 2 or 4 units of 32 words for each group.
-            let units = if mode == BY_LANE { 0 } else { quads << (mode - 1) };
+            measures.store(chunks + chunk, quads);
             measures.store(2 * chunks + chunk, units);
+            measures.store(3 * chunks + chunk, fills);
             modes.store(chunk, mode);
         }
     }
     as SellpMeasure
 }
 
+/// Bases and fill words of a chunk by diagonal; returns the slots of a lane.
+#[inline(always)]
+fn write_diagonals(
+    mut walk: Diagonals,
+    (first_row, lane, log_lanes): (u32, u32, u32),
+    bases: Option<DevicePtrMut<u32>>,
+    fills: DevicePtrMut<u32>,
+) -> u32 {
+    let part = lane >> (LOG_WARP - log_lanes);
+    let (mut slot, mut word, mut words) = (0, 0, 0);
+    // Four slots of the w parts are w groups of four bases.
+    let place = |slot: u32, part: u32| (((slot >> 2) << log_lanes) + part) * 4 + (slot & 3);
+    loop {
+        let (key, entry) = walk.step();
+        if key == NONE {
+            break;
+        }
+        let (lane_slot, part_of) = (slot >> log_lanes, slot & ((1 << log_lanes) - 1));
+        if part_of == part && entry.is_some() {
+            word |= 1 << (lane_slot % 32);
+        }
+        if let (Some(bases), 0) = (bases, lane) {
+            let base = key.wrapping_sub(WARP_SIZE - 1).wrapping_sub(first_row);
+            bases.store(place(lane_slot, part_of), base);
+        }
+        slot += 1;
+        if slot & ((32 << log_lanes) - 1) == 0 {
+            fills.store(words * WARP_SIZE + lane, word);
+            (word, words) = (0, words + 1);
+        }
+    }
+    if slot & ((32 << log_lanes) - 1) != 0 {
+        fills.store(words * WARP_SIZE + lane, word);
+    }
+    let width = (slot + (1 << log_lanes) - 1) >> log_lanes;
+    if let (Some(bases), 0) = (bases, lane) {
+        // Up to whole groups of all parts.
+        while slot < (width.div_ceil(4) * 4) << log_lanes {
+            bases.store(place(slot >> log_lanes, slot & ((1 << log_lanes) - 1)), 0);
+            slot += 1;
+        }
+    }
+    width
+}
+
 kernel! {
-    /// Headers, bases and offsets of the chunks; `sums` are the exclusive sums of the measures of
-    /// [`SellpMeasure`], all in a row, and one more. Launch: as there.
+    /// Headers, bases, offsets and fill words of the chunks; `sums` are the exclusive sums of the
+    /// measures of [`SellpMeasure`], all in a row, and one more. Launch: as there.
     pub fn convert_sellp_columns(
         rows: u32,
         chunks: u32,
@@ -93,16 +250,34 @@ kernel! {
         headers: DevicePtrMut<[u32; 4]>,
         bases: DevicePtrMut<u32>,
         offsets: DevicePtrMut<u32>,
+        fills: DevicePtrMut<u32>,
     ) {
         let (chunk, lane) = chunk_and_lane();
         if chunk >= chunks {
             return;
         }
+        let sum = |measure: u32| {
+            sums.load(u64::from(measure) * u64::from(chunks) + u64::from(chunk))
+                - sums.load(u64::from(measure) * u64::from(chunks))
+        };
+        let (start, first_group, unit) = (sum(0), sum(1), sum(2));
+        let mode = modes.load(chunk);
+        if mode & 3 == BY_DIAGONAL {
+            let walk = Diagonals::of(chunk, lane, rows, log_lanes, (pointers, col_indices));
+            let fill = sum(3);
+            let first_row = chunk << (LOG_WARP - log_lanes);
+            let fills = fills.offset(u64::from(fill) * u64::from(WARP_SIZE));
+            let own = mode & SAME_DIAGONALS == 0;
+            let own_bases = own.then(|| bases.offset(u64::from(first_group) * 4));
+            let width = write_diagonals(walk, (first_row, lane, log_lanes), own_bases, fills);
+            if lane == 0 {
+                let shared = if own { 0 } else { width.div_ceil(4) << log_lanes };
+                headers.store(chunk, [start, width, first_group - shared, fill << 2 | BY_DIAGONAL]);
+            }
+            return;
+        }
         let mine = LaneEntries::of(chunk, lane, rows, log_lanes, pointers);
         let width = over_warp(mine.slots, u32::max);
-        let (start, mode) = (sums.load(chunk), modes.load(chunk));
-        let first_group = sums.load(chunks + chunk) - sums.load(chunks);
-        let unit = sums.load(2 * chunks + chunk) - sums.load(2 * chunks);
         if lane == 0 {
             headers.store(chunk, [start, width, first_group, unit << 2 | mode]);
         }
@@ -112,20 +287,13 @@ kernel! {
                 let slot = 4 * group + j;
                 let has = slot < mine.slots;
                 let column = if has { col_indices.load(mine.entry(slot)) } else { NONE };
-                let by_lane = base_by_lane(has, column, lane).0;
                 let smallest = over_warp(column, u32::min);
-                let base = match mode {
-                    _ if smallest == NONE => 0,
-                    BITS_32 => 0,
-                    BY_LANE => by_lane,
-                    _ => smallest,
-                };
+                let base = if smallest == NONE || mode == BITS_32 { 0 } else { smallest };
                 [base, if has { column.wrapping_sub(base) } else { 0 }]
             });
             let at = u64::from(group * WARP_SIZE + lane);
             let offset = slots.map(|[_, offset]| offset);
             match mode {
-                BY_LANE => {}
                 BITS_8 => {
                     let low = offset[0] | offset[1] << 8;
                     offsets.store(at, low | offset[2] << 16 | offset[3] << 24);
@@ -144,28 +312,78 @@ kernel! {
     as SellpColumns
 }
 
+/// What the kernels for values have in common.
+#[derive(Clone, Copy)]
+struct Slots {
+    rows: u32,
+    chunks: u32,
+    log_lanes: u32,
+    pointers: DevicePtr<u32>,
+    col_indices: DevicePtr<u32>,
+    sums: DevicePtr<u32>,
+    modes: DevicePtr<u32>,
+}
+
+impl Slots {
+    /// Calls `store(first slot column of the chunk, slot, lane, entry)` for every slot of this lane;
+    /// padding and holes have no entry.
+    #[inline(always)]
+    fn for_each(self, store: impl Fn(u32, u32, u32, Option<u32>)) {
+        let Self { rows, chunks, log_lanes, pointers, col_indices, sums, modes } = self;
+        let (chunk, lane) = chunk_and_lane();
+        if chunk >= chunks {
+            return;
+        }
+        let (start, end) = (sums.load(chunk), sums.load(chunk + 1));
+        let mut slot = 0;
+        if modes.load(chunk) & 3 == BY_DIAGONAL {
+            let mut walk = Diagonals::of(chunk, lane, rows, log_lanes, (pointers, col_indices));
+            let part = lane >> (LOG_WARP - log_lanes);
+            let mut part_of = 0;
+            loop {
+                let (key, entry) = walk.step();
+                if key == NONE {
+                    break;
+                }
+                if part_of == part {
+                    store(start, slot, lane, entry);
+                    slot += 1;
+                }
+                part_of = (part_of + 1) & ((1 << log_lanes) - 1);
+            }
+        } else {
+            let mine = LaneEntries::of(chunk, lane, rows, log_lanes, pointers);
+            while slot < mine.slots {
+                store(start, slot, lane, Some(mine.entry(slot)));
+                slot += 1;
+            }
+        }
+        while slot < end - start {
+            store(start, slot, lane, None);
+            slot += 1;
+        }
+    }
+}
+
 kernel! {
-    /// The values of the slots, 0 where there is no entry; `sums` as for [`SellpColumns`], made with
-    /// `round` 1. Launch: as for [`SellpMeasure`].
+    /// The values of the slots, 0 where there is no entry; `sums` and `modes` as for
+    /// [`SellpColumns`], made with `round` 1. Launch: as for [`SellpMeasure`].
     pub fn convert_sellp_values<T: Real>(
         rows: u32,
         chunks: u32,
         log_lanes: u32,
         pointers: DevicePtr<u32>,
+        col_indices: DevicePtr<u32>,
         sums: DevicePtr<u32>,
+        modes: DevicePtr<u32>,
         values: DevicePtr<T>,
         slots: DevicePtrMut<T>,
     ) {
-        let (chunk, lane) = chunk_and_lane();
-        if chunk >= chunks {
-            return;
-        }
-        let mine = LaneEntries::of(chunk, lane, rows, log_lanes, pointers);
-        let (start, end) = (sums.load(chunk), sums.load(chunk + 1));
-        for slot in 0..end - start {
-            let value = if slot < mine.slots { values.load(mine.entry(slot)) } else { T::ZERO };
-            slots.store(u64::from(start + slot) * u64::from(WARP_SIZE) + u64::from(lane), value);
-        }
+        let matrix = Slots { rows, chunks, log_lanes, pointers, col_indices, sums, modes };
+        matrix.for_each(|start, slot, lane, entry| {
+            let at = u64::from(start + slot) * u64::from(WARP_SIZE) + u64::from(lane);
+            slots.store(at, entry.map_or(T::ZERO, |k| values.load(k)));
+        });
     }
     as SellpValues
 }
@@ -178,24 +396,18 @@ kernel! {
         chunks: u32,
         log_lanes: u32,
         pointers: DevicePtr<u32>,
+        col_indices: DevicePtr<u32>,
         sums: DevicePtr<u32>,
+        modes: DevicePtr<u32>,
         values: DevicePtr<T>,
         slots: DevicePtrMut<f32>,
     ) {
-        let (chunk, lane) = chunk_and_lane();
-        if chunk >= chunks {
-            return;
-        }
-        let mine = LaneEntries::of(chunk, lane, rows, log_lanes, pointers);
-        let (start, end) = (sums.load(chunk), sums.load(chunk + 1));
-        for group in 0..(end - start) / 4 {
-            let group_values = [0, 1, 2, 3].map(|j| {
-                let slot = 4 * group + j;
-                if slot < mine.slots { values.load(mine.entry(slot)).narrow() } else { 0.0 }
-            });
-            let at = u64::from(start / 4 + group) * u64::from(WARP_SIZE) + u64::from(lane);
-            slots.store_vector::<4>(at * 4, group_values);
-        }
+        let matrix = Slots { rows, chunks, log_lanes, pointers, col_indices, sums, modes };
+        matrix.for_each(|start, slot, lane, entry| {
+            let group = u64::from(start / 4 + slot / 4) * u64::from(WARP_SIZE) + u64::from(lane);
+            let value = entry.map_or(0.0, |k| values.load(k).narrow());
+            slots.store(group * 4 + u64::from(slot % 4), value);
+        });
     }
     as SellpValuesNarrow
 }

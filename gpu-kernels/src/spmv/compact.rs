@@ -137,25 +137,33 @@ impl<T: Real> Values<T> for All<T> {
     }
 }
 
-/// The sum of one lane over its first `slots` slots; `place` is that of its values.
+/// The columns of a group of four slots as offsets from a base for each slot.
 #[inline(always)]
-fn lane_sum<T: Real, O: Offsets, V: Values<T>>(
-    slots: u32,
-    (place, lane, last_column): (u64, u32, u32),
+fn columns_by_offset<O: Offsets>(
+    group: u32,
+    (lane, last_column): (u32, u32),
     bases: DevicePtr<u32>,
     offsets: O,
+) -> [u32; 4] {
+    let offsets = offsets.load(group, lane);
+    if !O::HAVE_BASES {
+        return offsets;
+    }
+    let bases = bases.load_vector::<4>(group * 4);
+    // Padding that is stored by lane may lie beyond either end of x.
+    [0, 1, 2, 3].map(|j| bases[j].wrapping_add(offsets[j]).min(last_column))
+}
+
+/// The sum of one lane over its first `slots` slots; `place` is that of its values, `columns` gives
+/// those of a group of four slots.
+#[inline(always)]
+pub(crate) fn lane_sum<T: Real, V: Values<T>>(
+    slots: u32,
+    place: u64,
+    columns: impl Fn(u32) -> [u32; 4],
     values: V,
     x: DevicePtr<T>,
 ) -> T {
-    let columns = |group: u32| {
-        let offsets = offsets.load(group, lane);
-        if !O::HAVE_BASES {
-            return offsets;
-        }
-        let bases = bases.load_vector::<4>(group * 4);
-        // Padding that is stored by lane may lie beyond either end of x.
-        [0, 1, 2, 3].map(|j| bases[j].wrapping_add(offsets[j]).min(last_column))
-    };
     let (mut even, mut odd) = (T::ZERO, T::ZERO);
     let mut add = |values: [T; 4], x: [T; 4]| {
         even = values[0].mul_add(x[0], even);
@@ -193,7 +201,8 @@ fn lane_sum<T: Real, O: Offsets, V: Values<T>>(
     even + odd
 }
 
-/// [`lane_sum`] for columns that are stored in one way or another.
+/// [`lane_sum`] for columns that are stored in one way or another; `place` is that of the values,
+/// the lane and the last column.
 #[inline(always)]
 pub(crate) fn lane_sum_by_mode<T: Real, V: Values<T>>(
     mode: u32,
@@ -204,11 +213,36 @@ pub(crate) fn lane_sum_by_mode<T: Real, V: Values<T>>(
     values: V,
     x: DevicePtr<T>,
 ) -> T {
+    if mode == BY_LANE {
+        let at = (place.1, place.2);
+        let columns = |group: u32| columns_by_offset(group, at, bases, ByLane);
+        return lane_sum(slots, place.0, columns, values, x);
+    }
+    lane_sum_by_offsets(mode, slots, place, bases, offsets, values, x)
+}
+
+/// [`lane_sum_by_mode`] for every mode but the first.
+#[inline(always)]
+pub(crate) fn lane_sum_by_offsets<T: Real, V: Values<T>>(
+    mode: u32,
+    slots: u32,
+    (place, lane, last_column): (u64, u32, u32),
+    bases: DevicePtr<u32>,
+    offsets: DevicePtr<u32>,
+    values: V,
+    x: DevicePtr<T>,
+) -> T {
+    macro_rules! sum {
+        ($offsets:expr) => {{
+            let at = (lane, last_column);
+            let columns = |group: u32| columns_by_offset(group, at, bases, $offsets);
+            lane_sum(slots, place, columns, values, x)
+        }};
+    }
     match mode {
-        BY_LANE => lane_sum(slots, place, bases, ByLane, values, x),
-        BITS_8 => lane_sum(slots, place, bases, Bits8(offsets), values, x),
-        BITS_16 => lane_sum(slots, place, bases, Bits16(offsets), values, x),
-        BITS_32.. => lane_sum(slots, place, bases, Bits32(offsets), values, x),
+        BITS_8 => sum!(Bits8(offsets)),
+        BITS_16 => sum!(Bits16(offsets)),
+        _ => sum!(Bits32(offsets)),
     }
 }
 

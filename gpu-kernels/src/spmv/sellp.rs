@@ -6,15 +6,25 @@
 //! Lane l of a chunk is sub-lane l mod w of row l / w; slot s of it is entry s w + (l mod w) of the
 //! row, in place 32 s + l. The w sums of a row are folded in registers. Rows keep their order. How
 //! columns are stored is in `compact.rs`; the kernels in `convert/sellp.rs` make the arrays.
+//!
+//! A chunk whose entries lie on few diagonals has its slots by diagonal instead, as in DIA: lane l
+//! is part l / r of row l mod r of the chunk's r = 32 / w rows, its slot s is diagonal s w + (l / r),
+//! and the column is base + row. No column is stored for an entry, and chunks on the same diagonals as the
+//! one before share its bases. Where a row has no entry on a diagonal, there is a hole: value 0, and
+//! a cleared bit of the lane's fill words (bit s mod 32 of word s / 32), which are read where a hole
+//! would count.
 
-use super::compact::{All, Narrow, Values, all_slots_are_safe, chunk_and_lane, lane_sum_by_mode};
-use super::reduce::warp_sum;
+use super::compact::{
+    All, Narrow, Values, all_slots_are_safe, chunk_and_lane, lane_sum, lane_sum_by_offsets,
+};
 use crate::device::warp::{FULL_MASK, WARP_SIZE};
-use crate::device::{DevicePtr, DevicePtrMut, Real};
+use crate::device::{DevicePtr, DevicePtrMut, Real, warp};
 use crate::kernel::kernel;
 
 /// log2 of the threads of a warp.
-const LOG_WARP: u32 = WARP_SIZE.trailing_zeros();
+pub(crate) const LOG_WARP: u32 = WARP_SIZE.trailing_zeros();
+/// How the columns of a chunk are stored, beside the offsets of `compact.rs`.
+pub(crate) const BY_DIAGONAL: u32 = 0;
 
 /// The entries of a CSR matrix that are those of one lane of a chunk.
 #[derive(Clone, Copy)]
@@ -53,47 +63,116 @@ impl LaneEntries {
     }
 }
 
-#[inline(always)]
-#[allow(clippy::too_many_arguments)]
-fn product<T: Real, V: Values<T>>(
-    (rows, cols, log_lanes): (u32, u32, u32),
+/// The arrays of a matrix but for its values.
+#[derive(Clone, Copy)]
+struct Chunks {
+    rows: u32,
+    cols: u32,
+    log_lanes: u32,
     headers: DevicePtr<[u32; 4]>,
     bases: DevicePtr<u32>,
     offsets: DevicePtr<u32>,
+    fills: DevicePtr<u32>,
     pointers: DevicePtr<u32>,
+}
+
+/// The sum of one lane over those of its first `slots` slots that the fill words have a bit for.
+#[inline(always)]
+fn filled_sum<T: Real, V: Values<T>>(
+    slots: u32,
+    place: u64,
+    columns: impl Fn(u32) -> [u32; 4],
+    fills: DevicePtr<u32>,
     values: V,
     x: DevicePtr<T>,
-    y: DevicePtrMut<T>,
-) {
+) -> T {
+    let (mut even, mut odd) = (T::ZERO, T::ZERO);
+    for group in 0..slots.div_ceil(4) {
+        let columns = columns(group);
+        let filled = fills.load(group / 8 * WARP_SIZE) >> (group % 8 * 4);
+        let values = values.load(place, group, slots - 4 * group);
+        let x = columns.map(|column| x.load(column));
+        if filled & 1 != 0 {
+            even = values[0].mul_add(x[0], even);
+        }
+        if filled & 2 != 0 {
+            odd = values[1].mul_add(x[1], odd);
+        }
+        if filled & 4 != 0 {
+            even = values[2].mul_add(x[2], even);
+        }
+        if filled & 8 != 0 {
+            odd = values[3].mul_add(x[3], odd);
+        }
+    }
+    even + odd
+}
+
+#[inline(always)]
+fn product<T: Real, V: Values<T>>(matrix: Chunks, values: V, x: DevicePtr<T>, y: DevicePtrMut<T>) {
+    let Chunks { rows, log_lanes, headers, bases, offsets, fills, pointers, .. } = matrix;
     let (chunk, lane) = chunk_and_lane();
-    let first_row = chunk << (LOG_WARP - log_lanes);
+    let log_rows = LOG_WARP - log_lanes;
+    let first_row = chunk << log_rows;
     // The whole warp: the shuffles below need all of it.
     if first_row >= rows {
         return;
     }
     let [start, width, first_group, tagged] = headers.load(chunk);
-    let bases = bases.offset(u64::from(first_group) * 4);
-    let offsets = offsets.offset(u64::from(tagged >> 2) * u64::from(WARP_SIZE));
-    let place = (V::place(start, lane), lane, cols.wrapping_sub(1));
-    let filled = || LaneEntries::of(chunk, lane, rows, log_lanes, pointers).slots;
-    let mut slots = if all_slots_are_safe(values) { width } else { filled() };
+    let (mode, unit) = (tagged & 3, u64::from(tagged >> 2) * u64::from(WARP_SIZE));
+    let place = V::place(start, lane);
+    let last_column = matrix.cols.wrapping_sub(1);
+    let by_diagonal = mode == BY_DIAGONAL;
     let mut sum;
-    // At most twice: over the padding, and without it if the sum is not finite.
-    loop {
-        sum = lane_sum_by_mode(tagged & 3, slots, place, bases, offsets, values, x);
-        if slots == width && !sum.is_finite() {
-            let filled = filled();
-            if filled < width {
-                slots = filled;
-                continue;
+    if by_diagonal {
+        let (row, part) = (first_row + (lane & ((1 << log_rows) - 1)), lane >> log_rows);
+        let bases = bases.offset(u64::from(first_group + part) * 4);
+        // A hole may lie beyond either end of x.
+        let columns = |group: u32| {
+            let bases = bases.load_vector::<4>((group << log_lanes) * 4);
+            bases.map(|base| row.wrapping_add(base).min(last_column))
+        };
+        let fills = fills.offset(unit + u64::from(lane));
+        if all_slots_are_safe(values) {
+            sum = lane_sum(width, place, columns, values, x);
+            if !sum.is_finite() {
+                sum = filled_sum(width, place, columns, fills, values, x);
             }
+        } else {
+            sum = filled_sum(width, place, columns, fills, values, x);
         }
-        break;
+    } else {
+        let bases = bases.offset(u64::from(first_group) * 4);
+        let offsets = offsets.offset(unit);
+        let at = (place, lane, last_column);
+        let filled = || LaneEntries::of(chunk, lane, rows, log_lanes, pointers).slots;
+        let mut slots = if all_slots_are_safe(values) { width } else { filled() };
+        // At most twice: over the padding, and without it if the sum is not finite.
+        loop {
+            sum = lane_sum_by_offsets(mode, slots, at, bases, offsets, values, x);
+            if slots == width && !sum.is_finite() {
+                let filled = filled();
+                if filled < width {
+                    slots = filled;
+                    continue;
+                }
+            }
+            break;
+        }
     }
-    let sum = warp_sum(FULL_MASK, sum, 1 << log_lanes);
-    let row = first_row + (lane >> log_lanes);
-    if row < rows && lane & ((1 << log_lanes) - 1) == 0 {
-        y.store(row, sum);
+    // The lanes of a row are neighbours, or as far apart as the chunk has rows.
+    let mut distance = if by_diagonal { 1 << log_rows } else { 1 };
+    for _ in 0..log_lanes {
+        sum += warp::shuffle_xor(FULL_MASK, sum, distance, WARP_SIZE);
+        distance *= 2;
+    }
+    let (row, part) = if by_diagonal {
+        (lane & ((1 << log_rows) - 1), lane >> log_rows)
+    } else {
+        (lane >> log_lanes, lane & ((1 << log_lanes) - 1))
+    };
+    if first_row + row < rows && part == 0 {
+        y.store(first_row + row, sum);
     }
 }
 
@@ -107,12 +186,14 @@ kernel! {
         headers: DevicePtr<[u32; 4]>,
         bases: DevicePtr<u32>,
         offsets: DevicePtr<u32>,
+        fills: DevicePtr<u32>,
         pointers: DevicePtr<u32>,
         values: DevicePtr<T>,
         x: DevicePtr<T>,
         y: DevicePtrMut<T>,
     ) {
-        product((rows, cols, log_lanes), headers, bases, offsets, pointers, values, x, y);
+        let matrix = Chunks { rows, cols, log_lanes, headers, bases, offsets, fills, pointers };
+        product(matrix, values, x, y);
     }
     as Sellp
 }
@@ -126,13 +207,14 @@ kernel! {
         headers: DevicePtr<[u32; 4]>,
         bases: DevicePtr<u32>,
         offsets: DevicePtr<u32>,
+        fills: DevicePtr<u32>,
         pointers: DevicePtr<u32>,
         values: DevicePtr<f32>,
         x: DevicePtr<T>,
         y: DevicePtrMut<T>,
     ) {
-        let values = Narrow(values);
-        product((rows, cols, log_lanes), headers, bases, offsets, pointers, values, x, y);
+        let matrix = Chunks { rows, cols, log_lanes, headers, bases, offsets, fills, pointers };
+        product(matrix, Narrow(values), x, y);
     }
     as SellpNarrow
 }
@@ -146,13 +228,14 @@ kernel! {
         headers: DevicePtr<[u32; 4]>,
         bases: DevicePtr<u32>,
         offsets: DevicePtr<u32>,
+        fills: DevicePtr<u32>,
         pointers: DevicePtr<u32>,
         value: T,
         x: DevicePtr<T>,
         y: DevicePtrMut<T>,
     ) {
-        let value = All(value);
-        product((rows, cols, log_lanes), headers, bases, offsets, pointers, value, x, y);
+        let matrix = Chunks { rows, cols, log_lanes, headers, bases, offsets, fills, pointers };
+        product(matrix, All(value), x, y);
     }
     as SellpEqual
 }

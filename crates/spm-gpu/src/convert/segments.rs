@@ -58,6 +58,7 @@ impl<T: DeviceScalar> DeviceSegments<T> {
         let count = rows - stats.empty_rows as u32;
         let log_entries = entries.trailing_zeros();
 
+        let pieces = slots / (WARP * entries);
         let mut headers = DeviceBuffer::uninitialized(device, blocks + 1)?;
         let args = SegmentHeaders {
             blocks: blocks as u32,
@@ -72,7 +73,6 @@ impl<T: DeviceScalar> DeviceSegments<T> {
         };
         // SAFETY: verified CSR arrays, arrays of the sizes that the kernels say.
         unsafe { device.launch::<SegmentHeaders>(threads(device, blocks + 1)?, &stream, args)? };
-        let pieces = slots / (WARP * entries);
         let mut warp_ranks = DeviceBuffer::uninitialized(device, pieces)?;
         let args = SegmentRanks {
             blocks: blocks as u32,

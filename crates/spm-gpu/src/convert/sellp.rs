@@ -10,6 +10,10 @@ use crate::plan::DeviceScalar;
 use crate::stream::Stream;
 
 const WARP: usize = super::WARP;
+/// What is measured of a chunk: slots, bases, offsets, fill words.
+const MEASURES: usize = 4;
+/// Slots for each entry, at most, for which one measurement is made instead of two.
+const CHEAP_PADDING: usize = 2;
 
 /// What to make of a matrix.
 #[derive(Debug, Clone, Copy)]
@@ -18,6 +22,10 @@ pub(crate) struct SellpOptions<T> {
     pub(crate) lanes: usize,
     /// Columns as short as a chunk allows.
     pub(crate) compact: bool,
+    /// Slots by diagonal, where a chunk has few.
+    pub(crate) diagonals: bool,
+    /// Entries of the longest row.
+    pub(crate) longest_row: usize,
     pub(crate) values: ValueKind<T>,
 }
 
@@ -25,10 +33,13 @@ pub(crate) struct SellpOptions<T> {
 #[derive(Debug)]
 pub(crate) struct DeviceSellp<T> {
     pub(crate) shape: (usize, usize),
+    /// Of all lanes.
+    pub(crate) slots: usize,
     pub(crate) log_lanes: u32,
     pub(crate) headers: DeviceBuffer<[u32; 4]>,
     pub(crate) bases: DeviceBuffer<u32>,
     pub(crate) offsets: DeviceBuffer<u32>,
+    pub(crate) fills: DeviceBuffer<u32>,
     /// Of the CSR matrix.
     pub(crate) pointers: DeviceBuffer<u32>,
     pub(crate) values: DeviceReducedValues<T>,
@@ -46,16 +57,23 @@ impl<T: DeviceScalar> DeviceSellp<T> {
         let log_lanes = options.lanes.trailing_zeros();
         let chunks = a.rows().div_ceil(WARP >> log_lanes);
         let launch = warps(device, chunks)?;
-        let mut sums = DeviceBuffer::<u32>::zeroed(device, 3 * chunks + 1)?;
+        let mut sums = DeviceBuffer::<u32>::zeroed(device, MEASURES * chunks + 1)?;
         let mut modes = DeviceBuffer::<u32>::uninitialized(device, chunks)?;
         let (rows, pointers) = (a.rows() as u32, a.pointers.ptr());
         let col_indices = a.col_indices.ptr();
+        // The kernel adds up to 31 to a column.
+        let diagonals = options.diagonals && a.cols() <= (u32::MAX - WARP as u32) as usize;
+        let round = if options.values == ValueKind::Narrow { 4 } else { 1 };
+        // Widths alone are cheap: where they may be hopeless, columns are not looked at before.
+        let bounded = a.rows() * options.longest_row <= CHEAP_PADDING * a.entries();
+        let again = !bounded && (options.compact || diagonals || round > 1);
         let mut args = SellpMeasure {
             rows,
             chunks: chunks as u32,
             log_lanes,
-            round: if options.values == ValueKind::Narrow { 4 } else { 1 },
-            compact: 0,
+            round: if again { 1 } else { round },
+            compact: u32::from(options.compact && !again),
+            diagonals: u32::from(diagonals && !again),
             pointers,
             col_indices,
             measures: sums.ptr_mut(),
@@ -64,18 +82,19 @@ impl<T: DeviceScalar> DeviceSellp<T> {
         // SAFETY: verified CSR arrays, words for each chunk.
         unsafe { device.launch::<SellpMeasure>(launch, &stream, args)? };
         let mut measured = totals(&mut sums, chunks, &stream)?;
-        let slots = measured[0] * WARP as u64;
-        // Widths alone are cheap: where they are hopeless, columns are not looked at.
-        if !accept(slots)? {
+        if !accept(measured[0] * WARP as u64)? {
             return Ok(None);
         }
-        if options.compact {
-            args.compact = 1;
+        if again {
+            args.round = round;
+            args.compact = options.compact.into();
+            args.diagonals = diagonals.into();
             // SAFETY: as above.
             unsafe { device.launch::<SellpMeasure>(launch, &stream, args)? };
             measured = totals(&mut sums, chunks, &stream)?;
         }
-        let [_, quads, units] = measured;
+        let [slots, quads, units, fills] = measured;
+        let slots = slots * WARP as u64;
         if quads >= 1 << 30 || units >= 1 << 30 {
             let reason = "column offsets of more than 2^37 bytes".to_owned();
             return Err(PlanError::Unsupported { kernel: super::ID, reason });
@@ -83,6 +102,8 @@ impl<T: DeviceScalar> DeviceSellp<T> {
         let mut headers = DeviceBuffer::uninitialized(device, chunks)?;
         let mut bases = DeviceBuffer::uninitialized(device, 4 * quads as usize)?;
         let mut offsets = DeviceBuffer::uninitialized(device, WARP * units as usize)?;
+        let mut fills = DeviceBuffer::uninitialized(device, WARP * fills as usize)?;
+        let mut kept = DeviceBuffer::uninitialized(device, a.rows() + 1)?;
         let args = SellpColumns {
             rows,
             chunks: chunks as u32,
@@ -94,6 +115,7 @@ impl<T: DeviceScalar> DeviceSellp<T> {
             headers: headers.ptr_mut(),
             bases: bases.ptr_mut(),
             offsets: offsets.ptr_mut(),
+            fills: fills.ptr_mut(),
         };
         // SAFETY: arrays of the sizes that were measured.
         unsafe { device.launch::<SellpColumns>(launch, &stream, args)? };
@@ -107,7 +129,9 @@ impl<T: DeviceScalar> DeviceSellp<T> {
                     chunks: shape.1,
                     log_lanes,
                     pointers,
+                    col_indices,
                     sums: sums.ptr(),
+                    modes: modes.ptr(),
                     values: a.values.ptr(),
                     slots: values.ptr_mut(),
                 };
@@ -122,7 +146,9 @@ impl<T: DeviceScalar> DeviceSellp<T> {
                     chunks: shape.1,
                     log_lanes,
                     pointers,
+                    col_indices,
                     sums: sums.ptr(),
+                    modes: modes.ptr(),
                     values: a.values.ptr(),
                     slots: values.ptr_mut(),
                 };
@@ -131,27 +157,35 @@ impl<T: DeviceScalar> DeviceSellp<T> {
                 DeviceReducedValues::Narrow(values)
             }
         };
-        let mut kept = DeviceBuffer::uninitialized(device, a.rows() + 1)?;
         kept.copy_from_on(&a.pointers, &stream)?;
         stream.synchronize()?;
         let shape = (a.rows(), a.cols());
-        Ok(Some(Self { shape, log_lanes, headers, bases, offsets, pointers: kept, values }))
+        let (pointers, slots) = (kept, slots as usize);
+        let log_lanes = options.lanes.trailing_zeros();
+        Ok(Some(Self { shape, slots, log_lanes, headers, bases, offsets, fills, pointers, values }))
     }
 }
 
-/// Replaces three times `chunks` measures, and one more word, by their exclusive sums; returns the
-/// totals of the three.
+impl<T> DeviceSellp<T> {
+    /// Whether the columns of most slots take no more than 8 bits, so that x is read in order.
+    pub(crate) fn is_regular(&self) -> bool {
+        self.offsets.bytes() <= self.slots
+    }
+}
+
+/// Replaces all measures of `chunks`, and one more word, by their exclusive sums; returns the total
+/// of each measure.
 fn totals(
     sums: &mut DeviceBuffer<u32>,
     chunks: usize,
     stream: &Stream,
-) -> Result<[u64; 3], PlanError> {
-    scan(sums, stream)?;
-    let mut ends = [0; 4];
-    for (i, end) in ends.iter_mut().enumerate() {
-        *end = u64::from(sums.element(i * chunks)?);
+) -> Result<[u64; MEASURES], PlanError> {
+    if chunks == 0 {
+        return Ok([0; MEASURES]);
     }
-    Ok([ends[1] - ends[0], ends[2] - ends[1], ends[3] - ends[2]])
+    scan(sums, stream)?;
+    let ends = sums.every(chunks)?;
+    Ok(std::array::from_fn(|i| u64::from(ends[i + 1] - ends[i])))
 }
 
 impl<T: DeviceScalar> DeviceMatrix for DeviceSellp<T> {
@@ -162,17 +196,17 @@ impl<T: DeviceScalar> DeviceMatrix for DeviceSellp<T> {
     fn bytes(&self) -> u64 {
         let columns = self.headers.bytes() + self.bases.bytes() + self.offsets.bytes();
         // Without values only the row pointers tell what is padding.
-        let pointers = match self.values {
-            DeviceReducedValues::Equal(_) => self.pointers.bytes(),
+        let filled = match self.values {
+            DeviceReducedValues::Equal(_) => self.pointers.bytes() + self.fills.bytes(),
             _ => 0,
         };
-        (columns + pointers + self.values.bytes()) as u64
+        (columns + filled + self.values.bytes()) as u64
     }
 
     fn rarely_read_bytes(&self) -> u64 {
         match self.values {
             DeviceReducedValues::Equal(_) => 0,
-            _ => self.pointers.bytes() as u64,
+            _ => (self.pointers.bytes() + self.fills.bytes()) as u64,
         }
     }
 }

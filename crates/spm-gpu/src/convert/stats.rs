@@ -4,8 +4,6 @@ use spm_formats::kernel::PlanError;
 use spm_gpu_kernels::convert::{RowStats, ValueStats};
 
 use super::{BLOCK, WARP, threads};
-use crate::device::Device;
-use crate::error::GpuError;
 use crate::matrix::DeviceCsr;
 use crate::memory::DeviceBuffer;
 use crate::plan::DeviceScalar;
@@ -31,53 +29,45 @@ impl<T: DeviceScalar> MatrixStats<T> {
         let device = a.device();
         let stream = Stream::new(device)?;
         let mut stats = Self { longest_row: 0, empty_rows: 0, equal: None, narrow: false };
-        if a.rows() > 0 {
-            let rows = a.rows() as u32;
-            let pointers = a.pointers.ptr();
-            let seen = Seen::over(device, a.rows(), |launch, seen| {
-                let args = RowStats { rows, pointers, seen };
-                // SAFETY: rows + 1 pointers, a pair for each warp of the launch.
-                unsafe { device.launch::<RowStats>(launch, &stream, args) }
-            })?;
-            stats.longest_row =
-                seen.iter().map(|&[longest, _]| longest as usize).max().unwrap_or(0);
-            stats.empty_rows = seen.iter().map(|&[_, empty]| empty as usize).sum();
+        let (row_warps, value_warps) = (warps(a.rows()), warps(a.entries()));
+        let mut seen = DeviceBuffer::uninitialized(device, row_warps + value_warps)?;
+        if row_warps > 0 {
+            let (rows, pointers) = (a.rows() as u32, a.pointers.ptr());
+            let args = RowStats { rows, pointers, seen: seen.ptr_mut() };
+            // SAFETY: rows + 1 pointers, a pair for each warp of the launch.
+            unsafe {
+                device.launch::<RowStats>(threads(device, row_warps * WARP)?, &stream, args)?
+            };
         }
-        if a.entries() > 0 {
+        if value_warps > 0 {
             let (entries, values) = (a.entries() as u32, a.values.ptr());
-            let seen = Seen::over(device, a.entries(), |launch, seen| {
-                let args = ValueStats { entries, values, seen };
-                // SAFETY: that many values, a pair for each warp of the launch.
-                unsafe { device.launch::<ValueStats<T>>(launch, &stream, args) }
-            })?;
-            if seen.iter().all(|&[other, _]| other == 0) {
+            let launch = threads(device, value_warps * WARP)?;
+            let args =
+                ValueStats { entries, values, seen: seen.ptr_mut().offset(row_warps as u64) };
+            // SAFETY: that many values, a pair for each warp of the launch.
+            unsafe { device.launch::<ValueStats<T>>(launch, &stream, args)? };
+        }
+        let mut host = vec![[0; 2]; seen.len()];
+        seen.copy_to_slice(&mut host)?;
+        let (rows, values) = host.split_at(row_warps);
+        stats.longest_row = rows.iter().map(|&[longest, _]| longest as usize).max().unwrap_or(0);
+        stats.empty_rows = rows.iter().map(|&[_, empty]| empty as usize).sum();
+        if value_warps > 0 {
+            if values.iter().all(|&[other, _]| other == 0) {
                 stats.equal = Some(a.values.element(0)?);
             }
             stats.narrow =
-                size_of::<T>() > size_of::<f32>() && seen.iter().all(|&[_, wide]| wide == 0);
+                size_of::<T>() > size_of::<f32>() && values.iter().all(|&[_, wide]| wide == 0);
         }
         Ok(stats)
     }
 }
 
-/// What the warps of a launch saw.
-struct Seen;
-
-impl Seen {
-    fn over(
-        device: &Device,
-        items: usize,
-        launch: impl FnOnce(
-            crate::launch::Launch,
-            spm_gpu_kernels::device::DevicePtrMut<[u32; 2]>,
-        ) -> Result<(), GpuError>,
-    ) -> Result<Vec<[u32; 2]>, PlanError> {
-        let blocks = items.div_ceil(4 * BLOCK).next_power_of_two().min(BLOCKS);
-        let mut seen = DeviceBuffer::uninitialized(device, blocks * BLOCK / WARP)?;
-        launch(threads(device, blocks * BLOCK)?, seen.ptr_mut())?;
-        let mut host = vec![[0; 2]; seen.len()];
-        seen.copy_to_slice(&mut host)?;
-        Ok(host)
+/// Warps that look at so many items, in whole blocks; the kernel wants a power of two.
+fn warps(items: usize) -> usize {
+    match items.div_ceil(4 * BLOCK) {
+        0 => 0,
+        blocks => blocks.next_power_of_two().min(BLOCKS) * BLOCK / WARP,
     }
 }
 
@@ -86,6 +76,7 @@ mod tests {
     use spm_formats::{Csr, CsrArrays};
 
     use super::*;
+    use crate::device::Device;
 
     fn stats(lengths: &[usize], values: Vec<f64>) -> MatrixStats<f64> {
         let mut pointers = vec![0];

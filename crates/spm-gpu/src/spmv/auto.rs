@@ -9,6 +9,7 @@ use spm_formats::kernel::{
 
 use super::on_device::Source;
 use super::parameters::{WARP, fitting_lanes};
+use super::sellp::DIAGONALS;
 use super::{BoxedPlan, csr_column_blocks, csr_segments, csr_subwarp_per_row, sellp};
 use crate::convert::ColumnBlockShape;
 use crate::device::Device;
@@ -41,13 +42,15 @@ const REGULAR_PADDING: f64 = 1.1;
 const SKEWED: f64 = 8.0;
 /// Threads with fewer of which a launch leaves the device idle.
 const FEW_THREADS: usize = 1 << 18;
+/// The same where the launch is what takes the time.
+const FEW_SMALL_THREADS: usize = 1 << 16;
 /// Bytes of x that L1 holds; beyond, blocks of columns may win.
 const L1_BYTES: usize = 192 << 10;
 /// A product that takes longer than so often the time of its bytes, and the time of a launch, waits
 /// for something else: gathers from x, or one row.
 const FAR_FROM_BANDWIDTH: f64 = 2.0;
 const LAUNCH_S: f64 = 5e-6;
-/// Entries below which a launch, not its traffic, takes the time: reading CSR as it is is as good.
+/// Entries below which a launch, not its traffic, takes the time.
 const FEW_ENTRIES: usize = 1 << 19;
 /// Entries of rows that are too short to be worth more than one load each.
 const SHORT_ROW: usize = 4;
@@ -55,9 +58,13 @@ const SHORT_ROW: usize = 4;
 const BLOCK_ENTRIES: usize = 12;
 const COL_BLOCKS: usize = 8;
 
-/// How long each candidate is timed.
-const TIMING: TimingOptions =
-    TimingOptions { warm_up: 1, iterations: 6, min_time: Duration::ZERO, max_iterations: 6 };
+/// How long each candidate is timed: the longer it takes, the fewer times tell.
+const TIMING: TimingOptions = TimingOptions {
+    warm_up: 2,
+    iterations: 3,
+    min_time: Duration::from_micros(15),
+    max_iterations: 6,
+};
 
 struct Auto<T> {
     plan: BoxedPlan<T>,
@@ -71,38 +78,42 @@ pub(super) fn on_device<T: DeviceScalar>(
 ) -> Result<BoxedPlan<T>, PlanError> {
     let (rows, cols) = (a.csr.rows(), a.csr.cols());
     let compact = parameters.switch("compact");
-    let mut race = Race { clock: Clock::new(a.csr.device(), cols, rows)?, best: None };
-
     let longest = a.stats.longest_row as f64;
     let skewed = longest > SKEWED * (a.csr.entries() as f64 / rows.max(1) as f64).max(4.0);
     let large = a.csr.entries() >= FEW_ENTRIES;
-    // One long row among short ones holds up a launch that has a thread or a warp for it.
-    if !(skewed && large) {
-        let lanes = fitting_lanes(a.mean_row());
-        let wider = (rows * lanes < FEW_THREADS && lanes < WARP).then_some(2 * lanes);
-        for lanes in [Some(lanes), wider].into_iter().flatten() {
-            let lanes = Value::Choice(LANE_CHOICES[lanes.ilog2() as usize]);
-            let set = reduced(&csr_subwarp_per_row::INFO, compact).with("lanes", lanes);
-            let plan = csr_subwarp_per_row::on_device(a, &set, budget);
-            race.enter(&csr_subwarp_per_row::INFO, &set, plan)?;
-        }
+    let lanes = fitting_lanes(a.mean_row());
+    if !skewed && !large {
+        // Every format takes the same time but for the clock's noise: the launch, and three loads
+        // that depend on each other. Only the number of threads tells.
+        let (set, plan) = subwarp(a, small_lanes(a, lanes), compact, budget);
+        return Ok(Box::new(Auto { plan: plan?, choice: csr_subwarp_per_row::INFO.label(&set) }));
     }
 
+    let mut race = Race { clock: None, best: None, shape: (rows, cols) };
     let mut padding = f64::INFINITY;
-    if large || a.mean_row() <= SHORT_ROW {
+    if large {
         let set = reduced(&sellp::INFO, compact);
         let sellp = sellp::with_slots(a, &set, |slots| {
             padding = slots as f64 / a.csr.entries().max(1) as f64;
             Ok(padding <= LARGEST_PADDING)
         });
-        if let Some(plan) = sellp.transpose() {
-            race.enter(&sellp::INFO, &set, plan)?;
+        // Without memory for it there are the others.
+        if let Ok(Some((plan, regular))) = sellp {
+            let least = match a.stats.equal {
+                Some(_) if compact => a.csr.bytes() - a.csr.values.bytes() as u64,
+                _ => a.csr.bytes(),
+            };
+            // Nothing moves fewer bytes, and x does not wait.
+            let shortest = plan.footprint().matrix_bytes <= least;
+            if shortest && regular {
+                let choice = sellp::INFO.label(&set);
+                return Ok(Box::new(Auto { plan, choice }));
+            }
+            race.enter(&sellp::INFO, &set, Ok(plan))?;
+            if (shortest || padding <= REGULAR_PADDING) && !race.is_far_from_bandwidth() {
+                return race.winner();
+            }
         }
-    }
-
-    if skewed || (large && padding > REGULAR_PADDING && race.is_far_from_bandwidth()) {
-        let set = reduced(&csr_segments::INFO, compact);
-        race.enter(&csr_segments::INFO, &set, csr_segments::on_device(a, &set, budget))?;
     }
 
     let cut = ColumnBlockShape::of::<T>(a.csr.device(), cols);
@@ -114,16 +125,54 @@ pub(super) fn on_device<T: DeviceScalar>(
     if blocked && race.is_far_from_bandwidth() {
         let set = csr_column_blocks::INFO.defaults();
         race.enter(&csr_column_blocks::INFO, &set, csr_column_blocks::on_device(a, &set, budget))?;
+        // Long rows anywhere in x: without blocks every gather goes to L2.
+        if race.best.is_some() {
+            return race.winner();
+        }
     }
 
-    let (_, auto) = race.best.expect("the first candidate applies to every matrix");
-    Ok(Box::new(auto))
+    // One long row among short ones holds up a launch that has a thread or a warp for it.
+    if !(skewed && large) {
+        let wider = (rows * lanes < FEW_THREADS && lanes < WARP).then_some(2 * lanes);
+        for lanes in [Some(lanes), wider].into_iter().flatten() {
+            let (set, plan) = subwarp(a, lanes, compact, budget);
+            race.enter(&csr_subwarp_per_row::INFO, &set, plan)?;
+        }
+    }
+    if skewed || (padding > REGULAR_PADDING && race.is_far_from_bandwidth()) {
+        let set = reduced(&csr_segments::INFO, compact);
+        race.enter(&csr_segments::INFO, &set, csr_segments::on_device(a, &set, budget))?;
+    }
+    race.winner()
 }
 
-/// The defaults, or those that move every array at full width.
+/// `csr-subwarp-per-row` with so many lanes.
+fn subwarp<T: DeviceScalar>(
+    a: &Source<T>,
+    lanes: usize,
+    compact: bool,
+    budget: &MemoryBudget,
+) -> (Parameters, Result<BoxedPlan<T>, PlanError>) {
+    let lanes = Value::Choice(LANE_CHOICES[lanes.ilog2() as usize]);
+    let set = reduced(&csr_subwarp_per_row::INFO, compact).with("lanes", lanes);
+    let plan = csr_subwarp_per_row::on_device(a, &set, budget);
+    (set, plan)
+}
+
+/// Lanes for a matrix that takes little more than a launch: twice those that fit while there are
+/// few threads, but one for a row that one turn of loads covers, and no more than 16.
+fn small_lanes<T: DeviceScalar>(a: &Source<T>, fitting: usize) -> usize {
+    let lanes = fitting.min(WARP / 2);
+    let few = a.csr.rows() * lanes <= FEW_SMALL_THREADS;
+    if few && a.mean_row() > SHORT_ROW && lanes < WARP / 2 { 2 * lanes } else { lanes }
+}
+
+/// The defaults, or those that move every array at full width. Slots by diagonal have no columns
+/// to shorten.
 fn reduced(info: &KernelInfo, compact: bool) -> Parameters {
     let defaults = info.defaults();
-    let switches = info.parameters.iter().filter(|p| p.default == Value::Switch(true));
+    let shortens = |p: &ParameterSpec| p.default == Value::Switch(true) && p.name != DIAGONALS.name;
+    let switches = info.parameters.iter().filter(|p| shortens(p));
     switches.fold(defaults, |set, p| set.with(p.name, Value::Switch(compact)))
 }
 
@@ -132,7 +181,9 @@ const LANE_CHOICES: [&str; 6] = ["1", "2", "4", "8", "16", "32"];
 
 /// Candidates by the clock.
 struct Race<T> {
-    clock: Clock<T>,
+    /// Made for the first candidate.
+    clock: Option<Clock<T>>,
+    shape: (usize, usize),
     best: Option<(f64, Auto<T>)>,
 }
 
@@ -146,6 +197,11 @@ impl<T: DeviceScalar> Race<T> {
         let bandwidth = clock * f64::from(info.memory_bus_bits) / 8.0;
         let bytes = auto.plan.footprint().bytes_moved as f64;
         bandwidth == 0.0 || *seconds > FAR_FROM_BANDWIDTH * bytes / bandwidth + LAUNCH_S
+    }
+
+    fn winner(self) -> Result<BoxedPlan<T>, PlanError> {
+        let (_, auto) = self.best.expect("one of the candidates applies to every matrix");
+        Ok(Box::new(auto))
     }
 
     /// Times a plan; the first one has to be made, of others one too large is left out.
@@ -162,7 +218,11 @@ impl<T: DeviceScalar> Race<T> {
             Err(error) => return Err(error),
         };
         // On the emulator the last candidate, which moves the fewest bytes, wins.
-        let seconds = self.clock.time(TIMING, |x, y, stream| plan.launch(x, y, stream))?;
+        let clock = match &mut self.clock {
+            Some(clock) => clock,
+            none => none.insert(Clock::new(plan.device(), self.shape.1, self.shape.0)?),
+        };
+        let seconds = clock.time(TIMING, |x, y, stream| plan.launch(x, y, stream))?;
         if self.best.as_ref().is_none_or(|(least, _)| seconds <= *least) {
             self.best = Some((seconds, Auto { plan, choice: info.label(parameters) }));
         }

@@ -19,16 +19,24 @@ pub(super) const INFO: KernelInfo = KernelInfo {
     operation: Operation::Spmv,
     backend: Backend::Gpu,
     source: "own; Anzt, Tomov, Dongarra, UT-EECS-14-727, 2014",
-    summary: "SELL-P, 1 to 32 threads for each row, columns and values as short as they can be",
-    parameters: &[block(256, R2_BLOCKS), LANES, COMPACT, DROP_EQUAL, NARROW],
+    summary: "SELL-P, 1 to 32 threads for each row, slots by diagonal where there are few, columns and values as short as they can be",
+    parameters: &[block(256, R2_BLOCKS), LANES, DIAGONALS, COMPACT, DROP_EQUAL, NARROW],
 };
 
 const LANES: ParameterSpec =
     row_lanes("threads of a row; auto takes enough of them to fill the device");
 
+/// Whether chunks may have slots by diagonal.
+pub(super) const DIAGONALS: ParameterSpec = ParameterSpec {
+    name: "diagonals",
+    meaning: "slots by diagonal, without columns, in chunks whose entries lie on few",
+    default: Value::Switch(true),
+    studied: &[Value::Switch(true), Value::Switch(false)],
+};
+
 const COMPACT: ParameterSpec = ParameterSpec {
     name: "compact",
-    meaning: "columns of 0, 8, 16 or 32 bits, as each chunk needs; off keeps 32",
+    meaning: "columns of 8, 16 or 32 bits, as each chunk needs; off keeps 32",
     default: Value::Switch(true),
     studied: &[Value::Switch(true), Value::Switch(false)],
 };
@@ -53,15 +61,18 @@ pub(super) fn on_device<T: DeviceScalar>(
         budget.check("SELL-P", a.csr.entries(), slots.into(), slot_bytes, 0)?;
         Ok(true)
     })?;
-    Ok(plan.expect("the budget refuses by an error"))
+    Ok(plan.expect("the budget refuses by an error").0)
 }
+
+/// A plan, and whether most columns take no more than 8 bits, so that x is read almost in order.
+type Regular<T> = (BoxedPlan<T>, bool);
 
 /// `None` when `accept` says no to the number of slots.
 pub(super) fn with_slots<T: DeviceScalar>(
     a: &Source<T>,
     parameters: &Parameters,
     accept: impl FnOnce(u64) -> Result<bool, PlanError>,
-) -> Result<Option<BoxedPlan<T>>, PlanError> {
+) -> Result<Option<Regular<T>>, PlanError> {
     let device = a.csr.device().clone();
     let warps = warps(INFO.id, parameters)?;
     let lanes = parameters.choice("lanes").parse().unwrap_or_else(|_| fitting_lanes(a));
@@ -71,10 +82,16 @@ pub(super) fn with_slots<T: DeviceScalar>(
     let options = SellpOptions {
         lanes,
         compact: parameters.switch("compact"),
+        diagonals: parameters.switch(DIAGONALS.name),
+        longest_row: a.stats.longest_row,
         values: ValueKind::choose(&a.stats, drop_equal, narrow),
     };
     let sellp = DeviceSellp::new(&a.csr, &options, accept)?;
-    Ok(sellp.map(|a| product(&device, a, move |a, x, y, stream| enqueue(a, launch, x, y, stream))))
+    Ok(sellp.map(|a| {
+        let regular = a.is_regular();
+        let plan = product(&device, a, move |a, x, y, stream| enqueue(a, launch, x, y, stream));
+        (plan, regular)
+    }))
 }
 
 fn enqueue<T: DeviceScalar>(
@@ -93,6 +110,7 @@ fn enqueue<T: DeviceScalar>(
                 headers: a.headers.ptr(),
                 bases: a.bases.ptr(),
                 offsets: a.offsets.ptr(),
+                fills: a.fills.ptr(),
                 pointers: a.pointers.ptr(),
                 $field: $value,
                 x: x.ptr(),

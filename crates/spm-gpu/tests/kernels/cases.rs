@@ -79,6 +79,9 @@ pub(crate) fn small<T: Scalar>() -> Vec<Case<T>> {
         // Neighbouring rows have neighbouring columns; values that single precision holds.
         Case::generated("stencil27[n=5]"),
         Case::generated("banded[n=700,lower=3,upper=2]"),
+        Case::generated("stencil27[n=5]").with_equal_values(),
+        // More diagonals than a word has bits.
+        Case::generated("banded[n=60,lower=30,upper=20]"),
     ]
 }
 
