@@ -17,7 +17,7 @@ use std::time::Instant;
 use faer::sparse::linalg::matmul::sparse_dense_matmul;
 use faer::sparse::{SparseRowMatRef, SymbolicSparseRowMatRef};
 use faer::{Accum, MatMut, MatRef, Par};
-use spm_cpu::{PlanOptions, spmv};
+use spm_cpu::{PlanOptions, prefer_huge_pages, spmv};
 use spm_formats::kernel::split_label;
 use spm_formats::{Csr, generate, sprs};
 
@@ -26,7 +26,7 @@ fn main() -> Result<(), Box<dyn Error>> {
     let [matrix, directory] = &arguments[..] else {
         return Err("usage: compare MATRIX DIRECTORY".into());
     };
-    let a = generate::named(matrix)?.generate::<f64>()?;
+    let a = on_large_pages(generate::named(matrix)?.generate()?);
     let x: Vec<f64> = (0..a.cols()).map(|j| (j as f64 * 0.7).sin() + 1.5).collect();
     write_arrays(&a, &x, Path::new(directory))?;
     println!("{} {} {}", a.rows(), a.cols(), a.nnz());
@@ -46,6 +46,19 @@ fn main() -> Result<(), Box<dyn Error>> {
         println!("{answer}");
     }
     Ok(())
+}
+
+/// The same matrix in arrays on large pages, as numpy has them on the other side.
+fn on_large_pages(a: Csr<f64>) -> Csr<f64> {
+    fn copy<T: Copy>(from: &[T]) -> Vec<T> {
+        let mut to = Vec::with_capacity(from.len());
+        prefer_huge_pages(to.spare_capacity_mut());
+        to.extend_from_slice(from);
+        to
+    }
+    let shape = a.shape();
+    let (pointers, columns, values) = a.view().into_raw_storage();
+    Csr::new(shape, copy(pointers), copy(columns), copy(values))
 }
 
 fn answer(
