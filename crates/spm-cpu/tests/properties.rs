@@ -45,6 +45,27 @@ fn product(
     Some(y)
 }
 
+/// Y = A X.
+fn dense_product(
+    kernel: &spmm::SpmmKernel<f64>,
+    parameters: &Parameters,
+    a: &Csr<f64>,
+    dense: DenseShape,
+    threads: usize,
+    x: &[f64],
+) -> Vec<f64> {
+    let options = PlanOptions::with_threads(threads);
+    let mut plan = kernel.plan(&a.view(), dense, parameters, &options).unwrap();
+    let mut y = vec![f64::NAN; a.rows() * dense.k];
+    plan.run(x, &mut y).unwrap();
+    y
+}
+
+/// The bounds of the oracle around another result.
+fn around(y: &[f64], oracle: reference::Reference) -> reference::Reference {
+    reference::Reference { values: y.to_vec(), ..oracle }
+}
+
 fn bits(values: &[f64]) -> Vec<u64> {
     values.iter().map(|value| value.to_bits64()).collect()
 }
@@ -124,9 +145,64 @@ proptest! {
         }
     }
 
+    /// The columns of A Pᵀ times P x are those of A times x.
     #[test]
-    fn threads_and_schedules_change_no_bit(a in matrices()) {
+    fn permuted_columns_with_a_permuted_x_give_the_same_product(a in matrices(), step in 1_usize..60) {
+        let cols = a.cols();
+        prop_assume!((1..=cols).all(|d| d == 1 || cols % d != 0 || step % d != 0));
+        let place = |col: usize| col * step % cols;
+        let moved = a.col_indices().iter().map(|&col| place(col as usize) as u32).collect();
+        let permuted = Coo::new(a.rows(), cols, a.row_indices().to_vec(), moved, a.values().to_vec());
+        let permuted = csr(&permuted.unwrap());
+        let x = wave(cols);
+        let mut moved = vec![0.0; cols];
+        x.iter().enumerate().for_each(|(col, &x)| moved[place(col)] = x);
+        let expected = reference::spmv(&a, &x);
+        for kernel in spmv::registry::<f64>() {
+            let y = product(&kernel, &kernel.info.defaults(), &permuted, 2, &moved);
+            let Some(y) = y else { continue };
+            let errors = reference::compare(&y, &expected);
+            prop_assert!(errors.acceptable(), "{}: {errors:?}", kernel.info.id);
+        }
+    }
+
+    /// What `auto` chooses is as far from any other kernel as two right results may be.
+    #[test]
+    fn auto_agrees_with_every_kernel(a in matrices(), k in 1_usize..9) {
+        let matrix = csr(&a);
+        let x = wave(a.cols());
+        let kernel = spmv::find::<f64>("auto").unwrap();
+        let auto = product(&kernel, &kernel.info.defaults(), &matrix, 2, &x).unwrap();
+        let around = around(&auto, reference::spmv(&a, &x));
+        for kernel in spmv::registry::<f64>() {
+            for parameters in kernel.info.variants() {
+                let Some(y) = product(&kernel, &parameters, &matrix, 2, &x) else { continue };
+                let errors = reference::compare(&y, &around);
+                let label = kernel.info.label(&parameters);
+                prop_assert!(errors.bound <= 2.0 * reference::BOUND_LIMIT, "{label}: {errors:?}");
+            }
+        }
+        for layout in [Layout::RowMajor, Layout::ColumnMajor] {
+            let dense = DenseShape { k, layout };
+            let x = wave(a.cols() * k);
+            let kernel = spmm::find::<f64>("auto").unwrap();
+            let auto = dense_product(&kernel, &kernel.info.defaults(), &matrix, dense, 2, &x);
+            let around = self::around(&auto, reference::spmm(&a, &x, dense));
+            for kernel in spmm::registry::<f64>() {
+                for parameters in kernel.info.variants() {
+                    let y = dense_product(&kernel, &parameters, &matrix, dense, 2, &x);
+                    let errors = reference::compare(&y, &around);
+                    let label = kernel.info.label(&parameters);
+                    prop_assert!(errors.bound <= 2.0 * reference::BOUND_LIMIT, "{label}: {errors:?}");
+                }
+            }
+        }
+    }
+
+    #[test]
+    fn threads_and_schedules_change_no_bit(a in matrices(), k in 1_usize..12) {
         check_reproducible(&a);
+        check_reproducible_spmm(&a, k);
     }
 }
 
@@ -156,11 +232,34 @@ fn check_reproducible(a: &Coo<f64>) {
     }
 }
 
+/// What the documentation of `spm_cpu::spmm` promises.
+fn check_reproducible_spmm(a: &Coo<f64>, k: usize) {
+    const PROMISE_NOTHING: [&str; 2] = ["csr-blocked", "auto"];
+    let a = csr(a);
+    let x = wave(a.cols() * k);
+    let kernels = spmm::registry::<f64>();
+    for layout in [Layout::RowMajor, Layout::ColumnMajor] {
+        let dense = DenseShape { k, layout };
+        for kernel in kernels.iter().filter(|kernel| !PROMISE_NOTHING.contains(&kernel.info.id)) {
+            for parameters in kernel.info.variants() {
+                let on = |threads| dense_product(kernel, &parameters, &a, dense, threads, &x);
+                let expected = bits(&on(1));
+                for threads in [2, 3, 5] {
+                    let label = kernel.info.label(&parameters);
+                    assert!(bits(&on(threads)) == expected, "{label} on {threads} threads");
+                }
+            }
+        }
+    }
+}
+
 #[test]
 fn threads_and_schedules_change_no_bit_of_long_rows() {
     let mut entries: Vec<(u32, u32)> = (0..300).map(|i| (i, (i * 7) % 1000)).collect();
     entries.extend((0..5000).filter(|j| j % 1000 != 175).map(|j| (25, j)));
     let (r, c): (Vec<u32>, Vec<u32>) = entries.into_iter().unzip();
     let v = wave(r.len());
-    check_reproducible(&Coo::new(300, 5000, r, c, v).unwrap());
+    let a = Coo::new(300, 5000, r, c, v).unwrap();
+    check_reproducible(&a);
+    check_reproducible_spmm(&a, 3);
 }

@@ -1,4 +1,9 @@
 //! Y = A X, X and Y dense with k columns.
+//!
+//! # Which bits are the same
+//! A plan gives the same bits each time it runs. Two plans of one kernel with the same parameters
+//! give the same bits on any number of threads, except `csr-blocked`, which cuts rows where the
+//! threads' shares end, and `auto`, which may choose another kernel.
 
 mod auto;
 mod blocked;

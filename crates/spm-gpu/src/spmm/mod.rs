@@ -1,4 +1,4 @@
-//! Y = A X, X and Y dense with k columns.
+//! Y = A X, X and Y dense with k columns. Which bits are the same: as [in SpMV](crate::spmv).
 
 mod auto;
 mod columns;

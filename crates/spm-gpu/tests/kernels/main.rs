@@ -4,6 +4,7 @@
 mod cases;
 mod devices;
 mod limits;
+mod properties;
 mod spmm;
 mod spmv;
 mod transpose;

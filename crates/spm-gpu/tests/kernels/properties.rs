@@ -1,0 +1,175 @@
+//! What holds for any matrix, whichever kernel computes it: on the emulator, with small matrices.
+
+use std::collections::BTreeMap;
+
+use rand::{RngExt, SeedableRng};
+use rand_pcg::Pcg64Mcg;
+use spm_formats::convert::coo_to_csr;
+use spm_formats::kernel::TransposeOutput;
+use spm_formats::{Coo, Csr, DenseShape, Layout, reference};
+use spm_gpu::{Device, PlanOptions, spmm, spmv, transpose};
+
+use crate::cases::vector;
+use crate::devices::emulator;
+
+/// Seeded matrices of up to 40 x 40, without duplicates, with dense and with empty rows.
+fn matrices() -> impl Iterator<Item = (u64, Coo<f64>)> {
+    (1..=6).map(|seed| {
+        let mut rng = Pcg64Mcg::seed_from_u64(seed);
+        let (rows, cols) = (rng.random_range(1..41_u32), rng.random_range(1..41_u32));
+        let entries: BTreeMap<(u32, u32), f64> = (0..rng.random_range(0..200))
+            .map(|i| {
+                let row = if i % 4 == 0 { rows / 2 } else { rng.random_range(0..rows) };
+                ((row, rng.random_range(0..cols)), rng.random_range(-1.0..1.0))
+            })
+            .collect();
+        let (r, c) = entries.keys().copied().unzip();
+        let values = entries.into_values().collect();
+        (seed, Coo::new(rows as usize, cols as usize, r, c, values).unwrap())
+    })
+}
+
+fn product(device: &Device, kernel: &spmv::SpmvKernel<f64>, a: &Csr<f64>, x: &[f64]) -> Vec<f64> {
+    let (parameters, options) = (kernel.info.defaults(), PlanOptions::default());
+    let mut plan = kernel.plan(device, &a.view(), &parameters, &options).unwrap();
+    super::spmv::run(&mut *plan, x).unwrap()
+}
+
+fn dense_product(
+    device: &Device,
+    kernel: &spmm::SpmmKernel<f64>,
+    a: &Csr<f64>,
+    dense: DenseShape,
+    x: &[f64],
+) -> Vec<f64> {
+    let (parameters, options) = (kernel.info.defaults(), PlanOptions::default());
+    let mut plan = kernel.plan(device, &a.view(), dense, &parameters, &options).unwrap();
+    super::spmm::run(&mut *plan, x).unwrap()
+}
+
+fn spmv_kernels() -> Vec<spmv::SpmvKernel<f64>> {
+    spmv::registry().into_iter().filter(|kernel| !kernel.comparator).collect()
+}
+
+fn spmm_kernels() -> Vec<spmm::SpmmKernel<f64>> {
+    spmm::registry().into_iter().filter(|kernel| !kernel.comparator).collect()
+}
+
+#[test]
+fn transposing_twice_changes_nothing() {
+    for (seed, a) in matrices() {
+        let (device, a) = (emulator(seed), coo_to_csr(&a));
+        for kernel in transpose::registry::<f64>().iter().filter(|kernel| !kernel.comparator) {
+            let transposed = |a: &Csr<f64>| {
+                let (parameters, options) = (kernel.info.defaults(), PlanOptions::default());
+                let plan = kernel.plan(&device, &a.view(), &parameters, &options);
+                let output = super::transpose::run(&mut *plan.unwrap()).unwrap();
+                let TransposeOutput { pointers, indices, values } = output;
+                Csr::new((a.cols(), a.rows()), pointers, indices, values)
+            };
+            assert!(transposed(&transposed(&a)) == a, "{}, seed {seed}", kernel.info.id);
+        }
+    }
+}
+
+/// (A X) e_j = A (X e_j).
+#[test]
+fn a_column_of_the_product_is_the_product_of_the_column() {
+    for (seed, a) in matrices() {
+        let (device, matrix) = (emulator(seed), coo_to_csr(&a));
+        let (rows, cols) = matrix.shape();
+        let k = 1 + seed as usize;
+        for layout in [Layout::RowMajor, Layout::ColumnMajor] {
+            let at = |height: usize, i: usize, j: usize| match layout {
+                Layout::RowMajor => i * k + j,
+                Layout::ColumnMajor => j * height + i,
+            };
+            let x = vector::<f64>(cols * k);
+            for kernel in spmm_kernels() {
+                let y = dense_product(&device, &kernel, &matrix, DenseShape { k, layout }, &x);
+                for j in 0..k {
+                    let column: Vec<f64> = (0..cols).map(|i| x[at(cols, i, j)]).collect();
+                    let computed: Vec<f64> = (0..rows).map(|i| y[at(rows, i, j)]).collect();
+                    let errors = reference::compare(&computed, &reference::spmv(&a, &column));
+                    assert!(errors.acceptable(), "{} {layout:?}: {errors:?}", kernel.info.id);
+                }
+            }
+        }
+    }
+}
+
+/// The rows of P A times x are those of A times x, permuted.
+#[test]
+fn permuted_rows_give_a_permuted_product() {
+    for (seed, a) in matrices() {
+        let (device, rows) = (emulator(seed), a.rows());
+        let place = |row: usize| (row + rows / 3) % rows;
+        let moved = a.row_indices().iter().map(|&row| place(row as usize) as u32).collect();
+        let (columns, values) = (a.col_indices().to_vec(), a.values().to_vec());
+        let permuted = Coo::new(rows, a.cols(), moved, columns, values).unwrap();
+        let (matrix, permuted_matrix) = (coo_to_csr(&a), coo_to_csr(&permuted));
+        let x = vector::<f64>(a.cols());
+        let expected = reference::spmv(&permuted, &x);
+        for kernel in spmv_kernels() {
+            let y = product(&device, &kernel, &matrix, &x);
+            let z = product(&device, &kernel, &permuted_matrix, &x);
+            let mut moved = vec![0.0; rows];
+            y.into_iter().enumerate().for_each(|(row, y)| moved[place(row)] = y);
+            for result in [z, moved] {
+                let errors = reference::compare(&result, &expected);
+                assert!(errors.acceptable(), "{}, seed {seed}: {errors:?}", kernel.info.id);
+            }
+        }
+    }
+}
+
+/// What `auto` chooses is as far from any other kernel as two right results may be.
+#[test]
+fn auto_agrees_with_every_kernel() {
+    let around = |y: Vec<f64>, oracle| reference::Reference { values: y, ..oracle };
+    for (seed, a) in matrices() {
+        let (device, matrix) = (emulator(seed), coo_to_csr(&a));
+        let x = vector::<f64>(a.cols());
+        let auto = product(&device, &spmv::find("auto").unwrap(), &matrix, &x);
+        let expected = around(auto, reference::spmv(&a, &x));
+        for kernel in spmv_kernels() {
+            let errors = reference::compare(&product(&device, &kernel, &matrix, &x), &expected);
+            assert!(errors.bound <= 2.0 * reference::BOUND_LIMIT, "{}: {errors:?}", kernel.info.id);
+        }
+        let dense = DenseShape { k: 3, layout: Layout::RowMajor };
+        let x = vector::<f64>(a.cols() * 3);
+        let auto = dense_product(&device, &spmm::find("auto").unwrap(), &matrix, dense, &x);
+        let expected = around(auto, reference::spmm(&a, &x, dense));
+        for kernel in spmm_kernels() {
+            let y = dense_product(&device, &kernel, &matrix, dense, &x);
+            let errors = reference::compare(&y, &expected);
+            assert!(errors.bound <= 2.0 * reference::BOUND_LIMIT, "{}: {errors:?}", kernel.info.id);
+        }
+    }
+}
+
+/// Block by block and warp by warp in another order: the same bits, as `spm_gpu::spmv` promises.
+#[test]
+fn the_order_of_blocks_and_warps_changes_no_bit() {
+    let bits = |y: Vec<f64>| y.into_iter().map(f64::to_bits).collect::<Vec<_>>();
+    for (seed, a) in matrices() {
+        let matrix = coo_to_csr(&a);
+        let x = vector::<f64>(a.cols() * 3);
+        let devices = [0, 100, 200].map(|more| emulator(seed + more));
+        for kernel in spmv_kernels().iter().filter(|kernel| kernel.info.id != "auto") {
+            let [y, others @ ..] = devices
+                .each_ref()
+                .map(|device| bits(product(device, kernel, &matrix, &x[..a.cols()])));
+            assert!(others.iter().all(|other| *other == y), "{}, seed {seed}", kernel.info.id);
+        }
+        for layout in [Layout::RowMajor, Layout::ColumnMajor] {
+            let dense = DenseShape { k: 3, layout };
+            for kernel in spmm_kernels().iter().filter(|kernel| kernel.info.id != "auto") {
+                let [y, others @ ..] = devices
+                    .each_ref()
+                    .map(|device| bits(dense_product(device, kernel, &matrix, dense, &x)));
+                assert!(others.iter().all(|other| *other == y), "{}, seed {seed}", kernel.info.id);
+            }
+        }
+    }
+}
