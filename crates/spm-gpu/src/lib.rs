@@ -65,7 +65,7 @@ pub mod transpose;
 pub use device::{Device, DeviceInfo, LaunchLimits};
 pub use error::{CudaVersion, GpuError};
 pub use launch::Launch;
-pub use matrix::DeviceCsr;
+pub use matrix::{DeviceCsr, DeviceHll, DeviceSell};
 pub use memory::DeviceBuffer;
 pub use plan::{
     DeviceCsc, DeviceScalar, DeviceSpmmPlan, DeviceSpmvPlan, DeviceTransposePlan, HostPlan,

@@ -1,6 +1,7 @@
 //! From CSR to what the SpMV kernels read, and what decides between them.
 
 mod column_blocks;
+mod padded;
 mod segments;
 mod sellp;
 mod stats;
@@ -9,6 +10,9 @@ mod stats;
 mod host {
     pub use super::column_blocks::{
         ColumnBlockCounts, ColumnBlockEntries, ColumnBlockEntriesNarrow,
+    };
+    pub use super::padded::{
+        BlockOffsets, BlockWidths, LengthKeys, PaddedSlots, RowLengths, WindowKeys,
     };
     pub use super::segments::{
         SegmentEntries, SegmentEntriesNarrow, SegmentFlags, SegmentHeaders, SegmentRanks,

@@ -265,10 +265,20 @@ fn product<T: Real, V: SegmentValues<T>, const N: usize>(
         products[v] = matrix.values.load(first_slot + v as u32 * WARP_SIZE);
     }
     let flags = matrix.flags.load(thread / 2) >> (16 * (thread % 2));
-    let [_, first_rank, ranks, spans] = matrix.cuts.headers.load(block);
+    let [start, first_rank, ranks, spans] = matrix.cuts.headers.load(block);
+    let [end, ..] = matrix.cuts.headers.load(block + 1);
     let warp_rank = matrix.warp_ranks.load(block * WARPS + warp_in_block);
     for v in 0..N {
         products[v] = products[v] * x.load(columns[v]);
+    }
+    // A row that goes on must not see the slots behind the block's entries.
+    let mine = (end - start).saturating_sub(me * entries);
+    if mine < entries {
+        for v in 0..N {
+            if v as u32 >= mine {
+                products[v] = T::ZERO;
+            }
+        }
     }
 
     let ends = (flags & ((1 << N) - 1)).count_ones();

@@ -5,11 +5,12 @@
 //! four words: (bucket, first piece, one after the last, 0).
 
 use super::block_scan::{BLOCK_SCAN_WORDS, block_scan};
-use super::buckets::{SCAN_WARPS, Source, cut_to_move, move_entries, rows_of, scan_down};
-use super::tile::{Mine, NO_COLUMN, TILE_ITEMS, Tile};
+use super::buckets::{SCAN_WARPS, scan_down};
+use super::move_entries::{Source, cut_to_move, move_entries, rows_of};
+use super::tile::{Mine, NO_COLUMN, TILE_ITEMS, Tile, for_items};
 use crate::device::shared::{Pool, SharedArray};
 use crate::device::warp::WARP_SIZE;
-use crate::device::{DevicePtr, DevicePtrMut, Real, divide, thread};
+use crate::device::{DevicePtr, DevicePtrMut, Real, divide, thread, warp};
 use crate::kernel::kernel;
 
 /// Shared memory of [`PieceCount`] for buckets of `width` columns, in bytes.
@@ -85,12 +86,58 @@ kernel! {
         let (index, strip) = (thread::block_idx_x(), thread::block_idx_y());
         let column = strip * WARP_SIZE + me % WARP_SIZE;
         let [_, first, end, _] = large.load_vector::<4>(4 * index);
-        let total = scan_down(inter, width, (first, end), column, sums, |_| [0, width]);
+        let all = (width, u32::MAX);
+        let total = scan_down(inter, all, (first, end), column, sums, |_| [0, width]);
         if me < WARP_SIZE && column < width {
             totals.store(index * width + column, total);
         }
     }
     as PieceScan
+}
+
+kernel! {
+    /// [`PieceScan`] where a bucket has few pieces: a warp walks down 32 columns alone.
+    ///
+    /// Grid: a warp for each 32 columns, or fewer, of each of the `buckets` large buckets; any block.
+    pub fn transpose_piece_scan_short(
+        width: u32,
+        buckets: u32,
+        large: DevicePtr<u32>,
+        inter: DevicePtrMut<u32>,
+        totals: DevicePtrMut<u32>,
+    ) {
+        let strips = width.div_ceil(WARP_SIZE);
+        let my_warp = thread::index_1d() / WARP_SIZE;
+        let index = divide(my_warp, strips);
+        if index >= buckets {
+            return;
+        }
+        let column = (my_warp - index * strips) * WARP_SIZE + warp::lane_id();
+        let inside = column < width;
+        let [_, first, end, _] = large.load_vector::<4>(4 * index);
+        let (mut piece, mut sum) = (first, 0);
+        while piece < end {
+            // Loads that do not wait for each other.
+            let slot = |i: usize| {
+                let piece = piece + i as u32;
+                (inside && piece < end, u64::from(piece) * u64::from(width) + u64::from(column))
+            };
+            let counts: [u32; 4] = for_items!(i => {
+                let (there, slot) = slot(i);
+                inter.load_if(there, slot, 0)
+            }; 0 1 2 3);
+            for_items!(i => {
+                let (there, slot) = slot(i);
+                inter.store_if(there, slot, sum);
+                sum += counts[i];
+            }; 0 1 2 3);
+            piece += 4;
+        }
+        if inside {
+            totals.store(index * width + column, sum);
+        }
+    }
+    as PieceScanShort
 }
 
 /// Entries of a bucket.
@@ -124,14 +171,13 @@ struct Counts {
 
 #[inline(always)]
 fn move_piece<T: Real>(
-    (cols, shift): (u32, u32),
+    (cols, width): (u32, u32),
     counts: Counts,
     mut source: Moved,
     (column_pointers, row_indices): (DevicePtrMut<u32>, DevicePtrMut<u32>),
     values: Option<(DevicePtr<T>, DevicePtrMut<T>)>,
 ) {
     let (me, block) = (thread::thread_idx_x(), thread::block_dim_x());
-    let width = 1_u32 << shift;
     let ((tile, cursors, deltas), sums) = cut(&mut Pool::new(), width, block);
     let piece = thread::block_idx_x();
     let [begin, end, index, _] = counts.pieces.load_vector::<4>(4 * piece);
@@ -149,13 +195,13 @@ fn move_piece<T: Real>(
         if column < cursors.length() {
             cursors.store(column, if inside { of_column + row.load(column) } else { 0 });
         }
-        if piece == first_piece && inside && (bucket << shift) + column < cols {
-            column_pointers.store((bucket << shift) + column, of_column);
+        if piece == first_piece && inside && bucket * width + column < cols {
+            column_pointers.store(bucket * width + column, of_column);
         }
         before += all;
         start += block;
     }
-    if me == 0 && piece == first_piece && cols - (bucket << shift) <= width {
+    if me == 0 && piece == first_piece && cols - bucket * width <= width {
         column_pointers.store(cols, before);
     }
     thread::sync_threads();
@@ -164,7 +210,7 @@ fn move_piece<T: Real>(
         &mut source,
         (tile, cursors, deltas),
         (begin, end, items),
-        (|column| column & (width - 1), width),
+        (|key| key << 16, width),
         |_, _, _| (),
         row_indices,
         values,
@@ -175,11 +221,10 @@ kernel! {
     /// Moves the entries of each piece to their columns; the first piece of a bucket writes its
     /// column pointers.
     ///
-    /// Grid: pieces; block: a multiple of 32 up to 1024; shared memory: [`piece_move_bytes`] of
-    /// 2^`shift` columns.
+    /// Grid: pieces; block: a multiple of 32 up to 1024; shared memory: [`piece_move_bytes`].
     pub fn transpose_piece_move<T: Real>(
         cols: u32,
-        shift: u32,
+        width: u32,
         pieces: DevicePtr<u32>,
         large: DevicePtr<u32>,
         inter: DevicePtr<u32>,
@@ -193,7 +238,7 @@ kernel! {
         values: DevicePtrMut<T>,
     ) {
         move_piece(
-            (cols, shift),
+            (cols, width),
             Counts { pieces, large, inter, totals, starts },
             Moved { keys, rows: moved_rows },
             (column_pointers, row_indices),
@@ -207,7 +252,7 @@ kernel! {
     /// [`PieceMove`] without values.
     pub fn transpose_piece_move_pattern(
         cols: u32,
-        shift: u32,
+        width: u32,
         pieces: DevicePtr<u32>,
         large: DevicePtr<u32>,
         inter: DevicePtr<u32>,
@@ -219,7 +264,7 @@ kernel! {
         row_indices: DevicePtrMut<u32>,
     ) {
         move_piece::<f32>(
-            (cols, shift),
+            (cols, width),
             Counts { pieces, large, inter, totals, starts },
             Moved { keys, rows: moved_rows },
             (column_pointers, row_indices),

@@ -1,7 +1,7 @@
 //! Buckets of entries to columns: a bucket that fits in shared memory is put in order there by one
 //! block, and its columns are written in one piece.
 
-use super::tile::{Mine, Packed, TILE_ITEMS, Tile, for_items};
+use super::tile::{Mine, Packed, TILE_ITEMS, Tile, bits, for_items};
 use crate::device::shared::Pool;
 use crate::device::{DevicePtr, DevicePtrMut, Real, divide, thread};
 use crate::kernel::kernel;
@@ -22,7 +22,7 @@ pub fn bucket_sort_bytes(width: u32, block: u32) -> u32 {
 #[derive(Clone, Copy)]
 struct Columns {
     cols: u32,
-    shift: u32,
+    width: u32,
     pointers: DevicePtrMut<u32>,
 }
 
@@ -35,12 +35,12 @@ fn sort_bucket<T: Real>(
     values: Option<[DevicePtrMut<T>; 2]>,
 ) {
     let (me, block) = (thread::thread_idx_x(), thread::block_dim_x());
-    let width = 1_u32 << columns.shift;
+    let width = columns.width;
     let tile = Tile::cut(&mut Pool::new(), width, block);
     let bucket = thread::block_idx_x();
     let (begin, end) = (starts.load(bucket), starts.load(bucket + 1));
     let length = end - begin;
-    let first_column = bucket << columns.shift;
+    let first_column = bucket * width;
     if me == 0 && columns.cols - first_column <= width {
         columns.pointers.store(columns.cols, end);
     }
@@ -55,20 +55,24 @@ fn sort_bucket<T: Real>(
     let digits = Packed::new(|i| keys.load_if(mine.has(i), Mine::step(i), no_digit).into());
     let [moved, ordered] = rows.map(|rows| rows.offset(source));
     let moved = for_items!(i => moved.load_if(mine.has(i), Mine::step(i), 0));
-    let places = tile.places(digits, |digit, starts, _| {
-        let column = first_column + digit;
-        let put = |i: u32, start: u32| {
-            if digit + i < width && i < columns.cols - column {
-                columns.pointers.store(column + i, begin + start);
+    let places = tile.places(
+        |i| digits.get(i),
+        bits(width),
+        |digit, starts, _| {
+            let column = first_column + digit;
+            let put = |i: u32, start: u32| {
+                if digit + i < width && i < columns.cols - column {
+                    columns.pointers.store(column + i, begin + start);
+                }
+            };
+            if column < columns.cols {
+                put(0, starts[0]);
+                put(1, starts[1]);
+                put(2, starts[2]);
+                put(3, starts[3]);
             }
-        };
-        if column < columns.cols {
-            put(0, starts[0]);
-            put(1, starts[1]);
-            put(2, starts[2]);
-            put(3, starts[3]);
-        }
-    });
+        },
+    );
     thread::sync_threads();
     let mine = mine.again();
     for_items!(i => tile.left.store(places.get(i), moved[i]));
@@ -99,14 +103,14 @@ fn sort_bucket<T: Real>(
 }
 
 kernel! {
-    /// Orders each bucket of 2^`shift` columns by column, and writes the column pointers; a bucket of
+    /// Orders each bucket of `width` columns by column, and writes the column pointers; a bucket of
     /// more than [`bucket_sort_entries`] is left alone. `moved_rows` may be the same array as
     /// `row_indices`, `moved_values` the same as `values`.
     ///
     /// Grid: buckets; block: a multiple of 32 up to 1024; shared memory: [`bucket_sort_bytes`].
     pub fn transpose_bucket_sort<T: Real>(
         cols: u32,
-        shift: u32,
+        width: u32,
         starts: DevicePtr<u32>,
         keys: DevicePtr<u16>,
         moved_rows: DevicePtrMut<u32>,
@@ -116,7 +120,7 @@ kernel! {
         values: DevicePtrMut<T>,
     ) {
         sort_bucket(
-            Columns { cols, shift, pointers: column_pointers },
+            Columns { cols, width, pointers: column_pointers },
             starts,
             keys,
             [moved_rows, row_indices],
@@ -130,7 +134,7 @@ kernel! {
     /// [`BucketSort`] without values.
     pub fn transpose_bucket_sort_pattern(
         cols: u32,
-        shift: u32,
+        width: u32,
         starts: DevicePtr<u32>,
         keys: DevicePtr<u16>,
         moved_rows: DevicePtrMut<u32>,
@@ -138,7 +142,7 @@ kernel! {
         row_indices: DevicePtrMut<u32>,
     ) {
         sort_bucket::<f32>(
-            Columns { cols, shift, pointers: column_pointers },
+            Columns { cols, width, pointers: column_pointers },
             starts,
             keys,
             [moved_rows, row_indices],

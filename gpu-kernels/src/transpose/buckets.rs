@@ -1,22 +1,25 @@
-//! Entries into buckets of 2^shift consecutive columns, in order: bucket by bucket, and inside of
+//! Entries into buckets of `width` consecutive columns, in order: bucket by bucket, and inside of
 //! each as they were. Three kernels: what each chunk of the entries holds of each bucket, the scan of
 //! these counts over the chunks, and the moving.
 //!
 //! A chunk's counters are told apart by the low bits of the bucket only ("digit"): where its
 //! columns lie close together, as in a banded matrix, few counters do for any number of buckets.
+//! `mask` has these bits; it has all where there is a counter for every bucket.
 
 use super::block_scan::{BLOCK_SCAN_WORDS, block_scan};
+use super::bucket_width::Width;
+use super::move_entries::{Source, cut_to_move, move_entries, rows_of};
 use super::rows::{RowMarks, row_of};
-use super::tile::{Mine, NO_COLUMN, Packed, TILE_ITEMS, Tile, counted, for_items};
+use super::tile::{Mine, NO_COLUMN, TILE_ITEMS, Tile, for_items};
 use crate::device::shared::{Pool, SharedArray};
 use crate::device::warp::{FULL_MASK, WARP_SIZE};
-use crate::device::{DevicePtr, DevicePtrMut, Real, fence, thread, warp};
+use crate::device::{DevicePtr, DevicePtrMut, Real, fence, opaque, thread, warp};
 use crate::kernel::kernel;
 
 /// Warps of a block of [`BucketScan`].
 pub const SCAN_WARPS: u32 = 32;
 
-/// Shared memory of [`BucketCount`] for a power of two of digits, in bytes.
+/// Shared memory of [`BucketCount`], in bytes.
 pub fn bucket_count_bytes(digits: u32) -> u32 {
     (digits + 2 * WARP_SIZE) * size_of::<u32>() as u32
 }
@@ -24,24 +27,6 @@ pub fn bucket_count_bytes(digits: u32) -> u32 {
 /// Shared memory of [`BucketScan`], in bytes.
 pub fn bucket_scan_bytes() -> u32 {
     (WARP_SIZE * SCAN_WARPS + BLOCK_SCAN_WORDS) * size_of::<u32>() as u32
-}
-
-/// Shared memory of the kernels that move to buckets, in bytes.
-pub fn bucket_move_bytes(digits: u32, block: u32) -> u32 {
-    let mut pool = Pool::new();
-    cut_to_move(&mut pool, digits, block);
-    pool.bytes()
-}
-
-#[inline(always)]
-pub(super) fn cut_to_move(
-    pool: &mut Pool,
-    digits: u32,
-    block: u32,
-) -> (Tile, SharedArray<u32>, SharedArray<u32>) {
-    // As many cursors as counters.
-    let cursors = counted(digits);
-    (Tile::cut(pool, digits, block), pool.array(cursors), pool.array(cursors))
 }
 
 /// The smallest of `low` and the largest of `high` over the block, which calls; `words` has a word
@@ -103,13 +88,15 @@ kernel! {
     /// for the buckets in the chunk's window (first, one after the last), which it writes too.
     ///
     /// Grid: chunks of `chunk` entries (a multiple of 4), none empty; block: a multiple of 32;
-    /// `digits`: a power of two from 8 on, at least as many as the window of any chunk has
-    /// buckets; shared memory: [`bucket_count_bytes`].
+    /// `digits`: a multiple of 8, at least as many as the window of any chunk has buckets, and a power
+    /// of two unless `mask` has all bits; shared memory: [`bucket_count_bytes`].
     pub fn transpose_bucket_count(
         entries: u32,
         chunk: u32,
         digits: u32,
-        shift: u32,
+        mask: u32,
+        width: u32,
+        inverse: u32,
         columns: DevicePtr<u32>,
         inter: DevicePtrMut<u32>,
         windows: DevicePtrMut<u32>,
@@ -124,12 +111,12 @@ kernel! {
         thread::sync_threads();
         let begin = thread::block_idx_x() * chunk;
         let length = chunk.min(entries - begin);
-        let mask = digits - 1;
+        let width = Width { width, inverse };
         let (mut low, mut high) = (u32::MAX, 0);
         let quads = length / 4;
         let mut quad = me;
         while quad < quads {
-            let [a, b, c, d] = columns.load_vector::<4>(begin + 4 * quad).map(|k| k >> shift);
+            let [a, b, c, d] = columns.load_vector::<4>(begin + 4 * quad).map(|k| width.bucket(k));
             low = low.min(a).min(b).min(c).min(d);
             high = high.max(a).max(b).max(c).max(d);
             // Neighbours are often in one bucket: fewer additions to one counter.
@@ -150,7 +137,7 @@ kernel! {
         }
         let k = 4 * quads + me;
         if k < length {
-            let bucket = columns.load(begin + k) >> shift;
+            let bucket = width.bucket(columns.load(begin + k));
             low = low.min(bucket);
             high = high.max(bucket);
             counts.atomic_add(bucket & mask, 1);
@@ -172,12 +159,12 @@ kernel! {
 
 /// Adds up (and with `STORE` replaces by the sums before them, from `sum` on) the elements in column
 /// `column`, one for each lane, of the rows `begin` to `end` of a matrix. The rows have elements in
-/// the columns of their `window` only, and keep them at the column's low bits: `width` is a power of
-/// two.
+/// the columns of their `window` only, and keep them at the column's bits that `mask` has, in
+/// `width` words.
 #[inline(always)]
 fn walk_down<const STORE: bool>(
     matrix: DevicePtrMut<u32>,
-    width: u32,
+    (width, mask): (u32, u32),
     (begin, end): (u32, u32),
     column: u32,
     window: &impl Fn(u32) -> [u32; 2],
@@ -185,13 +172,38 @@ fn walk_down<const STORE: bool>(
 ) -> u32 {
     let lane = warp::lane_id();
     let (first, after) = (column - lane, column - lane + WARP_SIZE);
-    let digit = column & (width - 1);
+    let digit = column & mask;
     let mut start = begin;
     while start < end {
         // Each lane looks at the window of one row; only those with elements here are walked.
         let mut of_row = [0, 0];
         if start + lane < end {
             of_row = window(start + lane);
+        }
+        // Where all of them have all columns here, there is nothing to look up.
+        let rows_here = WARP_SIZE.min(end - start);
+        let whole = of_row[0] <= first && after <= of_row[1];
+        if warp::all(FULL_MASK, whole || lane >= rows_here) {
+            let mut column = matrix.offset(u64::from(start) * u64::from(width) + u64::from(digit));
+            let mut row = 0;
+            while row < rows_here {
+                let here = |i: usize| row + (i as u32) < rows_here;
+                let values: [u32; 8] = for_items!(i => {
+                    column.load_if(here(i), i as u32 * width, 0)
+                }; 0 1 2 3 4 5 6 7);
+                // Addresses are found again instead of being kept in registers.
+                let width = opaque(width);
+                for_items!(i => {
+                    if STORE {
+                        column.store_if(here(i), i as u32 * width, sum);
+                    }
+                    sum += values[i];
+                }; 0 1 2 3 4 5 6 7);
+                column = column.offset(8 * width);
+                row += 8;
+            }
+            start += WARP_SIZE;
+            continue;
         }
         let mut rows = warp::ballot(FULL_MASK, of_row[0] < after && first < of_row[1]);
         while rows != 0 {
@@ -221,12 +233,12 @@ fn walk_down<const STORE: bool>(
 
 /// Replaces the elements in column `column`, one for each lane, of rows `first` to `end` of a matrix
 /// by their exclusive prefix sums down the rows, and returns the column's total. A block of
-/// [`SCAN_WARPS`] warps calls, each of which takes a part of the rows; `window`: the columns of a row
-/// that there are (first, one after the last).
+/// [`SCAN_WARPS`] warps calls, each of which takes a part of the rows; `width` and `window` (first
+/// column of a row, one after the last): see [`walk_down`].
 #[inline(always)]
 pub(super) fn scan_down(
     matrix: DevicePtrMut<u32>,
-    width: u32,
+    width: (u32, u32),
     (first, end): (u32, u32),
     column: u32,
     sums: SharedArray<u32>,
@@ -263,6 +275,7 @@ kernel! {
         chunks: u32,
         buckets: u32,
         digits: u32,
+        mask: u32,
         windows: DevicePtr<u32>,
         inter: DevicePtrMut<u32>,
         starts: DevicePtrMut<u32>,
@@ -288,7 +301,8 @@ kernel! {
         } else {
             let bucket = thread::block_idx_x() * WARP_SIZE + me % WARP_SIZE;
             let window = |chunk| windows.load_vector::<2>(2 * chunk);
-            let total = scan_down(inter, digits, (0, chunks), bucket, sums, window);
+            let width = (digits, mask);
+            let total = scan_down(inter, width, (0, chunks), bucket, sums, window);
             if me < WARP_SIZE && bucket < buckets {
                 starts.store(bucket, total);
             }
@@ -332,15 +346,6 @@ kernel! {
     as BucketScan
 }
 
-/// Where the entries that are moved come from.
-pub(super) trait Source {
-    /// The column of entry `first` + `step`, or what stands for it, if there is one, else
-    /// [`NO_COLUMN`]; `step` a literal.
-    fn column(&self, there: bool, first: u32, step: u32) -> u32;
-    /// The rows of the thread's entries; see [`RowMarks::of_tile`].
-    fn rows(&mut self, tile: Tile, extent: (u32, u32), mine: Mine) -> [u32; TILE_ITEMS];
-}
-
 /// CSR.
 struct Compressed {
     columns: DevicePtr<u32>,
@@ -377,84 +382,6 @@ impl Source for Triplets {
     }
 }
 
-#[inline(always)]
-pub(super) fn rows_of(rows: DevicePtr<u32>, begin: u32, mine: Mine) -> [u32; TILE_ITEMS] {
-    let rows = rows.offset(begin + mine.first);
-    for_items!(i => rows.load_if(mine.has(i), Mine::step(i), 0))
-}
-
-/// Moves the entries from `begin` to `end`, tile after tile of `items` x block entries, to
-/// `deltas[digit]` + their place in the tile; the cursors say where the next entry of each digit
-/// goes. A pattern has no values.
-#[inline(always)]
-pub(super) fn move_entries<T: Real>(
-    source: &mut impl Source,
-    (tile, cursors, deltas): (Tile, SharedArray<u32>, SharedArray<u32>),
-    (begin, end, items): (u32, u32, u32),
-    (digit_of, no_digit): (impl Fn(u32) -> u32, u32),
-    store_key: impl Fn(bool, u32, u32),
-    moved_rows: DevicePtrMut<u32>,
-    values: Option<(DevicePtr<T>, DevicePtrMut<T>)>,
-) {
-    let block = thread::block_dim_x();
-    let mut start = begin;
-    while start < end {
-        let stop = start + (items * block).min(end - start);
-        let mine = Mine::of(items, stop - start);
-        let columns =
-            for_items!(i => source.column(mine.has(i), start + mine.first, Mine::step(i)));
-        let digits =
-            Packed::new(|i| if columns[i] == NO_COLUMN { no_digit } else { digit_of(columns[i]) });
-        let places = tile.places(digits, |digit, starts, counts| {
-            let advance = |i: u32, start: u32, count: u32| {
-                let cursor = cursors.load(digit + i);
-                deltas.store(digit + i, cursor.wrapping_sub(start));
-                cursors.store(digit + i, cursor + count);
-            };
-            advance(0, starts[0], counts[0]);
-            advance(1, starts[1], counts[1]);
-            advance(2, starts[2], counts[2]);
-            advance(3, starts[3], counts[3]);
-        });
-        thread::sync_threads();
-        let mine = mine.again();
-        for_items!(i => tile.left.store(places.get(i), columns[i]));
-        let rows = source.rows(tile, (start, stop), mine);
-        for_items!(i => tile.right.store(places.get(i), rows[i]));
-        thread::sync_threads();
-        // From here on a thread has the places that it had the entries of; other places hold what
-        // is stored nowhere.
-        let mine = mine.again();
-        let place = |i: usize| mine.first + Mine::step(i);
-        let columns = for_items!(i => tile.left.load(place(i)));
-        let targets = for_items!(i => deltas.load(digit_of(columns[i])).wrapping_add(place(i)));
-        for_items!(i => store_key(mine.has(i), targets[i], columns[i]));
-        for_items!(i => {
-            let row = tile.right.load(place(i));
-            moved_rows.store_if(mine.has(i), targets[i], row);
-        });
-        thread::sync_threads();
-        if let Some((values, _)) = values {
-            let values = values.offset(start + mine.first);
-            let mine = mine.again();
-            for_items!(i => {
-                let value = values.load_if(mine.has(i), Mine::step(i), T::ZERO);
-                tile.words.store(places.get(i), value.to_word());
-            });
-        }
-        thread::sync_threads();
-        if let Some((_, moved_values)) = values {
-            let mine = mine.again();
-            for_items!(i => {
-                let word = tile.words.load(place(i));
-                moved_values.store_if(mine.has(i), targets[i], T::from_word(word));
-            });
-        }
-        thread::sync_threads();
-        start = stop;
-    }
-}
-
 /// How the entries are cut.
 #[derive(Clone, Copy)]
 struct Cut {
@@ -462,7 +389,8 @@ struct Cut {
     chunk: u32,
     items: u32,
     digits: u32,
-    shift: u32,
+    mask: u32,
+    width: Width,
 }
 
 /// Moves the block's chunk to the buckets.
@@ -474,17 +402,19 @@ fn to_buckets<T: Real>(
     (keys, moved_rows): (DevicePtrMut<u16>, DevicePtrMut<u32>),
     values: Option<(DevicePtr<T>, DevicePtrMut<T>)>,
 ) {
-    let Cut { entries, chunk, items, digits, shift } = cut;
+    let Cut { entries, chunk, items, digits, mask, width } = cut;
     let (me, block) = (thread::thread_idx_x(), thread::block_dim_x());
     let (tile, cursors, deltas) = cut_to_move(&mut Pool::new(), digits, block);
-    let (my_chunk, mask) = (thread::block_idx_x(), digits - 1);
+    let my_chunk = thread::block_idx_x();
     let [low, end] = windows.load_vector::<2>(2 * my_chunk);
     let row = inter.offset(u64::from(my_chunk) * u64::from(digits));
     // Digits beyond the window have no entries, but a cursor like the others.
+    let first = if mask == u32::MAX { 0 } else { low };
     let mut i = me;
     while i < cursors.length() {
-        let bucket = low + i;
-        let (inside, digit) = (bucket < end, if i < digits { bucket & mask } else { i });
+        let bucket = first + i;
+        let inside = low <= bucket && bucket < end;
+        let digit = if i < digits { bucket & mask } else { i };
         let cursor = if inside { starts.load(bucket) + row.load(digit) } else { 0 };
         cursors.store(digit, cursor);
         i += block;
@@ -495,10 +425,14 @@ fn to_buckets<T: Real>(
         &mut source,
         (tile, cursors, deltas),
         (begin, begin + chunk.min(entries - begin), items),
-        (|column| (column >> shift) & mask, digits),
-        |there, target, column| {
-            keys.store_if(there, target, (column & ((1 << shift) - 1)) as u16);
-        },
+        (
+            |column| {
+                let bucket = width.bucket(column);
+                (bucket & mask) << 16 | (column - bucket * width.width)
+            },
+            digits,
+        ),
+        |there, target, key| keys.store_if(there, target, key),
         moved_rows,
         values,
     );
@@ -528,7 +462,9 @@ kernel! {
         chunk: u32,
         items: u32,
         digits: u32,
-        shift: u32,
+        mask: u32,
+        width: u32,
+        inverse: u32,
         rows: u32,
         pointers: DevicePtr<u32>,
         columns: DevicePtr<u32>,
@@ -543,7 +479,7 @@ kernel! {
     ) {
         to_buckets(
             compressed(rows, pointers, columns, chunk_rows),
-            Cut { entries, chunk, items, digits, shift },
+            Cut { entries, chunk, items, digits, mask, width: Width { width, inverse } },
             (inter, windows, starts),
             (keys, moved_rows),
             Some((values, moved_values)),
@@ -559,7 +495,9 @@ kernel! {
         chunk: u32,
         items: u32,
         digits: u32,
-        shift: u32,
+        mask: u32,
+        width: u32,
+        inverse: u32,
         rows: u32,
         pointers: DevicePtr<u32>,
         columns: DevicePtr<u32>,
@@ -572,7 +510,7 @@ kernel! {
     ) {
         to_buckets::<f32>(
             compressed(rows, pointers, columns, chunk_rows),
-            Cut { entries, chunk, items, digits, shift },
+            Cut { entries, chunk, items, digits, mask, width: Width { width, inverse } },
             (inter, windows, starts),
             (keys, moved_rows),
             None,
@@ -588,7 +526,9 @@ kernel! {
         chunk: u32,
         items: u32,
         digits: u32,
-        shift: u32,
+        mask: u32,
+        width: u32,
+        inverse: u32,
         rows: DevicePtr<u32>,
         columns: DevicePtr<u32>,
         values: DevicePtr<T>,
@@ -601,7 +541,7 @@ kernel! {
     ) {
         to_buckets(
             Triplets { columns, rows },
-            Cut { entries, chunk, items, digits, shift },
+            Cut { entries, chunk, items, digits, mask, width: Width { width, inverse } },
             (inter, windows, starts),
             (keys, moved_rows),
             Some((values, moved_values)),

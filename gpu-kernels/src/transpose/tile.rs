@@ -151,16 +151,18 @@ impl Tile {
     }
 
     /// Places in the tile of the items of this thread, of which number i has the digit
-    /// `digits.get(i)`: below the number of digits, or equal to it where there is no entry; these
-    /// come after all the others. For every four digits (and the one of no entry, and some that no
-    /// item has) one thread calls `on_digits(first of them, first places, counts)`.
+    /// `digit_of(i)`: below the number of digits, or equal to it where there is no entry; these
+    /// come after all the others. No digit has more than `bits` bits. For every four digits (and the
+    /// one of no entry, and some that no item has) one thread calls
+    /// `on_digits(first of them, first places, counts)`.
     ///
     /// All threads of the block call, and none uses the memory of the tile any more; after it, all
     /// threads see what `on_digits` did, and the memory may be used again after a barrier.
     #[inline(always)]
     pub(crate) fn places(
         self,
-        digits: Packed,
+        digit_of: impl Fn(usize) -> u32,
+        bits: u32,
         mut on_digits: impl FnMut(u32, [u32; 4], [u32; 4]),
     ) -> Packed {
         let (me, block) = (thread::thread_idx_x(), thread::block_dim_x());
@@ -174,18 +176,20 @@ impl Tile {
         }
         warp::sync_warp(FULL_MASK);
         let ranks = Packed::new(|i| {
-            let (digit, counts) = (digits.get(i), self.counts);
-            let peers = warp::match_any(FULL_MASK, digit);
-            let earlier = u32::from(counts.load(first + digit));
-            warp::sync_warp(FULL_MASK);
+            let digit = digit_of(i);
+            let (slot, counts) = (first + digit, self.counts);
+            let peers = peers(digit, bits);
             let rank = (peers & lanes_before).count_ones();
-            counts.store_if(rank == 0, first + digit, (earlier + peers.count_ones()) as u16);
+            let earlier = u32::from(counts.load(slot));
+            warp::sync_warp(FULL_MASK);
+            counts.store_if(rank == 0, slot, (earlier + peers.count_ones()) as u16);
             warp::sync_warp(FULL_MASK);
             rank + earlier
         });
         thread::sync_threads();
 
         let stride = self.digits / 4;
+        let end = self.warps * stride;
         let (mut before, mut start) = (0, 0);
         while start < stride {
             let quad = start + me;
@@ -193,9 +197,10 @@ impl Tile {
             let mut sums = 0_u64;
             if quad < stride {
                 let mut slot = quad;
-                while slot < self.warps * stride {
-                    sums += self.quads.load(slot);
-                    slot += stride;
+                while slot < end {
+                    let here = self.four_warps(slot, stride, end);
+                    sums += (here[0] + here[1]) + (here[2] + here[3]);
+                    slot += 4 * stride;
                 }
             }
             let counts = unpacked(sums);
@@ -208,11 +213,14 @@ impl Tile {
                 on_digits(4 * quad, starts, counts);
                 let mut places = packed(starts);
                 let mut slot = quad;
-                while slot < self.warps * stride {
-                    let here = self.quads.load(slot);
-                    self.quads.store(slot, places);
-                    places += here;
-                    slot += stride;
+                while slot < end {
+                    let here = self.four_warps(slot, stride, end);
+                    for_items!(i => {
+                        let at = slot + i as u32 * stride;
+                        self.quads.store_if(at < end, at, places);
+                        places += here[i];
+                    }; 0 1 2 3);
+                    slot += 4 * stride;
                 }
             }
             before += all;
@@ -220,8 +228,53 @@ impl Tile {
         }
         thread::sync_threads();
 
-        Packed::new(|i| ranks.get(i) + u32::from(self.counts.load(first + digits.get(i))))
+        Packed::new(|i| ranks.get(i) + u32::from(self.counts.load(first + digit_of(i))))
     }
+
+    /// Four digits' counts in a warp and the three after it, which are `stride` words apart up to
+    /// `end`: loads that do not wait for each other.
+    #[inline(always)]
+    fn four_warps(self, slot: u32, stride: u32, end: u32) -> [u64; 4] {
+        for_items!(i => {
+            let at = slot + i as u32 * stride;
+            self.quads.load_if(at < end, at, 0)
+        }; 0 1 2 3)
+    }
+}
+
+/// The lanes with the same digit, of at most `bits` bits. A vote for each bit: `match.any` takes two
+/// cycles of the multiprocessor for each digit that a warp has.
+#[inline(always)]
+fn peers(digit: u32, bits: u32) -> u32 {
+    let agreed = |peers: u32, bit: u32| {
+        // One test for the vote and for what follows from it.
+        let set = opaque(digit & (1 << bit)) != 0;
+        let votes = warp::ballot(FULL_MASK, set);
+        peers & if set { votes } else { !votes }
+    };
+    let mut all = FULL_MASK;
+    for_items!(i => all = agreed(all, i as u32); 0 1 2 3 4 5);
+    if bits > 6 {
+        for_items!(i => all = agreed(all, i as u32); 6 7);
+    }
+    if bits > 8 {
+        for_items!(i => all = agreed(all, i as u32); 8 9);
+    }
+    if bits > 10 {
+        for_items!(i => all = agreed(all, i as u32); 10 11);
+    }
+    let mut bit = 12;
+    while bit < bits {
+        all = agreed(all, bit);
+        bit += 1;
+    }
+    all
+}
+
+/// Bits of the digits up to and with `digit`.
+#[inline(always)]
+pub(crate) fn bits(digit: u32) -> u32 {
+    u32::BITS - digit.leading_zeros()
 }
 
 #[inline(always)]

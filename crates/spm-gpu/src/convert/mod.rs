@@ -1,6 +1,7 @@
 //! From a CSR matrix on the device to the formats of the kernels, on the device.
 
 mod column_blocks;
+mod padded;
 mod segments;
 mod sellp;
 mod stats;

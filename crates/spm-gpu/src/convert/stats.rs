@@ -63,6 +63,23 @@ impl<T: DeviceScalar> MatrixStats<T> {
     }
 }
 
+/// Entries of the longest row.
+pub(super) fn longest_row<T: DeviceScalar>(a: &DeviceCsr<T>) -> Result<usize, PlanError> {
+    let (device, row_warps) = (a.device(), warps(a.rows()));
+    if row_warps == 0 {
+        return Ok(0);
+    }
+    let mut seen = DeviceBuffer::uninitialized(device, row_warps)?;
+    let (rows, pointers) = (a.rows() as u32, a.pointers.ptr());
+    let args = RowStats { rows, pointers, seen: seen.ptr_mut() };
+    let launch = threads(device, row_warps * WARP)?;
+    // SAFETY: rows + 1 pointers, a pair for each warp of the launch.
+    unsafe { device.launch::<RowStats>(launch, &Stream::new(device)?, args)? };
+    let mut host = vec![[0_u32; 2]; row_warps];
+    seen.copy_to_slice(&mut host)?;
+    Ok(host.iter().map(|&[longest, _]| longest as usize).max().unwrap_or(0))
+}
+
 /// Warps that look at so many items, in whole blocks; the kernel wants a power of two.
 fn warps(items: usize) -> usize {
     match items.div_ceil(4 * BLOCK) {

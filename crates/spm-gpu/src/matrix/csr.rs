@@ -6,7 +6,7 @@ use super::DeviceMatrix;
 use crate::device::Device;
 use crate::error::GpuError;
 use crate::memory::DeviceBuffer;
-use crate::plan::DeviceScalar;
+use crate::plan::{DeviceCsc, DeviceScalar};
 
 /// The three arrays of a CSR matrix on a device, copied from verified ones.
 #[derive(Debug)]
@@ -34,6 +34,13 @@ impl<T: DeviceScalar> DeviceCsr<T> {
             col_indices: DeviceBuffer::from_slice(device, a.col_indices())?,
             values: DeviceBuffer::from_slice(device, a.values())?,
         })
+    }
+
+    /// `shape` = (rows, columns) and the arrays of a sound matrix.
+    pub(crate) fn from_arrays((rows, cols): (usize, usize), arrays: DeviceCsc<T>) -> Self {
+        let DeviceCsc { pointers, indices, values } = arrays;
+        debug_assert_eq!(pointers.len(), rows + 1);
+        Self { rows, cols, pointers, col_indices: indices, values }
     }
 
     /// Copies a matrix without its values to the device.

@@ -5,7 +5,8 @@ mod padded;
 
 pub use csr::DeviceCsr;
 pub(crate) use csr::{DeviceValues, ReducedCsr};
-pub(crate) use padded::{DeviceEll, DeviceHll, DeviceSell, permutation};
+pub(crate) use padded::{DeviceEll, permutation};
+pub use padded::{DeviceHll, DeviceSell};
 
 use spm_formats::FormatError;
 use spm_formats::kernel::PlanError;

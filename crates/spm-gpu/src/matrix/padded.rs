@@ -3,12 +3,14 @@
 
 use spm_formats::kernel::PlanError;
 use spm_formats::{Ell, Hll, Sell};
+use spm_gpu_kernels::device::Element;
 
 use super::DeviceMatrix;
 use crate::device::Device;
 use crate::error::GpuError;
 use crate::memory::DeviceBuffer;
 use crate::plan::DeviceScalar;
+use crate::spmv;
 
 /// ELLPACK, in one of its layouts.
 #[derive(Debug)]
@@ -62,11 +64,20 @@ impl<T: DeviceScalar> DeviceMatrix for DeviceEll<T> {
     }
 }
 
-/// Hacked ELLPACK.
+fn download<E: Element + Default>(buffer: &DeviceBuffer<E>) -> Result<Vec<E>, GpuError> {
+    let mut host = vec![E::default(); buffer.len()];
+    buffer.copy_to_slice(&mut host)?;
+    Ok(host)
+}
+
+/// Hacked ELLPACK on a device; the layout is that of [`Hll`].
 #[derive(Debug)]
-pub(crate) struct DeviceHll<T> {
-    rows: usize,
-    cols: usize,
+pub struct DeviceHll<T> {
+    pub(crate) rows: usize,
+    pub(crate) cols: usize,
+    /// As it was asked for.
+    pub(crate) given_hack_size: usize,
+    /// The same, or the number of rows where that is less.
     pub(crate) hack_size: u32,
     pub(crate) block_offsets: DeviceBuffer<u64>,
     pub(crate) row_lengths: DeviceBuffer<u32>,
@@ -75,12 +86,16 @@ pub(crate) struct DeviceHll<T> {
 }
 
 impl<T: DeviceScalar> DeviceHll<T> {
-    /// A hack size beyond the number of rows is the same as that number.
-    pub(crate) fn new(device: &Device, a: &Hll<T>) -> Result<Self, GpuError> {
+    /// Copies a matrix to the device.
+    ///
+    /// # Errors
+    /// [`GpuError::OutOfMemory`].
+    pub fn new(device: &Device, a: &Hll<T>) -> Result<Self, GpuError> {
         let block_offsets: Vec<u64> = a.block_offsets().iter().map(|&o| o as u64).collect();
         Ok(Self {
             rows: a.rows(),
             cols: a.cols(),
+            given_hack_size: a.hack_size(),
             hack_size: a.hack_size().min(a.rows().max(1)) as u32,
             block_offsets: DeviceBuffer::from_slice(device, &block_offsets)?,
             row_lengths: DeviceBuffer::from_slice(device, a.row_lengths())?,
@@ -89,8 +104,31 @@ impl<T: DeviceScalar> DeviceHll<T> {
         })
     }
 
+    /// Copies it to host memory.
+    ///
+    /// # Errors
+    /// A device that fails; a row whose columns do not ascend, which CSR may have, and HLL not.
+    pub fn to_host(&self) -> Result<Hll<T>, PlanError> {
+        let shape = (self.rows, self.cols);
+        let [lengths, columns] = [&self.row_lengths, &self.col_indices].map(download);
+        let values = download(&self.values)?;
+        Ok(Hll::new(shape, self.given_hack_size, lengths?, columns?, values)?)
+    }
+
+    /// y = A x with this matrix, a thread of blocks of `block` for each row (`hll-thread-per-row`).
+    ///
+    /// # Errors
+    /// A block that the device does not take.
+    pub fn into_spmv(self, block: usize) -> Result<spmv::BoxedPlan<T>, PlanError> {
+        spmv::hll_plan(self, block)
+    }
+
     pub(crate) fn rows(&self) -> u32 {
         self.rows as u32
+    }
+
+    pub(crate) fn device(&self) -> &Device {
+        self.row_lengths.device()
     }
 }
 
@@ -105,12 +143,14 @@ impl<T: DeviceScalar> DeviceMatrix for DeviceHll<T> {
     }
 }
 
-/// SELL-32-sigma: a chunk for each warp.
+/// SELL-C-sigma on a device; the layout is that of [`Sell`].
 #[derive(Debug)]
-pub(crate) struct DeviceSell<T> {
-    rows: usize,
-    cols: usize,
-    /// Chunk offsets in columns of 32 slots.
+pub struct DeviceSell<T> {
+    pub(crate) rows: usize,
+    pub(crate) cols: usize,
+    pub(crate) chunk: usize,
+    pub(crate) sigma: usize,
+    /// Chunk offsets in columns of a slot for each row.
     pub(crate) chunk_starts: DeviceBuffer<u32>,
     /// The row at each position; `None` where every row is at its own.
     pub(crate) permutation: Option<DeviceBuffer<u32>>,
@@ -120,22 +160,54 @@ pub(crate) struct DeviceSell<T> {
 }
 
 impl<T: DeviceScalar> DeviceSell<T> {
-    /// Rows of a chunk.
-    pub(crate) const CHUNK: usize = 32;
+    /// Rows of a chunk that the kernels take: one for each thread of a warp.
+    pub const CHUNK: usize = 32;
 
-    /// Copies a matrix with chunks of [`DeviceSell::CHUNK`] rows to the device.
-    pub(crate) fn new(device: &Device, a: &Sell<T>) -> Result<Self, GpuError> {
+    /// Copies a matrix to the device.
+    ///
+    /// # Errors
+    /// [`GpuError::OutOfMemory`].
+    pub fn new(device: &Device, a: &Sell<T>) -> Result<Self, GpuError> {
         let starts: Vec<u32> =
-            a.chunk_offsets().iter().map(|&offset| (offset / Self::CHUNK) as u32).collect();
+            a.chunk_offsets().iter().map(|&offset| (offset / a.chunk()) as u32).collect();
         Ok(Self {
             rows: a.rows(),
             cols: a.cols(),
+            chunk: a.chunk(),
+            sigma: a.sigma(),
             chunk_starts: DeviceBuffer::from_slice(device, &starts)?,
             permutation: permutation(device, a)?,
             row_lengths: DeviceBuffer::from_slice(device, a.row_lengths())?,
             col_indices: DeviceBuffer::from_slice(device, a.col_indices())?,
             values: DeviceBuffer::from_slice(device, a.values())?,
         })
+    }
+
+    /// Copies it to host memory.
+    ///
+    /// # Errors
+    /// A device that fails; a row whose columns do not ascend, which CSR may have, and SELL not.
+    pub fn to_host(&self) -> Result<Sell<T>, PlanError> {
+        let permutation = match &self.permutation {
+            Some(permutation) => download(permutation)?,
+            None => (0..self.rows as u32).collect(),
+        };
+        let [lengths, columns] = [&self.row_lengths, &self.col_indices].map(download);
+        let (shape, tuning) = ((self.rows, self.cols), (self.chunk, self.sigma));
+        let values = download(&self.values)?;
+        Ok(Sell::new(shape, tuning, permutation, lengths?, columns?, values)?)
+    }
+
+    /// y = A x with this matrix, a warp for each chunk, in blocks of `block` threads (`sell`).
+    ///
+    /// # Errors
+    /// Chunks of other than [`DeviceSell::CHUNK`] rows, a block that the device does not take.
+    pub fn into_spmv(self, block: usize) -> Result<spmv::BoxedPlan<T>, PlanError> {
+        spmv::sell_plan(self, block)
+    }
+
+    pub(crate) fn device(&self) -> &Device {
+        self.row_lengths.device()
     }
 
     /// Refuses more slots than the kernels count.

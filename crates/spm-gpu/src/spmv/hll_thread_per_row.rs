@@ -1,16 +1,15 @@
 //! Plan of `gpu-kernels/src/spmv/hll_thread_per_row.rs`.
 
-use spm_formats::convert::csr_to_hll;
+use spm_formats::MemoryBudget;
 use spm_formats::kernel::{Backend, KernelInfo, Operation, Parameters, PlanError};
-use spm_formats::{CsrArrays, CsrView};
 use spm_gpu_kernels::spmv::HllThreadPerRow;
 
+use super::on_device::Source;
 use super::parameters::{HACK, R2_BLOCKS, block};
 use super::{BoxedPlan, product};
-use crate::device::Device;
 use crate::launch::Launch;
 use crate::matrix::DeviceHll;
-use crate::plan::{DeviceScalar, PlanOptions};
+use crate::plan::DeviceScalar;
 
 pub(super) const INFO: KernelInfo = KernelInfo {
     id: "hll-thread-per-row",
@@ -21,18 +20,25 @@ pub(super) const INFO: KernelInfo = KernelInfo {
     parameters: &[block(256, R2_BLOCKS), HACK],
 };
 
-pub(super) fn plan<T: DeviceScalar>(
-    device: &Device,
-    a: &CsrView<'_, T>,
+pub(super) fn on_device<T: DeviceScalar>(
+    a: &Source<T>,
     parameters: &Parameters,
-    options: &PlanOptions,
+    budget: &MemoryBudget,
 ) -> Result<BoxedPlan<T>, PlanError> {
-    CsrArrays::new(a)?;
-    let block = parameters.count("block");
-    let launch = Launch::over(INFO.id, device, a.rows(), block, block)?;
-    let a = csr_to_hll(*a, parameters.count(HACK.name), &options.budget)?;
-    let a = DeviceHll::new(device, &a)?;
-    Ok(product(device, a, move |a, x, y, stream| {
+    plan(
+        DeviceHll::from_csr(&a.csr, parameters.count(HACK.name), budget)?,
+        parameters.count("block"),
+    )
+}
+
+/// The product with a matrix on the device.
+pub(crate) fn plan<T: DeviceScalar>(
+    a: DeviceHll<T>,
+    block: usize,
+) -> Result<BoxedPlan<T>, PlanError> {
+    let device = a.device().clone();
+    let launch = Launch::over(INFO.id, &device, a.rows() as usize, block, block)?;
+    Ok(product(&device, a, move |a, x, y, stream| {
         let args = HllThreadPerRow {
             rows: a.rows(),
             hack_size: a.hack_size,

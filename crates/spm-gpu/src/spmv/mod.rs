@@ -38,9 +38,11 @@ use crate::device::Device;
 use crate::matrix::{DeviceCsr, check_counts};
 use crate::plan::{DeviceScalar, DeviceSpmvPlan, HostSpmvPlan, PlanOptions};
 
+pub(crate) use hll_thread_per_row::plan as hll_plan;
 use on_device::{OnDevice, Source};
 pub(crate) use plan::boxed;
 use plan::product;
+pub(crate) use sell::plan as sell_plan;
 
 /// A boxed plan.
 pub type BoxedPlan<T> = Box<dyn DeviceSpmvPlan<T>>;
@@ -132,12 +134,12 @@ pub fn registry<T: DeviceScalar>() -> Vec<SpmvKernel<T>> {
         kernel(ell_thread_per_row_rowmajor::INFO, ell_thread_per_row_rowmajor::plan),
         kernel(ell_warp_per_row::INFO, ell_warp_per_row::plan),
         kernel(hll_thread_per_row_texture::INFO, hll_thread_per_row_texture::plan),
-        kernel(hll_thread_per_row::INFO, hll_thread_per_row::plan),
+        on_device(hll_thread_per_row::INFO, hll_thread_per_row::on_device),
         on_device(csr_subwarp_per_row::INFO, csr_subwarp_per_row::on_device),
         kernel(csr_adaptive::INFO, csr_adaptive::plan),
         kernel(csr_merge::INFO, csr_merge::plan),
         kernel(csr_compact::INFO, csr_compact::plan),
-        kernel(sell::INFO, sell::plan),
+        on_device(sell::INFO, sell::on_device),
         kernel(sell_compact::INFO, sell_compact::plan),
         on_device(sellp::INFO, sellp::on_device),
         on_device(csr_segments::INFO, csr_segments::on_device),

@@ -75,7 +75,14 @@ pub(super) const NARROW: ParameterSpec = ParameterSpec {
 /// # Errors
 /// A number of threads that is not a multiple of 32.
 pub(super) fn warps(kernel: &'static str, parameters: &Parameters) -> Result<usize, PlanError> {
-    let block = parameters.count("block");
+    warps_of(kernel, parameters.count("block"))
+}
+
+/// Warps of a block of `block` threads.
+///
+/// # Errors
+/// As [`warps`].
+pub(super) fn warps_of(kernel: &'static str, block: usize) -> Result<usize, PlanError> {
     if block.is_multiple_of(WARP) {
         return Ok(block / WARP);
     }

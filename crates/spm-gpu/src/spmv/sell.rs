@@ -1,16 +1,15 @@
 //! Plans of `gpu-kernels/src/spmv/sell.rs`.
 
-use spm_formats::convert::csr_to_sell;
+use spm_formats::MemoryBudget;
 use spm_formats::kernel::{Backend, KernelInfo, Operation, Parameters, PlanError};
-use spm_formats::{CsrArrays, CsrView};
 use spm_gpu_kernels::spmv::{SellSorted, SellUnsorted};
 
-use super::parameters::{R2_BLOCKS, SIGMA, WARP, block, warps};
+use super::on_device::Source;
+use super::parameters::{R2_BLOCKS, SIGMA, block, warps_of};
 use super::{BoxedPlan, product};
-use crate::device::Device;
 use crate::launch::Launch;
 use crate::matrix::DeviceSell;
-use crate::plan::{DeviceScalar, PlanOptions};
+use crate::plan::DeviceScalar;
 
 pub(super) const INFO: KernelInfo = KernelInfo {
     id: "sell",
@@ -21,21 +20,29 @@ pub(super) const INFO: KernelInfo = KernelInfo {
     parameters: &[block(256, R2_BLOCKS), SIGMA],
 };
 
-pub(super) fn plan<T: DeviceScalar>(
-    device: &Device,
-    a: &CsrView<'_, T>,
+pub(super) fn on_device<T: DeviceScalar>(
+    a: &Source<T>,
     parameters: &Parameters,
-    options: &PlanOptions,
+    budget: &MemoryBudget,
 ) -> Result<BoxedPlan<T>, PlanError> {
-    CsrArrays::new(a)?;
-    let warps = warps(INFO.id, parameters)?;
-    let chunks = a.rows().div_ceil(DeviceSell::<T>::CHUNK);
-    let launch = Launch::over(INFO.id, device, chunks, warps, warps * WARP)?;
-    let sigma = parameters.count(SIGMA.name);
-    let a = csr_to_sell(*a, DeviceSell::<T>::CHUNK, sigma, &options.budget)?;
-    DeviceSell::check_slots(INFO.id, &a)?;
-    let a = DeviceSell::new(device, &a)?;
-    Ok(product(device, a, move |a, x, y, stream| match &a.permutation {
+    let tuning = (DeviceSell::<T>::CHUNK, parameters.count(SIGMA.name));
+    plan(DeviceSell::from_csr(&a.csr, tuning, budget)?, parameters.count("block"))
+}
+
+/// The product with a matrix on the device.
+pub(crate) fn plan<T: DeviceScalar>(
+    a: DeviceSell<T>,
+    block: usize,
+) -> Result<BoxedPlan<T>, PlanError> {
+    if a.chunk != DeviceSell::<T>::CHUNK {
+        let reason = format!("chunks of {} rows; it takes {}", a.chunk, DeviceSell::<T>::CHUNK);
+        return Err(PlanError::Unsupported { kernel: INFO.id, reason });
+    }
+    let device = a.device().clone();
+    let warps = warps_of(INFO.id, block)?;
+    let chunks = (a.rows() as usize).div_ceil(DeviceSell::<T>::CHUNK);
+    let launch = Launch::over(INFO.id, &device, chunks, warps, block)?;
+    Ok(product(&device, a, move |a, x, y, stream| match &a.permutation {
         Some(permutation) => {
             let args = SellSorted {
                 rows: a.rows(),

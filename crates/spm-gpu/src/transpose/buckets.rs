@@ -20,9 +20,12 @@ use crate::stream::Stream;
 
 /// Threads of a block that counts.
 const COUNT_BLOCK: usize = 512;
-/// Share of the entries that may lie in buckets which no block can sort alone, before narrower
-/// buckets are tried.
+/// How often narrower buckets are tried until each can be sorted by one block.
+const NARROWINGS: usize = 3;
+/// Where some stay too large, as those with a dense column do: the share of the entries in them that
+/// is not worth narrower ones, and how much more than the least share is not.
 const LARGE_SHARE: f64 = 0.05;
+const NEAR_LEAST: f64 = 1.5;
 
 /// The entries of a matrix on the device.
 #[derive(Debug)]
@@ -134,20 +137,23 @@ impl<T: DeviceScalar> ColumnSort<T> {
             let entries = starts.windows(2).map(|pair| pair[1] - pair[0]);
             entries.filter(|&n| is_large(n)).map(f64::from).sum::<f64>() / length as f64
         };
-        let mut large = share(&starts);
-        while large > LARGE_SHARE
+        let mut tried = vec![(share(&starts), sort.cut.clone())];
+        while tried[tried.len() - 1].0 > 0.0
+            && tried.len() <= NARROWINGS
             && let Some(narrower) = sort.cut.narrower(&extents, wish)
         {
-            let (next, next_starts) = counted(&narrower)?;
-            let next_large = share(&next_starts);
-            // A dense column stays in a bucket of its own size.
-            if next_large > 0.5 * large {
-                break;
-            }
-            (sort, starts, large) = (next, next_starts, next_large);
+            (sort, starts) = counted(&narrower)?;
+            tried.push((share(&starts), narrower));
+        }
+        let least = tried.iter().map(|&(share, _)| share).fold(1.0, f64::min);
+        let enough = if least == 0.0 { 0.0 } else { LARGE_SHARE.max(NEAR_LEAST * least) };
+        let (large, cut) =
+            tried.into_iter().find(|&(share, _)| share <= enough).expect("the least share");
+        if cut != sort.cut {
+            (sort, starts) = counted(&cut)?;
         }
         let (buckets, block) = (sort.cut.buckets, sort.cut.block);
-        let shared = bucket_sort_bytes(1 << sort.cut.shift, block as u32);
+        let shared = bucket_sort_bytes(sort.cut.width, block as u32);
         sort.sort = Some(over(buckets, 1, block, shared)?);
         if large > 0.0 {
             let some = Pieces::new(id, device, &sort.cut, length, pattern, &starts, is_large)?;
@@ -210,7 +216,9 @@ impl<T: DeviceScalar> ColumnSort<T> {
             entries: length,
             chunk,
             digits: cut.digits as u32,
-            shift: cut.shift,
+            mask: cut.mask,
+            width: cut.width,
+            inverse: cut.inverse(),
             columns: entries.columns().ptr(),
             inter: self.inter.ptr_mut(),
             windows: self.windows.ptr_mut(),
@@ -224,6 +232,7 @@ impl<T: DeviceScalar> ColumnSort<T> {
             chunks: cut.chunks.count as u32,
             buckets: cut.buckets as u32,
             digits: cut.digits as u32,
+            mask: cut.mask,
             windows: self.windows.ptr(),
             inter: self.inter.ptr_mut(),
             starts: self.starts.ptr_mut(),
@@ -257,7 +266,7 @@ impl<T: DeviceScalar> ColumnSort<T> {
             None => (output.indices.ptr_mut(), output.values.ptr_mut()),
         };
         self.enqueue_move(entries, (moved_rows, moved_values), stream)?;
-        let (device, cols, shift) = (stream.device(), self.cols, self.cut.shift);
+        let (device, cols, width) = (stream.device(), self.cols, self.cut.width);
         let (starts, keys) = (self.starts.ptr(), self.keys.ptr());
         if let Some(launch) = self.sort {
             let (column_pointers, row_indices) =
@@ -267,7 +276,7 @@ impl<T: DeviceScalar> ColumnSort<T> {
                 if entries.is_pattern() {
                     let args = BucketSortPattern {
                         cols,
-                        shift,
+                        width,
                         starts,
                         keys,
                         moved_rows,
@@ -278,7 +287,7 @@ impl<T: DeviceScalar> ColumnSort<T> {
                 } else {
                     let args = BucketSort {
                         cols,
-                        shift,
+                        width,
                         starts,
                         keys,
                         moved_rows,
@@ -293,7 +302,7 @@ impl<T: DeviceScalar> ColumnSort<T> {
         }
         match &mut self.pieces {
             Some(pieces) => {
-                pieces.enqueue((cols, shift), (&self.starts, &self.keys), output, stream)
+                pieces.enqueue((cols, width), (&self.starts, &self.keys), output, stream)
             }
             None => Ok(()),
         }
@@ -307,7 +316,8 @@ impl<T: DeviceScalar> ColumnSort<T> {
     ) -> Result<(), GpuError> {
         let (device, launch, cut) = (stream.device(), self.to_buckets, &self.cut);
         let (chunk, items) = (cut.chunks.chunk as u32, cut.chunks.items as u32);
-        let (digits, shift) = (cut.digits as u32, cut.shift);
+        let (digits, mask) = (cut.digits as u32, cut.mask);
+        let (width, inverse) = (cut.width, cut.inverse());
         let (inter, windows, starts) = (self.inter.ptr(), self.windows.ptr(), self.starts.ptr());
         let (chunk_rows, keys) = (self.chunk_rows.ptr(), self.keys.ptr_mut());
         let length = entries.length() as u32;
@@ -321,7 +331,9 @@ impl<T: DeviceScalar> ColumnSort<T> {
                         chunk,
                         items,
                         digits,
-                        shift,
+                        mask,
+                        width,
+                        inverse,
                         rows: pointers.len() as u32 - 1,
                         pointers: pointers.ptr(),
                         columns: columns.ptr(),
@@ -342,7 +354,9 @@ impl<T: DeviceScalar> ColumnSort<T> {
                         chunk,
                         items,
                         digits,
-                        shift,
+                        mask,
+                        width,
+                        inverse,
                         rows: pointers.len() as u32 - 1,
                         pointers: pointers.ptr(),
                         columns: columns.ptr(),
@@ -361,7 +375,9 @@ impl<T: DeviceScalar> ColumnSort<T> {
                         chunk,
                         items,
                         digits,
-                        shift,
+                        mask,
+                        width,
+                        inverse,
                         rows: rows.ptr(),
                         columns: columns.ptr(),
                         values: values.ptr(),

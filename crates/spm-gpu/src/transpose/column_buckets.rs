@@ -23,7 +23,7 @@ const BLOCK: ParameterSpec = ParameterSpec {
 
 const WIDTH: ParameterSpec = ParameterSpec {
     name: "width",
-    meaning: "columns of a bucket, rounded up to a power of two; 0 fills the block",
+    meaning: "columns of a bucket; 0 fills the block",
     default: Value::Count(0),
     studied: &[Value::Count(0), Value::Count(16), Value::Count(2048)],
 };
@@ -43,6 +43,14 @@ pub(super) const INFO: KernelInfo = KernelInfo {
     summary: "entries to buckets of columns through ordered tiles; each bucket sorted in shared memory",
     parameters: &[BLOCK, WIDTH, CHUNKS],
 };
+
+/// Buckets of a chunk up to which blocks of 256 threads were fastest, and from which on those of
+/// 1024; entries up to which those of 128 were (docs/tries-gpu-transpose.md).
+const FEW_DIGITS: usize = 256;
+const MANY_DIGITS: usize = 1024;
+const FEW_ENTRIES: usize = 400_000;
+const SMALL_BLOCK: usize = 128;
+const MEDIUM_BLOCK: usize = 512;
 
 /// A matrix and the sort of its entries.
 pub(super) struct Sorted<T> {
@@ -72,16 +80,26 @@ impl<T: DeviceScalar> Sorted<T> {
         self.sort.as_ref().map(ColumnSort::cut)
     }
 
-    /// The same matrix, cut in another way.
-    pub(super) fn recut(
-        self,
+    /// With blocks that suit the matrix instead of those of the wish.
+    pub(super) fn fitted(
         id: &'static str,
         device: &Device,
+        a: DeviceCsr<T>,
         wish: &Wish,
     ) -> Result<Self, PlanError> {
+        let small = a.entries() <= FEW_ENTRIES;
+        let wish = Wish { block: if small { SMALL_BLOCK } else { MEDIUM_BLOCK }, ..*wish };
+        let sorted = Self::new(id, device, a, &wish)?;
+        // Small blocks overlap best. A tile that goes to many buckets has to be long, for what it
+        // writes to one of them to fill whole sectors.
+        let block = match sorted.cut() {
+            Some(cut) if !small && cut.widest_digits <= FEW_DIGITS => 256,
+            Some(cut) if !small && cut.widest_digits > MANY_DIGITS => 1024,
+            _ => return Ok(sorted),
+        };
         // The old workspace is given back first.
-        drop(self.sort);
-        Self::new(id, device, self.a, wish)
+        drop(sorted.sort);
+        Self::new(id, device, sorted.a, &Wish { block, ..wish })
     }
 }
 
@@ -102,7 +120,7 @@ pub(super) fn wish(kernel: &'static str, parameters: &Parameters) -> Result<Wish
 
 /// What nobody asked for otherwise.
 pub(super) fn default_wish() -> Wish {
-    Wish { block: 512, width: 0, chunks: 0, sort_buckets: true }
+    Wish { block: MEDIUM_BLOCK, width: 0, chunks: 0, sort_buckets: true }
 }
 
 pub(super) fn plan<T: DeviceScalar>(

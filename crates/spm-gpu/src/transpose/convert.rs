@@ -1,8 +1,39 @@
-//! Conversions on the device between COO, CSR and CSC, through the same procedures as the
-//! transpositions.
+//! Conversions on the device between COO, CSR and CSC, and from CSR to HLL and SELL-C-sigma, through
+//! the same procedures as the transpositions.
+//!
+//! ```
+//! use std::sync::Arc;
+//!
+//! use spm_formats::{Coo, MemoryBudget};
+//! use spm_gpu::transpose::convert::{self, DeviceCoo};
+//! use spm_gpu::{Device, DeviceBuffer, Stream};
+//!
+//! # let device = Device::emulated(Default::default());
+//! // 1 0 2
+//! // 0 3 0
+//! let a = Coo::new(2, 3, vec![0, 1, 0], vec![2, 1, 0], vec![2.0, 3.0, 1.0])?;
+//! let csr = convert::coo_to_csr(&DeviceCoo::from_coo(&device, &a)?)?;
+//! let sell = convert::csr_to_sell(&csr, 32, 1024, &MemoryBudget::default())?;
+//! assert_eq!(sell.to_host()?.row_lengths(), [2, 1]);
+//!
+//! // Products without a way back to the host.
+//! let mut plan = sell.into_spmv(128)?;
+//! let x = DeviceBuffer::from_slice(&device, &[1.0, 10.0, 100.0])?;
+//! let (mut y, stream) = (DeviceBuffer::zeroed(&device, 2)?, Stream::new(&device)?);
+//! plan.launch(&x, &mut y, &stream)?;
+//! let mut result = [0.0; 2];
+//! y.copy_to_slice(&mut result)?;
+//! assert_eq!(result, [201.0, 30.0]);
+//!
+//! // Or with any kernel that is planned on the device.
+//! let auto = spm_gpu::spmv::find::<f64>("auto").expect("a registered kernel");
+//! let plan = auto.plan_on_device(&Arc::new(csr.into_csr()), &auto.info.defaults());
+//! assert_eq!(plan.expect("planned on the device")?.shape(), (2, 3));
+//! # Ok::<(), Box<dyn std::error::Error>>(())
+//! ```
 
 use spm_formats::kernel::PlanError;
-use spm_formats::{Coo, CsrArrays, CsrView};
+use spm_formats::{Coo, CsrArrays, CsrView, MemoryBudget};
 use spm_gpu_kernels::transpose::{DistinctPointers, MarkColumns, MarkRows, SumDuplicates};
 
 use super::buckets::{ColumnSort, Entries};
@@ -10,7 +41,7 @@ use super::column_buckets::default_wish;
 use super::scan::Scan;
 use crate::device::Device;
 use crate::launch::Launch;
-use crate::matrix::check_counts;
+use crate::matrix::{DeviceCsr, DeviceHll, DeviceSell, check_counts};
 use crate::memory::DeviceBuffer;
 use crate::plan::{DeviceCsc, DeviceScalar};
 use crate::stream::Stream;
@@ -23,8 +54,7 @@ const BLOCK: usize = 256;
 /// its value. Made from verified arrays only.
 #[derive(Debug)]
 pub struct DeviceCompressed<T> {
-    inner: usize,
-    arrays: DeviceCsc<T>,
+    csr: DeviceCsr<T>,
 }
 
 impl<T: DeviceScalar> DeviceCompressed<T> {
@@ -34,38 +64,43 @@ impl<T: DeviceScalar> DeviceCompressed<T> {
     /// A matrix that is not sound or too large to number, too little device memory.
     pub fn from_csr(device: &Device, a: &CsrView<'_, T>) -> Result<Self, PlanError> {
         check_counts(a.shape(), a.data().len())?;
-        let a = CsrArrays::new(a)?;
-        let arrays = DeviceCsc {
-            pointers: DeviceBuffer::from_slice(device, a.pointers())?,
-            indices: DeviceBuffer::from_slice(device, a.col_indices())?,
-            values: DeviceBuffer::from_slice(device, a.values())?,
-        };
-        Ok(Self { inner: a.cols(), arrays })
+        Ok(Self { csr: DeviceCsr::new(device, &CsrArrays::new(a)?)? })
+    }
+
+    /// `inner` columns of CSR (rows of CSC).
+    fn from_arrays(inner: usize, arrays: DeviceCsc<T>) -> Self {
+        Self { csr: DeviceCsr::from_arrays((arrays.pointers.len() - 1, inner), arrays) }
+    }
+
+    /// The matrix as CSR, to plan products with ([`crate::spmv::SpmvKernel::plan_on_device`]); of CSC
+    /// the transpose.
+    pub fn into_csr(self) -> DeviceCsr<T> {
+        self.csr
     }
 
     /// Rows of CSR, columns of CSC.
     pub fn outer(&self) -> usize {
-        self.arrays.pointers.len() - 1
+        self.csr.rows()
     }
 
     /// Columns of CSR, rows of CSC.
     pub fn inner(&self) -> usize {
-        self.inner
+        self.csr.cols()
     }
 
     /// Where each row of CSR (column of CSC) starts, and the number of entries.
     pub fn pointers(&self) -> &DeviceBuffer<u32> {
-        &self.arrays.pointers
+        &self.csr.pointers
     }
 
     /// Column in CSR (row in CSC) of each entry.
     pub fn indices(&self) -> &DeviceBuffer<u32> {
-        &self.arrays.indices
+        &self.csr.col_indices
     }
 
     /// Value of each entry.
     pub fn values(&self) -> &DeviceBuffer<T> {
-        &self.arrays.values
+        &self.csr.values
     }
 }
 
@@ -101,14 +136,10 @@ impl<T: DeviceScalar> DeviceCoo<T> {
 pub fn csr_to_csc<T: DeviceScalar>(
     a: &DeviceCompressed<T>,
 ) -> Result<DeviceCompressed<T>, PlanError> {
-    let entries = Entries::Csr {
-        pointers: &a.arrays.pointers,
-        columns: &a.arrays.indices,
-        values: Some(&a.arrays.values),
-    };
-    let device = a.arrays.pointers.device();
-    let arrays = sorted_by_column(device, (a.outer(), a.inner), &entries)?;
-    Ok(DeviceCompressed { inner: a.outer(), arrays })
+    let entries =
+        Entries::Csr { pointers: a.pointers(), columns: a.indices(), values: Some(a.values()) };
+    let arrays = sorted_by_column(a.csr.device(), (a.outer(), a.inner()), &entries)?;
+    Ok(DeviceCompressed::from_arrays(a.outer(), arrays))
 }
 
 /// CSC to CSR, columns ascending inside each row: the same as [`csr_to_csc`] of the transpose.
@@ -136,11 +167,37 @@ pub fn coo_to_csr<T: DeviceScalar>(a: &DeviceCoo<T>) -> Result<DeviceCompressed<
         values: Some(&by_column.values),
     };
     let arrays = sorted_by_column(device, (cols, rows), &columns)?;
-    Ok(DeviceCompressed { inner: cols, arrays: without_duplicates(device, arrays)? })
+    Ok(DeviceCompressed::from_arrays(cols, without_duplicates(device, arrays)?))
+}
+
+/// CSR to HLL with blocks of `hack_size` rows: see [`DeviceHll::from_csr`].
+///
+/// # Errors
+/// Hack size 0; more memory than `budget` or the device allows; a device that fails.
+pub fn csr_to_hll<T: DeviceScalar>(
+    a: &DeviceCompressed<T>,
+    hack_size: usize,
+    budget: &MemoryBudget,
+) -> Result<DeviceHll<T>, PlanError> {
+    DeviceHll::from_csr(&a.csr, hack_size, budget)
+}
+
+/// CSR to SELL-C-sigma with chunks of `chunk` rows, sorted inside windows of `sigma` rows: see
+/// [`DeviceSell::from_csr`].
+///
+/// # Errors
+/// Chunk or sigma 0; more memory than `budget` or the device allows; a device that fails.
+pub fn csr_to_sell<T: DeviceScalar>(
+    a: &DeviceCompressed<T>,
+    chunk: usize,
+    sigma: usize,
+    budget: &MemoryBudget,
+) -> Result<DeviceSell<T>, PlanError> {
+    DeviceSell::from_csr(&a.csr, (chunk, sigma), budget)
 }
 
 /// The entries of each column in their order.
-fn sorted_by_column<T: DeviceScalar>(
+pub(crate) fn sorted_by_column<T: DeviceScalar>(
     device: &Device,
     (rows, cols): (usize, usize),
     entries: &Entries<'_, T>,

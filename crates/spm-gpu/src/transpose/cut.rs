@@ -1,7 +1,9 @@
 //! How entries are cut into chunks, and columns into buckets.
 
 use spm_formats::kernel::PlanError;
-use spm_gpu_kernels::transpose::{bucket_move_bytes, bucket_sort_bytes};
+use spm_gpu_kernels::transpose::{
+    bucket_inverse, bucket_inverse_is_exact, bucket_move_bytes, bucket_sort_bytes,
+};
 
 use super::buckets::MOST_ITEMS;
 use crate::device::Device;
@@ -9,8 +11,10 @@ use crate::device::Device;
 /// Digits that a block tells apart, and columns of a bucket, unless the matrix needs more: with
 /// more, the counters of a block take more shared memory than its entries.
 const MOST_DIGITS: usize = 2048;
-/// The least that the kernels take.
+/// The least that the kernels take, and of what they take a multiple.
 const LEAST_DIGITS: usize = 8;
+/// Columns of a bucket, at most: 2^15, for which the counters of a block do not fit any more.
+const MOST_LOG_WIDTH: u32 = 15;
 /// How full the buckets are to be that one block sorts, if the entries were spread evenly.
 const FILL: f64 = 0.85;
 /// Chunks, at most. A chunk of one tile is best: what neighbouring tiles write to a bucket lies side
@@ -24,7 +28,7 @@ const RESIDENT_THREADS: usize = 1024;
 pub(crate) struct Wish {
     /// Threads of a block.
     pub(crate) block: usize,
-    /// Columns of a bucket, rounded to a power of two; 0 chooses.
+    /// Columns of a bucket; 0 chooses.
     pub(crate) width: usize,
     /// Chunks, at most; 0 chooses.
     pub(crate) chunks: usize,
@@ -51,7 +55,10 @@ impl Chunks {
         let tiles = length.div_ceil(wish.block * MOST_ITEMS);
         let most = if wish.chunks == 0 { MOST_CHUNKS.max(at_once) } else { wish.chunks };
         let of_chunk = tiles.div_ceil(most);
-        let wanted = tiles.div_ceil(of_chunk).next_multiple_of(at_once).min(most);
+        let wanted = tiles.div_ceil(of_chunk);
+        // Fewer than run at once stay few: a thread takes as long for less than its entries.
+        let wanted =
+            if wanted < at_once { wanted } else { wanted.next_multiple_of(at_once).min(most) };
         let items = length.div_ceil(wanted * of_chunk * wish.block).clamp(1, MOST_ITEMS);
         let chunk = items * wish.block * of_chunk;
         Self { items, chunk, count: length.div_ceil(chunk) }
@@ -64,11 +71,16 @@ pub(crate) struct Cut {
     /// Threads of a block.
     pub(crate) block: usize,
     pub(crate) chunks: Chunks,
-    /// Columns of a bucket: 2^shift.
-    pub(crate) shift: u32,
+    /// Columns of a bucket.
+    pub(crate) width: u32,
     pub(crate) buckets: usize,
-    /// At least the buckets between the first and the last that any chunk has; a power of two.
+    /// At least the buckets between the first and the last that any chunk has: a power of two, or
+    /// all of them.
     pub(crate) digits: usize,
+    /// The bits of a bucket that tell them apart; all bits where there is a digit for every bucket.
+    pub(crate) mask: u32,
+    /// The digits before any narrowing.
+    pub(crate) widest_digits: usize,
     cols: usize,
 }
 
@@ -88,29 +100,29 @@ impl Cut {
         extents: &[[u32; 2]],
         wish: &Wish,
     ) -> Result<Self, PlanError> {
-        let of_width = |shift: u32| Self {
-            block: wish.block,
-            chunks,
-            shift,
-            buckets: cols.div_ceil(1 << shift),
-            digits: digits(extents, shift),
-            cols,
+        let of_width = |width: u32| {
+            let buckets = cols.div_ceil(width as usize);
+            let (digits, mask) = digits(extents, width, buckets);
+            let block = wish.block;
+            Self { block, chunks, width, buckets, digits, mask, widest_digits: digits, cols }
         };
         let wanted = if wish.width == 0 {
             let most = FILL * (wish.block * MOST_ITEMS) as f64 * cols as f64 / length as f64;
-            (most.max(1.0) as usize).ilog2()
+            (most as usize).max(1)
         } else {
-            wish.width.max(1).next_power_of_two().ilog2()
+            wish.width
         };
         // No need for more columns than there are.
-        let wanted = wanted.min(cols.next_power_of_two().ilog2());
-        let counters = |cut: &Self| cut.digits.max(1 << cut.shift);
-        let candidates: Vec<Self> = (0..=16).map(of_width).collect();
-        let fewest = candidates.iter().map(counters).min().unwrap_or(MOST_DIGITS);
-        let best = candidates
+        let wanted = wanted.min(cols.max(1)).min(1 << MOST_LOG_WIDTH) as u32;
+        let counters = |cut: &Self| cut.digits.max(cut.width as usize);
+        let powers: Vec<Self> = (0..=MOST_LOG_WIDTH).map(|log| of_width(1 << log)).collect();
+        let fewest = powers.iter().map(counters).min().unwrap_or(MOST_DIGITS);
+        let exact = bucket_inverse_is_exact(cols, wanted).then(|| of_width(wanted));
+        let best = powers
             .into_iter()
+            .chain(exact)
             .filter(|cut| counters(cut) <= MOST_DIGITS.max(fewest))
-            .min_by_key(|cut| cut.shift.abs_diff(wanted));
+            .min_by_key(|cut| cut.width.max(wanted).div_ceil(cut.width.min(wanted)));
         let shared = device.info().limits.shared_bytes;
         match best {
             Some(cut) if cut.shared_bytes() <= shared => Ok(cut),
@@ -133,33 +145,40 @@ impl Cut {
         }
     }
 
-    /// Buckets of half the columns, if there may be.
+    /// Buckets of two thirds of the columns, if there may be.
     pub(super) fn narrower(&self, extents: &[[u32; 2]], wish: &Wish) -> Option<Self> {
-        if self.shift == 0 || wish.width != 0 || self.block != wish.block {
+        if self.width <= 2 || wish.width != 0 || self.block != wish.block {
             return None;
         }
-        let shift = self.shift - 1;
-        let digits = digits(extents, shift);
-        (digits <= MOST_DIGITS).then(|| Self {
-            shift,
-            digits,
-            buckets: self.cols.div_ceil(1 << shift),
-            ..self.clone()
-        })
+        let width = match (2 * self.width).div_ceil(3) {
+            width if bucket_inverse_is_exact(self.cols, width) => width,
+            width => 1 << width.ilog2(),
+        };
+        let buckets = self.cols.div_ceil(width as usize);
+        let (digits, mask) = digits(extents, width, buckets);
+        (digits <= MOST_DIGITS).then(|| Self { width, digits, mask, buckets, ..self.clone() })
+    }
+
+    /// What columns are multiplied by to find their bucket.
+    pub(super) fn inverse(&self) -> u32 {
+        bucket_inverse(self.width)
     }
 
     fn shared_bytes(&self) -> u32 {
         let block = self.block as u32;
-        bucket_move_bytes(self.digits.max(1 << self.shift) as u32, block)
-            .max(bucket_sort_bytes(1 << self.shift, block))
+        bucket_move_bytes((self.digits as u32).max(self.width), block)
+            .max(bucket_sort_bytes(self.width, block))
             + 1024
     }
 }
 
-/// Buckets of 2^shift columns that any chunk's columns span, as a power of two.
-fn digits(extents: &[[u32; 2]], shift: u32) -> usize {
-    let spans = extents.iter().map(|&[low, end]| ((end - 1) >> shift) - (low >> shift) + 1);
-    (spans.max().unwrap_or(1) as usize).next_power_of_two().max(LEAST_DIGITS)
+/// Digits for the buckets of `width` columns that any chunk's columns span, and their mask.
+fn digits(extents: &[[u32; 2]], width: u32, buckets: usize) -> (usize, u32) {
+    let spans = extents.iter().map(|&[low, end]| (end - 1) / width - low / width + 1);
+    let spanned = spans.max().unwrap_or(1) as usize;
+    let digits = spanned.next_power_of_two().max(LEAST_DIGITS);
+    let all = buckets.next_multiple_of(LEAST_DIGITS);
+    if all <= digits { (all, u32::MAX) } else { (digits, digits as u32 - 1) }
 }
 
 #[cfg(test)]
@@ -192,10 +211,12 @@ mod tests {
                 let chunks = Chunks::new(&device, 12_345, &wish);
                 let extents = [[0, cols as u32], [cols as u32 / 2, cols as u32]];
                 let cut = Cut::new("k", &device, cols, 12_345, chunks, &extents, &wish).unwrap();
-                assert!(cut.buckets << cut.shift >= cols, "{cut:?}");
-                assert!((cut.buckets - 1) << cut.shift < cols, "{cut:?}");
-                assert!(cut.digits >= cut.buckets && cut.digits.is_power_of_two(), "{cut:?}");
-                assert!(cut.shift <= 16 && cut.shared_bytes() <= device.info().limits.shared_bytes);
+                let width = cut.width as usize;
+                assert!(cut.buckets * width >= cols, "{cut:?}");
+                assert!((cut.buckets - 1) * width < cols, "{cut:?}");
+                assert!(bucket_inverse_is_exact(cols, cut.width), "{cut:?}");
+                assert!(cut.digits >= cut.buckets && cut.mask == u32::MAX, "{cut:?}");
+                assert!(cut.shared_bytes() <= device.info().limits.shared_bytes);
             }
         }
     }
@@ -209,7 +230,9 @@ mod tests {
             (0..100).map(|i| [i * 100_000, (i * 100_000 + 20_000).min(cols as u32)]).collect();
         let cut = Cut::new("k", &device, cols, length, chunks, &extents, &WISH).unwrap();
         assert!(cut.buckets > 100_000 && cut.digits <= 2048, "{cut:?}");
+        assert_eq!(cut.mask as usize, cut.digits - 1);
         let narrower = cut.narrower(&extents, &WISH).expect("still few digits");
-        assert_eq!((narrower.shift, narrower.digits), (cut.shift - 1, 2 * cut.digits));
+        assert_eq!(narrower.width, (2 * cut.width).div_ceil(3));
+        assert!(narrower.digits >= cut.digits);
     }
 }

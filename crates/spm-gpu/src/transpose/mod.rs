@@ -23,6 +23,8 @@ use crate::device::Device;
 use crate::matrix::{DeviceCsr, check_counts};
 use crate::plan::{DeviceScalar, DeviceTransposePlan, HostTransposePlan, PlanOptions};
 
+pub(crate) use buckets::Entries;
+pub(crate) use convert::sorted_by_column;
 pub use index::{ExpandPointers, IndexToPointers, Indices, VerticalScan};
 pub(crate) use plan::{Procedure, boxed};
 pub use scan::Scan;

@@ -19,10 +19,10 @@ pub(super) const BLOCK: ParameterSpec = ParameterSpec {
 /// The threads of a block that were asked for.
 ///
 /// # Errors
-/// A number of threads that is not a multiple of 32.
+/// 0, or a number of threads that is not a multiple of 32.
 pub(super) fn block(kernel: &'static str, parameters: &Parameters) -> Result<usize, PlanError> {
     let block = parameters.count(BLOCK.name);
-    if block.is_multiple_of(WARP) {
+    if block > 0 && block.is_multiple_of(WARP) {
         return Ok(block);
     }
     let reason =

@@ -3,8 +3,8 @@
 use spm_formats::kernel::PlanError;
 use spm_gpu_kernels::device::DevicePtrMut;
 use spm_gpu_kernels::transpose::{
-    PieceCount, PieceMove, PieceMovePattern, PieceScan, SCAN_WARPS, bucket_scan_bytes,
-    piece_count_bytes, piece_move_bytes,
+    PieceCount, PieceMove, PieceMovePattern, PieceScan, PieceScanShort, SCAN_WARPS,
+    bucket_scan_bytes, piece_count_bytes, piece_move_bytes,
 };
 
 use super::buckets::MOST_ITEMS;
@@ -22,6 +22,9 @@ pub(super) type Moved<T> = (DevicePtrMut<u32>, DevicePtrMut<T>);
 
 /// Threads of a block that counts.
 const COUNT_BLOCK: usize = 512;
+/// Pieces of a bucket up to which a warp scans down 32 columns, and warps of its block.
+const FEW_PIECES: u32 = 64;
+const SHORT_SCAN_WARPS: usize = 8;
 
 /// The large buckets of one plan, and the place where all entries lie bucket by bucket: the output,
 /// to which these are moved entry by entry, cannot be it.
@@ -29,6 +32,8 @@ const COUNT_BLOCK: usize = 512;
 pub(super) struct Pieces<T> {
     count: Launch,
     scan: Launch,
+    /// Whether no bucket has more than a few pieces.
+    short: bool,
     to_columns: Launch,
     /// Four words for each.
     pieces: DeviceBuffer<u32>,
@@ -56,9 +61,9 @@ impl<T: DeviceScalar> Pieces<T> {
         starts: &[u32],
         is_large: impl Fn(u32) -> bool,
     ) -> Result<Self, PlanError> {
-        let (block, width) = (cut.block, 1_u32 << cut.shift);
+        let (block, width) = (cut.block, cut.width);
         let tile = (block * MOST_ITEMS) as u32;
-        let (mut pieces, mut large) = (Vec::new(), Vec::new());
+        let (mut pieces, mut large, mut most) = (Vec::new(), Vec::new(), 0);
         for (bucket, pair) in (0_u32..).zip(starts.windows(2)) {
             let (begin, end) = (pair[0], pair[1]);
             if !is_large(end - begin) {
@@ -67,6 +72,7 @@ impl<T: DeviceScalar> Pieces<T> {
             let (index, first) = ((large.len() / 4) as u32, (pieces.len() / 4) as u32);
             // An empty bucket has a piece too, which writes its column pointers.
             let count = (end - begin).div_ceil(tile).max(1);
+            most = count.max(most);
             let part = (end - begin).div_ceil(count).next_multiple_of(WARP as u32);
             for piece in 0..count {
                 let from = begin + (piece * part).min(end - begin);
@@ -76,12 +82,19 @@ impl<T: DeviceScalar> Pieces<T> {
         }
         let over = |items, block, shared| checked_over(id, device, items, 1, block, shared);
         let (count, buckets) = (pieces.len() / 4, large.len() / 4);
-        let scan = over(1, SCAN_WARPS as usize * WARP, bucket_scan_bytes())?;
-        let grid = (buckets as u32, width.div_ceil(WARP as u32));
+        let (strips, short) = (width.div_ceil(WARP as u32), most <= FEW_PIECES);
+        let scan = if short {
+            let warps = buckets * strips as usize;
+            checked_over(id, device, warps, SHORT_SCAN_WARPS, SHORT_SCAN_WARPS * WARP, 0)?
+        } else {
+            let scan = over(1, SCAN_WARPS as usize * WARP, bucket_scan_bytes())?;
+            Launch { grid: (buckets as u32, strips).into(), ..scan }
+        };
         let words = |length: usize| DeviceBuffer::uninitialized(device, length);
         Ok(Self {
             count: over(count, COUNT_BLOCK, piece_count_bytes(width))?,
-            scan: Launch { grid: grid.into(), ..scan },
+            scan,
+            short,
             to_columns: over(count, block, piece_move_bytes(width, block as u32))?,
             inter: words(count * width as usize)?,
             totals: words(buckets * width as usize)?,
@@ -105,28 +118,34 @@ impl<T: DeviceScalar> Pieces<T> {
 
     pub(super) fn enqueue(
         &mut self,
-        (cols, shift): (u32, u32),
+        (cols, width): (u32, u32),
         (starts, keys): (&DeviceBuffer<u32>, &DeviceBuffer<u16>),
         output: &mut DeviceCsc<T>,
         stream: &Stream,
     ) -> Result<(), GpuError> {
-        let (device, width) = (stream.device(), 1 << shift);
+        let device = stream.device();
         let (pieces, large, starts) = (self.pieces.ptr(), self.large.ptr(), starts.ptr());
         let (keys, moved_rows) = (keys.ptr(), self.rows.ptr());
         let (column_pointers, row_indices) = (output.pointers.ptr_mut(), output.indices.ptr_mut());
         let count = PieceCount { width, pieces, keys, inter: self.inter.ptr_mut() };
         let (inter, totals) = (self.inter.ptr_mut(), self.totals.ptr_mut());
+        let buckets = (self.large.len() / 4) as u32;
         let scan = PieceScan { width, large, inter, totals };
+        let short_scan = PieceScanShort { width, buckets, large, inter, totals };
         let (inter, totals) = (self.inter.ptr(), self.totals.ptr());
         // SAFETY: pieces and buckets inside of the entries, keys below the width, counts and totals
         // for each of them.
         unsafe {
             device.launch::<PieceCount>(self.count, stream, count)?;
-            device.launch::<PieceScan>(self.scan, stream, scan)?;
+            if self.short {
+                device.launch::<PieceScanShort>(self.scan, stream, short_scan)?;
+            } else {
+                device.launch::<PieceScan>(self.scan, stream, scan)?;
+            }
             if self.pattern {
                 let args = PieceMovePattern {
                     cols,
-                    shift,
+                    width,
                     pieces,
                     large,
                     inter,
@@ -141,7 +160,7 @@ impl<T: DeviceScalar> Pieces<T> {
             } else {
                 let args = PieceMove {
                     cols,
-                    shift,
+                    width,
                     pieces,
                     large,
                     inter,

@@ -28,9 +28,9 @@ use crate::plan::DeviceScalar;
 
 const BLOCK: ParameterSpec = ParameterSpec {
     name: "block",
-    meaning: "threads of a block, a multiple of 32; a tile has up to 12 entries for each of them",
-    default: Value::Count(512),
-    studied: &[Value::Count(256), Value::Count(512), Value::Count(1024)],
+    meaning: "threads of a block, a multiple of 32; a tile has up to 12 entries for each of them; 0 takes what suits entries and ranges",
+    default: Value::Count(0),
+    studied: &[Value::Count(0), Value::Count(256), Value::Count(512), Value::Count(1024)],
 };
 
 const RANGES: ParameterSpec = ParameterSpec {
@@ -63,10 +63,13 @@ pub(super) fn plan<T: DeviceScalar>(
 ) -> Result<BoxedPlan<T>, PlanError> {
     let ranges = parameters.count(RANGES.name);
     let wish = Wish {
-        block: block(INFO.id, parameters)?,
+        block: if parameters.count(BLOCK.name) == 0 { 0 } else { block(INFO.id, parameters)? },
         width: if ranges == 0 { 0 } else { a.cols().div_ceil(ranges).max(1) },
         chunks: parameters.count(CHUNKS.name),
         sort_buckets: false,
     };
-    Ok(boxed(Sorted::new(INFO.id, device, a, &wish)?))
+    Ok(boxed(match wish.block {
+        0 => Sorted::fitted(INFO.id, device, a, &wish)?,
+        _ => Sorted::new(INFO.id, device, a, &wish)?,
+    }))
 }

@@ -76,6 +76,11 @@ pub(crate) fn small<T: Scalar>() -> Vec<Case<T>> {
             _ => rng.random_range(1..4),
         }),
         Case::new("equal values", (150, 90), |_, rng| rng.random_range(0..20)).with_equal_values(),
+        // Longer than what a block takes at once.
+        Case::new("a long row of equal values", (12, 5000), |row, _| {
+            [3, 4700][usize::from(row == 7)]
+        })
+        .with_equal_values(),
         // Neighbouring rows have neighbouring columns; values that single precision holds.
         Case::generated("stencil27[n=5]"),
         Case::generated("banded[n=700,lower=3,upper=2]"),

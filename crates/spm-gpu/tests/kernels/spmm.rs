@@ -104,17 +104,26 @@ fn check<T: DeviceScalar>(
             }
             Err(error) => panic!("{what}: {error}"),
         };
-        for (x, reference) in &problems {
+        // Padding must not bring an infinite x into a row that has no such column; the comparators
+        // may do so.
+        for (x, reference) in &problems[..if kernel.comparator { 1 } else { 2 }] {
             let y = run(&mut *plan, x).unwrap_or_else(|error| panic!("{what}: {error}"));
             let errors = reference::compare(&y, reference);
-            assert!(errors.acceptable(), "{what}: {errors:?}");
+            let other = y.iter().zip(&reference.values).position(|(y, &exact)| {
+                let y = y.to_f64();
+                y != exact && !(y.is_nan() && exact.is_nan()) && !(y - exact).is_finite()
+            });
+            let first = other.map(|i| (i, y[i], reference.values[i]));
+            let choice = plan.choice().unwrap_or_default();
+            assert!(errors.acceptable(), "{what}, {choice}: {errors:?}, first {first:?}");
             // A NaN's payload is not specified.
             let of = |y: &T| (!y.to_f64().is_nan()).then(|| y.to_bits64());
             results.push(y.iter().map(of).collect());
         }
     }
-    // The comparators' first algorithms may add in any order.
-    if !kernel.comparator {
+    // The comparators' first algorithms may add in any order, and another plan of `auto` may have
+    // chosen another kernel, by the clock.
+    if !kernel.comparator && (id != "auto" || device.is_emulated()) {
         let earlier = bits.get_or_insert_with(|| results.clone());
         assert_eq!(*earlier, results, "{id}, {}, {dense:?}: other bits", case.name);
     }

@@ -119,6 +119,24 @@ pub(crate) fn run<T: DeviceScalar>(
     Ok(result)
 }
 
+/// Every transposition once, with values and without, and every procedure: few and short launches,
+/// which compute-sanitizer gets through.
+#[test]
+fn everything_once_on_gpu() {
+    let name = concat!(module_path!(), "::everything_once_on_gpu");
+    let Some(device) = crate::devices::gpu(name) else { return };
+    for kernel in own_kernels() {
+        let mut sets = small_cuts(&kernel.info);
+        sets.push(kernel.info.defaults());
+        for case in small::<f64>() {
+            if ["rows of 0 to 90", "a full row among short and empty ones"].contains(&case.name) {
+                check(kernel.info.id, &device, &case, &sets);
+            }
+        }
+    }
+    primitives::check(&device, &[300, 5000]);
+}
+
 fn sample() -> Csr<f64> {
     Csr::new((2, 3), vec![0, 2, 3], vec![0, 2, 1], vec![1.0, 2.0, 3.0])
 }
@@ -189,9 +207,10 @@ fn results_in_host_memory_are_copied() {
 
 mod convert {
     use super::*;
-    use spm_formats::Coo;
-    use spm_formats::convert::{coo_to_csr, csr_to_coo};
+    use spm_formats::convert::{coo_to_csr, csr_to_coo, csr_to_hll, csr_to_sell};
+    use spm_formats::{Coo, FormatError, MemoryBudget};
     use spm_gpu::transpose::convert::{self, DeviceCompressed, DeviceCoo};
+    use spm_gpu::{DeviceBuffer, DeviceHll, DeviceSell};
 
     /// The arrays in host memory.
     fn downloaded<T: DeviceScalar>(a: &DeviceCompressed<T>) -> TransposeOutput<T> {
@@ -235,18 +254,82 @@ mod convert {
         }
     }
 
+    /// The padded formats: the host's, bit by bit.
+    fn check_padded<T: DeviceScalar>(device: &Device, case: &Case<T>) {
+        let (view, budget) = (case.csr.view(), MemoryBudget::default());
+        let csr = DeviceCompressed::from_csr(device, &view).unwrap();
+        let x = crate::cases::vector::<T>(case.csr.cols());
+        let oracle = reference::spmv(&case.coo, &x);
+        let product = |plan: Result<spm_gpu::spmv::BoxedPlan<T>, PlanError>| {
+            let (mut plan, stream) = (plan.unwrap(), Stream::new(device).unwrap());
+            let x = DeviceBuffer::from_slice(device, &x).unwrap();
+            let mut y = vec![T::from_f64(f64::NAN); case.csr.rows()];
+            let mut output = DeviceBuffer::from_slice(device, &y).unwrap();
+            plan.launch(&x, &mut output, &stream).unwrap();
+            output.copy_to_slice(&mut y).unwrap();
+            assert!(reference::compare(&y, &oracle).acceptable(), "{}", case.name);
+        };
+        for hack in [1, 7, 32, 1000] {
+            let hll: DeviceHll<T> = convert::csr_to_hll(&csr, hack, &budget).unwrap();
+            let expected = csr_to_hll(view, hack, &budget).unwrap();
+            assert!(hll.to_host().unwrap() == expected, "{}: HLL {hack}", case.name);
+            product(hll.into_spmv(64));
+        }
+        for (chunk, sigma) in [(32, 1), (32, 64), (4, 6), (7, 50), (32, 5000), (500, 3)] {
+            let sell: DeviceSell<T> = convert::csr_to_sell(&csr, chunk, sigma, &budget).unwrap();
+            let expected = csr_to_sell(view, chunk, sigma, &budget).unwrap();
+            let what = format!("{}: SELL-{chunk}-{sigma}", case.name);
+            assert!(sell.to_host().unwrap() == expected, "{what}");
+            if chunk == DeviceSell::<T>::CHUNK {
+                product(sell.into_spmv(64));
+            } else {
+                assert!(matches!(sell.into_spmv(64), Err(PlanError::Unsupported { .. })), "{what}");
+            }
+        }
+    }
+
+    #[test]
+    fn padding_beyond_the_budget_is_refused_as_on_the_host() {
+        let device = crate::devices::emulator(1);
+        let csr = DeviceCompressed::from_csr(&device, &sample().view()).unwrap();
+        let budget = MemoryBudget::bytes(60);
+        let error = |result: Result<(), PlanError>| result.unwrap_err().to_string();
+        let host =
+            |result: Result<(), FormatError>| PlanError::from(result.unwrap_err()).to_string();
+        let sample = sample();
+        assert_eq!(
+            error(convert::csr_to_hll(&csr, 32, &budget).map(drop)),
+            host(csr_to_hll(sample.view(), 32, &budget).map(drop)),
+        );
+        assert_eq!(
+            error(convert::csr_to_sell(&csr, 32, 2, &budget).map(drop)),
+            host(csr_to_sell(sample.view(), 32, 2, &budget).map(drop)),
+        );
+        let none = MemoryBudget::unlimited();
+        assert!(error(convert::csr_to_hll(&csr, 0, &none).map(drop)).contains("hack size"));
+        assert!(error(convert::csr_to_sell(&csr, 0, 1, &none).map(drop)).contains("chunk"));
+        assert!(error(convert::csr_to_sell(&csr, 32, 0, &none).map(drop)).contains("sigma"));
+    }
+
     #[test]
     fn emulator() {
         for (seed, case) in (1..).zip(small::<f64>()) {
             check(&crate::devices::emulator(seed), &case);
+            check_padded(&crate::devices::emulator(seed), &case);
         }
     }
 
     #[test]
     fn gpu() {
         let Some(device) = crate::devices::gpu(concat!(module_path!(), "::gpu")) else { return };
-        small::<f64>().iter().chain(&large()).for_each(|case| check(&device, case));
-        small::<f32>().iter().chain(&large()).for_each(|case| check(&device, case));
+        for case in small::<f64>().iter().chain(&large()) {
+            check(&device, case);
+            check_padded(&device, case);
+        }
+        for case in small::<f32>().iter().chain(&large()) {
+            check(&device, case);
+            check_padded(&device, case);
+        }
     }
 }
 
@@ -255,7 +338,7 @@ mod primitives {
     use spm_gpu::transpose::primitives;
 
     /// Runs each procedure with all its parameters on each length.
-    fn check(device: &Device, lengths: &[usize]) {
+    pub(super) fn check(device: &Device, lengths: &[usize]) {
         let stream = Stream::new(device).unwrap();
         for primitive in primitives::registry() {
             for parameters in primitive.info.variants() {
