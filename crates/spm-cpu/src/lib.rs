@@ -22,8 +22,8 @@
 //!
 //! # Threads
 //! A plan runs on the team of its [`PlanOptions`], from any thread: plans are `Send`, kernels and
-//! teams `Send` and `Sync`. Several plans may share a team; their runs then wait for each other.
-//! There are no feature flags: vector instructions are chosen at run time.
+//! teams `Send` and `Sync`. Plans may share a team: a run that finds it at work does all parts by
+//! itself. There are no feature flags: vector instructions are chosen at run time.
 
 mod aligned;
 mod disjoint;

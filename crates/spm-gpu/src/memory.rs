@@ -5,7 +5,7 @@ use std::{mem, ptr};
 
 use cust::sys;
 use spm_gpu_kernels::device::{DevicePtr, DevicePtrMut, Element};
-use spm_gpu_kernels::emulator::EmuBuffer;
+use spm_gpu_kernels::emulator::{EmuBuffer, EmulatorError};
 
 use crate::cuda::check;
 use crate::device::{Backend, Device};
@@ -90,7 +90,10 @@ impl<T: Element> DeviceBuffer<T> {
             }
             Backend::Emulator(emulator) => match emulator.try_alloc_uninit(length) {
                 Ok(buffer) => Storage::Emulated(buffer),
-                Err(_) => return Err(out_of_memory(device, bytes as u64)),
+                Err(EmulatorError::OutOfMemory { .. }) => {
+                    return Err(out_of_memory(device, bytes as u64));
+                }
+                Err(error) => return Err(error.into()),
             },
         };
         Ok(Self { storage, device: device.clone(), length })

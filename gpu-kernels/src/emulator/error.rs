@@ -36,6 +36,9 @@ pub enum EmulatorError {
         /// Bytes free.
         free: u64,
     },
+    /// The device has failed for good (`EmulatorOptions::launches`).
+    #[error("the device is lost")]
+    DeviceLost,
 }
 
 /// What a kernel must not do.

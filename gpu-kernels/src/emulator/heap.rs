@@ -4,7 +4,7 @@ use std::marker::PhantomData;
 use std::mem::MaybeUninit;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
-use super::{Defect, EmulatorError};
+use super::{Defect, EmulatorError, EmulatorOptions};
 use crate::device::{DevicePtr, DevicePtrMut, Element, Real, Texture};
 
 /// Addresses are `(buffer + 1) << 40 | offset`, so an overrun never lands in a neighbour.
@@ -18,6 +18,7 @@ pub(crate) struct Bytes<const N: usize>(pub(crate) [u8; N]);
 pub(super) struct Heap {
     buffers: Vec<Option<Storage>>,
     allocated: u64,
+    pub(super) launches: u64,
 }
 
 #[derive(Debug)]
@@ -28,6 +29,11 @@ struct Storage {
 }
 
 impl Heap {
+    /// Refuses work once the device is lost.
+    pub(super) fn check_alive(&self, options: &EmulatorOptions) -> Result<(), EmulatorError> {
+        if self.launches < options.launches { Ok(()) } else { Err(EmulatorError::DeviceLost) }
+    }
+
     pub(super) fn allocated_bytes(&self) -> u64 {
         self.allocated
     }

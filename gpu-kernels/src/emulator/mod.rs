@@ -47,6 +47,9 @@ pub struct EmulatorOptions {
     pub memory: u64,
     /// Runs only so many blocks, the last of the grid: for grids that are too large to run.
     pub last_blocks: Option<u64>,
+    /// Launches until the device is lost: from then on launches and allocations fail, as on a
+    /// device that had a fault of its own.
+    pub launches: u64,
 }
 
 impl Default for EmulatorOptions {
@@ -57,6 +60,7 @@ impl Default for EmulatorOptions {
             step_limit: 1 << 28,
             memory: 4 << 30,
             last_blocks: None,
+            launches: u64::MAX,
         }
     }
 }
@@ -123,11 +127,12 @@ impl Emulator {
     /// `length` elements that nobody has written.
     ///
     /// # Errors
-    /// [`EmulatorError::OutOfMemory`].
+    /// [`EmulatorError::OutOfMemory`]; [`EmulatorError::DeviceLost`].
     pub fn try_alloc_uninit<T: Element>(
         &self,
         length: usize,
     ) -> Result<EmuBuffer<T>, EmulatorError> {
+        self.heap.lock().unwrap_or_else(PoisonError::into_inner).check_alive(&self.options)?;
         EmuBuffer::new(&self.heap, length, self.options.memory)
     }
 
@@ -162,6 +167,8 @@ impl Emulator {
             ));
         }
         let mut heap = self.heap.lock().unwrap_or_else(PoisonError::into_inner);
+        heap.check_alive(&self.options)?;
+        heap.launches += 1;
         let launch = block::Launch {
             kernel: K::NAME,
             grid,

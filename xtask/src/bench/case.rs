@@ -120,7 +120,12 @@ impl Resources {
 
     /// With the emulator as the device.
     pub fn emulated(budget: MemoryBudget) -> Self {
-        let device = Ok(Device::emulated(EmulatorOptions::default()));
+        Self::on(Device::emulated(EmulatorOptions::default()), budget)
+    }
+
+    /// With this device.
+    pub fn on(device: Device, budget: MemoryBudget) -> Self {
+        let device = Ok(device);
         Self { teams: HashMap::new(), budget, device }
     }
 

@@ -342,3 +342,50 @@ impl From<PlanError> for Ended {
         Self { status, reason: error.to_string() }
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use spm_formats::MemoryBudget;
+    use spm_formats::convert::csr_to_coo;
+    use spm_gpu::Device;
+    use spm_gpu_kernels::emulator::EmulatorOptions;
+
+    use super::*;
+    use crate::bench::experiments;
+    use crate::input::Input;
+
+    #[test]
+    fn a_device_lost_in_the_middle_fails_its_cases_and_no_others() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join(results::RESULTS_FILE);
+        let options = EmulatorOptions { launches: 3, ..EmulatorOptions::default() };
+        let resources = Resources::on(Device::emulated(options), MemoryBudget::default());
+        let environment = Environment::observe(&[1], Err("none"), serde_json::Value::Null);
+        let sampling = Sampling {
+            warm_up: 0,
+            iterations: 1,
+            min_time: Duration::ZERO,
+            max_time: Duration::MAX,
+        };
+        let measuring = Measuring { sampling, eviction: None, precision: Precision::F64 };
+        let mut runner = Runner::open(&path, environment, resources, measuring).unwrap();
+        let csr = spm_formats::generate::named("cage4").unwrap().generate::<f64>().unwrap();
+        let coo = csr_to_coo(csr.view()).unwrap();
+        let matrix = Matrix::new("cage4".to_owned(), coo, csr, Input::default());
+        let experiment = experiments::find("spmv-cpu-vs-gpu").unwrap();
+        let cases = experiment.cases(1, None, Scope::Kernel);
+        for case in &cases {
+            runner.run(experiment.name, &matrix, case, Duration::MAX).unwrap();
+        }
+        let rows = results::read(&path).unwrap();
+        assert_eq!(rows.len(), cases.len());
+        let (gpu, cpu): (Vec<_>, Vec<_>) = rows.into_iter().partition(|row| row.backend == "gpu");
+        assert!(!cpu.is_empty() && cpu.iter().all(|row| row.status == Status::Ok));
+        let lost =
+            |row: &Row| row.status == Status::Failed && row.reason.contains("device is lost");
+        let first = gpu.iter().position(lost).expect("three launches are not enough for all");
+        assert!(first > 0 && gpu[..first].iter().any(|row| row.status == Status::Ok));
+        // Comparators have no library here, whatever happens to the device.
+        assert!(gpu[first..].iter().all(|row| lost(row) || row.status == Status::Skipped));
+    }
+}

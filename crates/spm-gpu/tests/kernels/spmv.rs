@@ -5,6 +5,7 @@ use spm_formats::{Csr, reference};
 use spm_gpu::{
     Device, DeviceBuffer, DeviceScalar, DeviceSpmvPlan, GpuError, PlanOptions, Stream, spmv,
 };
+use spm_gpu_kernels::emulator::EmulatorOptions;
 
 use crate::cases::{Case, large, small, vector};
 use crate::devices::{emulator, kernel_tests};
@@ -174,7 +175,7 @@ fn a_block_that_no_device_takes_is_refused_while_planning() {
 
 #[test]
 fn too_little_device_memory_is_an_error_and_nothing_leaks() {
-    let options = spm_gpu_kernels::emulator::EmulatorOptions { memory: 30, ..Default::default() };
+    let options = EmulatorOptions { memory: 30, ..EmulatorOptions::default() };
     let device = Device::emulated(options);
     for kernel in spmv::registry::<f64>().iter().filter(|kernel| !kernel.comparator) {
         let parameters = kernel.info.defaults();
@@ -182,6 +183,32 @@ fn too_little_device_memory_is_an_error_and_nothing_leaks() {
         let error = plan.err().expect("30 bytes hold no matrix").to_string();
         assert!(error.contains("out of device memory"), "{}: {error}", kernel.info.id);
         assert_eq!(device.memory().unwrap().0, 30, "{} leaks", kernel.info.id);
+    }
+}
+
+#[test]
+fn a_device_that_is_lost_is_an_error_and_nothing_leaks() {
+    for kernel in spmv::registry::<f64>().iter().filter(|kernel| !kernel.comparator) {
+        let mut runs = 0;
+        for launches in 0..200 {
+            let options = EmulatorOptions { launches, ..EmulatorOptions::default() };
+            let (device, memory) = (Device::emulated(options), options.memory);
+            let run = || -> Result<(), Box<dyn std::error::Error>> {
+                let parameters = kernel.info.defaults();
+                let plan =
+                    kernel.plan_on_host(&device, &sample().view(), &parameters, &<_>::default());
+                let mut y = [0.0; 2];
+                Ok(plan?.run(&[1.0, 10.0, 100.0], &mut y)?)
+            };
+            let result = run();
+            assert_eq!(device.memory().unwrap().0, memory, "{} leaks", kernel.info.id);
+            match result {
+                Ok(()) => break,
+                Err(error) => assert!(error.to_string().contains("the device is lost"), "{error}"),
+            }
+            runs += 1;
+        }
+        assert!((1..200).contains(&runs), "{}: lost {runs} times", kernel.info.id);
     }
 }
 
