@@ -139,6 +139,26 @@ fn a_memory_limit_loses_no_row() {
     assert_complete(&rows(&out), &expected);
 }
 
+#[cfg(target_os = "linux")]
+#[test]
+fn a_matrix_beyond_memory_is_one_line() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("large.mtx");
+    let header = "%%MatrixMarket matrix coordinate real general\n100000 100000 300000000\n1 1 1\n";
+    fs::write(&path, header).unwrap();
+    // Long enough for its entries, without taking any of the disk.
+    fs::File::options().write(true).open(&path).unwrap().set_len(2_400_000_000).unwrap();
+    let script = "ulimit -v 1000000; exec \"$0\" info \"$1\"";
+    let mut command = Command::new("bash");
+    command.args(["-c", script, env!("CARGO_BIN_EXE_xtask")]).arg(&path);
+    let output = command.output().unwrap();
+    assert!(!output.status.success());
+    let stderr = String::from_utf8(output.stderr).unwrap();
+    let expected =
+        "large.mtx:1: expected 1200000000 bytes of memory for 300000000 entries, found less";
+    assert!(stderr.lines().count() == 1 && stderr.contains(expected), "{stderr}");
+}
+
 /// A limit on the size of files stands for a full disk: the write that crosses it fails.
 #[cfg(target_os = "linux")]
 #[test]

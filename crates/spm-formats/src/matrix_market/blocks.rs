@@ -65,9 +65,9 @@ impl FileText {
     fn read(&mut self, wanted: usize) -> io::Result<()> {
         let left = usize::try_from(self.length - self.offset).unwrap_or(usize::MAX);
         let bytes = wanted.saturating_sub(self.to).min(left);
-        if self.buffer.len() < self.to + bytes {
-            self.buffer.resize(self.to + bytes, 0);
-        }
+        let missing = (self.to + bytes).saturating_sub(self.buffer.len());
+        self.buffer.try_reserve(missing).map_err(|_| io::ErrorKind::OutOfMemory)?;
+        self.buffer.resize(self.buffer.len() + missing, 0);
         let free = &mut self.buffer[self.to..self.to + bytes];
         read_exact_at(&self.file, free, self.offset).map_err(|error| match error.kind() {
             io::ErrorKind::UnexpectedEof => changed(),
@@ -157,8 +157,10 @@ impl<R: Read> Blocks for Stream<R> {
         let mut wanted = bytes.max(1);
         loop {
             while self.buffer.len() < wanted && !self.ended {
-                let missing = (wanted - self.buffer.len()) as u64;
-                self.ended = self.source.by_ref().take(missing).read_to_end(&mut self.buffer)? == 0;
+                let missing = wanted - self.buffer.len();
+                self.buffer.try_reserve(missing).map_err(|_| io::ErrorKind::OutOfMemory)?;
+                let mut source = self.source.by_ref().take(missing as u64);
+                self.ended = source.read_to_end(&mut self.buffer)? == 0;
             }
             if self.ended {
                 return Ok((&self.buffer, true));
