@@ -5,8 +5,7 @@
 use spm_gpu_kernels::Kernel;
 use spm_gpu_kernels::device::{DevicePtr, DevicePtrMut, Element};
 use spm_gpu_kernels::emulator::{EmuBuffer, Emulator, EmulatorOptions};
-use spm_gpu_kernels::spmm::{self, Strides, shared_sum_bytes};
-use spm_gpu_kernels::spmv::{self, csr_warp_per_row_shared_bytes};
+use spm_gpu_kernels::{spmm, spmv};
 
 /// Rows that hold entries, the last ones.
 const ROWS: u32 = 200;
@@ -116,7 +115,6 @@ macro_rules! csr {
         let columns = $tail.emulator.alloc_from(&$tail.columns);
         let values = $tail.emulator.alloc_from(&$tail.values);
         $tail.check::<$kernel>($k, $shape, $shared, |tail, x, y| {
-            #[allow(clippy::redundant_field_names)]
             csr!(@args $name, tail, x, y, $pointers(&pointers, row), far(&columns, entry),
                 far(&values, entry), { $($field: $value),* })
         });
