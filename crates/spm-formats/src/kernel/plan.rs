@@ -1,0 +1,194 @@
+//! The shape of a plan, and what can go wrong with one.
+
+use thiserror::Error;
+
+use crate::Layout;
+
+/// Why a plan could not be made.
+#[derive(Debug, Clone, PartialEq, Error)]
+#[non_exhaustive]
+pub enum PlanError {
+    /// The matrix does not go into the format of the kernel.
+    #[error(transparent)]
+    Format(#[from] crate::FormatError),
+    /// The kernel does not apply to this matrix or with these parameters; the reason says why.
+    #[error("{kernel}: {reason}")]
+    Unsupported {
+        /// Kernel id.
+        kernel: &'static str,
+        /// In words, with the numbers.
+        reason: String,
+    },
+    /// The device failed or has not enough memory.
+    #[error("{0}")]
+    Device(String),
+}
+
+/// Why a planned product was not computed.
+#[derive(Debug, Clone, PartialEq, Error)]
+#[non_exhaustive]
+pub enum RunError {
+    /// A vector or a dense matrix has the wrong number of elements.
+    #[error("{what}: expected {expected} elements, found {found}")]
+    Shape {
+        /// `"x"`, `"y"`, ...
+        what: &'static str,
+        /// Elements that the plan needs.
+        expected: usize,
+        /// Elements given.
+        found: usize,
+    },
+    /// The device failed.
+    #[error("{0}")]
+    Device(String),
+}
+
+/// Checks the length of an argument of a product.
+///
+/// # Errors
+/// [`RunError::Shape`].
+pub fn check_length(what: &'static str, expected: usize, found: usize) -> Result<(), RunError> {
+    if expected == found { Ok(()) } else { Err(RunError::Shape { what, expected, found }) }
+}
+
+/// The least that a product moves and what a plan holds.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub struct Footprint {
+    /// The smallest traffic that the format allows, in bytes per run: each stored array once,
+    /// x once, y once. For SpMM: X and Y once.
+    pub bytes_moved: u64,
+    /// Memory that the plan itself holds, in bytes: converted matrix, partition and workspace,
+    /// without the caller's matrix.
+    pub plan_bytes: u64,
+    /// Bytes of the matrix in the format that the kernel reads, wherever it lies.
+    pub matrix_bytes: u64,
+}
+
+/// A planned y = A x. Planning converts, partitions and allocates; `run` allocates nothing.
+pub trait SpmvPlan<T>: Send {
+    /// (rows, columns) of A.
+    fn shape(&self) -> (usize, usize);
+
+    /// Traffic and memory.
+    fn footprint(&self) -> Footprint;
+
+    /// Overwrites `y` (rows elements) with A `x` (columns elements).
+    ///
+    /// # Errors
+    /// Wrong lengths; a device that fails.
+    fn run(&mut self, x: &[T], y: &mut [T]) -> Result<(), RunError>;
+
+    /// The label of the kernel that a plan which chooses for its user (`auto`) has chosen; `None`
+    /// for a kernel that is what its id says.
+    fn choice(&self) -> Option<String> {
+        None
+    }
+}
+
+/// The dense operands of an SpMM.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub struct DenseShape {
+    /// Columns of X and Y.
+    pub k: usize,
+    /// Row-major: element (i, j) at `i * k + j`. Column-major: at `j * rows + i`, where `rows` is
+    /// that of X (columns of A) or of Y (rows of A).
+    pub layout: Layout,
+}
+
+impl DenseShape {
+    /// Checks that X and Y of an A of `shape` = (rows, columns) have sizes that memory can number,
+    /// so that products of those sizes do not overflow.
+    ///
+    /// # Errors
+    /// [`FormatError::TooLarge`](crate::FormatError::TooLarge) for 2^32 columns and more, and for
+    /// more bytes than an address has.
+    pub fn check<T: crate::Scalar>(self, shape: (usize, usize)) -> Result<(), crate::FormatError> {
+        let elements = (shape.0 as u64).saturating_add(shape.1 as u64);
+        let most = (isize::MAX as u64 / T::BYTES as u64) / elements.max(1);
+        let limit = most.min(u64::from(u32::MAX));
+        let size = self.k as u64;
+        if size > limit {
+            let what = "number of columns of X";
+            return Err(crate::FormatError::TooLarge { what, size, limit });
+        }
+        Ok(())
+    }
+}
+
+/// A planned Y = A X.
+pub trait SpmmPlan<T>: Send {
+    /// (rows, columns) of A.
+    fn shape(&self) -> (usize, usize);
+
+    /// Columns and layout of X and Y.
+    fn dense(&self) -> DenseShape;
+
+    /// Traffic and memory.
+    fn footprint(&self) -> Footprint;
+
+    /// Overwrites `y` (rows x k elements) with A `x` (columns x k elements).
+    ///
+    /// # Errors
+    /// Wrong lengths; a device that fails.
+    fn run(&mut self, x: &[T], y: &mut [T]) -> Result<(), RunError>;
+
+    /// See [`SpmvPlan::choice`].
+    fn choice(&self) -> Option<String> {
+        None
+    }
+}
+
+/// The three arrays that a transposition fills: the CSC of A, which is the CSR of its transpose.
+#[derive(Debug, Clone, PartialEq)]
+pub struct TransposeOutput<T> {
+    /// Columns + 1 pointers.
+    pub pointers: Vec<u32>,
+    /// Row index of each entry, ascending inside a column.
+    pub indices: Vec<u32>,
+    /// Value of each entry.
+    pub values: Vec<T>,
+}
+
+impl<T: crate::Scalar> TransposeOutput<T> {
+    /// Arrays for a matrix with `cols` columns and `entries` entries.
+    pub fn new(cols: usize, entries: usize) -> Self {
+        Self {
+            pointers: vec![0; cols + 1],
+            indices: vec![0; entries],
+            values: vec![T::ZERO; entries],
+        }
+    }
+
+    /// Checks that the arrays have the sizes for `cols` columns and `entries` entries.
+    ///
+    /// # Errors
+    /// [`RunError::Shape`].
+    pub fn check(&self, cols: usize, entries: usize) -> Result<(), RunError> {
+        check_length("column pointers", cols + 1, self.pointers.len())?;
+        check_length("row indices", entries, self.indices.len())?;
+        check_length("values", entries, self.values.len())
+    }
+}
+
+/// A planned transposition of one CSR matrix.
+pub trait TransposePlan<T>: Send {
+    /// (rows, columns) of A.
+    fn shape(&self) -> (usize, usize);
+
+    /// Stored entries of A.
+    fn entries(&self) -> usize;
+
+    /// Traffic and memory.
+    fn footprint(&self) -> Footprint;
+
+    /// Overwrites all three arrays of `output`.
+    ///
+    /// # Errors
+    /// Wrong lengths; a device that fails.
+    fn run(&mut self, output: &mut TransposeOutput<T>) -> Result<(), RunError>;
+
+    /// See [`SpmvPlan::choice`].
+    fn choice(&self) -> Option<String> {
+        None
+    }
+}
