@@ -1,6 +1,6 @@
 //! What a kernel may use of the device, with the names of `cuda_std` where it has one.
 //!
-//! Two bodies chosen by target: PTX (`nvptx.rs`) and the emulator (`emulated.rs`). Barriers,
+//! Two bodies chosen by target: PTX (`nvptx/`) and the emulator (`emulated.rs`). Barriers,
 //! shuffles and votes are convergent: all threads that they name must call them together, and on
 //! nvptx64 they go through LLVM's intrinsics only, because inline assembly may be cloned into both
 //! arms of a branch. Loads, stores and atomics of one thread are inline assembly, so that their
@@ -20,7 +20,7 @@ pub mod warp;
 #[path = "emulated.rs"]
 mod backend;
 #[cfg(target_arch = "nvptx64")]
-#[path = "nvptx.rs"]
+#[path = "nvptx/mod.rs"]
 mod backend;
 
 pub use atomic::{AtomicAdd, AtomicWord};
