@@ -30,7 +30,7 @@ pub(super) fn section(results: &Results) -> Section {
             &numbers,
         );
         let best = best(results, &source);
-        if best.rows.iter().all(|r| r[4] == Cell::Missing) {
+        if best.rows.iter().all(|r| r[OURS] == Cell::Missing) {
             section.missing(
                 &format!("{source} has nothing of ours beside it yet."),
                 &command(experiment),
@@ -41,17 +41,22 @@ pub(super) fn section(results: &Results) -> Section {
     section
 }
 
-/// BEST GFLOPS and BEST IMPL of each matrix, theirs and ours.
+/// Column of our least time in [`best`].
+const OURS: usize = 3;
+
+/// MIN TIME, BEST GFLOPS and BEST IMPL of each matrix, theirs and ours.
 fn best(results: &Results, source: &str) -> Table {
     let numbers = printed(source);
     let times: Vec<_> =
         numbers.iter().filter(|p| p.quantity == "time" && !p.kernel.is_empty()).collect();
     let mut table = Table::new(
         format!("{}-best", source.to_lowercase().replace(' ', "-")),
-        format!("{source}: best implementation and its GFLOPS"),
+        format!("{source}: best implementation, its time and its GFLOPS"),
         &[
             "matrix",
             "best, printed",
+            "least time, printed",
+            "least time, ours",
             "GFLOPS, printed",
             "GFLOPS, from printed time",
             "GFLOPS, ours",
@@ -77,6 +82,8 @@ fn best(results: &Results, source: &str) -> Table {
         table.push(vec![
             Cell::text(matrix),
             Cell::option(of("best"), |p| Cell::text(p.value.replace("GFLOPS ", ""))),
+            Cell::option(least, Cell::Seconds),
+            Cell::option(ours, |(_, o)| Cell::Seconds(o.value)),
             Cell::option(of("gflops"), |p| Cell::Exact(p.value.clone())),
             Cell::option(theirs, Cell::Number),
             Cell::option(mine, Cell::Number),
