@@ -456,7 +456,7 @@ kernel! {
     ///
     /// Grid and chunks: those of [`BucketCount`]; `chunk` a multiple of `items` x block, `items` at
     /// most [`TILE_ITEMS`]; block: a multiple of 32 up to 1024; shared memory:
-    /// [`bucket_move_bytes`].
+    /// [`bucket_move_bytes`](crate::transpose::bucket_move_bytes).
     pub fn transpose_bucket_move<T: Real>(
         entries: u32,
         chunk: u32,
