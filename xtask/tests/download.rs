@@ -7,11 +7,11 @@ mod signals;
 
 use std::fs;
 use std::path::{Path, PathBuf};
-use std::process::{Command, Output, Stdio};
+use std::process::{Child, Command, Output, Stdio};
 use std::time::{Duration, Instant};
 
 use server::{Request, Response, Server, archive, matrix};
-use signals::{kills, moment};
+use signals::{kills, moment, send};
 use tempfile::TempDir;
 
 /// A matrix of the catalogue: 9 x 9, 49 entries. Its archive here has another hash.
@@ -46,6 +46,10 @@ impl Run {
         }
         command.env_remove("RUST_BACKTRACE").stdin(Stdio::null());
         command
+    }
+
+    fn spawn(&self, arguments: &[&str]) -> Child {
+        self.command(arguments).stdout(Stdio::null()).stderr(Stdio::null()).spawn().unwrap()
     }
 
     fn output(&self, arguments: &[&str]) -> Output {
@@ -88,6 +92,14 @@ fn finished(folder: &Path) -> Vec<PathBuf> {
         }
     }
     found
+}
+
+/// The first answer comes in pieces of 1000 bytes with pauses.
+fn serve_slowly_at_first(contents: Vec<u8>, pause: Duration) -> Server {
+    Server::start(move |n, request| {
+        let response = Response::file(request, &contents, "\"1\"");
+        if n == 0 { response.slowly(1000, pause) } else { response }
+    })
 }
 
 fn serve(contents: Vec<u8>) -> Server {
@@ -486,25 +498,16 @@ fn stopped_and_run_again(signal: &str) {
         }),
     ]);
     let whole = contents.clone();
-    let server = Server::start(move |n, request| {
-        let response = Response::file(request, &contents, "\"1\"");
-        if n == 0 { response.slowly(1000, Duration::from_millis(20)) } else { response }
-    });
+    let server = serve_slowly_at_first(contents, Duration::from_millis(20));
     let run = Run::new(&[&server]);
-    let mut child = run
-        .command(&["cage4", "--keep-archives"])
-        .stdout(Stdio::null())
-        .stderr(Stdio::null())
-        .spawn()
-        .unwrap();
+    let mut child = run.spawn(&["cage4", "--keep-archives"]);
     let partial = run.path("vanHeukelum/cage4.tar.gz.part");
     let deadline = Instant::now() + Duration::from_secs(30);
     while partial.metadata().map_or(0, |metadata| metadata.len()) < 10_000 {
         assert!(Instant::now() < deadline, "nothing arrives");
         std::thread::sleep(Duration::from_millis(5));
     }
-    let pid = child.id().to_string();
-    assert!(Command::new("kill").args([signal, &pid]).status().unwrap().success());
+    assert!(send(signal, &child));
     assert!(!child.wait().unwrap().success());
     assert_eq!(finished(run.dest.path()), Vec::<PathBuf>::new());
     let arrived = partial.metadata().unwrap().len() as usize;
@@ -523,22 +526,12 @@ fn signals_at_any_moment_leave_no_half_file() {
     let contents = archive(&[("cage4/cage4.mtx", &matrix(9, 9, 49)), ("cage4/x", &text)]);
     let whole = contents.clone();
     for kill in 0..kills() {
-        let contents = contents.clone();
-        let server = Server::start(move |n, request| {
-            let response = Response::file(request, &contents, "\"1\"");
-            if n == 0 { response.slowly(1000, Duration::from_millis(5)) } else { response }
-        });
+        let server = serve_slowly_at_first(contents.clone(), Duration::from_millis(5));
         let run = Run::new(&[&server]);
-        let mut child = run
-            .command(&["cage4", "--keep-archives"])
-            .stdout(Stdio::null())
-            .stderr(Stdio::null())
-            .spawn()
-            .unwrap();
+        let mut child = run.spawn(&["cage4", "--keep-archives"]);
         std::thread::sleep(moment(Duration::from_millis(5 * whole.len() as u64 / 1000 + 50)));
         let signal = ["-KILL", "-TERM", "-INT"][kill % 3];
-        let pid = child.id().to_string();
-        Command::new("kill").args([signal, &pid]).status().unwrap();
+        send(signal, &child);
         child.wait().unwrap();
         let expected = [("cage4.tar.gz", &whole), ("cage4.mtx", &matrix(9, 9, 49))];
         let is_whole = |name: &str, contents: &Vec<u8>| {
@@ -560,8 +553,7 @@ fn two_runs_do_not_share_a_folder() {
         Response::file(request, &contents, "\"1\"").slowly(10, Duration::from_millis(50))
     });
     let run = Run::new(&[&server]);
-    let mut first =
-        run.command(&["cage4"]).stdout(Stdio::null()).stderr(Stdio::null()).spawn().unwrap();
+    let mut first = run.spawn(&["cage4"]);
     let deadline = Instant::now() + Duration::from_secs(30);
     while server.requests().is_empty() {
         assert!(Instant::now() < deadline, "no request arrives");

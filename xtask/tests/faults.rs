@@ -12,7 +12,7 @@ use std::process::{Command, Output, Stdio};
 use std::thread::sleep;
 use std::time::{Duration, Instant};
 
-use signals::{kills, moment};
+use signals::{kills, moment, send};
 use xtask::results::{self, ENVIRONMENT_FILE, MATRICES_FOLDER, RESULTS_FILE, Row, Status};
 
 const MATRICES: [&str; 2] = ["cage4", "stencil5[n=30]"];
@@ -93,7 +93,7 @@ fn signals_at_any_moment_lose_no_row() {
         let mut child = bench(&out, FEW).spawn().unwrap();
         sleep(moment(whole));
         let signal = if kill % 2 == 0 { "-KILL" } else { "-TERM" };
-        Command::new("kill").args([signal, &child.id().to_string()]).status().unwrap();
+        send(signal, &child);
         let finished = child.wait().unwrap().success();
         assert_whole(&out);
         let now = rows(&out);

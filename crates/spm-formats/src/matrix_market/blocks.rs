@@ -1,6 +1,6 @@
 //! Text in blocks of whole lines, from memory, from a file or from a stream.
 
-use std::fs::File;
+use std::fs::{File, Metadata};
 use std::io::{self, Read};
 use std::time::SystemTime;
 
@@ -55,10 +55,10 @@ pub(crate) struct FileText {
 const PIECE: usize = 1 << 18;
 
 impl FileText {
-    pub(crate) fn new(file: File) -> io::Result<Self> {
-        let metadata = file.metadata()?;
+    /// `metadata` is the file's own as it was opened.
+    pub(crate) fn new(file: File, metadata: &Metadata) -> Self {
         let (length, modified) = (metadata.len(), metadata.modified().ok());
-        Ok(Self { file, length, modified, offset: 0, buffer: Vec::new(), from: 0, to: 0 })
+        Self { file, length, modified, offset: 0, buffer: Vec::new(), from: 0, to: 0 }
     }
 
     /// Appends text until the buffer holds `wanted` bytes or the file ends.
@@ -188,6 +188,12 @@ mod tests {
 
     use super::*;
 
+    fn open(path: &std::path::Path) -> FileText {
+        let file = File::open(path).unwrap();
+        let metadata = file.metadata().unwrap();
+        FileText::new(file, &metadata)
+    }
+
     fn file(text: &[u8]) -> (tempfile::TempDir, std::path::PathBuf) {
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join("text");
@@ -201,7 +207,7 @@ mod tests {
         let text = lines.concat();
         let (_folder, path) = file(text.as_bytes());
         for bytes in [1, 64, 5000, 1 << 20] {
-            let mut blocks = FileText::new(File::open(&path).unwrap()).unwrap();
+            let mut blocks = open(&path);
             let mut seen = Vec::new();
             loop {
                 assert_eq!(blocks.bytes_left(), Some(text.len() - seen.len()));
@@ -225,7 +231,7 @@ mod tests {
         let lengthen = |path: &_| fs::write(path, b"1 1\n".repeat(1001));
         for change in [shorten as fn(&std::path::PathBuf) -> _, lengthen] {
             let (_folder, path) = file(&text);
-            let mut blocks = FileText::new(File::open(&path).unwrap()).unwrap();
+            let mut blocks = open(&path);
             let (block, last) = blocks.fill(400).unwrap();
             assert_eq!((block.len(), last), (400, false));
             blocks.consume(400);

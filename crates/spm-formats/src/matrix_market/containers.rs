@@ -90,14 +90,17 @@ pub(crate) fn read_text<R: ReadText>(
     };
     let file = File::open(path).map_err(io_error)?;
     match container {
-        // What is no regular file (a pipe) has no length.
-        Container::Plain if file.metadata().map_err(io_error)?.is_file() => {
-            if file.metadata().map_err(io_error)?.len() > limit {
+        Container::Plain => {
+            let metadata = file.metadata().map_err(io_error)?;
+            // What is no regular file (a pipe) has no length.
+            if !metadata.is_file() {
+                return reader.read(Stream::new(Limited::new(file, limit)));
+            }
+            if metadata.len() > limit {
                 return Err(io_error(too_long(limit)));
             }
-            reader.read(FileText::new(file).map_err(io_error)?)
+            reader.read(FileText::new(file, &metadata))
         }
-        Container::Plain => reader.read(Stream::new(Limited::new(file, limit))),
         Container::Gzip => reader.read(Stream::new(unpacked(file, limit))),
         Container::TarGzip => {
             let member = format!("{stem}.mtx");

@@ -6,7 +6,7 @@ use spm_formats::kernel::{
 
 use super::buckets::{ColumnSort, Entries};
 use super::cut::{Cut, Wish};
-use super::parameters::block;
+use super::parameters::{CHUNKS, block};
 use super::{BoxedPlan, Procedure, boxed};
 use crate::device::Device;
 use crate::error::GpuError;
@@ -26,13 +26,6 @@ const WIDTH: ParameterSpec = ParameterSpec {
     meaning: "columns of a bucket; 0 fills the block",
     default: Value::Count(0),
     studied: &[Value::Count(0), Value::Count(16), Value::Count(2048)],
-};
-
-const CHUNKS: ParameterSpec = ParameterSpec {
-    name: "chunks",
-    meaning: "parts of the entries, at most; 0 takes tiles, up to 4096",
-    default: Value::Count(0),
-    studied: &[Value::Count(0), Value::Count(528)],
 };
 
 pub(super) const INFO: KernelInfo = KernelInfo {

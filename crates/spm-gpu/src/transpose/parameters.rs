@@ -57,3 +57,11 @@ pub(super) fn checked_over(
         .map_err(|error| PlanError::Unsupported { kernel, reason: error.to_string() })?;
     Ok(launch)
 }
+
+/// Parts of the entries.
+pub(super) const CHUNKS: ParameterSpec = ParameterSpec {
+    name: "chunks",
+    meaning: "parts of the entries, at most; 0 takes tiles, up to 4096",
+    default: Value::Count(0),
+    studied: &[Value::Count(0), Value::Count(528)],
+};

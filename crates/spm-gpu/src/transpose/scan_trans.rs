@@ -20,7 +20,7 @@ use spm_formats::kernel::{
 
 use super::column_buckets::Sorted;
 use super::cut::Wish;
-use super::parameters::block;
+use super::parameters::{CHUNKS, block};
 use super::{BoxedPlan, boxed};
 use crate::device::Device;
 use crate::matrix::DeviceCsr;
@@ -38,13 +38,6 @@ const RANGES: ParameterSpec = ParameterSpec {
     meaning: "ranges of columns, at most; 0 takes those with the entries of a tile",
     default: Value::Count(0),
     studied: &[Value::Count(0), Value::Count(64)],
-};
-
-const CHUNKS: ParameterSpec = ParameterSpec {
-    name: "chunks",
-    meaning: "parts of the entries, at most; 0 takes tiles, up to 4096",
-    default: Value::Count(0),
-    studied: &[Value::Count(0), Value::Count(528)],
 };
 
 pub(super) const INFO: KernelInfo = KernelInfo {
