@@ -2,7 +2,7 @@
 
 use spm_gpu_kernels::device::shared::Pool;
 use spm_gpu_kernels::device::warp::{self, FULL_MASK};
-use spm_gpu_kernels::device::{DevicePtrMut, thread};
+use spm_gpu_kernels::device::{DevicePtr, DevicePtrMut, thread};
 use spm_gpu_kernels::emulator::{Defect, Emulator, EmulatorError, EmulatorOptions};
 use spm_gpu_kernels::{Dim3, Kernel, KernelArgs};
 
@@ -230,6 +230,63 @@ fn a_race_without_a_barrier() {
     });
     let (_, defect) = defect_of!(WriteAfterRead);
     assert!(matches!(defect, Defect::SharedRace { offset: 0, .. }), "{defect}");
+
+    // The writer's own warp has read twice since the reader that it races with.
+    test_kernel!(WriteAfterReadElsewhere, |_out| {
+        let cells = Pool::new().array::<u32>(1);
+        let me = thread::thread_idx_x();
+        if me == 0 {
+            cells.store(0, 1);
+        }
+        thread::sync_threads();
+        if me < 2 || me >= 62 {
+            cells.load(0);
+        }
+        if me >= 32 {
+            warp::sync_warp(FULL_MASK);
+        }
+        if me == 63 {
+            cells.store(0, 2);
+        }
+    });
+    let (_, defect) = defect_of!(WriteAfterReadElsewhere);
+    assert!(matches!(defect, Defect::SharedRace { offset: 0, .. }), "{defect}");
+}
+
+#[test]
+fn memory_that_is_not_read_only() {
+    for seed in 0..8 {
+        let emulator = Emulator::new(EmulatorOptions { seed, ..Default::default() });
+        let out = emulator.alloc_from(&[0_u32; 64]);
+        test_kernel!(Both, |out| {
+            // SAFETY: the emulator checks every access.
+            let same = unsafe { DevicePtr::<u32>::from_raw(out.as_raw()) };
+            let me = thread::thread_idx_x();
+            if me == 3 {
+                out.store(40_u32, 1);
+            } else if me == 50 {
+                same.load(40_u32);
+            }
+        });
+        let error = emulator.launch::<Both>(1, 64, 64, Both(out.ptr_mut())).unwrap_err();
+        let EmulatorError::Kernel { defect, .. } = error else { panic!("{error}") };
+        assert!(matches!(defect, Defect::NotReadOnly { bytes: 4, .. }), "{defect}");
+
+        // Other elements of the array, and another launch, may write.
+        test_kernel!(Apart, |out| {
+            // SAFETY: the emulator checks every access.
+            let same = unsafe { DevicePtr::<u32>::from_raw(out.as_raw()) };
+            let me = thread::thread_idx_x();
+            if me < 32 {
+                out.store(me, same.load(me + 32));
+            }
+        });
+        emulator.launch::<Apart>(1, 64, 64, Apart(out.ptr_mut())).unwrap();
+        test_kernel!(Later, |out| {
+            out.store(thread::thread_idx_x(), 1);
+        });
+        emulator.launch::<Later>(1, 64, 64, Later(out.ptr_mut())).unwrap();
+    }
 }
 
 #[test]

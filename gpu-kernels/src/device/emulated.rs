@@ -133,10 +133,13 @@ macro_rules! access {
                 from_bytes!($type, bytes)
             }
             fn load_read_only(address: u64) -> Self {
-                Self::load_global(address)
+                let bytes = with_current(|block| {
+                    block.load_read_only("load", address, <$type>::ALIGNMENT)
+                });
+                from_bytes!($type, bytes)
             }
             fn load_streaming(address: u64) -> Self {
-                Self::load_global(address)
+                Self::load_read_only(address)
             }
             fn store_global(address: u64, value: Self) {
                 let bytes = to_bytes!($type, value);
@@ -243,7 +246,7 @@ macro_rules! fetch {
             fn fetch(texture: u64, index: u32) -> Self {
                 let size = size_of::<$type>() as u64;
                 let bytes = with_current(|block| {
-                    block.load_global("texture fetch", texture + u64::from(index) * size, size as u32)
+                    block.load_read_only("texture fetch", texture + u64::from(index) * size, size as u32)
                 });
                 from_bytes!($type, bytes)
             }

@@ -442,6 +442,18 @@ impl Block<'_> {
     }
 
     #[inline(always)]
+    pub(crate) fn load_read_only<const N: usize>(
+        &self,
+        access: &'static str,
+        address: u64,
+        alignment: u32,
+    ) -> Bytes<N> {
+        self.step();
+        let loaded = self.heap.borrow_mut().load_read_only(access, address, alignment);
+        loaded.unwrap_or_else(|defect| self.fail(defect))
+    }
+
+    #[inline(always)]
     pub(crate) fn store_global<const N: usize>(
         &self,
         access: &'static str,

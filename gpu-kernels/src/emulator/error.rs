@@ -129,6 +129,19 @@ pub enum Defect {
         /// Size of the access.
         bytes: u32,
     },
+    /// A launch reads memory through the read-only path (`DevicePtr`, a texture) and overwrites it:
+    /// on a device it may read either value.
+    #[error(
+        "{access} of {bytes} bytes at {address:#x}: the launch both overwrites this memory and reads it through the read-only path"
+    )]
+    NotReadOnly {
+        /// The later of the two accesses: `"load"`, `"store"`, ...
+        access: &'static str,
+        /// First byte.
+        address: u64,
+        /// Size of the access.
+        bytes: u32,
+    },
     /// An index beyond the end of an array in shared memory.
     #[error("index {index} of an array of {length} elements in shared memory")]
     SharedIndex {

@@ -26,6 +26,38 @@ struct Storage {
     bytes: Vec<u8>,
     /// One flag per byte, until all are written.
     written: Option<Vec<bool>>,
+    /// What the latest launch that used the buffer did with each granule.
+    uses: Vec<u8>,
+    used_in: u64,
+}
+
+/// Bytes of the smallest element.
+const GRANULE: usize = 2;
+/// In `Storage::uses`: overwritten, and read through the read-only path.
+const STORED: u8 = 1;
+const READ_ONLY: u8 = 2;
+
+impl Storage {
+    fn new(bytes: usize) -> Self {
+        let written = Some(vec![false; bytes]);
+        Self { bytes: vec![0; bytes], written, uses: Vec::new(), used_in: 0 }
+    }
+
+    /// Notes that `launch` uses `size` bytes in one way, unless it used one of them in the other.
+    #[inline(always)]
+    fn note(&mut self, launch: u64, offset: usize, size: usize, way: u8) -> bool {
+        if self.used_in != launch {
+            self.used_in = launch;
+            self.uses.clear();
+            self.uses.resize(self.bytes.len().div_ceil(GRANULE), 0);
+        }
+        let uses = &mut self.uses[offset / GRANULE..(offset + size).div_ceil(GRANULE)];
+        let both = STORED | READ_ONLY;
+        uses.iter_mut().fold(true, |alone, used| {
+            *used |= way;
+            alone && *used != both
+        })
+    }
 }
 
 impl Heap {
@@ -44,9 +76,7 @@ impl Heap {
             return Err(EmulatorError::OutOfMemory { requested: bytes, free });
         }
         self.allocated += bytes;
-        let bytes = bytes as usize;
-        self.buffers
-            .push(Some(Storage { bytes: vec![0; bytes], written: Some(vec![false; bytes]) }));
+        self.buffers.push(Some(Storage::new(bytes as usize)));
         Ok(self.buffers.len() - 1)
     }
 
@@ -102,6 +132,23 @@ impl Heap {
         Ok(Bytes(bytes))
     }
 
+    /// A load through the read-only path.
+    #[inline(always)]
+    pub(super) fn load_read_only<const N: usize>(
+        &mut self,
+        access: &'static str,
+        address: u64,
+        alignment: u32,
+    ) -> Result<Bytes<N>, Defect> {
+        let loaded = self.load(access, address, alignment)?;
+        let launch = self.launches;
+        let (storage, offset) = self.locate(access, address, N as u32, alignment)?;
+        if !storage.note(launch, offset, N, READ_ONLY) {
+            return Err(Defect::NotReadOnly { access, address, bytes: N as u32 });
+        }
+        Ok(loaded)
+    }
+
     #[inline(always)]
     pub(super) fn store<const N: usize>(
         &mut self,
@@ -110,7 +157,11 @@ impl Heap {
         alignment: u32,
         value: Bytes<N>,
     ) -> Result<(), Defect> {
+        let launch = self.launches;
         let (storage, offset) = self.locate(access, address, N as u32, alignment)?;
+        if !storage.note(launch, offset, N, STORED) {
+            return Err(Defect::NotReadOnly { access, address, bytes: N as u32 });
+        }
         storage.bytes[offset..offset + N].copy_from_slice(&value.0);
         if let Some(written) = &mut storage.written {
             written[offset..offset + N].fill(true);

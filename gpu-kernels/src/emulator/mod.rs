@@ -6,9 +6,10 @@
 //!
 //! Reported, with kernel, block and thread (see [`Defect`]): a barrier or a warp operation that
 //! not all the threads it names reach, a read from a lane that does not take part, an access
-//! outside of every live buffer, a misaligned access, a read of memory that nobody wrote, two
-//! threads that use a word of shared memory with no barrier between them, a panic, a loop without
-//! an end. A defect stops the launch; nothing hangs and no memory of the host is touched.
+//! outside of every live buffer, a misaligned access, a read of memory that nobody wrote, memory that
+//! a launch both overwrites and reads through the read-only path, two threads that use a word of
+//! shared memory with no barrier between them, a panic, a loop without an end. A defect stops the
+//! launch; nothing hangs and no memory of the host is touched.
 //!
 //! The [crate's first page](crate) has an example.
 

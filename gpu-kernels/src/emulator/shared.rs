@@ -2,6 +2,7 @@
 
 use super::Defect;
 use super::heap::Bytes;
+use super::warp::LANES;
 
 /// Bytes of what is watched for races as one: the smallest element.
 const WORD: u32 = 2;
@@ -15,12 +16,15 @@ pub(super) struct Moment {
 }
 
 impl Moment {
+    fn is_of_warp_of(self, other: Moment) -> bool {
+        self.thread / LANES == other.thread / LANES
+    }
+
     /// Whether nothing orders an earlier use before this one.
     fn races_with(self, earlier: Moment) -> bool {
-        let same_warp = self.thread / 32 == earlier.thread / 32;
         self.thread != earlier.thread
             && self.block_epoch == earlier.block_epoch
-            && !(same_warp && self.warp_epoch != earlier.warp_epoch)
+            && !(self.is_of_warp_of(earlier) && self.warp_epoch != earlier.warp_epoch)
     }
 }
 
@@ -29,9 +33,10 @@ struct Word {
     last_write: Option<Moment>,
     write_was_atomic: bool,
     last_read: Option<Moment>,
-    /// A second reader of another thread since the same barrier of the block; together with
-    /// `last_read` enough to find a race with any later writer.
-    other_read: Option<Moment>,
+    /// The latest reader of another lane of the same warp as the last one, ...
+    lane_read: Option<Moment>,
+    /// ... and of another warp: whoever writes later races with one of the three, or with nobody.
+    warp_read: Option<Moment>,
 }
 
 #[derive(Clone, Copy, PartialEq, Eq)]
@@ -168,18 +173,17 @@ impl Word {
             return Err((earlier.name(), write.thread));
         }
         if using == Use::Load {
-            // The latest reader of a warp stands for its earlier ones; of the readers of other
-            // warps since the last barrier one is enough.
-            if let Some(read) = self.last_read
-                && read.thread != now.thread
-                && read.block_epoch == now.block_epoch
-            {
-                self.other_read = Some(read);
+            if let Some(read) = self.last_read {
+                if !now.is_of_warp_of(read) {
+                    (self.lane_read, self.warp_read) = (None, Some(read));
+                } else if read.thread != now.thread {
+                    self.lane_read = Some(read);
+                }
             }
             self.last_read = Some(now);
             return Ok(());
         }
-        for read in [self.last_read, self.other_read].into_iter().flatten() {
+        for read in [self.last_read, self.lane_read, self.warp_read].into_iter().flatten() {
             if now.races_with(read) {
                 return Err((Use::Load.name(), read.thread));
             }
