@@ -2,7 +2,7 @@
 
 use std::path::PathBuf;
 
-use anyhow::ensure;
+use anyhow::{Context, ensure};
 use spm_formats::{generate, matrix_market};
 
 /// Arguments of `generate`.
@@ -26,7 +26,7 @@ pub struct Args {
 pub fn run(args: &Args) -> anyhow::Result<()> {
     ensure!(args.force || !args.out.exists(), "{} exists; --force replaces it", args.out.display());
     let recipe = generate::named(&args.kind)?;
-    let matrix = recipe.generate::<f64>()?;
+    let matrix = recipe.generate::<f64>().with_context(|| recipe.to_string())?;
     matrix_market::write_csr(&args.out, matrix.view(), &[&recipe.label()])?;
     let (rows, cols) = matrix.shape();
     println!("{}: {rows} x {cols}, {} entries", args.out.display(), matrix.nnz());

@@ -1,18 +1,20 @@
 //! `cargo xtask info MATRIX`: what is known of a matrix.
 
+use anyhow::Context;
 use comfy_table::{Table, presets};
 use spm_formats::matrix_market::Mode;
 
 use crate::input::Input;
+use crate::output::print;
 use crate::structure;
-use crate::suite::Source;
+use crate::suite::{self, Source};
 
 /// Arguments of `info`.
 #[derive(Debug, clap::Args)]
 pub struct Args {
-    /// A file, a name of the catalogue or a generator label.
+    #[arg(help = suite::MATRIX_HELP)]
     matrix: String,
-    /// Read a damaged Matrix Market file as far as it makes sense.
+    /// Read a damaged Matrix Market file as far as it makes sense, instead of refusing it.
     #[arg(long)]
     lenient: bool,
     /// Print JSON instead of a table.
@@ -26,11 +28,13 @@ pub struct Args {
 /// Unknown name, unreadable file.
 pub fn run(args: &Args) -> anyhow::Result<()> {
     let mode = if args.lenient { Mode::Lenient } else { Mode::Strict };
-    let matrix = Source::parse(&args.matrix)?.load::<f64>(mode, Input::default())?;
+    let source = Source::parse(&args.matrix)?;
+    let matrix = source
+        .load::<f64>(mode, Input::default())
+        .with_context(|| format!("cannot load {source}"))?;
     let file = structure::describe(&matrix);
     if args.json {
-        println!("{}", serde_json::to_string_pretty(&file)?);
-        return Ok(());
+        return Ok(print(&format!("{}\n", serde_json::to_string_pretty(&file)?))?);
     }
     let mut table = Table::new();
     table.load_style(presets::UTF8_BORDERS_ONLY);
@@ -38,15 +42,14 @@ pub fn run(args: &Args) -> anyhow::Result<()> {
     for (name, value) in flatten("", &serde_json::to_value(&file.stats)?) {
         table.add_row([name, value]);
     }
-    println!("{table}");
+    let mut text = format!("{table}\nrows by number of entries\n");
     let most = file.row_length_histogram.iter().map(|b| b.2).max().unwrap_or(0);
-    println!("rows by number of entries");
     for (low, high, count) in file.row_length_histogram {
         let range = if low == high { low.to_string() } else { format!("{low}-{high}") };
         let bar = "#".repeat((count * 50).div_ceil(most.max(1)) as usize);
-        println!("{range:>15} {count:>10} {bar}");
+        text.push_str(&format!("{range:>15} {count:>10} {bar}\n"));
     }
-    Ok(())
+    Ok(print(&text)?)
 }
 
 /// `a.b` paths of the leaves of a JSON value.

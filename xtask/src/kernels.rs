@@ -1,15 +1,17 @@
 //! `cargo xtask kernels`: what the registries hold.
 
-use crate::bench;
 use comfy_table::{ContentArrangement, Table, presets};
 use spm_formats::convert;
 use spm_formats::kernel::{KernelInfo, Operation};
 
+use crate::bench;
+use crate::output::print;
+
 /// Arguments of `kernels`.
 #[derive(Debug, clap::Args)]
 pub struct Args {
-    /// Only this operation: spmv, spmm, transpose, conversion.
-    #[arg(long)]
+    /// Only this operation.
+    #[arg(long, value_parser = ["spmv", "spmm", "transpose", "conversion", "read"])]
     op: Option<String>,
     /// Print Markdown instead of a terminal table.
     #[arg(long)]
@@ -31,7 +33,7 @@ pub fn all() -> Vec<KernelInfo> {
 /// Prints the table.
 ///
 /// # Errors
-/// None today; every command has this signature.
+/// The output cannot be written.
 pub fn run(args: &Args) -> anyhow::Result<()> {
     let mut table = Table::new();
     table.load_style(if args.markdown {
@@ -56,6 +58,5 @@ pub fn run(args: &Args) -> anyhow::Result<()> {
             info.summary,
         ]);
     }
-    println!("{table}");
-    Ok(())
+    Ok(print(&format!("{table}\n"))?)
 }

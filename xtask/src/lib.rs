@@ -10,6 +10,7 @@ pub mod info;
 pub mod input;
 pub mod kernels;
 pub mod matrix;
+pub mod output;
 pub mod report;
 pub mod results;
 pub mod structure;
@@ -30,11 +31,11 @@ pub struct Cli {
 enum Command {
     /// Compile the GPU kernels to PTX, or check that the committed PTX is up to date.
     BuildPtx(build_ptx::Args),
-    /// Run the whole experiment matrix and write the report.
+    /// Run every experiment on every matrix and write the report.
     BenchAll(bench::AllArgs),
     /// Run one experiment and write the report.
     Bench(bench::OneArgs),
-    /// Check every kernel against the oracle.
+    /// Check the result of every kernel against a slow product that is right by its simplicity.
     Verify(verify::Args),
     /// Write a synthetic matrix to a file.
     Generate(generate::Args),
@@ -44,7 +45,7 @@ enum Command {
     DownloadSuitesparse(download::Args),
     /// List every kernel with its parameters and the report it comes from.
     Kernels(kernels::Args),
-    /// Results to one self-contained HTML page with plots, Markdown, CSV and SVG.
+    /// Draw the results of bench or bench-all again: one HTML page with plots, Markdown, CSV and SVG.
     Report(report::Args),
 }
 

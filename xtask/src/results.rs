@@ -23,7 +23,7 @@ pub const ENVIRONMENT_FILE: &str = "environment.json";
 /// Folder of the matrices' descriptions inside a results folder.
 pub const MATRICES_FOLDER: &str = "matrices";
 /// What a matrix name starts with when the matrix was generated.
-pub const SYNTHETIC: &str = "synthetic:";
+pub const SYNTHETIC: &str = spm_formats::generate::PREFIX;
 
 /// How a case ended.
 #[derive(
@@ -139,7 +139,7 @@ pub struct Row {
 }
 
 impl Row {
-    /// What makes two lines the same case: a case that has an [`Status::Ok`] line need not be run
+    /// What makes two lines the same case: a case that has a line, however it ended, is not run
     /// again.
     pub fn key(&self) -> CaseKey {
         CaseKey {
@@ -153,6 +153,20 @@ impl Row {
             threads: self.threads,
             block: self.block,
             scope: self.scope.clone(),
+            cache: self.cache.clone(),
+            precision: self.precision.clone(),
+        }
+    }
+
+    /// Which serial case a speedup is counted from: that of the same matrix, operation, X, state of
+    /// the caches and type.
+    pub fn baseline(&self) -> Baseline {
+        let layout = self.param("layout").filter(|_| self.op == "spmm");
+        Baseline {
+            matrix: self.matrix.clone(),
+            op: self.op.clone(),
+            k: self.k,
+            layout: layout.map(str::to_owned),
             cache: self.cache.clone(),
             precision: self.precision.clone(),
         }
@@ -193,6 +207,18 @@ pub struct CaseKey {
     threads: Option<u64>,
     block: Option<u64>,
     scope: String,
+    cache: String,
+    precision: String,
+}
+
+/// What cases have in common with the serial case that their speedups are counted from, see
+/// [`Row::baseline`].
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct Baseline {
+    matrix: String,
+    op: String,
+    k: Option<u64>,
+    layout: Option<String>,
     cache: String,
     precision: String,
 }

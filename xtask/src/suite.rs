@@ -1,9 +1,10 @@
 //! Which matrices a command works on, and how they are loaded.
 
+use std::fmt;
 use std::path::{Path, PathBuf};
 
 use anyhow::{Context, ensure};
-use spm_formats::generate::{self, Recipe};
+use spm_formats::generate::{self, GenerateError, Recipe};
 use spm_formats::matrix_market::{self, Mode, ReadOptions};
 use spm_formats::{Scalar, catalogue, convert};
 
@@ -17,6 +18,16 @@ pub enum Source {
     File(PathBuf),
     /// A generated matrix.
     Generated(Recipe),
+}
+
+/// What a user may name where a command takes one matrix.
+pub const MATRIX_HELP: &str = "A file (.mtx, .mtx.gz, .tar.gz); a matrix of the five reports by its \
+    name, such as cant, generated in its likeness until it is downloaded; or a generator with its \
+    parameters, such as \"stencil27[n=100]\" (`cargo xtask generate --help` lists them)";
+
+/// The same where a command takes several or none.
+pub fn matrices_help() -> String {
+    format!("{MATRIX_HELP}. Default: what is downloaded, or a demo suite when nothing is")
 }
 
 /// The root of the workspace that this program was built in, or the current folder when it runs
@@ -47,8 +58,12 @@ impl Source {
         if let Some(path) = downloaded(name) {
             return Ok(Self::File(path));
         }
-        let recipe = generate::named(name).with_context(|| format!("{text}: no such file"))?;
-        Ok(Self::Generated(recipe))
+        match generate::named(name) {
+            Ok(recipe) => Ok(Self::Generated(recipe)),
+            // A generator that exists was meant, and its error says what is wrong with it.
+            Err(error @ GenerateError::Label { .. }) => Err(error.into()),
+            Err(error) => Err(error).with_context(|| format!("{text}: no such file")),
+        }
     }
 
     /// Name in tables.
@@ -100,6 +115,16 @@ impl Source {
     }
 }
 
+impl fmt::Display for Source {
+    /// The path of a file, the label of a generated matrix.
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::File(path) => path.display().fmt(f),
+            Self::Generated(recipe) => recipe.label().fmt(f),
+        }
+    }
+}
+
 /// The matrices of `--suite`: `demo`, `reports`, or a folder. Without a suite: every matrix that
 /// was downloaded, or the demo suite when there is none.
 ///
@@ -108,22 +133,22 @@ impl Source {
 pub fn suite(name: Option<&str>) -> anyhow::Result<Vec<Source>> {
     match name {
         None => {
-            let found = in_folder(&download_folder()).unwrap_or_default();
-            if found.is_empty() { suite(Some("demo")) } else { Ok(found) }
+            let found = downloads();
+            if found.is_empty() { suite(Some("demo")) } else { Ok(files(found)) }
         }
         Some("demo") => Ok(generate::demo_suite().into_iter().map(Source::Generated).collect()),
         Some("reports") => catalogue::all().iter().map(|e| Source::parse(&e.name)).collect(),
         Some(folder) => {
             let found = in_folder(Path::new(folder))?;
             ensure!(!found.is_empty(), "{folder} holds no .mtx, .mtx.gz or .tar.gz file");
-            Ok(found)
+            Ok(files(found))
         }
     }
 }
 
 /// Every matrix file in `folder` and its folders (GROUP/NAME.mtx), ordered by path; beside NAME.mtx
-/// neither the archive that it came from (NAME.tar.gz) nor right-hand sides and the like (NAME/).
-fn in_folder(folder: &Path) -> anyhow::Result<Vec<Source>> {
+/// neither a packed form of it (NAME.mtx.gz, NAME.tar.gz) nor right-hand sides and the like (NAME/).
+fn in_folder(folder: &Path) -> anyhow::Result<Vec<PathBuf>> {
     let context = || format!("cannot read the folder {}", folder.display());
     let (mut files, mut pending) = (Vec::new(), vec![folder.to_owned()]);
     while let Some(folder) = pending.pop() {
@@ -133,13 +158,15 @@ fn in_folder(folder: &Path) -> anyhow::Result<Vec<Source>> {
                 if !beside_matrix(&path, "") {
                     pending.push(path);
                 }
-            } else if matrix_name(&path).is_some() && !beside_matrix(&path, ".tar.gz") {
+            } else if matrix_name(&path).is_some()
+                && ![".mtx.gz", ".tar.gz"].iter().any(|end| beside_matrix(&path, end))
+            {
                 files.push(path);
             }
         }
     }
     files.sort();
-    Ok(files.into_iter().map(Source::File).collect())
+    Ok(files)
 }
 
 /// Whether `path` is NAME followed by `end`, with NAME.mtx in the same folder.
@@ -155,14 +182,16 @@ fn matrix_name(path: &Path) -> Option<String> {
 }
 
 fn downloaded(name: &str) -> Option<PathBuf> {
-    let wanted = |source: &Source| match source {
-        Source::File(path) => matrix_name(path).as_deref() == Some(name),
-        Source::Generated(_) => false,
-    };
-    in_folder(&download_folder()).ok()?.into_iter().find(wanted).and_then(|source| match source {
-        Source::File(path) => Some(path),
-        Source::Generated(_) => None,
-    })
+    downloads().into_iter().find(|path| matrix_name(path).as_deref() == Some(name))
+}
+
+/// What is downloaded; nothing where the folder is not there.
+fn downloads() -> Vec<PathBuf> {
+    in_folder(&download_folder()).unwrap_or_default()
+}
+
+fn files(paths: Vec<PathBuf>) -> Vec<Source> {
+    paths.into_iter().map(Source::File).collect()
 }
 
 #[cfg(test)]
@@ -180,7 +209,7 @@ mod tests {
         let names: Vec<_> = suite(Some(path)).unwrap().iter().map(Source::name).collect();
         assert_eq!(names, ["c", "a", "b"]);
 
-        for companion in ["HB/c.mtx", "HB/c/c_b.mtx"] {
+        for companion in ["HB/c.mtx", "HB/c/c_b.mtx", "b.mtx.gz"] {
             let path = folder.path().join(companion);
             std::fs::create_dir_all(path.parent().unwrap()).unwrap();
             std::fs::write(path, "").unwrap();
@@ -195,6 +224,8 @@ mod tests {
         assert!(suite(Some(folder.path().to_str().unwrap())).is_err());
         let error = format!("{:#}", Source::parse("no-such-matrix").unwrap_err());
         assert!(error.starts_with("no-such-matrix: no such file: "), "{error}");
+        let error = format!("{:#}", Source::parse("stencil5[m=3]").unwrap_err());
+        assert!(error.starts_with("stencil5[m=3]: stencil5 takes n, "), "{error}");
     }
 
     #[test]

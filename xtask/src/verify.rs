@@ -9,6 +9,7 @@ use spm_formats::matrix_market::Mode;
 use spm_formats::{DenseShape, Layout, MemoryBudget};
 use spm_gpu::DeviceScalar;
 
+use crate::bench::settings::parse_threads;
 use crate::bench::{CaseSpec, Resources, Scope, plan};
 use crate::input::Input;
 use crate::kernels;
@@ -18,8 +19,7 @@ use crate::suite::{self, Source};
 /// Arguments of `verify`.
 #[derive(Debug, clap::Args)]
 pub struct Args {
-    /// Files, names of the catalogue or generator labels; default: what is downloaded, or the demo
-    /// suite when nothing is.
+    #[arg(help = suite::matrices_help())]
     matrices: Vec<String>,
     /// Only this operation.
     #[arg(long, value_parser = ["spmv", "spmm", "transpose", "conversion"])]
@@ -32,16 +32,21 @@ pub struct Args {
         value_parser = ["cpu", "gpu", "emulator"]
     )]
     backend: Vec<String>,
-    /// Only this kernel.
+    /// Only the kernel with this id (`cargo xtask kernels` lists them).
     #[arg(long)]
     kernel: Option<String>,
-    /// Threads of CPU kernels.
-    #[arg(long, value_delimiter = ',', default_value = "1,2,5")]
+    /// Numbers of threads that CPU kernels run on.
+    #[arg(
+        long,
+        value_delimiter = ',',
+        default_value = "1,2,5",
+        value_parser = parse_threads
+    )]
     threads: Vec<usize>,
-    /// Element types.
+    /// Types of the values.
     #[arg(long, value_delimiter = ',', default_value = "f64,f32", value_parser = ["f64", "f32"])]
     precision: Vec<String>,
-    /// Read damaged Matrix Market files as far as they make sense.
+    /// Read damaged Matrix Market files as far as they make sense, instead of refusing them.
     #[arg(long)]
     lenient: bool,
 }

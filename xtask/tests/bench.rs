@@ -1,12 +1,15 @@
 //! `bench` as a user runs it: killed in the middle and resumed, and never over earlier results.
 
-use std::collections::BTreeSet;
+#[path = "common/table.rs"]
+mod table;
+
 use std::path::Path;
 use std::process::{Command, Stdio};
 use std::thread::sleep;
 use std::time::{Duration, Instant};
 
-use xtask::results::{self, CaseKey, RESULTS_FILE, Row, Status};
+use table::{keys, rows};
+use xtask::results::{Row, Status};
 
 const MATRICES: [&str; 3] = ["cage4", "stencil5[n=30]", "road[n=2000,edges=2800]"];
 
@@ -16,14 +19,6 @@ fn bench(out: &Path, more: &[&str]) -> Command {
     command.args(["--threads", "2", "--iterations", "3", "--min-time-ms", "1", "--out"]).arg(out);
     command.args(more).stdout(Stdio::null()).stderr(Stdio::null());
     command
-}
-
-fn rows(out: &Path) -> Vec<Row> {
-    results::read(&out.join(RESULTS_FILE)).unwrap_or_default()
-}
-
-fn keys(rows: &[Row]) -> BTreeSet<CaseKey> {
-    rows.iter().map(Row::key).collect()
 }
 
 #[test]
@@ -135,13 +130,58 @@ fn earlier_results_are_set_aside() {
     assert_eq!(keys(&rows(&out)), keys(&rows(&folder.path().join("results.1"))));
 }
 
+/// Arguments that make no run, each with the beginning of what is said.
 #[test]
-fn a_wrong_name_is_one_clear_line() {
-    let output = Command::new(env!("CARGO_BIN_EXE_xtask"))
-        .args(["bench", "spmv-cpu-partitions", "no-such-matrix"])
-        .output()
-        .unwrap();
-    assert!(!output.status.success());
-    let text = String::from_utf8(output.stderr).unwrap();
-    assert!(text.starts_with("error: no-such-matrix: no such file"), "{text}");
+fn wrong_arguments_are_explained_before_anything_is_written() {
+    let folder = tempfile::tempdir().unwrap();
+    let matrix = "%%MatrixMarket matrix coordinate pattern general\n1 1 1\n1 1\n";
+    for path in ["a/m.mtx", "b/m.mtx"] {
+        let path = folder.path().join(path);
+        std::fs::create_dir(path.parent().unwrap()).unwrap();
+        std::fs::write(path, matrix).unwrap();
+    }
+    let one = "bench spmv-cpu-partitions ";
+    for (line, expected) in [
+        ("bench spmv", "error: no experiment is called spmv"),
+        ("bench-all --experiments spmv", "error: no experiment is called spmv"),
+        ("bench-all --report R2 --experiments spmm-cpu", "error: no experiment is left"),
+        ("bench-all --suite nowhere", "error: cannot read the folder nowhere"),
+        ("bench spmv-cpu-partitions cage4 --backend gpu", "error: no case is left"),
+        ("kernels --op spmw", "error: invalid value 'spmw' for '--op <OP>'"),
+        (&format!("{one} no-such-matrix"), "error: no-such-matrix: no such file"),
+        (&format!("{one} stencil5[m=3]"), "error: stencil5[m=3]: stencil5 takes n"),
+        (&format!("{one} a/m.mtx b/m.mtx"), "error: a/m.mtx and b/m.mtx are both called m"),
+        (&format!("{one} cage4 --threads 0"), "error: invalid value '0' for '--threads"),
+        (&format!("{one} cage4 --backend tpu"), "error: invalid value 'tpu' for '--backend"),
+        (&format!("{one} cage4 --iterations 0"), "error: --iterations must be at least 1"),
+        (&format!("{one} cage4 --read-x x.mtx"), "error: x.mtx: "),
+    ] {
+        let output = Command::new(env!("CARGO_BIN_EXE_xtask"))
+            .current_dir(folder.path())
+            .args(line.split_whitespace())
+            .output()
+            .unwrap();
+        assert!(!output.status.success(), "{line}");
+        let text = String::from_utf8(output.stderr).unwrap();
+        assert!(text.starts_with(expected), "{line}: {text}");
+        assert!(!folder.path().join("results").exists(), "{line}");
+    }
+}
+
+/// `cargo xtask kernels | head`
+#[cfg(unix)]
+#[test]
+fn who_has_seen_enough_is_no_error() {
+    for line in ["kernels --markdown", "bench-all --dry-run --suite reports --report R1"] {
+        let mut child = Command::new(env!("CARGO_BIN_EXE_xtask"))
+            .args(line.split_whitespace())
+            .stdout(Stdio::piped())
+            .stderr(Stdio::piped())
+            .spawn()
+            .unwrap();
+        drop(child.stdout.take());
+        let output = child.wait_with_output().unwrap();
+        let text = String::from_utf8(output.stderr).unwrap();
+        assert!(output.status.success() && !text.contains("panicked"), "{line}: {text}");
+    }
 }

@@ -4,8 +4,9 @@
 
 #[path = "common/signals.rs"]
 mod signals;
+#[path = "common/table.rs"]
+mod table;
 
-use std::collections::BTreeSet;
 use std::fs;
 use std::path::Path;
 use std::process::{Command, Output, Stdio};
@@ -13,7 +14,8 @@ use std::thread::sleep;
 use std::time::{Duration, Instant};
 
 use signals::{kills, moment, send};
-use xtask::results::{self, ENVIRONMENT_FILE, MATRICES_FOLDER, RESULTS_FILE, Row, Status};
+use table::{keys, rows};
+use xtask::results::{ENVIRONMENT_FILE, MATRICES_FOLDER, RESULTS_FILE, Row, Status};
 
 const MATRICES: [&str; 2] = ["cage4", "stencil5[n=30]"];
 
@@ -43,10 +45,6 @@ const FEW: &str = "3";
 /// The first case takes longer than a test.
 const MANY: &str = "1000000000";
 
-fn rows(out: &Path) -> Vec<Row> {
-    results::read(&out.join(RESULTS_FILE)).unwrap_or_default()
-}
-
 /// Everything that has a final name is whole.
 fn assert_whole(out: &Path) {
     let read = |path: &Path| -> serde_json::Value {
@@ -69,7 +67,6 @@ fn assert_whole(out: &Path) {
 
 /// Every case of `expected` is there once.
 fn assert_complete(rows: &[Row], expected: &[Row]) {
-    let keys = |rows: &[Row]| rows.iter().map(Row::key).collect::<BTreeSet<_>>();
     assert_eq!(rows.len(), expected.len(), "a case is missing or there twice");
     assert_eq!(keys(rows), keys(expected));
     assert!(rows.iter().all(|row| row.status == Status::Ok), "{rows:?}");

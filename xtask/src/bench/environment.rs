@@ -13,6 +13,7 @@ use spm_gpu::Device;
 
 use super::gpu;
 use super::timing::{Sampling, sample};
+use crate::suite::workspace_root;
 
 /// Everything that a figure needs to be read by.
 #[derive(Debug, Clone, Serialize)]
@@ -106,9 +107,8 @@ impl Environment {
             memory_bytes: system.as_ref().map_or(0, sysinfo::System::total_memory),
             gpu: gpu::describe(device),
             gpu_copy_bandwidth_gb_per_s: device.ok().and_then(|d| gpu::copy_bandwidth(d).ok()),
-            compiler: output("rustc", &["--version"]).unwrap_or_else(unknown),
-            revision: output("git", &["describe", "--always", "--dirty", "--abbrev=12"])
-                .unwrap_or_else(unknown),
+            compiler: env!("SPM_COMPILER").to_owned(),
+            revision: revision().unwrap_or_else(unknown),
             version: env!("CARGO_PKG_VERSION"),
             copy_bandwidth_gb_per_s: thread_counts
                 .iter()
@@ -132,8 +132,11 @@ pub fn cores() -> usize {
     std::thread::available_parallelism().map_or(1, std::num::NonZero::get)
 }
 
-fn output(program: &str, arguments: &[&str]) -> Option<String> {
-    let output = Command::new(program).args(arguments).output().ok()?;
+/// What git says of the sources, wherever the run was started.
+fn revision() -> Option<String> {
+    let mut git = Command::new("git");
+    git.arg("-C").arg(workspace_root()).args(["describe", "--always", "--dirty", "--abbrev=12"]);
+    let output = git.output().ok()?;
     let text = String::from_utf8(output.stdout).ok()?;
     output.status.success().then(|| text.trim().to_owned())
 }
@@ -212,6 +215,7 @@ mod tests {
     fn the_machine_is_described() {
         let environment = Environment::observe(&[1], Err("none"), serde_json::json!({ "seed": 1 }));
         assert!(environment.cpu.cores >= 1);
+        assert!(environment.compiler.starts_with("rustc 1."), "{}", environment.compiler);
         assert!(environment.memory_bytes > 1 << 20);
         assert!(environment.copy_bandwidth(1).is_some_and(|b| b > 0.1 && b < 1e4));
         assert_eq!(environment.copy_bandwidth(7), None);

@@ -1,6 +1,7 @@
-//! What a dry run says: how long the run may take, from sizes alone.
+//! What a dry run says: the cases, the matrices, and how long the run may take, from sizes alone.
 
 use std::collections::HashSet;
+use std::fmt::Write as _;
 use std::time::Duration;
 
 use spm_formats::convert::ROW_SCAN_LIMIT;
@@ -8,6 +9,7 @@ use spm_formats::kernel::{Backend, Operation};
 
 use super::case::CaseSpec;
 use super::timing::Sampling;
+use crate::suite::Source;
 
 /// Seconds per entry and column of X of a product on one core: 12 bytes at some 10 GB/s.
 const PRODUCT_S: f64 = 1.2e-9;
@@ -28,9 +30,41 @@ const COMPARISON_S: f64 = 2.5e-10;
 /// Threads beyond which memory, not cores, sets the pace.
 const MOST_THREADS: f64 = 8.0;
 
+/// A line for each case and each matrix, and the time in the last one.
+pub fn describe(
+    cases: &[(&str, CaseSpec)],
+    matrices: &[Source],
+    sampling: &Sampling,
+    budget: Option<u64>,
+) -> String {
+    let mut text = String::new();
+    for (experiment, case) in cases {
+        let label = case.info.label(&case.parameters);
+        let _ = writeln!(text, "{experiment}: {label} threads={} k={}", case.threads, case.k());
+    }
+    let entries: Vec<u64> = matrices.iter().map(Source::entries).collect();
+    for (source, entries) in matrices.iter().zip(&entries) {
+        let _ = writeln!(text, "{}: about {entries} entries", source.name());
+    }
+    let estimate = seconds(cases, &entries, sampling);
+    let time = match budget {
+        Some(budget) if estimate > budget as f64 => {
+            format!("{}, cut from {} by the budget", words(budget as f64), words(estimate))
+        }
+        _ => words(estimate),
+    };
+    let (cases, matrices) = (cases.len(), matrices.len());
+    let _ = writeln!(
+        text,
+        "{cases} cases x {matrices} matrices = {}, roughly {time}",
+        cases * matrices
+    );
+    text
+}
+
 /// About how long `cases` take on matrices of these numbers of entries; cases that experiments share
 /// are measured once. It is a rule of thumb, not a promise: off by a factor of two, or more.
-pub fn seconds(cases: &[(&str, CaseSpec)], entries: &[u64], sampling: &Sampling) -> f64 {
+fn seconds(cases: &[(&str, CaseSpec)], entries: &[u64], sampling: &Sampling) -> f64 {
     let mut seen = HashSet::new();
     let mut unlike = Vec::new();
     for (_, case) in cases {
@@ -75,7 +109,7 @@ fn case_seconds(case: &CaseSpec, entries: f64, sampling: &Sampling) -> f64 {
 }
 
 /// `45 s`, `12 min`, `3.5 h`.
-pub fn words(seconds: f64) -> String {
+fn words(seconds: f64) -> String {
     match seconds {
         s if s < 90.0 => format!("{s:.0} s"),
         s if s < 5400.0 => format!("{:.0} min", s / 60.0),
@@ -85,31 +119,48 @@ pub fn words(seconds: f64) -> String {
 
 #[cfg(test)]
 mod tests {
+    use super::super::experiments;
     use super::super::timing::Scope;
     use super::*;
 
+    const SAMPLING: Sampling = Sampling {
+        warm_up: 2,
+        iterations: 10,
+        min_time: Duration::from_millis(10),
+        max_time: Duration::from_secs(2),
+    };
+
+    fn cases() -> Vec<(&'static str, CaseSpec)> {
+        let experiment = experiments::find("spmv-cpu-partitions").unwrap();
+        let cases = experiment.cases(2, None, Scope::Kernel).into_iter();
+        cases.map(|case| (experiment.name, case)).collect()
+    }
+
     #[test]
     fn more_of_anything_takes_longer_and_shared_cases_count_once() {
-        let sampling = Sampling {
-            warm_up: 2,
-            iterations: 10,
-            min_time: Duration::from_millis(10),
-            max_time: Duration::from_secs(2),
-        };
-        let experiment = super::super::experiments::find("spmv-cpu-partitions").unwrap();
-        let cases: Vec<_> = experiment
-            .cases(2, None, Scope::Kernel)
-            .into_iter()
-            .map(|case| (experiment.name, case))
-            .collect();
-        let once = seconds(&cases, &[1_000_000], &sampling);
+        let cases = cases();
+        let once = seconds(&cases, &[1_000_000], &SAMPLING);
         assert!(once > 0.1 && once < 60.0, "{once}");
-        assert!(seconds(&cases, &[2_000_000], &sampling) > once);
-        assert_eq!(seconds(&cases, &[1_000_000; 2], &sampling), 2.0 * once);
+        assert!(seconds(&cases, &[2_000_000], &SAMPLING) > once);
+        assert_eq!(seconds(&cases, &[1_000_000; 2], &SAMPLING), 2.0 * once);
         let twice: Vec<_> = cases.iter().chain(&cases).cloned().collect();
-        assert_eq!(seconds(&twice, &[1_000_000], &sampling), once);
-        let longer = Sampling { iterations: 1000, max_time: Duration::MAX, ..sampling };
+        assert_eq!(seconds(&twice, &[1_000_000], &SAMPLING), once);
+        let longer = Sampling { iterations: 1000, max_time: Duration::MAX, ..SAMPLING };
         assert!(seconds(&cases, &[1_000_000], &longer) > 10.0 * once);
+    }
+
+    #[test]
+    fn a_dry_run_lists_everything_and_ends_with_the_time() {
+        let cases = cases();
+        let matrices = [Source::parse("stencil5[n=300]").unwrap()];
+        let text = describe(&cases, &matrices, &SAMPLING, None);
+        let lines: Vec<&str> = text.lines().collect();
+        assert_eq!(lines.len(), cases.len() + 2);
+        assert_eq!(lines[0], "spmv-cpu-partitions: csr-serial threads=1 k=1");
+        assert_eq!(lines[8], "synthetic:stencil5[n=300]: about 448800 entries");
+        assert!(lines[9].starts_with("8 cases x 1 matrices = 8, roughly "), "{}", lines[9]);
+        let text = describe(&cases, &matrices, &SAMPLING, Some(0));
+        assert!(text.contains(", roughly 0 s, cut from "), "{text}");
     }
 
     #[test]

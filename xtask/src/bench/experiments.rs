@@ -12,6 +12,8 @@ use crate::kernels;
 pub struct Experiment {
     /// Name in `results.csv`.
     pub name: &'static str,
+    /// What it studies: its heading on the report page.
+    pub title: &'static str,
     /// Where it runs; a comparison of both runs on both.
     pub backends: &'static [Backend],
     /// What of the reports it redraws.
@@ -109,6 +111,7 @@ const CPU_OPTIONS: [Selection; R1_CPU_OPTIONS.len() + 1] = {
 pub const EXPERIMENTS: &[Experiment] = &[
     Experiment {
         name: "spmv-cpu-threads",
+        title: "SpMV on the CPU over the number of threads",
         backends: CPU,
         redraws: "R0 figures 3, 4; R2 figures 3-8, 12-17",
         selections: &[
@@ -124,6 +127,7 @@ pub const EXPERIMENTS: &[Experiment] = &[
     },
     Experiment {
         name: "spmv-cpu-speedup",
+        title: "Speedup of SpMV on the CPU over the serial CSR product",
         backends: CPU,
         redraws: "R0 tables 1, 3, figures 7, 8",
         selections: &[
@@ -136,6 +140,7 @@ pub const EXPERIMENTS: &[Experiment] = &[
     },
     Experiment {
         name: "spmv-cpu-partitions",
+        title: "One- and two-dimensional partitions on the CPU",
         backends: CPU,
         redraws: "R1 figure 1 (table), BEST GFLOPS, BEST IMPL",
         selections: &[
@@ -153,6 +158,7 @@ pub const EXPERIMENTS: &[Experiment] = &[
     },
     Experiment {
         name: "spmv-cpu-options",
+        title: "SIMD reduction, stored row lengths, grid and schedule on the CPU",
         backends: CPU,
         redraws: "R1 4.2.2-4.2.5 percentages, R0 3.2 chunk sizes",
         selections: &CPU_OPTIONS,
@@ -161,6 +167,7 @@ pub const EXPERIMENTS: &[Experiment] = &[
     },
     Experiment {
         name: "spmv-hack-size",
+        title: "Hack size of HLL",
         backends: CPU,
         redraws: "R2 VII-B 3, VII-D 1",
         selections: &[
@@ -173,6 +180,7 @@ pub const EXPERIMENTS: &[Experiment] = &[
     },
     Experiment {
         name: "spmv-cpu-formats",
+        title: "Formats against each other on the CPU",
         backends: CPU,
         redraws: "R2 figures 9-11",
         selections: &[AllDefaults(SPMV)],
@@ -181,6 +189,7 @@ pub const EXPERIMENTS: &[Experiment] = &[
     },
     Experiment {
         name: "spmm-cpu",
+        title: "Sparse matrix times tall dense matrix on the CPU",
         backends: CPU,
         redraws: "R4 1.3, 3.2, 4.2",
         selections: &[AllDefaults(Operation::Spmm)],
@@ -189,6 +198,7 @@ pub const EXPERIMENTS: &[Experiment] = &[
     },
     Experiment {
         name: "transpose-cpu",
+        title: "Transposition on the CPU",
         backends: CPU,
         redraws: "R3 III-A, III-C, III-D on CPU cores",
         selections: &[AllDefaults(Operation::Transpose)],
@@ -197,6 +207,7 @@ pub const EXPERIMENTS: &[Experiment] = &[
     },
     Experiment {
         name: "conversions",
+        title: "Conversions between formats",
         backends: CPU,
         redraws: "R4 3.1, 4.1",
         selections: &[AllDefaults(Operation::Conversion)],
@@ -205,6 +216,7 @@ pub const EXPERIMENTS: &[Experiment] = &[
     },
     Experiment {
         name: "matrix-market",
+        title: "Reading Matrix Market files",
         backends: CPU,
         redraws: "reading (R0 2.1, R2 II-A, R4 2)",
         selections: &[AllDefaults(Operation::Read)],
@@ -213,6 +225,7 @@ pub const EXPERIMENTS: &[Experiment] = &[
     },
     Experiment {
         name: "spmv-gpu-block-size",
+        title: "Block size on the GPU",
         backends: GPU,
         redraws: "R0 figures 5, 6; R2 figures 18-23",
         selections: &[
@@ -230,6 +243,7 @@ pub const EXPERIMENTS: &[Experiment] = &[
     },
     Experiment {
         name: "spmv-gpu-formats",
+        title: "Formats against each other on the GPU",
         backends: GPU,
         redraws: "R0 tables 2, 4, figures 9, 10; R2 figures 24, 25",
         selections: &[AllDefaults(SPMV)],
@@ -238,6 +252,7 @@ pub const EXPERIMENTS: &[Experiment] = &[
     },
     Experiment {
         name: "spmv-gpu-options",
+        title: "Stored row lengths and block shapes on the GPU",
         backends: GPU,
         redraws: "R1 4.3, figure 2 (table), summary",
         selections: &[
@@ -254,6 +269,7 @@ pub const EXPERIMENTS: &[Experiment] = &[
     },
     Experiment {
         name: "spmv-cpu-vs-gpu",
+        title: "CPU against GPU",
         backends: &[Backend::Cpu, Backend::Gpu],
         redraws: "R0 figures 11, 12",
         selections: &[
@@ -269,6 +285,7 @@ pub const EXPERIMENTS: &[Experiment] = &[
     },
     Experiment {
         name: "spmm-gpu",
+        title: "Sparse matrix times tall dense matrix on the GPU",
         backends: GPU,
         redraws: "R4 3.3, 4.3",
         selections: &[AllDefaults(Operation::Spmm)],
@@ -277,6 +294,7 @@ pub const EXPERIMENTS: &[Experiment] = &[
     },
     Experiment {
         name: "transpose-gpu",
+        title: "Transposition on the GPU",
         backends: GPU,
         redraws: "R3 figures 14, 15",
         selections: &[AllDefaults(Operation::Transpose)],
@@ -285,6 +303,7 @@ pub const EXPERIMENTS: &[Experiment] = &[
     },
     Experiment {
         name: super::procedures::EXPERIMENT,
+        title: "The procedures that transpositions are made of",
         backends: GPU,
         redraws: "R3 figures 6, 8, 10, 12",
         selections: &[Procedures],

@@ -6,6 +6,7 @@ pub mod environment;
 pub mod estimate;
 pub mod experiments;
 pub mod gpu;
+mod pacing;
 pub mod procedures;
 pub mod reading;
 pub mod reports;
@@ -18,11 +19,11 @@ pub use case::{Case, CaseSpec, Resources, plan};
 pub use experiments::{EXPERIMENTS, Experiment};
 pub use timing::Scope;
 
+use std::collections::HashMap;
 use std::fs::File;
 use std::path::{Path, PathBuf};
-use std::time::{Duration, Instant};
 
-use anyhow::{Context, anyhow, bail};
+use anyhow::{Context, anyhow, bail, ensure};
 use indicatif::{ProgressBar, ProgressStyle};
 use spm_formats::MemoryBudget;
 use spm_formats::catalogue::Report;
@@ -33,11 +34,13 @@ use spm_gpu::DeviceScalar;
 use crate::files::{hold_folder, write_whole};
 use crate::input::Input;
 use crate::matrix::Matrix;
+use crate::output::print;
 use crate::results::{ENVIRONMENT_FILE, RESULTS_FILE};
 use crate::suite::{self, Source};
 use crate::{report, structure};
 use cache::{Eviction, last_level_bytes};
 use environment::{Environment, cores};
+use pacing::Pacing;
 use reports::Setup;
 use runner::{Measuring, Precision, Runner};
 use settings::{MeasuringOptions, Settings};
@@ -49,17 +52,23 @@ const DEMO_BUDGET_S: u64 = 120;
 /// What `bench` and `bench-all` have in common.
 #[derive(Debug, Clone, clap::Args)]
 pub struct Options {
-    /// Folder for results.csv, environment.json and the report.
+    /// Folder for results.csv, environment.json and the report. One with earlier results is renamed
+    /// to OUT.1, OUT.2, ... unless --resume.
     #[arg(long, default_value = "results")]
     out: PathBuf,
     /// Go on with the run in --out: finished cases are skipped.
     #[arg(long)]
     resume: bool,
-    /// Only these backends.
-    #[arg(long, value_delimiter = ',', default_value = "cpu,gpu")]
+    /// Only these backends. Without a GPU its kernels are left out, and a line says so.
+    #[arg(
+        long,
+        value_delimiter = ',',
+        default_value = "cpu,gpu",
+        value_parser = ["cpu", "gpu"]
+    )]
     backend: Vec<String>,
-    /// Run CPU kernels on exactly these numbers of threads instead of each experiment's own sweep.
-    #[arg(long, value_delimiter = ',')]
+    /// Run CPU kernels on exactly these numbers of threads (1,2,8) instead of each experiment's own.
+    #[arg(long, value_delimiter = ',', value_parser = settings::parse_threads)]
     threads: Option<Vec<usize>>,
     #[command(flatten)]
     measuring: MeasuringOptions,
@@ -68,7 +77,7 @@ pub struct Options {
     /// demo suite.
     #[arg(long, value_name = "TIME", value_parser = settings::parse_budget)]
     budget: Option<u64>,
-    /// Read damaged Matrix Market files as far as they make sense.
+    /// Read damaged Matrix Market files as far as they make sense, instead of refusing them.
     #[arg(long)]
     lenient: bool,
     /// Print the cases, the matrices and a rough estimate of the time; measure nothing.
@@ -98,17 +107,20 @@ pub struct AllArgs {
 #[derive(Debug, clap::Args)]
 #[command(after_help = experiments_help())]
 pub struct OneArgs {
-    /// Name of the experiment.
+    /// Name of the experiment: see the end of this help.
     experiment: String,
-    /// Files, names of the catalogue or generator labels; default: as bench-all.
+    #[arg(help = suite::matrices_help())]
     matrices: Vec<String>,
     #[command(flatten)]
     options: Options,
 }
 
 fn experiments_help() -> String {
-    let lines = EXPERIMENTS.iter().map(|e| format!("  {:<22} {}\n", e.name, e.redraws));
-    format!("Experiments and what they redraw:\n{}", lines.collect::<String>())
+    let lines = EXPERIMENTS
+        .iter()
+        .map(|e| format!("  {:<22} {}\n{:25}{}\n", e.name, e.title, "", e.redraws));
+    let lines: String = lines.collect();
+    format!("Experiments, and what of the five reports R0 to R4 they redraw:\n{lines}")
 }
 
 /// Runs every experiment on every matrix of the suite, then writes the report.
@@ -157,11 +169,8 @@ fn run(
     report: Option<&Setup>,
 ) -> anyhow::Result<()> {
     let settings = Settings::resolve(&options.measuring, report)?;
-    for name in &options.backend {
-        if ![Backend::Cpu, Backend::Gpu].iter().any(|b| b.name() == name) {
-            bail!("no backend is called {name}; there are cpu and gpu");
-        }
-    }
+    ensure!(!experiments.is_empty(), "no experiment is left: the report has none of those named");
+    names_differ(matrices)?;
     let wanted = |backend: Backend| options.backend.iter().any(|b| b == backend.name());
     let uses_gpu = experiments.iter().any(|e| e.backends.contains(&Backend::Gpu));
     let resources = Resources::new(MemoryBudget::default(), wanted(Backend::Gpu) && uses_gpu);
@@ -180,29 +189,9 @@ fn run(
         })
         .filter(|(_, case)| runs(case))
         .collect();
+    ensure!(!cases.is_empty(), "no case is left: none of the experiments runs on these backends");
     if options.dry_run {
-        for (experiment, case) in &cases {
-            let label = case.info.label(&case.parameters);
-            println!("{experiment}: {label} threads={} k={}", case.threads, case.k());
-        }
-        for source in matrices {
-            println!("{}: about {} entries", source.name(), source.entries());
-        }
-        let entries: Vec<u64> = matrices.iter().map(Source::entries).collect();
-        let estimate = estimate::seconds(&cases, &entries, &settings.sampling);
-        let (estimate, budget) = match options.budget {
-            Some(budget) if estimate > budget as f64 => {
-                (budget as f64, format!(", cut from {} by the budget", estimate::words(estimate)))
-            }
-            _ => (estimate, String::new()),
-        };
-        println!(
-            "{} cases x {} matrices = {}, roughly {}{budget}",
-            cases.len(),
-            matrices.len(),
-            cases.len() * matrices.len(),
-            estimate::words(estimate)
-        );
+        print(&estimate::describe(&cases, matrices, &settings.sampling, options.budget))?;
         return Ok(());
     }
     let (runner, _guard) = open(&cases, resources, options, &settings)?;
@@ -210,6 +199,19 @@ fn run(
         Precision::F64 => measure::<f64>(runner, &cases, matrices, options, &settings.input),
         Precision::F32 => measure::<f32>(runner, &cases, matrices, options, &settings.input),
     }
+}
+
+/// Results know a matrix by its name alone.
+fn names_differ(matrices: &[Source]) -> anyhow::Result<()> {
+    let mut by_name: HashMap<String, &Source> = HashMap::new();
+    for source in matrices {
+        let name = source.name();
+        if let Some(earlier) = by_name.get(&name).filter(|earlier| **earlier != source) {
+            bail!("{earlier} and {source} are both called {name} in the results: rename one");
+        }
+        by_name.insert(name, source);
+    }
+    Ok(())
 }
 
 /// Measures what is not in the table yet, then writes the report.
@@ -309,46 +311,6 @@ fn load<T: DeviceScalar>(
     Ok(matrix)
 }
 
-/// Shares the time of a budget among the cases that are left.
-struct Pacing {
-    begin: Instant,
-    budget: Option<Duration>,
-    done: usize,
-    left: usize,
-}
-
-impl Pacing {
-    fn new(budget_s: Option<u64>, cases: usize) -> Self {
-        let budget = budget_s.map(Duration::from_secs);
-        Self { begin: Instant::now(), budget, done: 0, left: cases }
-    }
-
-    /// The most that the next case should be timed for, when all before it were timed for `sampled`.
-    fn next_case(&mut self, sampled: Duration) -> Duration {
-        let Some(budget) = self.budget else { return Duration::MAX };
-        let most = Self::share(budget, self.begin.elapsed(), sampled, self.done, self.left);
-        self.done += 1;
-        self.left = self.left.saturating_sub(1);
-        most
-    }
-
-    /// The rest of the time that `left` cases may be timed for, in equal shares, times 4: most cases
-    /// need far less than their share. What cases take beside their timing (plan, check, operands)
-    /// is taken to go on as in the `done` ones.
-    fn share(
-        budget: Duration,
-        elapsed: Duration,
-        sampled: Duration,
-        done: usize,
-        left: usize,
-    ) -> Duration {
-        const SHARES: f64 = 4.0;
-        let beside = elapsed.saturating_sub(sampled).div_f64(done.max(1) as f64);
-        let left = left.max(1) as f64;
-        budget.saturating_sub(elapsed).saturating_sub(beside.mul_f64(left)).mul_f64(SHARES / left)
-    }
-}
-
 /// Opens the results folder and holds it; a finished run in it is moved aside, never overwritten.
 fn open(
     cases: &[(&str, CaseSpec)],
@@ -387,7 +349,8 @@ fn open(
 /// Renames a results folder to the first free `NAME.1`, `NAME.2`, ...
 fn set_aside(folder: &Path) -> anyhow::Result<PathBuf> {
     let candidate = |n: u32| {
-        let mut name = folder.as_os_str().to_owned();
+        // Put together again: `results/` becomes `results.1` and not `results/.1`.
+        let mut name = folder.components().collect::<PathBuf>().into_os_string();
         name.push(format!(".{n}"));
         PathBuf::from(name)
     };
@@ -408,33 +371,23 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_budget_is_shared_and_may_be_absent() {
-        assert_eq!(Pacing::new(None, 2).next_case(Duration::ZERO), Duration::MAX);
-        let seconds = Duration::from_secs;
-        let share = |elapsed, sampled, done, left| {
-            Pacing::share(seconds(100), seconds(elapsed), seconds(sampled), done, left)
-        };
-        assert_eq!(share(0, 0, 0, 8), seconds(50));
-        // 10 s for each case beside its timing: 60 s of the 80 that are left.
-        assert_eq!(share(20, 0, 2, 6).as_millis(), 20_000 * 4 / 6);
-        assert_eq!(share(20, 20, 2, 4), seconds(80));
-        assert_eq!(share(200, 150, 2, 4), Duration::ZERO);
-        let mut pacing = Pacing::new(Some(100), 8);
-        let first = pacing.next_case(Duration::ZERO).as_secs_f64();
-        assert!((49.0..=50.0).contains(&first), "{first}");
-        assert_eq!((pacing.done, pacing.left), (1, 7));
-    }
-
-    #[test]
     fn earlier_results_are_moved_not_lost() {
         let folder = tempfile::tempdir().unwrap();
         let out = folder.path().join("results");
-        for expected in ["results.1", "results.2"] {
-            std::fs::create_dir(&out).unwrap();
+        for (expected, out) in [("results.1", &out), ("results.2", &out.join(""))] {
+            std::fs::create_dir(out).unwrap();
             std::fs::write(out.join("x"), expected).unwrap();
-            let aside = set_aside(&out).unwrap();
+            let aside = set_aside(out).unwrap();
             assert_eq!(aside, folder.path().join(expected));
             assert_eq!(std::fs::read_to_string(aside.join("x")).unwrap(), expected);
         }
+    }
+
+    #[test]
+    fn one_name_for_two_matrices_is_refused() {
+        let file = |path: &str| Source::File(path.into());
+        names_differ(&[file("a/m.mtx"), file("b/n.mtx"), file("a/m.mtx")]).unwrap();
+        let error = names_differ(&[file("a/m.mtx"), file("b/m.mtx.gz")]).unwrap_err().to_string();
+        assert!(error.starts_with("a/m.mtx and b/m.mtx.gz are both called m"), "{error}");
     }
 }

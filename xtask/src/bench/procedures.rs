@@ -9,6 +9,7 @@ use super::cache::Eviction;
 use super::case::{Case, CaseSpec, Planned, Resources, exact, missing};
 use super::gpu;
 use super::timing::{Sampling, Timing};
+use crate::results::SYNTHETIC;
 
 /// Name of the experiment.
 pub const EXPERIMENT: &str = "transpose-primitives";
@@ -24,7 +25,7 @@ pub fn length(spec: &CaseSpec) -> usize {
 
 /// What stands in the place of the matrix in `results.csv`.
 pub fn name(length: usize) -> String {
-    format!("synthetic:keys-{length}")
+    format!("{SYNTHETIC}keys-{length}")
 }
 
 /// Prepares a procedure.

@@ -1,7 +1,7 @@
 //! `bench-all --report R0`: one report's matrices, kernels, parameters, repetitions, x and clock.
 
 use spm_formats::catalogue::Report;
-use spm_formats::kernel::{Backend, Operation};
+use spm_formats::kernel::Operation;
 
 use super::experiments::{self, ColumnRule, Experiment, R1_CPU_OPTIONS, Selection, ThreadRule};
 use super::runner::Precision;
@@ -12,8 +12,6 @@ use Selection::{Kernel, Study};
 
 const SPMV: Operation = Operation::Spmv;
 const SPMM: Operation = Operation::Spmm;
-const CPU: &[Backend] = &[Backend::Cpu];
-const GPU: &[Backend] = &[Backend::Gpu];
 
 /// How a report measured.
 #[derive(Debug, Clone)]
@@ -39,7 +37,7 @@ impl Setup {
     pub fn of(report: Report) -> Self {
         let r0 = Self {
             report,
-            experiments: R0.to_vec(),
+            experiments: r0().to_vec(),
             iterations: 3,
             scope: Scope::Launch,
             precision: Precision::F64,
@@ -53,16 +51,16 @@ impl Setup {
                     selections: &R1_CPU_OPTIONS,
                     ..known("spmv-cpu-options")
                 };
-                let experiments = vec![known("spmv-cpu-partitions"), options, R1];
+                let experiments = vec![known("spmv-cpu-partitions"), options, r1_gpu_options()];
                 Self { experiments, iterations: 25, range: (-3e-5, 3e-5), ..r0 }
             }
             Report::R2 => {
-                Self { experiments: R2.to_vec(), iterations: 10, scope: Scope::Kernel, ..r0 }
+                Self { experiments: r2().to_vec(), iterations: 10, scope: Scope::Kernel, ..r0 }
             }
             Report::R3 => {
                 let primitives = experiments::find("transpose-primitives").copied();
                 Self {
-                    experiments: R3.into_iter().chain(primitives).collect(),
+                    experiments: r3().into_iter().chain(primitives).collect(),
                     iterations: 5,
                     scope: Scope::Call,
                     precision: Precision::F32,
@@ -70,7 +68,7 @@ impl Setup {
                 }
             }
             Report::R4 => Self {
-                experiments: R4.to_vec(),
+                experiments: r4().to_vec(),
                 iterations: 30,
                 scope: Scope::Kernel,
                 range: (1.0, 10.0),
@@ -87,7 +85,7 @@ fn known(name: &str) -> Experiment {
 /// A report's matrices: the downloaded file, or its analogue; R3's random ones are generated.
 ///
 /// # Errors
-/// A folder of downloads that cannot be read.
+/// A name that nothing is called; those of the catalogue are.
 pub fn matrices(report: Report) -> anyhow::Result<Vec<Source>> {
     let random: &[&str] = if report == Report::R3 { &R3_RANDOM } else { &[] };
     let names = report.matrices().map(|entry| entry.name.as_str());
@@ -104,69 +102,69 @@ const R3_RANDOM: [&str; 5] = [
 ];
 
 /// 1 to all cores; blocks of 128 to 1024 threads. Its tables are the best of these.
-const R0: [Experiment; 3] = [
+fn r0() -> [Experiment; 3] {
+    [
+        Experiment {
+            redraws: "R0 figures 3, 4, 7, 8, 11, 12, tables 1, 3",
+            selections: &[
+                Kernel(SPMV, "csr-serial", &[""]),
+                Kernel(SPMV, "csr-rows", &["schedule=dynamic,chunk=1000"]),
+                Kernel(SPMV, "ell-rows", &["schedule=dynamic,chunk=1000,row-lengths=off"]),
+            ],
+            threads: ThreadRule::Sweep,
+            columns: ColumnRule::None,
+            ..known("spmv-cpu-threads")
+        },
+        Experiment {
+            redraws: "R0 3.2, sizes of a chunk",
+            selections: &[
+                Kernel(SPMV, "csr-serial", &[""]),
+                Study(SPMV, "csr-rows", "chunk", "schedule=dynamic"),
+            ],
+            threads: ThreadRule::All,
+            columns: ColumnRule::None,
+            ..known("spmv-cpu-options")
+        },
+        Experiment {
+            redraws: "R0 figures 5, 6, 9 to 12, tables 2, 4",
+            selections: &[
+                Study(SPMV, "csr-warp-per-row-shared", "block", ""),
+                Study(SPMV, "ell-thread-per-row", "block", ""),
+            ],
+            threads: ThreadRule::Device,
+            columns: ColumnRule::None,
+            ..known("spmv-gpu-block-size")
+        },
+    ]
+}
+
+/// Row lengths on and off; 192, 256, 384 threads, and 8, 16, 32 warps.
+fn r1_gpu_options() -> Experiment {
     Experiment {
-        name: "spmv-cpu-threads",
-        backends: CPU,
-        redraws: "R0 figures 3, 4, 7, 8, 11, 12, tables 1, 3",
+        redraws: "R1 4.3, figure 2 (table), summary",
         selections: &[
-            Kernel(SPMV, "csr-serial", &[""]),
-            Kernel(SPMV, "csr-rows", &["schedule=dynamic,chunk=1000"]),
-            Kernel(SPMV, "ell-rows", &["schedule=dynamic,chunk=1000,row-lengths=off"]),
-        ],
-        threads: ThreadRule::Sweep,
-        columns: ColumnRule::None,
-    },
-    Experiment {
-        name: "spmv-cpu-options",
-        backends: CPU,
-        redraws: "R0 3.2, sizes of a chunk",
-        selections: &[
-            Kernel(SPMV, "csr-serial", &[""]),
-            Study(SPMV, "csr-rows", "chunk", "schedule=dynamic"),
-        ],
-        threads: ThreadRule::All,
-        columns: ColumnRule::None,
-    },
-    Experiment {
-        name: "spmv-gpu-block-size",
-        backends: GPU,
-        redraws: "R0 figures 5, 6, 9 to 12, tables 2, 4",
-        selections: &[
-            Study(SPMV, "csr-warp-per-row-shared", "block", ""),
-            Study(SPMV, "ell-thread-per-row", "block", ""),
+            Kernel(SPMV, "csr-thread-per-row", &["block=192", "block=256", "block=384"]),
+            Kernel(SPMV, "csr-warp-per-row", &["block=256", "block=512", "block=1024"]),
+            Kernel(SPMV, "ell-thread-per-row", R1_ROWS),
+            Kernel(SPMV, "ell-thread-per-row-rowmajor", R1_ROWS),
+            Kernel(
+                SPMV,
+                "ell-warp-per-row",
+                &[
+                    "block=256,row-lengths=off",
+                    "block=512,row-lengths=off",
+                    "block=1024,row-lengths=off",
+                    "block=256,row-lengths=on",
+                    "block=512,row-lengths=on",
+                    "block=1024,row-lengths=on",
+                ],
+            ),
         ],
         threads: ThreadRule::Device,
         columns: ColumnRule::None,
-    },
-];
-
-/// Row lengths on and off; 192, 256, 384 threads, and 8, 16, 32 warps.
-const R1: Experiment = Experiment {
-    name: "spmv-gpu-options",
-    backends: GPU,
-    redraws: "R1 4.3, figure 2 (table), summary",
-    selections: &[
-        Kernel(SPMV, "csr-thread-per-row", &["block=192", "block=256", "block=384"]),
-        Kernel(SPMV, "csr-warp-per-row", &["block=256", "block=512", "block=1024"]),
-        Kernel(SPMV, "ell-thread-per-row", R1_ROWS),
-        Kernel(SPMV, "ell-thread-per-row-rowmajor", R1_ROWS),
-        Kernel(
-            SPMV,
-            "ell-warp-per-row",
-            &[
-                "block=256,row-lengths=off",
-                "block=512,row-lengths=off",
-                "block=1024,row-lengths=off",
-                "block=256,row-lengths=on",
-                "block=512,row-lengths=on",
-                "block=1024,row-lengths=on",
-            ],
-        ),
-    ],
-    threads: ThreadRule::Device,
-    columns: ColumnRule::None,
-};
+        ..known("spmv-gpu-options")
+    }
+}
 
 const R1_ROWS: &[&str] = &[
     "block=192,row-lengths=off",
@@ -178,133 +176,134 @@ const R1_ROWS: &[&str] = &[
 ];
 
 /// 1 to all cores; hack sizes 16, 32, 64; blocks of 128, 256, 512, 1024 threads.
-const R2: [Experiment; 2] = [
-    Experiment {
-        name: "spmv-cpu-threads",
-        backends: CPU,
-        redraws: "R2 figures 3-17",
-        selections: &[
-            Kernel(SPMV, "csr-serial", &[""]),
-            Kernel(SPMV, "csr-nnz-balanced", &[""]),
-            Kernel(SPMV, "hll-blocks", &["hack=16", "hack=32", "hack=64"]),
-        ],
-        threads: ThreadRule::Sweep,
-        columns: ColumnRule::None,
-    },
-    Experiment {
-        name: "spmv-gpu-block-size",
-        backends: GPU,
-        redraws: "R2 figures 18-25",
-        selections: &[
-            Kernel(
-                SPMV,
-                "csr-thread-per-row-texture",
-                &["block=128", "block=256", "block=512", "block=1024"],
-            ),
-            Kernel(
-                SPMV,
-                "hll-thread-per-row-texture",
-                &[
-                    "block=128,hack=16",
-                    "block=256,hack=16",
-                    "block=512,hack=16",
-                    "block=1024,hack=16",
-                    "block=128,hack=32",
-                    "block=256,hack=32",
-                    "block=512,hack=32",
-                    "block=1024,hack=32",
-                    "block=128,hack=64",
-                    "block=256,hack=64",
-                    "block=512,hack=64",
-                    "block=1024,hack=64",
-                ],
-            ),
-        ],
-        threads: ThreadRule::Device,
-        columns: ColumnRule::None,
-    },
-];
+fn r2() -> [Experiment; 2] {
+    [
+        Experiment {
+            redraws: "R2 figures 3-17",
+            selections: &[
+                Kernel(SPMV, "csr-serial", &[""]),
+                Kernel(SPMV, "csr-nnz-balanced", &[""]),
+                Kernel(SPMV, "hll-blocks", &["hack=16", "hack=32", "hack=64"]),
+            ],
+            threads: ThreadRule::Sweep,
+            columns: ColumnRule::None,
+            ..known("spmv-cpu-threads")
+        },
+        Experiment {
+            redraws: "R2 figures 18-25",
+            selections: &[
+                Kernel(
+                    SPMV,
+                    "csr-thread-per-row-texture",
+                    &["block=128", "block=256", "block=512", "block=1024"],
+                ),
+                Kernel(
+                    SPMV,
+                    "hll-thread-per-row-texture",
+                    &[
+                        "block=128,hack=16",
+                        "block=256,hack=16",
+                        "block=512,hack=16",
+                        "block=1024,hack=16",
+                        "block=128,hack=32",
+                        "block=256,hack=32",
+                        "block=512,hack=32",
+                        "block=1024,hack=32",
+                        "block=128,hack=64",
+                        "block=256,hack=64",
+                        "block=512,hack=64",
+                        "block=1024,hack=64",
+                    ],
+                ),
+            ],
+            threads: ThreadRule::Device,
+            columns: ColumnRule::None,
+            ..known("spmv-gpu-block-size")
+        },
+    ]
+}
 
 /// The serial one, both of the paper's, and cuSPARSE's.
-const R3: [Experiment; 2] = [
-    Experiment {
-        name: "transpose-cpu",
-        backends: CPU,
-        redraws: "R3 III-A",
-        selections: &[Kernel(Operation::Transpose, "serial", &[""])],
-        threads: ThreadRule::OneAndAll,
-        columns: ColumnRule::None,
-    },
-    Experiment {
-        name: "transpose-gpu",
-        backends: GPU,
-        redraws: "R3 figures 14, 15",
-        selections: &[
-            Kernel(Operation::Transpose, "scan-trans", &[""]),
-            Kernel(Operation::Transpose, "merge-trans", &[""]),
-            Kernel(Operation::Transpose, "cusparse-default", &[""]),
-            Kernel(Operation::Transpose, "cusparse-alg1", &[""]),
-            Kernel(Operation::Transpose, "cusparse-alg2", &[""]),
-        ],
-        threads: ThreadRule::Device,
-        columns: ColumnRule::None,
-    },
-];
+fn r3() -> [Experiment; 2] {
+    [
+        Experiment {
+            redraws: "R3 III-A",
+            selections: &[Kernel(Operation::Transpose, "serial", &[""])],
+            threads: ThreadRule::OneAndAll,
+            columns: ColumnRule::None,
+            ..known("transpose-cpu")
+        },
+        Experiment {
+            redraws: "R3 figures 14, 15",
+            selections: &[
+                Kernel(Operation::Transpose, "scan-trans", &[""]),
+                Kernel(Operation::Transpose, "merge-trans", &[""]),
+                Kernel(Operation::Transpose, "cusparse-default", &[""]),
+                Kernel(Operation::Transpose, "cusparse-alg1", &[""]),
+                Kernel(Operation::Transpose, "cusparse-alg2", &[""]),
+            ],
+            threads: ThreadRule::Device,
+            columns: ColumnRule::None,
+            ..known("transpose-gpu")
+        },
+    ]
+}
 
 /// Blocks of 512 threads, sub-warps of 2; 1 to all cores.
-const R4: [Experiment; 3] = [
-    Experiment {
-        name: "spmm-cpu",
-        backends: CPU,
-        redraws: "R4 1.3, 3.2, 4.2",
-        selections: &[
-            Kernel(SPMM, "csr-serial", &[""]),
-            Kernel(SPMM, "ell-serial", &[""]),
-            Kernel(SPMM, "ell-serial-unpadded", &[""]),
-            Kernel(SPMM, "csr-rows", &[""]),
-            Kernel(SPMM, "ell-rows", &[""]),
-            Kernel(SPMM, "ell-rows-unpadded", &[""]),
-        ],
-        threads: ThreadRule::Sweep,
-        columns: ColumnRule::R4,
-    },
-    Experiment {
-        name: "conversions",
-        backends: CPU,
-        redraws: "R4 3.1, 4.1",
-        selections: &[
-            Kernel(Operation::Conversion, "coo-to-csr-row-scan", &[""]),
-            Kernel(Operation::Conversion, "coo-to-csr-single-pass", &[""]),
-            Kernel(Operation::Conversion, "coo-to-ell-padded", &[""]),
-            Kernel(Operation::Conversion, "coo-to-ell-unpadded", &[""]),
-            Kernel(Operation::Conversion, "coo-to-ell-single-pass", &[""]),
-        ],
-        threads: ThreadRule::OneAndAll,
-        columns: ColumnRule::None,
-    },
-    Experiment {
-        name: "spmm-gpu",
-        backends: GPU,
-        redraws: "R4 3.3, 4.3",
-        selections: &[
-            Kernel(SPMM, "csr-thread-per-element-v1", &[""]),
-            Kernel(SPMM, "csr-thread-per-element-v2", &[""]),
-            Kernel(SPMM, "csr-thread-per-element-v3", &[""]),
-            Kernel(SPMM, "csr-warp-per-element", &[""]),
-            Kernel(SPMM, "csr-subwarp-per-element", &[""]),
-            Kernel(SPMM, "csr-adaptive", &[""]),
-            Kernel(SPMM, "csr-warp-per-row", &[""]),
-            Kernel(SPMM, "csr-adaptive-subblocks", &[""]),
-            Kernel(SPMM, "ell-thread-per-element", &[""]),
-            Kernel(SPMM, "ell-subwarp-per-element", &[""]),
-        ],
-        threads: ThreadRule::Device,
-        columns: ColumnRule::R4,
-    },
-];
+fn r4() -> [Experiment; 3] {
+    [
+        Experiment {
+            redraws: "R4 1.3, 3.2, 4.2",
+            selections: &[
+                Kernel(SPMM, "csr-serial", &[""]),
+                Kernel(SPMM, "ell-serial", &[""]),
+                Kernel(SPMM, "ell-serial-unpadded", &[""]),
+                Kernel(SPMM, "csr-rows", &[""]),
+                Kernel(SPMM, "ell-rows", &[""]),
+                Kernel(SPMM, "ell-rows-unpadded", &[""]),
+            ],
+            threads: ThreadRule::Sweep,
+            columns: ColumnRule::R4,
+            ..known("spmm-cpu")
+        },
+        Experiment {
+            redraws: "R4 3.1, 4.1",
+            selections: &[
+                Kernel(Operation::Conversion, "coo-to-csr-row-scan", &[""]),
+                Kernel(Operation::Conversion, "coo-to-csr-single-pass", &[""]),
+                Kernel(Operation::Conversion, "coo-to-ell-padded", &[""]),
+                Kernel(Operation::Conversion, "coo-to-ell-unpadded", &[""]),
+                Kernel(Operation::Conversion, "coo-to-ell-single-pass", &[""]),
+            ],
+            threads: ThreadRule::OneAndAll,
+            columns: ColumnRule::None,
+            ..known("conversions")
+        },
+        Experiment {
+            redraws: "R4 3.3, 4.3",
+            selections: &[
+                Kernel(SPMM, "csr-thread-per-element-v1", &[""]),
+                Kernel(SPMM, "csr-thread-per-element-v2", &[""]),
+                Kernel(SPMM, "csr-thread-per-element-v3", &[""]),
+                Kernel(SPMM, "csr-warp-per-element", &[""]),
+                Kernel(SPMM, "csr-subwarp-per-element", &[""]),
+                Kernel(SPMM, "csr-adaptive", &[""]),
+                Kernel(SPMM, "csr-warp-per-row", &[""]),
+                Kernel(SPMM, "csr-adaptive-subblocks", &[""]),
+                Kernel(SPMM, "ell-thread-per-element", &[""]),
+                Kernel(SPMM, "ell-subwarp-per-element", &[""]),
+            ],
+            threads: ThreadRule::Device,
+            columns: ColumnRule::R4,
+            ..known("spmm-gpu")
+        },
+    ]
+}
 
 #[cfg(test)]
 mod tests {
+    use spm_formats::kernel::Backend;
+
     use super::*;
 
     fn labels(report: Report) -> Vec<String> {

@@ -16,17 +16,15 @@ use super::procedures;
 use super::timing::{Sampling, Scope};
 use super::unfinished::Unfinished;
 use crate::matrix::Matrix;
-use crate::results::{self, CaseKey, Row, Status, Writer};
-
-/// What speedups are counted from: matrix, operation, X.
-type SerialKey = (String, &'static str, Option<u64>, String);
+use crate::results::{self, Baseline, CaseKey, Row, Status, Writer};
 
 /// Records the cases of a run.
 pub struct Runner {
     writer: Writer,
     unfinished: Unfinished,
     finished: HashSet<CaseKey>,
-    serial: HashMap<SerialKey, f64>,
+    /// Seconds of the serial cases.
+    serial: HashMap<Baseline, f64>,
     /// Every recorded case: experiments share some, and those are measured once.
     recorded: HashMap<CaseKey, Row>,
     resources: Resources,
@@ -97,16 +95,11 @@ impl Runner {
     ) -> anyhow::Result<Self> {
         let writer = Writer::open(path)?;
         let rows = results::read(path)?;
-        let mut serial = HashMap::new();
-        let cache = if measuring.eviction.is_some() { "cold" } else { "hot" };
-        let alike = |r: &&Row| {
-            r.precision == measuring.precision.name() && r.cache == cache && r.status == Status::Ok
-        };
-        for row in rows.iter().filter(alike).filter(|r| r.speedup_vs_serial == Some(1.0)) {
-            if let (Some(op), Some(median)) = (op_name(&row.op), row.median_s) {
-                serial.insert((row.matrix.clone(), op, row.k, layout_of(row)), median);
-            }
-        }
+        let serial = rows
+            .iter()
+            .filter(|r| r.status == Status::Ok && r.speedup_vs_serial == Some(1.0))
+            .filter_map(|r| Some((r.baseline(), r.median_s?)))
+            .collect();
         Ok(Self {
             writer,
             unfinished: Unfinished::of(path.parent().unwrap_or(Path::new("."))),
@@ -293,12 +286,11 @@ impl Runner {
             Backend::Gpu => self.environment.gpu_copy_bandwidth_gb_per_s,
         };
         row.roofline_fraction = roof.map(|roof| per_second(footprint.bytes_moved) / roof);
-        let serial_key = (row.matrix.clone(), spec.info.operation.name(), row.k, layout_of(row));
         if is_serial(&spec.info) && is_baseline(spec.info.id) {
-            self.serial.entry(serial_key).or_insert(timing.median_s);
+            self.serial.entry(row.baseline()).or_insert(timing.median_s);
             row.speedup_vs_serial = Some(1.0);
         } else {
-            row.speedup_vs_serial = self.serial.get(&serial_key).map(|s| s / timing.median_s);
+            row.speedup_vs_serial = self.serial.get(&row.baseline()).map(|s| s / timing.median_s);
         }
         row.efficiency = row.threads.and_then(|t| Some(row.speedup_vs_serial? / t as f64));
         row.choice = case.choice().unwrap_or_default();
@@ -309,15 +301,6 @@ impl Runner {
 /// The kernels that speedups are counted from.
 pub fn is_baseline(id: &str) -> bool {
     matches!(id, "csr-serial" | "serial")
-}
-
-fn op_name(name: &str) -> Option<&'static str> {
-    use spm_formats::kernel::Operation::{Conversion, Read, Spmm, Spmv, Transpose};
-    [Spmv, Spmm, Transpose, Conversion, Read].iter().map(|op| op.name()).find(|n| *n == name)
-}
-
-fn layout_of(row: &Row) -> String {
-    row.param("layout").unwrap_or_default().to_owned()
 }
 
 /// Why a case has no time.

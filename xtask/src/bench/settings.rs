@@ -15,16 +15,16 @@ use crate::input::Input;
 #[derive(Debug, Clone, clap::Args)]
 pub struct MeasuringOptions {
     /// Timed iterations of a case, at the least [default: 10, or the report's own number].
-    #[arg(long)]
+    #[arg(long, value_name = "COUNT")]
     iterations: Option<usize>,
     /// Iterations before the first timed one.
-    #[arg(long, default_value_t = 2)]
+    #[arg(long, value_name = "COUNT", default_value_t = 2)]
     warm_up: usize,
     /// Milliseconds that a case is timed for, at the least [default: 10; 0 with --report].
-    #[arg(long)]
+    #[arg(long, value_name = "MS")]
     min_time_ms: Option<u64>,
     /// Milliseconds after which no further iteration begins [default: 2000; no limit with --report].
-    #[arg(long)]
+    #[arg(long, value_name = "MS")]
     max_time_ms: Option<u64>,
     /// What the clock encloses on a GPU: the kernel alone, launch and synchronization, or the whole
     /// call with conversion, allocation and copies both ways [default: kernel, or the report's own].
@@ -37,7 +37,7 @@ pub struct MeasuringOptions {
     #[arg(long, default_value = "hot", value_parser = ["hot", "cold"])]
     cache: String,
     /// Seed of the vector x.
-    #[arg(long, default_value_t = 1)]
+    #[arg(long, value_name = "NUMBER", default_value_t = 1)]
     seed: u64,
     /// Elements of x are uniform from LOW up to, but not including, HIGH [default: 0.1,3, or the
     /// report's own].
@@ -60,6 +60,18 @@ fn parse_range(text: &str) -> Result<(f64, f64), String> {
         _ => Err("expected two numbers, the lower one first, for example 0.1,3".to_owned()),
     }
 }
+
+/// Reads a number of threads. More than [`MOST_THREADS`] is taken for a slip: the system would refuse
+/// to start them in the middle of the run.
+///
+/// # Errors
+/// When the text is no number from 1 on.
+pub(crate) fn parse_threads(text: &str) -> Result<usize, String> {
+    let threads = text.trim().parse().ok().filter(|threads| (1..=MOST_THREADS).contains(threads));
+    threads.ok_or_else(|| format!("expected a number of threads from 1 to {MOST_THREADS}"))
+}
+
+const MOST_THREADS: usize = 1024;
 
 /// Reads `90`, `90s`, `5m` or `2h` to seconds.
 ///
@@ -191,6 +203,8 @@ mod tests {
         assert_eq!(parse_budget("90"), Ok(90));
         assert_eq!(parse_budget("5m"), Ok(300));
         assert_eq!(parse_budget("2h"), Ok(7200));
+        assert_eq!(parse_threads("16"), Ok(16));
+        assert!(["0", "-1", "", "1000000"].iter().all(|text| parse_threads(text).is_err()));
         assert!(parse_budget("m").is_err() && parse_budget("3 days").is_err());
         assert_eq!(parse_range("-3e-5,3e-5"), Ok((-3e-5, 3e-5)));
         assert!(parse_range("3,1").is_err() && parse_range("1").is_err());

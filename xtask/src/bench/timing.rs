@@ -116,7 +116,8 @@ pub fn sample<E>(
         Some(_) => 1,
         None => SHORTEST_SAMPLE.as_nanos().div_ceil(once.as_nanos().max(1)).clamp(1, 10_000),
     };
-    let mut samples = Vec::with_capacity(sampling.iterations);
+    // Grown as it fills: nobody's memory holds as many as somebody may ask for.
+    let mut samples = Vec::new();
     let begin = Instant::now();
     loop {
         if let Some(between) = &mut between {

@@ -76,7 +76,8 @@ fn examine(rustc: &Path) -> Result<Compiler, String> {
     let ask = |argument: &[&str]| {
         let output = Command::new(rustc).args(argument).output().map_err(|e| e.to_string())?;
         if !output.status.success() {
-            return Err(String::from_utf8_lossy(&output.stderr).trim().to_owned());
+            let said = String::from_utf8_lossy(&output.stderr);
+            return Err(format!("{}: {}", output.status, said.trim()));
         }
         Ok(String::from_utf8_lossy(&output.stdout).trim().to_owned())
     };
@@ -105,7 +106,7 @@ mod tests {
         let why = examine(Path::new("/no/such/rustc")).unwrap_err();
         assert!(why.contains("No such file"), "{why}");
         let why = examine(Path::new("/bin/false")).unwrap_err();
-        assert_eq!(why, "");
+        assert_eq!(why, "exit status: 1: ");
     }
 
     #[test]

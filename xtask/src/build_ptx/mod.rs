@@ -21,6 +21,8 @@ use compiler::Compiler;
 use stamp::Stamp;
 
 use crate::files::write_whole;
+use crate::output::print;
+use crate::suite::workspace_root;
 
 /// Where the committed files lie, below the workspace.
 const PTX_FOLDER: &str = "crates/spm-gpu/ptx";
@@ -88,9 +90,7 @@ impl Target {
 /// No device compiler, kernels that do not compile, PTX that a guard refuses, and with `--check`
 /// committed files that are stale or different.
 pub fn run(args: &Args) -> anyhow::Result<()> {
-    let workspace = Path::new(env!("CARGO_MANIFEST_DIR"))
-        .parent()
-        .context("the folder of xtask lies in the workspace")?;
+    let workspace = &workspace_root();
     let assembler = assembler::find(args.ptxas.as_deref())?;
     if args.check {
         for target in TARGETS {
@@ -150,7 +150,7 @@ pub fn run(args: &Args) -> anyhow::Result<()> {
             ]);
         }
     }
-    println!("{table}");
+    print(&format!("{table}\n"))?;
     for ((target, text), committed) in built.iter().zip(&committed) {
         let path = target.path(workspace);
         if !args.check {

@@ -20,6 +20,7 @@ use indicatif::HumanBytes;
 use spm_formats::catalogue::Report;
 
 use crate::files::hold_folder;
+use crate::output::print;
 use crate::suite;
 use fetch::{FetchError, Fetcher};
 use install::{InstallError, Keep, Place};
@@ -160,14 +161,14 @@ pub fn run(args: &Args) -> anyhow::Result<()> {
     let keep = Keep { archive: args.keep_archives, extras: args.keep_extras };
     if args.dry_run {
         let lock = LockFile::open(&dest)?;
-        print!("{}", plan::table(&targets, &dest, &lock, keep));
+        let mut text = plan::table(&targets, &dest, &lock, keep);
         if tally.left_out > 0 {
-            println!("{} left out by --max-entries.", matrices(tally.left_out));
+            text += &format!("{} left out by --max-entries.\n", matrices(tally.left_out));
         }
         if args.max_bytes.is_some() {
-            println!("--max-bytes is applied when a server is asked for the archive.");
+            text += "--max-bytes is applied when a server is asked for the archive.\n";
         }
-        return Ok(());
+        return Ok(print(&text)?);
     }
 
     fs::create_dir_all(&dest)

@@ -4,28 +4,8 @@ use super::draw;
 use super::load::{Axis, Metric, Results, distinct, is_timed, matrices, variant};
 use super::model::{Cell, Section, Table, grouped};
 use super::svg::Figure;
+use crate::bench::experiments::{EXPERIMENTS, Experiment, find};
 use crate::results::{Row, Status};
-
-/// Every experiment of the design, with what it studies.
-pub(super) const EXPERIMENTS: &[(&str, &str)] = &[
-    ("spmv-cpu-threads", "SpMV on the CPU over the number of threads"),
-    ("spmv-cpu-speedup", "Speedup of SpMV on the CPU over the serial CSR product"),
-    ("spmv-cpu-partitions", "One- and two-dimensional partitions on the CPU"),
-    ("spmv-cpu-options", "SIMD reduction, stored row lengths, grid and schedule on the CPU"),
-    ("spmv-hack-size", "Hack size of HLL"),
-    ("spmv-cpu-formats", "Formats against each other on the CPU"),
-    ("spmv-gpu-block-size", "Block size on the GPU"),
-    ("spmv-gpu-formats", "Formats against each other on the GPU"),
-    ("spmv-gpu-options", "Stored row lengths and block shapes on the GPU"),
-    ("spmv-cpu-vs-gpu", "CPU against GPU"),
-    ("spmm-cpu", "Sparse matrix times tall dense matrix on the CPU"),
-    ("spmm-gpu", "Sparse matrix times tall dense matrix on the GPU"),
-    ("transpose-cpu", "Transposition on the CPU"),
-    ("transpose-gpu", "Transposition on the GPU"),
-    ("transpose-primitives", "The procedures that transpositions are made of"),
-    ("conversions", "Conversions between formats"),
-    ("matrix-market", "Reading Matrix Market files"),
-];
 
 /// Panels of single matrices that stand open; the others are folded.
 const OPEN_PANELS: usize = 6;
@@ -40,14 +20,19 @@ pub(super) fn sections(results: &Results) -> Vec<Section> {
     let mut sections = Vec::new();
     let run = results.experiments();
     let mut missing = Vec::new();
-    for (name, title) in EXPERIMENTS {
-        if run.contains(name) {
+    let mut known = EXPERIMENTS.to_vec();
+    // One operation after the other, and of each first what runs on the CPU.
+    known.sort_by_key(|e| {
+        ["spmv", "spmm", "transpose"].iter().position(|op| e.name.starts_with(op)).unwrap_or(3)
+    });
+    for Experiment { name, title, .. } in known {
+        if run.contains(&name) {
             sections.push(experiment(results, name, title));
         } else {
             missing.push(format!("{title}: `{}`", command(name)));
         }
     }
-    for name in run.iter().filter(|n| EXPERIMENTS.iter().all(|e| e.0 != **n)) {
+    for name in run.iter().filter(|name| find(name).is_none()) {
         sections.push(experiment(results, name, name));
     }
     if !missing.is_empty() {

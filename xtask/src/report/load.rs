@@ -75,19 +75,14 @@ fn latest(rows: Vec<Row>) -> Vec<Row> {
 
 /// Speedups of cases that were measured before the serial product of their matrix.
 fn fill_speedups(rows: &mut [Row]) {
-    let key = |r: &Row| {
-        let text = |text: &str| text.to_owned();
-        let layout = r.param("layout").filter(|_| r.op == "spmm").map(text);
-        let state = [&r.matrix, &r.op, &r.cache, &r.precision].map(|column| text(column));
-        (state, r.k, layout)
-    };
     let serial: BTreeMap<_, f64> = rows
         .iter()
         .filter(|r| is_timed(r) && r.backend == "cpu" && is_baseline(&r.kernel))
-        .filter_map(|r| Some((key(r), r.median_s?)))
+        .filter_map(|r| Some((r.baseline(), r.median_s?)))
         .collect();
     for row in rows.iter_mut().filter(|r| is_timed(r) && r.speedup_vs_serial.is_none()) {
-        row.speedup_vs_serial = serial.get(&key(row)).zip(row.median_s).map(|(s, own)| s / own);
+        row.speedup_vs_serial =
+            serial.get(&row.baseline()).zip(row.median_s).map(|(s, own)| s / own);
         let threads = row.threads.filter(|_| row.backend == "cpu");
         row.efficiency = row.speedup_vs_serial.zip(threads).map(|(s, t)| s / t as f64);
     }
