@@ -48,6 +48,7 @@
     feature(abi_ptx, asm_experimental_arch, link_llvm_intrinsics, stdarch_nvptx)
 )]
 
+mod collective;
 pub mod convert;
 pub mod device;
 #[cfg(not(target_arch = "nvptx64"))]

@@ -239,7 +239,7 @@ fn a_race_without_a_barrier() {
             cells.store(0, 1);
         }
         thread::sync_threads();
-        if me < 2 || me >= 62 {
+        if !(2..62).contains(&me) {
             cells.load(0);
         }
         if me >= 32 {

@@ -3,7 +3,7 @@
 //! The lengths of the rows in their order, the widths of the blocks, the scan of these, then the slots
 //! where they belong. The order of SELL comes from two stable sorts, by length and by window.
 
-use super::stats::over_warp;
+use crate::collective::warp_fold;
 use crate::device::warp::{FULL_MASK, WARP_SIZE};
 use crate::device::{DevicePtr, DevicePtrMut, divide, thread, warp};
 use crate::kernel::kernel;
@@ -98,7 +98,7 @@ kernel! {
             }
             i += WARP_SIZE;
         }
-        let width = over_warp(width, u32::max);
+        let width = warp_fold(width, u32::max);
         if lane == 0 {
             widths.store(block, width);
         }

@@ -3,7 +3,7 @@
 //! Measure each chunk, scan the measures (exclusive sums, with one more word at the end), then
 //! write columns and values where they belong.
 
-use super::stats::over_warp;
+use crate::collective::warp_fold;
 use crate::device::warp::WARP_SIZE;
 use crate::device::{DevicePtr, DevicePtrMut};
 use crate::kernel::kernel;
@@ -66,14 +66,14 @@ impl Diagonals {
     /// The number of slots that a chunk by diagonal may have; the whole warp has the same.
     #[inline(always)]
     fn most(&self) -> u32 {
-        let longest = over_warp(self.end - self.next, u32::max);
+        let longest = warp_fold(self.end - self.next, u32::max);
         longest + longest * (MOST_SLOTS_OF_4 - 4) / 4
     }
 
     /// The key of the next diagonal, and this lane's entry on it; `NONE` after the last.
     #[inline(always)]
     fn step(&mut self) -> (u32, Option<u32>) {
-        let key = over_warp(self.key, u32::min);
+        let key = warp_fold(self.key, u32::min);
         if key == NONE || self.key != key {
             return (key, None);
         }
@@ -141,7 +141,7 @@ kernel! {
             return;
         }
         let mine = LaneEntries::of(chunk, lane, rows, log_lanes, pointers);
-        let mut width = over_warp(mine.slots, u32::max);
+        let mut width = warp_fold(mine.slots, u32::max);
         let mut diagonal = None;
         if diagonals != 0 {
             diagonal = by_diagonal(chunk, lane, rows, log_lanes, (pointers, col_indices));
@@ -162,8 +162,8 @@ kernel! {
                 for slot in 0..width {
                     let has = slot < mine.slots;
                     let column = if has { col_indices.load(mine.entry(slot)) } else { NONE };
-                    let smallest = over_warp(column, u32::min);
-                    let largest = over_warp(if has { column } else { 0 }, u32::max);
+                    let smallest = warp_fold(column, u32::min);
+                    let largest = warp_fold(if has { column } else { 0 }, u32::max);
                     spread = (largest - smallest).max(spread);
                 }
                 mode = if spread < 1 << 8 {
@@ -277,7 +277,7 @@ kernel! {
             return;
         }
         let mine = LaneEntries::of(chunk, lane, rows, log_lanes, pointers);
-        let width = over_warp(mine.slots, u32::max);
+        let width = warp_fold(mine.slots, u32::max);
         if lane == 0 {
             headers.store(chunk, [start, width, first_group, unit << 2 | mode]);
         }
@@ -287,7 +287,7 @@ kernel! {
                 let slot = 4 * group + j;
                 let has = slot < mine.slots;
                 let column = if has { col_indices.load(mine.entry(slot)) } else { NONE };
-                let smallest = over_warp(column, u32::min);
+                let smallest = warp_fold(column, u32::min);
                 let base = if smallest == NONE || mode == BITS_32 { 0 } else { smallest };
                 [base, if has { column.wrapping_sub(base) } else { 0 }]
             });

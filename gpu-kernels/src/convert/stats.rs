@@ -1,20 +1,9 @@
 //! What a matrix is like: rows and values. Each block writes what it saw; the host sums up.
 
-use crate::device::warp::{FULL_MASK, WARP_SIZE};
-use crate::device::{DevicePtr, DevicePtrMut, thread, warp};
+use crate::collective::warp_fold;
+use crate::device::warp::WARP_SIZE;
+use crate::device::{DevicePtr, DevicePtrMut, thread};
 use crate::kernel::kernel;
-
-/// The sum, or the largest, over the warp; on every lane.
-#[inline(always)]
-pub(super) fn over_warp(value: u32, fold: impl Fn(u32, u32) -> u32) -> u32 {
-    let mut folded = value;
-    let mut distance = WARP_SIZE / 2;
-    while distance > 0 {
-        folded = fold(folded, warp::shuffle_xor(FULL_MASK, folded, distance, WARP_SIZE));
-        distance /= 2;
-    }
-    folded
-}
 
 /// Writes a pair for this warp.
 #[inline(always)]
@@ -41,7 +30,7 @@ kernel! {
             }
             row += stride;
         }
-        report(seen, [over_warp(longest, u32::max), over_warp(empty, |a, b| a + b)]);
+        report(seen, [warp_fold(longest, u32::max), warp_fold(empty, |a, b| a + b)]);
     }
     as RowStats
 }
@@ -82,7 +71,7 @@ kernel! {
                 k += 4 * stride;
             }
         }
-        report(seen, [over_warp(other, |a, b| a + b), over_warp(wide, |a, b| a + b)]);
+        report(seen, [warp_fold(other, |a, b| a + b), warp_fold(wide, |a, b| a + b)]);
     }
     as ValueStats
 }

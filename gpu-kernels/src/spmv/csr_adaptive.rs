@@ -12,7 +12,7 @@
 
 use super::csr_subwarp_per_row::strided_sum;
 use super::entries::{Entries, Equal, Stored, products_to_shared};
-use super::reduce::{block_sum, warp_sum};
+use crate::collective::{block_sum, warp_sum};
 use crate::device::shared::Pool;
 use crate::device::warp::{FULL_MASK, WARP_SIZE};
 use crate::device::{DevicePtr, DevicePtrMut, Real, thread};

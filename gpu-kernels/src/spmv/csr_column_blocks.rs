@@ -7,7 +7,7 @@
 //! warp per row. The last block of a row block to arrive adds the sums of all column blocks in
 //! their order: the same bits every time.
 
-use super::reduce::warp_sum;
+use crate::collective::warp_sum;
 use crate::device::shared::{Pool, SharedArray};
 use crate::device::warp::FULL_MASK;
 use crate::device::{DevicePtr, DevicePtrMut, Real, fence, thread};

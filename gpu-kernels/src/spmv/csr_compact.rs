@@ -6,7 +6,7 @@
 
 use super::csr_subwarp_per_row::strided_sum;
 use super::entries::{Entries, Short, ShortEqual};
-use super::reduce::warp_sum;
+use crate::collective::warp_sum;
 use crate::device::warp::FULL_MASK;
 use crate::device::{DevicePtr, DevicePtrMut, Real, thread};
 use crate::kernel::kernel;

@@ -10,10 +10,10 @@
 //! `carries`, and a second kernel adds the carries to their rows. The same bits every time.
 
 use super::entries::{Entries, Equal, Stored, products_to_shared};
-use super::reduce::warp_sum;
+use crate::collective::{warp_segmented_scan, warp_sum};
 use crate::device::shared::{Pool, SharedArray};
 use crate::device::warp::{FULL_MASK, WARP_SIZE};
-use crate::device::{DevicePtr, DevicePtrMut, Real, thread, warp};
+use crate::device::{DevicePtr, DevicePtrMut, Real, thread};
 use crate::kernel::kernel;
 
 /// Steps of a thread. Odd, so that threads that read at this distance use different banks.
@@ -86,31 +86,17 @@ pub fn csr_merge_shared_bytes<T: Real>(block: u32) -> u32 {
     pool.bytes()
 }
 
-/// What the threads before this one, back to the last that ended a row, summed after it; and the
-/// same including this one.
+/// What the threads of the block before this one, back to the last that ended a row, summed after
+/// it; and the same including this one.
 #[inline(always)]
-fn segmented_scan<T: Real>(shared: Shared<T>, sum: T, ended: bool) -> (T, T) {
+fn block_segmented_scan<T: Real>(shared: Shared<T>, sum: T, ended: bool) -> (T, T) {
     let me = thread::thread_idx_x();
     let (warp_in_block, lane) = (me / WARP_SIZE, me % WARP_SIZE);
-    let (mut inclusive, mut any_end) = (sum, u32::from(ended));
-    let mut distance = 1;
-    while distance < WARP_SIZE {
-        let before = warp::shuffle_up(FULL_MASK, inclusive, distance, WARP_SIZE);
-        let end_before = warp::shuffle_up(FULL_MASK, any_end, distance, WARP_SIZE);
-        if lane >= distance && any_end == 0 {
-            inclusive = before + inclusive;
-            any_end = end_before;
-        }
-        distance *= 2;
-    }
-    let mut exclusive = warp::shuffle_up(FULL_MASK, inclusive, 1, WARP_SIZE);
-    let mut end_before = warp::shuffle_up(FULL_MASK, any_end, 1, WARP_SIZE);
-    if lane == 0 {
-        (exclusive, end_before) = (T::ZERO, 0);
-    }
+    let ((mut exclusive, ended_before), (inclusive, any_end)) =
+        warp_segmented_scan(sum, ended, lane);
     if lane == WARP_SIZE - 1 {
         shared.sums.store(warp_in_block, inclusive);
-        shared.ends.store(warp_in_block, any_end);
+        shared.ends.store(warp_in_block, any_end.into());
     }
     thread::sync_threads();
     let mut carry = T::ZERO;
@@ -118,7 +104,7 @@ fn segmented_scan<T: Real>(shared: Shared<T>, sum: T, ended: bool) -> (T, T) {
         let sum = shared.sums.load(earlier);
         carry = if shared.ends.load(earlier) == 0 { carry + sum } else { sum };
     }
-    if end_before == 0 {
+    if !ended_before {
         exclusive = carry + exclusive;
     }
     let inclusive = if ended { sum } else { exclusive + sum };
@@ -168,7 +154,7 @@ fn tile_product<T: Real>(
             entry += 1;
         }
     }
-    let (before, with_this) = segmented_scan(shared, sum, ended);
+    let (before, with_this) = block_segmented_scan(shared, sum, ended);
     if ended {
         y.store(head_row, before + head);
     }

@@ -13,7 +13,7 @@
 //!
 //! Only rows with entries are numbered ("ranks"); y is 0 elsewhere before the launch.
 
-use super::reduce::warp_sum;
+use crate::collective::{warp_inclusive_scan, warp_segmented_scan, warp_sum};
 use crate::device::shared::{Pool, SharedArray};
 use crate::device::warp::{FULL_MASK, WARP_SIZE};
 use crate::device::{DevicePtr, DevicePtrMut, Real, divide, fence, thread, warp};
@@ -142,44 +142,6 @@ pub fn csr_segments_shared_bytes<T: Real>(entries: u32) -> u32 {
     pool.bytes()
 }
 
-/// Inclusive sums over the lanes of a warp.
-#[inline(always)]
-fn scan_counts(count: u32, lane: u32) -> u32 {
-    let mut sum = count;
-    let mut distance = 1;
-    while distance < WARP_SIZE {
-        let before = warp::shuffle_up(FULL_MASK, sum, distance, WARP_SIZE);
-        if lane >= distance {
-            sum += before;
-        }
-        distance *= 2;
-    }
-    sum
-}
-
-/// For each lane what the lanes before it summed after the last row end among them, and whether
-/// there is one; and both for all 32, on the last lane.
-#[inline(always)]
-fn scan_segments<T: Real>(tail: T, ended: bool, lane: u32) -> ((T, bool), (T, bool)) {
-    let (mut inclusive, mut any) = (tail, u32::from(ended));
-    let mut distance = 1;
-    while distance < WARP_SIZE {
-        let before = warp::shuffle_up(FULL_MASK, inclusive, distance, WARP_SIZE);
-        let any_before = warp::shuffle_up(FULL_MASK, any, distance, WARP_SIZE);
-        if lane >= distance && any == 0 {
-            inclusive = before + inclusive;
-            any = any_before;
-        }
-        distance *= 2;
-    }
-    let mut exclusive = warp::shuffle_up(FULL_MASK, inclusive, 1, WARP_SIZE);
-    let mut any_before = warp::shuffle_up(FULL_MASK, any, 1, WARP_SIZE);
-    if lane == 0 {
-        (exclusive, any_before) = (T::ZERO, 0);
-    }
-    ((exclusive, any_before != 0), (inclusive, any != 0))
-}
-
 /// A row that spans blocks `first` to `last`.
 #[derive(Clone, Copy)]
 struct Spanning {
@@ -215,6 +177,7 @@ impl Spanning {
         if came_before != self.last - self.first {
             return;
         }
+        warp::sync_warp(FULL_MASK);
         fence::device();
         let mut sum = T::ZERO;
         let mut block = self.first + lane;
@@ -282,7 +245,7 @@ fn product<T: Real, V: SegmentValues<T>, const N: usize>(
     }
 
     let ends = (flags & ((1 << N) - 1)).count_ones();
-    let first = warp_rank + scan_counts(ends, lane) - ends;
+    let first = warp_rank + warp_inclusive_scan(ends) - ends;
     let (mut sum, mut head, mut rank) = (T::ZERO, T::ZERO, first);
     for (v, product) in products.into_iter().enumerate() {
         sum += product;
@@ -296,7 +259,7 @@ fn product<T: Real, V: SegmentValues<T>, const N: usize>(
             sum = T::ZERO;
         }
     }
-    let ((before, ended_before), (tail, any_end)) = scan_segments(sum, ends > 0, lane);
+    let ((before, ended_before), (tail, any_end)) = warp_segmented_scan(sum, ends > 0, lane);
     head = before + head;
     if lane == WARP_SIZE - 1 {
         shared.tails.store(warp_in_block, tail);

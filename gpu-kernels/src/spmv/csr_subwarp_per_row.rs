@@ -4,7 +4,7 @@
 //! Lane l of w sums the entries l, l + w, ... of its row; the w sums are folded in registers.
 
 use super::entries::{Entries, Equal, Stored};
-use super::reduce::warp_sum;
+use crate::collective::warp_sum;
 use crate::device::warp::FULL_MASK;
 use crate::device::{DevicePtr, DevicePtrMut, Real, thread};
 use crate::kernel::kernel;

@@ -3,6 +3,7 @@
 //! Lane l sums the entries l, l + 32, ... of its row; the 32 sums are folded in registers:
 //! s[l] += s[l ^ 16], s[l ^ 8], ..., s[l ^ 1].
 
+use crate::collective::warp_sum;
 use crate::device::warp::{FULL_MASK, WARP_SIZE};
 use crate::device::{DevicePtr, DevicePtrMut, thread};
 use crate::kernel::kernel;
@@ -27,7 +28,7 @@ kernel! {
                 sum = values.load(k).mul_add(x.load(col_indices.load(k)), sum);
                 k += WARP_SIZE;
             }
-            let sum = super::reduce::warp_sum(FULL_MASK, sum, WARP_SIZE);
+            let sum = warp_sum(FULL_MASK, sum, WARP_SIZE);
             if lane == 0 {
                 y.store(row, sum);
             }

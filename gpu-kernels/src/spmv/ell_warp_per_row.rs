@@ -3,7 +3,7 @@
 //! Lane l sums the slots l, l + 32, ... of its row; the 32 sums are folded in registers.
 
 use super::padded::slot_sum;
-use super::reduce::warp_sum;
+use crate::collective::warp_sum;
 use crate::device::warp::{FULL_MASK, WARP_SIZE};
 use crate::device::{DevicePtr, DevicePtrMut, Real, thread};
 use crate::kernel::kernel;

@@ -18,7 +18,6 @@ mod entries;
 mod hll_thread_per_row;
 mod hll_thread_per_row_texture;
 mod padded;
-mod reduce;
 mod sell;
 mod sell_compact;
 pub(crate) mod sellp;

@@ -4,10 +4,10 @@
 //! A piece is four words: (first entry, one after the last, large bucket, 0). A large bucket is
 //! four words: (bucket, first piece, one after the last, 0).
 
-use super::block_scan::{BLOCK_SCAN_WORDS, block_scan};
 use super::buckets::{SCAN_WARPS, scan_down};
 use super::move_entries::{Source, cut_to_move, move_entries, rows_of};
 use super::tile::{Mine, NO_COLUMN, TILE_ITEMS, Tile, for_items};
+use crate::collective::{BLOCK_SCAN_WORDS, block_scan};
 use crate::device::shared::{Pool, SharedArray};
 use crate::device::warp::WARP_SIZE;
 use crate::device::{DevicePtr, DevicePtrMut, Real, divide, thread, warp};

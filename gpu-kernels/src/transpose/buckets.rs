@@ -6,11 +6,11 @@
 //! columns lie close together, as in a banded matrix, few counters do for any number of buckets.
 //! `mask` has these bits; it has all where there is a counter for every bucket.
 
-use super::block_scan::{BLOCK_SCAN_WORDS, block_scan};
 use super::bucket_width::Width;
 use super::move_entries::{Source, cut_to_move, move_entries, rows_of};
 use super::rows::{RowMarks, row_of};
 use super::tile::{Mine, NO_COLUMN, TILE_ITEMS, Tile, for_items};
+use crate::collective::{BLOCK_SCAN_WORDS, block_scan, warp_fold};
 use crate::device::shared::{Pool, SharedArray};
 use crate::device::warp::{FULL_MASK, WARP_SIZE};
 use crate::device::{DevicePtr, DevicePtrMut, Real, fence, opaque, thread, warp};
@@ -34,12 +34,7 @@ pub fn bucket_scan_bytes() -> u32 {
 #[inline(always)]
 fn extent_of_block(mut low: u32, mut high: u32, words: SharedArray<u32>, at: u32) -> (u32, u32) {
     let (me, block) = (thread::thread_idx_x(), thread::block_dim_x());
-    let mut distance = WARP_SIZE / 2;
-    while distance > 0 {
-        low = low.min(warp::shuffle_xor(FULL_MASK, low, distance, WARP_SIZE));
-        high = high.max(warp::shuffle_xor(FULL_MASK, high, distance, WARP_SIZE));
-        distance /= 2;
-    }
+    (low, high) = (warp_fold(low, u32::min), warp_fold(high, u32::max));
     if me.is_multiple_of(WARP_SIZE) {
         words.store(at + me / WARP_SIZE, low);
         words.store(at + WARP_SIZE + me / WARP_SIZE, high);

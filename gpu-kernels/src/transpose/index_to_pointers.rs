@@ -4,7 +4,7 @@
 //! downwards ("vertical scan"): by a thread for each column, or along the rows of the transposed
 //! matrix.
 
-use super::block_scan::{BLOCK_SCAN_WORDS, block_scan};
+use crate::collective::{BLOCK_SCAN_WORDS, block_scan};
 use crate::device::shared::{Pool, SharedArray};
 use crate::device::{DevicePtr, DevicePtrMut, thread};
 use crate::kernel::kernel;

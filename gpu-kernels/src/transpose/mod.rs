@@ -1,6 +1,5 @@
 //! CSR to CSC, and the procedures that transpositions are made of.
 
-mod block_scan;
 mod bucket_pieces;
 mod bucket_sort;
 mod bucket_width;

@@ -7,7 +7,7 @@
 //! digit before it there. (The ranking of Merrill and Grimshaw's radix sort, as Adinets and Merrill
 //! describe it for warps: "Onesweep", 2022.)
 
-use super::block_scan::{BLOCK_SCAN_WORDS, block_scan};
+use crate::collective::{BLOCK_SCAN_WORDS, block_scan};
 use crate::device::shared::{Pool, SharedArray};
 use crate::device::warp::{FULL_MASK, WARP_SIZE};
 use crate::device::{opaque, pack_halves, thread, unpack_halves, warp};

@@ -1,0 +1,122 @@
+//! Sums and scans over the lanes of a warp and the threads of a block, in an order that depends on
+//! nothing but their number: bitwise the same from run to run.
+
+use crate::device::shared::SharedArray;
+use crate::device::warp::{FULL_MASK, WARP_SIZE};
+use crate::device::{Real, thread, warp};
+
+/// The sum over each segment of `width` lanes (a power of two), on every lane of it: the butterfly
+/// adds the same pairs on all lanes.
+#[inline(always)]
+pub(crate) fn warp_sum<T: Real>(mask: u32, value: T, width: u32) -> T {
+    let mut sum = value;
+    let mut distance = width / 2;
+    while distance > 0 {
+        sum += warp::shuffle_xor(mask, sum, distance, width);
+        distance /= 2;
+    }
+    sum
+}
+
+/// The sum, the least or the largest of the numbers of a warp, on every lane.
+#[inline(always)]
+pub(crate) fn warp_fold(value: u32, fold: impl Fn(u32, u32) -> u32) -> u32 {
+    let mut folded = value;
+    let mut distance = WARP_SIZE / 2;
+    while distance > 0 {
+        folded = fold(folded, warp::shuffle_xor(FULL_MASK, folded, distance, WARP_SIZE));
+        distance /= 2;
+    }
+    folded
+}
+
+/// The sum of `value` over the lanes up to this one.
+#[inline(always)]
+pub(crate) fn warp_inclusive_scan(value: u32) -> u32 {
+    let lane = warp::lane_id();
+    let mut sum = value;
+    let mut distance = 1;
+    while distance < WARP_SIZE {
+        let before = warp::shuffle_up(FULL_MASK, sum, distance, WARP_SIZE);
+        if lane >= distance {
+            sum += before;
+        }
+        distance *= 2;
+    }
+    sum
+}
+
+/// A sum over lanes back to the last end of a segment among them, and whether there is one.
+pub(crate) type SegmentSum<T> = (T, bool);
+
+/// Sums over segments that end anywhere: `ended` says that one ends in this lane, `tail` is what the
+/// lane has summed since (all that it has, where none ends). Returns the sum over the lanes before
+/// this one, and the one that includes it.
+#[inline(always)]
+pub(crate) fn warp_segmented_scan<T: Real>(
+    tail: T,
+    ended: bool,
+    lane: u32,
+) -> (SegmentSum<T>, SegmentSum<T>) {
+    let (mut inclusive, mut any) = (tail, u32::from(ended));
+    let mut distance = 1;
+    while distance < WARP_SIZE {
+        let before = warp::shuffle_up(FULL_MASK, inclusive, distance, WARP_SIZE);
+        let any_before = warp::shuffle_up(FULL_MASK, any, distance, WARP_SIZE);
+        if lane >= distance && any == 0 {
+            inclusive = before + inclusive;
+            any = any_before;
+        }
+        distance *= 2;
+    }
+    let mut exclusive = warp::shuffle_up(FULL_MASK, inclusive, 1, WARP_SIZE);
+    let mut any_before = warp::shuffle_up(FULL_MASK, any, 1, WARP_SIZE);
+    if lane == 0 {
+        (exclusive, any_before) = (T::ZERO, 0);
+    }
+    ((exclusive, any_before != 0), (inclusive, any != 0))
+}
+
+/// The sum over a one-dimensional block of a multiple of 32 threads, on the threads of warp 0.
+/// `sums` has at least one element per warp; nobody else uses it until the next barrier.
+#[inline(always)]
+pub(crate) fn block_sum<T: Real>(sums: SharedArray<T>, value: T) -> T {
+    let me = thread::thread_idx_x();
+    let (warp_in_block, lane) = (me / WARP_SIZE, me % WARP_SIZE);
+    let of_warp = warp_sum(FULL_MASK, value, WARP_SIZE);
+    if lane == 0 {
+        sums.store(warp_in_block, of_warp);
+    }
+    thread::sync_threads();
+    let mut sum = T::ZERO;
+    if warp_in_block == 0 {
+        if lane < thread::block_dim_x() / WARP_SIZE {
+            sum = sums.load(lane);
+        }
+        sum = warp_sum(FULL_MASK, sum, WARP_SIZE);
+    }
+    sum
+}
+
+/// Words of shared memory that [`block_scan`] needs: one for each warp that a block may have.
+pub(crate) const BLOCK_SCAN_WORDS: u32 = 32;
+
+/// (the sum of `value` over the threads before this one, the sum over the block); the block is
+/// one-dimensional, of whole warps, and all of it calls.
+#[inline(always)]
+pub(crate) fn block_scan(value: u32, sums: SharedArray<u32>) -> (u32, u32) {
+    let (me, block) = (thread::thread_idx_x(), thread::block_dim_x());
+    let (lane, my_warp) = (me % WARP_SIZE, me / WARP_SIZE);
+    let inclusive = warp_inclusive_scan(value);
+    // Nobody reads what an earlier call left any more.
+    thread::sync_threads();
+    if lane == WARP_SIZE - 1 {
+        sums.store(my_warp, inclusive);
+    }
+    thread::sync_threads();
+    let of_lane = if lane < block / WARP_SIZE { sums.load(lane) } else { 0 };
+    let of_warps = warp_inclusive_scan(of_lane);
+    let before = warp::shuffle_idx(FULL_MASK, of_warps - of_lane, my_warp, WARP_SIZE);
+    let total = warp::shuffle_idx(FULL_MASK, of_warps, WARP_SIZE - 1, WARP_SIZE);
+    (before + inclusive - value, total)
+}
