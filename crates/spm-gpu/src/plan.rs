@@ -34,6 +34,9 @@ pub struct PlanOptions {
 }
 
 /// A planned y = A x with x and y on the device.
+///
+/// A plan has one workspace: before a launch into another stream the earlier one is to be waited for
+/// ([`Stream::synchronize`]), or the two overwrite each other's sums.
 pub trait DeviceSpmvPlan<T>: Send {
     /// Where it runs.
     fn device(&self) -> &Device;
@@ -63,6 +66,9 @@ pub trait DeviceSpmvPlan<T>: Send {
 }
 
 /// A planned Y = A X with X and Y on the device.
+///
+/// A plan has one workspace: before a launch into another stream the earlier one is to be waited for
+/// ([`Stream::synchronize`]), or the two overwrite each other's sums.
 pub trait DeviceSpmmPlan<T>: Send {
     /// Where it runs.
     fn device(&self) -> &Device;
@@ -142,6 +148,9 @@ impl<T: DeviceScalar> DeviceCsc<T> {
 }
 
 /// A planned transposition of a CSR matrix that the plan keeps on the device.
+///
+/// A plan has one workspace: before a launch into another stream the earlier one is to be waited for
+/// ([`Stream::synchronize`]), or the two overwrite each other's sums.
 pub trait DeviceTransposePlan<T>: Send {
     /// Where it runs.
     fn device(&self) -> &Device;

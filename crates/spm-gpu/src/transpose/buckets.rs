@@ -321,76 +321,49 @@ impl<T: DeviceScalar> ColumnSort<T> {
         let (inter, windows, starts) = (self.inter.ptr(), self.windows.ptr(), self.starts.ptr());
         let (chunk_rows, keys) = (self.chunk_rows.ptr(), self.keys.ptr_mut());
         let length = entries.length() as u32;
-        // SAFETY: the counts of these entries, arrays of the sizes of the cut, room for every entry
-        // at the target.
-        unsafe {
-            match entries {
-                Entries::Csr { pointers, columns, values: Some(values) } => {
-                    let args = BucketMove {
-                        entries: length,
-                        chunk,
-                        items,
-                        digits,
-                        mask,
-                        width,
-                        inverse,
-                        rows: pointers.len() as u32 - 1,
-                        pointers: pointers.ptr(),
-                        columns: columns.ptr(),
-                        values: values.ptr(),
-                        inter,
-                        windows,
-                        starts,
-                        chunk_rows,
-                        keys,
-                        moved_rows,
-                        moved_values,
-                    };
-                    device.launch::<BucketMove<T>>(launch, stream, args)
-                }
-                Entries::Csr { pointers, columns, values: None } => {
-                    let args = BucketMovePattern {
-                        entries: length,
-                        chunk,
-                        items,
-                        digits,
-                        mask,
-                        width,
-                        inverse,
-                        rows: pointers.len() as u32 - 1,
-                        pointers: pointers.ptr(),
-                        columns: columns.ptr(),
-                        inter,
-                        windows,
-                        starts,
-                        chunk_rows,
-                        keys,
-                        moved_rows,
-                    };
-                    device.launch::<BucketMovePattern>(launch, stream, args)
-                }
-                Entries::Triplets { rows, columns, values } => {
-                    let args = BucketMoveTriplets {
-                        entries: length,
-                        chunk,
-                        items,
-                        digits,
-                        mask,
-                        width,
-                        inverse,
-                        rows: rows.ptr(),
-                        columns: columns.ptr(),
-                        values: values.ptr(),
-                        inter,
-                        windows,
-                        starts,
-                        keys,
-                        moved_rows,
-                        moved_values,
-                    };
-                    device.launch::<BucketMoveTriplets<T>>(launch, stream, args)
-                }
-            }
+        macro_rules! launch {
+            ($kernel:ident $(<$t:ident>)? { $($field:ident: $value:expr),* $(,)? }) => {{
+                let args = $kernel {
+                    entries: length,
+                    chunk,
+                    items,
+                    digits,
+                    mask,
+                    width,
+                    inverse,
+                    inter,
+                    windows,
+                    starts,
+                    keys,
+                    moved_rows,
+                    $($field: $value),*
+                };
+                // SAFETY: the counts of these entries, arrays of the sizes of the cut, room for
+                // every entry at the target.
+                unsafe { device.launch::<$kernel$(<$t>)?>(launch, stream, args) }
+            }};
+        }
+        match entries {
+            Entries::Csr { pointers, columns, values: Some(values) } => launch!(BucketMove<T> {
+                rows: pointers.len() as u32 - 1,
+                pointers: pointers.ptr(),
+                columns: columns.ptr(),
+                values: values.ptr(),
+                chunk_rows: chunk_rows,
+                moved_values: moved_values,
+            }),
+            Entries::Csr { pointers, columns, values: None } => launch!(BucketMovePattern {
+                rows: pointers.len() as u32 - 1,
+                pointers: pointers.ptr(),
+                columns: columns.ptr(),
+                chunk_rows: chunk_rows,
+            }),
+            Entries::Triplets { rows, columns, values } => launch!(BucketMoveTriplets<T> {
+                rows: rows.ptr(),
+                columns: columns.ptr(),
+                values: values.ptr(),
+                moved_values: moved_values,
+            }),
         }
     }
 }
