@@ -1,5 +1,5 @@
-//! CSR to CSC by every kernel, on matrices of different structure, and the procedures that ScanTrans
-//! and MergeTrans are made of, alone. Throughput is the smallest traffic; there are no
+//! CSR to CSC by every kernel, on matrices of different structure, and the procedures that
+//! ScanTrans and MergeTrans are made of, alone. Throughput is the smallest traffic; there are no
 //! floating-point operations.
 
 use criterion::{BenchmarkId, Criterion, Throughput, criterion_group, criterion_main};

@@ -1,9 +1,10 @@
 //! PageRank of a graph (Brin and Page 1998):
 //! `cargo run --release -p spm-cpu --example page_rank -- [FILE.mtx]`.
 //!
-//! FILE is the adjacency matrix of a graph, entry (i, j) a link from i to j, usually a pattern file:
-//! `cargo xtask download-suitesparse amazon0302` puts one to `data/suitesparse/SNAP/amazon0302.mtx`.
-//! Values are not looked at. Without a file the graph is a generated one with power-law degrees.
+//! FILE is the adjacency matrix of a graph, entry (i, j) a link from i to j, usually a pattern
+//! file: `cargo xtask download-suitesparse amazon0302` puts one to
+//! `data/suitesparse/SNAP/amazon0302.mtx`. Values are not looked at. Without a file the graph is a
+//! generated one with power-law degrees.
 
 use spm_cpu::{PlanOptions, spmv, transpose};
 use spm_formats::kernel::TransposeOutput;
@@ -32,7 +33,8 @@ fn main() -> Result<(), AnyError> {
 /// The rank of each vertex; ranks sum up to 1.
 ///
 /// r = d (A^T D^-1 r + rank of the vertices without links / n) + (1 - d) / n, iterated until the
-/// ranks change by less than `tolerance` in sum. D holds the numbers of links of the vertices.
+/// ranks change by less than `tolerance` in sum, `most` times at most. D holds the numbers of links
+/// of the vertices.
 pub(crate) fn page_rank(
     graph: &Csr<f64>,
     d: f64,

@@ -15,9 +15,12 @@ pub(crate) struct Aligned<T> {
 impl<T: Copy + Default> From<Vec<T>> for Aligned<T> {
     fn from(mut storage: Vec<T>) -> Self {
         let len = storage.len();
-        // Reserve first: the address counts after the last reallocation.
-        storage.reserve_exact(ALIGNMENT / size_of::<T>());
-        let start = storage.as_ptr().align_offset(ALIGNMENT).min(ALIGNMENT / size_of::<T>());
+        // Room for the gap and no more. First of all: the address counts after the last
+        // reallocation.
+        let gap = ALIGNMENT / size_of::<T>();
+        storage.reserve_exact(gap);
+        storage.shrink_to(len + gap);
+        let start = storage.as_ptr().align_offset(ALIGNMENT).min(gap);
         storage.resize(len + start, T::default());
         storage.copy_within(..len, start);
         Self { storage, start }

@@ -5,7 +5,6 @@
 //!
 //! ```
 //! use spm_cpu::{PlanOptions, spmv};
-//! use spm_formats::kernel::SpmvPlan;
 //! use spm_formats::sprs::CsMatI;
 //!
 //! // | 1 0 2 |
@@ -23,10 +22,12 @@
 //! # Threads
 //! A plan runs on the team of its [`PlanOptions`], from any thread: plans are `Send`, kernels and
 //! teams `Send` and `Sync`. Plans may share a team: a run that finds it at work does all parts by
-//! itself. There are no feature flags: vector instructions are chosen at run time.
+//! itself. Planning uses the current rayon pool too. There are no feature flags: vector
+//! instructions are chosen at run time.
 
 mod aligned;
 mod disjoint;
+mod memory;
 mod options;
 mod race;
 mod simd;
@@ -40,7 +41,12 @@ pub use options::PlanOptions;
 pub use threads::Threads;
 pub use workspace::prefer_huge_pages;
 
-/// Compiles and runs the example of the README.
+/// Compiles and runs the example of the repository's README.
 #[cfg(doctest)]
 #[doc = include_str!("../../../README.md")]
 struct ReadmeExample;
+
+/// Compiles and runs the example of the crate's README.
+#[cfg(doctest)]
+#[doc = include_str!("../README.md")]
+struct CrateReadmeExample;

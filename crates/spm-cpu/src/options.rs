@@ -5,16 +5,22 @@ use spm_formats::MemoryBudget;
 use crate::Threads;
 
 /// Resources of a plan; one place instead of hidden globals.
+///
+/// Each call of [`PlanOptions::default`] and [`PlanOptions::with_threads`] starts threads of its
+/// own; clones share them.
 #[derive(Debug, Clone)]
 pub struct PlanOptions {
     /// The team that runs the product.
     pub threads: Threads,
-    /// What a padded format may take.
+    /// What a padded form of the matrix may take, the partial sums of tiles included.
     pub budget: MemoryBudget,
 }
 
 impl PlanOptions {
-    /// `threads` threads and the default budget.
+    /// `threads` threads (0 is taken as 1) and the default budget.
+    ///
+    /// # Panics
+    /// When the system refuses to start a thread; so does [`PlanOptions::default`].
     pub fn with_threads(threads: usize) -> Self {
         Self { threads: Threads::new(threads), budget: MemoryBudget::default() }
     }

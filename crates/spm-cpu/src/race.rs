@@ -30,9 +30,24 @@ const SIDE: f64 = 2e-4;
 /// faster than the serial kernel does not win, so that no `auto` is slower than that.
 pub(crate) struct Race<P> {
     serial: P,
+    /// Seconds of a call of the serial plan.
     of_serial: f64,
     /// The fastest first.
-    finalists: Vec<(P, String, f64)>,
+    finalists: Vec<Finalist<P>>,
+}
+
+struct Finalist<P> {
+    plan: P,
+    /// What the plan is, for its user.
+    choice: String,
+    /// Of a call.
+    seconds: f64,
+}
+
+/// Times the best one up to which a candidate may still be the winner: short calls are compared
+/// once more.
+fn near(seconds: f64) -> f64 {
+    if seconds < QUICK { NEAR } else { 1.0 }
 }
 
 impl<P> Race<P> {
@@ -49,16 +64,14 @@ impl<P> Race<P> {
         choice: impl FnOnce() -> String,
         run: &mut impl FnMut(&mut P),
     ) -> bool {
-        let best = self.finalists.first().map_or(self.of_serial, |&(.., seconds)| seconds);
-        let best = best.min(self.of_serial);
+        let first = self.finalists.first().map_or(f64::INFINITY, |first| first.seconds);
+        let best = first.min(self.of_serial);
         let seconds = seconds(best, || run(&mut plan));
-        let near = if seconds < QUICK { NEAR } else { 1.0 };
-        if seconds < near * best {
-            let place = self.finalists.partition_point(|&(.., other)| other <= seconds);
-            self.finalists.insert(place, (plan, choice(), seconds));
-            let best = self.finalists[0].2;
-            let near = if best < QUICK { NEAR } else { 1.0 };
-            self.finalists.retain(|&(.., other)| other <= near * best);
+        if seconds < near(seconds) * best {
+            let place = self.finalists.partition_point(|other| other.seconds <= seconds);
+            self.finalists.insert(place, Finalist { plan, choice: choice(), seconds });
+            let first = self.finalists[0].seconds;
+            self.finalists.retain(|other| other.seconds <= near(first) * first);
             self.finalists.truncate(FINALISTS);
         }
         seconds < best
@@ -66,9 +79,9 @@ impl<P> Race<P> {
 
     /// The winner, or nothing where that is the serial kernel.
     pub(crate) fn finish(mut self, run: &mut impl FnMut(&mut P)) -> Option<(P, String)> {
-        let (.., quickest) = self.finalists.first()?;
-        let calls = (SIDE / quickest.max(1e-9)).ceil().max(1.0) as usize;
-        let calls_of_serial = (SIDE / self.of_serial.max(1e-9)).ceil().max(1.0) as usize;
+        let quickest = self.finalists.first()?.seconds;
+        let calls = |seconds: f64| (SIDE / seconds.max(1e-9)).ceil().max(1.0) as usize;
+        let (calls, calls_of_serial) = (calls(quickest), calls(self.of_serial));
         let mut side = |plan: &mut P, calls: usize| {
             // The others have taken its place in the caches.
             run(plan);
@@ -76,19 +89,19 @@ impl<P> Race<P> {
             (0..calls).for_each(|_| run(plan));
             begin.elapsed().as_secs_f64() / calls as f64
         };
-        if *quickest < QUICK {
-            self.finalists.iter_mut().for_each(|(.., seconds)| *seconds = f64::INFINITY);
+        if quickest < QUICK {
+            self.finalists.iter_mut().for_each(|finalist| finalist.seconds = f64::INFINITY);
             for _ in 0..ROUNDS {
-                for (plan, _, seconds) in &mut self.finalists {
+                for Finalist { plan, seconds, .. } in &mut self.finalists {
                     *seconds = seconds.min(side(plan, calls));
                 }
                 self.of_serial = self.of_serial.min(side(&mut self.serial, calls_of_serial));
             }
         }
         let limit = MARGIN * self.of_serial - AROUND;
-        let finalists = self.finalists.into_iter().filter(|&(.., seconds)| seconds <= limit);
-        let winner = finalists.min_by(|(.., a), (.., b)| a.total_cmp(b));
-        winner.map(|(plan, choice, _)| (plan, choice))
+        let finalists = self.finalists.into_iter().filter(|finalist| finalist.seconds <= limit);
+        let winner = finalists.min_by(|a, b| a.seconds.total_cmp(&b.seconds));
+        winner.map(|Finalist { plan, choice, .. }| (plan, choice))
     }
 }
 
@@ -131,4 +144,44 @@ fn seconds(best: f64, mut call: impl FnMut()) -> f64 {
         calls += 1;
     }
     fastest
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// A plan here is how long it takes.
+    fn spin(plan: &mut Duration) {
+        let start = Instant::now();
+        while start.elapsed() < *plan {}
+    }
+
+    /// The winner's microseconds.
+    fn winner(serial: u64, candidates: &[u64]) -> Option<String> {
+        let mut race = Race::new(Duration::from_micros(serial), &mut spin);
+        for &micros in candidates {
+            race.enter(Duration::from_micros(micros), || micros.to_string(), &mut spin);
+        }
+        let (plan, choice) = race.finish(&mut spin)?;
+        assert_eq!(plan.as_micros().to_string(), choice);
+        Some(choice)
+    }
+
+    #[test]
+    fn the_fastest_wins_if_it_is_faster_than_the_serial_one() {
+        assert_eq!(winner(400, &[200, 40, 4000]).as_deref(), Some("40"));
+        assert_eq!(winner(20_000, &[9000, 12_000]).as_deref(), Some("9000"));
+        assert_eq!(winner(40, &[400, 4000]), None);
+        assert_eq!(winner(100, &[100]), None);
+        assert_eq!(winner(40, &[]), None);
+    }
+
+    #[test]
+    fn a_candidate_learns_whether_it_leads() {
+        let mut race = Race::new(Duration::from_micros(400), &mut spin);
+        let entered = [200, 900, 20, 90].map(|micros| {
+            race.enter(Duration::from_micros(micros), || micros.to_string(), &mut spin)
+        });
+        assert_eq!(entered, [true, false, true, false]);
+    }
 }

@@ -7,7 +7,7 @@ use std::ops::Range;
 use std::panic::{self, AssertUnwindSafe};
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, TryLockError};
-use std::thread::{self, JoinHandle, Thread};
+use std::thread::{self, JoinHandle};
 
 use spm_formats::kernel::Schedule;
 use spm_formats::partition;
@@ -27,6 +27,16 @@ type Job<'a> = dyn Fn(usize) + Sync + 'a;
 /// take microseconds, and handing one to a sleeping pool costs more than that: workers here poll
 /// for a while before they sleep, as OpenMP's do, and a job is handed over without an allocation.
 ///
+/// ```
+/// use std::sync::atomic::{AtomicUsize, Ordering};
+///
+/// let (threads, sum) = (spm_cpu::Threads::new(4), AtomicUsize::new(0));
+/// threads.run(|part| {
+///     sum.fetch_add(part, Ordering::Relaxed);
+/// });
+/// assert_eq!(sum.into_inner(), 1 + 2 + 3);
+/// ```
+///
 /// Clones share the team. A call while the team is busy (another thread's product, or a job that
 /// calls back) runs all parts on the caller, so nothing waits and nothing deadlocks.
 #[derive(Clone)]
@@ -37,7 +47,6 @@ pub struct Threads {
 struct Team {
     shared: Arc<Shared>,
     workers: Vec<JoinHandle<()>>,
-    handles: Vec<Thread>,
     busy: Mutex<()>,
 }
 
@@ -47,7 +56,9 @@ struct Shared {
     job: UnsafeCell<Option<*const Job<'static>>>,
     /// Workers that have not finished the current job.
     running: AtomicUsize,
+    /// Workers that have to be woken.
     sleeping: Vec<AtomicBool>,
+    /// A worker's part of the current job has panicked.
     panicked: AtomicBool,
     stop: AtomicBool,
 }
@@ -79,20 +90,21 @@ impl Threads {
             panicked: AtomicBool::new(false),
             stop: AtomicBool::new(false),
         });
-        let workers: Vec<_> = (0..workers)
-            .map(|worker| {
-                let shared = Arc::clone(&shared);
-                thread::Builder::new()
-                    .name(format!("spm-{}", worker + 1))
-                    .spawn(move || shared.work(worker))
-                    .expect("the system starts a thread")
-            })
-            .collect();
-        let handles = workers.iter().map(|w| w.thread().clone()).collect();
-        Self { team: Arc::new(Team { shared, workers, handles, busy: Mutex::new(()) }) }
+        // A team from the first one on: if a thread cannot start, those before it end.
+        let mut team = Team { shared, workers: Vec::with_capacity(workers), busy: Mutex::new(()) };
+        for worker in 0..workers {
+            let shared = Arc::clone(&team.shared);
+            let builder = thread::Builder::new().name(format!("spm-{}", worker + 1));
+            let started = builder.spawn(move || shared.work(worker));
+            team.workers.push(started.expect("the system starts a thread"));
+        }
+        Self { team: Arc::new(team) }
     }
 
     /// One thread for each core that this process may use.
+    ///
+    /// # Panics
+    /// As [`Threads::new`].
     pub fn all_cores() -> Self {
         Self::new(thread::available_parallelism().map_or(1, NonZero::get))
     }
@@ -103,7 +115,7 @@ impl Threads {
     }
 
     /// Calls `job(part)` once for each part of `0..count()`, each on its own thread, part 0 on the
-    /// caller; returns when all are done.
+    /// caller (all on the caller while the team is busy); returns when all are done.
     ///
     /// # Panics
     /// When a part panics, after all parts have ended.
@@ -125,19 +137,19 @@ impl Threads {
             *shared.job.get() =
                 Some(std::mem::transmute::<*const Job<'_>, *const Job<'static>>(pointer));
         }
+        // The job before may have panicked on the caller too, which then asked no further.
+        shared.panicked.store(false, Ordering::Relaxed);
         shared.running.store(self.team.workers.len(), Ordering::Relaxed);
         shared.epoch.fetch_add(1, Ordering::SeqCst);
-        for (sleeping, handle) in shared.sleeping.iter().zip(&self.team.handles) {
+        for (sleeping, worker) in shared.sleeping.iter().zip(&self.team.workers) {
             if sleeping.load(Ordering::SeqCst) {
-                handle.unpark();
+                worker.thread().unpark();
             }
         }
         let waiting = Waiting(shared);
         job(0);
         drop(waiting);
-        if shared.panicked.swap(false, Ordering::Relaxed) {
-            panic!("a thread of the team panicked");
-        }
+        assert!(!shared.panicked.load(Ordering::Relaxed), "a thread of the team panicked");
     }
 
     /// Calls `body` with ranges that cover `0..total` once, handed out as OpenMP does it.
@@ -315,6 +327,14 @@ mod tests {
             });
         });
         assert_eq!(seen, [1; 2]);
+    }
+
+    #[test]
+    fn a_panic_of_all_parts_is_forgotten_by_the_next_job() {
+        let threads = Threads::new(3);
+        let job = || threads.run(|part| panic!("part {part}"));
+        assert!(panic::catch_unwind(AssertUnwindSafe(job)).is_err());
+        threads.run(|_| {});
     }
 
     #[test]

@@ -3,19 +3,13 @@
 
 mod common;
 
-use common::csr;
+use common::{LAYOUTS, bits, csr, wave};
 use spm_cpu::{PlanOptions, spmm, spmv, transpose};
-use spm_formats::kernel::{Parameters, PlanError, TransposeOutput};
-use spm_formats::{Coo, Csr, DenseShape, FormatError, Layout, Scalar, reference};
-
-const LAYOUTS: [Layout; 2] = [Layout::RowMajor, Layout::ColumnMajor];
+use spm_formats::kernel::{KernelInfo, Parameters, PlanError, TransposeOutput};
+use spm_formats::{Coo, Csr, DenseShape, FormatError, Scalar, reference};
 
 /// Numbers that a sum must pass on as IEEE 754 says: a product of 0 and an infinite one is NaN.
 const SPECIAL: [f64; 5] = [f64::NAN, f64::INFINITY, f64::NEG_INFINITY, 0.0, -0.0];
-
-fn wave<T: Scalar>(length: usize) -> Vec<T> {
-    (0..length).map(|i| T::from_f64((i as f64 * 0.7).sin())).collect()
-}
 
 /// The plan; nothing where the kernel is for other matrices.
 fn planned<P>(label: &str, plan: Result<P, PlanError>) -> Option<P> {
@@ -27,7 +21,7 @@ fn planned<P>(label: &str, plan: Result<P, PlanError>) -> Option<P> {
 }
 
 /// All studied parameters, or the defaults.
-fn sets(info: &spm_formats::kernel::KernelInfo, all: bool) -> Vec<Parameters> {
+fn sets(info: &KernelInfo, all: bool) -> Vec<Parameters> {
     if all { info.variants() } else { vec![info.defaults()] }
 }
 
@@ -70,7 +64,6 @@ fn check_spmm<T: Scalar>(what: &str, a: &Coo<T>, matrix: &Csr<T>, x: &[T], k: us
 
 fn check_transpose<T: Scalar>(what: &str, a: &Coo<T>, matrix: &Csr<T>, all: bool) {
     let (pointers, indices, values) = reference::transpose(a);
-    let bits = |values: &[T]| values.iter().map(|v| v.to_bits64()).collect::<Vec<_>>();
     for threads in [1, 3] {
         let options = PlanOptions::with_threads(threads);
         for kernel in transpose::registry::<T>() {
@@ -132,6 +125,13 @@ fn one_dense_row_of_a_million() {
     check_all("dense row", &coo::<f32>((3, 1_000_000), &row), &[3], false);
     let column: Vec<_> = (0..1_000_000).map(|i| (i, 1)).collect();
     check_all("dense column", &coo::<f64>((1_000_000, 2), &column), &[2], false);
+}
+
+/// Neighbours that are both long: whoever compares rows must not do it entry by entry.
+#[test]
+fn two_dense_rows() {
+    let rows: Vec<_> = (1..3).flat_map(|i| (0..300_000).map(move |j| (i, j))).collect();
+    check_all("two dense rows", &coo::<f64>((4, 300_000), &rows), &[3], false);
 }
 
 /// Rows of 0 to 12 entries; the tail of the last one ends in the last column.

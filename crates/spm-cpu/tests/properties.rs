@@ -2,30 +2,11 @@
 
 mod common;
 
-use std::collections::BTreeMap;
-
-use common::csr;
+use common::{LAYOUTS, bits, csr, matrices, wave};
 use proptest::prelude::*;
 use spm_cpu::{PlanOptions, spmm, spmv, transpose};
 use spm_formats::kernel::{Parameters, PlanError, Schedule, TransposeOutput, Value};
-use spm_formats::{Coo, Csr, DenseShape, Layout, Scalar, reference};
-
-/// Up to 60 x 60, without duplicates.
-fn matrices() -> impl Strategy<Value = Coo<f64>> {
-    (1_usize..60, 1_usize..60).prop_flat_map(|(rows, cols)| {
-        let entry = (0..rows as u32, 0..cols as u32, -1.0_f64..1.0);
-        prop::collection::vec(entry, 0..400).prop_map(move |entries| {
-            let unique: BTreeMap<(u32, u32), f64> =
-                entries.into_iter().map(|(r, c, v)| ((r, c), v)).collect();
-            let (r, c) = unique.keys().copied().unzip();
-            Coo::new(rows, cols, r, c, unique.into_values().collect()).unwrap()
-        })
-    })
-}
-
-fn wave(length: usize) -> Vec<f64> {
-    (0..length).map(|i| (i as f64 * 0.7).sin()).collect()
-}
+use spm_formats::{Coo, Csr, DenseShape, Layout, generate, reference};
 
 /// y = A x, or nothing where the kernel does not suit the matrix.
 fn product(
@@ -61,20 +42,19 @@ fn dense_product(
     y
 }
 
+/// How far from each other two right results may be, in the bound of the oracle.
+const APART: f64 = 2.0 * reference::BOUND_LIMIT;
+
 /// The bounds of the oracle around another result.
 fn around(y: &[f64], oracle: reference::Reference) -> reference::Reference {
     reference::Reference { values: y.to_vec(), ..oracle }
-}
-
-fn bits(values: &[f64]) -> Vec<u64> {
-    values.iter().map(|value| value.to_bits64()).collect()
 }
 
 proptest! {
     #![proptest_config(ProptestConfig::with_cases(16))]
 
     #[test]
-    fn transposing_twice_changes_nothing(a in matrices()) {
+    fn transposing_twice_changes_nothing(a in matrices(60, 400)) {
         let a = csr(&a);
         for kernel in transpose::registry::<f64>() {
             let options = PlanOptions::with_threads(2);
@@ -91,10 +71,13 @@ proptest! {
 
     /// (A X) e_j = A (X e_j).
     #[test]
-    fn a_column_of_the_product_is_the_product_of_the_column(a in matrices(), k in 1_usize..12) {
+    fn a_column_of_the_product_is_the_product_of_the_column(
+        a in matrices(60, 400),
+        k in 1_usize..12,
+    ) {
         let matrix = csr(&a);
         let (rows, cols) = matrix.shape();
-        for layout in [Layout::RowMajor, Layout::ColumnMajor] {
+        for layout in LAYOUTS {
             let at = |height: usize, i: usize, j: usize| match layout {
                 Layout::RowMajor => i * k + j,
                 Layout::ColumnMajor => j * height + i,
@@ -119,12 +102,13 @@ proptest! {
 
     /// The rows of P A times x are those of A times x, permuted.
     #[test]
-    fn permuted_rows_give_a_permuted_product(a in matrices(), step in 1_usize..60) {
+    fn permuted_rows_give_a_permuted_product(a in matrices(60, 400), step in 1_usize..60) {
         let rows = a.rows();
         prop_assume!((1..=rows).all(|d| d == 1 || rows % d != 0 || step % d != 0));
         let place = |row: usize| row * step % rows;
         let moved = a.row_indices().iter().map(|&row| place(row as usize) as u32).collect();
-        let permuted = Coo::new(rows, a.cols(), moved, a.col_indices().to_vec(), a.values().to_vec());
+        let (columns, values) = (a.col_indices().to_vec(), a.values().to_vec());
+        let permuted = Coo::new(rows, a.cols(), moved, columns, values);
         let (matrix, permuted) = (csr(&a), permuted.unwrap());
         let permuted_matrix = csr(&permuted);
         let x = wave(a.cols());
@@ -145,14 +129,18 @@ proptest! {
         }
     }
 
-    /// The columns of A Pᵀ times P x are those of A times x.
+    /// The columns of A P^T times P x are those of A times x.
     #[test]
-    fn permuted_columns_with_a_permuted_x_give_the_same_product(a in matrices(), step in 1_usize..60) {
+    fn permuted_columns_with_a_permuted_x_give_the_same_product(
+        a in matrices(60, 400),
+        step in 1_usize..60,
+    ) {
         let cols = a.cols();
         prop_assume!((1..=cols).all(|d| d == 1 || cols % d != 0 || step % d != 0));
         let place = |col: usize| col * step % cols;
         let moved = a.col_indices().iter().map(|&col| place(col as usize) as u32).collect();
-        let permuted = Coo::new(a.rows(), cols, a.row_indices().to_vec(), moved, a.values().to_vec());
+        let (rows, values) = (a.row_indices().to_vec(), a.values().to_vec());
+        let permuted = Coo::new(a.rows(), cols, rows, moved, values);
         let permuted = csr(&permuted.unwrap());
         let x = wave(cols);
         let mut moved = vec![0.0; cols];
@@ -168,7 +156,7 @@ proptest! {
 
     /// What `auto` chooses is as far from any other kernel as two right results may be.
     #[test]
-    fn auto_agrees_with_every_kernel(a in matrices(), k in 1_usize..9) {
+    fn auto_agrees_with_every_kernel(a in matrices(60, 400), k in 1_usize..9) {
         let matrix = csr(&a);
         let x = wave(a.cols());
         let kernel = spmv::find::<f64>("auto").unwrap();
@@ -179,10 +167,10 @@ proptest! {
                 let Some(y) = product(&kernel, &parameters, &matrix, 2, &x) else { continue };
                 let errors = reference::compare(&y, &around);
                 let label = kernel.info.label(&parameters);
-                prop_assert!(errors.bound <= 2.0 * reference::BOUND_LIMIT, "{label}: {errors:?}");
+                prop_assert!(errors.bound <= APART, "{label}: {errors:?}");
             }
         }
-        for layout in [Layout::RowMajor, Layout::ColumnMajor] {
+        for layout in LAYOUTS {
             let dense = DenseShape { k, layout };
             let x = wave(a.cols() * k);
             let kernel = spmm::find::<f64>("auto").unwrap();
@@ -193,35 +181,36 @@ proptest! {
                     let y = dense_product(&kernel, &parameters, &matrix, dense, 2, &x);
                     let errors = reference::compare(&y, &around);
                     let label = kernel.info.label(&parameters);
-                    prop_assert!(errors.bound <= 2.0 * reference::BOUND_LIMIT, "{label}: {errors:?}");
+                    prop_assert!(errors.bound <= APART, "{label}: {errors:?}");
                 }
             }
         }
     }
 
     #[test]
-    fn threads_and_schedules_change_no_bit(a in matrices(), k in 1_usize..12) {
+    fn threads_and_schedules_change_no_bit(a in matrices(60, 400), k in 1_usize..12) {
+        let a = csr(&a);
         check_reproducible(&a);
         check_reproducible_spmm(&a, k);
     }
 }
 
 /// What the documentation of `spm_cpu::spmv` promises.
-fn check_reproducible(a: &Coo<f64>) {
-    const PROMISE_NOTHING: [&str; 3] = ["csr-merge", "sell-compact", "auto"];
-    let a = csr(a);
+fn check_reproducible(a: &Csr<f64>) {
+    const PROMISE_NOTHING: [&str; 5] =
+        ["csr-merge", "csr-compact", "sell-compact", "sell-symmetric", "auto"];
     let x = wave(a.cols());
     let kernels = spmv::registry::<f64>();
     for kernel in kernels.iter().filter(|kernel| !PROMISE_NOTHING.contains(&kernel.info.id)) {
         for parameters in kernel.info.variants() {
-            let expected = product(kernel, &parameters, &a, 1, &x);
+            let expected = product(kernel, &parameters, a, 1, &x);
             let mut others = vec![parameters.clone()];
             if parameters.get("schedule").is_some() {
                 let schedules = [Schedule::Static, Schedule::Dynamic].map(Value::Schedule);
                 others = schedules.map(|s| parameters.clone().with("schedule", s)).to_vec();
             }
             for (other, threads) in others.iter().flat_map(|o| [1, 2, 3, 5].map(|t| (o, t))) {
-                let y = product(kernel, other, &a, threads, &x);
+                let y = product(kernel, other, a, threads, &x);
                 assert!(
                     y.as_deref().map(bits) == expected.as_deref().map(bits),
                     "{} on {threads} threads",
@@ -233,16 +222,15 @@ fn check_reproducible(a: &Coo<f64>) {
 }
 
 /// What the documentation of `spm_cpu::spmm` promises.
-fn check_reproducible_spmm(a: &Coo<f64>, k: usize) {
+fn check_reproducible_spmm(a: &Csr<f64>, k: usize) {
     const PROMISE_NOTHING: [&str; 2] = ["csr-blocked", "auto"];
-    let a = csr(a);
     let x = wave(a.cols() * k);
     let kernels = spmm::registry::<f64>();
-    for layout in [Layout::RowMajor, Layout::ColumnMajor] {
+    for layout in LAYOUTS {
         let dense = DenseShape { k, layout };
         for kernel in kernels.iter().filter(|kernel| !PROMISE_NOTHING.contains(&kernel.info.id)) {
             for parameters in kernel.info.variants() {
-                let on = |threads| dense_product(kernel, &parameters, &a, dense, threads, &x);
+                let on = |threads| dense_product(kernel, &parameters, a, dense, threads, &x);
                 let expected = bits(&on(1));
                 for threads in [2, 3, 5] {
                     let label = kernel.info.label(&parameters);
@@ -259,7 +247,18 @@ fn threads_and_schedules_change_no_bit_of_long_rows() {
     entries.extend((0..5000).filter(|j| j % 1000 != 175).map(|j| (25, j)));
     let (r, c): (Vec<u32>, Vec<u32>) = entries.into_iter().unzip();
     let v = wave(r.len());
-    let a = Coo::new(300, 5000, r, c, v).unwrap();
+    let a = csr(&Coo::new(300, 5000, r, c, v).unwrap());
     check_reproducible(&a);
     check_reproducible_spmm(&a, 3);
+}
+
+/// Rows that repeat a pattern shifted by one, and rows with the same columns: what the kernels that
+/// share columns or values between rows are for.
+#[test]
+fn threads_and_schedules_change_no_bit_of_stencils_and_blocks() {
+    for label in ["stencil27[n=9]", "blocks[n=5,block=3]"] {
+        let a = generate::named(label).unwrap().generate().unwrap();
+        check_reproducible(&a);
+        check_reproducible_spmm(&a, 3);
+    }
 }

@@ -2,13 +2,11 @@
 
 mod common;
 
-use common::csr;
+use common::{LAYOUTS, csr, matrices};
 use proptest::prelude::*;
 use spm_cpu::{PlanOptions, spmm};
 use spm_formats::kernel::RunError;
 use spm_formats::{Coo, DenseShape, Layout, Scalar, reference};
-
-const LAYOUTS: [Layout; 2] = [Layout::RowMajor, Layout::ColumnMajor];
 
 fn check_all<T: Scalar>(a: &Coo<T>, widths: &[usize]) {
     let matrix = csr(a);
@@ -27,6 +25,13 @@ fn check_all<T: Scalar>(a: &Coo<T>, widths: &[usize]) {
                         let plan = kernel.plan(&matrix.view(), dense, &parameters, &options);
                         let mut plan = plan.unwrap();
                         assert_eq!((plan.shape(), plan.dense()), (matrix.shape(), dense));
+                        let footprint = plan.footprint();
+                        let moved = ((a.rows() + a.cols()) * k * T::BYTES) as u64;
+                        assert_eq!(
+                            footprint.bytes_moved,
+                            footprint.matrix_bytes + moved,
+                            "{label}"
+                        );
                         let mut y = vec![T::from_f64(f64::NAN); a.rows() * k];
                         plan.run(&x, &mut y).unwrap();
                         let errors = reference::compare(&y, &expected);
@@ -90,16 +95,7 @@ proptest! {
     #![proptest_config(ProptestConfig::with_cases(12))]
 
     #[test]
-    fn random_matrices(
-        (rows, cols, entries) in (1_usize..120, 1_usize..120).prop_flat_map(|(rows, cols)| {
-            let entry = (0..rows as u32, 0..cols as u32, -1.0_f32..1.0);
-            (Just(rows), Just(cols), prop::collection::vec(entry, 0..1500))
-        }),
-        k in 1_usize..40,
-    ) {
-        let mut unique = std::collections::BTreeMap::new();
-        unique.extend(entries.into_iter().map(|(r, c, v)| ((r, c), v)));
-        let (r, c) = unique.keys().copied().unzip();
-        check_all(&Coo::new(rows, cols, r, c, unique.into_values().collect()).unwrap(), &[k]);
+    fn random_matrices(a in matrices::<f32>(120, 1500), k in 1_usize..40) {
+        check_all(&a, &[k]);
     }
 }

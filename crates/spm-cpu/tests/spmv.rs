@@ -5,7 +5,7 @@ mod common;
 
 use std::collections::BTreeSet;
 
-use common::csr;
+use common::{csr, matrices, wave};
 use proptest::prelude::*;
 use spm_cpu::{PlanOptions, spmv};
 use spm_formats::kernel::{PlanError, RunError};
@@ -32,6 +32,12 @@ fn check_all<T: Scalar>(a: &Coo<T>, x: &[T]) -> BTreeSet<&'static str> {
                     }
                     Err(error) => panic!("{label} on {threads} threads: {error}"),
                 };
+                let (footprint, vectors) = (plan.footprint(), (a.rows() + a.cols()) * T::BYTES);
+                assert_eq!(
+                    footprint.bytes_moved,
+                    footprint.matrix_bytes + vectors as u64,
+                    "{label}"
+                );
                 let mut y = vec![T::from_f64(f64::NAN); a.rows()];
                 plan.run(x, &mut y).unwrap();
                 let errors = reference::compare(&y, &expected);
@@ -110,10 +116,6 @@ fn ragged(rows: usize, cols: usize, value: impl Fn(usize) -> f64) -> Coo<f64> {
     Coo::new(rows, cols, r, c, v).unwrap()
 }
 
-fn wave(cols: usize) -> Vec<f64> {
-    (0..cols).map(|j| (j as f64 * 0.7).sin()).collect()
-}
-
 #[test]
 fn infinities_and_nans_reach_their_rows_and_no_others() {
     let a = ragged(100, 60, |i| if i == 77 { f64::INFINITY } else { (i as f64 * 0.3).cos() });
@@ -132,7 +134,7 @@ fn equal_values() {
         check_all(&ragged(300, 250, |_| value), &wave(250));
     }
     // The sum of x alone would overflow.
-    let x: Vec<f64> = wave(250).iter().map(|x| x * f64::MAX).collect();
+    let x: Vec<f64> = wave::<f64>(250).iter().map(|x| x * f64::MAX).collect();
     check_all(&ragged(300, 250, |_| 1e-10), &x);
 }
 
@@ -176,20 +178,46 @@ fn symmetric_stencils() {
     }
 }
 
+/// A diagonal, and a row and a column with entries that do not lie side by side: 66 000 runs of
+/// slots in one chunk of `sell-symmetric`.
+#[test]
+fn an_arrowhead() {
+    let size = 720_000_u32;
+    let tip = |i: u32| i > 0 && i.is_multiple_of(10) && i <= 660_000;
+    let mut entries: Vec<(u32, u32)> = vec![(0, 0)];
+    entries.extend((0..size).filter(|&j| tip(j)).map(|j| (0, j)));
+    for i in 1..size {
+        if tip(i) {
+            entries.push((i, 0));
+        }
+        entries.push((i, i));
+    }
+    let (r, c): (Vec<u32>, Vec<u32>) = entries.into_iter().unzip();
+    let values = r.iter().zip(&c).map(|(&i, &j)| f64::from((i + j) % 17) - 3.3).collect();
+    let a = Coo::new(size as usize, size as usize, r, c, values).unwrap();
+    let (matrix, x) = (csr(&a), wave(size as usize));
+    let expected = reference::spmv(&a, &x);
+    for (id, threads) in [("sell-symmetric", 1), ("sell-symmetric", 2), ("auto", 1)] {
+        let kernel = spmv::find::<f64>(id).unwrap();
+        let options = PlanOptions::with_threads(threads);
+        match kernel.plan(&matrix.view(), &kernel.info.defaults(), &options) {
+            Err(PlanError::Unsupported { kernel: "sell-symmetric", .. }) => {}
+            plan => {
+                let mut plan = plan.unwrap();
+                let mut y = vec![f64::NAN; size as usize];
+                plan.run(&x, &mut y).unwrap();
+                let errors = reference::compare(&y, &expected);
+                assert!(errors.acceptable(), "{id} {:?} on {threads}: {errors:?}", plan.choice());
+            }
+        }
+    }
+}
+
 proptest! {
     #![proptest_config(ProptestConfig::with_cases(24))]
 
     #[test]
-    fn random_matrices(
-        (rows, cols, entries) in (1_usize..200, 1_usize..200).prop_flat_map(|(rows, cols)| {
-            let entry = (0..rows as u32, 0..cols as u32, -1.0_f64..1.0);
-            (Just(rows), Just(cols), prop::collection::vec(entry, 0..2000))
-        })
-    ) {
-        let mut unique = std::collections::BTreeMap::new();
-        unique.extend(entries.into_iter().map(|(r, c, v)| ((r, c), v)));
-        let (r, c) = unique.keys().copied().unzip();
-        let x: Vec<f64> = (0..cols).map(|j| (j as f64 * 0.7).sin()).collect();
-        check_all(&Coo::new(rows, cols, r, c, unique.into_values().collect()).unwrap(), &x);
+    fn random_matrices(a in matrices(200, 2000)) {
+        check_all::<f64>(&a, &wave(a.cols()));
     }
 }

@@ -2,7 +2,7 @@
 
 mod common;
 
-use common::csr;
+use common::{bits, csr, matrices};
 use proptest::prelude::*;
 use spm_cpu::{PlanOptions, transpose};
 use spm_formats::kernel::{RunError, TransposeOutput};
@@ -19,6 +19,9 @@ fn check_all<T: Scalar>(a: &Coo<T>) {
                 let label = kernel.info.label(&parameters);
                 let mut plan = kernel.plan(&matrix.view(), &parameters, &options).unwrap();
                 assert_eq!((plan.shape(), plan.entries()), (matrix.shape(), matrix.nnz()));
+                let (bytes, entry) = (plan.footprint().bytes_moved, 4 + T::BYTES);
+                let words = 4 * (a.rows() + a.cols() + 2);
+                assert_eq!(bytes, (words + 2 * matrix.nnz() * entry) as u64, "{label}");
                 let mut output = TransposeOutput::<T>::new(a.cols(), matrix.nnz());
                 // Twice: the second run meets what the first has left.
                 for run in ["first", "second"] {
@@ -26,8 +29,6 @@ fn check_all<T: Scalar>(a: &Coo<T>) {
                     let case = format!("{label} on {threads} threads, {run} run");
                     assert!(output.pointers == expected.pointers, "{case}: pointers");
                     assert!(output.indices == expected.indices, "{case}: indices");
-                    let bits =
-                        |values: &[T]| values.iter().map(|v| v.to_bits64()).collect::<Vec<_>>();
                     assert!(bits(&output.values) == bits(&expected.values), "{case}: values");
                 }
             }
@@ -96,15 +97,7 @@ proptest! {
     #![proptest_config(ProptestConfig::with_cases(24))]
 
     #[test]
-    fn random_matrices(
-        (rows, cols, entries) in (1_usize..300, 1_usize..300).prop_flat_map(|(rows, cols)| {
-            let entry = (0..rows as u32, 0..cols as u32, -1.0_f64..1.0);
-            (Just(rows), Just(cols), prop::collection::vec(entry, 0..3000))
-        })
-    ) {
-        let mut unique = std::collections::BTreeMap::new();
-        unique.extend(entries.into_iter().map(|(r, c, v)| ((r, c), v)));
-        let (r, c) = unique.keys().copied().unzip();
-        check_all(&Coo::new(rows, cols, r, c, unique.into_values().collect()).unwrap());
+    fn random_matrices(a in matrices::<f64>(300, 3000)) {
+        check_all(&a);
     }
 }

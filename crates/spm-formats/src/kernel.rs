@@ -120,12 +120,7 @@ impl KernelInfo {
                     ParameterError::Unknown {
                         kernel: self.id,
                         name: name.to_owned(),
-                        known: self
-                            .parameters
-                            .iter()
-                            .map(|p| p.name)
-                            .collect::<Vec<_>>()
-                            .join(", "),
+                        known: self.parameter_names(),
                     }
                 })?;
             let spec = &self.parameters[position];
@@ -138,6 +133,30 @@ impl KernelInfo {
                 })?;
         }
         Ok(parameters)
+    }
+
+    fn parameter_names(&self) -> String {
+        self.parameters.iter().map(|p| p.name).collect::<Vec<_>>().join(", ")
+    }
+
+    /// Checks that these are parameters of this kernel, with values that
+    /// [`KernelInfo::parse_parameters`] takes too: what a registry asks before it plans.
+    ///
+    /// # Errors
+    /// [`PlanError::Unsupported`]: the parameters of another kernel, or a value that this one does
+    /// not take.
+    pub fn check_parameters(&self, parameters: &Parameters) -> Result<(), PlanError> {
+        let refuse = |reason| Err(PlanError::Unsupported { kernel: self.id, reason });
+        if !self.parameters.iter().map(|p| p.name).eq(parameters.iter().map(|(name, _)| name)) {
+            let known = self.parameter_names();
+            return refuse(format!("expected the parameters \"{known}\", found \"{parameters}\""));
+        }
+        for (spec, (name, value)) in self.parameters.iter().zip(parameters.iter()) {
+            if !spec.admits(value) {
+                return refuse(format!("{name} must be {}, found {value}", spec.expected()));
+            }
+        }
+        Ok(())
     }
 
     /// `id` alone, or `id[name=value,...]`.
@@ -209,6 +228,27 @@ mod tests {
                 "grid=10x4,schedule=static,vertical=columns",
                 "grid=10x4,schedule=static,vertical=transposed"
             ]
+        );
+    }
+
+    #[test]
+    fn parameters_are_checked_before_a_plan() {
+        let check = |parameters: &Parameters| INFO.check_parameters(parameters);
+        assert_eq!(check(&INFO.defaults()), Ok(()));
+        let with =
+            |name, value| check(&INFO.defaults().with(name, value)).map_err(|e| e.to_string());
+        assert_eq!(with("grid", Value::Grid(1, usize::MAX)), Ok(()));
+        assert_eq!(
+            with("grid", Value::Grid(0, 4)).unwrap_err(),
+            "csr-tiles: grid must be ROWSxCOLS, for example 10x4, found 0x4"
+        );
+        assert_eq!(
+            with("vertical", Value::Choice("up")).unwrap_err(),
+            "csr-tiles: vertical must be columns or transposed, found up"
+        );
+        assert_eq!(
+            check(&Parameters::default()).unwrap_err().to_string(),
+            "csr-tiles: expected the parameters \"grid, schedule, vertical\", found \"\""
         );
     }
 

@@ -67,7 +67,8 @@ impl Solution {
     pub(crate) fn print(&self, start: Instant) {
         let furthest = self.x.iter().map(|x| (x - 1.0).abs()).fold(0.0, f64::max);
         println!(
-            "{} iterations in {:.3} s, |b - A x| / |b| = {:.1e}, x within {furthest:.1e} of the ones",
+            "{} iterations in {:.3} s, |b - A x| / |b| = {:.1e}, x within {furthest:.1e} of the \
+             ones",
             self.iterations,
             start.elapsed().as_secs_f64(),
             self.residual

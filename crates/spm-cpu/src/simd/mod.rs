@@ -8,7 +8,7 @@ use std::any::TypeId;
 use std::mem::{ManuallyDrop, transmute_copy};
 
 use spm_formats::Scalar;
-use spm_formats::kernel::{ParameterSpec, Value};
+use spm_formats::kernel::{ParameterSpec, Parameters, Value};
 
 mod portable;
 #[cfg(target_arch = "x86_64")]
@@ -82,8 +82,8 @@ pub(crate) trait Isa<T>: Copy {
     unsafe fn store(to: *mut T, vector: Self::Vector);
     /// Writes the first `count` (at most [`LANES`]) lanes only.
     unsafe fn store_first(count: usize, to: *mut T, vector: Self::Vector);
-    /// A store past the caches, for what nobody reads soon; `to` is a multiple of the vector's size.
-    /// Before another thread may read it, [`Isa::stream_fence`].
+    /// A store past the caches, for what nobody reads soon; `to` is a multiple of the vector's
+    /// size. Before another thread may read it, [`Isa::stream_fence`].
     unsafe fn stream(to: *mut T, vector: Self::Vector);
     /// Makes this thread's streamed stores visible before its later ones.
     unsafe fn stream_fence();
@@ -140,12 +140,17 @@ pub(crate) struct Machine {
 }
 
 impl Machine {
-    /// What this processor offers, for a kernel that indexes up to `reach` elements; `gather` is
-    /// the choice of [`GATHER`].
-    pub(crate) fn detect(gather: &str, reach: usize) -> Self {
+    /// What this processor offers, for a job that does not gather.
+    pub(crate) fn without_gathers() -> Self {
+        Self { level: detect_level(), vector_gather: false }
+    }
+
+    /// What this processor offers, for a job that gathers from `elements` elements in the way that
+    /// [`GATHER`] says in `parameters`.
+    pub(crate) fn for_gathers(parameters: &Parameters, elements: usize) -> Self {
         // Vector gathers take signed 32-bit indices.
-        let level = if i32::try_from(reach).is_ok() { detect_level() } else { Level::Portable };
-        Self { level, vector_gather: gather == "vector" }
+        let level = if i32::try_from(elements).is_ok() { detect_level() } else { Level::Portable };
+        Self { level, vector_gather: parameters.choice(GATHER.name) == "vector" }
     }
 
     /// Runs the job with the widest vectors that the machine has.

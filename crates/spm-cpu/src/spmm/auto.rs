@@ -35,9 +35,10 @@ const LARGE_Y: usize = 4 << 20;
 const LARGE_X: usize = 1 << 20;
 /// Bytes of a row of X up to which more of them are under way at a time.
 const SHORT_ROW: usize = 128;
-/// Entries from which fewer bytes for their columns may pay, with rows of X of at most so many bytes.
+/// Entries from which fewer bytes for their columns may pay.
 const LARGE_A: usize = 1 << 16;
-const NARROW: usize = 256;
+/// Bytes of a row of X up to which they may: with longer ones, A is the lesser part.
+const NARROW_ROW: usize = 256;
 
 struct Auto<'a, T> {
     plan: BoxedPlan<'a, T>,
@@ -51,7 +52,7 @@ pub(super) fn plan<'a, T: Scalar>(
     options: &PlanOptions,
 ) -> Result<BoxedPlan<'a, T>, PlanError> {
     let a = CsrArrays::new(view)?;
-    let work = a.entries() * dense.k;
+    let work = a.entries().saturating_mul(dense.k);
     if work.max(a.rows() * dense.k) <= TINY {
         return Ok(csr_serial::chosen(a, dense));
     }
@@ -94,7 +95,7 @@ pub(super) fn plan<'a, T: Scalar>(
 fn candidates<T: Scalar>(a: &CsrArrays<'_, T>, dense: DenseShape) -> Vec<String> {
     let row = dense.k * T::BYTES;
     let mut labels = vec!["csr-blocked".to_owned()];
-    if a.entries() >= LARGE_A && row <= NARROW {
+    if a.entries() >= LARGE_A && row <= NARROW_ROW {
         labels.push("csr-blocked[narrow=on]".to_owned());
     }
     if a.cols() * row >= LARGE_X {

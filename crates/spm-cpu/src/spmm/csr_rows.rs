@@ -42,7 +42,7 @@ impl<T: Scalar> Product<T> for Rows<'_, T> {
     }
 
     fn memory(&self) -> Memory {
-        Memory { matrix: self.a.bytes(), plan: 0 }
+        Memory::borrowed(&self.a, 0)
     }
 
     fn multiply(&mut self, x: &[T], y: &mut [T]) {

@@ -15,7 +15,8 @@ pub(super) const INFO: KernelInfo = KernelInfo {
     operation: Operation::Spmm,
     backend: Backend::Cpu,
     source: "R4 4.2 (parallel_product_ellpack)",
-    summary: "ELLPACK, padding walked, (row, column) iterations to threads, X transposed in the run",
+    summary: "ELLPACK, padding walked, (row, column) iterations to threads, X transposed in the \
+              run",
     parameters: &[],
 };
 

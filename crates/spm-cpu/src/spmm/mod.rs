@@ -1,5 +1,23 @@
 //! Y = A X, X and Y dense with k columns.
 //!
+//! ```
+//! use spm_cpu::{PlanOptions, spmm};
+//! use spm_formats::{DenseShape, Layout, sprs::CsMatI};
+//!
+//! // | 1 0 2 |
+//! // | 0 3 0 |
+//! let a: CsMatI<f64, u32> =
+//!     CsMatI::new((2, 3), vec![0, 2, 3], vec![0, 2, 1], vec![1.0, 2.0, 3.0]);
+//! let kernel = spmm::find("auto").expect("auto is always there");
+//! let dense = DenseShape { k: 2, layout: Layout::RowMajor };
+//! let options = PlanOptions::default();
+//! let mut plan = kernel.plan(&a.view(), dense, &kernel.info.defaults(), &options)?;
+//! let mut y = [0.0; 4];
+//! plan.run(&[1.0, 4.0, 10.0, 40.0, 100.0, 400.0], &mut y)?;
+//! assert_eq!(y, [201.0, 804.0, 30.0, 120.0]);
+//! # Ok::<(), Box<dyn std::error::Error>>(())
+//! ```
+//!
 //! # Which bits are the same
 //! A plan gives the same bits each time it runs. Two plans of one kernel with the same parameters
 //! give the same bits on any number of threads, except `csr-blocked`, which cuts rows where the
@@ -46,8 +64,9 @@ impl<T: Scalar> SpmmKernel<T> {
     /// Plans Y = A X for one matrix and one shape of X.
     ///
     /// # Errors
-    /// A matrix that is not CSR or not sound, padding beyond the budget, parameters that make no
-    /// sense for this matrix, more columns of X than memory can number. 0 columns are no work.
+    /// A matrix that is not CSR or not sound, or (but for ELLPACK) a slice of a larger one; padding
+    /// beyond the budget; parameters of another kernel, or that make no sense for this matrix; more
+    /// columns of X than memory can number. 0 columns are no work.
     pub fn plan<'a>(
         &self,
         a: &CsrView<'a, T>,
@@ -55,6 +74,7 @@ impl<T: Scalar> SpmmKernel<T> {
         parameters: &Parameters,
         options: &PlanOptions,
     ) -> Result<BoxedPlan<'a, T>, PlanError> {
+        self.info.check_parameters(parameters)?;
         dense.check::<T>(a.shape())?;
         (self.plan)(a, dense, parameters, options)
     }

@@ -4,6 +4,7 @@ use spm_formats::kernel::{Footprint, RunError, SpmmPlan, check_length};
 use spm_formats::{DenseShape, Scalar};
 
 use super::BoxedPlan;
+pub(super) use crate::memory::Memory;
 
 /// What a kernel provides; arguments of `multiply` have the right lengths.
 pub(super) trait Product<T>: Send {
@@ -20,15 +21,6 @@ pub(super) trait Product<T>: Send {
     fn choice(&self) -> Option<String> {
         None
     }
-}
-
-/// Sizes in bytes.
-#[derive(Debug, Clone, Copy)]
-pub(super) struct Memory {
-    /// The matrix in the kernel's format, wherever it lies.
-    pub(super) matrix: u64,
-    /// What the plan holds besides the caller's matrix.
-    pub(super) plan: u64,
 }
 
 struct Checked<P> {
@@ -54,13 +46,7 @@ impl<T: Scalar, P: Product<T>> SpmmPlan<T> for Checked<P> {
 
     fn footprint(&self) -> Footprint {
         let (rows, cols) = self.shape();
-        let memory = self.product.memory();
-        let dense = ((rows + cols) * self.dense.k * T::BYTES) as u64;
-        Footprint {
-            bytes_moved: memory.matrix + dense,
-            plan_bytes: memory.plan,
-            matrix_bytes: memory.matrix,
-        }
+        self.product.memory().footprint::<T>((rows + cols) * self.dense.k)
     }
 
     fn run(&mut self, x: &[T], y: &mut [T]) -> Result<(), RunError> {

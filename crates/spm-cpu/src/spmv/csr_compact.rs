@@ -2,6 +2,8 @@
 //! other with the same columns (the unknowns of one node of a finite-element mesh) share one list,
 //! x is fetched once for all of them, and columns take 16 bits where they fit.
 
+use std::ops::Range;
+
 use rayon::prelude::*;
 use spm_formats::kernel::{Backend, KernelInfo, Operation, Parameters, PlanError};
 use spm_formats::{CsrArrays, CsrView, Scalar, partition};
@@ -31,7 +33,7 @@ const PIECES: usize = 4;
 struct Group {
     /// What 16-bit columns count from.
     base: u32,
-    /// First of its columns in the list of its width.
+    /// First of its columns in the narrow or the wide list of the piece.
     start: u32,
     rows: u8,
     narrow: bool,
@@ -39,10 +41,10 @@ struct Group {
 
 /// The groups of consecutive rows. A list of columns is filled up to a multiple of [`LANES`].
 struct Piece {
-    rows: std::ops::Range<usize>,
-    groups: Vec<Group>,
-    narrow: Vec<u16>,
-    wide: Vec<u32>,
+    rows: Range<usize>,
+    groups: Box<[Group]>,
+    narrow: Box<[u16]>,
+    wide: Box<[u32]>,
 }
 
 struct CsrCompact<'a, T> {
@@ -63,19 +65,23 @@ pub(super) fn plan<'a, T: Scalar>(
     let threads = options.threads.clone();
     let count = PIECES * threads.count();
     let rows = partition::by_entries(a.pointers(), count);
-    let pieces: Vec<_> =
-        (0..count).into_par_iter().map(|p| Piece::new(&a, rows[p]..rows[p + 1])).collect();
+    let pieces = (0..count).into_par_iter().map(|p| Piece::new(&a, rows[p]..rows[p + 1]));
+    let Some(pieces) = pieces.collect::<Option<Vec<_>>>() else {
+        let reason = "lists of columns of one piece would have 2^32 places or more".to_owned();
+        return Err(PlanError::Unsupported { kernel: INFO.id, reason });
+    };
     let bounds = (0..=threads.count()).map(|thread| PIECES * thread).collect();
-    let machine = Machine::detect(parameters.choice(GATHER.name), a.cols());
+    let machine = Machine::for_gathers(parameters, a.cols());
     Ok(boxed(CsrCompact { a, pieces, threads, bounds, machine }))
 }
 
 impl Piece {
-    fn new<T: Scalar>(a: &CsrArrays<'_, T>, rows: std::ops::Range<usize>) -> Self {
+    /// Nothing where the lists are too long for a [`Group`] to say where its own starts.
+    fn new<T: Scalar>(a: &CsrArrays<'_, T>, rows: Range<usize>) -> Option<Self> {
         let columns = |row: usize| {
             &a.col_indices()[a.pointers()[row] as usize..a.pointers()[row + 1] as usize]
         };
-        let mut piece = Self { rows: rows.clone(), groups: vec![], narrow: vec![], wide: vec![] };
+        let (mut groups, mut narrow_lists, mut wide_lists) = (vec![], vec![], vec![]);
         let mut row = rows.start;
         while row < rows.end {
             let cols = columns(row);
@@ -85,23 +91,22 @@ impl Piece {
             let narrow = cols.iter().all(|&col| col - base <= u32::from(u16::MAX));
             let filled = cols.len().next_multiple_of(LANES);
             let start = if narrow {
-                let start = piece.narrow.len();
-                piece.narrow.extend(cols.iter().map(|&col| (col - base) as u16));
-                piece.narrow.resize(start + filled, 0);
+                let start = narrow_lists.len();
+                narrow_lists.extend(cols.iter().map(|&col| (col - base) as u16));
+                narrow_lists.resize(start + filled, 0);
                 start
             } else {
-                let start = piece.wide.len();
-                piece.wide.extend(cols);
-                piece.wide.resize(start + filled, base);
+                let start = wide_lists.len();
+                wide_lists.extend(cols);
+                wide_lists.resize(start + filled, base);
                 start
             };
-            // Lists are at most as long as the entries, filled up: below 2^32 for all but a
-            // matrix of 2^32 entries in rows of one, whose groups would not fit memory.
-            let start = u32::try_from(start).expect("a list of columns has less than 2^32 places");
-            piece.groups.push(Group { base, start, rows: count as u8, narrow });
+            let start = u32::try_from(start).ok()?;
+            groups.push(Group { base, start, rows: count as u8, narrow });
             row += count;
         }
-        piece
+        let (narrow, wide) = (narrow_lists.into(), wide_lists.into());
+        Some(Self { rows, groups: groups.into(), narrow, wide })
     }
 
     fn bytes(&self) -> usize {

@@ -39,7 +39,7 @@ pub(super) fn plan<'a, T: Scalar>(
     let threads = options.threads.clone();
     let points = partition::by_merge_path(a.pointers(), threads.count());
     let carries = vec![T::ZERO; threads.count()];
-    Ok(boxed(Merge { a, threads, points, carries, simd: parameters.switch("simd") }))
+    Ok(boxed(Merge { a, threads, points, carries, simd: parameters.switch(row::SIMD.name) }))
 }
 
 impl<T: Scalar> Product<T> for Merge<'_, T> {

@@ -34,7 +34,7 @@ pub(super) fn plan<'a, T: Scalar>(
     let a = CsrArrays::new(a)?;
     let threads = options.threads.clone();
     let bounds = partition::by_entries(a.pointers(), threads.count());
-    Ok(boxed(NnzBalanced { a, threads, bounds, simd: parameters.switch("simd") }))
+    Ok(boxed(NnzBalanced { a, threads, bounds, simd: parameters.switch(row::SIMD.name) }))
 }
 
 impl<T: Scalar> Product<T> for NnzBalanced<'_, T> {

@@ -5,7 +5,7 @@ use spm_formats::kernel::{Backend, KernelInfo, Operation, Parameters, PlanError}
 use spm_formats::{CsrArrays, CsrView, Scalar, partition};
 
 use super::plan::{Memory, Product, boxed};
-use super::schedule::{BLOCKS, FOLDING, Loop, SCHEDULE};
+use super::schedule::{self, BLOCKS, FOLDING, Loop, SCHEDULE};
 use super::{BoxedPlan, row};
 use crate::PlanOptions;
 use crate::disjoint::Disjoint;
@@ -32,9 +32,9 @@ pub(super) fn plan<'a, T: Scalar>(
     options: &PlanOptions,
 ) -> Result<BoxedPlan<'a, T>, PlanError> {
     let a = CsrArrays::new(a)?;
-    let blocks = parameters.count("blocks");
+    let blocks = schedule::blocks(parameters, a.rows());
     let block_loop = Loop::new(&options.threads, blocks, parameters);
-    Ok(boxed(RowBlocks { a, blocks, block_loop, simd: parameters.switch("simd") }))
+    Ok(boxed(RowBlocks { a, blocks, block_loop, simd: parameters.switch(row::SIMD.name) }))
 }
 
 impl<T: Scalar> Product<T> for RowBlocks<'_, T> {

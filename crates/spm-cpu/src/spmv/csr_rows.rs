@@ -32,7 +32,7 @@ pub(super) fn plan<'a, T: Scalar>(
 ) -> Result<BoxedPlan<'a, T>, PlanError> {
     let a = CsrArrays::new(a)?;
     let rows = Loop::new(&options.threads, a.rows(), parameters);
-    Ok(boxed(Rows { a, rows, simd: parameters.switch("simd") }))
+    Ok(boxed(Rows { a, rows, simd: parameters.switch(row::SIMD.name) }))
 }
 
 impl<T: Scalar> Product<T> for Rows<'_, T> {

@@ -33,7 +33,8 @@ pub(super) fn plan<'a, T: Scalar>(
     options: &PlanOptions,
 ) -> Result<BoxedPlan<'a, T>, PlanError> {
     let a = CsrArrays::new(a)?;
-    let tiles = Tiles::new(a.rows(), parameters, &options.threads);
+    let shape = (a.rows(), a.cols());
+    let tiles = Tiles::new(INFO.id, shape, a.entries(), parameters, options)?;
     let blocks = tiles.col_blocks();
     let starts: Vec<usize> =
         (0..blocks).map(|block| partition::even(a.cols(), blocks, block).start).collect();
@@ -53,7 +54,7 @@ pub(super) fn plan<'a, T: Scalar>(
         );
     }
     offsets.push(a.entries() as u32);
-    Ok(boxed(CsrTiles { a, tiles, offsets, simd: parameters.switch("simd") }))
+    Ok(boxed(CsrTiles { a, tiles, offsets, simd: parameters.switch(row::SIMD.name) }))
 }
 
 impl<T: Scalar> Product<T> for CsrTiles<'_, T> {

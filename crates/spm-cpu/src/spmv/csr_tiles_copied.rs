@@ -70,12 +70,12 @@ pub(super) fn plan<'a, T: Scalar>(
     options: &PlanOptions,
 ) -> Result<BoxedPlan<'a, T>, PlanError> {
     let a = CsrArrays::new(a)?;
-    let tiles = Tiles::new(a.rows(), parameters, &options.threads);
+    let shape = (a.rows(), a.cols());
+    let tiles = Tiles::new(INFO.id, shape, a.entries(), parameters, options)?;
     let blocks = tiles.col_blocks();
     let pieces =
         (0..blocks).map(|block| Piece::new(&a, partition::even(a.cols(), blocks, block))).collect();
-    let shape = (a.rows(), a.cols());
-    Ok(boxed(CopiedTiles { shape, pieces, tiles, simd: parameters.switch("simd") }))
+    Ok(boxed(CopiedTiles { shape, pieces, tiles, simd: parameters.switch(row::SIMD.name) }))
 }
 
 impl<T: Scalar> Product<T> for CopiedTiles<T> {

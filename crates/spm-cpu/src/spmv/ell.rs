@@ -33,12 +33,17 @@ impl<T: Scalar> EllRows<T> {
         options: &PlanOptions,
     ) -> Result<Self, PlanError> {
         let ell = csr_to_ell(*a, EllOptions::ROW_MAJOR, &options.budget)?;
+        // `ell-serial` has no such parameter: it sums in order.
         let simd = parameters.get(row::SIMD.name) == Some(Value::Switch(true));
         Ok(Self { ell, row_lengths: parameters.switch(ROW_LENGTHS.name), simd })
     }
 
     pub(super) fn shape(&self) -> (usize, usize) {
         (self.ell.rows(), self.ell.cols())
+    }
+
+    pub(super) fn entries(&self) -> usize {
+        self.ell.entries()
     }
 
     /// Slots of each row.

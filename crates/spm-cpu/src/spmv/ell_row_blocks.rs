@@ -6,7 +6,7 @@ use spm_formats::{CsrView, Scalar, partition};
 
 use super::ell::{EllRows, ROW_LENGTHS};
 use super::plan::{Memory, Product, boxed};
-use super::schedule::{BLOCKS, FOLDING, Loop, SCHEDULE};
+use super::schedule::{self, BLOCKS, FOLDING, Loop, SCHEDULE};
 use super::{BoxedPlan, row};
 use crate::PlanOptions;
 use crate::disjoint::Disjoint;
@@ -32,7 +32,7 @@ pub(super) fn plan<'a, T: Scalar>(
     options: &PlanOptions,
 ) -> Result<BoxedPlan<'a, T>, PlanError> {
     let a = EllRows::new(a, parameters, options)?;
-    let blocks = parameters.count("blocks");
+    let blocks = schedule::blocks(parameters, a.shape().0);
     let block_loop = Loop::new(&options.threads, blocks, parameters);
     Ok(boxed(RowBlocks { a, blocks, block_loop }))
 }

@@ -31,7 +31,8 @@ pub(super) fn plan<'a, T: Scalar>(
     options: &PlanOptions,
 ) -> Result<BoxedPlan<'a, T>, PlanError> {
     let a = EllRows::new(a, parameters, options)?;
-    let tiles = Tiles::new(a.shape().0, parameters, &options.threads);
+    let rectangle = (a.shape().0, a.width());
+    let tiles = Tiles::new(INFO.id, rectangle, a.entries(), parameters, options)?;
     Ok(boxed(EllTiles { a, tiles }))
 }
 

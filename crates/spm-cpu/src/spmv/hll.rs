@@ -8,9 +8,7 @@ use spm_formats::{CsrView, Hll, Scalar};
 
 use super::plan::Memory;
 use crate::PlanOptions;
-
-/// Rows that are summed side by side: the lanes of the widest vector for `f64`.
-const LANES: usize = 8;
+use crate::simd::LANES;
 
 /// R2 III-B's hack size.
 pub(super) const HACK: ParameterSpec = ParameterSpec {

@@ -4,7 +4,10 @@
 //! A plan gives the same bits each time it runs. Two plans of one kernel with the same parameters
 //! give the same bits on any number of threads, with any schedule, except:
 //! - `csr-merge` cuts rows where the threads' shares end;
+//! - `csr-compact` cuts groups of rows with the same columns there, and sums a row that is alone in
+//!   another order;
 //! - `sell-compact` cuts rows of more than 2048 entries between the threads;
+//! - `sell-symmetric` adds what comes from the rows of another thread last;
 //! - `auto` may choose another kernel.
 
 mod auto;
@@ -58,14 +61,16 @@ impl<T: Scalar> SpmvKernel<T> {
     /// Plans y = A x for one matrix: converts, partitions, allocates.
     ///
     /// # Errors
-    /// A matrix that is not CSR or not sound, padding beyond the budget, parameters that make no
-    /// sense for this matrix.
+    /// A matrix that is not CSR or not sound, or (but for ELLPACK and HLL) a slice of a larger one;
+    /// padding beyond the budget; parameters of another kernel, or that make no sense for this
+    /// matrix.
     pub fn plan<'a>(
         &self,
         a: &CsrView<'a, T>,
         parameters: &Parameters,
         options: &PlanOptions,
     ) -> Result<BoxedPlan<'a, T>, PlanError> {
+        self.info.check_parameters(parameters)?;
         (self.plan)(a, parameters, options)
     }
 }

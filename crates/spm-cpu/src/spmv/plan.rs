@@ -1,16 +1,18 @@
 //! What the plans of this module have in common.
 
 use spm_formats::kernel::{Footprint, RunError, SpmvPlan, check_length};
-use spm_formats::{CsrArrays, Scalar};
+use spm_formats::{FormatError, MemoryBudget, Scalar};
 
 use super::BoxedPlan;
+pub(super) use crate::memory::Memory;
+use crate::simd::LANES;
 
 /// A prepared product, without the checks and the bookkeeping that are the same for each.
 pub(super) trait Product<T>: Send {
     /// (rows, columns) of A.
     fn shape(&self) -> (usize, usize);
 
-    /// Bytes of the matrix in the form that the product reads, and bytes that the plan holds.
+    /// Bytes of the matrix in the form that the product reads, and what the plan holds.
     fn memory(&self) -> Memory;
 
     /// Overwrites `y` with A `x`; the lengths are those of [`Product::shape`].
@@ -22,25 +24,18 @@ pub(super) trait Product<T>: Send {
     }
 }
 
-/// Where the bytes of a plan are.
-#[derive(Debug, Clone, Copy)]
-pub(super) struct Memory {
-    /// The arrays that a product reads of the matrix.
-    pub(super) matrix: u64,
-    /// What the plan itself holds.
-    pub(super) plan: u64,
-}
-
-impl Memory {
-    /// The caller's CSR arrays as they are, and `plan` bytes beside them.
-    pub(super) fn borrowed<T: Scalar>(a: &CsrArrays<'_, T>, plan: usize) -> Self {
-        Self { matrix: a.bytes(), plan: plan as u64 }
-    }
-
-    /// A copy of the matrix in `matrix` bytes, and `rest` bytes beside it.
-    pub(super) fn owned(matrix: usize, rest: usize) -> Self {
-        Self { matrix: matrix as u64, plan: (matrix + rest) as u64 }
-    }
+/// Refuses a form of the matrix with eight rows side by side that takes more than the budget.
+/// `slots` counts the slots, padding included; it is asked only where eight for each entry, which
+/// is the worst that padding can do, would not fit.
+pub(super) fn check_slots(
+    budget: &MemoryBudget,
+    kernel: &'static str,
+    entries: usize,
+    slot_bytes: usize,
+    slots: impl FnOnce() -> usize,
+) -> Result<(), FormatError> {
+    let check = |slots| budget.check(kernel, entries, slots, slot_bytes, 0);
+    check(LANES as u128 * entries as u128).or_else(|_| check(slots() as u128))
 }
 
 struct Checked<P>(P);
@@ -56,12 +51,8 @@ impl<T: Scalar, P: Product<T>> SpmvPlan<T> for Checked<P> {
     }
 
     fn footprint(&self) -> Footprint {
-        let ((rows, cols), memory) = (self.0.shape(), self.0.memory());
-        Footprint {
-            bytes_moved: memory.matrix + ((rows + cols) * T::BYTES) as u64,
-            plan_bytes: memory.plan,
-            matrix_bytes: memory.matrix,
-        }
+        let (rows, cols) = self.0.shape();
+        self.0.memory().footprint::<T>(rows + cols)
     }
 
     fn run(&mut self, x: &[T], y: &mut [T]) -> Result<(), RunError> {

@@ -66,6 +66,11 @@ pub(super) const GRID: ParameterSpec = ParameterSpec {
     ],
 };
 
+/// As many blocks as [`BLOCKS`] says, but no more than there are rows: further ones would be empty.
+pub(super) fn blocks(parameters: &Parameters, rows: usize) -> usize {
+    parameters.count(BLOCKS.name).min(rows.max(1))
+}
+
 /// A loop of a plan: how many iterations, and how they are handed out.
 #[derive(Debug, Clone)]
 pub(super) struct Loop {
@@ -85,7 +90,8 @@ impl Loop {
             // R1 1.3 divides the iterations by the folding; here for each thread, so that more
             // than `folding` threads find work.
             (_, Schedule::Dynamic) => {
-                (iterations / (parameters.count(FOLDING.name) * threads.count())).max(1)
+                let chunks = parameters.count(FOLDING.name).saturating_mul(threads.count());
+                (iterations / chunks).max(1)
             }
         };
         Self { threads: threads.clone(), iterations, schedule, chunk }

@@ -52,13 +52,12 @@ pub(super) fn plan<'a, T: Scalar>(
         let reason = format!("chunk {chunk} is not a multiple of {LANES}");
         return Err(PlanError::Unsupported { kernel: INFO.id, reason });
     }
-    let sigma = parameters.count(SIGMA.name);
-    let sell = csr_to_sell(*a, chunk, sigma, &options.budget)?;
-    let a = CsrArrays::new(a)?;
+    let arrays = CsrArrays::new(a)?;
+    let sell = csr_to_sell(*a, chunk, parameters.count(SIGMA.name), &options.budget)?;
     let threads = options.threads.clone();
     let bounds = partition::by_weight(sell.chunk_offsets(), threads.count());
-    let machine = Machine::detect(parameters.choice(GATHER.name), a.cols());
-    Ok(boxed(SellRows { a, sell, threads, bounds, machine }))
+    let machine = Machine::for_gathers(parameters, arrays.cols());
+    Ok(boxed(SellRows { a: arrays, sell, threads, bounds, machine }))
 }
 
 impl<T: Scalar> Product<T> for SellRows<'_, T> {
@@ -103,7 +102,10 @@ unsafe impl<'a, T: Scalar> Job<T> for Chunks<'a, T> {
         let mut lanes = [T::ZERO; LANES];
         for chunk in self.chunks.clone() {
             let slots = sell.chunk_offsets()[chunk]..sell.chunk_offsets()[chunk + 1];
-            for group in (0..height).step_by(LANES) {
+            let rows = &sell.permutation()[chunk * height..];
+            let rows = &rows[..rows.len().min(height)];
+            // Groups of lanes beyond the last row are padding only.
+            for (group, rows) in (0..height).step_by(LANES).zip(rows.chunks(LANES)) {
                 // SAFETY: every slot of a chunk has `height` elements in both arrays, columns
                 // below those of A, which x has; `I` by the caller's promise.
                 unsafe {
@@ -114,8 +116,6 @@ unsafe impl<'a, T: Scalar> Job<T> for Chunks<'a, T> {
                     }
                     I::store(lanes.as_mut_ptr(), sums);
                 }
-                let first = chunk * height + group;
-                let rows = sell.permutation().get(first..).unwrap_or_default();
                 for (&row, &sum) in rows.iter().zip(&lanes) {
                     let row = row as usize;
                     // SAFETY: the permutation has each row once, and each chunk has one thread.

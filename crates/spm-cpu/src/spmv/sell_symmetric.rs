@@ -41,7 +41,7 @@ const LONGEST_RUN: usize = 3;
 
 /// Slots whose first columns follow each other.
 #[derive(Debug, Clone, Copy)]
-struct Slots {
+struct Run {
     /// First column of the first slot.
     first: u32,
     count: u32,
@@ -51,9 +51,9 @@ struct Slots {
 struct Part<T> {
     rows: Range<usize>,
     /// Runs of each chunk.
-    run_counts: Vec<u16>,
+    run_counts: Box<[u16]>,
     /// Ascending inside a chunk; the first begins with the diagonal, which is always there.
-    runs: Vec<Slots>,
+    runs: Box<[Run]>,
     /// By slots, eight each.
     values: Aligned<T>,
     /// What is added to rows from `rows.end - LANES` on by slots that reach beyond `rows.end`.
@@ -81,21 +81,30 @@ pub(super) fn plan<'a, T: Scalar>(
     if let Some(reason) = asymmetry(&a) {
         return Err(unsupported(reason));
     }
+    let upper = (a.entries() + a.rows()) / 2;
+    let most = (MOST_PADDING * upper as f64) as usize + LANES * LANES;
+    let within_budget =
+        |slots: usize| options.budget.check(INFO.id, a.entries(), slots as u128, T::BYTES, 0);
+    within_budget(a.entries() / 2)?;
     let threads = options.threads.clone();
     let bounds = partition::by_entries(a.pointers(), threads.count());
     let chunks: Vec<_> = bounds.iter().map(|row| row / LANES * LANES).collect();
     let parts = (0..threads.count()).into_par_iter().map(|part| {
         let end = if part + 1 == threads.count() { a.rows() } else { chunks[part + 1] };
-        Part::new(&a, chunks[part]..end)
+        Part::new(&a, chunks[part]..end, most)
     });
-    let parts: Vec<_> = parts.collect();
-    let upper = (a.entries() + a.rows()) / 2;
-    let slots: usize = parts.iter().map(|part| part.values.len()).sum();
-    if slots as f64 > MOST_PADDING * upper as f64 + (LANES * LANES) as f64 {
-        let reason = format!("{slots} slots for {upper} entries: rows do not repeat a pattern");
+    let parts: Option<Vec<_>> = parts.collect();
+    let slots = |parts: &Vec<Part<T>>| parts.iter().map(|part| part.values.len()).sum::<usize>();
+    let Some(parts) = parts.filter(|parts| slots(parts) <= most) else {
+        let reason = format!(
+            "{upper} entries in more than {most} slots, or eight rows in more than {} runs of \
+             slots: rows do not repeat a pattern",
+            u16::MAX
+        );
         return Err(unsupported(reason));
-    }
-    let machine = Machine::detect("vector", a.cols());
+    };
+    within_budget(slots(&parts))?;
+    let machine = Machine::without_gathers();
     let prefetch = parameters.switch(PREFETCH.name);
     Ok(boxed(SellSymmetric { a, parts, threads, machine, prefetch }))
 }
@@ -133,8 +142,10 @@ fn asymmetry<T: Scalar>(a: &CsrArrays<'_, T>) -> Option<String> {
 }
 
 impl<T: Scalar> Part<T> {
-    fn new(a: &CsrArrays<'_, T>, rows: Range<usize>) -> Self {
-        let (mut run_counts, mut runs, mut values) = (vec![], Vec::<Slots>::new(), vec![]);
+    /// Nothing where the rows take more than `most` values, or a chunk has more runs than its
+    /// count can say.
+    fn new(a: &CsrArrays<'_, T>, rows: Range<usize>, most: usize) -> Option<Self> {
+        let (mut run_counts, mut runs, mut values) = (vec![], Vec::<Run>::new(), vec![]);
         let mut reach = rows.end;
         let whole = rows.start + rows.len() / LANES * LANES;
         for start in (rows.start..whole).step_by(LANES) {
@@ -151,6 +162,9 @@ impl<T: Scalar> Part<T> {
             firsts.sort_unstable();
             firsts.dedup();
             let offset = values.len();
+            if firsts.len() * LANES > most - offset {
+                return None;
+            }
             values.resize(offset + firsts.len() * LANES, T::ZERO);
             for lane in 0..LANES {
                 let mut slot = 0;
@@ -168,14 +182,15 @@ impl<T: Scalar> Part<T> {
                     {
                         run.count += 1;
                     }
-                    _ => runs.push(Slots { first, count: 1 }),
+                    _ => runs.push(Run { first, count: 1 }),
                 }
             }
-            run_counts.push((runs.len() - before) as u16);
+            run_counts.push(u16::try_from(runs.len() - before).ok()?);
             reach = reach.max(runs[runs.len() - 1].first as usize + 2 * LANES);
         }
         let spill = vec![T::ZERO; reach + LANES - rows.end];
-        Self { rows, run_counts, runs, values: values.into(), spill, finite: true }
+        let (run_counts, runs) = (run_counts.into(), runs.into());
+        Some(Self { rows, run_counts, runs, values: values.into(), spill, finite: true })
     }
 }
 

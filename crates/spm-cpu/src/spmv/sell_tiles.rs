@@ -1,5 +1,5 @@
-//! y_I = sum_J A_IJ x_J over tiles of 2^16 x 2^16: the parts of x and y that a tile uses stay in the
-//! second cache, and rows and columns inside it take 16 bits. For columns without locality.
+//! y_I = sum_J A_IJ x_J over tiles of 2^16 x 2^16: the parts of x and y that a tile uses stay in
+//! the second cache, and rows and columns inside it take 16 bits. For columns without locality.
 //!
 //! Inside a tile only the rows that have entries there are stored, eight side by side, sorted by
 //! their entries in the tile.
@@ -13,7 +13,7 @@ use spm_formats::kernel::{
 use spm_formats::{CsrArrays, CsrView, Scalar, partition};
 
 use super::BoxedPlan;
-use super::plan::{Memory, Product, boxed};
+use super::plan::{Memory, Product, boxed, check_slots};
 use super::repair::{any_not_finite, repair};
 use crate::aligned::Aligned;
 use crate::disjoint::Disjoint;
@@ -56,8 +56,8 @@ struct Chunk {
 /// Consecutive columns of a band of rows.
 struct Tile<T> {
     first_col: usize,
-    chunks: Vec<Chunk>,
-    cols: Vec<u16>,
+    chunks: Box<[Chunk]>,
+    cols: Box<[u16]>,
     values: Aligned<T>,
 }
 
@@ -101,27 +101,23 @@ pub(super) fn plan<'a, T: Scalar>(
         bands.extend((0..count).map(band).map(|b| share[0] + b.start..share[0] + b.end));
         bounds.push(bands.len());
     }
+    check_slots(&options.budget, INFO.id, a.entries(), size_of::<u16>() + T::BYTES, || {
+        let of_band = |rows: &Range<usize>| -> usize {
+            runs(&a, rows, width).iter_mut().flat_map(|runs| chunks(runs)).map(slots).sum()
+        };
+        bands.par_iter().map(of_band).sum()
+    })?;
     let bands = bands.into_par_iter().map(|rows| Band::new(&a, rows, width)).collect();
-    let machine = Machine::detect(parameters.choice(GATHER.name), MOST_ROWS);
+    // Rows and columns inside a tile fit 16 bits.
+    let machine = Machine::for_gathers(parameters, MOST_ROWS);
     Ok(boxed(SellTiles { a, bands, threads, bounds, machine }))
 }
 
 impl<T: Scalar> Band<T> {
     fn new(a: &CsrArrays<'_, T>, rows: Range<usize>, width: usize) -> Self {
-        let mut runs: Vec<Vec<Run>> = vec![Vec::new(); a.cols().div_ceil(width)];
-        for row in rows.clone() {
-            let (mut start, end) = (a.pointers()[row] as usize, a.pointers()[row + 1] as usize);
-            while start < end {
-                let tile = a.col_indices()[start] as usize / width;
-                let after = ((tile + 1) * width).min(a.cols());
-                let rest = &a.col_indices()[start..end];
-                let length = rest.partition_point(|&col| (col as usize) < after);
-                runs[tile].push(Run { row: (row - rows.start) as u16, start, length });
-                start += length;
-            }
-        }
-        let used = runs.into_iter().enumerate().filter(|(_, runs)| !runs.is_empty());
-        let tiles = used.map(|(tile, runs)| Tile::new(a, tile * width, runs)).collect();
+        let runs = runs(a, &rows, width).into_iter().enumerate();
+        let used = runs.filter(|(_, runs)| !runs.is_empty());
+        let tiles = used.map(|(tile, mut runs)| Tile::new(a, tile * width, &mut runs)).collect();
         Self { rows, tiles }
     }
 }
@@ -134,35 +130,60 @@ struct Run {
     length: usize,
 }
 
+/// The runs of some rows in each tile, row after row.
+fn runs<T: Scalar>(a: &CsrArrays<'_, T>, rows: &Range<usize>, width: usize) -> Vec<Vec<Run>> {
+    let mut runs: Vec<Vec<Run>> = vec![Vec::new(); a.cols().div_ceil(width)];
+    for row in rows.clone() {
+        let (mut start, end) = (a.pointers()[row] as usize, a.pointers()[row + 1] as usize);
+        while start < end {
+            let tile = a.col_indices()[start] as usize / width;
+            let after = ((tile + 1) * width).min(a.cols());
+            let rest = &a.col_indices()[start..end];
+            let length = rest.partition_point(|&col| (col as usize) < after);
+            runs[tile].push(Run { row: (row - rows.start) as u16, start, length });
+            start += length;
+        }
+    }
+    runs
+}
+
+/// The runs of a tile in the chunks that they are stored in, the longest last in each.
+fn chunks(runs: &mut [Run]) -> impl Iterator<Item = &[Run]> {
+    let window = |run: &Run| usize::from(run.row) / SIGMA;
+    runs.chunk_by_mut(move |a, b| window(a) == window(b)).flat_map(|window| {
+        window.sort_by_key(|run| run.length);
+        window.chunks(LANES)
+    })
+}
+
+/// Slots of a chunk, padding included.
+fn slots(chunk: &[Run]) -> usize {
+    LANES * chunk[chunk.len() - 1].length
+}
+
 impl<T: Scalar> Tile<T> {
-    fn new(a: &CsrArrays<'_, T>, first_col: usize, mut runs: Vec<Run>) -> Self {
-        let (mut chunks, mut cols, mut values) = (vec![], vec![], vec![]);
-        for window in
-            runs.chunk_by_mut(|a, b| usize::from(a.row) / SIGMA == usize::from(b.row) / SIGMA)
-        {
-            window.sort_by_key(|run| run.length);
-            for lanes in window.chunks(LANES) {
-                // The last lane is the longest.
-                let last = lanes[lanes.len() - 1];
-                let missing = LANES - lanes.len();
-                let lane = |lane: usize| (lane >= missing).then(|| lanes[lane - missing]);
-                chunks.push(Chunk {
-                    rows: std::array::from_fn(|l| lane(l).unwrap_or(last).row),
-                    width: last.length as u32,
-                });
-                for slot in 0..last.length {
-                    for l in 0..LANES {
-                        let run = lane(l).filter(|run| slot < run.length);
-                        let entry = run.map(|run| run.start + slot);
-                        // Padding repeats a column of the longest row, which is in cache.
-                        let col = a.col_indices()[entry.unwrap_or(last.start + slot)];
-                        cols.push((col as usize - first_col) as u16);
-                        values.push(entry.map_or(T::ZERO, |entry| a.values()[entry]));
-                    }
+    fn new(a: &CsrArrays<'_, T>, first_col: usize, runs: &mut [Run]) -> Self {
+        let (mut all_chunks, mut cols, mut values) = (vec![], vec![], vec![]);
+        for lanes in chunks(runs) {
+            let last = lanes[lanes.len() - 1];
+            let missing = LANES - lanes.len();
+            let lane = |lane: usize| (lane >= missing).then(|| lanes[lane - missing]);
+            all_chunks.push(Chunk {
+                rows: std::array::from_fn(|l| lane(l).unwrap_or(last).row),
+                width: last.length as u32,
+            });
+            for slot in 0..last.length {
+                for l in 0..LANES {
+                    let run = lane(l).filter(|run| slot < run.length);
+                    let entry = run.map(|run| run.start + slot);
+                    // Padding repeats a column of the longest row, which is in cache.
+                    let col = a.col_indices()[entry.unwrap_or(last.start + slot)];
+                    cols.push((col as usize - first_col) as u16);
+                    values.push(entry.map_or(T::ZERO, |entry| a.values()[entry]));
                 }
             }
         }
-        Self { first_col, chunks, cols, values: values.into() }
+        Self { first_col, chunks: all_chunks.into(), cols: cols.into(), values: values.into() }
     }
 
     fn bytes(&self) -> usize {

@@ -1,12 +1,10 @@
 //! What the 2-D kernels share: tiles write partial sums, a parallel reduction adds them.
 
-use std::ops::Range;
-
 use spm_formats::kernel::Parameters;
-use spm_formats::{Scalar, partition};
+use spm_formats::{FormatError, Scalar, partition};
 
-use super::schedule::Loop;
-use crate::Threads;
+use super::schedule::{GRID, Loop};
+use crate::PlanOptions;
 use crate::disjoint::Disjoint;
 
 /// A grid of row blocks x column blocks over a matrix, and the partial sums of its tiles.
@@ -21,15 +19,30 @@ pub(super) struct Tiles<T> {
 }
 
 impl<T: Scalar> Tiles<T> {
-    pub(super) fn new(rows: usize, parameters: &Parameters, threads: &Threads) -> Self {
-        let (row_blocks, col_blocks) = parameters.grid("grid");
-        Self {
+    /// The grid of `kernel` over a matrix of `shape` = (rows, columns or slots).
+    ///
+    /// # Errors
+    /// More partial sums than the budget allows, counted with what CSR keeps beside each: an offset
+    /// or a pointer.
+    pub(super) fn new(
+        kernel: &'static str,
+        shape: (usize, usize),
+        entries: usize,
+        parameters: &Parameters,
+        options: &PlanOptions,
+    ) -> Result<Self, FormatError> {
+        let ((rows, cols), (row_blocks, col_blocks)) = (shape, parameters.grid(GRID.name));
+        // Further ones would be empty.
+        let (row_blocks, col_blocks) = (row_blocks.min(rows.max(1)), col_blocks.min(cols.max(1)));
+        let sums = rows as u128 * col_blocks as u128;
+        options.budget.check(kernel, entries, sums, T::BYTES + size_of::<u32>(), 0)?;
+        Ok(Self {
             rows,
             row_blocks,
             col_blocks,
-            tiles: Loop::new(threads, row_blocks * col_blocks, parameters),
+            tiles: Loop::new(&options.threads, row_blocks * col_blocks, parameters),
             partial: vec![T::ZERO; rows * col_blocks],
-        }
+        })
     }
 
     pub(super) fn col_blocks(&self) -> usize {
@@ -52,7 +65,7 @@ impl<T: Scalar> Tiles<T> {
         self.tiles.run(|tiles| {
             for tile in tiles {
                 let (row_block, col_block) = (tile / col_blocks, tile % col_blocks);
-                let block: Range<usize> = partition::even(rows, self.row_blocks, row_block);
+                let block = partition::even(rows, self.row_blocks, row_block);
                 let start = col_block * rows;
                 // SAFETY: tiles of one column block have different rows, of two different sums.
                 let sums = unsafe { partial.range(start + block.start..start + block.end) };

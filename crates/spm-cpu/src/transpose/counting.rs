@@ -53,7 +53,8 @@ pub(super) fn plan<'a, T: Scalar>(
     let parts = if threads.count() == 1 { 0 } else { threads.count() };
     let places = Workspace::new(parts * a.cols(), 0);
     let sums = vec![0; threads.count()];
-    let ahead = parameters.count(PREFETCH.name);
+    // As far as A goes is far enough, and places further on need not be computed.
+    let ahead = parameters.count(PREFETCH.name).min(a.entries());
     Ok(boxed(Counting { a, threads, ahead, places, sums }))
 }
 
@@ -168,7 +169,7 @@ impl<T: Scalar> Procedure<T> for Counting<'_, T> {
             // end of c, where the next column starts, when all entries are placed.
             pointers.fill(0);
             let places = &mut pointers[1..];
-            count(a.col_indices(), places);
+            count(a, 0..entries, places);
             let mut sum = 0;
             for count in &mut *places {
                 sum += std::mem::replace(count, sum);
@@ -182,7 +183,7 @@ impl<T: Scalar> Procedure<T> for Counting<'_, T> {
             // SAFETY: one row for each part.
             let counts = unsafe { places.range(part * cols..(part + 1) * cols) };
             counts.fill(0);
-            count(&a.col_indices()[partition::even(entries, parts, part)], counts);
+            count(a, partition::even(entries, parts, part), counts);
         });
         counts_to_places(&mut self.places, &mut self.sums, threads, entries, pointers);
 
@@ -198,12 +199,13 @@ impl<T: Scalar> Procedure<T> for Counting<'_, T> {
     }
 }
 
-/// Adds up how often each column occurs; `counts` has an element for each column of the matrix.
-fn count(columns: &[u32], counts: &mut [u32]) {
-    for line in columns.chunks(2 * LINE) {
+/// Adds to `counts`, which has an element for each column, how often each occurs in `entries`.
+fn count<T: Scalar>(a: &CsrArrays<'_, T>, entries: Range<usize>, counts: &mut [u32]) {
+    assert!(counts.len() >= a.cols());
+    for line in a.col_indices()[entries].chunks(2 * LINE) {
         simd::prefetch(line.as_ptr().wrapping_add(2 * AHEAD));
         for &col in line {
-            // SAFETY: CsrArrays has verified that columns are below cols.
+            // SAFETY: CsrArrays has verified that columns are below cols <= counts.len().
             unsafe { *counts.get_unchecked_mut(col as usize) += 1 };
         }
     }

@@ -2,9 +2,9 @@
 //! which fits into a cache: two passes of sequential traffic instead of one with a cache miss for
 //! each entry.
 //!
-//! In the first pass a thread collects the entries of each bucket in a buffer of one cache line, and
-//! writes only full lines, past the caches (write combining by software: Wassenberg and Sanders,
-//! "Engineering a multi-core radix sort", Euro-Par 2011).
+//! In the first pass a thread collects the entries of each bucket in a buffer of one cache line
+//! (three for `f32`), and writes only full ones, past the caches (write combining by software:
+//! Wassenberg and Sanders, "Engineering a multi-core radix sort", Euro-Par 2011).
 
 use std::ops::Range;
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -51,8 +51,8 @@ struct Record<T> {
     value: T,
 }
 
-/// Records that go to memory together: one cache line of them, or three for `f32`, whose 12 bytes
-/// do not divide one.
+/// Records that go to memory together: one cache line of them, or three lines for `f32`, as its 12
+/// bytes do not divide one.
 const fn group<T>() -> usize {
     if size_of::<Record<T>>() == 16 { 4 } else { 16 }
 }
@@ -88,7 +88,7 @@ pub(super) fn plan<'a, T: Scalar>(
     let buckets = a.cols().div_ceil(1 << shift);
     let none = Record { col: 0, row: 0, value: T::ZERO };
     Ok(boxed(Radix {
-        machine: Machine::detect("vector", 0),
+        machine: Machine::without_gathers(),
         shift,
         buckets,
         places: vec![0; threads.count() * buckets],

@@ -1,6 +1,12 @@
 //! What the tests of all operations share.
+#![allow(dead_code, reason = "each test file is a crate of its own and uses some of this")]
 
-use spm_formats::{Coo, Csr, Scalar, reference, sprs};
+use std::collections::BTreeMap;
+
+use proptest::prelude::*;
+use spm_formats::{Coo, Csr, Layout, Scalar, reference, sprs};
+
+pub(crate) const LAYOUTS: [Layout; 2] = [Layout::RowMajor, Layout::ColumnMajor];
 
 /// CSR straight from the oracle: the transpose of the transpose is A in row order.
 pub(crate) fn csr<T: Scalar>(a: &Coo<T>) -> Csr<T> {
@@ -9,4 +15,27 @@ pub(crate) fn csr<T: Scalar>(a: &Coo<T>) -> Csr<T> {
     let transposed = Coo::new(a.cols(), a.rows(), cols.collect(), i, v).unwrap();
     let (pointers, columns, values) = reference::transpose(&transposed);
     sprs::CsMatI::new((a.rows(), a.cols()), pointers, columns, values)
+}
+
+/// Ordinary numbers between -1 and 1.
+pub(crate) fn wave<T: Scalar>(length: usize) -> Vec<T> {
+    (0..length).map(|i| T::from_f64((i as f64 * 0.7).sin())).collect()
+}
+
+pub(crate) fn bits<T: Scalar>(values: &[T]) -> Vec<u64> {
+    values.iter().map(|value| value.to_bits64()).collect()
+}
+
+/// Fewer than `side` rows and columns, but one at least, and fewer than `entries` entries, without
+/// duplicates.
+pub(crate) fn matrices<T: Scalar>(side: usize, entries: usize) -> impl Strategy<Value = Coo<T>> {
+    (1..side, 1..side).prop_flat_map(move |(rows, cols)| {
+        let entry = (0..rows as u32, 0..cols as u32, -1.0_f64..1.0);
+        prop::collection::vec(entry, 0..entries).prop_map(move |entries| {
+            let unique: BTreeMap<(u32, u32), T> =
+                entries.into_iter().map(|(r, c, v)| ((r, c), T::from_f64(v))).collect();
+            let (r, c) = unique.keys().copied().unzip();
+            Coo::new(rows, cols, r, c, unique.into_values().collect()).unwrap()
+        })
+    })
 }

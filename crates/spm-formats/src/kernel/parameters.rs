@@ -59,27 +59,35 @@ pub struct ParameterSpec {
 
 impl ParameterSpec {
     pub(super) fn parse(&self, text: &str) -> Option<Value> {
-        match self.default {
-            Value::Count(default) => {
-                let count = text.parse().ok()?;
-                (count > 0 || default == 0).then_some(Value::Count(count))
-            }
+        let value = match self.default {
+            Value::Count(_) => text.parse().ok().map(Value::Count),
             Value::Switch(_) => match text {
                 "on" => Some(Value::Switch(true)),
                 "off" => Some(Value::Switch(false)),
                 _ => None,
             },
-            Value::Grid(..) => {
-                let (rows, cols) = text.split_once('x')?;
-                let (rows, cols) = (rows.parse().ok()?, cols.parse().ok()?);
-                (rows > 0 && cols > 0).then_some(Value::Grid(rows, cols))
-            }
+            Value::Grid(..) => text
+                .split_once('x')
+                .and_then(|(rows, cols)| Some(Value::Grid(rows.parse().ok()?, cols.parse().ok()?))),
             Value::Schedule(_) => match text {
                 "static" => Some(Value::Schedule(Schedule::Static)),
                 "dynamic" => Some(Value::Schedule(Schedule::Dynamic)),
                 _ => None,
             },
             Value::Choice(_) => self.studied.iter().copied().find(|v| v.to_string() == text),
+        };
+        value.filter(|&value| self.admits(value))
+    }
+
+    /// Whether the value is of the type of the parameter, and one that it takes.
+    pub(super) fn admits(&self, value: Value) -> bool {
+        match (self.default, value) {
+            (Value::Count(default), Value::Count(count)) => count > 0 || default == 0,
+            (Value::Grid(..), Value::Grid(rows, cols)) => rows > 0 && cols > 0,
+            (Value::Choice(_), Value::Choice(_)) => self.studied.contains(&value),
+            (Value::Switch(_), Value::Switch(_)) => true,
+            (Value::Schedule(_), Value::Schedule(_)) => true,
+            _ => false,
         }
     }
 
@@ -105,8 +113,9 @@ impl Parameters {
     /// Replaces the value of `name`.
     ///
     /// # Panics
-    /// When the kernel has no such parameter or it has another type: a mistake of the program,
-    /// not of its user ([`KernelInfo::parse_parameters`](super::KernelInfo::parse_parameters) is for users).
+    /// When the kernel has no such parameter or it has another type: a mistake of the program, not
+    /// of its user ([`KernelInfo::parse_parameters`](super::KernelInfo::parse_parameters) is for
+    /// users).
     #[must_use]
     pub fn with(mut self, name: &str, value: Value) -> Self {
         let slot = self.0.iter_mut().find(|(n, _)| *n == name);

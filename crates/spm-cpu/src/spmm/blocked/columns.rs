@@ -12,7 +12,7 @@ pub(super) trait Columns: Copy + Send + Sync {
     /// The columns of row `row` from `entry` on, which is an entry of that row (or its end).
     ///
     /// # Safety
-    /// The matrix has the row and the entry.
+    /// The matrix has the row, or it is the one after the last; the entry is not beyond the last.
     unsafe fn list(self, row: usize, entry: usize) -> Self::List;
 
     /// The column of the entry `at` entries after the list's first.
@@ -119,17 +119,15 @@ impl Columns for Narrow<'_> {
 
     #[inline(always)]
     unsafe fn list(self, row: usize, entry: usize) -> (usize, *const u16) {
-        // SAFETY: the caller's promise; a list has as many elements as the rows that share it.
-        unsafe {
-            let (first, start) = *self.0.rows.get_unchecked(row);
-            let start = start.wrapping_add(entry as u32) as usize;
-            (first as usize, self.0.distances.as_ptr().wrapping_add(start))
-        }
+        // SAFETY: the caller's promise; there is one element more than rows.
+        let (first, start) = unsafe { *self.0.rows.get_unchecked(row) };
+        let start = start.wrapping_add(entry as u32) as usize;
+        (first as usize, self.0.distances.as_ptr().wrapping_add(start))
     }
 
     #[inline(always)]
     unsafe fn column((first, list): (usize, *const u16), at: usize) -> usize {
-        // SAFETY: the caller's promise.
+        // SAFETY: the caller's promise; a list has as many elements as each row that shares it.
         unsafe { first + usize::from(*list.add(at)) }
     }
 

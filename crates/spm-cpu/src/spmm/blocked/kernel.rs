@@ -1,7 +1,5 @@
 //! A part of Y: rows of A times X, a block of columns of Y in vector registers at a time.
 
-use std::marker::PhantomData;
-
 use spm_formats::{CsrArrays, Scalar};
 
 use super::columns::Columns;
@@ -12,23 +10,18 @@ use crate::simd::{self, AHEAD, Isa, Job, LANES};
 /// they fit into 16 registers, and hide the latency of a multiply-add.
 const MOST_VECTORS: usize = 8;
 
-/// X, whose row j has `k` elements from `start + j * pitch` on.
+/// X, whose row j has `k` elements from `j * pitch` on.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Dense<'a, T> {
-    pub(super) start: *const T,
+    pub(super) elements: &'a [T],
     pub(super) pitch: usize,
-    pub(super) lifetime: PhantomData<&'a [T]>,
 }
-
-// SAFETY: a shared slice in other words.
-unsafe impl<T: Sync> Send for Dense<'_, T> {}
-// SAFETY: as above.
-unsafe impl<T: Sync> Sync for Dense<'_, T> {}
 
 /// Rows that end in one thread's piece, and the entries of the row after them that belong to it.
 ///
-/// Invariants: `columns` are those of `a`; `first_entry` is in row `first_row`, not after the end of the first of `ends`; `ends` ascend; every row
-/// of X that A's columns name exists and has `k` elements.
+/// Invariants: `columns` are those of `a`; `first_entry` is in row `first_row`, not after the first
+/// of `ends`; `ends` are those of the rows from there on; `last_entry` is in the row after them, or
+/// A's last; every row of X that A's columns name exists and has `k` elements.
 pub(super) struct Part<'a, T: Scalar, C> {
     pub(super) a: CsrArrays<'a, T>,
     pub(super) columns: C,
@@ -130,7 +123,7 @@ impl<const VECTORS: usize, const EXACT: bool> Block<VECTORS, EXACT> {
     unsafe fn x_row<T>(&self, x: &Dense<'_, T>, row: usize) -> *const T {
         let pitch = if EXACT { VECTORS * LANES } else { x.pitch };
         // SAFETY: the caller's promise.
-        unsafe { x.start.add(row * pitch) }
+        unsafe { x.elements.as_ptr().add(row * pitch) }
     }
 }
 
@@ -270,8 +263,8 @@ impl<T: Scalar, C: Columns> Rows<'_, '_, T, C> {
         }
     }
 
-    /// Asks for the row of X that an entry further on needs, if there is one: of A's entries, `left`
-    /// are left from the row's first on.
+    /// Asks for the row of X that an entry further on needs, or the last one: of A's entries,
+    /// `left` (at least one) are left from the row's first on.
     ///
     /// # Safety
     /// As [`Rows::block`].
@@ -291,7 +284,7 @@ impl<T: Scalar, C: Columns> Rows<'_, '_, T, C> {
                 simd::prefetch(x.add(columns.offset(v)));
             }
             // A row that does not start on a cache line ends in one more.
-            if !EXACT || !self.part.x.start.addr().is_multiple_of(64) {
+            if !EXACT || !self.part.x.elements.as_ptr().addr().is_multiple_of(64) {
                 simd::prefetch(x.add(columns.offset(VECTORS - 1) + LANES - 1));
             }
         }
@@ -326,9 +319,12 @@ impl<T: Scalar, C: Columns> Rows<'_, '_, T, C> {
         }
     }
 
+    /// # Safety
+    /// A has an entry in this column.
     #[inline(always)]
     unsafe fn x_row(&self, col: usize) -> *const T {
-        // SAFETY: the invariants of `Part`.
-        unsafe { self.part.x.start.add(col * self.part.x.pitch) }
+        let Dense { elements, pitch } = self.part.x;
+        // SAFETY: by the invariants of `Part` X has the row.
+        unsafe { elements.as_ptr().add(col * pitch) }
     }
 }

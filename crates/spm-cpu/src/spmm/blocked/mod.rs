@@ -11,8 +11,6 @@ mod kernel;
 mod pack;
 mod sink;
 
-use std::marker::PhantomData;
-
 use spm_formats::kernel::{
     Backend, KernelInfo, Operation, ParameterSpec, Parameters, PlanError, Value,
 };
@@ -39,8 +37,8 @@ const PREFETCH: ParameterSpec = ParameterSpec {
 
 const NARROW: ParameterSpec = ParameterSpec {
     name: "narrow",
-    meaning: "columns as 16-bit distances from the first one of a row, one list for all rows with the \
-              same distances, if no row reaches over more than 65536 columns",
+    meaning: "columns as 16-bit distances from the first one of a row, one list for all rows with \
+              the same distances, if no row reaches over more than 65536 columns",
     default: Value::Switch(false),
     studied: &[Value::Switch(false), Value::Switch(true)],
 };
@@ -101,8 +99,9 @@ pub(super) fn plan<'a, T: Scalar>(
         if columns || parameters.switch(STREAM.name) { stage_len(tile, dense.k) } else { 0 };
     Ok(boxed(
         Blocked {
-            machine: Machine::detect("vector", 0),
-            prefetch: parameters.count(PREFETCH.name),
+            machine: Machine::without_gathers(),
+            // As far as A goes is far enough, and places further on need not be computed.
+            prefetch: parameters.count(PREFETCH.name).min(a.entries()),
             stream: parameters.switch(STREAM.name),
             lists: parameters.switch(NARROW.name).then(|| Lists::new(&a)).flatten(),
             packed: columns.then(|| Packed::new(a.cols(), dense.k)),
@@ -129,8 +128,8 @@ impl<T: Scalar> Product<T> for Blocked<'_, T> {
         let lists = self.lists.as_ref().map_or(0, Lists::bytes);
         let plan = lists + elements * T::BYTES + size_of_val(&*self.points);
         let columns = size_of_val(self.a.col_indices());
-        let saved = if self.lists.is_some() { columns as u64 - lists as u64 } else { 0 };
-        Memory { matrix: self.a.bytes() - saved, plan: plan as u64 }
+        let columns = if self.lists.is_some() { columns as u64 } else { 0 };
+        Memory { matrix: self.a.bytes() - columns + lists as u64, plan: plan as u64 }
     }
 
     fn multiply(&mut self, x: &[T], y: &mut [T]) {
@@ -153,13 +152,9 @@ impl<T: Scalar> Blocked<'_, T> {
         let x = match &mut self.packed {
             Some(packed) => {
                 packed.fill(x, k, &self.threads);
-                Dense {
-                    start: packed.elements.as_ptr(),
-                    pitch: packed.pitch,
-                    lifetime: PhantomData,
-                }
+                Dense { elements: &packed.elements, pitch: packed.pitch }
             }
-            None => Dense { start: x.as_ptr(), pitch: k, lifetime: PhantomData },
+            None => Dense { elements: x, pitch: k },
         };
         let (points, tile, rows) = (&self.points, self.tile, a.rows());
         let stage_len = self.stages.len() / self.threads.count();
@@ -168,8 +163,7 @@ impl<T: Scalar> Blocked<'_, T> {
         let all_of_y = Disjoint::new(&mut *y);
         self.threads.run(|part| {
             let (from, to) = (points[part], points[part + 1]);
-            // SAFETY: one stage and one carry for each part; the points ascend, so the rows that
-            // end in different pieces differ.
+            // SAFETY: one stage and one carry for each part.
             let (stage, carry) = unsafe {
                 (
                     stages.range(part * stage_len..(part + 1) * stage_len),
@@ -179,7 +173,7 @@ impl<T: Scalar> Blocked<'_, T> {
             let sink = match layout {
                 Layout::ColumnMajor => Sink::Columns { y: all_of_y, rows, k, row: from.row, stage },
                 Layout::RowMajor => {
-                    // SAFETY: as above.
+                    // SAFETY: the points ascend, so the rows that end in different pieces differ.
                     let y = unsafe { all_of_y.range(from.row * k..to.row * k) };
                     if self.stream {
                         Sink::Stream { y, k, stage, pending: 0 }

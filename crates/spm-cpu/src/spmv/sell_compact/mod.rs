@@ -13,7 +13,7 @@ use spm_formats::{CsrArrays, CsrView, Scalar, partition};
 use self::segment::{Columns, MOST_ROWS, Segment};
 use super::BoxedPlan;
 use super::long_rows::LongRows;
-use super::plan::{Memory, Product, boxed};
+use super::plan::{Memory, Product, boxed, check_slots};
 use super::repair::repair;
 use crate::disjoint::Disjoint;
 use crate::simd::{self, AHEAD, GATHER, Isa, Job, LANES, Machine, PREFETCH};
@@ -70,6 +70,10 @@ pub(super) fn plan<'a, T: Scalar>(
     let entries = a.entries() / (SEGMENTS * options.threads.count());
     let entries = entries.clamp(*SEGMENT_ENTRIES.start(), *SEGMENT_ENTRIES.end());
     let rows_of_segments = segment_rows(&a, sigma.max(LANES), entries);
+    let value_bytes = if common.is_none() { T::BYTES } else { 0 };
+    check_slots(&options.budget, INFO.id, a.entries(), size_of::<u32>() + value_bytes, || {
+        rows_of_segments.par_iter().map(|rows| segment::slots(&a, rows, sigma)).sum()
+    })?;
     let segments: Vec<_> = rows_of_segments
         .into_par_iter()
         .map(|rows| Segment::new(&a, rows, sigma, common.is_none()))
@@ -83,7 +87,7 @@ pub(super) fn plan<'a, T: Scalar>(
     let threads = options.threads.clone();
     let bounds = partition::by_weight(&weights, threads.count());
     let long = LongRows::new(&a, &threads);
-    let machine = Machine::detect(parameters.choice(GATHER.name), a.cols().max(a.rows()));
+    let machine = Machine::for_gathers(parameters, a.cols());
     let prefetch = parameters.switch(PREFETCH.name);
     Ok(boxed(SellCompact { a, segments, common, long, threads, bounds, machine, prefetch }))
 }

@@ -5,9 +5,9 @@ use std::ops::Range;
 
 use spm_formats::{CsrArrays, Scalar};
 
-use super::super::long_rows::LONG;
 use crate::aligned::Aligned;
 use crate::simd::LANES;
+use crate::spmv::long_rows::LONG;
 
 /// Most rows of a segment: positions inside it fit 16 bits.
 pub(super) const MOST_ROWS: usize = 1 << 16;
@@ -44,20 +44,45 @@ pub(super) struct Chunk {
 #[derive(Debug)]
 pub(super) struct Segment<T> {
     pub(super) rows: Range<usize>,
-    pub(super) chunks: Vec<Chunk>,
+    pub(super) chunks: Box<[Chunk]>,
     /// Row of each lane, counted from the first of the segment; empty where rows are in order.
-    pub(super) positions: Vec<u16>,
+    pub(super) positions: Box<[u16]>,
     /// Empty where all values of the matrix are equal.
     pub(super) values: Aligned<T>,
-    pub(super) narrow: Vec<u16>,
-    pub(super) wide: Vec<u32>,
+    pub(super) narrow: Box<[u16]>,
+    pub(super) wide: Box<[u32]>,
     /// Lanes that a slot has, for the slots of a chunk beyond `full`, where there are no values.
-    pub(super) masks: Vec<u8>,
+    pub(super) masks: Box<[u8]>,
+}
+
+/// The entries of a row that a segment stores: none of a row that is cut between all threads.
+fn stored<T: Scalar>(a: &CsrArrays<'_, T>, row: usize) -> Range<usize> {
+    let entries = a.pointers()[row] as usize..a.pointers()[row + 1] as usize;
+    if entries.len() > LONG { entries.start..entries.start } else { entries }
+}
+
+/// Some rows, sorted by length inside windows of `sigma` rows (a multiple of [`LANES`], or 1 for no
+/// sorting), the longest first.
+fn sorted<T: Scalar>(a: &CsrArrays<'_, T>, rows: &Range<usize>, sigma: usize) -> Vec<usize> {
+    let mut order: Vec<usize> = rows.clone().collect();
+    if sigma > 1 {
+        for window in order.chunks_mut(sigma) {
+            window.sort_by_key(|&row| std::cmp::Reverse(stored(a, row).len()));
+        }
+    }
+    order
+}
+
+/// Slots of a segment, padding included; contiguous columns may add a tenth.
+pub(super) fn slots<T: Scalar>(a: &CsrArrays<'_, T>, rows: &Range<usize>, sigma: usize) -> usize {
+    let order = sorted(a, rows, sigma);
+    let widths =
+        order.chunks(LANES).map(|chunk| chunk.iter().map(|&row| stored(a, row).len()).max());
+    LANES * widths.flatten().sum::<usize>()
 }
 
 impl<T: Scalar> Segment<T> {
-    /// Stores some rows, sorted by length inside windows of `sigma` rows (a multiple of
-    /// [`LANES`], or 1 for no sorting), without values if all are equal.
+    /// Stores some rows, sorted inside windows of `sigma` rows, without values if all are equal.
     pub(super) fn new(
         a: &CsrArrays<'_, T>,
         rows: Range<usize>,
@@ -65,30 +90,21 @@ impl<T: Scalar> Segment<T> {
         with_values: bool,
     ) -> Self {
         assert!(rows.len() <= MOST_ROWS, "positions of {} rows", rows.len());
-        let entries = |row: usize| {
-            let entries = a.pointers()[row] as usize..a.pointers()[row + 1] as usize;
-            if entries.len() > LONG { entries.start..entries.start } else { entries }
-        };
-        let mut order: Vec<usize> = rows.clone().collect();
-        if sigma > 1 {
-            for window in order.chunks_mut(sigma) {
-                window.sort_by_key(|&row| std::cmp::Reverse(entries(row).len()));
-            }
-        }
+        let order = sorted(a, &rows, sigma);
         let mut builder = Builder::new(a, with_values);
         for lanes in order.chunks(LANES) {
-            let lanes: Vec<_> = lanes.iter().map(|&row| entries(row)).collect();
+            let lanes: Vec<_> = lanes.iter().map(|&row| stored(a, row)).collect();
             builder.push(&lanes);
         }
         let positions = order.iter().map(|row| (row - rows.start) as u16);
         Self {
-            positions: if sigma > 1 { positions.collect() } else { Vec::new() },
+            positions: if sigma > 1 { positions.collect() } else { Box::default() },
             rows,
-            chunks: builder.chunks,
+            chunks: builder.chunks.into(),
             values: builder.values.into(),
-            narrow: builder.narrow,
-            wide: builder.wide,
-            masks: builder.masks,
+            narrow: builder.narrow.into(),
+            wide: builder.wide.into(),
+            masks: builder.masks.into(),
         }
     }
 

@@ -27,12 +27,14 @@ pub fn count_per_part(threads: &Threads, index: &[u32], bins: usize, counts: &mu
     });
 }
 
-/// How often each value occurs in `index`, as pointers (`bins` + 1, from 0 to the length): R3 IV-F.
+/// How often each value occurs in `index` (up to 2^32 - 1 of them), as `pointers` (`bins` + 1, from
+/// 0 to the length): R3 IV-F.
 ///
 /// `counts` (threads x bins) and `sums` (threads) are workspace.
 ///
 /// # Panics
-/// When a slice has the wrong length or a value of `index` is not below `bins`.
+/// When `pointers` is empty, another slice has the wrong length, or a value of `index` is not below
+/// `bins`.
 pub fn index_to_pointers(
     threads: &Threads,
     index: &[u32],
@@ -49,7 +51,7 @@ pub fn index_to_pointers(
 /// The row of each entry, from row pointers: R3 IV-G. Each thread fills an even piece of `index`.
 ///
 /// # Panics
-/// When the last pointer is not the length of `index`.
+/// When the last pointer is not the length of `index`; it may when pointers do not ascend from 0.
 pub fn pointers_to_index(threads: &Threads, pointers: &[u32], index: &mut [u32]) {
     let entries = index.len();
     assert_eq!(pointers[pointers.len() - 1] as usize, entries, "one index for each entry");

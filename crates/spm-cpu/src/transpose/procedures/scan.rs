@@ -15,7 +15,8 @@ const SERIAL_BELOW: usize = 4096;
 /// piece from there on. `sums` is workspace of one element for each thread.
 ///
 /// # Panics
-/// When `sums` is shorter than the team, or the sum exceeds `u32`.
+/// When the sum exceeds `u32`, or, with more than one thread and many values, `sums` is shorter
+/// than the team.
 pub fn exclusive_scan(threads: &Threads, values: &mut [u32], sums: &mut [u32]) -> u32 {
     let (total, count) = (values.len(), threads.count());
     if count == 1 || total < count * SERIAL_BELOW {
@@ -52,7 +53,7 @@ fn scan_from(values: &mut [u32], start: u32) -> u32 {
 
 /// Replaces each column (a_0, a_1, ..., a_last) of the row-major matrix `values` with `columns`
 /// columns by (0, a_0, a_0 + a_1, ...) and writes the columns' sums to `totals`: R3 IV-F, step 2,
-/// as "blocks that walk down the columns".
+/// as "blocks that walk down the columns". A column's sum must fit `u32`; this is not checked.
 ///
 /// # Panics
 /// When `totals` has not `columns` elements or `values` is not a multiple of it.

@@ -28,8 +28,8 @@ pub fn segmented_sort(threads: &Threads, keys: &mut [u64], segment: usize) {
 /// Merges neighbouring sorted segments of `segment` keys of `from` two by two, into sorted segments
 /// of twice that length in `to`: R3 IV-C. A segment without a neighbour is copied.
 ///
-/// Every thread writes an even piece of `to`, whatever the number of pairs: it finds where its piece
-/// starts in the two segments of a pair by binary search, as the splitters of R3 IV-E do.
+/// Every thread writes an even piece of `to`, whatever the number of pairs: it finds where its
+/// piece starts in the two segments of a pair by binary search, as the splitters of R3 IV-E do.
 ///
 /// # Panics
 /// When the slices differ in length or `segment` is 0.

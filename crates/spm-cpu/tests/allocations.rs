@@ -1,0 +1,76 @@
+//! A run allocates nothing, whatever the kernel, on no thread of the team.
+
+mod common;
+
+use std::alloc::{GlobalAlloc, Layout as Block, System};
+use std::sync::atomic::{AtomicUsize, Ordering};
+
+use common::{LAYOUTS, wave};
+use spm_cpu::{PlanOptions, spmm, spmv, transpose};
+use spm_formats::kernel::{PlanError, TransposeOutput};
+use spm_formats::{DenseShape, generate};
+
+struct Counting;
+
+static ALLOCATIONS: AtomicUsize = AtomicUsize::new(0);
+
+// SAFETY: the system's allocator, which counts besides.
+unsafe impl GlobalAlloc for Counting {
+    unsafe fn alloc(&self, block: Block) -> *mut u8 {
+        ALLOCATIONS.fetch_add(1, Ordering::Relaxed);
+        // SAFETY: the caller's promise.
+        unsafe { System.alloc(block) }
+    }
+
+    unsafe fn dealloc(&self, memory: *mut u8, block: Block) {
+        // SAFETY: the caller's promise.
+        unsafe { System.dealloc(memory, block) };
+    }
+}
+
+#[global_allocator]
+static ALLOCATOR: Counting = Counting;
+
+/// Calls once, as a thread may set itself up at its first job; then counts.
+fn check(label: &str, mut run: impl FnMut()) {
+    run();
+    let before = ALLOCATIONS.load(Ordering::Relaxed);
+    (0..3).for_each(|_| run());
+    assert_eq!(ALLOCATIONS.load(Ordering::Relaxed), before, "{label}");
+}
+
+/// One test only: others would allocate beside it.
+#[test]
+fn runs_allocate_nothing() {
+    let options = PlanOptions::with_threads(3);
+    // Symmetric with rows that repeat a pattern, so that it suits every kernel.
+    let a = generate::named("stencil5[n=40]").unwrap().generate::<f64>().unwrap();
+    let (mut x, mut y) = (wave(a.cols()), vec![0.0; a.rows()]);
+    // Padding that meets it has to be repaired.
+    x[0] = f64::INFINITY;
+    for kernel in spmv::registry::<f64>() {
+        for parameters in kernel.info.variants() {
+            let mut plan = kernel.plan(&a.view(), &parameters, &options).unwrap();
+            check(&kernel.info.label(&parameters), || plan.run(&x, &mut y).unwrap());
+        }
+    }
+    for layout in LAYOUTS {
+        let dense = DenseShape { k: 9, layout };
+        let (x, mut y) = (wave(a.cols() * 9), vec![0.0; a.rows() * 9]);
+        for kernel in spmm::registry::<f64>() {
+            for parameters in kernel.info.variants() {
+                let mut plan = kernel.plan(&a.view(), dense, &parameters, &options).unwrap();
+                let label = format!("{} {layout:?}", kernel.info.label(&parameters));
+                check(&label, || plan.run(&x, &mut y).unwrap());
+            }
+        }
+    }
+    let mut output = TransposeOutput::new(a.cols(), a.nnz());
+    for kernel in transpose::registry::<f64>() {
+        for parameters in kernel.info.variants() {
+            let plan = kernel.plan(&a.view(), &parameters, &options);
+            let mut plan = plan.unwrap_or_else(|error: PlanError| panic!("{error}"));
+            check(&kernel.info.label(&parameters), || plan.run(&mut output).unwrap());
+        }
+    }
+}
