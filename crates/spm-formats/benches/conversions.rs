@@ -57,7 +57,10 @@ fn conversions(criterion: &mut Criterion) {
                 }
                 let parameters = kernel.info.defaults();
                 let Ok(plan) = kernel.plan(input, &parameters, &budget) else { continue };
-                assert!(plan.run().is_ok_and(|converted| converted.check(&coo)), "wrong result");
+                assert!(
+                    plan.run().is_ok_and(|converted| converted.is_exactly(&coo)),
+                    "wrong result"
+                );
                 let mut group = criterion.benchmark_group(kernel.info.label(&parameters));
                 group.throughput(Throughput::ElementsAndBytes {
                     elements: coo.entries() as u64,

@@ -1,4 +1,4 @@
-//! Reads a Matrix Market file to CSR several times and prints the speed of the fastest time and
+//! Reads a Matrix Market file to CSR several times and prints the speed of the fastest reading and
 //! the peak memory; or loads the `.npz` archive FILE:
 //! `read_matrix_market FILE [THREADS [REPETITIONS [CHUNK_BYTES]]]`.
 
@@ -32,19 +32,15 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
     println!("seconds {fastest:.6}");
     println!("entries_per_second {:.0}", entries as f64 / fastest);
     println!("file_bytes_per_second {:.0}", std::fs::metadata(&path)?.len() as f64 / fastest);
-    if let Some((peak, file)) = peak_memory() {
+    if let Some(peak) = peak_memory() {
         println!("peak_bytes {peak}");
-        println!("mapped_file_bytes {file}");
     }
     Ok(())
 }
 
-/// Peak resident bytes of this process, and the resident bytes of mapped files at the end.
-fn peak_memory() -> Option<(u64, u64)> {
+/// Peak resident bytes of this process, where the system tells.
+fn peak_memory() -> Option<u64> {
     let status = std::fs::read_to_string("/proc/self/status").ok()?;
-    let field = |name: &str| -> Option<u64> {
-        let line = status.lines().find_map(|line| line.strip_prefix(name))?;
-        Some(line.trim().strip_suffix("kB")?.trim().parse::<u64>().ok()? * 1024)
-    };
-    Some((field("VmHWM:")?, field("RssFile:")?))
+    let line = status.lines().find_map(|line| line.strip_prefix("VmHWM:"))?;
+    Some(line.trim().strip_suffix("kB")?.trim().parse::<u64>().ok()? * 1024)
 }

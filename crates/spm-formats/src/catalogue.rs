@@ -83,8 +83,9 @@ pub enum FileSymmetry {
     Symmetric,
 }
 
-/// One matrix of the SuiteSparse collection.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+/// One matrix of the SuiteSparse collection. It is deserialised from a row of the table, where
+/// [`reports`](Self::reports) are words in one field and a yes or no is written so.
+#[derive(Debug, Clone, PartialEq, Deserialize)]
 #[non_exhaustive]
 pub struct CatalogueEntry {
     /// Name, unique in the catalogue: `cant`.

@@ -1,5 +1,6 @@
 //! Coordinate format: the form in which matrices arrive.
 
+use crate::check::{check_indices, check_length};
 use crate::csr::check_limits;
 use crate::{FormatError, Scalar};
 
@@ -32,22 +33,10 @@ impl<T: Scalar> Coo<T> {
         values: Vec<T>,
     ) -> Result<Self, FormatError> {
         check_limits(rows as u64, cols as u64, values.len() as u64)?;
-        for (what, indices) in [("row indices", &row_indices), ("column indices", &col_indices)] {
-            if indices.len() != values.len() {
-                return Err(FormatError::LengthMismatch {
-                    what,
-                    expected: values.len(),
-                    found: indices.len(),
-                });
-            }
-        }
-        for (axis, indices, bound) in [("row", &row_indices, rows), ("column", &col_indices, cols)]
-        {
-            if let Some(entry) = indices.iter().position(|&i| i as usize >= bound) {
-                let index = indices[entry];
-                return Err(FormatError::IndexOutOfBounds { entry, axis, index, bound });
-            }
-        }
+        check_length("row indices", values.len(), row_indices.len())?;
+        check_length("column indices", values.len(), col_indices.len())?;
+        check_indices("row", &row_indices, rows)?;
+        check_indices("column", &col_indices, cols)?;
         Ok(Self { rows, cols, row_indices, col_indices, values })
     }
 
@@ -105,6 +94,14 @@ impl<T: Scalar> Coo<T> {
     /// The triplets in their stored order.
     pub fn iter(&self) -> impl ExactSizeIterator<Item = (u32, u32, T)> + '_ {
         (0..self.values.len()).map(|i| (self.row_indices[i], self.col_indices[i], self.values[i]))
+    }
+
+    /// Bytes of the three arrays.
+    pub fn memory_bytes(&self) -> u64 {
+        let bytes = size_of_val(&*self.row_indices)
+            + size_of_val(&*self.col_indices)
+            + size_of_val(&*self.values);
+        bytes as u64
     }
 
     /// Row indices, column indices, values.

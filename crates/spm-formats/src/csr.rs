@@ -9,8 +9,7 @@
 //!     | 4 0 5 |      values          1 2 3 4 5
 //! ```
 
-use rayon::prelude::*;
-
+use crate::check::{check_indices, check_length};
 use crate::{FormatError, Scalar};
 
 /// Compressed sparse rows (owning). Row pointers, column indices: `u32`.
@@ -92,34 +91,21 @@ impl<'a, T: Scalar> CsrArrays<'a, T> {
         values: &'a [T],
     ) -> Result<Self, FormatError> {
         check_limits(rows as u64, cols as u64, values.len() as u64)?;
-        for (what, expected, found) in [
-            ("row pointers", rows + 1, pointers.len()),
-            ("column indices", values.len(), col_indices.len()),
-            ("last row pointer", values.len(), pointers.last().map_or(0, |&p| p as usize)),
-            ("first row pointer", 0, pointers.first().map_or(0, |&p| p as usize)),
-        ] {
-            if expected != found {
-                return Err(FormatError::LengthMismatch { what, expected, found });
-            }
+        check_length("row pointers", rows + 1, pointers.len())?;
+        check_length("column indices", values.len(), col_indices.len())?;
+        let wrong = |position, expected| {
+            Err(FormatError::InvalidStructure { what: "row pointers", position, expected })
+        };
+        if pointers[0] != 0 {
+            return wrong(0, "0");
         }
         if let Some(row) = pointers.windows(2).position(|pair| pair[0] > pair[1]) {
-            return Err(FormatError::LengthMismatch {
-                what: "row pointer after its successor",
-                expected: pointers[row] as usize,
-                found: pointers[row + 1] as usize,
-            });
+            return wrong(row + 1, "at least the one before it");
         }
-        let largest = col_indices.par_chunks(1 << 16).map(|c| c.iter().fold(0, |m, &i| m.max(i)));
-        if largest.reduce(|| 0, u32::max) as usize >= cols && !col_indices.is_empty() {
-            let entry = col_indices.iter().position(|&i| i as usize >= cols).unwrap_or_default();
-            let index = col_indices[entry];
-            return Err(FormatError::IndexOutOfBounds {
-                entry,
-                axis: "column",
-                index,
-                bound: cols,
-            });
+        if pointers[rows] as usize != values.len() {
+            return wrong(rows, "the number of entries");
         }
+        check_indices("column", col_indices, cols)?;
         Ok(Self { rows, cols, pointers, col_indices, values })
     }
 
@@ -160,11 +146,6 @@ impl<'a, T: Scalar> CsrArrays<'a, T> {
     }
 }
 
-/// Number of stored entries of row `row`.
-pub fn row_length<T>(matrix: &CsrView<'_, T>, row: usize) -> usize {
-    matrix.indptr().nnz_in_outer_sz(row)
-}
-
 /// Checks rows, columns and entries against the 32-bit limits shared by all formats.
 ///
 /// # Errors
@@ -184,21 +165,42 @@ pub fn check_limits(rows: u64, cols: u64, entries: u64) -> Result<(), FormatErro
     Ok(())
 }
 
+/// Row pointers of rows with these lengths: one more than there are rows. The caller has checked
+/// that their sum fits 32 bits.
+pub(crate) fn pointers_of(lengths: impl Iterator<Item = u32>) -> Vec<u32> {
+    let mut end = 0;
+    let ends = lengths.map(|length| {
+        end += length;
+        end
+    });
+    std::iter::once(0).chain(ends).collect()
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
 
     #[test]
     fn a_structure_that_a_kernel_could_trip_over_is_refused() {
-        let ok = |pointers: &[u32], columns: &[u32]| {
-            CsrArrays::from_slices(2, 3, pointers, columns, &vec![1.0; columns.len()]).is_ok()
+        let check = |pointers: &[u32], columns: &[u32]| {
+            let values = vec![1.0; columns.len()];
+            let checked = CsrArrays::from_slices(2, 3, pointers, columns, &values);
+            checked.map(|_| ()).map_err(|error| error.to_string())
         };
-        assert!(ok(&[0, 1, 3], &[2, 0, 1]));
-        assert!(!ok(&[0, 1, 3], &[3, 0, 1]), "column index = columns");
-        assert!(!ok(&[0, 4, 3], &[2, 0, 1]), "descending pointers");
-        assert!(!ok(&[0, 1, 2], &[2, 0, 1]), "last pointer below the entries");
-        assert!(!ok(&[1, 1, 3], &[2, 0, 1]), "first pointer not 0");
-        assert!(!ok(&[0, 3], &[2, 0, 1]), "one pointer missing");
+        assert_eq!(check(&[0, 1, 3], &[2, 0, 1]), Ok(()));
+        for (pointers, columns, expected) in [
+            (&[0, 1, 3][..], [3, 0, 1], "entry 0: column index 3 is outside 0..3"),
+            (
+                &[0, 4, 3],
+                [2, 0, 1],
+                "row pointers at position 2: must be at least the one before it",
+            ),
+            (&[0, 1, 2], [2, 0, 1], "row pointers at position 2: must be the number of entries"),
+            (&[1, 1, 3], [2, 0, 1], "row pointers at position 0: must be 0"),
+            (&[0, 3], [2, 0, 1], "row pointers: expected length 3, found 2"),
+        ] {
+            assert_eq!(check(pointers, &columns), Err(expected.to_owned()));
+        }
         assert!(CsrArrays::<f64>::from_slices(0, 0, &[0], &[], &[]).is_ok());
     }
 }

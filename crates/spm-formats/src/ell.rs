@@ -1,7 +1,8 @@
 //! ELLPACK: every row padded to the longest, as two rectangular arrays.
 
+use crate::check::check_length;
 use crate::csr::check_limits;
-use crate::padding::{Padded, check_length, padding_ratio};
+use crate::padding::{Padded, padding_ratio};
 use crate::{FormatError, Scalar};
 
 /// Which dimension of the rectangle is contiguous in memory.

@@ -2,6 +2,7 @@
 
 use std::ops::Range;
 
+use crate::check::check_nonzero;
 use crate::padding::{Padded, offsets, padding_ratio};
 use crate::{FormatError, Scalar};
 
@@ -52,10 +53,7 @@ impl<T: Scalar> Hll<T> {
         values: Vec<T>,
     ) -> Result<Self, FormatError> {
         let (rows, cols) = shape;
-        if hack_size == 0 {
-            let (what, expected) = ("hack size", "at least 1 row");
-            return Err(FormatError::InvalidParameter { what, expected, found: hack_size });
-        }
+        check_nonzero("hack size", "at least 1 row", hack_size)?;
         let arrays = Padded {
             rows,
             cols,
@@ -107,7 +105,7 @@ impl<T: Scalar> Hll<T> {
         &self.block_offsets
     }
 
-    /// The rows of block `block`.
+    /// The rows of block `block`, which is below [`Hll::blocks`].
     pub fn block_rows(&self, block: usize) -> Range<usize> {
         let first = block * self.hack_size;
         first..self.rows.min(first.saturating_add(self.hack_size))

@@ -16,14 +16,14 @@ pub(crate) fn advise<E>(array: &Vec<E>) {
     const WORTHWHILE: usize = 8 << 20;
 
     let bytes = array.capacity() * size_of::<E>();
-    let start = array.as_ptr().cast::<u8>();
-    let skip = start.align_offset(PAGE);
     if bytes < WORTHWHILE {
         return;
     }
+    let start = array.as_ptr().cast::<u8>();
+    let skip = start.addr().next_multiple_of(PAGE) - start.addr();
     let length = (bytes - skip) / PAGE * PAGE;
-    // SAFETY: the range lies inside the allocation of `array`; the advice changes which pages the
-    // system backs it with, not what they hold. A refusal is no harm either.
+    // SAFETY: skip < PAGE <= bytes, so the range lies inside the allocation of `array`; the advice
+    // changes which pages the system backs it with, not what they hold. A refusal is no harm either.
     unsafe { libc::madvise(start.add(skip).cast_mut().cast(), length, libc::MADV_HUGEPAGE) };
 }
 

@@ -114,23 +114,21 @@ impl KernelInfo {
     pub fn parse_parameters(&self, text: &str) -> Result<Parameters, ParameterError> {
         let mut parameters = self.defaults();
         for assignment in text.split(',').map(str::trim).filter(|a| !a.is_empty()) {
-            let (name, value) = assignment.split_once('=').unwrap_or((assignment, ""));
-            let position =
-                self.parameters.iter().position(|p| p.name == name).ok_or_else(|| {
-                    ParameterError::Unknown {
-                        kernel: self.id,
-                        name: name.to_owned(),
-                        known: self.parameter_names(),
-                    }
-                })?;
+            let (name, text) = assignment.split_once('=').unwrap_or((assignment, ""));
+            let Some(position) = self.parameters.iter().position(|p| p.name == name) else {
+                let (name, known) = (name.to_owned(), self.parameter_names());
+                return Err(ParameterError::Unknown { kernel: self.id, name, known });
+            };
             let spec = &self.parameters[position];
-            parameters.0[position].1 =
-                spec.parse(value).ok_or_else(|| ParameterError::Invalid {
+            let Some(value) = spec.parse(text) else {
+                return Err(ParameterError::Invalid {
                     kernel: self.id,
                     name: spec.name,
-                    value: value.to_owned(),
+                    value: text.to_owned(),
                     expected: spec.expected(),
-                })?;
+                });
+            };
+            parameters.0[position].1 = value;
         }
         Ok(parameters)
     }

@@ -26,13 +26,19 @@
 //! ```
 //!
 //! # Threads
-//! Every type is `Send` and `Sync`. What works in parallel runs on the current rayon pool.
+//! Every type is `Send` and `Sync`, every plan of a kernel `Send`. What works in parallel runs on the
+//! current rayon pool.
+//!
+//! # Dependencies in the interface
+//! Of other crates only `sprs` shows: [`Csr`] and its relatives are its types, and it is re-exported
+//! as [`sprs`]. The statistics and the catalogue also implement the traits of `serde`.
 //!
 //! `docs/formats.md` of the repository draws every format.
 
 mod budget;
 pub mod cache;
 pub mod catalogue;
+mod check;
 pub mod convert;
 mod coo;
 pub mod csr;

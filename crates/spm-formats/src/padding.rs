@@ -1,5 +1,6 @@
 //! What the constructors of all padded formats check.
 
+use crate::check::{check_indices, check_length};
 use crate::csr::check_limits;
 use crate::{FormatError, Scalar};
 
@@ -19,11 +20,7 @@ impl<T: Scalar> Padded<'_, T> {
         check_limits(self.rows as u64, self.cols as u64, entries)?;
         check_length("row lengths", self.rows, self.row_lengths.len())?;
         check_length("column indices", self.values.len(), self.col_indices.len())?;
-        let bound = self.cols;
-        if let Some(entry) = self.col_indices.iter().position(|&col| col as usize >= bound) {
-            let index = self.col_indices[entry];
-            return Err(FormatError::IndexOutOfBounds { entry, axis: "column", index, bound });
-        }
+        check_indices("column", self.col_indices, self.cols)?;
         Ok(entries as usize)
     }
 
@@ -36,7 +33,8 @@ impl<T: Scalar> Padded<'_, T> {
         Err(FormatError::LengthMismatch { what: "slots", expected, found: self.values.len() })
     }
 
-    /// Checks one lane: `length` ascending columns, then zeros up to `width`.
+    /// Checks one lane, slot `s` of which is at `start + s * stride`: `length` ascending columns,
+    /// then zeros up to `width`.
     pub(crate) fn check_lane(
         &self,
         length: usize,
@@ -61,21 +59,8 @@ impl<T: Scalar> Padded<'_, T> {
     }
 }
 
-/// Checks the length of one of several arrays that belong together.
-pub(crate) fn check_length(
-    what: &'static str,
-    expected: usize,
-    found: usize,
-) -> Result<(), FormatError> {
-    if expected == found {
-        Ok(())
-    } else {
-        Err(FormatError::LengthMismatch { what, expected, found })
-    }
-}
-
-/// Where blocks of `height` rows (as lengths) start when each is as wide as its longest row and has
-/// `block_height(rows left)` lanes, and the total last. The total may exceed what memory holds.
+/// Where blocks of `height` rows start when each is as wide as its longest row and a block of `r`
+/// rows has `lanes(r)` lanes, and the total last. The total may exceed what memory holds.
 pub(crate) fn offsets(
     row_lengths: &[u32],
     height: usize,

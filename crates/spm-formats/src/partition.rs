@@ -25,13 +25,13 @@ pub fn by_entries(pointers: &[u32], parts: usize) -> Vec<usize> {
     assert!(parts > 0, "no parts");
     let rows = pointers.len() - 1;
     let entries = pointers[rows] as usize;
-    let mut bounds: Vec<usize> = (0..=parts)
+    let mut bounds: Vec<usize> = (0..parts)
         .map(|part| {
-            let target = even(entries, parts, part.min(parts - 1)).start;
+            let target = even(entries, parts, part).start;
             pointers[..rows].partition_point(|&p| (p as usize) < target)
         })
         .collect();
-    bounds[parts] = rows;
+    bounds.push(rows);
     bounds
 }
 

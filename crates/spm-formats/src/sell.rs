@@ -1,6 +1,7 @@
 //! SELL-C-sigma: ELLPACK by chunks of C rows, after sorting rows by length inside windows of sigma.
 
-use crate::padding::{Padded, check_length, offsets, padding_ratio};
+use crate::check::{check_length, check_nonzero};
+use crate::padding::{Padded, offsets, padding_ratio};
 use crate::{FormatError, Scalar};
 
 /// SELL-C-sigma (Kreutzer, Hager, Wellein, Fehske, Bishop: "A unified sparse matrix data format
@@ -58,12 +59,8 @@ impl<T: Scalar> Sell<T> {
         values: Vec<T>,
     ) -> Result<Self, FormatError> {
         let ((rows, cols), (chunk, sigma)) = (shape, tuning);
-        for (what, found) in [("chunk", chunk), ("sigma", sigma)] {
-            if found == 0 {
-                let expected = "at least 1 row";
-                return Err(FormatError::InvalidParameter { what, expected, found });
-            }
-        }
+        check_nonzero("chunk", "at least 1 row", chunk)?;
+        check_nonzero("sigma", "at least 1 row", sigma)?;
         let arrays = Padded {
             rows,
             cols,

@@ -46,6 +46,9 @@ pub struct RowLengthStats {
 /// Lengths below this are counted in an array; longer rows, few by their nature, are listed.
 const COUNTED: usize = 4096;
 
+/// Rows below which another task is not worth its histogram.
+const ROWS_PER_TASK: usize = 4096;
+
 /// Rows by length.
 struct Histogram {
     counts: Vec<usize>,
@@ -108,7 +111,7 @@ impl RowLengthStats {
     /// When `pointers` is empty or descends.
     pub fn of(pointers: &[u32]) -> Self {
         let rows = pointers.len().checked_sub(1).expect("rows + 1 pointers");
-        let tasks = rayon::current_num_threads().min(rows / 4096 + 1);
+        let tasks = rayon::current_num_threads().min(rows / ROWS_PER_TASK + 1);
         let mut histogram = (0..tasks)
             .into_par_iter()
             .map(|task| {
@@ -173,18 +176,19 @@ pub struct Padding {
 }
 
 impl Padding {
-    /// From the `rows + 1` row pointers: O(rows log sigma), parallel.
+    /// From the `rows + 1` ascending row pointers: O(rows log sigma), parallel.
     ///
     /// # Panics
     /// When `pointers` is empty.
     pub fn of(pointers: &[u32]) -> Self {
-        let entries = pointers[pointers.len() - 1] - pointers[0];
+        let rows = pointers.len() - 1;
+        let entries = pointers[rows] - pointers[0];
         let ratio = |slots: u64| {
             if entries == 0 { 1.0 } else { slots as f64 / f64::from(entries) }
         };
+        let longest = pointers.par_windows(2).map(|pair| pair[1] - pair[0]).max().unwrap_or(0);
         Self {
-            // One hack of all rows.
-            ell: ratio(hll_slots(pointers, pointers.len())),
+            ell: ratio(rows as u64 * u64::from(longest)),
             hll: ratio(hll_slots(pointers, HLL_HACK_SIZE)),
             sell: ratio(sell_slots(pointers, SELL_CHUNK, SELL_SIGMA)),
         }
@@ -195,8 +199,8 @@ fn lengths(pointers: &[u32]) -> impl Iterator<Item = u32> + '_ {
     pointers.windows(2).map(|pair| pair[1] - pair[0])
 }
 
-/// Slots, padding included, of HLL with hacks of `hack_size` rows (of ELLPACK, when that is all
-/// rows).
+/// Slots, padding included, of HLL with hacks of `hack_size` rows, from the `rows + 1` ascending row
+/// pointers.
 ///
 /// # Panics
 /// When `hack_size` is 0 or `pointers` is empty.
@@ -211,27 +215,31 @@ pub fn hll_slots(pointers: &[u32], hack_size: usize) -> u64 {
     slots.sum()
 }
 
-/// Slots, padding included, of SELL-C-sigma with `chunk` C and sorting window `sigma`.
+/// Slots, padding included, of SELL-C-sigma with `chunk` C and sorting window `sigma`, from the
+/// `rows + 1` ascending row pointers; saturates at `u64::MAX`.
 ///
 /// # Panics
 /// When `chunk` is 0 or `pointers` is empty.
 pub fn sell_slots(pointers: &[u32], chunk: usize, sigma: usize) -> u64 {
+    assert!(chunk > 0, "a chunk of 0 rows");
     let rows = pointers.len() - 1;
     let sigma = sigma.clamp(1, rows.max(1));
+    // A chunk has no more rows of the matrix than there are, however many lanes it has.
+    let chunk_rows = chunk.min(rows.max(1));
     // Tasks begin where a sorting window and a chunk begin together.
-    let task = (1..=chunk).map(|windows| windows * sigma).find(|task| task % chunk == 0);
-    let task = task.expect("the chunk itself is such a number of windows");
+    let task = (1..=chunk_rows).map(|windows| windows * sigma).find(|task| task % chunk_rows == 0);
+    let task = task.expect("as many windows as a chunk has rows end with a chunk");
     let slots = (0..rows.div_ceil(task)).into_par_iter().map(|index| {
         let first = index * task;
         let last = rows.min(first + task);
         let mut lengths: Vec<u32> = lengths(&pointers[first..=last]).collect();
-        for sorted in lengths.chunks_mut(sigma) {
-            sorted.sort_unstable_by(|a, b| b.cmp(a));
+        for window in lengths.chunks_mut(sigma) {
+            window.sort_unstable_by(|a, b| b.cmp(a));
         }
-        let widths = lengths.chunks(chunk).map(|c| u64::from(c.iter().copied().max().unwrap_or(0)));
-        chunk as u64 * widths.sum::<u64>()
+        let widths = lengths.chunks(chunk_rows).map(|rows| rows.iter().copied().max().unwrap_or(0));
+        (chunk as u64).saturating_mul(widths.map(u64::from).sum())
     });
-    slots.sum()
+    slots.reduce(|| 0, u64::saturating_add)
 }
 
 /// Everything that is known of a matrix from its arrays.
@@ -455,6 +463,9 @@ mod tests {
         assert_eq!(sell_slots(&pointers, 2, 4), 10 + 2 + 6);
         assert_eq!(sell_slots(&pointers, 2, 1), 4 + 10 + 6);
         assert_eq!(sell_slots(&pointers, 2, 3), 4 + 10 + 6);
+        // A chunk beyond the last row is padded to its size too.
+        assert_eq!(sell_slots(&pointers, 1 << 40, 3), 5 << 40);
+        assert_eq!(sell_slots(&pointers, usize::MAX, usize::MAX), u64::MAX, "saturates");
         let padding = Padding::of(&pointers);
         assert_eq!(padding.ell, 25.0 / 11.0);
         assert_eq!(padding.hll, padding.ell);

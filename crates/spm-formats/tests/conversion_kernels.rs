@@ -19,7 +19,7 @@ fn check_all<T: Scalar>(coo: &Coo<T>) -> Vec<Converted<T>> {
             let label = kernel.info.label(&parameters);
             let plan = kernel.plan(input, &parameters, &MemoryBudget::default()).unwrap();
             let converted = plan.run().unwrap();
-            assert!(converted.check(coo), "{label}");
+            assert!(converted.is_exactly(coo), "{label}");
             assert_eq!(converted.entries(), csr.nnz(), "{label}");
             assert_eq!(plan.footprint().matrix_bytes, converted.memory_bytes(), "{label}");
             results.push(converted);
@@ -77,12 +77,12 @@ fn every_thread_count_gives_the_same_bits() {
 fn a_wrong_result_is_found() {
     let coo = Coo::new(2, 2, vec![0, 1, 1], vec![1, 0, 1], vec![1., 2., 3.]).unwrap();
     let csr = coo_to_csr(&coo);
-    assert!(Converted::Csr(csr.clone()).check(&coo));
+    assert!(Converted::Csr(csr.clone()).is_exactly(&coo));
     let wrong_value = csr.map(|&v| if v == 3. { 4. } else { v });
-    assert!(!Converted::Csr(wrong_value).check(&coo));
-    assert!(!Converted::Csr(csr.transpose_into().to_csr()).check(&coo));
+    assert!(!Converted::Csr(wrong_value).is_exactly(&coo));
+    assert!(!Converted::Csr(csr.transpose_into().to_csr()).is_exactly(&coo));
     let missing = Coo::new(2, 2, vec![0, 1], vec![1, 0], vec![1., 2.]).unwrap();
-    assert!(!Converted::Csr(coo_to_csr(&missing)).check(&coo));
+    assert!(!Converted::Csr(coo_to_csr(&missing)).is_exactly(&coo));
 }
 
 #[test]
@@ -102,7 +102,7 @@ fn row_scans_refuse_what_would_take_hours() {
     let mut refused = Vec::new();
     for kernel in registry::<f64>() {
         match kernel.plan(input, &kernel.info.defaults(), &MemoryBudget::default()) {
-            Ok(plan) => assert!(plan.run().unwrap().check(&coo), "{}", kernel.info.id),
+            Ok(plan) => assert!(plan.run().unwrap().is_exactly(&coo), "{}", kernel.info.id),
             Err(PlanError::Unsupported { reason, .. }) => {
                 assert!(reason.contains("10000000000 comparisons"), "{reason}");
                 refused.push(kernel.info.id);

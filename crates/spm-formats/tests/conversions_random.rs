@@ -2,7 +2,7 @@
 
 use proptest::prelude::*;
 use spm_formats::convert::*;
-use spm_formats::{Coo, Csr, Ell, FormatError, Hll, Layout, MemoryBudget, Sell, UnpaddedEll};
+use spm_formats::{Coo, Ell, FormatError, Hll, Layout, MemoryBudget, Sell, UnpaddedEll};
 use spm_formats::{Scalar, reference};
 
 /// Row-sorted triplets without duplicates, bit by bit, through the oracle's transpose.
@@ -240,60 +240,6 @@ fn windows_of_any_size_are_sorted_stably() {
             window.sort_by_key(|row| std::cmp::Reverse(length(row)));
         }
         assert_eq!(sell.permutation(), expected, "sigma {sigma}");
-    }
-}
-
-/// 10^5 rows, one of them full: ELLPACK would take 120 GB.
-fn arrow() -> Csr<f64> {
-    let n = 100_000_u32;
-    let rows = (0..n).chain(1..n).collect();
-    let cols = (0..n).map(|_| 0).chain(1..n).collect();
-    let dense_row = coo_to_csr(
-        &Coo::new(n as usize, n as usize, cols, rows, vec![1.0; 2 * n as usize - 1]).unwrap(),
-    );
-    assert_eq!(dense_row.indptr().nnz_in_outer_sz(0), n as usize);
-    dense_row
-}
-
-#[test]
-fn hopeless_padding_is_refused_before_it_is_allocated() {
-    let csr = arrow();
-    let budget = MemoryBudget::default().for_matrix("arrow");
-    for options in [EllOptions::ROW_MAJOR, EllOptions::DEVICE] {
-        let error = csr_to_ell(csr.view(), options, &budget).unwrap_err();
-        let FormatError::OverBudget { format: "ell", ref matrix, required, .. } = error else {
-            panic!("{error}")
-        };
-        assert_eq!(matrix, "arrow");
-        assert!(required >= 120_000_000_000, "{required}");
-    }
-    let error = csr_to_hll(csr.view(), 50_000, &budget).unwrap_err();
-    assert!(matches!(error, FormatError::OverBudget { format: "hll", .. }), "{error}");
-    // A chunk as large as the address space: products of sizes must not wrap.
-    for chunk in [50_000, usize::MAX] {
-        let error = csr_to_sell(csr.view(), chunk, 1, &budget).unwrap_err();
-        assert!(matches!(error, FormatError::OverBudget { format: "sell", .. }), "{error}");
-    }
-    let options = EllOptions { layout: Layout::ColumnMajor, pitch_alignment: usize::MAX };
-    let error = csr_to_ell(csr.view(), options, &MemoryBudget::unlimited()).unwrap_err();
-    assert!(matches!(error, FormatError::OverBudget { required: u64::MAX, .. }), "{error}");
-    // In blocks the long row costs little.
-    assert!(csr_to_hll(csr.view(), 32, &budget).is_ok());
-    assert!(csr_to_sell(csr.view(), 32, 1024, &budget).is_ok());
-}
-
-#[test]
-fn a_budget_of_exactly_the_size_is_enough() {
-    let csr = coo_to_csr(&large());
-    let sizes = [
-        csr_to_hll(csr.view(), 32, &budget()).unwrap().memory_bytes(),
-        csr_to_sell(csr.view(), 8, 64, &budget()).unwrap().memory_bytes(),
-    ];
-    for less in [0, 1] {
-        let hll = csr_to_hll(csr.view(), 32, &MemoryBudget::bytes(sizes[0] - less));
-        assert_eq!(hll.is_ok(), less == 0);
-        let sell = csr_to_sell(csr.view(), 8, 64, &MemoryBudget::bytes(sizes[1] - less));
-        assert_eq!(sell.is_ok(), less == 0);
     }
 }
 

@@ -89,7 +89,7 @@ fn every_matrix_of_the_collection_reads_as_its_index_says() {
         let (header, coo) = (&matrix.header, &matrix.coo);
         assert_eq!(coo.rows().to_string(), rows, "{name}");
         assert_eq!(coo.cols().to_string(), cols, "{name}");
-        assert_eq!(matrix.declared_entries.to_string(), stored, "{name}");
+        assert_eq!(header.entries.to_string(), stored, "{name}");
         assert_eq!(header.format.word(), format, "{name}");
         let same =
             header.field.word() == field || field == "double" && header.field.word() == "real";
@@ -99,7 +99,7 @@ fn every_matrix_of_the_collection_reads_as_its_index_says() {
             assert_eq!(coo.entries().to_string(), expanded, "{name}");
         }
         if header.symmetry == Symmetry::General && header.format == Format::Coordinate {
-            assert_eq!(coo.entries(), matrix.declared_entries, "{name}");
+            assert_eq!(coo.entries(), header.entries as usize, "{name}");
         }
     }
     println!("{checked} files compared with INDEX.tsv");

@@ -4,6 +4,7 @@ mod common;
 
 use std::fs;
 use std::path::Path;
+use std::time::{Duration, Instant};
 
 use common::gzip;
 use proptest::prelude::*;
@@ -91,6 +92,53 @@ fn long_headers_pass_through_small_blocks() {
     let options = ReadOptions { chunk_bytes: 64, threads: Some(1), ..ReadOptions::default() };
     let error = read::<f64>(&path, &options).unwrap_err().to_string();
     assert!(error.ends_with("long.mtx.gz:5003: expected a real value, found \"x\""), "{error}");
+}
+
+#[test]
+fn chunks_of_any_size_read_the_same() {
+    let folder = tempfile::tempdir().unwrap();
+    let expected = read_bytes::<f64>("text", TEXT, &ReadOptions::default()).unwrap();
+    for (name, bytes) in [("a.mtx", TEXT.to_vec()), ("a.mtx.gz", gzip(TEXT))] {
+        let path = folder.path().join(name);
+        fs::write(&path, bytes).unwrap();
+        for chunk_bytes in [0, usize::MAX / 2, usize::MAX] {
+            let options = ReadOptions { chunk_bytes, ..ReadOptions::default() };
+            assert_eq!(read(&path, &options).unwrap(), expected, "{name}");
+            assert_eq!(read_bytes("text", TEXT, &options).unwrap(), expected);
+        }
+    }
+}
+
+/// Two numbers ask for 2^32 columns without a value: not one step for each of them.
+#[test]
+fn an_array_without_values_takes_no_time() {
+    let text = b"%%MatrixMarket matrix array real general\n0 4294967294\n";
+    let fastest = (0..3)
+        .map(|_| {
+            let start = Instant::now();
+            let matrix = read_bytes::<f64>("text", text, &ReadOptions::default()).unwrap();
+            assert_eq!((matrix.coo.cols(), matrix.coo.entries()), (4_294_967_294, 0));
+            start.elapsed()
+        })
+        .min();
+    assert!(fastest < Some(Duration::from_millis(300)), "{fastest:?}");
+}
+
+#[cfg(unix)]
+#[test]
+fn names_need_not_be_utf8() {
+    use std::ffi::OsStr;
+    use std::os::unix::ffi::OsStrExt;
+
+    let folder = tempfile::tempdir().unwrap();
+    let expected = read_bytes::<f64>("text", TEXT, &ReadOptions::default()).unwrap();
+    for (name, bytes) in [(&b"\xff.mtx"[..], TEXT.to_vec()), (b"\xff.mtx.gz", gzip(TEXT))] {
+        let path = folder.path().join(OsStr::from_bytes(name));
+        fs::write(&path, bytes).unwrap();
+        assert_eq!(read_f64(&path).unwrap(), expected);
+        write_coo(&path, &expected.coo, &[]).unwrap();
+        assert_eq!(read_f64(&path).unwrap(), expected);
+    }
 }
 
 #[test]

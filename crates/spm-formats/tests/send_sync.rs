@@ -1,9 +1,20 @@
-//! Which values may be shared between threads and moved to others.
+//! Which values may be shared between threads and moved to others: all of them.
 
-use spm_formats::cache::CacheError;
-use spm_formats::convert::ConversionPlan;
-use spm_formats::matrix_market::{MatrixFile, MatrixMarketError};
-use spm_formats::{Coo, Csc, Csr, CsrView, Ell, FormatError, Hll, MemoryBudget, Sell, UnpaddedEll};
+use spm_formats::cache::{CacheError, Source};
+use spm_formats::catalogue::CatalogueEntry;
+use spm_formats::convert::{ConversionInput, ConversionKernel, ConversionPlan, Converted};
+use spm_formats::generate::{GenerateError, Recipe, Spec};
+use spm_formats::kernel::{
+    KernelInfo, ParameterError, Parameters, PlanError, RunError, SpmmPlan, SpmvPlan,
+    TransposeOutput, TransposePlan,
+};
+use spm_formats::matrix_market::{MatrixFile, MatrixMarketError, ReadOptions};
+use spm_formats::reference::{ErrorMeasures, Reference};
+use spm_formats::stats::MatrixStats;
+use spm_formats::{
+    Coo, Csc, Csr, CsrArrays, CsrView, Ell, FormatError, Hll, MemoryBudget, Sell, UnpaddedEll,
+    UnpaddedRow,
+};
 
 fn send_and_sync<E: Send + Sync>() {}
 
@@ -13,14 +24,47 @@ fn everything_is_send_and_sync() {
     send_and_sync::<Csr<f64>>();
     send_and_sync::<Csc<f64>>();
     send_and_sync::<CsrView<'_, f64>>();
+    send_and_sync::<CsrArrays<'_, f64>>();
     send_and_sync::<Ell<f64>>();
     send_and_sync::<UnpaddedEll<f64>>();
+    send_and_sync::<UnpaddedRow<f64>>();
     send_and_sync::<Hll<f64>>();
     send_and_sync::<Sell<f64>>();
     send_and_sync::<MemoryBudget>();
-    send_and_sync::<MatrixFile<f64>>();
-    send_and_sync::<ConversionPlan<'_, f64>>();
-    send_and_sync::<MatrixMarketError>();
-    send_and_sync::<CacheError>();
     send_and_sync::<FormatError>();
+
+    send_and_sync::<MatrixFile<f64>>();
+    send_and_sync::<ReadOptions>();
+    send_and_sync::<MatrixMarketError>();
+    send_and_sync::<Source>();
+    send_and_sync::<CacheError>();
+
+    send_and_sync::<ConversionInput<'_, f64>>();
+    send_and_sync::<ConversionKernel<f64>>();
+    send_and_sync::<ConversionPlan<'_, f64>>();
+    send_and_sync::<Converted<f64>>();
+
+    send_and_sync::<KernelInfo>();
+    send_and_sync::<Parameters>();
+    send_and_sync::<ParameterError>();
+    send_and_sync::<PlanError>();
+    send_and_sync::<RunError>();
+    send_and_sync::<TransposeOutput<f64>>();
+
+    send_and_sync::<CatalogueEntry>();
+    send_and_sync::<Recipe>();
+    send_and_sync::<Spec>();
+    send_and_sync::<GenerateError>();
+    send_and_sync::<MatrixStats>();
+    send_and_sync::<Reference>();
+    send_and_sync::<ErrorMeasures>();
+}
+
+/// A plan holds workspace that a run writes: one thread at a time.
+#[test]
+fn plans_are_send() {
+    fn send<E: Send + ?Sized>() {}
+    send::<dyn SpmvPlan<f64>>();
+    send::<dyn SpmmPlan<f64>>();
+    send::<dyn TransposePlan<f64>>();
 }

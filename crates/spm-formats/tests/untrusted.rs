@@ -108,7 +108,8 @@ impl Folder {
 }
 
 const GENERAL: &str = "%%MatrixMarket matrix coordinate real general\n";
-const MEGA: usize = 1 << 18;
+/// Unit of the texts' lengths.
+const QUARTER_MIB: usize = 1 << 18;
 
 fn text(head: &str, body: &str, bytes: usize) -> Vec<u8> {
     [head.as_bytes(), body.repeat(bytes / body.len()).as_bytes()].concat()
@@ -128,30 +129,30 @@ fn texts(folder: &Folder) {
     let claim = "4294967294 4294967294 4294967295\n";
     folder.check("a large claim", format!("{GENERAL}{claim}1 1 1\n").as_bytes(), false);
     let head = format!("{GENERAL}{claim}");
-    folder.check("entries for a large claim", &text(&head, "1 1 1\n", 4 * MEGA), false);
+    folder.check("entries for a large claim", &text(&head, "1 1 1\n", 4 * QUARTER_MIB), false);
     let pattern = "%%MatrixMarket matrix coordinate pattern symmetric\n9 9 4294967295\n";
-    folder.check("pattern for a large claim", &text(pattern, "2 1\n", 4 * MEGA), false);
-    folder.check("blank lines", &text(&head, "\n", 4 * MEGA), false);
-    folder.check("blanks", &text(&head, " ", 8 * MEGA), false);
-    folder.check("blank lines of blanks", &text(&head, " \t\r\n", 4 * MEGA), false);
-    folder.check("one long number", &text(&head, "1", 8 * MEGA), false);
+    folder.check("pattern for a large claim", &text(pattern, "2 1\n", 4 * QUARTER_MIB), false);
+    folder.check("blank lines", &text(&head, "\n", 4 * QUARTER_MIB), false);
+    folder.check("blanks", &text(&head, " ", 8 * QUARTER_MIB), false);
+    folder.check("blank lines of blanks", &text(&head, " \t\r\n", 4 * QUARTER_MIB), false);
+    folder.check("one long number", &text(&head, "1", 8 * QUARTER_MIB), false);
     let value = format!("{GENERAL}1 1 1\n1 1 0.");
-    folder.check("one long value", &text(&value, "1", 8 * MEGA), true);
-    folder.check("one long line", &text("%%MatrixMarket ", "x", 8 * MEGA), false);
-    folder.check("one long comment", &text(&format!("{GENERAL}%"), "x", 8 * MEGA), false);
-    folder.check("a comment of blanks", &text(&format!("{GENERAL}%"), " ", 8 * MEGA), false);
-    folder.check("comments", &text(GENERAL, "%\n", 2 * MEGA), false);
-    folder.check("comments of a byte", &text(GENERAL, "%x\n", 2 * MEGA), false);
+    folder.check("one long value", &text(&value, "1", 8 * QUARTER_MIB), true);
+    folder.check("one long line", &text("%%MatrixMarket ", "x", 8 * QUARTER_MIB), false);
+    folder.check("one long comment", &text(&format!("{GENERAL}%"), "x", 8 * QUARTER_MIB), false);
+    folder.check("a comment of blanks", &text(&format!("{GENERAL}%"), " ", 8 * QUARTER_MIB), false);
+    folder.check("comments", &text(GENERAL, "%\n", 2 * QUARTER_MIB), false);
+    folder.check("comments of a byte", &text(GENERAL, "%x\n", 2 * QUARTER_MIB), false);
     folder.check(
         "comments, not UTF-8",
-        &[text(GENERAL, "%x\n", 9), vec![0xff; MEGA]].concat(),
+        &[text(GENERAL, "%x\n", 9), vec![0xff; QUARTER_MIB]].concat(),
         false,
     );
     let wide = format!(
         "{GENERAL}% x\n1 1 1\n1{}1{}1{}\n",
-        " ".repeat(MEGA),
-        "\t".repeat(MEGA),
-        " ".repeat(MEGA)
+        " ".repeat(QUARTER_MIB),
+        "\t".repeat(QUARTER_MIB),
+        " ".repeat(QUARTER_MIB)
     );
     folder.check("wide blanks", wide.as_bytes(), true);
     let n = 400_000;
@@ -189,7 +190,7 @@ fn archives(folder: &Folder) {
         member(archive, "x/input.mtx", sound);
     });
     let nested = tar(|archive| member(archive, &format!("{}input.mtx", "a/".repeat(9000)), sound));
-    let long_name = tar(|archive| member(archive, &"n".repeat(4 * MEGA), sound));
+    let long_name = tar(|archive| member(archive, &"n".repeat(4 * QUARTER_MIB), sound));
     let folder_first = tar(|archive| {
         let mut header = tar::Header::new_gnu();
         header.set_entry_type(tar::EntryType::Directory);
@@ -224,8 +225,8 @@ fn archives(folder: &Folder) {
         ("a folder of the same name", folder_first, true),
         ("a sparse file", sparse, false),
         ("cut short", short, false),
-        ("zeros", vec![0; 8 * MEGA], false),
-        ("no archive", vec![b'x'; MEGA], false),
+        ("zeros", vec![0; 8 * QUARTER_MIB], false),
+        ("no archive", vec![b'x'; QUARTER_MIB], false),
     ] {
         let path = folder.file("input.tar.gz", &gzip(&archive));
         let bound = PER_BYTE * archive.len() + PER_CHUNK_BYTE * CHUNK * THREADS + FIXED;
@@ -241,11 +242,11 @@ fn archives(folder: &Folder) {
 /// The two limits that a caller sets.
 fn limits(folder: &Folder) {
     let head = format!("{GENERAL}9 9 4294967295\n");
-    let bomb = text(&head, "1 1 1\n", 16 * MEGA);
+    let bomb = text(&head, "1 1 1\n", 16 * QUARTER_MIB);
     let packed = gzip(&bomb);
     assert!(bomb.len() > 300 * packed.len(), "{} of {} bytes", packed.len(), bomb.len());
-    let long_name = gzip(&tar(|archive| member(archive, &"n".repeat(16 * MEGA), b"")));
-    let limited = ReadOptions { max_text_bytes: MEGA as u64, ..options() };
+    let long_name = gzip(&tar(|archive| member(archive, &"n".repeat(16 * QUARTER_MIB), b"")));
+    let limited = ReadOptions { max_text_bytes: QUARTER_MIB as u64, ..options() };
     for path in [
         folder.file("input.mtx", &bomb),
         folder.file("input.mtx.gz", &packed),
@@ -254,7 +255,7 @@ fn limits(folder: &Folder) {
         let (peak, file) = peak(|| matrix_market::read::<f64>(&path, &limited));
         let error = file.unwrap_err().to_string();
         assert!(error.ends_with("the text is longer than 262144 bytes"), "{error}");
-        let bound = PER_BYTE * MEGA + PER_CHUNK_BYTE * CHUNK * THREADS + FIXED;
+        let bound = PER_BYTE * QUARTER_MIB + PER_CHUNK_BYTE * CHUNK * THREADS + FIXED;
         assert!(peak <= bound, "{path:?}: {peak} bytes, {bound} are promised");
     }
     let exact = format!("{GENERAL}1 1 1\n1 1 2\n");
@@ -312,6 +313,6 @@ fn npz(folder: &Folder) {
     places.iter().for_each(|&i| claims[i + 1..i + 7].copy_from_slice(b"999999"));
     check("large claims", &claims, false);
     check("cut", &sound[..sound.len() / 2], false);
-    check("zeros", &vec![0; MEGA], false);
-    check("ends of archives", &b"PK\x05\x06".repeat(MEGA / 16), false);
+    check("zeros", &vec![0; QUARTER_MIB], false);
+    check("ends of archives", &b"PK\x05\x06".repeat(QUARTER_MIB / 16), false);
 }

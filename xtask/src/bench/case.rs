@@ -363,7 +363,7 @@ impl<T: Scalar> Case for Conversion<'_, T> {
     fn check(&mut self) -> Result<ErrorMeasures, RunError> {
         let converted = self.pool.install(|| self.plan.run());
         let converted = converted.map_err(|error| RunError::Device(error.to_string()))?;
-        Ok(exact(converted.check(self.coo)))
+        Ok(exact(converted.is_exactly(self.coo)))
     }
 
     fn time(

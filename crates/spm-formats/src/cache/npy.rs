@@ -1,6 +1,6 @@
 //! Arrays as NumPy's `.npy` format stores them (version 1.0 and up), one dimension at most.
 
-use std::io::Read;
+use std::io::{self, Read};
 
 use super::Fault;
 use crate::Scalar;
@@ -105,7 +105,8 @@ fn elements<E, const WIDTH: usize>(
     convert: impl Fn([u8; WIDTH]) -> E,
 ) -> Result<Vec<E>, Fault> {
     let mut left = header.count(WIDTH)?;
-    let mut elements = Vec::with_capacity(left);
+    let mut elements = Vec::new();
+    elements.try_reserve_exact(left).map_err(|_| io::Error::from(io::ErrorKind::OutOfMemory))?;
     let mut piece = vec![0; WIDTH * PIECE.min(left)];
     while left > 0 {
         let count = left.min(PIECE);
@@ -171,5 +172,29 @@ pub(super) fn values<T: Scalar>(header: &Header, file: &mut dyn Read) -> Result<
         ("<f8", 8) => elements(header, file, |bytes| T::from_f64(f64::from_le_bytes(bytes))),
         (_, 4) => Err(header.wrong_type("<f4")),
         _ => Err(header.wrong_type("<f8")),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_header_reads_back() {
+        let bytes = header("<i4", "(3,)");
+        assert_eq!(bytes.len() % 64, 0);
+        let read = Header::read(&mut &bytes[..], bytes.len() as u64 + 12).unwrap();
+        assert_eq!((read.descr.as_str(), read.elements, read.bytes), ("<i4", 3, 12));
+        assert_eq!(integers(&read, &mut &[1, 0, 0, 0].repeat(3)[..]).unwrap(), [1; 3]);
+    }
+
+    /// A file with a hole is longer than memory, and its length is no lie.
+    #[test]
+    fn elements_beyond_memory_are_an_error() {
+        let elements = 1_u64 << 57;
+        let bytes = header("<i8", &format!("({elements},)"));
+        let header = Header::read(&mut &bytes[..], bytes.len() as u64 + 8 * elements).unwrap();
+        let fault = integers(&header, &mut io::repeat(0)).unwrap_err();
+        assert!(matches!(fault, Fault::Io(error) if error.kind() == io::ErrorKind::OutOfMemory));
     }
 }

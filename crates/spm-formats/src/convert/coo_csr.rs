@@ -60,7 +60,7 @@ pub(super) fn compressed<T: Scalar>(
 /// Triplets in any order to `rows` compressed rows. (Rows stand for columns where they are
 /// exchanged.)
 fn compress<T: Scalar>(rows: usize, row_of: &[u32], col_of: &[u32], values: &[T]) -> Arrays<T> {
-    if is_sorted(row_of, col_of) {
+    if is_strictly_sorted(row_of, col_of) {
         (sorted_pointers(rows, row_of), copy(col_of), copy(values))
     } else {
         let cols = |range: Range<usize>| col_of[range].iter().copied();
@@ -69,7 +69,7 @@ fn compress<T: Scalar>(rows: usize, row_of: &[u32], col_of: &[u32], values: &[T]
 }
 
 /// Whether entries are sorted by row, then column, without duplicates.
-fn is_sorted(row_of: &[u32], col_of: &[u32]) -> bool {
+fn is_strictly_sorted(row_of: &[u32], col_of: &[u32]) -> bool {
     (0..row_of.len().div_ceil(GRAIN)).into_par_iter().all(|chunk| {
         // Each chunk ends with the first entry of the next one.
         let range = chunk * GRAIN..row_of.len().min((chunk + 1) * GRAIN + 1);

@@ -2,8 +2,9 @@
 
 use rayon::prelude::*;
 
-use super::rows::{GRAIN, Rows};
+use super::rows::Rows;
 use super::tile::{Slots, padding_column};
+use crate::check::check_nonzero;
 use crate::{CsrView, Ell, FormatError, Layout, MemoryBudget, Scalar, UnpaddedEll, UnpaddedRow};
 
 /// How an ELLPACK matrix lies in memory.
@@ -39,12 +40,7 @@ pub fn csr_to_ell<T: Scalar>(
 ) -> Result<Ell<T>, FormatError> {
     let matrix = Rows::new(matrix)?;
     let rows = matrix.rows();
-    let width = (0..rows)
-        .into_par_iter()
-        .with_min_len(GRAIN)
-        .map(|row| matrix.length(row))
-        .max()
-        .unwrap_or(0);
+    let width = matrix.width();
     let (pitch, slots) = extent::<T>(rows, width, matrix.entries(), options, budget)?;
     let layout = options.layout;
     let mut col_indices = vec![0; slots];
@@ -97,10 +93,7 @@ pub(super) fn extent<T: Scalar>(
     budget: &MemoryBudget,
 ) -> Result<(usize, usize), FormatError> {
     let EllOptions { layout, pitch_alignment } = options;
-    if pitch_alignment == 0 {
-        let (what, expected) = ("pitch alignment", "at least 1 element");
-        return Err(FormatError::InvalidParameter { what, expected, found: pitch_alignment });
-    }
+    check_nonzero("pitch alignment", "at least 1 element", pitch_alignment)?;
     let (run, runs) = match layout {
         Layout::RowMajor => (width, rows),
         Layout::ColumnMajor => (rows, width),

@@ -4,6 +4,8 @@ use rayon::prelude::*;
 
 use super::rows::Rows;
 use super::tile::Slots;
+use crate::check::check_nonzero;
+use crate::stats::hll_slots;
 use crate::{CsrView, FormatError, Hll, MemoryBudget, Scalar};
 
 /// Pads the rows of every block of `hack_size` rows to the longest one of the block.
@@ -19,10 +21,10 @@ pub fn csr_to_hll<T: Scalar>(
     let slots = count_slots(&matrix, hack_size, budget)?;
     let (rows, blocks) = (matrix.rows(), matrix.rows().div_ceil(hack_size));
     let mut block_offsets = vec![0; blocks + 1];
-    block_offsets[1..]
-        .par_iter_mut()
-        .enumerate()
-        .for_each(|(block, end)| *end = block_slots(&matrix, hack_size, block) as usize);
+    block_offsets[1..].par_iter_mut().enumerate().for_each(|(block, end)| {
+        let (first, height) = block_extent(rows, hack_size, block);
+        *end = height * matrix.longest(first, first + height);
+    });
     for block in 0..blocks {
         block_offsets[block + 1] += block_offsets[block];
     }
@@ -54,25 +56,16 @@ fn block_extent(rows: usize, hack_size: usize, block: usize) -> (usize, usize) {
     (first, hack_size.min(rows - first))
 }
 
-fn block_slots<T: Scalar>(matrix: &Rows<'_, T>, hack_size: usize, block: usize) -> u128 {
-    let (first, height) = block_extent(matrix.rows(), hack_size, block);
-    height as u128 * matrix.longest(first, first + height) as u128
-}
-
 /// Number of slots, if they are within the budget.
 pub(super) fn count_slots<T: Scalar>(
     matrix: &Rows<'_, T>,
     hack_size: usize,
     budget: &MemoryBudget,
 ) -> Result<usize, FormatError> {
-    if hack_size == 0 {
-        let (what, expected) = ("hack size", "at least 1 row");
-        return Err(FormatError::InvalidParameter { what, expected, found: hack_size });
-    }
+    check_nonzero("hack size", "at least 1 row", hack_size)?;
     let blocks = matrix.rows().div_ceil(hack_size);
-    let slots: u128 =
-        (0..blocks).into_par_iter().map(|block| block_slots(matrix, hack_size, block)).sum();
+    let slots = hll_slots(matrix.pointers(), hack_size);
     let fixed = (blocks + 1) * size_of::<usize>() + matrix.rows() * size_of::<u32>();
-    budget.check("hll", matrix.entries(), slots, size_of::<u32>() + T::BYTES, fixed)?;
+    budget.check("hll", matrix.entries(), slots.into(), size_of::<u32>() + T::BYTES, fixed)?;
     Ok(slots as usize)
 }

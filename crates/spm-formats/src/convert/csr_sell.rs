@@ -4,6 +4,7 @@ use rayon::prelude::*;
 
 use super::rows::{GRAIN, Rows};
 use super::tile::Slots;
+use crate::check::check_nonzero;
 use crate::{CsrView, FormatError, MemoryBudget, Scalar, Sell};
 
 /// Sorts rows by length inside windows of `sigma` rows, longest first and stable, and pads the
@@ -75,11 +76,8 @@ pub(super) fn order<T: Scalar>(
     sigma: usize,
     budget: &MemoryBudget,
 ) -> Result<Order, FormatError> {
-    for (what, found) in [("chunk", chunk), ("sigma", sigma)] {
-        if found == 0 {
-            return Err(FormatError::InvalidParameter { what, expected: "at least 1 row", found });
-        }
-    }
+    check_nonzero("chunk", "at least 1 row", chunk)?;
+    check_nonzero("sigma", "at least 1 row", sigma)?;
     let (rows, entries) = (matrix.rows(), matrix.entries());
     let chunks = rows.div_ceil(chunk);
     let fixed = (chunks + 1) * size_of::<usize>() + rows * 2 * size_of::<u32>();

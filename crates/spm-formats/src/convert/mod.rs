@@ -1,7 +1,8 @@
 //! Conversions between all formats.
 //!
 //! All of them run on the current rayon pool, are O(rows + slots), and give the same bits for
-//! every number of threads; only R4's row scans are O(rows x entries). Conversions from CSR take any view, slices of a larger matrix included.
+//! every number of threads; only R4's row scans are O(rows x entries). Conversions from CSR take
+//! any view, slices of a larger matrix included.
 
 mod coo_csr;
 mod counting_sort;

@@ -4,6 +4,7 @@ use rayon::prelude::*;
 
 use super::coo_csr::compressed;
 use super::disjoint::DisjointSlice;
+use crate::csr::pointers_of;
 use crate::{Csr, Ell, Hll, Layout, Scalar, Sell, UnpaddedEll};
 
 /// Drops the padding.
@@ -43,10 +44,7 @@ pub fn sell_to_csr<T: Scalar>(sell: &Sell<T>) -> Csr<T> {
 
 /// Lays the rows end to end.
 pub fn unpadded_ell_to_csr<T: Scalar>(ell: &UnpaddedEll<T>) -> Csr<T> {
-    let mut pointers = vec![0; ell.rows.len() + 1];
-    for (row, arrays) in ell.rows.iter().enumerate() {
-        pointers[row + 1] = pointers[row] + arrays.values.len() as u32;
-    }
+    let pointers = pointers_of(ell.rows.iter().map(|arrays| arrays.values.len() as u32));
     let mut col_indices = Vec::with_capacity(ell.entries);
     let mut values = Vec::with_capacity(ell.entries);
     for arrays in &ell.rows {

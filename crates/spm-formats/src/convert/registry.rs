@@ -1,5 +1,7 @@
 //! Every conversion that is measured: R4's by name, and the defaults.
 
+use std::fmt;
+
 use super::coo_csr::{coo_to_csr, csr_to_coo};
 use super::csr_csc::csr_to_csc;
 use super::csr_ell::{EllOptions, csr_to_ell, extent};
@@ -63,7 +65,7 @@ impl<T: Scalar> Converted<T> {
 
     /// Whether this is `coo` bit by bit, duplicates summed in stored order: both go through the
     /// serial transpose of the oracle.
-    pub fn check(&self, coo: &Coo<T>) -> bool {
+    pub fn is_exactly(&self, coo: &Coo<T>) -> bool {
         let back = self.to_coo();
         let canonical = |coo: &Coo<T>| {
             let (pointers, rows, values) = reference::transpose(coo);
@@ -104,6 +106,12 @@ type Run<'a, T> = Box<dyn Fn() -> Result<Converted<T>, FormatError> + Send + Syn
 pub struct ConversionPlan<'a, T> {
     footprint: Footprint,
     run: Run<'a, T>,
+}
+
+impl<T> fmt::Debug for ConversionPlan<'_, T> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("ConversionPlan").field("footprint", &self.footprint).finish_non_exhaustive()
+    }
 }
 
 impl<T: Scalar> ConversionPlan<'_, T> {
@@ -336,9 +344,7 @@ fn from_coo<'a, T: Scalar>(
     run: impl Fn(&Coo<T>) -> Result<Converted<T>, FormatError> + Send + Sync + 'a,
 ) -> ConversionPlan<'a, T> {
     let coo = input.coo;
-    plan(entries_bytes::<T>(coo.entries()) + 4 * coo.entries() as u64, matrix_bytes, move || {
-        run(coo)
-    })
+    plan(coo.memory_bytes(), matrix_bytes, move || run(coo))
 }
 
 /// Bytes of one index and one value per entry (or slot).
@@ -384,8 +390,7 @@ fn plan_ell<'a, T: Scalar>(
     };
     let options = EllOptions { layout, pitch_alignment: parameters.count("align") };
     let matrix = Rows::new(input.csr)?;
-    let width = matrix.longest(0, matrix.rows());
-    let (_, slots) = extent::<T>(matrix.rows(), width, matrix.entries(), options, budget)?;
+    let (_, slots) = extent::<T>(matrix.rows(), matrix.width(), matrix.entries(), options, budget)?;
     let bytes = entries_bytes::<T>(slots) + 4 * matrix.rows() as u64;
     let budget = budget.clone();
     let run = move || csr_to_ell(input.csr, options, &budget).map(Converted::Ell);

@@ -6,6 +6,7 @@ use super::coo_csr::{compressed, merge_rows, sort_row};
 use super::csr_ell::{EllOptions, extent};
 use super::disjoint::DisjointSlice;
 use super::tile::padding_column;
+use crate::csr::pointers_of;
 use crate::{Coo, Csr, Ell, FormatError, Layout, MemoryBudget, Scalar, UnpaddedEll, UnpaddedRow};
 
 /// Triplets of each row, duplicates counted (R4's `nz_per_row`).
@@ -15,15 +16,6 @@ pub(super) fn count_rows<T: Scalar>(coo: &Coo<T>) -> Vec<u32> {
         counts[row as usize] += 1;
     }
     counts
-}
-
-/// Pointers from the lengths of rows.
-pub(super) fn pointers(lengths: &[u32]) -> Vec<u32> {
-    let mut pointers = vec![0; lengths.len() + 1];
-    for (row, &length) in lengths.iter().enumerate() {
-        pointers[row + 1] = pointers[row] + length;
-    }
-    pointers
 }
 
 /// Copies the triplets of `row` into `cols` and `values`, which have their number of elements, in
@@ -39,7 +31,7 @@ fn search_row<T: Scalar>(coo: &Coo<T>, row: usize, cols: &mut [u32], values: &mu
 
 /// COO to CSR with a double loop over rows and triplets, parallel over rows (R4 3.1, the first).
 pub fn coo_to_csr_row_scan<T: Scalar>(coo: &Coo<T>) -> Csr<T> {
-    let pointers = pointers(&count_rows(coo));
+    let pointers = pointers_of(count_rows(coo).into_iter());
     let mut cols = vec![0; coo.entries()];
     let mut values = vec![T::ZERO; coo.entries()];
     let (cols_out, values_out) = (DisjointSlice::new(&mut cols), DisjointSlice::new(&mut values));

@@ -17,6 +17,8 @@ pub(super) struct Rows<'a, T> {
 }
 
 impl<'a, T: Scalar> Rows<'a, T> {
+    /// The rows of `matrix`.
+    ///
     /// # Errors
     /// [`FormatError::WrongStorage`] for a CSC matrix.
     pub(super) fn new(matrix: CsrView<'a, T>) -> Result<Self, FormatError> {
@@ -53,6 +55,11 @@ impl<'a, T: Scalar> Rows<'a, T> {
         (&self.indices[range.clone()], &self.values[range])
     }
 
+    /// Row pointers, rows + 1; in a slice of a larger matrix the first is not 0.
+    pub(super) fn pointers(&self) -> &'a [u32] {
+        self.pointers
+    }
+
     /// All columns and values, row after row.
     pub(super) fn arrays(&self) -> (&'a [u32], &'a [T]) {
         (self.indices, self.values)
@@ -75,7 +82,13 @@ impl<'a, T: Scalar> Rows<'a, T> {
         self.pointers.par_windows(2).with_min_len(GRAIN).map(|p| p[1] - p[0]).collect()
     }
 
-    /// The longest of the rows `from..to`.
+    /// Length of the longest row, by all threads.
+    pub(super) fn width(&self) -> usize {
+        let lengths = (0..self.rows()).into_par_iter().with_min_len(GRAIN);
+        lengths.map(|row| self.length(row)).max().unwrap_or(0)
+    }
+
+    /// Length of the longest of the rows `from..to`.
     pub(super) fn longest(&self, from: usize, to: usize) -> usize {
         (from..to).map(|row| self.length(row)).max().unwrap_or(0)
     }

@@ -11,8 +11,9 @@ use rayon::prelude::*;
 
 use super::coo_csr::{compressed, merge_rows};
 use super::disjoint::DisjointSlice;
-use super::row_scan::{count_rows, finish_row, pointers, unpadded};
+use super::row_scan::{count_rows, finish_row, unpadded};
 use super::rows::GRAIN;
+use crate::csr::pointers_of;
 use crate::{Coo, Csr, Scalar, UnpaddedEll};
 
 /// Puts the places of one row into the order in which their triplets are stored.
@@ -36,7 +37,7 @@ fn restore_order<T: Scalar>(
 /// COO to CSR with a single loop over the triplets, parallel over triplets (R4 3.1, the second).
 pub fn coo_to_csr_single_pass<T: Scalar>(coo: &Coo<T>) -> Csr<T> {
     let entries = coo.entries();
-    let pointers = pointers(&count_rows(coo));
+    let pointers = pointers_of(count_rows(coo).into_iter());
     let cursors: Vec<AtomicU32> = pointers.iter().map(|&start| AtomicU32::new(start)).collect();
     let mut positions = vec![0; entries];
     let mut cols = vec![0; entries];

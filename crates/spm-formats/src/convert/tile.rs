@@ -10,8 +10,8 @@ const LANES: usize = 64;
 
 /// The two arrays of a padded format while threads fill them.
 pub(super) struct Slots<'a, T> {
-    pub(super) col_indices: DisjointSlice<'a, u32>,
-    pub(super) values: DisjointSlice<'a, T>,
+    col_indices: DisjointSlice<'a, u32>,
+    values: DisjointSlice<'a, T>,
 }
 
 impl<'a, T: Scalar> Slots<'a, T> {

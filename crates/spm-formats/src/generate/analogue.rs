@@ -1,10 +1,10 @@
 //! Stand-ins for the matrices of the catalogue.
 
+use super::class::circuit_locality;
 use super::columns::{ColumnSource, Grid, Locality};
 use super::pattern::Pattern;
 use super::profile::{Profile, arrange, square};
 use super::random::mix;
-use super::spec::circuit_locality;
 use super::symmetric::{Partners, realise};
 use super::{GenerateError, Values};
 use crate::catalogue::{self, CatalogueEntry, FileSymmetry, ValueField};
@@ -179,15 +179,7 @@ pub(super) fn generate<T: Scalar>(entry: &CatalogueEntry) -> Result<Csr<T>, Gene
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    /// The longest row and the variance of the row lengths.
-    fn row_lengths(pointers: &[u32]) -> (Vec<u32>, f64) {
-        let lengths: Vec<u32> = pointers.windows(2).map(|p| p[1] - p[0]).collect();
-        let rows = lengths.len() as f64;
-        let mean = f64::from(pointers[lengths.len()]) / rows;
-        let squares: f64 = lengths.iter().map(|&l| (f64::from(l) - mean).powi(2)).sum();
-        (lengths, squares / rows)
-    }
+    use crate::stats::RowLengthStats;
 
     #[test]
     fn analogues_agree_with_the_catalogue() {
@@ -198,20 +190,12 @@ mod tests {
             assert_eq!(matrix.rows(), entry.rows, "{name}");
             assert_eq!(matrix.cols(), entry.cols, "{name}");
             assert_eq!(matrix.nnz(), entry.entries, "{name}");
-            let (lengths, variance) = row_lengths(matrix.indptr().raw_storage());
+            let lengths = RowLengthStats::of(matrix.indptr().raw_storage());
             if let Some(known) = with_row_lengths(entry) {
-                assert_eq!(
-                    lengths.iter().min().map(|&l| l as usize),
-                    known.row_length_min,
-                    "{name}"
-                );
-                assert_eq!(
-                    lengths.iter().max().map(|&l| l as usize),
-                    known.row_length_max,
-                    "{name}"
-                );
-                let wanted = known.row_length_variance.unwrap();
-                assert!((variance - wanted).abs() < 1e-4 * wanted, "{name}: {variance}, {wanted}");
+                assert_eq!(Some(lengths.min as usize), known.row_length_min, "{name}");
+                assert_eq!(Some(lengths.max as usize), known.row_length_max, "{name}");
+                let (found, wanted) = (lengths.variance, known.row_length_variance.unwrap());
+                assert!((found - wanted).abs() < 1e-4 * wanted, "{name}: {found}, {wanted}");
             }
             let ones = matrix.data().iter().all(|&v| v == 1.0);
             assert_eq!(ones, entry.field == ValueField::Pattern, "{name}");

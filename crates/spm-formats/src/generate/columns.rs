@@ -65,12 +65,12 @@ impl ColumnSource {
         if out.is_empty() {
             return;
         }
-        // A row that covers much of the matrix has no locality left to choose.
         let stream = match &self.locality {
             Locality::Grid(grid) => row / grid.block,
             _ => row,
         };
         let mut random = Random::new(self.seed, stream as u64 + 1);
+        // A row that covers much of the matrix has no locality left to choose.
         if out.len() > self.cols / 4 {
             stretch(&mut random, 0, self.cols, out);
         } else {
@@ -82,23 +82,7 @@ impl ColumnSource {
                     self.draw(local, &mut random, out, |random| self.popularity.draw(random));
                 }
                 Locality::Scattered { far_percent, dense } => {
-                    let mut taken = 0;
-                    for &(column, entries) in dense {
-                        let hit = random.below(self.rows) < entries as usize;
-                        if hit && taken + 1 < out.len() {
-                            out[taken] = column;
-                            taken += 1;
-                        }
-                    }
-                    let near = (4 * out.len()).max(16).min(self.cols);
-                    let first = self.window(self.centre(row), near);
-                    self.draw(taken, &mut random, out, |random| {
-                        if random.below(100) < *far_percent {
-                            random.below(self.cols) as u32
-                        } else {
-                            (first + random.below(near)) as u32
-                        }
-                    });
+                    self.scattered(*far_percent, dense, row, &mut random, out);
                 }
                 Locality::Uniform => stretch(&mut random, 0, self.cols, out),
             }
@@ -122,6 +106,34 @@ impl ColumnSource {
     fn local(&self, row: usize, random: &mut Random, out: &mut [u32]) {
         let width = (2 * out.len()).min(self.cols);
         stretch(random, self.window(self.centre(row), width), width, out);
+    }
+
+    /// The dense columns that the row hits, then columns around the diagonal and some anywhere.
+    fn scattered(
+        &self,
+        far_percent: usize,
+        dense: &[(u32, u32)],
+        row: usize,
+        random: &mut Random,
+        out: &mut [u32],
+    ) {
+        let mut taken = 0;
+        for &(column, entries) in dense {
+            let hit = random.below(self.rows) < entries as usize;
+            if hit && taken + 1 < out.len() {
+                out[taken] = column;
+                taken += 1;
+            }
+        }
+        let near = (4 * out.len()).max(16).min(self.cols);
+        let first = self.window(self.centre(row), near);
+        self.draw(taken, random, out, |random| {
+            if random.below(100) < far_percent {
+                random.below(self.cols) as u32
+            } else {
+                (first + random.below(near)) as u32
+            }
+        });
     }
 
     /// One stretch per band, moved apart where they would overlap.
@@ -173,12 +185,11 @@ impl ColumnSource {
     /// Completes `out`, of which `done` columns are set, by drawing until all are distinct.
     fn draw(
         &self,
-        done: usize,
+        mut done: usize,
         random: &mut Random,
         out: &mut [u32],
         column: impl Fn(&mut Random) -> u32,
     ) {
-        let mut done = done;
         for _ in 0..16 {
             for slot in &mut out[done..] {
                 *slot = column(random);

@@ -52,7 +52,7 @@ pub(super) fn diagonal(n: usize) -> Result<Pattern, GenerateError> {
 pub(super) fn banded(n: usize, lower: usize, upper: usize) -> Result<Pattern, GenerateError> {
     let first = |row: usize| row.saturating_sub(lower);
     let end = |row: usize| row.saturating_add(upper).saturating_add(1).min(n);
-    Pattern::with_length(
+    Pattern::with_length_of(
         n,
         n,
         |row| (end(row) - first(row)) as u64,
@@ -76,7 +76,7 @@ pub(super) fn stencil(points: Points, n: usize, block: usize) -> Result<Pattern,
             inside.then(|| node.wrapping_add_signed(dx + n as isize * (dy + n as isize * dz)))
         })
     };
-    Pattern::with_length(
+    Pattern::with_length_of(
         rows,
         rows,
         |row| neighbours(row).count() as u64 * block as u64,

@@ -19,6 +19,7 @@
 //! ```
 
 mod analogue;
+mod class;
 mod columns;
 mod grids;
 mod pattern;
@@ -32,8 +33,9 @@ use std::str::FromStr;
 
 use thiserror::Error;
 
+pub use class::{Class, Kind, KindParameter, kinds};
 pub use grids::Points;
-pub use spec::{Class, Kind, KindParameter, Spec, kinds};
+pub use spec::Spec;
 
 use crate::catalogue::{self, CatalogueEntry};
 use crate::{Csr, FormatError, Scalar};

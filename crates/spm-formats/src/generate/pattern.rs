@@ -4,7 +4,7 @@ use rayon::prelude::*;
 
 use super::random::value_at;
 use super::{GenerateError, Values};
-use crate::csr::check_limits;
+use crate::csr::{check_limits, pointers_of};
 use crate::{Csr, Scalar};
 
 /// Fewer entries than this are not worth another task.
@@ -29,14 +29,14 @@ impl Pattern {
         debug_assert_eq!(rows, lengths.len());
         let entries = lengths.iter().map(|&length| u64::from(length)).sum();
         check_limits(rows as u64, cols as u64, entries)?;
-        let pointers = pointers_of(lengths);
+        let pointers = pointers_of(lengths.iter().copied());
         let mut indices = vec![0; entries as usize];
         for_rows(&pointers, 0, &mut indices, &fill);
         Ok(Self { rows, cols, pointers, indices })
     }
 
-    /// Lets `fill(row, columns)` write the ascending columns of each row, of `length(row)` entries.
-    pub(super) fn with_length(
+    /// As [`Pattern::with_lengths`], where row `i` has `length(i)` entries.
+    pub(super) fn with_length_of(
         rows: usize,
         cols: usize,
         length: impl Fn(usize) -> u64 + Sync,
@@ -67,18 +67,6 @@ impl Pattern {
         }
         Csr::new((self.rows, self.cols), self.pointers, self.indices, data)
     }
-}
-
-/// Exclusive prefix sum; the caller has checked the total.
-pub(super) fn pointers_of(lengths: &[u32]) -> Vec<u32> {
-    let mut end = 0;
-    let mut pointers = Vec::with_capacity(lengths.len() + 1);
-    pointers.push(0);
-    pointers.extend(lengths.iter().map(|&length| {
-        end += length;
-        end
-    }));
-    pointers
 }
 
 /// Calls `visit(row, part of data)` for the rows that `pointers` bounds, on all threads.

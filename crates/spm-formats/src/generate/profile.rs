@@ -308,11 +308,11 @@ mod tests {
     use proptest::prelude::*;
 
     use super::*;
+    use crate::csr::pointers_of;
+    use crate::stats::RowLengthStats;
 
     fn variance(lengths: &[u32]) -> f64 {
-        let n = lengths.len() as f64;
-        let mean = lengths.iter().map(|&l| f64::from(l)).sum::<f64>() / n;
-        lengths.iter().map(|&l| (f64::from(l) - mean).powi(2)).sum::<f64>() / n
+        RowLengthStats::of(&pointers_of(lengths.iter().copied())).variance
     }
 
     fn check(profile: &Profile) -> Vec<u32> {

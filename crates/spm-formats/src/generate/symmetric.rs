@@ -4,9 +4,9 @@ use rayon::prelude::*;
 
 use super::GenerateError;
 use super::columns::Grid;
-use super::pattern::{Pattern, for_rows, pointers_of};
+use super::pattern::{Pattern, for_rows};
 use super::random::Random;
-use crate::csr::check_limits;
+use crate::csr::{check_limits, pointers_of};
 
 /// Where the partners of a row lie.
 #[derive(Debug, Clone, Copy)]
@@ -77,7 +77,7 @@ pub(super) fn realise(
 
 impl Graph {
     fn new(lengths: &[u32]) -> Self {
-        let pointers = pointers_of(lengths);
+        let pointers = pointers_of(lengths.iter().copied());
         let n = lengths.len();
         Self {
             indices: vec![0; pointers[n] as usize],

@@ -144,6 +144,9 @@ pub(crate) struct Stream<R> {
     ended: bool,
 }
 
+/// Bytes for which an empty buffer makes room at once: more than an ordinary block has.
+const AT_ONCE: usize = 1 << 24;
+
 impl<R: Read> Stream<R> {
     pub(crate) fn new(source: R) -> Self {
         Self { source, buffer: Vec::new(), consumed: 0, ended: false }
@@ -157,9 +160,10 @@ impl<R: Read> Blocks for Stream<R> {
         let mut wanted = bytes.max(1);
         loop {
             while self.buffer.len() < wanted && !self.ended {
-                let missing = wanted - self.buffer.len();
-                self.buffer.try_reserve(missing).map_err(|_| io::ErrorKind::OutOfMemory)?;
-                let mut source = self.source.by_ref().take(missing as u64);
+                // The whole text may be shorter than what is wanted.
+                let more = (wanted - self.buffer.len()).min(self.buffer.len().max(AT_ONCE));
+                self.buffer.try_reserve(more).map_err(|_| io::ErrorKind::OutOfMemory)?;
+                let mut source = self.source.by_ref().take(more as u64);
                 self.ended = source.read_to_end(&mut self.buffer)? == 0;
             }
             if self.ended {

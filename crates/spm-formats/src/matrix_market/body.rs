@@ -1,4 +1,4 @@
-//! The entries: text cut into chunks at line ends, parsed in parallel straight into place.
+//! All entries: text cut into chunks at line ends, parsed in parallel straight into place.
 //!
 //! Counting the lines first (at the speed of memory) gives every chunk its line number and its
 //! place in the arrays, so that the result, right or wrong, does not depend on the chunks.
@@ -6,9 +6,10 @@
 use rayon::prelude::*;
 
 use super::Mode;
-use super::error::{Fault, Problem, quoted};
+use super::entries::{Chunk, Slots, parse_chunk};
+use super::error::{Fault, Problem};
 use super::header::{Field, Format, Header, Symmetry, too_large};
-use super::number::{self, NumberFault, byte_at, is_blank, token_end};
+use super::number::is_blank;
 use crate::csr::check_limits;
 use crate::{Scalar, huge_pages};
 
@@ -22,20 +23,6 @@ pub(crate) struct Body<'h, T> {
     rows: Vec<u32>,
     cols: Vec<u32>,
     values: Vec<T>,
-}
-
-/// A piece of the text: whole lines.
-struct Chunk<'a> {
-    text: &'a [u8],
-    lines: u64,
-    first_line: u64,
-}
-
-/// Where the entries of one chunk go. No row or column indices for arrays.
-struct Slots<'a, T> {
-    rows: &'a mut [u32],
-    cols: &'a mut [u32],
-    values: &'a mut [T],
 }
 
 /// Row indices, column indices, values.
@@ -217,16 +204,6 @@ fn out_of_memory<E>(entries: usize) -> Fault {
     Fault::new(1, Problem::Memory, expected, "less")
 }
 
-impl<'a, T> Slots<'a, T> {
-    fn split_at(self, entries: usize) -> (Self, Self) {
-        let (rows, more_rows) = self.rows.split_at_mut(entries.min(self.rows.len()));
-        let (cols, more_cols) = self.cols.split_at_mut(entries.min(self.cols.len()));
-        let (values, more_values) = self.values.split_at_mut(entries);
-        let rest = Self { rows: more_rows, cols: more_cols, values: more_values };
-        (Self { rows, cols, values }, rest)
-    }
-}
-
 /// Cuts text after line ends into pieces of about `bytes` bytes.
 fn split_at_lines(text: &[u8], bytes: usize) -> Vec<&[u8]> {
     let mut pieces = Vec::with_capacity(text.len() / bytes + 1);
@@ -269,249 +246,10 @@ fn array_positions(header: &Header) -> Result<(Vec<u32>, Vec<u32>), Fault> {
     let (mut rows, mut cols) = (Vec::new(), Vec::new());
     reserve(&mut rows, header.entries as usize)?;
     reserve(&mut cols, header.entries as usize)?;
-    for (row, col) in positions {
+    // Not a step more: 2^32 columns without a row are two numbers in the header.
+    for (row, col) in positions.take(header.entries as usize) {
         rows.push(row);
         cols.push(col);
     }
     Ok((rows, cols))
-}
-
-/// Reads one value that starts at the given place; returns it and where it ends.
-trait Values<T> {
-    fn read(&self, text: &[u8], at: usize) -> Result<(T, usize), NumberFault>;
-    /// What a value is called in errors.
-    fn expected(&self) -> &'static str;
-}
-
-struct Real {
-    lenient: bool,
-}
-
-struct Integer {
-    unsigned: bool,
-}
-
-struct Pattern;
-
-impl<T: Scalar> Values<T> for Real {
-    #[inline(always)]
-    fn read(&self, text: &[u8], at: usize) -> Result<(T, usize), NumberFault> {
-        if let Some(read) = number::short_decimal(text, at) {
-            return Ok(read);
-        }
-        let end = token_end(text, at);
-        Ok((number::any_decimal(&text[at..end], self.lenient)?, end))
-    }
-
-    fn expected(&self) -> &'static str {
-        "a real value"
-    }
-}
-
-impl<T: Scalar> Values<T> for Integer {
-    fn read(&self, text: &[u8], at: usize) -> Result<(T, usize), NumberFault> {
-        let end = token_end(text, at);
-        let token = &text[at..end];
-        if !number::is_integer(token, self.unsigned) {
-            return Err(NumberFault::Malformed);
-        }
-        match number::short_decimal(text, at) {
-            Some(read) => Ok(read),
-            None => Ok((number::any_decimal(token, false)?, end)),
-        }
-    }
-
-    fn expected(&self) -> &'static str {
-        if self.unsigned { "an unsigned integer value" } else { "an integer value" }
-    }
-}
-
-impl<T: Scalar> Values<T> for Pattern {
-    #[inline(always)]
-    fn read(&self, _text: &[u8], at: usize) -> Result<(T, usize), NumberFault> {
-        Ok((T::ONE, at))
-    }
-
-    fn expected(&self) -> &'static str {
-        "no value"
-    }
-}
-
-fn parse_chunk<T: Scalar>(
-    header: &Header,
-    mode: Mode,
-    chunk: &Chunk<'_>,
-    slots: Slots<'_, T>,
-) -> Result<usize, Fault> {
-    let parser = Parser { header, mode, chunk };
-    let lenient = mode == Mode::Lenient;
-    match header.field {
-        Field::Pattern => parser.parse(&Pattern, slots),
-        Field::Integer | Field::UnsignedInteger if !lenient => {
-            parser.parse(&Integer { unsigned: header.field == Field::UnsignedInteger }, slots)
-        }
-        _ => parser.parse(&Real { lenient }, slots),
-    }
-}
-
-struct Parser<'a> {
-    header: &'a Header,
-    mode: Mode,
-    chunk: &'a Chunk<'a>,
-}
-
-impl Parser<'_> {
-    fn parse<T: Scalar>(
-        &self,
-        values: &impl Values<T>,
-        slots: Slots<'_, T>,
-    ) -> Result<usize, Fault> {
-        let text = self.chunk.text;
-        let coordinate = self.header.format == Format::Coordinate;
-        let general = self.header.symmetry == Symmetry::General;
-        let mut line = self.chunk.first_line;
-        let mut entry = 0;
-        let mut at = 0;
-        while at < text.len() {
-            at = skip_blanks(text, at);
-            let first = byte_at(text, at);
-            if first == b'\n' {
-                at += 1;
-                line += 1;
-                continue;
-            }
-            if first == b'%' {
-                self.check_comment(text, at, line)?;
-                at = memchr::memchr(b'\n', &text[at..]).map_or(text.len(), |end| at + end + 1);
-                line += 1;
-                continue;
-            }
-            if entry == slots.values.len() {
-                return Err(self.too_many(text, at, line));
-            }
-            if coordinate {
-                let (row, end) = self.index(text, at, line, "row", self.header.rows)?;
-                at = skip_blanks(text, end);
-                let (col, end) = self.index(text, at, line, "column", self.header.cols)?;
-                at = skip_blanks(text, end);
-                slots.rows[entry] = row;
-                slots.cols[entry] = col;
-            }
-            let value = values.read(text, at);
-            let (value, end) = value
-                .map_err(|fault| value_fault::<T>(text, at, line, values.expected(), fault))?;
-            slots.values[entry] = value;
-            if coordinate && !general {
-                self.check_symmetry(slots.rows[entry], slots.cols[entry], value, line)?;
-            }
-            at = skip_blanks(text, end);
-            if byte_at(text, at) != b'\n' {
-                let found = quoted(&text[at..token_end(text, at)]);
-                return Err(Fault::new(line, Problem::ExtraToken, "the end of the line", found));
-            }
-            at += 1;
-            line += 1;
-            entry += 1;
-        }
-        Ok(entry)
-    }
-
-    #[inline(always)]
-    fn index(
-        &self,
-        text: &[u8],
-        at: usize,
-        line: u64,
-        axis: &str,
-        bound: u32,
-    ) -> Result<(u32, usize), Fault> {
-        match number::unsigned(text, at) {
-            Some((index @ 1.., end)) if index <= u64::from(bound) => Ok(((index - 1) as u32, end)),
-            _ => Err(index_fault(text, at, line, axis, bound)),
-        }
-    }
-
-    /// Comments before the first entry belong to the header and never come here.
-    #[cold]
-    fn check_comment(&self, text: &[u8], at: usize, line: u64) -> Result<(), Fault> {
-        if self.mode == Mode::Lenient {
-            return Ok(());
-        }
-        let found = quoted(line_from(text, at));
-        let expected = "no comment after the first entry";
-        Err(Fault::new(line, Problem::Comment, expected, found))
-    }
-
-    #[cold]
-    fn too_many(&self, text: &[u8], at: usize, line: u64) -> Fault {
-        let expected = format!("the end of the file after {} entries", self.header.entries);
-        let found = quoted(line_from(text, at));
-        Fault::new(line, Problem::EntryCount, expected, found)
-    }
-
-    fn check_symmetry<T: Scalar>(
-        &self,
-        row: u32,
-        col: u32,
-        value: T,
-        line: u64,
-    ) -> Result<(), Fault> {
-        if self.mode == Mode::Lenient {
-            return Ok(());
-        }
-        let symmetry = self.header.symmetry;
-        if row < col {
-            let expected = format!("no entry above the diagonal of a {symmetry} matrix");
-            let found = format!("row {}, column {}", u64::from(row) + 1, u64::from(col) + 1);
-            return Err(Fault::new(line, Problem::Symmetry, expected, found));
-        }
-        if symmetry == Symmetry::SkewSymmetric && row == col && value != T::ZERO {
-            let expected = "0 on the diagonal of a skew-symmetric matrix";
-            return Err(Fault::new(line, Problem::Symmetry, expected, value.to_string()));
-        }
-        Ok(())
-    }
-}
-
-#[inline(always)]
-fn skip_blanks(text: &[u8], mut at: usize) -> usize {
-    while is_blank(byte_at(text, at)) {
-        at += 1;
-    }
-    at
-}
-
-/// What is left of a line.
-fn line_from(text: &[u8], at: usize) -> &[u8] {
-    let end = memchr::memchr(b'\n', &text[at..]).map_or(text.len(), |length| at + length);
-    text[at..end].trim_ascii_end()
-}
-
-/// The token at `at` as an error shows it.
-fn found_at(text: &[u8], at: usize) -> String {
-    if byte_at(text, at) == b'\n' {
-        return "the end of the line".to_owned();
-    }
-    quoted(&text[at..token_end(text, at)])
-}
-
-#[cold]
-fn index_fault(text: &[u8], at: usize, line: u64, axis: &str, bound: u32) -> Fault {
-    let expected = format!("a {axis} index from 1 to {bound}");
-    Fault::new(line, Problem::Index, expected, found_at(text, at))
-}
-
-#[cold]
-fn value_fault<T: Scalar>(
-    text: &[u8],
-    at: usize,
-    line: u64,
-    expected: &str,
-    fault: NumberFault,
-) -> Fault {
-    let expected = match fault {
-        NumberFault::Malformed => expected.to_owned(),
-        NumberFault::OutOfRange => format!("{expected} in the range of {}", T::NAME),
-    };
-    Fault::new(line, Problem::Value, expected, found_at(text, at))
 }

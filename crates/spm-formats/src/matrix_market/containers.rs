@@ -17,7 +17,8 @@ pub(crate) enum Container {
     TarGzip,
 }
 
-fn container(name: &str) -> Option<(Container, &str)> {
+/// How a file of this name is packed, and the name without its ending.
+fn split_ending(name: &str) -> Option<(Container, &str)> {
     let endings = [
         (".mtx.gz", Container::Gzip),
         (".tar.gz", Container::TarGzip),
@@ -33,7 +34,7 @@ fn container(name: &str) -> Option<(Container, &str)> {
 
 /// How `path` is packed, where its name tells.
 pub(crate) fn container_of(path: &Path) -> Option<Container> {
-    Some(container(path.file_name()?.to_str()?)?.0)
+    Some(split_ending(&path.file_name()?.to_string_lossy())?.0)
 }
 
 /// What to do with the text of a matrix, however it is packed.
@@ -84,8 +85,8 @@ pub(crate) fn read_text<R: ReadText>(
     reader: R,
 ) -> Result<R::Output, MatrixMarketError> {
     let io_error = |source| MatrixMarketError::Io { path: path.to_owned(), source };
-    let name = path.file_name().and_then(|name| name.to_str()).unwrap_or_default();
-    let Some((container, stem)) = container(name) else {
+    let name = path.file_name().unwrap_or_default().to_string_lossy();
+    let Some((container, stem)) = split_ending(&name) else {
         return Err(MatrixMarketError::UnknownEnding { path: path.to_owned() });
     };
     let file = File::open(path).map_err(io_error)?;
@@ -112,7 +113,7 @@ pub(crate) fn read_text<R: ReadText>(
                     continue;
                 }
                 let found = entry.path().map_err(io_error)?;
-                if found.file_name().is_some_and(|name| name == member.as_str()) {
+                if found.file_name().is_some_and(|name| name.to_string_lossy() == member) {
                     return reader.read(Stream::new(entry));
                 }
             }

@@ -33,8 +33,8 @@
 //! # Files of strangers
 //! Time is linear in the length of the text, and memory is at most 48 bytes for each byte of it
 //! (short comments in the header take most; 16 bytes for each 2 of text are usual at worst) plus
-//! 256 x `chunk_bytes` for each thread and 2 MiB, whatever the file declares: the size line is believed as
-//! far as the text can hold its entries. Of packed files this holds for the unpacked text, of an
+//! 256 x `chunk_bytes` for each thread and 2 MiB, whatever the file declares: the size line is
+//! believed as far as the text can hold its entries. Of packed files this holds for the unpacked text, of an
 //! archive for everything before the end of the matrix; gzip packs up to 1032-fold, so that
 //! [`ReadOptions::max_text_bytes`] is the limit to set. Only one block of the text is in memory, and
 //! of an archive only the names of one member; members that are not regular files (sparse ones too)
@@ -46,6 +46,7 @@
 mod blocks;
 mod body;
 mod containers;
+mod entries;
 mod error;
 mod header;
 mod number;
@@ -83,10 +84,11 @@ pub struct ReadOptions {
     pub mode: Mode,
     /// Number of threads; `None` (the default) uses the current rayon pool.
     pub threads: Option<usize>,
-    /// Bytes of text that a thread parses at a time. Affects speed only.
+    /// Bytes of text that a thread parses at a time; 256 KiB by default. Affects speed and memory,
+    /// never the result.
     pub chunk_bytes: usize,
-    /// The longest text of a file, unpacked, in bytes; `u64::MAX` by default. Also stops a packed file that
-    /// hides its length, since gzip packs up to 1032-fold.
+    /// The longest text of a file, unpacked, in bytes; `u64::MAX` by default. Also stops a packed
+    /// file that hides its length, since gzip packs up to 1032-fold.
     pub max_text_bytes: u64,
     /// The most rows and columns; `u32::MAX` (more than any matrix has) by default. Three numbers
     /// in a header can ask for as long vectors, and for as many row pointers.
@@ -112,10 +114,8 @@ pub struct MatrixFile<T> {
     /// The entries in their order in the file, duplicates and explicit zeros included, followed by
     /// those that symmetry implies.
     pub coo: Coo<T>,
-    /// What the file says of itself.
+    /// What the file says of itself; its number of entries is that before symmetric expansion.
     pub header: Header,
-    /// Number of entries in the file, before symmetric expansion.
-    pub declared_entries: usize,
 }
 
 /// Reads a matrix from NAME.mtx, NAME.mtx.gz, or the file NAME.mtx (in any folder) of NAME.tar.gz
@@ -130,11 +130,8 @@ pub fn read<T: Scalar>(
     options: &ReadOptions,
 ) -> Result<MatrixFile<T>, MatrixMarketError> {
     let path = path.as_ref();
-    let name = path.display().to_string();
     let limit = options.max_text_bytes;
-    in_pool(options.threads, || {
-        containers::read_text(path, limit, Reader::new(&name, path, options))
-    })?
+    in_pool(options.threads, || containers::read_text(path, limit, Reader::new(path, options)))?
 }
 
 /// Reads a matrix from text; `file` stands for the file's name in errors.
@@ -146,7 +143,7 @@ pub fn read_bytes<T: Scalar>(
     text: &[u8],
     options: &ReadOptions,
 ) -> Result<MatrixFile<T>, MatrixMarketError> {
-    in_pool(options.threads, || Reader::new(file, Path::new(file), options).read(Slice(text)))?
+    in_pool(options.threads, || Reader::new(Path::new(file), options).read(Slice(text)))?
 }
 
 /// Reads a matrix and converts it to CSR: duplicates summed, explicit zeros and empty rows kept.
@@ -180,26 +177,26 @@ fn in_pool<R: Send>(
 
 /// Parses a text from front to back.
 struct Reader<'a, T> {
-    file: &'a str,
     path: &'a Path,
     options: &'a ReadOptions,
     element: PhantomData<T>,
 }
 
 impl<'a, T> Reader<'a, T> {
-    fn new(file: &'a str, path: &'a Path, options: &'a ReadOptions) -> Self {
-        Self { file, path, options, element: PhantomData }
+    fn new(path: &'a Path, options: &'a ReadOptions) -> Self {
+        Self { path, options, element: PhantomData }
     }
 
     fn fault(&self, fault: Fault) -> MatrixMarketError {
-        fault.in_file(self.file)
+        fault.in_file(&self.path.display().to_string())
     }
 
     fn io(&self, source: io::Error) -> MatrixMarketError {
         MatrixMarketError::Io { path: self.path.to_owned(), source }
     }
 
-    /// Parses the header and passes it.
+    /// Parses the header and passes it, trying with ever larger blocks; returns it and the number of
+    /// the line after it.
     fn header(
         &self,
         text: &mut impl Blocks,
@@ -212,7 +209,7 @@ impl<'a, T> Reader<'a, T> {
                 text.consume(parsed.body);
                 return Ok((parsed.header, parsed.line));
             }
-            bytes = 2 * bytes.max(block.len());
+            bytes = bytes.max(block.len()).saturating_mul(2);
         }
     }
 }
@@ -223,7 +220,7 @@ impl<T: Scalar> ReadText for Reader<'_, T> {
     fn read(self, mut text: impl Blocks) -> Result<MatrixFile<T>, MatrixMarketError> {
         let chunk_bytes = self.options.chunk_bytes.max(1);
         // Several chunks for each thread, so that the slowest does not hold up a block for long.
-        let block_bytes = 4 * chunk_bytes * rayon::current_num_threads();
+        let block_bytes = chunk_bytes.saturating_mul(4 * rayon::current_num_threads());
         let (header, line) = self.header(&mut text, block_bytes)?;
         if header.field == Field::Complex {
             let expected = "real values (complex matrices are not read)";
@@ -244,7 +241,6 @@ impl<T: Scalar> ReadText for Reader<'_, T> {
         let (rows, cols, values) = body.finish().map_err(|fault| self.fault(fault))?;
         let shape = (header.rows as usize, header.cols as usize);
         let coo = Coo::from_valid(shape, rows, cols, values);
-        let declared_entries = header.entries as usize;
-        Ok(MatrixFile { coo, header, declared_entries })
+        Ok(MatrixFile { coo, header })
     }
 }
