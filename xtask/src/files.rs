@@ -1,6 +1,6 @@
 //! Files that are either whole or not there, and folders that one process writes at a time.
 
-use std::fs::{File, TryLockError};
+use std::fs::{self, File, TryLockError};
 use std::io::{self, Write};
 use std::path::Path;
 
@@ -12,6 +12,24 @@ use anyhow::{Context, ensure};
 /// The folder is not writable or full; the old file, if any, is then untouched.
 pub fn write_whole(path: &Path, contents: impl AsRef<[u8]>) -> io::Result<()> {
     spm_formats::replace_file(path, |file| file.write_all(contents.as_ref()))
+}
+
+/// Removes a file; that there is none is no error.
+///
+/// # Errors
+/// The file is there and cannot be removed.
+pub fn remove_if_there(path: &Path) -> io::Result<()> {
+    match fs::remove_file(path) {
+        Err(error) if error.kind() != io::ErrorKind::NotFound => Err(error),
+        _ => Ok(()),
+    }
+}
+
+/// A name as a part of a file name: what not every file system takes becomes `_`, separators above
+/// all.
+pub fn plain(name: &str) -> String {
+    let safe = |c: char| c.is_ascii_alphanumeric() || "-_.".contains(c);
+    name.chars().map(|c| if safe(c) { c } else { '_' }).collect()
 }
 
 /// Holds a folder for a run of a command as long as the file lives; the system lets go of it however

@@ -5,6 +5,8 @@ use std::path::PathBuf;
 use anyhow::{Context, ensure};
 use spm_formats::{generate, matrix_market};
 
+use crate::output::say;
+
 /// Arguments of `generate`.
 #[derive(Debug, clap::Args)]
 #[command(after_help = kinds_help())]
@@ -29,7 +31,7 @@ pub fn run(args: &Args) -> anyhow::Result<()> {
     let matrix = recipe.generate::<f64>().with_context(|| recipe.to_string())?;
     matrix_market::write_csr(&args.out, matrix.view(), &[&recipe.label()])?;
     let (rows, cols) = matrix.shape();
-    println!("{}: {rows} x {cols}, {} entries", args.out.display(), matrix.nnz());
+    say(format_args!("{}: {rows} x {cols}, {} entries", args.out.display(), matrix.nnz()))?;
     Ok(())
 }
 

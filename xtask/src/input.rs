@@ -13,6 +13,7 @@ use spm_formats::Scalar;
 use spm_formats::matrix_market::{self, ReadOptions};
 
 use crate::files::write_whole;
+use crate::hash::hexadecimal;
 
 /// Where the elements of x come from: one sequence, of which a matrix with n columns takes the first
 /// n elements, and an SpMM the first n x k.
@@ -109,12 +110,10 @@ impl Input {
             Self::Read { path, elements } => {
                 let mut digest = Sha256::new();
                 elements.iter().for_each(|x| digest.update(x.to_le_bytes()));
-                let digest: String =
-                    digest.finalize().iter().map(|byte| format!("{byte:02x}")).collect();
                 serde_json::json!({
                     "file": path,
                     "elements": elements.len(),
-                    "sha256_of_elements": digest,
+                    "sha256_of_elements": hexadecimal(digest),
                 })
             }
         }

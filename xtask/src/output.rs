@@ -1,6 +1,15 @@
 //! Text on the standard output.
 
+use std::fmt::Display;
 use std::io::{self, ErrorKind, Write};
+
+/// Prints a line, as [`print()`] does.
+///
+/// # Errors
+/// The output cannot be written.
+pub fn say(line: impl Display) -> io::Result<()> {
+    print(&format!("{line}\n"))
+}
 
 /// Prints a text. Who has seen enough of it (`| head`) is no error.
 ///

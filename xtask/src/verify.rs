@@ -3,7 +3,7 @@
 use std::panic::{AssertUnwindSafe, catch_unwind};
 
 use anyhow::{bail, ensure};
-use indicatif::{ProgressBar, ProgressStyle};
+use indicatif::ProgressBar;
 use spm_formats::kernel::{Backend, KernelInfo, Operation, PlanError};
 use spm_formats::matrix_market::Mode;
 use spm_formats::{DenseShape, Layout, MemoryBudget};
@@ -14,6 +14,8 @@ use crate::bench::{CaseSpec, Resources, Scope, plan};
 use crate::input::Input;
 use crate::kernels;
 use crate::matrix::Matrix;
+use crate::output::say;
+use crate::progress;
 use crate::suite::{self, Source};
 
 /// Arguments of `verify`.
@@ -87,8 +89,7 @@ pub fn run(args: &Args) -> anyhow::Result<()> {
         runs.iter().any(|(specs, _)| !specs.is_empty()),
         "no kernel matches; `cargo xtask kernels` lists them"
     );
-    let style = ProgressStyle::with_template("{bar:40} {pos}/{len} matrices, {eta} left  {msg}")?;
-    let progress = ProgressBar::new(matrices.len() as u64).with_style(style);
+    let progress = progress::over(matrices.len() as u64, "matrices");
     let (mut outcome, mut unreadable) = (Outcome::default(), 0);
     let mode = if args.lenient { Mode::Lenient } else { Mode::Strict };
     for source in &matrices {
@@ -109,15 +110,18 @@ pub fn run(args: &Args) -> anyhow::Result<()> {
     progress.finish_and_clear();
     let read = matrices.len() - unreadable;
     if outcome.not_applicable > 0 {
-        println!("{} cases do not apply (padding beyond the budget, ...)", outcome.not_applicable);
+        say(format_args!(
+            "{} cases do not apply (padding beyond the budget, ...)",
+            outcome.not_applicable
+        ))?;
     }
     if unreadable > 0 {
-        println!("{unreadable} files could not be read");
+        say(format_args!("{unreadable} files could not be read"))?;
     }
-    println!(
+    say(format_args!(
         "verified {} cases on {read} matrices: {} mismatches, worst error {:.3} of bound",
         outcome.cases, outcome.mismatches, outcome.worst
-    );
+    ))?;
     if outcome.mismatches > 0 || unreadable > 0 {
         bail!("{} mismatches, {unreadable} unreadable files", outcome.mismatches);
     }

@@ -137,3 +137,18 @@ fn every_kernel_of_a_report_is_in_its_table() {
         }
     }
 }
+
+#[test]
+fn every_column_of_the_results_is_explained_in_its_place() {
+    let folder = tempfile::tempdir().unwrap();
+    let table = folder.path().join("results.csv");
+    xtask::results::Writer::open(&table).unwrap();
+    let header = std::fs::read_to_string(table).unwrap();
+    let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("../docs/experiments.md");
+    let text = std::fs::read_to_string(path).unwrap();
+    let section = text.split("\n## ").find(|part| part.starts_with("Columns of")).unwrap();
+    let cells = section.lines().filter_map(|line| line.strip_prefix("| `")?.split(" | ").next());
+    let explained: Vec<&str> = cells.flat_map(|cell| cell.split(", ")).collect();
+    let explained: Vec<&str> = explained.iter().map(|name| name.trim_matches('`')).collect();
+    assert_eq!(explained.join(","), header.trim());
+}

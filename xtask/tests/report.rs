@@ -221,6 +221,72 @@ fn empty_results_make_a_page_that_says_so() {
     report::write(folder.path()).unwrap();
 }
 
+/// The first row of the fixture with other values in some columns.
+fn table_of(folder: &Path, change: impl Fn(&mut Row)) {
+    let mut row = results::read(&fixture().join(results::RESULTS_FILE)).unwrap().swap_remove(0);
+    change(&mut row);
+    results::Writer::open(&folder.join(results::RESULTS_FILE)).unwrap().append(&row).unwrap();
+}
+
+#[test]
+fn whatever_the_table_says_stays_in_the_folder() {
+    let outer = tempfile::tempdir().unwrap();
+    let folder = outer.path().join("results");
+    table_of(&folder, |row| row.experiment = "../../a <b>".to_owned());
+    let html = fs::read_to_string(report::write(&folder).unwrap()).unwrap();
+    attributes(html.strip_prefix("<!DOCTYPE html>").unwrap());
+    assert!(folder.join("tables/experiment-.._.._a__b_-cases.csv").is_file());
+    assert_eq!(fs::read_dir(outer.path()).unwrap().count(), 1, "a file beside the folder");
+}
+
+#[test]
+fn numbers_at_the_ends_of_f64_are_drawn() {
+    let folder = tempfile::tempdir().unwrap();
+    for (threads, value) in [(1, f64::MAX), (2, f64::MIN_POSITIVE), (3, 5e-324), (0, f64::NAN)] {
+        table_of(folder.path(), |row| {
+            row.threads = Some(threads);
+            (row.median_s, row.gflops) = (Some(1.0), Some(value));
+            (row.gbytes_per_s, row.speedup_vs_serial) = (Some(1.0), Some(value));
+            row.entries = u64::MAX;
+        });
+    }
+    let html = fs::read_to_string(report::write(folder.path()).unwrap()).unwrap();
+    attributes(html.strip_prefix("<!DOCTYPE html>").unwrap());
+}
+
+#[test]
+fn damaged_folders_are_one_line_that_names_the_file() {
+    for (file, text, expected) in [
+        ("results.csv", "a,b\n1,2\n", "results.csv:1: expected the column experiment"),
+        ("environment.json", "{", "environment.json is not JSON"),
+        ("matrices/m.json", "{}", "matrices/m.json is not a matrix description"),
+    ] {
+        let folder = tempfile::tempdir().unwrap();
+        fs::create_dir(folder.path().join("matrices")).unwrap();
+        fs::write(folder.path().join(file), text).unwrap();
+        let error = format!("{:#}", report::write(folder.path()).unwrap_err());
+        assert!(error.contains(expected), "{error}");
+        assert!(!folder.path().join("report.html").exists());
+    }
+}
+
+/// A report goes where somebody keeps a paper, too.
+#[test]
+fn only_files_of_an_earlier_report_are_removed() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = |name: &str| folder.path().join(name);
+    fs::create_dir(path("figures")).unwrap();
+    fs::write(path("figures/mine.svg"), "mine").unwrap();
+    report::write_to(&fixture(), folder.path()).unwrap();
+    let (table, figure) =
+        ("tables/spmv-cpu-threads-cases.csv", "figures/spmv-cpu-threads-threads.svg");
+    assert!(path(table).is_file() && path(figure).is_file());
+    let empty = tempfile::tempdir().unwrap();
+    report::write_to(empty.path(), folder.path()).unwrap();
+    assert!(!path(table).exists() && !path(figure).exists());
+    assert_eq!(fs::read_to_string(path("figures/mine.svg")).unwrap(), "mine");
+}
+
 #[test]
 fn a_folder_that_is_not_there_is_an_error() {
     let error = report::write(Path::new("no/such/folder")).unwrap_err().to_string();

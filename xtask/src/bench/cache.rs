@@ -33,19 +33,38 @@ pub fn evicting(eviction: Option<&mut Eviction>) -> Option<impl FnMut()> {
     eviction.map(|eviction| || eviction.evict())
 }
 
+/// What the system says of a cache of the first core, such as its `level`, `type` or `size`.
+pub(super) fn described(index: usize, file: &str) -> Option<String> {
+    let path = format!("/sys/devices/system/cpu/cpu0/cache/index{index}/{file}");
+    std::fs::read_to_string(path).map(|text| text.trim().to_owned()).ok()
+}
+
 /// Bytes of the largest cache that the system names, or 64 MiB.
 pub fn last_level_bytes() -> usize {
-    let size = |index: usize| {
-        let path = format!("/sys/devices/system/cpu/cpu0/cache/index{index}/size");
-        let text = std::fs::read_to_string(path).ok()?;
-        let text = text.trim();
-        let (digits, unit) = text.split_at(text.find(|c: char| !c.is_ascii_digit())?);
-        let scale = match unit {
-            "K" => 1 << 10,
-            "M" => 1 << 20,
-            _ => return None,
-        };
-        digits.parse::<usize>().ok().map(|n| n * scale)
+    let sizes = (0..8).filter_map(|index| bytes(&described(index, "size")?));
+    sizes.max().unwrap_or(64 << 20)
+}
+
+/// Reads a size as the system prints it, such as `48K`.
+fn bytes(text: &str) -> Option<usize> {
+    let (digits, unit) = text.split_at(text.find(|c: char| !c.is_ascii_digit())?);
+    let scale = match unit {
+        "K" => 1 << 10,
+        "M" => 1 << 20,
+        _ => return None,
     };
-    (0..8).filter_map(size).max().unwrap_or(64 << 20)
+    digits.parse::<usize>().ok()?.checked_mul(scale)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn sizes_have_units() {
+        assert_eq!(bytes("48K"), Some(48 << 10));
+        assert_eq!(bytes("32M"), Some(32 << 20));
+        assert!(["", "48", "K", "48T"].iter().all(|text| bytes(text).is_none()));
+        assert!(last_level_bytes() >= 1 << 10);
+    }
 }

@@ -11,6 +11,7 @@ use spm_cpu::Threads;
 use spm_formats::kernel::Schedule;
 use spm_gpu::Device;
 
+use super::cache::described;
 use super::gpu;
 use super::timing::{Sampling, sample};
 use crate::suite::workspace_root;
@@ -158,14 +159,10 @@ fn simd() -> Vec<&'static str> {
 }
 
 fn caches() -> Vec<String> {
-    let read = |index: usize, file: &str| {
-        let path = format!("/sys/devices/system/cpu/cpu0/cache/index{index}/{file}");
-        std::fs::read_to_string(path).map(|text| text.trim().to_owned()).ok()
-    };
     (0..8)
         .map_while(|index| {
-            let (level, kind) = (read(index, "level")?, read(index, "type")?);
-            Some(format!("L{level} {kind} {}", read(index, "size")?))
+            let (level, kind) = (described(index, "level")?, described(index, "type")?);
+            Some(format!("L{level} {kind} {}", described(index, "size")?))
         })
         .collect()
 }

@@ -24,7 +24,6 @@ use std::fs::File;
 use std::path::{Path, PathBuf};
 
 use anyhow::{Context, anyhow, bail, ensure};
-use indicatif::{ProgressBar, ProgressStyle};
 use spm_formats::MemoryBudget;
 use spm_formats::catalogue::Report;
 use spm_formats::kernel::Backend;
@@ -34,10 +33,10 @@ use spm_gpu::DeviceScalar;
 use crate::files::{hold_folder, write_whole};
 use crate::input::Input;
 use crate::matrix::Matrix;
-use crate::output::print;
+use crate::output::{print, say};
 use crate::results::{ENVIRONMENT_FILE, RESULTS_FILE};
 use crate::suite::{self, Source};
-use crate::{report, structure};
+use crate::{progress, report, structure};
 use cache::{Eviction, last_level_bytes};
 use environment::{Environment, cores};
 use pacing::Pacing;
@@ -226,7 +225,7 @@ fn measure<T: DeviceScalar>(
     let (procedures, cases): (Vec<_>, Vec<_>) =
         cases.iter().partition(|(experiment, _)| *experiment == procedures::EXPERIMENT);
     let steps = cases.len() * matrices.len() + procedures.len();
-    let progress = progress_bar(steps as u64);
+    let progress = progress::over(steps as u64, "cases");
     let mode = if options.lenient { Mode::Lenient } else { Mode::Strict };
     let widest = cases.iter().map(|(_, case)| case.k()).max().unwrap_or(1);
     let mut longest = 0;
@@ -277,7 +276,7 @@ fn measure<T: DeviceScalar>(
     progress.finish_and_clear();
     let page = report::write(&options.out)?;
     let tally = runner.tally;
-    println!(
+    say(format_args!(
         "{} cases measured, {} not applicable, {} failed, {} mismatches on {} matrices\n{}",
         tally.ok,
         tally.skipped,
@@ -285,7 +284,7 @@ fn measure<T: DeviceScalar>(
         tally.mismatches,
         matrices.len() - unreadable.len(),
         page.display()
-    );
+    ))?;
     if tally.mismatches > 0 || tally.failed > 0 || !unreadable.is_empty() {
         let unreadable = match &*unreadable {
             [] => String::new(),
@@ -358,12 +357,6 @@ fn set_aside(folder: &Path) -> anyhow::Result<PathBuf> {
     std::fs::rename(folder, &aside)
         .with_context(|| format!("cannot rename {} to {}", folder.display(), aside.display()))?;
     Ok(aside)
-}
-
-fn progress_bar(cases: u64) -> ProgressBar {
-    let style = ProgressStyle::with_template("{bar:40} {pos}/{len} cases, {eta} left  {msg}");
-    // indicatif draws nothing when the output is not a terminal.
-    ProgressBar::new(cases).with_style(style.unwrap_or_else(|_| ProgressStyle::default_bar()))
 }
 
 #[cfg(test)]

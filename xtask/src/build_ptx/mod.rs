@@ -21,7 +21,7 @@ use compiler::Compiler;
 use stamp::Stamp;
 
 use crate::files::write_whole;
-use crate::output::print;
+use crate::output::{print, say};
 use crate::suite::workspace_root;
 
 /// Where the committed files lie, below the workspace.
@@ -103,13 +103,15 @@ pub fn run(args: &Args) -> anyhow::Result<()> {
     let compiler = match found {
         Ok(compiler) => compiler,
         Err(missing) if args.check => {
-            println!("{missing}\n\nThe digest of the kernel sources is that of the committed PTX;");
-            println!("the PTX itself was not rebuilt.");
+            say(format_args!(
+                "{missing}\n\nThe digest of the kernel sources is that of the committed PTX;"
+            ))?;
+            say(format_args!("the PTX itself was not rebuilt."))?;
             return Ok(());
         }
         Err(missing) => bail!(missing),
     };
-    println!("device compiler: {} ({})", compiler.identity, compiler.rustc.display());
+    say(format_args!("device compiler: {} ({})", compiler.identity, compiler.rustc.display()))?;
     let unoptimised = compile(workspace, TARGETS[0], &compiler, Purpose::Reference)?;
     let mut built = Vec::new();
     for target in TARGETS {
@@ -155,7 +157,7 @@ pub fn run(args: &Args) -> anyhow::Result<()> {
         let path = target.path(workspace);
         if !args.check {
             write_whole(&path, text).with_context(|| format!("writing {}", path.display()))?;
-            println!("wrote {} ({} KiB)", path.display(), text.len() / 1024);
+            say(format_args!("wrote {} ({} KiB)", path.display(), text.len() / 1024))?;
         } else if committed.as_ref().is_some_and(|c| c.compiler == compiler.identity) {
             let old = fs::read_to_string(&path)?;
             ensure!(
@@ -165,13 +167,13 @@ pub fn run(args: &Args) -> anyhow::Result<()> {
                 path.display(),
                 compiler.identity
             );
-            println!("{}: digest and bytes agree", path.display());
+            say(format_args!("{}: digest and bytes agree", path.display()))?;
         } else {
-            println!(
+            say(format_args!(
                 "{}: digest agrees; bytes not compared, another compiler made it ({})",
                 path.display(),
                 committed.as_ref().map_or("unknown", |c| c.compiler.as_str())
-            );
+            ))?;
         }
     }
     Ok(())

@@ -1,11 +1,12 @@
 //! What a PTX file says of its origin: compiler, and a digest of the sources it was made from.
 
-use std::fmt::Write as _;
 use std::fs;
 use std::path::{Path, PathBuf};
 
 use anyhow::{Context, ensure};
 use sha2::{Digest, Sha256};
+
+use crate::hash::hexadecimal;
 
 /// Sources that only the host compiles: they cannot change the PTX.
 const HOST_ONLY: [&str; 2] = ["emulator", "emulated.rs"];
@@ -72,10 +73,7 @@ pub(super) fn digest(kernels: &Path, arguments: &[String]) -> anyhow::Result<Str
         add(name.as_bytes());
         add(&fs::read(&file).with_context(|| format!("reading {}", file.display()))?);
     }
-    Ok(hash.finalize().iter().fold(String::new(), |mut text, byte| {
-        let _ = write!(text, "{byte:02x}");
-        text
-    }))
+    Ok(hexadecimal(hash))
 }
 
 fn collect(folder: &Path, files: &mut Vec<PathBuf>) -> anyhow::Result<()> {

@@ -9,7 +9,7 @@ use flate2::read::MultiGzDecoder;
 use indicatif::HumanBytes;
 
 use super::fetch::FetchError;
-use super::index::{Record, Values};
+use super::index::Record;
 
 /// Room for the banner, the comments and the size line.
 const HEADER_BYTES: u64 = 1 << 20;
@@ -35,13 +35,7 @@ fn bad(reason: impl Into<String>) -> ArchiveError {
 /// Most bytes that NAME.mtx can need: 1 MiB of header, and for each entry two indices, their
 /// blanks and line end, and 32 bytes a number (none in a pattern, two in a complex matrix).
 pub(super) fn max_matrix_bytes(matrix: &Record) -> u64 {
-    let digits = |n: u64| u64::from(n.checked_ilog10().unwrap_or(0)) + 1;
-    let numbers = match matrix.values {
-        Values::Pattern => 0,
-        Values::Real => 1,
-        Values::Complex => 2,
-    };
-    let line = digits(matrix.rows) + digits(matrix.cols) + 4 + numbers * NUMBER_BYTES;
+    let line = matrix.index_digits() + 4 + matrix.values.numbers() * NUMBER_BYTES;
     matrix.entries.saturating_mul(line).saturating_add(HEADER_BYTES)
 }
 
@@ -169,8 +163,8 @@ fn unpack_members<R: Read>(
 }
 
 fn write_member(member: &mut impl Read, path: &Path) -> Result<(), ArchiveError> {
-    let local = |source| FetchError::Local { path: path.to_owned(), source };
-    let mut file = File::create(path).map_err(local)?;
+    let local = FetchError::local(path);
+    let mut file = File::create(path).map_err(&local)?;
     let mut buffer = vec![0; 1 << 16];
     loop {
         let count = member
@@ -179,7 +173,7 @@ fn write_member(member: &mut impl Read, path: &Path) -> Result<(), ArchiveError>
         if count == 0 {
             break;
         }
-        file.write_all(&buffer[..count]).map_err(local)?;
+        file.write_all(&buffer[..count]).map_err(&local)?;
     }
     Ok(file.sync_all().map_err(local)?)
 }
@@ -224,10 +218,11 @@ pub(super) fn compare_header(file: &Path, matrix: &Record) -> io::Result<Option<
         )));
     }
     // A file of one triangle stands for twice its entries less those on the diagonal.
+    let twice = stored.saturating_mul(2);
     let (least, most) = match symmetry {
         "general" => (*stored, *stored),
-        "skew-symmetric" => (2 * stored, 2 * stored),
-        _ => ((2 * stored).saturating_sub(*rows), 2 * stored),
+        "skew-symmetric" => (twice, twice),
+        _ => (twice.saturating_sub(*rows), twice),
     };
     if !(least..=most).contains(&matrix.entries) {
         return Ok(Some(format!(
@@ -240,16 +235,16 @@ pub(super) fn compare_header(file: &Path, matrix: &Record) -> io::Result<Option<
 
 /// Makes an empty folder where there may be remains of an earlier one.
 pub(super) fn empty_folder(path: PathBuf) -> Result<PathBuf, FetchError> {
-    let local = |source| FetchError::Local { path: path.clone(), source };
     if path.exists() {
-        fs::remove_dir_all(&path).map_err(local)?;
+        fs::remove_dir_all(&path).map_err(FetchError::local(&path))?;
     }
-    fs::create_dir_all(&path).map_err(local)?;
+    fs::create_dir_all(&path).map_err(FetchError::local(&path))?;
     Ok(path)
 }
 
 #[cfg(test)]
 mod tests {
+    use super::super::index::Values;
     use super::*;
 
     fn record(entries: u64, values: Values) -> Record {
@@ -285,6 +280,9 @@ mod tests {
             [4, 5, 8, 9].map(|entries| difference(symmetric, entries).is_none()),
             [false, true, true, false]
         );
+        // Twice this is 4, if only the lower 64 bits are kept.
+        let wrapping = format!("{}3 3 {}\n", &symmetric[..symmetric.len() - 7], (1_u64 << 63) + 2);
+        assert!(difference(&wrapping, 4).is_some());
         let skew = "%%MatrixMarket matrix coordinate real skew-symmetric\n3 3 2\n";
         assert_eq!(difference(skew, 4), None);
         assert!(difference(skew, 3).is_some());

@@ -1,15 +1,15 @@
 //! One file from one of several servers, with retries and resumption.
 
 use std::io::{self, Read, Write};
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::time::{Duration, SystemTime};
 
 use indicatif::{HumanBytes, ProgressBar};
 use ureq::http::{Response, StatusCode, header};
 
 use super::partial::{Origin, Partial};
-use super::progress;
 use super::retry::{Backoff, parse_retry_after};
+use crate::progress;
 
 /// How requests name their sender.
 const USER_AGENT: &str = concat!("spm/", env!("CARGO_PKG_VERSION"), " (+ sparse matrix kernels)");
@@ -24,12 +24,12 @@ const SILENCE: Duration = Duration::from_secs(60);
 #[derive(Debug, thiserror::Error)]
 pub(super) enum FetchError {
     /// This machine cannot take the file: disk full, no permission.
-    #[error("cannot write {path}: {source}")]
+    #[error("cannot write {path}: {error}")]
     Local {
         /// File that was being written.
         path: PathBuf,
         /// What the system says.
-        source: io::Error,
+        error: io::Error,
     },
     /// The file is larger than was allowed; nothing was stored.
     #[error("the file takes {}, more than the limit of {}", HumanBytes(*.bytes), HumanBytes(*.limit))]
@@ -45,6 +45,13 @@ pub(super) enum FetchError {
     /// Servers answer, none gives the file.
     #[error("{0}")]
     Refused(String),
+}
+
+impl FetchError {
+    /// What an error of the system while writing `path` becomes.
+    pub(super) fn local(path: &Path) -> impl Fn(io::Error) -> Self {
+        move |error| Self::Local { path: path.to_owned(), error }
+    }
 }
 
 /// A file to fetch.
@@ -127,7 +134,7 @@ impl Fetcher {
         if partial.is_complete() {
             return Ok(());
         }
-        let bar = progress::bar(request.label);
+        let bar = progress::over_bytes(request.label);
         let result = self.ask_servers(request, partial, &bar);
         bar.finish_and_clear();
         result
@@ -290,8 +297,7 @@ fn receive(
                 return Err(Failure::again(reason, have - before));
             }
         };
-        file.write_all(&buffer[..count])
-            .map_err(|source| FetchError::Local { path: partial.path().to_owned(), source })?;
+        file.write_all(&buffer[..count]).map_err(FetchError::local(partial.path()))?;
         have += count as u64;
         bar.set_position(have);
         if let Err(error) = check_size(Some(have), request) {

@@ -32,6 +32,17 @@ pub(super) enum Values {
     Complex,
 }
 
+impl Values {
+    /// Numbers that stand behind the two indices of an entry.
+    pub(super) fn numbers(self) -> u64 {
+        match self {
+            Self::Pattern => 0,
+            Self::Real => 1,
+            Self::Complex => 2,
+        }
+    }
+}
+
 /// One matrix of the collection.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct Record {
@@ -47,6 +58,14 @@ pub(super) struct Record {
     pub entries: u64,
     /// What the file stores of each entry.
     pub values: Values,
+}
+
+impl Record {
+    /// Most digits that the two indices of an entry have together.
+    pub(super) fn index_digits(&self) -> u64 {
+        let digits = |n: u64| u64::from(n.checked_ilog10().unwrap_or(0)) + 1;
+        digits(self.rows) + digits(self.cols)
+    }
 }
 
 /// Whether `text` can be a group or a name: it becomes a part of a path and of an address.
@@ -72,7 +91,7 @@ pub(super) fn parse(text: &str) -> anyhow::Result<Vec<Record>> {
     let body = lines.next().unwrap_or_default();
     let mut reader =
         csv::ReaderBuilder::new().has_headers(false).flexible(true).from_reader(body.as_bytes());
-    let mut records = Vec::with_capacity(count);
+    let mut records = Vec::new();
     for (i, row) in reader.records().enumerate() {
         let line = i + 3;
         let row = row.with_context(|| format!("line {line}"))?;
@@ -208,6 +227,8 @@ mod tests {
         let error = |text: &str| format!("{:#}", parse(text).unwrap_err());
         assert!(error("<html>\n").contains("line 1: expected the number of matrices"));
         assert!(error(&format!("{HEAD}{CANT}")).contains("promises 2 matrices, but 1 follow"));
+        let absurd = error(&format!("{}\ndate\n{CANT}", usize::MAX));
+        assert!(absurd.contains("but 1 follow"), "{absurd}");
         let short = error(&format!("{HEAD}{CANT}HB,arc130,130\n"));
         assert_eq!(short, "line 4: expected 13 fields, found 3");
         let escaping = error(&format!("{HEAD}{CANT}{}", ARC130.replace("HB", "../..")));

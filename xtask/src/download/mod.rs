@@ -7,7 +7,6 @@ mod install;
 mod lock;
 mod partial;
 mod plan;
-mod progress;
 mod retry;
 mod select;
 
@@ -20,7 +19,7 @@ use indicatif::HumanBytes;
 use spm_formats::catalogue::Report;
 
 use crate::files::hold_folder;
-use crate::output::print;
+use crate::output::{print, say};
 use crate::suite;
 use fetch::{FetchError, Fetcher};
 use install::{InstallError, Keep, Place};
@@ -190,13 +189,13 @@ pub fn run(args: &Args) -> anyhow::Result<()> {
                 tally.fetched += 1;
                 tally.fetched_bytes += installed.tar_gz_bytes;
                 let size = HumanBytes(installed.tar_gz_bytes);
-                println!("{label}: {size}, {}", verification(target, installed.verified));
+                say(format_args!("{label}: {size}, {}", verification(target, installed.verified)))?;
             }
             Err(InstallError::Fetch(FetchError::TooLarge { bytes, .. }))
                 if args.max_bytes.is_some() =>
             {
                 tally.left_out += 1;
-                println!("{label}: left out, its archive takes {}", HumanBytes(bytes));
+                say(format_args!("{label}: left out, its archive takes {}", HumanBytes(bytes)))?;
             }
             Err(InstallError::Fetch(
                 error @ (FetchError::Local { .. } | FetchError::Unreachable(_)),
@@ -214,19 +213,27 @@ pub fn run(args: &Args) -> anyhow::Result<()> {
 
 fn conclude(mut tally: Tally, dest: &Path) -> anyhow::Result<()> {
     if tally.fetched == 0 && tally.there > 0 && tally.failed.is_empty() {
-        println!("Nothing to download: {} already in {}.", matrices(tally.there), dest.display());
+        say(format_args!(
+            "Nothing to download: {} already in {}.",
+            matrices(tally.there),
+            dest.display()
+        ))?;
     } else if tally.fetched > 0 {
         let size = HumanBytes(tally.fetched_bytes);
-        println!("{} ({size}) downloaded to {}.", matrices(tally.fetched), dest.display());
+        say(format_args!(
+            "{} ({size}) downloaded to {}.",
+            matrices(tally.fetched),
+            dest.display()
+        ))?;
         if tally.there > 0 {
-            println!("{} were there already.", matrices(tally.there));
+            say(format_args!("{} were there already.", matrices(tally.there)))?;
         }
     }
     if tally.left_out > 0 {
-        println!("{} left out by the limits given.", matrices(tally.left_out));
+        say(format_args!("{} left out by the limits given.", matrices(tally.left_out)))?;
     }
     if tally.fetched + tally.there > 0 {
-        println!("{CITATION}");
+        say(format_args!("{CITATION}"))?;
     }
     let Some(last) = tally.failed.pop() else {
         return Ok(());

@@ -1,13 +1,12 @@
 //! A file that is still being fetched, and what is needed to go on with it later.
 
 use std::fs::{self, File, OpenOptions};
-use std::io;
 use std::path::{Path, PathBuf};
 
 use serde::{Deserialize, Serialize};
 
 use super::fetch::FetchError;
-use crate::files::write_whole;
+use crate::files::{remove_if_there, write_whole};
 
 /// Where the bytes of a partial file came from.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
@@ -67,7 +66,7 @@ impl Partial {
 
     /// Empties the file, notes its origin, and opens it.
     pub(super) fn start(&self, origin: &Origin) -> Result<File, FetchError> {
-        let file = File::create(&self.path).map_err(|error| local(&self.path, error))?;
+        let file = File::create(&self.path).map_err(FetchError::local(&self.path))?;
         // The origin comes second: a kill in between leaves an empty file, which is harmless,
         // where the other order would leave old bytes under a new origin.
         self.note(origin)?;
@@ -77,24 +76,24 @@ impl Partial {
     /// Notes where the bytes come from.
     pub(super) fn note(&self, origin: &Origin) -> Result<(), FetchError> {
         let text = serde_json::to_vec(origin).expect("an origin is plain strings and numbers");
-        write_whole(&self.origin_path, &text).map_err(|error| local(&self.origin_path, error))
+        write_whole(&self.origin_path, &text).map_err(FetchError::local(&self.origin_path))
     }
 
     /// Opens the file at its end.
     pub(super) fn append(&self) -> Result<File, FetchError> {
-        OpenOptions::new().append(true).open(&self.path).map_err(|error| local(&self.path, error))
+        OpenOptions::new().append(true).open(&self.path).map_err(FetchError::local(&self.path))
     }
 
     /// Gives the file its final name.
     pub(super) fn finish(self) -> Result<(), FetchError> {
-        fs::rename(&self.path, &self.target).map_err(|error| local(&self.target, error))?;
+        fs::rename(&self.path, &self.target).map_err(FetchError::local(&self.target))?;
         self.discard()
     }
 
     /// Removes what there is.
     pub(super) fn discard(&self) -> Result<(), FetchError> {
-        remove_if_there(&self.path).map_err(|error| local(&self.path, error))?;
-        remove_if_there(&self.origin_path).map_err(|error| local(&self.origin_path, error))
+        remove_if_there(&self.path).map_err(FetchError::local(&self.path))?;
+        remove_if_there(&self.origin_path).map_err(FetchError::local(&self.origin_path))
     }
 }
 
@@ -103,16 +102,4 @@ pub(super) fn suffixed(path: &Path, suffix: &str) -> PathBuf {
     let mut name = path.as_os_str().to_owned();
     name.push(suffix);
     name.into()
-}
-
-/// Removes a file; that there is none is no error.
-pub(super) fn remove_if_there(path: &Path) -> io::Result<()> {
-    match fs::remove_file(path) {
-        Err(error) if error.kind() != io::ErrorKind::NotFound => Err(error),
-        _ => Ok(()),
-    }
-}
-
-fn local(path: &Path, source: io::Error) -> FetchError {
-    FetchError::Local { path: path.to_owned(), source }
 }

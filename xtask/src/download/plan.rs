@@ -6,7 +6,7 @@ use std::path::Path;
 use comfy_table::{CellAlignment, Table, presets};
 use indicatif::{HumanBytes, HumanCount};
 
-use super::index::{Record, Values};
+use super::index::Record;
 use super::install::{Keep, Place};
 use super::lock::LockFile;
 use super::select::Target;
@@ -37,13 +37,7 @@ pub(super) fn parse_size(text: &str) -> Result<u64, String> {
 /// About what NAME.mtx takes: one line an entry, 18 characters a number. A symmetric file, which
 /// stores one triangle, takes half of it.
 fn text_bytes(matrix: &Record) -> u64 {
-    let digits = |n: u64| u64::from(n.checked_ilog10().unwrap_or(0)) + 1;
-    let numbers = match matrix.values {
-        Values::Pattern => 0,
-        Values::Real => 1,
-        Values::Complex => 2,
-    };
-    matrix.entries * (digits(matrix.rows) + digits(matrix.cols) + 2 + 18 * numbers)
+    matrix.entries.saturating_mul(matrix.index_digits() + 2 + 18 * matrix.values.numbers())
 }
 
 /// The table of a dry run.
@@ -106,6 +100,7 @@ pub(super) fn table(targets: &[Target], dest: &Path, lock: &LockFile, keep: Keep
 
 #[cfg(test)]
 mod tests {
+    use super::super::index::Values;
     use super::*;
 
     #[test]
@@ -126,5 +121,6 @@ mod tests {
         let (rows, cols, entries) = (62451, 62451, 4_007_383);
         let matrix = Record { group, name, rows, cols, entries, values: Values::Real };
         assert_eq!(text_bytes(&matrix), entries * (5 + 5 + 2 + 18));
+        assert_eq!(text_bytes(&Record { entries: u64::MAX, ..matrix }), u64::MAX);
     }
 }

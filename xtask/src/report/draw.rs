@@ -197,7 +197,7 @@ pub(super) fn over_matrices(
     }
     let figure = Figure {
         id: id.to_owned(),
-        title: title.to_owned(),
+        title: format!("{title}."),
         caption: format!("Best {} of each on each matrix, smallest matrix first.", metric.label()),
         legend: series.to_vec(),
         panels: BarPlot {

@@ -5,6 +5,7 @@ use super::load::{Axis, Metric, Results, distinct, is_timed, matrices, variant};
 use super::model::{Cell, Section, Table, grouped};
 use super::svg::Figure;
 use crate::bench::experiments::{EXPERIMENTS, Experiment, find};
+use crate::files::plain;
 use crate::results::{Row, Status};
 
 /// Panels of single matrices that stand open; the others are folded.
@@ -27,13 +28,15 @@ pub(super) fn sections(results: &Results) -> Vec<Section> {
     });
     for Experiment { name, title, .. } in known {
         if run.contains(&name) {
-            sections.push(experiment(results, name, title));
+            sections.push(experiment(results, name, name, title));
         } else {
             missing.push(format!("{title}: `{}`", command(name)));
         }
     }
     for name in run.iter().filter(|name| find(name).is_none()) {
-        sections.push(experiment(results, name, name));
+        // A name that this version does not know may be anything; its id becomes a part of file names.
+        let id = format!("experiment-{}", plain(name));
+        sections.push(experiment(results, name, &id, name));
     }
     if !missing.is_empty() {
         let mut section = Section::new("not-run", "Experiments without data");
@@ -43,10 +46,10 @@ pub(super) fn sections(results: &Results) -> Vec<Section> {
     sections
 }
 
-fn experiment(results: &Results, name: &str, title: &str) -> Section {
+fn experiment(results: &Results, name: &str, id: &str, title: &str) -> Section {
     let rows: Vec<&Row> = results.rows.iter().filter(|r| r.experiment == name).collect();
     let timed: Vec<&Row> = rows.iter().copied().filter(|r| is_timed(r)).collect();
-    let mut section = Section::new(name, title);
+    let mut section = Section::new(id, title);
     let count = |status| rows.iter().filter(|r| r.status == status).count();
     let names = matrices(rows.iter().copied());
     section.text(format!(
@@ -60,15 +63,15 @@ fn experiment(results: &Results, name: &str, title: &str) -> Section {
         count(Status::Mismatch)
     ));
     if !timed.is_empty() {
-        plots(&mut section, name, &timed);
+        plots(&mut section, id, &timed);
     }
     let mut all = Section::default();
-    all.table(cases(name, &rows));
+    all.table(cases(id, name, &rows));
     section.details(format!("All {} cases", grouped(rows.len() as u64)), all);
     section
 }
 
-fn plots(section: &mut Section, name: &str, timed: &[&Row]) {
+fn plots(section: &mut Section, id: &str, timed: &[&Row]) {
     let metric = Metric::speed(timed.iter().copied());
     // Where both backends ran, the backend is part of a series' name.
     let both = distinct(timed.iter().map(|r| &r.backend)).len() > 1;
@@ -77,7 +80,12 @@ fn plots(section: &mut Section, name: &str, timed: &[&Row]) {
     };
     let series = distinct(timed.iter().map(|r| series_of(r)));
     for axis in Axis::ALL {
-        if draw::axis_values(timed.iter().copied(), axis).len() < 2 {
+        // Kernels on one value each, such as the serial one and all others on all cores, are no sweep.
+        let swept = |name: &String| {
+            let rows = timed.iter().copied().filter(|r| series_of(r) == *name);
+            draw::axis_values(rows, axis).len() > 1
+        };
+        if !series.iter().any(swept) {
             continue;
         }
         let swept: Vec<&Row> = timed.iter().copied().filter(|r| axis.of(r).is_some()).collect();
@@ -88,7 +96,7 @@ fn plots(section: &mut Section, name: &str, timed: &[&Row]) {
             metrics.push(Metric::Efficiency);
         }
         section.figure(Figure {
-            id: format!("{name}-{}", axis.name()),
+            id: format!("{id}-{}", axis.name()),
             title: format!("Over {}.", axis.label()),
             caption: "Geometric mean over the matrices of the best case of each kernel.".into(),
             legend: series.clone(),
@@ -101,7 +109,7 @@ fn plots(section: &mut Section, name: &str, timed: &[&Row]) {
         names.reverse();
         let split = names.len().min(OPEN_PANELS);
         let figure = |part: &str, names: &[&str]| Figure {
-            id: format!("{name}-{}-{part}", axis.name()),
+            id: format!("{id}-{}-{part}", axis.name()),
             title: format!("Each matrix over {}", axis.label()),
             caption: "(largest first).".into(),
             legend: series.clone(),
@@ -115,7 +123,7 @@ fn plots(section: &mut Section, name: &str, timed: &[&Row]) {
         }
     }
     let (figure, table) = draw::over_matrices(
-        &format!("{name}-matrices"),
+        &format!("{id}-matrices"),
         "Over matrices",
         timed,
         &series,
@@ -123,13 +131,13 @@ fn plots(section: &mut Section, name: &str, timed: &[&Row]) {
         metric,
     );
     section.figure(figure).table(table);
-    section.table(draw::parameter_table(&format!("{name}-parameters"), timed));
+    section.table(draw::parameter_table(&format!("{id}-parameters"), timed));
 }
 
 /// Every case, one line each.
-fn cases(name: &str, rows: &[&Row]) -> Table {
+fn cases(id: &str, name: &str, rows: &[&Row]) -> Table {
     let mut table = Table::new(
-        format!("{name}-cases"),
+        format!("{id}-cases"),
         format!("{name}: all cases"),
         &[
             "matrix",

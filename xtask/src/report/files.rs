@@ -7,21 +7,15 @@ use std::path::Path;
 use anyhow::Context;
 
 use super::model::{Block, Document, Table};
-use crate::files::write_whole;
+use crate::files::{plain, remove_if_there, write_whole};
 
-/// Writes `report.md`, `tables/*.csv` and `figures/*.svg` below `folder`; tables and figures of an
-/// earlier report go.
+/// Writes `report.md`, `tables/*.csv` and `figures/*.svg` below `folder`.
 pub(super) fn write(document: &Document, folder: &Path) -> anyhow::Result<()> {
     let context = |path: &Path| format!("cannot write {}", path.display());
-    for (sub, ending) in [("tables", "csv"), ("figures", "svg")] {
+    remove_earlier(folder)?;
+    for sub in ["tables", "figures"] {
         let sub = folder.join(sub);
         fs::create_dir_all(&sub).with_context(|| context(&sub))?;
-        for entry in fs::read_dir(&sub)? {
-            let path = entry?.path();
-            if path.extension().is_some_and(|e| e == ending) {
-                fs::remove_file(&path).with_context(|| context(&path))?;
-            }
-        }
     }
     let mut markdown = format!("# {}\n\n{}\n", document.title, document.subtitle);
     for section in &document.sections {
@@ -30,6 +24,21 @@ pub(super) fn write(document: &Document, folder: &Path) -> anyhow::Result<()> {
     }
     let path = folder.join("report.md");
     write_whole(&path, markdown).with_context(|| context(&path))
+}
+
+/// Removes the tables and figures that an earlier report of the folder links to, and no others: the
+/// folder may be one in which somebody keeps figures of their own.
+fn remove_earlier(folder: &Path) -> anyhow::Result<()> {
+    let Ok(markdown) = fs::read_to_string(folder.join("report.md")) else { return Ok(()) };
+    for link in markdown.split("](").skip(1).filter_map(|rest| rest.split(')').next()) {
+        let Some((sub, file)) = link.split_once('/') else { continue };
+        let ending = if sub == "tables" { ".csv" } else { ".svg" };
+        if ["tables", "figures"].contains(&sub) && plain(file) == file && file.ends_with(ending) {
+            let path = folder.join(link);
+            remove_if_there(&path).with_context(|| format!("cannot remove {}", path.display()))?;
+        }
+    }
+    Ok(())
 }
 
 fn blocks(markdown: &mut String, blocks: &[Block], folder: &Path) -> anyhow::Result<()> {
@@ -52,13 +61,13 @@ fn blocks(markdown: &mut String, blocks: &[Block], folder: &Path) -> anyhow::Res
             }
             Block::Table(table) => {
                 let path = folder.join("tables").join(format!("{}.csv", table.id));
-                csv_table(table, &path)
+                write_whole(&path, csv_table(table)?)
                     .with_context(|| format!("cannot write {}", path.display()))?;
                 self::table(markdown, table);
             }
             Block::Figure(figure) => {
                 let path = folder.join("figures").join(format!("{}.svg", figure.id));
-                fs::write(&path, figure.standalone())
+                write_whole(&path, figure.standalone())
                     .with_context(|| format!("cannot write {}", path.display()))?;
                 let _ = write!(
                     markdown,
@@ -77,21 +86,20 @@ fn blocks(markdown: &mut String, blocks: &[Block], folder: &Path) -> anyhow::Res
     Ok(())
 }
 
-fn csv_table(table: &Table, path: &Path) -> anyhow::Result<()> {
-    let mut csv = csv::Writer::from_path(path)?;
-    csv.write_record(table.columns.iter().map(|c| &c.name))?;
+fn csv_table(table: &Table) -> anyhow::Result<Vec<u8>> {
+    let mut csv = csv::Writer::from_writer(Vec::new());
+    csv.write_record(&table.columns)?;
     for row in &table.rows {
         csv.write_record(row.iter().map(super::model::Cell::raw))?;
     }
-    csv.flush()?;
-    Ok(())
+    Ok(csv.into_inner()?)
 }
 
 fn table(markdown: &mut String, table: &Table) {
     let safe = |text: &str| text.replace('|', "\\|").replace('\n', " ");
-    let _ = write!(markdown, "\n**{}**\n\n|", table.title);
+    let _ = write!(markdown, "\n**{0}** ([CSV](tables/{1}.csv))\n\n|", table.title, table.id);
     for column in &table.columns {
-        let _ = write!(markdown, " {} |", safe(&column.name));
+        let _ = write!(markdown, " {} |", safe(column));
     }
     markdown.push_str("\n|");
     for numeric in table.numeric() {

@@ -128,7 +128,7 @@ fn table(out: &mut String, table: &Table) {
     let numeric = table.numeric();
     for (column, numeric) in table.columns.iter().zip(&numeric) {
         let class = if *numeric { " class=\"n\"" } else { "" };
-        let _ = write!(out, "<th scope=\"col\"{class}>{}</th>", escape(&column.name));
+        let _ = write!(out, "<th scope=\"col\"{class}>{}</th>", escape(column));
     }
     out.push_str("</tr></thead><tbody>");
     for row in &table.rows {

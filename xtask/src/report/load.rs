@@ -25,7 +25,8 @@ impl Results {
         let rows = if table.is_file() { results::read(&table)? } else { Vec::new() };
         let environment = folder.join(results::ENVIRONMENT_FILE);
         let environment = if environment.is_file() {
-            let text = std::fs::read(&environment)?;
+            let text = std::fs::read(&environment)
+                .with_context(|| format!("cannot read {}", environment.display()))?;
             serde_json::from_slice(&text)
                 .with_context(|| format!("{} is not JSON", environment.display()))?
         } else {

@@ -22,6 +22,7 @@ use anyhow::{Context, ensure};
 
 use self::load::Results;
 use self::model::Document;
+use crate::output::say;
 
 /// Arguments of `report`.
 #[derive(Debug, clap::Args)]
@@ -40,7 +41,7 @@ pub struct Args {
 /// The folder is not there, a file in it is damaged, or the output cannot be written.
 pub fn run(args: &Args) -> anyhow::Result<()> {
     let page = write_to(&args.results, args.out.as_deref().unwrap_or(&args.results))?;
-    println!("report: {}", page.display());
+    say(format_args!("report: {}", page.display()))?;
     Ok(())
 }
 

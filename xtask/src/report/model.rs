@@ -90,7 +90,8 @@ pub(super) enum Block {
 pub(super) struct Table {
     pub(super) id: String,
     pub(super) title: String,
-    pub(super) columns: Vec<Column>,
+    /// Heads of the columns, unit in brackets.
+    pub(super) columns: Vec<String>,
     pub(super) rows: Vec<Vec<Cell>>,
     /// Said under the table.
     pub(super) note: String,
@@ -101,7 +102,7 @@ impl Table {
         Self {
             id: id.into(),
             title: title.into(),
-            columns: columns.iter().map(|name| Column::new(name)).collect(),
+            columns: columns.iter().map(|name| (*name).to_owned()).collect(),
             ..Self::default()
         }
     }
@@ -127,7 +128,7 @@ impl Table {
             (0..self.columns.len()).map(|c| others.iter().all(|row| row[c] == first[c])).collect();
         let said: Vec<String> = (0..self.columns.len())
             .filter(|c| constant[*c] && !matches!(first[*c].raw().as_str(), ""))
-            .map(|c| format!("{} {}", self.columns[c].name, first[c].display()))
+            .map(|c| format!("{} {}", self.columns[c], first[c].display()))
             .collect();
         let keep = |c: usize| !constant[c];
         let mut column = 0..;
@@ -152,18 +153,6 @@ impl Table {
                     && cells.all(|cell| cell.is_number() || matches!(cell, Cell::Missing))
             })
             .collect()
-    }
-}
-
-/// Head of a column, unit in brackets.
-#[derive(Debug)]
-pub(super) struct Column {
-    pub(super) name: String,
-}
-
-impl Column {
-    fn new(name: &str) -> Self {
-        Self { name: name.to_owned() }
     }
 }
 

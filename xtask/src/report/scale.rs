@@ -13,6 +13,10 @@ pub(super) enum Kind {
     Log2,
 }
 
+/// Nothing that is measured is larger, or, on a logarithmic axis, smaller than its inverse; ends of
+/// axes and distances of ticks computed from larger numbers would overflow.
+const MOST: f64 = 1e100;
+
 /// One axis: `low..high` onto `from..to`.
 #[derive(Debug, Clone)]
 pub(super) struct Scale {
@@ -33,6 +37,8 @@ impl Scale {
     ) -> Self {
         let (mut low, mut high) = (f64::INFINITY, f64::NEG_INFINITY);
         for v in values.filter(|v| v.is_finite() && (kind == Kind::Linear || *v > 0.0)) {
+            let near = |v: f64| v.clamp(1.0 / MOST, MOST);
+            let v = if kind == Kind::Linear { v.clamp(-MOST, MOST) } else { near(v) };
             low = low.min(v);
             high = high.max(v);
         }
@@ -178,9 +184,12 @@ mod tests {
         let labels: Vec<_> = scale.ticks().into_iter().map(|t| t.1).collect();
         assert_eq!(labels, ["1", "2", "4", "8", "16", "32"]);
         for kind in [Kind::Linear, Kind::Log, Kind::Log2] {
-            for values in [vec![], vec![3.0], vec![0.0]] {
+            let extremes = vec![-f64::MAX, f64::MIN_POSITIVE, 5e-324, f64::MAX];
+            for values in [vec![], vec![3.0], vec![0.0], vec![f64::MAX], extremes] {
                 let scale = Scale::around(kind, values.iter().copied(), 0.0, 1.0);
-                assert!(scale.at(3.0).is_finite() && !scale.ticks().is_empty(), "{kind:?}");
+                assert!(scale.at(3.0).is_finite(), "{kind:?} {values:?}");
+                let ticks = scale.ticks().len();
+                assert!((1..1000).contains(&ticks), "{kind:?} {values:?}: {ticks}");
             }
         }
     }

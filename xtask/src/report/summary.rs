@@ -213,7 +213,7 @@ fn other(results: &Results, op: &str, name: &str) -> Option<String> {
         wins.sort_by_key(|w| std::cmp::Reverse(w.1));
         let Some((kernel, won)) = wins.first() else { continue };
         let speedup = geometric_mean(best.values().filter_map(|(_, r)| r.speedup_vs_serial))
-            .map_or(String::new(), |s| format!(", {}× serial", significant(s)));
+            .map_or(String::new(), |s| format!("; the fastest are {}× serial", significant(s)));
         parts.push(format!(
             "`{kernel}` on the {} (fastest in {won} of {} settings{speedup})",
             backend.to_uppercase(),

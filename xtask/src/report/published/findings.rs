@@ -233,7 +233,7 @@ pub(super) fn refused(results: &Results, names: &[&str]) -> Option<Finding> {
     ))
 }
 
-/// Largest speedup over serial of an implementation.
+/// Largest value of a metric that an implementation reaches, of whole calls where there are any.
 pub(super) fn greatest(results: &Results, select: Select<'_>, metric: Metric) -> Option<f64> {
     let value = |scope: &str| {
         rows_of(results, select)

@@ -55,7 +55,7 @@ pub(super) fn section(results: &Results) -> Section {
             series: &[("HLL, hack 32", hll.with("hack=32")), ("HLL, hack 64", hll.with("hack=64"))],
             axis: Axis::Threads,
             metrics: &[Metric::Gflops, Metric::Speedup, Metric::Efficiency],
-            experiment: "spmv-hack-size",
+            experiment: "spmv-cpu-threads",
         },
     );
     let csr = Select::new("spmv", "gpu", "csr-thread-per-row-texture");
