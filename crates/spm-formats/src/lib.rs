@@ -68,3 +68,8 @@ pub use replace::replace_file;
 pub use scalar::Scalar;
 pub use sell::Sell;
 pub use sprs;
+
+/// Compiles the example of the crate's README.
+#[cfg(doctest)]
+#[doc = include_str!("../README.md")]
+struct CrateReadmeExample;

@@ -15,7 +15,7 @@ pub fn even(total: usize, parts: usize, part: usize) -> Range<usize> {
 }
 
 /// Row bounds (parts + 1, ascending from 0 to rows) such that each part holds about as many
-/// entries, by binary search on the row pointers (R2 algorithm 2).
+/// entries, by binary search on the rows + 1 row pointers, which ascend from 0 (R2 algorithm 2).
 ///
 /// A row is never cut: a row longer than entries / parts makes its part the heavier one.
 ///
@@ -68,8 +68,9 @@ pub struct MergePoint {
     pub entry: usize,
 }
 
-/// Where the merge path crosses `diagonal` (= rows + entries consumed): Merrill and Garland,
-/// "Merge-based parallel sparse matrix-vector multiplication", SC 2016, section 3.
+/// Where the merge path crosses `diagonal`, the sum of rows and entries consumed; `pointers` are
+/// rows + 1 and ascend from 0. Merrill and Garland, "Merge-based parallel sparse matrix-vector
+/// multiplication", SC 2016, section 3.
 ///
 /// # Panics
 /// When `pointers` is empty or the diagonal is beyond rows + entries.

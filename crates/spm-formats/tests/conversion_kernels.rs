@@ -6,7 +6,7 @@ use proptest::prelude::*;
 use spm_formats::convert::{
     ConversionInput, Converted, ROW_SCAN_LIMIT, coo_to_csr, find, registry,
 };
-use spm_formats::kernel::{Operation, PlanError};
+use spm_formats::kernel::{Operation, PlanError, Value};
 use spm_formats::{Coo, FormatError, MemoryBudget, Scalar};
 
 /// Runs all kernels with all parameters; returns what they made.
@@ -124,6 +124,22 @@ fn plans_refuse_what_exceeds_the_budget() {
         let refused =
             matches!(plan, Err(PlanError::Format(FormatError::OverBudget { budget: 10, .. })));
         assert!(refused, "{id}");
+    }
+}
+
+#[test]
+fn parameters_of_another_kernel_are_refused() {
+    let coo = Coo::new(3, 3, vec![0, 1, 2], vec![0, 1, 2], vec![1.0_f64; 3]).unwrap();
+    let csr = coo_to_csr(&coo);
+    let input = ConversionInput { coo: &coo, csr: csr.view() };
+    let hll = find::<f64>("csr-to-hll").unwrap();
+    let none = find::<f64>("csr-to-csc").unwrap();
+    let zero = hll.info.defaults().with("hack", Value::Count(0));
+    for (kernel, parameters) in
+        [(hll, none.info.defaults()), (none, hll.info.defaults()), (hll, zero)]
+    {
+        let plan = kernel.plan(input, &parameters, &MemoryBudget::default());
+        assert!(matches!(plan, Err(PlanError::Unsupported { .. })), "{plan:?}");
     }
 }
 

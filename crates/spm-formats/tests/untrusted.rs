@@ -279,6 +279,12 @@ fn limits(folder: &Folder) {
     let path = folder.file("input.mtx", format!("{GENERAL}1000000 1000000 0\n").as_bytes());
     let (peak, csr) = peak_of_csr(&path, &limited);
     assert_eq!(csr.unwrap().rows(), 1_000_000);
+    assert!(peak < 4 * 1_000_000 + FIXED, "{peak}");
+    // Entries out of order are counted by row.
+    let unsorted = format!("{GENERAL}1000000 1000000 2\n9 1 1\n1 1 1\n");
+    let path = folder.file("input.mtx", unsorted.as_bytes());
+    let (peak, csr) = peak_of_csr(&path, &limited);
+    assert_eq!(csr.unwrap().nnz(), 2);
     assert!(peak < 8 * 1_000_000 + FIXED, "{peak}");
 }
 

@@ -147,13 +147,15 @@ impl<T: Scalar> ConversionKernel<T> {
     /// Checks the parameters, the budget and, for the O(rows x entries) ones, [`ROW_SCAN_LIMIT`].
     ///
     /// # Errors
-    /// [`PlanError::Format`] beyond the budget, [`PlanError::Unsupported`] beyond the limit.
+    /// [`PlanError::Format`] beyond the budget, [`PlanError::Unsupported`] beyond the limit and for
+    /// parameters that are not those of this kernel.
     pub fn plan<'a>(
         &self,
         input: ConversionInput<'a, T>,
         parameters: &Parameters,
         budget: &MemoryBudget,
     ) -> Result<ConversionPlan<'a, T>, PlanError> {
+        self.info.check_parameters(parameters)?;
         (self.plan)(input, parameters, budget)
     }
 }

@@ -40,8 +40,9 @@
 //! of an archive only the names of one member; members that are not regular files (sparse ones too)
 //! are passed over.
 //!
-//! [`read_csr`] also takes 4 bytes for each row that the file declares, up to 16 GiB, and as long
-//! vectors follow: [`ReadOptions::max_dimension`] limits that.
+//! [`read_csr`] also takes 4 bytes for each row that the file declares, 8 while it sorts entries that
+//! are out of order: up to 32 GiB; and as long vectors follow. [`ReadOptions::max_dimension`] limits
+//! that.
 
 mod blocks;
 mod body;
@@ -82,7 +83,7 @@ pub enum Mode {
 pub struct ReadOptions {
     /// Strict by default.
     pub mode: Mode,
-    /// Number of threads; `None` (the default) uses the current rayon pool.
+    /// Number of threads, at least 1; `None` (the default) uses the current rayon pool.
     pub threads: Option<usize>,
     /// Bytes of text that a thread parses at a time; 256 KiB by default. Affects speed and memory,
     /// never the result.
