@@ -66,6 +66,8 @@ pub mod transpose;
 /// they stay where the kernel has them.
 #[cfg(not(target_arch = "nvptx64"))]
 pub const WIDE_ENTRIES: &[&str] = &[
+    "spmm_csr_entry_lanes",
+    "spmm_csr_segments",
     "spmv_csr_column_blocks",
     "spmv_csr_segments",
     "spmv_csr_subwarp_per_row",

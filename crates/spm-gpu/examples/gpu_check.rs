@@ -332,7 +332,8 @@ impl Check<'_> {
                 self.print("spmv", lines.last());
                 drop(plan);
                 if let (Some(timing), true) = (timing, kernel.info.id == "auto") {
-                    self.plan_on_device(csr, kernel, &parameters, timing)?;
+                    let plan = |a: &_| kernel.plan_on_device(a, &parameters);
+                    self.plan_on_device(csr, timing, plan)?;
                 }
             }
         }
@@ -341,19 +342,18 @@ impl Check<'_> {
     }
 
     /// How long planning takes for a matrix on the device, in products: the median of three.
-    fn plan_on_device<T: DeviceScalar>(
+    fn plan_on_device<T: DeviceScalar, P>(
         &self,
         csr: &Csr<T>,
-        kernel: &spmv::SpmvKernel<T>,
-        parameters: &Parameters,
         timing: Timing,
+        plan: impl Fn(&Arc<DeviceCsr<T>>) -> Option<Result<P, PlanError>>,
     ) -> Result<(), AnyError> {
         let view = csr.view();
         let a = Arc::new(DeviceCsr::new(self.device, &CsrArrays::new(&view)?)?);
         let mut seconds = Vec::new();
         for _ in 0..3 {
             let start = Instant::now();
-            let Some(plan) = kernel.plan_on_device(&a, parameters) else { return Ok(()) };
+            let Some(plan) = plan(&a) else { return Ok(()) };
             let plan = plan?;
             seconds.push(start.elapsed().as_secs_f64());
             drop(plan);
@@ -410,6 +410,11 @@ impl Check<'_> {
                     plan_s,
                 });
                 self.print("spmm", lines.last());
+                drop(plan);
+                if let (Some(timing), true) = (timing, kernel.info.id == "auto") {
+                    let plan = |a: &_| kernel.plan_on_device(a, dense, &parameters);
+                    self.plan_on_device(csr, timing, plan)?;
+                }
             }
         }
         summary(&lines);

@@ -1,6 +1,7 @@
-//! CSR as its kernels over columns of X read it: four entries at once.
+//! CSR as its kernels over columns of X read it: four entries at once, long rows in chunks.
 
-use crate::device::{DevicePtr, Real};
+use super::strides::Strides;
+use crate::device::{DevicePtr, DevicePtrMut, Real};
 
 /// Entries that are loaded at once.
 pub(super) const QUAD: u32 = 4;
@@ -34,5 +35,68 @@ impl<T: Real> Csr<T> {
             };
             (core::array::from_fn(column), core::array::from_fn(value))
         }
+    }
+}
+
+/// Rows, and the chunks that long ones are cut into. An item is a chunk or, behind all of them, a
+/// row.
+#[derive(Clone, Copy)]
+pub(super) struct CutRows {
+    pub(super) rows: u32,
+    pub(super) pointers: DevicePtr<u32>,
+    /// Longer rows are left to chunks; no chunks, no longer rows.
+    pub(super) split: u32,
+    pub(super) chunks: u32,
+    /// First entry and end of each chunk.
+    pub(super) chunk_bounds: DevicePtr<[u32; 2]>,
+}
+
+impl CutRows {
+    /// First entry of an item, their end, and whether it has a result.
+    #[inline(always)]
+    pub(super) fn bounds(self, item: u32) -> (u32, u32, bool) {
+        let row = item.wrapping_sub(self.chunks);
+        if item < self.chunks {
+            let [start, end] = self.chunk_bounds.load(item);
+            return (start, end, true);
+        }
+        if row >= self.rows {
+            return (0, 0, false);
+        }
+        let (start, end) = (self.pointers.load(row), self.pointers.load(row + 1));
+        let whole = end - start <= self.split;
+        (start, if whole { end } else { start }, whole)
+    }
+
+    /// Where the result of an item goes: that of a chunk to its k sums, that of a row to Y.
+    #[inline(always)]
+    pub(super) fn target<T>(
+        self,
+        item: u32,
+        (partial, k): (DevicePtrMut<T>, u32),
+        (y, y_strides): (DevicePtrMut<T>, Strides),
+    ) -> Target<T> {
+        if item < self.chunks {
+            let strides = Strides { row: u64::from(k), column: 1 };
+            Target { array: partial, row: item, strides }
+        } else {
+            Target { array: y, row: item.wrapping_sub(self.chunks), strides: y_strides }
+        }
+    }
+}
+
+/// A row of a dense matrix.
+#[derive(Clone, Copy)]
+pub(super) struct Target<T> {
+    pub(super) array: DevicePtrMut<T>,
+    pub(super) row: u32,
+    pub(super) strides: Strides,
+}
+
+impl<T: Real> Target<T> {
+    /// Overwrites the element in `column`.
+    #[inline(always)]
+    pub(super) fn store(self, column: u32, value: T) {
+        self.array.store(self.strides.index(self.row, column), value);
     }
 }

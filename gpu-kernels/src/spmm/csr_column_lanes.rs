@@ -10,23 +10,12 @@
 //!   to a workspace; [`SplitSum`] then adds them in a fixed order.
 
 use super::columns::{Columns, Lane, multiply_add, zeros};
-use super::csr::{Csr, QUAD};
+use super::csr::{Csr, CutRows, QUAD};
 use super::strides::Strides;
 use crate::device::shared::Pool;
 use crate::device::warp::FULL_MASK;
 use crate::device::{DevicePtr, DevicePtrMut, Real, thread, warp};
 use crate::kernel::kernel;
-
-/// CSR with its long rows cut.
-#[derive(Clone, Copy)]
-struct Matrix<T> {
-    csr: Csr<T>,
-    /// Longer rows are left to chunks; no chunks, no longer rows.
-    split: u32,
-    chunks: u32,
-    /// First entry and end of each chunk.
-    chunk_bounds: DevicePtr<[u32; 2]>,
-}
 
 /// How a group is laid out, powers of two.
 #[derive(Clone, Copy)]
@@ -37,7 +26,7 @@ struct Group {
 
 #[inline(always)]
 fn product<T: Real, const N: usize, const W: usize>(
-    Matrix { csr, split, chunks, chunk_bounds }: Matrix<T>,
+    (csr, rows): (Csr<T>, CutRows),
     group: Group,
     k: u32,
     x: DevicePtr<T>,
@@ -54,19 +43,7 @@ fn product<T: Real, const N: usize, const W: usize>(
     let column_lane = lane & (group.column_lanes - 1);
     let own = Lane::<T, N, W>::new(x, k, thread::block_idx_y(), group.column_lanes, column_lane);
 
-    let (mut start, mut end, mut stores) = (0, 0, false);
-    let row = item.wrapping_sub(chunks);
-    if item < chunks {
-        [start, end] = chunk_bounds.load(item);
-        stores = true;
-    } else if row < csr.rows {
-        (start, end) = (csr.pointers.load(row), csr.pointers.load(row + 1));
-        stores = end - start <= split;
-        if !stores {
-            end = start;
-        }
-    }
-
+    let (start, end, stores) = rows.bounds(item);
     let mut sum = zeros::<T, N>();
     let mut quad = (start & !(QUAD - 1)) + QUAD * entry_lane;
     while quad < end {
@@ -100,12 +77,8 @@ fn product<T: Real, const N: usize, const W: usize>(
     if !stores || entry_lane != 0 {
         return;
     }
-    let (target, row, strides) = if item < chunks {
-        (partial, item, Strides { row: u64::from(k), column: 1 })
-    } else {
-        (y, row, y_strides)
-    };
-    own.store(target, strides, row, sum);
+    let target = rows.target(item, (partial, k), (y, y_strides));
+    own.store(target.array, target.strides, target.row, sum);
 }
 
 macro_rules! widths {
@@ -135,9 +108,9 @@ macro_rules! widths {
                 y_strides: Strides,
             ) {
                 let csr = Csr { rows, entries, pointers, col_indices, values };
-                let a = Matrix { csr, split, chunks, chunk_bounds };
+                let cut = CutRows { rows, pointers, split, chunks, chunk_bounds };
                 let group = Group { column_lanes, entry_lanes };
-                product::<T, $loads, $width>(a, group, k, x, partial, y, y_strides);
+                product::<T, $loads, $width>((csr, cut), group, k, x, partial, y, y_strides);
             }
             as $marker
         }

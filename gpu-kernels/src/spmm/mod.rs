@@ -6,7 +6,9 @@ mod csr;
 mod csr_adaptive;
 mod csr_adaptive_subblocks;
 mod csr_column_lanes;
+mod csr_entry_lanes;
 mod csr_row_groups;
+mod csr_segments;
 mod csr_subwarp_per_element;
 mod csr_thread_per_element;
 mod csr_warp_per_element;
@@ -30,7 +32,9 @@ mod host {
         CsrColumnLanes1, CsrColumnLanes2, CsrColumnLanes4, SPLIT_SUM_BLOCK, SplitSum,
         split_sum_bytes,
     };
+    pub use super::csr_entry_lanes::{CsrEntryLanes2, CsrEntryLanes4, CsrEntryLanes8};
     pub use super::csr_row_groups::{CsrRowGroups1, CsrRowGroups2, CsrRowGroups4};
+    pub use super::csr_segments::{CsrSegments4, CsrSegments8};
     pub use super::csr_subwarp_per_element::CsrSubwarpPerElement;
     pub use super::csr_thread_per_element::{
         CsrThreadPerElementV1, CsrThreadPerElementV2, CsrThreadPerElementV3,

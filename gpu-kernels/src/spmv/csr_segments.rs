@@ -68,7 +68,7 @@ impl Cuts {
 }
 
 /// Where values come from.
-trait SegmentValues<T: Real>: Copy {
+pub(crate) trait SegmentValues<T: Real>: Copy {
     fn load(self, slot: u32) -> T;
 }
 
@@ -161,6 +161,7 @@ impl Spanning {
     #[inline(always)]
     fn arrive<T: Real>(
         self,
+        block: u32,
         part: T,
         lane: u32,
         parts: DevicePtrMut<T>,
@@ -169,7 +170,7 @@ impl Spanning {
     ) {
         let mut came_before = 0;
         if lane == 0 {
-            parts.store(self.slot(thread::block_idx_x()), part);
+            parts.store(self.slot(block), part);
             fence::device();
             came_before = arrivals.atomic_add(self.first, 1);
         }
@@ -180,10 +181,10 @@ impl Spanning {
         warp::sync_warp(FULL_MASK);
         fence::device();
         let mut sum = T::ZERO;
-        let mut block = self.first + lane;
-        while block <= self.last {
-            sum += parts.load(self.slot(block));
-            block += WARP_SIZE;
+        let mut other = self.first + lane;
+        while other <= self.last {
+            sum += parts.load(self.slot(other));
+            other += WARP_SIZE;
         }
         let sum = warp_sum(FULL_MASK, sum, WARP_SIZE);
         if lane == 0 {
@@ -194,20 +195,22 @@ impl Spanning {
 }
 
 #[derive(Clone, Copy)]
-struct Matrix<V> {
-    ranks: Ranks,
-    cuts: Cuts,
-    warp_ranks: DevicePtr<u32>,
-    flags: DevicePtr<u32>,
-    col_indices: DevicePtr<u32>,
-    values: V,
+pub(crate) struct Matrix<V> {
+    pub(crate) ranks: Ranks,
+    pub(crate) cuts: Cuts,
+    pub(crate) warp_ranks: DevicePtr<u32>,
+    pub(crate) flags: DevicePtr<u32>,
+    pub(crate) col_indices: DevicePtr<u32>,
+    pub(crate) values: V,
 }
 
+/// What a thread does for piece `block` of the entries.
 #[inline(always)]
 // Indices: arrays behind iterators would not become registers.
 #[allow(clippy::needless_range_loop)]
-fn product<T: Real, V: SegmentValues<T>, const N: usize>(
+pub(crate) fn product<T: Real, V: SegmentValues<T>, const N: usize>(
     matrix: Matrix<V>,
+    block: u32,
     x: DevicePtr<T>,
     parts: DevicePtrMut<T>,
     arrivals: DevicePtrMut<u32>,
@@ -215,7 +218,7 @@ fn product<T: Real, V: SegmentValues<T>, const N: usize>(
 ) {
     let entries = N as u32;
     let shared = Shared::<T>::cut(&mut Pool::new(), entries);
-    let (me, block) = (thread::thread_idx_x(), thread::block_idx_x());
+    let me = thread::thread_idx_x();
     let (warp_in_block, lane) = (me / WARP_SIZE, me % WARP_SIZE);
     let thread = block * SEGMENT_THREADS + me;
     let first_slot = (thread - lane) * entries + lane;
@@ -280,7 +283,7 @@ fn product<T: Real, V: SegmentValues<T>, const N: usize>(
             let (start, end) = matrix.ranks.bounds(rank);
             let (first, last) = (matrix.cuts.block_of(start), matrix.cuts.block_of(end - 1));
             let spanning = Spanning { row: matrix.ranks.row(rank), first, last };
-            spanning.arrive(part, lane, parts, arrivals, y);
+            spanning.arrive(block, part, lane, parts, arrivals, y);
         };
         // A row that begins before and goes on has its one part here in the middle.
         if spans & STARTS_BEFORE != 0 {
@@ -324,7 +327,7 @@ macro_rules! segments {
                 let ranks = Ranks { listed, row_ids, pointers };
                 let cuts = Cuts { step, headers };
                 let matrix = Matrix { ranks, cuts, warp_ranks, flags, col_indices, values };
-                product::<T, _, $entries>(matrix, x, parts, arrivals, y);
+                product::<T, _, $entries>(matrix, thread::block_idx_x(), x, parts, arrivals, y);
             }
             as $stored_marker
         }
@@ -349,7 +352,7 @@ macro_rules! segments {
                 let (ranks, values) = (Ranks { listed, row_ids, pointers }, Narrow(values));
                 let cuts = Cuts { step, headers };
                 let matrix = Matrix { ranks, cuts, warp_ranks, flags, col_indices, values };
-                product::<T, _, $entries>(matrix, x, parts, arrivals, y);
+                product::<T, _, $entries>(matrix, thread::block_idx_x(), x, parts, arrivals, y);
             }
             as $narrow_marker
         }
@@ -374,7 +377,7 @@ macro_rules! segments {
                 let (ranks, values) = (Ranks { listed, row_ids, pointers }, All(value));
                 let cuts = Cuts { step, headers };
                 let matrix = Matrix { ranks, cuts, warp_ranks, flags, col_indices, values };
-                product::<T, _, $entries>(matrix, x, parts, arrivals, y);
+                product::<T, _, $entries>(matrix, thread::block_idx_x(), x, parts, arrivals, y);
             }
             as $equal_marker
         }

@@ -71,9 +71,20 @@ impl<T: DeviceScalar> DeviceSell<T> {
     /// Chunk or sigma 0; more memory than `budget` or the device allows; a device that fails.
     pub fn from_csr(
         a: &DeviceCsr<T>,
-        (chunk, sigma): (usize, usize),
+        tuning: (usize, usize),
         budget: &MemoryBudget,
     ) -> Result<Self, PlanError> {
+        let sell = Self::with_slots(a, tuning, budget, |_| true)?;
+        Ok(sell.expect("any number of slots is accepted"))
+    }
+
+    /// The same, `None` when `accept` says no to the number of slots.
+    pub(crate) fn with_slots(
+        a: &DeviceCsr<T>,
+        (chunk, sigma): (usize, usize),
+        budget: &MemoryBudget,
+        accept: impl FnOnce(u128) -> bool,
+    ) -> Result<Option<Self>, PlanError> {
         check_at_least_one("chunk", chunk)?;
         check_at_least_one("sigma", sigma)?;
         let (device, rows) = (a.device(), a.rows());
@@ -94,12 +105,15 @@ impl<T: DeviceScalar> DeviceSell<T> {
         let permutation = order.filter(|_| lengths.moved);
         let blocks = Blocks::of(&lengths.of_row, chunk, &stream)?;
         let slots = blocks.slots(chunk, chunk)?;
+        if !accept(slots) {
+            return Ok(None);
+        }
         budget.check("sell", a.entries(), slots, slot_bytes, fixed)?;
         let shape = (lanes, chunk, true);
         let (col_indices, values) =
             fill(a, permutation.as_ref(), shape, slots, &blocks.starts, &stream)?;
         stream.synchronize()?;
-        Ok(Self {
+        Ok(Some(Self {
             rows,
             cols: a.cols(),
             chunk,
@@ -109,7 +123,7 @@ impl<T: DeviceScalar> DeviceSell<T> {
             row_lengths: lengths.of_row,
             col_indices,
             values,
-        })
+        }))
     }
 }
 

@@ -8,6 +8,8 @@ pub(crate) use csr::{DeviceValues, ReducedCsr};
 pub(crate) use padded::{DeviceEll, permutation};
 pub use padded::{DeviceHll, DeviceSell};
 
+use std::sync::Arc;
+
 use spm_formats::FormatError;
 use spm_formats::kernel::PlanError;
 
@@ -22,6 +24,21 @@ pub(crate) trait DeviceMatrix: Send + 'static {
     /// Bytes of the arrays that do not count as its traffic: read in rare cases only, or scratch.
     fn rarely_read_bytes(&self) -> u64 {
         0
+    }
+}
+
+/// One that plans share.
+impl<M: DeviceMatrix + Sync> DeviceMatrix for Arc<M> {
+    fn shape(&self) -> (usize, usize) {
+        M::shape(self)
+    }
+
+    fn bytes(&self) -> u64 {
+        M::bytes(self)
+    }
+
+    fn rarely_read_bytes(&self) -> u64 {
+        M::rarely_read_bytes(self)
     }
 }
 

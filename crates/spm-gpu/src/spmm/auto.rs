@@ -1,19 +1,19 @@
-//! The fastest plan for a matrix and a dense shape on this device: the kernels that suit them, by
-//! the clock.
+//! The fastest plan for a matrix and a dense shape on this device: from the statistics where they
+//! tell, and else by the clock, among the two or three kernels that suit.
 
 use std::time::Duration;
 
 use spm_formats::kernel::{
     Backend, Footprint, KernelInfo, Operation, Parameters, PlanError, split_label,
 };
-use spm_formats::{CsrArrays, CsrView, DenseShape, Layout, stats};
+use spm_formats::{DenseShape, Layout, MemoryBudget};
 
 use super::{BoxedPlan, find};
 use crate::device::Device;
 use crate::error::GpuError;
 use crate::memory::DeviceBuffer;
-use crate::plan::{DeviceScalar, DeviceSpmmPlan, DeviceSpmvPlan, PlanOptions};
-use crate::spmv;
+use crate::plan::{DeviceScalar, DeviceSpmmPlan, DeviceSpmvPlan};
+use crate::spmv::{self, Source};
 use crate::stream::Stream;
 use crate::timing::{Clock, TimingOptions};
 
@@ -22,51 +22,78 @@ pub(super) const INFO: KernelInfo = KernelInfo {
     operation: Operation::Spmm,
     backend: Backend::Gpu,
     source: "own",
-    summary: "SpMV's auto for one column; for more the fastest of the kernels that suit structure, k and layout, found by timing them in planning",
+    summary: "SpMV's auto for one column; for more the kernel that suits structure, k and layout, the fastest of two or three by timing them in planning where the structure does not tell",
     parameters: &[],
 };
 
-/// Rows of a chunk of the SELL kernels, and the sorting windows whose padding is looked at.
-const CHUNK: usize = 32;
-const SIGMAS: [usize; 2] = [1, 1024];
-/// Padding beyond which SELL is not looked at, and less of it is worth no sorting.
-const LARGEST_PADDING: f64 = 1.5;
+/// Slots that are nothing, however much of them is padding.
+const FEW_SLOTS: f64 = 65536.0;
+/// Padding beyond which SELL is not looked at; sorted, and where sorting is worth it.
+const LARGEST_PADDING: f64 = 3.0;
+const LARGEST_SORTED_PADDING: f64 = 1.5;
 const SMALL_PADDING: f64 = 1.05;
+/// Rows that are sorted together.
+const SIGMA: usize = 1024;
 /// A longest row of so many means stands out.
 const SKEWED: f64 = 8.0;
+/// Rows and columns, and entries, of a matrix that takes little more than a launch.
+const FEW_ROWS: usize = 1 << 14;
+const FEW_ENTRIES: usize = 1 << 19;
+/// Entries from which on some microseconds more of planning are nothing.
+const MANY_ENTRIES: usize = 1 << 20;
+/// Entries from which on the device is full whatever the block.
+const MOST_ENTRIES: usize = 1 << 24;
 /// Bytes of X that L2 holds beside the rest, about.
 const L2_BYTES: usize = 24 << 20;
+/// Entries of rows from which on threads share them, with 4 columns of X, or more.
+const SHORT_ROW: usize = 3;
+const LONG_ROW: usize = 12;
+const LONGER_ROW: usize = 20;
+/// Entries that `csr-column-lanes` loads at once.
+const QUAD: usize = 4;
+/// Threads for each entry of a row, with a thread for a row and four columns, from which on they
+/// keep the device busy.
+const THREADS_FOR_ENTRY: usize = 1 << 10;
 
-/// How long each candidate is timed.
+/// How each candidate is timed: once, and again where that is short and not far from the best.
+const FIRST_TIMING: TimingOptions =
+    TimingOptions { warm_up: 1, iterations: 1, min_time: Duration::ZERO, max_iterations: 1 };
 const TIMING: TimingOptions = TimingOptions {
-    warm_up: 2,
-    iterations: 5,
-    min_time: Duration::from_micros(200),
-    max_iterations: 20,
+    warm_up: 1,
+    iterations: 3,
+    min_time: Duration::from_micros(30),
+    max_iterations: 6,
 };
+const SHORT_S: f64 = 2e-4;
+const FAR: f64 = 1.5;
 
 struct Auto<T> {
     plan: BoxedPlan<T>,
     choice: String,
 }
 
-pub(super) fn plan<T: DeviceScalar>(
-    device: &Device,
-    a: &CsrView<'_, T>,
+pub(super) fn on_device<T: DeviceScalar>(
+    a: &Source<T>,
     dense: DenseShape,
     _: &Parameters,
-    options: &PlanOptions,
+    budget: &MemoryBudget,
 ) -> Result<BoxedPlan<T>, PlanError> {
     if dense.k == 1 {
         let kernel = spmv::find::<T>("auto").expect("a registered kernel");
-        let plan = kernel.plan(device, a, &kernel.info.defaults(), options)?;
+        let plan = kernel.plan_source(a, &kernel.info.defaults(), budget);
+        let plan = plan.expect("planned on the device")?;
         let choice = format!("spmv {}", plan.choice().unwrap_or_default());
         return Ok(Box::new(Auto { plan: Box::new(OneColumn { dense, plan }), choice }));
     }
-    let arrays = CsrArrays::new(a)?;
-    let mut labels = candidates(&arrays, dense);
-    let mut clock = Clock::new(device, arrays.cols() * dense.k, arrays.rows() * dense.k);
-    if clock.is_err() || arrays.entries() == 0 || dense.k == 0 {
+    let mut labels = candidates(a, dense, budget);
+    if a.csr.entries() == 0 || dense.k == 0 {
+        labels.truncate(1);
+    }
+    // One candidate needs no clock; without memory for the clock's operands the first one is taken.
+    let mut clock = (labels.len() > 1)
+        .then(|| Clock::new(a.csr.device(), a.csr.cols() * dense.k, a.csr.rows() * dense.k))
+        .and_then(Result::ok);
+    if clock.is_none() {
         labels.truncate(1);
     }
     let mut best: Option<(f64, Auto<T>)> = None;
@@ -74,15 +101,20 @@ pub(super) fn plan<T: DeviceScalar>(
         let (id, text) = split_label(&choice);
         let kernel = find::<T>(id).expect("a registered kernel");
         let parameters = kernel.info.parse_parameters(text).expect("its own parameters");
-        let timed = kernel.plan(device, a, dense, &parameters, options).and_then(|mut plan| {
-            let seconds = clock.as_mut().map_or(Ok(0.0), |clock| {
-                clock.time(TIMING, |x, y, stream| plan.launch(x, y, stream))
-            })?;
+        let plan = kernel.plan_source(a, dense, &parameters, budget);
+        let least = best.as_ref().map_or(f64::INFINITY, |(least, _)| *least);
+        let timed = plan.expect("planned on the device").and_then(|mut plan| {
+            let Some(clock) = &mut clock else { return Ok((0.0, Auto { plan, choice })) };
+            let mut time = |options| clock.time(options, |x, y, stream| plan.launch(x, y, stream));
+            let mut seconds = time(FIRST_TIMING)?;
+            if seconds < SHORT_S.min(FAR * least) {
+                seconds = time(TIMING)?;
+            }
             Ok((seconds, Auto { plan, choice }))
         });
         match timed {
             Ok((seconds, auto)) => {
-                if best.as_ref().is_none_or(|(least, _)| seconds <= *least) {
+                if seconds <= least {
                     best = Some((seconds, auto));
                 }
             }
@@ -95,41 +127,93 @@ pub(super) fn plan<T: DeviceScalar>(
     Ok(Box::new(auto))
 }
 
-/// Labels of kernels that may be the fastest; the first applies to every matrix.
-fn candidates<T: DeviceScalar>(a: &CsrArrays<'_, T>, dense: DenseShape) -> Vec<String> {
+/// Labels of kernels that may be the fastest.
+fn candidates<T: DeviceScalar>(
+    a: &Source<T>,
+    dense: DenseShape,
+    budget: &MemoryBudget,
+) -> Vec<String> {
     let DenseShape { k, layout } = dense;
-    let (even, entries) = (k.is_multiple_of(2), a.entries() as f64);
-    let longest = a.pointers().windows(2).map(|p| p[1] - p[0]).max().unwrap_or(0);
-    let mean = entries / a.rows().max(1) as f64;
-    let skewed = f64::from(longest) > SKEWED * mean.max(4.0);
-    let padding = SIGMAS.map(|s| stats::sell_slots(a.pointers(), CHUNK, s) as f64 / entries);
-    let sorting = usize::from(padding[0] > SMALL_PADDING);
-    let sell = (padding[sorting] <= LARGEST_PADDING).then_some(SIGMAS[sorting]);
+    let (rows, cols, entries) = (a.csr.rows(), a.csr.cols(), a.csr.entries());
+    let mean = a.mean_row();
+    let skewed = a.stats.longest_row as f64 > SKEWED * (entries as f64 / rows as f64).max(4.0);
+    let small = rows <= FEW_ROWS && cols <= FEW_ROWS && entries < FEW_ENTRIES;
+    let even = k.is_multiple_of(2);
+    let large_x = cols * k * T::BYTES > L2_BYTES;
 
-    let mut labels = vec!["csr-column-lanes".to_owned()];
-    match (layout, sell) {
-        (Layout::ColumnMajor, Some(sigma)) => {
-            let widths: &[u32] = if k <= 4 { &[2, 4] } else { &[4, 8] };
-            let label = |n| format!("sell-thread-per-row[columns={n},sigma={sigma}]");
-            labels.extend(widths.iter().map(label));
+    let groups = if even { "csr-row-groups[columns=2" } else { "csr-row-groups[columns=1" };
+    let mut row_groups = vec![format!("{groups}]")];
+    if k > 16 && large_x {
+        row_groups.push(format!("{groups},tile=16]"));
+    }
+    let column_lanes = || "csr-column-lanes".to_owned();
+    let entry_lanes = || "csr-entry-lanes".to_owned();
+    match layout {
+        // A thread or a warp for a row would wait for the longest one.
+        Layout::ColumnMajor if skewed && k <= 16 => vec![column_lanes(), "csr-segments".to_owned()],
+        // Most rows end inside of the four entries that are loaded at once.
+        _ if skewed && mean < QUAD => row_groups,
+        _ if skewed => [vec![column_lanes()], row_groups].concat(),
+        Layout::ColumnMajor => {
+            let long = mean >= if k <= 4 { SHORT_ROW } else { LONG_ROW };
+            let enough = rows * k.div_ceil(4) >= THREADS_FOR_ENTRY * mean;
+            if small && if k <= 8 { long } else { !enough } {
+                return vec![entry_lanes()];
+            }
+            if !sells(a, 1, LARGEST_PADDING, budget) {
+                return [vec![entry_lanes(), column_lanes()], row_groups].concat();
+            }
+            let of_thread = |columns| format!("sell-thread-per-row[columns={columns},sigma=1]");
+            if small {
+                return vec![of_thread(if k <= 2 { 2 } else { 4 })];
+            }
+            // Rows with columns all over X are better off with a row-major copy.
+            let mut labels = vec!["sell-column-lanes[sigma=1]".to_owned()];
+            if k <= 8 {
+                labels.push(entry_lanes());
+            } else {
+                labels.append(&mut row_groups);
+            }
+            if k > 4 && entries >= MANY_ENTRIES {
+                labels.push(of_thread(8));
+            }
+            labels.push(of_thread(if k <= 2 { 2 } else { 4 }));
+            labels
         }
-        (Layout::RowMajor, Some(sigma)) => {
-            labels.push(format!("sell-column-lanes[sigma={sigma}]"));
-            if even {
+        Layout::RowMajor => {
+            let long = mean >= if k <= 4 { LONG_ROW } else { LONGER_ROW };
+            if small && long && k <= 16 {
+                return vec![column_lanes()];
+            }
+            // Sorting costs more than it gains while rows are few.
+            let sorted = entries >= MANY_ENTRIES;
+            let most = if sorted { SMALL_PADDING } else { LARGEST_PADDING };
+            let sigma = if sells(a, 1, most, budget) {
+                1
+            } else if sorted && sells(a, SIGMA, LARGEST_SORTED_PADDING, budget) {
+                SIGMA
+            } else {
+                return [vec![column_lanes()], row_groups].concat();
+            };
+            let mut labels = vec![format!("sell-column-lanes[sigma={sigma}]")];
+            if small && even && k > 16 {
+                labels.push(format!("sell-column-lanes[columns=2,sigma={sigma}]"));
+            } else if !small && k > 16 {
+                labels.append(&mut row_groups);
+            }
+            if even && entries >= MOST_ENTRIES {
                 labels.push(format!("sell-column-lanes[block=64,columns=4,sigma={sigma}]"));
             }
+            labels
         }
-        _ => {}
     }
-    if layout == Layout::ColumnMajor && skewed {
-        labels.push("csr-adaptive".to_owned());
-    }
-    let pairs = if even { "columns=2" } else { "columns=1" };
-    labels.push(format!("csr-row-groups[{pairs}]"));
-    if k > 16 && a.cols() * k * T::BYTES > L2_BYTES {
-        labels.push(format!("csr-row-groups[{pairs},tile=16]"));
-    }
-    labels
+}
+
+/// Makes SELL of the matrix, unless it would have more than so many slots for each entry or take
+/// more memory than there is.
+fn sells<T: DeviceScalar>(a: &Source<T>, sigma: usize, most: f64, budget: &MemoryBudget) -> bool {
+    let few = |padding: f64| padding * a.csr.entries() as f64 <= FEW_SLOTS;
+    matches!(a.sell_if(sigma, budget, |padding| padding <= most || few(padding)), Ok(Some(_)))
 }
 
 /// Y = A X with one column, in either layout, is y = A x.
@@ -178,28 +262,62 @@ forward!(Auto, |plan: &Self| plan.plan.dense(), |plan: &Self| Some(plan.choice.c
 
 #[cfg(test)]
 mod tests {
-    use spm_formats::generate;
+    use std::sync::Arc;
+
+    use spm_formats::{CsrArrays, generate};
 
     use super::*;
-    use crate::spmm::registry;
+    use crate::matrix::DeviceCsr;
+
+    fn source(name: &str) -> Source<f64> {
+        let a = generate::named(name).unwrap().generate::<f64>().unwrap();
+        let (device, view) = (Device::emulated(Default::default()), a.view());
+        let a = DeviceCsr::new(&device, &CsrArrays::new(&view).unwrap()).unwrap();
+        Source::new(Arc::new(a)).unwrap()
+    }
+
+    fn labels(a: &Source<f64>, k: usize, layout: Layout) -> Vec<String> {
+        candidates(a, DenseShape { k, layout }, &MemoryBudget::default())
+    }
 
     #[test]
-    fn every_candidate_is_a_kernel_and_takes_its_parameters() {
-        for name in ["stencil5[n=9]", "powerlaw[rows=900,cols=900,entries=2500,longest=400]"] {
-            let a = generate::named(name).unwrap().generate::<f64>().unwrap();
+    fn every_candidate_is_planned_on_the_device_and_takes_its_parameters() {
+        for name in [
+            "stencil5[n=9]",
+            "banded[n=700,lower=20,upper=20]",
+            "powerlaw[rows=900,cols=900,entries=2500,longest=400]",
+            "uniform[rows=20000,cols=20000,entries=60000]",
+        ] {
+            let a = source(name);
             for (k, layout) in [2, 3, 4, 8, 32, 33, 64]
                 .into_iter()
                 .flat_map(|k| [(k, Layout::RowMajor), (k, Layout::ColumnMajor)])
             {
-                let labels =
-                    candidates(&CsrArrays::new(&a.view()).unwrap(), DenseShape { k, layout });
-                assert_eq!(labels[0], "csr-column-lanes");
+                let labels = labels(&a, k, layout);
+                assert!(!labels.is_empty() && labels.len() <= 4, "{name}, {k}: {labels:?}");
                 for label in labels {
                     let (id, text) = split_label(&label);
-                    let kernel = registry::<f64>().into_iter().find(|k| k.info.id == id).unwrap();
-                    kernel.info.parse_parameters(text).unwrap();
+                    let kernel = find::<f64>(id).unwrap();
+                    let parameters = kernel.info.parse_parameters(text).unwrap();
+                    let (dense, budget) = (DenseShape { k, layout }, MemoryBudget::default());
+                    let plan = kernel.plan_source(&a, dense, &parameters, &budget);
+                    assert!(plan.unwrap().is_ok(), "{label}, {dense:?}");
                 }
             }
         }
+    }
+
+    #[test]
+    fn statistics_decide_where_a_launch_takes_the_time() {
+        let long = source("banded[n=700,lower=20,upper=20]");
+        for (k, layout, expected) in [
+            (4, Layout::RowMajor, "csr-column-lanes"),
+            (8, Layout::ColumnMajor, "csr-entry-lanes"),
+            (32, Layout::ColumnMajor, "csr-entry-lanes"),
+        ] {
+            assert_eq!(labels(&long, k, layout), [expected], "{k}");
+        }
+        let short = source("stencil5[n=20]");
+        assert_eq!(labels(&short, 4, Layout::RowMajor), ["sell-column-lanes[sigma=1]"]);
     }
 }

@@ -1,9 +1,11 @@
 //! Plan of `gpu-kernels/src/spmm/csr_column_lanes.rs`.
 
+use std::sync::Arc;
+
 use spm_formats::kernel::{
     Backend, KernelInfo, Operation, ParameterSpec, Parameters, PlanError, Value,
 };
-use spm_formats::{CsrArrays, CsrView, DenseShape, Layout, Scalar};
+use spm_formats::{DenseShape, Layout, MemoryBudget};
 use spm_gpu_kernels::spmm::{CsrColumnLanes1, CsrColumnLanes2, CsrColumnLanes4};
 
 use super::columns::{COLUMNS, ColumnShape, SMALL_BLOCK, TILE};
@@ -11,10 +13,9 @@ use super::long_rows::{DEVICE_THREADS, LongRows, Parts, SPLIT, longest};
 use super::parameters::WARP;
 use super::rearrange::{OrderedX, strides};
 use super::{BoxedPlan, product};
-use crate::device::Device;
-use crate::matrix::DeviceCsr;
 use crate::memory::DeviceBuffer;
-use crate::plan::{DeviceScalar, PlanOptions};
+use crate::plan::DeviceScalar;
+use crate::spmv::Source;
 
 const ENTRY_LANES: ParameterSpec = ParameterSpec {
     name: "entry-lanes",
@@ -39,37 +40,32 @@ pub(super) const INFO: KernelInfo = KernelInfo {
 };
 
 /// Threads that share the entries of a row, beside `column_lanes` for its columns.
-fn entry_lanes<T: Scalar>(
-    a: &CsrArrays<'_, T>,
-    column_lanes: usize,
-    parameters: &Parameters,
-) -> usize {
+fn entry_lanes(rows: usize, column_lanes: usize, parameters: &Parameters) -> usize {
     let lanes: usize = parameters.choice(ENTRY_LANES.name).parse().unwrap_or_else(|_| {
         // One, while there are rows for the whole device.
-        (DEVICE_THREADS / (a.rows() * column_lanes).max(1)).max(1).next_power_of_two()
+        (DEVICE_THREADS / (rows * column_lanes).max(1)).max(1).next_power_of_two()
     });
     lanes.min(WARP / column_lanes)
 }
 
-pub(super) fn plan<T: DeviceScalar>(
-    device: &Device,
-    a: &CsrView<'_, T>,
+pub(super) fn on_device<T: DeviceScalar>(
+    a: &Source<T>,
     dense: DenseShape,
     parameters: &Parameters,
-    _: &PlanOptions,
+    _: &MemoryBudget,
 ) -> Result<BoxedPlan<T>, PlanError> {
-    let a = CsrArrays::new(a)?;
+    let device = &a.csr.device().clone();
     let shape = ColumnShape::new(INFO.id, dense.k, parameters)?;
-    let entry_lanes = entry_lanes(&a, shape.lanes, parameters);
+    let entry_lanes = entry_lanes(a.csr.rows(), shape.lanes, parameters);
     let lanes = shape.lanes * entry_lanes;
-    let longest = longest(&a, lanes, parameters);
-    let parts = Parts::new(a.pointers(), longest);
-    let groups = parts.bounds.len() + a.rows();
+    let longest = longest(a, lanes, parameters);
+    let parts = Parts::of(a, longest)?;
+    let groups = parts.bounds.len() + a.csr.rows();
     let launch = shape.launch(INFO.id, device, parameters, groups, lanes)?;
     let chunks = parts.bounds.len() as u32;
     let chunk_bounds = DeviceBuffer::from_slice(device, &parts.bounds)?;
     let mut long = LongRows::new(device, &parts, dense.k)?;
-    let a = DeviceCsr::new(device, &a)?;
+    let a = Arc::clone(&a.csr);
     let mut ordered = OrderedX::new(device, a.cols(), dense, Layout::RowMajor)?;
     let workspace = ordered.bytes() + chunk_bounds.bytes() as u64 + long.bytes();
     Ok(product(device, dense, a, workspace, move |a, x, y, stream| {
@@ -110,8 +106,6 @@ pub(super) fn plan<T: DeviceScalar>(
 
 #[cfg(test)]
 mod tests {
-    use spm_formats::Csr;
-
     use super::*;
 
     #[test]
@@ -119,8 +113,7 @@ mod tests {
         for k in [1, 2, 3, 4, 8, 32, 33, 64, 1024] {
             let parameters = INFO.defaults();
             let shape = ColumnShape::new(INFO.id, k, &parameters).unwrap();
-            let a = Csr::new((1, 9), vec![0, 9], (0..9).collect(), vec![1.0; 9]);
-            let lanes = entry_lanes(&CsrArrays::new(&a.view()).unwrap(), shape.lanes, &parameters);
+            let lanes = entry_lanes(1, shape.lanes, &parameters);
             assert_eq!(shape.lanes * lanes, WARP, "{shape:?}");
         }
     }

@@ -1,19 +1,20 @@
 //! Plan of `gpu-kernels/src/spmm/csr_row_groups.rs`.
 
+use std::sync::Arc;
+
 use spm_formats::kernel::{
     Backend, KernelInfo, Operation, ParameterSpec, Parameters, PlanError, Value,
 };
-use spm_formats::{CsrArrays, CsrView, DenseShape, Layout};
+use spm_formats::{DenseShape, Layout, MemoryBudget};
 use spm_gpu_kernels::spmm::{CsrRowGroups1, CsrRowGroups2, CsrRowGroups4};
 
 use super::columns::{COLUMNS, ColumnShape, SMALL_BLOCK, TILE};
 use super::long_rows::{DEVICE_THREADS, LongRows, Parts, SPLIT, longest};
 use super::rearrange::{OrderedX, OrderedY};
 use super::{BoxedPlan, product};
-use crate::device::Device;
-use crate::matrix::DeviceCsr;
 use crate::memory::DeviceBuffer;
-use crate::plan::{DeviceScalar, PlanOptions};
+use crate::plan::DeviceScalar;
+use crate::spmv::Source;
 
 const ENTRIES: ParameterSpec = ParameterSpec {
     name: "entries",
@@ -70,17 +71,18 @@ fn items(pointers: &[u32], parts: &Parts, longest: usize, entries: usize) -> Vec
     items
 }
 
-pub(super) fn plan<T: DeviceScalar>(
-    device: &Device,
-    a: &CsrView<'_, T>,
+pub(super) fn on_device<T: DeviceScalar>(
+    a: &Source<T>,
     dense: DenseShape,
     parameters: &Parameters,
-    _: &PlanOptions,
+    _: &MemoryBudget,
 ) -> Result<BoxedPlan<T>, PlanError> {
-    let a = CsrArrays::new(a)?;
+    let device = &a.csr.device().clone();
     let shape = ColumnShape::new(INFO.id, dense.k, parameters)?;
-    let longest = longest(&a, shape.lanes, parameters);
-    let parts = Parts::new(a.pointers(), longest);
+    let longest = longest(a, shape.lanes, parameters);
+    let parts = Parts::of(a, longest)?;
+    let pointers = a.host_pointers()?;
+    let a = Arc::clone(&a.csr);
     if u32::try_from(a.rows() + parts.bounds.len()).is_err() {
         let reason = format!("{} rows and {} parts of rows", a.rows(), parts.bounds.len());
         return Err(PlanError::Unsupported { kernel: INFO.id, reason });
@@ -89,11 +91,10 @@ pub(super) fn plan<T: DeviceScalar>(
         // Twice as many groups as run at once, at least.
         (a.entries() * shape.lanes / (2 * DEVICE_THREADS)).clamp(16, 64)
     });
-    let items = items(a.pointers(), &parts, longest, entries);
+    let items = items(pointers, &parts, longest, entries);
     let launch = shape.launch(INFO.id, device, parameters, items.len(), shape.lanes)?;
     let items = DeviceBuffer::from_slice(device, &items)?;
     let mut long = LongRows::new(device, &parts, dense.k)?;
-    let a = DeviceCsr::new(device, &a)?;
     let mut ordered = OrderedX::new(device, a.cols(), dense, Layout::RowMajor)?;
     let mut ordered_y = OrderedY::new(device, a.rows(), dense, Layout::RowMajor)?;
     let workspace = ordered.bytes() + ordered_y.bytes() + items.bytes() as u64 + long.bytes();

@@ -1,7 +1,7 @@
 //! Rows that are cut into parts, whose sums go to a workspace and are added afterwards.
 
-use spm_formats::kernel::{ParameterSpec, Parameters, Value};
-use spm_formats::{CsrArrays, DenseShape, Scalar};
+use spm_formats::DenseShape;
+use spm_formats::kernel::{ParameterSpec, Parameters, PlanError, Value};
 use spm_gpu_kernels::device::DevicePtrMut;
 use spm_gpu_kernels::spmm::{SPLIT_SUM_BLOCK, SplitSum, split_sum_bytes};
 
@@ -11,6 +11,7 @@ use crate::error::GpuError;
 use crate::launch::Launch;
 use crate::memory::DeviceBuffer;
 use crate::plan::DeviceScalar;
+use crate::spmv::Source;
 use crate::stream::Stream;
 
 /// When a row is cut.
@@ -30,17 +31,15 @@ pub(super) const SPLIT: ParameterSpec = ParameterSpec {
 pub(super) const DEVICE_THREADS: usize = 1 << 17;
 
 /// The entries of [`SPLIT`], for `lanes` threads on a row or a part of one.
-pub(super) fn longest<T: Scalar>(
-    a: &CsrArrays<'_, T>,
+pub(super) fn longest<T: DeviceScalar>(
+    a: &Source<T>,
     lanes: usize,
     parameters: &Parameters,
 ) -> usize {
     parameters.choice(SPLIT.name).parse().unwrap_or_else(|_| {
-        let filled = a.pointers().windows(2).filter(|pair| pair[0] < pair[1]).count();
-        let mean = a.entries() / filled.max(1);
         // Rows like the others stay whole, unless there are too few of them for the device.
-        let share = a.entries() * lanes / DEVICE_THREADS;
-        (4 * mean).min(share.max(2 * SHORT)).max(SHORT)
+        let share = a.csr.entries() * lanes / DEVICE_THREADS;
+        (4 * a.mean_row()).min(share.max(2 * SHORT)).max(SHORT)
     })
 }
 
@@ -59,6 +58,14 @@ pub(super) struct Parts {
 }
 
 impl Parts {
+    /// Those of a matrix on the device.
+    pub(super) fn of<T: DeviceScalar>(a: &Source<T>, longest: usize) -> Result<Self, PlanError> {
+        if a.stats.longest_row <= longest {
+            return Ok(Self::default());
+        }
+        Ok(Self::new(a.host_pointers()?, longest))
+    }
+
     /// Cuts the rows of more than `longest` entries into parts of nearly the same size.
     pub(super) fn new(pointers: &[u32], longest: usize) -> Self {
         let mut parts = Self::default();

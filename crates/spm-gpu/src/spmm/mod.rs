@@ -5,7 +5,9 @@ mod columns;
 mod csr_adaptive;
 mod csr_adaptive_subblocks;
 mod csr_column_lanes;
+mod csr_entry_lanes;
 mod csr_row_groups;
+mod csr_segments;
 mod csr_subwarp_per_element;
 mod csr_thread_per_element;
 mod csr_warp_per_element;
@@ -20,13 +22,16 @@ mod row_blocks;
 mod sell_column_lanes;
 mod sell_thread_per_row;
 
+use std::sync::Arc;
+
 use spm_formats::kernel::{KernelInfo, Parameters, PlanError};
-use spm_formats::{CsrView, DenseShape};
+use spm_formats::{CsrView, DenseShape, MemoryBudget};
 
 use crate::cusparse;
 use crate::device::Device;
-use crate::matrix::check_counts;
+use crate::matrix::{DeviceCsr, check_counts};
 use crate::plan::{DeviceScalar, DeviceSpmmPlan, HostSpmmPlan, PlanOptions};
+use crate::spmv::Source;
 
 pub(crate) use plan::boxed;
 use plan::product;
@@ -42,6 +47,17 @@ type PlanFn<T> = fn(
     &PlanOptions,
 ) -> Result<BoxedPlan<T>, PlanError>;
 
+/// Plans Y = A X for a matrix on the device; the budget is for padding.
+type OnDevice<T> =
+    fn(&Source<T>, DenseShape, &Parameters, &MemoryBudget) -> Result<BoxedPlan<T>, PlanError>;
+
+/// Where a kernel is planned.
+#[derive(Debug, Clone, Copy)]
+enum Planner<T> {
+    Host(PlanFn<T>),
+    Device(OnDevice<T>),
+}
+
 /// One entry of the registry.
 #[derive(Debug, Clone, Copy)]
 pub struct SpmmKernel<T> {
@@ -49,7 +65,7 @@ pub struct SpmmKernel<T> {
     pub info: KernelInfo,
     /// Somebody else's kernel, to compare with; its library may be absent.
     pub comparator: bool,
-    plan: PlanFn<T>,
+    planner: Planner<T>,
 }
 
 impl<T: DeviceScalar> SpmmKernel<T> {
@@ -70,7 +86,44 @@ impl<T: DeviceScalar> SpmmKernel<T> {
     ) -> Result<BoxedPlan<T>, PlanError> {
         dense.check::<T>(a.shape())?;
         check_counts(a.shape(), a.data().len())?;
-        (self.plan)(device, a, dense, parameters, options)
+        match self.planner {
+            Planner::Host(plan) => plan(device, a, dense, parameters, options),
+            Planner::Device(plan) => {
+                plan(&Source::upload(device, a)?, dense, parameters, &options.budget)
+            }
+        }
+    }
+
+    /// The same for a matrix on the device that has been looked at; only for a kernel that is
+    /// planned there.
+    fn plan_source(
+        &self,
+        a: &Source<T>,
+        dense: DenseShape,
+        parameters: &Parameters,
+        budget: &MemoryBudget,
+    ) -> Option<Result<BoxedPlan<T>, PlanError>> {
+        let Planner::Device(plan) = self.planner else { return None };
+        Some(plan(a, dense, parameters, budget))
+    }
+
+    /// Plans Y = A X for a matrix that lies on the device: `None` for a kernel that is planned on
+    /// the host only. The row pointers may be copied to the host, to cut long rows.
+    ///
+    /// # Errors
+    /// As [`SpmmKernel::plan`].
+    pub fn plan_on_device(
+        &self,
+        a: &Arc<DeviceCsr<T>>,
+        dense: DenseShape,
+        parameters: &Parameters,
+    ) -> Option<Result<BoxedPlan<T>, PlanError>> {
+        let Planner::Device(plan) = self.planner else { return None };
+        let planned = || {
+            dense.check::<T>((a.rows(), a.cols()))?;
+            plan(&Source::new(Arc::clone(a))?, dense, parameters, &MemoryBudget::default())
+        };
+        Some(planned())
     }
 
     /// The same for X and Y in host memory.
@@ -92,8 +145,11 @@ impl<T: DeviceScalar> SpmmKernel<T> {
 /// Every SpMM kernel for devices: those of the reports in their order, our own, the comparators.
 pub fn registry<T: DeviceScalar>() -> Vec<SpmmKernel<T>> {
     let comparator: fn(_, PlanFn<T>) -> _ =
-        |info, plan| SpmmKernel { info, comparator: true, plan };
-    let kernel: fn(_, PlanFn<T>) -> _ = |info, plan| SpmmKernel { info, comparator: false, plan };
+        |info, plan| SpmmKernel { info, comparator: true, planner: Planner::Host(plan) };
+    let kernel: fn(_, PlanFn<T>) -> _ =
+        |info, plan| SpmmKernel { info, comparator: false, planner: Planner::Host(plan) };
+    let on_device: fn(_, OnDevice<T>) -> _ =
+        |info, plan| SpmmKernel { info, comparator: false, planner: Planner::Device(plan) };
     vec![
         kernel(csr_thread_per_element::V1, csr_thread_per_element::plan_v1),
         kernel(csr_thread_per_element::V2, csr_thread_per_element::plan_v2),
@@ -105,11 +161,13 @@ pub fn registry<T: DeviceScalar>() -> Vec<SpmmKernel<T>> {
         kernel(csr_adaptive_subblocks::INFO, csr_adaptive_subblocks::plan),
         kernel(ell_thread_per_element::INFO, ell_thread_per_element::plan),
         kernel(ell_subwarp_per_element::INFO, ell_subwarp_per_element::plan),
-        kernel(csr_column_lanes::INFO, csr_column_lanes::plan),
-        kernel(csr_row_groups::INFO, csr_row_groups::plan),
-        kernel(sell_column_lanes::INFO, sell_column_lanes::plan),
-        kernel(sell_thread_per_row::INFO, sell_thread_per_row::plan),
-        kernel(auto::INFO, auto::plan),
+        on_device(csr_column_lanes::INFO, csr_column_lanes::on_device),
+        on_device(csr_row_groups::INFO, csr_row_groups::on_device),
+        on_device(csr_entry_lanes::INFO, csr_entry_lanes::on_device),
+        on_device(csr_segments::INFO, csr_segments::on_device),
+        on_device(sell_column_lanes::INFO, sell_column_lanes::on_device),
+        on_device(sell_thread_per_row::INFO, sell_thread_per_row::on_device),
+        on_device(auto::INFO, auto::on_device),
         comparator(cusparse::spmm::CSR_ALG1, cusparse::spmm::csr_alg1),
         comparator(cusparse::spmm::CSR_ALG2, cusparse::spmm::csr_alg2),
         comparator(cusparse::spmm::CSR_ALG3, cusparse::spmm::csr_alg3),

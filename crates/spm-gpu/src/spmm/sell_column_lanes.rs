@@ -1,17 +1,16 @@
 //! Plan of `gpu-kernels/src/spmm/sell_column_lanes.rs`.
 
-use spm_formats::convert::csr_to_sell;
 use spm_formats::kernel::{Backend, KernelInfo, Operation, Parameters, PlanError};
-use spm_formats::{CsrArrays, CsrView, DenseShape, Layout};
+use spm_formats::{DenseShape, Layout, MemoryBudget};
 use spm_gpu_kernels::spmm::{SellColumnLanes1, SellColumnLanes2, SellColumnLanes4};
 
 use super::columns::{COLUMNS, ColumnShape, SMALL_BLOCK, TILE};
 use super::parameters::SIGMA;
 use super::rearrange::{OrderedX, strides};
 use super::{BoxedPlan, product};
-use crate::device::Device;
-use crate::matrix::{DeviceMatrix, DeviceSell};
-use crate::plan::{DeviceScalar, PlanOptions};
+use crate::matrix::DeviceMatrix;
+use crate::plan::DeviceScalar;
+use crate::spmv::Source;
 
 pub(super) const INFO: KernelInfo = KernelInfo {
     id: "sell-column-lanes",
@@ -22,20 +21,16 @@ pub(super) const INFO: KernelInfo = KernelInfo {
     parameters: &[SMALL_BLOCK, COLUMNS, SIGMA, TILE],
 };
 
-pub(super) fn plan<T: DeviceScalar>(
-    device: &Device,
-    a: &CsrView<'_, T>,
+pub(super) fn on_device<T: DeviceScalar>(
+    a: &Source<T>,
     dense: DenseShape,
     parameters: &Parameters,
-    options: &PlanOptions,
+    budget: &MemoryBudget,
 ) -> Result<BoxedPlan<T>, PlanError> {
-    CsrArrays::new(a)?;
+    let device = &a.csr.device().clone();
     let shape = ColumnShape::new(INFO.id, dense.k, parameters)?;
-    let launch = shape.launch(INFO.id, device, parameters, a.rows(), shape.lanes)?;
-    let sigma = parameters.count(SIGMA.name);
-    let a = csr_to_sell(*a, DeviceSell::<T>::CHUNK, sigma, &options.budget)?;
-    DeviceSell::check_slots(INFO.id, &a)?;
-    let a = DeviceSell::new(device, &a)?;
+    let launch = shape.launch(INFO.id, device, parameters, a.csr.rows(), shape.lanes)?;
+    let a = a.sell(parameters.count(SIGMA.name), budget)?;
     let (rows, cols) = a.shape();
     let mut ordered = OrderedX::new(device, cols, dense, Layout::RowMajor)?;
     let workspace = ordered.bytes();

@@ -1,22 +1,21 @@
 //! Plan of `gpu-kernels/src/spmm/sell_thread_per_row.rs`.
 
-use spm_formats::convert::csr_to_sell;
 use spm_formats::kernel::{
     Backend, KernelInfo, Operation, ParameterSpec, Parameters, PlanError, Value,
 };
-use spm_formats::{CsrArrays, CsrView, DenseShape, Layout};
+use spm_formats::{DenseShape, Layout, MemoryBudget};
 use spm_gpu_kernels::spmm::{SellThreadPerRow2, SellThreadPerRow4, SellThreadPerRow8};
 
 use super::columns::{SMALL_BLOCK, small_block};
 use super::parameters::SIGMA;
 use super::rearrange::{OrderedX, strides};
 use super::{BoxedPlan, product};
-use crate::device::Device;
 use crate::launch::Launch;
-use crate::matrix::{DeviceMatrix, DeviceSell};
-use crate::plan::{DeviceScalar, PlanOptions};
+use crate::matrix::DeviceMatrix;
+use crate::plan::DeviceScalar;
+use crate::spmv::Source;
 
-const COLUMNS: ParameterSpec = ParameterSpec {
+pub(super) const COLUMNS: ParameterSpec = ParameterSpec {
     name: "columns",
     meaning: "columns of X for a thread",
     default: Value::Choice("auto"),
@@ -32,14 +31,13 @@ pub(super) const INFO: KernelInfo = KernelInfo {
     parameters: &[SMALL_BLOCK, COLUMNS, SIGMA],
 };
 
-pub(super) fn plan<T: DeviceScalar>(
-    device: &Device,
-    a: &CsrView<'_, T>,
+pub(super) fn on_device<T: DeviceScalar>(
+    a: &Source<T>,
     dense: DenseShape,
     parameters: &Parameters,
-    options: &PlanOptions,
+    budget: &MemoryBudget,
 ) -> Result<BoxedPlan<T>, PlanError> {
-    CsrArrays::new(a)?;
+    let device = &a.csr.device().clone();
     let columns: usize = parameters.choice(COLUMNS.name).parse().unwrap_or(match dense.k {
         0..=2 => 2,
         3..=4 => 4,
@@ -47,14 +45,11 @@ pub(super) fn plan<T: DeviceScalar>(
     });
     let block = small_block(INFO.id, parameters)?;
     let column_groups = dense.k.div_ceil(columns).max(1);
-    let launch = Launch::over(INFO.id, device, a.rows(), block, block)?;
+    let launch = Launch::over(INFO.id, device, a.csr.rows(), block, block)?;
     let blocks = launch.grid.x as usize * column_groups;
     let launch = Launch { grid: u32::try_from(blocks).unwrap_or(u32::MAX).into(), ..launch };
     launch.check(INFO.id, &device.info().limits)?;
-    let sigma = parameters.count(SIGMA.name);
-    let a = csr_to_sell(*a, DeviceSell::<T>::CHUNK, sigma, &options.budget)?;
-    DeviceSell::check_slots(INFO.id, &a)?;
-    let a = DeviceSell::new(device, &a)?;
+    let a = a.sell(parameters.count(SIGMA.name), budget)?;
     let (rows, cols) = a.shape();
     let mut ordered = OrderedX::new(device, cols, dense, Layout::ColumnMajor)?;
     let workspace = ordered.bytes();

@@ -28,7 +28,7 @@ pub(super) const INFO: KernelInfo = KernelInfo {
     parameters: &[ENTRIES, DROP_EQUAL, NARROW],
 };
 
-const ENTRIES: ParameterSpec = ParameterSpec {
+pub(crate) const ENTRIES: ParameterSpec = ParameterSpec {
     name: "entries",
     meaning: "entries of a thread; auto takes 4 for a small matrix and 8 for a large one",
     default: Value::Choice("auto"),
@@ -37,6 +37,12 @@ const ENTRIES: ParameterSpec = ParameterSpec {
 
 /// Entries from which on 8 for a thread still fill the device.
 const MANY_ENTRIES: usize = 1 << 20;
+
+/// The entries of a thread.
+pub(crate) fn entries<T: DeviceScalar>(a: &Source<T>, parameters: &Parameters) -> usize {
+    let fitting = if a.csr.entries() < MANY_ENTRIES { 4 } else { 8 };
+    parameters.choice(ENTRIES.name).parse().unwrap_or(fitting)
+}
 
 pub(super) fn on_device<T: DeviceScalar>(
     a: &Source<T>,
@@ -47,8 +53,7 @@ pub(super) fn on_device<T: DeviceScalar>(
     if a.csr.entries() == 0 {
         return Ok(boxed(&device, Zero(a.csr.rows(), a.csr.cols())));
     }
-    let fitting = if a.csr.entries() < MANY_ENTRIES { 4 } else { 8 };
-    let entries: usize = parameters.choice("entries").parse().unwrap_or(fitting);
+    let entries = entries(a, parameters);
     let (drop_equal, narrow) = (parameters.switch(DROP_EQUAL.name), parameters.switch(NARROW.name));
     let values = ValueKind::choose(&a.stats, drop_equal, narrow);
     let matrix = DeviceSegments::new(&a.csr, &a.stats, entries, values)?;

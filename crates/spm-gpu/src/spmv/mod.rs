@@ -38,8 +38,10 @@ use crate::device::Device;
 use crate::matrix::{DeviceCsr, check_counts};
 use crate::plan::{DeviceScalar, DeviceSpmvPlan, HostSpmvPlan, PlanOptions};
 
+pub(crate) use csr_segments::{ENTRIES as SEGMENT_ENTRIES, entries as segment_entries};
 pub(crate) use hll_thread_per_row::plan as hll_plan;
-use on_device::{OnDevice, Source};
+use on_device::OnDevice;
+pub(crate) use on_device::Source;
 pub(crate) use plan::boxed;
 use plan::product;
 pub(crate) use sell::plan as sell_plan;
@@ -85,6 +87,18 @@ impl<T: DeviceScalar> SpmvKernel<T> {
             Planner::Host(plan) => plan(device, a, parameters, options),
             Planner::Device(plan) => plan(&Source::upload(device, a)?, parameters, &options.budget),
         }
+    }
+
+    /// The same for a matrix on the device that has been looked at; only for a kernel that is
+    /// planned there.
+    pub(crate) fn plan_source(
+        &self,
+        a: &Source<T>,
+        parameters: &Parameters,
+        budget: &MemoryBudget,
+    ) -> Option<Result<BoxedPlan<T>, PlanError>> {
+        let Planner::Device(plan) = self.planner else { return None };
+        Some(plan(a, parameters, budget))
     }
 
     /// Plans y = A x for a matrix that lies on the device, without the host: `None` for a kernel

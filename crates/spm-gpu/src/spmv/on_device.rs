@@ -1,5 +1,6 @@
 //! Plans that are made on the device, from a matrix that lies there.
 
+use std::cell::{OnceCell, RefCell};
 use std::sync::Arc;
 
 use spm_formats::kernel::{Parameters, PlanError};
@@ -8,13 +9,18 @@ use spm_formats::{CsrArrays, CsrView, MemoryBudget};
 use super::BoxedPlan;
 use crate::convert::MatrixStats;
 use crate::device::Device;
-use crate::matrix::{DeviceCsr, check_counts};
+use crate::error::GpuError;
+use crate::matrix::{DeviceCsr, DeviceSell, check_counts};
 use crate::plan::DeviceScalar;
 
 /// A CSR matrix on the device, with what decides between kernels.
 pub(crate) struct Source<T> {
     pub(crate) csr: Arc<DeviceCsr<T>>,
     pub(crate) stats: MatrixStats<T>,
+    /// The row pointers in host memory, for what cuts rows there.
+    pointers: OnceCell<Vec<u32>>,
+    /// The last conversion to SELL-32, and its sigma, for plans that share it.
+    sell: RefCell<Option<(usize, Arc<DeviceSell<T>>)>>,
 }
 
 impl<T: DeviceScalar> Source<T> {
@@ -22,18 +28,60 @@ impl<T: DeviceScalar> Source<T> {
     pub(crate) fn new(csr: Arc<DeviceCsr<T>>) -> Result<Self, PlanError> {
         check_counts((csr.rows(), csr.cols()), csr.entries())?;
         let stats = MatrixStats::of(&csr)?;
-        Ok(Self { csr, stats })
+        Ok(Self { csr, stats, pointers: OnceCell::new(), sell: RefCell::default() })
     }
 
     /// Verifies a matrix of the host and copies it to the device.
-    pub(super) fn upload(device: &Device, a: &CsrView<'_, T>) -> Result<Self, PlanError> {
+    pub(crate) fn upload(device: &Device, a: &CsrView<'_, T>) -> Result<Self, PlanError> {
         Self::new(Arc::new(DeviceCsr::new(device, &CsrArrays::new(a)?)?))
     }
 
     /// Entries of a row that has some, on average; at least 1.
-    pub(super) fn mean_row(&self) -> usize {
+    pub(crate) fn mean_row(&self) -> usize {
         let filled = self.csr.rows() - self.stats.empty_rows;
         (self.csr.entries() / filled.max(1)).max(1)
+    }
+
+    /// The row pointers in host memory, copied at the first call.
+    pub(crate) fn host_pointers(&self) -> Result<&[u32], GpuError> {
+        if let Some(pointers) = self.pointers.get() {
+            return Ok(pointers);
+        }
+        let mut pointers = vec![0; self.csr.rows() + 1];
+        self.csr.pointers.copy_to_slice(&mut pointers)?;
+        Ok(self.pointers.get_or_init(|| pointers))
+    }
+
+    /// The matrix as SELL-32-sigma.
+    pub(crate) fn sell(
+        &self,
+        sigma: usize,
+        budget: &MemoryBudget,
+    ) -> Result<Arc<DeviceSell<T>>, PlanError> {
+        let sell = self.sell_if(sigma, budget, |_| true)?;
+        Ok(sell.expect("any number of slots is accepted"))
+    }
+
+    /// The same, `None` when `accept` says no to the slots for each entry.
+    pub(crate) fn sell_if(
+        &self,
+        sigma: usize,
+        budget: &MemoryBudget,
+        accept: impl FnOnce(f64) -> bool,
+    ) -> Result<Option<Arc<DeviceSell<T>>>, PlanError> {
+        if let Some((of, sell)) = &*self.sell.borrow()
+            && *of == sigma
+        {
+            return Ok(Some(Arc::clone(sell)));
+        }
+        let tuning = (DeviceSell::<T>::CHUNK, sigma);
+        let entries = self.csr.entries().max(1) as f64;
+        let accept = |slots: u128| accept(slots as f64 / entries);
+        let sell = DeviceSell::with_slots(&self.csr, tuning, budget, accept)?.map(Arc::new);
+        if let Some(sell) = &sell {
+            *self.sell.borrow_mut() = Some((sigma, Arc::clone(sell)));
+        }
+        Ok(sell)
     }
 }
 

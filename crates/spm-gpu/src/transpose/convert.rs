@@ -72,8 +72,8 @@ impl<T: DeviceScalar> DeviceCompressed<T> {
         Self { csr: DeviceCsr::from_arrays((arrays.pointers.len() - 1, inner), arrays) }
     }
 
-    /// The matrix as CSR, to plan products with ([`crate::spmv::SpmvKernel::plan_on_device`]); of CSC
-    /// the transpose.
+    /// The matrix as CSR, to plan products with ([`crate::spmv::SpmvKernel::plan_on_device`],
+    /// [`crate::spmm::SpmmKernel::plan_on_device`]); of CSC the transpose.
     pub fn into_csr(self) -> DeviceCsr<T> {
         self.csr
     }

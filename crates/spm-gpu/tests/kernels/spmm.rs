@@ -1,9 +1,12 @@
 //! Y = A X.
 
+use std::sync::Arc;
+
 use spm_formats::kernel::{Parameters, PlanError, RunError, SpmmPlan};
-use spm_formats::{Csr, DenseShape, FormatError, Layout, reference};
+use spm_formats::{Csr, CsrArrays, DenseShape, FormatError, Layout, reference};
 use spm_gpu::{
-    Device, DeviceBuffer, DeviceScalar, DeviceSpmmPlan, GpuError, PlanOptions, Stream, spmm,
+    Device, DeviceBuffer, DeviceCsr, DeviceScalar, DeviceSpmmPlan, GpuError, PlanOptions, Stream,
+    spmm,
 };
 
 use crate::cases::{Case, large, small, spmm_cases, vector};
@@ -23,6 +26,8 @@ kernel_tests! {
     ell_subwarp_per_element "ell-subwarp-per-element",
     csr_column_lanes "csr-column-lanes",
     csr_row_groups "csr-row-groups",
+    csr_entry_lanes "csr-entry-lanes",
+    csr_segments "csr-segments",
     sell_column_lanes "sell-column-lanes",
     sell_thread_per_row "sell-thread-per-row",
     auto "auto",
@@ -174,6 +179,35 @@ fn a_product_by_hand_in_both_layouts() {
             assert!(plan.footprint().bytes_moved >= plan.footprint().matrix_bytes + 80);
         }
     }
+}
+
+/// The same bits as from a matrix in host memory.
+#[test]
+fn a_matrix_on_the_device_is_planned_there() {
+    let device = emulator(3);
+    let mut planned = Vec::new();
+    for case in spmm_cases::<f64>() {
+        let view = case.csr.view();
+        let a = DeviceCsr::new(&device, &CsrArrays::new(&view).unwrap()).unwrap();
+        let (a, x) = (Arc::new(a), vector::<f64>(case.coo.cols() * 6));
+        for layout in LAYOUTS {
+            let dense = DenseShape { k: 6, layout };
+            for (kernel, parameters) in own_kernels() {
+                let Some(plan) = kernel.plan_on_device(&a, dense, &parameters) else { continue };
+                let y = run(&mut *plan.unwrap(), &x).unwrap();
+                let options = PlanOptions::default();
+                let mut plan = kernel.plan(&device, &view, dense, &parameters, &options).unwrap();
+                let expected = run(&mut *plan, &x).unwrap();
+                assert_eq!(y, expected, "{}, {}, {dense:?}", kernel.info.id, case.name);
+                planned.push(kernel.info.id);
+            }
+            let too_many = DenseShape { k: usize::MAX, layout };
+            let auto = spmm::find::<f64>("auto").unwrap();
+            let plan = auto.plan_on_device(&a, too_many, &auto.info.defaults());
+            assert!(plan.unwrap().is_err(), "{}", case.name);
+        }
+    }
+    assert!(planned.contains(&"auto") && planned.contains(&"csr-row-groups"), "{planned:?}");
 }
 
 #[test]

@@ -1,0 +1,161 @@
+//! Plan of `gpu-kernels/src/spmm/csr_entry_lanes.rs`.
+
+use std::sync::Arc;
+
+use spm_formats::kernel::{
+    Backend, KernelInfo, Operation, ParameterSpec, Parameters, PlanError, Value,
+};
+use spm_formats::{DenseShape, Layout, MemoryBudget};
+use spm_gpu_kernels::spmm::{CsrEntryLanes2, CsrEntryLanes4, CsrEntryLanes8};
+
+use super::columns::{SMALL_BLOCK, small_block};
+use super::long_rows::{LongRows, Parts, SPLIT, longest};
+use super::parameters::WARP;
+use super::rearrange::{OrderedX, strides};
+use super::sell_thread_per_row::COLUMNS;
+use super::{BoxedPlan, product};
+use crate::launch::Launch;
+use crate::memory::DeviceBuffer;
+use crate::plan::DeviceScalar;
+use crate::spmv::Source;
+
+const LANES: ParameterSpec = ParameterSpec {
+    name: "lanes",
+    meaning: "threads of a row; auto takes fewer than a row of mean length has entries",
+    default: Value::Choice("auto"),
+    studied: &[
+        Value::Choice("auto"),
+        Value::Choice("1"),
+        Value::Choice("2"),
+        Value::Choice("4"),
+        Value::Choice("8"),
+        Value::Choice("16"),
+        Value::Choice("32"),
+    ],
+};
+
+pub(super) const INFO: KernelInfo = KernelInfo {
+    id: "csr-entry-lanes",
+    operation: Operation::Spmm,
+    backend: Backend::Gpu,
+    source: "own; after Bell and Garland, SC'09",
+    summary: "CSR, threads across the entries of a row, each for some columns of X, long rows cut; X column-major, rearranged in the run if it is not",
+    parameters: &[SMALL_BLOCK, COLUMNS, LANES, SPLIT],
+};
+
+/// Entries of a row for each of its threads up to which no row is cut.
+const TURNS: usize = 32;
+/// Threads beyond which more of them for a row would only wait for each other.
+const MANY_THREADS: usize = 1 << 20;
+/// Threads with fewer of which most of the device is idle.
+const FEW_THREADS: usize = 1 << 15;
+
+/// How the threads of a warp share a row.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+struct Shape {
+    /// Columns of a thread.
+    columns: usize,
+    /// Threads of a row.
+    lanes: usize,
+}
+
+impl Shape {
+    /// For rows of `mean` entries. Fewer threads where there are columns for them: each column
+    /// costs a fold.
+    fn fitting(rows: usize, mean: usize, k: usize) -> Self {
+        let (columns, wanted) = match k {
+            0..=2 => (2, 2 * mean / 3 + 1),
+            3..=4 => (4, 2 * mean / 3 + 1),
+            5..=8 => (4, mean / 2),
+            _ => (8, mean / 4),
+        };
+        let mut lanes = (1 << wanted.max(1).ilog2()).min(WARP);
+        while lanes > 1 && rows.saturating_mul(lanes) > MANY_THREADS {
+            lanes /= 2;
+        }
+        if rows.saturating_mul(lanes * k.div_ceil(columns)) <= FEW_THREADS {
+            return Self { columns: 2, lanes: (2 * lanes).min(WARP) };
+        }
+        Self { columns, lanes }
+    }
+
+    fn of<T: DeviceScalar>(a: &Source<T>, k: usize, parameters: &Parameters) -> Self {
+        let fitting = Self::fitting(a.csr.rows(), a.mean_row(), k);
+        Self {
+            columns: parameters.choice(COLUMNS.name).parse().unwrap_or(fitting.columns),
+            lanes: parameters.choice(LANES.name).parse().unwrap_or(fitting.lanes),
+        }
+    }
+}
+
+pub(super) fn on_device<T: DeviceScalar>(
+    a: &Source<T>,
+    dense: DenseShape,
+    parameters: &Parameters,
+    _: &MemoryBudget,
+) -> Result<BoxedPlan<T>, PlanError> {
+    let device = &a.csr.device().clone();
+    let Shape { columns, lanes } = Shape::of(a, dense.k, parameters);
+    let longest = longest(a, lanes, parameters).max(TURNS * lanes);
+    let parts = Parts::of(a, longest)?;
+    let block = small_block(INFO.id, parameters)?;
+    let items = parts.bounds.len() + a.csr.rows();
+    let launch = Launch::over(INFO.id, device, items, block / lanes, block)?;
+    let blocks = launch.grid.x as usize * dense.k.div_ceil(columns).max(1);
+    let launch = Launch { grid: u32::try_from(blocks).unwrap_or(u32::MAX).into(), ..launch };
+    launch.check(INFO.id, &device.info().limits)?;
+    let chunks = parts.bounds.len() as u32;
+    let chunk_bounds = DeviceBuffer::from_slice(device, &parts.bounds)?;
+    let mut long = LongRows::new(device, &parts, dense.k)?;
+    let a = Arc::clone(&a.csr);
+    let mut ordered = OrderedX::new(device, a.cols(), dense, Layout::ColumnMajor)?;
+    let workspace = ordered.bytes() + chunk_bounds.bytes() as u64 + long.bytes();
+    Ok(product(device, dense, a, workspace, move |a, x, y, stream| {
+        let x = ordered.enqueue(x, stream)?;
+        macro_rules! launch {
+            ($kernel:ident) => {{
+                let args = $kernel {
+                    rows: a.rows() as u32,
+                    cols: a.cols() as u32,
+                    k: dense.k as u32,
+                    lanes: lanes as u32,
+                    split: longest as u32,
+                    chunks,
+                    chunk_bounds: chunk_bounds.ptr(),
+                    partial: long.sums(),
+                    pointers: a.pointers.ptr(),
+                    col_indices: a.col_indices.ptr(),
+                    values: a.values.ptr(),
+                    x,
+                    y: y.ptr_mut(),
+                    y_strides: strides(a.rows(), dense),
+                };
+                // SAFETY: verified CSR arrays, X column-major and Y of their shape and k > 0
+                // columns; chunks of the matrix with room for k sums each.
+                unsafe { stream.device().launch::<$kernel<T>>(launch, stream, args)? }
+            }};
+        }
+        match columns {
+            2 => launch!(CsrEntryLanes2),
+            4 => launch!(CsrEntryLanes4),
+            _ => launch!(CsrEntryLanes8),
+        }
+        long.enqueue(dense, a.rows(), y, stream)
+    }))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn lanes_fit_the_rows() {
+        let shape = |columns, lanes| Shape { columns, lanes };
+        assert_eq!(Shape::fitting(4_884, 59, 4), shape(4, 32));
+        assert_eq!(Shape::fitting(4_884, 59, 64), shape(8, 8));
+        assert_eq!(Shape::fitting(32_768, 5, 4), shape(4, 4));
+        assert_eq!(Shape::fitting(156_317, 13, 4), shape(4, 4), "enough rows for the device");
+        assert_eq!(Shape::fitting(765, 32, 4), shape(2, 32), "few rows");
+        assert_eq!(Shape::fitting(0, 1, 0), shape(2, 2));
+    }
+}

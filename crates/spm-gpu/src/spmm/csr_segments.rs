@@ -1,0 +1,88 @@
+//! Plan of `gpu-kernels/src/spmm/csr_segments.rs`.
+
+use spm_formats::kernel::{Backend, KernelInfo, Operation, Parameters, PlanError};
+use spm_formats::{DenseShape, Layout, MemoryBudget};
+use spm_gpu_kernels::spmm::{CsrSegments4, CsrSegments8};
+use spm_gpu_kernels::spmv::{SEGMENT_THREADS, csr_segments_shared_bytes};
+
+use super::rearrange::{OrderedX, OrderedY};
+use super::{BoxedPlan, boxed, product};
+use crate::convert::{DeviceReducedValues, DeviceSegments, ValueKind};
+use crate::launch::Launch;
+use crate::memory::DeviceBuffer;
+use crate::plan::DeviceScalar;
+use crate::product::Zero;
+use crate::spmv::{SEGMENT_ENTRIES, Source, segment_entries};
+
+pub(super) const INFO: KernelInfo = KernelInfo {
+    id: "csr-segments",
+    operation: Operation::Spmm,
+    backend: Backend::Gpu,
+    source: "own; after Liu and Vinter, ICS'15",
+    summary: "CSR in pieces of equally many entries, whatever the rows, column by column; X and Y column-major, rearranged in the run if they are not",
+    parameters: &[SEGMENT_ENTRIES],
+};
+
+pub(super) fn on_device<T: DeviceScalar>(
+    a: &Source<T>,
+    dense: DenseShape,
+    parameters: &Parameters,
+    _: &MemoryBudget,
+) -> Result<BoxedPlan<T>, PlanError> {
+    let device = &a.csr.device().clone();
+    let (rows, cols) = (a.csr.rows(), a.csr.cols());
+    if a.csr.entries() == 0 {
+        return Ok(boxed(device, dense, Zero(rows, cols)));
+    }
+    let entries = segment_entries(a, parameters);
+    let a = DeviceSegments::new(&a.csr, &a.stats, entries, ValueKind::Stored)?;
+    let pieces = a.headers.len() - 1;
+    let blocks = pieces.saturating_mul(dense.k);
+    let launch = Launch::over(INFO.id, device, blocks, 1, SEGMENT_THREADS as usize)?
+        .with_shared_bytes(csr_segments_shared_bytes::<T>(entries as u32));
+    let mut parts = DeviceBuffer::<T>::uninitialized(device, 2 * blocks)?;
+    let mut arrivals = DeviceBuffer::<u32>::zeroed(device, blocks)?;
+    let mut ordered = OrderedX::new(device, cols, dense, Layout::ColumnMajor)?;
+    let mut ordered_y = OrderedY::new(device, rows, dense, Layout::ColumnMajor)?;
+    let scratch = (parts.bytes() + arrivals.bytes()) as u64;
+    let workspace = ordered.bytes() + ordered_y.bytes() + scratch;
+    Ok(product(device, dense, a, workspace, move |a, x, y, stream| {
+        let x = ordered.enqueue(x, stream)?;
+        let column_major_y = ordered_y.target(y);
+        if a.row_ids.is_some() {
+            column_major_y.enqueue_zero(stream)?;
+        }
+        let DeviceReducedValues::Stored(values) = &a.values else { unreachable!("as asked for") };
+        macro_rules! launch {
+            ($kernel:ident) => {{
+                let args = $kernel {
+                    rows: rows as u32,
+                    cols: cols as u32,
+                    k: dense.k as u32,
+                    pieces: pieces as u32,
+                    listed: a.row_ids.is_some().into(),
+                    row_ids: a.row_ids.as_ref().unwrap_or(&a.pointers).ptr(),
+                    pointers: a.pointers.ptr(),
+                    step: a.step,
+                    headers: a.headers.ptr(),
+                    warp_ranks: a.warp_ranks.ptr(),
+                    flags: a.flags.ptr(),
+                    col_indices: a.col_indices.ptr(),
+                    values: values.ptr(),
+                    x,
+                    parts: parts.ptr_mut(),
+                    arrivals: arrivals.ptr_mut(),
+                    y: column_major_y.ptr_mut(),
+                };
+                // SAFETY: arrays made from verified CSR arrays for this number of entries, X and Y
+                // column-major of their shape and k > 0 columns, scratch for each piece and column.
+                unsafe { stream.device().launch::<$kernel<T>>(launch, stream, args)? }
+            }};
+        }
+        match entries {
+            4 => launch!(CsrSegments4),
+            _ => launch!(CsrSegments8),
+        }
+        ordered_y.enqueue(y, stream)
+    }))
+}

@@ -1,0 +1,63 @@
+//! CSR cut into pieces of equally many entries, for each column of a column-major X (own).
+//!
+//! Block (piece, j) does for column j what `../spmv/csr_segments.rs` does for x. The blocks of one
+//! piece follow each other, so that its entries come from L2 for all columns but one.
+
+use crate::device::{DevicePtr, DevicePtrMut, divide, thread};
+use crate::kernel::kernel;
+use crate::spmv::csr_segments::{Cuts, Matrix, Ranks, product};
+
+macro_rules! segments {
+    ($($(#[$meta:meta])* $name:ident $marker:ident $entries:literal;)*) => {$(
+        kernel! {
+            $(#[$meta])*
+            ///
+            /// X and Y are column-major, of `cols` and `rows` rows. Block:
+            /// [`crate::spmv::SEGMENT_THREADS`]; grid: `pieces` x k blocks, the columns of a piece
+            /// one after the other; `parts` has two elements for each block, `arrivals` one, 0
+            /// before and after. Shared memory: [`crate::spmv::csr_segments_shared_bytes`].
+            pub fn $name<T: Real>(
+                rows: u32,
+                cols: u32,
+                k: u32,
+                pieces: u32,
+                listed: u32,
+                row_ids: DevicePtr<u32>,
+                pointers: DevicePtr<u32>,
+                step: u32,
+                headers: DevicePtr<[u32; 4]>,
+                warp_ranks: DevicePtr<u32>,
+                flags: DevicePtr<u32>,
+                col_indices: DevicePtr<u32>,
+                values: DevicePtr<T>,
+                x: DevicePtr<T>,
+                parts: DevicePtrMut<T>,
+                arrivals: DevicePtrMut<u32>,
+                y: DevicePtrMut<T>,
+            ) {
+                let piece = divide(thread::block_idx_x(), k);
+                let column = thread::block_idx_x() - piece * k;
+                let of_column = |pitch: u32| u64::from(column) * u64::from(pitch);
+                let ranks = Ranks { listed, row_ids, pointers };
+                let cuts = Cuts { step, headers };
+                let matrix = Matrix { ranks, cuts, warp_ranks, flags, col_indices, values };
+                product::<T, _, $entries>(
+                    matrix,
+                    piece,
+                    x.offset(of_column(cols)),
+                    parts.offset(2 * of_column(pieces)),
+                    arrivals.offset(of_column(pieces)),
+                    y.offset(of_column(rows)),
+                );
+            }
+            as $marker
+        }
+    )*};
+}
+
+segments! {
+    /// `csr-segments[entries=4]`.
+    spmm_csr_segments_4 CsrSegments4 4;
+    /// `csr-segments[entries=8]`.
+    spmm_csr_segments_8 CsrSegments8 8;
+}
