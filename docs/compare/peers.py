@@ -13,11 +13,9 @@ import time
 
 import numpy as np
 
-from spmv_cpu import DEMO, LARGE, Description, Matrix, Mkl, pointer
+from spmv_cpu import DEMO, GENERAL, LARGE, NON_TRANSPOSE, ROW_MAJOR, TRANSPOSE, Matrix, Mkl, pointer
 
 MATRICES = DEMO | LARGE
-GENERAL = Description(20, 0, 0)
-NON_TRANSPOSE, TRANSPOSE, ROW_MAJOR = 10, 11, 101
 
 
 def median(call, seconds, clean_up=None):
@@ -96,10 +94,8 @@ def matrix(name):
         return Matrix(MATRICES.get(name, name), directory)
 
 
-
-
 def interleave(rounds, timings):
-    """{name: median over the rounds}; `timings` maps names to functions that time once."""
+    """{name: median seconds over the rounds}; `timings` maps names to functions that time once."""
     samples = {name: [] for name in timings}
     for _ in range(rounds):
         for name, timing in timings.items():

@@ -4,10 +4,10 @@
     cargo build --release --manifest-path docs/compare/rust/Cargo.toml --target-dir target
     venv/bin/python docs/compare/spmm_cpu.py [MATRIX...] [--columns 8 32 64] > table.md
 
-Everything runs on the same arrays in f64, hot and page-faulted, X and Y on a cache line and on large
-pages, on one thread and on all cores. Both sides take turns, matrix by matrix and round by round; a
-figure is the median over the rounds of the median of each. scipy and sprs add to Y; clearing Y is
-not timed.
+Everything runs on the same arrays in f64, hot and page-faulted, X and Y on a cache line and on
+large pages, on one thread and on all cores. Both sides take turns, matrix by matrix and round by
+round; a figure is the median over the rounds of the median of each. scipy and sprs add to Y;
+clearing Y is not timed.
 """
 
 from scipy.sparse import _sparsetools

@@ -18,7 +18,7 @@ static int ascending(const void *a, const void *b) {
 }
 
 /* The median over at least 5 samples and `seconds`, after two calls; short calls are timed
- * together, as rust/src/main.rs does it for the other side. */
+ * together, as rust/src/operations.rs does it for the other side. */
 static double median(void (*run)(void *), void *state, double seconds) {
     enum { MOST = 100000 };
     static double times[MOST];

@@ -4,12 +4,12 @@
     cargo build --release --manifest-path docs/compare/rust/Cargo.toml --target-dir target
     venv/bin/python docs/compare/spmv_cpu.py [MATRIX...] > table.md
 
-Everything runs on the same arrays in f64, hot and page-faulted, on one thread and on all cores. Both
-sides take turns, matrix by matrix and round by round; a figure is the median of the fastest round:
-another process on the machine only ever makes one slower. Calls are timed in C and in Rust, short ones many together; only scipy is called from
-Python, and the time of the same call on an empty matrix is taken off (`inf`: nothing measurable is
-left). MATRIX is a label that
-`cargo xtask generate` takes; without any, the demo suite and larger matrices.
+Everything runs on the same arrays in f64, hot and page-faulted, on one thread and on all cores.
+Both sides take turns, matrix by matrix and round by round; a figure is the median of the fastest
+round: another process on the machine only ever makes one slower. Calls are timed in C and in Rust,
+short ones many together; only scipy is called from Python, and the time of the same call on an
+empty matrix is taken off (`inf`: nothing measurable is left). MATRIX is a name of DEMO or LARGE
+below, or a label that `cargo xtask generate` takes; without any, all of both.
 """
 
 import argparse
@@ -63,6 +63,11 @@ class Description(ctypes.Structure):
     _fields_ = [("type", ctypes.c_int), ("mode", ctypes.c_int), ("diagonal", ctypes.c_int)]
 
 
+# Of mkl_spblas.h.
+GENERAL = Description(20, 0, 0)
+NON_TRANSPOSE, TRANSPOSE, ROW_MAJOR = 10, 11, 101
+
+
 def pointer(array):
     return array.ctypes.data_as(ctypes.c_void_p)
 
@@ -80,8 +85,8 @@ class Mkl:
         arrays = pointer(a.pointers), ends, pointer(a.columns), pointer(a.values)
         self.call("mkl_sparse_d_create_csr", ctypes.byref(self.handle), 0, *sizes, *arrays)
         if optimize:
-            general = Description(20, 0, 0)
-            self.call("mkl_sparse_set_mv_hint", self.handle, 10, general, ctypes.c_int(1000))
+            hint = NON_TRANSPOSE, GENERAL, ctypes.c_int(1000)
+            self.call("mkl_sparse_set_mv_hint", self.handle, *hint)
             self.call("mkl_sparse_optimize", self.handle)
 
     def call(self, name, *arguments):
@@ -180,14 +185,13 @@ def compare(name, label, threads, lib, rounds, seconds):
     for mkl in mkls.values():
         mkl.close()
     a.close()
-    medians = {peer: min(times) for peer, times in samples.items()}
     print(f"{name}, {threads} threads: done", file=sys.stderr)
-    return medians, choice
+    return {peer: min(times) for peer, times in samples.items()}, choice
 
 
 def main():
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("matrix", nargs="*", help="label of a generated matrix")
+    parser.add_argument("matrix", nargs="*", help="name in the table or label of a generated one")
     parser.add_argument("--threads", type=int, nargs="+", default=[1, os.cpu_count()])
     parser.add_argument("--rounds", type=int, default=3)
     parser.add_argument("--seconds", type=float, default=0.05, help="of each timing")

@@ -10,7 +10,7 @@ use libfuzzer_sys::fuzz_target;
 use spm_formats::cache::{self, load_npz, save_npz};
 use spm_formats::matrix_market::{ReadOptions, write_csr};
 use spm_formats::{Csr, Scalar};
-use spm_fuzz::Matrix;
+use spm_fuzz::{Matrix, in_folder};
 
 fn bits<T: Scalar>(a: &Csr<T>) -> (usize, usize, Vec<u32>, Vec<u32>, Vec<u64>) {
     let values = a.data().iter().map(|value| value.to_bits64()).collect();
@@ -23,13 +23,13 @@ fn round_trip<T: Scalar>(path: &Path, a: &Csr<T>) {
     assert_eq!(bits(&back), bits(a));
 }
 
-/// The same matrix in an array that can be checked.
+/// The same matrix, whose structure the constructor has checked.
 fn sound<T: Scalar>(a: &Csr<T>) -> Csr<T> {
     let pointers = a.indptr().raw_storage().to_vec();
     Csr::new(a.shape(), pointers, a.indices().to_vec(), a.data().to_vec())
 }
 
-/// Changes bytes of a file, and cuts it there where `end` says.
+/// Changes bytes of a file, and cuts it where `end` says; both count round the file's length.
 fn damage(path: &Path, changes: &[(u16, u8)], end: Option<u16>) {
     let mut bytes = std::fs::read(path).expect("just written");
     let length = bytes.len();
@@ -81,13 +81,12 @@ fn check<T: Scalar>(folder: &Path, data: &[u8]) -> arbitrary::Result<()> {
 }
 
 fuzz_target!(|data: &[u8]| {
-    thread_local!(static FOLDER: tempfile::TempDir = tempfile::tempdir().expect("temporary files"));
-    FOLDER.with(|folder| {
-        // Too few bytes for an input.
+    in_folder(|folder| {
+        // An error means too few bytes for an input.
         let _ = if data.len() % 2 == 0 {
-            check::<f64>(folder.path(), data)
+            check::<f64>(folder, data)
         } else {
-            check::<f32>(folder.path(), data)
+            check::<f32>(folder, data)
         };
     });
 });

@@ -12,11 +12,15 @@ use spm_gpu::transpose::convert::{self, DeviceCompressed, DeviceCoo};
 use spm_gpu::{Device, DeviceBuffer, DeviceCsc, DeviceScalar, GpuError, Stream};
 use spm_gpu_kernels::emulator::EmulatorOptions;
 
-/// One of the kernels of `infos`, with one of its studied sets of parameters.
-fn choose(u: &mut Unstructured<'_>, infos: &[KernelInfo]) -> Result<(usize, Parameters)> {
-    let index = u.choose_index(infos.len())?;
-    let variants = infos[index].variants();
-    Ok((index, variants[u.choose_index(variants.len())?].clone()))
+/// One of the kernels, with one of its studied sets of parameters.
+fn choose<'k, K>(
+    u: &mut Unstructured<'_>,
+    kernels: &'k [K],
+    info: impl Fn(&K) -> &KernelInfo,
+) -> Result<(&'k K, Parameters)> {
+    let kernel = u.choose(kernels)?;
+    let variants = info(kernel).variants();
+    Ok((kernel, u.choose(&variants)?.clone()))
 }
 
 /// A plan, or nothing where the kernel does not suit the matrix.
@@ -40,12 +44,11 @@ fn check_cpu<T: Scalar>(u: &mut Unstructured<'_>) -> Result<()> {
     match operation {
         0 => {
             let kernels = spm_cpu::spmv::registry::<T>();
-            let infos: Vec<_> = kernels.iter().map(|kernel| kernel.info).collect();
-            let (index, parameters) = choose(u, &infos)?;
-            let label = infos[index].label(&parameters);
+            let (kernel, parameters) = choose(u, &kernels, |kernel| &kernel.info)?;
+            let label = kernel.info.label(&parameters);
             let a = Matrix::<T>::arbitrary(u)?;
             let x: Vec<T> = vector(u, a.csr.cols())?;
-            let plan = kernels[index].plan(&a.csr.view(), &parameters, &options);
+            let plan = kernel.plan(&a.csr.view(), &parameters, &options);
             let Some(mut plan) = planned(&label, plan) else { return Ok(()) };
             let mut y = vec![T::from_f64(f64::NAN); a.csr.rows()];
             plan.run(&x, &mut y).expect("lengths are right");
@@ -53,13 +56,12 @@ fn check_cpu<T: Scalar>(u: &mut Unstructured<'_>) -> Result<()> {
         }
         1 => {
             let kernels = spm_cpu::spmm::registry::<T>();
-            let infos: Vec<_> = kernels.iter().map(|kernel| kernel.info).collect();
-            let (index, parameters) = choose(u, &infos)?;
-            let label = infos[index].label(&parameters);
+            let (kernel, parameters) = choose(u, &kernels, |kernel| &kernel.info)?;
+            let label = kernel.info.label(&parameters);
             let dense = dense(seed);
             let a = Matrix::<T>::arbitrary(u)?;
             let x: Vec<T> = vector(u, a.csr.cols() * dense.k)?;
-            let plan = kernels[index].plan(&a.csr.view(), dense, &parameters, &options);
+            let plan = kernel.plan(&a.csr.view(), dense, &parameters, &options);
             let Some(mut plan) = planned(&label, plan) else { return Ok(()) };
             let mut y = vec![T::from_f64(f64::NAN); a.csr.rows() * dense.k];
             plan.run(&x, &mut y).expect("lengths are right");
@@ -67,11 +69,10 @@ fn check_cpu<T: Scalar>(u: &mut Unstructured<'_>) -> Result<()> {
         }
         _ => {
             let kernels = spm_cpu::transpose::registry::<T>();
-            let infos: Vec<_> = kernels.iter().map(|kernel| kernel.info).collect();
-            let (index, parameters) = choose(u, &infos)?;
-            let label = infos[index].label(&parameters);
+            let (kernel, parameters) = choose(u, &kernels, |kernel| &kernel.info)?;
+            let label = kernel.info.label(&parameters);
             let a = Matrix::<T>::arbitrary(u)?;
-            let plan = kernels[index].plan(&a.csr.view(), &parameters, &options);
+            let plan = kernel.plan(&a.csr.view(), &parameters, &options);
             let Some(mut plan) = planned(&label, plan) else { return Ok(()) };
             let mut output = TransposeOutput::new(a.csr.cols(), a.csr.nnz());
             plan.run(&mut output).expect("lengths are right");
@@ -91,12 +92,10 @@ fn check_emulator<T: DeviceScalar>(u: &mut Unstructured<'_>) -> Result<()> {
     let device = Device::emulated(EmulatorOptions { seed, ..EmulatorOptions::default() });
     let options = spm_gpu::PlanOptions::default();
     if bool::arbitrary(u)? {
-        let kernels = spm_gpu::spmv::registry::<T>();
-        let infos: Vec<_> =
-            kernels.iter().filter(|kernel| !kernel.comparator).map(|kernel| kernel.info).collect();
-        let (index, parameters) = choose(u, &infos)?;
-        let label = infos[index].label(&parameters);
-        let kernel = spm_gpu::spmv::find::<T>(infos[index].id).expect("a registered kernel");
+        let mut kernels = spm_gpu::spmv::registry::<T>();
+        kernels.retain(|kernel| !kernel.comparator);
+        let (kernel, parameters) = choose(u, &kernels, |kernel| &kernel.info)?;
+        let label = kernel.info.label(&parameters);
         let a = Matrix::<T>::arbitrary(u)?;
         let x: Vec<T> = vector(u, a.csr.cols())?;
         let plan = kernel.plan(&device, &a.csr.view(), &parameters, &options);
@@ -104,12 +103,10 @@ fn check_emulator<T: DeviceScalar>(u: &mut Unstructured<'_>) -> Result<()> {
         let y = on_device(&device, &label, &x, a.csr.rows(), |x, y, s| plan.launch(x, y, s));
         compare(&label, &y, &reference::spmv(&a.coo, &x));
     } else {
-        let kernels = spm_gpu::spmm::registry::<T>();
-        let infos: Vec<_> =
-            kernels.iter().filter(|kernel| !kernel.comparator).map(|kernel| kernel.info).collect();
-        let (index, parameters) = choose(u, &infos)?;
-        let label = infos[index].label(&parameters);
-        let kernel = spm_gpu::spmm::find::<T>(infos[index].id).expect("a registered kernel");
+        let mut kernels = spm_gpu::spmm::registry::<T>();
+        kernels.retain(|kernel| !kernel.comparator);
+        let (kernel, parameters) = choose(u, &kernels, |kernel| &kernel.info)?;
+        let label = kernel.info.label(&parameters);
         let dense = dense(seed);
         let a = Matrix::<T>::arbitrary(u)?;
         let x: Vec<T> = vector(u, a.csr.cols() * dense.k)?;
@@ -150,12 +147,10 @@ fn on_device<T: DeviceScalar>(
 fn check_emulated_transposition<T: DeviceScalar>(u: &mut Unstructured<'_>) -> Result<()> {
     let seed = u64::arbitrary(u)?;
     let device = Device::emulated(EmulatorOptions { seed, ..EmulatorOptions::default() });
-    let kernels = spm_gpu::transpose::registry::<T>();
-    let infos: Vec<_> =
-        kernels.iter().filter(|kernel| !kernel.comparator).map(|kernel| kernel.info).collect();
-    let (index, parameters) = choose(u, &infos)?;
-    let label = infos[index].label(&parameters);
-    let kernel = spm_gpu::transpose::find::<T>(infos[index].id).expect("a registered kernel");
+    let mut kernels = spm_gpu::transpose::registry::<T>();
+    kernels.retain(|kernel| !kernel.comparator);
+    let (kernel, parameters) = choose(u, &kernels, |kernel| &kernel.info)?;
+    let label = kernel.info.label(&parameters);
     let a = Matrix::<T>::arbitrary(u)?;
     let options = spm_gpu::PlanOptions::default();
     let plan = kernel.plan(&device, &a.csr.view(), &parameters, &options);

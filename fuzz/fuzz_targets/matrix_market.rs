@@ -2,29 +2,21 @@
 //! chunks, from any container.
 #![no_main]
 
-use std::cell::OnceCell;
 use std::io::Write;
 use std::path::Path;
 
 use libfuzzer_sys::fuzz_target;
 use spm_formats::Scalar;
-use spm_formats::matrix_market::{Mode, ReadOptions, read, read_bytes};
-
-thread_local! {
-    static FOLDER: OnceCell<tempfile::TempDir> = const { OnceCell::new() };
-}
+use spm_formats::matrix_market::{
+    MatrixFile, MatrixMarketError, Mode, ReadOptions, read, read_bytes,
+};
+use spm_fuzz::in_folder;
 
 /// Bits of the matrix, or the error without the name of the file.
 type Outcome = Result<(usize, usize, Vec<u32>, Vec<u32>, Vec<u64>), String>;
 
-fn outcome<T: Scalar>(
-    name: &str,
-    file: Result<
-        spm_formats::matrix_market::MatrixFile<T>,
-        spm_formats::matrix_market::MatrixMarketError,
-    >,
-) -> Outcome {
-    let anonymous = |error: spm_formats::matrix_market::MatrixMarketError| {
+fn outcome<T: Scalar>(name: &str, file: Result<MatrixFile<T>, MatrixMarketError>) -> Outcome {
+    let anonymous = |error: MatrixMarketError| {
         let text = error.to_string();
         text.strip_prefix(name).map_or(text.clone(), |rest| format!("FILE{rest}"))
     };
@@ -90,8 +82,7 @@ fn check<T: Scalar>(folder: &Path, flags: u8, text: &[u8]) {
 
 fuzz_target!(|data: &[u8]| {
     let Some((&flags, text)) = data.split_first() else { return };
-    FOLDER.with(|folder| {
-        let folder = folder.get_or_init(|| tempfile::tempdir().expect("temporary files")).path();
+    in_folder(|folder| {
         if text.len() % 2 == 0 {
             check::<f64>(folder, flags, text);
         } else {

@@ -1,6 +1,7 @@
-//! What the fuzz targets share: small matrices from bytes.
+//! What the fuzz targets share: small matrices from bytes, and a folder for files.
 
 use std::collections::BTreeMap;
+use std::path::Path;
 
 use arbitrary::{Arbitrary, Result, Unstructured};
 use spm_formats::{Coo, Csr, Scalar, convert};
@@ -38,6 +39,12 @@ pub fn value<T: Scalar>(u: &mut Unstructured<'_>) -> Result<T> {
         16..=23 => f64::from(i16::arbitrary(u)?) / 64.0,
         _ => f64::from(i32::arbitrary(u)?) / f64::from(1 << 20),
     }))
+}
+
+/// Calls `check` with a folder for temporary files, the same in every call of a thread.
+pub fn in_folder(check: impl FnOnce(&Path)) {
+    thread_local!(static FOLDER: tempfile::TempDir = tempfile::tempdir().expect("temporary files"));
+    FOLDER.with(|folder| check(folder.path()));
 }
 
 /// `length` values.

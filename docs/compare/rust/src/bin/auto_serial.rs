@@ -5,9 +5,9 @@
 //!     --bin auto_serial [THREADS...]
 //! ```
 //!
-//! Both are planned once and take turns; a figure is the fastest of the rounds of each, in f64. First
-//! the time of one call on the 9 x 9 matrix, then a table of time of `auto` / time of the serial
-//! kernel. `=` is a plan of `auto` that is the serial kernel's own: the ratio is 1 by construction,
+//! Both are planned once and take turns; a figure is the fastest of the rounds of each, in f64.
+//! First the time of one call on the 9 x 9 matrix, then a table of time of `auto` / time of the
+//! serial kernel. `=` is a plan of `auto` that is the serial kernel's own: the ratio is 1 by construction,
 //! and not measured. A cell above 1.02 gets more rounds with the same two plans, up to 8 times as
 //! many: another process only ever makes a call slower.
 

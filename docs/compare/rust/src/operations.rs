@@ -1,22 +1,83 @@
-//! SpMM and transposition, ours and other crates', for spmm_cpu.py and transpose_cpu.py.
+//! What is timed: each operation, ours and other crates'.
 
 use std::error::Error;
+use std::time::Instant;
 
 use faer::sparse::linalg::matmul::sparse_dense_matmul;
 use faer::sparse::{SparseRowMatRef, SymbolicSparseRowMatRef};
 use faer::{Accum, MatMut, MatRef, Par};
 use ndarray::{ArrayView2, ArrayViewMut2};
-use spm_cpu::{PlanOptions, prefer_huge_pages, spmm, transpose};
+use spm_cpu::{PlanOptions, prefer_huge_pages, spmm, spmv, transpose};
 use spm_formats::kernel::{TransposeOutput, split_label};
 use spm_formats::{Csr, DenseShape, Layout, sprs};
-
-use crate::median;
 
 fn faer_view(a: &Csr<f64>) -> SparseRowMatRef<'_, u32, f64> {
     let (pointers, columns, values) = a.view().into_raw_storage();
     let structure =
         SymbolicSparseRowMatRef::new_checked(a.rows(), a.cols(), pointers, None, columns);
     SparseRowMatRef::new(structure, values)
+}
+
+fn faer_threads(threads: usize) -> Par {
+    if threads == 1 { Par::Seq } else { Par::rayon(threads) }
+}
+
+/// The median over at least 5 samples and `seconds`, after two calls; short calls are timed
+/// together, as spmv.c does it for the other side.
+fn median(seconds: f64, mut run: impl FnMut()) -> f64 {
+    run();
+    let start = Instant::now();
+    run();
+    let once = start.elapsed().as_secs_f64();
+    let calls = (1e-4 / once.max(1e-8)).ceil().max(1.0) as usize;
+    let (start, mut times) = (Instant::now(), Vec::new());
+    while times.len() < 5 || start.elapsed().as_secs_f64() < seconds {
+        let begin = Instant::now();
+        for _ in 0..calls {
+            run();
+        }
+        times.push(begin.elapsed().as_secs_f64() / calls as f64);
+    }
+    times.sort_by(f64::total_cmp);
+    times[times.len() / 2]
+}
+
+/// y = A x.
+pub(crate) fn time_spmv(
+    a: &Csr<f64>,
+    x: &[f64],
+    name: &str,
+    threads: usize,
+    seconds: f64,
+) -> Result<String, Box<dyn Error>> {
+    let mut y = vec![0.0; a.rows()];
+    match name {
+        "sprs" => {
+            // It adds to y; clearing y first, as a user must, is not timed.
+            let product = || sprs::prod::mul_acc_mat_vec_csr(a.view(), x, &mut y[..]);
+            Ok(format!("{:e} sprs", median(seconds, product)))
+        }
+        "faer" => {
+            let matrix = faer_view(a);
+            let x = MatRef::from_column_major_slice(x, x.len(), 1);
+            let mut y = MatMut::from_column_major_slice_mut(&mut y, a.rows(), 1);
+            let product = || {
+                let y = y.as_mut();
+                sparse_dense_matmul(y, Accum::Replace, matrix, x, 1.0, faer_threads(threads));
+            };
+            Ok(format!("{:e} faer", median(seconds, product)))
+        }
+        label => {
+            let (id, text) = split_label(label);
+            let kernel = spmv::find::<f64>(id).ok_or("no such kernel")?;
+            let parameters = kernel.info.parse_parameters(text)?;
+            let options = PlanOptions::with_threads(threads);
+            let mut plan = kernel.plan(&a.view(), &parameters, &options)?;
+            let median = median(seconds, || plan.run(x, &mut y).expect("right lengths"));
+            let choice = plan.choice().unwrap_or_else(|| kernel.info.label(&parameters));
+            Ok(format!("{median:e} {choice}"))
+        }
+    }
 }
 
 /// Y = A X, row-major, on a cache line and large pages as the other side has it.
@@ -44,10 +105,10 @@ pub(crate) fn time_spmm(
         "faer" => {
             let matrix = faer_view(a);
             let x = MatRef::from_row_major_slice(x, a.cols(), k);
-            let parallel = if threads == 1 { Par::Seq } else { Par::rayon(threads) };
             let mut y = MatMut::from_row_major_slice_mut(y, a.rows(), k);
             let median = median(seconds, || {
-                sparse_dense_matmul(y.as_mut(), Accum::Replace, matrix, x, 1.0, parallel);
+                let y = y.as_mut();
+                sparse_dense_matmul(y, Accum::Replace, matrix, x, 1.0, faer_threads(threads));
             });
             Ok(format!("{median:e} faer"))
         }
@@ -95,6 +156,7 @@ pub(crate) fn time_transpose(
     }
 }
 
+/// `len` zeros on a cache line and large pages, in memory that `storage` owns from then on.
 fn aligned(storage: &mut Vec<f64>, len: usize) -> &mut [f64] {
     *storage = vec![0.0; len + 8];
     prefer_huge_pages(storage);
