@@ -218,7 +218,7 @@ pub const EXPERIMENTS: &[Experiment] = &[
         name: "matrix-market",
         title: "Reading Matrix Market files",
         backends: CPU,
-        redraws: "reading (R0 2.1, R2 II-A, R4 2)",
+        redraws: "R0 2.1, R2 II-A, R4 2",
         selections: &[AllDefaults(Operation::Read)],
         threads: ThreadRule::OneAndAll,
         columns: ColumnRule::None,

@@ -2,6 +2,7 @@
 //! synchronization, or the whole call from host memory to host memory.
 
 use std::rc::Rc;
+use std::time::Duration;
 
 use spm_formats::kernel::{
     Footprint, KernelInfo, Operation, PlanError, RunError, SpmmPlan, SpmvPlan, TransposeOutput,
@@ -321,8 +322,8 @@ impl<T: DeviceScalar> Case for Transpose<'_, T> {
 pub(super) fn event_times(
     sampling: &Sampling,
     stream: &Stream,
-    prepare: impl FnMut(&Stream) -> Result<(), GpuError>,
-    launch: impl FnMut(&Stream) -> Result<(), GpuError>,
+    mut prepare: impl FnMut(&Stream) -> Result<(), GpuError>,
+    mut launch: impl FnMut(&Stream) -> Result<(), GpuError>,
 ) -> Result<Timing, GpuError> {
     let mut options = TimingOptions {
         warm_up: sampling.warm_up,
@@ -334,20 +335,34 @@ pub(super) fn event_times(
         // Exactly as many as were asked for.
         options.max_iterations = options.iterations;
     }
-    let times = spm_gpu::time_after(stream, options, prepare, launch)?;
-    Ok(Timing {
+    let mut times = |options| spm_gpu::time_after(stream, options, &mut prepare, &mut launch);
+    if sampling.max_time < Duration::MAX {
+        // Dozens of runs are under way before the first has a time: one alone says how many there is
+        // time for.
+        let one = TimingOptions { warm_up: 0, iterations: 1, max_iterations: 1, ..options };
+        let once = times(one)?;
+        let affordable = (sampling.max_time.as_secs_f64() / once.median_s) as usize;
+        if affordable == 0 {
+            return Ok(timing(once));
+        }
+        options.warm_up = options.warm_up.min(affordable);
+        options.iterations = options.iterations.min(affordable);
+    }
+    Ok(timing(times(options)?))
+}
+
+fn timing(times: spm_gpu::Timing) -> Timing {
+    Timing {
         median_s: times.median_s,
         min_s: times.min_s,
         p10_s: times.p10_s,
         p90_s: times.p90_s,
         iterations: times.iterations,
-    })
+    }
 }
 
 #[cfg(test)]
 mod tests {
-    use std::time::Duration;
-
     use spm_formats::{Coo, MemoryBudget};
 
     use super::*;
@@ -388,6 +403,10 @@ mod tests {
                     let timing = case.time(&sampling, eviction.as_mut()).unwrap();
                     assert_eq!(timing.iterations, 3, "{id} {scope:?}");
                     assert!(timing.min_s > 0.0, "{id} {scope:?}");
+                    // With no time at all one run is taken all the same, and no more.
+                    let none = Sampling { max_time: Duration::ZERO, ..sampling };
+                    let timing = case.time(&none, eviction.as_mut()).unwrap();
+                    assert_eq!(timing.iterations, 1, "{id} {scope:?}");
                 }
                 assert!(case.check().unwrap().acceptable(), "{id} {scope:?}");
             }
