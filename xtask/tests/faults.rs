@@ -20,15 +20,25 @@ use xtask::results::{ENVIRONMENT_FILE, MATRICES_FOLDER, RESULTS_FILE, Row, Statu
 const MATRICES: [&str; 2] = ["cage4", "stencil5[n=30]"];
 
 /// Adds the arguments of a run, or of the rest of one.
-fn with_arguments(mut command: Command, out: &Path, iterations: &str) -> Command {
-    command.args(["bench", "spmv-cpu-partitions"]).args(MATRICES).args(["--threads", "2"]);
+fn with_arguments(
+    mut command: Command,
+    matrices: &[&str],
+    out: &Path,
+    iterations: &str,
+) -> Command {
+    command.args(["bench", "spmv-cpu-partitions"]).args(matrices).args(["--threads", "2"]);
     command.args(["--min-time-ms", "1", "--iterations", iterations, "--resume", "--out"]).arg(out);
     command.env_remove("RUST_BACKTRACE").stdout(Stdio::null());
     command
 }
 
 fn bench(out: &Path, iterations: &str) -> Command {
-    let mut command = with_arguments(Command::new(env!("CARGO_BIN_EXE_xtask")), out, iterations);
+    bench_of(&MATRICES, out, iterations)
+}
+
+fn bench_of(matrices: &[&str], out: &Path, iterations: &str) -> Command {
+    let command = Command::new(env!("CARGO_BIN_EXE_xtask"));
+    let mut command = with_arguments(command, matrices, out, iterations);
     command.stderr(Stdio::null());
     command
 }
@@ -37,7 +47,7 @@ fn bench(out: &Path, iterations: &str) -> Command {
 fn limited(limit: &str, out: &Path) -> Output {
     let mut command = Command::new("bash");
     command.args(["-c", &format!("{limit}; exec \"$0\" \"$@\""), env!("CARGO_BIN_EXE_xtask")]);
-    with_arguments(command, out, FEW).output().unwrap()
+    with_arguments(command, &MATRICES, out, FEW).output().unwrap()
 }
 
 /// Quick cases.
@@ -214,28 +224,32 @@ fn two_runs_do_not_share_a_folder() {
     assert!(stderr.contains("another bench is running in"), "{stderr}");
 }
 
+/// Starts three runs, one after the other, and kills each when it is in the work of this name.
+fn die_three_times(mut run: impl FnMut() -> Command, out: &Path, name: &str) {
+    for attempt in 1..=3 {
+        let mut child = run().spawn().unwrap();
+        let begin = Instant::now();
+        let in_the_work = || -> Option<bool> {
+            let text = fs::read(out.join("unfinished.json")).ok()?;
+            let record: serde_json::Value = serde_json::from_slice(&text).ok()?;
+            Some(record["work"].as_str()?.contains(name) && record["attempts"] == attempt)
+        };
+        while in_the_work() != Some(true) {
+            assert!(begin.elapsed() < Duration::from_secs(60), "it does not begin: {name}");
+            sleep(Duration::from_millis(1));
+        }
+        child.kill().unwrap();
+        child.wait().unwrap();
+    }
+}
+
 /// A case in which three processes have died is given up, and the run goes on behind it.
 #[test]
 fn a_deadly_case_is_given_up() {
     let folder = tempfile::tempdir().unwrap();
     let (expected, _) = one_run(folder.path());
     let out = folder.path().join("out");
-    for attempt in 1..=3 {
-        let mut child = bench(&out, MANY).spawn().unwrap();
-        let begin = Instant::now();
-        let in_its_case = || -> Option<bool> {
-            let text = fs::read(out.join("unfinished.json")).ok()?;
-            let record: serde_json::Value = serde_json::from_slice(&text).ok()?;
-            let is_case = record["work"].as_str()?.contains("spmv-cpu-partitions");
-            Some(is_case && record["attempts"] == attempt)
-        };
-        while in_its_case() != Some(true) {
-            assert!(begin.elapsed() < Duration::from_secs(60), "no case begins");
-            sleep(Duration::from_millis(1));
-        }
-        child.kill().unwrap();
-        child.wait().unwrap();
-    }
+    die_three_times(|| bench(&out, MANY), &out, "spmv-cpu-partitions");
     let output = limited("true", &out);
     assert!(!output.status.success(), "a given up case is a failure");
     let rows = rows(&out);
@@ -243,4 +257,28 @@ fn a_deadly_case_is_given_up() {
     assert_eq!((rows[0].status, rows[0].key()), (Status::Failed, expected[0].key()));
     assert!(rows[0].reason.starts_with("given up: 3 processes ended in it"), "{}", rows[0].reason);
     assert!(rows[1..].iter().all(|row| row.status == Status::Ok));
+}
+
+/// So is a matrix: its cases have rows that say so, and no later run loads it.
+#[test]
+fn a_deadly_matrix_is_given_up() {
+    let folder = tempfile::tempdir().unwrap();
+    let out = folder.path().join("out");
+    // Large enough to be killed before it is there.
+    let deadly = "stencil27[n=40]";
+    let run = || bench_of(&[deadly, MATRICES[0]], &out, FEW);
+    die_three_times(run, &out, &format!("load synthetic:{deadly}"));
+    assert!(!run().status().unwrap().success(), "a matrix that was given up is a failure");
+    let rows = rows(&out);
+    let (given_up, others): (Vec<_>, Vec<_>) =
+        rows.iter().partition(|row| row.matrix.contains(deadly));
+    assert!(!others.is_empty() && others.iter().all(|row| row.status == Status::Ok));
+    assert_eq!(given_up.len(), others.len(), "a row for each case");
+    for row in given_up {
+        assert_eq!((row.status, row.entries), (Status::Failed, 0));
+        assert!(row.reason.starts_with("given up: 3 processes ended in it"), "{}", row.reason);
+    }
+    assert!(run().status().unwrap().success(), "nothing is left to do");
+    assert_eq!(self::rows(&out), rows);
+    assert!(!out.join("unfinished.json").exists());
 }

@@ -67,7 +67,7 @@ impl Diagonals {
     #[inline(always)]
     fn most(&self) -> u32 {
         let longest = warp_fold(self.end - self.next, u32::max);
-        longest + longest * (MOST_SLOTS_OF_4 - 4) / 4
+        longest.saturating_add(longest / 4 * (MOST_SLOTS_OF_4 - 4))
     }
 
     /// The key of the next diagonal, and this lane's entry on it; `NONE` after the last.
@@ -257,8 +257,9 @@ kernel! {
             return;
         }
         let sum = |measure: u32| {
-            sums.load(u64::from(measure) * u64::from(chunks) + u64::from(chunk))
-                - sums.load(u64::from(measure) * u64::from(chunks))
+            // Each measure fits in 32 bits, all of them together need not.
+            let before = u64::from(measure) * u64::from(chunks);
+            sums.load(before + u64::from(chunk)).wrapping_sub(sums.load(before))
         };
         let (start, first_group, unit) = (sum(0), sum(1), sum(2));
         let mode = modes.load(chunk);

@@ -33,13 +33,15 @@ struct Storage {
 
 /// Bytes of the smallest element.
 const GRANULE: usize = 2;
+/// Granules from which on fresh memory, which is zero without being written, is faster to have.
+const LARGE: usize = 1 << 20;
 /// In `Storage::uses`: overwritten, and read through the read-only path.
 const STORED: u8 = 1;
 const READ_ONLY: u8 = 2;
 
 impl Storage {
-    fn new(bytes: usize) -> Self {
-        let written = Some(vec![false; bytes]);
+    fn new(bytes: usize, zeroed: bool) -> Self {
+        let written = (!zeroed).then(|| vec![false; bytes]);
         Self { bytes: vec![0; bytes], written, uses: Vec::new(), used_in: 0 }
     }
 
@@ -48,8 +50,13 @@ impl Storage {
     fn note(&mut self, launch: u64, offset: usize, size: usize, way: u8) -> bool {
         if self.used_in != launch {
             self.used_in = launch;
-            self.uses.clear();
-            self.uses.resize(self.bytes.len().div_ceil(GRANULE), 0);
+            let granules = self.bytes.len().div_ceil(GRANULE);
+            if granules > LARGE {
+                self.uses = vec![0; granules];
+            } else {
+                self.uses.clear();
+                self.uses.resize(granules, 0);
+            }
         }
         let uses = &mut self.uses[offset / GRANULE..(offset + size).div_ceil(GRANULE)];
         let both = STORED | READ_ONLY;
@@ -70,13 +77,13 @@ impl Heap {
         self.allocated
     }
 
-    fn alloc(&mut self, bytes: u64, limit: u64) -> Result<usize, EmulatorError> {
+    fn alloc(&mut self, bytes: u64, limit: u64, zeroed: bool) -> Result<usize, EmulatorError> {
         let free = limit.saturating_sub(self.allocated);
         if bytes > free {
             return Err(EmulatorError::OutOfMemory { requested: bytes, free });
         }
         self.allocated += bytes;
-        self.buffers.push(Some(Storage::new(bytes as usize)));
+        self.buffers.push(Some(Storage::new(bytes as usize, zeroed)));
         Ok(self.buffers.len() - 1)
     }
 
@@ -191,9 +198,10 @@ impl<T: Element> EmuBuffer<T> {
         heap: &Arc<Mutex<Heap>>,
         length: usize,
         limit: u64,
+        zeroed: bool,
     ) -> Result<Self, EmulatorError> {
         let bytes = (length as u64).saturating_mul(size_of::<T>() as u64);
-        let id = heap.lock().unwrap_or_else(PoisonError::into_inner).alloc(bytes, limit)?;
+        let id = heap.lock().unwrap_or_else(PoisonError::into_inner).alloc(bytes, limit, zeroed)?;
         Ok(Self { heap: Arc::clone(heap), id, length, element: PhantomData })
     }
 
@@ -244,23 +252,54 @@ impl<T: Element> EmuBuffer<T> {
         }
     }
 
-    /// A copy of the buffer; bytes that nobody wrote are 0.
-    pub fn to_vec(&self) -> Vec<T> {
+    /// Overwrites the elements from `first` on: of a large buffer only what is used takes memory.
+    ///
+    /// # Panics
+    /// When the buffer ends before `data` does.
+    pub fn write_at(&self, first: usize, data: &[T]) {
+        let mut heap = self.lock();
+        if let Some(storage) = &mut heap.buffers[self.id] {
+            let place = first * size_of::<T>()..first * size_of::<T>() + size_of_val(data);
+            // SAFETY: an element has no padding (`Element`), so its bytes may be read.
+            let bytes = unsafe {
+                std::slice::from_raw_parts(data.as_ptr().cast::<u8>(), size_of_val(data))
+            };
+            storage.bytes[place.clone()].copy_from_slice(bytes);
+            if let Some(written) = &mut storage.written {
+                written[place].fill(true);
+            }
+        }
+    }
+
+    /// A copy of `length` elements from `first` on; bytes that nobody wrote are 0.
+    ///
+    /// # Panics
+    /// When the buffer ends before.
+    pub fn read_at(&self, first: usize, length: usize) -> Vec<T> {
         let heap = self.lock();
         let Some(storage) = &heap.buffers[self.id] else { return Vec::new() };
-        storage
-            .bytes
-            .chunks_exact(size_of::<T>())
-            .map(|bytes| {
-                let mut value = MaybeUninit::<T>::uninit();
-                // SAFETY: the chunk has the size of T, and every bit pattern is a T (`Element`).
-                unsafe {
-                    value.as_mut_ptr().cast::<u8>().copy_from(bytes.as_ptr(), size_of::<T>());
-                    value.assume_init()
-                }
-            })
-            .collect()
+        let place = first * size_of::<T>()..(first + length) * size_of::<T>();
+        elements(&storage.bytes[place])
     }
+
+    /// A copy of the buffer; bytes that nobody wrote are 0.
+    pub fn to_vec(&self) -> Vec<T> {
+        self.read_at(0, self.length)
+    }
+}
+
+fn elements<T: Element>(bytes: &[u8]) -> Vec<T> {
+    bytes
+        .chunks_exact(size_of::<T>())
+        .map(|bytes| {
+            let mut value = MaybeUninit::<T>::uninit();
+            // SAFETY: the chunk has the size of T, and every bit pattern is a T (`Element`).
+            unsafe {
+                value.as_mut_ptr().cast::<u8>().copy_from(bytes.as_ptr(), size_of::<T>());
+                value.assume_init()
+            }
+        })
+        .collect()
 }
 
 impl<T: Real> EmuBuffer<T> {

@@ -134,7 +134,16 @@ impl Emulator {
         length: usize,
     ) -> Result<EmuBuffer<T>, EmulatorError> {
         self.heap.lock().unwrap_or_else(PoisonError::into_inner).check_alive(&self.options)?;
-        EmuBuffer::new(&self.heap, length, self.options.memory)
+        EmuBuffer::new(&self.heap, length, self.options.memory, false)
+    }
+
+    /// `length` elements of zero bytes, which take memory of the host only where they are written.
+    ///
+    /// # Panics
+    /// When the device is full.
+    pub fn alloc_zeroed<T: Element>(&self, length: usize) -> EmuBuffer<T> {
+        let buffer = EmuBuffer::new(&self.heap, length, self.options.memory, true);
+        buffer.unwrap_or_else(|error| panic!("{error}"))
     }
 
     /// Runs a kernel on `grid` blocks of `block` threads with `shared_bytes` of dynamic shared

@@ -31,19 +31,20 @@ pub struct CompactColumns {
 #[cfg(not(target_arch = "nvptx64"))]
 impl CompactColumns {
     /// Shortens the columns of a matrix with chunks of 32: `chunk_offsets` in slots, `row_lengths`
-    /// by position (padding is whatever lies beyond them), `col_indices` one per slot.
+    /// by position (padding is whatever lies beyond them), `col_indices` one per slot. `None` when
+    /// the offsets take 2^37 bytes or more.
     ///
     /// # Panics
     /// When an offset of a chunk is not a multiple of 32, or there are 2^32 slot columns.
-    pub fn of(chunk_offsets: &[usize], row_lengths: &[u32], col_indices: &[u32]) -> Self {
+    pub fn of(chunk_offsets: &[usize], row_lengths: &[u32], col_indices: &[u32]) -> Option<Self> {
         let mut compact = Self::default();
         let lanes = WARP_SIZE as usize;
         for (bounds, lengths) in chunk_offsets.windows(2).zip(row_lengths.chunks(lanes)) {
             assert!(bounds[0].is_multiple_of(lanes), "a chunk that is not 32 rows high");
             let columns = &col_indices[bounds[0]..bounds[1]];
-            compact.push_chunk(bounds[0] / lanes, lengths, columns);
+            compact.push_chunk(bounds[0] / lanes, lengths, columns)?;
         }
-        compact
+        Some(compact)
     }
 
     /// Bytes of the arrays.
@@ -53,7 +54,7 @@ impl CompactColumns {
             + size_of_val(&self.offsets[..])) as u64
     }
 
-    fn push_chunk(&mut self, start: usize, lengths: &[u32], columns: &[u32]) {
+    fn push_chunk(&mut self, start: usize, lengths: &[u32], columns: &[u32]) -> Option<()> {
         let width = columns.len() / WARP_SIZE as usize;
         let slots: Vec<Slot> = columns
             .chunks(WARP_SIZE as usize)
@@ -67,8 +68,9 @@ impl CompactColumns {
         };
         let start = u32::try_from(start).expect("fewer than 2^32 slot columns");
         let first_group = self.bases.len() as u32 / 4;
-        let offsets_start = (self.offsets.len() / WARP_SIZE as usize) as u32;
-        self.chunks.push([start, width as u32, first_group, offsets_start << 2 | mode]);
+        let offsets_start = self.offsets.len() / WARP_SIZE as usize;
+        let tagged = u32::try_from(offsets_start << 2).ok()? | mode;
+        self.chunks.push([start, width as u32, first_group, tagged]);
         for group in slots.chunks(4) {
             let base = |slot: &Slot| match mode {
                 BY_LANE => slot.by_lane.unwrap_or(0),
@@ -90,6 +92,7 @@ impl CompactColumns {
                 self.offsets.extend((0..bits / 8).map(|word| (words >> (32 * word)) as u32));
             }
         }
+        Some(())
     }
 }
 
@@ -268,7 +271,8 @@ mod tests {
             .flat_map(|slot| (0..WARP_SIZE).map(move |lane| (slot, lane)))
             .map(|(slot, lane)| column(slot, lane))
             .collect();
-        let compact = CompactColumns::of(&[0, columns.len()], &[width as u32; 32], &columns);
+        let compact =
+            CompactColumns::of(&[0, columns.len()], &[width as u32; 32], &columns).unwrap();
         (compact.chunks[0][3] & 3, compact)
     }
 
@@ -293,7 +297,7 @@ mod tests {
         // Two rows, one slot and none: the second holds column 9 as padding.
         let mut columns = [9; 32];
         columns[0] = 100_000;
-        let compact = CompactColumns::of(&[0, 32], &[1, 0], &columns);
+        let compact = CompactColumns::of(&[0, 32], &[1, 0], &columns).unwrap();
         assert_eq!(compact.chunks, [[0, 1, 0, BY_LANE]]);
         assert_eq!(compact.bases[0], 100_000);
     }

@@ -18,6 +18,9 @@ kernel! {
                 indices.store(start + k, row);
                 k += thread::block_dim_x();
             }
+            if rows - row <= thread::grid_dim_x() {
+                break;
+            }
             row += thread::grid_dim_x();
         }
     }

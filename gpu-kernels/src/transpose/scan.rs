@@ -33,7 +33,7 @@ kernel! {
             thread::sync_threads();
             if me < nodes {
                 let right = 2 * distance * (me + 1) - 1;
-                tree.store(right, tree.load(right) + tree.load(right - distance));
+                tree.store(right, tree.load(right).wrapping_add(tree.load(right - distance)));
             }
             nodes /= 2;
             distance *= 2;
@@ -52,7 +52,7 @@ kernel! {
                 let right = 2 * distance * (me + 1) - 1;
                 let (prefix, left) = (tree.load(right), tree.load(right - distance));
                 tree.store(right - distance, prefix);
-                tree.store(right, prefix + left);
+                tree.store(right, prefix.wrapping_add(left));
             }
             nodes *= 2;
         }
@@ -75,7 +75,7 @@ kernel! {
         let sum = before.load(thread::block_idx_x());
         for slot in [me, me + block] {
             if first + slot < length {
-                data.store(first + slot, data.load(first + slot) + sum);
+                data.store(first + slot, data.load(first + slot).wrapping_add(sum));
             }
         }
     }

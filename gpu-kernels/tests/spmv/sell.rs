@@ -82,7 +82,8 @@ struct Compact {
 impl Compact {
     fn new<T: Scalar>(emulator: &Emulator, sell: &Sell<T>) -> Self {
         let columns =
-            CompactColumns::of(sell.chunk_offsets(), sell.row_lengths(), sell.col_indices());
+            CompactColumns::of(sell.chunk_offsets(), sell.row_lengths(), sell.col_indices())
+                .unwrap();
         Self {
             chunks: emulator.alloc_from(&columns.chunks),
             bases: emulator.alloc_from(&columns.bases),

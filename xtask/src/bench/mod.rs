@@ -23,7 +23,7 @@ use std::collections::HashMap;
 use std::fs::File;
 use std::path::{Path, PathBuf};
 
-use anyhow::{Context, anyhow, bail, ensure};
+use anyhow::{Context, bail, ensure};
 use spm_formats::MemoryBudget;
 use spm_formats::catalogue::Report;
 use spm_formats::kernel::Backend;
@@ -241,11 +241,16 @@ fn measure<T: DeviceScalar>(
             continue;
         }
         progress.set_message(name.clone());
-        let loaded = match runner.begin_loading(&name)? {
-            true => load::<T>(source, mode, input, widest),
-            false => Err(anyhow!(Unfinished::reason())),
-        };
-        let matrix = match loaded {
+        if !runner.begin_loading(&name)? {
+            progress.suspend(|| eprintln!("{name}: {}", Unfinished::reason()));
+            for (experiment, case) in &pending {
+                runner.give_up(experiment, &name, case)?;
+            }
+            progress.inc(pending.len() as u64);
+            pacing.left -= pending.len();
+            continue;
+        }
+        let matrix = match load::<T>(source, mode, input, widest) {
             Ok(matrix) => matrix,
             Err(error) => {
                 progress.suspend(|| eprintln!("{name}: {error:#}"));

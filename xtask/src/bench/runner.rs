@@ -203,6 +203,21 @@ impl Runner {
         self.unfinished.begin(&format!("load {matrix}"))
     }
 
+    /// Records a case of a matrix whose loading was given up, so that no later run tries it again.
+    /// Its row has no size.
+    ///
+    /// # Errors
+    /// Only when the row cannot be written.
+    pub fn give_up(
+        &mut self,
+        experiment: &str,
+        matrix: &str,
+        spec: &CaseSpec,
+    ) -> anyhow::Result<()> {
+        let (status, reason) = (Status::Failed, Unfinished::reason());
+        self.record(Row { status, reason, ..self.identify(experiment, matrix, spec) })
+    }
+
     /// Notes that every case has its row.
     pub fn end(&self) {
         self.unfinished.end();

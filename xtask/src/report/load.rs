@@ -253,7 +253,12 @@ pub(super) fn best_by<'a, K: Ord>(
 
 /// Matrices among the rows, smallest first.
 pub(super) fn matrices<'a>(rows: impl Iterator<Item = &'a Row>) -> Vec<&'a str> {
-    let sizes: BTreeMap<&str, u64> = rows.map(|r| (r.matrix.as_str(), r.entries)).collect();
+    let mut sizes = BTreeMap::new();
+    for row in rows {
+        // A matrix that could not be loaded has rows without a size.
+        let size = sizes.entry(row.matrix.as_str()).or_insert(0);
+        *size = row.entries.max(*size);
+    }
     let mut names: Vec<(&str, u64)> = sizes.into_iter().collect();
     names.sort_by_key(|(name, entries)| (*entries, *name));
     names.into_iter().map(|(name, _)| name).collect()

@@ -112,7 +112,8 @@ pub(super) fn section(results: &Results) -> Section {
         &["matrix", "rows", "cols", "entries", "entries per row", "structure", "origin"],
     );
     for name in &names {
-        let Some(row) = results.rows.iter().find(|r| r.matrix == *name) else { continue };
+        let of_matrix = results.rows.iter().filter(|r| r.matrix == *name);
+        let Some(row) = of_matrix.max_by_key(|r| r.entries) else { continue };
         let mean = row.entries as f64 / row.rows.max(1) as f64;
         table.push(vec![
             Cell::text(*name),

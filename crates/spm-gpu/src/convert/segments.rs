@@ -44,12 +44,8 @@ impl<T: DeviceScalar> DeviceSegments<T> {
         let piece = SEGMENT_THREADS as usize * entries;
         let slack = slack(piece, stats.longest_row);
         let step = piece - slack;
-        let blocks = a.entries().div_ceil(step);
+        let blocks = blocks(a.entries(), step, piece)?;
         let slots = blocks * piece;
-        if slots >= 1 << 31 {
-            let reason = format!("{slots} slots are more than it can count");
-            return Err(PlanError::Unsupported { kernel: super::ID, reason });
-        }
         let (rows, pointers) = (a.rows() as u32, a.pointers.ptr());
         let row_ids =
             if stats.empty_rows == 0 { None } else { Some(filled_rows(a, stats, &stream)?) };
@@ -152,6 +148,17 @@ fn slack(piece: usize, longest_row: usize) -> usize {
     if longest_row <= piece / 8 { longest_row } else { piece / 16 }
 }
 
+/// Blocks that begin `step` entries apart, whose slots, `piece` in each, 31 bits number.
+fn blocks(entries: usize, step: usize, piece: usize) -> Result<usize, PlanError> {
+    let blocks = entries.div_ceil(step);
+    let slots = blocks * piece;
+    if slots < 1 << 31 {
+        return Ok(blocks);
+    }
+    let reason = format!("{slots} slots are more than it can count");
+    Err(PlanError::Unsupported { kernel: super::ID, reason })
+}
+
 /// The rows that have entries.
 fn filled_rows<T: DeviceScalar>(
     a: &DeviceCsr<T>,
@@ -187,5 +194,18 @@ impl<T: DeviceScalar> DeviceMatrix for DeviceSegments<T> {
 
     fn rarely_read_bytes(&self) -> u64 {
         self.pointers.bytes() as u64
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn slots_beyond_31_bits_are_refused() {
+        assert_eq!(blocks((1 << 31) - 2048, 2048, 2048), Ok((1 << 20) - 1));
+        assert!(blocks((1 << 31) - 2047, 2048, 2048).is_err());
+        // A slack costs as many slots again.
+        assert!(blocks((1 << 31) - 2048, 2048 - slack(2048, 100), 2048).is_err());
     }
 }

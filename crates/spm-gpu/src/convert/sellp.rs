@@ -4,7 +4,7 @@ use spm_formats::kernel::PlanError;
 use spm_gpu_kernels::convert::{SellpColumns, SellpMeasure, SellpValues, SellpValuesNarrow};
 
 use super::{DeviceReducedValues, ValueKind, scan, warps};
-use crate::matrix::{DeviceCsr, DeviceMatrix};
+use crate::matrix::{DeviceCsr, DeviceMatrix, check_slots};
 use crate::memory::DeviceBuffer;
 use crate::plan::DeviceScalar;
 use crate::stream::Stream;
@@ -56,6 +56,8 @@ impl<T: DeviceScalar> DeviceSellp<T> {
         let stream = Stream::new(device)?;
         let log_lanes = options.lanes.trailing_zeros();
         let chunks = a.rows().div_ceil(WARP >> log_lanes);
+        check_sums(a.entries(), chunks, options.lanes)?;
+        check_slots(super::ID, options.longest_row.div_ceil(options.lanes))?;
         let launch = warps(device, chunks)?;
         let mut sums = DeviceBuffer::<u32>::zeroed(device, MEASURES * chunks + 1)?;
         let mut modes = DeviceBuffer::<u32>::uninitialized(device, chunks)?;
@@ -166,6 +168,18 @@ impl<T: DeviceScalar> DeviceSellp<T> {
     }
 }
 
+/// Refuses a matrix of which a measure might wrap. The slots of a lane are rounded up to 4; bases of
+/// a chunk by diagonal are a quarter of 5 for each 4 entries of its longest row, rounded up to 4 for
+/// each lane of a row, twice.
+fn check_sums(entries: usize, chunks: usize, lanes: usize) -> Result<(), PlanError> {
+    let most = entries as u128 + (4 + 2 * lanes as u128) * chunks as u128;
+    if u32::try_from(most).is_ok() {
+        return Ok(());
+    }
+    let reason = format!("up to {most} slots of a lane are more than 32 bits number");
+    Err(PlanError::Unsupported { kernel: super::ID, reason })
+}
+
 impl<T> DeviceSellp<T> {
     /// Whether the columns of most slots take no more than 8 bits, so that x is read in order.
     pub(crate) fn is_regular(&self) -> bool {
@@ -185,7 +199,8 @@ fn totals(
     }
     scan(sums, stream)?;
     let ends = sums.every(chunks)?;
-    Ok(std::array::from_fn(|i| u64::from(ends[i + 1] - ends[i])))
+    // The sums of all measures together may wrap, those of one do not.
+    Ok(std::array::from_fn(|i| ends[i + 1].wrapping_sub(ends[i]).into()))
 }
 
 impl<T: DeviceScalar> DeviceMatrix for DeviceSellp<T> {
@@ -208,5 +223,19 @@ impl<T: DeviceScalar> DeviceMatrix for DeviceSellp<T> {
             DeviceReducedValues::Equal(_) => 0,
             _ => (self.pointers.bytes() + self.fills.bytes()) as u64,
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn measures_that_might_wrap_are_refused() {
+        assert!(check_sums(u32::MAX as usize - 6, 1, 1).is_ok());
+        assert!(check_sums(u32::MAX as usize - 5, 1, 1).is_err());
+        // A few entries in each row, 32 lanes for it.
+        assert!(check_sums(1 << 28, 1 << 25, 32).is_ok());
+        assert!(check_sums(1 << 28, 1 << 26, 32).is_err());
     }
 }

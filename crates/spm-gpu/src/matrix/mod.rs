@@ -87,6 +87,16 @@ pub(crate) fn check_counts(
     Ok(())
 }
 
+/// Refuses a chunk with more slots for a lane than the kernels with shortened columns number: 32
+/// offsets for each 4 of them, with 32 bits.
+pub(crate) fn check_slots(kernel: &'static str, slots: usize) -> Result<(), PlanError> {
+    if slots <= 1 << 29 {
+        return Ok(());
+    }
+    let reason = format!("a chunk of {slots} slots for each row, at most 2^29 are possible");
+    Err(PlanError::Unsupported { kernel, reason })
+}
+
 /// Refuses a size beyond a signed 32-bit number.
 pub(crate) fn check_signed(
     kernel: &'static str,
@@ -115,5 +125,7 @@ mod tests {
         }
         assert!(check_signed("k", "entries", i32::MAX as usize).is_ok());
         assert!(check_signed("k", "entries", 1 << 31).is_err());
+        assert!(check_slots("k", 1 << 29).is_ok());
+        assert!(check_slots("k", (1 << 29) + 1).is_err());
     }
 }

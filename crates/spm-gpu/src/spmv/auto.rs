@@ -89,7 +89,7 @@ pub(super) fn on_device<T: DeviceScalar>(
         return Ok(Box::new(Auto { plan: plan?, choice: csr_subwarp_per_row::INFO.label(&set) }));
     }
 
-    let mut race = Race { clock: None, best: None, shape: (rows, cols) };
+    let mut race = Race { clock: None, best: None, refused: None, shape: (rows, cols) };
     let mut padding = f64::INFINITY;
     if large {
         let set = reduced(&sellp::INFO, compact);
@@ -143,6 +143,11 @@ pub(super) fn on_device<T: DeviceScalar>(
         let set = reduced(&csr_segments::INFO, compact);
         race.enter(&csr_segments::INFO, &set, csr_segments::on_device(a, &set, budget))?;
     }
+    if race.best.is_none() {
+        // More entries than the others number, or too little memory for one more format.
+        let (set, plan) = subwarp(a, lanes, compact, budget);
+        race.enter(&csr_subwarp_per_row::INFO, &set, plan)?;
+    }
     race.winner()
 }
 
@@ -185,6 +190,8 @@ struct Race<T> {
     clock: Option<Clock<T>>,
     shape: (usize, usize),
     best: Option<(f64, Auto<T>)>,
+    /// Why the last candidate without a plan has none.
+    refused: Option<PlanError>,
 }
 
 impl<T: DeviceScalar> Race<T> {
@@ -200,11 +207,13 @@ impl<T: DeviceScalar> Race<T> {
     }
 
     fn winner(self) -> Result<BoxedPlan<T>, PlanError> {
-        let (_, auto) = self.best.expect("one of the candidates applies to every matrix");
-        Ok(Box::new(auto))
+        match (self.best, self.refused) {
+            (Some((_, auto)), _) => Ok(Box::new(auto)),
+            (None, refused) => Err(refused.expect("there are candidates for every matrix")),
+        }
     }
 
-    /// Times a plan; the first one has to be made, of others one too large is left out.
+    /// Times a plan; a candidate without one is left out.
     fn enter(
         &mut self,
         info: &KernelInfo,
@@ -213,9 +222,10 @@ impl<T: DeviceScalar> Race<T> {
     ) -> Result<(), PlanError> {
         let mut plan = match plan {
             Ok(plan) => plan,
-            // Too little memory for one more format, or a format that does not apply.
-            Err(_) if self.best.is_some() => return Ok(()),
-            Err(error) => return Err(error),
+            Err(error) => {
+                self.refused = Some(error);
+                return Ok(());
+            }
         };
         // On the emulator the last candidate, which moves the fewest bytes, wins.
         let clock = match &mut self.clock {

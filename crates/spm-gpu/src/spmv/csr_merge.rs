@@ -30,11 +30,7 @@ pub(super) fn plan<T: DeviceScalar>(
     _: &PlanOptions,
 ) -> Result<BoxedPlan<T>, PlanError> {
     let a = CsrArrays::new(a)?;
-    let steps = a.rows() as u64 + a.entries() as u64;
-    if u32::try_from(steps).is_err() {
-        let reason = format!("{steps} rows and entries are more than 32 bits number");
-        return Err(PlanError::Unsupported { kernel: INFO.id, reason });
-    }
+    check_steps(a.rows(), a.entries())?;
     let rows = a.rows() as u32;
     let warps = warps(INFO.id, parameters)?;
     // Checks the size of the block before the tiles are cut for it.
@@ -80,4 +76,26 @@ pub(super) fn plan<T: DeviceScalar>(
             device.launch::<CsrMergeCarry<T>>(add_carries, stream, args)
         }
     }))
+}
+
+/// Refuses a path with more steps than 32 bits number.
+fn check_steps(rows: usize, entries: usize) -> Result<(), PlanError> {
+    let steps = rows as u64 + entries as u64;
+    if u32::try_from(steps).is_ok() {
+        return Ok(());
+    }
+    let reason = format!("{steps} rows and entries are more than 32 bits number");
+    Err(PlanError::Unsupported { kernel: INFO.id, reason })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_path_beyond_32_bits_is_refused() {
+        assert!(check_steps(1 << 31, (1 << 31) - 1).is_ok());
+        let error = check_steps(1 << 31, 1 << 31).unwrap_err().to_string();
+        assert!(error.contains("4294967296 rows and entries"), "{error}");
+    }
 }

@@ -204,7 +204,7 @@ impl ExpandPointers {
     /// A block that the device does not take.
     pub fn new(device: &Device, rows: usize, block: usize) -> Result<Self, PlanError> {
         // Blocks take further rows where there are more than a grid has blocks or 32 bits threads.
-        let blocks = rows.min((1 << 31) / block.max(1));
+        let blocks = rows.min(((1 << 31) / block.max(1)).min(i32::MAX as usize));
         let launch = checked_over("pointers-to-index", device, blocks, 1, block, 0)?;
         Ok(Self { rows, device: device.clone(), launch })
     }

@@ -119,8 +119,11 @@ pub(crate) fn run<T: DeviceScalar>(
     Ok(result)
 }
 
-/// Every transposition once, with values and without, and every procedure: few and short launches,
-/// which compute-sanitizer gets through.
+/// What [`everything_once_on_gpu`] looks at.
+const ONCE: [&str; 2] = ["rows of 0 to 90", "a full row among short and empty ones"];
+
+/// Every transposition once, with values and without, every procedure, and the conversions that
+/// sort: few and short launches, which compute-sanitizer gets through.
 #[test]
 fn everything_once_on_gpu() {
     let name = concat!(module_path!(), "::everything_once_on_gpu");
@@ -129,10 +132,13 @@ fn everything_once_on_gpu() {
         let mut sets = small_cuts(&kernel.info);
         sets.push(kernel.info.defaults());
         for case in small::<f64>() {
-            if ["rows of 0 to 90", "a full row among short and empty ones"].contains(&case.name) {
+            if ONCE.contains(&case.name) {
                 check(kernel.info.id, &device, &case, &sets);
             }
         }
+    }
+    for case in small::<f64>().iter().filter(|case| ONCE.contains(&case.name)) {
+        convert::check(&device, case);
     }
     primitives::check(&device, &[300, 5000]);
 }
@@ -226,7 +232,7 @@ mod convert {
         TransposeOutput { pointers, indices: a.indices().to_vec(), values: a.data().to_vec() }
     }
 
-    fn check<T: DeviceScalar>(device: &Device, case: &Case<T>) {
+    pub(super) fn check<T: DeviceScalar>(device: &Device, case: &Case<T>) {
         let (pointers, indices, values) = reference::transpose(&case.coo);
         let transpose = TransposeOutput { pointers, indices, values };
         let csr = DeviceCompressed::from_csr(device, &case.csr.view()).unwrap();

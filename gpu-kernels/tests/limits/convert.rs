@@ -1,0 +1,242 @@
+//! Conversions from CSR, and what decides between formats.
+
+use spm_gpu_kernels::convert::*;
+
+use crate::tail::*;
+
+/// HLL and SELL-C-sigma: lengths, widths of blocks, offsets, slots beyond 2^36.
+#[test]
+fn padded_formats() {
+    const HEIGHT: u32 = 32;
+    for (row, entry) in PLACES {
+        let tail = Tail::new(row, entry);
+        let emulator = &tail.emulator;
+        let (pointers, columns, values) = tail.csr();
+        let rows = tail.rows();
+        let threads = over(rows.into(), ROWS.into(), 64);
+        let order: Vec<u32> = (row..rows).rev().collect();
+        let order_buffer = emulator.alloc_from(&order);
+        let words = |length: u32| emulator.alloc_from(&vec![0_u32; length as usize]);
+
+        let (keys, numbers) = (words(ROWS), words(ROWS));
+        let args = LengthKeys {
+            rows,
+            longest: 9,
+            pointers: far(&pointers, row),
+            keys: far_mut(&keys, row),
+            numbers: far_mut(&numbers, row),
+        };
+        launch_last::<LengthKeys>(emulator, threads, 64, 0, args);
+        let shortness: Vec<u32> = tail.lengths.iter().map(|length| 9 - length).collect();
+        assert_eq!(keys.to_vec(), shortness);
+        assert_eq!(numbers.to_vec(), (row..rows).collect::<Vec<_>>());
+        let args = WindowKeys {
+            rows,
+            sigma: 7,
+            order: far(&order_buffer, row),
+            keys: far_mut(&keys, row),
+        };
+        launch_last::<WindowKeys>(emulator, threads, 64, 0, args);
+        assert_eq!(keys.to_vec(), order.iter().map(|row| row / 7).collect::<Vec<_>>());
+
+        let (lengths, moved) = (words(ROWS), words(1));
+        let args = RowLengths {
+            rows,
+            sorted: 1,
+            order: far(&order_buffer, row),
+            pointers: far(&pointers, row),
+            lengths: far_mut(&lengths, row),
+            moved: moved.ptr_mut(),
+        };
+        launch_last::<RowLengths>(emulator, threads, 64, 0, args);
+        let sorted: Vec<u32> = tail.lengths.iter().rev().copied().collect();
+        assert_eq!(lengths.to_vec(), sorted);
+        assert_eq!(moved.to_vec(), [ROWS.div_ceil(32)]);
+
+        // A warp for each block, of which 32 bits number 2^27.
+        let blocks = rows.div_ceil(HEIGHT);
+        let before = row / HEIGHT;
+        let count = blocks - before;
+        let widths = words(count + 1);
+        let args = BlockWidths {
+            rows,
+            blocks,
+            height: HEIGHT,
+            lengths: far(&lengths, row),
+            widths: far_mut(&widths, before),
+        };
+        let grid = over(blocks.into(), count.into(), 1);
+        launch_last::<BlockWidths>(emulator, grid, 32, 0, args);
+        let widest: Vec<u32> = sorted
+            .chunks(HEIGHT as usize)
+            .map(|block| block.iter().copied().max().unwrap())
+            .collect();
+        assert_eq!(widths.to_vec()[..count as usize], widest);
+
+        let mut start = entry;
+        let mut starts = vec![start];
+        for width in &widest {
+            start += width;
+            starts.push(start);
+        }
+        let starts_buffer = emulator.alloc_from(&starts);
+        let offsets = emulator.alloc_from(&vec![0_u64; starts.len()]);
+        let last_height = rows - (blocks - 1) * HEIGHT;
+        let args = BlockOffsets {
+            blocks,
+            height: HEIGHT,
+            last_height,
+            starts: far(&starts_buffer, before),
+            offsets: far_mut(&offsets, before),
+        };
+        launch_last::<BlockOffsets>(emulator, grid, 1, 0, args);
+        let height = u64::from(HEIGHT);
+        let mut expected: Vec<u64> =
+            starts.iter().map(|&start| u64::from(start) * height).collect();
+        let last = starts.len() - 1;
+        expected[last] = expected[last - 1] + u64::from(widest[last - 1] * last_height);
+        assert_eq!(offsets.to_vec(), expected);
+
+        // Both ways to end: as many lanes as rows, or whole blocks.
+        let first_slot = expected[0];
+        for (lanes, filled) in [(rows, 0_u32), (blocks * HEIGHT, 1)] {
+            let slots = ((starts[last] - starts[0]) * HEIGHT) as usize;
+            let to_columns = emulator.alloc_from(&vec![u32::MAX; slots]);
+            let to_values = emulator.alloc_from(&vec![f64::NAN; slots]);
+            let args = PaddedSlots {
+                rows,
+                lanes,
+                height: HEIGHT,
+                filled,
+                sorted: 1,
+                order: far(&order_buffer, row),
+                pointers: far(&pointers, row),
+                col_indices: far(&columns, entry),
+                values: far(&values, entry),
+                starts: far(&starts_buffer, before),
+                to_columns: far_mut(&to_columns, first_slot),
+                to_values: far_mut(&to_values, first_slot),
+            };
+            let grid = over(lanes.into(), (lanes - row).into(), 64);
+            launch_last::<PaddedSlots<f64>>(emulator, grid, 64, 0, args);
+            let (columns, values) = (to_columns.to_vec(), to_values.to_vec());
+            let ends = tail.pointers_from(0);
+            for (position, &row) in order.iter().enumerate() {
+                let block = position / HEIGHT as usize;
+                let lane = position % HEIGHT as usize;
+                let last_block = block == last - 1 && filled == 0;
+                let stride = if last_block { last_height } else { HEIGHT } as usize;
+                let at = (expected[block] - first_slot) as usize + lane;
+                let source = ends[(row - tail.first_row) as usize] as usize;
+                for s in 0..widest[block] as usize {
+                    let inside = s < tail.lengths[(row - tail.first_row) as usize] as usize;
+                    let value = if inside { tail.values[source + s] } else { 0.0 };
+                    assert_eq!(values[at + s * stride], value);
+                    if inside {
+                        assert_eq!(columns[at + s * stride], tail.columns[source + s]);
+                    }
+                }
+            }
+        }
+    }
+}
+
+/// A warp that visits a share of 2^31 rows, and of as many values.
+#[test]
+fn statistics() {
+    let (row, grid, block) = (1_u32 << 31, 1024_u32, 256_u32);
+    let tail = Tail::new(row, 7);
+    let emulator = &tail.emulator;
+    let pointers = emulator.alloc_zeroed::<u32>(tail.rows() as usize + 1);
+    // All of the earlier entries are in one row of another warp's, and the rows of the tail are the
+    // first that the last warps see after 2^31 / 2^18 empty ones.
+    let stride = grid * block;
+    let place = row - 32;
+    pointers.write_at(place as usize, &tail.pointers_from(0));
+    let end = tail.pointers_from(0)[ROWS as usize];
+    pointers.write_at((place + ROWS) as usize, &vec![end; (row - place) as usize + 1]);
+    let warps = (stride / 32) as usize;
+    let seen = emulator.alloc_from(&vec![[u32::MAX; 2]; warps]);
+    let args = RowStats { rows: tail.rows(), pointers: pointers.ptr(), seen: seen.ptr_mut() };
+    launch_last::<RowStats>(emulator, (grid, 1), block, 0, args);
+    // The last warp visits rows 32 x 8191 + 2^18 i to + 31 for each i, and after these none.
+    let [longest, empty] = seen.to_vec()[warps - 1];
+    let lengths = &tail.lengths[..32];
+    assert_eq!(longest, *lengths.iter().max().unwrap());
+    let visited = row / stride * 32;
+    let filled = lengths.iter().filter(|length| **length > 0).count() as u32;
+    assert_eq!(empty, visited - filled);
+
+    // As many values in single precision, one of which differs.
+    let values = emulator.alloc_zeroed::<f32>(row as usize);
+    values.write_at(row as usize - 5, &[0.5]);
+    let args = ValueStats { entries: row, values: values.ptr(), seen: seen.ptr_mut() };
+    launch_last::<ValueStats<f32>>(emulator, (grid, 1), block, 0, args);
+    assert_eq!(seen.to_vec()[warps - 1], [1, 0]);
+}
+
+/// A warp for each row, of which 32 bits number 2^27, and entries near 2^32.
+#[test]
+fn column_blocks() {
+    let (row, col_blocks) = ((1_u32 << 27) - ROWS, 3);
+    let block_cols = COLS.div_ceil(col_blocks);
+    for entry in [7_u32, 0xf7ff_0000] {
+        let tail = Tail::new(row, entry);
+        let (pointers, columns, values) = tail.csr();
+        let rows = tail.rows();
+        let words = (col_blocks - 1) * rows + ROWS;
+        let counts = tail.emulator.try_alloc_uninit::<u32>(words as usize).unwrap();
+        let args = ColumnBlockCounts {
+            rows,
+            block_cols,
+            col_blocks,
+            pointers: far(&pointers, row),
+            col_indices: far(&columns, entry),
+            counts: far_mut(&counts, row),
+        };
+        let grid = (rows, ROWS.into());
+        launch_last::<ColumnBlockCounts>(&tail.emulator, grid, 32, 0, args);
+        let (mut start, mut expected) = (entry, Vec::new());
+        for block in 0..col_blocks {
+            let inside = |column| column / block_cols == block;
+            let mut starts = Vec::new();
+            for row in row..rows {
+                starts.push(start);
+                let of_row = tail.triplets().filter(|&(r, c, _)| r == row && inside(c));
+                expected.extend(of_row.map(|(_, column, value)| (column % block_cols, value)));
+                start = entry + expected.len() as u32;
+            }
+            let at = (block * rows) as usize;
+            let found = counts.read_at(at, ROWS as usize);
+            let ends = starts[1..].iter().chain([&start]);
+            assert_eq!(found, ends.zip(&starts).map(|(end, s)| end - s).collect::<Vec<_>>());
+            counts.write_at(at, &starts);
+        }
+        let count = tail.values.len();
+        let offsets = tail.emulator.alloc_from(&vec![0_u16; count]);
+        let expected_offsets: Vec<u16> =
+            expected.iter().map(|&(column, _)| column as u16).collect();
+        macro_rules! entries {
+            ($kernel:ident, $t:ty) => {{
+                let to_values = tail.emulator.alloc_from(&vec![0.0 as $t; count]);
+                let args = $kernel {
+                    rows,
+                    block_cols,
+                    col_blocks,
+                    pointers: far(&pointers, row),
+                    col_indices: far(&columns, entry),
+                    values: far(&values, entry),
+                    starts: far(&counts, row),
+                    col_offsets: far_mut(&offsets, entry),
+                    to_values: far_mut(&to_values, entry),
+                };
+                launch_last::<$kernel<f64>>(&tail.emulator, grid, 32, 0, args);
+                assert_eq!(offsets.to_vec(), expected_offsets);
+                let values: Vec<$t> = expected.iter().map(|&(_, value)| value as $t).collect();
+                assert_eq!(to_values.to_vec(), values);
+            }};
+        }
+        entries!(ColumnBlockEntries, f64);
+        entries!(ColumnBlockEntriesNarrow, f32);
+    }
+}

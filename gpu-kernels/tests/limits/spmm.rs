@@ -1,0 +1,365 @@
+//! Kernels of Y = A X.
+
+use spm_gpu_kernels::spmm::*;
+
+use crate::spmv::csr;
+use crate::tail::*;
+
+/// Elements of X and Y, two columns side by side.
+const PAIRS: Strides = Strides { row: 2, column: 1 };
+
+/// Elements of Y that 32 bits number, 2^31 of them and more.
+#[test]
+fn csr_spmm() {
+    let strides = PAIRS;
+    let far_pointers = far_mut::<u32>;
+    for (row, entry) in [(1 << 30, 0xf7ff_0000), ((1 << 31) - 2048, 5)] {
+        let tail = Tail::new(row, entry);
+        macro_rules! check {
+            ($name:ident, $shape:expr, $shared:expr, $pointers:ident $(, $field:ident: $value:expr)*) => {
+                csr!(tail, $name<f64>, $name, 2, $shape, $shared,
+                    { k: 2, x_strides: strides, y_strides: strides $(, $field: $value)* }, $pointers)
+            };
+        }
+        check!(CsrThreadPerElementV1, (256, (256, 1)), 0, far_pointers);
+        check!(CsrThreadPerElementV2, (256, (256, 1)), 0, far_pointers);
+        check!(CsrThreadPerElementV3, (256, (256, 1)), 0, far);
+        let shared = shared_sum_bytes::<f64>(1024);
+        check!(CsrSubwarpPerElement, (256, (1024, 1)), shared, far, lanes: 4);
+        check!(CsrWarpPerElement, (32, (1024, 1)), shared, far);
+        // A grid over rows.
+        let (pointers, columns) = (tail.pointers(), &tail.columns);
+        let pointers = tail.emulator.alloc_from(&pointers);
+        let columns = tail.emulator.alloc_from(columns);
+        let values = tail.emulator.alloc_from(&tail.values);
+        let entry = u64::from(entry);
+        // Items are elements of Y: 2 of them for each of 32 rows.
+        tail.check::<CsrWarpPerRow<f64>>(2, (64, (1024, 1)), shared, |tail, x, y| CsrWarpPerRow {
+            rows: tail.rows(),
+            k: 2,
+            pointers: far(&pointers, u64::from(row)),
+            col_indices: far(&columns, entry),
+            values: far(&values, entry),
+            x,
+            x_strides: strides,
+            y,
+            y_strides: strides,
+        });
+    }
+}
+
+/// A padded row of ELLPACK for each row.
+#[test]
+fn ell_spmm() {
+    const WIDTH: u32 = 4;
+    let tail = Tail::new((1 << 31) - 2048, 0);
+    let row = tail.first_row;
+    let slots = (ROWS * WIDTH) as usize;
+    let (mut columns, mut values) = (vec![0_u32; slots], vec![0.0; slots]);
+    let mut entry = 0;
+    for (row, &length) in tail.lengths.iter().enumerate() {
+        for slot in 0..length as usize {
+            columns[row * WIDTH as usize + slot] = tail.columns[entry];
+            values[row * WIDTH as usize + slot] = tail.values[entry];
+            entry += 1;
+        }
+    }
+    let lengths = tail.emulator.alloc_from(&tail.lengths);
+    let (columns, values) = (tail.emulator.alloc_from(&columns), tail.emulator.alloc_from(&values));
+    let before = u64::from(row) * u64::from(WIDTH);
+    macro_rules! check {
+        ($kernel:ident, $shape:expr, $shared:expr $(, $field:ident: $value:expr)*) => {
+            for padded in [0, 1] {
+                tail.check::<$kernel<f64>>(2, $shape, $shared, |tail, x, y| $kernel {
+                    rows: tail.rows(),
+                    k: 2,
+                    width: WIDTH,
+                    pitch: WIDTH.into(),
+                    padded,
+                    row_lengths: far(&lengths, row),
+                    col_indices: far(&columns, before),
+                    values: far(&values, before),
+                    x,
+                    x_strides: PAIRS,
+                    y,
+                    y_strides: PAIRS,
+                    $($field: $value),*
+                });
+            }
+        };
+    }
+    check!(EllThreadPerElement, (256, (256, 1)), 0);
+    check!(EllSubwarpPerElement, (256, (1024, 1)), shared_sum_bytes::<f64>(1024), lanes: 4);
+}
+
+/// As many row blocks as a grid has blocks.
+#[test]
+fn csr_adaptive_spmm() {
+    let block = 64;
+    for (row, entry) in PLACES {
+        let tail = Tail::of(row, entry, vec![3, 0, 40, 21, 90, 1, 64, 0, 2], 1);
+        let (pointers, columns, values) = tail.csr();
+        let row_blocks = [0, 4, 5, 6, 7, 9].map(|first| row + first);
+        let count = row_blocks.len() as u32 - 1;
+        let row_blocks = tail.emulator.alloc_from(&row_blocks);
+        let y = tail.y(2);
+        let grid = i32::MAX as u32 / 2 * 2;
+        let before = grid / 2 - count;
+        let args = CsrAdaptive {
+            k: 2,
+            row_blocks: far(&row_blocks, before),
+            pointers: far(&pointers, row),
+            col_indices: far(&columns, entry),
+            values: far(&values, entry),
+            x: tail.x_buffer.ptr(),
+            x_strides: PAIRS,
+            y: far_mut(&y, 2 * u64::from(row)),
+            y_strides: PAIRS,
+        };
+        // The sums of a block of threads in shared memory need 64 entries at most.
+        let shared = csr_adaptive_bytes::<f64>(block);
+        let last = (2 * count).into();
+        launch_last::<CsrAdaptive<f64>>(&tail.emulator, (grid, last), block, shared, args);
+        tail.check_y::<CsrAdaptive<f64>>(&y, 2);
+        let y = tail.y(2);
+        let before = i32::MAX as u32 - count;
+        let args = CsrAdaptiveSubblocks {
+            k: 2,
+            lanes: 4,
+            row_blocks: far(&row_blocks, before),
+            pointers: far(&pointers, row),
+            col_indices: far(&columns, entry),
+            values: far(&values, entry),
+            x: tail.x_buffer.ptr(),
+            x_strides: PAIRS,
+            y: far_mut(&y, 2 * u64::from(row)),
+            y_strides: PAIRS,
+        };
+        let shared = csr_adaptive_subblocks_bytes::<f64>(block);
+        let grid = (before + count, count.into());
+        launch_last::<CsrAdaptiveSubblocks<f64>>(&tail.emulator, grid, block, shared, args);
+        tail.check_y::<CsrAdaptiveSubblocks<f64>>(&y, 2);
+    }
+}
+
+/// A group of lanes for each row; then for each chunk of long rows.
+#[test]
+fn csr_column_lanes() {
+    for (row, entry) in PLACES {
+        let tail = Tail::new(row, entry);
+        let (pointers, columns, values) = tail.csr();
+        macro_rules! rows {
+            ($kernel:ident, $column_lanes:literal) => {
+                let lanes = $column_lanes * 2;
+                let y = tail.y(2);
+                let args = $kernel {
+                    rows: tail.rows(),
+                    entries: tail.entries(),
+                    k: 2,
+                    column_lanes: $column_lanes,
+                    entry_lanes: 2,
+                    split: u32::MAX,
+                    chunks: 0,
+                    chunk_bounds: far(&tail.emulator.alloc_from(&[[0_u32; 2]]), 0_u64),
+                    partial: far_mut(&y, 0_u64),
+                    pointers: far(&pointers, row),
+                    col_indices: far(&columns, entry),
+                    values: far(&values, entry),
+                    x: tail.x_buffer.ptr(),
+                    y: far_mut(&y, 2 * u64::from(row)),
+                    y_strides: PAIRS,
+                };
+                let grid = over(tail.rows().into(), ROWS.into(), 256 / lanes);
+                launch_last::<$kernel<f64>>(&tail.emulator, grid, 256, 0, args);
+                tail.check_y::<$kernel<f64>>(&y, 2);
+            };
+        }
+        rows!(CsrColumnLanes1, 2);
+        rows!(CsrColumnLanes2, 1);
+        rows!(CsrColumnLanes4, 1);
+
+        // Each row of the tail is a chunk, the last of billions, and then a row that was cut.
+        let bounds: Vec<_> = tail.pointers().windows(2).map(|pair| [pair[0], pair[1]]).collect();
+        let bounds = tail.emulator.alloc_from(&bounds);
+        let partial = tail.emulator.alloc_from(&vec![f64::NAN; 2 * ROWS as usize]);
+        let chunks = tail.rows();
+        let args = CsrColumnLanes2 {
+            rows: 0,
+            entries: tail.entries(),
+            k: 2,
+            column_lanes: 1,
+            entry_lanes: 2,
+            split: 0,
+            chunks,
+            chunk_bounds: far(&bounds, row),
+            partial: far_mut(&partial, 2 * u64::from(row)),
+            pointers: far(&pointers, row),
+            col_indices: far(&columns, entry),
+            values: far(&values, entry),
+            x: tail.x_buffer.ptr(),
+            y: far_mut(&partial, 0_u64),
+            y_strides: PAIRS,
+        };
+        let grid = over(chunks.into(), ROWS.into(), 128);
+        launch_last::<CsrColumnLanes2<f64>>(&tail.emulator, grid, 256, 0, args);
+        tail.check_y::<CsrColumnLanes2<f64>>(&partial, 2);
+        let before = i32::MAX as u32 - ROWS;
+        let rows: Vec<u32> = (row..=tail.rows()).collect();
+        let rows = tail.emulator.alloc_from(&rows);
+        let y = tail.y(2);
+        let args = SplitSum {
+            k: 2,
+            split_rows: far(&rows, before),
+            row_chunks: far(&rows, before),
+            partial: far(&partial, 2 * u64::from(row)),
+            y: far_mut(&y, 2 * u64::from(row)),
+            y_strides: PAIRS,
+        };
+        let (grid, shared) = ((i32::MAX as u32, ROWS.into()), split_sum_bytes::<f64>());
+        launch_last::<SplitSum<f64>>(&tail.emulator, grid, SPLIT_SUM_BLOCK, shared, args);
+        tail.check_y::<SplitSum<f64>>(&y, 2);
+    }
+}
+
+/// Billions of items; some of their rows are parts of rows, behind those of the matrix.
+#[test]
+fn csr_row_groups() {
+    for (row, entry) in PLACES {
+        let tail = Tail::new(row, entry);
+        let (pointers, columns, values) = tail.csr();
+        let ends = tail.pointers();
+        let items: Vec<_> = (0..ROWS as usize)
+            .step_by(4)
+            .map(|at| [ends[at], ends[at + 4], row + at as u32, row + at as u32 + 4])
+            .collect();
+        let count = items.len() as u32;
+        let items = tail.emulator.alloc_from(&items);
+        let parts: Vec<_> =
+            (0..ROWS).map(|at| (ends[at as usize], ends[at as usize + 1], row + at)).collect();
+        let parts: Vec<_> = parts.iter().map(|&(from, to, at)| [from, to, at, at + 1]).collect();
+        let parts = tail.emulator.alloc_from(&parts);
+        let none = tail.emulator.alloc_from(&[0.0_f64; 0]);
+        macro_rules! check {
+            ($kernel:ident, $lanes:literal) => {
+                for (items, count, rows) in [(&items, count, tail.rows()), (&parts, ROWS, row)] {
+                    let y = tail.y(2);
+                    // Groups of `lanes` threads, of which 32 bits number 2^32 / lanes.
+                    let before = (u32::MAX - (1 << 27)) / $lanes / 256 * 256;
+                    // In the second round all rows are parts, and `partial` is what is looked at.
+                    let part = rows == row;
+                    let [to_y, to_partial] =
+                        [!part, part].map(|used| if used { &y } else { &none });
+                    let args = $kernel {
+                        rows,
+                        entries: tail.entries(),
+                        k: 2,
+                        lanes: $lanes,
+                        item_count: before + count,
+                        items: far(items, before),
+                        pointers: far(&pointers, row),
+                        col_indices: far(&columns, entry),
+                        values: far(&values, entry),
+                        x: tail.x_buffer.ptr(),
+                        partial: far_mut(to_partial, 0_u64),
+                        y: far_mut(to_y, 2 * u64::from(row)),
+                    };
+                    let grid = over((before + count).into(), count.into(), 256 / $lanes);
+                    launch_last::<$kernel<f64>>(&tail.emulator, grid, 256, 0, args);
+                    tail.check_y::<$kernel<f64>>(&y, 2);
+                }
+            };
+        }
+        check!(CsrRowGroups1, 2);
+        check!(CsrRowGroups2, 1);
+        check!(CsrRowGroups4, 1);
+    }
+}
+
+/// Slots beyond 2^36.
+#[test]
+fn sell_spmm() {
+    for (row, start) in PLACES {
+        let tail = Tail::new(row, 0);
+        let (columns, values, starts) = crate::spmv::sell(&tail);
+        let starts: Vec<u32> = starts.iter().map(|s| s + start).collect();
+        let slot = u64::from(start) * 32;
+        let (columns, values) =
+            (tail.emulator.alloc_from(&columns), tail.emulator.alloc_from(&values));
+        let starts = tail.emulator.alloc_from(&starts);
+        let lengths = tail.emulator.alloc_from(&tail.lengths);
+        let order: Vec<u32> = (row..tail.rows()).collect();
+        let order = tail.emulator.alloc_from(&order);
+        macro_rules! check {
+            ($kernel:ident, $x:expr, $grid:expr, $block:expr, { $($field:ident: $value:expr),* }) => {
+                for sorted in [0, 1] {
+                    let y = tail.y(2);
+                    let args = $kernel {
+                        rows: tail.rows(),
+                        k: 2,
+                        sorted,
+                        chunk_starts: far(&starts, row / 32),
+                        permutation: far(&order, row),
+                        row_lengths: far(&lengths, row),
+                        col_indices: far(&columns, slot),
+                        values: far(&values, slot),
+                        x: $x.ptr(),
+                        y: far_mut(&y, 2 * u64::from(row)),
+                        y_strides: PAIRS,
+                        $($field: $value),*
+                    };
+                    launch_last::<$kernel<f64>>(&tail.emulator, $grid, $block, 0, args);
+                    tail.check_y::<$kernel<f64>>(&y, 2);
+                }
+            };
+        }
+        let lanes = |lanes: u64| over(tail.rows().into(), ROWS.into(), 512 / lanes);
+        check!(SellColumnLanes1, tail.x_buffer, lanes(2), 512, { lanes: 2 });
+        check!(SellColumnLanes2, tail.x_buffer, lanes(1), 512, { lanes: 1 });
+        check!(SellColumnLanes4, tail.x_buffer, lanes(1), 512, { lanes: 1 });
+        // X column by column.
+        let by_column: Vec<f64> = (0..2 * COLS as usize)
+            .map(|at| tail.x[at % COLS as usize * 2 + at / COLS as usize])
+            .collect();
+        let x = tail.emulator.alloc_from(&by_column);
+        let rows = over(tail.rows().into(), ROWS.into(), 128);
+        check!(SellThreadPerRow2, x, rows, 128, { cols: COLS });
+        check!(SellThreadPerRow4, x, rows, 128, { cols: COLS });
+        check!(SellThreadPerRow8, x, rows, 128, { cols: COLS });
+    }
+}
+
+/// One column over 2^31 rows and more; two, between which a host has room for the rows.
+#[test]
+fn rearranged_x() {
+    for (row, k) in [(1_u32 << 31, 1), (0xf7ff_f000, 1), (1 << 27, 2)] {
+        let emulator = emulator();
+        let rows = row + ROWS;
+        let tile_rows = rearrange_tile_rows(k);
+        let before = row / tile_rows * tile_rows;
+        let height = rows - before;
+        let element = |i: u32, j: u32| f64::from(i * 3 + j * 5000);
+        let by_row: Vec<f64> =
+            (0..height).flat_map(|i| (0..k).map(move |j| element(i, j))).collect();
+        let by_column = || emulator.try_alloc_uninit::<f64>(((k - 1) * rows + height) as usize);
+        let (source, target) = (by_column().unwrap(), by_column().unwrap());
+        for j in 0..k {
+            let column: Vec<f64> = (0..height).map(|i| element(i, j)).collect();
+            source.write_at((j * rows) as usize, &column);
+        }
+        let between = emulator.alloc_from(&vec![f64::NAN; by_row.len()]);
+        let grid = over(rows.into(), height.into(), tile_rows.into());
+        let launch = |from_row_major, source, target| {
+            let args = Rearrange { rows, k, tile_rows, from_row_major, source, target };
+            let shared = rearrange_bytes::<f64>(k);
+            launch_last::<Rearrange<f64>>(&emulator, grid, 256, shared, args);
+        };
+        let far_rows = u64::from(before) * u64::from(k);
+        launch(0, far(&source, before), far_mut(&between, far_rows));
+        assert_eq!(between.to_vec(), by_row);
+        launch(1, far(&between, far_rows), far_mut(&target, before));
+        for j in 0..k {
+            let column = target.read_at((j * rows) as usize, height as usize);
+            assert_eq!(column, source.read_at((j * rows) as usize, height as usize));
+        }
+    }
+}

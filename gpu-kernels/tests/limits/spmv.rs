@@ -1,0 +1,463 @@
+//! Kernels of y = A x.
+
+use spm_gpu_kernels::spmv::*;
+
+use crate::tail::*;
+
+/// A kernel with a grid over rows, on CSR.
+macro_rules! csr {
+    ($tail:ident, $kernel:ty, $name:ident, $k:expr, $shape:expr, $shared:expr,
+     { $($field:ident: $value:expr),* }, $pointers:ident) => {{
+        let entry = u64::from($tail.first_entry);
+        let row = u64::from($tail.first_row);
+        let (pointers, columns, values) = $tail.csr();
+        $tail.check::<$kernel>($k, $shape, $shared, |tail, x, y| {
+            crate::spmv::csr!(@args $name, tail, x, y, $pointers(&pointers, row), far(&columns, entry),
+                far(&values, entry), { $($field: $value),* })
+        });
+    }};
+    (@args $name:ident, $tail:ident, $x:ident, $y:ident, $p:expr, $c:expr, $v:expr,
+     { $($field:ident: $value:expr),* }) => {
+        $name { rows: $tail.rows(), pointers: $p, col_indices: $c, values: $v, x: $x, y: $y,
+            $($field: $value),* }
+    };
+}
+
+pub(crate) use csr;
+
+#[test]
+fn csr_spmv() {
+    for (row, entry) in PLACES {
+        let tail = Tail::new(row, entry);
+        csr!(tail, CsrThreadPerRow<f64>, CsrThreadPerRow, 1, (128, (128, 1)), 0, {}, far);
+        csr!(tail, CsrWarpPerRow<f64>, CsrWarpPerRow, 1, (8, (32, 8)), 0, {}, far);
+        let one = (256, (256, 1));
+        csr!(tail, CsrSubwarpPerRow<f64>, CsrSubwarpPerRow, 1, one, 0, { lanes: 1 }, far);
+        // As many threads as rows, of which a warp takes every (rows / 32)-th row.
+        let shared = csr_warp_per_row_shared_bytes::<f64>(1024);
+        let few = Tail::new(0, entry);
+        let all = (32, (1024, 1));
+        csr!(few, CsrWarpPerRowShared<f64>, CsrWarpPerRowShared, 1, all, shared, {}, far);
+    }
+    // Less than 2^32 threads.
+    let tail = Tail::new((1 << 28) - 512, 0xf7ff_0000);
+    csr!(tail, CsrSubwarpPerRow<f64>, CsrSubwarpPerRow, 1, (16, (128, 1)), 0, { lanes: 8 }, far);
+}
+
+#[test]
+fn ell_spmv() {
+    for (row, _) in PLACES {
+        let tail = Tail::new(row, 0);
+        let (width, rows) = (4, ROWS as usize);
+        let lengths = tail.emulator.alloc_from(&tail.lengths);
+        let mut slot = [vec![0_u32; rows * 4], vec![0; rows * 4]];
+        let mut numbers = [vec![0_f64; rows * 4], vec![0.0; rows * 4]];
+        let mut entry = 0;
+        for (row, &length) in tail.lengths.iter().enumerate() {
+            for s in 0..length as usize {
+                for (order, at) in [(0, s * rows + row), (1, row * 4 + s)] {
+                    slot[order][at] = tail.columns[entry];
+                    numbers[order][at] = tail.values[entry];
+                }
+                entry += 1;
+            }
+        }
+        let [down, along] = slot.map(|columns| tail.emulator.alloc_from(&columns));
+        let [down_values, along_values] = numbers.map(|v| tail.emulator.alloc_from(&v));
+        let before = u64::from(tail.first_row);
+        let lengths = || far(&lengths, before);
+        let block = (128, (128, 1));
+        // Column-major with the pitch of the rows that are there: slots far back in each column.
+        tail.check::<EllThreadPerRow<f64>>(1, block, 0, |tail, x, y| EllThreadPerRow {
+            rows: tail.rows(),
+            pitch: rows as u64,
+            row_lengths: lengths(),
+            col_indices: far(&down, before),
+            values: far(&down_values, before),
+            x,
+            y,
+        });
+        macro_rules! along {
+            ($name:ident, $block:expr, { $($field:ident: $value:expr),* }) => {
+                tail.check::<$name<f64>>(1, $block, 0, |tail, x, y| $name {
+                    rows: tail.rows(),
+                    pitch: 4,
+                    row_lengths: lengths(),
+                    col_indices: far(&along, 4 * before),
+                    values: far(&along_values, 4 * before),
+                    x,
+                    y,
+                    $($field: $value),*
+                })
+            };
+        }
+        along!(EllThreadPerRowRowmajor, block, {});
+        along!(EllThreadPerRowRowmajorPadded, block, { width: width });
+        along!(EllWarpPerRow, (4, (32, 4)), {});
+        along!(EllWarpPerRowPadded, (4, (32, 4)), { width: width });
+        // Hacks of one row: its slots side by side, at 64-bit offsets.
+        let offsets: Vec<u64> = (0..=u64::from(ROWS)).map(|row| 4 * (before + row)).collect();
+        let offsets = tail.emulator.alloc_from(&offsets);
+        tail.check::<HllThreadPerRow<f64>>(1, block, 0, |tail, x, y| HllThreadPerRow {
+            rows: tail.rows(),
+            hack_size: 1,
+            block_offsets: far(&offsets, before),
+            row_lengths: lengths(),
+            col_indices: far(&along, 4 * before),
+            values: far(&along_values, 4 * before),
+            x,
+            y,
+        });
+    }
+}
+
+/// x through a texture, and values or columns that are not stored.
+#[test]
+fn csr_variants() {
+    let threads = (128, (128, 1));
+    for (row, entry) in PLACES {
+        let tail = Tail::new(row, entry);
+        let ((pointers, columns, values), texture) = (tail.csr(), tail.x_buffer.texture());
+        let (pointers, columns) = (far(&pointers, row), far(&columns, entry));
+        tail.check::<CsrThreadPerRowTexture<f64>>(1, threads, 0, |tail, _, y| {
+            CsrThreadPerRowTexture {
+                rows: tail.rows(),
+                pointers,
+                col_indices: columns,
+                values: far(&values, entry),
+                x: texture,
+                y,
+            }
+        });
+        // Columns as a base for each row and an offset.
+        let bases: Vec<u32> = (0..ROWS).map(|row| row % 3).collect();
+        let bases_of_entries = bases.iter().zip(&tail.lengths);
+        let bases_of_entries = bases_of_entries.flat_map(|(&base, &n)| (0..n).map(move |_| base));
+        let mut tail = Tail::new(row, entry);
+        let offsets: Vec<u16> = tail.columns.iter().map(|&column| column as u16).collect();
+        for (column, base) in tail.columns.iter_mut().zip(bases_of_entries) {
+            *column += base;
+        }
+        let values = tail.emulator.alloc_from(&tail.values);
+        let pointers = tail.emulator.alloc_from(&tail.pointers());
+        let bases = tail.emulator.alloc_from(&bases);
+        let col_offsets = tail.emulator.alloc_from(&offsets);
+        tail.check::<CsrCompact<f64>>(1, threads, 0, |tail, x, y| CsrCompact {
+            rows: tail.rows(),
+            lanes: 1,
+            pointers: far(&pointers, row),
+            bases: far(&bases, row),
+            col_offsets: far(&col_offsets, entry),
+            values: far(&values, entry),
+            x,
+            y,
+        });
+        tail.values.fill(3.0);
+        tail.check::<CsrCompactEqual<f64>>(1, threads, 0, |tail, x, y| CsrCompactEqual {
+            rows: tail.rows(),
+            lanes: 1,
+            pointers: far(&pointers, row),
+            bases: far(&bases, row),
+            col_offsets: far(&col_offsets, entry),
+            value: 3.0,
+            x,
+            y,
+        });
+        let tail = Tail::equal(row, entry, 2.0);
+        let (pointers, columns, _) = tail.csr();
+        tail.check::<CsrSubwarpPerRowEqual<f64>>(1, threads, 0, |tail, x, y| {
+            CsrSubwarpPerRowEqual {
+                rows: tail.rows(),
+                lanes: 1,
+                pointers: far(&pointers, row),
+                col_indices: far(&columns, entry),
+                value: 2.0,
+                x,
+                y,
+            }
+        });
+    }
+}
+
+/// Rows and entries that are together just below 2^32, in as many tiles as that takes.
+#[test]
+fn csr_merge() {
+    let block = 32;
+    for (row, entry) in [(1_u32 << 31, 0x7fff_0000), (0x7fff_0000, 0x7fff_fe00), (9, 0xf7ff_0000)] {
+        for equal in [false, true] {
+            let tail = if equal { Tail::equal(row, entry, 2.0) } else { Tail::new(row, entry) };
+            let (pointers, columns, values) = tail.csr();
+            let before = (row + entry) / (block * MERGE_ITEMS);
+            let starts = merge_tiles(&tail.pointers_from(0), block);
+            let tiles = starts.len() as u32 - 1;
+            let starts: Vec<_> = starts.iter().map(|&[r, e]| [row + r, entry + e]).collect();
+            let starts = tail.emulator.alloc_from(&starts);
+            let carries = tail.emulator.alloc_from(&vec![f64::NAN; tiles as usize]);
+            let y = tail.y(1);
+            let grid = (before + tiles, tiles.into());
+            let shared = csr_merge_shared_bytes::<f64>(block);
+            macro_rules! tiles {
+                ($kernel:ident, $field:ident: $value:expr) => {{
+                    let args = $kernel {
+                        tile_starts: far(&starts, before),
+                        pointers: far(&pointers, row),
+                        col_indices: far(&columns, entry),
+                        $field: $value,
+                        x: tail.x_buffer.ptr(),
+                        carries: far_mut(&carries, before),
+                        y: far_mut(&y, row),
+                    };
+                    launch_last::<$kernel<f64>>(&tail.emulator, grid, block, shared, args);
+                }};
+            }
+            if equal {
+                tiles!(CsrMergeEqual, value: 2.0);
+            } else {
+                tiles!(CsrMerge, values: far(&values, entry));
+            }
+            let args = CsrMergeCarry {
+                tiles: before + tiles,
+                rows: tail.rows(),
+                tile_starts: far(&starts, before),
+                carries: far(&carries, before),
+                y: far_mut(&y, row),
+            };
+            launch_last::<CsrMergeCarry<f64>>(&tail.emulator, grid, block, 0, args);
+            tail.check_y::<CsrMerge<f64>>(&y, 1);
+        }
+    }
+}
+
+/// As many tiles as a grid has blocks, long rows at the end.
+#[test]
+fn csr_adaptive() {
+    let lengths = [2, 0, 9000, 3, 2100, 1, 1, 20_000, 4];
+    for (row, entry) in PLACES {
+        for equal in [false, true] {
+            let mut tail = Tail::of(row, entry, lengths.to_vec(), 1);
+            if equal {
+                tail.values.fill(2.0);
+            }
+            let (pointers, columns, values) = tail.csr();
+            let mut cut = AdaptiveTiles::of(&tail.pointers_from(0));
+            let partials_before = 0xf000_0000_u32;
+            for [first, rows, first_entry, _] in &mut cut.tiles {
+                *first += if *rows == 0 { partials_before } else { row };
+                *first_entry += entry;
+            }
+            for [long, first, ..] in &mut cut.long_rows {
+                (*long, *first) = (*long + row, *first + partials_before);
+            }
+            let (tiles, long) = (cut.tiles.len() as u32, cut.long_rows.len() as u32);
+            let before = i32::MAX as u32 - tiles;
+            let device_tiles = tail.emulator.alloc_from(&cut.tiles);
+            let long_rows = tail.emulator.alloc_from(&cut.long_rows);
+            let partials = tail.emulator.alloc_from(&vec![f64::NAN; cut.partials as usize]);
+            let y = tail.y(1);
+            let shared = csr_adaptive_shared_bytes::<f64>();
+            macro_rules! tiles {
+                ($kernel:ident, $field:ident: $value:expr) => {{
+                    let args = $kernel {
+                        tiles: far(&device_tiles, before),
+                        pointers: far(&pointers, row),
+                        col_indices: far(&columns, entry),
+                        $field: $value,
+                        x: tail.x_buffer.ptr(),
+                        partials: far_mut(&partials, partials_before),
+                        y: far_mut(&y, row),
+                    };
+                    let grid = (before + tiles, tiles.into());
+                    launch_last::<$kernel<f64>>(&tail.emulator, grid, 64, shared, args);
+                }};
+            }
+            if equal {
+                tiles!(CsrAdaptiveEqual, value: 2.0);
+            } else {
+                tiles!(CsrAdaptive, values: far(&values, entry));
+            }
+            // A warp for each long row, of which 32 bits number 2^27.
+            let before = (1 << 27) - long;
+            let args = CsrAdaptiveCombine {
+                count: before + long,
+                long_rows: far(&long_rows, before),
+                partials: far(&partials, partials_before),
+                y: far_mut(&y, row),
+            };
+            let grid = (before + long, long.into());
+            launch_last::<CsrAdaptiveCombine<f64>>(&tail.emulator, grid, 32, 0, args);
+            tail.check_y::<CsrAdaptive<f64>>(&y, 1);
+        }
+    }
+}
+
+/// One column block over 2^31 rows and more; several blocks over as many rows as a host takes room
+/// for.
+#[test]
+fn csr_column_blocks() {
+    let block_rows = 1 << 16;
+    for (row, entry, col_blocks) in
+        [(1_u32 << 31, 7, 1), (0xf7ff_0000, 0xf7ff_0000, 1), (1 << 26, 0xf7ff_0000, 3)]
+    {
+        let tail = Tail::new(row, entry);
+        let (rows, block_cols) = (tail.rows(), COLS.div_ceil(col_blocks));
+        // Entries by column block, then by row.
+        let mut pointers = Vec::new();
+        let (mut offsets, mut values) = (Vec::new(), Vec::new());
+        for col_block in 0..col_blocks {
+            for row in tail.first_row..rows {
+                pointers.push(entry + offsets.len() as u32);
+                let inside = |column| column / block_cols == col_block;
+                let of_row = tail.triplets().filter(|&(r, c, _)| r == row && inside(c));
+                for (_, column, value) in of_row {
+                    offsets.push((column % block_cols) as u16);
+                    values.push(value);
+                }
+            }
+            pointers.push(entry + offsets.len() as u32);
+        }
+        let before = u64::from(row);
+        let words = ((col_blocks - 1) * rows + ROWS + 1) as usize;
+        let device_pointers = tail.emulator.alloc_zeroed(words);
+        for (block, pointers) in pointers.chunks(ROWS as usize + 1).enumerate() {
+            device_pointers.write_at(block * rows as usize, pointers);
+        }
+        let sums = tail.emulator.try_alloc_uninit::<f64>(words - 1).unwrap();
+        let offsets = tail.emulator.alloc_from(&offsets);
+        let narrow: Vec<f32> = values.iter().map(|&value| value as f32).collect();
+        let (values, narrow) =
+            (tail.emulator.alloc_from(&values), tail.emulator.alloc_from(&narrow));
+        let row_blocks = rows.div_ceil(block_rows);
+        let arrivals = tail.emulator.alloc_zeroed::<u32>(row_blocks as usize);
+        let shared = csr_column_blocks_shared_bytes::<f64>(block_cols);
+        macro_rules! check {
+            ($kernel:ident, $values:expr) => {{
+                let y = tail.y(1);
+                let args = $kernel {
+                    rows,
+                    cols: COLS,
+                    block_rows,
+                    block_cols,
+                    col_blocks,
+                    log_lanes: 1,
+                    pointers: far(&device_pointers, before),
+                    col_offsets: far(&offsets, entry),
+                    values: $values,
+                    x: tail.x_buffer.ptr(),
+                    sums: far_mut(&sums, before),
+                    arrivals: arrivals.ptr_mut(),
+                    y: far_mut(&y, row),
+                };
+                let grid = ((col_blocks, row_blocks), col_blocks.into());
+                launch_last::<$kernel<f64>>(&tail.emulator, grid, 64, shared, args);
+                tail.check_y::<$kernel<f64>>(&y, 1);
+            }};
+        }
+        check!(CsrColumnBlocks, far(&values, entry));
+        check!(CsrColumnBlocksNarrow, far(&narrow, entry));
+    }
+}
+
+/// Slots of SELL-32, by chunk: columns, values, and each chunk's first slot column.
+pub(crate) fn sell(tail: &Tail) -> (Vec<u32>, Vec<f64>, Vec<u32>) {
+    let (mut columns, mut values, mut starts) = (Vec::new(), Vec::new(), vec![0]);
+    let pointers = tail.pointers_from(0);
+    for first in (0..tail.lengths.len()).step_by(32) {
+        let lengths = &tail.lengths[first..(first + 32).min(tail.lengths.len())];
+        let width = lengths.iter().max().copied().unwrap_or(0);
+        for slot in 0..width {
+            for lane in 0..32 {
+                let length = lengths.get(lane).copied().unwrap_or(0);
+                let entry = (slot < length).then(|| (pointers[first + lane] + slot) as usize);
+                columns.push(entry.map_or(0, |entry| tail.columns[entry]));
+                values.push(entry.map_or(0.0, |entry| tail.values[entry]));
+            }
+        }
+        starts.push(starts[starts.len() - 1] + width);
+    }
+    (columns, values, starts)
+}
+
+/// Slots beyond 2^36.
+#[test]
+fn sell_spmv() {
+    let threads = (128, (128, 1));
+    for (row, start) in PLACES {
+        let tail = Tail::new(row, 0);
+        let (columns, values, starts) = sell(&tail);
+        let starts: Vec<u32> = starts.iter().map(|s| s + start).collect();
+        let slot = u64::from(start) * 32;
+        let (columns, values) =
+            (tail.emulator.alloc_from(&columns), tail.emulator.alloc_from(&values));
+        let starts = tail.emulator.alloc_from(&starts);
+        let lengths = tail.emulator.alloc_from(&tail.lengths);
+        let order: Vec<u32> = (row..tail.rows()).collect();
+        let order = tail.emulator.alloc_from(&order);
+        tail.check::<SellUnsorted<f64>>(1, threads, 0, |tail, x, y| SellUnsorted {
+            rows: tail.rows(),
+            chunk_starts: far(&starts, row / 32),
+            row_lengths: far(&lengths, row),
+            col_indices: far(&columns, slot),
+            values: far(&values, slot),
+            x,
+            y,
+        });
+        tail.check::<SellSorted<f64>>(1, threads, 0, |tail, x, y| SellSorted {
+            rows: tail.rows(),
+            chunk_starts: far(&starts, row / 32),
+            permutation: far(&order, row),
+            row_lengths: far(&lengths, row),
+            col_indices: far(&columns, slot),
+            values: far(&values, slot),
+            x,
+            y,
+        });
+    }
+}
+
+/// Columns of 8, 16 and 32 bits, their groups and offsets as far back as their headers can say.
+#[test]
+fn sell_compact() {
+    let threads = (128, (128, 1));
+    let (groups, units) = ((1 << 30) - 4096, (1_u32 << 30) - 4096);
+    for ((row, start), spread) in PLACES.into_iter().zip([1, 100, 2000]) {
+        let lengths = (0..ROWS).map(|row| row * 7 % 5).collect();
+        let mut tail = Tail::of(row, 0, lengths, spread);
+        let (columns, values, starts) = sell(&tail);
+        let offsets: Vec<usize> = starts.iter().map(|&s| s as usize * 32).collect();
+        let mut compact = CompactColumns::of(&offsets, &tail.lengths, &columns).unwrap();
+        let modes: Vec<u32> = compact.chunks.iter().map(|chunk| chunk[3] & 3).collect();
+        assert!(modes.iter().all(|mode| *mode == modes[0]) && modes[0] > 0, "{modes:?}");
+        for [first, _, group, tagged] in &mut compact.chunks {
+            (*first, *group, *tagged) = (*first + start, *group + groups, *tagged + (units << 2));
+        }
+        let slot = u64::from(start) * 32;
+        let chunks = tail.emulator.alloc_from(&compact.chunks);
+        let bases = tail.emulator.alloc_from(&compact.bases);
+        let offsets = tail.emulator.alloc_from(&compact.offsets);
+        let values = tail.emulator.alloc_from(&values);
+        let lengths = tail.emulator.alloc_from(&tail.lengths);
+        let order: Vec<u32> = (row..tail.rows()).collect();
+        let order = tail.emulator.alloc_from(&order);
+        macro_rules! check {
+            ($kernel:ident { $($field:ident: $value:expr),* }) => {
+                tail.check::<$kernel<f64>>(1, threads, 0, |tail, x, y| $kernel {
+                    rows: tail.rows(),
+                    cols: tail.x.len() as u32,
+                    chunks: far(&chunks, row / 32),
+                    bases: far(&bases, u64::from(groups) * 4),
+                    offsets: far(&offsets, u64::from(units) * 32),
+                    row_lengths: far(&lengths, row),
+                    x,
+                    y,
+                    $($field: $value),*
+                })
+            };
+        }
+        let order = far(&order, row);
+        check!(SellCompactUnsorted { values: far(&values, slot) });
+        check!(SellCompactSorted { values: far(&values, slot), permutation: order });
+        tail.values.fill(2.0);
+        check!(SellCompactEqualUnsorted { value: 2.0 });
+        check!(SellCompactEqualSorted { value: 2.0, permutation: order });
+    }
+}
