@@ -221,6 +221,46 @@ fn csr_column_lanes() {
     }
 }
 
+/// A group of lanes for each row and some columns of an X that lies column by column.
+#[test]
+fn csr_entry_lanes() {
+    for (row, entry) in PLACES {
+        let tail = Tail::new(row, entry);
+        let (pointers, columns, values) = tail.csr();
+        let x = tail.x_by_column();
+        let none = tail.emulator.alloc_from(&[[0_u32; 2]; 0]);
+        macro_rules! check {
+            ($kernel:ident, $lanes:literal, $row:expr) => {
+                let y = tail.y(2);
+                let args = $kernel {
+                    rows: $row + ROWS,
+                    cols: COLS,
+                    k: 2,
+                    lanes: $lanes,
+                    split: u32::MAX,
+                    chunks: 0,
+                    chunk_bounds: none.ptr(),
+                    partial: far_mut(&y, 0_u64),
+                    pointers: far(&pointers, $row),
+                    col_indices: far(&columns, entry),
+                    values: far(&values, entry),
+                    x: x.ptr(),
+                    y: far_mut(&y, 2 * u64::from($row)),
+                    y_strides: PAIRS,
+                };
+                let grid = over(u64::from($row + ROWS), ROWS.into(), 256 / $lanes);
+                launch_last::<$kernel<f64>>(&tail.emulator, grid, 256, 0, args);
+                tail.check_y::<$kernel<f64>>(&y, 2);
+            };
+        }
+        check!(CsrEntryLanes2, 1, row);
+        check!(CsrEntryLanes4, 1, row);
+        check!(CsrEntryLanes8, 1, row);
+        // Less than 2^32 threads.
+        check!(CsrEntryLanes2, 8, (1_u32 << 28) - 512);
+    }
+}
+
 /// Billions of items; some of their rows are parts of rows, behind those of the matrix.
 #[test]
 fn csr_row_groups() {
@@ -316,11 +356,7 @@ fn sell_spmm() {
         check!(SellColumnLanes1, tail.x_buffer, lanes(2), 512, { lanes: 2 });
         check!(SellColumnLanes2, tail.x_buffer, lanes(1), 512, { lanes: 1 });
         check!(SellColumnLanes4, tail.x_buffer, lanes(1), 512, { lanes: 1 });
-        // X column by column.
-        let by_column: Vec<f64> = (0..2 * COLS as usize)
-            .map(|at| tail.x[at % COLS as usize * 2 + at / COLS as usize])
-            .collect();
-        let x = tail.emulator.alloc_from(&by_column);
+        let x = tail.x_by_column();
         let rows = over(tail.rows().into(), ROWS.into(), 128);
         check!(SellThreadPerRow2, x, rows, 128, { cols: COLS });
         check!(SellThreadPerRow4, x, rows, 128, { cols: COLS });

@@ -149,6 +149,12 @@ impl Tail {
         y
     }
 
+    /// X of two columns, column by column.
+    pub(crate) fn x_by_column(&self) -> EmuBuffer<f64> {
+        let columns = [0, 1].map(|j| self.x.iter().skip(j).step_by(2).copied().collect::<Vec<_>>());
+        self.emulator.alloc_from(&columns.concat())
+    }
+
     /// Y of the tail before a product.
     pub(crate) fn y(&self, k: usize) -> EmuBuffer<f64> {
         self.emulator.alloc_from(&vec![f64::NAN; self.lengths.len() * k])
