@@ -34,12 +34,12 @@ use crate::{Csr, CsrView, FormatError, Scalar};
 #[non_exhaustive]
 pub enum CacheError {
     /// The file could not be opened, read or written.
-    #[error("{}: {source}", path.display())]
+    #[error("{}: {cause}", path.display())]
     Io {
         /// The file.
         path: PathBuf,
         /// What the operating system said.
-        source: io::Error,
+        cause: io::Error,
     },
     /// The file is not a matrix as this module writes it.
     #[error("{}: expected {expected}, found {found}", path.display())]
@@ -83,7 +83,7 @@ impl Fault {
     fn in_file(self, path: &Path) -> CacheError {
         let path = path.to_owned();
         match self {
-            Self::Io(source) => CacheError::Io { path, source },
+            Self::Io(cause) => CacheError::Io { path, cause },
             Self::Invalid { expected, found } => CacheError::Invalid { path, expected, found },
         }
     }
@@ -141,7 +141,7 @@ impl Source {
                 lenient: mode == Mode::Lenient,
             })
         };
-        state().map_err(|source| CacheError::Io { path: text.to_owned(), source })
+        state().map_err(|cause| CacheError::Io { path: text.to_owned(), cause })
     }
 
     fn to_array(self) -> [i64; 5] {
@@ -195,7 +195,7 @@ pub fn load<T: Scalar>(text: &Path, source: Source) -> Result<Option<Csr<T>>, Ca
     let file = match File::open(&path) {
         Ok(file) => file,
         Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(None),
-        Err(source) => return Err(CacheError::Io { path, source }),
+        Err(cause) => return Err(CacheError::Io { path, cause }),
     };
     let read = || -> Result<Option<Csr<T>>, Fault> {
         let bytes = file.metadata()?.len();

@@ -57,19 +57,22 @@ pub struct Timing {
 }
 
 impl Timing {
-    /// The percentiles (nearest rank) of some times in seconds; `None` for no times.
+    /// The quantiles of some times in seconds, interpolated between the two nearest; `None` for no
+    /// times.
     pub fn of(mut seconds: Vec<f64>) -> Option<Self> {
         seconds.sort_by(f64::total_cmp);
-        let percentile = |p: usize| {
-            let rank = (p * seconds.len()).div_ceil(100).max(1);
-            seconds.get(rank - 1).copied()
+        let min_s = *seconds.first()?;
+        let quantile = |q: f64| {
+            let position = q * (seconds.len() - 1) as f64;
+            let (low, high) = (position.floor() as usize, position.ceil() as usize);
+            seconds[low] + (seconds[high] - seconds[low]) * position.fract()
         };
         Some(Self {
             iterations: seconds.len(),
-            median_s: percentile(50)?,
-            min_s: percentile(0)?,
-            p10_s: percentile(10)?,
-            p90_s: percentile(90)?,
+            median_s: quantile(0.5),
+            min_s,
+            p10_s: quantile(0.1),
+            p90_s: quantile(0.9),
         })
     }
 }
@@ -214,10 +217,13 @@ mod tests {
     use super::*;
 
     #[test]
-    fn percentiles_are_nearest_ranks() {
-        let timing = Timing::of((1..=10).rev().map(f64::from).collect()).unwrap();
-        let expected = Timing { iterations: 10, median_s: 5.0, min_s: 1.0, p10_s: 1.0, p90_s: 9.0 };
-        assert_eq!(timing, expected);
+    fn quantiles_lie_between_samples() {
+        let of = |last: i32| Timing::of((1..=last).rev().map(f64::from).collect()).unwrap();
+        let expected =
+            Timing { iterations: 11, median_s: 6.0, min_s: 1.0, p10_s: 2.0, p90_s: 10.0 };
+        assert_eq!(of(11), expected);
+        assert_eq!(of(10).median_s, 5.5);
+        assert_eq!(of(1).p90_s, 1.0);
         assert_eq!(Timing::of(Vec::new()), None);
     }
 }

@@ -343,22 +343,12 @@ pub(super) fn event_times(
         let once = times(one)?;
         let affordable = (sampling.max_time.as_secs_f64() / once.median_s) as usize;
         if affordable == 0 {
-            return Ok(timing(once));
+            return Ok(once);
         }
         options.warm_up = options.warm_up.min(affordable);
         options.iterations = options.iterations.min(affordable);
     }
-    Ok(timing(times(options)?))
-}
-
-fn timing(times: spm_gpu::Timing) -> Timing {
-    Timing {
-        median_s: times.median_s,
-        min_s: times.min_s,
-        p10_s: times.p10_s,
-        p90_s: times.p90_s,
-        iterations: times.iterations,
-    }
+    times(options)
 }
 
 #[cfg(test)]

@@ -2,6 +2,8 @@
 
 use std::time::{Duration, Instant};
 
+pub use spm_gpu::Timing;
+
 /// Timings below this are dominated by reading the clock, so short runs are timed in batches.
 const SHORTEST_SAMPLE: Duration = Duration::from_micros(5);
 
@@ -54,44 +56,6 @@ pub struct Sampling {
     pub max_time: Duration,
 }
 
-/// Order statistics of the samples, in seconds per run.
-#[derive(Debug, Clone, Copy, PartialEq, Default)]
-pub struct Timing {
-    /// The one that is quoted.
-    pub median_s: f64,
-    /// Fastest.
-    pub min_s: f64,
-    /// 10th percentile.
-    pub p10_s: f64,
-    /// 90th percentile.
-    pub p90_s: f64,
-    /// Samples taken.
-    pub iterations: usize,
-}
-
-impl Timing {
-    /// Order statistics of samples in seconds.
-    ///
-    /// # Panics
-    /// When there is no sample.
-    pub fn of(mut samples: Vec<f64>) -> Self {
-        assert!(!samples.is_empty(), "no samples");
-        samples.sort_by(f64::total_cmp);
-        let quantile = |q: f64| {
-            let position = q * (samples.len() - 1) as f64;
-            let (low, high) = (position.floor() as usize, position.ceil() as usize);
-            samples[low] + (samples[high] - samples[low]) * position.fract()
-        };
-        Self {
-            median_s: quantile(0.5),
-            min_s: samples[0],
-            p10_s: quantile(0.1),
-            p90_s: quantile(0.9),
-            iterations: samples.len(),
-        }
-    }
-}
-
 /// Times `run` by a monotonic clock; `between` is called, untimed, before each sample. Without it,
 /// samples that would be too short to time are means of a batch of runs.
 ///
@@ -109,7 +73,7 @@ pub fn sample<E>(
         run()?;
         once = once.min(start.elapsed());
         if begin.elapsed() >= sampling.max_time {
-            return Ok(Timing::of(vec![once.as_secs_f64()]));
+            return Ok(statistics(vec![once.as_secs_f64()]));
         }
     }
     let batch = match between {
@@ -131,9 +95,13 @@ pub fn sample<E>(
         let (passed, taken) = (begin.elapsed(), samples.len());
         let enough = taken >= sampling.iterations && passed >= sampling.min_time;
         if enough || passed >= sampling.max_time {
-            return Ok(Timing::of(samples));
+            return Ok(statistics(samples));
         }
     }
+}
+
+fn statistics(samples: Vec<f64>) -> Timing {
+    Timing::of(samples).expect("at least one sample")
 }
 
 #[cfg(test)]
@@ -162,12 +130,6 @@ mod tests {
         let batched = runs - 1 - 6;
         assert_eq!(pauses, 5);
         assert!(batched > 5, "{batched}");
-    }
-
-    #[test]
-    fn quantiles_of_eleven_samples() {
-        let timing = Timing::of((0..=10).rev().map(f64::from).collect());
-        assert_eq!((timing.min_s, timing.p10_s, timing.median_s, timing.p90_s), (0., 1., 5., 9.));
     }
 
     #[test]

@@ -87,7 +87,7 @@ pub(super) fn write_npz<T: Scalar>(
         archive.zip.finish()?;
         Ok(())
     })
-    .map_err(|source| CacheError::Io { path: path.to_owned(), source })
+    .map_err(|cause| CacheError::Io { path: path.to_owned(), cause })
 }
 
 /// An archive that is being written.

@@ -84,7 +84,7 @@ pub(crate) fn read_text<R: ReadText>(
     limit: u64,
     reader: R,
 ) -> Result<R::Output, MatrixMarketError> {
-    let io_error = |source| MatrixMarketError::Io { path: path.to_owned(), source };
+    let io_error = |cause| MatrixMarketError::Io { path: path.to_owned(), cause };
     let name = path.file_name().unwrap_or_default().to_string_lossy();
     let Some((container, stem)) = split_ending(&name) else {
         return Err(MatrixMarketError::UnknownEnding { path: path.to_owned() });

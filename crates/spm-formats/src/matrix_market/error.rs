@@ -12,12 +12,12 @@ use crate::FormatError;
 #[non_exhaustive]
 pub enum MatrixMarketError {
     /// The file could not be opened, read, decompressed or written.
-    #[error("{}: {source}", path.display())]
+    #[error("{}: {cause}", path.display())]
     Io {
         /// The file.
         path: PathBuf,
         /// What the operating system or the decompressor said.
-        source: io::Error,
+        cause: io::Error,
     },
     /// The text is not what it should be. The same for every number of threads.
     #[error("{file}:{line}: expected {expected}, found {found}")]

@@ -192,8 +192,8 @@ impl<'a, T> Reader<'a, T> {
         fault.in_file(&self.path.display().to_string())
     }
 
-    fn io(&self, source: io::Error) -> MatrixMarketError {
-        MatrixMarketError::Io { path: self.path.to_owned(), source }
+    fn io(&self, cause: io::Error) -> MatrixMarketError {
+        MatrixMarketError::Io { path: self.path.to_owned(), cause }
     }
 
     /// Parses the header and passes it, trying with ever larger blocks; returns it and the number of

@@ -42,7 +42,7 @@ pub fn write_coo<T: Scalar>(
             return Err(MatrixMarketError::UnknownEnding { path: path.to_owned() });
         }
     };
-    written.map_err(|source| MatrixMarketError::Io { path: path.to_owned(), source })
+    written.map_err(|cause| MatrixMarketError::Io { path: path.to_owned(), cause })
 }
 
 /// [`write_coo`] of a matrix in CSR; other formats go through their conversion to either.
