@@ -1,15 +1,20 @@
 //! From CSR to what the SpMV kernels read, and what decides between them.
 
 mod column_blocks;
+mod diagonals;
 mod padded;
 mod segments;
 mod sellp;
+mod slots;
 mod stats;
 
 #[cfg(not(target_arch = "nvptx64"))]
 mod host {
     pub use super::column_blocks::{
         ColumnBlockCounts, ColumnBlockEntries, ColumnBlockEntriesNarrow,
+    };
+    pub use super::diagonals::{
+        DIAGONAL_TABLE, DiagonalPlaces, DiagonalPlacesNarrow, FindDiagonals, NO_DIAGONAL,
     };
     pub use super::padded::{
         BlockOffsets, BlockWidths, LengthKeys, PaddedSlots, RowLengths, WindowKeys,
@@ -19,6 +24,7 @@ mod host {
         SegmentRowMarks, SegmentRows,
     };
     pub use super::sellp::{SellpColumns, SellpMeasure, SellpValues, SellpValuesNarrow};
+    pub use super::slots::SlotColumns;
     pub use super::stats::{RowStats, ValueStats};
 }
 #[cfg(not(target_arch = "nvptx64"))]

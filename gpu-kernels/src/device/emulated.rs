@@ -173,6 +173,9 @@ pub trait AccessIf: Access {
     fn load_read_only_if(condition: bool, address: u64, otherwise: Self) -> Self {
         if condition { Self::load_read_only(address) } else { otherwise }
     }
+    fn load_streaming_if(condition: bool, address: u64, otherwise: Self) -> Self {
+        if condition { Self::load_streaming(address) } else { otherwise }
+    }
     fn store_global_if(condition: bool, address: u64, value: Self) {
         if condition {
             Self::store_global(address, value);

@@ -160,6 +160,12 @@ impl<T: Element + AccessIf> DevicePtr<T> {
     pub fn load_if(self, condition: bool, index: impl Index, otherwise: T) -> T {
         T::load_read_only_if(condition, self.address(index), otherwise)
     }
+
+    /// [`DevicePtr::load_if`] of data that is read once; see [`DevicePtr::load_streaming`].
+    #[inline(always)]
+    pub fn load_streaming_if(self, condition: bool, index: impl Index, otherwise: T) -> T {
+        T::load_streaming_if(condition, self.address(index), otherwise)
+    }
 }
 
 impl<T: Element + AccessIf> DevicePtrMut<T> {

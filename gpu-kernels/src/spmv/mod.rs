@@ -6,11 +6,13 @@ mod csr_column_blocks;
 mod csr_compact;
 mod csr_merge;
 pub(crate) mod csr_segments;
+pub(crate) mod csr_slots;
 mod csr_subwarp_per_row;
 mod csr_thread_per_row;
 mod csr_thread_per_row_texture;
 mod csr_warp_per_row;
 mod csr_warp_per_row_shared;
+mod dia_thread_per_row;
 mod ell_thread_per_row;
 mod ell_thread_per_row_rowmajor;
 mod ell_warp_per_row;
@@ -25,6 +27,8 @@ pub(crate) mod sellp;
 pub use csr_adaptive::ADAPTIVE_TILE_ENTRIES;
 pub use csr_merge::MERGE_ITEMS;
 pub use csr_segments::SEGMENT_THREADS;
+pub use csr_slots::SLOT_BIAS;
+pub use dia_thread_per_row::MOST_DIAGONALS;
 
 #[cfg(not(target_arch = "nvptx64"))]
 mod host {
@@ -42,11 +46,16 @@ mod host {
         CsrSegments4, CsrSegments4Equal, CsrSegments4Narrow, CsrSegments8, CsrSegments8Equal,
         CsrSegments8Narrow, csr_segments_shared_bytes,
     };
+    pub use super::csr_slots::{
+        CsrSlots4, CsrSlots4Equal, CsrSlots4Wide, CsrSlots4WideEqual, CsrSlots8, CsrSlots8Equal,
+        CsrSlots8Wide, CsrSlots8WideEqual,
+    };
     pub use super::csr_subwarp_per_row::{CsrSubwarpPerRow, CsrSubwarpPerRowEqual};
     pub use super::csr_thread_per_row::CsrThreadPerRow;
     pub use super::csr_thread_per_row_texture::CsrThreadPerRowTexture;
     pub use super::csr_warp_per_row::CsrWarpPerRow;
     pub use super::csr_warp_per_row_shared::{CsrWarpPerRowShared, csr_warp_per_row_shared_bytes};
+    pub use super::dia_thread_per_row::{DiaThreadPerRow, DiaThreadPerRowNarrow};
     pub use super::ell_thread_per_row::{EllThreadPerRow, EllThreadPerRowPadded};
     pub use super::ell_thread_per_row_rowmajor::{
         EllThreadPerRowRowmajor, EllThreadPerRowRowmajorPadded,

@@ -1,15 +1,19 @@
 //! From a CSR matrix on the device to the formats of the kernels, on the device.
 
 mod column_blocks;
+mod diagonals;
 mod padded;
 mod segments;
 mod sellp;
+mod slots;
 mod stats;
 mod values;
 
 pub(crate) use column_blocks::{ColumnBlockShape, DeviceColumnBlocks};
+pub(crate) use diagonals::DeviceDia;
 pub(crate) use segments::DeviceSegments;
 pub(crate) use sellp::{DeviceSellp, SellpOptions};
+pub(crate) use slots::DeviceSlots;
 pub(crate) use stats::MatrixStats;
 pub(crate) use values::{DeviceReducedValues, ValueKind};
 

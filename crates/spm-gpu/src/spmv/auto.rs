@@ -10,7 +10,10 @@ use spm_formats::kernel::{
 use super::on_device::Source;
 use super::parameters::{WARP, fitting_lanes};
 use super::sellp::DIAGONALS;
-use super::{BoxedPlan, csr_column_blocks, csr_segments, csr_subwarp_per_row, sellp};
+use super::{
+    BoxedPlan, csr_column_blocks, csr_segments, csr_slots, csr_subwarp_per_row, dia_thread_per_row,
+    sellp,
+};
 use crate::convert::ColumnBlockShape;
 use crate::device::Device;
 use crate::error::GpuError;
@@ -38,6 +41,10 @@ const COMPACT: ParameterSpec = ParameterSpec {
 /// Padding beyond which SELL-P cannot win, and up to which rows are as good as equally long.
 const LARGEST_PADDING: f64 = 1.6;
 const REGULAR_PADDING: f64 = 1.1;
+/// Places on diagonals for each entry up to which those of one row and another need no columns.
+const MOST_PLACES: f64 = 1.25;
+/// Slots for each entry up to which slots are read faster than row pointers.
+const MOST_SLOTS: f64 = 6.0;
 /// A longest row of so many means stands out.
 const SKEWED: f64 = 8.0;
 /// Threads with fewer of which a launch leaves the device idle.
@@ -54,6 +61,8 @@ const LAUNCH_S: f64 = 5e-6;
 const FEW_ENTRIES: usize = 1 << 19;
 /// Entries of rows that are too short to be worth more than one load each.
 const SHORT_ROW: usize = 4;
+/// Entries of rows that are worth padding beyond [`REGULAR_PADDING`]; of shorter ones CSR waits less.
+const LONG_ROW: usize = 16;
 /// Entries of a row in a block of columns, at least, and blocks, at most.
 const BLOCK_ENTRIES: usize = 12;
 const COL_BLOCKS: usize = 8;
@@ -85,17 +94,37 @@ pub(super) fn on_device<T: DeviceScalar>(
     if !skewed && !large {
         // Every format takes the same time but for the clock's noise: the launch, and three loads
         // that depend on each other. Only the number of threads tells.
+        if fits_slots(a, compact) {
+            let set = reduced(&csr_slots::INFO, compact);
+            if let Ok(plan) = csr_slots::on_device(a, &set, budget) {
+                return Ok(Box::new(Auto { plan, choice: csr_slots::INFO.label(&set) }));
+            }
+        }
         let (set, plan) = subwarp(a, small_lanes(a, lanes), compact, budget);
         return Ok(Box::new(Auto { plan: plan?, choice: csr_subwarp_per_row::INFO.label(&set) }));
     }
 
     let mut race = Race { clock: None, best: None, refused: None, shape: (rows, cols) };
     let mut padding = f64::INFINITY;
+    // A matrix of equal values has no need of an array of them, which this format has.
+    let valued = !compact || a.stats.equal.is_none();
+    if large && valued && a.csr.rows() as f64 * longest <= MOST_PLACES * a.csr.entries() as f64 {
+        let set = reduced(&dia_thread_per_row::INFO, compact);
+        let dia = dia_thread_per_row::with_places(a, &set, |places| {
+            Ok(places as f64 <= MOST_PLACES * a.csr.entries() as f64)
+        });
+        // Nothing moves fewer bytes, and x does not wait.
+        if let Ok(Some(plan)) = dia {
+            let choice = dia_thread_per_row::INFO.label(&set);
+            return Ok(Box::new(Auto { plan, choice }));
+        }
+    }
     if large {
         let set = reduced(&sellp::INFO, compact);
         let sellp = sellp::with_slots(a, &set, |slots| {
             padding = slots as f64 / a.csr.entries().max(1) as f64;
-            Ok(padding <= LARGEST_PADDING)
+            let padded = padding > REGULAR_PADDING && a.mean_row() < LONG_ROW;
+            Ok(padding <= LARGEST_PADDING && !padded)
         });
         // Without memory for it there are the others.
         if let Ok(Some((plan, regular))) = sellp {
@@ -149,6 +178,14 @@ pub(super) fn on_device<T: DeviceScalar>(
         race.enter(&csr_subwarp_per_row::INFO, &set, plan)?;
     }
     race.winner()
+}
+
+/// Whether a matrix that takes little more than a launch has all of its columns in few slots. With
+/// a thread for each row, values from CSR are not read in lines.
+fn fits_slots<T: DeviceScalar>(a: &Source<T>, compact: bool) -> bool {
+    let lanes = csr_slots::fitting_lanes(a);
+    let no_values = compact && a.stats.equal.is_some();
+    csr_slots::padding(a) <= MOST_SLOTS && (lanes > 1 || no_values)
 }
 
 /// `csr-subwarp-per-row` with so many lanes.

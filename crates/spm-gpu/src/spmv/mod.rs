@@ -11,11 +11,13 @@ mod csr_column_blocks;
 mod csr_compact;
 mod csr_merge;
 mod csr_segments;
+mod csr_slots;
 mod csr_subwarp_per_row;
 mod csr_thread_per_row;
 mod csr_thread_per_row_texture;
 mod csr_warp_per_row;
 mod csr_warp_per_row_shared;
+mod dia_thread_per_row;
 mod ell_thread_per_row;
 mod ell_thread_per_row_rowmajor;
 mod ell_warp_per_row;
@@ -158,6 +160,8 @@ pub fn registry<T: DeviceScalar>() -> Vec<SpmvKernel<T>> {
         on_device(sellp::INFO, sellp::on_device),
         on_device(csr_segments::INFO, csr_segments::on_device),
         on_device(csr_column_blocks::INFO, csr_column_blocks::on_device),
+        on_device(csr_slots::INFO, csr_slots::on_device),
+        on_device(dia_thread_per_row::INFO, dia_thread_per_row::on_device),
         on_device(auto::INFO, auto::on_device),
         comparator(cusparse::spmv::CSR_ALG1, cusparse::spmv::csr_alg1),
         comparator(cusparse::spmv::CSR_ALG2, cusparse::spmv::csr_alg2),

@@ -30,6 +30,8 @@ kernel_tests! {
     sellp "sellp",
     csr_segments "csr-segments",
     csr_column_blocks "csr-column-blocks",
+    csr_slots "csr-slots",
+    dia_thread_per_row "dia-thread-per-row",
     auto "auto",
 }
 
@@ -72,7 +74,10 @@ fn check<T: DeviceScalar>(id: &str, device: &Device, case: &Case<T>, bits: &mut 
         let options = PlanOptions::default();
         let mut plan = match kernel.plan(device, &case.csr.view(), &parameters, &options) {
             Ok(plan) => plan,
-            Err(PlanError::Unsupported { reason, .. }) if kernel.comparator => {
+            // `few_diagonals_are_supported` says where this one must not refuse.
+            Err(PlanError::Unsupported { reason, .. })
+                if kernel.comparator || id == "dia-thread-per-row" =>
+            {
                 println!("{what} skipped: {reason}");
                 continue;
             }
@@ -225,5 +230,88 @@ fn operands_in_host_memory_are_copied() {
         assert_eq!(y, [201.0, 30.0], "{}", kernel.info.id);
         assert!(matches!(plan.run(&[1.0], &mut y), Err(RunError::Shape { what: "x", .. })));
         assert!(plan.footprint().bytes_moved >= plan.footprint().matrix_bytes + 40);
+    }
+}
+
+/// Where `dia-thread-per-row` must not refuse: rectangular, with holes, the longest distances, and as
+/// many diagonals as it takes; one more, or a column twice, is refused.
+#[test]
+fn few_diagonals_are_supported() {
+    let kernel = spmv::find::<f64>("dia-thread-per-row").unwrap();
+    let plan = |csr: &Csr<f64>, parameters: &Parameters| {
+        kernel.plan(&emulator(1), &csr.view(), parameters, &PlanOptions::default())
+    };
+    let on = |rows: usize, cols: usize, distances: &[i64]| {
+        let (mut pointers, mut columns) = (vec![0], Vec::new());
+        for row in 0..rows {
+            let inside =
+                distances.iter().map(|d| row as i64 + d).filter(|&c| (0..cols as i64).contains(&c));
+            // Holes, too.
+            columns.extend(inside.filter(|c| (row as i64 + c) % 5 != 1).map(|c| c as u32));
+            pointers.push(columns.len() as u32);
+        }
+        let values = (0..columns.len()).map(|i| 0.1 + i as f64).collect();
+        Csr::new((rows, cols), pointers, columns, values)
+    };
+    let all: Vec<i64> = (-20..12).collect();
+    let more: Vec<i64> = (-20..13).collect();
+    for (rows, cols, distances) in [
+        (1, 1, &[0][..]),
+        (300, 40, &[-299, -260, -3, 0, 5, 39]),
+        (40, 300, &[-39, -1, 0, 2, 3, 4, 250, 299]),
+        (500, 500, &[-1]),
+        (150, 150, &all),
+    ] {
+        let csr = on(rows, cols, distances);
+        let coo = spm_formats::convert::csr_to_coo(csr.view()).unwrap();
+        let x = vector::<f64>(cols);
+        for parameters in kernel.info.variants() {
+            let mut plan =
+                plan(&csr, &parameters).unwrap_or_else(|e| panic!("{rows} x {cols}: {e}"));
+            let y = run(&mut *plan, &x).unwrap();
+            let errors = reference::compare(&y, &reference::spmv(&coo, &x));
+            assert!(errors.acceptable(), "{rows} x {cols}, {parameters:?}: {errors:?}");
+        }
+    }
+    let refused = |csr: &Csr<f64>| {
+        matches!(plan(csr, &kernel.info.defaults()), Err(PlanError::Unsupported { .. }))
+    };
+    assert!(refused(&on(150, 150, &more)));
+    assert!(refused(&on(9, 9, &[])), "no entries");
+}
+
+/// Columns of `csr-slots` in 16 bits, absolute and relative at either end of their range, and in 32
+/// bits because one is too far.
+#[test]
+fn slots_hold_columns_near_and_far() {
+    let kernel = spmv::find::<f64>("csr-slots").unwrap();
+    let (rows, cols) = (70_000, 70_000);
+    let x = vector::<f64>(cols);
+    for (reach, stored) in [(32_766, 2), (32_767, 4)] {
+        let (mut pointers, mut columns) = (vec![0], Vec::new());
+        for row in 0..rows {
+            if row % 1000 == 0 {
+                let near = [row as i64 - 32_768, row as i64, row as i64 + reach];
+                columns.extend(
+                    near.into_iter().filter(|c| (0..cols as i64).contains(c)).map(|c| c as u32),
+                );
+            }
+            pointers.push(columns.len() as u32);
+        }
+        let values = (0..columns.len()).map(|i| 0.1 + i as f64).collect();
+        let csr = Csr::new((rows, cols), pointers, columns, values);
+        let coo = spm_formats::convert::csr_to_coo(csr.view()).unwrap();
+        let options = PlanOptions::default();
+        let mut plan =
+            kernel.plan(&emulator(1), &csr.view(), &kernel.info.defaults(), &options).unwrap();
+        let y = run(&mut *plan, &x).unwrap();
+        let errors = reference::compare(&y, &reference::spmv(&coo, &x));
+        assert!(errors.acceptable(), "{reach}: {errors:?}");
+        // Four slots of a thread for each row, beside pointers and values.
+        let words = plan.footprint().matrix_bytes - 4 * (rows as u64 + 1) - 8 * csr.nnz() as u64;
+        assert!(
+            words >= 4 * stored * rows as u64 && words < 4 * (stored + 1) * rows as u64,
+            "{reach}: {words}"
+        );
     }
 }

@@ -92,6 +92,7 @@ register_access! {
 pub trait AccessIf: Sized {
     fn load_global_if(condition: bool, address: u64, otherwise: Self) -> Self;
     fn load_read_only_if(condition: bool, address: u64, otherwise: Self) -> Self;
+    fn load_streaming_if(condition: bool, address: u64, otherwise: Self) -> Self;
     fn store_global_if(condition: bool, address: u64, value: Self);
     fn load_shared_if(condition: bool, offset: u32, otherwise: Self) -> Self;
     fn store_shared_if(condition: bool, offset: u32, value: Self);
@@ -144,6 +145,15 @@ macro_rules! access_if {
                 let otherwise = unsafe { transmute::<$type, $bits>(otherwise) };
                 let bits = load_if!("ld.global.nc", $width, $bits, $class, condition,
                     address: reg64, otherwise, pure, nomem);
+                // SAFETY: as above.
+                unsafe { transmute::<$bits, $type>(bits) }
+            }
+            #[inline(always)]
+            fn load_streaming_if(condition: bool, address: u64, otherwise: Self) -> Self {
+                // SAFETY: as above.
+                let otherwise = unsafe { transmute::<$type, $bits>(otherwise) };
+                let bits = load_if!("ld.global.nc.L1::no_allocate", $width, $bits, $class,
+                    condition, address: reg64, otherwise, pure, nomem);
                 // SAFETY: as above.
                 unsafe { transmute::<$bits, $type>(bits) }
             }

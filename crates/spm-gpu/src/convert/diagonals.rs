@@ -1,0 +1,118 @@
+//! CSR to DIA: `gpu-kernels/src/convert/diagonals.rs`.
+
+use std::sync::Arc;
+
+use spm_formats::kernel::PlanError;
+use spm_gpu_kernels::convert::{
+    DIAGONAL_TABLE, DiagonalPlaces, DiagonalPlacesNarrow, FindDiagonals, NO_DIAGONAL,
+};
+use spm_gpu_kernels::spmv::MOST_DIAGONALS;
+
+use super::{DeviceReducedValues, threads};
+use crate::matrix::{DeviceCsr, DeviceMatrix};
+use crate::memory::DeviceBuffer;
+use crate::plan::DeviceScalar;
+use crate::stream::Stream;
+
+/// Rows from one value of a diagonal to the next diagonal: a multiple of this.
+const PITCH_ROWS: usize = 32;
+
+/// A matrix by diagonals, and the one in CSR that it was made from.
+#[derive(Debug)]
+pub(crate) struct DeviceDia<T> {
+    pub(crate) csr: Arc<DeviceCsr<T>>,
+    /// Column - row, as ascending signed numbers.
+    pub(crate) distances: Vec<u32>,
+    pub(crate) pitch: u32,
+    /// Never `Equal`.
+    pub(crate) values: DeviceReducedValues<T>,
+}
+
+impl<T: DeviceScalar> DeviceDia<T> {
+    /// Converts; `None` for a matrix on more diagonals than the kernel takes, or on none, with rows
+    /// whose columns do not ascend, or too large. `accept` is told the number of places.
+    pub(crate) fn new(
+        csr: &Arc<DeviceCsr<T>>,
+        narrow: bool,
+        accept: impl FnOnce(u64) -> Result<bool, PlanError>,
+    ) -> Result<Option<Self>, PlanError> {
+        let Some(distances) = distances(csr)? else { return Ok(None) };
+        let pitch = csr.rows().next_multiple_of(PITCH_ROWS);
+        let places = pitch as u64 * distances.len() as u64;
+        if u32::try_from(places).is_err() || !accept(places)? {
+            return Ok(None);
+        }
+        let device = csr.device();
+        let stream = Stream::new(device)?;
+        let on_device = DeviceBuffer::from_slice(device, &distances)?;
+        let launch = threads(device, csr.rows())?;
+        macro_rules! places {
+            ($kernel:ident) => {{
+                let mut places = DeviceBuffer::uninitialized(device, places as usize)?;
+                let args = $kernel {
+                    rows: csr.rows() as u32,
+                    diagonals: distances.len() as u32,
+                    pitch: pitch as u32,
+                    distances: on_device.ptr(),
+                    pointers: csr.pointers.ptr(),
+                    col_indices: csr.col_indices.ptr(),
+                    values: csr.values.ptr(),
+                    places: places.ptr_mut(),
+                };
+                // SAFETY: verified CSR arrays, a place for each row on each diagonal.
+                unsafe { device.launch::<$kernel<T>>(launch, &stream, args)? };
+                places
+            }};
+        }
+        let values = if narrow {
+            DeviceReducedValues::Narrow(places!(DiagonalPlacesNarrow))
+        } else {
+            DeviceReducedValues::Stored(places!(DiagonalPlaces))
+        };
+        stream.synchronize()?;
+        Ok(Some(Self { csr: Arc::clone(csr), distances, pitch: pitch as u32, values }))
+    }
+}
+
+/// The distances of the diagonals that have entries, if they are few.
+fn distances<T: DeviceScalar>(csr: &DeviceCsr<T>) -> Result<Option<Vec<u32>>, PlanError> {
+    let signed = |size: usize| i32::try_from(size).is_ok();
+    if csr.entries() == 0 || !signed(csr.rows()) || !signed(csr.cols()) {
+        return Ok(None);
+    }
+    let device = csr.device();
+    let stream = Stream::new(device)?;
+    let mut seen = vec![NO_DIAGONAL; DIAGONAL_TABLE as usize + 1];
+    seen[DIAGONAL_TABLE as usize] = 0;
+    let mut table = DeviceBuffer::from_slice(device, &seen)?;
+    let args = FindDiagonals {
+        rows: csr.rows() as u32,
+        pointers: csr.pointers.ptr(),
+        col_indices: csr.col_indices.ptr(),
+        table: table.ptr_mut(),
+    };
+    // SAFETY: verified CSR arrays, a table with the word behind it.
+    unsafe { device.launch::<FindDiagonals>(threads(device, csr.rows())?, &stream, args)? };
+    stream.synchronize()?;
+    table.copy_to_slice(&mut seen)?;
+    if seen.pop() != Some(0) {
+        return Ok(None);
+    }
+    seen.retain(|&distance| distance != NO_DIAGONAL);
+    seen.sort_unstable_by_key(|&distance| distance.cast_signed());
+    Ok((seen.len() <= MOST_DIAGONALS as usize).then_some(seen))
+}
+
+impl<T: DeviceScalar> DeviceMatrix for DeviceDia<T> {
+    fn shape(&self) -> (usize, usize) {
+        (self.csr.rows(), self.csr.cols())
+    }
+
+    fn bytes(&self) -> u64 {
+        self.values.bytes() as u64
+    }
+
+    fn rarely_read_bytes(&self) -> u64 {
+        self.csr.bytes()
+    }
+}

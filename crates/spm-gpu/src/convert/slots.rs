@@ -1,0 +1,108 @@
+//! CSR columns to the slots of `csr-slots`: `gpu-kernels/src/convert/slots.rs`.
+
+use std::sync::Arc;
+
+use spm_formats::kernel::PlanError;
+use spm_gpu_kernels::convert::SlotColumns;
+use spm_gpu_kernels::spmv::SLOT_BIAS;
+
+use crate::launch::Launch;
+use crate::matrix::{DeviceCsr, DeviceMatrix};
+use crate::memory::DeviceBuffer;
+use crate::plan::DeviceScalar;
+use crate::stream::Stream;
+
+/// Columns that 16 bits number, one number being that of an empty slot.
+const MOST_SHORT_COLUMNS: usize = u16::MAX as usize;
+
+/// A matrix in CSR with columns in slots beside it.
+#[derive(Debug)]
+pub(crate) struct DeviceSlots<T> {
+    pub(crate) csr: Arc<DeviceCsr<T>>,
+    /// The value of all entries if it is not read from CSR.
+    pub(crate) equal: Option<T>,
+    /// All ones for columns relative to the row, 0 for absolute ones; `None` for 32 bits.
+    pub(crate) relative: Option<u32>,
+    /// Rows have more entries than their slots.
+    pub(crate) rest: bool,
+    pub(crate) words: DeviceBuffer<u32>,
+}
+
+impl<T: DeviceScalar> DeviceSlots<T> {
+    /// Slots for every thread of `launch`, that of the product: `lanes` threads of `slots` (4 or 8)
+    /// for each row, of which the longest has `longest` entries.
+    pub(crate) fn new(
+        csr: &Arc<DeviceCsr<T>>,
+        equal: Option<T>,
+        (lanes, slots): (usize, usize),
+        longest: usize,
+        compact: bool,
+        launch: Launch,
+    ) -> Result<Self, PlanError> {
+        let fits = csr.cols() <= MOST_SHORT_COLUMNS;
+        let forms = [(compact && fits, Some(0)), (compact && !fits, Some(u32::MAX)), (true, None)];
+        for (_, relative) in forms.into_iter().filter(|(tried, _)| *tried) {
+            if let Some(words) = words(csr, (lanes, slots), relative, launch)? {
+                let rest = longest > lanes * slots;
+                return Ok(Self { csr: Arc::clone(csr), equal, relative, rest, words });
+            }
+        }
+        unreachable!("32 bits hold every column")
+    }
+}
+
+/// `None` where relative columns do not fit.
+fn words<T: DeviceScalar>(
+    csr: &DeviceCsr<T>,
+    (lanes, slots): (usize, usize),
+    relative: Option<u32>,
+    launch: Launch,
+) -> Result<Option<DeviceBuffer<u32>>, PlanError> {
+    let device = csr.device();
+    let stream = Stream::new(device)?;
+    let threads = (launch.grid.count() * launch.block.count()) as usize;
+    let bits = if relative.is_some() { 16 } else { 32 };
+    let mut words = DeviceBuffer::uninitialized(device, threads * slots * bits / 32)?;
+    let mut too_far = DeviceBuffer::<u32>::zeroed(device, 1)?;
+    let args = SlotColumns {
+        rows: csr.rows() as u32,
+        lanes: lanes as u32,
+        slots: slots as u32,
+        wide: u32::from(relative.is_none()),
+        relative: relative.unwrap_or(0),
+        pointers: csr.pointers.ptr(),
+        col_indices: csr.col_indices.ptr(),
+        words: words.ptr_mut(),
+        too_far: too_far.ptr_mut(),
+    };
+    // SAFETY: verified CSR arrays, words for the slots of each thread.
+    unsafe { device.launch::<SlotColumns>(launch, &stream, args)? };
+    if relative.is_some_and(|relative| relative != 0) {
+        stream.synchronize()?;
+        if too_far.element(0)? != 0 {
+            return Ok(None);
+        }
+    }
+    stream.synchronize()?;
+    Ok(Some(words))
+}
+
+impl<T: DeviceScalar> DeviceMatrix for DeviceSlots<T> {
+    fn shape(&self) -> (usize, usize) {
+        (self.csr.rows(), self.csr.cols())
+    }
+
+    fn bytes(&self) -> u64 {
+        let csr = match self.equal {
+            Some(_) => 0,
+            None => self.csr.values.bytes() + self.csr.pointers.bytes(),
+        };
+        (self.words.bytes() + csr) as u64
+    }
+
+    fn rarely_read_bytes(&self) -> u64 {
+        self.csr.bytes() + self.words.bytes() as u64 - self.bytes()
+    }
+}
+
+const _: () = assert!(SLOT_BIAS < u16::MAX as u32);

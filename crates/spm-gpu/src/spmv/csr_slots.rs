@@ -1,0 +1,130 @@
+//! Plan of `gpu-kernels/src/spmv/csr_slots.rs`.
+
+use spm_formats::MemoryBudget;
+use spm_formats::kernel::{
+    Backend, KernelInfo, Operation, ParameterSpec, Parameters, PlanError, Value,
+};
+use spm_gpu_kernels::spmv::{
+    CsrSlots4, CsrSlots4Equal, CsrSlots4Wide, CsrSlots4WideEqual, CsrSlots8, CsrSlots8Equal,
+    CsrSlots8Wide, CsrSlots8WideEqual,
+};
+
+use super::on_device::Source;
+use super::parameters::{DROP_EQUAL, WARP, row_lanes};
+use super::{BoxedPlan, product};
+use crate::convert::DeviceSlots;
+use crate::launch::Launch;
+use crate::plan::DeviceScalar;
+
+pub(super) const INFO: KernelInfo = KernelInfo {
+    id: "csr-slots",
+    operation: Operation::Spmv,
+    backend: Backend::Gpu,
+    source: "own",
+    summary: "CSR with the columns in a fixed number of slots for each thread, 1 to 32 threads for each row",
+    parameters: &[BLOCK, LANES, COMPACT, DROP_EQUAL],
+};
+
+const BLOCK: ParameterSpec = ParameterSpec {
+    name: "block",
+    meaning: "threads of a block; auto takes two blocks for each multiprocessor, or larger ones",
+    default: Value::Choice("auto"),
+    studied: &[
+        Value::Choice("auto"),
+        Value::Choice("256"),
+        Value::Choice("512"),
+        Value::Choice("1024"),
+    ],
+};
+
+const LANES: ParameterSpec =
+    row_lanes("threads of a row; auto takes as many as have slots for the longest row");
+
+const COMPACT: ParameterSpec = ParameterSpec {
+    name: "compact",
+    meaning: "columns of 16 bits, or their distances from the row, where they fit; off keeps 32",
+    default: Value::Switch(true),
+    studied: &[Value::Switch(true), Value::Switch(false)],
+};
+
+/// Slots of a thread, where all rows fit those of one thread and otherwise.
+const FEW_SLOTS: usize = 4;
+const SLOTS: usize = 8;
+/// Fewest and most threads of a block; fewer that are asked of `auto` are as slow to start.
+const BLOCKS: std::ops::RangeInclusive<usize> = 128..=1024;
+
+/// Threads of a row that have slots for the longest, if 32 have.
+pub(super) fn fitting_lanes<T: DeviceScalar>(a: &Source<T>) -> usize {
+    a.stats.longest_row.div_ceil(SLOTS).next_power_of_two().min(WARP)
+}
+
+/// Slots for each entry.
+pub(super) fn padding<T: DeviceScalar>(a: &Source<T>) -> f64 {
+    let slots = a.csr.rows() * fitting_lanes(a) * slots_of(a);
+    slots as f64 / a.csr.entries().max(1) as f64
+}
+
+fn slots_of<T: DeviceScalar>(a: &Source<T>) -> usize {
+    if a.stats.longest_row <= FEW_SLOTS { FEW_SLOTS } else { SLOTS }
+}
+
+pub(super) fn on_device<T: DeviceScalar>(
+    a: &Source<T>,
+    parameters: &Parameters,
+    budget: &MemoryBudget,
+) -> Result<BoxedPlan<T>, PlanError> {
+    let device = a.csr.device().clone();
+    let lanes = parameters.choice("lanes").parse().unwrap_or_else(|_| fitting_lanes(a));
+    let slots = slots_of(a);
+    let (rows, threads) = (a.csr.rows(), a.csr.rows() * lanes);
+    let block = parameters.choice("block").parse().unwrap_or_else(|_| {
+        let fitting = threads.div_ceil(2 * device.info().multiprocessors as usize);
+        fitting.next_multiple_of(WARP).clamp(*BLOCKS.start(), *BLOCKS.end())
+    });
+    let compact = parameters.switch(COMPACT.name);
+    let word = size_of::<u32>() / if compact { 2 } else { 1 };
+    budget.check("columns in slots", a.csr.entries(), (threads * slots) as u128, word, 0)?;
+    let launch = Launch::over(INFO.id, &device, threads, block, block)?;
+    // Times 0 the value of an empty slot must be 0.
+    let finite = |value: &T| value.to_f64().is_finite();
+    let equal = a.stats.equal.filter(|_| parameters.switch(DROP_EQUAL.name)).filter(finite);
+    let a = DeviceSlots::new(&a.csr, equal, (lanes, slots), a.stats.longest_row, compact, launch)?;
+    let (rows, lanes) = (rows as u32, lanes as u32);
+    Ok(product(&device, a, move |a, x, y, stream| {
+        macro_rules! launch {
+            ($kernel:ident { $($field:ident: $value:expr),* }) => {{
+                let args = $kernel {
+                    rows,
+                    lanes,
+                    rest: a.rest.into(),
+                    words: a.words.ptr(),
+                    pointers: a.csr.pointers.ptr(),
+                    col_indices: a.csr.col_indices.ptr(),
+                    $($field: $value,)*
+                    x: x.ptr(),
+                    y: y.ptr_mut(),
+                };
+                // SAFETY: verified CSR arrays, slots for each thread of this launch, and vectors
+                // of the lengths of their shape.
+                unsafe { stream.device().launch::<$kernel<T>>(launch, stream, args) }
+            }};
+        }
+        let values = a.csr.values.ptr();
+        match (slots, a.relative, a.equal) {
+            (FEW_SLOTS, Some(relative), None) => {
+                launch!(CsrSlots4 { relative: relative, values: values })
+            }
+            (FEW_SLOTS, Some(relative), Some(value)) => {
+                launch!(CsrSlots4Equal { relative: relative, value: value })
+            }
+            (FEW_SLOTS, None, None) => launch!(CsrSlots4Wide { values: values }),
+            (FEW_SLOTS, None, Some(value)) => launch!(CsrSlots4WideEqual { value: value }),
+            (_, Some(relative), None) => launch!(CsrSlots8 { relative: relative, values: values }),
+            (_, Some(relative), Some(value)) => {
+                launch!(CsrSlots8Equal { relative: relative, value: value })
+            }
+            (_, None, None) => launch!(CsrSlots8Wide { values: values }),
+            (_, None, Some(value)) => launch!(CsrSlots8WideEqual { value: value }),
+        }
+    }))
+}
