@@ -170,10 +170,15 @@ fn a_block_that_no_device_takes_is_refused_while_planning() {
         if parameters.get("block").is_none() {
             continue;
         }
-        let parameters = kernel.info.parse_parameters("block=2048").unwrap();
         let options = PlanOptions::default();
-        let plan = kernel.plan(&emulator(1), &sample().view(), &parameters, &options);
-        let error = plan.err().expect("2048 threads are too many").to_string();
+        let error = match kernel.info.parse_parameters("block=2048") {
+            Ok(parameters) => {
+                let plan = kernel.plan(&emulator(1), &sample().view(), &parameters, &options);
+                plan.err().expect("2048 threads are too many").to_string()
+            }
+            // A kernel that takes a few sizes only says which.
+            Err(error) => error.to_string(),
+        };
         assert!(error.contains("1024"), "{}: {error}", kernel.info.id);
     }
 }
