@@ -79,7 +79,7 @@ struct Columns32 {
 impl Columns<8> for Columns32 {
     #[inline(always)]
     fn load(self, thread: u32, _: u32) -> [(bool, u32); 8] {
-        let threads = u64::from(thread::grid_dim_x() * thread::block_dim_x());
+        let threads = u64::from(thread::grid_dim_x()) * u64::from(thread::block_dim_x());
         let first = u64::from(thread) * 4;
         let a = self.words.load_vector_streaming::<4>(first);
         let b = self.words.load_vector_streaming::<4>(first + 4 * threads);

@@ -13,6 +13,11 @@ use crate::kernel::kernel;
 /// Diagonals, at most: their distances are arguments of the kernel.
 pub const MOST_DIAGONALS: u32 = 32;
 
+/// The distance, column - row, of each diagonal in its place, four diagonals together.
+#[repr(C)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub struct Distances(pub [[u32; 4]; MOST_DIAGONALS as usize / 4]);
+
 /// Where the values of the diagonals come from.
 trait DiagonalValues<T: Real>: Copy {
     /// 0 where it is not present.
@@ -87,7 +92,7 @@ impl<T: Real> Sums<T> {
 #[inline(always)]
 fn product<T: Real, V: DiagonalValues<T>>(
     matrix: Matrix<T>,
-    distances: [[u32; 4]; 8],
+    distances: Distances,
     values: V,
     x: DevicePtr<T>,
     y: DevicePtrMut<T>,
@@ -101,7 +106,7 @@ fn product<T: Real, V: DiagonalValues<T>>(
         ($($quad:literal)*) => {$(
             if 4 * $quad < matrix.diagonals {
                 let place = (loaded, 4 * $quad, matrix.diagonals - 4 * $quad);
-                sums.add_quad(matrix, place, distances[$quad], values, x);
+                sums.add_quad(matrix, place, distances.0[$quad], values, x);
             }
         )*};
     }
@@ -125,7 +130,7 @@ kernel! {
         cols: u32,
         diagonals: u32,
         pitch: u32,
-        distances: [[u32; 4]; 8],
+        distances: Distances,
         diagonal_values: DevicePtr<T>,
         pointers: DevicePtr<u32>,
         col_indices: DevicePtr<u32>,
@@ -148,7 +153,7 @@ kernel! {
         cols: u32,
         diagonals: u32,
         pitch: u32,
-        distances: [[u32; 4]; 8],
+        distances: Distances,
         diagonal_values: DevicePtr<f32>,
         pointers: DevicePtr<u32>,
         col_indices: DevicePtr<u32>,

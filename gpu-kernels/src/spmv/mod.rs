@@ -28,7 +28,7 @@ pub use csr_adaptive::ADAPTIVE_TILE_ENTRIES;
 pub use csr_merge::MERGE_ITEMS;
 pub use csr_segments::SEGMENT_THREADS;
 pub use csr_slots::SLOT_BIAS;
-pub use dia_thread_per_row::MOST_DIAGONALS;
+pub use dia_thread_per_row::{Distances, MOST_DIAGONALS};
 
 #[cfg(not(target_arch = "nvptx64"))]
 mod host {

@@ -44,6 +44,29 @@ fn csr_spmv() {
     csr!(tail, CsrSubwarpPerRow<f64>, CsrSubwarpPerRow, 1, (16, (128, 1)), 0, { lanes: 8 }, far);
 }
 
+/// Slots with the columns of every thread, 4 of them in 16 and in 32 bits.
+#[test]
+fn csr_slots() {
+    for (row, entry) in PLACES {
+        let tail = Tail::new(row, entry);
+        // Behind the last row slots are empty.
+        let mut columns = vec![[u32::MAX; 4]; ROWS.next_multiple_of(256) as usize];
+        let mut left = tail.columns.iter();
+        for (slots, &length) in columns.iter_mut().zip(&tail.lengths) {
+            slots.iter_mut().zip(left.by_ref().take(length as usize)).for_each(|(s, &c)| *s = c);
+        }
+        let pairs = columns.as_flattened().chunks_exact(2);
+        let short: Vec<u32> = pairs.map(|pair| pair[0] & 0xffff | pair[1] << 16).collect();
+        let short = tail.emulator.alloc_from(&short);
+        let wide = tail.emulator.alloc_from(columns.as_flattened());
+        let (block, before) = ((256, (256, 1)), u64::from(row));
+        csr!(tail, CsrSlots4<f64>, CsrSlots4, 1, block, 0,
+            { lanes: 1, rest: 0, relative: 0, words: far(&short, 2 * before) }, far);
+        csr!(tail, CsrSlots4Wide<f64>, CsrSlots4Wide, 1, block, 0,
+            { lanes: 1, rest: 1, words: far(&wide, 4 * before) }, far);
+    }
+}
+
 #[test]
 fn ell_spmv() {
     for (row, _) in PLACES {

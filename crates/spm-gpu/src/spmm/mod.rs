@@ -84,6 +84,7 @@ impl<T: DeviceScalar> SpmmKernel<T> {
         parameters: &Parameters,
         options: &PlanOptions,
     ) -> Result<BoxedPlan<T>, PlanError> {
+        self.info.check_parameters(parameters)?;
         dense.check::<T>(a.shape())?;
         check_counts(a.shape(), a.data().len())?;
         match self.planner {
@@ -120,6 +121,7 @@ impl<T: DeviceScalar> SpmmKernel<T> {
     ) -> Option<Result<BoxedPlan<T>, PlanError>> {
         let Planner::Device(plan) = self.planner else { return None };
         let planned = || {
+            self.info.check_parameters(parameters)?;
             dense.check::<T>((a.rows(), a.cols()))?;
             plan(&Source::new(Arc::clone(a))?, dense, parameters, &MemoryBudget::default())
         };

@@ -2,7 +2,7 @@
 
 use spm_formats::MemoryBudget;
 use spm_formats::kernel::{Backend, KernelInfo, Operation, Parameters, PlanError};
-use spm_gpu_kernels::spmv::{DiaThreadPerRow, DiaThreadPerRowNarrow, MOST_DIAGONALS};
+use spm_gpu_kernels::spmv::{DiaThreadPerRow, DiaThreadPerRowNarrow, Distances, MOST_DIAGONALS};
 
 use super::on_device::Source;
 use super::parameters::{NARROW, R2_BLOCKS, block};
@@ -51,8 +51,8 @@ pub(super) fn with_places<T: DeviceScalar>(
     let launch = Launch::over(INFO.id, &device, rows, block, block)?;
     let narrow = parameters.switch(NARROW.name) && a.stats.narrow;
     let Some(dia) = DeviceDia::new(&a.csr, narrow, accept)? else { return Ok(None) };
-    let mut distances = [[0; 4]; MOST_DIAGONALS as usize / 4];
-    for (place, &distance) in distances.as_flattened_mut().iter_mut().zip(&dia.distances) {
+    let mut distances = Distances::default();
+    for (place, &distance) in distances.0.as_flattened_mut().iter_mut().zip(&dia.distances) {
         *place = distance;
     }
     Ok(Some(product(&device, dia, move |a, x, y, stream| {

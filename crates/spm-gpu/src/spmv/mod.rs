@@ -84,6 +84,7 @@ impl<T: DeviceScalar> SpmvKernel<T> {
         parameters: &Parameters,
         options: &PlanOptions,
     ) -> Result<BoxedPlan<T>, PlanError> {
+        self.info.check_parameters(parameters)?;
         check_counts(a.shape(), a.data().len())?;
         match self.planner {
             Planner::Host(plan) => plan(device, a, parameters, options),
@@ -114,8 +115,11 @@ impl<T: DeviceScalar> SpmvKernel<T> {
         parameters: &Parameters,
     ) -> Option<Result<BoxedPlan<T>, PlanError>> {
         let Planner::Device(plan) = self.planner else { return None };
-        let budget = MemoryBudget::default();
-        Some(Source::new(Arc::clone(a)).and_then(|source| plan(&source, parameters, &budget)))
+        let planned = || {
+            self.info.check_parameters(parameters)?;
+            plan(&Source::new(Arc::clone(a))?, parameters, &MemoryBudget::default())
+        };
+        Some(planned())
     }
 
     /// The same for x and y in host memory.

@@ -58,6 +58,7 @@ impl<T: DeviceScalar> TransposeKernel<T> {
         parameters: &Parameters,
         _: &PlanOptions,
     ) -> Result<BoxedPlan<T>, PlanError> {
+        self.info.check_parameters(parameters)?;
         check_counts(a.shape(), a.data().len())?;
         (self.plan)(device, DeviceCsr::new(device, &CsrArrays::new(a)?)?, parameters)
     }
@@ -73,6 +74,7 @@ impl<T: DeviceScalar> TransposeKernel<T> {
         a: &CsrView<'_, T>,
         parameters: &Parameters,
     ) -> Result<BoxedPlan<T>, PlanError> {
+        self.info.check_parameters(parameters)?;
         check_counts(a.shape(), a.data().len())?;
         (self.plan)(device, DeviceCsr::pattern(device, &CsrArrays::new(a)?)?, parameters)
     }

@@ -4,7 +4,7 @@
 
 use spm_formats::convert::coo_to_csr;
 use spm_formats::kernel::{KernelInfo, Parameters, PlanError, TransposeOutput};
-use spm_formats::{Coo, Csr, DenseShape, FormatError, Layout, reference};
+use spm_formats::{Coo, Csr, DenseShape, FormatError, Layout, generate, reference};
 use spm_gpu::{Device, DeviceScalar, PlanOptions, spmm, spmv, transpose};
 
 use crate::cases::vector;
@@ -255,5 +255,29 @@ fn too_many_columns_of_x_are_an_error() {
                 assert!(expected, "{} {dense:?}: {error}", kernel.info.id);
             }
         }
+    }
+}
+
+/// Parameters of another kernel are an error of every plan, not a panic.
+#[test]
+fn foreign_parameters_are_an_error() {
+    let device = Device::emulated(Default::default());
+    let a = generate::named("stencil5[n=3]").unwrap().generate::<f64>().unwrap();
+    let (a, options) = (a.view(), PlanOptions::default());
+    let other = spmv::find::<f64>("csr-segments").unwrap().info.defaults();
+    let refused = |info: KernelInfo, error: Option<PlanError>| {
+        let refused = matches!(error, Some(PlanError::Unsupported { .. }));
+        assert!(refused || info.defaults() == other, "{}", info.id);
+    };
+    for kernel in spmv::registry::<f64>() {
+        refused(kernel.info, kernel.plan(&device, &a, &other, &options).err());
+    }
+    let dense = DenseShape { k: 2, layout: Layout::RowMajor };
+    for kernel in spmm::registry::<f64>() {
+        refused(kernel.info, kernel.plan(&device, &a, dense, &other, &options).err());
+    }
+    for kernel in transpose::registry::<f64>() {
+        refused(kernel.info, kernel.plan(&device, &a, &other, &options).err());
+        refused(kernel.info, kernel.plan_pattern(&device, &a, &other).err());
     }
 }
