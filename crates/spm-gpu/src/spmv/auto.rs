@@ -43,6 +43,9 @@ const LARGEST_PADDING: f64 = 1.6;
 const REGULAR_PADDING: f64 = 1.1;
 /// Places on diagonals for each entry up to which those of one row and another need no columns.
 const MOST_PLACES: f64 = 1.25;
+/// Rows of a multiprocessor with which a thread for each of them neither fills it, up to its 2048, nor
+/// is done with the launch: of long rows, SELL-P has more threads (docs/tries-gpu-spmv.md).
+const IDLE_ROWS: std::ops::Range<usize> = 768..2304;
 /// Slots for each entry up to which slots are read faster than row pointers.
 const MOST_SLOTS: f64 = 6.0;
 /// A longest row of so many means stands out.
@@ -108,7 +111,13 @@ pub(super) fn on_device<T: DeviceScalar>(
     let mut padding = f64::INFINITY;
     // A matrix of equal values has no need of an array of them, which this format has.
     let valued = !compact || a.stats.equal.is_none();
-    if large && valued && a.csr.rows() as f64 * longest <= MOST_PLACES * a.csr.entries() as f64 {
+    let multiprocessors = a.csr.device().info().multiprocessors.max(1) as usize;
+    let idle = a.mean_row() >= LONG_ROW && IDLE_ROWS.contains(&(rows / multiprocessors));
+    if large
+        && valued
+        && !idle
+        && a.csr.rows() as f64 * longest <= MOST_PLACES * a.csr.entries() as f64
+    {
         let set = reduced(&dia_thread_per_row::INFO, compact);
         let dia = dia_thread_per_row::with_places(a, &set, |places| {
             Ok(places as f64 <= MOST_PLACES * a.csr.entries() as f64)
