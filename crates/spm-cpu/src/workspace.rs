@@ -23,7 +23,7 @@ pub fn prefer_huge_pages<T>(memory: &mut [T]) {
     if bytes > 0 {
         // SAFETY: whole pages inside the slice. The advice does not change their contents; refusing
         // it is no error.
-        #[cfg(target_os = "linux")]
+        #[cfg(all(target_os = "linux", not(miri)))]
         unsafe {
             libc::madvise(start.add(skip).cast(), bytes, libc::MADV_HUGEPAGE);
         }

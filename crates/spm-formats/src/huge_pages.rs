@@ -9,7 +9,7 @@ pub(crate) fn zeroed<E: Copy>(zero: E, len: usize) -> Vec<E> {
 }
 
 /// Asks for huge pages for the memory that `array` has reserved. Works on what is not touched yet.
-#[cfg(target_os = "linux")]
+#[cfg(all(target_os = "linux", not(miri)))]
 pub(crate) fn advise<E>(array: &Vec<E>) {
     const PAGE: usize = 4096;
     /// Below a few huge pages there is nothing to win.
@@ -27,8 +27,8 @@ pub(crate) fn advise<E>(array: &Vec<E>) {
     unsafe { libc::madvise(start.add(skip).cast_mut().cast(), length, libc::MADV_HUGEPAGE) };
 }
 
-/// Asks for nothing: only Linux has this advice.
-#[cfg(not(target_os = "linux"))]
+/// Asks for nothing: only Linux has this advice, and Miri has not.
+#[cfg(any(not(target_os = "linux"), miri))]
 pub(crate) fn advise<E>(_array: &Vec<E>) {}
 
 #[cfg(test)]

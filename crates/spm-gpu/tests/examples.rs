@@ -1,10 +1,10 @@
 //! The examples, on the emulator and at a size that takes no time.
 
 #[allow(dead_code, reason = "an example is a program of its own: its main is not called here")]
-#[path = "../examples/conjugate_gradient.rs"]
-mod conjugate_gradient;
+#[path = "../examples/conjugate_gradient_on_gpu.rs"]
+mod conjugate_gradient_on_gpu;
 
-use conjugate_gradient::{run, solver::System};
+use conjugate_gradient_on_gpu::{run, solver::System};
 use spm_gpu::Device;
 use spm_gpu_kernels::emulator::EmulatorOptions;
 

@@ -1,5 +1,5 @@
 //! Solves A x = b by conjugate gradients with the product on the GPU, b = A (1, 1, ...):
-//! `cargo run --release -p spm-gpu --example conjugate_gradient -- [--emulator] [FILE.mtx]`.
+//! `cargo run --release -p spm-gpu --example conjugate_gradient_on_gpu -- [--emulator] [FILE.mtx]`.
 //!
 //! FILE is a symmetric positive definite matrix; without one it is the 5-point Laplacian on 1000 x
 //! 1000 points (10 x 10 on the emulator). The matrix stays on the device; the vectors of the solver
