@@ -42,7 +42,7 @@ kernel! {
             }
             offset & 0xffff
         };
-        let threads = u64::from(thread::grid_dim_x() * thread::block_dim_x());
+        let threads = u64::from(thread::grid_dim_x()) * u64::from(thread::block_dim_x());
         for quad in 0..slots / 4 {
             let [a, b, c, d] = [slot(), slot(), slot(), slot()];
             if wide != 0 {
