@@ -6,10 +6,11 @@ use spm_gpu_kernels::spmv::{DiaThreadPerRow, DiaThreadPerRowNarrow, Distances, M
 
 use super::on_device::Source;
 use super::parameters::{NARROW, R2_BLOCKS, block};
-use super::{BoxedPlan, product};
+use super::{BoxedPlan, boxed, product};
 use crate::convert::{DeviceDia, DeviceReducedValues};
 use crate::launch::Launch;
 use crate::plan::DeviceScalar;
+use crate::product::Zero;
 
 pub(super) const INFO: KernelInfo = KernelInfo {
     id: "dia-thread-per-row",
@@ -25,13 +26,16 @@ pub(super) fn on_device<T: DeviceScalar>(
     parameters: &Parameters,
     budget: &MemoryBudget,
 ) -> Result<BoxedPlan<T>, PlanError> {
+    if a.csr.entries() == 0 {
+        return Ok(boxed(a.csr.device(), Zero(a.csr.rows(), a.csr.cols())));
+    }
     let plan = with_places(a, parameters, |places| {
         budget.check("DIA", a.csr.entries(), places.into(), size_of::<T>(), 0)?;
         Ok(true)
     })?;
     plan.ok_or_else(|| {
         let reason = format!(
-            "only matrices on 1 to {MOST_DIAGONALS} diagonals, with ascending columns in each row \
+            "only matrices on up to {MOST_DIAGONALS} diagonals, with ascending columns in each row \
              and less than 2^32 places"
         );
         PlanError::Unsupported { kernel: INFO.id, reason }
