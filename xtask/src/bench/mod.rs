@@ -46,7 +46,7 @@ use settings::{MeasuringOptions, Settings};
 use unfinished::Unfinished;
 
 /// Seconds for `bench-all` on the demo suite: a first look, not a wait.
-const DEMO_BUDGET_S: u64 = 120;
+const DEMO_BUDGET_S: u64 = 100;
 
 /// What `bench` and `bench-all` have in common.
 #[derive(Debug, Clone, clap::Args)]
@@ -72,7 +72,7 @@ pub struct Options {
     #[command(flatten)]
     measuring: MeasuringOptions,
     /// Time that the whole run should take (90, 90s, 5m, 2h): it goes first to the quick cases, and
-    /// slow ones get fewer iterations as it runs short (always one). Default: none, or 120 s for the
+    /// slow ones get fewer iterations as it runs short (always one). Default: none, or 100 s for the
     /// demo suite.
     #[arg(long, value_name = "TIME", value_parser = settings::parse_budget)]
     budget: Option<u64>,
