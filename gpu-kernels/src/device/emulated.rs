@@ -4,7 +4,7 @@ use core::mem::transmute;
 use core::panic::Location;
 
 use super::Element;
-use crate::emulator::{Axis, Bytes, Defect, Operation, ShuffleMode, with_current};
+use crate::emulator::{Axis, Bytes, Defect, Operation, Path, ShuffleMode, with_current};
 
 macro_rules! from_bytes {
     ($type:ty, $bytes:expr) => {
@@ -128,13 +128,13 @@ macro_rules! access {
         impl Access for $type {
             fn load_global(address: u64) -> Self {
                 let bytes = with_current(|block| {
-                    block.load_global("load", address, <$type>::ALIGNMENT)
+                    block.load_global(Path::Plain, "load", address, <$type>::ALIGNMENT)
                 });
                 from_bytes!($type, bytes)
             }
             fn load_read_only(address: u64) -> Self {
                 let bytes = with_current(|block| {
-                    block.load_read_only("load", address, <$type>::ALIGNMENT)
+                    block.load_global(Path::ReadOnly, "load", address, <$type>::ALIGNMENT)
                 });
                 from_bytes!($type, bytes)
             }
@@ -249,7 +249,7 @@ macro_rules! fetch {
             fn fetch(texture: u64, index: u32) -> Self {
                 let size = size_of::<$type>() as u64;
                 let bytes = with_current(|block| {
-                    block.load_read_only("texture fetch", texture + u64::from(index) * size, size as u32)
+                    block.load_global(Path::ReadOnly, "texture fetch", texture + u64::from(index) * size, size as u32)
                 });
                 from_bytes!($type, bytes)
             }
@@ -281,8 +281,10 @@ macro_rules! update {
     ($type:ty, global $address:ident, |$old:ident| $new:expr) => {
         with_current(|block| {
             let alignment = <$type>::ALIGNMENT;
-            let $old =
-                from_bytes!($type, block.load_global("atomic operation", $address, alignment));
+            let $old = from_bytes!(
+                $type,
+                block.load_global(Path::Plain, "atomic operation", $address, alignment)
+            );
             let new: $type = $new;
             block.store_global("atomic operation", $address, alignment, to_bytes!($type, new));
             $old

@@ -8,7 +8,7 @@ use std::ptr;
 use corosensei::stack::DefaultStack;
 use corosensei::{Coroutine, CoroutineResult, Yielder};
 
-use super::heap::{Bytes, Heap};
+use super::heap::{Bytes, Heap, Path};
 use super::rng::Rng;
 use super::shared::{Moment, SharedError, SharedMemory, Use};
 use super::warp::{self, Call, LANES, Operation};
@@ -432,24 +432,13 @@ impl Block<'_> {
     #[inline(always)]
     pub(crate) fn load_global<const N: usize>(
         &self,
+        path: Path,
         access: &'static str,
         address: u64,
         alignment: u32,
     ) -> Bytes<N> {
         self.step();
-        let loaded = self.heap.borrow_mut().load(access, address, alignment);
-        loaded.unwrap_or_else(|defect| self.fail(defect))
-    }
-
-    #[inline(always)]
-    pub(crate) fn load_read_only<const N: usize>(
-        &self,
-        access: &'static str,
-        address: u64,
-        alignment: u32,
-    ) -> Bytes<N> {
-        self.step();
-        let loaded = self.heap.borrow_mut().load_read_only(access, address, alignment);
+        let loaded = self.heap.borrow_mut().load(path, access, address, alignment);
         loaded.unwrap_or_else(|defect| self.fail(defect))
     }
 

@@ -31,6 +31,13 @@ struct Storage {
     used_in: u64,
 }
 
+/// How a load goes to memory.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Path {
+    Plain,
+    ReadOnly,
+}
+
 /// Bytes of the smallest element.
 const GRANULE: usize = 2;
 /// Granules from which on fresh memory, which is zero without being written, is faster to have.
@@ -124,36 +131,24 @@ impl Heap {
     #[inline(always)]
     pub(super) fn load<const N: usize>(
         &mut self,
+        path: Path,
         access: &'static str,
         address: u64,
         alignment: u32,
     ) -> Result<Bytes<N>, Defect> {
+        let launch = self.launches;
         let (storage, offset) = self.locate(access, address, N as u32, alignment)?;
         if let Some(written) = &storage.written
             && !written[offset..offset + N].iter().all(|&w| w)
         {
             return Err(Defect::Uninitialized { access, address, bytes: N as u32 });
         }
+        if path == Path::ReadOnly && !storage.note(launch, offset, N, READ_ONLY) {
+            return Err(Defect::NotReadOnly { access, address, bytes: N as u32 });
+        }
         let mut bytes = [0; N];
         bytes.copy_from_slice(&storage.bytes[offset..offset + N]);
         Ok(Bytes(bytes))
-    }
-
-    /// A load through the read-only path.
-    #[inline(always)]
-    pub(super) fn load_read_only<const N: usize>(
-        &mut self,
-        access: &'static str,
-        address: u64,
-        alignment: u32,
-    ) -> Result<Bytes<N>, Defect> {
-        let loaded = self.load(access, address, alignment)?;
-        let launch = self.launches;
-        let (storage, offset) = self.locate(access, address, N as u32, alignment)?;
-        if !storage.note(launch, offset, N, READ_ONLY) {
-            return Err(Defect::NotReadOnly { access, address, bytes: N as u32 });
-        }
-        Ok(loaded)
     }
 
     #[inline(always)]

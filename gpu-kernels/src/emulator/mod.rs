@@ -28,8 +28,8 @@ pub use heap::EmuBuffer;
 use crate::device::Element;
 use crate::{Dim3, Kernel};
 pub(crate) use block::{Axis, with_current};
-pub(crate) use heap::Bytes;
 use heap::Heap;
+pub(crate) use heap::{Bytes, Path};
 use rng::Rng;
 pub(crate) use warp::{Operation, ShuffleMode};
 

@@ -39,15 +39,17 @@ impl<T: DeviceScalar> DeviceSlots<T> {
         compact: bool,
         launch: Launch,
     ) -> Result<Self, PlanError> {
-        let fits = csr.cols() <= MOST_SHORT_COLUMNS;
-        let forms = [(compact && fits, Some(0)), (compact && !fits, Some(u32::MAX)), (true, None)];
-        for (_, relative) in forms.into_iter().filter(|(tried, _)| *tried) {
-            if let Some(words) = words(csr, (lanes, slots), relative, launch)? {
-                let rest = longest > lanes * slots;
-                return Ok(Self { csr: Arc::clone(csr), equal, relative, rest, words });
-            }
+        let words = |relative| words(csr, (lanes, slots), relative, launch);
+        let mut relative =
+            compact.then_some(if csr.cols() <= MOST_SHORT_COLUMNS { 0 } else { u32::MAX });
+        let mut made = words(relative)?;
+        if made.is_none() {
+            relative = None;
+            made = words(relative)?;
         }
-        unreachable!("32 bits hold every column")
+        let words = made.expect("32 bits hold every column");
+        let rest = longest > lanes * slots;
+        Ok(Self { csr: Arc::clone(csr), equal, relative, rest, words })
     }
 }
 
@@ -77,14 +79,10 @@ fn words<T: DeviceScalar>(
     };
     // SAFETY: verified CSR arrays, words for the slots of each thread.
     unsafe { device.launch::<SlotColumns>(launch, &stream, args)? };
-    if relative.is_some_and(|relative| relative != 0) {
-        stream.synchronize()?;
-        if too_far.element(0)? != 0 {
-            return Ok(None);
-        }
-    }
     stream.synchronize()?;
-    Ok(Some(words))
+    // Absolute columns were seen to fit.
+    let fit = relative.unwrap_or(0) == 0 || too_far.element(0)? == 0;
+    Ok(fit.then_some(words))
 }
 
 impl<T: DeviceScalar> DeviceMatrix for DeviceSlots<T> {

@@ -2,9 +2,7 @@
 
 use std::sync::Arc;
 
-use spm_formats::kernel::{
-    Backend, KernelInfo, Operation, ParameterSpec, Parameters, PlanError, Value,
-};
+use spm_formats::kernel::{Backend, KernelInfo, Operation, ParameterSpec, Parameters, PlanError};
 use spm_formats::{DenseShape, Layout, MemoryBudget};
 use spm_gpu_kernels::spmm::{CsrEntryLanes2, CsrEntryLanes4, CsrEntryLanes8};
 
@@ -17,22 +15,10 @@ use super::{BoxedPlan, product};
 use crate::launch::Launch;
 use crate::memory::DeviceBuffer;
 use crate::plan::DeviceScalar;
-use crate::spmv::Source;
+use crate::spmv::{Source, row_lanes};
 
-const LANES: ParameterSpec = ParameterSpec {
-    name: "lanes",
-    meaning: "threads of a row; auto takes fewer than a row of mean length has entries",
-    default: Value::Choice("auto"),
-    studied: &[
-        Value::Choice("auto"),
-        Value::Choice("1"),
-        Value::Choice("2"),
-        Value::Choice("4"),
-        Value::Choice("8"),
-        Value::Choice("16"),
-        Value::Choice("32"),
-    ],
-};
+const LANES: ParameterSpec =
+    row_lanes("threads of a row; auto takes fewer than a row of mean length has entries");
 
 pub(super) const INFO: KernelInfo = KernelInfo {
     id: "csr-entry-lanes",

@@ -44,6 +44,7 @@ pub(crate) use csr_segments::{ENTRIES as SEGMENT_ENTRIES, entries as segment_ent
 pub(crate) use hll_thread_per_row::plan as hll_plan;
 use on_device::OnDevice;
 pub(crate) use on_device::Source;
+pub(crate) use parameters::row_lanes;
 pub(crate) use plan::boxed;
 use plan::product;
 pub(crate) use sell::plan as sell_plan;

@@ -92,7 +92,7 @@ pub(super) fn warps_of(kernel: &'static str, block: usize) -> Result<usize, Plan
 }
 
 /// Threads of a row; `meaning` says what `auto` takes.
-pub(super) const fn row_lanes(meaning: &'static str) -> ParameterSpec {
+pub(crate) const fn row_lanes(meaning: &'static str) -> ParameterSpec {
     ParameterSpec {
         name: "lanes",
         meaning,
