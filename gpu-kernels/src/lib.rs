@@ -58,28 +58,32 @@ pub mod spmm;
 pub mod spmv;
 pub mod transpose;
 
-/// Beginnings of the names of entries for which the assembler may use 64 registers a thread.
+/// How many threads an SM is to hold of the entries whose names begin so: at least this number of
+/// blocks of this number of threads, the largest that are launched. The SM's 65 536 registers are
+/// shared by those: 64 for each thread of `(1024, 1)`, 48 of `(256, 5)`, 32 of `(1024, 2)`.
 ///
-/// Left alone it keeps to 32, so that an SM is filled by the most threads, and to that end moves
-/// loads behind the first use of earlier ones: one load in flight instead of four or eight. With
-/// the directives `.maxntid 1024` and `.minnctapersm 1`, which `build-ptx` adds to these entries,
-/// they stay where the kernel has them.
+/// Left alone the assembler keeps to 32, so that an SM is filled by the most threads, and to that end
+/// moves loads behind the first use of earlier ones: one load in flight instead of four or eight.
+/// With the directives `.maxntid` and `.minnctapersm`, which `build-ptx` adds to these entries, they
+/// stay where the kernel has them; an entry whose loads fit 32 registers takes 36 or 40 without.
 #[cfg(not(target_arch = "nvptx64"))]
-pub const WIDE_ENTRIES: &[&str] = &[
-    "spmm_csr_entry_lanes",
-    "spmm_csr_segments",
-    "spmv_csr_column_blocks",
-    "spmv_csr_segments",
-    "spmv_csr_slots",
-    "spmv_csr_subwarp_per_row",
-    "spmv_dia",
-    "spmv_sell",
-    "transpose_bucket_",
-    "transpose_piece_",
+pub const RESIDENT_BLOCKS: &[(&str, (u32, u32))] = &[
+    ("spmm_csr_entry_lanes", (1024, 1)),
+    ("spmm_csr_segments", (1024, 1)),
+    ("spmv_csr_column_blocks", (1024, 1)),
+    ("spmv_csr_segments", (spmv::SEGMENT_THREADS, 5)),
+    ("spmv_csr_slots", (1024, 1)),
+    ("spmv_csr_subwarp_per_row", (1024, 1)),
+    ("spmv_dia_cached", (1024, 2)),
+    ("spmv_dia_deep", (1024, 1)),
+    ("spmv_dia_streamed", (1024, 2)),
+    ("spmv_sell", (1024, 1)),
+    ("transpose_bucket_", (1024, 1)),
+    ("transpose_piece_", (1024, 1)),
 ];
 
-/// Beginnings of the names of those among [`WIDE_ENTRIES`] whose loops have eight loads in flight as
-/// they are: unrolled by the assembler they would need more than the 64 registers, and the loads
+/// Beginnings of the names of those among [`RESIDENT_BLOCKS`] whose loops have eight loads in flight
+/// as they are: unrolled by the assembler they would need more than the 64 registers, and the loads
 /// would move again. `build-ptx` adds the pragma `nounroll`.
 #[cfg(not(target_arch = "nvptx64"))]
 pub const ROLLED_ENTRIES: &[&str] = &["spmv_csr_column_blocks", "spmv_sell_compact", "spmv_sellp"];

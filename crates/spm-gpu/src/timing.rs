@@ -9,10 +9,7 @@ use crate::memory::DeviceBuffer;
 use crate::plan::DeviceScalar;
 use crate::stream::{Event, Stream};
 
-/// Launches whose marks are in the stream at once. Small enough that the driver's queue takes all
-/// the kernels of the longest plans.
-const BATCH: usize = 32;
-/// How long the stream is held at most while a batch is put into it: a library that waits for its
+/// How long the stream is held at most while a run is put into it: a library that waits for its
 /// kernels inside a call must not wait for ever.
 const HOLD: Duration = Duration::from_millis(10);
 
@@ -35,7 +32,7 @@ impl Default for TimingOptions {
             warm_up: 5,
             iterations: 50,
             min_time: Duration::from_millis(50),
-            max_iterations: 5000,
+            max_iterations: 1000,
         }
     }
 }
@@ -77,8 +74,8 @@ impl Timing {
     }
 }
 
-/// Holds a stream until it is dropped, so that a batch is complete before its first kernel starts:
-/// otherwise a short kernel's time is that of its launch by the host.
+/// Holds a stream until it is dropped, so that a run and its marks are complete before its first
+/// kernel starts: otherwise a short kernel's time is that of its launch by the host.
 struct Gate(Arc<(Mutex<bool>, Condvar)>);
 
 impl Gate {
@@ -104,8 +101,8 @@ impl Drop for Gate {
 }
 
 /// Measures what `launch` puts into the stream: the time on the device alone, without the host's
-/// part of a launch. One event before and one after each run, some dozens of runs in the stream at
-/// once.
+/// part of a launch. One event before and one after each run, each run alone in the stream: a mark
+/// with another run behind it comes 0.6 us late on an H200 (docs/tries-gpu-spmv.md).
 ///
 /// # Errors
 /// Whatever `launch` or the device reports.
@@ -134,29 +131,20 @@ pub fn time_after(
     }
     let least = options.iterations.max(1);
     let most = options.max_iterations.max(least);
-    let pairs: Vec<(Event, Event)> = (0..BATCH.min(most))
-        .map(|_| Ok((Event::new(device)?, Event::new(device)?)))
-        .collect::<Result<_, GpuError>>()?;
+    let (start, stop) = (Event::new(device)?, Event::new(device)?);
     let (mut seconds, mut total) = (Vec::new(), 0.0);
     while seconds.len() < least || (total < options.min_time.as_secs_f64() && seconds.len() < most)
     {
-        // At first as many as must be, then as many as may be.
-        let wanted = if seconds.len() < least { least } else { most } - seconds.len();
-        let batch = &pairs[..pairs.len().min(wanted)];
         let gate = Gate::close(stream)?;
-        for (start, stop) in batch {
-            prepare(stream)?;
-            start.record(stream)?;
-            launch(stream)?;
-            stop.record(stream)?;
-        }
+        prepare(stream)?;
+        start.record(stream)?;
+        launch(stream)?;
+        stop.record(stream)?;
         drop(gate);
         stream.synchronize()?;
-        for (start, stop) in batch {
-            let elapsed = stop.elapsed_since(start)?.as_secs_f64();
-            total += elapsed;
-            seconds.push(elapsed);
-        }
+        let elapsed = stop.elapsed_since(&start)?.as_secs_f64();
+        total += elapsed;
+        seconds.push(elapsed);
     }
     Timing::of(seconds).ok_or(GpuError::Shape { what: "timed runs", expected: least, found: 0 })
 }

@@ -1,5 +1,5 @@
 //! DIA: one value for each row on each diagonal, no columns (the format as in Bell and Garland, SC'09,
-//! section 3.1; distances in the kernel's arguments and four diagonals in flight own).
+//! section 3.1; distances in the kernel's arguments and several diagonals in flight own).
 //!
 //! Value d of row r lies at `pitch` d + r; its column is r + `distances[d]`. A place without an entry
 //! has value 0 and, beyond either end of x, the column of the last one: where that makes a sum that
@@ -24,20 +24,36 @@ trait DiagonalValues<T: Real>: Copy {
     fn load(self, present: bool, at: u32) -> T;
 }
 
-impl<T: Real> DiagonalValues<T> for DevicePtr<T> {
+/// Values that are read past the caches.
+#[derive(Clone, Copy)]
+struct Streamed<V>(DevicePtr<V>);
+
+impl<T: Real> DiagonalValues<T> for Streamed<T> {
     #[inline(always)]
     fn load(self, present: bool, at: u32) -> T {
-        self.load_streaming_if(present, at, T::ZERO)
+        self.0.load_streaming_if(present, at, T::ZERO)
     }
 }
 
+/// Values that stay in L2 for the next product.
 #[derive(Clone, Copy)]
-struct Narrow(DevicePtr<f32>);
+struct Cached<V>(DevicePtr<V>);
 
-impl<T: Real> DiagonalValues<T> for Narrow {
+impl<T: Real> DiagonalValues<T> for Cached<T> {
     #[inline(always)]
     fn load(self, present: bool, at: u32) -> T {
-        T::widen(self.0.load_streaming_if(present, at, 0.0))
+        self.0.load_if(present, at, T::ZERO)
+    }
+}
+
+/// Values that single precision holds exactly.
+#[derive(Clone, Copy)]
+struct Narrow<S>(S);
+
+impl<T: Real, S: DiagonalValues<f32>> DiagonalValues<T> for Narrow<S> {
+    #[inline(always)]
+    fn load(self, present: bool, at: u32) -> T {
+        T::widen(self.0.load(present, at))
     }
 }
 
@@ -60,37 +76,47 @@ struct Sums<T> {
 }
 
 impl<T: Real> Sums<T> {
-    /// Adds the `left` diagonals (four, or fewer at the end) from `first` on.
+    /// Adds the `left` diagonals, or as many as N quads are, from `first` on.
     #[inline(always)]
-    fn add_quad<V: DiagonalValues<T>>(
+    // Indices: arrays behind iterators would not become registers.
+    #[allow(clippy::needless_range_loop)]
+    fn add<V: DiagonalValues<T>, const N: usize>(
         &mut self,
         matrix: Matrix<T>,
         (row, first, left): (u32, u32, u32),
-        distances: [u32; 4],
+        distances: [[u32; 4]; N],
         values: V,
         x: DevicePtr<T>,
     ) {
-        // Predicates, no branches: all loads come before the first use.
-        let present = [true, left > 1, left > 2, left > 3];
         let at = row + first * matrix.pitch;
-        let value = |j: u32| values.load(present[j as usize], at.wrapping_add(j * matrix.pitch));
-        let values = [value(0), value(1), value(2), value(3)];
         let last = matrix.cols - 1;
-        let gather = |present: bool, distance: u32| {
-            x.load_if(present, row.wrapping_add(distance).min(last), T::ZERO)
-        };
-        let [a, b, c, d] = distances;
-        let [p, q, r, s] = present;
-        let x = [gather(p, a), gather(q, b), gather(r, c), gather(s, d)];
-        self.even = values[0].mul_add(x[0], self.even);
-        self.odd = values[1].mul_add(x[1], self.odd);
-        self.even = values[2].mul_add(x[2], self.even);
-        self.odd = values[3].mul_add(x[3], self.odd);
+        let (mut loaded, mut gathered) = ([[T::ZERO; 4]; N], [[T::ZERO; 4]; N]);
+        // Predicates, no branches: all loads come before the first use.
+        for quad in 0..N {
+            for j in 0..4 {
+                let place = (4 * quad + j) as u32;
+                let here = at.wrapping_add(place * matrix.pitch);
+                loaded[quad][j] = values.load(left > place, here);
+            }
+        }
+        for quad in 0..N {
+            for j in 0..4 {
+                let column = row.wrapping_add(distances[quad][j]).min(last);
+                gathered[quad][j] = x.load_if(left > (4 * quad + j) as u32, column, T::ZERO);
+            }
+        }
+        for quad in 0..N {
+            for j in 0..2 {
+                self.even = loaded[quad][2 * j].mul_add(gathered[quad][2 * j], self.even);
+                self.odd = loaded[quad][2 * j + 1].mul_add(gathered[quad][2 * j + 1], self.odd);
+            }
+        }
     }
 }
 
+/// N quads of diagonals in flight; the same sums whatever N.
 #[inline(always)]
-fn product<T: Real, V: DiagonalValues<T>>(
+fn product<T: Real, V: DiagonalValues<T>, const N: usize>(
     matrix: Matrix<T>,
     distances: Distances,
     values: V,
@@ -104,9 +130,10 @@ fn product<T: Real, V: DiagonalValues<T>>(
     // One after another, each with its number: only so the distances stay arguments.
     macro_rules! quads {
         ($($quad:literal)*) => {$(
-            if 4 * $quad < matrix.diagonals {
+            if $quad % N == 0 && 4 * $quad < matrix.diagonals {
                 let place = (loaded, 4 * $quad, matrix.diagonals - 4 * $quad);
-                sums.add_quad(matrix, place, distances.0[$quad], values, x);
+                let distances: [[u32; 4]; N] = core::array::from_fn(|i| distances.0[($quad + i) % 8]);
+                sums.add(matrix, place, distances, values, x);
             }
         )*};
     }
@@ -122,48 +149,59 @@ fn product<T: Real, V: DiagonalValues<T>>(
     y.store(row, sum);
 }
 
-kernel! {
-    /// `dia-thread-per-row`: a matrix of 1 to [`MOST_DIAGONALS`] diagonals with less than 2^32 places
-    /// in all, and the same one in CSR. Grid: at least one thread per row, one-dimensional.
-    pub fn spmv_dia_thread_per_row<T: Real>(
-        rows: u32,
-        cols: u32,
-        diagonals: u32,
-        pitch: u32,
-        distances: Distances,
-        diagonal_values: DevicePtr<T>,
-        pointers: DevicePtr<u32>,
-        col_indices: DevicePtr<u32>,
-        values: DevicePtr<T>,
-        x: DevicePtr<T>,
-        y: DevicePtrMut<T>,
-    ) {
-        let csr = Stored { col_indices, values };
-        let matrix = Matrix { rows, cols, diagonals, pitch, pointers, csr };
-        product(matrix, distances, diagonal_values, x, y);
-    }
-    as DiaThreadPerRow
+macro_rules! dia {
+    ($source:ident: $stored:ident $stored_marker:ident $stored_quads:literal,
+        $narrow:ident $narrow_marker:ident $narrow_quads:literal) => {
+        kernel! {
+            /// `dia-thread-per-row`, in one of its forms: a matrix of 1 to [`MOST_DIAGONALS`]
+            /// diagonals with less than 2^32 places in all, and the same one in CSR. Grid: at least
+            /// one thread per row, one-dimensional.
+            pub fn $stored<T: Real>(
+                rows: u32,
+                cols: u32,
+                diagonals: u32,
+                pitch: u32,
+                distances: Distances,
+                diagonal_values: DevicePtr<T>,
+                pointers: DevicePtr<u32>,
+                col_indices: DevicePtr<u32>,
+                values: DevicePtr<T>,
+                x: DevicePtr<T>,
+                y: DevicePtrMut<T>,
+            ) {
+                let csr = Stored { col_indices, values };
+                let matrix = Matrix { rows, cols, diagonals, pitch, pointers, csr };
+                product::<T, _, $stored_quads>(matrix, distances, $source(diagonal_values), x, y);
+            }
+            as $stored_marker
+        }
+
+        kernel! {
+            /// The same with values that single precision holds exactly; products and sums as there.
+            pub fn $narrow<T: Real>(
+                rows: u32,
+                cols: u32,
+                diagonals: u32,
+                pitch: u32,
+                distances: Distances,
+                diagonal_values: DevicePtr<f32>,
+                pointers: DevicePtr<u32>,
+                col_indices: DevicePtr<u32>,
+                values: DevicePtr<T>,
+                x: DevicePtr<T>,
+                y: DevicePtrMut<T>,
+            ) {
+                let csr = Stored { col_indices, values };
+                let matrix = Matrix { rows, cols, diagonals, pitch, pointers, csr };
+                let values = Narrow($source(diagonal_values));
+                product::<T, _, $narrow_quads>(matrix, distances, values, x, y);
+            }
+            as $narrow_marker
+        }
+    };
 }
 
-kernel! {
-    /// [`DiaThreadPerRow`] with values that single precision holds exactly; products and sums as
-    /// there.
-    pub fn spmv_dia_thread_per_row_narrow<T: Real>(
-        rows: u32,
-        cols: u32,
-        diagonals: u32,
-        pitch: u32,
-        distances: Distances,
-        diagonal_values: DevicePtr<f32>,
-        pointers: DevicePtr<u32>,
-        col_indices: DevicePtr<u32>,
-        values: DevicePtr<T>,
-        x: DevicePtr<T>,
-        y: DevicePtrMut<T>,
-    ) {
-        let csr = Stored { col_indices, values };
-        let matrix = Matrix { rows, cols, diagonals, pitch, pointers, csr };
-        product(matrix, distances, Narrow(diagonal_values), x, y);
-    }
-    as DiaThreadPerRowNarrow
-}
+dia!(Streamed: spmv_dia_streamed DiaStreamed 1, spmv_dia_streamed_narrow DiaStreamedNarrow 1);
+dia!(Cached: spmv_dia_cached DiaCached 1, spmv_dia_cached_narrow DiaCachedNarrow 1);
+// As many as 64 registers hold.
+dia!(Cached: spmv_dia_deep DiaDeep 3, spmv_dia_deep_narrow DiaDeepNarrow 4);

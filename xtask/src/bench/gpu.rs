@@ -337,8 +337,7 @@ pub(super) fn event_times(
     }
     let mut times = |options| spm_gpu::time_after(stream, options, &mut prepare, &mut launch);
     if sampling.max_time < Duration::MAX {
-        // Dozens of runs are under way before the first has a time: one alone says how many there is
-        // time for.
+        // The warm-up has no times: one run alone says how many there is time for.
         let one = TimingOptions { warm_up: 0, iterations: 1, max_iterations: 1, ..options };
         let once = times(one)?;
         let affordable = (sampling.max_time.as_secs_f64() / once.median_s) as usize;

@@ -15,7 +15,7 @@ use std::process::Command;
 
 use anyhow::{Context, bail, ensure};
 use comfy_table::{Table, presets};
-use spm_gpu_kernels::{ROLLED_ENTRIES, WIDE_ENTRIES};
+use spm_gpu_kernels::{RESIDENT_BLOCKS, ROLLED_ENTRIES};
 
 use compiler::Compiler;
 use stamp::Stamp;
@@ -120,7 +120,7 @@ pub fn run(args: &Args) -> anyhow::Result<()> {
             Stamp { compiler: compiler.identity.clone(), digest: digest(workspace, target)? };
         built.push((
             target,
-            format!("{}{}", stamp.header(target.capability), widen(&tidy(&assembly))),
+            format!("{}{}", stamp.header(target.capability), direct(&tidy(&assembly))),
         ));
     }
     let texts: Vec<&str> = built.iter().map(|(_, text)| text.as_str()).collect();
@@ -262,26 +262,26 @@ fn forget_build(folder: &Path) -> anyhow::Result<()> {
     Ok(())
 }
 
-/// The assembly with the directives for [`WIDE_ENTRIES`] and [`ROLLED_ENTRIES`].
-fn widen(assembly: &str) -> String {
+/// The assembly with the directives for [`RESIDENT_BLOCKS`] and [`ROLLED_ENTRIES`].
+fn direct(assembly: &str) -> String {
     let mut text = String::with_capacity(assembly.len());
-    let (mut wide, mut rolled) = (false, false);
+    let (mut resident, mut rolled) = (None, false);
     for line in assembly.lines() {
         text.push_str(line);
         text.push('\n');
         if let Some(name) = line.strip_prefix(".visible .entry ") {
-            let among = |list: &[&str]| list.iter().any(|start| name.starts_with(start));
-            (wide, rolled) = (among(WIDE_ENTRIES), among(ROLLED_ENTRIES));
+            resident = RESIDENT_BLOCKS.iter().find(|(start, _)| name.starts_with(start));
+            rolled = ROLLED_ENTRIES.iter().any(|start| name.starts_with(start));
         }
         // The end of the parameters.
         if line == ")" || line.ends_with("()") {
-            if wide {
-                text.push_str(".maxntid 1024, 1, 1\n.minnctapersm 1\n");
+            if let Some((_, (threads, blocks))) = resident {
+                text.push_str(&format!(".maxntid {threads}, 1, 1\n.minnctapersm {blocks}\n"));
             }
             if rolled {
                 text.push_str(".pragma \"nounroll\";\n");
             }
-            (wide, rolled) = (false, false);
+            (resident, rolled) = (None, false);
         }
     }
     text

@@ -10,7 +10,7 @@ use crate::plan::DeviceScalar;
 use crate::stream::Stream;
 
 /// Blocks of the grid, at most; a power of two, as the kernel wants it.
-const BLOCKS: usize = 1024;
+const BLOCKS: usize = 512;
 
 /// What decides which kernels may be fast.
 #[derive(Debug, Clone, Copy, PartialEq)]

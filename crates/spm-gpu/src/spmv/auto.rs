@@ -7,8 +7,10 @@ use spm_formats::kernel::{
     Backend, Footprint, KernelInfo, Operation, ParameterSpec, Parameters, PlanError, Value,
 };
 
+use spm_gpu_kernels::spmv::MOST_DIAGONALS;
+
 use super::on_device::Source;
-use super::parameters::{WARP, fitting_lanes};
+use super::parameters::{NARROW, WARP, fitting_lanes};
 use super::sellp::DIAGONALS;
 use super::{
     BoxedPlan, csr_column_blocks, csr_segments, csr_slots, csr_subwarp_per_row, dia_thread_per_row,
@@ -28,12 +30,12 @@ pub(super) const INFO: KernelInfo = KernelInfo {
     backend: Backend::Gpu,
     source: "own",
     summary: "the fastest of the kernels that suit the structure, found by timing them in planning",
-    parameters: &[COMPACT],
+    parameters: &[COMPACT, NARROW],
 };
 
 const COMPACT: ParameterSpec = ParameterSpec {
     name: "compact",
-    meaning: "may leave out equal values, shorten columns and values where that changes nothing",
+    meaning: "may leave out equal values and shorten columns where that changes nothing",
     default: Value::Switch(true),
     studied: &[Value::Switch(true), Value::Switch(false)],
 };
@@ -43,9 +45,6 @@ const LARGEST_PADDING: f64 = 1.6;
 const REGULAR_PADDING: f64 = 1.1;
 /// Places on diagonals for each entry up to which those of one row and another need no columns.
 const MOST_PLACES: f64 = 1.25;
-/// Rows of a multiprocessor with which a thread for each of them neither fills it, up to its 2048, nor
-/// is done with the launch: of long rows, SELL-P has more threads (docs/tries-gpu-spmv.md).
-const IDLE_ROWS: std::ops::Range<usize> = 768..2304;
 /// Slots for each entry up to which slots are read faster than row pointers.
 const MOST_SLOTS: f64 = 6.0;
 /// A longest row of so many means stands out.
@@ -78,6 +77,30 @@ const TIMING: TimingOptions = TimingOptions {
     max_iterations: 6,
 };
 
+/// What a plan may leave out of the matrix.
+#[derive(Debug, Clone, Copy)]
+struct Forms {
+    /// Equal values, and the high bits of columns.
+    compact: bool,
+    /// What single precision has no room for, and these values do not have.
+    narrow: bool,
+}
+
+impl Forms {
+    /// The defaults of a kernel, its switches by what may be left out. Slots by diagonal have no
+    /// columns to shorten.
+    fn of(self, info: &KernelInfo) -> Parameters {
+        let switches = info
+            .parameters
+            .iter()
+            .filter(|p| p.default == Value::Switch(true) && p.name != DIAGONALS.name);
+        switches.fold(info.defaults(), |set, p| {
+            let on = if p.name == NARROW.name { self.narrow } else { self.compact };
+            set.with(p.name, Value::Switch(on))
+        })
+    }
+}
+
 struct Auto<T> {
     plan: BoxedPlan<T>,
     choice: String,
@@ -89,7 +112,9 @@ pub(super) fn on_device<T: DeviceScalar>(
     budget: &MemoryBudget,
 ) -> Result<BoxedPlan<T>, PlanError> {
     let (rows, cols) = (a.csr.rows(), a.csr.cols());
-    let compact = parameters.switch("compact");
+    let forms =
+        Forms { compact: parameters.switch(COMPACT.name), narrow: parameters.switch(NARROW.name) };
+    let compact = forms.compact;
     let longest = a.stats.longest_row as f64;
     let skewed = longest > SKEWED * (a.csr.entries() as f64 / rows.max(1) as f64).max(4.0);
     let large = a.csr.entries() >= FEW_ENTRIES;
@@ -98,12 +123,12 @@ pub(super) fn on_device<T: DeviceScalar>(
         // Every format takes the same time but for the clock's noise: the launch, and three loads
         // that depend on each other. Only the number of threads tells.
         if fits_slots(a, compact) {
-            let set = reduced(&csr_slots::INFO, compact);
+            let set = forms.of(&csr_slots::INFO);
             if let Ok(plan) = csr_slots::on_device(a, &set, budget) {
                 return Ok(Box::new(Auto { plan, choice: csr_slots::INFO.label(&set) }));
             }
         }
-        let (set, plan) = subwarp(a, small_lanes(a, lanes), compact, budget);
+        let (set, plan) = subwarp(a, small_lanes(a, lanes), forms, budget);
         return Ok(Box::new(Auto { plan: plan?, choice: csr_subwarp_per_row::INFO.label(&set) }));
     }
 
@@ -111,14 +136,10 @@ pub(super) fn on_device<T: DeviceScalar>(
     let mut padding = f64::INFINITY;
     // A matrix of equal values has no need of an array of them, which this format has.
     let valued = !compact || a.stats.equal.is_none();
-    let multiprocessors = a.csr.device().info().multiprocessors.max(1) as usize;
-    let idle = a.mean_row() >= LONG_ROW && IDLE_ROWS.contains(&(rows / multiprocessors));
-    if large
-        && valued
-        && !idle
-        && a.csr.rows() as f64 * longest <= MOST_PLACES * a.csr.entries() as f64
-    {
-        let set = reduced(&dia_thread_per_row::INFO, compact);
+    let few_diagonals = longest <= f64::from(MOST_DIAGONALS)
+        && rows as f64 * longest <= MOST_PLACES * a.csr.entries() as f64;
+    if large && valued && few_diagonals {
+        let set = forms.of(&dia_thread_per_row::INFO);
         let dia = dia_thread_per_row::with_places(a, &set, |places| {
             Ok(places as f64 <= MOST_PLACES * a.csr.entries() as f64)
         });
@@ -129,7 +150,7 @@ pub(super) fn on_device<T: DeviceScalar>(
         }
     }
     if large {
-        let set = reduced(&sellp::INFO, compact);
+        let set = forms.of(&sellp::INFO);
         let sellp = sellp::with_slots(a, &set, |slots| {
             padding = slots as f64 / a.csr.entries().max(1) as f64;
             let padded = padding > REGULAR_PADDING && a.mean_row() < LONG_ROW;
@@ -161,7 +182,7 @@ pub(super) fn on_device<T: DeviceScalar>(
             cut.col_blocks <= COL_BLOCKS && a.mean_row() >= BLOCK_ENTRIES * cut.col_blocks
         });
     if blocked && race.is_far_from_bandwidth() {
-        let set = csr_column_blocks::INFO.defaults();
+        let set = forms.of(&csr_column_blocks::INFO);
         race.enter(&csr_column_blocks::INFO, &set, csr_column_blocks::on_device(a, &set, budget))?;
         // Long rows anywhere in x: without blocks every gather goes to L2.
         if race.best.is_some() {
@@ -173,17 +194,17 @@ pub(super) fn on_device<T: DeviceScalar>(
     if !(skewed && large) {
         let wider = (rows * lanes < FEW_THREADS && lanes < WARP).then_some(2 * lanes);
         for lanes in [Some(lanes), wider].into_iter().flatten() {
-            let (set, plan) = subwarp(a, lanes, compact, budget);
+            let (set, plan) = subwarp(a, lanes, forms, budget);
             race.enter(&csr_subwarp_per_row::INFO, &set, plan)?;
         }
     }
     if skewed || (padding > REGULAR_PADDING && race.is_far_from_bandwidth()) {
-        let set = reduced(&csr_segments::INFO, compact);
+        let set = forms.of(&csr_segments::INFO);
         race.enter(&csr_segments::INFO, &set, csr_segments::on_device(a, &set, budget))?;
     }
     if race.best.is_none() {
         // More entries than the others number, or too little memory for one more format.
-        let (set, plan) = subwarp(a, lanes, compact, budget);
+        let (set, plan) = subwarp(a, lanes, forms, budget);
         race.enter(&csr_subwarp_per_row::INFO, &set, plan)?;
     }
     race.winner()
@@ -201,11 +222,11 @@ fn fits_slots<T: DeviceScalar>(a: &Source<T>, compact: bool) -> bool {
 fn subwarp<T: DeviceScalar>(
     a: &Source<T>,
     lanes: usize,
-    compact: bool,
+    forms: Forms,
     budget: &MemoryBudget,
 ) -> (Parameters, Result<BoxedPlan<T>, PlanError>) {
     let lanes = Value::Choice(LANE_CHOICES[lanes.ilog2() as usize]);
-    let set = reduced(&csr_subwarp_per_row::INFO, compact).with("lanes", lanes);
+    let set = forms.of(&csr_subwarp_per_row::INFO).with("lanes", lanes);
     let plan = csr_subwarp_per_row::on_device(a, &set, budget);
     (set, plan)
 }
@@ -216,15 +237,6 @@ fn small_lanes<T: DeviceScalar>(a: &Source<T>, fitting: usize) -> usize {
     let lanes = fitting.min(WARP / 2);
     let few = a.csr.rows() * lanes <= FEW_SMALL_THREADS;
     if few && a.mean_row() > SHORT_ROW && lanes < WARP / 2 { 2 * lanes } else { lanes }
-}
-
-/// The defaults, or those that move every array at full width. Slots by diagonal have no columns
-/// to shorten.
-fn reduced(info: &KernelInfo, compact: bool) -> Parameters {
-    let defaults = info.defaults();
-    let shortens = |p: &ParameterSpec| p.default == Value::Switch(true) && p.name != DIAGONALS.name;
-    let switches = info.parameters.iter().filter(|p| shortens(p));
-    switches.fold(defaults, |set, p| set.with(p.name, Value::Switch(compact)))
 }
 
 /// Powers of two as the parameter `lanes` spells them.

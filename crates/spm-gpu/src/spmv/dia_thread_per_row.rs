@@ -1,14 +1,21 @@
 //! Plan of `gpu-kernels/src/spmv/dia_thread_per_row.rs`.
 
 use spm_formats::MemoryBudget;
-use spm_formats::kernel::{Backend, KernelInfo, Operation, Parameters, PlanError};
-use spm_gpu_kernels::spmv::{DiaThreadPerRow, DiaThreadPerRowNarrow, Distances, MOST_DIAGONALS};
+use spm_formats::kernel::{
+    Backend, KernelInfo, Operation, ParameterSpec, Parameters, PlanError, Value,
+};
+use spm_gpu_kernels::spmv::{
+    DiaCached, DiaCachedNarrow, DiaDeep, DiaDeepNarrow, DiaStreamed, DiaStreamedNarrow, Distances,
+    MOST_DIAGONALS,
+};
 
 use super::on_device::Source;
 use super::parameters::{NARROW, R2_BLOCKS, block};
 use super::{BoxedPlan, boxed, product};
 use crate::convert::{DeviceDia, DeviceReducedValues};
+use crate::device::DeviceInfo;
 use crate::launch::Launch;
+use crate::matrix::DeviceMatrix;
 use crate::plan::DeviceScalar;
 use crate::product::Zero;
 
@@ -18,8 +25,51 @@ pub(super) const INFO: KernelInfo = KernelInfo {
     backend: Backend::Gpu,
     source: "own; Bell and Garland, SC'09",
     summary: "DIA, up to 32 diagonals, a thread for each row",
-    parameters: &[block(128, R2_BLOCKS), NARROW],
+    parameters: &[block(128, R2_BLOCKS), LOADS, NARROW],
 };
+
+const LOADS: ParameterSpec = ParameterSpec {
+    name: "loads",
+    meaning: "values streamed past the caches, cached, or cached with 12 or 16 diagonals in flight \
+              (deep); auto takes cached for a product that L2 holds, and deep for few rows of short \
+              values",
+    default: Value::Choice("auto"),
+    studied: &[
+        Value::Choice("auto"),
+        Value::Choice("streamed"),
+        Value::Choice("cached"),
+        Value::Choice("deep"),
+    ],
+};
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Loads {
+    Streamed,
+    Cached,
+    Deep,
+}
+
+impl Loads {
+    /// Rows of a multiprocessor up to which more loads of each thread make up for the threads that
+    /// are not there: a quarter of those that it holds.
+    const DEEP_ROWS: usize = 512;
+
+    /// For a product that moves so many bytes; `short` values are of 4 bytes.
+    fn choose(
+        parameters: &Parameters,
+        device: &DeviceInfo,
+        (rows, bytes, short): (usize, u64, bool),
+    ) -> Self {
+        match parameters.choice(LOADS.name) {
+            "streamed" => Self::Streamed,
+            "cached" => Self::Cached,
+            "deep" => Self::Deep,
+            _ if bytes > device.l2_bytes / 5 * 4 => Self::Streamed,
+            _ if short && rows <= Self::DEEP_ROWS * device.multiprocessors as usize => Self::Deep,
+            _ => Self::Cached,
+        }
+    }
+}
 
 pub(super) fn on_device<T: DeviceScalar>(
     a: &Source<T>,
@@ -59,6 +109,9 @@ pub(super) fn with_places<T: DeviceScalar>(
     for (place, &distance) in distances.0.as_flattened_mut().iter_mut().zip(&dia.distances) {
         *place = distance;
     }
+    let bytes = dia.bytes() + ((rows + cols) * size_of::<T>()) as u64;
+    let short = narrow || size_of::<T>() == size_of::<f32>();
+    let loads = Loads::choose(parameters, device.info(), (rows, bytes, short));
     Ok(Some(product(&device, dia, move |a, x, y, stream| {
         macro_rules! launch {
             ($kernel:ident($values:expr)) => {{
@@ -80,10 +133,15 @@ pub(super) fn with_places<T: DeviceScalar>(
                 unsafe { stream.device().launch::<$kernel<T>>(launch, stream, args) }
             }};
         }
-        match &a.values {
-            DeviceReducedValues::Stored(v) => launch!(DiaThreadPerRow(v.ptr())),
-            DeviceReducedValues::Narrow(v) => launch!(DiaThreadPerRowNarrow(v.ptr())),
-            DeviceReducedValues::Equal(_) => unreachable!("places have values"),
+        use DeviceReducedValues::{Equal, Narrow, Stored};
+        match (&a.values, loads) {
+            (Stored(v), Loads::Streamed) => launch!(DiaStreamed(v.ptr())),
+            (Stored(v), Loads::Cached) => launch!(DiaCached(v.ptr())),
+            (Stored(v), Loads::Deep) => launch!(DiaDeep(v.ptr())),
+            (Narrow(v), Loads::Streamed) => launch!(DiaStreamedNarrow(v.ptr())),
+            (Narrow(v), Loads::Cached) => launch!(DiaCachedNarrow(v.ptr())),
+            (Narrow(v), Loads::Deep) => launch!(DiaDeepNarrow(v.ptr())),
+            (Equal(_), _) => unreachable!("places have values"),
         }
     })))
 }
