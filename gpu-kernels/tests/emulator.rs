@@ -2,7 +2,7 @@
 
 use spm_gpu_kernels::device::shared::Pool;
 use spm_gpu_kernels::device::warp::{self, FULL_MASK};
-use spm_gpu_kernels::device::{DevicePtr, DevicePtrMut, thread};
+use spm_gpu_kernels::device::{DevicePtr, DevicePtrMut, Real, thread};
 use spm_gpu_kernels::emulator::{Defect, Emulator, EmulatorError, EmulatorOptions};
 use spm_gpu_kernels::{Dim3, Kernel, KernelArgs};
 
@@ -162,6 +162,62 @@ fn a_misaligned_vector() {
     });
     let (_, defect) = defect_of!(Misaligned);
     assert!(matches!(defect, Defect::Misaligned { alignment: 8, .. }), "{defect}");
+}
+
+/// Quads from one array, as pairs through shared memory, backwards to the other.
+#[derive(Clone, Copy)]
+struct Backwards<T>(DevicePtr<T>, DevicePtrMut<T>);
+
+impl<T: Real> Kernel for Backwards<T> {
+    const NAME: &'static str = "Backwards";
+    type Args = Self;
+    fn emulate(Self(from, to): Self) {
+        let (me, last) = (thread::thread_idx_x(), thread::block_dim_x() - 1);
+        let numbers = Pool::new().array::<T>(last + 1);
+        if me % 4 == 0 {
+            let [a, b, c, d] = T::load_quad(from, me.into());
+            T::store_shared_pair(numbers, me, [a, b]);
+            T::store_shared_pair(numbers, me + 2, [c, d]);
+        }
+        thread::sync_threads();
+        to.store(last - me, numbers.load(me));
+    }
+}
+
+impl<T: Real> KernelArgs for Backwards<T> {
+    fn with_raw(&self, f: &mut dyn FnMut(&mut [*mut core::ffi::c_void])) {
+        let mut args = *self;
+        f(&mut [(&raw mut args.0).cast(), (&raw mut args.1).cast()]);
+    }
+}
+
+#[test]
+fn pairs_and_quads_of_any_real_type() {
+    fn check<T: Real>(number: impl Fn(i8) -> T) {
+        let emulator = Emulator::default();
+        let from = emulator.alloc_from(&(0..64).map(&number).collect::<Vec<_>>());
+        let to = emulator.alloc_uninit::<T>(64);
+        let shared = 64 * size_of::<T>() as u32;
+        let kernel = Backwards(from.ptr(), to.ptr_mut());
+        emulator.launch::<Backwards<T>>(1, 64, shared, kernel).unwrap();
+        assert_eq!(to.to_vec(), (0..64).rev().map(&number).collect::<Vec<_>>());
+    }
+    check(f32::from);
+    check(f64::from);
+}
+
+#[test]
+fn misaligned_pairs_in_shared_memory_and_beyond_its_end() {
+    test_kernel!(OddPair, |_out| {
+        f64::store_shared_pair(Pool::new().array(8), 3, [0.0; 2]);
+    });
+    let (_, defect) = defect_of!(OddPair);
+    assert!(matches!(defect, Defect::Misaligned { alignment: 16, .. }), "{defect}");
+    test_kernel!(LastPair, |_out| {
+        f64::store_shared_pair(Pool::new().array(7), 6, [0.0; 2]);
+    });
+    let (_, defect) = defect_of!(LastPair);
+    assert!(matches!(defect, Defect::SharedIndex { index: 7, length: 7 }), "{defect}");
 }
 
 #[test]

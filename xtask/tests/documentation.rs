@@ -7,6 +7,8 @@ use spm_formats::convert::{
     EllOptions, csr_to_coo, csr_to_csc, csr_to_ell, csr_to_hll, csr_to_sell,
 };
 use spm_formats::{Csr, Layout, MemoryBudget, csr, sprs};
+use spm_gpu_kernels::convert::{ColumnBlockCounts, ColumnBlockEntries};
+use spm_gpu_kernels::emulator::Emulator;
 use spm_gpu_kernels::spmv::compact_columns;
 
 /// The numbers of every line `label  numbers` of a drawing, by heading and label.
@@ -51,6 +53,50 @@ impl Drawn {
     }
 }
 
+/// What the conversion kernels make: ends behind a 0, columns and values.
+fn column_blocks(
+    (pointers, columns, values): (&[u32], &[u32], &[f64]),
+    block_cols: u32,
+    col_blocks: u32,
+) -> (Vec<u32>, Vec<u16>, Vec<f64>) {
+    let emulator = Emulator::default();
+    let rows = pointers.len() as u32 - 1;
+    let (pointers, columns) = (emulator.alloc_from(pointers), emulator.alloc_from(columns));
+    let values = emulator.alloc_from(values);
+    let places = emulator.alloc_uninit::<u32>((rows * col_blocks) as usize);
+    let counts = ColumnBlockCounts {
+        rows,
+        block_cols,
+        col_blocks,
+        pointers: pointers.ptr(),
+        col_indices: columns.ptr(),
+        counts: places.ptr_mut(),
+    };
+    emulator.launch::<ColumnBlockCounts>(rows, 32, 0, counts).unwrap();
+    let mut padded = 0;
+    let start = |count| {
+        padded += count;
+        padded - count
+    };
+    places.write(&places.to_vec().into_iter().map(start).collect::<Vec<_>>());
+    let offsets = emulator.alloc_uninit::<u16>(padded as usize);
+    let to_values = emulator.alloc_uninit::<f64>(padded as usize);
+    let entries = ColumnBlockEntries {
+        rows,
+        block_cols,
+        col_blocks,
+        pointers: pointers.ptr(),
+        col_indices: columns.ptr(),
+        values: values.ptr(),
+        places: places.ptr_mut(),
+        col_offsets: offsets.ptr_mut(),
+        to_values: to_values.ptr_mut(),
+    };
+    emulator.launch::<ColumnBlockEntries<f64>>(rows, 32, 0, entries).unwrap();
+    let ends = std::iter::once(0).chain(places.to_vec()).collect();
+    (ends, offsets.to_vec(), to_values.to_vec())
+}
+
 #[test]
 fn the_drawings_are_what_the_code_makes() {
     let a: Csr<f64> = sprs::CsMatI::new(
@@ -79,6 +125,12 @@ fn the_drawings_are_what_the_code_makes() {
     drawn.is("bases", &bases);
     drawn.is("column offsets", &offsets);
     drawn.is("values", values);
+
+    drawn.heading = "csr-column-blocks (GPU): columns cut so that x fits shared memory";
+    let (ends, offsets, padded) = column_blocks((pointers, columns, values), 4, 2);
+    drawn.is("ends", &ends);
+    drawn.is("column offsets", &offsets);
+    drawn.is("values", &padded);
 
     drawn.heading = "CSC";
     let csc = csr_to_csc(a.view()).unwrap();

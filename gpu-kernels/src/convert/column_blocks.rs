@@ -1,10 +1,12 @@
 //! From CSR to CSR by blocks of columns ([`crate::spmv`]'s `csr-column-blocks`), a warp per row.
 //!
-//! The columns of a row may be in any order; the entries of a row keep theirs inside a block.
+//! The columns of a row may be in any order; the entries of a row keep theirs inside a block. How a
+//! row's part is padded is drawn with the product.
 
 use crate::device::warp::{FULL_MASK, WARP_SIZE};
 use crate::device::{DevicePtr, DevicePtrMut, Real, thread, warp};
 use crate::kernel::kernel;
+use crate::spmv::COLUMN_BLOCK_QUAD;
 
 /// Calls `visit(column block, (entry, its column in the block), mask of the lanes with one)` for the
 /// entries of a row, 32 at a time and column block by column block; the pair is `None` on lanes
@@ -36,8 +38,8 @@ fn for_entries(
 }
 
 kernel! {
-    /// The entries of each row in each column block: `counts[c * rows + row]`. At most 32 column
-    /// blocks. Block: a multiple of 32; grid: at least one warp per row.
+    /// The entries of each row in each column block, with padding: `counts[c * rows + row]`. At most
+    /// 32 column blocks. Block: a multiple of 32; grid: at least one warp per row.
     pub fn convert_column_block_counts(
         rows: u32,
         block_cols: u32,
@@ -59,7 +61,8 @@ kernel! {
             }
         });
         if lane < col_blocks {
-            counts.store(u64::from(lane) * u64::from(rows) + u64::from(row), count);
+            let padded = count.next_multiple_of(COLUMN_BLOCK_QUAD);
+            counts.store(u64::from(lane) * u64::from(rows) + u64::from(row), padded);
         }
     }
     as ColumnBlockCounts
@@ -71,7 +74,7 @@ fn entries<T: Real>(
     pointers: DevicePtr<u32>,
     col_indices: DevicePtr<u32>,
     values: DevicePtr<T>,
-    starts: DevicePtr<u32>,
+    places: DevicePtrMut<u32>,
     col_offsets: DevicePtrMut<u16>,
     store: impl Fn(u32, T),
 ) {
@@ -81,8 +84,9 @@ fn entries<T: Real>(
     }
     let bounds = (pointers.load(row), pointers.load(row + 1));
     let mut next = 0;
+    let place = u64::from(lane) * u64::from(rows) + u64::from(row);
     if lane < col_blocks {
-        next = starts.load(u64::from(lane) * u64::from(rows) + u64::from(row));
+        next = places.load(place);
     }
     for_entries(bounds, (block_cols, col_blocks), col_indices, |col_block, entry, mask| {
         let first = warp::shuffle_idx(FULL_MASK, next, col_block, WARP_SIZE);
@@ -95,11 +99,19 @@ fn entries<T: Real>(
             next += mask.count_ones();
         }
     });
+    if lane < col_blocks {
+        places.store(place, next);
+        for padding in next..next.next_multiple_of(COLUMN_BLOCK_QUAD) {
+            col_offsets.store(padding, 0);
+            store(padding, T::ZERO);
+        }
+    }
 }
 
 kernel! {
-    /// Columns inside their block, and values, by column block; `starts` is the exclusive sum of
-    /// what [`ColumnBlockCounts`] wrote. A column block has at most 2^16 columns. Launch: as there.
+    /// Columns inside their block, and values, by column block; `places` is the exclusive sum of what
+    /// [`ColumnBlockCounts`] wrote, and becomes the ends of the entries. A column block has at most
+    /// 2^16 columns. Launch: as there.
     pub fn convert_column_block_entries<T: Real>(
         rows: u32,
         block_cols: u32,
@@ -107,13 +119,13 @@ kernel! {
         pointers: DevicePtr<u32>,
         col_indices: DevicePtr<u32>,
         values: DevicePtr<T>,
-        starts: DevicePtr<u32>,
+        places: DevicePtrMut<u32>,
         col_offsets: DevicePtrMut<u16>,
         to_values: DevicePtrMut<T>,
     ) {
         let shape = (rows, block_cols, col_blocks);
         let store = |k: u32, value: T| to_values.store(k, value);
-        entries(shape, pointers, col_indices, values, starts, col_offsets, store);
+        entries(shape, pointers, col_indices, values, places, col_offsets, store);
     }
     as ColumnBlockEntries
 }
@@ -127,13 +139,13 @@ kernel! {
         pointers: DevicePtr<u32>,
         col_indices: DevicePtr<u32>,
         values: DevicePtr<T>,
-        starts: DevicePtr<u32>,
+        places: DevicePtrMut<u32>,
         col_offsets: DevicePtrMut<u16>,
         to_values: DevicePtrMut<f32>,
     ) {
         let shape = (rows, block_cols, col_blocks);
         let store = |k: u32, value: T| to_values.store(k, value.narrow());
-        entries(shape, pointers, col_indices, values, starts, col_offsets, store);
+        entries(shape, pointers, col_indices, values, places, col_offsets, store);
     }
     as ColumnBlockEntriesNarrow
 }

@@ -3,6 +3,7 @@
 use core::ops::{Add, AddAssign, Mul, Neg, Sub};
 
 use super::backend::{self, AccessIf, Fetch, Shuffle};
+use super::shared::SharedArray;
 use super::{AtomicAdd, DevicePtr, DevicePtrMut, Element};
 
 /// `f32` or `f64`.
@@ -42,8 +43,13 @@ pub trait Real:
     fn from_word(word: u64) -> Self;
     /// Elements `index` and `index + 1` with one instruction; `index` must be even.
     fn load_pair(array: DevicePtr<Self>, index: u64) -> [Self; 2];
+    /// Elements `index` to `index + 4` with one instruction (two for `f64`); `index` must be a
+    /// multiple of 4.
+    fn load_quad(array: DevicePtr<Self>, index: u64) -> [Self; 4];
     /// Overwrites elements `index` and `index + 1` with one instruction; `index` must be even.
     fn store_pair(array: DevicePtrMut<Self>, index: u64, pair: [Self; 2]);
+    /// [`Real::store_pair`] in shared memory.
+    fn store_shared_pair(array: SharedArray<Self>, index: u32, pair: [Self; 2]);
 }
 
 macro_rules! real {
@@ -83,7 +89,15 @@ macro_rules! real {
                 array.load_vector::<2>(index)
             }
             #[inline(always)]
+            fn load_quad(array: DevicePtr<Self>, index: u64) -> [Self; 4] {
+                array.load_vector::<4>(index)
+            }
+            #[inline(always)]
             fn store_pair(array: DevicePtrMut<Self>, index: u64, pair: [Self; 2]) {
+                array.store_vector::<2>(index, pair);
+            }
+            #[inline(always)]
+            fn store_shared_pair(array: SharedArray<Self>, index: u32, pair: [Self; 2]) {
                 array.store_vector::<2>(index, pair);
             }
         }

@@ -6,7 +6,7 @@
 
 use core::marker::PhantomData;
 
-use super::backend::{AccessIf, AtomicAccess, AtomicSum};
+use super::backend::{Access, AccessIf, AtomicAccess, AtomicSum};
 use super::{AtomicAdd, AtomicWord, Element};
 
 /// Cuts shared memory into arrays.
@@ -69,6 +69,18 @@ impl<T: Element> SharedArray<T> {
     #[inline(always)]
     pub fn store(self, index: u32, value: T) {
         T::store_shared(self.offset_of(index), value);
+    }
+
+    /// Overwrites elements `index` to `index + N` at once. `index` must be a multiple of N, which is 2
+    /// or 4, and the array must begin where `[T; N]` may lie, as the first one of a [`Pool`] does.
+    #[inline(always)]
+    pub fn store_vector<const N: usize>(self, index: u32, value: [T; N])
+    where
+        [T; N]: Element,
+    {
+        #[cfg(not(target_arch = "nvptx64"))]
+        super::backend::check_shared_index(index + N as u32 - 1, self.length);
+        <[T; N]>::store_shared(self.offset_of(index), value);
     }
 }
 

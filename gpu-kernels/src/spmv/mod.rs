@@ -25,6 +25,7 @@ mod sell_compact;
 pub(crate) mod sellp;
 
 pub use csr_adaptive::ADAPTIVE_TILE_ENTRIES;
+pub use csr_column_blocks::{COLUMN_BLOCK_IN_FLIGHT, COLUMN_BLOCK_QUAD};
 pub use csr_merge::MERGE_ITEMS;
 pub use csr_segments::SEGMENT_THREADS;
 pub use csr_slots::SLOT_BIAS;

@@ -196,29 +196,35 @@ fn column_blocks() {
         };
         let grid = (rows, ROWS.into());
         launch_last::<ColumnBlockCounts>(&tail.emulator, grid, 32, 0, args);
-        let (mut start, mut expected) = (entry, Vec::new());
+        // Each row's part begins at a multiple of 4, behind zeros.
+        let first = entry.next_multiple_of(4);
+        let (mut places, mut expected) = (Vec::new(), Vec::new());
         for block in 0..col_blocks {
             let inside = |column| column / block_cols == block;
-            let mut starts = Vec::new();
+            let (mut starts, mut ends, mut padded) = (Vec::new(), Vec::new(), Vec::new());
             for row in row..rows {
-                starts.push(start);
+                let start = expected.len();
+                starts.push(first + start as u32);
                 let of_row = tail.triplets().filter(|&(r, c, _)| r == row && inside(c));
                 expected.extend(of_row.map(|(_, column, value)| (column % block_cols, value)));
-                start = entry + expected.len() as u32;
+                ends.push(first + expected.len() as u32);
+                expected.resize(expected.len().next_multiple_of(4), (0, 0.0));
+                padded.push((expected.len() - start) as u32);
             }
             let at = (block * rows) as usize;
-            let found = counts.read_at(at, ROWS as usize);
-            let ends = starts[1..].iter().chain([&start]);
-            assert_eq!(found, ends.zip(&starts).map(|(end, s)| end - s).collect::<Vec<_>>());
-            counts.write_at(at, &starts);
+            assert_eq!(counts.read_at(at, ROWS as usize), padded);
+            places.push((at, starts, ends));
         }
-        let count = tail.values.len();
-        let offsets = tail.emulator.alloc_from(&vec![0_u16; count]);
+        let count = expected.len();
         let expected_offsets: Vec<u16> =
             expected.iter().map(|&(column, _)| column as u16).collect();
         macro_rules! entries {
             ($kernel:ident, $t:ty) => {{
-                let to_values = tail.emulator.alloc_from(&vec![0.0 as $t; count]);
+                let offsets = tail.emulator.alloc_from(&vec![u16::MAX; count]);
+                let to_values = tail.emulator.alloc_from(&vec![<$t>::NAN; count]);
+                for (at, starts, _) in &places {
+                    counts.write_at(*at, starts);
+                }
                 let args = $kernel {
                     rows,
                     block_cols,
@@ -226,14 +232,17 @@ fn column_blocks() {
                     pointers: far(&pointers, row),
                     col_indices: far(&columns, entry),
                     values: far(&values, entry),
-                    starts: far(&counts, row),
-                    col_offsets: far_mut(&offsets, entry),
-                    to_values: far_mut(&to_values, entry),
+                    places: far_mut(&counts, row),
+                    col_offsets: far_mut(&offsets, first),
+                    to_values: far_mut(&to_values, first),
                 };
                 launch_last::<$kernel<f64>>(&tail.emulator, grid, 32, 0, args);
                 assert_eq!(offsets.to_vec(), expected_offsets);
                 let values: Vec<$t> = expected.iter().map(|&(_, value)| value as $t).collect();
                 assert_eq!(to_values.to_vec(), values);
+                for (at, _, ends) in &places {
+                    assert_eq!(counts.read_at(*at, ROWS as usize), *ends);
+                }
             }};
         }
         entries!(ColumnBlockEntries, f64);

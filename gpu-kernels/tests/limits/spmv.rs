@@ -322,27 +322,28 @@ fn csr_column_blocks() {
         [(1_u32 << 31, 7, 1), (0xf7ff_0000, 0xf7ff_0000, 1), (1 << 26, 0xf7ff_0000, 3)]
     {
         let tail = Tail::new(row, entry);
-        let (rows, block_cols) = (tail.rows(), COLS.div_ceil(col_blocks));
-        // Entries by column block, then by row.
-        let mut pointers = Vec::new();
-        let (mut offsets, mut values) = (Vec::new(), Vec::new());
+        let (rows, block_cols) = (tail.rows(), COLS.div_ceil(col_blocks).next_multiple_of(2));
+        // Entries by column block, then by row, from a multiple of 4 on; padding that would be seen.
+        let before = u64::from(row);
+        let words = ((col_blocks - 1) * rows + ROWS + 1) as usize;
+        let ends = tail.emulator.alloc_zeroed(words);
+        // The last four of the rows before, then those of the tail.
+        let first = entry.next_multiple_of(4) - 4;
+        let (mut offsets, mut values) = (vec![0; 4], vec![f64::INFINITY; 4]);
         for col_block in 0..col_blocks {
+            let mut of_block = vec![first + offsets.len() as u32];
             for row in tail.first_row..rows {
-                pointers.push(entry + offsets.len() as u32);
                 let inside = |column| column / block_cols == col_block;
                 let of_row = tail.triplets().filter(|&(r, c, _)| r == row && inside(c));
                 for (_, column, value) in of_row {
                     offsets.push((column % block_cols) as u16);
                     values.push(value);
                 }
+                of_block.push(first + offsets.len() as u32);
+                offsets.resize(offsets.len().next_multiple_of(4), 0);
+                values.resize(offsets.len(), f64::INFINITY);
             }
-            pointers.push(entry + offsets.len() as u32);
-        }
-        let before = u64::from(row);
-        let words = ((col_blocks - 1) * rows + ROWS + 1) as usize;
-        let device_pointers = tail.emulator.alloc_zeroed(words);
-        for (block, pointers) in pointers.chunks(ROWS as usize + 1).enumerate() {
-            device_pointers.write_at(block * rows as usize, pointers);
+            ends.write_at((col_block * rows) as usize, &of_block);
         }
         let sums = tail.emulator.try_alloc_uninit::<f64>(words - 1).unwrap();
         let offsets = tail.emulator.alloc_from(&offsets);
@@ -362,8 +363,8 @@ fn csr_column_blocks() {
                     block_cols,
                     col_blocks,
                     log_lanes: 1,
-                    pointers: far(&device_pointers, before),
-                    col_offsets: far(&offsets, entry),
+                    ends: far(&ends, before),
+                    col_offsets: far(&offsets, first),
                     values: $values,
                     x: tail.x_buffer.ptr(),
                     sums: far_mut(&sums, before),
@@ -375,8 +376,8 @@ fn csr_column_blocks() {
                 tail.check_y::<$kernel<f64>>(&y, 1);
             }};
         }
-        check!(CsrColumnBlocks, far(&values, entry));
-        check!(CsrColumnBlocksNarrow, far(&narrow, entry));
+        check!(CsrColumnBlocks, far(&values, first));
+        check!(CsrColumnBlocksNarrow, far(&narrow, first));
     }
 }
 

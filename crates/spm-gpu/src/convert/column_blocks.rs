@@ -1,10 +1,13 @@
 //! CSR to CSR by blocks of columns: `gpu-kernels/src/convert/column_blocks.rs`.
 
+use spm_formats::MemoryBudget;
 use spm_formats::kernel::PlanError;
 use spm_gpu_kernels::convert::{ColumnBlockCounts, ColumnBlockEntries, ColumnBlockEntriesNarrow};
-use spm_gpu_kernels::spmv::csr_column_blocks_shared_bytes;
+use spm_gpu_kernels::spmv::{
+    COLUMN_BLOCK_IN_FLIGHT, COLUMN_BLOCK_QUAD, csr_column_blocks_shared_bytes,
+};
 
-use super::{DeviceReducedValues, scan, warps};
+use super::{DeviceReducedValues, WARP, scan, warps};
 use crate::device::Device;
 use crate::matrix::{DeviceCsr, DeviceMatrix};
 use crate::memory::DeviceBuffer;
@@ -13,11 +16,14 @@ use crate::stream::Stream;
 
 /// Column blocks that the conversion counts at most.
 const MOST_BLOCKS: usize = 32;
+/// Entries that a product may step beyond the end of a part: those of all lanes of a row.
+const STEP: usize = COLUMN_BLOCK_IN_FLIGHT as usize * WARP;
 
 /// How the columns are cut.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct ColumnBlockShape {
     pub(crate) col_blocks: usize,
+    /// Even, so that each block of x is aligned for pairs.
     pub(crate) block_cols: usize,
 }
 
@@ -26,10 +32,10 @@ impl ColumnBlockShape {
     pub(crate) fn of<T: DeviceScalar>(device: &Device, cols: usize) -> Option<Self> {
         let room = device.info().limits.shared_bytes;
         let fixed = csr_column_blocks_shared_bytes::<T>(0);
-        let most = ((room - fixed) as usize / size_of::<T>()).min(1 << 16);
+        let most = ((room - fixed) as usize / size_of::<T>()).min(1 << 16) & !1;
         let col_blocks = cols.div_ceil(most).max(1);
-        (col_blocks <= MOST_BLOCKS)
-            .then(|| Self { col_blocks, block_cols: cols.div_ceil(col_blocks).max(1) })
+        let block_cols = cols.div_ceil(col_blocks).max(1).next_multiple_of(2);
+        (col_blocks <= MOST_BLOCKS).then_some(Self { col_blocks, block_cols })
     }
 }
 
@@ -37,40 +43,45 @@ impl ColumnBlockShape {
 #[derive(Debug)]
 pub(crate) struct DeviceColumnBlocks<T> {
     pub(crate) shape: (usize, usize),
-    pub(crate) pointers: DeviceBuffer<u32>,
+    /// A 0, the end of each row's part of each column block, and the entries with padding.
+    pub(crate) ends: DeviceBuffer<u32>,
     pub(crate) col_offsets: DeviceBuffer<u16>,
     pub(crate) values: DeviceReducedValues<T>,
 }
 
 impl<T: DeviceScalar> DeviceColumnBlocks<T> {
-    /// Converts; values are stored or narrow.
+    /// Converts a matrix with entries; values are stored or narrow.
     pub(crate) fn new(
         a: &DeviceCsr<T>,
         cut: ColumnBlockShape,
         narrow: bool,
+        budget: &MemoryBudget,
     ) -> Result<Self, PlanError> {
         let device = a.device();
         let stream = Stream::new(device)?;
         let launch = warps(device, a.rows())?;
         let ColumnBlockShape { col_blocks, block_cols } = cut;
-        let words = a.rows() * col_blocks + 1;
-        if u32::try_from(words).is_err() {
-            let reason = format!("{words} parts of rows are more than 32 bits number");
-            return Err(PlanError::Unsupported { kernel: super::ID, reason });
-        }
-        let mut starts = DeviceBuffer::<u32>::zeroed(device, words)?;
+        let parts = a.rows() * col_blocks;
+        check_parts(a.entries(), parts)?;
+        let mut ends = DeviceBuffer::<u32>::zeroed(device, parts + 2)?;
         let (rows, pointers, col_indices) =
             (a.rows() as u32, a.pointers.ptr(), a.col_indices.ptr());
         let (block_cols, col_blocks) = (block_cols as u32, col_blocks as u32);
-        let counts = starts.ptr_mut();
+        // Behind the 0, so that the sum has the start of each part where its end is to be.
+        let places = ends.ptr_mut().offset(1_u32);
+        let counts = places;
         let args =
             ColumnBlockCounts { rows, block_cols, col_blocks, pointers, col_indices, counts };
         // SAFETY: verified CSR arrays, a word for each row of each column block.
         unsafe { device.launch::<ColumnBlockCounts>(launch, &stream, args)? };
-        scan(&mut starts, &stream)?;
-        let mut col_offsets = DeviceBuffer::uninitialized(device, a.entries())?;
+        scan(&mut ends, &stream)?;
+        let padded = ends.element(parts + 1)? as usize;
+        let value_bytes = if narrow { size_of::<f32>() } else { size_of::<T>() };
+        let slot_bytes = size_of::<u16>() + value_bytes;
+        budget.check("CSR by blocks of columns", a.entries(), padded as u128, slot_bytes, 0)?;
+        let mut col_offsets = DeviceBuffer::uninitialized(device, padded)?;
         let values = if narrow {
-            let mut values = DeviceBuffer::uninitialized(device, a.entries())?;
+            let mut values = DeviceBuffer::uninitialized(device, padded)?;
             let args = ColumnBlockEntriesNarrow {
                 rows,
                 block_cols,
@@ -78,15 +89,15 @@ impl<T: DeviceScalar> DeviceColumnBlocks<T> {
                 pointers,
                 col_indices,
                 values: a.values.ptr(),
-                starts: starts.ptr(),
+                places,
                 col_offsets: col_offsets.ptr_mut(),
                 to_values: values.ptr_mut(),
             };
-            // SAFETY: as many entries as before, the places that were counted.
+            // SAFETY: as many entries as before, the places that were counted, padding included.
             unsafe { device.launch::<ColumnBlockEntriesNarrow<T>>(launch, &stream, args)? };
             DeviceReducedValues::Narrow(values)
         } else {
-            let mut values = DeviceBuffer::uninitialized(device, a.entries())?;
+            let mut values = DeviceBuffer::uninitialized(device, padded)?;
             let args = ColumnBlockEntries {
                 rows,
                 block_cols,
@@ -94,7 +105,7 @@ impl<T: DeviceScalar> DeviceColumnBlocks<T> {
                 pointers,
                 col_indices,
                 values: a.values.ptr(),
-                starts: starts.ptr(),
+                places,
                 col_offsets: col_offsets.ptr_mut(),
                 to_values: values.ptr_mut(),
             };
@@ -104,8 +115,22 @@ impl<T: DeviceScalar> DeviceColumnBlocks<T> {
         };
         stream.synchronize()?;
         let shape = (a.rows(), a.cols());
-        Ok(Self { shape, pointers: starts, col_offsets, values })
+        Ok(Self { shape, ends, col_offsets, values })
     }
+}
+
+/// Refuses a matrix with so many parts of rows that a kernel might step beyond 32 bits.
+fn check_parts(entries: usize, parts: usize) -> Result<(), PlanError> {
+    let padding = u128::from(COLUMN_BLOCK_QUAD - 1) * entries.min(parts) as u128;
+    let padded = entries as u128 + padding;
+    let reason = if u32::try_from(parts + 2).is_err() {
+        format!("{parts} parts of rows are more than 32 bits number")
+    } else if u32::try_from(padded + STEP as u128).is_err() {
+        format!("up to {padded} entries with padding are more than 32 bits number")
+    } else {
+        return Ok(());
+    };
+    Err(PlanError::Unsupported { kernel: super::ID, reason })
 }
 
 impl<T: DeviceScalar> DeviceMatrix for DeviceColumnBlocks<T> {
@@ -114,6 +139,23 @@ impl<T: DeviceScalar> DeviceMatrix for DeviceColumnBlocks<T> {
     }
 
     fn bytes(&self) -> u64 {
-        (self.pointers.bytes() + self.col_offsets.bytes() + self.values.bytes()) as u64
+        (self.ends.bytes() + self.col_offsets.bytes() + self.values.bytes()) as u64
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn parts_whose_padding_might_wrap_are_refused() {
+        let most = u32::MAX as usize - STEP;
+        assert!(check_parts(most - 3, 1).is_ok());
+        assert!(check_parts(most - 2, 1).is_err());
+        // An entry in each part, or fewer.
+        assert!(check_parts(most / 4, most / 4).is_ok());
+        assert!(check_parts(most / 4, u32::MAX as usize - 2).is_ok());
+        assert!(check_parts(most / 4 + 1, most).is_err());
+        assert!(check_parts(1, u32::MAX as usize - 1).is_err());
     }
 }

@@ -3,17 +3,18 @@
 use spm_formats::MemoryBudget;
 use spm_formats::kernel::{Backend, KernelInfo, Operation, ParameterSpec, Parameters, PlanError};
 use spm_gpu_kernels::spmv::{
-    CsrColumnBlocks, CsrColumnBlocksNarrow, csr_column_blocks_shared_bytes,
+    COLUMN_BLOCK_IN_FLIGHT, CsrColumnBlocks, CsrColumnBlocksNarrow, csr_column_blocks_shared_bytes,
 };
 
 use super::on_device::Source;
 use super::parameters::{NARROW, WARP, row_lanes};
-use super::{BoxedPlan, product};
+use super::{BoxedPlan, boxed, product};
 use crate::convert::{ColumnBlockShape, DeviceColumnBlocks, DeviceReducedValues};
 use crate::launch::Launch;
 use crate::matrix::With;
 use crate::memory::DeviceBuffer;
 use crate::plan::DeviceScalar;
+use crate::product::Zero;
 
 pub(super) const INFO: KernelInfo = KernelInfo {
     id: "csr-column-blocks",
@@ -24,8 +25,10 @@ pub(super) const INFO: KernelInfo = KernelInfo {
     parameters: &[LANES, NARROW],
 };
 
-const LANES: ParameterSpec =
-    row_lanes("threads of a row in a block of columns; auto takes an eighth of its mean length");
+const LANES: ParameterSpec = row_lanes(
+    "threads of a row in a block of columns; auto takes an eighth of its mean length there, rounded up to \
+     a power of two",
+);
 
 /// Threads of a block: with its part of x, one fills a multiprocessor.
 const BLOCK: usize = 1024;
@@ -33,16 +36,20 @@ const BLOCK: usize = 1024;
 pub(super) fn on_device<T: DeviceScalar>(
     a: &Source<T>,
     parameters: &Parameters,
-    _: &MemoryBudget,
+    budget: &MemoryBudget,
 ) -> Result<BoxedPlan<T>, PlanError> {
     let device = a.csr.device().clone();
     let (rows, cols) = (a.csr.rows(), a.csr.cols());
+    if a.csr.entries() == 0 {
+        return Ok(boxed(&device, Zero(rows, cols)));
+    }
     let Some(cut) = ColumnBlockShape::of::<T>(&device, cols) else {
         let reason = format!("{cols} columns are more than shared memory holds in 32 blocks");
         return Err(PlanError::Unsupported { kernel: INFO.id, reason });
     };
     let ColumnBlockShape { col_blocks, block_cols } = cut;
-    let fitting = a.mean_row().div_ceil(8 * col_blocks).next_power_of_two().min(WARP);
+    let turn = COLUMN_BLOCK_IN_FLIGHT as usize * col_blocks;
+    let fitting = a.mean_row().div_ceil(turn).next_power_of_two().min(WARP);
     let lanes: usize = parameters.choice("lanes").parse().unwrap_or(fitting);
     let row_blocks = (device.info().multiprocessors as usize / col_blocks).max(1);
     let block_rows = rows.div_ceil(row_blocks).max(1);
@@ -50,8 +57,8 @@ pub(super) fn on_device<T: DeviceScalar>(
     let launch = Launch::over(INFO.id, &device, col_blocks, 1, BLOCK)?
         .with_grid_y(row_blocks as u32)
         .with_shared_bytes(csr_column_blocks_shared_bytes::<T>(block_cols as u32));
-    let matrix =
-        DeviceColumnBlocks::new(&a.csr, cut, parameters.switch(NARROW.name) && a.stats.narrow)?;
+    let narrow = parameters.switch(NARROW.name) && a.stats.narrow;
+    let matrix = DeviceColumnBlocks::new(&a.csr, cut, narrow, budget)?;
     let mut sums = DeviceBuffer::<T>::uninitialized(&device, rows * col_blocks)?;
     let mut arrivals = DeviceBuffer::<u32>::zeroed(&device, row_blocks)?;
     let scratch_bytes = sums.bytes() + arrivals.bytes();
@@ -67,7 +74,7 @@ pub(super) fn on_device<T: DeviceScalar>(
                     block_cols: block_cols as u32,
                     col_blocks: col_blocks as u32,
                     log_lanes: lanes.trailing_zeros(),
-                    pointers: a.pointers.ptr(),
+                    ends: a.ends.ptr(),
                     col_offsets: a.col_offsets.ptr(),
                     values: $values,
                     x: x.ptr(),

@@ -1,7 +1,7 @@
 //! y = A x.
 
 use spm_formats::kernel::{Parameters, PlanError, RunError, SpmvPlan};
-use spm_formats::{Csr, reference};
+use spm_formats::{Csr, FormatError, MemoryBudget, reference};
 use spm_gpu::{
     Device, DeviceBuffer, DeviceScalar, DeviceSpmvPlan, GpuError, PlanOptions, Stream, spmv,
 };
@@ -283,6 +283,69 @@ fn few_diagonals_are_supported() {
         matches!(plan(csr, &kernel.info.defaults()), Err(PlanError::Unsupported { .. }))
     };
     assert!(refused(&on(150, 150, &more)));
+}
+
+/// Rows with 0 to 9 entries in each of several column blocks, and an x that is infinite wherever no row
+/// has one: in all even columns, and so in the first of each block, which is that of padding.
+fn column_blocks_with_padding<T: DeviceScalar>() {
+    let kernel = spmv::find::<T>("csr-column-blocks").unwrap();
+    let (rows, cols, distance) = (103, 130_000, 26_000);
+    let (mut pointers, mut columns) = (vec![0], Vec::new());
+    for row in 0..rows {
+        for part in 0..cols / distance {
+            let entries = (3 * row + 7 * part + row / 10) % 10;
+            columns.extend((0..entries).map(|i| (part * distance + 2 * i + 1) as u32));
+        }
+        pointers.push(columns.len() as u32);
+    }
+    // Single precision holds them.
+    let values = (0..columns.len()).map(|i| T::from_f64(0.5 + i as f64)).collect();
+    let csr = Csr::new((rows, cols), pointers, columns, values);
+    let coo = spm_formats::convert::csr_to_coo(csr.view()).unwrap();
+    let mut x = vector::<T>(cols);
+    x.iter_mut().step_by(2).for_each(|x| *x = T::from_f64(f64::INFINITY));
+    let expected = reference::spmv(&coo, &x);
+    for parameters in kernel.info.variants() {
+        let what = format!("{}, {}", kernel.info.label(&parameters), T::NAME);
+        let options = PlanOptions::default();
+        let plan = kernel.plan(&emulator(1), &csr.view(), &parameters, &options);
+        let y = run(&mut *plan.unwrap(), &x).unwrap_or_else(|error| panic!("{what}: {error}"));
+        let errors = reference::compare(&y, &expected);
+        assert!(errors.acceptable(), "{what}: {errors:?}");
+        assert!(y.iter().all(|y| y.to_f64().is_finite()), "{what}");
+    }
+}
+
+#[test]
+fn padding_of_column_blocks_counts_for_nothing_f32() {
+    column_blocks_with_padding::<f32>();
+}
+
+#[test]
+fn padding_of_column_blocks_counts_for_nothing_f64() {
+    column_blocks_with_padding::<f64>();
+}
+
+/// The padding of `csr-column-blocks` is what a budget is for, and part of what moves.
+#[test]
+fn padding_of_column_blocks_is_counted() {
+    let kernel = spmv::find::<f64>("csr-column-blocks").unwrap();
+    // Five entries in each row: eight with padding.
+    let (rows, cols) = (100, 40);
+    let columns = (0..rows).flat_map(|row| (0..5).map(move |i| (row % 8 + 7 * i) as u32));
+    let pointers = (0..=rows as u32).map(|row| 5 * row).collect();
+    let csr = Csr::new((rows, cols), pointers, columns.collect(), vec![0.1; 5 * rows]);
+    let plan = |budget| {
+        let options = PlanOptions { budget: MemoryBudget::bytes(budget) };
+        kernel.plan(&emulator(1), &csr.view(), &kernel.info.defaults(), &options)
+    };
+    let slots = 8 * rows as u64 * (2 + 8);
+    let footprint = plan(slots).unwrap().footprint();
+    // Ends of the rows, one word before them and one behind.
+    assert_eq!(footprint.matrix_bytes, slots + 4 * (rows as u64 + 2));
+    assert_eq!(footprint.bytes_moved, footprint.matrix_bytes + 8 * (rows + cols) as u64);
+    let error = plan(slots - 1).err().expect("over the budget");
+    assert!(matches!(error, PlanError::Format(FormatError::OverBudget { .. })), "{error}");
 }
 
 /// Columns of `csr-slots` in 16 bits, absolute and relative at either end of their range, and in 32
