@@ -6,7 +6,6 @@ use spm_formats::MemoryBudget;
 use spm_formats::kernel::{
     Backend, Footprint, KernelInfo, Operation, ParameterSpec, Parameters, PlanError, Value,
 };
-
 use spm_gpu_kernels::spmv::MOST_DIAGONALS;
 
 use super::on_device::Source;
