@@ -12,7 +12,7 @@ use std::sync::{Mutex, MutexGuard, PoisonError};
 use cust::sys;
 
 /// Bytes from which on a block is not kept, and of all that are.
-const LARGE: usize = 4 << 20;
+const LARGE: usize = 8 << 20;
 const MOST_BYTES: usize = 64 << 20;
 /// Blocks are multiples of this.
 const UNIT: usize = 512;
