@@ -4,7 +4,7 @@
 //! Large blocks are the driver's each time: a product of 30 MB, which L2 just holds, took 12.1 us
 //! in kept blocks, in the driver's pool (`cuMemAllocAsync`) and in one piece, and 9.1 us in blocks
 //! of its own; probably because streamed loads leave in L2 what lies there
-//! (docs/tries-gpu-spmv.md, 22 and 37).
+//! (docs/tuning-log-gpu-spmv.md, 22 and 37).
 
 use std::collections::BTreeMap;
 use std::sync::{Mutex, MutexGuard, PoisonError};

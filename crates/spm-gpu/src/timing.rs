@@ -102,7 +102,7 @@ impl Drop for Gate {
 
 /// Measures what `launch` puts into the stream: the time on the device alone, without the host's
 /// part of a launch. One event before and one after each run, each run alone in the stream: a mark
-/// with another run behind it comes 0.6 us late on an H200 (docs/tries-gpu-spmv.md).
+/// with another run behind it comes 0.6 us late on an H200 (docs/tuning-log-gpu-spmv.md).
 ///
 /// # Errors
 /// Whatever `launch` or the device reports.

@@ -38,7 +38,7 @@ pub(super) const INFO: KernelInfo = KernelInfo {
 };
 
 /// Buckets of a chunk up to which blocks of 256 threads were fastest, and from which on those of
-/// 1024; entries up to which those of 128 were (docs/tries-gpu-transpose.md).
+/// 1024; entries up to which those of 128 were (docs/tuning-log-gpu-transpose.md).
 const FEW_DIGITS: usize = 256;
 const MANY_DIGITS: usize = 1024;
 const FEW_ENTRIES: usize = 400_000;
