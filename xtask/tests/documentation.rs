@@ -1,4 +1,4 @@
-//! What the documentation draws and lists is what the code makes and has.
+//! Checks the drawings of docs/formats.md and the tables of docs/experiments.md against the code.
 
 use std::collections::BTreeMap;
 use std::path::Path;
@@ -115,18 +115,18 @@ fn the_drawings_are_what_the_code_makes() {
     drawn.heading = "CSR";
     let view = a.view();
     let (pointers, columns, values) = csr::arrays(&view);
-    drawn.is("row pointers", pointers);
-    drawn.is("column indices", columns);
+    drawn.is("row_ptr", pointers);
+    drawn.is("col_ind", columns);
     drawn.is("values", values);
 
-    drawn.heading = "csr-compact (GPU): 16-bit columns from a base for each row";
+    drawn.heading = "csr-compact (GPU): 16-bit column offsets from a base for each row";
     let (bases, offsets) = compact_columns(pointers, columns).unwrap();
-    drawn.is("row pointers", pointers);
+    drawn.is("row_ptr", pointers);
     drawn.is("bases", &bases);
     drawn.is("column offsets", &offsets);
     drawn.is("values", values);
 
-    drawn.heading = "csr-column-blocks (GPU): columns cut so that x fits shared memory";
+    drawn.heading = "csr-column-blocks (GPU): blocks of columns whose part of x fits shared memory";
     let (ends, offsets, padded) = column_blocks((pointers, columns, values), 4, 2);
     drawn.is("ends", &ends);
     drawn.is("column offsets", &offsets);
@@ -136,8 +136,8 @@ fn the_drawings_are_what_the_code_makes() {
     let csc = csr_to_csc(a.view()).unwrap();
     let view = csc.view();
     let (pointers, rows, values) = csr::arrays(&view);
-    drawn.is("column pointers", pointers);
-    drawn.is("row indices", rows);
+    drawn.is("col_ptr", pointers);
+    drawn.is("row_ind", rows);
     drawn.is("values", values);
 
     for (heading, layout) in
@@ -147,7 +147,7 @@ fn the_drawings_are_what_the_code_makes() {
         let options = EllOptions { layout, ..EllOptions::ROW_MAJOR };
         let ell = csr_to_ell(a.view(), options, &budget).unwrap();
         drawn.is("row lengths", ell.row_lengths());
-        drawn.is("column indices", ell.col_indices());
+        drawn.is("col_ind", ell.col_indices());
         drawn.is("values", ell.values());
     }
 
@@ -155,7 +155,7 @@ fn the_drawings_are_what_the_code_makes() {
     let hll = csr_to_hll(a.view(), 2, &budget).unwrap();
     drawn.offsets("block offsets", hll.block_offsets());
     drawn.is("row lengths", hll.row_lengths());
-    drawn.is("column indices", hll.col_indices());
+    drawn.is("col_ind", hll.col_indices());
     drawn.is("values", hll.values());
 
     drawn.heading = "SELL-C-sigma, C = 2, sigma = 6";
@@ -163,7 +163,7 @@ fn the_drawings_are_what_the_code_makes() {
     drawn.is("permutation", sell.permutation());
     drawn.offsets("chunk offsets", sell.chunk_offsets());
     drawn.is("row lengths", sell.row_lengths());
-    drawn.is("column indices", sell.col_indices());
+    drawn.is("col_ind", sell.col_indices());
     drawn.is("values", sell.values());
 
     let left: Vec<_> = drawn.arrays.keys().filter(|(_, label)| !label.trim().is_empty()).collect();
