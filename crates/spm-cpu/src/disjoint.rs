@@ -1,4 +1,4 @@
-//! One output slice, written by many threads in places that do not overlap.
+//! A mutable slice that several threads write at the same time, each in its own ranges.
 
 use std::marker::PhantomData;
 use std::ops::Range;
@@ -24,7 +24,7 @@ impl<'a, T> Disjoint<'a, T> {
     /// The elements of `range`.
     ///
     /// # Safety
-    /// While the result lives, nobody else uses these elements.
+    /// While the result lives, nothing else reads or writes these elements.
     ///
     /// # Panics
     /// When the range is outside the slice.
@@ -37,7 +37,7 @@ impl<'a, T> Disjoint<'a, T> {
     /// Overwrites the element at `index`.
     ///
     /// # Safety
-    /// Nobody else uses this element at the same time.
+    /// Nothing else reads or writes this element at the same time.
     ///
     /// # Panics
     /// When the index is outside the slice.
@@ -51,7 +51,8 @@ impl<'a, T> Disjoint<'a, T> {
     /// [`Disjoint::write`] without its check.
     ///
     /// # Safety
-    /// The index is inside the slice, and nobody else uses this element at the same time.
+    /// The index is inside the slice, and nothing else reads or writes this element at the same
+    /// time.
     #[inline(always)]
     pub(crate) unsafe fn write_unchecked(&self, index: usize, value: T) {
         debug_assert!(index < self.len, "{index} of {}", self.len);
@@ -59,16 +60,18 @@ impl<'a, T> Disjoint<'a, T> {
         unsafe { self.start.add(index).write(value) };
     }
 
-    /// The address of the element at `index`, to ask for its cache line: any index, no access.
+    /// The address of the element at `index`, for a prefetch. Any index is allowed; nothing is
+    /// read.
     #[inline(always)]
     pub(crate) fn address(&self, index: usize) -> *const T {
         self.start.wrapping_add(index)
     }
 
-    /// Where the element at `index` is.
+    /// A pointer to the element at `index`.
     ///
     /// # Safety
-    /// The index is inside the slice; whoever writes there upholds what [`Disjoint::range`] asks.
+    /// The index is inside the slice. Writes through the pointer obey the rule of
+    /// [`Disjoint::range`].
     #[inline(always)]
     pub(crate) unsafe fn pointer(&self, index: usize) -> *mut T {
         debug_assert!(index < self.len, "{index} of {}", self.len);

@@ -1,4 +1,4 @@
-//! Memory of a plan: aligned, and on large pages where that is worth it.
+//! Workspace of a plan: memory aligned to cache lines, on huge pages if it is large enough.
 
 use std::alloc::{Layout, alloc, dealloc, handle_alloc_error};
 use std::ops::{Deref, DerefMut};
@@ -8,14 +8,15 @@ use spm_formats::Scalar;
 
 /// Bytes of a cache line, and of the widest vector.
 const CACHE_LINE: usize = 64;
-/// Bytes of a large page of x86-64 and of most other processors.
+/// Bytes of a huge page of x86-64 and of most other processors.
 const HUGE_PAGE: usize = 2 << 20;
 
-/// Asks the system for large pages under `memory`, as numpy does for its arrays: random accesses to
-/// hundreds of megabytes then spend no time on address translation, and the first touch is faster.
+/// Asks the system for huge pages for `memory`, as numpy does for its arrays. Random accesses to
+/// hundreds of megabytes then spend less time on address translation, and the first touch is
+/// faster.
 ///
-/// Has an effect on pages that have not been touched, on Linux with transparent huge pages at
-/// `madvise`; elsewhere nothing happens.
+/// The call affects pages that have not been touched, on Linux with transparent huge pages at
+/// `madvise`. Elsewhere it does nothing.
 pub fn prefer_huge_pages<T>(memory: &mut [T]) {
     let start = memory.as_mut_ptr().cast::<u8>();
     let skip = start.align_offset(HUGE_PAGE);
@@ -30,12 +31,12 @@ pub fn prefer_huge_pages<T>(memory: &mut [T]) {
     }
 }
 
-/// Where a workspace of so many bytes starts.
+/// The alignment of a workspace of this many bytes.
 fn alignment(bytes: usize) -> usize {
     if bytes < HUGE_PAGE { CACHE_LINE } else { HUGE_PAGE }
 }
 
-/// Elements on cache lines, on large pages if they fill some.
+/// An array aligned to cache lines, on huge pages if it fills at least one.
 #[derive(Debug)]
 pub(crate) struct Workspace<T> {
     start: NonNull<T>,

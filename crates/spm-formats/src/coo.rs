@@ -1,10 +1,10 @@
-//! Coordinate format: the form in which matrices arrive.
+//! COO, the coordinate format: triplets of row, column and value, as in Matrix Market files.
 
 use crate::check::{check_indices, check_length};
 use crate::csr::check_limits;
 use crate::{FormatError, Scalar};
 
-/// Triplets in any order; duplicates allowed (they mean their sum).
+/// A matrix in COO: triplets in any order. Duplicates are allowed and stand for their sum.
 ///
 /// ```text
 ///     | 1 0 2 |      row indices     0 2 1 0 2
@@ -21,7 +21,7 @@ pub struct Coo<T> {
 }
 
 impl<T: Scalar> Coo<T> {
-    /// Takes `rows` x `cols` triplets.
+    /// Makes a `rows` x `cols` matrix from the arrays of its triplets.
     ///
     /// # Errors
     /// Arrays of different lengths, an index outside the matrix, sizes beyond 32 bits.

@@ -1,4 +1,4 @@
-//! HLL, hacked ELLPACK: ELLPACK by blocks of rows, each as wide as its own longest row.
+//! HLL (hacked ELLPACK): blocks of rows in ELLPACK, each as wide as its own longest row.
 
 use std::ops::Range;
 
@@ -6,8 +6,8 @@ use crate::check::check_nonzero;
 use crate::padding::{Padded, offsets, padding_ratio};
 use crate::{FormatError, Scalar};
 
-/// Blocks ("hacks") of `hack_size` consecutive rows, column-major inside a block, all blocks in
-/// two flat arrays with offsets (R2 III-B and VI-B).
+/// A matrix in HLL: blocks ("hacks") of `hack_size` consecutive rows, column-major inside a block,
+/// all blocks in two flat arrays with offsets (R2 III-B and VI-B).
 ///
 /// ```text
 ///     | 1 0 2 |      hack size 2: rows 0-1 | row 2
@@ -100,7 +100,7 @@ impl<T: Scalar> Hll<T> {
         self.block_offsets.len() - 1
     }
 
-    /// Where each block starts in the flat arrays, and the number of slots last.
+    /// The start of each block in the flat arrays, and the number of stored elements at the end.
     pub fn block_offsets(&self) -> &[usize] {
         &self.block_offsets
     }
@@ -116,22 +116,22 @@ impl<T: Scalar> Hll<T> {
         &self.row_lengths
     }
 
-    /// Column of every slot, padding included.
+    /// Column of every stored element, padding included.
     pub fn col_indices(&self) -> &[u32] {
         &self.col_indices
     }
 
-    /// Value of every slot, padding included.
+    /// Value of every stored element, padding included.
     pub fn values(&self) -> &[T] {
         &self.values
     }
 
-    /// Number of slots, padding included.
+    /// Number of stored elements, padding included.
     pub fn slots(&self) -> usize {
         self.values.len()
     }
 
-    /// Slots per stored entry: 1 without padding, 1 for a matrix without slots.
+    /// Stored elements per entry: 1 without padding, and 1 for a matrix without stored elements.
     pub fn padding_ratio(&self) -> f64 {
         padding_ratio(self.slots(), self.entries)
     }

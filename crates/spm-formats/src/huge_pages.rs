@@ -1,18 +1,18 @@
-//! Large arrays on huge pages: fewer page faults when they are filled, and fewer misses of the
-//! address translation when they are filled out of order.
+//! Large arrays on huge pages, which have fewer page faults when they are filled, and fewer TLB
+//! misses when they are filled out of order.
 
-/// `len` zeros, on huge pages where the system has them.
+/// `len` zeros, on huge pages if the system has them.
 pub(crate) fn zeroed<E: Copy>(zero: E, len: usize) -> Vec<E> {
     let zeros = vec![zero; len];
     advise(&zeros);
     zeros
 }
 
-/// Asks for huge pages for the memory that `array` has reserved. Works on what is not touched yet.
+/// Asks for huge pages for the memory that `array` has reserved; affects pages not touched yet.
 #[cfg(all(target_os = "linux", not(miri)))]
 pub(crate) fn advise<E>(array: &Vec<E>) {
     const PAGE: usize = 4096;
-    /// Below a few huge pages there is nothing to win.
+    /// Bytes below which huge pages do not help.
     const WORTHWHILE: usize = 8 << 20;
 
     let bytes = array.capacity() * size_of::<E>();
@@ -27,7 +27,7 @@ pub(crate) fn advise<E>(array: &Vec<E>) {
     unsafe { libc::madvise(start.add(skip).cast_mut().cast(), length, libc::MADV_HUGEPAGE) };
 }
 
-/// Asks for nothing: only Linux has this advice, and Miri has not.
+/// Does nothing: only Linux has this call, and Miri does not support it.
 #[cfg(any(not(target_os = "linux"), miri))]
 pub(crate) fn advise<E>(_array: &Vec<E>) {}
 

@@ -1,8 +1,8 @@
-//! What every backend says of a kernel, and the shape of a plan.
+//! Kernel descriptions, parameters and plan traits that all backends share.
 //!
-//! A backend lists its kernels in one registry per operation. The command line, the tests, the
-//! benches and the docs table are fed from the [`KernelInfo`] of each entry, so a new kernel is one
-//! file and one registry line.
+//! A backend lists its kernels in one registry per operation. The command line, the tests and the
+//! benchmarks read the [`KernelInfo`] of each entry, so a new kernel is one file and one registry
+//! line.
 
 mod parameters;
 mod plan;
@@ -74,7 +74,7 @@ impl fmt::Display for Backend {
     }
 }
 
-/// What a registry says of one kernel.
+/// The description of a kernel in a registry.
 #[derive(Debug, Clone, Copy)]
 pub struct KernelInfo {
     /// `<format>-<strategy>`, unique inside (operation, backend).
@@ -138,11 +138,10 @@ impl KernelInfo {
     }
 
     /// Checks that these are parameters of this kernel, with values that
-    /// [`KernelInfo::parse_parameters`] takes too: what a registry asks before it plans.
+    /// [`KernelInfo::parse_parameters`] accepts. A registry calls it before it plans.
     ///
-    /// # Errors
-    /// [`PlanError::Unsupported`]: the parameters of another kernel, or a value that this one does
-    /// not take.
+    /// # Errors [`PlanError::Unsupported`]: the parameters of another kernel, or a value that this
+    /// kernel does not accept.
     pub fn check_parameters(&self, parameters: &Parameters) -> Result<(), PlanError> {
         let refuse = |reason| Err(PlanError::Unsupported { kernel: self.id, reason });
         if !self.parameters.iter().map(|p| p.name).eq(parameters.iter().map(|(name, _)| name)) {

@@ -1,10 +1,10 @@
-//! What the constructors of all padded formats check.
+//! Checks that the constructors of all padded formats share.
 
 use crate::check::{check_indices, check_length};
 use crate::csr::check_limits;
 use crate::{FormatError, Scalar};
 
-/// The arrays of a padded format that someone hands over.
+/// The arrays of a padded format to be checked.
 pub(crate) struct Padded<'a, T> {
     pub(crate) rows: usize,
     pub(crate) cols: usize,
@@ -75,7 +75,7 @@ pub(crate) fn offsets(
     std::iter::once(0).chain(blocks).collect()
 }
 
-/// Slots per stored entry; 1 where there are no slots.
+/// Stored elements per entry; 1 if there are none.
 pub(crate) fn padding_ratio(slots: usize, entries: usize) -> f64 {
     if slots == 0 { 1.0 } else { slots as f64 / entries as f64 }
 }

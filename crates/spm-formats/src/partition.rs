@@ -1,9 +1,10 @@
-//! How work is cut into parts: the one module that every kernel of every backend shares.
+//! Work partitioning: even, by entries, by weight and by merge path, for all kernels of all
+//! backends.
 
 use std::ops::Range;
 
-/// Part `part` of `0..total` cut into `parts` pieces whose sizes differ by one at most, the larger
-/// ones first (R1 1.1.1: the remainder is spread evenly).
+/// Partition `part` of `0..total` divided into `parts` ranges whose sizes differ by one at most,
+/// the larger ones first (R1 1.1.1: the remainder is spread evenly).
 ///
 /// # Panics
 /// When `part >= parts`.
@@ -14,10 +15,11 @@ pub fn even(total: usize, parts: usize, part: usize) -> Range<usize> {
     start..start + size + usize::from(part < remainder)
 }
 
-/// Row bounds (parts + 1, ascending from 0 to rows) such that each part holds about as many
-/// entries, by binary search on the rows + 1 row pointers, which ascend from 0 (R2 algorithm 2).
+/// Row bounds (parts + 1, ascending from 0 to rows) such that each partition has about the same
+/// number of entries, by binary search on the rows + 1 row pointers, which ascend from 0 (R2
+/// algorithm 2).
 ///
-/// A row is never cut: a row longer than entries / parts makes its part the heavier one.
+/// A row is never split: a partition with a row longer than entries / parts has more entries.
 ///
 /// # Panics
 /// When `parts` is 0 or `pointers` is empty.
@@ -35,8 +37,8 @@ pub fn by_entries(pointers: &[u32], parts: usize) -> Vec<usize> {
     bounds
 }
 
-/// Bounds (parts + 1, ascending from 0 to the number of items) such that each part has about the
-/// same weight, from the running sums of the items' weights (one more than there are items,
+/// Bounds (parts + 1, ascending from 0 to the number of items) such that each partition has about
+/// the same weight, from the prefix sums of the items' weights (one more than there are items,
 /// starting at 0).
 ///
 /// # Panics
@@ -68,9 +70,9 @@ pub struct MergePoint {
     pub entry: usize,
 }
 
-/// Where the merge path crosses `diagonal`, the sum of rows and entries consumed; `pointers` are
-/// rows + 1 and ascend from 0. Merrill and Garland, "Merge-based parallel sparse matrix-vector
-/// multiplication", SC 2016, section 3.
+/// The point where the merge path crosses `diagonal`, the sum of rows and entries consumed
+/// (Merrill and Garland, "Merge-based parallel sparse matrix-vector multiplication", SC 2016,
+/// section 3). `pointers` has rows + 1 elements that ascend from 0.
 ///
 /// # Panics
 /// When `pointers` is empty or the diagonal is beyond rows + entries.
@@ -90,8 +92,8 @@ pub fn merge_path(pointers: &[u32], diagonal: usize) -> MergePoint {
     MergePoint { row: low, entry: diagonal - low }
 }
 
-/// The points (parts + 1) that cut the merge path into pieces of equal length, so that a part's
-/// rows and entries together are the same everywhere, whatever the row lengths.
+/// The points (parts + 1) that divide the merge path into partitions of equal length: the sum of
+/// rows and entries is the same in each, for any row lengths.
 ///
 /// # Panics
 /// As [`merge_path`], and when `parts` is 0.

@@ -1,11 +1,11 @@
-//! Files that are either there whole or not at all.
+//! Atomic replacement of files.
 
 use std::fs::File;
 use std::io::{self, BufWriter};
 use std::path::Path;
 
-/// Writes a file beside `path`, then renames it to `path`. Whoever opens `path` finds the former
-/// file or the new one; nothing is left behind when `write` fails.
+/// Writes a temporary file beside `path`, then renames it to `path`. A reader of `path` sees the
+/// old file or the new one. If `write` fails, the temporary file is removed.
 ///
 /// # Errors
 /// Those of `write`; a folder that is full or not writable.

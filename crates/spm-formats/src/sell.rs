@@ -1,12 +1,13 @@
-//! SELL-C-sigma: ELLPACK by chunks of C rows, after sorting rows by length inside windows of sigma.
+//! SELL-C-sigma: chunks of C rows in ELLPACK, after sorting the rows by length inside windows of
+//! sigma rows.
 
 use crate::check::{check_length, check_nonzero};
 use crate::padding::{Padded, offsets, padding_ratio};
 use crate::{FormatError, Scalar};
 
-/// SELL-C-sigma (Kreutzer, Hager, Wellein, Fehske, Bishop: "A unified sparse matrix data format
-/// for efficient general sparse matrix-vector multiplication on modern processors with wide SIMD
-/// units", SIAM J. Sci. Comput. 36(5), 2014).
+/// A matrix in SELL-C-sigma (Kreutzer, Hager, Wellein, Fehske, Bishop: "A unified sparse matrix
+/// data format for efficient general sparse matrix-vector multiplication on modern processors with
+/// wide SIMD units", SIAM J. Sci. Comput. 36(5), 2014).
 ///
 /// ```text
 ///     | 1 0 2 |      C = 2, sigma = 4: rows sorted by length, longest first, stable
@@ -125,7 +126,7 @@ impl<T: Scalar> Sell<T> {
         self.chunk_offsets.len() - 1
     }
 
-    /// Where each chunk starts in the flat arrays, and the number of slots last.
+    /// The start of each chunk in the flat arrays, and the number of stored elements at the end.
     pub fn chunk_offsets(&self) -> &[usize] {
         &self.chunk_offsets
     }
@@ -140,22 +141,22 @@ impl<T: Scalar> Sell<T> {
         &self.row_lengths
     }
 
-    /// Column of every slot, padding included.
+    /// Column of every stored element, padding included.
     pub fn col_indices(&self) -> &[u32] {
         &self.col_indices
     }
 
-    /// Value of every slot, padding included.
+    /// Value of every stored element, padding included.
     pub fn values(&self) -> &[T] {
         &self.values
     }
 
-    /// Number of slots, padding included.
+    /// Number of stored elements, padding included.
     pub fn slots(&self) -> usize {
         self.values.len()
     }
 
-    /// Slots per stored entry: 1 without padding, 1 for a matrix without slots.
+    /// Stored elements per entry: 1 without padding, and 1 for a matrix without stored elements.
     pub fn padding_ratio(&self) -> f64 {
         padding_ratio(self.slots(), self.entries)
     }

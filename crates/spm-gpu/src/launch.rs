@@ -1,4 +1,4 @@
-//! The shape of a launch.
+//! Launch configurations: grid, block and shared memory.
 
 use spm_formats::kernel::PlanError;
 use spm_gpu_kernels::Dim3;
@@ -35,7 +35,8 @@ impl Launch {
         Self { grid: (self.grid.x, blocks).into(), ..self }
     }
 
-    /// Blocks of shape `block`, enough for `items` with `per_block` of them in each; at least one.
+    /// A grid of blocks of shape `block` for `items` items, `per_block` in each block; at least one
+    /// block.
     ///
     /// # Errors
     /// [`PlanError::Unsupported`] for blocks or a grid that the device cannot take.
@@ -67,7 +68,7 @@ impl Launch {
         Ok(launch)
     }
 
-    /// Compares with what a device takes.
+    /// Checks the launch against the limits of a device.
     pub(crate) fn check(
         &self,
         kernel: &'static str,
@@ -89,9 +90,9 @@ impl Launch {
     }
 }
 
-/// Threads of a block as a plan counts them: one number, or (x, y).
+/// Threads of a block in a plan: one number, or (x, y).
 pub trait Block {
-    /// As the launch counts them; a number beyond 32 bits becomes the largest.
+    /// The dimensions of the block; a number beyond 32 bits becomes the largest.
     fn dim(self) -> Dim3;
 }
 

@@ -1,4 +1,4 @@
-//! The device module's body on the host: every call goes to the block that the emulator runs.
+//! The device module on the host: every call is forwarded to the block that the emulator runs.
 
 use core::mem::transmute;
 use core::panic::Location;
@@ -100,7 +100,7 @@ pub(super) fn unpack_halves(pair: u32) -> [u16; 2] {
     [pair as u16, (pair >> 16) as u16]
 }
 
-/// Threads of the emulator take turns: there is nothing to order.
+/// Does nothing, because the threads of the emulator run one at a time.
 pub(super) fn fence_block() {}
 
 /// As [`fence_block`].
@@ -164,7 +164,7 @@ access!(
     [u16; 4], [u32; 4], [i32; 4], [f32; 4], [u64; 4], [f64; 4],
 );
 
-/// Accesses under a condition.
+/// Conditional accesses.
 #[doc(hidden)]
 pub trait AccessIf: Access {
     fn load_global_if(condition: bool, address: u64, otherwise: Self) -> Self {
@@ -197,7 +197,7 @@ impl AccessIf for f32 {}
 impl AccessIf for u64 {}
 impl AccessIf for f64 {}
 
-/// Values that go from lane to lane.
+/// Values that a shuffle can exchange.
 #[doc(hidden)]
 pub trait Shuffle: Copy {
     fn shuffle_down(mask: u32, value: Self, delta: u32, width: u32) -> Self;

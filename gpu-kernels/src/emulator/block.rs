@@ -1,4 +1,4 @@
-//! One block at a time: its threads as coroutines, and who goes on next.
+//! Execution of one block: its threads are coroutines, and a seeded scheduler picks the next one.
 
 use std::any::Any;
 use std::cell::{Cell, RefCell};
@@ -15,13 +15,13 @@ use super::warp::{self, Call, LANES, Operation};
 use super::{Defect, EmulatorError, EmulatorOptions};
 use crate::Dim3;
 
-/// Kernels keep their data in registers; the panic machinery is what needs the room.
+/// Stack size of a coroutine. Kernels keep their data in registers; a panic needs the space.
 const STACK_BYTES: usize = 64 * 1024;
 
 thread_local! {
-    /// The block that this thread of the host runs, or null.
+    /// The block that this host thread runs, or null.
     static CURRENT: Cell<*const Block<'static>> = const { Cell::new(ptr::null()) };
-    /// Stacks that no coroutine uses at the moment.
+    /// Stacks that no coroutine uses.
     static STACKS: RefCell<Vec<DefaultStack>> = const { RefCell::new(Vec::new()) };
 }
 
@@ -57,14 +57,14 @@ enum State {
 
 struct Thread {
     state: Cell<State>,
-    /// Of its coroutine, while that one is alive.
+    /// The yielder of its coroutine, while that is alive.
     yielder: Cell<*const Yielder<(), ()>>,
-    /// Of the latest warp operation.
+    /// The result of the latest warp operation.
     result: Cell<u64>,
     steps: Cell<u64>,
 }
 
-/// What the threads of the running block see.
+/// The state of the running block.
 pub(crate) struct Block<'a> {
     launch: &'a Launch<'a>,
     heap: RefCell<&'a mut Heap>,
@@ -254,14 +254,14 @@ impl Block<'_> {
         self.current.get() % LANES
     }
 
-    /// Hands over to another thread; returns when this one is chosen again.
+    /// Yields to another thread; returns when this one is scheduled again.
     fn suspend(&self) {
         let yielder = self.threads[self.current.get() as usize].yielder.get();
         // SAFETY: set at the start of the coroutine that calls this, and valid until it ends.
         unsafe { (*yielder).suspend(()) }
     }
 
-    /// Records what the current thread did wrong; it never goes on.
+    /// Records a defect of the current thread, which does not continue.
     pub(crate) fn fail(&self, defect: Defect) -> ! {
         self.defect.replace(Some((self.current.get(), defect)));
         loop {
@@ -301,7 +301,7 @@ impl Block<'_> {
         self.suspend();
     }
 
-    /// Meets the other lanes of `mask` in `operation`; returns this lane's result.
+    /// Waits for the other lanes of `mask` in `operation`; returns this lane's result.
     pub(crate) fn warp_operation(
         &self,
         operation: Operation,
@@ -328,8 +328,8 @@ impl Block<'_> {
     }
 
     /// Completes the operation of `call` in the warp that starts at thread `first`, if all of its
-    /// lanes are there. Lanes that ended, or that a block of this size does not have, are not
-    /// waited for.
+    /// lanes have arrived. Lanes that ended, or that a block of this size does not have, are not
+    /// required.
     fn meet(&self, first: u32, call: &Call) -> Result<(), (u32, Defect)> {
         let count = (self.threads.len() as u32 - first).min(LANES);
         let lane_state = |lane: u32| self.threads[(first + lane) as usize].state.get();
@@ -370,7 +370,7 @@ impl Block<'_> {
         Ok(())
     }
 
-    /// Why no thread can go on.
+    /// Why no thread can continue.
     fn deadlock(&self) -> (u32, Defect) {
         for (index, thread) in (0..).zip(&self.threads) {
             let State::InWarp(call) = thread.state.get() else { continue };

@@ -1,4 +1,4 @@
-//! The generator of schedules.
+//! The random number generator of schedules.
 
 /// SplitMix64 (Steele, Lea, Flood: "Fast splittable pseudorandom number generators", OOPSLA 2014).
 pub(super) struct Rng(u64);
@@ -16,7 +16,7 @@ impl Rng {
         z ^ (z >> 31)
     }
 
-    /// A number below `bound`, near enough to uniform for a schedule.
+    /// A number below `bound`, nearly uniform.
     pub(super) fn below(&mut self, bound: usize) -> usize {
         ((u128::from(self.next()) * bound as u128) >> 64) as usize
     }

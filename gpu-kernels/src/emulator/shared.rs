@@ -1,13 +1,14 @@
-//! Shared memory of one block: bytes, what has been written, and who used a word last.
+//! Shared memory of one block, with a record of written bytes and of the latest access to each
+//! word.
 
 use super::Defect;
 use super::heap::Bytes;
 use super::warp::LANES;
 
-/// Bytes of what is watched for races as one: the smallest element.
+/// Bytes of a unit of race detection: the smallest element.
 const WORD: u32 = 2;
 
-/// Who used a word, and when: counts of the barriers of the block and of the warp before it.
+/// An access: the thread, and the counts of block and warp barriers before it.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub(super) struct Moment {
     pub(super) thread: u32,
@@ -20,7 +21,7 @@ impl Moment {
         self.thread / LANES == other.thread / LANES
     }
 
-    /// Whether nothing orders an earlier use before this one.
+    /// Whether nothing orders an earlier access before this one.
     fn races_with(self, earlier: Moment) -> bool {
         self.thread != earlier.thread
             && self.block_epoch == earlier.block_epoch
@@ -33,9 +34,10 @@ struct Word {
     last_write: Option<Moment>,
     write_was_atomic: bool,
     last_read: Option<Moment>,
-    /// The latest reader of another lane of the same warp as the last one, ...
+    /// The latest read by another lane of the same warp as the last reader.
     lane_read: Option<Moment>,
-    /// ... and of another warp: whoever writes later races with one of the three, or with nobody.
+    /// The latest read by another warp. A later write races with one of these three reads, or with
+    /// none.
     warp_read: Option<Moment>,
 }
 
@@ -56,7 +58,7 @@ impl Use {
     }
 }
 
-/// A race: what the other thread did, and which it was.
+/// A race: the access of the other thread, and that thread.
 pub(super) struct Race {
     pub(super) earlier: &'static str,
     pub(super) other: u32,
@@ -95,7 +97,7 @@ impl SharedMemory {
         }
     }
 
-    /// As it is when a block starts.
+    /// Resets to the state at the start of a block.
     pub(super) fn reset(&mut self) {
         self.written.fill(false);
         self.words.fill(Word::default());

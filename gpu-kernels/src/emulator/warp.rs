@@ -1,4 +1,4 @@
-//! What the lanes of a warp do together.
+//! Warp operations: shuffles, votes, matches and warp barriers.
 
 use std::panic::Location;
 
@@ -15,7 +15,7 @@ pub(crate) enum ShuffleMode {
     Idx,
 }
 
-/// A warp operation with what must be the same on all its lanes.
+/// A warp operation, with the arguments that must be the same on all its lanes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Operation {
     Shuffle(ShuffleMode),
@@ -56,7 +56,7 @@ pub(super) struct Call {
 }
 
 impl Call {
-    /// Whether two lanes meet in the same operation.
+    /// Whether two lanes call the same operation.
     pub(super) fn meets(&self, other: &Self) -> bool {
         self.operation == other.operation && self.mask == other.mask && self.at == other.at
     }

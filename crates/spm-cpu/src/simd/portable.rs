@@ -1,4 +1,4 @@
-//! Vectors as plain arrays: what every target can compile.
+//! Portable vectors: plain arrays, without target-specific instructions.
 
 use spm_formats::Scalar;
 

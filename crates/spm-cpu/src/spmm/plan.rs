@@ -1,4 +1,4 @@
-//! The shape that all SpMM plans share: a product with its sizes, wrapped once with the checks.
+//! The common part of all SpMM plans: checks of the operands around a kernel's product.
 
 use spm_formats::kernel::{Footprint, RunError, SpmmPlan, check_length};
 use spm_formats::{DenseShape, Scalar};
@@ -6,7 +6,7 @@ use spm_formats::{DenseShape, Scalar};
 use super::BoxedPlan;
 pub(super) use crate::memory::Memory;
 
-/// What a kernel provides; arguments of `multiply` have the right lengths.
+/// A kernel's product. The arguments of `multiply` have been checked and have the right lengths.
 pub(super) trait Product<T>: Send {
     /// (rows, columns) of A.
     fn shape(&self) -> (usize, usize);

@@ -1,4 +1,4 @@
-//! y_ic = sum_j a_ij x_jc, one row and one column after the other, over any list of rows: R4 1.3.
+//! Serial SpMM over any [`RowWise`] matrix (R4 1.3): y_ic = sum_j a_ij x_jc.
 
 use spm_formats::{DenseShape, Scalar};
 
@@ -8,7 +8,7 @@ use super::rows::{RowWise, Strides, element};
 pub(super) struct Serial<A> {
     pub(super) a: A,
     pub(super) dense: DenseShape,
-    /// What `auto` says when it has chosen this plan.
+    /// The label that `auto` reports if it has chosen this plan.
     pub(super) choice: Option<String>,
 }
 

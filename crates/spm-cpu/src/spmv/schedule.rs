@@ -1,4 +1,5 @@
-//! Parameters of the loops that hand iterations to threads, as R0 3.2 and R1 1.3 have them.
+//! Loop schedules: parameters for the distribution of iterations to threads, as in R0 3.2 and R1
+//! 1.3.
 
 use std::ops::Range;
 
@@ -6,19 +7,19 @@ use spm_formats::kernel::{ParameterSpec, Parameters, Schedule, Value};
 
 use crate::Threads;
 
-/// How rows, blocks or tiles go to threads.
+/// How rows, blocks or tiles are distributed to threads.
 pub(super) const SCHEDULE: ParameterSpec = ParameterSpec {
     name: "schedule",
-    meaning: "static: each thread its share beforehand; dynamic: first come, first served",
+    meaning: "static: chunks assigned beforehand; dynamic: a free thread takes the next chunk",
     default: Value::Schedule(Schedule::Dynamic),
     studied: &[Value::Schedule(Schedule::Static), Value::Schedule(Schedule::Dynamic)],
 };
 
-/// R0 3.2 found that the size hardly matters unless it is very small, and took the order of 10^3
+/// The chunk size. R0 3.2 found that it hardly matters unless it is very small, and used about 10^3
 /// rows.
 pub(super) const CHUNK: ParameterSpec = ParameterSpec {
     name: "chunk",
-    meaning: "rows in a chunk; 0: by the folding when dynamic, one piece a thread when static",
+    meaning: "rows in a chunk; 0: by the folding if dynamic, one chunk for each thread if static",
     default: Value::Count(0),
     studied: &[
         Value::Count(0),
@@ -30,15 +31,15 @@ pub(super) const CHUNK: ParameterSpec = ParameterSpec {
     ],
 };
 
-/// R1 1.3's `FAIR_CHUNKS_FOLDING`.
+/// R1 1.3's `FAIR_CHUNKS_FOLDING`: chunks for each thread of a dynamic schedule.
 pub(super) const FOLDING: ParameterSpec = ParameterSpec {
     name: "folding",
-    meaning: "chunks that a dynamic schedule cuts the iterations into, for each thread",
+    meaning: "chunks for each thread of a dynamic schedule",
     default: Value::Count(4),
     studied: &[Value::Count(4)],
 };
 
-/// R1's `gridRows`.
+/// The number of row blocks (R1's `gridRows`).
 pub(super) const BLOCKS: ParameterSpec = ParameterSpec {
     name: "blocks",
     meaning: "blocks of consecutive rows, their sizes differing by one at most",
@@ -52,7 +53,7 @@ pub(super) const BLOCKS: ParameterSpec = ParameterSpec {
     ],
 };
 
-/// R1's `gridRows` x `gridCols`.
+/// The grid of tiles (R1's `gridRows` x `gridCols`).
 pub(super) const GRID: ParameterSpec = ParameterSpec {
     name: "grid",
     meaning: "row blocks x column blocks",
@@ -66,12 +67,12 @@ pub(super) const GRID: ParameterSpec = ParameterSpec {
     ],
 };
 
-/// As many blocks as [`BLOCKS`] says, but no more than there are rows: further ones would be empty.
+/// The value of [`BLOCKS`], but at most the number of rows, because further blocks would be empty.
 pub(super) fn blocks(parameters: &Parameters, rows: usize) -> usize {
     parameters.count(BLOCKS.name).min(rows.max(1))
 }
 
-/// A loop of a plan: how many iterations, and how they are handed out.
+/// A parallel loop of a plan: the number of iterations and their schedule.
 #[derive(Debug, Clone)]
 pub(super) struct Loop {
     threads: Threads,

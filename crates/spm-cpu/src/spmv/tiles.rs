@@ -1,4 +1,5 @@
-//! What the 2-D kernels share: tiles write partial sums, a parallel reduction adds them.
+//! The common part of the 2-D kernels: tiles write partial sums, and a parallel reduction adds
+//! them.
 
 use spm_formats::kernel::Parameters;
 use spm_formats::{FormatError, Scalar, partition};
@@ -13,17 +14,17 @@ pub(super) struct Tiles<T> {
     row_blocks: usize,
     col_blocks: usize,
     tiles: Loop,
-    /// One sum for each row and column block. Column block j has its `rows` sums side by side, so
-    /// that two tiles never write to one cache line but at their ends.
+    /// One partial sum for each row and column block. The `rows` sums of a column block are
+    /// contiguous, so that two tiles write to the same cache line only at their ends.
     partial: Vec<T>,
 }
 
 impl<T: Scalar> Tiles<T> {
-    /// The grid of `kernel` over a matrix of `shape` = (rows, columns or slots).
+    /// The grid of `kernel` over a matrix of `shape` = (rows, columns or stored elements of a row).
     ///
     /// # Errors
-    /// More partial sums than the budget allows, counted with what CSR keeps beside each: an offset
-    /// or a pointer.
+    /// More partial sums than the budget allows, counted with the offset or row pointer that CSR
+    /// stores for each.
     pub(super) fn new(
         kernel: &'static str,
         shape: (usize, usize),

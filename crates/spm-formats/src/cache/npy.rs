@@ -1,4 +1,4 @@
-//! Arrays as NumPy's `.npy` format stores them (version 1.0 and up), one dimension at most.
+//! NumPy's `.npy` format (version 1.0 and up) for scalars and vectors.
 
 use std::io::{self, Read};
 
@@ -10,10 +10,10 @@ pub(super) const PIECE: usize = 1 << 13;
 
 const MAGIC: &[u8] = b"\x93NUMPY";
 
-/// A header no longer than this describes any array that is read here.
+/// Maximum length of a header; any array that is read here has a shorter one.
 const LONGEST_HEADER: usize = 4096;
 
-/// What stands before the elements.
+/// The header of an array.
 pub(super) struct Header {
     /// Type of the elements: `<i4`, `<f8`, ...
     descr: String,

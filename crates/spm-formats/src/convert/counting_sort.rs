@@ -68,11 +68,11 @@ pub(super) fn counting_sort<T: Scalar, I: Iterator<Item = u32>>(
     (pointers, indices_out, values_out)
 }
 
-/// How many entries before its turn the place of an entry is brought into the cache.
+/// Prefetch distance for the destinations of entries, in entries.
 const AHEAD: usize = 24;
 
-/// Pieces of the entries that are counted independently: one per thread, as long as their
-/// counters do not outweigh the entries.
+/// Number of partitions that are counted independently: one per thread, as long as their counters
+/// take less memory than the entries.
 fn counting_chunks(counters: usize, entries: usize) -> usize {
     let affordable = (2 * entries / counters.max(1)).max(1);
     rayon::current_num_threads().min(entries.div_ceil(GRAIN)).min(affordable).max(1)

@@ -1,9 +1,9 @@
-//! Writing disjoint parts of one slice from several threads.
+//! A mutable slice that several threads write at the same time, each in its own ranges.
 
 use std::marker::PhantomData;
 use std::ops::Range;
 
-/// A mutable slice that threads share, each writing places that no other touches.
+/// A mutable slice that threads share; each element is written by one thread only.
 pub(crate) struct DisjointSlice<'a, T> {
     pointer: *mut T,
     length: usize,
@@ -33,7 +33,7 @@ impl<'a, T: Copy> DisjointSlice<'a, T> {
         unsafe { self.pointer.add(index).write(value) }
     }
 
-    /// Brings the place of an element into the cache, to be written soon; any `index` will do.
+    /// Prefetches the cache line of an element for a write; any `index` is allowed.
     #[inline(always)]
     pub(crate) fn prefetch(&self, index: usize) {
         #[cfg(target_arch = "x86_64")]

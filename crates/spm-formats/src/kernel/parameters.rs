@@ -1,10 +1,10 @@
-//! The parameters of kernels: typed, named, printed and parsed.
+//! Typed and named kernel parameters, with printing and parsing.
 
 use std::fmt;
 
 use thiserror::Error;
 
-/// How iterations are handed to threads, in OpenMP's words (R0 3.2, R1 1.3).
+/// The distribution of loop iterations to threads, named as in OpenMP (R0 3.2, R1 1.3).
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum Schedule {
     /// Every thread gets its iterations before the loop starts.
@@ -113,9 +113,8 @@ impl Parameters {
     /// Replaces the value of `name`.
     ///
     /// # Panics
-    /// When the kernel has no such parameter or it has another type: a mistake of the program, not
-    /// of its user ([`KernelInfo::parse_parameters`](super::KernelInfo::parse_parameters) is for
-    /// users).
+    /// When the kernel has no such parameter or it has another type. For text from users there is
+    /// [`KernelInfo::parse_parameters`](super::KernelInfo::parse_parameters).
     #[must_use]
     pub fn with(mut self, name: &str, value: Value) -> Self {
         let slot = self.0.iter_mut().find(|(n, _)| *n == name);
@@ -204,7 +203,7 @@ impl fmt::Display for Parameters {
     }
 }
 
-/// A parameter that a user named wrongly.
+/// Why a parameter text was refused.
 #[derive(Debug, Clone, PartialEq, Eq, Error)]
 #[non_exhaustive]
 pub enum ParameterError {
@@ -227,7 +226,7 @@ pub enum ParameterError {
         name: &'static str,
         /// The text given.
         value: String,
-        /// What it takes.
+        /// The values that the parameter accepts.
         expected: String,
     },
 }

@@ -1,4 +1,4 @@
-//! The shape of a plan, and what can go wrong with one.
+//! Plan traits, and the errors of planning and running.
 
 use thiserror::Error;
 
@@ -16,7 +16,7 @@ pub enum PlanError {
     Unsupported {
         /// Kernel id.
         kernel: &'static str,
-        /// In words, with the numbers.
+        /// The reason, with the sizes involved.
         reason: String,
     },
     /// The device failed or has not enough memory.
@@ -51,16 +51,16 @@ pub fn check_length(what: &'static str, expected: usize, found: usize) -> Result
     if expected == found { Ok(()) } else { Err(RunError::Shape { what, expected, found }) }
 }
 
-/// The least that a product moves and what a plan holds.
+/// Minimum memory traffic per run, and the size of the plan.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct Footprint {
-    /// The smallest traffic that the format allows, in bytes per run: each stored array once,
-    /// x once, y once. For SpMM: X and Y once.
+    /// The minimum memory traffic of the format, in bytes per run: each stored array once, x once,
+    /// y once. For SpMM: X and Y once.
     pub bytes_moved: u64,
     /// Memory that the plan itself holds, in bytes: converted matrix, partition and workspace,
     /// without the caller's matrix.
     pub plan_bytes: u64,
-    /// Bytes of the matrix in the format that the kernel reads, wherever it lies.
+    /// Bytes of the matrix in the format that the kernel reads, owned by the plan or not.
     pub matrix_bytes: u64,
 }
 
@@ -78,8 +78,7 @@ pub trait SpmvPlan<T>: Send {
     /// Wrong lengths; a device that fails.
     fn run(&mut self, x: &[T], y: &mut [T]) -> Result<(), RunError>;
 
-    /// The label of the kernel that a plan which chooses for its user (`auto`) has chosen; `None`
-    /// for a kernel that is what its id says.
+    /// For a plan of `auto`, the label of the kernel that it has chosen; `None` for other kernels.
     fn choice(&self) -> Option<String> {
         None
     }
@@ -96,8 +95,8 @@ pub struct DenseShape {
 }
 
 impl DenseShape {
-    /// Checks that X and Y of an A of `shape` = (rows, columns) have sizes that memory can number,
-    /// so that products of those sizes do not overflow.
+    /// Checks that the numbers of elements and bytes of X and Y, for an A of `shape` = (rows,
+    /// columns), do not overflow.
     ///
     /// # Errors
     /// [`FormatError::TooLarge`](crate::FormatError::TooLarge) for 2^32 columns and more, and for
@@ -138,7 +137,7 @@ pub trait SpmmPlan<T>: Send {
     }
 }
 
-/// The three arrays that a transposition fills: the CSC of A, which is the CSR of its transpose.
+/// The output of a transposition: the CSC of A, which is the CSR of its transpose.
 #[derive(Debug, Clone, PartialEq)]
 pub struct TransposeOutput<T> {
     /// Columns + 1 pointers.

@@ -1,4 +1,4 @@
-//! Text in blocks of whole lines, from memory, from a file or from a stream.
+//! Reads text in blocks of whole lines, from memory, from a file or from a stream.
 
 use std::fs::{File, Metadata};
 use std::io::{self, Read};
@@ -6,14 +6,14 @@ use std::time::SystemTime;
 
 /// A text that is read from front to back.
 pub(crate) trait Blocks {
-    /// The next whole lines, about `bytes` bytes or a line where that is longer, or everything
-    /// that is left; and whether the text ends with them.
+    /// The next whole lines, about `bytes` bytes (or one line if it is longer), or the rest of the
+    /// text; and whether the text ends with them.
     fn fill(&mut self, bytes: usize) -> io::Result<(&[u8], bool)>;
 
-    /// Passes the first `bytes` bytes of the block last returned.
+    /// Skips the first `bytes` bytes of the block last returned.
     fn consume(&mut self, bytes: usize);
 
-    /// Bytes of the text that are left, where that is known.
+    /// Remaining bytes of the text, if known.
     fn bytes_left(&self) -> Option<usize>;
 }
 
@@ -38,7 +38,8 @@ impl Blocks for Slice<'_> {
 
 /// A regular file, read block by block into one buffer, by all threads of the pool at once.
 ///
-/// Not memory-mapped: a map of a file that another process shortens ends this one.
+/// The file is not memory-mapped, because a mapped file that another process shortens ends this
+/// process.
 pub(crate) struct FileText {
     file: File,
     length: u64,

@@ -1,7 +1,8 @@
-//! All entries: text cut into chunks at line ends, parsed in parallel straight into place.
+//! Parses the entries of a Matrix Market file in parallel.
 //!
-//! Counting the lines first (at the speed of memory) gives every chunk its line number and its
-//! place in the arrays, so that the result, right or wrong, does not depend on the chunks.
+//! The text is divided into chunks at line ends. The lines are counted first, which gives every
+//! chunk its line number and its position in the arrays. The result, also an error, therefore does
+//! not depend on the chunks.
 
 use rayon::prelude::*;
 

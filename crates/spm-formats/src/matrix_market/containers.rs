@@ -1,4 +1,4 @@
-//! Text out of plain files, gzip files and archives.
+//! Reads the text of plain files, gzip files and tar archives.
 
 use std::fs::File;
 use std::io::{self, BufReader, Read};

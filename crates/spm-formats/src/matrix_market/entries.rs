@@ -1,4 +1,4 @@
-//! The entries of one chunk of lines.
+//! Parses the entries of one chunk of lines.
 
 use super::Mode;
 use super::error::{Fault, Problem, quoted};
@@ -13,7 +13,7 @@ pub(super) struct Chunk<'a> {
     pub(super) first_line: u64,
 }
 
-/// Where the entries of one chunk go. No row or column indices for arrays.
+/// The destination of the entries of one chunk. Array files have no row and column indices.
 pub(super) struct Slots<'a, T> {
     pub(super) rows: &'a mut [u32],
     pub(super) cols: &'a mut [u32],
@@ -21,7 +21,7 @@ pub(super) struct Slots<'a, T> {
 }
 
 impl<'a, T> Slots<'a, T> {
-    /// The places of the next `entries` entries, and those after them.
+    /// The destinations of the next `entries` entries, and those after them.
     pub(super) fn split_at(self, entries: usize) -> (Self, Self) {
         let (rows, more_rows) = self.rows.split_at_mut(entries.min(self.rows.len()));
         let (cols, more_cols) = self.cols.split_at_mut(entries.min(self.cols.len()));
@@ -92,7 +92,7 @@ impl<T: Scalar> Values<T> for Pattern {
     }
 }
 
-/// Parses the entries of a chunk into their places; returns how many there are.
+/// Parses the entries of a chunk into their destinations; returns their number.
 pub(super) fn parse_chunk<T: Scalar>(
     header: &Header,
     mode: Mode,

@@ -1,4 +1,4 @@
-//! Banner, comments and size line.
+//! Parses the header of a Matrix Market file: banner, comments and size line.
 
 use nom::branch::alt;
 use nom::bytes::complete::{tag_no_case, take_while1};
@@ -79,7 +79,7 @@ words!(Field: Real = "real", Integer = "integer", UnsignedInteger = "unsigned-in
 words!(Symmetry: General = "general", Symmetric = "symmetric",
     SkewSymmetric = "skew-symmetric", Hermitian = "hermitian");
 
-/// What stands before the entries.
+/// The header of a Matrix Market file.
 #[derive(Debug, Clone, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Header {

@@ -1,4 +1,4 @@
-//! Matrix Market files: a fast reader that trusts nothing, and a writer.
+//! Matrix Market files: a parallel reader that is safe for untrusted files, and a writer.
 //!
 //! ```
 //! use spm_formats::matrix_market::{ReadOptions, read_bytes};
@@ -30,19 +30,20 @@
 //! - Fortran exponents (`1.0D+3`), numbers beyond the range of the element type (infinite),
 //!   fractions, `nan` and `inf` in integer fields.
 //!
-//! # Files of strangers
-//! Time is linear in the length of the text, and memory is at most 48 bytes for each byte of it
-//! (short comments in the header take most; 16 bytes for each 2 of text are usual at worst) plus
-//! 256 x `chunk_bytes` for each thread and 2 MiB, whatever the file declares: the size line is
-//! believed as far as the text can hold its entries. Of packed files this holds for the unpacked text, of an
-//! archive for everything before the end of the matrix; gzip packs up to 1032-fold, so that
-//! [`ReadOptions::max_text_bytes`] is the limit to set. Only one block of the text is in memory, and
-//! of an archive only the names of one member; members that are not regular files (sparse ones too)
-//! are passed over.
+//! # Untrusted files Time is linear in the length of the text. Memory is at most 48 bytes for each
+//! byte of text, plus 256 x `chunk_bytes` for each thread, plus 2 MiB. Short comments in the header
+//! take most; entries usually take at most 16 bytes for each 2 bytes of text. These bounds hold for
+//! any size line: a declared number of entries is used only as far as the text can hold them.
 //!
-//! [`read_csr`] also takes 4 bytes for each row that the file declares, 8 while it sorts entries that
-//! are out of order: up to 32 GiB; and as long vectors follow. [`ReadOptions::max_dimension`] limits
-//! that.
+//! For compressed files the bounds hold for the uncompressed text, and for an archive for
+//! everything before the end of the matrix. gzip compresses up to 1032-fold, so
+//! [`ReadOptions::max_text_bytes`] is the limit to set. Only one block of the text is in memory,
+//! and of an archive only the names of one member. Members that are not regular files (sparse files
+//! included) are skipped.
+//!
+//! [`read_csr`] also takes 4 bytes for each row that the file declares, and 8 while it sorts
+//! entries that are out of order, up to 32 GiB. Vectors of that length are needed later.
+//! [`ReadOptions::max_dimension`] limits the number of rows and columns.
 
 mod blocks;
 mod body;
@@ -68,17 +69,17 @@ use body::Body;
 use containers::ReadText;
 use error::Fault;
 
-/// How closely a file must follow the specification.
+/// Strictness of the reader.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default)]
 pub enum Mode {
-    /// To the letter, as far as real files do.
+    /// Follows the specification, with the exceptions that common files need.
     #[default]
     Strict,
-    /// Whatever has only one meaning.
+    /// Accepts deviations that have only one possible meaning.
     Lenient,
 }
 
-/// How to read.
+/// Options of the reader.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct ReadOptions {
     /// Strict by default.
@@ -88,11 +89,11 @@ pub struct ReadOptions {
     /// Bytes of text that a thread parses at a time; 256 KiB by default. Affects speed and memory,
     /// never the result.
     pub chunk_bytes: usize,
-    /// The longest text of a file, unpacked, in bytes; `u64::MAX` by default. Also stops a packed
-    /// file that hides its length, since gzip packs up to 1032-fold.
+    /// Maximum length of the uncompressed text in bytes; `u64::MAX` by default. It also stops a
+    /// compressed file of unknown length, since gzip compresses up to 1032-fold.
     pub max_text_bytes: u64,
-    /// The most rows and columns; `u32::MAX` (more than any matrix has) by default. Three numbers
-    /// in a header can ask for as long vectors, and for as many row pointers.
+    /// Maximum number of rows and of columns; `u32::MAX` (more than any matrix has) by default. A
+    /// short header can declare sizes that need long vectors and row pointers.
     pub max_dimension: u32,
 }
 
@@ -115,7 +116,7 @@ pub struct MatrixFile<T> {
     /// The entries in their order in the file, duplicates and explicit zeros included, followed by
     /// those that symmetry implies.
     pub coo: Coo<T>,
-    /// What the file says of itself; its number of entries is that before symmetric expansion.
+    /// The header of the file; its number of entries is that before symmetric expansion.
     pub header: Header,
 }
 
@@ -162,7 +163,7 @@ pub fn read_csr<T: Scalar>(
     })?
 }
 
-/// Runs `work` on a pool of `threads` threads, or where it is.
+/// Runs `work` on a pool of `threads` threads, or on the current pool.
 fn in_pool<R: Send>(
     threads: Option<usize>,
     work: impl FnOnce() -> R + Send,
@@ -196,8 +197,8 @@ impl<'a, T> Reader<'a, T> {
         MatrixMarketError::Io { path: self.path.to_owned(), cause }
     }
 
-    /// Parses the header and passes it, trying with ever larger blocks; returns it and the number of
-    /// the line after it.
+    /// Parses the header with increasing block sizes and skips it; returns it and the number of the
+    /// next line.
     fn header(
         &self,
         text: &mut impl Blocks,

@@ -1,6 +1,6 @@
-//! Numbers in text, eight digits at a time; unusual forms go through the standard library.
+//! Parses numbers, eight digits at a time; unusual forms are parsed by the standard library.
 //!
-//! All results are correctly rounded, in `f32` as in `f64`.
+//! All results are correctly rounded, in `f32` and in `f64`.
 
 use crate::Scalar;
 

@@ -1,4 +1,5 @@
-//! CSR to CSR by blocks of columns: `gpu-kernels/src/convert/column_blocks.rs`.
+//! Conversion of CSR to the column blocks of `csr-column-blocks`
+//! (`gpu-kernels/src/convert/column_blocks.rs`).
 
 use spm_formats::MemoryBudget;
 use spm_formats::kernel::PlanError;
@@ -14,16 +15,16 @@ use crate::memory::DeviceBuffer;
 use crate::plan::DeviceScalar;
 use crate::stream::Stream;
 
-/// Column blocks that the conversion counts at most.
+/// Maximum number of column blocks.
 const MOST_BLOCKS: usize = 32;
-/// Entries that a product may step beyond the end of a part: those of all lanes of a row.
+/// Entries that a product may step beyond the end of a row segment: those of all lanes of a row.
 const STEP: usize = COLUMN_BLOCK_IN_FLIGHT as usize * WARP;
 
-/// How the columns are cut.
+/// The division of the columns into blocks.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct ColumnBlockShape {
     pub(crate) col_blocks: usize,
-    /// Even, so that each block of x is aligned for pairs.
+    /// Columns of a block; even, so that each block of x is aligned for loads of pairs.
     pub(crate) block_cols: usize,
 }
 
@@ -43,14 +44,14 @@ impl ColumnBlockShape {
 #[derive(Debug)]
 pub(crate) struct DeviceColumnBlocks<T> {
     pub(crate) shape: (usize, usize),
-    /// A 0, the end of each row's part of each column block, and the entries with padding.
+    /// 0, the end of each row segment of each column block, and the number of stored elements.
     pub(crate) ends: DeviceBuffer<u32>,
     pub(crate) col_offsets: DeviceBuffer<u16>,
     pub(crate) values: DeviceReducedValues<T>,
 }
 
 impl<T: DeviceScalar> DeviceColumnBlocks<T> {
-    /// Converts a matrix with entries; values are stored or narrow.
+    /// Converts a matrix that has entries; values are stored at full width or in single precision.
     pub(crate) fn new(
         a: &DeviceCsr<T>,
         cut: ColumnBlockShape,
@@ -119,7 +120,7 @@ impl<T: DeviceScalar> DeviceColumnBlocks<T> {
     }
 }
 
-/// Refuses a matrix with so many parts of rows that a kernel might step beyond 32 bits.
+/// Refuses a matrix with so many row segments that a kernel might step beyond 32 bits.
 fn check_parts(entries: usize, parts: usize) -> Result<(), PlanError> {
     let padding = u128::from(COLUMN_BLOCK_QUAD - 1) * entries.min(parts) as u128;
     let padded = entries as u128 + padding;

@@ -14,14 +14,14 @@ use crate::memory::DeviceBuffer;
 use crate::plan::DeviceScalar;
 use crate::stream::Stream;
 
-/// Rows from one value of a diagonal to the next diagonal: a multiple of this.
+/// The distance between diagonals in the value array is a multiple of this.
 const PITCH_ROWS: usize = 32;
 
-/// A matrix by diagonals, and the one in CSR that it was made from.
+/// A matrix in DIA, and the CSR matrix that it was made from.
 #[derive(Debug)]
 pub(crate) struct DeviceDia<T> {
     pub(crate) csr: Arc<DeviceCsr<T>>,
-    /// Column - row, as ascending signed numbers.
+    /// Diagonal offsets (column - row) as ascending signed numbers.
     pub(crate) distances: Vec<u32>,
     pub(crate) pitch: u32,
     /// Never `Equal`.
@@ -29,8 +29,9 @@ pub(crate) struct DeviceDia<T> {
 }
 
 impl<T: DeviceScalar> DeviceDia<T> {
-    /// Converts; `None` for a matrix on more diagonals than the kernel takes, or on none, with rows
-    /// whose columns do not ascend, or too large. `accept` is told the number of places.
+    /// Converts. `None` for a matrix with more diagonals than the kernel takes or without any, with
+    /// rows whose columns do not ascend, or of too large a size, or if `accept` refuses the number
+    /// of stored elements.
     pub(crate) fn new(
         csr: &Arc<DeviceCsr<T>>,
         narrow: bool,
@@ -74,7 +75,7 @@ impl<T: DeviceScalar> DeviceDia<T> {
     }
 }
 
-/// The distances of the diagonals that have entries, if they are few.
+/// The offsets of the diagonals that have entries, if they are few.
 fn distances<T: DeviceScalar>(csr: &DeviceCsr<T>) -> Result<Option<Vec<u32>>, PlanError> {
     let signed = |size: usize| i32::try_from(size).is_ok();
     if csr.entries() == 0 || !signed(csr.rows()) || !signed(csr.cols()) {

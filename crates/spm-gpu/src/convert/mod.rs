@@ -1,4 +1,4 @@
-//! From a CSR matrix on the device to the formats of the kernels, on the device.
+//! Conversions on the device from CSR to the formats of the kernels.
 
 mod column_blocks;
 mod diagonals;
@@ -43,7 +43,7 @@ fn warps(device: &Device, items: usize) -> Result<Launch, PlanError> {
     Launch::over(ID, device, items, BLOCK / WARP, BLOCK)
 }
 
-/// Replaces each word by the sum of those before it.
+/// Exclusive scan: replaces each word by the sum of those before it.
 fn scan(data: &mut DeviceBuffer<u32>, stream: &Stream) -> Result<(), PlanError> {
     let mut scan = Scan::new(stream.device(), data.len(), SCAN_BLOCK)?;
     scan.enqueue(data, stream)?;

@@ -1,4 +1,5 @@
-//! CSR to equal pieces: `gpu-kernels/src/convert/segments.rs`.
+//! Conversion of CSR to the nonzero split of `csr-segments`
+//! (`gpu-kernels/src/convert/segments.rs`).
 
 use spm_formats::kernel::PlanError;
 use spm_gpu_kernels::convert::{
@@ -19,9 +20,9 @@ pub(crate) struct DeviceSegments<T> {
     pub(crate) shape: (usize, usize),
     /// Entries from one block to the next.
     pub(crate) step: u32,
-    /// The rows that have entries, when some have none.
+    /// The rows that have entries, if some rows have none.
     pub(crate) row_ids: Option<DeviceBuffer<u32>>,
-    /// Of the CSR matrix.
+    /// The row pointers of the CSR matrix.
     pub(crate) pointers: DeviceBuffer<u32>,
     /// One for each block, and one more.
     pub(crate) headers: DeviceBuffer<[u32; 4]>,
@@ -32,7 +33,7 @@ pub(crate) struct DeviceSegments<T> {
 }
 
 impl<T: DeviceScalar> DeviceSegments<T> {
-    /// Converts a matrix with entries into pieces of `entries` (a power of two) for each thread.
+    /// Converts a matrix that has entries; each thread gets `entries` (a power of two) entries.
     pub(crate) fn new(
         a: &DeviceCsr<T>,
         stats: &MatrixStats<T>,
@@ -142,13 +143,14 @@ impl<T: DeviceScalar> DeviceSegments<T> {
     }
 }
 
-/// How far a block of `piece` entries may begin before its place, to begin with a row: that costs
-/// as much room at its end.
+/// How many entries before its regular position a block of `piece` entries may begin, in order to
+/// begin with a row; the same number of elements is then free at its end.
 fn slack(piece: usize, longest_row: usize) -> usize {
     if longest_row <= piece / 8 { longest_row } else { piece / 16 }
 }
 
-/// Blocks that begin `step` entries apart, whose slots, `piece` in each, 31 bits number.
+/// Number of blocks that begin `step` entries apart. Refuses more than 2^31 stored elements,
+/// `piece` for each block.
 fn blocks(entries: usize, step: usize, piece: usize) -> Result<usize, PlanError> {
     let blocks = entries.div_ceil(step);
     let slots = blocks * piece;

@@ -10,19 +10,19 @@ use crate::plan::DeviceScalar;
 use crate::stream::Stream;
 
 const WARP: usize = super::WARP;
-/// What is measured of a chunk: slots, bases, offsets, fill words.
+/// Number of sizes measured for a chunk: stored elements, bases, offsets, fill words.
 const MEASURES: usize = 4;
-/// Slots for each entry, at most, for which one measurement is made instead of two.
+/// Stored elements per entry up to which one measurement is made instead of two.
 const CHEAP_PADDING: usize = 2;
 
-/// What to make of a matrix.
+/// Options of the conversion.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct SellpOptions<T> {
     /// Threads of a row: a power of two up to 32.
     pub(crate) lanes: usize,
-    /// Columns as short as a chunk allows.
+    /// Whether column indices are compressed.
     pub(crate) compact: bool,
-    /// Slots by diagonal, where a chunk has few.
+    /// Whether chunks with few diagonals are stored by diagonal.
     pub(crate) diagonals: bool,
     /// Entries of the longest row.
     pub(crate) longest_row: usize,
@@ -33,7 +33,7 @@ pub(crate) struct SellpOptions<T> {
 #[derive(Debug)]
 pub(crate) struct DeviceSellp<T> {
     pub(crate) shape: (usize, usize),
-    /// Of all lanes.
+    /// Stored elements of all chunks.
     pub(crate) slots: usize,
     pub(crate) log_lanes: u32,
     pub(crate) headers: DeviceBuffer<[u32; 4]>,
@@ -46,7 +46,7 @@ pub(crate) struct DeviceSellp<T> {
 }
 
 impl<T: DeviceScalar> DeviceSellp<T> {
-    /// Converts; `None` when `accept` says no to the number of slots.
+    /// Converts; `None` if `accept` refuses the number of stored elements.
     pub(crate) fn new(
         a: &DeviceCsr<T>,
         options: &SellpOptions<T>,
@@ -168,9 +168,9 @@ impl<T: DeviceScalar> DeviceSellp<T> {
     }
 }
 
-/// Refuses a matrix of which a measure might wrap. The slots of a lane are rounded up to 4; bases of
-/// a chunk by diagonal are a quarter of 5 for each 4 entries of its longest row, rounded up to 4 for
-/// each lane of a row, twice.
+/// Refuses a matrix whose measured sizes might wrap. The stored elements of a lane are rounded up
+/// to a multiple of 4. The bases of a chunk by diagonal are a quarter of 5 for each 4 entries of
+/// its longest row, rounded up to 4 for each lane of a row, twice.
 fn check_sums(entries: usize, chunks: usize, lanes: usize) -> Result<(), PlanError> {
     let most = entries as u128 + (4 + 2 * lanes as u128) * chunks as u128;
     if u32::try_from(most).is_ok() {
@@ -181,14 +181,14 @@ fn check_sums(entries: usize, chunks: usize, lanes: usize) -> Result<(), PlanErr
 }
 
 impl<T> DeviceSellp<T> {
-    /// Whether the columns of most slots take no more than 8 bits, so that x is read in order.
+    /// Whether most column indices take at most 8 bits, so that x is read almost in order.
     pub(crate) fn is_regular(&self) -> bool {
         self.offsets.bytes() <= self.slots
     }
 }
 
-/// Replaces all measures of `chunks`, and one more word, by their exclusive sums; returns the total
-/// of each measure.
+/// Replaces all measured sizes of `chunks`, and one more word, by their exclusive sums; returns the
+/// total of each size.
 fn totals(
     sums: &mut DeviceBuffer<u32>,
     chunks: usize,

@@ -1,4 +1,5 @@
-//! CSR columns to the slots of `csr-slots`: `gpu-kernels/src/convert/slots.rs`.
+//! Conversion of CSR to `csr-slots`: a fixed number of stored column indices for each thread
+//! (`gpu-kernels/src/convert/slots.rs`).
 
 use std::sync::Arc;
 
@@ -12,10 +13,10 @@ use crate::memory::DeviceBuffer;
 use crate::plan::DeviceScalar;
 use crate::stream::Stream;
 
-/// Columns that 16 bits number, one number being that of an empty slot.
+/// Columns that 16 bits can number; one number stands for an empty slot.
 const MOST_SHORT_COLUMNS: usize = u16::MAX as usize;
 
-/// A matrix in CSR with columns in slots beside it.
+/// A CSR matrix, with a second copy of its column indices in a fixed number of slots per thread.
 #[derive(Debug)]
 pub(crate) struct DeviceSlots<T> {
     pub(crate) csr: Arc<DeviceCsr<T>>,
@@ -23,7 +24,7 @@ pub(crate) struct DeviceSlots<T> {
     pub(crate) equal: Option<T>,
     /// All ones for columns relative to the row, 0 for absolute ones; `None` for 32 bits.
     pub(crate) relative: Option<u32>,
-    /// Rows have more entries than their slots.
+    /// Whether some rows have more entries than slots.
     pub(crate) rest: bool,
     pub(crate) words: DeviceBuffer<u32>,
 }
@@ -53,7 +54,7 @@ impl<T: DeviceScalar> DeviceSlots<T> {
     }
 }
 
-/// `None` where relative columns do not fit.
+/// `None` if relative columns do not fit.
 fn words<T: DeviceScalar>(
     csr: &DeviceCsr<T>,
     (lanes, slots): (usize, usize),

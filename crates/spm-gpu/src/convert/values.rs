@@ -1,22 +1,22 @@
-//! Values left out or in single precision, where that changes nothing.
+//! Lossless compression of values: one value if all are equal, or single precision if exact.
 
 use super::MatrixStats;
 use crate::memory::DeviceBuffer;
 use crate::plan::DeviceScalar;
 
-/// How the values of a matrix are kept.
+/// How the values of a matrix are stored.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub(crate) enum ValueKind<T> {
-    /// As they are.
+    /// At full width.
     Stored,
-    /// In single precision, which holds each of them.
+    /// In single precision, which holds each of them exactly.
     Narrow,
-    /// Once: all entries have it.
+    /// One value that all entries have.
     Equal(T),
 }
 
 impl<T: DeviceScalar> ValueKind<T> {
-    /// The shortest that is allowed.
+    /// The smallest storage that is allowed.
     pub(crate) fn choose(stats: &MatrixStats<T>, drop_equal: bool, narrow: bool) -> Self {
         match stats.equal {
             Some(value) if drop_equal => Self::Equal(value),

@@ -13,7 +13,7 @@ use std::sync::Arc;
 use spm_formats::FormatError;
 use spm_formats::kernel::PlanError;
 
-/// A matrix in device memory, in one format or another.
+/// A matrix in device memory, in any format.
 pub(crate) trait DeviceMatrix: Send + 'static {
     /// (rows, columns).
     fn shape(&self) -> (usize, usize);
@@ -21,13 +21,14 @@ pub(crate) trait DeviceMatrix: Send + 'static {
     /// Bytes of the arrays that a product reads.
     fn bytes(&self) -> u64;
 
-    /// Bytes of the arrays that do not count as its traffic: read in rare cases only, or scratch.
+    /// Bytes of the arrays that do not count as traffic: those read in rare cases only, and
+    /// scratch.
     fn rarely_read_bytes(&self) -> u64 {
         0
     }
 }
 
-/// One that plans share.
+/// A matrix that several plans share.
 impl<M: DeviceMatrix + Sync> DeviceMatrix for Arc<M> {
     fn shape(&self) -> (usize, usize) {
         M::shape(self)
@@ -42,14 +43,14 @@ impl<M: DeviceMatrix + Sync> DeviceMatrix for Arc<M> {
     }
 }
 
-/// A matrix with what its kernel needs beside it.
+/// A matrix with additional arrays of its kernel.
 pub(crate) struct With<M, E> {
     pub(crate) matrix: M,
     /// Read at each product.
     pub(crate) extra: E,
     /// Bytes of `extra`.
     pub(crate) extra_bytes: usize,
-    /// Bytes of what the kernel writes and reads back.
+    /// Bytes that the kernel writes and reads back.
     pub(crate) scratch_bytes: usize,
 }
 
@@ -67,8 +68,8 @@ impl<M: DeviceMatrix, E: Send + 'static> DeviceMatrix for With<M, E> {
     }
 }
 
-/// Rows and entries that kernels number with 32 bits: a thread may step 2^27 beyond the last one
-/// (the warps of a grid with a thread for each row) before it sees that it is done.
+/// Maximum rows and entries that kernels index with 32 bits: an index may step 2^27 beyond the last
+/// one (the warps of a grid with a thread for each row) before a thread detects the end.
 const MOST: u64 = u32::MAX as u64 - (1 << 27);
 
 /// Refuses a matrix in which a kernel would step beyond 32 bits.
@@ -87,8 +88,8 @@ pub(crate) fn check_counts(
     Ok(())
 }
 
-/// Refuses a chunk with more slots for a lane than the kernels with shortened columns number: 32
-/// offsets for each 4 of them, with 32 bits.
+/// Refuses a chunk with more stored elements for a lane than the kernels with compressed columns
+/// can number in 32 bits: 32 offsets for each 4 of them.
 pub(crate) fn check_slots(kernel: &'static str, slots: usize) -> Result<(), PlanError> {
     if slots <= 1 << 29 {
         return Ok(());

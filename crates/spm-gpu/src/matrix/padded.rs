@@ -1,5 +1,5 @@
-//! The padded formats. Their padding repeats a column of the row, or column 0 of a matrix that has
-//! one: every column index is inside x.
+//! ELLPACK, HLL and SELL-C-sigma in device memory. Padding has a column index of its row, or column
+//! 0, so every column index is inside x.
 
 use spm_formats::kernel::PlanError;
 use spm_formats::{Ell, Hll, Sell};
@@ -19,7 +19,8 @@ pub(crate) struct DeviceEll<T> {
     cols: usize,
     pub(crate) width: u32,
     pub(crate) pitch: u64,
-    /// Whether the product stops at the length of a row; otherwise it looks at it in rare cases.
+    /// Whether the product stops at the length of a row. Otherwise row lengths are read in rare
+    /// cases.
     reads_row_lengths: bool,
     pub(crate) row_lengths: DeviceBuffer<u32>,
     pub(crate) col_indices: DeviceBuffer<u32>,
@@ -75,9 +76,9 @@ fn download<E: Element + Default>(buffer: &DeviceBuffer<E>) -> Result<Vec<E>, Gp
 pub struct DeviceHll<T> {
     pub(crate) rows: usize,
     pub(crate) cols: usize,
-    /// As it was asked for.
+    /// The requested hack size.
     pub(crate) given_hack_size: usize,
-    /// The same, or the number of rows where that is less.
+    /// The same, or the number of rows if that is less.
     pub(crate) hack_size: u32,
     pub(crate) block_offsets: DeviceBuffer<u64>,
     pub(crate) row_lengths: DeviceBuffer<u32>,
@@ -115,7 +116,8 @@ impl<T: DeviceScalar> DeviceHll<T> {
         Ok(Hll::new(shape, self.given_hack_size, lengths?, columns?, values)?)
     }
 
-    /// y = A x with this matrix, a thread of blocks of `block` for each row (`hll-thread-per-row`).
+    /// A plan of y = A x with this matrix, one thread for each row in blocks of `block` threads
+    /// (`hll-thread-per-row`).
     ///
     /// # Errors
     /// A block that the device does not take.
@@ -150,7 +152,7 @@ pub struct DeviceSell<T> {
     pub(crate) cols: usize,
     pub(crate) chunk: usize,
     pub(crate) sigma: usize,
-    /// Chunk offsets in columns of a slot for each row.
+    /// Chunk offsets in chunk columns.
     pub(crate) chunk_starts: DeviceBuffer<u32>,
     /// The row at each position; `None` where every row is at its own.
     pub(crate) permutation: Option<DeviceBuffer<u32>>,
@@ -160,7 +162,7 @@ pub struct DeviceSell<T> {
 }
 
 impl<T: DeviceScalar> DeviceSell<T> {
-    /// Rows of a chunk that the kernels take: one for each thread of a warp.
+    /// Rows of a chunk in the kernels: one for each thread of a warp.
     pub const CHUNK: usize = 32;
 
     /// Copies a matrix to the device.
@@ -198,7 +200,8 @@ impl<T: DeviceScalar> DeviceSell<T> {
         Ok(Sell::new(shape, tuning, permutation, lengths?, columns?, values)?)
     }
 
-    /// y = A x with this matrix, a warp for each chunk, in blocks of `block` threads (`sell`).
+    /// A plan of y = A x with this matrix, one warp for each chunk in blocks of `block` threads
+    /// (`sell`).
     ///
     /// # Errors
     /// Chunks of other than [`DeviceSell::CHUNK`] rows, a block that the device does not take.
@@ -210,7 +213,7 @@ impl<T: DeviceScalar> DeviceSell<T> {
         self.row_lengths.device()
     }
 
-    /// Refuses more slots than the kernels count.
+    /// Refuses more stored elements than the kernels can count.
     pub(crate) fn check_slots(kernel: &'static str, a: &Sell<T>) -> Result<(), PlanError> {
         if u32::try_from(a.slots() / Self::CHUNK).is_ok() {
             return Ok(());

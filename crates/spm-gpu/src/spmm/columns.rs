@@ -1,5 +1,5 @@
-//! How lanes lie across the columns of a row-major X: the parameters of the kernels over
-//! `gpu-kernels/src/spmm/columns.rs`.
+//! Parameters of the kernels whose threads take different columns of a row-major X
+//! (`gpu-kernels/src/spmm/columns.rs`).
 
 use spm_formats::kernel::{ParameterSpec, Parameters, PlanError, Value};
 
@@ -14,7 +14,7 @@ pub(super) const SMALL_BLOCK: ParameterSpec = ParameterSpec {
     ..BLOCK
 };
 
-/// Threads of a block at most: the registers of these kernels do not allow 1024.
+/// Maximum threads of a block: the registers of these kernels do not allow 1024.
 const LARGEST_BLOCK: usize = 512;
 
 /// Columns of X for a thread.
@@ -50,12 +50,12 @@ pub(super) fn small_block(
     Err(PlanError::Unsupported { kernel, reason })
 }
 
-/// How the threads of a warp share the columns.
+/// The assignment of the threads of a warp to columns.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct ColumnShape {
     /// Columns of a thread: 1, 2 or 4.
     pub(super) columns: usize,
-    /// Threads side by side, a power of two up to 32.
+    /// Threads across the columns, a power of two up to 32.
     pub(super) lanes: usize,
     /// Passes over all columns.
     pub(super) passes: usize,

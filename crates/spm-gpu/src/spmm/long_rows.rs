@@ -1,4 +1,5 @@
-//! Rows that are cut into parts, whose sums go to a workspace and are added afterwards.
+//! Long rows that are split into parts, whose partial sums go to a workspace and are added
+//! afterwards.
 
 use spm_formats::DenseShape;
 use spm_formats::kernel::{ParameterSpec, Parameters, PlanError, Value};
@@ -14,10 +15,10 @@ use crate::plan::DeviceScalar;
 use crate::spmv::Source;
 use crate::stream::Stream;
 
-/// When a row is cut.
+/// The parameter that says when a row is split.
 pub(super) const SPLIT: ParameterSpec = ParameterSpec {
     name: "split",
-    meaning: "entries beyond which a row is cut into parts",
+    meaning: "entries beyond which a row is split into parts",
     default: Value::Choice("auto"),
     studied: &[
         Value::Choice("auto"),
@@ -27,10 +28,10 @@ pub(super) const SPLIT: ParameterSpec = ParameterSpec {
     ],
 };
 
-/// Threads that a large GPU runs at once, about.
+/// Approximate number of threads that a large GPU runs at once.
 pub(super) const DEVICE_THREADS: usize = 1 << 17;
 
-/// The entries of [`SPLIT`], for `lanes` threads on a row or a part of one.
+/// The value of [`SPLIT`] in entries, for `lanes` threads on a row or a part of a row.
 pub(super) fn longest<T: DeviceScalar>(
     a: &Source<T>,
     lanes: usize,
@@ -43,22 +44,22 @@ pub(super) fn longest<T: DeviceScalar>(
     })
 }
 
-/// Entries that are always one piece of work: a part costs k sums.
+/// Entries up to which a row is never split, because a part costs k sums.
 const SHORT: usize = 64;
 
-/// Where each part of each long row begins and ends.
+/// The parts of the long rows.
 #[derive(Debug, Default, PartialEq, Eq)]
 pub(super) struct Parts {
     /// First entry and end of each part.
     pub(super) bounds: Vec<[u32; 2]>,
-    /// The rows that are cut.
+    /// The rows that are split.
     rows: Vec<u32>,
     /// The number of parts of this row and of those before it.
     ends: Vec<u32>,
 }
 
 impl Parts {
-    /// Those of a matrix on the device.
+    /// The parts for a matrix on the device.
     pub(super) fn of<T: DeviceScalar>(a: &Source<T>, longest: usize) -> Result<Self, PlanError> {
         if a.stats.longest_row <= longest {
             return Ok(Self::default());
@@ -66,7 +67,7 @@ impl Parts {
         Ok(Self::new(a.host_pointers()?, longest))
     }
 
-    /// Cuts the rows of more than `longest` entries into parts of nearly the same size.
+    /// Splits the rows of more than `longest` entries into parts of nearly the same size.
     pub(super) fn new(pointers: &[u32], longest: usize) -> Self {
         let mut parts = Self::default();
         for (row, pair) in pointers.windows(2).enumerate() {
@@ -83,7 +84,7 @@ impl Parts {
     }
 }
 
-/// The sums of the parts, and where they go.
+/// The partial sums of the parts, and their destination.
 pub(super) struct LongRows<T> {
     rows: DeviceBuffer<u32>,
     /// First part of each of these rows, and the number of parts.
@@ -106,12 +107,12 @@ impl<T: DeviceScalar> LongRows<T> {
         (self.rows.bytes() + self.row_parts.bytes() + self.sums.bytes()) as u64
     }
 
-    /// Where the k sums of each part are written.
+    /// The destination of the k sums of each part.
     pub(super) fn sums(&mut self) -> DevicePtrMut<T> {
         self.sums.ptr_mut()
     }
 
-    /// Puts the adding of the parts to Y into the stream; Y has `rows` rows.
+    /// Enqueues the addition of the parts to Y in the stream; Y has `rows` rows.
     pub(super) fn enqueue(
         &self,
         dense: DenseShape,

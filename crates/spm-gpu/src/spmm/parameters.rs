@@ -1,4 +1,4 @@
-//! Parameters and launches that several kernels share.
+//! Parameters and launches that several SpMM kernels share.
 
 use spm_formats::DenseShape;
 use spm_formats::kernel::{ParameterSpec, Parameters, PlanError, Value};
@@ -27,18 +27,18 @@ pub(super) const SUBWARP: ParameterSpec = ParameterSpec {
     studied: &[Value::Count(2), Value::Count(4), Value::Count(8), Value::Count(16)],
 };
 
-/// Rows that SELL sorts by length together.
+/// Rows of a window that SELL sorts by length.
 pub(super) const SIGMA: ParameterSpec = ParameterSpec {
     name: "sigma",
-    meaning: "rows that are sorted by length together",
+    meaning: "rows of a window that is sorted by length",
     default: Value::Count(1),
     studied: &[Value::Count(1), Value::Count(256), Value::Count(1024)],
 };
 
-/// Whether rows of ELLPACK end at their length.
+/// Whether a product stops at the length of a row of ELLPACK.
 pub(super) const ROW_LENGTHS: ParameterSpec = ParameterSpec {
     name: "row-lengths",
-    meaning: "stop at the length of a row; off walks the padding",
+    meaning: "stop at the length of a row; off multiplies the padding",
     default: Value::Switch(true),
     studied: &[Value::Switch(true), Value::Switch(false)],
 };

@@ -1,4 +1,4 @@
-//! X and Y in the order that a kernel wants.
+//! Copies of X and Y in the layout that a kernel needs.
 
 use spm_formats::{DenseShape, Layout};
 use spm_gpu_kernels::device::{DevicePtr, DevicePtrMut};
@@ -24,7 +24,7 @@ pub(super) fn strides(rows: usize, dense: DenseShape) -> Strides {
     }
 }
 
-/// Room for X or Y in another order; none where it has the order already.
+/// A buffer for X or Y in another layout; empty if the layout is already right.
 struct Copy<T> {
     rows: usize,
     dense: DenseShape,
@@ -32,7 +32,7 @@ struct Copy<T> {
 }
 
 impl<T: DeviceScalar> Copy<T> {
-    /// Of a matrix of `rows` rows, in the order of `layout`.
+    /// A buffer for a matrix of `rows` rows in `layout`.
     fn new(
         device: &Device,
         rows: usize,
@@ -50,7 +50,7 @@ impl<T: DeviceScalar> Copy<T> {
         self.copy.as_ref().map_or(0, |copy| copy.bytes() as u64)
     }
 
-    /// Puts the copying from the order `from` into the stream.
+    /// Enqueues the copy from the layout `from` in the stream.
     fn enqueue(
         &self,
         from: Layout,
@@ -69,11 +69,11 @@ impl<T: DeviceScalar> Copy<T> {
     }
 }
 
-/// A copy of X in another order, made in each run.
+/// A copy of X in another layout, made in each run.
 pub(super) struct OrderedX<T>(Copy<T>);
 
 impl<T: DeviceScalar> OrderedX<T> {
-    /// Room for X of `rows` rows in the order of `layout`.
+    /// A buffer for X of `rows` rows in `layout`.
     pub(super) fn new(
         device: &Device,
         rows: usize,
@@ -88,7 +88,7 @@ impl<T: DeviceScalar> OrderedX<T> {
         self.0.bytes()
     }
 
-    /// Puts the copying of `x` into the stream; X in the right order.
+    /// Enqueues the copy of `x` in the stream; returns X in the right layout.
     pub(super) fn enqueue(
         &mut self,
         x: &DeviceBuffer<T>,
@@ -101,11 +101,11 @@ impl<T: DeviceScalar> OrderedX<T> {
     }
 }
 
-/// Y in another order, copied to its place in each run.
+/// Y in another layout, copied to its destination in each run.
 pub(super) struct OrderedY<T>(Copy<T>);
 
 impl<T: DeviceScalar> OrderedY<T> {
-    /// Room for Y of `rows` rows in the order of `layout`.
+    /// A buffer for Y of `rows` rows in `layout`.
     pub(super) fn new(
         device: &Device,
         rows: usize,
@@ -120,12 +120,12 @@ impl<T: DeviceScalar> OrderedY<T> {
         self.0.bytes()
     }
 
-    /// Y in the right order, for a kernel to write.
+    /// Y in the right layout, for a kernel to write.
     pub(super) fn target<'a>(&'a mut self, y: &'a mut DeviceBuffer<T>) -> &'a mut DeviceBuffer<T> {
         self.0.copy.as_mut().unwrap_or(y)
     }
 
-    /// Puts the copying to `y` into the stream.
+    /// Enqueues the copy to `y` in the stream.
     pub(super) fn enqueue(&self, y: &mut DeviceBuffer<T>, stream: &Stream) -> Result<(), GpuError> {
         let Some(copy) = &self.0.copy else { return Ok(()) };
         let from = match self.0.dense.layout {

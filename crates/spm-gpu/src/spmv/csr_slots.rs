@@ -47,18 +47,18 @@ const COMPACT: ParameterSpec = ParameterSpec {
     studied: &[Value::Switch(true), Value::Switch(false)],
 };
 
-/// Slots of a thread, where all rows fit those of one thread and otherwise.
+/// Stored columns of a thread, if every row fits one thread and otherwise.
 const FEW_SLOTS: usize = 4;
 const SLOTS: usize = 8;
-/// Fewest and most threads of a block; fewer that are asked of `auto` are as slow to start.
+/// Minimum and maximum threads of a block; smaller blocks do not start faster.
 const BLOCKS: std::ops::RangeInclusive<usize> = 128..=1024;
 
-/// Threads of a row that have slots for the longest, if 32 have.
+/// The number of threads per row whose stored columns hold the longest row, if 32 suffice.
 pub(super) fn fitting_lanes<T: DeviceScalar>(a: &Source<T>) -> usize {
     a.stats.longest_row.div_ceil(SLOTS).next_power_of_two().min(WARP)
 }
 
-/// Slots for each entry.
+/// Stored columns per entry.
 pub(super) fn padding<T: DeviceScalar>(a: &Source<T>) -> f64 {
     let slots = a.csr.rows() * fitting_lanes(a) * slots_of(a);
     slots as f64 / a.csr.entries().max(1) as f64

@@ -22,7 +22,7 @@ pub(super) const INFO: KernelInfo = KernelInfo {
     parameters: &[block(256, R2_BLOCKS), LANES, DROP_EQUAL],
 };
 
-/// The matrix as it lies on the device, and the value of all entries if it is not read.
+/// The CSR matrix, and the common value of all entries if the values are not read.
 struct Csr<T> {
     csr: Arc<DeviceCsr<T>>,
     equal: Option<T>,

@@ -50,11 +50,11 @@ enum Loads {
 }
 
 impl Loads {
-    /// Rows of a multiprocessor up to which more loads of each thread make up for the threads that
-    /// are not there: a quarter of those that it holds.
+    /// Rows per multiprocessor (a quarter of the threads that it holds) up to which more loads in
+    /// flight per thread compensate for missing threads.
     const DEEP_ROWS: usize = 512;
 
-    /// For a product that moves so many bytes; `short` values are of 4 bytes.
+    /// The choice for a product that moves so many bytes; `short` values have 4 bytes.
     fn choose(
         parameters: &Parameters,
         device: &DeviceInfo,
@@ -92,8 +92,8 @@ pub(super) fn on_device<T: DeviceScalar>(
     })
 }
 
-/// `None` for a matrix that this format does not hold, or when `accept` says no to the number of
-/// places.
+/// `None` for a matrix that DIA does not hold, or if `accept` refuses the number of stored
+/// elements.
 pub(super) fn with_places<T: DeviceScalar>(
     a: &Source<T>,
     parameters: &Parameters,

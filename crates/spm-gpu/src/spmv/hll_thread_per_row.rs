@@ -16,7 +16,7 @@ pub(super) const INFO: KernelInfo = KernelInfo {
     operation: Operation::Spmv,
     backend: Backend::Gpu,
     source: "own; layout of R2 VI-B",
-    summary: "HLL, a thread for each row, as far as its own length",
+    summary: "HLL, a thread for each row, up to its length",
     parameters: &[block(256, R2_BLOCKS), HACK],
 };
 

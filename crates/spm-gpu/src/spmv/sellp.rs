@@ -19,14 +19,14 @@ pub(super) const INFO: KernelInfo = KernelInfo {
     operation: Operation::Spmv,
     backend: Backend::Gpu,
     source: "own; Anzt, Tomov, Dongarra, UT-EECS-14-727, 2014",
-    summary: "SELL-P, 1 to 32 threads for each row, slots by diagonal where there are few, columns and values as short as they can be",
+    summary: "SELL-P, 1 to 32 threads for each row, chunks with few diagonals stored by diagonal, compressed columns and values",
     parameters: &[block(256, R2_BLOCKS), LANES, DIAGONALS, COMPACT, DROP_EQUAL, NARROW],
 };
 
 const LANES: ParameterSpec =
     row_lanes("threads of a row; auto takes enough of them to fill the device");
 
-/// Whether chunks may have slots by diagonal.
+/// Whether chunks may be stored by diagonal.
 pub(super) const DIAGONALS: ParameterSpec = ParameterSpec {
     name: "diagonals",
     meaning: "slots by diagonal, without columns, in chunks whose entries lie on few",
@@ -41,10 +41,10 @@ const COMPACT: ParameterSpec = ParameterSpec {
     studied: &[Value::Switch(true), Value::Switch(false)],
 };
 
-/// Threads that keep the device busy.
+/// Number of threads that keep the device busy.
 const ENOUGH_THREADS: usize = 100_000;
 
-/// As many lanes as fill the device, with two entries for each at least.
+/// As many threads per row as fill the device, with at least two entries for each thread.
 fn fitting_lanes<T: DeviceScalar>(a: &Source<T>) -> usize {
     let wanted = ENOUGH_THREADS.div_ceil(a.csr.rows().max(1)).next_power_of_two();
     let most = (a.mean_row() / 2).max(1);
@@ -64,10 +64,10 @@ pub(super) fn on_device<T: DeviceScalar>(
     Ok(plan.expect("the budget refuses by an error").0)
 }
 
-/// A plan, and whether most columns take no more than 8 bits, so that x is read almost in order.
+/// A plan, and whether most column indices take at most 8 bits, so that x is read almost in order.
 type Regular<T> = (BoxedPlan<T>, bool);
 
-/// `None` when `accept` says no to the number of slots.
+/// `None` if `accept` refuses the number of stored elements.
 pub(super) fn with_slots<T: DeviceScalar>(
     a: &Source<T>,
     parameters: &Parameters,

@@ -1,4 +1,4 @@
-//! The transposition that a user gets without choosing.
+//! `auto` for transposition: `column-buckets` with parameters chosen for the matrix.
 
 use spm_formats::kernel::{Backend, KernelInfo, Operation, Parameters, PlanError};
 
@@ -15,7 +15,7 @@ pub(super) const INFO: KernelInfo = KernelInfo {
     operation: Operation::Transpose,
     backend: Backend::Gpu,
     source: "own",
-    summary: "column-buckets, cut after the extent of the columns and the entries of the buckets",
+    summary: "column-buckets, with parameters from the column extents and the bucket sizes",
     parameters: &[],
 };
 

@@ -1,5 +1,6 @@
-//! Entries sorted by column in two steps: to buckets of consecutive columns, and each bucket to its
-//! columns (`gpu-kernels/src/transpose/buckets.rs`, `bucket_sort.rs`, `bucket_pieces.rs`).
+//! Sort of entries by column in two steps: into buckets of consecutive columns, and then by column
+//! inside each bucket (`gpu-kernels/src/transpose/buckets.rs`, `bucket_sort.rs`,
+//! `bucket_pieces.rs`).
 
 use spm_formats::kernel::PlanError;
 use spm_gpu_kernels::transpose::{
@@ -20,10 +21,10 @@ use crate::stream::Stream;
 
 /// Threads of a block that counts.
 const COUNT_BLOCK: usize = 512;
-/// How often narrower buckets are tried until each can be sorted by one block.
+/// How often narrower buckets are tried until one block can sort each.
 const NARROWINGS: usize = 3;
-/// Where some stay too large, as those with a dense column do: the share of the entries in them that
-/// is not worth narrower ones, and how much more than the least share is not.
+/// If some buckets stay too large, as those with a dense column do: the fraction of the entries in
+/// them up to which narrower buckets do not pay, and the margin above the least such fraction.
 const LARGE_SHARE: f64 = 0.05;
 const NEAR_LEAST: f64 = 1.5;
 
@@ -61,7 +62,7 @@ impl<T> Entries<'_, T> {
     }
 }
 
-/// A prepared sort of the entries of one matrix by column; entries of one column keep their order.
+/// A prepared stable sort of the entries of one matrix by column.
 #[derive(Debug)]
 pub(crate) struct ColumnSort<T> {
     cols: u32,
@@ -69,7 +70,7 @@ pub(crate) struct ColumnSort<T> {
     count: Launch,
     scan: Launch,
     to_buckets: Launch,
-    /// Where buckets are sorted in shared memory.
+    /// The launch that sorts buckets in shared memory.
     sort: Option<Launch>,
     /// Chunks x digits.
     inter: DeviceBuffer<u32>,
@@ -77,21 +78,21 @@ pub(crate) struct ColumnSort<T> {
     windows: DeviceBuffer<u32>,
     /// The row of each chunk's first entry.
     chunk_rows: DeviceBuffer<u32>,
-    /// Where the buckets start.
+    /// The start of each bucket.
     starts: DeviceBuffer<u32>,
     ticket: DeviceBuffer<u32>,
     /// The column of each entry in its bucket.
     keys: DeviceBuffer<u16>,
-    /// Buckets that several blocks move to their columns.
+    /// Buckets that several blocks sort together.
     pieces: Option<Pieces<T>>,
 }
 
 impl<T: DeviceScalar> ColumnSort<T> {
-    /// Looks at where the columns lie and how many entries the buckets have, to choose their width
-    /// and to find those that no block can sort alone; a matrix with entries.
+    /// Plans the sort for a matrix that has entries. The extents of the columns and the sizes of
+    /// the buckets determine the bucket width and the buckets that one block cannot sort alone.
     ///
     /// # Errors
-    /// A block that the device does not take, more columns than two steps can tell apart, too little
+    /// A block that the device does not take, more columns than two steps can sort, too little
     /// memory.
     pub(crate) fn new(
         id: &'static str,
@@ -191,7 +192,7 @@ impl<T: DeviceScalar> ColumnSort<T> {
         })
     }
 
-    /// How the entries are cut, for reports.
+    /// The division into chunks and buckets.
     pub(crate) fn cut(&self) -> &Cut {
         &self.cut
     }
@@ -250,9 +251,9 @@ impl<T: DeviceScalar> ColumnSort<T> {
         }
     }
 
-    /// Puts the sort into the stream: rows (and values) of the entries of each column, in their
-    /// order, and the column pointers. The entries must be those of the plan, or have the same
-    /// columns.
+    /// Enqueues the sort in the stream. The output is the rows (and values) of the entries of each
+    /// column in their order, and the column pointers. The entries must be those of the plan, or
+    /// have the same columns.
     pub(crate) fn enqueue(
         &mut self,
         entries: &Entries<'_, T>,
@@ -374,5 +375,5 @@ fn download(words: &DeviceBuffer<u32>) -> Result<Vec<u32>, GpuError> {
     Ok(host)
 }
 
-/// Entries of a thread in a tile, at most.
+/// Maximum entries of a thread in a tile.
 pub(super) const MOST_ITEMS: usize = TILE_ITEMS;

@@ -1,4 +1,4 @@
-//! The entries to buckets of columns, each bucket sorted in shared memory.
+//! Plan of `column-buckets`: radix sort into buckets of columns, each then sorted in shared memory.
 
 use spm_formats::kernel::{
     Backend, KernelInfo, Operation, ParameterSpec, Parameters, PlanError, Value,
@@ -33,12 +33,12 @@ pub(super) const INFO: KernelInfo = KernelInfo {
     operation: Operation::Transpose,
     backend: Backend::Gpu,
     source: "own",
-    summary: "entries to buckets of columns through ordered tiles; each bucket sorted in shared memory",
+    summary: "radix sort of entries into column buckets, each then sorted in shared memory",
     parameters: &[BLOCK, WIDTH, CHUNKS],
 };
 
-/// Buckets of a chunk up to which blocks of 256 threads were fastest, and from which on those of
-/// 1024; entries up to which those of 128 were (docs/tuning-log-gpu-transpose.md).
+/// Buckets of a chunk up to which blocks of 256 threads were fastest, and from which blocks of 1024
+/// were; entries up to which blocks of 128 were (docs/tuning-log-gpu-transpose.md).
 const FEW_DIGITS: usize = 256;
 const MANY_DIGITS: usize = 1024;
 const FEW_ENTRIES: usize = 400_000;
@@ -48,7 +48,7 @@ const MEDIUM_BLOCK: usize = 512;
 /// A matrix and the sort of its entries.
 pub(super) struct Sorted<T> {
     a: DeviceCsr<T>,
-    /// None without entries.
+    /// `None` for a matrix without entries.
     sort: Option<ColumnSort<T>>,
 }
 
@@ -68,12 +68,12 @@ impl<T: DeviceScalar> Sorted<T> {
         Ok(Self { a, sort })
     }
 
-    /// How the entries are cut; none without entries.
+    /// The division into chunks and buckets; `None` for a matrix without entries.
     pub(super) fn cut(&self) -> Option<&Cut> {
         self.sort.as_ref().map(ColumnSort::cut)
     }
 
-    /// With blocks that suit the matrix instead of those of the wish.
+    /// A plan with a block size that suits the matrix instead of the requested one.
     pub(super) fn fitted(
         id: &'static str,
         device: &Device,
@@ -101,7 +101,7 @@ fn entries<T: DeviceScalar>(a: &DeviceCsr<T>) -> Entries<'_, T> {
     Entries::Csr { pointers: &a.pointers, columns: &a.col_indices, values }
 }
 
-/// What the parameters ask for.
+/// The tuning parameters that the kernel's parameters give.
 pub(super) fn wish(kernel: &'static str, parameters: &Parameters) -> Result<Wish, PlanError> {
     Ok(Wish {
         block: block(kernel, parameters)?,
@@ -111,7 +111,7 @@ pub(super) fn wish(kernel: &'static str, parameters: &Parameters) -> Result<Wish
     })
 }
 
-/// What nobody asked for otherwise.
+/// The default tuning parameters.
 pub(super) fn default_wish() -> Wish {
     Wish { block: MEDIUM_BLOCK, width: 0, chunks: 0, sort_buckets: true }
 }

@@ -1,4 +1,4 @@
-//! How entries are cut into chunks, and columns into buckets.
+//! The division of entries into chunks and of columns into buckets.
 
 use spm_formats::kernel::PlanError;
 use spm_gpu_kernels::transpose::{
@@ -8,46 +8,47 @@ use spm_gpu_kernels::transpose::{
 use super::buckets::MOST_ITEMS;
 use crate::device::Device;
 
-/// Digits that a block tells apart, and columns of a bucket, unless the matrix needs more: with
-/// more, the counters of a block take more shared memory than its entries.
+/// Usual maximum of the digits of a block and of the columns of a bucket. Above it, the counters of
+/// a block take more shared memory than its entries.
 const MOST_DIGITS: usize = 2048;
-/// The least that the kernels take, and of what they take a multiple.
+/// The minimum number of digits; the number is a multiple of this.
 const LEAST_DIGITS: usize = 8;
-/// Columns of a bucket, at most: 2^15, for which the counters of a block do not fit any more.
+/// log2 of the maximum columns of a bucket; for 2^15 the counters of a block do not fit any more.
 const MOST_LOG_WIDTH: u32 = 15;
-/// How full the buckets are to be that one block sorts, if the entries were spread evenly.
+/// Target fill of a bucket that one block sorts, assuming evenly spread entries.
 const FILL: f64 = 0.85;
-/// Chunks, at most. A chunk of one tile is best: what neighbouring tiles write to a bucket lies side
-/// by side, and is written at about the same time.
+/// Maximum number of chunks. A chunk of one tile is best, because neighbouring tiles write adjacent
+/// parts of a bucket at about the same time.
 const MOST_CHUNKS: usize = 4096;
-/// Threads of a multiprocessor that blocks with these tiles leave room for.
+/// Threads of a multiprocessor that fit with these tiles.
 const RESIDENT_THREADS: usize = 1024;
 
-/// What the caller wants.
+/// The requested tuning parameters.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Wish {
     /// Threads of a block.
     pub(crate) block: usize,
-    /// Columns of a bucket; 0 chooses.
+    /// Columns of a bucket; 0 for an automatic choice.
     pub(crate) width: usize,
-    /// Chunks, at most; 0 chooses.
+    /// Maximum number of chunks; 0 for an automatic choice.
     pub(crate) chunks: usize,
-    /// Whether a bucket that fits is sorted in shared memory, by one block.
+    /// Whether one block sorts a bucket that fits in shared memory.
     pub(crate) sort_buckets: bool,
 }
 
-/// Parts of the entries, one for each block.
+/// The partition of the entries into chunks, one for each block.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Chunks {
     /// Entries of a thread in a tile.
     pub(crate) items: usize,
-    /// Entries of a chunk: some tiles.
+    /// Entries of a chunk, a multiple of a tile.
     pub(crate) chunk: usize,
     pub(crate) count: usize,
 }
 
 impl Chunks {
-    /// As many as run at once, or a small multiple of it, all of the same tiles.
+    /// As many chunks as blocks run at once, or a small multiple, with the same number of tiles
+    /// each.
     pub(crate) fn new(device: &Device, length: usize, wish: &Wish) -> Self {
         let length = length.max(1);
         let at_once =
@@ -74,10 +75,10 @@ pub(crate) struct Cut {
     /// Columns of a bucket.
     pub(crate) width: u32,
     pub(crate) buckets: usize,
-    /// At least the buckets between the first and the last that any chunk has: a power of two, or
-    /// all of them.
+    /// Number of digits: at least the number of buckets that any chunk spans, as a power of two, or
+    /// the number of all buckets.
     pub(crate) digits: usize,
-    /// The bits of a bucket that tell them apart; all bits where there is a digit for every bucket.
+    /// Mask that gives the digit of a bucket; all bits if every bucket has its own digit.
     pub(crate) mask: u32,
     /// The digits before any narrowing.
     pub(crate) widest_digits: usize,
@@ -85,9 +86,9 @@ pub(crate) struct Cut {
 }
 
 impl Cut {
-    /// Buckets that one block can sort, if their number and their columns can be told apart by the
-    /// counters of a block; otherwise the narrowest that can. `extents`: the smallest column of each
-    /// chunk, and one after the largest.
+    /// Buckets that one block can sort, if the counters of a block suffice for their number and
+    /// their columns; otherwise the narrowest buckets for which they suffice. `extents`: the
+    /// smallest column of each chunk, and one after the largest.
     ///
     /// # Errors
     /// [`PlanError::Unsupported`] for a matrix with too many columns.
@@ -145,7 +146,7 @@ impl Cut {
         }
     }
 
-    /// Buckets of two thirds of the columns, if there may be.
+    /// Buckets of two thirds of the columns, if these are allowed.
     pub(super) fn narrower(&self, extents: &[[u32; 2]], wish: &Wish) -> Option<Self> {
         if self.width <= 2 || wish.width != 0 || self.block != wish.block {
             return None;
@@ -159,7 +160,7 @@ impl Cut {
         (digits <= MOST_DIGITS).then(|| Self { width, digits, mask, buckets, ..self.clone() })
     }
 
-    /// What columns are multiplied by to find their bucket.
+    /// The factor that maps a column to its bucket.
     pub(super) fn inverse(&self) -> u32 {
         bucket_inverse(self.width)
     }

@@ -1,4 +1,4 @@
-//! Parameters that several transpositions take.
+//! Parameters that several transpositions share.
 
 use spm_formats::kernel::{ParameterSpec, Parameters, PlanError, Value};
 
@@ -58,10 +58,10 @@ pub(super) fn checked_over(
     Ok(launch)
 }
 
-/// Parts of the entries.
+/// The number of chunks of the entries.
 pub(super) const CHUNKS: ParameterSpec = ParameterSpec {
     name: "chunks",
-    meaning: "parts of the entries, at most; 0 takes tiles, up to 4096",
+    meaning: "maximum number of chunks of the entries; 0 takes tiles, up to 4096",
     default: Value::Count(0),
     studied: &[Value::Count(0), Value::Count(528)],
 };

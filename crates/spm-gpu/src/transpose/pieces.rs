@@ -1,4 +1,4 @@
-//! Buckets that several blocks move to their columns: `gpu-kernels/src/transpose/bucket_pieces.rs`.
+//! Large buckets that several blocks sort by column (`gpu-kernels/src/transpose/bucket_pieces.rs`).
 
 use spm_formats::kernel::PlanError;
 use spm_gpu_kernels::device::DevicePtrMut;
@@ -22,12 +22,12 @@ pub(super) type Moved<T> = (DevicePtrMut<u32>, DevicePtrMut<T>);
 
 /// Threads of a block that counts.
 const COUNT_BLOCK: usize = 512;
-/// Pieces of a bucket up to which a warp scans down 32 columns, and warps of its block.
+/// Pieces of a bucket up to which one warp scans 32 columns; also the warps of its block.
 const FEW_PIECES: u32 = 64;
 const SHORT_SCAN_WARPS: usize = 8;
 
-/// The large buckets of one plan, and the place where all entries lie bucket by bucket: the output,
-/// to which these are moved entry by entry, cannot be it.
+/// The large buckets of one plan, and a buffer for all entries in bucket order, because the output
+/// cannot hold them while entries are moved to it.
 #[derive(Debug)]
 pub(super) struct Pieces<T> {
     count: Launch,
@@ -35,9 +35,9 @@ pub(super) struct Pieces<T> {
     /// Whether no bucket has more than a few pieces.
     short: bool,
     to_columns: Launch,
-    /// Four words for each.
+    /// Four words for each piece or large bucket.
     pieces: DeviceBuffer<u32>,
-    /// Four words for each.
+    /// Four words for each piece or large bucket.
     large: DeviceBuffer<u32>,
     /// Pieces x columns of a bucket.
     inter: DeviceBuffer<u32>,
@@ -50,8 +50,8 @@ pub(super) struct Pieces<T> {
 }
 
 impl<T: DeviceScalar> Pieces<T> {
-    /// Cuts the buckets whose number of entries `is_large` into pieces of a tile; `starts`: where
-    /// the buckets start.
+    /// Splits the buckets whose number of entries `is_large` into pieces of one tile; `starts` is
+    /// the start of each bucket.
     pub(super) fn new(
         id: &'static str,
         device: &Device,
@@ -111,7 +111,7 @@ impl<T: DeviceScalar> Pieces<T> {
         (words.map(DeviceBuffer::bytes).iter().sum::<usize>() + self.values.bytes()) as u64
     }
 
-    /// Where the entries lie bucket by bucket.
+    /// The entries in bucket order.
     pub(super) fn moved(&mut self) -> Moved<T> {
         (self.rows.ptr_mut(), self.values.ptr_mut())
     }

@@ -1,18 +1,17 @@
-//! ScanTrans: histograms of parts of the entries (inter), places inside a part (intra), and scans
+//! ScanTrans: histograms of chunks of entries (inter), positions inside a chunk (intra), and scans
 //! (R3 III-C; Wang, Liu, Hou, Feng, ICS 2016, algorithm 1).
 //!
-//! The paper's inter is (threads + 1) x columns, which no GPU with its 10^5 threads has room for.
-//! Here it is done twice, with blocks in the place of threads: first for ranges of columns, then for
-//! the columns of each range, of which there are never more than the shared memory of a block can
-//! count:
+//! The paper's inter has (threads + 1) x columns counters, too many for the 10^5 threads of a GPU.
+//! Here the algorithm runs twice, with blocks instead of threads: first for ranges of columns, then
+//! for the columns of each range, whose counters always fit the shared memory of a block.
 //!
-//! 1. inter[chunk][range] = entries of the chunk in the range, counted in shared memory
-//! 2. the vertical scan: each column of inter; its total is what the range holds
-//! 3. each block moves its chunk to the ranges, tile by tile: the intra place of an entry comes from
-//!    the counts of its warp, and a tile is put in order in shared memory before it is written
+//! 1. inter[chunk][range] = entries of the chunk in the range, counted in shared memory.
+//! 2. The vertical scan of each column of inter; its total is the number of entries of the range.
+//! 3. Each block moves its chunk to the ranges, tile by tile. The intra position of an entry comes
+//!    from the counts of its warp. A tile is sorted in shared memory before it is written.
 //! 4. to 6.: the same for the pieces of each range, by columns.
 //!
-//! Least traffic for f64: 4 + 12 + 14 + 2 + 14 + 12 bytes an entry.
+//! Minimum traffic for f64: 4 + 12 + 14 + 2 + 14 + 12 bytes an entry.
 
 use spm_formats::kernel::{
     Backend, KernelInfo, Operation, ParameterSpec, Parameters, PlanError, Value,
@@ -45,7 +44,7 @@ pub(super) const INFO: KernelInfo = KernelInfo {
     operation: Operation::Transpose,
     backend: Backend::Gpu,
     source: "R3 III-C; Wang, Liu, Hou, Feng, ICS 2016, algorithm 1",
-    summary: "counts of chunks by column range, scanned; then of pieces of a range by column",
+    summary: "column-range counts of chunks, scanned; then column counts of the pieces of a range",
     parameters: &[BLOCK, RANGES, CHUNKS],
 };
 

@@ -1,4 +1,4 @@
-//! Where finished rows of Y go.
+//! Writes finished rows of Y to memory in the layout and with the stores that suit Y.
 
 use spm_formats::Scalar;
 
@@ -7,16 +7,16 @@ use crate::simd::{Isa, LANES};
 
 /// Takes tiles of rows, one after the other.
 pub(super) enum Sink<'a, T> {
-    /// Row-major Y in cache: rows are written where they belong.
+    /// Row-major Y in cache: rows are written directly.
     Direct {
-        /// The rows that are left.
+        /// The remaining rows.
         y: &'a mut [T],
         k: usize,
     },
-    /// Row-major Y that is larger than the caches: rows are collected and leave past the caches, a
-    /// line at a time, so that Y is not read before it is written.
+    /// Row-major Y larger than the caches: rows are collected and written with streaming stores, a
+    /// cache line at a time, so that Y is not read before it is written.
     Stream {
-        /// The elements that are left.
+        /// The remaining elements.
         y: &'a mut [T],
         k: usize,
         /// `pending` finished elements, then room for a tile and a vector.
@@ -35,14 +35,14 @@ pub(super) enum Sink<'a, T> {
     },
 }
 
-/// Elements that the stage of a tile needs.
+/// Elements of the staging buffer of a tile.
 pub(super) fn stage_len(tile: usize, k: usize) -> usize {
     // A line's worth of pending elements, of f32 at most.
     tile * k + 2 * LANES
 }
 
 impl<T: Scalar> Sink<'_, T> {
-    /// Where the next tile's rows go, and the distance of neighbouring rows.
+    /// The destination of the next tile's rows, and the distance between neighbouring rows.
     #[inline(always)]
     pub(super) fn tile(&mut self) -> (*mut T, usize) {
         match self {
@@ -52,7 +52,7 @@ impl<T: Scalar> Sink<'_, T> {
         }
     }
 
-    /// The tile's `count` rows are written.
+    /// Called when the tile's `count` rows have been written.
     ///
     /// # Safety
     /// The processor has the instructions of `I`.
@@ -96,7 +96,7 @@ impl<T: Scalar> Sink<'_, T> {
         }
     }
 
-    /// Writes what is pending.
+    /// Writes the pending elements.
     ///
     /// # Safety
     /// The processor has the instructions of `I`.

@@ -1,4 +1,4 @@
-//! Between pointers (where each row starts) and indices (the row of each entry).
+//! Conversion between row pointers and row indices, and histograms of indices.
 
 use std::ops::Range;
 
@@ -8,8 +8,8 @@ use super::scan::{exclusive_scan, vertical_scan};
 use crate::Threads;
 use crate::disjoint::Disjoint;
 
-/// Cuts `index` into even pieces, one for each thread, and counts in row p of `counts` (threads x
-/// `bins`, row-major) how often each value occurs in piece p: R3 IV-F, step 1.
+/// Histograms of equal partitions of `index`, one for each thread: row p of `counts` (threads x
+/// `bins`, row-major) counts the values in partition p (R3 IV-F, step 1).
 ///
 /// # Panics
 /// When `counts` has not threads x `bins` elements or a value of `index` is not below `bins`.
@@ -27,8 +27,8 @@ pub fn count_per_part(threads: &Threads, index: &[u32], bins: usize, counts: &mu
     });
 }
 
-/// How often each value occurs in `index` (up to 2^32 - 1 of them), as `pointers` (`bins` + 1, from
-/// 0 to the length): R3 IV-F.
+/// Row pointers from row indices: the scanned histogram of `index` (up to 2^32 - 1 values) in
+/// `pointers` (`bins` + 1 elements, from 0 to the length of `index`); R3 IV-F.
 ///
 /// `counts` (threads x bins) and `sums` (threads) are workspace.
 ///
@@ -48,10 +48,11 @@ pub fn index_to_pointers(
     pointers[bins] = exclusive_scan(threads, &mut pointers[..bins], sums);
 }
 
-/// The row of each entry, from row pointers: R3 IV-G. Each thread fills an even piece of `index`.
+/// Row indices from row pointers (R3 IV-G). Each thread writes an equal partition of `index`.
 ///
 /// # Panics
-/// When the last pointer is not the length of `index`; it may when pointers do not ascend from 0.
+/// When the last pointer is not the length of `index`. It may also panic when the pointers do not
+/// ascend from 0.
 pub fn pointers_to_index(threads: &Threads, pointers: &[u32], index: &mut [u32]) {
     let entries = index.len();
     assert_eq!(pointers[pointers.len() - 1] as usize, entries, "one index for each entry");
@@ -67,15 +68,16 @@ pub fn pointers_to_index(threads: &Threads, pointers: &[u32], index: &mut [u32])
     });
 }
 
-/// Entries whose rows are expanded at a time: they stay in a first-level cache.
+/// Entries whose rows are expanded at a time; their row indices stay in a first-level cache.
 const CHUNK: usize = 512;
-/// Rows are written so many at a time.
+/// Row indices that are written at a time.
 const SPREAD: usize = 8;
 
-/// [`pointers_to_index`] piece by piece.
+/// [`pointers_to_index`] for chunks of consecutive entries.
 ///
-/// A loop over entries that learns its rows here has no branch that depends on the length of a row;
-/// on short rows of different lengths a mispredicted row end costs more than the entries.
+/// A loop over entries that takes the row indices from here has no branch that depends on the
+/// length of a row. For short rows of different lengths a mispredicted row end costs more than the
+/// entries.
 pub(crate) struct ChunksOfRows<'a> {
     pointers: &'a [u32],
     left: Range<usize>,

@@ -1,8 +1,8 @@
-//! The procedures that ScanTrans and MergeTrans are made of (R3 IV), each with one meaning that a
-//! test can state alone: prefix sums, histograms, and a sort cut into segments and merges.
+//! The procedures of ScanTrans and MergeTrans (R3 IV): prefix sums, histograms, segmented sort and
+//! merge.
 //!
-//! They run on a team of [`Threads`](crate::Threads), allocate nothing, and give the same result
-//! for every number of threads.
+//! They run on a thread pool ([`Threads`](crate::Threads)), allocate nothing, and give the same
+//! result for every number of threads.
 
 mod index;
 mod scan;

@@ -1,22 +1,22 @@
-//! Prefix sums along a vector and down the columns of a matrix.
+//! Exclusive prefix sums of a vector and of the columns of a matrix.
 
 use spm_formats::partition;
 
 use crate::Threads;
 use crate::disjoint::Disjoint;
 
-/// Elements for each thread below which one thread alone is faster than two rounds of a team.
+/// Elements for each thread below which one thread is faster than two parallel steps.
 const SERIAL_BELOW: usize = 4096;
 
-/// Replaces `values` (a_0, a_1, ...) by (0, a_0, a_0 + a_1, ...) and returns the sum of all: R3
-/// IV-A.
+/// Exclusive scan (R3 IV-A): replaces `values` (a_0, a_1, ...) by (0, a_0, a_0 + a_1, ...) and
+/// returns the sum of all.
 ///
-/// Each thread sums up an even piece, the pieces' sums are scanned, then each thread scans its
-/// piece from there on. `sums` is workspace of one element for each thread.
+/// Each thread sums an equal partition, the sums are scanned, and then each thread scans its
+/// partition. `sums` is workspace of one element for each thread.
 ///
 /// # Panics
-/// When the sum exceeds `u32`, or, with more than one thread and many values, `sums` is shorter
-/// than the team.
+/// When the sum exceeds `u32`, or, with more than one thread and many values, when `sums` has fewer
+/// elements than the pool has threads.
 pub fn exclusive_scan(threads: &Threads, values: &mut [u32], sums: &mut [u32]) -> u32 {
     let (total, count) = (values.len(), threads.count());
     if count == 1 || total < count * SERIAL_BELOW {
@@ -40,7 +40,7 @@ pub fn exclusive_scan(threads: &Threads, values: &mut [u32], sums: &mut [u32]) -
     sum
 }
 
-/// Scans `values` on this thread, the first one becoming `start`; returns what would follow.
+/// Scans `values` on this thread from `start`; returns the element that would follow.
 fn scan_from(values: &mut [u32], start: u32) -> u32 {
     let mut sum = start;
     for value in values {
@@ -51,9 +51,10 @@ fn scan_from(values: &mut [u32], start: u32) -> u32 {
     sum
 }
 
-/// Replaces each column (a_0, a_1, ..., a_last) of the row-major matrix `values` with `columns`
-/// columns by (0, a_0, a_0 + a_1, ...) and writes the columns' sums to `totals`: R3 IV-F, step 2,
-/// as "blocks that walk down the columns". A column's sum must fit `u32`; this is not checked.
+/// Vertical scan (R3 IV-F, step 2, "blocks that walk down the columns"): replaces each column (a_0,
+/// a_1, ..., a_last) of the row-major matrix `values` with `columns` columns by (0, a_0, a_0 + a_1,
+/// ...) and writes the columns' sums to `totals`. A column's sum must fit `u32`; this is not
+/// checked.
 ///
 /// # Panics
 /// When `totals` has not `columns` elements or `values` is not a multiple of it.

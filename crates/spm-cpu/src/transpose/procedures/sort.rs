@@ -1,4 +1,4 @@
-//! A sort as segments that are sorted one by one and merged two by two.
+//! Merge sort in two procedures: sorting of segments, and merging of neighbouring segments.
 
 use std::ops::Range;
 
@@ -8,9 +8,9 @@ use spm_formats::partition;
 use crate::Threads;
 use crate::disjoint::Disjoint;
 
-/// Sorts each segment of `segment` keys (the last one may be shorter) on its own: R3 IV-B.
+/// Segmented sort (R3 IV-B): sorts each segment of `segment` keys; the last one may be shorter.
 ///
-/// Keys are compared whole, so keys that carry their position in the low bits keep their order.
+/// Whole keys are compared, so keys with their position in the low bits are sorted stably.
 ///
 /// # Panics
 /// When `segment` is 0.
@@ -25,11 +25,11 @@ pub fn segmented_sort(threads: &Threads, keys: &mut [u64], segment: usize) {
     });
 }
 
-/// Merges neighbouring sorted segments of `segment` keys of `from` two by two, into sorted segments
-/// of twice that length in `to`: R3 IV-C. A segment without a neighbour is copied.
+/// Merges pairs of neighbouring sorted segments of `segment` keys of `from` into sorted segments of
+/// twice that length in `to` (R3 IV-C). A segment without a neighbour is copied.
 ///
-/// Every thread writes an even piece of `to`, whatever the number of pairs: it finds where its
-/// piece starts in the two segments of a pair by binary search, as the splitters of R3 IV-E do.
+/// Every thread writes an equal partition of `to`, for any number of pairs. It finds the start of
+/// its partition in the two segments of a pair by binary search, as the splitters of R3 IV-E do.
 ///
 /// # Panics
 /// When the slices differ in length or `segment` is 0.
@@ -54,7 +54,7 @@ pub fn merge(threads: &Threads, from: &[u64], to: &mut [u64], segment: usize) {
     });
 }
 
-/// Elements `piece` of the merge of `a` and `b`.
+/// Writes the elements `piece` of the merge of `a` and `b`.
 fn merge_piece(a: &[u64], b: &[u64], piece: Range<usize>, to: &mut [u64]) {
     let (mut i, end_i) = (taken(a, b, piece.start), taken(a, b, piece.end));
     let (mut j, end_j) = (piece.start - i, piece.end - end_i);
@@ -66,7 +66,7 @@ fn merge_piece(a: &[u64], b: &[u64], piece: Range<usize>, to: &mut [u64]) {
     }
 }
 
-/// How many of the first `count` elements of the merge of `a` and `b` are from `a`.
+/// The number of elements of `a` among the first `count` elements of the merge of `a` and `b`.
 fn taken(a: &[u64], b: &[u64], count: usize) -> usize {
     let (mut low, mut high) = (count.saturating_sub(b.len()), count.min(a.len()));
     while low < high {
