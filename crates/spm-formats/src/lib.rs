@@ -69,6 +69,29 @@ pub use scalar::Scalar;
 pub use sell::Sell;
 pub use sprs;
 
+/// Readers and conversions for both types, compiled into this crate: without optimisation, or with
+/// little, the compiler shares generic code, and programs and tests do not compile them once more.
+#[cfg(all(debug_assertions, not(any(test, fuzzing))))]
+mod shared {
+    use std::path::Path;
+
+    use crate::convert::{self, ConversionKernel};
+    use crate::matrix_market::{self, MatrixFile, MatrixMarketError, ReadOptions};
+
+    type Shared<T> = (
+        fn() -> Vec<ConversionKernel<T>>,
+        fn(&'static Path, &ReadOptions) -> Result<MatrixFile<T>, MatrixMarketError>,
+        fn(&str, &[u8], &ReadOptions) -> Result<MatrixFile<T>, MatrixMarketError>,
+    );
+
+    #[used]
+    static SINGLE: Shared<f32> =
+        (convert::registry, matrix_market::read, matrix_market::read_bytes);
+    #[used]
+    static DOUBLE: Shared<f64> =
+        (convert::registry, matrix_market::read, matrix_market::read_bytes);
+}
+
 /// Compiles the example of the crate's README.
 #[cfg(doctest)]
 #[doc = include_str!("../README.md")]
