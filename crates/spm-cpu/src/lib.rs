@@ -41,24 +41,6 @@ pub use options::PlanOptions;
 pub use threads::Threads;
 pub use workspace::prefer_huge_pages;
 
-/// The kernels for both types, compiled into this crate: without optimisation, or with little, the
-/// compiler shares generic code, and a program or test does not compile all kernels once more.
-#[cfg(all(debug_assertions, not(any(test, fuzzing))))]
-mod shared {
-    use crate::{spmm, spmv, transpose};
-
-    type Registries<T> = (
-        fn() -> Vec<spmv::SpmvKernel<T>>,
-        fn() -> Vec<spmm::SpmmKernel<T>>,
-        fn() -> Vec<transpose::TransposeKernel<T>>,
-    );
-
-    #[used]
-    static SINGLE: Registries<f32> = (spmv::registry, spmm::registry, transpose::registry);
-    #[used]
-    static DOUBLE: Registries<f64> = (spmv::registry, spmm::registry, transpose::registry);
-}
-
 /// Compiles and runs the example of the repository's README.
 #[cfg(doctest)]
 #[doc = include_str!("../../../README.md")]

@@ -7,6 +7,7 @@
 mod parameters;
 mod plan;
 
+use std::any::Any;
 use std::fmt;
 
 pub use parameters::{ParameterError, ParameterSpec, Parameters, Schedule, Value};
@@ -164,6 +165,21 @@ impl KernelInfo {
             format!("{}[{parameters}]", self.id)
         }
     }
+}
+
+/// The registry for `T` out of those that a backend has compiled for `f32` and for `f64`.
+///
+/// A registry names every kernel, so a generic one would compile all of them again in each crate that
+/// asks for it. Backends therefore wrap theirs in two functions that are not generic.
+///
+/// # Panics
+/// When the function for `T` returns something else than an `R`.
+pub fn registry_of<T: crate::Scalar, R: 'static>(
+    single: fn() -> Box<dyn Any>,
+    double: fn() -> Box<dyn Any>,
+) -> R {
+    let registry = if size_of::<T>() == size_of::<f32>() { single() } else { double() };
+    *registry.downcast().expect("the registry of this scalar type")
 }
 
 /// Splits `id[name=value,...]` into the id and the text between the brackets.

@@ -37,7 +37,9 @@ mod rows;
 mod serial;
 mod vector;
 
-use spm_formats::kernel::{KernelInfo, Parameters, PlanError, SpmmPlan};
+use std::any::Any;
+
+use spm_formats::kernel::{KernelInfo, Parameters, PlanError, SpmmPlan, registry_of};
 use spm_formats::{CsrView, DenseShape, Scalar};
 
 use crate::PlanOptions;
@@ -82,6 +84,20 @@ impl<T: Scalar> SpmmKernel<T> {
 
 /// Every SpMM kernel for CPU cores, in the order of the reports, then our own.
 pub fn registry<T: Scalar>() -> Vec<SpmmKernel<T>> {
+    registry_of::<T, _>(single, double)
+}
+
+#[inline(never)]
+fn single() -> Box<dyn Any> {
+    Box::new(kernels::<f32>())
+}
+
+#[inline(never)]
+fn double() -> Box<dyn Any> {
+    Box::new(kernels::<f64>())
+}
+
+fn kernels<T: Scalar>() -> Vec<SpmmKernel<T>> {
     vec![
         SpmmKernel { info: csr_serial::INFO, plan: csr_serial::plan },
         SpmmKernel { info: ell_serial::INFO, plan: ell_serial::plan },

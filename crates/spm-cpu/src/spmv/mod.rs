@@ -38,7 +38,9 @@ mod sell_symmetric;
 mod sell_tiles;
 mod tiles;
 
-use spm_formats::kernel::{KernelInfo, Parameters, PlanError, SpmvPlan};
+use std::any::Any;
+
+use spm_formats::kernel::{KernelInfo, Parameters, PlanError, SpmvPlan, registry_of};
 use spm_formats::{CsrView, Scalar};
 
 use crate::PlanOptions;
@@ -77,6 +79,20 @@ impl<T: Scalar> SpmvKernel<T> {
 
 /// Every SpMV kernel for CPU cores, in the order of the reports, then our own.
 pub fn registry<T: Scalar>() -> Vec<SpmvKernel<T>> {
+    registry_of::<T, _>(single, double)
+}
+
+#[inline(never)]
+fn single() -> Box<dyn Any> {
+    Box::new(kernels::<f32>())
+}
+
+#[inline(never)]
+fn double() -> Box<dyn Any> {
+    Box::new(kernels::<f64>())
+}
+
+fn kernels<T: Scalar>() -> Vec<SpmvKernel<T>> {
     vec![
         SpmvKernel { info: csr_serial::INFO, plan: csr_serial::plan },
         SpmvKernel { info: csr_rows::INFO, plan: csr_rows::plan },

@@ -30,7 +30,9 @@ mod radix;
 mod scan_trans;
 mod serial;
 
-use spm_formats::kernel::{KernelInfo, Parameters, PlanError, TransposePlan};
+use std::any::Any;
+
+use spm_formats::kernel::{KernelInfo, Parameters, PlanError, TransposePlan, registry_of};
 use spm_formats::{CsrView, Scalar};
 
 use crate::PlanOptions;
@@ -68,6 +70,20 @@ impl<T: Scalar> TransposeKernel<T> {
 
 /// Every transposition for CPU cores, in the order of the reports, then our own.
 pub fn registry<T: Scalar>() -> Vec<TransposeKernel<T>> {
+    registry_of::<T, _>(single, double)
+}
+
+#[inline(never)]
+fn single() -> Box<dyn Any> {
+    Box::new(kernels::<f32>())
+}
+
+#[inline(never)]
+fn double() -> Box<dyn Any> {
+    Box::new(kernels::<f64>())
+}
+
+fn kernels<T: Scalar>() -> Vec<TransposeKernel<T>> {
     vec![
         TransposeKernel { info: serial::INFO, plan: serial::plan },
         TransposeKernel { info: scan_trans::INFO, plan: scan_trans::plan },

@@ -22,9 +22,10 @@ mod row_blocks;
 mod sell_column_lanes;
 mod sell_thread_per_row;
 
+use std::any::Any;
 use std::sync::Arc;
 
-use spm_formats::kernel::{KernelInfo, Parameters, PlanError};
+use spm_formats::kernel::{KernelInfo, Parameters, PlanError, registry_of};
 use spm_formats::{CsrView, DenseShape, MemoryBudget};
 
 use crate::cusparse;
@@ -146,6 +147,20 @@ impl<T: DeviceScalar> SpmmKernel<T> {
 
 /// Every SpMM kernel for devices: those of the reports in their order, our own, the comparators.
 pub fn registry<T: DeviceScalar>() -> Vec<SpmmKernel<T>> {
+    registry_of::<T, _>(single, double)
+}
+
+#[inline(never)]
+fn single() -> Box<dyn Any> {
+    Box::new(kernels::<f32>())
+}
+
+#[inline(never)]
+fn double() -> Box<dyn Any> {
+    Box::new(kernels::<f64>())
+}
+
+fn kernels<T: DeviceScalar>() -> Vec<SpmmKernel<T>> {
     let comparator: fn(_, PlanFn<T>) -> _ =
         |info, plan| SpmmKernel { info, comparator: true, planner: Planner::Host(plan) };
     let kernel: fn(_, PlanFn<T>) -> _ =

@@ -30,9 +30,10 @@ mod sell;
 mod sell_compact;
 mod sellp;
 
+use std::any::Any;
 use std::sync::Arc;
 
-use spm_formats::kernel::{KernelInfo, Parameters, PlanError};
+use spm_formats::kernel::{KernelInfo, Parameters, PlanError, registry_of};
 use spm_formats::{CsrView, MemoryBudget};
 
 use crate::cusparse;
@@ -140,6 +141,20 @@ impl<T: DeviceScalar> SpmvKernel<T> {
 
 /// Every SpMV kernel for devices: those of the reports in their order, our own, the comparators.
 pub fn registry<T: DeviceScalar>() -> Vec<SpmvKernel<T>> {
+    registry_of::<T, _>(single, double)
+}
+
+#[inline(never)]
+fn single() -> Box<dyn Any> {
+    Box::new(kernels::<f32>())
+}
+
+#[inline(never)]
+fn double() -> Box<dyn Any> {
+    Box::new(kernels::<f64>())
+}
+
+fn kernels<T: DeviceScalar>() -> Vec<SpmvKernel<T>> {
     let comparator: fn(_, PlanFn<T>) -> _ =
         |info, plan| SpmvKernel { info, comparator: true, planner: Planner::Host(plan) };
     let kernel: fn(_, PlanFn<T>) -> _ =

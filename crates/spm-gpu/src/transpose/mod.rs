@@ -15,7 +15,9 @@ mod scan;
 mod scan_trans;
 mod sort;
 
-use spm_formats::kernel::{KernelInfo, Parameters, PlanError};
+use std::any::Any;
+
+use spm_formats::kernel::{KernelInfo, Parameters, PlanError, registry_of};
 use spm_formats::{CsrArrays, CsrView};
 
 use crate::cusparse;
@@ -96,6 +98,20 @@ impl<T: DeviceScalar> TransposeKernel<T> {
 
 /// Every transposition for devices: those of the reports in their order, our own, the comparators.
 pub fn registry<T: DeviceScalar>() -> Vec<TransposeKernel<T>> {
+    registry_of::<T, _>(single, double)
+}
+
+#[inline(never)]
+fn single() -> Box<dyn Any> {
+    Box::new(kernels::<f32>())
+}
+
+#[inline(never)]
+fn double() -> Box<dyn Any> {
+    Box::new(kernels::<f64>())
+}
+
+fn kernels<T: DeviceScalar>() -> Vec<TransposeKernel<T>> {
     let comparator: fn(_, PlanFn<T>) -> _ =
         |info, plan| TransposeKernel { info, comparator: true, plan };
     let kernel: fn(_, PlanFn<T>) -> _ =
