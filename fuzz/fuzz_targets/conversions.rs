@@ -6,6 +6,7 @@ use spm_formats::convert::{self, Converted};
 use spm_formats::kernel::PlanError;
 use spm_formats::{Coo, CsrView, Layout, MemoryBudget, Scalar};
 use spm_fuzz::Triplets;
+use spm_testing::reference::is_exactly;
 
 /// What formats are cut into: rows of a hack, rows of a chunk, rows of a sorting window, alignment.
 type Sizes = (u8, u8, u8, u8);
@@ -18,24 +19,24 @@ fn check_sizes<T: Scalar>(coo: &Coo<T>, csr: CsrView<'_, T>, sizes: Sizes) {
     let hll = convert::csr_to_hll(csr, hack, &budget);
     assert_eq!(hll.is_ok(), hack > 0);
     if let Ok(hll) = hll {
-        assert!(Converted::Hll(hll.clone()).is_exactly(coo), "hack size {hack}: {coo:?}");
-        assert!(Converted::Csr(convert::hll_to_csr(&hll)).is_exactly(coo), "hack size {hack}: {coo:?}");
+        assert!(is_exactly(&Converted::Hll(hll.clone()), coo), "hack size {hack}: {coo:?}");
+        assert!(is_exactly(&Converted::Csr(convert::hll_to_csr(&hll)), coo), "hack size {hack}: {coo:?}");
     }
     if let Ok(sell) = convert::csr_to_sell(csr, chunk, sigma, &budget) {
         let case = format!("chunk {chunk}, sigma {sigma}");
-        assert!(Converted::Sell(sell.clone()).is_exactly(coo), "{case}: {coo:?}");
-        assert!(Converted::Csr(convert::sell_to_csr(&sell)).is_exactly(coo), "{case}: {coo:?}");
+        assert!(is_exactly(&Converted::Sell(sell.clone()), coo), "{case}: {coo:?}");
+        assert!(is_exactly(&Converted::Csr(convert::sell_to_csr(&sell)), coo), "{case}: {coo:?}");
     }
     for layout in [Layout::RowMajor, Layout::ColumnMajor] {
         let options = convert::EllOptions { layout, pitch_alignment: align };
         if let Ok(ell) = convert::csr_to_ell(csr, options, &budget) {
-            assert!(Converted::Ell(ell.clone()).is_exactly(coo), "{options:?}: {coo:?}");
-            assert!(Converted::Csr(convert::ell_to_csr(&ell)).is_exactly(coo), "{options:?}: {coo:?}");
+            assert!(is_exactly(&Converted::Ell(ell.clone()), coo), "{options:?}: {coo:?}");
+            assert!(is_exactly(&Converted::Csr(convert::ell_to_csr(&ell)), coo), "{options:?}: {coo:?}");
         }
     }
     let csc = convert::csr_to_csc(csr).expect("a CSR matrix");
     let back = convert::csc_to_csr(csc.view()).expect("a CSC matrix");
-    assert!(Converted::Csr(back).is_exactly(coo), "CSC and back: {coo:?}");
+    assert!(is_exactly(&Converted::Csr(back), coo), "CSC and back: {coo:?}");
 }
 
 fn check<T: Scalar>(Triplets(coo): &Triplets<T>, sizes: Sizes) {
@@ -50,7 +51,7 @@ fn check<T: Scalar>(Triplets(coo): &Triplets<T>, sizes: Sizes) {
                 Err(PlanError::Format(_) | PlanError::Unsupported { .. }) => continue,
                 Err(error) => panic!("{label}: {error}"),
             };
-            assert!(converted.is_exactly(coo), "{label}: {coo:?}");
+            assert!(is_exactly(&converted, coo), "{label}: {coo:?}");
         }
     }
 }

@@ -3,9 +3,10 @@
 use std::path::PathBuf;
 
 use anyhow::{Context, ensure};
-use spm_formats::{generate, matrix_market};
-
-use crate::output::say;
+use spm_formats::matrix_market;
+use spm_study::output::say;
+use spm_study::recipe;
+use spm_testing::generate;
 
 /// Arguments of `generate`.
 #[derive(Debug, clap::Args)]
@@ -27,7 +28,7 @@ pub struct Args {
 /// Unknown kind, unwritable file.
 pub fn run(args: &Args) -> anyhow::Result<()> {
     ensure!(args.force || !args.out.exists(), "{} exists; --force replaces it", args.out.display());
-    let recipe = generate::named(&args.kind)?;
+    let recipe = recipe::named(&args.kind)?;
     let matrix = recipe.generate::<f64>().with_context(|| recipe.to_string())?;
     matrix_market::write_csr(&args.out, matrix.view(), &[&recipe.label()])?;
     let (rows, cols) = matrix.shape();

@@ -3,11 +3,10 @@
 use anyhow::Context;
 use comfy_table::{Table, presets};
 use spm_formats::matrix_market::Mode;
-
-use crate::input::Input;
-use crate::output::print;
-use crate::structure;
-use crate::suite::{self, Source};
+use spm_study::input::Input;
+use spm_study::output::print;
+use spm_study::structure;
+use spm_study::suite::{self, Source};
 
 /// Arguments of `info`.
 #[derive(Debug, clap::Args)]

@@ -1,11 +1,9 @@
 //! `cargo xtask kernels`: what the registries hold.
 
 use comfy_table::{ContentArrangement, Table, presets};
-use spm_formats::convert;
-use spm_formats::kernel::{KernelInfo, Operation};
-
-use crate::bench;
-use crate::output::print;
+use spm_formats::kernel::Operation;
+use spm_study::kernels;
+use spm_study::output::print;
 
 /// Arguments of `kernels`.
 #[derive(Debug, clap::Args)]
@@ -16,18 +14,6 @@ pub struct Args {
     /// Print Markdown instead of a terminal table.
     #[arg(long)]
     markdown: bool,
-}
-
-/// Every kernel of every registry.
-pub fn all() -> Vec<KernelInfo> {
-    let mut all: Vec<KernelInfo> =
-        spm_cpu::spmv::registry::<f64>().iter().map(|k| k.info).collect();
-    all.extend(spm_cpu::spmm::registry::<f64>().iter().map(|k| k.info));
-    all.extend(spm_cpu::transpose::registry::<f64>().iter().map(|k| k.info));
-    all.extend(convert::registry::<f64>().iter().map(|k| k.info));
-    all.extend(bench::reading::KERNELS);
-    all.extend(bench::gpu::kernels());
-    all
 }
 
 /// Prints the table.
@@ -46,7 +32,7 @@ pub fn run(args: &Args) -> anyhow::Result<()> {
     }
     table.set_header(["operation", "backend", "kernel", "parameters (default)", "from", "what"]);
     let wanted = |op: Operation| args.op.as_deref().is_none_or(|name| name == op.name());
-    for info in all().into_iter().filter(|info| wanted(info.operation)) {
+    for info in kernels::all().into_iter().filter(|info| wanted(info.operation)) {
         let parameters: Vec<String> =
             info.parameters.iter().map(|p| format!("{}={}", p.name, p.default)).collect();
         table.add_row([

@@ -1,25 +1,13 @@
-//! `cargo xtask`: everything around the kernels: matrices, PTX, verification, the experiment
-//! matrix and its report. One file (or folder) per command.
+//! `cargo xtask`: the command line of the study (`spm_study`), and the compilation of the GPU kernels
+//! to PTX. One file (or folder) per command.
 
-pub mod bench;
 pub mod build_ptx;
-pub mod download;
-pub mod files;
 pub mod generate;
-pub mod hash;
 pub mod info;
-pub mod input;
 pub mod kernels;
-pub mod matrix;
-pub mod output;
-mod progress;
-pub mod report;
-pub mod results;
-pub mod structure;
-pub mod suite;
-pub mod verify;
 
 use clap::{Parser, Subcommand};
+use spm_study::{bench, download, report, verify};
 
 /// Sparse matrix kernels on CPU cores and NVIDIA GPUs: verify, measure, report.
 #[derive(Debug, Parser)]

@@ -8,8 +8,8 @@ use std::process::{Command, Stdio};
 use std::thread::sleep;
 use std::time::{Duration, Instant};
 
+use spm_study::results::{Row, Status};
 use table::{keys, rows};
-use xtask::results::{Row, Status};
 
 const MATRICES: [&str; 3] = ["cage4", "stencil5[n=30]", "road[n=2000,edges=2800]"];
 

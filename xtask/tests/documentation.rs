@@ -1,7 +1,7 @@
 //! Checks the drawings of docs/formats.md and the tables of docs/experiments.md against the code.
 
 use std::collections::BTreeMap;
-use std::path::Path;
+use std::path::PathBuf;
 
 use spm_formats::convert::{
     EllOptions, csr_to_coo, csr_to_csc, csr_to_ell, csr_to_hll, csr_to_sell,
@@ -11,9 +11,14 @@ use spm_gpu_kernels::convert::{ColumnBlockCounts, ColumnBlockEntries};
 use spm_gpu_kernels::emulator::Emulator;
 use spm_gpu_kernels::spmv::compact_columns;
 
+/// The folder that holds the workspace.
+fn repository() -> PathBuf {
+    concat!(env!("CARGO_MANIFEST_DIR"), "/..").into()
+}
+
 /// The numbers of every line `label  numbers` of a drawing, by heading and label.
 fn drawn() -> BTreeMap<(String, String), Vec<f64>> {
-    let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("../docs/formats.md");
+    let path = repository().join("docs/formats.md");
     let text = std::fs::read_to_string(path).unwrap();
     let (mut heading, mut arrays) = (String::new(), BTreeMap::new());
     for line in text.lines() {
@@ -172,13 +177,13 @@ fn the_drawings_are_what_the_code_makes() {
 
 #[test]
 fn every_kernel_of_a_report_is_in_its_table() {
-    let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("../docs/experiments.md");
+    let path = repository().join("docs/experiments.md");
     let text = std::fs::read_to_string(path).unwrap();
-    for report in spm_formats::catalogue::Report::ALL.map(|report| report.to_string()) {
+    for report in spm_study::catalogue::Report::ALL.map(|report| report.to_string()) {
         let start = text.find(&format!("\n## {report}\n")).expect("a section for each report") + 1;
         let section = &text[start..];
         let section = &section[..section[2..].find("\n## ").map_or(section.len(), |end| end + 2)];
-        for info in xtask::kernels::all() {
+        for info in spm_study::kernels::all() {
             let ascribed =
                 info.source.split([';', ',']).any(|part| part.trim().starts_with(&report));
             if ascribed && info.operation != spm_formats::kernel::Operation::Read {
@@ -194,13 +199,25 @@ fn every_kernel_of_a_report_is_in_its_table() {
 fn every_column_of_the_results_is_explained_in_its_place() {
     let folder = tempfile::tempdir().unwrap();
     let table = folder.path().join("results.csv");
-    xtask::results::Writer::open(&table).unwrap();
+    spm_study::results::Writer::open(&table).unwrap();
     let header = std::fs::read_to_string(table).unwrap();
-    let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("../docs/experiments.md");
+    let path = repository().join("docs/experiments.md");
     let text = std::fs::read_to_string(path).unwrap();
     let section = text.split("\n## ").find(|part| part.starts_with("Columns of")).unwrap();
     let cells = section.lines().filter_map(|line| line.strip_prefix("| `")?.split(" | ").next());
     let explained: Vec<&str> = cells.flat_map(|cell| cell.split(", ")).collect();
     let explained: Vec<&str> = explained.iter().map(|name| name.trim_matches('`')).collect();
     assert_eq!(explained.join(","), header.trim());
+}
+
+/// The example of the repository's README is that of spm-cpu's, which is compiled and run there.
+#[test]
+fn the_example_of_the_readme_is_a_tested_one() {
+    let example = |path: &str| {
+        let text = std::fs::read_to_string(repository().join(path)).unwrap();
+        let start = text.find("```rust\n").expect("an example");
+        let end = text[start + 3..].find("```\n").expect("the end of the example") + 3;
+        text[start..start + end].to_owned()
+    };
+    assert_eq!(example("README.md"), example("crates/spm-cpu/README.md"));
 }

@@ -14,8 +14,8 @@ use std::thread::sleep;
 use std::time::{Duration, Instant};
 
 use signals::{kills, moment, send};
+use spm_study::results::{ENVIRONMENT_FILE, MATRICES_FOLDER, RESULTS_FILE, Row, Status};
 use table::{keys, rows};
-use xtask::results::{ENVIRONMENT_FILE, MATRICES_FOLDER, RESULTS_FILE, Row, Status};
 
 const MATRICES: [&str; 2] = ["cage4", "stencil5[n=30]"];
 

@@ -3,10 +3,10 @@
 
 use criterion::{BenchmarkId, Criterion, Throughput, criterion_group, criterion_main};
 use spm_cpu::{PlanOptions, spmv};
-use spm_formats::generate;
+use spm_testing::generate;
 
 const MATRICES: [&str; 5] = [
-    "cage4",
+    "stencil5[n=3]",
     "stencil27[n=40]",
     "blocks[n=16,block=3]",
     "powerlaw[rows=400000,cols=400000,entries=1240000,longest=3000]",

@@ -5,11 +5,11 @@
 use criterion::{BenchmarkId, Criterion, Throughput, criterion_group, criterion_main};
 use spm_cpu::transpose::procedures;
 use spm_cpu::{PlanOptions, Threads, transpose};
-use spm_formats::generate;
 use spm_formats::kernel::TransposeOutput;
+use spm_testing::generate;
 
 const MATRICES: [&str; 4] = [
-    "cage4",
+    "stencil5[n=3]",
     "stencil27[n=40]",
     "powerlaw[rows=400000,cols=400000,entries=1240000,longest=3000]",
     "uniform[rows=100000,cols=100000,entries=1500000]",

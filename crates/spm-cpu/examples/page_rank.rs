@@ -9,7 +9,8 @@
 use spm_cpu::{PlanOptions, spmv, transpose};
 use spm_formats::kernel::TransposeOutput;
 use spm_formats::matrix_market::{self, ReadOptions};
-use spm_formats::{Csr, generate, sprs};
+use spm_formats::{Csr, sprs};
+use spm_testing::generate;
 
 type AnyError = Box<dyn std::error::Error>;
 

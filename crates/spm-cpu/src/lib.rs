@@ -41,11 +41,6 @@ pub use options::PlanOptions;
 pub use threads::Threads;
 pub use workspace::prefer_huge_pages;
 
-/// Compiles and runs the example of the repository's README.
-#[cfg(doctest)]
-#[doc = include_str!("../../../README.md")]
-struct ReadmeExample;
-
 /// Compiles and runs the example of the crate's README.
 #[cfg(doctest)]
 #[doc = include_str!("../README.md")]

@@ -7,8 +7,9 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 
 use common::{LAYOUTS, wave};
 use spm_cpu::{PlanOptions, spmm, spmv, transpose};
+use spm_formats::DenseShape;
 use spm_formats::kernel::{PlanError, TransposeOutput};
-use spm_formats::{DenseShape, generate};
+use spm_testing::generate;
 
 struct Counting;
 

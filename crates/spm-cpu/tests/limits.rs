@@ -6,7 +6,8 @@ mod common;
 use common::{LAYOUTS, bits, csr, wave};
 use spm_cpu::{PlanOptions, spmm, spmv, transpose};
 use spm_formats::kernel::{KernelInfo, Parameters, PlanError, TransposeOutput};
-use spm_formats::{Coo, Csr, DenseShape, FormatError, Scalar, reference};
+use spm_formats::{Coo, Csr, DenseShape, FormatError, Scalar};
+use spm_testing::reference;
 
 /// Numbers that a sum must pass on as IEEE 754 says: a product of 0 and an infinite one is NaN.
 const SPECIAL: [f64; 5] = [f64::NAN, f64::INFINITY, f64::NEG_INFINITY, 0.0, -0.0];

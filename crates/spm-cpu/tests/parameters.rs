@@ -7,7 +7,8 @@ use spm_cpu::{PlanOptions, Threads, spmm, spmv, transpose};
 use spm_formats::kernel::{
     KernelInfo, Parameters, PlanError, Schedule, TransposeOutput, Value, split_label,
 };
-use spm_formats::{Coo, DenseShape, FormatError, MemoryBudget, reference};
+use spm_formats::{Coo, DenseShape, FormatError, MemoryBudget};
+use spm_testing::reference;
 
 const COUNTS: [usize; 10] = [0, 1, 2, 3, 7, 8, 1 << 63, usize::MAX / 2, usize::MAX - 7, usize::MAX];
 const GRIDS: [(usize, usize); 8] = [

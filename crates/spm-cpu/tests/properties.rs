@@ -6,7 +6,8 @@ use common::{LAYOUTS, bits, csr, matrices, wave};
 use proptest::prelude::*;
 use spm_cpu::{PlanOptions, spmm, spmv, transpose};
 use spm_formats::kernel::{Parameters, PlanError, Schedule, TransposeOutput, Value};
-use spm_formats::{Coo, Csr, DenseShape, Layout, generate, reference};
+use spm_formats::{Coo, Csr, DenseShape, Layout};
+use spm_testing::{generate, reference};
 
 /// y = A x, or nothing where the kernel does not suit the matrix.
 fn product(

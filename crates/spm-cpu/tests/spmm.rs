@@ -6,7 +6,8 @@ use common::{LAYOUTS, csr, matrices};
 use proptest::prelude::*;
 use spm_cpu::{PlanOptions, spmm};
 use spm_formats::kernel::RunError;
-use spm_formats::{Coo, DenseShape, Layout, Scalar, reference};
+use spm_formats::{Coo, DenseShape, Layout, Scalar};
+use spm_testing::reference;
 
 fn check_all<T: Scalar>(a: &Coo<T>, widths: &[usize]) {
     let matrix = csr(a);

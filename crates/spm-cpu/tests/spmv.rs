@@ -9,7 +9,8 @@ use common::{csr, matrices, wave};
 use proptest::prelude::*;
 use spm_cpu::{PlanOptions, spmv};
 use spm_formats::kernel::{PlanError, RunError};
-use spm_formats::{Coo, Scalar, reference};
+use spm_formats::{Coo, Scalar};
+use spm_testing::reference;
 
 /// Kernels that only some matrices have.
 const CONDITIONAL: [&str; 1] = ["sell-symmetric"];

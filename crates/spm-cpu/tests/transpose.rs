@@ -6,7 +6,8 @@ use common::{bits, csr, matrices};
 use proptest::prelude::*;
 use spm_cpu::{PlanOptions, transpose};
 use spm_formats::kernel::{RunError, TransposeOutput};
-use spm_formats::{Coo, Scalar, reference};
+use spm_formats::{Coo, Scalar};
+use spm_testing::reference;
 
 fn check_all<T: Scalar>(a: &Coo<T>) {
     let (pointers, indices, values) = reference::transpose(a);

@@ -167,7 +167,7 @@ pub fn check_limits(rows: u64, cols: u64, entries: u64) -> Result<(), FormatErro
 
 /// Row pointers of rows with these lengths: one more than there are rows. The caller has checked
 /// that their sum fits 32 bits.
-pub(crate) fn pointers_of(lengths: impl Iterator<Item = u32>) -> Vec<u32> {
+pub fn pointers_of(lengths: impl Iterator<Item = u32>) -> Vec<u32> {
     let mut end = 0;
     let ends = lengths.map(|length| {
         end += length;

@@ -1,10 +1,10 @@
-//! What a sparse matrix is: formats, conversions, Matrix Market, generators, statistics, and the
-//! oracle that every kernel of spm is checked against.
+//! Sparse matrix formats: COO, CSR, CSC, ELLPACK, HLL and SELL-C-sigma, conversions between them, row
+//! partitions, statistics, and Matrix Market files.
 //!
 //! ```
 //! use spm_formats::matrix_market::{self, ReadOptions};
 //! use spm_formats::stats::MatrixStats;
-//! use spm_formats::{MemoryBudget, convert, reference};
+//! use spm_formats::{MemoryBudget, convert};
 //!
 //! // A file is read with `matrix_market::read(path, ...)`; this one is here already.
 //! let text = b"%%MatrixMarket matrix coordinate real general\n2 3 3\n1 1 1\n1 3 2\n2 2 3\n";
@@ -17,11 +17,6 @@
 //! assert_eq!(hll.slots(), 4);
 //! assert_eq!(convert::hll_to_csr(&hll), csr);
 //! assert_eq!(MatrixStats::of(&csr.view()).row_lengths.max, 2);
-//!
-//! // What the oracle says of a product that somebody computed.
-//! let y = [1.0 * 1.0 + 2.0 * 100.0, 3.0 * 10.0];
-//! let expected = reference::spmv(&coo, &[1.0, 10.0, 100.0]);
-//! assert!(reference::compare(&y, &expected).acceptable());
 //! # Ok::<(), Box<dyn std::error::Error>>(())
 //! ```
 //!
@@ -31,27 +26,24 @@
 //!
 //! # Dependencies in the interface
 //! Of other crates only `sprs` shows: [`Csr`] and its relatives are its types, and it is re-exported
-//! as [`sprs`]. The statistics and the catalogue also implement the traits of `serde`.
+//! as [`sprs`]. The statistics also implement the traits of `serde`.
 //!
 //! `docs/formats.md` of the repository draws every format.
 
 mod budget;
 pub mod cache;
-pub mod catalogue;
 mod check;
 pub mod convert;
 mod coo;
 pub mod csr;
 mod ell;
 mod error;
-pub mod generate;
 mod hll;
 mod huge_pages;
 pub mod kernel;
 pub mod matrix_market;
 mod padding;
 pub mod partition;
-pub mod reference;
 mod replace;
 mod scalar;
 mod sell;

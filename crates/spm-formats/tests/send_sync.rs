@@ -1,15 +1,12 @@
 //! Which values may be shared between threads and moved to others: all of them.
 
 use spm_formats::cache::{CacheError, Source};
-use spm_formats::catalogue::CatalogueEntry;
 use spm_formats::convert::{ConversionInput, ConversionKernel, ConversionPlan, Converted};
-use spm_formats::generate::{GenerateError, Recipe, Spec};
 use spm_formats::kernel::{
     KernelInfo, ParameterError, Parameters, PlanError, RunError, SpmmPlan, SpmvPlan,
     TransposeOutput, TransposePlan,
 };
 use spm_formats::matrix_market::{MatrixFile, MatrixMarketError, ReadOptions};
-use spm_formats::reference::{ErrorMeasures, Reference};
 use spm_formats::stats::MatrixStats;
 use spm_formats::{
     Coo, Csc, Csr, CsrArrays, CsrView, Ell, FormatError, Hll, MemoryBudget, Sell, UnpaddedEll,
@@ -51,13 +48,7 @@ fn everything_is_send_and_sync() {
     send_and_sync::<RunError>();
     send_and_sync::<TransposeOutput<f64>>();
 
-    send_and_sync::<CatalogueEntry>();
-    send_and_sync::<Recipe>();
-    send_and_sync::<Spec>();
-    send_and_sync::<GenerateError>();
     send_and_sync::<MatrixStats>();
-    send_and_sync::<Reference>();
-    send_and_sync::<ErrorMeasures>();
 }
 
 /// A plan holds workspace that a run writes: one thread at a time.

@@ -15,9 +15,10 @@ use std::time::Instant;
 
 use spm_formats::convert::{coo_to_csr, csr_to_coo, csr_to_csc, csr_to_hll, csr_to_sell};
 use spm_formats::matrix_market::{self, ReadOptions};
-use spm_formats::{Csr, MemoryBudget, generate};
+use spm_formats::{Csr, MemoryBudget};
 use spm_gpu::Device;
 use spm_gpu::transpose::convert::{self, DeviceCompressed, DeviceCoo};
+use spm_testing::generate;
 
 type AnyError = Box<dyn std::error::Error>;
 

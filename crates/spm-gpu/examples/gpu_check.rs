@@ -26,18 +26,19 @@ use spm_formats::kernel::{
     Footprint, KernelInfo, Parameters, PlanError, TransposeOutput, split_label,
 };
 use spm_formats::matrix_market::{self, ReadOptions};
-use spm_formats::{Coo, Csr, CsrArrays, DenseShape, Layout, Scalar, generate, reference};
+use spm_formats::{Coo, Csr, CsrArrays, DenseShape, Layout, Scalar};
 use spm_gpu::{
     Device, DeviceBuffer, DeviceCsc, DeviceCsr, DeviceScalar, GpuError, PlanOptions, Stream,
     Timing, TimingOptions, cusparse, spmm, spmv, time, transpose,
 };
+use spm_testing::{generate, reference};
 
 /// What is run when no matrix is named.
 const DEFAULTS: [&str; 4] = [
     "stencil27[n=40]",
     "powerlaw[rows=1000000,cols=1000000,entries=2700000,longest=4000]",
     "uniform[rows=500000,cols=500000,entries=10000000]",
-    "dc1",
+    "circuit[n=116835,entries=766396,dense=2,longest=114190]",
 ];
 /// Products of an SpMM that the oracle is asked for, about: of more, it computes evenly spread rows.
 const MOST_PRODUCTS: usize = 20_000_000;

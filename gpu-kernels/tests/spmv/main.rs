@@ -7,9 +7,10 @@ mod hll;
 mod matrices;
 mod sell;
 
-use spm_formats::{Coo, Csr, Scalar, reference};
+use spm_formats::{Coo, Csr, Scalar};
 use spm_gpu_kernels::device::Real;
 use spm_gpu_kernels::emulator::{Emulator, EmulatorError, EmulatorOptions};
+use spm_testing::reference;
 
 /// Computes A x on the emulator.
 type Product<T> = fn(&Emulator, &Csr<T>, &[T]) -> Result<Vec<T>, EmulatorError>;

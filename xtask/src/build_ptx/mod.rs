@@ -20,9 +20,9 @@ use spm_gpu_kernels::{RESIDENT_BLOCKS, ROLLED_ENTRIES};
 use compiler::Compiler;
 use stamp::Stamp;
 
-use crate::files::write_whole;
-use crate::output::{print, say};
-use crate::suite::workspace_root;
+use spm_study::files::write_whole;
+use spm_study::output::{print, say};
+use spm_study::suite::workspace_root;
 
 /// Where the committed files lie, below the workspace.
 const PTX_FOLDER: &str = "crates/spm-gpu/ptx";

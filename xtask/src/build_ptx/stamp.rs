@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 use anyhow::{Context, ensure};
 use sha2::{Digest, Sha256};
 
-use crate::hash::hexadecimal;
+use spm_study::hash::hexadecimal;
 
 /// Sources that only the host compiles: they cannot change the PTX.
 const HOST_ONLY: [&str; 2] = ["emulator", "emulated.rs"];

@@ -3,7 +3,7 @@
 use std::collections::BTreeSet;
 use std::path::Path;
 
-use xtask::results::{self, CaseKey, RESULTS_FILE, Row};
+use spm_study::results::{self, CaseKey, RESULTS_FILE, Row};
 
 /// The whole rows of a results folder; none where there is no table yet.
 pub(crate) fn rows(out: &Path) -> Vec<Row> {

@@ -4,7 +4,8 @@ use std::time::Instant;
 
 use spm_formats::kernel::SpmvPlan;
 use spm_formats::matrix_market::{self, ReadOptions};
-use spm_formats::{Csr, CsrView, generate};
+use spm_formats::{Csr, CsrView};
+use spm_testing::generate;
 
 pub(crate) type AnyError = Box<dyn std::error::Error>;
 

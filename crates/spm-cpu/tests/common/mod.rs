@@ -4,7 +4,8 @@
 use std::collections::BTreeMap;
 
 use proptest::prelude::*;
-use spm_formats::{Coo, Csr, Layout, Scalar, reference, sprs};
+use spm_formats::{Coo, Csr, Layout, Scalar, sprs};
+use spm_testing::reference;
 
 pub(crate) const LAYOUTS: [Layout; 2] = [Layout::RowMajor, Layout::ColumnMajor];
 

@@ -16,7 +16,7 @@ use crate::kernel::{
 };
 use crate::{
     Coo, Csc, Csr, CsrView, Ell, FormatError, Hll, Layout, MemoryBudget, Scalar, Sell, UnpaddedEll,
-    UnpaddedRow, reference,
+    UnpaddedRow,
 };
 
 /// The largest rows x entries that the O(rows x entries) conversions accept: about half a second of
@@ -61,18 +61,6 @@ impl<T: Scalar> Converted<T> {
             Self::Hll(hll) => hll_to_coo(hll),
             Self::Sell(sell) => sell_to_coo(sell),
         }
-    }
-
-    /// Whether this is `coo` bit by bit, duplicates summed in stored order: both go through the
-    /// serial transpose of the oracle.
-    pub fn is_exactly(&self, coo: &Coo<T>) -> bool {
-        let back = self.to_coo();
-        let canonical = |coo: &Coo<T>| {
-            let (pointers, rows, values) = reference::transpose(coo);
-            let bits: Vec<u64> = values.iter().map(|value| value.to_bits64()).collect();
-            (coo.rows(), pointers, rows, bits)
-        };
-        canonical(&back) == canonical(coo)
     }
 
     /// Bytes of all arrays.

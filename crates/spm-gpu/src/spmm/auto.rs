@@ -264,7 +264,8 @@ forward!(Auto, |plan: &Self| plan.plan.dense(), |plan: &Self| Some(plan.choice.c
 mod tests {
     use std::sync::Arc;
 
-    use spm_formats::{CsrArrays, generate};
+    use spm_formats::CsrArrays;
+    use spm_testing::generate;
 
     use super::*;
     use crate::matrix::DeviceCsr;

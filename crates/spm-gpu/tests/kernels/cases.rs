@@ -3,7 +3,8 @@
 use rand::{RngExt, SeedableRng};
 use rand_pcg::Pcg64Mcg;
 use spm_formats::convert::csr_to_coo;
-use spm_formats::{Coo, Csr, Scalar, generate};
+use spm_formats::{Coo, Csr, Scalar};
+use spm_testing::generate;
 
 /// A matrix, as triplets for the oracle and as CSR for the kernels.
 pub(crate) struct Case<T> {
@@ -42,7 +43,7 @@ impl<T: Scalar> Case<T> {
 
     /// A generated matrix.
     fn generated(name: &'static str) -> Self {
-        let csr: Csr<T> = generate::named(name).and_then(|recipe| recipe.generate()).expect(name);
+        let csr: Csr<T> = generate::named(name).and_then(|spec| spec.generate()).expect(name);
         let coo = csr_to_coo(csr.view()).expect("a sound matrix");
         Self { name, coo, csr }
     }

@@ -4,8 +4,9 @@
 
 use spm_formats::convert::coo_to_csr;
 use spm_formats::kernel::{KernelInfo, Parameters, PlanError, TransposeOutput};
-use spm_formats::{Coo, Csr, DenseShape, FormatError, Layout, generate, reference};
+use spm_formats::{Coo, Csr, DenseShape, FormatError, Layout};
 use spm_gpu::{Device, DeviceScalar, PlanOptions, spmm, spmv, transpose};
+use spm_testing::{generate, reference};
 
 use crate::cases::vector;
 use crate::devices::emulator;

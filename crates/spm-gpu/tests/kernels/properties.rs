@@ -6,8 +6,9 @@ use rand::{RngExt, SeedableRng};
 use rand_pcg::Pcg64Mcg;
 use spm_formats::convert::coo_to_csr;
 use spm_formats::kernel::{PlanError, TransposeOutput};
-use spm_formats::{Coo, Csr, DenseShape, Layout, reference};
+use spm_formats::{Coo, Csr, DenseShape, Layout};
 use spm_gpu::{Device, PlanOptions, spmm, spmv, transpose};
+use spm_testing::reference;
 
 use crate::cases::vector;
 use crate::devices::emulator;

@@ -3,11 +3,12 @@
 use std::sync::Arc;
 
 use spm_formats::kernel::{Parameters, PlanError, RunError, SpmmPlan};
-use spm_formats::{Csr, CsrArrays, DenseShape, FormatError, Layout, reference};
+use spm_formats::{Csr, CsrArrays, DenseShape, FormatError, Layout};
 use spm_gpu::{
     Device, DeviceBuffer, DeviceCsr, DeviceScalar, DeviceSpmmPlan, GpuError, PlanOptions, Stream,
     spmm,
 };
+use spm_testing::reference;
 
 use crate::cases::{Case, large, small, spmm_cases, vector};
 use crate::devices::{emulator, kernel_tests};

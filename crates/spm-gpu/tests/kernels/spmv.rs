@@ -1,11 +1,12 @@
 //! y = A x.
 
 use spm_formats::kernel::{Parameters, PlanError, RunError, SpmvPlan};
-use spm_formats::{Csr, FormatError, MemoryBudget, reference};
+use spm_formats::{Csr, FormatError, MemoryBudget};
 use spm_gpu::{
     Device, DeviceBuffer, DeviceScalar, DeviceSpmvPlan, GpuError, PlanOptions, Stream, spmv,
 };
 use spm_gpu_kernels::emulator::EmulatorOptions;
+use spm_testing::reference;
 
 use crate::cases::{Case, large, small, vector};
 use crate::devices::{emulator, kernel_tests};

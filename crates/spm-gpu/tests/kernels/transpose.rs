@@ -1,10 +1,11 @@
 //! CSR to CSC: the same bits as the reference, every time.
 
 use spm_formats::kernel::{KernelInfo, Parameters, PlanError, TransposeOutput, TransposePlan};
-use spm_formats::{Csr, CsrView, reference};
+use spm_formats::{Csr, CsrView};
 use spm_gpu::{
     Device, DeviceCsc, DeviceScalar, DeviceTransposePlan, GpuError, PlanOptions, Stream, transpose,
 };
+use spm_testing::reference;
 
 use crate::cases::{Case, large, small};
 use crate::devices::{emulator, kernel_tests};

@@ -1,0 +1,18 @@
+//! The kernels of all registries.
+
+use spm_formats::convert;
+use spm_formats::kernel::KernelInfo;
+
+use crate::bench;
+
+/// Every kernel of every registry.
+pub fn all() -> Vec<KernelInfo> {
+    let mut all: Vec<KernelInfo> =
+        spm_cpu::spmv::registry::<f64>().iter().map(|k| k.info).collect();
+    all.extend(spm_cpu::spmm::registry::<f64>().iter().map(|k| k.info));
+    all.extend(spm_cpu::transpose::registry::<f64>().iter().map(|k| k.info));
+    all.extend(convert::registry::<f64>().iter().map(|k| k.info));
+    all.extend(bench::reading::KERNELS);
+    all.extend(bench::gpu::kernels());
+    all
+}

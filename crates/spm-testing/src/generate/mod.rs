@@ -1,0 +1,187 @@
+//! Synthetic matrices: structure classes with a seed and sizes, and stand-ins for matrices of which
+//! only size and row lengths are known.
+//!
+//! The same label gives the same bits on every machine and for every number of threads. A generated
+//! matrix is always called `synthetic:...`, so that nobody takes its figures for those of a
+//! collected one.
+//!
+//! ```
+//! use spm_testing::generate;
+//!
+//! let spec = generate::named("stencil5[n=10]")?;
+//! let matrix = spec.generate::<f64>()?;
+//! assert_eq!((matrix.rows(), matrix.nnz()), (100, 460));
+//! assert_eq!(spec.label(), "synthetic:stencil5[n=10]");
+//! # Ok::<(), generate::GenerateError>(())
+//! ```
+
+mod class;
+mod columns;
+mod grids;
+mod pattern;
+mod profile;
+mod random;
+mod spec;
+mod stand_in;
+mod symmetric;
+
+use spm_formats::{Csr, FormatError};
+use thiserror::Error;
+
+pub use class::{Class, Kind, KindParameter, kinds};
+pub use grids::Points;
+pub use spec::Spec;
+pub use stand_in::{RowLengths, StandIn, Structure};
+
+/// What stands before the name of every generated matrix.
+pub const PREFIX: &str = "synthetic:";
+
+/// The values of a generated matrix. All are exact in `f32`, and none is 0.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+#[non_exhaustive]
+pub enum Values {
+    /// Uniform in (-1, 1), each entry on its own.
+    Random,
+    /// Uniform in (-1, 1), entry (j, i) equal to (i, j); for symmetric patterns only.
+    Symmetric,
+    /// All 1, as in a pattern file.
+    Ones,
+}
+
+impl Values {
+    /// Name in labels.
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::Random => "random",
+            Self::Symmetric => "symmetric",
+            Self::Ones => "ones",
+        }
+    }
+}
+
+/// Why a matrix could not be generated.
+#[derive(Debug, Clone, PartialEq, Eq, Error)]
+#[non_exhaustive]
+pub enum GenerateError {
+    /// A name that is not a kind.
+    #[error("{name} is not a kind of generated matrix; kinds: {kinds}")]
+    Unknown {
+        /// The name.
+        name: String,
+        /// The kinds there are.
+        kinds: String,
+    },
+    /// A label that is not `kind[name=value,...]`.
+    #[error("{label}: {problem}")]
+    Label {
+        /// The label.
+        label: String,
+        /// What is wrong with it.
+        problem: String,
+    },
+    /// A parameter whose value makes no matrix.
+    #[error("{what} {problem}")]
+    Parameter {
+        /// The parameter.
+        what: &'static str,
+        /// What is wrong with its value.
+        problem: String,
+    },
+    /// Row lengths cannot have this sum.
+    #[error("{rows} rows of {min} to {max} entries cannot hold {entries} entries")]
+    Impossible {
+        /// Number of rows.
+        rows: usize,
+        /// Number of entries.
+        entries: usize,
+        /// Shortest row.
+        min: usize,
+        /// Longest row.
+        max: usize,
+    },
+    /// No symmetric pattern with the wanted row lengths was found.
+    #[error(
+        "found no symmetric pattern of {rows} rows with the wanted lengths ({entries} entries)"
+    )]
+    Unrealisable {
+        /// Number of rows.
+        rows: usize,
+        /// Number of entries.
+        entries: usize,
+    },
+    /// Sizes beyond the formats' limits.
+    #[error(transparent)]
+    Format(#[from] FormatError),
+}
+
+/// FNV-1a over the arrays of a matrix: the same for the same bits.
+pub fn fingerprint(matrix: &Csr<f64>) -> u64 {
+    let pointers = matrix.indptr();
+    let indices = pointers.raw_storage().iter().chain(matrix.indices()).copied().map(u64::from);
+    indices
+        .chain(matrix.data().iter().map(|value| value.to_bits()))
+        .fold(0xcbf2_9ce4_8422_2325, |hash, word| (hash ^ word).wrapping_mul(0x100_0000_01b3))
+}
+
+/// A seed from a name.
+pub fn seed_of(name: &str) -> u64 {
+    name.bytes().fold(0, |seed, byte| random::mix(seed ^ u64::from(byte)))
+}
+
+/// The matrix that `label` names: `kind[name=value,...]`, with or without the prefix `synthetic:`.
+///
+/// # Errors
+/// An unknown kind, or parameters that the kind does not have.
+pub fn named(label: &str) -> Result<Spec, GenerateError> {
+    let label = label.trim();
+    label.strip_prefix(PREFIX).unwrap_or(label).parse()
+}
+
+#[cfg(test)]
+mod tests {
+    use spm_formats::Csr;
+
+    use super::*;
+
+    #[test]
+    fn the_number_of_threads_changes_nothing() {
+        for label in ["powerlaw", "road", "circuit", "uniform", "stencil9"] {
+            let spec = named(label).unwrap();
+            let on = |threads| {
+                let pool = rayon::ThreadPoolBuilder::new().num_threads(threads).build().unwrap();
+                pool.install(|| spec.generate::<f64>().unwrap())
+            };
+            assert!(on(1) == on(3), "{label}");
+        }
+    }
+
+    #[test]
+    fn bits_are_the_same_everywhere() {
+        let fingerprints = [
+            ("stencil7[n=9]", 0x7ce3_986b_d374_ceb2),
+            ("powerlaw[rows=3000,cols=2000,entries=9000,longest=300]", 0x00e1_d4e5_a341_b750),
+            ("uniform[rows=300,cols=2000,entries=900]", 0x618a_aa53_9a61_5572),
+        ];
+        for (label, expected) in fingerprints {
+            let found = fingerprint(&named(label).unwrap().generate().unwrap());
+            assert_eq!(found, expected, "{label}: {found:016x}");
+        }
+    }
+
+    #[test]
+    fn single_precision_has_the_same_values() {
+        let spec = named("banded[n=50,lower=3,upper=2]").unwrap();
+        let (single, double): (Csr<f32>, Csr<f64>) =
+            (spec.generate().unwrap(), spec.generate().unwrap());
+        assert!(single.data().iter().zip(double.data()).all(|(&s, &d)| f64::from(s) == d));
+    }
+
+    #[test]
+    fn labels_are_read_back_and_unknown_names_explained() {
+        let spec = named("stencil5[n=10]").unwrap();
+        assert_eq!(spec.label(), "synthetic:stencil5[n=10]");
+        assert_eq!(named(&spec.label()).unwrap(), spec);
+        let error = named("cant2").unwrap_err().to_string();
+        assert!(error.contains("cant2") && error.contains("powerlaw"), "{error}");
+    }
+}

@@ -1,0 +1,98 @@
+//! A sparsity pattern under construction, filled row by row on all threads.
+
+use rayon::prelude::*;
+
+use super::random::value_at;
+use super::{GenerateError, Values};
+use spm_formats::csr::{check_limits, pointers_of};
+use spm_formats::{Csr, Scalar};
+
+/// Fewer entries than this are not worth another task.
+const TASK_ENTRIES: u32 = 1 << 14;
+
+/// Row pointers and ascending column indices, without values.
+pub(super) struct Pattern {
+    pub(super) rows: usize,
+    pub(super) cols: usize,
+    pub(super) pointers: Vec<u32>,
+    pub(super) indices: Vec<u32>,
+}
+
+impl Pattern {
+    /// Lets `fill(row, columns)` write the ascending columns of each row of known length.
+    pub(super) fn with_lengths(
+        rows: usize,
+        cols: usize,
+        lengths: &[u32],
+        fill: impl Fn(usize, &mut [u32]) + Sync,
+    ) -> Result<Self, GenerateError> {
+        debug_assert_eq!(rows, lengths.len());
+        let entries = lengths.iter().map(|&length| u64::from(length)).sum();
+        check_limits(rows as u64, cols as u64, entries)?;
+        let pointers = pointers_of(lengths.iter().copied());
+        let mut indices = vec![0; entries as usize];
+        for_rows(&pointers, 0, &mut indices, &fill);
+        Ok(Self { rows, cols, pointers, indices })
+    }
+
+    /// As [`Pattern::with_lengths`], where row `i` has `length(i)` entries.
+    pub(super) fn with_length_of(
+        rows: usize,
+        cols: usize,
+        length: impl Fn(usize) -> u64 + Sync,
+        fill: impl Fn(usize, &mut [u32]) + Sync,
+    ) -> Result<Self, GenerateError> {
+        check_limits(rows as u64, cols as u64, 0)?;
+        let entries = (0..rows).into_par_iter().map(&length).reduce(|| 0, u64::saturating_add);
+        check_limits(rows as u64, cols as u64, entries)?;
+        let lengths: Vec<u32> = (0..rows).into_par_iter().map(|row| length(row) as u32).collect();
+        Self::with_lengths(rows, cols, &lengths, fill)
+    }
+
+    /// Adds values to the pattern.
+    pub(super) fn into_csr<T: Scalar>(self, values: Values, seed: u64) -> Csr<T> {
+        let mut data = vec![T::ONE; self.indices.len()];
+        if values != Values::Ones {
+            for_rows(&self.pointers, 0, &mut data, &|row, data: &mut [T]| {
+                let start = self.pointers[row] as usize;
+                let row = row as u32;
+                for (value, &col) in data.iter_mut().zip(&self.indices[start..]) {
+                    let (i, j) = match values {
+                        Values::Symmetric => (row.min(col), row.max(col)),
+                        _ => (row, col),
+                    };
+                    *value = T::from_f64(value_at(seed, i, j));
+                }
+            });
+        }
+        Csr::new((self.rows, self.cols), self.pointers, self.indices, data)
+    }
+}
+
+/// Calls `visit(row, part of data)` for the rows that `pointers` bounds, on all threads.
+/// `first` is the number of the first of them.
+pub(super) fn for_rows<T: Send>(
+    pointers: &[u32],
+    first: usize,
+    data: &mut [T],
+    visit: &(impl Fn(usize, &mut [T]) + Sync),
+) {
+    let rows = pointers.len() - 1;
+    let entries = pointers[rows] - pointers[0];
+    if rows > 1 && entries > TASK_ENTRIES {
+        let half = pointers[0] + entries / 2;
+        let middle = pointers.partition_point(|&p| p < half).clamp(1, rows - 1);
+        let (left, right) = data.split_at_mut((pointers[middle] - pointers[0]) as usize);
+        rayon::join(
+            || for_rows(&pointers[..=middle], first, left, visit),
+            || for_rows(&pointers[middle..], first + middle, right, visit),
+        );
+        return;
+    }
+    let mut rest = data;
+    for (i, bounds) in pointers.windows(2).enumerate() {
+        let (row, tail) = rest.split_at_mut((bounds[1] - bounds[0]) as usize);
+        visit(first + i, row);
+        rest = tail;
+    }
+}

@@ -1,0 +1,20 @@
+//! What the tests, the fuzz targets and the study of spm share: the reference products with their
+//! error bounds, and seeded generators of sparse matrices.
+//!
+//! A program that multiplies matrices does not need this crate.
+//!
+//! ```
+//! use spm_formats::convert;
+//! use spm_testing::{generate, reference};
+//!
+//! let a = generate::named("stencil5[n=3]")?.generate::<f64>()?;
+//! let coo = convert::csr_to_coo(a.view())?;
+//! let x = vec![1.0; 9];
+//! // The product of somebody else: the sums of the rows.
+//! let y: Vec<f64> = a.outer_iterator().map(|row| row.data().iter().sum()).collect();
+//! assert!(reference::compare(&y, &reference::spmv(&coo, &x)).acceptable());
+//! # Ok::<(), Box<dyn std::error::Error>>(())
+//! ```
+
+pub mod generate;
+pub mod reference;

@@ -1,0 +1,307 @@
+//! The only oracle: written to be obviously right, never optimised.
+//!
+//! Sums are compensated (Ogita, Rump, Oishi: "Accurate sum and dot product", SIAM J. Sci. Comput.
+//! 26(6), 2005), so a result is as good as one computed in twice the precision and then rounded.
+
+use rayon::prelude::*;
+
+use spm_formats::convert::Converted;
+use spm_formats::{Coo, DenseShape, Layout, Scalar};
+
+/// A compensated dot product in `f64`: the value is `high + low` (Dot2 of the paper).
+#[derive(Debug, Clone, Copy, Default)]
+struct Dot2 {
+    high: f64,
+    low: f64,
+    magnitude: f64,
+    terms: u32,
+}
+
+impl Dot2 {
+    fn add_product(&mut self, a: f64, b: f64) {
+        let product = a * b;
+        let product_error = a.mul_add(b, -product);
+        let sum = self.high + product;
+        let virtual_product = sum - self.high;
+        let sum_error = (self.high - (sum - virtual_product)) + (product - virtual_product);
+        self.high = sum;
+        // Beyond the finite numbers the error terms are NaN; IEEE's own sum is then the answer.
+        if sum.is_finite() {
+            self.low += product_error + sum_error;
+        }
+        self.magnitude += product.abs();
+        self.terms += 1;
+    }
+
+    fn value(self) -> f64 {
+        if self.high.is_finite() { self.high + self.low } else { self.high }
+    }
+}
+
+/// The exact-as-can-be result of a product, with what an error bound needs.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Reference {
+    /// Each element of y (or Y, in the layout of the product), in `f64`.
+    pub values: Vec<f64>,
+    /// Sum of |a||x| over the element's terms.
+    pub magnitudes: Vec<f64>,
+    /// Number of terms of the element.
+    pub terms: Vec<u32>,
+}
+
+/// y = A x, straight from the triplets.
+///
+/// # Panics
+/// When `x` has not as many elements as A has columns.
+pub fn spmv<T: Scalar>(a: &Coo<T>, x: &[T]) -> Reference {
+    assert_eq!(x.len(), a.cols(), "x has {} elements, A is {} columns wide", x.len(), a.cols());
+    let mut sums = vec![Dot2::default(); a.rows()];
+    for (row, col, value) in a.iter() {
+        sums[row as usize].add_product(value.to_f64(), x[col as usize].to_f64());
+    }
+    Reference {
+        values: sums.iter().map(|s| s.value()).collect(),
+        magnitudes: sums.iter().map(|s| s.magnitude).collect(),
+        terms: sums.iter().map(|s| s.terms).collect(),
+    }
+}
+
+/// Y = A X, column by column as [`spmv`]; X and Y in the layout of `dense`.
+///
+/// # Panics
+/// When `x` has not columns x k elements.
+pub fn spmm<T: Scalar>(a: &Coo<T>, x: &[T], dense: DenseShape) -> Reference {
+    let DenseShape { k, layout } = dense;
+    assert_eq!(x.len(), a.cols() * k, "X has {} elements, A is {} columns wide", x.len(), a.cols());
+    let at = |rows: usize, i: usize, j: usize| match layout {
+        Layout::RowMajor => i * k + j,
+        Layout::ColumnMajor => j * rows + i,
+    };
+    let column = |j: usize| {
+        let x: Vec<T> = (0..a.cols()).map(|i| x[at(a.cols(), i, j)]).collect();
+        spmv(a, &x)
+    };
+    // The columns have nothing to do with one another.
+    let columns: Vec<Reference> = (0..k).into_par_iter().map(column).collect();
+    let elements = a.rows() * k;
+    let mut y = Reference {
+        values: vec![0.0; elements],
+        magnitudes: vec![0.0; elements],
+        terms: vec![0; elements],
+    };
+    for (j, column) in columns.iter().enumerate() {
+        for i in 0..a.rows() {
+            let element = at(a.rows(), i, j);
+            y.values[element] = column.values[i];
+            y.magnitudes[element] = column.magnitudes[i];
+            y.terms[element] = column.terms[i];
+        }
+    }
+    y
+}
+
+/// The transpose of A in CSC order: triplets sorted by column, then row, duplicates summed in
+/// stored order, explicit zeros kept. Returns (column pointers, row indices, values).
+pub fn transpose<T: Scalar>(a: &Coo<T>) -> (Vec<u32>, Vec<u32>, Vec<T>) {
+    let mut triplets: Vec<(u32, u32, T)> = a.iter().map(|(r, c, v)| (c, r, v)).collect();
+    triplets.sort_by_key(|&(col, row, _)| (col, row));
+    let mut pointers = vec![0; a.cols() + 1];
+    let (mut indices, mut values): (Vec<u32>, Vec<T>) = (Vec::new(), Vec::new());
+    let mut last = None;
+    for (col, row, value) in triplets {
+        if last == Some((col, row)) {
+            *values.last_mut().expect("a repeated entry has a first one") += value;
+        } else {
+            indices.push(row);
+            values.push(value);
+            pointers[col as usize + 1] += 1;
+            last = Some((col, row));
+        }
+    }
+    for col in 0..a.cols() {
+        pointers[col + 1] += pointers[col];
+    }
+    (pointers, indices, values)
+}
+
+/// Whether a converted matrix is `coo` bit by bit, duplicates summed in stored order: both go through
+/// [`transpose`].
+pub fn is_exactly<T: Scalar>(converted: &Converted<T>, coo: &Coo<T>) -> bool {
+    let canonical = |coo: &Coo<T>| {
+        let (pointers, rows, values) = transpose(coo);
+        let bits: Vec<u64> = values.iter().map(|value| value.to_bits64()).collect();
+        (coo.rows(), pointers, rows, bits)
+    };
+    canonical(&converted.to_coo()) == canonical(coo)
+}
+
+/// How far a computed result is from the oracle.
+#[derive(Debug, Clone, Copy, PartialEq, Default)]
+pub struct ErrorMeasures {
+    /// Largest |y - y_ref| / |y_ref| over the elements with y_ref != 0 (R4 1.3).
+    pub max_relative: f64,
+    /// Mean of the same (R4 1.3).
+    pub mean_relative: f64,
+    /// Largest |y - y_ref| / (k u sum|a||x|) with k terms and unit roundoff u: the one that
+    /// decides. At most about 1 for any order of summation; infinite where the oracle is exact
+    /// (no terms, or all of them zero) and the result is not, or where one of the two is not
+    /// finite and they differ.
+    pub bound: f64,
+}
+
+/// The largest [`ErrorMeasures::bound`] that a correct kernel may have.
+///
+/// Any order of summation of k products stays within (k + 1) u sum|a||x| / (1 - k u); comparing
+/// with a reference that is itself rounded once adds one more u.
+pub const BOUND_LIMIT: f64 = 2.0;
+
+impl ErrorMeasures {
+    /// Whether a kernel with these errors computed the right thing.
+    pub fn acceptable(&self) -> bool {
+        self.bound <= BOUND_LIMIT
+    }
+}
+
+/// Compares a computed result with the oracle.
+///
+/// # Panics
+/// When the two have different lengths.
+pub fn compare<T: Scalar>(computed: &[T], reference: &Reference) -> ErrorMeasures {
+    assert_eq!(computed.len(), reference.values.len(), "result and reference differ in length");
+    // Pieces of one size, so that the mean has the same bits on any number of threads.
+    const PIECE: usize = 1 << 16;
+    let pieces: Vec<Piece> = (0..computed.len().div_ceil(PIECE))
+        .into_par_iter()
+        .map(|piece| {
+            let start = piece * PIECE;
+            let end = computed.len().min(start + PIECE);
+            compare_piece(&computed[start..end], reference, start)
+        })
+        .collect();
+    let mut all = Piece::default();
+    for piece in pieces {
+        all.max_relative = all.max_relative.max(piece.max_relative);
+        all.sum_relative += piece.sum_relative;
+        all.relative_count += piece.relative_count;
+        all.bound = all.bound.max(piece.bound);
+    }
+    ErrorMeasures {
+        max_relative: all.max_relative,
+        mean_relative: all.sum_relative / all.relative_count.max(1) as f64,
+        bound: all.bound,
+    }
+}
+
+/// The errors of some elements.
+#[derive(Default)]
+struct Piece {
+    max_relative: f64,
+    sum_relative: f64,
+    relative_count: usize,
+    bound: f64,
+}
+
+/// Compares `computed` with the elements of `reference` from `start` on.
+fn compare_piece<T: Scalar>(computed: &[T], reference: &Reference, start: usize) -> Piece {
+    let mut measures = Piece::default();
+    for (i, &y) in (start..).zip(computed) {
+        let (y, exact) = (y.to_f64(), reference.values[i]);
+        let rounded = T::from_f64(exact).to_f64();
+        if !y.is_finite() || !rounded.is_finite() {
+            let same = y == rounded || (y.is_nan() && rounded.is_nan());
+            // Refuses also what another order of summation excuses: near the largest finite number
+            // an intermediate sum may overflow in one order only.
+            if !same {
+                measures.bound = f64::INFINITY;
+            }
+            continue;
+        }
+        let error = (y - exact).abs();
+        if exact != 0.0 {
+            let relative = error / exact.abs();
+            measures.max_relative = measures.max_relative.max(relative);
+            measures.sum_relative += relative;
+            measures.relative_count += 1;
+        }
+        if error > 0.0 {
+            // Products below the normal range lose up to half a unit in the last place each.
+            let terms = f64::from(reference.terms[i]);
+            let underflow = terms * T::SMALLEST_SUBNORMAL.to_f64();
+            // An infinite sum of magnitudes would excuse any error.
+            let magnitude = reference.magnitudes[i].min(f64::MAX);
+            let scale = terms * T::UNIT_ROUNDOFF.to_f64() * magnitude + underflow;
+            measures.bound = measures.bound.max(error / scale);
+        }
+    }
+    measures
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// The 3 x 3 matrix of the format drawings.
+    fn sample() -> Coo<f64> {
+        Coo::new(3, 3, vec![0, 2, 1, 0, 2], vec![0, 0, 1, 2, 2], vec![1., 4., 3., 2., 5.]).unwrap()
+    }
+
+    #[test]
+    fn product_of_the_sample_by_hand() {
+        let y = spmv(&sample(), &[1., 10., 100.]);
+        assert_eq!(y.values, [201., 30., 504.]);
+        assert_eq!(y.magnitudes, [201., 30., 504.]);
+        assert_eq!(y.terms, [2, 1, 2]);
+    }
+
+    #[test]
+    fn layouts_of_spmm_hold_the_same_product() {
+        let row_major = [1., 2., 10., 20., 100., 200.];
+        let col_major = [1., 10., 100., 2., 20., 200.];
+        let a = sample();
+        let by_rows = spmm(&a, &row_major, DenseShape { k: 2, layout: Layout::RowMajor });
+        let by_cols = spmm(&a, &col_major, DenseShape { k: 2, layout: Layout::ColumnMajor });
+        assert_eq!(by_rows.values, [201., 402., 30., 60., 504., 1008.]);
+        assert_eq!(by_cols.values, [201., 30., 504., 402., 60., 1008.]);
+    }
+
+    #[test]
+    fn transpose_of_the_sample_by_hand() {
+        let (pointers, indices, values) = transpose(&sample());
+        assert_eq!(pointers, [0, 2, 3, 5]);
+        assert_eq!(indices, [0, 2, 1, 0, 2]);
+        assert_eq!(values, [1., 4., 3., 2., 5.]);
+    }
+
+    #[test]
+    fn cancellation_is_exact() {
+        let a = Coo::new(1, 3, vec![0; 3], vec![0, 1, 2], vec![1e16, 1.0, -1e16]).unwrap();
+        assert_eq!(spmv(&a, &[1.0; 3]).values, [1.0]);
+    }
+
+    #[test]
+    fn a_wrong_element_exceeds_the_bound() {
+        let reference = spmv(&sample(), &[1., 10., 100.]);
+        assert_eq!(compare(&[201., 30., 504.], &reference), ErrorMeasures::default());
+        let wrong = compare(&[201., 30., 504.0001], &reference);
+        assert!(!wrong.acceptable(), "{wrong:?}");
+        let missing = compare(&[201., f64::NAN, 504.], &reference);
+        assert!(!missing.acceptable(), "{missing:?}");
+    }
+
+    #[test]
+    fn terms_that_add_up_to_infinity_excuse_no_error() {
+        let a = Coo::new(1, 3, vec![0; 3], vec![0, 1, 2], vec![1e308, -1e308, 1e308]).unwrap();
+        let reference = spmv(&a, &[1.0; 3]);
+        assert_eq!((reference.values[0], reference.magnitudes[0]), (1e308, f64::INFINITY));
+        assert!(compare(&[1e308], &reference).acceptable());
+        assert!(!compare(&[0.0], &reference).acceptable());
+    }
+
+    #[test]
+    fn an_empty_row_must_be_exactly_zero() {
+        let a = Coo::<f64>::empty(1, 1).unwrap();
+        let reference = spmv(&a, &[1.0]);
+        assert!(compare(&[0.0], &reference).acceptable());
+        assert!(!compare(&[1e-300], &reference).acceptable());
+    }
+}
