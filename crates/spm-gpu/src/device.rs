@@ -152,7 +152,7 @@ impl Device {
                 cuda.make_current()?;
                 CurrentContext::synchronize().map_err(|e| from_cust("cuCtxSynchronize", e))
             }
-            Backend::Emulator(_) => Ok(()),
+            Backend::Emulator(emulator) => Ok(emulator.synchronize()?),
         }
     }
 
@@ -168,8 +168,8 @@ impl Device {
         }
     }
 
-    /// Puts kernel `K` into the stream and returns without waiting for it. The emulator runs it
-    /// before it returns.
+    /// Puts kernel `K` into the stream and returns without waiting for it. The emulator, unless it
+    /// defers ([`EmulatorOptions::deferred`]), runs it before it returns.
     ///
     /// # Errors
     /// A launch beyond the limits of the device, a stream of another device; from the emulator,
@@ -184,17 +184,21 @@ impl Device {
         launch: Launch,
         stream: &Stream,
         args: K::Args,
-    ) -> Result<(), GpuError> {
+    ) -> Result<(), GpuError>
+    where
+        K::Args: Send,
+    {
         stream.check_device(self)?;
         launch.check(K::NAME, &self.info().limits)?;
-        match &self.inner.backend {
+        match (&self.inner.backend, stream.emulated()) {
             // SAFETY: the caller's promise, and the limits were checked.
-            Backend::Cuda(cuda) => unsafe {
+            (Backend::Cuda(cuda), _) => unsafe {
                 cuda.launch::<K>(self.info(), launch, stream.as_raw(), args)
             },
-            Backend::Emulator(emulator) => {
-                Ok(emulator.launch::<K>(launch.grid, launch.block, launch.shared_bytes, args)?)
+            (Backend::Emulator(_), Some(stream)) => {
+                Ok(stream.launch::<K>(launch.grid, launch.block, launch.shared_bytes, args)?)
             }
+            (Backend::Emulator(_), None) => Err(GpuError::OtherDevice { what: "stream" }),
         }
     }
 

@@ -34,10 +34,11 @@ impl<T> Drop for DeviceBuffer<T> {
     fn drop(&mut self) {
         if let (&Storage::Cuda(block), Backend::Cuda(cuda)) = (&self.storage, self.device.backend())
         {
-            // The memory belongs to the context of its device.
-            let _ = cuda.make_current();
-            // SAFETY: of the same device's pool, freed once.
-            unsafe { cuda.pool().free(block) };
+            // Without its context nothing says whether a kernel still uses the memory: it is lost.
+            if cuda.make_current().is_ok() {
+                // SAFETY: of the same device's pool, whose context is current; freed once.
+                unsafe { cuda.pool().free(block) };
+            }
         }
     }
 }
@@ -133,7 +134,9 @@ impl<T: Element> DeviceBuffer<T> {
                 check("cuMemsetD8", answer)
             }
             Storage::Emulated(buffer) => {
-                fill_zero_emulated(buffer);
+                self.device.synchronize()?;
+                // SAFETY: every bit pattern is an element.
+                buffer.write(&vec![unsafe { mem::zeroed::<T>() }; buffer.len()]);
                 Ok(())
             }
         }
@@ -145,19 +148,17 @@ impl<T: Element> DeviceBuffer<T> {
     /// A stream of another device.
     pub fn enqueue_zero(&mut self, stream: &Stream) -> Result<(), GpuError> {
         stream.check_device(&self.device)?;
-        match &self.storage {
-            Storage::Cuda(Block::NONE) => Ok(()),
-            Storage::Cuda(block) => {
+        match (&self.storage, stream.emulated()) {
+            (Storage::Cuda(Block::NONE), _) => Ok(()),
+            (Storage::Cuda(block), _) => {
                 self.device.make_current()?;
                 // SAFETY: the buffer has that many bytes, and freeing it waits for the stream.
                 check("cuMemsetD8Async", unsafe {
                     sys::cuMemsetD8Async(block.address, 0, self.bytes(), stream.as_raw().cast())
                 })
             }
-            Storage::Emulated(buffer) => {
-                fill_zero_emulated(buffer);
-                Ok(())
-            }
+            (Storage::Emulated(buffer), Some(stream)) => Ok(stream.zero(buffer)?),
+            (Storage::Emulated(_), None) => Err(GpuError::OtherDevice { what: "stream" }),
         }
     }
 
@@ -177,6 +178,7 @@ impl<T: Element> DeviceBuffer<T> {
                 })
             }
             Storage::Emulated(buffer) => {
+                self.device.synchronize()?;
                 buffer.write(data);
                 Ok(())
             }
@@ -200,6 +202,7 @@ impl<T: Element> DeviceBuffer<T> {
                 })
             }
             Storage::Emulated(buffer) => {
+                self.device.synchronize()?;
                 data.copy_from_slice(&buffer.to_vec());
                 Ok(())
             }
@@ -227,7 +230,10 @@ impl<T: Element> DeviceBuffer<T> {
                 })?;
                 Ok(element)
             }
-            Storage::Emulated(buffer) => Ok(buffer.to_vec()[index]),
+            Storage::Emulated(buffer) => {
+                self.device.synchronize()?;
+                Ok(buffer.read_at(index, 1)[0])
+            }
         }
     }
 
@@ -243,6 +249,7 @@ impl<T: Element> DeviceBuffer<T> {
         let block = match &self.storage {
             Storage::Cuda(block) => block,
             Storage::Emulated(buffer) => {
+                self.device.synchronize()?;
                 return Ok(buffer.to_vec().into_iter().step_by(stride).collect());
             }
         };
@@ -291,8 +298,8 @@ impl<T: Element> DeviceBuffer<T> {
         self.require_length(source.len())?;
         stream.check_device(&self.device)?;
         check_operand("source", &self.device, source, self.length)?;
-        match (&self.storage, &source.storage) {
-            (Storage::Cuda(target), Storage::Cuda(source)) if target.address != 0 => {
+        match (&self.storage, &source.storage, stream.emulated()) {
+            (Storage::Cuda(target), Storage::Cuda(source), _) if target.address != 0 => {
                 self.device.make_current()?;
                 let raw = stream.as_raw().cast();
                 // SAFETY: both have that many bytes and are different buffers (one is borrowed
@@ -301,9 +308,8 @@ impl<T: Element> DeviceBuffer<T> {
                     sys::cuMemcpyDtoDAsync_v2(target.address, source.address, self.bytes(), raw)
                 })
             }
-            (Storage::Emulated(target), Storage::Emulated(source)) => {
-                target.write(&source.to_vec());
-                Ok(())
+            (Storage::Emulated(target), Storage::Emulated(source), Some(stream)) => {
+                Ok(stream.copy(source, target)?)
             }
             _ => Ok(()),
         }
@@ -336,12 +342,6 @@ impl<T: Element> DeviceBuffer<T> {
             Err(GpuError::Shape { what: "device buffer", expected: self.length, found })
         }
     }
-}
-
-fn fill_zero_emulated<T: Element>(buffer: &EmuBuffer<T>) {
-    // SAFETY: every bit pattern is an element.
-    let zero = unsafe { mem::zeroed::<T>() };
-    buffer.write(&vec![zero; buffer.len()]);
 }
 
 /// Checks an argument of a launch.

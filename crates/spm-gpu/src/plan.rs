@@ -35,8 +35,8 @@ pub struct PlanOptions {
 
 /// A planned y = A x with x and y on the device.
 ///
-/// A plan has one workspace: before a launch into another stream the earlier one is to be waited for
-/// ([`Stream::synchronize`]), or the two overwrite each other's sums.
+/// Launches of one plan may go into any streams: where they share scratch memory they run one after
+/// another.
 pub trait DeviceSpmvPlan<T>: Send {
     /// Where it runs.
     fn device(&self) -> &Device;
@@ -67,8 +67,8 @@ pub trait DeviceSpmvPlan<T>: Send {
 
 /// A planned Y = A X with X and Y on the device.
 ///
-/// A plan has one workspace: before a launch into another stream the earlier one is to be waited for
-/// ([`Stream::synchronize`]), or the two overwrite each other's sums.
+/// Launches of one plan may go into any streams: where they share scratch memory they run one after
+/// another.
 pub trait DeviceSpmmPlan<T>: Send {
     /// Where it runs.
     fn device(&self) -> &Device;
@@ -149,8 +149,8 @@ impl<T: DeviceScalar> DeviceCsc<T> {
 
 /// A planned transposition of a CSR matrix that the plan keeps on the device.
 ///
-/// A plan has one workspace: before a launch into another stream the earlier one is to be waited for
-/// ([`Stream::synchronize`]), or the two overwrite each other's sums.
+/// Launches of one plan may go into any streams: where they share scratch memory they run one after
+/// another.
 pub trait DeviceTransposePlan<T>: Send {
     /// Where it runs.
     fn device(&self) -> &Device;

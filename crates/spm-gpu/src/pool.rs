@@ -97,17 +97,22 @@ impl Pool {
         }
     }
 
-    /// Takes a block back once all work of the context is done.
+    /// Takes a block back once all work of the context, in whichever stream, is done.
     ///
     /// # Safety
-    /// Of [`Pool::allocate`], and given back once.
+    /// Of [`Pool::allocate`], and given back once; its context is current.
     pub(crate) unsafe fn free(&self, block: Block) {
         if block.size == 0 {
             return;
         }
         // SAFETY: no arguments. A failure here is an earlier kernel's, which the next call reports.
-        let _ = unsafe { sys::cuCtxSynchronize() };
-        if let Some(block) = self.free_blocks().put(block) {
+        let answer = unsafe { sys::cuCtxSynchronize() };
+        // What was not waited for is not given to anybody else: the driver waits, or keeps it.
+        let over = match answer {
+            sys::CUresult::CUDA_SUCCESS => self.free_blocks().put(block),
+            _ => Some(block),
+        };
+        if let Some(block) = over {
             to_driver(block.address);
         }
     }

@@ -8,7 +8,7 @@ use crate::error::GpuError;
 use crate::matrix::DeviceMatrix;
 use crate::memory::{DeviceBuffer, check_operand};
 use crate::plan::{DeviceScalar, DeviceSpmmPlan, DeviceSpmvPlan};
-use crate::stream::Stream;
+use crate::stream::{LaunchOrder, Stream};
 
 /// The dense shape of the vectors of y = A x.
 pub(crate) const VECTOR: DenseShape = DenseShape { k: 1, layout: Layout::RowMajor };
@@ -22,7 +22,8 @@ pub(crate) trait Product<T>: Send {
     fn memory(&self) -> Memory;
 
     /// Puts Y = A X into the stream: the buffers have the lengths of the shapes, Y is not empty,
-    /// everything is on one device.
+    /// everything is on one device. Nothing else uses what `self` owns until this is done, in
+    /// whichever stream the last call was.
     fn enqueue(
         &mut self,
         x: &DeviceBuffer<T>,
@@ -98,12 +99,14 @@ pub(crate) struct Checked<P> {
     device: Device,
     dense: DenseShape,
     product: P,
+    /// None for a product that writes nothing but Y.
+    order: Option<LaunchOrder>,
 }
 
 impl<P> Checked<P> {
     /// With X and Y of this shape; [`VECTOR`] for y = A x.
     pub(crate) fn new(device: &Device, dense: DenseShape, product: P) -> Self {
-        Self { device: device.clone(), dense, product }
+        Self { device: device.clone(), dense, product, order: Some(LaunchOrder::default()) }
     }
 
     fn footprint<T: DeviceScalar>(&self) -> Footprint
@@ -134,7 +137,25 @@ impl<P> Checked<P> {
         if y.is_empty() {
             return Ok(());
         }
+        if let Some(order) = &mut self.order {
+            order.enter(stream)?;
+        }
         self.product.enqueue(x, y, stream)
+    }
+}
+
+impl<M, F> Checked<Launches<M, F>> {
+    /// Launches that run beside each other in several streams: a function without state writes Y
+    /// alone.
+    pub(crate) fn without_scratch<T>(
+        device: &Device,
+        dense: DenseShape,
+        product: Launches<M, F>,
+    ) -> Self
+    where
+        F: Fn(&M, &DeviceBuffer<T>, &mut DeviceBuffer<T>, &Stream) -> Result<(), GpuError>,
+    {
+        Self { device: device.clone(), dense, product, order: None }
     }
 }
 

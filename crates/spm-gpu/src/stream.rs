@@ -2,20 +2,34 @@
 
 use std::ffi::c_void;
 use std::ptr;
-use std::sync::{Mutex, PoisonError};
-use std::time::{Duration, Instant};
+use std::sync::Arc;
+use std::time::Duration;
 
-use crate::cuda::from_cust;
+use cust::sys;
+use spm_gpu_kernels::emulator::{EmuEvent, EmuStream};
+
+use crate::cuda::{check, from_cust};
 use crate::device::{Backend, Device};
 use crate::error::GpuError;
 
 /// A queue of kernels, run in order. Copies between host and device wait for all streams.
+///
+/// Streams run beside each other: what one writes and another reads is ordered by an [`Event`]
+/// ([`Stream::wait`]) or by [`Stream::synchronize`]. Launches of one plan order themselves.
 #[derive(Debug)]
-pub struct Stream {
-    /// `None` on the emulator, which does everything at once.
+pub struct Stream(Arc<Queue>);
+
+#[derive(Debug)]
+struct Queue {
     // Before `device`: fields are dropped in order, and the handle needs the context.
-    handle: Option<cust::stream::Stream>,
+    handle: Handle,
     device: Device,
+}
+
+#[derive(Debug)]
+enum Handle {
+    Cuda(cust::stream::Stream),
+    Emulated(EmuStream),
 }
 
 impl Stream {
@@ -28,16 +42,16 @@ impl Stream {
             Backend::Cuda(cuda) => {
                 cuda.make_current()?;
                 let handle = cust::stream::Stream::new(cust::stream::StreamFlags::DEFAULT, None);
-                Some(handle.map_err(|e| from_cust("cuStreamCreateWithPriority", e))?)
+                Handle::Cuda(handle.map_err(|e| from_cust("cuStreamCreateWithPriority", e))?)
             }
-            Backend::Emulator(_) => None,
+            Backend::Emulator(emulator) => Handle::Emulated(emulator.stream()),
         };
-        Ok(Self { handle, device: device.clone() })
+        Ok(Self(Arc::new(Queue { handle, device: device.clone() })))
     }
 
     /// The device that it belongs to.
     pub fn device(&self) -> &Device {
-        &self.device
+        &self.0.device
     }
 
     /// Waits until everything in the queue is done.
@@ -45,9 +59,39 @@ impl Stream {
     /// # Errors
     /// A kernel that failed.
     pub fn synchronize(&self) -> Result<(), GpuError> {
-        let Some(handle) = &self.handle else { return Ok(()) };
-        self.device.make_current()?;
-        handle.synchronize().map_err(|e| from_cust("cuStreamSynchronize", e))
+        match &self.0.handle {
+            Handle::Cuda(handle) => {
+                self.device().make_current()?;
+                handle.synchronize().map_err(|e| from_cust("cuStreamSynchronize", e))
+            }
+            Handle::Emulated(stream) => Ok(stream.synchronize()?),
+        }
+    }
+
+    /// Lets what is put into the queue from now on start when the device has passed the mark, where
+    /// it is now; a mark that is in no stream is not waited for. The host does not wait.
+    ///
+    /// # Errors
+    /// An event of another device.
+    pub fn wait(&self, event: &Event) -> Result<(), GpuError> {
+        if !self.device().is(&event.device) {
+            return Err(GpuError::OtherDevice { what: "event" });
+        }
+        match (&self.0.handle, &event.mark) {
+            (Handle::Cuda(stream), Mark::Cuda(event)) => {
+                self.device().make_current()?;
+                // SAFETY: both are live and of this device's context; the driver remembers the mark,
+                // not the event, which may be recorded again or destroyed before it is passed.
+                check("cuStreamWaitEvent", unsafe {
+                    sys::cuStreamWaitEvent(stream.as_inner(), event.0, 0)
+                })
+            }
+            (Handle::Emulated(stream), Mark::Emulated(event)) => {
+                stream.wait(event);
+                Ok(())
+            }
+            _ => Err(GpuError::OtherDevice { what: "event" }),
+        }
     }
 
     /// Lets a function of the host be the next thing in the queue; what comes after waits until it
@@ -56,27 +100,85 @@ impl Stream {
         &self,
         function: impl FnOnce() + Send + 'static,
     ) -> Result<(), GpuError> {
-        let Some(handle) = &self.handle else { return Ok(()) };
-        self.device.make_current()?;
-        handle.add_callback(Box::new(function)).map_err(|e| from_cust("cuLaunchHostFunc", e))
+        match &self.0.handle {
+            Handle::Cuda(handle) => {
+                self.device().make_current()?;
+                let function = Box::new(function);
+                handle.add_callback(function).map_err(|e| from_cust("cuLaunchHostFunc", e))
+            }
+            Handle::Emulated(stream) => {
+                stream.call(function);
+                Ok(())
+            }
+        }
     }
 
     /// Refuses a stream of another device than `device`.
     pub(crate) fn check_device(&self, device: &Device) -> Result<(), GpuError> {
-        if self.device.is(device) { Ok(()) } else { Err(GpuError::OtherDevice { what: "stream" }) }
+        if self.device().is(device) {
+            Ok(())
+        } else {
+            Err(GpuError::OtherDevice { what: "stream" })
+        }
     }
 
     /// The `CUstream`, for other libraries; valid as long as this stream lives, null on the
     /// emulator.
     pub fn as_raw(&self) -> *mut c_void {
-        self.handle.as_ref().map_or(ptr::null_mut(), |handle| handle.as_inner().cast())
+        match &self.0.handle {
+            Handle::Cuda(handle) => handle.as_inner().cast(),
+            Handle::Emulated(_) => ptr::null_mut(),
+        }
+    }
+
+    /// The stream of an emulated device.
+    pub(crate) fn emulated(&self) -> Option<&EmuStream> {
+        match &self.0.handle {
+            Handle::Cuda(_) => None,
+            Handle::Emulated(stream) => Some(stream),
+        }
     }
 }
 
-impl Drop for Stream {
+impl Drop for Queue {
     fn drop(&mut self) {
         // The handle is destroyed next; without a context it would stay with the driver.
         let _ = self.device.make_current();
+    }
+}
+
+/// Lets the launches of one plan, which share its scratch memory, run one after another whatever
+/// streams they are put into. Launches into one stream cost a comparison.
+#[derive(Debug, Default)]
+pub(crate) struct LaunchOrder {
+    /// The queue of the last launch. It lives as long as this does, so that no later stream has its
+    /// handle.
+    last: Option<Arc<Queue>>,
+    /// For the changes from one stream to another.
+    mark: Option<Event>,
+}
+
+impl LaunchOrder {
+    /// To be called before a launch is put into `stream`: it then waits for the last one, and for
+    /// what has been put behind that one since.
+    ///
+    /// # Errors
+    /// A device that fails; nothing must be launched then.
+    pub(crate) fn enter(&mut self, stream: &Stream) -> Result<(), GpuError> {
+        match &self.last {
+            Some(last) if Arc::ptr_eq(last, &stream.0) => return Ok(()),
+            Some(last) => {
+                let mark = match &mut self.mark {
+                    Some(mark) => mark,
+                    none => none.insert(Event::with(stream.device(), WITHOUT_TIME)?),
+                };
+                mark.record(&Stream(Arc::clone(last)))?;
+                stream.wait(mark)?;
+            }
+            None => {}
+        }
+        self.last = Some(Arc::clone(&stream.0));
+        Ok(())
     }
 }
 
@@ -89,9 +191,29 @@ pub struct Event {
 
 #[derive(Debug)]
 enum Mark {
-    Cuda(cust::event::Event),
-    Emulated(Mutex<Option<Instant>>),
+    Cuda(CudaEvent),
+    Emulated(EmuEvent),
 }
+
+/// An event of the driver: that of `cust` cannot be waited for by a stream and kept.
+#[derive(Debug)]
+struct CudaEvent(sys::CUevent);
+
+// SAFETY: a handle of the driver, which is thread-safe.
+unsafe impl Send for CudaEvent {}
+// SAFETY: as above.
+unsafe impl Sync for CudaEvent {}
+
+impl Drop for CudaEvent {
+    fn drop(&mut self) {
+        // SAFETY: of cuEventCreate, destroyed once, while its context is current (`Event::drop`);
+        // the driver keeps what is not passed yet.
+        let _ = unsafe { sys::cuEventDestroy_v2(self.0) };
+    }
+}
+
+/// `CU_EVENT_DISABLE_TIMING`.
+const WITHOUT_TIME: u32 = 2;
 
 impl Event {
     /// A mark, not yet in any stream.
@@ -99,13 +221,19 @@ impl Event {
     /// # Errors
     /// A device that fails.
     pub fn new(device: &Device) -> Result<Self, GpuError> {
+        Self::with(device, 0)
+    }
+
+    fn with(device: &Device, flags: u32) -> Result<Self, GpuError> {
         let mark = match device.backend() {
             Backend::Cuda(cuda) => {
                 cuda.make_current()?;
-                let event = cust::event::Event::new(cust::event::EventFlags::DEFAULT);
-                Mark::Cuda(event.map_err(|e| from_cust("cuEventCreate", e))?)
+                let mut event = ptr::null_mut();
+                // SAFETY: points to a handle.
+                check("cuEventCreate", unsafe { sys::cuEventCreate(&mut event, flags) })?;
+                Mark::Cuda(CudaEvent(event))
             }
-            Backend::Emulator(_) => Mark::Emulated(Mutex::default()),
+            Backend::Emulator(_) => Mark::Emulated(EmuEvent::default()),
         };
         Ok(Self { mark, device: device.clone() })
     }
@@ -116,16 +244,17 @@ impl Event {
     /// A stream of another device.
     pub fn record(&self, stream: &Stream) -> Result<(), GpuError> {
         stream.check_device(&self.device)?;
-        match (&self.mark, &stream.handle) {
-            (Mark::Cuda(event), Some(stream)) => {
+        match (&self.mark, &stream.0.handle) {
+            (Mark::Cuda(event), Handle::Cuda(stream)) => {
                 self.device.make_current()?;
-                event.record(stream).map_err(|e| from_cust("cuEventRecord", e))
+                // SAFETY: both are live and of this device's context.
+                check("cuEventRecord", unsafe { sys::cuEventRecord(event.0, stream.as_inner()) })
             }
-            (Mark::Emulated(time), _) => {
-                *time.lock().unwrap_or_else(PoisonError::into_inner) = Some(Instant::now());
+            (Mark::Emulated(event), Handle::Emulated(stream)) => {
+                event.record(stream);
                 Ok(())
             }
-            (Mark::Cuda(_), None) => Err(GpuError::OtherDevice { what: "stream" }),
+            _ => Err(GpuError::OtherDevice { what: "stream" }),
         }
     }
 
@@ -134,9 +263,17 @@ impl Event {
     /// # Errors
     /// A kernel before the mark that failed.
     pub fn synchronize(&self) -> Result<(), GpuError> {
-        let Mark::Cuda(event) = &self.mark else { return Ok(()) };
-        self.device.make_current()?;
-        event.synchronize().map_err(|e| from_cust("cuEventSynchronize", e))
+        match (&self.mark, self.device.backend()) {
+            (Mark::Cuda(event), _) => {
+                self.device.make_current()?;
+                // SAFETY: the event is live, of this device's context.
+                check("cuEventSynchronize", unsafe { sys::cuEventSynchronize(event.0) })
+            }
+            (Mark::Emulated(event), Backend::Emulator(emulator)) => {
+                Ok(event.synchronize(emulator)?)
+            }
+            (Mark::Emulated(_), Backend::Cuda(_)) => Err(GpuError::OtherDevice { what: "event" }),
+        }
     }
 
     /// Time between two marks that the device has passed, to about half a microsecond.
@@ -144,18 +281,21 @@ impl Event {
     /// # Errors
     /// A mark that is in no stream, or that the device has not passed.
     pub fn elapsed_since(&self, start: &Self) -> Result<Duration, GpuError> {
+        if !self.device.is(&start.device) {
+            return Err(GpuError::OtherDevice { what: "event" });
+        }
         match (&self.mark, &start.mark) {
             (Mark::Cuda(stop), Mark::Cuda(start)) => {
                 self.device.make_current()?;
-                let milliseconds =
-                    stop.elapsed_time_f32(start).map_err(|e| from_cust("cuEventElapsedTime", e))?;
+                let mut milliseconds = 0.0;
+                // SAFETY: points to a number; both events are live, of this device's context.
+                check("cuEventElapsedTime", unsafe {
+                    sys::cuEventElapsedTime(&mut milliseconds, start.0, stop.0)
+                })?;
                 Ok(Duration::from_secs_f64(f64::from(milliseconds.max(0.0)) * 1e-3))
             }
             (Mark::Emulated(stop), Mark::Emulated(start)) => {
-                let time = |mark: &Mutex<Option<Instant>>| {
-                    let time = *mark.lock().unwrap_or_else(PoisonError::into_inner);
-                    time.ok_or(GpuError::NotRecorded)
-                };
+                let time = |event: &EmuEvent| event.passed().ok_or(GpuError::NotRecorded);
                 Ok(time(stop)?.duration_since(time(start)?))
             }
             _ => Err(GpuError::OtherDevice { what: "event" }),

@@ -20,6 +20,14 @@ pub enum EmulatorError {
         /// What it did.
         defect: Defect,
     },
+    /// An operation of a stream, not a kernel, did what it must not do.
+    #[error("{operation}: {defect}")]
+    Operation {
+        /// `"zeroing"`, `"copy"`.
+        operation: &'static str,
+        /// What it did.
+        defect: Defect,
+    },
     /// No device would accept the launch.
     #[error("kernel {kernel}: {reason}")]
     InvalidLaunch {
@@ -173,6 +181,19 @@ pub enum Defect {
         earlier: &'static str,
         /// Who it was.
         other: Dim3,
+    },
+    /// Two operations of different streams use a buffer, at least one writes, and no event and no
+    /// waiting of the host orders them.
+    #[error(
+        "{access} at {address:#x} races with {earlier} in another stream, which uses the same buffer"
+    )]
+    StreamRace {
+        /// `"load"`, `"store"`, ...
+        access: &'static str,
+        /// First byte.
+        address: u64,
+        /// The other operation: a kernel, `"zeroing"` or `"copy"`.
+        earlier: &'static str,
     },
     /// The thread makes too many steps.
     #[error("made more than {limit} steps: a loop without an end?")]

@@ -2,9 +2,10 @@
 
 use std::marker::PhantomData;
 use std::mem::MaybeUninit;
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::MutexGuard;
 
-use super::{Defect, EmulatorError, EmulatorOptions};
+use super::order::{Operation, Trace};
+use super::{Defect, Emulator, EmulatorError, EmulatorOptions};
 use crate::device::{DevicePtr, DevicePtrMut, Element, Real, Texture};
 
 /// Addresses are `(buffer + 1) << 40 | offset`, so an overrun never lands in a neighbour.
@@ -19,6 +20,8 @@ pub(super) struct Heap {
     buffers: Vec<Option<Storage>>,
     allocated: u64,
     pub(super) launches: u64,
+    /// What uses memory now.
+    operation: Operation,
 }
 
 #[derive(Debug)]
@@ -29,6 +32,7 @@ struct Storage {
     /// What the latest launch that used the buffer did with each granule.
     uses: Vec<u8>,
     used_in: u64,
+    trace: Trace,
 }
 
 /// How a load goes to memory.
@@ -49,7 +53,8 @@ const READ_ONLY: u8 = 2;
 impl Storage {
     fn new(bytes: usize, zeroed: bool) -> Self {
         let written = (!zeroed).then(|| vec![false; bytes]);
-        Self { bytes: vec![0; bytes], written, uses: Vec::new(), used_in: 0 }
+        let trace = Trace::default();
+        Self { bytes: vec![0; bytes], written, uses: Vec::new(), used_in: 0, trace }
     }
 
     /// Notes that `launch` uses `size` bytes in one way, unless it used one of them in the other.
@@ -75,6 +80,11 @@ impl Storage {
 }
 
 impl Heap {
+    /// What is done from now on belongs to `operation`.
+    pub(super) fn begin(&mut self, operation: Operation) {
+        self.operation = operation;
+    }
+
     /// Refuses work once the device is lost.
     pub(super) fn check_alive(&self, options: &EmulatorOptions) -> Result<(), EmulatorError> {
         if self.launches < options.launches { Ok(()) } else { Err(EmulatorError::DeviceLost) }
@@ -107,7 +117,7 @@ impl Heap {
         address: u64,
         size: u32,
         alignment: u32,
-    ) -> Result<(&mut Storage, usize), Defect> {
+    ) -> Result<(&mut Storage, usize, &Operation), Defect> {
         if address & u64::from(alignment - 1) != 0 {
             return Err(Defect::Misaligned { access, address, alignment });
         }
@@ -118,7 +128,7 @@ impl Heap {
             Some(Some(storage)) => {
                 let length = storage.bytes.len();
                 if offset + u64::from(size) <= length as u64 {
-                    Ok((storage, offset as usize))
+                    Ok((storage, offset as usize, &self.operation))
                 } else {
                     fail(format!("starts at byte {offset} of a buffer of {length} bytes"))
                 }
@@ -137,7 +147,8 @@ impl Heap {
         alignment: u32,
     ) -> Result<Bytes<N>, Defect> {
         let launch = self.launches;
-        let (storage, offset) = self.locate(access, address, N as u32, alignment)?;
+        let (storage, offset, operation) = self.locate(access, address, N as u32, alignment)?;
+        storage.trace.read(operation).map_err(|earlier| earlier.defect(access, address))?;
         if let Some(written) = &storage.written
             && !written[offset..offset + N].iter().all(|&w| w)
         {
@@ -160,7 +171,8 @@ impl Heap {
         value: Bytes<N>,
     ) -> Result<(), Defect> {
         let launch = self.launches;
-        let (storage, offset) = self.locate(access, address, N as u32, alignment)?;
+        let (storage, offset, operation) = self.locate(access, address, N as u32, alignment)?;
+        storage.trace.write(operation).map_err(|earlier| earlier.defect(access, address))?;
         if !storage.note(launch, offset, N, STORED) {
             return Err(Defect::NotReadOnly { access, address, bytes: N as u32 });
         }
@@ -172,36 +184,75 @@ impl Heap {
     }
 }
 
-/// An array in the memory of an [`Emulator`](super::Emulator); freed when dropped, and a kernel
-/// that uses it later is reported.
+impl Heap {
+    /// Overwrites a whole buffer with zero bytes.
+    pub(super) fn zero(&mut self, id: usize) -> Result<(), Defect> {
+        let Self { buffers, operation, .. } = self;
+        let Some(storage) = &mut buffers[id] else { return Ok(()) };
+        storage.trace.write(operation).map_err(|earlier| earlier.defect("store", address(id)))?;
+        storage.bytes.fill(0);
+        storage.written = None;
+        Ok(())
+    }
+
+    /// Overwrites a whole buffer with another one of the same size.
+    pub(super) fn copy(&mut self, source: usize, target: usize) -> Result<(), Defect> {
+        let Self { buffers, operation, .. } = self;
+        let Some(storage) = &mut buffers[source] else { return Ok(()) };
+        storage.trace.read(operation).map_err(|earlier| earlier.defect("load", address(source)))?;
+        let (bytes, written) = (storage.bytes.clone(), storage.written.clone());
+        let Some(storage) = &mut buffers[target] else { return Ok(()) };
+        storage
+            .trace
+            .write(operation)
+            .map_err(|earlier| earlier.defect("store", address(target)))?;
+        (storage.bytes, storage.written) = (bytes, written);
+        Ok(())
+    }
+}
+
+/// Where a buffer lies.
+fn address(id: usize) -> u64 {
+    (id as u64 + 1) << OFFSET_BITS
+}
+
+/// An array in the memory of an [`Emulator`]; freed when dropped, and a kernel that uses it later is
+/// reported. Whatever is done with it here waits for all streams first, as a copy between host and
+/// device does.
 #[derive(Debug)]
 pub struct EmuBuffer<T> {
-    heap: Arc<Mutex<Heap>>,
-    id: usize,
+    emulator: Emulator,
+    pub(super) id: usize,
     length: usize,
     element: PhantomData<T>,
 }
 
 impl<T> Drop for EmuBuffer<T> {
     fn drop(&mut self) {
-        self.heap.lock().unwrap_or_else(PoisonError::into_inner).free(self.id);
+        self.emulator.drain();
+        self.emulator.heap().free(self.id);
     }
 }
 
 impl<T: Element> EmuBuffer<T> {
     pub(super) fn new(
-        heap: &Arc<Mutex<Heap>>,
+        emulator: &Emulator,
         length: usize,
-        limit: u64,
         zeroed: bool,
     ) -> Result<Self, EmulatorError> {
         let bytes = (length as u64).saturating_mul(size_of::<T>() as u64);
-        let id = heap.lock().unwrap_or_else(PoisonError::into_inner).alloc(bytes, limit, zeroed)?;
-        Ok(Self { heap: Arc::clone(heap), id, length, element: PhantomData })
+        let id = emulator.heap().alloc(bytes, emulator.options().memory, zeroed)?;
+        Ok(Self { emulator: emulator.clone(), id, length, element: PhantomData })
     }
 
     fn lock(&self) -> MutexGuard<'_, Heap> {
-        self.heap.lock().unwrap_or_else(PoisonError::into_inner)
+        self.emulator.drain();
+        self.emulator.heap()
+    }
+
+    /// The device that it lies on.
+    pub(super) fn emulator(&self) -> &Emulator {
+        &self.emulator
     }
 
     /// Number of elements.
@@ -215,7 +266,7 @@ impl<T: Element> EmuBuffer<T> {
     }
 
     fn address(&self) -> u64 {
-        (self.id as u64 + 1) << OFFSET_BITS
+        address(self.id)
     }
 
     /// For the arguments of a kernel that reads it.

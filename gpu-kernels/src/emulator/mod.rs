@@ -1,35 +1,41 @@
 //! Runs kernels on the host, one GPU thread per coroutine, and reports what a GPU would not.
 //!
 //! Every thread of a block is a coroutine; barriers, shuffles and votes are the points where one
-//! hands over to another. Blocks run one after another. Which thread goes on, and the order of the
-//! blocks, is drawn from a seed: a kernel that depends on an order fails for some seed.
+//! hands over to another. Blocks run one after another. Which thread goes on, the order of the
+//! blocks, and (where work is deferred) which stream goes on, is drawn from a seed: a program that
+//! depends on an order fails for some seed.
 //!
 //! Reported, with kernel, block and thread (see [`Defect`]): a barrier or a warp operation that
 //! not all the threads it names reach, a read from a lane that does not take part, an access
 //! outside of every live buffer, a misaligned access, a read of memory that nobody wrote, memory that
 //! a launch both overwrites and reads through the read-only path, two threads that use a word of
-//! shared memory with no barrier between them, a panic, a loop without an end. A defect stops the
-//! launch; nothing hangs and no memory of the host is touched.
+//! shared memory with no barrier between them, two streams that use a buffer with no event and no
+//! waiting between them, a panic, a loop without an end. A defect stops the launch; nothing hangs and
+//! no memory of the host is touched.
 //!
 //! The [crate's first page](crate) has an example.
 
 mod block;
 mod error;
 mod heap;
+mod order;
+mod queue;
 mod rng;
 mod shared;
 mod warp;
 
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex};
 
 pub use error::{Defect, EmulatorError};
 pub use heap::EmuBuffer;
+pub use queue::{EmuEvent, EmuStream};
 
 use crate::device::Element;
 use crate::{Dim3, Kernel};
 pub(crate) use block::{Axis, with_current};
 use heap::Heap;
 pub(crate) use heap::{Bytes, Path};
+use queue::Queues;
 use rng::Rng;
 pub(crate) use warp::{Operation, ShuffleMode};
 
@@ -38,9 +44,13 @@ pub(crate) use warp::{Operation, ShuffleMode};
 pub struct EmulatorOptions {
     /// Draws the order of blocks and threads; the same seed gives the same run.
     pub seed: u64,
-    /// Report two threads that use a word of shared memory with no barrier between them, one of
-    /// them writing.
+    /// Report two threads that use a word of shared memory with no barrier between them, and two
+    /// operations of different streams that use a buffer with no order between them, one of them
+    /// writing.
     pub detect_races: bool,
+    /// Streams keep their work until something waits for it; then the seed draws which of them goes
+    /// on, operation by operation. Otherwise everything is done when it is put into a stream.
+    pub deferred: bool,
     /// Accesses and barriers that one thread may make before it is taken for a loop without an
     /// end.
     pub step_limit: u64,
@@ -58,6 +68,7 @@ impl Default for EmulatorOptions {
         Self {
             seed: 1,
             detect_races: true,
+            deferred: false,
             step_limit: 1 << 28,
             memory: 4 << 30,
             last_blocks: None,
@@ -71,30 +82,47 @@ pub const MAX_BLOCK_THREADS: u32 = 1024;
 /// Shared memory that a block may have: 227 KiB, that of compute capability 9.0.
 pub const MAX_SHARED_BYTES: u32 = 227 * 1024;
 
-/// An emulated device with its memory. Launches are synchronous and one at a time.
-#[derive(Debug, Clone, Default)]
+/// Grid, block, bytes of dynamic shared memory.
+type Shape = (Dim3, Dim3, u32);
+
+/// An emulated device with its memory. Kernels run one at a time.
+#[derive(Debug, Clone)]
 pub struct Emulator {
     options: EmulatorOptions,
+    // Both locked: the queues first.
+    queues: Arc<Mutex<Queues>>,
     heap: Arc<Mutex<Heap>>,
+}
+
+impl Default for Emulator {
+    fn default() -> Self {
+        Self::new(EmulatorOptions::default())
+    }
 }
 
 impl Emulator {
     /// A device with empty memory.
     pub fn new(options: EmulatorOptions) -> Self {
-        Self { options, heap: Arc::default() }
+        let queues = Queues::new(options.deferred, options.seed);
+        Self { options, queues: Arc::new(Mutex::new(queues)), heap: Arc::default() }
+    }
+
+    /// Whether both are handles of one device.
+    pub fn is(&self, other: &Self) -> bool {
+        Arc::ptr_eq(&self.heap, &other.heap)
     }
 
     /// The same device, memory included, that draws its orders from another seed.
     #[must_use]
     pub fn with_seed(&self, seed: u64) -> Self {
-        Self { options: EmulatorOptions { seed, ..self.options }, heap: Arc::clone(&self.heap) }
+        Self { options: EmulatorOptions { seed, ..self.options }, ..self.clone() }
     }
 
     /// The same device, memory included, that runs the last `blocks` blocks of a grid only.
     #[must_use]
     pub fn with_last_blocks(&self, blocks: u64) -> Self {
         let options = EmulatorOptions { last_blocks: Some(blocks), ..self.options };
-        Self { options, heap: Arc::clone(&self.heap) }
+        Self { options, ..self.clone() }
     }
 
     /// How it runs.
@@ -104,7 +132,7 @@ impl Emulator {
 
     /// Bytes in live buffers.
     pub fn allocated_bytes(&self) -> u64 {
-        self.heap.lock().unwrap_or_else(PoisonError::into_inner).allocated_bytes()
+        self.heap().allocated_bytes()
     }
 
     /// Copies `data` to the device.
@@ -133,8 +161,8 @@ impl Emulator {
         &self,
         length: usize,
     ) -> Result<EmuBuffer<T>, EmulatorError> {
-        self.heap.lock().unwrap_or_else(PoisonError::into_inner).check_alive(&self.options)?;
-        EmuBuffer::new(&self.heap, length, self.options.memory, false)
+        self.heap().check_alive(&self.options)?;
+        EmuBuffer::new(self, length, false)
     }
 
     /// `length` elements of zero bytes, which take memory of the host only where they are written.
@@ -142,16 +170,16 @@ impl Emulator {
     /// # Panics
     /// When the device is full.
     pub fn alloc_zeroed<T: Element>(&self, length: usize) -> EmuBuffer<T> {
-        let buffer = EmuBuffer::new(&self.heap, length, self.options.memory, true);
+        let buffer = EmuBuffer::new(self, length, true);
         buffer.unwrap_or_else(|error| panic!("{error}"))
     }
 
     /// Runs a kernel on `grid` blocks of `block` threads with `shared_bytes` of dynamic shared
-    /// memory each, and returns when all of them are done.
+    /// memory each, after everything that is in any stream, and returns when all of them are done.
     ///
     /// # Errors
     /// The first defect met, or a launch that no device would take. Memory then holds what was
-    /// written until there.
+    /// written until there. What failed in a stream before is reported instead.
     pub fn launch<K: Kernel>(
         &self,
         grid: impl Into<Dim3>,
@@ -159,7 +187,17 @@ impl Emulator {
         shared_bytes: u32,
         args: K::Args,
     ) -> Result<(), EmulatorError> {
-        let (grid, block) = (grid.into(), block.into());
+        let shape = (grid.into(), block.into(), shared_bytes);
+        self.check_launch::<K>(shape)?;
+        let operation = self.alone(K::NAME)?;
+        let mut heap = self.heap();
+        heap.begin(operation);
+        self.options.run::<K>(shape, args, &mut heap)
+    }
+
+    /// Refuses what no device would take.
+    fn check_launch<K: Kernel>(&self, shape: Shape) -> Result<(), EmulatorError> {
+        let (grid, block, shared_bytes) = shape;
         let refuse = |reason: String| Err(EmulatorError::InvalidLaunch { kernel: K::NAME, reason });
         if grid.x == 0 || grid.y == 0 || grid.x > i32::MAX as u32 || grid.y > 65_535 {
             return refuse(format!(
@@ -176,17 +214,27 @@ impl Emulator {
                 "{shared_bytes} bytes of shared memory: at most {MAX_SHARED_BYTES} are possible"
             ));
         }
-        let mut heap = self.heap.lock().unwrap_or_else(PoisonError::into_inner);
-        heap.check_alive(&self.options)?;
+        Ok(())
+    }
+}
+
+impl EmulatorOptions {
+    fn run<K: Kernel>(
+        &self,
+        (grid, block, shared_bytes): Shape,
+        args: K::Args,
+        heap: &mut Heap,
+    ) -> Result<(), EmulatorError> {
+        heap.check_alive(self)?;
         heap.launches += 1;
         let launch = block::Launch {
             kernel: K::NAME,
             grid,
             block,
             shared_bytes,
-            options: self.options,
+            options: *self,
             body: &|| K::emulate(args),
         };
-        block::run_grid(&launch, &mut heap, &mut Rng::new(self.options.seed))
+        block::run_grid(&launch, heap, &mut Rng::new(self.seed))
     }
 }

@@ -9,7 +9,7 @@ use spm_gpu_kernels::device::DevicePtr;
 
 use super::stats::longest_row;
 use super::{ID, scan, threads, warps};
-use crate::matrix::{DeviceCsr, DeviceHll, DeviceSell};
+use crate::matrix::{DeviceCsr, DeviceHll, DeviceSell, check_counts};
 use crate::memory::DeviceBuffer;
 use crate::plan::DeviceScalar;
 use crate::stream::Stream;
@@ -27,6 +27,7 @@ impl<T: DeviceScalar> DeviceHll<T> {
         budget: &MemoryBudget,
     ) -> Result<Self, PlanError> {
         check_at_least_one("hack size", hack_size)?;
+        check_counts((a.rows(), a.cols()), a.entries())?;
         let (device, rows) = (a.device(), a.rows());
         let height = hack_size.min(rows.max(1));
         let stream = Stream::new(device)?;
@@ -87,6 +88,7 @@ impl<T: DeviceScalar> DeviceSell<T> {
     ) -> Result<Option<Self>, PlanError> {
         check_at_least_one("chunk", chunk)?;
         check_at_least_one("sigma", sigma)?;
+        check_counts((a.rows(), a.cols()), a.entries())?;
         let (device, rows) = (a.device(), a.rows());
         let chunks = rows.div_ceil(chunk);
         let fixed = (chunks + 1) * size_of::<usize>() + rows * 2 * size_of::<u32>();

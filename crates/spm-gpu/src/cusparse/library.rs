@@ -16,6 +16,13 @@ const NAMES: &[&str] =
 /// The variable that names the library file or its folder.
 pub(super) const VARIABLE: &str = "SPM_CUSPARSE";
 
+/// How every name of the file begins.
+const PREFIX: &str = "libcusparse.";
+/// Major versions that have the signatures below.
+const VERSIONS: std::ops::RangeInclusive<c_int> = 11..=13;
+/// `MAJOR_VERSION` of `libraryPropertyType`.
+const MAJOR_VERSION: c_int = 0;
+
 /// `cusparseStatus_t`: success.
 const SUCCESS: c_int = 0;
 /// `cusparseStatus_t`: the algorithm does not apply to these arguments.
@@ -73,6 +80,7 @@ functions! {
     required {
         cusparseCreate(*mut Handle);
         cusparseDestroy(Handle);
+        cusparseGetProperty(c_int, *mut c_int);
         cusparseGetVersion(Handle, *mut c_int);
         cusparseSetStream(Handle, *mut c_void);
         cusparseCreateCsr(*mut Descriptor, i64, i64, i64, *mut c_void, *mut c_void, *mut c_void, c_int,
@@ -166,10 +174,22 @@ fn find() -> Result<Cusparse, String> {
 }
 
 fn open(path: &Path) -> Result<Cusparse, String> {
-    // SAFETY: opening cuSPARSE runs its initialisers, as in every program that uses it.
+    let name = path.file_name().unwrap_or_default().to_string_lossy();
+    if !name.starts_with(PREFIX) {
+        return Err(format!("{} is no file {PREFIX}*", path.display()));
+    }
+    // SAFETY: opening cuSPARSE runs its initialisers, as in every program that uses it. What has this
+    // name in the places that are looked at is trusted to be it, as by the system's loader.
     let library = unsafe { Library::new(path) }.map_err(|error| with_causes(&error))?;
-    // SAFETY: a library of this name is a cuSPARSE.
+    // SAFETY: as above; nothing else is called before the version is known.
     let functions = unsafe { Functions::load(&library) }.map_err(|error| with_causes(&error))?;
+    let mut major = 0;
+    // SAFETY: has this signature in every version, takes no handle, and points to an int.
+    let status = unsafe { (functions.cusparseGetProperty)(MAJOR_VERSION, &mut major) };
+    if status != SUCCESS || !VERSIONS.contains(&major) {
+        let (first, last) = (VERSIONS.start(), VERSIONS.end());
+        return Err(format!("{} is version {major}, not {first} to {last}", path.display()));
+    }
     Ok(Cusparse { functions, path: path.to_owned(), _library: library })
 }
 
@@ -228,6 +248,13 @@ fn site_packages() -> Vec<PathBuf> {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_file_of_another_name_is_not_opened() {
+        // The C library, which every program has open: opening it would succeed.
+        let error = open(Path::new("libc.so.6")).err().expect("it is not cuSPARSE");
+        assert_eq!(error, "libc.so.6 is no file libcusparse.*");
+    }
 
     #[test]
     fn without_the_library_the_reason_names_the_variable() {

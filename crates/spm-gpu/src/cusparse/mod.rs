@@ -90,8 +90,9 @@ impl Handle {
 
 impl Drop for Handle {
     fn drop(&mut self) {
-        if self.device.make_current().is_ok() {
-            // SAFETY: created by cusparseCreate, destroyed once.
+        // Its kernels have to be done.
+        if self.device.synchronize().is_ok() {
+            // SAFETY: created by cusparseCreate, destroyed once, its context current.
             unsafe { (self.library.functions.cusparseDestroy)(self.raw) };
         }
     }

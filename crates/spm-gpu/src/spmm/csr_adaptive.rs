@@ -7,7 +7,7 @@ use spm_gpu_kernels::spmm::{CsrAdaptive, csr_adaptive_bytes};
 use super::parameters::{BLOCK, over_elements};
 use super::rearrange::{OrderedX, strides};
 use super::row_blocks::row_blocks;
-use super::{BoxedPlan, product};
+use super::{BoxedPlan, product_with_scratch};
 use crate::device::Device;
 use crate::matrix::DeviceCsr;
 use crate::memory::DeviceBuffer;
@@ -44,7 +44,7 @@ pub(super) fn plan<T: DeviceScalar>(
     let mut ordered = OrderedX::new(device, a.cols(), dense, Layout::ColumnMajor)?;
     let column_major = DenseShape { layout: Layout::ColumnMajor, ..dense };
     let workspace = ordered.bytes() + row_blocks.bytes() as u64;
-    Ok(product(device, dense, a, workspace, move |a, x, y, stream| {
+    Ok(product_with_scratch(device, dense, a, workspace, move |a, x, y, stream| {
         let args = CsrAdaptive {
             k: dense.k as u32,
             row_blocks: row_blocks.ptr(),

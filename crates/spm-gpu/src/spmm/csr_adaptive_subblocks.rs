@@ -9,7 +9,7 @@ use spm_gpu_kernels::spmm::{CsrAdaptiveSubblocks, csr_adaptive_subblocks_bytes};
 use super::parameters::{BLOCK, lanes, whole_warps};
 use super::rearrange::{OrderedX, strides};
 use super::row_blocks::row_blocks;
-use super::{BoxedPlan, product};
+use super::{BoxedPlan, product_with_scratch};
 use crate::device::Device;
 use crate::launch::Launch;
 use crate::matrix::DeviceCsr;
@@ -56,7 +56,7 @@ pub(super) fn plan<T: DeviceScalar>(
     let mut ordered = OrderedX::new(device, a.cols(), dense, Layout::ColumnMajor)?;
     let column_major = DenseShape { layout: Layout::ColumnMajor, ..dense };
     let workspace = ordered.bytes() + row_blocks.bytes() as u64;
-    Ok(product(device, dense, a, workspace, move |a, x, y, stream| {
+    Ok(product_with_scratch(device, dense, a, workspace, move |a, x, y, stream| {
         let args = CsrAdaptiveSubblocks {
             k: dense.k as u32,
             lanes: lanes as u32,

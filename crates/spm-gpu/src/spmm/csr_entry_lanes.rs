@@ -11,7 +11,7 @@ use super::long_rows::{LongRows, Parts, SPLIT, longest};
 use super::parameters::WARP;
 use super::rearrange::{OrderedX, strides};
 use super::sell_thread_per_row::COLUMNS;
-use super::{BoxedPlan, product};
+use super::{BoxedPlan, product_with_scratch};
 use crate::launch::Launch;
 use crate::memory::DeviceBuffer;
 use crate::plan::DeviceScalar;
@@ -96,7 +96,7 @@ pub(super) fn on_device<T: DeviceScalar>(
     let a = Arc::clone(&a.csr);
     let mut ordered = OrderedX::new(device, a.cols(), dense, Layout::ColumnMajor)?;
     let workspace = ordered.bytes() + chunk_bounds.bytes() as u64 + long.bytes();
-    Ok(product(device, dense, a, workspace, move |a, x, y, stream| {
+    Ok(product_with_scratch(device, dense, a, workspace, move |a, x, y, stream| {
         let x = ordered.enqueue(x, stream)?;
         macro_rules! launch {
             ($kernel:ident) => {{

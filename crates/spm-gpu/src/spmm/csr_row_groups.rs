@@ -11,7 +11,7 @@ use spm_gpu_kernels::spmm::{CsrRowGroups1, CsrRowGroups2, CsrRowGroups4};
 use super::columns::{COLUMNS, ColumnShape, SMALL_BLOCK, TILE};
 use super::long_rows::{DEVICE_THREADS, LongRows, Parts, SPLIT, longest};
 use super::rearrange::{OrderedX, OrderedY};
-use super::{BoxedPlan, product};
+use super::{BoxedPlan, product_with_scratch};
 use crate::memory::DeviceBuffer;
 use crate::plan::DeviceScalar;
 use crate::spmv::Source;
@@ -99,7 +99,7 @@ pub(super) fn on_device<T: DeviceScalar>(
     let mut ordered_y = OrderedY::new(device, a.rows(), dense, Layout::RowMajor)?;
     let workspace = ordered.bytes() + ordered_y.bytes() + items.bytes() as u64 + long.bytes();
     let row_major = DenseShape { layout: Layout::RowMajor, ..dense };
-    Ok(product(device, dense, a, workspace, move |a, x, y, stream| {
+    Ok(product_with_scratch(device, dense, a, workspace, move |a, x, y, stream| {
         let x = ordered.enqueue(x, stream)?;
         let row_major_y = ordered_y.target(y);
         macro_rules! launch {

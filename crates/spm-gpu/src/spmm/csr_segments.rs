@@ -6,7 +6,7 @@ use spm_gpu_kernels::spmm::{CsrSegments4, CsrSegments8};
 use spm_gpu_kernels::spmv::{SEGMENT_THREADS, csr_segments_shared_bytes};
 
 use super::rearrange::{OrderedX, OrderedY};
-use super::{BoxedPlan, boxed, product};
+use super::{BoxedPlan, boxed, product_with_scratch};
 use crate::convert::{DeviceReducedValues, DeviceSegments, ValueKind};
 use crate::launch::Launch;
 use crate::memory::DeviceBuffer;
@@ -46,7 +46,7 @@ pub(super) fn on_device<T: DeviceScalar>(
     let mut ordered_y = OrderedY::new(device, rows, dense, Layout::ColumnMajor)?;
     let scratch = (parts.bytes() + arrivals.bytes()) as u64;
     let workspace = ordered.bytes() + ordered_y.bytes() + scratch;
-    Ok(product(device, dense, a, workspace, move |a, x, y, stream| {
+    Ok(product_with_scratch(device, dense, a, workspace, move |a, x, y, stream| {
         let x = ordered.enqueue(x, stream)?;
         let column_major_y = ordered_y.target(y);
         if a.row_ids.is_some() {

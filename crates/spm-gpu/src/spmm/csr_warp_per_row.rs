@@ -6,7 +6,7 @@ use spm_gpu_kernels::spmm::CsrWarpPerRow;
 
 use super::parameters::{BLOCK, WARP, whole_warps, with_sums};
 use super::rearrange::{OrderedX, strides};
-use super::{BoxedPlan, product};
+use super::{BoxedPlan, product_with_scratch};
 use crate::device::Device;
 use crate::launch::Launch;
 use crate::matrix::DeviceCsr;
@@ -35,7 +35,7 @@ pub(super) fn plan<T: DeviceScalar>(
     let a = DeviceCsr::new(device, &a)?;
     let mut ordered = OrderedX::new(device, a.cols(), dense, Layout::ColumnMajor)?;
     let column_major = DenseShape { layout: Layout::ColumnMajor, ..dense };
-    Ok(product(device, dense, a, ordered.bytes(), move |a, x, y, stream| {
+    Ok(product_with_scratch(device, dense, a, ordered.bytes(), move |a, x, y, stream| {
         let args = CsrWarpPerRow {
             rows: a.rows() as u32,
             k: dense.k as u32,

@@ -35,7 +35,7 @@ use crate::plan::{DeviceScalar, DeviceSpmmPlan, HostSpmmPlan, PlanOptions};
 use crate::spmv::Source;
 
 pub(crate) use plan::boxed;
-use plan::product;
+use plan::{product, product_with_scratch};
 
 /// A boxed plan.
 pub type BoxedPlan<T> = Box<dyn DeviceSpmmPlan<T>>;

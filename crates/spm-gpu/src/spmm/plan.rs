@@ -23,6 +23,25 @@ pub(crate) fn product<T, M, F>(
 where
     T: DeviceScalar,
     M: DeviceMatrix,
+    F: Fn(&M, &DeviceBuffer<T>, &mut DeviceBuffer<T>, &Stream) -> Result<(), GpuError>
+        + Send
+        + 'static,
+{
+    let launches = Launches { matrix, workspace, enqueue };
+    Box::new(Checked::without_scratch(device, dense, launches))
+}
+
+/// The same for launches that write scratch memory of the plan: they run one after another.
+pub(crate) fn product_with_scratch<T, M, F>(
+    device: &Device,
+    dense: DenseShape,
+    matrix: M,
+    workspace: u64,
+    enqueue: F,
+) -> BoxedPlan<T>
+where
+    T: DeviceScalar,
+    M: DeviceMatrix,
     F: FnMut(&M, &DeviceBuffer<T>, &mut DeviceBuffer<T>, &Stream) -> Result<(), GpuError>
         + Send
         + 'static,

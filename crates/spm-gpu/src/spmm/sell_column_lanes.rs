@@ -7,7 +7,7 @@ use spm_gpu_kernels::spmm::{SellColumnLanes1, SellColumnLanes2, SellColumnLanes4
 use super::columns::{COLUMNS, ColumnShape, SMALL_BLOCK, TILE};
 use super::parameters::SIGMA;
 use super::rearrange::{OrderedX, strides};
-use super::{BoxedPlan, product};
+use super::{BoxedPlan, product_with_scratch};
 use crate::matrix::DeviceMatrix;
 use crate::plan::DeviceScalar;
 use crate::spmv::Source;
@@ -34,7 +34,7 @@ pub(super) fn on_device<T: DeviceScalar>(
     let (rows, cols) = a.shape();
     let mut ordered = OrderedX::new(device, cols, dense, Layout::RowMajor)?;
     let workspace = ordered.bytes();
-    Ok(product(device, dense, a, workspace, move |a, x, y, stream| {
+    Ok(product_with_scratch(device, dense, a, workspace, move |a, x, y, stream| {
         let x = ordered.enqueue(x, stream)?;
         macro_rules! launch {
             ($kernel:ident) => {{

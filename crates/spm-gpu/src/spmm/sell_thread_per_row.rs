@@ -9,7 +9,7 @@ use spm_gpu_kernels::spmm::{SellThreadPerRow2, SellThreadPerRow4, SellThreadPerR
 use super::columns::{SMALL_BLOCK, small_block};
 use super::parameters::SIGMA;
 use super::rearrange::{OrderedX, strides};
-use super::{BoxedPlan, product};
+use super::{BoxedPlan, product_with_scratch};
 use crate::launch::Launch;
 use crate::matrix::DeviceMatrix;
 use crate::plan::DeviceScalar;
@@ -53,7 +53,7 @@ pub(super) fn on_device<T: DeviceScalar>(
     let (rows, cols) = a.shape();
     let mut ordered = OrderedX::new(device, cols, dense, Layout::ColumnMajor)?;
     let workspace = ordered.bytes();
-    Ok(product(device, dense, a, workspace, move |a, x, y, stream| {
+    Ok(product_with_scratch(device, dense, a, workspace, move |a, x, y, stream| {
         let x = ordered.enqueue(x, stream)?;
         macro_rules! launch {
             ($kernel:ident) => {{

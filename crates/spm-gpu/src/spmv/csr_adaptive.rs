@@ -7,7 +7,7 @@ use spm_gpu_kernels::spmv::{
 };
 
 use super::parameters::{DROP_EQUAL, R2_BLOCKS, WARP, block, warps};
-use super::{BoxedPlan, product};
+use super::{BoxedPlan, product_with_scratch};
 use crate::device::Device;
 use crate::launch::Launch;
 use crate::matrix::{DeviceValues, ReducedCsr, With};
@@ -49,7 +49,7 @@ pub(super) fn plan<T: DeviceScalar>(
         scratch_bytes: partials.bytes(),
         extra: Tiles { tiles, long_rows },
     };
-    Ok(product(device, a, move |a, x, y, stream| {
+    Ok(product_with_scratch(device, a, move |a, x, y, stream| {
         let device = stream.device();
         let (tiles, long_rows) = (a.extra.tiles.ptr(), a.extra.long_rows.ptr());
         let (pointers, col_indices) = (a.matrix.pointers.ptr(), a.matrix.col_indices.ptr());

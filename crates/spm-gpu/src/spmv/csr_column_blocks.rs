@@ -8,7 +8,7 @@ use spm_gpu_kernels::spmv::{
 
 use super::on_device::Source;
 use super::parameters::{NARROW, WARP, row_lanes};
-use super::{BoxedPlan, boxed, product};
+use super::{BoxedPlan, boxed, product_with_scratch};
 use crate::convert::{ColumnBlockShape, DeviceColumnBlocks, DeviceReducedValues};
 use crate::launch::Launch;
 use crate::matrix::With;
@@ -63,7 +63,7 @@ pub(super) fn on_device<T: DeviceScalar>(
     let mut arrivals = DeviceBuffer::<u32>::zeroed(&device, row_blocks)?;
     let scratch_bytes = sums.bytes() + arrivals.bytes();
     let matrix = With { matrix, extra: (), extra_bytes: 0, scratch_bytes };
-    Ok(product(&device, matrix, move |a, x, y, stream| {
+    Ok(product_with_scratch(&device, matrix, move |a, x, y, stream| {
         let a = &a.matrix;
         macro_rules! launch {
             ($kernel:ident { $values:expr }) => {{

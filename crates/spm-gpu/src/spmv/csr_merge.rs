@@ -7,7 +7,7 @@ use spm_gpu_kernels::spmv::{
 };
 
 use super::parameters::{DROP_EQUAL, R2_BLOCKS, WARP, block, warps};
-use super::{BoxedPlan, product};
+use super::{BoxedPlan, product_with_scratch};
 use crate::device::Device;
 use crate::launch::Launch;
 use crate::matrix::{DeviceValues, ReducedCsr, With};
@@ -48,7 +48,7 @@ pub(super) fn plan<T: DeviceScalar>(
         scratch_bytes: carries.bytes(),
         extra: starts,
     };
-    Ok(product(device, a, move |a, x, y, stream| {
+    Ok(product_with_scratch(device, a, move |a, x, y, stream| {
         let device = stream.device();
         let tile_starts = a.extra.ptr();
         let (pointers, col_indices) = (a.matrix.pointers.ptr(), a.matrix.col_indices.ptr());

@@ -11,7 +11,7 @@ use spm_gpu_kernels::spmv::{
 
 use super::on_device::Source;
 use super::parameters::{DROP_EQUAL, NARROW};
-use super::{BoxedPlan, boxed, product};
+use super::{BoxedPlan, boxed, product_with_scratch};
 use crate::convert::{DeviceReducedValues, DeviceSegments, ValueKind};
 use crate::launch::Launch;
 use crate::matrix::With;
@@ -64,7 +64,7 @@ pub(super) fn on_device<T: DeviceScalar>(
         .with_shared_bytes(csr_segments_shared_bytes::<T>(entries as u32));
     let scratch_bytes = parts.bytes() + arrivals.bytes();
     let matrix = With { matrix, extra: (), extra_bytes: 0, scratch_bytes };
-    Ok(product(&device, matrix, move |a, x, y, stream| {
+    Ok(product_with_scratch(&device, matrix, move |a, x, y, stream| {
         let a = &a.matrix;
         if a.row_ids.is_some() {
             y.enqueue_zero(stream)?;

@@ -5,7 +5,7 @@ use spm_formats::{CsrArrays, CsrView};
 use spm_gpu_kernels::spmv::CsrThreadPerRowTexture;
 
 use super::parameters::{R2_BLOCKS, block};
-use super::{BoxedPlan, product};
+use super::{BoxedPlan, product_with_scratch};
 use crate::device::Device;
 use crate::launch::Launch;
 use crate::matrix::DeviceCsr;
@@ -32,7 +32,7 @@ pub(super) fn plan<T: DeviceScalar>(
     let block = parameters.count("block");
     let launch = Launch::over(INFO.id, device, a.rows(), block, block)?;
     let a = DeviceCsr::new(device, &a)?;
-    Ok(product(device, a, move |a, x, y, stream| {
+    Ok(product_with_scratch(device, a, move |a, x, y, stream| {
         let args = CsrThreadPerRowTexture {
             rows: a.rows() as u32,
             pointers: a.pointers.ptr(),

@@ -6,7 +6,7 @@ use spm_formats::{CsrArrays, CsrView};
 use spm_gpu_kernels::spmv::HllThreadPerRowTexture;
 
 use super::parameters::{HACK, R2_BLOCKS, block};
-use super::{BoxedPlan, product};
+use super::{BoxedPlan, product_with_scratch};
 use crate::device::Device;
 use crate::launch::Launch;
 use crate::matrix::DeviceHll;
@@ -34,7 +34,7 @@ pub(super) fn plan<T: DeviceScalar>(
     let launch = Launch::over(INFO.id, device, a.rows(), block, block)?;
     let a = csr_to_hll(*a, parameters.count(HACK.name), &options.budget)?;
     let a = DeviceHll::new(device, &a)?;
-    Ok(product(device, a, move |a, x, y, stream| {
+    Ok(product_with_scratch(device, a, move |a, x, y, stream| {
         let args = HllThreadPerRowTexture {
             rows: a.rows(),
             hack_size: a.hack_size,

@@ -47,7 +47,7 @@ use on_device::OnDevice;
 pub(crate) use on_device::Source;
 pub(crate) use parameters::row_lanes;
 pub(crate) use plan::boxed;
-use plan::product;
+use plan::{product, product_with_scratch};
 pub(crate) use sell::plan as sell_plan;
 
 /// A boxed plan.

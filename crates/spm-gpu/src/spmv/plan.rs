@@ -15,6 +15,19 @@ pub(crate) fn product<T, M, F>(device: &Device, matrix: M, enqueue: F) -> BoxedP
 where
     T: DeviceScalar,
     M: DeviceMatrix,
+    F: Fn(&M, &DeviceBuffer<T>, &mut DeviceBuffer<T>, &Stream) -> Result<(), GpuError>
+        + Send
+        + 'static,
+{
+    let launches = Launches { matrix, workspace: 0, enqueue };
+    Box::new(Checked::without_scratch(device, VECTOR, launches))
+}
+
+/// The same for launches that write scratch memory of the plan: they run one after another.
+pub(crate) fn product_with_scratch<T, M, F>(device: &Device, matrix: M, enqueue: F) -> BoxedPlan<T>
+where
+    T: DeviceScalar,
+    M: DeviceMatrix,
     F: FnMut(&M, &DeviceBuffer<T>, &mut DeviceBuffer<T>, &Stream) -> Result<(), GpuError>
         + Send
         + 'static,

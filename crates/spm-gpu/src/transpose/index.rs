@@ -23,7 +23,7 @@ const SCAN_BLOCK: usize = 256;
 
 /// How the partial histograms are added (R3 IV-F).
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum VerticalScan {
+pub(super) enum VerticalScan {
     /// A thread walks down each column.
     Columns,
     /// The matrix is transposed, and a block scans each of its rows.
@@ -32,7 +32,7 @@ pub enum VerticalScan {
 
 /// Where the indices are.
 #[derive(Debug, Clone, Copy)]
-pub enum Indices<'a> {
+pub(super) enum Indices<'a> {
     /// Numbers.
     Plain(&'a DeviceBuffer<u32>),
     /// High halves of keys.
@@ -41,7 +41,7 @@ pub enum Indices<'a> {
 
 /// Counts how often each number below `width` occurs, and scans the counts to pointers (R3 IV-F).
 #[derive(Debug)]
-pub struct IndexToPointers {
+pub(super) struct IndexToPointers {
     length: usize,
     width: usize,
     part: usize,
@@ -69,7 +69,7 @@ impl IndexToPointers {
     ///
     /// # Errors
     /// A block that the device does not take, too little memory for the partial histograms.
-    pub fn new(
+    pub(super) fn new(
         device: &Device,
         (length, width): (usize, usize),
         parts: usize,
@@ -113,7 +113,7 @@ impl IndexToPointers {
     }
 
     /// Bytes of device memory.
-    pub fn workspace_bytes(&self) -> u64 {
+    pub(super) fn workspace_bytes(&self) -> u64 {
         let transposed = match &self.vertical {
             Vertical::Transposed { transposed, .. } => transposed.bytes(),
             _ => 0,
@@ -121,12 +121,15 @@ impl IndexToPointers {
         (self.counts.bytes() + transposed) as u64 + self.scan.workspace_bytes()
     }
 
-    /// Puts the filling of `pointers` (width + 1 words) into the stream. Indices must be below the
-    /// width.
+    /// Puts the filling of `pointers` (width + 1 words) into the stream.
     ///
     /// # Errors
     /// Another length or device; a device that fails.
-    pub fn enqueue(
+    ///
+    /// # Safety
+    /// When the stream comes to it, the indices are below the width, and nothing else uses what
+    /// `self` owns.
+    pub(super) unsafe fn enqueue(
         &mut self,
         indices: Indices<'_>,
         pointers: &mut DeviceBuffer<u32>,
@@ -152,7 +155,8 @@ impl IndexToPointers {
         };
         let (length, part, width) = (self.length as u32, self.part as u32, self.width as u32);
         let (device, launch) = (&self.device, self.histogram);
-        // SAFETY: `length` indices below `width`, a zeroed row of counts for each block.
+        // SAFETY: `length` indices that the caller promises to be below `width`, a zeroed row of
+        // counts for each block.
         unsafe {
             match indices {
                 Indices::Plain(indices) => {
@@ -191,7 +195,7 @@ impl IndexToPointers {
 
 /// Writes the number of its row to each entry (R3 IV-G).
 #[derive(Debug)]
-pub struct ExpandPointers {
+pub(super) struct ExpandPointers {
     rows: usize,
     device: Device,
     launch: Launch,
@@ -202,18 +206,22 @@ impl ExpandPointers {
     ///
     /// # Errors
     /// A block that the device does not take.
-    pub fn new(device: &Device, rows: usize, block: usize) -> Result<Self, PlanError> {
+    pub(super) fn new(device: &Device, rows: usize, block: usize) -> Result<Self, PlanError> {
         // Blocks take further rows where there are more than a grid has blocks or 32 bits threads.
         let blocks = rows.min(((1 << 31) / block.max(1)).min(i32::MAX as usize));
         let launch = checked_over("pointers-to-index", device, blocks, 1, block, 0)?;
         Ok(Self { rows, device: device.clone(), launch })
     }
 
-    /// Puts the filling of `indices` into the stream; `pointers` must ascend from 0 to their number.
+    /// Puts the filling of `indices` into the stream.
     ///
     /// # Errors
     /// Another number of rows or another device; a device that fails.
-    pub fn enqueue(
+    ///
+    /// # Safety
+    /// When the stream comes to it, `pointers` ascend, and the last one is at most the number of
+    /// indices.
+    pub(super) unsafe fn enqueue(
         &self,
         pointers: &DeviceBuffer<u32>,
         indices: &mut DeviceBuffer<u32>,
@@ -226,7 +234,7 @@ impl ExpandPointers {
             pointers: pointers.ptr(),
             indices: indices.ptr_mut(),
         };
-        // SAFETY: rows + 1 pointers that the caller says end at the number of indices.
+        // SAFETY: rows + 1 pointers, which the caller promises to lie inside of the indices.
         unsafe { self.device.launch::<PointersToIndex>(self.launch, stream, args) }
     }
 }

@@ -100,7 +100,8 @@ impl<T: DeviceScalar> Procedure<T> for MergeTrans<T> {
         let (device, entries) = (stream.device(), self.a.entries() as u32);
         let [first, second] = &mut self.keys;
         let (mut from, mut to) = (first, second);
-        self.expand.enqueue(&self.a.pointers, &mut self.rows, stream)?;
+        // SAFETY: the row pointers of a sound matrix, and a row for each of its entries.
+        unsafe { self.expand.enqueue(&self.a.pointers, &mut self.rows, stream)? };
         let (col_indices, keys) = (self.a.col_indices.ptr(), from.ptr_mut());
         // SAFETY: a thread, a column and a key for each entry.
         unsafe {
@@ -110,9 +111,12 @@ impl<T: DeviceScalar> Procedure<T> for MergeTrans<T> {
         self.sort.enqueue(from, to, stream)?;
         for merge in &mut self.merges {
             (from, to) = (to, from);
-            merge.enqueue(from, to, stream)?;
+            // SAFETY: the sort, and each merge, leaves segments sorted that are as long as the next
+            // merge takes; launches of one plan are in order.
+            unsafe { merge.enqueue(from, to, stream)? };
         }
-        self.to_pointers.enqueue(Indices::OfKeys(to), &mut output.pointers, stream)?;
+        // SAFETY: the high half of each key is a column of the matrix; launches are in order.
+        unsafe { self.to_pointers.enqueue(Indices::OfKeys(to), &mut output.pointers, stream)? };
         let (keys, rows, row_indices) = (to.ptr(), self.rows.ptr(), output.indices.ptr_mut());
         if self.a.is_pattern() {
             let args = GatherPattern { entries, keys, rows, row_indices };

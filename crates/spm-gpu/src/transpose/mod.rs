@@ -27,10 +27,8 @@ use crate::plan::{DeviceScalar, DeviceTransposePlan, HostTransposePlan, PlanOpti
 
 pub(crate) use buckets::Entries;
 pub(crate) use convert::sorted_by_column;
-pub use index::{ExpandPointers, IndexToPointers, Indices, VerticalScan};
 pub(crate) use plan::{Procedure, boxed};
-pub use scan::Scan;
-pub use sort::{MergeSegments, SortSegments};
+pub(crate) use scan::Scan;
 
 /// A boxed plan.
 pub type BoxedPlan<T> = Box<dyn DeviceTransposePlan<T>>;

@@ -8,7 +8,7 @@ use crate::error::GpuError;
 use crate::matrix::DeviceCsr;
 use crate::memory::check_operand;
 use crate::plan::{DeviceCsc, DeviceScalar, DeviceTransposePlan};
-use crate::stream::Stream;
+use crate::stream::{LaunchOrder, Stream};
 
 /// A prepared transposition, without the checks that are the same for each.
 pub(crate) trait Procedure<T>: Send {
@@ -19,7 +19,8 @@ pub(crate) trait Procedure<T>: Send {
     fn workspace_bytes(&self) -> u64;
 
     /// Puts the transposition into the stream; the matrix has entries, the arrays of `output` have
-    /// the right lengths, everything is on one device.
+    /// the right lengths, everything is on one device. Nothing else uses what `self` owns until this
+    /// is done, in whichever stream the last call was.
     fn enqueue(&mut self, output: &mut DeviceCsc<T>, stream: &Stream) -> Result<(), GpuError>;
 
     /// See [`DeviceTransposePlan::choice`].
@@ -28,34 +29,37 @@ pub(crate) trait Procedure<T>: Send {
     }
 }
 
-struct Checked<P>(P);
+struct Checked<P> {
+    procedure: P,
+    order: LaunchOrder,
+}
 
 /// Makes a procedure a plan.
 pub(crate) fn boxed<T: DeviceScalar>(procedure: impl Procedure<T> + 'static) -> BoxedPlan<T> {
-    Box::new(Checked(procedure))
+    Box::new(Checked { procedure, order: LaunchOrder::default() })
 }
 
 impl<T: DeviceScalar, P: Procedure<T>> DeviceTransposePlan<T> for Checked<P> {
     fn device(&self) -> &Device {
-        self.0.matrix().device()
+        self.procedure.matrix().device()
     }
 
     fn shape(&self) -> (usize, usize) {
-        (self.0.matrix().rows(), self.0.matrix().cols())
+        (self.procedure.matrix().rows(), self.procedure.matrix().cols())
     }
 
     fn entries(&self) -> usize {
-        self.0.matrix().entries()
+        self.procedure.matrix().entries()
     }
 
     fn footprint(&self) -> Footprint {
-        let a = self.0.matrix();
+        let a = self.procedure.matrix();
         let pointers = ((a.cols() + 1) * size_of::<u32>()) as u64;
         let value = if a.is_pattern() { 0 } else { T::BYTES };
         let entries = (a.entries() * (size_of::<u32>() + value)) as u64;
         Footprint {
             bytes_moved: a.bytes() + pointers + entries,
-            plan_bytes: a.bytes() + self.0.workspace_bytes(),
+            plan_bytes: a.bytes() + self.procedure.workspace_bytes(),
             matrix_bytes: a.bytes(),
         }
     }
@@ -64,16 +68,17 @@ impl<T: DeviceScalar, P: Procedure<T>> DeviceTransposePlan<T> for Checked<P> {
         let (device, entries) = (self.device().clone(), self.entries());
         check_operand("column pointers", &device, &output.pointers, self.shape().1 + 1)?;
         check_operand("row indices", &device, &output.indices, entries)?;
-        let values = self.0.matrix().values.len();
+        let values = self.procedure.matrix().values.len();
         check_operand("values", &device, &output.values, values)?;
         stream.check_device(&device)?;
         if entries == 0 {
             return output.pointers.enqueue_zero(stream);
         }
-        self.0.enqueue(output, stream)
+        self.order.enter(stream)?;
+        self.procedure.enqueue(output, stream)
     }
 
     fn choice(&self) -> Option<String> {
-        self.0.choice()
+        self.procedure.choice()
     }
 }

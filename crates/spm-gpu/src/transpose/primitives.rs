@@ -11,10 +11,12 @@ use super::scan::Scan;
 use super::sort::{MergeSegments, SortSegments};
 use crate::device::Device;
 use crate::error::GpuError;
+use crate::matrix::check_counts;
 use crate::memory::DeviceBuffer;
-use crate::stream::Stream;
+use crate::stream::{LaunchOrder, Stream};
 
-/// A procedure with its data on the device.
+/// A procedure with its data on the device. Launches run one after another, whatever streams they
+/// are put into.
 pub trait PreparedPrimitive: Send {
     /// Puts one run into the stream.
     ///
@@ -46,14 +48,43 @@ impl Primitive {
     /// Makes data of `length` elements and allocates the workspace.
     ///
     /// # Errors
-    /// Parameters that make no sense on this device, too little device memory.
+    /// Parameters that make no sense on this device, more elements than the kernels number, too
+    /// little device memory.
     pub fn prepare(
         &self,
         device: &Device,
         length: usize,
         parameters: &Parameters,
     ) -> Result<Box<dyn PreparedPrimitive>, PlanError> {
-        (self.prepare)(device, length, parameters)
+        self.info.check_parameters(parameters)?;
+        check_counts((length, length), length)?;
+        let prepared = (self.prepare)(device, length, parameters)?;
+        Ok(Box::new(Checked { device: device.clone(), prepared, order: LaunchOrder::default() }))
+    }
+}
+
+/// What is the same for each procedure.
+struct Checked {
+    device: Device,
+    prepared: Box<dyn PreparedPrimitive>,
+    order: LaunchOrder,
+}
+
+impl PreparedPrimitive for Checked {
+    fn launch(&mut self, stream: &Stream) -> Result<(), GpuError> {
+        stream.check_device(&self.device)?;
+        self.order.enter(stream)?;
+        self.prepared.launch(stream)
+    }
+
+    fn check(&mut self, stream: &Stream) -> Result<bool, GpuError> {
+        stream.check_device(&self.device)?;
+        self.order.enter(stream)?;
+        self.prepared.check(stream)
+    }
+
+    fn bytes_moved(&self) -> u64 {
+        self.prepared.bytes_moved()
     }
 }
 
@@ -214,13 +245,16 @@ impl PreparedPrimitive for PreparedScan {
 struct PreparedSort<S> {
     input: Vec<u64>,
     expected: Vec<u64>,
+    /// A copy of `input`, sorted in the segments that `sort` takes; never written.
     keys: DeviceBuffer<u64>,
     sorted: DeviceBuffer<u64>,
     sort: S,
 }
 
 trait Sorting: Send {
-    fn enqueue(
+    /// # Safety
+    /// As [`MergeSegments::enqueue`].
+    unsafe fn enqueue(
         &mut self,
         keys: &DeviceBuffer<u64>,
         sorted: &mut DeviceBuffer<u64>,
@@ -229,7 +263,7 @@ trait Sorting: Send {
 }
 
 impl Sorting for SortSegments {
-    fn enqueue(
+    unsafe fn enqueue(
         &mut self,
         keys: &DeviceBuffer<u64>,
         sorted: &mut DeviceBuffer<u64>,
@@ -240,13 +274,14 @@ impl Sorting for SortSegments {
 }
 
 impl Sorting for MergeSegments {
-    fn enqueue(
+    unsafe fn enqueue(
         &mut self,
         keys: &DeviceBuffer<u64>,
         sorted: &mut DeviceBuffer<u64>,
         stream: &Stream,
     ) -> Result<(), GpuError> {
-        MergeSegments::enqueue(self, keys, sorted, stream)
+        // SAFETY: the caller's promise.
+        unsafe { MergeSegments::enqueue(self, keys, sorted, stream) }
     }
 }
 
@@ -269,7 +304,8 @@ fn prepared_sort<S: Sorting + 'static>(
 
 impl<S: Sorting> PreparedPrimitive for PreparedSort<S> {
     fn launch(&mut self, stream: &Stream) -> Result<(), GpuError> {
-        self.sort.enqueue(&self.keys, &mut self.sorted, stream)
+        // SAFETY: keys sorted in segments of `sort`, whose launches are in order (`Checked`).
+        unsafe { self.sort.enqueue(&self.keys, &mut self.sorted, stream) }
     }
 
     fn check(&mut self, stream: &Stream) -> Result<bool, GpuError> {
@@ -347,7 +383,8 @@ fn index_to_pointers(
 
 impl PreparedPrimitive for PreparedPointers {
     fn launch(&mut self, stream: &Stream) -> Result<(), GpuError> {
-        self.count.enqueue(Indices::Plain(&self.indices), &mut self.pointers, stream)
+        // SAFETY: indices made below the width, never written; launches are in order (`Checked`).
+        unsafe { self.count.enqueue(Indices::Plain(&self.indices), &mut self.pointers, stream) }
     }
 
     fn check(&mut self, stream: &Stream) -> Result<bool, GpuError> {
@@ -397,7 +434,8 @@ fn pointers_to_index(
 
 impl PreparedPrimitive for PreparedIndex {
     fn launch(&mut self, stream: &Stream) -> Result<(), GpuError> {
-        self.expand.enqueue(&self.pointers, &mut self.indices, stream)
+        // SAFETY: pointers made to ascend to the number of indices, never written.
+        unsafe { self.expand.enqueue(&self.pointers, &mut self.indices, stream) }
     }
 
     fn check(&mut self, stream: &Stream) -> Result<bool, GpuError> {

@@ -16,7 +16,7 @@ const ID: &str = "scan";
 /// The exclusive scan of one length (R3 IV-A): word i becomes the sum of the words before it,
 /// modulo 2^32.
 #[derive(Debug)]
-pub struct Scan {
+pub(crate) struct Scan {
     length: usize,
     device: Device,
     levels: Vec<Level>,
@@ -35,7 +35,7 @@ impl Scan {
     ///
     /// # Errors
     /// A block that is no power of two or that the device does not take; too little memory.
-    pub fn new(device: &Device, length: usize, block: usize) -> Result<Self, PlanError> {
+    pub(crate) fn new(device: &Device, length: usize, block: usize) -> Result<Self, PlanError> {
         if !block.is_power_of_two() {
             let reason = format!("block must be a power of two; found {block}");
             return Err(PlanError::Unsupported { kernel: ID, reason });
@@ -57,7 +57,7 @@ impl Scan {
     }
 
     /// Bytes of device memory.
-    pub fn workspace_bytes(&self) -> u64 {
+    pub(crate) fn workspace_bytes(&self) -> u64 {
         self.levels.iter().map(|level| level.totals.bytes() as u64).sum()
     }
 
@@ -65,7 +65,7 @@ impl Scan {
     ///
     /// # Errors
     /// Another length or device; a device that fails.
-    pub fn enqueue(
+    pub(crate) fn enqueue(
         &mut self,
         data: &mut DeviceBuffer<u32>,
         stream: &Stream,

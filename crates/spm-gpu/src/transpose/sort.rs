@@ -25,7 +25,7 @@ fn check(
 
 /// Sorts each segment of `block` keys (R3 IV-B); stable.
 #[derive(Debug)]
-pub struct SortSegments {
+pub(super) struct SortSegments {
     length: usize,
     device: Device,
     launch: Launch,
@@ -36,7 +36,7 @@ impl SortSegments {
     ///
     /// # Errors
     /// A block that the device does not take.
-    pub fn new(device: &Device, length: usize, block: usize) -> Result<Self, PlanError> {
+    pub(super) fn new(device: &Device, length: usize, block: usize) -> Result<Self, PlanError> {
         let shared = segmented_sort_bytes(u32::try_from(block).unwrap_or(u32::MAX / 8));
         let launch = checked_over("segmented-sort", device, length, block, block, shared)?;
         Ok(Self { length, device: device.clone(), launch })
@@ -46,7 +46,7 @@ impl SortSegments {
     ///
     /// # Errors
     /// Another length or device; a device that fails.
-    pub fn enqueue(
+    pub(super) fn enqueue(
         &self,
         keys: &DeviceBuffer<u64>,
         sorted: &mut DeviceBuffer<u64>,
@@ -65,7 +65,7 @@ impl SortSegments {
 
 /// Merges pairs of neighbouring sorted segments; equal keys of the left segment come first.
 #[derive(Debug)]
-pub struct MergeSegments {
+pub(super) struct MergeSegments {
     length: usize,
     segment: u32,
     device: Device,
@@ -85,7 +85,7 @@ impl MergeSegments {
     ///
     /// # Errors
     /// A segment of more keys than a block has threads.
-    pub fn small(device: &Device, length: usize, segment: usize) -> Result<Self, PlanError> {
+    pub(super) fn small(device: &Device, length: usize, segment: usize) -> Result<Self, PlanError> {
         let shared = merge_bytes(u32::try_from(segment).unwrap_or(u32::MAX / 16));
         let way =
             Way::Small(checked_over("merge-small", device, length, 2 * segment, segment, shared)?);
@@ -97,7 +97,7 @@ impl MergeSegments {
     /// # Errors
     /// A segment that is not a multiple of the distance, a distance beyond the threads of a block,
     /// too little memory for two words a splitter.
-    pub fn big(
+    pub(super) fn big(
         device: &Device,
         length: usize,
         segment: usize,
@@ -122,7 +122,7 @@ impl MergeSegments {
     }
 
     /// Bytes of device memory.
-    pub fn workspace_bytes(&self) -> u64 {
+    pub(super) fn workspace_bytes(&self) -> u64 {
         match &self.way {
             Way::Small(_) => 0,
             Way::Big { cuts, .. } => cuts.bytes() as u64,
@@ -133,7 +133,11 @@ impl MergeSegments {
     ///
     /// # Errors
     /// Another length or device; a device that fails.
-    pub fn enqueue(
+    ///
+    /// # Safety
+    /// When the stream comes to it, each segment of `keys` is sorted, and nothing else uses what
+    /// `self` owns.
+    pub(super) unsafe fn enqueue(
         &mut self,
         keys: &DeviceBuffer<u64>,
         sorted: &mut DeviceBuffer<u64>,
@@ -148,7 +152,8 @@ impl MergeSegments {
         match &mut self.way {
             Way::Small(launch) => {
                 let args = MergeSmall { length, segment, keys, sorted };
-                // SAFETY: `length` keys on both sides, a block of `segment` threads for each pair.
+                // SAFETY: `length` keys on both sides, in segments that the caller promises to be
+                // sorted, a block of `segment` threads for each pair.
                 unsafe { device.launch::<MergeSmall>(*launch, stream, args) }
             }
             Way::Big { distance, split, merge, cuts } => {

@@ -42,18 +42,23 @@ impl<T: Scalar> Case<T> {
     }
 
     /// A generated matrix.
-    fn generated(name: &'static str) -> Self {
+    pub(crate) fn generated(name: &'static str) -> Self {
         let csr: Csr<T> = generate::named(name).and_then(|spec| spec.generate()).expect(name);
         let coo = csr_to_coo(csr.view()).expect("a sound matrix");
         Self { name, coo, csr }
     }
 
     /// All values the same, as in a pattern file.
-    fn with_equal_values(mut self) -> Self {
-        self.csr.data_mut().fill(T::ONE);
+    fn with_equal_values(self) -> Self {
+        self.map_values(|_, _| T::ONE)
+    }
+
+    /// Entry i with the value `value(i, old)`; the triplets are in the order of CSR.
+    pub(crate) fn map_values(mut self, value: impl Fn(usize, T) -> T) -> Self {
         let (rows, cols) = (self.coo.rows(), self.coo.cols());
         let (row_indices, col_indices, values) = self.coo.into_arrays();
-        let values = vec![T::ONE; values.len()];
+        let values: Vec<T> = values.into_iter().enumerate().map(|(i, v)| value(i, v)).collect();
+        self.csr.data_mut().copy_from_slice(&values);
         self.coo = Coo::new(rows, cols, row_indices, col_indices, values).expect("as sound");
         self
     }

@@ -7,4 +7,5 @@ mod limits;
 mod properties;
 mod spmm;
 mod spmv;
+mod streams;
 mod transpose;
