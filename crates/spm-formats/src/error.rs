@@ -1,13 +1,13 @@
 //! Errors of building and converting matrices.
 
-use thiserror::Error;
+use std::error::Error;
+use std::fmt;
 
 /// Why a matrix could not be built or converted.
-#[derive(Debug, Clone, PartialEq, Eq, Error)]
+#[derive(Debug, Clone, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum FormatError {
     /// Arrays that belong together have different lengths.
-    #[error("{what}: expected length {expected}, found {found}")]
     LengthMismatch {
         /// The array at fault.
         what: &'static str,
@@ -17,7 +17,6 @@ pub enum FormatError {
         found: usize,
     },
     /// An index is outside the matrix.
-    #[error("entry {entry}: {axis} index {index} is outside 0..{bound}")]
     IndexOutOfBounds {
         /// Position of the entry in its array.
         entry: usize,
@@ -29,7 +28,6 @@ pub enum FormatError {
         bound: usize,
     },
     /// A size does not fit the 32-bit indices and pointers that all formats use.
-    #[error("{what} is {size}; at most {limit} fits 32-bit indices")]
     TooLarge {
         /// `"number of rows"`, `"number of columns"`, `"number of entries"` or `"number of columns
         /// of X"`.
@@ -40,11 +38,6 @@ pub enum FormatError {
         limit: u64,
     },
     /// A padded format would take more memory than the caller allowed.
-    #[error(
-        "{format} of {matrix} would take {required} bytes; the memory budget is {budget} bytes \
-         (padding {padding:.1} times the stored entries)",
-        padding = *padding_tenths as f64 / 10.0
-    )]
     OverBudget {
         /// The format, as it is named in tables: `"ell"`, `"hll"`, `"sell"`.
         format: &'static str,
@@ -58,7 +51,6 @@ pub enum FormatError {
         padding_tenths: u64,
     },
     /// A parameter of a format has no meaning (hack size 0, chunk 0, ...).
-    #[error("{what} must be {expected}, found {found}")]
     InvalidParameter {
         /// The parameter.
         what: &'static str,
@@ -68,7 +60,6 @@ pub enum FormatError {
         found: usize,
     },
     /// The arrays of a format contradict one of its invariants.
-    #[error("{what} at position {position}: must be {expected}")]
     InvalidStructure {
         /// The array at fault.
         what: &'static str,
@@ -78,7 +69,6 @@ pub enum FormatError {
         expected: &'static str,
     },
     /// A compressed matrix has the other orientation.
-    #[error("expected a {expected} matrix, found {found}")]
     WrongStorage {
         /// `"CSR"` or `"CSC"`.
         expected: &'static str,
@@ -86,3 +76,37 @@ pub enum FormatError {
         found: &'static str,
     },
 }
+
+// By hand, here and in `kernel`: the derive macro would bring six crates to a product that needs none.
+impl fmt::Display for FormatError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::LengthMismatch { what, expected, found } => {
+                write!(f, "{what}: expected length {expected}, found {found}")
+            }
+            Self::IndexOutOfBounds { entry, axis, index, bound } => {
+                write!(f, "entry {entry}: {axis} index {index} is outside 0..{bound}")
+            }
+            Self::TooLarge { what, size, limit } => {
+                write!(f, "{what} is {size}; at most {limit} fits 32-bit indices")
+            }
+            Self::OverBudget { format, matrix, required, budget, padding_tenths } => write!(
+                f,
+                "{format} of {matrix} would take {required} bytes; the memory budget is {budget} \
+                 bytes (padding {:.1} times the stored entries)",
+                *padding_tenths as f64 / 10.0
+            ),
+            Self::InvalidParameter { what, expected, found } => {
+                write!(f, "{what} must be {expected}, found {found}")
+            }
+            Self::InvalidStructure { what, position, expected } => {
+                write!(f, "{what} at position {position}: must be {expected}")
+            }
+            Self::WrongStorage { expected, found } => {
+                write!(f, "expected a {expected} matrix, found {found}")
+            }
+        }
+    }
+}
+
+impl Error for FormatError {}

@@ -2,6 +2,7 @@
 //! partitions, statistics, and Matrix Market files.
 //!
 //! ```
+//! # #[cfg(feature = "io")] {
 //! use spm_formats::matrix_market::{self, ReadOptions};
 //! use spm_formats::stats::MatrixStats;
 //! use spm_formats::{MemoryBudget, convert};
@@ -17,6 +18,7 @@
 //! assert_eq!(hll.slots(), 4);
 //! assert_eq!(convert::hll_to_csr(&hll), csr);
 //! assert_eq!(MatrixStats::of(&csr.view()).row_lengths.max, 2);
+//! # }
 //! # Ok::<(), Box<dyn std::error::Error>>(())
 //! ```
 //!
@@ -26,11 +28,17 @@
 //!
 //! # Dependencies in the interface
 //! Of other crates only `sprs` shows: [`Csr`] and its relatives are its types, and it is re-exported
-//! as [`sprs`]. The statistics also implement the traits of `serde`.
+//! as [`sprs`].
+//!
+//! # Features
+//! - `io` (on by default): Matrix Market files, the binary cache beside them, and files that are replaced
+//!   whole. Without it the crate needs neither zip, tar and gzip nor a parser.
+//! - `serde`: `Serialize` and `Deserialize` for the statistics.
 //!
 //! `docs/formats.md` of the repository draws every format.
 
 mod budget;
+#[cfg(feature = "io")]
 pub mod cache;
 mod check;
 pub mod convert;
@@ -41,9 +49,11 @@ mod error;
 mod hll;
 mod huge_pages;
 pub mod kernel;
+#[cfg(feature = "io")]
 pub mod matrix_market;
 mod padding;
 pub mod partition;
+#[cfg(feature = "io")]
 mod replace;
 mod scalar;
 mod sell;
@@ -56,6 +66,7 @@ pub use ell::{Ell, Layout, UnpaddedEll, UnpaddedRow};
 pub use error::FormatError;
 pub use hll::Hll;
 pub use kernel::DenseShape;
+#[cfg(feature = "io")]
 pub use replace::replace_file;
 pub use scalar::Scalar;
 pub use sell::Sell;
@@ -63,7 +74,7 @@ pub use sprs;
 
 /// Readers and conversions for both types, compiled into this crate: without optimisation, or with
 /// little, the compiler shares generic code, and programs and tests do not compile them once more.
-#[cfg(all(debug_assertions, not(any(test, fuzzing))))]
+#[cfg(all(feature = "io", debug_assertions, not(any(test, fuzzing))))]
 mod shared {
     use std::path::Path;
 
@@ -85,6 +96,6 @@ mod shared {
 }
 
 /// Compiles the example of the crate's README.
-#[cfg(doctest)]
+#[cfg(all(doctest, feature = "io"))]
 #[doc = include_str!("../README.md")]
 struct CrateReadmeExample;

@@ -1,6 +1,7 @@
 //! Structure of a matrix in figures: what kernel selection and `cargo xtask info` look at.
 
 use rayon::prelude::*;
+#[cfg(feature = "serde")]
 use serde::{Deserialize, Serialize};
 
 use crate::csr::arrays;
@@ -14,7 +15,8 @@ pub const SELL_CHUNK: usize = 32;
 pub const SELL_SIGMA: usize = 1024;
 
 /// Statistics of the row lengths (entries per row).
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq)]
+#[cfg_attr(feature = "serde", derive(Serialize, Deserialize))]
 #[non_exhaustive]
 pub struct RowLengthStats {
     /// Number of rows.
@@ -164,7 +166,8 @@ impl RowLengthStats {
 
 /// Slots that padded formats would take per stored entry: 1 means no padding. A matrix without
 /// entries has ratio 1.
-#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
+#[derive(Debug, Clone, Copy, PartialEq)]
+#[cfg_attr(feature = "serde", derive(Serialize, Deserialize))]
 #[non_exhaustive]
 pub struct Padding {
     /// ELLPACK, without pitch.
@@ -243,7 +246,8 @@ pub fn sell_slots(pointers: &[u32], chunk: usize, sigma: usize) -> u64 {
 }
 
 /// Everything that is known of a matrix from its arrays.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq)]
+#[cfg_attr(feature = "serde", derive(Serialize, Deserialize))]
 #[non_exhaustive]
 pub struct MatrixStats {
     /// Number of rows.
@@ -480,8 +484,11 @@ mod tests {
         assert_eq!((stats.diagonal_entries, stats.explicit_zeros), (2, 1));
         assert!(stats.pattern_symmetric && !stats.numerically_symmetric);
         assert!(!stats.all_values_equal);
-        let json = serde_json::to_string(&stats).unwrap();
-        assert_eq!(serde_json::from_str::<MatrixStats>(&json).unwrap(), stats);
+        #[cfg(feature = "serde")]
+        {
+            let json = serde_json::to_string(&stats).unwrap();
+            assert_eq!(serde_json::from_str::<MatrixStats>(&json).unwrap(), stats);
+        }
     }
 
     #[test]

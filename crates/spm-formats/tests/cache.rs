@@ -1,4 +1,5 @@
 //! The binary cache: fresh, stale, damaged, hostile; and SciPy as a second reader and writer.
+#![cfg(feature = "io")]
 
 use std::fs;
 use std::io::{Cursor, Write};

@@ -1,4 +1,5 @@
 //! The examples, at a size that takes no time.
+#![cfg(feature = "io")]
 
 #[allow(dead_code, reason = "an example is a program of its own: its main is not called here")]
 #[path = "../examples/transpose_file.rs"]

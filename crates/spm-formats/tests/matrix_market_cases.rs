@@ -1,5 +1,6 @@
 //! Every kind of file that the reader accepts or refuses, each with its own small file, in both
 //! modes, for several numbers of threads and sizes of chunks.
+#![cfg(feature = "io")]
 
 mod common;
 

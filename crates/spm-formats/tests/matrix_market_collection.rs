@@ -1,4 +1,5 @@
 //! Reads every matrix of the collection beside the workspace and compares it with its index.
+#![cfg(feature = "io")]
 
 use std::path::{Path, PathBuf};
 

@@ -1,4 +1,5 @@
 //! Containers, the writer, and what holds for any text.
+#![cfg(feature = "io")]
 
 mod common;
 

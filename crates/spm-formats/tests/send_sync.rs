@@ -1,4 +1,5 @@
 //! Which values may be shared between threads and moved to others: all of them.
+#![cfg(feature = "io")]
 
 use spm_formats::cache::{CacheError, Source};
 use spm_formats::convert::{ConversionInput, ConversionKernel, ConversionPlan, Converted};

@@ -1,5 +1,6 @@
 //! What hostile files may cost: the peak of allocated memory against the bounds that
 //! `spm_formats::matrix_market` and `spm_formats::cache` document, and an end in linear time.
+#![cfg(feature = "io")]
 
 use std::alloc::{GlobalAlloc, Layout, System};
 use std::fs;

@@ -2,8 +2,6 @@
 
 use std::fmt;
 
-use thiserror::Error;
-
 /// The distribution of loop iterations to threads, named as in OpenMP (R0 3.2, R1 1.3).
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum Schedule {
@@ -204,11 +202,10 @@ impl fmt::Display for Parameters {
 }
 
 /// Why a parameter text was refused.
-#[derive(Debug, Clone, PartialEq, Eq, Error)]
+#[derive(Debug, Clone, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum ParameterError {
     /// The kernel has no parameter of that name.
-    #[error("kernel {kernel} has no parameter {name:?}; it has: {known}")]
     Unknown {
         /// Kernel id.
         kernel: &'static str,
@@ -218,7 +215,6 @@ pub enum ParameterError {
         known: String,
     },
     /// The value is not one that the parameter takes.
-    #[error("kernel {kernel}: {name} must be {expected}, found {value:?}")]
     Invalid {
         /// Kernel id.
         kernel: &'static str,
@@ -230,3 +226,18 @@ pub enum ParameterError {
         expected: String,
     },
 }
+
+impl fmt::Display for ParameterError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Unknown { kernel, name, known } => {
+                write!(f, "kernel {kernel} has no parameter {name:?}; it has: {known}")
+            }
+            Self::Invalid { kernel, name, value, expected } => {
+                write!(f, "kernel {kernel}: {name} must be {expected}, found {value:?}")
+            }
+        }
+    }
+}
+
+impl std::error::Error for ParameterError {}

@@ -1,18 +1,17 @@
 //! Plan traits, and the errors of planning and running.
 
-use thiserror::Error;
+use std::error::Error;
+use std::fmt;
 
-use crate::Layout;
+use crate::{FormatError, Layout};
 
 /// Why a plan could not be made.
-#[derive(Debug, Clone, PartialEq, Error)]
+#[derive(Debug, Clone, PartialEq)]
 #[non_exhaustive]
 pub enum PlanError {
     /// The matrix does not go into the format of the kernel.
-    #[error(transparent)]
-    Format(#[from] crate::FormatError),
+    Format(FormatError),
     /// The kernel does not apply to this matrix or with these parameters; the reason says why.
-    #[error("{kernel}: {reason}")]
     Unsupported {
         /// Kernel id.
         kernel: &'static str,
@@ -20,16 +19,14 @@ pub enum PlanError {
         reason: String,
     },
     /// The device failed or has not enough memory.
-    #[error("{0}")]
     Device(String),
 }
 
 /// Why a planned product was not computed.
-#[derive(Debug, Clone, PartialEq, Error)]
+#[derive(Debug, Clone, PartialEq)]
 #[non_exhaustive]
 pub enum RunError {
     /// A vector or a dense matrix has the wrong number of elements.
-    #[error("{what}: expected {expected} elements, found {found}")]
     Shape {
         /// `"x"`, `"y"`, ...
         what: &'static str,
@@ -39,9 +36,39 @@ pub enum RunError {
         found: usize,
     },
     /// The device failed.
-    #[error("{0}")]
     Device(String),
 }
+
+impl fmt::Display for PlanError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Format(error) => error.fmt(f),
+            Self::Unsupported { kernel, reason } => write!(f, "{kernel}: {reason}"),
+            Self::Device(reason) => f.write_str(reason),
+        }
+    }
+}
+
+impl Error for PlanError {}
+
+impl From<FormatError> for PlanError {
+    fn from(error: FormatError) -> Self {
+        Self::Format(error)
+    }
+}
+
+impl fmt::Display for RunError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Shape { what, expected, found } => {
+                write!(f, "{what}: expected {expected} elements, found {found}")
+            }
+            Self::Device(reason) => f.write_str(reason),
+        }
+    }
+}
+
+impl Error for RunError {}
 
 /// Checks the length of an argument of a product.
 ///
