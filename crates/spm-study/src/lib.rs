@@ -1,8 +1,8 @@
-//! The study of spm: everything that exists because of the five reports and of measuring.
+//! The study of spm: the experiments of five published reports, measured with spm's kernels.
 //!
-//! The catalogue of their matrices and the synthetic analogues of these, the experiments with their
-//! runner and results, what the reports published, the page that shows both, and the downloads.
-//! `cargo xtask` is a command line over this crate.
+//! The crate has the catalogue of the reports' matrices and their synthetic analogues, the
+//! experiments with their runner and results, the published figures, the report page, and the
+//! downloads. `cargo xtask` is a command line over this crate.
 
 pub mod analogue;
 pub mod bench;

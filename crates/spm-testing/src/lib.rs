@@ -1,5 +1,5 @@
-//! What the tests, the fuzz targets and the study of spm share: the reference products with their
-//! error bounds, and seeded generators of sparse matrices.
+//! Reference products with error bounds, and seeded generators of sparse matrices, for the tests,
+//! the fuzz targets and the study of spm.
 //!
 //! A program that multiplies matrices does not need this crate.
 //!
@@ -10,7 +10,7 @@
 //! let a = generate::named("stencil5[n=3]")?.generate::<f64>()?;
 //! let coo = convert::csr_to_coo(a.view())?;
 //! let x = vec![1.0; 9];
-//! // The product of somebody else: the sums of the rows.
+//! // The product to check: for this x the sums of the rows.
 //! let y: Vec<f64> = a.outer_iterator().map(|row| row.data().iter().sum()).collect();
 //! assert!(reference::compare(&y, &reference::spmv(&coo, &x)).acceptable());
 //! # Ok::<(), Box<dyn std::error::Error>>(())
