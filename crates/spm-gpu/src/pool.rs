@@ -1,27 +1,26 @@
-//! Device memory that was freed, kept for the next allocation: one from the driver takes thirty
-//! microseconds, its freeing as long, and planning allocates and frees dozens of small arrays.
+//! A pool of freed device memory, kept for later allocations.
 //!
-//! Large blocks are the driver's each time: a product of 30 MB, which L2 just holds, took 12.1 us
-//! in kept blocks, in the driver's pool (`cuMemAllocAsync`) and in one piece, and 9.1 us in blocks
-//! of its own; probably because streamed loads leave in L2 what lies there
-//! (docs/tuning-log-gpu-spmv.md, 22 and 37).
+//! The driver takes thirty microseconds for an allocation and as long for freeing it, and planning
+//! allocates and frees dozens of small arrays. Large blocks are not kept: a product of 30 MB, which
+//! L2 just holds, took 12.1 us in kept blocks, in the driver's pool (`cuMemAllocAsync`) and in one
+//! block, and 9.1 us in newly allocated blocks (docs/tuning-log-gpu-spmv.md, 22 and 37).
 
 use std::collections::BTreeMap;
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use cust::sys;
 
-/// Bytes from which on a block is not kept, and of all that are.
+/// Bytes from which a block is not kept, and the maximum bytes of all kept blocks.
 const LARGE: usize = 8 << 20;
 const MOST_BYTES: usize = 64 << 20;
 /// Blocks are multiples of this.
 const UNIT: usize = 512;
 
-/// Blocks of a device's memory. All calls need its context to be current.
+/// The pool of a device. All calls need the device's context to be current.
 #[derive(Debug)]
 pub(crate) struct Pool(Mutex<Free>);
 
-/// Memory of the driver; a size of 0 is none.
+/// A block of device memory; empty if its size is 0.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Block {
     pub(crate) address: sys::CUdeviceptr,
@@ -32,7 +31,7 @@ impl Block {
     pub(crate) const NONE: Self = Self { address: 0, size: 0 };
 }
 
-/// Blocks that nothing uses, by size.
+/// Unused blocks by size.
 #[derive(Debug, Default)]
 struct Free {
     blocks: BTreeMap<usize, Vec<sys::CUdeviceptr>>,
@@ -52,7 +51,7 @@ impl Free {
         Some(Block { address, size })
     }
 
-    /// Keeps a block, or hands it back when there are enough.
+    /// Keeps a block, or returns it if enough are kept.
     fn put(&mut self, block: Block) -> Option<Block> {
         if block.size >= LARGE || self.bytes + block.size > MOST_BYTES {
             return Some(block);
@@ -77,7 +76,7 @@ impl Pool {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Memory that every stream may use at once.
+    /// Allocates memory that every stream may use immediately.
     pub(crate) fn allocate(&self, bytes: usize) -> Result<Block, sys::CUresult> {
         let size = bytes.checked_next_multiple_of(UNIT).unwrap_or(bytes);
         if size == 0 {
@@ -117,12 +116,12 @@ impl Pool {
         }
     }
 
-    /// Bytes that nothing uses.
+    /// Bytes of unused blocks.
     pub(crate) fn unused(&self) -> u64 {
         self.free_blocks().bytes as u64
     }
 
-    /// Gives the driver back what nothing uses.
+    /// Returns unused blocks to the driver.
     pub(crate) fn release(&self) {
         for address in self.free_blocks().drain() {
             to_driver(address);

@@ -1,4 +1,5 @@
-//! What the plans of y = A x and of Y = A X have in common.
+//! The common part of the plans of SpMV and SpMM: checks of the operands around a kernel's
+//! launches.
 
 use spm_formats::kernel::Footprint;
 use spm_formats::{DenseShape, Layout};
@@ -13,7 +14,7 @@ use crate::stream::{LaunchOrder, Stream};
 /// The dense shape of the vectors of y = A x.
 pub(crate) const VECTOR: DenseShape = DenseShape { k: 1, layout: Layout::RowMajor };
 
-/// A prepared product, without the checks and the bookkeeping that are the same for each.
+/// A kernel's product, without the checks of operands.
 pub(crate) trait Product<T>: Send {
     /// (rows, columns) of A.
     fn shape(&self) -> (usize, usize);
@@ -32,16 +33,16 @@ pub(crate) trait Product<T>: Send {
     ) -> Result<(), GpuError>;
 }
 
-/// Where the bytes of a plan are.
+/// Memory sizes of a plan.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Memory {
     /// The arrays that a product reads of the matrix.
     pub(crate) matrix: u64,
-    /// What a product reads or writes besides.
+    /// Further bytes that a product reads or writes.
     pub(crate) workspace: u64,
 }
 
-/// A matrix on the device, bytes of workspace beside it, and launches over it.
+/// A product made of a matrix on the device, the size of its workspace, and its launches.
 pub(crate) struct Launches<M, F> {
     pub(crate) matrix: M,
     pub(crate) workspace: u64,
@@ -72,7 +73,7 @@ where
     }
 }
 
-/// A product with a matrix of (rows, columns) without entries.
+/// The product with a matrix of (rows, columns) without entries.
 pub(crate) struct Zero(pub(crate) usize, pub(crate) usize);
 
 impl<T: DeviceScalar> Product<T> for Zero {
@@ -94,7 +95,7 @@ impl<T: DeviceScalar> Product<T> for Zero {
     }
 }
 
-/// A product as a plan.
+/// A product with the checks of operands, which makes it a plan.
 pub(crate) struct Checked<P> {
     device: Device,
     dense: DenseShape,
@@ -104,7 +105,7 @@ pub(crate) struct Checked<P> {
 }
 
 impl<P> Checked<P> {
-    /// With X and Y of this shape; [`VECTOR`] for y = A x.
+    /// A plan with X and Y of this shape; [`VECTOR`] for y = A x.
     pub(crate) fn new(device: &Device, dense: DenseShape, product: P) -> Self {
         Self { device: device.clone(), dense, product, order: Some(LaunchOrder::default()) }
     }

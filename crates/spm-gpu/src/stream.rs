@@ -1,4 +1,4 @@
-//! Queues of work on a device, and marks in them.
+//! CUDA streams and events.
 
 use std::ffi::c_void;
 use std::ptr;
@@ -12,7 +12,8 @@ use crate::cuda::{check, from_cust};
 use crate::device::{Backend, Device};
 use crate::error::GpuError;
 
-/// A queue of kernels, run in order. Copies between host and device wait for all streams.
+/// A stream: a queue of kernels that run in order. Copies between host and device wait for all
+/// streams.
 ///
 /// Streams run beside each other: what one writes and another reads is ordered by an [`Event`]
 /// ([`Stream::wait`]) or by [`Stream::synchronize`]. Launches of one plan order themselves.
@@ -33,7 +34,7 @@ enum Handle {
 }
 
 impl Stream {
-    /// A new queue.
+    /// A new stream.
     ///
     /// # Errors
     /// A device that fails.
@@ -54,7 +55,7 @@ impl Stream {
         &self.0.device
     }
 
-    /// Waits until everything in the queue is done.
+    /// Waits until everything in the stream is done.
     ///
     /// # Errors
     /// A kernel that failed.
@@ -94,8 +95,8 @@ impl Stream {
         }
     }
 
-    /// Lets a function of the host be the next thing in the queue; what comes after waits until it
-    /// returns. The function must not call the driver.
+    /// Enqueues a host function in the stream; later work in the stream waits until it returns. The
+    /// function must not call the driver.
     pub(crate) fn enqueue_host(
         &self,
         function: impl FnOnce() + Send + 'static,
@@ -182,7 +183,7 @@ impl LaunchOrder {
     }
 }
 
-/// A mark in a stream, with the time at which the device passed it.
+/// An event in a stream, with the time at which the device reached it.
 #[derive(Debug)]
 pub struct Event {
     mark: Mark,
@@ -216,7 +217,7 @@ impl Drop for CudaEvent {
 const WITHOUT_TIME: u32 = 2;
 
 impl Event {
-    /// A mark, not yet in any stream.
+    /// An event that is not yet in any stream.
     ///
     /// # Errors
     /// A device that fails.
@@ -238,7 +239,7 @@ impl Event {
         Ok(Self { mark, device: device.clone() })
     }
 
-    /// Puts the mark behind everything that is in the stream now.
+    /// Records the event after everything that is in the stream now.
     ///
     /// # Errors
     /// A stream of another device.
@@ -258,10 +259,10 @@ impl Event {
         }
     }
 
-    /// Waits until the device has passed the mark.
+    /// Waits until the device has reached the event.
     ///
     /// # Errors
-    /// A kernel before the mark that failed.
+    /// A kernel before the event that failed.
     pub fn synchronize(&self) -> Result<(), GpuError> {
         match (&self.mark, self.device.backend()) {
             (Mark::Cuda(event), _) => {
@@ -276,10 +277,11 @@ impl Event {
         }
     }
 
-    /// Time between two marks that the device has passed, to about half a microsecond.
+    /// Time between two events that the device has reached, with a resolution of about half a
+    /// microsecond.
     ///
     /// # Errors
-    /// A mark that is in no stream, or that the device has not passed.
+    /// An event that is in no stream, or that the device has not reached.
     pub fn elapsed_since(&self, start: &Self) -> Result<Duration, GpuError> {
         if !self.device.is(&start.device) {
             return Err(GpuError::OtherDevice { what: "event" });

@@ -10,11 +10,11 @@ use crate::error::GpuError;
 use crate::memory::DeviceBuffer;
 use crate::plan::DeviceScalar;
 
-/// A texture object over one buffer after another, made anew only when the buffer changes: a plan
-/// that is given the same x every time makes one.
+/// A texture object over the current x. It is created again only when the buffer changes, so a plan
+/// that always gets the same x creates it once.
 ///
-/// `f32` is one 32-bit float channel; `f64`, which textures do not have, two 32-bit integer
-/// channels with the low and the high half.
+/// `f32` uses one 32-bit float channel. `f64`, for which textures have no channel, uses two 32-bit
+/// integer channels with the low and the high half.
 #[derive(Debug)]
 pub(crate) struct LinearTexture {
     object: Option<Object>,
@@ -46,7 +46,7 @@ impl Drop for LinearTexture {
 }
 
 impl LinearTexture {
-    /// For an x of `length` elements.
+    /// A texture for an x of `length` elements.
     ///
     /// # Errors
     /// More elements than a texture of this device can have.

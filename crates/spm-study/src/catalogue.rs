@@ -1,4 +1,4 @@
-//! The SuiteSparse matrices of the five reports: what is known of each without downloading it.
+//! The catalogue: facts about the SuiteSparse matrices of the five reports, without the matrices.
 //!
 //! The table is `data/suitesparse.csv` of this crate, embedded; `data/README.md` of the
 //! repository names its origin, licence and citations.
@@ -23,7 +23,7 @@ pub enum Report {
     R2,
     /// Incudini and Penzo: transposition. The files of its figure 14.
     R3,
-    /// Capotombolo and Zarrelli 2023: SpMM. It names no matrix; the set of R0 stands in.
+    /// Capotombolo and Zarrelli 2023: SpMM. It names no matrix; the catalogue uses those of R0.
     R4,
 }
 

@@ -1,4 +1,4 @@
-//! What the emulator reports.
+//! Errors and kernel defects that the emulator reports.
 
 use thiserror::Error;
 
@@ -8,7 +8,7 @@ use crate::Dim3;
 #[derive(Debug, Clone, PartialEq, Eq, Error)]
 #[non_exhaustive]
 pub enum EmulatorError {
-    /// A thread did what a kernel must not do.
+    /// A defect of the kernel.
     #[error("kernel {kernel}, block {block}, thread {thread}: {defect}")]
     Kernel {
         /// Name of the PTX entry.
@@ -17,7 +17,7 @@ pub enum EmulatorError {
         block: Dim3,
         /// Index of the thread in its block.
         thread: Dim3,
-        /// What it did.
+        /// The defect.
         defect: Defect,
     },
     /// An operation of a stream, not a kernel, did what it must not do.
@@ -25,15 +25,15 @@ pub enum EmulatorError {
     Operation {
         /// `"zeroing"`, `"copy"`.
         operation: &'static str,
-        /// What it did.
+        /// The defect.
         defect: Defect,
     },
-    /// No device would accept the launch.
+    /// A launch that no device accepts.
     #[error("kernel {kernel}: {reason}")]
     InvalidLaunch {
         /// Name of the PTX entry.
         kernel: &'static str,
-        /// In words, with the numbers.
+        /// The reason, with the sizes involved.
         reason: String,
     },
     /// The device's memory is full.
@@ -44,26 +44,26 @@ pub enum EmulatorError {
         /// Bytes free.
         free: u64,
     },
-    /// The device has failed for good (`EmulatorOptions::launches`).
+    /// The device is lost (`EmulatorOptions::launches`).
     #[error("the device is lost")]
     DeviceLost,
 }
 
-/// What a kernel must not do.
+/// Kinds of kernel defects.
 #[derive(Debug, Clone, PartialEq, Eq, Error)]
 #[non_exhaustive]
 pub enum Defect {
-    /// A thread waits at `sync_threads` for one that ended, or that waits somewhere else.
+    /// A thread waits at `sync_threads` for a thread that ended or that waits elsewhere.
     #[error("waits at the barrier of {at}, which thread {missing} does not reach: it {instead}")]
     BarrierNotReached {
         /// Source file and line of the barrier.
         at: String,
-        /// A thread that does not come.
+        /// A thread that does not reach the barrier.
         missing: Dim3,
-        /// Where that one is.
+        /// Where that thread or lane is.
         instead: String,
     },
-    /// A lane waits at a warp operation for one of its mask that ended, or waits somewhere else.
+    /// A lane waits at a warp operation for a lane of its mask that ended or that waits elsewhere.
     #[error(
         "waits at {operation} of {at} with mask {mask:#010x}, which lane {missing} does not reach: it {instead}"
     )]
@@ -72,11 +72,11 @@ pub enum Defect {
         operation: &'static str,
         /// Source file and line.
         at: String,
-        /// The lanes that must come.
+        /// The lanes that must take part.
         mask: u32,
-        /// One that does not.
+        /// A lane that does not reach the operation.
         missing: u32,
-        /// Where that one is.
+        /// Where that thread or lane is.
         instead: String,
     },
     /// A lane calls a warp operation whose mask does not name it.
@@ -105,7 +105,7 @@ pub enum Defect {
         /// The lanes that take part.
         mask: u32,
     },
-    /// An access to global memory that does not lie in a live buffer.
+    /// An access to global memory outside every live buffer.
     #[error("{access} of {bytes} bytes at {address:#x} {why}")]
     OutOfBounds {
         /// `"load"`, `"store"`, ...
@@ -114,7 +114,7 @@ pub enum Defect {
         address: u64,
         /// Size of the access.
         bytes: u32,
-        /// Which buffer is near, or that there is none.
+        /// The nearest buffer, or that there is none.
         why: String,
     },
     /// An access at an address that is not a multiple of its size.
@@ -124,10 +124,10 @@ pub enum Defect {
         access: &'static str,
         /// First byte.
         address: u64,
-        /// What it must be a multiple of.
+        /// The required alignment.
         alignment: u32,
     },
-    /// A read of memory that nobody has written.
+    /// A read of memory that was not written.
     #[error("{access} of {bytes} bytes at {address:#x} reads memory that was never written")]
     Uninitialized {
         /// `"load"`, ..., with the state space.
@@ -137,8 +137,8 @@ pub enum Defect {
         /// Size of the access.
         bytes: u32,
     },
-    /// A launch reads memory through the read-only path (`DevicePtr`, a texture) and overwrites it:
-    /// on a device it may read either value.
+    /// A launch both overwrites memory and reads it through the read-only path (`DevicePtr`, a
+    /// texture). On a device it may read either value.
     #[error(
         "{access} of {bytes} bytes at {address:#x}: the launch both overwrites this memory and reads it through the read-only path"
     )]
@@ -170,16 +170,17 @@ pub enum Defect {
         /// Shared memory of the block.
         available: u32,
     },
-    /// Two threads use a word of shared memory, at least one writes, and nothing orders them.
+    /// A data race: two threads access a word of shared memory, at least one writes, and nothing
+    /// orders them.
     #[error("{access} at offset {offset} of shared memory races with {earlier} by thread {other}")]
     SharedRace {
         /// `"load"`, `"store"`, ...
         access: &'static str,
         /// Offset of the word in bytes.
         offset: u32,
-        /// What the other thread did.
+        /// The access of the other thread.
         earlier: &'static str,
-        /// Who it was.
+        /// The other thread.
         other: Dim3,
     },
     /// Two operations of different streams use a buffer, at least one writes, and no event and no
@@ -195,7 +196,7 @@ pub enum Defect {
         /// The other operation: a kernel, `"zeroing"` or `"copy"`.
         earlier: &'static str,
     },
-    /// The thread makes too many steps.
+    /// The thread exceeds the step limit, so it is probably in an endless loop.
     #[error("made more than {limit} steps: a loop without an end?")]
     StepLimit {
         /// The limit ([`super::EmulatorOptions::step_limit`]).

@@ -1,4 +1,4 @@
-//! Device memory: buffers in an address space of their own.
+//! Device memory of the emulator: buffers in a separate address space.
 
 use std::marker::PhantomData;
 use std::mem::MaybeUninit;
@@ -8,7 +8,7 @@ use super::order::{Operation, Trace};
 use super::{Defect, Emulator, EmulatorError, EmulatorOptions};
 use crate::device::{DevicePtr, DevicePtrMut, Element, Real, Texture};
 
-/// Addresses are `(buffer + 1) << 40 | offset`, so an overrun never lands in a neighbour.
+/// Addresses are `(buffer + 1) << 40 | offset`, so an overrun never reaches another buffer.
 const OFFSET_BITS: u32 = 40;
 
 /// Raw bytes of an element, at most 32.
@@ -27,15 +27,15 @@ pub(super) struct Heap {
 #[derive(Debug)]
 struct Storage {
     bytes: Vec<u8>,
-    /// One flag per byte, until all are written.
+    /// One flag per byte, until all bytes are written.
     written: Option<Vec<bool>>,
-    /// What the latest launch that used the buffer did with each granule.
+    /// How the latest launch that used the buffer accessed each granule.
     uses: Vec<u8>,
     used_in: u64,
     trace: Trace,
 }
 
-/// How a load goes to memory.
+/// The path of a load.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Path {
     Plain,
@@ -44,7 +44,7 @@ pub(crate) enum Path {
 
 /// Bytes of the smallest element.
 const GRANULE: usize = 2;
-/// Granules from which on fresh memory, which is zero without being written, is faster to have.
+/// Granules from which newly allocated zero memory is faster than clearing.
 const LARGE: usize = 1 << 20;
 /// In `Storage::uses`: overwritten, and read through the read-only path.
 const STORED: u8 = 1;
@@ -57,7 +57,8 @@ impl Storage {
         Self { bytes: vec![0; bytes], written, uses: Vec::new(), used_in: 0, trace }
     }
 
-    /// Notes that `launch` uses `size` bytes in one way, unless it used one of them in the other.
+    /// Records that `launch` accesses `size` bytes in one way. Returns false if it accessed one of
+    /// them in the other way.
     #[inline(always)]
     fn note(&mut self, launch: u64, offset: usize, size: usize, way: u8) -> bool {
         if self.used_in != launch {
@@ -269,13 +270,13 @@ impl<T: Element> EmuBuffer<T> {
         address(self.id)
     }
 
-    /// For the arguments of a kernel that reads it.
+    /// A pointer for the arguments of a kernel that reads the array.
     pub fn ptr(&self) -> DevicePtr<T> {
         // SAFETY: the emulator checks every access to an address that it gave out.
         unsafe { DevicePtr::from_raw(self.address()) }
     }
 
-    /// For the arguments of a kernel that writes it.
+    /// A pointer for the arguments of a kernel that writes the array.
     pub fn ptr_mut(&self) -> DevicePtrMut<T> {
         // SAFETY: as above.
         unsafe { DevicePtrMut::from_raw(self.address()) }
@@ -298,7 +299,8 @@ impl<T: Element> EmuBuffer<T> {
         }
     }
 
-    /// Overwrites the elements from `first` on: of a large buffer only what is used takes memory.
+    /// Overwrites the elements from `first` on. Of a large buffer only the parts in use take host
+    /// memory.
     ///
     /// # Panics
     /// When the buffer ends before `data` does.
@@ -317,7 +319,7 @@ impl<T: Element> EmuBuffer<T> {
         }
     }
 
-    /// A copy of `length` elements from `first` on; bytes that nobody wrote are 0.
+    /// A copy of `length` elements from `first` on; bytes that were not written are 0.
     ///
     /// # Panics
     /// When the buffer ends before.
@@ -328,7 +330,7 @@ impl<T: Element> EmuBuffer<T> {
         elements(&storage.bytes[place])
     }
 
-    /// A copy of the buffer; bytes that nobody wrote are 0.
+    /// A copy of the buffer; bytes that were not written are 0.
     pub fn to_vec(&self) -> Vec<T> {
         self.read_at(0, self.length)
     }

@@ -39,10 +39,10 @@ use queue::Queues;
 use rng::Rng;
 pub(crate) use warp::{Operation, ShuffleMode};
 
-/// How the emulator runs.
+/// Options of the emulator.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct EmulatorOptions {
-    /// Draws the order of blocks and threads; the same seed gives the same run.
+    /// The seed of the order of blocks and threads; the same seed gives the same run.
     pub seed: u64,
     /// Report two threads that use a word of shared memory with no barrier between them, and two
     /// operations of different streams that use a buffer with no order between them, one of them
@@ -51,15 +51,14 @@ pub struct EmulatorOptions {
     /// Streams keep their work until something waits for it; then the seed draws which of them goes
     /// on, operation by operation. Otherwise everything is done when it is put into a stream.
     pub deferred: bool,
-    /// Accesses and barriers that one thread may make before it is taken for a loop without an
-    /// end.
+    /// Accesses and barriers of one thread above which an endless loop is reported.
     pub step_limit: u64,
     /// Device memory in bytes; an allocation beyond it fails, as on a device.
     pub memory: u64,
-    /// Runs only so many blocks, the last of the grid: for grids that are too large to run.
+    /// Runs only this number of blocks, the last of the grid, for grids that are too large to run.
     pub last_blocks: Option<u64>,
-    /// Launches until the device is lost: from then on launches and allocations fail, as on a
-    /// device that had a fault of its own.
+    /// Number of launches until the device is lost. From then on launches and allocations fail, as
+    /// after a device fault.
     pub launches: u64,
 }
 
@@ -77,9 +76,9 @@ impl Default for EmulatorOptions {
     }
 }
 
-/// Threads that a block may have, as on every CUDA device.
+/// Maximum threads of a block, as on every CUDA device.
 pub const MAX_BLOCK_THREADS: u32 = 1024;
-/// Shared memory that a block may have: 227 KiB, that of compute capability 9.0.
+/// Maximum shared memory of a block: 227 KiB, as in compute capability 9.0.
 pub const MAX_SHARED_BYTES: u32 = 227 * 1024;
 
 /// Grid, block, bytes of dynamic shared memory.
@@ -112,20 +111,20 @@ impl Emulator {
         Arc::ptr_eq(&self.heap, &other.heap)
     }
 
-    /// The same device, memory included, that draws its orders from another seed.
+    /// The same device with the same memory and another seed.
     #[must_use]
     pub fn with_seed(&self, seed: u64) -> Self {
         Self { options: EmulatorOptions { seed, ..self.options }, ..self.clone() }
     }
 
-    /// The same device, memory included, that runs the last `blocks` blocks of a grid only.
+    /// The same device with the same memory that runs only the last `blocks` blocks of a grid.
     #[must_use]
     pub fn with_last_blocks(&self, blocks: u64) -> Self {
         let options = EmulatorOptions { last_blocks: Some(blocks), ..self.options };
         Self { options, ..self.clone() }
     }
 
-    /// How it runs.
+    /// The options.
     pub fn options(&self) -> EmulatorOptions {
         self.options
     }
@@ -145,7 +144,7 @@ impl Emulator {
         buffer
     }
 
-    /// `length` elements that nobody has written: a kernel that reads one is reported.
+    /// `length` uninitialised elements; a kernel that reads one is reported.
     ///
     /// # Panics
     /// When the device is full.
@@ -153,7 +152,7 @@ impl Emulator {
         self.try_alloc_uninit(length).unwrap_or_else(|error| panic!("{error}"))
     }
 
-    /// `length` elements that nobody has written.
+    /// `length` uninitialised elements.
     ///
     /// # Errors
     /// [`EmulatorError::OutOfMemory`]; [`EmulatorError::DeviceLost`].
@@ -165,7 +164,7 @@ impl Emulator {
         EmuBuffer::new(self, length, false)
     }
 
-    /// `length` elements of zero bytes, which take memory of the host only where they are written.
+    /// `length` zeros, which take host memory only where they are written.
     ///
     /// # Panics
     /// When the device is full.

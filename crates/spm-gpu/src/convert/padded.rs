@@ -16,8 +16,8 @@ use crate::stream::Stream;
 use crate::transpose::{Entries, sorted_by_column};
 
 impl<T: DeviceScalar> DeviceHll<T> {
-    /// Pads the rows of every block of `hack_size` rows to the longest one of the block, on the
-    /// device: what [`spm_formats::convert::csr_to_hll`] makes, bit by bit.
+    /// CSR to HLL on the device. The result equals that of [`spm_formats::convert::csr_to_hll`] bit
+    /// by bit.
     ///
     /// # Errors
     /// Hack size 0; more memory than `budget` or the device allows; a device that fails.
@@ -64,9 +64,8 @@ impl<T: DeviceScalar> DeviceHll<T> {
 }
 
 impl<T: DeviceScalar> DeviceSell<T> {
-    /// Sorts rows by length inside windows of `sigma` rows, longest first and stable, and pads the
-    /// rows of every chunk of `chunk` rows to the longest one of the chunk, on the device: what
-    /// [`spm_formats::convert::csr_to_sell`] makes, bit by bit.
+    /// CSR to SELL-C-sigma on the device. The result equals that of
+    /// [`spm_formats::convert::csr_to_sell`] bit by bit.
     ///
     /// # Errors
     /// Chunk or sigma 0; more memory than `budget` or the device allows; a device that fails.
@@ -79,7 +78,7 @@ impl<T: DeviceScalar> DeviceSell<T> {
         Ok(sell.expect("any number of slots is accepted"))
     }
 
-    /// The same, `None` when `accept` says no to the number of slots.
+    /// The same; `None` if `accept` refuses the number of stored elements.
     pub(crate) fn with_slots(
         a: &DeviceCsr<T>,
         (chunk, sigma): (usize, usize),
@@ -178,7 +177,7 @@ fn order<T: DeviceScalar>(
     Ok(sorted_by_column(device, (0, rows.div_ceil(sigma)), &by_window)?.indices)
 }
 
-/// What the kernels take for the order of the rows: whether they are sorted, and the order.
+/// The kernel arguments for the order of the rows: whether they are sorted, and the order.
 fn order_arguments(order: Option<&DeviceBuffer<u32>>) -> (u32, DevicePtr<u32>) {
     match order {
         Some(order) => (1, order.ptr()),
@@ -222,12 +221,12 @@ impl Lengths {
 /// Blocks of rows, each as wide as its longest row.
 struct Blocks {
     count: usize,
-    /// In columns: the sum of the widths before each block, and of all.
+    /// Prefix sums of the block widths, and their total.
     starts: DeviceBuffer<u32>,
 }
 
 impl Blocks {
-    /// The widths add up to no more than the entries, and so fit in 32 bits.
+    /// The sum of the widths is at most the number of entries and therefore fits 32 bits.
     fn of(lengths: &DeviceBuffer<u32>, height: usize, stream: &Stream) -> Result<Self, PlanError> {
         let (device, rows) = (lengths.device(), lengths.len());
         let count = rows.div_ceil(height);
@@ -245,7 +244,7 @@ impl Blocks {
         Ok(Self { count, starts })
     }
 
-    /// Slots of all blocks, `height` in a column but for those of the last block.
+    /// Stored elements of all blocks of `height` rows; the last block has `last_height` rows.
     fn slots(&self, height: usize, last_height: usize) -> Result<u128, PlanError> {
         let Some(last) = self.count.checked_sub(1) else { return Ok(0) };
         let (start, end) = (self.starts.element(last)?, self.starts.element(self.count)?);
@@ -254,8 +253,8 @@ impl Blocks {
     }
 }
 
-/// Columns and values of all slots; `shape`: lanes, rows of a block, and whether the last block has
-/// lanes for all of them.
+/// Column indices and values of all stored elements. `shape`: rows, rows of a block, and whether
+/// the last block is padded to that height.
 fn fill<T: DeviceScalar>(
     a: &DeviceCsr<T>,
     order: Option<&DeviceBuffer<u32>>,

@@ -35,7 +35,7 @@ pub(super) const INFO: KernelInfo = KernelInfo {
     operation: Operation::Spmm,
     backend: Backend::Gpu,
     source: "own",
-    summary: "CSR, threads across the columns of X in vector loads and across the entries, long rows cut; X row-major, rearranged in the run if it is not",
+    summary: "CSR by row split: threads across the columns of X in vector loads and across the entries, long rows split; X row-major, rearranged in the run if it is not",
     parameters: &[SMALL_BLOCK, COLUMNS, ENTRY_LANES, SPLIT, TILE],
 };
 

@@ -25,18 +25,18 @@ pub(super) const INFO: KernelInfo = KernelInfo {
     operation: Operation::Spmm,
     backend: Backend::Gpu,
     source: "own; after Bell and Garland, SC'09",
-    summary: "CSR, threads across the entries of a row, each for some columns of X, long rows cut; X column-major, rearranged in the run if it is not",
+    summary: "CSR, threads across the entries of a row, each for some columns of X, long rows split; X column-major, rearranged in the run if it is not",
     parameters: &[SMALL_BLOCK, COLUMNS, LANES, SPLIT],
 };
 
-/// Entries of a row for each of its threads up to which no row is cut.
+/// Entries of a row for each of its threads up to which the row is not split.
 const TURNS: usize = 32;
-/// Threads beyond which more of them for a row would only wait for each other.
+/// Number of threads above which more threads per row do not help.
 const MANY_THREADS: usize = 1 << 20;
-/// Threads with fewer of which most of the device is idle.
+/// Number of threads below which most of the device is idle.
 const FEW_THREADS: usize = 1 << 15;
 
-/// How the threads of a warp share a row.
+/// The assignment of the threads of a warp to a row.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 struct Shape {
     /// Columns of a thread.
@@ -46,8 +46,8 @@ struct Shape {
 }
 
 impl Shape {
-    /// For rows of `mean` entries. Fewer threads where there are columns for them: each column
-    /// costs a fold.
+    /// The assignment for rows of `mean` entries. With more columns fewer threads share a row,
+    /// because each column costs a reduction over them.
     fn fitting(rows: usize, mean: usize, k: usize) -> Self {
         let (columns, wanted) = match k {
             0..=2 => (2, 2 * mean / 3 + 1),

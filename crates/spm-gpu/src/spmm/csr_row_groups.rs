@@ -34,11 +34,11 @@ pub(super) const INFO: KernelInfo = KernelInfo {
     operation: Operation::Spmm,
     backend: Backend::Gpu,
     source: "own",
-    summary: "CSR, threads across the columns of X in vector loads, each group of them on rows with about the same entries together, long rows cut; X and Y row-major, rearranged in the run if they are not",
+    summary: "CSR by nonzero split: threads across the columns of X in vector loads, groups of rows with about the same number of entries, long rows split; X and Y row-major, rearranged in the run if they are not",
     parameters: &[SMALL_BLOCK, COLUMNS, ENTRIES, SPLIT, TILE],
 };
 
-/// Rows of an item at most, for runs of empty rows.
+/// Maximum rows of an item, for runs of empty rows.
 const MOST_ROWS: usize = 64;
 
 /// The items of the kernel: first entry and end, first row and end. First the parts of long rows,

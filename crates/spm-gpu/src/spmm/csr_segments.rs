@@ -19,7 +19,7 @@ pub(super) const INFO: KernelInfo = KernelInfo {
     operation: Operation::Spmm,
     backend: Backend::Gpu,
     source: "own; after Liu and Vinter, ICS'15",
-    summary: "CSR in pieces of equally many entries, whatever the rows, column by column; X and Y column-major, rearranged in the run if they are not",
+    summary: "CSR by segmented sum over equal numbers of entries, column by column; X and Y column-major, rearranged in the run if they are not",
     parameters: &[SEGMENT_ENTRIES],
 };
 

@@ -1,4 +1,4 @@
-//! Products as plans of Y = A X.
+//! SpMM plans from products.
 
 use spm_formats::DenseShape;
 
@@ -11,8 +11,9 @@ use crate::plan::DeviceScalar;
 use crate::product::{Checked, Launches, Product};
 use crate::stream::Stream;
 
-/// A plan that is a matrix on the device, `workspace` bytes beside it, and launches. `enqueue` is
-/// called with X and Y of the lengths of the shapes, Y not empty, everything on one device.
+/// A plan made of a matrix on the device, `workspace` bytes, and launches. `enqueue` is called with
+/// checked operands: X and Y have the lengths of the shapes, Y is not empty, and everything is on
+/// one device.
 pub(crate) fn product<T, M, F>(
     device: &Device,
     dense: DenseShape,
@@ -49,7 +50,7 @@ where
     boxed(device, dense, Launches { matrix, workspace, enqueue })
 }
 
-/// Makes a product a plan.
+/// Makes a plan of a product.
 pub(crate) fn boxed<T: DeviceScalar>(
     device: &Device,
     dense: DenseShape,

@@ -21,7 +21,7 @@ pub(super) const INFO: KernelInfo = KernelInfo {
     operation: Operation::Spmv,
     backend: Backend::Gpu,
     source: "own; after Im, Yelick, Vuduc, IJHPCA 18(1), 2004",
-    summary: "CSR by blocks of columns, each block's part of x in shared memory, 16-bit columns",
+    summary: "CSR by column blocks, each block's part of x in shared memory, 16-bit columns",
     parameters: &[LANES, NARROW],
 };
 
@@ -30,7 +30,7 @@ const LANES: ParameterSpec = row_lanes(
      a power of two",
 );
 
-/// Threads of a block: with its part of x, one fills a multiprocessor.
+/// Threads of a block. One block, with its part of x in shared memory, fills a multiprocessor.
 const BLOCK: usize = 1024;
 
 pub(super) fn on_device<T: DeviceScalar>(

@@ -24,7 +24,7 @@ pub(super) const INFO: KernelInfo = KernelInfo {
     operation: Operation::Spmv,
     backend: Backend::Gpu,
     source: "own; after Liu and Vinter, ICS'15",
-    summary: "CSR in pieces of equally many entries for each thread, row ends as bits",
+    summary: "CSR by segmented sum: equal numbers of entries for each thread, row ends as bits",
     parameters: &[ENTRIES, DROP_EQUAL, NARROW],
 };
 
@@ -35,7 +35,7 @@ pub(crate) const ENTRIES: ParameterSpec = ParameterSpec {
     studied: &[Value::Choice("auto"), Value::Choice("4"), Value::Choice("8")],
 };
 
-/// Entries from which on 8 for a thread still fill the device.
+/// Entries from which 8 entries for each thread still fill the device.
 const MANY_ENTRIES: usize = 1 << 20;
 
 /// The entries of a thread.

@@ -1,4 +1,4 @@
-//! Products as plans of y = A x.
+//! SpMV plans from products.
 
 use super::BoxedPlan;
 use crate::device::Device;
@@ -9,8 +9,8 @@ use crate::plan::DeviceScalar;
 use crate::product::{Checked, Launches, Product, VECTOR};
 use crate::stream::Stream;
 
-/// A plan that is a matrix on the device and launches over it. `enqueue` is called with x and y of
-/// the lengths of the matrix's shape, y not empty, everything on one device.
+/// A plan made of a matrix on the device and launches. `enqueue` is called with checked operands: x
+/// and y have the lengths of the matrix's shape, y is not empty, and everything is on one device.
 pub(crate) fn product<T, M, F>(device: &Device, matrix: M, enqueue: F) -> BoxedPlan<T>
 where
     T: DeviceScalar,
@@ -35,7 +35,7 @@ where
     boxed(device, Launches { matrix, workspace: 0, enqueue })
 }
 
-/// Makes a product a plan.
+/// Makes a plan of a product.
 pub(crate) fn boxed<T: DeviceScalar>(
     device: &Device,
     product: impl Product<T> + 'static,

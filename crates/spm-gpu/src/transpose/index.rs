@@ -1,5 +1,5 @@
-//! Pointers from indices and indices from pointers: `gpu-kernels/src/transpose/index_to_pointers.rs`
-//! and `pointers_to_index.rs`.
+//! Row pointers from row indices and back (`gpu-kernels/src/transpose/index_to_pointers.rs` and
+//! `pointers_to_index.rs`).
 
 use spm_formats::kernel::PlanError;
 use spm_gpu_kernels::transpose::{
@@ -16,7 +16,7 @@ use crate::memory::{DeviceBuffer, check_operand};
 use crate::stream::Stream;
 
 const ID: &str = "index-to-pointers";
-/// Words that all the partial histograms may take together, unless one alone is longer.
+/// Maximum words of all partial histograms together, unless a single one is longer.
 const PARTIAL_WORDS: usize = 1 << 24;
 /// Threads of a block that scans.
 const SCAN_BLOCK: usize = 256;
@@ -24,18 +24,18 @@ const SCAN_BLOCK: usize = 256;
 /// How the partial histograms are added (R3 IV-F).
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum VerticalScan {
-    /// A thread walks down each column.
+    /// One thread scans each column.
     Columns,
-    /// The matrix is transposed, and a block scans each of its rows.
+    /// The matrix of histograms is transposed, and one block scans each row.
     Transposed,
 }
 
-/// Where the indices are.
+/// The indices.
 #[derive(Debug, Clone, Copy)]
 pub(super) enum Indices<'a> {
-    /// Numbers.
+    /// An array of indices.
     Plain(&'a DeviceBuffer<u32>),
-    /// High halves of keys.
+    /// The high halves of an array of keys.
     OfKeys(&'a DeviceBuffer<u64>),
 }
 

@@ -1,4 +1,4 @@
-//! MergeTrans from its procedures (R3 III-D).
+//! Plan of MergeTrans (R3 III-D).
 
 use spm_formats::kernel::{
     Backend, KernelInfo, Operation, ParameterSpec, Parameters, PlanError, Value,
@@ -33,9 +33,9 @@ pub(super) const INFO: KernelInfo = KernelInfo {
     parameters: &[SEGMENT, SPLITTER_DISTANCE],
 };
 
-/// Keys of the longest segments that are merged in shared memory whole.
+/// Maximum keys of segments that are merged in shared memory.
 const SMALL: usize = 256;
-/// Threads of a block that has no shared memory to share.
+/// Threads of a block without shared memory.
 const BLOCK: usize = 256;
 /// Threads of a block for one row.
 const ROW_BLOCK: usize = 32;

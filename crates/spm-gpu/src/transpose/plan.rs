@@ -1,4 +1,4 @@
-//! What the plans of this module have in common.
+//! The common part of all transposition plans: checks of the output around a kernel's launches.
 
 use spm_formats::kernel::Footprint;
 
@@ -10,7 +10,7 @@ use crate::memory::check_operand;
 use crate::plan::{DeviceCsc, DeviceScalar, DeviceTransposePlan};
 use crate::stream::{LaunchOrder, Stream};
 
-/// A prepared transposition, without the checks that are the same for each.
+/// A kernel's transposition, without the checks of the output.
 pub(crate) trait Procedure<T>: Send {
     /// The matrix.
     fn matrix(&self) -> &DeviceCsr<T>;
@@ -34,7 +34,7 @@ struct Checked<P> {
     order: LaunchOrder,
 }
 
-/// Makes a procedure a plan.
+/// Makes a plan of a procedure.
 pub(crate) fn boxed<T: DeviceScalar>(procedure: impl Procedure<T> + 'static) -> BoxedPlan<T> {
     Box::new(Checked { procedure, order: LaunchOrder::default() })
 }

@@ -1,5 +1,5 @@
-//! The procedures of R3 IV, each prepared on made-up data of one length, to be timed and checked
-//! alone (R3 figures 6, 8, 10, 12).
+//! The procedures of R3 IV on generated data of one length, for separate timing and checking (R3
+//! figures 6, 8, 10, 12).
 
 use spm_formats::kernel::{
     Backend, KernelInfo, Operation, ParameterSpec, Parameters, PlanError, Value,
@@ -30,7 +30,7 @@ pub trait PreparedPrimitive: Send {
     /// As [`PreparedPrimitive::launch`].
     fn check(&mut self, stream: &Stream) -> Result<bool, GpuError>;
 
-    /// The least that a run moves: its input and its output once, in bytes.
+    /// Minimum memory traffic of a run in bytes: input and output once.
     fn bytes_moved(&self) -> u64;
 }
 
@@ -188,7 +188,7 @@ const REPEATED: usize = 10;
 /// Parts of a histogram.
 const PARTS: usize = 64;
 
-/// Numbers that look random (SplitMix64).
+/// Pseudo-random numbers (SplitMix64).
 fn words(length: usize) -> impl Iterator<Item = u64> {
     (1..=length as u64).map(|i| {
         let mut word = i.wrapping_mul(0x9e37_79b9_7f4a_7c15);
@@ -241,7 +241,7 @@ impl PreparedPrimitive for PreparedScan {
     }
 }
 
-/// Keys in, keys out.
+/// A sort of keys from one buffer to another.
 struct PreparedSort<S> {
     input: Vec<u64>,
     expected: Vec<u64>,

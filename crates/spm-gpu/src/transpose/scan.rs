@@ -1,4 +1,4 @@
-//! Exclusive scan: `gpu-kernels/src/transpose/scan.rs` over as many levels as it takes.
+//! Exclusive scan over several levels of blocks (`gpu-kernels/src/transpose/scan.rs`).
 
 use spm_formats::kernel::PlanError;
 use spm_gpu_kernels::device::DevicePtrMut;

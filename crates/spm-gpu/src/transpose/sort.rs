@@ -1,4 +1,5 @@
-//! Sorting by segments and merges: `gpu-kernels/src/transpose/segmented_sort.rs` and `merge.rs`.
+//! Segmented sort and merge of segments (`gpu-kernels/src/transpose/segmented_sort.rs` and
+//! `merge.rs`).
 
 use spm_formats::kernel::PlanError;
 use spm_gpu_kernels::transpose::{
@@ -12,7 +13,7 @@ use crate::launch::Launch;
 use crate::memory::{DeviceBuffer, check_operand};
 use crate::stream::Stream;
 
-/// Keys, as many as `length`, from one buffer to another.
+/// Checks that both buffers have `length` keys and are on the right device.
 fn check(
     device: &Device,
     length: usize,
@@ -32,7 +33,7 @@ pub(super) struct SortSegments {
 }
 
 impl SortSegments {
-    /// Segments of `block` of `length` keys.
+    /// A sort of `length` keys in segments of `block` keys.
     ///
     /// # Errors
     /// A block that the device does not take.
@@ -42,7 +43,7 @@ impl SortSegments {
         Ok(Self { length, device: device.clone(), launch })
     }
 
-    /// Puts the sorting of `keys` into `sorted` into the stream.
+    /// Enqueues the sort of `keys` into `sorted` in the stream.
     ///
     /// # Errors
     /// Another length or device; a device that fails.
@@ -74,14 +75,15 @@ pub(super) struct MergeSegments {
 
 #[derive(Debug)]
 enum Way {
-    /// A pair fits in shared memory (R3 IV-D).
+    /// A pair of segments fits in shared memory (R3 IV-D).
     Small(Launch),
-    /// Cut at splitters (R3 IV-E): their distance, and two words for each.
+    /// Segments are divided at splitters (R3 IV-E): their distance, and two words for each.
     Big { distance: u32, split: Launch, merge: Launch, cuts: DeviceBuffer<u32> },
 }
 
 impl MergeSegments {
-    /// Segments of `segment` of `length` keys, each pair by one block of `segment` threads.
+    /// A merge of `length` keys in segments of `segment` keys, each pair by one block of `segment`
+    /// threads.
     ///
     /// # Errors
     /// A segment of more keys than a block has threads.
@@ -92,7 +94,7 @@ impl MergeSegments {
         Ok(Self { length, segment: segment as u32, device: device.clone(), way })
     }
 
-    /// The same with splitters, each `distance`-th key; `block` threads find where they cut.
+    /// The same with splitters, each `distance`-th key; `block` threads find their positions.
     ///
     /// # Errors
     /// A segment that is not a multiple of the distance, a distance beyond the threads of a block,
@@ -129,7 +131,7 @@ impl MergeSegments {
         }
     }
 
-    /// Puts the merging of `keys` into `sorted` into the stream.
+    /// Enqueues the merge of `keys` into `sorted` in the stream.
     ///
     /// # Errors
     /// Another length or device; a device that fails.

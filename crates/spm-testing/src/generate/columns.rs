@@ -1,8 +1,8 @@
-//! Which columns a row of given length gets.
+//! Generates the column indices of rows of given lengths.
 
 use super::random::Random;
 
-/// Where the entries of a row lie.
+/// The distribution of the columns of a row.
 #[derive(Debug, Clone)]
 pub(super) enum Locality {
     /// Near the diagonal and near the diagonals of a node-numbered grid.

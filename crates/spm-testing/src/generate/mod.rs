@@ -33,7 +33,7 @@ pub use grids::Points;
 pub use spec::Spec;
 pub use stand_in::{RowLengths, StandIn, Structure};
 
-/// What stands before the name of every generated matrix.
+/// The prefix of the name of every generated matrix.
 pub const PREFIX: &str = "synthetic:";
 
 /// The values of a generated matrix. All are exact in `f32`, and none is 0.

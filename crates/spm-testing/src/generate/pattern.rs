@@ -7,7 +7,7 @@ use super::{GenerateError, Values};
 use spm_formats::csr::{check_limits, pointers_of};
 use spm_formats::{Csr, Scalar};
 
-/// Fewer entries than this are not worth another task.
+/// Minimum number of entries of a task.
 const TASK_ENTRIES: u32 = 1 << 14;
 
 /// Row pointers and ascending column indices, without values.

@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use super::GenerateError;
 use super::random::Random;
 
-/// What is asked of the lengths of all rows.
+/// Requirements on the lengths of all rows.
 #[derive(Debug, Clone, Default)]
 pub(super) struct Profile {
     pub(super) rows: usize,

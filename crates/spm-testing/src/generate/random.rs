@@ -1,4 +1,4 @@
-//! Randomness that gives the same bits on every machine and for every thread count.
+//! Random numbers that are the same on every machine and for every thread count.
 
 use rand_pcg::Pcg64Mcg;
 use rand_pcg::rand_core::Rng;
