@@ -96,10 +96,10 @@ impl Pool {
         }
     }
 
-    /// Takes a block back once all work of the context, in whichever stream, is done.
+    /// Takes a block back once all work of the context in all streams is done.
     ///
     /// # Safety
-    /// Of [`Pool::allocate`], and given back once; its context is current.
+    /// The block is from [`Pool::allocate`] and is freed once; its context is current.
     pub(crate) unsafe fn free(&self, block: Block) {
         if block.size == 0 {
             return;

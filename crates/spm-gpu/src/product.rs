@@ -22,9 +22,9 @@ pub(crate) trait Product<T>: Send {
     /// Device memory.
     fn memory(&self) -> Memory;
 
-    /// Puts Y = A X into the stream: the buffers have the lengths of the shapes, Y is not empty,
-    /// everything is on one device. Nothing else uses what `self` owns until this is done, in
-    /// whichever stream the last call was.
+    /// Enqueues Y = A X in the stream. The buffers have been checked: they have the lengths of the
+    /// shapes, Y is not empty, and everything is on one device. Nothing else uses the memory of
+    /// `self` until this is done, also if the last call was in another stream.
     fn enqueue(
         &mut self,
         x: &DeviceBuffer<T>,
@@ -100,7 +100,7 @@ pub(crate) struct Checked<P> {
     device: Device,
     dense: DenseShape,
     product: P,
-    /// None for a product that writes nothing but Y.
+    /// `None` for a product that writes only Y.
     order: Option<LaunchOrder>,
 }
 
@@ -146,8 +146,8 @@ impl<P> Checked<P> {
 }
 
 impl<M, F> Checked<Launches<M, F>> {
-    /// Launches that run beside each other in several streams: a function without state writes Y
-    /// alone.
+    /// A product whose launches may run concurrently in several streams: a function without state
+    /// that writes only Y.
     pub(crate) fn without_scratch<T>(
         device: &Device,
         dense: DenseShape,

@@ -15,8 +15,9 @@ use crate::error::GpuError;
 /// A stream: a queue of kernels that run in order. Copies between host and device wait for all
 /// streams.
 ///
-/// Streams run beside each other: what one writes and another reads is ordered by an [`Event`]
-/// ([`Stream::wait`]) or by [`Stream::synchronize`]. Launches of one plan order themselves.
+/// Different streams run concurrently. An [`Event`] ([`Stream::wait`]) or [`Stream::synchronize`]
+/// orders a write in one stream before a read in another. Launches of one plan are ordered by the
+/// plan.
 #[derive(Debug)]
 pub struct Stream(Arc<Queue>);
 
@@ -69,8 +70,8 @@ impl Stream {
         }
     }
 
-    /// Lets what is put into the queue from now on start when the device has passed the mark, where
-    /// it is now; a mark that is in no stream is not waited for. The host does not wait.
+    /// Makes work that is enqueued from now on wait for the event, as it was last recorded. An
+    /// event that was never recorded is not waited for. The host does not wait.
     ///
     /// # Errors
     /// An event of another device.
@@ -148,20 +149,19 @@ impl Drop for Queue {
     }
 }
 
-/// Lets the launches of one plan, which share its scratch memory, run one after another whatever
-/// streams they are put into. Launches into one stream cost a comparison.
+/// Orders the launches of one plan, which share its scratch memory, in any streams. For launches
+/// into one stream this costs a comparison.
 #[derive(Debug, Default)]
 pub(crate) struct LaunchOrder {
-    /// The queue of the last launch. It lives as long as this does, so that no later stream has its
-    /// handle.
+    /// The stream of the last launch, kept alive so that no later stream gets its handle.
     last: Option<Arc<Queue>>,
-    /// For the changes from one stream to another.
+    /// The event that is used when the stream changes.
     mark: Option<Event>,
 }
 
 impl LaunchOrder {
-    /// To be called before a launch is put into `stream`: it then waits for the last one, and for
-    /// what has been put behind that one since.
+    /// Called before a launch is enqueued in `stream`: the launch then waits for the previous one,
+    /// and for later work in that stream.
     ///
     /// # Errors
     /// A device that fails; nothing must be launched then.
@@ -196,7 +196,7 @@ enum Mark {
     Emulated(EmuEvent),
 }
 
-/// An event of the driver: that of `cust` cannot be waited for by a stream and kept.
+/// An event of the driver, because a stream cannot wait for an event of `cust` that is kept.
 #[derive(Debug)]
 struct CudaEvent(sys::CUevent);
 

@@ -20,7 +20,7 @@ pub enum EmulatorError {
         /// The defect.
         defect: Defect,
     },
-    /// An operation of a stream, not a kernel, did what it must not do.
+    /// A defect of an operation in a stream that is not a kernel.
     #[error("{operation}: {defect}")]
     Operation {
         /// `"zeroing"`, `"copy"`.
@@ -183,8 +183,8 @@ pub enum Defect {
         /// The other thread.
         other: Dim3,
     },
-    /// Two operations of different streams use a buffer, at least one writes, and no event and no
-    /// waiting of the host orders them.
+    /// A data race between streams: two operations of different streams access a buffer, at least
+    /// one writes, and neither an event nor a wait of the host orders them.
     #[error(
         "{access} at {address:#x} races with {earlier} in another stream, which uses the same buffer"
     )]

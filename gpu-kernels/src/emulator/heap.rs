@@ -20,7 +20,7 @@ pub(super) struct Heap {
     buffers: Vec<Option<Storage>>,
     allocated: u64,
     pub(super) launches: u64,
-    /// What uses memory now.
+    /// The operation that accesses memory now.
     operation: Operation,
 }
 
@@ -212,7 +212,7 @@ impl Heap {
     }
 }
 
-/// Where a buffer lies.
+/// The location of a buffer.
 fn address(id: usize) -> u64 {
     (id as u64 + 1) << OFFSET_BITS
 }

@@ -1,17 +1,16 @@
-//! Runs kernels on the host, one GPU thread per coroutine, and reports what a GPU would not.
+//! An emulator that runs GPU kernels on the host and reports defects that a GPU does not report.
 //!
-//! Every thread of a block is a coroutine; barriers, shuffles and votes are the points where one
-//! hands over to another. Blocks run one after another. Which thread goes on, the order of the
-//! blocks, and (where work is deferred) which stream goes on, is drawn from a seed: a program that
-//! depends on an order fails for some seed.
+//! Every thread of a block is a coroutine that yields at barriers, shuffles and votes. Blocks run
+//! one after another. The next thread, the order of the blocks, and with deferred work the next
+//! stream are drawn from a seed, so that a program that depends on an order fails for some seed.
 //!
-//! Reported, with kernel, block and thread (see [`Defect`]): a barrier or a warp operation that
-//! not all the threads it names reach, a read from a lane that does not take part, an access
-//! outside of every live buffer, a misaligned access, a read of memory that nobody wrote, memory that
-//! a launch both overwrites and reads through the read-only path, two threads that use a word of
-//! shared memory with no barrier between them, two streams that use a buffer with no event and no
-//! waiting between them, a panic, a loop without an end. A defect stops the launch; nothing hangs and
-//! no memory of the host is touched.
+//! These defects are reported with kernel, block and thread (see [`Defect`]): a barrier or a warp
+//! operation that not all the threads it names reach, a read from a lane that does not take part,
+//! an access outside every live buffer, a misaligned access, a read of memory that was not written,
+//! memory that a launch both overwrites and reads through the read-only path, two threads that
+//! access a word of shared memory with no barrier between them, two streams that access a buffer
+//! with no event and no wait between them, a panic, an endless loop. A defect stops the launch.
+//! Nothing hangs, and no host memory outside the buffers is accessed.
 //!
 //! The [crate's first page](crate) has an example.
 
@@ -44,12 +43,12 @@ pub(crate) use warp::{Operation, ShuffleMode};
 pub struct EmulatorOptions {
     /// The seed of the order of blocks and threads; the same seed gives the same run.
     pub seed: u64,
-    /// Report two threads that use a word of shared memory with no barrier between them, and two
-    /// operations of different streams that use a buffer with no order between them, one of them
-    /// writing.
+    /// Whether data races are reported: two threads that access a word of shared memory with no
+    /// barrier between them, or two unordered operations of different streams on one buffer, at
+    /// least one of them a write.
     pub detect_races: bool,
-    /// Streams keep their work until something waits for it; then the seed draws which of them goes
-    /// on, operation by operation. Otherwise everything is done when it is put into a stream.
+    /// Whether streams defer their work until something waits for it; the seed then draws the next
+    /// stream, one operation at a time. Otherwise an operation runs when it is enqueued.
     pub deferred: bool,
     /// Accesses and barriers of one thread above which an endless loop is reported.
     pub step_limit: u64,

@@ -1,16 +1,16 @@
-//! Which operations of different streams come one after the other, whatever the schedule.
+//! Race detection between streams by vector clocks (Lamport, "Time, clocks, and the ordering of
+//! events in a distributed system", CACM 21(7), 1978).
 //!
-//! Each operation knows those that are done before it starts: the earlier ones of its stream, those
-//! before an event that the stream waited for, and those that the host waited for before it put the
-//! operation into the stream (Lamport, "Time, clocks, and the ordering of events in a distributed
-//! system", CACM 21(7), 1978; vector clocks). Two operations that use a buffer, one of them writing,
-//! must not be unordered.
+//! The clock of an operation covers the operations that are done before it starts in any schedule:
+//! the earlier ones of its stream, those before an event that the stream waited for, and those that
+//! the host waited for before it enqueued the operation. Two operations on a buffer, at least one
+//! of them a write, must be ordered.
 
 use std::collections::BTreeMap;
 
 use super::Defect;
 
-/// Operations that are done: all of earlier epochs, and of each stream the first so many.
+/// A vector clock: all operations of earlier epochs are done, and of each stream the first `done`.
 #[derive(Debug, Clone, Default)]
 pub(super) struct Clock {
     epoch: u64,
@@ -18,7 +18,7 @@ pub(super) struct Clock {
 }
 
 impl Clock {
-    /// Adds what `other` knows.
+    /// Adds the operations that `other` covers.
     pub(super) fn join(&mut self, other: &Self) {
         if other.epoch > self.epoch {
             self.clone_from(other);
@@ -30,13 +30,13 @@ impl Clock {
         }
     }
 
-    /// All operations so far are done: a new epoch begins.
+    /// Marks all operations so far as done and begins a new epoch.
     pub(super) fn everything(&mut self) {
         self.epoch += 1;
         self.done.clear();
     }
 
-    /// The next operation of a stream, done before what comes after it there.
+    /// The next operation of a stream, which is done before the later ones of that stream.
     pub(super) fn step(&mut self, stream: u64, name: &'static str) -> Operation {
         let count = self.done.entry(stream).or_default();
         *count += 1;
@@ -50,16 +50,16 @@ impl Clock {
     }
 }
 
-/// An operation that uses memory.
+/// An operation that accesses memory.
 #[derive(Debug, Clone, Default)]
 pub(super) struct Operation {
     entry: Entry,
-    /// What is done before it; unknown where nobody asks.
+    /// The operations done before it; `None` if they are not traced.
     clock: Option<Clock>,
 }
 
 impl Operation {
-    /// The same without a report of those that nothing orders.
+    /// The same without race reports.
     pub(super) fn untraced(self) -> Self {
         Self { clock: None, ..self }
     }
@@ -70,7 +70,7 @@ fn unordered<'a>(clock: &Clock, mut earlier: impl Iterator<Item = &'a Entry>) ->
     earlier.find(|entry| !clock.knows(entry)).map_or(Ok(()), |&entry| Err(entry))
 }
 
-/// An operation, as those after it remember it.
+/// The identity of an operation.
 #[derive(Debug, Clone, Copy, Default)]
 pub(super) struct Entry {
     name: &'static str,
@@ -90,7 +90,7 @@ impl Entry {
     }
 }
 
-/// The operations that used a buffer last.
+/// The latest operations on a buffer.
 #[derive(Debug, Default)]
 pub(super) struct Trace {
     writer: Option<Entry>,

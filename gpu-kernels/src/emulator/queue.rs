@@ -1,8 +1,8 @@
-//! Streams: queues of work, run in an order that streams and events allow.
+//! Emulated streams: queues of work that run in an order that streams and events allow.
 //!
-//! By default an operation runs when it is put into a stream. A device that defers
-//! ([`EmulatorOptions::deferred`](super::EmulatorOptions::deferred)) keeps it until somebody waits;
-//! then the seed draws which stream goes on next, one operation at a time.
+//! By default an operation runs when it is enqueued. A device that defers work
+//! ([`EmulatorOptions::deferred`](super::EmulatorOptions::deferred)) keeps it until something waits
+//! for it. The seed then draws the next stream, one operation at a time.
 
 use std::collections::{BTreeMap, VecDeque};
 use std::fmt;
@@ -18,7 +18,7 @@ use crate::{Dim3, Kernel};
 
 type Run = Box<dyn FnOnce(&mut Heap) -> Result<(), EmulatorError> + Send>;
 
-/// What lies in a stream.
+/// An operation in a stream.
 enum Work {
     /// Uses device memory.
     Device(Operation, Run),
@@ -30,13 +30,13 @@ enum Work {
 /// The streams of a device.
 pub(super) struct Queues {
     deferred: bool,
-    /// Work that is not done, of streams that have some.
+    /// Pending work of each stream that has some.
     waiting: BTreeMap<u64, VecDeque<Work>>,
-    /// Draws which stream goes on.
+    /// Draws the next stream.
     schedule: Rng,
     /// Streams made so far; the number 0 is that of launches without a stream.
     streams: u64,
-    /// What is done before the next operation of each stream, and what the host has waited for.
+    /// The clock of each stream's next operation, and the clock of the host.
     clocks: BTreeMap<u64, Clock>,
     host: Clock,
     failed: Option<EmulatorError>,
@@ -62,14 +62,14 @@ impl Queues {
         }
     }
 
-    /// What is done before the next operation of a stream.
+    /// The clock of a stream's next operation.
     fn clock(&mut self, stream: u64) -> &mut Clock {
         let clock = self.clocks.entry(stream).or_default();
         clock.join(&self.host);
         clock
     }
 
-    /// Work of a stream, done at once unless it is deferred.
+    /// Enqueues work in a stream; it runs immediately unless it is deferred.
     fn put(&mut self, stream: u64, work: Work, heap: &Mutex<Heap>) -> Result<(), EmulatorError> {
         if self.deferred {
             self.waiting.entry(stream).or_default().push_back(work);
@@ -78,8 +78,8 @@ impl Queues {
         run(work, heap)
     }
 
-    /// Does what waits, in an order drawn by the seed, until `enough` or nothing is left. After a
-    /// failure nothing more runs, as on a device.
+    /// Runs pending work in an order drawn from the seed, until `enough` or nothing is left. After
+    /// a failure nothing more runs, as on a device.
     fn drain(&mut self, heap: &Mutex<Heap>, enough: impl Fn(&Self) -> bool) {
         while !enough(self) {
             let blocked = |work: Option<&Work>| matches!(work, Some(Work::Wait(mark)) if mark.get().is_none());
@@ -137,8 +137,7 @@ impl Emulator {
         lock(&self.queues)
     }
 
-    /// Does everything that waits in streams. What failed is reported by the next
-    /// [`Emulator::synchronize`].
+    /// Runs all pending work. A failure is reported by the next [`Emulator::synchronize`].
     pub(super) fn drain(&self) {
         let mut queues = self.queues();
         queues.drain(&self.heap, |_| false);
@@ -172,7 +171,7 @@ impl Emulator {
     }
 }
 
-/// A queue of work of an [`Emulator`]. Work that is left when it is dropped is done all the same.
+/// A stream of an [`Emulator`]. Work that is pending when it is dropped still runs.
 #[derive(Debug)]
 pub struct EmuStream {
     emulator: Emulator,

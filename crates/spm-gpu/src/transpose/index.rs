@@ -121,7 +121,7 @@ impl IndexToPointers {
         (self.counts.bytes() + transposed) as u64 + self.scan.workspace_bytes()
     }
 
-    /// Puts the filling of `pointers` (width + 1 words) into the stream.
+    /// Enqueues the computation of `pointers` (width + 1 words) in the stream.
     ///
     /// # Errors
     /// Another length or device; a device that fails.
@@ -213,7 +213,7 @@ impl ExpandPointers {
         Ok(Self { rows, device: device.clone(), launch })
     }
 
-    /// Puts the filling of `indices` into the stream.
+    /// Enqueues the computation of `indices` in the stream.
     ///
     /// # Errors
     /// Another number of rows or another device; a device that fails.

@@ -18,9 +18,9 @@ pub(crate) trait Procedure<T>: Send {
     /// Bytes of device memory besides the matrix.
     fn workspace_bytes(&self) -> u64;
 
-    /// Puts the transposition into the stream; the matrix has entries, the arrays of `output` have
-    /// the right lengths, everything is on one device. Nothing else uses what `self` owns until this
-    /// is done, in whichever stream the last call was.
+    /// Enqueues the transposition in the stream. The matrix has entries, the arrays of `output`
+    /// have the right lengths, and everything is on one device. Nothing else uses the memory of
+    /// `self` until this is done, also if the last call was in another stream.
     fn enqueue(&mut self, output: &mut DeviceCsc<T>, stream: &Stream) -> Result<(), GpuError>;
 
     /// See [`DeviceTransposePlan::choice`].

@@ -15,8 +15,7 @@ use crate::matrix::check_counts;
 use crate::memory::DeviceBuffer;
 use crate::stream::{LaunchOrder, Stream};
 
-/// A procedure with its data on the device. Launches run one after another, whatever streams they
-/// are put into.
+/// A procedure with its data on the device. Launches run one after another, in any streams.
 pub trait PreparedPrimitive: Send {
     /// Puts one run into the stream.
     ///
@@ -63,7 +62,7 @@ impl Primitive {
     }
 }
 
-/// What is the same for each procedure.
+/// The common part of all procedures.
 struct Checked {
     device: Device,
     prepared: Box<dyn PreparedPrimitive>,
