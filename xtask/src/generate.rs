@@ -39,7 +39,7 @@ pub fn run(args: &Args) -> anyhow::Result<()> {
 /// The kinds with their parameters and defaults.
 fn kinds_help() -> String {
     let mut help = "Kinds, with their parameters and defaults (every kind also takes seed=NUMBER \
-                    and values=random, ones or symmetric):\n"
+                    and values=general, symmetric, single, few or ones):\n"
         .to_owned();
     for kind in generate::kinds() {
         let parameters: Vec<_> =

@@ -73,7 +73,7 @@ pub fn generate<T: Scalar>(entry: &CatalogueEntry) -> Result<Csr<T>, GenerateErr
     let values = match (entry.field, symmetric) {
         (ValueField::Pattern, _) => Values::Ones,
         (_, true) => Values::Symmetric,
-        (_, false) => Values::Random,
+        (_, false) => Values::General,
     };
     let stand_in = StandIn {
         rows: entry.rows,

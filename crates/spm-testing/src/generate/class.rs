@@ -94,7 +94,8 @@ pub struct KindParameter {
 }
 
 /// One kind of generated matrix, for `--help`. Every kind also takes `seed=NUMBER` (default 1) and
-/// `values=random`, `values=ones` or, where the pattern is symmetric, `values=symmetric`.
+/// `values=` with `general`, `single`, `few`, `ones` or, where the pattern is symmetric, `symmetric`
+/// ([`Values`]).
 #[derive(Debug, Clone, Copy)]
 #[non_exhaustive]
 pub struct Kind {
@@ -248,7 +249,7 @@ impl Class {
         match self {
             Self::Road { .. } => Values::Ones,
             class if class.is_symmetric() => Values::Symmetric,
-            _ => Values::Random,
+            _ => Values::General,
         }
     }
 

@@ -36,24 +36,38 @@ pub use stand_in::{RowLengths, StandIn, Structure};
 /// The prefix of the name of every generated matrix.
 pub const PREFIX: &str = "synthetic:";
 
-/// The values of a generated matrix. All are exact in `f32`, and none is 0.
+/// The values of a generated matrix; none is 0. Those of [`Values::General`] need the whole width of
+/// the type; the other kinds are what lossless compression can make smaller.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 #[non_exhaustive]
 pub enum Values {
-    /// Uniform in (-1, 1), each entry on its own.
-    Random,
-    /// Uniform in (-1, 1), entry (j, i) equal to (i, j); for symmetric patterns only.
+    /// Uniform in (-1, 1), each entry on its own, with a 53-bit significand.
+    General,
+    /// As [`Values::General`], entry (j, i) equal to (i, j); for symmetric patterns only.
     Symmetric,
+    /// Uniform in (-1, 1), each entry on its own, exact in `f32`.
+    Single,
+    /// [`FEW_VALUES`] distinct values that are not exact in `f32`.
+    Few,
     /// All 1, as in a pattern file.
     Ones,
 }
 
+/// Distinct values of a matrix with [`Values::Few`].
+pub const FEW_VALUES: u32 = 128;
+
 impl Values {
+    /// Every kind.
+    pub const ALL: [Self; 5] =
+        [Self::General, Self::Symmetric, Self::Single, Self::Few, Self::Ones];
+
     /// Name in labels.
     pub fn name(self) -> &'static str {
         match self {
-            Self::Random => "random",
+            Self::General => "general",
             Self::Symmetric => "symmetric",
+            Self::Single => "single",
+            Self::Few => "few",
             Self::Ones => "ones",
         }
     }
@@ -139,7 +153,7 @@ pub fn named(label: &str) -> Result<Spec, GenerateError> {
 
 #[cfg(test)]
 mod tests {
-    use spm_formats::Csr;
+    use std::collections::HashSet;
 
     use super::*;
 
@@ -158,9 +172,9 @@ mod tests {
     #[test]
     fn bits_are_the_same_everywhere() {
         let fingerprints = [
-            ("stencil7[n=9]", 0x7ce3_986b_d374_ceb2),
-            ("powerlaw[rows=3000,cols=2000,entries=9000,longest=300]", 0x00e1_d4e5_a341_b750),
-            ("uniform[rows=300,cols=2000,entries=900]", 0x618a_aa53_9a61_5572),
+            ("stencil7[n=9]", 0xd72b_de2a_a9dc_66c0),
+            ("powerlaw[rows=3000,cols=2000,entries=9000,longest=300]", 0xe4ca_1de0_9398_2e2e),
+            ("uniform[rows=300,cols=2000,entries=900]", 0x10e0_4fc1_1217_906c),
         ];
         for (label, expected) in fingerprints {
             let found = fingerprint(&named(label).unwrap().generate().unwrap());
@@ -168,12 +182,23 @@ mod tests {
         }
     }
 
+    /// Distinct values, and whether each is exact in single precision.
+    fn values_of(label: &str) -> (usize, bool) {
+        let matrix = named(label).unwrap().generate::<f64>().unwrap();
+        let distinct: HashSet<u64> = matrix.data().iter().map(|value| value.to_bits()).collect();
+        (distinct.len(), matrix.data().iter().all(|&value| f64::from(value as f32) == value))
+    }
+
     #[test]
-    fn single_precision_has_the_same_values() {
-        let spec = named("banded[n=50,lower=3,upper=2]").unwrap();
-        let (single, double): (Csr<f32>, Csr<f64>) =
-            (spec.generate().unwrap(), spec.generate().unwrap());
-        assert!(single.data().iter().zip(double.data()).all(|(&s, &d)| f64::from(s) == d));
+    fn values_are_of_the_kind_that_is_asked_for() {
+        let of = |values| values_of(&format!("uniform[rows=90,cols=90,entries=4000{values}]"));
+        assert_eq!(of(""), (4000, false));
+        assert_eq!(of(",values=general"), (4000, false));
+        assert_eq!(of(",values=few"), (FEW_VALUES as usize, false));
+        assert_eq!(of(",values=ones"), (1, true));
+        let (distinct, exact) = of(",values=single");
+        assert!(distinct > 3900 && exact);
+        assert!(!values_of("stencil7[n=9]").1);
     }
 
     #[test]

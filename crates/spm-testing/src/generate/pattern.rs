@@ -2,8 +2,8 @@
 
 use rayon::prelude::*;
 
-use super::random::value_at;
-use super::{GenerateError, Values};
+use super::random::{general, mix, single};
+use super::{FEW_VALUES, GenerateError, Values};
 use spm_formats::csr::{check_limits, pointers_of};
 use spm_formats::{Csr, Scalar};
 
@@ -57,11 +57,16 @@ impl Pattern {
                 let start = self.pointers[row] as usize;
                 let row = row as u32;
                 for (value, &col) in data.iter_mut().zip(&self.indices[start..]) {
-                    let (i, j) = match values {
-                        Values::Symmetric => (row.min(col), row.max(col)),
-                        _ => (row, col),
-                    };
-                    *value = T::from_f64(value_at(seed, i, j));
+                    *value = T::from_f64(match values {
+                        Values::General => general(seed, row, col),
+                        Values::Symmetric => general(seed, row.min(col), row.max(col)),
+                        Values::Single => single(seed, row, col),
+                        Values::Few => {
+                            let entry = mix(u64::from(row) << 32 | u64::from(col));
+                            general(seed, entry as u32 % FEW_VALUES, u32::MAX)
+                        }
+                        Values::Ones => 1.0,
+                    });
                 }
             });
         }

@@ -18,7 +18,7 @@ pub struct Spec {
 
 impl Spec {
     /// `class` with seed 1 and the values that suit it: ones for roads, symmetric where the pattern
-    /// is, random otherwise.
+    /// is, general otherwise.
     pub fn new(class: Class) -> Self {
         let values = class.default_values();
         Self { class, seed: 1, values }
@@ -121,10 +121,11 @@ impl FromStr for Spec {
             } else if key == "seed" {
                 seed = text.parse().map_err(|_| wrong(number()))?;
             } else if key == "values" {
-                let known = [Values::Random, Values::Symmetric, Values::Ones];
-                let found = known.into_iter().find(|values| values.name() == text);
+                let found = Values::ALL.into_iter().find(|values| values.name() == text);
                 values = Some(found.ok_or_else(|| {
-                    wrong(format!("values must be random, symmetric or ones, found {text:?}"))
+                    wrong(format!(
+                        "values must be general, symmetric, single, few or ones, found {text:?}"
+                    ))
                 })?);
             } else {
                 let known: Vec<&str> = kind.parameters.iter().map(|p| p.name).collect();
@@ -156,7 +157,7 @@ mod tests {
         }
         let spec: Spec = "banded[ n=9, upper=0]".parse().unwrap();
         assert_eq!(*spec.class(), Class::Banded { n: 9, lower: 5, upper: 0 });
-        assert_eq!(spec.values(), Values::Random);
+        assert_eq!(spec.values(), Values::General);
         assert_eq!(spec.to_string(), "banded[n=9,lower=5,upper=0]");
     }
 

@@ -184,7 +184,7 @@ mod tests {
             structure: Structure::Circuit,
             symmetric_diagonal: None,
             row_lengths: Some(RowLengths { min: 1, max: 114_190, variance: 130_681.0 }),
-            values: Values::Random,
+            values: Values::General,
             seed: 1,
         };
         let profile = dc1.profile();
