@@ -73,7 +73,7 @@ fn x_is_written_and_read() {
     assert!(bench(&again, &more).status().unwrap().success());
     assert_eq!(std::fs::read_to_string(&copy).unwrap(), text);
     assert_eq!(settings(&again)["elements"], 2000);
-    // Errors against the oracle are those of the same x.
+    // Errors against the reference are those of the same x.
     let errors = |out: &Path| rows(out).iter().map(|row| row.bound_err).collect::<Vec<_>>();
     assert_eq!(errors(&out), errors(&again));
 

@@ -1,4 +1,4 @@
-//! A matrix with what its cases share: CSR, input vectors, the oracle's results.
+//! A matrix with what its cases share: CSR, input vectors, the reference's results.
 
 use std::cell::{OnceCell, RefCell};
 use std::collections::HashMap;
@@ -27,7 +27,7 @@ pub struct Matrix<T> {
 }
 
 impl<T: Scalar> Matrix<T> {
-    /// Takes the triplets (the oracle's input) and the CSR matrix made from them.
+    /// Takes the triplets (the reference's input) and the CSR matrix made from them.
     pub fn new(name: String, coo: Coo<T>, csr: Csr<T>, input: Input) -> Self {
         let (references, transpose, files) = Default::default();
         Self { name, coo, csr, input, references, transpose, files }
@@ -48,7 +48,7 @@ impl<T: Scalar> Matrix<T> {
         self.input.elements(self.csr.cols() * k)
     }
 
-    /// The oracle's A x (`None`) or A X, computed once.
+    /// The reference's A x (`None`) or A X, computed once.
     pub fn reference(&self, dense: Option<DenseShape>) -> Rc<Reference> {
         let compute = || {
             let x = self.x(dense.map_or(1, |d| d.k));
@@ -81,7 +81,7 @@ impl<T: Scalar> Matrix<T> {
         Ok(path)
     }
 
-    /// The oracle's transpose, computed once.
+    /// The reference's transpose, computed once.
     pub fn transpose_reference(&self) -> Rc<TransposeOutput<T>> {
         let compute = || {
             let (pointers, indices, values) = reference::transpose(&self.coo);

@@ -1,4 +1,4 @@
-//! `cargo xtask verify`: every kernel against the oracle.
+//! `cargo xtask verify`: every kernel against the reference.
 
 use std::panic::{AssertUnwindSafe, catch_unwind};
 

@@ -1,4 +1,4 @@
-//! Every conversion of the registry against the oracle, with every studied parameter.
+//! Every conversion of the registry against the reference, with every studied parameter.
 
 use std::collections::HashSet;
 

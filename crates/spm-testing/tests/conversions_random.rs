@@ -6,7 +6,7 @@ use spm_formats::convert::*;
 use spm_formats::{Coo, Ell, FormatError, Hll, Layout, MemoryBudget, Sell, UnpaddedEll};
 use spm_testing::reference;
 
-/// Row-sorted triplets without duplicates, bit by bit, through the oracle's transpose.
+/// Row-sorted triplets without duplicates, bit by bit, through the reference's transpose.
 fn canonical<T: Scalar>(coo: &Coo<T>) -> (Vec<u32>, Vec<u32>, Vec<u64>) {
     let (pointers, rows, values) = reference::transpose(coo);
     (pointers, rows, values.iter().map(|v| v.to_bits64()).collect())

@@ -1,4 +1,4 @@
-//! Every SpMV kernel on the emulator against the oracle: f32 and f64, rows of all lengths, several
+//! Every SpMV kernel on the emulator against the reference: f32 and f64, rows of all lengths, several
 //! schedules, an infinite x, and the same bits every time.
 
 mod csr;

@@ -79,7 +79,7 @@ pub trait Case {
     /// What a kernel that chooses by itself has chosen.
     fn choice(&self) -> Option<String>;
 
-    /// Runs once and compares with the oracle.
+    /// Runs once and compares with the reference.
     ///
     /// # Errors
     /// What the kernel reports.
@@ -139,7 +139,7 @@ impl Resources {
 pub struct Planned<'a> {
     /// The plan with its operands.
     pub case: Box<dyn Case + 'a>,
-    /// What planning alone took, in seconds: operands and the oracle are not part of it.
+    /// What planning alone took, in seconds: operands and the reference are not part of it.
     pub plan_s: f64,
 }
 

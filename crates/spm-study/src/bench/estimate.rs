@@ -19,7 +19,7 @@ const PARSE_S: f64 = 3e-8;
 /// Seconds per entry to plan a case, to make its operands and to check it, and per case.
 const BESIDE_S: f64 = 2e-8;
 const CASE_S: f64 = 2e-3;
-/// Seconds per entry to generate or read a matrix and to ask the oracle.
+/// Seconds per entry to generate or read a matrix and to ask the reference.
 const LOAD_S: f64 = 2e-7;
 /// Seconds of a launch, and how many times faster a device is than a core.
 const LAUNCH_S: f64 = 1e-5;

@@ -47,7 +47,7 @@ pub struct Tally {
     pub skipped: usize,
     /// Broke.
     pub failed: usize,
-    /// Computed something else than the oracle.
+    /// Computed something else than the reference.
     pub mismatches: usize,
 }
 

@@ -18,12 +18,12 @@ pub(super) fn failures(results: &Results) -> Section {
         *alike.entry(key).or_default() += 1;
     }
     if alike.is_empty() {
-        section.text("None: every case ran and agreed with the oracle.");
+        section.text("None: every case ran and agreed with the reference.");
         return section;
     }
     let mut table = Table::new(
         "failures",
-        "Cases that failed, do not apply (skipped) or disagreed with the oracle",
+        "Cases that failed, do not apply (skipped) or disagreed with the reference",
         &["status", "experiment", "kernel", "matrix", "cases", "reason"],
     );
     for ((status, experiment, kernel, matrix, reason), cases) in alike {

@@ -37,7 +37,7 @@ impl Results {
         Ok(Self { rows, environment, matrices: MatrixFile::read_all(folder)? })
     }
 
-    /// Rows that agree with the oracle and have a time.
+    /// Rows that agree with the reference and have a time.
     pub(super) fn timed(&self) -> impl Iterator<Item = &Row> + Clone {
         self.rows.iter().filter(|r| is_timed(r))
     }

@@ -35,8 +35,8 @@ fn coverage(results: &Results) -> String {
     let synthetic = names.iter().filter(|n| n.starts_with(crate::results::SYNTHETIC)).count();
     let count = |status| results.rows.iter().filter(|r| r.status == status).count() as u64;
     let wrong = match count(Status::Mismatch) {
-        0 => "none disagreed with the oracle".to_owned(),
-        n => format!("{} disagreed with the oracle (see Failures)", grouped(n)),
+        0 => "none disagreed with the reference".to_owned(),
+        n => format!("{} disagreed with the reference (see Failures)", grouped(n)),
     };
     format!(
         "{} cases on {} matrices ({synthetic} of them generated): {} timed, {} not applicable, {} \

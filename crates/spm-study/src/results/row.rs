@@ -12,14 +12,14 @@ use super::SYNTHETIC;
 )]
 #[serde(rename_all = "lowercase")]
 pub enum Status {
-    /// Agrees with the oracle; the times count.
+    /// Agrees with the reference; the times count.
     #[default]
     Ok,
     /// Broke: an error of the device, a panic, ...
     Failed,
     /// Does not apply: refused by the memory budget, no such library, ...
     Skipped,
-    /// Ran and disagreed with the oracle: it has no speed.
+    /// Ran and disagreed with the reference: it has no speed.
     Mismatch,
 }
 
@@ -95,9 +95,9 @@ pub struct Row {
     pub plan_s: Option<f64>,
     /// Bytes that the plan holds.
     pub memory_bytes: Option<u64>,
-    /// Largest relative error against the oracle.
+    /// Largest relative error against the reference.
     pub max_rel_err: Option<f64>,
-    /// Mean relative error against the oracle.
+    /// Mean relative error against the reference.
     pub mean_rel_err: Option<f64>,
     /// Largest error as a multiple of the rounding bound; more than 1 is a mismatch.
     pub bound_err: Option<f64>,
