@@ -1,7 +1,6 @@
 #!/usr/bin/env python3
 """Reading speed of Matrix Market text to CSR: spm against fast_matrix_market.
 
-    pip install fast_matrix_market scipy numpy
     python3 benchmarks/matrix_market.py [--entries 5000000] [--threads 1 2]
 
 Writes a coordinate real general file (uniformly random columns, sorted by column as the files of
@@ -22,7 +21,7 @@ import time
 import fast_matrix_market
 import numpy
 
-ROOT = pathlib.Path(__file__).resolve().parents[2]
+ROOT = pathlib.Path(__file__).resolve().parents[1]
 
 
 def write_matrix(path, entries, digits, order):

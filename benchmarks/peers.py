@@ -1,7 +1,6 @@
 """What spmm_cpu.py and transpose_cpu.py share: matrices, the Rust side, oneMKL, medians, tables.
 
-    python3 -m venv venv && venv/bin/pip install numpy scipy mkl
-    cargo build --release --manifest-path benchmarks/rust/Cargo.toml --target-dir target
+README.md has the set-up.
 """
 
 import argparse

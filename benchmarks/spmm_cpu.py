@@ -1,7 +1,5 @@
 """SpMM on CPU cores, row-major: spm's `auto` against oneMKL, scipy, sprs and faer.
 
-    python3 -m venv venv && venv/bin/pip install numpy scipy mkl
-    cargo build --release --manifest-path benchmarks/rust/Cargo.toml --target-dir target
     venv/bin/python benchmarks/spmm_cpu.py [MATRIX...] [--columns 8 32 64] > table.md
 
 Everything runs on the same arrays in f64, hot and page-faulted, X and Y on a cache line and on

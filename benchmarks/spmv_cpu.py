@@ -1,8 +1,6 @@
 """SpMV on CPU cores: spm's `auto` against oneMKL, scipy, sprs, faer and a plain loop in C.
 
-    python3 -m venv venv && venv/bin/pip install numpy scipy mkl
-    cargo build --release --manifest-path benchmarks/rust/Cargo.toml --target-dir target
-    venv/bin/python benchmarks/spmv_cpu.py [MATRIX...] > table.md
+    venv/bin/python benchmarks/spmv_cpu.py [MATRIX...] > table.md          (set-up: README.md)
 
 Everything runs on the same arrays in f64, hot and page-faulted, on one thread and on all cores.
 Both sides take turns, matrix by matrix and round by round; a figure is the median of the fastest

@@ -1,8 +1,6 @@
 """Transposition on CPU cores: spm's `auto` and ScanTrans against oneMKL, scipy, sprs and faer.
 
-    python3 -m venv venv && venv/bin/pip install numpy scipy mkl
-    cargo build --release --manifest-path benchmarks/rust/Cargo.toml --target-dir target
-    venv/bin/python benchmarks/transpose_cpu.py [MATRIX...] > table.md
+    venv/bin/python benchmarks/transpose_cpu.py [MATRIX...] > table.md          (set-up: README.md)
 
 CSR to CSC in f64, hot, on one thread and on all cores. Both sides take turns, matrix by matrix and
 round by round; a figure is the median over the rounds of the median of each. scipy's routine gets

@@ -221,3 +221,27 @@ fn the_example_of_the_readme_is_a_tested_one() {
     };
     assert_eq!(example("README.md"), example("crates/spm-cpu/README.md"));
 }
+
+#[test]
+fn what_the_documentation_names_is_in_the_report() {
+    let folder = tempfile::tempdir().unwrap();
+    let results = repository().join("crates/spm-study/tests/data/results");
+    let page = spm_study::report::write_to(&results, folder.path()).unwrap();
+    let html = std::fs::read_to_string(page).unwrap();
+    let document = repository().join("docs/experiments.md");
+    let mut found = 0;
+    for name in std::fs::read_to_string(document).unwrap().split('`').skip(1).step_by(2) {
+        if let Some(anchor) = name.strip_prefix('#') {
+            assert!(html.contains(&format!("<section id=\"{anchor}\">")), "{name}");
+        } else if let Some(experiment) = name.strip_prefix("cargo xtask bench ") {
+            assert!(html.contains(&format!("cargo xtask bench {experiment}")), "{name}");
+        } else if ["r0-", "r1-", "r2-", "r3-", "r4-", "spmv-"].iter().any(|r| name.starts_with(r)) {
+            let file = |sub: &str, ending: &str| {
+                folder.path().join(sub).join(format!("{name}.{ending}")).is_file()
+            };
+            assert!(file("tables", "csv") || file("figures", "svg"), "{name}");
+            found += 1;
+        }
+    }
+    assert!(found > 40, "{found} tables and figures named");
+}

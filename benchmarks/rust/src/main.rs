@@ -1,6 +1,6 @@
-//! The Rust side of the comparisons in benchmarks.
+//! The Rust side of the comparisons: see README.md of the folder above.
 //!
-//! `compare MATRIX DIRECTORY` generates the matrix, writes its CSR arrays and a vector (little
+//! `spm-benchmarks MATRIX DIRECTORY` generates the matrix, writes its CSR arrays and a vector (little
 //! endian: `pointers`, `columns` in u32, `values`, `x` in f64) to the directory, prints
 //! `ROWS COLUMNS ENTRIES`, then answers each line `NAME THREADS SECONDS` of its input with the
 //! median seconds of a product and what computed it. NAME is a kernel of the registry, with or
@@ -22,7 +22,7 @@ use operations::{time_spmm, time_spmv, time_transpose};
 fn main() -> Result<(), Box<dyn Error>> {
     let arguments: Vec<String> = std::env::args().skip(1).collect();
     let [matrix, directory] = &arguments[..] else {
-        return Err("usage: compare MATRIX DIRECTORY".into());
+        return Err("usage: spm-benchmarks MATRIX DIRECTORY".into());
     };
     let a = on_large_pages(recipe::named(matrix)?.generate()?);
     let x: Vec<f64> = (0..a.cols()).map(|j| (j as f64 * 0.7).sin() + 1.5).collect();

@@ -1,15 +1,16 @@
 //! The examples, at a size that takes no time.
 
 #[allow(dead_code, reason = "an example is a program of its own: its main is not called here")]
-#[path = "../examples/conjugate_gradient/main.rs"]
+#[path = "../examples/conjugate_gradient.rs"]
 mod conjugate_gradient;
 #[allow(dead_code, reason = "an example is a program of its own: its main is not called here")]
 #[path = "../examples/page_rank.rs"]
 mod page_rank;
 
-use conjugate_gradient::{run, solver::System};
+use conjugate_gradient::run;
 use spm_formats::matrix_market::write_csr;
 use spm_formats::sprs::CsMatI;
+use spm_testing::conjugate_gradient::System;
 
 #[test]
 fn conjugate_gradient_solves_a_laplacian_and_a_file() {

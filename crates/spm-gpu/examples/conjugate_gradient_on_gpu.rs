@@ -5,15 +5,12 @@
 //! 1000 points (10 x 10 on the emulator). The matrix stays on the device; the vectors of the solver
 //! are in host memory, so each product copies one in and one out.
 
-#[path = "../../spm-cpu/examples/conjugate_gradient/solver.rs"]
-pub(crate) mod solver;
-
 use std::time::Instant;
 
-use solver::{AnyError, Solution, System, solve};
 use spm_formats::kernel::SpmvPlan;
 use spm_gpu::{Device, HostSpmvPlan, PlanOptions, spmv};
 use spm_gpu_kernels::emulator::EmulatorOptions;
+use spm_testing::conjugate_gradient::{AnyError, Solution, System, solve};
 
 fn main() -> Result<(), AnyError> {
     let mut arguments: Vec<String> = std::env::args().skip(1).collect();

@@ -4,9 +4,10 @@
 #[path = "../examples/conjugate_gradient_on_gpu.rs"]
 mod conjugate_gradient_on_gpu;
 
-use conjugate_gradient_on_gpu::{run, solver::System};
+use conjugate_gradient_on_gpu::run;
 use spm_gpu::Device;
 use spm_gpu_kernels::emulator::EmulatorOptions;
+use spm_testing::conjugate_gradient::System;
 
 #[test]
 fn conjugate_gradient_solves_a_laplacian() {

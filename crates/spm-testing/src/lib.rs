@@ -1,5 +1,5 @@
-//! Reference products with error bounds, and seeded generators of sparse matrices, for the tests,
-//! the fuzz targets and the study of spm.
+//! Reference products with error bounds, seeded generators of sparse matrices, and the solver of the
+//! examples, for the tests, the fuzz targets, the examples and the study of spm.
 //!
 //! A program that multiplies matrices does not need this crate.
 //!
@@ -16,5 +16,6 @@
 //! # Ok::<(), Box<dyn std::error::Error>>(())
 //! ```
 
+pub mod conjugate_gradient;
 pub mod generate;
 pub mod reference;

@@ -1,24 +1,31 @@
-//! Conjugate gradients over any planned product; the example of spm-gpu takes the same solver.
+//! Conjugate gradients over any planned product: what the examples of spm-cpu and spm-gpu share.
 
 use std::time::Instant;
 
 use spm_formats::kernel::SpmvPlan;
 use spm_formats::matrix_market::{self, ReadOptions};
 use spm_formats::{Csr, CsrView};
-use spm_testing::generate;
 
-pub(crate) type AnyError = Box<dyn std::error::Error>;
+use crate::generate;
+
+/// Any error.
+pub type AnyError = Box<dyn std::error::Error>;
 
 /// The system that an example solves.
-pub(crate) struct System {
-    pub(crate) name: String,
-    pub(crate) a: Csr<f64>,
+pub struct System {
+    /// What the matrix is.
+    pub name: String,
+    /// The matrix.
+    pub a: Csr<f64>,
 }
 
 impl System {
     /// The matrix of a Matrix Market file (.mtx, .mtx.gz, .tar.gz), which has to be symmetric and
     /// positive definite: `cant`, `bcsstk17`, `thermal1`, ...
-    pub(crate) fn read(path: &str) -> Result<Self, AnyError> {
+    ///
+    /// # Errors
+    /// A file that cannot be read, a matrix that is not square.
+    pub fn read(path: &str) -> Result<Self, AnyError> {
         let a = matrix_market::read_csr(path, &ReadOptions::default())?;
         if a.rows() != a.cols() {
             return Err(format!("{path}: expected a square matrix, found {:?}", a.shape()).into());
@@ -27,7 +34,10 @@ impl System {
     }
 
     /// The 5-point Laplacian on a grid of n x n points: 4 on the diagonal, -1 beside it.
-    pub(crate) fn laplacian(n: usize) -> Result<Self, AnyError> {
+    ///
+    /// # Errors
+    /// More points than 32-bit indices number.
+    pub fn laplacian(n: usize) -> Result<Self, AnyError> {
         let mut a = generate::named(&format!("stencil5[n={n}]"))?.generate::<f64>()?;
         for row in 0..a.rows() {
             let mut entries = a.outer_view_mut(row).expect("a row of the matrix");
@@ -39,7 +49,10 @@ impl System {
     }
 
     /// The diagonal, which the solver divides by.
-    pub(crate) fn diagonal(&self) -> Result<Vec<f64>, AnyError> {
+    ///
+    /// # Errors
+    /// An element that is not positive.
+    pub fn diagonal(&self) -> Result<Vec<f64>, AnyError> {
         let a: CsrView<'_, f64> = self.a.view();
         let entry = |row: usize| a.get(row, row).copied().unwrap_or(0.0);
         let diagonal: Vec<f64> = (0..a.rows()).map(entry).collect();
@@ -56,16 +69,18 @@ impl System {
 }
 
 /// What the solver found.
-pub(crate) struct Solution {
-    pub(crate) x: Vec<f64>,
-    pub(crate) iterations: usize,
+pub struct Solution {
+    /// x.
+    pub x: Vec<f64>,
+    /// Iterations that were done.
+    pub iterations: usize,
     /// |b - A x| / |b|, computed afresh from x.
-    pub(crate) residual: f64,
+    pub residual: f64,
 }
 
 impl Solution {
     /// One line; the examples' solution is 1 everywhere.
-    pub(crate) fn print(&self, start: Instant) {
+    pub fn print(&self, start: Instant) {
         let furthest = self.x.iter().map(|x| (x - 1.0).abs()).fold(0.0, f64::max);
         println!(
             "{} iterations in {:.3} s, |b - A x| / |b| = {:.1e}, x within {furthest:.1e} of the \
@@ -83,7 +98,10 @@ fn dot(a: &[f64], b: &[f64]) -> f64 {
 
 /// Solves A x = b by conjugate gradients with the diagonal as preconditioner (Hestenes and Stiefel
 /// 1952), until the recursive residual is below `tolerance` |b| or `most` iterations are done.
-pub(crate) fn solve(
+///
+/// # Errors
+/// A matrix that is not positive definite; whatever the plan reports.
+pub fn solve(
     plan: &mut dyn SpmvPlan<f64>,
     diagonal: &[f64],
     b: &[f64],

@@ -5,12 +5,10 @@
 //! `cargo xtask download-suitesparse bcsstk17` has put to `data/suitesparse/HB/bcsstk17.mtx`.
 //! Without one it is the 5-point Laplacian on 1000 x 1000 points.
 
-pub(crate) mod solver;
-
 use std::time::Instant;
 
-use solver::{AnyError, Solution, System, solve};
 use spm_cpu::{PlanOptions, spmv};
+use spm_testing::conjugate_gradient::{AnyError, Solution, System, solve};
 
 fn main() -> Result<(), AnyError> {
     let system = match std::env::args().nth(1) {
