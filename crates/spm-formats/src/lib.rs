@@ -58,6 +58,7 @@ mod replace;
 mod scalar;
 mod sell;
 pub mod stats;
+pub mod timing;
 
 pub use budget::MemoryBudget;
 pub use coo::Coo;

@@ -71,5 +71,6 @@ pub use plan::{
     DeviceCsc, DeviceScalar, DeviceSpmmPlan, DeviceSpmvPlan, DeviceTransposePlan, HostPlan,
     HostSpmmPlan, HostSpmvPlan, HostTransposePlan, Operands, PlanOptions,
 };
+pub use spm_formats::timing::Timing;
 pub use stream::{Event, Stream};
-pub use timing::{Timing, TimingOptions, time, time_after};
+pub use timing::{TimingOptions, time, time_after};

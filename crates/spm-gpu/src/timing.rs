@@ -3,6 +3,8 @@
 use std::sync::{Arc, Condvar, Mutex, PoisonError};
 use std::time::Duration;
 
+use spm_formats::timing::Timing;
+
 use crate::device::Device;
 use crate::error::GpuError;
 use crate::memory::DeviceBuffer;
@@ -34,43 +36,6 @@ impl Default for TimingOptions {
             min_time: Duration::from_millis(50),
             max_iterations: 1000,
         }
-    }
-}
-
-/// Times of one kernel, in seconds.
-#[derive(Debug, Clone, Copy, PartialEq)]
-#[non_exhaustive]
-pub struct Timing {
-    /// Measured runs.
-    pub iterations: usize,
-    /// Median.
-    pub median_s: f64,
-    /// Shortest.
-    pub min_s: f64,
-    /// 10th percentile.
-    pub p10_s: f64,
-    /// 90th percentile.
-    pub p90_s: f64,
-}
-
-impl Timing {
-    /// The quantiles of some times in seconds, interpolated between the two nearest; `None` for no
-    /// times.
-    pub fn of(mut seconds: Vec<f64>) -> Option<Self> {
-        seconds.sort_by(f64::total_cmp);
-        let min_s = *seconds.first()?;
-        let quantile = |q: f64| {
-            let position = q * (seconds.len() - 1) as f64;
-            let (low, high) = (position.floor() as usize, position.ceil() as usize);
-            seconds[low] + (seconds[high] - seconds[low]) * position.fract()
-        };
-        Some(Self {
-            iterations: seconds.len(),
-            median_s: quantile(0.5),
-            min_s,
-            p10_s: quantile(0.1),
-            p90_s: quantile(0.9),
-        })
     }
 }
 
@@ -201,21 +166,5 @@ impl<T: DeviceScalar> Clock<T> {
             runs += batch;
         }
         Ok(least)
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn quantiles_lie_between_samples() {
-        let of = |last: i32| Timing::of((1..=last).rev().map(f64::from).collect()).unwrap();
-        let expected =
-            Timing { iterations: 11, median_s: 6.0, min_s: 1.0, p10_s: 2.0, p90_s: 10.0 };
-        assert_eq!(of(11), expected);
-        assert_eq!(of(10).median_s, 5.5);
-        assert_eq!(of(1).p90_s, 1.0);
-        assert_eq!(Timing::of(Vec::new()), None);
     }
 }
