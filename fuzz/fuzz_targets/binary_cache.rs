@@ -13,8 +13,8 @@ use spm_formats::{Csr, Scalar};
 use spm_fuzz::{Matrix, in_folder};
 
 fn bits<T: Scalar>(a: &Csr<T>) -> (usize, usize, Vec<u32>, Vec<u32>, Vec<u64>) {
-    let values = a.data().iter().map(|value| value.to_bits64()).collect();
-    (a.rows(), a.cols(), a.indptr().raw_storage().to_vec(), a.indices().to_vec(), values)
+    let values = a.values().iter().map(|value| value.to_bits64()).collect();
+    (a.rows(), a.cols(), a.row_ptr().to_vec(), a.col_ind().to_vec(), values)
 }
 
 fn round_trip<T: Scalar>(path: &Path, a: &Csr<T>) {
@@ -25,8 +25,9 @@ fn round_trip<T: Scalar>(path: &Path, a: &Csr<T>) {
 
 /// The same matrix, whose structure the constructor has checked.
 fn sound<T: Scalar>(a: &Csr<T>) -> Csr<T> {
-    let pointers = a.indptr().raw_storage().to_vec();
-    Csr::new(a.shape(), pointers, a.indices().to_vec(), a.data().to_vec())
+    let pointers = a.row_ptr().to_vec();
+    Csr::new(a.shape(), pointers, a.col_ind().to_vec(), a.values().to_vec())
+        .expect("a sound matrix")
 }
 
 /// Changes bytes of a file, and cuts it where `end` says; both count round the file's length.

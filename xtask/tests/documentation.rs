@@ -6,7 +6,7 @@ use std::path::PathBuf;
 use spm_formats::convert::{
     EllOptions, csr_to_coo, csr_to_csc, csr_to_ell, csr_to_hll, csr_to_sell,
 };
-use spm_formats::{Csr, Layout, MemoryBudget, csr, sprs};
+use spm_formats::{Csr, Layout, MemoryBudget};
 use spm_gpu_kernels::convert::{ColumnBlockCounts, ColumnBlockEntries};
 use spm_gpu_kernels::emulator::Emulator;
 use spm_gpu_kernels::spmv::compact_columns;
@@ -104,22 +104,22 @@ fn column_blocks(
 
 #[test]
 fn the_drawings_are_what_the_code_makes() {
-    let a: Csr<f64> = sprs::CsMatI::new(
+    let a = Csr::new(
         (6, 6),
         vec![0, 2, 3, 3, 7, 9, 10],
         vec![0, 2, 1, 0, 1, 3, 5, 2, 4, 5],
         vec![10.0, 20.0, 30.0, 40.0, 50.0, 60.0, 70.0, 80.0, 90.0, 99.0],
-    );
+    )
+    .unwrap();
     let budget = MemoryBudget::default();
     let mut drawn = Drawn { arrays: drawn(), heading: "COO" };
-    let coo = csr_to_coo(a.view()).unwrap();
+    let coo = csr_to_coo(a.view());
     drawn.is("row indices", coo.row_indices());
     drawn.is("column indices", coo.col_indices());
     drawn.is("values", coo.values());
 
     drawn.heading = "CSR";
-    let view = a.view();
-    let (pointers, columns, values) = csr::arrays(&view);
+    let (pointers, columns, values) = (a.row_ptr(), a.col_ind(), a.values());
     drawn.is("row_ptr", pointers);
     drawn.is("col_ind", columns);
     drawn.is("values", values);
@@ -138,9 +138,8 @@ fn the_drawings_are_what_the_code_makes() {
     drawn.is("values", &padded);
 
     drawn.heading = "CSC";
-    let csc = csr_to_csc(a.view()).unwrap();
-    let view = csc.view();
-    let (pointers, rows, values) = csr::arrays(&view);
+    let csc = csr_to_csc(a.view());
+    let (pointers, rows, values) = (csc.col_ptr(), csc.row_ind(), csc.values());
     drawn.is("col_ptr", pointers);
     drawn.is("row_ind", rows);
     drawn.is("values", values);

@@ -57,12 +57,12 @@ fn on_large_pages(a: Csr<f64>) -> Csr<f64> {
         to
     }
     let shape = a.shape();
-    let (pointers, columns, values) = a.view().into_raw_storage();
-    Csr::new(shape, copy(pointers), copy(columns), copy(values))
+    let (pointers, columns, values) = (a.row_ptr(), a.col_ind(), a.values());
+    Csr::new(shape, copy(pointers), copy(columns), copy(values)).expect("the arrays of a matrix")
 }
 
 fn write_arrays(a: &Csr<f64>, x: &[f64], directory: &Path) -> std::io::Result<()> {
-    let (pointers, columns, values) = a.view().into_raw_storage();
+    let (pointers, columns, values) = (a.row_ptr(), a.col_ind(), a.values());
     for (name, numbers) in [("pointers", pointers), ("columns", columns)] {
         let mut file = BufWriter::new(std::fs::File::create(directory.join(name))?);
         numbers.iter().try_for_each(|number| file.write_all(&number.to_le_bytes()))?;

@@ -12,7 +12,7 @@ use spm_formats::kernel::{TransposeOutput, split_label};
 use spm_formats::{Csr, DenseShape, Layout, sprs};
 
 fn faer_view(a: &Csr<f64>) -> SparseRowMatRef<'_, u32, f64> {
-    let (pointers, columns, values) = a.view().into_raw_storage();
+    let (pointers, columns, values) = (a.row_ptr(), a.col_ind(), a.values());
     let structure =
         SymbolicSparseRowMatRef::new_checked(a.rows(), a.cols(), pointers, None, columns);
     SparseRowMatRef::new(structure, values)
@@ -54,7 +54,7 @@ pub(crate) fn time_spmv(
     match name {
         "sprs" => {
             // It adds to y; clearing y first, as a user must, is not timed.
-            let product = || sprs::prod::mul_acc_mat_vec_csr(a.view(), x, &mut y[..]);
+            let product = || sprs::prod::mul_acc_mat_vec_csr(a.view().as_sprs(), x, &mut y[..]);
             Ok(format!("{:e} sprs", median(seconds, product)))
         }
         "faer" => {
@@ -72,7 +72,7 @@ pub(crate) fn time_spmv(
             let kernel = spmv::find::<f64>(id).ok_or("no such kernel")?;
             let parameters = kernel.info.parse_parameters(text)?;
             let options = PlanOptions::with_threads(threads);
-            let mut plan = kernel.plan(&a.view(), &parameters, &options)?;
+            let mut plan = kernel.plan(a.view(), &parameters, &options)?;
             let median = median(seconds, || plan.run(x, &mut y).expect("right lengths"));
             let choice = plan.choice().unwrap_or_else(|| kernel.info.label(&parameters));
             Ok(format!("{median:e} {choice}"))
@@ -98,7 +98,7 @@ pub(crate) fn time_spmm(
             // It adds to Y; clearing Y first, as a user must, is not timed.
             let median = median(seconds, || {
                 let y = ArrayViewMut2::from_shape((a.rows(), k), &mut *y).expect("rows x k");
-                sprs::prod::csr_mulacc_dense_rowmaj(a.view(), x, y);
+                sprs::prod::csr_mulacc_dense_rowmaj(a.view().as_sprs(), x, y);
             });
             Ok(format!("{median:e} sprs"))
         }
@@ -118,7 +118,7 @@ pub(crate) fn time_spmm(
             let parameters = kernel.info.parse_parameters(text)?;
             let options = PlanOptions::with_threads(threads);
             let dense = DenseShape { k, layout: Layout::RowMajor };
-            let mut plan = kernel.plan(&a.view(), dense, &parameters, &options)?;
+            let mut plan = kernel.plan(a.view(), dense, &parameters, &options)?;
             let median = median(seconds, || plan.run(x, y).expect("right lengths"));
             let choice = plan.choice().unwrap_or_else(|| kernel.info.label(&parameters));
             Ok(format!("{median:e} {choice}"))
@@ -134,7 +134,7 @@ pub(crate) fn time_transpose(
     seconds: f64,
 ) -> Result<String, Box<dyn Error>> {
     match name {
-        "sprs" => Ok(format!("{:e} sprs", median(seconds, || drop(a.to_csc())))),
+        "sprs" => Ok(format!("{:e} sprs", median(seconds, || drop(a.view().as_sprs().to_csc())))),
         "faer" => {
             let matrix = faer_view(a);
             let run = || drop(matrix.to_col_major().expect("enough memory"));
@@ -145,7 +145,7 @@ pub(crate) fn time_transpose(
             let kernel = transpose::find::<f64>(id).ok_or("no such kernel")?;
             let parameters = kernel.info.parse_parameters(text)?;
             let options = PlanOptions::with_threads(threads);
-            let mut plan = kernel.plan(&a.view(), &parameters, &options)?;
+            let mut plan = kernel.plan(a.view(), &parameters, &options)?;
             let mut output = TransposeOutput::new(a.cols(), a.nnz());
             prefer_huge_pages(&mut output.indices);
             prefer_huge_pages(&mut output.values);

@@ -27,7 +27,7 @@ fn spmm(criterion: &mut Criterion) {
             let mut group = criterion.benchmark_group(format!("spmm/{label}/k={k}"));
             for id in KERNELS {
                 let kernel = spmm::find::<f64>(id).expect("a registered kernel");
-                let plan = kernel.plan(&a.view(), dense, &kernel.info.defaults(), &options);
+                let plan = kernel.plan(a.view(), dense, &kernel.info.defaults(), &options);
                 let mut plan = plan.expect("a kernel for every matrix");
                 let elements = 2 * (a.nnz() * k) as u64;
                 let bytes = plan.footprint().bytes_moved;

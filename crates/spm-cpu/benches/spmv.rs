@@ -36,7 +36,7 @@ fn spmv(criterion: &mut Criterion) {
         let mut group = criterion.benchmark_group(format!("spmv/{label}"));
         for id in KERNELS {
             let kernel = spmv::find::<f64>(id).expect("a registered kernel");
-            let plan = kernel.plan(&a.view(), &kernel.info.defaults(), &options);
+            let plan = kernel.plan(a.view(), &kernel.info.defaults(), &options);
             let mut plan = plan.expect("a kernel for every matrix");
             let (elements, bytes) = (2 * a.nnz() as u64, plan.footprint().bytes_moved);
             group.throughput(Throughput::ElementsAndBytes { elements, bytes });

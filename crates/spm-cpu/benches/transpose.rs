@@ -23,7 +23,7 @@ fn kernels(criterion: &mut Criterion) {
         let mut output = TransposeOutput::new(a.cols(), a.nnz());
         let mut group = criterion.benchmark_group(format!("transpose/{label}"));
         for kernel in transpose::registry::<f64>() {
-            let plan = kernel.plan(&a.view(), &kernel.info.defaults(), &options);
+            let plan = kernel.plan(a.view(), &kernel.info.defaults(), &options);
             let mut plan = plan.expect("a kernel for every matrix");
             group.throughput(Throughput::Bytes(plan.footprint().bytes_moved));
             group.bench_function(BenchmarkId::from_parameter(kernel.info.id), |bencher| {

@@ -7,9 +7,9 @@
 //! generated one with power-law degrees.
 
 use spm_cpu::{PlanOptions, spmv, transpose};
+use spm_formats::Csr;
 use spm_formats::kernel::TransposeOutput;
 use spm_formats::matrix_market::{self, ReadOptions};
-use spm_formats::{Csr, sprs};
 use spm_testing::generate;
 
 type AnyError = Box<dyn std::error::Error>;
@@ -55,13 +55,13 @@ pub(crate) fn page_rank(
     let ones = graph.map(|_| 1.0);
     let kernel = transpose::find::<f64>("auto").expect("auto is always there");
     let mut transposed = TransposeOutput::new(n, links);
-    kernel.plan(&ones.view(), &kernel.info.defaults(), &options)?.run(&mut transposed)?;
+    kernel.plan(ones.view(), &kernel.info.defaults(), &options)?.run(&mut transposed)?;
     let TransposeOutput { pointers, indices, values } = transposed;
-    let incoming: Csr<f64> = sprs::CsMatI::new((n, n), pointers, indices, values);
+    let incoming = Csr::new((n, n), pointers, indices, values)?;
 
     let kernel = spmv::find::<f64>("auto").expect("auto is always there");
-    let mut plan = kernel.plan(&incoming.view(), &kernel.info.defaults(), &options)?;
-    let degree: Vec<f64> = (0..n).map(|i| graph.indptr().nnz_in_outer_sz(i) as f64).collect();
+    let mut plan = kernel.plan(incoming.view(), &kernel.info.defaults(), &options)?;
+    let degree: Vec<f64> = (0..n).map(|i| graph.row(i).0.len() as f64).collect();
     let (mut ranks, mut shares, mut next) = (vec![1.0 / n as f64; n], vec![0.0; n], vec![0.0; n]);
     for iteration in 1..=most {
         let mut dangling = 0.0;

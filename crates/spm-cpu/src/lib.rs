@@ -5,14 +5,13 @@
 //!
 //! ```
 //! use spm_cpu::{PlanOptions, spmv};
-//! use spm_formats::sprs::CsMatI;
+//! use spm_formats::Csr;
 //!
 //! // | 1 0 2 |
 //! // | 0 3 0 |
-//! let a: CsMatI<f64, u32> =
-//!     CsMatI::new((2, 3), vec![0, 2, 3], vec![0, 2, 1], vec![1.0, 2.0, 3.0]);
+//! let a = Csr::new((2, 3), vec![0, 2, 3], vec![0, 2, 1], vec![1.0, 2.0, 3.0])?;
 //! let kernel = spmv::find("csr-nnz-balanced").expect("a registered kernel");
-//! let mut plan = kernel.plan(&a.view(), &kernel.info.defaults(), &PlanOptions::default())?;
+//! let mut plan = kernel.plan(a.view(), &kernel.info.defaults(), &PlanOptions::default())?;
 //! let mut y = [0.0; 2];
 //! plan.run(&[1.0, 10.0, 100.0], &mut y)?;
 //! assert_eq!(y, [201.0, 30.0]);

@@ -1,7 +1,7 @@
 //! Where the bytes of a plan are.
 
 use spm_formats::kernel::Footprint;
-use spm_formats::{CsrArrays, Scalar};
+use spm_formats::{CsrView, Scalar};
 
 /// Sizes in bytes.
 #[derive(Debug, Clone, Copy)]
@@ -14,8 +14,8 @@ pub(crate) struct Memory {
 
 impl Memory {
     /// The caller's CSR arrays as they are, and `plan` bytes beside them.
-    pub(crate) fn borrowed<T: Scalar>(a: &CsrArrays<'_, T>, plan: usize) -> Self {
-        Self { matrix: a.bytes(), plan: plan as u64 }
+    pub(crate) fn borrowed<T: Scalar>(a: &CsrView<'_, T>, plan: usize) -> Self {
+        Self { matrix: a.memory_bytes(), plan: plan as u64 }
     }
 
     /// A copy of the matrix in `matrix` bytes, and `rest` bytes beside it.

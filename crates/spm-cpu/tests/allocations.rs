@@ -51,7 +51,7 @@ fn runs_allocate_nothing() {
     x[0] = f64::INFINITY;
     for kernel in spmv::registry::<f64>() {
         for parameters in kernel.info.variants() {
-            let mut plan = kernel.plan(&a.view(), &parameters, &options).unwrap();
+            let mut plan = kernel.plan(a.view(), &parameters, &options).unwrap();
             check(&kernel.info.label(&parameters), || plan.run(&x, &mut y).unwrap());
         }
     }
@@ -60,7 +60,7 @@ fn runs_allocate_nothing() {
         let (x, mut y) = (wave(a.cols() * 9), vec![0.0; a.rows() * 9]);
         for kernel in spmm::registry::<f64>() {
             for parameters in kernel.info.variants() {
-                let mut plan = kernel.plan(&a.view(), dense, &parameters, &options).unwrap();
+                let mut plan = kernel.plan(a.view(), dense, &parameters, &options).unwrap();
                 let label = format!("{} {layout:?}", kernel.info.label(&parameters));
                 check(&label, || plan.run(&x, &mut y).unwrap());
             }
@@ -69,7 +69,7 @@ fn runs_allocate_nothing() {
     let mut output = TransposeOutput::new(a.cols(), a.nnz());
     for kernel in transpose::registry::<f64>() {
         for parameters in kernel.info.variants() {
-            let plan = kernel.plan(&a.view(), &parameters, &options);
+            let plan = kernel.plan(a.view(), &parameters, &options);
             let mut plan = plan.unwrap_or_else(|error: PlanError| panic!("{error}"));
             check(&kernel.info.label(&parameters), || plan.run(&mut output).unwrap());
         }

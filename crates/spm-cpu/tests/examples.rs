@@ -8,8 +8,8 @@ mod conjugate_gradient;
 mod page_rank;
 
 use conjugate_gradient::run;
+use spm_formats::Csr;
 use spm_formats::matrix_market::write_csr;
-use spm_formats::sprs::CsMatI;
 use spm_testing::conjugate_gradient::System;
 
 #[test]
@@ -28,7 +28,7 @@ fn conjugate_gradient_solves_a_laplacian_and_a_file() {
     assert_eq!(read.a, system.a);
 
     let indefinite =
-        CsMatI::new((2, 2), vec![0, 2, 4], vec![0, 1, 0, 1], vec![1.0, -2.0, -2.0, 1.0]);
+        Csr::new((2, 2), vec![0, 2, 4], vec![0, 1, 0, 1], vec![1.0, -2.0, -2.0, 1.0]).unwrap();
     let system = System { name: "indefinite".into(), a: indefinite };
     let error = run(&system, 1e-10, 10).map(|solution| solution.x).unwrap_err().to_string();
     assert!(error.starts_with("not positive definite"), "{error}");
@@ -37,7 +37,7 @@ fn conjugate_gradient_solves_a_laplacian_and_a_file() {
 #[test]
 fn ranks_follow_the_links() {
     // 0 -> 1, 0 -> 2, 1 -> 2, 2 -> 0, and 3 with no link to anybody.
-    let graph = CsMatI::new((4, 4), vec![0, 2, 3, 4, 4], vec![1, 2, 2, 0], vec![1.0; 4]);
+    let graph = Csr::new((4, 4), vec![0, 2, 3, 4, 4], vec![1, 2, 2, 0], vec![1.0; 4]).unwrap();
     let ranks = page_rank::page_rank(&graph, 0.85, 1e-13, 1000).unwrap();
     assert!((ranks.iter().sum::<f64>() - 1.0).abs() < 1e-12);
     // By hand: each rank is that of the vertices that link to it, and what everybody gets.

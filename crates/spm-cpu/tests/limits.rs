@@ -33,7 +33,7 @@ fn check_spmv<T: Scalar>(what: &str, a: &Coo<T>, matrix: &Csr<T>, x: &[T], all: 
         for kernel in spmv::registry::<T>() {
             for parameters in sets(&kernel.info, all) {
                 let label = format!("{}, {what}", kernel.info.label(&parameters));
-                let plan = kernel.plan(&matrix.view(), &parameters, &options);
+                let plan = kernel.plan(matrix.view(), &parameters, &options);
                 let Some(mut plan) = planned(&label, plan) else { continue };
                 let mut y = vec![T::from_f64(f64::NAN); a.rows()];
                 plan.run(x, &mut y).unwrap();
@@ -52,7 +52,7 @@ fn check_spmm<T: Scalar>(what: &str, a: &Coo<T>, matrix: &Csr<T>, x: &[T], k: us
         for kernel in spmm::registry::<T>() {
             for parameters in sets(&kernel.info, all) {
                 let label = format!("{}, {what}, {dense:?}", kernel.info.label(&parameters));
-                let plan = kernel.plan(&matrix.view(), dense, &parameters, &options);
+                let plan = kernel.plan(matrix.view(), dense, &parameters, &options);
                 let Some(mut plan) = planned(&label, plan) else { continue };
                 let mut y = vec![T::from_f64(f64::NAN); a.rows() * k];
                 plan.run(x, &mut y).unwrap();
@@ -70,7 +70,7 @@ fn check_transpose<T: Scalar>(what: &str, a: &Coo<T>, matrix: &Csr<T>, all: bool
         for kernel in transpose::registry::<T>() {
             for parameters in sets(&kernel.info, all) {
                 let label = format!("{}, {what}", kernel.info.label(&parameters));
-                let plan = kernel.plan(&matrix.view(), &parameters, &options);
+                let plan = kernel.plan(matrix.view(), &parameters, &options);
                 let Some(mut plan) = planned(&label, plan) else { continue };
                 let mut output = TransposeOutput::new(a.cols(), matrix.nnz());
                 plan.run(&mut output).unwrap();
@@ -246,7 +246,7 @@ fn too_many_columns_of_x_are_an_error() {
         for layout in LAYOUTS {
             for kernel in spmm::registry::<f64>() {
                 let (dense, options) = (DenseShape { k, layout }, PlanOptions::with_threads(2));
-                let plan = kernel.plan(&a.view(), dense, &kernel.info.defaults(), &options);
+                let plan = kernel.plan(a.view(), dense, &kernel.info.defaults(), &options);
                 let error = plan.err().unwrap_or_else(|| panic!("{} {dense:?}", kernel.info.id));
                 let expected = matches!(error, PlanError::Format(FormatError::TooLarge { .. }));
                 assert!(expected, "{} {dense:?}: {error}", kernel.info.id);

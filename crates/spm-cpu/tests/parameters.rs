@@ -88,7 +88,7 @@ fn odd_parameters_of_spmv() {
         for kernel in spmv::registry::<f64>() {
             for parameters in odd(&kernel.info) {
                 let label = kernel.info.label(&parameters);
-                let plan = kernel.plan(&matrix.view(), &parameters, &options);
+                let plan = kernel.plan(matrix.view(), &parameters, &options);
                 let Some(mut plan) = planned(&label, plan) else { continue };
                 let mut y = vec![f64::NAN; a.rows()];
                 plan.run(&x, &mut y).unwrap();
@@ -110,7 +110,7 @@ fn odd_parameters_of_spmm() {
             for kernel in spmm::registry::<f64>() {
                 for parameters in odd(&kernel.info) {
                     let label = kernel.info.label(&parameters);
-                    let plan = kernel.plan(&matrix.view(), dense, &parameters, &options);
+                    let plan = kernel.plan(matrix.view(), dense, &parameters, &options);
                     let Some(mut plan) = planned(&label, plan) else { continue };
                     let mut y = vec![f64::NAN; a.rows() * k];
                     plan.run(&x, &mut y).unwrap();
@@ -132,7 +132,7 @@ fn odd_parameters_of_transposition() {
         for kernel in transpose::registry::<f64>() {
             for parameters in odd(&kernel.info) {
                 let label = kernel.info.label(&parameters);
-                let plan = kernel.plan(&matrix.view(), &parameters, &options);
+                let plan = kernel.plan(matrix.view(), &parameters, &options);
                 let Some(mut plan) = planned(&label, plan) else { continue };
                 let mut output = TransposeOutput::new(a.cols(), matrix.nnz());
                 plan.run(&mut output).unwrap();
@@ -152,15 +152,15 @@ fn parameters_of_another_kernel_are_an_error() {
         if names(&kernel.info) == names(&other.info) {
             continue;
         }
-        let plan = kernel.plan(&a.view(), &other.info.defaults(), &options);
+        let plan = kernel.plan(a.view(), &other.info.defaults(), &options);
         let error = plan.err().unwrap_or_else(|| panic!("{} {}", kernel.info.id, other.info.id));
         let is_unsupported = matches!(error, PlanError::Unsupported { .. });
         assert!(is_unsupported, "{} with those of {}: {error}", kernel.info.id, other.info.id);
     }
     let (radix, none) = (transpose::find::<f64>("radix").unwrap(), Parameters::default());
-    assert!(matches!(radix.plan(&a.view(), &none, &options), Err(PlanError::Unsupported { .. })));
+    assert!(matches!(radix.plan(a.view(), &none, &options), Err(PlanError::Unsupported { .. })));
     let (blocked, dense) = (spmm::find::<f64>("csr-blocked").unwrap(), LAYOUTS[0]);
-    let plan = blocked.plan(&a.view(), DenseShape { k: 2, layout: dense }, &none, &options);
+    let plan = blocked.plan(a.view(), DenseShape { k: 2, layout: dense }, &none, &options);
     assert!(matches!(plan, Err(PlanError::Unsupported { .. })));
 }
 
@@ -176,7 +176,7 @@ fn a_small_budget_refuses_every_padded_format() {
         |error: PlanError| matches!(error, PlanError::Format(FormatError::OverBudget { .. }));
     for kernel in spmv::registry::<f64>() {
         let (id, defaults) = (kernel.info.id, kernel.info.defaults());
-        let plan = kernel.plan(&matrix.view(), &defaults, &options);
+        let plan = kernel.plan(matrix.view(), &defaults, &options);
         if ["ell-", "hll-", "sell", "csr-tiles"].iter().any(|padded| id.starts_with(padded)) {
             assert!(plan.is_err_and(over), "{id}");
         } else {
@@ -187,7 +187,7 @@ fn a_small_budget_refuses_every_padded_format() {
     }
     for kernel in spmm::registry::<f64>() {
         let (dense, id) = (DenseShape { k: 3, layout: LAYOUTS[0] }, kernel.info.id);
-        let plan = kernel.plan(&matrix.view(), dense, &kernel.info.defaults(), &options);
+        let plan = kernel.plan(matrix.view(), dense, &kernel.info.defaults(), &options);
         let padded = ["ell-serial", "ell-rows"].contains(&id);
         assert_eq!(plan.is_err_and(over), padded, "{id}");
     }
@@ -199,11 +199,11 @@ fn a_small_budget_refuses_every_padded_format() {
         let parameters = kernel.info.parse_parameters(text).unwrap();
         let with = |budget| PlanOptions { threads: Threads::new(2), budget };
         let unlimited = with(MemoryBudget::unlimited());
-        let plan = kernel.plan(&matrix.view(), &parameters, &unlimited).unwrap();
+        let plan = kernel.plan(matrix.view(), &parameters, &unlimited).unwrap();
         let takes = plan.footprint().matrix_bytes;
         let small = with(MemoryBudget::bytes(takes / 2));
-        assert!(kernel.plan(&matrix.view(), &parameters, &small).is_err_and(over), "{id}");
+        assert!(kernel.plan(matrix.view(), &parameters, &small).is_err_and(over), "{id}");
         let enough = with(MemoryBudget::bytes(2 * takes));
-        assert!(kernel.plan(&matrix.view(), &parameters, &enough).is_ok(), "{id}");
+        assert!(kernel.plan(matrix.view(), &parameters, &enough).is_ok(), "{id}");
     }
 }

@@ -18,7 +18,7 @@ fn product(
     x: &[f64],
 ) -> Option<Vec<f64>> {
     let options = PlanOptions::with_threads(threads);
-    let mut plan = match kernel.plan(&a.view(), parameters, &options) {
+    let mut plan = match kernel.plan(a.view(), parameters, &options) {
         Err(PlanError::Unsupported { .. }) => return None,
         plan => plan.unwrap(),
     };
@@ -37,7 +37,7 @@ fn dense_product(
     x: &[f64],
 ) -> Vec<f64> {
     let options = PlanOptions::with_threads(threads);
-    let mut plan = kernel.plan(&a.view(), dense, parameters, &options).unwrap();
+    let mut plan = kernel.plan(a.view(), dense, parameters, &options).unwrap();
     let mut y = vec![f64::NAN; a.rows() * dense.k];
     plan.run(x, &mut y).unwrap();
     y
@@ -60,11 +60,11 @@ proptest! {
         for kernel in transpose::registry::<f64>() {
             let options = PlanOptions::with_threads(2);
             let transposed = |a: &Csr<f64>| {
-                let plan = kernel.plan(&a.view(), &kernel.info.defaults(), &options);
+                let plan = kernel.plan(a.view(), &kernel.info.defaults(), &options);
                 let mut output = TransposeOutput::new(a.cols(), a.nnz());
                 plan.unwrap().run(&mut output).unwrap();
                 let TransposeOutput { pointers, indices, values } = output;
-                Csr::new((a.cols(), a.rows()), pointers, indices, values)
+                Csr::new((a.cols(), a.rows()), pointers, indices, values).unwrap()
             };
             prop_assert!(transposed(&transposed(&a)) == a, "{}", kernel.info.id);
         }
@@ -88,7 +88,7 @@ proptest! {
                 let options = PlanOptions::with_threads(2);
                 let dense = DenseShape { k, layout };
                 let plan =
-                    kernel.plan(&matrix.view(), dense, &kernel.info.defaults(), &options);
+                    kernel.plan(matrix.view(), dense, &kernel.info.defaults(), &options);
                 let mut y = vec![f64::NAN; rows * k];
                 plan.unwrap().run(&x, &mut y).unwrap();
                 for j in 0..k {

@@ -18,7 +18,7 @@ fn check_all<T: Scalar>(a: &Coo<T>) {
         for kernel in transpose::registry::<T>() {
             for parameters in kernel.info.variants() {
                 let label = kernel.info.label(&parameters);
-                let mut plan = kernel.plan(&matrix.view(), &parameters, &options).unwrap();
+                let mut plan = kernel.plan(matrix.view(), &parameters, &options).unwrap();
                 assert_eq!((plan.shape(), plan.entries()), (matrix.shape(), matrix.nnz()));
                 let (bytes, entry) = (plan.footprint().bytes_moved, 4 + T::BYTES);
                 let words = 4 * (a.rows() + a.cols() + 2);
@@ -71,7 +71,7 @@ fn buckets_of_any_size_give_the_same() {
             let parameters = kernel.info.parse_parameters(&format!("bucket={bucket}")).unwrap();
             for threads in [1, 2, 5] {
                 let options = PlanOptions::with_threads(threads);
-                let mut plan = kernel.plan(&matrix.view(), &parameters, &options).unwrap();
+                let mut plan = kernel.plan(matrix.view(), &parameters, &options).unwrap();
                 let mut output = TransposeOutput::<T>::new(a.cols(), matrix.nnz());
                 plan.run(&mut output).unwrap();
                 assert!(output == expected, "{bucket} entries in a bucket, {threads} threads");
@@ -87,7 +87,7 @@ fn wrong_lengths_are_errors() {
     let a = csr(&Coo::<f64>::empty(2, 3).unwrap());
     for kernel in transpose::registry() {
         let (options, defaults) = (PlanOptions::with_threads(2), kernel.info.defaults());
-        let mut plan = kernel.plan(&a.view(), &defaults, &options).unwrap();
+        let mut plan = kernel.plan(a.view(), &defaults, &options).unwrap();
         let error = plan.run(&mut TransposeOutput::new(2, 0));
         let what = "column pointers";
         assert_eq!(error, Err(RunError::Shape { what, expected: 4, found: 3 }));

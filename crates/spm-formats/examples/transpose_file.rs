@@ -23,7 +23,7 @@ fn main() -> Result<(), AnyError> {
 pub(crate) fn transpose_file(input: &Path, output: &Path) -> Result<(), AnyError> {
     let matrix: Csr<f64> = read_csr(input, &ReadOptions::default())?;
     // The CSC arrays of A are the CSR arrays of its transpose.
-    let transpose = csr_to_csc(matrix.view())?.transpose_into();
+    let transpose = csr_to_csc(matrix.view()).into_transposed();
     let comment = format!("transpose of {}", input.display());
     write_csr(output, transpose.view(), &[&comment])?;
     println!("{} x {}, {} entries", transpose.rows(), transpose.cols(), transpose.nnz());

@@ -27,7 +27,7 @@ use thiserror::Error;
 pub use npz::{load_npz, save_npz};
 
 use crate::matrix_market::{self, MatrixMarketError, Mode, ReadOptions};
-use crate::{Csr, CsrView, FormatError, Scalar};
+use crate::{Csr, CsrView, Scalar};
 
 /// Why a cache could not be read or written.
 #[derive(Debug, Error)]
@@ -51,9 +51,6 @@ pub enum CacheError {
         /// What is there.
         found: String,
     },
-    /// The matrix to be written is not in CSR.
-    #[error(transparent)]
-    Format(#[from] FormatError),
     /// The text file could not be read.
     #[error(transparent)]
     Text(#[from] MatrixMarketError),
@@ -212,7 +209,7 @@ pub fn load<T: Scalar>(text: &Path, source: Source) -> Result<Option<Csr<T>>, Ca
 /// Writes the cache of a text file, replacing a former one in one step. Returns where it is.
 ///
 /// # Errors
-/// [`CacheError::Io`]; [`CacheError::Format`] for a CSC matrix.
+/// [`CacheError::Io`].
 pub fn store<T: Scalar>(
     text: &Path,
     source: Source,

@@ -3,6 +3,110 @@
 use rayon::prelude::*;
 
 use crate::FormatError;
+use crate::csr::check_limits;
+
+/// What errors call the two dimensions of a compressed matrix and its arrays.
+#[derive(Debug)]
+pub(crate) struct Axes {
+    /// The dimension whose lines the pointers bound.
+    pub(crate) outer: &'static str,
+    /// The dimension that the indices number.
+    pub(crate) inner: &'static str,
+    pub(crate) pointers: &'static str,
+    pub(crate) indices: &'static str,
+}
+
+/// Those of CSR.
+pub(crate) const ROWS: Axes =
+    Axes { outer: "row", inner: "column", pointers: "row pointers", indices: "column indices" };
+
+/// Those of CSC.
+pub(crate) const COLUMNS: Axes =
+    Axes { outer: "column", inner: "row", pointers: "column pointers", indices: "row indices" };
+
+impl Axes {
+    /// [`check_limits`] of a matrix of `shape` = (outer, inner).
+    pub(crate) fn check_limits(
+        &self,
+        (outer, inner): (usize, usize),
+        entries: usize,
+    ) -> Result<(), FormatError> {
+        let (rows, cols) = if self.outer == "row" { (outer, inner) } else { (inner, outer) };
+        check_limits(rows as u64, cols as u64, entries as u64)
+    }
+}
+
+/// Checks the arrays of a compressed matrix of `shape` = (outer, inner), the order of the indices
+/// inside a line apart.
+pub(crate) fn check_unsorted(
+    axes: &Axes,
+    shape: (usize, usize),
+    (pointers, indices): (&[u32], &[u32]),
+    values: usize,
+) -> Result<(), FormatError> {
+    axes.check_limits(shape, values)?;
+    let (outer, inner) = shape;
+    check_length(axes.pointers, outer + 1, pointers.len())?;
+    check_length(axes.indices, values, indices.len())?;
+    let wrong = |position, expected| {
+        Err(FormatError::InvalidStructure { what: axes.pointers, position, expected })
+    };
+    if pointers[0] != 0 {
+        return wrong(0, "0");
+    }
+    if !pointers.is_sorted() {
+        let position = pointers.windows(2).position(|pair| pair[0] > pair[1]).unwrap_or_default();
+        return wrong(position + 1, "at least the one before it");
+    }
+    if pointers[outer] as usize != values {
+        return wrong(outer, "the number of entries");
+    }
+    check_indices(axes.inner, indices, inner)
+}
+
+/// Checks the arrays of a compressed matrix of `shape` = (outer, inner).
+pub(crate) fn check_compressed(
+    axes: &Axes,
+    shape: (usize, usize),
+    (pointers, indices): (&[u32], &[u32]),
+    values: usize,
+) -> Result<(), FormatError> {
+    check_unsorted(axes, shape, (pointers, indices), values)?;
+    // Indices may descend from one line to the next only. Counting takes whole vectors at a time,
+    // a search line by line does not.
+    let descents = |chunk: usize| {
+        let end = indices.len().min((chunk + 1) * CHUNK + 1);
+        let pairs = indices[chunk * CHUNK..end].windows(2);
+        pairs.map(|pair| u64::from(pair[0] >= pair[1])).sum::<u64>()
+    };
+    let allowed = |pair: &[u32]| {
+        let start = pair[1] as usize;
+        let between = pair[0] < pair[1] && start < indices.len();
+        u64::from(between && indices[start - 1] >= indices[start])
+    };
+    let chunks = (0..indices.len().div_ceil(CHUNK)).into_par_iter();
+    let lines = pointers.par_windows(2).with_min_len(CHUNK);
+    if chunks.map(descents).sum::<u64>() == lines.map(allowed).sum::<u64>() {
+        return Ok(());
+    }
+    for (line, ends) in pointers.windows(2).enumerate() {
+        let start = ends[0] as usize;
+        let line_indices = &indices[start..ends[1] as usize];
+        if let Some(at) = line_indices.windows(2).position(|pair| pair[0] >= pair[1]) {
+            return Err(FormatError::Unsorted {
+                axis: axes.outer,
+                line,
+                entry: start + at + 1,
+                previous: line_indices[at],
+                index: line_indices[at + 1],
+            });
+        }
+    }
+    Ok(())
+}
+
+/// Elements that one thread looks at without a break.
+const CHUNK: usize = 1 << 16;
 
 /// Checks the length of one of several arrays that belong together.
 pub(crate) fn check_length(
@@ -25,7 +129,7 @@ pub(crate) fn check_indices(
 ) -> Result<(), FormatError> {
     // A maximum takes whole vectors at a time, a search for the first offender does not.
     let largest = |chunk: &[u32]| chunk.iter().fold(0, |largest, &index| largest.max(index));
-    let largest = indices.par_chunks(1 << 16).map(largest).reduce(|| 0, u32::max);
+    let largest = indices.par_chunks(CHUNK).map(largest).reduce(|| 0, u32::max);
     if indices.is_empty() || (largest as usize) < bound {
         return Ok(());
     }

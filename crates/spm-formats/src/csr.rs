@@ -1,117 +1,111 @@
-//! CSR and CSC: `sprs` types with 32-bit indices and pointers.
-//!
-//! A user's `sprs` matrix goes in with no copy; raw slices go in through
-//! [`CsrView::new`](sprs::CsMatBase::new) and its fallible siblings.
-//!
-//! ```text
-//!     | 1 0 2 |      row pointers    0   2 3     5
-//! A = | 0 3 0 |      column indices  0 2 1 0 2
-//!     | 4 0 5 |      values          1 2 3 4 5
-//! ```
+//! Compressed sparse rows, owned and borrowed, with a structure that was checked once.
 
-use crate::check::{check_indices, check_length};
-use crate::{FormatError, Scalar};
+use std::ops::{AddAssign, Range};
 
-/// Compressed sparse rows (owning). Row pointers, column indices: `u32`.
+use sprs::SpIndex;
+
+use crate::check::{ROWS, check_compressed, check_unsorted};
+use crate::convert::{coo_to_csr, merge_rows};
+use crate::indices::{indices_to_u32, pointers_to_u32, triplets_to_u32};
+use crate::{Coo, Csc, CscView, FormatError, Scalar};
+
+/// Compressed sparse rows (owning).
 ///
-/// `sprs` keeps one type for both orientations; [`require_csr`] tells them apart where it matters.
-pub type Csr<T> = sprs::CsMatI<T, u32>;
-/// Compressed sparse columns (owning): the same type, with columns as the outer dimension.
-pub type Csc<T> = sprs::CsMatI<T, u32>;
-/// A borrowed CSR matrix.
-pub type CsrView<'a, T> = sprs::CsMatViewI<'a, T, u32>;
-/// A borrowed CSC matrix.
-pub type CscView<'a, T> = sprs::CsMatViewI<'a, T, u32>;
-
-/// Checks that the compressed dimension is the rows.
+/// ```text
+///     | 1 0 2 |      row_ptr   0   2 3     5
+/// A = | 0 3 0 |      col_ind   0 2 1 0 2
+///     | 4 0 5 |      values    1 2 3 4 5
+/// ```
 ///
-/// # Errors
-/// [`FormatError::WrongStorage`] for a CSC matrix.
-pub fn require_csr<T>(matrix: &CsrView<'_, T>) -> Result<(), FormatError> {
-    if matrix.is_csr() {
-        Ok(())
-    } else {
-        Err(FormatError::WrongStorage { expected: "CSR", found: "CSC" })
+/// Explicit zeros are stored elements like any other. Values can be replaced in place
+/// ([`Csr::values_mut`]), the pattern cannot.
+///
+/// # Invariants
+/// `unsafe` code may rely on these; every constructor checks them or has them by construction.
+/// - `row_ptr` has rows + 1 elements that ascend from 0 to nnz.
+/// - `col_ind` and `values` have nnz elements.
+/// - The columns of a row ascend strictly and are below cols.
+/// - Rows and columns are below `u32::MAX`, nnz is at most `u32::MAX`.
+///
+/// # Other types
+/// `try_from` takes matrices of `sprs` with any index type; [`Csr::into_sprs`] goes back. Both move
+/// the arrays where the index type is `u32`, and convert the indices alone where it is not.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Csr<T> {
+    pub(crate) cols: usize,
+    pub(crate) row_ptr: Vec<u32>,
+    pub(crate) col_ind: Vec<u32>,
+    pub(crate) values: Vec<T>,
+}
+
+/// A borrowed CSR matrix; the layout and the invariants are those of [`Csr`].
+#[derive(Debug, PartialEq)]
+pub struct CsrView<'a, T> {
+    pub(crate) cols: usize,
+    pub(crate) row_ptr: &'a [u32],
+    pub(crate) col_ind: &'a [u32],
+    pub(crate) values: &'a [T],
+}
+
+// A derived Copy would ask for T: Copy.
+impl<T> Clone for CsrView<'_, T> {
+    fn clone(&self) -> Self {
+        *self
     }
 }
+impl<T> Copy for CsrView<'_, T> {}
 
-/// The three arrays of a CSR (or CSC) matrix as slices:
-/// pointers (`outer + 1`, starting at 0), indices and values (one per stored entry).
-///
-/// # Panics
-/// When the view is an outer slice of a larger matrix, so that its pointers do not start at 0;
-/// [`sprs::CsMatBase::to_owned`] of the slice repairs that.
-pub fn arrays<'a, T: Scalar>(matrix: &CsrView<'a, T>) -> (&'a [u32], &'a [u32], &'a [T]) {
-    let (pointers, indices, values) = (*matrix).into_raw_storage();
-    assert!(
-        pointers.first() == Some(&0),
-        "a slice of a larger matrix has pointers that do not start at 0"
-    );
-    (pointers, indices, values)
-}
-
-/// A borrowed CSR matrix whose structure has been verified, so that a kernel may index x by column
-/// and walk the rows without bounds checks.
-///
-/// Invariants: `pointers` has `rows + 1` ascending elements from 0 to `col_indices.len()`;
-/// `values` is as long as `col_indices`; every column index is below `cols`.
-#[derive(Debug, Clone, Copy)]
-pub struct CsrArrays<'a, T> {
-    rows: usize,
-    cols: usize,
-    pointers: &'a [u32],
-    col_indices: &'a [u32],
-    values: &'a [T],
-}
-
-impl<'a, T: Scalar> CsrArrays<'a, T> {
-    /// Verifies a view in O(rows + entries).
-    ///
-    /// The safe constructors of `sprs` promise most of this already; the unsafe ones, and views of
-    /// a part of a matrix, do not.
+impl<T> Csr<T> {
+    /// Takes the arrays of a `shape` = (rows, columns) matrix in O(rows + nnz).
     ///
     /// # Errors
-    /// CSC storage, pointers that do not ascend from 0 to the number of entries, a column index
-    /// outside the matrix.
-    pub fn new(matrix: &CsrView<'a, T>) -> Result<Self, FormatError> {
-        require_csr(matrix)?;
-        let (pointers, col_indices, values) = (*matrix).into_raw_storage();
-        Self::from_slices(matrix.rows(), matrix.cols(), pointers, col_indices, values)
-    }
-
-    /// Verifies raw slices; columns inside a row may be in any order and repeat.
-    ///
-    /// # Errors
-    /// As [`CsrArrays::new`].
-    pub fn from_slices(
-        rows: usize,
-        cols: usize,
-        pointers: &'a [u32],
-        col_indices: &'a [u32],
-        values: &'a [T],
+    /// Arrays that break one of the invariants; [`FormatError::Unsorted`] names the row whose
+    /// columns do not ascend, which [`Csr::from_unsorted`] accepts.
+    pub fn new(
+        shape: (usize, usize),
+        row_ptr: Vec<u32>,
+        col_ind: Vec<u32>,
+        values: Vec<T>,
     ) -> Result<Self, FormatError> {
-        check_limits(rows as u64, cols as u64, values.len() as u64)?;
-        check_length("row pointers", rows + 1, pointers.len())?;
-        check_length("column indices", values.len(), col_indices.len())?;
-        let wrong = |position, expected| {
-            Err(FormatError::InvalidStructure { what: "row pointers", position, expected })
-        };
-        if pointers[0] != 0 {
-            return wrong(0, "0");
-        }
-        if let Some(row) = pointers.windows(2).position(|pair| pair[0] > pair[1]) {
-            return wrong(row + 1, "at least the one before it");
-        }
-        if pointers[rows] as usize != values.len() {
-            return wrong(rows, "the number of entries");
-        }
-        check_indices("column", col_indices, cols)?;
-        Ok(Self { rows, cols, pointers, col_indices, values })
+        CsrView::new(shape, &row_ptr, &col_ind, &values)?;
+        Ok(Self { cols: shape.1, row_ptr, col_ind, values })
+    }
+
+    /// As [`Csr::new`], without the check.
+    ///
+    /// # Safety
+    /// The arrays have the invariants of the type.
+    pub unsafe fn new_unchecked(
+        shape: (usize, usize),
+        row_ptr: Vec<u32>,
+        col_ind: Vec<u32>,
+        values: Vec<T>,
+    ) -> Self {
+        debug_assert_eq!(
+            check_compressed(&ROWS, shape, (&row_ptr, &col_ind), values.len()),
+            Ok(())
+        );
+        Self { cols: shape.1, row_ptr, col_ind, values }
+    }
+
+    /// A `rows` x `cols` matrix without entries.
+    ///
+    /// # Errors
+    /// Sizes beyond 32 bits.
+    pub fn empty(rows: usize, cols: usize) -> Result<Self, FormatError> {
+        check_limits(rows as u64, cols as u64, 0)?;
+        Self::new((rows, cols), vec![0; rows + 1], Vec::new(), Vec::new())
+    }
+
+    /// Borrows the matrix.
+    pub fn view(&self) -> CsrView<'_, T> {
+        let Self { cols, row_ptr, col_ind, values } = self;
+        CsrView { cols: *cols, row_ptr, col_ind, values }
     }
 
     /// Number of rows.
     pub fn rows(&self) -> usize {
-        self.rows
+        self.row_ptr.len() - 1
     }
 
     /// Number of columns.
@@ -119,30 +113,240 @@ impl<'a, T: Scalar> CsrArrays<'a, T> {
         self.cols
     }
 
-    /// Number of stored entries.
-    pub fn entries(&self) -> usize {
-        self.values.len()
+    /// (rows, columns).
+    pub fn shape(&self) -> (usize, usize) {
+        (self.rows(), self.cols)
     }
 
-    /// Row pointers, rows + 1.
-    pub fn pointers(&self) -> &'a [u32] {
-        self.pointers
+    /// Number of stored entries, explicit zeros included.
+    pub fn nnz(&self) -> usize {
+        self.col_ind.len()
+    }
+
+    /// Where each row starts in the other two arrays, and where the last one ends.
+    pub fn row_ptr(&self) -> &[u32] {
+        &self.row_ptr
     }
 
     /// Column of each entry.
-    pub fn col_indices(&self) -> &'a [u32] {
-        self.col_indices
+    pub fn col_ind(&self) -> &[u32] {
+        &self.col_ind
     }
 
     /// Value of each entry.
+    pub fn values(&self) -> &[T] {
+        &self.values
+    }
+
+    /// Value of each entry, to be replaced.
+    pub fn values_mut(&mut self) -> &mut [T] {
+        &mut self.values
+    }
+
+    /// Columns and values of row `row`.
+    ///
+    /// # Panics
+    /// When there is no such row.
+    pub fn row(&self, row: usize) -> (&[u32], &[T]) {
+        self.view().row(row)
+    }
+
+    /// The stored entry at (`row`, `col`), by binary search.
+    ///
+    /// # Panics
+    /// When there is no such row.
+    pub fn get(&self, row: usize, col: usize) -> Option<&T> {
+        self.view().get(row, col)
+    }
+
+    /// (row, column, value) of every entry, row after row.
+    pub fn iter(&self) -> impl Iterator<Item = (usize, usize, &T)> {
+        self.view().iter()
+    }
+
+    /// The same pattern with the values that `value` makes of these.
+    pub fn map<U>(&self, value: impl FnMut(&T) -> U) -> Csr<U> {
+        let Self { cols, row_ptr, col_ind, values } = self;
+        let (row_ptr, col_ind) = (row_ptr.clone(), col_ind.clone());
+        Csr { cols: *cols, row_ptr, col_ind, values: values.iter().map(value).collect() }
+    }
+
+    /// Bytes of the three arrays.
+    pub fn memory_bytes(&self) -> u64 {
+        self.view().memory_bytes()
+    }
+
+    /// The transpose, as the CSC matrix that it is without a copy.
+    pub fn transposed(&self) -> CscView<'_, T> {
+        self.view().transposed()
+    }
+
+    /// The transpose, as the CSC matrix that it is without a copy.
+    pub fn into_transposed(self) -> Csc<T> {
+        Csc { transposed: self }
+    }
+
+    /// `row_ptr`, `col_ind`, `values`.
+    pub fn into_arrays(self) -> (Vec<u32>, Vec<u32>, Vec<T>) {
+        (self.row_ptr, self.col_ind, self.values)
+    }
+}
+
+impl<T: Copy + AddAssign + Send + Sync> Csr<T> {
+    /// Takes rows whose columns may be in any order and repeat: sorts them, and sums the values of
+    /// equal columns in their stored order. Indices and pointers of any type of `sprs`, signed ones
+    /// included; pointers may start above 0, as those of a slice of a larger matrix do.
+    ///
+    /// # Errors
+    /// As [`Csr::new`], order apart; an index that does not fit 32 bits.
+    pub fn from_unsorted<I: SpIndex + 'static, P: SpIndex + 'static>(
+        shape: (usize, usize),
+        row_ptr: Vec<P>,
+        col_ind: Vec<I>,
+        values: Vec<T>,
+    ) -> Result<Self, FormatError> {
+        let row_ptr = pointers_to_u32(&ROWS, shape, row_ptr, values.len())?;
+        let col_ind = indices_to_u32(&ROWS, col_ind)?;
+        check_unsorted(&ROWS, shape, (&row_ptr, &col_ind), values.len())?;
+        let (row_ptr, col_ind, values) = merge_rows((row_ptr, col_ind, values));
+        // SAFETY: checked all but the order inside the rows, which the merge establishes.
+        Ok(unsafe { Self::new_unchecked(shape, row_ptr, col_ind, values) })
+    }
+}
+
+impl<T: Scalar> Csr<T> {
+    /// Compresses (row, column, value) triplets in any order; the values of equal positions are
+    /// summed in their order.
+    ///
+    /// # Errors
+    /// An index outside the matrix, sizes beyond 32 bits.
+    pub fn from_triplets<I: SpIndex>(
+        shape: (usize, usize),
+        triplets: impl IntoIterator<Item = (I, I, T)>,
+    ) -> Result<Self, FormatError> {
+        let (row_indices, col_indices, values) = triplets_to_u32(triplets)?;
+        Ok(coo_to_csr(&Coo::new(shape.0, shape.1, row_indices, col_indices, values)?))
+    }
+}
+
+impl<'a, T> CsrView<'a, T> {
+    /// Borrows the arrays of a `shape` = (rows, columns) matrix, checked in O(rows + nnz).
+    ///
+    /// # Errors
+    /// As [`Csr::new`].
+    pub fn new(
+        shape: (usize, usize),
+        row_ptr: &'a [u32],
+        col_ind: &'a [u32],
+        values: &'a [T],
+    ) -> Result<Self, FormatError> {
+        check_compressed(&ROWS, shape, (row_ptr, col_ind), values.len())?;
+        Ok(Self { cols: shape.1, row_ptr, col_ind, values })
+    }
+
+    /// Number of rows.
+    #[inline]
+    pub fn rows(&self) -> usize {
+        self.row_ptr.len() - 1
+    }
+
+    /// Number of columns.
+    #[inline]
+    pub fn cols(&self) -> usize {
+        self.cols
+    }
+
+    /// (rows, columns).
+    pub fn shape(&self) -> (usize, usize) {
+        (self.rows(), self.cols)
+    }
+
+    /// Number of stored entries, explicit zeros included.
+    #[inline]
+    pub fn nnz(&self) -> usize {
+        self.col_ind.len()
+    }
+
+    /// Where each row starts in the other two arrays, and where the last one ends.
+    #[inline]
+    pub fn row_ptr(&self) -> &'a [u32] {
+        self.row_ptr
+    }
+
+    /// Column of each entry.
+    #[inline]
+    pub fn col_ind(&self) -> &'a [u32] {
+        self.col_ind
+    }
+
+    /// Value of each entry.
+    #[inline]
     pub fn values(&self) -> &'a [T] {
         self.values
     }
 
+    /// Where the entries of row `row` are in `col_ind` and `values`.
+    ///
+    /// # Panics
+    /// When there is no such row.
+    #[inline]
+    pub fn row_range(&self, row: usize) -> Range<usize> {
+        self.row_ptr[row] as usize..self.row_ptr[row + 1] as usize
+    }
+
+    /// Columns and values of row `row`.
+    ///
+    /// # Panics
+    /// When there is no such row.
+    #[inline]
+    pub fn row(&self, row: usize) -> (&'a [u32], &'a [T]) {
+        let range = self.row_range(row);
+        (&self.col_ind[range.clone()], &self.values[range])
+    }
+
+    /// The stored entry at (`row`, `col`), by binary search.
+    ///
+    /// # Panics
+    /// When there is no such row.
+    pub fn get(&self, row: usize, col: usize) -> Option<&'a T> {
+        let (cols, values) = self.row(row);
+        let at = cols.binary_search(&u32::try_from(col).ok()?).ok()?;
+        Some(&values[at])
+    }
+
+    /// (row, column, value) of every entry, row after row.
+    pub fn iter(&self) -> impl Iterator<Item = (usize, usize, &'a T)> + use<'a, T> {
+        let view = *self;
+        (0..view.rows()).flat_map(move |row| {
+            let (cols, values) = view.row(row);
+            cols.iter().zip(values).map(move |(&col, value)| (row, col as usize, value))
+        })
+    }
+
     /// Bytes of the three arrays.
-    pub fn bytes(&self) -> u64 {
-        (size_of_val(self.pointers) + size_of_val(self.col_indices) + size_of_val(self.values))
-            as u64
+    pub fn memory_bytes(&self) -> u64 {
+        (size_of_val(self.row_ptr) + size_of_val(self.col_ind) + size_of_val(self.values)) as u64
+    }
+
+    /// The transpose, as the CSC matrix that it is without a copy.
+    pub fn transposed(self) -> CscView<'a, T> {
+        CscView { transposed: self }
+    }
+
+    /// A copy.
+    pub fn to_owned(self) -> Csr<T>
+    where
+        T: Clone,
+    {
+        let Self { cols, row_ptr, col_ind, values } = self;
+        let (row_ptr, col_ind) = (row_ptr.to_vec(), col_ind.to_vec());
+        Csr { cols, row_ptr, col_ind, values: values.to_vec() }
+    }
+}
+
+impl<'a, T> From<&'a Csr<T>> for CsrView<'a, T> {
+    fn from(matrix: &'a Csr<T>) -> Self {
+        matrix.view()
     }
 }
 
@@ -174,33 +378,4 @@ pub fn pointers_of(lengths: impl Iterator<Item = u32>) -> Vec<u32> {
         end
     });
     std::iter::once(0).chain(ends).collect()
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn a_structure_that_a_kernel_could_trip_over_is_refused() {
-        let check = |pointers: &[u32], columns: &[u32]| {
-            let values = vec![1.0; columns.len()];
-            let checked = CsrArrays::from_slices(2, 3, pointers, columns, &values);
-            checked.map(|_| ()).map_err(|error| error.to_string())
-        };
-        assert_eq!(check(&[0, 1, 3], &[2, 0, 1]), Ok(()));
-        for (pointers, columns, expected) in [
-            (&[0, 1, 3][..], [3, 0, 1], "entry 0: column index 3 is outside 0..3"),
-            (
-                &[0, 4, 3],
-                [2, 0, 1],
-                "row pointers at position 2: must be at least the one before it",
-            ),
-            (&[0, 1, 2], [2, 0, 1], "row pointers at position 2: must be the number of entries"),
-            (&[1, 1, 3], [2, 0, 1], "row pointers at position 0: must be 0"),
-            (&[0, 3], [2, 0, 1], "row pointers: expected length 3, found 2"),
-        ] {
-            assert_eq!(check(pointers, &columns), Err(expected.to_owned()));
-        }
-        assert!(CsrArrays::<f64>::from_slices(0, 0, &[0], &[], &[]).is_ok());
-    }
 }

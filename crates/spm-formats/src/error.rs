@@ -27,6 +27,28 @@ pub enum FormatError {
         /// Number of rows or columns.
         bound: usize,
     },
+    /// An index or a pointer of another type does not fit 32 bits.
+    NotU32 {
+        /// The array at fault.
+        what: &'static str,
+        /// Where in it.
+        position: usize,
+        /// What stands there.
+        found: String,
+    },
+    /// The indices of a row (CSR) or of a column (CSC) do not ascend, or one of them repeats.
+    Unsorted {
+        /// `"row"` or `"column"`.
+        axis: &'static str,
+        /// The row or column.
+        line: usize,
+        /// Position of the first index at fault in its array.
+        entry: usize,
+        /// The index before it.
+        previous: u32,
+        /// The index.
+        index: u32,
+    },
     /// A size does not fit the 32-bit indices and pointers that all formats use.
     TooLarge {
         /// `"number of rows"`, `"number of columns"`, `"number of entries"` or `"number of columns
@@ -68,7 +90,7 @@ pub enum FormatError {
         /// The invariant.
         expected: &'static str,
     },
-    /// A compressed matrix has the other orientation.
+    /// A compressed matrix of `sprs` has the other orientation.
     WrongStorage {
         /// `"CSR"` or `"CSC"`.
         expected: &'static str,
@@ -87,6 +109,14 @@ impl fmt::Display for FormatError {
             Self::IndexOutOfBounds { entry, axis, index, bound } => {
                 write!(f, "entry {entry}: {axis} index {index} is outside 0..{bound}")
             }
+            Self::NotU32 { what, position, found } => {
+                write!(f, "{what} at position {position}: {found} is outside 0..2^32")
+            }
+            Self::Unsorted { axis, line, entry, previous, index } => write!(
+                f,
+                "{axis} {line}: index {index} of entry {entry} comes after {previous}; indices \
+                 must ascend without duplicates (`from_unsorted` sorts and sums)"
+            ),
             Self::TooLarge { what, size, limit } => {
                 write!(f, "{what} is {size}; at most {limit} fits 32-bit indices")
             }
@@ -102,9 +132,12 @@ impl fmt::Display for FormatError {
             Self::InvalidStructure { what, position, expected } => {
                 write!(f, "{what} at position {position}: must be {expected}")
             }
-            Self::WrongStorage { expected, found } => {
-                write!(f, "expected a {expected} matrix, found {found}")
-            }
+            Self::WrongStorage { expected, found } => write!(
+                f,
+                "expected a matrix of sprs in {expected} storage, found {found}: convert it to the \
+                 type for {found}, or call its `to_{}` first",
+                expected.to_lowercase()
+            ),
         }
     }
 }

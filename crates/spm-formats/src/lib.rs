@@ -17,7 +17,7 @@
 //! let hll = convert::csr_to_hll(csr.view(), 2, &MemoryBudget::default())?;
 //! assert_eq!(hll.slots(), 4);
 //! assert_eq!(convert::hll_to_csr(&hll), csr);
-//! assert_eq!(MatrixStats::of(&csr.view()).row_lengths.max, 2);
+//! assert_eq!(MatrixStats::of(csr.view()).row_lengths.max, 2);
 //! # }
 //! # Ok::<(), Box<dyn std::error::Error>>(())
 //! ```
@@ -27,8 +27,8 @@
 //! current rayon pool.
 //!
 //! # Dependencies in the interface
-//! Of other crates only `sprs` shows: [`Csr`] and its relatives are its types, and it is re-exported
-//! as [`sprs`].
+//! Of other crates only `sprs` shows: its matrices convert to [`Csr`] and [`Csc`] and back, and it is
+//! re-exported as [`sprs`].
 //!
 //! # Features
 //! - `io` (on by default): Matrix Market files, the binary cache beside them, and files that are replaced
@@ -43,11 +43,14 @@ pub mod cache;
 mod check;
 pub mod convert;
 mod coo;
+mod csc;
 pub mod csr;
 mod ell;
 mod error;
 mod hll;
 mod huge_pages;
+mod indices;
+mod interop;
 pub mod kernel;
 #[cfg(feature = "io")]
 pub mod matrix_market;
@@ -62,7 +65,8 @@ pub mod timing;
 
 pub use budget::MemoryBudget;
 pub use coo::Coo;
-pub use csr::{Csc, CscView, Csr, CsrArrays, CsrView};
+pub use csc::{Csc, CscView};
+pub use csr::{Csr, CsrView};
 pub use ell::{Ell, Layout, UnpaddedEll, UnpaddedRow};
 pub use error::FormatError;
 pub use hll::Hll;

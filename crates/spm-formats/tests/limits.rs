@@ -3,7 +3,7 @@
 use spm_formats::convert::{self, EllOptions};
 use spm_formats::csr::check_limits;
 use spm_formats::{
-    Coo, Csr, CsrArrays, Ell, FormatError, Hll, Layout, MemoryBudget, Sell, UnpaddedEll,
+    Coo, Csr, CsrView, Ell, FormatError, Hll, Layout, MemoryBudget, Sell, UnpaddedEll,
 };
 
 fn too_large<T: std::fmt::Debug>(result: Result<T, FormatError>) -> (&'static str, u64) {
@@ -35,7 +35,7 @@ fn constructors_refuse_sizes_beyond_32_bits() {
         let (r, c, v) = none();
         too_large(Coo::new(shape.0, shape.1, r, c, v));
         too_large(Coo::<f64>::empty(shape.0, shape.1));
-        too_large(CsrArrays::<f64>::from_slices(shape.0, shape.1, &[0, 0], &[], &[]));
+        too_large(CsrView::<f64>::new(shape, &[0, 0], &[], &[]));
         let (r, c, v) = none();
         too_large(Hll::new(shape, 32, r, c, v));
         for layout in [Layout::RowMajor, Layout::ColumnMajor] {
@@ -56,7 +56,7 @@ fn hopeless() -> Csr<f64> {
     let columns = (0..n as u32).chain(1..n as u32).collect::<Vec<_>>();
     let pointers = (0..=n as u32).map(|row| if row == 0 { 0 } else { n as u32 - 1 + row });
     let values = vec![1.0; columns.len()];
-    Csr::new((n, n), pointers.collect(), columns, values)
+    Csr::new((n, n), pointers.collect(), columns, values).unwrap()
 }
 
 #[test]
@@ -96,7 +96,7 @@ fn a_budget_of_exactly_the_size_is_enough() {
     let sell_bytes = sell(u64::MAX).unwrap().memory_bytes();
     assert!(hll(hll_bytes).is_ok() && sell(sell_bytes).is_ok());
     assert!(hll(hll_bytes - 1).is_err() && sell(sell_bytes - 1).is_err());
-    let small = Csr::new((3, 3), vec![0, 2, 3, 3], vec![0, 2, 1], vec![1.0, 2.0, 3.0]);
+    let small = Csr::new((3, 3), vec![0, 2, 3, 3], vec![0, 2, 1], vec![1.0, 2.0, 3.0]).unwrap();
     for options in [EllOptions::ROW_MAJOR, EllOptions::DEVICE] {
         let ell = |bytes| convert::csr_to_ell(small.view(), options, &MemoryBudget::bytes(bytes));
         let bytes = ell(u64::MAX).unwrap().memory_bytes();
@@ -107,7 +107,7 @@ fn a_budget_of_exactly_the_size_is_enough() {
 /// Sizes whose products overflow 64 bits.
 #[test]
 fn blocks_and_pitches_of_any_size() {
-    let a = Csr::new((3, 3), vec![0, 2, 3, 3], vec![0, 2, 1], vec![1.0, 2.0, 3.0]);
+    let a = Csr::new((3, 3), vec![0, 2, 3, 3], vec![0, 2, 1], vec![1.0, 2.0, 3.0]).unwrap();
     for size in [1 << 31, 1 << 32, 1 << 40, 1 << 62, usize::MAX / 2 + 1, usize::MAX] {
         for budget in [MemoryBudget::default(), MemoryBudget::unlimited()] {
             // A hack has no more rows than the matrix.

@@ -11,7 +11,7 @@ use common::gzip;
 use proptest::prelude::*;
 use spm_formats::matrix_market::{
     MatrixFile, MatrixMarketError, Mode, ReadOptions, read, read_bytes, read_csr, write_coo,
-    write_csr, write_text,
+    write_text,
 };
 use spm_formats::{Coo, Csr};
 
@@ -149,7 +149,8 @@ fn csr_sums_duplicates_and_keeps_explicit_zeros() {
     let text = "%%MatrixMarket matrix coordinate real general\n3 2 4\n3 2 1\n1 1 0\n3 2 2\n3 1 5\n";
     fs::write(&path, text).unwrap();
     let matrix: Csr<f64> = read_csr(&path, &ReadOptions::default()).unwrap();
-    assert_eq!(matrix, Csr::new((3, 2), vec![0, 1, 1, 3], vec![0, 0, 1], vec![0.0, 5.0, 3.0]));
+    let expected = Csr::new((3, 2), vec![0, 1, 1, 3], vec![0, 0, 1], vec![0.0, 5.0, 3.0]);
+    assert_eq!(matrix, expected.unwrap());
 }
 
 #[test]
@@ -174,8 +175,6 @@ fn a_failed_write_leaves_the_former_file_and_nothing_else() {
     let path = folder.path().join("kept.mtx");
     write_coo(&path, &matrix, &[]).unwrap();
     let former = fs::read(&path).unwrap();
-    let csc = Csr::<f64>::zero((2, 2)).to_csc();
-    assert!(matches!(write_csr(&path, csc.view(), &[]).unwrap_err(), MatrixMarketError::Format(_)));
     // A folder cannot be replaced by a file.
     fs::create_dir(folder.path().join("folder.mtx")).unwrap();
     let error = write_coo(folder.path().join("folder.mtx"), &matrix, &[]).unwrap_err();

@@ -10,8 +10,7 @@ use spm_formats::kernel::{
 use spm_formats::matrix_market::{MatrixFile, MatrixMarketError, ReadOptions};
 use spm_formats::stats::MatrixStats;
 use spm_formats::{
-    Coo, Csc, Csr, CsrArrays, CsrView, Ell, FormatError, Hll, MemoryBudget, Sell, UnpaddedEll,
-    UnpaddedRow,
+    Coo, Csc, Csr, CsrView, Ell, FormatError, Hll, MemoryBudget, Sell, UnpaddedEll, UnpaddedRow,
 };
 
 fn send_and_sync<E: Send + Sync>() {}
@@ -22,7 +21,6 @@ fn everything_is_send_and_sync() {
     send_and_sync::<Csr<f64>>();
     send_and_sync::<Csc<f64>>();
     send_and_sync::<CsrView<'_, f64>>();
-    send_and_sync::<CsrArrays<'_, f64>>();
     send_and_sync::<Ell<f64>>();
     send_and_sync::<UnpaddedEll<f64>>();
     send_and_sync::<UnpaddedRow<f64>>();

@@ -301,6 +301,7 @@ fn npz(folder: &Folder) {
     use spm_formats::Csr;
     let n = 100_000;
     let a = Csr::new((n, n), (0..=n as u32).collect(), (0..n as u32).collect(), vec![1.0; n]);
+    let a = a.unwrap();
     let path = folder.0.path().join("matrix.npz");
     cache::save_npz(&path, a.view()).unwrap();
     let sound = fs::read(&path).unwrap();

@@ -44,7 +44,7 @@ pub(crate) fn run(
     println!("{}: {} rows, {} entries", system.name, a.rows(), a.nnz());
     let diagonal = system.diagonal()?;
     let kernel = spmv::find::<f64>("auto").expect("auto is always there");
-    let plan = kernel.plan(device, &a, &kernel.info.defaults(), &PlanOptions::default())?;
+    let plan = kernel.plan(device, a, &kernel.info.defaults(), &PlanOptions::default())?;
     println!("{}: {}", device.info().name, plan.choice().unwrap_or_default());
     let mut plan = HostSpmvPlan::new(plan)?;
     let mut b = vec![0.0; a.rows()];

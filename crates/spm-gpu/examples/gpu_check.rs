@@ -26,7 +26,7 @@ use spm_formats::kernel::{
     Footprint, KernelInfo, Parameters, PlanError, TransposeOutput, split_label,
 };
 use spm_formats::matrix_market::{self, ReadOptions};
-use spm_formats::{Coo, Csr, CsrArrays, DenseShape, Layout, Scalar};
+use spm_formats::{Coo, Csr, DenseShape, Layout, Scalar};
 use spm_gpu::{
     Device, DeviceBuffer, DeviceCsc, DeviceCsr, DeviceScalar, GpuError, PlanOptions, Stream,
     Timing, TimingOptions, cusparse, spmm, spmv, time, transpose,
@@ -237,10 +237,11 @@ impl<T: Scalar> RowSample<T> {
         // Odd, to meet every place of a regular structure.
         let step = most | 1;
         let (mut rows, mut columns, mut values) = (Vec::new(), Vec::new(), Vec::new());
-        for (number, row) in csr.outer_iterator().step_by(step).enumerate() {
-            rows.extend(std::iter::repeat_n(number as u32, row.nnz()));
-            columns.extend_from_slice(row.indices());
-            values.extend_from_slice(row.data());
+        for (number, row) in (0..csr.rows()).step_by(step).enumerate() {
+            let (row_columns, row_values) = csr.row(row);
+            rows.extend(std::iter::repeat_n(number as u32, row_columns.len()));
+            columns.extend_from_slice(row_columns);
+            values.extend_from_slice(row_values);
         }
         let coo = Coo::new(csr.rows().div_ceil(step), csr.cols(), rows, columns, values)?;
         Ok(Self { step, coo: Some(coo) })
@@ -282,7 +283,7 @@ impl Check<'_> {
     fn matrix<T: DeviceScalar>(&mut self, name: &str) -> Result<(), AnyError> {
         let csr = read::<T>(name)?;
         println!("\n{name}, {}: {} x {}, {} entries", T::NAME, csr.rows(), csr.cols(), csr.nnz());
-        let coo = csr_to_coo(csr.view())?;
+        let coo = csr_to_coo(csr.view());
         let problem = Problem { csr, coo };
         self.spmv(&problem)?;
         for &layout in &self.options.layouts {
@@ -310,7 +311,7 @@ impl Check<'_> {
             for parameters in self.options.parameter_sets(&kernel.info)? {
                 let start = Instant::now();
                 let plan =
-                    kernel.plan(self.device, &csr.view(), &parameters, &PlanOptions::default());
+                    kernel.plan(self.device, csr.view(), &parameters, &PlanOptions::default());
                 let label = kernel.info.label(&parameters);
                 let Some(mut plan) = planned(&label, plan)? else { continue };
                 let plan_s = start.elapsed().as_secs_f64();
@@ -350,7 +351,7 @@ impl Check<'_> {
         plan: impl Fn(&Arc<DeviceCsr<T>>) -> Option<Result<P, PlanError>>,
     ) -> Result<(), AnyError> {
         let view = csr.view();
-        let a = Arc::new(DeviceCsr::new(self.device, &CsrArrays::new(&view)?)?);
+        let a = Arc::new(DeviceCsr::new(self.device, view)?);
         let mut seconds = Vec::new();
         for _ in 0..3 {
             let start = Instant::now();
@@ -390,7 +391,7 @@ impl Check<'_> {
         for kernel in &kernels {
             for parameters in self.options.parameter_sets(&kernel.info)? {
                 let (start, options) = (Instant::now(), PlanOptions::default());
-                let plan = kernel.plan(self.device, &csr.view(), dense, &parameters, &options);
+                let plan = kernel.plan(self.device, csr.view(), dense, &parameters, &options);
                 let label = kernel.info.label(&parameters);
                 let Some(mut plan) = planned(&label, plan)? else { continue };
                 let plan_s = start.elapsed().as_secs_f64();
@@ -438,7 +439,7 @@ impl Check<'_> {
             for parameters in self.options.parameter_sets(&kernel.info)? {
                 let start = Instant::now();
                 let plan =
-                    kernel.plan(self.device, &csr.view(), &parameters, &PlanOptions::default());
+                    kernel.plan(self.device, csr.view(), &parameters, &PlanOptions::default());
                 let label = kernel.info.label(&parameters);
                 let Some(mut plan) = planned(&label, plan)? else { continue };
                 let plan_s = start.elapsed().as_secs_f64();

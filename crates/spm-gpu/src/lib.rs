@@ -5,19 +5,18 @@
 //!
 //! ```
 //! use spm_formats::kernel::SpmvPlan;
-//! use spm_formats::sprs::CsMatI;
+//! use spm_formats::Csr;
 //! use spm_gpu::{Device, HostSpmvPlan, PlanOptions, spmv};
 //!
 //! // | 1 0 2 |
 //! // | 0 3 0 |
-//! let a: CsMatI<f64, u32> =
-//!     CsMatI::new((2, 3), vec![0, 2, 3], vec![0, 2, 1], vec![1.0, 2.0, 3.0]);
+//! let a = Csr::new((2, 3), vec![0, 2, 3], vec![0, 2, 1], vec![1.0, 2.0, 3.0])?;
 //! match Device::available() {
 //!     Ok(device) => {
 //!         // Planning converts the matrix and copies it to the device, once.
 //!         let kernel = spmv::find::<f64>("auto").expect("a registered kernel");
 //!         let parameters = kernel.info.defaults();
-//!         let plan = kernel.plan(&device, &a.view(), &parameters, &PlanOptions::default())?;
+//!         let plan = kernel.plan(&device, a.view(), &parameters, &PlanOptions::default())?;
 //!
 //!         // x and y in host memory; `plan.launch` takes them in device memory.
 //!         let mut plan = HostSpmvPlan::new(plan)?;

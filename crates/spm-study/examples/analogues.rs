@@ -70,7 +70,7 @@ fn main() -> ExitCode {
         };
         let made = start.elapsed().as_secs_f64();
         let start = Instant::now();
-        let stats = MatrixStats::of(&matrix.view());
+        let stats = MatrixStats::of(matrix.view());
         let examined = start.elapsed().as_secs_f64();
         println!(
             "{:26} {:>10} {:>10} {:>8} {:>9.3} {:>10.0} {:>7.2} {:>7.2} {:>7.2} {made:>7.3} \

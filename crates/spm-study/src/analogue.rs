@@ -103,17 +103,17 @@ mod tests {
             assert_eq!(matrix.rows(), entry.rows, "{name}");
             assert_eq!(matrix.cols(), entry.cols, "{name}");
             assert_eq!(matrix.nnz(), entry.entries, "{name}");
-            let lengths = RowLengthStats::of(matrix.indptr().raw_storage());
+            let lengths = RowLengthStats::of(matrix.row_ptr());
             if let Some(known) = with_row_lengths(entry) {
                 assert_eq!(Some(lengths.min as usize), known.row_length_min, "{name}");
                 assert_eq!(Some(lengths.max as usize), known.row_length_max, "{name}");
                 let (found, wanted) = (lengths.variance, known.row_length_variance.unwrap());
                 assert!((found - wanted).abs() < 1e-4 * wanted, "{name}: {found}, {wanted}");
             }
-            let ones = matrix.data().iter().all(|&v| v == 1.0);
+            let ones = matrix.values().iter().all(|&v| v == 1.0);
             assert_eq!(ones, entry.field == ValueField::Pattern, "{name}");
-            assert!(!matrix.data().contains(&0.0), "{name}");
-            let entries = || matrix.iter().map(|(&v, (i, j))| (v, i as usize, j as usize));
+            assert!(!matrix.values().contains(&0.0), "{name}");
+            let entries = || matrix.iter().map(|(i, j, &v)| (v, i, j));
             if let Some(diagonal) = entry.implied_diagonal() {
                 assert_eq!(entries().filter(|&(_, i, j)| i == j).count(), diagonal, "{name}");
                 let mirrored = entries().all(|(v, i, j)| matrix.get(j, i) == Some(&v));

@@ -123,8 +123,7 @@ mod tests {
             assert!(matrix.nnz() < 2_000_000, "{recipe}");
             patterns += usize::from(recipe.is_pattern());
             rectangular += usize::from(matrix.rows() != matrix.cols());
-            let pointers = matrix.indptr();
-            let empty = pointers.raw_storage().windows(2).any(|pair| pair[0] == pair[1]);
+            let empty = matrix.row_ptr().windows(2).any(|pair| pair[0] == pair[1]);
             with_empty_rows += usize::from(empty);
         }
         assert!(patterns >= 2 && rectangular >= 2 && with_empty_rows >= 1);

@@ -12,27 +12,22 @@ const SPY_CELLS: usize = 64;
 /// Describes a matrix.
 pub fn describe<T: Scalar>(matrix: &Matrix<T>) -> MatrixFile {
     let a = matrix.csr().view();
-    let stats = match serde_json::to_value(MatrixStats::of(&a)) {
+    let stats = match serde_json::to_value(MatrixStats::of(a)) {
         Ok(serde_json::Value::Object(fields)) => fields.into_iter().collect(),
         _ => Default::default(),
     };
-    MatrixFile {
-        name: matrix.name.clone(),
-        stats,
-        row_length_histogram: histogram(&a),
-        spy: spy(&a),
-    }
+    MatrixFile { name: matrix.name.clone(), stats, row_length_histogram: histogram(a), spy: spy(a) }
 }
 
 /// Rows by length: one bin each for 0 to 8 entries, then bins that double.
-fn histogram<T>(a: &CsrView<'_, T>) -> Vec<(u64, u64, u64)> {
+fn histogram<T>(a: CsrView<'_, T>) -> Vec<(u64, u64, u64)> {
     let bin = |length: usize| match length {
         0..=8 => length,
         _ => 5 + length.ilog2() as usize + usize::from(!length.is_power_of_two()),
     };
     let mut counts = Vec::new();
     for row in 0..a.rows() {
-        let bin = bin(a.indptr().nnz_in_outer_sz(row));
+        let bin = bin(a.row_range(row).len());
         if counts.len() <= bin {
             counts.resize(bin + 1, 0);
         }
@@ -47,7 +42,7 @@ fn histogram<T>(a: &CsrView<'_, T>) -> Vec<(u64, u64, u64)> {
 }
 
 /// Entries on a coarse grid with the matrix's proportions.
-fn spy<T>(a: &CsrView<'_, T>) -> Option<Spy> {
+fn spy<T>(a: CsrView<'_, T>) -> Option<Spy> {
     let (rows, cols) = a.shape();
     let longer = rows.max(cols);
     if rows == 0 || cols == 0 {
@@ -57,9 +52,9 @@ fn spy<T>(a: &CsrView<'_, T>) -> Option<Spy> {
         |extent: usize| (extent * SPY_CELLS).div_ceil(longer).clamp(1, extent.min(SPY_CELLS));
     let (cell_rows, cell_cols) = (cells(rows), cells(cols));
     let mut counts = vec![vec![0; cell_cols]; cell_rows];
-    for (row, entries) in a.outer_iterator().enumerate() {
+    for row in 0..rows {
         let line = &mut counts[row * cell_rows / rows];
-        for &col in entries.indices() {
+        for &col in a.row(row).0 {
             line[col as usize * cell_cols / cols] += 1;
         }
     }
@@ -68,12 +63,12 @@ fn spy<T>(a: &CsrView<'_, T>) -> Option<Spy> {
 
 #[cfg(test)]
 mod tests {
-    use spm_formats::sprs::CsMatI;
+    use spm_formats::Csr;
 
     use super::*;
 
     /// Row `i` has `lengths[i]` entries in its first columns.
-    fn rows(cols: usize, lengths: &[u32]) -> CsMatI<f64, u32> {
+    fn rows(cols: usize, lengths: &[u32]) -> Csr<f64> {
         let mut pointers = vec![0];
         pointers.extend(lengths.iter().scan(0, |end, length| {
             *end += length;
@@ -81,23 +76,23 @@ mod tests {
         }));
         let indices: Vec<u32> = lengths.iter().flat_map(|&l| 0..l).collect();
         let values = vec![1.0; indices.len()];
-        CsMatI::new((lengths.len(), cols), pointers, indices, values)
+        Csr::new((lengths.len(), cols), pointers, indices, values).unwrap()
     }
 
     #[test]
     fn bins_hold_their_lengths() {
         let a = rows(40, &[0, 8, 9, 16, 17, 32, 33]);
-        let bins: Vec<_> = histogram(&a.view()).into_iter().filter(|b| b.2 > 0).collect();
+        let bins: Vec<_> = histogram(a.view()).into_iter().filter(|b| b.2 > 0).collect();
         assert_eq!(bins, [(0, 0, 1), (8, 8, 1), (9, 16, 2), (17, 32, 2), (33, 64, 1)]);
     }
 
     #[test]
     fn spy_counts_every_entry_once() {
         let a = rows(300, &vec![3; 100]);
-        let spy = spy(&a.view()).unwrap();
+        let spy = spy(a.view()).unwrap();
         assert_eq!((spy.rows, spy.cols), (22, 64));
         assert_eq!(spy.counts.iter().flatten().sum::<u64>(), 300);
         assert!(spy.counts.iter().all(|line| line[1..].iter().all(|&c| c == 0)));
-        assert!(super::spy(&rows(0, &[]).view()).is_none());
+        assert!(super::spy(rows(0, &[]).view()).is_none());
     }
 }

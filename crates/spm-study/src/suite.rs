@@ -110,7 +110,7 @@ impl Source {
             }
             Self::Generated(recipe) => {
                 let csr = recipe.generate::<T>()?;
-                (convert::csr_to_coo(csr.view())?, csr)
+                (convert::csr_to_coo(csr.view()), csr)
             }
         };
         Ok(Matrix::new(self.name(), coo, csr, input))

@@ -21,10 +21,10 @@ const MATRICES: [&str; 5] = [
 
 /// The triplets sorted by row, by column as in Matrix Market files, and in no order.
 fn orders(csr: &Csr<f64>) -> [(&'static str, Coo<f64>); 3] {
-    let by_row = csr_to_coo(csr.view()).expect("generated as CSR");
-    let transposed = csr_to_csc(csr.view()).expect("generated as CSR").transpose_into();
+    let by_row = csr_to_coo(csr.view());
+    let transposed = csr_to_csc(csr.view()).into_transposed();
     // The rows of the transpose are our columns.
-    let by_column = csr_to_coo(transposed.view()).expect("the transpose of CSC is CSR");
+    let by_column = csr_to_coo(transposed.view());
     let (cols, rows, values) = by_column.into_arrays();
     let by_column = Coo::new(csr.rows(), csr.cols(), rows, cols, values).expect("valid triplets");
     [("by-row", by_row.clone()), ("by-column", by_column), ("shuffled", shuffle(&by_row))]

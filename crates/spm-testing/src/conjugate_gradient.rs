@@ -39,12 +39,9 @@ impl System {
     /// More points than 32-bit indices number.
     pub fn laplacian(n: usize) -> Result<Self, AnyError> {
         let mut a = generate::named(&format!("stencil5[n={n}]"))?.generate::<f64>()?;
-        for row in 0..a.rows() {
-            let mut entries = a.outer_view_mut(row).expect("a row of the matrix");
-            for (column, value) in entries.iter_mut() {
-                *value = if column == row { 4.0 } else { -1.0 };
-            }
-        }
+        let value = |(row, col, _)| if row == col { 4.0 } else { -1.0 };
+        let values: Vec<f64> = a.iter().map(value).collect();
+        a.values_mut().copy_from_slice(&values);
         Ok(Self { name: format!("5-point Laplacian on {n} x {n} points"), a })
     }
 

@@ -8,10 +8,10 @@
 //! use spm_testing::{generate, reference};
 //!
 //! let a = generate::named("stencil5[n=3]")?.generate::<f64>()?;
-//! let coo = convert::csr_to_coo(a.view())?;
+//! let coo = convert::csr_to_coo(a.view());
 //! let x = vec![1.0; 9];
 //! // The product to check: for this x the sums of the rows.
-//! let y: Vec<f64> = a.outer_iterator().map(|row| row.data().iter().sum()).collect();
+//! let y: Vec<f64> = (0..9).map(|row| a.row(row).1.iter().sum()).collect();
 //! assert!(reference::compare(&y, &reference::spmv(&coo, &x)).acceptable());
 //! # Ok::<(), Box<dyn std::error::Error>>(())
 //! ```

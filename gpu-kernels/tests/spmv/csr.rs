@@ -1,6 +1,5 @@
 //! Kernels on CSR.
 
-use spm_formats::csr::arrays;
 use spm_formats::{Csr, Scalar};
 use spm_gpu_kernels::device::{DevicePtr, DevicePtrMut, Real};
 use spm_gpu_kernels::emulator::{EmuBuffer, Emulator, EmulatorError};
@@ -20,13 +19,11 @@ pub(crate) struct Device<T> {
 
 impl<T: Scalar + Real> Device<T> {
     pub(crate) fn new(emulator: &Emulator, a: &Csr<T>, x: &[T]) -> Self {
-        let view = a.view();
-        let (pointers, col_indices, values) = arrays(&view);
         Self {
             rows: a.rows() as u32,
-            pointers: emulator.alloc_from(pointers),
-            col_indices: emulator.alloc_from(col_indices),
-            values: emulator.alloc_from(values),
+            pointers: emulator.alloc_from(a.row_ptr()),
+            col_indices: emulator.alloc_from(a.col_ind()),
+            values: emulator.alloc_from(a.values()),
             x: emulator.alloc_from(x),
             y: emulator.alloc_uninit(a.rows()),
         }
@@ -43,7 +40,7 @@ impl<T: Scalar + Real> Device<T> {
 
 /// The value of a matrix whose entries are all equal.
 fn equal_value<T: Scalar + Real>(a: &Csr<T>) -> T {
-    a.data().first().copied().unwrap_or_default()
+    a.values().first().copied().unwrap_or_default()
 }
 
 product_tests! {
@@ -195,7 +192,7 @@ struct Tiles<T> {
 
 impl<T: Scalar + Real> Tiles<T> {
     fn new(emulator: &Emulator, a: &Csr<T>) -> Self {
-        let cut = AdaptiveTiles::of(arrays(&a.view()).0);
+        let cut = AdaptiveTiles::of(a.row_ptr());
         Self {
             tiles: emulator.alloc_from(&cut.tiles),
             long_rows: emulator.alloc_from(&cut.long_rows),
@@ -232,7 +229,7 @@ impl Path<()> {
 
 impl<T: Scalar + Real> Path<T> {
     fn new(emulator: &Emulator, a: &Csr<T>) -> Self {
-        let starts = merge_tiles(arrays(&a.view()).0, Path::<()>::BLOCK);
+        let starts = merge_tiles(a.row_ptr(), Path::<()>::BLOCK);
         Self {
             carries: emulator.alloc_uninit(starts.len() - 1),
             tile_starts: emulator.alloc_from(&starts),
@@ -258,8 +255,7 @@ impl<T: Scalar + Real> Path<T> {
 
 /// Row bases and 16-bit columns on the emulator.
 fn compact<T: Scalar>(emulator: &Emulator, a: &Csr<T>) -> (EmuBuffer<u32>, EmuBuffer<u16>) {
-    let view = a.view();
-    let (pointers, col_indices, _) = arrays(&view);
-    let (bases, offsets) = compact_columns(pointers, col_indices).expect("fewer than 2^16 columns");
+    let columns = compact_columns(a.row_ptr(), a.col_ind());
+    let (bases, offsets) = columns.expect("fewer than 2^16 columns");
     (emulator.alloc_from(&bases), emulator.alloc_from(&offsets))
 }

@@ -82,7 +82,7 @@ pub(crate) fn csr<T: Scalar>(a: &Coo<T>) -> Csr<T> {
     for row in 0..a.rows() {
         pointers[row + 1] += pointers[row];
     }
-    Csr::new((a.rows(), a.cols()), pointers, a.col_indices().to_vec(), a.values().to_vec())
+    Csr::new((a.rows(), a.cols()), pointers, a.col_indices().to_vec(), a.values().to_vec()).unwrap()
 }
 
 /// The same structures with one value in all entries.

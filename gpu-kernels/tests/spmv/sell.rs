@@ -130,9 +130,9 @@ product_tests! {
     on all_equal;
     compact_equal_sorted => run_compact!(SellCompactEqualSorted, 64, |device, a| {
         permutation: device.permutation.ptr(),
-        value: a.data().first().copied().unwrap_or_default()
+        value: a.values().first().copied().unwrap_or_default()
     }),
     compact_equal_unsorted => run_compact!(SellCompactEqualUnsorted, 1, |device, a| {
-        value: a.data().first().copied().unwrap_or_default()
+        value: a.values().first().copied().unwrap_or_default()
     }),
 }

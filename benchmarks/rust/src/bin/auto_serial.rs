@@ -74,7 +74,7 @@ impl Operation {
         Ok(match self {
             Self::Spmv => {
                 let kernel = spmv::find::<f64>(id).ok_or("no such kernel")?;
-                let mut plan = kernel.plan(&a.view(), &kernel.info.defaults(), &options)?;
+                let mut plan = kernel.plan(a.view(), &kernel.info.defaults(), &options)?;
                 let choice = plan.choice().unwrap_or_default();
                 let (x, mut y): (Vec<_>, _) =
                     ((0..a.cols()).map(number).collect(), vec![0.0; a.rows()]);
@@ -83,7 +83,7 @@ impl Operation {
             Self::Spmm(k) => {
                 let kernel = spmm::find::<f64>(id).ok_or("no such kernel")?;
                 let dense = DenseShape { k, layout: Layout::RowMajor };
-                let mut plan = kernel.plan(&a.view(), dense, &kernel.info.defaults(), &options)?;
+                let mut plan = kernel.plan(a.view(), dense, &kernel.info.defaults(), &options)?;
                 let choice = plan.choice().unwrap_or_default();
                 let (x, mut y): (Vec<_>, _) =
                     ((0..a.cols() * k).map(number).collect(), vec![0.0; a.rows() * k]);
@@ -91,7 +91,7 @@ impl Operation {
             }
             Self::Transpose => {
                 let kernel = transpose::find::<f64>(id).ok_or("no such kernel")?;
-                let mut plan = kernel.plan(&a.view(), &kernel.info.defaults(), &options)?;
+                let mut plan = kernel.plan(a.view(), &kernel.info.defaults(), &options)?;
                 let choice = plan.choice().unwrap_or_default();
                 let mut output = TransposeOutput::new(a.cols(), a.nnz());
                 (Box::new(move || plan.run(&mut output).expect("right lengths")), choice)
@@ -110,7 +110,7 @@ fn matrix(n: usize, per_row: usize) -> Csr<f64> {
     };
     let pointers = (0..=n).map(|i| (i * per_row) as u32).collect();
     let values = (0..n * per_row).map(|i| (i as f64 * 0.3).cos()).collect();
-    Csr::new((n, n), pointers, (0..n).flat_map(row).collect(), values)
+    Csr::new((n, n), pointers, (0..n).flat_map(row).collect(), values).expect("ascending columns")
 }
 
 /// Seconds of a call of `auto`, in the fastest of the rounds.

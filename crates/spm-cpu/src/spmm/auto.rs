@@ -6,7 +6,7 @@ use spm_formats::kernel::{
     Backend, Footprint, KernelInfo, Operation, Parameters, PlanError, RunError, SpmmPlan,
     split_label,
 };
-use spm_formats::{CsrArrays, CsrView, DenseShape, Layout, Scalar};
+use spm_formats::{CsrView, DenseShape, Layout, Scalar};
 
 use super::{BoxedPlan, csr_serial, find, vector};
 use crate::race::{self, Race};
@@ -46,18 +46,17 @@ struct Auto<'a, T> {
 }
 
 pub(super) fn plan<'a, T: Scalar>(
-    view: &CsrView<'a, T>,
+    a: CsrView<'a, T>,
     dense: DenseShape,
     _: &Parameters,
     options: &PlanOptions,
 ) -> Result<BoxedPlan<'a, T>, PlanError> {
-    let a = CsrArrays::new(view)?;
-    let work = a.entries().saturating_mul(dense.k);
+    let work = a.nnz().saturating_mul(dense.k);
     if work.max(a.rows() * dense.k) <= TINY {
         return Ok(csr_serial::chosen(a, dense));
     }
     if dense.k == 1 {
-        return vector::plan(view, dense, "auto", options);
+        return vector::plan(a, dense, "auto", options);
     }
     let alone = PlanOptions { threads: Threads::new(1), ..options.clone() };
     let labels = candidates(&a, dense);
@@ -76,13 +75,13 @@ pub(super) fn plan<'a, T: Scalar>(
     let mut run = |plan: &mut BoxedPlan<'a, T>| {
         plan.run(black_box(&x), black_box(&mut y)).expect("matrices of the plan's shape");
     };
-    let serial = csr_serial::plan(view, dense, &Parameters::default(), &alone)?;
+    let serial = csr_serial::plan(a, dense, &Parameters::default(), &alone)?;
     let mut race = Race::new(serial, &mut run);
     for (label, options) in entrants {
         let (id, text) = split_label(label);
         let kernel = find::<T>(id).expect("candidates are registered");
         let parameters = kernel.info.parse_parameters(text).expect("candidates are well formed");
-        let plan = kernel.plan(view, dense, &parameters, options)?;
+        let plan = kernel.plan(a, dense, &parameters, options)?;
         race.enter(plan, || race::on(label, &options.threads), &mut run);
     }
     Ok(match race.finish(&mut run) {
@@ -92,10 +91,10 @@ pub(super) fn plan<'a, T: Scalar>(
 }
 
 /// Labels of kernels that may be the fastest, the likeliest first.
-fn candidates<T: Scalar>(a: &CsrArrays<'_, T>, dense: DenseShape) -> Vec<String> {
+fn candidates<T: Scalar>(a: &CsrView<'_, T>, dense: DenseShape) -> Vec<String> {
     let row = dense.k * T::BYTES;
     let mut labels = vec!["csr-blocked".to_owned()];
-    if a.entries() >= LARGE_A && row <= NARROW_ROW {
+    if a.nnz() >= LARGE_A && row <= NARROW_ROW {
         labels.push("csr-blocked[narrow=on]".to_owned());
     }
     if a.cols() * row >= LARGE_X {

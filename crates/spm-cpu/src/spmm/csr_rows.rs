@@ -1,7 +1,7 @@
 //! y_ic = sum_j a_ij x_jc, chunks of rows to threads: R4 3.2 (`parallel_product_CSR`).
 
 use spm_formats::kernel::{Backend, KernelInfo, Operation, Parameters, PlanError, Schedule};
-use spm_formats::{CsrArrays, CsrView, DenseShape, Scalar};
+use spm_formats::{CsrView, DenseShape, Scalar};
 
 use super::BoxedPlan;
 use super::plan::{Memory, Product, boxed};
@@ -19,19 +19,19 @@ pub(super) const INFO: KernelInfo = KernelInfo {
 };
 
 struct Rows<'a, T> {
-    a: CsrArrays<'a, T>,
+    a: CsrView<'a, T>,
     dense: DenseShape,
     threads: Threads,
     chunk: usize,
 }
 
 pub(super) fn plan<'a, T: Scalar>(
-    a: &CsrView<'a, T>,
+    a: CsrView<'a, T>,
     dense: DenseShape,
     _: &Parameters,
     options: &PlanOptions,
 ) -> Result<BoxedPlan<'a, T>, PlanError> {
-    let (a, threads) = (CsrArrays::new(a)?, options.threads.clone());
+    let threads = options.threads.clone();
     let chunk = static_chunk(a.rows(), threads.count());
     Ok(boxed(Rows { a, dense, threads, chunk }, dense))
 }

@@ -21,11 +21,11 @@ pub(super) const INFO: KernelInfo = KernelInfo {
 };
 
 pub(super) fn plan<'a, T: Scalar>(
-    a: &CsrView<'a, T>,
+    a: CsrView<'a, T>,
     dense: DenseShape,
     _: &Parameters,
     options: &PlanOptions,
 ) -> Result<BoxedPlan<'a, T>, PlanError> {
-    let a = csr_to_ell(*a, EllOptions::ROW_MAJOR, &options.budget)?;
+    let a = csr_to_ell(a, EllOptions::ROW_MAJOR, &options.budget)?;
     Ok(boxed(Collapsed::new(a, dense, &options.threads), dense))
 }

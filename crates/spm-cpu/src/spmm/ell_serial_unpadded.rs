@@ -19,10 +19,10 @@ pub(super) const INFO: KernelInfo = KernelInfo {
 };
 
 pub(super) fn plan<'a, T: Scalar>(
-    a: &CsrView<'a, T>,
+    a: CsrView<'a, T>,
     dense: DenseShape,
     _: &Parameters,
     _: &PlanOptions,
 ) -> Result<BoxedPlan<'a, T>, PlanError> {
-    Ok(boxed(Serial { a: csr_to_unpadded_ell(*a)?, dense, choice: None }, dense))
+    Ok(boxed(Serial { a: csr_to_unpadded_ell(a), dense, choice: None }, dense))
 }

@@ -2,16 +2,15 @@
 //!
 //! ```
 //! use spm_cpu::{PlanOptions, spmm};
-//! use spm_formats::{DenseShape, Layout, sprs::CsMatI};
+//! use spm_formats::{Csr, DenseShape, Layout};
 //!
 //! // | 1 0 2 |
 //! // | 0 3 0 |
-//! let a: CsMatI<f64, u32> =
-//!     CsMatI::new((2, 3), vec![0, 2, 3], vec![0, 2, 1], vec![1.0, 2.0, 3.0]);
+//! let a = Csr::new((2, 3), vec![0, 2, 3], vec![0, 2, 1], vec![1.0, 2.0, 3.0])?;
 //! let kernel = spmm::find("auto").expect("auto is always there");
 //! let dense = DenseShape { k: 2, layout: Layout::RowMajor };
 //! let options = PlanOptions::default();
-//! let mut plan = kernel.plan(&a.view(), dense, &kernel.info.defaults(), &options)?;
+//! let mut plan = kernel.plan(a.view(), dense, &kernel.info.defaults(), &options)?;
 //! let mut y = [0.0; 4];
 //! plan.run(&[1.0, 4.0, 10.0, 40.0, 100.0, 400.0], &mut y)?;
 //! assert_eq!(y, [201.0, 804.0, 30.0, 120.0]);
@@ -48,7 +47,7 @@ use crate::PlanOptions;
 pub type BoxedPlan<'a, T> = Box<dyn SpmmPlan<T> + 'a>;
 
 type PlanFn<T> = for<'a> fn(
-    &CsrView<'a, T>,
+    CsrView<'a, T>,
     DenseShape,
     &Parameters,
     &PlanOptions,
@@ -71,7 +70,7 @@ impl<T: Scalar> SpmmKernel<T> {
     /// columns of X than memory can number. 0 columns are no work.
     pub fn plan<'a>(
         &self,
-        a: &CsrView<'a, T>,
+        a: CsrView<'a, T>,
         dense: DenseShape,
         parameters: &Parameters,
         options: &PlanOptions,

@@ -1,6 +1,6 @@
 //! A matrix as a list of rows, whatever it is stored in: what the reports' kernels walk.
 
-use spm_formats::{CsrArrays, DenseShape, Ell, Layout, Scalar, UnpaddedEll};
+use spm_formats::{CsrView, DenseShape, Ell, Layout, Scalar, UnpaddedEll};
 
 /// Rows of columns and values.
 pub(super) trait RowWise<T>: Send + Sync {
@@ -22,13 +22,13 @@ pub(super) trait RowWise<T>: Send + Sync {
     fn entries(&self, row: usize) -> usize;
 }
 
-impl<T: Scalar> RowWise<T> for CsrArrays<'_, T> {
+impl<T: Scalar> RowWise<T> for CsrView<'_, T> {
     fn shape(&self) -> (usize, usize) {
         (self.rows(), self.cols())
     }
 
     fn bytes(&self) -> u64 {
-        CsrArrays::bytes(self)
+        self.memory_bytes()
     }
 
     fn held_bytes(&self) -> u64 {
@@ -37,12 +37,11 @@ impl<T: Scalar> RowWise<T> for CsrArrays<'_, T> {
 
     #[inline(always)]
     fn slots(&self, row: usize) -> (&[u32], &[T]) {
-        let entries = self.pointers()[row] as usize..self.pointers()[row + 1] as usize;
-        (&self.col_indices()[entries.clone()], &self.values()[entries])
+        self.row(row)
     }
 
     fn entries(&self, row: usize) -> usize {
-        (self.pointers()[row + 1] - self.pointers()[row]) as usize
+        self.row_range(row).len()
     }
 }
 

@@ -11,7 +11,7 @@ struct Vector<'a, T>(spmv::BoxedPlan<'a, T>);
 
 /// A plan of the SpMV kernel `label` for X and Y of one column.
 pub(super) fn plan<'a, T: Scalar>(
-    a: &CsrView<'a, T>,
+    a: CsrView<'a, T>,
     dense: DenseShape,
     label: &str,
     options: &PlanOptions,

@@ -6,7 +6,7 @@ use spm_formats::kernel::{
     Backend, Footprint, KernelInfo, Operation, ParameterSpec, Parameters, PlanError, RunError,
     SpmvPlan, Value, split_label,
 };
-use spm_formats::{CsrArrays, CsrView, Scalar, stats};
+use spm_formats::{CsrView, Scalar, stats};
 
 use super::{BoxedPlan, SpmvKernel, csr_serial, find};
 use crate::race::{self, Race};
@@ -44,18 +44,17 @@ struct Auto<'a, T> {
 }
 
 pub(super) fn plan<'a, T: Scalar>(
-    a: &CsrView<'a, T>,
+    a: CsrView<'a, T>,
     _: &Parameters,
     options: &PlanOptions,
 ) -> Result<BoxedPlan<'a, T>, PlanError> {
-    let arrays = CsrArrays::new(a)?;
-    if arrays.entries() <= TINY {
-        return Ok(csr_serial::chosen(arrays));
+    if a.nnz() <= TINY {
+        return Ok(csr_serial::chosen(a));
     }
     // Any numbers that are not special: between 0.5 and 1.
     let element = |j: usize| 0.5 + (j as f64 * 0.618_033_988_749_895).fract() / 2.0;
-    let x: Vec<T> = (0..arrays.cols()).map(|j| T::from_f64(element(j))).collect();
-    let mut y = vec![T::ZERO; arrays.rows()];
+    let x: Vec<T> = (0..a.cols()).map(|j| T::from_f64(element(j))).collect();
+    let mut y = vec![T::ZERO; a.rows()];
     let mut run = |plan: &mut BoxedPlan<'a, T>| {
         plan.run(black_box(&x), black_box(&mut y)).expect("vectors of the plan's shape");
     };
@@ -73,12 +72,12 @@ pub(super) fn plan<'a, T: Scalar>(
         }
     };
     let mut teams = vec![options.threads.clone()];
-    if options.threads.count() > 1 && arrays.entries() <= SMALL {
+    if options.threads.count() > 1 && a.nnz() <= SMALL {
         teams.push(Threads::new(1));
     }
     // How x is fetched best hardly depends on the format: the first candidate finds out.
     let mut fetch = FETCH.to_vec();
-    let labels = candidates(&arrays);
+    let labels = candidates(&a);
     for &label in &labels {
         for &way in &fetch {
             for threads in &teams {
@@ -91,7 +90,7 @@ pub(super) fn plan<'a, T: Scalar>(
         }
     }
     // Where no team is faster than the serial kernel, something holds its cores.
-    if best.is_none() && options.threads.count() > 1 && arrays.entries() > SMALL {
+    if best.is_none() && options.threads.count() > 1 && a.nnz() > SMALL {
         let alone = Entrant::new(labels[0], &Threads::new(1));
         enter(alone, &mut best);
     }
@@ -101,14 +100,14 @@ pub(super) fn plan<'a, T: Scalar>(
             enter(other, &mut best);
         }
     }
-    if arrays.entries() * T::BYTES >= LARGE_A
+    if a.nnz() * T::BYTES >= LARGE_A
         && let Some(other) = best.clone().and_then(|best| best.with(&PREFETCH, Value::Switch(true)))
     {
         enter(other, &mut best);
     }
     Ok(match race.finish(&mut run) {
         Some((plan, choice)) => Box::new(Auto { plan, choice }),
-        None => csr_serial::chosen(arrays),
+        None => csr_serial::chosen(a),
     })
 }
 
@@ -137,9 +136,9 @@ impl<T: Scalar> Entrant<T> {
 }
 
 /// Labels of kernels that may be the fastest, one that gathers first.
-fn candidates<T: Scalar>(a: &CsrArrays<'_, T>) -> Vec<&'static str> {
+fn candidates<T: Scalar>(a: &CsrView<'_, T>) -> Vec<&'static str> {
     let structure = Structure::sample(a);
-    let slots = |sigma| stats::sell_slots(a.pointers(), LANES, sigma) as f64;
+    let slots = |sigma| stats::sell_slots(a.row_ptr(), LANES, sigma) as f64;
     let (unsorted, near, far) = (slots(1), slots(256), slots(4096));
     let mut labels = Vec::new();
     if far < 0.95 * near {
@@ -170,10 +169,8 @@ struct Structure {
 }
 
 impl Structure {
-    fn sample<T: Scalar>(a: &CsrArrays<'_, T>) -> Self {
-        let columns = |row: usize| {
-            &a.col_indices()[a.pointers()[row] as usize..a.pointers()[row + 1] as usize]
-        };
+    fn sample<T: Scalar>(a: &CsrView<'_, T>) -> Self {
+        let columns = |row: usize| a.row(row).0;
         let (mut seen, mut far, mut shifted) = (0, 0, 0);
         for row in (1..a.rows()).step_by((a.rows() / SAMPLE).max(1)) {
             let (before, here) = (columns(row - 1), columns(row));

@@ -6,7 +6,7 @@ use std::ops::Range;
 
 use rayon::prelude::*;
 use spm_formats::kernel::{Backend, KernelInfo, Operation, Parameters, PlanError};
-use spm_formats::{CsrArrays, CsrView, Scalar, partition};
+use spm_formats::{CsrView, Scalar, partition};
 
 use super::BoxedPlan;
 use super::plan::{Memory, Product, boxed};
@@ -48,7 +48,7 @@ struct Piece {
 }
 
 struct CsrCompact<'a, T> {
-    a: CsrArrays<'a, T>,
+    a: CsrView<'a, T>,
     pieces: Vec<Piece>,
     threads: Threads,
     /// Pieces of thread t: `bounds[t]..bounds[t + 1]`.
@@ -57,14 +57,13 @@ struct CsrCompact<'a, T> {
 }
 
 pub(super) fn plan<'a, T: Scalar>(
-    a: &CsrView<'a, T>,
+    a: CsrView<'a, T>,
     parameters: &Parameters,
     options: &PlanOptions,
 ) -> Result<BoxedPlan<'a, T>, PlanError> {
-    let a = CsrArrays::new(a)?;
     let threads = options.threads.clone();
     let count = PIECES * threads.count();
-    let rows = partition::by_entries(a.pointers(), count);
+    let rows = partition::by_entries(a.row_ptr(), count);
     let pieces = (0..count).into_par_iter().map(|p| Piece::new(&a, rows[p]..rows[p + 1]));
     let Some(pieces) = pieces.collect::<Option<Vec<_>>>() else {
         let reason = "lists of columns of one piece would have 2^32 places or more".to_owned();
@@ -77,10 +76,8 @@ pub(super) fn plan<'a, T: Scalar>(
 
 impl Piece {
     /// Nothing where the lists are too long for a [`Group`] to say where its own starts.
-    fn new<T: Scalar>(a: &CsrArrays<'_, T>, rows: Range<usize>) -> Option<Self> {
-        let columns = |row: usize| {
-            &a.col_indices()[a.pointers()[row] as usize..a.pointers()[row + 1] as usize]
-        };
+    fn new<T: Scalar>(a: &CsrView<'_, T>, rows: Range<usize>) -> Option<Self> {
+        let columns = |row: usize| a.row(row).0;
         let (mut groups, mut narrow_lists, mut wide_lists) = (vec![], vec![], vec![]);
         let mut row = rows.start;
         while row < rows.end {
@@ -121,7 +118,7 @@ impl<T: Scalar> Product<T> for CsrCompact<'_, T> {
 
     fn memory(&self) -> Memory {
         let columns: usize = self.pieces.iter().map(Piece::bytes).sum();
-        let kept = size_of_val(self.a.values()) + size_of_val(self.a.pointers());
+        let kept = size_of_val(self.a.values()) + size_of_val(self.a.row_ptr());
         Memory {
             matrix: (columns + kept) as u64,
             plan: (columns + size_of_val(&*self.bounds)) as u64,
@@ -142,7 +139,7 @@ impl<T: Scalar> Product<T> for CsrCompact<'_, T> {
 
 /// One piece's part of a product.
 struct Run<'a, T> {
-    a: CsrArrays<'a, T>,
+    a: CsrView<'a, T>,
     piece: &'a Piece,
     x: &'a [T],
     /// The rows of the piece.
@@ -155,7 +152,7 @@ unsafe impl<'a, T: Scalar> Job<T> for Run<'a, T> {
 
     #[inline(always)]
     unsafe fn run<I: Isa<T>>(self) {
-        let pointers = self.a.pointers();
+        let pointers = self.a.row_ptr();
         let mut row = self.piece.rows.start;
         let mut y = self.y.as_mut_ptr();
         for group in &self.piece.groups {

@@ -4,7 +4,7 @@
 
 use spm_formats::kernel::{Backend, KernelInfo, Operation, Parameters, PlanError};
 use spm_formats::partition::{self, MergePoint};
-use spm_formats::{CsrArrays, CsrView, Scalar};
+use spm_formats::{CsrView, Scalar};
 
 use super::plan::{Memory, Product, boxed};
 use super::{BoxedPlan, row};
@@ -21,7 +21,7 @@ pub(super) const INFO: KernelInfo = KernelInfo {
 };
 
 struct Merge<'a, T> {
-    a: CsrArrays<'a, T>,
+    a: CsrView<'a, T>,
     threads: Threads,
     /// The piece of thread t lies between points t and t + 1.
     points: Vec<MergePoint>,
@@ -31,13 +31,12 @@ struct Merge<'a, T> {
 }
 
 pub(super) fn plan<'a, T: Scalar>(
-    a: &CsrView<'a, T>,
+    a: CsrView<'a, T>,
     parameters: &Parameters,
     options: &PlanOptions,
 ) -> Result<BoxedPlan<'a, T>, PlanError> {
-    let a = CsrArrays::new(a)?;
     let threads = options.threads.clone();
-    let points = partition::by_merge_path(a.pointers(), threads.count());
+    let points = partition::by_merge_path(a.row_ptr(), threads.count());
     let carries = vec![T::ZERO; threads.count()];
     Ok(boxed(Merge { a, threads, points, carries, simd: parameters.switch(row::SIMD.name) }))
 }
@@ -64,10 +63,10 @@ impl<T: Scalar> Product<T> for Merge<'_, T> {
             let mut start = from.entry;
             if let Some((first, rest)) = y.split_first_mut() {
                 // The first row may have begun in a piece before.
-                let end = a.pointers()[from.row + 1] as usize;
+                let end = a.row_ptr()[from.row + 1] as usize;
                 *first = row::dot_entries(a, start..end, x, simd);
                 row::multiply_rows(a, from.row + 1..to.row, x, rest, simd);
-                start = a.pointers()[to.row] as usize;
+                start = a.row_ptr()[to.row] as usize;
             }
             *carry = row::dot_entries(a, start..to.entry, x, simd);
         });

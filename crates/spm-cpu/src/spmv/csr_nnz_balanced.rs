@@ -2,7 +2,7 @@
 //! algorithms 2 and 3.
 
 use spm_formats::kernel::{Backend, KernelInfo, Operation, Parameters, PlanError};
-use spm_formats::{CsrArrays, CsrView, Scalar, partition};
+use spm_formats::{CsrView, Scalar, partition};
 
 use super::plan::{Memory, Product, boxed};
 use super::{BoxedPlan, row};
@@ -19,7 +19,7 @@ pub(super) const INFO: KernelInfo = KernelInfo {
 };
 
 struct NnzBalanced<'a, T> {
-    a: CsrArrays<'a, T>,
+    a: CsrView<'a, T>,
     threads: Threads,
     /// Rows of thread t: `bounds[t]..bounds[t + 1]`.
     bounds: Vec<usize>,
@@ -27,13 +27,12 @@ struct NnzBalanced<'a, T> {
 }
 
 pub(super) fn plan<'a, T: Scalar>(
-    a: &CsrView<'a, T>,
+    a: CsrView<'a, T>,
     parameters: &Parameters,
     options: &PlanOptions,
 ) -> Result<BoxedPlan<'a, T>, PlanError> {
-    let a = CsrArrays::new(a)?;
     let threads = options.threads.clone();
-    let bounds = partition::by_entries(a.pointers(), threads.count());
+    let bounds = partition::by_entries(a.row_ptr(), threads.count());
     Ok(boxed(NnzBalanced { a, threads, bounds, simd: parameters.switch(row::SIMD.name) }))
 }
 

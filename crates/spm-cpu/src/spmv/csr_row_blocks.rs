@@ -2,7 +2,7 @@
 //! (`spmvRowsBlocksCSR`, OMP CSR 2).
 
 use spm_formats::kernel::{Backend, KernelInfo, Operation, Parameters, PlanError};
-use spm_formats::{CsrArrays, CsrView, Scalar, partition};
+use spm_formats::{CsrView, Scalar, partition};
 
 use super::plan::{Memory, Product, boxed};
 use super::schedule::{self, BLOCKS, FOLDING, Loop, SCHEDULE};
@@ -20,18 +20,17 @@ pub(super) const INFO: KernelInfo = KernelInfo {
 };
 
 struct RowBlocks<'a, T> {
-    a: CsrArrays<'a, T>,
+    a: CsrView<'a, T>,
     blocks: usize,
     block_loop: Loop,
     simd: bool,
 }
 
 pub(super) fn plan<'a, T: Scalar>(
-    a: &CsrView<'a, T>,
+    a: CsrView<'a, T>,
     parameters: &Parameters,
     options: &PlanOptions,
 ) -> Result<BoxedPlan<'a, T>, PlanError> {
-    let a = CsrArrays::new(a)?;
     let blocks = schedule::blocks(parameters, a.rows());
     let block_loop = Loop::new(&options.threads, blocks, parameters);
     Ok(boxed(RowBlocks { a, blocks, block_loop, simd: parameters.switch(row::SIMD.name) }))

@@ -2,7 +2,7 @@
 //! (`spmvRowsBasicCSR`, OMP CSR 1).
 
 use spm_formats::kernel::{Backend, KernelInfo, Operation, Parameters, PlanError};
-use spm_formats::{CsrArrays, CsrView, Scalar};
+use spm_formats::{CsrView, Scalar};
 
 use super::plan::{Memory, Product, boxed};
 use super::schedule::{CHUNK, FOLDING, Loop, SCHEDULE};
@@ -20,17 +20,16 @@ pub(super) const INFO: KernelInfo = KernelInfo {
 };
 
 struct Rows<'a, T> {
-    a: CsrArrays<'a, T>,
+    a: CsrView<'a, T>,
     rows: Loop,
     simd: bool,
 }
 
 pub(super) fn plan<'a, T: Scalar>(
-    a: &CsrView<'a, T>,
+    a: CsrView<'a, T>,
     parameters: &Parameters,
     options: &PlanOptions,
 ) -> Result<BoxedPlan<'a, T>, PlanError> {
-    let a = CsrArrays::new(a)?;
     let rows = Loop::new(&options.threads, a.rows(), parameters);
     Ok(boxed(Rows { a, rows, simd: parameters.switch(row::SIMD.name) }))
 }

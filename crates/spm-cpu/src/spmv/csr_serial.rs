@@ -1,7 +1,7 @@
 //! y_i = sum_j a_ij x_j, one row after the other: R0 3.1, R2 algorithm 1.
 
 use spm_formats::kernel::{Backend, KernelInfo, Operation, Parameters, PlanError};
-use spm_formats::{CsrArrays, CsrView, Scalar};
+use spm_formats::{CsrView, Scalar};
 
 use super::plan::{Memory, Product, boxed};
 use super::{BoxedPlan, row};
@@ -17,21 +17,21 @@ pub(super) const INFO: KernelInfo = KernelInfo {
 };
 
 struct Serial<'a, T> {
-    a: CsrArrays<'a, T>,
+    a: CsrView<'a, T>,
     choice: Option<String>,
 }
 
 pub(super) fn plan<'a, T: Scalar>(
-    a: &CsrView<'a, T>,
+    a: CsrView<'a, T>,
     _: &Parameters,
     _: &PlanOptions,
 ) -> Result<BoxedPlan<'a, T>, PlanError> {
-    Ok(boxed(Serial { a: CsrArrays::new(a)?, choice: None }))
+    Ok(boxed(Serial { a, choice: None }))
 }
 
 /// The plan that `auto` has chosen for a tiny matrix: the same, with no other plan around it,
 /// which would cost a tenth of the product.
-pub(super) fn chosen<'a, T: Scalar>(a: CsrArrays<'a, T>) -> BoxedPlan<'a, T> {
+pub(super) fn chosen<'a, T: Scalar>(a: CsrView<'a, T>) -> BoxedPlan<'a, T> {
     boxed(Serial { a, choice: Some(INFO.id.to_owned()) })
 }
 

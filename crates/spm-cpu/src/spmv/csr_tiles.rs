@@ -2,7 +2,7 @@
 //! and 1.1.3 (`spmvTilesCSR`, OMP CSR 3).
 
 use spm_formats::kernel::{Backend, KernelInfo, Operation, Parameters, PlanError};
-use spm_formats::{CsrArrays, CsrView, Scalar, partition};
+use spm_formats::{CsrView, Scalar, partition};
 
 use super::plan::{Memory, Product, boxed};
 use super::schedule::{FOLDING, GRID, SCHEDULE};
@@ -20,7 +20,7 @@ pub(super) const INFO: KernelInfo = KernelInfo {
 };
 
 struct CsrTiles<'a, T> {
-    a: CsrArrays<'a, T>,
+    a: CsrView<'a, T>,
     tiles: Tiles<T>,
     /// First entry of column block j in row r at `r * col_blocks + j`; one more at the end.
     offsets: Vec<u32>,
@@ -28,32 +28,25 @@ struct CsrTiles<'a, T> {
 }
 
 pub(super) fn plan<'a, T: Scalar>(
-    a: &CsrView<'a, T>,
+    a: CsrView<'a, T>,
     parameters: &Parameters,
     options: &PlanOptions,
 ) -> Result<BoxedPlan<'a, T>, PlanError> {
-    let a = CsrArrays::new(a)?;
     let shape = (a.rows(), a.cols());
-    let tiles = Tiles::new(INFO.id, shape, a.entries(), parameters, options)?;
+    let tiles = Tiles::new(INFO.id, shape, a.nnz(), parameters, options)?;
     let blocks = tiles.col_blocks();
     let starts: Vec<usize> =
         (0..blocks).map(|block| partition::even(a.cols(), blocks, block).start).collect();
     let mut offsets = Vec::with_capacity(a.rows() * blocks + 1);
-    for (row, ends) in a.pointers().windows(2).enumerate() {
-        let cols = &a.col_indices()[ends[0] as usize..ends[1] as usize];
-        if !cols.is_sorted() {
-            return Err(PlanError::Unsupported {
-                kernel: INFO.id,
-                reason: format!("row {row} has columns that do not ascend; its tiles are not runs"),
-            });
-        }
+    for ends in a.row_ptr().windows(2) {
+        let cols = &a.col_ind()[ends[0] as usize..ends[1] as usize];
         offsets.extend(
             starts
                 .iter()
                 .map(|&start| ends[0] + cols.partition_point(|&col| (col as usize) < start) as u32),
         );
     }
-    offsets.push(a.entries() as u32);
+    offsets.push(a.nnz() as u32);
     Ok(boxed(CsrTiles { a, tiles, offsets, simd: parameters.switch(row::SIMD.name) }))
 }
 
@@ -64,7 +57,7 @@ impl<T: Scalar> Product<T> for CsrTiles<'_, T> {
 
     fn memory(&self) -> Memory {
         let offsets = size_of_val(&*self.offsets);
-        let read = self.a.bytes() - size_of_val(self.a.pointers()) as u64 + offsets as u64;
+        let read = self.a.memory_bytes() - size_of_val(self.a.row_ptr()) as u64 + offsets as u64;
         Memory { matrix: read, plan: (offsets + self.tiles.bytes()) as u64 }
     }
 

@@ -4,7 +4,7 @@
 use std::ops::Range;
 
 use spm_formats::kernel::{Backend, KernelInfo, Operation, Parameters, PlanError};
-use spm_formats::{CsrArrays, CsrView, Scalar, partition};
+use spm_formats::{CsrView, Scalar, partition};
 
 use super::plan::{Memory, Product, boxed};
 use super::schedule::{FOLDING, GRID, SCHEDULE};
@@ -30,11 +30,11 @@ struct Piece<T> {
 }
 
 impl<T: Scalar> Piece<T> {
-    fn new(a: &CsrArrays<'_, T>, cols: Range<usize>) -> Self {
+    fn new(a: &CsrView<'_, T>, cols: Range<usize>) -> Self {
         let mut piece = Self { cols, pointers: vec![0], col_indices: vec![], values: vec![] };
-        for ends in a.pointers().windows(2) {
+        for ends in a.row_ptr().windows(2) {
             let row = ends[0] as usize..ends[1] as usize;
-            for (&col, &value) in a.col_indices()[row.clone()].iter().zip(&a.values()[row]) {
+            for (&col, &value) in a.col_ind()[row.clone()].iter().zip(&a.values()[row]) {
                 if piece.cols.contains(&(col as usize)) {
                     piece.col_indices.push(col - piece.cols.start as u32);
                     piece.values.push(value);
@@ -65,13 +65,12 @@ struct CopiedTiles<T> {
 }
 
 pub(super) fn plan<'a, T: Scalar>(
-    a: &CsrView<'a, T>,
+    a: CsrView<'a, T>,
     parameters: &Parameters,
     options: &PlanOptions,
 ) -> Result<BoxedPlan<'a, T>, PlanError> {
-    let a = CsrArrays::new(a)?;
     let shape = (a.rows(), a.cols());
-    let tiles = Tiles::new(INFO.id, shape, a.entries(), parameters, options)?;
+    let tiles = Tiles::new(INFO.id, shape, a.nnz(), parameters, options)?;
     let blocks = tiles.col_blocks();
     let pieces =
         (0..blocks).map(|block| Piece::new(&a, partition::even(a.cols(), blocks, block))).collect();

@@ -28,11 +28,11 @@ pub(super) struct EllRows<T> {
 
 impl<T: Scalar> EllRows<T> {
     pub(super) fn new(
-        a: &CsrView<'_, T>,
+        a: CsrView<'_, T>,
         parameters: &Parameters,
         options: &PlanOptions,
     ) -> Result<Self, PlanError> {
-        let ell = csr_to_ell(*a, EllOptions::ROW_MAJOR, &options.budget)?;
+        let ell = csr_to_ell(a, EllOptions::ROW_MAJOR, &options.budget)?;
         // `ell-serial` has no such parameter: it sums in order.
         let simd = parameters.get(row::SIMD.name) == Some(Value::Switch(true));
         Ok(Self { ell, row_lengths: parameters.switch(ROW_LENGTHS.name), simd })

@@ -34,11 +34,11 @@ pub(super) struct HllBlocks<T> {
 
 impl<T: Scalar> HllBlocks<T> {
     pub(super) fn new(
-        a: &CsrView<'_, T>,
+        a: CsrView<'_, T>,
         parameters: &Parameters,
         options: &PlanOptions,
     ) -> Result<Self, PlanError> {
-        let hll = csr_to_hll(*a, parameters.count(HACK.name), &options.budget)?;
+        let hll = csr_to_hll(a, parameters.count(HACK.name), &options.budget)?;
         Ok(Self { hll, simd: parameters.switch(SIMD.name) })
     }
 

@@ -22,7 +22,7 @@ struct Serial<T> {
 }
 
 pub(super) fn plan<'a, T: Scalar>(
-    a: &CsrView<'a, T>,
+    a: CsrView<'a, T>,
     parameters: &Parameters,
     options: &PlanOptions,
 ) -> Result<BoxedPlan<'a, T>, PlanError> {

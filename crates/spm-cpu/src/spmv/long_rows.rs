@@ -1,6 +1,6 @@
 //! Rows so long that they are cut between all threads.
 
-use spm_formats::{CsrArrays, Scalar, partition};
+use spm_formats::{CsrView, Scalar, partition};
 
 use super::row;
 use crate::Threads;
@@ -18,10 +18,10 @@ pub(super) struct LongRows<T> {
 }
 
 impl<T: Scalar> LongRows<T> {
-    pub(super) fn new(a: &CsrArrays<'_, T>, threads: &Threads) -> Self {
+    pub(super) fn new(a: &CsrView<'_, T>, threads: &Threads) -> Self {
         let long = |ends: &[u32]| (ends[1] - ends[0]) as usize > LONG;
         let rows: Vec<u32> = (0..)
-            .zip(a.pointers().windows(2))
+            .zip(a.row_ptr().windows(2))
             .filter_map(|(row, ends)| long(ends).then_some(row))
             .collect();
         let parts = threads.count();
@@ -54,12 +54,12 @@ pub(super) struct Pieces<'a, T> {
 
 impl<T: Scalar> Pieces<'_, T> {
     /// Sums the pieces of thread `part`; each part is summed by one thread only.
-    pub(super) fn sum(&self, a: &CsrArrays<'_, T>, part: usize, x: &[T]) {
+    pub(super) fn sum(&self, a: &CsrView<'_, T>, part: usize, x: &[T]) {
         let (start, count) = (part * self.rows.len(), self.rows.len());
         // SAFETY: the parts do not overlap, and each belongs to one thread.
         let sums = unsafe { self.sums.range(start..start + count) };
         for (sum, &row) in sums.iter_mut().zip(self.rows) {
-            let ends = &a.pointers()[row as usize..=row as usize + 1];
+            let ends = &a.row_ptr()[row as usize..=row as usize + 1];
             let piece = partition::even((ends[1] - ends[0]) as usize, self.parts, part);
             let start = ends[0] as usize;
             *sum = row::dot_entries(a, start + piece.start..start + piece.end, x, true);

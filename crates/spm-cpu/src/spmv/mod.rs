@@ -49,7 +49,7 @@ use crate::PlanOptions;
 pub type BoxedPlan<'a, T> = Box<dyn SpmvPlan<T> + 'a>;
 
 type PlanFn<T> =
-    for<'a> fn(&CsrView<'a, T>, &Parameters, &PlanOptions) -> Result<BoxedPlan<'a, T>, PlanError>;
+    for<'a> fn(CsrView<'a, T>, &Parameters, &PlanOptions) -> Result<BoxedPlan<'a, T>, PlanError>;
 
 /// One entry of the registry.
 #[derive(Debug, Clone, Copy)]
@@ -68,7 +68,7 @@ impl<T: Scalar> SpmvKernel<T> {
     /// matrix.
     pub fn plan<'a>(
         &self,
-        a: &CsrView<'a, T>,
+        a: CsrView<'a, T>,
         parameters: &Parameters,
         options: &PlanOptions,
     ) -> Result<BoxedPlan<'a, T>, PlanError> {

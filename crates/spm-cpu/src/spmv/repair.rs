@@ -2,7 +2,7 @@
 
 use std::ops::Range;
 
-use spm_formats::{CsrArrays, Scalar};
+use spm_formats::{CsrView, Scalar};
 
 use super::row;
 
@@ -15,7 +15,7 @@ pub(super) fn any_not_finite<T: Scalar>(y: &[T]) -> bool {
 
 /// Sums each row whose result is not finite again, straight from CSR; `y` holds just `rows`.
 #[cold]
-pub(super) fn repair<T: Scalar>(a: &CsrArrays<'_, T>, rows: Range<usize>, x: &[T], y: &mut [T]) {
+pub(super) fn repair<T: Scalar>(a: &CsrView<'_, T>, rows: Range<usize>, x: &[T], y: &mut [T]) {
     for (y, row) in y.iter_mut().zip(rows) {
         if !y.is_finite() {
             row::multiply_rows(a, row..row + 1, x, std::slice::from_mut(y), false);

@@ -3,7 +3,7 @@
 use std::ops::Range;
 
 use spm_formats::kernel::{ParameterSpec, Value};
-use spm_formats::{CsrArrays, Scalar};
+use spm_formats::{CsrView, Scalar};
 
 /// Independent sums of the unrolled loop: enough to hide the latency of an addition (4 cycles at
 /// two a cycle).
@@ -70,32 +70,32 @@ unsafe fn dot_unrolled<T: Scalar>(cols: &[u32], values: &[T], x: &[T]) -> T {
 /// When `x` is shorter than A is wide, or `entries` is outside the matrix.
 #[inline(always)]
 pub(crate) fn dot_entries<T: Scalar>(
-    a: &CsrArrays<'_, T>,
+    a: &CsrView<'_, T>,
     entries: Range<usize>,
     x: &[T],
     simd: bool,
 ) -> T {
     assert!(x.len() >= a.cols());
-    let (cols, values) = (&a.col_indices()[entries.clone()], &a.values()[entries]);
-    // SAFETY: CsrArrays has verified that every column index is below cols <= x.len().
+    let (cols, values) = (&a.col_ind()[entries.clone()], &a.values()[entries]);
+    // SAFETY: CsrView promises that every column index is below cols <= x.len().
     unsafe { dot(cols, values, x, simd) }
 }
 
 /// y[rows] = (A x)[rows]; `y` holds just these rows.
 #[inline(always)]
 pub(crate) fn multiply_rows<T: Scalar>(
-    a: &CsrArrays<'_, T>,
+    a: &CsrView<'_, T>,
     rows: Range<usize>,
     x: &[T],
     y: &mut [T],
     simd: bool,
 ) {
     assert!(x.len() >= a.cols());
-    let (cols, values) = (a.col_indices(), a.values());
-    let pointers = &a.pointers()[rows.start..=rows.end];
+    let (cols, values) = (a.col_ind(), a.values());
+    let pointers = &a.row_ptr()[rows.start..=rows.end];
     for (y, ends) in y.iter_mut().zip(pointers.windows(2)) {
         let entries = ends[0] as usize..ends[1] as usize;
-        // SAFETY: CsrArrays has verified that the pointers ascend up to the number of entries, and
+        // SAFETY: CsrView promises that the pointers ascend up to the number of entries, and
         // that every column index is below cols <= x.len().
         *y = unsafe {
             let cols = cols.get_unchecked(entries.clone());

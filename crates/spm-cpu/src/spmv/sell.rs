@@ -5,7 +5,7 @@ use spm_formats::convert::csr_to_sell;
 use spm_formats::kernel::{
     Backend, KernelInfo, Operation, ParameterSpec, Parameters, PlanError, Value,
 };
-use spm_formats::{CsrArrays, CsrView, Scalar, Sell, partition};
+use spm_formats::{CsrView, Scalar, Sell, partition};
 
 use super::BoxedPlan;
 use super::plan::{Memory, Product, boxed};
@@ -34,7 +34,7 @@ const CHUNK: ParameterSpec = ParameterSpec {
 
 struct SellRows<'a, T> {
     /// For the rows that padding may spoil.
-    a: CsrArrays<'a, T>,
+    a: CsrView<'a, T>,
     sell: Sell<T>,
     threads: Threads,
     /// Chunks of thread t: `bounds[t]..bounds[t + 1]`.
@@ -43,7 +43,7 @@ struct SellRows<'a, T> {
 }
 
 pub(super) fn plan<'a, T: Scalar>(
-    a: &CsrView<'a, T>,
+    a: CsrView<'a, T>,
     parameters: &Parameters,
     options: &PlanOptions,
 ) -> Result<BoxedPlan<'a, T>, PlanError> {
@@ -52,12 +52,11 @@ pub(super) fn plan<'a, T: Scalar>(
         let reason = format!("chunk {chunk} is not a multiple of {LANES}");
         return Err(PlanError::Unsupported { kernel: INFO.id, reason });
     }
-    let arrays = CsrArrays::new(a)?;
-    let sell = csr_to_sell(*a, chunk, parameters.count(SIGMA.name), &options.budget)?;
+    let sell = csr_to_sell(a, chunk, parameters.count(SIGMA.name), &options.budget)?;
     let threads = options.threads.clone();
     let bounds = partition::by_weight(sell.chunk_offsets(), threads.count());
-    let machine = Machine::for_gathers(parameters, arrays.cols());
-    Ok(boxed(SellRows { a: arrays, sell, threads, bounds, machine }))
+    let machine = Machine::for_gathers(parameters, a.cols());
+    Ok(boxed(SellRows { a, sell, threads, bounds, machine }))
 }
 
 impl<T: Scalar> Product<T> for SellRows<'_, T> {
@@ -83,7 +82,7 @@ impl<T: Scalar> Product<T> for SellRows<'_, T> {
 
 /// Some chunks of a product.
 struct Chunks<'a, T> {
-    a: &'a CsrArrays<'a, T>,
+    a: &'a CsrView<'a, T>,
     sell: &'a Sell<T>,
     chunks: std::ops::Range<usize>,
     x: &'a [T],

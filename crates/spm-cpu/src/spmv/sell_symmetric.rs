@@ -14,7 +14,7 @@ use std::ops::Range;
 
 use rayon::prelude::*;
 use spm_formats::kernel::{Backend, KernelInfo, Operation, Parameters, PlanError};
-use spm_formats::{CsrArrays, CsrView, Scalar, partition};
+use spm_formats::{CsrView, Scalar, partition};
 
 use super::BoxedPlan;
 use super::plan::{Memory, Product, boxed};
@@ -64,7 +64,7 @@ struct Part<T> {
 
 struct SellSymmetric<'a, T> {
     /// For the rows that padding may spoil, and those after the last whole chunk.
-    a: CsrArrays<'a, T>,
+    a: CsrView<'a, T>,
     parts: Vec<Part<T>>,
     threads: Threads,
     machine: Machine,
@@ -72,22 +72,21 @@ struct SellSymmetric<'a, T> {
 }
 
 pub(super) fn plan<'a, T: Scalar>(
-    a: &CsrView<'a, T>,
+    a: CsrView<'a, T>,
     parameters: &Parameters,
     options: &PlanOptions,
 ) -> Result<BoxedPlan<'a, T>, PlanError> {
-    let a = CsrArrays::new(a)?;
     let unsupported = |reason| PlanError::Unsupported { kernel: INFO.id, reason };
     if let Some(reason) = asymmetry(&a) {
         return Err(unsupported(reason));
     }
-    let upper = (a.entries() + a.rows()) / 2;
+    let upper = (a.nnz() + a.rows()) / 2;
     let most = (MOST_PADDING * upper as f64) as usize + LANES * LANES;
     let within_budget =
-        |slots: usize| options.budget.check(INFO.id, a.entries(), slots as u128, T::BYTES, 0);
-    within_budget(a.entries() / 2)?;
+        |slots: usize| options.budget.check(INFO.id, a.nnz(), slots as u128, T::BYTES, 0);
+    within_budget(a.nnz() / 2)?;
     let threads = options.threads.clone();
-    let bounds = partition::by_entries(a.pointers(), threads.count());
+    let bounds = partition::by_entries(a.row_ptr(), threads.count());
     let chunks: Vec<_> = bounds.iter().map(|row| row / LANES * LANES).collect();
     let parts = (0..threads.count()).into_par_iter().map(|part| {
         let end = if part + 1 == threads.count() { a.rows() } else { chunks[part + 1] };
@@ -110,25 +109,22 @@ pub(super) fn plan<'a, T: Scalar>(
 }
 
 /// Why the matrix is not symmetric, pattern and values; `None` if it is.
-fn asymmetry<T: Scalar>(a: &CsrArrays<'_, T>) -> Option<String> {
+fn asymmetry<T: Scalar>(a: &CsrView<'_, T>) -> Option<String> {
     if a.rows() != a.cols() {
         return Some(format!("{} x {} is not square", a.rows(), a.cols()));
     }
     // Row i's entry in column j < i must be the next one of row j beyond its diagonal that no row
     // before i has asked for.
     let mut next: Vec<u32> = Vec::with_capacity(a.rows());
-    for (row, ends) in a.pointers().windows(2).enumerate() {
-        let cols = &a.col_indices()[ends[0] as usize..ends[1] as usize];
-        if !cols.is_sorted_by(|a, b| a < b) {
-            return Some(format!("row {row} has columns that do not ascend"));
-        }
+    for (row, ends) in a.row_ptr().windows(2).enumerate() {
+        let cols = &a.col_ind()[ends[0] as usize..ends[1] as usize];
         let lower = cols.partition_point(|&col| (col as usize) < row);
         for entry in ends[0] as usize..ends[0] as usize + lower {
-            let col = a.col_indices()[entry] as usize;
+            let col = a.col_ind()[entry] as usize;
             let mirror = next[col] as usize;
             next[col] += 1;
-            let same = mirror < a.pointers()[col + 1] as usize
-                && a.col_indices()[mirror] as usize == row
+            let same = mirror < a.row_ptr()[col + 1] as usize
+                && a.col_ind()[mirror] as usize == row
                 && a.values()[mirror].to_bits64() == a.values()[entry].to_bits64();
             if !same {
                 return Some(format!("entry ({row}, {col}) has no equal at ({col}, {row})"));
@@ -137,27 +133,27 @@ fn asymmetry<T: Scalar>(a: &CsrArrays<'_, T>) -> Option<String> {
         let diagonal = cols.get(lower).is_some_and(|&col| col as usize == row);
         next.push(ends[0] + lower as u32 + u32::from(diagonal));
     }
-    let left = (0..a.rows()).find(|&row| next[row] != a.pointers()[row + 1]);
+    let left = (0..a.rows()).find(|&row| next[row] != a.row_ptr()[row + 1]);
     left.map(|row| format!("row {row} has an entry without an equal below the diagonal"))
 }
 
 impl<T: Scalar> Part<T> {
     /// Nothing where the rows take more than `most` values, or a chunk has more runs than its
     /// count can say.
-    fn new(a: &CsrArrays<'_, T>, rows: Range<usize>, most: usize) -> Option<Self> {
+    fn new(a: &CsrView<'_, T>, rows: Range<usize>, most: usize) -> Option<Self> {
         let (mut run_counts, mut runs, mut values) = (vec![], Vec::<Run>::new(), vec![]);
         let mut reach = rows.end;
         let whole = rows.start + rows.len() / LANES * LANES;
         for start in (rows.start..whole).step_by(LANES) {
             let upper = |lane: usize| {
                 let row = start + lane;
-                let entries = a.pointers()[row] as usize..a.pointers()[row + 1] as usize;
-                let cols = &a.col_indices()[entries.clone()];
+                let entries = a.row_range(row);
+                let cols = &a.col_ind()[entries.clone()];
                 entries.start + cols.partition_point(|&col| (col as usize) < row)..entries.end
             };
             let mut firsts = vec![start as u32];
             for lane in 0..LANES {
-                firsts.extend(a.col_indices()[upper(lane)].iter().map(|&col| col - lane as u32));
+                firsts.extend(a.col_ind()[upper(lane)].iter().map(|&col| col - lane as u32));
             }
             firsts.sort_unstable();
             firsts.dedup();
@@ -169,7 +165,7 @@ impl<T: Scalar> Part<T> {
             for lane in 0..LANES {
                 let mut slot = 0;
                 for entry in upper(lane) {
-                    let first = a.col_indices()[entry] - lane as u32;
+                    let first = a.col_ind()[entry] - lane as u32;
                     slot += firsts[slot..].iter().take_while(|&&f| f < first).count();
                     values[offset + slot * LANES + lane] = a.values()[entry];
                 }
@@ -245,11 +241,11 @@ impl<T: Scalar> Product<T> for SellSymmetric<'_, T> {
 
 impl<T: Scalar> Part<T> {
     /// Adds the rows after the last whole chunk, entry by entry.
-    fn finish_last_rows(&mut self, a: &CsrArrays<'_, T>, x: &[T], y: &mut [T]) {
+    fn finish_last_rows(&mut self, a: &CsrView<'_, T>, x: &[T], y: &mut [T]) {
         let start = self.rows.start;
         for row in start + self.run_counts.len() * LANES..self.rows.end {
-            for entry in a.pointers()[row] as usize..a.pointers()[row + 1] as usize {
-                let (col, value) = (a.col_indices()[entry] as usize, a.values()[entry]);
+            for entry in a.row_ptr()[row] as usize..a.row_ptr()[row + 1] as usize {
+                let (col, value) = (a.col_ind()[entry] as usize, a.values()[entry]);
                 if col >= row {
                     y[row - start] += value * x[col];
                 }

@@ -10,7 +10,7 @@ use rayon::prelude::*;
 use spm_formats::kernel::{
     Backend, KernelInfo, Operation, ParameterSpec, Parameters, PlanError, Value,
 };
-use spm_formats::{CsrArrays, CsrView, Scalar, partition};
+use spm_formats::{CsrView, Scalar, partition};
 
 use super::BoxedPlan;
 use super::plan::{Memory, Product, boxed, check_slots};
@@ -69,7 +69,7 @@ struct Band<T> {
 
 struct SellTiles<'a, T> {
     /// For the rows that padding may spoil.
-    a: CsrArrays<'a, T>,
+    a: CsrView<'a, T>,
     bands: Vec<Band<T>>,
     threads: Threads,
     /// Bands of thread t: `bounds[t]..bounds[t + 1]`.
@@ -78,22 +78,17 @@ struct SellTiles<'a, T> {
 }
 
 pub(super) fn plan<'a, T: Scalar>(
-    a: &CsrView<'a, T>,
+    a: CsrView<'a, T>,
     parameters: &Parameters,
     options: &PlanOptions,
 ) -> Result<BoxedPlan<'a, T>, PlanError> {
-    let a = CsrArrays::new(a)?;
     let unsupported = |reason| Err(PlanError::Unsupported { kernel: INFO.id, reason });
     let width = parameters.count(WIDTH.name);
     if width > 1 << 16 {
         return unsupported(format!("a tile of {width} columns does not fit 16-bit columns"));
     }
-    let mut rows = a.pointers().windows(2).map(|ends| ends[0] as usize..ends[1] as usize);
-    if let Some(row) = rows.position(|row| !a.col_indices()[row].is_sorted_by(|a, b| a < b)) {
-        return unsupported(format!("row {row} has columns that do not ascend"));
-    }
     let threads = options.threads.clone();
-    let shares = partition::by_entries(a.pointers(), threads.count());
+    let shares = partition::by_entries(a.row_ptr(), threads.count());
     let (mut bands, mut bounds) = (Vec::new(), vec![0]);
     for share in shares.windows(2) {
         let count = (share[1] - share[0]).div_ceil(MOST_ROWS);
@@ -101,7 +96,7 @@ pub(super) fn plan<'a, T: Scalar>(
         bands.extend((0..count).map(band).map(|b| share[0] + b.start..share[0] + b.end));
         bounds.push(bands.len());
     }
-    check_slots(&options.budget, INFO.id, a.entries(), size_of::<u16>() + T::BYTES, || {
+    check_slots(&options.budget, INFO.id, a.nnz(), size_of::<u16>() + T::BYTES, || {
         let of_band = |rows: &Range<usize>| -> usize {
             runs(&a, rows, width).iter_mut().flat_map(|runs| chunks(runs)).map(slots).sum()
         };
@@ -114,7 +109,7 @@ pub(super) fn plan<'a, T: Scalar>(
 }
 
 impl<T: Scalar> Band<T> {
-    fn new(a: &CsrArrays<'_, T>, rows: Range<usize>, width: usize) -> Self {
+    fn new(a: &CsrView<'_, T>, rows: Range<usize>, width: usize) -> Self {
         let runs = runs(a, &rows, width).into_iter().enumerate();
         let used = runs.filter(|(_, runs)| !runs.is_empty());
         let tiles = used.map(|(tile, mut runs)| Tile::new(a, tile * width, &mut runs)).collect();
@@ -131,14 +126,14 @@ struct Run {
 }
 
 /// The runs of some rows in each tile, row after row.
-fn runs<T: Scalar>(a: &CsrArrays<'_, T>, rows: &Range<usize>, width: usize) -> Vec<Vec<Run>> {
+fn runs<T: Scalar>(a: &CsrView<'_, T>, rows: &Range<usize>, width: usize) -> Vec<Vec<Run>> {
     let mut runs: Vec<Vec<Run>> = vec![Vec::new(); a.cols().div_ceil(width)];
     for row in rows.clone() {
-        let (mut start, end) = (a.pointers()[row] as usize, a.pointers()[row + 1] as usize);
+        let (mut start, end) = (a.row_ptr()[row] as usize, a.row_ptr()[row + 1] as usize);
         while start < end {
-            let tile = a.col_indices()[start] as usize / width;
+            let tile = a.col_ind()[start] as usize / width;
             let after = ((tile + 1) * width).min(a.cols());
-            let rest = &a.col_indices()[start..end];
+            let rest = &a.col_ind()[start..end];
             let length = rest.partition_point(|&col| (col as usize) < after);
             runs[tile].push(Run { row: (row - rows.start) as u16, start, length });
             start += length;
@@ -162,7 +157,7 @@ fn slots(chunk: &[Run]) -> usize {
 }
 
 impl<T: Scalar> Tile<T> {
-    fn new(a: &CsrArrays<'_, T>, first_col: usize, runs: &mut [Run]) -> Self {
+    fn new(a: &CsrView<'_, T>, first_col: usize, runs: &mut [Run]) -> Self {
         let (mut all_chunks, mut cols, mut values) = (vec![], vec![], vec![]);
         for lanes in chunks(runs) {
             let last = lanes[lanes.len() - 1];
@@ -177,7 +172,7 @@ impl<T: Scalar> Tile<T> {
                     let run = lane(l).filter(|run| slot < run.length);
                     let entry = run.map(|run| run.start + slot);
                     // Padding repeats a column of the longest row, which is in cache.
-                    let col = a.col_indices()[entry.unwrap_or(last.start + slot)];
+                    let col = a.col_ind()[entry.unwrap_or(last.start + slot)];
                     cols.push((col as usize - first_col) as u16);
                     values.push(entry.map_or(T::ZERO, |entry| a.values()[entry]));
                 }

@@ -6,7 +6,7 @@ use spm_formats::kernel::{
     Backend, Footprint, KernelInfo, Operation, Parameters, PlanError, RunError, TransposeOutput,
     TransposePlan, split_label,
 };
-use spm_formats::{CsrArrays, CsrView, Scalar};
+use spm_formats::{CsrView, Scalar};
 
 use super::{BoxedPlan, find, serial};
 use crate::race::{self, Race};
@@ -39,35 +39,34 @@ struct Auto<'a, T> {
 }
 
 pub(super) fn plan<'a, T: Scalar>(
-    view: &CsrView<'a, T>,
+    a: CsrView<'a, T>,
     _: &Parameters,
     options: &PlanOptions,
 ) -> Result<BoxedPlan<'a, T>, PlanError> {
-    let a = CsrArrays::new(view)?;
-    if a.entries() <= TINY && a.cols() <= TINY && a.rows() <= TINY {
+    if a.nnz() <= TINY && a.cols() <= TINY && a.rows() <= TINY {
         return Ok(serial::chosen(a));
     }
     let alone = PlanOptions { threads: Threads::new(1), ..options.clone() };
     let labels = candidates(&a);
     let mut entrants = Vec::new();
-    let team = options.threads.count() > 1 && a.entries() > SMALL;
+    let team = options.threads.count() > 1 && a.nnz() > SMALL;
     if team {
         entrants.extend(labels.iter().map(|label| (*label, options)));
     }
-    if !team || a.entries() < LARGE {
+    if !team || a.nnz() < LARGE {
         entrants.extend(labels.iter().map(|label| (*label, &alone)));
     }
 
-    let mut output = TransposeOutput::new(a.cols(), a.entries());
+    let mut output = TransposeOutput::new(a.cols(), a.nnz());
     let mut run = |plan: &mut BoxedPlan<'a, T>| {
         plan.run(black_box(&mut output)).expect("arrays of the plan's sizes");
     };
-    let mut race = Race::new(serial::plan(view, &Parameters::default(), &alone)?, &mut run);
+    let mut race = Race::new(serial::plan(a, &Parameters::default(), &alone)?, &mut run);
     for (label, options) in entrants {
         let (id, text) = split_label(label);
         let kernel = find::<T>(id).expect("candidates are registered");
         let parameters = kernel.info.parse_parameters(text).expect("candidates are well formed");
-        let plan = kernel.plan(view, &parameters, options)?;
+        let plan = kernel.plan(a, &parameters, options)?;
         race.enter(plan, || race::on(label, &options.threads), &mut run);
     }
     Ok(match race.finish(&mut run) {
@@ -77,9 +76,9 @@ pub(super) fn plan<'a, T: Scalar>(
 }
 
 /// Labels of kernels that may be the fastest, the likeliest first.
-fn candidates<T: Scalar>(a: &CsrArrays<'_, T>) -> Vec<&'static str> {
+fn candidates<T: Scalar>(a: &CsrView<'_, T>) -> Vec<&'static str> {
     let mut labels = vec!["counting"];
-    if a.entries() * T::BYTES > IN_CACHE {
+    if a.nnz() * T::BYTES > IN_CACHE {
         labels.insert(0, "counting[prefetch=64]");
     }
     if a.cols() >= NEAR {

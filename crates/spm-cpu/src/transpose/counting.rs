@@ -7,7 +7,7 @@ use std::ops::Range;
 use spm_formats::kernel::{
     Backend, KernelInfo, Operation, ParameterSpec, Parameters, PlanError, TransposeOutput, Value,
 };
-use spm_formats::{CsrArrays, CsrView, Scalar, partition};
+use spm_formats::{CsrView, Scalar, partition};
 
 use super::BoxedPlan;
 use super::plan::{Procedure, boxed};
@@ -35,7 +35,7 @@ pub(super) const INFO: KernelInfo = KernelInfo {
 };
 
 struct Counting<'a, T> {
-    a: CsrArrays<'a, T>,
+    a: CsrView<'a, T>,
     threads: Threads,
     ahead: usize,
     /// threads x columns.
@@ -44,17 +44,17 @@ struct Counting<'a, T> {
 }
 
 pub(super) fn plan<'a, T: Scalar>(
-    a: &CsrView<'a, T>,
+    a: CsrView<'a, T>,
     parameters: &Parameters,
     options: &PlanOptions,
 ) -> Result<BoxedPlan<'a, T>, PlanError> {
-    let (a, threads) = (CsrArrays::new(a)?, options.threads.clone());
+    let threads = options.threads.clone();
     // One thread counts in the output itself.
     let parts = if threads.count() == 1 { 0 } else { threads.count() };
     let places = Workspace::new(parts * a.cols(), 0);
     let sums = vec![0; threads.count()];
     // As far as A goes is far enough, and places further on need not be computed.
-    let ahead = parameters.count(PREFETCH.name).min(a.entries());
+    let ahead = parameters.count(PREFETCH.name).min(a.nnz());
     Ok(boxed(Counting { a, threads, ahead, places, sums }))
 }
 
@@ -98,7 +98,7 @@ fn counts_to_places(
 
 /// Where entries go.
 struct Placing<'a, T> {
-    a: &'a CsrArrays<'a, T>,
+    a: &'a CsrView<'a, T>,
     indices: Disjoint<'a, u32>,
     values: Disjoint<'a, T>,
 }
@@ -116,14 +116,14 @@ impl<T: Scalar> Placing<'_, T> {
         places: &mut [u32],
         ahead: usize,
     ) {
-        let (columns, all_values) = (self.a.col_indices(), self.a.values());
-        let mut chunks = ChunksOfRows::new(self.a.pointers(), entries);
+        let (columns, all_values) = (self.a.col_ind(), self.a.values());
+        let mut chunks = ChunksOfRows::new(self.a.row_ptr(), entries);
         while let Some((start, rows)) = chunks.next() {
             for (start, rows) in (start..).step_by(LINE).zip(rows.chunks(LINE)) {
                 simd::prefetch(columns.as_ptr().wrapping_add(start + AHEAD));
                 simd::prefetch(all_values.as_ptr().wrapping_add(start + AHEAD));
                 for (entry, &row) in (start..).zip(rows) {
-                    // SAFETY: CsrArrays has verified that columns are below cols; the caller's
+                    // SAFETY: CsrView promises that columns are below cols; the caller's
                     // promise. A line asked for too early or by an old place is only not there in
                     // time.
                     unsafe {
@@ -150,7 +150,7 @@ impl<T: Scalar> Placing<'_, T> {
 const LINE: usize = 8;
 
 impl<T: Scalar> Procedure<T> for Counting<'_, T> {
-    fn matrix(&self) -> &CsrArrays<'_, T> {
+    fn matrix(&self) -> &CsrView<'_, T> {
         &self.a
     }
 
@@ -161,7 +161,7 @@ impl<T: Scalar> Procedure<T> for Counting<'_, T> {
     fn transpose(&mut self, output: &mut TransposeOutput<T>) {
         let TransposeOutput { pointers, indices, values } = output;
         let (a, threads) = (&self.a, &self.threads);
-        let (cols, entries, parts) = (a.cols(), a.entries(), threads.count());
+        let (cols, entries, parts) = (a.cols(), a.nnz(), threads.count());
         let placing = Placing { a, indices: Disjoint::new(indices), values: Disjoint::new(values) };
         let place = if self.ahead > 0 { Placing::place::<true> } else { Placing::place::<false> };
         if parts == 1 {
@@ -200,12 +200,12 @@ impl<T: Scalar> Procedure<T> for Counting<'_, T> {
 }
 
 /// Adds to `counts`, which has an element for each column, how often each occurs in `entries`.
-fn count<T: Scalar>(a: &CsrArrays<'_, T>, entries: Range<usize>, counts: &mut [u32]) {
+fn count<T: Scalar>(a: &CsrView<'_, T>, entries: Range<usize>, counts: &mut [u32]) {
     assert!(counts.len() >= a.cols());
-    for line in a.col_indices()[entries].chunks(2 * LINE) {
+    for line in a.col_ind()[entries].chunks(2 * LINE) {
         simd::prefetch(line.as_ptr().wrapping_add(2 * AHEAD));
         for &col in line {
-            // SAFETY: CsrArrays has verified that columns are below cols <= counts.len().
+            // SAFETY: CsrView promises that columns are below cols <= counts.len().
             unsafe { *counts.get_unchecked_mut(col as usize) += 1 };
         }
     }

@@ -5,7 +5,7 @@
 use spm_formats::kernel::{
     Backend, KernelInfo, Operation, ParameterSpec, Parameters, PlanError, TransposeOutput, Value,
 };
-use spm_formats::{CsrArrays, CsrView, Scalar, partition};
+use spm_formats::{CsrView, Scalar, partition};
 
 use super::BoxedPlan;
 use super::plan::{Procedure, boxed};
@@ -30,7 +30,7 @@ pub(super) const INFO: KernelInfo = KernelInfo {
 };
 
 struct MergeTrans<'a, T> {
-    a: CsrArrays<'a, T>,
+    a: CsrView<'a, T>,
     threads: Threads,
     segment: usize,
     /// Column in the high half, position of the entry in A in the low one: sorting whole keys is
@@ -43,16 +43,16 @@ struct MergeTrans<'a, T> {
 }
 
 pub(super) fn plan<'a, T: Scalar>(
-    a: &CsrView<'a, T>,
+    a: CsrView<'a, T>,
     parameters: &Parameters,
     options: &PlanOptions,
 ) -> Result<BoxedPlan<'a, T>, PlanError> {
-    let (a, threads) = (CsrArrays::new(a)?, options.threads.clone());
+    let threads = options.threads.clone();
     Ok(boxed(MergeTrans {
         segment: parameters.count(SEGMENT.name),
-        keys: vec![0; a.entries()],
-        merged: vec![0; a.entries()],
-        row_index: vec![0; a.entries()],
+        keys: vec![0; a.nnz()],
+        merged: vec![0; a.nnz()],
+        row_index: vec![0; a.nnz()],
         counts: vec![0; threads.count() * a.cols()],
         sums: vec![0; threads.count()],
         a,
@@ -61,7 +61,7 @@ pub(super) fn plan<'a, T: Scalar>(
 }
 
 impl<T: Scalar> Procedure<T> for MergeTrans<'_, T> {
-    fn matrix(&self) -> &CsrArrays<'_, T> {
+    fn matrix(&self) -> &CsrView<'_, T> {
         &self.a
     }
 
@@ -73,16 +73,16 @@ impl<T: Scalar> Procedure<T> for MergeTrans<'_, T> {
     fn transpose(&mut self, output: &mut TransposeOutput<T>) {
         let TransposeOutput { pointers, indices, values } = output;
         let (a, threads) = (&self.a, &self.threads);
-        let (entries, parts) = (a.entries(), threads.count());
+        let (entries, parts) = (a.nnz(), threads.count());
 
-        pointers_to_index(threads, a.pointers(), &mut self.row_index);
+        pointers_to_index(threads, a.row_ptr(), &mut self.row_index);
         let keys = Disjoint::new(&mut self.keys);
         threads.run(|part| {
             let piece = partition::even(entries, parts, part);
             // SAFETY: even parts do not overlap.
             let keys = unsafe { keys.range(piece.clone()) };
             for (key, position) in keys.iter_mut().zip(piece) {
-                *key = u64::from(a.col_indices()[position]) << 32 | position as u64;
+                *key = u64::from(a.col_ind()[position]) << 32 | position as u64;
             }
         });
 
@@ -94,7 +94,7 @@ impl<T: Scalar> Procedure<T> for MergeTrans<'_, T> {
             segment *= 2;
         }
 
-        let columns = a.col_indices();
+        let columns = a.col_ind();
         index_to_pointers(threads, columns, pointers, &mut self.counts, &mut self.sums);
         let (keys, row_index) = (&self.keys, &self.row_index);
         let (indices, values) = (Disjoint::new(indices), Disjoint::new(values));

@@ -2,14 +2,13 @@
 //!
 //! ```
 //! use spm_cpu::{PlanOptions, transpose};
-//! use spm_formats::{kernel::TransposeOutput, sprs::CsMatI};
+//! use spm_formats::{Csr, kernel::TransposeOutput};
 //!
 //! // | 1 0 2 |
 //! // | 0 3 0 |
-//! let a: CsMatI<f64, u32> =
-//!     CsMatI::new((2, 3), vec![0, 2, 3], vec![0, 2, 1], vec![1.0, 2.0, 3.0]);
+//! let a = Csr::new((2, 3), vec![0, 2, 3], vec![0, 2, 1], vec![1.0, 2.0, 3.0])?;
 //! let kernel = transpose::find("auto").expect("auto is always there");
-//! let mut plan = kernel.plan(&a.view(), &kernel.info.defaults(), &PlanOptions::default())?;
+//! let mut plan = kernel.plan(a.view(), &kernel.info.defaults(), &PlanOptions::default())?;
 //! let mut csc = TransposeOutput::new(a.cols(), a.nnz());
 //! plan.run(&mut csc)?;
 //! assert_eq!(csc.pointers, [0, 1, 2, 3]);
@@ -41,7 +40,7 @@ use crate::PlanOptions;
 pub type BoxedPlan<'a, T> = Box<dyn TransposePlan<T> + 'a>;
 
 type PlanFn<T> =
-    for<'a> fn(&CsrView<'a, T>, &Parameters, &PlanOptions) -> Result<BoxedPlan<'a, T>, PlanError>;
+    for<'a> fn(CsrView<'a, T>, &Parameters, &PlanOptions) -> Result<BoxedPlan<'a, T>, PlanError>;
 
 /// One entry of the registry.
 #[derive(Debug, Clone, Copy)]
@@ -59,7 +58,7 @@ impl<T: Scalar> TransposeKernel<T> {
     /// kernel, or that make no sense for this matrix.
     pub fn plan<'a>(
         &self,
-        a: &CsrView<'a, T>,
+        a: CsrView<'a, T>,
         parameters: &Parameters,
         options: &PlanOptions,
     ) -> Result<BoxedPlan<'a, T>, PlanError> {

@@ -1,14 +1,14 @@
 //! The shape that all transposition plans share: a procedure, wrapped once with the checks.
 
 use spm_formats::kernel::{Footprint, RunError, TransposeOutput, TransposePlan};
-use spm_formats::{CsrArrays, Scalar};
+use spm_formats::{CsrView, Scalar};
 
 use super::BoxedPlan;
 
 /// What a kernel provides; the arrays of `output` have the right lengths.
 pub(super) trait Procedure<T>: Send {
     /// The matrix.
-    fn matrix(&self) -> &CsrArrays<'_, T>;
+    fn matrix(&self) -> &CsrView<'_, T>;
 
     /// Bytes of workspace that the plan holds.
     fn workspace_bytes(&self) -> u64;
@@ -34,17 +34,17 @@ impl<T: Scalar, P: Procedure<T>> TransposePlan<T> for Checked<P> {
     }
 
     fn entries(&self) -> usize {
-        self.0.matrix().entries()
+        self.0.matrix().nnz()
     }
 
     fn footprint(&self) -> Footprint {
         let a = self.0.matrix();
         let pointers = ((a.cols() + 1) * size_of::<u32>()) as u64;
-        let entries = (a.entries() * (size_of::<u32>() + T::BYTES)) as u64;
+        let entries = (a.nnz() * (size_of::<u32>() + T::BYTES)) as u64;
         Footprint {
-            bytes_moved: a.bytes() + pointers + entries,
+            bytes_moved: a.memory_bytes() + pointers + entries,
             plan_bytes: self.0.workspace_bytes(),
-            matrix_bytes: a.bytes(),
+            matrix_bytes: a.memory_bytes(),
         }
     }
 

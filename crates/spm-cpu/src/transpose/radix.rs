@@ -12,7 +12,7 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use spm_formats::kernel::{
     Backend, KernelInfo, Operation, ParameterSpec, Parameters, PlanError, TransposeOutput, Value,
 };
-use spm_formats::{CsrArrays, CsrView, Scalar, partition};
+use spm_formats::{CsrView, Scalar, partition};
 
 use super::BoxedPlan;
 use super::plan::{Procedure, boxed};
@@ -58,7 +58,7 @@ const fn group<T>() -> usize {
 }
 
 struct Radix<'a, T> {
-    a: CsrArrays<'a, T>,
+    a: CsrView<'a, T>,
     threads: Threads,
     machine: Machine,
     /// Column >> shift is the bucket.
@@ -78,12 +78,12 @@ struct Radix<'a, T> {
 }
 
 pub(super) fn plan<'a, T: Scalar>(
-    a: &CsrView<'a, T>,
+    a: CsrView<'a, T>,
     parameters: &Parameters,
     options: &PlanOptions,
 ) -> Result<BoxedPlan<'a, T>, PlanError> {
-    let (a, threads) = (CsrArrays::new(a)?, options.threads.clone());
-    let wanted = (a.entries() / parameters.count(BUCKET.name)).clamp(1, MOST_BUCKETS);
+    let threads = options.threads.clone();
+    let wanted = (a.nnz() / parameters.count(BUCKET.name)).clamp(1, MOST_BUCKETS);
     let shift = a.cols().div_ceil(wanted).next_power_of_two().trailing_zeros();
     let buckets = a.cols().div_ceil(1 << shift);
     let none = Record { col: 0, row: 0, value: T::ZERO };
@@ -94,7 +94,7 @@ pub(super) fn plan<'a, T: Scalar>(
         places: vec![0; threads.count() * buckets],
         begins: vec![0; threads.count() * buckets],
         starts: vec![0; buckets + 1],
-        records: Workspace::new(a.entries(), none),
+        records: Workspace::new(a.nnz(), none),
         groups: Workspace::new(threads.count() * buckets * group::<T>(), none),
         counts: Workspace::new(threads.count() << shift, 0),
         a,
@@ -106,14 +106,14 @@ impl<T: Scalar> Radix<'_, T> {
     /// Counts the records of each thread and bucket, and makes the counts places.
     fn place_buckets(&mut self) {
         let (a, buckets, shift) = (self.a, self.buckets, self.shift);
-        let (entries, parts) = (a.entries(), self.threads.count());
+        let (entries, parts) = (a.nnz(), self.threads.count());
         let places = Disjoint::new(&mut self.places);
         self.threads.run(|part| {
             // SAFETY: one row for each part.
             let counts = unsafe { places.range(part * buckets..(part + 1) * buckets) };
             counts.fill(0);
-            for &col in &a.col_indices()[partition::even(entries, parts, part)] {
-                // SAFETY: CsrArrays has verified that columns are below cols.
+            for &col in &a.col_ind()[partition::even(entries, parts, part)] {
+                // SAFETY: CsrView promises that columns are below cols.
                 unsafe { *counts.get_unchecked_mut((col >> shift) as usize) += 1 };
             }
         });
@@ -142,7 +142,7 @@ impl<T: Scalar> Radix<'_, T> {
             let (places, begins, groups) = unsafe {
                 (places.range(start..end), begins.range(start..end), groups.range(of_groups))
             };
-            let entries = partition::even(a.entries(), parts, part);
+            let entries = partition::even(a.nnz(), parts, part);
             self.machine.run(Fill {
                 a,
                 shift: self.shift,
@@ -157,7 +157,7 @@ impl<T: Scalar> Radix<'_, T> {
 }
 
 impl<T: Scalar> Procedure<T> for Radix<'_, T> {
-    fn matrix(&self) -> &CsrArrays<'_, T> {
+    fn matrix(&self) -> &CsrView<'_, T> {
         &self.a
     }
 
@@ -177,7 +177,7 @@ impl<T: Scalar> Procedure<T> for Radix<'_, T> {
 
         let TransposeOutput { pointers, indices, values } = output;
         let (cols, shift, threads) = (self.a.cols(), self.shift, &self.threads);
-        pointers[cols] = self.a.entries() as u32;
+        pointers[cols] = self.a.nnz() as u32;
         let (starts, records) = (&self.starts, &*self.records);
         let (pointers, counts) = (Disjoint::new(pointers), Disjoint::new(&mut self.counts));
         let (indices, values) = (Disjoint::new(indices), Disjoint::new(values));
@@ -243,7 +243,7 @@ fn finish_bucket<T: Scalar>(
 
 /// One thread's share of the first pass.
 struct Fill<'a, T: Scalar> {
-    a: CsrArrays<'a, T>,
+    a: CsrView<'a, T>,
     shift: u32,
     entries: Range<usize>,
     places: &'a mut [usize],
@@ -264,13 +264,13 @@ unsafe impl<'a, T: Scalar> Job<T> for Fill<'a, T> {
         // Groups are counted from the first record on, which Workspace has put on a cache line. The
         // first group of a bucket may be shared with others: it is not streamed.
         begins.copy_from_slice(places);
-        let mut chunks = ChunksOfRows::new(a.pointers(), entries);
+        let mut chunks = ChunksOfRows::new(a.row_ptr(), entries);
         while let Some((start, rows)) = chunks.next() {
             let piece = start..start + rows.len();
-            let columns = a.col_indices()[piece.clone()].iter();
+            let columns = a.col_ind()[piece.clone()].iter();
             for ((&col, &value), &row) in columns.zip(&a.values()[piece]).zip(rows) {
                 let bucket = (col >> shift) as usize;
-                // SAFETY: CsrArrays has verified that columns are below cols, and there is a bucket
+                // SAFETY: CsrView promises that columns are below cols, and there is a bucket
                 // for each; a part has as many places in a bucket as entries there, and nobody else
                 // uses them. Groups are multiples of a vector, on cache lines.
                 unsafe {

@@ -4,7 +4,7 @@
 //! algorithm 1.
 
 use spm_formats::kernel::{Backend, KernelInfo, Operation, Parameters, PlanError, TransposeOutput};
-use spm_formats::{CsrArrays, CsrView, Scalar, partition};
+use spm_formats::{CsrView, Scalar, partition};
 
 use super::BoxedPlan;
 use super::plan::{Procedure, boxed};
@@ -22,7 +22,7 @@ pub(super) const INFO: KernelInfo = KernelInfo {
 };
 
 struct ScanTrans<'a, T> {
-    a: CsrArrays<'a, T>,
+    a: CsrView<'a, T>,
     threads: Threads,
     /// threads x columns: entries of a column that a thread owns; after the vertical scan those
     /// that the threads before it own.
@@ -33,18 +33,18 @@ struct ScanTrans<'a, T> {
 }
 
 pub(super) fn plan<'a, T: Scalar>(
-    a: &CsrView<'a, T>,
+    a: CsrView<'a, T>,
     _: &Parameters,
     options: &PlanOptions,
 ) -> Result<BoxedPlan<'a, T>, PlanError> {
-    let (a, threads) = (CsrArrays::new(a)?, options.threads.clone());
-    let (inter, intra) = (vec![0; threads.count() * a.cols()], vec![0; a.entries()]);
+    let threads = options.threads.clone();
+    let (inter, intra) = (vec![0; threads.count() * a.cols()], vec![0; a.nnz()]);
     let sums = vec![0; threads.count()];
     Ok(boxed(ScanTrans { a, threads, inter, intra, sums }))
 }
 
 impl<T: Scalar> Procedure<T> for ScanTrans<'_, T> {
-    fn matrix(&self) -> &CsrArrays<'_, T> {
+    fn matrix(&self) -> &CsrView<'_, T> {
         &self.a
     }
 
@@ -56,7 +56,7 @@ impl<T: Scalar> Procedure<T> for ScanTrans<'_, T> {
     fn transpose(&mut self, output: &mut TransposeOutput<T>) {
         let TransposeOutput { pointers, indices, values } = output;
         let (a, threads) = (&self.a, &self.threads);
-        let (cols, entries, parts) = (a.cols(), a.entries(), threads.count());
+        let (cols, entries, parts) = (a.cols(), a.nnz(), threads.count());
 
         let (inter, intra) = (Disjoint::new(&mut self.inter), Disjoint::new(&mut self.intra));
         threads.run(|part| {
@@ -66,8 +66,8 @@ impl<T: Scalar> Procedure<T> for ScanTrans<'_, T> {
                 (inter.range(part * cols..(part + 1) * cols), intra.range(piece.clone()))
             };
             counts.fill(0);
-            for (&col, place) in a.col_indices()[piece].iter().zip(intra) {
-                // SAFETY: CsrArrays has verified that columns are below cols.
+            for (&col, place) in a.col_ind()[piece].iter().zip(intra) {
+                // SAFETY: CsrView promises that columns are below cols.
                 let count = unsafe { counts.get_unchecked_mut(col as usize) };
                 *place = *count;
                 *count += 1;
@@ -83,14 +83,14 @@ impl<T: Scalar> Procedure<T> for ScanTrans<'_, T> {
             let before = &inter[part * cols..(part + 1) * cols];
             let piece = partition::even(entries, parts, part);
             // The row of each entry is expanded from the pointers on the fly (R3 IV-G).
-            let mut chunks = ChunksOfRows::new(a.pointers(), piece);
+            let mut chunks = ChunksOfRows::new(a.row_ptr(), piece);
             while let Some((start, rows)) = chunks.next() {
                 let piece = start..start + rows.len();
-                let columns = a.col_indices()[piece.clone()].iter();
+                let columns = a.col_ind()[piece.clone()].iter();
                 let from = columns.zip(&a.values()[piece.clone()]).zip(&intra[piece]).zip(rows);
                 for (((&col, &value), &place), &row) in from {
                     let col = col as usize;
-                    // SAFETY: CsrArrays has verified that columns are below cols; column, part and
+                    // SAFETY: CsrView promises that columns are below cols; column, part and
                     // place among the part's entries give each entry a place of its own, below the
                     // number of entries.
                     unsafe {

@@ -1,7 +1,7 @@
 //! Count the entries of each column, sum up, then place the entries row by row: R3 III-A.
 
 use spm_formats::kernel::{Backend, KernelInfo, Operation, Parameters, PlanError, TransposeOutput};
-use spm_formats::{CsrArrays, CsrView, Scalar};
+use spm_formats::{CsrView, Scalar};
 
 use super::BoxedPlan;
 use super::plan::{Procedure, boxed};
@@ -17,25 +17,25 @@ pub(super) const INFO: KernelInfo = KernelInfo {
 };
 
 struct Serial<'a, T> {
-    a: CsrArrays<'a, T>,
+    a: CsrView<'a, T>,
     choice: Option<String>,
 }
 
 pub(super) fn plan<'a, T: Scalar>(
-    a: &CsrView<'a, T>,
+    a: CsrView<'a, T>,
     _: &Parameters,
     _: &PlanOptions,
 ) -> Result<BoxedPlan<'a, T>, PlanError> {
-    Ok(boxed(Serial { a: CsrArrays::new(a)?, choice: None }))
+    Ok(boxed(Serial { a, choice: None }))
 }
 
 /// The plan that `auto` has chosen where nothing is faster: the same, with no other plan around it.
-pub(super) fn chosen<'a, T: Scalar>(a: CsrArrays<'a, T>) -> BoxedPlan<'a, T> {
+pub(super) fn chosen<'a, T: Scalar>(a: CsrView<'a, T>) -> BoxedPlan<'a, T> {
     boxed(Serial { a, choice: Some(INFO.id.to_owned()) })
 }
 
 impl<T: Scalar> Procedure<T> for Serial<'_, T> {
-    fn matrix(&self) -> &CsrArrays<'_, T> {
+    fn matrix(&self) -> &CsrView<'_, T> {
         &self.a
     }
 
@@ -46,7 +46,7 @@ impl<T: Scalar> Procedure<T> for Serial<'_, T> {
     fn transpose(&mut self, output: &mut TransposeOutput<T>) {
         let TransposeOutput { pointers, indices, values } = output;
         pointers.fill(0);
-        for &col in self.a.col_indices() {
+        for &col in self.a.col_ind() {
             pointers[col as usize + 1] += 1;
         }
         // pointers[c] becomes the place of column c's next entry; that of c + 1 when it is full.
@@ -55,9 +55,9 @@ impl<T: Scalar> Procedure<T> for Serial<'_, T> {
             start += *pointer;
             *pointer = start;
         }
-        for (row, ends) in self.a.pointers().windows(2).enumerate() {
+        for (row, ends) in self.a.row_ptr().windows(2).enumerate() {
             for entry in ends[0] as usize..ends[1] as usize {
-                let place = &mut pointers[self.a.col_indices()[entry] as usize];
+                let place = &mut pointers[self.a.col_ind()[entry] as usize];
                 indices[*place as usize] = row as u32;
                 values[*place as usize] = self.a.values()[entry];
                 *place += 1;

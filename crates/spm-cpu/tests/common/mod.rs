@@ -4,7 +4,7 @@
 use std::collections::BTreeMap;
 
 use proptest::prelude::*;
-use spm_formats::{Coo, Csr, Layout, Scalar, sprs};
+use spm_formats::{Coo, Csr, Layout, Scalar};
 use spm_testing::reference;
 
 pub(crate) const LAYOUTS: [Layout; 2] = [Layout::RowMajor, Layout::ColumnMajor];
@@ -15,7 +15,7 @@ pub(crate) fn csr<T: Scalar>(a: &Coo<T>) -> Csr<T> {
     let cols = (0..a.cols()).flat_map(|c| vec![c as u32; (p[c + 1] - p[c]) as usize]);
     let transposed = Coo::new(a.cols(), a.rows(), cols.collect(), i, v).unwrap();
     let (pointers, columns, values) = reference::transpose(&transposed);
-    sprs::CsMatI::new((a.rows(), a.cols()), pointers, columns, values)
+    Csr::new((a.rows(), a.cols()), pointers, columns, values).unwrap()
 }
 
 /// Ordinary numbers between -1 and 1.

@@ -9,7 +9,6 @@ use zip::write::SimpleFileOptions;
 use zip::{CompressionMethod, ZipArchive, ZipWriter};
 
 use super::{CacheError, Fault, SOURCE, Source, npy};
-use crate::csr::require_csr;
 use crate::replace::replace_file;
 use crate::{Csr, CsrView, Scalar};
 
@@ -43,7 +42,7 @@ pub fn load_npz<T: Scalar>(path: impl AsRef<Path>) -> Result<Csr<T>, CacheError>
 /// in one step.
 ///
 /// # Errors
-/// [`CacheError::Io`]; [`CacheError::Format`] for a CSC matrix.
+/// [`CacheError::Io`].
 pub fn save_npz<T: Scalar>(
     path: impl AsRef<Path>,
     matrix: CsrView<'_, T>,
@@ -57,8 +56,6 @@ pub(super) fn write_npz<T: Scalar>(
     matrix: CsrView<'_, T>,
     source: Option<Source>,
 ) -> Result<(), CacheError> {
-    require_csr(&matrix)?;
-    let pointers = matrix.proper_indptr();
     replace_file(path, |file| {
         let mut archive = Archive { zip: ZipWriter::new(file) };
         // SciPy's own index types: 64 bits only where 32 signed bits do not do.
@@ -66,7 +63,7 @@ pub(super) fn write_npz<T: Scalar>(
         let largest = rows.max(cols).max(matrix.nnz());
         let wide = i32::try_from(largest).is_err();
         let index = |index: &u32| u64::from(*index).to_le_bytes();
-        for (name, indices) in [("indices", matrix.indices()), ("indptr", &pointers[..])] {
+        for (name, indices) in [("indices", matrix.col_ind()), ("indptr", matrix.row_ptr())] {
             if wide {
                 archive.add(name, "<i8", indices, index)?;
             } else {
@@ -77,9 +74,9 @@ pub(super) fn write_npz<T: Scalar>(
         archive.add("shape", "<i8", &[rows as u64, cols as u64], |size| size.to_le_bytes())?;
         if T::BYTES == 4 {
             let bytes = |value: &T| (value.to_bits64() as u32).to_le_bytes();
-            archive.add("data", "<f4", matrix.data(), bytes)?;
+            archive.add("data", "<f4", matrix.values(), bytes)?;
         } else {
-            archive.add("data", "<f8", matrix.data(), |value| value.to_bits64().to_le_bytes())?;
+            archive.add("data", "<f8", matrix.values(), |value| value.to_bits64().to_le_bytes())?;
         }
         if let Some(source) = source {
             archive.add(SOURCE, "<i8", &source.to_array(), |number| number.to_le_bytes())?;
@@ -183,9 +180,6 @@ pub(super) fn read_archive<A: Read + Seek, T: Scalar>(
     let pointers = member(archive, file_bytes, "indptr", npy::indices)?;
     let indices = member(archive, file_bytes, "indices", npy::indices)?;
     let values: Vec<T> = member(archive, file_bytes, "data", npy::values)?;
-    if u32::try_from(indices.len()).is_err() {
-        return Err(Fault::new("at most 2^32 - 1 entries", indices.len().to_string()));
-    }
-    Csr::try_new((rows, cols), pointers, indices, values)
-        .map_err(|(_, _, _, error)| Fault::new("arrays of a CSR matrix", error.to_string()))
+    Csr::new((rows, cols), pointers, indices, values)
+        .map_err(|error| Fault::new("arrays of a CSR matrix", error.to_string()))
 }

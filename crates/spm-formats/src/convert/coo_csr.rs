@@ -1,14 +1,14 @@
 //! COO to CSR (and to CSC, with rows and columns exchanged) and back.
 
-use std::ops::Range;
+use std::ops::{AddAssign, Range};
 use std::sync::atomic::{AtomicBool, Ordering};
 
 use rayon::prelude::*;
 
 use super::counting_sort::{Arrays, counting_sort};
 use super::disjoint::DisjointSlice;
-use super::rows::{GRAIN, Rows};
-use crate::{Coo, Csc, Csr, CsrView, FormatError, Scalar};
+use super::rows::GRAIN;
+use crate::{Coo, Csc, Csr, CsrView, Scalar};
 
 /// Sorts triplets by row, then column, and sums duplicates in their stored order; explicit zeros
 /// and empty rows stay.
@@ -18,43 +18,36 @@ use crate::{Coo, Csc, Csr, CsrView, FormatError, Scalar};
 /// whose columns are then still out of order are sorted one by one.
 pub fn coo_to_csr<T: Scalar>(coo: &Coo<T>) -> Csr<T> {
     let arrays = compress(coo.rows(), coo.row_indices(), coo.col_indices(), coo.values());
-    compressed(sprs::CSR, (coo.rows(), coo.cols()), arrays)
+    compressed((coo.rows(), coo.cols()), arrays)
 }
 
 /// As [`coo_to_csr`], by column, then row.
 pub fn coo_to_csc<T: Scalar>(coo: &Coo<T>) -> Csc<T> {
     let arrays = compress(coo.cols(), coo.col_indices(), coo.row_indices(), coo.values());
-    compressed(sprs::CSC, (coo.rows(), coo.cols()), arrays)
+    compressed((coo.cols(), coo.rows()), arrays).into_transposed()
 }
 
 /// The triplets of a matrix, row after row.
-///
-/// # Errors
-/// A CSC matrix.
-pub fn csr_to_coo<T: Scalar>(matrix: CsrView<'_, T>) -> Result<Coo<T>, FormatError> {
-    let matrix = Rows::new(matrix)?;
-    let mut row_indices = vec![0; matrix.entries()];
+pub fn csr_to_coo<T: Scalar>(matrix: CsrView<'_, T>) -> Coo<T> {
+    let mut row_indices = vec![0; matrix.nnz()];
     let shared = DisjointSlice::new(&mut row_indices);
     (0..matrix.rows()).into_par_iter().with_min_len(GRAIN).for_each(|row| {
         // SAFETY: rows own different ranges.
-        unsafe { shared.part(matrix.start(row)..matrix.start(row + 1)) }.fill(row as u32);
+        unsafe { shared.part(matrix.row_range(row)) }.fill(row as u32);
     });
-    let (cols, values) = matrix.arrays();
-    Ok(Coo::from_valid((matrix.rows(), matrix.cols), row_indices, copy(cols), copy(values)))
+    let (cols, values) = (copy(matrix.col_ind()), copy(matrix.values()));
+    Coo::from_valid(matrix.shape(), row_indices, cols, values)
 }
 
 /// Assembles a matrix whose arrays are right by construction.
 pub(super) fn compressed<T: Scalar>(
-    storage: sprs::CompressedStorage,
     shape: (usize, usize),
     (pointers, indices, values): Arrays<T>,
 ) -> Csr<T> {
     // SAFETY: the callers count the pointers from the indices that they write: ascending, first 0,
     // last the number of entries; indices ascend strictly inside a row and come from a valid
     // matrix of this shape.
-    let matrix = unsafe { Csr::new_unchecked(storage, shape, pointers, indices, values) };
-    debug_assert_eq!(matrix.check_compressed_structure(), Ok(()));
-    matrix
+    unsafe { Csr::new_unchecked(shape, pointers, indices, values) }
 }
 
 /// Triplets in any order to `rows` compressed rows. (Rows stand for columns where they are
@@ -104,7 +97,9 @@ fn sorted_pointers(rows: usize, row_of: &[u32]) -> Vec<u32> {
 }
 
 /// Sorts every row by column where needed and sums duplicates in their stored order.
-pub(super) fn merge_rows<T: Scalar>((mut pointers, mut cols, mut values): Arrays<T>) -> Arrays<T> {
+pub(crate) fn merge_rows<T: Copy + AddAssign + Send + Sync>(
+    (mut pointers, mut cols, mut values): Arrays<T>,
+) -> Arrays<T> {
     let merged = AtomicBool::new(false);
     let mut lengths: Vec<u32> = pointers.windows(2).map(|p| p[1] - p[0]).collect();
     let (cols_out, values_out) = (DisjointSlice::new(&mut cols), DisjointSlice::new(&mut values));
@@ -142,7 +137,7 @@ const ROWS_PER_TASK: usize = 64;
 
 /// Sorts one row by column, stable, and sums equal columns from left to right. Returns how many
 /// entries are left, at the front.
-pub(super) fn sort_row<T: Scalar>(
+pub(super) fn sort_row<T: Copy + AddAssign>(
     cols: &mut [u32],
     values: &mut [T],
     scratch: &mut Vec<(u32, T)>,

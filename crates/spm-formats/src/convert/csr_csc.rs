@@ -2,27 +2,21 @@
 
 use super::coo_csr::compressed;
 use super::counting_sort::counting_sort;
-use super::rows::Rows;
-use crate::{Csc, CscView, Csr, CsrView, FormatError, Scalar};
+use crate::{Csc, CscView, Csr, CsrView, Scalar};
 
 /// Regroups the entries by column: a stable counting sort.
-///
-/// # Errors
-/// A CSC matrix.
-pub fn csr_to_csc<T: Scalar>(matrix: CsrView<'_, T>) -> Result<Csc<T>, FormatError> {
-    let matrix = Rows::new(matrix)?;
-    let (cols, values) = matrix.arrays();
-    let arrays = counting_sort(matrix.cols, cols, |range| matrix.rows_of_entries(range), values);
-    Ok(compressed(sprs::CSC, (matrix.rows(), matrix.cols), arrays))
+pub fn csr_to_csc<T: Scalar>(matrix: CsrView<'_, T>) -> Csc<T> {
+    transpose(matrix).into_transposed()
 }
 
 /// Regroups the entries by row.
-///
-/// # Errors
-/// A CSR matrix.
-pub fn csc_to_csr<T: Scalar>(matrix: CscView<'_, T>) -> Result<Csr<T>, FormatError> {
-    if !matrix.is_csc() {
-        return Err(FormatError::WrongStorage { expected: "CSC", found: "CSR" });
-    }
-    Ok(csr_to_csc(matrix.transpose_into())?.transpose_into())
+pub fn csc_to_csr<T: Scalar>(matrix: CscView<'_, T>) -> Csr<T> {
+    transpose(matrix.transposed())
+}
+
+/// The CSR form of the transpose.
+fn transpose<T: Scalar>(matrix: CsrView<'_, T>) -> Csr<T> {
+    let rows = |range| matrix.rows_of_entries(range);
+    let arrays = counting_sort(matrix.cols(), matrix.col_ind(), rows, matrix.values());
+    compressed((matrix.cols(), matrix.rows()), arrays)
 }

@@ -2,7 +2,6 @@
 
 use rayon::prelude::*;
 
-use super::rows::Rows;
 use super::tile::{Slots, padding_column};
 use crate::check::check_nonzero;
 use crate::{CsrView, Ell, FormatError, Layout, MemoryBudget, Scalar, UnpaddedEll, UnpaddedRow};
@@ -32,16 +31,15 @@ const ROWS_PER_TASK: usize = 256;
 /// Pads every row to the longest one.
 ///
 /// # Errors
-/// A CSC matrix; pitch alignment 0; more memory than `budget` allows (nothing is allocated then).
+/// Pitch alignment 0; more memory than `budget` allows (nothing is allocated then).
 pub fn csr_to_ell<T: Scalar>(
     matrix: CsrView<'_, T>,
     options: EllOptions,
     budget: &MemoryBudget,
 ) -> Result<Ell<T>, FormatError> {
-    let matrix = Rows::new(matrix)?;
     let rows = matrix.rows();
     let width = matrix.width();
-    let (pitch, slots) = extent::<T>(rows, width, matrix.entries(), options, budget)?;
+    let (pitch, slots) = extent::<T>(rows, width, matrix.nnz(), options, budget)?;
     let layout = options.layout;
     let mut col_indices = vec![0; slots];
     let mut values = vec![T::ZERO; slots];
@@ -72,8 +70,8 @@ pub fn csr_to_ell<T: Scalar>(
     }
     Ok(Ell {
         rows,
-        cols: matrix.cols,
-        entries: matrix.entries(),
+        cols: matrix.cols(),
+        entries: matrix.nnz(),
         width,
         pitch,
         layout,
@@ -106,13 +104,7 @@ pub(super) fn extent<T: Scalar>(
 }
 
 /// Gives every row two arrays of its own.
-///
-/// # Errors
-/// A CSC matrix.
-pub fn csr_to_unpadded_ell<T: Scalar>(
-    matrix: CsrView<'_, T>,
-) -> Result<UnpaddedEll<T>, FormatError> {
-    let matrix = Rows::new(matrix)?;
+pub fn csr_to_unpadded_ell<T: Scalar>(matrix: CsrView<'_, T>) -> UnpaddedEll<T> {
     let rows = (0..matrix.rows())
         .into_par_iter()
         .with_min_len(ROWS_PER_TASK)
@@ -121,5 +113,5 @@ pub fn csr_to_unpadded_ell<T: Scalar>(
             UnpaddedRow { col_indices: cols.into(), values: values.into() }
         })
         .collect();
-    Ok(UnpaddedEll { cols: matrix.cols, entries: matrix.entries(), rows })
+    UnpaddedEll { cols: matrix.cols(), entries: matrix.nnz(), rows }
 }

@@ -2,7 +2,6 @@
 
 use rayon::prelude::*;
 
-use super::rows::Rows;
 use super::tile::Slots;
 use crate::check::check_nonzero;
 use crate::stats::hll_slots;
@@ -11,13 +10,12 @@ use crate::{CsrView, FormatError, Hll, MemoryBudget, Scalar};
 /// Pads the rows of every block of `hack_size` rows to the longest one of the block.
 ///
 /// # Errors
-/// A CSC matrix; hack size 0; more memory than `budget` allows (nothing is allocated then).
+/// Hack size 0; more memory than `budget` allows (nothing is allocated then).
 pub fn csr_to_hll<T: Scalar>(
     matrix: CsrView<'_, T>,
     hack_size: usize,
     budget: &MemoryBudget,
 ) -> Result<Hll<T>, FormatError> {
-    let matrix = Rows::new(matrix)?;
     let slots = count_slots(&matrix, hack_size, budget)?;
     let (rows, blocks) = (matrix.rows(), matrix.rows().div_ceil(hack_size));
     let mut block_offsets = vec![0; blocks + 1];
@@ -40,8 +38,8 @@ pub fn csr_to_hll<T: Scalar>(
     });
     Ok(Hll {
         rows,
-        cols: matrix.cols,
-        entries: matrix.entries(),
+        cols: matrix.cols(),
+        entries: matrix.nnz(),
         hack_size,
         block_offsets,
         row_lengths: matrix.lengths(),
@@ -58,14 +56,14 @@ fn block_extent(rows: usize, hack_size: usize, block: usize) -> (usize, usize) {
 
 /// Number of slots, if they are within the budget.
 pub(super) fn count_slots<T: Scalar>(
-    matrix: &Rows<'_, T>,
+    matrix: &CsrView<'_, T>,
     hack_size: usize,
     budget: &MemoryBudget,
 ) -> Result<usize, FormatError> {
     check_nonzero("hack size", "at least 1 row", hack_size)?;
     let blocks = matrix.rows().div_ceil(hack_size);
-    let slots = hll_slots(matrix.pointers(), hack_size);
+    let slots = hll_slots(matrix.row_ptr(), hack_size);
     let fixed = (blocks + 1) * size_of::<usize>() + matrix.rows() * size_of::<u32>();
-    budget.check("hll", matrix.entries(), slots.into(), size_of::<u32>() + T::BYTES, fixed)?;
+    budget.check("hll", matrix.nnz(), slots.into(), size_of::<u32>() + T::BYTES, fixed)?;
     Ok(slots as usize)
 }

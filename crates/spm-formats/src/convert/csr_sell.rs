@@ -2,7 +2,7 @@
 
 use rayon::prelude::*;
 
-use super::rows::{GRAIN, Rows};
+use super::rows::GRAIN;
 use super::tile::Slots;
 use crate::check::check_nonzero;
 use crate::{CsrView, FormatError, MemoryBudget, Scalar, Sell};
@@ -14,7 +14,7 @@ use crate::{CsrView, FormatError, MemoryBudget, Scalar, Sell};
 /// it need not be a multiple of `chunk`, and a window that ends inside a chunk does so.
 ///
 /// # Errors
-/// A CSC matrix; chunk or sigma 0; more memory than `budget` allows (nothing is allocated when
+/// Chunk or sigma 0; more memory than `budget` allows (nothing is allocated when
 /// the entries alone exceed it, no slot when the padding does).
 pub fn csr_to_sell<T: Scalar>(
     matrix: CsrView<'_, T>,
@@ -22,9 +22,8 @@ pub fn csr_to_sell<T: Scalar>(
     sigma: usize,
     budget: &MemoryBudget,
 ) -> Result<Sell<T>, FormatError> {
-    let matrix = Rows::new(matrix)?;
     let Order { permutation, row_lengths, .. } = order(&matrix, chunk, sigma, budget)?;
-    let (rows, entries) = (matrix.rows(), matrix.entries());
+    let (rows, entries) = (matrix.rows(), matrix.nnz());
     let mut chunk_offsets = Vec::with_capacity(rows.div_ceil(chunk) + 1);
     chunk_offsets.push(0);
     let mut end = 0;
@@ -45,7 +44,7 @@ pub fn csr_to_sell<T: Scalar>(
     });
     Ok(Sell {
         rows,
-        cols: matrix.cols,
+        cols: matrix.cols(),
         entries,
         chunk,
         sigma,
@@ -71,14 +70,14 @@ pub(super) struct Order {
 
 /// Sorts the rows and counts the slots, if they are within the budget.
 pub(super) fn order<T: Scalar>(
-    matrix: &Rows<'_, T>,
+    matrix: &CsrView<'_, T>,
     chunk: usize,
     sigma: usize,
     budget: &MemoryBudget,
 ) -> Result<Order, FormatError> {
     check_nonzero("chunk", "at least 1 row", chunk)?;
     check_nonzero("sigma", "at least 1 row", sigma)?;
-    let (rows, entries) = (matrix.rows(), matrix.entries());
+    let (rows, entries) = (matrix.rows(), matrix.nnz());
     let chunks = rows.div_ceil(chunk);
     let fixed = (chunks + 1) * size_of::<usize>() + rows * 2 * size_of::<u32>();
     let slot_bytes = size_of::<u32>() + T::BYTES;
@@ -103,10 +102,9 @@ pub(super) fn order<T: Scalar>(
 const SMALL_WINDOW: usize = 256;
 
 /// Writes the rows from `first` on into `window`, longest first, equal lengths in their order.
-fn sort_window<T: Scalar>(matrix: &Rows<'_, T>, first: usize, window: &mut [u32]) {
+fn sort_window<T: Scalar>(matrix: &CsrView<'_, T>, first: usize, window: &mut [u32]) {
     let rows = first..first + window.len();
-    let (longest, entries) =
-        (matrix.longest(rows.start, rows.end), matrix.start(rows.end) - matrix.start(rows.start));
+    let longest = matrix.longest(rows.start, rows.end);
     if window.len() <= SMALL_WINDOW {
         for (slot, row) in window.iter_mut().zip(rows) {
             *slot = row as u32;
@@ -115,7 +113,6 @@ fn sort_window<T: Scalar>(matrix: &Rows<'_, T>, first: usize, window: &mut [u32]
         return;
     }
     // Counting sort: longest <= entries, so the counters cost no more than the entries read.
-    debug_assert!(longest <= entries);
     let mut places = vec![0_u32; longest + 2];
     for row in rows.clone() {
         places[longest - matrix.length(row) + 1] += 1;

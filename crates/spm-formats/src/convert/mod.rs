@@ -1,8 +1,7 @@
 //! Conversions between all formats.
 //!
 //! All of them run on the current rayon pool, are O(rows + slots), and give the same bits for
-//! every number of threads; only R4's row scans are O(rows x entries). Conversions from CSR take
-//! any view, slices of a larger matrix included.
+//! every number of threads; only R4's row scans are O(rows x entries).
 
 mod coo_csr;
 mod counting_sort;
@@ -19,6 +18,7 @@ mod single_pass;
 mod tile;
 mod via_csr;
 
+pub(crate) use coo_csr::merge_rows;
 pub use coo_csr::{coo_to_csc, coo_to_csr, csr_to_coo};
 pub use csr_csc::{csc_to_csr, csr_to_csc};
 pub use csr_ell::{EllOptions, csr_to_ell, csr_to_unpadded_ell};

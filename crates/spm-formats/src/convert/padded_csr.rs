@@ -51,7 +51,7 @@ pub fn unpadded_ell_to_csr<T: Scalar>(ell: &UnpaddedEll<T>) -> Csr<T> {
         col_indices.extend_from_slice(&arrays.col_indices);
         values.extend_from_slice(&arrays.values);
     }
-    compressed(sprs::CSR, (ell.rows.len(), ell.cols), (pointers, col_indices, values))
+    compressed((ell.rows.len(), ell.cols), (pointers, col_indices, values))
 }
 
 /// Where the entries of one row are in the arrays of a padded format.
@@ -95,5 +95,5 @@ fn gather<T: Scalar>(
             *value = values[start + slot * stride];
         }
     });
-    compressed(sprs::CSR, (rows, cols), (pointers, cols_out, values_out))
+    compressed((rows, cols), (pointers, cols_out, values_out))
 }

@@ -8,7 +8,6 @@ use super::csr_ell::{EllOptions, csr_to_ell, extent};
 use super::csr_hll::{count_slots, csr_to_hll};
 use super::csr_sell::{csr_to_sell, order};
 use super::row_scan::{coo_to_csr_row_scan, coo_to_ell_padded, coo_to_ell_unpadded, count_rows};
-use super::rows::Rows;
 use super::single_pass::{coo_to_csr_single_pass, coo_to_ell_single_pass};
 use super::via_csr::{csc_to_coo, ell_to_coo, hll_to_coo, sell_to_coo, unpadded_ell_to_coo};
 use crate::kernel::{
@@ -54,8 +53,8 @@ impl<T: Scalar> Converted<T> {
     /// The triplets, sorted.
     pub fn to_coo(&self) -> Coo<T> {
         match self {
-            Self::Csr(csr) => csr_to_coo(csr.view()).expect("a CSR matrix"),
-            Self::Csc(csc) => csc_to_coo(csc.view()).expect("a CSC matrix"),
+            Self::Csr(csr) => csr_to_coo(csr.view()),
+            Self::Csc(csc) => csc_to_coo(csc.view()),
             Self::Ell(ell) => ell_to_coo(ell),
             Self::UnpaddedEll(ell) => unpadded_ell_to_coo(ell),
             Self::Hll(hll) => hll_to_coo(hll),
@@ -65,10 +64,9 @@ impl<T: Scalar> Converted<T> {
 
     /// Bytes of all arrays.
     pub fn memory_bytes(&self) -> u64 {
-        let compressed = |outer| compressed_bytes::<T>(outer, self.entries());
         match self {
-            Self::Csr(csr) => compressed(csr.rows()),
-            Self::Csc(csc) => compressed(csc.cols()),
+            Self::Csr(csr) => csr.memory_bytes(),
+            Self::Csc(csc) => csc.memory_bytes(),
             Self::Ell(ell) => ell.memory_bytes(),
             Self::UnpaddedEll(ell) => ell.memory_bytes(),
             Self::Hll(hll) => hll.memory_bytes(),
@@ -79,7 +77,8 @@ impl<T: Scalar> Converted<T> {
     /// Number of stored entries.
     pub fn entries(&self) -> usize {
         match self {
-            Self::Csr(matrix) | Self::Csc(matrix) => matrix.nnz(),
+            Self::Csr(csr) => csr.nnz(),
+            Self::Csc(csc) => csc.nnz(),
             Self::Ell(ell) => ell.entries(),
             Self::UnpaddedEll(ell) => ell.entries(),
             Self::Hll(hll) => hll.entries(),
@@ -199,8 +198,8 @@ pub fn registry<T: Scalar>() -> Vec<ConversionKernel<T>> {
             info: CSR_TO_CSC,
             plan: |input, _, _| {
                 let csc = compressed_bytes::<T>(input.csr.cols(), input.csr.nnz());
-                let run = move || csr_to_csc(input.csr).map(Converted::Csc);
-                Ok(plan(csr_bytes(input), csc, run))
+                let run = move || Ok(Converted::Csc(csr_to_csc(input.csr)));
+                Ok(plan(input.csr.memory_bytes(), csc, run))
             },
         },
     ]
@@ -379,12 +378,12 @@ fn plan_ell<'a, T: Scalar>(
         _ => Layout::ColumnMajor,
     };
     let options = EllOptions { layout, pitch_alignment: parameters.count("align") };
-    let matrix = Rows::new(input.csr)?;
-    let (_, slots) = extent::<T>(matrix.rows(), matrix.width(), matrix.entries(), options, budget)?;
+    let matrix = input.csr;
+    let (_, slots) = extent::<T>(matrix.rows(), matrix.width(), matrix.nnz(), options, budget)?;
     let bytes = entries_bytes::<T>(slots) + 4 * matrix.rows() as u64;
     let budget = budget.clone();
     let run = move || csr_to_ell(input.csr, options, &budget).map(Converted::Ell);
-    Ok(plan(csr_bytes(input), bytes, run))
+    Ok(plan(input.csr.memory_bytes(), bytes, run))
 }
 
 fn plan_hll<'a, T: Scalar>(
@@ -393,13 +392,13 @@ fn plan_hll<'a, T: Scalar>(
     budget: &MemoryBudget,
 ) -> Result<ConversionPlan<'a, T>, PlanError> {
     let hack_size = parameters.count("hack");
-    let matrix = Rows::new(input.csr)?;
+    let matrix = input.csr;
     let slots = count_slots(&matrix, hack_size, budget)?;
     let blocks = matrix.rows().div_ceil(hack_size);
     let bytes = entries_bytes::<T>(slots) + 4 * matrix.rows() as u64 + 8 * (blocks as u64 + 1);
     let budget = budget.clone();
     let run = move || csr_to_hll(input.csr, hack_size, &budget).map(Converted::Hll);
-    Ok(plan(csr_bytes(input), bytes, run))
+    Ok(plan(input.csr.memory_bytes(), bytes, run))
 }
 
 fn plan_sell<'a, T: Scalar>(
@@ -408,11 +407,11 @@ fn plan_sell<'a, T: Scalar>(
     budget: &MemoryBudget,
 ) -> Result<ConversionPlan<'a, T>, PlanError> {
     let (chunk, sigma) = (parameters.count("chunk"), parameters.count("sigma"));
-    let matrix = Rows::new(input.csr)?;
+    let matrix = input.csr;
     let slots = order(&matrix, chunk, sigma, budget)?.slots;
     let chunks = matrix.rows().div_ceil(chunk);
     let bytes = entries_bytes::<T>(slots) + 8 * matrix.rows() as u64 + 8 * (chunks as u64 + 1);
     let budget = budget.clone();
     let run = move || csr_to_sell(input.csr, chunk, sigma, &budget).map(Converted::Sell);
-    Ok(plan(csr_bytes(input), bytes, run))
+    Ok(plan(input.csr.memory_bytes(), bytes, run))
 }

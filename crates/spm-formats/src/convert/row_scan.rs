@@ -41,7 +41,7 @@ pub fn coo_to_csr_row_scan<T: Scalar>(coo: &Coo<T>) -> Csr<T> {
         let (cols, values) = unsafe { (cols_out.part(range.clone()), values_out.part(range)) };
         search_row(coo, row, cols, values);
     });
-    compressed(sprs::CSR, (coo.rows(), coo.cols()), merge_rows((pointers, cols, values)))
+    compressed((coo.rows(), coo.cols()), merge_rows((pointers, cols, values)))
 }
 
 /// COO to row-major ELLPACK with a double loop, parallel over rows (R4 4.1, the first). Padding

@@ -1,76 +1,24 @@
-//! The rows of any CSR view, outer slices of larger matrices included.
+//! What the conversions ask of the rows of a CSR matrix.
 
 use std::ops::Range;
 
 use rayon::prelude::*;
 
-use crate::csr::require_csr;
-use crate::{CsrView, FormatError, Scalar};
+use crate::{CsrView, Scalar};
 
-/// The arrays of a CSR view, with the pointer at which its entries start.
-#[derive(Clone, Copy)]
-pub(super) struct Rows<'a, T> {
-    pub(super) cols: usize,
-    pointers: &'a [u32],
-    indices: &'a [u32],
-    values: &'a [T],
-}
-
-impl<'a, T: Scalar> Rows<'a, T> {
-    /// The rows of `matrix`.
-    ///
-    /// # Errors
-    /// [`FormatError::WrongStorage`] for a CSC matrix.
-    pub(super) fn new(matrix: CsrView<'a, T>) -> Result<Self, FormatError> {
-        require_csr(&matrix)?;
-        let cols = matrix.cols();
-        let (pointers, indices, values) = matrix.into_raw_storage();
-        Ok(Self { cols, pointers, indices, values })
-    }
-
-    pub(super) fn rows(&self) -> usize {
-        self.pointers.len() - 1
-    }
-
-    pub(super) fn entries(&self) -> usize {
-        self.values.len()
-    }
-
+impl<'a, T: Scalar> CsrView<'a, T> {
     /// Length of row `row`.
     #[inline]
     pub(super) fn length(&self, row: usize) -> usize {
-        (self.pointers[row + 1] - self.pointers[row]) as usize
-    }
-
-    /// Position of the first entry of row `row`.
-    #[inline]
-    pub(super) fn start(&self, row: usize) -> usize {
-        (self.pointers[row] - self.pointers[0]) as usize
-    }
-
-    /// Columns and values of row `row`.
-    #[inline]
-    pub(super) fn row(&self, row: usize) -> (&'a [u32], &'a [T]) {
-        let range = self.start(row)..self.start(row + 1);
-        (&self.indices[range.clone()], &self.values[range])
-    }
-
-    /// Row pointers, rows + 1; in a slice of a larger matrix the first is not 0.
-    pub(super) fn pointers(&self) -> &'a [u32] {
-        self.pointers
-    }
-
-    /// All columns and values, row after row.
-    pub(super) fn arrays(&self) -> (&'a [u32], &'a [T]) {
-        (self.indices, self.values)
+        (self.row_ptr[row + 1] - self.row_ptr[row]) as usize
     }
 
     /// The row of each entry in `range`.
     pub(super) fn rows_of_entries(&self, range: Range<usize>) -> impl Iterator<Item = u32> + 'a {
-        let (base, ends) = (self.pointers[0] as usize, &self.pointers[1..]);
-        let mut row = ends.partition_point(|&end| end as usize - base <= range.start);
+        let ends = &self.row_ptr[1..];
+        let mut row = ends.partition_point(|&end| end as usize <= range.start);
         range.map(move |entry| {
-            while ends[row] as usize - base <= entry {
+            while ends[row] as usize <= entry {
                 row += 1;
             }
             row as u32
@@ -79,7 +27,7 @@ impl<'a, T: Scalar> Rows<'a, T> {
 
     /// Length of every row.
     pub(super) fn lengths(&self) -> Vec<u32> {
-        self.pointers.par_windows(2).with_min_len(GRAIN).map(|p| p[1] - p[0]).collect()
+        self.row_ptr.par_windows(2).with_min_len(GRAIN).map(|p| p[1] - p[0]).collect()
     }
 
     /// Length of the longest row, by all threads.

@@ -66,7 +66,7 @@ pub fn coo_to_csr_single_pass<T: Scalar>(coo: &Coo<T>) -> Csr<T> {
         };
         restore_order(positions, cols, values, scratch);
     });
-    compressed(sprs::CSR, (coo.rows(), coo.cols()), merge_rows((pointers, cols, values)))
+    compressed((coo.rows(), coo.cols()), merge_rows((pointers, cols, values)))
 }
 
 /// The arrays of one row while they are filled.

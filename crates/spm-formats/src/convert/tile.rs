@@ -1,8 +1,7 @@
 //! Filling column-major tiles: what ELLPACK, HLL and SELL-C-sigma have in common.
 
 use super::disjoint::DisjointSlice;
-use super::rows::Rows;
-use crate::Scalar;
+use crate::{CsrView, Scalar};
 
 /// Lanes that are copied together: their rows stay in the first-level cache while their slots are
 /// written in runs of this many elements.
@@ -26,7 +25,7 @@ impl<'a, T: Scalar> Slots<'a, T> {
     /// No other thread touches these slots meanwhile.
     pub(super) unsafe fn fill(
         &self,
-        matrix: &Rows<'_, T>,
+        matrix: &CsrView<'_, T>,
         row_of: impl Fn(usize) -> usize,
         lanes: usize,
         start: usize,

@@ -6,7 +6,7 @@ use super::csr_ell::{EllOptions, csr_to_ell, csr_to_unpadded_ell};
 use super::csr_hll::csr_to_hll;
 use super::csr_sell::csr_to_sell;
 use super::padded_csr::{ell_to_csr, hll_to_csr, sell_to_csr, unpadded_ell_to_csr};
-use crate::{Coo, CscView, Csr, Ell, FormatError, Hll, MemoryBudget, Scalar, Sell, UnpaddedEll};
+use crate::{Coo, CscView, Ell, FormatError, Hll, MemoryBudget, Scalar, Sell, UnpaddedEll};
 
 /// [`coo_to_csr`], then [`csr_to_ell`].
 ///
@@ -22,7 +22,7 @@ pub fn coo_to_ell<T: Scalar>(
 
 /// [`coo_to_csr`], then [`csr_to_unpadded_ell`].
 pub fn coo_to_unpadded_ell<T: Scalar>(coo: &Coo<T>) -> UnpaddedEll<T> {
-    csr_to_unpadded_ell(coo_to_csr(coo).view()).expect("coo_to_csr gives CSR storage")
+    csr_to_unpadded_ell(coo_to_csr(coo).view())
 }
 
 /// [`coo_to_csr`], then [`csr_to_hll`].
@@ -52,32 +52,25 @@ pub fn coo_to_sell<T: Scalar>(
 
 /// The triplets, row after row.
 pub fn ell_to_coo<T: Scalar>(ell: &Ell<T>) -> Coo<T> {
-    owned_to_coo(&ell_to_csr(ell))
+    csr_to_coo(ell_to_csr(ell).view())
 }
 
 /// The triplets, row after row.
 pub fn unpadded_ell_to_coo<T: Scalar>(ell: &UnpaddedEll<T>) -> Coo<T> {
-    owned_to_coo(&unpadded_ell_to_csr(ell))
+    csr_to_coo(unpadded_ell_to_csr(ell).view())
 }
 
 /// The triplets, row after row.
 pub fn hll_to_coo<T: Scalar>(hll: &Hll<T>) -> Coo<T> {
-    owned_to_coo(&hll_to_csr(hll))
+    csr_to_coo(hll_to_csr(hll).view())
 }
 
 /// The triplets, row after row.
 pub fn sell_to_coo<T: Scalar>(sell: &Sell<T>) -> Coo<T> {
-    owned_to_coo(&sell_to_csr(sell))
+    csr_to_coo(sell_to_csr(sell).view())
 }
 
 /// The triplets, row after row.
-///
-/// # Errors
-/// A CSR matrix.
-pub fn csc_to_coo<T: Scalar>(matrix: CscView<'_, T>) -> Result<Coo<T>, FormatError> {
-    csc_to_csr(matrix).map(|csr| owned_to_coo(&csr))
-}
-
-fn owned_to_coo<T: Scalar>(csr: &Csr<T>) -> Coo<T> {
-    csr_to_coo(csr.view()).expect("a matrix in CSR storage")
+pub fn csc_to_coo<T: Scalar>(matrix: CscView<'_, T>) -> Coo<T> {
+    csr_to_coo(csc_to_csr(matrix).view())
 }

@@ -5,8 +5,6 @@ use std::path::PathBuf;
 
 use thiserror::Error;
 
-use crate::FormatError;
-
 /// Why a matrix could not be read or written.
 #[derive(Debug, Error)]
 #[non_exhaustive]
@@ -50,9 +48,6 @@ pub enum MatrixMarketError {
         /// File name looked for.
         member: String,
     },
-    /// The matrix to be written is not one that can be converted.
-    #[error(transparent)]
-    Format(#[from] FormatError),
     /// The thread pool asked for could not be started.
     #[error("{threads} threads could not be started: {reason}")]
     Threads {

@@ -48,13 +48,13 @@ pub fn write_coo<T: Scalar>(
 /// [`write_coo`] of a matrix in CSR; other formats go through their conversion to either.
 ///
 /// # Errors
-/// As [`write_coo`]; [`MatrixMarketError::Format`] for a CSC matrix.
+/// As [`write_coo`].
 pub fn write_csr<T: Scalar>(
     path: impl AsRef<Path>,
     matrix: CsrView<'_, T>,
     comments: &[&str],
 ) -> Result<(), MatrixMarketError> {
-    write_coo(path, &csr_to_coo(matrix)?, comments)
+    write_coo(path, &csr_to_coo(matrix), comments)
 }
 
 /// Writes the text of [`write_coo`] to any writer.

@@ -90,7 +90,7 @@ fn warps(items: usize) -> usize {
 
 #[cfg(test)]
 mod tests {
-    use spm_formats::{Csr, CsrArrays};
+    use spm_formats::Csr;
 
     use super::*;
     use crate::device::Device;
@@ -102,10 +102,9 @@ mod tests {
             columns.extend(0..length as u32);
             pointers.push(columns.len() as u32);
         }
-        let a = Csr::new((lengths.len(), 5000), pointers, columns, values);
+        let a = Csr::new((lengths.len(), 5000), pointers, columns, values).unwrap();
         let device = Device::emulated(Default::default());
-        let view = a.view();
-        MatrixStats::of(&DeviceCsr::new(&device, &CsrArrays::new(&view).unwrap()).unwrap()).unwrap()
+        MatrixStats::of(&DeviceCsr::new(&device, a.view()).unwrap()).unwrap()
     }
 
     #[test]

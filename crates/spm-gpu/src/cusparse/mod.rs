@@ -14,7 +14,7 @@ use std::path::Path;
 use std::ptr;
 
 use spm_formats::kernel::PlanError;
-use spm_formats::{CsrArrays, DenseShape, Layout};
+use spm_formats::{CsrView, DenseShape, Layout};
 use spm_gpu_kernels::device::Element;
 
 use crate::device::Device;
@@ -246,8 +246,8 @@ fn check_sizes(
 }
 
 /// (rows, columns, entries).
-fn sizes<T: DeviceScalar>(a: &CsrArrays<'_, T>) -> (usize, usize, usize) {
-    (a.rows(), a.cols(), a.entries())
+fn sizes<T: DeviceScalar>(a: CsrView<'_, T>) -> (usize, usize, usize) {
+    (a.rows(), a.cols(), a.nnz())
 }
 
 /// A status that says that the algorithm does not do this, as a reason; other failures as they are.

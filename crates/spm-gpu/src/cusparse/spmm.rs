@@ -3,7 +3,7 @@
 use std::ffi::c_int;
 
 use spm_formats::kernel::{Backend, KernelInfo, Operation, Parameters, PlanError};
-use spm_formats::{CsrArrays, CsrView, DenseShape, Scalar};
+use spm_formats::{CsrView, DenseShape, Scalar};
 
 use super::library::NON_TRANSPOSE;
 use super::{Descriptor, Handle, check_sizes, pointer, sizes, unsupported, workspace_words};
@@ -57,7 +57,7 @@ macro_rules! algorithms {
     ($($name:ident $info:ident $algorithm:ident;)*) => {$(
         pub(crate) fn $name<T: DeviceScalar>(
             device: &Device,
-            a: &CsrView<'_, T>,
+            a: CsrView<'_, T>,
             dense: DenseShape,
             _: &Parameters,
             _: &PlanOptions,
@@ -77,17 +77,16 @@ fn plan<T: DeviceScalar>(
     id: &'static str,
     algorithm: c_int,
     device: &Device,
-    a: &CsrView<'_, T>,
+    a: CsrView<'_, T>,
     dense: DenseShape,
 ) -> Result<BoxedPlan<T>, PlanError> {
-    let a = CsrArrays::new(a)?;
-    check_sizes(id, sizes(&a))?;
+    check_sizes(id, sizes(a))?;
     let handle = Handle::of_plan(id, device)?;
     // The library does not take a matrix without entries.
-    if a.entries() == 0 || dense.k == 0 {
+    if a.nnz() == 0 || dense.k == 0 {
         return Ok(boxed(device, dense, Zero(a.rows(), a.cols())));
     }
-    let a = DeviceCsr::new(device, &a)?;
+    let a = DeviceCsr::new(device, a)?;
     Ok(boxed(device, dense, Spmm::new(id, handle, a, dense, algorithm)?))
 }
 

@@ -6,7 +6,7 @@ use spm_formats::convert::csr_to_sell;
 use spm_formats::kernel::{
     Backend, KernelInfo, Operation, ParameterSpec, Parameters, PlanError, Value,
 };
-use spm_formats::{CsrArrays, CsrView, Scalar};
+use spm_formats::{CsrView, Scalar};
 
 use super::library::{BASE_ZERO, INDEX_32I, NON_TRANSPOSE, NOT_SUPPORTED};
 use super::{Descriptor, Handle, Kind, check_sizes, pointer, sizes, unsupported, workspace_words};
@@ -81,7 +81,7 @@ struct Spmv<T> {
 
 pub(crate) fn csr_alg1<T: DeviceScalar>(
     device: &Device,
-    a: &CsrView<'_, T>,
+    a: CsrView<'_, T>,
     _: &Parameters,
     _: &PlanOptions,
 ) -> Result<BoxedPlan<T>, PlanError> {
@@ -90,7 +90,7 @@ pub(crate) fn csr_alg1<T: DeviceScalar>(
 
 pub(crate) fn csr_alg2<T: DeviceScalar>(
     device: &Device,
-    a: &CsrView<'_, T>,
+    a: CsrView<'_, T>,
     _: &Parameters,
     _: &PlanOptions,
 ) -> Result<BoxedPlan<T>, PlanError> {
@@ -101,16 +101,15 @@ fn csr<T: DeviceScalar>(
     id: &'static str,
     algorithm: c_int,
     device: &Device,
-    a: &CsrView<'_, T>,
+    a: CsrView<'_, T>,
 ) -> Result<BoxedPlan<T>, PlanError> {
-    let a = CsrArrays::new(a)?;
-    check_sizes(id, sizes(&a))?;
+    check_sizes(id, sizes(a))?;
     let handle = Handle::of_plan(id, device)?;
     // The library does not take a matrix without entries.
-    if a.entries() == 0 {
+    if a.nnz() == 0 {
         return Ok(boxed(device, Zero(a.rows(), a.cols())));
     }
-    let a = DeviceCsr::new(device, &a)?;
+    let a = DeviceCsr::new(device, a)?;
     let matrix = Descriptor::csr(&handle, &a)?;
     let shape = (a.rows(), a.cols());
     let spmv = Spmv::new(id, handle, matrix, Matrix::Csr(a), shape, algorithm)?;
@@ -119,11 +118,11 @@ fn csr<T: DeviceScalar>(
 
 pub(crate) fn sell<T: DeviceScalar>(
     device: &Device,
-    a: &CsrView<'_, T>,
+    a: CsrView<'_, T>,
     parameters: &Parameters,
     options: &PlanOptions,
 ) -> Result<BoxedPlan<T>, PlanError> {
-    check_sizes(SELL.id, sizes(&CsrArrays::new(a)?))?;
+    check_sizes(SELL.id, sizes(a))?;
     let handle = Handle::of_plan(SELL.id, device)?;
     if a.nnz() == 0 {
         return Ok(boxed(device, Zero(a.rows(), a.cols())));
@@ -133,7 +132,7 @@ pub(crate) fn sell<T: DeviceScalar>(
         return Err(PlanError::Unsupported { kernel: SELL.id, reason });
     };
     let slice = parameters.count("slice");
-    let sell = csr_to_sell(*a, slice, 1, &options.budget)?;
+    let sell = csr_to_sell(a, slice, 1, &options.budget)?;
     check_signed(SELL.id, "slots", sell.slots())?;
     let offsets: Vec<i32> = sell.chunk_offsets().iter().map(|&offset| offset as i32).collect();
     // The library wants padding marked by the column -1.

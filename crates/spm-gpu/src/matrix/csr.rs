@@ -1,6 +1,6 @@
 //! CSR.
 
-use spm_formats::CsrArrays;
+use spm_formats::CsrView;
 
 use super::DeviceMatrix;
 use crate::device::Device;
@@ -26,12 +26,12 @@ impl<T: DeviceScalar> DeviceCsr<T> {
     ///
     /// # Errors
     /// [`GpuError::OutOfMemory`].
-    pub fn new(device: &Device, a: &CsrArrays<'_, T>) -> Result<Self, GpuError> {
+    pub fn new(device: &Device, a: CsrView<'_, T>) -> Result<Self, GpuError> {
         Ok(Self {
             rows: a.rows(),
             cols: a.cols(),
-            pointers: DeviceBuffer::from_slice(device, a.pointers())?,
-            col_indices: DeviceBuffer::from_slice(device, a.col_indices())?,
+            pointers: DeviceBuffer::from_slice(device, a.row_ptr())?,
+            col_indices: DeviceBuffer::from_slice(device, a.col_ind())?,
             values: DeviceBuffer::from_slice(device, a.values())?,
         })
     }
@@ -44,12 +44,12 @@ impl<T: DeviceScalar> DeviceCsr<T> {
     }
 
     /// Copies a matrix without its values to the device.
-    pub(crate) fn pattern(device: &Device, a: &CsrArrays<'_, T>) -> Result<Self, GpuError> {
+    pub(crate) fn pattern(device: &Device, a: CsrView<'_, T>) -> Result<Self, GpuError> {
         Ok(Self {
             rows: a.rows(),
             cols: a.cols(),
-            pointers: DeviceBuffer::from_slice(device, a.pointers())?,
-            col_indices: DeviceBuffer::from_slice(device, a.col_indices())?,
+            pointers: DeviceBuffer::from_slice(device, a.row_ptr())?,
+            col_indices: DeviceBuffer::from_slice(device, a.col_ind())?,
             values: DeviceBuffer::uninitialized(device, 0)?,
         })
     }
@@ -140,14 +140,14 @@ impl<T: DeviceScalar> ReducedCsr<T> {
     /// Copies a matrix to the device.
     pub(crate) fn new(
         device: &Device,
-        a: &CsrArrays<'_, T>,
+        a: CsrView<'_, T>,
         drop_equal: bool,
     ) -> Result<Self, GpuError> {
         Ok(Self {
             rows: a.rows(),
             cols: a.cols(),
-            pointers: DeviceBuffer::from_slice(device, a.pointers())?,
-            col_indices: DeviceBuffer::from_slice(device, a.col_indices())?,
+            pointers: DeviceBuffer::from_slice(device, a.row_ptr())?,
+            col_indices: DeviceBuffer::from_slice(device, a.col_ind())?,
             values: DeviceValues::new(device, a.values(), a.values(), drop_equal)?,
         })
     }

@@ -264,7 +264,6 @@ forward!(Auto, |plan: &Self| plan.plan.dense(), |plan: &Self| Some(plan.choice.c
 mod tests {
     use std::sync::Arc;
 
-    use spm_formats::CsrArrays;
     use spm_testing::generate;
 
     use super::*;
@@ -272,8 +271,8 @@ mod tests {
 
     fn source(name: &str) -> Source<f64> {
         let a = generate::named(name).unwrap().generate::<f64>().unwrap();
-        let (device, view) = (Device::emulated(Default::default()), a.view());
-        let a = DeviceCsr::new(&device, &CsrArrays::new(&view).unwrap()).unwrap();
+        let device = Device::emulated(Default::default());
+        let a = DeviceCsr::new(&device, a.view()).unwrap();
         Source::new(Arc::new(a)).unwrap()
     }
 

@@ -1,7 +1,7 @@
 //! Plan of `gpu-kernels/src/spmm/csr_adaptive.rs`.
 
 use spm_formats::kernel::{Backend, KernelInfo, Operation, Parameters, PlanError};
-use spm_formats::{CsrArrays, CsrView, DenseShape, Layout};
+use spm_formats::{CsrView, DenseShape, Layout};
 use spm_gpu_kernels::spmm::{CsrAdaptive, csr_adaptive_bytes};
 
 use super::parameters::{BLOCK, over_elements};
@@ -24,23 +24,22 @@ pub(super) const INFO: KernelInfo = KernelInfo {
 
 pub(super) fn plan<T: DeviceScalar>(
     device: &Device,
-    a: &CsrView<'_, T>,
+    a: CsrView<'_, T>,
     dense: DenseShape,
     parameters: &Parameters,
     _: &PlanOptions,
 ) -> Result<BoxedPlan<T>, PlanError> {
-    let a = CsrArrays::new(a)?;
     let block = parameters.count(BLOCK.name);
     if !block.is_power_of_two() {
         let reason = format!("block must be a power of two; found {block}");
         return Err(PlanError::Unsupported { kernel: INFO.id, reason });
     }
-    let row_blocks = row_blocks(&a, block);
+    let row_blocks = row_blocks(a, block);
     // A block of threads for each row block and column.
     let launch = over_elements(INFO.id, device, row_blocks.len() - 1, dense, block, block)?;
     let launch = launch.with_shared_bytes(csr_adaptive_bytes::<T>(launch.block.x));
     let row_blocks = DeviceBuffer::from_slice(device, &row_blocks)?;
-    let a = DeviceCsr::new(device, &a)?;
+    let a = DeviceCsr::new(device, a)?;
     let mut ordered = OrderedX::new(device, a.cols(), dense, Layout::ColumnMajor)?;
     let column_major = DenseShape { layout: Layout::ColumnMajor, ..dense };
     let workspace = ordered.bytes() + row_blocks.bytes() as u64;

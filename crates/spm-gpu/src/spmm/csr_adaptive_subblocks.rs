@@ -3,7 +3,7 @@
 use spm_formats::kernel::{
     Backend, KernelInfo, Operation, ParameterSpec, Parameters, PlanError, Value,
 };
-use spm_formats::{CsrArrays, CsrView, DenseShape, Layout};
+use spm_formats::{CsrView, DenseShape, Layout};
 use spm_gpu_kernels::spmm::{CsrAdaptiveSubblocks, csr_adaptive_subblocks_bytes};
 
 use super::parameters::{BLOCK, lanes, whole_warps};
@@ -34,15 +34,14 @@ pub(super) const INFO: KernelInfo = KernelInfo {
 
 pub(super) fn plan<T: DeviceScalar>(
     device: &Device,
-    a: &CsrView<'_, T>,
+    a: CsrView<'_, T>,
     dense: DenseShape,
     parameters: &Parameters,
     _: &PlanOptions,
 ) -> Result<BoxedPlan<T>, PlanError> {
-    let a = CsrArrays::new(a)?;
     let block = whole_warps(INFO.id, parameters)?;
     let lanes = lanes(INFO.id, SUBBLOCK.name, parameters)?;
-    let row_blocks = row_blocks(&a, block);
+    let row_blocks = row_blocks(a, block);
     // A thread numbers the elements of its row block with 32 bits.
     let most_rows = row_blocks.windows(2).map(|pair| pair[1] - pair[0]).max().unwrap_or(0);
     if (most_rows as usize).saturating_mul(dense.k).saturating_add(block) > u32::MAX as usize {
@@ -52,7 +51,7 @@ pub(super) fn plan<T: DeviceScalar>(
     let launch = Launch::over(INFO.id, device, row_blocks.len() - 1, 1, block)?;
     let launch = launch.with_shared_bytes(csr_adaptive_subblocks_bytes::<T>(launch.block.x));
     let row_blocks = DeviceBuffer::from_slice(device, &row_blocks)?;
-    let a = DeviceCsr::new(device, &a)?;
+    let a = DeviceCsr::new(device, a)?;
     let mut ordered = OrderedX::new(device, a.cols(), dense, Layout::ColumnMajor)?;
     let column_major = DenseShape { layout: Layout::ColumnMajor, ..dense };
     let workspace = ordered.bytes() + row_blocks.bytes() as u64;

@@ -1,7 +1,7 @@
 //! Plan of `gpu-kernels/src/spmm/csr_subwarp_per_element.rs`.
 
 use spm_formats::kernel::{Backend, KernelInfo, Operation, Parameters, PlanError};
-use spm_formats::{CsrArrays, CsrView, DenseShape};
+use spm_formats::{CsrView, DenseShape};
 use spm_gpu_kernels::spmm::CsrSubwarpPerElement;
 
 use super::parameters::{BLOCK, SUBWARP, lanes, over_elements, whole_warps, with_sums};
@@ -22,16 +22,15 @@ pub(super) const INFO: KernelInfo = KernelInfo {
 
 pub(super) fn plan<T: DeviceScalar>(
     device: &Device,
-    a: &CsrView<'_, T>,
+    a: CsrView<'_, T>,
     dense: DenseShape,
     parameters: &Parameters,
     _: &PlanOptions,
 ) -> Result<BoxedPlan<T>, PlanError> {
-    let a = CsrArrays::new(a)?;
     let block = whole_warps(INFO.id, parameters)?;
     let lanes = lanes(INFO.id, SUBWARP.name, parameters)?;
     let launch = with_sums::<T>(over_elements(INFO.id, device, a.rows(), dense, lanes, block)?);
-    let a = DeviceCsr::new(device, &a)?;
+    let a = DeviceCsr::new(device, a)?;
     Ok(product(device, dense, a, 0, move |a, x, y, stream| {
         let args = CsrSubwarpPerElement {
             rows: a.rows() as u32,

@@ -1,7 +1,7 @@
 //! Plans of `gpu-kernels/src/spmm/csr_thread_per_element.rs`.
 
 use spm_formats::kernel::{Backend, KernelInfo, Operation, Parameters, PlanError};
-use spm_formats::{CsrArrays, CsrView, DenseShape};
+use spm_formats::{CsrView, DenseShape};
 use spm_gpu_kernels::device::DevicePtrMut;
 use spm_gpu_kernels::spmm::{CsrThreadPerElementV1, CsrThreadPerElementV2, CsrThreadPerElementV3};
 
@@ -50,15 +50,14 @@ macro_rules! versions {
     ($($name:ident $info:ident $kernel:ident $pointers:expr;)*) => {$(
         pub(super) fn $name<T: DeviceScalar>(
             device: &Device,
-            a: &CsrView<'_, T>,
+            a: CsrView<'_, T>,
             dense: DenseShape,
             parameters: &Parameters,
             _: &PlanOptions,
         ) -> Result<BoxedPlan<T>, PlanError> {
-            let a = CsrArrays::new(a)?;
             let block = parameters.count(BLOCK.name);
             let launch = over_elements($info.id, device, a.rows(), dense, 1, block)?;
-            let a = DeviceCsr::new(device, &a)?;
+            let a = DeviceCsr::new(device, a)?;
             Ok(product(device, dense, a, 0, move |a, x, y, stream| {
                 let pointers: fn(&DeviceBuffer<u32>) -> _ = $pointers;
                 let args = $kernel {

@@ -1,7 +1,7 @@
 //! Plan of `gpu-kernels/src/spmm/csr_warp_per_row.rs`.
 
 use spm_formats::kernel::{Backend, KernelInfo, Operation, Parameters, PlanError};
-use spm_formats::{CsrArrays, CsrView, DenseShape, Layout};
+use spm_formats::{CsrView, DenseShape, Layout};
 use spm_gpu_kernels::spmm::CsrWarpPerRow;
 
 use super::parameters::{BLOCK, WARP, whole_warps, with_sums};
@@ -23,16 +23,15 @@ pub(super) const INFO: KernelInfo = KernelInfo {
 
 pub(super) fn plan<T: DeviceScalar>(
     device: &Device,
-    a: &CsrView<'_, T>,
+    a: CsrView<'_, T>,
     dense: DenseShape,
     parameters: &Parameters,
     _: &PlanOptions,
 ) -> Result<BoxedPlan<T>, PlanError> {
-    let a = CsrArrays::new(a)?;
     let block = whole_warps(INFO.id, parameters)?;
     let launch = Launch::over(INFO.id, device, a.rows(), block / WARP, block)?;
     let launch = with_sums::<T>(launch);
-    let a = DeviceCsr::new(device, &a)?;
+    let a = DeviceCsr::new(device, a)?;
     let mut ordered = OrderedX::new(device, a.cols(), dense, Layout::ColumnMajor)?;
     let column_major = DenseShape { layout: Layout::ColumnMajor, ..dense };
     Ok(product_with_scratch(device, dense, a, ordered.bytes(), move |a, x, y, stream| {

@@ -2,7 +2,7 @@
 
 use spm_formats::convert::{EllOptions, csr_to_ell};
 use spm_formats::kernel::{Backend, KernelInfo, Operation, Parameters, PlanError};
-use spm_formats::{CsrArrays, CsrView, DenseShape};
+use spm_formats::{CsrView, DenseShape};
 use spm_gpu_kernels::spmm::EllThreadPerElement;
 
 use super::parameters::{BLOCK, ROW_LENGTHS, over_elements};
@@ -23,16 +23,15 @@ pub(super) const INFO: KernelInfo = KernelInfo {
 
 pub(super) fn plan<T: DeviceScalar>(
     device: &Device,
-    a: &CsrView<'_, T>,
+    a: CsrView<'_, T>,
     dense: DenseShape,
     parameters: &Parameters,
     options: &PlanOptions,
 ) -> Result<BoxedPlan<T>, PlanError> {
-    CsrArrays::new(a)?;
     let block = parameters.count(BLOCK.name);
     let launch = over_elements(INFO.id, device, a.rows(), dense, 1, block)?;
     let row_lengths = parameters.switch(ROW_LENGTHS.name);
-    let a = csr_to_ell(*a, EllOptions::ROW_MAJOR, &options.budget)?;
+    let a = csr_to_ell(a, EllOptions::ROW_MAJOR, &options.budget)?;
     let a = DeviceEll::new(device, &a, row_lengths)?;
     Ok(product(device, dense, a, 0, move |a, x, y, stream| {
         let (rows, cols) = a.shape();

@@ -42,7 +42,7 @@ pub type BoxedPlan<T> = Box<dyn DeviceSpmmPlan<T>>;
 
 type PlanFn<T> = fn(
     &Device,
-    &CsrView<'_, T>,
+    CsrView<'_, T>,
     DenseShape,
     &Parameters,
     &PlanOptions,
@@ -80,14 +80,14 @@ impl<T: DeviceScalar> SpmmKernel<T> {
     pub fn plan(
         &self,
         device: &Device,
-        a: &CsrView<'_, T>,
+        a: CsrView<'_, T>,
         dense: DenseShape,
         parameters: &Parameters,
         options: &PlanOptions,
     ) -> Result<BoxedPlan<T>, PlanError> {
         self.info.check_parameters(parameters)?;
         dense.check::<T>(a.shape())?;
-        check_counts(a.shape(), a.data().len())?;
+        check_counts(a.shape(), a.nnz())?;
         match self.planner {
             Planner::Host(plan) => plan(device, a, dense, parameters, options),
             Planner::Device(plan) => {
@@ -136,7 +136,7 @@ impl<T: DeviceScalar> SpmmKernel<T> {
     pub fn plan_on_host(
         &self,
         device: &Device,
-        a: &CsrView<'_, T>,
+        a: CsrView<'_, T>,
         dense: DenseShape,
         parameters: &Parameters,
         options: &PlanOptions,

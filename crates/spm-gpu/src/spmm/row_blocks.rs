@@ -1,11 +1,11 @@
 //! The row blocks of CSR-Adaptive.
 
-use spm_formats::{CsrArrays, Scalar};
+use spm_formats::{CsrView, Scalar};
 
 /// First row of each block, and the number of rows: consecutive rows with no more than `entries`
 /// entries together, or one longer row. Without rows there is one empty block.
-pub(super) fn row_blocks<T: Scalar>(a: &CsrArrays<'_, T>, entries: usize) -> Vec<u32> {
-    let pointers = a.pointers();
+pub(super) fn row_blocks<T: Scalar>(a: CsrView<'_, T>, entries: usize) -> Vec<u32> {
+    let pointers = a.row_ptr();
     let mut blocks = vec![0];
     let mut first = 0;
     for row in 0..a.rows() {
@@ -32,8 +32,8 @@ mod tests {
             Some(*sum)
         }));
         let total = pointers[lengths.len()] as usize;
-        let a = Csr::new((lengths.len(), 9), pointers, columns(lengths), vec![1.0; total]);
-        row_blocks(&CsrArrays::new(&a.view()).unwrap(), entries)
+        let a = Csr::new((lengths.len(), 9), pointers, columns(lengths), vec![1.0; total]).unwrap();
+        row_blocks(a.view(), entries)
     }
 
     fn columns(lengths: &[u32]) -> Vec<u32> {

@@ -1,7 +1,7 @@
 //! Plan of `gpu-kernels/src/spmv/csr_adaptive.rs`.
 
+use spm_formats::CsrView;
 use spm_formats::kernel::{Backend, KernelInfo, Operation, Parameters, PlanError};
-use spm_formats::{CsrArrays, CsrView};
 use spm_gpu_kernels::spmv::{
     AdaptiveTiles, CsrAdaptive, CsrAdaptiveCombine, CsrAdaptiveEqual, csr_adaptive_shared_bytes,
 };
@@ -30,13 +30,12 @@ struct Tiles {
 
 pub(super) fn plan<T: DeviceScalar>(
     device: &Device,
-    a: &CsrView<'_, T>,
+    a: CsrView<'_, T>,
     parameters: &Parameters,
     _: &PlanOptions,
 ) -> Result<BoxedPlan<T>, PlanError> {
-    let a = CsrArrays::new(a)?;
     let warps = warps(INFO.id, parameters)?;
-    let cut = AdaptiveTiles::of(a.pointers());
+    let cut = AdaptiveTiles::of(a.row_ptr());
     let launch = Launch::over(INFO.id, device, cut.tiles.len(), 1, warps * WARP)?
         .with_shared_bytes(csr_adaptive_shared_bytes::<T>());
     let combine = Launch::over(INFO.id, device, cut.long_rows.len(), warps, warps * WARP)?;
@@ -44,7 +43,7 @@ pub(super) fn plan<T: DeviceScalar>(
     let tiles = DeviceBuffer::from_slice(device, &cut.tiles)?;
     let long_rows = DeviceBuffer::from_slice(device, &cut.long_rows)?;
     let a = With {
-        matrix: ReducedCsr::new(device, &a, parameters.switch(DROP_EQUAL.name))?,
+        matrix: ReducedCsr::new(device, a, parameters.switch(DROP_EQUAL.name))?,
         extra_bytes: tiles.bytes() + long_rows.bytes(),
         scratch_bytes: partials.bytes(),
         extra: Tiles { tiles, long_rows },

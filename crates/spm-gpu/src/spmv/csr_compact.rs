@@ -1,7 +1,7 @@
 //! Plan of `gpu-kernels/src/spmv/csr_compact.rs`.
 
+use spm_formats::CsrView;
 use spm_formats::kernel::{Backend, KernelInfo, Operation, Parameters, PlanError};
-use spm_formats::{CsrArrays, CsrView};
 use spm_gpu_kernels::spmv::{CsrCompact, CsrCompactEqual, compact_columns};
 
 use super::parameters::{DROP_EQUAL, LANES, R2_BLOCKS, WARP, block, lanes, warps};
@@ -42,23 +42,22 @@ impl<T: DeviceScalar> DeviceMatrix for CompactCsr<T> {
 
 pub(super) fn plan<T: DeviceScalar>(
     device: &Device,
-    a: &CsrView<'_, T>,
+    a: CsrView<'_, T>,
     parameters: &Parameters,
     _: &PlanOptions,
 ) -> Result<BoxedPlan<T>, PlanError> {
-    let a = CsrArrays::new(a)?;
-    let (rows, lanes) = (a.rows() as u32, lanes(&a, parameters));
+    let (rows, lanes) = (a.rows() as u32, lanes(a, parameters));
     let block = warps(INFO.id, parameters)? * WARP;
     let launch = Launch::over(INFO.id, device, a.rows(), block / lanes, block)?;
     let lanes = lanes as u32;
-    let Some((bases, col_offsets)) = compact_columns(a.pointers(), a.col_indices()) else {
+    let Some((bases, col_offsets)) = compact_columns(a.row_ptr(), a.col_ind()) else {
         let reason = "a row spans more than 2^16 columns".to_owned();
         return Err(PlanError::Unsupported { kernel: INFO.id, reason });
     };
     let drop_equal = parameters.switch(DROP_EQUAL.name);
     let a = CompactCsr {
         shape: (a.rows(), a.cols()),
-        pointers: DeviceBuffer::from_slice(device, a.pointers())?,
+        pointers: DeviceBuffer::from_slice(device, a.row_ptr())?,
         bases: DeviceBuffer::from_slice(device, &bases)?,
         col_offsets: DeviceBuffer::from_slice(device, &col_offsets)?,
         values: DeviceValues::new(device, a.values(), a.values(), drop_equal)?,

@@ -1,7 +1,7 @@
 //! Plan of `gpu-kernels/src/spmv/csr_merge.rs`.
 
+use spm_formats::CsrView;
 use spm_formats::kernel::{Backend, KernelInfo, Operation, Parameters, PlanError};
-use spm_formats::{CsrArrays, CsrView};
 use spm_gpu_kernels::spmv::{
     CsrMerge, CsrMergeCarry, CsrMergeEqual, csr_merge_shared_bytes, merge_tiles,
 };
@@ -25,17 +25,16 @@ pub(super) const INFO: KernelInfo = KernelInfo {
 
 pub(super) fn plan<T: DeviceScalar>(
     device: &Device,
-    a: &CsrView<'_, T>,
+    a: CsrView<'_, T>,
     parameters: &Parameters,
     _: &PlanOptions,
 ) -> Result<BoxedPlan<T>, PlanError> {
-    let a = CsrArrays::new(a)?;
-    check_steps(a.rows(), a.entries())?;
+    check_steps(a.rows(), a.nnz())?;
     let rows = a.rows() as u32;
     let warps = warps(INFO.id, parameters)?;
     // Checks the size of the block before the tiles are cut for it.
     let block = Launch::over(INFO.id, device, 1, 1, warps * WARP)?.block.x;
-    let starts = merge_tiles(a.pointers(), block);
+    let starts = merge_tiles(a.row_ptr(), block);
     let tiles = starts.len() - 1;
     let launch = Launch::over(INFO.id, device, tiles, 1, warps * WARP)?
         .with_shared_bytes(csr_merge_shared_bytes::<T>(block));
@@ -43,7 +42,7 @@ pub(super) fn plan<T: DeviceScalar>(
     let mut carries = DeviceBuffer::<T>::uninitialized(device, tiles)?;
     let starts = DeviceBuffer::from_slice(device, &starts)?;
     let a = With {
-        matrix: ReducedCsr::new(device, &a, parameters.switch(DROP_EQUAL.name))?,
+        matrix: ReducedCsr::new(device, a, parameters.switch(DROP_EQUAL.name))?,
         extra_bytes: starts.bytes(),
         scratch_bytes: carries.bytes(),
         extra: starts,

@@ -1,7 +1,7 @@
 //! Plan of `gpu-kernels/src/spmv/csr_thread_per_row.rs`.
 
+use spm_formats::CsrView;
 use spm_formats::kernel::{Backend, KernelInfo, Operation, Parameters, PlanError};
-use spm_formats::{CsrArrays, CsrView};
 use spm_gpu_kernels::spmv::CsrThreadPerRow;
 
 use super::parameters::{R1_BLOCKS, block};
@@ -22,14 +22,13 @@ pub(super) const INFO: KernelInfo = KernelInfo {
 
 pub(super) fn plan<T: DeviceScalar>(
     device: &Device,
-    a: &CsrView<'_, T>,
+    a: CsrView<'_, T>,
     parameters: &Parameters,
     _: &PlanOptions,
 ) -> Result<BoxedPlan<T>, PlanError> {
-    let a = CsrArrays::new(a)?;
     let block = parameters.count("block");
     let launch = Launch::over(INFO.id, device, a.rows(), block, block)?;
-    let a = DeviceCsr::new(device, &a)?;
+    let a = DeviceCsr::new(device, a)?;
     Ok(product(device, a, move |a, x, y, stream| {
         let args = CsrThreadPerRow {
             rows: a.rows() as u32,

@@ -1,7 +1,7 @@
 //! Plan of `gpu-kernels/src/spmv/csr_thread_per_row_texture.rs`.
 
+use spm_formats::CsrView;
 use spm_formats::kernel::{Backend, KernelInfo, Operation, Parameters, PlanError};
-use spm_formats::{CsrArrays, CsrView};
 use spm_gpu_kernels::spmv::CsrThreadPerRowTexture;
 
 use super::parameters::{R2_BLOCKS, block};
@@ -23,15 +23,14 @@ pub(super) const INFO: KernelInfo = KernelInfo {
 
 pub(super) fn plan<T: DeviceScalar>(
     device: &Device,
-    a: &CsrView<'_, T>,
+    a: CsrView<'_, T>,
     parameters: &Parameters,
     _: &PlanOptions,
 ) -> Result<BoxedPlan<T>, PlanError> {
-    let a = CsrArrays::new(a)?;
     let mut texture = LinearTexture::new(INFO.id, device, a.cols())?;
     let block = parameters.count("block");
     let launch = Launch::over(INFO.id, device, a.rows(), block, block)?;
-    let a = DeviceCsr::new(device, &a)?;
+    let a = DeviceCsr::new(device, a)?;
     Ok(product_with_scratch(device, a, move |a, x, y, stream| {
         let args = CsrThreadPerRowTexture {
             rows: a.rows() as u32,

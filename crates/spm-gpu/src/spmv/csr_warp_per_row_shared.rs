@@ -1,7 +1,7 @@
 //! Plan of `gpu-kernels/src/spmv/csr_warp_per_row_shared.rs`.
 
+use spm_formats::CsrView;
 use spm_formats::kernel::{Backend, KernelInfo, Operation, Parameters, PlanError};
-use spm_formats::{CsrArrays, CsrView};
 use spm_gpu_kernels::spmv::{CsrWarpPerRowShared, csr_warp_per_row_shared_bytes};
 
 use super::parameters::{R0_BLOCKS, WARP, block, warps};
@@ -22,15 +22,14 @@ pub(super) const INFO: KernelInfo = KernelInfo {
 
 pub(super) fn plan<T: DeviceScalar>(
     device: &Device,
-    a: &CsrView<'_, T>,
+    a: CsrView<'_, T>,
     parameters: &Parameters,
     _: &PlanOptions,
 ) -> Result<BoxedPlan<T>, PlanError> {
-    let a = CsrArrays::new(a)?;
     let block = warps(INFO.id, parameters)? * WARP;
     let launch = Launch::over(INFO.id, device, a.rows(), block, block)?;
     let launch = launch.with_shared_bytes(csr_warp_per_row_shared_bytes::<T>(launch.block.x));
-    let a = DeviceCsr::new(device, &a)?;
+    let a = DeviceCsr::new(device, a)?;
     Ok(product(device, a, move |a, x, y, stream| {
         let args = CsrWarpPerRowShared {
             rows: a.rows() as u32,

@@ -1,8 +1,8 @@
 //! Plans of `gpu-kernels/src/spmv/ell_warp_per_row.rs`.
 
+use spm_formats::CsrView;
 use spm_formats::convert::{EllOptions, csr_to_ell};
 use spm_formats::kernel::{Backend, KernelInfo, Operation, Parameters, PlanError};
-use spm_formats::{CsrArrays, CsrView};
 use spm_gpu_kernels::spmv::{EllWarpPerRow, EllWarpPerRowPadded};
 
 use super::parameters::{R1_WARP_BLOCKS, ROW_LENGTHS, WARP, block, warps};
@@ -23,15 +23,14 @@ pub(super) const INFO: KernelInfo = KernelInfo {
 
 pub(super) fn plan<T: DeviceScalar>(
     device: &Device,
-    a: &CsrView<'_, T>,
+    a: CsrView<'_, T>,
     parameters: &Parameters,
     options: &PlanOptions,
 ) -> Result<BoxedPlan<T>, PlanError> {
-    CsrArrays::new(a)?;
     let warps = warps(INFO.id, parameters)?;
     let launch = Launch::over(INFO.id, device, a.rows(), warps, (WARP, warps))?;
     let row_lengths = parameters.switch(ROW_LENGTHS.name);
-    let a = csr_to_ell(*a, EllOptions::ROW_MAJOR, &options.budget)?;
+    let a = csr_to_ell(a, EllOptions::ROW_MAJOR, &options.budget)?;
     let a = DeviceEll::new(device, &a, row_lengths)?;
     if row_lengths {
         return Ok(product(device, a, move |a, x, y, stream| {

@@ -1,8 +1,8 @@
 //! Plan of `gpu-kernels/src/spmv/hll_thread_per_row_texture.rs`.
 
+use spm_formats::CsrView;
 use spm_formats::convert::csr_to_hll;
 use spm_formats::kernel::{Backend, KernelInfo, Operation, Parameters, PlanError};
-use spm_formats::{CsrArrays, CsrView};
 use spm_gpu_kernels::spmv::HllThreadPerRowTexture;
 
 use super::parameters::{HACK, R2_BLOCKS, block};
@@ -24,15 +24,14 @@ pub(super) const INFO: KernelInfo = KernelInfo {
 
 pub(super) fn plan<T: DeviceScalar>(
     device: &Device,
-    a: &CsrView<'_, T>,
+    a: CsrView<'_, T>,
     parameters: &Parameters,
     options: &PlanOptions,
 ) -> Result<BoxedPlan<T>, PlanError> {
-    CsrArrays::new(a)?;
     let mut texture = LinearTexture::new(INFO.id, device, a.cols())?;
     let block = parameters.count("block");
     let launch = Launch::over(INFO.id, device, a.rows(), block, block)?;
-    let a = csr_to_hll(*a, parameters.count(HACK.name), &options.budget)?;
+    let a = csr_to_hll(a, parameters.count(HACK.name), &options.budget)?;
     let a = DeviceHll::new(device, &a)?;
     Ok(product_with_scratch(device, a, move |a, x, y, stream| {
         let args = HllThreadPerRowTexture {

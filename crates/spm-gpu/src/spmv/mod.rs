@@ -54,7 +54,7 @@ pub(crate) use sell::plan as sell_plan;
 pub type BoxedPlan<T> = Box<dyn DeviceSpmvPlan<T>>;
 
 type PlanFn<T> =
-    fn(&Device, &CsrView<'_, T>, &Parameters, &PlanOptions) -> Result<BoxedPlan<T>, PlanError>;
+    fn(&Device, CsrView<'_, T>, &Parameters, &PlanOptions) -> Result<BoxedPlan<T>, PlanError>;
 
 /// One entry of the registry.
 #[derive(Debug, Clone, Copy)]
@@ -82,12 +82,12 @@ impl<T: DeviceScalar> SpmvKernel<T> {
     pub fn plan(
         &self,
         device: &Device,
-        a: &CsrView<'_, T>,
+        a: CsrView<'_, T>,
         parameters: &Parameters,
         options: &PlanOptions,
     ) -> Result<BoxedPlan<T>, PlanError> {
         self.info.check_parameters(parameters)?;
-        check_counts(a.shape(), a.data().len())?;
+        check_counts(a.shape(), a.nnz())?;
         match self.planner {
             Planner::Host(plan) => plan(device, a, parameters, options),
             Planner::Device(plan) => plan(&Source::upload(device, a)?, parameters, &options.budget),
@@ -131,7 +131,7 @@ impl<T: DeviceScalar> SpmvKernel<T> {
     pub fn plan_on_host(
         &self,
         device: &Device,
-        a: &CsrView<'_, T>,
+        a: CsrView<'_, T>,
         parameters: &Parameters,
         options: &PlanOptions,
     ) -> Result<HostSpmvPlan<T>, PlanError> {

@@ -4,7 +4,7 @@ use std::cell::{OnceCell, RefCell};
 use std::sync::Arc;
 
 use spm_formats::kernel::{Parameters, PlanError};
-use spm_formats::{CsrArrays, CsrView, MemoryBudget};
+use spm_formats::{CsrView, MemoryBudget};
 
 use super::BoxedPlan;
 use crate::convert::MatrixStats;
@@ -32,8 +32,8 @@ impl<T: DeviceScalar> Source<T> {
     }
 
     /// Verifies a matrix of the host and copies it to the device.
-    pub(crate) fn upload(device: &Device, a: &CsrView<'_, T>) -> Result<Self, PlanError> {
-        Self::new(Arc::new(DeviceCsr::new(device, &CsrArrays::new(a)?)?))
+    pub(crate) fn upload(device: &Device, a: CsrView<'_, T>) -> Result<Self, PlanError> {
+        Self::new(Arc::new(DeviceCsr::new(device, a)?))
     }
 
     /// Entries of a row that has some, on average; at least 1.

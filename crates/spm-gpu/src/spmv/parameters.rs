@@ -1,6 +1,6 @@
 //! Parameters that several kernels take.
 
-use spm_formats::CsrArrays;
+use spm_formats::CsrView;
 use spm_formats::kernel::{ParameterSpec, Parameters, PlanError, Value};
 
 use crate::plan::DeviceScalar;
@@ -115,10 +115,10 @@ pub(super) const LANES: ParameterSpec = row_lanes(
 );
 
 /// The lanes asked for, or those that fit the mean length of the rows that have entries.
-pub(super) fn lanes<T: DeviceScalar>(a: &CsrArrays<'_, T>, parameters: &Parameters) -> usize {
+pub(super) fn lanes<T: DeviceScalar>(a: CsrView<'_, T>, parameters: &Parameters) -> usize {
     parameters.choice("lanes").parse().unwrap_or_else(|_| {
-        let filled = a.pointers().windows(2).filter(|pair| pair[0] < pair[1]).count();
-        fitting_lanes(a.entries() / filled.max(1))
+        let filled = a.row_ptr().windows(2).filter(|pair| pair[0] < pair[1]).count();
+        fitting_lanes(a.nnz() / filled.max(1))
     })
 }
 

@@ -1,8 +1,8 @@
 //! Plans of `gpu-kernels/src/spmv/sell_compact.rs`.
 
+use spm_formats::CsrView;
 use spm_formats::convert::csr_to_sell;
 use spm_formats::kernel::{Backend, KernelInfo, Operation, Parameters, PlanError};
-use spm_formats::{CsrArrays, CsrView};
 use spm_gpu_kernels::spmv::{
     CompactColumns, SellCompactEqualSorted, SellCompactEqualUnsorted, SellCompactSorted,
     SellCompactUnsorted,
@@ -62,16 +62,15 @@ impl<T: DeviceScalar> DeviceMatrix for CompactSell<T> {
 
 pub(super) fn plan<T: DeviceScalar>(
     device: &Device,
-    a: &CsrView<'_, T>,
+    a: CsrView<'_, T>,
     parameters: &Parameters,
     options: &PlanOptions,
 ) -> Result<BoxedPlan<T>, PlanError> {
-    let entries = CsrArrays::new(a)?;
     let warps = warps(INFO.id, parameters)?;
     let chunk = DeviceSell::<T>::CHUNK;
     let chunks = a.rows().div_ceil(chunk);
     let launch = Launch::over(INFO.id, device, chunks, warps, warps * WARP)?;
-    let sell = csr_to_sell(*a, chunk, parameters.count(SIGMA.name), &options.budget)?;
+    let sell = csr_to_sell(a, chunk, parameters.count(SIGMA.name), &options.budget)?;
     DeviceSell::<T>::check_slots(INFO.id, &sell)?;
     let longest = sell.row_lengths().iter().max().map_or(0, |&length| length as usize);
     check_slots(INFO.id, longest)?;
@@ -88,7 +87,7 @@ pub(super) fn plan<T: DeviceScalar>(
         offsets: DeviceBuffer::from_slice(device, &columns.offsets)?,
         permutation: permutation(device, &sell)?,
         row_lengths: DeviceBuffer::from_slice(device, sell.row_lengths())?,
-        values: DeviceValues::new(device, entries.values(), sell.values(), drop_equal)?,
+        values: DeviceValues::new(device, a.values(), sell.values(), drop_equal)?,
     };
     Ok(product(device, a, move |a, x, y, stream| enqueue(a, launch, x, y, stream)))
 }

@@ -33,7 +33,7 @@
 //! ```
 
 use spm_formats::kernel::PlanError;
-use spm_formats::{Coo, CsrArrays, CsrView, MemoryBudget};
+use spm_formats::{Coo, CsrView, MemoryBudget};
 use spm_gpu_kernels::transpose::{DistinctPointers, MarkColumns, MarkRows, SumDuplicates};
 
 use super::buckets::{ColumnSort, Entries};
@@ -62,9 +62,9 @@ impl<T: DeviceScalar> DeviceCompressed<T> {
     ///
     /// # Errors
     /// A matrix that is not sound or too large to number, too little device memory.
-    pub fn from_csr(device: &Device, a: &CsrView<'_, T>) -> Result<Self, PlanError> {
-        check_counts(a.shape(), a.data().len())?;
-        Ok(Self { csr: DeviceCsr::new(device, &CsrArrays::new(a)?)? })
+    pub fn from_csr(device: &Device, a: CsrView<'_, T>) -> Result<Self, PlanError> {
+        check_counts(a.shape(), a.nnz())?;
+        Ok(Self { csr: DeviceCsr::new(device, a)? })
     }
 
     /// `inner` columns of CSR (rows of CSC).

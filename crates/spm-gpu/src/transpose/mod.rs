@@ -17,8 +17,8 @@ mod sort;
 
 use std::any::Any;
 
+use spm_formats::CsrView;
 use spm_formats::kernel::{KernelInfo, Parameters, PlanError, registry_of};
-use spm_formats::{CsrArrays, CsrView};
 
 use crate::cusparse;
 use crate::device::Device;
@@ -54,13 +54,13 @@ impl<T: DeviceScalar> TransposeKernel<T> {
     pub fn plan(
         &self,
         device: &Device,
-        a: &CsrView<'_, T>,
+        a: CsrView<'_, T>,
         parameters: &Parameters,
         _: &PlanOptions,
     ) -> Result<BoxedPlan<T>, PlanError> {
         self.info.check_parameters(parameters)?;
-        check_counts(a.shape(), a.data().len())?;
-        (self.plan)(device, DeviceCsr::new(device, &CsrArrays::new(a)?)?, parameters)
+        check_counts(a.shape(), a.nnz())?;
+        (self.plan)(device, DeviceCsr::new(device, a)?, parameters)
     }
 
     /// Plans the transposition of the pattern alone: no values are copied, kept or moved, and those
@@ -71,12 +71,12 @@ impl<T: DeviceScalar> TransposeKernel<T> {
     pub fn plan_pattern(
         &self,
         device: &Device,
-        a: &CsrView<'_, T>,
+        a: CsrView<'_, T>,
         parameters: &Parameters,
     ) -> Result<BoxedPlan<T>, PlanError> {
         self.info.check_parameters(parameters)?;
-        check_counts(a.shape(), a.data().len())?;
-        (self.plan)(device, DeviceCsr::pattern(device, &CsrArrays::new(a)?)?, parameters)
+        check_counts(a.shape(), a.nnz())?;
+        (self.plan)(device, DeviceCsr::pattern(device, a)?, parameters)
     }
 
     /// The same for a result in host memory.
@@ -86,7 +86,7 @@ impl<T: DeviceScalar> TransposeKernel<T> {
     pub fn plan_on_host(
         &self,
         device: &Device,
-        a: &CsrView<'_, T>,
+        a: CsrView<'_, T>,
         parameters: &Parameters,
         options: &PlanOptions,
     ) -> Result<HostTransposePlan<T>, PlanError> {

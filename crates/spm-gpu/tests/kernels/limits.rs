@@ -67,7 +67,7 @@ fn check_spmv<T: DeviceScalar>(device: &Device, case: &Case<T>, x: &[T], all: bo
     for (kernel, parameters) in sets(spmv::registry::<T>(), own, all) {
         for parameters in parameters {
             let what = format!("{}, {}, {}", kernel.info.label(&parameters), T::NAME, case.name);
-            let plan = kernel.plan(device, &case.csr.view(), &parameters, &PlanOptions::default());
+            let plan = kernel.plan(device, case.csr.view(), &parameters, &PlanOptions::default());
             let mut plan = match plan {
                 // Columns as 16-bit differences do not reach across a long row, and there are too
                 // many diagonals.
@@ -95,7 +95,7 @@ fn check_spmm<T: DeviceScalar>(device: &Device, case: &Case<T>, x: &[T], k: usiz
                 let label = kernel.info.label(&parameters);
                 let what = format!("{label}, {}, {}, {dense:?}", T::NAME, case.name);
                 let (view, options) = (case.csr.view(), PlanOptions::default());
-                let mut plan = match kernel.plan(device, &view, dense, &parameters, &options) {
+                let mut plan = match kernel.plan(device, view, dense, &parameters, &options) {
                     // Some parameters take an even k.
                     Err(PlanError::Unsupported { .. }) if all => continue,
                     plan => plan.unwrap_or_else(|error| panic!("{what}: {error}")),
@@ -115,7 +115,7 @@ fn check_transpose<T: DeviceScalar>(device: &Device, case: &Case<T>, all: bool) 
     for (kernel, parameters) in sets(transpose::registry::<T>(), own, all) {
         for parameters in parameters {
             let what = format!("{}, {}, {}", kernel.info.label(&parameters), T::NAME, case.name);
-            let plan = kernel.plan(device, &case.csr.view(), &parameters, &PlanOptions::default());
+            let plan = kernel.plan(device, case.csr.view(), &parameters, &PlanOptions::default());
             let mut plan = plan.unwrap_or_else(|error| panic!("{what}: {error}"));
             let TransposeOutput { pointers: p, indices: i, values: v } =
                 super::transpose::run(&mut *plan).unwrap_or_else(|e| panic!("{what}: {e}"));
@@ -250,7 +250,7 @@ fn too_many_columns_of_x_are_an_error() {
             let dense = DenseShape { k, layout };
             for kernel in spmm::registry::<f64>() {
                 let (parameters, options) = (kernel.info.defaults(), PlanOptions::default());
-                let plan = kernel.plan(&device, &case.csr.view(), dense, &parameters, &options);
+                let plan = kernel.plan(&device, case.csr.view(), dense, &parameters, &options);
                 let error = plan.err().unwrap_or_else(|| panic!("{} {dense:?}", kernel.info.id));
                 let expected = matches!(error, PlanError::Format(FormatError::TooLarge { .. }));
                 assert!(expected, "{} {dense:?}: {error}", kernel.info.id);
@@ -271,14 +271,14 @@ fn foreign_parameters_are_an_error() {
         assert!(refused || info.defaults() == other, "{}", info.id);
     };
     for kernel in spmv::registry::<f64>() {
-        refused(kernel.info, kernel.plan(&device, &a, &other, &options).err());
+        refused(kernel.info, kernel.plan(&device, a, &other, &options).err());
     }
     let dense = DenseShape { k: 2, layout: Layout::RowMajor };
     for kernel in spmm::registry::<f64>() {
-        refused(kernel.info, kernel.plan(&device, &a, dense, &other, &options).err());
+        refused(kernel.info, kernel.plan(&device, a, dense, &other, &options).err());
     }
     for kernel in transpose::registry::<f64>() {
-        refused(kernel.info, kernel.plan(&device, &a, &other, &options).err());
-        refused(kernel.info, kernel.plan_pattern(&device, &a, &other).err());
+        refused(kernel.info, kernel.plan(&device, a, &other, &options).err());
+        refused(kernel.info, kernel.plan_pattern(&device, a, &other).err());
     }
 }

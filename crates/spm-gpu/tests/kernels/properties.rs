@@ -38,7 +38,7 @@ fn product(
     x: &[f64],
 ) -> Option<Vec<f64>> {
     let (parameters, options) = (kernel.info.defaults(), PlanOptions::default());
-    let mut plan = match kernel.plan(device, &a.view(), &parameters, &options) {
+    let mut plan = match kernel.plan(device, a.view(), &parameters, &options) {
         Err(PlanError::Unsupported { .. }) if kernel.info.id == "dia-thread-per-row" => {
             return None;
         }
@@ -55,7 +55,7 @@ fn dense_product(
     x: &[f64],
 ) -> Vec<f64> {
     let (parameters, options) = (kernel.info.defaults(), PlanOptions::default());
-    let mut plan = kernel.plan(device, &a.view(), dense, &parameters, &options).unwrap();
+    let mut plan = kernel.plan(device, a.view(), dense, &parameters, &options).unwrap();
     super::spmm::run(&mut *plan, x).unwrap()
 }
 
@@ -74,10 +74,10 @@ fn transposing_twice_changes_nothing() {
         for kernel in transpose::registry::<f64>().iter().filter(|kernel| !kernel.comparator) {
             let transposed = |a: &Csr<f64>| {
                 let (parameters, options) = (kernel.info.defaults(), PlanOptions::default());
-                let plan = kernel.plan(&device, &a.view(), &parameters, &options);
+                let plan = kernel.plan(&device, a.view(), &parameters, &options);
                 let output = super::transpose::run(&mut *plan.unwrap()).unwrap();
                 let TransposeOutput { pointers, indices, values } = output;
-                Csr::new((a.cols(), a.rows()), pointers, indices, values)
+                Csr::new((a.cols(), a.rows()), pointers, indices, values).unwrap()
             };
             assert!(transposed(&transposed(&a)) == a, "{}, seed {seed}", kernel.info.id);
         }

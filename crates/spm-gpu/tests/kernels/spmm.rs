@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use spm_formats::kernel::{Parameters, PlanError, RunError, SpmmPlan};
-use spm_formats::{Csr, CsrArrays, DenseShape, FormatError, Layout};
+use spm_formats::{Csr, DenseShape, FormatError, Layout};
 use spm_gpu::{
     Device, DeviceBuffer, DeviceCsr, DeviceScalar, DeviceSpmmPlan, GpuError, PlanOptions, Stream,
     spmm,
@@ -97,7 +97,7 @@ fn check<T: DeviceScalar>(
         let label = kernel.info.label(&parameters);
         let what = format!("{label}, {}, {}, {dense:?}", T::NAME, case.name);
         let options = PlanOptions::default();
-        let mut plan = match kernel.plan(device, &case.csr.view(), dense, &parameters, &options) {
+        let mut plan = match kernel.plan(device, case.csr.view(), dense, &parameters, &options) {
             Ok(plan) => plan,
             Err(PlanError::Unsupported { reason, .. }) if kernel.comparator => {
                 println!("{what} skipped: {reason}");
@@ -154,7 +154,7 @@ pub(crate) fn run<T: DeviceScalar>(
 /// 1 0 2
 /// 0 3 0
 fn sample() -> Csr<f64> {
-    Csr::new((2, 3), vec![0, 2, 3], vec![0, 2, 1], vec![1.0, 2.0, 3.0])
+    Csr::new((2, 3), vec![0, 2, 3], vec![0, 2, 1], vec![1.0, 2.0, 3.0]).unwrap()
 }
 
 fn own_kernels() -> Vec<(spmm::SpmmKernel<f64>, Parameters)> {
@@ -172,7 +172,7 @@ fn a_product_by_hand_in_both_layouts() {
     {
         for (kernel, parameters) in own_kernels() {
             let (dense, options) = (DenseShape { k: 2, layout }, PlanOptions::default());
-            let plan = kernel.plan_on_host(&device, &sample().view(), dense, &parameters, &options);
+            let plan = kernel.plan_on_host(&device, sample().view(), dense, &parameters, &options);
             let (mut plan, mut y) = (plan.unwrap(), [0.0; 4]);
             plan.run(&x, &mut y).unwrap();
             assert_eq!(y, expected, "{}, {layout:?}", kernel.info.id);
@@ -189,7 +189,7 @@ fn a_matrix_on_the_device_is_planned_there() {
     let mut planned = Vec::new();
     for case in spmm_cases::<f64>() {
         let view = case.csr.view();
-        let a = DeviceCsr::new(&device, &CsrArrays::new(&view).unwrap()).unwrap();
+        let a = DeviceCsr::new(&device, view).unwrap();
         let (a, x) = (Arc::new(a), vector::<f64>(case.coo.cols() * 6));
         for layout in LAYOUTS {
             let dense = DenseShape { k: 6, layout };
@@ -197,7 +197,7 @@ fn a_matrix_on_the_device_is_planned_there() {
                 let Some(plan) = kernel.plan_on_device(&a, dense, &parameters) else { continue };
                 let y = run(&mut *plan.unwrap(), &x).unwrap();
                 let options = PlanOptions::default();
-                let mut plan = kernel.plan(&device, &view, dense, &parameters, &options).unwrap();
+                let mut plan = kernel.plan(&device, view, dense, &parameters, &options).unwrap();
                 let expected = run(&mut *plan, &x).unwrap();
                 assert_eq!(y, expected, "{}, {}, {dense:?}", kernel.info.id, case.name);
                 planned.push(kernel.info.id);
@@ -217,8 +217,7 @@ fn no_columns_are_no_work() {
     for (kernel, parameters) in own_kernels() {
         let dense = DenseShape { k: 0, layout: Layout::RowMajor };
         let options = PlanOptions::default();
-        let mut plan =
-            kernel.plan(&device, &sample().view(), dense, &parameters, &options).unwrap();
+        let mut plan = kernel.plan(&device, sample().view(), dense, &parameters, &options).unwrap();
         assert_eq!(run(&mut *plan, &[]), Ok(Vec::new()), "{}", kernel.info.id);
     }
 }
@@ -232,7 +231,7 @@ fn a_block_that_no_device_takes_is_refused_while_planning() {
         }
         let parameters = kernel.info.parse_parameters("block=2048").unwrap();
         let options = PlanOptions::default();
-        let plan = kernel.plan(&emulator(1), &sample().view(), dense, &parameters, &options);
+        let plan = kernel.plan(&emulator(1), sample().view(), dense, &parameters, &options);
         let error = plan.err().expect("2048 threads are too many").to_string();
         assert!(error.contains("1024"), "{}: {error}", kernel.info.id);
     }
@@ -245,7 +244,7 @@ fn too_little_device_memory_is_an_error_and_nothing_leaks() {
     let dense = DenseShape { k: 2, layout: Layout::RowMajor };
     for (kernel, parameters) in own_kernels() {
         let options = PlanOptions::default();
-        let plan = kernel.plan(&device, &sample().view(), dense, &parameters, &options);
+        let plan = kernel.plan(&device, sample().view(), dense, &parameters, &options);
         let error = plan.err().expect("30 bytes hold no matrix").to_string();
         assert!(error.contains("out of device memory"), "{}: {error}", kernel.info.id);
         assert_eq!(device.memory().unwrap().0, 30, "{} leaks", kernel.info.id);

@@ -73,7 +73,7 @@ fn check<T: DeviceScalar>(id: &str, device: &Device, case: &Case<T>, bits: &mut 
     for parameters in kernel.info.variants() {
         let what = format!("{}, {}, {}", kernel.info.label(&parameters), T::NAME, case.name);
         let options = PlanOptions::default();
-        let mut plan = match kernel.plan(device, &case.csr.view(), &parameters, &options) {
+        let mut plan = match kernel.plan(device, case.csr.view(), &parameters, &options) {
             Ok(plan) => plan,
             // `few_diagonals_are_supported` says where this one must not refuse.
             Err(PlanError::Unsupported { reason, .. })
@@ -128,13 +128,13 @@ pub(crate) fn run<T: DeviceScalar>(
 }
 
 fn sample() -> Csr<f64> {
-    Csr::new((2, 3), vec![0, 2, 3], vec![0, 2, 1], vec![1.0, 2.0, 3.0])
+    Csr::new((2, 3), vec![0, 2, 3], vec![0, 2, 1], vec![1.0, 2.0, 3.0]).unwrap()
 }
 
 fn plans_of_all_kernels(device: &Device) -> Vec<(&'static str, spmv::BoxedPlan<f64>)> {
     let plan = |kernel: &spmv::SpmvKernel<f64>| {
         let parameters: Parameters = kernel.info.defaults();
-        let plan = kernel.plan(device, &sample().view(), &parameters, &PlanOptions::default());
+        let plan = kernel.plan(device, sample().view(), &parameters, &PlanOptions::default());
         (kernel.info.id, plan.unwrap())
     };
     spmv::registry().iter().filter(|kernel| !kernel.comparator).map(plan).collect()
@@ -174,7 +174,7 @@ fn a_block_that_no_device_takes_is_refused_while_planning() {
         let options = PlanOptions::default();
         let error = match kernel.info.parse_parameters("block=2048") {
             Ok(parameters) => {
-                let plan = kernel.plan(&emulator(1), &sample().view(), &parameters, &options);
+                let plan = kernel.plan(&emulator(1), sample().view(), &parameters, &options);
                 plan.err().expect("2048 threads are too many").to_string()
             }
             // A kernel that takes a few sizes only says which.
@@ -190,7 +190,7 @@ fn too_little_device_memory_is_an_error_and_nothing_leaks() {
     let device = Device::emulated(options);
     for kernel in spmv::registry::<f64>().iter().filter(|kernel| !kernel.comparator) {
         let parameters = kernel.info.defaults();
-        let plan = kernel.plan(&device, &sample().view(), &parameters, &PlanOptions::default());
+        let plan = kernel.plan(&device, sample().view(), &parameters, &PlanOptions::default());
         let error = plan.err().expect("30 bytes hold no matrix").to_string();
         assert!(error.contains("out of device memory"), "{}: {error}", kernel.info.id);
         assert_eq!(device.memory().unwrap().0, 30, "{} leaks", kernel.info.id);
@@ -207,7 +207,7 @@ fn a_device_that_is_lost_is_an_error_and_nothing_leaks() {
             let run = || -> Result<(), Box<dyn std::error::Error>> {
                 let parameters = kernel.info.defaults();
                 let plan =
-                    kernel.plan_on_host(&device, &sample().view(), &parameters, &<_>::default());
+                    kernel.plan_on_host(&device, sample().view(), &parameters, &<_>::default());
                 let mut y = [0.0; 2];
                 Ok(plan?.run(&[1.0, 10.0, 100.0], &mut y)?)
             };
@@ -230,7 +230,7 @@ fn operands_in_host_memory_are_copied() {
         let parameters = kernel.info.defaults();
         let options = PlanOptions::default();
         let mut plan =
-            kernel.plan_on_host(&device, &sample().view(), &parameters, &options).unwrap();
+            kernel.plan_on_host(&device, sample().view(), &parameters, &options).unwrap();
         let mut y = [0.0; 2];
         plan.run(&[1.0, 10.0, 100.0], &mut y).unwrap();
         assert_eq!(y, [201.0, 30.0], "{}", kernel.info.id);
@@ -245,7 +245,7 @@ fn operands_in_host_memory_are_copied() {
 fn few_diagonals_are_supported() {
     let kernel = spmv::find::<f64>("dia-thread-per-row").unwrap();
     let plan = |csr: &Csr<f64>, parameters: &Parameters| {
-        kernel.plan(&emulator(1), &csr.view(), parameters, &PlanOptions::default())
+        kernel.plan(&emulator(1), csr.view(), parameters, &PlanOptions::default())
     };
     let on = |rows: usize, cols: usize, distances: &[i64]| {
         let (mut pointers, mut columns) = (vec![0], Vec::new());
@@ -257,7 +257,7 @@ fn few_diagonals_are_supported() {
             pointers.push(columns.len() as u32);
         }
         let values = (0..columns.len()).map(|i| 0.1 + i as f64).collect();
-        Csr::new((rows, cols), pointers, columns, values)
+        Csr::new((rows, cols), pointers, columns, values).unwrap()
     };
     let all: Vec<i64> = (-20..12).collect();
     let more: Vec<i64> = (-20..13).collect();
@@ -270,7 +270,7 @@ fn few_diagonals_are_supported() {
         (150, 150, &all),
     ] {
         let csr = on(rows, cols, distances);
-        let coo = spm_formats::convert::csr_to_coo(csr.view()).unwrap();
+        let coo = spm_formats::convert::csr_to_coo(csr.view());
         let x = vector::<f64>(cols);
         for parameters in kernel.info.variants() {
             let mut plan =
@@ -301,15 +301,15 @@ fn column_blocks_with_padding<T: DeviceScalar>() {
     }
     // Single precision holds them.
     let values = (0..columns.len()).map(|i| T::from_f64(0.5 + i as f64)).collect();
-    let csr = Csr::new((rows, cols), pointers, columns, values);
-    let coo = spm_formats::convert::csr_to_coo(csr.view()).unwrap();
+    let csr = Csr::new((rows, cols), pointers, columns, values).unwrap();
+    let coo = spm_formats::convert::csr_to_coo(csr.view());
     let mut x = vector::<T>(cols);
     x.iter_mut().step_by(2).for_each(|x| *x = T::from_f64(f64::INFINITY));
     let expected = reference::spmv(&coo, &x);
     for parameters in kernel.info.variants() {
         let what = format!("{}, {}", kernel.info.label(&parameters), T::NAME);
         let options = PlanOptions::default();
-        let plan = kernel.plan(&emulator(1), &csr.view(), &parameters, &options);
+        let plan = kernel.plan(&emulator(1), csr.view(), &parameters, &options);
         let y = run(&mut *plan.unwrap(), &x).unwrap_or_else(|error| panic!("{what}: {error}"));
         let errors = reference::compare(&y, &expected);
         assert!(errors.acceptable(), "{what}: {errors:?}");
@@ -335,10 +335,10 @@ fn padding_of_column_blocks_is_counted() {
     let (rows, cols) = (100, 40);
     let columns = (0..rows).flat_map(|row| (0..5).map(move |i| (row % 8 + 7 * i) as u32));
     let pointers = (0..=rows as u32).map(|row| 5 * row).collect();
-    let csr = Csr::new((rows, cols), pointers, columns.collect(), vec![0.1; 5 * rows]);
+    let csr = Csr::new((rows, cols), pointers, columns.collect(), vec![0.1; 5 * rows]).unwrap();
     let plan = |budget| {
         let options = PlanOptions { budget: MemoryBudget::bytes(budget) };
-        kernel.plan(&emulator(1), &csr.view(), &kernel.info.defaults(), &options)
+        kernel.plan(&emulator(1), csr.view(), &kernel.info.defaults(), &options)
     };
     let slots = 8 * rows as u64 * (2 + 8);
     let footprint = plan(slots).unwrap().footprint();
@@ -368,11 +368,11 @@ fn slots_hold_columns_near_and_far() {
             pointers.push(columns.len() as u32);
         }
         let values = (0..columns.len()).map(|i| 0.1 + i as f64).collect();
-        let csr = Csr::new((rows, cols), pointers, columns, values);
-        let coo = spm_formats::convert::csr_to_coo(csr.view()).unwrap();
+        let csr = Csr::new((rows, cols), pointers, columns, values).unwrap();
+        let coo = spm_formats::convert::csr_to_coo(csr.view());
         let options = PlanOptions::default();
         let mut plan =
-            kernel.plan(&emulator(1), &csr.view(), &kernel.info.defaults(), &options).unwrap();
+            kernel.plan(&emulator(1), csr.view(), &kernel.info.defaults(), &options).unwrap();
         let y = run(&mut *plan, &x).unwrap();
         let errors = reference::compare(&y, &reference::spmv(&coo, &x));
         assert!(errors.acceptable(), "{reach}: {errors:?}");

@@ -90,7 +90,7 @@ fn products(device: &Device, case: &Case<f64>) -> BTreeSet<String> {
     let (rows, cols) = (case.coo.rows(), case.coo.cols());
     for kernel in spmv::registry::<f64>() {
         let (what, set) = (format!("spmv {}", kernel.info.id), kernel.info.defaults());
-        let plan = kernel.plan(device, &case.csr.view(), &set, &PlanOptions::default());
+        let plan = kernel.plan(device, case.csr.view(), &set, &PlanOptions::default());
         let Some(mut plan) = planned(&what, kernel.comparator, plan) else { continue };
         let expected = |x: &[f64]| reference::spmv(&case.coo, x).values;
         in_turns(&what, device, (cols, rows), expected, |x, y, stream| plan.launch(x, y, stream));
@@ -100,7 +100,7 @@ fn products(device: &Device, case: &Case<f64>) -> BTreeSet<String> {
         for layout in [Layout::RowMajor, Layout::ColumnMajor] {
             let dense = DenseShape { k: 4, layout };
             let (what, set) = (format!("spmm {}", kernel.info.id), kernel.info.defaults());
-            let plan = kernel.plan(device, &case.csr.view(), dense, &set, &PlanOptions::default());
+            let plan = kernel.plan(device, case.csr.view(), dense, &set, &PlanOptions::default());
             let Some(mut plan) = planned(&what, kernel.comparator, plan) else { continue };
             let expected = |x: &[f64]| reference::spmm(&case.coo, x, dense).values;
             let lengths = (cols * dense.k, rows * dense.k);
@@ -118,7 +118,7 @@ fn transpositions(device: &Device, case: &Case<f64>) {
     let streams = [Stream::new(device).unwrap(), Stream::new(device).unwrap()];
     for kernel in transpose::registry::<f64>() {
         let (what, set) = (format!("transpose {}", kernel.info.id), kernel.info.defaults());
-        let plan = kernel.plan(device, &case.csr.view(), &set, &PlanOptions::default());
+        let plan = kernel.plan(device, case.csr.view(), &set, &PlanOptions::default());
         let Some(mut plan) = planned(&what, kernel.comparator, plan) else { continue };
         let fresh = || DeviceCsc::new(device, cols, entries).unwrap();
         let mut results: Vec<_> = (0..2 * ROUNDS).map(|_| fresh()).collect();
@@ -138,7 +138,7 @@ fn transpositions(device: &Device, case: &Case<f64>) {
         let csr = convert::coo_to_csr(&coo).unwrap();
         let mut columns = vec![0; entries];
         csr.indices().copy_to_slice(&mut columns).unwrap();
-        assert!(columns == case.csr.indices(), "COO to CSR");
+        assert!(columns == case.csr.col_ind(), "COO to CSR");
     };
     std::thread::scope(|scope| {
         scope.spawn(csr);
@@ -218,7 +218,7 @@ fn what_is_dropped_behind_a_launch_is_used_before() {
     let expected = reference::spmv(&case.coo, &operand(0, cols)).values;
     let check = |device: &Device| {
         let plan =
-            kernel.plan(device, &case.csr.view(), &kernel.info.defaults(), &PlanOptions::default());
+            kernel.plan(device, case.csr.view(), &kernel.info.defaults(), &PlanOptions::default());
         let (mut plan, streams) = (plan.unwrap(), [(); 2].map(|()| Stream::new(device).unwrap()));
         let x = DeviceBuffer::from_slice(device, &operand(0, cols)).unwrap();
         let mut ys = [(); 2].map(|()| DeviceBuffer::zeroed(device, rows).unwrap());

@@ -182,7 +182,7 @@ pub fn plan<'a, T: DeviceScalar>(
         (Operation::Spmv, Backend::Cpu) => {
             let kernel = spm_cpu::spmv::find::<T>(info.id).ok_or_else(missing)?;
             Planned::new(
-                || kernel.plan(&a.view(), &spec.parameters, options),
+                || kernel.plan(a.view(), &spec.parameters, options),
                 |plan| Ok(Product::new(plan, matrix, None)),
             )
         }
@@ -190,14 +190,14 @@ pub fn plan<'a, T: DeviceScalar>(
             let kernel = spm_cpu::spmm::find::<T>(info.id).ok_or_else(missing)?;
             let dense = spec.dense.unwrap_or(DenseShape { k: 1, layout: Layout::RowMajor });
             Planned::new(
-                || kernel.plan(&a.view(), dense, &spec.parameters, options),
+                || kernel.plan(a.view(), dense, &spec.parameters, options),
                 |plan| Ok(Product::new(plan, matrix, Some(dense))),
             )
         }
         (Operation::Transpose, Backend::Cpu) => {
             let kernel = spm_cpu::transpose::find::<T>(info.id).ok_or_else(missing)?;
             Planned::new(
-                || kernel.plan(&a.view(), &spec.parameters, options),
+                || kernel.plan(a.view(), &spec.parameters, options),
                 |plan| {
                     let output = TransposeOutput::new(a.cols(), a.nnz());
                     Ok(Transpose { plan, output, reference: matrix.transpose_reference() })

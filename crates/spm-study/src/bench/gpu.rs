@@ -79,7 +79,7 @@ pub fn plan<'a, T: DeviceScalar>(
     match spec.info.operation {
         Operation::Spmv => {
             let kernel = spm_gpu::spmv::find::<T>(id).ok_or_else(missing)?;
-            let make = move || kernel.plan(&on, &a.view(), &parameters, &options);
+            let make = move || kernel.plan(&on, a.view(), &parameters, &options);
             Planned::new(make.clone(), |plan| {
                 let (x, reference) = (matrix.x(1), matrix.reference(None));
                 let operands = Operands::new(device, &x, a.rows(), reference)?;
@@ -94,7 +94,7 @@ pub fn plan<'a, T: DeviceScalar>(
         Operation::Spmm => {
             let kernel = spm_gpu::spmm::find::<T>(id).ok_or_else(missing)?;
             let dense = spec.dense.unwrap_or(DenseShape { k: 1, layout: Layout::RowMajor });
-            let make = move || kernel.plan(&on, &a.view(), dense, &parameters, &options);
+            let make = move || kernel.plan(&on, a.view(), dense, &parameters, &options);
             Planned::new(make.clone(), |plan| {
                 let (x, reference) = (matrix.x(dense.k), matrix.reference(Some(dense)));
                 let operands = Operands::new(device, &x, a.rows() * dense.k, reference)?;
@@ -108,7 +108,7 @@ pub fn plan<'a, T: DeviceScalar>(
         }
         Operation::Transpose => {
             let kernel = spm_gpu::transpose::find::<T>(id).ok_or_else(missing)?;
-            let make = move || kernel.plan(&on, &a.view(), &parameters, &options);
+            let make = move || kernel.plan(&on, a.view(), &parameters, &options);
             Planned::new(make.clone(), |plan| {
                 let output = DeviceCsc::new(device, a.cols(), a.nnz())?;
                 let reference = matrix.transpose_reference();

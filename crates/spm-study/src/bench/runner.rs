@@ -368,7 +368,7 @@ mod tests {
         let measuring = Measuring { sampling, eviction: None, precision: Precision::F64 };
         let mut runner = Runner::open(&path, environment, resources, measuring).unwrap();
         let csr = crate::recipe::named("cage4").unwrap().generate::<f64>().unwrap();
-        let coo = csr_to_coo(csr.view()).unwrap();
+        let coo = csr_to_coo(csr.view());
         let matrix = Matrix::new("cage4".to_owned(), coo, csr, Input::default());
         let experiment = experiments::find("spmv-cpu-vs-gpu").unwrap();
         let cases = experiment.cases(1, None, Scope::Kernel);

@@ -130,10 +130,9 @@ pub enum GenerateError {
 
 /// FNV-1a over the arrays of a matrix: the same for the same bits.
 pub fn fingerprint(matrix: &Csr<f64>) -> u64 {
-    let pointers = matrix.indptr();
-    let indices = pointers.raw_storage().iter().chain(matrix.indices()).copied().map(u64::from);
+    let indices = matrix.row_ptr().iter().chain(matrix.col_ind()).copied().map(u64::from);
     indices
-        .chain(matrix.data().iter().map(|value| value.to_bits()))
+        .chain(matrix.values().iter().map(|value| value.to_bits()))
         .fold(0xcbf2_9ce4_8422_2325, |hash, word| (hash ^ word).wrapping_mul(0x100_0000_01b3))
 }
 
@@ -185,8 +184,8 @@ mod tests {
     /// Distinct values, and whether each is exact in single precision.
     fn values_of(label: &str) -> (usize, bool) {
         let matrix = named(label).unwrap().generate::<f64>().unwrap();
-        let distinct: HashSet<u64> = matrix.data().iter().map(|value| value.to_bits()).collect();
-        (distinct.len(), matrix.data().iter().all(|&value| f64::from(value as f32) == value))
+        let distinct: HashSet<u64> = matrix.values().iter().map(|value| value.to_bits()).collect();
+        (distinct.len(), matrix.values().iter().all(|&value| f64::from(value as f32) == value))
     }
 
     #[test]

@@ -71,6 +71,7 @@ impl Pattern {
             });
         }
         Csr::new((self.rows, self.cols), self.pointers, self.indices, data)
+            .expect("columns ascend in every row")
     }
 }
 

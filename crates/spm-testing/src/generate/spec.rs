@@ -195,7 +195,7 @@ mod tests {
                 (rows, cols, entries),
                 "{label}"
             );
-            assert!(matrix.data().iter().all(|&v| v != 0.0 && v.abs() <= 1.0));
+            assert!(matrix.values().iter().all(|&v| v != 0.0 && v.abs() <= 1.0));
         }
     }
 
@@ -228,8 +228,7 @@ mod tests {
     fn symmetric_values_mirror() {
         for label in ["road[n=500,edges=700,values=symmetric]", "stencil9[n=9]", "blocks[n=3]"] {
             let matrix = label.parse::<Spec>().unwrap().generate::<f64>().unwrap();
-            let mirrored =
-                matrix.iter().all(|(&v, (i, j))| matrix.get(j as usize, i as usize) == Some(&v));
+            let mirrored = matrix.iter().all(|(i, j, v)| matrix.get(j, i) == Some(v));
             assert!(mirrored, "{label}");
         }
     }

@@ -1,6 +1,6 @@
 //! Where the kernel learns the columns of a row.
 
-use spm_formats::{CsrArrays, Scalar};
+use spm_formats::{CsrView, Scalar};
 
 use crate::simd;
 
@@ -77,12 +77,12 @@ const TABLE: usize = 1 << 12;
 
 impl Lists {
     /// Nothing where a row reaches too far for 16 bits.
-    pub(super) fn new<T: Scalar>(a: &CsrArrays<'_, T>) -> Option<Self> {
+    pub(super) fn new<T: Scalar>(a: &CsrView<'_, T>) -> Option<Self> {
         let mut lists = Self { rows: Vec::with_capacity(a.rows() + 1), distances: Vec::new() };
         let mut table = vec![0..0; TABLE];
         let mut list = Vec::new();
-        for ends in a.pointers().windows(2) {
-            let columns = &a.col_indices()[ends[0] as usize..ends[1] as usize];
+        for ends in a.row_ptr().windows(2) {
+            let columns = &a.col_ind()[ends[0] as usize..ends[1] as usize];
             let first = columns.iter().copied().min().unwrap_or(0);
             list.clear();
             let mut hash = 0_u64;
@@ -150,16 +150,16 @@ mod tests {
     use super::*;
 
     fn check(a: &Csr<f64>, stored: usize) {
-        let a = CsrArrays::new(&a.view()).unwrap();
+        let a = a.view();
         let lists = Lists::new(&a).unwrap();
         assert_eq!(lists.distances.len(), stored);
         for row in 0..a.rows() {
-            let (start, end) = (a.pointers()[row] as usize, a.pointers()[row + 1] as usize);
+            let (start, end) = (a.row_ptr()[row] as usize, a.row_ptr()[row + 1] as usize);
             for entry in start..end {
                 // SAFETY: entries of the row.
                 let (narrow, wide) = unsafe {
                     let narrow = Narrow(&lists).list(row, entry);
-                    let wide = Wide(a.col_indices()).list(row, entry);
+                    let wide = Wide(a.col_ind()).list(row, entry);
                     (Narrow::column(narrow, end - 1 - entry), Wide::column(wide, end - 1 - entry))
                 };
                 assert_eq!(narrow, wide);
@@ -171,15 +171,15 @@ mod tests {
     fn rows_with_equal_distances_share_a_list() {
         // Distances 0 2 | 0 2 | none | 0 1 | 0 2
         let columns = vec![1, 3, 2, 4, 0, 1, 65_534, 65_536];
-        let a = Csr::new((5, 70_000), vec![0, 2, 4, 4, 6, 8], columns, vec![1.0; 8]);
+        let a = Csr::new((5, 70_000), vec![0, 2, 4, 4, 6, 8], columns, vec![1.0; 8]).unwrap();
         check(&a, 4);
-        check(&Csr::new((0, 0), vec![0], vec![], vec![]), 0);
+        check(&Csr::empty(0, 0).unwrap(), 0);
     }
 
     #[test]
     fn a_row_that_reaches_too_far_is_refused() {
-        let reach = |last| Csr::new((1, 70_000), vec![0, 2], vec![3, last], vec![1.0; 2]);
+        let reach = |last| Csr::new((1, 70_000), vec![0, 2], vec![3, last], vec![1.0; 2]).unwrap();
         check(&reach(65_538), 2);
-        assert!(Lists::new(&CsrArrays::new(&reach(65_539).view()).unwrap()).is_none());
+        assert!(Lists::new(&reach(65_539).view()).is_none());
     }
 }

@@ -1,6 +1,6 @@
 //! A part of Y: rows of A times X, a block of columns of Y in vector registers at a time.
 
-use spm_formats::{CsrArrays, Scalar};
+use spm_formats::{CsrView, Scalar};
 
 use super::columns::Columns;
 use super::sink::Sink;
@@ -23,7 +23,7 @@ pub(super) struct Dense<'a, T> {
 /// of `ends`; `ends` are those of the rows from there on; `last_entry` is in the row after them, or
 /// A's last; every row of X that A's columns name exists and has `k` elements.
 pub(super) struct Part<'a, T: Scalar, C> {
-    pub(super) a: CsrArrays<'a, T>,
+    pub(super) a: CsrView<'a, T>,
     pub(super) columns: C,
     pub(super) first_row: usize,
     pub(super) first_entry: usize,

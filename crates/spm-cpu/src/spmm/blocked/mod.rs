@@ -15,7 +15,7 @@ use spm_formats::kernel::{
     Backend, KernelInfo, Operation, ParameterSpec, Parameters, PlanError, Value,
 };
 use spm_formats::partition::{self, MergePoint};
-use spm_formats::{CsrArrays, CsrView, DenseShape, Layout, Scalar};
+use spm_formats::{CsrView, DenseShape, Layout, Scalar};
 
 use self::columns::{Columns, Lists, Narrow, Wide};
 use self::kernel::{Dense, Part};
@@ -65,7 +65,7 @@ const SHORT: usize = 8;
 const STAGE: usize = 8 << 10;
 
 struct Blocked<'a, T> {
-    a: CsrArrays<'a, T>,
+    a: CsrView<'a, T>,
     dense: DenseShape,
     threads: Threads,
     machine: Machine,
@@ -84,15 +84,15 @@ struct Blocked<'a, T> {
 }
 
 pub(super) fn plan<'a, T: Scalar>(
-    view: &CsrView<'a, T>,
+    a: CsrView<'a, T>,
     dense: DenseShape,
     parameters: &Parameters,
     options: &PlanOptions,
 ) -> Result<BoxedPlan<'a, T>, PlanError> {
     if dense.k == 1 {
-        return vector::plan(view, dense, "csr-merge", options);
+        return vector::plan(a, dense, "csr-merge", options);
     }
-    let (a, threads) = (CsrArrays::new(view)?, options.threads.clone());
+    let threads = options.threads.clone();
     let columns = dense.layout == Layout::ColumnMajor;
     let tile = (STAGE / (dense.k.max(1) * T::BYTES)).clamp(8, 256);
     let stages =
@@ -101,11 +101,11 @@ pub(super) fn plan<'a, T: Scalar>(
         Blocked {
             machine: Machine::without_gathers(),
             // As far as A goes is far enough, and places further on need not be computed.
-            prefetch: parameters.count(PREFETCH.name).min(a.entries()),
+            prefetch: parameters.count(PREFETCH.name).min(a.nnz()),
             stream: parameters.switch(STREAM.name),
             lists: parameters.switch(NARROW.name).then(|| Lists::new(&a)).flatten(),
             packed: columns.then(|| Packed::new(a.cols(), dense.k)),
-            points: partition::by_merge_path(a.pointers(), threads.count()),
+            points: partition::by_merge_path(a.row_ptr(), threads.count()),
             tile,
             stages: Workspace::zeros(threads.count() * stages),
             carries: Workspace::zeros(threads.count() * dense.k),
@@ -127,9 +127,9 @@ impl<T: Scalar> Product<T> for Blocked<'_, T> {
         let elements = packed + self.stages.len() + self.carries.len();
         let lists = self.lists.as_ref().map_or(0, Lists::bytes);
         let plan = lists + elements * T::BYTES + size_of_val(&*self.points);
-        let columns = size_of_val(self.a.col_indices());
+        let columns = size_of_val(self.a.col_ind());
         let columns = if self.lists.is_some() { columns as u64 } else { 0 };
-        Memory { matrix: self.a.bytes() - columns + lists as u64, plan: plan as u64 }
+        Memory { matrix: self.a.memory_bytes() - columns + lists as u64, plan: plan as u64 }
     }
 
     fn multiply(&mut self, x: &[T], y: &mut [T]) {
@@ -138,7 +138,7 @@ impl<T: Scalar> Product<T> for Blocked<'_, T> {
                 self.multiply_with(Narrow(&lists), x, y);
                 self.lists = Some(lists);
             }
-            None => self.multiply_with(Wide(self.a.col_indices()), x, y),
+            None => self.multiply_with(Wide(self.a.col_ind()), x, y),
         }
     }
 }
@@ -187,12 +187,12 @@ impl<T: Scalar> Blocked<'_, T> {
                 columns,
                 first_row: from.row,
                 first_entry: from.entry,
-                ends: &a.pointers()[from.row + 1..to.row + 1],
+                ends: &a.row_ptr()[from.row + 1..to.row + 1],
                 last_entry: to.entry,
                 x,
                 k,
                 tile,
-                short: a.entries() < SHORT * rows,
+                short: a.nnz() < SHORT * rows,
                 prefetch: self.prefetch,
                 sink,
                 carry,

@@ -8,7 +8,7 @@ use rayon::prelude::*;
 use spm_formats::kernel::{
     Backend, KernelInfo, Operation, ParameterSpec, Parameters, PlanError, Value,
 };
-use spm_formats::{CsrArrays, CsrView, Scalar, partition};
+use spm_formats::{CsrView, Scalar, partition};
 
 use self::segment::{Columns, MOST_ROWS, Segment};
 use super::BoxedPlan;
@@ -43,7 +43,7 @@ const SEGMENT_ENTRIES: std::ops::RangeInclusive<usize> = 1 << 12..=1 << 16;
 
 struct SellCompact<'a, T> {
     /// For the rows that padding or a shared value may spoil, and the long rows.
-    a: CsrArrays<'a, T>,
+    a: CsrView<'a, T>,
     segments: Vec<Segment<T>>,
     /// The value of all entries, where they have the same.
     common: Option<T>,
@@ -56,22 +56,21 @@ struct SellCompact<'a, T> {
 }
 
 pub(super) fn plan<'a, T: Scalar>(
-    a: &CsrView<'a, T>,
+    a: CsrView<'a, T>,
     parameters: &Parameters,
     options: &PlanOptions,
 ) -> Result<BoxedPlan<'a, T>, PlanError> {
-    let a = CsrArrays::new(a)?;
     let sigma = parameters.count(SIGMA.name);
     if sigma != 1 && (!sigma.is_multiple_of(LANES) || sigma > MOST_ROWS) {
         let reason = format!("sigma {sigma} is neither 1 nor a multiple of 8 up to 65536");
         return Err(PlanError::Unsupported { kernel: INFO.id, reason });
     }
     let common = common_value(a.values());
-    let entries = a.entries() / (SEGMENTS * options.threads.count());
+    let entries = a.nnz() / (SEGMENTS * options.threads.count());
     let entries = entries.clamp(*SEGMENT_ENTRIES.start(), *SEGMENT_ENTRIES.end());
     let rows_of_segments = segment_rows(&a, sigma.max(LANES), entries);
     let value_bytes = if common.is_none() { T::BYTES } else { 0 };
-    check_slots(&options.budget, INFO.id, a.entries(), size_of::<u32>() + value_bytes, || {
+    check_slots(&options.budget, INFO.id, a.nnz(), size_of::<u32>() + value_bytes, || {
         rows_of_segments.par_iter().map(|rows| segment::slots(&a, rows, sigma)).sum()
     })?;
     let segments: Vec<_> = rows_of_segments
@@ -104,14 +103,14 @@ pub(super) fn common_value<T: Scalar>(values: &[T]) -> Option<T> {
 
 /// Cuts the rows into segments of about so many entries, at multiples of `step` rows.
 fn segment_rows<T: Scalar>(
-    a: &CsrArrays<'_, T>,
+    a: &CsrView<'_, T>,
     step: usize,
     least: usize,
 ) -> Vec<std::ops::Range<usize>> {
     let (mut all, mut start) = (Vec::new(), 0);
     while start < a.rows() {
         let mut end = (start + step).min(a.rows());
-        let entries = |end: usize| (a.pointers()[end] - a.pointers()[start]) as usize;
+        let entries = |end: usize| (a.row_ptr()[end] - a.row_ptr()[start]) as usize;
         while end < a.rows() && end + step - start <= MOST_ROWS && entries(end) < least {
             end = (end + step).min(a.rows());
         }

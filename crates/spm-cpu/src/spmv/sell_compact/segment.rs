@@ -3,7 +3,7 @@
 
 use std::ops::Range;
 
-use spm_formats::{CsrArrays, Scalar};
+use spm_formats::{CsrView, Scalar};
 
 use crate::aligned::Aligned;
 use crate::simd::LANES;
@@ -56,14 +56,14 @@ pub(super) struct Segment<T> {
 }
 
 /// The entries of a row that a segment stores: none of a row that is cut between all threads.
-fn stored<T: Scalar>(a: &CsrArrays<'_, T>, row: usize) -> Range<usize> {
-    let entries = a.pointers()[row] as usize..a.pointers()[row + 1] as usize;
+fn stored<T: Scalar>(a: &CsrView<'_, T>, row: usize) -> Range<usize> {
+    let entries = a.row_range(row);
     if entries.len() > LONG { entries.start..entries.start } else { entries }
 }
 
 /// Some rows, sorted by length inside windows of `sigma` rows (a multiple of [`LANES`], or 1 for no
 /// sorting), the longest first.
-fn sorted<T: Scalar>(a: &CsrArrays<'_, T>, rows: &Range<usize>, sigma: usize) -> Vec<usize> {
+fn sorted<T: Scalar>(a: &CsrView<'_, T>, rows: &Range<usize>, sigma: usize) -> Vec<usize> {
     let mut order: Vec<usize> = rows.clone().collect();
     if sigma > 1 {
         for window in order.chunks_mut(sigma) {
@@ -74,7 +74,7 @@ fn sorted<T: Scalar>(a: &CsrArrays<'_, T>, rows: &Range<usize>, sigma: usize) ->
 }
 
 /// Slots of a segment, padding included; contiguous columns may add a tenth.
-pub(super) fn slots<T: Scalar>(a: &CsrArrays<'_, T>, rows: &Range<usize>, sigma: usize) -> usize {
+pub(super) fn slots<T: Scalar>(a: &CsrView<'_, T>, rows: &Range<usize>, sigma: usize) -> usize {
     let order = sorted(a, rows, sigma);
     let widths =
         order.chunks(LANES).map(|chunk| chunk.iter().map(|&row| stored(a, row).len()).max());
@@ -84,7 +84,7 @@ pub(super) fn slots<T: Scalar>(a: &CsrArrays<'_, T>, rows: &Range<usize>, sigma:
 impl<T: Scalar> Segment<T> {
     /// Stores some rows, sorted inside windows of `sigma` rows, without values if all are equal.
     pub(super) fn new(
-        a: &CsrArrays<'_, T>,
+        a: &CsrView<'_, T>,
         rows: Range<usize>,
         sigma: usize,
         with_values: bool,
@@ -119,7 +119,7 @@ impl<T: Scalar> Segment<T> {
 }
 
 struct Builder<'a, T> {
-    a: &'a CsrArrays<'a, T>,
+    a: &'a CsrView<'a, T>,
     with_values: bool,
     chunks: Vec<Chunk>,
     values: Vec<T>,
@@ -129,14 +129,14 @@ struct Builder<'a, T> {
 }
 
 impl<'a, T: Scalar> Builder<'a, T> {
-    fn new(a: &'a CsrArrays<'a, T>, with_values: bool) -> Self {
+    fn new(a: &'a CsrView<'a, T>, with_values: bool) -> Self {
         let (chunks, values, narrow, wide, masks) = Default::default();
         Self { a, with_values, chunks, values, narrow, wide, masks }
     }
 
     /// Appends a chunk of up to [`LANES`] rows, given by their entries.
     fn push(&mut self, lanes: &[Range<usize>]) {
-        let columns = |lane: &Range<usize>| &self.a.col_indices()[lane.clone()];
+        let columns = |lane: &Range<usize>| &self.a.col_ind()[lane.clone()];
         let width = lanes.iter().map(Range::len).max().unwrap_or(0);
         let all = || lanes.iter().flat_map(columns);
         let base = all().min().copied().unwrap_or(0);
@@ -160,7 +160,7 @@ impl<'a, T: Scalar> Builder<'a, T> {
                 let entry = lanes.get(lane).and_then(|entries| entries.clone().nth(slot));
                 // Padding repeats the row's last column; a row without entries takes the base.
                 let last = || lanes.get(lane).and_then(|entries| entries.clone().last());
-                let col = entry.or_else(last).map_or(base, |entry| self.a.col_indices()[entry]);
+                let col = entry.or_else(last).map_or(base, |entry| self.a.col_ind()[entry]);
                 match columns {
                     Columns::Narrow => self.narrow.push((col - base) as u16),
                     _ => self.wide.push(col),
@@ -179,7 +179,7 @@ impl<'a, T: Scalar> Builder<'a, T> {
     /// The distinct columns minus their lanes, ascending, if the rows look alike enough for that
     /// to be worth finding out, and each such slot may be read whole.
     fn contiguous(&self, lanes: &[Range<usize>]) -> Option<Vec<u32>> {
-        let columns = |lane: usize| &self.a.col_indices()[lanes[lane].clone()];
+        let columns = |lane: usize| &self.a.col_ind()[lanes[lane].clone()];
         // Most matrices fail here: two neighbours in the middle must have most columns in common,
         // one shifted by one.
         if lanes.len() < LANES {
@@ -200,11 +200,10 @@ impl<'a, T: Scalar> Builder<'a, T> {
         firsts.sort_unstable();
         firsts.dedup();
         let inside = firsts.last().is_none_or(|&first| first as usize + LANES <= self.a.cols());
-        // A repeated column has no lane of its own; without values there is no padding either.
-        let ascending = (0..LANES).all(|lane| columns(lane).is_sorted_by(|a, b| a < b));
+        // Without values there is no padding either.
         let full = entries == firsts.len() * LANES;
         let few = u16::try_from(firsts.len()).is_ok();
-        (inside && ascending && few && (self.with_values || full)).then_some(firsts)
+        (inside && few && (self.with_values || full)).then_some(firsts)
     }
 
     fn push_contiguous(&mut self, lanes: &[Range<usize>], firsts: &[u32]) {
@@ -220,7 +219,7 @@ impl<'a, T: Scalar> Builder<'a, T> {
         for (lane, entries) in lanes.iter().enumerate() {
             let mut slot = 0;
             for entry in entries.clone() {
-                let first = self.a.col_indices()[entry] - lane as u32;
+                let first = self.a.col_ind()[entry] - lane as u32;
                 slot += firsts[slot..].iter().take_while(|&&f| f < first).count();
                 self.values[start + slot * LANES + lane] = self.a.values()[entry];
             }
