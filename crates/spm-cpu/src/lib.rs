@@ -1,7 +1,7 @@
 //! SpMV, SpMM and transposition on CPU cores.
 //!
-//! Inspector-executor: planning converts the matrix, cuts the work and allocates; a run allocates
-//! nothing.
+//! A plan (inspector-executor) is made once for a matrix: it converts the format, partitions the
+//! work and allocates. A run of the plan allocates nothing.
 //!
 //! ```
 //! use spm_cpu::{PlanOptions, spmv};
@@ -19,10 +19,10 @@
 //! ```
 //!
 //! # Threads
-//! A plan runs on the team of its [`PlanOptions`], from any thread: plans are `Send`, kernels and
-//! teams `Send` and `Sync`. Plans may share a team: a run that finds it at work does all parts by
-//! itself. Planning uses the current rayon pool too. There are no feature flags: vector
-//! instructions are chosen at run time.
+//! A plan runs on the thread pool of its [`PlanOptions`]. It may be called from any thread: plans
+//! are `Send`, kernels and thread pools are `Send` and `Sync`. Several plans may share a thread
+//! pool; a run that finds the pool busy does all its work on the calling thread. Planning also uses
+//! the current rayon pool. There are no feature flags: vector instructions are chosen at run time.
 
 mod aligned;
 mod disjoint;

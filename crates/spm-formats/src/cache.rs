@@ -1,4 +1,4 @@
-//! Binary caches of text files: the second load of a matrix at the speed of memory.
+//! Binary caches of Matrix Market files, so that a matrix loads quickly the second time.
 //!
 //! A cache is an uncompressed `.npz` archive of a CSR matrix as `scipy.sparse.save_npz` writes it
 //! (`indices`, `indptr`, `format`, `shape`, `data`), so that `scipy.sparse.load_npz` opens it. One
@@ -38,7 +38,7 @@ pub enum CacheError {
     Io {
         /// The file.
         path: PathBuf,
-        /// What the operating system said.
+        /// The system's error.
         cause: io::Error,
     },
     /// The file is not a matrix as this module writes it.
@@ -46,9 +46,9 @@ pub enum CacheError {
     Invalid {
         /// The file.
         path: PathBuf,
-        /// What should be there.
+        /// What was expected.
         expected: String,
-        /// What is there.
+        /// What was found.
         found: String,
     },
     /// The text file could not be read.
@@ -107,7 +107,7 @@ pub struct Source {
     bytes: u64,
     modified_seconds: i64,
     modified_nanoseconds: u32,
-    /// A cache of a file that was read in lenient mode does not serve strict mode.
+    /// Whether the file was read in lenient mode. Such a cache is not used in strict mode.
     lenient: bool,
 }
 
@@ -147,23 +147,25 @@ impl Source {
         [SOURCE_VERSION, bytes as i64, modified_seconds, nanoseconds, i64::from(lenient)]
     }
 
-    /// Whether a cache with this record stands for the text in its state `now`.
+    /// Whether a cache with this record is valid for the text in its state `now`.
     fn serves(record: &[i64], now: Self) -> bool {
         let strict = Self { lenient: false, ..now };
         record == strict.to_array() || now.lenient && record == now.to_array()
     }
 }
 
-/// Where the cache of a text file is: beside it, `NAME.mtx` as `NAME.mtx.f64.npz`.
+/// The path of the cache of a text file: beside it, `NAME.mtx.f64.npz` for `NAME.mtx`.
 pub fn path_for<T: Scalar>(text: &Path) -> PathBuf {
     let mut path = OsString::from(text);
     path.push(format!(".{}.npz", T::NAME));
     path.into()
 }
 
-/// Reads a Matrix Market file through its cache: from the cache when that is fresh, else from the
-/// text, writing the cache. A damaged cache is replaced like a stale one. The limits of `options`
-/// are those of reading the text; a cache is bounded by its own length ([`load_npz`]).
+/// Reads a Matrix Market file through its cache.
+///
+/// A fresh cache is read. Otherwise the text is read and the cache is written; a damaged cache is
+/// replaced like a stale one. The limits of `options` apply to the text. The memory of reading a
+/// cache is bounded by its length ([`load_npz`]).
 ///
 /// # Errors
 /// Those of [`matrix_market::read_csr`], and those of writing the cache (a folder that is not

@@ -1,4 +1,4 @@
-//! What the constructors of several formats check.
+//! Checks that the constructors of several formats share.
 
 use rayon::prelude::*;
 

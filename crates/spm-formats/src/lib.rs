@@ -23,7 +23,7 @@
 //! ```
 //!
 //! # Threads
-//! Every type is `Send` and `Sync`, every plan of a kernel `Send`. What works in parallel runs on the
+//! Every type is `Send` and `Sync`, every plan of a kernel `Send`. Parallel functions run on the
 //! current rayon pool.
 //!
 //! # Dependencies in the interface

@@ -1,4 +1,4 @@
-//! Structure of a matrix in figures: what kernel selection and `cargo xtask info` look at.
+//! Statistics of a matrix's structure, for kernel selection and `cargo xtask info`.
 
 use rayon::prelude::*;
 #[cfg(feature = "serde")]
@@ -47,7 +47,7 @@ pub struct RowLengthStats {
 /// Lengths below this are counted in an array; longer rows, few by their nature, are listed.
 const COUNTED: usize = 4096;
 
-/// Rows below which another task is not worth its histogram.
+/// Minimum rows of a task, so that its histogram pays.
 const ROWS_PER_TASK: usize = 4096;
 
 /// Rows by length.
@@ -163,8 +163,8 @@ impl RowLengthStats {
     }
 }
 
-/// Slots that padded formats would take per stored entry: 1 means no padding. A matrix without
-/// entries has ratio 1.
+/// Stored elements per entry in padded formats: 1 means no padding. A matrix without entries has
+/// ratio 1.
 #[derive(Debug, Clone, Copy, PartialEq)]
 #[cfg_attr(feature = "serde", derive(Serialize, Deserialize))]
 #[non_exhaustive]
@@ -201,7 +201,7 @@ fn lengths(pointers: &[u32]) -> impl Iterator<Item = u32> + '_ {
     pointers.windows(2).map(|pair| pair[1] - pair[0])
 }
 
-/// Slots, padding included, of HLL with hacks of `hack_size` rows, from the `rows + 1` ascending row
+/// Stored elements of HLL with hacks of `hack_size` rows, from the `rows + 1` ascending row
 /// pointers.
 ///
 /// # Panics
@@ -217,8 +217,8 @@ pub fn hll_slots(pointers: &[u32], hack_size: usize) -> u64 {
     slots.sum()
 }
 
-/// Slots, padding included, of SELL-C-sigma with `chunk` C and sorting window `sigma`, from the
-/// `rows + 1` ascending row pointers; saturates at `u64::MAX`.
+/// Stored elements of SELL-C-sigma with `chunk` C and sorting window `sigma`, from the `rows + 1`
+/// ascending row pointers; saturates at `u64::MAX`.
 ///
 /// # Panics
 /// When `chunk` is 0 or `pointers` is empty.
@@ -244,7 +244,7 @@ pub fn sell_slots(pointers: &[u32], chunk: usize, sigma: usize) -> u64 {
     slots.reduce(|| 0, u64::saturating_add)
 }
 
-/// Everything that is known of a matrix from its arrays.
+/// Statistics of a matrix: sizes, row lengths, padding, bandwidth, symmetry.
 #[derive(Debug, Clone, PartialEq)]
 #[cfg_attr(feature = "serde", derive(Serialize, Deserialize))]
 #[non_exhaustive]
@@ -277,7 +277,7 @@ pub struct MatrixStats {
     pub numerically_symmetric: bool,
 }
 
-/// What one pass over the entries collects.
+/// Sums and extremes that one pass over the entries collects.
 #[derive(Debug, Clone, Copy)]
 struct Pass {
     lower: usize,
@@ -360,8 +360,8 @@ impl MatrixStats {
 
 /// (pattern, numerically) symmetric, for a square matrix with ascending columns.
 ///
-/// Rows are walked in order. The entries of row j left of its diagonal are then asked for in
-/// ascending order, so that a cursor per row finds each at once.
+/// Rows are visited in order. The entries of row j left of its diagonal are then looked up in
+/// ascending order, so that one cursor per row finds each without a search.
 fn symmetry<T: Scalar>(pointers: &[u32], indices: &[u32], values: &[T]) -> (bool, bool) {
     let rows = pointers.len() - 1;
     let mut cursors = pointers[..rows].to_vec();

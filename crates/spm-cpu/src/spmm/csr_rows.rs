@@ -1,4 +1,5 @@
-//! y_ic = sum_j a_ij x_jc, chunks of rows to threads: R4 3.2 (`parallel_product_CSR`).
+//! CSR SpMM of R4 3.2 (`parallel_product_CSR`): chunks of rows are distributed to threads;
+//! y_ic = sum_j a_ij x_jc.
 
 use spm_formats::kernel::{Backend, KernelInfo, Operation, Parameters, PlanError, Schedule};
 use spm_formats::{CsrView, DenseShape, Scalar};
@@ -14,7 +15,7 @@ pub(super) const INFO: KernelInfo = KernelInfo {
     operation: Operation::Spmm,
     backend: Backend::Cpu,
     source: "R4 3.2 (parallel_product_CSR)",
-    summary: "static chunks of a multiple of 16 rows to threads",
+    summary: "static chunks of a multiple of 16 rows for each thread",
     parameters: &[],
 };
 

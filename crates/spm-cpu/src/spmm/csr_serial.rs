@@ -1,4 +1,4 @@
-//! CSR, one element of Y after the other: R4 1.3.
+//! Serial CSR SpMM of R4 1.3: one element of Y after the other.
 
 use spm_formats::kernel::{Backend, KernelInfo, Operation, Parameters, PlanError};
 use spm_formats::{CsrView, DenseShape, Scalar};
@@ -13,7 +13,7 @@ pub(super) const INFO: KernelInfo = KernelInfo {
     operation: Operation::Spmm,
     backend: Backend::Cpu,
     source: "R4 1.3",
-    summary: "one element of Y after the other on one thread; what speedups are counted from",
+    summary: "one element of Y after the other on one thread; the baseline of speedups",
     parameters: &[],
 };
 
@@ -26,7 +26,7 @@ pub(super) fn plan<'a, T: Scalar>(
     Ok(boxed(Serial { a, dense, choice: None }, dense))
 }
 
-/// The plan that `auto` has chosen where nothing is faster: the same, with no other plan around it.
+/// The plan that `auto` returns if no other kernel is faster, without a wrapper around it.
 pub(super) fn chosen<'a, T: Scalar>(a: CsrView<'a, T>, dense: DenseShape) -> BoxedPlan<'a, T> {
     boxed(Serial { a, dense, choice: Some(INFO.id.to_owned()) }, dense)
 }

@@ -1,4 +1,4 @@
-//! ELLPACK with its padding, one element of Y after the other: R4 1.3.
+//! Serial ELLPACK SpMM of R4 1.3: padding is multiplied, one element of Y after the other.
 
 use spm_formats::convert::{EllOptions, csr_to_ell};
 use spm_formats::kernel::{Backend, KernelInfo, Operation, Parameters, PlanError};
@@ -14,7 +14,7 @@ pub(super) const INFO: KernelInfo = KernelInfo {
     operation: Operation::Spmm,
     backend: Backend::Cpu,
     source: "R4 1.3",
-    summary: "ELLPACK, padding walked, one element of Y after the other on one thread",
+    summary: "ELLPACK, padding multiplied, one element of Y after the other on one thread",
     parameters: &[],
 };
 

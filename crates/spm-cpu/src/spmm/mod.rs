@@ -1,4 +1,4 @@
-//! Y = A X, X and Y dense with k columns.
+//! SpMM on CPU cores: Y = A X, where X and Y are dense with k columns.
 //!
 //! ```
 //! use spm_cpu::{PlanOptions, spmm};
@@ -17,10 +17,10 @@
 //! # Ok::<(), Box<dyn std::error::Error>>(())
 //! ```
 //!
-//! # Which bits are the same
-//! A plan gives the same bits each time it runs. Two plans of one kernel with the same parameters
-//! give the same bits on any number of threads, except `csr-blocked`, which cuts rows where the
-//! threads' shares end, and `auto`, which may choose another kernel.
+//! # Reproducibility
+//! Every run of a plan gives the same bits. Two plans of one kernel with the same parameters give
+//! the same bits on any number of threads, with two exceptions: `csr-blocked` splits rows at the
+//! ends of the threads' partitions, and `auto` may choose another kernel.
 
 mod auto;
 mod blocked;
@@ -65,9 +65,10 @@ impl<T: Scalar> SpmmKernel<T> {
     /// Plans Y = A X for one matrix and one shape of X.
     ///
     /// # Errors
-    /// A matrix that is not CSR or not sound, or (but for ELLPACK) a slice of a larger one; padding
-    /// beyond the budget; parameters of another kernel, or that make no sense for this matrix; more
-    /// columns of X than memory can number. 0 columns are no work.
+    /// A matrix that is not CSR or not valid, or (except for ELLPACK) a slice of a larger one;
+    /// padding beyond the budget; parameters of another kernel, or parameters that this matrix does
+    /// not allow; more elements of X than the address space has. For 0 columns the plan does
+    /// nothing.
     pub fn plan<'a>(
         &self,
         a: CsrView<'a, T>,

@@ -1,8 +1,8 @@
-//! A matrix as a list of rows, whatever it is stored in: what the reports' kernels walk.
+//! Row-wise access to a matrix in any format, for the SpMM kernels of the reports.
 
 use spm_formats::{CsrView, DenseShape, Ell, Layout, Scalar, UnpaddedEll};
 
-/// Rows of columns and values.
+/// A matrix whose rows can be read as column indices and values.
 pub(super) trait RowWise<T>: Send + Sync {
     /// (rows, columns).
     fn shape(&self) -> (usize, usize);
@@ -15,10 +15,10 @@ pub(super) trait RowWise<T>: Send + Sync {
         self.bytes()
     }
 
-    /// Columns and values that a product walks for row `row`, padding included.
+    /// The column indices and values that a product reads for row `row`, padding included.
     fn slots(&self, row: usize) -> (&[u32], &[T]);
 
-    /// The entries among the slots of row `row`: the first ones.
+    /// The number of entries of row `row`, which are the first of its stored elements.
     fn entries(&self, row: usize) -> usize;
 }
 
@@ -45,7 +45,7 @@ impl<T: Scalar> RowWise<T> for CsrView<'_, T> {
     }
 }
 
-/// Row-major; its kernels walk the padding.
+/// Row-major ELLPACK; its kernels multiply the padding.
 impl<T: Scalar> RowWise<T> for Ell<T> {
     fn shape(&self) -> (usize, usize) {
         (self.rows(), self.cols())
@@ -87,7 +87,7 @@ impl<T: Scalar> RowWise<T> for UnpaddedEll<T> {
     }
 }
 
-/// Where the elements of a dense matrix lie: (i, j) at `i * down + j * across`.
+/// Strides of a dense matrix: element (i, j) is at `i * down + j * across`.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Strides {
     pub(super) down: usize,
@@ -95,7 +95,7 @@ pub(super) struct Strides {
 }
 
 impl Strides {
-    /// Of a matrix of `rows` rows in the shape of `dense`.
+    /// The strides of a matrix of `rows` rows with the columns and layout of `dense`.
     pub(super) fn new(rows: usize, dense: DenseShape) -> Self {
         match dense.layout {
             Layout::RowMajor => Self { down: dense.k, across: 1 },
@@ -106,8 +106,8 @@ impl Strides {
 
 /// y_ic = sum_j a_ij x_jc in storage order.
 ///
-/// Padding contributes 0 x x_jc, which is NaN where x_jc is infinite; a sum that is not finite is
-/// computed again without it.
+/// Padding contributes 0 x x_jc, which is NaN if x_jc is infinite. A sum that is not finite is
+/// computed again without the padding.
 #[inline(always)]
 pub(super) fn element<T: Scalar>(
     a: &impl RowWise<T>,
@@ -135,8 +135,8 @@ fn dot<T: Scalar>(columns: &[u32], values: &[T], x: &[T], c: usize, strides: Str
     sum
 }
 
-/// R4 3.2: rows for each thread, rounded down to a multiple of 16 so that two threads rarely write
-/// to one cache line; at least 16.
+/// Rows for each thread as in R4 3.2: rounded down to a multiple of 16, so that two threads rarely
+/// write to one cache line, and at least 16.
 pub(super) fn static_chunk(rows: usize, threads: usize) -> usize {
     (rows / threads / 16 * 16).max(16)
 }

@@ -1,4 +1,4 @@
-//! X with one column is a vector: the product is SpMV's.
+//! SpMM with one column of X, computed by an SpMV kernel.
 
 use spm_formats::kernel::{PlanError, split_label};
 use spm_formats::{CsrView, DenseShape, Scalar};

@@ -1,6 +1,8 @@
-//! y_i = sum_j a_ij x_j, the merge path of row ends and entries cut into pieces of equal length:
-//! Merrill and Garland, "Merge-based parallel sparse matrix-vector multiplication", SC 2016. A row
-//! of 10^5 entries among rows of 3 is cut like any other.
+//! CSR SpMV by merge path: y_i = sum_j a_ij x_j.
+//!
+//! The merge path of row ends and entries is divided into partitions of equal length (Merrill and
+//! Garland, "Merge-based parallel sparse matrix-vector multiplication", SC 2016). A partition may
+//! begin and end inside a row, so a very long row is balanced too.
 
 use spm_formats::kernel::{Backend, KernelInfo, Operation, Parameters, PlanError};
 use spm_formats::partition::{self, MergePoint};
@@ -16,16 +18,16 @@ pub(super) const INFO: KernelInfo = KernelInfo {
     operation: Operation::Spmv,
     backend: Backend::Cpu,
     source: "own; Merrill and Garland, SC 2016",
-    summary: "rows and entries together in equal shares; long rows are cut between threads",
+    summary: "merge path: equal partitions of rows and entries; long rows split between threads",
     parameters: &[row::SIMD],
 };
 
 struct Merge<'a, T> {
     a: CsrView<'a, T>,
     threads: Threads,
-    /// The piece of thread t lies between points t and t + 1.
+    /// The partition of thread t is between points t and t + 1.
     points: Vec<MergePoint>,
-    /// The sum of each thread's piece of the row that its piece ends inside.
+    /// For each thread the partial sum of the row that its partition ends in.
     carries: Vec<T>,
     simd: bool,
 }

@@ -1,5 +1,5 @@
-//! y_i = sum_j a_ij x_j, to each thread consecutive rows with about as many entries: R2 V-A,
-//! algorithms 2 and 3.
+//! CSR SpMV with rows partitioned by entries (R2 V-A, algorithms 2 and 3): each thread has
+//! consecutive rows with about the same number of entries; y_i = sum_j a_ij x_j.
 
 use spm_formats::kernel::{Backend, KernelInfo, Operation, Parameters, PlanError};
 use spm_formats::{CsrView, Scalar, partition};
@@ -14,7 +14,7 @@ pub(super) const INFO: KernelInfo = KernelInfo {
     operation: Operation::Spmv,
     backend: Backend::Cpu,
     source: "R2 V-A, algorithms 2 and 3",
-    summary: "to each thread consecutive rows with about as many entries",
+    summary: "consecutive rows with about the same number of entries for each thread",
     parameters: &[row::SIMD],
 };
 

@@ -1,5 +1,5 @@
-//! y_i = sum_j a_ij x_j, a fixed number of blocks of rows handed to threads: R1 1.1.1
-//! (`spmvRowsBlocksCSR`, OMP CSR 2).
+//! CSR SpMV of R1 1.1.1 (`spmvRowsBlocksCSR`, OMP CSR 2): a fixed number of row blocks is
+//! distributed to threads; y_i = sum_j a_ij x_j.
 
 use spm_formats::kernel::{Backend, KernelInfo, Operation, Parameters, PlanError};
 use spm_formats::{CsrView, Scalar, partition};
@@ -15,7 +15,7 @@ pub(super) const INFO: KernelInfo = KernelInfo {
     operation: Operation::Spmv,
     backend: Backend::Cpu,
     source: "R1 1.1.1, OMP CSR 2 (spmvRowsBlocksCSR)",
-    summary: "a fixed number of even blocks of rows to threads",
+    summary: "a fixed number of equal row blocks, distributed to threads",
     parameters: &[BLOCKS, SCHEDULE, FOLDING, row::SIMD],
 };
 

@@ -1,5 +1,5 @@
-//! y_i = sum_j a_ij x_j, rows handed to threads in chunks: R0 3.2.1, R1 1.1.1
-//! (`spmvRowsBasicCSR`, OMP CSR 1).
+//! CSR SpMV of R0 3.2.1 and R1 1.1.1 (`spmvRowsBasicCSR`, OMP CSR 1): chunks of rows are
+//! distributed to threads; y_i = sum_j a_ij x_j.
 
 use spm_formats::kernel::{Backend, KernelInfo, Operation, Parameters, PlanError};
 use spm_formats::{CsrView, Scalar};
@@ -15,7 +15,7 @@ pub(super) const INFO: KernelInfo = KernelInfo {
     operation: Operation::Spmv,
     backend: Backend::Cpu,
     source: "R0 3.2.1; R1 1.1.1, OMP CSR 1 (spmvRowsBasicCSR)",
-    summary: "chunks of rows to threads, static or dynamic",
+    summary: "chunks of rows, distributed to threads statically or dynamically",
     parameters: &[SCHEDULE, CHUNK, FOLDING, row::SIMD],
 };
 

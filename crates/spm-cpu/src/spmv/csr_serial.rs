@@ -1,4 +1,4 @@
-//! y_i = sum_j a_ij x_j, one row after the other: R0 3.1, R2 algorithm 1.
+//! Serial CSR SpMV (R0 3.1, R2 algorithm 1): y_i = sum_j a_ij x_j, one row after the other.
 
 use spm_formats::kernel::{Backend, KernelInfo, Operation, Parameters, PlanError};
 use spm_formats::{CsrView, Scalar};
@@ -12,7 +12,7 @@ pub(super) const INFO: KernelInfo = KernelInfo {
     operation: Operation::Spmv,
     backend: Backend::Cpu,
     source: "R0 3.1; R2 algorithm 1",
-    summary: "one row after the other on one thread; what speedups are counted from",
+    summary: "one row after the other on one thread; the baseline of speedups",
     parameters: &[],
 };
 
@@ -29,8 +29,8 @@ pub(super) fn plan<'a, T: Scalar>(
     Ok(boxed(Serial { a, choice: None }))
 }
 
-/// The plan that `auto` has chosen for a tiny matrix: the same, with no other plan around it,
-/// which would cost a tenth of the product.
+/// The plan that `auto` returns for a tiny matrix, without a wrapper around it; a wrapper would
+/// cost a tenth of the product.
 pub(super) fn chosen<'a, T: Scalar>(a: CsrView<'a, T>) -> BoxedPlan<'a, T> {
     boxed(Serial { a, choice: Some(INFO.id.to_owned()) })
 }

@@ -1,5 +1,5 @@
-//! y_i = sum_J sum_{j in J} a_ij x_j over column blocks J, found through an offset table: R1 1.1.2
-//! and 1.1.3 (`spmvTilesCSR`, OMP CSR 3).
+//! CSR SpMV by 2-D tiles with an offset table (R1 1.1.2 and 1.1.3, `spmvTilesCSR`, OMP CSR 3):
+//! y_i = sum_J sum_{j in J} a_ij x_j over column blocks J.
 
 use spm_formats::kernel::{Backend, KernelInfo, Operation, Parameters, PlanError};
 use spm_formats::{CsrView, Scalar, partition};

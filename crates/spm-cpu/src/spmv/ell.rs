@@ -1,5 +1,5 @@
-//! What the ELLPACK kernels share: the rows of a row-major rectangle, with or without the array of
-//! row lengths (R1's `ROWLENS`).
+//! The common part of the ELLPACK SpMV kernels: sums of rows of a row-major ELLPACK matrix, with or
+//! without the array of row lengths (R1's `ROWLENS`).
 
 use std::ops::Range;
 
@@ -11,10 +11,10 @@ use super::plan::Memory;
 use super::row;
 use crate::PlanOptions;
 
-/// R1's `ROWLENS`.
+/// Whether row lengths are used (R1's `ROWLENS`).
 pub(super) const ROW_LENGTHS: ParameterSpec = ParameterSpec {
     name: "row-lengths",
-    meaning: "stop at the end of each row instead of walking the padding",
+    meaning: "stop at the end of each row instead of multiplying the padding",
     default: Value::Switch(true),
     studied: &[Value::Switch(false), Value::Switch(true)],
 };
@@ -46,7 +46,7 @@ impl<T: Scalar> EllRows<T> {
         self.ell.entries()
     }
 
-    /// Slots of each row.
+    /// Stored elements of each row.
     pub(super) fn width(&self) -> usize {
         self.ell.width()
     }
@@ -59,14 +59,16 @@ impl<T: Scalar> EllRows<T> {
         Memory { matrix: read, plan: all + rest as u64 }
     }
 
-    /// The sum over some slots of a row, padding among them unless the row lengths are used.
+    /// The sum over some stored elements of a row, padding included unless the row lengths are
+    /// used.
     #[inline(always)]
     pub(super) fn sum(&self, row: usize, slots: Range<usize>, x: &[T]) -> T {
         let end = if self.row_lengths { self.length(row).min(slots.end) } else { slots.end };
         self.dot(row, slots.start.min(end)..end, x)
     }
 
-    /// A row's sum without what its padding may have done: 0 x inf is NaN.
+    /// The sum of a row, computed again without padding if it is not finite, because 0 x inf is
+    /// NaN.
     #[inline(always)]
     pub(super) fn without_padding(&self, row: usize, sum: T, x: &[T]) -> T {
         if self.row_lengths || sum.is_finite() {

@@ -1,5 +1,5 @@
-//! y_i = sum_s value(i, s) x_column(i, s), a fixed number of blocks of rows handed to threads:
-//! R1 1.2.1 (`spmvRowsBlocksELL`, OMP ELL 1).
+//! ELLPACK SpMV of R1 1.2.1 (`spmvRowsBlocksELL`, OMP ELL 1): a fixed number of row blocks is
+//! distributed to threads; y_i = sum_s value(i, s) x_column(i, s).
 
 use spm_formats::kernel::{Backend, KernelInfo, Operation, Parameters, PlanError};
 use spm_formats::{CsrView, Scalar, partition};
@@ -16,7 +16,7 @@ pub(super) const INFO: KernelInfo = KernelInfo {
     operation: Operation::Spmv,
     backend: Backend::Cpu,
     source: "R1 1.2.1, OMP ELL 1 (spmvRowsBlocksELL)",
-    summary: "ELLPACK, a fixed number of even blocks of rows to threads",
+    summary: "ELLPACK, a fixed number of equal row blocks, distributed to threads",
     parameters: &[BLOCKS, SCHEDULE, FOLDING, ROW_LENGTHS, row::SIMD],
 };
 

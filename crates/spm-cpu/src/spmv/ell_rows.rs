@@ -1,5 +1,5 @@
-//! y_i = sum_s value(i, s) x_column(i, s), rows handed to threads in chunks: R0 3.2.2, R1 1.2.1
-//! (`spmvRowsBasicELL`, OMP ELL 0).
+//! ELLPACK SpMV of R0 3.2.2 and R1 1.2.1 (`spmvRowsBasicELL`, OMP ELL 0): chunks of rows are
+//! distributed to threads; y_i = sum_s value(i, s) x_column(i, s).
 
 use spm_formats::kernel::{Backend, KernelInfo, Operation, Parameters, PlanError};
 use spm_formats::{CsrView, Scalar};
@@ -16,7 +16,7 @@ pub(super) const INFO: KernelInfo = KernelInfo {
     operation: Operation::Spmv,
     backend: Backend::Cpu,
     source: "R0 3.2.2; R1 1.2.1, OMP ELL 0 (spmvRowsBasicELL)",
-    summary: "ELLPACK, chunks of rows to threads, static or dynamic",
+    summary: "ELLPACK, chunks of rows, distributed to threads statically or dynamically",
     parameters: &[SCHEDULE, CHUNK, FOLDING, ROW_LENGTHS, row::SIMD],
 };
 

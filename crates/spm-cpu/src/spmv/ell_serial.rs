@@ -1,4 +1,4 @@
-//! y_i = sum_s value(i, s) x_column(i, s) over the slots of row i, on one thread.
+//! Serial ELLPACK SpMV: y_i = sum_s value(i, s) x_column(i, s) over the stored elements of row i.
 
 use spm_formats::kernel::{Backend, KernelInfo, Operation, Parameters, PlanError};
 use spm_formats::{CsrView, Scalar};

@@ -1,5 +1,5 @@
-//! y_i = sum over the slots of row i of its block, to each thread consecutive blocks: R2 V-B,
-//! algorithms 4 and 5.
+//! HLL SpMV of R2 V-B, algorithms 4 and 5: each thread has consecutive blocks; y_i is the sum over
+//! the stored elements of row i in its block.
 
 use spm_formats::kernel::{Backend, KernelInfo, Operation, Parameters, PlanError};
 use spm_formats::{CsrView, Scalar, partition};
@@ -15,7 +15,7 @@ pub(super) const INFO: KernelInfo = KernelInfo {
     operation: Operation::Spmv,
     backend: Backend::Cpu,
     source: "R2 V-B, algorithms 4 and 5",
-    summary: "HLL, to each thread an even share of consecutive blocks",
+    summary: "HLL, equal partitions of consecutive blocks for each thread",
     parameters: &[HACK, SIMD],
 };
 

@@ -1,4 +1,5 @@
-//! y_i = sum over the slots of row i of its block, on one thread: R2 V-B without the threads.
+//! Serial HLL SpMV (R2 V-B on one thread): y_i is the sum over the stored elements of row i in its
+//! block.
 
 use spm_formats::kernel::{Backend, KernelInfo, Operation, Parameters, PlanError};
 use spm_formats::{CsrView, Scalar};

@@ -1,4 +1,4 @@
-//! Rows so long that they are cut between all threads.
+//! Sums of long rows, each split between all threads.
 
 use spm_formats::{CsrView, Scalar, partition};
 
@@ -6,14 +6,14 @@ use super::row;
 use crate::Threads;
 use crate::disjoint::Disjoint;
 
-/// Rows with more entries than this are cut.
+/// Rows with more entries than this are split.
 pub(super) const LONG: usize = 2048;
 
-/// The long rows of a matrix, and the sums of their pieces.
+/// The long rows of a matrix, and the partial sums of the threads.
 pub(super) struct LongRows<T> {
     rows: Vec<u32>,
     parts: usize,
-    /// Sum of piece t of long row l at `t * rows.len() + l`.
+    /// The partial sum of thread t for long row l at `t * rows.len() + l`.
     sums: Vec<T>,
 }
 
@@ -32,12 +32,12 @@ impl<T: Scalar> LongRows<T> {
         size_of_val(&*self.rows) + size_of_val(&*self.sums)
     }
 
-    /// What one thread of a team needs to sum its pieces.
+    /// Access to the partial sums for the threads of a pool.
     pub(super) fn pieces(&mut self) -> Pieces<'_, T> {
         Pieces { rows: &self.rows, parts: self.parts, sums: Disjoint::new(&mut self.sums) }
     }
 
-    /// Adds the pieces up, in the same order always.
+    /// Adds the partial sums, always in the same order.
     pub(super) fn finish(&self, y: &mut [T]) {
         for (l, &row) in self.rows.iter().enumerate() {
             let pieces = (0..self.parts).map(|part| self.sums[part * self.rows.len() + l]);
@@ -53,7 +53,7 @@ pub(super) struct Pieces<'a, T> {
 }
 
 impl<T: Scalar> Pieces<'_, T> {
-    /// Sums the pieces of thread `part`; each part is summed by one thread only.
+    /// Computes the partial sums of thread `part`. Each part is computed by one thread only.
     pub(super) fn sum(&self, a: &CsrView<'_, T>, part: usize, x: &[T]) {
         let (start, count) = (part * self.rows.len(), self.rows.len());
         // SAFETY: the parts do not overlap, and each belongs to one thread.

@@ -1,13 +1,13 @@
-//! y = A x.
+//! SpMV on CPU cores: y = A x.
 //!
-//! # Which bits are the same
-//! A plan gives the same bits each time it runs. Two plans of one kernel with the same parameters
-//! give the same bits on any number of threads, with any schedule, except:
-//! - `csr-merge` cuts rows where the threads' shares end;
-//! - `csr-compact` cuts groups of rows with the same columns there, and sums a row that is alone in
-//!   another order;
-//! - `sell-compact` cuts rows of more than 2048 entries between the threads;
-//! - `sell-symmetric` adds what comes from the rows of another thread last;
+//! # Reproducibility
+//! Every run of a plan gives the same bits. Two plans of one kernel with the same parameters give
+//! the same bits on any number of threads and with any schedule, with these exceptions:
+//! - `csr-merge` splits rows at the ends of the threads' partitions.
+//! - `csr-compact` splits groups of rows with the same columns there, and sums a row that is alone
+//!   in its group in another order.
+//! - `sell-compact` splits rows of more than 2048 entries between the threads.
+//! - `sell-symmetric` adds the contributions from another thread's rows last.
 //! - `auto` may choose another kernel.
 
 mod auto;
@@ -63,9 +63,9 @@ impl<T: Scalar> SpmvKernel<T> {
     /// Plans y = A x for one matrix: converts, partitions, allocates.
     ///
     /// # Errors
-    /// A matrix that is not CSR or not sound, or (but for ELLPACK and HLL) a slice of a larger one;
-    /// padding beyond the budget; parameters of another kernel, or that make no sense for this
-    /// matrix.
+    /// A matrix that is not CSR or not valid, or (except for ELLPACK and HLL) a slice of a larger
+    /// one; padding beyond the budget; parameters of another kernel, or parameters that this matrix
+    /// does not allow.
     pub fn plan<'a>(
         &self,
         a: CsrView<'a, T>,

@@ -1,4 +1,5 @@
-//! What padding may have spoilt: 0 x inf is NaN, and a sum of x alone may overflow.
+//! Recomputes rows whose result is not finite, because padding may be the cause: 0 x inf is NaN,
+//! and a sum of elements of x may overflow.
 
 use std::ops::Range;
 
@@ -13,7 +14,7 @@ pub(super) fn any_not_finite<T: Scalar>(y: &[T]) -> bool {
     sum != T::ZERO
 }
 
-/// Sums each row whose result is not finite again, straight from CSR; `y` holds just `rows`.
+/// Computes each row whose result is not finite again from CSR; `y` holds only `rows`.
 #[cold]
 pub(super) fn repair<T: Scalar>(a: &CsrView<'_, T>, rows: Range<usize>, x: &[T], y: &mut [T]) {
     for (y, row) in y.iter_mut().zip(rows) {

@@ -1,11 +1,11 @@
-//! The shape that all transposition plans share: a procedure, wrapped once with the checks.
+//! The common part of all transposition plans: checks of the output around a kernel's procedure.
 
 use spm_formats::kernel::{Footprint, RunError, TransposeOutput, TransposePlan};
 use spm_formats::{CsrView, Scalar};
 
 use super::BoxedPlan;
 
-/// What a kernel provides; the arrays of `output` have the right lengths.
+/// A kernel's procedure. The arrays of `output` have been checked and have the right lengths.
 pub(super) trait Procedure<T>: Send {
     /// The matrix.
     fn matrix(&self) -> &CsrView<'_, T>;

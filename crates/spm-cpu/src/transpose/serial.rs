@@ -1,4 +1,5 @@
-//! Count the entries of each column, sum up, then place the entries row by row: R3 III-A.
+//! Serial transposition (R3 III-A): counts the entries of each column, scans the counts, and moves
+//! the entries row by row.
 
 use spm_formats::kernel::{Backend, KernelInfo, Operation, Parameters, PlanError, TransposeOutput};
 use spm_formats::{CsrView, Scalar};
@@ -12,7 +13,7 @@ pub(super) const INFO: KernelInfo = KernelInfo {
     operation: Operation::Transpose,
     backend: Backend::Cpu,
     source: "R3 III-A",
-    summary: "count columns, prefix sum, place entries; what speedups are counted from",
+    summary: "count columns, prefix sum, move entries; the baseline of speedups",
     parameters: &[],
 };
 
@@ -29,7 +30,7 @@ pub(super) fn plan<'a, T: Scalar>(
     Ok(boxed(Serial { a, choice: None }))
 }
 
-/// The plan that `auto` has chosen where nothing is faster: the same, with no other plan around it.
+/// The plan that `auto` returns if no other kernel is faster, without a wrapper around it.
 pub(super) fn chosen<'a, T: Scalar>(a: CsrView<'a, T>) -> BoxedPlan<'a, T> {
     boxed(Serial { a, choice: Some(INFO.id.to_owned()) })
 }

@@ -23,8 +23,8 @@ pub(super) fn open_archive(file: File) -> ZipResult<ZipArchive<BufReader<File>>>
 /// Reads a CSR matrix from an uncompressed `.npz` archive, of this module or of
 /// `scipy.sparse.save_npz(..., compressed=False)`.
 ///
-/// Whatever the file declares, no array has more elements than the file has bytes for, all memory is
-/// at most 8 times the file's length plus 2 MiB, and time is linear in it; the indices are checked.
+/// The sizes that the file declares are checked against its length. Memory is at most 8 times the
+/// length plus 2 MiB, and time is linear in the length. The indices are checked.
 ///
 /// # Errors
 /// [`CacheError::Io`]; [`CacheError::Invalid`] also for values that are not of type `T`.
@@ -50,7 +50,7 @@ pub fn save_npz<T: Scalar>(
     write_npz(path.as_ref(), matrix, None)
 }
 
-/// [`save_npz`], with the record of a source if there is one.
+/// [`save_npz`] with an optional record of the source file.
 pub(super) fn write_npz<T: Scalar>(
     path: &Path,
     matrix: CsrView<'_, T>,
@@ -130,7 +130,7 @@ impl<W: Write + Seek> Archive<W> {
     }
 }
 
-/// Opens the array `name` of an archive and hands its header and its elements to `read`.
+/// Opens the array `name` of an archive and passes its header and its elements to `read`.
 pub(super) fn member<A: Read + Seek, R>(
     archive: &mut ZipArchive<A>,
     file_bytes: u64,

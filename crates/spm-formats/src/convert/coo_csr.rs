@@ -39,7 +39,7 @@ pub fn csr_to_coo<T: Scalar>(matrix: CsrView<'_, T>) -> Coo<T> {
     Coo::from_valid(matrix.shape(), row_indices, cols, values)
 }
 
-/// Assembles a matrix whose arrays are right by construction.
+/// Assembles a matrix from arrays that are valid by construction.
 pub(super) fn compressed<T: Scalar>(
     shape: (usize, usize),
     (pointers, indices, values): Arrays<T>,

@@ -1,4 +1,4 @@
-//! CSR to CSC and back, which is transposition: correct and parallel, not the fastest one.
+//! CSR to CSC and back (transposition) by a parallel counting sort. `spm-cpu` has faster kernels.
 
 use super::coo_csr::compressed;
 use super::counting_sort::counting_sort;

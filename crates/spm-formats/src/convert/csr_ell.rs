@@ -6,7 +6,7 @@ use super::tile::{Slots, padding_column};
 use crate::check::check_nonzero;
 use crate::{CsrView, Ell, FormatError, Layout, MemoryBudget, Scalar, UnpaddedEll, UnpaddedRow};
 
-/// How an ELLPACK matrix lies in memory.
+/// The memory layout of an ELLPACK matrix.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub struct EllOptions {
     /// Contiguous dimension.
@@ -16,12 +16,12 @@ pub struct EllOptions {
 }
 
 impl EllOptions {
-    /// Row-major without gaps: for cores that walk rows.
+    /// Row-major without gaps, for CPU cores, which process a row at a time.
     pub const ROW_MAJOR: Self = Self { layout: Layout::RowMajor, pitch_alignment: 1 };
     /// Column-major without gaps.
     pub const COLUMN_MAJOR: Self = Self { layout: Layout::ColumnMajor, pitch_alignment: 1 };
-    /// Column-major, every run aligned to 256 bytes in both arrays, as `cudaMallocPitch` does:
-    /// 64 elements, which are 256 bytes of indices and of `f32`, 512 of `f64`.
+    /// Column-major with every column aligned to 256 bytes in both arrays, as `cudaMallocPitch`
+    /// does: 64 elements are 256 bytes of indices and of `f32`, 512 of `f64`.
     pub const DEVICE: Self = Self { layout: Layout::ColumnMajor, pitch_alignment: 64 };
 }
 
@@ -81,8 +81,8 @@ pub fn csr_to_ell<T: Scalar>(
     })
 }
 
-/// Pitch and number of slots of a matrix whose longest row has `width` entries, if they are within
-/// the budget.
+/// Pitch and number of stored elements of a matrix whose longest row has `width` entries, if they
+/// are within the budget.
 pub(super) fn extent<T: Scalar>(
     rows: usize,
     width: usize,

@@ -54,7 +54,7 @@ fn block_extent(rows: usize, hack_size: usize, block: usize) -> (usize, usize) {
     (first, hack_size.min(rows - first))
 }
 
-/// Number of slots, if they are within the budget.
+/// Number of stored elements, if they are within the budget.
 pub(super) fn count_slots<T: Scalar>(
     matrix: &CsrView<'_, T>,
     hack_size: usize,

@@ -10,8 +10,8 @@ use crate::{CsrView, FormatError, MemoryBudget, Scalar, Sell};
 /// Sorts rows by length inside windows of `sigma` rows, longest first and stable, and pads the
 /// rows of every chunk of `chunk` rows to the longest one of the chunk.
 ///
-/// `sigma` is taken as it is: 1 leaves the rows where they are, `sigma >= rows` sorts all of them;
-/// it need not be a multiple of `chunk`, and a window that ends inside a chunk does so.
+/// With `sigma` = 1 the rows keep their order; with `sigma >= rows` all rows are sorted. `sigma`
+/// need not be a multiple of `chunk`, so a window may end inside a chunk.
 ///
 /// # Errors
 /// Chunk or sigma 0; more memory than `budget` allows (nothing is allocated when
@@ -56,19 +56,19 @@ pub fn csr_to_sell<T: Scalar>(
     })
 }
 
-/// Width of a chunk: its rows are not in order where a window ends inside it.
+/// Width of a chunk: its longest row, which need not be the first if a window ends inside it.
 fn width(row_lengths: &[u32]) -> u32 {
     row_lengths.iter().copied().max().unwrap_or(0)
 }
 
-/// Which row goes where.
+/// The order of the rows.
 pub(super) struct Order {
     pub(super) permutation: Vec<u32>,
     pub(super) row_lengths: Vec<u32>,
     pub(super) slots: usize,
 }
 
-/// Sorts the rows and counts the slots, if they are within the budget.
+/// Sorts the rows and counts the stored elements, if they are within the budget.
 pub(super) fn order<T: Scalar>(
     matrix: &CsrView<'_, T>,
     chunk: usize,
@@ -98,7 +98,7 @@ pub(super) fn order<T: Scalar>(
     Ok(Order { permutation, row_lengths, slots: slots as usize })
 }
 
-/// Rows of a window up to which a comparison sort is the quicker one.
+/// Rows of a window up to which a comparison sort is faster than a counting sort.
 const SMALL_WINDOW: usize = 256;
 
 /// Writes the rows from `first` on into `window`, longest first, equal lengths in their order.

@@ -1,4 +1,4 @@
-//! Padded formats back to CSR: what ELLPACK, HLL and SELL-C-sigma have in common.
+//! ELLPACK, HLL and SELL-C-sigma to CSR.
 
 use rayon::prelude::*;
 
@@ -42,7 +42,7 @@ pub fn sell_to_csr<T: Scalar>(sell: &Sell<T>) -> Csr<T> {
     })
 }
 
-/// Lays the rows end to end.
+/// Concatenates the rows.
 pub fn unpadded_ell_to_csr<T: Scalar>(ell: &UnpaddedEll<T>) -> Csr<T> {
     let pointers = pointers_of(ell.rows.iter().map(|arrays| arrays.values.len() as u32));
     let mut col_indices = Vec::with_capacity(ell.entries);
@@ -54,14 +54,14 @@ pub fn unpadded_ell_to_csr<T: Scalar>(ell: &UnpaddedEll<T>) -> Csr<T> {
     compressed((ell.rows.len(), ell.cols), (pointers, col_indices, values))
 }
 
-/// Where the entries of one row are in the arrays of a padded format.
+/// The positions of one row's entries in the arrays of a padded format.
 struct Lane {
     row: usize,
     start: usize,
     stride: usize,
 }
 
-/// Rows that one task gathers at least.
+/// Minimum number of rows that one task gathers.
 const ROWS_PER_TASK: usize = 256;
 
 /// Collects the rows of a padded format; `lane_of` is a bijection from positions (0..rows) to rows,

@@ -1,4 +1,4 @@
-//! R4's first algorithms: every row searches all triplets for its own, O(rows x entries).
+//! R4's row-scan conversions: for each row, all triplets are searched; O(rows x entries).
 
 use rayon::prelude::*;
 
@@ -44,12 +44,13 @@ pub fn coo_to_csr_row_scan<T: Scalar>(coo: &Coo<T>) -> Csr<T> {
     compressed((coo.rows(), coo.cols()), merge_rows((pointers, cols, values)))
 }
 
-/// COO to row-major ELLPACK with a double loop, parallel over rows (R4 4.1, the first). Padding
-/// follows the rule of [`Ell`] where R4 wrote 0 x 0. Rows are as wide as the longest one before
-/// duplicates are summed.
+/// COO to row-major ELLPACK with a double loop, parallel over rows (R4 4.1, the first algorithm).
+///
+/// Padding follows the rule of [`Ell`]; R4 stored column 0 and value 0. The width is that of the
+/// longest row before duplicates are summed.
 ///
 /// # Errors
-/// More memory than `budget` allows (no slot is allocated then).
+/// More memory than `budget` allows (no stored element is allocated then).
 pub fn coo_to_ell_padded<T: Scalar>(
     coo: &Coo<T>,
     budget: &MemoryBudget,

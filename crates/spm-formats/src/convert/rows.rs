@@ -42,5 +42,5 @@ impl<'a, T: Scalar> CsrView<'a, T> {
     }
 }
 
-/// Elements below which a loop is not worth splitting between threads.
+/// Elements below which a loop is not split between threads.
 pub(super) const GRAIN: usize = 4096;

@@ -1,10 +1,10 @@
-//! Filling column-major tiles: what ELLPACK, HLL and SELL-C-sigma have in common.
+//! Fills column-major tiles, the storage that ELLPACK, HLL and SELL-C-sigma share.
 
 use super::disjoint::DisjointSlice;
 use crate::{CsrView, Scalar};
 
-/// Lanes that are copied together: their rows stay in the first-level cache while their slots are
-/// written in runs of this many elements.
+/// Rows that are copied together: they stay in the first-level cache while their stored elements
+/// are written in runs of this length.
 const LANES: usize = 64;
 
 /// The two arrays of a padded format while threads fill them.
@@ -18,11 +18,11 @@ impl<'a, T: Scalar> Slots<'a, T> {
         Self { col_indices: DisjointSlice::new(col_indices), values: DisjointSlice::new(values) }
     }
 
-    /// Fills `lanes` lanes of `width` slots, slot `s` of lane `i` at `start + s * stride + i`, with
-    /// the rows `row_of(i)`, padded by the rule of [`Ell`](crate::Ell).
+    /// Writes the rows `row_of(i)` for `i` below `lanes` with `width` stored elements each: stored
+    /// element `s` of row `row_of(i)` goes to `start + s * stride + i`. Padding follows the rule of
+    /// [`Ell`](crate::Ell).
     ///
-    /// # Safety
-    /// No other thread touches these slots meanwhile.
+    /// # Safety No other thread accesses these elements at the same time.
     pub(super) unsafe fn fill(
         &self,
         matrix: &CsrView<'_, T>,
@@ -58,7 +58,7 @@ impl<'a, T: Scalar> Slots<'a, T> {
     }
 }
 
-/// The column of a row's padding: its last one again, or 0 in an empty row.
+/// The column of a row's padding: that of its last entry, or 0 in an empty row.
 #[inline]
 pub(super) fn padding_column(row: &[u32]) -> u32 {
     row.last().copied().unwrap_or(0)

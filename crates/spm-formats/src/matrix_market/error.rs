@@ -1,4 +1,4 @@
-//! What can be wrong with a Matrix Market file.
+//! Errors of reading and writing Matrix Market files.
 
 use std::io;
 use std::path::PathBuf;
@@ -14,10 +14,10 @@ pub enum MatrixMarketError {
     Io {
         /// The file.
         path: PathBuf,
-        /// What the operating system or the decompressor said.
+        /// The error of the system or of the decompressor.
         cause: io::Error,
     },
-    /// The text is not what it should be. The same for every number of threads.
+    /// The text is not valid. The error is the same for every number of threads.
     #[error("{file}:{line}: expected {expected}, found {found}")]
     Invalid {
         /// The file.
@@ -26,9 +26,9 @@ pub enum MatrixMarketError {
         line: u64,
         /// What kind of mistake it is.
         problem: Problem,
-        /// What should have stood there.
+        /// What was expected.
         expected: String,
-        /// What stood there.
+        /// What was found.
         found: String,
     },
     /// The name of the file does not tell how it is packed.

@@ -1,4 +1,4 @@
-//! Matrices to text.
+//! Writes matrices as Matrix Market text.
 
 use std::io::{self, Write};
 use std::path::Path;

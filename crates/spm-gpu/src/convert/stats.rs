@@ -1,4 +1,4 @@
-//! What a matrix on the device is like.
+//! Statistics of a matrix on the device, for the choice of a kernel.
 
 use spm_formats::kernel::PlanError;
 use spm_gpu_kernels::convert::{RowStats, ValueStats};
@@ -12,14 +12,14 @@ use crate::stream::Stream;
 /// Blocks of the grid, at most; a power of two, as the kernel wants it.
 const BLOCKS: usize = 512;
 
-/// What decides which kernels may be fast.
+/// Statistics that decide which kernels may be fast.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub(crate) struct MatrixStats<T> {
     pub(crate) longest_row: usize,
     pub(crate) empty_rows: usize,
-    /// The value of all entries, if they have the same.
+    /// The common value of all entries, if they are equal.
     pub(crate) equal: Option<T>,
-    /// Single precision holds every value.
+    /// Whether single precision holds every value exactly.
     pub(crate) narrow: bool,
 }
 
@@ -80,7 +80,7 @@ pub(super) fn longest_row<T: DeviceScalar>(a: &DeviceCsr<T>) -> Result<usize, Pl
     Ok(host.iter().map(|&[longest, _]| longest as usize).max().unwrap_or(0))
 }
 
-/// Warps that look at so many items, in whole blocks; the kernel wants a power of two.
+/// Number of warps for so many items, in whole blocks; the kernel needs a power of two.
 fn warps(items: usize) -> usize {
     match items.div_ceil(4 * BLOCK) {
         0 => 0,

@@ -50,7 +50,7 @@ macro_rules! functions {
         required { $($name:ident($($type:ty),*);)* }
         optional { $($optional:ident($($optional_type:ty),*);)* }
     ) => {
-        /// The functions that the comparator calls. The optional ones came with CUDA 12.
+        /// The functions that the cuSPARSE baseline calls. The optional ones came with CUDA 12.
         #[allow(non_snake_case)]
         pub(super) struct Functions {
             $(pub(super) $name: unsafe extern "C" fn($($type),*) -> c_int,)*
@@ -137,7 +137,7 @@ impl Cusparse {
         })
     }
 
-    /// An answer of the library as a result of ours.
+    /// Converts a status of the library to a result.
     pub(super) fn check(&self, call: &'static str, status: c_int) -> Result<(), GpuError> {
         if status == SUCCESS {
             return Ok(());
@@ -219,7 +219,7 @@ fn in_folder(folder: &Path) -> impl Iterator<Item = PathBuf> {
     NAMES.iter().map(|name| folder.join(name)).filter(|path| path.is_file())
 }
 
-/// What in `folder` starts with `prefix`, the last in order first.
+/// The names in `folder` that start with `prefix`, in descending order.
 fn entries(folder: &Path, prefix: &str) -> Vec<PathBuf> {
     let mut found: Vec<PathBuf> = folder
         .read_dir()

@@ -1,8 +1,8 @@
-//! NVIDIA's cuSPARSE as a comparator: loaded at run time, absent with a reason where it is not
-//! installed.
+//! NVIDIA's cuSPARSE as a baseline, loaded at run time.
 //!
-//! Its kernels are entries of the registries like any other: [`crate::spmv`], [`crate::spmm`],
-//! [`crate::transpose`]. Preprocessing happens while planning, as a conversion does.
+//! Its kernels are entries of the registries [`crate::spmv`], [`crate::spmm`] and
+//! [`crate::transpose`]. If the library is not installed, planning them is an error that states the
+//! reason. Preprocessing is part of planning.
 
 mod library;
 pub(crate) mod spmm;
@@ -59,7 +59,7 @@ impl Handle {
         Ok(Self { library, raw, device: device.clone() })
     }
 
-    /// The handle of a plan: without the library its kernel does not apply, and the reason says so.
+    /// The handle of a plan. Without the library it is [`PlanError::Unsupported`] with the reason.
     fn of_plan(kernel: &'static str, device: &Device) -> Result<Self, PlanError> {
         Self::new(device).map_err(|error| match error {
             GpuError::LibraryAbsent { .. } => {
@@ -78,7 +78,7 @@ impl Handle {
         Ok(CudaVersion { major: number / 1000, minor: number % 1000 / 100 })
     }
 
-    /// Lets the next calls work in `stream`.
+    /// Sets the stream of the next calls.
     fn enter(&self, stream: &Stream) -> Result<(), GpuError> {
         self.device.make_current()?;
         // SAFETY: both are live, and on one device (checked by the plan).
@@ -98,7 +98,7 @@ impl Drop for Handle {
     }
 }
 
-/// What a descriptor of the library describes, and so how it is destroyed.
+/// The kind of a descriptor, which determines how it is destroyed.
 #[derive(Clone, Copy)]
 enum Kind {
     Matrix,
@@ -106,7 +106,7 @@ enum Kind {
     Dense,
 }
 
-/// A descriptor: host memory of the library that points to arrays of ours.
+/// A descriptor of the library, which refers to our arrays.
 struct Descriptor {
     library: &'static Cusparse,
     raw: *mut c_void,
@@ -230,12 +230,12 @@ fn pointer<T: Element>(buffer: &DeviceBuffer<T>) -> *mut c_void {
     buffer.address() as *mut c_void
 }
 
-/// 64-bit words of a workspace; never none, because some versions refuse a null pointer.
+/// 64-bit words of a workspace; at least one, because some versions refuse a null pointer.
 fn workspace_words(bytes: usize) -> usize {
     bytes.div_ceil(size_of::<u64>()).max(1)
 }
 
-/// Signed 32-bit sizes are all that the library takes beside 32-bit indices.
+/// Checks the sizes: with 32-bit indices the library takes signed 32-bit sizes only.
 fn check_sizes(
     kernel: &'static str,
     (rows, cols, entries): (usize, usize, usize),
@@ -250,7 +250,8 @@ fn sizes<T: DeviceScalar>(a: CsrView<'_, T>) -> (usize, usize, usize) {
     (a.rows(), a.cols(), a.nnz())
 }
 
-/// A status that says that the algorithm does not do this, as a reason; other failures as they are.
+/// Converts the status "not supported" to [`PlanError::Unsupported`]; other failures stay as they
+/// are.
 fn unsupported(kernel: &'static str, status: c_int, error: GpuError) -> PlanError {
     if status == library::NOT_SUPPORTED {
         PlanError::Unsupported { kernel, reason: error.to_string() }

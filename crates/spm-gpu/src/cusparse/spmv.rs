@@ -27,7 +27,7 @@ pub(crate) const CSR_ALG1: KernelInfo = KernelInfo {
     operation: Operation::Spmv,
     backend: Backend::Gpu,
     source: SOURCE,
-    summary: "cuSPARSE CSR, algorithm 1, preprocessed where the version can",
+    summary: "cuSPARSE CSR, algorithm 1, preprocessed if the version supports it",
     parameters: &[],
 };
 
@@ -37,7 +37,7 @@ pub(crate) const CSR_ALG2: KernelInfo = KernelInfo {
     operation: Operation::Spmv,
     backend: Backend::Gpu,
     source: SOURCE,
-    summary: "cuSPARSE CSR, algorithm 2 (deterministic), preprocessed where the version can",
+    summary: "cuSPARSE CSR, algorithm 2 (deterministic), preprocessed if the version supports it",
     parameters: &[],
 };
 

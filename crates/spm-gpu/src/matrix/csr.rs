@@ -1,4 +1,4 @@
-//! CSR.
+//! CSR matrices in device memory.
 
 use spm_formats::CsrView;
 
@@ -8,7 +8,7 @@ use crate::error::GpuError;
 use crate::memory::DeviceBuffer;
 use crate::plan::{DeviceCsc, DeviceScalar};
 
-/// The three arrays of a CSR matrix on a device, copied from verified ones.
+/// A CSR matrix in device memory, copied from verified arrays.
 #[derive(Debug)]
 pub struct DeviceCsr<T> {
     rows: usize,
@@ -99,8 +99,8 @@ pub(crate) enum DeviceValues<T> {
 }
 
 impl<T: DeviceScalar> DeviceValues<T> {
-    /// One value if `drop_equal` and all `entries` have the same bits; otherwise a copy of
-    /// `stored`, the entries in the order of the format with whatever pads them.
+    /// One value if `drop_equal` and all `entries` have the same bits. Otherwise a copy of
+    /// `stored`, the values in the order of the format, padding included.
     pub(crate) fn new(
         device: &Device,
         entries: &[T],
@@ -124,7 +124,7 @@ impl<T: DeviceScalar> DeviceValues<T> {
     }
 }
 
-/// CSR, its values perhaps left out.
+/// A CSR matrix whose values may be reduced to one.
 #[derive(Debug)]
 pub(crate) struct ReducedCsr<T> {
     rows: usize,

@@ -40,7 +40,7 @@ pub(super) const V3: KernelInfo = KernelInfo {
     parameters: &[BLOCK],
 };
 
-/// The pointers for a kernel that reads them anew at every step.
+/// The row pointers for a kernel that reads them again at every step.
 fn reread(pointers: &DeviceBuffer<u32>) -> DevicePtrMut<u32> {
     // SAFETY: a pointer is used by a launch only; versions 1 and 2 do not write there.
     unsafe { DevicePtrMut::from_raw(pointers.address()) }

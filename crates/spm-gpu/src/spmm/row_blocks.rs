@@ -1,4 +1,4 @@
-//! The row blocks of CSR-Adaptive.
+//! The row blocks of CSR-Adaptive: consecutive rows with a limited number of entries.
 
 use spm_formats::{CsrView, Scalar};
 

@@ -19,7 +19,7 @@ pub(super) const INFO: KernelInfo = KernelInfo {
     operation: Operation::Spmv,
     backend: Backend::Gpu,
     source: "own; after Greathouse and Daga, SC'14",
-    summary: "CSR, blocks of about equally many entries, long rows split, no atomics",
+    summary: "CSR, blocks of about the same number of entries, long rows split, no atomics",
     parameters: &[block(256, R2_BLOCKS), DROP_EQUAL],
 };
 

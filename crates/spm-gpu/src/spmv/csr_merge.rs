@@ -19,7 +19,7 @@ pub(super) const INFO: KernelInfo = KernelInfo {
     operation: Operation::Spmv,
     backend: Backend::Gpu,
     source: "own; after Merrill and Garland, SC'16",
-    summary: "CSR on the merge path: as many entries and row ends for each thread",
+    summary: "CSR by merge path: the same number of entries and row ends for each thread",
     parameters: &[block(128, R2_BLOCKS), DROP_EQUAL],
 };
 

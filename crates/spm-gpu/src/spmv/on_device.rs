@@ -1,4 +1,4 @@
-//! Plans that are made on the device, from a matrix that lies there.
+//! The input of planning on the device: a CSR matrix in device memory with its statistics.
 
 use std::cell::{OnceCell, RefCell};
 use std::sync::Arc;
@@ -13,18 +13,18 @@ use crate::error::GpuError;
 use crate::matrix::{DeviceCsr, DeviceSell, check_counts};
 use crate::plan::DeviceScalar;
 
-/// A CSR matrix on the device, with what decides between kernels.
+/// A CSR matrix on the device, with the statistics that decide between kernels.
 pub(crate) struct Source<T> {
     pub(crate) csr: Arc<DeviceCsr<T>>,
     pub(crate) stats: MatrixStats<T>,
-    /// The row pointers in host memory, for what cuts rows there.
+    /// The row pointers in host memory, for kernels that split rows there.
     pointers: OnceCell<Vec<u32>>,
     /// The last conversion to SELL-32, and its sigma, for plans that share it.
     sell: RefCell<Option<(usize, Arc<DeviceSell<T>>)>>,
 }
 
 impl<T: DeviceScalar> Source<T> {
-    /// Looks at rows and values.
+    /// Computes the statistics of rows and values.
     pub(crate) fn new(csr: Arc<DeviceCsr<T>>) -> Result<Self, PlanError> {
         check_counts((csr.rows(), csr.cols()), csr.entries())?;
         let stats = MatrixStats::of(&csr)?;
@@ -36,7 +36,7 @@ impl<T: DeviceScalar> Source<T> {
         Self::new(Arc::new(DeviceCsr::new(device, a)?))
     }
 
-    /// Entries of a row that has some, on average; at least 1.
+    /// Mean length of the rows that have entries; at least 1.
     pub(crate) fn mean_row(&self) -> usize {
         let filled = self.csr.rows() - self.stats.empty_rows;
         (self.csr.entries() / filled.max(1)).max(1)
@@ -62,7 +62,7 @@ impl<T: DeviceScalar> Source<T> {
         Ok(sell.expect("any number of slots is accepted"))
     }
 
-    /// The same, `None` when `accept` says no to the slots for each entry.
+    /// The same; `None` if `accept` refuses the number of stored elements per entry.
     pub(crate) fn sell_if(
         &self,
         sigma: usize,

@@ -1,4 +1,4 @@
-//! Parameters that several kernels take.
+//! Parameters that several SpMV kernels share.
 
 use spm_formats::CsrView;
 use spm_formats::kernel::{ParameterSpec, Parameters, PlanError, Value};
@@ -38,10 +38,10 @@ pub(super) const fn block(default: usize, studied: &'static [Value]) -> Paramete
     }
 }
 
-/// Whether rows of a padded format end at their length (R1 4.3.2).
+/// Whether a product stops at the length of a row of a padded format (R1 4.3.2).
 pub(super) const ROW_LENGTHS: ParameterSpec = ParameterSpec {
     name: "row-lengths",
-    meaning: "stop at the length of a row; off walks the padding",
+    meaning: "stop at the length of a row; off multiplies the padding",
     default: Value::Switch(true),
     studied: &[Value::Switch(true), Value::Switch(false)],
 };
@@ -54,18 +54,18 @@ pub(super) const HACK: ParameterSpec = ParameterSpec {
     studied: &[Value::Count(16), Value::Count(32), Value::Count(64)],
 };
 
-/// Whether values are left out where they can be.
+/// Whether one value is stored if all values are equal.
 pub(super) const DROP_EQUAL: ParameterSpec = ParameterSpec {
     name: "drop-equal",
-    meaning: "keep one value instead of an array where all values are equal",
+    meaning: "store one value instead of an array if all values are equal",
     default: Value::Switch(true),
     studied: &[Value::Switch(true), Value::Switch(false)],
 };
 
-/// Whether values are shortened where they can be.
+/// Whether values are stored in single precision if that is exact.
 pub(super) const NARROW: ParameterSpec = ParameterSpec {
     name: "narrow",
-    meaning: "keep values in single precision where that holds each of them exactly",
+    meaning: "store values in single precision if each of them is exact there",
     default: Value::Switch(true),
     studied: &[Value::Switch(true), Value::Switch(false)],
 };
@@ -91,7 +91,7 @@ pub(super) fn warps_of(kernel: &'static str, block: usize) -> Result<usize, Plan
     Err(PlanError::Unsupported { kernel, reason })
 }
 
-/// Threads of a row; `meaning` says what `auto` takes.
+/// The parameter for the threads per row; `meaning` says what `auto` takes.
 pub(crate) const fn row_lanes(meaning: &'static str) -> ParameterSpec {
     ParameterSpec {
         name: "lanes",
@@ -109,12 +109,12 @@ pub(crate) const fn row_lanes(meaning: &'static str) -> ParameterSpec {
     }
 }
 
-/// Threads of a row of CSR.
+/// Threads per row of CSR.
 pub(super) const LANES: ParameterSpec = row_lanes(
     "threads of a row; auto takes a quarter of the mean row length, rounded up to a power of two",
 );
 
-/// The lanes asked for, or those that fit the mean length of the rows that have entries.
+/// The requested threads per row, or those that fit the mean length of the rows that have entries.
 pub(super) fn lanes<T: DeviceScalar>(a: CsrView<'_, T>, parameters: &Parameters) -> usize {
     parameters.choice("lanes").parse().unwrap_or_else(|_| {
         let filled = a.row_ptr().windows(2).filter(|pair| pair[0] < pair[1]).count();
@@ -130,7 +130,7 @@ pub(super) fn fitting_lanes(mean_row: usize) -> usize {
 /// Rows of a window of SELL-C-sigma.
 pub(super) const SIGMA: ParameterSpec = ParameterSpec {
     name: "sigma",
-    meaning: "rows of a window that is sorted by length; 1 leaves them as they are",
+    meaning: "rows of a window that is sorted by length; 1 does not sort",
     default: Value::Count(1024),
     studied: &[
         Value::Count(1),

@@ -1,4 +1,5 @@
-//! A part of Y: rows of A times X, a block of columns of Y in vector registers at a time.
+//! The inner kernel of `csr-blocked`: rows of A times X, with a block of columns of Y in vector
+//! registers.
 
 use spm_formats::{CsrView, Scalar};
 
@@ -6,8 +7,8 @@ use super::columns::Columns;
 use super::sink::Sink;
 use crate::simd::{self, AHEAD, Isa, Job, LANES};
 
-/// Vectors of a row of Y that are summed up at once: with the broadcast value and the elements of X
-/// they fit into 16 registers, and hide the latency of a multiply-add.
+/// Vectors of a row of Y that are accumulated at once. With the broadcast value and the elements of
+/// X they fit 16 registers, and they hide the latency of a multiply-add.
 const MOST_VECTORS: usize = 8;
 
 /// X, whose row j has `k` elements from `j * pitch` on.
@@ -17,7 +18,7 @@ pub(super) struct Dense<'a, T> {
     pub(super) pitch: usize,
 }
 
-/// Rows that end in one thread's piece, and the entries of the row after them that belong to it.
+/// The partition of one thread: the rows that end in it, and its entries of the row after them.
 ///
 /// Invariants: `columns` are those of `a`; `first_entry` is in row `first_row`, not after the first
 /// of `ends`; `ends` are those of the rows from there on; `last_entry` is in the row after them, or
@@ -27,20 +28,20 @@ pub(super) struct Part<'a, T: Scalar, C> {
     pub(super) columns: C,
     pub(super) first_row: usize,
     pub(super) first_entry: usize,
-    /// Where the piece's rows end.
+    /// The ends of the partition's rows.
     pub(super) ends: &'a [u32],
-    /// Where the piece ends, inside the row after `ends`.
+    /// The end of the partition, inside the row after `ends`.
     pub(super) last_entry: usize,
     pub(super) x: Dense<'a, T>,
     pub(super) k: usize,
-    /// Rows that go to the sink together.
+    /// Number of rows that are passed to the sink together.
     pub(super) tile: usize,
-    /// Rows have few entries: summing them up apart would not pay.
+    /// Whether rows are so short that several chains of additions do not pay.
     pub(super) short: bool,
-    /// How many entries ahead rows of X are asked for; 0: not at all.
+    /// Prefetch distance for rows of X, in entries; 0 disables it.
     pub(super) prefetch: usize,
     pub(super) sink: Sink<'a, T>,
-    /// k elements: the part of the row after `ends`.
+    /// k elements: the partial sums of the row after `ends`.
     pub(super) carry: &'a mut [T],
 }
 
@@ -98,7 +99,7 @@ unsafe fn rows<T: Scalar, I: Isa<T>, C: Columns>(
     unsafe { if part.prefetch > 0 { rows.blocks::<I, true>() } else { rows.blocks::<I, false>() } }
 }
 
-/// Columns of X and Y that are summed up at once.
+/// Columns of X and Y that are accumulated at once.
 struct Block<const VECTORS: usize, const EXACT: bool> {
     first: usize,
     last: usize,
@@ -178,9 +179,9 @@ impl<T: Scalar, C: Columns> Rows<'_, '_, T, C> {
         }
     }
 
-    /// `VECTORS` vectors from column `first` on, the last one at column `last`; `CHAINS` entries of
-    /// a row are summed up apart, so that additions need not wait for each other. `EXACT`: the
-    /// vectors are whole rows of X, which lie one after the other.
+    /// `VECTORS` vectors from column `first` on, the last one at column `last`. A row is summed in
+    /// `CHAINS` independent chains of additions. `EXACT`: the vectors are whole rows of X, which
+    /// are contiguous.
     ///
     /// # Safety
     /// As [`rows`]; the vectors are inside a row of X.
@@ -263,8 +264,8 @@ impl<T: Scalar, C: Columns> Rows<'_, '_, T, C> {
         }
     }
 
-    /// Asks for the row of X that an entry further on needs, or the last one: of A's entries,
-    /// `left` (at least one) are left from the row's first on.
+    /// Prefetches the row of X that a later entry of A needs, or that of the last entry: `left` (at
+    /// least one) entries of A remain from the row's first on.
     ///
     /// # Safety
     /// As [`Rows::block`].
