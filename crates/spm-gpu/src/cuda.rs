@@ -14,7 +14,7 @@ use crate::driver;
 use crate::error::GpuError;
 use crate::launch::Launch;
 use crate::pool::Pool;
-use crate::ptx::Ptx;
+use crate::ptx;
 
 /// Dynamic shared memory that a launch may have without opting in.
 const SHARED_WITHOUT_OPT_IN: u32 = 48 * 1024;
@@ -122,7 +122,7 @@ impl Cuda {
     fn module(&self, info: &DeviceInfo) -> Result<&Module, GpuError> {
         let module = self.module.get_or_init(|| {
             self.make_current()?;
-            load_module(Ptx::for_device(info)?)
+            load_module(ptx::for_device(info)?)
         });
         module.as_ref().map_err(GpuError::clone)
     }
@@ -204,9 +204,9 @@ impl Cuda {
     }
 }
 
-fn load_module(ptx: &Ptx) -> Result<Module, GpuError> {
-    let text = CString::new(ptx.text).map_err(|_| GpuError::Ptx {
-        target: ptx.target,
+fn load_module(text: &str) -> Result<Module, GpuError> {
+    let text = CString::new(text).map_err(|_| GpuError::Ptx {
+        target: ptx::TARGET,
         code: "CUDA_ERROR_INVALID_PTX".to_owned(),
         log: "the text has a null character".to_owned(),
     })?;
@@ -232,7 +232,7 @@ fn load_module(ptx: &Ptx) -> Result<Module, GpuError> {
         return Ok(Module(module));
     }
     let log = String::from_utf8_lossy(&log).trim_end_matches('\0').trim().to_owned();
-    Err(GpuError::Ptx { target: ptx.target, code: format!("{answer:?}"), log })
+    Err(GpuError::Ptx { target: ptx::TARGET, code: format!("{answer:?}"), log })
 }
 
 fn find_function(module: &Module, name: &'static str) -> Result<sys::CUfunction, GpuError> {

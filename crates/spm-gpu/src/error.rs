@@ -52,7 +52,7 @@ pub enum GpuError {
     /// The embedded PTX was refused for another reason.
     #[error("the driver cannot compile the PTX for {target} ({code}): {log}")]
     Ptx {
-        /// The PTX: `"sm_70"` or `"sm_90"`.
+        /// The architecture that it was compiled for.
         target: &'static str,
         /// The driver's code.
         code: String,

@@ -3,48 +3,34 @@
 use crate::device::DeviceInfo;
 use crate::error::{CudaVersion, GpuError};
 
-/// One embedded PTX.
-#[derive(Debug)]
-pub(crate) struct Ptx {
-    /// The architecture that it was compiled for.
-    pub(crate) target: &'static str,
-    /// The least compute capability that runs it.
-    capability: (u32, u32),
-    pub(crate) text: &'static str,
+/// The architecture that the PTX was compiled for. The driver compiles it for the device there is.
+pub(crate) const TARGET: &str = "sm_70";
+
+/// The least compute capability that runs it.
+const CAPABILITY: (u32, u32) = (7, 0);
+
+const TEXT: &str = include_str!("../ptx/spm_sm70.ptx");
+
+/// The PTX, if the device and its driver take it.
+pub(crate) fn for_device(info: &DeviceInfo) -> Result<&'static str, GpuError> {
+    let (major, minor) = info.compute_capability;
+    if (major, minor) < CAPABILITY {
+        return Err(GpuError::DeviceTooOld { name: info.name.clone(), major, minor });
+    }
+    let needs = needs();
+    if info.driver < needs {
+        return Err(GpuError::DriverTooOld { needs, found: info.driver });
+    }
+    Ok(TEXT)
 }
 
-/// The most specific first.
-static EMBEDDED: [Ptx; 2] = [
-    Ptx { target: "sm_90", capability: (9, 0), text: include_str!("../ptx/spm_sm90.ptx") },
-    Ptx { target: "sm_70", capability: (7, 0), text: include_str!("../ptx/spm_sm70.ptx") },
-];
-
-impl Ptx {
-    /// The most specific PTX that the device and its driver take.
-    pub(crate) fn for_device(info: &DeviceInfo) -> Result<&'static Self, GpuError> {
-        let (major, minor) = info.compute_capability;
-        let mut fitting = EMBEDDED.iter().filter(|ptx| ptx.capability <= (major, minor)).peekable();
-        if fitting.peek().is_none() {
-            return Err(GpuError::DeviceTooOld { name: info.name.clone(), major, minor });
-        }
-        let mut needs = info.driver;
-        for ptx in fitting {
-            needs = ptx.needs();
-            if needs <= info.driver {
-                return Ok(ptx);
-            }
-        }
-        Err(GpuError::DriverTooOld { needs, found: info.driver })
-    }
-
-    /// The first CUDA whose driver knows the version of the PTX: 7.x came with 11.x, 8.x with 12.x.
-    fn needs(&self) -> CudaVersion {
-        let version = self.text.lines().find_map(|line| line.trim().strip_prefix(".version "));
-        let number = |text: Option<&str>| text.and_then(|t| t.trim().parse::<u32>().ok());
-        let mut parts = version.unwrap_or_default().split('.');
-        let (major, minor) = (number(parts.next()), number(parts.next()));
-        CudaVersion { major: major.unwrap_or_default() + 4, minor: minor.unwrap_or_default() }
-    }
+/// The first CUDA whose driver knows the version of the PTX: 7.x came with 11.x, 8.x with 12.x.
+fn needs() -> CudaVersion {
+    let version = TEXT.lines().find_map(|line| line.trim().strip_prefix(".version "));
+    let number = |text: Option<&str>| text.and_then(|t| t.trim().parse::<u32>().ok());
+    let mut parts = version.unwrap_or_default().split('.');
+    let (major, minor) = (number(parts.next()), number(parts.next()));
+    CudaVersion { major: major.unwrap_or_default() + 4, minor: minor.unwrap_or_default() }
 }
 
 #[cfg(test)]
@@ -62,18 +48,17 @@ mod tests {
     }
 
     #[test]
-    fn the_ptx_follows_compute_capability_and_driver() {
-        let target = |info: DeviceInfo| Ptx::for_device(&info).map(|ptx| ptx.target);
-        assert_eq!(target(device((9, 0), (13, 0))), Ok("sm_90"));
-        assert_eq!(target(device((10, 0), (13, 0))), Ok("sm_90"));
-        assert_eq!(target(device((8, 6), (12, 4))), Ok("sm_70"));
-        assert_eq!(target(device((7, 0), (12, 0))), Ok("sm_70"));
+    fn the_ptx_wants_compute_capability_and_driver() {
+        for (capability, driver) in [((9, 0), (13, 0)), ((8, 6), (12, 4)), ((7, 0), (11, 4))] {
+            assert_eq!(for_device(&device(capability, driver)), Ok(TEXT));
+        }
+        assert_eq!(needs(), CudaVersion { major: 11, minor: 4 });
         assert!(matches!(
-            target(device((7, 0), (10, 2))),
-            Err(GpuError::DriverTooOld { found: CudaVersion { major: 10, minor: 2 }, .. })
+            for_device(&device((7, 0), (11, 3))),
+            Err(GpuError::DriverTooOld { found: CudaVersion { major: 11, minor: 3 }, .. })
         ));
         assert!(matches!(
-            target(device((6, 1), (13, 0))),
+            for_device(&device((6, 1), (13, 0))),
             Err(GpuError::DeviceTooOld { major: 6, minor: 1, .. })
         ));
     }

@@ -18,7 +18,7 @@ pub(super) struct Entry {
 const WARP_OPERATIONS: [&str; 4] = ["shfl.sync", "vote.sync", "match.", "bar.warp.sync"];
 const BARRIERS: [&str; 3] = ["bar.sync", "barrier.sync", "barrier.cta.sync"];
 
-/// Checks the files, one per target, and returns their entries.
+/// Checks the PTX and returns its entries.
 ///
 /// - No `.func`: everything is inlined, and no panic path is left (its handler is an unresolved
 ///   `.extern .func`).
@@ -31,10 +31,10 @@ const BARRIERS: [&str; 3] = ["bar.sync", "barrier.sync", "barrier.cta.sync"];
 ///
 /// # Errors
 /// The first rule that does not hold, with the line or the kernel.
-pub(super) fn check(files: &[&str], unoptimised: &str) -> anyhow::Result<Vec<Vec<Entry>>> {
-    let files: Vec<Vec<Entry>> = files.iter().map(|text| scan(text)).collect::<Result<_, _>>()?;
+pub(super) fn check(text: &str, unoptimised: &str) -> anyhow::Result<Vec<Entry>> {
+    let entries = scan(text)?;
     let source = CallGraph::of(unoptimised);
-    for entry in files.iter().flatten() {
+    for entry in &entries {
         let expected = source.count(&entry.name);
         ensure!(
             entry.barriers == expected.barriers,
@@ -52,11 +52,7 @@ pub(super) fn check(files: &[&str], unoptimised: &str) -> anyhow::Result<Vec<Vec
             expected.warp_operations
         );
     }
-    for (first, other) in files.iter().zip(files.iter().skip(1)) {
-        let names = |file: &[Entry]| file.iter().map(|e| e.name.clone()).collect::<Vec<_>>();
-        ensure!(names(first) == names(other), "the targets do not have the same entries");
-    }
-    Ok(files)
+    Ok(entries)
 }
 
 fn scan(text: &str) -> anyhow::Result<Vec<Entry>> {
@@ -207,7 +203,7 @@ mod tests {
         let text =
             kernel("a_f32", "\tbar.sync \t0;\n\tshfl.sync.bfly.b32 %r1, %r2;\n\t@%p1 bar.sync 0;")
                 + &kernel("b", "\tvote.sync.ballot.b32 %r1;\n\tbar.warp.sync %r1;");
-        let entries = &check(&[&text, &text], &text).unwrap()[1];
+        let entries = &check(&text, &text).unwrap();
         let expected = [("a_f32", 2, 1), ("b", 0, 2)];
         for (entry, (name, barriers, warp_operations)) in entries.iter().zip(expected) {
             assert_eq!(*entry, Entry { name: name.to_owned(), barriers, warp_operations });
@@ -227,18 +223,17 @@ mod tests {
 
     #[test]
     fn refuses_what_must_not_be() {
-        let refuse = |files: &[&str], source: &str| check(files, source).unwrap_err().to_string();
+        let refuse = |text: &str, source: &str| check(text, source).unwrap_err().to_string();
         let panics = ".extern .func (.param .b32 r) f\n".to_owned() + &kernel("a", "");
-        assert!(refuse(&[&panics], "").contains("panic path"));
+        assert!(refuse(&panics, "").contains("panic path"));
         let assembly = kernel("a", "\t// begin inline asm\n\tbar.sync 0;\n\t// end inline asm");
-        assert!(refuse(&[&assembly], "").contains("inline assembly"));
+        assert!(refuse(&assembly, "").contains("inline assembly"));
         let (one, two) = (kernel("a", "bar.sync 0;"), kernel("a", "bar.sync 0;\nbar.sync 0;"));
-        assert!(refuse(&[&two], &one).contains("a has 2 barriers, its source 1"));
-        assert!(refuse(&[&one], &two).contains("a has 1 barriers, its source 2"));
+        assert!(refuse(&two, &one).contains("a has 2 barriers, its source 1"));
+        assert!(refuse(&one, &two).contains("a has 1 barriers, its source 2"));
         let shuffle = kernel("a", "shfl.sync.idx.b32 %r1;");
-        assert!(refuse(&[&kernel("a", "")], &shuffle).contains("0 warp operations, its source 1"));
-        assert!(refuse(&[&shuffle], &kernel("a", "")).contains("1 warp operations, its source 0"));
-        assert!(refuse(&[&one, &kernel("b", "")], &one).contains("same entries"));
-        assert!(refuse(&["\n"], "").contains("no entry"));
+        assert!(refuse(&kernel("a", ""), &shuffle).contains("0 warp operations, its source 1"));
+        assert!(refuse(&shuffle, &kernel("a", "")).contains("1 warp operations, its source 0"));
+        assert!(refuse("\n", "").contains("no entry"));
     }
 }

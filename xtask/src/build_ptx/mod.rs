@@ -24,8 +24,17 @@ use spm_study::files::write_whole;
 use spm_study::output::{print, say};
 use spm_study::suite::workspace_root;
 
-/// Where the committed files lie, below the workspace.
-const PTX_FOLDER: &str = "crates/spm-gpu/ptx";
+/// The committed file, below the workspace.
+const PTX: &str = "crates/spm-gpu/ptx/spm_sm70.ptx";
+
+/// The compute capability that the PTX is compiled for: 70 for 7.0, Volta, and later ones.
+const CAPABILITY: u32 = 70;
+
+/// Its name in the compiler's and the assembler's arguments.
+const CPU: &str = "sm_70";
+
+/// What the PTX is assembled for, to see its registers: the least that CUDA 13 knows, and Hopper.
+const ASSEMBLED_FOR: [&str; 2] = ["sm_75", "sm_90"];
 
 /// Arguments of `build-ptx`.
 #[derive(Debug, clap::Args)]
@@ -40,67 +49,40 @@ pub struct Args {
     ptxas: Option<PathBuf>,
 }
 
-/// A compute capability that PTX is built for.
-#[derive(Debug, Clone, Copy)]
-struct Target {
-    /// `70` for compute capability 7.0.
-    capability: u32,
-    /// Version of PTX where the compiler's default for the capability lacks what the kernels use
-    /// (cache hints on loads: 7.4), as the name of a target feature.
-    ptx_feature: Option<&'static str>,
+/// The compiler's arguments that shape the code; part of the digest.
+///
+/// PTX 7.4 because the compiler's default for the capability lacks cache hints on loads.
+///
+/// Rust does not mark functions as convergent, only LLVM's intrinsics are. What may copy a call
+/// into both arms of a branch before everything is inlined is therefore switched off: the
+/// jump threading of MIR (which was seen to copy a barrier), the splitting of call sites and
+/// the threading of small blocks.
+fn codegen_arguments() -> Vec<String> {
+    vec![
+        format!("-Ctarget-cpu={CPU}"),
+        "-Zmir-enable-passes=-JumpThreading".to_owned(),
+        "-Cllvm-args=-callsite-splitting-duplication-threshold=0 \
+         -simplifycfg-max-small-block-size=0"
+            .to_owned(),
+        "-Ctarget-feature=+ptx74".to_owned(),
+    ]
 }
 
-/// A baseline (Volta and later, driver 470 or later), and one tuned for Hopper.
-const TARGETS: [Target; 2] = [
-    Target { capability: 70, ptx_feature: Some("+ptx74") },
-    Target { capability: 90, ptx_feature: None },
-];
-
-impl Target {
-    fn cpu(self) -> String {
-        format!("sm_{}", self.capability)
-    }
-
-    fn path(self, workspace: &Path) -> PathBuf {
-        workspace.join(PTX_FOLDER).join(format!("spm_sm{}.ptx", self.capability))
-    }
-
-    /// The compiler's arguments that shape the code; part of the digest.
-    ///
-    /// Rust does not mark functions as convergent, only LLVM's intrinsics are. What may copy a call
-    /// into both arms of a branch before everything is inlined is therefore switched off: the
-    /// jump threading of MIR (which was seen to copy a barrier), the splitting of call sites and
-    /// the threading of small blocks.
-    fn codegen_arguments(self) -> Vec<String> {
-        let mut arguments = vec![
-            format!("-Ctarget-cpu={}", self.cpu()),
-            "-Zmir-enable-passes=-JumpThreading".to_owned(),
-            "-Cllvm-args=-callsite-splitting-duplication-threshold=0 \
-             -simplifycfg-max-small-block-size=0"
-                .to_owned(),
-        ];
-        arguments.extend(self.ptx_feature.map(|f| format!("-Ctarget-feature={f}")));
-        arguments
-    }
-}
-
-/// Builds, or checks, the PTX of every target.
+/// Builds, or checks, the PTX.
 ///
 /// # Errors
 /// No device compiler, kernels that do not compile, PTX that a guard refuses, and with `--check`
-/// committed files that are stale or different.
+/// a committed file that is stale or different.
 pub fn run(args: &Args) -> anyhow::Result<()> {
     let workspace = &workspace_root();
+    let path = workspace.join(PTX);
     let assembler = assembler::find(args.ptxas.as_deref())?;
+    let digest = stamp::digest(&workspace.join("gpu-kernels"), &codegen_arguments())?;
     if args.check {
-        for target in TARGETS {
-            check_digest(workspace, target)?;
-        }
+        check_digest(&path, &digest)?;
     }
-    let committed: Vec<Option<Stamp>> =
-        TARGETS.iter().map(|t| Stamp::read(&t.path(workspace)).ok()).collect();
-    let found = compiler::find(committed.iter().flatten().map(|stamp| stamp.compiler.as_str()));
-    let compiler = match found {
+    let committed = Stamp::read(&path).ok();
+    let compiler = match compiler::find(committed.iter().map(|stamp| stamp.compiler.as_str())) {
         Ok(compiler) => compiler,
         Err(missing) if args.check => {
             say(format_args!(
@@ -112,39 +94,61 @@ pub fn run(args: &Args) -> anyhow::Result<()> {
         Err(missing) => bail!(missing),
     };
     say(format_args!("device compiler: {} ({})", compiler.identity, compiler.rustc.display()))?;
-    let unoptimised = compile(workspace, TARGETS[0], &compiler, Purpose::Reference)?;
-    let mut built = Vec::new();
-    for target in TARGETS {
-        let assembly = compile(workspace, target, &compiler, Purpose::Product)?;
-        let stamp =
-            Stamp { compiler: compiler.identity.clone(), digest: digest(workspace, target)? };
-        built.push((
-            target,
-            format!("{}{}", stamp.header(target.capability), direct(&tidy(&assembly))),
-        ));
+    let unoptimised = compile(workspace, &compiler, Purpose::Reference)?;
+    let assembly = compile(workspace, &compiler, Purpose::Product)?;
+    let stamp = Stamp { compiler: compiler.identity.clone(), digest };
+    let text = format!("{}{}", stamp.header(CAPABILITY), direct(&tidy(&assembly)));
+    let entries = guard::check(&text, &unoptimised)?;
+    print_usage(&entries, &text, assembler.as_deref())?;
+    if !args.check {
+        write_whole(&path, &text).with_context(|| format!("writing {}", path.display()))?;
+        say(format_args!("wrote {} ({} KiB)", path.display(), text.len() / 1024))?;
+    } else if committed.as_ref().is_some_and(|c| c.compiler == compiler.identity) {
+        let old = fs::read_to_string(&path)?;
+        ensure!(
+            old == text,
+            "{} is not what {} makes of the kernels now; run `cargo xtask build-ptx` and commit \
+             the result",
+            path.display(),
+            compiler.identity
+        );
+        say(format_args!("{}: digest and bytes agree", path.display()))?;
+    } else {
+        say(format_args!(
+            "{}: digest agrees; bytes not compared, another compiler made it ({})",
+            path.display(),
+            committed.as_ref().map_or("unknown", |c| c.compiler.as_str())
+        ))?;
     }
-    let texts: Vec<&str> = built.iter().map(|(_, text)| text.as_str()).collect();
-    let summaries = guard::check(&texts, &unoptimised)?;
+    Ok(())
+}
+
+/// Prints a table of the entries, with registers and spills where there is an assembler.
+fn print_usage(
+    entries: &[guard::Entry],
+    text: &str,
+    assembler: Option<&Path>,
+) -> anyhow::Result<()> {
     let mut table = Table::new();
     table.load_style(presets::UTF8_HORIZONTAL_ONLY).set_header([
         "entry",
-        "target",
+        "assembled for",
         "barriers",
         "warp operations",
         "registers",
         "spilled bytes",
     ]);
-    for ((target, text), entries) in built.iter().zip(&summaries) {
-        let usage = assembler.as_deref().map(|ptxas| {
-            assembler::assemble(ptxas, text, &target.cpu())
-                .with_context(|| format!("assembling for {}", target.cpu()))
+    let cpus = if assembler.is_some() { &ASSEMBLED_FOR[..] } else { &["-"] };
+    for cpu in cpus {
+        let usage = assembler.map(|ptxas| {
+            assembler::assemble(ptxas, text, cpu).with_context(|| format!("assembling for {cpu}"))
         });
         let usage = usage.transpose()?;
         for entry in entries {
             let used = usage.as_ref().and_then(|u| u.get(&entry.name));
             table.add_row([
                 entry.name.clone(),
-                target.cpu(),
+                (*cpu).to_owned(),
                 entry.barriers.to_string(),
                 entry.warp_operations.to_string(),
                 used.map_or_else(|| "-".to_owned(), |u| u.registers.to_string()),
@@ -153,37 +157,12 @@ pub fn run(args: &Args) -> anyhow::Result<()> {
         }
     }
     print(&format!("{table}\n"))?;
-    for ((target, text), committed) in built.iter().zip(&committed) {
-        let path = target.path(workspace);
-        if !args.check {
-            write_whole(&path, text).with_context(|| format!("writing {}", path.display()))?;
-            say(format_args!("wrote {} ({} KiB)", path.display(), text.len() / 1024))?;
-        } else if committed.as_ref().is_some_and(|c| c.compiler == compiler.identity) {
-            let old = fs::read_to_string(&path)?;
-            ensure!(
-                old == *text,
-                "{} is not what {} makes of the kernels now; run `cargo xtask build-ptx` and commit \
-                 the result",
-                path.display(),
-                compiler.identity
-            );
-            say(format_args!("{}: digest and bytes agree", path.display()))?;
-        } else {
-            say(format_args!(
-                "{}: digest agrees; bytes not compared, another compiler made it ({})",
-                path.display(),
-                committed.as_ref().map_or("unknown", |c| c.compiler.as_str())
-            ))?;
-        }
-    }
     Ok(())
 }
 
-/// Fails when the committed PTX of `target` was made from other sources.
-fn check_digest(workspace: &Path, target: Target) -> anyhow::Result<()> {
-    let path = target.path(workspace);
-    let stamp = Stamp::read(&path)?;
-    let now = digest(workspace, target)?;
+/// Fails when the committed PTX at `path` was made from other sources than those of `now`.
+fn check_digest(path: &Path, now: &str) -> anyhow::Result<()> {
+    let stamp = Stamp::read(path)?;
     ensure!(
         stamp.digest == now,
         "{} is stale: made from sources with digest {}, now it is {now}; run `cargo xtask build-ptx` \
@@ -192,10 +171,6 @@ fn check_digest(workspace: &Path, target: Target) -> anyhow::Result<()> {
         stamp.digest
     );
     Ok(())
-}
-
-fn digest(workspace: &Path, target: Target) -> anyhow::Result<String> {
-    stamp::digest(&workspace.join("gpu-kernels"), &target.codegen_arguments())
 }
 
 /// What a compilation is for.
@@ -208,13 +183,8 @@ enum Purpose {
 }
 
 /// Compiles the kernels and returns the compiler's assembly.
-fn compile(
-    workspace: &Path,
-    target: Target,
-    compiler: &Compiler,
-    purpose: Purpose,
-) -> anyhow::Result<String> {
-    let folder = workspace.join("target/ptx").join(target.cpu());
+fn compile(workspace: &Path, compiler: &Compiler, purpose: Purpose) -> anyhow::Result<String> {
+    let folder = workspace.join("target/ptx").join(CPU);
     fs::create_dir_all(&folder)?;
     let (name, optimisation): (_, &[&str]) = match purpose {
         Purpose::Product => ("spm.s", &[]),
@@ -232,7 +202,7 @@ fn compile(
         .args(["--target", "nvptx64-nvidia-cuda", "-Zbuild-std=core", "--target-dir"])
         .arg(&folder)
         .arg("--")
-        .args(target.codegen_arguments())
+        .args(codegen_arguments())
         .args(optimisation)
         .arg(format!("--emit=asm={}", output.display()))
         // Flags of the host's build would change the device's, and paths would change its bytes.
@@ -243,7 +213,7 @@ fn compile(
         .env("RUSTC", &compiler.rustc)
         .env("RUSTC_BOOTSTRAP", "1");
     let status = command.status().context("starting cargo for the device build")?;
-    ensure!(status.success(), "the kernels do not compile for {} (see above)", target.cpu());
+    ensure!(status.success(), "the kernels do not compile for {CPU} (see above)");
     fs::read_to_string(&output).with_context(|| format!("reading {}", output.display()))
 }
 
