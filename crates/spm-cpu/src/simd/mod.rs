@@ -10,11 +10,16 @@ use std::mem::{ManuallyDrop, transmute_copy};
 use spm_formats::Scalar;
 use spm_formats::kernel::{ParameterSpec, Parameters, Value};
 
+#[cfg(not(target_arch = "x86_64"))]
+mod elsewhere;
 mod portable;
 #[cfg(target_arch = "x86_64")]
 mod x86;
 
-pub(crate) use portable::Portable;
+#[cfg(not(target_arch = "x86_64"))]
+use elsewhere as processor;
+#[cfg(target_arch = "x86_64")]
+use x86 as processor;
 
 /// Elements of a vector: a cache line of `f64`, and the widest vector there is for it.
 pub(crate) const LANES: usize = 8;
@@ -142,64 +147,42 @@ pub(crate) struct Machine {
 impl Machine {
     /// What this processor offers, for a job that does not gather.
     pub(crate) fn without_gathers() -> Self {
-        Self { level: detect_level(), vector_gather: false }
+        Self { level: processor::detect_level(), vector_gather: false }
     }
 
     /// What this processor offers, for a job that gathers from `elements` elements in the way that
     /// [`GATHER`] says in `parameters`.
     pub(crate) fn for_gathers(parameters: &Parameters, elements: usize) -> Self {
         // Vector gathers take signed 32-bit indices.
-        let level = if i32::try_from(elements).is_ok() { detect_level() } else { Level::Portable };
+        let level = if i32::try_from(elements).is_ok() {
+            processor::detect_level()
+        } else {
+            Level::Portable
+        };
         Self { level, vector_gather: parameters.choice(GATHER.name) == "vector" }
     }
 
     /// Runs the job with the widest vectors that the machine has.
     #[inline]
     pub(crate) fn run<T: Scalar, J: Job<T>>(self, job: J) {
-        // SAFETY of all arms: `detect_level` has found the instructions.
-        match self.level {
-            // SAFETY: no instructions beyond the compiler's own.
-            Level::Portable => unsafe { job.run::<Portable>() },
-            #[cfg(target_arch = "x86_64")]
-            level => {
-                if TypeId::of::<T>() == TypeId::of::<f64>() {
-                    // SAFETY: T is f64, so `J` and `J::As<f64>` are one type.
-                    let job = unsafe { reinterpret::<J, J::As<f64>>(job) };
-                    // SAFETY: `detect_level` has found the instructions.
-                    unsafe { x86::run_f64(job, level == Level::Avx512, self.vector_gather) };
-                } else {
-                    assert!(TypeId::of::<T>() == TypeId::of::<f32>(), "scalars are f32 and f64");
-                    // SAFETY: T is f32, so `J` and `J::As<f32>` are one type.
-                    let job = unsafe { reinterpret::<J, J::As<f32>>(job) };
-                    // SAFETY: `detect_level` has found the instructions.
-                    unsafe { x86::run_f32(job, self.vector_gather) };
-                }
-            }
+        let vector_gather = J::GATHERS && self.vector_gather;
+        if TypeId::of::<T>() == TypeId::of::<f64>() {
+            // SAFETY: T is f64, so `J` and `J::As<f64>` are one type.
+            let job = unsafe { reinterpret::<J, J::As<f64>>(job) };
+            // SAFETY: the level is `detect_level`'s or a lesser one.
+            unsafe { processor::run_f64(job, self.level, vector_gather) };
+        } else {
+            assert!(TypeId::of::<T>() == TypeId::of::<f32>(), "scalars are f32 and f64");
+            // SAFETY: T is f32, so `J` and `J::As<f32>` are one type.
+            let job = unsafe { reinterpret::<J, J::As<f32>>(job) };
+            // SAFETY: the level is `detect_level`'s or a lesser one.
+            unsafe { processor::run_f32(job, self.level, vector_gather) };
         }
     }
 }
 
-#[cfg(target_arch = "x86_64")]
-fn detect_level() -> Level {
-    let avx2 = is_x86_feature_detected!("avx2") && is_x86_feature_detected!("fma");
-    let avx512 = is_x86_feature_detected!("avx512f")
-        && is_x86_feature_detected!("avx512vl")
-        && is_x86_feature_detected!("avx512dq");
-    match (avx2, avx512) {
-        (true, true) => Level::Avx512,
-        (true, false) => Level::Avx2,
-        (false, _) => Level::Portable,
-    }
-}
-
-#[cfg(not(target_arch = "x86_64"))]
-fn detect_level() -> Level {
-    Level::Portable
-}
-
 /// # Safety
 /// `A` and `B` are the same type.
-#[cfg(target_arch = "x86_64")]
 #[inline(always)]
 unsafe fn reinterpret<A, B>(value: A) -> B {
     // SAFETY: the same type by the caller's promise; the original is not dropped.
@@ -268,7 +251,7 @@ mod tests {
         let levels = [Level::Portable, Level::Avx2, Level::Avx512];
         #[cfg(not(target_arch = "x86_64"))]
         let levels = [Level::Portable];
-        let levels = levels.into_iter().filter(|&level| level <= detect_level());
+        let levels = levels.into_iter().filter(|&level| level <= processor::detect_level());
         for (level, vector_gather) in levels.flat_map(|l| [(l, false), (l, true)]) {
             let mut out = Vec::new();
             Machine { level, vector_gather }.run(Probe::<T> { out: &mut out });

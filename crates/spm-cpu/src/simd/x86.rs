@@ -3,32 +3,43 @@
 use std::arch::x86_64::*;
 
 use super::portable::Portable;
-use super::{Isa, Job, LANES};
+use super::{Isa, Job, LANES, Level};
+
+/// What this processor has.
+pub(super) fn detect_level() -> Level {
+    let avx2 = is_x86_feature_detected!("avx2") && is_x86_feature_detected!("fma");
+    let avx512 = is_x86_feature_detected!("avx512f")
+        && is_x86_feature_detected!("avx512vl")
+        && is_x86_feature_detected!("avx512dq");
+    match (avx2, avx512) {
+        (true, true) => Level::Avx512,
+        (true, false) => Level::Avx2,
+        (false, _) => Level::Portable,
+    }
+}
 
 /// Runs a job on `f64`.
 ///
 /// # Safety
-/// The processor has AVX2 and FMA, and with `avx512` also AVX-512 F, VL and DQ.
+/// The processor has the instructions of the level.
 #[inline]
-pub(super) unsafe fn run_f64<J: Job<f64>>(job: J, avx512: bool, vector_gather: bool) {
-    // SAFETY of all: the caller's promise.
-    if !J::GATHERS {
-        // SAFETY: see above.
-        return unsafe {
-            if avx512 {
-                run_avx512::<Avx512<false>, J>(job);
-            } else {
-                run_avx2::<f64, Avx2<false>, J>(job);
-            }
-        };
-    }
-    // SAFETY: see above.
+pub(super) unsafe fn run_f64<J: Job<f64>>(job: J, level: Level, vector_gather: bool) {
+    // SAFETY: the caller's promise.
     unsafe {
-        match (avx512, vector_gather) {
-            (true, true) => run_avx512::<Avx512<true>, J>(job),
-            (true, false) => run_avx512::<Avx512<false>, J>(job),
-            (false, true) => run_avx2::<f64, Avx2<true>, J>(job),
-            (false, false) => run_avx2::<f64, Avx2<false>, J>(job),
+        if !J::GATHERS {
+            match level {
+                Level::Portable => job.run::<Portable>(),
+                Level::Avx2 => run_avx2::<f64, Avx2<false>, J>(job),
+                Level::Avx512 => run_avx512::<Avx512<false>, J>(job),
+            }
+        } else {
+            match (level, vector_gather) {
+                (Level::Portable, _) => job.run::<Portable>(),
+                (Level::Avx2, true) => run_avx2::<f64, Avx2<true>, J>(job),
+                (Level::Avx2, false) => run_avx2::<f64, Avx2<false>, J>(job),
+                (Level::Avx512, true) => run_avx512::<Avx512<true>, J>(job),
+                (Level::Avx512, false) => run_avx512::<Avx512<false>, J>(job),
+            }
         }
     }
 }
@@ -36,12 +47,14 @@ pub(super) unsafe fn run_f64<J: Job<f64>>(job: J, avx512: bool, vector_gather: b
 /// Runs a job on `f32`, of which [`LANES`] fill a vector of AVX2.
 ///
 /// # Safety
-/// The processor has AVX2 and FMA.
+/// The processor has the instructions of the level.
 #[inline]
-pub(super) unsafe fn run_f32<J: Job<f32>>(job: J, vector_gather: bool) {
+pub(super) unsafe fn run_f32<J: Job<f32>>(job: J, level: Level, vector_gather: bool) {
     // SAFETY: the caller's promise.
     unsafe {
-        if J::GATHERS && vector_gather {
+        if level == Level::Portable {
+            job.run::<Portable>();
+        } else if J::GATHERS && vector_gather {
             run_avx2::<f32, Avx2<true>, J>(job);
         } else {
             run_avx2::<f32, Avx2<false>, J>(job);

@@ -88,16 +88,16 @@ impl Environment {
                 .with_memory(sysinfo::MemoryRefreshKind::everything()),
         );
         let unknown = || "unknown".to_owned();
-        let model = system.as_ref().ok().and_then(|s| Some(s.cpus().first()?.brand().to_owned()));
+        let model = system.cpus().first().map(|cpu| cpu.brand().to_owned());
         let now = std::time::SystemTime::now().duration_since(std::time::UNIX_EPOCH);
         Self {
             started_unix: now.map_or(0, |d| d.as_secs()),
             command: std::env::args().skip(1).collect::<Vec<_>>().join(" "),
-            host: sysinfo::System::host_name().unwrap_or_else(|_| unknown()),
+            host: sysinfo::System::host_name().unwrap_or_else(unknown),
             system: format!(
                 "{}, {}",
-                sysinfo::System::kernel_long_version().unwrap_or_else(|_| unknown()),
-                sysinfo::System::long_os_version().unwrap_or_else(|_| unknown())
+                sysinfo::System::kernel_long_version(),
+                sysinfo::System::long_os_version().unwrap_or_else(unknown)
             ),
             cpu: Cpu {
                 model: model.unwrap_or_else(unknown),
@@ -105,7 +105,7 @@ impl Environment {
                 simd: simd(),
                 caches: caches(),
             },
-            memory_bytes: system.as_ref().map_or(0, sysinfo::System::total_memory),
+            memory_bytes: system.total_memory(),
             gpu: gpu::describe(device),
             gpu_copy_bandwidth_gb_per_s: device.ok().and_then(|d| gpu::copy_bandwidth(d).ok()),
             compiler: env!("SPM_COMPILER").to_owned(),

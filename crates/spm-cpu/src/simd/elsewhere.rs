@@ -1,0 +1,29 @@
+//! Processors whose vector instructions have no module of their own.
+
+use super::portable::Portable;
+use super::{Job, Level};
+
+/// What this processor has.
+pub(super) fn detect_level() -> Level {
+    Level::Portable
+}
+
+/// Runs a job on `f64`.
+///
+/// # Safety
+/// None: the compiler's own instructions.
+#[inline]
+pub(super) unsafe fn run_f64<J: Job<f64>>(job: J, _: Level, _: bool) {
+    // SAFETY: no instructions beyond the compiler's own.
+    unsafe { job.run::<Portable>() }
+}
+
+/// Runs a job on `f32`.
+///
+/// # Safety
+/// None: the compiler's own instructions.
+#[inline]
+pub(super) unsafe fn run_f32<J: Job<f32>>(job: J, _: Level, _: bool) {
+    // SAFETY: no instructions beyond the compiler's own.
+    unsafe { job.run::<Portable>() }
+}
