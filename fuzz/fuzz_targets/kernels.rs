@@ -6,7 +6,7 @@ use arbitrary::{Arbitrary, Result, Unstructured};
 use libfuzzer_sys::fuzz_target;
 use spm_cpu::PlanOptions;
 use spm_formats::kernel::{KernelInfo, Parameters, PlanError, TransposeOutput};
-use spm_formats::{Csr, DenseShape, Layout, Scalar};
+use spm_formats::{Csr, DenseShape, Layout, MemoryBudget, Scalar};
 use spm_testing::reference;
 use spm_fuzz::{Matrix, Triplets, vector};
 use spm_gpu::transpose::convert::{self, DeviceCompressed, DeviceCoo};
@@ -189,10 +189,11 @@ fn check_emulated_conversions<T: DeviceScalar>(u: &mut Unstructured<'_>) -> Resu
         a.values().copy_to_slice(&mut host.values)?;
         Ok::<_, GpuError>(host)
     };
+    let budget = MemoryBudget::default();
     let run = || {
-        let csr = convert::coo_to_csr(&DeviceCoo::from_coo(&device, &coo)?)?;
-        let csc = convert::csr_to_csc(&csr)?;
-        let back = convert::csc_to_csr(&csc)?;
+        let csr = convert::coo_to_csr(&DeviceCoo::from_coo(&device, &coo)?, &budget)?;
+        let csc = convert::csr_to_csc(&csr, &budget)?;
+        let back = convert::csc_to_csr(&csc, &budget)?;
         Ok::<_, PlanError>((download(&csr)?, download(&csc)?, download(&back)?))
     };
     let (csr, csc, back) = run().unwrap_or_else(|error| panic!("{error}: {coo:?}"));

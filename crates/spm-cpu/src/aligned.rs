@@ -3,7 +3,7 @@
 use std::ops::Deref;
 
 /// Bytes of a cache line, and of the widest vector.
-const ALIGNMENT: usize = 64;
+pub(crate) const ALIGNMENT: usize = 64;
 
 /// An unchanging array whose first element is on a cache line.
 #[derive(Debug)]
@@ -12,12 +12,22 @@ pub(crate) struct Aligned<T> {
     start: usize,
 }
 
+impl<T> Aligned<T> {
+    /// Elements that are left free before the first one at most.
+    const GAP: usize = ALIGNMENT / size_of::<T>();
+
+    /// An array for `len` elements that becomes aligned without another allocation.
+    pub(crate) fn vec(len: usize) -> Vec<T> {
+        Vec::with_capacity(len + Self::GAP)
+    }
+}
+
 impl<T: Copy + Default> From<Vec<T>> for Aligned<T> {
     fn from(mut storage: Vec<T>) -> Self {
         let len = storage.len();
         // Room for the gap and no more. First of all: the address counts after the last
         // reallocation.
-        let gap = ALIGNMENT / size_of::<T>();
+        let gap = Self::GAP;
         storage.reserve_exact(gap);
         storage.shrink_to(len + gap);
         let start = storage.as_ptr().align_offset(ALIGNMENT).min(gap);

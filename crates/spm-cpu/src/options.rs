@@ -12,7 +12,7 @@ use crate::Threads;
 pub struct PlanOptions {
     /// The team that runs the product.
     pub threads: Threads,
-    /// What a padded form of the matrix may take, the partial sums of tiles included.
+    /// What the plan may allocate.
     pub budget: MemoryBudget,
 }
 
@@ -23,6 +23,11 @@ impl PlanOptions {
     /// When the system refuses to start a thread; so does [`PlanOptions::default`].
     pub fn with_threads(threads: usize) -> Self {
         Self { threads: Threads::new(threads), budget: MemoryBudget::default() }
+    }
+
+    /// The same team with what is left of the budget beside `bytes` that are taken.
+    pub(crate) fn beside(&self, bytes: u64) -> Self {
+        Self { threads: self.threads.clone(), budget: self.budget.beside(bytes) }
     }
 }
 

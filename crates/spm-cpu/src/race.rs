@@ -57,6 +57,11 @@ impl<P> Race<P> {
         Self { serial, of_serial, finalists: Vec::new() }
     }
 
+    /// Bytes that the plans in the race hold; `bytes` says how many one does.
+    pub(crate) fn held(&self, bytes: impl Fn(&P) -> u64) -> u64 {
+        bytes(&self.serial) + self.finalists.iter().map(|other| bytes(&other.plan)).sum::<u64>()
+    }
+
     /// Times a candidate; `choice` says what it is. Returns whether it is the fastest so far.
     pub(crate) fn enter(
         &mut self,

@@ -18,6 +18,10 @@ const POLLS_BEFORE_SLEEP: u32 = 2_000;
 /// Rounds that the caller polls for the others before it gives its core away between polls.
 const POLLS_BEFORE_YIELD: u32 = 10_000;
 
+/// Threads that no system starts at once (Linux numbers 2^22 at most): a larger count is refused
+/// before memory for it is asked for.
+const MOST_THREADS: usize = 1 << 22;
+
 type Job<'a> = dyn Fn(usize) + Sync + 'a;
 
 /// `count` threads that run one job at a time together: the calling thread and `count - 1`
@@ -79,8 +83,9 @@ impl Threads {
     /// A team of `count` threads, the caller included; 0 is taken as 1.
     ///
     /// # Panics
-    /// When the system refuses to start a thread.
+    /// When the system refuses to start a thread, or would.
     pub fn new(count: usize) -> Self {
+        assert!(count <= MOST_THREADS, "no system starts {count} threads");
         let workers = count.max(1) - 1;
         let shared = Arc::new(Shared {
             epoch: AtomicUsize::new(0),
@@ -264,6 +269,12 @@ mod tests {
         let seen: Vec<_> = (0..total).map(|_| AtomicUsize::new(0)).collect();
         visit(&seen);
         seen.into_iter().map(AtomicUsize::into_inner).collect()
+    }
+
+    #[test]
+    #[should_panic(expected = "no system starts")]
+    fn a_count_beyond_every_system_is_refused_before_memory_runs_out() {
+        Threads::new(1 << 45);
     }
 
     #[test]

@@ -1,14 +1,27 @@
-//! How much memory a padded format may take.
+//! How much memory a plan or a conversion may allocate.
 
 use crate::FormatError;
 
-/// The one place where hopeless padding is refused, before anything is allocated.
+/// The memory that one plan or one conversion may allocate.
+///
+/// The budget covers the host memory that is allocated at any one time from the beginning of planning
+/// to the end of the plan: the converted matrix, partitions, workspaces, and what planning itself
+/// needs for a while. The result of a conversion is covered too. The caller's own arrays (matrix,
+/// vectors, the output of a transposition) are not.
+///
+/// A plan on a device has the same budget once more for device memory. The device may hold as many
+/// bytes as the caller's matrix has beside the budget: the copy that a kernel reads.
+///
+/// [`MemoryBudget::ALLOWANCE`] bytes on either side are not counted, so that a budget of 0 still has
+/// the plans that need no memory which grows with the matrix.
 ///
 /// R1 4.1 refused ELLPACK above 6 x 2^27 padded entries; with 12 bytes a slot that is the default
 /// here.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct MemoryBudget {
     bytes: u64,
+    /// Bytes that are taken already.
+    held: u64,
     matrix: String,
 }
 
@@ -19,9 +32,12 @@ impl Default for MemoryBudget {
 }
 
 impl MemoryBudget {
-    /// At most `bytes` bytes for one converted matrix.
+    /// Bytes for headers and bounds of threads, which do not grow with the matrix.
+    pub const ALLOWANCE: u64 = 64 << 10;
+
+    /// At most `bytes` bytes for one plan or one conversion.
     pub fn bytes(bytes: u64) -> Self {
-        Self { bytes, matrix: "the matrix".to_owned() }
+        Self { bytes, held: 0, matrix: "the matrix".to_owned() }
     }
 
     /// No limit but the machine's own.
@@ -29,11 +45,22 @@ impl MemoryBudget {
         Self::bytes(u64::MAX)
     }
 
-    /// Names the matrix that errors speak of.
+    /// Sets the matrix name used in error messages.
     #[must_use]
     pub fn for_matrix(mut self, name: impl Into<String>) -> Self {
         self.matrix = name.into();
         self
+    }
+
+    /// What is left of the budget beside `held` bytes that are allocated already.
+    #[must_use]
+    pub fn beside(&self, held: u64) -> Self {
+        Self { held: self.held.saturating_add(held), ..self.clone() }
+    }
+
+    /// Bytes that are left.
+    pub fn left(&self) -> u64 {
+        self.bytes.saturating_sub(self.held)
     }
 
     /// Accepts or refuses `slots` padded slots of `slot_bytes` bytes each, plus `fixed` bytes.
@@ -49,18 +76,30 @@ impl MemoryBudget {
         fixed: usize,
     ) -> Result<(), FormatError> {
         let required = slots.saturating_mul(slot_bytes as u128).saturating_add(fixed as u128);
-        let required = u64::try_from(required).unwrap_or(u64::MAX);
+        let padding_tenths = slots.saturating_mul(10) / (entries.max(1) as u128);
+        self.require(format, required, u64::try_from(padding_tenths).unwrap_or(u64::MAX))
+    }
+
+    /// Accepts or refuses `bytes` bytes without padding, for `what`.
+    ///
+    /// # Errors
+    /// [`FormatError::OverBudget`] with the size that `what` would have taken.
+    pub fn check_bytes(&self, what: &'static str, bytes: u128) -> Result<(), FormatError> {
+        self.require(what, bytes, 10)
+    }
+
+    fn require(
+        &self,
+        format: &'static str,
+        bytes: u128,
+        padding_tenths: u64,
+    ) -> Result<(), FormatError> {
+        let required = u64::try_from(bytes.saturating_add(self.held.into())).unwrap_or(u64::MAX);
         // No allocation can be larger than isize::MAX.
-        if required <= self.bytes && isize::try_from(required).is_ok() {
+        if bytes == 0 || (required <= self.bytes && isize::try_from(required).is_ok()) {
             return Ok(());
         }
-        let padding_tenths = u64::try_from(slots.saturating_mul(10) / (entries.max(1) as u128));
-        Err(FormatError::OverBudget {
-            format,
-            matrix: self.matrix.clone(),
-            required,
-            budget: self.bytes,
-            padding_tenths: padding_tenths.unwrap_or(u64::MAX),
-        })
+        let (matrix, budget) = (self.matrix.clone(), self.bytes);
+        Err(FormatError::OverBudget { format, matrix, required, budget, padding_tenths })
     }
 }

@@ -262,7 +262,12 @@ impl<T: Scalar> UnpaddedEll<T> {
 
     /// Bytes of all arrays, the rows' own descriptors included.
     pub fn memory_bytes(&self) -> u64 {
-        let bytes = size_of_val(&*self.rows) + self.entries * (size_of::<u32>() + T::BYTES);
+        Self::bytes_of(self.rows(), self.entries)
+    }
+
+    /// Bytes that a matrix with so many rows and entries takes.
+    pub fn bytes_of(rows: usize, entries: usize) -> u64 {
+        let bytes = rows * size_of::<UnpaddedRow<T>>() + entries * (size_of::<u32>() + T::BYTES);
         bytes as u64
     }
 }

@@ -59,13 +59,14 @@ pub enum FormatError {
         /// The largest supported.
         limit: u64,
     },
-    /// A padded format would take more memory than the caller allowed.
+    /// A plan or a conversion would take more memory than the caller allowed.
     OverBudget {
-        /// The format, as it is named in tables: `"ell"`, `"hll"`, `"sell"`.
+        /// The format or the kernel, as it is named in tables: `"ell"`, `"hll"`, `"counting"`.
         format: &'static str,
         /// Name of the matrix, from the budget.
         matrix: String,
-        /// Bytes that the converted matrix would take; saturates at `u64::MAX`.
+        /// Bytes that would be allocated, what is allocated already included; saturates at
+        /// `u64::MAX`.
         required: u64,
         /// Bytes allowed.
         budget: u64,

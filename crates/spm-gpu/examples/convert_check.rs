@@ -84,13 +84,13 @@ fn matrix(device: &Device, name: &str, options: &Options) -> Result<bool, AnyErr
     right &= options.conversion(
         "csr-to-csc",
         || Ok(csr_to_csc(csr.view())),
-        || Ok(convert::csr_to_csc(&on_device)?),
+        || Ok(convert::csr_to_csc(&on_device, &budget)?),
         |host, csc| Ok(arrays(csc)? == host.clone().into_arrays()),
     )?;
     right &= options.conversion(
         "coo-to-csr",
         || Ok(coo_to_csr(&coo)),
-        || Ok(convert::coo_to_csr(&triplets)?),
+        || Ok(convert::coo_to_csr(&triplets, &budget)?),
         |host, csr| Ok(arrays(csr)? == host.clone().into_arrays()),
     )?;
     right &= options.conversion(

@@ -334,7 +334,8 @@ impl Check<'_> {
                 self.print("spmv", lines.last());
                 drop(plan);
                 if let (Some(timing), true) = (timing, kernel.info.id == "auto") {
-                    let plan = |a: &_| kernel.plan_on_device(a, &parameters);
+                    let options = PlanOptions::default();
+                    let plan = |a: &_| kernel.plan_on_device(a, &parameters, &options);
                     self.plan_on_device(csr, timing, plan)?;
                 }
             }
@@ -414,7 +415,7 @@ impl Check<'_> {
                 self.print("spmm", lines.last());
                 drop(plan);
                 if let (Some(timing), true) = (timing, kernel.info.id == "auto") {
-                    let plan = |a: &_| kernel.plan_on_device(a, dense, &parameters);
+                    let plan = |a: &_| kernel.plan_on_device(a, dense, &parameters, &options);
                     self.plan_on_device(csr, timing, plan)?;
                 }
             }

@@ -1,5 +1,6 @@
 //! What can go wrong with a device, and what to do about it.
 
+use spm_formats::FormatError;
 use spm_formats::kernel::{PlanError, RunError};
 use spm_gpu_kernels::emulator::EmulatorError;
 use thiserror::Error;
@@ -72,6 +73,9 @@ pub enum GpuError {
         /// Bytes of the device.
         total: u64,
     },
+    /// More device memory than the budget of a plan or a conversion allows.
+    #[error("{0}")]
+    OverBudget(FormatError),
     /// A launch that the device cannot take.
     #[error("{kernel}: {what} is {found}, this device takes at most {limit}")]
     LaunchLimit {
@@ -192,7 +196,10 @@ impl From<EmulatorError> for GpuError {
 
 impl From<GpuError> for PlanError {
     fn from(error: GpuError) -> Self {
-        Self::Device(error.to_string())
+        match error {
+            GpuError::OverBudget(error) => Self::Format(error),
+            error => Self::Device(error.to_string()),
+        }
     }
 }
 

@@ -41,6 +41,7 @@
 //! crate that satisfies it; a workspace that depends on this crate sets the variable itself, as its
 //! README shows, or has a toolkit.
 
+mod budget;
 mod convert;
 mod cuda;
 pub mod cusparse;

@@ -7,6 +7,7 @@ use cust::sys;
 use spm_gpu_kernels::device::{DevicePtr, DevicePtrMut, Element};
 use spm_gpu_kernels::emulator::{EmuBuffer, EmulatorError};
 
+use crate::budget::Reserved;
 use crate::cuda::check;
 use crate::device::{Backend, Device};
 use crate::error::GpuError;
@@ -22,6 +23,8 @@ pub struct DeviceBuffer<T> {
     storage: Storage<T>,
     device: Device,
     length: usize,
+    /// Held for the budget of the plan that it belongs to.
+    _reserved: Reserved,
 }
 
 #[derive(Debug)]
@@ -70,11 +73,12 @@ impl<T: Element> DeviceBuffer<T> {
     /// reports a kernel that reads one before it was written.
     ///
     /// # Errors
-    /// [`GpuError::OutOfMemory`].
+    /// [`GpuError::OutOfMemory`]; [`GpuError::OverBudget`] while a plan is made.
     pub fn uninitialized(device: &Device, length: usize) -> Result<Self, GpuError> {
         let Some(bytes) = length.checked_mul(size_of::<T>()) else {
             return Err(out_of_memory(device, u64::MAX));
         };
+        let reserved = Reserved::new(bytes as u64)?;
         let storage = match device.backend() {
             Backend::Cuda(cuda) => {
                 cuda.make_current()?;
@@ -97,7 +101,7 @@ impl<T: Element> DeviceBuffer<T> {
                 Err(error) => return Err(error.into()),
             },
         };
-        Ok(Self { storage, device: device.clone(), length })
+        Ok(Self { storage, device: device.clone(), length, _reserved: reserved })
     }
 
     /// `length` zeros.

@@ -29,7 +29,7 @@ impl DeviceScalar for f64 {
 /// What a plan is made with besides the matrix and the device.
 #[derive(Debug, Clone, Default)]
 pub struct PlanOptions {
-    /// What a padded format may take.
+    /// What the plan may allocate.
     pub budget: MemoryBudget,
 }
 

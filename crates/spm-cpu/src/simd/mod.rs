@@ -110,7 +110,8 @@ pub(crate) trait Isa<T>: Copy {
     unsafe fn sum(vector: Self::Vector) -> T;
 }
 
-/// A piece of work over vectors of `T`.
+/// A piece of work over vectors of `T`. What its pointers rely on (lengths of x and y, arrays that a
+/// plan has built) is checked where the job is made, in the module of its kernel.
 ///
 /// # Safety
 /// `As<T>` is the implementing type itself.

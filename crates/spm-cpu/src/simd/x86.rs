@@ -62,12 +62,16 @@ pub(super) unsafe fn run_f32<J: Job<f32>>(job: J, level: Level, vector_gather: b
     }
 }
 
+/// # Safety
+/// As [`run_f64`] with `avx512`.
 #[target_feature(enable = "avx2,fma,avx512f,avx512vl,avx512dq")]
 unsafe fn run_avx512<I: Isa<f64>, J: Job<f64>>(job: J) {
     // SAFETY: the instructions are enabled here.
     unsafe { job.run::<I>() }
 }
 
+/// # Safety
+/// As [`run_f32`].
 #[target_feature(enable = "avx2,fma")]
 unsafe fn run_avx2<T: spm_formats::Scalar, I: Isa<T>, J: Job<T>>(job: J) {
     // SAFETY: the instructions are enabled here.
@@ -361,6 +365,8 @@ impl<const GATHER: bool> Isa<f32> for Avx2<GATHER> {
     }
 }
 
+/// # Safety
+/// The processor has AVX2.
 #[inline(always)]
 unsafe fn turn<const ORDER: i32>(v: __m256d) -> __m256d {
     // SAFETY: the caller's promise: the processor has AVX2.
@@ -368,12 +374,17 @@ unsafe fn turn<const ORDER: i32>(v: __m256d) -> __m256d {
 }
 
 /// Eight indices in 32 bits each.
+///
+/// # Safety
+/// There are eight; the processor has AVX2.
 #[inline(always)]
 unsafe fn widen(index: *const u16) -> __m256i {
     // SAFETY: the caller's promise: eight indices, on a processor with AVX2.
     unsafe { _mm256_cvtepu16_epi32(_mm_loadu_si128(index.cast())) }
 }
 
+/// # Safety
+/// An element lies at each of the eight indices; the processor has AVX2.
 #[inline(always)]
 unsafe fn gather(from: *const f64, index: __m256i) -> [__m256d; 2] {
     // SAFETY: the caller's promise: an element lies at each index, on a processor with AVX2.
@@ -385,6 +396,9 @@ unsafe fn gather(from: *const f64, index: __m256i) -> [__m256d; 2] {
 
 /// The elements at eight indices, one load each. Indices come four at a time: loads are what runs
 /// out, and the compiler would take eight single ones for a vector, to be taken apart again.
+///
+/// # Safety
+/// There are eight, and an element at each.
 #[inline(always)]
 unsafe fn fetch_u16<T: Copy>(from: *const T, index: *const u16) -> [T; LANES] {
     // SAFETY: the caller's promise: eight indices, an element at each.
@@ -395,6 +409,9 @@ unsafe fn fetch_u16<T: Copy>(from: *const T, index: *const u16) -> [T; LANES] {
 }
 
 /// As [`fetch_u16`], indices two at a time.
+///
+/// # Safety
+/// As there.
 #[inline(always)]
 unsafe fn fetch_u32<T: Copy>(from: *const T, index: *const u32) -> [T; LANES] {
     // SAFETY: the caller's promise: eight indices, an element at each.
@@ -404,6 +421,8 @@ unsafe fn fetch_u32<T: Copy>(from: *const T, index: *const u32) -> [T; LANES] {
     }
 }
 
+/// # Safety
+/// The processor has AVX2.
 #[inline(always)]
 unsafe fn sum4(v: __m256d) -> f64 {
     // SAFETY: the caller's promise: the processor has AVX2.

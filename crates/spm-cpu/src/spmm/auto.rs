@@ -58,6 +58,12 @@ pub(super) fn plan<'a, T: Scalar>(
     if dense.k == 1 {
         return vector::plan(a, dense, "auto", options);
     }
+    // What is timed has an X and a Y of its own.
+    let of_operands = (a.rows() + a.cols()) * dense.k * T::BYTES;
+    if options.budget.check_bytes(INFO.id, of_operands as u128).is_err() {
+        return Ok(csr_serial::chosen(a, dense));
+    }
+    let options = &options.beside(of_operands as u64);
     let alone = PlanOptions { threads: Threads::new(1), ..options.clone() };
     let labels = candidates(&a, dense);
     let mut entrants = Vec::new();
@@ -81,7 +87,9 @@ pub(super) fn plan<'a, T: Scalar>(
         let (id, text) = split_label(label);
         let kernel = find::<T>(id).expect("candidates are registered");
         let parameters = kernel.info.parse_parameters(text).expect("candidates are well formed");
-        let plan = kernel.plan(a, dense, &parameters, options)?;
+        let options = options.beside(race.held(|plan| plan.footprint().plan_bytes));
+        // One that takes too much memory is no candidate.
+        let Ok(plan) = kernel.plan(a, dense, &parameters, &options) else { continue };
         race.enter(plan, || race::on(label, &options.threads), &mut run);
     }
     Ok(match race.finish(&mut run) {

@@ -2,12 +2,12 @@
 //! to threads in static chunks, X transposed first: R4 4.2.
 
 use spm_formats::kernel::Schedule;
-use spm_formats::{DenseShape, Layout, Scalar};
+use spm_formats::{DenseShape, FormatError, Layout, Scalar};
 
 use super::plan::{Memory, Product};
 use super::rows::{RowWise, Strides, element, static_chunk};
-use crate::Threads;
 use crate::disjoint::Disjoint;
+use crate::{PlanOptions, Threads};
 
 /// Rows of X that are transposed at a time: a cache line of each of their elements' columns.
 const ROWS_PER_TILE: usize = 16;
@@ -22,14 +22,27 @@ pub(super) struct Collapsed<T, A> {
 }
 
 impl<T: Scalar, A: RowWise<T>> Collapsed<T, A> {
-    pub(super) fn new(a: A, dense: DenseShape, threads: &Threads) -> Self {
-        let (rows, cols) = a.shape();
+    /// The plan of `kernel`, which holds `a`.
+    ///
+    /// # Errors
+    /// A transposed X beyond the budget.
+    pub(super) fn new(
+        kernel: &'static str,
+        a: A,
+        dense: DenseShape,
+        options: &PlanOptions,
+    ) -> Result<Self, FormatError> {
+        let ((rows, cols), threads) = (a.shape(), &options.threads);
+        if dense.layout == Layout::RowMajor {
+            let budget = options.budget.beside(a.held_bytes());
+            budget.check_bytes(kernel, (cols * dense.k * T::BYTES) as u128)?;
+        }
         let x_transposed = match dense.layout {
             Layout::RowMajor => vec![T::ZERO; cols * dense.k],
             Layout::ColumnMajor => Vec::new(),
         };
         let chunk = static_chunk(rows, threads.count());
-        Self { a, dense, threads: threads.clone(), chunk, x_transposed }
+        Ok(Self { a, dense, threads: threads.clone(), chunk, x_transposed })
     }
 }
 

@@ -27,5 +27,5 @@ pub(super) fn plan<'a, T: Scalar>(
     options: &PlanOptions,
 ) -> Result<BoxedPlan<'a, T>, PlanError> {
     let a = csr_to_ell(a, EllOptions::ROW_MAJOR, &options.budget)?;
-    Ok(boxed(Collapsed::new(a, dense, &options.threads), dense))
+    Ok(boxed(Collapsed::new(INFO.id, a, dense, options)?, dense))
 }

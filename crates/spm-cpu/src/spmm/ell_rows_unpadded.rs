@@ -3,7 +3,7 @@
 
 use spm_formats::convert::csr_to_unpadded_ell;
 use spm_formats::kernel::{Backend, KernelInfo, Operation, Parameters, PlanError};
-use spm_formats::{CsrView, DenseShape, Scalar};
+use spm_formats::{CsrView, DenseShape, Scalar, UnpaddedEll};
 
 use super::BoxedPlan;
 use super::collapsed::Collapsed;
@@ -26,6 +26,8 @@ pub(super) fn plan<'a, T: Scalar>(
     _: &Parameters,
     options: &PlanOptions,
 ) -> Result<BoxedPlan<'a, T>, PlanError> {
+    let bytes = UnpaddedEll::<T>::bytes_of(a.rows(), a.nnz());
+    options.budget.check_bytes(INFO.id, bytes.into())?;
     let a = csr_to_unpadded_ell(a);
-    Ok(boxed(Collapsed::new(a, dense, &options.threads), dense))
+    Ok(boxed(Collapsed::new(INFO.id, a, dense, options)?, dense))
 }

@@ -2,7 +2,7 @@
 
 use spm_formats::convert::csr_to_unpadded_ell;
 use spm_formats::kernel::{Backend, KernelInfo, Operation, Parameters, PlanError};
-use spm_formats::{CsrView, DenseShape, Scalar};
+use spm_formats::{CsrView, DenseShape, Scalar, UnpaddedEll};
 
 use super::BoxedPlan;
 use super::plan::boxed;
@@ -22,7 +22,9 @@ pub(super) fn plan<'a, T: Scalar>(
     a: CsrView<'a, T>,
     dense: DenseShape,
     _: &Parameters,
-    _: &PlanOptions,
+    options: &PlanOptions,
 ) -> Result<BoxedPlan<'a, T>, PlanError> {
+    let bytes = UnpaddedEll::<T>::bytes_of(a.rows(), a.nnz());
+    options.budget.check_bytes(INFO.id, bytes.into())?;
     Ok(boxed(Serial { a: csr_to_unpadded_ell(a), dense, choice: None }, dense))
 }

@@ -29,6 +29,8 @@ const TINY: usize = 256;
 const SMALL: usize = 1 << 18;
 /// Rows that are looked at to guess the structure.
 const SAMPLE: usize = 512;
+/// Rows of the largest window that rows are sorted in.
+const LARGEST_WINDOW: usize = 4096;
 /// Bytes of x from which on it competes with the matrix for the second cache.
 const LARGE_X: usize = 1 << 20;
 
@@ -51,6 +53,14 @@ pub(super) fn plan<'a, T: Scalar>(
     if a.nnz() <= TINY {
         return Ok(csr_serial::chosen(a));
     }
+    // What is timed has an x and a y of its own; a task that counts slots sorts some rows.
+    let operands = (a.rows() + a.cols()) * T::BYTES;
+    let counted = LARGEST_WINDOW.min(a.rows()) * size_of::<u32>();
+    let taken = operands + rayon::current_num_threads() * counted;
+    if options.budget.check_bytes(INFO.id, taken as u128).is_err() {
+        return Ok(csr_serial::chosen(a));
+    }
+    let options = &options.beside(taken as u64);
     // Any numbers that are not special: between 0.5 and 1.
     let element = |j: usize| 0.5 + (j as f64 * 0.618_033_988_749_895).fract() / 2.0;
     let x: Vec<T> = (0..a.cols()).map(|j| T::from_f64(element(j))).collect();
@@ -63,7 +73,8 @@ pub(super) fn plan<'a, T: Scalar>(
     let mut best: Option<Entrant<T>> = None;
     let mut enter = |entrant: Entrant<T>, best: &mut Option<Entrant<T>>| {
         let Entrant { kernel, parameters, threads } = &entrant;
-        let options = PlanOptions { threads: threads.clone(), ..options.clone() };
+        let held = race.held(|plan| plan.footprint().plan_bytes);
+        let options = PlanOptions { threads: threads.clone(), ..options.beside(held) };
         // One that refuses the matrix is no candidate.
         let Ok(plan) = kernel.plan(a, parameters, &options) else { return };
         let choice = || race::on(&kernel.info.label(parameters), threads);
@@ -139,7 +150,7 @@ impl<T: Scalar> Entrant<T> {
 fn candidates<T: Scalar>(a: &CsrView<'_, T>) -> Vec<&'static str> {
     let structure = Structure::sample(a);
     let slots = |sigma| stats::sell_slots(a.row_ptr(), LANES, sigma) as f64;
-    let (unsorted, near, far) = (slots(1), slots(256), slots(4096));
+    let (unsorted, near, far) = (slots(1), slots(256), slots(LARGEST_WINDOW));
     let mut labels = Vec::new();
     if far < 0.95 * near {
         labels.push("sell-compact[sigma=4096]");

@@ -6,7 +6,7 @@ use std::ops::Range;
 
 use rayon::prelude::*;
 use spm_formats::kernel::{Backend, KernelInfo, Operation, Parameters, PlanError};
-use spm_formats::{CsrView, Scalar, partition};
+use spm_formats::{CsrView, FormatError, Scalar, partition};
 
 use super::BoxedPlan;
 use super::plan::{Memory, Product, boxed};
@@ -64,7 +64,8 @@ pub(super) fn plan<'a, T: Scalar>(
     let threads = options.threads.clone();
     let count = PIECES * threads.count();
     let rows = partition::by_entries(a.row_ptr(), count);
-    let pieces = (0..count).into_par_iter().map(|p| Piece::new(&a, rows[p]..rows[p + 1]));
+    let grown = check_lists(&a, &rows, options)?;
+    let pieces = (0..count).into_par_iter().map(|p| Piece::new(&a, rows[p]..rows[p + 1], grown));
     let Some(pieces) = pieces.collect::<Option<Vec<_>>>() else {
         let reason = "lists of columns of one piece would have 2^32 places or more".to_owned();
         return Err(PlanError::Unsupported { kernel: INFO.id, reason });
@@ -74,18 +75,90 @@ pub(super) fn plan<'a, T: Scalar>(
     Ok(boxed(CsrCompact { a, pieces, threads, bounds, machine }))
 }
 
+/// Consecutive rows with the same columns, before they are stored.
+struct EqualRows<'a> {
+    cols: &'a [u32],
+    /// How many rows.
+    count: usize,
+    /// The least column.
+    base: u32,
+    /// Whether 16 bits hold the distances from it.
+    narrow: bool,
+}
+
+/// The groups that `rows` fall into.
+fn equal_rows<'a, T: Scalar>(
+    a: &CsrView<'a, T>,
+    rows: Range<usize>,
+) -> impl Iterator<Item = EqualRows<'a>> {
+    let (pointers, all_cols) = (a.row_ptr(), a.col_ind());
+    let columns = move |row: usize| &all_cols[pointers[row] as usize..pointers[row + 1] as usize];
+    let mut row = rows.start;
+    std::iter::from_fn(move || {
+        if row >= rows.end {
+            return None;
+        }
+        let cols = columns(row);
+        let most = MOST_ROWS.min(rows.end - row);
+        let count = 1 + (1..most).take_while(|&next| columns(row + next) == cols).count();
+        let base = cols.iter().min().copied().unwrap_or(0);
+        let narrow = cols.iter().all(|&col| col - base <= u32::from(u16::MAX));
+        row += count;
+        Some(EqualRows { cols, count, base, narrow })
+    })
+}
+
+/// Elements of the arrays of a [`Piece`].
+#[derive(Debug, Clone, Copy, Default)]
+struct Sizes {
+    groups: usize,
+    narrow: usize,
+    wide: usize,
+}
+
+impl Sizes {
+    fn of<T: Scalar>(a: &CsrView<'_, T>, rows: Range<usize>) -> Self {
+        equal_rows(a, rows).fold(Self::default(), |mut sizes, group| {
+            let list = if group.narrow { &mut sizes.narrow } else { &mut sizes.wide };
+            *list += group.cols.len().next_multiple_of(LANES);
+            sizes.groups += 1;
+            sizes
+        })
+    }
+
+    fn bytes(self) -> usize {
+        let lists = self.narrow * size_of::<u16>() + self.wide * size_of::<u32>();
+        self.groups * size_of::<Group>() + lists
+    }
+}
+
+/// Whether the budget allows arrays that grow in pieces of `rows`, whatever the columns are; if
+/// not, the groups are counted, and their lists must fit.
+fn check_lists<T: Scalar>(
+    a: &CsrView<'_, T>,
+    rows: &[usize],
+    options: &PlanOptions,
+) -> Result<bool, FormatError> {
+    let wide = a.nnz() + a.rows() * (LANES - 1);
+    // An array that doubles is there twice for a moment.
+    let most = 3 * Sizes { groups: a.rows(), narrow: 0, wide }.bytes();
+    if options.budget.check_bytes(INFO.id, most as u128).is_ok() {
+        return Ok(true);
+    }
+    let sizes = rows.par_windows(2).map(|rows| Sizes::of(a, rows[0]..rows[1]).bytes());
+    options.budget.check_bytes(INFO.id, sizes.sum::<usize>() as u128)?;
+    Ok(false)
+}
+
 impl Piece {
-    /// Nothing where the lists are too long for a [`Group`] to say where its own starts.
-    fn new<T: Scalar>(a: &CsrView<'_, T>, rows: Range<usize>) -> Option<Self> {
-        let columns = |row: usize| a.row(row).0;
-        let (mut groups, mut narrow_lists, mut wide_lists) = (vec![], vec![], vec![]);
-        let mut row = rows.start;
-        while row < rows.end {
-            let cols = columns(row);
-            let most = MOST_ROWS.min(rows.end - row);
-            let count = 1 + (1..most).take_while(|&next| columns(row + next) == cols).count();
-            let base = cols.iter().min().copied().unwrap_or(0);
-            let narrow = cols.iter().all(|&col| col - base <= u32::from(u16::MAX));
+    /// Nothing where the lists are too long for a [`Group`] to say where its own starts. Arrays
+    /// that are not `grown` are allocated once, at their final size.
+    fn new<T: Scalar>(a: &CsrView<'_, T>, rows: Range<usize>, grown: bool) -> Option<Self> {
+        let sizes = if grown { Sizes::default() } else { Sizes::of(a, rows.clone()) };
+        let mut groups = Vec::with_capacity(sizes.groups);
+        let mut narrow_lists = Vec::with_capacity(sizes.narrow);
+        let mut wide_lists = Vec::with_capacity(sizes.wide);
+        for EqualRows { cols, count, base, narrow } in equal_rows(a, rows.clone()) {
             let filled = cols.len().next_multiple_of(LANES);
             let start = if narrow {
                 let start = narrow_lists.len();
@@ -100,7 +173,6 @@ impl Piece {
             };
             let start = u32::try_from(start).ok()?;
             groups.push(Group { base, start, rows: count as u8, narrow });
-            row += count;
         }
         let (narrow, wide) = (narrow_lists.into(), wide_lists.into());
         Some(Self { rows, groups: groups.into(), narrow, wide })
@@ -126,6 +198,8 @@ impl<T: Scalar> Product<T> for CsrCompact<'_, T> {
     }
 
     fn multiply(&mut self, x: &[T], y: &mut [T]) {
+        // The jobs index x by the columns of A.
+        assert!(x.len() >= self.a.cols(), "x has {} elements", x.len());
         let y = Disjoint::new(y);
         self.threads.run(|part| {
             for piece in &self.pieces[self.bounds[part]..self.bounds[part + 1]] {

@@ -31,7 +31,12 @@ struct Piece<T> {
 
 impl<T: Scalar> Piece<T> {
     fn new(a: &CsrView<'_, T>, cols: Range<usize>) -> Self {
-        let mut piece = Self { cols, pointers: vec![0], col_indices: vec![], values: vec![] };
+        // Arrays of their final size: ones that grow would take three times as much for a moment.
+        let entries = a.col_ind().iter().filter(|&&col| cols.contains(&(col as usize))).count();
+        let mut pointers = Vec::with_capacity(a.rows() + 1);
+        pointers.push(0);
+        let (col_indices, values) = (Vec::with_capacity(entries), Vec::with_capacity(entries));
+        let mut piece = Self { cols, pointers, col_indices, values };
         for ends in a.row_ptr().windows(2) {
             let row = ends[0] as usize..ends[1] as usize;
             for (&col, &value) in a.col_ind()[row.clone()].iter().zip(&a.values()[row]) {
@@ -70,6 +75,8 @@ pub(super) fn plan<'a, T: Scalar>(
     options: &PlanOptions,
 ) -> Result<BoxedPlan<'a, T>, PlanError> {
     let shape = (a.rows(), a.cols());
+    let copied = a.nnz() * (size_of::<u32>() + T::BYTES);
+    let options = &options.beside(copied as u64);
     let tiles = Tiles::new(INFO.id, shape, a.nnz(), parameters, options)?;
     let blocks = tiles.col_blocks();
     let pieces =

@@ -32,6 +32,7 @@ pub(super) fn plan<'a, T: Scalar>(
 ) -> Result<BoxedPlan<'a, T>, PlanError> {
     let a = EllRows::new(a, parameters, options)?;
     let rectangle = (a.shape().0, a.width());
+    let options = &options.beside(a.memory(0).plan);
     let tiles = Tiles::new(INFO.id, rectangle, a.entries(), parameters, options)?;
     Ok(boxed(EllTiles { a, tiles }))
 }

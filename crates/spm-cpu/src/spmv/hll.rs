@@ -73,20 +73,25 @@ impl<T: Scalar> HllBlocks<T> {
             let (y, after) = rest.split_at_mut(rows.len());
             rest = after;
             let slots = self.hll.block_offsets()[block]..self.hll.block_offsets()[block + 1];
-            self.sum_block(slots.clone(), x, y);
+            // SAFETY: asserted above.
+            unsafe { self.sum_block(slots.clone(), x, y) };
             for (lane, y) in y.iter_mut().enumerate() {
                 if !y.is_finite() {
                     // Padding may have met an infinite x; 0 x inf is NaN.
                     let length = self.hll.row_lengths()[rows.start + lane] as usize;
                     let own = slots.start..slots.start + length * rows.len();
-                    *y = self.sum_row(own, lane, rows.len(), x);
+                    // SAFETY: as above.
+                    *y = unsafe { self.sum_row(own, lane, rows.len(), x) };
                 }
             }
         }
     }
 
     /// Sums all slots of a block with `y.len()` rows, padding included.
-    fn sum_block(&self, slots: Range<usize>, x: &[T], y: &mut [T]) {
+    ///
+    /// # Safety
+    /// x has an element for each column of A.
+    unsafe fn sum_block(&self, slots: Range<usize>, x: &[T], y: &mut [T]) {
         let height = y.len();
         let side_by_side = if self.simd { height / LANES * LANES } else { 0 };
         let (together, alone) = y.split_at_mut(side_by_side);
@@ -96,23 +101,28 @@ impl<T: Scalar> HllBlocks<T> {
                 let cols = &self.hll.col_indices()[start..start + LANES];
                 let values = &self.hll.values()[start..start + LANES];
                 for lane in 0..LANES {
-                    // SAFETY: every column index of an Hll, padding included, is below
-                    // cols <= x.len().
+                    // SAFETY: every column index of an Hll, padding included, is below those of A;
+                    // the caller's promise.
                     sums[lane] += values[lane] * unsafe { *x.get_unchecked(cols[lane] as usize) };
                 }
             }
             *y = sums;
         }
         for (lane, y) in alone.iter_mut().enumerate() {
-            *y = self.sum_row(slots.clone(), side_by_side + lane, height, x);
+            // SAFETY: the caller's promise.
+            *y = unsafe { self.sum_row(slots.clone(), side_by_side + lane, height, x) };
         }
     }
 
-    fn sum_row(&self, slots: Range<usize>, lane: usize, height: usize, x: &[T]) -> T {
+    /// Sums some slots of a lane of a block with `height` rows.
+    ///
+    /// # Safety
+    /// As [`HllBlocks::sum_block`].
+    unsafe fn sum_row(&self, slots: Range<usize>, lane: usize, height: usize, x: &[T]) -> T {
         let cols = self.hll.col_indices()[slots.clone()].iter().skip(lane).step_by(height);
         let values = self.hll.values()[slots].iter().skip(lane).step_by(height);
         cols.zip(values).fold(T::ZERO, |sum, (&col, &value)| {
-            // SAFETY: every column index of an Hll is below cols <= x.len(), as `multiply` asserts.
+            // SAFETY: every column index of an Hll is below those of A; the caller's promise.
             sum + value * unsafe { *x.get_unchecked(col as usize) }
         })
     }

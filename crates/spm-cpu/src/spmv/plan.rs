@@ -1,11 +1,10 @@
 //! What the plans of this module have in common.
 
+use spm_formats::Scalar;
 use spm_formats::kernel::{Footprint, RunError, SpmvPlan, check_length};
-use spm_formats::{FormatError, MemoryBudget, Scalar};
 
 use super::BoxedPlan;
 pub(super) use crate::memory::Memory;
-use crate::simd::LANES;
 
 /// A prepared product, without the checks and the bookkeeping that are the same for each.
 pub(super) trait Product<T>: Send {
@@ -22,20 +21,6 @@ pub(super) trait Product<T>: Send {
     fn choice(&self) -> Option<String> {
         None
     }
-}
-
-/// Refuses a form of the matrix with eight rows side by side that takes more than the budget.
-/// `slots` counts the slots, padding included; it is asked only where eight for each entry, which
-/// is the worst that padding can do, would not fit.
-pub(super) fn check_slots(
-    budget: &MemoryBudget,
-    kernel: &'static str,
-    entries: usize,
-    slot_bytes: usize,
-    slots: impl FnOnce() -> usize,
-) -> Result<(), FormatError> {
-    let check = |slots| budget.check(kernel, entries, slots, slot_bytes, 0);
-    check(LANES as u128 * entries as u128).or_else(|_| check(slots() as u128))
 }
 
 struct Checked<P>(P);

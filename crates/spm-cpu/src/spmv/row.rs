@@ -28,6 +28,8 @@ pub(crate) unsafe fn dot<T: Scalar>(cols: &[u32], values: &[T], x: &[T], simd: b
     unsafe { if simd { dot_unrolled(cols, values, x) } else { dot_in_order(cols, values, x) } }
 }
 
+/// # Safety
+/// As [`dot`].
 #[inline(always)]
 unsafe fn dot_in_order<T: Scalar>(cols: &[u32], values: &[T], x: &[T]) -> T {
     let mut sum = T::ZERO;
@@ -38,6 +40,8 @@ unsafe fn dot_in_order<T: Scalar>(cols: &[u32], values: &[T], x: &[T]) -> T {
     sum
 }
 
+/// # Safety
+/// As [`dot`].
 #[inline(always)]
 unsafe fn dot_unrolled<T: Scalar>(cols: &[u32], values: &[T], x: &[T]) -> T {
     let (col_blocks, col_rest) = cols.as_chunks::<ACCUMULATORS>();

@@ -72,6 +72,8 @@ impl<T: Scalar> Product<T> for SellRows<'_, T> {
     }
 
     fn multiply(&mut self, x: &[T], y: &mut [T]) {
+        // The jobs index x by the columns of A.
+        assert!(x.len() >= self.a.cols(), "x has {} elements", x.len());
         let y = Disjoint::new(y);
         self.threads.run(|part| {
             let chunks = self.bounds[part]..self.bounds[part + 1];

@@ -11,10 +11,11 @@
 //! bytes beside, which a processor can only do after the store has left its queue.
 
 use std::ops::Range;
+use std::sync::atomic::{AtomicUsize, Ordering};
 
 use rayon::prelude::*;
 use spm_formats::kernel::{Backend, KernelInfo, Operation, Parameters, PlanError};
-use spm_formats::{CsrView, Scalar, partition};
+use spm_formats::{CsrView, FormatError, Scalar, partition};
 
 use super::BoxedPlan;
 use super::plan::{Memory, Product, boxed};
@@ -77,24 +78,28 @@ pub(super) fn plan<'a, T: Scalar>(
     options: &PlanOptions,
 ) -> Result<BoxedPlan<'a, T>, PlanError> {
     let unsupported = |reason| PlanError::Unsupported { kernel: INFO.id, reason };
+    options.budget.check_bytes(INFO.id, (a.rows() * size_of::<u32>()) as u128)?;
     if let Some(reason) = asymmetry(&a) {
         return Err(unsupported(reason));
     }
     let upper = (a.nnz() + a.rows()) / 2;
     let most = (MOST_PADDING * upper as f64) as usize + LANES * LANES;
-    let within_budget =
-        |slots: usize| options.budget.check(INFO.id, a.nnz(), slots as u128, T::BYTES, 0);
-    within_budget(a.nnz() / 2)?;
     let threads = options.threads.clone();
     let bounds = partition::by_entries(a.row_ptr(), threads.count());
-    let chunks: Vec<_> = bounds.iter().map(|row| row / LANES * LANES).collect();
-    let parts = (0..threads.count()).into_par_iter().map(|part| {
-        let end = if part + 1 == threads.count() { a.rows() } else { chunks[part + 1] };
-        Part::new(&a, chunks[part]..end, most)
-    });
+    let start = |part: usize| {
+        if part == threads.count() { a.rows() } else { bounds[part] / LANES * LANES }
+    };
+    let rows: Vec<_> = (0..threads.count()).map(|part| start(part)..start(part + 1)).collect();
+    let costs = Costs::of(&a, &rows);
+    costs.check(upper, options)?;
+    let affordable = costs.affordable(options);
+    let room = Room { left: AtomicUsize::new(most.min(affordable)) };
+    let parts = rows.into_par_iter().map(|rows| Part::new(&a, rows, &room));
     let parts: Option<Vec<_>> = parts.collect();
-    let slots = |parts: &Vec<Part<T>>| parts.iter().map(|part| part.values.len()).sum::<usize>();
-    let Some(parts) = parts.filter(|parts| slots(parts) <= most) else {
+    let Some(parts) = parts else {
+        if affordable < most {
+            costs.check(affordable + LANES, options)?;
+        }
         let reason = format!(
             "{upper} entries in more than {most} slots, or eight rows in more than {} runs of \
              slots: rows do not repeat a pattern",
@@ -102,10 +107,57 @@ pub(super) fn plan<'a, T: Scalar>(
         );
         return Err(unsupported(reason));
     };
-    within_budget(slots(&parts))?;
     let machine = Machine::without_gathers();
     let prefetch = parameters.switch(PREFETCH.name);
     Ok(boxed(SellSymmetric { a, parts, threads, machine, prefetch }))
+}
+
+/// The values that all parts together may still take.
+struct Room {
+    left: AtomicUsize,
+}
+
+impl Room {
+    fn take(&self, count: usize) -> Option<()> {
+        let less = |left: usize| left.checked_sub(count);
+        self.left.fetch_update(Ordering::Relaxed, Ordering::Relaxed, less).ok().map(drop)
+    }
+}
+
+/// Bytes that are allocated to make the parts.
+struct Costs {
+    entries: usize,
+    fixed: usize,
+    of_slot: usize,
+}
+
+impl Costs {
+    /// Of parts with these rows, whose columns ascend.
+    fn of<T: Scalar>(a: &CsrView<'_, T>, parts: &[Range<usize>]) -> Self {
+        let row = |row: usize| a.row_ptr()[row] as usize..a.row_ptr()[row + 1] as usize;
+        let last = |row_index: usize| a.col_ind()[row(row_index)].last().copied().unwrap_or(0);
+        let spill = |rows: &Range<usize>| {
+            let reach = rows.clone().map(last).max().unwrap_or(0) as usize + 2 * LANES;
+            reach.max(rows.end) + LANES - rows.end
+        };
+        let longest = (0..a.rows()).map(|index| row(index).len()).max().unwrap_or(0);
+        // Arrays that double are there twice for a moment.
+        let of_chunk = 3 * LANES * (longest + 1) * size_of::<u32>();
+        let spills = parts.iter().map(spill).sum::<usize>() * T::BYTES;
+        let fixed = spills + parts.len() * (size_of::<Part<T>>() + of_chunk);
+        Self { entries: a.nnz(), fixed, of_slot: 3 * (T::BYTES + 1) + 1 }
+    }
+
+    fn check(&self, slots: usize, options: &PlanOptions) -> Result<(), FormatError> {
+        let Self { entries, fixed, of_slot } = *self;
+        options.budget.check(INFO.id, entries, slots as u128, of_slot, fixed)
+    }
+
+    /// Slots that the budget allows.
+    fn affordable(&self, options: &PlanOptions) -> usize {
+        let left = usize::try_from(options.budget.left()).unwrap_or(usize::MAX);
+        left.saturating_sub(self.fixed) / self.of_slot
+    }
 }
 
 /// Why the matrix is not symmetric, pattern and values; `None` if it is.
@@ -138,9 +190,9 @@ fn asymmetry<T: Scalar>(a: &CsrView<'_, T>) -> Option<String> {
 }
 
 impl<T: Scalar> Part<T> {
-    /// Nothing where the rows take more than `most` values, or a chunk has more runs than its
-    /// count can say.
-    fn new(a: &CsrView<'_, T>, rows: Range<usize>, most: usize) -> Option<Self> {
+    /// Nothing where there is no more room for values, or a chunk has more runs than its count can
+    /// say.
+    fn new(a: &CsrView<'_, T>, rows: Range<usize>, room: &Room) -> Option<Self> {
         let (mut run_counts, mut runs, mut values) = (vec![], Vec::<Run>::new(), vec![]);
         let mut reach = rows.end;
         let whole = rows.start + rows.len() / LANES * LANES;
@@ -158,9 +210,7 @@ impl<T: Scalar> Part<T> {
             firsts.sort_unstable();
             firsts.dedup();
             let offset = values.len();
-            if firsts.len() * LANES > most - offset {
-                return None;
-            }
+            room.take(firsts.len() * LANES)?;
             values.resize(offset + firsts.len() * LANES, T::ZERO);
             for lane in 0..LANES {
                 let mut slot = 0;
@@ -204,6 +254,8 @@ impl<T: Scalar> Product<T> for SellSymmetric<'_, T> {
     }
 
     fn multiply(&mut self, x: &[T], y: &mut [T]) {
+        // The jobs index x by the columns of A.
+        assert!(x.len() >= self.a.cols(), "x has {} elements", x.len());
         let (a, machine, prefetch) = (self.a, self.machine, self.prefetch);
         let all_rows = Disjoint::new(y);
         let parts = Disjoint::new(&mut self.parts);
@@ -274,12 +326,15 @@ unsafe impl<'a, T: Scalar> Job<T> for Upper<'a, T> {
 
     #[inline(always)]
     unsafe fn run<I: Isa<T>>(self) {
-        // SAFETY: the caller's promise.
+        // SAFETY: `multiply` has checked x and cut y; `I` by the caller's promise.
         unsafe { if self.prefetch { self.add::<I, true>() } else { self.add::<I, false>() } }
     }
 }
 
 impl<T: Scalar> Upper<'_, T> {
+    /// # Safety
+    /// x has an element for each column of A, y the rows of the part, the processor the instructions
+    /// of `I`.
     #[inline(always)]
     unsafe fn add<I: Isa<T>, const PREFETCH: bool>(self) {
         let Self { part, x, y, .. } = self;

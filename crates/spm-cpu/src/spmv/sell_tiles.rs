@@ -10,12 +10,12 @@ use rayon::prelude::*;
 use spm_formats::kernel::{
     Backend, KernelInfo, Operation, ParameterSpec, Parameters, PlanError, Value,
 };
-use spm_formats::{CsrView, Scalar, partition};
+use spm_formats::{CsrView, FormatError, Scalar, partition};
 
 use super::BoxedPlan;
-use super::plan::{Memory, Product, boxed, check_slots};
+use super::plan::{Memory, Product, boxed};
 use super::repair::{any_not_finite, repair};
-use crate::aligned::Aligned;
+use crate::aligned::{ALIGNMENT, Aligned};
 use crate::disjoint::Disjoint;
 use crate::simd::{GATHER, Isa, Job, LANES, Machine};
 use crate::{PlanOptions, Threads};
@@ -96,16 +96,38 @@ pub(super) fn plan<'a, T: Scalar>(
         bands.extend((0..count).map(band).map(|b| share[0] + b.start..share[0] + b.end));
         bounds.push(bands.len());
     }
-    check_slots(&options.budget, INFO.id, a.nnz(), size_of::<u16>() + T::BYTES, || {
-        let of_band = |rows: &Range<usize>| -> usize {
-            runs(&a, rows, width).iter_mut().flat_map(|runs| chunks(runs)).map(slots).sum()
-        };
-        bands.par_iter().map(of_band).sum()
-    })?;
+    check_bands(&a, &bands, width, options)?;
     let bands = bands.into_par_iter().map(|rows| Band::new(&a, rows, width)).collect();
     // Rows and columns inside a tile fit 16 bits.
     let machine = Machine::for_gathers(parameters, MOST_ROWS);
     Ok(boxed(SellTiles { a, bands, threads, bounds, machine }))
+}
+
+/// Refuses tiles beyond the budget, and what is allocated for a while to make them.
+fn check_bands<T: Scalar>(
+    a: &CsrView<'_, T>,
+    bands: &[Range<usize>],
+    width: usize,
+    options: &PlanOptions,
+) -> Result<(), FormatError> {
+    let slot_bytes = size_of::<u16>() + T::BYTES;
+    let tiles = bands.len() * a.cols().div_ceil(width);
+    let of_tile = size_of::<Vec<Run>>() + size_of::<Tile<T>>() + ALIGNMENT;
+    // Arrays that double are there twice for a moment.
+    let of_run = 3 * (size_of::<Run>() + size_of::<Chunk>());
+    let check = |slots: usize, runs: usize| {
+        let fixed = tiles * of_tile + runs * of_run;
+        options.budget.check(INFO.id, a.nnz(), slots as u128, slot_bytes, fixed)
+    };
+    // Counting is left out where the worst that padding can do, eight slots for each entry, fits.
+    check(LANES * a.nnz(), a.nnz()).or_else(|_| {
+        let count: usize = bands.par_iter().map(|rows| count_runs(a, rows, width)).sum();
+        check(a.nnz(), count)?;
+        let of_band = |rows: &Range<usize>| -> usize {
+            runs(a, rows, width).iter_mut().flat_map(|runs| chunks(runs)).map(slots).sum()
+        };
+        check(bands.par_iter().map(of_band).sum(), count)
+    })
 }
 
 impl<T: Scalar> Band<T> {
@@ -125,9 +147,13 @@ struct Run {
     length: usize,
 }
 
-/// The runs of some rows in each tile, row after row.
-fn runs<T: Scalar>(a: &CsrView<'_, T>, rows: &Range<usize>, width: usize) -> Vec<Vec<Run>> {
-    let mut runs: Vec<Vec<Run>> = vec![Vec::new(); a.cols().div_ceil(width)];
+/// Calls `visit` with the tile of each run of some rows, row after row.
+fn each_run<T: Scalar>(
+    a: &CsrView<'_, T>,
+    rows: &Range<usize>,
+    width: usize,
+    mut visit: impl FnMut(usize, Run),
+) {
     for row in rows.clone() {
         let (mut start, end) = (a.row_ptr()[row] as usize, a.row_ptr()[row + 1] as usize);
         while start < end {
@@ -135,11 +161,24 @@ fn runs<T: Scalar>(a: &CsrView<'_, T>, rows: &Range<usize>, width: usize) -> Vec
             let after = ((tile + 1) * width).min(a.cols());
             let rest = &a.col_ind()[start..end];
             let length = rest.partition_point(|&col| (col as usize) < after);
-            runs[tile].push(Run { row: (row - rows.start) as u16, start, length });
+            visit(tile, Run { row: (row - rows.start) as u16, start, length });
             start += length;
         }
     }
+}
+
+/// The runs of some rows in each tile, row after row.
+fn runs<T: Scalar>(a: &CsrView<'_, T>, rows: &Range<usize>, width: usize) -> Vec<Vec<Run>> {
+    let mut runs: Vec<Vec<Run>> = vec![Vec::new(); a.cols().div_ceil(width)];
+    each_run(a, rows, width, |tile, run| runs[tile].push(run));
     runs
+}
+
+/// How many runs these are.
+fn count_runs<T: Scalar>(a: &CsrView<'_, T>, rows: &Range<usize>, width: usize) -> usize {
+    let mut count = 0;
+    each_run(a, rows, width, |_, _| count += 1);
+    count
 }
 
 /// The runs of a tile in the chunks that they are stored in, the longest last in each.
@@ -158,7 +197,10 @@ fn slots(chunk: &[Run]) -> usize {
 
 impl<T: Scalar> Tile<T> {
     fn new(a: &CsrView<'_, T>, first_col: usize, runs: &mut [Run]) -> Self {
-        let (mut all_chunks, mut cols, mut values) = (vec![], vec![], vec![]);
+        // Arrays of their final size: ones that grow would take three times as much for a moment.
+        let slots = chunks(runs).map(slots).sum();
+        let (mut all_chunks, mut cols) = (Vec::new(), Vec::with_capacity(slots));
+        let mut values = Aligned::vec(slots);
         for lanes in chunks(runs) {
             let last = lanes[lanes.len() - 1];
             let missing = LANES - lanes.len();
@@ -197,6 +239,8 @@ impl<T: Scalar> Product<T> for SellTiles<'_, T> {
     }
 
     fn multiply(&mut self, x: &[T], y: &mut [T]) {
+        // The jobs index x by the columns of A.
+        assert!(x.len() >= self.a.cols(), "x has {} elements", x.len());
         let y = Disjoint::new(y);
         self.threads.run(|part| {
             for band in &self.bands[self.bounds[part]..self.bounds[part + 1]] {

@@ -46,6 +46,12 @@ pub(super) fn plan<'a, T: Scalar>(
     if a.nnz() <= TINY && a.cols() <= TINY && a.rows() <= TINY {
         return Ok(serial::chosen(a));
     }
+    // What is timed writes to arrays of its own.
+    let of_output = (a.cols() + 1) * size_of::<u32>() + a.nnz() * (size_of::<u32>() + T::BYTES);
+    if options.budget.check_bytes(INFO.id, of_output as u128).is_err() {
+        return Ok(serial::chosen(a));
+    }
+    let options = &options.beside(of_output as u64);
     let alone = PlanOptions { threads: Threads::new(1), ..options.clone() };
     let labels = candidates(&a);
     let mut entrants = Vec::new();
@@ -66,7 +72,9 @@ pub(super) fn plan<'a, T: Scalar>(
         let (id, text) = split_label(label);
         let kernel = find::<T>(id).expect("candidates are registered");
         let parameters = kernel.info.parse_parameters(text).expect("candidates are well formed");
-        let plan = kernel.plan(a, &parameters, options)?;
+        let options = options.beside(race.held(|plan| plan.footprint().plan_bytes));
+        // One that takes too much memory is no candidate.
+        let Ok(plan) = kernel.plan(a, &parameters, &options) else { continue };
         race.enter(plan, || race::on(label, &options.threads), &mut run);
     }
     Ok(match race.finish(&mut run) {

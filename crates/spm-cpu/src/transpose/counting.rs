@@ -51,6 +51,8 @@ pub(super) fn plan<'a, T: Scalar>(
     let threads = options.threads.clone();
     // One thread counts in the output itself.
     let parts = if threads.count() == 1 { 0 } else { threads.count() };
+    let counters = parts as u128 * a.cols() as u128;
+    options.budget.check_bytes(INFO.id, counters * size_of::<u32>() as u128)?;
     let places = Workspace::new(parts * a.cols(), 0);
     let sums = vec![0; threads.count()];
     // As far as A goes is far enough, and places further on need not be computed.
@@ -159,6 +161,8 @@ impl<T: Scalar> Procedure<T> for Counting<'_, T> {
     }
 
     fn transpose(&mut self, output: &mut TransposeOutput<T>) {
+        // Entries are written to their places without a check.
+        output.check(self.a.cols(), self.a.nnz()).expect("arrays of the matrix's sizes");
         let TransposeOutput { pointers, indices, values } = output;
         let (a, threads) = (&self.a, &self.threads);
         let (cols, entries, parts) = (a.cols(), a.nnz(), threads.count());

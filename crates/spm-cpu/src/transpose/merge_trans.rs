@@ -48,6 +48,9 @@ pub(super) fn plan<'a, T: Scalar>(
     options: &PlanOptions,
 ) -> Result<BoxedPlan<'a, T>, PlanError> {
     let threads = options.threads.clone();
+    let counters = threads.count() as u128 * a.cols() as u128 * size_of::<u32>() as u128;
+    let of_entry = 2 * size_of::<u64>() + size_of::<u32>();
+    options.budget.check_bytes(INFO.id, counters + (of_entry * a.nnz()) as u128)?;
     Ok(boxed(MergeTrans {
         segment: parameters.count(SEGMENT.name),
         keys: vec![0; a.nnz()],

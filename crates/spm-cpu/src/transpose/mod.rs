@@ -54,8 +54,8 @@ impl<T: Scalar> TransposeKernel<T> {
     /// Plans the transposition of one matrix: allocates the workspace.
     ///
     /// # Errors
-    /// A matrix that is not CSR or not sound, or a slice of a larger one; parameters of another
-    /// kernel, or that make no sense for this matrix.
+    /// A matrix that is not CSR or not sound, or a slice of a larger one; a workspace beyond the
+    /// budget; parameters of another kernel, or that make no sense for this matrix.
     pub fn plan<'a>(
         &self,
         a: CsrView<'a, T>,

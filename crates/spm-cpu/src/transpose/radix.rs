@@ -87,6 +87,11 @@ pub(super) fn plan<'a, T: Scalar>(
     let shift = a.cols().div_ceil(wanted).next_power_of_two().trailing_zeros();
     let buckets = a.cols().div_ceil(1 << shift);
     let none = Record { col: 0, row: 0, value: T::ZERO };
+    // A thread has two places and a group of records for each bucket, and counts its columns.
+    let of_bucket = 2 * size_of::<usize>() + group::<T>() * size_of::<Record<T>>();
+    let of_thread = (of_bucket * buckets) as u128 + ((size_of::<u32>() as u128) << shift);
+    let of_entries = (a.nnz() * size_of::<Record<T>>()) as u128;
+    options.budget.check_bytes(INFO.id, threads.count() as u128 * of_thread + of_entries)?;
     Ok(boxed(Radix {
         machine: Machine::without_gathers(),
         shift,

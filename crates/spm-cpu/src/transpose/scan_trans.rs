@@ -38,6 +38,8 @@ pub(super) fn plan<'a, T: Scalar>(
     options: &PlanOptions,
 ) -> Result<BoxedPlan<'a, T>, PlanError> {
     let threads = options.threads.clone();
+    let words = threads.count() as u128 * a.cols() as u128 + a.nnz() as u128;
+    options.budget.check_bytes(INFO.id, words * size_of::<u32>() as u128)?;
     let (inter, intra) = (vec![0; threads.count() * a.cols()], vec![0; a.nnz()]);
     let sums = vec![0; threads.count()];
     Ok(boxed(ScanTrans { a, threads, inter, intra, sums }))
@@ -54,6 +56,8 @@ impl<T: Scalar> Procedure<T> for ScanTrans<'_, T> {
     }
 
     fn transpose(&mut self, output: &mut TransposeOutput<T>) {
+        // Entries are written to their places without a check.
+        output.check(self.a.cols(), self.a.nnz()).expect("arrays of the matrix's sizes");
         let TransposeOutput { pointers, indices, values } = output;
         let (a, threads) = (&self.a, &self.threads);
         let (cols, entries, parts) = (a.cols(), a.nnz(), threads.count());

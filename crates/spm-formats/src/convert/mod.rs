@@ -4,6 +4,7 @@
 //! every number of threads; only R4's row scans are O(rows x entries).
 
 mod coo_csr;
+mod cost;
 mod counting_sort;
 mod csr_csc;
 mod csr_ell;

@@ -3,19 +3,19 @@
 use std::fmt;
 
 use super::coo_csr::{coo_to_csr, csr_to_coo};
+use super::cost;
 use super::csr_csc::csr_to_csc;
 use super::csr_ell::{EllOptions, csr_to_ell, extent};
 use super::csr_hll::{count_slots, csr_to_hll};
 use super::csr_sell::{csr_to_sell, order};
 use super::row_scan::{coo_to_csr_row_scan, coo_to_ell_padded, coo_to_ell_unpadded, count_rows};
-use super::single_pass::{coo_to_csr_single_pass, coo_to_ell_single_pass};
+use super::single_pass::{coo_to_csr_single_pass, coo_to_ell_single_pass, open_row_bytes};
 use super::via_csr::{csc_to_coo, ell_to_coo, hll_to_coo, sell_to_coo, unpadded_ell_to_coo};
 use crate::kernel::{
     Backend, Footprint, KernelInfo, Operation, ParameterSpec, Parameters, PlanError, Value,
 };
 use crate::{
     Coo, Csc, Csr, CsrView, Ell, FormatError, Hll, Layout, MemoryBudget, Scalar, Sell, UnpaddedEll,
-    UnpaddedRow,
 };
 
 /// The largest rows x entries that the O(rows x entries) conversions accept: about half a second of
@@ -152,8 +152,10 @@ pub fn registry<T: Scalar>() -> Vec<ConversionKernel<T>> {
     vec![
         ConversionKernel {
             info: COO_TO_CSR_ROW_SCAN,
-            plan: |input, _, _| {
-                check_row_scan(COO_TO_CSR_ROW_SCAN.id, input.coo)?;
+            plan: |input, _, budget| {
+                let id = COO_TO_CSR_ROW_SCAN.id;
+                check_row_scan(id, input.coo)?;
+                budget.check_bytes(id, cost::row_scan(input.coo, longest(input)).into())?;
                 Ok(from_coo(input, csr_bytes(input), |coo| {
                     Ok(Converted::Csr(coo_to_csr_row_scan(coo)))
                 }))
@@ -161,7 +163,9 @@ pub fn registry<T: Scalar>() -> Vec<ConversionKernel<T>> {
         },
         ConversionKernel {
             info: COO_TO_CSR_SINGLE_PASS,
-            plan: |input, _, _| {
+            plan: |input, _, budget| {
+                let bytes = cost::single_pass(input.coo, longest(input));
+                budget.check_bytes(COO_TO_CSR_SINGLE_PASS.id, bytes.into())?;
                 Ok(from_coo(input, csr_bytes(input), |coo| {
                     Ok(Converted::Csr(coo_to_csr_single_pass(coo)))
                 }))
@@ -170,8 +174,10 @@ pub fn registry<T: Scalar>() -> Vec<ConversionKernel<T>> {
         ConversionKernel { info: COO_TO_ELL_PADDED, plan: plan_ell_padded },
         ConversionKernel {
             info: COO_TO_ELL_UNPADDED,
-            plan: |input, _, _| {
-                check_row_scan(COO_TO_ELL_UNPADDED.id, input.coo)?;
+            plan: |input, _, budget| {
+                let id = COO_TO_ELL_UNPADDED.id;
+                check_row_scan(id, input.coo)?;
+                budget.check_bytes(id, cost::unpadded(input.coo, longest(input)).into())?;
                 Ok(from_coo(input, unpadded_bytes(input), |coo| {
                     Ok(Converted::UnpaddedEll(coo_to_ell_unpadded(coo)))
                 }))
@@ -179,7 +185,10 @@ pub fn registry<T: Scalar>() -> Vec<ConversionKernel<T>> {
         },
         ConversionKernel {
             info: COO_TO_ELL_SINGLE_PASS,
-            plan: |input, _, _| {
+            plan: |input, _, budget| {
+                let of_row = open_row_bytes::<T>();
+                let bytes = cost::unpadded_single_pass(input.coo, longest(input), of_row);
+                budget.check_bytes(COO_TO_ELL_SINGLE_PASS.id, bytes.into())?;
                 Ok(from_coo(input, unpadded_bytes(input), |coo| {
                     Ok(Converted::UnpaddedEll(coo_to_ell_single_pass(coo)))
                 }))
@@ -187,7 +196,9 @@ pub fn registry<T: Scalar>() -> Vec<ConversionKernel<T>> {
         },
         ConversionKernel {
             info: COO_TO_CSR,
-            plan: |input, _, _| {
+            plan: |input, _, budget| {
+                let bytes = cost::coo_to_csr(input.coo, longest(input));
+                budget.check_bytes(COO_TO_CSR.id, bytes.into())?;
                 Ok(from_coo(input, csr_bytes(input), |coo| Ok(Converted::Csr(coo_to_csr(coo)))))
             },
         },
@@ -196,8 +207,11 @@ pub fn registry<T: Scalar>() -> Vec<ConversionKernel<T>> {
         ConversionKernel { info: CSR_TO_SELL, plan: plan_sell },
         ConversionKernel {
             info: CSR_TO_CSC,
-            plan: |input, _, _| {
-                let csc = compressed_bytes::<T>(input.csr.cols(), input.csr.nnz());
+            plan: |input, _, budget| {
+                let (cols, entries) = (input.csr.cols(), input.csr.nnz());
+                let csc = cost::compressed::<T>(cols, entries);
+                let bytes = cost::counting_sort::<T>(cols, entries);
+                budget.check_bytes(CSR_TO_CSC.id, bytes.into())?;
                 let run = move || Ok(Converted::Csc(csr_to_csc(input.csr)));
                 Ok(plan(input.csr.memory_bytes(), csc, run))
             },
@@ -341,17 +355,17 @@ fn entries_bytes<T: Scalar>(entries: usize) -> u64 {
     entries as u64 * (size_of::<u32>() + T::BYTES) as u64
 }
 
-fn compressed_bytes<T: Scalar>(outer: usize, entries: usize) -> u64 {
-    entries_bytes::<T>(entries) + 4 * (outer as u64 + 1)
+/// Triplets of the longest row at most, duplicates counted.
+fn longest<T: Scalar>(input: ConversionInput<'_, T>) -> usize {
+    input.csr.width() + input.coo.entries().saturating_sub(input.csr.nnz())
 }
 
 fn csr_bytes<T: Scalar>(input: ConversionInput<'_, T>) -> u64 {
-    compressed_bytes::<T>(input.csr.rows(), input.csr.nnz())
+    cost::compressed::<T>(input.csr.rows(), input.csr.nnz())
 }
 
 fn unpadded_bytes<T: Scalar>(input: ConversionInput<'_, T>) -> u64 {
-    let rows = input.csr.rows() * size_of::<UnpaddedRow<T>>();
-    entries_bytes::<T>(input.csr.nnz()) + rows as u64
+    UnpaddedEll::<T>::bytes_of(input.csr.rows(), input.csr.nnz())
 }
 
 fn plan_ell_padded<'a, T: Scalar>(
@@ -361,9 +375,12 @@ fn plan_ell_padded<'a, T: Scalar>(
 ) -> Result<ConversionPlan<'a, T>, PlanError> {
     let coo = input.coo;
     check_row_scan(COO_TO_ELL_PADDED.id, coo)?;
+    budget.check_bytes(COO_TO_ELL_PADDED.id, (coo.rows() * size_of::<u32>()) as u128)?;
     let width = count_rows(coo).into_iter().max().unwrap_or(0) as usize;
     let (_, slots) = extent::<T>(coo.rows(), width, coo.entries(), EllOptions::ROW_MAJOR, budget)?;
     let bytes = entries_bytes::<T>(slots) + 4 * coo.rows() as u64;
+    let scratch = cost::scratch(coo, width);
+    budget.check("ell", coo.entries(), slots as u128, 0, (bytes + scratch) as usize)?;
     let budget = budget.clone();
     Ok(from_coo(input, bytes, move |coo| coo_to_ell_padded(coo, &budget).map(Converted::Ell)))
 }

@@ -76,6 +76,15 @@ struct OpenRow<T> {
     values: Vec<T>,
 }
 
+/// Where the next entry of a row goes, and the row's arrays.
+type Place<'a, T> =
+    (AtomicU32, DisjointSlice<'a, u32>, DisjointSlice<'a, u32>, DisjointSlice<'a, T>);
+
+/// Bytes that [`coo_to_ell_single_pass`] keeps for a row while it is filled.
+pub(super) const fn open_row_bytes<T>() -> usize {
+    size_of::<OpenRow<T>>() + size_of::<Place<'_, T>>()
+}
+
 /// COO to unpadded ELLPACK with a single loop, parallel over triplets (R4 4.1, the third).
 pub fn coo_to_ell_single_pass<T: Scalar>(coo: &Coo<T>) -> UnpaddedEll<T> {
     let mut rows: Vec<OpenRow<T>> = count_rows(coo)
@@ -86,7 +95,7 @@ pub fn coo_to_ell_single_pass<T: Scalar>(coo: &Coo<T>) -> UnpaddedEll<T> {
             values: vec![T::ZERO; length as usize],
         })
         .collect();
-    let places: Vec<_> = rows
+    let places: Vec<Place<'_, T>> = rows
         .iter_mut()
         .map(|row| {
             let cursor = AtomicU32::new(0);

@@ -1,12 +1,13 @@
 //! Between COO and every other format, through CSR.
 
 use super::coo_csr::{coo_to_csr, csr_to_coo};
+use super::cost;
 use super::csr_csc::csc_to_csr;
 use super::csr_ell::{EllOptions, csr_to_ell, csr_to_unpadded_ell};
 use super::csr_hll::csr_to_hll;
 use super::csr_sell::csr_to_sell;
 use super::padded_csr::{ell_to_csr, hll_to_csr, sell_to_csr, unpadded_ell_to_csr};
-use crate::{Coo, CscView, Ell, FormatError, Hll, MemoryBudget, Scalar, Sell, UnpaddedEll};
+use crate::{Coo, CscView, Csr, Ell, FormatError, Hll, MemoryBudget, Scalar, Sell, UnpaddedEll};
 
 /// [`coo_to_csr`], then [`csr_to_ell`].
 ///
@@ -17,7 +18,8 @@ pub fn coo_to_ell<T: Scalar>(
     options: EllOptions,
     budget: &MemoryBudget,
 ) -> Result<Ell<T>, FormatError> {
-    csr_to_ell(coo_to_csr(coo).view(), options, budget)
+    let csr = compressed(coo, budget)?;
+    csr_to_ell(csr.view(), options, &budget.beside(csr.memory_bytes()))
 }
 
 /// [`coo_to_csr`], then [`csr_to_unpadded_ell`].
@@ -34,7 +36,8 @@ pub fn coo_to_hll<T: Scalar>(
     hack_size: usize,
     budget: &MemoryBudget,
 ) -> Result<Hll<T>, FormatError> {
-    csr_to_hll(coo_to_csr(coo).view(), hack_size, budget)
+    let csr = compressed(coo, budget)?;
+    csr_to_hll(csr.view(), hack_size, &budget.beside(csr.memory_bytes()))
 }
 
 /// [`coo_to_csr`], then [`csr_to_sell`].
@@ -47,7 +50,14 @@ pub fn coo_to_sell<T: Scalar>(
     sigma: usize,
     budget: &MemoryBudget,
 ) -> Result<Sell<T>, FormatError> {
-    csr_to_sell(coo_to_csr(coo).view(), chunk, sigma, budget)
+    let csr = compressed(coo, budget)?;
+    csr_to_sell(csr.view(), chunk, sigma, &budget.beside(csr.memory_bytes()))
+}
+
+/// The matrix as CSR, if that is within the budget.
+fn compressed<T: Scalar>(coo: &Coo<T>, budget: &MemoryBudget) -> Result<Csr<T>, FormatError> {
+    budget.check_bytes("csr", cost::coo_to_csr(coo, coo.entries()).into())?;
+    Ok(coo_to_csr(coo))
 }
 
 /// The triplets, row after row.

@@ -28,11 +28,11 @@ use std::sync::Arc;
 use spm_formats::kernel::{KernelInfo, Parameters, PlanError, registry_of};
 use spm_formats::{CsrView, DenseShape, MemoryBudget};
 
-use crate::cusparse;
 use crate::device::Device;
 use crate::matrix::{DeviceCsr, check_counts};
 use crate::plan::{DeviceScalar, DeviceSpmmPlan, HostSpmmPlan, PlanOptions};
 use crate::spmv::Source;
+use crate::{budget, cusparse};
 
 pub(crate) use plan::boxed;
 use plan::{product, product_with_scratch};
@@ -88,12 +88,12 @@ impl<T: DeviceScalar> SpmmKernel<T> {
         self.info.check_parameters(parameters)?;
         dense.check::<T>(a.shape())?;
         check_counts(a.shape(), a.nnz())?;
-        match self.planner {
+        budget::within(self.info.id, &options.budget, a.memory_bytes(), || match self.planner {
             Planner::Host(plan) => plan(device, a, dense, parameters, options),
             Planner::Device(plan) => {
                 plan(&Source::upload(device, a)?, dense, parameters, &options.budget)
             }
-        }
+        })
     }
 
     /// The same for a matrix on the device that has been looked at; only for a kernel that is
@@ -119,14 +119,15 @@ impl<T: DeviceScalar> SpmmKernel<T> {
         a: &Arc<DeviceCsr<T>>,
         dense: DenseShape,
         parameters: &Parameters,
+        options: &PlanOptions,
     ) -> Option<Result<BoxedPlan<T>, PlanError>> {
         let Planner::Device(plan) = self.planner else { return None };
-        let planned = || {
+        let budget = &options.budget;
+        Some(budget::within(self.info.id, budget, 0, || {
             self.info.check_parameters(parameters)?;
             dense.check::<T>((a.rows(), a.cols()))?;
-            plan(&Source::new(Arc::clone(a))?, dense, parameters, &MemoryBudget::default())
-        };
-        Some(planned())
+            plan(&Source::new(Arc::clone(a))?, dense, parameters, budget)
+        }))
     }
 
     /// The same for X and Y in host memory.

@@ -287,7 +287,16 @@ impl<T: DeviceScalar> Race<T> {
         // On the emulator the last candidate, which moves the fewest bytes, wins.
         let clock = match &mut self.clock {
             Some(clock) => clock,
-            none => none.insert(Clock::new(plan.device(), self.shape.1, self.shape.0)?),
+            none => match Clock::new(plan.device(), self.shape.1, self.shape.0) {
+                Ok(clock) => none.insert(clock),
+                // Without memory for the clock's operands the first candidate is taken.
+                Err(GpuError::OverBudget(_) | GpuError::OutOfMemory { .. }) => {
+                    let auto = Auto { plan, choice: info.label(parameters) };
+                    self.best.get_or_insert((f64::INFINITY, auto));
+                    return Ok(());
+                }
+                Err(error) => return Err(error.into()),
+            },
         };
         let seconds = clock.time(TIMING, |x, y, stream| plan.launch(x, y, stream))?;
         if self.best.as_ref().is_none_or(|(least, _)| seconds <= *least) {

@@ -36,10 +36,10 @@ use std::sync::Arc;
 use spm_formats::kernel::{KernelInfo, Parameters, PlanError, registry_of};
 use spm_formats::{CsrView, MemoryBudget};
 
-use crate::cusparse;
 use crate::device::Device;
 use crate::matrix::{DeviceCsr, check_counts};
 use crate::plan::{DeviceScalar, DeviceSpmvPlan, HostSpmvPlan, PlanOptions};
+use crate::{budget, cusparse};
 
 pub(crate) use csr_segments::{ENTRIES as SEGMENT_ENTRIES, entries as segment_entries};
 pub(crate) use hll_thread_per_row::plan as hll_plan;
@@ -88,10 +88,10 @@ impl<T: DeviceScalar> SpmvKernel<T> {
     ) -> Result<BoxedPlan<T>, PlanError> {
         self.info.check_parameters(parameters)?;
         check_counts(a.shape(), a.nnz())?;
-        match self.planner {
+        budget::within(self.info.id, &options.budget, a.memory_bytes(), || match self.planner {
             Planner::Host(plan) => plan(device, a, parameters, options),
             Planner::Device(plan) => plan(&Source::upload(device, a)?, parameters, &options.budget),
-        }
+        })
     }
 
     /// The same for a matrix on the device that has been looked at; only for a kernel that is
@@ -115,13 +115,14 @@ impl<T: DeviceScalar> SpmvKernel<T> {
         &self,
         a: &Arc<DeviceCsr<T>>,
         parameters: &Parameters,
+        options: &PlanOptions,
     ) -> Option<Result<BoxedPlan<T>, PlanError>> {
         let Planner::Device(plan) = self.planner else { return None };
-        let planned = || {
+        let budget = &options.budget;
+        Some(budget::within(self.info.id, budget, 0, || {
             self.info.check_parameters(parameters)?;
-            plan(&Source::new(Arc::clone(a))?, parameters, &MemoryBudget::default())
-        };
-        Some(planned())
+            plan(&Source::new(Arc::clone(a))?, parameters, budget)
+        }))
     }
 
     /// The same for x and y in host memory.

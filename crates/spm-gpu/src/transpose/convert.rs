@@ -6,14 +6,15 @@
 //!
 //! use spm_formats::{Coo, MemoryBudget};
 //! use spm_gpu::transpose::convert::{self, DeviceCoo};
-//! use spm_gpu::{Device, DeviceBuffer, Stream};
+//! use spm_gpu::{Device, DeviceBuffer, PlanOptions, Stream};
 //!
 //! # let device = Device::emulated(Default::default());
 //! // 1 0 2
 //! // 0 3 0
 //! let a = Coo::new(2, 3, vec![0, 1, 0], vec![2, 1, 0], vec![2.0, 3.0, 1.0])?;
-//! let csr = convert::coo_to_csr(&DeviceCoo::from_coo(&device, &a)?)?;
-//! let sell = convert::csr_to_sell(&csr, 32, 1024, &MemoryBudget::default())?;
+//! let budget = MemoryBudget::default();
+//! let csr = convert::coo_to_csr(&DeviceCoo::from_coo(&device, &a)?, &budget)?;
+//! let sell = convert::csr_to_sell(&csr, 32, 1024, &budget)?;
 //! assert_eq!(sell.to_host()?.row_lengths(), [2, 1]);
 //!
 //! // Products without a way back to the host.
@@ -27,7 +28,8 @@
 //!
 //! // Or with any kernel that is planned on the device.
 //! let auto = spm_gpu::spmv::find::<f64>("auto").expect("a registered kernel");
-//! let plan = auto.plan_on_device(&Arc::new(csr.into_csr()), &auto.info.defaults());
+//! let (csr, options) = (Arc::new(csr.into_csr()), PlanOptions { budget });
+//! let plan = auto.plan_on_device(&csr, &auto.info.defaults(), &options);
 //! assert_eq!(plan.expect("planned on the device")?.shape(), (2, 3));
 //! # Ok::<(), Box<dyn std::error::Error>>(())
 //! ```
@@ -39,6 +41,7 @@ use spm_gpu_kernels::transpose::{DistinctPointers, MarkColumns, MarkRows, SumDup
 use super::buckets::{ColumnSort, Entries};
 use super::column_buckets::default_wish;
 use super::scan::Scan;
+use crate::budget::within;
 use crate::device::Device;
 use crate::launch::Launch;
 use crate::matrix::{DeviceCsr, DeviceHll, DeviceSell, check_counts};
@@ -132,14 +135,16 @@ impl<T: DeviceScalar> DeviceCoo<T> {
 /// CSR to CSC, rows ascending inside each column; entries of one row and column keep their order.
 ///
 /// # Errors
-/// Too little device memory, a device that fails.
+/// More memory than `budget` or the device allows; a device that fails.
 pub fn csr_to_csc<T: DeviceScalar>(
     a: &DeviceCompressed<T>,
+    budget: &MemoryBudget,
 ) -> Result<DeviceCompressed<T>, PlanError> {
     let entries =
         Entries::Csr { pointers: a.pointers(), columns: a.indices(), values: Some(a.values()) };
-    let arrays = sorted_by_column(a.csr.device(), (a.outer(), a.inner()), &entries)?;
-    Ok(DeviceCompressed::from_arrays(a.outer(), arrays))
+    let shape = (a.outer(), a.inner());
+    let sort = || sorted_by_column(a.csr.device(), shape, &entries);
+    Ok(DeviceCompressed::from_arrays(a.outer(), within("csc", budget, 0, sort)?))
 }
 
 /// CSC to CSR, columns ascending inside each row: the same as [`csr_to_csc`] of the transpose.
@@ -148,8 +153,9 @@ pub fn csr_to_csc<T: DeviceScalar>(
 /// As [`csr_to_csc`].
 pub fn csc_to_csr<T: DeviceScalar>(
     a: &DeviceCompressed<T>,
+    budget: &MemoryBudget,
 ) -> Result<DeviceCompressed<T>, PlanError> {
-    csr_to_csc(a)
+    csr_to_csc(a, budget)
 }
 
 /// COO to CSR, columns ascending inside each row; entries of one row and column are added up in the
@@ -157,7 +163,15 @@ pub fn csc_to_csr<T: DeviceScalar>(
 ///
 /// # Errors
 /// As [`csr_to_csc`].
-pub fn coo_to_csr<T: DeviceScalar>(a: &DeviceCoo<T>) -> Result<DeviceCompressed<T>, PlanError> {
+pub fn coo_to_csr<T: DeviceScalar>(
+    a: &DeviceCoo<T>,
+    budget: &MemoryBudget,
+) -> Result<DeviceCompressed<T>, PlanError> {
+    within("csr", budget, 0, || sorted_triplets(a))
+}
+
+/// See [`coo_to_csr`].
+fn sorted_triplets<T: DeviceScalar>(a: &DeviceCoo<T>) -> Result<DeviceCompressed<T>, PlanError> {
     let (device, (rows, cols)) = (a.rows.device(), a.shape);
     let triplets = Entries::Triplets { rows: &a.rows, columns: &a.cols, values: &a.values };
     let by_column = sorted_by_column(device, (0, cols), &triplets)?;
@@ -179,7 +193,7 @@ pub fn csr_to_hll<T: DeviceScalar>(
     hack_size: usize,
     budget: &MemoryBudget,
 ) -> Result<DeviceHll<T>, PlanError> {
-    DeviceHll::from_csr(&a.csr, hack_size, budget)
+    within("hll", budget, 0, || DeviceHll::from_csr(&a.csr, hack_size, budget))
 }
 
 /// CSR to SELL-C-sigma with chunks of `chunk` rows, sorted inside windows of `sigma` rows: see
@@ -193,7 +207,7 @@ pub fn csr_to_sell<T: DeviceScalar>(
     sigma: usize,
     budget: &MemoryBudget,
 ) -> Result<DeviceSell<T>, PlanError> {
-    DeviceSell::from_csr(&a.csr, (chunk, sigma), budget)
+    within("sell", budget, 0, || DeviceSell::from_csr(&a.csr, (chunk, sigma), budget))
 }
 
 /// The entries of each column in their order.

@@ -20,10 +20,10 @@ use std::any::Any;
 use spm_formats::CsrView;
 use spm_formats::kernel::{KernelInfo, Parameters, PlanError, registry_of};
 
-use crate::cusparse;
 use crate::device::Device;
 use crate::matrix::{DeviceCsr, check_counts};
 use crate::plan::{DeviceScalar, DeviceTransposePlan, HostTransposePlan, PlanOptions};
+use crate::{budget, cusparse};
 
 pub(crate) use buckets::Entries;
 pub(crate) use convert::sorted_by_column;
@@ -49,18 +49,20 @@ impl<T: DeviceScalar> TransposeKernel<T> {
     /// Plans the transposition of one matrix: copies it to the device and allocates the workspace.
     ///
     /// # Errors
-    /// A matrix that is not CSR or not sound, parameters that make no sense for this matrix or
-    /// this device, too little device memory, an absent library.
+    /// A matrix that is not CSR or not sound, a workspace beyond the budget, parameters that make no
+    /// sense for this matrix or this device, too little device memory, an absent library.
     pub fn plan(
         &self,
         device: &Device,
         a: CsrView<'_, T>,
         parameters: &Parameters,
-        _: &PlanOptions,
+        options: &PlanOptions,
     ) -> Result<BoxedPlan<T>, PlanError> {
         self.info.check_parameters(parameters)?;
         check_counts(a.shape(), a.nnz())?;
-        (self.plan)(device, DeviceCsr::new(device, a)?, parameters)
+        budget::within(self.info.id, &options.budget, a.memory_bytes(), || {
+            (self.plan)(device, DeviceCsr::new(device, a)?, parameters)
+        })
     }
 
     /// Plans the transposition of the pattern alone: no values are copied, kept or moved, and those
@@ -73,10 +75,13 @@ impl<T: DeviceScalar> TransposeKernel<T> {
         device: &Device,
         a: CsrView<'_, T>,
         parameters: &Parameters,
+        options: &PlanOptions,
     ) -> Result<BoxedPlan<T>, PlanError> {
         self.info.check_parameters(parameters)?;
         check_counts(a.shape(), a.nnz())?;
-        (self.plan)(device, DeviceCsr::pattern(device, a)?, parameters)
+        budget::within(self.info.id, &options.budget, a.memory_bytes(), || {
+            (self.plan)(device, DeviceCsr::pattern(device, a)?, parameters)
+        })
     }
 
     /// The same for a result in host memory.

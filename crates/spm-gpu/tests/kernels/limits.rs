@@ -279,6 +279,6 @@ fn foreign_parameters_are_an_error() {
     }
     for kernel in transpose::registry::<f64>() {
         refused(kernel.info, kernel.plan(&device, a, &other, &options).err());
-        refused(kernel.info, kernel.plan_pattern(&device, a, &other).err());
+        refused(kernel.info, kernel.plan_pattern(&device, a, &other, &options).err());
     }
 }

@@ -1,6 +1,7 @@
 //! Every registered kernel against the oracle: one test body, run on the emulator always and on a
 //! GPU where there is one.
 
+mod budget;
 mod cases;
 mod devices;
 mod limits;

@@ -194,7 +194,11 @@ fn a_matrix_on_the_device_is_planned_there() {
         for layout in LAYOUTS {
             let dense = DenseShape { k: 6, layout };
             for (kernel, parameters) in own_kernels() {
-                let Some(plan) = kernel.plan_on_device(&a, dense, &parameters) else { continue };
+                let Some(plan) =
+                    kernel.plan_on_device(&a, dense, &parameters, &PlanOptions::default())
+                else {
+                    continue;
+                };
                 let y = run(&mut *plan.unwrap(), &x).unwrap();
                 let options = PlanOptions::default();
                 let mut plan = kernel.plan(&device, view, dense, &parameters, &options).unwrap();
@@ -204,7 +208,8 @@ fn a_matrix_on_the_device_is_planned_there() {
             }
             let too_many = DenseShape { k: usize::MAX, layout };
             let auto = spmm::find::<f64>("auto").unwrap();
-            let plan = auto.plan_on_device(&a, too_many, &auto.info.defaults());
+            let plan =
+                auto.plan_on_device(&a, too_many, &auto.info.defaults(), &PlanOptions::default());
             assert!(plan.unwrap().is_err(), "{}", case.name);
         }
     }

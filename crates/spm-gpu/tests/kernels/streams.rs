@@ -4,7 +4,7 @@
 use std::collections::BTreeSet;
 
 use spm_formats::kernel::{PlanError, TransposeOutput};
-use spm_formats::{DenseShape, FormatError, Layout};
+use spm_formats::{DenseShape, FormatError, Layout, MemoryBudget};
 use spm_gpu::transpose::convert::{self, DeviceCoo};
 use spm_gpu::transpose::primitives;
 use spm_gpu::{
@@ -135,7 +135,7 @@ fn transpositions(device: &Device, case: &Case<f64>) {
     // Twice at the same time: what they share is the device.
     let coo = DeviceCoo::from_coo(device, &case.coo).unwrap();
     let csr = || {
-        let csr = convert::coo_to_csr(&coo).unwrap();
+        let csr = convert::coo_to_csr(&coo, &MemoryBudget::default()).unwrap();
         let mut columns = vec![0; entries];
         csr.indices().copy_to_slice(&mut columns).unwrap();
         assert!(columns == case.csr.col_ind(), "COO to CSR");

@@ -84,7 +84,7 @@ fn check<T: DeviceScalar>(id: &str, device: &Device, case: &Case<T>, sets: &[Par
         let output = run(&mut *plan).unwrap_or_else(|error| panic!("{what}: {error}"));
         assert!(output == expected, "{what}: not the transpose");
         let mut plan = kernel
-            .plan_pattern(device, case.csr.view(), parameters)
+            .plan_pattern(device, case.csr.view(), parameters, &PlanOptions::default())
             .unwrap_or_else(|error| panic!("{what}, pattern: {error}"));
         let pattern = run_pattern(&mut *plan).unwrap_or_else(|e| panic!("{what}, pattern: {e}"));
         assert!(pattern.0 == expected.pointers && pattern.1 == expected.indices, "{what}: pattern");
@@ -211,10 +211,10 @@ mod convert {
         let (pointers, indices, values) = reference::transpose(&case.coo);
         let transpose = TransposeOutput { pointers, indices, values };
         let csr = DeviceCompressed::from_csr(device, case.csr.view()).unwrap();
-        let csc = convert::csr_to_csc(&csr).unwrap();
+        let csc = convert::csr_to_csc(&csr, &MemoryBudget::default()).unwrap();
         assert!(downloaded(&csc) == transpose, "{}: CSC", case.name);
         assert_eq!((csc.outer(), csc.inner()), (case.csr.cols(), case.csr.rows()));
-        let back = convert::csc_to_csr(&csc).unwrap();
+        let back = convert::csc_to_csr(&csc, &MemoryBudget::default()).unwrap();
         assert!(downloaded(&back) == arrays(&case.csr), "{}: CSR", case.name);
         // Backwards, and every third entry a second time.
         let coo = csr_to_coo(case.csr.view());
@@ -230,7 +230,8 @@ mod convert {
         let twice = Coo::new(coo.rows(), coo.cols(), rows, cols, values).unwrap();
         for (what, coo) in [("triplets", &coo), ("duplicates", &twice)] {
             let triplets = DeviceCoo::from_coo(device, coo).unwrap();
-            let csr = downloaded(&convert::coo_to_csr(&triplets).unwrap());
+            let csr =
+                downloaded(&convert::coo_to_csr(&triplets, &MemoryBudget::default()).unwrap());
             assert!(csr == arrays(&coo_to_csr(coo)), "{}: CSR of {what}", case.name);
         }
     }

@@ -76,11 +76,19 @@ pub(super) struct Lists {
 const TABLE: usize = 1 << 12;
 
 impl Lists {
+    /// Bytes that [`Lists::new`] allocates at most, while its arrays grow.
+    pub(super) fn most_bytes<T: Scalar>(a: &CsrView<'_, T>) -> usize {
+        let of_rows = (a.rows() + 1) * size_of::<(u32, u32)>();
+        let table = TABLE * size_of::<std::ops::Range<usize>>();
+        // An array that doubles is there twice for a moment.
+        of_rows + table + (3 * a.nnz() + longest_row(a)) * size_of::<u16>()
+    }
+
     /// Nothing where a row reaches too far for 16 bits.
     pub(super) fn new<T: Scalar>(a: &CsrView<'_, T>) -> Option<Self> {
         let mut lists = Self { rows: Vec::with_capacity(a.rows() + 1), distances: Vec::new() };
         let mut table = vec![0..0; TABLE];
-        let mut list = Vec::new();
+        let mut list = Vec::with_capacity(longest_row(a));
         for ends in a.row_ptr().windows(2) {
             let columns = &a.col_ind()[ends[0] as usize..ends[1] as usize];
             let first = columns.iter().copied().min().unwrap_or(0);
@@ -108,6 +116,11 @@ impl Lists {
     pub(super) fn bytes(&self) -> usize {
         size_of_val(&*self.rows) + size_of_val(&*self.distances)
     }
+}
+
+/// Entries of the longest row.
+fn longest_row<T: Scalar>(a: &CsrView<'_, T>) -> usize {
+    a.row_ptr().windows(2).map(|ends| (ends[1] - ends[0]) as usize).max().unwrap_or(0)
 }
 
 /// Two bytes for each entry of a list.

@@ -97,13 +97,19 @@ pub(super) fn plan<'a, T: Scalar>(
     let tile = (STAGE / (dense.k.max(1) * T::BYTES)).clamp(8, 256);
     let stages =
         if columns || parameters.switch(STREAM.name) { stage_len(tile, dense.k) } else { 0 };
+    let narrow = parameters.switch(NARROW.name);
+    let of_x = if columns { Packed::<T>::elements(a.cols(), dense.k) } else { 0 };
+    let of_thread = (stages + dense.k) * T::BYTES;
+    let of_lists = if narrow { Lists::most_bytes(&a) } else { 0 };
+    let bytes = of_x * T::BYTES as u128 + (threads.count() * of_thread + of_lists) as u128;
+    options.budget.check_bytes(INFO.id, bytes)?;
     Ok(boxed(
         Blocked {
             machine: Machine::without_gathers(),
             // As far as A goes is far enough, and places further on need not be computed.
             prefetch: parameters.count(PREFETCH.name).min(a.nnz()),
             stream: parameters.switch(STREAM.name),
-            lists: parameters.switch(NARROW.name).then(|| Lists::new(&a)).flatten(),
+            lists: narrow.then(|| Lists::new(&a)).flatten(),
             packed: columns.then(|| Packed::new(a.cols(), dense.k)),
             points: partition::by_merge_path(a.row_ptr(), threads.count()),
             tile,
@@ -149,6 +155,8 @@ impl<T: Scalar> Blocked<'_, T> {
         if k == 0 {
             return;
         }
+        // What the invariants of `Part` ask of X; those of A and of the points are their types'.
+        assert!(x.len() >= a.cols() * k, "X has {} elements", x.len());
         let x = match &mut self.packed {
             Some(packed) => {
                 packed.fill(x, k, &self.threads);

@@ -19,9 +19,18 @@ pub(super) struct Packed<T> {
 
 impl<T: Scalar> Packed<T> {
     pub(super) fn new(rows: usize, k: usize) -> Self {
-        // Narrow rows stay close to each other; wide ones start on a vector.
-        let pitch = if k < LANES { k.next_power_of_two() } else { k.next_multiple_of(LANES) };
+        let pitch = Self::pitch(k);
         Self { elements: Workspace::zeros(rows * pitch), pitch }
+    }
+
+    /// Elements that [`Packed::new`] allocates.
+    pub(super) fn elements(rows: usize, k: usize) -> u128 {
+        rows as u128 * Self::pitch(k) as u128
+    }
+
+    /// Narrow rows stay close to each other; wide ones start on a vector.
+    fn pitch(k: usize) -> usize {
+        if k < LANES { k.next_power_of_two() } else { k.next_multiple_of(LANES) }
     }
 
     /// Copies the `k` columns of `x`.

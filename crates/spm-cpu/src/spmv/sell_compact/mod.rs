@@ -4,16 +4,18 @@
 
 mod segment;
 
+use std::ops::Range;
+
 use rayon::prelude::*;
 use spm_formats::kernel::{
     Backend, KernelInfo, Operation, ParameterSpec, Parameters, PlanError, Value,
 };
-use spm_formats::{CsrView, Scalar, partition};
+use spm_formats::{CsrView, FormatError, Scalar, partition};
 
 use self::segment::{Columns, MOST_ROWS, Segment};
 use super::BoxedPlan;
-use super::long_rows::LongRows;
-use super::plan::{Memory, Product, boxed, check_slots};
+use super::long_rows::{LONG, LongRows};
+use super::plan::{Memory, Product, boxed};
 use super::repair::repair;
 use crate::disjoint::Disjoint;
 use crate::simd::{self, AHEAD, GATHER, Isa, Job, LANES, Machine, PREFETCH};
@@ -70,9 +72,7 @@ pub(super) fn plan<'a, T: Scalar>(
     let entries = entries.clamp(*SEGMENT_ENTRIES.start(), *SEGMENT_ENTRIES.end());
     let rows_of_segments = segment_rows(&a, sigma.max(LANES), entries);
     let value_bytes = if common.is_none() { T::BYTES } else { 0 };
-    check_slots(&options.budget, INFO.id, a.nnz(), size_of::<u32>() + value_bytes, || {
-        rows_of_segments.par_iter().map(|rows| segment::slots(&a, rows, sigma)).sum()
-    })?;
+    check_segments(&a, &rows_of_segments, sigma, value_bytes, options)?;
     let segments: Vec<_> = rows_of_segments
         .into_par_iter()
         .map(|rows| Segment::new(&a, rows, sigma, common.is_none()))
@@ -89,6 +89,37 @@ pub(super) fn plan<'a, T: Scalar>(
     let machine = Machine::for_gathers(parameters, a.cols());
     let prefetch = parameters.switch(PREFETCH.name);
     Ok(boxed(SellCompact { a, segments, common, long, threads, bounds, machine, prefetch }))
+}
+
+/// Refuses segments beyond the budget, and what is allocated for a while to make them.
+fn check_segments<T: Scalar>(
+    a: &CsrView<'_, T>,
+    segments: &[Range<usize>],
+    sigma: usize,
+    value_bytes: usize,
+    options: &PlanOptions,
+) -> Result<(), FormatError> {
+    // A value, a column, and a mask where there are no values; contiguous columns add a tenth.
+    let of_slots = |slots: usize| 11 * slots * (value_bytes + size_of::<u32>() + 1) / 10;
+    let entries = |rows: &Range<usize>| (a.row_ptr()[rows.end] - a.row_ptr()[rows.start]) as usize;
+    let most_entries = segments.iter().map(entries).max().unwrap_or(0);
+    let most_rows = segments.iter().map(Range::len).max().unwrap_or(0);
+    let long = (a.nnz() / LONG) * (size_of::<u32>() + options.threads.count() * T::BYTES);
+    let kept = segment::row_bytes::<T>(segments.len(), a.rows()) + 3 * long;
+    let order = size_of::<usize>() * most_rows;
+    // Arrays that double are there twice for a moment, in as many segments as there are threads.
+    let busy = rayon::current_num_threads().min(segments.len());
+    let check = |all: usize, largest: usize| {
+        let made = busy * (2 * (of_slots(largest) + segment::row_bytes::<T>(1, most_rows)) + order);
+        options.budget.check(INFO.id, a.nnz(), all as u128, 0, of_slots(all) + kept + made)
+    };
+    // Counting is left out where the worst that padding can do, eight slots for each entry, fits.
+    check(LANES * a.nnz(), LANES * most_entries).or_else(|_| {
+        options.budget.check_bytes(INFO.id, (busy * order) as u128)?;
+        let slots = |rows: &Range<usize>| segment::slots(a, rows, sigma);
+        let slots: Vec<usize> = segments.par_iter().map(slots).collect();
+        check(slots.iter().sum(), slots.iter().copied().max().unwrap_or(0))
+    })
 }
 
 /// The value that all entries have, bit by bit; `None` for an infinite or NaN one, which cannot be
@@ -131,6 +162,8 @@ impl<T: Scalar> Product<T> for SellCompact<'_, T> {
     }
 
     fn multiply(&mut self, x: &[T], y: &mut [T]) {
+        // The jobs index x by the columns of A.
+        assert!(x.len() >= self.a.cols(), "x has {} elements", x.len());
         let all_rows = Disjoint::new(y);
         let pieces = self.long.pieces();
         self.threads.run(|part| {
@@ -169,7 +202,7 @@ unsafe impl<'a, T: Scalar> Job<T> for Run<'a, T> {
 
     #[inline(always)]
     unsafe fn run<I: Isa<T>>(self) {
-        // SAFETY: the caller's promise.
+        // SAFETY: `multiply` has checked x and cut y; `I` by the caller's promise.
         unsafe {
             match self.common {
                 None if self.prefetch => self.with_values::<I, true>(),
@@ -182,8 +215,12 @@ unsafe impl<'a, T: Scalar> Job<T> for Run<'a, T> {
 
 impl<T: Scalar> Run<'_, T> {
     // SAFETY of the reads below: a segment's builder has put into each array what its chunks
-    // consume, with columns (and eight from each first one) below the columns of A, which x has.
+    // consume, with columns (and eight from each first one) below the columns of A; x by the caller's
+    // promise.
 
+    /// # Safety
+    /// x has an element for each column of A, y the rows of the segment, the processor the
+    /// instructions of `I`.
     #[inline(always)]
     unsafe fn with_values<I: Isa<T>, const PREFETCH: bool>(self) {
         // SAFETY: see above; `I` by the caller's promise.
@@ -237,6 +274,8 @@ impl<T: Scalar> Run<'_, T> {
         }
     }
 
+    /// # Safety
+    /// As [`Run::with_values`].
     #[inline(always)]
     unsafe fn without_values<I: Isa<T>>(self, value: T) {
         // SAFETY: see above; `I` by the caller's promise.
@@ -286,6 +325,9 @@ impl<T: Scalar> Run<'_, T> {
 }
 
 /// Puts the sums of chunk `index` where they belong in `y`, the rows of the segment.
+///
+/// # Safety
+/// The segment has the chunk, y its rows, the processor the instructions of `I`.
 #[inline(always)]
 unsafe fn store<T: Scalar, I: Isa<T>>(
     segment: &Segment<T>,

@@ -5,7 +5,7 @@ use std::ops::Range;
 
 use spm_formats::{CsrView, Scalar};
 
-use crate::aligned::Aligned;
+use crate::aligned::{ALIGNMENT, Aligned};
 use crate::simd::LANES;
 use crate::spmv::long_rows::LONG;
 
@@ -79,6 +79,12 @@ pub(super) fn slots<T: Scalar>(a: &CsrView<'_, T>, rows: &Range<usize>, sigma: u
     let widths =
         order.chunks(LANES).map(|chunk| chunk.iter().map(|&row| stored(a, row).len()).max());
     LANES * widths.flatten().sum::<usize>()
+}
+
+/// Bytes of `segments` segments of `rows` rows besides their slots.
+pub(super) fn row_bytes<T>(segments: usize, rows: usize) -> usize {
+    let of_segment = size_of::<Segment<T>>() + size_of::<Chunk>() + 2 * ALIGNMENT;
+    segments * of_segment + rows.div_ceil(LANES) * size_of::<Chunk>() + rows * size_of::<u16>()
 }
 
 impl<T: Scalar> Segment<T> {
