@@ -57,10 +57,13 @@ pub(crate) fn pointers_to_u32<P: SpIndex + 'static>(
     pointers.into_iter().enumerate().map(convert).collect()
 }
 
+/// Row and column indices and values, side by side.
+type Triplets<T> = (Vec<u32>, Vec<u32>, Vec<T>);
+
 /// Rows, columns and values of triplets.
 pub(crate) fn triplets_to_u32<I: SpIndex, T>(
     triplets: impl IntoIterator<Item = (I, I, T)>,
-) -> Result<(Vec<u32>, Vec<u32>, Vec<T>), FormatError> {
+) -> Result<Triplets<T>, FormatError> {
     let (mut rows, mut cols, mut values) = (Vec::new(), Vec::new(), Vec::new());
     for (position, (row, col, value)) in triplets.into_iter().enumerate() {
         rows.push(to_u32("row indices", position, row)?);
