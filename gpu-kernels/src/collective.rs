@@ -1,5 +1,5 @@
-//! Sums and scans over the lanes of a warp and the threads of a block, in an order that depends on
-//! nothing but their number: bitwise the same from run to run.
+//! Sums and scans over the lanes of a warp and the threads of a block, in an order that depends
+//! only on their number, so that results are reproducible bit by bit.
 
 use crate::device::shared::SharedArray;
 use crate::device::warp::{FULL_MASK, WARP_SIZE};
@@ -18,7 +18,7 @@ pub(crate) fn warp_sum<T: Real>(mask: u32, value: T, width: u32) -> T {
     sum
 }
 
-/// The sum, the least or the largest of the numbers of a warp, on every lane.
+/// A reduction (sum, minimum or maximum) over a warp, on every lane.
 #[inline(always)]
 pub(crate) fn warp_fold(value: u32, fold: impl Fn(u32, u32) -> u32) -> u32 {
     let mut folded = value;
@@ -46,7 +46,7 @@ pub(crate) fn warp_inclusive_scan(value: u32) -> u32 {
     sum
 }
 
-/// A sum over lanes back to the last end of a segment among them, and whether there is one.
+/// A sum over lanes since the last end of a segment among them, and whether there is such an end.
 pub(crate) type SegmentSum<T> = (T, bool);
 
 /// Sums over segments that end anywhere: `ended` says that one ends in this lane, `tail` is what the
@@ -78,7 +78,7 @@ pub(crate) fn warp_segmented_scan<T: Real>(
 }
 
 /// The sum over a one-dimensional block of a multiple of 32 threads, on the threads of warp 0.
-/// `sums` has at least one element per warp; nobody else uses it until the next barrier.
+/// `sums` has at least one element per warp; nothing else uses it until the next barrier.
 #[inline(always)]
 pub(crate) fn block_sum<T: Real>(sums: SharedArray<T>, value: T) -> T {
     let me = thread::thread_idx_x();

@@ -1,17 +1,18 @@
-//! The `kernel!` macro: one body, one signature, four products.
+//! The `kernel!` macro, which makes PTX entries, a host-side argument type and an emulated kernel
+//! from one function.
 
 #[cfg(not(target_arch = "nvptx64"))]
 use core::ffi::c_void;
 
-/// A kernel as the host sees it: the name of its PTX entry, the types of its arguments, and its
-/// body for the emulator.
+/// The host side of a kernel: the name of its PTX entry, the types of its arguments, and its body
+/// for the emulator.
 #[cfg(not(target_arch = "nvptx64"))]
 pub trait Kernel: 'static {
     /// Name of the entry in the PTX.
     const NAME: &'static str;
     /// The arguments, in the order of the signature.
     type Args: KernelArgs + 'static;
-    /// What one thread does; to be called by the emulator, inside a launch.
+    /// Runs one thread; called by the emulator inside a launch.
     fn emulate(args: Self::Args);
 }
 

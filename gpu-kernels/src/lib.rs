@@ -1,10 +1,13 @@
-//! The GPU kernels of spm: ordinary Rust over the small [`device`] module, one source for
-//! PTX (`cargo xtask build-ptx`, target nvptx64-nvidia-cuda) and for the [`emulator`] that runs
-//! the same kernels on machines without a GPU and reports what they do wrong.
+//! The GPU kernels of spm for SpMV, SpMM, transposition and conversions, written in Rust.
 //!
-//! A kernel is one `kernel!` item in the file of its format (`spmv/csr_warp_per_row.rs`, ...). It
-//! becomes, per element type, an entry of the PTX and a marker type that implements [`Kernel`],
-//! whose fields are the arguments: a launch on either side is checked by the compiler.
+//! The kernels use the small [`device`] module. One source is compiled to PTX (`cargo xtask
+//! build-ptx`, target nvptx64-nvidia-cuda) and to host code for the [`emulator`], which runs the
+//! same kernels on machines without a GPU and reports their defects.
+//!
+//! A kernel is one `kernel!` item in its own file (`spmv/csr_warp_per_row.rs`, ...). For each
+//! element type it becomes an entry of the PTX and a marker type that implements [`Kernel`] and
+//! whose fields are the arguments. The compiler therefore checks launches on the device and on the
+//! emulator.
 //!
 //! ```
 //! use spm_gpu_kernels::emulator::Emulator;
@@ -32,9 +35,9 @@
 //! ```
 //!
 //! # The contract of a launch
-//! A kernel trusts its arguments: sizes must describe the arrays, column indices must lie inside
+//! A kernel trusts its arguments: sizes must describe the arrays, and column indices must be inside
 //! x. Loads and stores through a [`device::DevicePtr`] are therefore only as safe as the launch,
-//! and the making of such a pointer from an address is `unsafe`. The emulator checks all of it.
+//! and making such a pointer from an address is `unsafe`. The emulator checks every access.
 
 #![cfg_attr(target_arch = "nvptx64", no_std)]
 // Written once for every element type, where the type's own conversion would need a name each.

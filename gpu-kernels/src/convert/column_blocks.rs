@@ -1,7 +1,8 @@
-//! From CSR to CSR by blocks of columns ([`crate::spmv`]'s `csr-column-blocks`), a warp per row.
+//! Conversion of CSR to the column blocks of `csr-column-blocks` ([`crate::spmv`]), one warp per
+//! row.
 //!
-//! The columns of a row may be in any order; the entries of a row keep theirs inside a block. How a
-//! row's part is padded is drawn with the product.
+//! The columns of a row may be in any order; inside a block the entries of a row keep their order.
+//! The padding is drawn in the file of the product.
 
 use crate::device::warp::{FULL_MASK, WARP_SIZE};
 use crate::device::{DevicePtr, DevicePtrMut, Real, thread, warp};

@@ -1,12 +1,13 @@
-//! From CSR to DIA ([`crate::spmv`]'s `dia-thread-per-row`), a thread per row.
+//! Conversion of CSR to DIA for `dia-thread-per-row` ([`crate::spmv`]), one thread per row.
 
 use crate::device::{DevicePtr, DevicePtrMut, thread};
 use crate::kernel::kernel;
 
-/// Diagonals that are looked for: in a table with as many more places a search is short.
+/// Size of the hash table of diagonals, twice the maximum number of diagonals, so that searches are
+/// short.
 pub const DIAGONAL_TABLE: u32 = 64;
-/// A free place of the table. No diagonal of a matrix of less than 2^32 rows and columns in all has
-/// this distance.
+/// A free element of the table. No diagonal of a matrix with less than 2^32 rows and columns
+/// together has this offset.
 pub const NO_DIAGONAL: u32 = 1 << 31;
 
 kernel! {

@@ -1,4 +1,5 @@
-//! From CSR to what the SpMV kernels read, and what decides between them.
+//! Conversions from CSR to the formats of the SpMV kernels, and statistics for the choice of a
+//! kernel.
 
 mod column_blocks;
 mod diagonals;

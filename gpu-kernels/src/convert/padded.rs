@@ -1,7 +1,8 @@
-//! From CSR to HLL and SELL-C-sigma: blocks of rows, each as wide as its longest row, column-major.
+//! Conversion of CSR to HLL and SELL-C-sigma: blocks of rows, each as wide as its longest row,
+//! column-major.
 //!
-//! The lengths of the rows in their order, the widths of the blocks, the scan of these, then the slots
-//! where they belong. The order of SELL comes from two stable sorts, by length and by window.
+//! The steps are: row lengths in the order of the rows, block widths, a scan of the widths, and the
+//! stored elements. The row order of SELL comes from two stable sorts, by length and by window.
 
 use crate::collective::warp_fold;
 use crate::device::warp::{FULL_MASK, WARP_SIZE};
@@ -9,7 +10,7 @@ use crate::device::{DevicePtr, DevicePtrMut, divide, thread, warp};
 use crate::kernel::kernel;
 
 kernel! {
-    /// What rows are sorted by, the longest first: `keys[row] = longest - length`, beside
+    /// The sort keys of rows, the longest first: `keys[row] = longest - length`, with
     /// `numbers[row] = row`.
     pub fn convert_length_keys(
         rows: u32,

@@ -1,5 +1,5 @@
-//! From CSR to the arrays of `csr-segments` ([`crate::spmv`]): row ends as bits, the number of row
-//! ends before each warp, entries in the order in which a warp reads them.
+//! Conversion of CSR to the arrays of `csr-segments` ([`crate::spmv`]): row ends as bits, the
+//! number of row ends before each warp, and entries in the order in which a warp reads them.
 
 use crate::device::warp::WARP_SIZE;
 use crate::device::{DevicePtr, DevicePtrMut, thread};

@@ -1,7 +1,8 @@
-//! From CSR to SELL-P with shortened columns ([`crate::spmv`]'s `sellp`), one warp per chunk.
+//! Conversion of CSR to SELL-P with compressed columns for `sellp` ([`crate::spmv`]), one warp per
+//! chunk.
 //!
-//! Measure each chunk, scan the measures (exclusive sums, with one more word at the end), then
-//! write columns and values where they belong.
+//! The steps are: measure the sizes of each chunk, scan them (exclusive sums, with one more word at
+//! the end), then write columns and values.
 
 use crate::collective::warp_fold;
 use crate::device::warp::WARP_SIZE;
@@ -17,8 +18,8 @@ const SAME_DIAGONALS: u32 = 4;
 /// Slots by diagonal for four in a row of the longest, at most.
 const MOST_SLOTS_OF_4: u32 = 5;
 
-/// A walk of the warp over the diagonals of a chunk, from below: each lane has a row, and is at its
-/// next entry. A row whose columns are not in order takes a diagonal for itself where need be.
+/// An iteration of the warp over the diagonals of a chunk in ascending order: each lane has a row
+/// and its next entry. A row with columns out of order takes a separate diagonal if needed.
 ///
 /// The key of a diagonal is column + 31 - row in the chunk, so that it is no negative number.
 #[derive(Clone, Copy)]
@@ -313,7 +314,7 @@ kernel! {
     as SellpColumns
 }
 
-/// What the kernels for values have in common.
+/// The common arguments of the kernels for values.
 #[derive(Clone, Copy)]
 struct Slots {
     rows: u32,

@@ -1,4 +1,4 @@
-//! From CSR to the slots of [`crate::spmv`]'s `csr-slots`.
+//! Conversion of CSR to the stored columns of `csr-slots` ([`crate::spmv`]).
 
 use crate::device::{DevicePtr, DevicePtrMut, thread};
 use crate::kernel::kernel;

@@ -1,4 +1,4 @@
-//! What a matrix is like: rows and values. Each block writes what it saw; the host sums up.
+//! Statistics of rows and values. Each warp writes its result; the host combines them.
 
 use crate::collective::warp_fold;
 use crate::device::warp::WARP_SIZE;

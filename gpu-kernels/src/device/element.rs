@@ -1,4 +1,4 @@
-//! What can lie in device memory.
+//! Element types of device memory.
 
 use super::backend::Access;
 
@@ -7,8 +7,7 @@ mod sealed {
 }
 
 /// Plain data that a thread loads or stores with one instruction (two for `[f64; 4]`): scalars of
-/// 2, 4 and 8 bytes, and pairs and quads of them, aligned to their size as the device wants it (at
-/// most 16 bytes).
+/// 2, 4 and 8 bytes, and pairs and quads of them, aligned to their size (at most 16 bytes).
 ///
 /// # Safety
 /// Every bit pattern is a value, there is no padding, and `Access` moves exactly

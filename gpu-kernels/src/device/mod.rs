@@ -1,10 +1,11 @@
-//! What a kernel may use of the device, with the names of `cuda_std` where it has one.
+//! The device interface of kernels: threads, barriers, warp operations, memory, textures and
+//! atomics, with the names of `cuda_std` where it has one.
 //!
-//! Two bodies chosen by target: PTX (`nvptx/`) and the emulator (`emulated.rs`). Barriers,
-//! shuffles and votes are convergent: all threads that they name must call them together, and on
-//! nvptx64 they go through LLVM's intrinsics only, because inline assembly may be cloned into both
-//! arms of a branch. Loads, stores and atomics of one thread are inline assembly, so that their
-//! state space and cache hints are what this module says.
+//! There are two implementations, chosen by target: PTX (`nvptx/`) and the emulator
+//! (`emulated.rs`). Barriers, shuffles and votes are convergent: all threads that they name must
+//! call them together. On nvptx64 they use LLVM's intrinsics only, because inline assembly may be
+//! cloned into both arms of a branch. Loads, stores and atomics of one thread are inline assembly,
+//! which fixes their state space and cache hints.
 
 mod atomic;
 mod element;
@@ -29,28 +30,28 @@ pub use global::{DevicePtr, DevicePtrMut};
 pub use real::Real;
 pub use texture::Texture;
 
-/// Two numbers below 2^16 in one register; the compiler does not take them apart again before
+/// Packs two numbers below 2^16 into one register; the compiler does not unpack them before
 /// [`unpack_halves`] does.
 #[inline(always)]
 pub fn pack_halves([low, high]: [u32; 2]) -> u32 {
     backend::pack_halves(low as u16, high as u16)
 }
 
-/// The numbers that [`pack_halves`] put together.
+/// Unpacks the numbers of [`pack_halves`].
 #[inline(always)]
 pub fn unpack_halves(pair: u32) -> [u32; 2] {
     backend::unpack_halves(pair).map(u32::from)
 }
 
-/// `value`, of which the compiler knows nothing: what was computed from it before is computed again
-/// instead of being kept in registers.
+/// Returns `value` and hides it from the optimiser, so that values derived from it are computed
+/// again instead of being kept in registers.
 #[inline(always)]
 pub fn opaque(value: u32) -> u32 {
     backend::opaque(value)
 }
 
-/// `dividend / divisor` without the check for 0, whose panic a kernel cannot have. The launch
-/// promises a divisor that is not 0; the emulator checks.
+/// `dividend / divisor` without the check for 0, because a kernel must not contain a panic. The
+/// launch guarantees a divisor that is not 0; the emulator checks it.
 #[inline(always)]
 pub fn divide(dividend: u32, divisor: u32) -> u32 {
     #[cfg(not(target_arch = "nvptx64"))]

@@ -1,15 +1,14 @@
-//! Dynamic shared memory: one untyped buffer per block, whose size is an argument of the launch,
-//! cut into typed arrays in the order in which they are asked for.
+//! Dynamic shared memory: one untyped buffer per block, whose size is an argument of the launch.
 //!
-//! The kernel cuts it with [`Pool`]; the host runs the same cuts with [`Pool::bytes`] at the end to
-//! know the size.
+//! A kernel allocates typed arrays from it with [`Pool`]. The host makes the same allocations and
+//! then calls [`Pool::bytes`] to compute the size.
 
 use core::marker::PhantomData;
 
 use super::backend::{Access, AccessIf, AtomicAccess, AtomicSum};
 use super::{AtomicAdd, AtomicWord, Element};
 
-/// Cuts shared memory into arrays.
+/// An allocator of arrays in shared memory.
 #[derive(Debug, Clone, Copy, Default)]
 pub struct Pool {
     bytes: u32,
@@ -30,7 +29,7 @@ impl Pool {
         SharedArray { offset, length, element: PhantomData }
     }
 
-    /// Bytes cut off so far: the dynamic shared memory that the launch needs.
+    /// Bytes allocated so far: the dynamic shared memory that the launch needs.
     #[inline(always)]
     pub const fn bytes(self) -> u32 {
         self.bytes

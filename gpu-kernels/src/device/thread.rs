@@ -1,4 +1,4 @@
-//! Who a thread is, and the barrier of its block.
+//! Thread and block indices, and the barrier of a block.
 
 use super::backend;
 

@@ -1,5 +1,5 @@
-//! What the 32 threads of a warp do together. `mask` has a bit for every lane that takes part;
-//! each of them must call with the same mask.
+//! Warp operations: shuffles, votes, matches and the warp barrier. `mask` has a bit for every lane
+//! that takes part; each of them must call with the same mask.
 
 use super::backend::{self, Shuffle};
 

@@ -1,4 +1,4 @@
-//! The columns of X that a lane takes, where lanes lie across the columns of a row-major X.
+//! The assignment of columns of a row-major X to the lanes of a group.
 
 use super::strides::Strides;
 use crate::device::{DevicePtr, DevicePtrMut, Real};
@@ -23,7 +23,7 @@ pub(super) fn multiply_add<T: Real, const N: usize>(
     core::array::from_fn(|n| [value.mul_add(x[n][0], sum[n][0]), value.mul_add(x[n][1], sum[n][1])])
 }
 
-/// Which they are.
+/// The columns of a lane.
 #[derive(Clone, Copy)]
 pub(super) struct Lane<T, const N: usize, const W: usize> {
     k: u32,

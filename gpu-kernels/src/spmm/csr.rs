@@ -1,4 +1,5 @@
-//! CSR as its kernels over columns of X read it: four entries at once, long rows in chunks.
+//! CSR access for the SpMM kernels whose lanes take columns of X: four entries at once, long rows
+//! in chunks.
 
 use super::strides::Strides;
 use crate::device::{DevicePtr, DevicePtrMut, Real};
@@ -38,13 +39,13 @@ impl<T: Real> Csr<T> {
     }
 }
 
-/// Rows, and the chunks that long ones are cut into. An item is a chunk or, behind all of them, a
+/// Rows, and the chunks that long rows are split into. An item is a chunk or, after all chunks, a
 /// row.
 #[derive(Clone, Copy)]
 pub(super) struct CutRows {
     pub(super) rows: u32,
     pub(super) pointers: DevicePtr<u32>,
-    /// Longer rows are left to chunks; no chunks, no longer rows.
+    /// Rows with more entries are split into chunks.
     pub(super) split: u32,
     pub(super) chunks: u32,
     /// First entry and end of each chunk.

@@ -1,7 +1,8 @@
-//! CSR, lanes across the columns of X and across the entries of a row (own).
+//! CSR SpMM by row split, with lanes across the columns of X and across the entries of a row (own).
 //!
 //! A group of c x e lanes takes a row: lane (a, b) computes, over every e-th quad of entries, its
-//! share of Y[i, j] for one, two or four columns j; the e shares are folded in registers.
+//! partial sum of Y[i, j] for one, two or four columns j; the e partial sums are added in
+//! registers.
 //! - Columns lie next to each other on neighbouring lanes, two of them in one 16-byte load of f64:
 //!   a row of X is read in whole lines.
 //! - The entries of a row are cut at multiples of 4: columns and values of a quad come in one and

@@ -1,5 +1,5 @@
-//! CSR, lanes across the entries of a row, X column-major (own; after "CSR-vector" of Bell and
-//! Garland, SC'09).
+//! CSR SpMM with a column-major X: lanes across the entries of a row (own; after "CSR-vector" of
+//! Bell and Garland, SC'09).
 //!
 //! A group of w lanes takes a row and N columns of X: lane l sums values[e] X[col_indices[e], j]
 //! over every w-th entry e from the l-th on; an entry is loaded once for the N columns. The w x N

@@ -1,5 +1,6 @@
-//! CSR, lanes across the columns of X, a stream of entries for each group of lanes (own; the
-//! equal shares are those of CSR-Adaptive's row blocks, Greathouse and Daga, SC'14).
+//! CSR SpMM by nonzero split: lanes across the columns of X, and equal numbers of entries for each
+//! group of lanes (own; the partition is that of CSR-Adaptive's row blocks, Greathouse and Daga,
+//! SC'14).
 //!
 //! An item is a run of whole rows with about the same number of entries as every other one, or a
 //! part of one long row. A group of c lanes takes an item: lane l sums, entry after entry,

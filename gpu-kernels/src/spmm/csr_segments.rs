@@ -1,4 +1,5 @@
-//! CSR cut into pieces of equally many entries, for each column of a column-major X (own).
+//! CSR SpMM by segmented sum over equal numbers of entries, for each column of a column-major X
+//! (own).
 //!
 //! Block (piece, j) does for column j what `../spmv/csr_segments.rs` does for x. The blocks of one
 //! piece follow each other, so that its entries come from L2 for all columns but one.

@@ -9,7 +9,7 @@ use super::strides::Strides;
 use crate::device::{DevicePtr, DevicePtrMut, Real, divide, thread};
 use crate::kernel::kernel;
 
-/// What one thread does, with `lanes` of them per element.
+/// The computation of one thread, with `lanes` threads per element.
 #[inline(always)]
 pub(super) fn product<T: Real>(
     rows: u32,

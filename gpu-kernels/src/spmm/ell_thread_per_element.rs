@@ -2,9 +2,9 @@
 //!
 //! t = i k + j; Y[i, j] = sum over s of values[i pitch + s] X[col_indices[i pitch + s], j]
 //!
-//! With row lengths s ends at the row's own length, without them at the width of the matrix. Then a
-//! sum that is not finite is made again as far as the length: padding may have met an infinite
-//! element of X.
+//! With row lengths s ends at the row's own length, without them at the width of the matrix. In the
+//! second case a sum that is not finite is computed again up to the length, because padding may
+//! have been multiplied by an infinite element of X.
 
 use super::strides::Strides;
 use crate::device::{DevicePtr, DevicePtrMut, Real, divide, thread};

@@ -1,5 +1,5 @@
-//! Y = A X, X and Y dense with k columns. One file per kernel, named like its id; on top of each
-//! its formula and its source.
+//! SpMM kernels: Y = A X, where X and Y are dense with k columns. There is one file per kernel,
+//! named like its id, which begins with its formula and its source.
 
 mod columns;
 mod csr;

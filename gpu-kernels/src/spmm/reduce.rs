@@ -1,4 +1,4 @@
-//! Sums in shared memory, as R4 makes them.
+//! Reductions in shared memory, as in R4.
 
 use crate::device::shared::{Pool, SharedArray};
 use crate::device::warp::FULL_MASK;

@@ -1,4 +1,4 @@
-//! SELL-32-sigma as its kernels here read it: each row as far as its length, no padding.
+//! SELL-32-sigma access for the SpMM kernels: each row up to its length, without padding.
 
 use crate::device::warp::WARP_SIZE;
 use crate::device::{DevicePtr, Real};

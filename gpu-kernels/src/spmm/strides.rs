@@ -1,4 +1,4 @@
-//! Where the elements of X and Y lie.
+//! Strides of the dense matrices X and Y.
 
 /// Element (i, j) of a dense matrix lies at i `row` + j `column`: `row` is k and `column` is 1 in
 /// row-major order, 1 and the number of rows in column-major order.

@@ -1,7 +1,8 @@
-//! What the sliced formats with shortened columns share: a warp per chunk, columns as a base for
-//! each slot and an offset of 0, 8, 16 or 32 bits for each lane, values of one kind or another.
+//! The common part of the sliced formats with compressed columns: one warp per chunk, a base for
+//! each chunk column (slot) and an offset of 0, 8, 16 or 32 bits for each lane, and the kinds of
+//! values.
 //!
-//! Offsets lie in groups of four slots, so that a lane loads the four of a group at once:
+//! Offsets are stored in groups of four slots, so that a lane loads the four of a group at once:
 //!
 //! ```text
 //! group g, 8 bits:  | lane 0: s s+1 s+2 s+3 | lane 1: s s+1 s+2 s+3 | ...   s = 4 g, 128 bytes

@@ -1,8 +1,8 @@
-//! CSR-Adaptive: blocks of about equally many entries, whatever the rows (own; after Greathouse and
-//! Daga, "Efficient sparse matrix-vector multiplication on GPUs using the CSR storage format",
-//! SC'14, with the split of long rows made deterministic).
+//! CSR-Adaptive SpMV: blocks with about the same number of entries (own; after Greathouse and Daga,
+//! "Efficient sparse matrix-vector multiplication on GPUs using the CSR storage format", SC'14,
+//! with a deterministic split of long rows).
 //!
-//! The host cuts the rows into tiles ([`AdaptiveTiles`]), one per block:
+//! The host divides the rows into tiles ([`AdaptiveTiles`]), one per block:
 //! - several rows, at most [`ADAPTIVE_TILE_ENTRIES`] entries (stream): all threads put products into shared
 //!   memory, in order and coalesced, then each row is summed from there by as many lanes as the
 //!   number of rows leaves for it;

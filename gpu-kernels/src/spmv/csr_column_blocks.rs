@@ -1,11 +1,11 @@
-//! CSR by blocks of columns, each block's part of x in shared memory (own; column blocking after
-//! Im, Yelick and Vuduc, "Sparsity", IJHPCA 18(1), 2004).
+//! CSR SpMV by column blocks, with each block's part of x in shared memory (own; column blocking
+//! after Im, Yelick and Vuduc, "Sparsity", IJHPCA 18(1), 2004).
 //!
-//! For rows with many entries anywhere in an x that L1 cannot hold: every gather from x that goes to
-//! L2 moves a sector of 32 bytes for one number. Here block (c, r) of the grid copies the columns
-//! of column block c once, then reads its entries of row block r, with 16-bit columns, a part of a
-//! warp per row. The last block of a row block to arrive adds the sums of all column blocks in
-//! their order: the same bits every time.
+//! The kernel suits rows with many entries spread over an x that L1 cannot hold: a gather from x
+//! that goes to L2 moves a sector of 32 bytes for one number. Block (c, r) of the grid copies the
+//! part of x of column block c once, then reads its entries of row block r, with 16-bit columns and
+//! a sub-warp per row. The last block of a row block to arrive adds the sums of all column blocks
+//! in their order, so the result is reproducible bit by bit.
 //!
 //! The entries of a row in a column block, its part, begin at a multiple of 4, so that a lane reads
 //! four of them at once. `ends` says where each part ends; the next one begins at the next multiple of

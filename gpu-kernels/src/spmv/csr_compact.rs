@@ -1,4 +1,4 @@
-//! CSR with 16-bit columns, a part of a warp per row (own).
+//! CSR SpMV with 16-bit column offsets, a sub-warp per row (own).
 //!
 //! Column of entry k of row i = bases[i] + col_offsets[k], where the base is the smallest column of
 //! the row: 2 bytes per entry instead of 4, for 4 bytes per row. Fits where no row spans 2^16

@@ -1,5 +1,5 @@
-//! CSR on the merge path: every thread gets the same number of steps, a step being an entry or the
-//! end of a row (own; after Merrill and Garland, "Merge-based parallel sparse matrix-vector
+//! CSR SpMV by merge path: every thread gets the same number of steps, where a step is an entry or
+//! the end of a row (own; after Merrill and Garland, "Merge-based parallel sparse matrix-vector
 //! multiplication", SC'16).
 //!
 //! The path through the matrix consumes the end of row i as soon as all entries before it are

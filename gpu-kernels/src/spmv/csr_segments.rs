@@ -1,5 +1,5 @@
-//! CSR cut into pieces of equally many entries, whatever the rows (own; after Liu and Vinter,
-//! "CSR5", ICS'15, with row ends as bits and no second kernel).
+//! CSR SpMV by segmented sum over equal numbers of entries (own; after Liu and Vinter, "CSR5",
+//! ICS'15, with row ends as bits and no second kernel).
 //!
 //! A thread has V consecutive entries (4 or 8), stored so that a warp reads them in lines: entry
 //! v of lane l of a warp at 32 v + l. Bit v of its flags says that a row ends there. It sums up to

@@ -1,6 +1,6 @@
-//! CSR whose columns lie a second time in a fixed number of slots for each thread, so that a thread
-//! asks for them at once, without waiting for row pointers (own; the slots are those of ELLPACK).
-//! For matrices whose product takes little more than a launch.
+//! CSR SpMV with a second copy of the column indices in a fixed number of slots for each thread, so
+//! that a thread loads them without waiting for row pointers (own; the slots are those of ELLPACK).
+//! The kernel suits matrices whose product takes little more than a launch.
 //!
 //! Lane l of w has the entries l, l + w, ... of its row, the first 4 or 8 of them in slots. A column
 //! has 16 bits where columns, or their distances from the row, fit; thread t reads the slots
@@ -10,7 +10,7 @@
 //! 32 bits: words 4 t to 4 t + 3, slots 4 to 7 as many words further as the slots 0 to 3 of all take
 //! ```
 //!
-//! Values stay in CSR. What the slots do not hold of the longest rows is read from CSR as well.
+//! Values are read from CSR, and so are the entries of long rows that have no slot.
 
 use super::csr_subwarp_per_row::strided_sum;
 use super::entries::{Entries, Equal, Stored};

@@ -1,4 +1,4 @@
-//! CSR, a part of a warp per row: 1 to 32 lanes, a power of two near the mean row length (own;
+//! CSR SpMV with a sub-warp per row: 1 to 32 lanes, a power of two near the mean row length (own;
 //! after "CSR-vector" of Bell and Garland, SC'09, and its sub-warp variants).
 //!
 //! Lane l of w sums the entries l, l + w, ... of its row; the w sums are folded in registers.

@@ -1,9 +1,10 @@
-//! DIA: one value for each row on each diagonal, no columns (the format as in Bell and Garland, SC'09,
-//! section 3.1; distances in the kernel's arguments and several diagonals in flight own).
+//! DIA SpMV: one value for each row on each diagonal and no column indices (format as in Bell and
+//! Garland, SC'09, section 3.1; diagonal offsets in the kernel's arguments and several diagonals in
+//! flight are our own).
 //!
-//! Value d of row r lies at `pitch` d + r; its column is r + `distances[d]`. A place without an entry
-//! has value 0 and, beyond either end of x, the column of the last one: where that makes a sum that
-//! is not finite, the row is summed again, from CSR.
+//! Value d of row r is at `pitch` d + r; its column is r + `distances[d]`. An element without an
+//! entry has value 0 and, beyond either end of x, the column of the last one. If that makes a sum
+//! that is not finite, the row is computed again from CSR.
 
 use super::csr_subwarp_per_row::strided_sum;
 use super::entries::Stored;

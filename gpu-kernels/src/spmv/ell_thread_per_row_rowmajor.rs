@@ -2,8 +2,8 @@
 //!
 //! y[i] = sum over s of values[i pitch + s] x[col_indices[i pitch + s]]
 //!
-//! Neighbouring threads read slots that lie a row apart: the layout for cores, kept to show what
-//! the column-major one is worth.
+//! Neighbouring threads read elements that are a row apart. This is the layout for CPU cores; the
+//! kernel measures the benefit of the column-major layout.
 
 use super::padded::slot_sum;
 use crate::device::{DevicePtr, DevicePtrMut, thread};

@@ -1,4 +1,4 @@
-//! Where the value and the column of a CSR entry come from.
+//! Access to the value and the column of a CSR entry, for full and compressed storage.
 
 use crate::device::shared::SharedArray;
 use crate::device::{DevicePtr, Real, thread};

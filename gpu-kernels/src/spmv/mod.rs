@@ -1,4 +1,5 @@
-//! y = A x. One file per kernel, named like its id; on top of each its formula and its source.
+//! SpMV kernels: y = A x. There is one file per kernel, named like its id, which begins with its
+//! formula and its source.
 
 pub(crate) mod compact;
 mod csr_adaptive;

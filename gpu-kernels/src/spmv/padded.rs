@@ -1,8 +1,8 @@
-//! What the padded formats share.
+//! The common part of the kernels for padded formats.
 //!
-//! A padding slot holds value 0 and a column of the row: it adds nothing, unless x is infinite or
-//! NaN there and the row has no such entry of its own. So a kernel that walks the padding looks
-//! at its sum: when that is not finite, it sums the row again, as far as its real length.
+//! A padding element has value 0 and a column of the row. It adds nothing unless x is infinite or
+//! NaN there. A kernel that multiplies the padding therefore checks its sum: if it is not finite,
+//! the row is computed again up to its length.
 
 use crate::device::{DevicePtr, Real};
 

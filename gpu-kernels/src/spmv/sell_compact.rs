@@ -1,10 +1,10 @@
-//! SELL-32-sigma with columns as short as each chunk allows, and no values where all are equal
-//! (own).
+//! SELL-32-sigma SpMV with compressed columns, and no stored values if all are equal (own).
 //!
-//! As [`sell`](super::SellUnsorted), one warp per chunk, one lane per row, but the column of slot s
-//! of lane l is `base(s)` plus an offset: the lane itself (nothing is stored: neighbouring rows
-//! have neighbouring columns, as inside a stencil), 8, 16 or 32 bits, whatever the widest slot of
-//! the chunk needs. [`CompactColumns`] makes the arrays from those of a SELL-32-sigma matrix.
+//! As in [`sell`](super::SellUnsorted) there is one warp per chunk and one lane per row. The column
+//! of slot s of lane l is `base(s)` plus an offset. The offset is the lane itself and not stored if
+//! neighbouring rows have neighbouring columns, as inside a stencil; otherwise it has 8, 16 or 32
+//! bits, as the widest slot of the chunk needs. [`CompactColumns`] makes the arrays from those of a
+//! SELL-32-sigma matrix.
 //!
 //! How columns are stored is in `compact.rs`.
 

@@ -1,5 +1,5 @@
-//! Buckets of entries to columns, a bucket by several blocks: what each piece of it holds of each
-//! column, the scan of these counts over the pieces, and the moving.
+//! Sort of a large bucket by column with several blocks: column counts of each piece of the bucket,
+//! the scan of these counts over the pieces, and the moves.
 //!
 //! A piece is four words: (first entry, one after the last, large bucket, 0). A large bucket is
 //! four words: (bucket, first piece, one after the last, 0).

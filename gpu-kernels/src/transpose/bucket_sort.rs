@@ -1,5 +1,4 @@
-//! Buckets of entries to columns: a bucket that fits in shared memory is put in order there by one
-//! block, and its columns are written in one piece.
+//! Sort of a bucket by column in shared memory, with one block for a bucket that fits.
 
 use super::tile::{Mine, Packed, TILE_ITEMS, Tile, bits, for_items};
 use crate::device::shared::Pool;

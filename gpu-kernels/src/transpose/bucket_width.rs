@@ -1,4 +1,4 @@
-//! Buckets of consecutive columns: a column's bucket by a multiplication instead of a division.
+//! The bucket of a column, by a multiplication instead of a division.
 
 /// What a number is multiplied by, for the high word of the product to be the number divided by
 /// `width`: 2^32 / width, rounded up; 0 stands for 2^32, of width 1.

@@ -1,10 +1,10 @@
-//! Entries into buckets of `width` consecutive columns, in order: bucket by bucket, and inside of
-//! each as they were. Three kernels: what each chunk of the entries holds of each bucket, the scan of
-//! these counts over the chunks, and the moving.
+//! Stable sort of entries into buckets of `width` consecutive columns. There are three kernels:
+//! bucket counts of each chunk of the entries, the scan of these counts over the chunks, and the
+//! moves.
 //!
-//! A chunk's counters are told apart by the low bits of the bucket only ("digit"): where its
-//! columns lie close together, as in a banded matrix, few counters do for any number of buckets.
-//! `mask` has these bits; it has all where there is a counter for every bucket.
+//! Each chunk indexes its counters by the low bits of the bucket number (the "digit"). If the
+//! columns of a chunk are close together, as in a banded matrix, few counters suffice for any
+//! number of buckets. `mask` has these bits, or all bits if there is a counter for every bucket.
 
 use super::bucket_width::Width;
 use super::move_entries::{Source, cut_to_move, move_entries, rows_of};

@@ -1,4 +1,4 @@
-//! Entries of one row and column, which lie side by side, into one.
+//! Sums neighbouring entries with the same row and column into one entry.
 
 use crate::device::{DevicePtr, DevicePtrMut, thread};
 use crate::kernel::kernel;

@@ -1,8 +1,7 @@
 //! Histogram of indices, from which their exclusive scan makes pointers (R3 IV-F).
 //!
-//! The indices are cut into parts; each part has a row of partial counts, and the rows are added
-//! downwards ("vertical scan"): by a thread for each column, or along the rows of the transposed
-//! matrix.
+//! The indices are divided into parts, each with a row of partial counts. A vertical scan adds the
+//! rows: by a thread for each column, or along the rows of the transposed matrix.
 
 use crate::collective::{BLOCK_SCAN_WORDS, block_scan};
 use crate::device::shared::{Pool, SharedArray};

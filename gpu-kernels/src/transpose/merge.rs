@@ -1,5 +1,5 @@
-//! Merging pairs of sorted segments (R3 IV-C): in shared memory where a pair fits (IV-D), else cut
-//! at splitters into pieces that do (IV-E). Equal keys: those of the left segment first.
+//! Merge of pairs of sorted segments (R3 IV-C), in shared memory if a pair fits (IV-D), otherwise
+//! in pieces between splitters (IV-E). Of equal keys those of the left segment come first.
 
 use crate::device::shared::{Pool, SharedArray};
 use crate::device::{DevicePtr, DevicePtrMut, divide, thread};

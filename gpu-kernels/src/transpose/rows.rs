@@ -1,4 +1,4 @@
-//! Which row an entry belongs to.
+//! The row of an entry, from the row pointers.
 
 use super::tile::{Mine, TILE_ITEMS, Tile, for_items};
 use crate::device::warp::{FULL_MASK, WARP_SIZE};

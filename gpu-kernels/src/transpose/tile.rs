@@ -1,5 +1,5 @@
-//! A tile of entries, put in order by digit (a number below `digits`) in shared memory before it is
-//! written: entries of one digit keep their order, and lie together.
+//! Stable sort of a tile of entries by digit (a number below `digits`) in shared memory, before the
+//! tile is written.
 //!
 //! A tile is the [`TILE_ITEMS`] x 32 consecutive entries (or fewer) of each warp, warp after warp.
 //! Every warp counts its own digits; the counts are scanned over the digits, and for each digit over

@@ -1,4 +1,4 @@
-//! Loads and stores: inline assembly, so that state space, path and cache hints are these.
+//! Loads and stores as inline assembly, which fixes state space, path and cache hints.
 
 use core::arch::asm;
 use core::mem::transmute;
@@ -87,7 +87,7 @@ register_access! {
     [f32; 2] = u64, reg64, "b64";
 }
 
-/// Accesses of one instruction under a predicate, which needs no branch.
+/// Predicated accesses of one instruction, without a branch.
 #[doc(hidden)]
 pub trait AccessIf: Sized {
     fn load_global_if(condition: bool, address: u64, otherwise: Self) -> Self;

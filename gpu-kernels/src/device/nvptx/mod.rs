@@ -1,8 +1,8 @@
-//! The device module's body in PTX.
+//! The device module in PTX.
 //!
-//! Loads, stores and atomics are inline assembly on integers of the element's size: the state space
-//! (`.global`, `.shared`), the read-only path and the cache hints are then exactly these. What
-//! involves other threads goes through LLVM intrinsics, which are convergent.
+//! Loads, stores and atomics are inline assembly on integers of the element's size, which fixes the
+//! state space (`.global`, `.shared`), the read-only path and the cache hints. Operations that
+//! involve other threads use LLVM intrinsics, which are convergent.
 
 use core::arch::nvptx as ptx;
 use core::arch::{asm, global_asm};

@@ -1,9 +1,9 @@
-//! Values that go from lane to lane: convergent, through LLVM.
+//! Shuffles by convergent LLVM intrinsics.
 
 use super::{llvm_shuffle_down, llvm_shuffle_idx, llvm_shuffle_up, llvm_shuffle_xor};
 use crate::device::warp::WARP_SIZE;
 
-/// Values that go from lane to lane.
+/// Values that a shuffle can exchange.
 #[doc(hidden)]
 pub trait Shuffle: Copy {
     fn shuffle_down(mask: u32, value: Self, delta: u32, width: u32) -> Self;
