@@ -1,11 +1,11 @@
-//! Arrays that start on a cache line, so that a vector load never touches two.
+//! Arrays aligned to a cache line, so that a vector load never crosses two lines.
 
 use std::ops::Deref;
 
 /// Bytes of a cache line, and of the widest vector.
 pub(crate) const ALIGNMENT: usize = 64;
 
-/// An unchanging array whose first element is on a cache line.
+/// An immutable array whose first element is at the start of a cache line.
 #[derive(Debug)]
 pub(crate) struct Aligned<T> {
     storage: Vec<T>,

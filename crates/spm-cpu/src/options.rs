@@ -1,16 +1,16 @@
-//! What a plan is made with besides the matrix.
+//! Options of a plan: thread pool and memory budget.
 
 use spm_formats::MemoryBudget;
 
 use crate::Threads;
 
-/// Resources of a plan; one place instead of hidden globals.
+/// The resources of a plan.
 ///
-/// Each call of [`PlanOptions::default`] and [`PlanOptions::with_threads`] starts threads of its
-/// own; clones share them.
+/// Each call of [`PlanOptions::default`] and [`PlanOptions::with_threads`] starts a new thread
+/// pool; clones share it.
 #[derive(Debug, Clone)]
 pub struct PlanOptions {
-    /// The team that runs the product.
+    /// The thread pool that runs the product.
     pub threads: Threads,
     /// What the plan may allocate.
     pub budget: MemoryBudget,

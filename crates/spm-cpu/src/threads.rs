@@ -1,4 +1,4 @@
-//! A team of threads that a plan holds: count and lifetime are arguments, nothing is global.
+//! The thread pool that runs a plan; the plan's owner sets its size and lifetime.
 
 use std::cell::UnsafeCell;
 use std::fmt;
@@ -12,10 +12,10 @@ use std::thread::{self, JoinHandle};
 use spm_formats::kernel::Schedule;
 use spm_formats::partition;
 
-/// Rounds that an idle thread polls before it sleeps: a few tens of microseconds, so that products
-/// called back to back find it awake, and a machine at rest is left alone.
+/// Number of polls of an idle worker before it sleeps: a few tens of microseconds, so that products
+/// in quick succession find it awake.
 const POLLS_BEFORE_SLEEP: u32 = 2_000;
-/// Rounds that the caller polls for the others before it gives its core away between polls.
+/// Number of polls for the end of the workers before the caller yields.
 const POLLS_BEFORE_YIELD: u32 = 10_000;
 
 /// Threads that no system starts at once (Linux numbers 2^22 at most): a larger count is refused
@@ -24,12 +24,12 @@ const MOST_THREADS: usize = 1 << 22;
 
 type Job<'a> = dyn Fn(usize) + Sync + 'a;
 
-/// `count` threads that run one job at a time together: the calling thread and `count - 1`
-/// workers.
+/// A thread pool of `count` threads, the calling thread and `count - 1` workers, that runs one job
+/// at a time.
 ///
-/// A rayon pool serves everything that is not a product (conversions, planning, reading). Products
-/// take microseconds, and handing one to a sleeping pool costs more than that: workers here poll
-/// for a while before they sleep, as OpenMP's do, and a job is handed over without an allocation.
+/// Conversions, planning and reading use a rayon pool. A product takes microseconds, and waking a
+/// sleeping pool costs more than that. The workers of this pool poll for a while before they sleep,
+/// as OpenMP's threads do, and a job is started without an allocation.
 ///
 /// ```
 /// use std::sync::atomic::{AtomicUsize, Ordering};
@@ -41,8 +41,8 @@ type Job<'a> = dyn Fn(usize) + Sync + 'a;
 /// assert_eq!(sum.into_inner(), 1 + 2 + 3);
 /// ```
 ///
-/// Clones share the team. A call while the team is busy (another thread's product, or a job that
-/// calls back) runs all parts on the caller, so nothing waits and nothing deadlocks.
+/// Clones share the pool. A call while the pool is busy (with another thread's product, or from
+/// inside a job) runs all parts on the calling thread, so it neither waits nor deadlocks.
 #[derive(Clone)]
 pub struct Threads {
     team: Arc<Team>,
@@ -55,14 +55,14 @@ struct Team {
 }
 
 struct Shared {
-    /// Counts jobs; a worker runs one when this moves on.
+    /// Number of jobs so far; a worker runs a job when this changes.
     epoch: AtomicUsize,
     job: UnsafeCell<Option<*const Job<'static>>>,
-    /// Workers that have not finished the current job.
+    /// Number of workers that have not finished the current job.
     running: AtomicUsize,
-    /// Workers that have to be woken.
+    /// For each worker whether it sleeps and must be woken.
     sleeping: Vec<AtomicBool>,
-    /// A worker's part of the current job has panicked.
+    /// Whether a worker's part of the current job has panicked.
     panicked: AtomicBool,
     stop: AtomicBool,
 }
@@ -80,7 +80,7 @@ impl fmt::Debug for Threads {
 }
 
 impl Threads {
-    /// A team of `count` threads, the caller included; 0 is taken as 1.
+    /// A pool of `count` threads, the caller included; 0 is taken as 1.
     ///
     /// # Panics
     /// When the system refuses to start a thread, or would.
@@ -114,13 +114,13 @@ impl Threads {
         Self::new(thread::available_parallelism().map_or(1, NonZero::get))
     }
 
-    /// Threads in the team, the caller included.
+    /// Number of threads of the pool, the caller included.
     pub fn count(&self) -> usize {
         self.team.workers.len() + 1
     }
 
-    /// Calls `job(part)` once for each part of `0..count()`, each on its own thread, part 0 on the
-    /// caller (all on the caller while the team is busy); returns when all are done.
+    /// Calls `job(part)` once for each part of `0..count()`, each on its own thread and part 0 on
+    /// the caller (all on the caller while the pool is busy). Returns when all parts are done.
     ///
     /// # Panics
     /// When a part panics, after all parts have ended.
@@ -157,10 +157,10 @@ impl Threads {
         assert!(!shared.panicked.load(Ordering::Relaxed), "a thread of the team panicked");
     }
 
-    /// Calls `body` with ranges that cover `0..total` once, handed out as OpenMP does it.
+    /// Calls `body` with ranges that cover `0..total` once, scheduled as in OpenMP.
     ///
-    /// Static: chunks go round the threads in turn; with `chunk` 0 each thread gets one even
-    /// piece. Dynamic: a thread that is done takes the next chunk (0 counts as 1).
+    /// Static: chunks are assigned to the threads in turn; with `chunk` 0 each thread gets one
+    /// range of equal size. Dynamic: a thread that is done takes the next chunk (0 counts as 1).
     ///
     /// # Panics
     /// As [`Threads::run`].

@@ -40,7 +40,7 @@ impl MemoryBudget {
         Self { bytes, held: 0, matrix: "the matrix".to_owned() }
     }
 
-    /// No limit but the machine's own.
+    /// No limit.
     pub fn unlimited() -> Self {
         Self::bytes(u64::MAX)
     }
@@ -63,7 +63,7 @@ impl MemoryBudget {
         self.bytes.saturating_sub(self.held)
     }
 
-    /// Accepts or refuses `slots` padded slots of `slot_bytes` bytes each, plus `fixed` bytes.
+    /// Checks the size of `slots` stored elements of `slot_bytes` bytes each, plus `fixed` bytes.
     ///
     /// # Errors
     /// [`FormatError::OverBudget`] with the size that the matrix would have taken.

@@ -1,4 +1,4 @@
-//! Compressed sparse columns: the CSR of the transpose under another name.
+//! Compressed sparse columns, owned and borrowed: the CSR of the transpose.
 
 use std::ops::AddAssign;
 
@@ -78,7 +78,7 @@ impl<T> Csc<T> {
         self.transposed.nnz()
     }
 
-    /// Where each column starts in the other two arrays, and where the last one ends.
+    /// The start of each column in the other two arrays, and the end of the last column.
     pub fn col_ptr(&self) -> &[u32] {
         self.transposed.row_ptr()
     }
@@ -93,7 +93,7 @@ impl<T> Csc<T> {
         self.transposed.values()
     }
 
-    /// Value of each entry, to be replaced.
+    /// Mutable value of each entry.
     pub fn values_mut(&mut self) -> &mut [T] {
         self.transposed.values_mut()
     }
@@ -116,12 +116,12 @@ impl<T> Csc<T> {
         self.transposed.memory_bytes()
     }
 
-    /// The transpose, as the CSR matrix that it is without a copy.
+    /// The transpose as a CSR matrix, without a copy.
     pub fn transposed(&self) -> CsrView<'_, T> {
         self.transposed.view()
     }
 
-    /// The transpose, as the CSR matrix that it is without a copy.
+    /// The transpose as a CSR matrix, without a copy.
     pub fn into_transposed(self) -> Csr<T> {
         self.transposed
     }
@@ -191,7 +191,7 @@ impl<'a, T> CscView<'a, T> {
         self.transposed.nnz()
     }
 
-    /// Where each column starts in the other two arrays, and where the last one ends.
+    /// The start of each column in the other two arrays, and the end of the last column.
     pub fn col_ptr(&self) -> &'a [u32] {
         self.transposed.row_ptr()
     }
@@ -224,7 +224,7 @@ impl<'a, T> CscView<'a, T> {
         self.transposed.memory_bytes()
     }
 
-    /// The transpose, as the CSR matrix that it is without a copy.
+    /// The transpose as a CSR matrix, without a copy.
     pub fn transposed(self) -> CsrView<'a, T> {
         self.transposed
     }

@@ -123,7 +123,7 @@ impl<T> Csr<T> {
         self.col_ind.len()
     }
 
-    /// Where each row starts in the other two arrays, and where the last one ends.
+    /// The start of each row in the other two arrays, and the end of the last row.
     pub fn row_ptr(&self) -> &[u32] {
         &self.row_ptr
     }
@@ -138,7 +138,7 @@ impl<T> Csr<T> {
         &self.values
     }
 
-    /// Value of each entry, to be replaced.
+    /// Mutable value of each entry.
     pub fn values_mut(&mut self) -> &mut [T] {
         &mut self.values
     }
@@ -176,12 +176,12 @@ impl<T> Csr<T> {
         self.view().memory_bytes()
     }
 
-    /// The transpose, as the CSC matrix that it is without a copy.
+    /// The transpose as a CSC matrix, without a copy.
     pub fn transposed(&self) -> CscView<'_, T> {
         self.view().transposed()
     }
 
-    /// The transpose, as the CSC matrix that it is without a copy.
+    /// The transpose as a CSC matrix, without a copy.
     pub fn into_transposed(self) -> Csc<T> {
         Csc { transposed: self }
     }
@@ -267,7 +267,7 @@ impl<'a, T> CsrView<'a, T> {
         self.col_ind.len()
     }
 
-    /// Where each row starts in the other two arrays, and where the last one ends.
+    /// The start of each row in the other two arrays, and the end of the last row.
     #[inline]
     pub fn row_ptr(&self) -> &'a [u32] {
         self.row_ptr
@@ -285,7 +285,7 @@ impl<'a, T> CsrView<'a, T> {
         self.values
     }
 
-    /// Where the entries of row `row` are in `col_ind` and `values`.
+    /// The positions of the entries of row `row` in `col_ind` and `values`.
     ///
     /// # Panics
     /// When there is no such row.
@@ -328,7 +328,7 @@ impl<'a, T> CsrView<'a, T> {
         (size_of_val(self.row_ptr) + size_of_val(self.col_ind) + size_of_val(self.values)) as u64
     }
 
-    /// The transpose, as the CSC matrix that it is without a copy.
+    /// The transpose as a CSC matrix, without a copy.
     pub fn transposed(self) -> CscView<'a, T> {
         CscView { transposed: self }
     }

@@ -1,16 +1,16 @@
-//! ELLPACK: every row padded to the longest, as two rectangular arrays.
+//! ELLPACK: every row is padded to the length of the longest row, in two rectangular arrays.
 
 use crate::check::check_length;
 use crate::csr::check_limits;
 use crate::padding::{Padded, padding_ratio};
 use crate::{FormatError, Scalar};
 
-/// Which dimension of the rectangle is contiguous in memory.
+/// The contiguous dimension of a rectangular array.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum Layout {
-    /// The slots of one row lie side by side (R0 2.3.1, for cores that walk rows).
+    /// The stored elements of one row are contiguous (R0 2.3.1, for CPU cores).
     RowMajor,
-    /// The same slot of neighbouring rows lies side by side (R0 2.3.2, for coalesced GPU reads).
+    /// The elements of one column of the array are contiguous (R0 2.3.2, for coalesced GPU reads).
     ColumnMajor,
 }
 
@@ -26,14 +26,15 @@ pub enum Layout {
 ///                    values          1 3 4 | 2 0* 5
 /// ```
 ///
-/// `*` is padding: value 0, and the row's last valid column again (R0 2.3.1), so that it reads an
-/// element of x that is in cache; column 0 in a row without entries.
+/// `*` is padding: value 0, and the column of the row's last entry (R0 2.3.1), so that it reads an
+/// element of x that is likely to be cached. In a row without entries the column is 0.
 ///
-/// Slot `s` of row `r` is at `r * pitch + s` (row-major, pitch >= width) or `s * pitch + r`
-/// (column-major, pitch >= rows). A pitch above the minimum aligns each run for the device, as
-/// `cudaMallocPitch` does in R1 2.1.2; the gap holds column 0 and value 0.
+/// Stored element `s` of row `r` is at `r * pitch + s` (row-major, pitch >= width) or `s * pitch +
+/// r` (column-major, pitch >= rows). A pitch above the minimum aligns each row or column for the
+/// device, as `cudaMallocPitch` does in R1 2.1.2; the gap holds column 0 and value 0.
 ///
-/// Kernels that walk the padding must not let `0 x inf` reach the sum: row lengths are always kept.
+/// Row lengths are always stored, because a kernel that multiplies the padding must not add `0 x
+/// inf`.
 ///
 /// # Invariants
 /// `unsafe` code may rely on these; every constructor upholds them.
@@ -147,12 +148,12 @@ impl<T: Scalar> Ell<T> {
         self.entries
     }
 
-    /// Slots that each row has, at least the length of the longest row.
+    /// Stored elements of each row, at least the length of the longest row.
     pub fn width(&self) -> usize {
         self.width
     }
 
-    /// Elements from one run of the contiguous dimension to the next.
+    /// Elements from the start of one row (row-major) or column (column-major) to the next.
     pub fn pitch(&self) -> usize {
         self.pitch
     }
@@ -162,7 +163,7 @@ impl<T: Scalar> Ell<T> {
         self.layout
     }
 
-    /// Position of slot `slot` of row `row` in both arrays.
+    /// Position of stored element `slot` of row `row` in both arrays.
     #[inline]
     pub fn position(&self, row: usize, slot: usize) -> usize {
         match self.layout {
@@ -176,22 +177,22 @@ impl<T: Scalar> Ell<T> {
         &self.row_lengths
     }
 
-    /// Column of every slot, padding included.
+    /// Column of every stored element, padding included.
     pub fn col_indices(&self) -> &[u32] {
         &self.col_indices
     }
 
-    /// Value of every slot, padding included.
+    /// Value of every stored element, padding included.
     pub fn values(&self) -> &[T] {
         &self.values
     }
 
-    /// Number of slots, padding included.
+    /// Number of stored elements, padding included.
     pub fn slots(&self) -> usize {
         self.values.len()
     }
 
-    /// Slots per stored entry: 1 without padding, 1 for a matrix without slots.
+    /// Stored elements per entry: 1 without padding, and 1 for a matrix without stored elements.
     pub fn padding_ratio(&self) -> f64 {
         padding_ratio(self.slots(), self.entries)
     }

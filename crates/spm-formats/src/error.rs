@@ -31,7 +31,7 @@ pub enum FormatError {
     NotU32 {
         /// The array at fault.
         what: &'static str,
-        /// Where in it.
+        /// The position in the array.
         position: usize,
         /// What stands there.
         found: String,
@@ -70,7 +70,7 @@ pub enum FormatError {
         required: u64,
         /// Bytes allowed.
         budget: u64,
-        /// Slots (padding included) per stored entry, times ten.
+        /// Stored elements per entry, times ten.
         padding_tenths: u64,
     },
     /// A parameter of a format has no meaning (hack size 0, chunk 0, ...).
@@ -86,7 +86,7 @@ pub enum FormatError {
     InvalidStructure {
         /// The array at fault.
         what: &'static str,
-        /// Where in it.
+        /// The position in the array.
         position: usize,
         /// The invariant.
         expected: &'static str,

@@ -1,7 +1,7 @@
-//! Matrices of `sprs` in and out.
+//! Conversions from and to the matrices of `sprs`.
 //!
-//! `sprs` lets go of its invariants in safe code (`modify` checks after it has mutated), so every
-//! conversion from it checks the structure.
+//! Safe code can break the invariants of `sprs` matrices (`modify` checks after it has mutated), so
+//! every conversion from them checks the structure.
 
 use sprs::{CompressedStorage, CsMatI, CsMatViewI, SpIndex};
 

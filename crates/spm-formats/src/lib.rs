@@ -27,8 +27,8 @@
 //! current rayon pool.
 //!
 //! # Dependencies in the interface
-//! Of other crates only `sprs` shows: its matrices convert to [`Csr`] and [`Csc`] and back, and it is
-//! re-exported as [`sprs`].
+//! The interface uses types of one other crate, `sprs`: its matrices convert to [`Csr`] and [`Csc`]
+//! and back. It is re-exported as [`sprs`].
 //!
 //! # Features
 //! - `io` (on by default): Matrix Market files, the binary cache beside them, and files that are replaced

@@ -42,14 +42,14 @@ impl Timing {
     }
 }
 
-/// How often something is run.
+/// The number and the duration of samples.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Sampling {
     /// Runs before the first sample, as far as `max_time` allows.
     pub warm_up: usize,
-    /// Samples at the least.
+    /// Minimum number of samples.
     pub iterations: usize,
-    /// Sampling goes on until this has passed, too.
+    /// Minimum duration of sampling.
     pub min_time: Duration,
     /// No further sample is begun after this, even if `iterations` is not reached (one is always
     /// taken).

@@ -1,4 +1,4 @@
-//! The CUDA side of a device: its context, the kernels loaded into it, launches.
+//! The CUDA backend of a device: its context, the kernels loaded into it, and launches.
 
 use std::collections::HashMap;
 use std::ffi::{CString, c_uint, c_void};
@@ -21,7 +21,7 @@ const SHARED_WITHOUT_OPT_IN: u32 = 48 * 1024;
 /// Room for the messages of the driver's PTX compiler.
 const LOG_BYTES: usize = 16 * 1024;
 
-/// The answer of the driver as a result of ours.
+/// Converts a status of the driver to a result.
 pub(crate) fn check(call: &'static str, answer: sys::CUresult) -> Result<(), GpuError> {
     match answer {
         sys::CUresult::CUDA_SUCCESS => Ok(()),
@@ -37,7 +37,7 @@ pub(crate) fn check(call: &'static str, answer: sys::CUresult) -> Result<(), Gpu
     }
 }
 
-/// An error of `cust` as one of ours.
+/// Converts an error of `cust`.
 pub(crate) fn from_cust(call: &'static str, error: cust::error::CudaError) -> GpuError {
     match check(call, driver::result(error as u32)) {
         Err(error) => error,
@@ -95,7 +95,7 @@ impl Cuda {
         Ok(Self { module: OnceLock::new(), functions: Mutex::default(), pool, context })
     }
 
-    /// Where device memory comes from.
+    /// The pool of device memory.
     pub(crate) fn pool(&self) -> &Pool {
         &self.pool
     }
@@ -109,7 +109,7 @@ impl Cuda {
         Ok((free as u64 + self.pool.unused(), total as u64))
     }
 
-    /// Makes this context the one that calls of this thread mean.
+    /// Makes this context current in the calling thread.
     pub(crate) fn make_current(&self) -> Result<(), GpuError> {
         CurrentContext::set_current(&self.context).map_err(|e| from_cust("cuCtxSetCurrent", e))
     }

@@ -1,11 +1,11 @@
-//! What can go wrong with a device, and what to do about it.
+//! Errors of devices and of the libraries loaded at run time.
 
 use spm_formats::FormatError;
 use spm_formats::kernel::{PlanError, RunError};
 use spm_gpu_kernels::emulator::EmulatorError;
 use thiserror::Error;
 
-/// Why something on a device did not happen.
+/// Why an operation on a device failed.
 #[derive(Debug, Clone, PartialEq, Eq, Error)]
 #[non_exhaustive]
 pub enum GpuError {
@@ -101,7 +101,7 @@ pub enum GpuError {
         block: (u32, u32),
         /// Dynamic shared memory of a block.
         shared_bytes: u32,
-        /// The driver's words.
+        /// The driver's message.
         reason: String,
     },
     /// The PTX has no such entry.
@@ -139,7 +139,7 @@ pub enum GpuError {
         call: &'static str,
         /// Name of the code.
         code: String,
-        /// The driver's words.
+        /// The driver's message.
         message: String,
     },
     /// A library that is loaded at run time is absent.
@@ -147,7 +147,7 @@ pub enum GpuError {
     LibraryAbsent {
         /// Name of the library.
         library: &'static str,
-        /// Where it was looked for, and how to help.
+        /// Where it was looked for, and how to provide it.
         reason: String,
     },
     /// A library refused a call.
@@ -155,7 +155,7 @@ pub enum GpuError {
     Library {
         /// The library's function.
         call: &'static str,
-        /// The library's words.
+        /// The library's message.
         message: String,
     },
 }
@@ -176,8 +176,8 @@ impl std::fmt::Display for CudaVersion {
 }
 
 impl GpuError {
-    /// Whether there is simply nothing to run on, as on a machine without a GPU: a reason to skip
-    /// the GPU part of a run rather than to fail it.
+    /// Whether there is no device or driver, as on a machine without a GPU. The GPU part of a run
+    /// is then skipped, not failed.
     pub fn is_absent(&self) -> bool {
         matches!(self, Self::NoDriver { .. } | Self::NoDevice | Self::LibraryAbsent { .. })
     }

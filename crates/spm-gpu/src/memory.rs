@@ -16,8 +16,8 @@ use crate::stream::Stream;
 
 /// An array of `T` in device memory, freed when it is dropped.
 ///
-/// Freeing waits for the kernels that still use it; small arrays' memory stays with the
-/// [`Device`] for later ones. Copies wait for all streams of the device.
+/// Freeing waits for the kernels that still use the array. The [`Device`] keeps the memory of small
+/// arrays for later ones. Copies wait for all streams of the device.
 #[derive(Debug)]
 pub struct DeviceBuffer<T> {
     storage: Storage<T>,
@@ -62,15 +62,15 @@ impl<T> DeviceBuffer<T> {
         self.length * size_of::<T>()
     }
 
-    /// The device that it lies on.
+    /// The device of the array.
     pub fn device(&self) -> &Device {
         &self.device
     }
 }
 
 impl<T: Element> DeviceBuffer<T> {
-    /// `length` elements, not initialised: they hold what was there before, and the emulator
-    /// reports a kernel that reads one before it was written.
+    /// `length` uninitialised elements. The emulator reports a kernel that reads one before it was
+    /// written.
     ///
     /// # Errors
     /// [`GpuError::OutOfMemory`]; [`GpuError::OverBudget`] while a plan is made.
@@ -146,7 +146,7 @@ impl<T: Element> DeviceBuffer<T> {
         }
     }
 
-    /// Puts the overwriting with 0 into a stream.
+    /// Overwrites all elements with 0, in a stream.
     ///
     /// # Errors
     /// A stream of another device.
@@ -294,7 +294,7 @@ impl<T: Element> DeviceBuffer<T> {
         stream.synchronize()
     }
 
-    /// Puts the copying of another buffer of the same device into a stream.
+    /// Overwrites the buffer with another one of the same device, in a stream.
     ///
     /// # Errors
     /// [`GpuError::Shape`] when the lengths differ, [`GpuError::OtherDevice`].
@@ -327,13 +327,13 @@ impl<T: Element> DeviceBuffer<T> {
         }
     }
 
-    /// For the arguments of a kernel that reads it.
+    /// A pointer for the arguments of a kernel that reads the array.
     pub fn ptr(&self) -> DevicePtr<T> {
         // SAFETY: a pointer is used by a launch only, whose caller promises that it is right.
         unsafe { DevicePtr::from_raw(self.address()) }
     }
 
-    /// For the arguments of a kernel that writes it.
+    /// A pointer for the arguments of a kernel that writes the array.
     pub fn ptr_mut(&mut self) -> DevicePtrMut<T> {
         // SAFETY: as above.
         unsafe { DevicePtrMut::from_raw(self.address()) }

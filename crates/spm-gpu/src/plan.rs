@@ -1,4 +1,4 @@
-//! Plans on a device: x and y stay there between calls.
+//! Plans on a device, for operands in device memory or in host memory.
 
 use spm_formats::kernel::{
     DenseShape, Footprint, RunError, SpmmPlan, SpmvPlan, TransposeOutput, TransposePlan,
@@ -26,7 +26,7 @@ impl DeviceScalar for f64 {
     const CUDA_DATA_TYPE: i32 = 1;
 }
 
-/// What a plan is made with besides the matrix and the device.
+/// Options of a plan.
 #[derive(Debug, Clone, Default)]
 pub struct PlanOptions {
     /// What the plan may allocate.
@@ -35,10 +35,10 @@ pub struct PlanOptions {
 
 /// A planned y = A x with x and y on the device.
 ///
-/// Launches of one plan may go into any streams: where they share scratch memory they run one after
+/// Launches of one plan may go into any streams. Launches that share scratch memory run one after
 /// another.
 pub trait DeviceSpmvPlan<T>: Send {
-    /// Where it runs.
+    /// The device of the plan.
     fn device(&self) -> &Device;
 
     /// (rows, columns) of A.
@@ -47,8 +47,8 @@ pub trait DeviceSpmvPlan<T>: Send {
     /// Traffic and device memory.
     fn footprint(&self) -> Footprint;
 
-    /// Puts the kernels that overwrite `y` (rows elements) with A `x` (columns elements) into the
-    /// stream, and returns without waiting for them.
+    /// Enqueues in the stream the kernels that overwrite `y` (rows elements) with A `x` (columns
+    /// elements), and returns without waiting for them.
     ///
     /// # Errors
     /// Wrong lengths, buffers or a stream of another device, a device that fails.
@@ -67,10 +67,10 @@ pub trait DeviceSpmvPlan<T>: Send {
 
 /// A planned Y = A X with X and Y on the device.
 ///
-/// Launches of one plan may go into any streams: where they share scratch memory they run one after
+/// Launches of one plan may go into any streams. Launches that share scratch memory run one after
 /// another.
 pub trait DeviceSpmmPlan<T>: Send {
-    /// Where it runs.
+    /// The device of the plan.
     fn device(&self) -> &Device;
 
     /// (rows, columns) of A.
@@ -82,8 +82,8 @@ pub trait DeviceSpmmPlan<T>: Send {
     /// Traffic and device memory.
     fn footprint(&self) -> Footprint;
 
-    /// Puts the kernels that overwrite `y` (rows x k elements) with A `x` (columns x k elements)
-    /// into the stream, and returns without waiting for them.
+    /// Enqueues in the stream the kernels that overwrite `y` (rows x k elements) with A `x`
+    /// (columns x k elements), and returns without waiting for them.
     ///
     /// # Errors
     /// Wrong lengths, buffers or a stream of another device, a device that fails.
@@ -149,10 +149,10 @@ impl<T: DeviceScalar> DeviceCsc<T> {
 
 /// A planned transposition of a CSR matrix that the plan keeps on the device.
 ///
-/// Launches of one plan may go into any streams: where they share scratch memory they run one after
+/// Launches of one plan may go into any streams. Launches that share scratch memory run one after
 /// another.
 pub trait DeviceTransposePlan<T>: Send {
-    /// Where it runs.
+    /// The device of the plan.
     fn device(&self) -> &Device;
 
     /// (rows, columns) of A.
@@ -164,7 +164,7 @@ pub trait DeviceTransposePlan<T>: Send {
     /// Traffic and device memory.
     fn footprint(&self) -> Footprint;
 
-    /// Puts the kernels that overwrite all three arrays of `output` into the stream, and returns
+    /// Enqueues in the stream the kernels that overwrite all three arrays of `output`, and returns
     /// without waiting for them.
     ///
     /// # Errors
@@ -177,8 +177,8 @@ pub trait DeviceTransposePlan<T>: Send {
     }
 }
 
-/// A device plan with its own stream and its own x and y, for operands in host memory: every run
-/// copies x in and y out.
+/// A device plan for operands in host memory, with its own stream and device buffers. Every run
+/// copies x to the device and y back.
 pub struct HostPlan<P, B> {
     plan: P,
     buffers: B,

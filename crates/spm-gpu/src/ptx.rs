@@ -1,4 +1,4 @@
-//! The kernels as PTX, made by `cargo xtask build-ptx` and embedded.
+//! The embedded PTX of the kernels, made by `cargo xtask build-ptx`.
 
 use crate::device::DeviceInfo;
 use crate::error::{CudaVersion, GpuError};
@@ -6,7 +6,7 @@ use crate::error::{CudaVersion, GpuError};
 /// The architecture that the PTX was compiled for. The driver compiles it for the device there is.
 pub(crate) const TARGET: &str = "sm_70";
 
-/// The least compute capability that runs it.
+/// The minimum compute capability that runs it.
 const CAPABILITY: (u32, u32) = (7, 0);
 
 const TEXT: &str = include_str!("../ptx/spm_sm70.ptx");

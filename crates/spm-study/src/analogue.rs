@@ -1,4 +1,4 @@
-//! Synthetic stand-ins for the matrices of the catalogue.
+//! Synthetic analogues of the matrices of the catalogue.
 
 use spm_formats::{Csr, Scalar};
 use spm_testing::generate::{GenerateError, RowLengths, StandIn, Structure, Values, seed_of};
@@ -35,8 +35,8 @@ fn structure(entry: &CatalogueEntry) -> Structure {
     }
 }
 
-/// The entry that lends its row statistics: the matrix itself, or another of the same sequence,
-/// which shares the structure and differs in values.
+/// The entry whose row statistics are used: the matrix itself, or another of the same sequence,
+/// which has the same structure and other values.
 fn with_row_lengths(entry: &CatalogueEntry) -> Option<&CatalogueEntry> {
     if entry.row_length_max.is_some() {
         return Some(entry);
@@ -50,13 +50,15 @@ fn with_row_lengths(entry: &CatalogueEntry) -> Option<&CatalogueEntry> {
 
 /// The analogue of a matrix of the catalogue.
 ///
-/// It has the same rows, columns and number of entries, none of them an explicit zero; all values 1
-/// where the original is a pattern; a symmetric pattern with symmetric values where the original is
-/// symmetric, with as many diagonal entries (the file's count implies them, so parity never stands
-/// in the way); and the shortest, longest and mean row of the original, with its variance of row
-/// lengths, where the catalogue knows them. Where it does not, lengths are taken from a matrix of
-/// the same sequence (same group and size) or are typical of the matrix's kind. Where the entries
-/// lie follows the kind: bands of dense blocks, meshes, roads, circuits with dense rows and columns,
+/// The analogue has the same rows, columns and number of entries as the original, and no explicit
+/// zeros. If the original is a pattern, all values are 1. If the original is symmetric, the
+/// analogue has a symmetric pattern with symmetric values and the same number of diagonal entries,
+/// which follows from the file's entry count.
+///
+/// The shortest, longest and mean row length and the variance of row lengths are those of the
+/// original if the catalogue has them. Otherwise row lengths are taken from a matrix of the same
+/// sequence (same group and size) or are typical of the matrix's kind. The positions of the entries
+/// follow the kind: bands of dense blocks, meshes, roads, circuits with dense rows and columns,
 /// power-law graphs.
 ///
 /// # Errors

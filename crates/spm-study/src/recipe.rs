@@ -1,8 +1,8 @@
 //! Matrices that can be generated: structure classes and analogues of the catalogue's matrices.
 //!
-//! The same label gives the same bits on every machine and for every number of threads. A generated
-//! matrix is always called `synthetic:...`, so that nobody takes its figures for those of a
-//! collected one.
+//! The same label gives the same bits on every machine and for every number of threads. The name of
+//! a generated matrix always begins with `synthetic:`, so that its figures are not confused with
+//! those of a collected matrix.
 
 use std::fmt;
 use std::str::FromStr;
@@ -13,12 +13,12 @@ use spm_testing::generate::{self, GenerateError, PREFIX, Spec, Values};
 use crate::analogue;
 use crate::catalogue::{self, CatalogueEntry};
 
-/// A matrix that can be generated at any time.
+/// The description of a matrix that can be generated.
 #[derive(Debug, Clone, PartialEq)]
 pub enum Recipe {
     /// A structure class.
     Class(Spec),
-    /// A stand-in for a matrix of the catalogue.
+    /// A synthetic analogue of a matrix of the catalogue.
     Analogue(&'static CatalogueEntry),
 }
 
@@ -80,8 +80,8 @@ pub fn named(label: &str) -> Result<Recipe, GenerateError> {
     label.parse()
 }
 
-/// Matrices of different structure, each below two million entries: what runs when there is no
-/// collected matrix at hand.
+/// The demo suite: matrices of different structure, each below two million entries, for runs
+/// without collected matrices.
 pub fn demo_suite() -> Vec<Recipe> {
     DEMO.iter().map(|label| named(label).expect("the suite is covered by a test")).collect()
 }

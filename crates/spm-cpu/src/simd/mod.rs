@@ -1,4 +1,4 @@
-//! Eight rows side by side in the vectors of the processor that the program finds itself on.
+//! SIMD vectors of eight elements, with the instruction set chosen at run time.
 //!
 //! A kernel is written once, as a [`Job`] over an [`Isa`]; [`Machine::run`] picks the instructions
 //! at run time. Everything is `#[inline(always)]`, so that a job is compiled again inside each
@@ -21,31 +21,31 @@ use elsewhere as processor;
 #[cfg(target_arch = "x86_64")]
 use x86 as processor;
 
-/// Elements of a vector: a cache line of `f64`, and the widest vector there is for it.
+/// Elements of a vector: one cache line of `f64`, which is also the widest vector of `f64`.
 pub(crate) const LANES: usize = 8;
 
-/// How elements of x are fetched.
+/// The parameter that chooses how elements of x are loaded.
 pub(crate) const GATHER: ParameterSpec = ParameterSpec {
     name: "gather",
-    meaning: "fetch elements of x by one vector instruction or one by one; some processors are \
-              faster at the one, some at the other",
+    meaning: "load elements of x by one vector gather or by scalar loads; which is faster \
+              depends on the processor",
     default: Value::Choice("vector"),
     studied: &[Value::Choice("vector"), Value::Choice("scalar")],
 };
 
-/// How many elements ahead the arrays of a matrix are asked for, 4 KiB of `f64`: among reads of x
-/// that lie anywhere a processor follows their streams too late.
+/// Prefetch distance in elements for the arrays of a matrix (4 KiB of `f64`). Between random reads
+/// of x the hardware prefetcher follows the streams of these arrays too late.
 pub(crate) const AHEAD: usize = 512;
 
-/// Whether the values are asked for [`AHEAD`] of their use.
+/// The parameter that enables prefetching of the values, [`AHEAD`] elements before their use.
 pub(crate) const PREFETCH: ParameterSpec = ParameterSpec {
     name: "prefetch",
-    meaning: "ask for the values 512 entries ahead",
+    meaning: "prefetch the values 512 entries ahead",
     default: Value::Switch(false),
     studied: &[Value::Switch(false), Value::Switch(true)],
 };
 
-/// Asks for the cache line of `from`, which may be any address.
+/// Prefetches the cache line of `from`, which may be any address.
 #[inline(always)]
 pub(crate) fn prefetch<E>(from: *const E) {
     #[cfg(target_arch = "x86_64")]
@@ -58,7 +58,7 @@ pub(crate) fn prefetch<E>(from: *const E) {
     let _ = from;
 }
 
-/// Asks for the cache line of `to`, which may be any address, to be written soon.
+/// Prefetches the cache line of `to`, which may be any address, for a write.
 #[inline(always)]
 pub(crate) fn prefetch_write<E>(to: *const E) {
     #[cfg(target_arch = "x86_64")]
@@ -87,8 +87,8 @@ pub(crate) trait Isa<T>: Copy {
     unsafe fn store(to: *mut T, vector: Self::Vector);
     /// Writes the first `count` (at most [`LANES`]) lanes only.
     unsafe fn store_first(count: usize, to: *mut T, vector: Self::Vector);
-    /// A store past the caches, for what nobody reads soon; `to` is a multiple of the vector's
-    /// size. Before another thread may read it, [`Isa::stream_fence`].
+    /// A streaming store, for data that is not read again soon; `to` is a multiple of the vector's
+    /// size. [`Isa::stream_fence`] is needed before another thread reads the data.
     unsafe fn stream(to: *mut T, vector: Self::Vector);
     /// Makes this thread's streamed stores visible before its later ones.
     unsafe fn stream_fence();
@@ -103,8 +103,8 @@ pub(crate) trait Isa<T>: Copy {
     unsafe fn keep(mask: u8, vector: Self::Vector) -> Self::Vector;
     /// Where an index repeats, the highest lane wins.
     unsafe fn scatter_u16(to: *mut T, index: *const u16, vector: Self::Vector);
-    /// The vector moved `N` lanes up (`N` is 1 or 2), zeros below, and what that pushes out, in the
-    /// lowest lanes of a second vector.
+    /// The vector shifted up by `N` lanes (`N` is 1 or 2) with zeros below, and a second vector
+    /// with the lanes that were shifted out in its lowest lanes.
     unsafe fn shift_up<const N: usize>(vector: Self::Vector) -> (Self::Vector, Self::Vector);
     /// The sum of all lanes, always in the same order.
     unsafe fn sum(vector: Self::Vector) -> T;
@@ -118,17 +118,17 @@ pub(crate) trait Isa<T>: Copy {
 pub(crate) unsafe trait Job<T: Scalar> {
     /// The same job for another element type.
     type As<U: Scalar>: Job<U>;
-    /// Whether the job gathers: one that does not is compiled for half as many machines.
+    /// Whether the job gathers. A job that does not is compiled for half as many machines.
     const GATHERS: bool = true;
 
-    /// Does the work. Implementations are `#[inline(always)]`.
+    /// Runs the computation. Implementations are `#[inline(always)]`.
     ///
     /// # Safety
     /// The processor has the instructions of `I`.
     unsafe fn run<I: Isa<T>>(self);
 }
 
-/// The lesser first.
+/// Instruction sets in ascending order.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 enum Level {
     Portable,
@@ -138,7 +138,7 @@ enum Level {
     Avx512,
 }
 
-/// The instructions that a plan uses.
+/// The instruction set that a plan uses.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Machine {
     level: Level,
@@ -146,13 +146,13 @@ pub(crate) struct Machine {
 }
 
 impl Machine {
-    /// What this processor offers, for a job that does not gather.
+    /// The best instruction set of this processor for a job that does not gather.
     pub(crate) fn without_gathers() -> Self {
         Self { level: processor::detect_level(), vector_gather: false }
     }
 
-    /// What this processor offers, for a job that gathers from `elements` elements in the way that
-    /// [`GATHER`] says in `parameters`.
+    /// The best instruction set of this processor for a job that gathers from `elements` elements
+    /// as the parameter [`GATHER`] in `parameters` says.
     pub(crate) fn for_gathers(parameters: &Parameters, elements: usize) -> Self {
         // Vector gathers take signed 32-bit indices.
         let level = if i32::try_from(elements).is_ok() {

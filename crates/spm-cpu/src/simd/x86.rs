@@ -1,4 +1,4 @@
-//! AVX2 with FMA, and AVX-512.
+//! Vectors of x86-64 processors: AVX2 with FMA, and AVX-512.
 
 use std::arch::x86_64::*;
 
@@ -394,8 +394,9 @@ unsafe fn gather(from: *const f64, index: __m256i) -> [__m256d; 2] {
     }
 }
 
-/// The elements at eight indices, one load each. Indices come four at a time: loads are what runs
-/// out, and the compiler would take eight single ones for a vector, to be taken apart again.
+/// The elements at eight indices, one load each. Indices are loaded four at a time, because load
+/// instructions are the limit; the compiler would combine eight single loads into a vector and
+/// unpack it again.
 ///
 /// # Safety
 /// There are eight, and an element at each.

@@ -1,5 +1,6 @@
-//! y_ic = sum_j a_ij x_jc, the loops over rows and columns collapsed into one whose iterations go
-//! to threads in static chunks, X transposed first: R4 4.2.
+//! ELLPACK SpMM of R4 4.2: the loops over rows and columns are collapsed into one whose iterations
+//! are distributed to threads in static chunks, after X has been transposed;
+//! y_ic = sum_j a_ij x_jc.
 
 use spm_formats::kernel::Schedule;
 use spm_formats::{DenseShape, FormatError, Layout, Scalar};
@@ -17,7 +18,7 @@ pub(super) struct Collapsed<T, A> {
     dense: DenseShape,
     threads: Threads,
     chunk: usize,
-    /// X with the elements of a column side by side. Empty where the caller's X is so already.
+    /// X in column-major order; empty if the caller's X is column-major.
     x_transposed: Vec<T>,
 }
 

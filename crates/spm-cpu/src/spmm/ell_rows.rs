@@ -1,5 +1,5 @@
-//! ELLPACK with its padding, (row, column) iterations to threads: R4 4.2
-//! (`parallel_product_ellpack`).
+//! ELLPACK SpMM of R4 4.2 (`parallel_product_ellpack`): padding is multiplied, and (row, column)
+//! iterations are distributed to threads.
 
 use spm_formats::convert::{EllOptions, csr_to_ell};
 use spm_formats::kernel::{Backend, KernelInfo, Operation, Parameters, PlanError};
@@ -15,8 +15,8 @@ pub(super) const INFO: KernelInfo = KernelInfo {
     operation: Operation::Spmm,
     backend: Backend::Cpu,
     source: "R4 4.2 (parallel_product_ellpack)",
-    summary: "ELLPACK, padding walked, (row, column) iterations to threads, X transposed in the \
-              run",
+    summary: "ELLPACK, padding multiplied, (row, column) iterations distributed to threads, X \
+              transposed in the run",
     parameters: &[],
 };
 

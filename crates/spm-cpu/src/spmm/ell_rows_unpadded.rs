@@ -1,5 +1,5 @@
-//! ELLPACK without padding, (row, column) iterations to threads: R4 4.2
-//! (`parallel_product_ellpack_no_zero_padding`).
+//! ELLPACK SpMM without padding of R4 4.2 (`parallel_product_ellpack_no_zero_padding`): (row,
+//! column) iterations are distributed to threads.
 
 use spm_formats::convert::csr_to_unpadded_ell;
 use spm_formats::kernel::{Backend, KernelInfo, Operation, Parameters, PlanError};
@@ -15,8 +15,8 @@ pub(super) const INFO: KernelInfo = KernelInfo {
     operation: Operation::Spmm,
     backend: Backend::Cpu,
     source: "R4 4.2 (parallel_product_ellpack_no_zero_padding)",
-    summary: "ELLPACK, two arrays for each row, (row, column) iterations to threads, X transposed \
-              in the run",
+    summary: "ELLPACK, two arrays for each row, (row, column) iterations distributed to threads, X \
+              transposed in the run",
     parameters: &[],
 };
 

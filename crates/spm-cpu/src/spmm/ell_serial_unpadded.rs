@@ -1,4 +1,4 @@
-//! ELLPACK without padding, one element of Y after the other: R4 1.3.
+//! Serial ELLPACK SpMM without padding of R4 1.3: one element of Y after the other.
 
 use spm_formats::convert::csr_to_unpadded_ell;
 use spm_formats::kernel::{Backend, KernelInfo, Operation, Parameters, PlanError};

@@ -1,6 +1,8 @@
-//! y_i = sum_j a_ij x_j over CSR's own values, with fewer bytes of columns: rows that follow each
-//! other with the same columns (the unknowns of one node of a finite-element mesh) share one list,
-//! x is fetched once for all of them, and columns take 16 bits where they fit.
+//! CSR SpMV with compressed column indices: y_i = sum_j a_ij x_j.
+//!
+//! Consecutive rows with the same columns (the unknowns of one node of a finite-element mesh) share
+//! one column list, and an element of x is loaded once for all of them. Column indices take 16 bits
+//! where they fit. The values are those of the CSR matrix.
 
 use std::ops::Range;
 
@@ -19,27 +21,28 @@ pub(super) const INFO: KernelInfo = KernelInfo {
     operation: Operation::Spmv,
     backend: Backend::Cpu,
     source: "own",
-    summary: "rows with equal columns share one list of them, in 16 bits where they fit",
+    summary: "rows with equal columns share one column list, in 16 bits where they fit",
     parameters: &[GATHER],
 };
 
-/// Most rows that share a list: sums that fit the registers beside x and the columns.
+/// Maximum number of rows that share a list, so that their sums fit the registers beside x and the
+/// columns.
 const MOST_ROWS: usize = 6;
-/// Pieces that planning is cut into, for each core.
+/// Pieces for each core that planning is divided into.
 const PIECES: usize = 4;
 
 /// Consecutive rows with the same columns.
 #[derive(Debug, Clone, Copy)]
 struct Group {
-    /// What 16-bit columns count from.
+    /// The column that 16-bit offsets count from.
     base: u32,
-    /// First of its columns in the narrow or the wide list of the piece.
+    /// Position of its first column in the narrow or the wide list of the piece.
     start: u32,
     rows: u8,
     narrow: bool,
 }
 
-/// The groups of consecutive rows. A list of columns is filled up to a multiple of [`LANES`].
+/// The groups of a range of rows. A column list is padded to a multiple of [`LANES`].
 struct Piece {
     rows: Range<usize>,
     groups: Box<[Group]>,
@@ -211,7 +214,7 @@ impl<T: Scalar> Product<T> for CsrCompact<'_, T> {
     }
 }
 
-/// One piece's part of a product.
+/// The product of one piece.
 struct Run<'a, T> {
     a: CsrView<'a, T>,
     piece: &'a Piece,
@@ -268,8 +271,8 @@ unsafe impl<'a, T: Scalar> Job<T> for Run<'a, T> {
     }
 }
 
-/// Sums `ROWS` rows of `length` values each, which lie behind each other and share the elements of
-/// x, which `fetch` gives eight at a time, the last ones filled up with any.
+/// Sums `ROWS` consecutive rows of `length` values each that share their elements of x. `fetch`
+/// returns eight elements of x at a time; the last eight are padded with arbitrary elements.
 ///
 /// # Safety
 /// As many values and results as said; the instructions of `I`.

@@ -1,5 +1,5 @@
-//! y_i = sum_J sum_{j in J} a_ij x_j over column blocks J, each a CSR matrix of its own: R1 1.1.3
-//! (OMP CSR 4).
+//! CSR SpMV by 2-D tiles with a separate CSR matrix for each column block (R1 1.1.3, OMP CSR 4):
+//! y_i = sum_J sum_{j in J} a_ij x_j over column blocks J.
 
 use std::ops::Range;
 
@@ -21,7 +21,7 @@ pub(super) const INFO: KernelInfo = KernelInfo {
     parameters: &[GRID, SCHEDULE, FOLDING, row::SIMD],
 };
 
-/// The columns of one column block, as CSR with the columns counted from the block's first.
+/// One column block as CSR, with column indices relative to the block's first column.
 struct Piece<T> {
     cols: Range<usize>,
     pointers: Vec<u32>,

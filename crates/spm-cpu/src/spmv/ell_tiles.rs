@@ -1,5 +1,5 @@
-//! y_i = sum_S sum_{s in S} value(i, s) x_column(i, s) over blocks S of slots: R1 1.2.2
-//! (`spmvTilesELL`, OMP ELL 2).
+//! ELLPACK SpMV by 2-D tiles (R1 1.2.2, `spmvTilesELL`, OMP ELL 2):
+//! y_i = sum_S sum_{s in S} value(i, s) x_column(i, s) over blocks S of stored elements.
 
 use spm_formats::kernel::{Backend, KernelInfo, Operation, Parameters, PlanError};
 use spm_formats::{CsrView, Scalar, partition};

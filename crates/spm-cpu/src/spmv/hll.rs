@@ -1,4 +1,4 @@
-//! What the HLL kernels share: the product with some blocks.
+//! The common part of the HLL SpMV kernels: the product of some blocks with x.
 
 use std::ops::Range;
 
@@ -10,7 +10,7 @@ use super::plan::Memory;
 use crate::PlanOptions;
 use crate::simd::LANES;
 
-/// R2 III-B's hack size.
+/// The hack size of R2 III-B.
 pub(super) const HACK: ParameterSpec = ParameterSpec {
     name: "hack",
     meaning: "rows of a block",
@@ -18,10 +18,10 @@ pub(super) const HACK: ParameterSpec = ParameterSpec {
     studied: &[Value::Count(16), Value::Count(32), Value::Count(64), Value::Count(128)],
 };
 
-/// R2 sums a block row by row; its layout allows neighbouring rows side by side.
+/// Whether eight rows of a block are summed at once. R2 sums a block row by row.
 pub(super) const SIMD: ParameterSpec = ParameterSpec {
     name: "simd",
-    meaning: "sum eight rows of a block side by side instead of row by row",
+    meaning: "sum eight rows of a block at once instead of row by row",
     default: Value::Switch(true),
     studied: &[Value::Switch(false), Value::Switch(true)],
 };
@@ -56,8 +56,8 @@ impl<T: Scalar> HllBlocks<T> {
         start(blocks.start)..start(blocks.end)
     }
 
-    /// Memory of a plan that holds `rest` more bytes; the row lengths are for the rare sum that
-    /// is not finite and are not read otherwise.
+    /// Memory of a plan that holds `rest` more bytes. The row lengths are read only for a sum that
+    /// is not finite, so they do not count as traffic.
     pub(super) fn memory(&self, rest: usize) -> Memory {
         let all = self.hll.memory_bytes();
         let lengths = size_of_val(self.hll.row_lengths()) as u64;
@@ -87,7 +87,7 @@ impl<T: Scalar> HllBlocks<T> {
         }
     }
 
-    /// Sums all slots of a block with `y.len()` rows, padding included.
+    /// Sums all stored elements of a block with `y.len()` rows, padding included.
     ///
     /// # Safety
     /// x has an element for each column of A.

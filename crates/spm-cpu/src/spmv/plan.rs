@@ -1,4 +1,4 @@
-//! What the plans of this module have in common.
+//! The common part of all SpMV plans: checks of the operands around a kernel's product.
 
 use spm_formats::Scalar;
 use spm_formats::kernel::{Footprint, RunError, SpmvPlan, check_length};
@@ -6,12 +6,12 @@ use spm_formats::kernel::{Footprint, RunError, SpmvPlan, check_length};
 use super::BoxedPlan;
 pub(super) use crate::memory::Memory;
 
-/// A prepared product, without the checks and the bookkeeping that are the same for each.
+/// A kernel's product, without the checks of operands.
 pub(super) trait Product<T>: Send {
     /// (rows, columns) of A.
     fn shape(&self) -> (usize, usize);
 
-    /// Bytes of the matrix in the form that the product reads, and what the plan holds.
+    /// Bytes of the matrix in the format that the product reads, and bytes that the plan holds.
     fn memory(&self) -> Memory;
 
     /// Overwrites `y` with A `x`; the lengths are those of [`Product::shape`].
@@ -25,7 +25,7 @@ pub(super) trait Product<T>: Send {
 
 struct Checked<P>(P);
 
-/// Makes a product a plan.
+/// Makes a plan of a product.
 pub(super) fn boxed<'a, T: Scalar>(product: impl Product<T> + 'a) -> BoxedPlan<'a, T> {
     Box::new(Checked(product))
 }

@@ -1,15 +1,16 @@
-//! sum of value * x[column] over a run of entries: the inner loop of every row-wise kernel.
+//! The sparse dot product of a row: the sum of value * x[column], the inner loop of every row-wise
+//! kernel.
 
 use std::ops::Range;
 
 use spm_formats::kernel::{ParameterSpec, Value};
 use spm_formats::{CsrView, Scalar};
 
-/// Independent sums of the unrolled loop: enough to hide the latency of an addition (4 cycles at
-/// two a cycle).
+/// Independent accumulators of the unrolled loop, enough to hide the latency of an addition (4
+/// cycles, at two additions a cycle).
 const ACCUMULATORS: usize = 8;
 
-/// R1's `SIMD_ROWS_REDUCTION`.
+/// Whether a row is summed in several accumulators (R1's `SIMD_ROWS_REDUCTION`).
 pub(crate) const SIMD: ParameterSpec = ParameterSpec {
     name: "simd",
     meaning: "sum a row in several independent accumulators instead of in order",

@@ -1,5 +1,5 @@
-//! y_i = sum_s value(i, s) x_column(i, s), C rows side by side: SELL-C-sigma, Kreutzer, Hager,
-//! Wellein, Fehske and Bishop, SIAM J. Sci. Comput. 36(5), 2014.
+//! SELL-C-sigma SpMV: y_i = sum_s value(i, s) x_column(i, s), C rows at once (Kreutzer, Hager,
+//! Wellein, Fehske and Bishop, SIAM J. Sci. Comput. 36(5), 2014).
 
 use spm_formats::convert::csr_to_sell;
 use spm_formats::kernel::{
@@ -20,20 +20,20 @@ pub(super) const INFO: KernelInfo = KernelInfo {
     operation: Operation::Spmv,
     backend: Backend::Cpu,
     source: "own; SELL-C-sigma (Kreutzer et al. 2014)",
-    summary: "C rows side by side, sorted by length inside windows of sigma rows",
+    summary: "SELL-C-sigma: chunks of C rows, sorted by length inside windows of sigma rows",
     parameters: &[CHUNK, SIGMA, GATHER],
 };
 
-/// C.
+/// The parameter C: rows of a chunk.
 const CHUNK: ParameterSpec = ParameterSpec {
     name: "chunk",
-    meaning: "rows side by side, a multiple of 8",
+    meaning: "rows of a chunk, a multiple of 8",
     default: Value::Count(8),
     studied: &[Value::Count(8), Value::Count(16), Value::Count(32)],
 };
 
 struct SellRows<'a, T> {
-    /// For the rows that padding may spoil.
+    /// For rows that are recomputed because padding made their sum infinite or NaN.
     a: CsrView<'a, T>,
     sell: Sell<T>,
     threads: Threads,
@@ -82,13 +82,13 @@ impl<T: Scalar> Product<T> for SellRows<'_, T> {
     }
 }
 
-/// Some chunks of a product.
+/// The product of some chunks.
 struct Chunks<'a, T> {
     a: &'a CsrView<'a, T>,
     sell: &'a Sell<T>,
     chunks: std::ops::Range<usize>,
     x: &'a [T],
-    /// All rows; these chunks write to those of the permutation that belong to them.
+    /// All rows of y. These chunks write the rows that the permutation assigns to them.
     y: Disjoint<'a, T>,
 }
 

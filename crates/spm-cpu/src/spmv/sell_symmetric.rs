@@ -1,14 +1,16 @@
-//! y = (U + D + U^T) x from the upper half of a symmetric matrix whose neighbouring rows repeat a
-//! pattern shifted by one (stencils, bands): half the values, and no gathers.
+//! Symmetric SpMV from the upper half of the matrix: y = (U + D + U^T) x.
 //!
-//! Slot s of a chunk of eight rows i..i + 8 holds their entries in columns c..c + 8. It is used
-//! twice: y[i..i + 8] += v x[c..c + 8], and y[c..c + 8] += v x[i..i + 8]. What a thread adds beyond
-//! its own rows goes to a spill of its own first, so that the order of additions never depends on
+//! The kernel suits matrices whose neighbouring rows have the same pattern shifted by one
+//! (stencils, bands). It reads half of the values and needs no gathers.
+//!
+//! Chunk column (slot) s of a chunk of rows i..i + 8 holds their entries in columns c..c + 8. It is
+//! used twice: y[i..i + 8] += v x[c..c + 8], and y[c..c + 8] += v x[i..i + 8]. Additions beyond a
+//! thread's own rows go to a buffer of the thread first, so that their order never depends on
 //! timing.
 //!
-//! Up to three slots with c, c + 1, c + 2 make a run, added to y[c..c + 8] and y[c + 8..c + 16] at
-//! once: adding each slot to y by itself would load what the slot before has just stored eight
-//! bytes beside, which a processor can only do after the store has left its queue.
+//! Up to three chunk columns with c, c + 1, c + 2 make a run, which is added to y[c..c + 8] and
+//! y[c + 8..c + 16] at once. Adding each one separately would load, at an offset of eight bytes, what
+//! has just been stored, and that load waits until the store has left the store queue.
 
 use std::ops::Range;
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -30,41 +32,42 @@ pub(super) const INFO: KernelInfo = KernelInfo {
     operation: Operation::Spmv,
     backend: Backend::Cpu,
     source: "own",
-    summary: "upper half of a symmetric matrix with constant diagonals, eight rows side by side",
+    summary: "SELL-8 of the upper half of a symmetric stencil or band matrix",
     parameters: &[PREFETCH],
 };
 
-/// Slots per upper entry beyond which the half is no gain.
+/// Stored elements for each upper entry beyond which storing the half does not pay.
 const MOST_PADDING: f64 = 1.6;
 
-/// Most slots of a run.
+/// Maximum chunk columns of a run.
 const LONGEST_RUN: usize = 3;
 
-/// Slots whose first columns follow each other.
+/// Chunk columns whose first columns are consecutive.
 #[derive(Debug, Clone, Copy)]
 struct Run {
-    /// First column of the first slot.
+    /// First column of the first chunk column.
     first: u32,
     count: u32,
 }
 
-/// The rows of one thread: whole chunks of eight, but for the last of the matrix.
+/// The rows of one thread: whole chunks of eight rows, except at the end of the matrix.
 struct Part<T> {
     rows: Range<usize>,
-    /// Runs of each chunk.
+    /// Number of runs of each chunk.
     run_counts: Box<[u16]>,
-    /// Ascending inside a chunk; the first begins with the diagonal, which is always there.
+    /// The runs, ascending inside a chunk; the first begins with the diagonal, which is always
+    /// stored.
     runs: Box<[Run]>,
-    /// By slots, eight each.
+    /// The values, eight for each chunk column.
     values: Aligned<T>,
-    /// What is added to rows from `rows.end - LANES` on by slots that reach beyond `rows.end`.
+    /// Sums for rows from `rows.end - LANES` on, from chunk columns that extend beyond `rows.end`.
     spill: Vec<T>,
-    /// Whether the last product left only finite numbers in its rows.
+    /// Whether the last product of these rows was finite.
     finite: bool,
 }
 
 struct SellSymmetric<'a, T> {
-    /// For the rows that padding may spoil, and those after the last whole chunk.
+    /// For rows that are recomputed because their sum is not finite, and rows after the last chunk.
     a: CsrView<'a, T>,
     parts: Vec<Part<T>>,
     threads: Threads,
@@ -310,12 +313,12 @@ impl<T: Scalar> Part<T> {
     }
 }
 
-/// The whole chunks of one part.
+/// The product of the whole chunks of one partition.
 struct Upper<'a, T> {
     part: &'a mut Part<T>,
     prefetch: bool,
     x: &'a [T],
-    /// The rows of the part.
+    /// The rows of the partition.
     y: &'a mut [T],
 }
 

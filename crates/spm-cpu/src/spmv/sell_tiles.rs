@@ -1,8 +1,8 @@
-//! y_I = sum_J A_IJ x_J over tiles of 2^16 x 2^16: the parts of x and y that a tile uses stay in
-//! the second cache, and rows and columns inside it take 16 bits. For columns without locality.
+//! SpMV by tiles of 2^16 x 2^16 for matrices whose columns have no locality: y_I = sum_J A_IJ x_J.
 //!
-//! Inside a tile only the rows that have entries there are stored, eight side by side, sorted by
-//! their entries in the tile.
+//! The parts of x and y that a tile uses stay in the second-level cache. Row and column indices
+//! inside a tile take 16 bits. A tile stores only the rows that have entries in it, eight at a
+//! time, sorted by their number of entries in the tile.
 
 use std::ops::Range;
 
@@ -25,7 +25,7 @@ pub(super) const INFO: KernelInfo = KernelInfo {
     operation: Operation::Spmv,
     backend: Backend::Cpu,
     source: "own",
-    summary: "tiles of 2^16 columns, eight rows side by side inside a tile, 16-bit indices",
+    summary: "tiles of 2^16 columns, SELL-8 inside a tile, 16-bit indices",
     parameters: &[WIDTH, GATHER],
 };
 
@@ -37,23 +37,24 @@ const WIDTH: ParameterSpec = ParameterSpec {
     studied: &[Value::Count(16384), Value::Count(32768), Value::Count(65536)],
 };
 
-/// Most rows of a tile: rows inside it fit 16 bits.
+/// Maximum rows of a tile, so that row indices inside it fit 16 bits.
 const MOST_ROWS: usize = 1 << 16;
-/// Rows between which rows are sorted by their entries in a tile.
+/// Rows of a window that is sorted by the number of entries in a tile.
 const SIGMA: usize = 1024;
 
 /// Up to eight rows of a tile.
 ///
-/// Missing lanes come first and repeat the row of the last one: a scatter writes that one last.
+/// With fewer than eight rows, the leading lanes repeat the row of the last lane; a scatter writes
+/// the last lane last.
 #[derive(Debug, Clone, Copy)]
 struct Chunk {
-    /// Counted from the first row of the band.
+    /// Row indices relative to the first row of the band.
     rows: [u16; LANES],
-    /// Slots of each row.
+    /// Stored elements of each row.
     width: u32,
 }
 
-/// Consecutive columns of a band of rows.
+/// A tile: consecutive columns of a band of rows.
 struct Tile<T> {
     first_col: usize,
     chunks: Box<[Chunk]>,
@@ -61,14 +62,14 @@ struct Tile<T> {
     values: Aligned<T>,
 }
 
-/// All tiles of consecutive rows.
+/// A band: all tiles of consecutive rows.
 struct Band<T> {
     rows: Range<usize>,
     tiles: Vec<Tile<T>>,
 }
 
 struct SellTiles<'a, T> {
-    /// For the rows that padding may spoil.
+    /// For rows that are recomputed because padding made their sum infinite or NaN.
     a: CsrView<'a, T>,
     bands: Vec<Band<T>>,
     threads: Threads,
@@ -181,7 +182,7 @@ fn count_runs<T: Scalar>(a: &CsrView<'_, T>, rows: &Range<usize>, width: usize) 
     count
 }
 
-/// The runs of a tile in the chunks that they are stored in, the longest last in each.
+/// The runs of a tile in the chunks that store them, in each chunk the longest last.
 fn chunks(runs: &mut [Run]) -> impl Iterator<Item = &[Run]> {
     let window = |run: &Run| usize::from(run.row) / SIGMA;
     runs.chunk_by_mut(move |a, b| window(a) == window(b)).flat_map(|window| {
@@ -190,7 +191,7 @@ fn chunks(runs: &mut [Run]) -> impl Iterator<Item = &[Run]> {
     })
 }
 
-/// Slots of a chunk, padding included.
+/// Stored elements of a chunk.
 fn slots(chunk: &[Run]) -> usize {
     LANES * chunk[chunk.len() - 1].length
 }

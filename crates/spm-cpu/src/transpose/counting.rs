@@ -1,6 +1,8 @@
-//! Each thread counts the columns of its entries, the counts become the places of its next entry in
-//! each column, and entries move there straight from A: two readings of the columns, nothing kept
-//! for each entry.
+//! Transposition by counting sort.
+//!
+//! Each thread counts the entries of its partition in each column. A scan turns the counts into
+//! write positions. Then each thread moves its entries from A to these positions. The column
+//! indices are read twice, and nothing is stored for each entry.
 
 use std::ops::Range;
 
@@ -19,8 +21,8 @@ use crate::{PlanOptions, Threads};
 
 const PREFETCH: ParameterSpec = ParameterSpec {
     name: "prefetch",
-    meaning: "how many entries ahead the lines that they will be written to are asked for; 0: not \
-              at all, for output that stays in cache",
+    meaning: "prefetch distance for the cache lines written to, in entries; 0: none, if the \
+              output stays in cache",
     default: Value::Count(0),
     studied: &[Value::Count(0), Value::Count(64)],
 };
@@ -30,7 +32,7 @@ pub(super) const INFO: KernelInfo = KernelInfo {
     operation: Operation::Transpose,
     backend: Backend::Cpu,
     source: "own",
-    summary: "column counts of each thread as running places; straight to its place",
+    summary: "counting sort: column counts of each thread, scanned into write positions",
     parameters: &[PREFETCH],
 };
 
@@ -38,7 +40,7 @@ struct Counting<'a, T> {
     a: CsrView<'a, T>,
     threads: Threads,
     ahead: usize,
-    /// threads x columns.
+    /// The write position of each thread's next entry in each column: threads x columns.
     places: Workspace<u32>,
     sums: Vec<u32>,
 }
@@ -60,8 +62,8 @@ pub(super) fn plan<'a, T: Scalar>(
     Ok(boxed(Counting { a, threads, ahead, places, sums }))
 }
 
-/// Makes the counts of all parts the places of their first entries, column by column and part by
-/// part; the place of the first part is the column's pointer.
+/// Turns the counts of all partitions into the write positions of their first entries, column by
+/// column and partition by partition. The position of the first partition is the column pointer.
 fn counts_to_places(
     counts: &mut [u32],
     sums: &mut [u32],
@@ -98,7 +100,7 @@ fn counts_to_places(
     });
 }
 
-/// Where entries go.
+/// The destination of entries.
 struct Placing<'a, T> {
     a: &'a CsrView<'a, T>,
     indices: Disjoint<'a, u32>,
@@ -106,12 +108,12 @@ struct Placing<'a, T> {
 }
 
 impl<T: Scalar> Placing<'_, T> {
-    /// Moves `entries` to their places: that of the next entry of column c is `places[c]`. With
-    /// `PREFETCH` the lines that an entry will be written to are asked for `ahead` entries before.
+    /// Moves `entries` to their positions: the next entry of column c goes to `places[c]`. With
+    /// `PREFETCH` the cache lines of a destination are prefetched `ahead` entries before the write.
     ///
     /// # Safety
-    /// There is a place for each column; the places of these entries are below the lengths of both
-    /// arrays, and nobody else writes there.
+    /// `places` has an element for each column. The positions of these entries are below the
+    /// lengths of both arrays, and no other thread writes there.
     unsafe fn place<const PREFETCH: bool>(
         &self,
         entries: Range<usize>,
@@ -203,7 +205,7 @@ impl<T: Scalar> Procedure<T> for Counting<'_, T> {
     }
 }
 
-/// Adds to `counts`, which has an element for each column, how often each occurs in `entries`.
+/// Counts the columns of `entries` into `counts`, which has an element for each column.
 fn count<T: Scalar>(a: &CsrView<'_, T>, entries: Range<usize>, counts: &mut [u32]) {
     assert!(counts.len() >= a.cols());
     for line in a.col_ind()[entries].chunks(2 * LINE) {

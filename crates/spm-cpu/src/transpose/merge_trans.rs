@@ -1,6 +1,8 @@
-//! MergeTrans: entries, each with its row, are sorted by column in segments that fit into a cache,
-//! then sorted segments are merged two by two until one is left: R3 III-D; H. Wang, W. Liu, K. Hou,
-//! W. Feng, "Parallel transposition of sparse data structures", ICS 2016, algorithm 2.
+//! Transposition by MergeTrans (R3 III-D; H. Wang, W. Liu, K. Hou, W. Feng, "Parallel transposition
+//! of sparse data structures", ICS 2016, algorithm 2).
+//!
+//! Segments of entries that fit a cache are sorted by column. Then sorted segments are merged in
+//! pairs until one is left.
 
 use spm_formats::kernel::{
     Backend, KernelInfo, Operation, ParameterSpec, Parameters, PlanError, TransposeOutput, Value,
@@ -25,7 +27,7 @@ pub(super) const INFO: KernelInfo = KernelInfo {
     operation: Operation::Transpose,
     backend: Backend::Cpu,
     source: "R3 III-D; Wang, Liu, Hou, Feng, ICS 2016, algorithm 2",
-    summary: "segments sorted by column, merged two by two",
+    summary: "segments sorted by column, then merged in pairs",
     parameters: &[SEGMENT],
 };
 

@@ -1,4 +1,4 @@
-//! CSR to CSC: three arrays that are the CSC of A, or the CSR of its transpose.
+//! Transposition on CPU cores: CSR to CSC, which is also the CSR of the transpose.
 //!
 //! ```
 //! use spm_cpu::{PlanOptions, transpose};
@@ -17,8 +17,8 @@
 //! # Ok::<(), Box<dyn std::error::Error>>(())
 //! ```
 //!
-//! # Which bits are the same
-//! All: every kernel, on any number of threads, gives the same arrays, rows ascending in a column.
+//! # Reproducibility
+//! Every kernel gives the same arrays on any number of threads, with ascending rows in each column.
 
 mod auto;
 mod counting;

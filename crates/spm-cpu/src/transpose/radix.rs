@@ -1,9 +1,11 @@
-//! Entries go into buckets of neighbouring columns first, then to their places inside each bucket,
-//! which fits into a cache: two passes of sequential traffic instead of one with a cache miss for
-//! each entry.
+//! Transposition by radix sort in two passes.
+//!
+//! The first pass moves entries into buckets of neighbouring columns. The second moves them to
+//! their positions inside each bucket, which fits a cache. Two passes of sequential traffic replace
+//! one pass with a cache miss for each entry.
 //!
 //! In the first pass a thread collects the entries of each bucket in a buffer of one cache line
-//! (three for `f32`), and writes only full ones, past the caches (write combining by software:
+//! (three for `f32`) and writes only full buffers, with streaming stores (software write combining:
 //! Wassenberg and Sanders, "Engineering a multi-core radix sort", Euro-Par 2011).
 
 use std::ops::Range;
@@ -39,10 +41,10 @@ pub(super) const INFO: KernelInfo = KernelInfo {
     parameters: &[BUCKET],
 };
 
-/// Buckets at most: their buffers of a cache line fit into a first-level cache.
+/// Maximum number of buckets; their buffers of a cache line fit a first-level cache.
 const MOST_BUCKETS: usize = 512;
 
-/// An entry on its way.
+/// An entry between the two passes.
 #[derive(Debug, Clone, Copy)]
 #[repr(C)]
 struct Record<T> {
@@ -51,8 +53,8 @@ struct Record<T> {
     value: T,
 }
 
-/// Records that go to memory together: one cache line of them, or three lines for `f32`, as its 12
-/// bytes do not divide one.
+/// Records that are written to memory together: one cache line of them, or three lines for `f32`,
+/// whose 12 bytes do not divide a line.
 const fn group<T>() -> usize {
     if size_of::<Record<T>>() == 16 { 4 } else { 16 }
 }
@@ -61,19 +63,19 @@ struct Radix<'a, T> {
     a: CsrView<'a, T>,
     threads: Threads,
     machine: Machine,
-    /// Column >> shift is the bucket.
+    /// The bucket of a column is column >> shift.
     shift: u32,
     buckets: usize,
-    /// threads x buckets: where the thread's next record of a bucket goes.
+    /// threads x buckets: the position of the thread's next record of a bucket.
     places: Vec<usize>,
-    /// threads x buckets: where its first one goes.
+    /// threads x buckets: the position of its first record.
     begins: Vec<usize>,
-    /// Where each bucket starts, and the number of entries.
+    /// The start of each bucket, and the number of entries at the end.
     starts: Vec<usize>,
     records: Workspace<Record<T>>,
-    /// threads x buckets x group: records that wait for their group to be full.
+    /// threads x buckets x group: records of groups that are not full yet.
     groups: Workspace<Record<T>>,
-    /// threads x columns of a bucket.
+    /// Workspace for the second pass: threads x columns of a bucket.
     counts: Workspace<u32>,
 }
 
@@ -108,7 +110,7 @@ pub(super) fn plan<'a, T: Scalar>(
 }
 
 impl<T: Scalar> Radix<'_, T> {
-    /// Counts the records of each thread and bucket, and makes the counts places.
+    /// Counts the records of each thread and bucket, and scans the counts into positions.
     fn place_buckets(&mut self) {
         let (a, buckets, shift) = (self.a, self.buckets, self.shift);
         let (entries, parts) = (a.nnz(), self.threads.count());
@@ -218,7 +220,8 @@ impl<T: Scalar> Procedure<T> for Radix<'_, T> {
     }
 }
 
-/// Counting in one bucket, whose entries start at `start` in the output; `counts` is workspace.
+/// Counting sort of one bucket, whose entries start at `start` in the output; `counts` is
+/// workspace.
 fn finish_bucket<T: Scalar>(
     records: &[Record<T>],
     start: usize,
@@ -246,7 +249,7 @@ fn finish_bucket<T: Scalar>(
     }
 }
 
-/// One thread's share of the first pass.
+/// The first pass of one thread.
 struct Fill<'a, T: Scalar> {
     a: CsrView<'a, T>,
     shift: u32,

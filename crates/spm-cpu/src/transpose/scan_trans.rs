@@ -1,7 +1,8 @@
-//! ScanTrans: each thread counts the columns of its entries and notes each entry's place among
-//! those, two scans make the counts places in the output, then all entries move at once: R3 III-C;
-//! H. Wang, W. Liu, K. Hou, W. Feng, "Parallel transposition of sparse data structures", ICS 2016,
-//! algorithm 1.
+//! Transposition by ScanTrans (R3 III-C; H. Wang, W. Liu, K. Hou, W. Feng, "Parallel transposition
+//! of sparse data structures", ICS 2016, algorithm 1).
+//!
+//! Each thread counts the entries of its partition in each column and stores each entry's position
+//! among those. Two scans turn the counts into positions in the output. Then all entries are moved.
 
 use spm_formats::kernel::{Backend, KernelInfo, Operation, Parameters, PlanError, TransposeOutput};
 use spm_formats::{CsrView, Scalar, partition};
@@ -17,17 +18,17 @@ pub(super) const INFO: KernelInfo = KernelInfo {
     operation: Operation::Transpose,
     backend: Backend::Cpu,
     source: "R3 III-C; Wang, Liu, Hou, Feng, ICS 2016, algorithm 1",
-    summary: "column counts of each thread, scanned down the threads and along the columns",
+    summary: "column counts of each thread, scanned over threads and over columns",
     parameters: &[],
 };
 
 struct ScanTrans<'a, T> {
     a: CsrView<'a, T>,
     threads: Threads,
-    /// threads x columns: entries of a column that a thread owns; after the vertical scan those
-    /// that the threads before it own.
+    /// threads x columns: the number of entries of a column in a thread's partition; after the
+    /// vertical scan the number in the partitions before it.
     inter: Vec<u32>,
-    /// Entries of the same column that the same thread owns before this one.
+    /// For each entry: the number of earlier entries of the same column in the same partition.
     intra: Vec<u32>,
     sums: Vec<u32>,
 }

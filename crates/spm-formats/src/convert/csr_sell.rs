@@ -14,8 +14,8 @@ use crate::{CsrView, FormatError, MemoryBudget, Scalar, Sell};
 /// need not be a multiple of `chunk`, so a window may end inside a chunk.
 ///
 /// # Errors
-/// Chunk or sigma 0; more memory than `budget` allows (nothing is allocated when
-/// the entries alone exceed it, no slot when the padding does).
+/// Chunk or sigma 0; more memory than `budget` allows (nothing is allocated if the entries alone
+/// exceed it, and no stored element if the padding does).
 pub fn csr_to_sell<T: Scalar>(
     matrix: CsrView<'_, T>,
     chunk: usize,

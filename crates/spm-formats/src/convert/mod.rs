@@ -1,7 +1,8 @@
 //! Conversions between all formats.
 //!
-//! All of them run on the current rayon pool, are O(rows + slots), and give the same bits for
-//! every number of threads; only R4's row scans are O(rows x entries).
+//! All conversions run on the current rayon pool and give the same bits for every number of
+//! threads. They take O(rows + stored elements), except R4's row scans, which take O(rows x
+//! entries).
 
 mod coo_csr;
 mod cost;

@@ -1,4 +1,4 @@
-//! Every conversion that is measured: R4's by name, and the defaults.
+//! The registry of conversions: those of R4, and the default ones.
 
 use std::fmt;
 
@@ -89,7 +89,7 @@ impl<T: Scalar> Converted<T> {
 
 type Run<'a, T> = Box<dyn Fn() -> Result<Converted<T>, FormatError> + Send + Sync + 'a>;
 
-/// A conversion that is known to apply to its matrix.
+/// A conversion planned for one matrix.
 pub struct ConversionPlan<'a, T> {
     footprint: Footprint,
     run: Run<'a, T>,
@@ -110,7 +110,7 @@ impl<T: Scalar> ConversionPlan<'_, T> {
     /// Converts once, on the current rayon pool, allocating the result.
     ///
     /// # Errors
-    /// None that planning has not ruled out.
+    /// None: planning has checked the input.
     pub fn run(&self) -> Result<Converted<T>, FormatError> {
         (self.run)()
     }
@@ -317,7 +317,7 @@ const CSR_TO_SELL: KernelInfo = info(
 );
 const CSR_TO_CSC: KernelInfo = info("csr-to-csc", "own", "a stable counting sort by column", &[]);
 
-/// Refuses what would take too long.
+/// Refuses a matrix above [`ROW_SCAN_LIMIT`].
 fn check_row_scan<T: Scalar>(kernel: &'static str, coo: &Coo<T>) -> Result<(), PlanError> {
     let comparisons = coo.rows() as u128 * coo.entries() as u128;
     if comparisons <= u128::from(ROW_SCAN_LIMIT) {
@@ -350,7 +350,7 @@ fn from_coo<'a, T: Scalar>(
     plan(coo.memory_bytes(), matrix_bytes, move || run(coo))
 }
 
-/// Bytes of one index and one value per entry (or slot).
+/// Bytes of one index and one value for each entry or stored element.
 fn entries_bytes<T: Scalar>(entries: usize) -> u64 {
     entries as u64 * (size_of::<u32>() + T::BYTES) as u64
 }

@@ -1,4 +1,4 @@
-//! What the conversions ask of the rows of a CSR matrix.
+//! Row access to CSR views for the conversions.
 
 use std::ops::Range;
 

@@ -1,9 +1,10 @@
-//! R4's later algorithms: one loop over the triplets, each taking the next place of its row.
+//! R4's single-pass conversions: one loop over the triplets, each of which takes the next free
+//! position of its row.
 //!
-//! R4 guards the row's cursor (`curr_idx_per_row`) with a critical section; here it is one atomic
-//! addition. Which thread comes first is chance, so each place also keeps the position of its
-//! triplet, and rows are put into stored order, then sorted: the result is the same for every
-//! number of threads.
+//! R4 guards the row's cursor (`curr_idx_per_row`) with a critical section; here it is an atomic
+//! addition. The order in which threads take positions varies. Each position therefore also stores
+//! the index of its triplet, and each row is put into stored order and then sorted. The result is
+//! the same for every number of threads.
 
 use std::sync::atomic::{AtomicU32, Ordering};
 
@@ -16,7 +17,7 @@ use super::rows::GRAIN;
 use crate::csr::pointers_of;
 use crate::{Coo, Csr, Scalar, UnpaddedEll};
 
-/// Puts the places of one row into the order in which their triplets are stored.
+/// Sorts the positions of one row by the order in which their triplets are stored.
 fn restore_order<T: Scalar>(
     positions: &[u32],
     cols: &mut [u32],

@@ -1,4 +1,4 @@
-//! Between COO and every other format, through CSR.
+//! Conversions between COO and every other format, through CSR.
 
 use super::coo_csr::{coo_to_csr, csr_to_coo};
 use super::cost;

@@ -1,4 +1,6 @@
-//! Y = A X, X and Y dense with k columns. Which bits are the same: as [in SpMV](crate::spmv).
+//! SpMM on a GPU: Y = A X, where X and Y are dense with k columns.
+//!
+//! Results are reproducible as [in SpMV](crate::spmv).
 
 mod auto;
 mod columns;
@@ -52,7 +54,7 @@ type PlanFn<T> = fn(
 type OnDevice<T> =
     fn(&Source<T>, DenseShape, &Parameters, &MemoryBudget) -> Result<BoxedPlan<T>, PlanError>;
 
-/// Where a kernel is planned.
+/// Whether a kernel is planned on the host or on the device.
 #[derive(Debug, Clone, Copy)]
 enum Planner<T> {
     Host(PlanFn<T>),
@@ -64,7 +66,7 @@ enum Planner<T> {
 pub struct SpmmKernel<T> {
     /// Id, source and parameters.
     pub info: KernelInfo,
-    /// Somebody else's kernel, to compare with; its library may be absent.
+    /// Whether this is a vendor kernel used as a baseline. It is unavailable without its library.
     pub comparator: bool,
     planner: Planner<T>,
 }
@@ -74,9 +76,9 @@ impl<T: DeviceScalar> SpmmKernel<T> {
     /// device.
     ///
     /// # Errors
-    /// A matrix that is not CSR or not sound, padding beyond the budget, a dense shape or
-    /// parameters that the kernel does not take, too little device memory, an absent library.
-    /// 0 columns are no work.
+    /// A matrix that is not CSR or not valid, padding beyond the budget, a dense shape or
+    /// parameters that the kernel does not take, too little device memory, an absent library. For 0
+    /// columns the plan does nothing.
     pub fn plan(
         &self,
         device: &Device,
@@ -96,8 +98,8 @@ impl<T: DeviceScalar> SpmmKernel<T> {
         })
     }
 
-    /// The same for a matrix on the device that has been looked at; only for a kernel that is
-    /// planned there.
+    /// The same for a matrix on the device whose statistics are known; only for a kernel that is
+    /// planned on the device.
     fn plan_source(
         &self,
         a: &Source<T>,
@@ -109,8 +111,8 @@ impl<T: DeviceScalar> SpmmKernel<T> {
         Some(plan(a, dense, parameters, budget))
     }
 
-    /// Plans Y = A X for a matrix that lies on the device: `None` for a kernel that is planned on
-    /// the host only. The row pointers may be copied to the host, to cut long rows.
+    /// Plans Y = A X for a matrix in device memory; `None` for a kernel that is planned on the host
+    /// only. The row pointers may be copied to the host, to split long rows.
     ///
     /// # Errors
     /// As [`SpmmKernel::plan`].
@@ -146,7 +148,7 @@ impl<T: DeviceScalar> SpmmKernel<T> {
     }
 }
 
-/// Every SpMM kernel for devices: those of the reports in their order, our own, the comparators.
+/// Every SpMM kernel for devices: those of the reports in their order, our own, the baselines.
 pub fn registry<T: DeviceScalar>() -> Vec<SpmmKernel<T>> {
     registry_of::<T, _>(single, double)
 }

@@ -1,4 +1,4 @@
-//! The fastest plan for a matrix on this device: the kernels that suit the structure, by the clock.
+//! `auto` for SpMV: times the kernels that suit the structure of the matrix.
 
 use std::time::Duration;
 
@@ -34,41 +34,43 @@ pub(super) const INFO: KernelInfo = KernelInfo {
 
 const COMPACT: ParameterSpec = ParameterSpec {
     name: "compact",
-    meaning: "may leave out equal values and shorten columns where that changes nothing",
+    meaning: "allow lossless compression: equal values stored once, shorter column indices",
     default: Value::Switch(true),
     studied: &[Value::Switch(true), Value::Switch(false)],
 };
 
-/// Padding beyond which SELL-P cannot win, and up to which rows are as good as equally long.
+/// Stored elements per entry above which SELL-P is not a candidate, and up to which rows count as
+/// equally long.
 const LARGEST_PADDING: f64 = 1.6;
 const REGULAR_PADDING: f64 = 1.1;
-/// Places on diagonals for each entry up to which those of one row and another need no columns.
+/// Stored elements per entry up to which DIA is a candidate.
 const MOST_PLACES: f64 = 1.25;
-/// Slots for each entry up to which slots are read faster than row pointers.
+/// Stored columns per entry up to which `csr-slots` is faster than reading row pointers.
 const MOST_SLOTS: f64 = 6.0;
-/// A longest row of so many means stands out.
+/// Longest row over mean row from which a matrix counts as skewed.
 const SKEWED: f64 = 8.0;
-/// Threads with fewer of which a launch leaves the device idle.
+/// Number of threads below which a launch leaves much of the device idle.
 const FEW_THREADS: usize = 1 << 18;
-/// The same where the launch is what takes the time.
+/// The same for matrices whose time is that of the launch.
 const FEW_SMALL_THREADS: usize = 1 << 16;
-/// Bytes of x that L1 holds; beyond, blocks of columns may win.
+/// Bytes of x that L1 holds; above, column blocks may be faster.
 const L1_BYTES: usize = 192 << 10;
-/// A product that takes longer than so often the time of its bytes, and the time of a launch, waits
-/// for something else: gathers from x, or one row.
+/// A product that takes more than this factor above the bandwidth bound and the launch is bound by
+/// latency, for example of gathers from x or of one long row.
 const FAR_FROM_BANDWIDTH: f64 = 2.0;
 const LAUNCH_S: f64 = 5e-6;
-/// Entries below which a launch, not its traffic, takes the time.
+/// Entries below which the launch takes most of the time.
 const FEW_ENTRIES: usize = 1 << 19;
-/// Entries of rows that are too short to be worth more than one load each.
+/// Entries of a row up to which one load per thread covers it.
 const SHORT_ROW: usize = 4;
-/// Entries of rows that are worth padding beyond [`REGULAR_PADDING`]; of shorter ones CSR waits less.
+/// Entries of a row from which padding above [`REGULAR_PADDING`] may pay; with shorter rows CSR has
+/// less latency.
 const LONG_ROW: usize = 16;
-/// Entries of a row in a block of columns, at least, and blocks, at most.
+/// Minimum entries of a row in a column block, and maximum number of column blocks.
 const BLOCK_ENTRIES: usize = 12;
 const COL_BLOCKS: usize = 8;
 
-/// How long each candidate is timed: the longer it takes, the fewer times tell.
+/// Timing of a candidate: slower candidates need fewer runs.
 const TIMING: TimingOptions = TimingOptions {
     warm_up: 2,
     iterations: 3,
@@ -76,18 +78,18 @@ const TIMING: TimingOptions = TimingOptions {
     max_iterations: 6,
 };
 
-/// What a plan may leave out of the matrix.
+/// The compression that a plan may use.
 #[derive(Debug, Clone, Copy)]
 struct Forms {
-    /// Equal values, and the high bits of columns.
+    /// Equal values stored once, and compressed column indices.
     compact: bool,
-    /// What single precision has no room for, and these values do not have.
+    /// Values stored in single precision if that is exact.
     narrow: bool,
 }
 
 impl Forms {
-    /// The defaults of a kernel, its switches by what may be left out. Slots by diagonal have no
-    /// columns to shorten.
+    /// The defaults of a kernel, with its switches set by the allowed compression. Storage by
+    /// diagonal has no column indices to compress.
     fn of(self, info: &KernelInfo) -> Parameters {
         let switches = info
             .parameters
@@ -209,15 +211,15 @@ pub(super) fn on_device<T: DeviceScalar>(
     race.winner()
 }
 
-/// Whether a matrix that takes little more than a launch has all of its columns in few slots. With
-/// a thread for each row, values from CSR are not read in lines.
+/// Whether `csr-slots` suits a matrix whose product takes little more than a launch. With one
+/// thread for each row the values of CSR are not read coalesced.
 fn fits_slots<T: DeviceScalar>(a: &Source<T>, compact: bool) -> bool {
     let lanes = csr_slots::fitting_lanes(a);
     let no_values = compact && a.stats.equal.is_some();
     csr_slots::padding(a) <= MOST_SLOTS && (lanes > 1 || no_values)
 }
 
-/// `csr-subwarp-per-row` with so many lanes.
+/// `csr-subwarp-per-row` with this number of threads per row.
 fn subwarp<T: DeviceScalar>(
     a: &Source<T>,
     lanes: usize,
@@ -230,24 +232,25 @@ fn subwarp<T: DeviceScalar>(
     (set, plan)
 }
 
-/// Lanes for a matrix that takes little more than a launch: twice those that fit while there are
-/// few threads, but one for a row that one turn of loads covers, and no more than 16.
+/// Threads per row for a matrix whose product takes little more than a launch: twice the fitting
+/// number while there are few threads, but one for a row that a single step of loads covers, and at
+/// most 16.
 fn small_lanes<T: DeviceScalar>(a: &Source<T>, fitting: usize) -> usize {
     let lanes = fitting.min(WARP / 2);
     let few = a.csr.rows() * lanes <= FEW_SMALL_THREADS;
     if few && a.mean_row() > SHORT_ROW && lanes < WARP / 2 { 2 * lanes } else { lanes }
 }
 
-/// Powers of two as the parameter `lanes` spells them.
+/// Powers of two as values of the parameter `lanes`.
 const LANE_CHOICES: [&str; 6] = ["1", "2", "4", "8", "16", "32"];
 
-/// Candidates by the clock.
+/// The timed comparison of candidates.
 struct Race<T> {
-    /// Made for the first candidate.
+    /// Created for the first candidate.
     clock: Option<Clock<T>>,
     shape: (usize, usize),
     best: Option<(f64, Auto<T>)>,
-    /// Why the last candidate without a plan has none.
+    /// Why the last candidate could not be planned.
     refused: Option<PlanError>,
 }
 
@@ -270,7 +273,7 @@ impl<T: DeviceScalar> Race<T> {
         }
     }
 
-    /// Times a plan; a candidate without one is left out.
+    /// Times a plan; a candidate that could not be planned is left out.
     fn enter(
         &mut self,
         info: &KernelInfo,

@@ -1,4 +1,4 @@
-//! y = A x.
+//! SpMV on CPU cores: y = A x.
 //!
 //! # Which bits are the same
 //! Every kernel of our own adds in an order that does not depend on when its blocks and warps run:
@@ -61,12 +61,12 @@ type PlanFn<T> =
 pub struct SpmvKernel<T> {
     /// Id, source and parameters.
     pub info: KernelInfo,
-    /// Somebody else's kernel, to compare with; its library may be absent.
+    /// Whether this is a vendor kernel used as a baseline. It is unavailable without its library.
     pub comparator: bool,
     planner: Planner<T>,
 }
 
-/// Where a kernel is planned.
+/// Whether a kernel is planned on the host or on the device.
 #[derive(Debug, Clone, Copy)]
 enum Planner<T> {
     Host(PlanFn<T>),
@@ -77,8 +77,8 @@ impl<T: DeviceScalar> SpmvKernel<T> {
     /// Plans y = A x for one matrix: converts and copies it to the device.
     ///
     /// # Errors
-    /// A matrix that is not CSR or not sound, padding beyond the budget, parameters that make no
-    /// sense for this matrix or this device, too little device memory, an absent library.
+    /// A matrix that is not CSR or not valid, padding beyond the budget, parameters that this
+    /// matrix or this device does not allow, too little device memory, an absent library.
     pub fn plan(
         &self,
         device: &Device,
@@ -94,8 +94,8 @@ impl<T: DeviceScalar> SpmvKernel<T> {
         })
     }
 
-    /// The same for a matrix on the device that has been looked at; only for a kernel that is
-    /// planned there.
+    /// The same for a matrix on the device whose statistics are known; only for a kernel that is
+    /// planned on the device.
     pub(crate) fn plan_source(
         &self,
         a: &Source<T>,
@@ -106,8 +106,8 @@ impl<T: DeviceScalar> SpmvKernel<T> {
         Some(plan(a, parameters, budget))
     }
 
-    /// Plans y = A x for a matrix that lies on the device, without the host: `None` for a kernel
-    /// that is planned on the host only.
+    /// Plans y = A x for a matrix in device memory; `None` for a kernel that is planned on the host
+    /// only.
     ///
     /// # Errors
     /// As [`SpmvKernel::plan`].
@@ -140,7 +140,7 @@ impl<T: DeviceScalar> SpmvKernel<T> {
     }
 }
 
-/// Every SpMV kernel for devices: those of the reports in their order, our own, the comparators.
+/// Every SpMV kernel for devices: those of the reports in their order, our own, the baselines.
 pub fn registry<T: DeviceScalar>() -> Vec<SpmvKernel<T>> {
     registry_of::<T, _>(single, double)
 }

@@ -1,5 +1,5 @@
-//! Conversions on the device between COO, CSR and CSC, and from CSR to HLL and SELL-C-sigma, through
-//! the same procedures as the transpositions.
+//! Conversions on the device between COO, CSR and CSC, and from CSR to HLL and SELL-C-sigma, by the
+//! procedures of the transpositions.
 //!
 //! ```
 //! use std::sync::Arc;
@@ -64,7 +64,7 @@ impl<T: DeviceScalar> DeviceCompressed<T> {
     /// Copies a CSR matrix to the device.
     ///
     /// # Errors
-    /// A matrix that is not sound or too large to number, too little device memory.
+    /// A matrix that is not valid or too large, too little device memory.
     pub fn from_csr(device: &Device, a: CsrView<'_, T>) -> Result<Self, PlanError> {
         check_counts(a.shape(), a.nnz())?;
         Ok(Self { csr: DeviceCsr::new(device, a)? })
@@ -91,7 +91,7 @@ impl<T: DeviceScalar> DeviceCompressed<T> {
         self.csr.cols()
     }
 
-    /// Where each row of CSR (column of CSC) starts, and the number of entries.
+    /// The start of each row of CSR (column of CSC), and the number of entries.
     pub fn pointers(&self) -> &DeviceBuffer<u32> {
         &self.csr.pointers
     }
@@ -120,7 +120,7 @@ impl<T: DeviceScalar> DeviceCoo<T> {
     /// Copies triplets to the device.
     ///
     /// # Errors
-    /// A matrix that is too large to number, too little device memory.
+    /// A matrix that is too large, too little device memory.
     pub fn from_coo(device: &Device, a: &Coo<T>) -> Result<Self, PlanError> {
         check_counts((a.rows(), a.cols()), a.entries())?;
         Ok(Self {
@@ -229,7 +229,7 @@ pub(crate) fn sorted_by_column<T: DeviceScalar>(
     Ok(output)
 }
 
-/// Adds up neighbours of one row and column.
+/// Sums neighbouring entries with the same row and column.
 fn without_duplicates<T: DeviceScalar>(
     device: &Device,
     a: DeviceCsc<T>,

@@ -1,4 +1,4 @@
-//! CSR to CSC, with values or without.
+//! Transposition on a GPU: CSR to CSC, with or without values.
 
 mod auto;
 mod buckets;
@@ -40,7 +40,7 @@ type PlanFn<T> = fn(&Device, DeviceCsr<T>, &Parameters) -> Result<BoxedPlan<T>, 
 pub struct TransposeKernel<T> {
     /// Id, source and parameters.
     pub info: KernelInfo,
-    /// Somebody else's kernel, to compare with; its library may be absent.
+    /// Whether this is a vendor kernel used as a baseline. It is unavailable without its library.
     pub comparator: bool,
     plan: PlanFn<T>,
 }
@@ -99,7 +99,7 @@ impl<T: DeviceScalar> TransposeKernel<T> {
     }
 }
 
-/// Every transposition for devices: those of the reports in their order, our own, the comparators.
+/// Every transposition for devices: those of the reports in their order, our own, the baselines.
 pub fn registry<T: DeviceScalar>() -> Vec<TransposeKernel<T>> {
     registry_of::<T, _>(single, double)
 }

@@ -1,9 +1,9 @@
-//! Synthetic matrices: structure classes with a seed and sizes, and stand-ins for matrices of which
-//! only size and row lengths are known.
+//! Generators of synthetic matrices: structure classes with a seed and sizes, and analogues of
+//! matrices of which only size and row lengths are known.
 //!
-//! The same label gives the same bits on every machine and for every number of threads. A generated
-//! matrix is always called `synthetic:...`, so that nobody takes its figures for those of a
-//! collected one.
+//! The same label gives the same bits on every machine and for every number of threads. The name of
+//! a generated matrix always begins with `synthetic:`, so that its figures are not confused with
+//! those of a collected matrix.
 //!
 //! ```
 //! use spm_testing::generate;

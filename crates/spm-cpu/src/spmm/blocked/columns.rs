@@ -1,4 +1,4 @@
-//! Where the kernel learns the columns of a row.
+//! Column indices of a row: 32-bit as in CSR, or compressed to 16 bits.
 
 use spm_formats::{CsrView, Scalar};
 
@@ -27,11 +27,12 @@ pub(super) trait Columns: Copy + Send + Sync {
     /// The matrix has this entry.
     unsafe fn ahead(list: Self::List, at: usize) -> usize;
 
-    /// Asks for the columns from the one `at` entries after the list's first on; any `at`.
+    /// Prefetches the columns from the one `at` entries after the list's first on; any `at` is
+    /// allowed.
     fn prefetch(self, list: Self::List, at: usize);
 }
 
-/// As CSR has them.
+/// The 32-bit column indices of CSR.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Wide<'a>(pub(super) &'a [u32]);
 
@@ -63,7 +64,7 @@ impl Columns for Wide<'_> {
 }
 
 /// Lists of 16-bit distances from the smallest column of a row. Rows with the same distances share
-/// one list: the rows of a stencil, the unknowns of one node of a mesh.
+/// one list, for example the rows of a stencil or the unknowns of one node of a mesh.
 #[derive(Debug)]
 pub(super) struct Lists {
     /// The smallest column of each row, and the element of `distances` that its entry 0 would have,
@@ -72,7 +73,7 @@ pub(super) struct Lists {
     distances: Vec<u16>,
 }
 
-/// Places of the table that finds equal lists; a list that has lost its place is stored again.
+/// Size of the hash table that finds equal lists; a list that was evicted from it is stored again.
 const TABLE: usize = 1 << 12;
 
 impl Lists {
@@ -84,7 +85,7 @@ impl Lists {
         of_rows + table + (3 * a.nnz() + longest_row(a)) * size_of::<u16>()
     }
 
-    /// Nothing where a row reaches too far for 16 bits.
+    /// `None` if the columns of some row do not fit 16 bits.
     pub(super) fn new<T: Scalar>(a: &CsrView<'_, T>) -> Option<Self> {
         let mut lists = Self { rows: Vec::with_capacity(a.rows() + 1), distances: Vec::new() };
         let mut table = vec![0..0; TABLE];
@@ -123,7 +124,7 @@ fn longest_row<T: Scalar>(a: &CsrView<'_, T>) -> usize {
     a.row_ptr().windows(2).map(|ends| (ends[1] - ends[0]) as usize).max().unwrap_or(0)
 }
 
-/// Two bytes for each entry of a list.
+/// Columns from [`Lists`]: two bytes for each entry of a list.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Narrow<'a>(pub(super) &'a Lists);
 
@@ -144,7 +145,8 @@ impl Columns for Narrow<'_> {
         unsafe { first + usize::from(*list.add(at)) }
     }
 
-    /// The row's own first column, which is in cache: the next list is not known here.
+    /// The first column of the row itself, which is in cache, because the next list is unknown
+    /// here.
     #[inline(always)]
     unsafe fn ahead((first, _): (usize, *const u16), _: usize) -> usize {
         first

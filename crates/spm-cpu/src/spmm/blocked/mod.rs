@@ -1,10 +1,11 @@
-//! y_i = sum_j a_ij x_j, whole rows of X and Y in vector registers, up to 64 columns at a time.
+//! CSR SpMM with whole rows of X and Y in vector registers, up to 64 columns at a time:
+//! y_i = sum_j a_ij x_j.
 //!
 //! A column-major X is first copied row by row, so that A is read once for 64 columns.
 //!
-//! The merge path of rows and entries is cut into equal pieces (Merrill and Garland, SC 2016), so a
-//! long row is shared by threads; what a piece has of the row that it ends inside is added
-//! afterwards, in the order of the pieces.
+//! The merge path of rows and entries is divided into equal partitions (Merrill and Garland, SC
+//! 2016), so that several threads share a long row. The partial sum of a row that a partition ends
+//! in is added afterwards, in the order of the partitions.
 
 mod columns;
 mod kernel;
@@ -30,7 +31,7 @@ use crate::{PlanOptions, Threads};
 
 const PREFETCH: ParameterSpec = ParameterSpec {
     name: "prefetch",
-    meaning: "how many entries ahead rows of X are asked for; 0: not at all",
+    meaning: "prefetch distance for rows of X, in entries; 0: none",
     default: Value::Count(0),
     studied: &[Value::Count(0), Value::Count(32), Value::Count(96)],
 };
@@ -38,7 +39,7 @@ const PREFETCH: ParameterSpec = ParameterSpec {
 const NARROW: ParameterSpec = ParameterSpec {
     name: "narrow",
     meaning: "columns as 16-bit distances from the first one of a row, one list for all rows with \
-              the same distances, if no row reaches over more than 65536 columns",
+              the same distances, if no row spans more than 65536 columns",
     default: Value::Switch(false),
     studied: &[Value::Switch(false), Value::Switch(true)],
 };
@@ -55,13 +56,13 @@ pub(super) const INFO: KernelInfo = KernelInfo {
     operation: Operation::Spmm,
     backend: Backend::Cpu,
     source: "own",
-    summary: "rows of X and Y in vector registers, 64 columns at a time; long rows cut",
+    summary: "rows of X and Y in vector registers, 64 columns at a time; long rows split",
     parameters: &[NARROW, PREFETCH, STREAM],
 };
 
-/// Entries of a row, on average, below which they are summed up one after the other.
+/// Mean row length below which the entries of a row are summed in one chain.
 const SHORT: usize = 8;
-/// Bytes of finished rows that leave a thread's stage together.
+/// Bytes of finished rows that a thread writes to memory together.
 const STAGE: usize = 8 << 10;
 
 struct Blocked<'a, T> {
@@ -71,14 +72,15 @@ struct Blocked<'a, T> {
     machine: Machine,
     prefetch: usize,
     stream: bool,
-    /// Instead of the columns of CSR.
+    /// Compressed column indices, used instead of those of CSR.
     lists: Option<Lists>,
-    /// A column-major X, its rows side by side.
+    /// A row-major copy of a column-major X.
     packed: Option<Packed<T>>,
-    /// The piece of thread t lies between points t and t + 1.
+    /// The partition of thread t is between points t and t + 1.
     points: Vec<MergePoint>,
     tile: usize,
-    /// For each thread the stage of its sink, and the part of the row that its piece ends inside.
+    /// For each thread the staging buffer of its sink, and the partial sums of the row that its
+    /// partition ends in.
     stages: Workspace<T>,
     carries: Workspace<T>,
 }

@@ -1,4 +1,4 @@
-//! A column-major X as the kernel likes it: rows on cache lines and large pages.
+//! A row-major copy of a column-major X, aligned to cache lines and on huge pages.
 
 use spm_formats::Scalar;
 use spm_formats::kernel::Schedule;

@@ -1,6 +1,8 @@
-//! y_i = sum_j a_ij x_j, eight rows side by side (SELL-8-sigma), in fewer bytes than SELL has: no
-//! values where all are equal, 16-bit columns where they fit, one column for eight entries where
-//! neighbouring rows repeat a pattern shifted by one (stencils, bands).
+//! SELL-8-sigma SpMV with compressed storage: y_i = sum_j a_ij x_j, eight rows at once.
+//!
+//! If all values are equal, none are stored. Column indices take 16 bits where they fit. Where
+//! neighbouring rows have the same pattern shifted by one (stencils, bands), one column index is
+//! stored for eight entries.
 
 mod segment;
 
@@ -26,11 +28,11 @@ pub(super) const INFO: KernelInfo = KernelInfo {
     operation: Operation::Spmv,
     backend: Backend::Cpu,
     source: "own; after SELL-C-sigma (Kreutzer et al. 2014)",
-    summary: "eight rows side by side, columns in 16 bits or one for eight, equal values dropped",
+    summary: "SELL-8-sigma; columns in 16 bits or one for eight entries, equal values stored once",
     parameters: &[SIGMA, GATHER, PREFETCH],
 };
 
-/// Rows between which rows are sorted by length.
+/// The parameter sigma: rows of a window that is sorted by length.
 pub(super) const SIGMA: ParameterSpec = ParameterSpec {
     name: "sigma",
     meaning: "rows in a window that is sorted by length, a multiple of 8 up to 65536; 1: none",
@@ -38,16 +40,16 @@ pub(super) const SIGMA: ParameterSpec = ParameterSpec {
     studied: &[Value::Count(1), Value::Count(256), Value::Count(4096)],
 };
 
-/// Segments of a thread: enough for even shares.
+/// Segments for each thread, enough to balance the load.
 const SEGMENTS: usize = 16;
-/// Entries of a segment: enough to forget its start, where the processor has to find its arrays.
+/// Entries of a segment, enough to amortise its start, where the processor begins new streams.
 const SEGMENT_ENTRIES: std::ops::RangeInclusive<usize> = 1 << 12..=1 << 16;
 
 struct SellCompact<'a, T> {
-    /// For the rows that padding or a shared value may spoil, and the long rows.
+    /// For long rows, and for rows that are recomputed because their sum is infinite or NaN.
     a: CsrView<'a, T>,
     segments: Vec<Segment<T>>,
-    /// The value of all entries, where they have the same.
+    /// The common value of all entries, if they are equal.
     common: Option<T>,
     long: LongRows<T>,
     threads: Threads,
@@ -122,8 +124,8 @@ fn check_segments<T: Scalar>(
     })
 }
 
-/// The value that all entries have, bit by bit; `None` for an infinite or NaN one, which cannot be
-/// multiplied in afterwards.
+/// The common value of all entries, if they are equal bit by bit. `None` for an infinite or NaN
+/// value, which cannot be multiplied in after the sum.
 pub(super) fn common_value<T: Scalar>(values: &[T]) -> Option<T> {
     let &first = values.first()?;
     let same = |chunk: &[T]| chunk.iter().all(|v| v.to_bits64() == first.to_bits64());
@@ -132,7 +134,7 @@ pub(super) fn common_value<T: Scalar>(values: &[T]) -> Option<T> {
     (first.is_finite() && same(head) && values.par_chunks(1 << 14).all(same)).then_some(first)
 }
 
-/// Cuts the rows into segments of about so many entries, at multiples of `step` rows.
+/// Divides the rows into segments of about this many entries, at multiples of `step` rows.
 fn segment_rows<T: Scalar>(
     a: &CsrView<'_, T>,
     step: usize,
@@ -185,7 +187,7 @@ impl<T: Scalar> Product<T> for SellCompact<'_, T> {
     }
 }
 
-/// One segment's part of a product.
+/// The product of one segment.
 struct Run<'a, T> {
     segment: &'a Segment<T>,
     common: Option<T>,
@@ -324,7 +326,7 @@ impl<T: Scalar> Run<'_, T> {
     }
 }
 
-/// Puts the sums of chunk `index` where they belong in `y`, the rows of the segment.
+/// Writes the sums of chunk `index` to their rows in `y`, which holds the rows of the segment.
 ///
 /// # Safety
 /// The segment has the chunk, y its rows, the processor the instructions of `I`.

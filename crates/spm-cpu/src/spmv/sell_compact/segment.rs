@@ -1,5 +1,5 @@
-//! The storage of `sell-compact`: consecutive rows in chunks of eight, each chunk in the fewest
-//! bytes that fit it.
+//! The storage of `sell-compact`: chunks of eight rows, each with the smallest of three encodings
+//! of its column indices.
 
 use std::ops::Range;
 
@@ -9,13 +9,13 @@ use crate::aligned::{ALIGNMENT, Aligned};
 use crate::simd::LANES;
 use crate::spmv::long_rows::LONG;
 
-/// Most rows of a segment: positions inside it fit 16 bits.
+/// Maximum rows of a segment, so that positions inside it fit 16 bits.
 pub(super) const MOST_ROWS: usize = 1 << 16;
 
 /// How the columns of a chunk are stored.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Columns {
-    /// Lane l of a slot has column c + l: one 32-bit c for the slot, and no gather.
+    /// Row l of the chunk has column c + l: one 32-bit c for eight stored elements, and no gather.
     Contiguous,
     /// 16-bit offsets from the chunk's base.
     Narrow,
@@ -23,39 +23,40 @@ pub(super) enum Columns {
     Wide,
 }
 
-/// Eight rows.
+/// A chunk of eight rows.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Chunk {
-    /// What [`Columns::Narrow`] offsets count from.
+    /// The column that the offsets of [`Columns::Narrow`] count from.
     pub(super) base: u32,
-    /// Slots of each row.
+    /// Stored elements of each row.
     pub(super) width: u16,
-    /// The first slots, which all eight rows have; where there are no values, the others have a
-    /// mask.
+    /// Number of leading chunk columns in which all eight rows have an entry. Without stored
+    /// values, the other chunk columns have a mask.
     pub(super) full: u16,
     pub(super) columns: Columns,
 }
 
 /// Consecutive rows of a matrix.
 ///
-/// Slot s of a chunk holds one entry of each of its eight rows, side by side, padded with value 0
-/// and a column that another entry of the chunk has. The arrays of all chunks follow each other
-/// without offsets: a product reads each from front to back.
+/// Chunk column (slot) s of a chunk holds one stored element of each of its eight rows. Padding has
+/// value 0 and the column of another entry of the chunk. The arrays of all chunks are contiguous
+/// and have no offsets, because a product reads each from front to back.
 #[derive(Debug)]
 pub(super) struct Segment<T> {
     pub(super) rows: Range<usize>,
     pub(super) chunks: Box<[Chunk]>,
-    /// Row of each lane, counted from the first of the segment; empty where rows are in order.
+    /// Row of each position, relative to the segment's first row; empty if the rows are in order.
     pub(super) positions: Box<[u16]>,
     /// Empty where all values of the matrix are equal.
     pub(super) values: Aligned<T>,
     pub(super) narrow: Box<[u16]>,
     pub(super) wide: Box<[u32]>,
-    /// Lanes that a slot has, for the slots of a chunk beyond `full`, where there are no values.
+    /// Without stored values: for each chunk column beyond `full`, a bit for each row that has an
+    /// entry.
     pub(super) masks: Box<[u8]>,
 }
 
-/// The entries of a row that a segment stores: none of a row that is cut between all threads.
+/// The entries of a row that a segment stores; none of a long row, which all threads share.
 fn stored<T: Scalar>(a: &CsrView<'_, T>, row: usize) -> Range<usize> {
     let entries = a.row_range(row);
     if entries.len() > LONG { entries.start..entries.start } else { entries }
@@ -73,7 +74,7 @@ fn sorted<T: Scalar>(a: &CsrView<'_, T>, rows: &Range<usize>, sigma: usize) -> V
     order
 }
 
-/// Slots of a segment, padding included; contiguous columns may add a tenth.
+/// Stored elements of a segment; the encoding of contiguous columns may add a tenth.
 pub(super) fn slots<T: Scalar>(a: &CsrView<'_, T>, rows: &Range<usize>, sigma: usize) -> usize {
     let order = sorted(a, rows, sigma);
     let widths =
@@ -88,7 +89,8 @@ pub(super) fn row_bytes<T>(segments: usize, rows: usize) -> usize {
 }
 
 impl<T: Scalar> Segment<T> {
-    /// Stores some rows, sorted inside windows of `sigma` rows, without values if all are equal.
+    /// Stores some rows, sorted by length inside windows of `sigma` rows, without values if all are
+    /// equal.
     pub(super) fn new(
         a: &CsrView<'_, T>,
         rows: Range<usize>,
@@ -182,8 +184,8 @@ impl<'a, T: Scalar> Builder<'a, T> {
         }
     }
 
-    /// The distinct columns minus their lanes, ascending, if the rows look alike enough for that
-    /// to be worth finding out, and each such slot may be read whole.
+    /// The distinct values of column minus row position, ascending, for the contiguous encoding.
+    /// `None` if the rows differ too much, or if such a chunk column could not be read whole.
     fn contiguous(&self, lanes: &[Range<usize>]) -> Option<Vec<u32>> {
         let columns = |lane: usize| &self.a.col_ind()[lanes[lane].clone()];
         // Most matrices fail here: two neighbours in the middle must have most columns in common,
