@@ -25,7 +25,7 @@ impl PlanOptions {
         Self { threads: Threads::new(threads), budget: MemoryBudget::default() }
     }
 
-    /// The same team with what is left of the budget beside `bytes` that are taken.
+    /// The same thread pool with the rest of the budget after `bytes` bytes.
     pub(crate) fn beside(&self, bytes: u64) -> Self {
         Self { threads: self.threads.clone(), budget: self.budget.beside(bytes) }
     }

@@ -1,4 +1,4 @@
-//! How much memory a plan or a conversion may allocate.
+//! The memory budget of plans and conversions.
 
 use crate::FormatError;
 
@@ -15,12 +15,12 @@ use crate::FormatError;
 /// [`MemoryBudget::ALLOWANCE`] bytes on either side are not counted, so that a budget of 0 still has
 /// the plans that need no memory which grows with the matrix.
 ///
-/// R1 4.1 refused ELLPACK above 6 x 2^27 padded entries; with 12 bytes a slot that is the default
+/// R1 4.1 refused ELLPACK above 6 x 2^27 stored elements. At 12 bytes each that is the default
 /// here.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct MemoryBudget {
     bytes: u64,
-    /// Bytes that are taken already.
+    /// Bytes that are in use already.
     held: u64,
     matrix: String,
 }
@@ -52,7 +52,7 @@ impl MemoryBudget {
         self
     }
 
-    /// What is left of the budget beside `held` bytes that are allocated already.
+    /// The rest of the budget after `held` bytes that are allocated already.
     #[must_use]
     pub fn beside(&self, held: u64) -> Self {
         Self { held: self.held.saturating_add(held), ..self.clone() }

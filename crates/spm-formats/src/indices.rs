@@ -1,4 +1,4 @@
-//! Indices of other types to `u32`: moved where they are `u32` already.
+//! Conversion of indices of other types to `u32`; `u32` indices are moved.
 
 use std::any::Any;
 
@@ -27,8 +27,8 @@ pub(crate) fn indices_to_u32<I: SpIndex + 'static>(
     indices.into_iter().enumerate().map(convert).collect()
 }
 
-/// Outer pointers of a matrix of `shape` = (outer, inner) and this many entries, counted from the
-/// first one: that of a slice of a larger matrix is not 0.
+/// Outer pointers of a matrix of `shape` = (outer, inner) and this many entries, relative to the
+/// first pointer, which is not 0 in a slice of a larger matrix.
 pub(crate) fn pointers_to_u32<P: SpIndex + 'static>(
     axes: &Axes,
     shape: (usize, usize),

@@ -1,9 +1,9 @@
 //! SpMV on CPU cores: y = A x.
 //!
-//! # Which bits are the same
+//! # Reproducibility
 //! Every kernel of our own adds in an order that does not depend on when its blocks and warps run:
 //! plans with the same parameters give the same bits on one device, each time. Only `auto` may
-//! choose another kernel; the comparators promise what cuSPARSE does.
+//! choose another kernel; the baselines have the guarantees of cuSPARSE.
 
 mod auto;
 mod csr_adaptive;

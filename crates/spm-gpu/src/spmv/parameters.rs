@@ -70,7 +70,7 @@ pub(super) const NARROW: ParameterSpec = ParameterSpec {
     studied: &[Value::Switch(true), Value::Switch(false)],
 };
 
-/// The warps of a block of the `block` that was asked for.
+/// The warps of a block of the requested size.
 ///
 /// # Errors
 /// A number of threads that is not a multiple of 32.

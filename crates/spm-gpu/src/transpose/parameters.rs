@@ -16,7 +16,7 @@ pub(super) const BLOCK: ParameterSpec = ParameterSpec {
     studied: &[Value::Count(128), Value::Count(256), Value::Count(512)],
 };
 
-/// The threads of a block that were asked for.
+/// The requested threads of a block.
 ///
 /// # Errors
 /// 0, or a number of threads that is not a multiple of 32.
