@@ -1,5 +1,5 @@
 //! Any matrix and any x through one kernel, on CPU cores or on the emulated device, against the
-//! oracle.
+//! reference.
 #![no_main]
 
 use arbitrary::{Arbitrary, Result, Unstructured};
@@ -94,7 +94,7 @@ fn check_emulator<T: DeviceScalar>(u: &mut Unstructured<'_>) -> Result<()> {
     let options = spm_gpu::PlanOptions::default();
     if bool::arbitrary(u)? {
         let mut kernels = spm_gpu::spmv::registry::<T>();
-        kernels.retain(|kernel| !kernel.comparator);
+        kernels.retain(|kernel| !kernel.baseline);
         let (kernel, parameters) = choose(u, &kernels, |kernel| &kernel.info)?;
         let label = kernel.info.label(&parameters);
         let a = Matrix::<T>::arbitrary(u)?;
@@ -105,7 +105,7 @@ fn check_emulator<T: DeviceScalar>(u: &mut Unstructured<'_>) -> Result<()> {
         compare(&label, &y, &reference::spmv(&a.coo, &x));
     } else {
         let mut kernels = spm_gpu::spmm::registry::<T>();
-        kernels.retain(|kernel| !kernel.comparator);
+        kernels.retain(|kernel| !kernel.baseline);
         let (kernel, parameters) = choose(u, &kernels, |kernel| &kernel.info)?;
         let label = kernel.info.label(&parameters);
         let dense = dense(seed);
@@ -149,7 +149,7 @@ fn check_emulated_transposition<T: DeviceScalar>(u: &mut Unstructured<'_>) -> Re
     let seed = u64::arbitrary(u)?;
     let device = Device::emulated(EmulatorOptions { seed, ..EmulatorOptions::default() });
     let mut kernels = spm_gpu::transpose::registry::<T>();
-    kernels.retain(|kernel| !kernel.comparator);
+    kernels.retain(|kernel| !kernel.baseline);
     let (kernel, parameters) = choose(u, &kernels, |kernel| &kernel.info)?;
     let label = kernel.info.label(&parameters);
     let a = Matrix::<T>::arbitrary(u)?;

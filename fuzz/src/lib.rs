@@ -15,7 +15,7 @@ const ENTRIES: usize = 700;
 #[derive(Debug)]
 pub struct Triplets<T>(pub Coo<T>);
 
-/// A matrix without duplicates, as triplets for the oracle and as CSR for the kernels.
+/// A matrix without duplicates, as triplets for the reference and as CSR for the kernels.
 #[derive(Debug)]
 pub struct Matrix<T> {
     /// Sorted by row and column.

@@ -71,11 +71,11 @@ pub mod transpose;
 /// stay where the kernel has them; an entry whose loads fit 32 registers takes 36 or 40 without.
 #[cfg(not(target_arch = "nvptx64"))]
 pub const RESIDENT_BLOCKS: &[(&str, (u32, u32))] = &[
-    ("spmm_csr_entry_lanes", (1024, 1)),
-    ("spmm_csr_segments", (1024, 1)),
+    ("spmm_csr_vector", (1024, 1)),
+    ("spmm_csr_segmented_sum", (1024, 1)),
     ("spmv_csr_column_blocks", (1024, 1)),
-    ("spmv_csr_segments", (spmv::SEGMENT_THREADS, 5)),
-    ("spmv_csr_slots", (1024, 1)),
+    ("spmv_csr_segmented_sum", (spmv::SEGMENT_THREADS, 5)),
+    ("spmv_csr_ell_columns", (1024, 1)),
     ("spmv_csr_subwarp_per_row", (1024, 1)),
     ("spmv_dia_cached", (1024, 2)),
     ("spmv_dia_deep", (1024, 1)),

@@ -110,7 +110,7 @@ impl<P> Race<P> {
     }
 }
 
-/// What [`Plan::choice`](spm_formats::kernel::SpmvPlan::choice) says of a label and a team.
+/// What [`Plan::choice`](spm_formats::kernel::SpmvPlan::choice) says of a label and a thread pool.
 pub(crate) fn on(label: &str, threads: &Threads) -> String {
     let count = threads.count();
     let plural = if count == 1 { "" } else { "s" };

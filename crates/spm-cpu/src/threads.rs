@@ -45,10 +45,10 @@ type Job<'a> = dyn Fn(usize) + Sync + 'a;
 /// inside a job) runs all parts on the calling thread, so it neither waits nor deadlocks.
 #[derive(Clone)]
 pub struct Threads {
-    team: Arc<Team>,
+    pool: Arc<Pool>,
 }
 
-struct Team {
+struct Pool {
     shared: Arc<Shared>,
     workers: Vec<JoinHandle<()>>,
     busy: Mutex<()>,
@@ -95,15 +95,15 @@ impl Threads {
             panicked: AtomicBool::new(false),
             stop: AtomicBool::new(false),
         });
-        // A team from the first one on: if a thread cannot start, those before it end.
-        let mut team = Team { shared, workers: Vec::with_capacity(workers), busy: Mutex::new(()) };
+        // A thread pool from the first one on: if a thread cannot start, those before it end.
+        let mut pool = Pool { shared, workers: Vec::with_capacity(workers), busy: Mutex::new(()) };
         for worker in 0..workers {
-            let shared = Arc::clone(&team.shared);
+            let shared = Arc::clone(&pool.shared);
             let builder = thread::Builder::new().name(format!("spm-{}", worker + 1));
             let started = builder.spawn(move || shared.work(worker));
-            team.workers.push(started.expect("the system starts a thread"));
+            pool.workers.push(started.expect("the system starts a thread"));
         }
-        Self { team: Arc::new(team) }
+        Self { pool: Arc::new(pool) }
     }
 
     /// One thread for each core that this process may use.
@@ -116,7 +116,7 @@ impl Threads {
 
     /// Number of threads of the pool, the caller included.
     pub fn count(&self) -> usize {
-        self.team.workers.len() + 1
+        self.pool.workers.len() + 1
     }
 
     /// Calls `job(part)` once for each part of `0..count()`, each on its own thread and part 0 on
@@ -128,12 +128,12 @@ impl Threads {
         if self.count() == 1 {
             return job(0);
         }
-        let _guard = match self.team.busy.try_lock() {
+        let _guard = match self.pool.busy.try_lock() {
             Ok(guard) => guard,
             Err(TryLockError::Poisoned(poisoned)) => poisoned.into_inner(),
             Err(TryLockError::WouldBlock) => return (0..self.count()).for_each(job),
         };
-        let shared = &*self.team.shared;
+        let shared = &*self.pool.shared;
         let job: &Job<'_> = &job;
         let pointer: *const Job<'_> = job;
         // SAFETY: only the lifetime changes; `Waiting` keeps this call alive until no worker can
@@ -144,9 +144,9 @@ impl Threads {
         }
         // The job before may have panicked on the caller too, which then asked no further.
         shared.panicked.store(false, Ordering::Relaxed);
-        shared.running.store(self.team.workers.len(), Ordering::Relaxed);
+        shared.running.store(self.pool.workers.len(), Ordering::Relaxed);
         shared.epoch.fetch_add(1, Ordering::SeqCst);
-        for (sleeping, worker) in shared.sleeping.iter().zip(&self.team.workers) {
+        for (sleeping, worker) in shared.sleeping.iter().zip(&self.pool.workers) {
             if sleeping.load(Ordering::SeqCst) {
                 worker.thread().unpark();
             }
@@ -154,7 +154,7 @@ impl Threads {
         let waiting = Waiting(shared);
         job(0);
         drop(waiting);
-        assert!(!shared.panicked.load(Ordering::Relaxed), "a thread of the team panicked");
+        assert!(!shared.panicked.load(Ordering::Relaxed), "a thread of the pool panicked");
     }
 
     /// Calls `body` with ranges that cover `0..total` once, scheduled as in OpenMP.
@@ -249,7 +249,7 @@ impl Shared {
     }
 }
 
-impl Drop for Team {
+impl Drop for Pool {
     fn drop(&mut self) {
         self.shared.stop.store(true, Ordering::Release);
         self.shared.epoch.fetch_add(1, Ordering::SeqCst);

@@ -1,4 +1,4 @@
-//! A run allocates nothing, whatever the kernel, on no thread of the team.
+//! A run allocates nothing, whatever the kernel, on no thread of the thread pool.
 
 mod common;
 

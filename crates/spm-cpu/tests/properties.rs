@@ -43,12 +43,12 @@ fn dense_product(
     y
 }
 
-/// How far from each other two right results may be, in the bound of the oracle.
+/// How far from each other two right results may be, in the bound of the reference.
 const APART: f64 = 2.0 * reference::BOUND_LIMIT;
 
-/// The bounds of the oracle around another result.
-fn around(y: &[f64], oracle: reference::Reference) -> reference::Reference {
-    reference::Reference { values: y.to_vec(), ..oracle }
+/// The bounds of the reference around another result.
+fn around(y: &[f64], reference: reference::Reference) -> reference::Reference {
+    reference::Reference { values: y.to_vec(), ..reference }
 }
 
 proptest! {

@@ -1,4 +1,4 @@
-//! Every SpMM kernel of the registry against the oracle, in both layouts.
+//! Every SpMM kernel of the registry against the reference, in both layouts.
 
 mod common;
 

@@ -1,5 +1,5 @@
-//! Every SpMV kernel of the registry against the oracle: hand-made matrices, then seeded random
-//! ones larger than any SIMD width, for several team sizes and every studied parameter value.
+//! Every SpMV kernel of the registry against the reference: hand-made matrices, then seeded random
+//! ones larger than any SIMD width, for several thread pool sizes and every studied parameter value.
 
 mod common;
 

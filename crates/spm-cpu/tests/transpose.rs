@@ -1,4 +1,4 @@
-//! Every transposition of the registry against the oracle: the same bits.
+//! Every transposition of the registry against the reference: the same bits.
 
 mod common;
 

@@ -110,7 +110,7 @@ impl<T: Scalar> Ell<T> {
             let expected = "at least the width (row-major) or the rows (column-major)";
             return Err(FormatError::InvalidParameter { what: "pitch", expected, found: pitch });
         }
-        arrays.check_slots(pitch as u128 * runs as u128)?;
+        arrays.check_stored_elements(pitch as u128 * runs as u128)?;
         if let Some(position) = row_lengths.iter().position(|&length| length as usize > width) {
             let (what, expected) = ("row length", "at most the width");
             return Err(FormatError::InvalidStructure { what, position, expected });
@@ -188,13 +188,13 @@ impl<T: Scalar> Ell<T> {
     }
 
     /// Number of stored elements, padding included.
-    pub fn slots(&self) -> usize {
+    pub fn stored_elements(&self) -> usize {
         self.values.len()
     }
 
     /// Stored elements per entry: 1 without padding, and 1 for a matrix without stored elements.
     pub fn padding_ratio(&self) -> f64 {
-        padding_ratio(self.slots(), self.entries)
+        padding_ratio(self.stored_elements(), self.entries)
     }
 
     /// Bytes of all arrays.

@@ -63,7 +63,7 @@ impl<T: Scalar> Hll<T> {
         };
         let entries = arrays.check_sizes()?;
         let offsets = offsets(&row_lengths, hack_size, |rows| rows);
-        arrays.check_slots(offsets.last().copied().unwrap_or(0))?;
+        arrays.check_stored_elements(offsets.last().copied().unwrap_or(0))?;
         let block_offsets: Vec<usize> = offsets.iter().map(|&offset| offset as usize).collect();
         for (block, lengths) in row_lengths.chunks(hack_size).enumerate() {
             let height = lengths.len();
@@ -127,13 +127,13 @@ impl<T: Scalar> Hll<T> {
     }
 
     /// Number of stored elements, padding included.
-    pub fn slots(&self) -> usize {
+    pub fn stored_elements(&self) -> usize {
         self.values.len()
     }
 
     /// Stored elements per entry: 1 without padding, and 1 for a matrix without stored elements.
     pub fn padding_ratio(&self) -> f64 {
-        padding_ratio(self.slots(), self.entries)
+        padding_ratio(self.stored_elements(), self.entries)
     }
 
     /// Bytes of all arrays.

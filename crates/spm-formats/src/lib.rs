@@ -15,7 +15,7 @@
 //!
 //! // Another format, within a memory budget, and back.
 //! let hll = convert::csr_to_hll(csr.view(), 2, &MemoryBudget::default())?;
-//! assert_eq!(hll.slots(), 4);
+//! assert_eq!(hll.stored_elements(), 4);
 //! assert_eq!(convert::hll_to_csr(&hll), csr);
 //! assert_eq!(MatrixStats::of(csr.view()).row_lengths.max, 2);
 //! # }

@@ -25,7 +25,7 @@ impl<T: Scalar> Padded<'_, T> {
     }
 
     /// Checks that the arrays have `slots` elements each.
-    pub(crate) fn check_slots(&self, slots: u128) -> Result<(), FormatError> {
+    pub(crate) fn check_stored_elements(&self, slots: u128) -> Result<(), FormatError> {
         if self.values.len() as u128 == slots {
             return Ok(());
         }

@@ -72,7 +72,7 @@ impl<T: Scalar> Sell<T> {
         let entries = arrays.check_sizes()?;
         check_permutation(&permutation, rows, sigma)?;
         let offsets = offsets(&row_lengths, chunk, |_| chunk);
-        arrays.check_slots(offsets.last().copied().unwrap_or(0))?;
+        arrays.check_stored_elements(offsets.last().copied().unwrap_or(0))?;
         let chunk_offsets: Vec<usize> = offsets.iter().map(|&offset| offset as usize).collect();
         for (index, lengths) in row_lengths.chunks(chunk).enumerate() {
             let width = (chunk_offsets[index + 1] - chunk_offsets[index]) / chunk;
@@ -152,13 +152,13 @@ impl<T: Scalar> Sell<T> {
     }
 
     /// Number of stored elements, padding included.
-    pub fn slots(&self) -> usize {
+    pub fn stored_elements(&self) -> usize {
         self.values.len()
     }
 
     /// Stored elements per entry: 1 without padding, and 1 for a matrix without stored elements.
     pub fn padding_ratio(&self) -> f64 {
-        padding_ratio(self.slots(), self.entries)
+        padding_ratio(self.stored_elements(), self.entries)
     }
 
     /// Bytes of all arrays.

@@ -191,8 +191,8 @@ impl Padding {
         let longest = pointers.par_windows(2).map(|pair| pair[1] - pair[0]).max().unwrap_or(0);
         Self {
             ell: ratio(rows as u64 * u64::from(longest)),
-            hll: ratio(hll_slots(pointers, HLL_HACK_SIZE)),
-            sell: ratio(sell_slots(pointers, SELL_CHUNK, SELL_SIGMA)),
+            hll: ratio(hll_stored_elements(pointers, HLL_HACK_SIZE)),
+            sell: ratio(sell_stored_elements(pointers, SELL_CHUNK, SELL_SIGMA)),
         }
     }
 }
@@ -206,7 +206,7 @@ fn lengths(pointers: &[u32]) -> impl Iterator<Item = u32> + '_ {
 ///
 /// # Panics
 /// When `hack_size` is 0 or `pointers` is empty.
-pub fn hll_slots(pointers: &[u32], hack_size: usize) -> u64 {
+pub fn hll_stored_elements(pointers: &[u32], hack_size: usize) -> u64 {
     let rows = pointers.len() - 1;
     let slots = (0..rows.div_ceil(hack_size)).into_par_iter().map(|block| {
         let first = block * hack_size;
@@ -222,7 +222,7 @@ pub fn hll_slots(pointers: &[u32], hack_size: usize) -> u64 {
 ///
 /// # Panics
 /// When `chunk` is 0 or `pointers` is empty.
-pub fn sell_slots(pointers: &[u32], chunk: usize, sigma: usize) -> u64 {
+pub fn sell_stored_elements(pointers: &[u32], chunk: usize, sigma: usize) -> u64 {
     assert!(chunk > 0, "a chunk of 0 rows");
     let rows = pointers.len() - 1;
     let sigma = sigma.clamp(1, rows.max(1));
@@ -449,16 +449,16 @@ mod tests {
     fn padding_by_hand() {
         // Lengths 2 0 1 5 3.
         let pointers = [0, 2, 2, 3, 8, 11];
-        assert_eq!(hll_slots(&pointers, 5), 25);
-        assert_eq!(hll_slots(&pointers, 2), 2 * 2 + 2 * 5 + 3);
-        assert_eq!(hll_slots(&pointers, 1), 11);
+        assert_eq!(hll_stored_elements(&pointers, 5), 25);
+        assert_eq!(hll_stored_elements(&pointers, 2), 2 * 2 + 2 * 5 + 3);
+        assert_eq!(hll_stored_elements(&pointers, 1), 11);
         // Windows of 4 sorted: 5 2 | 1 0 | 3 -.
-        assert_eq!(sell_slots(&pointers, 2, 4), 10 + 2 + 6);
-        assert_eq!(sell_slots(&pointers, 2, 1), 4 + 10 + 6);
-        assert_eq!(sell_slots(&pointers, 2, 3), 4 + 10 + 6);
+        assert_eq!(sell_stored_elements(&pointers, 2, 4), 10 + 2 + 6);
+        assert_eq!(sell_stored_elements(&pointers, 2, 1), 4 + 10 + 6);
+        assert_eq!(sell_stored_elements(&pointers, 2, 3), 4 + 10 + 6);
         // A chunk beyond the last row is padded to its size too.
-        assert_eq!(sell_slots(&pointers, 1 << 40, 3), 5 << 40);
-        assert_eq!(sell_slots(&pointers, usize::MAX, usize::MAX), u64::MAX, "saturates");
+        assert_eq!(sell_stored_elements(&pointers, 1 << 40, 3), 5 << 40);
+        assert_eq!(sell_stored_elements(&pointers, usize::MAX, usize::MAX), u64::MAX, "saturates");
         let padding = Padding::of(&pointers);
         assert_eq!(padding.ell, 25.0 / 11.0);
         assert_eq!(padding.hll, padding.ell);

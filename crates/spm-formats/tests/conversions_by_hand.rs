@@ -122,7 +122,7 @@ fn coo_of_the_ragged_one_is_sorted() {
 fn pitched_ell_of_the_ragged_one() {
     let options = EllOptions { layout: Layout::RowMajor, pitch_alignment: 4 };
     let ell = coo_to_ell(&ragged(), options, &budget()).unwrap();
-    assert_eq!((ell.width(), ell.pitch(), ell.slots()), (3, 4, 20));
+    assert_eq!((ell.width(), ell.pitch(), ell.stored_elements()), (3, 4, 20));
     assert_eq!(ell.row_lengths(), [1, 3, 0, 2, 1]);
     #[rustfmt::skip]
     assert_eq!(ell.col_indices(), [1,1,1,0, 0,2,3,0, 0,0,0,0, 0,3,3,0, 2,2,2,0]);
@@ -131,7 +131,7 @@ fn pitched_ell_of_the_ragged_one() {
     assert_eq!(ell.padding_ratio(), 20.0 / 7.0);
 
     let ell = coo_to_ell(&ragged(), EllOptions::DEVICE, &budget()).unwrap();
-    assert_eq!((ell.width(), ell.pitch(), ell.slots()), (3, 64, 192));
+    assert_eq!((ell.width(), ell.pitch(), ell.stored_elements()), (3, 64, 192));
     assert_eq!(ell.col_indices()[..6], [1, 0, 0, 0, 2, 0]);
     assert_eq!(ell.values()[64..70], [0., 3., 0., 6., 0., 0.]);
     assert_eq!(ell.values()[ell.position(1, 2)], 4.);

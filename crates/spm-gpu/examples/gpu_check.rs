@@ -1,5 +1,5 @@
-//! Every registered kernel on a real GPU: checked against the oracle, timed by events, one line
-//! each, the comparators beside it. One binary, no files needed.
+//! Every registered kernel on a real GPU: checked against the reference, timed by events, one line
+//! each, the baselines beside it. One binary, no files needed.
 //!
 //! ```text
 //! gpu_check [OPTION...] [MATRIX...]
@@ -40,7 +40,7 @@ const DEFAULTS: [&str; 4] = [
     "uniform[rows=500000,cols=500000,entries=10000000]",
     "circuit[n=116835,entries=766396,dense=2,longest=114190]",
 ];
-/// Products of an SpMM that the oracle is asked for, about: of more, it computes evenly spread rows.
+/// Products of an SpMM that the reference is asked for, about: of more, it computes evenly spread rows.
 const MOST_PRODUCTS: usize = 20_000_000;
 
 type AnyError = Box<dyn std::error::Error>;
@@ -216,13 +216,13 @@ fn read<T: Scalar>(name: &str) -> Result<Csr<T>, AnyError> {
     Ok(generate::named(name)?.generate()?)
 }
 
-/// One matrix with its oracle.
+/// One matrix with its reference.
 struct Problem<T> {
     csr: Csr<T>,
     coo: Coo<T>,
 }
 
-/// Every `step`-th row of a matrix, with its oracle; all of them without `coo`.
+/// Every `step`-th row of a matrix, with its reference; all of them without `coo`.
 struct RowSample<T> {
     step: usize,
     coo: Option<Coo<T>>,
@@ -271,7 +271,7 @@ struct Check<'a> {
 /// What is printed of a kernel.
 struct Line {
     label: String,
-    comparator: bool,
+    baseline: bool,
     error: Result<f64, String>,
     timing: Option<Timing>,
     footprint: Footprint,
@@ -304,7 +304,7 @@ impl Check<'_> {
             return Ok(());
         }
         let x = vector::<T>(csr.cols());
-        let oracle = reference::spmv(coo, &x);
+        let reference = reference::spmv(coo, &x);
         let x = DeviceBuffer::from_slice(self.device, &x)?;
         let mut lines = Vec::new();
         for kernel in &kernels {
@@ -320,11 +320,11 @@ impl Check<'_> {
                 let error = plan
                     .launch(&x, &mut y, &self.stream)
                     .and_then(|()| y.copy_to_slice(&mut result))
-                    .map(|()| reference::compare(&result, &oracle).bound);
+                    .map(|()| reference::compare(&result, &reference).bound);
                 let timing = self.time(|stream| plan.launch(&x, &mut y, stream))?;
                 lines.push(Line {
                     label: format!("{label}{}", chosen(plan.choice())),
-                    comparator: kernel.comparator,
+                    baseline: kernel.baseline,
                     error: error.map_err(|e| e.to_string()),
                     timing,
                     footprint: plan.footprint(),
@@ -386,7 +386,7 @@ impl Check<'_> {
         println!("k = {}, {:?}", dense.k, dense.layout);
         let x = vector::<T>(csr.cols() * dense.k);
         let sample = RowSample::new(csr, csr.nnz().saturating_mul(dense.k) / MOST_PRODUCTS)?;
-        let oracle = reference::spmm(sample.coo.as_ref().unwrap_or(coo), &x, dense);
+        let reference = reference::spmm(sample.coo.as_ref().unwrap_or(coo), &x, dense);
         let x = DeviceBuffer::from_slice(self.device, &x)?;
         let mut lines = Vec::new();
         for kernel in &kernels {
@@ -401,11 +401,13 @@ impl Check<'_> {
                 let error = plan
                     .launch(&x, &mut y, &self.stream)
                     .and_then(|()| y.copy_to_slice(&mut result))
-                    .map(|()| reference::compare(&sample.of(&result, csr, dense), &oracle).bound);
+                    .map(|()| {
+                        reference::compare(&sample.of(&result, csr, dense), &reference).bound
+                    });
                 let timing = self.time(|stream| plan.launch(&x, &mut y, stream))?;
                 lines.push(Line {
                     label: format!("{label}{}", chosen(plan.choice())),
-                    comparator: kernel.comparator,
+                    baseline: kernel.baseline,
                     error: error.map_err(|e| e.to_string()),
                     timing,
                     footprint: plan.footprint(),
@@ -434,7 +436,7 @@ impl Check<'_> {
             return Ok(());
         }
         let (pointers, indices, values) = reference::transpose(coo);
-        let oracle = TransposeOutput { pointers, indices, values };
+        let reference = TransposeOutput { pointers, indices, values };
         let mut lines = Vec::new();
         for kernel in &kernels {
             for parameters in self.options.parameter_sets(&kernel.info)? {
@@ -450,11 +452,11 @@ impl Check<'_> {
                     .launch(&mut output, &self.stream)
                     .and_then(|()| self.stream.synchronize())
                     .and_then(|()| output.copy_to(&mut result))
-                    .map(|()| if result == oracle { 0.0 } else { f64::INFINITY });
+                    .map(|()| if result == reference { 0.0 } else { f64::INFINITY });
                 let timing = self.time(|stream| plan.launch(&mut output, stream))?;
                 lines.push(Line {
                     label: format!("{label}{}", chosen(plan.choice())),
-                    comparator: kernel.comparator,
+                    baseline: kernel.baseline,
                     error: error.map_err(|e| e.to_string()),
                     timing,
                     footprint: plan.footprint(),
@@ -491,7 +493,7 @@ impl Check<'_> {
                 format!("FAILED {error}")
             }
         };
-        let mark = if line.comparator { '*' } else { ' ' };
+        let mark = if line.baseline { '*' } else { ' ' };
         print!("{operation:9}{mark}{:48} {verdict}", line.label);
         if let Some(timing) = &line.timing {
             let giga = |amount: u64| amount as f64 / timing.median_s / 1e9;
@@ -524,12 +526,12 @@ fn chosen(choice: Option<String>) -> String {
     choice.map(|label| format!(" -> {label}")).unwrap_or_default()
 }
 
-/// Our best against the best comparator.
+/// Our best against the best baseline.
 fn summary(lines: &[Line]) {
-    let best = |comparator: bool| {
+    let best = |baseline: bool| {
         lines
             .iter()
-            .filter(|line| line.comparator == comparator)
+            .filter(|line| line.baseline == baseline)
             .filter(|line| matches!(line.error, Ok(bound) if bound <= reference::BOUND_LIMIT))
             .filter_map(|line| Some((line.timing?.median_s, &line.label)))
             .min_by(|a, b| a.0.total_cmp(&b.0))

@@ -1,4 +1,4 @@
-//! The only oracle: written to be obviously right, never optimised.
+//! The only reference: written to be obviously right, never optimised.
 //!
 //! Sums are compensated (Ogita, Rump, Oishi: "Accurate sum and dot product", SIAM J. Sci. Comput.
 //! 26(6), 2005), so a result is as good as one computed in twice the precision and then rounded.
@@ -135,7 +135,7 @@ pub fn is_exactly<T: Scalar>(converted: &Converted<T>, coo: &Coo<T>) -> bool {
     canonical(&converted.to_coo()) == canonical(coo)
 }
 
-/// How far a computed result is from the oracle.
+/// How far a computed result is from the reference.
 #[derive(Debug, Clone, Copy, PartialEq, Default)]
 pub struct ErrorMeasures {
     /// Largest |y - y_ref| / |y_ref| over the elements with y_ref != 0 (R4 1.3).
@@ -143,7 +143,7 @@ pub struct ErrorMeasures {
     /// Mean of the same (R4 1.3).
     pub mean_relative: f64,
     /// Largest |y - y_ref| / (k u sum|a||x|) with k terms and unit roundoff u: the one that
-    /// decides. At most about 1 for any order of summation; infinite where the oracle is exact
+    /// decides. At most about 1 for any order of summation; infinite where the reference is exact
     /// (no terms, or all of them zero) and the result is not, or where one of the two is not
     /// finite and they differ.
     pub bound: f64,
@@ -162,7 +162,7 @@ impl ErrorMeasures {
     }
 }
 
-/// Compares a computed result with the oracle.
+/// Compares a computed result with the reference.
 ///
 /// # Panics
 /// When the two have different lengths.

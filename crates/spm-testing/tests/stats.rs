@@ -2,7 +2,7 @@
 
 use spm_formats::MemoryBudget;
 use spm_formats::convert::{csc_to_csr, csr_to_hll, csr_to_sell};
-use spm_formats::stats::{MatrixStats, hll_slots, sell_slots};
+use spm_formats::stats::{MatrixStats, hll_stored_elements, sell_stored_elements};
 use spm_testing::generate::named;
 
 fn generated(label: &str) -> MatrixStats {
@@ -36,11 +36,19 @@ fn slots_are_those_of_the_converted_matrix() {
     let budget = MemoryBudget::unlimited();
     for hack_size in [1, 7, 32, 777, 1000] {
         let hll = csr_to_hll(matrix.view(), hack_size, &budget).unwrap();
-        assert_eq!(hll_slots(pointers, hack_size), hll.slots() as u64, "{hack_size}");
+        assert_eq!(
+            hll_stored_elements(pointers, hack_size),
+            hll.stored_elements() as u64,
+            "{hack_size}"
+        );
     }
     for (chunk, sigma) in [(1, 1), (8, 1), (8, 12), (32, 64), (32, 100), (5, 776), (900, 9)] {
         let sell = csr_to_sell(matrix.view(), chunk, sigma, &budget).unwrap();
-        assert_eq!(sell_slots(pointers, chunk, sigma), sell.slots() as u64, "{chunk} {sigma}");
+        assert_eq!(
+            sell_stored_elements(pointers, chunk, sigma),
+            sell.stored_elements() as u64,
+            "{chunk} {sigma}"
+        );
     }
     let stats = MatrixStats::of(matrix.view());
     assert_eq!(stats.padding.ell, 777.0 * 200.0 / 5000.0);

@@ -133,7 +133,7 @@ kernel! {
 
 kernel! {
     /// [`ColumnBlockEntries`] with values in single precision, which is to hold them exactly.
-    pub fn convert_column_block_entries_narrow<T: Real>(
+    pub fn convert_column_block_entries_single<T: Real>(
         rows: u32,
         block_cols: u32,
         col_blocks: u32,
@@ -145,8 +145,8 @@ kernel! {
         to_values: DevicePtrMut<f32>,
     ) {
         let shape = (rows, block_cols, col_blocks);
-        let store = |k: u32, value: T| to_values.store(k, value.narrow());
+        let store = |k: u32, value: T| to_values.store(k, value.single());
         entries(shape, pointers, col_indices, values, places, col_offsets, store);
     }
-    as ColumnBlockEntriesNarrow
+    as ColumnBlockEntriesSingle
 }

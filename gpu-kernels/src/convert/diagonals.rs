@@ -97,7 +97,7 @@ kernel! {
 
 kernel! {
     /// [`DiagonalPlaces`] in single precision, which is to hold each value exactly.
-    pub fn convert_diagonal_values_narrow<T: Real>(
+    pub fn convert_diagonal_values_single<T: Real>(
         rows: u32,
         diagonals: u32,
         pitch: u32,
@@ -108,8 +108,8 @@ kernel! {
         places: DevicePtrMut<f32>,
     ) {
         write((rows, diagonals, pitch), distances, (pointers, col_indices), |at, entry| {
-            places.store(at, entry.map_or(0.0, |k| values.load(k).narrow()));
+            places.store(at, entry.map_or(0.0, |k| values.load(k).single()));
         });
     }
-    as DiagonalPlacesNarrow
+    as DiagonalPlacesSingle
 }

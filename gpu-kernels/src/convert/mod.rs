@@ -12,19 +12,19 @@ mod stats;
 #[cfg(not(target_arch = "nvptx64"))]
 mod host {
     pub use super::column_blocks::{
-        ColumnBlockCounts, ColumnBlockEntries, ColumnBlockEntriesNarrow,
+        ColumnBlockCounts, ColumnBlockEntries, ColumnBlockEntriesSingle,
     };
     pub use super::diagonals::{
-        DIAGONAL_TABLE, DiagonalPlaces, DiagonalPlacesNarrow, FindDiagonals, NO_DIAGONAL,
+        DIAGONAL_TABLE, DiagonalPlaces, DiagonalPlacesSingle, FindDiagonals, NO_DIAGONAL,
     };
     pub use super::padded::{
         BlockOffsets, BlockWidths, LengthKeys, PaddedSlots, RowLengths, WindowKeys,
     };
     pub use super::segments::{
-        SegmentEntries, SegmentEntriesNarrow, SegmentFlags, SegmentHeaders, SegmentRanks,
+        SegmentEntries, SegmentEntriesSingle, SegmentFlags, SegmentHeaders, SegmentRanks,
         SegmentRowMarks, SegmentRows,
     };
-    pub use super::sellp::{SellpColumns, SellpMeasure, SellpValues, SellpValuesNarrow};
+    pub use super::sellp::{SellpColumns, SellpMeasure, SellpValues, SellpValuesSingle};
     pub use super::slots::SlotColumns;
     pub use super::stats::{RowStats, ValueStats};
 }

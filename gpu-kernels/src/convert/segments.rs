@@ -1,11 +1,11 @@
-//! Conversion of CSR to the arrays of `csr-segments` ([`crate::spmv`]): row ends as bits, the
+//! Conversion of CSR to the arrays of `csr-segmented-sum` ([`crate::spmv`]): row ends as bits, the
 //! number of row ends before each warp, and entries in the order in which a warp reads them.
 
 use crate::device::warp::WARP_SIZE;
 use crate::device::{DevicePtr, DevicePtrMut, thread};
 use crate::kernel::kernel;
 use crate::spmv::SEGMENT_THREADS;
-use crate::spmv::csr_segments::{Cuts, GOES_ON, Ranks, STARTS_BEFORE};
+use crate::spmv::csr_segmented_sum::{Cuts, GOES_ON, Ranks, STARTS_BEFORE};
 
 /// Warps of a block.
 const WARPS: u32 = SEGMENT_THREADS / WARP_SIZE;
@@ -192,7 +192,7 @@ kernel! {
 
 kernel! {
     /// [`SegmentEntries`] with values in single precision, which is to hold them exactly.
-    pub fn convert_segment_entries_narrow<T: Real>(
+    pub fn convert_segment_entries_single<T: Real>(
         slots: u32,
         log_entries: u32,
         headers: DevicePtr<[u32; 4]>,
@@ -205,8 +205,8 @@ kernel! {
         if slot < slots {
             let entry = entry(slot, log_entries, headers);
             to_columns.store(slot, entry.map_or(0, |k| col_indices.load(k)));
-            to_values.store(slot, entry.map_or(0.0, |k| values.load(k).narrow()));
+            to_values.store(slot, entry.map_or(0.0, |k| values.load(k).single()));
         }
     }
-    as SegmentEntriesNarrow
+    as SegmentEntriesSingle
 }

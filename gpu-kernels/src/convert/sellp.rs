@@ -393,7 +393,7 @@ kernel! {
 kernel! {
     /// [`SellpValues`] in single precision, which is to hold each of them exactly, four slots of a
     /// lane side by side; `sums` made with `round` 4.
-    pub fn convert_sellp_values_narrow<T: Real>(
+    pub fn convert_sellp_values_single<T: Real>(
         rows: u32,
         chunks: u32,
         log_lanes: u32,
@@ -407,9 +407,9 @@ kernel! {
         let matrix = Slots { rows, chunks, log_lanes, pointers, col_indices, sums, modes };
         matrix.for_each(|start, slot, lane, entry| {
             let group = u64::from(start / 4 + slot / 4) * u64::from(WARP_SIZE) + u64::from(lane);
-            let value = entry.map_or(0.0, |k| values.load(k).narrow());
+            let value = entry.map_or(0.0, |k| values.load(k).single());
             slots.store(group * 4 + u64::from(slot % 4), value);
         });
     }
-    as SellpValuesNarrow
+    as SellpValuesSingle
 }

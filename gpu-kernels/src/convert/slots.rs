@@ -1,8 +1,8 @@
-//! Conversion of CSR to the stored columns of `csr-slots` ([`crate::spmv`]).
+//! Conversion of CSR to the stored columns of `csr-ell-columns` ([`crate::spmv`]).
 
 use crate::device::{DevicePtr, DevicePtrMut, thread};
 use crate::kernel::kernel;
-use crate::spmv::csr_slots::{EMPTY_SLOT, slot_origin};
+use crate::spmv::csr_ell_columns::{EMPTY_SLOT, slot_origin};
 
 kernel! {
     /// The words of each thread's `slots` (4 or 8) of a product with this launch. `wide` is 0 for 16

@@ -54,7 +54,7 @@ kernel! {
                 let step = |j: u32| (j * stride).min((left - 1) & !(stride - 1));
                 let values = [0, 1, 2, 3].map(|j| values.load_streaming(k + step(j)));
                 let words = values.map(T::to_word);
-                let exact = values.map(|value| T::widen(value.narrow()).to_word());
+                let exact = values.map(|value| T::widen(value.single()).to_word());
                 let mut count = |j: u32, word: u64, exact: u64| {
                     if j * stride < left {
                         other += u32::from(word != first);

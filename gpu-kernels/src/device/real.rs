@@ -34,7 +34,7 @@ pub trait Real:
     /// Neither infinite nor NaN.
     fn is_finite(self) -> bool;
     /// The number nearest to it in single precision.
-    fn narrow(self) -> f32;
+    fn single(self) -> f32;
     /// A number in single precision, exactly.
     fn widen(number: f32) -> Self;
     /// Its bits in the low end of a word.
@@ -69,7 +69,7 @@ macro_rules! real {
             }
             #[inline(always)]
             #[allow(clippy::unnecessary_cast)]
-            fn narrow(self) -> f32 {
+            fn single(self) -> f32 {
                 self as f32
             }
             #[inline(always)]

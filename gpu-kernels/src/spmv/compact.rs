@@ -107,9 +107,9 @@ impl<T: Real> Values<T> for DevicePtr<T> {
 /// Values that single precision holds exactly, in groups of four like offsets: those of a lane with
 /// one load. `start` is a multiple of 4.
 #[derive(Clone, Copy)]
-pub(crate) struct Narrow(pub(crate) DevicePtr<f32>);
+pub(crate) struct Single(pub(crate) DevicePtr<f32>);
 
-impl<T: Real> Values<T> for Narrow {
+impl<T: Real> Values<T> for Single {
     const PADDING_COUNTS: bool = false;
     #[inline(always)]
     fn place(start: u32, lane: u32) -> u64 {

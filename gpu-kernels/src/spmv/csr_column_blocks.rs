@@ -253,7 +253,7 @@ kernel! {
 kernel! {
     /// [`CsrColumnBlocks`] with values that single precision holds exactly; products and sums as
     /// there.
-    pub fn spmv_csr_column_blocks_narrow<T: Real>(
+    pub fn spmv_csr_column_blocks_single<T: Real>(
         rows: u32,
         cols: u32,
         block_rows: u32,
@@ -271,5 +271,5 @@ kernel! {
         let shape = Shape { rows, cols, block_rows, block_cols, col_blocks, log_lanes };
         product(shape, ends, col_offsets, values, T::widen, x, sums, arrivals, y);
     }
-    as CsrColumnBlocksNarrow
+    as CsrColumnBlocksSingle
 }

@@ -49,9 +49,9 @@ impl<T: Real> DiagonalValues<T> for Cached<T> {
 
 /// Values that single precision holds exactly.
 #[derive(Clone, Copy)]
-struct Narrow<S>(S);
+struct Single<S>(S);
 
-impl<T: Real, S: DiagonalValues<f32>> DiagonalValues<T> for Narrow<S> {
+impl<T: Real, S: DiagonalValues<f32>> DiagonalValues<T> for Single<S> {
     #[inline(always)]
     fn load(self, present: bool, at: u32) -> T {
         T::widen(self.0.load(present, at))
@@ -152,7 +152,7 @@ fn product<T: Real, V: DiagonalValues<T>, const N: usize>(
 
 macro_rules! dia {
     ($source:ident: $stored:ident $stored_marker:ident $stored_quads:literal,
-        $narrow:ident $narrow_marker:ident $narrow_quads:literal) => {
+        $single:ident $single_marker:ident $single_quads:literal) => {
         kernel! {
             /// `dia-thread-per-row`, in one of its forms: a matrix of 1 to [`MOST_DIAGONALS`]
             /// diagonals with less than 2^32 places in all, and the same one in CSR. Grid: at least
@@ -179,7 +179,7 @@ macro_rules! dia {
 
         kernel! {
             /// The same with values that single precision holds exactly; products and sums as there.
-            pub fn $narrow<T: Real>(
+            pub fn $single<T: Real>(
                 rows: u32,
                 cols: u32,
                 diagonals: u32,
@@ -194,15 +194,15 @@ macro_rules! dia {
             ) {
                 let csr = Stored { col_indices, values };
                 let matrix = Matrix { rows, cols, diagonals, pitch, pointers, csr };
-                let values = Narrow($source(diagonal_values));
-                product::<T, _, $narrow_quads>(matrix, distances, values, x, y);
+                let values = Single($source(diagonal_values));
+                product::<T, _, $single_quads>(matrix, distances, values, x, y);
             }
-            as $narrow_marker
+            as $single_marker
         }
     };
 }
 
-dia!(Streamed: spmv_dia_streamed DiaStreamed 1, spmv_dia_streamed_narrow DiaStreamedNarrow 1);
-dia!(Cached: spmv_dia_cached DiaCached 1, spmv_dia_cached_narrow DiaCachedNarrow 1);
+dia!(Streamed: spmv_dia_streamed DiaStreamed 1, spmv_dia_streamed_single DiaStreamedSingle 1);
+dia!(Cached: spmv_dia_cached DiaCached 1, spmv_dia_cached_single DiaCachedSingle 1);
 // As many as 64 registers hold.
-dia!(Cached: spmv_dia_deep DiaDeep 3, spmv_dia_deep_narrow DiaDeepNarrow 4);
+dia!(Cached: spmv_dia_deep DiaDeep 3, spmv_dia_deep_single DiaDeepSingle 4);

@@ -5,9 +5,9 @@ pub(crate) mod compact;
 mod csr_adaptive;
 mod csr_column_blocks;
 mod csr_compact;
+pub(crate) mod csr_ell_columns;
 mod csr_merge;
-pub(crate) mod csr_segments;
-pub(crate) mod csr_slots;
+pub(crate) mod csr_segmented_sum;
 mod csr_subwarp_per_row;
 mod csr_thread_per_row;
 mod csr_thread_per_row_texture;
@@ -27,9 +27,9 @@ pub(crate) mod sellp;
 
 pub use csr_adaptive::ADAPTIVE_TILE_ENTRIES;
 pub use csr_column_blocks::{COLUMN_BLOCK_IN_FLIGHT, COLUMN_BLOCK_QUAD};
+pub use csr_ell_columns::SLOT_BIAS;
 pub use csr_merge::MERGE_ITEMS;
-pub use csr_segments::SEGMENT_THREADS;
-pub use csr_slots::SLOT_BIAS;
+pub use csr_segmented_sum::SEGMENT_THREADS;
 pub use dia_thread_per_row::{Distances, MOST_DIAGONALS};
 
 #[cfg(not(target_arch = "nvptx64"))]
@@ -38,19 +38,19 @@ mod host {
         AdaptiveTiles, CsrAdaptive, CsrAdaptiveCombine, CsrAdaptiveEqual, csr_adaptive_shared_bytes,
     };
     pub use super::csr_column_blocks::{
-        CsrColumnBlocks, CsrColumnBlocksNarrow, csr_column_blocks_shared_bytes,
+        CsrColumnBlocks, CsrColumnBlocksSingle, csr_column_blocks_shared_bytes,
     };
     pub use super::csr_compact::{CsrCompact, CsrCompactEqual, compact_columns};
+    pub use super::csr_ell_columns::{
+        CsrEllColumns4, CsrEllColumns4Equal, CsrEllColumns4Wide, CsrEllColumns4WideEqual,
+        CsrEllColumns8, CsrEllColumns8Equal, CsrEllColumns8Wide, CsrEllColumns8WideEqual,
+    };
     pub use super::csr_merge::{
         CsrMerge, CsrMergeCarry, CsrMergeEqual, csr_merge_shared_bytes, merge_tiles,
     };
-    pub use super::csr_segments::{
-        CsrSegments4, CsrSegments4Equal, CsrSegments4Narrow, CsrSegments8, CsrSegments8Equal,
-        CsrSegments8Narrow, csr_segments_shared_bytes,
-    };
-    pub use super::csr_slots::{
-        CsrSlots4, CsrSlots4Equal, CsrSlots4Wide, CsrSlots4WideEqual, CsrSlots8, CsrSlots8Equal,
-        CsrSlots8Wide, CsrSlots8WideEqual,
+    pub use super::csr_segmented_sum::{
+        CsrSegmentedSum4, CsrSegmentedSum4Equal, CsrSegmentedSum4Single, CsrSegmentedSum8,
+        CsrSegmentedSum8Equal, CsrSegmentedSum8Single, csr_segmented_sum_shared_bytes,
     };
     pub use super::csr_subwarp_per_row::{CsrSubwarpPerRow, CsrSubwarpPerRowEqual};
     pub use super::csr_thread_per_row::CsrThreadPerRow;
@@ -58,7 +58,7 @@ mod host {
     pub use super::csr_warp_per_row::CsrWarpPerRow;
     pub use super::csr_warp_per_row_shared::{CsrWarpPerRowShared, csr_warp_per_row_shared_bytes};
     pub use super::dia_thread_per_row::{
-        DiaCached, DiaCachedNarrow, DiaDeep, DiaDeepNarrow, DiaStreamed, DiaStreamedNarrow,
+        DiaCached, DiaCachedSingle, DiaDeep, DiaDeepSingle, DiaStreamed, DiaStreamedSingle,
     };
     pub use super::ell_thread_per_row::{EllThreadPerRow, EllThreadPerRowPadded};
     pub use super::ell_thread_per_row_rowmajor::{
@@ -72,7 +72,7 @@ mod host {
         CompactColumns, SellCompactEqualSorted, SellCompactEqualUnsorted, SellCompactSorted,
         SellCompactUnsorted,
     };
-    pub use super::sellp::{Sellp, SellpEqual, SellpNarrow};
+    pub use super::sellp::{Sellp, SellpEqual, SellpSingle};
 }
 #[cfg(not(target_arch = "nvptx64"))]
 pub use host::*;

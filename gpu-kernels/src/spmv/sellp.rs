@@ -15,7 +15,7 @@
 //! would count.
 
 use super::compact::{
-    All, Narrow, Values, all_slots_are_safe, chunk_and_lane, lane_sum, lane_sum_by_offsets,
+    All, Single, Values, all_slots_are_safe, chunk_and_lane, lane_sum, lane_sum_by_offsets,
 };
 use crate::device::warp::{FULL_MASK, WARP_SIZE};
 use crate::device::{DevicePtr, DevicePtrMut, Real, warp};
@@ -200,7 +200,7 @@ kernel! {
 
 kernel! {
     /// [`Sellp`] with values that single precision holds exactly; products and sums as there.
-    pub fn spmv_sellp_narrow<T: Real>(
+    pub fn spmv_sellp_single<T: Real>(
         rows: u32,
         cols: u32,
         log_lanes: u32,
@@ -214,9 +214,9 @@ kernel! {
         y: DevicePtrMut<T>,
     ) {
         let matrix = Chunks { rows, cols, log_lanes, headers, bases, offsets, fills, pointers };
-        product(matrix, Narrow(values), x, y);
+        product(matrix, Single(values), x, y);
     }
-    as SellpNarrow
+    as SellpSingle
 }
 
 kernel! {

@@ -246,6 +246,6 @@ fn column_blocks() {
             }};
         }
         entries!(ColumnBlockEntries, f64);
-        entries!(ColumnBlockEntriesNarrow, f32);
+        entries!(ColumnBlockEntriesSingle, f32);
     }
 }

@@ -1,4 +1,4 @@
-//! `csr-segments`, from CSR to the product: as many slots as its plan takes, 2^31, at the end of
+//! `csr-segmented-sum`, from CSR to the product: as many slots as its plan takes, 2^31, at the end of
 //! more rows than that.
 
 use spm_gpu_kernels::convert::*;
@@ -44,7 +44,7 @@ fn marks_and_ranks_of_rows() {
 
 /// One row with all entries but those of the tail comes before it: row ends are few, blocks many.
 macro_rules! product {
-    ($entries:literal, $stored:ident, $narrow:ident, $equal:ident) => {
+    ($entries:literal, $stored:ident, $single:ident, $equal:ident) => {
         for row in [1_u32 << 31, 0xf7ff_f000] {
             let per_block = SEGMENT_THREADS * $entries;
             let lengths: Vec<u32> = (0..ROWS).map(|row| row * 7 % 31).collect();
@@ -118,7 +118,7 @@ macro_rules! product {
             let slots_here = (last_blocks * per_block) as usize;
             let to_columns = emulator.alloc_from(&vec![u32::MAX; slots_here]);
             let stored = emulator.alloc_from(&vec![f64::NAN; slots_here]);
-            let narrow = emulator.alloc_from(&vec![f32::NAN; slots_here]);
+            let single = emulator.alloc_from(&vec![f32::NAN; slots_here]);
             let grid = over(slots.into(), slots_here as u64, 256);
             let args = SegmentEntries {
                 slots,
@@ -131,16 +131,16 @@ macro_rules! product {
                 to_values: far_mut(&stored, before),
             };
             launch_last::<SegmentEntries<f64>>(&emulator, grid, 256, 0, args);
-            let args = SegmentEntriesNarrow {
+            let args = SegmentEntriesSingle {
                 slots,
                 log_entries,
                 headers: headers.ptr(),
                 col_indices: far(&columns, before),
                 values: far(&values, before),
                 to_columns: far_mut(&to_columns, before),
-                to_values: far_mut(&narrow, before),
+                to_values: far_mut(&single, before),
             };
-            launch_last::<SegmentEntriesNarrow<f64>>(&emulator, grid, 256, 0, args);
+            launch_last::<SegmentEntriesSingle<f64>>(&emulator, grid, 256, 0, args);
 
             let parts = emulator.alloc_zeroed::<f64>(2 * blocks as usize);
             let arrivals = emulator.alloc_zeroed::<u32>(blocks as usize);
@@ -162,14 +162,14 @@ macro_rules! product {
                         arrivals: arrivals.ptr_mut(),
                         y: far_mut(&y, row),
                     };
-                    let shared = csr_segments_shared_bytes::<f64>($entries);
+                    let shared = csr_segmented_sum_shared_bytes::<f64>($entries);
                     let grid = (blocks, last_blocks.into());
                     launch_last::<$kernel<f64>>(&emulator, grid, SEGMENT_THREADS, shared, args);
                     tail.check_y::<$kernel<f64>>(&y, 1);
                 }};
             }
             check!($stored, values: far(&stored, before));
-            check!($narrow, values: far(&narrow, before));
+            check!($single, values: far(&single, before));
             tail.values.fill(2.0);
             check!($equal, value: 2.0);
         }
@@ -178,10 +178,10 @@ macro_rules! product {
 
 #[test]
 fn four_entries_of_a_thread() {
-    product!(4, CsrSegments4, CsrSegments4Narrow, CsrSegments4Equal);
+    product!(4, CsrSegmentedSum4, CsrSegmentedSum4Single, CsrSegmentedSum4Equal);
 }
 
 #[test]
 fn eight_entries_of_a_thread() {
-    product!(8, CsrSegments8, CsrSegments8Narrow, CsrSegments8Equal);
+    product!(8, CsrSegmentedSum8, CsrSegmentedSum8Single, CsrSegmentedSum8Equal);
 }

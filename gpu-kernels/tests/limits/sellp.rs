@@ -95,7 +95,7 @@ fn check(tail: &mut Tail, log_lanes: u32, compact: bool, diagonals: bool) {
         let stored = emulator.alloc_from(&stored);
         let slot = u64::from(before[0]) * 32;
         let slots = 32 * totals[0];
-        let (wide, narrow) =
+        let (wide, single) =
             (emulator.alloc_zeroed::<f64>(slots), emulator.alloc_zeroed::<f32>(slots));
         macro_rules! product {
             ($kernel:ident, $field:ident: $value:expr) => {{
@@ -137,8 +137,8 @@ fn check(tail: &mut Tail, log_lanes: u32, compact: bool, diagonals: bool) {
             values!(SellpValues, &wide);
             product!(Sellp, values: far(&wide, slot));
         } else {
-            values!(SellpValuesNarrow, &narrow);
-            product!(SellpNarrow, values: far(&narrow, slot));
+            values!(SellpValuesSingle, &single);
+            product!(SellpSingle, values: far(&single, slot));
             let values = std::mem::replace(&mut tail.values, vec![2.0; stored.len()]);
             product!(SellpEqual, value: 2.0);
             tail.values = values;

@@ -144,7 +144,7 @@ fn csr_adaptive_spmm() {
 
 /// A group of lanes for each row; then for each chunk of long rows.
 #[test]
-fn csr_column_lanes() {
+fn csr_row_split() {
     for (row, entry) in PLACES {
         let tail = Tail::new(row, entry);
         let (pointers, columns, values) = tail.csr();
@@ -174,16 +174,16 @@ fn csr_column_lanes() {
                 tail.check_y::<$kernel<f64>>(&y, 2);
             };
         }
-        rows!(CsrColumnLanes1, 2);
-        rows!(CsrColumnLanes2, 1);
-        rows!(CsrColumnLanes4, 1);
+        rows!(CsrRowSplit1, 2);
+        rows!(CsrRowSplit2, 1);
+        rows!(CsrRowSplit4, 1);
 
         // Each row of the tail is a chunk, the last of billions, and then a row that was cut.
         let bounds: Vec<_> = tail.pointers().windows(2).map(|pair| [pair[0], pair[1]]).collect();
         let bounds = tail.emulator.alloc_from(&bounds);
         let partial = tail.emulator.alloc_from(&vec![f64::NAN; 2 * ROWS as usize]);
         let chunks = tail.rows();
-        let args = CsrColumnLanes2 {
+        let args = CsrRowSplit2 {
             rows: 0,
             entries: tail.entries(),
             k: 2,
@@ -201,8 +201,8 @@ fn csr_column_lanes() {
             y_strides: PAIRS,
         };
         let grid = over(chunks.into(), ROWS.into(), 128);
-        launch_last::<CsrColumnLanes2<f64>>(&tail.emulator, grid, 256, 0, args);
-        tail.check_y::<CsrColumnLanes2<f64>>(&partial, 2);
+        launch_last::<CsrRowSplit2<f64>>(&tail.emulator, grid, 256, 0, args);
+        tail.check_y::<CsrRowSplit2<f64>>(&partial, 2);
         let before = i32::MAX as u32 - ROWS;
         let rows: Vec<u32> = (row..=tail.rows()).collect();
         let rows = tail.emulator.alloc_from(&rows);
@@ -223,7 +223,7 @@ fn csr_column_lanes() {
 
 /// A group of lanes for each row and some columns of an X that lies column by column.
 #[test]
-fn csr_entry_lanes() {
+fn csr_vector() {
     for (row, entry) in PLACES {
         let tail = Tail::new(row, entry);
         let (pointers, columns, values) = tail.csr();
@@ -253,17 +253,17 @@ fn csr_entry_lanes() {
                 tail.check_y::<$kernel<f64>>(&y, 2);
             };
         }
-        check!(CsrEntryLanes2, 1, row);
-        check!(CsrEntryLanes4, 1, row);
-        check!(CsrEntryLanes8, 1, row);
+        check!(CsrVector2, 1, row);
+        check!(CsrVector4, 1, row);
+        check!(CsrVector8, 1, row);
         // Less than 2^32 threads.
-        check!(CsrEntryLanes2, 8, (1_u32 << 28) - 512);
+        check!(CsrVector2, 8, (1_u32 << 28) - 512);
     }
 }
 
 /// Billions of items; some of their rows are parts of rows, behind those of the matrix.
 #[test]
-fn csr_row_groups() {
+fn csr_nonzero_split() {
     for (row, entry) in PLACES {
         let tail = Tail::new(row, entry);
         let (pointers, columns, values) = tail.csr();
@@ -309,9 +309,9 @@ fn csr_row_groups() {
                 }
             };
         }
-        check!(CsrRowGroups1, 2);
-        check!(CsrRowGroups2, 1);
-        check!(CsrRowGroups4, 1);
+        check!(CsrNonzeroSplit1, 2);
+        check!(CsrNonzeroSplit2, 1);
+        check!(CsrNonzeroSplit4, 1);
     }
 }
 
@@ -353,9 +353,9 @@ fn sell_spmm() {
             };
         }
         let lanes = |lanes: u64| over(tail.rows().into(), ROWS.into(), 512 / lanes);
-        check!(SellColumnLanes1, tail.x_buffer, lanes(2), 512, { lanes: 2 });
-        check!(SellColumnLanes2, tail.x_buffer, lanes(1), 512, { lanes: 1 });
-        check!(SellColumnLanes4, tail.x_buffer, lanes(1), 512, { lanes: 1 });
+        check!(SellRowSplit1, tail.x_buffer, lanes(2), 512, { lanes: 2 });
+        check!(SellRowSplit2, tail.x_buffer, lanes(1), 512, { lanes: 1 });
+        check!(SellRowSplit4, tail.x_buffer, lanes(1), 512, { lanes: 1 });
         let x = tail.x_by_column();
         let rows = over(tail.rows().into(), ROWS.into(), 128);
         check!(SellThreadPerRow2, x, rows, 128, { cols: COLS });

@@ -46,7 +46,7 @@ fn csr_spmv() {
 
 /// Slots with the columns of every thread, 4 of them in 16 and in 32 bits.
 #[test]
-fn csr_slots() {
+fn csr_ell_columns() {
     for (row, entry) in PLACES {
         let tail = Tail::new(row, entry);
         // Behind the last row slots are empty.
@@ -60,9 +60,9 @@ fn csr_slots() {
         let short = tail.emulator.alloc_from(&short);
         let wide = tail.emulator.alloc_from(columns.as_flattened());
         let (block, before) = ((256, (256, 1)), u64::from(row));
-        csr!(tail, CsrSlots4<f64>, CsrSlots4, 1, block, 0,
+        csr!(tail, CsrEllColumns4<f64>, CsrEllColumns4, 1, block, 0,
             { lanes: 1, rest: 0, relative: 0, words: far(&short, 2 * before) }, far);
-        csr!(tail, CsrSlots4Wide<f64>, CsrSlots4Wide, 1, block, 0,
+        csr!(tail, CsrEllColumns4Wide<f64>, CsrEllColumns4Wide, 1, block, 0,
             { lanes: 1, rest: 1, words: far(&wide, 4 * before) }, far);
     }
 }
@@ -347,9 +347,9 @@ fn csr_column_blocks() {
         }
         let sums = tail.emulator.try_alloc_uninit::<f64>(words - 1).unwrap();
         let offsets = tail.emulator.alloc_from(&offsets);
-        let narrow: Vec<f32> = values.iter().map(|&value| value as f32).collect();
-        let (values, narrow) =
-            (tail.emulator.alloc_from(&values), tail.emulator.alloc_from(&narrow));
+        let single: Vec<f32> = values.iter().map(|&value| value as f32).collect();
+        let (values, single) =
+            (tail.emulator.alloc_from(&values), tail.emulator.alloc_from(&single));
         let row_blocks = rows.div_ceil(block_rows);
         let arrivals = tail.emulator.alloc_zeroed::<u32>(row_blocks as usize);
         let shared = csr_column_blocks_shared_bytes::<f64>(block_cols);
@@ -377,7 +377,7 @@ fn csr_column_blocks() {
             }};
         }
         check!(CsrColumnBlocks, far(&values, first));
-        check!(CsrColumnBlocksNarrow, far(&narrow, first));
+        check!(CsrColumnBlocksSingle, far(&single, first));
     }
 }
 

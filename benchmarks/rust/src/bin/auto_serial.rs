@@ -161,15 +161,15 @@ fn turns(mut auto: impl FnMut(), mut serial: impl FnMut()) -> (f64, f64) {
 }
 
 fn main() -> Result<(), Box<dyn Error>> {
-    let teams: Vec<usize> =
+    let pools: Vec<usize> =
         std::env::args().skip(1).map(|t| t.parse()).collect::<Result<_, _>>()?;
-    let teams = if teams.is_empty() { vec![1, 2, 8] } else { teams };
+    let pools = if pools.is_empty() { vec![1, 2, 8] } else { pools };
     let cage4 = recipe::named("cage4")?.generate::<f64>()?;
     println!("A call on cage4 (9 x 9, 49 entries), nanoseconds:\n");
     let names: Vec<String> = OPERATIONS.iter().map(|o| o.name()).collect();
     println!("| threads | {} |", names.join(" | "));
     println!("| ---: |{}", " ---: |".repeat(names.len()));
-    for &threads in &teams {
+    for &threads in &pools {
         let times = OPERATIONS
             .iter()
             .map(|&operation| Ok(format!("{:.0}", seconds(operation, &cage4, threads)? * 1e9)));
@@ -189,7 +189,7 @@ fn main() -> Result<(), Box<dyn Error>> {
             }
             let label = format!("{n} x {n} with {entries} entries");
             let a = matrix(n, per_row.min(n));
-            for &threads in &teams {
+            for &threads in &pools {
                 print!("| {n} | {} | {threads} |", a.nnz());
                 for operation in OPERATIONS {
                     if matches!(operation, Operation::Spmm(k) if 16 * n * k > MOST_BYTES / 4) {

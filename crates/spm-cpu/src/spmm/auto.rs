@@ -27,7 +27,7 @@ pub(super) const INFO: KernelInfo = KernelInfo {
 const TINY: usize = 32;
 /// Multiplications up to which one thread is enough: waking another takes as long.
 const SMALL: usize = 1 << 12;
-/// Multiplications from which one thread is no candidate beside a team.
+/// Multiplications from which one thread is no candidate beside a thread pool.
 const LARGE: usize = 1 << 22;
 /// Bytes of Y from which writing past the caches may pay.
 const LARGE_Y: usize = 4 << 20;
@@ -67,11 +67,11 @@ pub(super) fn plan<'a, T: Scalar>(
     let alone = PlanOptions { threads: Threads::new(1), ..options.clone() };
     let labels = candidates(&a, dense);
     let mut entrants = Vec::new();
-    let team = options.threads.count() > 1 && work > SMALL;
-    if team {
+    let pool = options.threads.count() > 1 && work > SMALL;
+    if pool {
         entrants.extend(labels.iter().map(|label| (label, options)));
     }
-    if !team || work < LARGE {
+    if !pool || work < LARGE {
         entrants.extend(labels.iter().map(|label| (label, &alone)));
     }
 

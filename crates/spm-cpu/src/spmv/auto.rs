@@ -82,16 +82,16 @@ pub(super) fn plan<'a, T: Scalar>(
             *best = Some(entrant);
         }
     };
-    let mut teams = vec![options.threads.clone()];
+    let mut pools = vec![options.threads.clone()];
     if options.threads.count() > 1 && a.nnz() <= SMALL {
-        teams.push(Threads::new(1));
+        pools.push(Threads::new(1));
     }
     // How x is fetched best hardly depends on the format: the first candidate finds out.
     let mut fetch = FETCH.to_vec();
     let labels = candidates(&a);
     for &label in &labels {
         for &way in &fetch {
-            for threads in &teams {
+            for threads in &pools {
                 let entrant = Entrant::new(label, threads);
                 enter(entrant.clone().with(&GATHER, way).unwrap_or(entrant), &mut best);
             }
@@ -100,7 +100,7 @@ pub(super) fn plan<'a, T: Scalar>(
             fetch = vec![way];
         }
     }
-    // Where no team is faster than the serial kernel, something holds its cores.
+    // Where no thread pool is faster than the serial kernel, something holds its cores.
     if best.is_none() && options.threads.count() > 1 && a.nnz() > SMALL {
         let alone = Entrant::new(labels[0], &Threads::new(1));
         enter(alone, &mut best);
@@ -122,7 +122,7 @@ pub(super) fn plan<'a, T: Scalar>(
     })
 }
 
-/// A kernel that may be the fastest, with its parameters, on a team.
+/// A kernel that may be the fastest, with its parameters, on a thread pool.
 #[derive(Clone)]
 struct Entrant<T> {
     kernel: SpmvKernel<T>,
@@ -149,7 +149,7 @@ impl<T: Scalar> Entrant<T> {
 /// Labels of kernels that may be the fastest, one that gathers first.
 fn candidates<T: Scalar>(a: &CsrView<'_, T>) -> Vec<&'static str> {
     let structure = Structure::sample(a);
-    let slots = |sigma| stats::sell_slots(a.row_ptr(), LANES, sigma) as f64;
+    let slots = |sigma| stats::sell_stored_elements(a.row_ptr(), LANES, sigma) as f64;
     let (unsorted, near, far) = (slots(1), slots(256), slots(LARGEST_WINDOW));
     let mut labels = Vec::new();
     if far < 0.95 * near {

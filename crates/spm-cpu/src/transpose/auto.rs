@@ -26,7 +26,7 @@ pub(super) const INFO: KernelInfo = KernelInfo {
 const TINY: usize = 32;
 /// Entries up to which one thread is enough: waking another takes as long.
 const SMALL: usize = 1 << 10;
-/// Entries from which one thread is no candidate beside a team.
+/// Entries from which one thread is no candidate beside a thread pool.
 const LARGE: usize = 1 << 19;
 /// Columns below which the running places of all of them stay in a second-level cache.
 const NEAR: usize = 1 << 16;
@@ -55,11 +55,11 @@ pub(super) fn plan<'a, T: Scalar>(
     let alone = PlanOptions { threads: Threads::new(1), ..options.clone() };
     let labels = candidates(&a);
     let mut entrants = Vec::new();
-    let team = options.threads.count() > 1 && a.nnz() > SMALL;
-    if team {
+    let pool = options.threads.count() > 1 && a.nnz() > SMALL;
+    if pool {
         entrants.extend(labels.iter().map(|label| (*label, options)));
     }
-    if !team || a.nnz() < LARGE {
+    if !pool || a.nnz() < LARGE {
         entrants.extend(labels.iter().map(|label| (*label, &alone)));
     }
 

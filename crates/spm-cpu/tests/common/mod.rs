@@ -9,7 +9,7 @@ use spm_testing::reference;
 
 pub(crate) const LAYOUTS: [Layout; 2] = [Layout::RowMajor, Layout::ColumnMajor];
 
-/// CSR straight from the oracle: the transpose of the transpose is A in row order.
+/// CSR straight from the reference: the transpose of the transpose is A in row order.
 pub(crate) fn csr<T: Scalar>(a: &Coo<T>) -> Csr<T> {
     let (p, i, v) = reference::transpose(a);
     let cols = (0..a.cols()).flat_map(|c| vec![c as u32; (p[c + 1] - p[c]) as usize]);

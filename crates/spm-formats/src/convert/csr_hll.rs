@@ -4,7 +4,7 @@ use rayon::prelude::*;
 
 use super::tile::Slots;
 use crate::check::check_nonzero;
-use crate::stats::hll_slots;
+use crate::stats::hll_stored_elements;
 use crate::{CsrView, FormatError, Hll, MemoryBudget, Scalar};
 
 /// Pads the rows of every block of `hack_size` rows to the longest one of the block.
@@ -62,7 +62,7 @@ pub(super) fn count_slots<T: Scalar>(
 ) -> Result<usize, FormatError> {
     check_nonzero("hack size", "at least 1 row", hack_size)?;
     let blocks = matrix.rows().div_ceil(hack_size);
-    let slots = hll_slots(matrix.row_ptr(), hack_size);
+    let slots = hll_stored_elements(matrix.row_ptr(), hack_size);
     let fixed = (blocks + 1) * size_of::<usize>() + matrix.rows() * size_of::<u32>();
     budget.check("hll", matrix.nnz(), slots.into(), size_of::<u32>() + T::BYTES, fixed)?;
     Ok(slots as usize)

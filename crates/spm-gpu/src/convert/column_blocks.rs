@@ -3,7 +3,7 @@
 
 use spm_formats::MemoryBudget;
 use spm_formats::kernel::PlanError;
-use spm_gpu_kernels::convert::{ColumnBlockCounts, ColumnBlockEntries, ColumnBlockEntriesNarrow};
+use spm_gpu_kernels::convert::{ColumnBlockCounts, ColumnBlockEntries, ColumnBlockEntriesSingle};
 use spm_gpu_kernels::spmv::{
     COLUMN_BLOCK_IN_FLIGHT, COLUMN_BLOCK_QUAD, csr_column_blocks_shared_bytes,
 };
@@ -55,7 +55,7 @@ impl<T: DeviceScalar> DeviceColumnBlocks<T> {
     pub(crate) fn new(
         a: &DeviceCsr<T>,
         cut: ColumnBlockShape,
-        narrow: bool,
+        single: bool,
         budget: &MemoryBudget,
     ) -> Result<Self, PlanError> {
         let device = a.device();
@@ -77,13 +77,13 @@ impl<T: DeviceScalar> DeviceColumnBlocks<T> {
         unsafe { device.launch::<ColumnBlockCounts>(launch, &stream, args)? };
         scan(&mut ends, &stream)?;
         let padded = ends.element(parts + 1)? as usize;
-        let value_bytes = if narrow { size_of::<f32>() } else { size_of::<T>() };
+        let value_bytes = if single { size_of::<f32>() } else { size_of::<T>() };
         let slot_bytes = size_of::<u16>() + value_bytes;
         budget.check("CSR by blocks of columns", a.entries(), padded as u128, slot_bytes, 0)?;
         let mut col_offsets = DeviceBuffer::uninitialized(device, padded)?;
-        let values = if narrow {
+        let values = if single {
             let mut values = DeviceBuffer::uninitialized(device, padded)?;
-            let args = ColumnBlockEntriesNarrow {
+            let args = ColumnBlockEntriesSingle {
                 rows,
                 block_cols,
                 col_blocks,
@@ -95,8 +95,8 @@ impl<T: DeviceScalar> DeviceColumnBlocks<T> {
                 to_values: values.ptr_mut(),
             };
             // SAFETY: as many entries as before, the places that were counted, padding included.
-            unsafe { device.launch::<ColumnBlockEntriesNarrow<T>>(launch, &stream, args)? };
-            DeviceReducedValues::Narrow(values)
+            unsafe { device.launch::<ColumnBlockEntriesSingle<T>>(launch, &stream, args)? };
+            DeviceReducedValues::Single(values)
         } else {
             let mut values = DeviceBuffer::uninitialized(device, padded)?;
             let args = ColumnBlockEntries {

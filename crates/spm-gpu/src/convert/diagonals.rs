@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use spm_formats::kernel::PlanError;
 use spm_gpu_kernels::convert::{
-    DIAGONAL_TABLE, DiagonalPlaces, DiagonalPlacesNarrow, FindDiagonals, NO_DIAGONAL,
+    DIAGONAL_TABLE, DiagonalPlaces, DiagonalPlacesSingle, FindDiagonals, NO_DIAGONAL,
 };
 use spm_gpu_kernels::spmv::MOST_DIAGONALS;
 
@@ -34,7 +34,7 @@ impl<T: DeviceScalar> DeviceDia<T> {
     /// of stored elements.
     pub(crate) fn new(
         csr: &Arc<DeviceCsr<T>>,
-        narrow: bool,
+        single: bool,
         accept: impl FnOnce(u64) -> Result<bool, PlanError>,
     ) -> Result<Option<Self>, PlanError> {
         let Some(distances) = distances(csr)? else { return Ok(None) };
@@ -65,8 +65,8 @@ impl<T: DeviceScalar> DeviceDia<T> {
                 places
             }};
         }
-        let values = if narrow {
-            DeviceReducedValues::Narrow(places!(DiagonalPlacesNarrow))
+        let values = if single {
+            DeviceReducedValues::Single(places!(DiagonalPlacesSingle))
         } else {
             DeviceReducedValues::Stored(places!(DiagonalPlaces))
         };

@@ -1,9 +1,9 @@
-//! Conversion of CSR to the nonzero split of `csr-segments`
+//! Conversion of CSR to the nonzero split of `csr-segmented-sum`
 //! (`gpu-kernels/src/convert/segments.rs`).
 
 use spm_formats::kernel::PlanError;
 use spm_gpu_kernels::convert::{
-    SegmentEntries, SegmentEntriesNarrow, SegmentFlags, SegmentHeaders, SegmentRanks,
+    SegmentEntries, SegmentEntriesSingle, SegmentFlags, SegmentHeaders, SegmentRanks,
     SegmentRowMarks, SegmentRows,
 };
 use spm_gpu_kernels::spmv::SEGMENT_THREADS;
@@ -14,7 +14,7 @@ use crate::memory::DeviceBuffer;
 use crate::plan::DeviceScalar;
 use crate::stream::Stream;
 
-/// The arrays of `csr-segments`.
+/// The arrays of `csr-segmented-sum`.
 #[derive(Debug)]
 pub(crate) struct DeviceSegments<T> {
     pub(crate) shape: (usize, usize),
@@ -100,20 +100,20 @@ impl<T: DeviceScalar> DeviceSegments<T> {
 
         let mut col_indices = DeviceBuffer::uninitialized(device, slots)?;
         let launch = threads(device, slots)?;
-        let values = if values == ValueKind::Narrow {
-            let mut narrow = DeviceBuffer::uninitialized(device, slots)?;
-            let args = SegmentEntriesNarrow {
+        let values = if values == ValueKind::Single {
+            let mut single = DeviceBuffer::uninitialized(device, slots)?;
+            let args = SegmentEntriesSingle {
                 slots: slots as u32,
                 log_entries,
                 headers: headers.ptr(),
                 col_indices: a.col_indices.ptr(),
                 values: a.values.ptr(),
                 to_columns: col_indices.ptr_mut(),
-                to_values: narrow.ptr_mut(),
+                to_values: single.ptr_mut(),
             };
             // SAFETY: as above.
-            unsafe { device.launch::<SegmentEntriesNarrow<T>>(launch, &stream, args)? };
-            DeviceReducedValues::Narrow(narrow)
+            unsafe { device.launch::<SegmentEntriesSingle<T>>(launch, &stream, args)? };
+            DeviceReducedValues::Single(single)
         } else {
             let stored = values == ValueKind::Stored;
             let mut full = DeviceBuffer::uninitialized(device, if stored { slots } else { 0 })?;

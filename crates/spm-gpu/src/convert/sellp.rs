@@ -1,10 +1,10 @@
 //! CSR to SELL-P: `gpu-kernels/src/convert/sellp.rs`.
 
 use spm_formats::kernel::PlanError;
-use spm_gpu_kernels::convert::{SellpColumns, SellpMeasure, SellpValues, SellpValuesNarrow};
+use spm_gpu_kernels::convert::{SellpColumns, SellpMeasure, SellpValues, SellpValuesSingle};
 
 use super::{DeviceReducedValues, ValueKind, scan, warps};
-use crate::matrix::{DeviceCsr, DeviceMatrix, check_slots};
+use crate::matrix::{DeviceCsr, DeviceMatrix, check_stored_elements};
 use crate::memory::DeviceBuffer;
 use crate::plan::DeviceScalar;
 use crate::stream::Stream;
@@ -57,7 +57,7 @@ impl<T: DeviceScalar> DeviceSellp<T> {
         let log_lanes = options.lanes.trailing_zeros();
         let chunks = a.rows().div_ceil(WARP >> log_lanes);
         check_sums(a.entries(), chunks, options.lanes)?;
-        check_slots(super::ID, options.longest_row.div_ceil(options.lanes))?;
+        check_stored_elements(super::ID, options.longest_row.div_ceil(options.lanes))?;
         let launch = warps(device, chunks)?;
         let mut sums = DeviceBuffer::<u32>::zeroed(device, MEASURES * chunks + 1)?;
         let mut modes = DeviceBuffer::<u32>::uninitialized(device, chunks)?;
@@ -65,7 +65,7 @@ impl<T: DeviceScalar> DeviceSellp<T> {
         let col_indices = a.col_indices.ptr();
         // The kernel adds up to 31 to a column.
         let diagonals = options.diagonals && a.cols() <= (u32::MAX - WARP as u32) as usize;
-        let round = if options.values == ValueKind::Narrow { 4 } else { 1 };
+        let round = if options.values == ValueKind::Single { 4 } else { 1 };
         // Widths alone are cheap: where they may be hopeless, columns are not looked at before.
         let bounded = a.rows() * options.longest_row <= CHEAP_PADDING * a.entries();
         let again = !bounded && (options.compact || diagonals || round > 1);
@@ -141,9 +141,9 @@ impl<T: DeviceScalar> DeviceSellp<T> {
                 unsafe { device.launch::<SellpValues<T>>(launch, &stream, args)? };
                 DeviceReducedValues::Stored(values)
             }
-            ValueKind::Narrow => {
+            ValueKind::Single => {
                 let mut values = DeviceBuffer::uninitialized(device, slots as usize)?;
-                let args = SellpValuesNarrow {
+                let args = SellpValuesSingle {
                     rows: shape.0,
                     chunks: shape.1,
                     log_lanes,
@@ -155,8 +155,8 @@ impl<T: DeviceScalar> DeviceSellp<T> {
                     slots: values.ptr_mut(),
                 };
                 // SAFETY: as above.
-                unsafe { device.launch::<SellpValuesNarrow<T>>(launch, &stream, args)? };
-                DeviceReducedValues::Narrow(values)
+                unsafe { device.launch::<SellpValuesSingle<T>>(launch, &stream, args)? };
+                DeviceReducedValues::Single(values)
             }
         };
         kept.copy_from_on(&a.pointers, &stream)?;

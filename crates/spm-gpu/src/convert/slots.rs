@@ -1,4 +1,4 @@
-//! Conversion of CSR to `csr-slots`: a fixed number of stored column indices for each thread
+//! Conversion of CSR to `csr-ell-columns`: a fixed number of stored column indices for each thread
 //! (`gpu-kernels/src/convert/slots.rs`).
 
 use std::sync::Arc;

@@ -20,7 +20,7 @@ pub(crate) struct MatrixStats<T> {
     /// The common value of all entries, if they are equal.
     pub(crate) equal: Option<T>,
     /// Whether single precision holds every value exactly.
-    pub(crate) narrow: bool,
+    pub(crate) single: bool,
 }
 
 impl<T: DeviceScalar> MatrixStats<T> {
@@ -28,7 +28,7 @@ impl<T: DeviceScalar> MatrixStats<T> {
     pub(crate) fn of(a: &DeviceCsr<T>) -> Result<Self, PlanError> {
         let device = a.device();
         let stream = Stream::new(device)?;
-        let mut stats = Self { longest_row: 0, empty_rows: 0, equal: None, narrow: false };
+        let mut stats = Self { longest_row: 0, empty_rows: 0, equal: None, single: false };
         let (row_warps, value_warps) = (warps(a.rows()), warps(a.entries()));
         let mut seen = DeviceBuffer::uninitialized(device, row_warps + value_warps)?;
         if row_warps > 0 {
@@ -56,7 +56,7 @@ impl<T: DeviceScalar> MatrixStats<T> {
             if values.iter().all(|&[other, _]| other == 0) {
                 stats.equal = Some(a.values.element(0)?);
             }
-            stats.narrow =
+            stats.single =
                 size_of::<T>() > size_of::<f32>() && values.iter().all(|&[_, wide]| wide == 0);
         }
         Ok(stats)
@@ -112,7 +112,7 @@ mod tests {
         let lengths = [3, 0, 1, 4000, 0, 7];
         let total = lengths.iter().sum();
         let mut expected =
-            MatrixStats { longest_row: 4000, empty_rows: 2, equal: Some(0.1), narrow: false };
+            MatrixStats { longest_row: 4000, empty_rows: 2, equal: Some(0.1), single: false };
         let mut values = vec![0.1; total];
         assert_eq!(stats(&lengths, values.clone()), expected);
         values[total - 1] = 0.5;
@@ -120,9 +120,9 @@ mod tests {
         assert_eq!(stats(&lengths, values.clone()), expected);
         values.fill(-0.25);
         values[1] = 3.0;
-        expected.narrow = true;
+        expected.single = true;
         assert_eq!(stats(&lengths, values), expected);
-        let none = MatrixStats { longest_row: 0, empty_rows: 0, equal: None, narrow: false };
+        let none = MatrixStats { longest_row: 0, empty_rows: 0, equal: None, single: false };
         assert_eq!(stats(&[], Vec::new()), none);
     }
 }

@@ -10,17 +10,17 @@ pub(crate) enum ValueKind<T> {
     /// At full width.
     Stored,
     /// In single precision, which holds each of them exactly.
-    Narrow,
+    Single,
     /// One value that all entries have.
     Equal(T),
 }
 
 impl<T: DeviceScalar> ValueKind<T> {
     /// The smallest storage that is allowed.
-    pub(crate) fn choose(stats: &MatrixStats<T>, drop_equal: bool, narrow: bool) -> Self {
+    pub(crate) fn choose(stats: &MatrixStats<T>, drop_equal: bool, single: bool) -> Self {
         match stats.equal {
             Some(value) if drop_equal => Self::Equal(value),
-            _ if narrow && stats.narrow => Self::Narrow,
+            _ if single && stats.single => Self::Single,
             _ => Self::Stored,
         }
     }
@@ -30,7 +30,7 @@ impl<T: DeviceScalar> ValueKind<T> {
 #[derive(Debug)]
 pub(crate) enum DeviceReducedValues<T> {
     Stored(DeviceBuffer<T>),
-    Narrow(DeviceBuffer<f32>),
+    Single(DeviceBuffer<f32>),
     Equal(T),
 }
 
@@ -38,7 +38,7 @@ impl<T: DeviceScalar> DeviceReducedValues<T> {
     pub(crate) fn bytes(&self) -> usize {
         match self {
             Self::Stored(values) => values.bytes(),
-            Self::Narrow(values) => values.bytes(),
+            Self::Single(values) => values.bytes(),
             Self::Equal(_) => 0,
         }
     }

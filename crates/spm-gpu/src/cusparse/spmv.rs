@@ -133,10 +133,10 @@ pub(crate) fn sell<T: DeviceScalar>(
     };
     let slice = parameters.count("slice");
     let sell = csr_to_sell(a, slice, 1, &options.budget)?;
-    check_signed(SELL.id, "slots", sell.slots())?;
+    check_signed(SELL.id, "slots", sell.stored_elements())?;
     let offsets: Vec<i32> = sell.chunk_offsets().iter().map(|&offset| offset as i32).collect();
     // The library wants padding marked by the column -1.
-    let mut col_indices = vec![-1; sell.slots()];
+    let mut col_indices = vec![-1; sell.stored_elements()];
     for (position, &length) in sell.row_lengths().iter().enumerate() {
         let first = sell.chunk_offsets()[position / slice] + position % slice;
         for slot in (first..).step_by(slice).take(length as usize) {

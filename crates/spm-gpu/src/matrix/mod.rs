@@ -90,7 +90,7 @@ pub(crate) fn check_counts(
 
 /// Refuses a chunk with more stored elements for a lane than the kernels with compressed columns
 /// can number in 32 bits: 32 offsets for each 4 of them.
-pub(crate) fn check_slots(kernel: &'static str, slots: usize) -> Result<(), PlanError> {
+pub(crate) fn check_stored_elements(kernel: &'static str, slots: usize) -> Result<(), PlanError> {
     if slots <= 1 << 29 {
         return Ok(());
     }
@@ -126,7 +126,7 @@ mod tests {
         }
         assert!(check_signed("k", "entries", i32::MAX as usize).is_ok());
         assert!(check_signed("k", "entries", 1 << 31).is_err());
-        assert!(check_slots("k", 1 << 29).is_ok());
-        assert!(check_slots("k", (1 << 29) + 1).is_err());
+        assert!(check_stored_elements("k", 1 << 29).is_ok());
+        assert!(check_stored_elements("k", (1 << 29) + 1).is_err());
     }
 }

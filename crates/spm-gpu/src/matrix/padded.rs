@@ -214,11 +214,14 @@ impl<T: DeviceScalar> DeviceSell<T> {
     }
 
     /// Refuses more stored elements than the kernels can count.
-    pub(crate) fn check_slots(kernel: &'static str, a: &Sell<T>) -> Result<(), PlanError> {
-        if u32::try_from(a.slots() / Self::CHUNK).is_ok() {
+    pub(crate) fn check_stored_elements(
+        kernel: &'static str,
+        a: &Sell<T>,
+    ) -> Result<(), PlanError> {
+        if u32::try_from(a.stored_elements() / Self::CHUNK).is_ok() {
             return Ok(());
         }
-        let reason = format!("{} slots are more than it can count", a.slots());
+        let reason = format!("{} slots are more than it can count", a.stored_elements());
         Err(PlanError::Unsupported { kernel, reason })
     }
 

@@ -49,7 +49,7 @@ const L2_BYTES: usize = 24 << 20;
 const SHORT_ROW: usize = 3;
 const LONG_ROW: usize = 12;
 const LONGER_ROW: usize = 20;
-/// Entries that `csr-column-lanes` loads at once.
+/// Entries that `csr-row-split` loads at once.
 const QUAD: usize = 4;
 /// Threads for each entry of a row, with a thread for a row and four columns, from which on they
 /// keep the device busy.
@@ -141,16 +141,18 @@ fn candidates<T: DeviceScalar>(
     let even = k.is_multiple_of(2);
     let large_x = cols * k * T::BYTES > L2_BYTES;
 
-    let groups = if even { "csr-row-groups[columns=2" } else { "csr-row-groups[columns=1" };
+    let groups = if even { "csr-nonzero-split[columns=2" } else { "csr-nonzero-split[columns=1" };
     let mut row_groups = vec![format!("{groups}]")];
     if k > 16 && large_x {
         row_groups.push(format!("{groups},tile=16]"));
     }
-    let column_lanes = || "csr-column-lanes".to_owned();
-    let entry_lanes = || "csr-entry-lanes".to_owned();
+    let column_lanes = || "csr-row-split".to_owned();
+    let entry_lanes = || "csr-vector".to_owned();
     match layout {
         // A thread or a warp for a row would wait for the longest one.
-        Layout::ColumnMajor if skewed && k <= 16 => vec![column_lanes(), "csr-segments".to_owned()],
+        Layout::ColumnMajor if skewed && k <= 16 => {
+            vec![column_lanes(), "csr-segmented-sum".to_owned()]
+        }
         // Most rows end inside of the four entries that are loaded at once.
         _ if skewed && mean < QUAD => row_groups,
         _ if skewed => [vec![column_lanes()], row_groups].concat(),
@@ -168,7 +170,7 @@ fn candidates<T: DeviceScalar>(
                 return vec![of_thread(if k <= 2 { 2 } else { 4 })];
             }
             // Rows with columns all over X are better off with a row-major copy.
-            let mut labels = vec!["sell-column-lanes[sigma=1]".to_owned()];
+            let mut labels = vec!["sell-row-split[sigma=1]".to_owned()];
             if k <= 8 {
                 labels.push(entry_lanes());
             } else {
@@ -195,14 +197,14 @@ fn candidates<T: DeviceScalar>(
             } else {
                 return [vec![column_lanes()], row_groups].concat();
             };
-            let mut labels = vec![format!("sell-column-lanes[sigma={sigma}]")];
+            let mut labels = vec![format!("sell-row-split[sigma={sigma}]")];
             if small && even && k > 16 {
-                labels.push(format!("sell-column-lanes[columns=2,sigma={sigma}]"));
+                labels.push(format!("sell-row-split[columns=2,sigma={sigma}]"));
             } else if !small && k > 16 {
                 labels.append(&mut row_groups);
             }
             if even && entries >= MOST_ENTRIES {
-                labels.push(format!("sell-column-lanes[block=64,columns=4,sigma={sigma}]"));
+                labels.push(format!("sell-row-split[block=64,columns=4,sigma={sigma}]"));
             }
             labels
         }
@@ -311,13 +313,13 @@ mod tests {
     fn statistics_decide_where_a_launch_takes_the_time() {
         let long = source("banded[n=700,lower=20,upper=20]");
         for (k, layout, expected) in [
-            (4, Layout::RowMajor, "csr-column-lanes"),
-            (8, Layout::ColumnMajor, "csr-entry-lanes"),
-            (32, Layout::ColumnMajor, "csr-entry-lanes"),
+            (4, Layout::RowMajor, "csr-row-split"),
+            (8, Layout::ColumnMajor, "csr-vector"),
+            (32, Layout::ColumnMajor, "csr-vector"),
         ] {
             assert_eq!(labels(&long, k, layout), [expected], "{k}");
         }
         let short = source("stencil5[n=20]");
-        assert_eq!(labels(&short, 4, Layout::RowMajor), ["sell-column-lanes[sigma=1]"]);
+        assert_eq!(labels(&short, 4, Layout::RowMajor), ["sell-row-split[sigma=1]"]);
     }
 }

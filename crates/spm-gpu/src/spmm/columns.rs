@@ -120,7 +120,7 @@ impl ColumnShape {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::spmm::csr_row_groups::INFO;
+    use crate::spmm::csr_nonzero_split::INFO;
 
     #[test]
     fn lanes_and_passes_cover_the_columns() {

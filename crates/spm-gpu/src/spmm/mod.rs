@@ -6,12 +6,12 @@ mod auto;
 mod columns;
 mod csr_adaptive;
 mod csr_adaptive_subblocks;
-mod csr_column_lanes;
-mod csr_entry_lanes;
-mod csr_row_groups;
-mod csr_segments;
+mod csr_nonzero_split;
+mod csr_row_split;
+mod csr_segmented_sum;
 mod csr_subwarp_per_element;
 mod csr_thread_per_element;
+mod csr_vector;
 mod csr_warp_per_element;
 mod csr_warp_per_row;
 mod ell_subwarp_per_element;
@@ -21,7 +21,7 @@ mod parameters;
 mod plan;
 mod rearrange;
 mod row_blocks;
-mod sell_column_lanes;
+mod sell_row_split;
 mod sell_thread_per_row;
 
 use std::any::Any;
@@ -67,7 +67,7 @@ pub struct SpmmKernel<T> {
     /// Id, source and parameters.
     pub info: KernelInfo,
     /// Whether this is a vendor kernel used as a baseline. It is unavailable without its library.
-    pub comparator: bool,
+    pub baseline: bool,
     planner: Planner<T>,
 }
 
@@ -164,12 +164,12 @@ fn double() -> Box<dyn Any> {
 }
 
 fn kernels<T: DeviceScalar>() -> Vec<SpmmKernel<T>> {
-    let comparator: fn(_, PlanFn<T>) -> _ =
-        |info, plan| SpmmKernel { info, comparator: true, planner: Planner::Host(plan) };
+    let baseline: fn(_, PlanFn<T>) -> _ =
+        |info, plan| SpmmKernel { info, baseline: true, planner: Planner::Host(plan) };
     let kernel: fn(_, PlanFn<T>) -> _ =
-        |info, plan| SpmmKernel { info, comparator: false, planner: Planner::Host(plan) };
+        |info, plan| SpmmKernel { info, baseline: false, planner: Planner::Host(plan) };
     let on_device: fn(_, OnDevice<T>) -> _ =
-        |info, plan| SpmmKernel { info, comparator: false, planner: Planner::Device(plan) };
+        |info, plan| SpmmKernel { info, baseline: false, planner: Planner::Device(plan) };
     vec![
         kernel(csr_thread_per_element::V1, csr_thread_per_element::plan_v1),
         kernel(csr_thread_per_element::V2, csr_thread_per_element::plan_v2),
@@ -181,16 +181,16 @@ fn kernels<T: DeviceScalar>() -> Vec<SpmmKernel<T>> {
         kernel(csr_adaptive_subblocks::INFO, csr_adaptive_subblocks::plan),
         kernel(ell_thread_per_element::INFO, ell_thread_per_element::plan),
         kernel(ell_subwarp_per_element::INFO, ell_subwarp_per_element::plan),
-        on_device(csr_column_lanes::INFO, csr_column_lanes::on_device),
-        on_device(csr_row_groups::INFO, csr_row_groups::on_device),
-        on_device(csr_entry_lanes::INFO, csr_entry_lanes::on_device),
-        on_device(csr_segments::INFO, csr_segments::on_device),
-        on_device(sell_column_lanes::INFO, sell_column_lanes::on_device),
+        on_device(csr_row_split::INFO, csr_row_split::on_device),
+        on_device(csr_nonzero_split::INFO, csr_nonzero_split::on_device),
+        on_device(csr_vector::INFO, csr_vector::on_device),
+        on_device(csr_segmented_sum::INFO, csr_segmented_sum::on_device),
+        on_device(sell_row_split::INFO, sell_row_split::on_device),
         on_device(sell_thread_per_row::INFO, sell_thread_per_row::on_device),
         on_device(auto::INFO, auto::on_device),
-        comparator(cusparse::spmm::CSR_ALG1, cusparse::spmm::csr_alg1),
-        comparator(cusparse::spmm::CSR_ALG2, cusparse::spmm::csr_alg2),
-        comparator(cusparse::spmm::CSR_ALG3, cusparse::spmm::csr_alg3),
+        baseline(cusparse::spmm::CSR_ALG1, cusparse::spmm::csr_alg1),
+        baseline(cusparse::spmm::CSR_ALG2, cusparse::spmm::csr_alg2),
+        baseline(cusparse::spmm::CSR_ALG3, cusparse::spmm::csr_alg3),
     ]
 }
 

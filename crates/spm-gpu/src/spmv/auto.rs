@@ -9,11 +9,11 @@ use spm_formats::kernel::{
 use spm_gpu_kernels::spmv::MOST_DIAGONALS;
 
 use super::on_device::Source;
-use super::parameters::{NARROW, WARP, fitting_lanes};
+use super::parameters::{SINGLE_VALUES, WARP, fitting_lanes};
 use super::sellp::DIAGONALS;
 use super::{
-    BoxedPlan, csr_column_blocks, csr_segments, csr_slots, csr_subwarp_per_row, dia_thread_per_row,
-    sellp,
+    BoxedPlan, csr_column_blocks, csr_ell_columns, csr_segmented_sum, csr_subwarp_per_row,
+    dia_thread_per_row, sellp,
 };
 use crate::convert::ColumnBlockShape;
 use crate::device::Device;
@@ -29,7 +29,7 @@ pub(super) const INFO: KernelInfo = KernelInfo {
     backend: Backend::Gpu,
     source: "own",
     summary: "the fastest of the kernels that suit the structure, found by timing them in planning",
-    parameters: &[COMPACT, NARROW],
+    parameters: &[COMPACT, SINGLE_VALUES],
 };
 
 const COMPACT: ParameterSpec = ParameterSpec {
@@ -45,7 +45,7 @@ const LARGEST_PADDING: f64 = 1.6;
 const REGULAR_PADDING: f64 = 1.1;
 /// Stored elements per entry up to which DIA is a candidate.
 const MOST_PLACES: f64 = 1.25;
-/// Stored columns per entry up to which `csr-slots` is faster than reading row pointers.
+/// Stored columns per entry up to which `csr-ell-columns` is faster than reading row pointers.
 const MOST_SLOTS: f64 = 6.0;
 /// Longest row over mean row from which a matrix counts as skewed.
 const SKEWED: f64 = 8.0;
@@ -84,7 +84,7 @@ struct Forms {
     /// Equal values stored once, and compressed column indices.
     compact: bool,
     /// Values stored in single precision if that is exact.
-    narrow: bool,
+    single: bool,
 }
 
 impl Forms {
@@ -96,7 +96,7 @@ impl Forms {
             .iter()
             .filter(|p| p.default == Value::Switch(true) && p.name != DIAGONALS.name);
         switches.fold(info.defaults(), |set, p| {
-            let on = if p.name == NARROW.name { self.narrow } else { self.compact };
+            let on = if p.name == SINGLE_VALUES.name { self.single } else { self.compact };
             set.with(p.name, Value::Switch(on))
         })
     }
@@ -113,8 +113,10 @@ pub(super) fn on_device<T: DeviceScalar>(
     budget: &MemoryBudget,
 ) -> Result<BoxedPlan<T>, PlanError> {
     let (rows, cols) = (a.csr.rows(), a.csr.cols());
-    let forms =
-        Forms { compact: parameters.switch(COMPACT.name), narrow: parameters.switch(NARROW.name) };
+    let forms = Forms {
+        compact: parameters.switch(COMPACT.name),
+        single: parameters.switch(SINGLE_VALUES.name),
+    };
     let compact = forms.compact;
     let longest = a.stats.longest_row as f64;
     let skewed = longest > SKEWED * (a.csr.entries() as f64 / rows.max(1) as f64).max(4.0);
@@ -124,9 +126,9 @@ pub(super) fn on_device<T: DeviceScalar>(
         // Every format takes the same time but for the clock's noise: the launch, and three loads
         // that depend on each other. Only the number of threads tells.
         if fits_slots(a, compact) {
-            let set = forms.of(&csr_slots::INFO);
-            if let Ok(plan) = csr_slots::on_device(a, &set, budget) {
-                return Ok(Box::new(Auto { plan, choice: csr_slots::INFO.label(&set) }));
+            let set = forms.of(&csr_ell_columns::INFO);
+            if let Ok(plan) = csr_ell_columns::on_device(a, &set, budget) {
+                return Ok(Box::new(Auto { plan, choice: csr_ell_columns::INFO.label(&set) }));
             }
         }
         let (set, plan) = subwarp(a, small_lanes(a, lanes), forms, budget);
@@ -200,8 +202,8 @@ pub(super) fn on_device<T: DeviceScalar>(
         }
     }
     if skewed || (padding > REGULAR_PADDING && race.is_far_from_bandwidth()) {
-        let set = forms.of(&csr_segments::INFO);
-        race.enter(&csr_segments::INFO, &set, csr_segments::on_device(a, &set, budget))?;
+        let set = forms.of(&csr_segmented_sum::INFO);
+        race.enter(&csr_segmented_sum::INFO, &set, csr_segmented_sum::on_device(a, &set, budget))?;
     }
     if race.best.is_none() {
         // More entries than the others number, or too little memory for one more format.
@@ -211,12 +213,12 @@ pub(super) fn on_device<T: DeviceScalar>(
     race.winner()
 }
 
-/// Whether `csr-slots` suits a matrix whose product takes little more than a launch. With one
+/// Whether `csr-ell-columns` suits a matrix whose product takes little more than a launch. With one
 /// thread for each row the values of CSR are not read coalesced.
 fn fits_slots<T: DeviceScalar>(a: &Source<T>, compact: bool) -> bool {
-    let lanes = csr_slots::fitting_lanes(a);
+    let lanes = csr_ell_columns::fitting_lanes(a);
     let no_values = compact && a.stats.equal.is_some();
-    csr_slots::padding(a) <= MOST_SLOTS && (lanes > 1 || no_values)
+    csr_ell_columns::padding(a) <= MOST_SLOTS && (lanes > 1 || no_values)
 }
 
 /// `csr-subwarp-per-row` with this number of threads per row.
@@ -227,7 +229,7 @@ fn subwarp<T: DeviceScalar>(
     budget: &MemoryBudget,
 ) -> (Parameters, Result<BoxedPlan<T>, PlanError>) {
     let lanes = Value::Choice(LANE_CHOICES[lanes.ilog2() as usize]);
-    let set = forms.of(&csr_subwarp_per_row::INFO).with("lanes", lanes);
+    let set = forms.of(&csr_subwarp_per_row::INFO).with("threads-per-row", lanes);
     let plan = csr_subwarp_per_row::on_device(a, &set, budget);
     (set, plan)
 }

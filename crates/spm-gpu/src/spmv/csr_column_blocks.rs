@@ -3,11 +3,11 @@
 use spm_formats::MemoryBudget;
 use spm_formats::kernel::{Backend, KernelInfo, Operation, ParameterSpec, Parameters, PlanError};
 use spm_gpu_kernels::spmv::{
-    COLUMN_BLOCK_IN_FLIGHT, CsrColumnBlocks, CsrColumnBlocksNarrow, csr_column_blocks_shared_bytes,
+    COLUMN_BLOCK_IN_FLIGHT, CsrColumnBlocks, CsrColumnBlocksSingle, csr_column_blocks_shared_bytes,
 };
 
 use super::on_device::Source;
-use super::parameters::{NARROW, WARP, row_lanes};
+use super::parameters::{SINGLE_VALUES, WARP, row_lanes};
 use super::{BoxedPlan, boxed, product_with_scratch};
 use crate::convert::{ColumnBlockShape, DeviceColumnBlocks, DeviceReducedValues};
 use crate::launch::Launch;
@@ -22,7 +22,7 @@ pub(super) const INFO: KernelInfo = KernelInfo {
     backend: Backend::Gpu,
     source: "own; after Im, Yelick, Vuduc, IJHPCA 18(1), 2004",
     summary: "CSR by column blocks, each block's part of x in shared memory, 16-bit columns",
-    parameters: &[LANES, NARROW],
+    parameters: &[LANES, SINGLE_VALUES],
 };
 
 const LANES: ParameterSpec = row_lanes(
@@ -50,15 +50,15 @@ pub(super) fn on_device<T: DeviceScalar>(
     let ColumnBlockShape { col_blocks, block_cols } = cut;
     let turn = COLUMN_BLOCK_IN_FLIGHT as usize * col_blocks;
     let fitting = a.mean_row().div_ceil(turn).next_power_of_two().min(WARP);
-    let lanes: usize = parameters.choice("lanes").parse().unwrap_or(fitting);
+    let lanes: usize = parameters.choice("threads-per-row").parse().unwrap_or(fitting);
     let row_blocks = (device.info().multiprocessors as usize / col_blocks).max(1);
     let block_rows = rows.div_ceil(row_blocks).max(1);
     let row_blocks = rows.div_ceil(block_rows).max(1);
     let launch = Launch::over(INFO.id, &device, col_blocks, 1, BLOCK)?
         .with_grid_y(row_blocks as u32)
         .with_shared_bytes(csr_column_blocks_shared_bytes::<T>(block_cols as u32));
-    let narrow = parameters.switch(NARROW.name) && a.stats.narrow;
-    let matrix = DeviceColumnBlocks::new(&a.csr, cut, narrow, budget)?;
+    let single = parameters.switch(SINGLE_VALUES.name) && a.stats.single;
+    let matrix = DeviceColumnBlocks::new(&a.csr, cut, single, budget)?;
     let mut sums = DeviceBuffer::<T>::uninitialized(&device, rows * col_blocks)?;
     let mut arrivals = DeviceBuffer::<u32>::zeroed(&device, row_blocks)?;
     let scratch_bytes = sums.bytes() + arrivals.bytes();
@@ -88,9 +88,9 @@ pub(super) fn on_device<T: DeviceScalar>(
             }};
         }
         match &a.values {
-            DeviceReducedValues::Narrow(values) => launch!(CsrColumnBlocksNarrow { values.ptr() }),
+            DeviceReducedValues::Single(values) => launch!(CsrColumnBlocksSingle { values.ptr() }),
             DeviceReducedValues::Stored(values) => launch!(CsrColumnBlocks { values.ptr() }),
-            DeviceReducedValues::Equal(_) => unreachable!("values are stored or narrow here"),
+            DeviceReducedValues::Equal(_) => unreachable!("values are stored or single here"),
         }
     }))
 }

@@ -48,7 +48,10 @@ pub(super) fn on_device<T: DeviceScalar>(
     _: &MemoryBudget,
 ) -> Result<BoxedPlan<T>, PlanError> {
     let device = a.csr.device().clone();
-    let lanes = parameters.choice("lanes").parse().unwrap_or_else(|_| fitting_lanes(a.mean_row()));
+    let lanes = parameters
+        .choice("threads-per-row")
+        .parse()
+        .unwrap_or_else(|_| fitting_lanes(a.mean_row()));
     let block = warps(INFO.id, parameters)? * WARP;
     let launch = Launch::over(INFO.id, &device, a.csr.rows(), block / lanes, block)?;
     let (rows, lanes) = (a.csr.rows() as u32, lanes as u32);

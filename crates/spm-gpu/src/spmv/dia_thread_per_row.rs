@@ -5,12 +5,12 @@ use spm_formats::kernel::{
     Backend, KernelInfo, Operation, ParameterSpec, Parameters, PlanError, Value,
 };
 use spm_gpu_kernels::spmv::{
-    DiaCached, DiaCachedNarrow, DiaDeep, DiaDeepNarrow, DiaStreamed, DiaStreamedNarrow, Distances,
+    DiaCached, DiaCachedSingle, DiaDeep, DiaDeepSingle, DiaStreamed, DiaStreamedSingle, Distances,
     MOST_DIAGONALS,
 };
 
 use super::on_device::Source;
-use super::parameters::{NARROW, R2_BLOCKS, block};
+use super::parameters::{R2_BLOCKS, SINGLE_VALUES, block};
 use super::{BoxedPlan, boxed, product};
 use crate::convert::{DeviceDia, DeviceReducedValues};
 use crate::device::DeviceInfo;
@@ -25,7 +25,7 @@ pub(super) const INFO: KernelInfo = KernelInfo {
     backend: Backend::Gpu,
     source: "own; Bell and Garland, SC'09",
     summary: "DIA, up to 32 diagonals, a thread for each row",
-    parameters: &[block(128, R2_BLOCKS), LOADS, NARROW],
+    parameters: &[block(128, R2_BLOCKS), LOADS, SINGLE_VALUES],
 };
 
 const LOADS: ParameterSpec = ParameterSpec {
@@ -103,14 +103,14 @@ pub(super) fn with_places<T: DeviceScalar>(
     let (rows, cols) = (a.csr.rows(), a.csr.cols());
     let block = parameters.count("block");
     let launch = Launch::over(INFO.id, &device, rows, block, block)?;
-    let narrow = parameters.switch(NARROW.name) && a.stats.narrow;
-    let Some(dia) = DeviceDia::new(&a.csr, narrow, accept)? else { return Ok(None) };
+    let single = parameters.switch(SINGLE_VALUES.name) && a.stats.single;
+    let Some(dia) = DeviceDia::new(&a.csr, single, accept)? else { return Ok(None) };
     let mut distances = Distances::default();
     for (place, &distance) in distances.0.as_flattened_mut().iter_mut().zip(&dia.distances) {
         *place = distance;
     }
     let bytes = dia.bytes() + ((rows + cols) * size_of::<T>()) as u64;
-    let short = narrow || size_of::<T>() == size_of::<f32>();
+    let short = single || size_of::<T>() == size_of::<f32>();
     let loads = Loads::choose(parameters, device.info(), (rows, bytes, short));
     Ok(Some(product(&device, dia, move |a, x, y, stream| {
         macro_rules! launch {
@@ -133,14 +133,14 @@ pub(super) fn with_places<T: DeviceScalar>(
                 unsafe { stream.device().launch::<$kernel<T>>(launch, stream, args) }
             }};
         }
-        use DeviceReducedValues::{Equal, Narrow, Stored};
+        use DeviceReducedValues::{Equal, Single, Stored};
         match (&a.values, loads) {
             (Stored(v), Loads::Streamed) => launch!(DiaStreamed(v.ptr())),
             (Stored(v), Loads::Cached) => launch!(DiaCached(v.ptr())),
             (Stored(v), Loads::Deep) => launch!(DiaDeep(v.ptr())),
-            (Narrow(v), Loads::Streamed) => launch!(DiaStreamedNarrow(v.ptr())),
-            (Narrow(v), Loads::Cached) => launch!(DiaCachedNarrow(v.ptr())),
-            (Narrow(v), Loads::Deep) => launch!(DiaDeepNarrow(v.ptr())),
+            (Single(v), Loads::Streamed) => launch!(DiaStreamedSingle(v.ptr())),
+            (Single(v), Loads::Cached) => launch!(DiaCachedSingle(v.ptr())),
+            (Single(v), Loads::Deep) => launch!(DiaDeepSingle(v.ptr())),
             (Equal(_), _) => unreachable!("places have values"),
         }
     })))

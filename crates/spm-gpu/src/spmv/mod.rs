@@ -9,9 +9,9 @@ mod auto;
 mod csr_adaptive;
 mod csr_column_blocks;
 mod csr_compact;
+mod csr_ell_columns;
 mod csr_merge;
-mod csr_segments;
-mod csr_slots;
+mod csr_segmented_sum;
 mod csr_subwarp_per_row;
 mod csr_thread_per_row;
 mod csr_thread_per_row_texture;
@@ -41,7 +41,7 @@ use crate::matrix::{DeviceCsr, check_counts};
 use crate::plan::{DeviceScalar, DeviceSpmvPlan, HostSpmvPlan, PlanOptions};
 use crate::{budget, cusparse};
 
-pub(crate) use csr_segments::{ENTRIES as SEGMENT_ENTRIES, entries as segment_entries};
+pub(crate) use csr_segmented_sum::{ENTRIES as SEGMENT_ENTRIES, entries as segment_entries};
 pub(crate) use hll_thread_per_row::plan as hll_plan;
 use on_device::OnDevice;
 pub(crate) use on_device::Source;
@@ -62,7 +62,7 @@ pub struct SpmvKernel<T> {
     /// Id, source and parameters.
     pub info: KernelInfo,
     /// Whether this is a vendor kernel used as a baseline. It is unavailable without its library.
-    pub comparator: bool,
+    pub baseline: bool,
     planner: Planner<T>,
 }
 
@@ -156,12 +156,12 @@ fn double() -> Box<dyn Any> {
 }
 
 fn kernels<T: DeviceScalar>() -> Vec<SpmvKernel<T>> {
-    let comparator: fn(_, PlanFn<T>) -> _ =
-        |info, plan| SpmvKernel { info, comparator: true, planner: Planner::Host(plan) };
+    let baseline: fn(_, PlanFn<T>) -> _ =
+        |info, plan| SpmvKernel { info, baseline: true, planner: Planner::Host(plan) };
     let kernel: fn(_, PlanFn<T>) -> _ =
-        |info, plan| SpmvKernel { info, comparator: false, planner: Planner::Host(plan) };
+        |info, plan| SpmvKernel { info, baseline: false, planner: Planner::Host(plan) };
     let on_device: fn(_, OnDevice<T>) -> _ =
-        |info, plan| SpmvKernel { info, comparator: false, planner: Planner::Device(plan) };
+        |info, plan| SpmvKernel { info, baseline: false, planner: Planner::Device(plan) };
     vec![
         kernel(csr_warp_per_row_shared::INFO, csr_warp_per_row_shared::plan),
         kernel(csr_warp_per_row::INFO, csr_warp_per_row::plan),
@@ -179,14 +179,14 @@ fn kernels<T: DeviceScalar>() -> Vec<SpmvKernel<T>> {
         on_device(sell::INFO, sell::on_device),
         kernel(sell_compact::INFO, sell_compact::plan),
         on_device(sellp::INFO, sellp::on_device),
-        on_device(csr_segments::INFO, csr_segments::on_device),
+        on_device(csr_segmented_sum::INFO, csr_segmented_sum::on_device),
         on_device(csr_column_blocks::INFO, csr_column_blocks::on_device),
-        on_device(csr_slots::INFO, csr_slots::on_device),
+        on_device(csr_ell_columns::INFO, csr_ell_columns::on_device),
         on_device(dia_thread_per_row::INFO, dia_thread_per_row::on_device),
         on_device(auto::INFO, auto::on_device),
-        comparator(cusparse::spmv::CSR_ALG1, cusparse::spmv::csr_alg1),
-        comparator(cusparse::spmv::CSR_ALG2, cusparse::spmv::csr_alg2),
-        comparator(cusparse::spmv::SELL, cusparse::spmv::sell),
+        baseline(cusparse::spmv::CSR_ALG1, cusparse::spmv::csr_alg1),
+        baseline(cusparse::spmv::CSR_ALG2, cusparse::spmv::csr_alg2),
+        baseline(cusparse::spmv::SELL, cusparse::spmv::sell),
     ]
 }
 

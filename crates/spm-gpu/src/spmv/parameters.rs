@@ -63,8 +63,8 @@ pub(super) const DROP_EQUAL: ParameterSpec = ParameterSpec {
 };
 
 /// Whether values are stored in single precision if that is exact.
-pub(super) const NARROW: ParameterSpec = ParameterSpec {
-    name: "narrow",
+pub(super) const SINGLE_VALUES: ParameterSpec = ParameterSpec {
+    name: "single-values",
     meaning: "store values in single precision if each of them is exact there",
     default: Value::Switch(true),
     studied: &[Value::Switch(true), Value::Switch(false)],
@@ -94,7 +94,7 @@ pub(super) fn warps_of(kernel: &'static str, block: usize) -> Result<usize, Plan
 /// The parameter for the threads per row; `meaning` says what `auto` takes.
 pub(crate) const fn row_lanes(meaning: &'static str) -> ParameterSpec {
     ParameterSpec {
-        name: "lanes",
+        name: "threads-per-row",
         meaning,
         default: Value::Choice("auto"),
         studied: &[
@@ -116,7 +116,7 @@ pub(super) const LANES: ParameterSpec = row_lanes(
 
 /// The requested threads per row, or those that fit the mean length of the rows that have entries.
 pub(super) fn lanes<T: DeviceScalar>(a: CsrView<'_, T>, parameters: &Parameters) -> usize {
-    parameters.choice("lanes").parse().unwrap_or_else(|_| {
+    parameters.choice("threads-per-row").parse().unwrap_or_else(|_| {
         let filled = a.row_ptr().windows(2).filter(|pair| pair[0] < pair[1]).count();
         fitting_lanes(a.nnz() / filled.max(1))
     })

@@ -12,7 +12,7 @@ use super::parameters::{DROP_EQUAL, R2_BLOCKS, SIGMA, WARP, block, warps};
 use super::{BoxedPlan, product};
 use crate::device::Device;
 use crate::launch::Launch;
-use crate::matrix::{DeviceMatrix, DeviceSell, DeviceValues, check_slots, permutation};
+use crate::matrix::{DeviceMatrix, DeviceSell, DeviceValues, check_stored_elements, permutation};
 use crate::memory::DeviceBuffer;
 use crate::plan::{DeviceScalar, PlanOptions};
 
@@ -71,9 +71,9 @@ pub(super) fn plan<T: DeviceScalar>(
     let chunks = a.rows().div_ceil(chunk);
     let launch = Launch::over(INFO.id, device, chunks, warps, warps * WARP)?;
     let sell = csr_to_sell(a, chunk, parameters.count(SIGMA.name), &options.budget)?;
-    DeviceSell::<T>::check_slots(INFO.id, &sell)?;
+    DeviceSell::<T>::check_stored_elements(INFO.id, &sell)?;
     let longest = sell.row_lengths().iter().max().map_or(0, |&length| length as usize);
-    check_slots(INFO.id, longest)?;
+    check_stored_elements(INFO.id, longest)?;
     let columns = CompactColumns::of(sell.chunk_offsets(), sell.row_lengths(), sell.col_indices());
     let columns = columns.ok_or_else(|| {
         let reason = "column offsets of more than 2^37 bytes".to_owned();

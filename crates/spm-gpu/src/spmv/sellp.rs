@@ -4,10 +4,10 @@ use spm_formats::MemoryBudget;
 use spm_formats::kernel::{
     Backend, KernelInfo, Operation, ParameterSpec, Parameters, PlanError, Value,
 };
-use spm_gpu_kernels::spmv::{Sellp, SellpEqual, SellpNarrow};
+use spm_gpu_kernels::spmv::{Sellp, SellpEqual, SellpSingle};
 
 use super::on_device::Source;
-use super::parameters::{DROP_EQUAL, NARROW, R2_BLOCKS, WARP, block, row_lanes, warps};
+use super::parameters::{DROP_EQUAL, R2_BLOCKS, SINGLE_VALUES, WARP, block, row_lanes, warps};
 use super::{BoxedPlan, product};
 use crate::convert::{DeviceReducedValues, DeviceSellp, SellpOptions, ValueKind};
 use crate::launch::Launch;
@@ -20,7 +20,7 @@ pub(super) const INFO: KernelInfo = KernelInfo {
     backend: Backend::Gpu,
     source: "own; Anzt, Tomov, Dongarra, UT-EECS-14-727, 2014",
     summary: "SELL-P, 1 to 32 threads for each row, chunks with few diagonals stored by diagonal, compressed columns and values",
-    parameters: &[block(256, R2_BLOCKS), LANES, DIAGONALS, COMPACT, DROP_EQUAL, NARROW],
+    parameters: &[block(256, R2_BLOCKS), LANES, DIAGONALS, COMPACT, DROP_EQUAL, SINGLE_VALUES],
 };
 
 const LANES: ParameterSpec =
@@ -75,16 +75,17 @@ pub(super) fn with_slots<T: DeviceScalar>(
 ) -> Result<Option<Regular<T>>, PlanError> {
     let device = a.csr.device().clone();
     let warps = warps(INFO.id, parameters)?;
-    let lanes = parameters.choice("lanes").parse().unwrap_or_else(|_| fitting_lanes(a));
+    let lanes = parameters.choice("threads-per-row").parse().unwrap_or_else(|_| fitting_lanes(a));
     let chunks = a.csr.rows().div_ceil(WARP / lanes);
     let launch = Launch::over(INFO.id, &device, chunks, warps, warps * WARP)?;
-    let (drop_equal, narrow) = (parameters.switch(DROP_EQUAL.name), parameters.switch(NARROW.name));
+    let (drop_equal, single) =
+        (parameters.switch(DROP_EQUAL.name), parameters.switch(SINGLE_VALUES.name));
     let options = SellpOptions {
         lanes,
         compact: parameters.switch("compact"),
         diagonals: parameters.switch(DIAGONALS.name),
         longest_row: a.stats.longest_row,
-        values: ValueKind::choose(&a.stats, drop_equal, narrow),
+        values: ValueKind::choose(&a.stats, drop_equal, single),
     };
     let sellp = DeviceSellp::new(&a.csr, &options, accept)?;
     Ok(sellp.map(|a| {
@@ -123,7 +124,7 @@ fn enqueue<T: DeviceScalar>(
     }
     match &a.values {
         DeviceReducedValues::Stored(values) => launch!(Sellp { values: values.ptr() }),
-        DeviceReducedValues::Narrow(values) => launch!(SellpNarrow { values: values.ptr() }),
+        DeviceReducedValues::Single(values) => launch!(SellpSingle { values: values.ptr() }),
         &DeviceReducedValues::Equal(value) => launch!(SellpEqual { value: value }),
     }
 }

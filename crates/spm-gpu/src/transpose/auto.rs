@@ -1,8 +1,8 @@
-//! `auto` for transposition: `column-buckets` with parameters chosen for the matrix.
+//! `auto` for transposition: `radix` with parameters chosen for the matrix.
 
 use spm_formats::kernel::{Backend, KernelInfo, Operation, Parameters, PlanError};
 
-use super::column_buckets::{Sorted, default_wish};
+use super::radix::{Sorted, default_wish};
 use super::{BoxedPlan, Procedure, boxed};
 use crate::device::Device;
 use crate::error::GpuError;
@@ -15,7 +15,7 @@ pub(super) const INFO: KernelInfo = KernelInfo {
     operation: Operation::Transpose,
     backend: Backend::Gpu,
     source: "own",
-    summary: "column-buckets, with parameters from the column extents and the bucket sizes",
+    summary: "radix, with parameters from the column extents and the bucket sizes",
     parameters: &[],
 };
 
@@ -44,6 +44,6 @@ impl<T: DeviceScalar> Procedure<T> for Auto<T> {
 
     fn choice(&self) -> Option<String> {
         let cut = self.0.cut()?;
-        Some(format!("column-buckets[block={},width={}]", cut.block, cut.width))
+        Some(format!("radix[block={},width={}]", cut.block, cut.width))
     }
 }

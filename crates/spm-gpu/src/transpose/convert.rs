@@ -39,7 +39,7 @@ use spm_formats::{Coo, CsrView, MemoryBudget};
 use spm_gpu_kernels::transpose::{DistinctPointers, MarkColumns, MarkRows, SumDuplicates};
 
 use super::buckets::{ColumnSort, Entries};
-use super::column_buckets::default_wish;
+use super::radix::default_wish;
 use super::scan::Scan;
 use crate::budget::within;
 use crate::device::Device;

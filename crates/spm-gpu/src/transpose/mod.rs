@@ -2,7 +2,6 @@
 
 mod auto;
 mod buckets;
-mod column_buckets;
 pub mod convert;
 mod cut;
 mod index;
@@ -11,6 +10,7 @@ mod parameters;
 mod pieces;
 mod plan;
 pub mod primitives;
+mod radix;
 mod scan;
 mod scan_trans;
 mod sort;
@@ -41,7 +41,7 @@ pub struct TransposeKernel<T> {
     /// Id, source and parameters.
     pub info: KernelInfo,
     /// Whether this is a vendor kernel used as a baseline. It is unavailable without its library.
-    pub comparator: bool,
+    pub baseline: bool,
     plan: PlanFn<T>,
 }
 
@@ -115,18 +115,18 @@ fn double() -> Box<dyn Any> {
 }
 
 fn kernels<T: DeviceScalar>() -> Vec<TransposeKernel<T>> {
-    let comparator: fn(_, PlanFn<T>) -> _ =
-        |info, plan| TransposeKernel { info, comparator: true, plan };
+    let baseline: fn(_, PlanFn<T>) -> _ =
+        |info, plan| TransposeKernel { info, baseline: true, plan };
     let kernel: fn(_, PlanFn<T>) -> _ =
-        |info, plan| TransposeKernel { info, comparator: false, plan };
+        |info, plan| TransposeKernel { info, baseline: false, plan };
     vec![
         kernel(scan_trans::INFO, scan_trans::plan),
         kernel(merge_trans::INFO, merge_trans::plan),
-        kernel(column_buckets::INFO, column_buckets::plan),
+        kernel(radix::INFO, radix::plan),
         kernel(auto::INFO, auto::plan),
-        comparator(cusparse::transpose::DEFAULT, cusparse::transpose::default),
-        comparator(cusparse::transpose::ALG1, cusparse::transpose::alg1),
-        comparator(cusparse::transpose::ALG2, cusparse::transpose::alg2),
+        baseline(cusparse::transpose::DEFAULT, cusparse::transpose::default),
+        baseline(cusparse::transpose::ALG1, cusparse::transpose::alg1),
+        baseline(cusparse::transpose::ALG2, cusparse::transpose::alg2),
     ]
 }
 

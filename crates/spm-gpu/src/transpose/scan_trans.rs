@@ -17,9 +17,9 @@ use spm_formats::kernel::{
     Backend, KernelInfo, Operation, ParameterSpec, Parameters, PlanError, Value,
 };
 
-use super::column_buckets::Sorted;
 use super::cut::Wish;
 use super::parameters::{CHUNKS, block};
+use super::radix::Sorted;
 use super::{BoxedPlan, boxed};
 use crate::device::Device;
 use crate::matrix::DeviceCsr;

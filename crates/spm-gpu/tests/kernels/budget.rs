@@ -69,7 +69,7 @@ fn spmv_keeps_its_budget() {
     for name in MATRICES {
         let (a, bytes) = matrix(name);
         let sizes = (name, bytes, bytes + 8 * (a.rows() + a.cols()) as u64);
-        for kernel in spmv::registry::<f64>().into_iter().filter(|kernel| !kernel.comparator) {
+        for kernel in spmv::registry::<f64>().into_iter().filter(|kernel| !kernel.baseline) {
             for (label, parameters) in variants(&kernel.info) {
                 check(&label, sizes, |device, options| {
                     let x = DeviceBuffer::from_slice(device, &vec![1.0; a.cols()]).unwrap();
@@ -95,7 +95,7 @@ fn spmm_keeps_its_budget() {
         for layout in [Layout::RowMajor, Layout::ColumnMajor] {
             let dense = DenseShape { k: 3, layout };
             let sizes = (name, bytes, bytes + 24 * (a.rows() + a.cols()) as u64);
-            for kernel in spmm::registry::<f64>().into_iter().filter(|kernel| !kernel.comparator) {
+            for kernel in spmm::registry::<f64>().into_iter().filter(|kernel| !kernel.baseline) {
                 for (label, parameters) in variants(&kernel.info) {
                     let label = format!("{label} {layout:?}");
                     check(&label, sizes, |device, options| {
@@ -122,7 +122,7 @@ fn transpositions_and_conversions_keep_their_budget() {
     for name in MATRICES {
         let (a, bytes) = matrix(name);
         let result = (4 * (a.cols() + 1) + 12 * a.nnz()) as u64;
-        for kernel in transpose::registry::<f64>().into_iter().filter(|kernel| !kernel.comparator) {
+        for kernel in transpose::registry::<f64>().into_iter().filter(|kernel| !kernel.baseline) {
             for (label, parameters) in variants(&kernel.info) {
                 check(&label, (name, bytes, bytes + result), |device, options| {
                     let mut output = DeviceCsc::new(device, a.cols(), a.nnz()).unwrap();

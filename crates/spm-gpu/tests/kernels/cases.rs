@@ -6,7 +6,7 @@ use spm_formats::convert::csr_to_coo;
 use spm_formats::{Coo, Csr, Scalar};
 use spm_testing::generate;
 
-/// A matrix, as triplets for the oracle and as CSR for the kernels.
+/// A matrix, as triplets for the reference and as CSR for the kernels.
 pub(crate) struct Case<T> {
     pub(crate) name: &'static str,
     pub(crate) coo: Coo<T>,

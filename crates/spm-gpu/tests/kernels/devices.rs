@@ -50,21 +50,21 @@ macro_rules! kernel_tests {
             let tested: &[&str] = &[$($id),*];
             let registered: Vec<&str> = $registry()
                 .iter()
-                .filter(|kernel| !kernel.comparator)
+                .filter(|kernel| !kernel.baseline)
                 .map(|kernel| kernel.info.id)
                 .collect();
             assert_eq!(registered, tested);
         }
 
         #[test]
-        fn comparators_on_gpu() {
-            let name = concat!(module_path!(), "::comparators_on_gpu");
+        fn baselines_on_gpu() {
+            let name = concat!(module_path!(), "::baselines_on_gpu");
             let Some(device) = crate::devices::gpu(name) else { return };
             if let Err(error) = spm_gpu::cusparse::version(&device) {
                 println!("{name} skipped: {error}");
                 return;
             }
-            for kernel in $registry().iter().filter(|kernel| kernel.comparator) {
+            for kernel in $registry().iter().filter(|kernel| kernel.baseline) {
                 on_gpu::<f32>(kernel.info.id, &device);
                 on_gpu::<f64>(kernel.info.id, &device);
             }

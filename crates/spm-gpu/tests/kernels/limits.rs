@@ -63,7 +63,7 @@ fn sets<K>(
 
 fn check_spmv<T: DeviceScalar>(device: &Device, case: &Case<T>, x: &[T], all: bool) {
     let expected = reference::spmv(&case.coo, x);
-    let own = |kernel: &spmv::SpmvKernel<T>| (!kernel.comparator).then_some(kernel.info);
+    let own = |kernel: &spmv::SpmvKernel<T>| (!kernel.baseline).then_some(kernel.info);
     for (kernel, parameters) in sets(spmv::registry::<T>(), own, all) {
         for parameters in parameters {
             let what = format!("{}, {}, {}", kernel.info.label(&parameters), T::NAME, case.name);
@@ -86,7 +86,7 @@ fn check_spmv<T: DeviceScalar>(device: &Device, case: &Case<T>, x: &[T], all: bo
 }
 
 fn check_spmm<T: DeviceScalar>(device: &Device, case: &Case<T>, x: &[T], k: usize, all: bool) {
-    let own = |kernel: &spmm::SpmmKernel<T>| (!kernel.comparator).then_some(kernel.info);
+    let own = |kernel: &spmm::SpmmKernel<T>| (!kernel.baseline).then_some(kernel.info);
     for layout in LAYOUTS {
         let dense = DenseShape { k, layout };
         let expected = reference::spmm(&case.coo, x, dense);
@@ -111,7 +111,7 @@ fn check_spmm<T: DeviceScalar>(device: &Device, case: &Case<T>, x: &[T], k: usiz
 fn check_transpose<T: DeviceScalar>(device: &Device, case: &Case<T>, all: bool) {
     let (pointers, indices, values) = reference::transpose(&case.coo);
     let bits = |values: &[T]| values.iter().map(|v| v.to_bits64()).collect::<Vec<_>>();
-    let own = |kernel: &transpose::TransposeKernel<T>| (!kernel.comparator).then_some(kernel.info);
+    let own = |kernel: &transpose::TransposeKernel<T>| (!kernel.baseline).then_some(kernel.info);
     for (kernel, parameters) in sets(transpose::registry::<T>(), own, all) {
         for parameters in parameters {
             let what = format!("{}, {}, {}", kernel.info.label(&parameters), T::NAME, case.name);
@@ -265,7 +265,7 @@ fn foreign_parameters_are_an_error() {
     let device = Device::emulated(Default::default());
     let a = generate::named("stencil5[n=3]").unwrap().generate::<f64>().unwrap();
     let (a, options) = (a.view(), PlanOptions::default());
-    let other = spmv::find::<f64>("csr-segments").unwrap().info.defaults();
+    let other = spmv::find::<f64>("csr-segmented-sum").unwrap().info.defaults();
     let refused = |info: KernelInfo, error: Option<PlanError>| {
         let refused = matches!(error, Some(PlanError::Unsupported { .. }));
         assert!(refused || info.defaults() == other, "{}", info.id);

@@ -1,4 +1,4 @@
-//! Every registered kernel against the oracle: one test body, run on the emulator always and on a
+//! Every registered kernel against the reference: one test body, run on the emulator always and on a
 //! GPU where there is one.
 
 mod budget;

@@ -60,18 +60,18 @@ fn dense_product(
 }
 
 fn spmv_kernels() -> Vec<spmv::SpmvKernel<f64>> {
-    spmv::registry().into_iter().filter(|kernel| !kernel.comparator).collect()
+    spmv::registry().into_iter().filter(|kernel| !kernel.baseline).collect()
 }
 
 fn spmm_kernels() -> Vec<spmm::SpmmKernel<f64>> {
-    spmm::registry().into_iter().filter(|kernel| !kernel.comparator).collect()
+    spmm::registry().into_iter().filter(|kernel| !kernel.baseline).collect()
 }
 
 #[test]
 fn transposing_twice_changes_nothing() {
     for (seed, a) in matrices() {
         let (device, a) = (emulator(seed), coo_to_csr(&a));
-        for kernel in transpose::registry::<f64>().iter().filter(|kernel| !kernel.comparator) {
+        for kernel in transpose::registry::<f64>().iter().filter(|kernel| !kernel.baseline) {
             let transposed = |a: &Csr<f64>| {
                 let (parameters, options) = (kernel.info.defaults(), PlanOptions::default());
                 let plan = kernel.plan(&device, a.view(), &parameters, &options);
@@ -140,7 +140,7 @@ fn permuted_rows_give_a_permuted_product() {
 /// What `auto` chooses is as far from any other kernel as two right results may be.
 #[test]
 fn auto_agrees_with_every_kernel() {
-    let around = |y: Vec<f64>, oracle| reference::Reference { values: y, ..oracle };
+    let around = |y: Vec<f64>, reference| reference::Reference { values: y, ..reference };
     for (seed, a) in matrices() {
         let (device, matrix) = (emulator(seed), coo_to_csr(&a));
         let x = vector::<f64>(a.cols());

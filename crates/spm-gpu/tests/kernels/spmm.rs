@@ -25,11 +25,11 @@ kernel_tests! {
     csr_adaptive_subblocks "csr-adaptive-subblocks",
     ell_thread_per_element "ell-thread-per-element",
     ell_subwarp_per_element "ell-subwarp-per-element",
-    csr_column_lanes "csr-column-lanes",
-    csr_row_groups "csr-row-groups",
-    csr_entry_lanes "csr-entry-lanes",
-    csr_segments "csr-segments",
-    sell_column_lanes "sell-column-lanes",
+    csr_row_split "csr-row-split",
+    csr_nonzero_split "csr-nonzero-split",
+    csr_vector "csr-vector",
+    csr_segmented_sum "csr-segmented-sum",
+    sell_row_split "sell-row-split",
     sell_thread_per_row "sell-thread-per-row",
     auto "auto",
 }
@@ -99,7 +99,7 @@ fn check<T: DeviceScalar>(
         let options = PlanOptions::default();
         let mut plan = match kernel.plan(device, case.csr.view(), dense, &parameters, &options) {
             Ok(plan) => plan,
-            Err(PlanError::Unsupported { reason, .. }) if kernel.comparator => {
+            Err(PlanError::Unsupported { reason, .. }) if kernel.baseline => {
                 println!("{what} skipped: {reason}");
                 continue;
             }
@@ -110,9 +110,9 @@ fn check<T: DeviceScalar>(
             }
             Err(error) => panic!("{what}: {error}"),
         };
-        // Padding must not bring an infinite x into a row that has no such column; the comparators
+        // Padding must not bring an infinite x into a row that has no such column; the baselines
         // may do so.
-        for (x, reference) in &problems[..if kernel.comparator { 1 } else { 2 }] {
+        for (x, reference) in &problems[..if kernel.baseline { 1 } else { 2 }] {
             let y = run(&mut *plan, x).unwrap_or_else(|error| panic!("{what}: {error}"));
             let errors = reference::compare(&y, reference);
             let other = y.iter().zip(&reference.values).position(|(y, &exact)| {
@@ -127,9 +127,9 @@ fn check<T: DeviceScalar>(
             results.push(y.iter().map(of).collect());
         }
     }
-    // The comparators' first algorithms may add in any order, and another plan of `auto` may have
+    // The baselines' first algorithms may add in any order, and another plan of `auto` may have
     // chosen another kernel, by the clock.
-    if !kernel.comparator && (id != "auto" || device.is_emulated()) {
+    if !kernel.baseline && (id != "auto" || device.is_emulated()) {
         let earlier = bits.get_or_insert_with(|| results.clone());
         assert_eq!(*earlier, results, "{id}, {}, {dense:?}: other bits", case.name);
     }
@@ -158,7 +158,7 @@ fn sample() -> Csr<f64> {
 }
 
 fn own_kernels() -> Vec<(spmm::SpmmKernel<f64>, Parameters)> {
-    let kernels = spmm::registry().into_iter().filter(|kernel| !kernel.comparator);
+    let kernels = spmm::registry().into_iter().filter(|kernel| !kernel.baseline);
     kernels.map(|kernel| (kernel, kernel.info.defaults())).collect()
 }
 
@@ -213,7 +213,7 @@ fn a_matrix_on_the_device_is_planned_there() {
             assert!(plan.unwrap().is_err(), "{}", case.name);
         }
     }
-    assert!(planned.contains(&"auto") && planned.contains(&"csr-row-groups"), "{planned:?}");
+    assert!(planned.contains(&"auto") && planned.contains(&"csr-nonzero-split"), "{planned:?}");
 }
 
 #[test]

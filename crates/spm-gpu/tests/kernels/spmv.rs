@@ -29,9 +29,9 @@ kernel_tests! {
     sell "sell",
     sell_compact "sell-compact",
     sellp "sellp",
-    csr_segments "csr-segments",
+    csr_segmented_sum "csr-segmented-sum",
     csr_column_blocks "csr-column-blocks",
-    csr_slots "csr-slots",
+    csr_ell_columns "csr-ell-columns",
     dia_thread_per_row "dia-thread-per-row",
     auto "auto",
 }
@@ -77,7 +77,7 @@ fn check<T: DeviceScalar>(id: &str, device: &Device, case: &Case<T>, bits: &mut 
             Ok(plan) => plan,
             // `few_diagonals_are_supported` says where this one must not refuse.
             Err(PlanError::Unsupported { reason, .. })
-                if kernel.comparator || id == "dia-thread-per-row" =>
+                if kernel.baseline || id == "dia-thread-per-row" =>
             {
                 println!("{what} skipped: {reason}");
                 continue;
@@ -88,7 +88,7 @@ fn check<T: DeviceScalar>(id: &str, device: &Device, case: &Case<T>, bits: &mut 
         let errors = reference::compare(&y, &reference::spmv(&case.coo, &x));
         assert!(errors.acceptable(), "{what}: {errors:?}");
         // Padding must not bring an infinite x into a row that has no such column.
-        if !kernel.comparator {
+        if !kernel.baseline {
             for infinite in [&infinite, &first_infinite] {
                 let z = run(&mut *plan, infinite).unwrap_or_else(|error| panic!("{what}: {error}"));
                 let errors = reference::compare(&z, &reference::spmv(&case.coo, infinite));
@@ -96,15 +96,15 @@ fn check<T: DeviceScalar>(id: &str, device: &Device, case: &Case<T>, bits: &mut 
             }
         }
         let to_bits = |y: &[T]| y.iter().map(|y| y.to_bits64()).collect::<Vec<_>>();
-        if !kernel.comparator {
+        if !kernel.baseline {
             let again = run(&mut *plan, &x).unwrap_or_else(|error| panic!("{what}: {error}"));
             assert_eq!(to_bits(&y), to_bits(&again), "{what}: other bits in a second run");
         }
         results.push((plan.choice(), to_bits(&y)));
     }
-    // The comparators' first algorithm may add in any order, and another plan of `auto` may have
+    // The baselines' first algorithm may add in any order, and another plan of `auto` may have
     // chosen another kernel, by the clock.
-    if !kernel.comparator && (id != "auto" || device.is_emulated()) {
+    if !kernel.baseline && (id != "auto" || device.is_emulated()) {
         let earlier = bits.get_or_insert_with(|| results.clone());
         for (earlier, now) in earlier.iter().zip(&results).filter(|(a, b)| a.0 == b.0) {
             assert_eq!(earlier.1, now.1, "{id}, {}: other bits from another plan", case.name);
@@ -137,7 +137,7 @@ fn plans_of_all_kernels(device: &Device) -> Vec<(&'static str, spmv::BoxedPlan<f
         let plan = kernel.plan(device, sample().view(), &parameters, &PlanOptions::default());
         (kernel.info.id, plan.unwrap())
     };
-    spmv::registry().iter().filter(|kernel| !kernel.comparator).map(plan).collect()
+    spmv::registry().iter().filter(|kernel| !kernel.baseline).map(plan).collect()
 }
 
 #[test]
@@ -188,7 +188,7 @@ fn a_block_that_no_device_takes_is_refused_while_planning() {
 fn too_little_device_memory_is_an_error_and_nothing_leaks() {
     let options = EmulatorOptions { memory: 30, ..EmulatorOptions::default() };
     let device = Device::emulated(options);
-    for kernel in spmv::registry::<f64>().iter().filter(|kernel| !kernel.comparator) {
+    for kernel in spmv::registry::<f64>().iter().filter(|kernel| !kernel.baseline) {
         let parameters = kernel.info.defaults();
         let plan = kernel.plan(&device, sample().view(), &parameters, &PlanOptions::default());
         let error = plan.err().expect("30 bytes hold no matrix").to_string();
@@ -199,7 +199,7 @@ fn too_little_device_memory_is_an_error_and_nothing_leaks() {
 
 #[test]
 fn a_device_that_is_lost_is_an_error_and_nothing_leaks() {
-    for kernel in spmv::registry::<f64>().iter().filter(|kernel| !kernel.comparator) {
+    for kernel in spmv::registry::<f64>().iter().filter(|kernel| !kernel.baseline) {
         let mut runs = 0;
         for launches in 0..200 {
             let options = EmulatorOptions { launches, ..EmulatorOptions::default() };
@@ -226,7 +226,7 @@ fn a_device_that_is_lost_is_an_error_and_nothing_leaks() {
 #[test]
 fn operands_in_host_memory_are_copied() {
     let device = emulator(1);
-    for kernel in spmv::registry::<f64>().iter().filter(|kernel| !kernel.comparator) {
+    for kernel in spmv::registry::<f64>().iter().filter(|kernel| !kernel.baseline) {
         let parameters = kernel.info.defaults();
         let options = PlanOptions::default();
         let mut plan =
@@ -349,11 +349,11 @@ fn padding_of_column_blocks_is_counted() {
     assert!(matches!(error, PlanError::Format(FormatError::OverBudget { .. })), "{error}");
 }
 
-/// Columns of `csr-slots` in 16 bits, absolute and relative at either end of their range, and in 32
+/// Columns of `csr-ell-columns` in 16 bits, absolute and relative at either end of their range, and in 32
 /// bits because one is too far.
 #[test]
 fn slots_hold_columns_near_and_far() {
-    let kernel = spmv::find::<f64>("csr-slots").unwrap();
+    let kernel = spmv::find::<f64>("csr-ell-columns").unwrap();
     let (rows, cols) = (70_000, 70_000);
     let x = vector::<f64>(cols);
     for (reach, stored) in [(32_766, 2), (32_767, 4)] {

@@ -71,12 +71,12 @@ fn in_turns(
     }
 }
 
-/// Refusals that say nothing about streams: padding beyond the budget, a comparator that this machine
+/// Refusals that say nothing about streams: padding beyond the budget, a baseline that this machine
 /// does not have, what a kernel does not take.
-fn planned<P>(what: &str, comparator: bool, plan: Result<P, PlanError>) -> Option<P> {
+fn planned<P>(what: &str, baseline: bool, plan: Result<P, PlanError>) -> Option<P> {
     match plan {
         Ok(plan) => Some(plan),
-        Err(PlanError::Unsupported { .. }) if comparator => None,
+        Err(PlanError::Unsupported { .. }) if baseline => None,
         Err(PlanError::Format(FormatError::OverBudget { .. })) => None,
         // Rows of more than 2^16 columns; many diagonals.
         Err(PlanError::Unsupported { kernel: "csr-compact" | "dia-thread-per-row", .. }) => None,
@@ -91,7 +91,7 @@ fn products(device: &Device, case: &Case<f64>) -> BTreeSet<String> {
     for kernel in spmv::registry::<f64>() {
         let (what, set) = (format!("spmv {}", kernel.info.id), kernel.info.defaults());
         let plan = kernel.plan(device, case.csr.view(), &set, &PlanOptions::default());
-        let Some(mut plan) = planned(&what, kernel.comparator, plan) else { continue };
+        let Some(mut plan) = planned(&what, kernel.baseline, plan) else { continue };
         let expected = |x: &[f64]| reference::spmv(&case.coo, x).values;
         in_turns(&what, device, (cols, rows), expected, |x, y, stream| plan.launch(x, y, stream));
         seen.insert(what);
@@ -101,7 +101,7 @@ fn products(device: &Device, case: &Case<f64>) -> BTreeSet<String> {
             let dense = DenseShape { k: 4, layout };
             let (what, set) = (format!("spmm {}", kernel.info.id), kernel.info.defaults());
             let plan = kernel.plan(device, case.csr.view(), dense, &set, &PlanOptions::default());
-            let Some(mut plan) = planned(&what, kernel.comparator, plan) else { continue };
+            let Some(mut plan) = planned(&what, kernel.baseline, plan) else { continue };
             let expected = |x: &[f64]| reference::spmm(&case.coo, x, dense).values;
             let lengths = (cols * dense.k, rows * dense.k);
             in_turns(&what, device, lengths, expected, |x, y, stream| plan.launch(x, y, stream));
@@ -119,7 +119,7 @@ fn transpositions(device: &Device, case: &Case<f64>) {
     for kernel in transpose::registry::<f64>() {
         let (what, set) = (format!("transpose {}", kernel.info.id), kernel.info.defaults());
         let plan = kernel.plan(device, case.csr.view(), &set, &PlanOptions::default());
-        let Some(mut plan) = planned(&what, kernel.comparator, plan) else { continue };
+        let Some(mut plan) = planned(&what, kernel.baseline, plan) else { continue };
         let fresh = || DeviceCsc::new(device, cols, entries).unwrap();
         let mut results: Vec<_> = (0..2 * ROUNDS).map(|_| fresh()).collect();
         for (round, output) in results.iter_mut().enumerate() {
@@ -181,10 +181,10 @@ fn every_plan_in_two_streams_on_the_emulator() {
         }
         procedures(&device, &[3000]);
     }
-    let own = |comparator: bool, what: String| (!comparator).then_some(what);
+    let own = |baseline: bool, what: String| (!baseline).then_some(what);
     let (spmv, spmm) = (spmv::registry::<f64>(), spmm::registry::<f64>());
-    let spmv = spmv.iter().filter_map(|k| own(k.comparator, format!("spmv {}", k.info.id)));
-    let spmm = spmm.iter().filter_map(|k| own(k.comparator, format!("spmm {}", k.info.id)));
+    let spmv = spmv.iter().filter_map(|k| own(k.baseline, format!("spmv {}", k.info.id)));
+    let spmm = spmm.iter().filter_map(|k| own(k.baseline, format!("spmm {}", k.info.id)));
     assert_eq!(seen, spmv.chain(spmm).collect());
 }
 

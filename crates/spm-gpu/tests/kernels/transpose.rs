@@ -14,7 +14,7 @@ kernel_tests! {
     transpose::registry::<f64>;
     scan_trans "scan-trans",
     merge_trans "merge-trans",
-    column_buckets "column-buckets",
+    radix "radix",
     auto "auto",
 }
 
@@ -30,7 +30,7 @@ fn sets<T: DeviceScalar>(id: &str) -> Vec<Parameters> {
 /// Those that make many small cuts.
 fn small_cuts(info: &KernelInfo) -> Vec<Parameters> {
     let small: &[&str] = match info.id {
-        "column-buckets" => &[
+        "radix" => &[
             "block=32",
             "block=32,chunks=1",
             "block=64,width=1,chunks=3",
@@ -75,7 +75,7 @@ fn check<T: DeviceScalar>(id: &str, device: &Device, case: &Case<T>, sets: &[Par
         let options = PlanOptions::default();
         let mut plan = match kernel.plan(device, case.csr.view(), parameters, &options) {
             Ok(plan) => plan,
-            Err(PlanError::Unsupported { reason, .. }) if kernel.comparator => {
+            Err(PlanError::Unsupported { reason, .. }) if kernel.baseline => {
                 println!("{what} skipped: {reason}");
                 continue;
             }
@@ -149,7 +149,7 @@ fn sample() -> Csr<f64> {
 }
 
 fn own_kernels() -> impl Iterator<Item = transpose::TransposeKernel<f64>> {
-    transpose::registry::<f64>().into_iter().filter(|kernel| !kernel.comparator)
+    transpose::registry::<f64>().into_iter().filter(|kernel| !kernel.baseline)
 }
 
 #[test]
@@ -241,7 +241,7 @@ mod convert {
         let (view, budget) = (case.csr.view(), MemoryBudget::default());
         let csr = DeviceCompressed::from_csr(device, view).unwrap();
         let x = crate::cases::vector::<T>(case.csr.cols());
-        let oracle = reference::spmv(&case.coo, &x);
+        let reference = reference::spmv(&case.coo, &x);
         let product = |plan: Result<spm_gpu::spmv::BoxedPlan<T>, PlanError>| {
             let (mut plan, stream) = (plan.unwrap(), Stream::new(device).unwrap());
             let x = DeviceBuffer::from_slice(device, &x).unwrap();
@@ -249,7 +249,7 @@ mod convert {
             let mut output = DeviceBuffer::from_slice(device, &y).unwrap();
             plan.launch(&x, &mut output, &stream).unwrap();
             output.copy_to_slice(&mut y).unwrap();
-            assert!(reference::compare(&y, &oracle).acceptable(), "{}", case.name);
+            assert!(reference::compare(&y, &reference).acceptable(), "{}", case.name);
         };
         for hack in [1, 7, 32, 1000] {
             let hll: DeviceHll<T> = convert::csr_to_hll(&csr, hack, &budget).unwrap();

@@ -26,7 +26,7 @@ pub struct CaseSpec {
     pub info: KernelInfo,
     /// Its parameters.
     pub parameters: Parameters,
-    /// Threads of the team (CPU).
+    /// Threads of the thread pool (CPU).
     pub threads: usize,
     /// Columns and layout of X (SpMM).
     pub dense: Option<DenseShape>,
@@ -99,8 +99,8 @@ pub trait Case {
 /// What cases are planned with.
 #[derive(Debug)]
 pub struct Resources {
-    /// Teams by their number of threads.
-    teams: HashMap<usize, Threads>,
+    /// Thread pools by their number of threads.
+    pools: HashMap<usize, Threads>,
     /// What padded formats may take.
     budget: MemoryBudget,
     /// The device, or why there is none.
@@ -115,7 +115,7 @@ impl Resources {
         } else {
             Err("not asked for".to_owned())
         };
-        Self { teams: HashMap::new(), budget, device }
+        Self { pools: HashMap::new(), budget, device }
     }
 
     /// With the emulator as the device.
@@ -126,7 +126,7 @@ impl Resources {
     /// With this device.
     pub fn on(device: Device, budget: MemoryBudget) -> Self {
         let device = Ok(device);
-        Self { teams: HashMap::new(), budget, device }
+        Self { pools: HashMap::new(), budget, device }
     }
 
     /// The device, or why there is none.
@@ -175,8 +175,8 @@ pub fn plan<'a, T: DeviceScalar>(
         let device = resources.device().map_err(|reason| PlanError::Device(reason.to_owned()))?;
         return gpu::plan(spec, matrix, device, &spm_gpu::PlanOptions { budget });
     }
-    let team = resources.teams.entry(spec.threads).or_insert_with(|| Threads::new(spec.threads));
-    let options = &PlanOptions { threads: team.clone(), budget };
+    let pool = resources.pools.entry(spec.threads).or_insert_with(|| Threads::new(spec.threads));
+    let options = &PlanOptions { threads: pool.clone(), budget };
     let a = matrix.csr();
     match (info.operation, info.backend) {
         (Operation::Spmv, Backend::Cpu) => {

@@ -23,7 +23,7 @@ pub struct Experiment {
     pub(super) columns: ColumnRule,
 }
 
-/// Which teams of threads a CPU experiment runs on.
+/// Which thread pools a CPU experiment runs on.
 #[derive(Debug, Clone, Copy)]
 pub(super) enum ThreadRule {
     /// 1, 2, 3, ... up to all cores (powers of two and all cores beyond 16).
@@ -323,12 +323,12 @@ impl Experiment {
     ///
     /// A kernel that is in no registry gives no case.
     pub fn cases(&self, cores: usize, threads: Option<&[usize]>, scope: Scope) -> Vec<CaseSpec> {
-        let teams = threads.map_or_else(|| self.threads.teams(cores), <[usize]>::to_vec);
+        let pools = threads.map_or_else(|| self.threads.pools(cores), <[usize]>::to_vec);
         let mut cases: Vec<CaseSpec> = Vec::new();
         let selections = self.selections.iter();
         for (info, parameters) in selections.flat_map(|s| s.resolve(self.backends)) {
             let one = is_serial(&info) || info.backend == Backend::Gpu;
-            for &threads in if one { &[1][..] } else { &teams } {
+            for &threads in if one { &[1][..] } else { &pools } {
                 for dense in self.columns.widths() {
                     let parameters = parameters.clone();
                     let case = CaseSpec { info, parameters, threads, dense, scope };
@@ -342,14 +342,14 @@ impl Experiment {
     }
 }
 
-/// Whether a kernel runs on one thread whatever the team.
+/// Whether a kernel runs on one thread whatever the thread pool.
 pub fn is_serial(info: &KernelInfo) -> bool {
     info.backend == Backend::Cpu && info.id.split('-').any(|word| word == "serial")
 }
 
 impl ThreadRule {
-    fn teams(self, cores: usize) -> Vec<usize> {
-        let mut teams: Vec<usize> = match self {
+    fn pools(self, cores: usize) -> Vec<usize> {
+        let mut pools: Vec<usize> = match self {
             Self::Sweep => {
                 (1..=cores).filter(|&t| t <= 16 || t.is_power_of_two() || t % 8 == 0).collect()
             }
@@ -358,9 +358,9 @@ impl ThreadRule {
             Self::All => Vec::new(),
             Self::Device => return vec![1],
         };
-        teams.push(cores);
-        teams.dedup();
-        teams
+        pools.push(cores);
+        pools.dedup();
+        pools
     }
 }
 
@@ -439,11 +439,11 @@ mod tests {
 
     #[test]
     fn the_thread_sweep_reaches_all_cores() {
-        assert_eq!(ThreadRule::Sweep.teams(3), [1, 2, 3]);
-        assert_eq!(ThreadRule::R0.teams(20), [4, 8, 16, 20]);
-        assert_eq!(ThreadRule::OneAndAll.teams(1), [1]);
-        assert_eq!(ThreadRule::All.teams(2), [2]);
-        assert_eq!(ThreadRule::Sweep.teams(40).last(), Some(&40));
+        assert_eq!(ThreadRule::Sweep.pools(3), [1, 2, 3]);
+        assert_eq!(ThreadRule::R0.pools(20), [4, 8, 16, 20]);
+        assert_eq!(ThreadRule::OneAndAll.pools(1), [1]);
+        assert_eq!(ThreadRule::All.pools(2), [2]);
+        assert_eq!(ThreadRule::Sweep.pools(40).last(), Some(&40));
     }
 
     #[test]

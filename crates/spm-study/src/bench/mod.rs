@@ -334,13 +334,13 @@ fn open(
         eprintln!("the earlier results are now in {}", aside.display());
         guard = hold()?;
     }
-    let mut teams: Vec<usize> = cases.iter().map(|(_, case)| case.threads).collect();
-    teams.sort_unstable();
-    teams.dedup();
+    let mut pools: Vec<usize> = cases.iter().map(|(_, case)| case.threads).collect();
+    pools.sort_unstable();
+    pools.dedup();
     let mut described = settings.describe();
     described.insert("budget_s".to_owned(), options.budget.into());
     let path = options.out.join(ENVIRONMENT_FILE);
-    let mut environment = Environment::observe(&teams, resources.device(), described.into());
+    let mut environment = Environment::observe(&pools, resources.device(), described.into());
     environment.earlier = environment::earlier(&path, &environment.settings);
     let json = serde_json::to_vec_pretty(&environment)?;
     write_whole(&path, json).with_context(|| format!("cannot write {}", path.display()))?;

@@ -1,6 +1,7 @@
 //! What a run leaves behind: `results.csv`, `environment.json` and `matrices/*.json`.
 
 mod matrix;
+mod renamed;
 mod row;
 mod table;
 

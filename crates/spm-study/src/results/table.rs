@@ -10,7 +10,7 @@ use std::path::{Path, PathBuf};
 
 use anyhow::{Context, bail, ensure};
 
-use super::Row;
+use super::{Row, renamed};
 
 /// Appends rows to a `results.csv`, each on the disk before [`Writer::append`] returns.
 #[derive(Debug)]
@@ -120,9 +120,13 @@ pub fn read(path: &Path) -> anyhow::Result<Vec<Row>> {
             String::from_utf8_lossy(found)
         );
     }
-    table
-        .deserialize()
-        .collect::<Result<_, _>>()
+    let rows = table.deserialize().map(|row| {
+        row.map(|mut row| {
+            renamed::rename(&mut row);
+            row
+        })
+    });
+    rows.collect::<Result<_, _>>()
         .with_context(|| format!("{} is not a table of results", path.display()))
 }
 

@@ -94,7 +94,7 @@ mod tests {
     }
 
     #[test]
-    fn scan_is_the_same_on_any_team() {
+    fn scan_is_the_same_on_any_pool() {
         let values: Vec<u32> = (0..50_000).map(|i| (i * 7919) % 13).collect();
         for count in [1, 2, 3, 5] {
             let (mut scanned, mut sums) = (values.clone(), vec![0; count]);

@@ -40,7 +40,7 @@ pub(super) fn why(id: &str, verdict: Verdict) -> &'static str {
              back; it also fits into the caches of few cores."
         }
         "r0-threads-by-size" | "r2-small-peak" => {
-            "With few cores, or a thread team that is kept awake, even a small matrix gains from \
+            "With few cores, or a thread pool that is kept awake, even a small matrix gains from \
              all of them."
         }
         "r0-cpu-csr-over-ell" => PADDING,

@@ -9,7 +9,7 @@
 //! - U entries of a lane are in flight at once; N x U is 8 or 16.
 //! - While a fold leaves a lane more than one column, it also halves them: half the lanes go on
 //!   with each half. So N columns take N - 1 shuffles more than one, not N times as many.
-//! - Long rows are cut, as in `csr-column-lanes`.
+//! - Long rows are cut, as in `csr-row-split`.
 
 use super::csr::{Csr, CutRows};
 use super::strides::Strides;
@@ -152,10 +152,10 @@ macro_rules! widths {
 }
 
 widths! {
-    /// `csr-entry-lanes[columns=2]`.
-    spmm_csr_entry_lanes_2 CsrEntryLanes2 2 4;
-    /// `csr-entry-lanes[columns=4]`.
-    spmm_csr_entry_lanes_4 CsrEntryLanes4 4 2;
-    /// `csr-entry-lanes[columns=8]`.
-    spmm_csr_entry_lanes_8 CsrEntryLanes8 8 2;
+    /// `csr-vector[columns=2]`.
+    spmm_csr_vector_2 CsrVector2 2 4;
+    /// `csr-vector[columns=4]`.
+    spmm_csr_vector_4 CsrVector4 4 2;
+    /// `csr-vector[columns=8]`.
+    spmm_csr_vector_8 CsrVector8 8 2;
 }

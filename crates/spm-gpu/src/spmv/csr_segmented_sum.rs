@@ -1,16 +1,16 @@
-//! Plan of `gpu-kernels/src/spmv/csr_segments.rs`.
+//! Plan of `gpu-kernels/src/spmv/csr_segmented_sum.rs`.
 
 use spm_formats::MemoryBudget;
 use spm_formats::kernel::{
     Backend, KernelInfo, Operation, ParameterSpec, Parameters, PlanError, Value,
 };
 use spm_gpu_kernels::spmv::{
-    CsrSegments4, CsrSegments4Equal, CsrSegments4Narrow, CsrSegments8, CsrSegments8Equal,
-    CsrSegments8Narrow, SEGMENT_THREADS, csr_segments_shared_bytes,
+    CsrSegmentedSum4, CsrSegmentedSum4Equal, CsrSegmentedSum4Single, CsrSegmentedSum8,
+    CsrSegmentedSum8Equal, CsrSegmentedSum8Single, SEGMENT_THREADS, csr_segmented_sum_shared_bytes,
 };
 
 use super::on_device::Source;
-use super::parameters::{DROP_EQUAL, NARROW};
+use super::parameters::{DROP_EQUAL, SINGLE_VALUES};
 use super::{BoxedPlan, boxed, product_with_scratch};
 use crate::convert::{DeviceReducedValues, DeviceSegments, ValueKind};
 use crate::launch::Launch;
@@ -20,12 +20,12 @@ use crate::plan::DeviceScalar;
 use crate::product::Zero;
 
 pub(super) const INFO: KernelInfo = KernelInfo {
-    id: "csr-segments",
+    id: "csr-segmented-sum",
     operation: Operation::Spmv,
     backend: Backend::Gpu,
     source: "own; after Liu and Vinter, ICS'15",
     summary: "CSR by segmented sum: equal numbers of entries for each thread, row ends as bits",
-    parameters: &[ENTRIES, DROP_EQUAL, NARROW],
+    parameters: &[ENTRIES, DROP_EQUAL, SINGLE_VALUES],
 };
 
 pub(crate) const ENTRIES: ParameterSpec = ParameterSpec {
@@ -54,14 +54,15 @@ pub(super) fn on_device<T: DeviceScalar>(
         return Ok(boxed(&device, Zero(a.csr.rows(), a.csr.cols())));
     }
     let entries = entries(a, parameters);
-    let (drop_equal, narrow) = (parameters.switch(DROP_EQUAL.name), parameters.switch(NARROW.name));
-    let values = ValueKind::choose(&a.stats, drop_equal, narrow);
+    let (drop_equal, single) =
+        (parameters.switch(DROP_EQUAL.name), parameters.switch(SINGLE_VALUES.name));
+    let values = ValueKind::choose(&a.stats, drop_equal, single);
     let matrix = DeviceSegments::new(&a.csr, &a.stats, entries, values)?;
     let blocks = matrix.headers.len() - 1;
     let mut parts = DeviceBuffer::<T>::uninitialized(&device, 2 * blocks)?;
     let mut arrivals = DeviceBuffer::<u32>::zeroed(&device, blocks)?;
     let launch = Launch::over(INFO.id, &device, blocks, 1, SEGMENT_THREADS as usize)?
-        .with_shared_bytes(csr_segments_shared_bytes::<T>(entries as u32));
+        .with_shared_bytes(csr_segmented_sum_shared_bytes::<T>(entries as u32));
     let scratch_bytes = parts.bytes() + arrivals.bytes();
     let matrix = With { matrix, extra: (), extra_bytes: 0, scratch_bytes };
     Ok(product_with_scratch(&device, matrix, move |a, x, y, stream| {
@@ -92,12 +93,16 @@ pub(super) fn on_device<T: DeviceScalar>(
             }};
         }
         match (&a.values, entries) {
-            (DeviceReducedValues::Stored(v), 4) => launch!(CsrSegments4 { values: v.ptr() }),
-            (DeviceReducedValues::Narrow(v), 4) => launch!(CsrSegments4Narrow { values: v.ptr() }),
-            (&DeviceReducedValues::Equal(v), 4) => launch!(CsrSegments4Equal { value: v }),
-            (DeviceReducedValues::Stored(v), _) => launch!(CsrSegments8 { values: v.ptr() }),
-            (DeviceReducedValues::Narrow(v), _) => launch!(CsrSegments8Narrow { values: v.ptr() }),
-            (&DeviceReducedValues::Equal(v), _) => launch!(CsrSegments8Equal { value: v }),
+            (DeviceReducedValues::Stored(v), 4) => launch!(CsrSegmentedSum4 { values: v.ptr() }),
+            (DeviceReducedValues::Single(v), 4) => {
+                launch!(CsrSegmentedSum4Single { values: v.ptr() })
+            }
+            (&DeviceReducedValues::Equal(v), 4) => launch!(CsrSegmentedSum4Equal { value: v }),
+            (DeviceReducedValues::Stored(v), _) => launch!(CsrSegmentedSum8 { values: v.ptr() }),
+            (DeviceReducedValues::Single(v), _) => {
+                launch!(CsrSegmentedSum8Single { values: v.ptr() })
+            }
+            (&DeviceReducedValues::Equal(v), _) => launch!(CsrSegmentedSum8Equal { value: v }),
         }
     }))
 }

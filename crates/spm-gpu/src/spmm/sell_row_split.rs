@@ -1,8 +1,8 @@
-//! Plan of `gpu-kernels/src/spmm/sell_column_lanes.rs`.
+//! Plan of `gpu-kernels/src/spmm/sell_row_split.rs`.
 
 use spm_formats::kernel::{Backend, KernelInfo, Operation, Parameters, PlanError};
 use spm_formats::{DenseShape, Layout, MemoryBudget};
-use spm_gpu_kernels::spmm::{SellColumnLanes1, SellColumnLanes2, SellColumnLanes4};
+use spm_gpu_kernels::spmm::{SellRowSplit1, SellRowSplit2, SellRowSplit4};
 
 use super::columns::{COLUMNS, ColumnShape, SMALL_BLOCK, TILE};
 use super::parameters::SIGMA;
@@ -13,7 +13,7 @@ use crate::plan::DeviceScalar;
 use crate::spmv::Source;
 
 pub(super) const INFO: KernelInfo = KernelInfo {
-    id: "sell-column-lanes",
+    id: "sell-row-split",
     operation: Operation::Spmm,
     backend: Backend::Gpu,
     source: "own; Kreutzer et al., SIAM J. Sci. Comput. 36(5), 2014",
@@ -58,9 +58,9 @@ pub(super) fn on_device<T: DeviceScalar>(
             }};
         }
         match shape.columns {
-            1 => launch!(SellColumnLanes1),
-            2 => launch!(SellColumnLanes2),
-            _ => launch!(SellColumnLanes4),
+            1 => launch!(SellRowSplit1),
+            2 => launch!(SellRowSplit2),
+            _ => launch!(SellRowSplit4),
         }
     }))
 }

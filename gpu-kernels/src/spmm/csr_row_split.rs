@@ -119,12 +119,12 @@ macro_rules! widths {
 }
 
 widths! {
-    /// `csr-column-lanes[columns=1]`: any k.
-    spmm_csr_column_lanes_1 CsrColumnLanes1 1 1;
-    /// `csr-column-lanes[columns=2]`: k even.
-    spmm_csr_column_lanes_2 CsrColumnLanes2 1 2;
-    /// `csr-column-lanes[columns=4]`: k even.
-    spmm_csr_column_lanes_4 CsrColumnLanes4 2 2;
+    /// `csr-row-split[columns=1]`: any k.
+    spmm_csr_row_split_1 CsrRowSplit1 1 1;
+    /// `csr-row-split[columns=2]`: k even.
+    spmm_csr_row_split_2 CsrRowSplit2 1 2;
+    /// `csr-row-split[columns=4]`: k even.
+    spmm_csr_row_split_4 CsrRowSplit4 2 2;
 }
 
 /// The block of [`SplitSum`]: columns x chunks at once.

@@ -1,9 +1,9 @@
-//! Plan of `gpu-kernels/src/spmm/csr_segments.rs`.
+//! Plan of `gpu-kernels/src/spmm/csr_segmented_sum.rs`.
 
 use spm_formats::kernel::{Backend, KernelInfo, Operation, Parameters, PlanError};
 use spm_formats::{DenseShape, Layout, MemoryBudget};
-use spm_gpu_kernels::spmm::{CsrSegments4, CsrSegments8};
-use spm_gpu_kernels::spmv::{SEGMENT_THREADS, csr_segments_shared_bytes};
+use spm_gpu_kernels::spmm::{CsrSegmentedSum4, CsrSegmentedSum8};
+use spm_gpu_kernels::spmv::{SEGMENT_THREADS, csr_segmented_sum_shared_bytes};
 
 use super::rearrange::{OrderedX, OrderedY};
 use super::{BoxedPlan, boxed, product_with_scratch};
@@ -15,7 +15,7 @@ use crate::product::Zero;
 use crate::spmv::{SEGMENT_ENTRIES, Source, segment_entries};
 
 pub(super) const INFO: KernelInfo = KernelInfo {
-    id: "csr-segments",
+    id: "csr-segmented-sum",
     operation: Operation::Spmm,
     backend: Backend::Gpu,
     source: "own; after Liu and Vinter, ICS'15",
@@ -39,7 +39,7 @@ pub(super) fn on_device<T: DeviceScalar>(
     let pieces = a.headers.len() - 1;
     let blocks = pieces.saturating_mul(dense.k);
     let launch = Launch::over(INFO.id, device, blocks, 1, SEGMENT_THREADS as usize)?
-        .with_shared_bytes(csr_segments_shared_bytes::<T>(entries as u32));
+        .with_shared_bytes(csr_segmented_sum_shared_bytes::<T>(entries as u32));
     let mut parts = DeviceBuffer::<T>::uninitialized(device, 2 * blocks)?;
     let mut arrivals = DeviceBuffer::<u32>::zeroed(device, blocks)?;
     let mut ordered = OrderedX::new(device, cols, dense, Layout::ColumnMajor)?;
@@ -80,8 +80,8 @@ pub(super) fn on_device<T: DeviceScalar>(
             }};
         }
         match entries {
-            4 => launch!(CsrSegments4),
-            _ => launch!(CsrSegments8),
+            4 => launch!(CsrSegmentedSum4),
+            _ => launch!(CsrSegmentedSum8),
         }
         ordered_y.enqueue(y, stream)
     }))

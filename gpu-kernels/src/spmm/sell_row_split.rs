@@ -97,10 +97,10 @@ macro_rules! widths {
 }
 
 widths! {
-    /// `sell-column-lanes[columns=1]`: any k.
-    spmm_sell_column_lanes_1 SellColumnLanes1 1 1;
-    /// `sell-column-lanes[columns=2]`: k even.
-    spmm_sell_column_lanes_2 SellColumnLanes2 1 2;
-    /// `sell-column-lanes[columns=4]`: k even.
-    spmm_sell_column_lanes_4 SellColumnLanes4 2 2;
+    /// `sell-row-split[columns=1]`: any k.
+    spmm_sell_row_split_1 SellRowSplit1 1 1;
+    /// `sell-row-split[columns=2]`: k even.
+    spmm_sell_row_split_2 SellRowSplit2 1 2;
+    /// `sell-row-split[columns=4]`: k even.
+    spmm_sell_row_split_4 SellRowSplit4 2 2;
 }

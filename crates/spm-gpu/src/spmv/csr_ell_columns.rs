@@ -1,12 +1,12 @@
-//! Plan of `gpu-kernels/src/spmv/csr_slots.rs`.
+//! Plan of `gpu-kernels/src/spmv/csr_ell_columns.rs`.
 
 use spm_formats::MemoryBudget;
 use spm_formats::kernel::{
     Backend, KernelInfo, Operation, ParameterSpec, Parameters, PlanError, Value,
 };
 use spm_gpu_kernels::spmv::{
-    CsrSlots4, CsrSlots4Equal, CsrSlots4Wide, CsrSlots4WideEqual, CsrSlots8, CsrSlots8Equal,
-    CsrSlots8Wide, CsrSlots8WideEqual,
+    CsrEllColumns4, CsrEllColumns4Equal, CsrEllColumns4Wide, CsrEllColumns4WideEqual,
+    CsrEllColumns8, CsrEllColumns8Equal, CsrEllColumns8Wide, CsrEllColumns8WideEqual,
 };
 
 use super::on_device::Source;
@@ -17,7 +17,7 @@ use crate::launch::Launch;
 use crate::plan::DeviceScalar;
 
 pub(super) const INFO: KernelInfo = KernelInfo {
-    id: "csr-slots",
+    id: "csr-ell-columns",
     operation: Operation::Spmv,
     backend: Backend::Gpu,
     source: "own",
@@ -74,7 +74,7 @@ pub(super) fn on_device<T: DeviceScalar>(
     budget: &MemoryBudget,
 ) -> Result<BoxedPlan<T>, PlanError> {
     let device = a.csr.device().clone();
-    let lanes = parameters.choice("lanes").parse().unwrap_or_else(|_| fitting_lanes(a));
+    let lanes = parameters.choice("threads-per-row").parse().unwrap_or_else(|_| fitting_lanes(a));
     let slots = slots_of(a);
     let (rows, threads) = (a.csr.rows(), a.csr.rows() * lanes);
     let block = parameters.choice("block").parse().unwrap_or_else(|_| {
@@ -112,19 +112,21 @@ pub(super) fn on_device<T: DeviceScalar>(
         let values = a.csr.values.ptr();
         match (slots, a.relative, a.equal) {
             (FEW_SLOTS, Some(relative), None) => {
-                launch!(CsrSlots4 { relative: relative, values: values })
+                launch!(CsrEllColumns4 { relative: relative, values: values })
             }
             (FEW_SLOTS, Some(relative), Some(value)) => {
-                launch!(CsrSlots4Equal { relative: relative, value: value })
+                launch!(CsrEllColumns4Equal { relative: relative, value: value })
             }
-            (FEW_SLOTS, None, None) => launch!(CsrSlots4Wide { values: values }),
-            (FEW_SLOTS, None, Some(value)) => launch!(CsrSlots4WideEqual { value: value }),
-            (_, Some(relative), None) => launch!(CsrSlots8 { relative: relative, values: values }),
+            (FEW_SLOTS, None, None) => launch!(CsrEllColumns4Wide { values: values }),
+            (FEW_SLOTS, None, Some(value)) => launch!(CsrEllColumns4WideEqual { value: value }),
+            (_, Some(relative), None) => {
+                launch!(CsrEllColumns8 { relative: relative, values: values })
+            }
             (_, Some(relative), Some(value)) => {
-                launch!(CsrSlots8Equal { relative: relative, value: value })
+                launch!(CsrEllColumns8Equal { relative: relative, value: value })
             }
-            (_, None, None) => launch!(CsrSlots8Wide { values: values }),
-            (_, None, Some(value)) => launch!(CsrSlots8WideEqual { value: value }),
+            (_, None, None) => launch!(CsrEllColumns8Wide { values: values }),
+            (_, None, Some(value)) => launch!(CsrEllColumns8WideEqual { value: value }),
         }
     }))
 }

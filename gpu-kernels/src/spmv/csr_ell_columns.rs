@@ -201,7 +201,7 @@ macro_rules! slots {
     ($slots:literal: $stored16:ident $Stored16:ident, $equal16:ident $Equal16:ident,
         $stored32:ident $Stored32:ident, $equal32:ident $Equal32:ident) => {
         kernel! {
-            /// `csr-slots` with this many slots of a thread, columns in 16 bits: relative to the row
+            /// `csr-ell-columns` with this many slots of a thread, columns in 16 bits: relative to the row
             /// if `relative` is all ones, absolute if it is 0. `lanes` (a power of two up to 32) per
             /// row; `rest` is not 0 where rows have more entries than their slots. Block: a multiple
             /// of 32; grid: at least rows x lanes threads, one-dimensional, less than 2^32; there are
@@ -285,7 +285,7 @@ macro_rules! slots {
     };
 }
 
-slots!(4: spmv_csr_slots_4 CsrSlots4, spmv_csr_slots_4_equal CsrSlots4Equal,
-    spmv_csr_slots_4_wide CsrSlots4Wide, spmv_csr_slots_4_wide_equal CsrSlots4WideEqual);
-slots!(8: spmv_csr_slots_8 CsrSlots8, spmv_csr_slots_8_equal CsrSlots8Equal,
-    spmv_csr_slots_8_wide CsrSlots8Wide, spmv_csr_slots_8_wide_equal CsrSlots8WideEqual);
+slots!(4: spmv_csr_ell_columns_4 CsrEllColumns4, spmv_csr_ell_columns_4_equal CsrEllColumns4Equal,
+    spmv_csr_ell_columns_4_wide CsrEllColumns4Wide, spmv_csr_ell_columns_4_wide_equal CsrEllColumns4WideEqual);
+slots!(8: spmv_csr_ell_columns_8 CsrEllColumns8, spmv_csr_ell_columns_8_equal CsrEllColumns8Equal,
+    spmv_csr_ell_columns_8_wide CsrEllColumns8Wide, spmv_csr_ell_columns_8_wide_equal CsrEllColumns8WideEqual);

@@ -122,10 +122,10 @@ macro_rules! widths {
 }
 
 widths! {
-    /// `csr-row-groups[columns=1]`: any k.
-    spmm_csr_row_groups_1 CsrRowGroups1 1 1;
-    /// `csr-row-groups[columns=2]`: k even.
-    spmm_csr_row_groups_2 CsrRowGroups2 1 2;
-    /// `csr-row-groups[columns=4]`: k even.
-    spmm_csr_row_groups_4 CsrRowGroups4 2 2;
+    /// `csr-nonzero-split[columns=1]`: any k.
+    spmm_csr_nonzero_split_1 CsrNonzeroSplit1 1 1;
+    /// `csr-nonzero-split[columns=2]`: k even.
+    spmm_csr_nonzero_split_2 CsrNonzeroSplit2 1 2;
+    /// `csr-nonzero-split[columns=4]`: k even.
+    spmm_csr_nonzero_split_4 CsrNonzeroSplit4 2 2;
 }

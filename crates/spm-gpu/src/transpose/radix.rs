@@ -1,4 +1,4 @@
-//! Plan of `column-buckets`: radix sort into buckets of columns, each then sorted in shared memory.
+//! Plan of `radix`: radix sort into buckets of columns, each then sorted in shared memory.
 
 use spm_formats::kernel::{
     Backend, KernelInfo, Operation, ParameterSpec, Parameters, PlanError, Value,
@@ -29,7 +29,7 @@ const WIDTH: ParameterSpec = ParameterSpec {
 };
 
 pub(super) const INFO: KernelInfo = KernelInfo {
-    id: "column-buckets",
+    id: "radix",
     operation: Operation::Transpose,
     backend: Backend::Gpu,
     source: "own",

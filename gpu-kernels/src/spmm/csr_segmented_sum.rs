@@ -1,12 +1,12 @@
 //! CSR SpMM by segmented sum over equal numbers of entries, for each column of a column-major X
 //! (own).
 //!
-//! Block (piece, j) does for column j what `../spmv/csr_segments.rs` does for x. The blocks of one
+//! Block (piece, j) does for column j what `../spmv/csr_segmented_sum.rs` does for x. The blocks of one
 //! piece follow each other, so that its entries come from L2 for all columns but one.
 
 use crate::device::{DevicePtr, DevicePtrMut, divide, thread};
 use crate::kernel::kernel;
-use crate::spmv::csr_segments::{Cuts, Matrix, Ranks, product};
+use crate::spmv::csr_segmented_sum::{Cuts, Matrix, Ranks, product};
 
 macro_rules! segments {
     ($($(#[$meta:meta])* $name:ident $marker:ident $entries:literal;)*) => {$(
@@ -16,7 +16,7 @@ macro_rules! segments {
             /// X and Y are column-major, of `cols` and `rows` rows. Block:
             /// [`crate::spmv::SEGMENT_THREADS`]; grid: `pieces` x k blocks, the columns of a piece
             /// one after the other; `parts` has two elements for each block, `arrivals` one, 0
-            /// before and after. Shared memory: [`crate::spmv::csr_segments_shared_bytes`].
+            /// before and after. Shared memory: [`crate::spmv::csr_segmented_sum_shared_bytes`].
             pub fn $name<T: Real>(
                 rows: u32,
                 cols: u32,
@@ -57,8 +57,8 @@ macro_rules! segments {
 }
 
 segments! {
-    /// `csr-segments[entries=4]`.
-    spmm_csr_segments_4 CsrSegments4 4;
-    /// `csr-segments[entries=8]`.
-    spmm_csr_segments_8 CsrSegments8 8;
+    /// `csr-segmented-sum[entries=4]`.
+    spmm_csr_segmented_sum_4 CsrSegmentedSum4 4;
+    /// `csr-segmented-sum[entries=8]`.
+    spmm_csr_segmented_sum_8 CsrSegmentedSum8 8;
 }

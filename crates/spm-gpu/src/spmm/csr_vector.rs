@@ -1,10 +1,10 @@
-//! Plan of `gpu-kernels/src/spmm/csr_entry_lanes.rs`.
+//! Plan of `gpu-kernels/src/spmm/csr_vector.rs`.
 
 use std::sync::Arc;
 
 use spm_formats::kernel::{Backend, KernelInfo, Operation, ParameterSpec, Parameters, PlanError};
 use spm_formats::{DenseShape, Layout, MemoryBudget};
-use spm_gpu_kernels::spmm::{CsrEntryLanes2, CsrEntryLanes4, CsrEntryLanes8};
+use spm_gpu_kernels::spmm::{CsrVector2, CsrVector4, CsrVector8};
 
 use super::columns::{SMALL_BLOCK, small_block};
 use super::long_rows::{LongRows, Parts, SPLIT, longest};
@@ -21,7 +21,7 @@ const LANES: ParameterSpec =
     row_lanes("threads of a row; auto takes fewer than a row of mean length has entries");
 
 pub(super) const INFO: KernelInfo = KernelInfo {
-    id: "csr-entry-lanes",
+    id: "csr-vector",
     operation: Operation::Spmm,
     backend: Backend::Gpu,
     source: "own; after Bell and Garland, SC'09",
@@ -122,9 +122,9 @@ pub(super) fn on_device<T: DeviceScalar>(
             }};
         }
         match columns {
-            2 => launch!(CsrEntryLanes2),
-            4 => launch!(CsrEntryLanes4),
-            _ => launch!(CsrEntryLanes8),
+            2 => launch!(CsrVector2),
+            4 => launch!(CsrVector4),
+            _ => launch!(CsrVector8),
         }
         long.enqueue(dense, a.rows(), y, stream)
     }))

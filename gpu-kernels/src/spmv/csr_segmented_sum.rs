@@ -80,9 +80,9 @@ impl<T: Real> SegmentValues<T> for DevicePtr<T> {
 }
 
 #[derive(Clone, Copy)]
-struct Narrow(DevicePtr<f32>);
+struct Single(DevicePtr<f32>);
 
-impl<T: Real> SegmentValues<T> for Narrow {
+impl<T: Real> SegmentValues<T> for Single {
     #[inline(always)]
     fn load(self, slot: u32) -> T {
         T::widen(self.0.load_streaming(slot))
@@ -136,7 +136,7 @@ impl<T: Real> Shared<T> {
 
 /// Bytes of dynamic shared memory for `entries` of a thread.
 #[cfg(not(target_arch = "nvptx64"))]
-pub fn csr_segments_shared_bytes<T: Real>(entries: u32) -> u32 {
+pub fn csr_segmented_sum_shared_bytes<T: Real>(entries: u32) -> u32 {
     let mut pool = Pool::new();
     Shared::<T>::cut(&mut pool, entries);
     pool.bytes()
@@ -303,12 +303,12 @@ pub(crate) fn product<T: Real, V: SegmentValues<T>, const N: usize>(
 }
 
 macro_rules! segments {
-    ($entries:literal: $stored:ident $stored_marker:ident, $narrow:ident $narrow_marker:ident,
+    ($entries:literal: $stored:ident $stored_marker:ident, $single:ident $single_marker:ident,
         $equal:ident $equal_marker:ident) => {
         kernel! {
-            /// `csr-segments` with this many entries for each thread. Block: [`SEGMENT_THREADS`];
+            /// `csr-segmented-sum` with this many entries for each thread. Block: [`SEGMENT_THREADS`];
             /// grid: a block for each header but the last; `parts` has two elements for each block, `arrivals` one, 0 before and after.
-            /// Shared memory: [`csr_segments_shared_bytes`].
+            /// Shared memory: [`csr_segmented_sum_shared_bytes`].
             pub fn $stored<T: Real>(
                 listed: u32,
                 row_ids: DevicePtr<u32>,
@@ -334,7 +334,7 @@ macro_rules! segments {
 
         kernel! {
             /// The same with values that single precision holds exactly; products and sums as there.
-            pub fn $narrow<T: Real>(
+            pub fn $single<T: Real>(
                 listed: u32,
                 row_ids: DevicePtr<u32>,
                 pointers: DevicePtr<u32>,
@@ -349,12 +349,12 @@ macro_rules! segments {
                 arrivals: DevicePtrMut<u32>,
                 y: DevicePtrMut<T>,
             ) {
-                let (ranks, values) = (Ranks { listed, row_ids, pointers }, Narrow(values));
+                let (ranks, values) = (Ranks { listed, row_ids, pointers }, Single(values));
                 let cuts = Cuts { step, headers };
                 let matrix = Matrix { ranks, cuts, warp_ranks, flags, col_indices, values };
                 product::<T, _, $entries>(matrix, thread::block_idx_x(), x, parts, arrivals, y);
             }
-            as $narrow_marker
+            as $single_marker
         }
 
         kernel! {
@@ -384,7 +384,7 @@ macro_rules! segments {
     };
 }
 
-segments!(4: spmv_csr_segments_4 CsrSegments4, spmv_csr_segments_4_narrow CsrSegments4Narrow,
-    spmv_csr_segments_4_equal CsrSegments4Equal);
-segments!(8: spmv_csr_segments_8 CsrSegments8, spmv_csr_segments_8_narrow CsrSegments8Narrow,
-    spmv_csr_segments_8_equal CsrSegments8Equal);
+segments!(4: spmv_csr_segmented_sum_4 CsrSegmentedSum4, spmv_csr_segmented_sum_4_single CsrSegmentedSum4Single,
+    spmv_csr_segmented_sum_4_equal CsrSegmentedSum4Equal);
+segments!(8: spmv_csr_segmented_sum_8 CsrSegmentedSum8, spmv_csr_segmented_sum_8_single CsrSegmentedSum8Single,
+    spmv_csr_segmented_sum_8_equal CsrSegmentedSum8Equal);

@@ -1,4 +1,4 @@
-//! Plan of `gpu-kernels/src/spmm/csr_row_groups.rs`.
+//! Plan of `gpu-kernels/src/spmm/csr_nonzero_split.rs`.
 
 use std::sync::Arc;
 
@@ -6,7 +6,7 @@ use spm_formats::kernel::{
     Backend, KernelInfo, Operation, ParameterSpec, Parameters, PlanError, Value,
 };
 use spm_formats::{DenseShape, Layout, MemoryBudget};
-use spm_gpu_kernels::spmm::{CsrRowGroups1, CsrRowGroups2, CsrRowGroups4};
+use spm_gpu_kernels::spmm::{CsrNonzeroSplit1, CsrNonzeroSplit2, CsrNonzeroSplit4};
 
 use super::columns::{COLUMNS, ColumnShape, SMALL_BLOCK, TILE};
 use super::long_rows::{DEVICE_THREADS, LongRows, Parts, SPLIT, longest};
@@ -30,7 +30,7 @@ const ENTRIES: ParameterSpec = ParameterSpec {
 };
 
 pub(super) const INFO: KernelInfo = KernelInfo {
-    id: "csr-row-groups",
+    id: "csr-nonzero-split",
     operation: Operation::Spmm,
     backend: Backend::Gpu,
     source: "own",
@@ -125,9 +125,9 @@ pub(super) fn on_device<T: DeviceScalar>(
             }};
         }
         match shape.columns {
-            1 => launch!(CsrRowGroups1),
-            2 => launch!(CsrRowGroups2),
-            _ => launch!(CsrRowGroups4),
+            1 => launch!(CsrNonzeroSplit1),
+            2 => launch!(CsrNonzeroSplit2),
+            _ => launch!(CsrNonzeroSplit4),
         }
         long.enqueue(row_major, a.rows(), row_major_y, stream)?;
         ordered_y.enqueue(y, stream)

@@ -1,4 +1,4 @@
-//! Plan of `gpu-kernels/src/spmm/csr_column_lanes.rs`.
+//! Plan of `gpu-kernels/src/spmm/csr_row_split.rs`.
 
 use std::sync::Arc;
 
@@ -6,7 +6,7 @@ use spm_formats::kernel::{
     Backend, KernelInfo, Operation, ParameterSpec, Parameters, PlanError, Value,
 };
 use spm_formats::{DenseShape, Layout, MemoryBudget};
-use spm_gpu_kernels::spmm::{CsrColumnLanes1, CsrColumnLanes2, CsrColumnLanes4};
+use spm_gpu_kernels::spmm::{CsrRowSplit1, CsrRowSplit2, CsrRowSplit4};
 
 use super::columns::{COLUMNS, ColumnShape, SMALL_BLOCK, TILE};
 use super::long_rows::{DEVICE_THREADS, LongRows, Parts, SPLIT, longest};
@@ -31,7 +31,7 @@ const ENTRY_LANES: ParameterSpec = ParameterSpec {
 };
 
 pub(super) const INFO: KernelInfo = KernelInfo {
-    id: "csr-column-lanes",
+    id: "csr-row-split",
     operation: Operation::Spmm,
     backend: Backend::Gpu,
     source: "own",
@@ -96,9 +96,9 @@ pub(super) fn on_device<T: DeviceScalar>(
             }};
         }
         match shape.columns {
-            1 => launch!(CsrColumnLanes1),
-            2 => launch!(CsrColumnLanes2),
-            _ => launch!(CsrColumnLanes4),
+            1 => launch!(CsrRowSplit1),
+            2 => launch!(CsrRowSplit2),
+            _ => launch!(CsrRowSplit4),
         }
         long.enqueue(dense, a.rows(), y, stream)
     }))
