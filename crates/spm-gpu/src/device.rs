@@ -1,4 +1,4 @@
-//! Finding a device and keeping it.
+//! Devices: CUDA devices and the emulator.
 
 use std::fmt;
 use std::sync::Arc;
@@ -15,10 +15,10 @@ use crate::error::{CudaVersion, GpuError};
 use crate::launch::Launch;
 use crate::stream::Stream;
 
-/// A CUDA device with its context, or the emulator in its place: plans are written once for both.
-/// Cloning is cheap: all clones are the same device.
+/// A CUDA device with its context, or an emulated device. Plans are written once for both.
 ///
-/// Buffers, streams and plans keep their device alive; it may be used from any thread.
+/// Clones refer to the same device. Buffers, streams and plans keep their device alive. A device
+/// may be used from any thread.
 #[derive(Clone)]
 pub struct Device {
     inner: Arc<Inner>,
@@ -29,13 +29,13 @@ struct Inner {
     info: DeviceInfo,
 }
 
-/// What runs the kernels.
+/// The backend that runs the kernels.
 pub(crate) enum Backend {
     Cuda(Cuda),
     Emulator(Emulator),
 }
 
-/// What a device is, for reports.
+/// Properties of a device.
 #[derive(Debug, Clone, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct DeviceInfo {
@@ -59,7 +59,7 @@ pub struct DeviceInfo {
     pub memory_bus_bits: u32,
     /// The CUDA version that the driver supports.
     pub driver: CudaVersion,
-    /// What a launch may ask for.
+    /// The limits of a launch.
     pub limits: LaunchLimits,
 }
 
@@ -102,8 +102,8 @@ impl Device {
         Ok(Self { inner: Arc::new(Inner { backend, info }) })
     }
 
-    /// A device that is emulated on the host, with memory of its own: it runs the same kernels,
-    /// slowly, and reports what a GPU would not (see [`spm_gpu_kernels::emulator`]).
+    /// A device that is emulated on the host, with separate memory. It runs the same kernels
+    /// slowly, and reports defects that a GPU does not report (see [`spm_gpu_kernels::emulator`]).
     pub fn emulated(options: EmulatorOptions) -> Self {
         let info = DeviceInfo::emulated(options.memory, LaunchLimits::EMULATED);
         let backend = Backend::Emulator(Emulator::new(options));
@@ -123,7 +123,7 @@ impl Device {
         Self::open(0)
     }
 
-    /// What it is.
+    /// The properties of the device.
     pub fn info(&self) -> &DeviceInfo {
         &self.inner.info
     }
@@ -207,7 +207,7 @@ impl Device {
         Arc::ptr_eq(&self.inner, &other.inner)
     }
 
-    /// Makes the device the one that calls of this thread mean.
+    /// Makes the device's context current in the calling thread.
     pub(crate) fn make_current(&self) -> Result<(), GpuError> {
         match &self.inner.backend {
             Backend::Cuda(cuda) => cuda.make_current(),
@@ -227,7 +227,7 @@ impl fmt::Debug for Device {
 }
 
 impl LaunchLimits {
-    /// Those of the emulator.
+    /// The limits of the emulator.
     pub(crate) const EMULATED: Self = Self {
         block_threads: MAX_BLOCK_THREADS,
         grid_x: i32::MAX.cast_unsigned(),
@@ -238,7 +238,7 @@ impl LaunchLimits {
 }
 
 impl DeviceInfo {
-    /// That of an emulated device.
+    /// The properties of an emulated device.
     pub(crate) fn emulated(memory_bytes: u64, limits: LaunchLimits) -> Self {
         Self {
             ordinal: 0,

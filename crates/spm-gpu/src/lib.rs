@@ -1,7 +1,7 @@
-//! Sparse matrix kernels on NVIDIA GPUs.
+//! SpMV, SpMM and transposition on NVIDIA GPUs.
 //!
-//! One binary runs with and without a GPU: the driver is opened at the first call, and without one
-//! [`Device::open`] says so.
+//! One binary runs with and without a GPU. The driver is opened at the first call; without one
+//! [`Device::open`] returns an error.
 //!
 //! ```
 //! use spm_formats::kernel::SpmvPlan;
@@ -34,7 +34,7 @@
 //! the device's context current in its thread.
 //!
 //! # Building
-//! There are no feature flags: the driver and cuSPARSE are looked for at run time.
+//! There are no feature flags: the driver and cuSPARSE are loaded at run time.
 //!
 //! `cust`, over which the device is driven, looks for a CUDA toolkit when it is built. The
 //! workspace's `.cargo/config.toml` points its variable `CUDA_LIBRARY_PATH` to a folder of this

@@ -1,4 +1,4 @@
-//! The fastest plan for a matrix and a width on this machine, by the clock.
+//! `auto` for SpMM: times the kernels that suit a matrix and a number of columns.
 
 use std::hint::black_box;
 
@@ -22,22 +22,23 @@ pub(super) const INFO: KernelInfo = KernelInfo {
     parameters: &[],
 };
 
-/// Multiplications up to which the serial kernel is the answer: it takes less time than a clock can
-/// tell candidates apart.
+/// Multiplications up to which the serial kernel is used, because the differences between kernels
+/// are below the resolution of the clock.
 const TINY: usize = 32;
-/// Multiplications up to which one thread is enough: waking another takes as long.
+/// Multiplications up to which one thread is used, because waking another takes as long.
 const SMALL: usize = 1 << 12;
 /// Multiplications from which one thread is no candidate beside a thread pool.
 const LARGE: usize = 1 << 22;
-/// Bytes of Y from which writing past the caches may pay.
+/// Bytes of Y from which streaming stores may pay.
 const LARGE_Y: usize = 4 << 20;
-/// Bytes of X from which asking for its rows early may pay.
+/// Bytes of X from which prefetching its rows may pay.
 const LARGE_X: usize = 1 << 20;
-/// Bytes of a row of X up to which more of them are under way at a time.
+/// Bytes of a row of X up to which more rows are prefetched at a time.
 const SHORT_ROW: usize = 128;
-/// Entries from which fewer bytes for their columns may pay.
+/// Entries from which compressed column indices may pay.
 const LARGE_A: usize = 1 << 16;
-/// Bytes of a row of X up to which they may: with longer ones, A is the lesser part.
+/// Bytes of a row of X up to which compressed column indices may pay; with longer rows of X, A is
+/// the smaller part of the traffic.
 const NARROW_ROW: usize = 256;
 
 struct Auto<'a, T> {
@@ -98,7 +99,7 @@ pub(super) fn plan<'a, T: Scalar>(
     })
 }
 
-/// Labels of kernels that may be the fastest, the likeliest first.
+/// Labels of the candidate kernels, the likeliest first.
 fn candidates<T: Scalar>(a: &CsrView<'_, T>, dense: DenseShape) -> Vec<String> {
     let row = dense.k * T::BYTES;
     let mut labels = vec!["csr-blocked".to_owned()];

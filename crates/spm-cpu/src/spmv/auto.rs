@@ -1,4 +1,4 @@
-//! The fastest plan for a matrix on this machine: a few candidates by structure, then by the clock.
+//! `auto` for SpMV: chooses a few candidate kernels by the structure of the matrix and times them.
 
 use std::hint::black_box;
 
@@ -22,22 +22,22 @@ pub(super) const INFO: KernelInfo = KernelInfo {
     parameters: &[],
 };
 
-/// Entries up to which one row after the other on the calling thread is the answer: the whole
-/// product takes less time than a clock can tell candidates apart.
+/// Entries up to which the serial kernel is used, because the differences between kernels are below
+/// the resolution of the clock.
 const TINY: usize = 256;
-/// Entries up to which waking other threads may cost more than they help.
+/// Entries up to which waking other threads may cost more time than they save.
 const SMALL: usize = 1 << 18;
-/// Rows that are looked at to guess the structure.
+/// Number of rows that are read to estimate the structure.
 const SAMPLE: usize = 512;
 /// Rows of the largest window that rows are sorted in.
 const LARGEST_WINDOW: usize = 4096;
-/// Bytes of x from which on it competes with the matrix for the second cache.
+/// Bytes of x from which on it competes with the matrix for the second-level cache.
 const LARGE_X: usize = 1 << 20;
 
-/// Bytes of values from which asking for them early may pay: more than the second cache has.
+/// Bytes of values from which prefetching them may pay: more than a second-level cache holds.
 const LARGE_A: usize = 1 << 20;
 
-/// The ways to fetch x.
+/// The ways to load elements of x.
 const FETCH: [Value; 2] = [Value::Choice("vector"), Value::Choice("scalar")];
 
 struct Auto<'a, T> {
@@ -138,7 +138,8 @@ impl<T: Scalar> Entrant<T> {
         Self { kernel, parameters, threads: threads.clone() }
     }
 
-    /// The same with another value of a parameter; nothing if the kernel does not have that.
+    /// The same with another value of a parameter; `None` if the kernel does not have the
+    /// parameter.
     fn with(self, parameter: &ParameterSpec, value: Value) -> Option<Self> {
         let now = self.parameters.get(parameter.name)?;
         let parameters = self.parameters.with(parameter.name, value);
@@ -146,7 +147,7 @@ impl<T: Scalar> Entrant<T> {
     }
 }
 
-/// Labels of kernels that may be the fastest, one that gathers first.
+/// Labels of the candidate kernels. The first one gathers.
 fn candidates<T: Scalar>(a: &CsrView<'_, T>) -> Vec<&'static str> {
     let structure = Structure::sample(a);
     let slots = |sigma| stats::sell_stored_elements(a.row_ptr(), LANES, sigma) as f64;
@@ -171,11 +172,11 @@ fn candidates<T: Scalar>(a: &CsrView<'_, T>) -> Vec<&'static str> {
     labels
 }
 
-/// What a few rows say about all.
+/// The structure of the matrix as estimated from a few rows.
 struct Structure {
-    /// Many rows reach over more columns than the caches hold of x.
+    /// Whether many rows span more columns than the caches hold of x.
     far: bool,
-    /// Many rows have the columns of the row before, shifted by one.
+    /// Whether many rows have the columns of the previous row shifted by one.
     shifted: bool,
 }
 

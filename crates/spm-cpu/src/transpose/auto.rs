@@ -1,4 +1,4 @@
-//! The fastest transposition of a matrix on this machine, by the clock.
+//! `auto` for transposition: times the kernels that suit a matrix.
 
 use std::hint::black_box;
 
@@ -21,14 +21,14 @@ pub(super) const INFO: KernelInfo = KernelInfo {
     parameters: &[],
 };
 
-/// Entries up to which the serial kernel is the answer: it takes less time than a clock can tell
-/// candidates apart.
+/// Entries up to which the serial kernel is used, because the differences between kernels are below
+/// the resolution of the clock.
 const TINY: usize = 32;
-/// Entries up to which one thread is enough: waking another takes as long.
+/// Entries up to which one thread is used, because waking another takes as long.
 const SMALL: usize = 1 << 10;
 /// Entries from which one thread is no candidate beside a thread pool.
 const LARGE: usize = 1 << 19;
-/// Columns below which the running places of all of them stay in a second-level cache.
+/// Columns below which the write positions of all columns stay in a second-level cache.
 const NEAR: usize = 1 << 16;
 /// Bytes of output that stay in a first-level cache.
 const IN_CACHE: usize = 1 << 15;
@@ -83,7 +83,7 @@ pub(super) fn plan<'a, T: Scalar>(
     })
 }
 
-/// Labels of kernels that may be the fastest, the likeliest first.
+/// Labels of the candidate kernels, the likeliest first.
 fn candidates<T: Scalar>(a: &CsrView<'_, T>) -> Vec<&'static str> {
     let mut labels = vec!["counting"];
     if a.nnz() * T::BYTES > IN_CACHE {
