@@ -1,8 +1,14 @@
-//! The symbols of libcuda that `cust` links against, each forwarded at its first call.
+//! The functions of libcuda that `cust` links against, each forwarded at its first call.
 //!
 //! `cust` wants `-lcuda`. So that one binary runs with and without a driver, this module defines
 //! the symbols itself and opens libcuda.so.1 (which comes with the driver, not with the toolkit)
 //! when the first of them is called. Without a driver every call answers `CUDA_ERROR_NO_DEVICE`.
+//!
+//! The symbols are weak and hidden. Weak: another definition in the same program goes first and
+//! does not clash. Hidden: they are seen inside of one executable or shared library only, so that
+//! no other library of the process gets a forwarder in place of the driver. Code of the same
+//! executable that declares one of these functions does get the forwarder, which passes arguments
+//! as they are and answers with [`result`]'s code.
 //!
 //! One line of the table below per symbol, under the name that the headers give it (`_v2` where the
 //! header has a `#define` to it). A signature that is not the one of `cust`'s bindings does not
@@ -88,36 +94,124 @@ pub(crate) fn message(code: CUresult) -> String {
     unsafe { CStr::from_ptr(text) }.to_string_lossy().into_owned()
 }
 
+/// How a parameter is passed in C. An enum of the header is an int there: callers that know a later
+/// header than `cust` pass values which are none of the enum in Rust.
+trait Abi {
+    type Raw;
+}
+
+macro_rules! passed_as {
+    ($($type:ty => $raw:ty),* $(,)?) => {
+        $(
+            const _: () = assert!(size_of::<$type>() == size_of::<$raw>());
+            impl Abi for $type {
+                type Raw = $raw;
+            }
+        )*
+    };
+}
+
+impl<T> Abi for *mut T {
+    type Raw = Self;
+}
+
+impl<T> Abi for *const T {
+    type Raw = Self;
+}
+
+passed_as! {
+    c_int => c_int,
+    c_uchar => c_uchar,
+    c_uint => c_uint,
+    c_ushort => c_ushort,
+    CUdeviceptr => CUdeviceptr,
+    usize => usize,
+    CUhostFn => CUhostFn,
+    CUoccupancyB2DSize => CUoccupancyB2DSize,
+    CUdevice_attribute => c_uint,
+    CUfunc_cache => c_uint,
+    CUfunction_attribute => c_uint,
+    CUjitInputType => c_uint,
+    CUlimit => c_uint,
+    CUmem_advise => c_uint,
+    CUresult => c_uint,
+    CUsharedconfig => c_uint,
+}
+
+/// The instruction of a jump that returns to the caller's caller.
+#[cfg(all(target_os = "linux", target_arch = "x86_64"))]
+macro_rules! jump {
+    () => {
+        "jmp"
+    };
+}
+#[cfg(all(target_os = "linux", target_arch = "aarch64"))]
+macro_rules! jump {
+    () => {
+        "b"
+    };
+}
+
 macro_rules! forward {
     ($($name:ident($($argument:ident: $type:ty),*);)*) => {
         $(
             const _: unsafe extern "C" fn($($type),*) -> CUresult = cust::sys::$name;
 
-            #[unsafe(no_mangle)]
-            unsafe extern "C" fn $name($($argument: $type),*) -> CUresult {
-                static ENTRY: Entry = Entry(OnceLock::new());
-                match *ENTRY.0.get_or_init(|| entry(stringify!($name))) {
-                    Some(address) => {
-                        // SAFETY: the driver's function of this name has this signature; it
-                        // returns an enum of the size of an int.
-                        let function = unsafe {
-                            std::mem::transmute::<
-                                *const c_void,
-                                unsafe extern "C" fn($($type),*) -> u32,
-                            >(address)
-                        };
-                        // SAFETY: the caller keeps the contract of the driver's function.
-                        result(unsafe { function($($argument),*) })
-                    }
-                    None => CUresult::CUDA_ERROR_NO_DEVICE,
-                }
-            }
+            // Rust has no attribute for weak or hidden symbols.
+            #[cfg(all(target_os = "linux", any(target_arch = "x86_64", target_arch = "aarch64")))]
+            std::arch::global_asm!(
+                concat!(".pushsection .text.", stringify!($name), ",\"ax\",@progbits"),
+                ".p2align 4",
+                concat!(".weak ", stringify!($name)),
+                concat!(".hidden ", stringify!($name)),
+                concat!(".type ", stringify!($name), ",@function"),
+                concat!(stringify!($name), ":"),
+                concat!(jump!(), " {forwarder}"),
+                concat!(".size ", stringify!($name), ", . - ", stringify!($name)),
+                ".popsection",
+                forwarder = sym forwarders::$name,
+            );
         )*
 
-        /// Every forwarder. Naming them in code that a program surely uses pulls this file out of
-        /// its archive before the linker meets `cust`, whatever order the linker reads them in.
+        mod forwarders {
+            use super::*;
+
+            $(
+                #[allow(non_snake_case, reason = "the names of the header")]
+                #[cfg_attr(
+                    not(all(
+                        target_os = "linux",
+                        any(target_arch = "x86_64", target_arch = "aarch64")
+                    )),
+                    unsafe(no_mangle)
+                )]
+                pub(super) unsafe extern "C" fn $name(
+                    $($argument: <$type as Abi>::Raw),*
+                ) -> CUresult {
+                    static ENTRY: Entry = Entry(OnceLock::new());
+                    match *ENTRY.0.get_or_init(|| entry(stringify!($name))) {
+                        Some(address) => {
+                            // SAFETY: the driver's function of this name has this signature; it
+                            // returns an enum of the size of an int.
+                            let function = unsafe {
+                                std::mem::transmute::<
+                                    *const c_void,
+                                    unsafe extern "C" fn($(<$type as Abi>::Raw),*) -> u32,
+                                >(address)
+                            };
+                            // SAFETY: the caller keeps the contract of the driver's function.
+                            result(unsafe { function($($argument),*) })
+                        }
+                        None => CUresult::CUDA_ERROR_NO_DEVICE,
+                    }
+                }
+            )*
+        }
+
+        /// Every symbol. Naming them in code that a program surely uses pulls this file out of its
+        /// archive before the linker meets `cust`, whatever order the linker reads them in.
         pub(crate) fn keep_symbols() {
-            std::hint::black_box([$($name as *const ()),*]);
+            std::hint::black_box([$(cust::sys::$name as *const ()),*]);
         }
     };
 }

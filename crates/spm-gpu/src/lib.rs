@@ -36,10 +36,16 @@
 //! # Building
 //! There are no feature flags: the driver and cuSPARSE are loaded at run time.
 //!
-//! `cust`, over which the device is driven, looks for a CUDA toolkit when it is built. The
-//! workspace's `.cargo/config.toml` points its variable `CUDA_LIBRARY_PATH` to a folder of this
-//! crate that satisfies it; a workspace that depends on this crate sets the variable itself, as its
-//! README shows, or has a toolkit.
+//! `cust`, over which the device is driven, looks for a CUDA toolkit when it is built. Where none is
+//! installed, one line in `.cargo/config.toml` lets it build: the README has it.
+//!
+//! # Beside other users of libcuda
+//! This crate defines the driver's functions that `cust` calls, as weak and hidden symbols that
+//! forward to libcuda.so.1. A program may link libcuda as well, or open it, or have such symbols of
+//! its own (not with fat link-time optimisation, which makes one unit of all crates); its other
+//! libraries call the driver itself. A function that the program's own code
+//! declares and that is among those which `cust` calls goes through the forwarder: codes that CUDA
+//! 11.4 did not have arrive as `CUDA_ERROR_UNKNOWN` (999).
 
 mod budget;
 mod convert;
