@@ -52,9 +52,6 @@ pub(crate) struct FileText {
     to: usize,
 }
 
-/// Bytes that a thread reads at a time.
-const PIECE: usize = 1 << 18;
-
 impl FileText {
     /// `metadata` is the file's own as it was opened.
     pub(crate) fn new(file: File, metadata: &Metadata) -> Self {
@@ -95,6 +92,9 @@ fn read_exact_at(file: &File, bytes: &mut [u8], offset: u64) -> io::Result<()> {
     use std::os::unix::fs::FileExt;
 
     use rayon::prelude::*;
+
+    /// Bytes that a thread reads at a time.
+    const PIECE: usize = 1 << 18;
 
     let pieces = bytes.par_chunks_mut(PIECE).enumerate();
     pieces.try_for_each(|(i, piece)| file.read_exact_at(piece, offset + (i * PIECE) as u64))
