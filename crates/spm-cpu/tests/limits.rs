@@ -3,23 +3,15 @@
 
 mod common;
 
-use common::{LAYOUTS, bits, csr, wave};
+use common::{Judge, LAYOUTS, bits, csr, equal, planned, wave, within_bound};
 use spm_cpu::{PlanOptions, spmm, spmv, transpose};
 use spm_formats::kernel::{KernelInfo, Parameters, PlanError, TransposeOutput};
 use spm_formats::{Coo, Csr, DenseShape, FormatError, Scalar};
+use spm_testing::exact::{self, Whole};
 use spm_testing::reference;
 
 /// Numbers that a sum must pass on as IEEE 754 says: a product of 0 and an infinite one is NaN.
 const SPECIAL: [f64; 5] = [f64::NAN, f64::INFINITY, f64::NEG_INFINITY, 0.0, -0.0];
-
-/// The plan; nothing where the kernel is for other matrices.
-fn planned<P>(label: &str, plan: Result<P, PlanError>) -> Option<P> {
-    match plan {
-        Ok(plan) => Some(plan),
-        Err(PlanError::Unsupported { .. }) if label.starts_with("sell-symmetric") => None,
-        Err(error) => panic!("{label}: {error}"),
-    }
-}
 
 /// All studied parameters, or the defaults.
 fn sets(info: &KernelInfo, all: bool) -> Vec<Parameters> {
@@ -27,24 +19,46 @@ fn sets(info: &KernelInfo, all: bool) -> Vec<Parameters> {
 }
 
 fn check_spmv<T: Scalar>(what: &str, a: &Coo<T>, matrix: &Csr<T>, x: &[T], all: bool) {
+    check_spmv_by(within_bound, what, a, matrix, x, all);
+}
+
+fn check_spmv_by<T: Scalar>(
+    judge: Judge<T>,
+    what: &str,
+    a: &Coo<T>,
+    matrix: &Csr<T>,
+    x: &[T],
+    all: bool,
+) {
     let expected = reference::spmv(a, x);
     for threads in [1, 3] {
         let options = PlanOptions::with_threads(threads);
         for kernel in spmv::registry::<T>() {
             for parameters in sets(&kernel.info, all) {
-                let label = format!("{}, {what}", kernel.info.label(&parameters));
+                let label = kernel.info.label(&parameters);
+                let label = format!("{label}, {what}, on {threads} threads");
                 let plan = kernel.plan(matrix.view(), &parameters, &options);
                 let Some(mut plan) = planned(&label, plan) else { continue };
                 let mut y = vec![T::from_f64(f64::NAN); a.rows()];
                 plan.run(x, &mut y).unwrap();
-                let errors = reference::compare(&y, &expected);
-                assert!(errors.acceptable(), "{label} on {threads} threads: {errors:?}");
+                judge(&label, &y, &expected);
             }
         }
     }
 }
 
 fn check_spmm<T: Scalar>(what: &str, a: &Coo<T>, matrix: &Csr<T>, x: &[T], k: usize, all: bool) {
+    check_spmm_by(within_bound, what, a, matrix, (x, k), all);
+}
+
+fn check_spmm_by<T: Scalar>(
+    judge: Judge<T>,
+    what: &str,
+    a: &Coo<T>,
+    matrix: &Csr<T>,
+    (x, k): (&[T], usize),
+    all: bool,
+) {
     let options = PlanOptions::with_threads(3);
     for layout in LAYOUTS {
         let dense = DenseShape { k, layout };
@@ -56,8 +70,7 @@ fn check_spmm<T: Scalar>(what: &str, a: &Coo<T>, matrix: &Csr<T>, x: &[T], k: us
                 let Some(mut plan) = planned(&label, plan) else { continue };
                 let mut y = vec![T::from_f64(f64::NAN); a.rows() * k];
                 plan.run(x, &mut y).unwrap();
-                let errors = reference::compare(&y, &expected);
-                assert!(errors.acceptable(), "{label}: {errors:?}");
+                judge(&label, &y, &expected);
             }
         }
     }
@@ -92,6 +105,18 @@ fn check_all<T: Scalar>(what: &str, a: &Coo<T>, widths: &[usize], all: bool) {
     check_transpose(what, a, &matrix, all);
 }
 
+/// Every kernel on the pattern of `a` with whole numbers: the very sums.
+fn check_all_exactly<T: Scalar>(what: &str, a: &Coo<T>, kind: Whole, widths: &[usize]) {
+    let a = &exact::matrix(a, kind);
+    let what = &format!("{what}, {kind:?}");
+    let matrix = csr(a);
+    check_spmv_by(equal, what, a, &matrix, &exact::vector(a.cols()), false);
+    for &k in widths {
+        let x = exact::vector(a.cols() * k);
+        check_spmm_by(equal, what, a, &matrix, (&x, k), false);
+    }
+}
+
 fn coo<T: Scalar>((rows, cols): (usize, usize), entries: &[(u32, u32)]) -> Coo<T> {
     let (r, c): (Vec<u32>, Vec<u32>) = entries.iter().copied().unzip();
     let values = wave(entries.len());
@@ -123,16 +148,23 @@ fn empty_matrices_one_row_one_column() {
 #[test]
 fn one_dense_row_of_a_million() {
     let row: Vec<_> = (0..1_000_000).map(|j| (1, j)).collect();
-    check_all("dense row", &coo::<f32>((3, 1_000_000), &row), &[3], false);
+    let row = coo::<f32>((3, 1_000_000), &row);
+    check_all_exactly("dense row", &row, Whole::Small, &[3]);
+    check_transpose("dense row", &row, &csr(&row), false);
     let column: Vec<_> = (0..1_000_000).map(|i| (i, 1)).collect();
-    check_all("dense column", &coo::<f64>((1_000_000, 2), &column), &[2], false);
+    let column = coo::<f64>((1_000_000, 2), &column);
+    check_all_exactly("dense column", &column, Whole::Wide, &[2]);
+    check_transpose("dense column", &column, &csr(&column), false);
 }
 
 /// Neighbours that are both long: whoever compares rows must not do it entry by entry.
 #[test]
 fn two_dense_rows() {
     let rows: Vec<_> = (1..3).flat_map(|i| (0..300_000).map(move |j| (i, j))).collect();
-    check_all("two dense rows", &coo::<f64>((4, 300_000), &rows), &[3], false);
+    let rows = coo::<f64>((4, 300_000), &rows);
+    check_all_exactly("two dense rows", &rows, Whole::Wide, &[3]);
+    check_all_exactly("two dense rows", &rows, Whole::Equal, &[]);
+    check_transpose("two dense rows", &rows, &csr(&rows), false);
 }
 
 /// Rows of 0 to 12 entries; the tail of the last one ends in the last column.

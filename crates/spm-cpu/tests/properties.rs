@@ -2,10 +2,10 @@
 
 mod common;
 
-use common::{LAYOUTS, bits, csr, matrices, wave};
+use common::{LAYOUTS, bits, csr, matrices, planned, wave};
 use proptest::prelude::*;
 use spm_cpu::{PlanOptions, spmm, spmv, transpose};
-use spm_formats::kernel::{Parameters, PlanError, Schedule, TransposeOutput, Value};
+use spm_formats::kernel::{Parameters, Schedule, TransposeOutput, Value};
 use spm_formats::{Coo, Csr, DenseShape, Layout};
 use spm_testing::{generate, reference};
 
@@ -18,10 +18,8 @@ fn product(
     x: &[f64],
 ) -> Option<Vec<f64>> {
     let options = PlanOptions::with_threads(threads);
-    let mut plan = match kernel.plan(a.view(), parameters, &options) {
-        Err(PlanError::Unsupported { .. }) => return None,
-        plan => plan.unwrap(),
-    };
+    let plan = kernel.plan(a.view(), parameters, &options);
+    let mut plan = planned(&kernel.info.label(parameters), plan)?;
     let mut y = vec![f64::NAN; a.rows()];
     plan.run(x, &mut y).unwrap();
     Some(y)

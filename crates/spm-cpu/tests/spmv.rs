@@ -5,18 +5,30 @@ mod common;
 
 use std::collections::BTreeSet;
 
-use common::{csr, matrices, wave};
+use common::{Judge, csr, equal, long_rows, matrices, planned, wave, within_bound};
 use proptest::prelude::*;
 use spm_cpu::{PlanOptions, spmv};
-use spm_formats::kernel::{PlanError, RunError};
+use spm_formats::kernel::RunError;
 use spm_formats::{Coo, Scalar};
+use spm_testing::exact::{self, Whole};
 use spm_testing::reference;
 
-/// Kernels that only some matrices have.
-const CONDITIONAL: [&str; 1] = ["sell-symmetric"];
+/// The kernel that only square matrices have.
+const SYMMETRIC: &str = "sell-symmetric";
 
 /// Checks every kernel; the ids of those that refused the matrix come back.
 fn check_all<T: Scalar>(a: &Coo<T>, x: &[T]) -> BTreeSet<&'static str> {
+    check_all_by(within_bound, a, x)
+}
+
+/// Every kernel on the pattern of `a` with whole numbers of each kind: the very sums.
+fn check_all_exactly<T: Scalar>(a: &Coo<T>) {
+    for kind in Whole::ALL {
+        check_all_by(equal, &exact::matrix(a, kind), &exact::vector(a.cols()));
+    }
+}
+
+fn check_all_by<T: Scalar>(judge: Judge<T>, a: &Coo<T>, x: &[T]) -> BTreeSet<&'static str> {
     let mut refused = BTreeSet::new();
     let expected = reference::spmv(a, x);
     let matrix = csr(a);
@@ -24,14 +36,11 @@ fn check_all<T: Scalar>(a: &Coo<T>, x: &[T]) -> BTreeSet<&'static str> {
         let options = PlanOptions::with_threads(threads);
         for kernel in spmv::registry::<T>() {
             for parameters in kernel.info.variants() {
-                let label = kernel.info.label(&parameters);
-                let mut plan = match kernel.plan(matrix.view(), &parameters, &options) {
-                    Ok(plan) => plan,
-                    Err(PlanError::Unsupported { kernel, .. }) if CONDITIONAL.contains(&kernel) => {
-                        refused.insert(kernel);
-                        continue;
-                    }
-                    Err(error) => panic!("{label} on {threads} threads: {error}"),
+                let label = format!("{} on {threads} threads", kernel.info.label(&parameters));
+                let plan = kernel.plan(matrix.view(), &parameters, &options);
+                let Some(mut plan) = planned(&label, plan) else {
+                    refused.insert(kernel.info.id);
+                    continue;
                 };
                 let (footprint, vectors) = (plan.footprint(), (a.rows() + a.cols()) * T::BYTES);
                 assert_eq!(
@@ -41,8 +50,7 @@ fn check_all<T: Scalar>(a: &Coo<T>, x: &[T]) -> BTreeSet<&'static str> {
                 );
                 let mut y = vec![T::from_f64(f64::NAN); a.rows()];
                 plan.run(x, &mut y).unwrap();
-                let errors = reference::compare(&y, &expected);
-                assert!(errors.acceptable(), "{label} on {threads} threads: {errors:?}");
+                judge(&label, &y, &expected);
                 let mut again = vec![T::ZERO; a.rows()];
                 plan.run(x, &mut again).unwrap();
                 let same = y.iter().zip(&again).all(|(a, b)| a.to_bits64() == b.to_bits64());
@@ -76,7 +84,7 @@ fn hand_made_matrices() {
 #[test]
 fn wrong_lengths_are_errors() {
     let a = csr(&Coo::<f64>::empty(2, 3).unwrap());
-    for kernel in spmv::registry().iter().filter(|k| !CONDITIONAL.contains(&k.info.id)) {
+    for kernel in spmv::registry().iter().filter(|kernel| kernel.info.id != SYMMETRIC) {
         let options = PlanOptions::with_threads(2);
         let mut plan = kernel.plan(a.view(), &kernel.info.defaults(), &options).unwrap();
         let short_x = plan.run(&[0.0; 2], &mut [0.0; 2]);
@@ -90,10 +98,30 @@ fn wrong_lengths_are_errors() {
 fn one_long_row_among_short_ones() {
     let mut entries: Vec<(u32, u32)> = (0..40).map(|i| (i, (i * 7) % 40)).collect();
     entries.extend((0..100_000).map(|j| (25, j)));
+    entries.sort_unstable();
+    entries.dedup();
     let (r, c): (Vec<u32>, Vec<u32>) = entries.into_iter().unzip();
-    let v: Vec<f32> = (0..r.len()).map(|i| ((i * 37) % 101) as f32 / 50.0 - 1.0).collect();
-    let x: Vec<f32> = (0..100_000).map(|j| ((j * 13) % 89) as f32 / 44.0 - 1.0).collect();
-    check_all(&Coo::new(40, 100_000, r, c, v).unwrap(), &x);
+    let values = vec![1.0; r.len()];
+    check_all_exactly::<f32>(&Coo::new(40, 100_000, r, c, values).unwrap());
+}
+
+#[test]
+fn rows_that_are_cut() {
+    check_all_exactly::<f32>(&long_rows());
+    check_all_exactly::<f64>(&long_rows());
+}
+
+/// Up to nine neighbours with the same columns, as the unknowns of a node have.
+#[test]
+fn rows_with_the_same_columns() {
+    for block in [2, 6, 9] {
+        let columns = |row: u32| (0..12).map(move |i| (row / block * 3 + i * i * 5) % 700);
+        let entries: BTreeSet<(u32, u32)> =
+            (0..200).flat_map(|row| columns(row).map(move |col| (row, col))).collect();
+        let (r, c): (Vec<u32>, Vec<u32>) = entries.into_iter().unzip();
+        let values = vec![1.0; r.len()];
+        check_all_exactly::<f64>(&Coo::new(200, 700, r, c, values).unwrap());
+    }
 }
 
 /// Rows of 0 to 22 entries spread over `cols` columns.
@@ -154,7 +182,7 @@ fn stencil7(n: i64, value: impl Fn(i64, i64) -> f64) -> Coo<f64> {
 #[test]
 fn constant_diagonals() {
     let refused = check_all(&stencil7(9, |i, j| (i * (j - i) % 17) as f64 + 0.25), &wave(729));
-    assert!(refused.contains("sell-symmetric"), "these values are not symmetric");
+    assert!(refused.contains(SYMMETRIC), "these values are not symmetric");
 }
 
 #[test]
@@ -185,22 +213,20 @@ fn an_arrowhead() {
         entries.push((i, i));
     }
     let (r, c): (Vec<u32>, Vec<u32>) = entries.into_iter().unzip();
-    let values = r.iter().zip(&c).map(|(&i, &j)| f64::from((i + j) % 17) - 3.3).collect();
+    let values = vec![1.0; r.len()];
     let a = Coo::new(size as usize, size as usize, r, c, values).unwrap();
-    let (matrix, x) = (csr(&a), wave(size as usize));
+    let (a, x) = (exact::matrix(&a, Whole::Wide), exact::vector(size as usize));
+    let matrix = csr(&a);
     let expected = reference::spmv(&a, &x);
     for (id, threads) in [("sell-symmetric", 1), ("sell-symmetric", 2), ("auto", 1)] {
         let kernel = spmv::find::<f64>(id).unwrap();
         let options = PlanOptions::with_threads(threads);
-        match kernel.plan(matrix.view(), &kernel.info.defaults(), &options) {
-            Err(PlanError::Unsupported { kernel: "sell-symmetric", .. }) => {}
-            plan => {
-                let mut plan = plan.unwrap();
-                let mut y = vec![f64::NAN; size as usize];
-                plan.run(&x, &mut y).unwrap();
-                let errors = reference::compare(&y, &expected);
-                assert!(errors.acceptable(), "{id} {:?} on {threads}: {errors:?}", plan.choice());
-            }
+        let label = format!("{id} on {threads} threads");
+        let plan = kernel.plan(matrix.view(), &kernel.info.defaults(), &options);
+        if let Some(mut plan) = planned(&label, plan) {
+            let mut y = vec![f64::NAN; size as usize];
+            plan.run(&x, &mut y).unwrap();
+            equal(&format!("{label}, {:?}", plan.choice()), &y, &expected);
         }
     }
 }

@@ -17,5 +17,6 @@
 //! ```
 
 pub mod conjugate_gradient;
+pub mod exact;
 pub mod generate;
 pub mod reference;

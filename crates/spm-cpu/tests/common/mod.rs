@@ -4,8 +4,10 @@
 use std::collections::BTreeMap;
 
 use proptest::prelude::*;
+use spm_formats::kernel::PlanError;
 use spm_formats::{Coo, Csr, Layout, Scalar};
-use spm_testing::reference;
+use spm_testing::exact;
+use spm_testing::reference::{self, Reference};
 
 pub(crate) const LAYOUTS: [Layout; 2] = [Layout::RowMajor, Layout::ColumnMajor];
 
@@ -16,6 +18,63 @@ pub(crate) fn csr<T: Scalar>(a: &Coo<T>) -> Csr<T> {
     let transposed = Coo::new(a.cols(), a.rows(), cols.collect(), i, v).unwrap();
     let (pointers, columns, values) = reference::transpose(&transposed);
     Csr::new((a.rows(), a.cols()), pointers, columns, values).unwrap()
+}
+
+/// The refusals that tests expect: which kernel, and a part of why.
+const REFUSALS: [(&str, &str); 4] = [
+    // It keeps one half of the matrix, in rows that repeat a pattern.
+    ("sell-symmetric", "is not square"),
+    ("sell-symmetric", "has no equal at"),
+    ("sell-symmetric", "without an equal below the diagonal"),
+    ("sell-symmetric", "rows do not repeat a pattern"),
+];
+
+/// The plan; nothing where the kernel is for other matrices. Any other error fails the test.
+pub(crate) fn planned<P>(label: &str, plan: Result<P, PlanError>) -> Option<P> {
+    match plan {
+        Ok(plan) => Some(plan),
+        Err(PlanError::Unsupported { kernel, reason })
+            if REFUSALS.iter().any(|&(id, why)| id == kernel && reason.contains(why)) =>
+        {
+            None
+        }
+        Err(error) => panic!("{label}: {error}"),
+    }
+}
+
+/// What a result has to be; the text says of what.
+pub(crate) type Judge<T> = fn(&str, &[T], &Reference);
+
+/// Within the error bound.
+pub(crate) fn within_bound<T: Scalar>(what: &str, y: &[T], expected: &Reference) {
+    let errors = reference::compare(y, expected);
+    assert!(errors.acceptable(), "{what}: {errors:?}");
+}
+
+/// Equal to the reference, for whole numbers.
+pub(crate) fn equal<T: Scalar>(what: &str, y: &[T], expected: &Reference) {
+    assert_eq!(exact::difference(y, expected), None, "{what}");
+}
+
+/// Long and short rows side by side, so that whatever cuts the entries cuts rows: where they begin, in
+/// the middle, and with several cuts in one.
+pub(crate) fn long_rows<T: Scalar>() -> Coo<T> {
+    let length = |row: u32| match row {
+        3 | 17 | 18 => 20_000,
+        60 => 5_001,
+        40..50 => 0,
+        _ => row * 7 % 10,
+    };
+    let entries = (0..61).flat_map(|row| {
+        let length = length(row);
+        // Apart from each other where there are few.
+        (0..length).map(move |i| (row, (i * (20_000 / length.max(1)) + row) % 20_000))
+    });
+    let mut entries: Vec<(u32, u32)> = entries.collect();
+    entries.sort_unstable();
+    let (rows, columns): (Vec<u32>, Vec<u32>) = entries.into_iter().unzip();
+    let values = vec![T::ONE; rows.len()];
+    Coo::new(61, 20_000, rows, columns, values).unwrap()
 }
 
 /// Ordinary numbers between -1 and 1.
