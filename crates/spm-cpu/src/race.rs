@@ -1,12 +1,12 @@
 //! Candidates for a plan against the clock: what the `auto` kernels share.
 
-use std::time::{Duration, Instant};
+use std::time::Instant;
 
 use crate::Threads;
 
-/// How long a candidate is timed: at least so many calls, and at least so long.
+/// How long a candidate is timed: at least so many calls, and at least so many seconds.
 const CALLS: usize = 3;
-const TIME: Duration = Duration::from_millis(2);
+const TIME: f64 = 2e-3;
 /// Calls that take less are timed together.
 const SHORT: f64 = 2e-5;
 /// A call that takes more need not be repeated to see that it is slow; a shorter one may have been
@@ -25,10 +25,32 @@ const QUICK: f64 = 5e-3;
 const ROUNDS: usize = 10;
 const SIDE: f64 = 2e-4;
 
+/// What a race measures time with.
+pub(crate) trait Clock {
+    /// Seconds since a fixed moment; never fewer than before.
+    fn seconds(&mut self) -> f64;
+}
+
+/// The machine's monotonic clock.
+pub(crate) struct Monotonic(Instant);
+
+impl Monotonic {
+    pub(crate) fn start() -> Self {
+        Self(Instant::now())
+    }
+}
+
+impl Clock for Monotonic {
+    fn seconds(&mut self) -> f64 {
+        self.0.elapsed().as_secs_f64()
+    }
+}
+
 /// Candidates against each other, and the best ones once more in turns against each other and the
 /// serial kernel: a busy machine may have slowed one down the first time. One that is not clearly
 /// faster than the serial kernel does not win, so that no `auto` is slower than that.
-pub(crate) struct Race<P> {
+pub(crate) struct Race<P, C> {
+    clock: C,
     serial: P,
     /// Seconds of a call of the serial plan.
     of_serial: f64,
@@ -50,11 +72,11 @@ fn near(seconds: f64) -> f64 {
     if seconds < QUICK { NEAR } else { 1.0 }
 }
 
-impl<P> Race<P> {
+impl<P, C: Clock> Race<P, C> {
     /// Starts with the serial kernel's plan.
-    pub(crate) fn new(mut serial: P, run: &mut impl FnMut(&mut P)) -> Self {
-        let of_serial = seconds(f64::INFINITY, || run(&mut serial));
-        Self { serial, of_serial, finalists: Vec::new() }
+    pub(crate) fn new(mut clock: C, mut serial: P, run: &mut impl FnMut(&mut P)) -> Self {
+        let of_serial = seconds(&mut clock, f64::INFINITY, || run(&mut serial));
+        Self { clock, serial, of_serial, finalists: Vec::new() }
     }
 
     /// Bytes that the plans in the race hold; `bytes` says how many one does.
@@ -71,7 +93,7 @@ impl<P> Race<P> {
     ) -> bool {
         let first = self.finalists.first().map_or(f64::INFINITY, |first| first.seconds);
         let best = first.min(self.of_serial);
-        let seconds = seconds(best, || run(&mut plan));
+        let seconds = seconds(&mut self.clock, best, || run(&mut plan));
         if seconds < near(seconds) * best {
             let place = self.finalists.partition_point(|other| other.seconds <= seconds);
             self.finalists.insert(place, Finalist { plan, choice: choice(), seconds });
@@ -90,9 +112,9 @@ impl<P> Race<P> {
         let mut side = |plan: &mut P, calls: usize| {
             // The others have taken its place in the caches.
             run(plan);
-            let begin = Instant::now();
+            let begin = self.clock.seconds();
             (0..calls).for_each(|_| run(plan));
-            begin.elapsed().as_secs_f64() / calls as f64
+            (self.clock.seconds() - begin) / calls as f64
         };
         if quickest < QUICK {
             self.finalists.iter_mut().for_each(|finalist| finalist.seconds = f64::INFINITY);
@@ -119,10 +141,10 @@ pub(crate) fn on(label: &str, threads: &Threads) -> String {
 
 /// Seconds of the fastest call: what disturbs a call only ever makes it slower. Gives up on
 /// long calls that take more than twice `best`.
-fn seconds(best: f64, mut call: impl FnMut()) -> f64 {
-    let start = Instant::now();
+fn seconds(clock: &mut impl Clock, best: f64, mut call: impl FnMut()) -> f64 {
+    let start = clock.seconds();
     call();
-    let first = start.elapsed().as_secs_f64();
+    let first = clock.seconds() - start;
     // The first call may meet cold caches and memory that no one has touched.
     if first > 8.0 * best && first > LONG {
         return first;
@@ -130,9 +152,9 @@ fn seconds(best: f64, mut call: impl FnMut()) -> f64 {
     // Twice, lest something else took the core.
     let mut second = f64::INFINITY;
     for _ in 0..2 {
-        let start = Instant::now();
+        let start = clock.seconds();
         call();
-        second = second.min(start.elapsed().as_secs_f64());
+        second = second.min(clock.seconds() - start);
         if second <= (2.0 * best).max(LONG) {
             break;
         }
@@ -141,52 +163,85 @@ fn seconds(best: f64, mut call: impl FnMut()) -> f64 {
         return second;
     }
     let together = (SHORT / second.max(1e-8)).ceil().max(1.0) as usize;
-    let (mut fastest, mut calls, start) = (f64::INFINITY, 0, Instant::now());
-    while calls < CALLS || start.elapsed() < TIME {
-        let begin = Instant::now();
+    let (mut fastest, mut calls, start) = (f64::INFINITY, 0, clock.seconds());
+    while calls < CALLS || clock.seconds() - start < TIME {
+        let begin = clock.seconds();
         (0..together).for_each(|_| call());
-        fastest = fastest.min(begin.elapsed().as_secs_f64() / together as f64);
+        fastest = fastest.min((clock.seconds() - begin) / together as f64);
         calls += 1;
     }
     fastest
 }
 
 #[cfg(test)]
-mod tests {
+pub(crate) mod tests {
+    use std::cell::Cell;
+
     use super::*;
 
-    /// A plan here is how long it takes.
-    fn spin(plan: &mut Duration) {
-        let start = Instant::now();
-        while start.elapsed() < *plan {}
+    /// A clock that only goes on while a plan runs, by what the plan says.
+    #[derive(Clone, Copy)]
+    struct Driven<'a>(&'a Cell<f64>);
+
+    impl Clock for Driven<'_> {
+        fn seconds(&mut self) -> f64 {
+            self.0.get()
+        }
     }
 
-    /// The winner's microseconds.
-    fn winner(serial: u64, candidates: &[u64]) -> Option<String> {
-        let mut race = Race::new(Duration::from_micros(serial), &mut spin);
-        for &micros in candidates {
-            race.enter(Duration::from_micros(micros), || micros.to_string(), &mut spin);
+    /// A clock that goes on by 0.1 to 100 ms at each look, drawn from a seed: any candidate may win
+    /// a race.
+    pub(crate) struct Dice(u64, f64);
+
+    impl Dice {
+        pub(crate) fn new(seed: u64) -> Self {
+            Self(seed, 0.0)
         }
-        let (plan, choice) = race.finish(&mut spin)?;
-        assert_eq!(plan.as_micros().to_string(), choice);
-        Some(choice)
+    }
+
+    impl Clock for Dice {
+        fn seconds(&mut self) -> f64 {
+            // splitmix64
+            self.0 = self.0.wrapping_add(0x9e37_79b9_7f4a_7c15);
+            let mut bits = (self.0 ^ (self.0 >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
+            bits = (bits ^ (bits >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
+            let unit = (bits ^ (bits >> 31)) as f64 / u64::MAX as f64;
+            self.1 += 10_f64.powf(-4.0 + 3.0 * unit);
+            self.1
+        }
+    }
+
+    /// What comes of a race in which the serial plan and the candidates take so many microseconds:
+    /// the winner, and whether each candidate led when it had been timed.
+    fn race(serial: u32, candidates: &[u32]) -> (Option<u32>, Vec<bool>) {
+        let time = Cell::new(0.0);
+        let mut run = |micros: &mut u32| time.set(time.get() + f64::from(*micros) * 1e-6);
+        let mut race = Race::new(Driven(&time), serial, &mut run);
+        let enter = |&micros: &u32| race.enter(micros, || micros.to_string(), &mut run);
+        let led = candidates.iter().map(enter).collect();
+        let winner = race.finish(&mut run).map(|(plan, choice)| {
+            assert_eq!(plan.to_string(), choice);
+            plan
+        });
+        (winner, led)
     }
 
     #[test]
     fn the_fastest_wins_if_it_is_faster_than_the_serial_one() {
-        assert_eq!(winner(400, &[200, 40, 4000]).as_deref(), Some("40"));
-        assert_eq!(winner(20_000, &[1000, 12_000]).as_deref(), Some("1000"));
+        let winner = |serial, candidates: &[u32]| race(serial, candidates).0;
+        assert_eq!(winner(400, &[200, 40, 4000]), Some(40));
+        assert_eq!(winner(20_000, &[1000, 12_000]), Some(1000));
+        assert_eq!(winner(100_000, &[90_000, 20_000]), Some(20_000));
         assert_eq!(winner(40, &[400, 4000]), None);
         assert_eq!(winner(100, &[100]), None);
         assert_eq!(winner(40, &[]), None);
+        // Less than the margin is noise.
+        assert_eq!(winner(1000, &[980]), None);
+        assert_eq!(winner(1000, &[960]), Some(960));
     }
 
     #[test]
     fn a_candidate_learns_whether_it_leads() {
-        let mut race = Race::new(Duration::from_micros(400), &mut spin);
-        let entered = [200, 900, 20, 90].map(|micros| {
-            race.enter(Duration::from_micros(micros), || micros.to_string(), &mut spin)
-        });
-        assert_eq!(entered, [true, false, true, false]);
+        assert_eq!(race(400, &[200, 900, 20, 90]).1, [true, false, true, false]);
     }
 }

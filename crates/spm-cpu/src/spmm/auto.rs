@@ -9,7 +9,7 @@ use spm_formats::kernel::{
 use spm_formats::{CsrView, DenseShape, Layout, Scalar};
 
 use super::{BoxedPlan, csr_serial, find, vector};
-use crate::race::{self, Race};
+use crate::race::{self, Clock, Monotonic, Race};
 use crate::workspace::Workspace;
 use crate::{PlanOptions, Threads};
 
@@ -52,6 +52,16 @@ pub(super) fn plan<'a, T: Scalar>(
     _: &Parameters,
     options: &PlanOptions,
 ) -> Result<BoxedPlan<'a, T>, PlanError> {
+    plan_by(Monotonic::start(), a, dense, options)
+}
+
+/// The plan that is the fastest by `clock`; that of one column by the machine's.
+fn plan_by<'a, T: Scalar>(
+    clock: impl Clock,
+    a: CsrView<'a, T>,
+    dense: DenseShape,
+    options: &PlanOptions,
+) -> Result<BoxedPlan<'a, T>, PlanError> {
     let work = a.nnz().saturating_mul(dense.k);
     if work.max(a.rows() * dense.k) <= TINY {
         return Ok(csr_serial::chosen(a, dense));
@@ -83,7 +93,7 @@ pub(super) fn plan<'a, T: Scalar>(
         plan.run(black_box(&x), black_box(&mut y)).expect("matrices of the plan's shape");
     };
     let serial = csr_serial::plan(a, dense, &Parameters::default(), &alone)?;
-    let mut race = Race::new(serial, &mut run);
+    let mut race = Race::new(clock, serial, &mut run);
     for (label, options) in entrants {
         let (id, text) = split_label(label);
         let kernel = find::<T>(id).expect("candidates are registered");
@@ -139,5 +149,85 @@ impl<T: Scalar> SpmmPlan<T> for Auto<'_, T> {
 
     fn choice(&self) -> Option<String> {
         Some(self.choice.clone())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::collections::BTreeSet;
+
+    use spm_formats::convert;
+    use spm_testing::exact::{self, Whole};
+    use spm_testing::{generate, reference};
+
+    use super::*;
+    use crate::race::tests::Dice;
+
+    /// Matrices and widths, with labels of kernels that must be among the winners.
+    const CASES: [(&str, usize, Layout, &[&str]); 7] = [
+        // Up to TINY multiplications, and above.
+        ("diagonal[n=5]", 3, Layout::RowMajor, &["csr-serial"]),
+        ("stencil5[n=6]", 3, Layout::RowMajor, &["csr-serial", "csr-blocked on 1 thread"]),
+        ("stencil5[n=6]", 1, Layout::ColumnMajor, &["spmv csr-serial"]),
+        // More than SMALL.
+        (
+            "stencil5[n=30]",
+            4,
+            Layout::ColumnMajor,
+            &["csr-blocked on 3 threads", "csr-blocked on 1 thread"],
+        ),
+        // X and A are large, its rows are short.
+        (
+            "uniform[rows=9000,cols=20000,entries=70000]",
+            8,
+            Layout::RowMajor,
+            &["csr-blocked[narrow=on] on", "csr-blocked[prefetch=96] on"],
+        ),
+        // Its rows are long; more multiplications than LARGE.
+        (
+            "uniform[rows=3000,cols=9000,entries=70000]",
+            64,
+            Layout::ColumnMajor,
+            &["csr-blocked[prefetch=32] on 3 threads"],
+        ),
+        // Y is large.
+        (
+            "uniform[rows=70000,cols=9000,entries=70000]",
+            8,
+            Layout::RowMajor,
+            &["csr-blocked[stream=on]", "csr-blocked[narrow=on,stream=on]"],
+        ),
+    ];
+
+    /// By a clock of chance every candidate wins a race of some seed; each is right.
+    #[test]
+    fn every_branch_gives_a_right_plan() {
+        for (name, k, layout, labels) in CASES {
+            let dense = DenseShape { k, layout };
+            let pattern = generate::named(name).unwrap().generate::<f64>().unwrap();
+            let coo = convert::csr_to_coo(pattern.view());
+            let a = exact::matrix(&coo, Whole::Wide);
+            let x = exact::vector(a.cols() * k);
+            let (csr, expected) = (convert::coo_to_csr(&a), reference::spmm(&a, &x, dense));
+            let mut missing: Vec<&str> = labels.to_vec();
+            let mut choices = BTreeSet::new();
+            for seed in 0..100 {
+                for threads in [1, 3] {
+                    let options = PlanOptions::with_threads(threads);
+                    let mut plan = plan_by(Dice::new(seed), csr.view(), dense, &options).unwrap();
+                    let choice = plan.choice().unwrap();
+                    let mut y = vec![f64::NAN; a.rows() * k];
+                    plan.run(&x, &mut y).unwrap();
+                    let difference = exact::difference(&y, &expected);
+                    assert_eq!(difference, None, "{name}, {dense:?}, {choice}");
+                    missing.retain(|part| !choice.contains(part));
+                    choices.insert(choice);
+                }
+                if missing.is_empty() {
+                    break;
+                }
+            }
+            assert!(missing.is_empty(), "{name}, {dense:?}: no {missing:?} in {choices:#?}");
+        }
     }
 }

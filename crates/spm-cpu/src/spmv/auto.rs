@@ -9,7 +9,7 @@ use spm_formats::kernel::{
 use spm_formats::{CsrView, Scalar, stats};
 
 use super::{BoxedPlan, SpmvKernel, csr_serial, find};
-use crate::race::{self, Race};
+use crate::race::{self, Clock, Monotonic, Race};
 use crate::simd::{GATHER, LANES, PREFETCH};
 use crate::{PlanOptions, Threads};
 
@@ -50,6 +50,15 @@ pub(super) fn plan<'a, T: Scalar>(
     _: &Parameters,
     options: &PlanOptions,
 ) -> Result<BoxedPlan<'a, T>, PlanError> {
+    plan_by(Monotonic::start(), a, options)
+}
+
+/// The plan that is the fastest by `clock`.
+fn plan_by<'a, T: Scalar>(
+    clock: impl Clock,
+    a: CsrView<'a, T>,
+    options: &PlanOptions,
+) -> Result<BoxedPlan<'a, T>, PlanError> {
     if a.nnz() <= TINY {
         return Ok(csr_serial::chosen(a));
     }
@@ -69,7 +78,7 @@ pub(super) fn plan<'a, T: Scalar>(
         plan.run(black_box(&x), black_box(&mut y)).expect("vectors of the plan's shape");
     };
     let serial = csr_serial::plan(a, &Parameters::default(), options)?;
-    let mut race = Race::new(serial, &mut run);
+    let mut race = Race::new(clock, serial, &mut run);
     let mut best: Option<Entrant<T>> = None;
     let mut enter = |entrant: Entrant<T>, best: &mut Option<Entrant<T>>| {
         let Entrant { kernel, parameters, threads } = &entrant;
@@ -225,7 +234,90 @@ impl<T: Scalar> SpmvPlan<T> for Auto<'_, T> {
 
 #[cfg(test)]
 mod tests {
+    use std::collections::BTreeSet;
+
+    use spm_formats::convert;
+    use spm_testing::exact::{self, Whole};
+    use spm_testing::{generate, reference};
+
     use super::*;
+    use crate::race::tests::Dice;
+
+    /// Matrices, with what must be among the choices.
+    const MATRICES: [(&str, &[&str]); 5] = [
+        // Up to TINY entries, and just above.
+        ("uniform[rows=100,cols=50,entries=256]", &["csr-serial"]),
+        ("uniform[rows=100,cols=50,entries=257]", &["csr-serial", "csr-compact", "gather=scalar"]),
+        // Rows that repeat the one before, shifted by one; more entries than SMALL.
+        ("stencil27[n=23]", &["sell-symmetric", "sell-compact[sigma=1,"]),
+        // Rows that sorting makes equally long.
+        (
+            "powerlaw[rows=20000,cols=20000,entries=100000,longest=3000]",
+            &["sell-compact[sigma=4096,", "on 1 thread", "on 3 threads"],
+        ),
+        // Long reaches over a large x; more entries than SMALL.
+        (
+            "uniform[rows=20000,cols=140000,entries=280000]",
+            &["sell-tiles", "sell-compact[sigma=256,", "prefetch=on", "on 3 threads"],
+        ),
+    ];
+
+    /// By a clock of chance every candidate wins a race of some seed; each is right.
+    #[test]
+    fn every_branch_gives_a_right_plan() {
+        for (name, expected) in MATRICES {
+            let pattern = generate::named(name).unwrap().generate::<f64>().unwrap();
+            let a = exact::matrix(&convert::csr_to_coo(pattern.view()), Whole::Wide);
+            let x = exact::vector(a.cols());
+            let (csr, right) = (convert::coo_to_csr(&a), reference::spmv(&a, &x));
+            let mut missing: Vec<&str> = expected.to_vec();
+            let mut choices = BTreeSet::new();
+            for seed in 0..100 {
+                for threads in [1, 3] {
+                    let options = PlanOptions::with_threads(threads);
+                    let mut plan = plan_by(Dice::new(seed), csr.view(), &options).unwrap();
+                    let choice = plan.choice().unwrap();
+                    let mut y = vec![f64::NAN; a.rows()];
+                    plan.run(&x, &mut y).unwrap();
+                    assert_eq!(exact::difference(&y, &right), None, "{name}, {choice}");
+                    missing.retain(|part| !choice.contains(part));
+                    choices.insert(choice);
+                }
+                if missing.is_empty() {
+                    break;
+                }
+            }
+            assert!(missing.is_empty(), "{name}: no {missing:?} in {choices:#?}");
+        }
+    }
+
+    /// A clock that goes on by a duration for so many looks, then by the next one.
+    struct Steps(Vec<(usize, f64)>, f64);
+
+    impl Clock for Steps {
+        fn seconds(&mut self) -> f64 {
+            let (looks, duration) = self.0.iter_mut().find(|(looks, _)| *looks > 0).unwrap();
+            *looks -= 1;
+            self.1 += *duration;
+            self.1
+        }
+    }
+
+    /// Where the whole team is slower than the serial kernel, one thread is tried.
+    #[test]
+    fn a_team_that_loses_leaves_one_thread() {
+        let a = generate::named("uniform[rows=9000,cols=9000,entries=270000]").unwrap();
+        let a = a.generate::<f64>().unwrap();
+        assert!(a.nnz() > SMALL);
+        // Two looks for a call that is too slow to repeat; each candidate comes in both ways.
+        let of_team = 2 * FETCH.len() * candidates(&a.view()).len();
+        // The serial kernel: two calls alone, three together, each between two looks, and two more.
+        let steps = vec![(12, 1e-3), (of_team, 1.0), (usize::MAX, 1e-5)];
+        let options = PlanOptions::with_threads(3);
+        let plan = plan_by(Steps(steps, 0.0), a.view(), &options).unwrap();
+        let choice = plan.choice().unwrap();
+        assert!(choice.ends_with("on 1 thread"), "{choice}");
+    }
 
     #[test]
     fn columns_shifted_by_one() {

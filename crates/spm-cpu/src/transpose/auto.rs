@@ -9,7 +9,7 @@ use spm_formats::kernel::{
 use spm_formats::{CsrView, Scalar};
 
 use super::{BoxedPlan, find, serial};
-use crate::race::{self, Race};
+use crate::race::{self, Clock, Monotonic, Race};
 use crate::{PlanOptions, Threads};
 
 pub(super) const INFO: KernelInfo = KernelInfo {
@@ -43,6 +43,15 @@ pub(super) fn plan<'a, T: Scalar>(
     _: &Parameters,
     options: &PlanOptions,
 ) -> Result<BoxedPlan<'a, T>, PlanError> {
+    plan_by(Monotonic::start(), a, options)
+}
+
+/// The plan that is the fastest by `clock`.
+fn plan_by<'a, T: Scalar>(
+    clock: impl Clock,
+    a: CsrView<'a, T>,
+    options: &PlanOptions,
+) -> Result<BoxedPlan<'a, T>, PlanError> {
     if a.nnz() <= TINY && a.cols() <= TINY && a.rows() <= TINY {
         return Ok(serial::chosen(a));
     }
@@ -67,7 +76,8 @@ pub(super) fn plan<'a, T: Scalar>(
     let mut run = |plan: &mut BoxedPlan<'a, T>| {
         plan.run(black_box(&mut output)).expect("arrays of the plan's sizes");
     };
-    let mut race = Race::new(serial::plan(a, &Parameters::default(), &alone)?, &mut run);
+    let serial = serial::plan(a, &Parameters::default(), &alone)?;
+    let mut race = Race::new(clock, serial, &mut run);
     for (label, options) in entrants {
         let (id, text) = split_label(label);
         let kernel = find::<T>(id).expect("candidates are registered");
@@ -114,5 +124,61 @@ impl<T: Scalar> TransposePlan<T> for Auto<'_, T> {
 
     fn choice(&self) -> Option<String> {
         Some(self.choice.clone())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::collections::BTreeSet;
+
+    use spm_formats::convert;
+    use spm_testing::{generate, reference};
+
+    use super::*;
+    use crate::race::tests::Dice;
+
+    /// Matrices, with labels of kernels that must be among the winners.
+    const MATRICES: [(&str, &[&str]); 5] = [
+        // Up to TINY entries, and above.
+        ("diagonal[n=32]", &["serial"]),
+        ("diagonal[n=33]", &["serial", "counting on 1 thread"]),
+        // More than SMALL entries.
+        ("stencil5[n=20]", &["counting on 3 threads", "counting on 1 thread"]),
+        // More output than IN_CACHE.
+        ("stencil5[n=60]", &["counting[prefetch=64] on 3 threads", "counting on 1 thread"]),
+        // As many columns as NEAR, more entries than LARGE.
+        (
+            "uniform[rows=900,cols=70000,entries=530000]",
+            &["radix on 3 threads", "counting on 3 threads", "counting[prefetch=64] on 3 threads"],
+        ),
+    ];
+
+    /// By a clock of chance every candidate wins a race of some seed; each is right.
+    #[test]
+    fn every_branch_gives_a_right_plan() {
+        for (name, labels) in MATRICES {
+            let a = generate::named(name).unwrap().generate::<f64>().unwrap();
+            let coo = convert::csr_to_coo(a.view());
+            let (pointers, indices, values) = reference::transpose(&coo);
+            let expected = TransposeOutput { pointers, indices, values };
+            let mut missing: Vec<&str> = labels.to_vec();
+            let mut choices = BTreeSet::new();
+            for seed in 0..100 {
+                for threads in [1, 3] {
+                    let options = PlanOptions::with_threads(threads);
+                    let mut plan = plan_by(Dice::new(seed), a.view(), &options).unwrap();
+                    let choice = plan.choice().unwrap();
+                    let mut output = TransposeOutput::new(a.cols(), a.nnz());
+                    plan.run(&mut output).unwrap();
+                    assert!(output == expected, "{name}, {choice}");
+                    missing.retain(|part| !choice.contains(part));
+                    choices.insert(choice);
+                }
+                if missing.is_empty() {
+                    break;
+                }
+            }
+            assert!(missing.is_empty(), "{name}: no {missing:?} in {choices:#?}");
+        }
     }
 }
