@@ -1,5 +1,6 @@
 //! What hostile files may cost: the peak of allocated memory against the bounds that
-//! `spm_formats::matrix_market` and `spm_formats::cache` document, and an end in linear time.
+//! `spm_formats::matrix_market` and `spm_formats::cache` document. A reader that takes
+//! quadratic time would take minutes here.
 #![cfg(feature = "io")]
 
 use std::alloc::{GlobalAlloc, Layout, System};
@@ -7,7 +8,6 @@ use std::fs;
 use std::io::Write;
 use std::path::PathBuf;
 use std::sync::atomic::{AtomicUsize, Ordering};
-use std::time::{Duration, Instant};
 
 use spm_formats::cache;
 use spm_formats::matrix_market::{self, MatrixMarketError, Mode, ReadOptions};
@@ -96,12 +96,10 @@ impl Folder {
         for path in [self.file("input.mtx", text), gzip] {
             for mode in [Mode::Strict, Mode::Lenient] {
                 let options = ReadOptions { mode, ..options() };
-                let start = Instant::now();
                 let (peak, file) = peak(|| matrix_market::read::<f64>(&path, &options));
                 let ratio = peak as f64 / text.len() as f64;
                 println!("{what}, {mode:?}: {} bytes of text, peak {ratio:.1} each", text.len());
                 assert!(peak <= bound, "{what}, {path:?}: {peak} bytes, {bound} are promised");
-                assert!(start.elapsed() < Duration::from_secs(20), "{what}: not linear");
                 assert_eq!(file.is_ok(), sound, "{what}: {:?}", file.err());
             }
         }
@@ -118,7 +116,7 @@ fn text(head: &str, body: &str, bytes: usize) -> Vec<u8> {
 
 /// One test: the counters are the process's.
 #[test]
-fn memory_and_time_are_bounded_by_the_length_of_the_text() {
+fn memory_is_bounded_by_the_length_of_the_text() {
     let folder = Folder(tempfile::tempdir().unwrap());
     texts(&folder);
     archives(&folder);
@@ -231,11 +229,9 @@ fn archives(folder: &Folder) {
     ] {
         let path = folder.file("input.tar.gz", &gzip(&archive));
         let bound = PER_BYTE * archive.len() + PER_CHUNK_BYTE * CHUNK * THREADS + FIXED;
-        let start = Instant::now();
         let (peak, file) = peak(|| matrix_market::read::<f64>(&path, &options()));
         println!("archive, {what}: {} bytes, peak {peak}", archive.len());
         assert!(peak <= bound, "archive, {what}: {peak} bytes, {bound} are promised");
-        assert!(start.elapsed() < Duration::from_secs(20), "archive, {what}: not linear");
         assert_eq!(file.is_ok(), sound, "archive, {what}: {:?}", file.err());
     }
 }
