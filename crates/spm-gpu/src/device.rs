@@ -1,7 +1,8 @@
 //! Devices: CUDA devices and the emulator.
 
+use std::collections::VecDeque;
 use std::fmt;
-use std::sync::Arc;
+use std::sync::{Arc, Mutex, PoisonError};
 
 use cust::context::CurrentContext;
 use cust::device::DeviceAttribute;
@@ -27,6 +28,37 @@ pub struct Device {
 struct Inner {
     backend: Backend,
     info: DeviceInfo,
+    /// [`EmulatedDevice::seconds`] that nobody has read.
+    seconds: Mutex<VecDeque<f64>>,
+}
+
+/// What an emulated device says that it is, and how long it says that products take.
+#[derive(Debug, Clone, PartialEq)]
+pub struct EmulatedDevice {
+    /// [`DeviceInfo::l2_bytes`].
+    pub l2_bytes: u64,
+    /// [`DeviceInfo::multiprocessors`].
+    pub multiprocessors: u32,
+    /// [`DeviceInfo::memory_clock_khz`].
+    pub memory_clock_khz: u32,
+    /// [`DeviceInfo::memory_bus_bits`].
+    pub memory_bus_bits: u32,
+    /// Seconds that `auto` measures, one measurement after the other; behind the last of them all
+    /// take 0. The emulator's own time says nothing of a GPU.
+    pub seconds: Vec<f64>,
+}
+
+impl Default for EmulatedDevice {
+    /// One multiprocessor, nothing said of caches and memory, and no product that takes time.
+    fn default() -> Self {
+        Self {
+            l2_bytes: 0,
+            multiprocessors: 1,
+            memory_clock_khz: 0,
+            memory_bus_bits: 0,
+            seconds: Vec::new(),
+        }
+    }
 }
 
 /// The backend that runs the kernels.
@@ -99,15 +131,33 @@ impl Device {
             cust::device::Device::get_device(ordinal).map_err(|e| from_cust("cuDeviceGet", e))?;
         let info = DeviceInfo::read(ordinal, device)?;
         let backend = Backend::Cuda(Cuda::new(device)?);
-        Ok(Self { inner: Arc::new(Inner { backend, info }) })
+        Ok(Self { inner: Arc::new(Inner { backend, info, seconds: Mutex::default() }) })
     }
 
     /// A device that is emulated on the host, with separate memory. It runs the same kernels
     /// slowly, and reports defects that a GPU does not report (see [`spm_gpu_kernels::emulator`]).
     pub fn emulated(options: EmulatorOptions) -> Self {
-        let info = DeviceInfo::emulated(options.memory, LaunchLimits::EMULATED);
+        Self::emulated_as(options, EmulatedDevice::default())
+    }
+
+    /// The same, as another device: `auto` decides by what it is.
+    pub fn emulated_as(options: EmulatorOptions, device: EmulatedDevice) -> Self {
+        let info = DeviceInfo {
+            l2_bytes: device.l2_bytes,
+            multiprocessors: device.multiprocessors,
+            memory_clock_khz: device.memory_clock_khz,
+            memory_bus_bits: device.memory_bus_bits,
+            ..DeviceInfo::emulated(options.memory, LaunchLimits::EMULATED)
+        };
         let backend = Backend::Emulator(Emulator::new(options));
-        Self { inner: Arc::new(Inner { backend, info }) }
+        let seconds = Mutex::new(device.seconds.into());
+        Self { inner: Arc::new(Inner { backend, info, seconds }) }
+    }
+
+    /// The next of [`EmulatedDevice::seconds`]; nothing on a GPU.
+    pub(crate) fn emulated_seconds(&self) -> Option<f64> {
+        let mut seconds = self.inner.seconds.lock().unwrap_or_else(PoisonError::into_inner);
+        self.is_emulated().then(|| seconds.pop_front().unwrap_or(0.0))
     }
 
     /// Whether the kernels run on the host.

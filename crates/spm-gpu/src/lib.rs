@@ -68,7 +68,7 @@ mod texture;
 mod timing;
 pub mod transpose;
 
-pub use device::{Device, DeviceInfo, LaunchLimits};
+pub use device::{Device, DeviceInfo, EmulatedDevice, LaunchLimits};
 pub use error::{CudaVersion, GpuError};
 pub use launch::Launch;
 pub use matrix::{DeviceCsr, DeviceHll, DeviceSell};

@@ -133,17 +133,18 @@ impl<T: DeviceScalar> Clock<T> {
         Ok(Self { x, y, stream: Stream::new(device)? })
     }
 
-    /// Seconds of a product, 0 on the emulator, where time means nothing: of so many in a row, behind
-    /// the warm-up that they wait for, and the least where that is done more than once. Without the
-    /// host's part this takes a fraction of the time that [`time`] takes.
+    /// Seconds of a product: of so many in a row, behind the warm-up that they wait for, and the least
+    /// where that is done more than once. Without the host's part this takes a fraction of the time that
+    /// [`time`] takes. On the emulator nothing runs, and the time is what its device says
+    /// ([`EmulatedDevice::seconds`](crate::EmulatedDevice::seconds)).
     pub(crate) fn time(
         &mut self,
         options: TimingOptions,
         mut launch: impl FnMut(&DeviceBuffer<T>, &mut DeviceBuffer<T>, &Stream) -> Result<(), GpuError>,
     ) -> Result<f64, GpuError> {
         let Self { x, y, stream } = self;
-        if stream.device().is_emulated() {
-            return Ok(0.0);
+        if let Some(seconds) = stream.device().emulated_seconds() {
+            return Ok(seconds);
         }
         let (start, stop) = (Event::new(stream.device())?, Event::new(stream.device())?);
         let batch = options.iterations.max(1);

@@ -85,7 +85,8 @@ pub(super) fn on_device<T: DeviceScalar>(
         let choice = format!("spmv {}", plan.choice().unwrap_or_default());
         return Ok(Box::new(Auto { plan: Box::new(OneColumn { dense, plan }), choice }));
     }
-    let mut labels = candidates(a, dense, budget);
+    let padded = |sigma: usize, most: f64| sells(a, sigma, most, budget);
+    let mut labels = candidates::<T>(Structure::of(a), dense, padded);
     if a.csr.entries() == 0 || dense.k == 0 {
         labels.truncate(1);
     }
@@ -127,16 +128,39 @@ pub(super) fn on_device<T: DeviceScalar>(
     Ok(Box::new(auto))
 }
 
-/// Labels of kernels that may be the fastest.
+/// What the candidates are chosen by.
+#[derive(Debug, Clone, Copy)]
+struct Structure {
+    rows: usize,
+    cols: usize,
+    entries: usize,
+    /// Entries of a row that has some.
+    mean_row: usize,
+    longest_row: usize,
+}
+
+impl Structure {
+    fn of<T: DeviceScalar>(a: &Source<T>) -> Self {
+        Self {
+            rows: a.csr.rows(),
+            cols: a.csr.cols(),
+            entries: a.csr.entries(),
+            mean_row: a.mean_row(),
+            longest_row: a.stats.longest_row,
+        }
+    }
+}
+
+/// Labels of kernels that may be the fastest. `sells` makes SELL with rows sorted in windows of its first
+/// argument, if that takes no more slots for each entry than the second.
 fn candidates<T: DeviceScalar>(
-    a: &Source<T>,
+    a: Structure,
     dense: DenseShape,
-    budget: &MemoryBudget,
+    sells: impl Fn(usize, f64) -> bool,
 ) -> Vec<String> {
     let DenseShape { k, layout } = dense;
-    let (rows, cols, entries) = (a.csr.rows(), a.csr.cols(), a.csr.entries());
-    let mean = a.mean_row();
-    let skewed = a.stats.longest_row as f64 > SKEWED * (entries as f64 / rows as f64).max(4.0);
+    let Structure { rows, cols, entries, mean_row: mean, longest_row } = a;
+    let skewed = longest_row as f64 > SKEWED * (entries as f64 / rows as f64).max(4.0);
     let small = rows <= FEW_ROWS && cols <= FEW_ROWS && entries < FEW_ENTRIES;
     let even = k.is_multiple_of(2);
     let large_x = cols * k * T::BYTES > L2_BYTES;
@@ -162,7 +186,7 @@ fn candidates<T: DeviceScalar>(
             if small && if k <= 8 { long } else { !enough } {
                 return vec![entry_lanes()];
             }
-            if !sells(a, 1, LARGEST_PADDING, budget) {
+            if !sells(1, LARGEST_PADDING) {
                 return [vec![entry_lanes(), column_lanes()], row_groups].concat();
             }
             let of_thread = |columns| format!("sell-thread-per-row[columns={columns},sigma=1]");
@@ -190,9 +214,9 @@ fn candidates<T: DeviceScalar>(
             // Sorting costs more than it gains while rows are few.
             let sorted = entries >= MANY_ENTRIES;
             let most = if sorted { SMALL_PADDING } else { LARGEST_PADDING };
-            let sigma = if sells(a, 1, most, budget) {
+            let sigma = if sells(1, most) {
                 1
-            } else if sorted && sells(a, SIGMA, LARGEST_SORTED_PADDING, budget) {
+            } else if sorted && sells(SIGMA, LARGEST_SORTED_PADDING) {
                 SIGMA
             } else {
                 return [vec![column_lanes()], row_groups].concat();
@@ -269,6 +293,7 @@ mod tests {
     use spm_testing::generate;
 
     use super::*;
+    use crate::device::EmulatedDevice;
     use crate::matrix::DeviceCsr;
 
     fn source(name: &str) -> Source<f64> {
@@ -279,7 +304,8 @@ mod tests {
     }
 
     fn labels(a: &Source<f64>, k: usize, layout: Layout) -> Vec<String> {
-        candidates(a, DenseShape { k, layout }, &MemoryBudget::default())
+        let padded = |sigma: usize, most: f64| sells(a, sigma, most, &MemoryBudget::default());
+        candidates::<f64>(Structure::of(a), DenseShape { k, layout }, padded)
     }
 
     #[test]
@@ -321,5 +347,104 @@ mod tests {
         }
         let short = source("stencil5[n=20]");
         assert_eq!(labels(&short, 4, Layout::RowMajor), ["sell-row-split[sigma=1]"]);
+    }
+
+    /// Structure, k, layout, stored elements of SELL for each entry, unsorted and sorted; candidates.
+    type Case<'a> = (Structure, usize, Layout, (f64, f64), &'a [&'a str]);
+
+    /// Every branch, with matrices of all sizes.
+    #[test]
+    fn structure_width_and_layout_decide() {
+        const SMALL: Structure =
+            Structure { rows: 1000, cols: 1000, entries: 5000, mean_row: 5, longest_row: 9 };
+        const LARGE: Structure = Structure {
+            rows: 1 << 18,
+            cols: 1 << 18,
+            entries: 1 << 20,
+            mean_row: 4,
+            longest_row: 9,
+        };
+        let skewed = Structure { longest_row: 9000, ..LARGE };
+        let skewed_short = Structure { longest_row: 9000, mean_row: 3, ..LARGE };
+        let long = Structure { rows: 30_000, entries: 600_000, mean_row: 20, ..LARGE };
+        let huge = Structure { entries: 1 << 24, mean_row: 64, longest_row: 64, ..LARGE };
+        let small_long = Structure { mean_row: 30, entries: 30_000, ..SMALL };
+        let (rows, columns) = (Layout::RowMajor, Layout::ColumnMajor);
+        let (even, odd) = ("csr-nonzero-split[columns=2]", "csr-nonzero-split[columns=1]");
+        let (lanes, entry_lanes) = ("csr-row-split", "csr-vector");
+        let thread = |columns: usize| format!("sell-thread-per-row[columns={columns},sigma=1]");
+        let [thread_2, thread_4, thread_8] = [2, 4, 8].map(thread);
+        let (sell, sorted) = ("sell-row-split[sigma=1]", "sell-row-split[sigma=1024]");
+        let wide = "sell-row-split[columns=2,sigma=1]";
+        let most = "sell-row-split[block=64,columns=4,sigma=1]";
+        let tiled = "csr-nonzero-split[columns=2,tile=16]";
+        let cases: &[Case] = &[
+            (skewed, 8, columns, (9.0, 9.0), &[lanes, "csr-segmented-sum"]),
+            (skewed_short, 8, rows, (9.0, 9.0), &[even]),
+            (skewed_short, 7, rows, (9.0, 9.0), &[odd]),
+            (skewed, 32, columns, (9.0, 9.0), &[lanes, even, tiled]),
+            (skewed, 8, rows, (9.0, 9.0), &[lanes, even]),
+            // Column-major.
+            (small_long, 8, columns, (1.0, 1.0), &[entry_lanes]),
+            (small_long, 16, columns, (1.0, 1.0), &[entry_lanes]),
+            (SMALL, 8, columns, (9.0, 9.0), &[entry_lanes, lanes, even]),
+            (SMALL, 8, columns, (1.2, 1.0), &[&thread_4]),
+            (Structure { mean_row: 2, ..SMALL }, 2, columns, (1.2, 1.0), &[&thread_2]),
+            (long, 2, columns, (1.2, 1.0), &[sell, entry_lanes, &thread_2]),
+            (long, 3, columns, (1.2, 1.0), &[sell, entry_lanes, &thread_4]),
+            (long, 9, columns, (1.2, 1.0), &[sell, odd, &thread_4]),
+            (LARGE, 8, columns, (1.2, 1.0), &[sell, entry_lanes, &thread_8, &thread_4]),
+            // Row-major.
+            (small_long, 16, rows, (1.0, 1.0), &[lanes]),
+            (SMALL, 8, rows, (1.2, 1.0), &[sell]),
+            (SMALL, 32, rows, (1.2, 1.0), &[sell, wide]),
+            (SMALL, 33, rows, (1.2, 1.0), &[sell]),
+            (long, 8, rows, (1.2, 1.0), &[sell]),
+            (long, 8, rows, (9.0, 1.0), &[lanes, even]),
+            (LARGE, 8, rows, (1.2, 1.2), &[sorted]),
+            (LARGE, 8, rows, (1.2, 1.6), &[lanes, even]),
+            (LARGE, 32, rows, (1.0, 1.0), &[sell, even, tiled]),
+            (huge, 8, rows, (1.0, 1.0), &[sell, most]),
+            (huge, 7, rows, (1.0, 1.0), &[sell]),
+        ];
+        for (number, &(a, k, layout, (unsorted, sorted), expected)) in cases.iter().enumerate() {
+            let padded = |sigma: usize, most: f64| {
+                assert!(sigma == 1 || sigma == SIGMA);
+                (if sigma == 1 { unsorted } else { sorted }) <= most
+            };
+            let labels = candidates::<f64>(a, DenseShape { k, layout }, padded);
+            assert_eq!(labels, expected, "case {number}: {a:?}, {k} {layout:?}");
+            for label in labels {
+                let (id, text) = split_label(&label);
+                let kernel = find::<f64>(id).unwrap_or_else(|| panic!("{label}"));
+                assert!(kernel.info.parse_parameters(text).is_ok(), "{label}");
+            }
+        }
+    }
+
+    /// The fastest by the clock, which looks twice at what is short.
+    #[test]
+    fn the_fastest_candidate_is_chosen() {
+        let a = generate::named("uniform[rows=20000,cols=20000,entries=60000]").unwrap();
+        let a = a.generate::<f64>().unwrap();
+        let dense = DenseShape { k: 8, layout: Layout::ColumnMajor };
+        let choice = |seconds: &[f64]| {
+            let emulated = EmulatedDevice { seconds: seconds.to_vec(), ..Default::default() };
+            let device = Device::emulated_as(Default::default(), emulated);
+            let kernel = find::<f64>("auto").unwrap();
+            let (defaults, options) = (kernel.info.defaults(), Default::default());
+            let plan = kernel.plan(&device, a.view(), dense, &defaults, &options).unwrap();
+            plan.choice().unwrap()
+        };
+        let labels =
+            labels(&source("uniform[rows=20000,cols=20000,entries=60000]"), 8, dense.layout);
+        let [first, second, third] = &labels[..] else { panic!("{labels:?}") };
+        // Long runs are timed once.
+        assert_eq!(choice(&[1e-3, 2e-3, 3e-3]), *first);
+        assert_eq!(choice(&[3e-3, 1e-3, 2e-3]), *second);
+        assert_eq!(choice(&[3e-3, 2e-3, 1e-3]), *third);
+        // Short ones twice, unless they are far from the best.
+        assert_eq!(choice(&[1e-5, 2e-5, 1.2e-5, 1e-5, 4e-5]), *second);
+        assert_eq!(choice(&[1e-5, 1e-5, 1.2e-5, 2e-5, 1.4e-5, 0.5e-5]), *third);
     }
 }

@@ -2,13 +2,17 @@
 //! entries, one row, one column, a row of 10^6, no columns of X and too many, numbers that are not
 //! finite.
 
-use spm_formats::convert::coo_to_csr;
 use spm_formats::kernel::{KernelInfo, Parameters, PlanError, TransposeOutput};
-use spm_formats::{Coo, Csr, DenseShape, FormatError, Layout};
+use spm_formats::{Coo, DenseShape, FormatError, Layout};
 use spm_gpu::{Device, DeviceScalar, PlanOptions, spmm, spmv, transpose};
+use spm_testing::exact::Whole;
 use spm_testing::{generate, reference};
 
-use crate::cases::vector;
+use crate::common::cases::{Case, vector};
+use crate::common::planned;
+use crate::common::spmm::run as spmm_run;
+use crate::common::spmv::run as spmv_run;
+use crate::common::transpose::run as transpose_run;
 use crate::devices::emulator;
 
 const LAYOUTS: [Layout; 2] = [Layout::RowMajor, Layout::ColumnMajor];
@@ -16,36 +20,28 @@ const LAYOUTS: [Layout; 2] = [Layout::RowMajor, Layout::ColumnMajor];
 /// Numbers that a sum must pass on as IEEE 754 says: a product of 0 and an infinite one is NaN.
 const SPECIAL: [f64; 4] = [f64::NAN, f64::INFINITY, f64::NEG_INFINITY, -0.0];
 
-struct Case<T> {
-    name: String,
-    coo: Coo<T>,
-    csr: Csr<T>,
+/// These entries, with any values.
+fn case<T: DeviceScalar>(
+    name: &str,
+    (rows, cols): (usize, usize),
+    entries: &[(u32, u32)],
+) -> Case<T> {
+    let (r, c): (Vec<u32>, Vec<u32>) = entries.iter().copied().unzip();
+    Case::of(name, Coo::new(rows, cols, r, c, vector(entries.len())).unwrap())
 }
 
-impl<T: DeviceScalar> Case<T> {
-    fn new(name: &str, coo: Coo<T>) -> Self {
-        let csr = coo_to_csr(&coo);
-        Self { name: name.to_owned(), coo, csr }
+/// Rows of 0 to 4 entries and one of 40, the last of which are in the last column.
+fn ragged<T: DeviceScalar>(name: &str, value: impl Fn(usize) -> T) -> Case<T> {
+    let mut entries = vec![(34, 52)];
+    for i in 0..34_u32 {
+        let length = if i == 20 { 40 } else { i * 7 % 5 };
+        entries.extend((0..length).map(|s| (i, (i * 31 + s * 4) % 53)));
     }
-
-    fn of(name: &str, (rows, cols): (usize, usize), entries: &[(u32, u32)]) -> Self {
-        let (r, c): (Vec<u32>, Vec<u32>) = entries.iter().copied().unzip();
-        Self::new(name, Coo::new(rows, cols, r, c, vector(entries.len())).unwrap())
-    }
-
-    /// Rows of 0 to 4 entries and one of 40, the last of which are in the last column.
-    fn ragged(name: &str, value: impl Fn(usize) -> T) -> Self {
-        let mut entries = vec![(34, 52)];
-        for i in 0..34_u32 {
-            let length = if i == 20 { 40 } else { i * 7 % 5 };
-            entries.extend((0..length).map(|s| (i, (i * 31 + s * 4) % 53)));
-        }
-        entries.sort_unstable();
-        entries.dedup();
-        let (r, c): (Vec<u32>, Vec<u32>) = entries.into_iter().unzip();
-        let values = (0..r.len()).map(value).collect();
-        Self::new(name, Coo::new(35, 53, r, c, values).unwrap())
-    }
+    entries.sort_unstable();
+    entries.dedup();
+    let (r, c): (Vec<u32>, Vec<u32>) = entries.into_iter().unzip();
+    let values = (0..r.len()).map(value).collect();
+    Case::of(name, Coo::new(35, 53, r, c, values).unwrap())
 }
 
 /// Own kernels with their parameters.
@@ -68,19 +64,9 @@ fn check_spmv<T: DeviceScalar>(device: &Device, case: &Case<T>, x: &[T], all: bo
         for parameters in parameters {
             let what = format!("{}, {}, {}", kernel.info.label(&parameters), T::NAME, case.name);
             let plan = kernel.plan(device, case.csr.view(), &parameters, &PlanOptions::default());
-            let mut plan = match plan {
-                // Columns as 16-bit differences do not reach across a long row, and there are too
-                // many diagonals.
-                Err(PlanError::Unsupported { .. })
-                    if ["csr-compact", "dia-thread-per-row"].contains(&kernel.info.id) =>
-                {
-                    continue;
-                }
-                plan => plan.unwrap_or_else(|error| panic!("{what}: {error}")),
-            };
-            let y = super::spmv::run(&mut *plan, x).unwrap_or_else(|e| panic!("{what}: {e}"));
-            let errors = reference::compare(&y, &expected);
-            assert!(errors.acceptable(), "{what}: {errors:?}");
+            let Some(mut plan) = planned(&what, plan) else { continue };
+            let y = spmv_run(&mut *plan, x).unwrap_or_else(|e| panic!("{what}: {e}"));
+            case.judge(&what, &y, &expected);
         }
     }
 }
@@ -95,14 +81,10 @@ fn check_spmm<T: DeviceScalar>(device: &Device, case: &Case<T>, x: &[T], k: usiz
                 let label = kernel.info.label(&parameters);
                 let what = format!("{label}, {}, {}, {dense:?}", T::NAME, case.name);
                 let (view, options) = (case.csr.view(), PlanOptions::default());
-                let mut plan = match kernel.plan(device, view, dense, &parameters, &options) {
-                    // Some parameters take an even k.
-                    Err(PlanError::Unsupported { .. }) if all => continue,
-                    plan => plan.unwrap_or_else(|error| panic!("{what}: {error}")),
-                };
-                let y = super::spmm::run(&mut *plan, x).unwrap_or_else(|e| panic!("{what}: {e}"));
-                let errors = reference::compare(&y, &expected);
-                assert!(errors.acceptable(), "{what}: {errors:?}");
+                let plan = kernel.plan(device, view, dense, &parameters, &options);
+                let Some(mut plan) = planned(&what, plan) else { continue };
+                let y = spmm_run(&mut *plan, x).unwrap_or_else(|e| panic!("{what}: {e}"));
+                case.judge(&what, &y, &expected);
             }
         }
     }
@@ -118,7 +100,7 @@ fn check_transpose<T: DeviceScalar>(device: &Device, case: &Case<T>, all: bool) 
             let plan = kernel.plan(device, case.csr.view(), &parameters, &PlanOptions::default());
             let mut plan = plan.unwrap_or_else(|error| panic!("{what}: {error}"));
             let TransposeOutput { pointers: p, indices: i, values: v } =
-                super::transpose::run(&mut *plan).unwrap_or_else(|e| panic!("{what}: {e}"));
+                transpose_run(&mut *plan).unwrap_or_else(|e| panic!("{what}: {e}"));
             assert!(p == pointers && i == indices, "{what}: pattern");
             assert!(bits(&v) == bits(&values), "{what}: values");
         }
@@ -136,15 +118,15 @@ fn check_all<T: DeviceScalar>(case: &Case<T>, widths: &[usize]) {
 
 fn shapes<T: DeviceScalar>() {
     for shape in [(0, 0), (0, 1), (0, 400), (1, 0), (400, 0), (1, 1), (400, 7), (7, 400)] {
-        check_all::<T>(&Case::of(&format!("{shape:?}, no entries"), shape, &[]), &[0, 1, 4]);
+        check_all::<T>(&case(&format!("{shape:?}, no entries"), shape, &[]), &[0, 1, 4]);
     }
     let row: Vec<_> = (0..300).map(|j| (0, j)).collect();
-    check_all::<T>(&Case::of("one row", (1, 300), &row), &[0, 1, 3]);
+    check_all::<T>(&case("one row", (1, 300), &row), &[0, 1, 3]);
     let column: Vec<_> = (0..300).filter(|i| i % 5 != 3).map(|i| (i, 0)).collect();
-    check_all::<T>(&Case::of("one column", (300, 1), &column), &[0, 1, 3]);
-    check_all::<T>(&Case::of("one entry", (1, 1), &[(0, 0)]), &[0, 1, 2]);
-    check_all::<T>(&Case::of("one entry, first", (200, 100), &[(0, 0)]), &[2]);
-    check_all::<T>(&Case::of("one entry, last", (200, 100), &[(199, 99)]), &[2]);
+    check_all::<T>(&case("one column", (300, 1), &column), &[0, 1, 3]);
+    check_all::<T>(&case("one entry", (1, 1), &[(0, 0)]), &[0, 1, 2]);
+    check_all::<T>(&case("one entry, first", (200, 100), &[(0, 0)]), &[2]);
+    check_all::<T>(&case("one entry, last", (200, 100), &[(199, 99)]), &[2]);
 }
 
 #[test]
@@ -160,15 +142,17 @@ fn empty_matrices_one_row_one_column_f64() {
 /// A row of `length` between an empty and a short one.
 fn long_row<T: DeviceScalar>(length: u32) -> Case<T> {
     let row: Vec<_> = (0..length).map(|j| (1, j)).chain([(2, 0)]).collect();
-    Case::of("dense row", (3, length as usize), &row)
+    case("dense row", (3, length as usize), &row)
 }
 
 fn long_row_spmv(length: u32) {
-    check_spmv(&emulator(1), &long_row::<f32>(length), &vector(length as usize), false);
+    let case = long_row::<f32>(length).with(Whole::Small);
+    check_spmv(&emulator(1), &case, &case.vector(length as usize), false);
 }
 
 fn long_row_spmm(length: u32) {
-    check_spmm(&emulator(1), &long_row::<f64>(length), &vector(length as usize * 2), 2, false);
+    let case = long_row::<f64>(length).with(Whole::Wide);
+    check_spmm(&emulator(1), &case, &case.vector(length as usize * 2), 2, false);
 }
 
 #[test]
@@ -191,18 +175,18 @@ fn one_dense_row_of_a_hundred_thousand_transposed() {
 fn one_dense_row_and_column_of_a_million_transposed() {
     check_transpose(&emulator(1), &long_row::<f64>(1_000_000), false);
     let column: Vec<_> = (0..1_000_000).map(|i| (i, 1)).collect();
-    check_transpose(&emulator(1), &Case::<f32>::of("column", (1_000_000, 3), &column), false);
+    check_transpose(&emulator(1), &case::<f32>("column", (1_000_000, 3), &column), false);
 }
 
 /// Special numbers in x, in A, and in A against an infinite x.
 fn special_values<T: DeviceScalar>() {
     let device = emulator(3);
     let ordinary = |i: usize| T::from_f64((i as f64 * 0.3).cos());
-    let finite = Case::ragged("", ordinary);
+    let finite = ragged("", ordinary);
     for special in SPECIAL {
         let value = T::from_f64(special);
         // The ends, which padding and remainders like to repeat.
-        let case = Case::ragged(&format!("{special} in x"), ordinary);
+        let case = ragged(&format!("{special} in x"), ordinary);
         let (mut x, mut dense) = (vector::<T>(53), vector::<T>(53 * 3));
         for column in [0, 33, 52] {
             x[column] = value;
@@ -212,7 +196,7 @@ fn special_values<T: DeviceScalar>() {
         check_spmm(&device, &case, &dense, 3, false);
         for place in [0, finite.coo.entries() / 2, finite.coo.entries() - 1] {
             let special_at = |i| if i == place { value } else { ordinary(i) };
-            let case = Case::ragged(&format!("{special} in A, entry {place}"), special_at);
+            let case = ragged(&format!("{special} in A, entry {place}"), special_at);
             let column = case.coo.col_indices()[place] as usize;
             let (mut x, mut dense) = (vector::<T>(53), vector::<T>(53 * 3));
             check_spmv(&device, &case, &x, true);
@@ -223,7 +207,7 @@ fn special_values<T: DeviceScalar>() {
             check_spmv(&device, &case, &x, false);
             check_spmm(&device, &case, &dense, 3, false);
         }
-        let all = Case::ragged(&format!("all {special}"), |_| value);
+        let all = ragged(&format!("all {special}"), |_| value);
         check_spmv(&device, &all, &vector(53), true);
         check_spmm(&device, &all, &vector(53 * 4), 4, true);
     }
@@ -243,8 +227,8 @@ fn special_values_follow_ieee_f64() {
 #[test]
 fn too_many_columns_of_x_are_an_error() {
     let device = emulator(1);
-    let a = Case::<f64>::of("2 x 2", (2, 2), &[(0, 1), (1, 0)]);
-    let empty = Case::<f64>::of("0 x 0", (0, 0), &[]);
+    let a = case::<f64>("2 x 2", (2, 2), &[(0, 1), (1, 0)]);
+    let empty = case::<f64>("0 x 0", (0, 0), &[]);
     for (case, k) in [(&a, usize::MAX), (&a, 1 << 63), (&a, 1 << 62), (&empty, 1 << 40)] {
         for layout in LAYOUTS {
             let dense = DenseShape { k, layout };

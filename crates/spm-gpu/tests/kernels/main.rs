@@ -1,8 +1,11 @@
-//! Every registered kernel against the reference: one test body, run on the emulator always and on a
-//! GPU where there is one.
+//! Every registered kernel against the reference, and what holds of devices, on the emulator; `gpu.rs` is
+//! the same on a GPU.
 
+mod auto;
 mod budget;
-mod cases;
+#[path = "../common/mod.rs"]
+mod common;
+mod device;
 mod devices;
 mod limits;
 mod properties;

@@ -5,12 +5,16 @@ use std::collections::BTreeMap;
 use rand::{RngExt, SeedableRng};
 use rand_pcg::Pcg64Mcg;
 use spm_formats::convert::coo_to_csr;
-use spm_formats::kernel::{PlanError, TransposeOutput};
+use spm_formats::kernel::TransposeOutput;
 use spm_formats::{Coo, Csr, DenseShape, Layout};
 use spm_gpu::{Device, PlanOptions, spmm, spmv, transpose};
 use spm_testing::reference;
 
-use crate::cases::vector;
+use crate::common::cases::vector;
+use crate::common::planned;
+use crate::common::spmm::run as spmm_run;
+use crate::common::spmv::run as spmv_run;
+use crate::common::transpose::run as transpose_run;
 use crate::devices::emulator;
 
 /// Seeded matrices of up to 40 x 40, without duplicates, with dense and with empty rows.
@@ -38,13 +42,9 @@ fn product(
     x: &[f64],
 ) -> Option<Vec<f64>> {
     let (parameters, options) = (kernel.info.defaults(), PlanOptions::default());
-    let mut plan = match kernel.plan(device, a.view(), &parameters, &options) {
-        Err(PlanError::Unsupported { .. }) if kernel.info.id == "dia-thread-per-row" => {
-            return None;
-        }
-        plan => plan.unwrap(),
-    };
-    Some(super::spmv::run(&mut *plan, x).unwrap())
+    let plan = kernel.plan(device, a.view(), &parameters, &options);
+    let mut plan = planned(kernel.info.id, plan)?;
+    Some(spmv_run(&mut *plan, x).unwrap())
 }
 
 fn dense_product(
@@ -56,7 +56,7 @@ fn dense_product(
 ) -> Vec<f64> {
     let (parameters, options) = (kernel.info.defaults(), PlanOptions::default());
     let mut plan = kernel.plan(device, a.view(), dense, &parameters, &options).unwrap();
-    super::spmm::run(&mut *plan, x).unwrap()
+    spmm_run(&mut *plan, x).unwrap()
 }
 
 fn spmv_kernels() -> Vec<spmv::SpmvKernel<f64>> {
@@ -75,7 +75,7 @@ fn transposing_twice_changes_nothing() {
             let transposed = |a: &Csr<f64>| {
                 let (parameters, options) = (kernel.info.defaults(), PlanOptions::default());
                 let plan = kernel.plan(&device, a.view(), &parameters, &options);
-                let output = super::transpose::run(&mut *plan.unwrap()).unwrap();
+                let output = transpose_run(&mut *plan.unwrap()).unwrap();
                 let TransposeOutput { pointers, indices, values } = output;
                 Csr::new((a.cols(), a.rows()), pointers, indices, values).unwrap()
             };

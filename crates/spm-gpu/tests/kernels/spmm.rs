@@ -2,15 +2,12 @@
 
 use std::sync::Arc;
 
-use spm_formats::kernel::{Parameters, PlanError, RunError, SpmmPlan};
-use spm_formats::{Csr, DenseShape, FormatError, Layout};
-use spm_gpu::{
-    Device, DeviceBuffer, DeviceCsr, DeviceScalar, DeviceSpmmPlan, GpuError, PlanOptions, Stream,
-    spmm,
-};
-use spm_testing::reference;
+use spm_formats::kernel::{Parameters, RunError, SpmmPlan};
+use spm_formats::{Csr, DenseShape, Layout};
+use spm_gpu::{Device, DeviceCsr, DeviceScalar, PlanOptions, spmm};
 
-use crate::cases::{Case, large, small, spmm_cases, vector};
+use crate::common::cases::{spmm_cases, vector};
+use crate::common::spmm::{LAYOUTS, check, run};
 use crate::devices::{emulator, kernel_tests};
 
 kernel_tests! {
@@ -34,8 +31,6 @@ kernel_tests! {
     auto "auto",
 }
 
-const LAYOUTS: [Layout; 2] = [Layout::RowMajor, Layout::ColumnMajor];
-
 fn on_emulator<T: DeviceScalar>(id: &str) {
     let kernel = spmm::find::<T>(id).expect("a registered kernel");
     let tiled = kernel.info.parameters.iter().any(|parameter| parameter.name == "tile");
@@ -56,99 +51,6 @@ fn on_emulator<T: DeviceScalar>(id: &str) {
             }
         }
     }
-}
-
-fn on_gpu<T: DeviceScalar>(id: &str, device: &Device) {
-    for case in small::<T>().into_iter().chain(spmm_cases()).chain(large()) {
-        for layout in LAYOUTS {
-            for k in [1, 2, 3, 4, 8, 33, 64] {
-                let mut bits = None;
-                for _ in 0..2 {
-                    let dense = DenseShape { k, layout };
-                    check(id, device, &case, dense, k == 8, &mut bits);
-                }
-            }
-        }
-    }
-}
-
-/// Runs the kernel with its parameters on one matrix, with X finite and with an infinite element;
-/// `bits` are those of earlier runs, which must come again.
-fn check<T: DeviceScalar>(
-    id: &str,
-    device: &Device,
-    case: &Case<T>,
-    dense: DenseShape,
-    all_parameters: bool,
-    bits: &mut Option<Vec<Vec<Option<u64>>>>,
-) {
-    let kernel = spmm::find::<T>(id).expect("a registered kernel");
-    let mut x = vector::<T>(case.coo.cols() * dense.k);
-    let finite = reference::spmm(&case.coo, &x, dense);
-    let finite = (x.clone(), finite);
-    if let Some(element) = x.get_mut(dense.k / 2) {
-        *element = T::from_f64(f64::INFINITY);
-    }
-    let infinite = reference::spmm(&case.coo, &x, dense);
-    let problems = [finite, (x, infinite)];
-    let mut results = Vec::new();
-    let sets = if all_parameters { kernel.info.variants() } else { vec![kernel.info.defaults()] };
-    for parameters in sets {
-        let label = kernel.info.label(&parameters);
-        let what = format!("{label}, {}, {}, {dense:?}", T::NAME, case.name);
-        let options = PlanOptions::default();
-        let mut plan = match kernel.plan(device, case.csr.view(), dense, &parameters, &options) {
-            Ok(plan) => plan,
-            Err(PlanError::Unsupported { reason, .. }) if kernel.baseline => {
-                println!("{what} skipped: {reason}");
-                continue;
-            }
-            // ELLPACK of a matrix with one long row.
-            Err(PlanError::Format(error @ FormatError::OverBudget { .. })) => {
-                println!("{what} skipped: {error}");
-                continue;
-            }
-            Err(error) => panic!("{what}: {error}"),
-        };
-        // Padding must not bring an infinite x into a row that has no such column; the baselines
-        // may do so.
-        for (x, reference) in &problems[..if kernel.baseline { 1 } else { 2 }] {
-            let y = run(&mut *plan, x).unwrap_or_else(|error| panic!("{what}: {error}"));
-            let errors = reference::compare(&y, reference);
-            let other = y.iter().zip(&reference.values).position(|(y, &exact)| {
-                let y = y.to_f64();
-                y != exact && !(y.is_nan() && exact.is_nan()) && !(y - exact).is_finite()
-            });
-            let first = other.map(|i| (i, y[i], reference.values[i]));
-            let choice = plan.choice().unwrap_or_default();
-            assert!(errors.acceptable(), "{what}, {choice}: {errors:?}, first {first:?}");
-            // A NaN's payload is not specified.
-            let of = |y: &T| (!y.to_f64().is_nan()).then(|| y.to_bits64());
-            results.push(y.iter().map(of).collect());
-        }
-    }
-    // The baselines' first algorithms may add in any order, and another plan of `auto` may have
-    // chosen another kernel, by the clock.
-    if !kernel.baseline && (id != "auto" || device.is_emulated()) {
-        let earlier = bits.get_or_insert_with(|| results.clone());
-        assert_eq!(*earlier, results, "{id}, {}, {dense:?}: other bits", case.name);
-    }
-}
-
-/// A X into a Y that was NaN before.
-pub(crate) fn run<T: DeviceScalar>(
-    plan: &mut dyn DeviceSpmmPlan<T>,
-    x: &[T],
-) -> Result<Vec<T>, GpuError> {
-    let device = plan.device().clone();
-    let stream = Stream::new(&device)?;
-    let mut result = vec![T::from_f64(f64::NAN); plan.shape().0 * plan.dense().k];
-    let x = DeviceBuffer::from_slice(&device, x)?;
-    let mut y = DeviceBuffer::from_slice(&device, &result)?;
-    plan.launch(&x, &mut y, &stream)?;
-    stream.synchronize()?;
-    y.copy_to_slice(&mut result)?;
-    Ok(result)
 }
 
 /// 1 0 2

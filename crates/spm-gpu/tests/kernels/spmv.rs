@@ -2,13 +2,12 @@
 
 use spm_formats::kernel::{Parameters, PlanError, RunError, SpmvPlan};
 use spm_formats::{Csr, FormatError, MemoryBudget};
-use spm_gpu::{
-    Device, DeviceBuffer, DeviceScalar, DeviceSpmvPlan, GpuError, PlanOptions, Stream, spmv,
-};
+use spm_gpu::{Device, DeviceBuffer, DeviceScalar, GpuError, PlanOptions, Stream, spmv};
 use spm_gpu_kernels::emulator::EmulatorOptions;
 use spm_testing::reference;
 
-use crate::cases::{Case, large, small, vector};
+use crate::common::cases::{small, vector};
+use crate::common::spmv::{check, run};
 use crate::devices::{emulator, kernel_tests};
 
 kernel_tests! {
@@ -46,85 +45,6 @@ fn on_emulator<T: DeviceScalar>(id: &str) {
             check(id, &emulator(seed), &case, &mut bits);
         }
     }
-}
-
-fn on_gpu<T: DeviceScalar>(id: &str, device: &Device) {
-    for case in small::<T>().into_iter().chain(large()) {
-        let mut bits = None;
-        for _ in 0..3 {
-            check(id, device, &case, &mut bits);
-        }
-    }
-}
-
-/// The bits of a result, with what `auto` chose.
-type Bits = (Option<String>, Vec<u64>);
-
-/// Runs the kernel with all its parameters on one matrix: twice, and `bits` are those of earlier
-/// plans, which must come again unless `auto` chose another kernel.
-fn check<T: DeviceScalar>(id: &str, device: &Device, case: &Case<T>, bits: &mut Option<Vec<Bits>>) {
-    let kernel = spmv::find::<T>(id).expect("a registered kernel");
-    let x = vector::<T>(case.coo.cols());
-    let mut infinite = x.clone();
-    infinite.iter_mut().step_by(7).for_each(|x| *x = T::from_f64(f64::INFINITY));
-    let mut first_infinite = x.clone();
-    first_infinite.iter_mut().take(1).for_each(|x| *x = T::from_f64(f64::INFINITY));
-    let mut results = Vec::new();
-    for parameters in kernel.info.variants() {
-        let what = format!("{}, {}, {}", kernel.info.label(&parameters), T::NAME, case.name);
-        let options = PlanOptions::default();
-        let mut plan = match kernel.plan(device, case.csr.view(), &parameters, &options) {
-            Ok(plan) => plan,
-            // `few_diagonals_are_supported` says where this one must not refuse.
-            Err(PlanError::Unsupported { reason, .. })
-                if kernel.baseline || id == "dia-thread-per-row" =>
-            {
-                println!("{what} skipped: {reason}");
-                continue;
-            }
-            Err(error) => panic!("{what}: {error}"),
-        };
-        let y = run(&mut *plan, &x).unwrap_or_else(|error| panic!("{what}: {error}"));
-        let errors = reference::compare(&y, &reference::spmv(&case.coo, &x));
-        assert!(errors.acceptable(), "{what}: {errors:?}");
-        // Padding must not bring an infinite x into a row that has no such column.
-        if !kernel.baseline {
-            for infinite in [&infinite, &first_infinite] {
-                let z = run(&mut *plan, infinite).unwrap_or_else(|error| panic!("{what}: {error}"));
-                let errors = reference::compare(&z, &reference::spmv(&case.coo, infinite));
-                assert!(errors.acceptable(), "{what}, infinite x: {errors:?}");
-            }
-        }
-        let to_bits = |y: &[T]| y.iter().map(|y| y.to_bits64()).collect::<Vec<_>>();
-        if !kernel.baseline {
-            let again = run(&mut *plan, &x).unwrap_or_else(|error| panic!("{what}: {error}"));
-            assert_eq!(to_bits(&y), to_bits(&again), "{what}: other bits in a second run");
-        }
-        results.push((plan.choice(), to_bits(&y)));
-    }
-    // The baselines' first algorithm may add in any order, and another plan of `auto` may have
-    // chosen another kernel, by the clock.
-    if !kernel.baseline && (id != "auto" || device.is_emulated()) {
-        let earlier = bits.get_or_insert_with(|| results.clone());
-        for (earlier, now) in earlier.iter().zip(&results).filter(|(a, b)| a.0 == b.0) {
-            assert_eq!(earlier.1, now.1, "{id}, {}: other bits from another plan", case.name);
-        }
-    }
-}
-
-/// A x, into a y that is full of NaN.
-pub(crate) fn run<T: DeviceScalar>(
-    plan: &mut dyn DeviceSpmvPlan<T>,
-    x: &[T],
-) -> Result<Vec<T>, GpuError> {
-    let device = plan.device().clone();
-    let stream = Stream::new(&device)?;
-    let mut result = vec![T::from_f64(f64::NAN); plan.shape().0];
-    let x = DeviceBuffer::from_slice(&device, x)?;
-    let mut y = DeviceBuffer::from_slice(&device, &result)?;
-    plan.launch(&x, &mut y, &stream)?;
-    y.copy_to_slice(&mut result)?;
-    Ok(result)
 }
 
 fn sample() -> Csr<f64> {

@@ -2,27 +2,30 @@
 
 use rand::{RngExt, SeedableRng};
 use rand_pcg::Pcg64Mcg;
-use spm_formats::convert::csr_to_coo;
+use spm_formats::convert::{coo_to_csr, csr_to_coo};
 use spm_formats::{Coo, Csr, Scalar};
+use spm_testing::exact::{self, Whole};
 use spm_testing::generate;
+use spm_testing::reference::{self, Reference};
 
 /// A matrix, as triplets for the reference and as CSR for the kernels.
 pub(crate) struct Case<T> {
-    pub(crate) name: &'static str,
+    pub(crate) name: String,
     pub(crate) coo: Coo<T>,
     pub(crate) csr: Csr<T>,
+    /// Whether all values are whole numbers, so that products have to equal the reference.
+    pub(crate) whole: bool,
 }
 
 impl<T: Scalar> Case<T> {
     /// Row `i` has `length(i)` entries in distinct columns, in ascending order.
-    fn new(
-        name: &'static str,
+    pub(crate) fn new(
+        name: &str,
         (rows, cols): (usize, usize),
         length: impl Fn(usize, &mut Pcg64Mcg) -> usize,
     ) -> Self {
         let mut rng = Pcg64Mcg::seed_from_u64(0x5eed);
-        let (mut pointers, mut row_indices) = (vec![0], Vec::new());
-        let (mut col_indices, mut values) = (Vec::new(), Vec::new());
+        let (mut row_indices, mut col_indices, mut values) = (Vec::new(), Vec::new(), Vec::new());
         for row in 0..rows {
             let mut columns: Vec<u32> = (0..cols as u32).collect();
             let length = length(row, &mut rng).min(cols);
@@ -34,33 +37,41 @@ impl<T: Scalar> Case<T> {
             row_indices.extend(std::iter::repeat_n(row as u32, length));
             values.extend((0..length).map(|_| T::from_f64(rng.random_range(-1.0..1.0))));
             col_indices.extend(columns);
-            pointers.push(values.len() as u32);
         }
-        let csr = Csr::new((rows, cols), pointers, col_indices.clone(), values.clone()).unwrap();
         let coo = Coo::new(rows, cols, row_indices, col_indices, values).expect("a sound matrix");
-        Self { name, coo, csr }
+        Self::of(name, coo)
+    }
+
+    /// These entries.
+    pub(crate) fn of(name: &str, coo: Coo<T>) -> Self {
+        let csr = coo_to_csr(&coo);
+        Self { name: name.to_owned(), coo, csr, whole: false }
     }
 
     /// A generated matrix.
-    pub(crate) fn generated(name: &'static str) -> Self {
+    pub(crate) fn generated(name: &str) -> Self {
         let csr: Csr<T> = generate::named(name).and_then(|spec| spec.generate()).expect(name);
-        let coo = csr_to_coo(csr.view());
-        Self { name, coo, csr }
+        Self::of(name, csr_to_coo(csr.view()))
     }
 
-    /// All values the same, as in a pattern file.
-    fn with_equal_values(self) -> Self {
-        self.map_values(|_, _| T::ONE)
+    /// Whole numbers instead of the values.
+    pub(crate) fn with(self, kind: Whole) -> Self {
+        Self { whole: true, ..Self::of(&self.name, exact::matrix(&self.coo, kind)) }
     }
 
-    /// Entry i with the value `value(i, old)`; the triplets are in the order of CSR.
-    pub(crate) fn map_values(mut self, value: impl Fn(usize, T) -> T) -> Self {
-        let (rows, cols) = (self.coo.rows(), self.coo.cols());
-        let (row_indices, col_indices, values) = self.coo.into_arrays();
-        let values: Vec<T> = values.into_iter().enumerate().map(|(i, v)| value(i, v)).collect();
-        self.csr.values_mut().copy_from_slice(&values);
-        self.coo = Coo::new(rows, cols, row_indices, col_indices, values).expect("as sound");
-        self
+    /// `length` elements of x, whole numbers where the values are.
+    pub(crate) fn vector(&self, length: usize) -> Vec<T> {
+        if self.whole { exact::vector(length) } else { vector(length) }
+    }
+
+    /// Fails where `y` is not the reference: equal for whole numbers, within the error bound for others.
+    pub(crate) fn judge(&self, what: &str, y: &[T], expected: &Reference) {
+        if self.whole {
+            assert_eq!(exact::difference(y, expected), None, "{what}");
+        } else {
+            let errors = reference::compare(y, expected);
+            assert!(errors.acceptable(), "{what}: {errors:?}");
+        }
     }
 }
 
@@ -75,22 +86,24 @@ pub(crate) fn small<T: Scalar>() -> Vec<Case<T>> {
         Case::new("one entry, last row", (97, 5), |row, _| usize::from(row == 96)),
         Case::new("rows of 0 to 4", (300, 50), |_, rng| rng.random_range(0..5)),
         Case::new("rows of 0 to 90", (70, 150), |_, rng| rng.random_range(0..90)),
-        Case::new("long rows, wide", (5, 900), |_, rng| rng.random_range(300..700)),
+        Case::new("long rows, wide", (5, 900), |_, rng| rng.random_range(300..700))
+            .with(Whole::Wide),
         Case::new("a full row among short and empty ones", (200, 1100), |row, rng| match row {
             77 => 1100,
             100..150 => 0,
             _ => rng.random_range(1..4),
-        }),
-        Case::new("equal values", (150, 90), |_, rng| rng.random_range(0..20)).with_equal_values(),
+        })
+        .with(Whole::Wide),
+        Case::new("equal values", (150, 90), |_, rng| rng.random_range(0..20)).with(Whole::Equal),
         // Longer than what a block takes at once.
         Case::new("a long row of equal values", (12, 5000), |row, _| {
             [3, 4700][usize::from(row == 7)]
         })
-        .with_equal_values(),
+        .with(Whole::Equal),
         // Neighbouring rows have neighbouring columns; values that single precision holds.
         Case::generated("stencil27[n=5]"),
         Case::generated("banded[n=700,lower=3,upper=2]"),
-        Case::generated("stencil27[n=5]").with_equal_values(),
+        Case::generated("stencil27[n=5]").with(Whole::Equal),
         // More diagonals than a word has bits.
         Case::generated("banded[n=60,lower=30,upper=20]"),
     ]
@@ -106,18 +119,8 @@ pub(crate) fn spmm_cases<T: Scalar>() -> Vec<Case<T>> {
             7 => 600,
             10..15 => 0,
             _ => rng.random_range(1..4),
-        }),
-    ]
-}
-
-/// Larger ones, for a GPU.
-pub(crate) fn large<T: Scalar>() -> Vec<Case<T>> {
-    vec![
-        Case::new("30000 rows of 0 to 40", (30_000, 2_000), |_, rng| rng.random_range(0..41)),
-        Case::new("a row of 10^5 among rows of 3", (2_000, 100_000), |row, _| match row {
-            1_000 => 100_000,
-            _ => 3,
-        }),
+        })
+        .with(Whole::Wide),
     ]
 }
 

@@ -1,0 +1,74 @@
+//! What a device does without any kernel.
+
+use std::time::Duration;
+
+use spm_gpu::{Device, DeviceBuffer, GpuError, Stream, TimingOptions, time};
+
+/// Tries something on a device.
+type Test = fn(&Device);
+
+/// What to try, with its name.
+pub(crate) const ALL: [(&str, Test); 4] = [
+    ("copies_keep_every_bit", copies_keep_every_bit),
+    ("arrays_without_elements_are_ordinary", arrays_without_elements_are_ordinary),
+    (
+        "more_than_the_memory_is_an_error_and_a_panic_leaks_nothing",
+        more_than_the_memory_is_an_error_and_a_panic_leaks_nothing,
+    ),
+    ("a_copy_is_timed", a_copy_is_timed),
+];
+
+fn copies_keep_every_bit(device: &Device) {
+    let data: Vec<u32> = (0..1000_u32).map(|i| i.wrapping_mul(0x9e37_79b9)).collect();
+    let mut buffer = DeviceBuffer::from_slice(device, &data).unwrap();
+    let mut other = DeviceBuffer::zeroed(device, data.len()).unwrap();
+    other.copy_from(&buffer).unwrap();
+    buffer.fill_zero().unwrap();
+    let mut back = vec![1; data.len()];
+    other.copy_to_slice(&mut back).unwrap();
+    assert_eq!(back, data);
+    buffer.copy_to_slice(&mut back).unwrap();
+    assert_eq!(back, vec![0; data.len()]);
+    assert!(matches!(
+        buffer.copy_from_slice(&[1]),
+        Err(GpuError::Shape { expected: 1000, found: 1, .. })
+    ));
+}
+
+fn arrays_without_elements_are_ordinary(device: &Device) {
+    let mut buffer = DeviceBuffer::<f64>::zeroed(device, 0).unwrap();
+    buffer.copy_from_slice(&[]).unwrap();
+    buffer.copy_to_slice(&mut []).unwrap();
+    assert!(buffer.is_empty() && buffer.bytes() == 0);
+}
+
+fn more_than_the_memory_is_an_error_and_a_panic_leaks_nothing(device: &Device) {
+    let half = (device.memory().unwrap().1 / 2) as usize;
+    for _ in 0..8 {
+        let unwound = std::panic::catch_unwind(std::panic::AssertUnwindSafe(|| {
+            let _buffer = DeviceBuffer::<u16>::uninitialized(device, half / 2).unwrap();
+            std::panic::resume_unwind(Box::new("an early end"));
+        }));
+        assert!(unwound.is_err());
+    }
+    let too_much = DeviceBuffer::<f64>::uninitialized(device, half);
+    assert!(matches!(too_much, Err(GpuError::OutOfMemory { .. })), "{too_much:?}");
+    let beyond_counting = DeviceBuffer::<f64>::uninitialized(device, usize::MAX);
+    assert!(matches!(beyond_counting, Err(GpuError::OutOfMemory { .. })));
+}
+
+fn a_copy_is_timed(device: &Device) {
+    let stream = Stream::new(device).unwrap();
+    let source = DeviceBuffer::from_slice(device, &[1.0_f64; 1000]).unwrap();
+    let mut target = DeviceBuffer::zeroed(device, 1000).unwrap();
+    let options = TimingOptions {
+        warm_up: 1,
+        iterations: 40,
+        min_time: Duration::ZERO,
+        ..Default::default()
+    };
+    let timing = time(&stream, options, |stream| target.copy_from_on(&source, stream)).unwrap();
+    assert!((40..=64).contains(&timing.iterations), "{timing:?}");
+    assert!(timing.min_s <= timing.p10_s && timing.p10_s <= timing.median_s, "{timing:?}");
+    assert!(timing.median_s <= timing.p90_s, "{timing:?}");
+}

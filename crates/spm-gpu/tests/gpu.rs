@@ -1,0 +1,176 @@
+//! Every registered kernel against the reference, and what holds of devices, on a GPU. Without one these
+//! tests are reported as ignored.
+
+mod common;
+
+use std::process::ExitCode;
+
+use common::cases::{Case, small, spmm_cases};
+use common::{device, spmm, spmv, streams, transpose};
+use libtest_mimic::{Arguments, Trial};
+use rand::RngExt;
+use spm_formats::{DenseShape, Scalar};
+use spm_gpu::{Device, DeviceScalar, cusparse};
+use spm_testing::exact::Whole;
+
+fn main() -> ExitCode {
+    let (device, why) = match Device::available() {
+        Ok(device) => (Some(device), None),
+        Err(error) if error.is_absent() => (None, Some(error.to_string())),
+        Err(error) => panic!("{error}"),
+    };
+    let no_cusparse = match &device {
+        Some(device) => cusparse::version(device).err().map(|error| error.to_string()),
+        None => why.clone(),
+    };
+    if let Some(why) = why.as_ref().or(no_cusparse.as_ref()) {
+        println!("{why}");
+    }
+    let trials = tests().into_iter().map(|Test { name, baseline, run }| {
+        let (device, missing) = (device.clone(), if baseline { &no_cusparse } else { &why });
+        let reason = missing.clone().unwrap_or_default();
+        let trial = Trial::test(name, move || {
+            run(&device.ok_or(reason)?);
+            Ok(())
+        });
+        match missing {
+            Some(_) => trial.with_kind(if baseline { "no cuSPARSE" } else { "no GPU" }),
+            None => trial,
+        }
+        .with_ignored_flag(missing.is_some())
+    });
+    libtest_mimic::run(&Arguments::from_args(), trials.collect()).exit_code()
+}
+
+struct Test {
+    name: String,
+    /// Needs cuSPARSE, too.
+    baseline: bool,
+    run: Box<dyn FnOnce(&Device) + Send>,
+}
+
+impl Test {
+    fn new(name: String, run: impl FnOnce(&Device) + Send + 'static) -> Self {
+        Self { name, baseline: false, run: Box::new(run) }
+    }
+}
+
+fn tests() -> Vec<Test> {
+    let mut tests: Vec<Test> =
+        device::ALL.map(|(name, run)| Test::new(format!("device::{name}"), run)).into();
+    macro_rules! kernels {
+        ($operation:ident, $on_gpu:ident) => {
+            for kernel in spm_gpu::$operation::registry::<f64>() {
+                let id = kernel.info.id;
+                let run = move |device: &Device| {
+                    $on_gpu::<f32>(id, device);
+                    $on_gpu::<f64>(id, device);
+                };
+                let name = format!(concat!(stringify!($operation), "::{}"), id);
+                tests.push(Test { baseline: kernel.baseline, ..Test::new(name, run) });
+            }
+        };
+    }
+    kernels!(spmv, spmv_on_gpu);
+    kernels!(spmm, spmm_on_gpu);
+    kernels!(transpose, transpose_on_gpu);
+    tests.push(Test::new("transpose::everything_once".to_owned(), everything_once));
+    tests.push(Test::new("transpose::conversions".to_owned(), conversions));
+    tests.push(Test::new("transpose::procedures".to_owned(), |device| {
+        transpose::check_procedures(device, &[1, 300, 5000, 1_000_000]);
+    }));
+    tests.push(Test::new("streams::every_plan_in_two_streams".to_owned(), |device| {
+        in_two_streams(device, large().into_iter().map(|case| case.with(Whole::Wide)), 1_000_000);
+    }));
+    tests.push(Test::new("streams::every_small_plan_in_two_streams".to_owned(), |device| {
+        in_two_streams(device, [streams::small()], 3000);
+    }));
+    let dropped = "streams::dropped_behind_a_launch".to_owned();
+    tests.push(Test::new(dropped, streams::dropped_behind_a_launch));
+    tests
+}
+
+/// Matrices that are too large for the emulator.
+fn large<T: Scalar>() -> Vec<Case<T>> {
+    vec![
+        Case::new("30000 rows of 0 to 40", (30_000, 2_000), |_, rng| rng.random_range(0..41)),
+        Case::new("a row of 10^5 among rows of 3", (2_000, 100_000), |row, _| match row {
+            1_000 => 100_000,
+            _ => 3,
+        })
+        .with(Whole::Wide),
+    ]
+}
+
+fn spmv_on_gpu<T: DeviceScalar>(id: &str, device: &Device) {
+    for case in small::<T>().into_iter().chain(large()) {
+        let mut bits = None;
+        for _ in 0..3 {
+            spmv::check(id, device, &case, &mut bits);
+        }
+    }
+}
+
+fn spmm_on_gpu<T: DeviceScalar>(id: &str, device: &Device) {
+    for case in small::<T>().into_iter().chain(spmm_cases()).chain(large()) {
+        for layout in spmm::LAYOUTS {
+            for k in [1, 2, 3, 4, 8, 33, 64] {
+                let mut bits = None;
+                for _ in 0..2 {
+                    let dense = DenseShape { k, layout };
+                    spmm::check(id, device, &case, dense, k == 8, &mut bits);
+                }
+            }
+        }
+    }
+}
+
+fn transpose_on_gpu<T: DeviceScalar>(id: &str, device: &Device) {
+    let sets = transpose::sets::<T>(id);
+    for case in small::<T>().into_iter().chain(large()) {
+        for _ in 0..3 {
+            transpose::check(id, device, &case, &sets);
+        }
+    }
+}
+
+/// What [`everything_once`] looks at.
+const ONCE: [&str; 2] = ["rows of 0 to 90", "a full row among short and empty ones"];
+
+/// Every transposition once, with values and without, every procedure, and the conversions that
+/// sort: few and short launches, which compute-sanitizer gets through.
+fn everything_once(device: &Device) {
+    for kernel in transpose::own_kernels() {
+        let mut sets = transpose::small_cuts(&kernel.info);
+        sets.push(kernel.info.defaults());
+        for case in small::<f64>() {
+            if ONCE.contains(&&*case.name) {
+                transpose::check(kernel.info.id, device, &case, &sets);
+            }
+        }
+    }
+    for case in small::<f64>().iter().filter(|case| ONCE.contains(&&*case.name)) {
+        transpose::check_conversions(device, case);
+    }
+    transpose::check_procedures(device, &[300, 5000]);
+}
+
+fn conversions(device: &Device) {
+    fn check<T: DeviceScalar>(device: &Device) {
+        for case in small::<T>().iter().chain(&large()) {
+            transpose::check_conversions(device, case);
+            transpose::check_padded(device, case);
+        }
+    }
+    check::<f64>(device);
+    check::<f32>(device);
+}
+
+/// Launches that overlap.
+fn in_two_streams(device: &Device, cases: impl IntoIterator<Item = Case<f64>>, length: usize) {
+    for case in cases {
+        streams::products(device, &case);
+        streams::transpositions(device, &case);
+    }
+    streams::procedures(device, &[length]);
+}

@@ -1,0 +1,129 @@
+//! SpMV's `auto` on emulated devices of all kinds, with times that are given: every branch, and the right
+//! result of each choice. (That of SpMM is beside its code; that of transpositions does not time.)
+
+use spm_formats::convert;
+use spm_formats::kernel::Parameters;
+use spm_gpu::{Device, EmulatedDevice, PlanOptions, spmv};
+use spm_gpu_kernels::emulator::EmulatorOptions;
+use spm_testing::exact::{self, Whole};
+use spm_testing::{generate, reference};
+
+use crate::common::spmv::run;
+
+/// Something like an H200: 4.9 TB/s.
+fn large_device(seconds: &[f64]) -> Device {
+    let device = EmulatedDevice {
+        l2_bytes: 50 << 20,
+        multiprocessors: 132,
+        memory_clock_khz: 3_201_000,
+        memory_bus_bits: 6144,
+        seconds: seconds.to_vec(),
+    };
+    Device::emulated_as(EmulatorOptions::default(), device)
+}
+
+/// What `auto` chooses for the pattern with values of this kind, when products take these times one
+/// after another; the product is checked.
+fn choice(name: &str, kind: Whole, parameters: &str, seconds: &[f64]) -> String {
+    let pattern = generate::named(name).unwrap().generate::<f64>().unwrap();
+    let a = exact::matrix(&convert::csr_to_coo(pattern.view()), kind);
+    let x = exact::vector(a.cols());
+    let (csr, expected) = (convert::coo_to_csr(&a), reference::spmv(&a, &x));
+    let kernel = spmv::find::<f64>("auto").unwrap();
+    let parameters: Parameters = kernel.info.parse_parameters(parameters).unwrap();
+    let device = large_device(seconds);
+    let mut plan = kernel.plan(&device, csr.view(), &parameters, &PlanOptions::default()).unwrap();
+    let choice = plan.choice().unwrap();
+    let y = run(&mut *plan, &x).unwrap();
+    assert_eq!(exact::difference(&y, &expected), None, "{name}, {choice}");
+    choice
+}
+
+#[track_caller]
+fn expect(expected: &str, name: &str, kind: Whole, seconds: &[f64]) {
+    let choice = choice(name, kind, "", seconds);
+    assert!(choice.starts_with(expected), "{name}, {kind:?}, {seconds:?}: {choice}");
+}
+
+/// Few entries in rows of much the same length: nothing is timed.
+#[test]
+fn small_matrices() {
+    expect("csr-ell-columns", "stencil27[n=12]", Whole::Wide, &[]);
+    // A thread for each row would read values from all over.
+    expect("csr-subwarp-per-row[block=256,threads-per-row=1", "stencil5[n=60]", Whole::Wide, &[]);
+    expect("csr-ell-columns", "stencil5[n=60]", Whole::Equal, &[]);
+    // Slots for the longest row would be mostly empty: twice the threads per row while there are few threads.
+    let ragged = "powerlaw[rows=3000,cols=3000,entries=18000,longest=40]";
+    expect("csr-subwarp-per-row[block=256,threads-per-row=4", ragged, Whole::Wide, &[]);
+}
+
+/// Few entries and a long row: two numbers of threads per row and segments by the clock.
+#[test]
+fn small_skewed_matrices() {
+    let name = "powerlaw[rows=3000,cols=3000,entries=15000,longest=2000]";
+    let threads = |seconds: &[f64]| -> usize {
+        let choice = choice(name, Whole::Wide, "", seconds);
+        let threads = choice.strip_prefix("csr-subwarp-per-row[block=256,threads-per-row=");
+        let threads = threads.and_then(|rest| rest.split(',').next());
+        threads.unwrap_or_else(|| panic!("{choice}")).parse().unwrap()
+    };
+    assert_eq!(2 * threads(&[1e-6, 2e-6, 3e-6]), threads(&[2e-6, 1e-6, 3e-6]));
+    expect("csr-segmented-sum", name, Whole::Wide, &[3e-6, 2e-6, 1e-6]);
+}
+
+/// Many entries on few diagonals: not timed.
+#[test]
+fn diagonals() {
+    let name = "stencil5[n=330]";
+    expect("dia-thread-per-row", name, Whole::Wide, &[]);
+    // Equal values are left out, which that format cannot.
+    expect("sellp", name, Whole::Equal, &[]);
+    assert!(choice(name, Whole::Equal, "compact=off", &[]).starts_with("dia-thread-per-row"));
+}
+
+/// Many entries of regular rows: SELL-P, not timed where it is the shortest and reads x in order.
+#[test]
+fn regular_rows() {
+    expect("sellp", "banded[n=14000,lower=20,upper=20]", Whole::Wide, &[]);
+}
+
+/// Many entries in rows of different lengths.
+#[test]
+fn irregular_rows() {
+    // Columns within L1: SELL-P, two numbers of threads per row, segments.
+    let near = "uniform[rows=20000,cols=20000,entries=560000]";
+    expect("csr-segmented-sum", near, Whole::Wide, &[3e-3, 2e-3, 4e-3, 1e-3]);
+    // Near the bandwidth nothing waits for gathers: no segments.
+    expect("csr-subwarp-per-row", near, Whole::Wide, &[3e-6, 2e-6, 4e-6, 1e-6]);
+    // Beyond L1, and far from the bandwidth: blocks of columns, and no others.
+    let far = "uniform[rows=20000,cols=30000,entries=560000]";
+    expect("csr-column-blocks", far, Whole::Wide, &[1e-3, 5e-4, 1e-5]);
+    expect("sellp", far, Whole::Wide, &[1e-3, 2e-3, 1e-5]);
+    expect("csr-subwarp-per-row", far, Whole::Wide, &[3e-6, 2e-6, 4e-6]);
+}
+
+/// Many entries in short rows of different lengths: no SELL-P.
+#[test]
+fn short_irregular_rows() {
+    let name = "uniform[rows=90000,cols=20000,entries=540000]";
+    expect(
+        "csr-subwarp-per-row[block=256,threads-per-row=2",
+        name,
+        Whole::Wide,
+        &[1e-3, 2e-3, 3e-3],
+    );
+    expect(
+        "csr-subwarp-per-row[block=256,threads-per-row=4",
+        name,
+        Whole::Wide,
+        &[2e-3, 1e-3, 3e-3],
+    );
+    expect("csr-segmented-sum", name, Whole::Wide, &[2e-3, 3e-3, 1e-3]);
+}
+
+/// Many entries and a long row: segments alone.
+#[test]
+fn large_skewed_matrices() {
+    let name = "powerlaw[rows=60000,cols=60000,entries=540000,longest=30000]";
+    expect("csr-segmented-sum", name, Whole::Wide, &[1e-3, 1e-6]);
+}

@@ -1,0 +1,45 @@
+//! What a device does without any kernel, on the emulator; and what a machine without one says.
+
+use spm_gpu::{Device, Event, GpuError, Stream};
+use spm_gpu_kernels::emulator::EmulatorOptions;
+
+use crate::common::device;
+
+#[test]
+fn copies_allocations_and_times_on_the_emulator() {
+    for (_, test) in device::ALL {
+        test(&Device::emulated(EmulatorOptions { memory: 1 << 20, ..EmulatorOptions::default() }));
+    }
+}
+
+#[test]
+fn a_machine_without_a_device_says_why() {
+    match Device::open(0) {
+        Ok(device) => assert!(device.info().compute_capability >= (1, 0), "{device:?}"),
+        Err(error @ (GpuError::NoDriver { .. } | GpuError::NoDevice)) => {
+            assert!(error.is_absent());
+            assert!(error.to_string().starts_with("no "), "{error}");
+        }
+        Err(error) => panic!("{error}"),
+    }
+}
+
+#[test]
+fn the_number_after_the_last_device_is_refused() {
+    match Device::open(4096) {
+        Err(GpuError::NoSuchDevice { ordinal: 4096, count }) => assert!(count > 0),
+        Err(error) => assert!(error.is_absent(), "{error}"),
+        Ok(_) => panic!("no machine has that many"),
+    }
+}
+
+#[test]
+fn streams_and_events_of_another_device_are_refused() {
+    let (device, other) =
+        (Device::emulated(Default::default()), Device::emulated(Default::default()));
+    let stream = Stream::new(&device).unwrap();
+    let error = Event::new(&other).unwrap().record(&stream).unwrap_err();
+    assert_eq!(error, GpuError::OtherDevice { what: "stream" });
+    let event = Event::new(&device).unwrap();
+    assert_eq!(event.elapsed_since(&event), Err(GpuError::NotRecorded));
+}
