@@ -38,8 +38,10 @@ pub fn run(args: &Args) -> anyhow::Result<()> {
 
 /// The kinds with their parameters and defaults.
 fn kinds_help() -> String {
-    let mut help = "Kinds, with their parameters and defaults (every kind also takes seed=NUMBER \
-                    and values=general, symmetric, single, few or ones):\n"
+    let mut help = "Kinds, with their parameters and defaults. Every kind also takes seed=NUMBER, \
+                    values= general, symmetric, single, few, many or ones, and drop=PERCENT of the \
+                    entries left out; a square one also order= natural, rcm or random, and \
+                    unknowns=NUMBER of each node:\n"
         .to_owned();
     for kind in generate::kinds() {
         let parameters: Vec<_> =

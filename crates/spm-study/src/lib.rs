@@ -21,3 +21,4 @@ pub mod results;
 pub mod structure;
 pub mod suite;
 pub mod verify;
+pub mod wide;

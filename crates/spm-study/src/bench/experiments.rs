@@ -48,6 +48,8 @@ pub(super) enum ColumnRule {
     /// R4's k = 1, 3, 4, 8, 12, 16, 32, 64, row-major (its text does not say; from the authors'
     /// published source).
     R4,
+    /// k = 4, 8, 16, 32, 64, row-major.
+    RowMajor,
 }
 
 /// Kernels of an experiment.
@@ -60,11 +62,13 @@ pub(super) enum Selection {
     Study(Operation, &'static str, &'static str, &'static str),
     /// Every kernel of the operation at its defaults.
     AllDefaults(Operation),
+    /// `auto` as it is, and with lossless compression off where that can be said.
+    Widths(Operation),
     /// Every procedure of R3 IV with every studied value of its parameters, on data of its own.
     Procedures,
 }
 
-use Selection::{AllDefaults, Kernel, Procedures, Study};
+use Selection::{AllDefaults, Kernel, Procedures, Study, Widths};
 
 const SPMV: Operation = Operation::Spmv;
 const CPU: &[Backend] = &[Backend::Cpu];
@@ -312,9 +316,47 @@ pub const EXPERIMENTS: &[Experiment] = &[
     },
 ];
 
+/// `auto` against its peers on the wide suite; not a part of `bench-all`, whose matrices are others.
+pub const WIDE: Experiment = Experiment {
+    name: "wide",
+    title: "auto against the best peer on unseen matrices",
+    backends: &[Backend::Cpu, Backend::Gpu],
+    redraws: "nothing; on the wide suite unless matrices are named",
+    selections: &[
+        Kernel(SPMV, "csr-serial", &[""]),
+        Kernel(SPMV, "csr-rows", &[""]),
+        Kernel(SPMV, "cusparse-csr-alg1", &[""]),
+        Kernel(SPMV, "cusparse-csr-alg2", &[""]),
+        Kernel(
+            SPMV,
+            "cusparse-sell",
+            &["slice=2", "slice=4", "slice=8", "slice=16", "slice=32", "slice=64", "slice=128"],
+        ),
+        Widths(SPMV),
+        Kernel(Operation::Spmm, "csr-serial", &[""]),
+        Kernel(Operation::Spmm, "csr-rows", &[""]),
+        Kernel(Operation::Spmm, "cusparse-csr-alg1", &[""]),
+        Kernel(Operation::Spmm, "cusparse-csr-alg2", &[""]),
+        Kernel(Operation::Spmm, "cusparse-csr-alg3", &[""]),
+        Widths(Operation::Spmm),
+        Kernel(Operation::Transpose, "serial", &[""]),
+        Kernel(Operation::Transpose, "cusparse-default", &[""]),
+        Kernel(Operation::Transpose, "cusparse-alg1", &[""]),
+        Kernel(Operation::Transpose, "cusparse-alg2", &[""]),
+        Widths(Operation::Transpose),
+    ],
+    threads: ThreadRule::OneAndAll,
+    columns: ColumnRule::RowMajor,
+};
+
+/// What `bench` knows: those of `bench-all`, and [`WIDE`].
+pub fn all() -> impl Iterator<Item = &'static Experiment> {
+    EXPERIMENTS.iter().chain([&WIDE])
+}
+
 /// The experiment of this name.
 pub fn find(name: &str) -> Option<&'static Experiment> {
-    EXPERIMENTS.iter().find(|e| e.name == name)
+    all().find(|e| e.name == name)
 }
 
 impl Experiment {
@@ -329,7 +371,8 @@ impl Experiment {
         for (info, parameters) in selections.flat_map(|s| s.resolve(self.backends)) {
             let one = is_serial(&info) || info.backend == Backend::Gpu;
             for &threads in if one { &[1][..] } else { &pools } {
-                for dense in self.columns.widths() {
+                let spmm = info.operation == Operation::Spmm;
+                for dense in if spmm { self.columns.widths() } else { vec![None] } {
                     let parameters = parameters.clone();
                     let case = CaseSpec { info, parameters, threads, dense, scope };
                     if !cases.iter().any(|c| c.same(&case)) {
@@ -373,6 +416,10 @@ impl ColumnRule {
                 let column = [4, 32].map(|k| DenseShape { k, layout: Layout::ColumnMajor });
                 row.into_iter().chain(column).map(Some).collect()
             }
+            Self::RowMajor => {
+                let layout = Layout::RowMajor;
+                [4, 8, 16, 32, 64].map(|k| Some(DenseShape { k, layout })).to_vec()
+            }
             Self::R4 => {
                 let layout = Layout::RowMajor;
                 [1, 3, 4, 8, 12, 16, 32, 64].map(|k| Some(DenseShape { k, layout })).to_vec()
@@ -409,6 +456,16 @@ impl Selection {
             AllDefaults(operation) => {
                 infos(operation).map(|info| (info, info.defaults())).collect()
             }
+            Widths(operation) => infos(operation)
+                .filter(|info| info.id == "auto")
+                .flat_map(|info| {
+                    // Its switches are those of compression.
+                    let on = info.parameters.iter().filter(|p| p.default == Value::Switch(true));
+                    let full =
+                        on.fold(info.defaults(), |set, p| set.with(p.name, Value::Switch(false)));
+                    [(info, info.defaults()), (info, full)]
+                })
+                .collect(),
             Procedures => spm_gpu::transpose::primitives::registry()
                 .into_iter()
                 .flat_map(|p| p.info.variants().into_iter().map(move |set| (p.info, set)))
@@ -423,7 +480,7 @@ mod tests {
 
     #[test]
     fn every_experiment_parses_and_starts_with_its_serial_kernel() {
-        for experiment in EXPERIMENTS {
+        for experiment in all() {
             let cases = experiment.cases(4, None, Scope::Kernel);
             assert!(!cases.is_empty(), "{}", experiment.name);
             let cpu_product = |c: &&CaseSpec| {
@@ -435,6 +492,23 @@ mod tests {
                 assert!(is_serial(&first.info), "{}: {}", experiment.name, first.info.id);
             }
         }
+    }
+
+    #[test]
+    fn the_wide_experiment_runs_auto_with_and_without_compression() {
+        let cases = WIDE.cases(4, None, Scope::Kernel);
+        let of = |operation, backend: Backend| {
+            let mine = cases.iter().filter(move |c| {
+                (c.info.operation, c.info.backend, c.info.id) == (operation, backend, "auto")
+            });
+            mine.map(|c| (c.threads, c.k(), c.parameters.to_string())).collect::<Vec<_>>()
+        };
+        let forms = ["compact=on,single-values=on", "compact=off,single-values=off"];
+        assert_eq!(of(SPMV, Backend::Gpu), forms.map(|form| (1, 1, form.to_owned())));
+        assert_eq!(of(SPMV, Backend::Cpu).iter().map(|c| c.0).collect::<Vec<_>>(), [1, 4]);
+        let widths: Vec<usize> = of(Operation::Spmm, Backend::Gpu).iter().map(|c| c.1).collect();
+        assert_eq!(widths, [4, 8, 16, 32, 64]);
+        assert_eq!(of(Operation::Transpose, Backend::Gpu).len(), 1);
     }
 
     #[test]

@@ -36,6 +36,7 @@ use crate::matrix::Matrix;
 use crate::output::{print, say};
 use crate::results::{ENVIRONMENT_FILE, RESULTS_FILE};
 use crate::suite::{self, Source};
+use crate::wide::{self, Half};
 use crate::{progress, report, structure};
 use cache::{Eviction, last_level_bytes};
 use environment::{Environment, cores};
@@ -79,6 +80,17 @@ pub struct Options {
     /// Read damaged Matrix Market files as far as they make sense, instead of refusing them.
     #[arg(long)]
     lenient: bool,
+    /// Only these operations.
+    #[arg(
+        long,
+        value_delimiter = ',',
+        value_name = "OP",
+        value_parser = ["spmv", "spmm", "transpose", "conversion", "read"]
+    )]
+    op: Option<Vec<String>>,
+    /// Only SpMM with these numbers of columns of X.
+    #[arg(long, value_delimiter = ',', value_name = "K")]
+    k: Option<Vec<usize>>,
     /// Print the cases, the matrices and a rough estimate of the time; measure nothing.
     #[arg(long)]
     dry_run: bool,
@@ -110,13 +122,18 @@ pub struct OneArgs {
     experiment: String,
     #[arg(help = suite::matrices_help())]
     matrices: Vec<String>,
+    /// The half of the wide suite: tuning, checking or all (experiment wide without MATRICES).
+    #[arg(long, value_enum, default_value = "checking")]
+    half: Half,
+    /// Leave out matrices of the wide suite with more entries.
+    #[arg(long, value_name = "COUNT")]
+    max_entries: Option<u64>,
     #[command(flatten)]
     options: Options,
 }
 
 fn experiments_help() -> String {
-    let lines = EXPERIMENTS
-        .iter()
+    let lines = experiments::all()
         .map(|e| format!("  {:<22} {}\n{:25}{}\n", e.name, e.title, "", e.redraws));
     let lines: String = lines.collect();
     format!("Experiments, and what of the five reports R0 to R4 they redraw:\n{lines}")
@@ -150,6 +167,10 @@ pub fn run_all(args: &AllArgs) -> anyhow::Result<()> {
 /// As [`run_all`].
 pub fn run_one(args: &OneArgs) -> anyhow::Result<()> {
     let matrices = match &*args.matrices {
+        [] if args.experiment == experiments::WIDE.name => {
+            let recipes = wide::suite(args.half, args.max_entries);
+            recipes.into_iter().map(Source::Generated).collect()
+        }
         [] => suite::suite(None)?,
         names => names.iter().map(|n| Source::parse(n)).collect::<anyhow::Result<_>>()?,
     };
@@ -177,7 +198,10 @@ fn run(
         eprintln!("GPU kernels are left out: {reason}");
     }
     let runs = |case: &CaseSpec| {
+        let op = case.info.operation.to_string();
         wanted(case.info.backend)
+            && options.op.as_ref().is_none_or(|ops| ops.contains(&op))
+            && options.k.as_ref().is_none_or(|k| case.dense.is_none_or(|d| k.contains(&d.k)))
             && (case.info.backend == Backend::Cpu || resources.device().is_ok())
     };
     let cases: Vec<(&str, CaseSpec)> = experiments
@@ -188,7 +212,10 @@ fn run(
         })
         .filter(|(_, case)| runs(case))
         .collect();
-    ensure!(!cases.is_empty(), "no case is left: none of the experiments runs on these backends");
+    ensure!(
+        !cases.is_empty(),
+        "no case is left: none of the experiments runs these operations on these backends"
+    );
     if options.dry_run {
         print(&estimate::describe(&cases, matrices, &settings.sampling, options.budget))?;
         return Ok(());
@@ -290,6 +317,9 @@ fn measure<T: DeviceScalar>(
         matrices.len() - unreadable.len(),
         page.display()
     ))?;
+    if let Some(summary) = report::wide::summary(&options.out)? {
+        print(&summary)?;
+    }
     if tally.mismatches > 0 || tally.failed > 0 || !unreadable.is_empty() {
         let unreadable = match &*unreadable {
             [] => String::new(),

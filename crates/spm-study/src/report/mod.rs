@@ -15,6 +15,7 @@ mod scale;
 mod structure;
 mod summary;
 mod svg;
+pub mod wide;
 
 use std::path::{Path, PathBuf};
 
@@ -79,6 +80,7 @@ fn document(results: &Results) -> Document {
         environment::section(results),
         environment::roofline(results),
     ];
+    sections.extend(wide::section(results));
     sections.extend(published::sections(results));
     sections.extend(experiments::sections(results));
     sections.extend([

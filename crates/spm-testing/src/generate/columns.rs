@@ -9,6 +9,9 @@ pub(super) enum Locality {
     Grid(Grid),
     /// `local_percent` of the entries near the diagonal, the rest in columns of Zipf popularity.
     Web { local_percent: usize },
+    /// One in five in columns of Zipf popularity, the rest at distances from the diagonal of which
+    /// each power of two up to 2^16 is equally likely.
+    Hosts,
     /// Near the diagonal, some anywhere, and in a few dense columns (number, entries).
     Scattered { far_percent: usize, dense: Vec<(u32, u32)> },
     /// Anywhere.
@@ -81,6 +84,7 @@ impl ColumnSource {
                     self.local(row, &mut random, &mut out[..local]);
                     self.draw(local, &mut random, out, |random| self.popularity.draw(random));
                 }
+                Locality::Hosts => self.draw(0, &mut random, out, |random| self.link(row, random)),
                 Locality::Scattered { far_percent, dense } => {
                     self.scattered(*far_percent, dense, row, &mut random, out);
                 }
@@ -106,6 +110,15 @@ impl ColumnSource {
     fn local(&self, row: usize, random: &mut Random, out: &mut [u32]) {
         let width = (2 * out.len()).min(self.cols);
         stretch(random, self.window(self.centre(row), width), width, out);
+    }
+
+    /// The target of a link of [`Locality::Hosts`].
+    fn link(&self, row: usize, random: &mut Random) -> u32 {
+        if random.below(5) == 0 {
+            return self.popularity.draw(random);
+        }
+        let reach = (2usize << random.below(16)).min(self.cols);
+        (self.window(self.centre(row), reach) + random.below(reach)) as u32
     }
 
     /// The dense columns that the row hits, then columns around the diagonal and some anywhere.
@@ -308,12 +321,13 @@ fn greatest_common_divisor(mut a: usize, mut b: usize) -> usize {
 mod tests {
     use super::*;
 
-    fn localities() -> [Locality; 6] {
+    fn localities() -> [Locality; 7] {
         [
             Locality::Grid(Grid { dimensions: 1, block: 1, spread: 1 }),
             Locality::Grid(Grid { dimensions: 2, block: 1, spread: 4 }),
             Locality::Grid(Grid { dimensions: 3, block: 3, spread: 1 }),
             Locality::Web { local_percent: 40 },
+            Locality::Hosts,
             Locality::Scattered { far_percent: 10, dense: vec![(3, 500), (900, 20)] },
             Locality::Uniform,
         ]

@@ -17,19 +17,24 @@
 
 mod class;
 mod columns;
+mod graphs;
 mod grids;
+mod kinds;
+mod mesh;
+mod numbering;
 mod pattern;
 mod profile;
 mod random;
 mod spec;
 mod stand_in;
 mod symmetric;
+mod systems;
 
 use spm_formats::{Csr, FormatError};
 use thiserror::Error;
 
-pub use class::{Class, Kind, KindParameter, kinds};
-pub use grids::Points;
+pub use kinds::{Class, Kind, KindParameter, kinds};
+pub use numbering::Numbering;
 pub use spec::Spec;
 pub use stand_in::{RowLengths, StandIn, Structure};
 
@@ -49,6 +54,8 @@ pub enum Values {
     Single,
     /// [`FEW_VALUES`] distinct values that are not exact in `f32`.
     Few,
+    /// [`MANY_VALUES`] distinct values that are not exact in `f32`.
+    Many,
     /// All 1, as in a pattern file.
     Ones,
 }
@@ -56,10 +63,14 @@ pub enum Values {
 /// Distinct values of a matrix with [`Values::Few`].
 pub const FEW_VALUES: u32 = 128;
 
+/// Distinct values of a matrix with [`Values::Many`], if it has enough entries: as many as 16 bits
+/// can number.
+pub const MANY_VALUES: u32 = 40_000;
+
 impl Values {
     /// Every kind.
-    pub const ALL: [Self; 5] =
-        [Self::General, Self::Symmetric, Self::Single, Self::Few, Self::Ones];
+    pub const ALL: [Self; 6] =
+        [Self::General, Self::Symmetric, Self::Single, Self::Few, Self::Many, Self::Ones];
 
     /// Name in labels.
     pub fn name(self) -> &'static str {
@@ -68,6 +79,7 @@ impl Values {
             Self::Symmetric => "symmetric",
             Self::Single => "single",
             Self::Few => "few",
+            Self::Many => "many",
             Self::Ones => "ones",
         }
     }
@@ -158,7 +170,19 @@ mod tests {
 
     #[test]
     fn the_number_of_threads_changes_nothing() {
-        for label in ["powerlaw", "road", "circuit", "uniform", "stencil9"] {
+        for label in [
+            "powerlaw",
+            "road",
+            "circuit",
+            "uniform",
+            "stencil9",
+            "rmat-symmetric[scale=12,edges=40000]",
+            "power",
+            "kkt[n=90]",
+            "hosts[n=9000,entries=60000]",
+            "mesh3[n=12,drop=5,order=rcm,unknowns=2,values=many]",
+            "markov[states=6,order=random]",
+        ] {
             let spec = named(label).unwrap();
             let on = |threads| {
                 let pool = rayon::ThreadPoolBuilder::new().num_threads(threads).build().unwrap();
@@ -174,11 +198,22 @@ mod tests {
             ("stencil7[n=9]", 0xd72b_de2a_a9dc_66c0),
             ("powerlaw[rows=3000,cols=2000,entries=9000,longest=300]", 0xe4ca_1de0_9398_2e2e),
             ("uniform[rows=300,cols=2000,entries=900]", 0x10e0_4fc1_1217_906c),
+            ("mesh2[n=30,drop=10,order=rcm,unknowns=3]", 0x1030_86b2_c662_ba61),
+            ("mesh3[n=9,order=random]", 0xedab_b729_4bc2_ac46),
+            ("masked7[n=40]", 0x7a97_893e_c034_573d),
+            ("rmat[scale=9,edges=5000]", 0x8100_1b90_5840_0e52),
+            ("power[n=2000,extra=500]", 0xfb10_1b94_f5fe_a02d),
+            ("kkt[n=20,constraints=300]", 0xc16f_a534_da8f_fdaf),
+            ("lp[rows=300,cols=4000,entries=3000,dense=2,longest=400]", 0x8e05_168b_154c_aef5),
+            ("hosts[n=2000,entries=9000,longest=200]", 0x0852_0e2c_698b_0b18),
         ];
-        for (label, expected) in fingerprints {
-            let found = fingerprint(&named(label).unwrap().generate().unwrap());
-            assert_eq!(found, expected, "{label}: {found:016x}");
-        }
+        let found = |label: &str| fingerprint(&named(label).unwrap().generate().unwrap());
+        let changed: Vec<String> = fingerprints
+            .iter()
+            .filter(|(label, expected)| found(label) != *expected)
+            .map(|(label, _)| format!("{label}: {:#018x}", found(label)))
+            .collect();
+        assert!(changed.is_empty(), "{changed:#?}");
     }
 
     /// Distinct values, and whether each is exact in single precision.
@@ -194,6 +229,9 @@ mod tests {
         assert_eq!(of(""), (4000, false));
         assert_eq!(of(",values=general"), (4000, false));
         assert_eq!(of(",values=few"), (FEW_VALUES as usize, false));
+        // Of 40,000 values, 4000 draws leave out few: some values are drawn twice.
+        let (distinct, exact) = of(",values=many");
+        assert!((3700..3990).contains(&distinct) && !exact, "{distinct}");
         assert_eq!(of(",values=ones"), (1, true));
         let (distinct, exact) = of(",values=single");
         assert!(distinct > 3900 && exact);

@@ -3,7 +3,7 @@
 use rayon::prelude::*;
 
 use super::random::{general, mix, single};
-use super::{FEW_VALUES, GenerateError, Values};
+use super::{FEW_VALUES, GenerateError, MANY_VALUES, Values};
 use spm_formats::csr::{check_limits, pointers_of};
 use spm_formats::{Csr, Scalar};
 
@@ -49,8 +49,33 @@ impl Pattern {
         Self::with_lengths(rows, cols, &lengths, fill)
     }
 
+    /// The pattern of these entries, `row << 32 | column` each, in any order; repeated ones count
+    /// once.
+    pub(super) fn from_entries(
+        rows: usize,
+        cols: usize,
+        mut entries: Vec<u64>,
+    ) -> Result<Self, GenerateError> {
+        entries.par_sort_unstable();
+        entries.dedup();
+        check_limits(rows as u64, cols as u64, entries.len() as u64)?;
+        let end = |row: usize| entries.partition_point(|&entry| entry >> 32 < row as u64) as u32;
+        let pointers = (0..rows + 1).into_par_iter().with_min_len(1 << 10).map(end).collect();
+        let indices = entries.par_iter().map(|&entry| entry as u32).collect();
+        Ok(Self { rows, cols, pointers, indices })
+    }
+
+    /// Columns of a row.
+    pub(super) fn row(&self, row: usize) -> &[u32] {
+        &self.indices[self.pointers[row] as usize..self.pointers[row + 1] as usize]
+    }
+
     /// Adds values to the pattern.
     pub(super) fn into_csr<T: Scalar>(self, values: Values, seed: u64) -> Csr<T> {
+        let one_of = |count: u32, row: u32, col: u32| {
+            let entry = mix(u64::from(row) << 32 | u64::from(col));
+            general(seed, entry as u32 % count, u32::MAX)
+        };
         let mut data = vec![T::ONE; self.indices.len()];
         if values != Values::Ones {
             for_rows(&self.pointers, 0, &mut data, &|row, data: &mut [T]| {
@@ -61,10 +86,8 @@ impl Pattern {
                         Values::General => general(seed, row, col),
                         Values::Symmetric => general(seed, row.min(col), row.max(col)),
                         Values::Single => single(seed, row, col),
-                        Values::Few => {
-                            let entry = mix(u64::from(row) << 32 | u64::from(col));
-                            general(seed, entry as u32 % FEW_VALUES, u32::MAX)
-                        }
+                        Values::Few => one_of(FEW_VALUES, row, col),
+                        Values::Many => one_of(MANY_VALUES, row, col),
                         Values::Ones => 1.0,
                     });
                 }
@@ -73,6 +96,11 @@ impl Pattern {
         Csr::new((self.rows, self.cols), self.pointers, self.indices, data)
             .expect("columns ascend in every row")
     }
+}
+
+/// An entry for [`Pattern::from_entries`].
+pub(super) fn entry(row: usize, col: usize) -> u64 {
+    (row as u64) << 32 | col as u64
 }
 
 /// Calls `visit(row, part of data)` for the rows that `pointers` bounds, on all threads.

@@ -3,17 +3,26 @@
 use std::fmt;
 use std::str::FromStr;
 
-use super::class::{Class, kinds};
-use super::{GenerateError, PREFIX, Values};
+use super::class::at_most;
+use super::kinds::{Class, kinds};
+use super::pattern::Pattern;
+use super::{GenerateError, Numbering, PREFIX, Values};
 use spm_formats::kernel::split_label;
 use spm_formats::{Csr, Scalar};
 
-/// A class with seed and values; reads and prints as `kind[name=value,...]`.
+/// A class with options; reads and prints as `kind[name=value,...]`.
+///
+/// Options of every kind: `seed` (1); `values` ([`Values`]); `drop`, the percentage of entries that
+/// are left out, those on the diagonal excepted (0); and, of square matrices, `order`
+/// ([`Numbering`]) and `unknowns`, the rows and columns into which each is split after ordering (1).
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub struct Spec {
     class: Class,
     seed: u64,
     values: Values,
+    drop: usize,
+    order: Numbering,
+    unknowns: usize,
 }
 
 impl Spec {
@@ -21,7 +30,7 @@ impl Spec {
     /// is, general otherwise.
     pub fn new(class: Class) -> Self {
         let values = class.default_values();
-        Self { class, seed: 1, values }
+        Self { class, seed: 1, values, drop: 0, order: Numbering::Natural, unknowns: 1 }
     }
 
     /// Replaces the seed.
@@ -74,9 +83,35 @@ impl Spec {
     /// # Errors
     /// Parameters that contradict each other, sizes beyond 32 bits.
     pub fn generate<T: Scalar>(&self) -> Result<Csr<T>, GenerateError> {
-        Ok(self.class.pattern(self.seed)?.into_csr(self.values, self.seed))
+        Ok(self.pattern()?.into_csr(self.values, self.seed))
+    }
+
+    fn pattern(&self) -> Result<Pattern, GenerateError> {
+        let mut pattern = self.class.pattern(self.seed)?;
+        if self.drop > 0 {
+            at_most("drop", self.drop, 100)?;
+            pattern = pattern.thinned(self.drop, self.class.is_symmetric(), self.seed)?;
+        }
+        let problem = match self.order {
+            Numbering::Natural if self.unknowns == 1 => None,
+            _ if pattern.rows != pattern.cols => Some("is for square matrices only"),
+            Numbering::CuthillMckee if !self.class.is_symmetric() => {
+                Some("cannot be rcm: the pattern is not symmetric")
+            }
+            _ => None,
+        };
+        if let Some(problem) = problem {
+            return Err(GenerateError::Parameter {
+                what: if self.unknowns == 1 { "order" } else { "unknowns" },
+                problem: problem.to_owned(),
+            });
+        }
+        pattern.renumbered(self.order, self.seed)?.with_unknowns(self.unknowns)
     }
 }
+
+/// The options that every kind has, for messages.
+const OPTIONS: &str = "seed, values, drop, order and unknowns";
 
 impl fmt::Display for Spec {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
@@ -89,6 +124,15 @@ impl fmt::Display for Spec {
         }
         if self.seed != 1 {
             write!(f, ",seed={}", self.seed)?;
+        }
+        if self.drop != 0 {
+            write!(f, ",drop={}", self.drop)?;
+        }
+        if self.order != Numbering::Natural {
+            write!(f, ",order={}", self.order.name())?;
+        }
+        if self.unknowns != 1 {
+            write!(f, ",unknowns={}", self.unknowns)?;
         }
         if self.values != self.class.default_values() {
             write!(f, ",values={}", self.values.name())?;
@@ -113,6 +157,7 @@ impl FromStr for Spec {
         }
         let mut sizes: Vec<usize> = kind.parameters.iter().map(|p| p.default).collect();
         let (mut seed, mut values) = (1, None);
+        let (mut drop, mut order, mut unknowns) = (0, Numbering::Natural, 1);
         for assignment in assignments.split(',').map(str::trim).filter(|a| !a.is_empty()) {
             let (key, text) = assignment.split_once('=').unwrap_or((assignment, ""));
             let number = || format!("{key} must be a number, found {text:?}");
@@ -120,21 +165,30 @@ impl FromStr for Spec {
                 sizes[i] = text.parse().map_err(|_| wrong(number()))?;
             } else if key == "seed" {
                 seed = text.parse().map_err(|_| wrong(number()))?;
+            } else if key == "drop" {
+                drop = text.parse().map_err(|_| wrong(number()))?;
+            } else if key == "unknowns" {
+                unknowns = text.parse().map_err(|_| wrong(number()))?;
+            } else if key == "order" {
+                let found = Numbering::ALL.into_iter().find(|order| order.name() == text);
+                order = found.ok_or_else(|| {
+                    wrong(format!("order must be natural, rcm or random, found {text:?}"))
+                })?;
             } else if key == "values" {
                 let found = Values::ALL.into_iter().find(|values| values.name() == text);
                 values = Some(found.ok_or_else(|| {
                     wrong(format!(
-                        "values must be general, symmetric, single, few or ones, found {text:?}"
+                        "values must be general, symmetric, single, few, many or ones, found {text:?}"
                     ))
                 })?);
             } else {
                 let known: Vec<&str> = kind.parameters.iter().map(|p| p.name).collect();
                 let known = known.join(", ");
-                return Err(wrong(format!("{name} takes {known}, seed and values, not {key:?}")));
+                return Err(wrong(format!("{name} takes {known}, {OPTIONS}, not {key:?}")));
             }
         }
         let class = Class::from_parts(name, &sizes).expect("every kind has a class");
-        let spec = Self::new(class).with_seed(seed);
+        let spec = Self { drop, order, unknowns, ..Self::new(class).with_seed(seed) };
         match values {
             Some(values) => spec.with_values(values),
             None => Ok(spec),
@@ -155,6 +209,8 @@ mod tests {
             let other = spec.with_seed(77).with_values(Values::Ones).unwrap();
             assert_eq!(other.to_string().parse::<Spec>().unwrap(), other);
         }
+        let label = "mesh2[n=9,seed=3,drop=4,order=rcm,unknowns=2,values=many]";
+        assert_eq!(label.parse::<Spec>().unwrap().to_string(), label);
         let spec: Spec = "banded[ n=9, upper=0]".parse().unwrap();
         assert_eq!(*spec.class(), Class::Banded { n: 9, lower: 5, upper: 0 });
         assert_eq!(spec.values(), Values::General);
@@ -165,6 +221,8 @@ mod tests {
     fn wrong_labels_are_explained() {
         for (label, word) in [
             ("stencil27[m=3]", "\"m\""),
+            ("stencil27[order=backward]", "backward"),
+            ("stencil27[unknowns=few]", "number"),
             ("stencil27[n=x]", "number"),
             ("stencil27[n=3", "brackets"),
             ("uniform[values=symmetric]", "symmetric"),
@@ -187,6 +245,11 @@ mod tests {
             ("uniform[rows=30,cols=2000,entries=900]", 30, 2000, 900),
             ("uniform[rows=0,cols=5,entries=0]", 0, 5, 0),
             ("blocks[n=3,block=2]", 54, 54, 7 * 7 * 7 * 4),
+            ("stencil27[n=3,unknowns=2,order=rcm]", 54, 54, 7 * 7 * 7 * 4),
+            ("ratings[rows=3000,cols=200,entries=9000,longest=150]", 3000, 200, 9000),
+            ("hosts[n=3000,entries=20000,longest=400]", 3000, 3000, 20_000),
+            ("lp[rows=400,cols=3000,entries=9000,dense=2,longest=900]", 400, 3000, 9000),
+            ("markov[states=3,queues=3,order=random]", 27, 27, 27 + 2 * 3 * 18 + 2 * 12),
         ] {
             let spec: Spec = label.parse().unwrap();
             let matrix = spec.generate::<f64>().unwrap();
@@ -211,6 +274,19 @@ mod tests {
             "circuit[n=10,longest=11]",
             "circuit[n=10,entries=12,dense=1,longest=9]",
             "stencil27[n=5000]",
+            "stencil5[n=5,drop=101]",
+            "stencil5[n=5,unknowns=0]",
+            "uniform[rows=3,cols=4,entries=2,unknowns=2]",
+            "uniform[rows=3,cols=4,entries=2,order=random]",
+            "rmat[scale=5,edges=10,order=rcm]",
+            "rmat[scale=31,edges=4611686018427387904]",
+            "power[n=4611686018427387904]",
+            "kkt[n=3,constraints=4611686018427387904]",
+            "lp[rows=4611686018427387904,cols=10,entries=4,dense=4611686018427387904,longest=0]",
+            "atoms[n=4611686018427387904]",
+            "mesh3[n=100000]",
+            "blockdiagonal[n=4611686018427387904]",
+            "arrow[n=100000,width=100000]",
             "banded[n=100000,lower=100000,upper=0]",
             // Refused before anything of that size is computed or allocated.
             "powerlaw[rows=10,cols=18446744073709551615,entries=10,longest=3]",
