@@ -5,9 +5,11 @@ pub mod build_ptx;
 pub mod generate;
 pub mod info;
 pub mod kernels;
+pub mod report;
+pub mod verify;
 
 use clap::{Parser, Subcommand};
-use spm_study::{bench, download, report, verify};
+use spm_study::{bench, download};
 
 /// Sparse matrix kernels on CPU cores and NVIDIA GPUs: verify, measure, report.
 #[derive(Debug, Parser)]

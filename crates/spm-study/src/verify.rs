@@ -1,4 +1,4 @@
-//! `cargo xtask verify`: every kernel against the reference.
+//! Verification: every kernel against the reference.
 
 use std::panic::{AssertUnwindSafe, catch_unwind};
 
@@ -9,7 +9,6 @@ use spm_formats::matrix_market::Mode;
 use spm_formats::{DenseShape, Layout, MemoryBudget};
 use spm_gpu::DeviceScalar;
 
-use crate::bench::settings::parse_threads;
 use crate::bench::{CaseSpec, Resources, Scope, plan};
 use crate::input::Input;
 use crate::kernels;
@@ -18,39 +17,23 @@ use crate::output::say;
 use crate::progress;
 use crate::suite::{self, Source};
 
-/// Arguments of `verify`.
-#[derive(Debug, clap::Args)]
-pub struct Args {
-    #[arg(help = suite::matrices_help())]
-    matrices: Vec<String>,
+/// What is verified.
+#[derive(Debug, Clone)]
+pub struct Options {
+    /// Matrices by name; what is downloaded, or the demo suite, when empty.
+    pub matrices: Vec<String>,
     /// Only this operation.
-    #[arg(long, value_parser = ["spmv", "spmm", "transpose", "conversion"])]
-    op: Option<String>,
-    /// Only these backends; the emulator runs the GPU's kernels on the CPU, slowly.
-    #[arg(
-        long,
-        value_delimiter = ',',
-        default_value = "cpu,gpu",
-        value_parser = ["cpu", "gpu", "emulator"]
-    )]
-    backend: Vec<String>,
-    /// Only the kernel with this id (`cargo xtask kernels` lists them).
-    #[arg(long)]
-    kernel: Option<String>,
+    pub op: Option<String>,
+    /// Only these backends: cpu, gpu, emulator.
+    pub backend: Vec<String>,
+    /// Only the kernel with this id.
+    pub kernel: Option<String>,
     /// Numbers of threads that CPU kernels run on.
-    #[arg(
-        long,
-        value_delimiter = ',',
-        default_value = "1,2,5",
-        value_parser = parse_threads
-    )]
-    threads: Vec<usize>,
-    /// Types of the values.
-    #[arg(long, value_delimiter = ',', default_value = "f64,f32", value_parser = ["f64", "f32"])]
-    precision: Vec<String>,
-    /// Read damaged Matrix Market files as far as they make sense, instead of refusing them.
-    #[arg(long)]
-    lenient: bool,
+    pub threads: Vec<usize>,
+    /// Types of the values: f64, f32.
+    pub precision: Vec<String>,
+    /// Read damaged Matrix Market files as far as they make sense.
+    pub lenient: bool,
 }
 
 #[derive(Debug, Default)]
@@ -65,25 +48,25 @@ struct Outcome {
 ///
 /// # Errors
 /// Unknown names, unreadable files, mismatches.
-pub fn run(args: &Args) -> anyhow::Result<()> {
-    let matrices = match &*args.matrices {
+pub fn run(options: &Options) -> anyhow::Result<()> {
+    let matrices = match &*options.matrices {
         [] => suite::suite(None)?,
         names => names.iter().map(|n| Source::parse(n)).collect::<anyhow::Result<_>>()?,
     };
-    let wants = |backend: &str| args.backend.iter().any(|b| b == backend);
+    let wants = |backend: &str| options.backend.iter().any(|b| b == backend);
     let mut runs = Vec::new();
     if wants("cpu") {
-        runs.push((specs(args, Backend::Cpu), Resources::new(MemoryBudget::default(), false)));
+        runs.push((specs(options, Backend::Cpu), Resources::new(MemoryBudget::default(), false)));
     }
     if wants("gpu") {
         let resources = Resources::new(MemoryBudget::default(), true);
         match resources.device() {
-            Ok(_) => runs.push((specs(args, Backend::Gpu), resources)),
+            Ok(_) => runs.push((specs(options, Backend::Gpu), resources)),
             Err(reason) => eprintln!("GPU kernels are left out: {reason}"),
         }
     }
     if wants("emulator") {
-        runs.push((specs(args, Backend::Gpu), Resources::emulated(MemoryBudget::default())));
+        runs.push((specs(options, Backend::Gpu), Resources::emulated(MemoryBudget::default())));
     }
     ensure!(
         runs.iter().any(|(specs, _)| !specs.is_empty()),
@@ -91,10 +74,10 @@ pub fn run(args: &Args) -> anyhow::Result<()> {
     );
     let progress = progress::over(matrices.len() as u64, "matrices");
     let (mut outcome, mut unreadable) = (Outcome::default(), 0);
-    let mode = if args.lenient { Mode::Lenient } else { Mode::Strict };
+    let mode = if options.lenient { Mode::Lenient } else { Mode::Strict };
     for source in &matrices {
         progress.set_message(source.name());
-        for precision in &args.precision {
+        for precision in &options.precision {
             let read = match precision.as_str() {
                 "f32" => check::<f32>(source, mode, &mut runs, &progress, &mut outcome),
                 _ => check::<f64>(source, mode, &mut runs, &progress, &mut outcome),
@@ -129,16 +112,16 @@ pub fn run(args: &Args) -> anyhow::Result<()> {
 }
 
 /// Every kernel of a backend that the arguments leave, with each of its studied parameter values.
-fn specs(args: &Args, backend: Backend) -> Vec<CaseSpec> {
+fn specs(options: &Options, backend: Backend) -> Vec<CaseSpec> {
     let wanted = |info: &KernelInfo| {
         info.backend == backend
-            && args.op.as_deref().is_none_or(|op| op == info.operation.name())
-            && args.kernel.as_deref().is_none_or(|id| id == info.id)
+            && options.op.as_deref().is_none_or(|op| op == info.operation.name())
+            && options.kernel.as_deref().is_none_or(|id| id == info.id)
             && info.operation != Operation::Read
     };
     let mut all = Vec::new();
     for info in kernels::all().into_iter().filter(wanted) {
-        let threads = if info.backend == Backend::Cpu { &*args.threads } else { &[1] };
+        let threads = if info.backend == Backend::Cpu { &*options.threads } else { &[1] };
         for parameters in info.variants() {
             for &threads in threads {
                 for dense in widths(info.operation) {

@@ -66,7 +66,7 @@ fn parse_range(text: &str) -> Result<(f64, f64), String> {
 ///
 /// # Errors
 /// When the text is no number from 1 on.
-pub(crate) fn parse_threads(text: &str) -> Result<usize, String> {
+pub fn parse_threads(text: &str) -> Result<usize, String> {
     let threads = text.trim().parse().ok().filter(|threads| (1..=MOST_THREADS).contains(threads));
     threads.ok_or_else(|| format!("expected a number of threads from 1 to {MOST_THREADS}"))
 }

@@ -1,4 +1,4 @@
-//! `cargo xtask report`: a results folder to one HTML page with plots, Markdown, CSV and SVG.
+//! The report: a results folder to one HTML page with plots, Markdown, CSV and SVG.
 
 mod bars;
 mod closing;
@@ -23,33 +23,11 @@ use anyhow::{Context, ensure};
 
 use self::load::Results;
 use self::model::Document;
-use crate::output::say;
-
-/// Arguments of `report`.
-#[derive(Debug, clap::Args)]
-pub struct Args {
-    /// Folder with results.csv, environment.json and matrices/.
-    #[arg(default_value = "results")]
-    results: PathBuf,
-    /// Folder to write report.html, report.md, tables/ and figures/ to [default: RESULTS].
-    #[arg(long)]
-    out: Option<PathBuf>,
-}
-
-/// Writes the report and says where it is.
-///
-/// # Errors
-/// The folder is not there, a file in it is damaged, or the output cannot be written.
-pub fn run(args: &Args) -> anyhow::Result<()> {
-    let page = write_to(&args.results, args.out.as_deref().unwrap_or(&args.results))?;
-    say(format_args!("report: {}", page.display()))?;
-    Ok(())
-}
 
 /// Writes the report of a results folder into that folder; returns the page's path.
 ///
 /// # Errors
-/// As [`run`].
+/// As [`write_to`].
 pub fn write(results: &Path) -> anyhow::Result<PathBuf> {
     write_to(results, results)
 }
@@ -57,7 +35,7 @@ pub fn write(results: &Path) -> anyhow::Result<PathBuf> {
 /// Writes the report of `results` into `out`; returns the page's path.
 ///
 /// # Errors
-/// As [`run`].
+/// The folder is not there, a file in it is damaged, or the output cannot be written.
 pub fn write_to(results: &Path, out: &Path) -> anyhow::Result<PathBuf> {
     ensure!(
         results.is_dir(),
