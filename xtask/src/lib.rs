@@ -2,6 +2,7 @@
 //! to PTX. One file (or folder) per command.
 
 pub mod build_ptx;
+pub mod download;
 pub mod generate;
 pub mod info;
 pub mod kernels;
@@ -9,7 +10,7 @@ pub mod report;
 pub mod verify;
 
 use clap::{Parser, Subcommand};
-use spm_study::{bench, download};
+use spm_study::bench;
 
 /// Sparse matrix kernels on CPU cores and NVIDIA GPUs: verify, measure, report.
 #[derive(Debug, Parser)]

@@ -15,7 +15,7 @@ use super::select::Target;
 ///
 /// # Errors
 /// When the text is none of these or the number does not fit.
-pub(super) fn parse_size(text: &str) -> Result<u64, String> {
+pub fn parse_size(text: &str) -> Result<u64, String> {
     let digits = text.find(|c: char| !c.is_ascii_digit()).unwrap_or(text.len());
     let (number, unit) = text.split_at(digits);
     let factor = match unit.trim().to_ascii_lowercase().trim_end_matches('b') {
