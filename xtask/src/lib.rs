@@ -1,16 +1,17 @@
 //! `cargo xtask`: the command line of the study (`spm_study`), and the compilation of the GPU kernels
 //! to PTX. One file (or folder) per command.
 
+pub mod bench;
 pub mod build_ptx;
 pub mod download;
 pub mod generate;
 pub mod info;
 pub mod kernels;
+mod measuring;
 pub mod report;
 pub mod verify;
 
 use clap::{Parser, Subcommand};
-use spm_study::bench;
 
 /// Sparse matrix kernels on CPU cores and NVIDIA GPUs: verify, measure, report.
 #[derive(Debug, Parser)]

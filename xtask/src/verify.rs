@@ -1,7 +1,8 @@
 //! `cargo xtask verify`: every kernel against the reference.
 
-use spm_study::bench::settings::parse_threads;
 use spm_study::{suite, verify};
+
+use crate::measuring::parse_threads;
 
 /// Arguments of `verify`.
 #[derive(Debug, clap::Args)]

@@ -1,12 +1,14 @@
 //! The wide suite: generated matrices over the structures of large collections, split into a half to
 //! tune on and a half to check on. Figures are quoted on the checking half.
 
+use std::str::FromStr;
+
 use spm_testing::generate::{self, GenerateError, Spec, Values};
 
 use crate::recipe::Recipe;
 
 /// Which matrices of the suite.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, clap::ValueEnum)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Half {
     /// Those that may be profiled and tuned on.
     Tuning,
@@ -14,6 +16,19 @@ pub enum Half {
     Checking,
     /// Both halves.
     All,
+}
+
+impl FromStr for Half {
+    type Err = String;
+
+    fn from_str(name: &str) -> Result<Self, String> {
+        match name {
+            "tuning" => Ok(Self::Tuning),
+            "checking" => Ok(Self::Checking),
+            "all" => Ok(Self::All),
+            _ => Err(format!("{name:?} is none of tuning, checking and all")),
+        }
+    }
 }
 
 /// A matrix of the suite.

@@ -1,4 +1,4 @@
-//! `cargo xtask bench-all` and `cargo xtask bench EXPERIMENT`: the experiment matrix.
+//! The experiment matrix.
 
 pub mod cache;
 pub mod case;
@@ -23,7 +23,6 @@ use std::collections::HashMap;
 use std::fs::File;
 use std::path::{Path, PathBuf};
 
-use crate::catalogue::Report;
 use anyhow::{Context, bail, ensure};
 use spm_formats::MemoryBudget;
 use spm_formats::kernel::Backend;
@@ -35,160 +34,53 @@ use crate::input::Input;
 use crate::matrix::Matrix;
 use crate::output::{print, say};
 use crate::results::{ENVIRONMENT_FILE, RESULTS_FILE};
-use crate::suite::{self, Source};
-use crate::wide::{self, Half};
+use crate::suite::Source;
 use crate::{progress, report, structure};
 use cache::{Eviction, last_level_bytes};
 use environment::{Environment, cores};
 use pacing::Pacing;
-use reports::Setup;
 use runner::{Measuring, Precision, Runner};
-use settings::{MeasuringOptions, Settings};
+use settings::Settings;
 use unfinished::Unfinished;
 
-/// Seconds for `bench-all` on the demo suite: a first look, not a wait.
-const DEMO_BUDGET_S: u64 = 100;
-
-/// What `bench` and `bench-all` have in common.
-#[derive(Debug, Clone, clap::Args)]
+/// How a run goes.
+#[derive(Debug, Clone)]
 pub struct Options {
-    /// Folder for results.csv, environment.json and the report. One with earlier results is renamed
-    /// to OUT.1, OUT.2, ... unless --resume.
-    #[arg(long, default_value = "results")]
-    out: PathBuf,
-    /// Go on with the run in --out: finished cases are skipped.
-    #[arg(long)]
-    resume: bool,
-    /// Only these backends. Without a GPU its kernels are left out, and a line says so.
-    #[arg(
-        long,
-        value_delimiter = ',',
-        default_value = "cpu,gpu",
-        value_parser = ["cpu", "gpu"]
-    )]
-    backend: Vec<String>,
-    /// Run CPU kernels on exactly these numbers of threads (1,2,8) instead of each experiment's own.
-    #[arg(long, value_delimiter = ',', value_parser = settings::parse_threads)]
-    threads: Option<Vec<usize>>,
-    #[command(flatten)]
-    measuring: MeasuringOptions,
-    /// Time that the whole run should take (90, 90s, 5m, 2h): it goes first to the quick cases, and
-    /// slow ones get fewer iterations as it runs short (always one). Default: none, or 100 s for the
-    /// demo suite.
-    #[arg(long, value_name = "TIME", value_parser = settings::parse_budget)]
-    budget: Option<u64>,
-    /// Read damaged Matrix Market files as far as they make sense, instead of refusing them.
-    #[arg(long)]
-    lenient: bool,
-    /// Only these operations.
-    #[arg(
-        long,
-        value_delimiter = ',',
-        value_name = "OP",
-        value_parser = ["spmv", "spmm", "transpose", "conversion", "read"]
-    )]
-    op: Option<Vec<String>>,
+    /// Folder for results.csv, environment.json and the report.
+    pub out: PathBuf,
+    /// Go on with the run in `out`: finished cases are skipped.
+    pub resume: bool,
+    /// Only these backends: cpu, gpu.
+    pub backend: Vec<String>,
+    /// Run CPU kernels on exactly these numbers of threads instead of each experiment's own.
+    pub threads: Option<Vec<usize>>,
+    /// How it measures.
+    pub settings: Settings,
+    /// Write x, as long as the longest that was used, to this file.
+    pub write_x: Option<PathBuf>,
+    /// Seconds that the whole run should take.
+    pub budget: Option<u64>,
+    /// Read damaged Matrix Market files as far as they make sense.
+    pub lenient: bool,
+    /// Only these operations, by their names.
+    pub op: Option<Vec<String>>,
     /// Only SpMM with these numbers of columns of X.
-    #[arg(long, value_delimiter = ',', value_name = "K")]
-    k: Option<Vec<usize>>,
+    pub k: Option<Vec<usize>>,
     /// Print the cases, the matrices and a rough estimate of the time; measure nothing.
-    #[arg(long)]
-    dry_run: bool,
+    pub dry_run: bool,
 }
 
-/// Arguments of `bench-all`.
-#[derive(Debug, clap::Args)]
-pub struct AllArgs {
-    /// Matrices: demo (generated), reports (the five reports' 71, generated where not downloaded),
-    /// or a folder. Default: what is downloaded, or demo when nothing is.
-    #[arg(long)]
-    suite: Option<String>,
-    /// One report as it was: R0, R1, R2, R3 or R4, with its matrices (unless --suite names others),
-    /// kernels, parameters, iterations, x, precision and what its clock enclosed.
-    #[arg(long)]
-    report: Option<Report>,
-    /// Only these experiments (`cargo xtask bench --help` lists them).
-    #[arg(long, value_delimiter = ',')]
-    experiments: Option<Vec<String>>,
-    #[command(flatten)]
-    options: Options,
-}
-
-/// Arguments of `bench`.
-#[derive(Debug, clap::Args)]
-#[command(after_help = experiments_help())]
-pub struct OneArgs {
-    /// Name of the experiment: see the end of this help.
-    experiment: String,
-    #[arg(help = suite::matrices_help())]
-    matrices: Vec<String>,
-    /// The half of the wide suite: tuning, checking or all (experiment wide without MATRICES).
-    #[arg(long, value_enum, default_value = "checking")]
-    half: Half,
-    /// Leave out matrices of the wide suite with more entries.
-    #[arg(long, value_name = "COUNT")]
-    max_entries: Option<u64>,
-    #[command(flatten)]
-    options: Options,
-}
-
-fn experiments_help() -> String {
-    let lines = experiments::all()
-        .map(|e| format!("  {:<22} {}\n{:25}{}\n", e.name, e.title, "", e.redraws));
-    let lines: String = lines.collect();
-    format!("Experiments, and what of the five reports R0 to R4 they redraw:\n{lines}")
-}
-
-/// Runs every experiment on every matrix of the suite, then writes the report.
+/// Runs experiments on matrices, then writes the report.
 ///
 /// # Errors
-/// Unknown names, an unwritable folder. A failing case is a row of the results.
-pub fn run_all(args: &AllArgs) -> anyhow::Result<()> {
-    let setup = args.report.map(Setup::of);
-    let mut chosen = setup.as_ref().map_or(EXPERIMENTS.to_vec(), |s| s.experiments.clone());
-    if let Some(names) = &args.experiments {
-        names.iter().try_for_each(|name| experiment(name).map(drop))?;
-        chosen.retain(|e| names.iter().any(|name| name == e.name));
-    }
-    let matrices = match (args.report, &args.suite) {
-        (Some(report), None) => reports::matrices(report)?,
-        (_, suite) => suite::suite(suite.as_deref())?,
-    };
-    let mut options = args.options.clone();
-    if options.budget.is_none() && setup.is_none() && matrices == suite::suite(Some("demo"))? {
-        options.budget = Some(DEMO_BUDGET_S);
-    }
-    run(&chosen, &matrices, &options, setup.as_ref())
-}
-
-/// Runs one experiment.
-///
-/// # Errors
-/// As [`run_all`].
-pub fn run_one(args: &OneArgs) -> anyhow::Result<()> {
-    let matrices = match &*args.matrices {
-        [] if args.experiment == experiments::WIDE.name => {
-            let recipes = wide::suite(args.half, args.max_entries);
-            recipes.into_iter().map(Source::Generated).collect()
-        }
-        [] => suite::suite(None)?,
-        names => names.iter().map(|n| Source::parse(n)).collect::<anyhow::Result<_>>()?,
-    };
-    run(&[*experiment(&args.experiment)?], &matrices, &args.options, None)
-}
-
-fn experiment(name: &str) -> anyhow::Result<&'static Experiment> {
-    experiments::find(name)
-        .with_context(|| format!("no experiment is called {name}\n{}", experiments_help()))
-}
-
-fn run(
+/// Two matrices of one name, no case that runs, an unwritable folder. A failing case is a row of the
+/// results.
+pub fn run(
     experiments: &[Experiment],
     matrices: &[Source],
     options: &Options,
-    report: Option<&Setup>,
 ) -> anyhow::Result<()> {
-    let settings = Settings::resolve(&options.measuring, report)?;
+    let settings = &options.settings;
     ensure!(!experiments.is_empty(), "no experiment is left: the report has none of those named");
     names_differ(matrices)?;
     let wanted = |backend: Backend| options.backend.iter().any(|b| b == backend.name());
@@ -220,7 +112,7 @@ fn run(
         print(&estimate::describe(&cases, matrices, &settings.sampling, options.budget))?;
         return Ok(());
     }
-    let (runner, _guard) = open(&cases, resources, options, &settings)?;
+    let (runner, _guard) = open(&cases, resources, options)?;
     match settings.precision {
         Precision::F64 => measure::<f64>(runner, &cases, matrices, options, &settings.input),
         Precision::F32 => measure::<f32>(runner, &cases, matrices, options, &settings.input),
@@ -289,7 +181,7 @@ fn measure<T: DeviceScalar>(
         };
         structure::describe(&matrix).write(&options.out)?;
         let length = matrix.csr().cols() * widest;
-        if let (Some(path), true) = (&options.measuring.write_x, length > longest) {
+        if let (Some(path), true) = (&options.write_x, length > longest) {
             input.write(path, length)?;
             longest = length;
         }
@@ -350,8 +242,8 @@ fn open(
     cases: &[(&str, CaseSpec)],
     resources: Resources,
     options: &Options,
-    settings: &Settings,
 ) -> anyhow::Result<(Runner, File)> {
+    let settings = &options.settings;
     let table = options.out.join(RESULTS_FILE);
     let hold = || -> anyhow::Result<File> {
         std::fs::create_dir_all(&options.out)

@@ -63,7 +63,7 @@ pub struct Measuring {
 }
 
 /// Type of the values that a run computes with.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, clap::ValueEnum)]
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub enum Precision {
     /// Double.
     #[default]
@@ -73,6 +73,9 @@ pub enum Precision {
 }
 
 impl Precision {
+    /// Both.
+    pub const ALL: [Self; 2] = [Self::F64, Self::F32];
+
     /// Name in `results.csv` and on the command line.
     pub fn name(self) -> &'static str {
         match self {

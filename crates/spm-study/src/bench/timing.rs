@@ -6,7 +6,7 @@ pub use spm_formats::timing::{Sampling, Timing, sample};
 ///
 /// It matters for kernels of a device. A CPU kernel has its operands in place and nobody to wait
 /// for: its time is always that of the product alone.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Hash, clap::ValueEnum)]
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Hash)]
 pub enum Scope {
     /// The kernel alone, by events of the device.
     #[default]
