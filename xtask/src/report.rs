@@ -2,8 +2,8 @@
 
 use std::path::PathBuf;
 
-use spm_study::output::say;
-use spm_study::report::write_to;
+use spm_study::output::{print, say};
+use spm_study::report::{wide, write_to};
 
 /// Arguments of `report`.
 #[derive(Debug, clap::Args)]
@@ -16,12 +16,15 @@ pub struct Args {
     out: Option<PathBuf>,
 }
 
-/// Writes the report and says where it is.
+/// Writes the report and says where it is, and the distribution of a run of the wide suite.
 ///
 /// # Errors
 /// The folder is not there, a file in it is damaged, or the output cannot be written.
 pub fn run(args: &Args) -> anyhow::Result<()> {
     let page = write_to(&args.results, args.out.as_deref().unwrap_or(&args.results))?;
     say(format_args!("report: {}", page.display()))?;
+    if let Some(summary) = wide::summary(&args.results)? {
+        print(&summary)?;
+    }
     Ok(())
 }

@@ -3,6 +3,7 @@
 #[path = "common/table.rs"]
 mod table;
 
+use std::collections::HashSet;
 use std::path::Path;
 use std::process::{Command, Stdio};
 use std::thread::sleep;
@@ -118,6 +119,35 @@ fn a_report_is_repeated_as_it_was() {
     assert_eq!(environment["settings"]["scope"], "call");
     assert_eq!(environment["earlier"][0]["settings"]["report"], "R1");
     assert_eq!(environment["earlier"][0]["settings"]["x"]["low"], -3e-5);
+}
+
+#[test]
+fn the_wide_suite_ends_with_the_distribution_of_its_ratios() {
+    let folder = tempfile::tempdir().unwrap();
+    let out = folder.path().join("wide");
+    let line = "bench wide --half all --max-entries 3000 --backend cpu --op spmv,spmm --k 4 \
+                --threads 1 --iterations 1 --min-time-ms 0 --out";
+    let mut command = Command::new(env!("CARGO_BIN_EXE_xtask"));
+    command.args(line.split_whitespace()).arg(&out).stderr(Stdio::null());
+    let output = command.output().unwrap();
+    assert!(output.status.success());
+    let rows = rows(&out);
+    let matrices: HashSet<&str> = rows.iter().map(|row| row.matrix.as_str()).collect();
+    assert!(matrices.len() >= 3, "{matrices:?}");
+    assert!(rows.iter().all(|row| row.experiment == "wide" && row.entries <= 3000));
+    let text = String::from_utf8(output.stdout).unwrap();
+    for comparison in ["spmv cpu threads=1", "spmm cpu k=4 threads=1"] {
+        let all = text.lines().find(|line| line.starts_with(&format!("{comparison}  ")));
+        let fields: Vec<&str> = all.unwrap()[comparison.len()..].split_whitespace().collect();
+        assert_eq!(fields[..2], ["all", &matrices.len().to_string()], "{text}");
+    }
+    // Drawn again, as after a run that was killed.
+    let again = Command::new(env!("CARGO_BIN_EXE_xtask")).arg("report").arg(&out).output().unwrap();
+    let again = String::from_utf8(again.stdout).unwrap();
+    let distribution = |text: &str| text.split_once("auto against").map(|(_, end)| end.to_owned());
+    assert_eq!(distribution(&again), distribution(&text));
+    let page = std::fs::read_to_string(out.join("report.md")).unwrap();
+    assert!(page.contains("auto against the best peer on unseen matrices"));
 }
 
 #[test]
