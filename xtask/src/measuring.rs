@@ -7,8 +7,7 @@ use anyhow::ensure;
 use clap::builder::{PossibleValuesParser, TypedValueParser};
 use spm_study::bench::Scope;
 use spm_study::bench::reports::Setup;
-use spm_study::bench::runner::Precision;
-use spm_study::bench::settings::Settings;
+use spm_study::bench::settings::{Precision, Settings};
 use spm_study::bench::timing::Sampling;
 use spm_study::input::Input;
 

@@ -3,7 +3,7 @@
 use spm_formats::convert;
 use spm_formats::kernel::KernelInfo;
 
-use crate::bench;
+use crate::bench::{gpu, reading};
 
 /// Every kernel of every registry.
 pub fn all() -> Vec<KernelInfo> {
@@ -12,7 +12,7 @@ pub fn all() -> Vec<KernelInfo> {
     all.extend(spm_cpu::spmm::registry::<f64>().iter().map(|k| k.info));
     all.extend(spm_cpu::transpose::registry::<f64>().iter().map(|k| k.info));
     all.extend(convert::registry::<f64>().iter().map(|k| k.info));
-    all.extend(bench::reading::KERNELS);
-    all.extend(bench::gpu::kernels());
+    all.extend(reading::KERNELS);
+    all.extend(gpu::kernels());
     all
 }

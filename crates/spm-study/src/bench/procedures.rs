@@ -6,8 +6,9 @@ use spm_gpu::transpose::primitives::{self, PreparedPrimitive};
 use spm_testing::reference::ErrorMeasures;
 
 use super::cache::Eviction;
-use super::case::{Case, CaseSpec, Planned, Resources, exact, missing};
+use super::case::{Case, CaseSpec, Planned, exact, missing};
 use super::gpu;
+use super::plan::Resources;
 use super::timing::{Sampling, Timing};
 use crate::results::SYNTHETIC;
 

@@ -4,7 +4,7 @@ use crate::catalogue::Report;
 use spm_formats::kernel::Operation;
 
 use super::experiments::{self, ColumnRule, Experiment, R1_CPU_OPTIONS, Selection, ThreadRule};
-use super::runner::Precision;
+use super::settings::Precision;
 use super::timing::Scope;
 use crate::input::Input;
 use crate::suite::Source;

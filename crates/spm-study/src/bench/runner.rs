@@ -9,10 +9,12 @@ use spm_formats::kernel::{Backend, PlanError};
 use spm_gpu::DeviceScalar;
 
 use super::cache::Eviction;
-use super::case::{self, CaseSpec, Planned, Resources};
+use super::case::{CaseSpec, Planned};
 use super::environment::Environment;
 use super::experiments::is_serial;
+use super::plan::{Resources, plan};
 use super::procedures;
+use super::settings::Precision;
 use super::timing::{Sampling, Scope};
 use super::unfinished::Unfinished;
 use crate::matrix::Matrix;
@@ -60,29 +62,6 @@ pub struct Measuring {
     pub eviction: Option<Eviction>,
     /// Type of the values.
     pub precision: Precision,
-}
-
-/// Type of the values that a run computes with.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
-pub enum Precision {
-    /// Double.
-    #[default]
-    F64,
-    /// Single.
-    F32,
-}
-
-impl Precision {
-    /// Both.
-    pub const ALL: [Self; 2] = [Self::F64, Self::F32];
-
-    /// Name in `results.csv` and on the command line.
-    pub fn name(self) -> &'static str {
-        match self {
-            Self::F64 => "f64",
-            Self::F32 => "f32",
-        }
-    }
 }
 
 impl Runner {
@@ -142,7 +121,7 @@ impl Runner {
         let (rows, cols) = matrix.csr().shape();
         (row.rows, row.cols) = (rows as u64, cols as u64);
         row.entries = matrix.csr().nnz() as u64;
-        self.run_planned(row, spec, max_time, |resources| case::plan(spec, matrix, resources))
+        self.run_planned(row, spec, max_time, |resources| plan(spec, matrix, resources))
     }
 
     /// The same for a procedure on data of its own.

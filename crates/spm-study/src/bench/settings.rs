@@ -4,9 +4,31 @@ use std::time::Duration;
 
 use crate::catalogue::Report;
 
-use super::runner::Precision;
 use super::timing::{Sampling, Scope};
 use crate::input::Input;
+
+/// Type of the values that a run computes with.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub enum Precision {
+    /// Double.
+    #[default]
+    F64,
+    /// Single.
+    F32,
+}
+
+impl Precision {
+    /// Both.
+    pub const ALL: [Self; 2] = [Self::F64, Self::F32];
+
+    /// Name in `results.csv` and on the command line.
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::F64 => "f64",
+            Self::F32 => "f32",
+        }
+    }
+}
 
 /// How a run measures.
 #[derive(Debug, Clone)]

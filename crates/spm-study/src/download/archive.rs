@@ -8,7 +8,7 @@ use std::path::{Component, Path, PathBuf};
 use flate2::read::MultiGzDecoder;
 use indicatif::HumanBytes;
 
-use super::fetch::FetchError;
+use super::error::FetchError;
 use super::index::Record;
 
 /// Room for the banner, the comments and the size line.

@@ -1,12 +1,12 @@
 //! One file from one of several servers, with retries and resumption.
 
 use std::io::{self, Read, Write};
-use std::path::{Path, PathBuf};
 use std::time::{Duration, SystemTime};
 
-use indicatif::{HumanBytes, ProgressBar};
+use indicatif::ProgressBar;
 use ureq::http::{Response, StatusCode, header};
 
+use super::error::FetchError;
 use super::partial::{Origin, Partial};
 use super::retry::{Backoff, parse_retry_after};
 use crate::progress;
@@ -19,40 +19,6 @@ const PROGRESS_BYTES: u64 = 1 << 20;
 
 /// Silence of a server after which an attempt is given up.
 const SILENCE: Duration = Duration::from_secs(60);
-
-/// Why a file was not fetched.
-#[derive(Debug, thiserror::Error)]
-pub(super) enum FetchError {
-    /// This machine cannot take the file: disk full, no permission.
-    #[error("cannot write {path}: {error}")]
-    Local {
-        /// File that was being written.
-        path: PathBuf,
-        /// What the system says.
-        error: io::Error,
-    },
-    /// The file is larger than was allowed; nothing was stored.
-    #[error("the file takes {}, more than the limit of {}", HumanBytes(*.bytes), HumanBytes(*.limit))]
-    TooLarge {
-        /// Length in bytes; when the server does not tell it, what had arrived by then.
-        bytes: u64,
-        /// Largest length that was allowed.
-        limit: u64,
-    },
-    /// No server answers at all.
-    #[error("no server can be reached: {0}")]
-    Unreachable(String),
-    /// Servers answer, none gives the file.
-    #[error("{0}")]
-    Refused(String),
-}
-
-impl FetchError {
-    /// What an error of the system while writing `path` becomes.
-    pub(super) fn local(path: &Path) -> impl Fn(io::Error) -> Self {
-        move |error| Self::Local { path: path.to_owned(), error }
-    }
-}
 
 /// A file to fetch.
 #[derive(Debug, Clone, Copy)]

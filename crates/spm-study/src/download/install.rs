@@ -9,7 +9,8 @@ use anyhow::{Context, anyhow};
 use sha2::{Digest, Sha256};
 
 use super::archive::{self, ArchiveError};
-use super::fetch::{FetchError, Fetcher, Request};
+use super::error::FetchError;
+use super::fetch::{Fetcher, Request};
 use super::lock::{LockFile, Locked, Verified};
 use super::partial::{Partial, suffixed};
 use super::select::Target;

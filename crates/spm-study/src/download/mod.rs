@@ -1,6 +1,7 @@
 //! Downloads: matrices of the SuiteSparse Matrix Collection.
 
 mod archive;
+mod error;
 mod fetch;
 mod index;
 mod install;
@@ -21,7 +22,8 @@ use indicatif::HumanBytes;
 use crate::files::hold_folder;
 use crate::output::{print, say};
 use crate::suite;
-use fetch::{FetchError, Fetcher};
+use error::FetchError;
+use fetch::Fetcher;
 use install::{InstallError, Keep, Place};
 use lock::{LockFile, Verified};
 pub use plan::parse_size;

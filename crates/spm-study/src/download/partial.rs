@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 
 use serde::{Deserialize, Serialize};
 
-use super::fetch::FetchError;
+use super::error::FetchError;
 use crate::files::{remove_if_there, write_whole};
 
 /// Where the bytes of a partial file came from.

@@ -3,7 +3,7 @@
 use super::load::{Metric, Results, best_by, geometric_mean, matrices, median};
 use super::model::{Cell, Section, Table, grouped, percent, significant};
 use super::structure::{Winner, winners};
-use crate::bench::Scope;
+use crate::bench::timing::Scope;
 use crate::results::{Row, Status};
 
 /// Ten lines and the table that they come from.

@@ -8,7 +8,6 @@ use super::findings::{
     peak_threads, peaks_at_cores, refused, rows_of, same_side, share_faster, share_of_setting,
     spread, tally,
 };
-use super::why::why;
 use super::{Claim, claims_of, scope_words};
 use crate::results::Row;
 
@@ -49,7 +48,7 @@ pub(super) fn table(results: &Results, report: &str) -> Table {
             Cell::text(printed),
             Cell::Prose(ours),
             Cell::text(verdict),
-            Cell::Prose(finding.map_or("", |f| why(&claim.id, f.verdict)).to_owned()),
+            Cell::Prose(finding.map_or("", |f| claim.why(f.verdict)).to_owned()),
         ]);
     }
     table
@@ -447,16 +446,12 @@ mod tests {
 
     #[test]
     fn verdicts_have_reasons() {
-        let ids: Vec<String> = ["R0", "R1", "R2", "R3", "R4"]
-            .iter()
-            .flat_map(|r| claims_of(r))
-            .map(|c| c.id)
-            .collect();
-        for id in ids {
+        // Settings without a measurement of ours need no reason.
+        let unmeasured = ["r3-splitters"];
+        for claim in ["R0", "R1", "R2", "R3", "R4"].iter().flat_map(|r| claims_of(r)) {
             for verdict in [Verdict::Confirms, Verdict::Contradicts] {
-                // Settings without a measurement of ours need no reason.
-                let unmeasured = ["r3-splitters"];
-                assert_eq!(why(&id, verdict).is_empty(), unmeasured.contains(&id.as_str()), "{id}");
+                let missing = claim.why(verdict).is_empty();
+                assert_eq!(missing, unmeasured.contains(&&*claim.id), "{}", claim.id);
             }
         }
     }

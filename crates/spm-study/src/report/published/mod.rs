@@ -8,7 +8,6 @@ mod r1;
 mod r2;
 mod r3;
 mod r4;
-mod why;
 
 use serde::Deserialize;
 
@@ -62,6 +61,20 @@ pub(super) struct Claim {
     pub(super) value: String,
     pub(super) unit: String,
     pub(super) scope: String,
+    /// Why the hardware makes the statement hold, and why it does not; both empty for a statement
+    /// that nothing of ours measures.
+    pub(super) why_confirmed: String,
+    pub(super) why_contradicted: String,
+}
+
+impl Claim {
+    /// The reason for what our runs say.
+    fn why(&self, verdict: findings::Verdict) -> &str {
+        match verdict {
+            findings::Verdict::Contradicts => &self.why_contradicted,
+            findings::Verdict::Confirms | findings::Verdict::Stands => &self.why_confirmed,
+        }
+    }
 }
 
 macro_rules! data {
