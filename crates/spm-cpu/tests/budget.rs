@@ -81,11 +81,11 @@ fn variants(info: &KernelInfo) -> impl Iterator<Item = (String, Parameters)> {
 }
 
 const MATRICES: [&str; 5] = [
-    "stencil5[n=90]",
-    "stencil5[n=90,values=ones]",
-    "powerlaw[rows=9000,cols=20000,entries=60000,longest=9000]",
-    "uniform[rows=2000,cols=200000,entries=40000]",
-    "uniform[rows=150000,cols=50,entries=20000]",
+    "stencil5[n=60]",
+    "stencil5[n=60,values=ones]",
+    "powerlaw[rows=4500,cols=10000,entries=30000,longest=4500]",
+    "uniform[rows=1000,cols=100000,entries=20000]",
+    "uniform[rows=70000,cols=50,entries=10000]",
 ];
 
 /// Conversions in which each row searches all triplets.
@@ -143,7 +143,7 @@ fn no_plan_and_no_conversion_allocates_more_than_its_budget() {
             let input = ConversionInput { coo, csr: a.view() };
             for kernel in convert::registry::<f64>() {
                 // Those that take rows x entries steps have a small matrix among the others.
-                if ROW_SCANS.contains(&kernel.info.id) && a.rows() > 2000 {
+                if ROW_SCANS.contains(&kernel.info.id) && a.rows() > 1000 {
                     continue;
                 }
                 for (label, parameters) in variants(&kernel.info) {
