@@ -50,7 +50,7 @@ fn check_cpu<T: Scalar>(u: &mut Unstructured<'_>) -> Result<()> {
             let a = Matrix::<T>::arbitrary(u)?;
             let x: Vec<T> = vector(u, a.csr.cols())?;
             let plan = kernel.plan(a.csr.view(), &parameters, &options);
-            let Some(mut plan) = planned(&label, plan) else { return Ok(()) };
+            let Some(plan) = planned(&label, plan) else { return Ok(()) };
             let mut y = vec![T::from_f64(f64::NAN); a.csr.rows()];
             plan.run(&x, &mut y).expect("lengths are right");
             compare(&label, &y, &reference::spmv(&a.coo, &x));
@@ -63,7 +63,7 @@ fn check_cpu<T: Scalar>(u: &mut Unstructured<'_>) -> Result<()> {
             let a = Matrix::<T>::arbitrary(u)?;
             let x: Vec<T> = vector(u, a.csr.cols() * dense.k)?;
             let plan = kernel.plan(a.csr.view(), dense, &parameters, &options);
-            let Some(mut plan) = planned(&label, plan) else { return Ok(()) };
+            let Some(plan) = planned(&label, plan) else { return Ok(()) };
             let mut y = vec![T::from_f64(f64::NAN); a.csr.rows() * dense.k];
             plan.run(&x, &mut y).expect("lengths are right");
             compare(&label, &y, &reference::spmm(&a.coo, &x, dense));

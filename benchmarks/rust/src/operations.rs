@@ -72,7 +72,7 @@ pub(crate) fn time_spmv(
             let kernel = spmv::find::<f64>(id).ok_or("no such kernel")?;
             let parameters = kernel.info.parse_parameters(text)?;
             let options = PlanOptions::with_threads(threads);
-            let mut plan = kernel.plan(a.view(), &parameters, &options)?;
+            let plan = kernel.plan(a.view(), &parameters, &options)?;
             let median = median(seconds, || plan.run(x, &mut y).expect("right lengths"));
             let choice = plan.choice().unwrap_or_else(|| kernel.info.label(&parameters));
             Ok(format!("{median:e} {choice}"))
@@ -118,7 +118,7 @@ pub(crate) fn time_spmm(
             let parameters = kernel.info.parse_parameters(text)?;
             let options = PlanOptions::with_threads(threads);
             let dense = DenseShape { k, layout: Layout::RowMajor };
-            let mut plan = kernel.plan(a.view(), dense, &parameters, &options)?;
+            let plan = kernel.plan(a.view(), dense, &parameters, &options)?;
             let median = median(seconds, || plan.run(x, y).expect("right lengths"));
             let choice = plan.choice().unwrap_or_else(|| kernel.info.label(&parameters));
             Ok(format!("{median:e} {choice}"))

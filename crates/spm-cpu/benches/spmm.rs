@@ -28,7 +28,7 @@ fn spmm(criterion: &mut Criterion) {
             for id in KERNELS {
                 let kernel = spmm::find::<f64>(id).expect("a registered kernel");
                 let plan = kernel.plan(a.view(), dense, &kernel.info.defaults(), &options);
-                let mut plan = plan.expect("a kernel for every matrix");
+                let plan = plan.expect("a kernel for every matrix");
                 let elements = 2 * (a.nnz() * k) as u64;
                 let bytes = plan.footprint().bytes_moved;
                 group.throughput(Throughput::ElementsAndBytes { elements, bytes });

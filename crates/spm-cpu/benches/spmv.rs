@@ -37,7 +37,7 @@ fn spmv(criterion: &mut Criterion) {
         for id in KERNELS {
             let kernel = spmv::find::<f64>(id).expect("a registered kernel");
             let plan = kernel.plan(a.view(), &kernel.info.defaults(), &options);
-            let mut plan = plan.expect("a kernel for every matrix");
+            let plan = plan.expect("a kernel for every matrix");
             let (elements, bytes) = (2 * a.nnz() as u64, plan.footprint().bytes_moved);
             group.throughput(Throughput::ElementsAndBytes { elements, bytes });
             group.bench_function(BenchmarkId::from_parameter(id), |bencher| {

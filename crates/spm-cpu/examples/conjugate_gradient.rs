@@ -24,12 +24,12 @@ pub(crate) fn run(system: &System, tolerance: f64, most: usize) -> Result<Soluti
     let diagonal = system.diagonal()?;
     // The plan is made once and used for every iteration.
     let kernel = spmv::find::<f64>("auto").expect("auto is always there");
-    let mut plan = kernel.plan(a, &kernel.info.defaults(), &PlanOptions::default())?;
+    let plan = kernel.plan(a, &kernel.info.defaults(), &PlanOptions::default())?;
     println!("kernel: {}", plan.choice().unwrap_or_default());
     let mut b = vec![0.0; a.rows()];
     plan.run(&vec![1.0; a.cols()], &mut b)?;
     let start = Instant::now();
-    let solution = solve(&mut *plan, &diagonal, &b, tolerance, most)?;
+    let solution = solve(&*plan, &diagonal, &b, tolerance, most)?;
     solution.print(start);
     Ok(solution)
 }

@@ -60,7 +60,7 @@ pub(crate) fn page_rank(
     let incoming = Csr::new((n, n), pointers, indices, values)?;
 
     let kernel = spmv::find::<f64>("auto").expect("auto is always there");
-    let mut plan = kernel.plan(incoming.view(), &kernel.info.defaults(), &options)?;
+    let plan = kernel.plan(incoming.view(), &kernel.info.defaults(), &options)?;
     let degree: Vec<f64> = (0..n).map(|i| graph.row(i).0.len() as f64).collect();
     let (mut ranks, mut shares, mut next) = (vec![1.0 / n as f64; n], vec![0.0; n], vec![0.0; n]);
     for iteration in 1..=most {

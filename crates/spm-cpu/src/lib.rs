@@ -11,7 +11,7 @@
 //! // | 0 3 0 |
 //! let a = Csr::new((2, 3), vec![0, 2, 3], vec![0, 2, 1], vec![1.0, 2.0, 3.0])?;
 //! let kernel = spmv::find("csr-nnz-balanced").expect("a registered kernel");
-//! let mut plan = kernel.plan(a.view(), &kernel.info.defaults(), &PlanOptions::default())?;
+//! let plan = kernel.plan(a.view(), &kernel.info.defaults(), &PlanOptions::default())?;
 //! let mut y = [0.0; 2];
 //! plan.run(&[1.0, 10.0, 100.0], &mut y)?;
 //! assert_eq!(y, [201.0, 30.0]);
@@ -19,16 +19,19 @@
 //! ```
 //!
 //! # Threads
-//! A plan runs on the thread pool of its [`PlanOptions`]. It may be called from any thread: plans
-//! are `Send`, kernels and thread pools are `Send` and `Sync`. Several plans may share a thread
-//! pool; a run that finds the pool busy does all its work on the calling thread. Planning also uses
+//! A plan runs on the thread pool of its [`PlanOptions`]. Plans of products, kernels and thread pools
+//! are `Send` and `Sync`: any number of threads may run one plan at the same time. Plans of
+//! transpositions are `Send`. Several plans may share a thread pool; a run that finds the pool busy
+//! does all its work on the calling thread. Planning also uses
 //! the current rayon pool. There are no feature flags: vector instructions are chosen at run time.
 
 mod aligned;
 mod disjoint;
 mod memory;
 mod options;
+mod pool;
 mod race;
+mod scaled;
 mod simd;
 pub mod spmm;
 pub mod spmv;

@@ -325,6 +325,37 @@ mod tests {
         assert_eq!(seen, [1; 4]);
     }
 
+    /// The second caller finds the pool busy until it is done itself.
+    #[test]
+    fn a_second_caller_does_all_its_parts_itself() {
+        let (threads, started) = (Threads::new(3), std::sync::Barrier::new(2));
+        let (done, start) = (AtomicBool::new(false), std::time::Instant::now());
+        thread::scope(|scope| {
+            let first = scope.spawn(|| {
+                threads.run(|part| {
+                    if part == 0 {
+                        started.wait();
+                    }
+                    while !done.load(Ordering::Acquire) {
+                        assert!(start.elapsed().as_secs() < 60, "the second caller waits");
+                        thread::yield_now();
+                    }
+                });
+            });
+            started.wait();
+            let me = thread::current().id();
+            let seen = counts(3, |seen| {
+                threads.run(|part| {
+                    assert_eq!(thread::current().id(), me);
+                    seen[part].fetch_add(1, Ordering::Relaxed);
+                });
+            });
+            done.store(true, Ordering::Release);
+            assert_eq!(seen, [1; 3]);
+            first.join().unwrap();
+        });
+    }
+
     #[test]
     fn a_panic_of_any_part_reaches_the_caller_and_the_team_lives_on() {
         let threads = Threads::new(2);

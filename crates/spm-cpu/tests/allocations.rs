@@ -8,7 +8,7 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use common::{LAYOUTS, wave};
 use spm_cpu::{PlanOptions, spmm, spmv, transpose};
 use spm_formats::DenseShape;
-use spm_formats::kernel::{PlanError, TransposeOutput};
+use spm_formats::kernel::{PlanError, Scaling, TransposeOutput};
 use spm_testing::generate;
 
 struct Counting;
@@ -32,7 +32,10 @@ unsafe impl GlobalAlloc for Counting {
 #[global_allocator]
 static ALLOCATOR: Counting = Counting;
 
-/// Calls once, as a thread may set itself up at its first job; then counts.
+const SCALING: Scaling<f64> = Scaling::new(2.0, -1.0);
+
+/// Calls once, as a thread may set itself up at its first job, and the first scaled product may
+/// allocate; then counts.
 fn check(label: &str, mut run: impl FnMut()) {
     run();
     let before = ALLOCATIONS.load(Ordering::Relaxed);
@@ -51,8 +54,10 @@ fn runs_allocate_nothing() {
     x[0] = f64::INFINITY;
     for kernel in spmv::registry::<f64>() {
         for parameters in kernel.info.variants() {
-            let mut plan = kernel.plan(a.view(), &parameters, &options).unwrap();
-            check(&kernel.info.label(&parameters), || plan.run(&x, &mut y).unwrap());
+            let plan = kernel.plan(a.view(), &parameters, &options).unwrap();
+            let label = kernel.info.label(&parameters);
+            check(&label, || plan.run(&x, &mut y).unwrap());
+            check(&label, || plan.run_scaled(SCALING, &x, &mut y).unwrap());
         }
     }
     for layout in LAYOUTS {
@@ -60,9 +65,10 @@ fn runs_allocate_nothing() {
         let (x, mut y) = (wave(a.cols() * 9), vec![0.0; a.rows() * 9]);
         for kernel in spmm::registry::<f64>() {
             for parameters in kernel.info.variants() {
-                let mut plan = kernel.plan(a.view(), dense, &parameters, &options).unwrap();
+                let plan = kernel.plan(a.view(), dense, &parameters, &options).unwrap();
                 let label = format!("{} {layout:?}", kernel.info.label(&parameters));
                 check(&label, || plan.run(&x, &mut y).unwrap());
+                check(&label, || plan.run_scaled(SCALING, &x, &mut y).unwrap());
             }
         }
     }

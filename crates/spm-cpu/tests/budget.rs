@@ -105,7 +105,7 @@ fn no_plan_and_no_conversion_allocates_more_than_its_budget() {
             for (label, parameters) in variants(&kernel.info) {
                 let y = RefCell::new(&mut y);
                 faults.extend(check(&format!("spmv {label} {name}"), &kernel.info, |budget| {
-                    let mut plan = kernel.plan(a.view(), &parameters, &with(budget))?;
+                    let plan = kernel.plan(a.view(), &parameters, &with(budget))?;
                     plan.run(&x, &mut y.borrow_mut()).unwrap();
                     Ok(())
                 }));

@@ -38,7 +38,7 @@ fn check_spmv_by<T: Scalar>(
                 let label = kernel.info.label(&parameters);
                 let label = format!("{label}, {what}, on {threads} threads");
                 let plan = kernel.plan(matrix.view(), &parameters, &options);
-                let Some(mut plan) = planned(&label, plan) else { continue };
+                let Some(plan) = planned(&label, plan) else { continue };
                 let mut y = vec![T::from_f64(f64::NAN); a.rows()];
                 plan.run(x, &mut y).unwrap();
                 judge(&label, &y, &expected);
@@ -67,7 +67,7 @@ fn check_spmm_by<T: Scalar>(
             for parameters in sets(&kernel.info, all) {
                 let label = format!("{}, {what}, {dense:?}", kernel.info.label(&parameters));
                 let plan = kernel.plan(matrix.view(), dense, &parameters, &options);
-                let Some(mut plan) = planned(&label, plan) else { continue };
+                let Some(plan) = planned(&label, plan) else { continue };
                 let mut y = vec![T::from_f64(f64::NAN); a.rows() * k];
                 plan.run(x, &mut y).unwrap();
                 judge(&label, &y, &expected);

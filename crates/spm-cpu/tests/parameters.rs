@@ -105,7 +105,7 @@ fn odd_parameters_of_spmv() {
             for parameters in odd(&kernel.info) {
                 let label = kernel.info.label(&parameters);
                 let plan = kernel.plan(matrix.view(), &parameters, &options);
-                let Some(mut plan) = planned(&kernel.info, &parameters, plan) else { continue };
+                let Some(plan) = planned(&kernel.info, &parameters, plan) else { continue };
                 let mut y = vec![f64::NAN; a.rows()];
                 plan.run(&x, &mut y).unwrap();
                 let errors = reference::compare(&y, &expected);
@@ -127,7 +127,7 @@ fn odd_parameters_of_spmm() {
                 for parameters in odd(&kernel.info) {
                     let label = kernel.info.label(&parameters);
                     let plan = kernel.plan(matrix.view(), dense, &parameters, &options);
-                    let Some(mut plan) = planned(&kernel.info, &parameters, plan) else { continue };
+                    let Some(plan) = planned(&kernel.info, &parameters, plan) else { continue };
                     let mut y = vec![f64::NAN; a.rows() * k];
                     plan.run(&x, &mut y).unwrap();
                     let errors = reference::compare(&y, &expected);

@@ -19,7 +19,7 @@ fn product(
 ) -> Option<Vec<f64>> {
     let options = PlanOptions::with_threads(threads);
     let plan = kernel.plan(a.view(), parameters, &options);
-    let mut plan = planned(&kernel.info.label(parameters), plan)?;
+    let plan = planned(&kernel.info.label(parameters), plan)?;
     let mut y = vec![f64::NAN; a.rows()];
     plan.run(x, &mut y).unwrap();
     Some(y)
@@ -35,7 +35,7 @@ fn dense_product(
     x: &[f64],
 ) -> Vec<f64> {
     let options = PlanOptions::with_threads(threads);
-    let mut plan = kernel.plan(a.view(), dense, parameters, &options).unwrap();
+    let plan = kernel.plan(a.view(), dense, parameters, &options).unwrap();
     let mut y = vec![f64::NAN; a.rows() * dense.k];
     plan.run(x, &mut y).unwrap();
     y

@@ -33,7 +33,7 @@ fn check_all_by<T: Scalar>(
                     for parameters in kernel.info.variants() {
                         let label = kernel.info.label(&parameters);
                         let plan = kernel.plan(matrix.view(), dense, &parameters, &options);
-                        let mut plan = plan.unwrap();
+                        let plan = plan.unwrap();
                         assert_eq!((plan.shape(), plan.dense()), (matrix.shape(), dense));
                         let footprint = plan.footprint();
                         let moved = ((a.rows() + a.cols()) * k * T::BYTES) as u64;
@@ -87,7 +87,7 @@ fn infinities_in_x_stay_where_they_belong() {
         for kernel in spmm::registry::<f64>() {
             for parameters in kernel.info.variants() {
                 let options = PlanOptions::with_threads(2);
-                let mut plan = kernel.plan(a.view(), dense, &parameters, &options).unwrap();
+                let plan = kernel.plan(a.view(), dense, &parameters, &options).unwrap();
                 let mut y = [f64::NAN; 8];
                 plan.run(&x, &mut y).unwrap();
                 assert_eq!(y, expected, "{} {layout:?}", kernel.info.label(&parameters));
@@ -102,7 +102,7 @@ fn wrong_lengths_are_errors() {
     for kernel in spmm::registry() {
         let (options, defaults) = (PlanOptions::with_threads(2), kernel.info.defaults());
         let dense = DenseShape { k: 2, layout: Layout::RowMajor };
-        let mut plan = kernel.plan(a.view(), dense, &defaults, &options).unwrap();
+        let plan = kernel.plan(a.view(), dense, &defaults, &options).unwrap();
         let short_x = plan.run(&[0.0; 5], &mut [0.0; 4]);
         assert_eq!(short_x, Err(RunError::Shape { what: "X", expected: 6, found: 5 }));
         let long_y = plan.run(&[0.0; 6], &mut [0.0; 5]);

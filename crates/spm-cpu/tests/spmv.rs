@@ -38,7 +38,7 @@ fn check_all_by<T: Scalar>(judge: Judge<T>, a: &Coo<T>, x: &[T]) -> BTreeSet<&'s
             for parameters in kernel.info.variants() {
                 let label = format!("{} on {threads} threads", kernel.info.label(&parameters));
                 let plan = kernel.plan(matrix.view(), &parameters, &options);
-                let Some(mut plan) = planned(&label, plan) else {
+                let Some(plan) = planned(&label, plan) else {
                     refused.insert(kernel.info.id);
                     continue;
                 };
@@ -86,7 +86,7 @@ fn wrong_lengths_are_errors() {
     let a = csr(&Coo::<f64>::empty(2, 3).unwrap());
     for kernel in spmv::registry().iter().filter(|kernel| kernel.info.id != SYMMETRIC) {
         let options = PlanOptions::with_threads(2);
-        let mut plan = kernel.plan(a.view(), &kernel.info.defaults(), &options).unwrap();
+        let plan = kernel.plan(a.view(), &kernel.info.defaults(), &options).unwrap();
         let short_x = plan.run(&[0.0; 2], &mut [0.0; 2]);
         assert_eq!(short_x, Err(RunError::Shape { what: "x", expected: 3, found: 2 }));
         let long_y = plan.run(&[0.0; 3], &mut [0.0; 3]);
@@ -223,7 +223,7 @@ fn an_arrowhead() {
         let options = PlanOptions::with_threads(threads);
         let label = format!("{id} on {threads} threads");
         let plan = kernel.plan(matrix.view(), &kernel.info.defaults(), &options);
-        if let Some(mut plan) = planned(&label, plan) {
+        if let Some(plan) = planned(&label, plan) {
             let mut y = vec![f64::NAN; size as usize];
             plan.run(&x, &mut y).unwrap();
             equal(&format!("{label}, {:?}", plan.choice()), &y, &expected);

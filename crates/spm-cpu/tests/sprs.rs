@@ -30,7 +30,7 @@ fn check(a: &Csr<f64>, coo: &Coo<f64>) {
     for kernel in spmv::registry() {
         let id = kernel.info.id;
         let plan = kernel.plan(a.view(), &kernel.info.defaults(), &options);
-        let Some(mut plan) = applies(id, plan) else { continue };
+        let Some(plan) = applies(id, plan) else { continue };
         let mut y = vec![f64::NAN; a.rows()];
         plan.run(&x, &mut y).unwrap();
         assert!(reference::compare(&y, &expected).acceptable(), "{id}");
@@ -41,7 +41,7 @@ fn check(a: &Csr<f64>, coo: &Coo<f64>) {
         for kernel in spmm::registry() {
             let id = kernel.info.id;
             let plan = kernel.plan(a.view(), dense, &kernel.info.defaults(), &options);
-            let Some(mut plan) = applies(id, plan) else { continue };
+            let Some(plan) = applies(id, plan) else { continue };
             let mut y = vec![f64::NAN; 3 * a.rows()];
             plan.run(&x, &mut y).unwrap();
             assert!(reference::compare(&y, &expected).acceptable(), "{id} {dense:?}");

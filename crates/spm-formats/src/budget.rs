@@ -9,6 +9,9 @@ use crate::FormatError;
 /// needs for a while. The result of a conversion is covered too. The caller's own arrays (matrix,
 /// vectors, the output of a transposition) are not.
 ///
+/// Not covered is the workspace of runs of one plan at the same time beyond the first, and the buffers
+/// of a scaled product: for each thread the rows that it computes together, up to 2^16.
+///
 /// A plan on a device has the same budget once more for device memory. The device may hold as many
 /// bytes as the caller's matrix has beside the budget: the copy that a kernel reads.
 ///

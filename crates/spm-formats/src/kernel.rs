@@ -6,6 +6,7 @@
 
 mod parameters;
 mod plan;
+mod scaling;
 
 use std::any::Any;
 use std::fmt;
@@ -15,6 +16,7 @@ pub use plan::{
     DenseShape, Footprint, PlanError, RunError, SpmmPlan, SpmvPlan, TransposeOutput, TransposePlan,
     check_length,
 };
+pub use scaling::Scaling;
 
 /// What a kernel computes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]

@@ -23,7 +23,8 @@
 //! ```
 //!
 //! # Threads
-//! Every type is `Send` and `Sync`, every plan of a kernel `Send`. Parallel functions run on the
+//! Every type is `Send` and `Sync`; so are the plans of products, which many threads may run at once.
+//! Plans of transpositions are `Send`. Parallel functions run on the
 //! current rayon pool.
 //!
 //! # Dependencies in the interface
@@ -60,6 +61,7 @@ pub mod partition;
 mod replace;
 mod scalar;
 mod sell;
+mod source;
 pub mod stats;
 pub mod timing;
 
@@ -75,6 +77,7 @@ pub use kernel::DenseShape;
 pub use replace::replace_file;
 pub use scalar::Scalar;
 pub use sell::Sell;
+pub use source::CsrSource;
 pub use sprs;
 
 /// Readers and conversions for both types, compiled into this crate: without optimisation, or with

@@ -4,16 +4,17 @@
 use spm_formats::cache::{CacheError, Source};
 use spm_formats::convert::{ConversionInput, ConversionKernel, ConversionPlan, Converted};
 use spm_formats::kernel::{
-    KernelInfo, ParameterError, Parameters, PlanError, RunError, SpmmPlan, SpmvPlan,
+    KernelInfo, ParameterError, Parameters, PlanError, RunError, Scaling, SpmmPlan, SpmvPlan,
     TransposeOutput, TransposePlan,
 };
 use spm_formats::matrix_market::{MatrixFile, MatrixMarketError, ReadOptions};
 use spm_formats::stats::MatrixStats;
 use spm_formats::{
-    Coo, Csc, Csr, CsrView, Ell, FormatError, Hll, MemoryBudget, Sell, UnpaddedEll, UnpaddedRow,
+    Coo, Csc, Csr, CsrSource, CsrView, Ell, FormatError, Hll, MemoryBudget, Sell, UnpaddedEll,
+    UnpaddedRow,
 };
 
-fn send_and_sync<E: Send + Sync>() {}
+fn send_and_sync<E: Send + Sync + ?Sized>() {}
 
 #[test]
 fn everything_is_send_and_sync() {
@@ -21,6 +22,8 @@ fn everything_is_send_and_sync() {
     send_and_sync::<Csr<f64>>();
     send_and_sync::<Csc<f64>>();
     send_and_sync::<CsrView<'_, f64>>();
+    send_and_sync::<CsrSource<'_, f64>>();
+    send_and_sync::<Scaling<f64>>();
     send_and_sync::<Ell<f64>>();
     send_and_sync::<UnpaddedEll<f64>>();
     send_and_sync::<UnpaddedRow<f64>>();
@@ -50,11 +53,11 @@ fn everything_is_send_and_sync() {
     send_and_sync::<MatrixStats>();
 }
 
-/// A plan holds workspace that a run writes: one thread at a time.
+/// Many threads may run a product; a transposition holds workspace that a run writes.
 #[test]
-fn plans_are_send() {
+fn plans_of_products_are_shared_and_transpositions_move() {
     fn send<E: Send + ?Sized>() {}
-    send::<dyn SpmvPlan<f64>>();
-    send::<dyn SpmmPlan<f64>>();
+    send_and_sync::<dyn SpmvPlan<f64>>();
+    send_and_sync::<dyn SpmmPlan<f64>>();
     send::<dyn TransposePlan<f64>>();
 }

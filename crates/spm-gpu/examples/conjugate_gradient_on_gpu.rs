@@ -46,11 +46,11 @@ pub(crate) fn run(
     let kernel = spmv::find::<f64>("auto").expect("auto is always there");
     let plan = kernel.plan(device, a, &kernel.info.defaults(), &PlanOptions::default())?;
     println!("{}: {}", device.info().name, plan.choice().unwrap_or_default());
-    let mut plan = HostSpmvPlan::new(plan)?;
+    let plan = HostSpmvPlan::new(plan)?;
     let mut b = vec![0.0; a.rows()];
     plan.run(&vec![1.0; a.cols()], &mut b)?;
     let start = Instant::now();
-    let solution = solve(&mut plan, &diagonal, &b, tolerance, most)?;
+    let solution = solve(&plan, &diagonal, &b, tolerance, most)?;
     solution.print(start);
     Ok(solution)
 }

@@ -19,7 +19,7 @@
 //!         let plan = kernel.plan(&device, a.view(), &parameters, &PlanOptions::default())?;
 //!
 //!         // x and y in host memory; `plan.launch` takes them in device memory.
-//!         let mut plan = HostSpmvPlan::new(plan)?;
+//!         let plan = HostSpmvPlan::new(plan)?;
 //!         let mut y = [0.0; 2];
 //!         plan.run(&[1.0, 10.0, 100.0], &mut y)?;
 //!         assert_eq!(y, [201.0, 30.0]);

@@ -1,7 +1,9 @@
 //! Plans on a device, for operands in device memory or in host memory.
 
+use std::sync::{Mutex, MutexGuard, PoisonError};
+
 use spm_formats::kernel::{
-    DenseShape, Footprint, RunError, SpmmPlan, SpmvPlan, TransposeOutput, TransposePlan,
+    DenseShape, Footprint, RunError, Scaling, SpmmPlan, SpmvPlan, TransposeOutput, TransposePlan,
     check_length,
 };
 use spm_formats::{MemoryBudget, Scalar};
@@ -178,11 +180,27 @@ pub trait DeviceTransposePlan<T>: Send {
 }
 
 /// A device plan for operands in host memory, with its own stream and device buffers. Every run
-/// copies x to the device and y back.
+/// copies x to the device and y back; alpha and beta are applied on the host. Runs of one plan from
+/// several threads follow each other, because they share the buffers.
 pub struct HostPlan<P, B> {
+    state: Mutex<State<P, B>>,
+}
+
+struct State<P, B> {
     plan: P,
     buffers: B,
     stream: Stream,
+}
+
+impl<P, B> HostPlan<P, B> {
+    fn of(plan: P, buffers: B, stream: Stream) -> Self {
+        Self { state: Mutex::new(State { plan, buffers, stream }) }
+    }
+
+    fn state(&self) -> MutexGuard<'_, State<P, B>> {
+        // Every run overwrites the buffers, so a run that panicked leaves nothing behind.
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
 }
 
 /// [`HostPlan`] of y = A x.
@@ -197,26 +215,39 @@ pub type HostTransposePlan<T> = HostPlan<Box<dyn DeviceTransposePlan<T>>, Device
 pub struct Operands<T> {
     x: DeviceBuffer<T>,
     y: DeviceBuffer<T>,
+    /// A x on the host; empty before the first scaled product.
+    product: Vec<T>,
 }
 
 impl<T: DeviceScalar> Operands<T> {
     fn new(device: &Device, x: usize, y: usize) -> Result<Self, GpuError> {
         let (x, y) = (DeviceBuffer::zeroed(device, x)?, DeviceBuffer::zeroed(device, y)?);
-        Ok(Self { x, y })
+        Ok(Self { x, y, product: Vec::new() })
     }
 
-    /// Copies x in, launches, copies y out.
+    /// Copies x in, launches, copies A x out and combines it with y.
     fn run(
         &mut self,
+        scaling: Scaling<T>,
         x: &[T],
         y: &mut [T],
         launch: impl FnOnce(&DeviceBuffer<T>, &mut DeviceBuffer<T>) -> Result<(), GpuError>,
     ) -> Result<(), RunError> {
         check_length("x", self.x.len(), x.len())?;
         check_length("y", self.y.len(), y.len())?;
+        if scaling.alpha == <T as Scalar>::ZERO {
+            scaling.scale(y);
+            return Ok(());
+        }
         self.x.copy_from_slice(x)?;
         launch(&self.x, &mut self.y)?;
-        self.y.copy_to_slice(y)?;
+        if scaling.is_overwrite() {
+            self.y.copy_to_slice(y)?;
+        } else {
+            self.product.resize(y.len(), <T as Scalar>::ZERO);
+            self.y.copy_to_slice(&mut self.product)?;
+            scaling.combine(&self.product, y);
+        }
         Ok(())
     }
 }
@@ -230,25 +261,30 @@ impl<T: DeviceScalar> HostSpmvPlan<T> {
         let (rows, cols) = plan.shape();
         let buffers = Operands::new(plan.device(), cols, rows)?;
         let stream = Stream::new(plan.device())?;
-        Ok(Self { plan, buffers, stream })
+        Ok(Self::of(plan, buffers, stream))
     }
 }
 
 impl<T: DeviceScalar> SpmvPlan<T> for HostSpmvPlan<T> {
     fn shape(&self) -> (usize, usize) {
-        self.plan.shape()
+        self.state().plan.shape()
     }
 
     fn footprint(&self) -> Footprint {
-        self.plan.footprint()
+        self.state().plan.footprint()
     }
 
-    fn run(&mut self, x: &[T], y: &mut [T]) -> Result<(), RunError> {
-        self.buffers.run(x, y, |x, y| self.plan.launch(x, y, &self.stream))
+    fn run(&self, x: &[T], y: &mut [T]) -> Result<(), RunError> {
+        self.run_scaled(Scaling::OVERWRITE, x, y)
+    }
+
+    fn run_scaled(&self, scaling: Scaling<T>, x: &[T], y: &mut [T]) -> Result<(), RunError> {
+        let State { plan, buffers, stream } = &mut *self.state();
+        buffers.run(scaling, x, y, |x, y| plan.launch(x, y, stream))
     }
 
     fn choice(&self) -> Option<String> {
-        self.plan.choice()
+        self.state().plan.choice()
     }
 }
 
@@ -261,29 +297,34 @@ impl<T: DeviceScalar> HostSpmmPlan<T> {
         let ((rows, cols), k) = (plan.shape(), plan.dense().k);
         let buffers = Operands::new(plan.device(), cols * k, rows * k)?;
         let stream = Stream::new(plan.device())?;
-        Ok(Self { plan, buffers, stream })
+        Ok(Self::of(plan, buffers, stream))
     }
 }
 
 impl<T: DeviceScalar> SpmmPlan<T> for HostSpmmPlan<T> {
     fn shape(&self) -> (usize, usize) {
-        self.plan.shape()
+        self.state().plan.shape()
     }
 
     fn dense(&self) -> DenseShape {
-        self.plan.dense()
+        self.state().plan.dense()
     }
 
     fn footprint(&self) -> Footprint {
-        self.plan.footprint()
+        self.state().plan.footprint()
     }
 
-    fn run(&mut self, x: &[T], y: &mut [T]) -> Result<(), RunError> {
-        self.buffers.run(x, y, |x, y| self.plan.launch(x, y, &self.stream))
+    fn run(&self, x: &[T], y: &mut [T]) -> Result<(), RunError> {
+        self.run_scaled(Scaling::OVERWRITE, x, y)
+    }
+
+    fn run_scaled(&self, scaling: Scaling<T>, x: &[T], y: &mut [T]) -> Result<(), RunError> {
+        let State { plan, buffers, stream } = &mut *self.state();
+        buffers.run(scaling, x, y, |x, y| plan.launch(x, y, stream))
     }
 
     fn choice(&self) -> Option<String> {
-        self.plan.choice()
+        self.state().plan.choice()
     }
 }
 
@@ -295,31 +336,32 @@ impl<T: DeviceScalar> HostTransposePlan<T> {
     pub fn new(plan: Box<dyn DeviceTransposePlan<T>>) -> Result<Self, GpuError> {
         let buffers = DeviceCsc::new(plan.device(), plan.shape().1, plan.entries())?;
         let stream = Stream::new(plan.device())?;
-        Ok(Self { plan, buffers, stream })
+        Ok(Self::of(plan, buffers, stream))
     }
 }
 
 impl<T: DeviceScalar> TransposePlan<T> for HostTransposePlan<T> {
     fn shape(&self) -> (usize, usize) {
-        self.plan.shape()
+        self.state().plan.shape()
     }
 
     fn entries(&self) -> usize {
-        self.plan.entries()
+        self.state().plan.entries()
     }
 
     fn footprint(&self) -> Footprint {
-        self.plan.footprint()
+        self.state().plan.footprint()
     }
 
     fn run(&mut self, output: &mut TransposeOutput<T>) -> Result<(), RunError> {
-        output.check(self.plan.shape().1, self.plan.entries())?;
-        self.plan.launch(&mut self.buffers, &self.stream)?;
-        self.buffers.copy_to(output)?;
+        let State { plan, buffers, stream } = &mut *self.state();
+        output.check(plan.shape().1, plan.entries())?;
+        plan.launch(buffers, stream)?;
+        buffers.copy_to(output)?;
         Ok(())
     }
 
     fn choice(&self) -> Option<String> {
-        self.plan.choice()
+        self.state().plan.choice()
     }
 }

@@ -27,7 +27,7 @@ fn devices_and_matrices_are_shared_and_plans_move() {
     send::<dyn DeviceSpmvPlan<f64>>();
     send::<dyn DeviceSpmmPlan<f64>>();
     send::<dyn DeviceTransposePlan<f64>>();
-    send::<HostSpmvPlan<f64>>();
-    send::<HostSpmmPlan<f64>>();
+    send_and_sync::<HostSpmvPlan<f64>>();
+    send_and_sync::<HostSpmmPlan<f64>>();
     send::<HostTransposePlan<f64>>();
 }

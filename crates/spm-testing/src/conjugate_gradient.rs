@@ -99,7 +99,7 @@ fn dot(a: &[f64], b: &[f64]) -> f64 {
 /// # Errors
 /// A matrix that is not positive definite; whatever the plan reports.
 pub fn solve(
-    plan: &mut dyn SpmvPlan<f64>,
+    plan: &dyn SpmvPlan<f64>,
     diagonal: &[f64],
     b: &[f64],
     tolerance: f64,

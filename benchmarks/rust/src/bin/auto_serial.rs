@@ -74,7 +74,7 @@ impl Operation {
         Ok(match self {
             Self::Spmv => {
                 let kernel = spmv::find::<f64>(id).ok_or("no such kernel")?;
-                let mut plan = kernel.plan(a.view(), &kernel.info.defaults(), &options)?;
+                let plan = kernel.plan(a.view(), &kernel.info.defaults(), &options)?;
                 let choice = plan.choice().unwrap_or_default();
                 let (x, mut y): (Vec<_>, _) =
                     ((0..a.cols()).map(number).collect(), vec![0.0; a.rows()]);
@@ -83,7 +83,7 @@ impl Operation {
             Self::Spmm(k) => {
                 let kernel = spmm::find::<f64>(id).ok_or("no such kernel")?;
                 let dense = DenseShape { k, layout: Layout::RowMajor };
-                let mut plan = kernel.plan(a.view(), dense, &kernel.info.defaults(), &options)?;
+                let plan = kernel.plan(a.view(), dense, &kernel.info.defaults(), &options)?;
                 let choice = plan.choice().unwrap_or_default();
                 let (x, mut y): (Vec<_>, _) =
                     ((0..a.cols() * k).map(number).collect(), vec![0.0; a.rows() * k]);

@@ -93,6 +93,7 @@ pub(crate) trait Isa<T>: Copy {
     /// Makes this thread's streamed stores visible before its later ones.
     unsafe fn stream_fence();
     unsafe fn add(a: Self::Vector, b: Self::Vector) -> Self::Vector;
+    unsafe fn mul(a: Self::Vector, b: Self::Vector) -> Self::Vector;
     /// a b + c.
     unsafe fn mul_add(a: Self::Vector, b: Self::Vector, c: Self::Vector) -> Self::Vector;
     /// The elements at [`LANES`] indices.
@@ -218,6 +219,7 @@ mod tests {
                 let b = I::gather_u16(x.as_ptr(), narrow.as_ptr());
                 let c = I::keep(0b1010_0110, a);
                 let d = I::mul_add(a, I::add(b, I::splat(T::ONE)), c);
+                let product = I::mul(a, c);
                 I::scatter_u16(target.as_mut_ptr(), narrow.as_ptr(), d);
                 let mut stored = [T::ZERO; LANES];
                 I::store(stored.as_mut_ptr(), I::load(x.as_ptr().add(3)));
@@ -234,6 +236,8 @@ mod tests {
                 }
                 self.out.push(I::sum(d));
                 self.out.push(I::sum(I::load_first(3, x.as_ptr().add(69_997))));
+                I::store(stored.as_mut_ptr(), product);
+                self.out.extend(stored);
                 self.out.extend([0, 1, 2, 7, 8, 9, 65_535].map(|i: usize| target[i]));
             }
         }
@@ -247,7 +251,9 @@ mod tests {
         expected.extend([1., 0., 0., 0., 0., 0., 0., 0.]);
         expected.extend([0., 0., 0., 999., 3., 536., 5., 5.]);
         expected.extend([1., 1., 0., 0., 0., 0., 0., 0.]);
-        expected.extend([537_596., 2994., 6., 1072., 20., 0., 10., 10., 536_463.]);
+        expected.extend([537_596., 2994.]);
+        expected.extend([0., 998_001., 9., 0., 0., 25., 0., 1.]);
+        expected.extend([6., 1072., 20., 0., 10., 10., 536_463.]);
         #[cfg(target_arch = "x86_64")]
         let levels = [Level::Portable, Level::Avx2, Level::Avx512];
         #[cfg(not(target_arch = "x86_64"))]

@@ -50,6 +50,10 @@ impl<T: Scalar> Isa<T> for Portable {
         std::array::from_fn(|lane| a[lane] + b[lane])
     }
     #[inline(always)]
+    unsafe fn mul(a: [T; LANES], b: [T; LANES]) -> [T; LANES] {
+        std::array::from_fn(|lane| a[lane] * b[lane])
+    }
+    #[inline(always)]
     unsafe fn mul_add(a: [T; LANES], b: [T; LANES], c: [T; LANES]) -> [T; LANES] {
         // Not fused: without the instruction that is a call of the mathematics library.
         std::array::from_fn(|lane| a[lane] * b[lane] + c[lane])

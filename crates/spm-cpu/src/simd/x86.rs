@@ -120,6 +120,10 @@ impl<const GATHER: bool> Isa<f64> for Avx512<GATHER> {
         unsafe { _mm512_add_pd(a, b) }
     }
     #[inline(always)]
+    unsafe fn mul(a: __m512d, b: __m512d) -> __m512d {
+        unsafe { _mm512_mul_pd(a, b) }
+    }
+    #[inline(always)]
     unsafe fn mul_add(a: __m512d, b: __m512d, c: __m512d) -> __m512d {
         unsafe { _mm512_fmadd_pd(a, b, c) }
     }
@@ -216,6 +220,10 @@ impl<const GATHER: bool> Isa<f64> for Avx2<GATHER> {
         unsafe { [_mm256_add_pd(a[0], b[0]), _mm256_add_pd(a[1], b[1])] }
     }
     #[inline(always)]
+    unsafe fn mul(a: [__m256d; 2], b: [__m256d; 2]) -> [__m256d; 2] {
+        unsafe { [_mm256_mul_pd(a[0], b[0]), _mm256_mul_pd(a[1], b[1])] }
+    }
+    #[inline(always)]
     unsafe fn mul_add(a: [__m256d; 2], b: [__m256d; 2], c: [__m256d; 2]) -> [__m256d; 2] {
         unsafe { [_mm256_fmadd_pd(a[0], b[0], c[0]), _mm256_fmadd_pd(a[1], b[1], c[1])] }
     }
@@ -309,6 +317,10 @@ impl<const GATHER: bool> Isa<f32> for Avx2<GATHER> {
     #[inline(always)]
     unsafe fn add(a: __m256, b: __m256) -> __m256 {
         unsafe { _mm256_add_ps(a, b) }
+    }
+    #[inline(always)]
+    unsafe fn mul(a: __m256, b: __m256) -> __m256 {
+        unsafe { _mm256_mul_ps(a, b) }
     }
     #[inline(always)]
     unsafe fn mul_add(a: __m256, b: __m256, c: __m256) -> __m256 {

@@ -3,10 +3,10 @@
 use std::hint::black_box;
 
 use spm_formats::kernel::{
-    Backend, Footprint, KernelInfo, Operation, Parameters, PlanError, RunError, SpmmPlan,
+    Backend, Footprint, KernelInfo, Operation, Parameters, PlanError, RunError, Scaling, SpmmPlan,
     split_label,
 };
-use spm_formats::{CsrView, DenseShape, Layout, Scalar};
+use spm_formats::{CsrSource, CsrView, DenseShape, Layout, Scalar};
 
 use super::{BoxedPlan, csr_serial, find, vector};
 use crate::race::{self, Clock, Monotonic, Race};
@@ -47,7 +47,7 @@ struct Auto<'a, T> {
 }
 
 pub(super) fn plan<'a, T: Scalar>(
-    a: CsrView<'a, T>,
+    a: CsrSource<'a, T>,
     dense: DenseShape,
     _: &Parameters,
     options: &PlanOptions,
@@ -58,21 +58,22 @@ pub(super) fn plan<'a, T: Scalar>(
 /// The plan that is the fastest by `clock`; that of one column by the machine's.
 fn plan_by<'a, T: Scalar>(
     clock: impl Clock,
-    a: CsrView<'a, T>,
+    source: CsrSource<'a, T>,
     dense: DenseShape,
     options: &PlanOptions,
 ) -> Result<BoxedPlan<'a, T>, PlanError> {
+    let a = source.view();
     let work = a.nnz().saturating_mul(dense.k);
     if work.max(a.rows() * dense.k) <= TINY {
-        return Ok(csr_serial::chosen(a, dense));
+        return Ok(csr_serial::chosen(source.clone(), dense));
     }
     if dense.k == 1 {
-        return vector::plan(a, dense, "auto", options);
+        return vector::plan(source.clone(), dense, "auto", options);
     }
     // What is timed has an X and a Y of its own.
     let of_operands = (a.rows() + a.cols()) * dense.k * T::BYTES;
     if options.budget.check_bytes(INFO.id, of_operands as u128).is_err() {
-        return Ok(csr_serial::chosen(a, dense));
+        return Ok(csr_serial::chosen(source.clone(), dense));
     }
     let options = &options.beside(of_operands as u64);
     let alone = PlanOptions { threads: Threads::new(1), ..options.clone() };
@@ -92,7 +93,7 @@ fn plan_by<'a, T: Scalar>(
     let mut run = |plan: &mut BoxedPlan<'a, T>| {
         plan.run(black_box(&x), black_box(&mut y)).expect("matrices of the plan's shape");
     };
-    let serial = csr_serial::plan(a, dense, &Parameters::default(), &alone)?;
+    let serial = csr_serial::plan(source.clone(), dense, &Parameters::default(), &alone)?;
     let mut race = Race::new(clock, serial, &mut run);
     for (label, options) in entrants {
         let (id, text) = split_label(label);
@@ -100,12 +101,12 @@ fn plan_by<'a, T: Scalar>(
         let parameters = kernel.info.parse_parameters(text).expect("candidates are well formed");
         let options = options.beside(race.held(|plan| plan.footprint().plan_bytes));
         // One that takes too much memory is no candidate.
-        let Ok(plan) = kernel.plan(a, dense, &parameters, &options) else { continue };
+        let Ok(plan) = kernel.plan(source.clone(), dense, &parameters, &options) else { continue };
         race.enter(plan, || race::on(label, &options.threads), &mut run);
     }
     Ok(match race.finish(&mut run) {
         Some((plan, choice)) => Box::new(Auto { plan, choice }),
-        None => csr_serial::chosen(a, dense),
+        None => csr_serial::chosen(source.clone(), dense),
     })
 }
 
@@ -143,8 +144,12 @@ impl<T: Scalar> SpmmPlan<T> for Auto<'_, T> {
         self.plan.footprint()
     }
 
-    fn run(&mut self, x: &[T], y: &mut [T]) -> Result<(), RunError> {
+    fn run(&self, x: &[T], y: &mut [T]) -> Result<(), RunError> {
         self.plan.run(x, y)
+    }
+
+    fn run_scaled(&self, scaling: Scaling<T>, x: &[T], y: &mut [T]) -> Result<(), RunError> {
+        self.plan.run_scaled(scaling, x, y)
     }
 
     fn choice(&self) -> Option<String> {
@@ -214,7 +219,8 @@ mod tests {
             for seed in 0..100 {
                 for threads in [1, 3] {
                     let options = PlanOptions::with_threads(threads);
-                    let mut plan = plan_by(Dice::new(seed), csr.view(), dense, &options).unwrap();
+                    let plan =
+                        plan_by(Dice::new(seed), csr.view().into(), dense, &options).unwrap();
                     let choice = plan.choice().unwrap();
                     let mut y = vec![f64::NAN; a.rows() * k];
                     plan.run(&x, &mut y).unwrap();

@@ -2,13 +2,14 @@
 //! are distributed to threads in static chunks, after X has been transposed;
 //! y_ic = sum_j a_ij x_jc.
 
-use spm_formats::kernel::Schedule;
+use spm_formats::kernel::{Scaling, Schedule};
 use spm_formats::{DenseShape, FormatError, Layout, Scalar};
 
 use super::plan::{Memory, Product};
 use super::rows::{RowWise, Strides, element, static_chunk};
 use crate::disjoint::Disjoint;
-use crate::{PlanOptions, Threads};
+use crate::pool::Pool;
+use crate::{PlanOptions, Threads, scaled};
 
 /// Rows of X that are transposed at a time: a cache line of each of their elements' columns.
 const ROWS_PER_TILE: usize = 16;
@@ -19,7 +20,7 @@ pub(super) struct Collapsed<T, A> {
     threads: Threads,
     chunk: usize,
     /// X in column-major order; empty if the caller's X is column-major.
-    x_transposed: Vec<T>,
+    transposed: Pool<Vec<T>>,
 }
 
 impl<T: Scalar, A: RowWise<T>> Collapsed<T, A> {
@@ -38,12 +39,16 @@ impl<T: Scalar, A: RowWise<T>> Collapsed<T, A> {
             let budget = options.budget.beside(a.held_bytes());
             budget.check_bytes(kernel, (cols * dense.k * T::BYTES) as u128)?;
         }
-        let x_transposed = match dense.layout {
+        let transposed = Pool::new(Self::workspace(cols, dense));
+        let chunk = static_chunk(rows, threads.count());
+        Ok(Self { a, dense, threads: threads.clone(), chunk, transposed })
+    }
+
+    fn workspace(cols: usize, dense: DenseShape) -> Vec<T> {
+        match dense.layout {
             Layout::RowMajor => vec![T::ZERO; cols * dense.k],
             Layout::ColumnMajor => Vec::new(),
-        };
-        let chunk = static_chunk(rows, threads.count());
-        Ok(Self { a, dense, threads: threads.clone(), chunk, x_transposed })
+        }
     }
 }
 
@@ -53,17 +58,21 @@ impl<T: Scalar, A: RowWise<T>> Product<T> for Collapsed<T, A> {
     }
 
     fn memory(&self) -> Memory {
-        let workspace = size_of_val(&*self.x_transposed) as u64;
-        Memory { matrix: self.a.bytes(), plan: self.a.held_bytes() + workspace }
+        let transposed = match self.dense.layout {
+            Layout::RowMajor => self.a.shape().1 * self.dense.k * T::BYTES,
+            Layout::ColumnMajor => 0,
+        };
+        Memory { matrix: self.a.bytes(), plan: self.a.held_bytes() + transposed as u64 }
     }
 
-    fn multiply(&mut self, x: &[T], y: &mut [T]) {
+    fn multiply(&self, scaling: Option<Scaling<T>>, x: &[T], y: &mut [T]) {
         let (rows, cols) = self.a.shape();
         let k = self.dense.k;
+        let mut transposed = self.transposed.take(|| Self::workspace(cols, self.dense));
         let x = match self.dense.layout {
             Layout::RowMajor => {
-                transpose(x, k, &mut self.x_transposed, &self.threads);
-                &self.x_transposed
+                transpose(x, k, &mut transposed, &self.threads);
+                &transposed
             }
             Layout::ColumnMajor => x,
         };
@@ -72,10 +81,11 @@ impl<T: Scalar, A: RowWise<T>> Product<T> for Collapsed<T, A> {
         let y = Disjoint::new(y);
         self.threads.for_each_chunk(rows * k, Schedule::Static, self.chunk, |elements| {
             for (row, c) in elements.map(|i| (i / k, i % k)) {
-                let sum = element(&self.a, row, x, c, in_x);
+                let at = row * in_y.down + c * in_y.across;
                 // SAFETY: the chunks of a loop do not overlap, and each iteration has an element
                 // of its own.
-                unsafe { y.write(row * in_y.down + c * in_y.across, sum) };
+                let y = unsafe { &mut y.range(at..at + 1)[0] };
+                scaled::store(scaling, element(&self.a, row, x, c, in_x), y);
             }
         });
     }

@@ -1,14 +1,16 @@
 //! CSR SpMM of R4 3.2 (`parallel_product_CSR`): chunks of rows are distributed to threads;
 //! y_ic = sum_j a_ij x_jc.
 
-use spm_formats::kernel::{Backend, KernelInfo, Operation, Parameters, PlanError, Schedule};
-use spm_formats::{CsrView, DenseShape, Scalar};
+use spm_formats::kernel::{
+    Backend, KernelInfo, Operation, Parameters, PlanError, Scaling, Schedule,
+};
+use spm_formats::{CsrSource, DenseShape, Scalar};
 
 use super::BoxedPlan;
 use super::plan::{Memory, Product, boxed};
 use super::rows::{Strides, element, static_chunk};
 use crate::disjoint::Disjoint;
-use crate::{PlanOptions, Threads};
+use crate::{PlanOptions, Threads, scaled};
 
 pub(super) const INFO: KernelInfo = KernelInfo {
     id: "csr-rows",
@@ -20,43 +22,44 @@ pub(super) const INFO: KernelInfo = KernelInfo {
 };
 
 struct Rows<'a, T> {
-    a: CsrView<'a, T>,
+    a: CsrSource<'a, T>,
     dense: DenseShape,
     threads: Threads,
     chunk: usize,
 }
 
 pub(super) fn plan<'a, T: Scalar>(
-    a: CsrView<'a, T>,
+    a: CsrSource<'a, T>,
     dense: DenseShape,
     _: &Parameters,
     options: &PlanOptions,
 ) -> Result<BoxedPlan<'a, T>, PlanError> {
     let threads = options.threads.clone();
-    let chunk = static_chunk(a.rows(), threads.count());
+    let chunk = static_chunk(a.view().rows(), threads.count());
     Ok(boxed(Rows { a, dense, threads, chunk }, dense))
 }
 
 impl<T: Scalar> Product<T> for Rows<'_, T> {
     fn shape(&self) -> (usize, usize) {
-        (self.a.rows(), self.a.cols())
+        self.a.view().shape()
     }
 
     fn memory(&self) -> Memory {
-        Memory::borrowed(&self.a, 0)
+        Memory::borrowed(&self.a.view(), 0)
     }
 
-    fn multiply(&mut self, x: &[T], y: &mut [T]) {
-        let (a, dense) = (&self.a, self.dense);
+    fn multiply(&self, scaling: Option<Scaling<T>>, x: &[T], y: &mut [T]) {
+        let (a, dense) = (self.a.view(), self.dense);
         let (in_x, in_y) = (Strides::new(a.cols(), dense), Strides::new(a.rows(), dense));
         let y = Disjoint::new(y);
         self.threads.for_each_chunk(a.rows(), Schedule::Static, self.chunk, |rows| {
             for row in rows {
                 for c in 0..dense.k {
-                    let sum = element(a, row, x, c, in_x);
+                    let at = row * in_y.down + c * in_y.across;
                     // SAFETY: the chunks of a loop do not overlap, and a row's elements of Y are
                     // no other row's.
-                    unsafe { y.write(row * in_y.down + c * in_y.across, sum) };
+                    let y = unsafe { &mut y.range(at..at + 1)[0] };
+                    scaled::store(scaling, element(&a, row, x, c, in_x), y);
                 }
             }
         });

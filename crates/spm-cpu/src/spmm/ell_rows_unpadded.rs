@@ -3,7 +3,7 @@
 
 use spm_formats::convert::csr_to_unpadded_ell;
 use spm_formats::kernel::{Backend, KernelInfo, Operation, Parameters, PlanError};
-use spm_formats::{CsrView, DenseShape, Scalar, UnpaddedEll};
+use spm_formats::{CsrSource, DenseShape, Scalar, UnpaddedEll};
 
 use super::BoxedPlan;
 use super::collapsed::Collapsed;
@@ -21,13 +21,14 @@ pub(super) const INFO: KernelInfo = KernelInfo {
 };
 
 pub(super) fn plan<'a, T: Scalar>(
-    a: CsrView<'a, T>,
+    a: CsrSource<'a, T>,
     dense: DenseShape,
     _: &Parameters,
     options: &PlanOptions,
 ) -> Result<BoxedPlan<'a, T>, PlanError> {
-    let bytes = UnpaddedEll::<T>::bytes_of(a.rows(), a.nnz());
+    let view = a.view();
+    let bytes = UnpaddedEll::<T>::bytes_of(view.rows(), view.nnz());
     options.budget.check_bytes(INFO.id, bytes.into())?;
-    let a = csr_to_unpadded_ell(a);
+    let a = csr_to_unpadded_ell(view);
     Ok(boxed(Collapsed::new(INFO.id, a, dense, options)?, dense))
 }

@@ -2,7 +2,7 @@
 
 use spm_formats::convert::{EllOptions, csr_to_ell};
 use spm_formats::kernel::{Backend, KernelInfo, Operation, Parameters, PlanError};
-use spm_formats::{CsrView, DenseShape, Scalar};
+use spm_formats::{CsrSource, DenseShape, Scalar};
 
 use super::BoxedPlan;
 use super::plan::boxed;
@@ -19,11 +19,11 @@ pub(super) const INFO: KernelInfo = KernelInfo {
 };
 
 pub(super) fn plan<'a, T: Scalar>(
-    a: CsrView<'a, T>,
+    a: CsrSource<'a, T>,
     dense: DenseShape,
     _: &Parameters,
     options: &PlanOptions,
 ) -> Result<BoxedPlan<'a, T>, PlanError> {
-    let a = csr_to_ell(a, EllOptions::ROW_MAJOR, &options.budget)?;
-    Ok(boxed(Serial { a, dense, choice: None }, dense))
+    let a = csr_to_ell(a.view(), EllOptions::ROW_MAJOR, &options.budget)?;
+    Ok(boxed(Serial { a, dense }, dense))
 }

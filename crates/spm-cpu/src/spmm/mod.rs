@@ -10,7 +10,7 @@
 //! let kernel = spmm::find("auto").expect("auto is always there");
 //! let dense = DenseShape { k: 2, layout: Layout::RowMajor };
 //! let options = PlanOptions::default();
-//! let mut plan = kernel.plan(a.view(), dense, &kernel.info.defaults(), &options)?;
+//! let plan = kernel.plan(a.view(), dense, &kernel.info.defaults(), &options)?;
 //! let mut y = [0.0; 4];
 //! plan.run(&[1.0, 4.0, 10.0, 40.0, 100.0, 400.0], &mut y)?;
 //! assert_eq!(y, [201.0, 804.0, 30.0, 120.0]);
@@ -39,15 +39,15 @@ mod vector;
 use std::any::Any;
 
 use spm_formats::kernel::{KernelInfo, Parameters, PlanError, SpmmPlan, registry_of};
-use spm_formats::{CsrView, DenseShape, Scalar};
+use spm_formats::{CsrSource, DenseShape, Scalar};
 
 use crate::PlanOptions;
 
-/// A boxed plan that may borrow the matrix it was made from.
+/// A boxed plan that borrows its matrix or shares it. One that shares is `BoxedPlan<'static, T>`.
 pub type BoxedPlan<'a, T> = Box<dyn SpmmPlan<T> + 'a>;
 
 type PlanFn<T> = for<'a> fn(
-    CsrView<'a, T>,
+    CsrSource<'a, T>,
     DenseShape,
     &Parameters,
     &PlanOptions,
@@ -62,7 +62,7 @@ pub struct SpmmKernel<T> {
 }
 
 impl<T: Scalar> SpmmKernel<T> {
-    /// Plans Y = A X for one matrix and one shape of X.
+    /// Plans Y = A X for one matrix, borrowed or shared, and one shape of X.
     ///
     /// # Errors
     /// A matrix that is not CSR or not valid, or (except for ELLPACK) a slice of a larger one;
@@ -71,13 +71,14 @@ impl<T: Scalar> SpmmKernel<T> {
     /// nothing.
     pub fn plan<'a>(
         &self,
-        a: CsrView<'a, T>,
+        a: impl Into<CsrSource<'a, T>>,
         dense: DenseShape,
         parameters: &Parameters,
         options: &PlanOptions,
     ) -> Result<BoxedPlan<'a, T>, PlanError> {
         self.info.check_parameters(parameters)?;
-        dense.check::<T>(a.shape())?;
+        let a = a.into();
+        dense.check::<T>(a.view().shape())?;
         (self.plan)(a, dense, parameters, options)
     }
 }

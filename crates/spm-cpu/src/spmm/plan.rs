@@ -1,21 +1,21 @@
 //! The common part of all SpMM plans: checks of the operands around a kernel's product.
 
-use spm_formats::kernel::{Footprint, RunError, SpmmPlan, check_length};
+use spm_formats::kernel::{Footprint, RunError, Scaling, SpmmPlan, check_length};
 use spm_formats::{DenseShape, Scalar};
 
 use super::BoxedPlan;
 pub(super) use crate::memory::Memory;
 
 /// A kernel's product. The arguments of `multiply` have been checked and have the right lengths.
-pub(super) trait Product<T>: Send {
+pub(super) trait Product<T>: Send + Sync {
     /// (rows, columns) of A.
     fn shape(&self) -> (usize, usize);
 
     /// Bytes of the matrix in the kernel's format, and bytes that the plan itself holds.
     fn memory(&self) -> Memory;
 
-    /// Overwrites `y` with A `x`.
-    fn multiply(&mut self, x: &[T], y: &mut [T]);
+    /// `y` = alpha A `x` + beta `y`, or A `x` for `None`.
+    fn multiply(&self, scaling: Option<Scaling<T>>, x: &[T], y: &mut [T]);
 
     /// See [`SpmmPlan::choice`].
     fn choice(&self) -> Option<String> {
@@ -49,11 +49,19 @@ impl<T: Scalar, P: Product<T>> SpmmPlan<T> for Checked<P> {
         self.product.memory().footprint::<T>((rows + cols) * self.dense.k)
     }
 
-    fn run(&mut self, x: &[T], y: &mut [T]) -> Result<(), RunError> {
+    fn run(&self, x: &[T], y: &mut [T]) -> Result<(), RunError> {
+        self.run_scaled(Scaling::OVERWRITE, x, y)
+    }
+
+    fn run_scaled(&self, scaling: Scaling<T>, x: &[T], y: &mut [T]) -> Result<(), RunError> {
         let (rows, cols) = self.shape();
         check_length("X", cols * self.dense.k, x.len())?;
         check_length("Y", rows * self.dense.k, y.len())?;
-        self.product.multiply(x, y);
+        if scaling.alpha == T::ZERO {
+            scaling.scale(y);
+        } else {
+            self.product.multiply(scaling.unless_overwrite(), x, y);
+        }
         Ok(())
     }
 

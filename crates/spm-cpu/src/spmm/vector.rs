@@ -1,7 +1,7 @@
 //! SpMM with one column of X, computed by an SpMV kernel.
 
-use spm_formats::kernel::{PlanError, split_label};
-use spm_formats::{CsrView, DenseShape, Scalar};
+use spm_formats::kernel::{PlanError, Scaling, split_label};
+use spm_formats::{CsrSource, DenseShape, Scalar};
 
 use super::BoxedPlan;
 use super::plan::{Memory, Product, boxed};
@@ -11,7 +11,7 @@ struct Vector<'a, T>(spmv::BoxedPlan<'a, T>);
 
 /// A plan of the SpMV kernel `label` for X and Y of one column.
 pub(super) fn plan<'a, T: Scalar>(
-    a: CsrView<'a, T>,
+    a: CsrSource<'a, T>,
     dense: DenseShape,
     label: &str,
     options: &PlanOptions,
@@ -33,8 +33,9 @@ impl<T: Scalar> Product<T> for Vector<'_, T> {
         Memory { matrix: footprint.matrix_bytes, plan: footprint.plan_bytes }
     }
 
-    fn multiply(&mut self, x: &[T], y: &mut [T]) {
-        self.0.run(x, y).expect("the lengths are checked");
+    fn multiply(&self, scaling: Option<Scaling<T>>, x: &[T], y: &mut [T]) {
+        let scaling = scaling.unwrap_or(Scaling::OVERWRITE);
+        self.0.run_scaled(scaling, x, y).expect("the lengths are checked");
     }
 
     fn choice(&self) -> Option<String> {

@@ -4,9 +4,9 @@ use std::hint::black_box;
 
 use spm_formats::kernel::{
     Backend, Footprint, KernelInfo, Operation, ParameterSpec, Parameters, PlanError, RunError,
-    SpmvPlan, Value, split_label,
+    Scaling, SpmvPlan, Value, split_label,
 };
-use spm_formats::{CsrView, Scalar, stats};
+use spm_formats::{CsrSource, CsrView, Scalar, stats};
 
 use super::{BoxedPlan, SpmvKernel, csr_serial, find};
 use crate::race::{self, Clock, Monotonic, Race};
@@ -46,7 +46,7 @@ struct Auto<'a, T> {
 }
 
 pub(super) fn plan<'a, T: Scalar>(
-    a: CsrView<'a, T>,
+    a: CsrSource<'a, T>,
     _: &Parameters,
     options: &PlanOptions,
 ) -> Result<BoxedPlan<'a, T>, PlanError> {
@@ -56,18 +56,19 @@ pub(super) fn plan<'a, T: Scalar>(
 /// The plan that is the fastest by `clock`.
 fn plan_by<'a, T: Scalar>(
     clock: impl Clock,
-    a: CsrView<'a, T>,
+    source: CsrSource<'a, T>,
     options: &PlanOptions,
 ) -> Result<BoxedPlan<'a, T>, PlanError> {
+    let a = source.view();
     if a.nnz() <= TINY {
-        return Ok(csr_serial::chosen(a));
+        return Ok(csr_serial::chosen(source.clone()));
     }
     // What is timed has an x and a y of its own; a task that counts slots sorts some rows.
     let operands = (a.rows() + a.cols()) * T::BYTES;
     let counted = LARGEST_WINDOW.min(a.rows()) * size_of::<u32>();
     let taken = operands + rayon::current_num_threads() * counted;
     if options.budget.check_bytes(INFO.id, taken as u128).is_err() {
-        return Ok(csr_serial::chosen(a));
+        return Ok(csr_serial::chosen(source.clone()));
     }
     let options = &options.beside(taken as u64);
     // Any numbers that are not special: between 0.5 and 1.
@@ -77,7 +78,7 @@ fn plan_by<'a, T: Scalar>(
     let mut run = |plan: &mut BoxedPlan<'a, T>| {
         plan.run(black_box(&x), black_box(&mut y)).expect("vectors of the plan's shape");
     };
-    let serial = csr_serial::plan(a, &Parameters::default(), options)?;
+    let serial = csr_serial::plan(source.clone(), &Parameters::default(), options)?;
     let mut race = Race::new(clock, serial, &mut run);
     let mut best: Option<Entrant<T>> = None;
     let mut enter = |entrant: Entrant<T>, best: &mut Option<Entrant<T>>| {
@@ -85,7 +86,7 @@ fn plan_by<'a, T: Scalar>(
         let held = race.held(|plan| plan.footprint().plan_bytes);
         let options = PlanOptions { threads: threads.clone(), ..options.beside(held) };
         // One that refuses the matrix is no candidate.
-        let Ok(plan) = kernel.plan(a, parameters, &options) else { return };
+        let Ok(plan) = kernel.plan(source.clone(), parameters, &options) else { return };
         let choice = || race::on(&kernel.info.label(parameters), threads);
         if race.enter(plan, choice, &mut run) {
             *best = Some(entrant);
@@ -127,7 +128,7 @@ fn plan_by<'a, T: Scalar>(
     }
     Ok(match race.finish(&mut run) {
         Some((plan, choice)) => Box::new(Auto { plan, choice }),
-        None => csr_serial::chosen(a),
+        None => csr_serial::chosen(source.clone()),
     })
 }
 
@@ -223,8 +224,12 @@ impl<T: Scalar> SpmvPlan<T> for Auto<'_, T> {
         self.plan.footprint()
     }
 
-    fn run(&mut self, x: &[T], y: &mut [T]) -> Result<(), RunError> {
+    fn run(&self, x: &[T], y: &mut [T]) -> Result<(), RunError> {
         self.plan.run(x, y)
+    }
+
+    fn run_scaled(&self, scaling: Scaling<T>, x: &[T], y: &mut [T]) -> Result<(), RunError> {
+        self.plan.run_scaled(scaling, x, y)
     }
 
     fn choice(&self) -> Option<String> {
@@ -275,7 +280,7 @@ mod tests {
             for seed in 0..100 {
                 for threads in [1, 3] {
                     let options = PlanOptions::with_threads(threads);
-                    let mut plan = plan_by(Dice::new(seed), csr.view(), &options).unwrap();
+                    let plan = plan_by(Dice::new(seed), csr.view().into(), &options).unwrap();
                     let choice = plan.choice().unwrap();
                     let mut y = vec![f64::NAN; a.rows()];
                     plan.run(&x, &mut y).unwrap();
@@ -314,7 +319,7 @@ mod tests {
         // The serial kernel: two calls alone, three together, each between two looks, and two more.
         let steps = vec![(12, 1e-3), (of_team, 1.0), (usize::MAX, 1e-5)];
         let options = PlanOptions::with_threads(3);
-        let plan = plan_by(Steps(steps, 0.0), a.view(), &options).unwrap();
+        let plan = plan_by(Steps(steps, 0.0), a.view().into(), &options).unwrap();
         let choice = plan.choice().unwrap();
         assert!(choice.ends_with("on 1 thread"), "{choice}");
     }

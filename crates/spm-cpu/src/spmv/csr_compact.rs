@@ -7,14 +7,14 @@
 use std::ops::Range;
 
 use rayon::prelude::*;
-use spm_formats::kernel::{Backend, KernelInfo, Operation, Parameters, PlanError};
-use spm_formats::{CsrView, FormatError, Scalar, partition};
+use spm_formats::kernel::{Backend, KernelInfo, Operation, Parameters, PlanError, Scaling};
+use spm_formats::{CsrSource, CsrView, FormatError, Scalar, partition};
 
 use super::BoxedPlan;
 use super::plan::{Memory, Product, boxed};
 use crate::disjoint::Disjoint;
 use crate::simd::{GATHER, Isa, Job, LANES, Machine};
-use crate::{PlanOptions, Threads};
+use crate::{PlanOptions, Threads, scaled};
 
 pub(super) const INFO: KernelInfo = KernelInfo {
     id: "csr-compact",
@@ -51,7 +51,7 @@ struct Piece {
 }
 
 struct CsrCompact<'a, T> {
-    a: CsrView<'a, T>,
+    a: CsrSource<'a, T>,
     pieces: Vec<Piece>,
     threads: Threads,
     /// Pieces of thread t: `bounds[t]..bounds[t + 1]`.
@@ -60,21 +60,22 @@ struct CsrCompact<'a, T> {
 }
 
 pub(super) fn plan<'a, T: Scalar>(
-    a: CsrView<'a, T>,
+    a: CsrSource<'a, T>,
     parameters: &Parameters,
     options: &PlanOptions,
 ) -> Result<BoxedPlan<'a, T>, PlanError> {
-    let threads = options.threads.clone();
+    let (view, threads) = (a.view(), options.threads.clone());
     let count = PIECES * threads.count();
-    let rows = partition::by_entries(a.row_ptr(), count);
-    let grown = check_lists(&a, &rows, options)?;
-    let pieces = (0..count).into_par_iter().map(|p| Piece::new(&a, rows[p]..rows[p + 1], grown));
+    let rows = partition::by_entries(view.row_ptr(), count);
+    let grown = check_lists(&view, &rows, options)?;
+    let pieces = (0..count).into_par_iter();
+    let pieces = pieces.map(|p| Piece::new(&view, rows[p]..rows[p + 1], grown));
     let Some(pieces) = pieces.collect::<Option<Vec<_>>>() else {
         let reason = "lists of columns of one piece would have 2^32 places or more".to_owned();
         return Err(PlanError::Unsupported { kernel: INFO.id, reason });
     };
     let bounds = (0..=threads.count()).map(|thread| PIECES * thread).collect();
-    let machine = Machine::for_gathers(parameters, a.cols());
+    let machine = Machine::for_gathers(parameters, view.cols());
     Ok(boxed(CsrCompact { a, pieces, threads, bounds, machine }))
 }
 
@@ -188,27 +189,29 @@ impl Piece {
 
 impl<T: Scalar> Product<T> for CsrCompact<'_, T> {
     fn shape(&self) -> (usize, usize) {
-        (self.a.rows(), self.a.cols())
+        self.a.view().shape()
     }
 
     fn memory(&self) -> Memory {
         let columns: usize = self.pieces.iter().map(Piece::bytes).sum();
-        let kept = size_of_val(self.a.values()) + size_of_val(self.a.row_ptr());
+        let a = self.a.view();
+        let kept = size_of_val(a.values()) + size_of_val(a.row_ptr());
         Memory {
             matrix: (columns + kept) as u64,
             plan: (columns + size_of_val(&*self.bounds)) as u64,
         }
     }
 
-    fn multiply(&mut self, x: &[T], y: &mut [T]) {
+    fn multiply(&self, scaling: Option<Scaling<T>>, x: &[T], y: &mut [T]) {
         // The jobs index x by the columns of A.
-        assert!(x.len() >= self.a.cols(), "x has {} elements", x.len());
+        let a = self.a.view();
+        assert!(x.len() >= a.cols(), "x has {} elements", x.len());
         let y = Disjoint::new(y);
         self.threads.run(|part| {
             for piece in &self.pieces[self.bounds[part]..self.bounds[part + 1]] {
                 // SAFETY: the rows of pieces do not overlap.
                 let y = unsafe { y.range(piece.rows.clone()) };
-                self.machine.run(Run { a: self.a, piece, x, y });
+                self.machine.run(Run { a, piece, scaling, x, y });
             }
         });
     }
@@ -218,6 +221,7 @@ impl<T: Scalar> Product<T> for CsrCompact<'_, T> {
 struct Run<'a, T> {
     a: CsrView<'a, T>,
     piece: &'a Piece,
+    scaling: Option<Scaling<T>>,
     x: &'a [T],
     /// The rows of the piece.
     y: &'a mut [T],
@@ -248,11 +252,11 @@ unsafe impl<'a, T: Scalar> Job<T> for Run<'a, T> {
                         if group.narrow {
                             let (x, columns) = (x.add(group.base as usize), narrow.add(start));
                             let fetch = |at| I::gather_u16(x, columns.add(at));
-                            sum_rows::<T, I, $rows>(values, length, fetch, y);
+                            sum_rows::<T, I, $rows>(values, length, fetch, self.scaling, y);
                         } else {
                             let columns = wide.add(start);
                             let fetch = |at| I::gather_u32(x, columns.add(at));
-                            sum_rows::<T, I, $rows>(values, length, fetch, y);
+                            sum_rows::<T, I, $rows>(values, length, fetch, self.scaling, y);
                         }
                     };
                 }
@@ -281,6 +285,7 @@ unsafe fn sum_rows<T: Scalar, I: Isa<T>, const ROWS: usize>(
     values: *const T,
     length: usize,
     fetch: impl Fn(usize) -> I::Vector,
+    scaling: Option<Scaling<T>>,
     y: *mut T,
 ) {
     // SAFETY: the caller's promise.
@@ -313,7 +318,7 @@ unsafe fn sum_rows<T: Scalar, I: Isa<T>, const ROWS: usize>(
         }
         sums[0] = I::add(sums[0], second);
         for (row, sum) in sums.into_iter().enumerate() {
-            *y.add(row) = I::sum(sum);
+            scaled::store(scaling, I::sum(sum), &mut *y.add(row));
         }
     }
 }

@@ -4,14 +4,15 @@
 //! Garland, "Merge-based parallel sparse matrix-vector multiplication", SC 2016). A partition may
 //! begin and end inside a row, so a very long row is balanced too.
 
-use spm_formats::kernel::{Backend, KernelInfo, Operation, Parameters, PlanError};
+use spm_formats::kernel::{Backend, KernelInfo, Operation, Parameters, PlanError, Scaling};
 use spm_formats::partition::{self, MergePoint};
-use spm_formats::{CsrView, Scalar};
+use spm_formats::{CsrSource, Scalar};
 
 use super::plan::{Memory, Product, boxed};
 use super::{BoxedPlan, row};
 use crate::disjoint::Disjoint;
-use crate::{PlanOptions, Threads};
+use crate::pool::Pool;
+use crate::{PlanOptions, Threads, scaled};
 
 pub(super) const INFO: KernelInfo = KernelInfo {
     id: "csr-merge",
@@ -23,39 +24,41 @@ pub(super) const INFO: KernelInfo = KernelInfo {
 };
 
 struct Merge<'a, T> {
-    a: CsrView<'a, T>,
+    a: CsrSource<'a, T>,
     threads: Threads,
     /// The partition of thread t is between points t and t + 1.
     points: Vec<MergePoint>,
     /// For each thread the partial sum of the row that its partition ends in.
-    carries: Vec<T>,
+    carries: Pool<Vec<T>>,
     simd: bool,
 }
 
 pub(super) fn plan<'a, T: Scalar>(
-    a: CsrView<'a, T>,
+    a: CsrSource<'a, T>,
     parameters: &Parameters,
     options: &PlanOptions,
 ) -> Result<BoxedPlan<'a, T>, PlanError> {
     let threads = options.threads.clone();
-    let points = partition::by_merge_path(a.row_ptr(), threads.count());
-    let carries = vec![T::ZERO; threads.count()];
+    let points = partition::by_merge_path(a.view().row_ptr(), threads.count());
+    let carries = Pool::new(vec![T::ZERO; threads.count()]);
     Ok(boxed(Merge { a, threads, points, carries, simd: parameters.switch(row::SIMD.name) }))
 }
 
 impl<T: Scalar> Product<T> for Merge<'_, T> {
     fn shape(&self) -> (usize, usize) {
-        (self.a.rows(), self.a.cols())
+        self.a.view().shape()
     }
 
     fn memory(&self) -> Memory {
-        Memory::borrowed(&self.a, size_of_val(&*self.points) + size_of_val(&*self.carries))
+        let carries = self.threads.count() * T::BYTES;
+        Memory::borrowed(&self.a.view(), size_of_val(&*self.points) + carries)
     }
 
-    fn multiply(&mut self, x: &[T], y: &mut [T]) {
-        let (a, points, simd) = (&self.a, &self.points, self.simd);
+    fn multiply(&self, scaling: Option<Scaling<T>>, x: &[T], y: &mut [T]) {
+        let (a, points, simd) = (self.a.view(), &self.points, self.simd);
+        let mut sums = self.carries.take(|| vec![T::ZERO; self.threads.count()]);
         let all_rows = Disjoint::new(y);
-        let carries = Disjoint::new(&mut self.carries);
+        let carries = Disjoint::new(&mut sums);
         self.threads.run(|part| {
             let (from, to) = (points[part], points[part + 1]);
             // SAFETY: the points ascend, so the rows that end in different pieces differ.
@@ -66,16 +69,16 @@ impl<T: Scalar> Product<T> for Merge<'_, T> {
             if let Some((first, rest)) = y.split_first_mut() {
                 // The first row may have begun in a piece before.
                 let end = a.row_ptr()[from.row + 1] as usize;
-                *first = row::dot_entries(a, start..end, x, simd);
-                row::multiply_rows(a, from.row + 1..to.row, x, rest, simd);
+                scaled::store(scaling, row::dot_entries(&a, start..end, x, simd), first);
+                row::multiply_rows(&a, from.row + 1..to.row, scaling, x, rest, simd);
                 start = a.row_ptr()[to.row] as usize;
             }
-            *carry = row::dot_entries(a, start..to.entry, x, simd);
+            *carry = row::dot_entries(&a, start..to.entry, x, simd);
         });
         // In the order of the pieces, whoever finished first.
-        for (point, &carry) in self.points[1..].iter().zip(&self.carries) {
-            if point.row < self.a.rows() {
-                y[point.row] += carry;
+        for (point, &carry) in points[1..].iter().zip(&**sums) {
+            if point.row < a.rows() {
+                scaled::add(scaling, carry, &mut y[point.row]);
             }
         }
     }

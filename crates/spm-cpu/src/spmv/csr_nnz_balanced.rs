@@ -1,8 +1,8 @@
 //! CSR SpMV with rows partitioned by entries (R2 V-A, algorithms 2 and 3): each thread has
 //! consecutive rows with about the same number of entries; y_i = sum_j a_ij x_j.
 
-use spm_formats::kernel::{Backend, KernelInfo, Operation, Parameters, PlanError};
-use spm_formats::{CsrView, Scalar, partition};
+use spm_formats::kernel::{Backend, KernelInfo, Operation, Parameters, PlanError, Scaling};
+use spm_formats::{CsrSource, Scalar, partition};
 
 use super::plan::{Memory, Product, boxed};
 use super::{BoxedPlan, row};
@@ -19,7 +19,7 @@ pub(super) const INFO: KernelInfo = KernelInfo {
 };
 
 struct NnzBalanced<'a, T> {
-    a: CsrView<'a, T>,
+    a: CsrSource<'a, T>,
     threads: Threads,
     /// Rows of thread t: `bounds[t]..bounds[t + 1]`.
     bounds: Vec<usize>,
@@ -27,31 +27,31 @@ struct NnzBalanced<'a, T> {
 }
 
 pub(super) fn plan<'a, T: Scalar>(
-    a: CsrView<'a, T>,
+    a: CsrSource<'a, T>,
     parameters: &Parameters,
     options: &PlanOptions,
 ) -> Result<BoxedPlan<'a, T>, PlanError> {
     let threads = options.threads.clone();
-    let bounds = partition::by_entries(a.row_ptr(), threads.count());
+    let bounds = partition::by_entries(a.view().row_ptr(), threads.count());
     Ok(boxed(NnzBalanced { a, threads, bounds, simd: parameters.switch(row::SIMD.name) }))
 }
 
 impl<T: Scalar> Product<T> for NnzBalanced<'_, T> {
     fn shape(&self) -> (usize, usize) {
-        (self.a.rows(), self.a.cols())
+        self.a.view().shape()
     }
 
     fn memory(&self) -> Memory {
-        Memory::borrowed(&self.a, size_of_val(&*self.bounds))
+        Memory::borrowed(&self.a.view(), size_of_val(&*self.bounds))
     }
 
-    fn multiply(&mut self, x: &[T], y: &mut [T]) {
-        let y = Disjoint::new(y);
+    fn multiply(&self, scaling: Option<Scaling<T>>, x: &[T], y: &mut [T]) {
+        let (a, y) = (self.a.view(), Disjoint::new(y));
         self.threads.run(|part| {
             let rows = self.bounds[part]..self.bounds[part + 1];
             // SAFETY: the bounds ascend, so the parts do not overlap.
             let y = unsafe { y.range(rows.clone()) };
-            row::multiply_rows(&self.a, rows, x, y, self.simd);
+            row::multiply_rows(&a, rows, scaling, x, y, self.simd);
         });
     }
 }

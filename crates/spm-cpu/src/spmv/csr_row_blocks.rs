@@ -1,8 +1,8 @@
 //! CSR SpMV of R1 1.1.1 (`spmvRowsBlocksCSR`, OMP CSR 2): a fixed number of row blocks is
 //! distributed to threads; y_i = sum_j a_ij x_j.
 
-use spm_formats::kernel::{Backend, KernelInfo, Operation, Parameters, PlanError};
-use spm_formats::{CsrView, Scalar, partition};
+use spm_formats::kernel::{Backend, KernelInfo, Operation, Parameters, PlanError, Scaling};
+use spm_formats::{CsrSource, Scalar, partition};
 
 use super::plan::{Memory, Product, boxed};
 use super::schedule::{self, BLOCKS, FOLDING, Loop, SCHEDULE};
@@ -20,39 +20,39 @@ pub(super) const INFO: KernelInfo = KernelInfo {
 };
 
 struct RowBlocks<'a, T> {
-    a: CsrView<'a, T>,
+    a: CsrSource<'a, T>,
     blocks: usize,
     block_loop: Loop,
     simd: bool,
 }
 
 pub(super) fn plan<'a, T: Scalar>(
-    a: CsrView<'a, T>,
+    a: CsrSource<'a, T>,
     parameters: &Parameters,
     options: &PlanOptions,
 ) -> Result<BoxedPlan<'a, T>, PlanError> {
-    let blocks = schedule::blocks(parameters, a.rows());
+    let blocks = schedule::blocks(parameters, a.view().rows());
     let block_loop = Loop::new(&options.threads, blocks, parameters);
     Ok(boxed(RowBlocks { a, blocks, block_loop, simd: parameters.switch(row::SIMD.name) }))
 }
 
 impl<T: Scalar> Product<T> for RowBlocks<'_, T> {
     fn shape(&self) -> (usize, usize) {
-        (self.a.rows(), self.a.cols())
+        self.a.view().shape()
     }
 
     fn memory(&self) -> Memory {
-        Memory::borrowed(&self.a, 0)
+        Memory::borrowed(&self.a.view(), 0)
     }
 
-    fn multiply(&mut self, x: &[T], y: &mut [T]) {
-        let y = Disjoint::new(y);
+    fn multiply(&self, scaling: Option<Scaling<T>>, x: &[T], y: &mut [T]) {
+        let (a, y) = (self.a.view(), Disjoint::new(y));
         self.block_loop.run(|blocks| {
             for block in blocks {
-                let rows = partition::even(self.a.rows(), self.blocks, block);
+                let rows = partition::even(a.rows(), self.blocks, block);
                 // SAFETY: the blocks of rows do not overlap.
                 let y = unsafe { y.range(rows.clone()) };
-                row::multiply_rows(&self.a, rows, x, y, self.simd);
+                row::multiply_rows(&a, rows, scaling, x, y, self.simd);
             }
         });
     }

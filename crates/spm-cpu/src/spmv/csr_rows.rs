@@ -1,8 +1,8 @@
 //! CSR SpMV of R0 3.2.1 and R1 1.1.1 (`spmvRowsBasicCSR`, OMP CSR 1): chunks of rows are
 //! distributed to threads; y_i = sum_j a_ij x_j.
 
-use spm_formats::kernel::{Backend, KernelInfo, Operation, Parameters, PlanError};
-use spm_formats::{CsrView, Scalar};
+use spm_formats::kernel::{Backend, KernelInfo, Operation, Parameters, PlanError, Scaling};
+use spm_formats::{CsrSource, Scalar};
 
 use super::plan::{Memory, Product, boxed};
 use super::schedule::{CHUNK, FOLDING, Loop, SCHEDULE};
@@ -20,36 +20,36 @@ pub(super) const INFO: KernelInfo = KernelInfo {
 };
 
 struct Rows<'a, T> {
-    a: CsrView<'a, T>,
+    a: CsrSource<'a, T>,
     rows: Loop,
     simd: bool,
 }
 
 pub(super) fn plan<'a, T: Scalar>(
-    a: CsrView<'a, T>,
+    a: CsrSource<'a, T>,
     parameters: &Parameters,
     options: &PlanOptions,
 ) -> Result<BoxedPlan<'a, T>, PlanError> {
-    let rows = Loop::new(&options.threads, a.rows(), parameters);
+    let rows = Loop::new(&options.threads, a.view().rows(), parameters);
     Ok(boxed(Rows { a, rows, simd: parameters.switch(row::SIMD.name) }))
 }
 
 impl<T: Scalar> Product<T> for Rows<'_, T> {
     fn shape(&self) -> (usize, usize) {
-        (self.a.rows(), self.a.cols())
+        self.a.view().shape()
     }
 
     fn memory(&self) -> Memory {
-        Memory::borrowed(&self.a, 0)
+        Memory::borrowed(&self.a.view(), 0)
     }
 
-    fn multiply(&mut self, x: &[T], y: &mut [T]) {
+    fn multiply(&self, scaling: Option<Scaling<T>>, x: &[T], y: &mut [T]) {
         let y = Disjoint::new(y);
-        let (a, simd) = (&self.a, self.simd);
+        let (a, simd) = (self.a.view(), self.simd);
         self.rows.run(|rows| {
             // SAFETY: the chunks of a loop do not overlap.
             let y = unsafe { y.range(rows.clone()) };
-            row::multiply_rows(a, rows, x, y, simd);
+            row::multiply_rows(&a, rows, scaling, x, y, simd);
         });
     }
 }

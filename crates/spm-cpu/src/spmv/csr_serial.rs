@@ -1,7 +1,7 @@
 //! Serial CSR SpMV (R0 3.1, R2 algorithm 1): y_i = sum_j a_ij x_j, one row after the other.
 
-use spm_formats::kernel::{Backend, KernelInfo, Operation, Parameters, PlanError};
-use spm_formats::{CsrView, Scalar};
+use spm_formats::kernel::{Backend, KernelInfo, Operation, Parameters, PlanError, Scaling};
+use spm_formats::{CsrSource, Scalar};
 
 use super::plan::{Memory, Product, boxed};
 use super::{BoxedPlan, row};
@@ -17,12 +17,12 @@ pub(super) const INFO: KernelInfo = KernelInfo {
 };
 
 struct Serial<'a, T> {
-    a: CsrView<'a, T>,
+    a: CsrSource<'a, T>,
     choice: Option<String>,
 }
 
 pub(super) fn plan<'a, T: Scalar>(
-    a: CsrView<'a, T>,
+    a: CsrSource<'a, T>,
     _: &Parameters,
     _: &PlanOptions,
 ) -> Result<BoxedPlan<'a, T>, PlanError> {
@@ -31,21 +31,22 @@ pub(super) fn plan<'a, T: Scalar>(
 
 /// The plan that `auto` returns for a tiny matrix, without a wrapper around it; a wrapper would
 /// cost a tenth of the product.
-pub(super) fn chosen<'a, T: Scalar>(a: CsrView<'a, T>) -> BoxedPlan<'a, T> {
+pub(super) fn chosen<'a, T: Scalar>(a: CsrSource<'a, T>) -> BoxedPlan<'a, T> {
     boxed(Serial { a, choice: Some(INFO.id.to_owned()) })
 }
 
 impl<T: Scalar> Product<T> for Serial<'_, T> {
     fn shape(&self) -> (usize, usize) {
-        (self.a.rows(), self.a.cols())
+        self.a.view().shape()
     }
 
     fn memory(&self) -> Memory {
-        Memory::borrowed(&self.a, 0)
+        Memory::borrowed(&self.a.view(), 0)
     }
 
-    fn multiply(&mut self, x: &[T], y: &mut [T]) {
-        row::multiply_rows(&self.a, 0..self.a.rows(), x, y, false);
+    fn multiply(&self, scaling: Option<Scaling<T>>, x: &[T], y: &mut [T]) {
+        let a = self.a.view();
+        row::multiply_rows(&a, 0..a.rows(), scaling, x, y, false);
     }
 
     fn choice(&self) -> Option<String> {

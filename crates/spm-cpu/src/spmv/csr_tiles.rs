@@ -1,8 +1,8 @@
 //! CSR SpMV by 2-D tiles with an offset table (R1 1.1.2 and 1.1.3, `spmvTilesCSR`, OMP CSR 3):
 //! y_i = sum_J sum_{j in J} a_ij x_j over column blocks J.
 
-use spm_formats::kernel::{Backend, KernelInfo, Operation, Parameters, PlanError};
-use spm_formats::{CsrView, Scalar, partition};
+use spm_formats::kernel::{Backend, KernelInfo, Operation, Parameters, PlanError, Scaling};
+use spm_formats::{CsrSource, Scalar, partition};
 
 use super::plan::{Memory, Product, boxed};
 use super::schedule::{FOLDING, GRID, SCHEDULE};
@@ -20,7 +20,7 @@ pub(super) const INFO: KernelInfo = KernelInfo {
 };
 
 struct CsrTiles<'a, T> {
-    a: CsrView<'a, T>,
+    a: CsrSource<'a, T>,
     tiles: Tiles<T>,
     /// First entry of column block j in row r at `r * col_blocks + j`; one more at the end.
     offsets: Vec<u32>,
@@ -28,46 +28,46 @@ struct CsrTiles<'a, T> {
 }
 
 pub(super) fn plan<'a, T: Scalar>(
-    a: CsrView<'a, T>,
+    a: CsrSource<'a, T>,
     parameters: &Parameters,
     options: &PlanOptions,
 ) -> Result<BoxedPlan<'a, T>, PlanError> {
-    let shape = (a.rows(), a.cols());
-    let tiles = Tiles::new(INFO.id, shape, a.nnz(), parameters, options)?;
+    let view = a.view();
+    let tiles = Tiles::new(INFO.id, view.shape(), view.nnz(), parameters, options)?;
     let blocks = tiles.col_blocks();
     let starts: Vec<usize> =
-        (0..blocks).map(|block| partition::even(a.cols(), blocks, block).start).collect();
-    let mut offsets = Vec::with_capacity(a.rows() * blocks + 1);
-    for ends in a.row_ptr().windows(2) {
-        let cols = &a.col_ind()[ends[0] as usize..ends[1] as usize];
+        (0..blocks).map(|block| partition::even(view.cols(), blocks, block).start).collect();
+    let mut offsets = Vec::with_capacity(view.rows() * blocks + 1);
+    for ends in view.row_ptr().windows(2) {
+        let cols = &view.col_ind()[ends[0] as usize..ends[1] as usize];
         offsets.extend(
             starts
                 .iter()
                 .map(|&start| ends[0] + cols.partition_point(|&col| (col as usize) < start) as u32),
         );
     }
-    offsets.push(a.nnz() as u32);
+    offsets.push(view.nnz() as u32);
     Ok(boxed(CsrTiles { a, tiles, offsets, simd: parameters.switch(row::SIMD.name) }))
 }
 
 impl<T: Scalar> Product<T> for CsrTiles<'_, T> {
     fn shape(&self) -> (usize, usize) {
-        (self.a.rows(), self.a.cols())
+        self.a.view().shape()
     }
 
     fn memory(&self) -> Memory {
-        let offsets = size_of_val(&*self.offsets);
-        let read = self.a.memory_bytes() - size_of_val(self.a.row_ptr()) as u64 + offsets as u64;
+        let (a, offsets) = (self.a.view(), size_of_val(&*self.offsets));
+        let read = a.memory_bytes() - size_of_val(a.row_ptr()) as u64 + offsets as u64;
         Memory { matrix: read, plan: (offsets + self.tiles.bytes()) as u64 }
     }
 
-    fn multiply(&mut self, x: &[T], y: &mut [T]) {
-        let (a, offsets, simd) = (&self.a, &self.offsets, self.simd);
+    fn multiply(&self, scaling: Option<Scaling<T>>, x: &[T], y: &mut [T]) {
+        let (a, offsets, simd) = (self.a.view(), &self.offsets, self.simd);
         let blocks = self.tiles.col_blocks();
         let tile_sum = |block: usize, row: usize| {
             let at = row * blocks + block;
-            row::dot_entries(a, offsets[at] as usize..offsets[at + 1] as usize, x, simd)
+            row::dot_entries(&a, offsets[at] as usize..offsets[at + 1] as usize, x, simd)
         };
-        self.tiles.multiply(y, tile_sum, |_, sum| sum);
+        self.tiles.multiply(scaling, y, tile_sum, |_, sum| sum);
     }
 }

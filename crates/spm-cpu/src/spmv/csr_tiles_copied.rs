@@ -3,8 +3,8 @@
 
 use std::ops::Range;
 
-use spm_formats::kernel::{Backend, KernelInfo, Operation, Parameters, PlanError};
-use spm_formats::{CsrView, Scalar, partition};
+use spm_formats::kernel::{Backend, KernelInfo, Operation, Parameters, PlanError, Scaling};
+use spm_formats::{CsrSource, CsrView, Scalar, partition};
 
 use super::plan::{Memory, Product, boxed};
 use super::schedule::{FOLDING, GRID, SCHEDULE};
@@ -70,11 +70,11 @@ struct CopiedTiles<T> {
 }
 
 pub(super) fn plan<'a, T: Scalar>(
-    a: CsrView<'a, T>,
+    a: CsrSource<'a, T>,
     parameters: &Parameters,
     options: &PlanOptions,
 ) -> Result<BoxedPlan<'a, T>, PlanError> {
-    let shape = (a.rows(), a.cols());
+    let (a, shape) = (a.view(), a.view().shape());
     let copied = a.nnz() * (size_of::<u32>() + T::BYTES);
     let options = &options.beside(copied as u64);
     let tiles = Tiles::new(INFO.id, shape, a.nnz(), parameters, options)?;
@@ -93,9 +93,9 @@ impl<T: Scalar> Product<T> for CopiedTiles<T> {
         Memory::owned(self.pieces.iter().map(Piece::bytes).sum(), self.tiles.bytes())
     }
 
-    fn multiply(&mut self, x: &[T], y: &mut [T]) {
+    fn multiply(&self, scaling: Option<Scaling<T>>, x: &[T], y: &mut [T]) {
         let (pieces, simd) = (&self.pieces, self.simd);
         let tile_sum = |block: usize, row: usize| pieces[block].dot(row, x, simd);
-        self.tiles.multiply(y, tile_sum, |_, sum| sum);
+        self.tiles.multiply(scaling, y, tile_sum, |_, sum| sum);
     }
 }

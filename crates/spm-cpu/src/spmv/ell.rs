@@ -4,12 +4,12 @@
 use std::ops::Range;
 
 use spm_formats::convert::{EllOptions, csr_to_ell};
-use spm_formats::kernel::{ParameterSpec, Parameters, PlanError, Value};
+use spm_formats::kernel::{ParameterSpec, Parameters, PlanError, Scaling, Value};
 use spm_formats::{CsrView, Ell, Scalar};
 
 use super::plan::Memory;
 use super::row;
-use crate::PlanOptions;
+use crate::{PlanOptions, scaled};
 
 /// Whether row lengths are used (R1's `ROWLENS`).
 pub(super) const ROW_LENGTHS: ParameterSpec = ParameterSpec {
@@ -78,11 +78,17 @@ impl<T: Scalar> EllRows<T> {
         }
     }
 
-    /// y[rows] = (A x)[rows]; `y` holds just these rows.
-    pub(super) fn multiply(&self, rows: Range<usize>, x: &[T], y: &mut [T]) {
+    /// y[rows] = alpha (A x)[rows] + beta y[rows]; `y` holds just these rows.
+    pub(super) fn multiply(
+        &self,
+        rows: Range<usize>,
+        scaling: Option<Scaling<T>>,
+        x: &[T],
+        y: &mut [T],
+    ) {
         for (y, row) in y.iter_mut().zip(rows) {
             let sum = self.sum(row, 0..self.width(), x);
-            *y = self.without_padding(row, sum, x);
+            scaled::store(scaling, self.without_padding(row, sum, x), y);
         }
     }
 

@@ -1,8 +1,8 @@
 //! ELLPACK SpMV of R1 1.2.1 (`spmvRowsBlocksELL`, OMP ELL 1): a fixed number of row blocks is
 //! distributed to threads; y_i = sum_s value(i, s) x_column(i, s).
 
-use spm_formats::kernel::{Backend, KernelInfo, Operation, Parameters, PlanError};
-use spm_formats::{CsrView, Scalar, partition};
+use spm_formats::kernel::{Backend, KernelInfo, Operation, Parameters, PlanError, Scaling};
+use spm_formats::{CsrSource, Scalar, partition};
 
 use super::ell::{EllRows, ROW_LENGTHS};
 use super::plan::{Memory, Product, boxed};
@@ -27,11 +27,11 @@ struct RowBlocks<T> {
 }
 
 pub(super) fn plan<'a, T: Scalar>(
-    a: CsrView<'a, T>,
+    a: CsrSource<'a, T>,
     parameters: &Parameters,
     options: &PlanOptions,
 ) -> Result<BoxedPlan<'a, T>, PlanError> {
-    let a = EllRows::new(a, parameters, options)?;
+    let a = EllRows::new(a.view(), parameters, options)?;
     let blocks = schedule::blocks(parameters, a.shape().0);
     let block_loop = Loop::new(&options.threads, blocks, parameters);
     Ok(boxed(RowBlocks { a, blocks, block_loop }))
@@ -46,14 +46,14 @@ impl<T: Scalar> Product<T> for RowBlocks<T> {
         self.a.memory(0)
     }
 
-    fn multiply(&mut self, x: &[T], y: &mut [T]) {
+    fn multiply(&self, scaling: Option<Scaling<T>>, x: &[T], y: &mut [T]) {
         let (total, y) = (y.len(), Disjoint::new(y));
         self.block_loop.run(|blocks| {
             for block in blocks {
                 let rows = partition::even(total, self.blocks, block);
                 // SAFETY: the blocks of rows do not overlap.
                 let y = unsafe { y.range(rows.clone()) };
-                self.a.multiply(rows, x, y);
+                self.a.multiply(rows, scaling, x, y);
             }
         });
     }

@@ -1,8 +1,8 @@
 //! ELLPACK SpMV of R0 3.2.2 and R1 1.2.1 (`spmvRowsBasicELL`, OMP ELL 0): chunks of rows are
 //! distributed to threads; y_i = sum_s value(i, s) x_column(i, s).
 
-use spm_formats::kernel::{Backend, KernelInfo, Operation, Parameters, PlanError};
-use spm_formats::{CsrView, Scalar};
+use spm_formats::kernel::{Backend, KernelInfo, Operation, Parameters, PlanError, Scaling};
+use spm_formats::{CsrSource, Scalar};
 
 use super::ell::{EllRows, ROW_LENGTHS};
 use super::plan::{Memory, Product, boxed};
@@ -26,11 +26,11 @@ struct Rows<T> {
 }
 
 pub(super) fn plan<'a, T: Scalar>(
-    a: CsrView<'a, T>,
+    a: CsrSource<'a, T>,
     parameters: &Parameters,
     options: &PlanOptions,
 ) -> Result<BoxedPlan<'a, T>, PlanError> {
-    let a = EllRows::new(a, parameters, options)?;
+    let a = EllRows::new(a.view(), parameters, options)?;
     let rows = Loop::new(&options.threads, a.shape().0, parameters);
     Ok(boxed(Rows { a, rows }))
 }
@@ -44,12 +44,12 @@ impl<T: Scalar> Product<T> for Rows<T> {
         self.a.memory(0)
     }
 
-    fn multiply(&mut self, x: &[T], y: &mut [T]) {
+    fn multiply(&self, scaling: Option<Scaling<T>>, x: &[T], y: &mut [T]) {
         let y = Disjoint::new(y);
         self.rows.run(|rows| {
             // SAFETY: the chunks of a loop do not overlap.
             let y = unsafe { y.range(rows.clone()) };
-            self.a.multiply(rows, x, y);
+            self.a.multiply(rows, scaling, x, y);
         });
     }
 }

@@ -1,7 +1,7 @@
 //! Serial ELLPACK SpMV: y_i = sum_s value(i, s) x_column(i, s) over the stored elements of row i.
 
-use spm_formats::kernel::{Backend, KernelInfo, Operation, Parameters, PlanError};
-use spm_formats::{CsrView, Scalar};
+use spm_formats::kernel::{Backend, KernelInfo, Operation, Parameters, PlanError, Scaling};
+use spm_formats::{CsrSource, Scalar};
 
 use super::BoxedPlan;
 use super::ell::{EllRows, ROW_LENGTHS};
@@ -22,11 +22,11 @@ struct Serial<T> {
 }
 
 pub(super) fn plan<'a, T: Scalar>(
-    a: CsrView<'a, T>,
+    a: CsrSource<'a, T>,
     parameters: &Parameters,
     options: &PlanOptions,
 ) -> Result<BoxedPlan<'a, T>, PlanError> {
-    Ok(boxed(Serial { a: EllRows::new(a, parameters, options)? }))
+    Ok(boxed(Serial { a: EllRows::new(a.view(), parameters, options)? }))
 }
 
 impl<T: Scalar> Product<T> for Serial<T> {
@@ -38,7 +38,7 @@ impl<T: Scalar> Product<T> for Serial<T> {
         self.a.memory(0)
     }
 
-    fn multiply(&mut self, x: &[T], y: &mut [T]) {
-        self.a.multiply(0..y.len(), x, y);
+    fn multiply(&self, scaling: Option<Scaling<T>>, x: &[T], y: &mut [T]) {
+        self.a.multiply(0..y.len(), scaling, x, y);
     }
 }

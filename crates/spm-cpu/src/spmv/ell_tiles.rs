@@ -1,8 +1,8 @@
 //! ELLPACK SpMV by 2-D tiles (R1 1.2.2, `spmvTilesELL`, OMP ELL 2):
 //! y_i = sum_S sum_{s in S} value(i, s) x_column(i, s) over blocks S of stored elements.
 
-use spm_formats::kernel::{Backend, KernelInfo, Operation, Parameters, PlanError};
-use spm_formats::{CsrView, Scalar, partition};
+use spm_formats::kernel::{Backend, KernelInfo, Operation, Parameters, PlanError, Scaling};
+use spm_formats::{CsrSource, Scalar, partition};
 
 use super::ell::{EllRows, ROW_LENGTHS};
 use super::plan::{Memory, Product, boxed};
@@ -26,11 +26,11 @@ struct EllTiles<T> {
 }
 
 pub(super) fn plan<'a, T: Scalar>(
-    a: CsrView<'a, T>,
+    a: CsrSource<'a, T>,
     parameters: &Parameters,
     options: &PlanOptions,
 ) -> Result<BoxedPlan<'a, T>, PlanError> {
-    let a = EllRows::new(a, parameters, options)?;
+    let a = EllRows::new(a.view(), parameters, options)?;
     let rectangle = (a.shape().0, a.width());
     let options = &options.beside(a.memory(0).plan);
     let tiles = Tiles::new(INFO.id, rectangle, a.entries(), parameters, options)?;
@@ -46,10 +46,10 @@ impl<T: Scalar> Product<T> for EllTiles<T> {
         self.a.memory(self.tiles.bytes())
     }
 
-    fn multiply(&mut self, x: &[T], y: &mut [T]) {
+    fn multiply(&self, scaling: Option<Scaling<T>>, x: &[T], y: &mut [T]) {
         let (a, blocks) = (&self.a, self.tiles.col_blocks());
         let tile_sum =
             |block: usize, row: usize| a.sum(row, partition::even(a.width(), blocks, block), x);
-        self.tiles.multiply(y, tile_sum, |row, sum| a.without_padding(row, sum, x));
+        self.tiles.multiply(scaling, y, tile_sum, |row, sum| a.without_padding(row, sum, x));
     }
 }

@@ -3,12 +3,12 @@
 use std::ops::Range;
 
 use spm_formats::convert::csr_to_hll;
-use spm_formats::kernel::{ParameterSpec, Parameters, PlanError, Value};
+use spm_formats::kernel::{ParameterSpec, Parameters, PlanError, Scaling, Value};
 use spm_formats::{CsrView, Hll, Scalar};
 
 use super::plan::Memory;
-use crate::PlanOptions;
 use crate::simd::LANES;
+use crate::{PlanOptions, scaled};
 
 /// The hack size of R2 III-B.
 pub(super) const HACK: ParameterSpec = ParameterSpec {
@@ -64,8 +64,14 @@ impl<T: Scalar> HllBlocks<T> {
         Memory { matrix: all - lengths, plan: all + rest as u64 }
     }
 
-    /// y[rows] = (A x)[rows] for the rows of `blocks`; `y` holds just these.
-    pub(super) fn multiply(&self, blocks: Range<usize>, x: &[T], y: &mut [T]) {
+    /// y[rows] = alpha (A x)[rows] + beta y[rows] for the rows of `blocks`; `y` holds just these.
+    pub(super) fn multiply(
+        &self,
+        blocks: Range<usize>,
+        scaling: Option<Scaling<T>>,
+        x: &[T],
+        y: &mut [T],
+    ) {
         assert!(x.len() >= self.hll.cols());
         let mut rest = y;
         for block in blocks {
@@ -73,25 +79,36 @@ impl<T: Scalar> HllBlocks<T> {
             let (y, after) = rest.split_at_mut(rows.len());
             rest = after;
             let slots = self.hll.block_offsets()[block]..self.hll.block_offsets()[block + 1];
-            // SAFETY: asserted above.
-            unsafe { self.sum_block(slots.clone(), x, y) };
-            for (lane, y) in y.iter_mut().enumerate() {
-                if !y.is_finite() {
+            let store = |lane: usize, sum: T, y: &mut T| {
+                let sum = if sum.is_finite() {
+                    sum
+                } else {
                     // Padding may have met an infinite x; 0 x inf is NaN.
                     let length = self.hll.row_lengths()[rows.start + lane] as usize;
                     let own = slots.start..slots.start + length * rows.len();
-                    // SAFETY: as above.
-                    *y = unsafe { self.sum_row(own, lane, rows.len(), x) };
-                }
-            }
+                    // SAFETY: asserted above.
+                    unsafe { self.sum_row(own, lane, rows.len(), x) }
+                };
+                scaled::store(scaling, sum, y);
+            };
+            // SAFETY: asserted above.
+            unsafe { self.sum_block(slots.clone(), x, y, store) };
         }
     }
 
-    /// Sums all stored elements of a block with `y.len()` rows, padding included.
+    /// Sums all stored elements of a block with `y.len()` rows, padding included. `store` takes the
+    /// position of a row in the block, its sum and its element of `y`.
     ///
     /// # Safety
     /// x has an element for each column of A.
-    unsafe fn sum_block(&self, slots: Range<usize>, x: &[T], y: &mut [T]) {
+    #[inline(always)]
+    unsafe fn sum_block(
+        &self,
+        slots: Range<usize>,
+        x: &[T],
+        y: &mut [T],
+        store: impl Fn(usize, T, &mut T),
+    ) {
         let height = y.len();
         let side_by_side = if self.simd { height / LANES * LANES } else { 0 };
         let (together, alone) = y.split_at_mut(side_by_side);
@@ -106,11 +123,13 @@ impl<T: Scalar> HllBlocks<T> {
                     sums[lane] += values[lane] * unsafe { *x.get_unchecked(cols[lane] as usize) };
                 }
             }
-            *y = sums;
+            for (lane, (&sum, y)) in sums.iter().zip(y).enumerate() {
+                store(group * LANES + lane, sum, y);
+            }
         }
-        for (lane, y) in alone.iter_mut().enumerate() {
+        for (lane, y) in (side_by_side..).zip(alone) {
             // SAFETY: the caller's promise.
-            *y = unsafe { self.sum_row(slots.clone(), side_by_side + lane, height, x) };
+            store(lane, unsafe { self.sum_row(slots.clone(), lane, height, x) }, y);
         }
     }
 

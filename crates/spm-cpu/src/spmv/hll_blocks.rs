@@ -1,8 +1,8 @@
 //! HLL SpMV of R2 V-B, algorithms 4 and 5: each thread has consecutive blocks; y_i is the sum over
 //! the stored elements of row i in its block.
 
-use spm_formats::kernel::{Backend, KernelInfo, Operation, Parameters, PlanError};
-use spm_formats::{CsrView, Scalar, partition};
+use spm_formats::kernel::{Backend, KernelInfo, Operation, Parameters, PlanError, Scaling};
+use spm_formats::{CsrSource, Scalar, partition};
 
 use super::BoxedPlan;
 use super::hll::{HACK, HllBlocks, SIMD};
@@ -25,11 +25,11 @@ struct Blocks<T> {
 }
 
 pub(super) fn plan<'a, T: Scalar>(
-    a: CsrView<'a, T>,
+    a: CsrSource<'a, T>,
     parameters: &Parameters,
     options: &PlanOptions,
 ) -> Result<BoxedPlan<'a, T>, PlanError> {
-    let a = HllBlocks::new(a, parameters, options)?;
+    let a = HllBlocks::new(a.view(), parameters, options)?;
     Ok(boxed(Blocks { a, threads: options.threads.clone() }))
 }
 
@@ -42,13 +42,13 @@ impl<T: Scalar> Product<T> for Blocks<T> {
         self.a.memory(0)
     }
 
-    fn multiply(&mut self, x: &[T], y: &mut [T]) {
+    fn multiply(&self, scaling: Option<Scaling<T>>, x: &[T], y: &mut [T]) {
         let y = Disjoint::new(y);
         self.threads.run(|part| {
             let blocks = partition::even(self.a.count(), self.threads.count(), part);
             // SAFETY: the shares of blocks, and so their rows, do not overlap.
             let y = unsafe { y.range(self.a.rows(&blocks)) };
-            self.a.multiply(blocks, x, y);
+            self.a.multiply(blocks, scaling, x, y);
         });
     }
 }

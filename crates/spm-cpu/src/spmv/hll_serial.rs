@@ -1,8 +1,8 @@
 //! Serial HLL SpMV (R2 V-B on one thread): y_i is the sum over the stored elements of row i in its
 //! block.
 
-use spm_formats::kernel::{Backend, KernelInfo, Operation, Parameters, PlanError};
-use spm_formats::{CsrView, Scalar};
+use spm_formats::kernel::{Backend, KernelInfo, Operation, Parameters, PlanError, Scaling};
+use spm_formats::{CsrSource, Scalar};
 
 use super::BoxedPlan;
 use super::hll::{HACK, HllBlocks, SIMD};
@@ -23,11 +23,11 @@ struct Serial<T> {
 }
 
 pub(super) fn plan<'a, T: Scalar>(
-    a: CsrView<'a, T>,
+    a: CsrSource<'a, T>,
     parameters: &Parameters,
     options: &PlanOptions,
 ) -> Result<BoxedPlan<'a, T>, PlanError> {
-    Ok(boxed(Serial { a: HllBlocks::new(a, parameters, options)? }))
+    Ok(boxed(Serial { a: HllBlocks::new(a.view(), parameters, options)? }))
 }
 
 impl<T: Scalar> Product<T> for Serial<T> {
@@ -39,7 +39,7 @@ impl<T: Scalar> Product<T> for Serial<T> {
         self.a.memory(0)
     }
 
-    fn multiply(&mut self, x: &[T], y: &mut [T]) {
-        self.a.multiply(0..self.a.count(), x, y);
+    fn multiply(&self, scaling: Option<Scaling<T>>, x: &[T], y: &mut [T]) {
+        self.a.multiply(0..self.a.count(), scaling, x, y);
     }
 }

@@ -1,20 +1,23 @@
 //! Sums of long rows, each split between all threads.
 
+use spm_formats::kernel::Scaling;
 use spm_formats::{CsrView, Scalar, partition};
 
 use super::row;
-use crate::Threads;
 use crate::disjoint::Disjoint;
+use crate::pool::{Pool, Taken};
+use crate::{Threads, scaled};
 
 /// Rows with more entries than this are split.
 pub(super) const LONG: usize = 2048;
 
-/// The long rows of a matrix, and the partial sums of the threads.
+/// The long rows of a matrix, and workspace for the partial sums of the threads.
 pub(super) struct LongRows<T> {
     rows: Vec<u32>,
     parts: usize,
-    /// The partial sum of thread t for long row l at `t * rows.len() + l`.
-    sums: Vec<T>,
+    /// The partial sum of thread t for long row l at `t * rows.len() + l`, and after all of these
+    /// the elements of y in the long rows.
+    workspaces: Pool<Vec<T>>,
 }
 
 impl<T: Scalar> LongRows<T> {
@@ -25,23 +28,42 @@ impl<T: Scalar> LongRows<T> {
             .filter_map(|(row, ends)| long(ends).then_some(row))
             .collect();
         let parts = threads.count();
-        Self { sums: vec![T::ZERO; rows.len() * parts], rows, parts }
+        let workspaces = Pool::new(vec![T::ZERO; rows.len() * (parts + 1)]);
+        Self { workspaces, rows, parts }
     }
 
     pub(super) fn bytes(&self) -> usize {
-        size_of_val(&*self.rows) + size_of_val(&*self.sums)
+        size_of_val(&*self.rows) + self.elements() * T::BYTES
+    }
+
+    /// Elements of a workspace: the partial sums, then the elements of y.
+    fn elements(&self) -> usize {
+        self.rows.len() * (self.parts + 1)
+    }
+
+    /// Workspace for one product, which keeps what `y` has in the long rows.
+    pub(super) fn begin(&self, y: &[T]) -> Taken<'_, Vec<T>> {
+        let mut workspace = self.workspaces.take(|| vec![T::ZERO; self.elements()]);
+        let kept = &mut workspace[self.rows.len() * self.parts..];
+        kept.iter_mut().zip(&self.rows).for_each(|(kept, &row)| *kept = y[row as usize]);
+        workspace
     }
 
     /// Access to the partial sums for the threads of a pool.
-    pub(super) fn pieces(&mut self) -> Pieces<'_, T> {
-        Pieces { rows: &self.rows, parts: self.parts, sums: Disjoint::new(&mut self.sums) }
+    pub(super) fn pieces<'a>(&'a self, workspace: &'a mut [T]) -> Pieces<'a, T> {
+        Pieces { rows: &self.rows, parts: self.parts, sums: Disjoint::new(workspace) }
     }
 
-    /// Adds the partial sums, always in the same order.
-    pub(super) fn finish(&self, y: &mut [T]) {
-        for (l, &row) in self.rows.iter().enumerate() {
-            let pieces = (0..self.parts).map(|part| self.sums[part * self.rows.len() + l]);
-            y[row as usize] = pieces.fold(T::ZERO, |sum, piece| sum + piece);
+    /// Adds the partial sums, always in the same order. What is in the long rows of `y` is
+    /// discarded; alpha and beta apply to what was there at the beginning.
+    pub(super) fn finish(&self, workspace: &[T], scaling: Option<Scaling<T>>, y: &mut [T]) {
+        let count = self.rows.len();
+        let (sums, kept) = workspace.split_at(count * self.parts);
+        for (l, (&row, &kept)) in self.rows.iter().zip(kept).enumerate() {
+            let pieces = (0..self.parts).map(|part| sums[part * count + l]);
+            let y = &mut y[row as usize];
+            *y = kept;
+            scaled::store(scaling, pieces.fold(T::ZERO, |sum, piece| sum + piece), y);
         }
     }
 }

@@ -41,15 +41,15 @@ mod tiles;
 use std::any::Any;
 
 use spm_formats::kernel::{KernelInfo, Parameters, PlanError, SpmvPlan, registry_of};
-use spm_formats::{CsrView, Scalar};
+use spm_formats::{CsrSource, Scalar};
 
 use crate::PlanOptions;
 
-/// A boxed plan that may borrow the matrix it was made from.
+/// A boxed plan that borrows its matrix or shares it. One that shares is `BoxedPlan<'static, T>`.
 pub type BoxedPlan<'a, T> = Box<dyn SpmvPlan<T> + 'a>;
 
 type PlanFn<T> =
-    for<'a> fn(CsrView<'a, T>, &Parameters, &PlanOptions) -> Result<BoxedPlan<'a, T>, PlanError>;
+    for<'a> fn(CsrSource<'a, T>, &Parameters, &PlanOptions) -> Result<BoxedPlan<'a, T>, PlanError>;
 
 /// One entry of the registry.
 #[derive(Debug, Clone, Copy)]
@@ -60,7 +60,7 @@ pub struct SpmvKernel<T> {
 }
 
 impl<T: Scalar> SpmvKernel<T> {
-    /// Plans y = A x for one matrix: converts, partitions, allocates.
+    /// Plans y = A x for one matrix, borrowed or shared: converts, partitions, allocates.
     ///
     /// # Errors
     /// A matrix that is not CSR or not valid, or (except for ELLPACK and HLL) a slice of a larger
@@ -68,12 +68,12 @@ impl<T: Scalar> SpmvKernel<T> {
     /// does not allow.
     pub fn plan<'a>(
         &self,
-        a: CsrView<'a, T>,
+        a: impl Into<CsrSource<'a, T>>,
         parameters: &Parameters,
         options: &PlanOptions,
     ) -> Result<BoxedPlan<'a, T>, PlanError> {
         self.info.check_parameters(parameters)?;
-        (self.plan)(a, parameters, options)
+        (self.plan)(a.into(), parameters, options)
     }
 }
 

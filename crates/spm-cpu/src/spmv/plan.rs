@@ -1,21 +1,21 @@
 //! The common part of all SpMV plans: checks of the operands around a kernel's product.
 
 use spm_formats::Scalar;
-use spm_formats::kernel::{Footprint, RunError, SpmvPlan, check_length};
+use spm_formats::kernel::{Footprint, RunError, Scaling, SpmvPlan, check_length};
 
 use super::BoxedPlan;
 pub(super) use crate::memory::Memory;
 
 /// A kernel's product, without the checks of operands.
-pub(super) trait Product<T>: Send {
+pub(super) trait Product<T>: Send + Sync {
     /// (rows, columns) of A.
     fn shape(&self) -> (usize, usize);
 
     /// Bytes of the matrix in the format that the product reads, and bytes that the plan holds.
     fn memory(&self) -> Memory;
 
-    /// Overwrites `y` with A `x`; the lengths are those of [`Product::shape`].
-    fn multiply(&mut self, x: &[T], y: &mut [T]);
+    /// `y` = alpha A `x` + beta `y`, or A `x` for `None`; the lengths are those of [`Product::shape`].
+    fn multiply(&self, scaling: Option<Scaling<T>>, x: &[T], y: &mut [T]);
 
     /// See [`SpmvPlan::choice`].
     fn choice(&self) -> Option<String> {
@@ -40,11 +40,19 @@ impl<T: Scalar, P: Product<T>> SpmvPlan<T> for Checked<P> {
         self.0.memory().footprint::<T>(rows + cols)
     }
 
-    fn run(&mut self, x: &[T], y: &mut [T]) -> Result<(), RunError> {
+    fn run(&self, x: &[T], y: &mut [T]) -> Result<(), RunError> {
+        self.run_scaled(Scaling::OVERWRITE, x, y)
+    }
+
+    fn run_scaled(&self, scaling: Scaling<T>, x: &[T], y: &mut [T]) -> Result<(), RunError> {
         let (rows, cols) = self.0.shape();
         check_length("x", cols, x.len())?;
         check_length("y", rows, y.len())?;
-        self.0.multiply(x, y);
+        if scaling.alpha == T::ZERO {
+            scaling.scale(y);
+        } else {
+            self.0.multiply(scaling.unless_overwrite(), x, y);
+        }
         Ok(())
     }
 

@@ -14,12 +14,13 @@ pub(super) fn any_not_finite<T: Scalar>(y: &[T]) -> bool {
     sum != T::ZERO
 }
 
-/// Computes each row whose result is not finite again from CSR; `y` holds only `rows`.
+/// Overwrites each element of y that is not finite with the sum of its row, computed from CSR; `y`
+/// holds only `rows`.
 #[cold]
 pub(super) fn repair<T: Scalar>(a: &CsrView<'_, T>, rows: Range<usize>, x: &[T], y: &mut [T]) {
     for (y, row) in y.iter_mut().zip(rows) {
         if !y.is_finite() {
-            row::multiply_rows(a, row..row + 1, x, std::slice::from_mut(y), false);
+            *y = row::dot_row(a, row, x);
         }
     }
 }

@@ -3,7 +3,7 @@
 
 use std::ops::Range;
 
-use spm_formats::kernel::{ParameterSpec, Value};
+use spm_formats::kernel::{ParameterSpec, Scaling, Value};
 use spm_formats::{CsrView, Scalar};
 
 /// Independent accumulators of the unrolled loop, enough to hide the latency of an addition (4
@@ -86,14 +86,51 @@ pub(crate) fn dot_entries<T: Scalar>(
     unsafe { dot(cols, values, x, simd) }
 }
 
-/// y[rows] = (A x)[rows]; `y` holds just these rows.
+/// The sum of row `row`.
+///
+/// # Panics
+/// When x is shorter than A is wide, or A does not have the row.
+pub(crate) fn dot_row<T: Scalar>(a: &CsrView<'_, T>, row: usize, x: &[T]) -> T {
+    dot_entries(a, a.row_range(row), x, false)
+}
+
+/// y[rows] = alpha (A x)[rows] + beta y[rows]; `y` holds just these rows.
 #[inline(always)]
 pub(crate) fn multiply_rows<T: Scalar>(
+    a: &CsrView<'_, T>,
+    rows: Range<usize>,
+    scaling: Option<Scaling<T>>,
+    x: &[T],
+    y: &mut [T],
+    simd: bool,
+) {
+    match scaling {
+        None => each_row(a, rows, x, y, simd, |sum, y| *y = sum),
+        Some(scaling) => scaled_rows(a, rows, scaling, x, y, simd),
+    }
+}
+
+#[inline(never)]
+fn scaled_rows<T: Scalar>(
+    a: &CsrView<'_, T>,
+    rows: Range<usize>,
+    scaling: Scaling<T>,
+    x: &[T],
+    y: &mut [T],
+    simd: bool,
+) {
+    each_row(a, rows, x, y, simd, |sum, y| scaling.apply(sum, y));
+}
+
+/// Calls `store` with the sum of each row and its element of `y`, which holds just these rows.
+#[inline(always)]
+fn each_row<T: Scalar>(
     a: &CsrView<'_, T>,
     rows: Range<usize>,
     x: &[T],
     y: &mut [T],
     simd: bool,
+    store: impl Fn(T, &mut T),
 ) {
     assert!(x.len() >= a.cols());
     let (cols, values) = (a.col_ind(), a.values());
@@ -102,9 +139,10 @@ pub(crate) fn multiply_rows<T: Scalar>(
         let entries = ends[0] as usize..ends[1] as usize;
         // SAFETY: CsrView promises that the pointers ascend up to the number of entries, and
         // that every column index is below cols <= x.len().
-        *y = unsafe {
+        let sum = unsafe {
             let cols = cols.get_unchecked(entries.clone());
             dot(cols, values.get_unchecked(entries), x, simd)
         };
+        store(sum, y);
     }
 }

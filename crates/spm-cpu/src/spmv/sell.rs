@@ -3,9 +3,9 @@
 
 use spm_formats::convert::csr_to_sell;
 use spm_formats::kernel::{
-    Backend, KernelInfo, Operation, ParameterSpec, Parameters, PlanError, Value,
+    Backend, KernelInfo, Operation, ParameterSpec, Parameters, PlanError, Scaling, Value,
 };
-use spm_formats::{CsrView, Scalar, Sell, partition};
+use spm_formats::{CsrSource, CsrView, Scalar, Sell, partition};
 
 use super::BoxedPlan;
 use super::plan::{Memory, Product, boxed};
@@ -13,7 +13,7 @@ use super::row;
 use super::sell_compact::SIGMA;
 use crate::disjoint::Disjoint;
 use crate::simd::{GATHER, Isa, Job, LANES, Machine};
-use crate::{PlanOptions, Threads};
+use crate::{PlanOptions, Threads, scaled};
 
 pub(super) const INFO: KernelInfo = KernelInfo {
     id: "sell",
@@ -34,7 +34,7 @@ const CHUNK: ParameterSpec = ParameterSpec {
 
 struct SellRows<'a, T> {
     /// For rows that are recomputed because padding made their sum infinite or NaN.
-    a: CsrView<'a, T>,
+    a: CsrSource<'a, T>,
     sell: Sell<T>,
     threads: Threads,
     /// Chunks of thread t: `bounds[t]..bounds[t + 1]`.
@@ -43,7 +43,7 @@ struct SellRows<'a, T> {
 }
 
 pub(super) fn plan<'a, T: Scalar>(
-    a: CsrView<'a, T>,
+    a: CsrSource<'a, T>,
     parameters: &Parameters,
     options: &PlanOptions,
 ) -> Result<BoxedPlan<'a, T>, PlanError> {
@@ -52,16 +52,16 @@ pub(super) fn plan<'a, T: Scalar>(
         let reason = format!("chunk {chunk} is not a multiple of {LANES}");
         return Err(PlanError::Unsupported { kernel: INFO.id, reason });
     }
-    let sell = csr_to_sell(a, chunk, parameters.count(SIGMA.name), &options.budget)?;
+    let sell = csr_to_sell(a.view(), chunk, parameters.count(SIGMA.name), &options.budget)?;
     let threads = options.threads.clone();
     let bounds = partition::by_weight(sell.chunk_offsets(), threads.count());
-    let machine = Machine::for_gathers(parameters, a.cols());
+    let machine = Machine::for_gathers(parameters, a.view().cols());
     Ok(boxed(SellRows { a, sell, threads, bounds, machine }))
 }
 
 impl<T: Scalar> Product<T> for SellRows<'_, T> {
     fn shape(&self) -> (usize, usize) {
-        (self.a.rows(), self.a.cols())
+        self.a.view().shape()
     }
 
     fn memory(&self) -> Memory {
@@ -71,13 +71,14 @@ impl<T: Scalar> Product<T> for SellRows<'_, T> {
         Memory { matrix: read, plan: all + size_of_val(&*self.bounds) as u64 }
     }
 
-    fn multiply(&mut self, x: &[T], y: &mut [T]) {
+    fn multiply(&self, scaling: Option<Scaling<T>>, x: &[T], y: &mut [T]) {
         // The jobs index x by the columns of A.
-        assert!(x.len() >= self.a.cols(), "x has {} elements", x.len());
+        let a = self.a.view();
+        assert!(x.len() >= a.cols(), "x has {} elements", x.len());
         let y = Disjoint::new(y);
         self.threads.run(|part| {
             let chunks = self.bounds[part]..self.bounds[part + 1];
-            self.machine.run(Chunks { a: &self.a, sell: &self.sell, chunks, x, y });
+            self.machine.run(Chunks { a: &a, sell: &self.sell, chunks, scaling, x, y });
         });
     }
 }
@@ -87,6 +88,7 @@ struct Chunks<'a, T> {
     a: &'a CsrView<'a, T>,
     sell: &'a Sell<T>,
     chunks: std::ops::Range<usize>,
+    scaling: Option<Scaling<T>>,
     x: &'a [T],
     /// All rows of y. These chunks write the rows that the permutation assigns to them.
     y: Disjoint<'a, T>,
@@ -121,12 +123,9 @@ unsafe impl<'a, T: Scalar> Job<T> for Chunks<'a, T> {
                     let row = row as usize;
                     // SAFETY: the permutation has each row once, and each chunk has one thread.
                     let y = unsafe { &mut self.y.range(row..row + 1)[0] };
-                    *y = sum;
-                    if !sum.is_finite() {
-                        // Padding may have met an infinite x; 0 x inf is NaN.
-                        let y = std::slice::from_mut(y);
-                        row::multiply_rows(self.a, row..row + 1, self.x, y, false);
-                    }
+                    // Padding may have met an infinite x; 0 x inf is NaN.
+                    let sum = if sum.is_finite() { sum } else { row::dot_row(self.a, row, self.x) };
+                    scaled::store(self.scaling, sum, y);
                 }
             }
         }

@@ -8,6 +8,11 @@
 //! thread's own rows go to a buffer of the thread first, so that their order never depends on
 //! timing.
 //!
+//! alpha is multiplied in with x[i..i + 8] and the sums of a chunk, and rows are multiplied by beta
+//! before the first addition to them. Padding multiplies elements of x by 0, so a chunk is computed
+//! only after the elements of x that it reads have been found finite. From the first chunk on where
+//! they are not, rows are computed entry by entry.
+//!
 //! Up to three chunk columns with c, c + 1, c + 2 make a run, which is added to y[c..c + 8] and
 //! y[c + 8..c + 16] at once. Adding each one separately would load, at an offset of eight bytes, what
 //! has just been stored, and that load waits until the store has left the store queue.
@@ -16,14 +21,14 @@ use std::ops::Range;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
 use rayon::prelude::*;
-use spm_formats::kernel::{Backend, KernelInfo, Operation, Parameters, PlanError};
-use spm_formats::{CsrView, FormatError, Scalar, partition};
+use spm_formats::kernel::{Backend, KernelInfo, Operation, Parameters, PlanError, Scaling};
+use spm_formats::{CsrSource, CsrView, FormatError, Scalar, partition};
 
 use super::BoxedPlan;
 use super::plan::{Memory, Product, boxed};
-use super::repair::{any_not_finite, repair};
 use crate::aligned::Aligned;
 use crate::disjoint::Disjoint;
+use crate::pool::Pool;
 use crate::simd::{self, AHEAD, Isa, Job, LANES, Machine, PREFETCH};
 use crate::{PlanOptions, Threads};
 
@@ -60,27 +65,31 @@ struct Part<T> {
     runs: Box<[Run]>,
     /// The values, eight for each chunk column.
     values: Aligned<T>,
-    /// Sums for rows from `rows.end - LANES` on, from chunk columns that extend beyond `rows.end`.
-    spill: Vec<T>,
-    /// Whether the last product of these rows was finite.
-    finite: bool,
+    /// Elements of the part's spill.
+    spill_len: usize,
 }
 
+/// For each part the sums for rows from `rows.end - LANES` on, from chunk columns that extend beyond
+/// `rows.end`.
+type Spills<T> = Vec<Vec<T>>;
+
 struct SellSymmetric<'a, T> {
-    /// For rows that are recomputed because their sum is not finite, and rows after the last chunk.
-    a: CsrView<'a, T>,
+    /// For rows after the last chunk, and rows whose padding would meet an infinite or NaN x.
+    a: CsrSource<'a, T>,
     parts: Vec<Part<T>>,
+    spills: Pool<Spills<T>>,
     threads: Threads,
     machine: Machine,
     prefetch: bool,
 }
 
 pub(super) fn plan<'a, T: Scalar>(
-    a: CsrView<'a, T>,
+    a: CsrSource<'a, T>,
     parameters: &Parameters,
     options: &PlanOptions,
 ) -> Result<BoxedPlan<'a, T>, PlanError> {
     let unsupported = |reason| PlanError::Unsupported { kernel: INFO.id, reason };
+    let (source, a) = (a.clone(), a.view());
     options.budget.check_bytes(INFO.id, (a.rows() * size_of::<u32>()) as u128)?;
     if let Some(reason) = asymmetry(&a) {
         return Err(unsupported(reason));
@@ -112,7 +121,13 @@ pub(super) fn plan<'a, T: Scalar>(
     };
     let machine = Machine::without_gathers();
     let prefetch = parameters.switch(PREFETCH.name);
-    Ok(boxed(SellSymmetric { a, parts, threads, machine, prefetch }))
+    let spills = Pool::new(spills(&parts));
+    Ok(boxed(SellSymmetric { a: source, parts, spills, threads, machine, prefetch }))
+}
+
+/// The spills of a product.
+fn spills<T: Scalar>(parts: &[Part<T>]) -> Spills<T> {
+    parts.iter().map(|part| vec![T::ZERO; part.spill_len]).collect()
 }
 
 /// The values that all parts together may still take.
@@ -237,89 +252,108 @@ impl<T: Scalar> Part<T> {
             run_counts.push(u16::try_from(runs.len() - before).ok()?);
             reach = reach.max(runs[runs.len() - 1].first as usize + 2 * LANES);
         }
-        let spill = vec![T::ZERO; reach + LANES - rows.end];
+        let spill_len = reach + LANES - rows.end;
         let (run_counts, runs) = (run_counts.into(), runs.into());
-        Some(Self { rows, run_counts, runs, values: values.into(), spill, finite: true })
+        Some(Self { rows, run_counts, runs, values: values.into(), spill_len })
     }
 }
 
 impl<T: Scalar> Product<T> for SellSymmetric<'_, T> {
     fn shape(&self) -> (usize, usize) {
-        (self.a.rows(), self.a.cols())
+        self.a.view().shape()
     }
 
     fn memory(&self) -> Memory {
         let bytes = |part: &Part<T>| {
             size_of_val(&*part.run_counts) + size_of_val(&*part.runs) + size_of_val(&*part.values)
         };
-        let spills = self.parts.iter().map(|part| size_of_val(&*part.spill)).sum();
+        let spills = self.parts.iter().map(|part| part.spill_len * T::BYTES).sum();
         Memory::owned(self.parts.iter().map(bytes).sum(), spills)
     }
 
-    fn multiply(&mut self, x: &[T], y: &mut [T]) {
+    fn multiply(&self, scaling: Option<Scaling<T>>, x: &[T], y: &mut [T]) {
+        let (a, scaling) = (self.a.view(), scaling.unwrap_or(Scaling::OVERWRITE));
         // The jobs index x by the columns of A.
-        assert!(x.len() >= self.a.cols(), "x has {} elements", x.len());
-        let (a, machine, prefetch) = (self.a, self.machine, self.prefetch);
+        assert!(x.len() >= a.cols(), "x has {} elements", x.len());
         let all_rows = Disjoint::new(y);
-        let parts = Disjoint::new(&mut self.parts);
-        self.threads.run(|part| {
+        let mut all_spills = self.spills.take(|| spills(&self.parts));
+        let spills = Disjoint::new(&mut **all_spills);
+        self.threads.run(|index| {
+            let part = &self.parts[index];
             // SAFETY: each thread has its own part, and the rows of parts do not overlap.
-            let part = unsafe { &mut parts.range(part..part + 1)[0] };
-            // SAFETY: as above.
-            let y = unsafe { all_rows.range(part.rows.clone()) };
-            machine.run(Upper { part, prefetch, x, y });
-            part.finish_last_rows(&a, x, y);
+            let (y, spill) = unsafe {
+                (all_rows.range(part.rows.clone()), &mut spills.range(index..index + 1)[0])
+            };
+            let mut sums = Sums { part, scaling, x, y, spill };
+            let mut chunks = 0;
+            let (prefetch, finished) = (self.prefetch, &mut chunks);
+            self.machine.run(Upper { sums: sums.reborrow(), prefetch, finished });
+            sums.add_rows(&a, part.rows.start + chunks * LANES);
         });
-        let parts = &self.parts;
-        self.threads.run(|part| {
-            let rows = parts[part].rows.clone();
+        let (parts, spills) = (&self.parts, &*all_spills);
+        self.threads.run(|index| {
+            let rows = parts[index].rows.clone();
             // SAFETY: the rows of parts do not overlap.
             let y = unsafe { all_rows.range(rows.clone()) };
-            let mut finite = parts[part].finite;
-            for from in &parts[..=part] {
+            for (from, spill) in parts[..=index].iter().zip(spills) {
                 // Spills of parts before, and of the own part onto its last rows.
                 let spilt = (from.rows.end.max(LANES) - LANES).max(rows.start);
-                let end = (from.rows.end + from.spill.len() - LANES).min(rows.end);
+                let end = (from.rows.end + spill.len() - LANES).min(rows.end);
                 if spilt < end {
                     let y = &mut y[spilt - rows.start..end - rows.start];
-                    let spill = &from.spill[spilt + LANES - from.rows.end..];
+                    let spill = &spill[spilt + LANES - from.rows.end..];
                     y.iter_mut().zip(spill).for_each(|(y, &spill)| *y += spill);
-                    finite &= !any_not_finite(y);
                 }
-            }
-            if !finite {
-                repair(&a, rows, x, y);
             }
         });
     }
 }
 
-impl<T: Scalar> Part<T> {
-    /// Adds the rows after the last whole chunk, entry by entry.
-    fn finish_last_rows(&mut self, a: &CsrView<'_, T>, x: &[T], y: &mut [T]) {
-        let start = self.rows.start;
-        for row in start + self.run_counts.len() * LANES..self.rows.end {
-            for entry in a.row_ptr()[row] as usize..a.row_ptr()[row + 1] as usize {
+/// What a part reads and adds to.
+struct Sums<'a, T> {
+    part: &'a Part<T>,
+    scaling: Scaling<T>,
+    x: &'a [T],
+    /// The rows of the part.
+    y: &'a mut [T],
+    spill: &'a mut [T],
+}
+
+impl<T: Scalar> Sums<'_, T> {
+    fn reborrow(&mut self) -> Sums<'_, T> {
+        let Self { part, scaling, x, y, spill } = self;
+        Sums { part, scaling: *scaling, x, y, spill }
+    }
+
+    /// Adds the rows from `first` on, entry by entry.
+    fn add_rows(&mut self, a: &CsrView<'_, T>, first: usize) {
+        let (start, end, alpha) = (self.part.rows.start, self.part.rows.end, self.scaling.alpha);
+        for row in first..end {
+            for entry in a.row_range(row) {
                 let (col, value) = (a.col_ind()[entry] as usize, a.values()[entry]);
                 if col >= row {
-                    y[row - start] += value * x[col];
+                    self.y[row - start] += alpha * (value * self.x[col]);
                 }
                 if col > row {
-                    y[col - start] += value * x[row];
+                    let sum = if col < end {
+                        &mut self.y[col - start]
+                    } else {
+                        &mut self.spill[col + LANES - end]
+                    };
+                    *sum += alpha * (value * self.x[row]);
                 }
             }
-            self.finite &= y[row - start].is_finite();
         }
     }
 }
 
-/// The product of the whole chunks of one partition.
+/// The product of the whole chunks of one part.
 struct Upper<'a, T> {
-    part: &'a mut Part<T>,
+    sums: Sums<'a, T>,
     prefetch: bool,
-    x: &'a [T],
-    /// The rows of the partition.
-    y: &'a mut [T],
+    /// Takes the number of chunks before the first one that would multiply padding by an element of
+    /// x that is not finite.
+    finished: &'a mut usize,
 }
 
 // SAFETY: `As<T>` is `Upper<T>`.
@@ -336,38 +370,44 @@ unsafe impl<'a, T: Scalar> Job<T> for Upper<'a, T> {
 
 impl<T: Scalar> Upper<'_, T> {
     /// # Safety
-    /// x has an element for each column of A, y the rows of the part, the processor the instructions
-    /// of `I`.
+    /// x has an element for each column of A, y the rows of the part, the spill what the part says,
+    /// the processor the instructions of `I`.
     #[inline(always)]
     unsafe fn add<I: Isa<T>, const PREFETCH: bool>(self) {
-        let Self { part, x, y, .. } = self;
+        let Self { sums: Sums { part, scaling, x, y, spill }, finished, .. } = self;
         let (start, end) = (part.rows.start, part.rows.end);
-        part.spill.fill(T::ZERO);
+        spill.fill(T::ZERO);
+        *finished = part.run_counts.len();
         let (mut runs, mut values) = (part.runs.as_ptr(), part.values.as_ptr());
-        // Rows from this one on hold nothing yet.
-        let mut cleared = start;
+        // Rows before this one have been multiplied by beta, and are finite in x.
+        let mut ready = start;
         // SAFETY: `Part::new` has put into the arrays what the chunks consume. A run begins at or
         // after its chunk. A slot is read of x only as far as x goes; what is added eight rows at
         // a time is inside y if it ends before the part does, and inside the spill if not. `I` by
         // the caller's promise.
         unsafe {
-            let zero = I::splat(T::ZERO);
-            let mut spoilt = zero;
+            let (zero, alpha) = (I::splat(T::ZERO), I::splat(scaling.alpha));
             let y_of_row_0 = y.as_mut_ptr().wrapping_sub(start);
-            let spill = part.spill.as_mut_ptr();
+            let spill = spill.as_mut_ptr();
             let x_at = x.as_ptr();
             for (chunk, &count) in part.run_counts.iter().enumerate() {
                 let row = start + chunk * LANES;
                 let chunk_runs = std::slice::from_raw_parts(runs, usize::from(count));
                 runs = runs.add(chunk_runs.len());
                 let reach = chunk_runs[chunk_runs.len() - 1].first as usize + 2 * LANES;
-                if cleared < reach.min(end) {
+                if ready < reach {
                     // Some rows more, so that not every chunk has to do this.
-                    let next = (reach + 16 * LANES).min(end);
-                    y[cleared - start..next - start].fill(T::ZERO);
-                    cleared = next;
+                    let next = reach + 16 * LANES;
+                    scaling.scale(&mut y[ready.min(end) - start..next.min(end) - start]);
+                    let read = ready.min(x.len())..next.min(x.len());
+                    ready = next;
+                    if !all_finite::<T, I>(&x[read]) {
+                        *finished = chunk;
+                        break;
+                    }
                 }
                 let own_x = I::load(x_at.add(row));
+                let scaled_x = I::mul(alpha, own_x);
                 let own_y = y_of_row_0.wrapping_add(row);
                 let inside = reach <= end;
                 let load_x = |first: usize| {
@@ -400,7 +440,7 @@ impl<T: Scalar> Upper<'_, T> {
                         (low, high) = (I::add(low, more.0), I::add(high, more.1));
                     }
                     odd = I::add(odd, low);
-                    add(row + LANES, high);
+                    add(row + LANES, I::mul(alpha, high));
                 }
                 values = values.add(diagonal as usize * LANES);
                 for run in others {
@@ -412,16 +452,16 @@ impl<T: Scalar> Upper<'_, T> {
                     }
                     let value = I::load(values);
                     even = I::mul_add(value, load_x(first), even);
-                    let mut here = I::mul_add(value, own_x, zero);
+                    let mut here = I::mul_add(value, scaled_x, zero);
                     if run.count >= 2 {
                         let value = I::load(values.add(LANES));
                         odd = I::mul_add(value, load_x(first + 1), odd);
-                        let (low, mut high) = I::shift_up::<1>(I::mul_add(value, own_x, zero));
+                        let (low, mut high) = I::shift_up::<1>(I::mul_add(value, scaled_x, zero));
                         here = I::add(here, low);
                         if run.count >= 3 {
                             let value = I::load(values.add(2 * LANES));
                             even = I::mul_add(value, load_x(first + 2), even);
-                            let more = I::shift_up::<2>(I::mul_add(value, own_x, zero));
+                            let more = I::shift_up::<2>(I::mul_add(value, scaled_x, zero));
                             here = I::add(here, more.0);
                             high = I::add(high, more.1);
                         }
@@ -430,12 +470,27 @@ impl<T: Scalar> Upper<'_, T> {
                     add(first, here);
                     values = values.add(run.count as usize * LANES);
                 }
-                let sums = I::add(I::add(even, odd), I::load(own_y));
-                spoilt = I::mul_add(sums, zero, spoilt);
-                I::store(own_y, sums);
+                let sums = I::mul(alpha, I::add(even, odd));
+                I::store(own_y, I::add(sums, I::load(own_y)));
             }
-            part.finite = I::sum(spoilt) == T::ZERO;
         }
-        y[cleared - start..].fill(T::ZERO);
+        scaling.scale(&mut y[ready.min(end) - start..]);
+    }
+}
+
+/// Whether no element is infinite or NaN.
+///
+/// # Safety
+/// The processor has the instructions of `I`.
+#[inline(always)]
+unsafe fn all_finite<T: Scalar, I: Isa<T>>(x: &[T]) -> bool {
+    let (vectors, rest) = x.as_chunks::<LANES>();
+    // SAFETY: the caller's promise.
+    unsafe {
+        // 0 x v is NaN for these and no others.
+        let zero = I::splat(T::ZERO);
+        let last = I::mul_add(I::load_first(rest.len(), rest.as_ptr()), zero, zero);
+        let add = |sum, vector: &[T; LANES]| I::mul_add(I::load(vector.as_ptr()), zero, sum);
+        I::sum(vectors.iter().fold(last, add)) == T::ZERO
     }
 }

@@ -8,17 +8,18 @@ use std::ops::Range;
 
 use rayon::prelude::*;
 use spm_formats::kernel::{
-    Backend, KernelInfo, Operation, ParameterSpec, Parameters, PlanError, Value,
+    Backend, KernelInfo, Operation, ParameterSpec, Parameters, PlanError, Scaling, Value,
 };
-use spm_formats::{CsrView, FormatError, Scalar, partition};
+use spm_formats::{CsrSource, CsrView, FormatError, Scalar, partition};
 
 use super::BoxedPlan;
 use super::plan::{Memory, Product, boxed};
 use super::repair::{any_not_finite, repair};
 use crate::aligned::{ALIGNMENT, Aligned};
 use crate::disjoint::Disjoint;
+use crate::scaled::{Buffers, Staged};
 use crate::simd::{GATHER, Isa, Job, LANES, Machine};
-use crate::{PlanOptions, Threads};
+use crate::{PlanOptions, Threads, scaled};
 
 pub(super) const INFO: KernelInfo = KernelInfo {
     id: "sell-tiles",
@@ -70,8 +71,9 @@ struct Band<T> {
 
 struct SellTiles<'a, T> {
     /// For rows that are recomputed because padding made their sum infinite or NaN.
-    a: CsrView<'a, T>,
+    a: CsrSource<'a, T>,
     bands: Vec<Band<T>>,
+    staged: Staged<T>,
     threads: Threads,
     /// Bands of thread t: `bounds[t]..bounds[t + 1]`.
     bounds: Vec<usize>,
@@ -79,7 +81,7 @@ struct SellTiles<'a, T> {
 }
 
 pub(super) fn plan<'a, T: Scalar>(
-    a: CsrView<'a, T>,
+    a: CsrSource<'a, T>,
     parameters: &Parameters,
     options: &PlanOptions,
 ) -> Result<BoxedPlan<'a, T>, PlanError> {
@@ -89,7 +91,8 @@ pub(super) fn plan<'a, T: Scalar>(
         return unsupported(format!("a tile of {width} columns does not fit 16-bit columns"));
     }
     let threads = options.threads.clone();
-    let shares = partition::by_entries(a.row_ptr(), threads.count());
+    let view = a.view();
+    let shares = partition::by_entries(view.row_ptr(), threads.count());
     let (mut bands, mut bounds) = (Vec::new(), vec![0]);
     for share in shares.windows(2) {
         let count = (share[1] - share[0]).div_ceil(MOST_ROWS);
@@ -97,11 +100,13 @@ pub(super) fn plan<'a, T: Scalar>(
         bands.extend((0..count).map(band).map(|b| share[0] + b.start..share[0] + b.end));
         bounds.push(bands.len());
     }
-    check_bands(&a, &bands, width, options)?;
-    let bands = bands.into_par_iter().map(|rows| Band::new(&a, rows, width)).collect();
+    check_bands(&view, &bands, width, options)?;
+    let most_rows = bands.iter().map(Range::len).max().unwrap_or(0);
+    let staged = Staged::new(threads.count(), most_rows);
+    let bands = bands.into_par_iter().map(|rows| Band::new(&view, rows, width)).collect();
     // Rows and columns inside a tile fit 16 bits.
     let machine = Machine::for_gathers(parameters, MOST_ROWS);
-    Ok(boxed(SellTiles { a, bands, threads, bounds, machine }))
+    Ok(boxed(SellTiles { a, bands, staged, threads, bounds, machine }))
 }
 
 /// Refuses tiles beyond the budget, and what is allocated for a while to make them.
@@ -231,7 +236,7 @@ impl<T: Scalar> Tile<T> {
 
 impl<T: Scalar> Product<T> for SellTiles<'_, T> {
     fn shape(&self) -> (usize, usize) {
-        (self.a.rows(), self.a.cols())
+        self.a.view().shape()
     }
 
     fn memory(&self) -> Memory {
@@ -239,21 +244,27 @@ impl<T: Scalar> Product<T> for SellTiles<'_, T> {
         Memory::owned(tiles.map(Tile::bytes).sum(), size_of_val(&*self.bounds))
     }
 
-    fn multiply(&mut self, x: &[T], y: &mut [T]) {
+    fn multiply(&self, scaling: Option<Scaling<T>>, x: &[T], y: &mut [T]) {
+        let (a, y) = (self.a.view(), Disjoint::new(y));
         // The jobs index x by the columns of A.
-        assert!(x.len() >= self.a.cols(), "x has {} elements", x.len());
-        let y = Disjoint::new(y);
+        assert!(x.len() >= a.cols(), "x has {} elements", x.len());
+        let mut buffers = self.staged.buffers(scaling);
+        let buffers = buffers.as_mut().map(Buffers::parts);
         self.threads.run(|part| {
             for band in &self.bands[self.bounds[part]..self.bounds[part + 1]] {
                 // SAFETY: the rows of bands do not overlap.
                 let y = unsafe { y.range(band.rows.clone()) };
-                y.fill(T::ZERO);
-                for tile in &band.tiles {
-                    self.machine.run(AddTile { tile, x, y });
-                }
-                if any_not_finite(y) {
-                    repair(&self.a, band.rows.clone(), x, y);
-                }
+                let multiply = |y: &mut [T]| {
+                    y.fill(T::ZERO);
+                    for tile in &band.tiles {
+                        self.machine.run(AddTile { tile, x, y });
+                    }
+                    if any_not_finite(y) {
+                        repair(&a, band.rows.clone(), x, y);
+                    }
+                };
+                // SAFETY: each part has one thread.
+                unsafe { scaled::through(buffers, part, y, multiply) };
             }
         });
     }

@@ -1,12 +1,13 @@
 //! The common part of the 2-D kernels: tiles write partial sums, and a parallel reduction adds
 //! them.
 
-use spm_formats::kernel::Parameters;
+use spm_formats::kernel::{Parameters, Scaling};
 use spm_formats::{FormatError, Scalar, partition};
 
 use super::schedule::{GRID, Loop};
-use crate::PlanOptions;
 use crate::disjoint::Disjoint;
+use crate::pool::Pool;
+use crate::{PlanOptions, scaled};
 
 /// A grid of row blocks x column blocks over a matrix, and the partial sums of its tiles.
 pub(super) struct Tiles<T> {
@@ -16,7 +17,7 @@ pub(super) struct Tiles<T> {
     tiles: Loop,
     /// One partial sum for each row and column block. The `rows` sums of a column block are
     /// contiguous, so that two tiles write to the same cache line only at their ends.
-    partial: Vec<T>,
+    partial: Pool<Vec<T>>,
 }
 
 impl<T: Scalar> Tiles<T> {
@@ -42,7 +43,7 @@ impl<T: Scalar> Tiles<T> {
             row_blocks,
             col_blocks,
             tiles: Loop::new(&options.threads, row_blocks * col_blocks, parameters),
-            partial: vec![T::ZERO; rows * col_blocks],
+            partial: Pool::new(vec![T::ZERO; rows * col_blocks]),
         })
     }
 
@@ -51,18 +52,21 @@ impl<T: Scalar> Tiles<T> {
     }
 
     pub(super) fn bytes(&self) -> usize {
-        size_of_val(&*self.partial)
+        self.rows * self.col_blocks * T::BYTES
     }
 
-    /// y_r = sum over the column blocks j of `tile_sum(j, r)`, then `finish(r, y_r)`.
+    /// y_r = alpha `finish(r, s_r)` + beta y_r, where s_r is the sum over the column blocks j of
+    /// `tile_sum(j, r)`.
     pub(super) fn multiply(
-        &mut self,
+        &self,
+        scaling: Option<Scaling<T>>,
         y: &mut [T],
         tile_sum: impl Fn(usize, usize) -> T + Sync,
         finish: impl Fn(usize, T) -> T + Sync,
     ) {
         let (rows, col_blocks) = (self.rows, self.col_blocks);
-        let partial = Disjoint::new(&mut self.partial);
+        let mut sums = self.partial.take(|| vec![T::ZERO; rows * col_blocks]);
+        let partial = Disjoint::new(&mut sums);
         self.tiles.run(|tiles| {
             for tile in tiles {
                 let (row_block, col_block) = (tile / col_blocks, tile % col_blocks);
@@ -75,7 +79,7 @@ impl<T: Scalar> Tiles<T> {
                 }
             }
         });
-        let (partial, y) = (&self.partial, Disjoint::new(y));
+        let (partial, y) = (&*sums, Disjoint::new(y));
         let threads = self.tiles.threads();
         threads.run(|part| {
             let share = partition::even(rows, threads.count(), part);
@@ -83,7 +87,7 @@ impl<T: Scalar> Tiles<T> {
             for (y, row) in unsafe { y.range(share.clone()) }.iter_mut().zip(share) {
                 let sums = (0..col_blocks).map(|block| partial[block * rows + row]);
                 let sum = sums.fold(T::ZERO, |sum, partial| sum + partial);
-                *y = finish(row, sum);
+                scaled::store(scaling, finish(row, sum), y);
             }
         });
     }

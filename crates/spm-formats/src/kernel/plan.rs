@@ -3,6 +3,7 @@
 use std::error::Error;
 use std::fmt;
 
+use super::Scaling;
 use crate::{FormatError, Layout};
 
 /// Why a plan could not be made.
@@ -91,8 +92,13 @@ pub struct Footprint {
     pub matrix_bytes: u64,
 }
 
-/// A planned y = A x. Planning converts, partitions and allocates; `run` allocates nothing.
-pub trait SpmvPlan<T>: Send {
+/// A planned y = A x, or y = alpha A x + beta y.
+///
+/// Planning converts, partitions and allocates. Any number of threads may run one plan at the same
+/// time; no lock is held during a product. A workspace serves one caller at a time: planning
+/// allocates the first one, and a run that finds all of them in use allocates another, which the plan
+/// keeps. The first scaled run may allocate too. All other runs allocate nothing.
+pub trait SpmvPlan<T>: Send + Sync {
     /// (rows, columns) of A.
     fn shape(&self) -> (usize, usize);
 
@@ -103,7 +109,15 @@ pub trait SpmvPlan<T>: Send {
     ///
     /// # Errors
     /// Wrong lengths; a device that fails.
-    fn run(&mut self, x: &[T], y: &mut [T]) -> Result<(), RunError>;
+    fn run(&self, x: &[T], y: &mut [T]) -> Result<(), RunError>;
+
+    /// `y` = alpha A `x` + beta `y`, with the lengths of [`SpmvPlan::run`].
+    ///
+    /// With [`Scaling::OVERWRITE`] the result has the bits of [`SpmvPlan::run`].
+    ///
+    /// # Errors
+    /// As [`SpmvPlan::run`].
+    fn run_scaled(&self, scaling: Scaling<T>, x: &[T], y: &mut [T]) -> Result<(), RunError>;
 
     /// For a plan of `auto`, the label of the kernel that it has chosen; `None` for other kernels.
     fn choice(&self) -> Option<String> {
@@ -141,8 +155,8 @@ impl DenseShape {
     }
 }
 
-/// A planned Y = A X.
-pub trait SpmmPlan<T>: Send {
+/// A planned Y = A X, or Y = alpha A X + beta Y. Threads and workspace are as in [`SpmvPlan`].
+pub trait SpmmPlan<T>: Send + Sync {
     /// (rows, columns) of A.
     fn shape(&self) -> (usize, usize);
 
@@ -156,7 +170,15 @@ pub trait SpmmPlan<T>: Send {
     ///
     /// # Errors
     /// Wrong lengths; a device that fails.
-    fn run(&mut self, x: &[T], y: &mut [T]) -> Result<(), RunError>;
+    fn run(&self, x: &[T], y: &mut [T]) -> Result<(), RunError>;
+
+    /// `y` = alpha A `x` + beta `y`, with the lengths of [`SpmmPlan::run`].
+    ///
+    /// With [`Scaling::OVERWRITE`] the result has the bits of [`SpmmPlan::run`].
+    ///
+    /// # Errors
+    /// As [`SpmmPlan::run`].
+    fn run_scaled(&self, scaling: Scaling<T>, x: &[T], y: &mut [T]) -> Result<(), RunError>;
 
     /// See [`SpmvPlan::choice`].
     fn choice(&self) -> Option<String> {

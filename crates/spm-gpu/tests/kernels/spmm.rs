@@ -75,7 +75,7 @@ fn a_product_by_hand_in_both_layouts() {
         for (kernel, parameters) in own_kernels() {
             let (dense, options) = (DenseShape { k: 2, layout }, PlanOptions::default());
             let plan = kernel.plan_on_host(&device, sample().view(), dense, &parameters, &options);
-            let (mut plan, mut y) = (plan.unwrap(), [0.0; 4]);
+            let (plan, mut y) = (plan.unwrap(), [0.0; 4]);
             plan.run(&x, &mut y).unwrap();
             assert_eq!(y, expected, "{}, {layout:?}", kernel.info.id);
             assert!(matches!(plan.run(&x[1..], &mut y), Err(RunError::Shape { .. })));

@@ -149,8 +149,7 @@ fn operands_in_host_memory_are_copied() {
     for kernel in spmv::registry::<f64>().iter().filter(|kernel| !kernel.baseline) {
         let parameters = kernel.info.defaults();
         let options = PlanOptions::default();
-        let mut plan =
-            kernel.plan_on_host(&device, sample().view(), &parameters, &options).unwrap();
+        let plan = kernel.plan_on_host(&device, sample().view(), &parameters, &options).unwrap();
         let mut y = [0.0; 2];
         plan.run(&[1.0, 10.0, 100.0], &mut y).unwrap();
         assert_eq!(y, [201.0, 30.0], "{}", kernel.info.id);

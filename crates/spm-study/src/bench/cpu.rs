@@ -76,7 +76,7 @@ fn rayon_pool(threads: usize) -> Result<rayon::ThreadPool, PlanError> {
 trait Multiply<T> {
     fn footprint(&self) -> Footprint;
     fn choice(&self) -> Option<String>;
-    fn run(&mut self, x: &[T], y: &mut [T]) -> Result<(), RunError>;
+    fn run(&self, x: &[T], y: &mut [T]) -> Result<(), RunError>;
 }
 
 macro_rules! multiply {
@@ -88,7 +88,7 @@ macro_rules! multiply {
             fn choice(&self) -> Option<String> {
                 (**self).choice()
             }
-            fn run(&mut self, x: &[T], y: &mut [T]) -> Result<(), RunError> {
+            fn run(&self, x: &[T], y: &mut [T]) -> Result<(), RunError> {
                 (**self).run(x, y)
             }
         }

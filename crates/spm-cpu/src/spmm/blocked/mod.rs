@@ -13,10 +13,10 @@ mod pack;
 mod sink;
 
 use spm_formats::kernel::{
-    Backend, KernelInfo, Operation, ParameterSpec, Parameters, PlanError, Value,
+    Backend, KernelInfo, Operation, ParameterSpec, Parameters, PlanError, Scaling, Value,
 };
 use spm_formats::partition::{self, MergePoint};
-use spm_formats::{CsrView, DenseShape, Layout, Scalar};
+use spm_formats::{CsrSource, DenseShape, Layout, Scalar};
 
 use self::columns::{Columns, Lists, Narrow, Wide};
 use self::kernel::{Dense, Part};
@@ -25,9 +25,10 @@ use self::sink::{Sink, stage_len};
 use super::plan::{Memory, Product, boxed};
 use super::{BoxedPlan, vector};
 use crate::disjoint::Disjoint;
+use crate::pool::{Pool, Taken};
 use crate::simd::Machine;
 use crate::workspace::Workspace;
-use crate::{PlanOptions, Threads};
+use crate::{PlanOptions, Threads, scaled};
 
 const PREFETCH: ParameterSpec = ParameterSpec {
     name: "prefetch",
@@ -66,7 +67,7 @@ const SHORT: usize = 8;
 const STAGE: usize = 8 << 10;
 
 struct Blocked<'a, T> {
-    a: CsrView<'a, T>,
+    a: CsrSource<'a, T>,
     dense: DenseShape,
     threads: Threads,
     machine: Machine,
@@ -74,19 +75,43 @@ struct Blocked<'a, T> {
     stream: bool,
     /// Compressed column indices, used instead of those of CSR.
     lists: Option<Lists>,
-    /// A row-major copy of a column-major X.
-    packed: Option<Packed<T>>,
     /// The partition of thread t is between points t and t + 1.
     points: Vec<MergePoint>,
     tile: usize,
+    /// Elements of a staging buffer. Without one, the first scaled product allocates it.
+    stage: usize,
+    workspaces: Pool<Buffers<T>>,
+}
+
+/// The workspace of a product.
+struct Buffers<T> {
+    /// A row-major copy of a column-major X.
+    packed: Option<Packed<T>>,
     /// For each thread the staging buffer of its sink, and the partial sums of the row that its
     /// partition ends in.
     stages: Workspace<T>,
     carries: Workspace<T>,
 }
 
+impl<T: Scalar> Buffers<T> {
+    /// `stage` elements for the staging buffer of each thread.
+    fn new(cols: usize, dense: DenseShape, stage: usize, threads: usize) -> Self {
+        let columns = dense.layout == Layout::ColumnMajor;
+        Self {
+            packed: columns.then(|| Packed::new(cols, dense.k)),
+            stages: Workspace::zeros(threads * stage),
+            carries: Workspace::zeros(threads * dense.k),
+        }
+    }
+
+    fn elements(&self) -> usize {
+        let packed = self.packed.as_ref().map_or(0, |packed| packed.elements.len());
+        packed + self.stages.len() + self.carries.len()
+    }
+}
+
 pub(super) fn plan<'a, T: Scalar>(
-    a: CsrView<'a, T>,
+    a: CsrSource<'a, T>,
     dense: DenseShape,
     parameters: &Parameters,
     options: &PlanOptions,
@@ -94,29 +119,28 @@ pub(super) fn plan<'a, T: Scalar>(
     if dense.k == 1 {
         return vector::plan(a, dense, "csr-merge", options);
     }
-    let threads = options.threads.clone();
+    let (view, threads) = (a.view(), options.threads.clone());
     let columns = dense.layout == Layout::ColumnMajor;
     let tile = (STAGE / (dense.k.max(1) * T::BYTES)).clamp(8, 256);
-    let stages =
-        if columns || parameters.switch(STREAM.name) { stage_len(tile, dense.k) } else { 0 };
     let narrow = parameters.switch(NARROW.name);
-    let of_x = if columns { Packed::<T>::elements(a.cols(), dense.k) } else { 0 };
-    let of_thread = (stages + dense.k) * T::BYTES;
-    let of_lists = if narrow { Lists::most_bytes(&a) } else { 0 };
+    let of_x = if columns { Packed::<T>::elements(view.cols(), dense.k) } else { 0 };
+    let staged = columns || parameters.switch(STREAM.name);
+    let stage = if staged { stage_len(tile, dense.k) } else { 0 };
+    let of_thread = (stage + dense.k) * T::BYTES;
+    let of_lists = if narrow { Lists::most_bytes(&view) } else { 0 };
     let bytes = of_x * T::BYTES as u128 + (threads.count() * of_thread + of_lists) as u128;
     options.budget.check_bytes(INFO.id, bytes)?;
     Ok(boxed(
         Blocked {
             machine: Machine::without_gathers(),
             // As far as A goes is far enough, and places further on need not be computed.
-            prefetch: parameters.count(PREFETCH.name).min(a.nnz()),
+            prefetch: parameters.count(PREFETCH.name).min(view.nnz()),
             stream: parameters.switch(STREAM.name),
-            lists: narrow.then(|| Lists::new(&a)).flatten(),
-            packed: columns.then(|| Packed::new(a.cols(), dense.k)),
-            points: partition::by_merge_path(a.row_ptr(), threads.count()),
+            lists: narrow.then(|| Lists::new(&view)).flatten(),
+            points: partition::by_merge_path(view.row_ptr(), threads.count()),
             tile,
-            stages: Workspace::zeros(threads.count() * stages),
-            carries: Workspace::zeros(threads.count() * dense.k),
+            stage,
+            workspaces: Pool::new(Buffers::new(view.cols(), dense, stage, threads.count())),
             a,
             dense,
             threads,
@@ -127,39 +151,51 @@ pub(super) fn plan<'a, T: Scalar>(
 
 impl<T: Scalar> Product<T> for Blocked<'_, T> {
     fn shape(&self) -> (usize, usize) {
-        (self.a.rows(), self.a.cols())
+        self.a.view().shape()
     }
 
     fn memory(&self) -> Memory {
-        let packed = self.packed.as_ref().map_or(0, |packed| packed.elements.len());
-        let elements = packed + self.stages.len() + self.carries.len();
+        let (a, workspace) = (self.a.view(), self.workspace().elements());
         let lists = self.lists.as_ref().map_or(0, Lists::bytes);
-        let plan = lists + elements * T::BYTES + size_of_val(&*self.points);
-        let columns = size_of_val(self.a.col_ind());
+        let plan = lists + workspace * T::BYTES + size_of_val(&*self.points);
+        let columns = size_of_val(a.col_ind());
         let columns = if self.lists.is_some() { columns as u64 } else { 0 };
-        Memory { matrix: self.a.memory_bytes() - columns + lists as u64, plan: plan as u64 }
+        Memory { matrix: a.memory_bytes() - columns + lists as u64, plan: plan as u64 }
     }
 
-    fn multiply(&mut self, x: &[T], y: &mut [T]) {
-        match self.lists.take() {
-            Some(lists) => {
-                self.multiply_with(Narrow(&lists), x, y);
-                self.lists = Some(lists);
-            }
-            None => self.multiply_with(Wide(self.a.col_ind()), x, y),
+    fn multiply(&self, scaling: Option<Scaling<T>>, x: &[T], y: &mut [T]) {
+        match &self.lists {
+            Some(lists) => self.multiply_with(Narrow(lists), scaling, x, y),
+            None => self.multiply_with(Wide(self.a.view().col_ind()), scaling, x, y),
         }
     }
 }
 
 impl<T: Scalar> Blocked<'_, T> {
-    fn multiply_with(&mut self, columns: impl Columns, x: &[T], y: &mut [T]) {
-        let (a, k, layout) = (self.a, self.dense.k, self.dense.layout);
+    fn workspace(&self) -> Taken<'_, Buffers<T>> {
+        let (cols, threads) = (self.a.view().cols(), self.threads.count());
+        self.workspaces.take(|| Buffers::new(cols, self.dense, self.stage, threads))
+    }
+
+    fn multiply_with(
+        &self,
+        columns: impl Columns,
+        scaling: Option<Scaling<T>>,
+        x: &[T],
+        y: &mut [T],
+    ) {
+        let (a, k, layout) = (self.a.view(), self.dense.k, self.dense.layout);
         if k == 0 {
             return;
         }
         // What the invariants of `Part` ask of X; those of A and of the points are their types'.
         assert!(x.len() >= a.cols() * k, "X has {} elements", x.len());
-        let x = match &mut self.packed {
+        let mut workspace = self.workspace();
+        let Buffers { packed, stages, carries } = &mut *workspace;
+        if scaling.is_some() && stages.is_empty() {
+            *stages = Workspace::zeros(self.threads.count() * stage_len(self.tile, k));
+        }
+        let x = match packed {
             Some(packed) => {
                 packed.fill(x, k, &self.threads);
                 Dense { elements: &packed.elements, pitch: packed.pitch }
@@ -167,9 +203,8 @@ impl<T: Scalar> Blocked<'_, T> {
             None => Dense { elements: x, pitch: k },
         };
         let (points, tile, rows) = (&self.points, self.tile, a.rows());
-        let stage_len = self.stages.len() / self.threads.count();
-        let stages = Disjoint::new(&mut self.stages);
-        let carries = Disjoint::new(&mut self.carries);
+        let stage_len = stages.len() / self.threads.count();
+        let (stages, all_carries) = (Disjoint::new(stages), Disjoint::new(&mut *carries));
         let all_of_y = Disjoint::new(&mut *y);
         self.threads.run(|part| {
             let (from, to) = (points[part], points[part + 1]);
@@ -177,18 +212,20 @@ impl<T: Scalar> Blocked<'_, T> {
             let (stage, carry) = unsafe {
                 (
                     stages.range(part * stage_len..(part + 1) * stage_len),
-                    carries.range(part * k..(part + 1) * k),
+                    all_carries.range(part * k..(part + 1) * k),
                 )
             };
             let sink = match layout {
-                Layout::ColumnMajor => Sink::Columns { y: all_of_y, rows, k, row: from.row, stage },
+                Layout::ColumnMajor => {
+                    Sink::Columns { y: all_of_y, rows, k, row: from.row, stage, scaling }
+                }
                 Layout::RowMajor => {
                     // SAFETY: the points ascend, so the rows that end in different pieces differ.
                     let y = unsafe { all_of_y.range(from.row * k..to.row * k) };
-                    if self.stream {
-                        Sink::Stream { y, k, stage, pending: 0 }
-                    } else {
-                        Sink::Direct { y, k }
+                    match scaling {
+                        Some(scaling) => Sink::Scaled { y, k, stage, scaling },
+                        None if self.stream => Sink::Stream { y, k, stage, pending: 0 },
+                        None => Sink::Direct { y, k },
                     }
                 }
             };
@@ -210,10 +247,10 @@ impl<T: Scalar> Blocked<'_, T> {
         });
         // A row that is cut belongs to the piece where it ends; the pieces before it carry theirs.
         let in_y = super::rows::Strides::new(rows, self.dense);
-        for (carry, point) in self.carries.chunks_exact(k).zip(&points[1..]) {
+        for (carry, point) in carries.chunks_exact(k).zip(&points[1..]) {
             if point.row < rows {
                 for (c, &carried) in carry.iter().enumerate() {
-                    y[point.row * in_y.down + c * in_y.across] += carried;
+                    scaled::add(scaling, carried, &mut y[point.row * in_y.down + c * in_y.across]);
                 }
             }
         }

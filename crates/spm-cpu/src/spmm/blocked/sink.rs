@@ -1,8 +1,10 @@
 //! Writes finished rows of Y to memory in the layout and with the stores that suit Y.
 
 use spm_formats::Scalar;
+use spm_formats::kernel::Scaling;
 
 use crate::disjoint::Disjoint;
+use crate::scaled;
 use crate::simd::{Isa, LANES};
 
 /// Takes tiles of rows, one after the other.
@@ -23,6 +25,14 @@ pub(super) enum Sink<'a, T> {
         stage: &'a mut [T],
         pending: usize,
     },
+    /// Row-major Y = alpha A X + beta Y: rows are collected in cache, and combined with Y.
+    Scaled {
+        /// The remaining rows.
+        y: &'a mut [T],
+        k: usize,
+        stage: &'a mut [T],
+        scaling: Scaling<T>,
+    },
     /// Column-major Y: tiles are transposed.
     Columns {
         y: Disjoint<'a, T>,
@@ -32,6 +42,7 @@ pub(super) enum Sink<'a, T> {
         /// The first row of the next tile.
         row: usize,
         stage: &'a mut [T],
+        scaling: Option<Scaling<T>>,
     },
 }
 
@@ -48,7 +59,9 @@ impl<T: Scalar> Sink<'_, T> {
         match self {
             Self::Direct { y, k } => (y.as_mut_ptr(), *k),
             Self::Stream { stage, pending, k, .. } => (stage[*pending..].as_mut_ptr(), *k),
-            Self::Columns { stage, k, .. } => (stage.as_mut_ptr(), *k),
+            Self::Scaled { stage, k, .. } | Self::Columns { stage, k, .. } => {
+                (stage.as_mut_ptr(), *k)
+            }
         }
     }
 
@@ -82,13 +95,18 @@ impl<T: Scalar> Sink<'_, T> {
                 *pending = finished - head - streamed;
                 *y = rest;
             }
-            Self::Columns { y, rows, k, row, stage } => {
+            Self::Scaled { y, k, stage, scaling } => {
+                let (to, rest) = std::mem::take(y).split_at_mut(count * *k);
+                scaling.combine(&stage[..to.len()], to);
+                *y = rest;
+            }
+            Self::Columns { y, rows, k, row, stage, scaling } => {
                 for c in 0..*k {
                     let start = c * *rows + *row;
                     // SAFETY: no other part has these rows.
                     let column = unsafe { y.range(start..start + count) };
                     for (i, element) in column.iter_mut().enumerate() {
-                        *element = stage[i * *k + c];
+                        scaled::store(*scaling, stage[i * *k + c], element);
                     }
                 }
                 *row += count;

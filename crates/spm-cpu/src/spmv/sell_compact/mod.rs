@@ -10,9 +10,9 @@ use std::ops::Range;
 
 use rayon::prelude::*;
 use spm_formats::kernel::{
-    Backend, KernelInfo, Operation, ParameterSpec, Parameters, PlanError, Value,
+    Backend, KernelInfo, Operation, ParameterSpec, Parameters, PlanError, Scaling, Value,
 };
-use spm_formats::{CsrView, FormatError, Scalar, partition};
+use spm_formats::{CsrSource, CsrView, FormatError, Scalar, partition};
 
 use self::segment::{Columns, MOST_ROWS, Segment};
 use super::BoxedPlan;
@@ -20,8 +20,9 @@ use super::long_rows::{LONG, LongRows};
 use super::plan::{Memory, Product, boxed};
 use super::repair::repair;
 use crate::disjoint::Disjoint;
+use crate::scaled::{Buffers, Staged};
 use crate::simd::{self, AHEAD, GATHER, Isa, Job, LANES, Machine, PREFETCH};
-use crate::{PlanOptions, Threads};
+use crate::{PlanOptions, Threads, scaled};
 
 pub(super) const INFO: KernelInfo = KernelInfo {
     id: "sell-compact",
@@ -47,11 +48,12 @@ const SEGMENT_ENTRIES: std::ops::RangeInclusive<usize> = 1 << 12..=1 << 16;
 
 struct SellCompact<'a, T> {
     /// For long rows, and for rows that are recomputed because their sum is infinite or NaN.
-    a: CsrView<'a, T>,
+    a: CsrSource<'a, T>,
     segments: Vec<Segment<T>>,
     /// The common value of all entries, if they are equal.
     common: Option<T>,
     long: LongRows<T>,
+    staged: Staged<T>,
     threads: Threads,
     /// Segments of thread t: `bounds[t]..bounds[t + 1]`.
     bounds: Vec<usize>,
@@ -60,7 +62,7 @@ struct SellCompact<'a, T> {
 }
 
 pub(super) fn plan<'a, T: Scalar>(
-    a: CsrView<'a, T>,
+    a: CsrSource<'a, T>,
     parameters: &Parameters,
     options: &PlanOptions,
 ) -> Result<BoxedPlan<'a, T>, PlanError> {
@@ -69,15 +71,16 @@ pub(super) fn plan<'a, T: Scalar>(
         let reason = format!("sigma {sigma} is neither 1 nor a multiple of 8 up to 65536");
         return Err(PlanError::Unsupported { kernel: INFO.id, reason });
     }
-    let common = common_value(a.values());
-    let entries = a.nnz() / (SEGMENTS * options.threads.count());
+    let view = a.view();
+    let common = common_value(view.values());
+    let entries = view.nnz() / (SEGMENTS * options.threads.count());
     let entries = entries.clamp(*SEGMENT_ENTRIES.start(), *SEGMENT_ENTRIES.end());
-    let rows_of_segments = segment_rows(&a, sigma.max(LANES), entries);
+    let rows_of_segments = segment_rows(&view, sigma.max(LANES), entries);
     let value_bytes = if common.is_none() { T::BYTES } else { 0 };
-    check_segments(&a, &rows_of_segments, sigma, value_bytes, options)?;
+    check_segments(&view, &rows_of_segments, sigma, value_bytes, options)?;
     let segments: Vec<_> = rows_of_segments
         .into_par_iter()
-        .map(|rows| Segment::new(&a, rows, sigma, common.is_none()))
+        .map(|rows| Segment::new(&view, rows, sigma, common.is_none()))
         .collect();
     let mut weights = vec![0_usize];
     for segment in &segments {
@@ -87,10 +90,12 @@ pub(super) fn plan<'a, T: Scalar>(
     }
     let threads = options.threads.clone();
     let bounds = partition::by_weight(&weights, threads.count());
-    let long = LongRows::new(&a, &threads);
-    let machine = Machine::for_gathers(parameters, a.cols());
+    let long = LongRows::new(&view, &threads);
+    let most_rows = segments.iter().map(|segment| segment.rows.len()).max().unwrap_or(0);
+    let staged = Staged::new(threads.count(), most_rows);
+    let machine = Machine::for_gathers(parameters, view.cols());
     let prefetch = parameters.switch(PREFETCH.name);
-    Ok(boxed(SellCompact { a, segments, common, long, threads, bounds, machine, prefetch }))
+    Ok(boxed(SellCompact { a, segments, common, long, staged, threads, bounds, machine, prefetch }))
 }
 
 /// Refuses segments beyond the budget, and what is allocated for a while to make them.
@@ -155,7 +160,7 @@ fn segment_rows<T: Scalar>(
 
 impl<T: Scalar> Product<T> for SellCompact<'_, T> {
     fn shape(&self) -> (usize, usize) {
-        (self.a.rows(), self.a.cols())
+        self.a.view().shape()
     }
 
     fn memory(&self) -> Memory {
@@ -163,27 +168,32 @@ impl<T: Scalar> Product<T> for SellCompact<'_, T> {
         Memory::owned(segments, self.long.bytes() + size_of_val(&*self.bounds))
     }
 
-    fn multiply(&mut self, x: &[T], y: &mut [T]) {
+    fn multiply(&self, scaling: Option<Scaling<T>>, x: &[T], y: &mut [T]) {
+        let (a, common, prefetch) = (self.a.view(), self.common, self.prefetch);
         // The jobs index x by the columns of A.
-        assert!(x.len() >= self.a.cols(), "x has {} elements", x.len());
-        let all_rows = Disjoint::new(y);
-        let pieces = self.long.pieces();
+        assert!(x.len() >= a.cols(), "x has {} elements", x.len());
+        let mut long = self.long.begin(y);
+        let pieces = self.long.pieces(&mut long);
+        let all_rows = Disjoint::new(&mut *y);
+        let mut buffers = self.staged.buffers(scaling);
+        let buffers = buffers.as_mut().map(Buffers::parts);
         self.threads.run(|part| {
             for segment in &self.segments[self.bounds[part]..self.bounds[part + 1]] {
                 // SAFETY: the rows of segments do not overlap.
                 let y = unsafe { all_rows.range(segment.rows.clone()) };
-                let mut finite = true;
-                let common = self.common;
-                let run =
-                    Run { segment, common, prefetch: self.prefetch, x, y, finite: &mut finite };
-                self.machine.run(run);
-                if !finite {
-                    repair(&self.a, segment.rows.clone(), x, y);
-                }
+                let multiply = |y: &mut [T]| {
+                    let mut finite = true;
+                    self.machine.run(Run { segment, common, prefetch, x, y, finite: &mut finite });
+                    if !finite {
+                        repair(&a, segment.rows.clone(), x, y);
+                    }
+                };
+                // SAFETY: each part has one thread.
+                unsafe { scaled::through(buffers, part, y, multiply) };
             }
-            pieces.sum(&self.a, part, x);
+            pieces.sum(&a, part, x);
         });
-        self.long.finish(y);
+        self.long.finish(&long, scaling, y);
     }
 }
 

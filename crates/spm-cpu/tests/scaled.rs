@@ -1,0 +1,194 @@
+//! y = alpha A x + beta y and Y = alpha A X + beta Y by every kernel of the registries against the
+//! reference.
+
+mod common;
+
+use common::{LAYOUTS, csr, equal, long_rows, planned, within_bound};
+use spm_cpu::{PlanOptions, spmm, spmv};
+use spm_formats::kernel::Scaling;
+use spm_formats::{Coo, DenseShape, Layout, Scalar, convert};
+use spm_testing::exact::{self, Whole};
+use spm_testing::generate;
+use spm_testing::reference::{self, Reference};
+
+/// alpha and beta, whole numbers so that the products of whole numbers are exact.
+const PAIRS: [(f64, f64); 9] = [
+    (1.0, 0.0),
+    (1.0, 1.0),
+    (1.0, -1.0),
+    (-1.0, 1.0),
+    (2.0, -3.0),
+    (-3.0, 0.0),
+    (0.0, 0.0),
+    (0.0, 1.0),
+    (0.0, 2.0),
+];
+
+fn scaling<T: Scalar>((alpha, beta): (f64, f64)) -> Scaling<T> {
+    Scaling::new(T::from_f64(alpha), T::from_f64(beta))
+}
+
+/// alpha A X + beta Y as one product, of alpha A beside beta I with X above Y.
+fn expected<T: Scalar>(
+    a: &Coo<T>,
+    Scaling { alpha, beta }: Scaling<T>,
+    x: &[T],
+    y: &[T],
+    dense: DenseShape,
+) -> Reference {
+    let (rows, cols, k) = (a.rows(), a.cols(), dense.k);
+    let mut entries = Vec::new();
+    if alpha != T::ZERO {
+        entries.extend(a.iter().map(|(row, col, value)| (row, col, alpha * value)));
+    }
+    if beta != T::ZERO {
+        entries.extend((0..rows as u32).map(|row| (row, cols as u32 + row, beta)));
+    }
+    let row_indices = entries.iter().map(|entry| entry.0).collect();
+    let col_indices = entries.iter().map(|entry| entry.1).collect();
+    let values = entries.iter().map(|entry| entry.2).collect();
+    let beside = Coo::new(rows, cols + rows, row_indices, col_indices, values).unwrap();
+    let above: Vec<T> = match dense.layout {
+        Layout::RowMajor => [x, y].concat(),
+        Layout::ColumnMajor => {
+            let column = |j: usize| [&x[j * cols..][..cols], &y[j * rows..][..rows]].concat();
+            (0..k).flat_map(column).collect()
+        }
+    };
+    reference::spmm(&beside, &above, dense)
+}
+
+/// A scaling, y before the product, and what it has to be afterwards.
+struct Case<T> {
+    scaling: Scaling<T>,
+    before: Vec<T>,
+    expected: Reference,
+}
+
+fn cases<T: Scalar>(a: &Coo<T>, x: &[T], dense: DenseShape) -> Vec<Case<T>> {
+    let length = a.rows() * dense.k;
+    let case = |pair| {
+        let scaling: Scaling<T> = scaling(pair);
+        // NaN where y must not be read; other numbers than those of x elsewhere.
+        let before = if scaling.beta == T::ZERO {
+            vec![T::from_f64(f64::NAN); length]
+        } else {
+            exact::vector(length + 5)[5..].to_vec()
+        };
+        let expected = expected(a, scaling, x, &before, dense);
+        Case { scaling, before, expected }
+    };
+    PAIRS.map(case).into()
+}
+
+const VECTOR: DenseShape = DenseShape { k: 1, layout: Layout::RowMajor };
+
+fn check_spmv<T: Scalar>(a: &Coo<T>, x: &[T], judge: common::Judge<T>) {
+    let (matrix, cases) = (csr(a), cases(a, x, VECTOR));
+    for threads in [1, 3] {
+        let options = PlanOptions::with_threads(threads);
+        for kernel in spmv::registry::<T>() {
+            for parameters in kernel.info.variants() {
+                let label = format!("{} on {threads} threads", kernel.info.label(&parameters));
+                let plan = kernel.plan(&matrix, &parameters, &options);
+                let Some(plan) = planned(&label, plan) else { continue };
+                for Case { scaling, before, expected } in &cases {
+                    let mut y = before.clone();
+                    plan.run_scaled(*scaling, x, &mut y).unwrap();
+                    judge(&format!("{label}, {scaling:?}"), &y, expected);
+                }
+            }
+        }
+    }
+}
+
+fn check_spmm<T: Scalar>(a: &Coo<T>, k: usize, x: &[T], judge: common::Judge<T>) {
+    let matrix = csr(a);
+    for (threads, layout) in [1, 3].into_iter().flat_map(|t| LAYOUTS.map(|layout| (t, layout))) {
+        let (options, dense) = (PlanOptions::with_threads(threads), DenseShape { k, layout });
+        let cases = cases(a, x, dense);
+        for kernel in spmm::registry::<T>() {
+            for parameters in kernel.info.variants() {
+                let label = kernel.info.label(&parameters);
+                let label = format!("{label} on {threads} threads, {dense:?}");
+                let plan = kernel.plan(&matrix, dense, &parameters, &options);
+                let Some(plan) = planned(&label, plan) else { continue };
+                for Case { scaling, before, expected } in &cases {
+                    let mut y = before.clone();
+                    plan.run_scaled(*scaling, x, &mut y).unwrap();
+                    judge(&format!("{label}, {scaling:?}"), &y, expected);
+                }
+            }
+        }
+    }
+}
+
+/// Matrices for every way of storing one: stencils, equal rows, rows without entries, long rows.
+fn matrices<T: Scalar>() -> Vec<Coo<T>> {
+    let named = |name| {
+        let a = generate::named(name).unwrap().generate::<T>().unwrap();
+        convert::csr_to_coo(a.view())
+    };
+    let labels = [
+        "stencil27[n=7]",
+        "blocks[n=5,block=3]",
+        "uniform[rows=300,cols=200,entries=2000]",
+        "uniform[rows=70,cols=900,entries=40]",
+    ];
+    let mut all: Vec<Coo<T>> = labels.map(named).into();
+    all.extend([long_rows(), Coo::empty(0, 3).unwrap(), Coo::empty(20, 0).unwrap()]);
+    all
+}
+
+fn check_whole_numbers<T: Scalar>() {
+    for (a, kind) in matrices::<T>().iter().flat_map(|a| Whole::ALL.map(|kind| (a, kind))) {
+        let a = exact::matrix(a, kind);
+        check_spmv(&a, &exact::vector(a.cols()), equal);
+        if kind == Whole::Small {
+            for k in [1, 5, 19] {
+                check_spmm(&a, k, &exact::vector(a.cols() * k), equal);
+            }
+        }
+    }
+}
+
+#[test]
+fn whole_numbers_in_single_precision() {
+    check_whole_numbers::<f32>();
+}
+
+#[test]
+fn whole_numbers_in_double_precision() {
+    check_whole_numbers::<f64>();
+}
+
+/// Padding that meets an infinity or a NaN spoils no row, and alpha 0 leaves them out.
+#[test]
+fn numbers_that_are_not_finite_stay_in_their_rows() {
+    for a in matrices::<f64>().iter().filter(|a| a.cols() > 0) {
+        let a = exact::matrix(a, Whole::Small);
+        for special in [f64::INFINITY, f64::NAN] {
+            for place in [0, a.cols() / 2] {
+                let mut x: Vec<f64> = exact::vector(a.cols());
+                x[place] = special;
+                check_spmv(&a, &x, within_bound);
+            }
+            let mut x: Vec<f64> = exact::vector(a.cols() * 5);
+            x[a.cols() * 2] = special;
+            check_spmm(&a, 5, &x, within_bound);
+        }
+    }
+}
+
+#[test]
+fn wrong_lengths_are_errors() {
+    let a = csr(&Coo::<f64>::empty(2, 3).unwrap());
+    let options = PlanOptions::with_threads(2);
+    let kernel = spmv::find("csr-merge").unwrap();
+    let plan = kernel.plan(&a, &kernel.info.defaults(), &options).unwrap();
+    for (alpha, beta) in PAIRS {
+        let scaling = Scaling::new(alpha, beta);
+        assert!(plan.run_scaled(scaling, &[0.0; 2], &mut [0.0; 2]).is_err());
+        assert!(plan.run_scaled(scaling, &[0.0; 3], &mut [0.0; 3]).is_err());
+    }
+}
