@@ -1,4 +1,4 @@
-//! SpMV, SpMM and transposition on CPU cores.
+//! SpMV, SpMM, SpMV with the transpose, and transposition on CPU cores.
 //!
 //! A plan (inspector-executor) is made once for a matrix: it converts the format, partitions the
 //! work and allocates. A run of the plan allocates nothing.
@@ -37,6 +37,7 @@ pub mod spmm;
 pub mod spmv;
 mod threads;
 pub mod transpose;
+pub mod transposed;
 mod workspace;
 
 pub use options::PlanOptions;

@@ -6,7 +6,7 @@ use std::alloc::{GlobalAlloc, Layout as Block, System};
 use std::sync::atomic::{AtomicUsize, Ordering};
 
 use common::{LAYOUTS, wave};
-use spm_cpu::{PlanOptions, spmm, spmv, transpose};
+use spm_cpu::{PlanOptions, spmm, spmv, transpose, transposed};
 use spm_formats::DenseShape;
 use spm_formats::kernel::{PlanError, Scaling, TransposeOutput};
 use spm_testing::generate;
@@ -48,7 +48,7 @@ fn check(label: &str, mut run: impl FnMut()) {
 fn runs_allocate_nothing() {
     let options = PlanOptions::with_threads(3);
     // Symmetric with rows that repeat a pattern, so that it suits every kernel.
-    let a = generate::named("stencil5[n=40]").unwrap().generate::<f64>().unwrap();
+    let a = generate::named("stencil5[n=60]").unwrap().generate::<f64>().unwrap();
     let (mut x, mut y) = (wave(a.cols()), vec![0.0; a.rows()]);
     // Padding that meets it has to be repaired.
     x[0] = f64::INFINITY;
@@ -60,6 +60,8 @@ fn runs_allocate_nothing() {
             check(&label, || plan.run_scaled(SCALING, &x, &mut y).unwrap());
         }
     }
+    let plan = transposed::plan(&a, &options).unwrap();
+    check("transposed", || plan.run(&x, &mut y).unwrap());
     for layout in LAYOUTS {
         let dense = DenseShape { k: 9, layout };
         let (x, mut y) = (wave(a.cols() * 9), vec![0.0; a.rows() * 9]);

@@ -19,6 +19,7 @@ mod csr_rows;
 mod csr_serial;
 mod csr_tiles;
 mod csr_tiles_copied;
+pub(crate) mod csr_transposed;
 mod ell;
 mod ell_row_blocks;
 mod ell_rows;

@@ -277,7 +277,7 @@ impl<T: Scalar> Product<T> for SellSymmetric<'_, T> {
         assert!(x.len() >= a.cols(), "x has {} elements", x.len());
         let all_rows = Disjoint::new(y);
         let mut all_spills = self.spills.take(|| spills(&self.parts));
-        let spills = Disjoint::new(&mut **all_spills);
+        let spills = Disjoint::new(&mut all_spills);
         self.threads.run(|index| {
             let part = &self.parts[index];
             // SAFETY: each thread has its own part, and the rows of parts do not overlap.
