@@ -26,9 +26,10 @@
 //! the current rayon pool. There are no feature flags: vector instructions are chosen at run time.
 
 mod aligned;
-mod disjoint;
+mod kernel;
 mod memory;
 mod options;
+mod plan;
 mod pool;
 mod race;
 mod scaled;
@@ -40,9 +41,11 @@ pub mod transpose;
 pub mod transposed;
 mod workspace;
 
+pub use kernel::ProductKernel;
 pub use options::PlanOptions;
+use spm_formats::disjoint;
+pub use spm_formats::huge_pages::prefer as prefer_huge_pages;
 pub use threads::Threads;
-pub use workspace::prefer_huge_pages;
 
 /// Compiles and runs the example of the crate's README.
 #[cfg(doctest)]

@@ -2,7 +2,7 @@
 
 use std::time::Instant;
 
-use crate::Threads;
+use crate::{PlanOptions, Threads};
 
 /// How long a candidate is timed: at least so many calls, and at least so many seconds.
 const CALLS: usize = 3;
@@ -132,7 +132,20 @@ impl<P, C: Clock> Race<P, C> {
     }
 }
 
-/// What [`Plan::choice`](spm_formats::kernel::SpmvPlan::choice) says of a label and a thread pool.
+/// The options that candidates are planned with: on the thread pool where `work` is above `small`, and
+/// alone where it is not, or below `large` too.
+pub(crate) fn pools<'o>(
+    options: &'o PlanOptions,
+    alone: &'o PlanOptions,
+    work: usize,
+    (small, large): (usize, usize),
+) -> Vec<&'o PlanOptions> {
+    let pool = options.threads.count() > 1 && work > small;
+    let alone = (!pool || work < large).then_some(alone);
+    pool.then_some(options).into_iter().chain(alone).collect()
+}
+
+/// What [`Plan::choice`](spm_formats::kernel::ProductPlan::choice) says of a label and a thread pool.
 pub(crate) fn on(label: &str, threads: &Threads) -> String {
     let count = threads.count();
     let plural = if count == 1 { "" } else { "s" };

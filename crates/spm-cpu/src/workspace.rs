@@ -5,31 +5,10 @@ use std::ops::{Deref, DerefMut};
 use std::ptr::NonNull;
 
 use spm_formats::Scalar;
+use spm_formats::huge_pages::{self, HUGE_PAGE};
 
 /// Bytes of a cache line, and of the widest vector.
 const CACHE_LINE: usize = 64;
-/// Bytes of a huge page of x86-64 and of most other processors.
-const HUGE_PAGE: usize = 2 << 20;
-
-/// Asks the system for huge pages for `memory`, as numpy does for its arrays. Random accesses to
-/// hundreds of megabytes then spend less time on address translation, and the first touch is
-/// faster.
-///
-/// The call affects pages that have not been touched, on Linux with transparent huge pages at
-/// `madvise`. Elsewhere it does nothing.
-pub fn prefer_huge_pages<T>(memory: &mut [T]) {
-    let start = memory.as_mut_ptr().cast::<u8>();
-    let skip = start.align_offset(HUGE_PAGE);
-    let bytes = size_of_val(memory).saturating_sub(skip) / HUGE_PAGE * HUGE_PAGE;
-    if bytes > 0 {
-        // SAFETY: whole pages inside the slice. The advice does not change their contents; refusing
-        // it is no error.
-        #[cfg(all(target_os = "linux", not(miri)))]
-        unsafe {
-            libc::madvise(start.add(skip).cast(), bytes, libc::MADV_HUGEPAGE);
-        }
-    }
-}
 
 /// The alignment of a workspace of this many bytes.
 fn alignment(bytes: usize) -> usize {
@@ -61,7 +40,7 @@ impl<T: Copy> Workspace<T> {
         let memory = unsafe {
             std::slice::from_raw_parts_mut(start.as_ptr().cast::<std::mem::MaybeUninit<T>>(), len)
         };
-        prefer_huge_pages(memory);
+        huge_pages::prefer(memory);
         for element in memory {
             element.write(value);
         }
@@ -122,15 +101,6 @@ mod tests {
             assert_eq!(*workspace, vec![0.0; len]);
             workspace.fill(2.0);
             assert_eq!(workspace.iter().sum::<f64>(), 2.0 * len as f64);
-        }
-    }
-
-    #[test]
-    fn any_memory_may_be_advised() {
-        for len in [0, 1, 5 << 20] {
-            let mut memory = vec![1_u8; len];
-            prefer_huge_pages(&mut memory);
-            assert!(memory.iter().all(|&byte| byte == 1));
         }
     }
 }

@@ -3,7 +3,25 @@
 use rayon::prelude::*;
 
 use crate::FormatError;
-use crate::csr::check_limits;
+
+/// Checks rows, columns and entries against the 32-bit limits shared by all formats.
+///
+/// # Errors
+/// [`FormatError::TooLarge`] names the first size that does not fit.
+pub fn check_limits(rows: u64, cols: u64, entries: u64) -> Result<(), FormatError> {
+    // rows + 1 pointers must be countable in the pointers' own type, for CSC too.
+    let (limit, index_limit) = (u64::from(u32::MAX), u64::from(u32::MAX) - 1);
+    for (what, size, limit) in [
+        ("number of rows", rows, index_limit),
+        ("number of columns", cols, index_limit),
+        ("number of entries", entries, limit),
+    ] {
+        if size > limit {
+            return Err(FormatError::TooLarge { what, size, limit });
+        }
+    }
+    Ok(())
+}
 
 /// What errors call the two dimensions of a compressed matrix and its arrays.
 #[derive(Debug)]

@@ -1,7 +1,7 @@
 //! COO, the coordinate format: triplets of row, column and value, as in Matrix Market files.
 
+use crate::check::check_limits;
 use crate::check::{check_indices, check_length};
-use crate::csr::check_limits;
 use crate::{FormatError, Scalar};
 
 /// A matrix in COO: triplets in any order. Duplicates are allowed and stand for their sum.

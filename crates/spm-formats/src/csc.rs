@@ -37,6 +37,64 @@ impl<T> Clone for CscView<'_, T> {
 }
 impl<T> Copy for CscView<'_, T> {}
 
+/// The accessors of both types; `$a` is the lifetime of borrowed arrays.
+macro_rules! accessors {
+    ([$($generics:tt)*] $matrix:ty $(, $a:lifetime)?) => {
+        impl<$($generics)*> $matrix {
+            /// Number of rows.
+            pub fn rows(&self) -> usize {
+                self.transposed.cols()
+            }
+
+            /// Number of columns.
+            pub fn cols(&self) -> usize {
+                self.transposed.rows()
+            }
+
+            /// (rows, columns).
+            pub fn shape(&self) -> (usize, usize) {
+                (self.rows(), self.cols())
+            }
+
+            /// Number of stored entries, explicit zeros included.
+            pub fn nnz(&self) -> usize {
+                self.transposed.nnz()
+            }
+
+            /// The start of each column in the other two arrays, and the end of the last column.
+            pub fn col_ptr(&self) -> &$($a)? [u32] {
+                self.transposed.row_ptr()
+            }
+
+            /// Row of each entry.
+            pub fn row_ind(&self) -> &$($a)? [u32] {
+                self.transposed.col_ind()
+            }
+
+            /// Value of each entry.
+            pub fn values(&self) -> &$($a)? [T] {
+                self.transposed.values()
+            }
+
+            /// Rows and values of column `col`.
+            ///
+            /// # Panics
+            /// When there is no such column.
+            pub fn col(&self, col: usize) -> (&$($a)? [u32], &$($a)? [T]) {
+                self.transposed.row(col)
+            }
+
+            /// Bytes of the three arrays.
+            pub fn memory_bytes(&self) -> u64 {
+                self.transposed.memory_bytes()
+            }
+        }
+    };
+}
+
+accessors!([T] Csc<T>);
+accessors!(['a, T] CscView<'a, T>, 'a);
+
 impl<T> Csc<T> {
     /// Takes the arrays of a `shape` = (rows, columns) matrix in O(columns + nnz).
     ///
@@ -58,62 +116,14 @@ impl<T> Csc<T> {
         self.transposed.transposed()
     }
 
-    /// Number of rows.
-    pub fn rows(&self) -> usize {
-        self.transposed.cols()
-    }
-
-    /// Number of columns.
-    pub fn cols(&self) -> usize {
-        self.transposed.rows()
-    }
-
-    /// (rows, columns).
-    pub fn shape(&self) -> (usize, usize) {
-        (self.rows(), self.cols())
-    }
-
-    /// Number of stored entries, explicit zeros included.
-    pub fn nnz(&self) -> usize {
-        self.transposed.nnz()
-    }
-
-    /// The start of each column in the other two arrays, and the end of the last column.
-    pub fn col_ptr(&self) -> &[u32] {
-        self.transposed.row_ptr()
-    }
-
-    /// Row of each entry.
-    pub fn row_ind(&self) -> &[u32] {
-        self.transposed.col_ind()
-    }
-
-    /// Value of each entry.
-    pub fn values(&self) -> &[T] {
-        self.transposed.values()
-    }
-
     /// Mutable value of each entry.
     pub fn values_mut(&mut self) -> &mut [T] {
         self.transposed.values_mut()
     }
 
-    /// Rows and values of column `col`.
-    ///
-    /// # Panics
-    /// When there is no such column.
-    pub fn col(&self, col: usize) -> (&[u32], &[T]) {
-        self.transposed.row(col)
-    }
-
     /// (row, column, value) of every entry, column after column.
     pub fn iter(&self) -> impl Iterator<Item = (usize, usize, &T)> {
         self.view().iter()
-    }
-
-    /// Bytes of the three arrays.
-    pub fn memory_bytes(&self) -> u64 {
-        self.transposed.memory_bytes()
     }
 
     /// The transpose as a CSR matrix, without a copy.
@@ -171,57 +181,9 @@ impl<'a, T> CscView<'a, T> {
         })
     }
 
-    /// Number of rows.
-    pub fn rows(&self) -> usize {
-        self.transposed.cols()
-    }
-
-    /// Number of columns.
-    pub fn cols(&self) -> usize {
-        self.transposed.rows()
-    }
-
-    /// (rows, columns).
-    pub fn shape(&self) -> (usize, usize) {
-        (self.rows(), self.cols())
-    }
-
-    /// Number of stored entries, explicit zeros included.
-    pub fn nnz(&self) -> usize {
-        self.transposed.nnz()
-    }
-
-    /// The start of each column in the other two arrays, and the end of the last column.
-    pub fn col_ptr(&self) -> &'a [u32] {
-        self.transposed.row_ptr()
-    }
-
-    /// Row of each entry.
-    pub fn row_ind(&self) -> &'a [u32] {
-        self.transposed.col_ind()
-    }
-
-    /// Value of each entry.
-    pub fn values(&self) -> &'a [T] {
-        self.transposed.values()
-    }
-
-    /// Rows and values of column `col`.
-    ///
-    /// # Panics
-    /// When there is no such column.
-    pub fn col(&self, col: usize) -> (&'a [u32], &'a [T]) {
-        self.transposed.row(col)
-    }
-
     /// (row, column, value) of every entry, column after column.
     pub fn iter(&self) -> impl Iterator<Item = (usize, usize, &'a T)> + use<'a, T> {
         self.transposed.iter().map(|(col, row, value)| (row, col, value))
-    }
-
-    /// Bytes of the three arrays.
-    pub fn memory_bytes(&self) -> u64 {
-        self.transposed.memory_bytes()
     }
 
     /// The transpose as a CSR matrix, without a copy.

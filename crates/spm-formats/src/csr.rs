@@ -4,6 +4,7 @@ use std::ops::{AddAssign, Range};
 
 use sprs::SpIndex;
 
+pub use crate::check::check_limits;
 use crate::check::{ROWS, check_compressed, check_unsorted};
 use crate::convert::{coo_to_csr, merge_rows};
 use crate::indices::{indices_to_u32, pointers_to_u32, triplets_to_u32};
@@ -55,6 +56,57 @@ impl<T> Clone for CsrView<'_, T> {
 }
 impl<T> Copy for CsrView<'_, T> {}
 
+/// The accessors of both types; `$a` is the lifetime of borrowed arrays.
+macro_rules! accessors {
+    ([$($generics:tt)*] $matrix:ty $(, $a:lifetime)?) => {
+        impl<$($generics)*> $matrix {
+            /// Number of rows.
+            #[inline]
+            pub fn rows(&self) -> usize {
+                self.row_ptr.len() - 1
+            }
+
+            /// Number of columns.
+            #[inline]
+            pub fn cols(&self) -> usize {
+                self.cols
+            }
+
+            /// (rows, columns).
+            pub fn shape(&self) -> (usize, usize) {
+                (self.rows(), self.cols)
+            }
+
+            /// Number of stored entries, explicit zeros included.
+            #[inline]
+            pub fn nnz(&self) -> usize {
+                self.col_ind.len()
+            }
+
+            /// The start of each row in the other two arrays, and the end of the last row.
+            #[inline]
+            pub fn row_ptr(&self) -> &$($a)? [u32] {
+                &*self.row_ptr
+            }
+
+            /// Column of each entry.
+            #[inline]
+            pub fn col_ind(&self) -> &$($a)? [u32] {
+                &*self.col_ind
+            }
+
+            /// Value of each entry.
+            #[inline]
+            pub fn values(&self) -> &$($a)? [T] {
+                &*self.values
+            }
+        }
+    };
+}
+
+accessors!([T] Csr<T>);
+accessors!(['a, T] CsrView<'a, T>, 'a);
+
 impl<T> Csr<T> {
     /// Takes the arrays of a `shape` = (rows, columns) matrix in O(rows + nnz).
     ///
@@ -101,41 +153,6 @@ impl<T> Csr<T> {
     pub fn view(&self) -> CsrView<'_, T> {
         let Self { cols, row_ptr, col_ind, values } = self;
         CsrView { cols: *cols, row_ptr, col_ind, values }
-    }
-
-    /// Number of rows.
-    pub fn rows(&self) -> usize {
-        self.row_ptr.len() - 1
-    }
-
-    /// Number of columns.
-    pub fn cols(&self) -> usize {
-        self.cols
-    }
-
-    /// (rows, columns).
-    pub fn shape(&self) -> (usize, usize) {
-        (self.rows(), self.cols)
-    }
-
-    /// Number of stored entries, explicit zeros included.
-    pub fn nnz(&self) -> usize {
-        self.col_ind.len()
-    }
-
-    /// The start of each row in the other two arrays, and the end of the last row.
-    pub fn row_ptr(&self) -> &[u32] {
-        &self.row_ptr
-    }
-
-    /// Column of each entry.
-    pub fn col_ind(&self) -> &[u32] {
-        &self.col_ind
-    }
-
-    /// Value of each entry.
-    pub fn values(&self) -> &[T] {
-        &self.values
     }
 
     /// Mutable value of each entry.
@@ -244,47 +261,6 @@ impl<'a, T> CsrView<'a, T> {
         Ok(Self { cols: shape.1, row_ptr, col_ind, values })
     }
 
-    /// Number of rows.
-    #[inline]
-    pub fn rows(&self) -> usize {
-        self.row_ptr.len() - 1
-    }
-
-    /// Number of columns.
-    #[inline]
-    pub fn cols(&self) -> usize {
-        self.cols
-    }
-
-    /// (rows, columns).
-    pub fn shape(&self) -> (usize, usize) {
-        (self.rows(), self.cols)
-    }
-
-    /// Number of stored entries, explicit zeros included.
-    #[inline]
-    pub fn nnz(&self) -> usize {
-        self.col_ind.len()
-    }
-
-    /// The start of each row in the other two arrays, and the end of the last row.
-    #[inline]
-    pub fn row_ptr(&self) -> &'a [u32] {
-        self.row_ptr
-    }
-
-    /// Column of each entry.
-    #[inline]
-    pub fn col_ind(&self) -> &'a [u32] {
-        self.col_ind
-    }
-
-    /// Value of each entry.
-    #[inline]
-    pub fn values(&self) -> &'a [T] {
-        self.values
-    }
-
     /// The positions of the entries of row `row` in `col_ind` and `values`.
     ///
     /// # Panics
@@ -348,25 +324,6 @@ impl<'a, T> From<&'a Csr<T>> for CsrView<'a, T> {
     fn from(matrix: &'a Csr<T>) -> Self {
         matrix.view()
     }
-}
-
-/// Checks rows, columns and entries against the 32-bit limits shared by all formats.
-///
-/// # Errors
-/// [`FormatError::TooLarge`] names the first size that does not fit.
-pub fn check_limits(rows: u64, cols: u64, entries: u64) -> Result<(), FormatError> {
-    // rows + 1 pointers must be countable in the pointers' own type, for CSC too.
-    let (limit, index_limit) = (u64::from(u32::MAX), u64::from(u32::MAX) - 1);
-    for (what, size, limit) in [
-        ("number of rows", rows, index_limit),
-        ("number of columns", cols, index_limit),
-        ("number of entries", entries, limit),
-    ] {
-        if size > limit {
-            return Err(FormatError::TooLarge { what, size, limit });
-        }
-    }
-    Ok(())
 }
 
 /// Row pointers of rows with these lengths: one more than there are rows. The caller has checked

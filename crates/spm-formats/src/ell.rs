@@ -1,8 +1,7 @@
 //! ELLPACK: every row is padded to the length of the longest row, in two rectangular arrays.
 
-use crate::check::check_length;
-use crate::csr::check_limits;
-use crate::padding::{Padded, padding_ratio};
+use crate::check::{check_length, check_limits};
+use crate::padding::{Padded, padded_accessors};
 use crate::{FormatError, Scalar};
 
 /// The contiguous dimension of a rectangular array.
@@ -79,6 +78,8 @@ pub struct UnpaddedRow<T> {
     pub values: Box<[T]>,
 }
 
+padded_accessors!(Ell);
+
 impl<T: Scalar> Ell<T> {
     /// Takes the arrays of a `shape` = (rows, columns) matrix; `extent` = (width, pitch).
     ///
@@ -133,21 +134,6 @@ impl<T: Scalar> Ell<T> {
         Ok(Self { rows, cols, entries, width, pitch, layout, row_lengths, col_indices, values })
     }
 
-    /// Number of rows.
-    pub fn rows(&self) -> usize {
-        self.rows
-    }
-
-    /// Number of columns.
-    pub fn cols(&self) -> usize {
-        self.cols
-    }
-
-    /// Number of stored entries, padding not counted.
-    pub fn entries(&self) -> usize {
-        self.entries
-    }
-
     /// Stored elements of each row, at least the length of the longest row.
     pub fn width(&self) -> usize {
         self.width
@@ -170,39 +156,6 @@ impl<T: Scalar> Ell<T> {
             Layout::RowMajor => row * self.pitch + slot,
             Layout::ColumnMajor => slot * self.pitch + row,
         }
-    }
-
-    /// Entries of each row.
-    pub fn row_lengths(&self) -> &[u32] {
-        &self.row_lengths
-    }
-
-    /// Column of every stored element, padding included.
-    pub fn col_indices(&self) -> &[u32] {
-        &self.col_indices
-    }
-
-    /// Value of every stored element, padding included.
-    pub fn values(&self) -> &[T] {
-        &self.values
-    }
-
-    /// Number of stored elements, padding included.
-    pub fn stored_elements(&self) -> usize {
-        self.values.len()
-    }
-
-    /// Stored elements per entry: 1 without padding, and 1 for a matrix without stored elements.
-    pub fn padding_ratio(&self) -> f64 {
-        padding_ratio(self.stored_elements(), self.entries)
-    }
-
-    /// Bytes of all arrays.
-    pub fn memory_bytes(&self) -> u64 {
-        let bytes = size_of_val(&*self.col_indices)
-            + size_of_val(&*self.values)
-            + size_of_val(&*self.row_lengths);
-        bytes as u64
     }
 }
 

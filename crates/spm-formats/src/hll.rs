@@ -3,7 +3,7 @@
 use std::ops::Range;
 
 use crate::check::check_nonzero;
-use crate::padding::{Padded, offsets, padding_ratio};
+use crate::padding::{Padded, offsets, padded_accessors};
 use crate::{FormatError, Scalar};
 
 /// A matrix in HLL: blocks ("hacks") of `hack_size` consecutive rows, column-major inside a block,
@@ -38,6 +38,8 @@ pub struct Hll<T> {
     pub(crate) col_indices: Vec<u32>,
     pub(crate) values: Vec<T>,
 }
+
+padded_accessors!(Hll, block_offsets);
 
 impl<T: Scalar> Hll<T> {
     /// Takes the arrays of a `shape` = (rows, columns) matrix, every block as wide as its longest
@@ -75,21 +77,6 @@ impl<T: Scalar> Hll<T> {
         Ok(Self { rows, cols, entries, hack_size, block_offsets, row_lengths, col_indices, values })
     }
 
-    /// Number of rows.
-    pub fn rows(&self) -> usize {
-        self.rows
-    }
-
-    /// Number of columns.
-    pub fn cols(&self) -> usize {
-        self.cols
-    }
-
-    /// Number of stored entries, padding not counted.
-    pub fn entries(&self) -> usize {
-        self.entries
-    }
-
     /// Rows of a block; the last block may have fewer.
     pub fn hack_size(&self) -> usize {
         self.hack_size
@@ -109,39 +96,5 @@ impl<T: Scalar> Hll<T> {
     pub fn block_rows(&self, block: usize) -> Range<usize> {
         let first = block * self.hack_size;
         first..self.rows.min(first.saturating_add(self.hack_size))
-    }
-
-    /// Entries of each row.
-    pub fn row_lengths(&self) -> &[u32] {
-        &self.row_lengths
-    }
-
-    /// Column of every stored element, padding included.
-    pub fn col_indices(&self) -> &[u32] {
-        &self.col_indices
-    }
-
-    /// Value of every stored element, padding included.
-    pub fn values(&self) -> &[T] {
-        &self.values
-    }
-
-    /// Number of stored elements, padding included.
-    pub fn stored_elements(&self) -> usize {
-        self.values.len()
-    }
-
-    /// Stored elements per entry: 1 without padding, and 1 for a matrix without stored elements.
-    pub fn padding_ratio(&self) -> f64 {
-        padding_ratio(self.stored_elements(), self.entries)
-    }
-
-    /// Bytes of all arrays.
-    pub fn memory_bytes(&self) -> u64 {
-        let bytes = size_of_val(&*self.col_indices)
-            + size_of_val(&*self.values)
-            + size_of_val(&*self.row_lengths)
-            + size_of_val(&*self.block_offsets);
-        bytes as u64
     }
 }

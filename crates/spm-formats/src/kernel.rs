@@ -8,12 +8,11 @@ mod parameters;
 mod plan;
 mod scaling;
 
-use std::any::Any;
 use std::fmt;
 
 pub use parameters::{ParameterError, ParameterSpec, Parameters, Schedule, Value};
 pub use plan::{
-    DenseShape, Footprint, PlanError, RunError, SpmmPlan, SpmvPlan, TransposeOutput, TransposePlan,
+    DenseShape, Footprint, PlanError, ProductPlan, RunError, TransposeOutput, TransposePlan,
     check_length,
 };
 pub use scaling::Scaling;
@@ -95,9 +94,22 @@ pub struct KernelInfo {
 }
 
 impl KernelInfo {
+    /// A description without id, source, summary and parameters, to be completed by struct update.
+    pub const fn of(operation: Operation, backend: Backend) -> Self {
+        Self { id: "", operation, backend, source: "", summary: "", parameters: &[] }
+    }
+
     /// Every parameter at its default.
     pub fn defaults(&self) -> Parameters {
         Parameters(self.parameters.iter().map(|p| (p.name, p.default)).collect())
+    }
+
+    /// The defaults but for some parameters.
+    ///
+    /// # Panics
+    /// As [`Parameters::with`].
+    pub fn with(&self, set: &[(&'static str, Value)]) -> Parameters {
+        set.iter().fold(self.defaults(), |all, &(name, value)| all.with(name, value))
     }
 
     /// The defaults, and every studied value of each parameter with the others at their defaults.
@@ -169,20 +181,39 @@ impl KernelInfo {
     }
 }
 
-/// The registry for `T` out of those that a backend has compiled for `f32` and for `f64`.
+/// Defines `registry` and `find` for the kernels of one operation on one backend.
 ///
 /// A registry names every kernel, so a generic one would compile all of them again in each crate that
-/// asks for it. Backends therefore wrap theirs in two functions that are not generic.
-///
-/// # Panics
-/// When the function for `T` returns something else than an `R`.
-pub fn registry_of<T: crate::Scalar, R: 'static>(
-    single: fn() -> Box<dyn Any>,
-    double: fn() -> Box<dyn Any>,
-) -> R {
-    let registry = if size_of::<T>() == size_of::<f32>() { single() } else { double() };
-    *registry.downcast().expect("the registry of this scalar type")
+/// asks for it. The lists for `f32` and `f64` are therefore made by functions that are not generic.
+#[doc(hidden)]
+#[macro_export]
+macro_rules! __registry {
+    ($(#[$meta:meta])* $kernel:ident<$t:ident: $scalar:ident> [$($entry:expr),* $(,)?]) => {
+        $(#[$meta])*
+        pub fn registry<$t: $scalar>() -> Vec<$kernel<$t>> {
+            fn kernels<$t: $scalar>() -> Vec<$kernel<$t>> {
+                vec![$($entry),*]
+            }
+            #[inline(never)]
+            fn single() -> Box<dyn std::any::Any> {
+                Box::new(kernels::<f32>())
+            }
+            #[inline(never)]
+            fn double() -> Box<dyn std::any::Any> {
+                Box::new(kernels::<f64>())
+            }
+            let kernels = if size_of::<$t>() == size_of::<f32>() { single() } else { double() };
+            *kernels.downcast().expect("the registry of this scalar type")
+        }
+
+        /// The kernel with this id.
+        pub fn find<$t: $scalar>(id: &str) -> Option<$kernel<$t>> {
+            registry().into_iter().find(|kernel| kernel.info.id == id)
+        }
+    };
 }
+#[doc(hidden)]
+pub use crate::__registry as registry;
 
 /// Splits `id[name=value,...]` into the id and the text between the brackets.
 pub fn split_label(label: &str) -> (&str, &str) {

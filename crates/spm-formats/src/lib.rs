@@ -46,10 +46,13 @@ pub mod convert;
 mod coo;
 mod csc;
 pub mod csr;
+#[doc(hidden)]
+pub mod disjoint;
 mod ell;
 mod error;
 mod hll;
-mod huge_pages;
+#[doc(hidden)]
+pub mod huge_pages;
 mod indices;
 mod interop;
 pub mod kernel;

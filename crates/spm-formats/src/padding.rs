@@ -1,8 +1,65 @@
 //! Checks that the constructors of all padded formats share.
 
-use crate::check::{check_indices, check_length};
-use crate::csr::check_limits;
+use crate::check::{check_indices, check_length, check_limits};
 use crate::{FormatError, Scalar};
+
+/// The accessors that all padded formats have; `$array` are arrays that a format has besides.
+macro_rules! padded_accessors {
+    ($format:ident $(, $array:ident)*) => {
+        impl<T: Scalar> $format<T> {
+            /// Number of rows.
+            pub fn rows(&self) -> usize {
+                self.rows
+            }
+
+            /// Number of columns.
+            pub fn cols(&self) -> usize {
+                self.cols
+            }
+
+            /// Number of stored entries, padding not counted.
+            pub fn entries(&self) -> usize {
+                self.entries
+            }
+
+            /// Entries of each row, in the order of the format.
+            pub fn row_lengths(&self) -> &[u32] {
+                &self.row_lengths
+            }
+
+            /// Column of every stored element, padding included.
+            pub fn col_indices(&self) -> &[u32] {
+                &self.col_indices
+            }
+
+            /// Value of every stored element, padding included.
+            pub fn values(&self) -> &[T] {
+                &self.values
+            }
+
+            /// Number of stored elements, padding included.
+            pub fn stored_elements(&self) -> usize {
+                self.values.len()
+            }
+
+            /// Stored elements per entry: 1 without padding, and 1 for a matrix without stored
+            /// elements.
+            pub fn padding_ratio(&self) -> f64 {
+                $crate::padding::padding_ratio(self.stored_elements(), self.entries)
+            }
+
+            /// Bytes of all arrays.
+            pub fn memory_bytes(&self) -> u64 {
+                let bytes = size_of_val(&*self.col_indices)
+                    + size_of_val(&*self.values)
+                    + size_of_val(&*self.row_lengths)
+                    $(+ size_of_val(&*self.$array))*;
+                bytes as u64
+            }
+        }
+    };
+}
+pub(crate) use padded_accessors;
 
 /// The arrays of a padded format to be checked.
 pub(crate) struct Padded<'a, T> {

@@ -2,7 +2,7 @@
 //! sigma rows.
 
 use crate::check::{check_length, check_nonzero};
-use crate::padding::{Padded, offsets, padding_ratio};
+use crate::padding::{Padded, offsets, padded_accessors};
 use crate::{FormatError, Scalar};
 
 /// A matrix in SELL-C-sigma (Kreutzer, Hager, Wellein, Fehske, Bishop: "A unified sparse matrix
@@ -43,6 +43,8 @@ pub struct Sell<T> {
     pub(crate) col_indices: Vec<u32>,
     pub(crate) values: Vec<T>,
 }
+
+padded_accessors!(Sell, chunk_offsets, permutation);
 
 impl<T: Scalar> Sell<T> {
     /// Takes the arrays of a `shape` = (rows, columns) matrix, every chunk as wide as its longest
@@ -96,21 +98,6 @@ impl<T: Scalar> Sell<T> {
         })
     }
 
-    /// Number of rows.
-    pub fn rows(&self) -> usize {
-        self.rows
-    }
-
-    /// Number of columns.
-    pub fn cols(&self) -> usize {
-        self.cols
-    }
-
-    /// Number of stored entries, padding not counted.
-    pub fn entries(&self) -> usize {
-        self.entries
-    }
-
     /// C: rows of a chunk.
     pub fn chunk(&self) -> usize {
         self.chunk
@@ -134,41 +121,6 @@ impl<T: Scalar> Sell<T> {
     /// The row of A at each position.
     pub fn permutation(&self) -> &[u32] {
         &self.permutation
-    }
-
-    /// Entries of each row, by position.
-    pub fn row_lengths(&self) -> &[u32] {
-        &self.row_lengths
-    }
-
-    /// Column of every stored element, padding included.
-    pub fn col_indices(&self) -> &[u32] {
-        &self.col_indices
-    }
-
-    /// Value of every stored element, padding included.
-    pub fn values(&self) -> &[T] {
-        &self.values
-    }
-
-    /// Number of stored elements, padding included.
-    pub fn stored_elements(&self) -> usize {
-        self.values.len()
-    }
-
-    /// Stored elements per entry: 1 without padding, and 1 for a matrix without stored elements.
-    pub fn padding_ratio(&self) -> f64 {
-        padding_ratio(self.stored_elements(), self.entries)
-    }
-
-    /// Bytes of all arrays.
-    pub fn memory_bytes(&self) -> u64 {
-        let bytes = size_of_val(&*self.col_indices)
-            + size_of_val(&*self.values)
-            + size_of_val(&*self.row_lengths)
-            + size_of_val(&*self.chunk_offsets)
-            + size_of_val(&*self.permutation);
-        bytes as u64
     }
 }
 

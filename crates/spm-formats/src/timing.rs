@@ -56,6 +56,47 @@ pub struct Sampling {
     pub max_time: Duration,
 }
 
+impl Default for Sampling {
+    /// 5 runs of warm-up, 50 samples and 50 ms at least, 1 s at most.
+    fn default() -> Self {
+        Self {
+            warm_up: 5,
+            iterations: 50,
+            min_time: Duration::from_millis(50),
+            max_time: Duration::from_secs(1),
+        }
+    }
+}
+
+impl Sampling {
+    /// The times of some runs. `one` runs once and returns the seconds of that; it is given the
+    /// shortest time of the warm-up, and nothing during that.
+    ///
+    /// # Errors
+    /// The first error of `one`.
+    pub fn run<E>(&self, mut one: impl FnMut(Option<f64>) -> Result<f64, E>) -> Result<Timing, E> {
+        let mut once = f64::INFINITY;
+        let begin = Instant::now();
+        for _ in 0..self.warm_up.max(1) {
+            once = once.min(one(None)?);
+            if begin.elapsed() >= self.max_time {
+                return Ok(statistics(vec![once]));
+            }
+        }
+        // Grown as it fills: nobody's memory holds as many as somebody may ask for.
+        let mut samples = Vec::new();
+        let begin = Instant::now();
+        loop {
+            samples.push(one(Some(once))?);
+            let (passed, taken) = (begin.elapsed(), samples.len());
+            let enough = taken >= self.iterations && passed >= self.min_time;
+            if enough || passed >= self.max_time {
+                return Ok(statistics(samples));
+            }
+        }
+    }
+}
+
 /// Times `run` by a monotonic clock; `between` is called, untimed, before each sample. Without it,
 /// samples that would be too short to time are means of a batch of runs.
 ///
@@ -66,38 +107,24 @@ pub fn sample<E>(
     mut between: Option<impl FnMut()>,
     mut run: impl FnMut() -> Result<(), E>,
 ) -> Result<Timing, E> {
-    let mut once = Duration::MAX;
-    let begin = Instant::now();
-    for _ in 0..sampling.warm_up.max(1) {
-        let start = Instant::now();
-        run()?;
-        once = once.min(start.elapsed());
-        if begin.elapsed() >= sampling.max_time {
-            return Ok(statistics(vec![once.as_secs_f64()]));
-        }
-    }
-    let batch = match between {
-        Some(_) => 1,
-        None => SHORTEST_SAMPLE.as_nanos().div_ceil(once.as_nanos().max(1)).clamp(1, 10_000),
-    };
-    // Grown as it fills: nobody's memory holds as many as somebody may ask for.
-    let mut samples = Vec::new();
-    let begin = Instant::now();
-    loop {
-        if let Some(between) = &mut between {
-            between();
-        }
+    sampling.run(|once| {
+        let batch = match (once, &mut between) {
+            (None, _) => 1,
+            (Some(_), Some(between)) => {
+                between();
+                1
+            }
+            (Some(once), None) => {
+                let wanted = SHORTEST_SAMPLE.as_secs_f64() / once.max(1e-9);
+                (wanted.ceil() as u32).clamp(1, 10_000)
+            }
+        };
         let start = Instant::now();
         for _ in 0..batch {
             run()?;
         }
-        samples.push(start.elapsed().as_secs_f64() / batch as f64);
-        let (passed, taken) = (begin.elapsed(), samples.len());
-        let enough = taken >= sampling.iterations && passed >= sampling.min_time;
-        if enough || passed >= sampling.max_time {
-            return Ok(statistics(samples));
-        }
-    }
+        Ok(start.elapsed().as_secs_f64() / f64::from(batch))
+    })
 }
 
 fn statistics(samples: Vec<f64>) -> Timing {

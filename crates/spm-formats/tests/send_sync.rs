@@ -4,7 +4,7 @@
 use spm_formats::cache::{CacheError, Source};
 use spm_formats::convert::{ConversionInput, ConversionKernel, ConversionPlan, Converted};
 use spm_formats::kernel::{
-    KernelInfo, ParameterError, Parameters, PlanError, RunError, Scaling, SpmmPlan, SpmvPlan,
+    KernelInfo, ParameterError, Parameters, PlanError, ProductPlan, RunError, Scaling,
     TransposeOutput, TransposePlan,
 };
 use spm_formats::matrix_market::{MatrixFile, MatrixMarketError, ReadOptions};
@@ -57,7 +57,6 @@ fn everything_is_send_and_sync() {
 #[test]
 fn plans_of_products_are_shared_and_transpositions_move() {
     fn send<E: Send + ?Sized>() {}
-    send_and_sync::<dyn SpmvPlan<f64>>();
-    send_and_sync::<dyn SpmmPlan<f64>>();
+    send_and_sync::<dyn ProductPlan<f64>>();
     send::<dyn TransposePlan<f64>>();
 }

@@ -7,8 +7,8 @@
 
 use std::time::Instant;
 
-use spm_formats::kernel::SpmvPlan;
-use spm_gpu::{Device, HostSpmvPlan, PlanOptions, spmv};
+use spm_formats::kernel::ProductPlan;
+use spm_gpu::{Device, HostProductPlan, PlanOptions, spmv};
 use spm_gpu_kernels::emulator::EmulatorOptions;
 use spm_testing::conjugate_gradient::{AnyError, Solution, System, solve};
 
@@ -46,7 +46,7 @@ pub(crate) fn run(
     let kernel = spmv::find::<f64>("auto").expect("auto is always there");
     let plan = kernel.plan(device, a, &kernel.info.defaults(), &PlanOptions::default())?;
     println!("{}: {}", device.info().name, plan.choice().unwrap_or_default());
-    let plan = HostSpmvPlan::new(plan)?;
+    let plan = HostProductPlan::new(plan)?;
     let mut b = vec![0.0; a.rows()];
     plan.run(&vec![1.0; a.cols()], &mut b)?;
     let start = Instant::now();

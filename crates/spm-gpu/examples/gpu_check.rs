@@ -28,8 +28,8 @@ use spm_formats::kernel::{
 use spm_formats::matrix_market::{self, ReadOptions};
 use spm_formats::{Coo, Csr, DenseShape, Layout, Scalar};
 use spm_gpu::{
-    Device, DeviceBuffer, DeviceCsc, DeviceCsr, DeviceScalar, GpuError, PlanOptions, Stream,
-    Timing, TimingOptions, cusparse, spmm, spmv, time, transpose,
+    Device, DeviceBuffer, DeviceCsc, DeviceCsr, DeviceScalar, GpuError, PlanOptions, Sampling,
+    Stream, Timing, cusparse, spmm, spmv, time, transpose,
 };
 use spm_testing::{generate, reference};
 
@@ -205,7 +205,7 @@ fn copy_bandwidth(device: &Device) -> Result<f64, GpuError> {
     let mut target = DeviceBuffer::<f64>::zeroed(device, 1 << 27)?;
     let stream = Stream::new(device)?;
     let timing =
-        time(&stream, TimingOptions::default(), |stream| target.copy_from_on(&source, stream))?;
+        time(&stream, &Sampling::default(), |stream| target.copy_from_on(&source, stream))?;
     Ok(2.0 * source.bytes() as f64 / timing.median_s / 1e9)
 }
 
@@ -477,7 +477,7 @@ impl Check<'_> {
         if !self.options.timed {
             return Ok(None);
         }
-        time(&self.stream, TimingOptions::default(), launch).map(Some)
+        time(&self.stream, &Sampling::default(), launch).map(Some)
     }
 
     fn print(&mut self, operation: &str, line: Option<&Line>) {

@@ -7,12 +7,11 @@ use std::sync::{Mutex, OnceLock, PoisonError};
 
 use cust::context::{Context, CurrentContext};
 use cust::sys;
-use spm_gpu_kernels::{Kernel, KernelArgs};
+use spm_gpu_kernels::{Dim3, Kernel, KernelArgs};
 
-use crate::device::DeviceInfo;
 use crate::driver;
-use crate::error::GpuError;
-use crate::launch::Launch;
+use crate::error::{GpuError, check, from_cust};
+use crate::info::DeviceInfo;
 use crate::pool::Pool;
 use crate::ptx;
 
@@ -20,30 +19,6 @@ use crate::ptx;
 const SHARED_WITHOUT_OPT_IN: u32 = 48 * 1024;
 /// Room for the messages of the driver's PTX compiler.
 const LOG_BYTES: usize = 16 * 1024;
-
-/// Converts a status of the driver to a result.
-pub(crate) fn check(call: &'static str, answer: sys::CUresult) -> Result<(), GpuError> {
-    match answer {
-        sys::CUresult::CUDA_SUCCESS => Ok(()),
-        sys::CUresult::CUDA_ERROR_NO_DEVICE => Err(match driver::library() {
-            Err(reason) => GpuError::NoDriver { reason: reason.to_owned() },
-            Ok(_) => GpuError::NoDevice,
-        }),
-        other => Err(GpuError::Driver {
-            call,
-            code: format!("{other:?}"),
-            message: driver::message(other),
-        }),
-    }
-}
-
-/// Converts an error of `cust`.
-pub(crate) fn from_cust(call: &'static str, error: cust::error::CudaError) -> GpuError {
-    match check(call, driver::result(error as u32)) {
-        Err(error) => error,
-        Ok(()) => GpuError::Driver { call, code: format!("{error:?}"), message: String::new() },
-    }
-}
 
 /// A context with its kernels.
 pub(crate) struct Cuda {
@@ -165,12 +140,12 @@ impl Cuda {
     pub(crate) unsafe fn launch<K: Kernel>(
         &self,
         info: &DeviceInfo,
-        launch: Launch,
+        (grid, block, shared_bytes): (Dim3, Dim3, u32),
         stream: *mut c_void,
         args: K::Args,
     ) -> Result<(), GpuError> {
         self.make_current()?;
-        let function = self.function(info, K::NAME, launch.shared_bytes)?;
+        let function = self.function(info, K::NAME, shared_bytes)?;
         let mut answer = sys::CUresult::CUDA_SUCCESS;
         args.with_raw(&mut |pointers| {
             // SAFETY: one pointer per argument of the kernel's signature, which `K` and the PTX
@@ -178,13 +153,13 @@ impl Cuda {
             answer = unsafe {
                 sys::cuLaunchKernel(
                     function,
-                    launch.grid.x,
-                    launch.grid.y,
+                    grid.x,
+                    grid.y,
                     1,
-                    launch.block.x,
-                    launch.block.y,
+                    block.x,
+                    block.y,
                     1,
-                    launch.shared_bytes,
+                    shared_bytes,
                     stream.cast(),
                     pointers.as_mut_ptr(),
                     ptr::null_mut(),
@@ -196,9 +171,9 @@ impl Cuda {
         }
         Err(GpuError::LaunchFailed {
             kernel: K::NAME,
-            grid: (launch.grid.x, launch.grid.y),
-            block: (launch.block.x, launch.block.y),
-            shared_bytes: launch.shared_bytes,
+            grid: (grid.x, grid.y),
+            block: (block.x, block.y),
+            shared_bytes,
             reason: format!("{answer:?}, {}", driver::message(answer)),
         })
     }

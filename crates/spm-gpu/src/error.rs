@@ -1,9 +1,12 @@
 //! Errors of devices and of the libraries loaded at run time.
 
+use cust::sys;
 use spm_formats::FormatError;
 use spm_formats::kernel::{PlanError, RunError};
 use spm_gpu_kernels::emulator::EmulatorError;
 use thiserror::Error;
+
+use crate::driver;
 
 /// Why an operation on a device failed.
 #[derive(Debug, Clone, PartialEq, Eq, Error)]
@@ -209,6 +212,30 @@ impl From<GpuError> for RunError {
             GpuError::Shape { what, expected, found } => Self::Shape { what, expected, found },
             error => Self::Device(error.to_string()),
         }
+    }
+}
+
+/// Converts a status of the driver to a result.
+pub(crate) fn check(call: &'static str, answer: sys::CUresult) -> Result<(), GpuError> {
+    match answer {
+        sys::CUresult::CUDA_SUCCESS => Ok(()),
+        sys::CUresult::CUDA_ERROR_NO_DEVICE => Err(match driver::library() {
+            Err(reason) => GpuError::NoDriver { reason: reason.to_owned() },
+            Ok(_) => GpuError::NoDevice,
+        }),
+        other => Err(GpuError::Driver {
+            call,
+            code: format!("{other:?}"),
+            message: driver::message(other),
+        }),
+    }
+}
+
+/// Converts an error of `cust`.
+pub(crate) fn from_cust(call: &'static str, error: cust::error::CudaError) -> GpuError {
+    match check(call, driver::result(error as u32)) {
+        Err(error) => error,
+        Ok(()) => GpuError::Driver { call, code: format!("{error:?}"), message: String::new() },
     }
 }
 

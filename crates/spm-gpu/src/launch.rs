@@ -1,10 +1,12 @@
-//! Launch configurations: grid, block and shared memory.
+//! Launches: grid, block and shared memory, their limits, and their way to a device.
 
 use spm_formats::kernel::PlanError;
-use spm_gpu_kernels::Dim3;
+use spm_gpu_kernels::{Dim3, Kernel};
 
-use crate::device::{Device, LaunchLimits};
+use crate::device::{Backend, Device};
 use crate::error::GpuError;
+use crate::info::LaunchLimits;
+use crate::stream::Stream;
 
 /// Blocks, threads of a block, dynamic shared memory of a block.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -88,6 +90,59 @@ impl Launch {
         }
         Ok(())
     }
+}
+
+impl Device {
+    /// Puts kernel `K` into the stream and returns without waiting for it. The emulator, unless it
+    /// defers ([`EmulatorOptions::deferred`]), runs it before it returns.
+    ///
+    /// # Errors
+    /// A launch beyond the limits of the device, a stream of another device; from the emulator,
+    /// what the kernel did wrong.
+    ///
+    /// # Safety
+    /// The arguments keep the kernel's contract: sizes describe the arrays, indices stay inside,
+    /// and what the pointers point to lies on this device and lives until the stream is done with
+    /// the kernel. (Dropping a [`crate::DeviceBuffer`] waits for that.)
+    pub unsafe fn launch<K: Kernel>(
+        &self,
+        launch: Launch,
+        stream: &Stream,
+        args: K::Args,
+    ) -> Result<(), GpuError>
+    where
+        K::Args: Send,
+    {
+        stream.check_device(self)?;
+        launch.check(K::NAME, &self.info().limits)?;
+        let Launch { grid, block, shared_bytes } = launch;
+        match (self.backend(), stream.emulated()) {
+            // SAFETY: the caller's promise, and the limits were checked.
+            (Backend::Cuda(cuda), _) => unsafe {
+                cuda.launch::<K>(self.info(), (grid, block, shared_bytes), stream.as_raw(), args)
+            },
+            (Backend::Emulator(_), Some(stream)) => {
+                Ok(stream.launch::<K>(grid, block, shared_bytes, args)?)
+            }
+            (Backend::Emulator(_), None) => Err(GpuError::OtherDevice { what: "stream" }),
+        }
+    }
+}
+
+/// Threads of a warp.
+pub(crate) const WARP: usize = 32;
+
+/// Warps of a block of `block` threads.
+///
+/// # Errors
+/// A number of threads that is not a multiple of 32.
+pub(crate) fn warps(kernel: &'static str, block: usize) -> Result<usize, PlanError> {
+    if block.is_multiple_of(WARP) {
+        return Ok(block / WARP);
+    }
+    let reason =
+        format!("block must be a multiple of {WARP}, the threads of a warp; found {block}");
+    Err(PlanError::Unsupported { kernel, reason })
 }
 
 /// Threads of a block in a plan: one number, or (x, y).

@@ -4,9 +4,9 @@
 //! [`Device::open`] returns an error.
 //!
 //! ```
-//! use spm_formats::kernel::SpmvPlan;
 //! use spm_formats::Csr;
-//! use spm_gpu::{Device, HostSpmvPlan, PlanOptions, spmv};
+//! use spm_formats::kernel::ProductPlan;
+//! use spm_gpu::{Device, HostProductPlan, PlanOptions, spmv};
 //!
 //! // | 1 0 2 |
 //! // | 0 3 0 |
@@ -19,7 +19,7 @@
 //!         let plan = kernel.plan(&device, a.view(), &parameters, &PlanOptions::default())?;
 //!
 //!         // x and y in host memory; `plan.launch` takes them in device memory.
-//!         let plan = HostSpmvPlan::new(plan)?;
+//!         let plan = HostProductPlan::new(plan)?;
 //!         let mut y = [0.0; 2];
 //!         plan.run(&[1.0, 10.0, 100.0], &mut y)?;
 //!         assert_eq!(y, [201.0, 30.0]);
@@ -54,13 +54,19 @@ pub mod cusparse;
 mod device;
 mod driver;
 mod error;
+mod info;
+mod kernel;
 mod launch;
 mod matrix;
 mod memory;
 mod plan;
 mod pool;
+mod problem;
+mod procedure;
 mod product;
 mod ptx;
+mod race;
+mod source;
 pub mod spmm;
 pub mod spmv;
 mod stream;
@@ -68,15 +74,17 @@ mod texture;
 mod timing;
 pub mod transpose;
 
-pub use device::{Device, DeviceInfo, EmulatedDevice, LaunchLimits};
+pub use device::{Device, EmulatedDevice};
 pub use error::{CudaVersion, GpuError};
+pub use info::{DeviceInfo, LaunchLimits};
+pub use kernel::ProductKernel;
 pub use launch::Launch;
 pub use matrix::{DeviceCsr, DeviceHll, DeviceSell};
 pub use memory::DeviceBuffer;
 pub use plan::{
-    DeviceCsc, DeviceScalar, DeviceSpmmPlan, DeviceSpmvPlan, DeviceTransposePlan, HostPlan,
-    HostSpmmPlan, HostSpmvPlan, HostTransposePlan, Operands, PlanOptions,
+    DeviceCsc, DeviceProductPlan, DeviceScalar, DeviceTransposePlan, HostPlan, HostProductPlan,
+    HostTransposePlan, Operands, PlanOptions,
 };
-pub use spm_formats::timing::Timing;
+pub use spm_formats::timing::{Sampling, Timing};
 pub use stream::{Event, Stream};
-pub use timing::{TimingOptions, time, time_after};
+pub use timing::{time, time_after};

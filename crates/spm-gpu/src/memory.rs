@@ -8,9 +8,8 @@ use spm_gpu_kernels::device::{DevicePtr, DevicePtrMut, Element};
 use spm_gpu_kernels::emulator::{EmuBuffer, EmulatorError};
 
 use crate::budget::Reserved;
-use crate::cuda::check;
 use crate::device::{Backend, Device};
-use crate::error::GpuError;
+use crate::error::{GpuError, check};
 use crate::pool::Block;
 use crate::stream::Stream;
 

@@ -3,7 +3,7 @@
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use spm_formats::kernel::{
-    DenseShape, Footprint, RunError, Scaling, SpmmPlan, SpmvPlan, TransposeOutput, TransposePlan,
+    DenseShape, Footprint, ProductPlan, RunError, Scaling, TransposeOutput, TransposePlan,
     check_length,
 };
 use spm_formats::{MemoryBudget, Scalar};
@@ -35,50 +35,18 @@ pub struct PlanOptions {
     pub budget: MemoryBudget,
 }
 
-/// A planned y = A x with x and y on the device.
+/// A planned product with X and Y on the device: Y = A X, or y = A x for one column.
 ///
 /// Launches of one plan may go into any streams. Launches that share scratch memory run one after
 /// another.
-pub trait DeviceSpmvPlan<T>: Send {
+pub trait DeviceProductPlan<T>: Send {
     /// The device of the plan.
     fn device(&self) -> &Device;
 
     /// (rows, columns) of A.
     fn shape(&self) -> (usize, usize);
 
-    /// Traffic and device memory.
-    fn footprint(&self) -> Footprint;
-
-    /// Enqueues in the stream the kernels that overwrite `y` (rows elements) with A `x` (columns
-    /// elements), and returns without waiting for them.
-    ///
-    /// # Errors
-    /// Wrong lengths, buffers or a stream of another device, a device that fails.
-    fn launch(
-        &mut self,
-        x: &DeviceBuffer<T>,
-        y: &mut DeviceBuffer<T>,
-        stream: &Stream,
-    ) -> Result<(), GpuError>;
-
-    /// See [`SpmvPlan::choice`].
-    fn choice(&self) -> Option<String> {
-        None
-    }
-}
-
-/// A planned Y = A X with X and Y on the device.
-///
-/// Launches of one plan may go into any streams. Launches that share scratch memory run one after
-/// another.
-pub trait DeviceSpmmPlan<T>: Send {
-    /// The device of the plan.
-    fn device(&self) -> &Device;
-
-    /// (rows, columns) of A.
-    fn shape(&self) -> (usize, usize);
-
-    /// Columns and layout of X and Y.
+    /// Columns and layout of X and Y; [`DenseShape::VECTOR`] for y = A x.
     fn dense(&self) -> DenseShape;
 
     /// Traffic and device memory.
@@ -96,11 +64,14 @@ pub trait DeviceSpmmPlan<T>: Send {
         stream: &Stream,
     ) -> Result<(), GpuError>;
 
-    /// See [`SpmvPlan::choice`].
+    /// See [`ProductPlan::choice`].
     fn choice(&self) -> Option<String> {
         None
     }
 }
+
+/// A boxed product plan.
+pub type BoxedPlan<T> = Box<dyn DeviceProductPlan<T>>;
 
 /// The CSC arrays that a transposition fills, on the device.
 #[derive(Debug)]
@@ -203,14 +174,12 @@ impl<P, B> HostPlan<P, B> {
     }
 }
 
-/// [`HostPlan`] of y = A x.
-pub type HostSpmvPlan<T> = HostPlan<Box<dyn DeviceSpmvPlan<T>>, Operands<T>>;
-/// [`HostPlan`] of Y = A X.
-pub type HostSpmmPlan<T> = HostPlan<Box<dyn DeviceSpmmPlan<T>>, Operands<T>>;
+/// [`HostPlan`] of a product.
+pub type HostProductPlan<T> = HostPlan<BoxedPlan<T>, Operands<T>>;
 /// [`HostPlan`] of a transposition.
 pub type HostTransposePlan<T> = HostPlan<Box<dyn DeviceTransposePlan<T>>, DeviceCsc<T>>;
 
-/// x and y of a [`HostPlan`].
+/// X and Y of a [`HostPlan`].
 #[derive(Debug)]
 pub struct Operands<T> {
     x: DeviceBuffer<T>,
@@ -219,89 +188,21 @@ pub struct Operands<T> {
     product: Vec<T>,
 }
 
-impl<T: DeviceScalar> Operands<T> {
-    fn new(device: &Device, x: usize, y: usize) -> Result<Self, GpuError> {
-        let (x, y) = (DeviceBuffer::zeroed(device, x)?, DeviceBuffer::zeroed(device, y)?);
-        Ok(Self { x, y, product: Vec::new() })
-    }
-
-    /// Copies x in, launches, copies A x out and combines it with y.
-    fn run(
-        &mut self,
-        scaling: Scaling<T>,
-        x: &[T],
-        y: &mut [T],
-        launch: impl FnOnce(&DeviceBuffer<T>, &mut DeviceBuffer<T>) -> Result<(), GpuError>,
-    ) -> Result<(), RunError> {
-        check_length("x", self.x.len(), x.len())?;
-        check_length("y", self.y.len(), y.len())?;
-        if scaling.alpha == <T as Scalar>::ZERO {
-            scaling.scale(y);
-            return Ok(());
-        }
-        self.x.copy_from_slice(x)?;
-        launch(&self.x, &mut self.y)?;
-        if scaling.is_overwrite() {
-            self.y.copy_to_slice(y)?;
-        } else {
-            self.product.resize(y.len(), <T as Scalar>::ZERO);
-            self.y.copy_to_slice(&mut self.product)?;
-            scaling.combine(&self.product, y);
-        }
-        Ok(())
-    }
-}
-
-impl<T: DeviceScalar> HostSpmvPlan<T> {
-    /// Allocates x and y beside the plan.
-    ///
-    /// # Errors
-    /// [`GpuError::OutOfMemory`].
-    pub fn new(plan: Box<dyn DeviceSpmvPlan<T>>) -> Result<Self, GpuError> {
-        let (rows, cols) = plan.shape();
-        let buffers = Operands::new(plan.device(), cols, rows)?;
-        let stream = Stream::new(plan.device())?;
-        Ok(Self::of(plan, buffers, stream))
-    }
-}
-
-impl<T: DeviceScalar> SpmvPlan<T> for HostSpmvPlan<T> {
-    fn shape(&self) -> (usize, usize) {
-        self.state().plan.shape()
-    }
-
-    fn footprint(&self) -> Footprint {
-        self.state().plan.footprint()
-    }
-
-    fn run(&self, x: &[T], y: &mut [T]) -> Result<(), RunError> {
-        self.run_scaled(Scaling::OVERWRITE, x, y)
-    }
-
-    fn run_scaled(&self, scaling: Scaling<T>, x: &[T], y: &mut [T]) -> Result<(), RunError> {
-        let State { plan, buffers, stream } = &mut *self.state();
-        buffers.run(scaling, x, y, |x, y| plan.launch(x, y, stream))
-    }
-
-    fn choice(&self) -> Option<String> {
-        self.state().plan.choice()
-    }
-}
-
-impl<T: DeviceScalar> HostSpmmPlan<T> {
+impl<T: DeviceScalar> HostProductPlan<T> {
     /// Allocates X and Y beside the plan.
     ///
     /// # Errors
     /// [`GpuError::OutOfMemory`].
-    pub fn new(plan: Box<dyn DeviceSpmmPlan<T>>) -> Result<Self, GpuError> {
-        let ((rows, cols), k) = (plan.shape(), plan.dense().k);
-        let buffers = Operands::new(plan.device(), cols * k, rows * k)?;
-        let stream = Stream::new(plan.device())?;
-        Ok(Self::of(plan, buffers, stream))
+    pub fn new(plan: BoxedPlan<T>) -> Result<Self, GpuError> {
+        let ((rows, cols), k, device) = (plan.shape(), plan.dense().k, plan.device());
+        let x = DeviceBuffer::zeroed(device, cols * k)?;
+        let y = DeviceBuffer::zeroed(device, rows * k)?;
+        let stream = Stream::new(device)?;
+        Ok(Self::of(plan, Operands { x, y, product: Vec::new() }, stream))
     }
 }
 
-impl<T: DeviceScalar> SpmmPlan<T> for HostSpmmPlan<T> {
+impl<T: DeviceScalar> ProductPlan<T> for HostProductPlan<T> {
     fn shape(&self) -> (usize, usize) {
         self.state().plan.shape()
     }
@@ -320,7 +221,23 @@ impl<T: DeviceScalar> SpmmPlan<T> for HostSpmmPlan<T> {
 
     fn run_scaled(&self, scaling: Scaling<T>, x: &[T], y: &mut [T]) -> Result<(), RunError> {
         let State { plan, buffers, stream } = &mut *self.state();
-        buffers.run(scaling, x, y, |x, y| plan.launch(x, y, stream))
+        let Operands { x: device_x, y: device_y, product } = buffers;
+        check_length("x", device_x.len(), x.len())?;
+        check_length("y", device_y.len(), y.len())?;
+        if scaling.alpha == <T as Scalar>::ZERO {
+            scaling.scale(y);
+            return Ok(());
+        }
+        device_x.copy_from_slice(x)?;
+        plan.launch(device_x, device_y, stream)?;
+        if scaling.is_overwrite() {
+            device_y.copy_to_slice(y)?;
+        } else {
+            product.resize(y.len(), <T as Scalar>::ZERO);
+            device_y.copy_to_slice(product)?;
+            scaling.combine(product, y);
+        }
+        Ok(())
     }
 
     fn choice(&self) -> Option<String> {

@@ -1,18 +1,15 @@
 //! The common part of the plans of SpMV and SpMM: checks of the operands around a kernel's
 //! launches.
 
-use spm_formats::kernel::Footprint;
-use spm_formats::{DenseShape, Layout};
+use spm_formats::DenseShape;
+use spm_formats::kernel::{Footprint, Operation};
 
 use crate::device::Device;
 use crate::error::GpuError;
 use crate::matrix::DeviceMatrix;
 use crate::memory::{DeviceBuffer, check_operand};
-use crate::plan::{DeviceScalar, DeviceSpmmPlan, DeviceSpmvPlan};
+use crate::plan::{DeviceProductPlan, DeviceScalar};
 use crate::stream::{LaunchOrder, Stream};
-
-/// The dense shape of the vectors of y = A x.
-pub(crate) const VECTOR: DenseShape = DenseShape { k: 1, layout: Layout::RowMajor };
 
 /// A kernel's product, without the checks of operands.
 pub(crate) trait Product<T>: Send {
@@ -99,21 +96,54 @@ impl<T: DeviceScalar> Product<T> for Zero {
 pub(crate) struct Checked<P> {
     device: Device,
     dense: DenseShape,
+    /// What errors call the operands.
+    names: [&'static str; 2],
     product: P,
     /// `None` for a product that writes only Y.
     order: Option<LaunchOrder>,
 }
 
 impl<P> Checked<P> {
-    /// A plan with X and Y of this shape; [`VECTOR`] for y = A x.
-    pub(crate) fn new(device: &Device, dense: DenseShape, product: P) -> Self {
-        Self { device: device.clone(), dense, product, order: Some(LaunchOrder::default()) }
+    pub(crate) fn new(
+        operation: Operation,
+        device: &Device,
+        dense: DenseShape,
+        product: P,
+    ) -> Self {
+        let names = match operation {
+            Operation::Spmv => ["x", "y"],
+            _ => ["X", "Y"],
+        };
+        let (device, order) = (device.clone(), Some(LaunchOrder::default()));
+        Self { device, dense, names, product, order }
+    }
+}
+
+impl<M, F> Checked<Launches<M, F>> {
+    /// The same for launches that may run concurrently in several streams: of a function without
+    /// state that writes only Y.
+    pub(crate) fn without_scratch<T>(self) -> Self
+    where
+        F: Fn(&M, &DeviceBuffer<T>, &mut DeviceBuffer<T>, &Stream) -> Result<(), GpuError>,
+    {
+        Self { order: None, ..self }
+    }
+}
+
+impl<T: DeviceScalar, P: Product<T>> DeviceProductPlan<T> for Checked<P> {
+    fn device(&self) -> &Device {
+        &self.device
     }
 
-    fn footprint<T: DeviceScalar>(&self) -> Footprint
-    where
-        P: Product<T>,
-    {
+    fn shape(&self) -> (usize, usize) {
+        self.product.shape()
+    }
+
+    fn dense(&self) -> DenseShape {
+        self.dense
+    }
+
+    fn footprint(&self) -> Footprint {
         let ((rows, cols), memory) = (self.product.shape(), self.product.memory());
         Footprint {
             bytes_moved: memory.matrix + ((rows + cols) * self.dense.k * T::BYTES) as u64,
@@ -122,18 +152,15 @@ impl<P> Checked<P> {
         }
     }
 
-    fn launch<T: DeviceScalar>(
+    fn launch(
         &mut self,
-        (x_name, x): (&'static str, &DeviceBuffer<T>),
-        (y_name, y): (&'static str, &mut DeviceBuffer<T>),
+        x: &DeviceBuffer<T>,
+        y: &mut DeviceBuffer<T>,
         stream: &Stream,
-    ) -> Result<(), GpuError>
-    where
-        P: Product<T>,
-    {
-        let (rows, cols) = self.product.shape();
-        check_operand(x_name, &self.device, x, cols * self.dense.k)?;
-        check_operand(y_name, &self.device, y, rows * self.dense.k)?;
+    ) -> Result<(), GpuError> {
+        let ((rows, cols), k) = (self.product.shape(), self.dense.k);
+        check_operand(self.names[0], &self.device, x, cols * k)?;
+        check_operand(self.names[1], &self.device, y, rows * k)?;
         stream.check_device(&self.device)?;
         if y.is_empty() {
             return Ok(());
@@ -144,57 +171,3 @@ impl<P> Checked<P> {
         self.product.enqueue(x, y, stream)
     }
 }
-
-impl<M, F> Checked<Launches<M, F>> {
-    /// A product whose launches may run concurrently in several streams: a function without state
-    /// that writes only Y.
-    pub(crate) fn without_scratch<T>(
-        device: &Device,
-        dense: DenseShape,
-        product: Launches<M, F>,
-    ) -> Self
-    where
-        F: Fn(&M, &DeviceBuffer<T>, &mut DeviceBuffer<T>, &Stream) -> Result<(), GpuError>,
-    {
-        Self { device: device.clone(), dense, product, order: None }
-    }
-}
-
-macro_rules! plan {
-    ($plan:ident, $x:literal, $y:literal, $($dense:item)?) => {
-        impl<T: DeviceScalar, P: Product<T>> $plan<T> for Checked<P> {
-            fn device(&self) -> &Device {
-                &self.device
-            }
-
-            fn shape(&self) -> (usize, usize) {
-                self.product.shape()
-            }
-
-            $($dense)?
-
-            fn footprint(&self) -> Footprint {
-                self.footprint()
-            }
-
-            fn launch(
-                &mut self,
-                x: &DeviceBuffer<T>,
-                y: &mut DeviceBuffer<T>,
-                stream: &Stream,
-            ) -> Result<(), GpuError> {
-                self.launch(($x, x), ($y, y), stream)
-            }
-        }
-    };
-}
-
-plan!(DeviceSpmvPlan, "x", "y",);
-plan!(
-    DeviceSpmmPlan,
-    "X",
-    "Y",
-    fn dense(&self) -> DenseShape {
-        self.dense
-    }
-);

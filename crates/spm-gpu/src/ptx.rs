@@ -1,7 +1,7 @@
 //! The embedded PTX of the kernels, made by `cargo xtask build-ptx`.
 
-use crate::device::DeviceInfo;
 use crate::error::{CudaVersion, GpuError};
+use crate::info::DeviceInfo;
 
 /// The architecture that the PTX was compiled for. The driver compiles it for the device there is.
 pub(crate) const TARGET: &str = "sm_70";
@@ -36,7 +36,7 @@ fn needs() -> CudaVersion {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::device::LaunchLimits;
+    use crate::info::LaunchLimits;
 
     fn device(compute_capability: (u32, u32), driver: (u32, u32)) -> DeviceInfo {
         DeviceInfo {

@@ -8,9 +8,8 @@ use std::time::Duration;
 use cust::sys;
 use spm_gpu_kernels::emulator::{EmuEvent, EmuStream};
 
-use crate::cuda::{check, from_cust};
 use crate::device::{Backend, Device};
-use crate::error::GpuError;
+use crate::error::{GpuError, check, from_cust};
 
 /// A stream: a queue of kernels that run in order. Copies between host and device wait for all
 /// streams.

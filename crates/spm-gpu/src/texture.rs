@@ -4,9 +4,8 @@ use cust::sys;
 use spm_formats::kernel::PlanError;
 use spm_gpu_kernels::device::Texture;
 
-use crate::cuda::check;
 use crate::device::{Backend, Device};
-use crate::error::GpuError;
+use crate::error::{GpuError, check};
 use crate::memory::DeviceBuffer;
 use crate::plan::DeviceScalar;
 

@@ -3,41 +3,17 @@
 use std::sync::{Arc, Condvar, Mutex, PoisonError};
 use std::time::Duration;
 
-use spm_formats::timing::Timing;
+use spm_formats::timing::{Sampling, Timing};
 
 use crate::device::Device;
 use crate::error::GpuError;
 use crate::memory::DeviceBuffer;
-use crate::plan::DeviceScalar;
+use crate::plan::{BoxedPlan, DeviceScalar};
 use crate::stream::{Event, Stream};
 
 /// How long the stream is held at most while a run is put into it: a library that waits for its
 /// kernels inside a call must not wait for ever.
 const HOLD: Duration = Duration::from_millis(10);
-
-/// How long to measure.
-#[derive(Debug, Clone, Copy, PartialEq)]
-pub struct TimingOptions {
-    /// Runs before the first measured one.
-    pub warm_up: usize,
-    /// Measured runs, at least.
-    pub iterations: usize,
-    /// Total of the measured times, at least.
-    pub min_time: Duration,
-    /// Measured runs, at most, however short they are.
-    pub max_iterations: usize,
-}
-
-impl Default for TimingOptions {
-    fn default() -> Self {
-        Self {
-            warm_up: 5,
-            iterations: 50,
-            min_time: Duration::from_millis(50),
-            max_iterations: 1000,
-        }
-    }
-}
 
 /// Holds a stream until it is dropped, so that a run and its marks are complete before its first
 /// kernel starts: otherwise a short kernel's time is that of its launch by the host.
@@ -77,10 +53,10 @@ impl Drop for Gate {
 /// Whatever `launch` or the device reports.
 pub fn time(
     stream: &Stream,
-    options: TimingOptions,
+    sampling: &Sampling,
     launch: impl FnMut(&Stream) -> Result<(), GpuError>,
 ) -> Result<Timing, GpuError> {
-    time_after(stream, options, |_| Ok(()), launch)
+    time_after(stream, sampling, |_| Ok(()), launch)
 }
 
 /// As [`time`], with what `prepare` puts into the stream before each run, outside of its marks: the
@@ -90,32 +66,23 @@ pub fn time(
 /// Whatever `prepare`, `launch` or the device reports.
 pub fn time_after(
     stream: &Stream,
-    options: TimingOptions,
+    sampling: &Sampling,
     mut prepare: impl FnMut(&Stream) -> Result<(), GpuError>,
     mut launch: impl FnMut(&Stream) -> Result<(), GpuError>,
 ) -> Result<Timing, GpuError> {
-    let device = stream.device();
-    for _ in 0..options.warm_up {
-        launch(stream)?;
-    }
-    let least = options.iterations.max(1);
-    let most = options.max_iterations.max(least);
-    let (start, stop) = (Event::new(device)?, Event::new(device)?);
-    let (mut seconds, mut total) = (Vec::new(), 0.0);
-    while seconds.len() < least || (total < options.min_time.as_secs_f64() && seconds.len() < most)
-    {
+    let (start, stop) = (Event::new(stream.device())?, Event::new(stream.device())?);
+    sampling.run(|warm| {
         let gate = Gate::close(stream)?;
-        prepare(stream)?;
+        if warm.is_some() {
+            prepare(stream)?;
+        }
         start.record(stream)?;
         launch(stream)?;
         stop.record(stream)?;
         drop(gate);
         stream.synchronize()?;
-        let elapsed = stop.elapsed_since(&start)?.as_secs_f64();
-        total += elapsed;
-        seconds.push(elapsed);
-    }
-    Timing::of(seconds).ok_or(GpuError::Shape { what: "timed runs", expected: least, found: 0 })
+        Ok(stop.elapsed_since(&start)?.as_secs_f64())
+    })
 }
 
 /// Times the candidates of `auto` on operands of zeros: where they are read depends on the matrix
@@ -133,39 +100,51 @@ impl<T: DeviceScalar> Clock<T> {
         Ok(Self { x, y, stream: Stream::new(device)? })
     }
 
-    /// Seconds of a product: of so many in a row, behind the warm-up that they wait for, and the least
-    /// where that is done more than once. Without the host's part this takes a fraction of the time that
-    /// [`time`] takes. On the emulator nothing runs, and the time is what its device says
+    /// Seconds of a product: of a batch in a row, behind the warm-up that they wait for, and the least
+    /// of the batches. Without the host's part this takes a fraction of the time that [`time`] takes.
+    /// On the emulator nothing runs, and the time is what its device says
     /// ([`EmulatedDevice::seconds`](crate::EmulatedDevice::seconds)).
     pub(crate) fn time(
         &mut self,
-        options: TimingOptions,
-        mut launch: impl FnMut(&DeviceBuffer<T>, &mut DeviceBuffer<T>, &Stream) -> Result<(), GpuError>,
+        batches: Batches,
+        plan: &mut BoxedPlan<T>,
     ) -> Result<f64, GpuError> {
         let Self { x, y, stream } = self;
         if let Some(seconds) = stream.device().emulated_seconds() {
             return Ok(seconds);
         }
         let (start, stop) = (Event::new(stream.device())?, Event::new(stream.device())?);
-        let batch = options.iterations.max(1);
-        let (mut least, mut total, mut runs) = (f64::INFINITY, 0.0, 0);
-        while runs == 0
-            || (total < options.min_time.as_secs_f64() && runs + batch <= options.max_iterations)
-        {
-            for _ in 0..options.warm_up {
-                launch(x, y, stream)?;
+        let (mut least, mut total) = (f64::INFINITY, 0.0);
+        for batch in 0..batches.most {
+            if batch > 0 && total >= batches.min_time.as_secs_f64() {
+                break;
+            }
+            for _ in 0..batches.warm_up {
+                plan.launch(x, y, stream)?;
             }
             start.record(stream)?;
-            for _ in 0..batch {
-                launch(x, y, stream)?;
+            for _ in 0..batches.runs {
+                plan.launch(x, y, stream)?;
             }
             stop.record(stream)?;
             stream.synchronize()?;
             let elapsed = stop.elapsed_since(&start)?.as_secs_f64();
-            least = least.min(elapsed / batch as f64);
+            least = least.min(elapsed / batches.runs as f64);
             total += elapsed;
-            runs += batch;
         }
         Ok(least)
     }
+}
+
+/// How long a candidate is timed.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Batches {
+    /// Runs before each batch.
+    pub(crate) warm_up: usize,
+    /// Runs of a batch.
+    pub(crate) runs: usize,
+    /// Batches at most.
+    pub(crate) most: usize,
+    /// Total of the measured times from which on no further batch is begun.
+    pub(crate) min_time: Duration,
 }

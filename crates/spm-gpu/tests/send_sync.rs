@@ -2,9 +2,8 @@
 
 use spm_gpu::transpose::convert::{DeviceCompressed, DeviceCoo};
 use spm_gpu::{
-    Device, DeviceBuffer, DeviceCsr, DeviceSpmmPlan, DeviceSpmvPlan, DeviceTransposePlan, Event,
-    GpuError, HostSpmmPlan, HostSpmvPlan, HostTransposePlan, PlanOptions, Stream, spmm, spmv,
-    transpose,
+    Device, DeviceBuffer, DeviceCsr, DeviceProductPlan, DeviceTransposePlan, Event, GpuError,
+    HostProductPlan, HostTransposePlan, PlanOptions, Stream, spmm, spmv, transpose,
 };
 
 fn send<E: Send + ?Sized>() {}
@@ -24,10 +23,8 @@ fn devices_and_matrices_are_shared_and_plans_move() {
     send_and_sync::<spmv::SpmvKernel<f64>>();
     send_and_sync::<spmm::SpmmKernel<f64>>();
     send_and_sync::<transpose::TransposeKernel<f64>>();
-    send::<dyn DeviceSpmvPlan<f64>>();
-    send::<dyn DeviceSpmmPlan<f64>>();
+    send::<dyn DeviceProductPlan<f64>>();
     send::<dyn DeviceTransposePlan<f64>>();
-    send_and_sync::<HostSpmvPlan<f64>>();
-    send_and_sync::<HostSpmmPlan<f64>>();
+    send_and_sync::<HostProductPlan<f64>>();
     send::<HostTransposePlan<f64>>();
 }

@@ -2,7 +2,7 @@
 
 use std::time::Instant;
 
-use spm_formats::kernel::SpmvPlan;
+use spm_formats::kernel::ProductPlan;
 use spm_formats::matrix_market::{self, ReadOptions};
 use spm_formats::{Csr, CsrView};
 
@@ -99,7 +99,7 @@ fn dot(a: &[f64], b: &[f64]) -> f64 {
 /// # Errors
 /// A matrix that is not positive definite; whatever the plan reports.
 pub fn solve(
-    plan: &dyn SpmvPlan<f64>,
+    plan: &dyn ProductPlan<f64>,
     diagonal: &[f64],
     b: &[f64],
     tolerance: f64,

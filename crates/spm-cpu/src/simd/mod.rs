@@ -76,17 +76,29 @@ pub(crate) fn prefetch_write<E>(to: *const E) {
 /// # Safety
 /// Of every function: the processor has the instructions, and pointers are valid for what is read
 /// or written through them: [`LANES`] consecutive elements, or those at the indices.
-pub(crate) trait Isa<T>: Copy {
+pub(crate) trait Isa<T: Scalar>: Copy {
     /// [`LANES`] elements.
     type Vector: Copy;
 
     unsafe fn splat(value: T) -> Self::Vector;
     unsafe fn load(from: *const T) -> Self::Vector;
     /// 0 in lanes from `count` (at most [`LANES`]) on; nothing is read for these.
-    unsafe fn load_first(count: usize, from: *const T) -> Self::Vector;
+    #[inline(always)]
+    unsafe fn load_first(count: usize, from: *const T) -> Self::Vector {
+        // SAFETY: the caller's promise; the array has an element for each lane.
+        unsafe { Self::load(portable::Portable::load_first(count, from).as_ptr()) }
+    }
     unsafe fn store(to: *mut T, vector: Self::Vector);
     /// Writes the first `count` (at most [`LANES`]) lanes only.
-    unsafe fn store_first(count: usize, to: *mut T, vector: Self::Vector);
+    #[inline(always)]
+    unsafe fn store_first(count: usize, to: *mut T, vector: Self::Vector) {
+        let mut values = [T::ZERO; LANES];
+        // SAFETY: the caller's promise; the array has an element for each lane.
+        unsafe {
+            Self::store(values.as_mut_ptr(), vector);
+            portable::Portable::store_first(count, to, values);
+        }
+    }
     /// A streaming store, for data that is not read again soon; `to` is a multiple of the vector's
     /// size. [`Isa::stream_fence`] is needed before another thread reads the data.
     unsafe fn stream(to: *mut T, vector: Self::Vector);
@@ -103,7 +115,15 @@ pub(crate) trait Isa<T>: Copy {
     /// The vector with 0 in lanes whose bit of `mask` is 0.
     unsafe fn keep(mask: u8, vector: Self::Vector) -> Self::Vector;
     /// Where an index repeats, the highest lane wins.
-    unsafe fn scatter_u16(to: *mut T, index: *const u16, vector: Self::Vector);
+    #[inline(always)]
+    unsafe fn scatter_u16(to: *mut T, index: *const u16, vector: Self::Vector) {
+        let mut values = [T::ZERO; LANES];
+        // SAFETY: the caller's promise; the array has an element for each lane.
+        unsafe {
+            Self::store(values.as_mut_ptr(), vector);
+            portable::Portable::scatter_u16(to, index, values);
+        }
+    }
     /// The vector shifted up by `N` lanes (`N` is 1 or 2) with zeros below, and a second vector
     /// with the lanes that were shifted out in its lowest lanes.
     unsafe fn shift_up<const N: usize>(vector: Self::Vector) -> (Self::Vector, Self::Vector);

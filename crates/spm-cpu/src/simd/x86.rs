@@ -78,6 +78,17 @@ unsafe fn run_avx2<T: spm_formats::Scalar, I: Isa<T>, J: Job<T>>(job: J) {
     unsafe { job.run::<I>() }
 }
 
+/// A function of [`Isa`] that is one intrinsic, or one for each half.
+macro_rules! intrinsic {
+    ($name:ident($($argument:ident: $type:ty),*) $(-> $result:ty)?: $body:expr) => {
+        #[inline(always)]
+        unsafe fn $name($($argument: $type),*) $(-> $result)? {
+            // SAFETY: the caller's promises of `Isa`.
+            unsafe { $body }
+        }
+    };
+}
+
 /// [`LANES`] `f64` in one vector; `GATHER`: fetch by vector instructions.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Avx512<const GATHER: bool>;
@@ -87,46 +98,21 @@ pub(super) struct Avx512<const GATHER: bool>;
 impl<const GATHER: bool> Isa<f64> for Avx512<GATHER> {
     type Vector = __m512d;
 
-    #[inline(always)]
-    unsafe fn splat(value: f64) -> __m512d {
-        unsafe { _mm512_set1_pd(value) }
-    }
-    #[inline(always)]
-    unsafe fn load(from: *const f64) -> __m512d {
-        unsafe { _mm512_loadu_pd(from) }
-    }
-    #[inline(always)]
-    unsafe fn load_first(count: usize, from: *const f64) -> __m512d {
-        unsafe { _mm512_maskz_loadu_pd(((1_u32 << count) - 1) as u8, from) }
-    }
-    #[inline(always)]
-    unsafe fn store(to: *mut f64, vector: __m512d) {
-        unsafe { _mm512_storeu_pd(to, vector) }
-    }
-    #[inline(always)]
-    unsafe fn store_first(count: usize, to: *mut f64, vector: __m512d) {
-        unsafe { _mm512_mask_storeu_pd(to, ((1_u32 << count) - 1) as u8, vector) }
-    }
-    #[inline(always)]
-    unsafe fn stream(to: *mut f64, vector: __m512d) {
-        unsafe { _mm512_stream_pd(to, vector) }
-    }
+    intrinsic!(splat(value: f64) -> __m512d: _mm512_set1_pd(value));
+    intrinsic!(load(from: *const f64) -> __m512d: _mm512_loadu_pd(from));
+    intrinsic!(load_first(count: usize, from: *const f64) -> __m512d:
+        _mm512_maskz_loadu_pd(((1_u32 << count) - 1) as u8, from));
+    intrinsic!(store(to: *mut f64, vector: __m512d): _mm512_storeu_pd(to, vector));
+    intrinsic!(store_first(count: usize, to: *mut f64, vector: __m512d):
+        _mm512_mask_storeu_pd(to, ((1_u32 << count) - 1) as u8, vector));
+    intrinsic!(stream(to: *mut f64, vector: __m512d): _mm512_stream_pd(to, vector));
     #[inline(always)]
     unsafe fn stream_fence() {
         unsafe { _mm_sfence() };
     }
-    #[inline(always)]
-    unsafe fn add(a: __m512d, b: __m512d) -> __m512d {
-        unsafe { _mm512_add_pd(a, b) }
-    }
-    #[inline(always)]
-    unsafe fn mul(a: __m512d, b: __m512d) -> __m512d {
-        unsafe { _mm512_mul_pd(a, b) }
-    }
-    #[inline(always)]
-    unsafe fn mul_add(a: __m512d, b: __m512d, c: __m512d) -> __m512d {
-        unsafe { _mm512_fmadd_pd(a, b, c) }
-    }
+    intrinsic!(add(a: __m512d, b: __m512d) -> __m512d: _mm512_add_pd(a, b));
+    intrinsic!(mul(a: __m512d, b: __m512d) -> __m512d: _mm512_mul_pd(a, b));
+    intrinsic!(mul_add(a: __m512d, b: __m512d, c: __m512d) -> __m512d: _mm512_fmadd_pd(a, b, c));
     #[inline(always)]
     unsafe fn gather_u16(from: *const f64, index: *const u16) -> __m512d {
         if GATHER {
@@ -143,10 +129,7 @@ impl<const GATHER: bool> Isa<f64> for Avx512<GATHER> {
         let x = unsafe { fetch_u32(from, index) };
         unsafe { _mm512_set_pd(x[7], x[6], x[5], x[4], x[3], x[2], x[1], x[0]) }
     }
-    #[inline(always)]
-    unsafe fn keep(mask: u8, vector: __m512d) -> __m512d {
-        unsafe { _mm512_maskz_mov_pd(mask, vector) }
-    }
+    intrinsic!(keep(mask: u8, vector: __m512d) -> __m512d: _mm512_maskz_mov_pd(mask, vector));
     #[inline(always)]
     unsafe fn scatter_u16(to: *mut f64, index: *const u16, vector: __m512d) {
         if GATHER {
@@ -187,24 +170,12 @@ impl<const GATHER: bool> Isa<f64> for Avx2<GATHER> {
     unsafe fn splat(value: f64) -> [__m256d; 2] {
         [unsafe { _mm256_set1_pd(value) }; 2]
     }
-    #[inline(always)]
-    unsafe fn load(from: *const f64) -> [__m256d; 2] {
-        unsafe { [_mm256_loadu_pd(from), _mm256_loadu_pd(from.add(4))] }
-    }
-    #[inline(always)]
-    unsafe fn load_first(count: usize, from: *const f64) -> [__m256d; 2] {
-        unsafe { Self::load(Portable::load_first(count, from).as_ptr()) }
-    }
+    intrinsic!(load(from: *const f64) -> [__m256d; 2]:
+        [_mm256_loadu_pd(from), _mm256_loadu_pd(from.add(4))]);
     #[inline(always)]
     unsafe fn store(to: *mut f64, vector: [__m256d; 2]) {
         unsafe { _mm256_storeu_pd(to, vector[0]) };
         unsafe { _mm256_storeu_pd(to.add(4), vector[1]) };
-    }
-    #[inline(always)]
-    unsafe fn store_first(count: usize, to: *mut f64, vector: [__m256d; 2]) {
-        let mut values = [0.0; LANES];
-        unsafe { Self::store(values.as_mut_ptr(), vector) };
-        unsafe { Portable::store_first(count, to, values) };
     }
     #[inline(always)]
     unsafe fn stream(to: *mut f64, vector: [__m256d; 2]) {
@@ -215,18 +186,12 @@ impl<const GATHER: bool> Isa<f64> for Avx2<GATHER> {
     unsafe fn stream_fence() {
         unsafe { _mm_sfence() };
     }
-    #[inline(always)]
-    unsafe fn add(a: [__m256d; 2], b: [__m256d; 2]) -> [__m256d; 2] {
-        unsafe { [_mm256_add_pd(a[0], b[0]), _mm256_add_pd(a[1], b[1])] }
-    }
-    #[inline(always)]
-    unsafe fn mul(a: [__m256d; 2], b: [__m256d; 2]) -> [__m256d; 2] {
-        unsafe { [_mm256_mul_pd(a[0], b[0]), _mm256_mul_pd(a[1], b[1])] }
-    }
-    #[inline(always)]
-    unsafe fn mul_add(a: [__m256d; 2], b: [__m256d; 2], c: [__m256d; 2]) -> [__m256d; 2] {
-        unsafe { [_mm256_fmadd_pd(a[0], b[0], c[0]), _mm256_fmadd_pd(a[1], b[1], c[1])] }
-    }
+    intrinsic!(add(a: [__m256d; 2], b: [__m256d; 2]) -> [__m256d; 2]:
+        [_mm256_add_pd(a[0], b[0]), _mm256_add_pd(a[1], b[1])]);
+    intrinsic!(mul(a: [__m256d; 2], b: [__m256d; 2]) -> [__m256d; 2]:
+        [_mm256_mul_pd(a[0], b[0]), _mm256_mul_pd(a[1], b[1])]);
+    intrinsic!(mul_add(a: [__m256d; 2], b: [__m256d; 2], c: [__m256d; 2]) -> [__m256d; 2]:
+        [_mm256_fmadd_pd(a[0], b[0], c[0]), _mm256_fmadd_pd(a[1], b[1], c[1])]);
     #[inline(always)]
     unsafe fn gather_u16(from: *const f64, index: *const u16) -> [__m256d; 2] {
         if GATHER {
@@ -254,12 +219,6 @@ impl<const GATHER: bool> Isa<f64> for Avx2<GATHER> {
         unsafe { [_mm256_and_pd(v[0], low), _mm256_and_pd(v[1], high)] }
     }
     #[inline(always)]
-    unsafe fn scatter_u16(to: *mut f64, index: *const u16, vector: [__m256d; 2]) {
-        let mut values = [0.0; LANES];
-        unsafe { Self::store(values.as_mut_ptr(), vector) };
-        unsafe { Portable::scatter_u16(to, index, values) };
-    }
-    #[inline(always)]
     unsafe fn shift_up<const N: usize>(v: [__m256d; 2]) -> ([__m256d; 2], [__m256d; 2]) {
         unsafe {
             let zero = _mm256_setzero_pd();
@@ -274,58 +233,24 @@ impl<const GATHER: bool> Isa<f64> for Avx2<GATHER> {
             }
         }
     }
-    #[inline(always)]
-    unsafe fn sum(vector: [__m256d; 2]) -> f64 {
-        unsafe { sum4(_mm256_add_pd(vector[0], vector[1])) }
-    }
+    intrinsic!(sum(vector: [__m256d; 2]) -> f64: sum4(_mm256_add_pd(vector[0], vector[1])));
 }
 
 #[expect(clippy::undocumented_unsafe_blocks, reason = "each is one intrinsic; see above")]
 impl<const GATHER: bool> Isa<f32> for Avx2<GATHER> {
     type Vector = __m256;
 
-    #[inline(always)]
-    unsafe fn splat(value: f32) -> __m256 {
-        unsafe { _mm256_set1_ps(value) }
-    }
-    #[inline(always)]
-    unsafe fn load(from: *const f32) -> __m256 {
-        unsafe { _mm256_loadu_ps(from) }
-    }
-    #[inline(always)]
-    unsafe fn load_first(count: usize, from: *const f32) -> __m256 {
-        unsafe { Self::load(Portable::load_first(count, from).as_ptr()) }
-    }
-    #[inline(always)]
-    unsafe fn store(to: *mut f32, vector: __m256) {
-        unsafe { _mm256_storeu_ps(to, vector) }
-    }
-    #[inline(always)]
-    unsafe fn store_first(count: usize, to: *mut f32, vector: __m256) {
-        let mut values = [0.0; LANES];
-        unsafe { Self::store(values.as_mut_ptr(), vector) };
-        unsafe { Portable::store_first(count, to, values) };
-    }
-    #[inline(always)]
-    unsafe fn stream(to: *mut f32, vector: __m256) {
-        unsafe { _mm256_stream_ps(to, vector) }
-    }
+    intrinsic!(splat(value: f32) -> __m256: _mm256_set1_ps(value));
+    intrinsic!(load(from: *const f32) -> __m256: _mm256_loadu_ps(from));
+    intrinsic!(store(to: *mut f32, vector: __m256): _mm256_storeu_ps(to, vector));
+    intrinsic!(stream(to: *mut f32, vector: __m256): _mm256_stream_ps(to, vector));
     #[inline(always)]
     unsafe fn stream_fence() {
         unsafe { _mm_sfence() };
     }
-    #[inline(always)]
-    unsafe fn add(a: __m256, b: __m256) -> __m256 {
-        unsafe { _mm256_add_ps(a, b) }
-    }
-    #[inline(always)]
-    unsafe fn mul(a: __m256, b: __m256) -> __m256 {
-        unsafe { _mm256_mul_ps(a, b) }
-    }
-    #[inline(always)]
-    unsafe fn mul_add(a: __m256, b: __m256, c: __m256) -> __m256 {
-        unsafe { _mm256_fmadd_ps(a, b, c) }
-    }
+    intrinsic!(add(a: __m256, b: __m256) -> __m256: _mm256_add_ps(a, b));
+    intrinsic!(mul(a: __m256, b: __m256) -> __m256: _mm256_mul_ps(a, b));
+    intrinsic!(mul_add(a: __m256, b: __m256, c: __m256) -> __m256: _mm256_fmadd_ps(a, b, c));
     #[inline(always)]
     unsafe fn gather_u16(from: *const f32, index: *const u16) -> __m256 {
         if GATHER {
@@ -349,12 +274,6 @@ impl<const GATHER: bool> Isa<f32> for Avx2<GATHER> {
             let set = _mm256_and_si256(_mm256_set1_epi32(i32::from(mask)), bits);
             _mm256_and_ps(v, _mm256_castsi256_ps(_mm256_cmpeq_epi32(set, bits)))
         }
-    }
-    #[inline(always)]
-    unsafe fn scatter_u16(to: *mut f32, index: *const u16, vector: __m256) {
-        let mut values = [0.0; LANES];
-        unsafe { Self::store(values.as_mut_ptr(), vector) };
-        unsafe { Portable::scatter_u16(to, index, values) };
     }
     #[inline(always)]
     unsafe fn shift_up<const N: usize>(v: __m256) -> (__m256, __m256) {

@@ -2,24 +2,23 @@
 
 use std::hint::black_box;
 
-use spm_formats::kernel::{
-    Backend, Footprint, KernelInfo, Operation, Parameters, PlanError, RunError, Scaling, SpmmPlan,
-    split_label,
-};
+use spm_formats::kernel::{KernelInfo, Value};
 use spm_formats::{CsrSource, CsrView, DenseShape, Layout, Scalar};
 
-use super::{BoxedPlan, csr_serial, find, vector};
+use super::{BoxedPlan, KERNEL, blocked, csr_serial, vector};
+use crate::kernel::{Planned, Problem};
+use crate::plan::Chosen;
 use crate::race::{self, Clock, Monotonic, Race};
+use crate::spmv;
 use crate::workspace::Workspace;
 use crate::{PlanOptions, Threads};
 
 pub(super) const INFO: KernelInfo = KernelInfo {
     id: "auto",
-    operation: Operation::Spmm,
-    backend: Backend::Cpu,
     source: "own",
     summary: "the fastest of serial and blocked kernels, found by timing them in planning",
     parameters: &[],
+    ..KERNEL
 };
 
 /// Multiplications up to which the serial kernel is used, because the differences between kernels
@@ -41,17 +40,8 @@ const LARGE_A: usize = 1 << 16;
 /// the smaller part of the traffic.
 const NARROW_ROW: usize = 256;
 
-struct Auto<'a, T> {
-    plan: BoxedPlan<'a, T>,
-    choice: String,
-}
-
-pub(super) fn plan<'a, T: Scalar>(
-    a: CsrSource<'a, T>,
-    dense: DenseShape,
-    _: &Parameters,
-    options: &PlanOptions,
-) -> Result<BoxedPlan<'a, T>, PlanError> {
+pub(super) fn plan<'a, T: Scalar>(problem: Problem<'a, '_, T>) -> Planned<'a, T> {
+    let Problem { a, dense, options, .. } = problem;
     plan_by(Monotonic::start(), a, dense, options)
 }
 
@@ -61,14 +51,14 @@ fn plan_by<'a, T: Scalar>(
     source: CsrSource<'a, T>,
     dense: DenseShape,
     options: &PlanOptions,
-) -> Result<BoxedPlan<'a, T>, PlanError> {
+) -> Planned<'a, T> {
     let a = source.view();
     let work = a.nnz().saturating_mul(dense.k);
     if work.max(a.rows() * dense.k) <= TINY {
         return Ok(csr_serial::chosen(source.clone(), dense));
     }
     if dense.k == 1 {
-        return vector::plan(source.clone(), dense, "auto", options);
+        return vector::plan(source.clone(), dense, spmv::auto(), options);
     }
     // What is timed has an X and a Y of its own.
     let of_operands = (a.rows() + a.cols()) * dense.k * T::BYTES;
@@ -77,85 +67,58 @@ fn plan_by<'a, T: Scalar>(
     }
     let options = &options.beside(of_operands as u64);
     let alone = PlanOptions { threads: Threads::new(1), ..options.clone() };
-    let labels = candidates(&a, dense);
-    let mut entrants = Vec::new();
-    let pool = options.threads.count() > 1 && work > SMALL;
-    if pool {
-        entrants.extend(labels.iter().map(|label| (label, options)));
-    }
-    if !pool || work < LARGE {
-        entrants.extend(labels.iter().map(|label| (label, &alone)));
-    }
-
     // Any numbers that are not special.
     let x = Workspace::new(a.cols() * dense.k, T::from_f64(0.75));
     let mut y = Workspace::zeros(a.rows() * dense.k);
     let mut run = |plan: &mut BoxedPlan<'a, T>| {
         plan.run(black_box(&x), black_box(&mut y)).expect("matrices of the plan's shape");
     };
-    let serial = csr_serial::plan(source.clone(), dense, &Parameters::default(), &alone)?;
+    let serial = csr_serial::serial(source.clone(), dense);
     let mut race = Race::new(clock, serial, &mut run);
-    for (label, options) in entrants {
-        let (id, text) = split_label(label);
-        let kernel = find::<T>(id).expect("candidates are registered");
-        let parameters = kernel.info.parse_parameters(text).expect("candidates are well formed");
-        let options = options.beside(race.held(|plan| plan.footprint().plan_bytes));
-        // One that takes too much memory is no candidate.
-        let Ok(plan) = kernel.plan(source.clone(), dense, &parameters, &options) else { continue };
-        race.enter(plan, || race::on(label, &options.threads), &mut run);
+    let candidates = candidates(&a, dense);
+    for options in race::pools(options, &alone, work, (SMALL, LARGE)) {
+        for set in &candidates {
+            let parameters = blocked::INFO.with(set);
+            let options = options.beside(race.held(|plan| plan.footprint().plan_bytes));
+            let problem =
+                Problem { a: source.clone(), dense, parameters: &parameters, options: &options };
+            // One that takes too much memory is no candidate.
+            let Ok(plan) = blocked::plan(problem) else { continue };
+            let choice = || {
+                let label = blocked::INFO.label(&set.iter().copied().collect());
+                race::on(&label, &options.threads)
+            };
+            race.enter(plan, choice, &mut run);
+        }
     }
     Ok(match race.finish(&mut run) {
-        Some((plan, choice)) => Box::new(Auto { plan, choice }),
+        Some((plan, choice)) => Box::new(Chosen { plan, dense, choice: Some(choice) }),
         None => csr_serial::chosen(source.clone(), dense),
     })
 }
 
-/// Labels of the candidate kernels, the likeliest first.
-fn candidates<T: Scalar>(a: &CsrView<'_, T>, dense: DenseShape) -> Vec<String> {
+/// Parameters of `csr-blocked` that may be the fastest, the likeliest first.
+fn candidates<T: Scalar>(a: &CsrView<'_, T>, dense: DenseShape) -> Vec<Vec<Set>> {
     let row = dense.k * T::BYTES;
-    let mut labels = vec!["csr-blocked".to_owned()];
+    let on = Value::Switch(true);
+    let mut sets = vec![vec![]];
     if a.nnz() >= LARGE_A && row <= NARROW_ROW {
-        labels.push("csr-blocked[narrow=on]".to_owned());
+        sets.push(vec![("narrow", on)]);
     }
     if a.cols() * row >= LARGE_X {
         let ahead = if row <= SHORT_ROW { 96 } else { 32 };
-        labels.push(format!("csr-blocked[prefetch={ahead}]"));
+        sets.push(vec![("prefetch", Value::Count(ahead))]);
     }
     if dense.layout == Layout::RowMajor && a.rows() * row >= LARGE_Y {
-        let streamed = labels.iter().map(|label| match label.strip_suffix(']') {
-            Some(label) => format!("{label},stream=on]"),
-            None => format!("{label}[stream=on]"),
-        });
-        labels.extend(streamed.collect::<Vec<_>>());
+        let streamed: Vec<_> =
+            sets.iter().map(|set| [&set[..], &[("stream", on)]].concat()).collect();
+        sets.extend(streamed);
     }
-    labels
+    sets
 }
 
-impl<T: Scalar> SpmmPlan<T> for Auto<'_, T> {
-    fn shape(&self) -> (usize, usize) {
-        self.plan.shape()
-    }
-
-    fn dense(&self) -> DenseShape {
-        self.plan.dense()
-    }
-
-    fn footprint(&self) -> Footprint {
-        self.plan.footprint()
-    }
-
-    fn run(&self, x: &[T], y: &mut [T]) -> Result<(), RunError> {
-        self.plan.run(x, y)
-    }
-
-    fn run_scaled(&self, scaling: Scaling<T>, x: &[T], y: &mut [T]) -> Result<(), RunError> {
-        self.plan.run_scaled(scaling, x, y)
-    }
-
-    fn choice(&self) -> Option<String> {
-        Some(self.choice.clone())
-    }
-}
+/// A parameter and its value.
+type Set = (&'static str, Value);
 
 #[cfg(test)]
 mod tests {

@@ -1,24 +1,22 @@
 //! CSR SpMM of R4 3.2 (`parallel_product_CSR`): chunks of rows are distributed to threads;
 //! y_ic = sum_j a_ij x_jc.
 
-use spm_formats::kernel::{
-    Backend, KernelInfo, Operation, Parameters, PlanError, Scaling, Schedule,
-};
+use spm_formats::kernel::{KernelInfo, Scaling, Schedule};
 use spm_formats::{CsrSource, DenseShape, Scalar};
 
-use super::BoxedPlan;
+use super::KERNEL;
 use super::plan::{Memory, Product, boxed};
 use super::rows::{Strides, element, static_chunk};
 use crate::disjoint::Disjoint;
-use crate::{PlanOptions, Threads, scaled};
+use crate::kernel::{Planned, Problem};
+use crate::{Threads, scaled};
 
 pub(super) const INFO: KernelInfo = KernelInfo {
     id: "csr-rows",
-    operation: Operation::Spmm,
-    backend: Backend::Cpu,
     source: "R4 3.2 (parallel_product_CSR)",
     summary: "static chunks of a multiple of 16 rows for each thread",
     parameters: &[],
+    ..KERNEL
 };
 
 struct Rows<'a, T> {
@@ -28,12 +26,8 @@ struct Rows<'a, T> {
     chunk: usize,
 }
 
-pub(super) fn plan<'a, T: Scalar>(
-    a: CsrSource<'a, T>,
-    dense: DenseShape,
-    _: &Parameters,
-    options: &PlanOptions,
-) -> Result<BoxedPlan<'a, T>, PlanError> {
+pub(super) fn plan<'a, T: Scalar>(problem: Problem<'a, '_, T>) -> Planned<'a, T> {
+    let Problem { a, dense, options, .. } = problem;
     let threads = options.threads.clone();
     let chunk = static_chunk(a.view().rows(), threads.count());
     Ok(boxed(Rows { a, dense, threads, chunk }, dense))

@@ -2,30 +2,25 @@
 //! column) iterations are distributed to threads.
 
 use spm_formats::convert::csr_to_unpadded_ell;
-use spm_formats::kernel::{Backend, KernelInfo, Operation, Parameters, PlanError};
-use spm_formats::{CsrSource, DenseShape, Scalar, UnpaddedEll};
+use spm_formats::kernel::KernelInfo;
+use spm_formats::{Scalar, UnpaddedEll};
 
-use super::BoxedPlan;
+use super::KERNEL;
 use super::collapsed::Collapsed;
 use super::plan::boxed;
-use crate::PlanOptions;
+use crate::kernel::{Planned, Problem};
 
 pub(super) const INFO: KernelInfo = KernelInfo {
     id: "ell-rows-unpadded",
-    operation: Operation::Spmm,
-    backend: Backend::Cpu,
     source: "R4 4.2 (parallel_product_ellpack_no_zero_padding)",
     summary: "ELLPACK, two arrays for each row, (row, column) iterations distributed to threads, X \
               transposed in the run",
     parameters: &[],
+    ..KERNEL
 };
 
-pub(super) fn plan<'a, T: Scalar>(
-    a: CsrSource<'a, T>,
-    dense: DenseShape,
-    _: &Parameters,
-    options: &PlanOptions,
-) -> Result<BoxedPlan<'a, T>, PlanError> {
+pub(super) fn plan<'a, T: Scalar>(problem: Problem<'a, '_, T>) -> Planned<'a, T> {
+    let Problem { a, dense, options, .. } = problem;
     let view = a.view();
     let bytes = UnpaddedEll::<T>::bytes_of(view.rows(), view.nnz());
     options.budget.check_bytes(INFO.id, bytes.into())?;

@@ -1,29 +1,24 @@
 //! Serial ELLPACK SpMM without padding of R4 1.3: one element of Y after the other.
 
 use spm_formats::convert::csr_to_unpadded_ell;
-use spm_formats::kernel::{Backend, KernelInfo, Operation, Parameters, PlanError};
-use spm_formats::{CsrSource, DenseShape, Scalar, UnpaddedEll};
+use spm_formats::kernel::KernelInfo;
+use spm_formats::{Scalar, UnpaddedEll};
 
-use super::BoxedPlan;
+use super::KERNEL;
 use super::plan::boxed;
 use super::serial::Serial;
-use crate::PlanOptions;
+use crate::kernel::{Planned, Problem};
 
 pub(super) const INFO: KernelInfo = KernelInfo {
     id: "ell-serial-unpadded",
-    operation: Operation::Spmm,
-    backend: Backend::Cpu,
     source: "R4 1.3",
     summary: "ELLPACK, two arrays for each row, one element of Y after the other on one thread",
     parameters: &[],
+    ..KERNEL
 };
 
-pub(super) fn plan<'a, T: Scalar>(
-    a: CsrSource<'a, T>,
-    dense: DenseShape,
-    _: &Parameters,
-    options: &PlanOptions,
-) -> Result<BoxedPlan<'a, T>, PlanError> {
+pub(super) fn plan<'a, T: Scalar>(problem: Problem<'a, '_, T>) -> Planned<'a, T> {
+    let Problem { a, dense, options, .. } = problem;
     let view = a.view();
     let bytes = UnpaddedEll::<T>::bytes_of(view.rows(), view.nnz());
     options.budget.check_bytes(INFO.id, bytes.into())?;

@@ -36,82 +36,29 @@ mod rows;
 mod serial;
 mod vector;
 
-use std::any::Any;
+use spm_formats::Scalar;
+use spm_formats::kernel::{self, Backend, KernelInfo, Operation};
 
-use spm_formats::kernel::{KernelInfo, Parameters, PlanError, SpmmPlan, registry_of};
-use spm_formats::{CsrSource, DenseShape, Scalar};
+use crate::kernel::ProductKernel;
+pub use crate::kernel::Spmm;
+pub use crate::plan::BoxedPlan;
 
-use crate::PlanOptions;
-
-/// A boxed plan that borrows its matrix or shares it. One that shares is `BoxedPlan<'static, T>`.
-pub type BoxedPlan<'a, T> = Box<dyn SpmmPlan<T> + 'a>;
-
-type PlanFn<T> = for<'a> fn(
-    CsrSource<'a, T>,
-    DenseShape,
-    &Parameters,
-    &PlanOptions,
-) -> Result<BoxedPlan<'a, T>, PlanError>;
+/// What the kernels of this module have in common.
+const KERNEL: KernelInfo = KernelInfo::of(Operation::Spmm, Backend::Cpu);
 
 /// One entry of the registry.
-#[derive(Debug, Clone, Copy)]
-pub struct SpmmKernel<T> {
-    /// Id, source and parameters.
-    pub info: KernelInfo,
-    plan: PlanFn<T>,
-}
+pub type SpmmKernel<T> = ProductKernel<T, Spmm>;
 
-impl<T: Scalar> SpmmKernel<T> {
-    /// Plans Y = A X for one matrix, borrowed or shared, and one shape of X.
-    ///
-    /// # Errors
-    /// A matrix that is not CSR or not valid, or (except for ELLPACK) a slice of a larger one;
-    /// padding beyond the budget; parameters of another kernel, or parameters that this matrix does
-    /// not allow; more elements of X than the address space has. For 0 columns the plan does
-    /// nothing.
-    pub fn plan<'a>(
-        &self,
-        a: impl Into<CsrSource<'a, T>>,
-        dense: DenseShape,
-        parameters: &Parameters,
-        options: &PlanOptions,
-    ) -> Result<BoxedPlan<'a, T>, PlanError> {
-        self.info.check_parameters(parameters)?;
-        let a = a.into();
-        dense.check::<T>(a.view().shape())?;
-        (self.plan)(a, dense, parameters, options)
-    }
-}
-
-/// Every SpMM kernel for CPU cores, in the order of the reports, then our own.
-pub fn registry<T: Scalar>() -> Vec<SpmmKernel<T>> {
-    registry_of::<T, _>(single, double)
-}
-
-#[inline(never)]
-fn single() -> Box<dyn Any> {
-    Box::new(kernels::<f32>())
-}
-
-#[inline(never)]
-fn double() -> Box<dyn Any> {
-    Box::new(kernels::<f64>())
-}
-
-fn kernels<T: Scalar>() -> Vec<SpmmKernel<T>> {
-    vec![
-        SpmmKernel { info: csr_serial::INFO, plan: csr_serial::plan },
-        SpmmKernel { info: ell_serial::INFO, plan: ell_serial::plan },
-        SpmmKernel { info: ell_serial_unpadded::INFO, plan: ell_serial_unpadded::plan },
-        SpmmKernel { info: csr_rows::INFO, plan: csr_rows::plan },
-        SpmmKernel { info: ell_rows::INFO, plan: ell_rows::plan },
-        SpmmKernel { info: ell_rows_unpadded::INFO, plan: ell_rows_unpadded::plan },
-        SpmmKernel { info: blocked::INFO, plan: blocked::plan },
-        SpmmKernel { info: auto::INFO, plan: auto::plan },
+kernel::registry! {
+    /// Every SpMM kernel for CPU cores, in the order of the reports, then our own.
+    SpmmKernel<T: Scalar> [
+        SpmmKernel::new(csr_serial::INFO, csr_serial::plan),
+        SpmmKernel::new(ell_serial::INFO, ell_serial::plan),
+        SpmmKernel::new(ell_serial_unpadded::INFO, ell_serial_unpadded::plan),
+        SpmmKernel::new(csr_rows::INFO, csr_rows::plan),
+        SpmmKernel::new(ell_rows::INFO, ell_rows::plan),
+        SpmmKernel::new(ell_rows_unpadded::INFO, ell_rows_unpadded::plan),
+        SpmmKernel::new(blocked::INFO, blocked::plan),
+        SpmmKernel::new(auto::INFO, auto::plan),
     ]
-}
-
-/// The kernel with this id.
-pub fn find<T: Scalar>(id: &str) -> Option<SpmmKernel<T>> {
-    registry().into_iter().find(|kernel| kernel.info.id == id)
 }

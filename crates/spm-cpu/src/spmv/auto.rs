@@ -2,24 +2,26 @@
 
 use std::hint::black_box;
 
-use spm_formats::kernel::{
-    Backend, Footprint, KernelInfo, Operation, ParameterSpec, Parameters, PlanError, RunError,
-    Scaling, SpmvPlan, Value, split_label,
-};
-use spm_formats::{CsrSource, CsrView, Scalar, stats};
+use spm_formats::kernel::{KernelInfo, ParameterSpec, Parameters, Value};
+use spm_formats::{CsrSource, CsrView, DenseShape, Scalar, stats};
 
-use super::{BoxedPlan, SpmvKernel, csr_serial, find};
+use super::sell_compact::SIGMA;
+use super::{
+    BoxedPlan, KERNEL, SpmvKernel, csr_compact, csr_serial, sell_compact, sell_symmetric,
+    sell_tiles,
+};
+use crate::kernel::{Planned, Problem};
+use crate::plan::Chosen;
 use crate::race::{self, Clock, Monotonic, Race};
 use crate::simd::{GATHER, LANES, PREFETCH};
 use crate::{PlanOptions, Threads};
 
 pub(super) const INFO: KernelInfo = KernelInfo {
     id: "auto",
-    operation: Operation::Spmv,
-    backend: Backend::Cpu,
     source: "own",
     summary: "the fastest of the kernels that suit the structure, found by timing them in planning",
     parameters: &[],
+    ..KERNEL
 };
 
 /// Entries up to which the serial kernel is used, because the differences between kernels are below
@@ -40,16 +42,8 @@ const LARGE_A: usize = 1 << 20;
 /// The ways to load elements of x.
 const FETCH: [Value; 2] = [Value::Choice("vector"), Value::Choice("scalar")];
 
-struct Auto<'a, T> {
-    plan: BoxedPlan<'a, T>,
-    choice: String,
-}
-
-pub(super) fn plan<'a, T: Scalar>(
-    a: CsrSource<'a, T>,
-    _: &Parameters,
-    options: &PlanOptions,
-) -> Result<BoxedPlan<'a, T>, PlanError> {
+pub(super) fn plan<'a, T: Scalar>(problem: Problem<'a, '_, T>) -> Planned<'a, T> {
+    let Problem { a, options, .. } = problem;
     plan_by(Monotonic::start(), a, options)
 }
 
@@ -58,7 +52,7 @@ fn plan_by<'a, T: Scalar>(
     clock: impl Clock,
     source: CsrSource<'a, T>,
     options: &PlanOptions,
-) -> Result<BoxedPlan<'a, T>, PlanError> {
+) -> Planned<'a, T> {
     let a = source.view();
     if a.nnz() <= TINY {
         return Ok(csr_serial::chosen(source.clone()));
@@ -78,7 +72,7 @@ fn plan_by<'a, T: Scalar>(
     let mut run = |plan: &mut BoxedPlan<'a, T>| {
         plan.run(black_box(&x), black_box(&mut y)).expect("vectors of the plan's shape");
     };
-    let serial = csr_serial::plan(source.clone(), &Parameters::default(), options)?;
+    let serial = csr_serial::serial(source.clone());
     let mut race = Race::new(clock, serial, &mut run);
     let mut best: Option<Entrant<T>> = None;
     let mut enter = |entrant: Entrant<T>, best: &mut Option<Entrant<T>>| {
@@ -98,11 +92,11 @@ fn plan_by<'a, T: Scalar>(
     }
     // How x is fetched best hardly depends on the format: the first candidate finds out.
     let mut fetch = FETCH.to_vec();
-    let labels = candidates(&a);
-    for &label in &labels {
+    let candidates = candidates(&a);
+    for (kernel, set) in &candidates {
         for &way in &fetch {
             for threads in &pools {
-                let entrant = Entrant::new(label, threads);
+                let entrant = Entrant::new(*kernel, set, threads);
                 enter(entrant.clone().with(&GATHER, way).unwrap_or(entrant), &mut best);
             }
         }
@@ -112,8 +106,8 @@ fn plan_by<'a, T: Scalar>(
     }
     // Where no thread pool is faster than the serial kernel, something holds its cores.
     if best.is_none() && options.threads.count() > 1 && a.nnz() > SMALL {
-        let alone = Entrant::new(labels[0], &Threads::new(1));
-        enter(alone, &mut best);
+        let (kernel, set) = &candidates[0];
+        enter(Entrant::new(*kernel, set, &Threads::new(1)), &mut best);
     }
     // The best once more in other ways.
     for way in FETCH {
@@ -127,7 +121,9 @@ fn plan_by<'a, T: Scalar>(
         enter(other, &mut best);
     }
     Ok(match race.finish(&mut run) {
-        Some((plan, choice)) => Box::new(Auto { plan, choice }),
+        Some((plan, choice)) => {
+            Box::new(Chosen { plan, dense: DenseShape::VECTOR, choice: Some(choice) })
+        }
         None => csr_serial::chosen(source.clone()),
     })
 }
@@ -141,11 +137,8 @@ struct Entrant<T> {
 }
 
 impl<T: Scalar> Entrant<T> {
-    fn new(label: &str, threads: &Threads) -> Self {
-        let (id, text) = split_label(label);
-        let kernel = find::<T>(id).expect("candidates are registered");
-        let parameters = kernel.info.parse_parameters(text).expect("candidates are well formed");
-        Self { kernel, parameters, threads: threads.clone() }
+    fn new(kernel: SpmvKernel<T>, set: &[Set], threads: &Threads) -> Self {
+        Self { kernel, parameters: kernel.info.with(set), threads: threads.clone() }
     }
 
     /// The same with another value of a parameter; `None` if the kernel does not have the
@@ -157,30 +150,37 @@ impl<T: Scalar> Entrant<T> {
     }
 }
 
-/// Labels of the candidate kernels. The first one gathers.
-fn candidates<T: Scalar>(a: &CsrView<'_, T>) -> Vec<&'static str> {
+/// The candidate kernels, with the parameters that are set. The first one gathers.
+fn candidates<T: Scalar>(a: &CsrView<'_, T>) -> Vec<(SpmvKernel<T>, Vec<Set>)> {
     let structure = Structure::sample(a);
     let slots = |sigma| stats::sell_stored_elements(a.row_ptr(), LANES, sigma) as f64;
     let (unsorted, near, far) = (slots(1), slots(256), slots(LARGEST_WINDOW));
-    let mut labels = Vec::new();
+    let sorted = |sigma| {
+        let set = vec![(SIGMA.name, Value::Count(sigma))];
+        (SpmvKernel::new(sell_compact::INFO, sell_compact::plan), set)
+    };
+    let mut candidates = Vec::new();
     if far < 0.95 * near {
-        labels.push("sell-compact[sigma=4096]");
+        candidates.push(sorted(LARGEST_WINDOW));
     }
     if near < 1.3 * far {
-        labels.push("sell-compact[sigma=256]");
+        candidates.push(sorted(256));
     }
     if unsorted < 1.15 * near || structure.shifted {
-        labels.push("sell-compact[sigma=1]");
+        candidates.push(sorted(1));
     }
-    labels.push("csr-compact");
+    candidates.push((SpmvKernel::new(csr_compact::INFO, csr_compact::plan), vec![]));
     if structure.shifted && a.rows() == a.cols() {
-        labels.push("sell-symmetric");
+        candidates.push((SpmvKernel::new(sell_symmetric::INFO, sell_symmetric::plan), vec![]));
     }
     if structure.far && a.cols() * T::BYTES >= LARGE_X {
-        labels.push("sell-tiles");
+        candidates.push((SpmvKernel::new(sell_tiles::INFO, sell_tiles::plan), vec![]));
     }
-    labels
+    candidates
 }
+
+/// A parameter and its value.
+type Set = (&'static str, Value);
 
 /// The structure of the matrix as estimated from a few rows.
 struct Structure {
@@ -213,28 +213,6 @@ fn common_shifted(before: &[u32], here: &[u32]) -> usize {
         common += usize::from(rest.next_if(|&&other| other + 1 == column).is_some());
     }
     common
-}
-
-impl<T: Scalar> SpmvPlan<T> for Auto<'_, T> {
-    fn shape(&self) -> (usize, usize) {
-        self.plan.shape()
-    }
-
-    fn footprint(&self) -> Footprint {
-        self.plan.footprint()
-    }
-
-    fn run(&self, x: &[T], y: &mut [T]) -> Result<(), RunError> {
-        self.plan.run(x, y)
-    }
-
-    fn run_scaled(&self, scaling: Scaling<T>, x: &[T], y: &mut [T]) -> Result<(), RunError> {
-        self.plan.run_scaled(scaling, x, y)
-    }
-
-    fn choice(&self) -> Option<String> {
-        Some(self.choice.clone())
-    }
 }
 
 #[cfg(test)]

@@ -7,22 +7,22 @@
 use std::ops::Range;
 
 use rayon::prelude::*;
-use spm_formats::kernel::{Backend, KernelInfo, Operation, Parameters, PlanError, Scaling};
+use spm_formats::kernel::{KernelInfo, PlanError, Scaling};
 use spm_formats::{CsrSource, CsrView, FormatError, Scalar, partition};
 
-use super::BoxedPlan;
+use super::KERNEL;
 use super::plan::{Memory, Product, boxed};
 use crate::disjoint::Disjoint;
+use crate::kernel::{Planned, Problem};
 use crate::simd::{GATHER, Isa, Job, LANES, Machine};
 use crate::{PlanOptions, Threads, scaled};
 
 pub(super) const INFO: KernelInfo = KernelInfo {
     id: "csr-compact",
-    operation: Operation::Spmv,
-    backend: Backend::Cpu,
     source: "own",
     summary: "rows with equal columns share one column list, in 16 bits where they fit",
     parameters: &[GATHER],
+    ..KERNEL
 };
 
 /// Maximum number of rows that share a list, so that their sums fit the registers beside x and the
@@ -59,11 +59,8 @@ struct CsrCompact<'a, T> {
     machine: Machine,
 }
 
-pub(super) fn plan<'a, T: Scalar>(
-    a: CsrSource<'a, T>,
-    parameters: &Parameters,
-    options: &PlanOptions,
-) -> Result<BoxedPlan<'a, T>, PlanError> {
+pub(super) fn plan<'a, T: Scalar>(problem: Problem<'a, '_, T>) -> Planned<'a, T> {
+    let Problem { a, parameters, options, .. } = problem;
     let (view, threads) = (a.view(), options.threads.clone());
     let count = PIECES * threads.count();
     let rows = partition::by_entries(view.row_ptr(), count);

@@ -4,23 +4,24 @@
 //! Garland, "Merge-based parallel sparse matrix-vector multiplication", SC 2016). A partition may
 //! begin and end inside a row, so a very long row is balanced too.
 
-use spm_formats::kernel::{Backend, KernelInfo, Operation, Parameters, PlanError, Scaling};
+use spm_formats::kernel::{KernelInfo, Scaling};
 use spm_formats::partition::{self, MergePoint};
 use spm_formats::{CsrSource, Scalar};
 
+use super::KERNEL;
 use super::plan::{Memory, Product, boxed};
-use super::{BoxedPlan, row};
+use super::row;
 use crate::disjoint::Disjoint;
+use crate::kernel::{Planned, Problem};
 use crate::pool::Pool;
-use crate::{PlanOptions, Threads, scaled};
+use crate::{Threads, scaled};
 
 pub(super) const INFO: KernelInfo = KernelInfo {
     id: "csr-merge",
-    operation: Operation::Spmv,
-    backend: Backend::Cpu,
     source: "own; Merrill and Garland, SC 2016",
     summary: "merge path: equal partitions of rows and entries; long rows split between threads",
     parameters: &[row::SIMD],
+    ..KERNEL
 };
 
 struct Merge<'a, T> {
@@ -33,11 +34,8 @@ struct Merge<'a, T> {
     simd: bool,
 }
 
-pub(super) fn plan<'a, T: Scalar>(
-    a: CsrSource<'a, T>,
-    parameters: &Parameters,
-    options: &PlanOptions,
-) -> Result<BoxedPlan<'a, T>, PlanError> {
+pub(super) fn plan<'a, T: Scalar>(problem: Problem<'a, '_, T>) -> Planned<'a, T> {
+    let Problem { a, parameters, options, .. } = problem;
     let threads = options.threads.clone();
     let points = partition::by_merge_path(a.view().row_ptr(), threads.count());
     let carries = Pool::new(vec![T::ZERO; threads.count()]);

@@ -1,55 +1,49 @@
 //! Serial CSR SpMV (R0 3.1, R2 algorithm 1): y_i = sum_j a_ij x_j, one row after the other.
 
-use spm_formats::kernel::{Backend, KernelInfo, Operation, Parameters, PlanError, Scaling};
+use spm_formats::kernel::{KernelInfo, Scaling};
 use spm_formats::{CsrSource, Scalar};
 
-use super::plan::{Memory, Product, boxed};
+use super::KERNEL;
+use super::plan::{Memory, Product, boxed, checked};
 use super::{BoxedPlan, row};
-use crate::PlanOptions;
+use crate::kernel::{Planned, Problem};
 
 pub(super) const INFO: KernelInfo = KernelInfo {
     id: "csr-serial",
-    operation: Operation::Spmv,
-    backend: Backend::Cpu,
     source: "R0 3.1; R2 algorithm 1",
     summary: "one row after the other on one thread; the baseline of speedups",
     parameters: &[],
+    ..KERNEL
 };
 
-struct Serial<'a, T> {
-    a: CsrSource<'a, T>,
-    choice: Option<String>,
+struct Serial<'a, T>(CsrSource<'a, T>);
+
+pub(super) fn plan<'a, T: Scalar>(problem: Problem<'a, '_, T>) -> Planned<'a, T> {
+    let Problem { a, .. } = problem;
+    Ok(serial(a))
 }
 
-pub(super) fn plan<'a, T: Scalar>(
-    a: CsrSource<'a, T>,
-    _: &Parameters,
-    _: &PlanOptions,
-) -> Result<BoxedPlan<'a, T>, PlanError> {
-    Ok(boxed(Serial { a, choice: None }))
+/// The plan that `auto` compares with.
+pub(super) fn serial<'a, T: Scalar>(a: CsrSource<'a, T>) -> BoxedPlan<'a, T> {
+    boxed(Serial(a))
 }
 
-/// The plan that `auto` returns for a tiny matrix, without a wrapper around it; a wrapper would
-/// cost a tenth of the product.
+/// The plan that `auto` returns for a tiny matrix.
 pub(super) fn chosen<'a, T: Scalar>(a: CsrSource<'a, T>) -> BoxedPlan<'a, T> {
-    boxed(Serial { a, choice: Some(INFO.id.to_owned()) })
+    Box::new(checked(Serial(a)).chosen(INFO.id))
 }
 
 impl<T: Scalar> Product<T> for Serial<'_, T> {
     fn shape(&self) -> (usize, usize) {
-        self.a.view().shape()
+        self.0.view().shape()
     }
 
     fn memory(&self) -> Memory {
-        Memory::borrowed(&self.a.view(), 0)
+        Memory::borrowed(&self.0.view(), 0)
     }
 
     fn multiply(&self, scaling: Option<Scaling<T>>, x: &[T], y: &mut [T]) {
-        let a = self.a.view();
+        let a = self.0.view();
         row::multiply_rows(&a, 0..a.rows(), scaling, x, y, false);
-    }
-
-    fn choice(&self) -> Option<String> {
-        self.choice.clone()
     }
 }

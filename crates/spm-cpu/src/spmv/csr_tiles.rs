@@ -1,22 +1,22 @@
 //! CSR SpMV by 2-D tiles with an offset table (R1 1.1.2 and 1.1.3, `spmvTilesCSR`, OMP CSR 3):
 //! y_i = sum_J sum_{j in J} a_ij x_j over column blocks J.
 
-use spm_formats::kernel::{Backend, KernelInfo, Operation, Parameters, PlanError, Scaling};
+use spm_formats::kernel::{KernelInfo, Scaling};
 use spm_formats::{CsrSource, Scalar, partition};
 
+use super::KERNEL;
 use super::plan::{Memory, Product, boxed};
+use super::row;
 use super::schedule::{FOLDING, GRID, SCHEDULE};
 use super::tiles::Tiles;
-use super::{BoxedPlan, row};
-use crate::PlanOptions;
+use crate::kernel::{Planned, Problem};
 
 pub(super) const INFO: KernelInfo = KernelInfo {
     id: "csr-tiles",
-    operation: Operation::Spmv,
-    backend: Backend::Cpu,
     source: "R1 1.1.2, OMP CSR 3 (spmvTilesCSR)",
     summary: "2-D tiles through a table of rows x column blocks offsets, then a reduction",
     parameters: &[GRID, SCHEDULE, FOLDING, row::SIMD],
+    ..KERNEL
 };
 
 struct CsrTiles<'a, T> {
@@ -27,11 +27,8 @@ struct CsrTiles<'a, T> {
     simd: bool,
 }
 
-pub(super) fn plan<'a, T: Scalar>(
-    a: CsrSource<'a, T>,
-    parameters: &Parameters,
-    options: &PlanOptions,
-) -> Result<BoxedPlan<'a, T>, PlanError> {
+pub(super) fn plan<'a, T: Scalar>(problem: Problem<'a, '_, T>) -> Planned<'a, T> {
+    let Problem { a, parameters, options, .. } = problem;
     let view = a.view();
     let tiles = Tiles::new(INFO.id, view.shape(), view.nnz(), parameters, options)?;
     let blocks = tiles.col_blocks();

@@ -3,22 +3,22 @@
 
 use std::ops::Range;
 
-use spm_formats::kernel::{Backend, KernelInfo, Operation, Parameters, PlanError, Scaling};
-use spm_formats::{CsrSource, CsrView, Scalar, partition};
+use spm_formats::kernel::{KernelInfo, Scaling};
+use spm_formats::{CsrView, Scalar, partition};
 
+use super::KERNEL;
 use super::plan::{Memory, Product, boxed};
+use super::row;
 use super::schedule::{FOLDING, GRID, SCHEDULE};
 use super::tiles::Tiles;
-use super::{BoxedPlan, row};
-use crate::PlanOptions;
+use crate::kernel::{Planned, Problem};
 
 pub(super) const INFO: KernelInfo = KernelInfo {
     id: "csr-tiles-copied",
-    operation: Operation::Spmv,
-    backend: Backend::Cpu,
     source: "R1 1.1.3, OMP CSR 4",
     summary: "2-D tiles, each column block a separately allocated CSR matrix, then a reduction",
     parameters: &[GRID, SCHEDULE, FOLDING, row::SIMD],
+    ..KERNEL
 };
 
 /// One column block as CSR, with column indices relative to the block's first column.
@@ -69,11 +69,8 @@ struct CopiedTiles<T> {
     simd: bool,
 }
 
-pub(super) fn plan<'a, T: Scalar>(
-    a: CsrSource<'a, T>,
-    parameters: &Parameters,
-    options: &PlanOptions,
-) -> Result<BoxedPlan<'a, T>, PlanError> {
+pub(super) fn plan<'a, T: Scalar>(problem: Problem<'a, '_, T>) -> Planned<'a, T> {
+    let Problem { a, parameters, options, .. } = problem;
     let (a, shape) = (a.view(), a.view().shape());
     let copied = a.nnz() * (size_of::<u32>() + T::BYTES);
     let options = &options.beside(copied as u64);

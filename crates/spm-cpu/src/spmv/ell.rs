@@ -9,6 +9,7 @@ use spm_formats::{CsrView, Ell, Scalar};
 
 use super::plan::Memory;
 use super::row;
+use super::rows::RowSums;
 use crate::{PlanOptions, scaled};
 
 /// Whether row lengths are used (R1's `ROWLENS`).
@@ -38,10 +39,6 @@ impl<T: Scalar> EllRows<T> {
         Ok(Self { ell, row_lengths: parameters.switch(ROW_LENGTHS.name), simd })
     }
 
-    pub(super) fn shape(&self) -> (usize, usize) {
-        (self.ell.rows(), self.ell.cols())
-    }
-
     pub(super) fn entries(&self) -> usize {
         self.ell.entries()
     }
@@ -49,14 +46,6 @@ impl<T: Scalar> EllRows<T> {
     /// Stored elements of each row.
     pub(super) fn width(&self) -> usize {
         self.ell.width()
-    }
-
-    /// Memory of a plan that holds `rest` more bytes.
-    pub(super) fn memory(&self, rest: usize) -> Memory {
-        let lengths = size_of_val(self.ell.row_lengths()) as u64;
-        let all = self.ell.memory_bytes();
-        let read = if self.row_lengths { all } else { all - lengths };
-        Memory { matrix: read, plan: all + rest as u64 }
     }
 
     /// The sum over some stored elements of a row, padding included unless the row lengths are
@@ -78,20 +67,6 @@ impl<T: Scalar> EllRows<T> {
         }
     }
 
-    /// y[rows] = alpha (A x)[rows] + beta y[rows]; `y` holds just these rows.
-    pub(super) fn multiply(
-        &self,
-        rows: Range<usize>,
-        scaling: Option<Scaling<T>>,
-        x: &[T],
-        y: &mut [T],
-    ) {
-        for (y, row) in y.iter_mut().zip(rows) {
-            let sum = self.sum(row, 0..self.width(), x);
-            scaled::store(scaling, self.without_padding(row, sum, x), y);
-        }
-    }
-
     fn length(&self, row: usize) -> usize {
         self.ell.row_lengths()[row] as usize
     }
@@ -104,5 +79,25 @@ impl<T: Scalar> EllRows<T> {
         let cols = &self.ell.col_indices()[slots.clone()];
         // SAFETY: every column index of an Ell, padding included, is below cols <= x.len().
         unsafe { row::dot(cols, &self.ell.values()[slots], x, self.simd) }
+    }
+}
+
+impl<T: Scalar> RowSums<T> for EllRows<T> {
+    fn shape(&self) -> (usize, usize) {
+        (self.ell.rows(), self.ell.cols())
+    }
+
+    fn memory(&self, rest: usize) -> Memory {
+        let lengths = size_of_val(self.ell.row_lengths()) as u64;
+        let all = self.ell.memory_bytes();
+        let read = if self.row_lengths { all } else { all - lengths };
+        Memory { matrix: read, plan: all + rest as u64 }
+    }
+
+    fn multiply(&self, rows: Range<usize>, scaling: Option<Scaling<T>>, x: &[T], y: &mut [T]) {
+        for (y, row) in y.iter_mut().zip(rows) {
+            let sum = self.sum(row, 0..self.width(), x);
+            scaled::store(scaling, self.without_padding(row, sum, x), y);
+        }
     }
 }

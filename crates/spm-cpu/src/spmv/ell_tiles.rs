@@ -1,23 +1,24 @@
 //! ELLPACK SpMV by 2-D tiles (R1 1.2.2, `spmvTilesELL`, OMP ELL 2):
 //! y_i = sum_S sum_{s in S} value(i, s) x_column(i, s) over blocks S of stored elements.
 
-use spm_formats::kernel::{Backend, KernelInfo, Operation, Parameters, PlanError, Scaling};
-use spm_formats::{CsrSource, Scalar, partition};
+use spm_formats::kernel::{KernelInfo, Scaling};
+use spm_formats::{Scalar, partition};
 
+use super::KERNEL;
 use super::ell::{EllRows, ROW_LENGTHS};
 use super::plan::{Memory, Product, boxed};
+use super::row;
+use super::rows::RowSums;
 use super::schedule::{FOLDING, GRID, SCHEDULE};
 use super::tiles::Tiles;
-use super::{BoxedPlan, row};
-use crate::PlanOptions;
+use crate::kernel::{Planned, Problem};
 
 pub(super) const INFO: KernelInfo = KernelInfo {
     id: "ell-tiles",
-    operation: Operation::Spmv,
-    backend: Backend::Cpu,
     source: "R1 1.2.2, OMP ELL 2 (spmvTilesELL)",
     summary: "ELLPACK, 2-D tiles of the padded rectangle, then a reduction",
     parameters: &[GRID, SCHEDULE, FOLDING, ROW_LENGTHS, row::SIMD],
+    ..KERNEL
 };
 
 struct EllTiles<T> {
@@ -25,11 +26,8 @@ struct EllTiles<T> {
     tiles: Tiles<T>,
 }
 
-pub(super) fn plan<'a, T: Scalar>(
-    a: CsrSource<'a, T>,
-    parameters: &Parameters,
-    options: &PlanOptions,
-) -> Result<BoxedPlan<'a, T>, PlanError> {
+pub(super) fn plan<'a, T: Scalar>(problem: Problem<'a, '_, T>) -> Planned<'a, T> {
+    let Problem { a, parameters, options, .. } = problem;
     let a = EllRows::new(a.view(), parameters, options)?;
     let rectangle = (a.shape().0, a.width());
     let options = &options.beside(a.memory(0).plan);

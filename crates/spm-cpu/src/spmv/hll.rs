@@ -7,6 +7,7 @@ use spm_formats::kernel::{ParameterSpec, Parameters, PlanError, Scaling, Value};
 use spm_formats::{CsrView, Hll, Scalar};
 
 use super::plan::Memory;
+use super::rows::RowSums;
 use crate::simd::LANES;
 use crate::{PlanOptions, scaled};
 
@@ -40,60 +41,6 @@ impl<T: Scalar> HllBlocks<T> {
     ) -> Result<Self, PlanError> {
         let hll = csr_to_hll(a, parameters.count(HACK.name), &options.budget)?;
         Ok(Self { hll, simd: parameters.switch(SIMD.name) })
-    }
-
-    pub(super) fn shape(&self) -> (usize, usize) {
-        (self.hll.rows(), self.hll.cols())
-    }
-
-    pub(super) fn count(&self) -> usize {
-        self.hll.blocks()
-    }
-
-    /// The rows of some consecutive blocks.
-    pub(super) fn rows(&self, blocks: &Range<usize>) -> Range<usize> {
-        let start = |block: usize| (block * self.hll.hack_size()).min(self.hll.rows());
-        start(blocks.start)..start(blocks.end)
-    }
-
-    /// Memory of a plan that holds `rest` more bytes. The row lengths are read only for a sum that
-    /// is not finite, so they do not count as traffic.
-    pub(super) fn memory(&self, rest: usize) -> Memory {
-        let all = self.hll.memory_bytes();
-        let lengths = size_of_val(self.hll.row_lengths()) as u64;
-        Memory { matrix: all - lengths, plan: all + rest as u64 }
-    }
-
-    /// y[rows] = alpha (A x)[rows] + beta y[rows] for the rows of `blocks`; `y` holds just these.
-    pub(super) fn multiply(
-        &self,
-        blocks: Range<usize>,
-        scaling: Option<Scaling<T>>,
-        x: &[T],
-        y: &mut [T],
-    ) {
-        assert!(x.len() >= self.hll.cols());
-        let mut rest = y;
-        for block in blocks {
-            let rows = self.hll.block_rows(block);
-            let (y, after) = rest.split_at_mut(rows.len());
-            rest = after;
-            let slots = self.hll.block_offsets()[block]..self.hll.block_offsets()[block + 1];
-            let store = |lane: usize, sum: T, y: &mut T| {
-                let sum = if sum.is_finite() {
-                    sum
-                } else {
-                    // Padding may have met an infinite x; 0 x inf is NaN.
-                    let length = self.hll.row_lengths()[rows.start + lane] as usize;
-                    let own = slots.start..slots.start + length * rows.len();
-                    // SAFETY: asserted above.
-                    unsafe { self.sum_row(own, lane, rows.len(), x) }
-                };
-                scaled::store(scaling, sum, y);
-            };
-            // SAFETY: asserted above.
-            unsafe { self.sum_block(slots.clone(), x, y, store) };
-        }
     }
 
     /// Sums all stored elements of a block with `y.len()` rows, padding included. `store` takes the
@@ -144,5 +91,53 @@ impl<T: Scalar> HllBlocks<T> {
             // SAFETY: every column index of an Hll is below those of A; the caller's promise.
             sum + value * unsafe { *x.get_unchecked(col as usize) }
         })
+    }
+}
+
+/// The units are the blocks of the format.
+impl<T: Scalar> RowSums<T> for HllBlocks<T> {
+    fn shape(&self) -> (usize, usize) {
+        (self.hll.rows(), self.hll.cols())
+    }
+
+    fn count(&self) -> usize {
+        self.hll.blocks()
+    }
+
+    fn rows(&self, blocks: &Range<usize>) -> Range<usize> {
+        let start = |block: usize| (block * self.hll.hack_size()).min(self.hll.rows());
+        start(blocks.start)..start(blocks.end)
+    }
+
+    fn memory(&self, rest: usize) -> Memory {
+        // The row lengths are read only for a sum that is not finite: no traffic.
+        let all = self.hll.memory_bytes();
+        let lengths = size_of_val(self.hll.row_lengths()) as u64;
+        Memory { matrix: all - lengths, plan: all + rest as u64 }
+    }
+
+    fn multiply(&self, blocks: Range<usize>, scaling: Option<Scaling<T>>, x: &[T], y: &mut [T]) {
+        assert!(x.len() >= self.hll.cols());
+        let mut rest = y;
+        for block in blocks {
+            let rows = self.hll.block_rows(block);
+            let (y, after) = rest.split_at_mut(rows.len());
+            rest = after;
+            let slots = self.hll.block_offsets()[block]..self.hll.block_offsets()[block + 1];
+            let store = |lane: usize, sum: T, y: &mut T| {
+                let sum = if sum.is_finite() {
+                    sum
+                } else {
+                    // Padding may have met an infinite x; 0 x inf is NaN.
+                    let length = self.hll.row_lengths()[rows.start + lane] as usize;
+                    let own = slots.start..slots.start + length * rows.len();
+                    // SAFETY: asserted above.
+                    unsafe { self.sum_row(own, lane, rows.len(), x) }
+                };
+                scaled::store(scaling, sum, y);
+            };
+            // SAFETY: asserted above.
+            unsafe { self.sum_block(slots.clone(), x, y, store) };
+        }
     }
 }

@@ -32,6 +32,7 @@ mod long_rows;
 mod plan;
 mod repair;
 mod row;
+mod rows;
 mod schedule;
 mod sell;
 mod sell_compact;
@@ -39,85 +40,50 @@ mod sell_symmetric;
 mod sell_tiles;
 mod tiles;
 
-use std::any::Any;
+use spm_formats::Scalar;
+use spm_formats::kernel::{self, Backend, KernelInfo, Operation};
 
-use spm_formats::kernel::{KernelInfo, Parameters, PlanError, SpmvPlan, registry_of};
-use spm_formats::{CsrSource, Scalar};
+use crate::kernel::ProductKernel;
+pub use crate::kernel::Spmv;
+pub use crate::plan::BoxedPlan;
 
-use crate::PlanOptions;
-
-/// A boxed plan that borrows its matrix or shares it. One that shares is `BoxedPlan<'static, T>`.
-pub type BoxedPlan<'a, T> = Box<dyn SpmvPlan<T> + 'a>;
-
-type PlanFn<T> =
-    for<'a> fn(CsrSource<'a, T>, &Parameters, &PlanOptions) -> Result<BoxedPlan<'a, T>, PlanError>;
+/// What the kernels of this module have in common.
+const KERNEL: KernelInfo = KernelInfo::of(Operation::Spmv, Backend::Cpu);
 
 /// One entry of the registry.
-#[derive(Debug, Clone, Copy)]
-pub struct SpmvKernel<T> {
-    /// Id, source and parameters.
-    pub info: KernelInfo,
-    plan: PlanFn<T>,
+pub type SpmvKernel<T> = ProductKernel<T, Spmv>;
+
+/// `auto`, for SpMM with one column.
+pub(crate) fn auto<T: Scalar>() -> SpmvKernel<T> {
+    SpmvKernel::new(auto::INFO, auto::plan)
 }
 
-impl<T: Scalar> SpmvKernel<T> {
-    /// Plans y = A x for one matrix, borrowed or shared: converts, partitions, allocates.
-    ///
-    /// # Errors
-    /// A matrix that is not CSR or not valid, or (except for ELLPACK and HLL) a slice of a larger
-    /// one; padding beyond the budget; parameters of another kernel, or parameters that this matrix
-    /// does not allow.
-    pub fn plan<'a>(
-        &self,
-        a: impl Into<CsrSource<'a, T>>,
-        parameters: &Parameters,
-        options: &PlanOptions,
-    ) -> Result<BoxedPlan<'a, T>, PlanError> {
-        self.info.check_parameters(parameters)?;
-        (self.plan)(a.into(), parameters, options)
-    }
+/// `csr-merge`, for SpMM with one column.
+pub(crate) fn csr_merge<T: Scalar>() -> SpmvKernel<T> {
+    SpmvKernel::new(csr_merge::INFO, csr_merge::plan)
 }
 
-/// Every SpMV kernel for CPU cores, in the order of the reports, then our own.
-pub fn registry<T: Scalar>() -> Vec<SpmvKernel<T>> {
-    registry_of::<T, _>(single, double)
-}
-
-#[inline(never)]
-fn single() -> Box<dyn Any> {
-    Box::new(kernels::<f32>())
-}
-
-#[inline(never)]
-fn double() -> Box<dyn Any> {
-    Box::new(kernels::<f64>())
-}
-
-fn kernels<T: Scalar>() -> Vec<SpmvKernel<T>> {
-    vec![
-        SpmvKernel { info: csr_serial::INFO, plan: csr_serial::plan },
-        SpmvKernel { info: csr_rows::INFO, plan: csr_rows::plan },
-        SpmvKernel { info: csr_row_blocks::INFO, plan: csr_row_blocks::plan },
-        SpmvKernel { info: csr_tiles::INFO, plan: csr_tiles::plan },
-        SpmvKernel { info: csr_tiles_copied::INFO, plan: csr_tiles_copied::plan },
-        SpmvKernel { info: csr_nnz_balanced::INFO, plan: csr_nnz_balanced::plan },
-        SpmvKernel { info: ell_serial::INFO, plan: ell_serial::plan },
-        SpmvKernel { info: ell_rows::INFO, plan: ell_rows::plan },
-        SpmvKernel { info: ell_row_blocks::INFO, plan: ell_row_blocks::plan },
-        SpmvKernel { info: ell_tiles::INFO, plan: ell_tiles::plan },
-        SpmvKernel { info: hll_serial::INFO, plan: hll_serial::plan },
-        SpmvKernel { info: hll_blocks::INFO, plan: hll_blocks::plan },
-        SpmvKernel { info: csr_merge::INFO, plan: csr_merge::plan },
-        SpmvKernel { info: csr_compact::INFO, plan: csr_compact::plan },
-        SpmvKernel { info: sell::INFO, plan: sell::plan },
-        SpmvKernel { info: sell_compact::INFO, plan: sell_compact::plan },
-        SpmvKernel { info: sell_tiles::INFO, plan: sell_tiles::plan },
-        SpmvKernel { info: sell_symmetric::INFO, plan: sell_symmetric::plan },
-        SpmvKernel { info: auto::INFO, plan: auto::plan },
+kernel::registry! {
+    /// Every SpMV kernel for CPU cores, in the order of the reports, then our own.
+    SpmvKernel<T: Scalar> [
+        SpmvKernel::new(csr_serial::INFO, csr_serial::plan),
+        SpmvKernel::new(csr_rows::INFO, csr_rows::plan),
+        SpmvKernel::new(csr_row_blocks::INFO, csr_row_blocks::plan),
+        SpmvKernel::new(csr_tiles::INFO, csr_tiles::plan),
+        SpmvKernel::new(csr_tiles_copied::INFO, csr_tiles_copied::plan),
+        SpmvKernel::new(csr_nnz_balanced::INFO, csr_nnz_balanced::plan),
+        SpmvKernel::new(ell_serial::INFO, ell_serial::plan),
+        SpmvKernel::new(ell_rows::INFO, ell_rows::plan),
+        SpmvKernel::new(ell_row_blocks::INFO, ell_row_blocks::plan),
+        SpmvKernel::new(ell_tiles::INFO, ell_tiles::plan),
+        SpmvKernel::new(hll_serial::INFO, hll_serial::plan),
+        SpmvKernel::new(hll_blocks::INFO, hll_blocks::plan),
+        SpmvKernel::new(csr_merge::INFO, csr_merge::plan),
+        SpmvKernel::new(csr_compact::INFO, csr_compact::plan),
+        SpmvKernel::new(sell::INFO, sell::plan),
+        SpmvKernel::new(sell_compact::INFO, sell_compact::plan),
+        SpmvKernel::new(sell_tiles::INFO, sell_tiles::plan),
+        SpmvKernel::new(sell_symmetric::INFO, sell_symmetric::plan),
+        SpmvKernel::new(auto::INFO, auto::plan),
     ]
-}
-
-/// The kernel with this id.
-pub fn find<T: Scalar>(id: &str) -> Option<SpmvKernel<T>> {
-    registry().into_iter().find(|kernel| kernel.info.id == id)
 }

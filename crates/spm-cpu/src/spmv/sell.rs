@@ -2,26 +2,24 @@
 //! Wellein, Fehske and Bishop, SIAM J. Sci. Comput. 36(5), 2014).
 
 use spm_formats::convert::csr_to_sell;
-use spm_formats::kernel::{
-    Backend, KernelInfo, Operation, ParameterSpec, Parameters, PlanError, Scaling, Value,
-};
+use spm_formats::kernel::{KernelInfo, ParameterSpec, PlanError, Scaling, Value};
 use spm_formats::{CsrSource, CsrView, Scalar, Sell, partition};
 
-use super::BoxedPlan;
+use super::KERNEL;
 use super::plan::{Memory, Product, boxed};
 use super::row;
 use super::sell_compact::SIGMA;
 use crate::disjoint::Disjoint;
+use crate::kernel::{Planned, Problem};
 use crate::simd::{GATHER, Isa, Job, LANES, Machine};
-use crate::{PlanOptions, Threads, scaled};
+use crate::{Threads, scaled};
 
 pub(super) const INFO: KernelInfo = KernelInfo {
     id: "sell",
-    operation: Operation::Spmv,
-    backend: Backend::Cpu,
     source: "own; SELL-C-sigma (Kreutzer et al. 2014)",
     summary: "SELL-C-sigma: chunks of C rows, sorted by length inside windows of sigma rows",
     parameters: &[CHUNK, SIGMA, GATHER],
+    ..KERNEL
 };
 
 /// The parameter C: rows of a chunk.
@@ -42,11 +40,8 @@ struct SellRows<'a, T> {
     machine: Machine,
 }
 
-pub(super) fn plan<'a, T: Scalar>(
-    a: CsrSource<'a, T>,
-    parameters: &Parameters,
-    options: &PlanOptions,
-) -> Result<BoxedPlan<'a, T>, PlanError> {
+pub(super) fn plan<'a, T: Scalar>(problem: Problem<'a, '_, T>) -> Planned<'a, T> {
+    let Problem { a, parameters, options, .. } = problem;
     let chunk = parameters.count(CHUNK.name);
     if !chunk.is_multiple_of(LANES) {
         let reason = format!("chunk {chunk} is not a multiple of {LANES}");

@@ -21,24 +21,24 @@ use std::ops::Range;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
 use rayon::prelude::*;
-use spm_formats::kernel::{Backend, KernelInfo, Operation, Parameters, PlanError, Scaling};
+use spm_formats::kernel::{KernelInfo, PlanError, Scaling};
 use spm_formats::{CsrSource, CsrView, FormatError, Scalar, partition};
 
-use super::BoxedPlan;
+use super::KERNEL;
 use super::plan::{Memory, Product, boxed};
 use crate::aligned::Aligned;
 use crate::disjoint::Disjoint;
+use crate::kernel::{Planned, Problem};
 use crate::pool::Pool;
 use crate::simd::{self, AHEAD, Isa, Job, LANES, Machine, PREFETCH};
 use crate::{PlanOptions, Threads};
 
 pub(super) const INFO: KernelInfo = KernelInfo {
     id: "sell-symmetric",
-    operation: Operation::Spmv,
-    backend: Backend::Cpu,
     source: "own",
     summary: "SELL-8 of the upper half of a symmetric stencil or band matrix",
     parameters: &[PREFETCH],
+    ..KERNEL
 };
 
 /// Stored elements for each upper entry beyond which storing the half does not pay.
@@ -83,11 +83,8 @@ struct SellSymmetric<'a, T> {
     prefetch: bool,
 }
 
-pub(super) fn plan<'a, T: Scalar>(
-    a: CsrSource<'a, T>,
-    parameters: &Parameters,
-    options: &PlanOptions,
-) -> Result<BoxedPlan<'a, T>, PlanError> {
+pub(super) fn plan<'a, T: Scalar>(problem: Problem<'a, '_, T>) -> Planned<'a, T> {
+    let Problem { a, parameters, options, .. } = problem;
     let unsupported = |reason| PlanError::Unsupported { kernel: INFO.id, reason };
     let (source, a) = (a.clone(), a.view());
     options.budget.check_bytes(INFO.id, (a.rows() * size_of::<u32>()) as u128)?;

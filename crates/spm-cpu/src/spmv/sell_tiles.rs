@@ -7,27 +7,25 @@
 use std::ops::Range;
 
 use rayon::prelude::*;
-use spm_formats::kernel::{
-    Backend, KernelInfo, Operation, ParameterSpec, Parameters, PlanError, Scaling, Value,
-};
+use spm_formats::kernel::{KernelInfo, ParameterSpec, PlanError, Scaling, Value};
 use spm_formats::{CsrSource, CsrView, FormatError, Scalar, partition};
 
-use super::BoxedPlan;
+use super::KERNEL;
 use super::plan::{Memory, Product, boxed};
 use super::repair::{any_not_finite, repair};
 use crate::aligned::{ALIGNMENT, Aligned};
 use crate::disjoint::Disjoint;
+use crate::kernel::{Planned, Problem};
 use crate::scaled::{Buffers, Staged};
 use crate::simd::{GATHER, Isa, Job, LANES, Machine};
 use crate::{PlanOptions, Threads, scaled};
 
 pub(super) const INFO: KernelInfo = KernelInfo {
     id: "sell-tiles",
-    operation: Operation::Spmv,
-    backend: Backend::Cpu,
     source: "own",
     summary: "tiles of 2^16 columns, SELL-8 inside a tile, 16-bit indices",
     parameters: &[WIDTH, GATHER],
+    ..KERNEL
 };
 
 /// Columns of a tile.
@@ -80,11 +78,8 @@ struct SellTiles<'a, T> {
     machine: Machine,
 }
 
-pub(super) fn plan<'a, T: Scalar>(
-    a: CsrSource<'a, T>,
-    parameters: &Parameters,
-    options: &PlanOptions,
-) -> Result<BoxedPlan<'a, T>, PlanError> {
+pub(super) fn plan<'a, T: Scalar>(problem: Problem<'a, '_, T>) -> Planned<'a, T> {
+    let Problem { a, parameters, options, .. } = problem;
     let unsupported = |reason| Err(PlanError::Unsupported { kernel: INFO.id, reason });
     let width = parameters.count(WIDTH.name);
     if width > 1 << 16 {

@@ -2,23 +2,20 @@
 
 use std::hint::black_box;
 
-use spm_formats::kernel::{
-    Backend, Footprint, KernelInfo, Operation, Parameters, PlanError, RunError, TransposeOutput,
-    TransposePlan, split_label,
-};
+use spm_formats::kernel::{KernelInfo, Parameters, PlanError, TransposeOutput, Value};
 use spm_formats::{CsrView, Scalar};
 
-use super::{BoxedPlan, find, serial};
+use super::plan::Chosen;
+use super::{BoxedPlan, KERNEL, TransposeKernel, counting, radix, serial};
 use crate::race::{self, Clock, Monotonic, Race};
 use crate::{PlanOptions, Threads};
 
 pub(super) const INFO: KernelInfo = KernelInfo {
     id: "auto",
-    operation: Operation::Transpose,
-    backend: Backend::Cpu,
     source: "own",
     summary: "the fastest of serial, counting and radix, found by timing them in planning",
     parameters: &[],
+    ..KERNEL
 };
 
 /// Entries up to which the serial kernel is used, because the differences between kernels are below
@@ -32,11 +29,6 @@ const LARGE: usize = 1 << 19;
 const NEAR: usize = 1 << 16;
 /// Bytes of output that stay in a first-level cache.
 const IN_CACHE: usize = 1 << 15;
-
-struct Auto<'a, T> {
-    plan: BoxedPlan<'a, T>,
-    choice: String,
-}
 
 pub(super) fn plan<'a, T: Scalar>(
     a: CsrView<'a, T>,
@@ -62,69 +54,42 @@ fn plan_by<'a, T: Scalar>(
     }
     let options = &options.beside(of_output as u64);
     let alone = PlanOptions { threads: Threads::new(1), ..options.clone() };
-    let labels = candidates(&a);
-    let mut entrants = Vec::new();
-    let pool = options.threads.count() > 1 && a.nnz() > SMALL;
-    if pool {
-        entrants.extend(labels.iter().map(|label| (*label, options)));
-    }
-    if !pool || a.nnz() < LARGE {
-        entrants.extend(labels.iter().map(|label| (*label, &alone)));
-    }
-
     let mut output = TransposeOutput::new(a.cols(), a.nnz());
     let mut run = |plan: &mut BoxedPlan<'a, T>| {
         plan.run(black_box(&mut output)).expect("arrays of the plan's sizes");
     };
     let serial = serial::plan(a, &Parameters::default(), &alone)?;
     let mut race = Race::new(clock, serial, &mut run);
-    for (label, options) in entrants {
-        let (id, text) = split_label(label);
-        let kernel = find::<T>(id).expect("candidates are registered");
-        let parameters = kernel.info.parse_parameters(text).expect("candidates are well formed");
-        let options = options.beside(race.held(|plan| plan.footprint().plan_bytes));
-        // One that takes too much memory is no candidate.
-        let Ok(plan) = kernel.plan(a, &parameters, &options) else { continue };
-        race.enter(plan, || race::on(label, &options.threads), &mut run);
+    let candidates = candidates(&a);
+    for options in race::pools(options, &alone, a.nnz(), (SMALL, LARGE)) {
+        for (kernel, set) in &candidates {
+            let options = options.beside(race.held(|plan| plan.footprint().plan_bytes));
+            // One that takes too much memory is no candidate.
+            let Ok(plan) = kernel.plan(a, &kernel.info.with(set), &options) else { continue };
+            let label = || kernel.info.label(&set.iter().copied().collect());
+            race.enter(plan, || race::on(&label(), &options.threads), &mut run);
+        }
     }
     Ok(match race.finish(&mut run) {
-        Some((plan, choice)) => Box::new(Auto { plan, choice }),
+        Some((plan, choice)) => Box::new(Chosen(plan, choice)),
         None => serial::chosen(a),
     })
 }
 
-/// Labels of the candidate kernels, the likeliest first.
-fn candidates<T: Scalar>(a: &CsrView<'_, T>) -> Vec<&'static str> {
-    let mut labels = vec!["counting"];
+/// A kernel with the parameters that are set.
+type Candidate<T> = (TransposeKernel<T>, Vec<(&'static str, Value)>);
+
+/// The candidate kernels, the likeliest first.
+fn candidates<T: Scalar>(a: &CsrView<'_, T>) -> Vec<Candidate<T>> {
+    let counting = TransposeKernel { info: counting::INFO, plan: counting::plan };
+    let mut candidates = vec![(counting, vec![])];
     if a.nnz() * T::BYTES > IN_CACHE {
-        labels.insert(0, "counting[prefetch=64]");
+        candidates.insert(0, (counting, vec![("prefetch", Value::Count(64))]));
     }
     if a.cols() >= NEAR {
-        labels.push("radix");
+        candidates.push((TransposeKernel { info: radix::INFO, plan: radix::plan }, vec![]));
     }
-    labels
-}
-
-impl<T: Scalar> TransposePlan<T> for Auto<'_, T> {
-    fn shape(&self) -> (usize, usize) {
-        self.plan.shape()
-    }
-
-    fn entries(&self) -> usize {
-        self.plan.entries()
-    }
-
-    fn footprint(&self) -> Footprint {
-        self.plan.footprint()
-    }
-
-    fn run(&mut self, output: &mut TransposeOutput<T>) -> Result<(), RunError> {
-        self.plan.run(output)
-    }
-
-    fn choice(&self) -> Option<String> {
-        Some(self.choice.clone())
-    }
+    candidates
 }
 
 #[cfg(test)]

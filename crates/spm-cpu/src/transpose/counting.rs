@@ -7,11 +7,12 @@
 use std::ops::Range;
 
 use spm_formats::kernel::{
-    Backend, KernelInfo, Operation, ParameterSpec, Parameters, PlanError, TransposeOutput, Value,
+    KernelInfo, ParameterSpec, Parameters, PlanError, TransposeOutput, Value,
 };
 use spm_formats::{CsrView, Scalar, partition};
 
 use super::BoxedPlan;
+use super::KERNEL;
 use super::plan::{Procedure, boxed};
 use super::procedures::ChunksOfRows;
 use crate::disjoint::Disjoint;
@@ -29,11 +30,10 @@ const PREFETCH: ParameterSpec = ParameterSpec {
 
 pub(super) const INFO: KernelInfo = KernelInfo {
     id: "counting",
-    operation: Operation::Transpose,
-    backend: Backend::Cpu,
     source: "own",
     summary: "counting sort: column counts of each thread, scanned into write positions",
     parameters: &[PREFETCH],
+    ..KERNEL
 };
 
 struct Counting<'a, T> {

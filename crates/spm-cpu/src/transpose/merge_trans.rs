@@ -5,11 +5,12 @@
 //! pairs until one is left.
 
 use spm_formats::kernel::{
-    Backend, KernelInfo, Operation, ParameterSpec, Parameters, PlanError, TransposeOutput, Value,
+    KernelInfo, ParameterSpec, Parameters, PlanError, TransposeOutput, Value,
 };
 use spm_formats::{CsrView, Scalar, partition};
 
 use super::BoxedPlan;
+use super::KERNEL;
 use super::plan::{Procedure, boxed};
 use super::procedures::{index_to_pointers, merge, pointers_to_index, segmented_sort};
 use crate::disjoint::Disjoint;
@@ -24,11 +25,10 @@ const SEGMENT: ParameterSpec = ParameterSpec {
 
 pub(super) const INFO: KernelInfo = KernelInfo {
     id: "merge-trans",
-    operation: Operation::Transpose,
-    backend: Backend::Cpu,
     source: "R3 III-D; Wang, Liu, Hou, Feng, ICS 2016, algorithm 2",
     summary: "segments sorted by column, then merged in pairs",
     parameters: &[SEGMENT],
+    ..KERNEL
 };
 
 struct MergeTrans<'a, T> {

@@ -29,12 +29,15 @@ mod radix;
 mod scan_trans;
 mod serial;
 
-use std::any::Any;
-
-use spm_formats::kernel::{KernelInfo, Parameters, PlanError, TransposePlan, registry_of};
+use spm_formats::kernel::{
+    self, Backend, KernelInfo, Operation, Parameters, PlanError, TransposePlan,
+};
 use spm_formats::{CsrView, Scalar};
 
 use crate::PlanOptions;
+
+/// What the kernels of this module have in common.
+const KERNEL: KernelInfo = KernelInfo::of(Operation::Transpose, Backend::Cpu);
 
 /// A boxed plan that borrows the matrix it was made from.
 pub type BoxedPlan<'a, T> = Box<dyn TransposePlan<T> + 'a>;
@@ -67,23 +70,9 @@ impl<T: Scalar> TransposeKernel<T> {
     }
 }
 
-/// Every transposition for CPU cores, in the order of the reports, then our own.
-pub fn registry<T: Scalar>() -> Vec<TransposeKernel<T>> {
-    registry_of::<T, _>(single, double)
-}
-
-#[inline(never)]
-fn single() -> Box<dyn Any> {
-    Box::new(kernels::<f32>())
-}
-
-#[inline(never)]
-fn double() -> Box<dyn Any> {
-    Box::new(kernels::<f64>())
-}
-
-fn kernels<T: Scalar>() -> Vec<TransposeKernel<T>> {
-    vec![
+kernel::registry! {
+    /// Every transposition for CPU cores, in the order of the reports, then our own.
+    TransposeKernel<T: Scalar> [
         TransposeKernel { info: serial::INFO, plan: serial::plan },
         TransposeKernel { info: scan_trans::INFO, plan: scan_trans::plan },
         TransposeKernel { info: merge_trans::INFO, plan: merge_trans::plan },
@@ -91,9 +80,4 @@ fn kernels<T: Scalar>() -> Vec<TransposeKernel<T>> {
         TransposeKernel { info: radix::INFO, plan: radix::plan },
         TransposeKernel { info: auto::INFO, plan: auto::plan },
     ]
-}
-
-/// The kernel with this id.
-pub fn find<T: Scalar>(id: &str) -> Option<TransposeKernel<T>> {
-    registry().into_iter().find(|kernel| kernel.info.id == id)
 }

@@ -12,11 +12,12 @@ use std::ops::Range;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
 use spm_formats::kernel::{
-    Backend, KernelInfo, Operation, ParameterSpec, Parameters, PlanError, TransposeOutput, Value,
+    KernelInfo, ParameterSpec, Parameters, PlanError, TransposeOutput, Value,
 };
 use spm_formats::{CsrView, Scalar, partition};
 
 use super::BoxedPlan;
+use super::KERNEL;
 use super::plan::{Procedure, boxed};
 use super::procedures::ChunksOfRows;
 use crate::disjoint::Disjoint;
@@ -33,12 +34,11 @@ const BUCKET: ParameterSpec = ParameterSpec {
 
 pub(super) const INFO: KernelInfo = KernelInfo {
     id: "radix",
-    operation: Operation::Transpose,
-    backend: Backend::Cpu,
     source: "own; Wassenberg and Sanders, Euro-Par 2011",
     summary: "buckets of columns through write-combining buffers, then counting in each bucket; \
               for columns that are far from each other",
     parameters: &[BUCKET],
+    ..KERNEL
 };
 
 /// Maximum number of buckets; their buffers of a cache line fit a first-level cache.

@@ -4,10 +4,11 @@
 //! Each thread counts the entries of its partition in each column and stores each entry's position
 //! among those. Two scans turn the counts into positions in the output. Then all entries are moved.
 
-use spm_formats::kernel::{Backend, KernelInfo, Operation, Parameters, PlanError, TransposeOutput};
+use spm_formats::kernel::{KernelInfo, Parameters, PlanError, TransposeOutput};
 use spm_formats::{CsrView, Scalar, partition};
 
 use super::BoxedPlan;
+use super::KERNEL;
 use super::plan::{Procedure, boxed};
 use super::procedures::{ChunksOfRows, exclusive_scan, vertical_scan};
 use crate::disjoint::Disjoint;
@@ -15,11 +16,10 @@ use crate::{PlanOptions, Threads};
 
 pub(super) const INFO: KernelInfo = KernelInfo {
     id: "scan-trans",
-    operation: Operation::Transpose,
-    backend: Backend::Cpu,
     source: "R3 III-C; Wang, Liu, Hou, Feng, ICS 2016, algorithm 1",
     summary: "column counts of each thread, scanned over threads and over columns",
     parameters: &[],
+    ..KERNEL
 };
 
 struct ScanTrans<'a, T> {

@@ -6,8 +6,8 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use rayon::prelude::*;
 
 use super::counting_sort::{Arrays, counting_sort};
-use super::disjoint::DisjointSlice;
 use super::rows::GRAIN;
+use crate::disjoint::Disjoint;
 use crate::{Coo, Csc, Csr, CsrView, Scalar};
 
 /// Sorts triplets by row, then column, and sums duplicates in their stored order; explicit zeros
@@ -30,10 +30,10 @@ pub fn coo_to_csc<T: Scalar>(coo: &Coo<T>) -> Csc<T> {
 /// The triplets of a matrix, row after row.
 pub fn csr_to_coo<T: Scalar>(matrix: CsrView<'_, T>) -> Coo<T> {
     let mut row_indices = vec![0; matrix.nnz()];
-    let shared = DisjointSlice::new(&mut row_indices);
+    let shared = Disjoint::new(&mut row_indices);
     (0..matrix.rows()).into_par_iter().with_min_len(GRAIN).for_each(|row| {
         // SAFETY: rows own different ranges.
-        unsafe { shared.part(matrix.row_range(row)) }.fill(row as u32);
+        unsafe { shared.range(matrix.row_range(row)) }.fill(row as u32);
     });
     let (cols, values) = (copy(matrix.col_ind()), copy(matrix.values()));
     Coo::from_valid(matrix.shape(), row_indices, cols, values)
@@ -79,11 +79,11 @@ fn copy<T: Copy + Send + Sync>(from: &[T]) -> Vec<T> {
 /// Row pointers of entries whose rows ascend.
 fn sorted_pointers(rows: usize, row_of: &[u32]) -> Vec<u32> {
     let mut pointers = vec![0; rows + 1];
-    let shared = DisjointSlice::new(&mut pointers);
+    let shared = Disjoint::new(&mut pointers);
     // Entry `at` that opens a row closes all rows since the one before it.
     let close = |after: u32, until: usize, at: usize| {
         // SAFETY: rows ascend, so each pointer belongs to exactly one pair of neighbours.
-        unsafe { shared.part(after as usize + 1..until + 1) }.fill(at as u32);
+        unsafe { shared.range(after as usize + 1..until + 1) }.fill(at as u32);
     };
     (1..row_of.len()).into_par_iter().with_min_len(GRAIN).for_each(|at| {
         if row_of[at - 1] != row_of[at] {
@@ -102,13 +102,14 @@ pub(crate) fn merge_rows<T: Copy + AddAssign + Send + Sync>(
 ) -> Arrays<T> {
     let merged = AtomicBool::new(false);
     let mut lengths: Vec<u32> = pointers.windows(2).map(|p| p[1] - p[0]).collect();
-    let (cols_out, values_out) = (DisjointSlice::new(&mut cols), DisjointSlice::new(&mut values));
+    let (cols_out, values_out) = (Disjoint::new(&mut cols), Disjoint::new(&mut values));
     lengths.par_iter_mut().enumerate().with_min_len(ROWS_PER_TASK).for_each_init(
         Vec::new,
         |scratch, (row, length)| {
             let range = pointers[row] as usize..pointers[row + 1] as usize;
             // SAFETY: rows own different ranges.
-            let (cols, values) = unsafe { (cols_out.part(range.clone()), values_out.part(range)) };
+            let (cols, values) =
+                unsafe { (cols_out.range(range.clone()), values_out.range(range)) };
             let kept = sort_row(cols, values, scratch);
             if kept < cols.len() {
                 *length = kept as u32;

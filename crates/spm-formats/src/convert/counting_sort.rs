@@ -4,9 +4,9 @@ use std::ops::Range;
 
 use rayon::prelude::*;
 
-use super::disjoint::DisjointSlice;
 use super::rows::GRAIN;
 use crate::Scalar;
+use crate::disjoint::Disjoint;
 use crate::huge_pages::zeroed;
 use crate::partition::even;
 
@@ -45,8 +45,7 @@ pub(super) fn counting_sort<T: Scalar, I: Iterator<Item = u32>>(
         }
         pointers[key + 1] = end;
     }
-    let (indices_to, values_to) =
-        (DisjointSlice::new(&mut indices_out), DisjointSlice::new(&mut values_out));
+    let (indices_to, values_to) = (Disjoint::new(&mut indices_out), Disjoint::new(&mut values_out));
     places.par_chunks_mut(keys_end).enumerate().for_each(|(chunk, places)| {
         let range = even(entries, chunks, chunk);
         let keys = &keys[range.clone()];
@@ -59,8 +58,8 @@ pub(super) fn counting_sort<T: Scalar, I: Iterator<Item = u32>>(
             let place = &mut places[key as usize];
             // SAFETY: the scan gave every (key, chunk) a range of its own, as long as its count.
             unsafe {
-                indices_to.write(*place as usize, index);
-                values_to.write(*place as usize, value);
+                indices_to.write_unchecked(*place as usize, index);
+                values_to.write_unchecked(*place as usize, value);
             }
             *place += 1;
         }

@@ -11,7 +11,6 @@ mod csr_csc;
 mod csr_ell;
 mod csr_hll;
 mod csr_sell;
-pub(crate) mod disjoint;
 mod padded_csr;
 mod registry;
 mod row_scan;

@@ -3,8 +3,8 @@
 use rayon::prelude::*;
 
 use super::coo_csr::compressed;
-use super::disjoint::DisjointSlice;
 use crate::csr::pointers_of;
+use crate::disjoint::Disjoint;
 use crate::{Csr, Ell, Hll, Layout, Scalar, Sell, UnpaddedEll};
 
 /// Drops the padding.
@@ -83,13 +83,12 @@ fn gather<T: Scalar>(
     let entries = pointers[rows] as usize;
     let mut cols_out = vec![0; entries];
     let mut values_out = vec![T::ZERO; entries];
-    let (cols_to, values_to) =
-        (DisjointSlice::new(&mut cols_out), DisjointSlice::new(&mut values_out));
+    let (cols_to, values_to) = (Disjoint::new(&mut cols_out), Disjoint::new(&mut values_out));
     lengths.par_iter().enumerate().with_min_len(ROWS_PER_TASK).for_each(|(position, &length)| {
         let Lane { row, start, stride } = lane_of(position);
         let range = pointers[row] as usize..pointers[row] as usize + length as usize;
         // SAFETY: positions have different rows, so different ranges.
-        let (cols, values_to) = unsafe { (cols_to.part(range.clone()), values_to.part(range)) };
+        let (cols, values_to) = unsafe { (cols_to.range(range.clone()), values_to.range(range)) };
         for (slot, (col, value)) in cols.iter_mut().zip(values_to).enumerate() {
             *col = col_indices[start + slot * stride];
             *value = values[start + slot * stride];

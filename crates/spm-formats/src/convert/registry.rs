@@ -12,7 +12,7 @@ use super::row_scan::{coo_to_csr_row_scan, coo_to_ell_padded, coo_to_ell_unpadde
 use super::single_pass::{coo_to_csr_single_pass, coo_to_ell_single_pass, open_row_bytes};
 use super::via_csr::{csc_to_coo, ell_to_coo, hll_to_coo, sell_to_coo, unpadded_ell_to_coo};
 use crate::kernel::{
-    Backend, Footprint, KernelInfo, Operation, ParameterSpec, Parameters, PlanError, Value,
+    self, Backend, Footprint, KernelInfo, Operation, ParameterSpec, Parameters, PlanError, Value,
 };
 use crate::{
     Coo, Csc, Csr, CsrView, Ell, FormatError, Hll, Layout, MemoryBudget, Scalar, Sell, UnpaddedEll,
@@ -147,81 +147,53 @@ impl<T: Scalar> ConversionKernel<T> {
     }
 }
 
-/// Every conversion, in the order of R4, then our own.
-pub fn registry<T: Scalar>() -> Vec<ConversionKernel<T>> {
-    vec![
+/// A conversion of triplets, the bytes that it takes and, for row scans, their limit.
+macro_rules! of_triplets {
+    (
+        $info:ident, $format:ident($convert:ident), $bytes:ident,
+        |$coo:ident, $longest:ident| $cost:expr $(, $check:ident)?
+    ) => {
         ConversionKernel {
-            info: COO_TO_CSR_ROW_SCAN,
+            info: $info,
             plan: |input, _, budget| {
-                let id = COO_TO_CSR_ROW_SCAN.id;
-                check_row_scan(id, input.coo)?;
-                budget.check_bytes(id, cost::row_scan(input.coo, longest(input)).into())?;
-                Ok(from_coo(input, csr_bytes(input), |coo| {
-                    Ok(Converted::Csr(coo_to_csr_row_scan(coo)))
-                }))
+                let ($coo, $longest) = (input.coo, longest(input));
+                $($check($info.id, $coo)?;)?
+                budget.check_bytes($info.id, u128::from($cost))?;
+                Ok(from_coo(input, $bytes(input), |coo| Ok(Converted::$format($convert(coo)))))
             },
-        },
-        ConversionKernel {
-            info: COO_TO_CSR_SINGLE_PASS,
-            plan: |input, _, budget| {
-                let bytes = cost::single_pass(input.coo, longest(input));
-                budget.check_bytes(COO_TO_CSR_SINGLE_PASS.id, bytes.into())?;
-                Ok(from_coo(input, csr_bytes(input), |coo| {
-                    Ok(Converted::Csr(coo_to_csr_single_pass(coo)))
-                }))
-            },
-        },
+        }
+    };
+}
+
+kernel::registry! {
+    /// Every conversion, in the order of R4, then our own.
+    ConversionKernel<T: Scalar> [
+        of_triplets!(
+            COO_TO_CSR_ROW_SCAN, Csr(coo_to_csr_row_scan), csr_bytes,
+            |coo, longest| cost::row_scan(coo, longest), check_row_scan
+        ),
+        of_triplets!(
+            COO_TO_CSR_SINGLE_PASS, Csr(coo_to_csr_single_pass), csr_bytes,
+            |coo, longest| cost::single_pass(coo, longest)
+        ),
         ConversionKernel { info: COO_TO_ELL_PADDED, plan: plan_ell_padded },
-        ConversionKernel {
-            info: COO_TO_ELL_UNPADDED,
-            plan: |input, _, budget| {
-                let id = COO_TO_ELL_UNPADDED.id;
-                check_row_scan(id, input.coo)?;
-                budget.check_bytes(id, cost::unpadded(input.coo, longest(input)).into())?;
-                Ok(from_coo(input, unpadded_bytes(input), |coo| {
-                    Ok(Converted::UnpaddedEll(coo_to_ell_unpadded(coo)))
-                }))
-            },
-        },
-        ConversionKernel {
-            info: COO_TO_ELL_SINGLE_PASS,
-            plan: |input, _, budget| {
-                let of_row = open_row_bytes::<T>();
-                let bytes = cost::unpadded_single_pass(input.coo, longest(input), of_row);
-                budget.check_bytes(COO_TO_ELL_SINGLE_PASS.id, bytes.into())?;
-                Ok(from_coo(input, unpadded_bytes(input), |coo| {
-                    Ok(Converted::UnpaddedEll(coo_to_ell_single_pass(coo)))
-                }))
-            },
-        },
-        ConversionKernel {
-            info: COO_TO_CSR,
-            plan: |input, _, budget| {
-                let bytes = cost::coo_to_csr(input.coo, longest(input));
-                budget.check_bytes(COO_TO_CSR.id, bytes.into())?;
-                Ok(from_coo(input, csr_bytes(input), |coo| Ok(Converted::Csr(coo_to_csr(coo)))))
-            },
-        },
+        of_triplets!(
+            COO_TO_ELL_UNPADDED, UnpaddedEll(coo_to_ell_unpadded), unpadded_bytes,
+            |coo, longest| cost::unpadded(coo, longest), check_row_scan
+        ),
+        of_triplets!(
+            COO_TO_ELL_SINGLE_PASS, UnpaddedEll(coo_to_ell_single_pass), unpadded_bytes,
+            |coo, longest| cost::unpadded_single_pass(coo, longest, open_row_bytes::<T>())
+        ),
+        of_triplets!(
+            COO_TO_CSR, Csr(coo_to_csr), csr_bytes,
+            |coo, longest| cost::coo_to_csr(coo, longest)
+        ),
         ConversionKernel { info: CSR_TO_ELL, plan: plan_ell },
         ConversionKernel { info: CSR_TO_HLL, plan: plan_hll },
         ConversionKernel { info: CSR_TO_SELL, plan: plan_sell },
-        ConversionKernel {
-            info: CSR_TO_CSC,
-            plan: |input, _, budget| {
-                let (cols, entries) = (input.csr.cols(), input.csr.nnz());
-                let csc = cost::compressed::<T>(cols, entries);
-                let bytes = cost::counting_sort::<T>(cols, entries);
-                budget.check_bytes(CSR_TO_CSC.id, bytes.into())?;
-                let run = move || Ok(Converted::Csc(csr_to_csc(input.csr)));
-                Ok(plan(input.csr.memory_bytes(), csc, run))
-            },
-        },
+        ConversionKernel { info: CSR_TO_CSC, plan: plan_csc },
     ]
-}
-
-/// The conversion with this id.
-pub fn find<T: Scalar>(id: &str) -> Option<ConversionKernel<T>> {
-    registry().into_iter().find(|kernel| kernel.info.id == id)
 }
 
 const fn info(
@@ -401,6 +373,17 @@ fn plan_ell<'a, T: Scalar>(
     let budget = budget.clone();
     let run = move || csr_to_ell(input.csr, options, &budget).map(Converted::Ell);
     Ok(plan(input.csr.memory_bytes(), bytes, run))
+}
+
+fn plan_csc<'a, T: Scalar>(
+    input: ConversionInput<'a, T>,
+    _: &Parameters,
+    budget: &MemoryBudget,
+) -> Result<ConversionPlan<'a, T>, PlanError> {
+    let (cols, entries) = (input.csr.cols(), input.csr.nnz());
+    budget.check_bytes(CSR_TO_CSC.id, cost::counting_sort::<T>(cols, entries).into())?;
+    let run = move || Ok(Converted::Csc(csr_to_csc(input.csr)));
+    Ok(plan(input.csr.memory_bytes(), cost::compressed::<T>(cols, entries), run))
 }
 
 fn plan_hll<'a, T: Scalar>(

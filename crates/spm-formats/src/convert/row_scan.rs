@@ -4,9 +4,9 @@ use rayon::prelude::*;
 
 use super::coo_csr::{compressed, merge_rows, sort_row};
 use super::csr_ell::{EllOptions, extent};
-use super::disjoint::DisjointSlice;
 use super::tile::padding_column;
 use crate::csr::pointers_of;
+use crate::disjoint::Disjoint;
 use crate::{Coo, Csr, Ell, FormatError, Layout, MemoryBudget, Scalar, UnpaddedEll, UnpaddedRow};
 
 /// Triplets of each row, duplicates counted (R4's `nz_per_row`).
@@ -34,11 +34,11 @@ pub fn coo_to_csr_row_scan<T: Scalar>(coo: &Coo<T>) -> Csr<T> {
     let pointers = pointers_of(count_rows(coo).into_iter());
     let mut cols = vec![0; coo.entries()];
     let mut values = vec![T::ZERO; coo.entries()];
-    let (cols_out, values_out) = (DisjointSlice::new(&mut cols), DisjointSlice::new(&mut values));
+    let (cols_out, values_out) = (Disjoint::new(&mut cols), Disjoint::new(&mut values));
     (0..coo.rows()).into_par_iter().for_each(|row| {
         let range = pointers[row] as usize..pointers[row + 1] as usize;
         // SAFETY: rows own different ranges.
-        let (cols, values) = unsafe { (cols_out.part(range.clone()), values_out.part(range)) };
+        let (cols, values) = unsafe { (cols_out.range(range.clone()), values_out.range(range)) };
         search_row(coo, row, cols, values);
     });
     compressed((coo.rows(), coo.cols()), merge_rows((pointers, cols, values)))

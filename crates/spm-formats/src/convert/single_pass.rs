@@ -11,10 +11,10 @@ use std::sync::atomic::{AtomicU32, Ordering};
 use rayon::prelude::*;
 
 use super::coo_csr::{compressed, merge_rows};
-use super::disjoint::DisjointSlice;
 use super::row_scan::{count_rows, finish_row, unpadded};
 use super::rows::GRAIN;
 use crate::csr::pointers_of;
+use crate::disjoint::Disjoint;
 use crate::{Coo, Csr, Scalar, UnpaddedEll};
 
 /// Sorts the positions of one row by the order in which their triplets are stored.
@@ -43,16 +43,16 @@ pub fn coo_to_csr_single_pass<T: Scalar>(coo: &Coo<T>) -> Csr<T> {
     let mut positions = vec![0; entries];
     let mut cols = vec![0; entries];
     let mut values = vec![T::ZERO; entries];
-    let positions_out = DisjointSlice::new(&mut positions);
-    let (cols_out, values_out) = (DisjointSlice::new(&mut cols), DisjointSlice::new(&mut values));
+    let positions_out = Disjoint::new(&mut positions);
+    let (cols_out, values_out) = (Disjoint::new(&mut cols), Disjoint::new(&mut values));
     (0..entries).into_par_iter().with_min_len(GRAIN).for_each(|entry| {
         let row = coo.row_indices()[entry] as usize;
         let place = cursors[row].fetch_add(1, Ordering::Relaxed) as usize;
         // SAFETY: the cursor gives each place once, and no more of them than the row has triplets.
         unsafe {
-            positions_out.write(place, entry as u32);
-            cols_out.write(place, coo.col_indices()[entry]);
-            values_out.write(place, coo.values()[entry]);
+            positions_out.write_unchecked(place, entry as u32);
+            cols_out.write_unchecked(place, coo.col_indices()[entry]);
+            values_out.write_unchecked(place, coo.values()[entry]);
         }
     });
     (0..coo.rows()).into_par_iter().for_each_init(Vec::new, |scratch, row| {
@@ -60,9 +60,9 @@ pub fn coo_to_csr_single_pass<T: Scalar>(coo: &Coo<T>) -> Csr<T> {
         // SAFETY: rows own different ranges.
         let (positions, cols, values) = unsafe {
             (
-                positions_out.part(range.clone()),
-                cols_out.part(range.clone()),
-                values_out.part(range),
+                positions_out.range(range.clone()),
+                cols_out.range(range.clone()),
+                values_out.range(range),
             )
         };
         restore_order(positions, cols, values, scratch);
@@ -78,8 +78,7 @@ struct OpenRow<T> {
 }
 
 /// Where the next entry of a row goes, and the row's arrays.
-type Place<'a, T> =
-    (AtomicU32, DisjointSlice<'a, u32>, DisjointSlice<'a, u32>, DisjointSlice<'a, T>);
+type Place<'a, T> = (AtomicU32, Disjoint<'a, u32>, Disjoint<'a, u32>, Disjoint<'a, T>);
 
 /// Bytes that [`coo_to_ell_single_pass`] keeps for a row while it is filled.
 pub(super) const fn open_row_bytes<T>() -> usize {
@@ -100,9 +99,9 @@ pub fn coo_to_ell_single_pass<T: Scalar>(coo: &Coo<T>) -> UnpaddedEll<T> {
         .iter_mut()
         .map(|row| {
             let cursor = AtomicU32::new(0);
-            let positions = DisjointSlice::new(&mut row.positions);
-            let cols = DisjointSlice::new(&mut row.cols);
-            (cursor, positions, cols, DisjointSlice::new(&mut row.values))
+            let positions = Disjoint::new(&mut row.positions);
+            let cols = Disjoint::new(&mut row.cols);
+            (cursor, positions, cols, Disjoint::new(&mut row.values))
         })
         .collect();
     (0..coo.entries()).into_par_iter().with_min_len(GRAIN).for_each(|entry| {
@@ -110,9 +109,9 @@ pub fn coo_to_ell_single_pass<T: Scalar>(coo: &Coo<T>) -> UnpaddedEll<T> {
         let place = cursor.fetch_add(1, Ordering::Relaxed) as usize;
         // SAFETY: the cursor gives each place once, and no more of them than the row has triplets.
         unsafe {
-            positions.write(place, entry as u32);
-            cols.write(place, coo.col_indices()[entry]);
-            values.write(place, coo.values()[entry]);
+            positions.write_unchecked(place, entry as u32);
+            cols.write_unchecked(place, coo.col_indices()[entry]);
+            values.write_unchecked(place, coo.values()[entry]);
         }
     });
     drop(places);

@@ -1,6 +1,6 @@
 //! Fills column-major tiles, the storage that ELLPACK, HLL and SELL-C-sigma share.
 
-use super::disjoint::DisjointSlice;
+use crate::disjoint::Disjoint;
 use crate::{CsrView, Scalar};
 
 /// Rows that are copied together: they stay in the first-level cache while their stored elements
@@ -9,13 +9,13 @@ const LANES: usize = 64;
 
 /// The two arrays of a padded format while threads fill them.
 pub(super) struct Slots<'a, T> {
-    col_indices: DisjointSlice<'a, u32>,
-    values: DisjointSlice<'a, T>,
+    col_indices: Disjoint<'a, u32>,
+    values: Disjoint<'a, T>,
 }
 
 impl<'a, T: Scalar> Slots<'a, T> {
     pub(super) fn new(col_indices: &'a mut [u32], values: &'a mut [T]) -> Self {
-        Self { col_indices: DisjointSlice::new(col_indices), values: DisjointSlice::new(values) }
+        Self { col_indices: Disjoint::new(col_indices), values: Disjoint::new(values) }
     }
 
     /// Writes the rows `row_of(i)` for `i` below `lanes` with `width` stored elements each: stored
@@ -42,7 +42,7 @@ impl<'a, T: Scalar> Slots<'a, T> {
                 let at = start + slot * stride + first;
                 // SAFETY: a run of this tile, which is this thread's alone.
                 let (cols, values) = unsafe {
-                    (self.col_indices.part(at..at + count), self.values.part(at..at + count))
+                    (self.col_indices.range(at..at + count), self.values.range(at..at + count))
                 };
                 for (lane, &(row_cols, row_values)) in rows[..count].iter().enumerate() {
                     if slot < row_cols.len() {

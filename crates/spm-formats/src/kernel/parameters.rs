@@ -191,6 +191,12 @@ impl Parameters {
     }
 }
 
+impl FromIterator<(&'static str, Value)> for Parameters {
+    fn from_iter<I: IntoIterator<Item = (&'static str, Value)>>(parameters: I) -> Self {
+        Self(parameters.into_iter().collect())
+    }
+}
+
 impl fmt::Display for Parameters {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         for (i, (name, value)) in self.0.iter().enumerate() {

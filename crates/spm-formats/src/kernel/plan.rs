@@ -92,40 +92,7 @@ pub struct Footprint {
     pub matrix_bytes: u64,
 }
 
-/// A planned y = A x, or y = alpha A x + beta y.
-///
-/// Planning converts, partitions and allocates. Any number of threads may run one plan at the same
-/// time; no lock is held during a product. A workspace serves one caller at a time: planning
-/// allocates the first one, and a run that finds all of them in use allocates another, which the plan
-/// keeps. The first scaled run may allocate too. All other runs allocate nothing.
-pub trait SpmvPlan<T>: Send + Sync {
-    /// (rows, columns) of A.
-    fn shape(&self) -> (usize, usize);
-
-    /// Traffic and memory.
-    fn footprint(&self) -> Footprint;
-
-    /// Overwrites `y` (rows elements) with A `x` (columns elements).
-    ///
-    /// # Errors
-    /// Wrong lengths; a device that fails.
-    fn run(&self, x: &[T], y: &mut [T]) -> Result<(), RunError>;
-
-    /// `y` = alpha A `x` + beta `y`, with the lengths of [`SpmvPlan::run`].
-    ///
-    /// With [`Scaling::OVERWRITE`] the result has the bits of [`SpmvPlan::run`].
-    ///
-    /// # Errors
-    /// As [`SpmvPlan::run`].
-    fn run_scaled(&self, scaling: Scaling<T>, x: &[T], y: &mut [T]) -> Result<(), RunError>;
-
-    /// For a plan of `auto`, the label of the kernel that it has chosen; `None` for other kernels.
-    fn choice(&self) -> Option<String> {
-        None
-    }
-}
-
-/// The dense operands of an SpMM.
+/// The dense operands of a product.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub struct DenseShape {
     /// Columns of X and Y.
@@ -136,6 +103,9 @@ pub struct DenseShape {
 }
 
 impl DenseShape {
+    /// The vectors of y = A x.
+    pub const VECTOR: Self = Self { k: 1, layout: Layout::RowMajor };
+
     /// Checks that the numbers of elements and bytes of X and Y, for an A of `shape` = (rows,
     /// columns), do not overflow.
     ///
@@ -155,13 +125,20 @@ impl DenseShape {
     }
 }
 
-/// A planned Y = A X, or Y = alpha A X + beta Y. Threads and workspace are as in [`SpmvPlan`].
-pub trait SpmmPlan<T>: Send + Sync {
+/// A planned product: Y = A X or Y = alpha A X + beta Y; for one column y = A x.
+///
+/// Planning converts, partitions and allocates. Any number of threads may run one plan at the same
+/// time; no lock is held during a product. A workspace serves one caller at a time: planning
+/// allocates the first one, and a run that finds all of them in use allocates another, which the plan
+/// keeps. The first scaled run may allocate too. All other runs allocate nothing.
+pub trait ProductPlan<T>: Send + Sync {
     /// (rows, columns) of A.
     fn shape(&self) -> (usize, usize);
 
-    /// Columns and layout of X and Y.
-    fn dense(&self) -> DenseShape;
+    /// Columns and layout of X and Y; [`DenseShape::VECTOR`] for y = A x.
+    fn dense(&self) -> DenseShape {
+        DenseShape::VECTOR
+    }
 
     /// Traffic and memory.
     fn footprint(&self) -> Footprint;
@@ -172,15 +149,15 @@ pub trait SpmmPlan<T>: Send + Sync {
     /// Wrong lengths; a device that fails.
     fn run(&self, x: &[T], y: &mut [T]) -> Result<(), RunError>;
 
-    /// `y` = alpha A `x` + beta `y`, with the lengths of [`SpmmPlan::run`].
+    /// `y` = alpha A `x` + beta `y`, with the lengths of [`ProductPlan::run`].
     ///
-    /// With [`Scaling::OVERWRITE`] the result has the bits of [`SpmmPlan::run`].
+    /// With [`Scaling::OVERWRITE`] the result has the bits of [`ProductPlan::run`].
     ///
     /// # Errors
-    /// As [`SpmmPlan::run`].
+    /// As [`ProductPlan::run`].
     fn run_scaled(&self, scaling: Scaling<T>, x: &[T], y: &mut [T]) -> Result<(), RunError>;
 
-    /// See [`SpmvPlan::choice`].
+    /// For a plan of `auto`, the label of the kernel that it has chosen; `None` for other kernels.
     fn choice(&self) -> Option<String> {
         None
     }
@@ -235,7 +212,7 @@ pub trait TransposePlan<T>: Send {
     /// Wrong lengths; a device that fails.
     fn run(&mut self, output: &mut TransposeOutput<T>) -> Result<(), RunError>;
 
-    /// See [`SpmvPlan::choice`].
+    /// See [`ProductPlan::choice`].
     fn choice(&self) -> Option<String> {
         None
     }

@@ -11,7 +11,7 @@ use super::entries::{Chunk, Slots, parse_chunk};
 use super::error::{Fault, Problem};
 use super::header::{Field, Format, Header, Symmetry, too_large};
 use super::number::is_blank;
-use crate::csr::check_limits;
+use crate::check::check_limits;
 use crate::{Scalar, huge_pages};
 
 /// Entries as they stand in the text, filled block by block.
@@ -59,11 +59,11 @@ impl<'h, T: Scalar> Body<'h, T> {
             if header.format == Format::Coordinate {
                 reserve(&mut body.rows, entries)?;
                 reserve(&mut body.cols, entries)?;
-                huge_pages::advise(&body.rows);
-                huge_pages::advise(&body.cols);
+                huge_pages::advise(&mut body.rows);
+                huge_pages::advise(&mut body.cols);
             }
             reserve(&mut body.values, entries)?;
-            huge_pages::advise(&body.values);
+            huge_pages::advise(&mut body.values);
         }
         Ok(body)
     }

@@ -10,7 +10,7 @@ use nom::{IResult, Parser};
 use super::error::{Fault, Problem, quoted};
 use super::{Mode, ReadOptions};
 use crate::FormatError;
-use crate::csr::check_limits;
+use crate::check::check_limits;
 
 /// How the entries are laid out in the text.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]

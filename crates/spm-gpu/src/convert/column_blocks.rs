@@ -8,8 +8,9 @@ use spm_gpu_kernels::spmv::{
     COLUMN_BLOCK_IN_FLIGHT, COLUMN_BLOCK_QUAD, csr_column_blocks_shared_bytes,
 };
 
-use super::{DeviceReducedValues, WARP, scan, warps};
+use super::{DeviceReducedValues, scan, warps};
 use crate::device::Device;
+use crate::launch::WARP;
 use crate::matrix::{DeviceCsr, DeviceMatrix};
 use crate::memory::DeviceBuffer;
 use crate::plan::DeviceScalar;

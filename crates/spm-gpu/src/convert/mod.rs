@@ -20,7 +20,7 @@ pub(crate) use values::{DeviceReducedValues, ValueKind};
 use spm_formats::kernel::PlanError;
 
 use crate::device::Device;
-use crate::launch::Launch;
+use crate::launch::{Launch, WARP};
 use crate::memory::DeviceBuffer;
 use crate::stream::Stream;
 use crate::transpose::Scan;
@@ -28,8 +28,6 @@ use crate::transpose::Scan;
 const ID: &str = "convert";
 /// Threads of a block.
 const BLOCK: usize = 256;
-/// Threads of a warp.
-const WARP: usize = 32;
 /// Threads of a block of a scan.
 const SCAN_BLOCK: usize = 256;
 

@@ -8,7 +8,8 @@ use spm_gpu_kernels::convert::{
 };
 use spm_gpu_kernels::spmv::SEGMENT_THREADS;
 
-use super::{DeviceReducedValues, MatrixStats, ValueKind, WARP, scan, threads};
+use super::{DeviceReducedValues, MatrixStats, ValueKind, scan, threads};
+use crate::launch::WARP;
 use crate::matrix::{DeviceCsr, DeviceMatrix};
 use crate::memory::DeviceBuffer;
 use crate::plan::DeviceScalar;

@@ -4,12 +4,12 @@ use spm_formats::kernel::PlanError;
 use spm_gpu_kernels::convert::{SellpColumns, SellpMeasure, SellpValues, SellpValuesSingle};
 
 use super::{DeviceReducedValues, ValueKind, scan, warps};
+use crate::launch::WARP;
 use crate::matrix::{DeviceCsr, DeviceMatrix, check_stored_elements};
 use crate::memory::DeviceBuffer;
 use crate::plan::DeviceScalar;
 use crate::stream::Stream;
 
-const WARP: usize = super::WARP;
 /// Number of sizes measured for a chunk: stored elements, bases, offsets, fill words.
 const MEASURES: usize = 4;
 /// Stored elements per entry up to which one measurement is made instead of two.

@@ -3,7 +3,8 @@
 use spm_formats::kernel::PlanError;
 use spm_gpu_kernels::convert::{RowStats, ValueStats};
 
-use super::{BLOCK, WARP, threads};
+use super::{BLOCK, threads};
+use crate::launch::WARP;
 use crate::matrix::DeviceCsr;
 use crate::memory::DeviceBuffer;
 use crate::plan::DeviceScalar;

@@ -152,6 +152,27 @@ impl Descriptor {
     }
 }
 
+/// Calls a function for y = A x or Y = A X. All of them take the operands alike, behind whether
+/// matrices are transposed; `$last` is the place for the size of a workspace, or the workspace.
+macro_rules! multiply {
+    ($product:ident, $function:expr, [$($operation:expr),*], $last:expr) => {{
+        let (one, zero) = (<T as spm_formats::Scalar>::ONE, <T as spm_formats::Scalar>::ZERO);
+        $function(
+            $product.handle.raw,
+            $($operation,)*
+            (&raw const one).cast(),
+            $product.matrix.raw,
+            $product.x.raw,
+            (&raw const zero).cast(),
+            $product.y.raw,
+            T::CUDA_DATA_TYPE,
+            $product.algorithm,
+            $last,
+        )
+    }};
+}
+pub(crate) use multiply;
+
 /// The operands of products.
 impl Descriptor {
     fn vector<T: DeviceScalar>(

@@ -2,29 +2,24 @@
 
 use std::ffi::c_int;
 
-use spm_formats::kernel::{Backend, KernelInfo, Operation, Parameters, PlanError};
-use spm_formats::{CsrView, DenseShape, Scalar};
+use spm_formats::DenseShape;
+use spm_formats::kernel::{Backend, KernelInfo, Operation, PlanError};
 
 use super::library::NON_TRANSPOSE;
-use super::{Descriptor, Handle, check_sizes, pointer, sizes, unsupported, workspace_words};
-use crate::device::Device;
+use super::{
+    Descriptor, Handle, check_sizes, multiply, pointer, sizes, unsupported, workspace_words,
+};
 use crate::error::GpuError;
 use crate::matrix::DeviceCsr;
 use crate::memory::DeviceBuffer;
-use crate::plan::{DeviceScalar, PlanOptions};
+use crate::plan::DeviceScalar;
+use crate::problem::{HostProblem, Planned, Problem};
 use crate::product::{Memory, Product, Zero};
-use crate::spmm::{BoxedPlan, boxed};
 use crate::stream::Stream;
 
 const fn info(id: &'static str, summary: &'static str) -> KernelInfo {
-    KernelInfo {
-        id,
-        operation: Operation::Spmm,
-        backend: Backend::Gpu,
-        source: "NVIDIA cuSPARSE, cusparseSpMM",
-        summary,
-        parameters: &[],
-    }
+    let source = "NVIDIA cuSPARSE, cusparseSpMM";
+    KernelInfo { id, source, summary, ..KernelInfo::of(Operation::Spmm, Backend::Gpu) }
 }
 
 /// `CUSPARSE_SPMM_CSR_ALG1`.
@@ -53,41 +48,28 @@ struct Spmm<T> {
     algorithm: c_int,
 }
 
-macro_rules! algorithms {
-    ($($name:ident $info:ident $algorithm:ident;)*) => {$(
-        pub(crate) fn $name<T: DeviceScalar>(
-            device: &Device,
-            a: CsrView<'_, T>,
-            dense: DenseShape,
-            _: &Parameters,
-            _: &PlanOptions,
-        ) -> Result<BoxedPlan<T>, PlanError> {
-            plan($info.id, $algorithm, device, a, dense)
-        }
-    )*};
+pub(crate) fn csr_alg1<T: DeviceScalar>(problem: HostProblem<'_, T>) -> Planned<T> {
+    plan(problem, ALGORITHM_CSR_1)
 }
 
-algorithms! {
-    csr_alg1 CSR_ALG1 ALGORITHM_CSR_1;
-    csr_alg2 CSR_ALG2 ALGORITHM_CSR_2;
-    csr_alg3 CSR_ALG3 ALGORITHM_CSR_3;
+pub(crate) fn csr_alg2<T: DeviceScalar>(problem: HostProblem<'_, T>) -> Planned<T> {
+    plan(problem, ALGORITHM_CSR_2)
 }
 
-fn plan<T: DeviceScalar>(
-    id: &'static str,
-    algorithm: c_int,
-    device: &Device,
-    a: CsrView<'_, T>,
-    dense: DenseShape,
-) -> Result<BoxedPlan<T>, PlanError> {
-    check_sizes(id, sizes(a))?;
-    let handle = Handle::of_plan(id, device)?;
+pub(crate) fn csr_alg3<T: DeviceScalar>(problem: HostProblem<'_, T>) -> Planned<T> {
+    plan(problem, ALGORITHM_CSR_3)
+}
+
+fn plan<T: DeviceScalar>(problem: HostProblem<'_, T>, algorithm: c_int) -> Planned<T> {
+    let Problem { info, device, a, dense, .. } = problem;
+    check_sizes(info.id, sizes(a))?;
+    let handle = Handle::of_plan(info.id, device)?;
     // The library does not take a matrix without entries.
     if a.nnz() == 0 || dense.k == 0 {
-        return Ok(boxed(device, dense, Zero(a.rows(), a.cols())));
+        return Ok(problem.boxed(Zero(a.rows(), a.cols())));
     }
     let a = DeviceCsr::new(device, a)?;
-    Ok(boxed(device, dense, Spmm::new(id, handle, a, dense, algorithm)?))
+    Ok(problem.boxed(Spmm::new(info.id, handle, a, dense, algorithm)?))
 }
 
 impl<T: DeviceScalar> Spmm<T> {
@@ -110,22 +92,14 @@ impl<T: DeviceScalar> Spmm<T> {
         let stream = Stream::new(&device)?;
         spmm.handle.enter(&stream)?;
         let (library, functions) = (spmm.handle.library, &spmm.handle.library.functions);
-        let (one, zero) = (<T as Scalar>::ONE, <T as Scalar>::ZERO);
         let mut bytes = 0;
         // SAFETY: descriptors and handle are live; the scalars are of the compute type.
         let status = unsafe {
-            (functions.cusparseSpMM_bufferSize)(
-                spmm.handle.raw,
-                NON_TRANSPOSE,
-                NON_TRANSPOSE,
-                (&raw const one).cast(),
-                spmm.matrix.raw,
-                spmm.x.raw,
-                (&raw const zero).cast(),
-                spmm.y.raw,
-                T::CUDA_DATA_TYPE,
-                algorithm,
-                &mut bytes,
+            multiply!(
+                spmm,
+                (functions.cusparseSpMM_bufferSize),
+                [NON_TRANSPOSE, NON_TRANSPOSE],
+                &mut bytes
             )
         };
         library
@@ -134,18 +108,11 @@ impl<T: DeviceScalar> Spmm<T> {
         spmm.workspace = DeviceBuffer::uninitialized(&device, workspace_words(bytes))?;
         // SAFETY: as above; the workspace has the size that the library asked for.
         let status = unsafe {
-            (functions.cusparseSpMM_preprocess)(
-                spmm.handle.raw,
-                NON_TRANSPOSE,
-                NON_TRANSPOSE,
-                (&raw const one).cast(),
-                spmm.matrix.raw,
-                spmm.x.raw,
-                (&raw const zero).cast(),
-                spmm.y.raw,
-                T::CUDA_DATA_TYPE,
-                algorithm,
-                pointer(&spmm.workspace),
+            multiply!(
+                spmm,
+                (functions.cusparseSpMM_preprocess),
+                [NON_TRANSPOSE, NON_TRANSPOSE],
+                pointer(&spmm.workspace)
             )
         };
         library
@@ -175,21 +142,13 @@ impl<T: DeviceScalar> Product<T> for Spmm<T> {
         let (library, functions) = (self.handle.library, &self.handle.library.functions);
         self.x.point_to(x)?;
         self.y.point_to(y)?;
-        let (one, zero) = (<T as Scalar>::ONE, <T as Scalar>::ZERO);
         // SAFETY: as while planning; scalars are read from the host before the call returns.
         let status = unsafe {
-            (functions.cusparseSpMM)(
-                self.handle.raw,
-                NON_TRANSPOSE,
-                NON_TRANSPOSE,
-                (&raw const one).cast(),
-                self.matrix.raw,
-                self.x.raw,
-                (&raw const zero).cast(),
-                self.y.raw,
-                T::CUDA_DATA_TYPE,
-                self.algorithm,
-                pointer(&self.workspace),
+            multiply!(
+                self,
+                (functions.cusparseSpMM),
+                [NON_TRANSPOSE, NON_TRANSPOSE],
+                pointer(&self.workspace)
             )
         };
         library.check("cusparseSpMM", status)

@@ -1,51 +1,46 @@
 //! y = A x by `cusparseSpMV`.
 
-use std::ffi::{c_int, c_void};
+use std::ffi::c_int;
 
 use spm_formats::convert::csr_to_sell;
-use spm_formats::kernel::{
-    Backend, KernelInfo, Operation, ParameterSpec, Parameters, PlanError, Value,
-};
-use spm_formats::{CsrView, Scalar};
+use spm_formats::kernel::{Backend, KernelInfo, Operation, ParameterSpec, PlanError, Value};
 
 use super::library::{BASE_ZERO, INDEX_32I, NON_TRANSPOSE, NOT_SUPPORTED};
-use super::{Descriptor, Handle, Kind, check_sizes, pointer, sizes, unsupported, workspace_words};
-use crate::device::Device;
+use super::{
+    Descriptor, Handle, Kind, check_sizes, multiply, pointer, sizes, unsupported, workspace_words,
+};
 use crate::error::GpuError;
 use crate::matrix::{DeviceCsr, check_signed};
 use crate::memory::DeviceBuffer;
-use crate::plan::{DeviceScalar, PlanOptions};
+use crate::plan::DeviceScalar;
+use crate::problem::{HostProblem, Planned, Problem};
 use crate::product::{Memory, Product, Zero};
-use crate::spmv::{BoxedPlan, boxed};
 use crate::stream::Stream;
 
+const KERNEL: KernelInfo = KernelInfo::of(Operation::Spmv, Backend::Gpu);
 const SOURCE: &str = "NVIDIA cuSPARSE, cusparseSpMV";
 
 /// `CUSPARSE_SPMV_CSR_ALG1`.
 pub(crate) const CSR_ALG1: KernelInfo = KernelInfo {
     id: "cusparse-csr-alg1",
-    operation: Operation::Spmv,
-    backend: Backend::Gpu,
     source: SOURCE,
     summary: "cuSPARSE CSR, algorithm 1, preprocessed if the version supports it",
     parameters: &[],
+    ..KERNEL
 };
 
 /// `CUSPARSE_SPMV_CSR_ALG2`.
 pub(crate) const CSR_ALG2: KernelInfo = KernelInfo {
     id: "cusparse-csr-alg2",
-    operation: Operation::Spmv,
-    backend: Backend::Gpu,
     source: SOURCE,
     summary: "cuSPARSE CSR, algorithm 2 (deterministic), preprocessed if the version supports it",
     parameters: &[],
+    ..KERNEL
 };
 
 /// `CUSPARSE_SPMV_SELL_ALG1`.
 pub(crate) const SELL: KernelInfo = KernelInfo {
     id: "cusparse-sell",
-    operation: Operation::Spmv,
-    backend: Backend::Gpu,
     source: SOURCE,
     summary: "cuSPARSE sliced ELLPACK, algorithm 1",
     parameters: &[ParameterSpec {
@@ -54,6 +49,7 @@ pub(crate) const SELL: KernelInfo = KernelInfo {
         default: Value::Count(32),
         studied: &[Value::Count(32), Value::Count(64), Value::Count(128)],
     }],
+    ..KERNEL
 };
 
 /// Numbers of `cusparseSpMVAlg_t`.
@@ -79,60 +75,40 @@ struct Spmv<T> {
     shape: (usize, usize),
 }
 
-pub(crate) fn csr_alg1<T: DeviceScalar>(
-    device: &Device,
-    a: CsrView<'_, T>,
-    _: &Parameters,
-    _: &PlanOptions,
-) -> Result<BoxedPlan<T>, PlanError> {
-    csr(CSR_ALG1.id, ALGORITHM_CSR_1, device, a)
+pub(crate) fn csr_alg1<T: DeviceScalar>(problem: HostProblem<'_, T>) -> Planned<T> {
+    csr(problem, ALGORITHM_CSR_1)
 }
 
-pub(crate) fn csr_alg2<T: DeviceScalar>(
-    device: &Device,
-    a: CsrView<'_, T>,
-    _: &Parameters,
-    _: &PlanOptions,
-) -> Result<BoxedPlan<T>, PlanError> {
-    csr(CSR_ALG2.id, ALGORITHM_CSR_2, device, a)
+pub(crate) fn csr_alg2<T: DeviceScalar>(problem: HostProblem<'_, T>) -> Planned<T> {
+    csr(problem, ALGORITHM_CSR_2)
 }
 
-fn csr<T: DeviceScalar>(
-    id: &'static str,
-    algorithm: c_int,
-    device: &Device,
-    a: CsrView<'_, T>,
-) -> Result<BoxedPlan<T>, PlanError> {
-    check_sizes(id, sizes(a))?;
-    let handle = Handle::of_plan(id, device)?;
+fn csr<T: DeviceScalar>(problem: HostProblem<'_, T>, algorithm: c_int) -> Planned<T> {
+    let (id, shape) = (problem.info.id, problem.a.shape());
+    check_sizes(id, sizes(problem.a))?;
+    let handle = Handle::of_plan(id, problem.device)?;
     // The library does not take a matrix without entries.
-    if a.nnz() == 0 {
-        return Ok(boxed(device, Zero(a.rows(), a.cols())));
+    if problem.a.nnz() == 0 {
+        return Ok(problem.boxed(Zero(shape.0, shape.1)));
     }
-    let a = DeviceCsr::new(device, a)?;
+    let a = DeviceCsr::new(problem.device, problem.a)?;
     let matrix = Descriptor::csr(&handle, &a)?;
-    let shape = (a.rows(), a.cols());
-    let spmv = Spmv::new(id, handle, matrix, Matrix::Csr(a), shape, algorithm)?;
-    Ok(boxed(device, spmv))
+    Ok(problem.boxed(Spmv::new(id, handle, matrix, Matrix::Csr(a), shape, algorithm)?))
 }
 
-pub(crate) fn sell<T: DeviceScalar>(
-    device: &Device,
-    a: CsrView<'_, T>,
-    parameters: &Parameters,
-    options: &PlanOptions,
-) -> Result<BoxedPlan<T>, PlanError> {
+pub(crate) fn sell<T: DeviceScalar>(problem: HostProblem<'_, T>) -> Planned<T> {
+    let Problem { device, a, parameters, budget, .. } = problem;
     check_sizes(SELL.id, sizes(a))?;
     let handle = Handle::of_plan(SELL.id, device)?;
     if a.nnz() == 0 {
-        return Ok(boxed(device, Zero(a.rows(), a.cols())));
+        return Ok(problem.boxed(Zero(a.rows(), a.cols())));
     }
     let Some(create) = handle.library.functions.cusparseCreateSlicedEll else {
         let reason = "this version of cuSPARSE has no sliced ELLPACK".to_owned();
-        return Err(PlanError::Unsupported { kernel: SELL.id, reason });
+        return Err(problem.unsupported(reason));
     };
     let slice = parameters.count("slice");
-    let sell = csr_to_sell(a, slice, 1, &options.budget)?;
+    let sell = csr_to_sell(a, slice, 1, budget)?;
     check_signed(SELL.id, "slots", sell.stored_elements())?;
     let offsets: Vec<i32> = sell.chunk_offsets().iter().map(|&offset| offset as i32).collect();
     // The library wants padding marked by the column -1.
@@ -169,7 +145,7 @@ pub(crate) fn sell<T: DeviceScalar>(
         })?;
     let arrays = Matrix::Sell { offsets, col_indices, values };
     let shape = (a.rows(), a.cols());
-    Ok(boxed(device, Spmv::new(SELL.id, handle, descriptor, arrays, shape, ALGORITHM_SELL_1)?))
+    Ok(problem.boxed(Spmv::new(SELL.id, handle, descriptor, arrays, shape, ALGORITHM_SELL_1)?))
 }
 
 impl<T: DeviceScalar> Spmv<T> {
@@ -192,22 +168,10 @@ impl<T: DeviceScalar> Spmv<T> {
         let stream = Stream::new(&device)?;
         spmv.handle.enter(&stream)?;
         let (library, functions) = (spmv.handle.library, &spmv.handle.library.functions);
-        let (one, zero) = (<T as Scalar>::ONE, <T as Scalar>::ZERO);
         let mut bytes = 0;
         // SAFETY: descriptors and handle are live; the scalars are of the compute type.
         let status = unsafe {
-            (functions.cusparseSpMV_bufferSize)(
-                spmv.handle.raw,
-                NON_TRANSPOSE,
-                (&raw const one).cast(),
-                spmv.matrix.raw,
-                spmv.x.raw,
-                (&raw const zero).cast(),
-                spmv.y.raw,
-                T::CUDA_DATA_TYPE,
-                algorithm,
-                &mut bytes,
-            )
+            multiply!(spmv, (functions.cusparseSpMV_bufferSize), [NON_TRANSPOSE], &mut bytes)
         };
         library
             .check("cusparseSpMV_bufferSize", status)
@@ -215,20 +179,8 @@ impl<T: DeviceScalar> Spmv<T> {
         spmv.workspace = DeviceBuffer::uninitialized(&device, workspace_words(bytes))?;
         if let Some(preprocess) = functions.cusparseSpMV_preprocess {
             // SAFETY: as above; the workspace has the size that the library asked for.
-            let status = unsafe {
-                preprocess(
-                    spmv.handle.raw,
-                    NON_TRANSPOSE,
-                    (&raw const one).cast(),
-                    spmv.matrix.raw,
-                    spmv.x.raw,
-                    (&raw const zero).cast(),
-                    spmv.y.raw,
-                    T::CUDA_DATA_TYPE,
-                    algorithm,
-                    pointer(&spmv.workspace),
-                )
-            };
+            let status =
+                unsafe { multiply!(spmv, preprocess, [NON_TRANSPOSE], pointer(&spmv.workspace)) };
             // An algorithm without a preprocessing step runs as well without it.
             if status != NOT_SUPPORTED {
                 library.check("cusparseSpMV_preprocess", status)?;
@@ -264,21 +216,9 @@ impl<T: DeviceScalar> Product<T> for Spmv<T> {
         let (library, functions) = (self.handle.library, &self.handle.library.functions);
         self.x.point_to(x)?;
         self.y.point_to(y)?;
-        let (one, zero) = (<T as Scalar>::ONE, <T as Scalar>::ZERO);
         // SAFETY: as while planning; scalars are read from the host before the call returns.
         let status = unsafe {
-            (functions.cusparseSpMV)(
-                self.handle.raw,
-                NON_TRANSPOSE,
-                (&raw const one).cast::<c_void>(),
-                self.matrix.raw,
-                self.x.raw,
-                (&raw const zero).cast::<c_void>(),
-                self.y.raw,
-                T::CUDA_DATA_TYPE,
-                self.algorithm,
-                pointer(&self.workspace),
-            )
+            multiply!(self, (functions.cusparseSpMV), [NON_TRANSPOSE], pointer(&self.workspace))
         };
         library.check("cusparseSpMV", status)
     }

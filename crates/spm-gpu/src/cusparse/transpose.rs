@@ -6,23 +6,16 @@ use spm_formats::kernel::{Backend, KernelInfo, Operation, Parameters, PlanError}
 
 use super::library::{ACTION_NUMERIC, ACTION_SYMBOLIC, BASE_ZERO};
 use super::{Handle, check_sizes, pointer, workspace_words};
-use crate::device::Device;
 use crate::error::GpuError;
 use crate::matrix::DeviceCsr;
 use crate::memory::DeviceBuffer;
 use crate::plan::{DeviceCsc, DeviceScalar};
+use crate::procedure::{Planned, Procedure, boxed};
 use crate::stream::Stream;
-use crate::transpose::{BoxedPlan, Procedure, boxed};
 
 const fn info(id: &'static str, summary: &'static str) -> KernelInfo {
-    KernelInfo {
-        id,
-        operation: Operation::Transpose,
-        backend: Backend::Gpu,
-        source: "R3 III-B; NVIDIA cuSPARSE, cusparseCsr2cscEx2",
-        summary,
-        parameters: &[],
-    }
+    let source = "R3 III-B; NVIDIA cuSPARSE, cusparseCsr2cscEx2";
+    KernelInfo { id, source, summary, ..KernelInfo::of(Operation::Transpose, Backend::Gpu) }
 }
 
 /// `CUSPARSE_CSR2CSC_ALG_DEFAULT`.
@@ -45,42 +38,26 @@ struct Csr2Csc<T> {
     algorithm: c_int,
 }
 
-pub(crate) fn default<T: DeviceScalar>(
-    device: &Device,
-    a: DeviceCsr<T>,
-    _: &Parameters,
-) -> Result<BoxedPlan<T>, PlanError> {
-    plan(DEFAULT.id, ALGORITHM_1, device, a)
+pub(crate) fn default<T: DeviceScalar>(a: DeviceCsr<T>, _: &Parameters) -> Planned<T> {
+    plan(DEFAULT.id, ALGORITHM_1, a)
 }
 
-pub(crate) fn alg1<T: DeviceScalar>(
-    device: &Device,
-    a: DeviceCsr<T>,
-    _: &Parameters,
-) -> Result<BoxedPlan<T>, PlanError> {
-    plan(ALG1.id, ALGORITHM_1, device, a)
+pub(crate) fn alg1<T: DeviceScalar>(a: DeviceCsr<T>, _: &Parameters) -> Planned<T> {
+    plan(ALG1.id, ALGORITHM_1, a)
 }
 
-pub(crate) fn alg2<T: DeviceScalar>(
-    device: &Device,
-    a: DeviceCsr<T>,
-    _: &Parameters,
-) -> Result<BoxedPlan<T>, PlanError> {
-    let version = Handle::of_plan(ALG2.id, device)?.version()?;
+pub(crate) fn alg2<T: DeviceScalar>(a: DeviceCsr<T>, _: &Parameters) -> Planned<T> {
+    let version = Handle::of_plan(ALG2.id, a.device())?.version()?;
     if version.major >= 12 {
         let reason = format!("cuSPARSE {version} has no second algorithm; version 11 had");
         return Err(PlanError::Unsupported { kernel: ALG2.id, reason });
     }
-    plan(ALG2.id, ALGORITHM_2, device, a)
+    plan(ALG2.id, ALGORITHM_2, a)
 }
 
-fn plan<T: DeviceScalar>(
-    id: &'static str,
-    algorithm: c_int,
-    device: &Device,
-    a: DeviceCsr<T>,
-) -> Result<BoxedPlan<T>, PlanError> {
+fn plan<T: DeviceScalar>(id: &'static str, algorithm: c_int, a: DeviceCsr<T>) -> Planned<T> {
     check_sizes(id, (a.rows(), a.cols(), a.entries()))?;
+    let device = &a.device().clone();
     let handle = Handle::of_plan(id, device)?;
     let workspace = DeviceBuffer::uninitialized(device, 0)?;
     let mut plan = Csr2Csc { handle, a, workspace, algorithm };

@@ -10,7 +10,6 @@ use crate::device::Device;
 use crate::error::GpuError;
 use crate::memory::DeviceBuffer;
 use crate::plan::DeviceScalar;
-use crate::spmv;
 
 /// ELLPACK, in one of its layouts.
 #[derive(Debug)]
@@ -116,15 +115,6 @@ impl<T: DeviceScalar> DeviceHll<T> {
         Ok(Hll::new(shape, self.given_hack_size, lengths?, columns?, values)?)
     }
 
-    /// A plan of y = A x with this matrix, one thread for each row in blocks of `block` threads
-    /// (`hll-thread-per-row`).
-    ///
-    /// # Errors
-    /// A block that the device does not take.
-    pub fn into_spmv(self, block: usize) -> Result<spmv::BoxedPlan<T>, PlanError> {
-        spmv::hll_plan(self, block)
-    }
-
     pub(crate) fn rows(&self) -> u32 {
         self.rows as u32
     }
@@ -198,15 +188,6 @@ impl<T: DeviceScalar> DeviceSell<T> {
         let (shape, tuning) = ((self.rows, self.cols), (self.chunk, self.sigma));
         let values = download(&self.values)?;
         Ok(Sell::new(shape, tuning, permutation, lengths?, columns?, values)?)
-    }
-
-    /// A plan of y = A x with this matrix, one warp for each chunk in blocks of `block` threads
-    /// (`sell`).
-    ///
-    /// # Errors
-    /// Chunks of other than [`DeviceSell::CHUNK`] rows, a block that the device does not take.
-    pub fn into_spmv(self, block: usize) -> Result<spmv::BoxedPlan<T>, PlanError> {
-        spmv::sell_plan(self, block)
     }
 
     pub(crate) fn device(&self) -> &Device {

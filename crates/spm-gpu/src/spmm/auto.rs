@@ -3,27 +3,26 @@
 
 use std::time::Duration;
 
-use spm_formats::kernel::{
-    Backend, Footprint, KernelInfo, Operation, Parameters, PlanError, split_label,
-};
+use spm_formats::kernel::{KernelInfo, Value};
 use spm_formats::{DenseShape, Layout, MemoryBudget};
 
-use super::{BoxedPlan, find};
-use crate::device::Device;
-use crate::error::GpuError;
-use crate::memory::DeviceBuffer;
-use crate::plan::{DeviceScalar, DeviceSpmmPlan, DeviceSpmvPlan};
-use crate::spmv::{self, Source};
-use crate::stream::Stream;
-use crate::timing::{Clock, TimingOptions};
+use super::{
+    KERNEL, csr_nonzero_split, csr_row_split, csr_segmented_sum, csr_vector, sell_row_split,
+    sell_thread_per_row,
+};
+use crate::plan::DeviceScalar;
+use crate::problem::{DeviceProblem, Planned, Problem};
+use crate::race::{Candidate, Chosen, Race};
+use crate::source::Source;
+use crate::spmv;
+use crate::timing::Batches;
 
 pub(super) const INFO: KernelInfo = KernelInfo {
     id: "auto",
-    operation: Operation::Spmm,
-    backend: Backend::Gpu,
     source: "own",
     summary: "SpMV's auto for one column; for more the kernel that suits structure, k and layout, the fastest of two or three by timing them in planning where the structure does not tell",
     parameters: &[],
+    ..KERNEL
 };
 
 /// Slots that are nothing, however much of them is padding.
@@ -56,76 +55,37 @@ const QUAD: usize = 4;
 const THREADS_FOR_ENTRY: usize = 1 << 10;
 
 /// How each candidate is timed: once, and again where that is short and not far from the best.
-const FIRST_TIMING: TimingOptions =
-    TimingOptions { warm_up: 1, iterations: 1, min_time: Duration::ZERO, max_iterations: 1 };
-const TIMING: TimingOptions = TimingOptions {
-    warm_up: 1,
-    iterations: 3,
-    min_time: Duration::from_micros(30),
-    max_iterations: 6,
-};
+const FIRST_TIMING: Batches = Batches { warm_up: 1, runs: 1, most: 1, min_time: Duration::ZERO };
+const TIMING: Batches =
+    Batches { warm_up: 1, runs: 3, most: 2, min_time: Duration::from_micros(30) };
 const SHORT_S: f64 = 2e-4;
 const FAR: f64 = 1.5;
 
-struct Auto<T> {
-    plan: BoxedPlan<T>,
-    choice: String,
-}
-
-pub(super) fn on_device<T: DeviceScalar>(
-    a: &Source<T>,
-    dense: DenseShape,
-    _: &Parameters,
-    budget: &MemoryBudget,
-) -> Result<BoxedPlan<T>, PlanError> {
+pub(super) fn on_device<T: DeviceScalar>(problem: DeviceProblem<'_, T>) -> Planned<T> {
+    let Problem { a, dense, budget, .. } = problem;
     if dense.k == 1 {
-        let kernel = spmv::find::<T>("auto").expect("a registered kernel");
-        let plan = kernel.plan_source(a, &kernel.info.defaults(), budget);
-        let plan = plan.expect("planned on the device")?;
+        let (info, parameters) = (&spmv::AUTO, &spmv::AUTO.defaults());
+        let vector = Problem { dense: DenseShape::VECTOR, info, parameters, ..problem };
+        let plan = spmv::auto(vector)?;
         let choice = format!("spmv {}", plan.choice().unwrap_or_default());
-        return Ok(Box::new(Auto { plan: Box::new(OneColumn { dense, plan }), choice }));
+        return Ok(Box::new(Chosen { plan, dense, choice }));
     }
     let padded = |sigma: usize, most: f64| sells(a, sigma, most, budget);
-    let mut labels = candidates::<T>(Structure::of(a), dense, padded);
+    let mut candidates = candidates::<T>(Structure::of(a), dense, padded);
     if a.csr.entries() == 0 || dense.k == 0 {
-        labels.truncate(1);
+        candidates.truncate(1);
     }
-    // One candidate needs no clock; without memory for the clock's operands the first one is taken.
-    let mut clock = (labels.len() > 1)
-        .then(|| Clock::new(a.csr.device(), a.csr.cols() * dense.k, a.csr.rows() * dense.k))
-        .and_then(Result::ok);
-    if clock.is_none() {
-        labels.truncate(1);
+    // One candidate needs no clock.
+    if candidates.len() == 1 {
+        return candidates.remove(0).chosen(problem);
     }
-    let mut best: Option<(f64, Auto<T>)> = None;
-    for choice in labels {
-        let (id, text) = split_label(&choice);
-        let kernel = find::<T>(id).expect("a registered kernel");
-        let parameters = kernel.info.parse_parameters(text).expect("its own parameters");
-        let plan = kernel.plan_source(a, dense, &parameters, budget);
-        let least = best.as_ref().map_or(f64::INFINITY, |(least, _)| *least);
-        let timed = plan.expect("planned on the device").and_then(|mut plan| {
-            let Some(clock) = &mut clock else { return Ok((0.0, Auto { plan, choice })) };
-            let mut time = |options| clock.time(options, |x, y, stream| plan.launch(x, y, stream));
-            let mut seconds = time(FIRST_TIMING)?;
-            if seconds < SHORT_S.min(FAR * least) {
-                seconds = time(TIMING)?;
-            }
-            Ok((seconds, Auto { plan, choice }))
-        });
-        match timed {
-            Ok((seconds, auto)) => {
-                if seconds <= least {
-                    best = Some((seconds, auto));
-                }
-            }
-            // Too little memory for one more format, or a kernel that does not apply.
-            Err(_) if best.is_some() => {}
-            Err(error) => return Err(error),
-        }
-    }
-    let (_, auto) = best.expect("the first candidate applies to every matrix");
-    Ok(Box::new(auto))
+    let mut race = Race::new(problem, |clock, least, plan| {
+        let seconds = clock.time(FIRST_TIMING, plan)?;
+        let again = seconds < SHORT_S.min(FAR * least);
+        if again { clock.time(TIMING, plan) } else { Ok(seconds) }
+    });
+    candidates.into_iter().for_each(|candidate| race.enter(candidate));
+    race.winner()
 }
 
 /// What the candidates are chosen by.
@@ -151,13 +111,13 @@ impl Structure {
     }
 }
 
-/// Labels of kernels that may be the fastest. `sells` makes SELL with rows sorted in windows of its first
+/// Kernels that may be the fastest. `sells` makes SELL with rows sorted in windows of its first
 /// argument, if that takes no more slots for each entry than the second.
 fn candidates<T: DeviceScalar>(
     a: Structure,
     dense: DenseShape,
     sells: impl Fn(usize, f64) -> bool,
-) -> Vec<String> {
+) -> Vec<Candidate<T>> {
     let DenseShape { k, layout } = dense;
     let Structure { rows, cols, entries, mean_row: mean, longest_row } = a;
     let skewed = longest_row as f64 > SKEWED * (entries as f64 / rows as f64).max(4.0);
@@ -165,51 +125,71 @@ fn candidates<T: DeviceScalar>(
     let even = k.is_multiple_of(2);
     let large_x = cols * k * T::BYTES > L2_BYTES;
 
-    let groups = if even { "csr-nonzero-split[columns=2" } else { "csr-nonzero-split[columns=1" };
-    let mut row_groups = vec![format!("{groups}]")];
+    let nonzero_split = |tile: Option<&'static str>| {
+        let columns = Value::Choice(if even { "2" } else { "1" });
+        let tile = tile.map(|tile| ("tile", Value::Choice(tile)));
+        let set: Vec<_> = [("columns", columns)].into_iter().chain(tile).collect();
+        Candidate::with(&csr_nonzero_split::INFO, &set, csr_nonzero_split::on_device)
+    };
+    let mut nonzero_splits = vec![nonzero_split(None)];
     if k > 16 && large_x {
-        row_groups.push(format!("{groups},tile=16]"));
+        nonzero_splits.push(nonzero_split(Some("16")));
     }
-    let column_lanes = || "csr-row-split".to_owned();
-    let entry_lanes = || "csr-vector".to_owned();
+    let row_split = || Candidate::with(&csr_row_split::INFO, &[], csr_row_split::on_device);
+    let vector = || Candidate::with(&csr_vector::INFO, &[], csr_vector::on_device);
+    let segmented_sum =
+        || Candidate::with(&csr_segmented_sum::INFO, &[], csr_segmented_sum::on_device);
+    let sell_thread = |columns| {
+        let set = [("columns", Value::Choice(columns)), ("sigma", Value::Count(1))];
+        Candidate::with(&sell_thread_per_row::INFO, &set, sell_thread_per_row::on_device)
+    };
+    let sell_row_split = |set: &[_], sigma: usize| {
+        let set = [set, &[("sigma", Value::Count(sigma))]].concat();
+        Candidate::with(&sell_row_split::INFO, &set, sell_row_split::on_device)
+    };
+    // Not [a, b].concat(): candidates are not cloned.
+    let before = |first: Candidate<T>, mut others: Vec<Candidate<T>>| {
+        others.insert(0, first);
+        others
+    };
     match layout {
         // A thread or a warp for a row would wait for the longest one.
         Layout::ColumnMajor if skewed && k <= 16 => {
-            vec![column_lanes(), "csr-segmented-sum".to_owned()]
+            vec![row_split(), segmented_sum()]
         }
         // Most rows end inside of the four entries that are loaded at once.
-        _ if skewed && mean < QUAD => row_groups,
-        _ if skewed => [vec![column_lanes()], row_groups].concat(),
+        _ if skewed && mean < QUAD => nonzero_splits,
+        _ if skewed => before(row_split(), nonzero_splits),
         Layout::ColumnMajor => {
             let long = mean >= if k <= 4 { SHORT_ROW } else { LONG_ROW };
             let enough = rows * k.div_ceil(4) >= THREADS_FOR_ENTRY * mean;
             if small && if k <= 8 { long } else { !enough } {
-                return vec![entry_lanes()];
+                return vec![vector()];
             }
             if !sells(1, LARGEST_PADDING) {
-                return [vec![entry_lanes(), column_lanes()], row_groups].concat();
+                return before(vector(), before(row_split(), nonzero_splits));
             }
-            let of_thread = |columns| format!("sell-thread-per-row[columns={columns},sigma=1]");
+            let few = sell_thread(if k <= 2 { "2" } else { "4" });
             if small {
-                return vec![of_thread(if k <= 2 { 2 } else { 4 })];
+                return vec![few];
             }
             // Rows with columns all over X are better off with a row-major copy.
-            let mut labels = vec!["sell-row-split[sigma=1]".to_owned()];
+            let mut candidates = vec![sell_row_split(&[], 1)];
             if k <= 8 {
-                labels.push(entry_lanes());
+                candidates.push(vector());
             } else {
-                labels.append(&mut row_groups);
+                candidates.append(&mut nonzero_splits);
             }
             if k > 4 && entries >= MANY_ENTRIES {
-                labels.push(of_thread(8));
+                candidates.push(sell_thread("8"));
             }
-            labels.push(of_thread(if k <= 2 { 2 } else { 4 }));
-            labels
+            candidates.push(few);
+            candidates
         }
         Layout::RowMajor => {
             let long = mean >= if k <= 4 { LONG_ROW } else { LONGER_ROW };
             if small && long && k <= 16 {
-                return vec![column_lanes()];
+                return vec![row_split()];
             }
             // Sorting costs more than it gains while rows are few.
             let sorted = entries >= MANY_ENTRIES;
@@ -219,18 +199,19 @@ fn candidates<T: DeviceScalar>(
             } else if sorted && sells(SIGMA, LARGEST_SORTED_PADDING) {
                 SIGMA
             } else {
-                return [vec![column_lanes()], row_groups].concat();
+                return before(row_split(), nonzero_splits);
             };
-            let mut labels = vec![format!("sell-row-split[sigma={sigma}]")];
+            let mut candidates = vec![sell_row_split(&[], sigma)];
             if small && even && k > 16 {
-                labels.push(format!("sell-row-split[columns=2,sigma={sigma}]"));
+                candidates.push(sell_row_split(&[("columns", Value::Choice("2"))], sigma));
             } else if !small && k > 16 {
-                labels.append(&mut row_groups);
+                candidates.append(&mut nonzero_splits);
             }
             if even && entries >= MOST_ENTRIES {
-                labels.push(format!("sell-row-split[block=64,columns=4,sigma={sigma}]"));
+                let set = [("block", Value::Count(64)), ("columns", Value::Choice("4"))];
+                candidates.push(sell_row_split(&set, sigma));
             }
-            labels
+            candidates
         }
     }
 }
@@ -242,50 +223,6 @@ fn sells<T: DeviceScalar>(a: &Source<T>, sigma: usize, most: f64, budget: &Memor
     matches!(a.sell_if(sigma, budget, |padding| padding <= most || few(padding)), Ok(Some(_)))
 }
 
-/// Y = A X with one column, in either layout, is y = A x.
-struct OneColumn<T> {
-    dense: DenseShape,
-    plan: Box<dyn DeviceSpmvPlan<T>>,
-}
-
-macro_rules! forward {
-    ($plan:ident, $dense:expr, $choice:expr) => {
-        impl<T: DeviceScalar> DeviceSpmmPlan<T> for $plan<T> {
-            fn device(&self) -> &Device {
-                self.plan.device()
-            }
-
-            fn shape(&self) -> (usize, usize) {
-                self.plan.shape()
-            }
-
-            fn dense(&self) -> DenseShape {
-                $dense(self)
-            }
-
-            fn footprint(&self) -> Footprint {
-                self.plan.footprint()
-            }
-
-            fn launch(
-                &mut self,
-                x: &DeviceBuffer<T>,
-                y: &mut DeviceBuffer<T>,
-                stream: &Stream,
-            ) -> Result<(), GpuError> {
-                self.plan.launch(x, y, stream)
-            }
-
-            fn choice(&self) -> Option<String> {
-                $choice(self)
-            }
-        }
-    };
-}
-
-forward!(OneColumn, |plan: &Self| plan.dense, |plan: &Self| plan.plan.choice());
-forward!(Auto, |plan: &Self| plan.plan.dense(), |plan: &Self| Some(plan.choice.clone()));
-
 #[cfg(test)]
 mod tests {
     use std::sync::Arc;
@@ -293,7 +230,7 @@ mod tests {
     use spm_testing::generate;
 
     use super::*;
-    use crate::device::EmulatedDevice;
+    use crate::device::{Device, EmulatedDevice};
     use crate::matrix::DeviceCsr;
 
     fn source(name: &str) -> Source<f64> {
@@ -303,9 +240,13 @@ mod tests {
         Source::new(Arc::new(a)).unwrap()
     }
 
-    fn labels(a: &Source<f64>, k: usize, layout: Layout) -> Vec<String> {
+    fn of(a: &Source<f64>, k: usize, layout: Layout) -> Vec<Candidate<f64>> {
         let padded = |sigma: usize, most: f64| sells(a, sigma, most, &MemoryBudget::default());
         candidates::<f64>(Structure::of(a), DenseShape { k, layout }, padded)
+    }
+
+    fn labels(a: &Source<f64>, k: usize, layout: Layout) -> Vec<String> {
+        of(a, k, layout).into_iter().map(|candidate| candidate.label).collect()
     }
 
     #[test]
@@ -321,15 +262,15 @@ mod tests {
                 .into_iter()
                 .flat_map(|k| [(k, Layout::RowMajor), (k, Layout::ColumnMajor)])
             {
-                let labels = labels(&a, k, layout);
-                assert!(!labels.is_empty() && labels.len() <= 4, "{name}, {k}: {labels:?}");
-                for label in labels {
-                    let (id, text) = split_label(&label);
-                    let kernel = find::<f64>(id).unwrap();
-                    let parameters = kernel.info.parse_parameters(text).unwrap();
-                    let (dense, budget) = (DenseShape { k, layout }, MemoryBudget::default());
-                    let plan = kernel.plan_source(&a, dense, &parameters, &budget);
-                    assert!(plan.unwrap().is_ok(), "{label}, {dense:?}");
+                let candidates = of(&a, k, layout);
+                assert!((1..=4).contains(&candidates.len()), "{name}, {k}");
+                for candidate in candidates {
+                    let (dense, device) = (DenseShape { k, layout }, a.csr.device());
+                    let (parameters, budget) = (&INFO.defaults(), &MemoryBudget::default());
+                    let info = &INFO;
+                    let problem = Problem { info, device, a: &a, dense, parameters, budget };
+                    let plan = candidate.plan(problem);
+                    assert!(plan.is_ok(), "{}, {dense:?}", candidate.label);
                 }
             }
         }
@@ -412,13 +353,9 @@ mod tests {
                 assert!(sigma == 1 || sigma == SIGMA);
                 (if sigma == 1 { unsorted } else { sorted }) <= most
             };
-            let labels = candidates::<f64>(a, DenseShape { k, layout }, padded);
+            let candidates = candidates::<f64>(a, DenseShape { k, layout }, padded);
+            let labels: Vec<_> = candidates.iter().map(|candidate| &candidate.label).collect();
             assert_eq!(labels, expected, "case {number}: {a:?}, {k} {layout:?}");
-            for label in labels {
-                let (id, text) = split_label(&label);
-                let kernel = find::<f64>(id).unwrap_or_else(|| panic!("{label}"));
-                assert!(kernel.info.parse_parameters(text).is_ok(), "{label}");
-            }
         }
     }
 
@@ -431,7 +368,7 @@ mod tests {
         let choice = |seconds: &[f64]| {
             let emulated = EmulatedDevice { seconds: seconds.to_vec(), ..Default::default() };
             let device = Device::emulated_as(Default::default(), emulated);
-            let kernel = find::<f64>("auto").unwrap();
+            let kernel = crate::spmm::find::<f64>("auto").unwrap();
             let (defaults, options) = (kernel.info.defaults(), Default::default());
             let plan = kernel.plan(&device, a.view(), dense, &defaults, &options).unwrap();
             plan.choice().unwrap()

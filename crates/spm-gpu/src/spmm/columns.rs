@@ -3,9 +3,9 @@
 
 use spm_formats::kernel::{ParameterSpec, Parameters, PlanError, Value};
 
-use super::parameters::{BLOCK, WARP, whole_warps};
-use crate::device::Device;
-use crate::launch::Launch;
+use super::parameters::BLOCK;
+use crate::launch::{Launch, WARP};
+use crate::problem::Problem;
 
 /// Threads of a block.
 pub(super) const SMALL_BLOCK: ParameterSpec = ParameterSpec {
@@ -33,21 +33,38 @@ pub(super) const TILE: ParameterSpec = ParameterSpec {
     studied: &[Value::Choice("all"), Value::Choice("8"), Value::Choice("16"), Value::Choice("32")],
 };
 
-/// The threads of a block, whole warps.
-///
-/// # Errors
-/// A number of threads that is not a multiple of 32 or more than these kernels take.
-pub(super) fn small_block(
-    kernel: &'static str,
-    parameters: &Parameters,
-) -> Result<usize, PlanError> {
-    let block = whole_warps(kernel, parameters)?;
-    if block <= LARGEST_BLOCK {
-        return Ok(block);
+impl<A> Problem<'_, A> {
+    /// The threads of a block, whole warps.
+    ///
+    /// # Errors
+    /// A number of threads that is not a multiple of 32 or more than these kernels take.
+    fn small_block(&self) -> Result<usize, PlanError> {
+        let block = self.warps()? * WARP;
+        if block <= LARGEST_BLOCK {
+            return Ok(block);
+        }
+        let reason =
+            format!("block must be at most {LARGEST_BLOCK}, not 1024 as others; found {block}");
+        Err(self.unsupported(reason))
     }
-    let reason =
-        format!("block must be at most {LARGEST_BLOCK}, not 1024 as others; found {block}");
-    Err(PlanError::Unsupported { kernel, reason })
+
+    /// A launch with `lanes` threads for each of `items` items, for each group of `columns` columns.
+    ///
+    /// # Errors
+    /// A block that these kernels do not take, a grid that the device does not.
+    pub(super) fn launch_groups(
+        &self,
+        items: usize,
+        lanes: usize,
+        columns: usize,
+    ) -> Result<Launch, PlanError> {
+        let block = self.small_block()?;
+        let launch = self.launch(items, block / lanes, block)?;
+        let blocks = launch.grid.x as usize * self.dense.k.div_ceil(columns).max(1);
+        let launch = Launch { grid: u32::try_from(blocks).unwrap_or(u32::MAX).into(), ..launch };
+        launch.check(self.info.id, &self.device.info().limits)?;
+        Ok(launch)
+    }
 }
 
 /// The assignment of the threads of a warp to columns.
@@ -71,6 +88,7 @@ impl ColumnShape {
         k: usize,
         parameters: &Parameters,
     ) -> Result<Self, PlanError> {
+        let unsupported = |reason| Err(PlanError::Unsupported { kernel, reason });
         let k = k.max(1);
         let columns = match parameters.choice(COLUMNS.name).parse() {
             Ok(columns) => columns,
@@ -80,13 +98,11 @@ impl ColumnShape {
             Err(_) => 2,
         };
         if columns > 1 && !k.is_multiple_of(2) {
-            let reason = format!("columns={columns} takes an even k; found {k}");
-            return Err(PlanError::Unsupported { kernel, reason });
+            return unsupported(format!("columns={columns} takes an even k; found {k}"));
         }
         // The kernels count the bytes of a row with 32 bits.
         if k > u32::MAX as usize / size_of::<f64>() {
-            let reason = format!("{k} columns");
-            return Err(PlanError::Unsupported { kernel, reason });
+            return unsupported(format!("{k} columns"));
         }
         let tile = match parameters.get(TILE.name) {
             Some(Value::Choice(tile)) => tile.parse().unwrap_or(k).min(k),
@@ -100,19 +116,16 @@ impl ColumnShape {
     ///
     /// # Errors
     /// A block that these kernels do not take, a grid that the device does not.
-    pub(super) fn launch(
+    pub(super) fn launch<A>(
         self,
-        kernel: &'static str,
-        device: &Device,
-        parameters: &Parameters,
+        problem: &Problem<'_, A>,
         items: usize,
         lanes: usize,
     ) -> Result<Launch, PlanError> {
-        let block = small_block(kernel, parameters)?;
-        let launch = Launch::over(kernel, device, items, block / lanes, block)?;
-        let grid = (launch.grid.x, u32::try_from(self.passes).unwrap_or(u32::MAX)).into();
-        let launch = Launch { grid, ..launch };
-        launch.check(kernel, &device.info().limits)?;
+        let block = problem.small_block()?;
+        let passes = u32::try_from(self.passes).unwrap_or(u32::MAX);
+        let launch = problem.launch(items, block / lanes, block)?.with_grid_y(passes);
+        launch.check(problem.info.id, &problem.device.info().limits)?;
         Ok(launch)
     }
 }

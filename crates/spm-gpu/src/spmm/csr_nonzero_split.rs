@@ -2,19 +2,17 @@
 
 use std::sync::Arc;
 
-use spm_formats::kernel::{
-    Backend, KernelInfo, Operation, ParameterSpec, Parameters, PlanError, Value,
-};
-use spm_formats::{DenseShape, Layout, MemoryBudget};
+use spm_formats::kernel::{KernelInfo, ParameterSpec, Value};
+use spm_formats::{DenseShape, Layout};
 use spm_gpu_kernels::spmm::{CsrNonzeroSplit1, CsrNonzeroSplit2, CsrNonzeroSplit4};
 
+use super::KERNEL;
 use super::columns::{COLUMNS, ColumnShape, SMALL_BLOCK, TILE};
 use super::long_rows::{DEVICE_THREADS, LongRows, Parts, SPLIT, longest};
 use super::rearrange::{OrderedX, OrderedY};
-use super::{BoxedPlan, product_with_scratch};
 use crate::memory::DeviceBuffer;
 use crate::plan::DeviceScalar;
-use crate::spmv::Source;
+use crate::problem::{DeviceProblem, Planned, Problem};
 
 const ENTRIES: ParameterSpec = ParameterSpec {
     name: "entries",
@@ -31,11 +29,10 @@ const ENTRIES: ParameterSpec = ParameterSpec {
 
 pub(super) const INFO: KernelInfo = KernelInfo {
     id: "csr-nonzero-split",
-    operation: Operation::Spmm,
-    backend: Backend::Gpu,
     source: "own",
     summary: "CSR by nonzero split: threads across the columns of X in vector loads, groups of rows with about the same number of entries, long rows split; X and Y row-major, rearranged in the run if they are not",
     parameters: &[SMALL_BLOCK, COLUMNS, ENTRIES, SPLIT, TILE],
+    ..KERNEL
 };
 
 /// Maximum rows of an item, for runs of empty rows.
@@ -71,13 +68,8 @@ fn items(pointers: &[u32], parts: &Parts, longest: usize, entries: usize) -> Vec
     items
 }
 
-pub(super) fn on_device<T: DeviceScalar>(
-    a: &Source<T>,
-    dense: DenseShape,
-    parameters: &Parameters,
-    _: &MemoryBudget,
-) -> Result<BoxedPlan<T>, PlanError> {
-    let device = &a.csr.device().clone();
+pub(super) fn on_device<T: DeviceScalar>(problem: DeviceProblem<'_, T>) -> Planned<T> {
+    let Problem { device, a, dense, parameters, .. } = problem;
     let shape = ColumnShape::new(INFO.id, dense.k, parameters)?;
     let longest = longest(a, shape.lanes, parameters);
     let parts = Parts::of(a, longest)?;
@@ -85,21 +77,21 @@ pub(super) fn on_device<T: DeviceScalar>(
     let a = Arc::clone(&a.csr);
     if u32::try_from(a.rows() + parts.bounds.len()).is_err() {
         let reason = format!("{} rows and {} parts of rows", a.rows(), parts.bounds.len());
-        return Err(PlanError::Unsupported { kernel: INFO.id, reason });
+        return Err(problem.unsupported(reason));
     }
     let entries = parameters.choice(ENTRIES.name).parse().unwrap_or_else(|_| {
         // Twice as many groups as run at once, at least.
         (a.entries() * shape.lanes / (2 * DEVICE_THREADS)).clamp(16, 64)
     });
     let items = items(pointers, &parts, longest, entries);
-    let launch = shape.launch(INFO.id, device, parameters, items.len(), shape.lanes)?;
+    let launch = shape.launch(&problem, items.len(), shape.lanes)?;
     let items = DeviceBuffer::from_slice(device, &items)?;
     let mut long = LongRows::new(device, &parts, dense.k)?;
     let mut ordered = OrderedX::new(device, a.cols(), dense, Layout::RowMajor)?;
     let mut ordered_y = OrderedY::new(device, a.rows(), dense, Layout::RowMajor)?;
     let workspace = ordered.bytes() + ordered_y.bytes() + items.bytes() as u64 + long.bytes();
     let row_major = DenseShape { layout: Layout::RowMajor, ..dense };
-    Ok(product_with_scratch(device, dense, a, workspace, move |a, x, y, stream| {
+    Ok(problem.product_with_scratch(a, workspace, move |a, x, y, stream| {
         let x = ordered.enqueue(x, stream)?;
         let row_major_y = ordered_y.target(y);
         macro_rules! launch {

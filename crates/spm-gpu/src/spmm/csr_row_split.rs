@@ -2,20 +2,18 @@
 
 use std::sync::Arc;
 
-use spm_formats::kernel::{
-    Backend, KernelInfo, Operation, ParameterSpec, Parameters, PlanError, Value,
-};
-use spm_formats::{DenseShape, Layout, MemoryBudget};
+use spm_formats::Layout;
+use spm_formats::kernel::{KernelInfo, ParameterSpec, Parameters, Value};
 use spm_gpu_kernels::spmm::{CsrRowSplit1, CsrRowSplit2, CsrRowSplit4};
 
+use super::KERNEL;
 use super::columns::{COLUMNS, ColumnShape, SMALL_BLOCK, TILE};
 use super::long_rows::{DEVICE_THREADS, LongRows, Parts, SPLIT, longest};
-use super::parameters::WARP;
 use super::rearrange::{OrderedX, strides};
-use super::{BoxedPlan, product_with_scratch};
+use crate::launch::WARP;
 use crate::memory::DeviceBuffer;
 use crate::plan::DeviceScalar;
-use crate::spmv::Source;
+use crate::problem::{DeviceProblem, Planned, Problem};
 
 const ENTRY_LANES: ParameterSpec = ParameterSpec {
     name: "entry-lanes",
@@ -32,11 +30,10 @@ const ENTRY_LANES: ParameterSpec = ParameterSpec {
 
 pub(super) const INFO: KernelInfo = KernelInfo {
     id: "csr-row-split",
-    operation: Operation::Spmm,
-    backend: Backend::Gpu,
     source: "own",
     summary: "CSR by row split: threads across the columns of X in vector loads and across the entries, long rows split; X row-major, rearranged in the run if it is not",
     parameters: &[SMALL_BLOCK, COLUMNS, ENTRY_LANES, SPLIT, TILE],
+    ..KERNEL
 };
 
 /// Threads that share the entries of a row, beside `column_lanes` for its columns.
@@ -48,27 +45,22 @@ fn entry_lanes(rows: usize, column_lanes: usize, parameters: &Parameters) -> usi
     lanes.min(WARP / column_lanes)
 }
 
-pub(super) fn on_device<T: DeviceScalar>(
-    a: &Source<T>,
-    dense: DenseShape,
-    parameters: &Parameters,
-    _: &MemoryBudget,
-) -> Result<BoxedPlan<T>, PlanError> {
-    let device = &a.csr.device().clone();
+pub(super) fn on_device<T: DeviceScalar>(problem: DeviceProblem<'_, T>) -> Planned<T> {
+    let Problem { device, a, dense, parameters, .. } = problem;
     let shape = ColumnShape::new(INFO.id, dense.k, parameters)?;
     let entry_lanes = entry_lanes(a.csr.rows(), shape.lanes, parameters);
     let lanes = shape.lanes * entry_lanes;
     let longest = longest(a, lanes, parameters);
     let parts = Parts::of(a, longest)?;
     let groups = parts.bounds.len() + a.csr.rows();
-    let launch = shape.launch(INFO.id, device, parameters, groups, lanes)?;
+    let launch = shape.launch(&problem, groups, lanes)?;
     let chunks = parts.bounds.len() as u32;
     let chunk_bounds = DeviceBuffer::from_slice(device, &parts.bounds)?;
     let mut long = LongRows::new(device, &parts, dense.k)?;
     let a = Arc::clone(&a.csr);
     let mut ordered = OrderedX::new(device, a.cols(), dense, Layout::RowMajor)?;
     let workspace = ordered.bytes() + chunk_bounds.bytes() as u64 + long.bytes();
-    Ok(product_with_scratch(device, dense, a, workspace, move |a, x, y, stream| {
+    Ok(problem.product_with_scratch(a, workspace, move |a, x, y, stream| {
         let x = ordered.enqueue(x, stream)?;
         macro_rules! launch {
             ($kernel:ident) => {{

@@ -1,44 +1,39 @@
 //! Plan of `gpu-kernels/src/spmm/csr_segmented_sum.rs`.
 
-use spm_formats::kernel::{Backend, KernelInfo, Operation, Parameters, PlanError};
-use spm_formats::{DenseShape, Layout, MemoryBudget};
+use spm_formats::Layout;
+use spm_formats::kernel::KernelInfo;
 use spm_gpu_kernels::spmm::{CsrSegmentedSum4, CsrSegmentedSum8};
 use spm_gpu_kernels::spmv::{SEGMENT_THREADS, csr_segmented_sum_shared_bytes};
 
+use super::KERNEL;
 use super::rearrange::{OrderedX, OrderedY};
-use super::{BoxedPlan, boxed, product_with_scratch};
 use crate::convert::{DeviceReducedValues, DeviceSegments, ValueKind};
-use crate::launch::Launch;
 use crate::memory::DeviceBuffer;
 use crate::plan::DeviceScalar;
+use crate::problem::{DeviceProblem, Planned, Problem};
 use crate::product::Zero;
-use crate::spmv::{SEGMENT_ENTRIES, Source, segment_entries};
+use crate::spmv::{SEGMENT_ENTRIES, segment_entries};
 
 pub(super) const INFO: KernelInfo = KernelInfo {
     id: "csr-segmented-sum",
-    operation: Operation::Spmm,
-    backend: Backend::Gpu,
     source: "own; after Liu and Vinter, ICS'15",
     summary: "CSR by segmented sum over equal numbers of entries, column by column; X and Y column-major, rearranged in the run if they are not",
     parameters: &[SEGMENT_ENTRIES],
+    ..KERNEL
 };
 
-pub(super) fn on_device<T: DeviceScalar>(
-    a: &Source<T>,
-    dense: DenseShape,
-    parameters: &Parameters,
-    _: &MemoryBudget,
-) -> Result<BoxedPlan<T>, PlanError> {
-    let device = &a.csr.device().clone();
+pub(super) fn on_device<T: DeviceScalar>(problem: DeviceProblem<'_, T>) -> Planned<T> {
+    let Problem { device, a, dense, parameters, .. } = problem;
     let (rows, cols) = (a.csr.rows(), a.csr.cols());
     if a.csr.entries() == 0 {
-        return Ok(boxed(device, dense, Zero(rows, cols)));
+        return Ok(problem.boxed(Zero(rows, cols)));
     }
     let entries = segment_entries(a, parameters);
     let a = DeviceSegments::new(&a.csr, &a.stats, entries, ValueKind::Stored)?;
     let pieces = a.headers.len() - 1;
     let blocks = pieces.saturating_mul(dense.k);
-    let launch = Launch::over(INFO.id, device, blocks, 1, SEGMENT_THREADS as usize)?
+    let launch = problem
+        .launch(blocks, 1, SEGMENT_THREADS as usize)?
         .with_shared_bytes(csr_segmented_sum_shared_bytes::<T>(entries as u32));
     let mut parts = DeviceBuffer::<T>::uninitialized(device, 2 * blocks)?;
     let mut arrivals = DeviceBuffer::<u32>::zeroed(device, blocks)?;
@@ -46,7 +41,7 @@ pub(super) fn on_device<T: DeviceScalar>(
     let mut ordered_y = OrderedY::new(device, rows, dense, Layout::ColumnMajor)?;
     let scratch = (parts.bytes() + arrivals.bytes()) as u64;
     let workspace = ordered.bytes() + ordered_y.bytes() + scratch;
-    Ok(product_with_scratch(device, dense, a, workspace, move |a, x, y, stream| {
+    Ok(problem.product_with_scratch(a, workspace, move |a, x, y, stream| {
         let x = ordered.enqueue(x, stream)?;
         let column_major_y = ordered_y.target(y);
         if a.row_ids.is_some() {

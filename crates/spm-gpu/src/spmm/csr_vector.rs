@@ -2,31 +2,31 @@
 
 use std::sync::Arc;
 
-use spm_formats::kernel::{Backend, KernelInfo, Operation, ParameterSpec, Parameters, PlanError};
-use spm_formats::{DenseShape, Layout, MemoryBudget};
+use spm_formats::Layout;
+use spm_formats::kernel::{KernelInfo, ParameterSpec, Parameters};
 use spm_gpu_kernels::spmm::{CsrVector2, CsrVector4, CsrVector8};
 
-use super::columns::{SMALL_BLOCK, small_block};
+use super::KERNEL;
+use super::columns::SMALL_BLOCK;
 use super::long_rows::{LongRows, Parts, SPLIT, longest};
-use super::parameters::WARP;
 use super::rearrange::{OrderedX, strides};
 use super::sell_thread_per_row::COLUMNS;
-use super::{BoxedPlan, product_with_scratch};
-use crate::launch::Launch;
+use crate::launch::WARP;
 use crate::memory::DeviceBuffer;
 use crate::plan::DeviceScalar;
-use crate::spmv::{Source, row_lanes};
+use crate::problem::{DeviceProblem, Planned, Problem};
+use crate::source::Source;
+use crate::spmv::row_lanes;
 
 const LANES: ParameterSpec =
     row_lanes("threads of a row; auto takes fewer than a row of mean length has entries");
 
 pub(super) const INFO: KernelInfo = KernelInfo {
     id: "csr-vector",
-    operation: Operation::Spmm,
-    backend: Backend::Gpu,
     source: "own; after Bell and Garland, SC'09",
     summary: "CSR, threads across the entries of a row, each for some columns of X, long rows split; X column-major, rearranged in the run if it is not",
     parameters: &[SMALL_BLOCK, COLUMNS, LANES, SPLIT],
+    ..KERNEL
 };
 
 /// Entries of a row for each of its threads up to which the row is not split.
@@ -74,29 +74,20 @@ impl Shape {
     }
 }
 
-pub(super) fn on_device<T: DeviceScalar>(
-    a: &Source<T>,
-    dense: DenseShape,
-    parameters: &Parameters,
-    _: &MemoryBudget,
-) -> Result<BoxedPlan<T>, PlanError> {
-    let device = &a.csr.device().clone();
+pub(super) fn on_device<T: DeviceScalar>(problem: DeviceProblem<'_, T>) -> Planned<T> {
+    let Problem { device, a, dense, parameters, .. } = problem;
     let Shape { columns, lanes } = Shape::of(a, dense.k, parameters);
     let longest = longest(a, lanes, parameters).max(TURNS * lanes);
     let parts = Parts::of(a, longest)?;
-    let block = small_block(INFO.id, parameters)?;
     let items = parts.bounds.len() + a.csr.rows();
-    let launch = Launch::over(INFO.id, device, items, block / lanes, block)?;
-    let blocks = launch.grid.x as usize * dense.k.div_ceil(columns).max(1);
-    let launch = Launch { grid: u32::try_from(blocks).unwrap_or(u32::MAX).into(), ..launch };
-    launch.check(INFO.id, &device.info().limits)?;
+    let launch = problem.launch_groups(items, lanes, columns)?;
     let chunks = parts.bounds.len() as u32;
     let chunk_bounds = DeviceBuffer::from_slice(device, &parts.bounds)?;
     let mut long = LongRows::new(device, &parts, dense.k)?;
     let a = Arc::clone(&a.csr);
     let mut ordered = OrderedX::new(device, a.cols(), dense, Layout::ColumnMajor)?;
     let workspace = ordered.bytes() + chunk_bounds.bytes() as u64 + long.bytes();
-    Ok(product_with_scratch(device, dense, a, workspace, move |a, x, y, stream| {
+    Ok(problem.product_with_scratch(a, workspace, move |a, x, y, stream| {
         let x = ordered.enqueue(x, stream)?;
         macro_rules! launch {
             ($kernel:ident) => {{

@@ -1,49 +1,28 @@
 //! Plan of `gpu-kernels/src/spmm/csr_warp_per_element.rs`.
 
-use spm_formats::kernel::{Backend, KernelInfo, Operation, Parameters, PlanError};
-use spm_formats::{CsrView, DenseShape};
+use spm_formats::kernel::KernelInfo;
 use spm_gpu_kernels::spmm::CsrWarpPerElement;
 
-use super::parameters::{BLOCK, WARP, over_elements, whole_warps, with_sums};
-use super::rearrange::strides;
-use super::{BoxedPlan, product};
-use crate::device::Device;
-use crate::matrix::DeviceCsr;
-use crate::plan::{DeviceScalar, PlanOptions};
+use super::KERNEL;
+use super::arrays::csr_plan;
+use super::parameters::{BLOCK, with_sums};
+use crate::launch::WARP;
+use crate::plan::DeviceScalar;
+use crate::problem::{HostProblem, Planned};
 
 pub(super) const INFO: KernelInfo = KernelInfo {
     id: "csr-warp-per-element",
-    operation: Operation::Spmm,
-    backend: Backend::Gpu,
     source: "R4 3.3, CSR_Vector",
     summary: "CSR, a warp for each element of Y, summed in shared memory",
     parameters: &[BLOCK],
+    ..KERNEL
 };
 
-pub(super) fn plan<T: DeviceScalar>(
-    device: &Device,
-    a: CsrView<'_, T>,
-    dense: DenseShape,
-    parameters: &Parameters,
-    _: &PlanOptions,
-) -> Result<BoxedPlan<T>, PlanError> {
-    let block = whole_warps(INFO.id, parameters)?;
-    let launch = with_sums::<T>(over_elements(INFO.id, device, a.rows(), dense, WARP, block)?);
-    let a = DeviceCsr::new(device, a)?;
-    Ok(product(device, dense, a, 0, move |a, x, y, stream| {
-        let args = CsrWarpPerElement {
-            rows: a.rows() as u32,
-            k: dense.k as u32,
-            pointers: a.pointers.ptr(),
-            col_indices: a.col_indices.ptr(),
-            values: a.values.ptr(),
-            x: x.ptr(),
-            x_strides: strides(a.cols(), dense),
-            y: y.ptr_mut(),
-            y_strides: strides(a.rows(), dense),
-        };
-        // SAFETY: verified CSR arrays, X and Y of their shape and k > 0 columns, shared memory for
-        // blocks of this size.
-        unsafe { stream.device().launch::<CsrWarpPerElement<T>>(launch, stream, args) }
-    }))
+pub(super) fn plan<T: DeviceScalar>(problem: HostProblem<'_, T>) -> Planned<T> {
+    let block = problem.warps()? * WARP;
+    let launch = with_sums::<T>(problem.launch_elements(problem.a.rows(), WARP, block)?);
+    csr_plan!(problem, launch, |a| CsrWarpPerElement {
+        rows: a.rows() as u32,
+        pointers: a.pointers.ptr()
+    })
 }

@@ -12,7 +12,7 @@ use crate::error::GpuError;
 use crate::launch::Launch;
 use crate::memory::DeviceBuffer;
 use crate::plan::DeviceScalar;
-use crate::spmv::Source;
+use crate::source::Source;
 use crate::stream::Stream;
 
 /// The parameter that says when a row is split.

@@ -1,15 +1,11 @@
 //! Parameters and launches that several SpMM kernels share.
 
-use spm_formats::DenseShape;
-use spm_formats::kernel::{ParameterSpec, Parameters, PlanError, Value};
-
-use crate::device::Device;
-use crate::launch::Launch;
-use crate::plan::DeviceScalar;
+use spm_formats::kernel::{ParameterSpec, PlanError, Value};
 use spm_gpu_kernels::spmm::shared_sum_bytes;
 
-/// Threads of a warp.
-pub(super) const WARP: usize = 32;
+use crate::launch::{Launch, WARP};
+use crate::plan::DeviceScalar;
+use crate::problem::Problem;
 
 /// Threads of a block; 512 in R4.
 pub(super) const BLOCK: ParameterSpec = ParameterSpec {
@@ -43,67 +39,43 @@ pub(super) const ROW_LENGTHS: ParameterSpec = ParameterSpec {
     studied: &[Value::Switch(true), Value::Switch(false)],
 };
 
-/// The threads of a block, whole warps.
-///
-/// # Errors
-/// A number of threads that is not a multiple of 32.
-pub(super) fn whole_warps(
-    kernel: &'static str,
-    parameters: &Parameters,
-) -> Result<usize, PlanError> {
-    let block = parameters.count(BLOCK.name);
-    if block.is_multiple_of(WARP) {
-        return Ok(block);
+impl<A> Problem<'_, A> {
+    /// A parameter that is a power of two up to 32.
+    ///
+    /// # Errors
+    /// Another number.
+    pub(super) fn lanes(&self, name: &str) -> Result<usize, PlanError> {
+        let lanes = self.parameters.count(name);
+        if lanes.is_power_of_two() && lanes <= WARP {
+            return Ok(lanes);
+        }
+        Err(self.unsupported(format!("{name} must be a power of two up to {WARP}; found {lanes}")))
     }
-    let reason =
-        format!("block must be a multiple of {WARP}, the threads of a warp; found {block}");
-    Err(PlanError::Unsupported { kernel, reason })
-}
 
-/// A power of two up to 32.
-///
-/// # Errors
-/// Another number.
-pub(super) fn lanes(
-    kernel: &'static str,
-    name: &str,
-    parameters: &Parameters,
-) -> Result<usize, PlanError> {
-    let lanes = parameters.count(name);
-    if lanes.is_power_of_two() && lanes <= WARP {
-        return Ok(lanes);
+    /// A launch with `lanes` threads for each element of Y, which has `rows` rows.
+    ///
+    /// # Errors
+    /// More elements than 32 bits number, blocks or a grid that the device cannot take.
+    pub(super) fn launch_elements(
+        &self,
+        rows: usize,
+        lanes: usize,
+        block: usize,
+    ) -> Result<Launch, PlanError> {
+        let blocks = (block / lanes).max(1);
+        let elements = rows.saturating_mul(self.dense.k);
+        // A thread numbers its element, also in the last block, with 32 bits.
+        if elements.saturating_add(block) > u32::MAX as usize {
+            let reason = format!("{elements} elements of Y are more than 32 bits number");
+            return Err(self.unsupported(reason));
+        }
+        // Threads may be more than 32 bits number: none has a number in the grid.
+        let grid = elements.div_ceil(blocks).max(1) as u32;
+        let launch = Launch { grid: grid.into(), ..self.launch(1, 1, block)? };
+        let limits = &self.device.info().limits;
+        launch.check(self.info.id, limits).map_err(|error| self.unsupported(error.to_string()))?;
+        Ok(launch)
     }
-    let reason = format!("{name} must be a power of two up to {WARP}; found {lanes}");
-    Err(PlanError::Unsupported { kernel, reason })
-}
-
-/// A launch with `lanes` threads for each element of Y.
-///
-/// # Errors
-/// More elements than 32 bits number, blocks or a grid that the device cannot take.
-pub(super) fn over_elements(
-    kernel: &'static str,
-    device: &Device,
-    rows: usize,
-    dense: DenseShape,
-    lanes: usize,
-    block: usize,
-) -> Result<Launch, PlanError> {
-    let blocks = (block / lanes).max(1);
-    let elements = rows.saturating_mul(dense.k);
-    // A thread numbers its element, also in the last block, with 32 bits.
-    if elements.saturating_add(block) > u32::MAX as usize {
-        let reason = format!("{elements} elements of Y are more than 32 bits number");
-        return Err(PlanError::Unsupported { kernel, reason });
-    }
-    // Threads may be more than 32 bits number: none has a number in the grid.
-    let grid = elements.div_ceil(blocks).max(1) as u32;
-    let launch = Launch::over(kernel, device, 1, 1, block)?;
-    let launch = Launch { grid: grid.into(), ..launch };
-    launch
-        .check(kernel, &device.info().limits)
-        .map_err(|error| PlanError::Unsupported { kernel, reason: error.to_string() })?;
-    Ok(launch)
 }
 
 /// The same with shared memory for a sum per thread.

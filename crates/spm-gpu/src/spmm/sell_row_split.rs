@@ -1,40 +1,34 @@
 //! Plan of `gpu-kernels/src/spmm/sell_row_split.rs`.
 
-use spm_formats::kernel::{Backend, KernelInfo, Operation, Parameters, PlanError};
-use spm_formats::{DenseShape, Layout, MemoryBudget};
+use spm_formats::Layout;
+use spm_formats::kernel::KernelInfo;
 use spm_gpu_kernels::spmm::{SellRowSplit1, SellRowSplit2, SellRowSplit4};
 
+use super::KERNEL;
 use super::columns::{COLUMNS, ColumnShape, SMALL_BLOCK, TILE};
 use super::parameters::SIGMA;
 use super::rearrange::{OrderedX, strides};
-use super::{BoxedPlan, product_with_scratch};
 use crate::matrix::DeviceMatrix;
 use crate::plan::DeviceScalar;
-use crate::spmv::Source;
+use crate::problem::{DeviceProblem, Planned, Problem};
 
 pub(super) const INFO: KernelInfo = KernelInfo {
     id: "sell-row-split",
-    operation: Operation::Spmm,
-    backend: Backend::Gpu,
     source: "own; Kreutzer et al., SIAM J. Sci. Comput. 36(5), 2014",
     summary: "SELL-32-sigma, threads across the columns of X in vector loads; X row-major, rearranged in the run if it is not",
     parameters: &[SMALL_BLOCK, COLUMNS, SIGMA, TILE],
+    ..KERNEL
 };
 
-pub(super) fn on_device<T: DeviceScalar>(
-    a: &Source<T>,
-    dense: DenseShape,
-    parameters: &Parameters,
-    budget: &MemoryBudget,
-) -> Result<BoxedPlan<T>, PlanError> {
-    let device = &a.csr.device().clone();
+pub(super) fn on_device<T: DeviceScalar>(problem: DeviceProblem<'_, T>) -> Planned<T> {
+    let Problem { device, a, dense, parameters, budget, .. } = problem;
     let shape = ColumnShape::new(INFO.id, dense.k, parameters)?;
-    let launch = shape.launch(INFO.id, device, parameters, a.csr.rows(), shape.lanes)?;
+    let launch = shape.launch(&problem, a.csr.rows(), shape.lanes)?;
     let a = a.sell(parameters.count(SIGMA.name), budget)?;
     let (rows, cols) = a.shape();
     let mut ordered = OrderedX::new(device, cols, dense, Layout::RowMajor)?;
     let workspace = ordered.bytes();
-    Ok(product_with_scratch(device, dense, a, workspace, move |a, x, y, stream| {
+    Ok(problem.product_with_scratch(a, workspace, move |a, x, y, stream| {
         let x = ordered.enqueue(x, stream)?;
         macro_rules! launch {
             ($kernel:ident) => {{

@@ -1,19 +1,16 @@
 //! Plan of `gpu-kernels/src/spmm/sell_thread_per_row.rs`.
 
-use spm_formats::kernel::{
-    Backend, KernelInfo, Operation, ParameterSpec, Parameters, PlanError, Value,
-};
-use spm_formats::{DenseShape, Layout, MemoryBudget};
+use spm_formats::Layout;
+use spm_formats::kernel::{KernelInfo, ParameterSpec, Value};
 use spm_gpu_kernels::spmm::{SellThreadPerRow2, SellThreadPerRow4, SellThreadPerRow8};
 
-use super::columns::{SMALL_BLOCK, small_block};
+use super::KERNEL;
+use super::columns::SMALL_BLOCK;
 use super::parameters::SIGMA;
 use super::rearrange::{OrderedX, strides};
-use super::{BoxedPlan, product_with_scratch};
-use crate::launch::Launch;
 use crate::matrix::DeviceMatrix;
 use crate::plan::DeviceScalar;
-use crate::spmv::Source;
+use crate::problem::{DeviceProblem, Planned, Problem};
 
 pub(super) const COLUMNS: ParameterSpec = ParameterSpec {
     name: "columns",
@@ -24,36 +21,25 @@ pub(super) const COLUMNS: ParameterSpec = ParameterSpec {
 
 pub(super) const INFO: KernelInfo = KernelInfo {
     id: "sell-thread-per-row",
-    operation: Operation::Spmm,
-    backend: Backend::Gpu,
     source: "own; Kreutzer et al., SIAM J. Sci. Comput. 36(5), 2014",
     summary: "SELL-32-sigma, a thread for each row and some columns of X; X column-major, rearranged in the run if it is not",
     parameters: &[SMALL_BLOCK, COLUMNS, SIGMA],
+    ..KERNEL
 };
 
-pub(super) fn on_device<T: DeviceScalar>(
-    a: &Source<T>,
-    dense: DenseShape,
-    parameters: &Parameters,
-    budget: &MemoryBudget,
-) -> Result<BoxedPlan<T>, PlanError> {
-    let device = &a.csr.device().clone();
+pub(super) fn on_device<T: DeviceScalar>(problem: DeviceProblem<'_, T>) -> Planned<T> {
+    let Problem { device, a, dense, parameters, budget, .. } = problem;
     let columns: usize = parameters.choice(COLUMNS.name).parse().unwrap_or(match dense.k {
         0..=2 => 2,
         3..=4 => 4,
         _ => 8,
     });
-    let block = small_block(INFO.id, parameters)?;
-    let column_groups = dense.k.div_ceil(columns).max(1);
-    let launch = Launch::over(INFO.id, device, a.csr.rows(), block, block)?;
-    let blocks = launch.grid.x as usize * column_groups;
-    let launch = Launch { grid: u32::try_from(blocks).unwrap_or(u32::MAX).into(), ..launch };
-    launch.check(INFO.id, &device.info().limits)?;
+    let launch = problem.launch_groups(a.csr.rows(), 1, columns)?;
     let a = a.sell(parameters.count(SIGMA.name), budget)?;
     let (rows, cols) = a.shape();
     let mut ordered = OrderedX::new(device, cols, dense, Layout::ColumnMajor)?;
     let workspace = ordered.bytes();
-    Ok(product_with_scratch(device, dense, a, workspace, move |a, x, y, stream| {
+    Ok(problem.product_with_scratch(a, workspace, move |a, x, y, stream| {
         let x = ordered.enqueue(x, stream)?;
         macro_rules! launch {
             ($kernel:ident) => {{

@@ -2,34 +2,29 @@
 
 use std::time::Duration;
 
-use spm_formats::MemoryBudget;
-use spm_formats::kernel::{
-    Backend, Footprint, KernelInfo, Operation, ParameterSpec, Parameters, PlanError, Value,
-};
+use spm_formats::kernel::{KernelInfo, ParameterSpec, Parameters, Value};
 use spm_gpu_kernels::spmv::MOST_DIAGONALS;
 
-use super::on_device::Source;
-use super::parameters::{SINGLE_VALUES, WARP, fitting_lanes};
+use super::parameters::{SINGLE_VALUES, fitting_lanes};
 use super::sellp::DIAGONALS;
 use super::{
-    BoxedPlan, csr_column_blocks, csr_ell_columns, csr_segmented_sum, csr_subwarp_per_row,
+    KERNEL, csr_column_blocks, csr_ell_columns, csr_segmented_sum, csr_subwarp_per_row,
     dia_thread_per_row, sellp,
 };
 use crate::convert::ColumnBlockShape;
-use crate::device::Device;
-use crate::error::GpuError;
-use crate::memory::DeviceBuffer;
-use crate::plan::{DeviceScalar, DeviceSpmvPlan};
-use crate::stream::Stream;
-use crate::timing::{Clock, TimingOptions};
+use crate::launch::WARP;
+use crate::plan::DeviceScalar;
+use crate::problem::{DeviceProblem, Planned, Problem};
+use crate::race::{Candidate, Chosen, Race};
+use crate::source::Source;
+use crate::timing::Batches;
 
-pub(super) const INFO: KernelInfo = KernelInfo {
+pub(crate) const INFO: KernelInfo = KernelInfo {
     id: "auto",
-    operation: Operation::Spmv,
-    backend: Backend::Gpu,
     source: "own",
     summary: "the fastest of the kernels that suit the structure, found by timing them in planning",
     parameters: &[COMPACT, SINGLE_VALUES],
+    ..KERNEL
 };
 
 const COMPACT: ParameterSpec = ParameterSpec {
@@ -71,12 +66,8 @@ const BLOCK_ENTRIES: usize = 12;
 const COL_BLOCKS: usize = 8;
 
 /// Timing of a candidate: slower candidates need fewer runs.
-const TIMING: TimingOptions = TimingOptions {
-    warm_up: 2,
-    iterations: 3,
-    min_time: Duration::from_micros(15),
-    max_iterations: 6,
-};
+const TIMING: Batches =
+    Batches { warm_up: 2, runs: 3, most: 2, min_time: Duration::from_micros(15) };
 
 /// The compression that a plan may use.
 #[derive(Debug, Clone, Copy)]
@@ -100,18 +91,19 @@ impl Forms {
             set.with(p.name, Value::Switch(on))
         })
     }
+
+    /// A kernel with these parameters.
+    fn candidate<T: DeviceScalar>(
+        self,
+        info: &'static KernelInfo,
+        plan: fn(DeviceProblem<'_, T>) -> Planned<T>,
+    ) -> Candidate<T> {
+        Candidate::new(info, self.of(info), plan)
+    }
 }
 
-struct Auto<T> {
-    plan: BoxedPlan<T>,
-    choice: String,
-}
-
-pub(super) fn on_device<T: DeviceScalar>(
-    a: &Source<T>,
-    parameters: &Parameters,
-    budget: &MemoryBudget,
-) -> Result<BoxedPlan<T>, PlanError> {
+pub(crate) fn on_device<T: DeviceScalar>(problem: DeviceProblem<'_, T>) -> Planned<T> {
+    let Problem { a, parameters, .. } = problem;
     let (rows, cols) = (a.csr.rows(), a.csr.cols());
     let forms = Forms {
         compact: parameters.switch(COMPACT.name),
@@ -126,16 +118,15 @@ pub(super) fn on_device<T: DeviceScalar>(
         // Every format takes the same time but for the clock's noise: the launch, and three loads
         // that depend on each other. Only the number of threads tells.
         if fits_slots(a, compact) {
-            let set = forms.of(&csr_ell_columns::INFO);
-            if let Ok(plan) = csr_ell_columns::on_device(a, &set, budget) {
-                return Ok(Box::new(Auto { plan, choice: csr_ell_columns::INFO.label(&set) }));
+            let slots = forms.candidate(&csr_ell_columns::INFO, csr_ell_columns::on_device);
+            if let Ok(plan) = slots.chosen(problem) {
+                return Ok(plan);
             }
         }
-        let (set, plan) = subwarp(a, small_lanes(a, lanes), forms, budget);
-        return Ok(Box::new(Auto { plan: plan?, choice: csr_subwarp_per_row::INFO.label(&set) }));
+        return subwarp(small_lanes(a, lanes), forms).chosen(problem);
     }
 
-    let mut race = Race { clock: None, best: None, refused: None, shape: (rows, cols) };
+    let mut race = Race::new(problem, |clock, _, plan| clock.time(TIMING, plan));
     let mut padding = f64::INFINITY;
     // A matrix of equal values has no need of an array of them, which this format has.
     let valued = !compact || a.stats.equal.is_none();
@@ -143,24 +134,26 @@ pub(super) fn on_device<T: DeviceScalar>(
         && rows as f64 * longest <= MOST_PLACES * a.csr.entries() as f64;
     if large && valued && few_diagonals {
         let set = forms.of(&dia_thread_per_row::INFO);
-        let dia = dia_thread_per_row::with_places(a, &set, |places| {
+        let of_dia = problem.with_kernel(&dia_thread_per_row::INFO, &set);
+        let dia = dia_thread_per_row::with_places(of_dia, |places| {
             Ok(places as f64 <= MOST_PLACES * a.csr.entries() as f64)
         });
         // Nothing moves fewer bytes, and x does not wait.
         if let Ok(Some(plan)) = dia {
-            let choice = dia_thread_per_row::INFO.label(&set);
-            return Ok(Box::new(Auto { plan, choice }));
+            return Ok(Chosen::boxed(plan, dia_thread_per_row::INFO.label(&set)));
         }
     }
     if large {
         let set = forms.of(&sellp::INFO);
-        let sellp = sellp::with_slots(a, &set, |slots| {
+        let of_sellp = problem.with_kernel(&sellp::INFO, &set);
+        let sellp = sellp::with_slots(of_sellp, |slots| {
             padding = slots as f64 / a.csr.entries().max(1) as f64;
             let padded = padding > REGULAR_PADDING && a.mean_row() < LONG_ROW;
             Ok(padding <= LARGEST_PADDING && !padded)
         });
         // Without memory for it there are the others.
         if let Ok(Some((plan, regular))) = sellp {
+            let label = sellp::INFO.label(&set);
             let least = match a.stats.equal {
                 Some(_) if compact => a.csr.bytes() - a.csr.values.bytes() as u64,
                 _ => a.csr.bytes(),
@@ -168,27 +161,25 @@ pub(super) fn on_device<T: DeviceScalar>(
             // Nothing moves fewer bytes, and x does not wait.
             let shortest = plan.footprint().matrix_bytes <= least;
             if shortest && regular {
-                let choice = sellp::INFO.label(&set);
-                return Ok(Box::new(Auto { plan, choice }));
+                return Ok(Chosen::boxed(plan, label));
             }
-            race.enter(&sellp::INFO, &set, Ok(plan))?;
-            if (shortest || padding <= REGULAR_PADDING) && !race.is_far_from_bandwidth() {
+            race.enter_plan(label, Ok(plan));
+            if (shortest || padding <= REGULAR_PADDING) && !is_far_from_bandwidth(&race) {
                 return race.winner();
             }
         }
     }
 
-    let cut = ColumnBlockShape::of::<T>(a.csr.device(), cols);
+    let cut = ColumnBlockShape::of::<T>(problem.device, cols);
     let blocked = compact
         && cols * size_of::<T>() > L1_BYTES
         && cut.is_some_and(|cut| {
             cut.col_blocks <= COL_BLOCKS && a.mean_row() >= BLOCK_ENTRIES * cut.col_blocks
         });
-    if blocked && race.is_far_from_bandwidth() {
-        let set = forms.of(&csr_column_blocks::INFO);
-        race.enter(&csr_column_blocks::INFO, &set, csr_column_blocks::on_device(a, &set, budget))?;
+    if blocked && is_far_from_bandwidth(&race) {
+        race.enter(forms.candidate(&csr_column_blocks::INFO, csr_column_blocks::on_device));
         // Long rows anywhere in x: without blocks every gather goes to L2.
-        if race.best.is_some() {
+        if race.best().is_some() {
             return race.winner();
         }
     }
@@ -197,20 +188,28 @@ pub(super) fn on_device<T: DeviceScalar>(
     if !(skewed && large) {
         let wider = (rows * lanes < FEW_THREADS && lanes < WARP).then_some(2 * lanes);
         for lanes in [Some(lanes), wider].into_iter().flatten() {
-            let (set, plan) = subwarp(a, lanes, forms, budget);
-            race.enter(&csr_subwarp_per_row::INFO, &set, plan)?;
+            race.enter(subwarp(lanes, forms));
         }
     }
-    if skewed || (padding > REGULAR_PADDING && race.is_far_from_bandwidth()) {
-        let set = forms.of(&csr_segmented_sum::INFO);
-        race.enter(&csr_segmented_sum::INFO, &set, csr_segmented_sum::on_device(a, &set, budget))?;
+    if skewed || (padding > REGULAR_PADDING && is_far_from_bandwidth(&race)) {
+        race.enter(forms.candidate(&csr_segmented_sum::INFO, csr_segmented_sum::on_device));
     }
-    if race.best.is_none() {
+    if race.best().is_none() {
         // More entries than the others number, or too little memory for one more format.
-        let (set, plan) = subwarp(a, lanes, forms, budget);
-        race.enter(&csr_subwarp_per_row::INFO, &set, plan)?;
+        race.enter(subwarp(lanes, forms));
     }
     race.winner()
+}
+
+/// Whether the best so far leaves much of the device's bandwidth unused.
+fn is_far_from_bandwidth<T: DeviceScalar>(race: &Race<'_, T>) -> bool {
+    let Some((seconds, plan)) = race.best() else { return true };
+    let info = plan.device().info();
+    // Two transfers a clock.
+    let clock = 2e3 * f64::from(info.memory_clock_khz);
+    let bandwidth = clock * f64::from(info.memory_bus_bits) / 8.0;
+    let bytes = plan.footprint().bytes_moved as f64;
+    bandwidth == 0.0 || seconds > FAR_FROM_BANDWIDTH * bytes / bandwidth + LAUNCH_S
 }
 
 /// Whether `csr-ell-columns` suits a matrix whose product takes little more than a launch. With one
@@ -222,16 +221,10 @@ fn fits_slots<T: DeviceScalar>(a: &Source<T>, compact: bool) -> bool {
 }
 
 /// `csr-subwarp-per-row` with this number of threads per row.
-fn subwarp<T: DeviceScalar>(
-    a: &Source<T>,
-    lanes: usize,
-    forms: Forms,
-    budget: &MemoryBudget,
-) -> (Parameters, Result<BoxedPlan<T>, PlanError>) {
+fn subwarp<T: DeviceScalar>(lanes: usize, forms: Forms) -> Candidate<T> {
     let lanes = Value::Choice(LANE_CHOICES[lanes.ilog2() as usize]);
     let set = forms.of(&csr_subwarp_per_row::INFO).with("threads-per-row", lanes);
-    let plan = csr_subwarp_per_row::on_device(a, &set, budget);
-    (set, plan)
+    Candidate::new(&csr_subwarp_per_row::INFO, set, csr_subwarp_per_row::on_device)
 }
 
 /// Threads per row for a matrix whose product takes little more than a launch: twice the fitting
@@ -245,95 +238,3 @@ fn small_lanes<T: DeviceScalar>(a: &Source<T>, fitting: usize) -> usize {
 
 /// Powers of two as values of the parameter `lanes`.
 const LANE_CHOICES: [&str; 6] = ["1", "2", "4", "8", "16", "32"];
-
-/// The timed comparison of candidates.
-struct Race<T> {
-    /// Created for the first candidate.
-    clock: Option<Clock<T>>,
-    shape: (usize, usize),
-    best: Option<(f64, Auto<T>)>,
-    /// Why the last candidate could not be planned.
-    refused: Option<PlanError>,
-}
-
-impl<T: DeviceScalar> Race<T> {
-    /// Whether the best so far leaves much of the device's bandwidth unused.
-    fn is_far_from_bandwidth(&self) -> bool {
-        let Some((seconds, auto)) = &self.best else { return true };
-        let info = auto.plan.device().info();
-        // Two transfers a clock.
-        let clock = 2e3 * f64::from(info.memory_clock_khz);
-        let bandwidth = clock * f64::from(info.memory_bus_bits) / 8.0;
-        let bytes = auto.plan.footprint().bytes_moved as f64;
-        bandwidth == 0.0 || *seconds > FAR_FROM_BANDWIDTH * bytes / bandwidth + LAUNCH_S
-    }
-
-    fn winner(self) -> Result<BoxedPlan<T>, PlanError> {
-        match (self.best, self.refused) {
-            (Some((_, auto)), _) => Ok(Box::new(auto)),
-            (None, refused) => Err(refused.expect("there are candidates for every matrix")),
-        }
-    }
-
-    /// Times a plan; a candidate that could not be planned is left out.
-    fn enter(
-        &mut self,
-        info: &KernelInfo,
-        parameters: &Parameters,
-        plan: Result<BoxedPlan<T>, PlanError>,
-    ) -> Result<(), PlanError> {
-        let mut plan = match plan {
-            Ok(plan) => plan,
-            Err(error) => {
-                self.refused = Some(error);
-                return Ok(());
-            }
-        };
-        // On the emulator the last candidate, which moves the fewest bytes, wins.
-        let clock = match &mut self.clock {
-            Some(clock) => clock,
-            none => match Clock::new(plan.device(), self.shape.1, self.shape.0) {
-                Ok(clock) => none.insert(clock),
-                // Without memory for the clock's operands the first candidate is taken.
-                Err(GpuError::OverBudget(_) | GpuError::OutOfMemory { .. }) => {
-                    let auto = Auto { plan, choice: info.label(parameters) };
-                    self.best.get_or_insert((f64::INFINITY, auto));
-                    return Ok(());
-                }
-                Err(error) => return Err(error.into()),
-            },
-        };
-        let seconds = clock.time(TIMING, |x, y, stream| plan.launch(x, y, stream))?;
-        if self.best.as_ref().is_none_or(|(least, _)| seconds <= *least) {
-            self.best = Some((seconds, Auto { plan, choice: info.label(parameters) }));
-        }
-        Ok(())
-    }
-}
-
-impl<T: DeviceScalar> DeviceSpmvPlan<T> for Auto<T> {
-    fn device(&self) -> &Device {
-        self.plan.device()
-    }
-
-    fn shape(&self) -> (usize, usize) {
-        self.plan.shape()
-    }
-
-    fn footprint(&self) -> Footprint {
-        self.plan.footprint()
-    }
-
-    fn launch(
-        &mut self,
-        x: &DeviceBuffer<T>,
-        y: &mut DeviceBuffer<T>,
-        stream: &Stream,
-    ) -> Result<(), GpuError> {
-        self.plan.launch(x, y, stream)
-    }
-
-    fn choice(&self) -> Option<String> {
-        Some(self.choice.clone())
-    }
-}

@@ -1,28 +1,26 @@
 //! Plan of `gpu-kernels/src/spmv/csr_column_blocks.rs`.
 
-use spm_formats::MemoryBudget;
-use spm_formats::kernel::{Backend, KernelInfo, Operation, ParameterSpec, Parameters, PlanError};
+use spm_formats::kernel::{KernelInfo, ParameterSpec};
 use spm_gpu_kernels::spmv::{
     COLUMN_BLOCK_IN_FLIGHT, CsrColumnBlocks, CsrColumnBlocksSingle, csr_column_blocks_shared_bytes,
 };
 
-use super::on_device::Source;
-use super::parameters::{SINGLE_VALUES, WARP, row_lanes};
-use super::{BoxedPlan, boxed, product_with_scratch};
+use super::KERNEL;
+use super::parameters::{SINGLE_VALUES, row_lanes};
 use crate::convert::{ColumnBlockShape, DeviceColumnBlocks, DeviceReducedValues};
-use crate::launch::Launch;
+use crate::launch::WARP;
 use crate::matrix::With;
 use crate::memory::DeviceBuffer;
 use crate::plan::DeviceScalar;
+use crate::problem::{DeviceProblem, Planned, Problem};
 use crate::product::Zero;
 
 pub(super) const INFO: KernelInfo = KernelInfo {
     id: "csr-column-blocks",
-    operation: Operation::Spmv,
-    backend: Backend::Gpu,
     source: "own; after Im, Yelick, Vuduc, IJHPCA 18(1), 2004",
     summary: "CSR by column blocks, each block's part of x in shared memory, 16-bit columns",
     parameters: &[LANES, SINGLE_VALUES],
+    ..KERNEL
 };
 
 const LANES: ParameterSpec = row_lanes(
@@ -33,19 +31,15 @@ const LANES: ParameterSpec = row_lanes(
 /// Threads of a block. One block, with its part of x in shared memory, fills a multiprocessor.
 const BLOCK: usize = 1024;
 
-pub(super) fn on_device<T: DeviceScalar>(
-    a: &Source<T>,
-    parameters: &Parameters,
-    budget: &MemoryBudget,
-) -> Result<BoxedPlan<T>, PlanError> {
-    let device = a.csr.device().clone();
+pub(super) fn on_device<T: DeviceScalar>(problem: DeviceProblem<'_, T>) -> Planned<T> {
+    let Problem { device, a, parameters, budget, .. } = problem;
     let (rows, cols) = (a.csr.rows(), a.csr.cols());
     if a.csr.entries() == 0 {
-        return Ok(boxed(&device, Zero(rows, cols)));
+        return Ok(problem.boxed(Zero(rows, cols)));
     }
-    let Some(cut) = ColumnBlockShape::of::<T>(&device, cols) else {
+    let Some(cut) = ColumnBlockShape::of::<T>(device, cols) else {
         let reason = format!("{cols} columns are more than shared memory holds in 32 blocks");
-        return Err(PlanError::Unsupported { kernel: INFO.id, reason });
+        return Err(problem.unsupported(reason));
     };
     let ColumnBlockShape { col_blocks, block_cols } = cut;
     let turn = COLUMN_BLOCK_IN_FLIGHT as usize * col_blocks;
@@ -54,16 +48,17 @@ pub(super) fn on_device<T: DeviceScalar>(
     let row_blocks = (device.info().multiprocessors as usize / col_blocks).max(1);
     let block_rows = rows.div_ceil(row_blocks).max(1);
     let row_blocks = rows.div_ceil(block_rows).max(1);
-    let launch = Launch::over(INFO.id, &device, col_blocks, 1, BLOCK)?
+    let launch = problem
+        .launch(col_blocks, 1, BLOCK)?
         .with_grid_y(row_blocks as u32)
         .with_shared_bytes(csr_column_blocks_shared_bytes::<T>(block_cols as u32));
     let single = parameters.switch(SINGLE_VALUES.name) && a.stats.single;
     let matrix = DeviceColumnBlocks::new(&a.csr, cut, single, budget)?;
-    let mut sums = DeviceBuffer::<T>::uninitialized(&device, rows * col_blocks)?;
-    let mut arrivals = DeviceBuffer::<u32>::zeroed(&device, row_blocks)?;
+    let mut sums = DeviceBuffer::<T>::uninitialized(device, rows * col_blocks)?;
+    let mut arrivals = DeviceBuffer::<u32>::zeroed(device, row_blocks)?;
     let scratch_bytes = sums.bytes() + arrivals.bytes();
     let matrix = With { matrix, extra: (), extra_bytes: 0, scratch_bytes };
-    Ok(product_with_scratch(&device, matrix, move |a, x, y, stream| {
+    Ok(problem.product_with_scratch(matrix, 0, move |a, x, y, stream| {
         let a = &a.matrix;
         macro_rules! launch {
             ($kernel:ident { $values:expr }) => {{

@@ -1,24 +1,22 @@
 //! Plan of `gpu-kernels/src/spmv/csr_compact.rs`.
 
-use spm_formats::CsrView;
-use spm_formats::kernel::{Backend, KernelInfo, Operation, Parameters, PlanError};
+use spm_formats::kernel::KernelInfo;
 use spm_gpu_kernels::spmv::{CsrCompact, CsrCompactEqual, compact_columns};
 
-use super::parameters::{DROP_EQUAL, LANES, R2_BLOCKS, WARP, block, lanes, warps};
-use super::{BoxedPlan, product};
-use crate::device::Device;
-use crate::launch::Launch;
+use super::KERNEL;
+use super::parameters::{DROP_EQUAL, LANES, R2_BLOCKS, block, lanes};
+use crate::launch::WARP;
 use crate::matrix::{DeviceMatrix, DeviceValues};
 use crate::memory::DeviceBuffer;
-use crate::plan::{DeviceScalar, PlanOptions};
+use crate::plan::DeviceScalar;
+use crate::problem::{HostProblem, Planned, Problem};
 
 pub(super) const INFO: KernelInfo = KernelInfo {
     id: "csr-compact",
-    operation: Operation::Spmv,
-    backend: Backend::Gpu,
     source: "own",
     summary: "CSR with 16-bit columns from a base for each row, 1 to 32 threads for each row",
     parameters: &[block(256, R2_BLOCKS), LANES, DROP_EQUAL],
+    ..KERNEL
 };
 
 struct CompactCsr<T> {
@@ -40,19 +38,15 @@ impl<T: DeviceScalar> DeviceMatrix for CompactCsr<T> {
     }
 }
 
-pub(super) fn plan<T: DeviceScalar>(
-    device: &Device,
-    a: CsrView<'_, T>,
-    parameters: &Parameters,
-    _: &PlanOptions,
-) -> Result<BoxedPlan<T>, PlanError> {
+pub(super) fn plan<T: DeviceScalar>(problem: HostProblem<'_, T>) -> Planned<T> {
+    let Problem { device, a, parameters, .. } = problem;
     let (rows, lanes) = (a.rows() as u32, lanes(a, parameters));
-    let block = warps(INFO.id, parameters)? * WARP;
-    let launch = Launch::over(INFO.id, device, a.rows(), block / lanes, block)?;
+    let block = problem.warps()? * WARP;
+    let launch = problem.launch(a.rows(), block / lanes, block)?;
     let lanes = lanes as u32;
     let Some((bases, col_offsets)) = compact_columns(a.row_ptr(), a.col_ind()) else {
         let reason = "a row spans more than 2^16 columns".to_owned();
-        return Err(PlanError::Unsupported { kernel: INFO.id, reason });
+        return Err(problem.unsupported(reason));
     };
     let drop_equal = parameters.switch(DROP_EQUAL.name);
     let a = CompactCsr {
@@ -62,26 +56,27 @@ pub(super) fn plan<T: DeviceScalar>(
         col_offsets: DeviceBuffer::from_slice(device, &col_offsets)?,
         values: DeviceValues::new(device, a.values(), a.values(), drop_equal)?,
     };
-    Ok(product(device, a, move |a, x, y, stream| {
-        let device = stream.device();
-        let (pointers, bases) = (a.pointers.ptr(), a.bases.ptr());
-        let col_offsets = a.col_offsets.ptr();
-        let (x, y) = (x.ptr(), y.ptr_mut());
-        // SAFETY: the arrays of a verified CSR matrix, and vectors of the lengths of its shape.
-        unsafe {
-            match &a.values {
-                DeviceValues::Stored(values) => {
-                    let values = values.ptr();
-                    let args =
-                        CsrCompact { rows, lanes, pointers, bases, col_offsets, values, x, y };
-                    device.launch::<CsrCompact<T>>(launch, stream, args)
-                }
-                &DeviceValues::Equal(value) => {
-                    let args =
-                        CsrCompactEqual { rows, lanes, pointers, bases, col_offsets, value, x, y };
-                    device.launch::<CsrCompactEqual<T>>(launch, stream, args)
-                }
-            }
+    Ok(problem.product(a, 0, move |a, x, y, stream| {
+        macro_rules! launch {
+            ($kernel:ident { $field:ident: $value:expr }) => {{
+                let args = $kernel {
+                    rows,
+                    lanes,
+                    pointers: a.pointers.ptr(),
+                    bases: a.bases.ptr(),
+                    col_offsets: a.col_offsets.ptr(),
+                    $field: $value,
+                    x: x.ptr(),
+                    y: y.ptr_mut(),
+                };
+                // SAFETY: the arrays of a verified CSR matrix, and vectors of the lengths of its
+                // shape.
+                unsafe { stream.device().launch::<$kernel<T>>(launch, stream, args) }
+            }};
+        }
+        match &a.values {
+            DeviceValues::Stored(values) => launch!(CsrCompact { values: values.ptr() }),
+            &DeviceValues::Equal(value) => launch!(CsrCompactEqual { value: value }),
         }
     }))
 }

@@ -1,28 +1,25 @@
 //! Plan of `gpu-kernels/src/spmv/csr_ell_columns.rs`.
 
-use spm_formats::MemoryBudget;
-use spm_formats::kernel::{
-    Backend, KernelInfo, Operation, ParameterSpec, Parameters, PlanError, Value,
-};
+use spm_formats::kernel::{KernelInfo, ParameterSpec, Value};
 use spm_gpu_kernels::spmv::{
     CsrEllColumns4, CsrEllColumns4Equal, CsrEllColumns4Wide, CsrEllColumns4WideEqual,
     CsrEllColumns8, CsrEllColumns8Equal, CsrEllColumns8Wide, CsrEllColumns8WideEqual,
 };
 
-use super::on_device::Source;
-use super::parameters::{DROP_EQUAL, WARP, row_lanes};
-use super::{BoxedPlan, product};
+use super::KERNEL;
+use super::parameters::{DROP_EQUAL, row_lanes};
 use crate::convert::DeviceSlots;
-use crate::launch::Launch;
+use crate::launch::WARP;
 use crate::plan::DeviceScalar;
+use crate::problem::{DeviceProblem, Planned, Problem};
+use crate::source::Source;
 
 pub(super) const INFO: KernelInfo = KernelInfo {
     id: "csr-ell-columns",
-    operation: Operation::Spmv,
-    backend: Backend::Gpu,
     source: "own",
     summary: "CSR with the columns in a fixed number of slots for each thread, 1 to 32 threads for each row",
     parameters: &[BLOCK, LANES, COMPACT, DROP_EQUAL],
+    ..KERNEL
 };
 
 const BLOCK: ParameterSpec = ParameterSpec {
@@ -68,12 +65,8 @@ fn slots_of<T: DeviceScalar>(a: &Source<T>) -> usize {
     if a.stats.longest_row <= FEW_SLOTS { FEW_SLOTS } else { SLOTS }
 }
 
-pub(super) fn on_device<T: DeviceScalar>(
-    a: &Source<T>,
-    parameters: &Parameters,
-    budget: &MemoryBudget,
-) -> Result<BoxedPlan<T>, PlanError> {
-    let device = a.csr.device().clone();
+pub(super) fn on_device<T: DeviceScalar>(problem: DeviceProblem<'_, T>) -> Planned<T> {
+    let Problem { device, a, parameters, budget, .. } = problem;
     let lanes = parameters.choice("threads-per-row").parse().unwrap_or_else(|_| fitting_lanes(a));
     let slots = slots_of(a);
     let (rows, threads) = (a.csr.rows(), a.csr.rows() * lanes);
@@ -84,13 +77,13 @@ pub(super) fn on_device<T: DeviceScalar>(
     let compact = parameters.switch(COMPACT.name);
     let word = size_of::<u32>() / if compact { 2 } else { 1 };
     budget.check("columns in slots", a.csr.entries(), (threads * slots) as u128, word, 0)?;
-    let launch = Launch::over(INFO.id, &device, threads, block, block)?;
+    let launch = problem.launch(threads, block, block)?;
     // Times 0 the value of an empty slot must be 0.
     let finite = |value: &T| value.to_f64().is_finite();
     let equal = a.stats.equal.filter(|_| parameters.switch(DROP_EQUAL.name)).filter(finite);
     let a = DeviceSlots::new(&a.csr, equal, (lanes, slots), a.stats.longest_row, compact, launch)?;
     let (rows, lanes) = (rows as u32, lanes as u32);
-    Ok(product(&device, a, move |a, x, y, stream| {
+    Ok(problem.product(a, 0, move |a, x, y, stream| {
         macro_rules! launch {
             ($kernel:ident { $($field:ident: $value:expr),* }) => {{
                 let args = $kernel {

@@ -1,44 +1,39 @@
 //! Plan of `gpu-kernels/src/spmv/csr_merge.rs`.
 
-use spm_formats::CsrView;
-use spm_formats::kernel::{Backend, KernelInfo, Operation, Parameters, PlanError};
+use spm_formats::kernel::{KernelInfo, PlanError};
 use spm_gpu_kernels::spmv::{
     CsrMerge, CsrMergeCarry, CsrMergeEqual, csr_merge_shared_bytes, merge_tiles,
 };
 
-use super::parameters::{DROP_EQUAL, R2_BLOCKS, WARP, block, warps};
-use super::{BoxedPlan, product_with_scratch};
-use crate::device::Device;
-use crate::launch::Launch;
+use super::KERNEL;
+use super::parameters::{DROP_EQUAL, R2_BLOCKS, block};
+use crate::launch::WARP;
 use crate::matrix::{DeviceValues, ReducedCsr, With};
 use crate::memory::DeviceBuffer;
-use crate::plan::{DeviceScalar, PlanOptions};
+use crate::plan::DeviceScalar;
+use crate::problem::{HostProblem, Planned, Problem};
 
 pub(super) const INFO: KernelInfo = KernelInfo {
     id: "csr-merge",
-    operation: Operation::Spmv,
-    backend: Backend::Gpu,
     source: "own; after Merrill and Garland, SC'16",
     summary: "CSR by merge path: the same number of entries and row ends for each thread",
     parameters: &[block(128, R2_BLOCKS), DROP_EQUAL],
+    ..KERNEL
 };
 
-pub(super) fn plan<T: DeviceScalar>(
-    device: &Device,
-    a: CsrView<'_, T>,
-    parameters: &Parameters,
-    _: &PlanOptions,
-) -> Result<BoxedPlan<T>, PlanError> {
+pub(super) fn plan<T: DeviceScalar>(problem: HostProblem<'_, T>) -> Planned<T> {
+    let Problem { device, a, parameters, .. } = problem;
     check_steps(a.rows(), a.nnz())?;
     let rows = a.rows() as u32;
-    let warps = warps(INFO.id, parameters)?;
+    let warps = problem.warps()?;
     // Checks the size of the block before the tiles are cut for it.
-    let block = Launch::over(INFO.id, device, 1, 1, warps * WARP)?.block.x;
+    let block = problem.launch(1, 1, warps * WARP)?.block.x;
     let starts = merge_tiles(a.row_ptr(), block);
     let tiles = starts.len() - 1;
-    let launch = Launch::over(INFO.id, device, tiles, 1, warps * WARP)?
+    let launch = problem
+        .launch(tiles, 1, warps * WARP)?
         .with_shared_bytes(csr_merge_shared_bytes::<T>(block));
-    let add_carries = Launch::over(INFO.id, device, tiles, warps, warps * WARP)?;
+    let add_carries = problem.launch(tiles, warps, warps * WARP)?;
     let mut carries = DeviceBuffer::<T>::uninitialized(device, tiles)?;
     let starts = DeviceBuffer::from_slice(device, &starts)?;
     let a = With {
@@ -47,33 +42,32 @@ pub(super) fn plan<T: DeviceScalar>(
         scratch_bytes: carries.bytes(),
         extra: starts,
     };
-    Ok(product_with_scratch(device, a, move |a, x, y, stream| {
-        let device = stream.device();
+    Ok(problem.product_with_scratch(a, 0, move |a, x, y, stream| {
         let tile_starts = a.extra.ptr();
-        let (pointers, col_indices) = (a.matrix.pointers.ptr(), a.matrix.col_indices.ptr());
-        let (x, y) = (x.ptr(), y.ptr_mut());
-        let written = carries.ptr_mut();
-        // SAFETY: verified CSR arrays with the tiles for this block and a carry for each, and
-        // vectors of the lengths of their shape.
-        unsafe {
-            match &a.matrix.values {
-                DeviceValues::Stored(values) => {
-                    let (values, carries) = (values.ptr(), written);
-                    let args =
-                        CsrMerge { tile_starts, pointers, col_indices, values, x, carries, y };
-                    device.launch::<CsrMerge<T>>(launch, stream, args)?;
-                }
-                &DeviceValues::Equal(value) => {
-                    let carries = written;
-                    let args =
-                        CsrMergeEqual { tile_starts, pointers, col_indices, value, x, carries, y };
-                    device.launch::<CsrMergeEqual<T>>(launch, stream, args)?;
-                }
-            }
-            let carries = carries.ptr();
-            let args = CsrMergeCarry { tiles: tiles as u32, rows, tile_starts, carries, y };
-            device.launch::<CsrMergeCarry<T>>(add_carries, stream, args)
+        macro_rules! launch {
+            ($kernel:ident { $field:ident: $value:expr }) => {{
+                let args = $kernel {
+                    tile_starts,
+                    pointers: a.matrix.pointers.ptr(),
+                    col_indices: a.matrix.col_indices.ptr(),
+                    $field: $value,
+                    x: x.ptr(),
+                    carries: carries.ptr_mut(),
+                    y: y.ptr_mut(),
+                };
+                // SAFETY: verified CSR arrays with the tiles for this block and a carry for each,
+                // and vectors of the lengths of their shape.
+                unsafe { stream.device().launch::<$kernel<T>>(launch, stream, args)? }
+            }};
         }
+        match &a.matrix.values {
+            DeviceValues::Stored(values) => launch!(CsrMerge { values: values.ptr() }),
+            &DeviceValues::Equal(value) => launch!(CsrMergeEqual { value: value }),
+        }
+        let (carries, y, tiles) = (carries.ptr(), y.ptr_mut(), tiles as u32);
+        let args = CsrMergeCarry { tiles, rows, tile_starts, carries, y };
+        // SAFETY: a carry for each tile, whose row lies in y.
+        unsafe { stream.device().launch::<CsrMergeCarry<T>>(add_carries, stream, args) }
     }))
 }
 

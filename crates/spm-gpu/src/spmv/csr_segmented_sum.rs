@@ -1,31 +1,27 @@
 //! Plan of `gpu-kernels/src/spmv/csr_segmented_sum.rs`.
 
-use spm_formats::MemoryBudget;
-use spm_formats::kernel::{
-    Backend, KernelInfo, Operation, ParameterSpec, Parameters, PlanError, Value,
-};
+use spm_formats::kernel::{KernelInfo, ParameterSpec, Parameters, Value};
 use spm_gpu_kernels::spmv::{
     CsrSegmentedSum4, CsrSegmentedSum4Equal, CsrSegmentedSum4Single, CsrSegmentedSum8,
     CsrSegmentedSum8Equal, CsrSegmentedSum8Single, SEGMENT_THREADS, csr_segmented_sum_shared_bytes,
 };
 
-use super::on_device::Source;
+use super::KERNEL;
 use super::parameters::{DROP_EQUAL, SINGLE_VALUES};
-use super::{BoxedPlan, boxed, product_with_scratch};
 use crate::convert::{DeviceReducedValues, DeviceSegments, ValueKind};
-use crate::launch::Launch;
 use crate::matrix::With;
 use crate::memory::DeviceBuffer;
 use crate::plan::DeviceScalar;
+use crate::problem::{DeviceProblem, Planned, Problem};
 use crate::product::Zero;
+use crate::source::Source;
 
 pub(super) const INFO: KernelInfo = KernelInfo {
     id: "csr-segmented-sum",
-    operation: Operation::Spmv,
-    backend: Backend::Gpu,
     source: "own; after Liu and Vinter, ICS'15",
     summary: "CSR by segmented sum: equal numbers of entries for each thread, row ends as bits",
     parameters: &[ENTRIES, DROP_EQUAL, SINGLE_VALUES],
+    ..KERNEL
 };
 
 pub(crate) const ENTRIES: ParameterSpec = ParameterSpec {
@@ -44,14 +40,10 @@ pub(crate) fn entries<T: DeviceScalar>(a: &Source<T>, parameters: &Parameters) -
     parameters.choice(ENTRIES.name).parse().unwrap_or(fitting)
 }
 
-pub(super) fn on_device<T: DeviceScalar>(
-    a: &Source<T>,
-    parameters: &Parameters,
-    _: &MemoryBudget,
-) -> Result<BoxedPlan<T>, PlanError> {
-    let device = a.csr.device().clone();
+pub(super) fn on_device<T: DeviceScalar>(problem: DeviceProblem<'_, T>) -> Planned<T> {
+    let Problem { device, a, parameters, .. } = problem;
     if a.csr.entries() == 0 {
-        return Ok(boxed(&device, Zero(a.csr.rows(), a.csr.cols())));
+        return Ok(problem.boxed(Zero(a.csr.rows(), a.csr.cols())));
     }
     let entries = entries(a, parameters);
     let (drop_equal, single) =
@@ -59,13 +51,14 @@ pub(super) fn on_device<T: DeviceScalar>(
     let values = ValueKind::choose(&a.stats, drop_equal, single);
     let matrix = DeviceSegments::new(&a.csr, &a.stats, entries, values)?;
     let blocks = matrix.headers.len() - 1;
-    let mut parts = DeviceBuffer::<T>::uninitialized(&device, 2 * blocks)?;
-    let mut arrivals = DeviceBuffer::<u32>::zeroed(&device, blocks)?;
-    let launch = Launch::over(INFO.id, &device, blocks, 1, SEGMENT_THREADS as usize)?
+    let mut parts = DeviceBuffer::<T>::uninitialized(device, 2 * blocks)?;
+    let mut arrivals = DeviceBuffer::<u32>::zeroed(device, blocks)?;
+    let launch = problem
+        .launch(blocks, 1, SEGMENT_THREADS as usize)?
         .with_shared_bytes(csr_segmented_sum_shared_bytes::<T>(entries as u32));
     let scratch_bytes = parts.bytes() + arrivals.bytes();
     let matrix = With { matrix, extra: (), extra_bytes: 0, scratch_bytes };
-    Ok(product_with_scratch(&device, matrix, move |a, x, y, stream| {
+    Ok(problem.product_with_scratch(matrix, 0, move |a, x, y, stream| {
         let a = &a.matrix;
         if a.row_ids.is_some() {
             y.enqueue_zero(stream)?;

@@ -2,24 +2,22 @@
 
 use std::sync::Arc;
 
-use spm_formats::MemoryBudget;
-use spm_formats::kernel::{Backend, KernelInfo, Operation, Parameters, PlanError};
+use spm_formats::kernel::KernelInfo;
 use spm_gpu_kernels::spmv::{CsrSubwarpPerRow, CsrSubwarpPerRowEqual};
 
-use super::on_device::Source;
-use super::parameters::{DROP_EQUAL, LANES, R2_BLOCKS, WARP, block, fitting_lanes, warps};
-use super::{BoxedPlan, product};
-use crate::launch::Launch;
+use super::KERNEL;
+use super::parameters::{DROP_EQUAL, LANES, R2_BLOCKS, block, fitting_lanes};
+use crate::launch::WARP;
 use crate::matrix::{DeviceCsr, DeviceMatrix};
 use crate::plan::DeviceScalar;
+use crate::problem::{DeviceProblem, Planned, Problem};
 
 pub(super) const INFO: KernelInfo = KernelInfo {
     id: "csr-subwarp-per-row",
-    operation: Operation::Spmv,
-    backend: Backend::Gpu,
     source: "own; after Bell and Garland, SC'09",
     summary: "CSR, 1 to 32 threads for each row",
     parameters: &[block(256, R2_BLOCKS), LANES, DROP_EQUAL],
+    ..KERNEL
 };
 
 /// The CSR matrix, and the common value of all entries if the values are not read.
@@ -42,40 +40,36 @@ impl<T: DeviceScalar> DeviceMatrix for Csr<T> {
     }
 }
 
-pub(super) fn on_device<T: DeviceScalar>(
-    a: &Source<T>,
-    parameters: &Parameters,
-    _: &MemoryBudget,
-) -> Result<BoxedPlan<T>, PlanError> {
-    let device = a.csr.device().clone();
+pub(super) fn on_device<T: DeviceScalar>(problem: DeviceProblem<'_, T>) -> Planned<T> {
+    let Problem { a, parameters, .. } = problem;
     let lanes = parameters
         .choice("threads-per-row")
         .parse()
         .unwrap_or_else(|_| fitting_lanes(a.mean_row()));
-    let block = warps(INFO.id, parameters)? * WARP;
-    let launch = Launch::over(INFO.id, &device, a.csr.rows(), block / lanes, block)?;
+    let block = problem.warps()? * WARP;
+    let launch = problem.launch(a.csr.rows(), block / lanes, block)?;
     let (rows, lanes) = (a.csr.rows() as u32, lanes as u32);
     let equal = a.stats.equal.filter(|_| parameters.switch(DROP_EQUAL.name));
     let a = Csr { csr: Arc::clone(&a.csr), equal };
-    Ok(product(&device, a, move |a, x, y, stream| {
-        let device = stream.device();
-        let (pointers, col_indices) = (a.csr.pointers.ptr(), a.csr.col_indices.ptr());
-        let (x, y) = (x.ptr(), y.ptr_mut());
-        // SAFETY: verified CSR arrays, and vectors of the lengths of their shape.
-        unsafe {
-            match a.equal {
-                None => {
-                    let values = a.csr.values.ptr();
-                    let args =
-                        CsrSubwarpPerRow { rows, lanes, pointers, col_indices, values, x, y };
-                    device.launch::<CsrSubwarpPerRow<T>>(launch, stream, args)
-                }
-                Some(value) => {
-                    let args =
-                        CsrSubwarpPerRowEqual { rows, lanes, pointers, col_indices, value, x, y };
-                    device.launch::<CsrSubwarpPerRowEqual<T>>(launch, stream, args)
-                }
-            }
+    Ok(problem.product(a, 0, move |a, x, y, stream| {
+        macro_rules! launch {
+            ($kernel:ident { $field:ident: $value:expr }) => {{
+                let args = $kernel {
+                    rows,
+                    lanes,
+                    pointers: a.csr.pointers.ptr(),
+                    col_indices: a.csr.col_indices.ptr(),
+                    $field: $value,
+                    x: x.ptr(),
+                    y: y.ptr_mut(),
+                };
+                // SAFETY: verified CSR arrays, and vectors of the lengths of their shape.
+                unsafe { stream.device().launch::<$kernel<T>>(launch, stream, args) }
+            }};
+        }
+        match a.equal {
+            None => launch!(CsrSubwarpPerRow { values: a.csr.values.ptr() }),
+            Some(value) => launch!(CsrSubwarpPerRowEqual { value: value }),
         }
     }))
 }

@@ -1,31 +1,26 @@
 //! Plan of `gpu-kernels/src/spmv/dia_thread_per_row.rs`.
 
-use spm_formats::MemoryBudget;
-use spm_formats::kernel::{
-    Backend, KernelInfo, Operation, ParameterSpec, Parameters, PlanError, Value,
-};
+use spm_formats::kernel::{KernelInfo, ParameterSpec, Parameters, PlanError, Value};
 use spm_gpu_kernels::spmv::{
     DiaCached, DiaCachedSingle, DiaDeep, DiaDeepSingle, DiaStreamed, DiaStreamedSingle, Distances,
     MOST_DIAGONALS,
 };
 
-use super::on_device::Source;
+use super::KERNEL;
 use super::parameters::{R2_BLOCKS, SINGLE_VALUES, block};
-use super::{BoxedPlan, boxed, product};
 use crate::convert::{DeviceDia, DeviceReducedValues};
-use crate::device::DeviceInfo;
-use crate::launch::Launch;
+use crate::info::DeviceInfo;
 use crate::matrix::DeviceMatrix;
-use crate::plan::DeviceScalar;
+use crate::plan::{BoxedPlan, DeviceScalar};
+use crate::problem::{DeviceProblem, Planned, Problem};
 use crate::product::Zero;
 
 pub(super) const INFO: KernelInfo = KernelInfo {
     id: "dia-thread-per-row",
-    operation: Operation::Spmv,
-    backend: Backend::Gpu,
     source: "own; Bell and Garland, SC'09",
     summary: "DIA, up to 32 diagonals, a thread for each row",
     parameters: &[block(128, R2_BLOCKS), LOADS, SINGLE_VALUES],
+    ..KERNEL
 };
 
 const LOADS: ParameterSpec = ParameterSpec {
@@ -71,15 +66,12 @@ impl Loads {
     }
 }
 
-pub(super) fn on_device<T: DeviceScalar>(
-    a: &Source<T>,
-    parameters: &Parameters,
-    budget: &MemoryBudget,
-) -> Result<BoxedPlan<T>, PlanError> {
+pub(super) fn on_device<T: DeviceScalar>(problem: DeviceProblem<'_, T>) -> Planned<T> {
+    let Problem { a, budget, .. } = problem;
     if a.csr.entries() == 0 {
-        return Ok(boxed(a.csr.device(), Zero(a.csr.rows(), a.csr.cols())));
+        return Ok(problem.boxed(Zero(a.csr.rows(), a.csr.cols())));
     }
-    let plan = with_places(a, parameters, |places| {
+    let plan = with_places(problem, |places| {
         budget.check("DIA", a.csr.entries(), places.into(), size_of::<T>(), 0)?;
         Ok(true)
     })?;
@@ -88,21 +80,20 @@ pub(super) fn on_device<T: DeviceScalar>(
             "only matrices on up to {MOST_DIAGONALS} diagonals, with ascending columns in each row \
              and less than 2^32 places"
         );
-        PlanError::Unsupported { kernel: INFO.id, reason }
+        problem.unsupported(reason)
     })
 }
 
 /// `None` for a matrix that DIA does not hold, or if `accept` refuses the number of stored
 /// elements.
 pub(super) fn with_places<T: DeviceScalar>(
-    a: &Source<T>,
-    parameters: &Parameters,
+    problem: DeviceProblem<'_, T>,
     accept: impl FnOnce(u64) -> Result<bool, PlanError>,
 ) -> Result<Option<BoxedPlan<T>>, PlanError> {
-    let device = a.csr.device().clone();
+    let Problem { device, a, parameters, .. } = problem;
     let (rows, cols) = (a.csr.rows(), a.csr.cols());
-    let block = parameters.count("block");
-    let launch = Launch::over(INFO.id, &device, rows, block, block)?;
+    let block = problem.block();
+    let launch = problem.launch(rows, block, block)?;
     let single = parameters.switch(SINGLE_VALUES.name) && a.stats.single;
     let Some(dia) = DeviceDia::new(&a.csr, single, accept)? else { return Ok(None) };
     let mut distances = Distances::default();
@@ -112,7 +103,7 @@ pub(super) fn with_places<T: DeviceScalar>(
     let bytes = dia.bytes() + ((rows + cols) * size_of::<T>()) as u64;
     let short = single || size_of::<T>() == size_of::<f32>();
     let loads = Loads::choose(parameters, device.info(), (rows, bytes, short));
-    Ok(Some(product(&device, dia, move |a, x, y, stream| {
+    Ok(Some(problem.product(dia, 0, move |a, x, y, stream| {
         macro_rules! launch {
             ($kernel:ident($values:expr)) => {{
                 let args = $kernel {

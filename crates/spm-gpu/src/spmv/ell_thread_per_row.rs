@@ -1,65 +1,25 @@
 //! Plans of `gpu-kernels/src/spmv/ell_thread_per_row.rs`.
 
-use spm_formats::CsrView;
-use spm_formats::convert::{EllOptions, csr_to_ell};
-use spm_formats::kernel::{Backend, KernelInfo, Operation, Parameters, PlanError};
+use spm_formats::convert::EllOptions;
+use spm_formats::kernel::KernelInfo;
 use spm_gpu_kernels::spmv::{EllThreadPerRow, EllThreadPerRowPadded};
 
+use super::KERNEL;
+use super::arrays::ell_plan;
 use super::parameters::{R0_BLOCKS, ROW_LENGTHS, block};
-use super::{BoxedPlan, product};
-use crate::device::Device;
-use crate::launch::Launch;
-use crate::matrix::DeviceEll;
-use crate::plan::{DeviceScalar, PlanOptions};
+use crate::plan::DeviceScalar;
+use crate::problem::{HostProblem, Planned};
 
 pub(super) const INFO: KernelInfo = KernelInfo {
     id: "ell-thread-per-row",
-    operation: Operation::Spmv,
-    backend: Backend::Gpu,
     source: "R0 3.3.2; R1 2.1.2, CUDA ELL 0",
     summary: "ELLPACK, column-major and pitched, a thread for each row",
     parameters: &[block(256, R0_BLOCKS), ROW_LENGTHS],
+    ..KERNEL
 };
 
-pub(super) fn plan<T: DeviceScalar>(
-    device: &Device,
-    a: CsrView<'_, T>,
-    parameters: &Parameters,
-    options: &PlanOptions,
-) -> Result<BoxedPlan<T>, PlanError> {
-    let block = parameters.count("block");
-    let launch = Launch::over(INFO.id, device, a.rows(), block, block)?;
-    let row_lengths = parameters.switch(ROW_LENGTHS.name);
-    let a = csr_to_ell(a, EllOptions::DEVICE, &options.budget)?;
-    let a = DeviceEll::new(device, &a, row_lengths)?;
-    if row_lengths {
-        return Ok(product(device, a, move |a, x, y, stream| {
-            let args = EllThreadPerRow {
-                rows: a.rows(),
-                pitch: a.pitch,
-                row_lengths: a.row_lengths.ptr(),
-                col_indices: a.col_indices.ptr(),
-                values: a.values.ptr(),
-                x: x.ptr(),
-                y: y.ptr_mut(),
-            };
-            // SAFETY: an ELLPACK matrix of this layout, made from verified CSR arrays, and vectors
-            // of the lengths of its shape.
-            unsafe { stream.device().launch::<EllThreadPerRow<T>>(launch, stream, args) }
-        }));
-    }
-    Ok(product(device, a, move |a, x, y, stream| {
-        let args = EllThreadPerRowPadded {
-            rows: a.rows(),
-            width: a.width,
-            pitch: a.pitch,
-            row_lengths: a.row_lengths.ptr(),
-            col_indices: a.col_indices.ptr(),
-            values: a.values.ptr(),
-            x: x.ptr(),
-            y: y.ptr_mut(),
-        };
-        // SAFETY: as above.
-        unsafe { stream.device().launch::<EllThreadPerRowPadded<T>>(launch, stream, args) }
-    }))
+pub(super) fn plan<T: DeviceScalar>(problem: HostProblem<'_, T>) -> Planned<T> {
+    let block = problem.block();
+    let launch = problem.launch(problem.a.rows(), block, block)?;
+    ell_plan!(problem, EllOptions::DEVICE, launch, EllThreadPerRow, EllThreadPerRowPadded)
 }

@@ -1,44 +1,43 @@
 //! Plan of `gpu-kernels/src/spmv/hll_thread_per_row.rs`.
 
-use spm_formats::MemoryBudget;
-use spm_formats::kernel::{Backend, KernelInfo, Operation, Parameters, PlanError};
+use spm_formats::kernel::{KernelInfo, PlanError};
 use spm_gpu_kernels::spmv::HllThreadPerRow;
 
-use super::on_device::Source;
+use super::KERNEL;
 use super::parameters::{HACK, R2_BLOCKS, block};
-use super::{BoxedPlan, product};
-use crate::launch::Launch;
 use crate::matrix::DeviceHll;
-use crate::plan::DeviceScalar;
+use crate::plan::{BoxedPlan, DeviceScalar};
+use crate::problem::{DeviceProblem, Planned, Problem, with_block};
 
 pub(super) const INFO: KernelInfo = KernelInfo {
     id: "hll-thread-per-row",
-    operation: Operation::Spmv,
-    backend: Backend::Gpu,
     source: "own; layout of R2 VI-B",
     summary: "HLL, a thread for each row, up to its length",
     parameters: &[block(256, R2_BLOCKS), HACK],
+    ..KERNEL
 };
 
-pub(super) fn on_device<T: DeviceScalar>(
-    a: &Source<T>,
-    parameters: &Parameters,
-    budget: &MemoryBudget,
-) -> Result<BoxedPlan<T>, PlanError> {
-    plan(
-        DeviceHll::from_csr(&a.csr, parameters.count(HACK.name), budget)?,
-        parameters.count("block"),
-    )
+pub(super) fn on_device<T: DeviceScalar>(problem: DeviceProblem<'_, T>) -> Planned<T> {
+    let hack_size = problem.parameters.count(HACK.name);
+    product(problem, DeviceHll::from_csr(&problem.a.csr, hack_size, problem.budget)?)
 }
 
-/// The product with a matrix on the device.
-pub(crate) fn plan<T: DeviceScalar>(
-    a: DeviceHll<T>,
-    block: usize,
-) -> Result<BoxedPlan<T>, PlanError> {
-    let device = a.device().clone();
-    let launch = Launch::over(INFO.id, &device, a.rows() as usize, block, block)?;
-    Ok(product(&device, a, move |a, x, y, stream| {
+impl<T: DeviceScalar> DeviceHll<T> {
+    /// A plan of y = A x with this matrix, one thread for each row in blocks of `block` threads
+    /// (`hll-thread-per-row`).
+    ///
+    /// # Errors
+    /// A block that the device does not take.
+    pub fn into_spmv(self, block: usize) -> Result<BoxedPlan<T>, PlanError> {
+        let device = self.device().clone();
+        with_block(&INFO, &device, block, |problem| product(problem, self))
+    }
+}
+
+fn product<T: DeviceScalar, A>(problem: Problem<'_, A>, a: DeviceHll<T>) -> Planned<T> {
+    let block = problem.block();
+    let launch = problem.launch(a.rows() as usize, block, block)?;
+    Ok(problem.product(a, 0, move |a, x, y, stream| {
         let args = HllThreadPerRow {
             rows: a.rows(),
             hack_size: a.hack_size,

@@ -1,12 +1,10 @@
 //! Parameters that several SpMV kernels share.
 
 use spm_formats::CsrView;
-use spm_formats::kernel::{ParameterSpec, Parameters, PlanError, Value};
+use spm_formats::kernel::{ParameterSpec, Parameters, Value};
 
+use crate::launch::WARP;
 use crate::plan::DeviceScalar;
-
-/// Threads of a warp.
-pub(super) const WARP: usize = 32;
 
 /// 128 to 1024 in steps of 128 (R0).
 pub(super) const R0_BLOCKS: &[Value] = &[
@@ -69,27 +67,6 @@ pub(super) const SINGLE_VALUES: ParameterSpec = ParameterSpec {
     default: Value::Switch(true),
     studied: &[Value::Switch(true), Value::Switch(false)],
 };
-
-/// The warps of a block of the requested size.
-///
-/// # Errors
-/// A number of threads that is not a multiple of 32.
-pub(super) fn warps(kernel: &'static str, parameters: &Parameters) -> Result<usize, PlanError> {
-    warps_of(kernel, parameters.count("block"))
-}
-
-/// Warps of a block of `block` threads.
-///
-/// # Errors
-/// As [`warps`].
-pub(super) fn warps_of(kernel: &'static str, block: usize) -> Result<usize, PlanError> {
-    if block.is_multiple_of(WARP) {
-        return Ok(block / WARP);
-    }
-    let reason =
-        format!("block must be a multiple of {WARP}, the threads of a warp; found {block}");
-    Err(PlanError::Unsupported { kernel, reason })
-}
 
 /// The parameter for the threads per row; `meaning` says what `auto` takes.
 pub(crate) const fn row_lanes(meaning: &'static str) -> ParameterSpec {

@@ -1,28 +1,27 @@
 //! Plans of `gpu-kernels/src/spmv/sell_compact.rs`.
 
-use spm_formats::CsrView;
 use spm_formats::convert::csr_to_sell;
-use spm_formats::kernel::{Backend, KernelInfo, Operation, Parameters, PlanError};
+use spm_formats::kernel::KernelInfo;
 use spm_gpu_kernels::spmv::{
     CompactColumns, SellCompactEqualSorted, SellCompactEqualUnsorted, SellCompactSorted,
     SellCompactUnsorted,
 };
 
-use super::parameters::{DROP_EQUAL, R2_BLOCKS, SIGMA, WARP, block, warps};
-use super::{BoxedPlan, product};
-use crate::device::Device;
+use super::KERNEL;
+use super::parameters::{DROP_EQUAL, R2_BLOCKS, SIGMA, block};
 use crate::launch::Launch;
+use crate::launch::WARP;
 use crate::matrix::{DeviceMatrix, DeviceSell, DeviceValues, check_stored_elements, permutation};
 use crate::memory::DeviceBuffer;
-use crate::plan::{DeviceScalar, PlanOptions};
+use crate::plan::DeviceScalar;
+use crate::problem::{HostProblem, Planned, Problem};
 
 pub(super) const INFO: KernelInfo = KernelInfo {
     id: "sell-compact",
-    operation: Operation::Spmv,
-    backend: Backend::Gpu,
     source: "own",
     summary: "SELL-32-sigma with columns of 0, 8, 16 or 32 bits, as each chunk needs",
     parameters: &[block(256, R2_BLOCKS), SIGMA, DROP_EQUAL],
+    ..KERNEL
 };
 
 struct CompactSell<T> {
@@ -60,24 +59,20 @@ impl<T: DeviceScalar> DeviceMatrix for CompactSell<T> {
     }
 }
 
-pub(super) fn plan<T: DeviceScalar>(
-    device: &Device,
-    a: CsrView<'_, T>,
-    parameters: &Parameters,
-    options: &PlanOptions,
-) -> Result<BoxedPlan<T>, PlanError> {
-    let warps = warps(INFO.id, parameters)?;
+pub(super) fn plan<T: DeviceScalar>(problem: HostProblem<'_, T>) -> Planned<T> {
+    let Problem { device, a, parameters, budget, .. } = problem;
+    let warps = problem.warps()?;
     let chunk = DeviceSell::<T>::CHUNK;
     let chunks = a.rows().div_ceil(chunk);
-    let launch = Launch::over(INFO.id, device, chunks, warps, warps * WARP)?;
-    let sell = csr_to_sell(a, chunk, parameters.count(SIGMA.name), &options.budget)?;
+    let launch = problem.launch(chunks, warps, warps * WARP)?;
+    let sell = csr_to_sell(a, chunk, parameters.count(SIGMA.name), budget)?;
     DeviceSell::<T>::check_stored_elements(INFO.id, &sell)?;
     let longest = sell.row_lengths().iter().max().map_or(0, |&length| length as usize);
     check_stored_elements(INFO.id, longest)?;
     let columns = CompactColumns::of(sell.chunk_offsets(), sell.row_lengths(), sell.col_indices());
     let columns = columns.ok_or_else(|| {
         let reason = "column offsets of more than 2^37 bytes".to_owned();
-        PlanError::Unsupported { kernel: INFO.id, reason }
+        problem.unsupported(reason)
     })?;
     let drop_equal = parameters.switch(DROP_EQUAL.name);
     let a = CompactSell {
@@ -89,7 +84,7 @@ pub(super) fn plan<T: DeviceScalar>(
         row_lengths: DeviceBuffer::from_slice(device, sell.row_lengths())?,
         values: DeviceValues::new(device, a.values(), sell.values(), drop_equal)?,
     };
-    Ok(product(device, a, move |a, x, y, stream| enqueue(a, launch, x, y, stream)))
+    Ok(problem.product(a, 0, move |a, x, y, stream| enqueue(a, launch, x, y, stream)))
 }
 
 fn enqueue<T: DeviceScalar>(

@@ -1,26 +1,24 @@
 //! Plan of `gpu-kernels/src/spmv/sellp.rs`.
 
-use spm_formats::MemoryBudget;
-use spm_formats::kernel::{
-    Backend, KernelInfo, Operation, ParameterSpec, Parameters, PlanError, Value,
-};
+use spm_formats::kernel::{KernelInfo, ParameterSpec, PlanError, Value};
 use spm_gpu_kernels::spmv::{Sellp, SellpEqual, SellpSingle};
 
-use super::on_device::Source;
-use super::parameters::{DROP_EQUAL, R2_BLOCKS, SINGLE_VALUES, WARP, block, row_lanes, warps};
-use super::{BoxedPlan, product};
+use super::KERNEL;
+use super::parameters::{DROP_EQUAL, R2_BLOCKS, SINGLE_VALUES, block, row_lanes};
 use crate::convert::{DeviceReducedValues, DeviceSellp, SellpOptions, ValueKind};
 use crate::launch::Launch;
+use crate::launch::WARP;
 use crate::memory::DeviceBuffer;
-use crate::plan::DeviceScalar;
+use crate::plan::{BoxedPlan, DeviceScalar};
+use crate::problem::{DeviceProblem, Planned, Problem};
+use crate::source::Source;
 
 pub(super) const INFO: KernelInfo = KernelInfo {
     id: "sellp",
-    operation: Operation::Spmv,
-    backend: Backend::Gpu,
     source: "own; Anzt, Tomov, Dongarra, UT-EECS-14-727, 2014",
     summary: "SELL-P, 1 to 32 threads for each row, chunks with few diagonals stored by diagonal, compressed columns and values",
     parameters: &[block(256, R2_BLOCKS), LANES, DIAGONALS, COMPACT, DROP_EQUAL, SINGLE_VALUES],
+    ..KERNEL
 };
 
 const LANES: ParameterSpec =
@@ -51,12 +49,9 @@ fn fitting_lanes<T: DeviceScalar>(a: &Source<T>) -> usize {
     wanted.min(1 << most.ilog2()).min(WARP)
 }
 
-pub(super) fn on_device<T: DeviceScalar>(
-    a: &Source<T>,
-    parameters: &Parameters,
-    budget: &MemoryBudget,
-) -> Result<BoxedPlan<T>, PlanError> {
-    let plan = with_slots(a, parameters, |slots| {
+pub(super) fn on_device<T: DeviceScalar>(problem: DeviceProblem<'_, T>) -> Planned<T> {
+    let Problem { a, budget, .. } = problem;
+    let plan = with_slots(problem, |slots| {
         let slot_bytes = size_of::<T>() + size_of::<u32>();
         budget.check("SELL-P", a.csr.entries(), slots.into(), slot_bytes, 0)?;
         Ok(true)
@@ -69,15 +64,14 @@ type Regular<T> = (BoxedPlan<T>, bool);
 
 /// `None` if `accept` refuses the number of stored elements.
 pub(super) fn with_slots<T: DeviceScalar>(
-    a: &Source<T>,
-    parameters: &Parameters,
+    problem: DeviceProblem<'_, T>,
     accept: impl FnOnce(u64) -> Result<bool, PlanError>,
 ) -> Result<Option<Regular<T>>, PlanError> {
-    let device = a.csr.device().clone();
-    let warps = warps(INFO.id, parameters)?;
+    let Problem { a, parameters, .. } = problem;
+    let warps = problem.warps()?;
     let lanes = parameters.choice("threads-per-row").parse().unwrap_or_else(|_| fitting_lanes(a));
     let chunks = a.csr.rows().div_ceil(WARP / lanes);
-    let launch = Launch::over(INFO.id, &device, chunks, warps, warps * WARP)?;
+    let launch = problem.launch(chunks, warps, warps * WARP)?;
     let (drop_equal, single) =
         (parameters.switch(DROP_EQUAL.name), parameters.switch(SINGLE_VALUES.name));
     let options = SellpOptions {
@@ -90,7 +84,7 @@ pub(super) fn with_slots<T: DeviceScalar>(
     let sellp = DeviceSellp::new(&a.csr, &options, accept)?;
     Ok(sellp.map(|a| {
         let regular = a.is_regular();
-        let plan = product(&device, a, move |a, x, y, stream| enqueue(a, launch, x, y, stream));
+        let plan = problem.product(a, 0, move |a, x, y, stream| enqueue(a, launch, x, y, stream));
         (plan, regular)
     }))
 }

@@ -1,32 +1,27 @@
 //! `auto` for transposition: `radix` with parameters chosen for the matrix.
 
-use spm_formats::kernel::{Backend, KernelInfo, Operation, Parameters, PlanError};
+use spm_formats::kernel::{KernelInfo, Parameters};
 
+use super::KERNEL;
 use super::radix::{Sorted, default_wish};
-use super::{BoxedPlan, Procedure, boxed};
-use crate::device::Device;
 use crate::error::GpuError;
 use crate::matrix::DeviceCsr;
 use crate::plan::{DeviceCsc, DeviceScalar};
+use crate::procedure::{Planned, Procedure, boxed};
 use crate::stream::Stream;
 
 pub(super) const INFO: KernelInfo = KernelInfo {
     id: "auto",
-    operation: Operation::Transpose,
-    backend: Backend::Gpu,
     source: "own",
     summary: "radix, with parameters from the column extents and the bucket sizes",
     parameters: &[],
+    ..KERNEL
 };
 
 struct Auto<T>(Sorted<T>);
 
-pub(super) fn plan<T: DeviceScalar>(
-    device: &Device,
-    a: DeviceCsr<T>,
-    _: &Parameters,
-) -> Result<BoxedPlan<T>, PlanError> {
-    Ok(boxed(Auto(Sorted::fitted(INFO.id, device, a, &default_wish())?)))
+pub(super) fn plan<T: DeviceScalar>(a: DeviceCsr<T>, _: &Parameters) -> Planned<T> {
+    Ok(boxed(Auto(Sorted::fitted(INFO.id, a, &default_wish())?)))
 }
 
 impl<T: DeviceScalar> Procedure<T> for Auto<T> {

@@ -5,16 +5,16 @@
 use spm_formats::kernel::PlanError;
 use spm_gpu_kernels::transpose::{
     BucketCount, BucketExtent, BucketMove, BucketMovePattern, BucketMoveTriplets, BucketScan,
-    BucketSort, BucketSortPattern, SCAN_WARPS, TILE_ITEMS, bucket_count_bytes, bucket_move_bytes,
+    BucketSort, BucketSortPattern, SCAN_WARPS, bucket_count_bytes, bucket_move_bytes,
     bucket_scan_bytes, bucket_sort_bytes, bucket_sort_entries,
 };
 
 use super::cut::{Chunks, Cut, Wish};
-use super::parameters::{WARP, checked_over};
+use super::parameters::checked_over;
 use super::pieces::{Moved, Pieces};
 use crate::device::Device;
 use crate::error::GpuError;
-use crate::launch::Launch;
+use crate::launch::{Launch, WARP};
 use crate::memory::DeviceBuffer;
 use crate::plan::{DeviceCsc, DeviceScalar};
 use crate::stream::Stream;
@@ -374,6 +374,3 @@ fn download(words: &DeviceBuffer<u32>) -> Result<Vec<u32>, GpuError> {
     words.copy_to_slice(&mut host)?;
     Ok(host)
 }
-
-/// Maximum entries of a thread in a tile.
-pub(super) const MOST_ITEMS: usize = TILE_ITEMS;

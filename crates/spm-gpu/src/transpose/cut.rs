@@ -2,10 +2,9 @@
 
 use spm_formats::kernel::PlanError;
 use spm_gpu_kernels::transpose::{
-    bucket_inverse, bucket_inverse_is_exact, bucket_move_bytes, bucket_sort_bytes,
+    TILE_ITEMS, bucket_inverse, bucket_inverse_is_exact, bucket_move_bytes, bucket_sort_bytes,
 };
 
-use super::buckets::MOST_ITEMS;
 use crate::device::Device;
 
 /// Usual maximum of the digits of a block and of the columns of a bucket. Above it, the counters of
@@ -53,14 +52,14 @@ impl Chunks {
         let length = length.max(1);
         let at_once =
             device.info().multiprocessors as usize * (RESIDENT_THREADS / wish.block).max(1);
-        let tiles = length.div_ceil(wish.block * MOST_ITEMS);
+        let tiles = length.div_ceil(wish.block * TILE_ITEMS);
         let most = if wish.chunks == 0 { MOST_CHUNKS.max(at_once) } else { wish.chunks };
         let of_chunk = tiles.div_ceil(most);
         let wanted = tiles.div_ceil(of_chunk);
         // Fewer than run at once stay few: a thread takes as long for less than its entries.
         let wanted =
             if wanted < at_once { wanted } else { wanted.next_multiple_of(at_once).min(most) };
-        let items = length.div_ceil(wanted * of_chunk * wish.block).clamp(1, MOST_ITEMS);
+        let items = length.div_ceil(wanted * of_chunk * wish.block).clamp(1, TILE_ITEMS);
         let chunk = items * wish.block * of_chunk;
         Self { items, chunk, count: length.div_ceil(chunk) }
     }
@@ -108,7 +107,7 @@ impl Cut {
             Self { block, chunks, width, buckets, digits, mask, widest_digits: digits, cols }
         };
         let wanted = if wish.width == 0 {
-            let most = FILL * (wish.block * MOST_ITEMS) as f64 * cols as f64 / length as f64;
+            let most = FILL * (wish.block * TILE_ITEMS) as f64 * cols as f64 / length as f64;
             (most as usize).max(1)
         } else {
             wish.width
@@ -196,7 +195,7 @@ mod tests {
                 let cut = Chunks::new(&device, length, &Wish { chunks, ..WISH });
                 assert!(cut.count * cut.chunk >= length, "{cut:?}");
                 assert!((cut.count - 1) * cut.chunk < length, "{cut:?}");
-                assert!((1..=MOST_ITEMS).contains(&cut.items), "{cut:?}");
+                assert!((1..=TILE_ITEMS).contains(&cut.items), "{cut:?}");
                 assert!(cut.chunk.is_multiple_of(cut.items * WISH.block), "{cut:?}");
                 assert!(chunks == 0 || cut.count <= chunks, "{cut:?}");
             }

@@ -1,20 +1,18 @@
 //! Plan of MergeTrans (R3 III-D).
 
-use spm_formats::kernel::{
-    Backend, KernelInfo, Operation, ParameterSpec, Parameters, PlanError, Value,
-};
+use spm_formats::kernel::{KernelInfo, ParameterSpec, Parameters, Value};
 use spm_gpu_kernels::transpose::{Gather, GatherPattern, Keys};
 
+use super::KERNEL;
 use super::index::{ExpandPointers, IndexToPointers, Indices, VerticalScan};
 use super::parameters::{SPLITTER_DISTANCE, checked_over};
 use super::sort::{MergeSegments, SortSegments};
-use super::{BoxedPlan, Procedure, boxed};
-use crate::device::Device;
 use crate::error::GpuError;
 use crate::launch::Launch;
 use crate::matrix::DeviceCsr;
 use crate::memory::DeviceBuffer;
 use crate::plan::{DeviceCsc, DeviceScalar};
+use crate::procedure::{Planned, Procedure, boxed};
 use crate::stream::Stream;
 
 const SEGMENT: ParameterSpec = ParameterSpec {
@@ -26,11 +24,10 @@ const SEGMENT: ParameterSpec = ParameterSpec {
 
 pub(super) const INFO: KernelInfo = KernelInfo {
     id: "merge-trans",
-    operation: Operation::Transpose,
-    backend: Backend::Gpu,
     source: "R3 III-D; Wang, Liu, Hou, Feng, ICS 2016, algorithm 2",
     summary: "segments sorted by column, then merged in pairs",
     parameters: &[SEGMENT, SPLITTER_DISTANCE],
+    ..KERNEL
 };
 
 /// Maximum keys of segments that are merged in shared memory.
@@ -52,12 +49,8 @@ struct MergeTrans<T> {
     keys: [DeviceBuffer<u64>; 2],
 }
 
-pub(super) fn plan<T: DeviceScalar>(
-    device: &Device,
-    a: DeviceCsr<T>,
-    parameters: &Parameters,
-) -> Result<BoxedPlan<T>, PlanError> {
-    let entries = a.entries();
+pub(super) fn plan<T: DeviceScalar>(a: DeviceCsr<T>, parameters: &Parameters) -> Planned<T> {
+    let (device, entries) = (&a.device().clone(), a.entries());
     let (mut segment, distance) =
         (parameters.count(SEGMENT.name), parameters.count(SPLITTER_DISTANCE.name));
     let sort = SortSegments::new(device, entries, segment)?;

@@ -8,32 +8,31 @@ mod index;
 mod merge_trans;
 mod parameters;
 mod pieces;
-mod plan;
 pub mod primitives;
 mod radix;
 mod scan;
 mod scan_trans;
 mod sort;
 
-use std::any::Any;
-
 use spm_formats::CsrView;
-use spm_formats::kernel::{KernelInfo, Parameters, PlanError, registry_of};
+use spm_formats::kernel::{self, Backend, KernelInfo, Operation, Parameters, PlanError};
 
 use crate::device::Device;
+use crate::error::GpuError;
 use crate::matrix::{DeviceCsr, check_counts};
-use crate::plan::{DeviceScalar, DeviceTransposePlan, HostTransposePlan, PlanOptions};
+use crate::plan::{DeviceScalar, HostTransposePlan, PlanOptions};
+pub use crate::procedure::BoxedPlan;
+use crate::procedure::Planned;
 use crate::{budget, cusparse};
 
 pub(crate) use buckets::Entries;
 pub(crate) use convert::sorted_by_column;
-pub(crate) use plan::{Procedure, boxed};
 pub(crate) use scan::Scan;
 
-/// A boxed plan.
-pub type BoxedPlan<T> = Box<dyn DeviceTransposePlan<T>>;
+/// What the kernels of this module have in common.
+const KERNEL: KernelInfo = KernelInfo::of(Operation::Transpose, Backend::Gpu);
 
-type PlanFn<T> = fn(&Device, DeviceCsr<T>, &Parameters) -> Result<BoxedPlan<T>, PlanError>;
+type PlanFn<T> = fn(DeviceCsr<T>, &Parameters) -> Planned<T>;
 
 /// One entry of the registry.
 #[derive(Debug, Clone, Copy)]
@@ -46,6 +45,14 @@ pub struct TransposeKernel<T> {
 }
 
 impl<T: DeviceScalar> TransposeKernel<T> {
+    fn new(info: KernelInfo, plan: PlanFn<T>) -> Self {
+        Self { info, baseline: false, plan }
+    }
+
+    fn baseline(info: KernelInfo, plan: PlanFn<T>) -> Self {
+        Self { info, baseline: true, plan }
+    }
+
     /// Plans the transposition of one matrix: copies it to the device and allocates the workspace.
     ///
     /// # Errors
@@ -58,11 +65,7 @@ impl<T: DeviceScalar> TransposeKernel<T> {
         parameters: &Parameters,
         options: &PlanOptions,
     ) -> Result<BoxedPlan<T>, PlanError> {
-        self.info.check_parameters(parameters)?;
-        check_counts(a.shape(), a.nnz())?;
-        budget::within(self.info.id, &options.budget, a.memory_bytes(), || {
-            (self.plan)(device, DeviceCsr::new(device, a)?, parameters)
-        })
+        self.plan_copy(device, a, parameters, options, DeviceCsr::new)
     }
 
     /// Plans the transposition of the pattern alone: no values are copied, kept or moved, and those
@@ -77,10 +80,21 @@ impl<T: DeviceScalar> TransposeKernel<T> {
         parameters: &Parameters,
         options: &PlanOptions,
     ) -> Result<BoxedPlan<T>, PlanError> {
+        self.plan_copy(device, a, parameters, options, DeviceCsr::pattern)
+    }
+
+    fn plan_copy(
+        &self,
+        device: &Device,
+        a: CsrView<'_, T>,
+        parameters: &Parameters,
+        options: &PlanOptions,
+        copy: fn(&Device, CsrView<'_, T>) -> Result<DeviceCsr<T>, GpuError>,
+    ) -> Result<BoxedPlan<T>, PlanError> {
         self.info.check_parameters(parameters)?;
         check_counts(a.shape(), a.nnz())?;
         budget::within(self.info.id, &options.budget, a.memory_bytes(), || {
-            (self.plan)(device, DeviceCsr::pattern(device, a)?, parameters)
+            (self.plan)(copy(device, a)?, parameters)
         })
     }
 
@@ -99,38 +113,15 @@ impl<T: DeviceScalar> TransposeKernel<T> {
     }
 }
 
-/// Every transposition for devices: those of the reports in their order, our own, the baselines.
-pub fn registry<T: DeviceScalar>() -> Vec<TransposeKernel<T>> {
-    registry_of::<T, _>(single, double)
-}
-
-#[inline(never)]
-fn single() -> Box<dyn Any> {
-    Box::new(kernels::<f32>())
-}
-
-#[inline(never)]
-fn double() -> Box<dyn Any> {
-    Box::new(kernels::<f64>())
-}
-
-fn kernels<T: DeviceScalar>() -> Vec<TransposeKernel<T>> {
-    let baseline: fn(_, PlanFn<T>) -> _ =
-        |info, plan| TransposeKernel { info, baseline: true, plan };
-    let kernel: fn(_, PlanFn<T>) -> _ =
-        |info, plan| TransposeKernel { info, baseline: false, plan };
-    vec![
-        kernel(scan_trans::INFO, scan_trans::plan),
-        kernel(merge_trans::INFO, merge_trans::plan),
-        kernel(radix::INFO, radix::plan),
-        kernel(auto::INFO, auto::plan),
-        baseline(cusparse::transpose::DEFAULT, cusparse::transpose::default),
-        baseline(cusparse::transpose::ALG1, cusparse::transpose::alg1),
-        baseline(cusparse::transpose::ALG2, cusparse::transpose::alg2),
+kernel::registry! {
+    /// Every transposition for devices: those of the reports in their order, our own, the baselines.
+    TransposeKernel<T: DeviceScalar> [
+        TransposeKernel::new(scan_trans::INFO, scan_trans::plan),
+        TransposeKernel::new(merge_trans::INFO, merge_trans::plan),
+        TransposeKernel::new(radix::INFO, radix::plan),
+        TransposeKernel::new(auto::INFO, auto::plan),
+        TransposeKernel::baseline(cusparse::transpose::DEFAULT, cusparse::transpose::default),
+        TransposeKernel::baseline(cusparse::transpose::ALG1, cusparse::transpose::alg1),
+        TransposeKernel::baseline(cusparse::transpose::ALG2, cusparse::transpose::alg2),
     ]
-}
-
-/// The kernel with this id.
-pub fn find<T: DeviceScalar>(id: &str) -> Option<TransposeKernel<T>> {
-    registry().into_iter().find(|kernel| kernel.info.id == id)
 }

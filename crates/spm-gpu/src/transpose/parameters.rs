@@ -3,10 +3,7 @@
 use spm_formats::kernel::{ParameterSpec, Parameters, PlanError, Value};
 
 use crate::device::Device;
-use crate::launch::Launch;
-
-/// Threads of a warp.
-pub(super) const WARP: usize = 32;
+use crate::launch::{Launch, WARP};
 
 /// Threads of a block.
 pub(super) const BLOCK: ParameterSpec = ParameterSpec {

@@ -3,16 +3,15 @@
 use spm_formats::kernel::PlanError;
 use spm_gpu_kernels::device::DevicePtrMut;
 use spm_gpu_kernels::transpose::{
-    PieceCount, PieceMove, PieceMovePattern, PieceScan, PieceScanShort, SCAN_WARPS,
+    PieceCount, PieceMove, PieceMovePattern, PieceScan, PieceScanShort, SCAN_WARPS, TILE_ITEMS,
     bucket_scan_bytes, piece_count_bytes, piece_move_bytes,
 };
 
-use super::buckets::MOST_ITEMS;
 use super::cut::Cut;
-use super::parameters::{WARP, checked_over};
+use super::parameters::checked_over;
 use crate::device::Device;
 use crate::error::GpuError;
-use crate::launch::Launch;
+use crate::launch::{Launch, WARP};
 use crate::memory::DeviceBuffer;
 use crate::plan::{DeviceCsc, DeviceScalar};
 use crate::stream::Stream;
@@ -62,7 +61,7 @@ impl<T: DeviceScalar> Pieces<T> {
         is_large: impl Fn(u32) -> bool,
     ) -> Result<Self, PlanError> {
         let (block, width) = (cut.block, cut.width);
-        let tile = (block * MOST_ITEMS) as u32;
+        let tile = (block * TILE_ITEMS) as u32;
         let (mut pieces, mut large, mut most) = (Vec::new(), Vec::new(), 0);
         for (bucket, pair) in (0_u32..).zip(starts.windows(2)) {
             let (begin, end) = (pair[0], pair[1]);

@@ -1,10 +1,9 @@
 //! The procedures of R3 IV on generated data of one length, for separate timing and checking (R3
 //! figures 6, 8, 10, 12).
 
-use spm_formats::kernel::{
-    Backend, KernelInfo, Operation, ParameterSpec, Parameters, PlanError, Value,
-};
+use spm_formats::kernel::{KernelInfo, ParameterSpec, Parameters, PlanError, Value};
 
+use super::KERNEL;
 use super::index::{ExpandPointers, IndexToPointers, Indices, VerticalScan};
 use super::parameters::SPLITTER_DISTANCE;
 use super::scan::Scan;
@@ -33,14 +32,14 @@ pub trait PreparedPrimitive: Send {
     fn bytes_moved(&self) -> u64;
 }
 
-type PrepareFn = fn(&Device, usize, &Parameters) -> Result<Box<dyn PreparedPrimitive>, PlanError>;
+type Prepared = Result<Box<dyn PreparedPrimitive>, PlanError>;
 
 /// One entry of the registry.
 #[derive(Debug, Clone, Copy)]
 pub struct Primitive {
     /// Id, source and parameters.
     pub info: KernelInfo,
-    prepare: PrepareFn,
+    prepare: fn(&Device, usize, &Parameters) -> Prepared,
 }
 
 impl Primitive {
@@ -119,14 +118,7 @@ const fn info(
     summary: &'static str,
     parameters: &'static [ParameterSpec],
 ) -> KernelInfo {
-    KernelInfo {
-        id,
-        operation: Operation::Transpose,
-        backend: Backend::Gpu,
-        source,
-        summary,
-        parameters,
-    }
+    KernelInfo { id, source, summary, parameters, ..KERNEL }
 }
 
 const SORT_BLOCKS: &[Value] = &[Value::Count(128), Value::Count(256), Value::Count(512)];
@@ -203,11 +195,7 @@ struct PreparedScan {
     scan: Scan,
 }
 
-fn scan(
-    device: &Device,
-    length: usize,
-    parameters: &Parameters,
-) -> Result<Box<dyn PreparedPrimitive>, PlanError> {
+fn scan(device: &Device, length: usize, parameters: &Parameters) -> Prepared {
     let input: Vec<u32> = words(length).map(|word| (word % 8) as u32).collect();
     // A timed run scans zeros: in place, the sums of anything else would grow.
     let data = DeviceBuffer::zeroed(device, length)?;
@@ -240,57 +228,27 @@ impl PreparedPrimitive for PreparedScan {
     }
 }
 
-/// A sort of keys from one buffer to another.
-struct PreparedSort<S> {
+/// Enqueues a sort of keys from one buffer to another.
+type Sort = Box<
+    dyn FnMut(&DeviceBuffer<u64>, &mut DeviceBuffer<u64>, &Stream) -> Result<(), GpuError> + Send,
+>;
+
+struct PreparedSort {
     input: Vec<u64>,
     expected: Vec<u64>,
     /// A copy of `input`, sorted in the segments that `sort` takes; never written.
     keys: DeviceBuffer<u64>,
     sorted: DeviceBuffer<u64>,
-    sort: S,
-}
-
-trait Sorting: Send {
-    /// # Safety
-    /// As [`MergeSegments::enqueue`].
-    unsafe fn enqueue(
-        &mut self,
-        keys: &DeviceBuffer<u64>,
-        sorted: &mut DeviceBuffer<u64>,
-        stream: &Stream,
-    ) -> Result<(), GpuError>;
-}
-
-impl Sorting for SortSegments {
-    unsafe fn enqueue(
-        &mut self,
-        keys: &DeviceBuffer<u64>,
-        sorted: &mut DeviceBuffer<u64>,
-        stream: &Stream,
-    ) -> Result<(), GpuError> {
-        SortSegments::enqueue(self, keys, sorted, stream)
-    }
-}
-
-impl Sorting for MergeSegments {
-    unsafe fn enqueue(
-        &mut self,
-        keys: &DeviceBuffer<u64>,
-        sorted: &mut DeviceBuffer<u64>,
-        stream: &Stream,
-    ) -> Result<(), GpuError> {
-        // SAFETY: the caller's promise.
-        unsafe { MergeSegments::enqueue(self, keys, sorted, stream) }
-    }
+    sort: Sort,
 }
 
 /// Keys sorted in segments of `before`, to be sorted in segments of `after`.
-fn prepared_sort<S: Sorting + 'static>(
+fn prepared_sort(
     device: &Device,
     length: usize,
     (before, after): (usize, usize),
-    sort: S,
-) -> Result<Box<dyn PreparedPrimitive>, PlanError> {
+    sort: Sort,
+) -> Prepared {
     // Few values: many are equal.
     let mut input: Vec<u64> = words(length).map(|word| word % (length as u64 / 2 + 1)).collect();
     input.chunks_mut(before).for_each(<[u64]>::sort_unstable);
@@ -301,10 +259,9 @@ fn prepared_sort<S: Sorting + 'static>(
     Ok(Box::new(PreparedSort { input, expected, keys, sorted, sort }))
 }
 
-impl<S: Sorting> PreparedPrimitive for PreparedSort<S> {
+impl PreparedPrimitive for PreparedSort {
     fn launch(&mut self, stream: &Stream) -> Result<(), GpuError> {
-        // SAFETY: keys sorted in segments of `sort`, whose launches are in order (`Checked`).
-        unsafe { self.sort.enqueue(&self.keys, &mut self.sorted, stream) }
+        (self.sort)(&self.keys, &mut self.sorted, stream)
     }
 
     fn check(&mut self, stream: &Stream) -> Result<bool, GpuError> {
@@ -321,34 +278,29 @@ impl<S: Sorting> PreparedPrimitive for PreparedSort<S> {
     }
 }
 
-fn segmented_sort(
-    device: &Device,
-    length: usize,
-    parameters: &Parameters,
-) -> Result<Box<dyn PreparedPrimitive>, PlanError> {
+fn segmented_sort(device: &Device, length: usize, parameters: &Parameters) -> Prepared {
     let block = parameters.count("block");
-    prepared_sort(device, length, (1, block), SortSegments::new(device, length, block)?)
+    let sort = SortSegments::new(device, length, block)?;
+    let sort: Sort = Box::new(move |keys, sorted, stream| sort.enqueue(keys, sorted, stream));
+    prepared_sort(device, length, (1, block), sort)
 }
 
-fn merge_small(
-    device: &Device,
-    length: usize,
-    parameters: &Parameters,
-) -> Result<Box<dyn PreparedPrimitive>, PlanError> {
+fn merge_small(device: &Device, length: usize, parameters: &Parameters) -> Prepared {
     let block = parameters.count("block");
     let merge = MergeSegments::small(device, length, block)?;
-    prepared_sort(device, length, (block, 2 * block), merge)
+    prepared_sort(device, length, (block, 2 * block), merging(merge))
 }
 
-fn merge_big(
-    device: &Device,
-    length: usize,
-    parameters: &Parameters,
-) -> Result<Box<dyn PreparedPrimitive>, PlanError> {
+fn merge_big(device: &Device, length: usize, parameters: &Parameters) -> Prepared {
     let (block, distance) = (parameters.count("block"), parameters.count(SPLITTER_DISTANCE.name));
     let segment = BIG_SEGMENT.next_multiple_of(distance);
     let merge = MergeSegments::big(device, length, segment, distance, block)?;
-    prepared_sort(device, length, (segment, 2 * segment), merge)
+    prepared_sort(device, length, (segment, 2 * segment), merging(merge))
+}
+
+fn merging(mut merge: MergeSegments) -> Sort {
+    // SAFETY: keys sorted in segments of the merge, whose launches are in order (`Checked`).
+    Box::new(move |keys, sorted, stream| unsafe { merge.enqueue(keys, sorted, stream) })
 }
 
 struct PreparedPointers {
@@ -359,11 +311,7 @@ struct PreparedPointers {
     count: IndexToPointers,
 }
 
-fn index_to_pointers(
-    device: &Device,
-    length: usize,
-    parameters: &Parameters,
-) -> Result<Box<dyn PreparedPrimitive>, PlanError> {
+fn index_to_pointers(device: &Device, length: usize, parameters: &Parameters) -> Prepared {
     let width = length / REPEATED + 1;
     let vertical = match parameters.choice(VERTICAL.name) {
         "transposed" => VerticalScan::Transposed,
@@ -413,11 +361,7 @@ struct PreparedIndex {
     expand: ExpandPointers,
 }
 
-fn pointers_to_index(
-    device: &Device,
-    length: usize,
-    parameters: &Parameters,
-) -> Result<Box<dyn PreparedPrimitive>, PlanError> {
+fn pointers_to_index(device: &Device, length: usize, parameters: &Parameters) -> Prepared {
     let rows = length / REPEATED + 1;
     let mut input: Vec<u32> =
         words(rows - 1).map(|word| (word % (length as u64 + 1)) as u32).collect();

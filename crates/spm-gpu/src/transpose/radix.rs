@@ -1,17 +1,15 @@
 //! Plan of `radix`: radix sort into buckets of columns, each then sorted in shared memory.
 
-use spm_formats::kernel::{
-    Backend, KernelInfo, Operation, ParameterSpec, Parameters, PlanError, Value,
-};
+use spm_formats::kernel::{KernelInfo, ParameterSpec, Parameters, PlanError, Value};
 
+use super::KERNEL;
 use super::buckets::{ColumnSort, Entries};
 use super::cut::{Cut, Wish};
 use super::parameters::{CHUNKS, block};
-use super::{BoxedPlan, Procedure, boxed};
-use crate::device::Device;
 use crate::error::GpuError;
 use crate::matrix::DeviceCsr;
 use crate::plan::{DeviceCsc, DeviceScalar};
+use crate::procedure::{Planned, Procedure, boxed};
 use crate::stream::Stream;
 
 const BLOCK: ParameterSpec = ParameterSpec {
@@ -30,11 +28,10 @@ const WIDTH: ParameterSpec = ParameterSpec {
 
 pub(super) const INFO: KernelInfo = KernelInfo {
     id: "radix",
-    operation: Operation::Transpose,
-    backend: Backend::Gpu,
     source: "own",
     summary: "radix sort of entries into column buckets, each then sorted in shared memory",
     parameters: &[BLOCK, WIDTH, CHUNKS],
+    ..KERNEL
 };
 
 /// Buckets of a chunk up to which blocks of 256 threads were fastest, and from which blocks of 1024
@@ -53,17 +50,12 @@ pub(super) struct Sorted<T> {
 }
 
 impl<T: DeviceScalar> Sorted<T> {
-    pub(super) fn new(
-        id: &'static str,
-        device: &Device,
-        a: DeviceCsr<T>,
-        wish: &Wish,
-    ) -> Result<Self, PlanError> {
+    pub(super) fn new(id: &'static str, a: DeviceCsr<T>, wish: &Wish) -> Result<Self, PlanError> {
         let sort = if a.entries() == 0 {
             None
         } else {
             let sizes = (a.rows(), a.cols());
-            Some(ColumnSort::new(id, device, sizes, &entries(&a), wish)?)
+            Some(ColumnSort::new(id, a.device(), sizes, &entries(&a), wish)?)
         };
         Ok(Self { a, sort })
     }
@@ -76,13 +68,12 @@ impl<T: DeviceScalar> Sorted<T> {
     /// A plan with a block size that suits the matrix instead of the requested one.
     pub(super) fn fitted(
         id: &'static str,
-        device: &Device,
         a: DeviceCsr<T>,
         wish: &Wish,
     ) -> Result<Self, PlanError> {
         let small = a.entries() <= FEW_ENTRIES;
         let wish = Wish { block: if small { SMALL_BLOCK } else { MEDIUM_BLOCK }, ..*wish };
-        let sorted = Self::new(id, device, a, &wish)?;
+        let sorted = Self::new(id, a, &wish)?;
         // Small blocks overlap best. A tile that goes to many buckets has to be long, for what it
         // writes to one of them to fill whole sectors.
         let block = match sorted.cut() {
@@ -92,7 +83,7 @@ impl<T: DeviceScalar> Sorted<T> {
         };
         // The old workspace is given back first.
         drop(sorted.sort);
-        Self::new(id, device, sorted.a, &Wish { block, ..wish })
+        Self::new(id, sorted.a, &Wish { block, ..wish })
     }
 }
 
@@ -116,12 +107,8 @@ pub(super) fn default_wish() -> Wish {
     Wish { block: MEDIUM_BLOCK, width: 0, chunks: 0, sort_buckets: true }
 }
 
-pub(super) fn plan<T: DeviceScalar>(
-    device: &Device,
-    a: DeviceCsr<T>,
-    parameters: &Parameters,
-) -> Result<BoxedPlan<T>, PlanError> {
-    Ok(boxed(Sorted::new(INFO.id, device, a, &wish(INFO.id, parameters)?)?))
+pub(super) fn plan<T: DeviceScalar>(a: DeviceCsr<T>, parameters: &Parameters) -> Planned<T> {
+    Ok(boxed(Sorted::new(INFO.id, a, &wish(INFO.id, parameters)?)?))
 }
 
 impl<T: DeviceScalar> Procedure<T> for Sorted<T> {

@@ -13,17 +13,15 @@
 //!
 //! Minimum traffic for f64: 4 + 12 + 14 + 2 + 14 + 12 bytes an entry.
 
-use spm_formats::kernel::{
-    Backend, KernelInfo, Operation, ParameterSpec, Parameters, PlanError, Value,
-};
+use spm_formats::kernel::{KernelInfo, ParameterSpec, Parameters, Value};
 
+use super::KERNEL;
 use super::cut::Wish;
 use super::parameters::{CHUNKS, block};
 use super::radix::Sorted;
-use super::{BoxedPlan, boxed};
-use crate::device::Device;
 use crate::matrix::DeviceCsr;
 use crate::plan::DeviceScalar;
+use crate::procedure::{Planned, boxed};
 
 const BLOCK: ParameterSpec = ParameterSpec {
     name: "block",
@@ -41,18 +39,13 @@ const RANGES: ParameterSpec = ParameterSpec {
 
 pub(super) const INFO: KernelInfo = KernelInfo {
     id: "scan-trans",
-    operation: Operation::Transpose,
-    backend: Backend::Gpu,
     source: "R3 III-C; Wang, Liu, Hou, Feng, ICS 2016, algorithm 1",
     summary: "column-range counts of chunks, scanned; then column counts of the pieces of a range",
     parameters: &[BLOCK, RANGES, CHUNKS],
+    ..KERNEL
 };
 
-pub(super) fn plan<T: DeviceScalar>(
-    device: &Device,
-    a: DeviceCsr<T>,
-    parameters: &Parameters,
-) -> Result<BoxedPlan<T>, PlanError> {
+pub(super) fn plan<T: DeviceScalar>(a: DeviceCsr<T>, parameters: &Parameters) -> Planned<T> {
     let ranges = parameters.count(RANGES.name);
     let wish = Wish {
         block: if parameters.count(BLOCK.name) == 0 { 0 } else { block(INFO.id, parameters)? },
@@ -61,7 +54,7 @@ pub(super) fn plan<T: DeviceScalar>(
         sort_buckets: false,
     };
     Ok(boxed(match wish.block {
-        0 => Sorted::fitted(INFO.id, device, a, &wish)?,
-        _ => Sorted::new(INFO.id, device, a, &wish)?,
+        0 => Sorted::fitted(INFO.id, a, &wish)?,
+        _ => Sorted::new(INFO.id, a, &wish)?,
     }))
 }

@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use spm_gpu::{Device, DeviceBuffer, GpuError, Stream, TimingOptions, time};
+use spm_gpu::{Device, DeviceBuffer, GpuError, Sampling, Stream, time};
 
 /// Tries something on a device.
 type Test = fn(&Device);
@@ -61,13 +61,9 @@ fn a_copy_is_timed(device: &Device) {
     let stream = Stream::new(device).unwrap();
     let source = DeviceBuffer::from_slice(device, &[1.0_f64; 1000]).unwrap();
     let mut target = DeviceBuffer::zeroed(device, 1000).unwrap();
-    let options = TimingOptions {
-        warm_up: 1,
-        iterations: 40,
-        min_time: Duration::ZERO,
-        ..Default::default()
-    };
-    let timing = time(&stream, options, |stream| target.copy_from_on(&source, stream)).unwrap();
+    let sampling =
+        Sampling { warm_up: 1, iterations: 40, min_time: Duration::ZERO, ..Default::default() };
+    let timing = time(&stream, &sampling, |stream| target.copy_from_on(&source, stream)).unwrap();
     assert!((40..=64).contains(&timing.iterations), "{timing:?}");
     assert!(timing.min_s <= timing.p10_s && timing.p10_s <= timing.median_s, "{timing:?}");
     assert!(timing.median_s <= timing.p90_s, "{timing:?}");

@@ -2,7 +2,7 @@
 
 use spm_formats::{DenseShape, Layout};
 use spm_gpu::{
-    Device, DeviceBuffer, DeviceScalar, DeviceSpmmPlan, GpuError, PlanOptions, Stream, spmm,
+    Device, DeviceBuffer, DeviceProductPlan, DeviceScalar, GpuError, PlanOptions, Stream, spmm,
 };
 use spm_testing::reference;
 
@@ -68,7 +68,7 @@ pub(crate) fn check<T: DeviceScalar>(
 
 /// A X into a Y that was NaN before.
 pub(crate) fn run<T: DeviceScalar>(
-    plan: &mut dyn DeviceSpmmPlan<T>,
+    plan: &mut dyn DeviceProductPlan<T>,
     x: &[T],
 ) -> Result<Vec<T>, GpuError> {
     let device = plan.device().clone();

@@ -1,7 +1,7 @@
 //! y = A x of one kernel against the reference.
 
 use spm_gpu::{
-    Device, DeviceBuffer, DeviceScalar, DeviceSpmvPlan, GpuError, PlanOptions, Stream, spmv,
+    Device, DeviceBuffer, DeviceProductPlan, DeviceScalar, GpuError, PlanOptions, Stream, spmv,
 };
 use spm_testing::reference;
 
@@ -62,7 +62,7 @@ pub(crate) fn check<T: DeviceScalar>(
 
 /// A x, into a y that is full of NaN.
 pub(crate) fn run<T: DeviceScalar>(
-    plan: &mut dyn DeviceSpmvPlan<T>,
+    plan: &mut dyn DeviceProductPlan<T>,
     x: &[T],
 ) -> Result<Vec<T>, GpuError> {
     let device = plan.device().clone();

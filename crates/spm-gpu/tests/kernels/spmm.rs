@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use spm_formats::kernel::{Parameters, RunError, SpmmPlan};
+use spm_formats::kernel::{Parameters, ProductPlan, RunError};
 use spm_formats::{Csr, DenseShape, Layout};
 use spm_gpu::{Device, DeviceCsr, DeviceScalar, PlanOptions, spmm};
 

@@ -1,6 +1,6 @@
 //! y = A x.
 
-use spm_formats::kernel::{Parameters, PlanError, RunError, SpmvPlan};
+use spm_formats::kernel::{Parameters, PlanError, ProductPlan, RunError};
 use spm_formats::{Csr, FormatError, MemoryBudget};
 use spm_gpu::{Device, DeviceBuffer, DeviceScalar, GpuError, PlanOptions, Stream, spmv};
 use spm_gpu_kernels::emulator::EmulatorOptions;

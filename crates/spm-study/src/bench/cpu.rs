@@ -4,7 +4,7 @@ use std::rc::Rc;
 
 use spm_cpu::PlanOptions;
 use spm_formats::kernel::{
-    Footprint, Operation, PlanError, RunError, SpmmPlan, SpmvPlan, TransposeOutput, TransposePlan,
+    Footprint, Operation, PlanError, ProductPlan, RunError, TransposeOutput, TransposePlan,
 };
 use spm_formats::{Coo, DenseShape, Layout, Scalar, convert};
 use spm_testing::reference::{self, ErrorMeasures, Reference, is_exactly};
@@ -72,48 +72,26 @@ fn rayon_pool(threads: usize) -> Result<rayon::ThreadPool, PlanError> {
     pool.map_err(|error| PlanError::Device(error.to_string()))
 }
 
-/// What SpMV and SpMM plans have in common.
-trait Multiply<T> {
-    fn footprint(&self) -> Footprint;
-    fn choice(&self) -> Option<String>;
-    fn run(&self, x: &[T], y: &mut [T]) -> Result<(), RunError>;
-}
-
-macro_rules! multiply {
-    ($plan:ident) => {
-        impl<T> Multiply<T> for Box<dyn $plan<T> + '_> {
-            fn footprint(&self) -> Footprint {
-                (**self).footprint()
-            }
-            fn choice(&self) -> Option<String> {
-                (**self).choice()
-            }
-            fn run(&self, x: &[T], y: &mut [T]) -> Result<(), RunError> {
-                (**self).run(x, y)
-            }
-        }
-    };
-}
-
-multiply!(SpmvPlan);
-multiply!(SpmmPlan);
-
-struct Product<P, T> {
-    plan: P,
+struct Product<'a, T> {
+    plan: Box<dyn ProductPlan<T> + 'a>,
     x: Vec<T>,
     y: Vec<T>,
     reference: Rc<Reference>,
 }
 
-impl<P: Multiply<T>, T: Scalar> Product<P, T> {
-    fn new(plan: P, matrix: &Matrix<T>, dense: Option<DenseShape>) -> Self {
+impl<'a, T: Scalar> Product<'a, T> {
+    fn new(
+        plan: Box<dyn ProductPlan<T> + 'a>,
+        matrix: &Matrix<T>,
+        dense: Option<DenseShape>,
+    ) -> Self {
         let k = dense.map_or(1, |dense| dense.k);
         let y = vec![<T as Scalar>::ZERO; matrix.csr().rows() * k];
         Self { plan, x: matrix.x(k), y, reference: matrix.reference(dense) }
     }
 }
 
-impl<P: Multiply<T>, T: Scalar> Case for Product<P, T> {
+impl<T: Scalar> Case for Product<'_, T> {
     fn footprint(&self) -> Footprint {
         self.plan.footprint()
     }

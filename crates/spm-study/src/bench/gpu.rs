@@ -2,17 +2,16 @@
 //! synchronization, or the whole call from host memory to host memory.
 
 use std::rc::Rc;
-use std::time::Duration;
 
 use spm_formats::kernel::{
-    Footprint, KernelInfo, Operation, PlanError, RunError, SpmmPlan, SpmvPlan, TransposeOutput,
+    Footprint, KernelInfo, Operation, PlanError, ProductPlan, RunError, TransposeOutput,
     TransposePlan,
 };
 use spm_formats::{DenseShape, Layout, Scalar};
+use spm_gpu::spmv::BoxedPlan;
 use spm_gpu::{
-    Device, DeviceBuffer, DeviceCsc, DeviceInfo, DeviceScalar, DeviceSpmmPlan, DeviceSpmvPlan,
-    DeviceTransposePlan, GpuError, HostSpmmPlan, HostSpmvPlan, HostTransposePlan, PlanOptions,
-    Stream, TimingOptions,
+    Device, DeviceBuffer, DeviceCsc, DeviceInfo, DeviceScalar, DeviceTransposePlan, GpuError,
+    HostProductPlan, HostTransposePlan, PlanOptions, Stream,
 };
 use spm_testing::reference::{self, ErrorMeasures, Reference};
 
@@ -55,8 +54,8 @@ pub fn copy_bandwidth(device: &Device) -> Result<f64, GpuError> {
     let source = DeviceBuffer::<f64>::zeroed(device, ELEMENTS)?;
     let mut target = DeviceBuffer::<f64>::zeroed(device, ELEMENTS)?;
     let stream = Stream::new(device)?;
-    let options = TimingOptions { iterations: 20, ..TimingOptions::default() };
-    let timing = spm_gpu::time(&stream, options, |stream| target.copy_from_on(&source, stream))?;
+    let sampling = Sampling { iterations: 20, ..Sampling::default() };
+    let timing = spm_gpu::time(&stream, &sampling, |stream| target.copy_from_on(&source, stream))?;
     Ok(2.0 * source.bytes() as f64 / timing.median_s / 1e9)
 }
 
@@ -81,14 +80,7 @@ pub fn plan<'a, T: DeviceScalar>(
             let kernel = spm_gpu::spmv::find::<T>(id).ok_or_else(missing)?;
             let make = move || kernel.plan(&on, a.view(), &parameters, &options);
             Planned::new(make.clone(), |plan| {
-                let (x, reference) = (matrix.x(1), matrix.reference(None));
-                let operands = Operands::new(device, &x, a.rows(), reference)?;
-                let mut y = Vec::new();
-                let clock = Clock::new(scope, move || {
-                    y.resize(a.rows(), <T as Scalar>::ZERO);
-                    HostSpmvPlan::new(make().map_err(unplanned)?)?.run(&x, &mut y)
-                });
-                Ok(Product { plan, operands, stream, clock })
+                Product::case(plan, matrix, None, (device, stream), scope, make)
             })
         }
         Operation::Spmm => {
@@ -96,14 +88,7 @@ pub fn plan<'a, T: DeviceScalar>(
             let dense = spec.dense.unwrap_or(DenseShape { k: 1, layout: Layout::RowMajor });
             let make = move || kernel.plan(&on, a.view(), dense, &parameters, &options);
             Planned::new(make.clone(), |plan| {
-                let (x, reference) = (matrix.x(dense.k), matrix.reference(Some(dense)));
-                let operands = Operands::new(device, &x, a.rows() * dense.k, reference)?;
-                let mut y = Vec::new();
-                let clock = Clock::new(scope, move || {
-                    y.resize(a.rows() * dense.k, <T as Scalar>::ZERO);
-                    HostSpmmPlan::new(make().map_err(unplanned)?)?.run(&x, &mut y)
-                });
-                Ok(Product { plan, operands, stream, clock })
+                Product::case(plan, matrix, Some(dense), (device, stream), scope, make)
             })
         }
         Operation::Transpose => {
@@ -163,7 +148,7 @@ impl<'a> Clock<'a> {
             None => Ok(()),
         };
         if matches!(self, Self::Events) {
-            return Ok(event_times(sampling, stream, evict_device, launch)?);
+            return Ok(spm_gpu::time_after(stream, sampling, evict_device, launch)?);
         }
         // An error in between stays in the stream, and the next launch reports it.
         let between = || {
@@ -194,42 +179,6 @@ impl DeviceEviction {
     }
 }
 
-/// What SpMV and SpMM plans have in common.
-trait Launch<T> {
-    fn footprint(&self) -> Footprint;
-    fn choice(&self) -> Option<String>;
-    fn launch(
-        &mut self,
-        x: &DeviceBuffer<T>,
-        y: &mut DeviceBuffer<T>,
-        stream: &Stream,
-    ) -> Result<(), GpuError>;
-}
-
-macro_rules! launch {
-    ($plan:ident) => {
-        impl<T> Launch<T> for Box<dyn $plan<T>> {
-            fn footprint(&self) -> Footprint {
-                (**self).footprint()
-            }
-            fn choice(&self) -> Option<String> {
-                (**self).choice()
-            }
-            fn launch(
-                &mut self,
-                x: &DeviceBuffer<T>,
-                y: &mut DeviceBuffer<T>,
-                stream: &Stream,
-            ) -> Result<(), GpuError> {
-                (**self).launch(x, y, stream)
-            }
-        }
-    };
-}
-
-launch!(DeviceSpmvPlan);
-launch!(DeviceSpmmPlan);
-
 struct Operands<T> {
     x: DeviceBuffer<T>,
     y: DeviceBuffer<T>,
@@ -246,14 +195,36 @@ impl<T: DeviceScalar> Operands<T> {
     }
 }
 
-struct Product<'a, P, T> {
-    plan: P,
+struct Product<'a, T> {
+    plan: BoxedPlan<T>,
     operands: Operands<T>,
     stream: Stream,
     clock: Clock<'a>,
 }
 
-impl<P: Launch<T>, T: DeviceScalar> Case for Product<'_, P, T> {
+impl<'a, T: DeviceScalar> Product<'a, T> {
+    /// With X and Y on the device; `make` plans for a whole call.
+    fn case(
+        plan: BoxedPlan<T>,
+        matrix: &'a Matrix<T>,
+        dense: Option<DenseShape>,
+        (device, stream): (&Device, Stream),
+        scope: Scope,
+        make: impl Fn() -> Result<BoxedPlan<T>, PlanError> + 'a,
+    ) -> Result<Self, PlanError> {
+        let k = dense.map_or(1, |dense| dense.k);
+        let (x, elements) = (matrix.x(k), matrix.csr().rows() * k);
+        let operands = Operands::new(device, &x, elements, matrix.reference(dense))?;
+        let mut y = Vec::new();
+        let clock = Clock::new(scope, move || {
+            y.resize(elements, <T as Scalar>::ZERO);
+            HostProductPlan::new(make().map_err(unplanned)?)?.run(&x, &mut y)
+        });
+        Ok(Self { plan, operands, stream, clock })
+    }
+}
+
+impl<T: DeviceScalar> Case for Product<'_, T> {
     fn footprint(&self) -> Footprint {
         self.plan.footprint()
     }
@@ -318,40 +289,10 @@ impl<T: DeviceScalar> Case for Transpose<'_, T> {
     }
 }
 
-/// Times by events, as long as `sampling` says.
-pub(super) fn event_times(
-    sampling: &Sampling,
-    stream: &Stream,
-    mut prepare: impl FnMut(&Stream) -> Result<(), GpuError>,
-    mut launch: impl FnMut(&Stream) -> Result<(), GpuError>,
-) -> Result<Timing, GpuError> {
-    let mut options = TimingOptions {
-        warm_up: sampling.warm_up,
-        iterations: sampling.iterations,
-        min_time: sampling.min_time.min(sampling.max_time),
-        ..TimingOptions::default()
-    };
-    if options.min_time.is_zero() {
-        // Exactly as many as were asked for.
-        options.max_iterations = options.iterations;
-    }
-    let mut times = |options| spm_gpu::time_after(stream, options, &mut prepare, &mut launch);
-    if sampling.max_time < Duration::MAX {
-        // The warm-up has no times: one run alone says how many there is time for.
-        let one = TimingOptions { warm_up: 0, iterations: 1, max_iterations: 1, ..options };
-        let once = times(one)?;
-        let affordable = (sampling.max_time.as_secs_f64() / once.median_s) as usize;
-        if affordable == 0 {
-            return Ok(once);
-        }
-        options.warm_up = options.warm_up.min(affordable);
-        options.iterations = options.iterations.min(affordable);
-    }
-    times(options)
-}
-
 #[cfg(test)]
 mod tests {
+    use std::time::Duration;
+
     use spm_formats::{Coo, MemoryBudget};
 
     use super::*;

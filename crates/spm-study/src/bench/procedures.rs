@@ -7,7 +7,6 @@ use spm_testing::reference::ErrorMeasures;
 
 use super::cache::Eviction;
 use super::case::{Case, CaseSpec, Planned, exact, missing};
-use super::gpu;
 use super::plan::Resources;
 use super::timing::{Sampling, Timing};
 use crate::results::SYNTHETIC;
@@ -67,7 +66,7 @@ impl Case for Procedure {
 
     fn time(&mut self, sampling: &Sampling, _: Option<&mut Eviction>) -> Result<Timing, RunError> {
         let prepared = &mut self.prepared;
-        Ok(gpu::event_times(sampling, &self.stream, |_| Ok(()), |s| prepared.launch(s))?)
+        Ok(spm_gpu::time(&self.stream, sampling, |s| prepared.launch(s))?)
     }
 }
 

@@ -12,9 +12,7 @@ mod kernel;
 mod pack;
 mod sink;
 
-use spm_formats::kernel::{
-    Backend, KernelInfo, Operation, ParameterSpec, Parameters, PlanError, Scaling, Value,
-};
+use spm_formats::kernel::{KernelInfo, ParameterSpec, Scaling, Value};
 use spm_formats::partition::{self, MergePoint};
 use spm_formats::{CsrSource, DenseShape, Layout, Scalar};
 
@@ -23,12 +21,15 @@ use self::kernel::{Dense, Part};
 use self::pack::Packed;
 use self::sink::{Sink, stage_len};
 use super::plan::{Memory, Product, boxed};
-use super::{BoxedPlan, vector};
+use super::vector;
 use crate::disjoint::Disjoint;
+use crate::kernel::{Planned, Problem};
 use crate::pool::{Pool, Taken};
 use crate::simd::Machine;
+use crate::spmm::KERNEL;
+use crate::spmv;
 use crate::workspace::Workspace;
-use crate::{PlanOptions, Threads, scaled};
+use crate::{Threads, scaled};
 
 const PREFETCH: ParameterSpec = ParameterSpec {
     name: "prefetch",
@@ -54,11 +55,10 @@ const STREAM: ParameterSpec = ParameterSpec {
 
 pub(super) const INFO: KernelInfo = KernelInfo {
     id: "csr-blocked",
-    operation: Operation::Spmm,
-    backend: Backend::Cpu,
     source: "own",
     summary: "rows of X and Y in vector registers, 64 columns at a time; long rows split",
     parameters: &[NARROW, PREFETCH, STREAM],
+    ..KERNEL
 };
 
 /// Mean row length below which the entries of a row are summed in one chain.
@@ -110,14 +110,10 @@ impl<T: Scalar> Buffers<T> {
     }
 }
 
-pub(super) fn plan<'a, T: Scalar>(
-    a: CsrSource<'a, T>,
-    dense: DenseShape,
-    parameters: &Parameters,
-    options: &PlanOptions,
-) -> Result<BoxedPlan<'a, T>, PlanError> {
+pub(super) fn plan<'a, T: Scalar>(problem: Problem<'a, '_, T>) -> Planned<'a, T> {
+    let Problem { a, dense, parameters, options, .. } = problem;
     if dense.k == 1 {
-        return vector::plan(a, dense, "csr-merge", options);
+        return vector::plan(a, dense, spmv::csr_merge(), options);
     }
     let (view, threads) = (a.view(), options.threads.clone());
     let columns = dense.layout == Layout::ColumnMajor;

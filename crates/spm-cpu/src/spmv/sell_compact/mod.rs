@@ -9,28 +9,26 @@ mod segment;
 use std::ops::Range;
 
 use rayon::prelude::*;
-use spm_formats::kernel::{
-    Backend, KernelInfo, Operation, ParameterSpec, Parameters, PlanError, Scaling, Value,
-};
+use spm_formats::kernel::{KernelInfo, ParameterSpec, PlanError, Scaling, Value};
 use spm_formats::{CsrSource, CsrView, FormatError, Scalar, partition};
 
 use self::segment::{Columns, MOST_ROWS, Segment};
-use super::BoxedPlan;
 use super::long_rows::{LONG, LongRows};
 use super::plan::{Memory, Product, boxed};
 use super::repair::repair;
 use crate::disjoint::Disjoint;
+use crate::kernel::{Planned, Problem};
 use crate::scaled::{Buffers, Staged};
 use crate::simd::{self, AHEAD, GATHER, Isa, Job, LANES, Machine, PREFETCH};
+use crate::spmv::KERNEL;
 use crate::{PlanOptions, Threads, scaled};
 
 pub(super) const INFO: KernelInfo = KernelInfo {
     id: "sell-compact",
-    operation: Operation::Spmv,
-    backend: Backend::Cpu,
     source: "own; after SELL-C-sigma (Kreutzer et al. 2014)",
     summary: "SELL-8-sigma; columns in 16 bits or one for eight entries, equal values stored once",
     parameters: &[SIGMA, GATHER, PREFETCH],
+    ..KERNEL
 };
 
 /// The parameter sigma: rows of a window that is sorted by length.
@@ -61,11 +59,8 @@ struct SellCompact<'a, T> {
     prefetch: bool,
 }
 
-pub(super) fn plan<'a, T: Scalar>(
-    a: CsrSource<'a, T>,
-    parameters: &Parameters,
-    options: &PlanOptions,
-) -> Result<BoxedPlan<'a, T>, PlanError> {
+pub(super) fn plan<'a, T: Scalar>(problem: Problem<'a, '_, T>) -> Planned<'a, T> {
+    let Problem { a, parameters, options, .. } = problem;
     let sigma = parameters.count(SIGMA.name);
     if sigma != 1 && (!sigma.is_multiple_of(LANES) || sigma > MOST_ROWS) {
         let reason = format!("sigma {sigma} is neither 1 nor a multiple of 8 up to 65536");

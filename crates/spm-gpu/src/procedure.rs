@@ -1,14 +1,19 @@
-//! The common part of all transposition plans: checks of the output around a kernel's launches.
+//! The common part of all transposition plans on a device: checks of the output around a kernel's launches.
 
-use spm_formats::kernel::Footprint;
+use spm_formats::kernel::{Footprint, PlanError};
 
-use super::BoxedPlan;
 use crate::device::Device;
 use crate::error::GpuError;
 use crate::matrix::DeviceCsr;
 use crate::memory::check_operand;
 use crate::plan::{DeviceCsc, DeviceScalar, DeviceTransposePlan};
 use crate::stream::{LaunchOrder, Stream};
+
+/// A boxed transposition plan.
+pub type BoxedPlan<T> = Box<dyn DeviceTransposePlan<T>>;
+
+/// A plan, or why there is none.
+pub(crate) type Planned<T> = Result<BoxedPlan<T>, PlanError>;
 
 /// A kernel's transposition, without the checks of the output.
 pub(crate) trait Procedure<T>: Send {

@@ -5,7 +5,7 @@ use std::ops::Range;
 
 /// A mutable slice that several threads may write, each element by one thread only.
 #[derive(Debug, Clone, Copy)]
-pub(crate) struct Disjoint<'a, T> {
+pub struct Disjoint<'a, T> {
     start: *mut T,
     len: usize,
     lifetime: PhantomData<&'a mut [T]>,
@@ -17,7 +17,8 @@ unsafe impl<T: Send> Sync for Disjoint<'_, T> {}
 unsafe impl<T: Send> Send for Disjoint<'_, T> {}
 
 impl<'a, T> Disjoint<'a, T> {
-    pub(crate) fn new(slice: &'a mut [T]) -> Self {
+    /// Borrows the slice for all threads.
+    pub fn new(slice: &'a mut [T]) -> Self {
         Self { start: slice.as_mut_ptr(), len: slice.len(), lifetime: PhantomData }
     }
 
@@ -28,7 +29,7 @@ impl<'a, T> Disjoint<'a, T> {
     ///
     /// # Panics
     /// When the range is outside the slice.
-    pub(crate) unsafe fn range(&self, range: Range<usize>) -> &'a mut [T] {
+    pub unsafe fn range(&self, range: Range<usize>) -> &'a mut [T] {
         assert!(range.start <= range.end && range.end <= self.len, "{range:?} of {}", self.len);
         // SAFETY: inside the slice by the assertion, exclusive by the caller's promise.
         unsafe { std::slice::from_raw_parts_mut(self.start.add(range.start), range.len()) }
@@ -42,7 +43,7 @@ impl<'a, T> Disjoint<'a, T> {
     /// # Panics
     /// When the index is outside the slice.
     #[inline(always)]
-    pub(crate) unsafe fn write(&self, index: usize, value: T) {
+    pub unsafe fn write(&self, index: usize, value: T) {
         assert!(index < self.len, "{index} of {}", self.len);
         // SAFETY: inside the slice by the assertion, exclusive by the caller's promise.
         unsafe { self.start.add(index).write(value) };
@@ -54,16 +55,29 @@ impl<'a, T> Disjoint<'a, T> {
     /// The index is inside the slice, and nothing else reads or writes this element at the same
     /// time.
     #[inline(always)]
-    pub(crate) unsafe fn write_unchecked(&self, index: usize, value: T) {
+    pub unsafe fn write_unchecked(&self, index: usize, value: T) {
         debug_assert!(index < self.len, "{index} of {}", self.len);
         // SAFETY: the caller's promise.
         unsafe { self.start.add(index).write(value) };
     }
 
+    /// Prefetches the cache line of an element for a write. Any index is allowed.
+    #[inline(always)]
+    pub fn prefetch(&self, index: usize) {
+        #[cfg(target_arch = "x86_64")]
+        {
+            use std::arch::x86_64::{_MM_HINT_T0, _mm_prefetch};
+            // SAFETY: a prefetch accesses nothing that the program can observe, at any address.
+            unsafe { _mm_prefetch::<_MM_HINT_T0>(self.address(index).cast()) };
+        }
+        #[cfg(not(target_arch = "x86_64"))]
+        let _ = index;
+    }
+
     /// The address of the element at `index`, for a prefetch. Any index is allowed; nothing is
     /// read.
     #[inline(always)]
-    pub(crate) fn address(&self, index: usize) -> *const T {
+    pub fn address(&self, index: usize) -> *const T {
         self.start.wrapping_add(index)
     }
 
@@ -73,7 +87,7 @@ impl<'a, T> Disjoint<'a, T> {
     /// The index is inside the slice. Writes through the pointer obey the rule of
     /// [`Disjoint::range`].
     #[inline(always)]
-    pub(crate) unsafe fn pointer(&self, index: usize) -> *mut T {
+    pub unsafe fn pointer(&self, index: usize) -> *mut T {
         debug_assert!(index < self.len, "{index} of {}", self.len);
         // SAFETY: the caller's promise.
         unsafe { self.start.add(index) }

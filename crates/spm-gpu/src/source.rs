@@ -3,10 +3,9 @@
 use std::cell::{OnceCell, RefCell};
 use std::sync::Arc;
 
-use spm_formats::kernel::{Parameters, PlanError};
+use spm_formats::kernel::PlanError;
 use spm_formats::{CsrView, MemoryBudget};
 
-use super::BoxedPlan;
 use crate::convert::MatrixStats;
 use crate::device::Device;
 use crate::error::GpuError;
@@ -84,7 +83,3 @@ impl<T: DeviceScalar> Source<T> {
         Ok(sell)
     }
 }
-
-/// Plans y = A x for a matrix on the device; the budget is for padding.
-pub(super) type OnDevice<T> =
-    fn(&Source<T>, &Parameters, &MemoryBudget) -> Result<BoxedPlan<T>, PlanError>;

@@ -1,0 +1,115 @@
+//! The common part of all product plans: checks of the operands around a kernel's product.
+
+use spm_formats::kernel::{Footprint, Operation, ProductPlan, RunError, Scaling, check_length};
+use spm_formats::{DenseShape, Scalar};
+
+use crate::memory::Memory;
+
+/// A boxed plan that borrows its matrix or shares it. One that shares is `BoxedPlan<'static, T>`.
+pub type BoxedPlan<'a, T> = Box<dyn ProductPlan<T> + 'a>;
+
+/// A kernel's product, without the checks of operands.
+pub(crate) trait Product<T>: Send + Sync {
+    /// (rows, columns) of A.
+    fn shape(&self) -> (usize, usize);
+
+    /// Bytes of the matrix in the format that the product reads, and bytes that the plan holds.
+    fn memory(&self) -> Memory;
+
+    /// `y` = alpha A `x` + beta `y`, or A `x` for `None`; the lengths are those of the shapes.
+    fn multiply(&self, scaling: Option<Scaling<T>>, x: &[T], y: &mut [T]);
+}
+
+/// A product with the checks of operands, which makes it a plan.
+pub(crate) struct Checked<P> {
+    product: P,
+    dense: DenseShape,
+    /// What errors call the operands.
+    names: [&'static str; 2],
+    /// The label, if `auto` has chosen the product. (A wrapper around the plan of a tiny matrix would
+    /// cost a tenth of the product.)
+    choice: Option<String>,
+}
+
+impl<P> Checked<P> {
+    /// `operation` is SpMV or SpMM.
+    pub(crate) fn new(operation: Operation, dense: DenseShape, product: P) -> Self {
+        let names = if operation == Operation::Spmv { ["x", "y"] } else { ["X", "Y"] };
+        Self { product, dense, names, choice: None }
+    }
+
+    /// The same as the choice of `auto`.
+    pub(crate) fn chosen(self, label: &str) -> Self {
+        Self { choice: Some(label.to_owned()), ..self }
+    }
+}
+
+impl<T: Scalar, P: Product<T>> ProductPlan<T> for Checked<P> {
+    fn shape(&self) -> (usize, usize) {
+        self.product.shape()
+    }
+
+    fn dense(&self) -> DenseShape {
+        self.dense
+    }
+
+    fn footprint(&self) -> Footprint {
+        let (rows, cols) = self.product.shape();
+        self.product.memory().footprint::<T>((rows + cols) * self.dense.k)
+    }
+
+    fn run(&self, x: &[T], y: &mut [T]) -> Result<(), RunError> {
+        self.run_scaled(Scaling::OVERWRITE, x, y)
+    }
+
+    fn run_scaled(&self, scaling: Scaling<T>, x: &[T], y: &mut [T]) -> Result<(), RunError> {
+        let (rows, cols) = self.product.shape();
+        check_length(self.names[0], cols * self.dense.k, x.len())?;
+        check_length(self.names[1], rows * self.dense.k, y.len())?;
+        if scaling.alpha == T::ZERO {
+            scaling.scale(y);
+        } else {
+            self.product.multiply(scaling.unless_overwrite(), x, y);
+        }
+        Ok(())
+    }
+
+    fn choice(&self) -> Option<String> {
+        self.choice.clone()
+    }
+}
+
+/// A plan that `auto` has chosen.
+pub(crate) struct Chosen<'a, T> {
+    pub(crate) plan: BoxedPlan<'a, T>,
+    /// That of the caller: one column is the same in both layouts.
+    pub(crate) dense: DenseShape,
+    /// The label of the kernel, if there is one.
+    pub(crate) choice: Option<String>,
+}
+
+impl<T: Scalar> ProductPlan<T> for Chosen<'_, T> {
+    fn shape(&self) -> (usize, usize) {
+        self.plan.shape()
+    }
+
+    fn dense(&self) -> DenseShape {
+        self.dense
+    }
+
+    fn footprint(&self) -> Footprint {
+        self.plan.footprint()
+    }
+
+    fn run(&self, x: &[T], y: &mut [T]) -> Result<(), RunError> {
+        self.plan.run(x, y)
+    }
+
+    fn run_scaled(&self, scaling: Scaling<T>, x: &[T], y: &mut [T]) -> Result<(), RunError> {
+        self.plan.run_scaled(scaling, x, y)
+    }
+
+    fn choice(&self) -> Option<String> {
+        self.choice.clone()
+    }
+}

@@ -1,0 +1,145 @@
+//! Products whose rows are summed independently of each other, over a partition of the rows.
+
+use std::ops::Range;
+
+use spm_formats::kernel::{Parameters, Scaling};
+use spm_formats::{CsrSource, Scalar, partition};
+
+use super::plan::{Memory, Product, boxed};
+use super::row;
+use super::schedule::{self, Loop};
+use crate::Threads;
+use crate::disjoint::Disjoint;
+use crate::plan::BoxedPlan;
+
+/// A matrix whose rows, or blocks of rows, are summed independently of each other.
+pub(super) trait RowSums<T>: Send + Sync {
+    /// (rows, columns) of A.
+    fn shape(&self) -> (usize, usize);
+
+    /// Memory of a plan that holds `rest` more bytes.
+    fn memory(&self, rest: usize) -> Memory;
+
+    /// What a partition divides: the number of rows, or of blocks of rows.
+    fn count(&self) -> usize {
+        self.shape().0
+    }
+
+    /// The rows of some consecutive units of [`RowSums::count`].
+    fn rows(&self, units: &Range<usize>) -> Range<usize> {
+        units.clone()
+    }
+
+    /// y[rows] = alpha (A x)[rows] + beta y[rows] for the rows of `units`; `y` holds just these.
+    fn multiply(&self, units: Range<usize>, scaling: Option<Scaling<T>>, x: &[T], y: &mut [T]);
+}
+
+/// A CSR matrix, borrowed or shared.
+pub(super) struct CsrRows<'a, T> {
+    a: CsrSource<'a, T>,
+    simd: bool,
+}
+
+impl<'a, T> CsrRows<'a, T> {
+    pub(super) fn new(a: CsrSource<'a, T>, parameters: &Parameters) -> Self {
+        Self { a, simd: parameters.switch(row::SIMD.name) }
+    }
+}
+
+impl<T: Scalar> RowSums<T> for CsrRows<'_, T> {
+    fn shape(&self) -> (usize, usize) {
+        self.a.view().shape()
+    }
+
+    fn memory(&self, rest: usize) -> Memory {
+        Memory::borrowed(&self.a.view(), rest)
+    }
+
+    fn multiply(&self, rows: Range<usize>, scaling: Option<Scaling<T>>, x: &[T], y: &mut [T]) {
+        row::multiply_rows(&self.a.view(), rows, scaling, x, y, self.simd);
+    }
+}
+
+/// The division of the rows, or of blocks of them.
+pub(super) enum Partition {
+    /// All on the calling thread.
+    Serial,
+    /// Chunks of a loop.
+    Loop(Loop),
+    /// A number of equal blocks, distributed by a loop.
+    Blocks(usize, Loop),
+    /// Equal parts, one for each thread.
+    Even(Threads),
+    /// The part of thread t is `bounds[t]..bounds[t + 1]`.
+    Bounds(Threads, Vec<usize>),
+}
+
+impl Partition {
+    /// Chunks of `count` units, with the schedule that the parameters describe.
+    pub(super) fn scheduled(threads: &Threads, count: usize, parameters: &Parameters) -> Self {
+        Self::Loop(Loop::new(threads, count, parameters))
+    }
+
+    /// The number of blocks of rows and the schedule that the parameters describe.
+    pub(super) fn blocks(threads: &Threads, rows: usize, parameters: &Parameters) -> Self {
+        let blocks = schedule::blocks(parameters, rows);
+        Self::Blocks(blocks, Loop::new(threads, blocks, parameters))
+    }
+
+    /// Calls `body` with ranges that do not overlap and cover all of `count` units.
+    fn run(&self, count: usize, body: impl Fn(Range<usize>) + Sync) {
+        match self {
+            Self::Serial => body(0..count),
+            Self::Loop(chunks) => chunks.run(body),
+            Self::Blocks(blocks, numbers) => numbers.run(|numbers| {
+                numbers.for_each(|block| body(partition::even(count, *blocks, block)));
+            }),
+            Self::Even(threads) => {
+                threads.run(|part| body(partition::even(count, threads.count(), part)));
+            }
+            Self::Bounds(threads, bounds) => {
+                threads.run(|part| body(bounds[part]..bounds[part + 1]))
+            }
+        }
+    }
+
+    /// Bytes that it holds.
+    fn bytes(&self) -> usize {
+        match self {
+            Self::Bounds(_, bounds) => size_of_val(&**bounds),
+            _ => 0,
+        }
+    }
+}
+
+struct RowProduct<A> {
+    a: A,
+    partition: Partition,
+}
+
+/// The plan of the sums of all rows, over a partition of them.
+pub(super) fn plan<'a, T: Scalar>(
+    a: impl RowSums<T> + 'a,
+    partition: Partition,
+) -> BoxedPlan<'a, T> {
+    boxed(RowProduct { a, partition })
+}
+
+impl<T: Scalar, A: RowSums<T>> Product<T> for RowProduct<A> {
+    fn shape(&self) -> (usize, usize) {
+        self.a.shape()
+    }
+
+    fn memory(&self) -> Memory {
+        self.a.memory(self.partition.bytes())
+    }
+
+    fn multiply(&self, scaling: Option<Scaling<T>>, x: &[T], y: &mut [T]) {
+        let y = Disjoint::new(y);
+        self.partition.run(self.a.count(), |units| {
+            // SAFETY: the parts of a partition, and so their rows, do not overlap.
+            let y = unsafe { y.range(self.a.rows(&units)) };
+            self.a.multiply(units, scaling, x, y);
+        });
+    }
+}

@@ -1,0 +1,157 @@
+//! Entries of the registries of SpMV and SpMM.
+
+use std::marker::PhantomData;
+use std::sync::Arc;
+
+use spm_formats::kernel::{KernelInfo, Parameters, PlanError};
+use spm_formats::{CsrView, DenseShape};
+
+use crate::budget;
+use crate::device::Device;
+use crate::matrix::{DeviceCsr, check_counts};
+use crate::plan::{BoxedPlan, DeviceScalar, HostProductPlan, PlanOptions};
+use crate::problem::{DeviceProblem, HostProblem, Planned, Problem};
+use crate::source::Source;
+
+/// Whether a kernel is planned on the host or on the device.
+#[derive(Debug, Clone, Copy)]
+enum Planner<T> {
+    Host(fn(HostProblem<'_, T>) -> Planned<T>),
+    Device(fn(DeviceProblem<'_, T>) -> Planned<T>),
+}
+
+/// One entry of a registry; `O` is [`Spmv`] or [`Spmm`].
+#[derive(Debug, Clone, Copy)]
+pub struct ProductKernel<T, O> {
+    /// Id, source and parameters.
+    pub info: KernelInfo,
+    /// Whether this is a vendor kernel used as a baseline. It is unavailable without its library.
+    pub baseline: bool,
+    planner: Planner<T>,
+    operation: PhantomData<O>,
+}
+
+/// y = A x.
+#[derive(Debug, Clone, Copy)]
+pub enum Spmv {}
+
+/// Y = A X.
+#[derive(Debug, Clone, Copy)]
+pub enum Spmm {}
+
+impl<T: DeviceScalar, O> ProductKernel<T, O> {
+    fn new(info: KernelInfo, baseline: bool, planner: Planner<T>) -> Self {
+        Self { info, baseline, planner, operation: PhantomData }
+    }
+
+    /// A kernel that is planned on the host.
+    pub(crate) fn host(info: KernelInfo, plan: fn(HostProblem<'_, T>) -> Planned<T>) -> Self {
+        Self::new(info, false, Planner::Host(plan))
+    }
+
+    /// A kernel that is planned on the device.
+    pub(crate) fn device(info: KernelInfo, plan: fn(DeviceProblem<'_, T>) -> Planned<T>) -> Self {
+        Self::new(info, false, Planner::Device(plan))
+    }
+
+    /// A vendor kernel.
+    pub(crate) fn baseline(info: KernelInfo, plan: fn(HostProblem<'_, T>) -> Planned<T>) -> Self {
+        Self::new(info, true, Planner::Host(plan))
+    }
+
+    fn plan_from_host(
+        &self,
+        device: &Device,
+        a: CsrView<'_, T>,
+        dense: DenseShape,
+        parameters: &Parameters,
+        PlanOptions { budget }: &PlanOptions,
+    ) -> Planned<T> {
+        let info = &self.info;
+        info.check_parameters(parameters)?;
+        dense.check::<T>(a.shape())?;
+        check_counts(a.shape(), a.nnz())?;
+        budget::within(info.id, budget, a.memory_bytes(), || match self.planner {
+            Planner::Host(plan) => plan(Problem { info, device, a, dense, parameters, budget }),
+            Planner::Device(plan) => {
+                let a = &Source::upload(device, a)?;
+                plan(Problem { info, device, a, dense, parameters, budget })
+            }
+        })
+    }
+
+    fn plan_from_device(
+        &self,
+        a: &Arc<DeviceCsr<T>>,
+        dense: DenseShape,
+        parameters: &Parameters,
+        PlanOptions { budget }: &PlanOptions,
+    ) -> Option<Planned<T>> {
+        let Planner::Device(plan) = self.planner else { return None };
+        let info = &self.info;
+        Some(budget::within(info.id, budget, 0, || {
+            info.check_parameters(parameters)?;
+            dense.check::<T>((a.rows(), a.cols()))?;
+            let (a, device) = (&Source::new(Arc::clone(a))?, a.device());
+            plan(Problem { info, device, a, dense, parameters, budget })
+        }))
+    }
+}
+
+/// The public functions, which differ by the argument for the dense shape.
+macro_rules! plans {
+    ($operation:ident, $shape:expr $(, $dense:ident: $type:ty)?) => {
+        impl<T: DeviceScalar> ProductKernel<T, $operation> {
+            /// Plans the product with one matrix: converts the matrix and copies it to the device.
+            ///
+            /// # Errors
+            /// A matrix that is not CSR or not valid, padding beyond the budget, a dense shape or
+            /// parameters that the kernel, this matrix or this device does not allow, too little
+            /// device memory, an absent library. For 0 columns the plan does nothing.
+            pub fn plan(
+                &self,
+                device: &Device,
+                a: CsrView<'_, T>,
+                $($dense: $type,)?
+                parameters: &Parameters,
+                options: &PlanOptions,
+            ) -> Result<BoxedPlan<T>, PlanError> {
+                self.plan_from_host(device, a, $shape, parameters, options)
+            }
+
+            /// Plans the product with a matrix in device memory; `None` for a kernel that is planned
+            /// on the host only. The row pointers may be copied to the host, to split long rows.
+            ///
+            /// # Errors
+            /// As [`ProductKernel::plan`].
+            pub fn plan_on_device(
+                &self,
+                a: &Arc<DeviceCsr<T>>,
+                $($dense: $type,)?
+                parameters: &Parameters,
+                options: &PlanOptions,
+            ) -> Option<Result<BoxedPlan<T>, PlanError>> {
+                self.plan_from_device(a, $shape, parameters, options)
+            }
+
+            /// The same as [`ProductKernel::plan`] for X and Y in host memory.
+            ///
+            /// # Errors
+            /// As [`ProductKernel::plan`].
+            pub fn plan_on_host(
+                &self,
+                device: &Device,
+                a: CsrView<'_, T>,
+                $($dense: $type,)?
+                parameters: &Parameters,
+                options: &PlanOptions,
+            ) -> Result<HostProductPlan<T>, PlanError> {
+                let plan = self.plan_from_host(device, a, $shape, parameters, options)?;
+                Ok(HostProductPlan::new(plan)?)
+            }
+        }
+    };
+}
+
+plans!(Spmv, DenseShape::VECTOR);
+plans!(Spmm, dense, dense: DenseShape);

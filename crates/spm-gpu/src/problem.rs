@@ -1,0 +1,129 @@
+//! What a product kernel plans, and plans from launches.
+
+use spm_formats::kernel::{KernelInfo, Parameters, PlanError, Value};
+use spm_formats::{CsrView, DenseShape, MemoryBudget};
+
+use crate::device::Device;
+use crate::error::GpuError;
+use crate::launch::{self, Block, Launch};
+use crate::matrix::DeviceMatrix;
+use crate::memory::DeviceBuffer;
+use crate::plan::{BoxedPlan, DeviceScalar};
+use crate::product::{Checked, Launches, Product};
+use crate::source::Source;
+use crate::stream::Stream;
+
+/// A product to plan with one kernel.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Problem<'a, A> {
+    /// The kernel.
+    pub(crate) info: &'a KernelInfo,
+    pub(crate) device: &'a Device,
+    /// The matrix.
+    pub(crate) a: A,
+    /// Columns and layout of X and Y.
+    pub(crate) dense: DenseShape,
+    pub(crate) parameters: &'a Parameters,
+    /// For padding; what is allocated on the device is counted elsewhere.
+    pub(crate) budget: &'a MemoryBudget,
+}
+
+/// A product with a matrix in host memory.
+pub(crate) type HostProblem<'a, T> = Problem<'a, CsrView<'a, T>>;
+/// A product with a matrix in device memory.
+pub(crate) type DeviceProblem<'a, T> = Problem<'a, &'a Source<T>>;
+
+/// A plan, or why there is none.
+pub(crate) type Planned<T> = Result<BoxedPlan<T>, PlanError>;
+
+/// Plans y = A x with a matrix that is in the format of the kernel already, in blocks of `block`
+/// threads.
+pub(crate) fn with_block<T>(
+    info: &KernelInfo,
+    device: &Device,
+    block: usize,
+    plan: impl FnOnce(Problem<'_, ()>) -> Planned<T>,
+) -> Planned<T> {
+    let parameters = &info.defaults().with("block", Value::Count(block));
+    let (dense, budget) = (DenseShape::VECTOR, &MemoryBudget::default());
+    plan(Problem { info, device, a: (), dense, parameters, budget })
+}
+
+impl<'a, A> Problem<'a, A> {
+    /// The same product with another kernel.
+    pub(crate) fn with_kernel(self, info: &'a KernelInfo, parameters: &'a Parameters) -> Self {
+        Self { info, parameters, ..self }
+    }
+
+    /// The error that the kernel does not apply, for this reason.
+    pub(crate) fn unsupported(&self, reason: impl Into<String>) -> PlanError {
+        PlanError::Unsupported { kernel: self.info.id, reason: reason.into() }
+    }
+
+    /// The parameter `block`: threads of a block.
+    pub(crate) fn block(&self) -> usize {
+        self.parameters.count("block")
+    }
+
+    /// Warps of a block of [`Problem::block`] threads.
+    ///
+    /// # Errors
+    /// A number of threads that is not a multiple of 32.
+    pub(crate) fn warps(&self) -> Result<usize, PlanError> {
+        launch::warps(self.info.id, self.block())
+    }
+
+    /// See [`Launch::over`].
+    pub(crate) fn launch(
+        &self,
+        items: usize,
+        per_block: usize,
+        block: impl Block,
+    ) -> Result<Launch, PlanError> {
+        Launch::over(self.info.id, self.device, items, per_block, block)
+    }
+
+    /// A plan made of a matrix on the device, `workspace` bytes, and launches that write nothing but
+    /// Y. `enqueue` is called with checked operands: X and Y have the lengths of the shapes, Y is not
+    /// empty, and everything is on one device.
+    pub(crate) fn product<T, M, F>(&self, matrix: M, workspace: u64, enqueue: F) -> BoxedPlan<T>
+    where
+        T: DeviceScalar,
+        M: DeviceMatrix,
+        F: Fn(&M, &DeviceBuffer<T>, &mut DeviceBuffer<T>, &Stream) -> Result<(), GpuError>
+            + Send
+            + 'static,
+    {
+        let launches = Launches { matrix, workspace, enqueue };
+        Box::new(self.checked(launches).without_scratch())
+    }
+
+    /// The same for launches that write scratch memory of the plan: they run one after another.
+    pub(crate) fn product_with_scratch<T, M, F>(
+        &self,
+        matrix: M,
+        workspace: u64,
+        enqueue: F,
+    ) -> BoxedPlan<T>
+    where
+        T: DeviceScalar,
+        M: DeviceMatrix,
+        F: FnMut(&M, &DeviceBuffer<T>, &mut DeviceBuffer<T>, &Stream) -> Result<(), GpuError>
+            + Send
+            + 'static,
+    {
+        self.boxed(Launches { matrix, workspace, enqueue })
+    }
+
+    /// Makes a plan of a product.
+    pub(crate) fn boxed<T: DeviceScalar>(
+        &self,
+        product: impl Product<T> + 'static,
+    ) -> BoxedPlan<T> {
+        Box::new(self.checked(product))
+    }
+
+    fn checked<P>(&self, product: P) -> Checked<P> {
+        Checked::new(self.info.operation, self.device, self.dense, product)
+    }
+}
