@@ -210,7 +210,7 @@ fn every_column_of_the_results_is_explained_in_its_place() {
     assert_eq!(explained.join(","), header.trim());
 }
 
-/// The example of the repository's README is that of spm-cpu's, which is compiled and run there.
+/// The example of the repository's README is that of spm-sparse's, which is compiled and run there.
 #[test]
 fn the_example_of_the_readme_is_a_tested_one() {
     let example = |path: &str| {
@@ -219,7 +219,7 @@ fn the_example_of_the_readme_is_a_tested_one() {
         let end = text[start + 3..].find("```\n").expect("the end of the example") + 3;
         text[start..start + end].to_owned()
     };
-    assert_eq!(example("README.md"), example("crates/spm-cpu/README.md"));
+    assert_eq!(example("README.md"), example("crates/spm-sparse/README.md"));
 }
 
 #[test]

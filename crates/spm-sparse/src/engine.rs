@@ -1,0 +1,171 @@
+//! The kernels of `spm-cpu`: the only file that knows its registries.
+
+use std::sync::Arc;
+
+use spm_cpu::{PlanOptions, Threads, spmm, spmv, transpose};
+use spm_formats::kernel::{Footprint, Scaling, TransposeOutput, split_label};
+use spm_formats::{Csr, DenseShape, MemoryBudget, Scalar};
+
+use crate::{Error, ParseRecipeError, Recipe};
+
+/// The product straight from CSR: rows with about the same number of entries for each thread. The
+/// sum of a row has the same bits on any number of threads.
+const DIRECT: &str = "csr-nnz-balanced";
+/// Y = A X straight from CSR.
+const DIRECT_MANY: &str = "csr-blocked";
+/// The fastest kernel by the clock.
+const RACE: &str = "auto";
+/// A transposition without a race, which one transposition would not pay for.
+const TRANSPOSE: &str = "counting";
+const TRANSPOSE_PARAMETERS: &str = "prefetch=64";
+
+/// Threads and memory of a plan.
+#[derive(Debug, Clone)]
+pub(crate) struct Resources {
+    pub(crate) threads: Threads,
+    pub(crate) budget: MemoryBudget,
+}
+
+impl Resources {
+    fn options(&self) -> PlanOptions {
+        PlanOptions { threads: self.threads.clone(), budget: self.budget.clone() }
+    }
+
+    /// The rest of the memory after `bytes` bytes.
+    fn beside(&self, bytes: u64) -> Self {
+        Self { threads: self.threads.clone(), budget: self.budget.beside(bytes) }
+    }
+}
+
+/// A planned y = alpha A x + beta y.
+pub(crate) struct Product<T> {
+    plan: spmv::BoxedPlan<'static, T>,
+    recipe: Recipe,
+}
+
+impl<T: Scalar> Product<T> {
+    /// Straight from CSR.
+    pub(crate) fn direct(a: &Arc<Csr<T>>, resources: &Resources) -> Result<Self, Error> {
+        Self::plan(a, DIRECT, resources)
+    }
+
+    /// The fastest by the clock.
+    pub(crate) fn raced(a: &Arc<Csr<T>>, resources: &Resources) -> Result<Self, Error> {
+        Self::plan(a, RACE, resources)
+    }
+
+    /// With this kernel.
+    pub(crate) fn plan(a: &Arc<Csr<T>>, label: &str, resources: &Resources) -> Result<Self, Error> {
+        let wrong = |reason| Error::Recipe(ParseRecipeError::new(reason));
+        let (id, text) = split_label(label);
+        let kernel =
+            spmv::find::<T>(id).ok_or_else(|| wrong(format!("there is no kernel {id:?}")))?;
+        let parameters =
+            kernel.info.parse_parameters(text).map_err(|error| wrong(error.to_string()))?;
+        let plan = kernel.plan(a, &parameters, &resources.options())?;
+        let threads = resources.threads.count();
+        let recipe = match plan.choice() {
+            Some(choice) => of_choice(&choice),
+            None => Recipe::new(kernel.info.label(&parameters), threads),
+        };
+        Ok(Self { plan, recipe })
+    }
+
+    pub(crate) fn recipe(&self) -> &Recipe {
+        &self.recipe
+    }
+
+    pub(crate) fn footprint(&self) -> Footprint {
+        self.plan.footprint()
+    }
+
+    /// `y` = alpha A `x` + beta `y`. Checks the lengths.
+    #[inline]
+    pub(crate) fn run(&self, alpha: T, x: &[T], beta: T, y: &mut [T]) -> Result<(), Error> {
+        Ok(self.plan.run_scaled(Scaling::new(alpha, beta), x, y)?)
+    }
+}
+
+/// The recipe of what `auto` says of its choice: `LABEL on N threads`, or a serial kernel's label.
+fn of_choice(choice: &str) -> Recipe {
+    let threads = |text: &str| text.split_once(' ')?.0.parse().ok();
+    match choice.rsplit_once(" on ").and_then(|(label, text)| Some((label, threads(text)?))) {
+        Some((label, threads)) => Recipe::new(label.to_owned(), threads),
+        None => Recipe::new(choice.to_owned(), 1),
+    }
+}
+
+/// A planned Y = alpha A X + beta Y for one width and layout of X.
+pub(crate) struct DenseProduct<T> {
+    plan: spmm::BoxedPlan<'static, T>,
+}
+
+impl<T: Scalar> DenseProduct<T> {
+    /// Straight from CSR.
+    pub(crate) fn direct(
+        a: &Arc<Csr<T>>,
+        dense: DenseShape,
+        resources: &Resources,
+    ) -> Result<Self, Error> {
+        let kernel = spmm::find::<T>(DIRECT_MANY).expect("a registered kernel");
+        let parameters = kernel.info.defaults();
+        Ok(Self { plan: kernel.plan(a, dense, &parameters, &resources.options())? })
+    }
+
+    pub(crate) fn dense(&self) -> DenseShape {
+        self.plan.dense()
+    }
+
+    pub(crate) fn plan_bytes(&self) -> u64 {
+        self.plan.footprint().plan_bytes
+    }
+
+    /// `y` = alpha A `x` + beta `y`.
+    pub(crate) fn run(&self, alpha: T, x: &[T], beta: T, y: &mut [T]) -> Result<(), Error> {
+        Ok(self.plan.run_scaled(Scaling::new(alpha, beta), x, y)?)
+    }
+}
+
+/// The product with the transpose from a transposed copy of `a`.
+pub(crate) fn transposed<T: Scalar>(
+    a: &Arc<Csr<T>>,
+    resources: &Resources,
+) -> Result<Product<T>, Error> {
+    let kernel = transpose::find::<T>(TRANSPOSE).expect("a registered kernel");
+    let parameters = kernel.info.parse_parameters(TRANSPOSE_PARAMETERS).expect("its parameters");
+    let bytes = transposed_bytes(a);
+    resources.budget.check_bytes("a transposed copy", bytes.into())?;
+    let mut plan = kernel.plan(a.view(), &parameters, &resources.beside(bytes).options())?;
+    let mut output = TransposeOutput::new(a.cols(), a.nnz());
+    plan.run(&mut output)?;
+    drop(plan);
+    let TransposeOutput { pointers, indices, values } = output;
+    let transpose = Csr::new((a.cols(), a.rows()), pointers, indices, values)?;
+    Product::direct(&Arc::new(transpose), &resources.beside(bytes))
+}
+
+/// Bytes of the transpose of `a` in CSR.
+pub(crate) fn transposed_bytes<T: Scalar>(a: &Csr<T>) -> u64 {
+    let entries = a.nnz() as u64 * (size_of::<u32>() + T::BYTES) as u64;
+    (a.cols() as u64 + 1) * size_of::<u32>() as u64 + entries
+}
+
+/// A planned y = alpha A^T x + beta y straight from the CSR arrays of A.
+pub(crate) struct TransposedProduct<T> {
+    plan: spmv::BoxedPlan<'static, T>,
+}
+
+impl<T: Scalar> TransposedProduct<T> {
+    pub(crate) fn direct(a: &Arc<Csr<T>>, resources: &Resources) -> Result<Self, Error> {
+        Ok(Self { plan: spm_cpu::transposed::plan(a, &resources.options())? })
+    }
+
+    pub(crate) fn plan_bytes(&self) -> u64 {
+        self.plan.footprint().plan_bytes
+    }
+
+    /// `y` = alpha A^T `x` + beta `y`.
+    pub(crate) fn run(&self, alpha: T, x: &[T], beta: T, y: &mut [T]) -> Result<(), Error> {
+        Ok(self.plan.run_scaled(Scaling::new(alpha, beta), x, y)?)
+    }
+}

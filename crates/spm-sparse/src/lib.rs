@@ -1,0 +1,151 @@
+//! Sparse matrix products behind one type, the [`Operator`]: y = Ax, y = alpha Ax + beta y, the same
+//! with the transpose and with many right-hand sides, on CPU cores.
+//!
+//! ```
+//! use spm::Operator;
+//!
+//! // |  4 -1  0 |
+//! // | -1  4 -1 |  in compressed rows, with indices of any integer type
+//! // |  0 -1  4 |
+//! let a = spm::from_csr(
+//!     (3, 3),
+//!     &[0, 2, 5, 7],
+//!     &[0, 1, 0, 1, 2, 1, 2],
+//!     &[4.0, -1.0, -1.0, 4.0, -1.0, -1.0, 4.0],
+//! )?;
+//! let op = Operator::new(a)?;
+//! let (x, b) = ([1.0, 2.0, 3.0], [2.0, 4.0, 11.0]);
+//! let (mut y, mut r) = ([0.0; 3], [0.0; 3]);
+//! op.apply(&x, &mut y)?; // y = A x
+//! assert_eq!(y, [2.0, 4.0, 10.0]);
+//! op.residual(&b, &x, &mut r)?; // r = b - A x
+//! assert_eq!(r, [0.0, 0.0, 1.0]);
+//! op.apply_scaled(2.0, &x, -1.0, &mut y)?; // y = 2 A x - y
+//! assert_eq!(y, [2.0, 4.0, 10.0]);
+//! op.apply_transpose(&x, &mut y)?; // y = A^T x
+//! assert_eq!(y, [2.0, 4.0, 10.0]);
+//! # Ok::<(), spm::Error>(())
+//! ```
+//!
+//! # Ownership and threads
+//! An operator owns its matrix or shares it (`Arc<Csr<T>>`). It borrows nothing, so it can be a field of
+//! a struct. It is `Send` and `Sync`, its clones share everything, and products take `&self`:
+//!
+//! ```
+//! use std::thread;
+//! use spm::Operator;
+//!
+//! struct Solver {
+//!     op: Operator<f64>,
+//! }
+//!
+//! let a = spm::from_triplets((2, 2), [(0_usize, 0_usize, 2.0), (1, 1, 3.0)])?;
+//! let solver = Solver { op: Operator::new(a)? };
+//! let op = solver.op.clone();
+//! let product = thread::spawn(move || {
+//!     let mut y = [0.0; 2];
+//!     op.apply(&[1.0, 1.0], &mut y).map(|()| y)
+//! });
+//! assert_eq!(product.join().unwrap()?, [2.0, 3.0]);
+//! # Ok::<(), spm::Error>(())
+//! ```
+//!
+//! One product uses all cores by default. All operators of a process share one thread pool; its threads
+//! start with the first operator that needs them. [`Builder::threads`] and [`Builder::pool`] choose
+//! another number of threads or another pool. A product that finds the pool busy with the product of
+//! another thread runs on its own thread, with the same bits. A product with a small matrix (at most
+//! 8192 entries and rows) always runs on the calling thread.
+//!
+//! # Matrices
+//! [`Operator::new`] takes everything that implements [`IntoCsr`]:
+//!
+//! | matrix | what is copied or converted |
+//! | --- | --- |
+//! | [`Csr`] | nothing: moved |
+//! | `Arc<Csr<T>>` | nothing: shared |
+//! | [`CsrView`] | all arrays |
+//! | [`Csc`], [`CscView`] | the entries are regrouped by row |
+//! | [`Coo`] | the entries are sorted, equal positions summed |
+//! | `sprs::CsMatI<T, u32>` by value | nothing: moved |
+//! | `sprs::CsMat<T>` and other index types, by value | indices become `u32`, values are moved |
+//! | `sprs` views and references | all arrays |
+//! | `sprs` in column storage | as above, then regrouped by row |
+//! | `sprs::TriMatI` | the triplets are sorted, equal positions summed |
+//! | [`from_csr`], [`from_csc`]: slices of u16 to u64, usize, i16 to i64, isize | all arrays; unsorted rows are sorted, equal positions summed |
+//! | [`from_triplets`]: an iterator of (row, column, value) | the triplets are sorted, equal positions summed |
+//! | `faer::sparse::SparseRowMat`, `SparseRowMatRef` (feature `faer`) | indices become `u32`, values are copied |
+//! | `faer::sparse::SparseColMat`, `SparseColMatRef` (feature `faer`) | as above, then regrouped by row |
+//! | `nalgebra_sparse::CsrMatrix` (feature `nalgebra`) | indices become `u32`; values are moved from a matrix, copied from a reference |
+//! | `nalgebra_sparse::CscMatrix`, `CooMatrix` (feature `nalgebra`) | as above, then regrouped or sorted by row |
+//! | `read` of a Matrix Market file (feature `io`) | |
+//!
+//! Every way costs O(entries) time, sorting aside. All structures are checked. Up to 2^32 - 2 rows and
+//! columns and 2^32 - 1 entries are accepted. More are [`Error::TooLarge`]: the crate `spm-dist`
+//! distributes such a matrix over several operators.
+//!
+//! # Planning
+//! [`Builder::expected_products`] says how many products the operator will compute (100 by default).
+//! The choice is made once, in [`Builder::build`]:
+//!
+//! | expected products | choice | time of planning |
+//! | --- | --- | --- |
+//! | fewer than 2000 | straight from the CSR arrays, rows divided between the threads by entries | less than a product |
+//! | 2000 and more | a race: the kernels and formats that suit the structure are timed, the fastest is kept | 180 to 800 products |
+//! | any, [`Builder::deterministic`] | straight from the CSR arrays | less than a product |
+//! | any, [`Builder::recipe`] | the kernel of the recipe | one conversion |
+//!
+//! The bound is an estimate from four measurements (a finite element matrix of 290 000 entries and a
+//! 27-point stencil of 5.7 million, on one and two cores, f64): the race took as long as 180 to 800
+//! products and 0.1 to 1.8 seconds, its winner was 1.3 to 2.9 times as fast as the product from CSR, and
+//! the race had paid after 300 to 2100 products.
+//!
+//! [`Operator::describe`] says what was chosen and why. [`Operator::recipe`] is the choice as text, for
+//! another process or another matrix with the same structure.
+//!
+//! # Features
+//! - `io` (on by default): `read` and `write` for Matrix Market files.
+//! - `faer`: matrices of faer, and its traits `LinOp`, `BiLinOp`, `Precond` and `BiPrecond` for
+//!   [`Operator`], so that its conjugate gradients, BiCGSTAB and LSMR run on the operator's products.
+//! - `nalgebra`: matrices of nalgebra-sparse. Slices of its vectors (`as_slice`) are x and y.
+//! - `ndarray`: `Operator::apply_array1` and `Operator::apply_array2` for arrays of ndarray.
+//! - `serde`: `Serialize` and `Deserialize` for [`Recipe`].
+//!
+//! Without features the crate needs `spm-cpu`, `spm-formats`, `rayon`, `sprs` and, on Linux, `libc`,
+//! and what these need.
+//!
+//! # Errors
+//! All errors are one enum, [`Error`]; its `source` is the error of the crate below. Arguments of wrong
+//! sizes are errors, not panics.
+
+mod builder;
+mod dense;
+mod describe;
+mod engine;
+mod error;
+mod interop;
+#[cfg(feature = "io")]
+mod io;
+mod matrix;
+mod operator;
+mod pools;
+mod recipe;
+mod transposed;
+
+pub use builder::Builder;
+pub use dense::{DenseMut, DenseRef};
+pub use describe::{Description, Reason};
+pub use error::Error;
+#[cfg(feature = "io")]
+pub use io::{read, write};
+pub use matrix::{IntoCsr, from_csc, from_csr, from_triplets};
+pub use operator::Operator;
+pub use recipe::{ParseRecipeError, Recipe};
+pub use spm_cpu::Threads;
+#[cfg(feature = "io")]
+pub use spm_formats::matrix_market;
+pub use spm_formats::{Coo, Csc, CscView, Csr, CsrView, Layout, Scalar, sprs};
+
+/// Compiles and runs the examples of the crate's README.
+#[cfg(all(doctest, feature = "io"))]
+#[doc = include_str!("../README.md")]
+struct CrateReadmeExample;

@@ -1,0 +1,407 @@
+//! The operator.
+
+use std::fmt;
+use std::sync::{Arc, Mutex, PoisonError, RwLock};
+use std::time::Duration;
+
+use spm_formats::{Csr, DenseShape, Layout, Scalar};
+
+use crate::engine::{DenseProduct, Product, Resources};
+use crate::error::check;
+use crate::transposed::Transposed;
+use crate::{Builder, DenseMut, DenseRef, Description, Error, IntoCsr, Reason, Recipe};
+
+/// A sparse matrix that is ready to multiply.
+///
+/// An operator owns or shares its matrix, is `'static`, `Send` and `Sync`, and clones cheaply:
+/// clones share matrix and plans. Products take `&self`, from any number of threads at once. No lock
+/// is held during a product.
+///
+/// ```
+/// use spm::Operator;
+///
+/// // | 1 0 2 |
+/// // | 0 3 0 |
+/// let a = spm::from_triplets((2, 3), [(0_usize, 0_usize, 1.0), (0, 2, 2.0), (1, 1, 3.0)])?;
+/// let op = Operator::new(a)?;
+/// let mut y = [0.0; 2];
+/// op.apply(&[1.0, 10.0, 100.0], &mut y)?;
+/// assert_eq!(y, [201.0, 30.0]);
+/// # Ok::<(), spm::Error>(())
+/// ```
+///
+/// # Vectors and dense matrices
+/// A has m rows and n columns. Vectors are slices of exactly n elements for x and m elements for y;
+/// for the transpose it is the other way round. Other lengths are [`Error::Shape`]. If the factor
+/// beta of y is 0, y is overwritten and never read: NaN and infinity in it do not spread. If the
+/// factor alpha is 0, the product is left out.
+///
+/// # Reproducibility
+/// Repeated products of one operator give the same bits, also from several threads at once. So do
+/// its clones. The product with the transpose may change its bits once, when it gets a plan of its
+/// own ([`Operator::apply_transpose`]); that of a [deterministic](Builder::deterministic) operator
+/// does not.
+pub struct Operator<T> {
+    inner: Arc<Inner<T>>,
+}
+
+struct Inner<T> {
+    a: Arc<Csr<T>>,
+    resources: Resources,
+    deterministic: bool,
+    chosen: Chosen<T>,
+    transposed: Transposed<T>,
+    many: Many<T>,
+}
+
+/// The planned y = A x.
+pub(crate) struct Chosen<T> {
+    pub(crate) product: Product<T>,
+    pub(crate) reason: Reason,
+    pub(crate) planning: Duration,
+}
+
+/// The planned Y = A X, one for each width and layout that has been asked for.
+struct Many<T> {
+    plans: RwLock<Vec<Arc<DenseProduct<T>>>>,
+    /// Workspaces for operands with a leading dimension.
+    free: Mutex<Vec<Vec<T>>>,
+}
+
+impl<T> Clone for Operator<T> {
+    fn clone(&self) -> Self {
+        Self { inner: Arc::clone(&self.inner) }
+    }
+}
+
+impl<T: Scalar> fmt::Debug for Operator<T> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Operator")
+            .field("shape", &self.shape())
+            .field("nnz", &self.nnz())
+            .field("scalar", &T::NAME)
+            .field("recipe", &format_args!("{}", self.recipe()))
+            .finish()
+    }
+}
+
+impl<T: Scalar> Operator<T> {
+    /// An operator with the default options: all cores, 100 expected products.
+    ///
+    /// # Errors
+    /// As [`Builder::build`].
+    pub fn new<A: IntoCsr<Scalar = T>>(a: A) -> Result<Self, Error> {
+        Self::builder(a).build()
+    }
+
+    /// Options for an operator of `a`.
+    pub fn builder<A: IntoCsr<Scalar = T>>(a: A) -> Builder<T> {
+        Builder::new(a)
+    }
+
+    pub(crate) fn from_parts(
+        a: Arc<Csr<T>>,
+        chosen: Chosen<T>,
+        resources: Resources,
+        deterministic: bool,
+    ) -> Self {
+        let (transposed, many) = (Transposed::new(), Many::new());
+        Self { inner: Arc::new(Inner { a, resources, deterministic, chosen, transposed, many }) }
+    }
+
+    /// (rows, columns).
+    pub fn shape(&self) -> (usize, usize) {
+        self.inner.a.shape()
+    }
+
+    /// Number of rows.
+    pub fn rows(&self) -> usize {
+        self.inner.a.rows()
+    }
+
+    /// Number of columns.
+    pub fn cols(&self) -> usize {
+        self.inner.a.cols()
+    }
+
+    /// Number of stored entries, explicit zeros included.
+    pub fn nnz(&self) -> usize {
+        self.inner.a.nnz()
+    }
+
+    /// The matrix; further operators and other code may share it.
+    pub fn matrix(&self) -> &Arc<Csr<T>> {
+        &self.inner.a
+    }
+
+    /// Bytes of the matrix and of all plans made so far.
+    pub fn memory_bytes(&self) -> u64 {
+        let Inner { a, chosen, transposed, many, .. } = &*self.inner;
+        let plans = chosen.product.footprint().plan_bytes;
+        a.memory_bytes() + plans + transposed.memory_bytes(a) + many.memory_bytes()
+    }
+
+    /// The choice of kernel, parameters and threads for y = A x.
+    pub fn recipe(&self) -> &Recipe {
+        self.inner.chosen.product.recipe()
+    }
+
+    /// What was chosen and why, with sizes and times.
+    pub fn describe(&self) -> Description {
+        let Inner { a, chosen, transposed, .. } = &*self.inner;
+        Description {
+            shape: a.shape(),
+            nnz: a.nnz(),
+            scalar: T::NAME,
+            recipe: self.recipe().clone(),
+            reason: chosen.reason,
+            planning: chosen.planning,
+            bytes_per_product: chosen.product.footprint().bytes_moved,
+            memory_bytes: self.memory_bytes(),
+            transposed_products: transposed.calls(),
+            transposed_recipe: transposed.recipe().cloned(),
+        }
+    }
+
+    /// `y` = A `x`. x has n elements, y has m.
+    ///
+    /// # Errors
+    /// [`Error::Shape`]: vectors of other lengths.
+    pub fn apply(&self, x: &[T], y: &mut [T]) -> Result<(), Error> {
+        self.apply_scaled(T::ONE, x, T::ZERO, y)
+    }
+
+    /// `y` = `alpha` A `x` + `beta` `y`. x has n elements, y has m.
+    ///
+    /// # Errors
+    /// [`Error::Shape`]: vectors of other lengths.
+    pub fn apply_scaled(&self, alpha: T, x: &[T], beta: T, y: &mut [T]) -> Result<(), Error> {
+        // The plan checks the lengths.
+        self.inner.chosen.product.run(alpha, x, beta, y)
+    }
+
+    /// `r` = `b` - A `x`: `b` is copied to `r`, then one product subtracts A x. x has n elements, b
+    /// and r have m.
+    ///
+    /// # Errors
+    /// [`Error::Shape`]: vectors of other lengths.
+    pub fn residual(&self, b: &[T], x: &[T], r: &mut [T]) -> Result<(), Error> {
+        check("b", self.rows(), b.len())?;
+        check("x", self.cols(), x.len())?;
+        check("r", self.rows(), r.len())?;
+        r.copy_from_slice(b);
+        self.apply_scaled(-T::ONE, x, T::ONE, r)
+    }
+
+    /// `y` = A^T `x`. x has m elements, y has n.
+    ///
+    /// The first products multiply straight from the CSR arrays of A. After
+    /// [`Operator::TRANSPOSE_AFTER`] of them the next call makes a transposed copy of A, and the
+    /// products after it are as fast as those with A. A [deterministic](Builder::deterministic)
+    /// operator makes the copy at the first call, so that all its results have the same bits. Where
+    /// the copy is beyond the [budget](Builder::budget), all products are straight from CSR.
+    ///
+    /// # Errors
+    /// [`Error::Shape`]: vectors of other lengths.
+    pub fn apply_transpose(&self, x: &[T], y: &mut [T]) -> Result<(), Error> {
+        self.apply_transpose_scaled(T::ONE, x, T::ZERO, y)
+    }
+
+    /// `y` = `alpha` A^T `x` + `beta` `y`, otherwise as [`Operator::apply_transpose`].
+    ///
+    /// # Errors
+    /// [`Error::Shape`]: vectors of other lengths.
+    pub fn apply_transpose_scaled(
+        &self,
+        alpha: T,
+        x: &[T],
+        beta: T,
+        y: &mut [T],
+    ) -> Result<(), Error> {
+        check("x", self.rows(), x.len())?;
+        check("y", self.cols(), y.len())?;
+        let Inner { a, resources, deterministic, transposed, .. } = &*self.inner;
+        let after = if *deterministic { 0 } else { Self::TRANSPOSE_AFTER };
+        transposed.run(a, resources, after, (alpha, beta), x, y)
+    }
+
+    /// Products with the transpose before the next one makes a transposed copy of the matrix.
+    pub const TRANSPOSE_AFTER: u64 = 16;
+
+    /// `Y` = A `X` for X with `k` columns. X has n k elements, Y has m k, both in `layout`.
+    ///
+    /// The first product of each width and layout makes a plan; the next ones share it. One column
+    /// takes the plan of [`Operator::apply`].
+    ///
+    /// # Errors
+    /// [`Error::Shape`]: slices of other lengths. [`Error::Plan`]: a workspace beyond the budget.
+    pub fn apply_many(&self, x: &[T], y: &mut [T], k: usize, layout: Layout) -> Result<(), Error> {
+        check("X", self.cols().saturating_mul(k), x.len())?;
+        check("Y", self.rows().saturating_mul(k), y.len())?;
+        let x = DenseRef::new(x, (self.cols(), k), layout)?;
+        let y = DenseMut::new(y, (self.rows(), k), layout)?;
+        self.apply_dense(T::ONE, x, T::ZERO, y)
+    }
+
+    /// `Y` = `alpha` A `X` + `beta` `Y` for an n x k matrix X and an m x k matrix Y, each row-major or
+    /// column-major with a leading dimension.
+    ///
+    /// The kernels read and write matrices without a gap between rows or columns, X in the layout of
+    /// Y. An X that is stored otherwise is copied first, a Y afterwards.
+    ///
+    /// ```
+    /// use spm::{DenseMut, DenseRef, Layout, Operator};
+    ///
+    /// let op = Operator::new(spm::from_triplets((1, 2), [(0_u32, 0_u32, 2.0), (0, 1, 3.0)])?)?;
+    /// // X is 2 x 2 in rows of 3 elements.
+    /// let x = [1.0, 2.0, 0.0, 10.0, 20.0];
+    /// let x = DenseRef::with_leading_dimension(&x, (2, 2), Layout::RowMajor, 3)?;
+    /// let mut y = [100.0, 200.0];
+    /// op.apply_dense(1.0, x, 1.0, DenseMut::new(&mut y, (1, 2), Layout::RowMajor)?)?;
+    /// assert_eq!(y, [132.0, 264.0]);
+    /// # Ok::<(), spm::Error>(())
+    /// ```
+    ///
+    /// # Errors
+    /// As [`Operator::apply_many`].
+    pub fn apply_dense(
+        &self,
+        alpha: T,
+        x: DenseRef<'_, T>,
+        beta: T,
+        mut y: DenseMut<'_, T>,
+    ) -> Result<(), Error> {
+        check("rows of X", self.cols(), x.rows())?;
+        check("rows of Y", self.rows(), y.rows())?;
+        check("columns of Y", x.cols(), y.cols())?;
+        let k = y.cols();
+        if k == 0 || self.rows() == 0 {
+            return Ok(());
+        }
+        let many = &self.inner.many;
+        let (mut of_x, mut of_y) = (many.workspace(), Vec::new());
+        let x = x.contiguous(y.layout(), &mut of_x);
+        let dense = DenseShape { k, layout: y.layout() };
+        if let Some(y) = y.as_contiguous() {
+            self.run_many(dense, (alpha, beta), x, y)?;
+        } else {
+            of_y = many.workspace();
+            of_y.resize(self.rows() * k, T::ZERO);
+            self.run_many(dense, (alpha, T::ZERO), x, &mut of_y)?;
+            y.update(&of_y, |y, product| {
+                *y = if beta == T::ZERO { product } else { product + beta * *y };
+            });
+        }
+        many.give_back([of_x, of_y]);
+        Ok(())
+    }
+
+    /// Contiguous operands of the right sizes.
+    fn run_many(
+        &self,
+        dense: DenseShape,
+        (alpha, beta): (T, T),
+        x: &[T],
+        y: &mut [T],
+    ) -> Result<(), Error> {
+        if dense.k == 1 {
+            return self.apply_scaled(alpha, x, beta, y);
+        }
+        self.inner.many.plan(&self.inner, dense)?.run(alpha, x, beta, y)
+    }
+
+    /// Replaces the values of the stored entries, row after row and by ascending column inside a
+    /// row; the pattern and the choice of kernel stay. Products give the same bits as those of a new
+    /// operator with this [recipe](Operator::recipe). If the kernel does not suit the new values (it
+    /// stores one half of a symmetric matrix, and the new one is not symmetric), the operator
+    /// multiplies straight from CSR from then on.
+    ///
+    /// Clones that were made before keep the former values. The arrays are overwritten in place where
+    /// neither a clone nor another owner of the matrix uses them, otherwise copied. A transposed copy
+    /// is dropped, and made again when it is needed.
+    ///
+    /// # Errors
+    /// [`Error::Shape`]: another number of values.
+    pub fn set_values(&mut self, values: &[T]) -> Result<(), Error> {
+        check("values", self.nnz(), values.len())?;
+        self.replace(|a| Arc::make_mut(a).values_mut().copy_from_slice(values))
+    }
+
+    /// As [`Operator::set_values`], with the values of a matrix that has its entries at the same
+    /// places, in any form that an operator can be made of.
+    ///
+    /// # Errors
+    /// [`Error::Pattern`]: entries at other places; those of [`IntoCsr::into_csr`].
+    pub fn set_matrix<A: IntoCsr<Scalar = T>>(&mut self, a: A) -> Result<(), Error> {
+        let (new, now) = (a.into_csr()?, &self.inner.a);
+        let alike = new.shape() == now.shape()
+            && new.row_ptr() == now.row_ptr()
+            && new.col_ind() == now.col_ind();
+        if alike { self.replace(|a| *a = new) } else { Err(Error::Pattern) }
+    }
+
+    /// Plans anew after `change` has replaced the values.
+    fn replace(&mut self, change: impl FnOnce(&mut Arc<Csr<T>>)) -> Result<(), Error> {
+        let Inner { resources, deterministic, chosen, .. } = &*self.inner;
+        let (resources, deterministic) = (resources.clone(), *deterministic);
+        let (mut reason, planning) = (chosen.reason, chosen.planning);
+        let kernel = chosen.product.recipe().kernel().to_owned();
+        // Without the plans, which share it, the matrix may have one owner.
+        let former = std::mem::replace(&mut self.inner, Self::new(Csr::empty(0, 0)?)?.inner);
+        let mut a = match Arc::try_unwrap(former) {
+            Ok(former) => former.a,
+            Err(shared) => Arc::clone(&shared.a),
+        };
+        change(&mut a);
+        let product = Product::plan(&a, &kernel, &resources).unwrap_or_else(|_| {
+            reason = Reason::NewValues;
+            Product::direct(&a, &resources).expect("a product straight from CSR")
+        });
+        let chosen = Chosen { product, reason, planning };
+        *self = Self::from_parts(a, chosen, resources, deterministic);
+        Ok(())
+    }
+}
+
+impl<T: Scalar> Many<T> {
+    fn new() -> Self {
+        Self { plans: RwLock::new(Vec::new()), free: Mutex::new(Vec::new()) }
+    }
+
+    /// The plan for `dense`, made at the first call for it.
+    fn plan(&self, inner: &Inner<T>, dense: DenseShape) -> Result<Arc<DenseProduct<T>>, Error> {
+        let find = |plans: &[Arc<DenseProduct<T>>]| {
+            plans.iter().find(|plan| plan.dense() == dense).cloned()
+        };
+        // A list of plans is whole after a panic.
+        if let Some(plan) = find(&self.plans.read().unwrap_or_else(PoisonError::into_inner)) {
+            return Ok(plan);
+        }
+        let new = Arc::new(DenseProduct::direct(&inner.a, dense, &inner.resources)?);
+        let mut plans = self.plans.write().unwrap_or_else(PoisonError::into_inner);
+        // Another thread may have been first.
+        let plan = find(&plans).unwrap_or_else(|| {
+            plans.push(Arc::clone(&new));
+            new
+        });
+        Ok(plan)
+    }
+
+    /// An empty vector that may have room.
+    fn workspace(&self) -> Vec<T> {
+        let mut free = self.free.lock().unwrap_or_else(PoisonError::into_inner);
+        free.pop().unwrap_or_default()
+    }
+
+    fn give_back(&self, workspaces: [Vec<T>; 2]) {
+        let mut free = self.free.lock().unwrap_or_else(PoisonError::into_inner);
+        free.extend(workspaces.into_iter().filter(|workspace| workspace.capacity() > 0));
+    }
+
+    fn memory_bytes(&self) -> u64 {
+        let plans = self.plans.read().unwrap_or_else(PoisonError::into_inner);
+        let free = self.free.lock().unwrap_or_else(PoisonError::into_inner);
+        let of_free: usize = free.iter().map(|workspace| workspace.capacity() * T::BYTES).sum();
+        plans.iter().map(|plan| plan.plan_bytes()).sum::<u64>() + of_free as u64
+    }
+}

@@ -1,0 +1,76 @@
+//! The product with the transpose.
+
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Arc, Mutex, OnceLock};
+
+use spm_formats::{Csr, Scalar};
+
+use crate::engine::{self, Product, Resources, TransposedProduct};
+use crate::{Error, Recipe};
+
+/// y = alpha A^T x + beta y: straight from the CSR arrays of A at first, later from a transposed copy.
+pub(crate) struct Transposed<T> {
+    calls: AtomicU64,
+    direct: OnceLock<TransposedProduct<T>>,
+    /// Nothing where the copy is beyond the budget.
+    planned: OnceLock<Option<Product<T>>>,
+    /// Held by the thread that makes the copy.
+    planning: Mutex<()>,
+}
+
+impl<T: Scalar> Transposed<T> {
+    pub(crate) fn new() -> Self {
+        let (calls, planning) = (AtomicU64::new(0), Mutex::new(()));
+        Self { calls, direct: OnceLock::new(), planned: OnceLock::new(), planning }
+    }
+
+    /// Products so far.
+    pub(crate) fn calls(&self) -> u64 {
+        self.calls.load(Ordering::Relaxed)
+    }
+
+    pub(crate) fn recipe(&self) -> Option<&Recipe> {
+        Some(self.planned.get()?.as_ref()?.recipe())
+    }
+
+    /// Bytes of the transposed copy, if `a` has one, and of the plans.
+    pub(crate) fn memory_bytes(&self, a: &Csr<T>) -> u64 {
+        let of_copy =
+            |product: &Product<T>| engine::transposed_bytes(a) + product.footprint().plan_bytes;
+        let direct = self.direct.get().map_or(0, TransposedProduct::plan_bytes);
+        direct + self.planned.get().and_then(Option::as_ref).map_or(0, of_copy)
+    }
+
+    /// A product, from the copy if this one comes after `after` others. The lengths are right.
+    pub(crate) fn run(
+        &self,
+        a: &Arc<Csr<T>>,
+        resources: &Resources,
+        after: u64,
+        (alpha, beta): (T, T),
+        x: &[T],
+        y: &mut [T],
+    ) -> Result<(), Error> {
+        let before = self.calls.fetch_add(1, Ordering::Relaxed);
+        let make = || engine::transposed(a, resources).ok();
+        let planned = match self.planned.get() {
+            Some(planned) => planned.as_ref(),
+            None if before < after => None,
+            // All wait for the copy: a product in another order has other bits.
+            None if after == 0 => self.planned.get_or_init(make).as_ref(),
+            // The others go on without the copy.
+            None => match self.planning.try_lock() {
+                Ok(_guard) => self.planned.get_or_init(make).as_ref(),
+                Err(_) => None,
+            },
+        };
+        if let Some(product) = planned {
+            return product.run(alpha, x, beta, y);
+        }
+        if let Some(direct) = self.direct.get() {
+            return direct.run(alpha, x, beta, y);
+        }
+        let direct = TransposedProduct::direct(a, resources)?;
+        self.direct.get_or_init(|| direct).run(alpha, x, beta, y)
+    }
+}
