@@ -256,5 +256,6 @@ pub(crate) mod tests {
     #[test]
     fn a_candidate_learns_whether_it_leads() {
         assert_eq!(race(400, &[200, 900, 20, 90]).1, [true, false, true, false]);
+        assert_eq!(race(100, &[200, 50]).1, [false, true]);
     }
 }
