@@ -94,7 +94,7 @@ impl Launch {
 
 impl Device {
     /// Puts kernel `K` into the stream and returns without waiting for it. The emulator, unless it
-    /// defers ([`EmulatorOptions::deferred`]), runs it before it returns.
+    /// defers ([`EmulatorOptions::deferred`](spm_gpu_kernels::emulator::EmulatorOptions::deferred)), runs it before it returns.
     ///
     /// # Errors
     /// A launch beyond the limits of the device, a stream of another device; from the emulator,

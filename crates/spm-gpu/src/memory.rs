@@ -212,6 +212,19 @@ impl<T: Element> DeviceBuffer<T> {
         }
     }
 
+    /// The elements, copied to the host.
+    ///
+    /// # Errors
+    /// A kernel that failed.
+    pub fn to_vec(&self) -> Result<Vec<T>, GpuError>
+    where
+        T: Default,
+    {
+        let mut data = vec![T::default(); self.length];
+        self.copy_to_slice(&mut data)?;
+        Ok(data)
+    }
+
     /// Element `index`, copied to the host.
     ///
     /// # Errors

@@ -46,8 +46,7 @@ impl<T: DeviceScalar> Source<T> {
         if let Some(pointers) = self.pointers.get() {
             return Ok(pointers);
         }
-        let mut pointers = vec![0; self.csr.rows() + 1];
-        self.csr.pointers.copy_to_slice(&mut pointers)?;
+        let pointers = self.csr.pointers.to_vec()?;
         Ok(self.pointers.get_or_init(|| pointers))
     }
 

@@ -106,10 +106,7 @@ impl<const GATHER: bool> Isa<f64> for Avx512<GATHER> {
     intrinsic!(store_first(count: usize, to: *mut f64, vector: __m512d):
         _mm512_mask_storeu_pd(to, ((1_u32 << count) - 1) as u8, vector));
     intrinsic!(stream(to: *mut f64, vector: __m512d): _mm512_stream_pd(to, vector));
-    #[inline(always)]
-    unsafe fn stream_fence() {
-        unsafe { _mm_sfence() };
-    }
+    intrinsic!(stream_fence(): _mm_sfence());
     intrinsic!(add(a: __m512d, b: __m512d) -> __m512d: _mm512_add_pd(a, b));
     intrinsic!(mul(a: __m512d, b: __m512d) -> __m512d: _mm512_mul_pd(a, b));
     intrinsic!(mul_add(a: __m512d, b: __m512d, c: __m512d) -> __m512d: _mm512_fmadd_pd(a, b, c));
@@ -166,26 +163,14 @@ pub(super) struct Avx2<const GATHER: bool>;
 impl<const GATHER: bool> Isa<f64> for Avx2<GATHER> {
     type Vector = [__m256d; 2];
 
-    #[inline(always)]
-    unsafe fn splat(value: f64) -> [__m256d; 2] {
-        [unsafe { _mm256_set1_pd(value) }; 2]
-    }
+    intrinsic!(splat(value: f64) -> [__m256d; 2]: [_mm256_set1_pd(value); 2]);
     intrinsic!(load(from: *const f64) -> [__m256d; 2]:
         [_mm256_loadu_pd(from), _mm256_loadu_pd(from.add(4))]);
-    #[inline(always)]
-    unsafe fn store(to: *mut f64, vector: [__m256d; 2]) {
-        unsafe { _mm256_storeu_pd(to, vector[0]) };
-        unsafe { _mm256_storeu_pd(to.add(4), vector[1]) };
-    }
-    #[inline(always)]
-    unsafe fn stream(to: *mut f64, vector: [__m256d; 2]) {
-        unsafe { _mm256_stream_pd(to, vector[0]) };
-        unsafe { _mm256_stream_pd(to.add(4), vector[1]) };
-    }
-    #[inline(always)]
-    unsafe fn stream_fence() {
-        unsafe { _mm_sfence() };
-    }
+    intrinsic!(store(to: *mut f64, vector: [__m256d; 2]):
+        { _mm256_storeu_pd(to, vector[0]); _mm256_storeu_pd(to.add(4), vector[1]); });
+    intrinsic!(stream(to: *mut f64, vector: [__m256d; 2]):
+        { _mm256_stream_pd(to, vector[0]); _mm256_stream_pd(to.add(4), vector[1]); });
+    intrinsic!(stream_fence(): _mm_sfence());
     intrinsic!(add(a: [__m256d; 2], b: [__m256d; 2]) -> [__m256d; 2]:
         [_mm256_add_pd(a[0], b[0]), _mm256_add_pd(a[1], b[1])]);
     intrinsic!(mul(a: [__m256d; 2], b: [__m256d; 2]) -> [__m256d; 2]:
@@ -244,10 +229,7 @@ impl<const GATHER: bool> Isa<f32> for Avx2<GATHER> {
     intrinsic!(load(from: *const f32) -> __m256: _mm256_loadu_ps(from));
     intrinsic!(store(to: *mut f32, vector: __m256): _mm256_storeu_ps(to, vector));
     intrinsic!(stream(to: *mut f32, vector: __m256): _mm256_stream_ps(to, vector));
-    #[inline(always)]
-    unsafe fn stream_fence() {
-        unsafe { _mm_sfence() };
-    }
+    intrinsic!(stream_fence(): _mm_sfence());
     intrinsic!(add(a: __m256, b: __m256) -> __m256: _mm256_add_ps(a, b));
     intrinsic!(mul(a: __m256, b: __m256) -> __m256: _mm256_mul_ps(a, b));
     intrinsic!(mul_add(a: __m256, b: __m256, c: __m256) -> __m256: _mm256_fmadd_ps(a, b, c));

@@ -56,6 +56,12 @@ pub struct ParameterSpec {
 }
 
 impl ParameterSpec {
+    /// A switch that is on by default; both values are studied.
+    pub const fn on(name: &'static str, meaning: &'static str) -> Self {
+        const BOTH: &[Value] = &[Value::Switch(true), Value::Switch(false)];
+        Self { name, meaning, default: Value::Switch(true), studied: BOTH }
+    }
+
     pub(super) fn parse(&self, text: &str) -> Option<Value> {
         let value = match self.default {
             Value::Count(_) => text.parse().ok().map(Value::Count),

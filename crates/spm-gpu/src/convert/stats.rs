@@ -48,8 +48,7 @@ impl<T: DeviceScalar> MatrixStats<T> {
             // SAFETY: that many values, a pair for each warp of the launch.
             unsafe { device.launch::<ValueStats<T>>(launch, &stream, args)? };
         }
-        let mut host = vec![[0; 2]; seen.len()];
-        seen.copy_to_slice(&mut host)?;
+        let host = seen.to_vec()?;
         let (rows, values) = host.split_at(row_warps);
         stats.longest_row = rows.iter().map(|&[longest, _]| longest as usize).max().unwrap_or(0);
         stats.empty_rows = rows.iter().map(|&[_, empty]| empty as usize).sum();
@@ -76,8 +75,7 @@ pub(super) fn longest_row<T: DeviceScalar>(a: &DeviceCsr<T>) -> Result<usize, Pl
     let launch = threads(device, row_warps * WARP)?;
     // SAFETY: rows + 1 pointers, a pair for each warp of the launch.
     unsafe { device.launch::<RowStats>(launch, &Stream::new(device)?, args)? };
-    let mut host = vec![[0_u32; 2]; row_warps];
-    seen.copy_to_slice(&mut host)?;
+    let host = seen.to_vec()?;
     Ok(host.iter().map(|&[longest, _]| longest as usize).max().unwrap_or(0))
 }
 

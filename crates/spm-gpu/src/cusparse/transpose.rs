@@ -68,6 +68,30 @@ fn plan<T: DeviceScalar>(id: &'static str, algorithm: c_int, a: DeviceCsr<T>) ->
     Ok(boxed(plan))
 }
 
+/// Calls a function that transposes; `$last` is the place for the size of a workspace, or the
+/// workspace.
+macro_rules! csr2csc {
+    ($plan:ident, $function:expr, $output:ident, $last:expr) => {
+        $function(
+            $plan.handle.raw,
+            $plan.a.rows() as c_int,
+            $plan.a.cols() as c_int,
+            $plan.a.entries() as c_int,
+            pointer(&$plan.a.values),
+            pointer(&$plan.a.pointers).cast(),
+            pointer(&$plan.a.col_indices).cast(),
+            pointer(&$output.values),
+            pointer(&$output.pointers).cast(),
+            pointer(&$output.indices).cast(),
+            T::CUDA_DATA_TYPE,
+            $plan.action(),
+            BASE_ZERO,
+            $plan.algorithm,
+            $last,
+        )
+    };
+}
+
 impl<T: DeviceScalar> Csr2Csc<T> {
     fn action(&self) -> c_int {
         if self.a.is_pattern() { ACTION_SYMBOLIC } else { ACTION_NUMERIC }
@@ -80,23 +104,7 @@ impl<T: DeviceScalar> Csr2Csc<T> {
         let (library, mut bytes) = (self.handle.library, 0);
         // SAFETY: the arrays have the sizes given; the handle is live.
         let status = unsafe {
-            (library.functions.cusparseCsr2cscEx2_bufferSize)(
-                self.handle.raw,
-                self.a.rows() as c_int,
-                self.a.cols() as c_int,
-                self.a.entries() as c_int,
-                pointer(&self.a.values),
-                pointer(&self.a.pointers).cast(),
-                pointer(&self.a.col_indices).cast(),
-                pointer(&output.values),
-                pointer(&output.pointers).cast(),
-                pointer(&output.indices).cast(),
-                T::CUDA_DATA_TYPE,
-                self.action(),
-                BASE_ZERO,
-                self.algorithm,
-                &mut bytes,
-            )
+            csr2csc!(self, (library.functions.cusparseCsr2cscEx2_bufferSize), output, &mut bytes)
         };
         library.check("cusparseCsr2cscEx2_bufferSize", status)?;
         Ok(bytes)
@@ -118,23 +126,7 @@ impl<T: DeviceScalar> Procedure<T> for Csr2Csc<T> {
         // SAFETY: the arrays have the sizes given, the workspace the size that the library asked
         // for; the handle is live.
         let status = unsafe {
-            (library.functions.cusparseCsr2cscEx2)(
-                self.handle.raw,
-                self.a.rows() as c_int,
-                self.a.cols() as c_int,
-                self.a.entries() as c_int,
-                pointer(&self.a.values),
-                pointer(&self.a.pointers).cast(),
-                pointer(&self.a.col_indices).cast(),
-                pointer(&output.values),
-                pointer(&output.pointers).cast(),
-                pointer(&output.indices).cast(),
-                T::CUDA_DATA_TYPE,
-                self.action(),
-                BASE_ZERO,
-                self.algorithm,
-                pointer(&self.workspace),
-            )
+            csr2csc!(self, (library.functions.cusparseCsr2cscEx2), output, pointer(&self.workspace))
         };
         library.check("cusparseCsr2cscEx2", status)
     }

@@ -3,7 +3,6 @@
 
 use spm_formats::kernel::PlanError;
 use spm_formats::{Ell, Hll, Sell};
-use spm_gpu_kernels::device::Element;
 
 use super::DeviceMatrix;
 use crate::device::Device;
@@ -64,12 +63,6 @@ impl<T: DeviceScalar> DeviceMatrix for DeviceEll<T> {
     }
 }
 
-fn download<E: Element + Default>(buffer: &DeviceBuffer<E>) -> Result<Vec<E>, GpuError> {
-    let mut host = vec![E::default(); buffer.len()];
-    buffer.copy_to_slice(&mut host)?;
-    Ok(host)
-}
-
 /// Hacked ELLPACK on a device; the layout is that of [`Hll`].
 #[derive(Debug)]
 pub struct DeviceHll<T> {
@@ -110,8 +103,8 @@ impl<T: DeviceScalar> DeviceHll<T> {
     /// A device that fails; a row whose columns do not ascend, which CSR may have, and HLL not.
     pub fn to_host(&self) -> Result<Hll<T>, PlanError> {
         let shape = (self.rows, self.cols);
-        let [lengths, columns] = [&self.row_lengths, &self.col_indices].map(download);
-        let values = download(&self.values)?;
+        let [lengths, columns] = [&self.row_lengths, &self.col_indices].map(DeviceBuffer::to_vec);
+        let values = self.values.to_vec()?;
         Ok(Hll::new(shape, self.given_hack_size, lengths?, columns?, values)?)
     }
 
@@ -181,12 +174,12 @@ impl<T: DeviceScalar> DeviceSell<T> {
     /// A device that fails; a row whose columns do not ascend, which CSR may have, and SELL not.
     pub fn to_host(&self) -> Result<Sell<T>, PlanError> {
         let permutation = match &self.permutation {
-            Some(permutation) => download(permutation)?,
+            Some(permutation) => permutation.to_vec()?,
             None => (0..self.rows as u32).collect(),
         };
-        let [lengths, columns] = [&self.row_lengths, &self.col_indices].map(download);
+        let [lengths, columns] = [&self.row_lengths, &self.col_indices].map(DeviceBuffer::to_vec);
         let (shape, tuning) = ((self.rows, self.cols), (self.chunk, self.sigma));
-        let values = download(&self.values)?;
+        let values = self.values.to_vec()?;
         Ok(Sell::new(shape, tuning, permutation, lengths?, columns?, values)?)
     }
 

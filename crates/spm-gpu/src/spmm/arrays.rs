@@ -81,4 +81,29 @@ macro_rules! ell_plan {
         }))
     }};
 }
-pub(super) use {csr_plan, csr_plan_by_column, ell_plan, launch_csr};
+/// Launches a kernel that takes a SELL-32 matrix, with any layout of Y.
+macro_rules! launch_sell {
+    (
+        $launch:ident, $a:ident, $x:ident, $y:ident, $dense:ident, $stream:ident,
+        $kernel:ident { $field:ident: $value:expr }
+    ) => {{
+        let args = $kernel {
+            rows: $a.rows(),
+            $field: $value,
+            k: $dense.k as u32,
+            sorted: u32::from($a.permutation.is_some()),
+            chunk_starts: $a.chunk_starts.ptr(),
+            permutation: $a.permutation.as_ref().unwrap_or(&$a.row_lengths).ptr(),
+            row_lengths: $a.row_lengths.ptr(),
+            col_indices: $a.col_indices.ptr(),
+            values: $a.values.ptr(),
+            x: $x,
+            y: $y.ptr_mut(),
+            y_strides: $crate::spmm::rearrange::strides($a.rows() as usize, $dense),
+        };
+        // SAFETY: a SELL-32 matrix made from verified CSR arrays, X in the layout of the kernel and Y
+        // of its shape, and k > 0 columns, even where a thread of the kernel takes pairs.
+        unsafe { $stream.device().launch::<$kernel<T>>($launch, $stream, args) }
+    }};
+}
+pub(super) use {csr_plan, csr_plan_by_column, ell_plan, launch_csr, launch_sell};

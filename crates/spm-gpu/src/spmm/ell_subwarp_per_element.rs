@@ -5,10 +5,11 @@ use spm_gpu_kernels::spmm::EllSubwarpPerElement;
 
 use super::KERNEL;
 use super::arrays::ell_plan;
-use super::parameters::{BLOCK, ROW_LENGTHS, SUBWARP, with_sums};
+use super::parameters::{BLOCK, SUBWARP, with_sums};
 use crate::launch::WARP;
 use crate::plan::DeviceScalar;
 use crate::problem::{HostProblem, Planned};
+use crate::spmv::ROW_LENGTHS;
 
 pub(super) const INFO: KernelInfo = KernelInfo {
     id: "ell-subwarp-per-element",

@@ -5,9 +5,10 @@ use spm_gpu_kernels::spmm::EllThreadPerElement;
 
 use super::KERNEL;
 use super::arrays::ell_plan;
-use super::parameters::{BLOCK, ROW_LENGTHS};
+use super::parameters::BLOCK;
 use crate::plan::DeviceScalar;
 use crate::problem::{HostProblem, Planned};
+use crate::spmv::ROW_LENGTHS;
 
 pub(super) const INFO: KernelInfo = KernelInfo {
     id: "ell-thread-per-element",

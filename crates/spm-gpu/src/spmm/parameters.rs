@@ -31,14 +31,6 @@ pub(super) const SIGMA: ParameterSpec = ParameterSpec {
     studied: &[Value::Count(1), Value::Count(256), Value::Count(1024)],
 };
 
-/// Whether a product stops at the length of a row of ELLPACK.
-pub(super) const ROW_LENGTHS: ParameterSpec = ParameterSpec {
-    name: "row-lengths",
-    meaning: "stop at the length of a row; off multiplies the padding",
-    default: Value::Switch(true),
-    studied: &[Value::Switch(true), Value::Switch(false)],
-};
-
 impl<A> Problem<'_, A> {
     /// A parameter that is a power of two up to 32.
     ///

@@ -5,9 +5,10 @@ use spm_formats::kernel::KernelInfo;
 use spm_gpu_kernels::spmm::{SellRowSplit1, SellRowSplit2, SellRowSplit4};
 
 use super::KERNEL;
+use super::arrays::launch_sell;
 use super::columns::{COLUMNS, ColumnShape, SMALL_BLOCK, TILE};
 use super::parameters::SIGMA;
-use super::rearrange::{OrderedX, strides};
+use super::rearrange::OrderedX;
 use crate::matrix::DeviceMatrix;
 use crate::plan::DeviceScalar;
 use crate::problem::{DeviceProblem, Planned, Problem};
@@ -25,31 +26,15 @@ pub(super) fn on_device<T: DeviceScalar>(problem: DeviceProblem<'_, T>) -> Plann
     let shape = ColumnShape::new(INFO.id, dense.k, parameters)?;
     let launch = shape.launch(&problem, a.csr.rows(), shape.lanes)?;
     let a = a.sell(parameters.count(SIGMA.name), budget)?;
-    let (rows, cols) = a.shape();
+    let (_, cols) = a.shape();
     let mut ordered = OrderedX::new(device, cols, dense, Layout::RowMajor)?;
     let workspace = ordered.bytes();
     Ok(problem.product_with_scratch(a, workspace, move |a, x, y, stream| {
         let x = ordered.enqueue(x, stream)?;
         macro_rules! launch {
-            ($kernel:ident) => {{
-                let args = $kernel {
-                    rows: a.rows(),
-                    k: dense.k as u32,
-                    lanes: shape.lanes as u32,
-                    sorted: u32::from(a.permutation.is_some()),
-                    chunk_starts: a.chunk_starts.ptr(),
-                    permutation: a.permutation.as_ref().unwrap_or(&a.row_lengths).ptr(),
-                    row_lengths: a.row_lengths.ptr(),
-                    col_indices: a.col_indices.ptr(),
-                    values: a.values.ptr(),
-                    x,
-                    y: y.ptr_mut(),
-                    y_strides: strides(rows, dense),
-                };
-                // SAFETY: a SELL-32 matrix made from verified CSR arrays, X row-major and Y of its
-                // shape and k > 0 columns, even for more than one column per thread.
-                unsafe { stream.device().launch::<$kernel<T>>(launch, stream, args) }
-            }};
+            ($kernel:ident) => {
+                launch_sell!(launch, a, x, y, dense, stream, $kernel { lanes: shape.lanes as u32 })
+            };
         }
         match shape.columns {
             1 => launch!(SellRowSplit1),

@@ -5,9 +5,10 @@ use spm_formats::kernel::{KernelInfo, ParameterSpec, Value};
 use spm_gpu_kernels::spmm::{SellThreadPerRow2, SellThreadPerRow4, SellThreadPerRow8};
 
 use super::KERNEL;
+use super::arrays::launch_sell;
 use super::columns::SMALL_BLOCK;
 use super::parameters::SIGMA;
-use super::rearrange::{OrderedX, strides};
+use super::rearrange::OrderedX;
 use crate::matrix::DeviceMatrix;
 use crate::plan::DeviceScalar;
 use crate::problem::{DeviceProblem, Planned, Problem};
@@ -36,31 +37,15 @@ pub(super) fn on_device<T: DeviceScalar>(problem: DeviceProblem<'_, T>) -> Plann
     });
     let launch = problem.launch_groups(a.csr.rows(), 1, columns)?;
     let a = a.sell(parameters.count(SIGMA.name), budget)?;
-    let (rows, cols) = a.shape();
+    let (_, cols) = a.shape();
     let mut ordered = OrderedX::new(device, cols, dense, Layout::ColumnMajor)?;
     let workspace = ordered.bytes();
     Ok(problem.product_with_scratch(a, workspace, move |a, x, y, stream| {
         let x = ordered.enqueue(x, stream)?;
         macro_rules! launch {
-            ($kernel:ident) => {{
-                let args = $kernel {
-                    rows: a.rows(),
-                    cols: cols as u32,
-                    k: dense.k as u32,
-                    sorted: u32::from(a.permutation.is_some()),
-                    chunk_starts: a.chunk_starts.ptr(),
-                    permutation: a.permutation.as_ref().unwrap_or(&a.row_lengths).ptr(),
-                    row_lengths: a.row_lengths.ptr(),
-                    col_indices: a.col_indices.ptr(),
-                    values: a.values.ptr(),
-                    x,
-                    y: y.ptr_mut(),
-                    y_strides: strides(rows, dense),
-                };
-                // SAFETY: a SELL-32 matrix made from verified CSR arrays, X column-major and Y of
-                // its shape and k > 0 columns.
-                unsafe { stream.device().launch::<$kernel<T>>(launch, stream, args) }
-            }};
+            ($kernel:ident) => {
+                launch_sell!(launch, a, x, y, dense, stream, $kernel { cols: cols as u32 })
+            };
         }
         match columns {
             2 => launch!(SellThreadPerRow2),

@@ -27,12 +27,10 @@ pub(crate) const INFO: KernelInfo = KernelInfo {
     ..KERNEL
 };
 
-const COMPACT: ParameterSpec = ParameterSpec {
-    name: "compact",
-    meaning: "allow lossless compression: equal values stored once, shorter column indices",
-    default: Value::Switch(true),
-    studied: &[Value::Switch(true), Value::Switch(false)],
-};
+const COMPACT: ParameterSpec = ParameterSpec::on(
+    "compact",
+    "allow lossless compression: equal values stored once, shorter column indices",
+);
 
 /// Stored elements per entry above which SELL-P is not a candidate, and up to which rows count as
 /// equally long.

@@ -37,12 +37,10 @@ const BLOCK: ParameterSpec = ParameterSpec {
 const LANES: ParameterSpec =
     row_lanes("threads of a row; auto takes as many as have slots for the longest row");
 
-const COMPACT: ParameterSpec = ParameterSpec {
-    name: "compact",
-    meaning: "columns of 16 bits, or their distances from the row, where they fit; off keeps 32",
-    default: Value::Switch(true),
-    studied: &[Value::Switch(true), Value::Switch(false)],
-};
+const COMPACT: ParameterSpec = ParameterSpec::on(
+    "compact",
+    "columns of 16 bits, or their distances from the row, where they fit; off keeps 32",
+);
 
 /// Stored columns of a thread, if every row fits one thread and otherwise.
 const FEW_SLOTS: usize = 4;

@@ -38,7 +38,7 @@ pub use crate::plan::{BoxedPlan, DeviceScalar};
 
 pub(crate) use auto::{INFO as AUTO, on_device as auto};
 pub(crate) use csr_segmented_sum::{ENTRIES as SEGMENT_ENTRIES, entries as segment_entries};
-pub(crate) use parameters::row_lanes;
+pub(crate) use parameters::{ROW_LENGTHS, row_lanes};
 
 /// What the kernels of this module have in common.
 const KERNEL: KernelInfo = KernelInfo::of(Operation::Spmv, Backend::Gpu);

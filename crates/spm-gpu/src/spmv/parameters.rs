@@ -37,12 +37,8 @@ pub(super) const fn block(default: usize, studied: &'static [Value]) -> Paramete
 }
 
 /// Whether a product stops at the length of a row of a padded format (R1 4.3.2).
-pub(super) const ROW_LENGTHS: ParameterSpec = ParameterSpec {
-    name: "row-lengths",
-    meaning: "stop at the length of a row; off multiplies the padding",
-    default: Value::Switch(true),
-    studied: &[Value::Switch(true), Value::Switch(false)],
-};
+pub(crate) const ROW_LENGTHS: ParameterSpec =
+    ParameterSpec::on("row-lengths", "stop at the length of a row; off multiplies the padding");
 
 /// Rows of a block of HLL.
 pub(super) const HACK: ParameterSpec = ParameterSpec {
@@ -53,20 +49,14 @@ pub(super) const HACK: ParameterSpec = ParameterSpec {
 };
 
 /// Whether one value is stored if all values are equal.
-pub(super) const DROP_EQUAL: ParameterSpec = ParameterSpec {
-    name: "drop-equal",
-    meaning: "store one value instead of an array if all values are equal",
-    default: Value::Switch(true),
-    studied: &[Value::Switch(true), Value::Switch(false)],
-};
+pub(super) const DROP_EQUAL: ParameterSpec =
+    ParameterSpec::on("drop-equal", "store one value instead of an array if all values are equal");
 
 /// Whether values are stored in single precision if that is exact.
-pub(super) const SINGLE_VALUES: ParameterSpec = ParameterSpec {
-    name: "single-values",
-    meaning: "store values in single precision if each of them is exact there",
-    default: Value::Switch(true),
-    studied: &[Value::Switch(true), Value::Switch(false)],
-};
+pub(super) const SINGLE_VALUES: ParameterSpec = ParameterSpec::on(
+    "single-values",
+    "store values in single precision if each of them is exact there",
+);
 
 /// The parameter for the threads per row; `meaning` says what `auto` takes.
 pub(crate) const fn row_lanes(meaning: &'static str) -> ParameterSpec {

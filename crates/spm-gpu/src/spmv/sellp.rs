@@ -1,6 +1,6 @@
 //! Plan of `gpu-kernels/src/spmv/sellp.rs`.
 
-use spm_formats::kernel::{KernelInfo, ParameterSpec, PlanError, Value};
+use spm_formats::kernel::{KernelInfo, ParameterSpec, PlanError};
 use spm_gpu_kernels::spmv::{Sellp, SellpEqual, SellpSingle};
 
 use super::KERNEL;
@@ -25,19 +25,13 @@ const LANES: ParameterSpec =
     row_lanes("threads of a row; auto takes enough of them to fill the device");
 
 /// Whether chunks may be stored by diagonal.
-pub(super) const DIAGONALS: ParameterSpec = ParameterSpec {
-    name: "diagonals",
-    meaning: "slots by diagonal, without columns, in chunks whose entries lie on few",
-    default: Value::Switch(true),
-    studied: &[Value::Switch(true), Value::Switch(false)],
-};
+pub(super) const DIAGONALS: ParameterSpec = ParameterSpec::on(
+    "diagonals",
+    "slots by diagonal, without columns, in chunks whose entries lie on few",
+);
 
-const COMPACT: ParameterSpec = ParameterSpec {
-    name: "compact",
-    meaning: "columns of 8, 16 or 32 bits, as each chunk needs; off keeps 32",
-    default: Value::Switch(true),
-    studied: &[Value::Switch(true), Value::Switch(false)],
-};
+const COMPACT: ParameterSpec =
+    ParameterSpec::on("compact", "columns of 8, 16 or 32 bits, as each chunk needs; off keeps 32");
 
 /// Number of threads that keep the device busy.
 const ENOUGH_THREADS: usize = 100_000;

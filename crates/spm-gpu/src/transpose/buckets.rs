@@ -117,12 +117,12 @@ impl<T: DeviceScalar> ColumnSort<T> {
         let launch = over(chunks.count, 1, COUNT_BLOCK, bucket_count_bytes(0))?;
         // SAFETY: `length` columns, two words for each chunk.
         unsafe { device.launch::<BucketExtent>(launch, &stream, extent)? };
-        let extents: Vec<[u32; 2]> = download(&extents)?.chunks(2).map(|p| [p[0], p[1]]).collect();
+        let extents: Vec<[u32; 2]> = extents.to_vec()?.chunks(2).map(|p| [p[0], p[1]]).collect();
         let cut = Cut::new(id, device, cols, length, chunks, &extents, wish)?;
         let counted = |cut: &Cut| -> Result<_, PlanError> {
             let mut sort = Self::with_cut(id, device, (rows, cols), length, cut.clone())?;
             sort.enqueue_counts(entries, &stream)?;
-            let starts = download(&sort.starts)?;
+            let starts = sort.starts.to_vec()?;
             Ok((sort, starts))
         };
         let (mut sort, mut starts) = counted(&cut)?;
@@ -367,10 +367,4 @@ impl<T: DeviceScalar> ColumnSort<T> {
             }),
         }
     }
-}
-
-fn download(words: &DeviceBuffer<u32>) -> Result<Vec<u32>, GpuError> {
-    let mut host = vec![0; words.len()];
-    words.copy_to_slice(&mut host)?;
-    Ok(host)
 }

@@ -212,8 +212,7 @@ impl PreparedPrimitive for PreparedScan {
         self.data.copy_from_slice(&self.input)?;
         self.launch(stream)?;
         stream.synchronize()?;
-        let mut result = vec![0; self.input.len()];
-        self.data.copy_to_slice(&mut result)?;
+        let result = self.data.to_vec()?;
         self.data.fill_zero()?;
         let mut sum = 0;
         Ok(result.iter().zip(&self.input).all(|(&before, &value)| {
@@ -234,9 +233,8 @@ type Sort = Box<
 >;
 
 struct PreparedSort {
-    input: Vec<u64>,
     expected: Vec<u64>,
-    /// A copy of `input`, sorted in the segments that `sort` takes; never written.
+    /// Sorted in the segments that `sort` takes; never written.
     keys: DeviceBuffer<u64>,
     sorted: DeviceBuffer<u64>,
     sort: Sort,
@@ -256,7 +254,7 @@ fn prepared_sort(
     expected.chunks_mut(after).for_each(<[u64]>::sort_unstable);
     let keys = DeviceBuffer::from_slice(device, &input)?;
     let sorted = DeviceBuffer::uninitialized(device, length)?;
-    Ok(Box::new(PreparedSort { input, expected, keys, sorted, sort }))
+    Ok(Box::new(PreparedSort { expected, keys, sorted, sort }))
 }
 
 impl PreparedPrimitive for PreparedSort {
@@ -268,8 +266,7 @@ impl PreparedPrimitive for PreparedSort {
         self.sorted.fill_zero()?;
         self.launch(stream)?;
         stream.synchronize()?;
-        let mut result = vec![0; self.input.len()];
-        self.sorted.copy_to_slice(&mut result)?;
+        let result = self.sorted.to_vec()?;
         Ok(result == self.expected)
     }
 
@@ -337,8 +334,7 @@ impl PreparedPrimitive for PreparedPointers {
     fn check(&mut self, stream: &Stream) -> Result<bool, GpuError> {
         self.launch(stream)?;
         stream.synchronize()?;
-        let mut result = vec![0; self.width + 1];
-        self.pointers.copy_to_slice(&mut result)?;
+        let result = self.pointers.to_vec()?;
         let mut expected = vec![0; self.width + 1];
         for &index in &self.input {
             expected[index as usize + 1] += 1;
@@ -384,8 +380,7 @@ impl PreparedPrimitive for PreparedIndex {
     fn check(&mut self, stream: &Stream) -> Result<bool, GpuError> {
         self.launch(stream)?;
         stream.synchronize()?;
-        let mut result = vec![0; self.indices.len()];
-        self.indices.copy_to_slice(&mut result)?;
+        let result = self.indices.to_vec()?;
         Ok((0..).zip(self.input.windows(2)).all(|(row, pair)| {
             result[pair[0] as usize..pair[1] as usize].iter().all(|&index| index == row)
         }))

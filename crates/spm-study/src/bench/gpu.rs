@@ -62,7 +62,7 @@ pub fn copy_bandwidth(device: &Device) -> Result<f64, GpuError> {
 /// Plans `spec` on the device; x and y are allocated and filled there.
 ///
 /// # Errors
-/// As [`super::case::plan`]; also too little device memory.
+/// A kernel that does not apply, padding beyond the budget, no such kernel, too little device memory.
 pub fn plan<'a, T: DeviceScalar>(
     spec: &CaseSpec,
     matrix: &'a Matrix<T>,
