@@ -407,6 +407,12 @@ fn launches_that_no_device_takes() {
         small.try_alloc_uninit::<u32>(2).unwrap_err(),
         EmulatorError::OutOfMemory { requested: 8, free: 4 }
     );
+    // Nor does the host have it.
+    let endless = Emulator::new(EmulatorOptions { memory: u64::MAX, ..Default::default() });
+    for length in [usize::MAX, isize::MAX as usize, 1 << 40] {
+        let error = endless.try_alloc_uninit::<u16>(length).unwrap_err();
+        assert!(matches!(error, EmulatorError::OutOfMemory { .. }), "{error}");
+    }
 }
 
 #[test]

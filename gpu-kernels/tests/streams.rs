@@ -208,6 +208,39 @@ fn a_deferred_failure_is_reported_once_by_who_waits() {
 }
 
 #[test]
+fn an_event_is_passed_when_a_failure_has_dropped_its_mark() {
+    let emulator = device(1, true);
+    let word = emulator.alloc_from(&[1_u32]);
+    let (first, second, event) = (emulator.stream(), emulator.stream(), EmuEvent::default());
+    // SAFETY: the emulator checks the address.
+    let nowhere = unsafe { DevicePtrMut::from_raw(8) };
+    step(&first, nowhere, 1, 0);
+    event.record(&first);
+    assert!(emulator.synchronize().is_err());
+    second.wait(&event);
+    step(&second, word.ptr_mut(), 5, 0);
+    emulator.synchronize().unwrap();
+    assert_eq!(word.to_vec(), [5]);
+}
+
+#[test]
+fn threads_may_record_and_wait_for_one_event_at_the_same_time() {
+    let (emulator, event) = (device(1, true), EmuEvent::default());
+    std::thread::scope(|scope| {
+        for _ in 0..4 {
+            scope.spawn(|| {
+                let stream = emulator.stream();
+                for _ in 0..500 {
+                    event.record(&stream);
+                    stream.wait(&event);
+                    stream.synchronize().unwrap();
+                }
+            });
+        }
+    });
+}
+
+#[test]
 fn a_buffer_is_freed_when_its_kernels_are_done_and_a_stream_may_go_first() {
     for seed in SEEDS {
         let emulator = device(seed, true);

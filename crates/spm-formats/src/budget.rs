@@ -12,8 +12,9 @@ use crate::FormatError;
 /// Not covered is the workspace of runs of one plan at the same time beyond the first, and the buffers
 /// of a scaled product: for each thread the rows that it computes together, up to 2^16.
 ///
-/// A plan on a device has the same budget once more for device memory. The device may hold as many
-/// bytes as the caller's matrix has beside the budget: the copy that a kernel reads.
+/// For a plan on a device the budget covers device memory. The device may hold as many bytes as the
+/// caller's matrix has beside the budget: the copy that a kernel reads. The host memory in which the
+/// plan prepares its arrays is not counted, padded formats apart.
 ///
 /// [`MemoryBudget::ALLOWANCE`] bytes on either side are not counted, so that a budget of 0 still has
 /// the plans that need no memory which grows with the matrix.

@@ -149,7 +149,7 @@ impl<T: Scalar> Ell<T> {
         self.layout
     }
 
-    /// Position of stored element `slot` of row `row` in both arrays.
+    /// Position of stored element `slot`, below the width, of row `row` in both arrays.
     #[inline]
     pub fn position(&self, row: usize, slot: usize) -> usize {
         match self.layout {
@@ -219,9 +219,10 @@ impl<T: Scalar> UnpaddedEll<T> {
         Self::bytes_of(self.rows(), self.entries)
     }
 
-    /// Bytes that a matrix with so many rows and entries takes.
+    /// Bytes that a matrix with so many rows and entries takes; saturates at `u64::MAX`.
     pub fn bytes_of(rows: usize, entries: usize) -> u64 {
-        let bytes = rows * size_of::<UnpaddedRow<T>>() + entries * (size_of::<u32>() + T::BYTES);
-        bytes as u64
+        let row = size_of::<UnpaddedRow<T>>() as u64;
+        let entry = (size_of::<u32>() + T::BYTES) as u64;
+        (rows as u64).saturating_mul(row).saturating_add((entries as u64).saturating_mul(entry))
     }
 }

@@ -98,6 +98,7 @@ pub fn merge_path(pointers: &[u32], diagonal: usize) -> MergePoint {
 /// # Panics
 /// As [`merge_path`], and when `parts` is 0.
 pub fn by_merge_path(pointers: &[u32], parts: usize) -> Vec<MergePoint> {
+    assert!(parts > 0, "no parts");
     let rows = pointers.len() - 1;
     let length = rows + pointers[rows] as usize;
     let mut points: Vec<MergePoint> =
@@ -149,6 +150,12 @@ mod tests {
         let rows: Vec<_> = points.iter().map(|p| p.row).collect();
         assert_eq!(rows, [0, 0, 0, 1, 2, 2, 2, 2, 3]);
         assert!(points.iter().enumerate().all(|(d, p)| p.row + p.entry == d));
+    }
+
+    #[test]
+    #[should_panic(expected = "no parts")]
+    fn a_path_is_not_split_into_no_parts() {
+        by_merge_path(&[0, 1], 0);
     }
 
     #[test]

@@ -33,7 +33,7 @@ struct Inner {
 pub struct EmulatedDevice {
     /// [`DeviceInfo::l2_bytes`].
     pub l2_bytes: u64,
-    /// [`DeviceInfo::multiprocessors`].
+    /// [`DeviceInfo::multiprocessors`]; 0 is taken as 1.
     pub multiprocessors: u32,
     /// [`DeviceInfo::memory_clock_khz`].
     pub memory_clock_khz: u32,
@@ -96,7 +96,7 @@ impl Device {
     pub fn emulated_as(options: EmulatorOptions, device: EmulatedDevice) -> Self {
         let info = DeviceInfo {
             l2_bytes: device.l2_bytes,
-            multiprocessors: device.multiprocessors,
+            multiprocessors: device.multiprocessors.max(1),
             memory_clock_khz: device.memory_clock_khz,
             memory_bus_bits: device.memory_bus_bits,
             ..DeviceInfo::emulated(options.memory, LaunchLimits::EMULATED)

@@ -91,7 +91,7 @@ impl<T: DeviceScalar> DeviceCsc<T> {
     /// [`GpuError::OutOfMemory`].
     pub fn new(device: &Device, cols: usize, entries: usize) -> Result<Self, GpuError> {
         Ok(Self {
-            pointers: DeviceBuffer::uninitialized(device, cols + 1)?,
+            pointers: DeviceBuffer::uninitialized(device, cols.saturating_add(1))?,
             indices: DeviceBuffer::uninitialized(device, entries)?,
             values: DeviceBuffer::uninitialized(device, entries)?,
         })
@@ -103,7 +103,7 @@ impl<T: DeviceScalar> DeviceCsc<T> {
     /// [`GpuError::OutOfMemory`].
     pub fn pattern(device: &Device, cols: usize, entries: usize) -> Result<Self, GpuError> {
         Ok(Self {
-            pointers: DeviceBuffer::uninitialized(device, cols + 1)?,
+            pointers: DeviceBuffer::uninitialized(device, cols.saturating_add(1))?,
             indices: DeviceBuffer::uninitialized(device, entries)?,
             values: DeviceBuffer::uninitialized(device, 0)?,
         })

@@ -80,6 +80,16 @@ impl Storage {
     }
 }
 
+/// Whether the host says that it has memory for a buffer with a flag for each byte. Only asked for
+/// sizes that it may not have.
+fn host_has(bytes: u64) -> bool {
+    const CERTAIN: u64 = 1 << 36;
+    let both = usize::try_from(bytes.saturating_mul(2));
+    bytes <= CERTAIN
+        || bytes < 1 << OFFSET_BITS
+            && both.is_ok_and(|both| Vec::<u8>::new().try_reserve_exact(both).is_ok())
+}
+
 impl Heap {
     /// What is done from now on belongs to `operation`.
     pub(super) fn begin(&mut self, operation: Operation) {
@@ -97,7 +107,7 @@ impl Heap {
 
     fn alloc(&mut self, bytes: u64, limit: u64, zeroed: bool) -> Result<usize, EmulatorError> {
         let free = limit.saturating_sub(self.allocated);
-        if bytes > free {
+        if bytes > free || !host_has(bytes) {
             return Err(EmulatorError::OutOfMemory { requested: bytes, free });
         }
         self.allocated += bytes;

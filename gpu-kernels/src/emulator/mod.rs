@@ -52,7 +52,8 @@ pub struct EmulatorOptions {
     pub deferred: bool,
     /// Accesses and barriers of one thread above which an endless loop is reported.
     pub step_limit: u64,
-    /// Device memory in bytes; an allocation beyond it fails, as on a device.
+    /// Device memory in bytes; an allocation beyond it, or beyond what the host has, fails as on a
+    /// device.
     pub memory: u64,
     /// Runs only this number of blocks, the last of the grid, for grids that are too large to run.
     pub last_blocks: Option<u64>,

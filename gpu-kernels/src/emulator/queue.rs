@@ -102,7 +102,18 @@ impl Queues {
             }
             if let Some(Err(error)) = work.map(|work| run(work, heap)) {
                 self.failed.get_or_insert(error);
-                self.waiting.clear();
+                self.give_up();
+            }
+        }
+    }
+}
+
+impl Queues {
+    /// Drops all pending work. Its marks are passed, so that nothing waits for them for ever.
+    fn give_up(&mut self) {
+        for work in std::mem::take(&mut self.waiting).into_values().flatten() {
+            if let Work::Record(mark) = work {
+                let _ = mark.set(Instant::now());
             }
         }
     }
@@ -294,9 +305,11 @@ impl EmuEvent {
     /// Puts the mark behind everything that is in the stream now.
     pub fn record(&self, stream: &EmuStream) {
         let mark = Arc::new(OnceLock::new());
+        // Held until the mark is in the stream: another thread must not wait for one that is in none.
+        let mut recorded = lock(&self.0);
         let clock = stream.emulator.queues().clock(stream.id).clone();
-        *lock(&self.0) = Some((Arc::clone(&mark), clock));
-        stream.put(Work::Record(mark));
+        stream.put(Work::Record(Arc::clone(&mark)));
+        *recorded = Some((mark, clock));
     }
 
     /// When the device passed the mark; `None` before that.

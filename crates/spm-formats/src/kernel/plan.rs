@@ -178,7 +178,7 @@ impl<T: crate::Scalar> TransposeOutput<T> {
     /// Arrays for a matrix with `cols` columns and `entries` entries.
     pub fn new(cols: usize, entries: usize) -> Self {
         Self {
-            pointers: vec![0; cols + 1],
+            pointers: vec![0; cols.saturating_add(1)],
             indices: vec![0; entries],
             values: vec![T::ZERO; entries],
         }
@@ -189,7 +189,7 @@ impl<T: crate::Scalar> TransposeOutput<T> {
     /// # Errors
     /// [`RunError::Shape`].
     pub fn check(&self, cols: usize, entries: usize) -> Result<(), RunError> {
-        check_length("column pointers", cols + 1, self.pointers.len())?;
+        check_length("column pointers", cols.saturating_add(1), self.pointers.len())?;
         check_length("row indices", entries, self.indices.len())?;
         check_length("values", entries, self.values.len())
     }

@@ -196,10 +196,10 @@ struct PreparedScan {
 }
 
 fn scan(device: &Device, length: usize, parameters: &Parameters) -> Prepared {
-    let input: Vec<u32> = words(length).map(|word| (word % 8) as u32).collect();
     // A timed run scans zeros: in place, the sums of anything else would grow.
     let data = DeviceBuffer::zeroed(device, length)?;
     let scan = Scan::new(device, length, parameters.count("block"))?;
+    let input: Vec<u32> = words(length).map(|word| (word % 8) as u32).collect();
     Ok(Box::new(PreparedScan { input, data, scan }))
 }
 
@@ -247,13 +247,15 @@ fn prepared_sort(
     (before, after): (usize, usize),
     sort: Sort,
 ) -> Prepared {
+    // The device first: it refuses a length that the host may not have either.
+    let mut keys = DeviceBuffer::uninitialized(device, length)?;
+    let sorted = DeviceBuffer::uninitialized(device, length)?;
     // Few values: many are equal.
     let mut input: Vec<u64> = words(length).map(|word| word % (length as u64 / 2 + 1)).collect();
     input.chunks_mut(before).for_each(<[u64]>::sort_unstable);
     let mut expected = input.clone();
     expected.chunks_mut(after).for_each(<[u64]>::sort_unstable);
-    let keys = DeviceBuffer::from_slice(device, &input)?;
-    let sorted = DeviceBuffer::uninitialized(device, length)?;
+    keys.copy_from_slice(&input)?;
     Ok(Box::new(PreparedSort { expected, keys, sorted, sort }))
 }
 
@@ -315,14 +317,12 @@ fn index_to_pointers(device: &Device, length: usize, parameters: &Parameters) ->
         _ => VerticalScan::Columns,
     };
     let block = parameters.count("block");
+    let mut indices = DeviceBuffer::uninitialized(device, length)?;
+    let pointers = DeviceBuffer::uninitialized(device, width + 1)?;
+    let count = IndexToPointers::new(device, (length, width), PARTS, vertical, block)?;
     let input: Vec<u32> = words(length).map(|word| (word % width as u64) as u32).collect();
-    Ok(Box::new(PreparedPointers {
-        width,
-        indices: DeviceBuffer::from_slice(device, &input)?,
-        pointers: DeviceBuffer::uninitialized(device, width + 1)?,
-        count: IndexToPointers::new(device, (length, width), PARTS, vertical, block)?,
-        input,
-    }))
+    indices.copy_from_slice(&input)?;
+    Ok(Box::new(PreparedPointers { width, input, indices, pointers, count }))
 }
 
 impl PreparedPrimitive for PreparedPointers {
@@ -359,13 +359,14 @@ struct PreparedIndex {
 
 fn pointers_to_index(device: &Device, length: usize, parameters: &Parameters) -> Prepared {
     let rows = length / REPEATED + 1;
+    let indices = DeviceBuffer::uninitialized(device, length)?;
     let mut input: Vec<u32> =
         words(rows - 1).map(|word| (word % (length as u64 + 1)) as u32).collect();
     input.extend([0, length as u32]);
     input.sort_unstable();
     Ok(Box::new(PreparedIndex {
         pointers: DeviceBuffer::from_slice(device, &input)?,
-        indices: DeviceBuffer::uninitialized(device, length)?,
+        indices,
         expand: ExpandPointers::new(device, rows, parameters.count("block"))?,
         input,
     }))

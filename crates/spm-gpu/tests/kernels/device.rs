@@ -1,6 +1,7 @@
 //! What a device does without any kernel, on the emulator; and what a machine without one says.
 
-use spm_gpu::{Device, Event, GpuError, Stream};
+use spm_gpu::transpose::primitives;
+use spm_gpu::{Device, DeviceCsc, Event, GpuError, Stream};
 use spm_gpu_kernels::emulator::EmulatorOptions;
 
 use crate::common::device;
@@ -42,4 +43,21 @@ fn streams_and_events_of_another_device_are_refused() {
     assert_eq!(error, GpuError::OtherDevice { what: "stream" });
     let event = Event::new(&device).unwrap();
     assert_eq!(event.elapsed_since(&event), Err(GpuError::NotRecorded));
+}
+
+#[test]
+fn lengths_that_no_device_has_are_refused() {
+    let device =
+        Device::emulated(EmulatorOptions { memory: 1 << 20, ..EmulatorOptions::default() });
+    for length in [1 << 20, 1 << 31, (1 << 32) - (1 << 27), usize::MAX / 4, usize::MAX] {
+        for (cols, entries) in [(length, 0), (0, length)] {
+            let error = DeviceCsc::<f64>::new(&device, cols, entries).unwrap_err();
+            assert!(matches!(error, GpuError::OutOfMemory { .. }), "{error}");
+        }
+        // Before the host makes data of this length.
+        for primitive in primitives::registry() {
+            let prepared = primitive.prepare(&device, length, &primitive.info.defaults());
+            assert!(prepared.is_err(), "{} of {length}", primitive.info.id);
+        }
+    }
 }
