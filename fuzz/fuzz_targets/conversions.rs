@@ -20,7 +20,10 @@ fn check_sizes<T: Scalar>(coo: &Coo<T>, csr: CsrView<'_, T>, sizes: Sizes) {
     assert_eq!(hll.is_ok(), hack > 0);
     if let Ok(hll) = hll {
         assert!(is_exactly(&Converted::Hll(hll.clone()), coo), "hack size {hack}: {coo:?}");
-        assert!(is_exactly(&Converted::Csr(convert::hll_to_csr(&hll)), coo), "hack size {hack}: {coo:?}");
+        assert!(
+            is_exactly(&Converted::Csr(convert::hll_to_csr(&hll)), coo),
+            "hack size {hack}: {coo:?}"
+        );
     }
     if let Ok(sell) = convert::csr_to_sell(csr, chunk, sigma, &budget) {
         let case = format!("chunk {chunk}, sigma {sigma}");
@@ -31,7 +34,10 @@ fn check_sizes<T: Scalar>(coo: &Coo<T>, csr: CsrView<'_, T>, sizes: Sizes) {
         let options = convert::EllOptions { layout, pitch_alignment: align };
         if let Ok(ell) = convert::csr_to_ell(csr, options, &budget) {
             assert!(is_exactly(&Converted::Ell(ell.clone()), coo), "{options:?}: {coo:?}");
-            assert!(is_exactly(&Converted::Csr(convert::ell_to_csr(&ell)), coo), "{options:?}: {coo:?}");
+            assert!(
+                is_exactly(&Converted::Csr(convert::ell_to_csr(&ell)), coo),
+                "{options:?}: {coo:?}"
+            );
         }
     }
     let csc = convert::csr_to_csc(csr);

@@ -7,11 +7,11 @@ use libfuzzer_sys::fuzz_target;
 use spm_cpu::PlanOptions;
 use spm_formats::kernel::{KernelInfo, Parameters, PlanError, TransposeOutput};
 use spm_formats::{Csr, DenseShape, Layout, MemoryBudget, Scalar};
-use spm_testing::reference;
 use spm_fuzz::{Matrix, Triplets, vector};
 use spm_gpu::transpose::convert::{self, DeviceCompressed, DeviceCoo};
 use spm_gpu::{Device, DeviceBuffer, DeviceCsc, DeviceScalar, GpuError, Stream};
 use spm_gpu_kernels::emulator::EmulatorOptions;
+use spm_testing::reference;
 
 /// One of the kernels, with one of its studied sets of parameters.
 fn choose<'k, K>(

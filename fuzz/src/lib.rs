@@ -1,5 +1,7 @@
 //! What the fuzz targets share: small matrices from bytes, and a folder for files.
 
+pub mod interface;
+
 use std::collections::BTreeMap;
 use std::path::Path;
 
@@ -52,15 +54,16 @@ pub fn vector<T: Scalar>(u: &mut Unstructured<'_>, length: usize) -> Result<Vec<
     (0..length).map(|_| value(u)).collect()
 }
 
-impl<'a, T: Scalar> Arbitrary<'a> for Triplets<T> {
-    fn arbitrary(u: &mut Unstructured<'a>) -> Result<Self> {
-        let (rows, cols) = (u.int_in_range(0..=SIDE)?, u.int_in_range(0..=SIDE)?);
+impl<T: Scalar> Triplets<T> {
+    /// At most `side` rows and columns and `entries` triplets.
+    fn within(u: &mut Unstructured<'_>, side: usize, entries: usize) -> Result<Self> {
+        let (rows, cols) = (u.int_in_range(0..=side)?, u.int_in_range(0..=side)?);
         let (mut r, mut c, mut v) = (Vec::new(), Vec::new(), Vec::new());
-        while rows > 0 && cols > 0 && v.len() < ENTRIES && !u.is_empty() {
+        while rows > 0 && cols > 0 && v.len() < entries && !u.is_empty() {
             // Runs, so that long rows and dense columns come up.
             let run = if u.ratio(1, 8)? { u.int_in_range(1..=cols)? } else { 1 };
             let (row, first) = (u.choose_index(rows)?, u.choose_index(cols)?);
-            for step in 0..run.min(ENTRIES - v.len()) {
+            for step in 0..run.min(entries - v.len()) {
                 r.push(row as u32);
                 c.push(((first + step) % cols) as u32);
                 v.push(value(u)?);
@@ -70,14 +73,27 @@ impl<'a, T: Scalar> Arbitrary<'a> for Triplets<T> {
     }
 }
 
-impl<'a, T: Scalar> Arbitrary<'a> for Matrix<T> {
+impl<'a, T: Scalar> Arbitrary<'a> for Triplets<T> {
     fn arbitrary(u: &mut Unstructured<'a>) -> Result<Self> {
-        let Triplets(coo) = Triplets::<T>::arbitrary(u)?;
+        Self::within(u, SIDE, ENTRIES)
+    }
+}
+
+impl<T: Scalar> Matrix<T> {
+    /// At most `side` rows and columns and `entries` entries.
+    pub fn within(u: &mut Unstructured<'_>, side: usize, entries: usize) -> Result<Self> {
+        let Triplets(coo) = Triplets::<T>::within(u, side, entries)?;
         let unique: BTreeMap<(u32, u32), T> = coo.iter().map(|(r, c, v)| ((r, c), v)).collect();
         let (r, c) = unique.keys().copied().unzip();
         let values = unique.into_values().collect();
         let coo = Coo::new(coo.rows(), coo.cols(), r, c, values).expect("indices are in range");
         let csr = convert::coo_to_csr(&coo);
         Ok(Self { coo, csr })
+    }
+}
+
+impl<'a, T: Scalar> Arbitrary<'a> for Matrix<T> {
+    fn arbitrary(u: &mut Unstructured<'a>) -> Result<Self> {
+        Self::within(u, SIDE, ENTRIES)
     }
 }
