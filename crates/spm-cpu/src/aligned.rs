@@ -1,11 +1,11 @@
 //! Arrays aligned to a cache line, so that a vector load never crosses two lines.
 
-use std::ops::Deref;
+use std::ops::{Deref, DerefMut};
 
 /// Bytes of a cache line, and of the widest vector.
 pub(crate) const ALIGNMENT: usize = 64;
 
-/// An immutable array whose first element is at the start of a cache line.
+/// An array of fixed length whose first element is at the start of a cache line.
 #[derive(Debug)]
 pub(crate) struct Aligned<T> {
     storage: Vec<T>,
@@ -42,6 +42,12 @@ impl<T> Deref for Aligned<T> {
 
     fn deref(&self) -> &[T] {
         &self.storage[self.start..]
+    }
+}
+
+impl<T> DerefMut for Aligned<T> {
+    fn deref_mut(&mut self) -> &mut [T] {
+        &mut self.storage[self.start..]
     }
 }
 

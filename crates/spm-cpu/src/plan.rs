@@ -1,6 +1,10 @@
 //! The common part of all product plans: checks of the operands around a kernel's product.
 
-use spm_formats::kernel::{Footprint, Operation, ProductPlan, RunError, Scaling, check_length};
+use std::sync::Arc;
+
+use spm_formats::kernel::{
+    Footprint, Operation, PlanError, ProductPlan, RunError, Scaling, check_length,
+};
 use spm_formats::{DenseShape, Scalar};
 
 use crate::memory::Memory;
@@ -18,6 +22,12 @@ pub(crate) trait Product<T>: Send + Sync {
 
     /// `y` = alpha A `x` + beta `y`, or A `x` for `None`; the lengths are those of the shapes.
     fn multiply(&self, scaling: Option<Scaling<T>>, x: &[T], y: &mut [T]);
+
+    /// See [`ProductPlan::set_values`].
+    fn set_values(&mut self, values: &Arc<Vec<T>>) -> Result<(), PlanError> {
+        let _ = values;
+        Err(PlanError::Values("the kernel does not keep their order"))
+    }
 }
 
 /// A product with the checks of operands, which makes it a plan.
@@ -74,6 +84,10 @@ impl<T: Scalar, P: Product<T>> ProductPlan<T> for Checked<P> {
         Ok(())
     }
 
+    fn set_values(&mut self, values: &Arc<Vec<T>>) -> Result<(), PlanError> {
+        self.product.set_values(values)
+    }
+
     fn choice(&self) -> Option<String> {
         self.choice.clone()
     }
@@ -107,6 +121,10 @@ impl<T: Scalar> ProductPlan<T> for Chosen<'_, T> {
 
     fn run_scaled(&self, scaling: Scaling<T>, x: &[T], y: &mut [T]) -> Result<(), RunError> {
         self.plan.run_scaled(scaling, x, y)
+    }
+
+    fn set_values(&mut self, values: &Arc<Vec<T>>) -> Result<(), PlanError> {
+        self.plan.set_values(values)
     }
 
     fn choice(&self) -> Option<String> {

@@ -141,11 +141,14 @@ fn matrices<T: Scalar>() -> Vec<Coo<T>> {
 }
 
 fn check_whole_numbers<T: Scalar>() {
-    for (a, kind) in matrices::<T>().iter().flat_map(|a| Whole::ALL.map(|kind| (a, kind))) {
+    // In single precision the wide numbers are the small ones.
+    let single = size_of::<T>() == size_of::<f32>();
+    let kinds = Whole::ALL.into_iter().filter(|&kind| kind != Whole::Wide || !single);
+    for (a, kind) in matrices::<T>().iter().flat_map(|a| kinds.clone().map(move |kind| (a, kind))) {
         let a = exact::matrix(a, kind);
         check_spmv(&a, &exact::vector(a.cols()), equal);
         if kind == Whole::Small {
-            for k in [1, 5, 19] {
+            for k in [1, 19] {
                 check_spmm(&a, k, &exact::vector(a.cols() * k), equal);
             }
         }

@@ -1,7 +1,9 @@
 //! CSR SpMM of R4 3.2 (`parallel_product_CSR`): chunks of rows are distributed to threads;
 //! y_ic = sum_j a_ij x_jc.
 
-use spm_formats::kernel::{KernelInfo, Scaling, Schedule};
+use std::sync::Arc;
+
+use spm_formats::kernel::{KernelInfo, PlanError, Scaling, Schedule};
 use spm_formats::{CsrSource, DenseShape, Scalar};
 
 use super::KERNEL;
@@ -57,5 +59,10 @@ impl<T: Scalar> Product<T> for Rows<'_, T> {
                 }
             }
         });
+    }
+
+    fn set_values(&mut self, values: &Arc<Vec<T>>) -> Result<(), PlanError> {
+        self.a = self.a.with_values(values)?;
+        Ok(())
     }
 }

@@ -1,6 +1,8 @@
 //! Serial CSR SpMM of R4 1.3: one element of Y after the other.
 
-use spm_formats::kernel::{KernelInfo, Scaling};
+use std::sync::Arc;
+
+use spm_formats::kernel::{KernelInfo, PlanError, Scaling};
 use spm_formats::{CsrSource, DenseShape, Scalar};
 
 use super::KERNEL;
@@ -47,5 +49,10 @@ impl<T: Scalar> Product<T> for Serial<'_, T> {
 
     fn multiply(&self, scaling: Option<Scaling<T>>, x: &[T], y: &mut [T]) {
         serial::multiply(&self.a.view(), self.dense, scaling, x, y);
+    }
+
+    fn set_values(&mut self, values: &Arc<Vec<T>>) -> Result<(), PlanError> {
+        self.a = self.a.with_values(values)?;
+        Ok(())
     }
 }

@@ -5,6 +5,7 @@
 //! where they fit. The values are those of the CSR matrix.
 
 use std::ops::Range;
+use std::sync::Arc;
 
 use rayon::prelude::*;
 use spm_formats::kernel::{KernelInfo, PlanError, Scaling};
@@ -211,6 +212,11 @@ impl<T: Scalar> Product<T> for CsrCompact<'_, T> {
                 self.machine.run(Run { a, piece, scaling, x, y });
             }
         });
+    }
+
+    fn set_values(&mut self, values: &Arc<Vec<T>>) -> Result<(), PlanError> {
+        self.a = self.a.with_values(values)?;
+        Ok(())
     }
 }
 

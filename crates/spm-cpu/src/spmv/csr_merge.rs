@@ -4,7 +4,9 @@
 //! Garland, "Merge-based parallel sparse matrix-vector multiplication", SC 2016). A partition may
 //! begin and end inside a row, so a very long row is balanced too.
 
-use spm_formats::kernel::{KernelInfo, Scaling};
+use std::sync::Arc;
+
+use spm_formats::kernel::{KernelInfo, PlanError, Scaling};
 use spm_formats::partition::{self, MergePoint};
 use spm_formats::{CsrSource, Scalar};
 
@@ -79,5 +81,10 @@ impl<T: Scalar> Product<T> for Merge<'_, T> {
                 scaled::add(scaling, carry, &mut y[point.row]);
             }
         }
+    }
+
+    fn set_values(&mut self, values: &Arc<Vec<T>>) -> Result<(), PlanError> {
+        self.a = self.a.with_values(values)?;
+        Ok(())
     }
 }

@@ -1,6 +1,8 @@
 //! Serial CSR SpMV (R0 3.1, R2 algorithm 1): y_i = sum_j a_ij x_j, one row after the other.
 
-use spm_formats::kernel::{KernelInfo, Scaling};
+use std::sync::Arc;
+
+use spm_formats::kernel::{KernelInfo, PlanError, Scaling};
 use spm_formats::{CsrSource, Scalar};
 
 use super::KERNEL;
@@ -45,5 +47,10 @@ impl<T: Scalar> Product<T> for Serial<'_, T> {
     fn multiply(&self, scaling: Option<Scaling<T>>, x: &[T], y: &mut [T]) {
         let a = self.0.view();
         row::multiply_rows(&a, 0..a.rows(), scaling, x, y, false);
+    }
+
+    fn set_values(&mut self, values: &Arc<Vec<T>>) -> Result<(), PlanError> {
+        self.0 = self.0.with_values(values)?;
+        Ok(())
     }
 }

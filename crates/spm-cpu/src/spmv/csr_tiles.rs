@@ -1,7 +1,9 @@
 //! CSR SpMV by 2-D tiles with an offset table (R1 1.1.2 and 1.1.3, `spmvTilesCSR`, OMP CSR 3):
 //! y_i = sum_J sum_{j in J} a_ij x_j over column blocks J.
 
-use spm_formats::kernel::{KernelInfo, Scaling};
+use std::sync::Arc;
+
+use spm_formats::kernel::{KernelInfo, PlanError, Scaling};
 use spm_formats::{CsrSource, Scalar, partition};
 
 use super::KERNEL;
@@ -66,5 +68,10 @@ impl<T: Scalar> Product<T> for CsrTiles<'_, T> {
             row::dot_entries(&a, offsets[at] as usize..offsets[at + 1] as usize, x, simd)
         };
         self.tiles.multiply(scaling, y, tile_sum, |_, sum| sum);
+    }
+
+    fn set_values(&mut self, values: &Arc<Vec<T>>) -> Result<(), PlanError> {
+        self.a = self.a.with_values(values)?;
+        Ok(())
     }
 }

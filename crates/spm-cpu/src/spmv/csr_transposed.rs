@@ -6,6 +6,7 @@
 //! loop over the columns adds the copies.
 
 use std::ops::Range;
+use std::sync::Arc;
 
 use spm_formats::kernel::{PlanError, Scaling};
 use spm_formats::partition::{self, MergePoint};
@@ -204,6 +205,11 @@ impl<T: Scalar> Product<T> for Transposed<'_, T> {
                 }
             }
         });
+    }
+
+    fn set_values(&mut self, values: &Arc<Vec<T>>) -> Result<(), PlanError> {
+        self.a = self.a.with_values(values)?;
+        Ok(())
     }
 }
 

@@ -1,8 +1,9 @@
 //! Products whose rows are summed independently of each other, over a partition of the rows.
 
 use std::ops::Range;
+use std::sync::Arc;
 
-use spm_formats::kernel::{Parameters, Scaling};
+use spm_formats::kernel::{Parameters, PlanError, Scaling};
 use spm_formats::{CsrSource, Scalar, partition};
 
 use super::plan::{Memory, Product, boxed};
@@ -32,6 +33,12 @@ pub(super) trait RowSums<T>: Send + Sync {
 
     /// y[rows] = alpha (A x)[rows] + beta y[rows] for the rows of `units`; `y` holds just these.
     fn multiply(&self, units: Range<usize>, scaling: Option<Scaling<T>>, x: &[T], y: &mut [T]);
+
+    /// See [`Product::set_values`].
+    fn set_values(&mut self, values: &Arc<Vec<T>>) -> Result<(), PlanError> {
+        let _ = values;
+        Err(PlanError::Values("the format does not keep their order"))
+    }
 }
 
 /// A CSR matrix, borrowed or shared.
@@ -57,6 +64,11 @@ impl<T: Scalar> RowSums<T> for CsrRows<'_, T> {
 
     fn multiply(&self, rows: Range<usize>, scaling: Option<Scaling<T>>, x: &[T], y: &mut [T]) {
         row::multiply_rows(&self.a.view(), rows, scaling, x, y, self.simd);
+    }
+
+    fn set_values(&mut self, values: &Arc<Vec<T>>) -> Result<(), PlanError> {
+        self.a = self.a.with_values(values)?;
+        Ok(())
     }
 }
 
@@ -141,5 +153,9 @@ impl<T: Scalar, A: RowSums<T>> Product<T> for RowProduct<A> {
             let y = unsafe { y.range(self.a.rows(&units)) };
             self.a.multiply(units, scaling, x, y);
         });
+    }
+
+    fn set_values(&mut self, values: &Arc<Vec<T>>) -> Result<(), PlanError> {
+        self.a.set_values(values)
     }
 }

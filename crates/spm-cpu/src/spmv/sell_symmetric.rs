@@ -18,6 +18,7 @@
 //! has just been stored, and that load waits until the store has left the store queue.
 
 use std::ops::Range;
+use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
 use rayon::prelude::*;
@@ -26,6 +27,7 @@ use spm_formats::{CsrSource, CsrView, FormatError, Scalar, partition};
 
 use super::KERNEL;
 use super::plan::{Memory, Product, boxed};
+use super::sell_compact::segment::place;
 use crate::aligned::Aligned;
 use crate::disjoint::Disjoint;
 use crate::kernel::{Planned, Problem};
@@ -204,6 +206,38 @@ fn asymmetry<T: Scalar>(a: &CsrView<'_, T>) -> Option<String> {
     left.map(|row| format!("row {row} has an entry without an equal below the diagonal"))
 }
 
+/// Whether the values of a matrix are symmetric, whose pattern is.
+fn has_symmetric_values<T: Scalar>(a: &CsrView<'_, T>) -> bool {
+    let blocks = partition::by_entries(a.row_ptr(), rayon::current_num_threads());
+    blocks.par_windows(2).all(|rows| {
+        // Where column i of row j is, for the first i of these rows that has not been looked up; 0
+        // before the first.
+        let mut next = vec![0_u32; rows[1]];
+        (rows[0]..rows[1]).all(|row| {
+            let (cols, values) = a.row(row);
+            let lower = cols.iter().zip(values).take_while(|&(&col, _)| (col as usize) < row);
+            lower.into_iter().all(|(&col, value)| {
+                let mirror = &mut next[col as usize];
+                if *mirror == 0 {
+                    let entries = a.row_range(col as usize);
+                    let of_row = &a.col_ind()[entries.clone()];
+                    let before = of_row.partition_point(|&other| (other as usize) < row);
+                    *mirror = (entries.start + before) as u32;
+                }
+                *mirror += 1;
+                a.values()[*mirror as usize - 1].to_bits64() == value.to_bits64()
+            })
+        })
+    })
+}
+
+/// The entries of a row on the diagonal and above it.
+fn upper<T: Scalar>(a: &CsrView<'_, T>, row: usize) -> Range<usize> {
+    let entries = a.row_range(row);
+    let cols = &a.col_ind()[entries.clone()];
+    entries.start + cols.partition_point(|&col| (col as usize) < row)..entries.end
+}
+
 impl<T: Scalar> Part<T> {
     /// Nothing where there is no more room for values, or a chunk has more runs than its count can
     /// say.
@@ -212,12 +246,7 @@ impl<T: Scalar> Part<T> {
         let mut reach = rows.end;
         let whole = rows.start + rows.len() / LANES * LANES;
         for start in (rows.start..whole).step_by(LANES) {
-            let upper = |lane: usize| {
-                let row = start + lane;
-                let entries = a.row_range(row);
-                let cols = &a.col_ind()[entries.clone()];
-                entries.start + cols.partition_point(|&col| (col as usize) < row)..entries.end
-            };
+            let upper = |lane: usize| upper(a, start + lane);
             let mut firsts = vec![start as u32];
             for lane in 0..LANES {
                 firsts.extend(a.col_ind()[upper(lane)].iter().map(|&col| col - lane as u32));
@@ -228,12 +257,7 @@ impl<T: Scalar> Part<T> {
             room.take(firsts.len() * LANES)?;
             values.resize(offset + firsts.len() * LANES, T::ZERO);
             for lane in 0..LANES {
-                let mut slot = 0;
-                for entry in upper(lane) {
-                    let first = a.col_ind()[entry] - lane as u32;
-                    slot += firsts[slot..].iter().take_while(|&&f| f < first).count();
-                    values[offset + slot * LANES + lane] = a.values()[entry];
-                }
+                place(a, &firsts, lane, upper(lane), &mut values[offset..]);
             }
             let before = runs.len();
             for &first in &firsts {
@@ -252,6 +276,22 @@ impl<T: Scalar> Part<T> {
         let spill_len = reach + LANES - rows.end;
         let (run_counts, runs) = (run_counts.into(), runs.into());
         Some(Self { rows, run_counts, runs, values: values.into(), spill_len })
+    }
+
+    /// Takes the values of `a`, whose pattern is that of the part's matrix.
+    fn set_values(&mut self, a: &CsrView<'_, T>) {
+        let (mut runs, mut values, mut firsts) = (&*self.runs, &mut *self.values, Vec::new());
+        for (start, &count) in (self.rows.start..).step_by(LANES).zip(&self.run_counts) {
+            let of_chunk;
+            (of_chunk, runs) = runs.split_at(usize::from(count));
+            firsts.clear();
+            firsts.extend(of_chunk.iter().flat_map(|run| run.first..run.first + run.count));
+            let slots;
+            (slots, values) = values.split_at_mut(firsts.len() * LANES);
+            for lane in 0..LANES {
+                place(a, &firsts, lane, upper(a, start + lane), slots);
+            }
+        }
     }
 }
 
@@ -303,6 +343,16 @@ impl<T: Scalar> Product<T> for SellSymmetric<'_, T> {
                 }
             }
         });
+    }
+
+    fn set_values(&mut self, values: &Arc<Vec<T>>) -> Result<(), PlanError> {
+        let a = self.a.with_values(values)?;
+        if !has_symmetric_values(&a.view()) {
+            return Err(PlanError::Values("they are not symmetric, as the old ones are"));
+        }
+        self.parts.par_iter_mut().for_each(|part| part.set_values(&a.view()));
+        self.a = a;
+        Ok(())
     }
 }
 

@@ -5,6 +5,7 @@
 //! time, sorted by their number of entries in the tile.
 
 use std::ops::Range;
+use std::sync::Arc;
 
 use rayon::prelude::*;
 use spm_formats::kernel::{KernelInfo, ParameterSpec, PlanError, Scaling, Value};
@@ -56,6 +57,8 @@ struct Chunk {
 /// A tile: consecutive columns of a band of rows.
 struct Tile<T> {
     first_col: usize,
+    /// The first column after the tile.
+    end_col: usize,
     chunks: Box<[Chunk]>,
     cols: Box<[u16]>,
     values: Aligned<T>,
@@ -135,8 +138,38 @@ impl<T: Scalar> Band<T> {
     fn new(a: &CsrView<'_, T>, rows: Range<usize>, width: usize) -> Self {
         let runs = runs(a, &rows, width).into_iter().enumerate();
         let used = runs.filter(|(_, runs)| !runs.is_empty());
-        let tiles = used.map(|(tile, mut runs)| Tile::new(a, tile * width, &mut runs)).collect();
+        let cols = |tile: usize| tile * width..((tile + 1) * width).min(a.cols());
+        let tiles = used.map(|(tile, mut runs)| Tile::new(a, cols(tile), &mut runs)).collect();
         Self { rows, tiles }
+    }
+
+    /// Takes the values of `a`, whose pattern is that of the band's matrix.
+    fn set_values(&mut self, a: &CsrView<'_, T>) {
+        // Of each row the first entry that no tile has had yet.
+        let mut next = a.row_ptr()[self.rows.clone()].to_vec();
+        for tile in &mut self.tiles {
+            let mut values = &mut *tile.values;
+            for chunk in &tile.chunks {
+                let slots;
+                (slots, values) = values.split_at_mut(chunk.width as usize * LANES);
+                for (lane, &row) in chunk.rows.iter().enumerate() {
+                    // A lane that repeats the last one's row has padding only.
+                    if lane + 1 < LANES && row == chunk.rows[LANES - 1] {
+                        continue;
+                    }
+                    let row = usize::from(row);
+                    let entries =
+                        next[row] as usize..a.row_ptr()[self.rows.start + row + 1] as usize;
+                    let of_row = a.col_ind()[entries.clone()].iter().zip(&a.values()[entries]);
+                    let of_tile = of_row.take_while(|&(&col, _)| (col as usize) < tile.end_col);
+                    let of_lane = slots.iter_mut().skip(lane).step_by(LANES);
+                    for (slot, (_, &value)) in of_lane.zip(of_tile) {
+                        *slot = value;
+                        next[row] += 1;
+                    }
+                }
+            }
+        }
     }
 }
 
@@ -197,7 +230,8 @@ fn slots(chunk: &[Run]) -> usize {
 }
 
 impl<T: Scalar> Tile<T> {
-    fn new(a: &CsrView<'_, T>, first_col: usize, runs: &mut [Run]) -> Self {
+    fn new(a: &CsrView<'_, T>, span: Range<usize>, runs: &mut [Run]) -> Self {
+        let (first_col, end_col) = (span.start, span.end);
         // Arrays of their final size: ones that grow would take three times as much for a moment.
         let slots = chunks(runs).map(slots).sum();
         let (mut all_chunks, mut cols) = (Vec::new(), Vec::with_capacity(slots));
@@ -221,7 +255,8 @@ impl<T: Scalar> Tile<T> {
                 }
             }
         }
-        Self { first_col, chunks: all_chunks.into(), cols: cols.into(), values: values.into() }
+        let (chunks, values) = (all_chunks.into(), values.into());
+        Self { first_col, end_col, chunks, cols: cols.into(), values }
     }
 
     fn bytes(&self) -> usize {
@@ -262,6 +297,13 @@ impl<T: Scalar> Product<T> for SellTiles<'_, T> {
                 unsafe { scaled::through(buffers, part, y, multiply) };
             }
         });
+    }
+
+    fn set_values(&mut self, values: &Arc<Vec<T>>) -> Result<(), PlanError> {
+        let a = self.a.with_values(values)?;
+        self.bands.par_iter_mut().for_each(|band| band.set_values(&a.view()));
+        self.a = a;
+        Ok(())
     }
 }
 

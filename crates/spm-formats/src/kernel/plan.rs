@@ -2,6 +2,7 @@
 
 use std::error::Error;
 use std::fmt;
+use std::sync::Arc;
 
 use super::Scaling;
 use crate::{FormatError, Layout};
@@ -19,6 +20,9 @@ pub enum PlanError {
         /// The reason, with the sizes involved.
         reason: String,
     },
+    /// A plan cannot take new values for its pattern; the reason says why. It keeps the old ones.
+    /// Planning anew is the way.
+    Values(&'static str),
     /// The device failed or has not enough memory.
     Device(String),
 }
@@ -45,6 +49,7 @@ impl fmt::Display for PlanError {
         match self {
             Self::Format(error) => error.fmt(f),
             Self::Unsupported { kernel, reason } => write!(f, "{kernel}: {reason}"),
+            Self::Values(reason) => write!(f, "new values: {reason}"),
             Self::Device(reason) => f.write_str(reason),
         }
     }
@@ -156,6 +161,20 @@ pub trait ProductPlan<T>: Send + Sync {
     /// # Errors
     /// As [`ProductPlan::run`].
     fn run_scaled(&self, scaling: Scaling<T>, x: &[T], y: &mut [T]) -> Result<(), RunError>;
+
+    /// Replaces the values of A, whose pattern stays, by `values` in CSR order. The products are then
+    /// those of a new plan of the same kernel, bit by bit. A plan that reads the values in CSR order
+    /// only keeps `values`; others copy them into their own order, in parallel on the current rayon
+    /// pool.
+    ///
+    /// # Errors
+    /// A wrong number of values; [`PlanError::Values`] where the plan depends on the old ones (equal
+    /// values that are stored once, symmetry) or does not keep their order. After an error the plan
+    /// has its old values.
+    fn set_values(&mut self, values: &Arc<Vec<T>>) -> Result<(), PlanError> {
+        let _ = values;
+        Err(PlanError::Values("the plan does not keep their order"))
+    }
 
     /// For a plan of `auto`, the label of the kernel that it has chosen; `None` for other kernels.
     fn choice(&self) -> Option<String> {

@@ -12,7 +12,9 @@ mod kernel;
 mod pack;
 mod sink;
 
-use spm_formats::kernel::{KernelInfo, ParameterSpec, Scaling, Value};
+use std::sync::Arc;
+
+use spm_formats::kernel::{KernelInfo, ParameterSpec, PlanError, Scaling, Value};
 use spm_formats::partition::{self, MergePoint};
 use spm_formats::{CsrSource, DenseShape, Layout, Scalar};
 
@@ -164,6 +166,11 @@ impl<T: Scalar> Product<T> for Blocked<'_, T> {
             Some(lists) => self.multiply_with(Narrow(lists), scaling, x, y),
             None => self.multiply_with(Wide(self.a.view().col_ind()), scaling, x, y),
         }
+    }
+
+    fn set_values(&mut self, values: &Arc<Vec<T>>) -> Result<(), PlanError> {
+        self.a = self.a.with_values(values)?;
+        Ok(())
     }
 }
 

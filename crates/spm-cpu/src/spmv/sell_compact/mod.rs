@@ -4,9 +4,10 @@
 //! neighbouring rows have the same pattern shifted by one (stencils, bands), one column index is
 //! stored for eight entries.
 
-mod segment;
+pub(super) mod segment;
 
 use std::ops::Range;
+use std::sync::Arc;
 
 use rayon::prelude::*;
 use spm_formats::kernel::{KernelInfo, ParameterSpec, PlanError, Scaling, Value};
@@ -189,6 +190,26 @@ impl<T: Scalar> Product<T> for SellCompact<'_, T> {
             pieces.sum(&a, part, x);
         });
         self.long.finish(&long, scaling, y);
+    }
+
+    fn set_values(&mut self, values: &Arc<Vec<T>>) -> Result<(), PlanError> {
+        let a = self.a.with_values(values)?;
+        let view = a.view();
+        let common = common_value(view.values());
+        match (self.common, common) {
+            (None, None) => {
+                self.segments.par_iter_mut().for_each(|segment| segment.set_values(&view));
+            }
+            (Some(_), Some(_)) => self.common = common,
+            (Some(_), None) => {
+                return Err(PlanError::Values("they are not all equal, as the old ones are"));
+            }
+            (None, Some(_)) => {
+                return Err(PlanError::Values("they are all equal, which a new plan makes use of"));
+            }
+        }
+        self.a = a;
+        Ok(())
     }
 }
 

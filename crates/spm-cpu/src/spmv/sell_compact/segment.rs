@@ -116,6 +116,35 @@ impl<T: Scalar> Segment<T> {
         }
     }
 
+    /// Takes the values of `a`, whose pattern is that of the segment's matrix. The segment stores
+    /// values.
+    pub(super) fn set_values(&mut self, a: &CsrView<'_, T>) {
+        let (mut values, mut wide) = (&mut *self.values, &*self.wide);
+        for (index, chunk) in self.chunks.iter().enumerate() {
+            let width = usize::from(chunk.width);
+            let slots;
+            (slots, values) = values.split_at_mut(width * LANES);
+            let of_chunk = match chunk.columns {
+                Columns::Contiguous => width,
+                Columns::Narrow => 0,
+                Columns::Wide => width * LANES,
+            };
+            let columns;
+            (columns, wide) = wide.split_at(of_chunk);
+            for position in index * LANES..self.rows.len().min((index + 1) * LANES) {
+                let lane = position % LANES;
+                let row = self.positions.get(position).map_or(position, |&row| usize::from(row));
+                let entries = stored(a, self.rows.start + row);
+                if chunk.columns == Columns::Contiguous {
+                    place(a, columns, lane, entries, slots);
+                } else {
+                    let of_lane = slots.iter_mut().skip(lane).step_by(LANES);
+                    of_lane.zip(&a.values()[entries]).for_each(|(slot, &value)| *slot = value);
+                }
+            }
+        }
+    }
+
     pub(super) fn bytes(&self) -> usize {
         size_of_val(&*self.chunks)
             + size_of_val(&*self.positions)
@@ -225,12 +254,24 @@ impl<'a, T: Scalar> Builder<'a, T> {
         let start = self.values.len();
         self.values.resize(start + firsts.len() * LANES, T::ZERO);
         for (lane, entries) in lanes.iter().enumerate() {
-            let mut slot = 0;
-            for entry in entries.clone() {
-                let first = self.a.col_ind()[entry] - lane as u32;
-                slot += firsts[slot..].iter().take_while(|&&f| f < first).count();
-                self.values[start + slot * LANES + lane] = self.a.values()[entry];
-            }
+            place(self.a, firsts, lane, entries.clone(), &mut self.values[start..]);
         }
+    }
+}
+
+/// Writes the entries of a row of a chunk to their places among the chunk columns that begin at
+/// `firsts`.
+pub(in crate::spmv) fn place<T: Scalar>(
+    a: &CsrView<'_, T>,
+    firsts: &[u32],
+    lane: usize,
+    entries: Range<usize>,
+    values: &mut [T],
+) {
+    let mut slot = 0;
+    for (&col, &value) in a.col_ind()[entries.clone()].iter().zip(&a.values()[entries]) {
+        let first = col - lane as u32;
+        slot += firsts[slot..].iter().take_while(|&&f| f < first).count();
+        values[slot * LANES + lane] = value;
     }
 }

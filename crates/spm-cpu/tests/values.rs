@@ -1,0 +1,166 @@
+//! New values for the pattern of a plan: the bits of a new plan, or a refusal that changes nothing.
+
+mod common;
+
+use std::sync::Arc;
+
+use common::{LAYOUTS, bits, long_rows, planned, wave};
+use spm_cpu::{PlanOptions, spmm, spmv, transposed};
+use spm_formats::kernel::{PlanError, RunError};
+use spm_formats::{Csr, DenseShape, FormatError};
+use spm_testing::generate;
+
+/// Kernels that `auto` may choose; these have to take new values.
+const CHOSEN: [&str; 8] = [
+    "csr-serial",
+    "csr-compact",
+    "sell-compact",
+    "sell-tiles",
+    "sell-symmetric",
+    "csr-blocked",
+    "transposed",
+    "auto",
+];
+
+/// Values for a pattern, those at (i, j) and (j, i) the same; `seed` says which.
+fn values(a: &Csr<f64>, seed: usize) -> Arc<Vec<f64>> {
+    let value = |(row, col, _): (usize, usize, &f64)| {
+        let (low, high) = (row.min(col), row.max(col));
+        ((low * 31 + high * 17 + seed * 7) as f64 * 0.618).sin()
+    };
+    Arc::new(a.iter().map(value).collect())
+}
+
+fn with_values(a: &Csr<f64>, values: &[f64]) -> Csr<f64> {
+    let mut other = a.clone();
+    other.values_mut().copy_from_slice(values);
+    other
+}
+
+/// Matrices for every way of storing one, with values that are not all equal.
+fn matrices() -> Vec<Csr<f64>> {
+    let labels = [
+        "stencil27[n=7]",
+        "stencil5[n=20]",
+        "blocks[n=5,block=3]",
+        "uniform[rows=300,cols=200,entries=2000]",
+        "uniform[rows=70,cols=90000,entries=4000]",
+        "powerlaw[rows=300,cols=500,entries=3000,longest=300]",
+    ];
+    let mut all: Vec<Csr<f64>> =
+        labels.map(|label| generate::named(label).unwrap().generate().unwrap()).into();
+    all.extend([common::csr(&long_rows()), Csr::empty(0, 3).unwrap(), Csr::empty(9, 9).unwrap()]);
+    all.iter().map(|a| with_values(a, &values(a, 0))).collect()
+}
+
+type Run<'a> = &'a dyn Fn(&[f64], &mut [f64]) -> Result<(), RunError>;
+
+fn product(run: Run<'_>, x: usize, y: usize) -> Vec<u64> {
+    let mut result = vec![f64::NAN; y];
+    run(&wave(x), &mut result).unwrap();
+    bits(&result)
+}
+
+/// Whether a plan took the values. Those of a kernel of [`CHOSEN`] have to.
+fn taken(id: &str, label: &str, result: Result<(), PlanError>) -> bool {
+    match result {
+        Ok(()) => true,
+        Err(PlanError::Values(_)) if !CHOSEN.contains(&id) => false,
+        Err(error) => panic!("{label}: {error}"),
+    }
+}
+
+#[test]
+fn new_values_give_the_bits_of_a_new_plan() {
+    for (a, threads) in matrices().iter().flat_map(|a| [1, 3].map(|threads| (a, threads))) {
+        let options = PlanOptions::with_threads(threads);
+        let (rows, cols) = a.shape();
+        {
+            let new = values(a, 1);
+            let other = with_values(a, &new);
+            for kernel in spmv::registry::<f64>() {
+                for parameters in kernel.info.variants() {
+                    let label = kernel.info.label(&parameters);
+                    // Another race may have another winner.
+                    let Some(mut plan) = planned(&label, kernel.plan(a, &parameters, &options))
+                    else {
+                        continue;
+                    };
+                    let before = product(&|x, y| plan.run(x, y), cols, rows);
+                    let fresh = kernel.plan(&other, &parameters, &options).unwrap();
+                    let after = product(&|x, y| fresh.run(x, y), cols, rows);
+                    let took = taken(kernel.info.id, &label, plan.set_values(&new));
+                    let now = product(&|x, y| plan.run(x, y), cols, rows);
+                    if kernel.info.id != "auto" {
+                        assert!(now == if took { after } else { before }, "{label} {rows}");
+                    }
+                }
+            }
+            let mut plan = transposed::plan(a, &options).unwrap();
+            let fresh = transposed::plan(&other, &options).unwrap();
+            plan.set_values(&new).unwrap();
+            let [now, after] =
+                [&plan, &fresh].map(|plan| product(&|x, y| plan.run(x, y), rows, cols));
+            assert!(now == after, "transposed");
+            let k = 5;
+            for (kernel, layout) in spmm::registry::<f64>()
+                .iter()
+                .flat_map(|kernel| LAYOUTS.map(|layout| (kernel, layout)))
+            {
+                let dense = DenseShape { k, layout };
+                for parameters in kernel.info.variants() {
+                    let label = kernel.info.label(&parameters);
+                    let plan = |a| kernel.plan(a, dense, &parameters, &options).unwrap();
+                    let (mut plan, fresh) = (plan(a), plan(&other));
+                    let before = product(&|x, y| plan.run(x, y), cols * k, rows * k);
+                    let after = product(&|x, y| fresh.run(x, y), cols * k, rows * k);
+                    let took = taken(kernel.info.id, &label, plan.set_values(&new));
+                    let now = product(&|x, y| plan.run(x, y), cols * k, rows * k);
+                    if kernel.info.id != "auto" {
+                        assert!(now == if took { after } else { before }, "{label} {rows}");
+                    }
+                }
+            }
+        }
+    }
+}
+
+/// After a refusal the plan has its old values.
+fn check_refusal(id: &str, a: &Csr<f64>, new: Vec<f64>, is: impl Fn(&PlanError) -> bool) {
+    let kernel = spmv::find::<f64>(id).unwrap();
+    let options = PlanOptions::with_threads(2);
+    let mut plan = kernel.plan(a, &kernel.info.defaults(), &options).unwrap();
+    let before = product(&|x, y| plan.run(x, y), a.cols(), a.rows());
+    let error = plan.set_values(&Arc::new(new)).unwrap_err();
+    assert!(is(&error), "{id}: {error}");
+    assert!(product(&|x, y| plan.run(x, y), a.cols(), a.rows()) == before, "{id}");
+}
+
+#[test]
+fn values_that_the_plan_cannot_take_are_refused() {
+    let depends = |error: &PlanError| matches!(error, PlanError::Values(_));
+    let a = generate::named("stencil5[n=20]").unwrap().generate::<f64>().unwrap();
+    let a = with_values(&a, &values(&a, 0));
+    let equal = with_values(&a, &vec![2.0; a.nnz()]);
+    let mut one_changed = values(&a, 1).to_vec();
+    // The entry (0, 1) alone.
+    one_changed[1] += 1.0;
+    check_refusal("sell-symmetric", &a, one_changed.clone(), depends);
+    check_refusal("sell-compact", &equal, one_changed, depends);
+    check_refusal("sell-compact", &a, vec![2.0; a.nnz()], depends);
+    check_refusal("sell", &a, values(&a, 1).to_vec(), depends);
+    for id in CHOSEN.iter().filter(|&&id| id != "csr-blocked" && id != "transposed") {
+        check_refusal(id, &a, vec![1.0], |error| {
+            matches!(error, PlanError::Format(FormatError::LengthMismatch { .. }))
+        });
+    }
+    let kernel = spmv::find::<f64>("sell-compact").unwrap();
+    let options = PlanOptions::with_threads(2);
+    let mut plan = kernel.plan(&equal, &kernel.info.defaults(), &options).unwrap();
+    plan.set_values(&Arc::new(vec![-3.0; a.nnz()])).unwrap();
+    let fresh = with_values(&a, &vec![-3.0; a.nnz()]);
+    let fresh = kernel.plan(&fresh, &kernel.info.defaults(), &options).unwrap();
+    let [now, after] =
+        [&plan, &fresh].map(|plan| product(&|x, y| plan.run(x, y), a.cols(), a.rows()));
+    assert!(now == after);
+}
