@@ -41,8 +41,7 @@ const LARGE_A: usize = 1 << 16;
 const NARROW_ROW: usize = 256;
 
 pub(super) fn plan<'a, T: Scalar>(problem: Problem<'a, '_, T>) -> Planned<'a, T> {
-    let Problem { a, dense, options, .. } = problem;
-    plan_by(Monotonic::start(), a, dense, options)
+    plan_by(Monotonic::start(), problem.a, problem.dense, problem.options)
 }
 
 /// The plan that is the fastest by `clock`; that of one column by the machine's.

@@ -19,8 +19,7 @@ pub(super) const INFO: KernelInfo = KernelInfo {
 };
 
 pub(super) fn plan<'a, T: Scalar>(problem: Problem<'a, '_, T>) -> Planned<'a, T> {
-    let Problem { a, dense, .. } = problem;
-    Ok(serial(a, dense))
+    Ok(serial(problem.a, problem.dense))
 }
 
 /// The plan that `auto` compares with.

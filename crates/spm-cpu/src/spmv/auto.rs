@@ -43,8 +43,7 @@ const LARGE_A: usize = 1 << 20;
 const FETCH: [Value; 2] = [Value::Choice("vector"), Value::Choice("scalar")];
 
 pub(super) fn plan<'a, T: Scalar>(problem: Problem<'a, '_, T>) -> Planned<'a, T> {
-    let Problem { a, options, .. } = problem;
-    plan_by(Monotonic::start(), a, options)
+    plan_by(Monotonic::start(), problem.a, problem.options)
 }
 
 /// The plan that is the fastest by `clock`.

@@ -21,8 +21,7 @@ pub(super) const INFO: KernelInfo = KernelInfo {
 struct Serial<'a, T>(CsrSource<'a, T>);
 
 pub(super) fn plan<'a, T: Scalar>(problem: Problem<'a, '_, T>) -> Planned<'a, T> {
-    let Problem { a, .. } = problem;
-    Ok(serial(a))
+    Ok(serial(problem.a))
 }
 
 /// The plan that `auto` compares with.

@@ -82,38 +82,29 @@ impl<T: DeviceScalar> DeviceColumnBlocks<T> {
         let slot_bytes = size_of::<u16>() + value_bytes;
         budget.check("CSR by blocks of columns", a.entries(), padded as u128, slot_bytes, 0)?;
         let mut col_offsets = DeviceBuffer::uninitialized(device, padded)?;
+        macro_rules! stored {
+            ($entries:ident) => {{
+                let mut values = DeviceBuffer::uninitialized(device, padded)?;
+                let args = $entries {
+                    rows,
+                    block_cols,
+                    col_blocks,
+                    pointers,
+                    col_indices,
+                    values: a.values.ptr(),
+                    places,
+                    col_offsets: col_offsets.ptr_mut(),
+                    to_values: values.ptr_mut(),
+                };
+                // SAFETY: as many entries as before, the places that were counted, padding included.
+                unsafe { device.launch::<$entries<T>>(launch, &stream, args)? };
+                values
+            }};
+        }
         let values = if single {
-            let mut values = DeviceBuffer::uninitialized(device, padded)?;
-            let args = ColumnBlockEntriesSingle {
-                rows,
-                block_cols,
-                col_blocks,
-                pointers,
-                col_indices,
-                values: a.values.ptr(),
-                places,
-                col_offsets: col_offsets.ptr_mut(),
-                to_values: values.ptr_mut(),
-            };
-            // SAFETY: as many entries as before, the places that were counted, padding included.
-            unsafe { device.launch::<ColumnBlockEntriesSingle<T>>(launch, &stream, args)? };
-            DeviceReducedValues::Single(values)
+            DeviceReducedValues::Single(stored!(ColumnBlockEntriesSingle))
         } else {
-            let mut values = DeviceBuffer::uninitialized(device, padded)?;
-            let args = ColumnBlockEntries {
-                rows,
-                block_cols,
-                col_blocks,
-                pointers,
-                col_indices,
-                values: a.values.ptr(),
-                places,
-                col_offsets: col_offsets.ptr_mut(),
-                to_values: values.ptr_mut(),
-            };
-            // SAFETY: as above.
-            unsafe { device.launch::<ColumnBlockEntries<T>>(launch, &stream, args)? };
-            DeviceReducedValues::Stored(values)
+            DeviceReducedValues::Stored(stored!(ColumnBlockEntries))
         };
         stream.synchronize()?;
         let shape = (a.rows(), a.cols());

@@ -122,42 +122,29 @@ impl<T: DeviceScalar> DeviceSellp<T> {
         // SAFETY: arrays of the sizes that were measured.
         unsafe { device.launch::<SellpColumns>(launch, &stream, args)? };
         let shape = (rows, chunks as u32, log_lanes);
+        macro_rules! stored {
+            ($fill:ident) => {{
+                let mut values = DeviceBuffer::uninitialized(device, slots as usize)?;
+                let args = $fill {
+                    rows: shape.0,
+                    chunks: shape.1,
+                    log_lanes,
+                    pointers,
+                    col_indices,
+                    sums: sums.ptr(),
+                    modes: modes.ptr(),
+                    values: a.values.ptr(),
+                    slots: values.ptr_mut(),
+                };
+                // SAFETY: as above.
+                unsafe { device.launch::<$fill<T>>(launch, &stream, args)? };
+                values
+            }};
+        }
         let values = match options.values {
             ValueKind::Equal(value) => DeviceReducedValues::Equal(value),
-            ValueKind::Stored => {
-                let mut values = DeviceBuffer::uninitialized(device, slots as usize)?;
-                let args = SellpValues {
-                    rows: shape.0,
-                    chunks: shape.1,
-                    log_lanes,
-                    pointers,
-                    col_indices,
-                    sums: sums.ptr(),
-                    modes: modes.ptr(),
-                    values: a.values.ptr(),
-                    slots: values.ptr_mut(),
-                };
-                // SAFETY: as above.
-                unsafe { device.launch::<SellpValues<T>>(launch, &stream, args)? };
-                DeviceReducedValues::Stored(values)
-            }
-            ValueKind::Single => {
-                let mut values = DeviceBuffer::uninitialized(device, slots as usize)?;
-                let args = SellpValuesSingle {
-                    rows: shape.0,
-                    chunks: shape.1,
-                    log_lanes,
-                    pointers,
-                    col_indices,
-                    sums: sums.ptr(),
-                    modes: modes.ptr(),
-                    values: a.values.ptr(),
-                    slots: values.ptr_mut(),
-                };
-                // SAFETY: as above.
-                unsafe { device.launch::<SellpValuesSingle<T>>(launch, &stream, args)? };
-                DeviceReducedValues::Single(values)
-            }
+            ValueKind::Stored => DeviceReducedValues::Stored(stored!(SellpValues)),
+            ValueKind::Single => DeviceReducedValues::Single(stored!(SellpValuesSingle)),
         };
         kept.copy_from_on(&a.pointers, &stream)?;
         stream.synchronize()?;

@@ -20,10 +20,10 @@ macro_rules! csr_plan_by_column {
         let dense = $problem.dense;
         let a = $crate::matrix::DeviceCsr::new($problem.device, $problem.a)?;
         let layout = spm_formats::Layout::ColumnMajor;
-        let mut ordered = $crate::spmm::rearrange::OrderedX::new($problem.device, a.cols(), dense, layout)?;
+        let mut ordered = $crate::spmm::rearrange::Ordered::new($problem.device, a.cols(), dense, layout)?;
         let workspace = ordered.bytes() + ($bytes) as u64;
         Ok($problem.product_with_scratch(a, workspace, move |$a, x, y, stream| {
-            let x = (ordered.enqueue(x, stream)?, spm_formats::DenseShape { layout, ..dense });
+            let x = (ordered.load(x, stream)?, spm_formats::DenseShape { layout, ..dense });
             $crate::spmm::arrays::launch_csr!($launch, $a, x, y, dense, stream, $kernel { $($fields)* })
         }))
     }};

@@ -9,7 +9,7 @@ use spm_gpu_kernels::spmm::{CsrNonzeroSplit1, CsrNonzeroSplit2, CsrNonzeroSplit4
 use super::KERNEL;
 use super::columns::{COLUMNS, ColumnShape, SMALL_BLOCK, TILE};
 use super::long_rows::{DEVICE_THREADS, LongRows, Parts, SPLIT, longest};
-use super::rearrange::{OrderedX, OrderedY};
+use super::rearrange::Ordered;
 use crate::memory::DeviceBuffer;
 use crate::plan::DeviceScalar;
 use crate::problem::{DeviceProblem, Planned, Problem};
@@ -87,12 +87,12 @@ pub(super) fn on_device<T: DeviceScalar>(problem: DeviceProblem<'_, T>) -> Plann
     let launch = shape.launch(&problem, items.len(), shape.lanes)?;
     let items = DeviceBuffer::from_slice(device, &items)?;
     let mut long = LongRows::new(device, &parts, dense.k)?;
-    let mut ordered = OrderedX::new(device, a.cols(), dense, Layout::RowMajor)?;
-    let mut ordered_y = OrderedY::new(device, a.rows(), dense, Layout::RowMajor)?;
+    let mut ordered = Ordered::new(device, a.cols(), dense, Layout::RowMajor)?;
+    let mut ordered_y = Ordered::new(device, a.rows(), dense, Layout::RowMajor)?;
     let workspace = ordered.bytes() + ordered_y.bytes() + items.bytes() as u64 + long.bytes();
     let row_major = DenseShape { layout: Layout::RowMajor, ..dense };
     Ok(problem.product_with_scratch(a, workspace, move |a, x, y, stream| {
-        let x = ordered.enqueue(x, stream)?;
+        let x = ordered.load(x, stream)?;
         let row_major_y = ordered_y.target(y);
         macro_rules! launch {
             ($kernel:ident) => {{
@@ -122,7 +122,7 @@ pub(super) fn on_device<T: DeviceScalar>(problem: DeviceProblem<'_, T>) -> Plann
             _ => launch!(CsrNonzeroSplit4),
         }
         long.enqueue(row_major, a.rows(), row_major_y, stream)?;
-        ordered_y.enqueue(y, stream)
+        ordered_y.store(y, stream)
     }))
 }
 

@@ -9,7 +9,7 @@ use spm_gpu_kernels::spmm::{CsrRowSplit1, CsrRowSplit2, CsrRowSplit4};
 use super::KERNEL;
 use super::columns::{COLUMNS, ColumnShape, SMALL_BLOCK, TILE};
 use super::long_rows::{DEVICE_THREADS, LongRows, Parts, SPLIT, longest};
-use super::rearrange::{OrderedX, strides};
+use super::rearrange::{Ordered, strides};
 use crate::launch::WARP;
 use crate::memory::DeviceBuffer;
 use crate::plan::DeviceScalar;
@@ -58,10 +58,10 @@ pub(super) fn on_device<T: DeviceScalar>(problem: DeviceProblem<'_, T>) -> Plann
     let chunk_bounds = DeviceBuffer::from_slice(device, &parts.bounds)?;
     let mut long = LongRows::new(device, &parts, dense.k)?;
     let a = Arc::clone(&a.csr);
-    let mut ordered = OrderedX::new(device, a.cols(), dense, Layout::RowMajor)?;
+    let mut ordered = Ordered::new(device, a.cols(), dense, Layout::RowMajor)?;
     let workspace = ordered.bytes() + chunk_bounds.bytes() as u64 + long.bytes();
     Ok(problem.product_with_scratch(a, workspace, move |a, x, y, stream| {
-        let x = ordered.enqueue(x, stream)?;
+        let x = ordered.load(x, stream)?;
         macro_rules! launch {
             ($kernel:ident) => {{
                 let args = $kernel {

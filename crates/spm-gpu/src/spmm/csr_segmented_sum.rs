@@ -6,7 +6,7 @@ use spm_gpu_kernels::spmm::{CsrSegmentedSum4, CsrSegmentedSum8};
 use spm_gpu_kernels::spmv::{SEGMENT_THREADS, csr_segmented_sum_shared_bytes};
 
 use super::KERNEL;
-use super::rearrange::{OrderedX, OrderedY};
+use super::rearrange::Ordered;
 use crate::convert::{DeviceReducedValues, DeviceSegments, ValueKind};
 use crate::memory::DeviceBuffer;
 use crate::plan::DeviceScalar;
@@ -37,12 +37,12 @@ pub(super) fn on_device<T: DeviceScalar>(problem: DeviceProblem<'_, T>) -> Plann
         .with_shared_bytes(csr_segmented_sum_shared_bytes::<T>(entries as u32));
     let mut parts = DeviceBuffer::<T>::uninitialized(device, 2 * blocks)?;
     let mut arrivals = DeviceBuffer::<u32>::zeroed(device, blocks)?;
-    let mut ordered = OrderedX::new(device, cols, dense, Layout::ColumnMajor)?;
-    let mut ordered_y = OrderedY::new(device, rows, dense, Layout::ColumnMajor)?;
+    let mut ordered = Ordered::new(device, cols, dense, Layout::ColumnMajor)?;
+    let mut ordered_y = Ordered::new(device, rows, dense, Layout::ColumnMajor)?;
     let scratch = (parts.bytes() + arrivals.bytes()) as u64;
     let workspace = ordered.bytes() + ordered_y.bytes() + scratch;
     Ok(problem.product_with_scratch(a, workspace, move |a, x, y, stream| {
-        let x = ordered.enqueue(x, stream)?;
+        let x = ordered.load(x, stream)?;
         let column_major_y = ordered_y.target(y);
         if a.row_ids.is_some() {
             column_major_y.enqueue_zero(stream)?;
@@ -78,6 +78,6 @@ pub(super) fn on_device<T: DeviceScalar>(problem: DeviceProblem<'_, T>) -> Plann
             4 => launch!(CsrSegmentedSum4),
             _ => launch!(CsrSegmentedSum8),
         }
-        ordered_y.enqueue(y, stream)
+        ordered_y.store(y, stream)
     }))
 }

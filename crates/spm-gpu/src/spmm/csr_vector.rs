@@ -9,7 +9,7 @@ use spm_gpu_kernels::spmm::{CsrVector2, CsrVector4, CsrVector8};
 use super::KERNEL;
 use super::columns::SMALL_BLOCK;
 use super::long_rows::{LongRows, Parts, SPLIT, longest};
-use super::rearrange::{OrderedX, strides};
+use super::rearrange::{Ordered, strides};
 use super::sell_thread_per_row::COLUMNS;
 use crate::launch::WARP;
 use crate::memory::DeviceBuffer;
@@ -85,10 +85,10 @@ pub(super) fn on_device<T: DeviceScalar>(problem: DeviceProblem<'_, T>) -> Plann
     let chunk_bounds = DeviceBuffer::from_slice(device, &parts.bounds)?;
     let mut long = LongRows::new(device, &parts, dense.k)?;
     let a = Arc::clone(&a.csr);
-    let mut ordered = OrderedX::new(device, a.cols(), dense, Layout::ColumnMajor)?;
+    let mut ordered = Ordered::new(device, a.cols(), dense, Layout::ColumnMajor)?;
     let workspace = ordered.bytes() + chunk_bounds.bytes() as u64 + long.bytes();
     Ok(problem.product_with_scratch(a, workspace, move |a, x, y, stream| {
-        let x = ordered.enqueue(x, stream)?;
+        let x = ordered.load(x, stream)?;
         macro_rules! launch {
             ($kernel:ident) => {{
                 let args = $kernel {

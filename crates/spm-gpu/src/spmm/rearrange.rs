@@ -24,16 +24,16 @@ pub(super) fn strides(rows: usize, dense: DenseShape) -> Strides {
     }
 }
 
-/// A buffer for X or Y in another layout; empty if the layout is already right.
-struct Copy<T> {
+/// X or Y in another layout, copied in each run; without a copy if the layout is already right.
+pub(super) struct Ordered<T> {
     rows: usize,
     dense: DenseShape,
     copy: Option<DeviceBuffer<T>>,
 }
 
-impl<T: DeviceScalar> Copy<T> {
+impl<T: DeviceScalar> Ordered<T> {
     /// A buffer for a matrix of `rows` rows in `layout`.
-    fn new(
+    pub(super) fn new(
         device: &Device,
         rows: usize,
         dense: DenseShape,
@@ -46,12 +46,13 @@ impl<T: DeviceScalar> Copy<T> {
         Ok(Self { rows, dense, copy })
     }
 
-    fn bytes(&self) -> u64 {
+    /// Bytes of the copy.
+    pub(super) fn bytes(&self) -> u64 {
         self.copy.as_ref().map_or(0, |copy| copy.bytes() as u64)
     }
 
     /// Enqueues the copy from the layout `from` in the stream.
-    fn enqueue(
+    fn copy(
         &self,
         from: Layout,
         source: DevicePtr<T>,
@@ -67,71 +68,31 @@ impl<T: DeviceScalar> Copy<T> {
         // SAFETY: both have rows x k elements, and the grid covers them.
         unsafe { stream.device().launch::<Rearrange<T>>(launch, stream, args) }
     }
-}
-
-/// A copy of X in another layout, made in each run.
-pub(super) struct OrderedX<T>(Copy<T>);
-
-impl<T: DeviceScalar> OrderedX<T> {
-    /// A buffer for X of `rows` rows in `layout`.
-    pub(super) fn new(
-        device: &Device,
-        rows: usize,
-        dense: DenseShape,
-        layout: Layout,
-    ) -> Result<Self, GpuError> {
-        Copy::new(device, rows, dense, layout).map(Self)
-    }
-
-    /// Bytes of the copy.
-    pub(super) fn bytes(&self) -> u64 {
-        self.0.bytes()
-    }
 
     /// Enqueues the copy of `x` in the stream; returns X in the right layout.
-    pub(super) fn enqueue(
+    pub(super) fn load(
         &mut self,
         x: &DeviceBuffer<T>,
         stream: &Stream,
     ) -> Result<DevicePtr<T>, GpuError> {
-        let Some(copy) = &mut self.0.copy else { return Ok(x.ptr()) };
+        let Some(copy) = &mut self.copy else { return Ok(x.ptr()) };
         let (source, target) = (copy.ptr(), copy.ptr_mut());
-        self.0.enqueue(self.0.dense.layout, x.ptr(), target, stream)?;
+        self.copy(self.dense.layout, x.ptr(), target, stream)?;
         Ok(source)
-    }
-}
-
-/// Y in another layout, copied to its destination in each run.
-pub(super) struct OrderedY<T>(Copy<T>);
-
-impl<T: DeviceScalar> OrderedY<T> {
-    /// A buffer for Y of `rows` rows in `layout`.
-    pub(super) fn new(
-        device: &Device,
-        rows: usize,
-        dense: DenseShape,
-        layout: Layout,
-    ) -> Result<Self, GpuError> {
-        Copy::new(device, rows, dense, layout).map(Self)
-    }
-
-    /// Bytes of the copy.
-    pub(super) fn bytes(&self) -> u64 {
-        self.0.bytes()
     }
 
     /// Y in the right layout, for a kernel to write.
     pub(super) fn target<'a>(&'a mut self, y: &'a mut DeviceBuffer<T>) -> &'a mut DeviceBuffer<T> {
-        self.0.copy.as_mut().unwrap_or(y)
+        self.copy.as_mut().unwrap_or(y)
     }
 
-    /// Enqueues the copy to `y` in the stream.
-    pub(super) fn enqueue(&self, y: &mut DeviceBuffer<T>, stream: &Stream) -> Result<(), GpuError> {
-        let Some(copy) = &self.0.copy else { return Ok(()) };
-        let from = match self.0.dense.layout {
+    /// Enqueues the copy of what a kernel has written to `y` in the stream.
+    pub(super) fn store(&self, y: &mut DeviceBuffer<T>, stream: &Stream) -> Result<(), GpuError> {
+        let Some(copy) = &self.copy else { return Ok(()) };
+        let from = match self.dense.layout {
             Layout::RowMajor => Layout::ColumnMajor,
             Layout::ColumnMajor => Layout::RowMajor,
         };
-        self.0.enqueue(from, copy.ptr(), y.ptr_mut(), stream)
+        self.copy(from, copy.ptr(), y.ptr_mut(), stream)
     }
 }

@@ -8,7 +8,7 @@ use super::KERNEL;
 use super::arrays::launch_sell;
 use super::columns::{COLUMNS, ColumnShape, SMALL_BLOCK, TILE};
 use super::parameters::SIGMA;
-use super::rearrange::OrderedX;
+use super::rearrange::Ordered;
 use crate::matrix::DeviceMatrix;
 use crate::plan::DeviceScalar;
 use crate::problem::{DeviceProblem, Planned, Problem};
@@ -27,10 +27,10 @@ pub(super) fn on_device<T: DeviceScalar>(problem: DeviceProblem<'_, T>) -> Plann
     let launch = shape.launch(&problem, a.csr.rows(), shape.lanes)?;
     let a = a.sell(parameters.count(SIGMA.name), budget)?;
     let (_, cols) = a.shape();
-    let mut ordered = OrderedX::new(device, cols, dense, Layout::RowMajor)?;
+    let mut ordered = Ordered::new(device, cols, dense, Layout::RowMajor)?;
     let workspace = ordered.bytes();
     Ok(problem.product_with_scratch(a, workspace, move |a, x, y, stream| {
-        let x = ordered.enqueue(x, stream)?;
+        let x = ordered.load(x, stream)?;
         macro_rules! launch {
             ($kernel:ident) => {
                 launch_sell!(launch, a, x, y, dense, stream, $kernel { lanes: shape.lanes as u32 })
