@@ -1,6 +1,7 @@
 //! The patterns of the structure classes.
 
 use super::columns::{ColumnSource, Grid, Locality};
+use super::error::at_most;
 use super::kinds::Class;
 use super::pattern::Pattern;
 use super::profile::{Profile, arrange};
@@ -147,15 +148,6 @@ fn heavy_tail(
     arrange(&mut lengths, 1, seed);
     let source = ColumnSource::new(rows, cols, locality, seed);
     Pattern::with_lengths(rows, cols, &lengths, |row, out| source.fill(row, out))
-}
-
-pub(super) fn at_most(what: &'static str, value: usize, limit: usize) -> Result<(), GenerateError> {
-    if value <= limit {
-        Ok(())
-    } else {
-        let problem = format!("is {value}; at most {limit} is possible");
-        Err(GenerateError::Parameter { what, problem })
-    }
 }
 
 /// Throws `entries` entries at the rows, each row holding at most `cols`.

@@ -3,7 +3,7 @@
 use rayon::prelude::*;
 
 use super::GenerateError;
-use super::class::at_most;
+use super::error::at_most;
 use super::pattern::{Pattern, entry};
 use super::random::Random;
 use spm_formats::csr::check_limits;

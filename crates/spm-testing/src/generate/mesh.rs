@@ -1,7 +1,7 @@
 //! Patterns of meshes: simplices, grids with holes, neighbours within a distance.
 
 use super::GenerateError;
-use super::class::at_most;
+use super::error::at_most;
 use super::grids::{Offset, Position, coupled_grid, offsets, stencil_offsets};
 use super::pattern::Pattern;
 use super::random::mix;

@@ -17,6 +17,7 @@
 
 mod class;
 mod columns;
+mod error;
 mod graphs;
 mod grids;
 mod kinds;
@@ -30,9 +31,9 @@ mod stand_in;
 mod symmetric;
 mod systems;
 
-use spm_formats::{Csr, FormatError};
-use thiserror::Error;
+use spm_formats::Csr;
 
+pub use error::GenerateError;
 pub use kinds::{Class, Kind, KindParameter, kinds};
 pub use numbering::Numbering;
 pub use spec::Spec;
@@ -83,61 +84,6 @@ impl Values {
             Self::Ones => "ones",
         }
     }
-}
-
-/// Why a matrix could not be generated.
-#[derive(Debug, Clone, PartialEq, Eq, Error)]
-#[non_exhaustive]
-pub enum GenerateError {
-    /// A name that is not a kind.
-    #[error("{name} is not a kind of generated matrix; kinds: {kinds}")]
-    Unknown {
-        /// The name.
-        name: String,
-        /// The kinds there are.
-        kinds: String,
-    },
-    /// A label that is not `kind[name=value,...]`.
-    #[error("{label}: {problem}")]
-    Label {
-        /// The label.
-        label: String,
-        /// What is wrong with it.
-        problem: String,
-    },
-    /// A parameter whose value makes no matrix.
-    #[error("{what} {problem}")]
-    Parameter {
-        /// The parameter.
-        what: &'static str,
-        /// What is wrong with its value.
-        problem: String,
-    },
-    /// Row lengths cannot have this sum.
-    #[error("{rows} rows of {min} to {max} entries cannot hold {entries} entries")]
-    Impossible {
-        /// Number of rows.
-        rows: usize,
-        /// Number of entries.
-        entries: usize,
-        /// Shortest row.
-        min: usize,
-        /// Longest row.
-        max: usize,
-    },
-    /// No symmetric pattern with the wanted row lengths was found.
-    #[error(
-        "found no symmetric pattern of {rows} rows with the wanted lengths ({entries} entries)"
-    )]
-    Unrealisable {
-        /// Number of rows.
-        rows: usize,
-        /// Number of entries.
-        entries: usize,
-    },
-    /// Sizes beyond the formats' limits.
-    #[error(transparent)]
-    Format(#[from] FormatError),
 }
 
 /// FNV-1a over the arrays of a matrix: the same for the same bits.

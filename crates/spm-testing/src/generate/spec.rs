@@ -3,7 +3,7 @@
 use std::fmt;
 use std::str::FromStr;
 
-use super::class::at_most;
+use super::error::at_most;
 use super::kinds::{Class, kinds};
 use super::pattern::Pattern;
 use super::{GenerateError, Numbering, PREFIX, Values};

@@ -3,8 +3,8 @@
 use rayon::prelude::*;
 
 use super::GenerateError;
-use super::class::at_most;
 use super::columns::{ColumnSource, Locality};
+use super::error::at_most;
 use super::grids::stencil;
 use super::pattern::{Pattern, entry};
 use super::profile::{Profile, arrange};
