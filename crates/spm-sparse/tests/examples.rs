@@ -1,12 +1,12 @@
 //! Runs the examples.
 
-#[cfg(feature = "io")]
-#[path = "../examples/conjugate_gradient.rs"]
-#[allow(dead_code, reason = "the file argument")]
-mod conjugate_gradient;
 #[cfg(feature = "faer")]
 #[path = "../examples/faer_solvers.rs"]
 mod faer_solvers;
+#[cfg(feature = "io")]
+#[path = "../examples/jacobi_cg.rs"]
+#[allow(dead_code, reason = "the file argument")]
+mod jacobi_cg;
 
 #[test]
 #[cfg(feature = "faer")]
@@ -17,5 +17,5 @@ fn the_solvers_of_faer_converge() {
 #[test]
 #[cfg(feature = "io")]
 fn conjugate_gradients_converge() {
-    conjugate_gradient::run(conjugate_gradient::laplacian(50).unwrap()).unwrap();
+    jacobi_cg::run(jacobi_cg::laplacian(50).unwrap()).unwrap();
 }

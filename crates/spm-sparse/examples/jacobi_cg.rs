@@ -1,5 +1,5 @@
 //! Solves A x = b by conjugate gradients with the diagonal as preconditioner (Hestenes and Stiefel 1952):
-//! `cargo run --release -p spm-sparse --example conjugate_gradient -- [FILE.mtx]`.
+//! `cargo run --release -p spm-sparse --example jacobi_cg -- [FILE.mtx]`.
 //!
 //! FILE is a symmetric positive definite matrix. Without one it is the 5-point Laplacian on
 //! 1000 x 1000 points. b is A (1, 1, ...).
