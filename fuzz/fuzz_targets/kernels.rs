@@ -170,10 +170,10 @@ fn check_emulated_transposition<T: DeviceScalar>(u: &mut Unstructured<'_>) -> Re
 }
 
 fn check_transpose<T: Scalar>(label: &str, output: &TransposeOutput<T>, a: &Matrix<T>) {
-    let (pointers, indices, values) = reference::transpose(&a.coo);
+    let (col_ptr, row_ind, values) = reference::transpose(&a.coo);
     let bits = |values: &[T]| values.iter().map(|v| v.to_bits64()).collect::<Vec<_>>();
-    assert_eq!(output.pointers, pointers, "{label}");
-    assert_eq!(output.indices, indices, "{label}");
+    assert_eq!(output.col_ptr, col_ptr, "{label}");
+    assert_eq!(output.row_ind, row_ind, "{label}");
     assert_eq!(bits(&output.values), bits(&values), "{label}");
 }
 
@@ -184,8 +184,8 @@ fn check_emulated_conversions<T: DeviceScalar>(u: &mut Unstructured<'_>) -> Resu
     let Triplets(coo) = Triplets::<T>::arbitrary(u)?;
     let download = |a: &DeviceCompressed<T>| {
         let mut host = TransposeOutput::new(a.outer(), a.values().len());
-        a.pointers().copy_to_slice(&mut host.pointers)?;
-        a.indices().copy_to_slice(&mut host.indices)?;
+        a.pointers().copy_to_slice(&mut host.col_ptr)?;
+        a.indices().copy_to_slice(&mut host.row_ind)?;
         a.values().copy_to_slice(&mut host.values)?;
         Ok::<_, GpuError>(host)
     };
@@ -199,11 +199,11 @@ fn check_emulated_conversions<T: DeviceScalar>(u: &mut Unstructured<'_>) -> Resu
     let (csr, csc, back) = run().unwrap_or_else(|error| panic!("{error}: {coo:?}"));
     let bits = |a: &TransposeOutput<T>| {
         let values: Vec<u64> = a.values.iter().map(|v| v.to_bits64()).collect();
-        (a.pointers.clone(), a.indices.clone(), values)
+        (a.col_ptr.clone(), a.row_ind.clone(), values)
     };
     let arrays = |a: &Csr<T>| TransposeOutput {
-        pointers: a.row_ptr().to_vec(),
-        indices: a.col_ind().to_vec(),
+        col_ptr: a.row_ptr().to_vec(),
+        row_ind: a.col_ind().to_vec(),
         values: a.values().to_vec(),
     };
     let expected = spm_formats::convert::coo_to_csr(&coo);

@@ -22,7 +22,7 @@ fn outcome<T: Scalar>(name: &str, file: Result<MatrixFile<T>, MatrixMarketError>
     };
     let coo = file.map_err(anonymous)?.coo;
     let bits = coo.values().iter().map(|value| value.to_bits64()).collect();
-    Ok((coo.rows(), coo.cols(), coo.row_indices().to_vec(), coo.col_indices().to_vec(), bits))
+    Ok((coo.rows(), coo.cols(), coo.row_ind().to_vec(), coo.col_ind().to_vec(), bits))
 }
 
 fn gzip(text: &[u8]) -> Vec<u8> {

@@ -16,15 +16,15 @@
 //! // | 1 0 2 |   | 1 |
 //! // | 0 3 0 | x | 1 |
 //! let emulator = Emulator::default();
-//! let pointers = emulator.alloc_from(&[0_u32, 2, 3]);
-//! let col_indices = emulator.alloc_from(&[0_u32, 2, 1]);
+//! let row_ptr = emulator.alloc_from(&[0_u32, 2, 3]);
+//! let col_ind = emulator.alloc_from(&[0_u32, 2, 1]);
 //! let values = emulator.alloc_from(&[1.0, 2.0, 3.0]);
 //! let x = emulator.alloc_from(&[1.0; 3]);
 //! let y = emulator.alloc_uninit::<f64>(2);
 //! let kernel = CsrThreadPerRow {
 //!     rows: 2,
-//!     pointers: pointers.ptr(),
-//!     col_indices: col_indices.ptr(),
+//!     row_ptr: row_ptr.ptr(),
+//!     col_ind: col_ind.ptr(),
 //!     values: values.ptr(),
 //!     x: x.ptr(),
 //!     y: y.ptr_mut(),

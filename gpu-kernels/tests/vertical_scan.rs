@@ -58,7 +58,7 @@ fn check_buckets(chunks: u32, buckets: u32, window: impl Fn(u32) -> [u32; 2]) {
         ticket: ticket.ptr_mut(),
         rows: 0,
         chunk: 1,
-        pointers: windows.ptr(),
+        row_ptr: windows.ptr(),
         chunk_rows: chunk_rows.ptr_mut(),
     };
     let launched =

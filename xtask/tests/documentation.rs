@@ -61,21 +61,21 @@ impl Drawn {
 
 /// What the conversion kernels make: ends behind a 0, columns and values.
 fn column_blocks(
-    (pointers, columns, values): (&[u32], &[u32], &[f64]),
+    (row_ptr, columns, values): (&[u32], &[u32], &[f64]),
     block_cols: u32,
     col_blocks: u32,
 ) -> (Vec<u32>, Vec<u16>, Vec<f64>) {
     let emulator = Emulator::default();
-    let rows = pointers.len() as u32 - 1;
-    let (pointers, columns) = (emulator.alloc_from(pointers), emulator.alloc_from(columns));
+    let rows = row_ptr.len() as u32 - 1;
+    let (row_ptr, columns) = (emulator.alloc_from(row_ptr), emulator.alloc_from(columns));
     let values = emulator.alloc_from(values);
     let places = emulator.alloc_uninit::<u32>((rows * col_blocks) as usize);
     let counts = ColumnBlockCounts {
         rows,
         block_cols,
         col_blocks,
-        pointers: pointers.ptr(),
-        col_indices: columns.ptr(),
+        row_ptr: row_ptr.ptr(),
+        col_ind: columns.ptr(),
         counts: places.ptr_mut(),
     };
     emulator.launch::<ColumnBlockCounts>(rows, 32, 0, counts).unwrap();
@@ -91,8 +91,8 @@ fn column_blocks(
         rows,
         block_cols,
         col_blocks,
-        pointers: pointers.ptr(),
-        col_indices: columns.ptr(),
+        row_ptr: row_ptr.ptr(),
+        col_ind: columns.ptr(),
         values: values.ptr(),
         places: places.ptr_mut(),
         col_offsets: offsets.ptr_mut(),
@@ -115,8 +115,8 @@ fn the_drawings_are_what_the_code_makes() {
     let budget = MemoryBudget::default();
     let mut drawn = Drawn { arrays: drawn(), heading: "COO" };
     let coo = csr_to_coo(a.view());
-    drawn.is("row indices", coo.row_indices());
-    drawn.is("column indices", coo.col_indices());
+    drawn.is("row indices", coo.row_ind());
+    drawn.is("column indices", coo.col_ind());
     drawn.is("values", coo.values());
 
     drawn.heading = "CSR";
@@ -152,7 +152,7 @@ fn the_drawings_are_what_the_code_makes() {
         let options = EllOptions { layout, ..EllOptions::ROW_MAJOR };
         let ell = csr_to_ell(a.view(), options, &budget).unwrap();
         drawn.is("row lengths", ell.row_lengths());
-        drawn.is("col_ind", ell.col_indices());
+        drawn.is("col_ind", ell.col_ind());
         drawn.is("values", ell.values());
     }
 
@@ -160,7 +160,7 @@ fn the_drawings_are_what_the_code_makes() {
     let hll = csr_to_hll(a.view(), 2, &budget).unwrap();
     drawn.offsets("block offsets", hll.block_offsets());
     drawn.is("row lengths", hll.row_lengths());
-    drawn.is("col_ind", hll.col_indices());
+    drawn.is("col_ind", hll.col_ind());
     drawn.is("values", hll.values());
 
     drawn.heading = "SELL-C-sigma, C = 2, sigma = 6";
@@ -168,7 +168,7 @@ fn the_drawings_are_what_the_code_makes() {
     drawn.is("permutation", sell.permutation());
     drawn.offsets("chunk offsets", sell.chunk_offsets());
     drawn.is("row lengths", sell.row_lengths());
-    drawn.is("col_ind", sell.col_indices());
+    drawn.is("col_ind", sell.col_ind());
     drawn.is("values", sell.values());
 
     let left: Vec<_> = drawn.arrays.keys().filter(|(_, label)| !label.trim().is_empty()).collect();

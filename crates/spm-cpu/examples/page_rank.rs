@@ -56,8 +56,8 @@ pub(crate) fn page_rank(
     let kernel = transpose::find::<f64>("auto").expect("auto is always there");
     let mut transposed = TransposeOutput::new(n, links);
     kernel.plan(ones.view(), &kernel.info.defaults(), &options)?.run(&mut transposed)?;
-    let TransposeOutput { pointers, indices, values } = transposed;
-    let incoming = Csr::new((n, n), pointers, indices, values)?;
+    let TransposeOutput { col_ptr, row_ind, values } = transposed;
+    let incoming = Csr::new((n, n), col_ptr, row_ind, values)?;
 
     let kernel = spmv::find::<f64>("auto").expect("auto is always there");
     let plan = kernel.plan(incoming.view(), &kernel.info.defaults(), &options)?;

@@ -5,10 +5,11 @@ mod common;
 use std::alloc::{GlobalAlloc, Layout as Block, System};
 use std::sync::atomic::{AtomicUsize, Ordering};
 
-use common::{LAYOUTS, wave};
+use common::LAYOUTS;
 use spm_cpu::{PlanOptions, spmm, spmv, transpose, transposed};
 use spm_formats::DenseShape;
 use spm_formats::kernel::{PlanError, Scaling, TransposeOutput};
+use spm_testing::edge_cases::vector;
 use spm_testing::generate;
 
 struct Counting;
@@ -49,7 +50,7 @@ fn runs_allocate_nothing() {
     let options = PlanOptions::with_threads(3);
     // Symmetric with rows that repeat a pattern, so that it suits every kernel.
     let a = generate::named("stencil5[n=60]").unwrap().generate::<f64>().unwrap();
-    let (mut x, mut y) = (wave(a.cols()), vec![0.0; a.rows()]);
+    let (mut x, mut y) = (vector(a.cols()), vec![0.0; a.rows()]);
     // Padding that meets it has to be repaired.
     x[0] = f64::INFINITY;
     for kernel in spmv::registry::<f64>() {
@@ -64,7 +65,7 @@ fn runs_allocate_nothing() {
     check("transposed", || plan.run(&x, &mut y).unwrap());
     for layout in LAYOUTS {
         let dense = DenseShape { k: 9, layout };
-        let (x, mut y) = (wave(a.cols() * 9), vec![0.0; a.rows() * 9]);
+        let (x, mut y) = (vector(a.cols() * 9), vec![0.0; a.rows() * 9]);
         for kernel in spmm::registry::<f64>() {
             for parameters in kernel.info.variants() {
                 let plan = kernel.plan(a.view(), dense, &parameters, &options).unwrap();

@@ -2,12 +2,13 @@
 
 mod common;
 
-use common::{LAYOUTS, csr, wave};
+use common::{LAYOUTS, csr};
 use spm_cpu::{PlanOptions, Threads, spmm, spmv, transpose};
 use spm_formats::kernel::{
     KernelInfo, Parameters, PlanError, Schedule, TransposeOutput, Value, split_label,
 };
 use spm_formats::{Coo, DenseShape, FormatError, MemoryBudget};
+use spm_testing::edge_cases::vector;
 use spm_testing::reference;
 
 const COUNTS: [usize; 10] = [0, 1, 2, 3, 7, 8, 1 << 63, usize::MAX / 2, usize::MAX - 7, usize::MAX];
@@ -99,7 +100,7 @@ fn planned<P>(info: &KernelInfo, parameters: &Parameters, plan: Result<P, PlanEr
 fn odd_parameters_of_spmv() {
     let options = PlanOptions::with_threads(3);
     for a in cases() {
-        let (matrix, x) = (csr(&a), wave(a.cols()));
+        let (matrix, x) = (csr(&a), vector(a.cols()));
         let expected = reference::spmv(&a, &x);
         for kernel in spmv::registry::<f64>() {
             for parameters in odd(&kernel.info) {
@@ -121,7 +122,7 @@ fn odd_parameters_of_spmm() {
     for a in cases() {
         let matrix = csr(&a);
         for (k, layout) in [1, 3, 8].into_iter().flat_map(|k| LAYOUTS.map(|layout| (k, layout))) {
-            let (dense, x) = (DenseShape { k, layout }, wave(a.cols() * k));
+            let (dense, x) = (DenseShape { k, layout }, vector(a.cols() * k));
             let expected = reference::spmm(&a, &x, dense);
             for kernel in spmm::registry::<f64>() {
                 for parameters in odd(&kernel.info) {
@@ -143,8 +144,8 @@ fn odd_parameters_of_transposition() {
     let options = PlanOptions::with_threads(3);
     for a in cases() {
         let matrix = csr(&a);
-        let (pointers, indices, values) = reference::transpose(&a);
-        let expected = TransposeOutput { pointers, indices, values };
+        let (col_ptr, row_ind, values) = reference::transpose(&a);
+        let expected = TransposeOutput { col_ptr, row_ind, values };
         for kernel in transpose::registry::<f64>() {
             for parameters in odd(&kernel.info) {
                 let label = kernel.info.label(&parameters);
@@ -184,7 +185,7 @@ fn parameters_of_another_kernel_are_an_error() {
 #[test]
 fn a_small_budget_refuses_every_padded_format() {
     let a = band(200);
-    let (matrix, x) = (csr(&a), wave(200));
+    let (matrix, x) = (csr(&a), vector(200));
     let expected = reference::spmv(&a, &x);
     let budget = MemoryBudget::bytes(100);
     let options = PlanOptions { threads: Threads::new(2), budget };

@@ -2,11 +2,12 @@
 
 mod common;
 
-use common::{LAYOUTS, bits, csr, matrices, planned, wave};
+use common::{LAYOUTS, bits, csr, matrices, planned};
 use proptest::prelude::*;
 use spm_cpu::{PlanOptions, spmm, spmv, transpose};
 use spm_formats::kernel::{Parameters, Schedule, TransposeOutput, Value};
 use spm_formats::{Coo, Csr, DenseShape, Layout};
+use spm_testing::edge_cases::vector;
 use spm_testing::{generate, reference};
 
 /// y = A x, or nothing where the kernel does not suit the matrix.
@@ -61,8 +62,8 @@ proptest! {
                 let plan = kernel.plan(a.view(), &kernel.info.defaults(), &options);
                 let mut output = TransposeOutput::new(a.cols(), a.nnz());
                 plan.unwrap().run(&mut output).unwrap();
-                let TransposeOutput { pointers, indices, values } = output;
-                Csr::new((a.cols(), a.rows()), pointers, indices, values).unwrap()
+                let TransposeOutput { col_ptr, row_ind, values } = output;
+                Csr::new((a.cols(), a.rows()), col_ptr, row_ind, values).unwrap()
             };
             prop_assert!(transposed(&transposed(&a)) == a, "{}", kernel.info.id);
         }
@@ -81,7 +82,7 @@ proptest! {
                 Layout::RowMajor => i * k + j,
                 Layout::ColumnMajor => j * height + i,
             };
-            let x = wave(cols * k);
+            let x = vector(cols * k);
             for kernel in spmm::registry::<f64>() {
                 let options = PlanOptions::with_threads(2);
                 let dense = DenseShape { k, layout };
@@ -105,12 +106,12 @@ proptest! {
         let rows = a.rows();
         prop_assume!((1..=rows).all(|d| d == 1 || rows % d != 0 || step % d != 0));
         let place = |row: usize| row * step % rows;
-        let moved = a.row_indices().iter().map(|&row| place(row as usize) as u32).collect();
-        let (columns, values) = (a.col_indices().to_vec(), a.values().to_vec());
+        let moved = a.row_ind().iter().map(|&row| place(row as usize) as u32).collect();
+        let (columns, values) = (a.col_ind().to_vec(), a.values().to_vec());
         let permuted = Coo::new(rows, a.cols(), moved, columns, values);
         let (matrix, permuted) = (csr(&a), permuted.unwrap());
         let permuted_matrix = csr(&permuted);
-        let x = wave(a.cols());
+        let x = vector(a.cols());
         let expected = reference::spmv(&permuted, &x);
         for kernel in spmv::registry::<f64>() {
             let parameters = kernel.info.defaults();
@@ -137,11 +138,11 @@ proptest! {
         let cols = a.cols();
         prop_assume!((1..=cols).all(|d| d == 1 || cols % d != 0 || step % d != 0));
         let place = |col: usize| col * step % cols;
-        let moved = a.col_indices().iter().map(|&col| place(col as usize) as u32).collect();
-        let (rows, values) = (a.row_indices().to_vec(), a.values().to_vec());
+        let moved = a.col_ind().iter().map(|&col| place(col as usize) as u32).collect();
+        let (rows, values) = (a.row_ind().to_vec(), a.values().to_vec());
         let permuted = Coo::new(a.rows(), cols, rows, moved, values);
         let permuted = csr(&permuted.unwrap());
-        let x = wave(cols);
+        let x = vector(cols);
         let mut moved = vec![0.0; cols];
         x.iter().enumerate().for_each(|(col, &x)| moved[place(col)] = x);
         let expected = reference::spmv(&a, &x);
@@ -157,7 +158,7 @@ proptest! {
     #[test]
     fn auto_agrees_with_every_kernel(a in matrices(60, 400), k in 1_usize..9) {
         let matrix = csr(&a);
-        let x = wave(a.cols());
+        let x = vector(a.cols());
         let kernel = spmv::find::<f64>("auto").unwrap();
         let auto = product(&kernel, &kernel.info.defaults(), &matrix, 2, &x).unwrap();
         let around = around(&auto, reference::spmv(&a, &x));
@@ -171,7 +172,7 @@ proptest! {
         }
         for layout in LAYOUTS {
             let dense = DenseShape { k, layout };
-            let x = wave(a.cols() * k);
+            let x = vector(a.cols() * k);
             let kernel = spmm::find::<f64>("auto").unwrap();
             let auto = dense_product(&kernel, &kernel.info.defaults(), &matrix, dense, 2, &x);
             let around = self::around(&auto, reference::spmm(&a, &x, dense));
@@ -198,7 +199,7 @@ proptest! {
 fn check_reproducible(a: &Csr<f64>) {
     const PROMISE_NOTHING: [&str; 5] =
         ["csr-merge", "csr-compact", "sell-compact", "sell-symmetric", "auto"];
-    let x = wave(a.cols());
+    let x = vector(a.cols());
     let kernels = spmv::registry::<f64>();
     for kernel in kernels.iter().filter(|kernel| !PROMISE_NOTHING.contains(&kernel.info.id)) {
         for parameters in kernel.info.variants() {
@@ -223,7 +224,7 @@ fn check_reproducible(a: &Csr<f64>) {
 /// What the documentation of `spm_cpu::spmm` promises.
 fn check_reproducible_spmm(a: &Csr<f64>, k: usize) {
     const PROMISE_NOTHING: [&str; 2] = ["csr-blocked", "auto"];
-    let x = wave(a.cols() * k);
+    let x = vector(a.cols() * k);
     let kernels = spmm::registry::<f64>();
     for layout in LAYOUTS {
         let dense = DenseShape { k, layout };
@@ -245,7 +246,7 @@ fn threads_and_schedules_change_no_bit_of_long_rows() {
     let mut entries: Vec<(u32, u32)> = (0..300).map(|i| (i, (i * 7) % 1000)).collect();
     entries.extend((0..5000).filter(|j| j % 1000 != 175).map(|j| (25, j)));
     let (r, c): (Vec<u32>, Vec<u32>) = entries.into_iter().unzip();
-    let v = wave(r.len());
+    let v = vector(r.len());
     let a = csr(&Coo::new(300, 5000, r, c, v).unwrap());
     check_reproducible(&a);
     check_reproducible_spmm(&a, 3);

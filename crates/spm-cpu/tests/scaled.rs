@@ -3,10 +3,11 @@
 
 mod common;
 
-use common::{LAYOUTS, csr, equal, long_rows, planned, within_bound};
+use common::{LAYOUTS, csr, equal, planned, within_bound};
 use spm_cpu::{PlanOptions, spmm, spmv};
 use spm_formats::kernel::Scaling;
 use spm_formats::{Coo, DenseShape, Layout, Scalar, convert};
+use spm_testing::edge_cases::long_rows;
 use spm_testing::exact::{self, Whole};
 use spm_testing::generate;
 use spm_testing::reference::{self, Reference};
@@ -44,10 +45,10 @@ fn expected<T: Scalar>(
     if beta != T::ZERO {
         entries.extend((0..rows as u32).map(|row| (row, cols as u32 + row, beta)));
     }
-    let row_indices = entries.iter().map(|entry| entry.0).collect();
-    let col_indices = entries.iter().map(|entry| entry.1).collect();
+    let row_ind = entries.iter().map(|entry| entry.0).collect();
+    let col_ind = entries.iter().map(|entry| entry.1).collect();
     let values = entries.iter().map(|entry| entry.2).collect();
-    let beside = Coo::new(rows, cols + rows, row_indices, col_indices, values).unwrap();
+    let beside = Coo::new(rows, cols + rows, row_ind, col_ind, values).unwrap();
     let above: Vec<T> = match dense.layout {
         Layout::RowMajor => [x, y].concat(),
         Layout::ColumnMajor => {

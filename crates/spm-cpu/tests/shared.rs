@@ -5,10 +5,11 @@ mod common;
 use std::sync::{Arc, Barrier};
 use std::thread;
 
-use common::{LAYOUTS, bits, csr, equal, long_rows, planned, wave};
+use common::{LAYOUTS, bits, csr, equal, planned};
 use spm_cpu::{PlanOptions, spmm, spmv};
 use spm_formats::kernel::Scaling;
 use spm_formats::{Csr, DenseShape, convert};
+use spm_testing::edge_cases::{long_rows, vector};
 use spm_testing::exact::{self, Whole};
 use spm_testing::{generate, reference};
 
@@ -26,7 +27,7 @@ fn matrices() -> [Csr<f64>; 3] {
 /// Every caller multiplies an x of its own, time and again, and has to get the bits that it gets
 /// alone. `product` writes both A x and -1.5 A x + 0.25 y.
 fn check_callers(label: &str, length: usize, product: impl Fn(&[f64]) -> Vec<f64> + Sync) {
-    let operand = |caller: usize| wave(length).iter().map(|x: &f64| x + caller as f64).collect();
+    let operand = |caller: usize| vector(length).iter().map(|x: &f64| x + caller as f64).collect();
     let operands: [Vec<f64>; CALLERS] = std::array::from_fn(operand);
     let alone = operands.each_ref().map(|x| bits(&product(x)));
     let start = Barrier::new(CALLERS);

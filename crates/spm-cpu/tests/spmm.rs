@@ -2,11 +2,12 @@
 
 mod common;
 
-use common::{Judge, LAYOUTS, csr, equal, long_rows, matrices, within_bound};
+use common::{Judge, LAYOUTS, csr, equal, matrices, within_bound};
 use proptest::prelude::*;
 use spm_cpu::{PlanOptions, spmm};
 use spm_formats::kernel::RunError;
 use spm_formats::{Coo, DenseShape, Layout, Scalar};
+use spm_testing::edge_cases::long_rows;
 use spm_testing::exact::{self, Whole};
 use spm_testing::reference;
 

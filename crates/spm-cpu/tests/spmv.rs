@@ -5,11 +5,12 @@ mod common;
 
 use std::collections::BTreeSet;
 
-use common::{Judge, csr, equal, long_rows, matrices, planned, wave, within_bound};
+use common::{Judge, csr, equal, matrices, planned, within_bound};
 use proptest::prelude::*;
 use spm_cpu::{PlanOptions, spmv};
 use spm_formats::kernel::RunError;
 use spm_formats::{Coo, Scalar};
+use spm_testing::edge_cases::{long_rows, vector};
 use spm_testing::exact::{self, Whole};
 use spm_testing::reference;
 
@@ -140,7 +141,7 @@ fn ragged(rows: usize, cols: usize, value: impl Fn(usize) -> f64) -> Coo<f64> {
 fn infinities_and_nans_reach_their_rows_and_no_others() {
     let a = ragged(100, 60, |i| if i == 77 { f64::INFINITY } else { (i as f64 * 0.3).cos() });
     for special in [f64::INFINITY, f64::NEG_INFINITY, f64::NAN] {
-        let mut x = wave(60);
+        let mut x = vector(60);
         x[0] = special;
         x[31] = special;
         x[59] = special;
@@ -151,16 +152,16 @@ fn infinities_and_nans_reach_their_rows_and_no_others() {
 #[test]
 fn equal_values() {
     for value in [1.0, -0.37, 1e-300, f64::INFINITY] {
-        check_all(&ragged(300, 250, |_| value), &wave(250));
+        check_all(&ragged(300, 250, |_| value), &vector(250));
     }
     // The sum of x alone would overflow.
-    let x: Vec<f64> = wave::<f64>(250).iter().map(|x| x * f64::MAX).collect();
+    let x: Vec<f64> = vector::<f64>(250).iter().map(|x| x * f64::MAX).collect();
     check_all(&ragged(300, 250, |_| 1e-10), &x);
 }
 
 #[test]
 fn columns_far_apart() {
-    check_all(&ragged(200, 1_000_000, |i| (i as f64).sqrt() - 9.0), &wave(1_000_000));
+    check_all(&ragged(200, 1_000_000, |i| (i as f64).sqrt() - 9.0), &vector(1_000_000));
 }
 
 /// A 7-point stencil on an n x n x n cube without boundaries in two directions.
@@ -181,7 +182,7 @@ fn stencil7(n: i64, value: impl Fn(i64, i64) -> f64) -> Coo<f64> {
 
 #[test]
 fn constant_diagonals() {
-    let refused = check_all(&stencil7(9, |i, j| (i * (j - i) % 17) as f64 + 0.25), &wave(729));
+    let refused = check_all(&stencil7(9, |i, j| (i * (j - i) % 17) as f64 + 0.25), &vector(729));
     assert!(refused.contains(SYMMETRIC), "these values are not symmetric");
 }
 
@@ -189,7 +190,7 @@ fn constant_diagonals() {
 fn symmetric_stencils() {
     for n in [3, 8, 9] {
         let a = stencil7(n, |i, j| ((i + j) % 17) as f64 - 3.3 + ((i * j) % 5) as f64);
-        let mut x = wave(a.cols());
+        let mut x = vector(a.cols());
         let refused = check_all(&a, &x);
         assert!(refused.is_empty(), "n = {n}: {refused:?}");
         x[a.cols() / 2] = f64::INFINITY;
@@ -199,7 +200,7 @@ fn symmetric_stencils() {
 }
 
 /// A diagonal, and a row and a column with entries that do not lie side by side: 66 000 runs of
-/// slots in one chunk of `sell-symmetric`.
+/// stored elements in one chunk of `sell-symmetric`.
 #[test]
 fn an_arrowhead() {
     let size = 720_000_u32;
@@ -236,6 +237,6 @@ proptest! {
 
     #[test]
     fn random_matrices(a in matrices(200, 2000)) {
-        check_all::<f64>(&a, &wave(a.cols()));
+        check_all::<f64>(&a, &vector(a.cols()));
     }
 }

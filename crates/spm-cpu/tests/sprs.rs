@@ -2,12 +2,13 @@
 
 mod common;
 
-use common::{LAYOUTS, wave};
+use common::LAYOUTS;
 use spm_cpu::{PlanOptions, spmm, spmv, transpose};
 use spm_formats::convert::csr_to_coo;
 use spm_formats::kernel::{PlanError, TransposeOutput};
 use spm_formats::sprs::CsMatI;
 use spm_formats::{Coo, Csr, DenseShape, FormatError};
+use spm_testing::edge_cases::vector;
 use spm_testing::{generate, reference};
 
 /// A plan, or nothing where the kernel does not apply to the matrix.
@@ -25,7 +26,7 @@ fn applies<P>(id: &str, plan: Result<P, PlanError>) -> Option<P> {
 /// Checks the kernels of all operations with a matrix whose triplets are `coo`.
 fn check(a: &Csr<f64>, coo: &Coo<f64>) {
     let options = PlanOptions::with_threads(2);
-    let x = wave(a.cols());
+    let x = vector(a.cols());
     let expected = reference::spmv(coo, &x);
     for kernel in spmv::registry() {
         let id = kernel.info.id;
@@ -36,7 +37,7 @@ fn check(a: &Csr<f64>, coo: &Coo<f64>) {
         assert!(reference::compare(&y, &expected).acceptable(), "{id}");
     }
     for dense in LAYOUTS.map(|layout| DenseShape { k: 3, layout }) {
-        let x = wave(3 * a.cols());
+        let x = vector(3 * a.cols());
         let expected = reference::spmm(coo, &x, dense);
         for kernel in spmm::registry() {
             let id = kernel.info.id;
@@ -47,8 +48,8 @@ fn check(a: &Csr<f64>, coo: &Coo<f64>) {
             assert!(reference::compare(&y, &expected).acceptable(), "{id} {dense:?}");
         }
     }
-    let (pointers, indices, values) = reference::transpose(coo);
-    let expected = TransposeOutput { pointers, indices, values };
+    let (col_ptr, row_ind, values) = reference::transpose(coo);
+    let expected = TransposeOutput { col_ptr, row_ind, values };
     for kernel in transpose::registry() {
         let plan = kernel.plan(a.view(), &kernel.info.defaults(), &options);
         let mut plan = plan.unwrap();

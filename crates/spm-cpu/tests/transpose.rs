@@ -10,8 +10,8 @@ use spm_formats::{Coo, Scalar};
 use spm_testing::reference;
 
 fn check_all<T: Scalar>(a: &Coo<T>) {
-    let (pointers, indices, values) = reference::transpose(a);
-    let expected = TransposeOutput { pointers, indices, values };
+    let (col_ptr, row_ind, values) = reference::transpose(a);
+    let expected = TransposeOutput { col_ptr, row_ind, values };
     let matrix = csr(a);
     for threads in [1, 2, 5] {
         let options = PlanOptions::with_threads(threads);
@@ -28,8 +28,8 @@ fn check_all<T: Scalar>(a: &Coo<T>) {
                 for run in ["first", "second"] {
                     plan.run(&mut output).unwrap();
                     let case = format!("{label} on {threads} threads, {run} run");
-                    assert!(output.pointers == expected.pointers, "{case}: pointers");
-                    assert!(output.indices == expected.indices, "{case}: indices");
+                    assert!(output.col_ptr == expected.col_ptr, "{case}: pointers");
+                    assert!(output.row_ind == expected.row_ind, "{case}: indices");
                     assert!(bits(&output.values) == bits(&expected.values), "{case}: values");
                 }
             }
@@ -63,8 +63,8 @@ fn buckets_of_any_size_give_the_same() {
         let (r, c): (Vec<u32>, Vec<u32>) = kept.unzip();
         let values = (0..r.len()).map(|i| T::from_f64(i as f64)).collect();
         let a = Coo::new(rows as usize, cols as usize, r, c, values).unwrap();
-        let (pointers, indices, values) = reference::transpose(&a);
-        let expected = TransposeOutput { pointers, indices, values };
+        let (col_ptr, row_ind, values) = reference::transpose(&a);
+        let expected = TransposeOutput { col_ptr, row_ind, values };
         let matrix = csr(&a);
         let kernel = transpose::find::<T>("radix").unwrap();
         for bucket in ["64", "500", "5000", "1000000"] {

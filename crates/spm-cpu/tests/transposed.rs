@@ -5,18 +5,19 @@ mod common;
 use std::sync::{Arc, Barrier};
 use std::thread;
 
-use common::{bits, csr, long_rows, wave};
+use common::{bits, csr};
 use proptest::prelude::*;
 use spm_cpu::{PlanOptions, Threads, transposed};
 use spm_formats::kernel::{RunError, Scaling};
 use spm_formats::{Coo, MemoryBudget, Scalar, convert};
+use spm_testing::edge_cases::{long_rows, vector};
 use spm_testing::exact::{self, Whole};
 use spm_testing::generate;
 use spm_testing::reference::{self, Reference};
 
 /// A^T x.
 fn expected<T: Scalar>(a: &Coo<T>, x: &[T]) -> Reference {
-    let (rows, cols) = (a.row_indices().to_vec(), a.col_indices().to_vec());
+    let (rows, cols) = (a.row_ind().to_vec(), a.col_ind().to_vec());
     let transpose = Coo::new(a.cols(), a.rows(), cols, rows, a.values().to_vec()).unwrap();
     reference::spmv(&transpose, x)
 }
@@ -68,7 +69,7 @@ fn whole_numbers_are_exact() {
 fn numbers_that_are_not_finite_reach_the_columns_of_their_rows_and_no_others() {
     for special in [f64::INFINITY, f64::NAN] {
         for a in large::<f64>() {
-            let mut x: Vec<f64> = wave(a.rows());
+            let mut x: Vec<f64> = vector(a.rows());
             x[a.rows() / 3] = special;
             check(&a, &x, &PlanOptions::with_threads(3), common::within_bound);
         }
@@ -121,7 +122,8 @@ fn four_callers_share_a_plan_that_owns_its_matrix() {
     let callers: Vec<_> = (0..4)
         .map(|caller| {
             let (plan, start) = (Arc::clone(&plan), Arc::clone(&start));
-            let x: Vec<f64> = wave(a.rows()).iter().map(|x: &f64| x + f64::from(caller)).collect();
+            let x: Vec<f64> =
+                vector(a.rows()).iter().map(|x: &f64| x + f64::from(caller)).collect();
             let product = move || {
                 let mut y = vec![f64::NAN; plan.shape().0];
                 plan.run(&x, &mut y).unwrap();
@@ -152,6 +154,6 @@ proptest! {
 
     #[test]
     fn small_matrices(a in common::matrices::<f64>(60, 400)) {
-        check(&a, &wave(a.rows()), &PlanOptions::with_threads(3), common::within_bound);
+        check(&a, &vector(a.rows()), &PlanOptions::with_threads(3), common::within_bound);
     }
 }

@@ -4,10 +4,11 @@ mod common;
 
 use std::sync::Arc;
 
-use common::{LAYOUTS, bits, long_rows, planned, wave};
+use common::{LAYOUTS, bits, planned};
 use spm_cpu::{PlanOptions, spmm, spmv, transposed};
 use spm_formats::kernel::{PlanError, RunError};
 use spm_formats::{Csr, DenseShape, FormatError};
+use spm_testing::edge_cases::{long_rows, vector};
 use spm_testing::generate;
 
 /// Kernels that `auto` may choose; these have to take new values.
@@ -57,7 +58,7 @@ type Run<'a> = &'a dyn Fn(&[f64], &mut [f64]) -> Result<(), RunError>;
 
 fn product(run: Run<'_>, x: usize, y: usize) -> Vec<u64> {
     let mut result = vec![f64::NAN; y];
-    run(&wave(x), &mut result).unwrap();
+    run(&vector(x), &mut result).unwrap();
     bits(&result)
 }
 

@@ -67,7 +67,7 @@ impl MemoryBudget {
         self.bytes.saturating_sub(self.held)
     }
 
-    /// Checks the size of `slots` stored elements of `slot_bytes` bytes each, plus `fixed` bytes.
+    /// Checks the size of `elements` stored elements of `slot_bytes` bytes each, plus `fixed` bytes.
     ///
     /// # Errors
     /// [`FormatError::OverBudget`] with the size that the matrix would have taken.
@@ -75,12 +75,12 @@ impl MemoryBudget {
         &self,
         format: &'static str,
         entries: usize,
-        slots: u128,
-        slot_bytes: usize,
+        elements: u128,
+        element_bytes: usize,
         fixed: usize,
     ) -> Result<(), FormatError> {
-        let required = slots.saturating_mul(slot_bytes as u128).saturating_add(fixed as u128);
-        let padding_tenths = slots.saturating_mul(10) / (entries.max(1) as u128);
+        let required = elements.saturating_mul(element_bytes as u128).saturating_add(fixed as u128);
+        let padding_tenths = elements.saturating_mul(10) / (entries.max(1) as u128);
         self.require(format, required, u64::try_from(padding_tenths).unwrap_or(u64::MAX))
     }
 

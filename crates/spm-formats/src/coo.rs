@@ -15,8 +15,8 @@ use crate::{FormatError, Scalar};
 pub struct Coo<T> {
     rows: usize,
     cols: usize,
-    row_indices: Vec<u32>,
-    col_indices: Vec<u32>,
+    row_ind: Vec<u32>,
+    col_ind: Vec<u32>,
     values: Vec<T>,
 }
 
@@ -28,29 +28,29 @@ impl<T: Scalar> Coo<T> {
     pub fn new(
         rows: usize,
         cols: usize,
-        row_indices: Vec<u32>,
-        col_indices: Vec<u32>,
+        row_ind: Vec<u32>,
+        col_ind: Vec<u32>,
         values: Vec<T>,
     ) -> Result<Self, FormatError> {
         check_limits(rows as u64, cols as u64, values.len() as u64)?;
-        check_length("row indices", values.len(), row_indices.len())?;
-        check_length("column indices", values.len(), col_indices.len())?;
-        check_indices("row", &row_indices, rows)?;
-        check_indices("column", &col_indices, cols)?;
-        Ok(Self { rows, cols, row_indices, col_indices, values })
+        check_length("row indices", values.len(), row_ind.len())?;
+        check_length("column indices", values.len(), col_ind.len())?;
+        check_indices("row", &row_ind, rows)?;
+        check_indices("column", &col_ind, cols)?;
+        Ok(Self { rows, cols, row_ind, col_ind, values })
     }
 
     /// Triplets that come from a valid matrix of this shape.
     pub(crate) fn from_valid(
         (rows, cols): (usize, usize),
-        row_indices: Vec<u32>,
-        col_indices: Vec<u32>,
+        row_ind: Vec<u32>,
+        col_ind: Vec<u32>,
         values: Vec<T>,
     ) -> Self {
-        debug_assert_eq!((row_indices.len(), col_indices.len()), (values.len(), values.len()));
-        debug_assert!(row_indices.iter().all(|&row| (row as usize) < rows));
-        debug_assert!(col_indices.iter().all(|&col| (col as usize) < cols));
-        Self { rows, cols, row_indices, col_indices, values }
+        debug_assert_eq!((row_ind.len(), col_ind.len()), (values.len(), values.len()));
+        debug_assert!(row_ind.iter().all(|&row| (row as usize) < rows));
+        debug_assert!(col_ind.iter().all(|&col| (col as usize) < cols));
+        Self { rows, cols, row_ind, col_ind, values }
     }
 
     /// A `rows` x `cols` matrix without entries.
@@ -77,13 +77,13 @@ impl<T: Scalar> Coo<T> {
     }
 
     /// Row of each triplet.
-    pub fn row_indices(&self) -> &[u32] {
-        &self.row_indices
+    pub fn row_ind(&self) -> &[u32] {
+        &self.row_ind
     }
 
     /// Column of each triplet.
-    pub fn col_indices(&self) -> &[u32] {
-        &self.col_indices
+    pub fn col_ind(&self) -> &[u32] {
+        &self.col_ind
     }
 
     /// Value of each triplet.
@@ -93,19 +93,18 @@ impl<T: Scalar> Coo<T> {
 
     /// The triplets in their stored order.
     pub fn iter(&self) -> impl ExactSizeIterator<Item = (u32, u32, T)> + '_ {
-        (0..self.values.len()).map(|i| (self.row_indices[i], self.col_indices[i], self.values[i]))
+        (0..self.values.len()).map(|i| (self.row_ind[i], self.col_ind[i], self.values[i]))
     }
 
     /// Bytes of the three arrays.
     pub fn memory_bytes(&self) -> u64 {
-        let bytes = size_of_val(&*self.row_indices)
-            + size_of_val(&*self.col_indices)
-            + size_of_val(&*self.values);
+        let bytes =
+            size_of_val(&*self.row_ind) + size_of_val(&*self.col_ind) + size_of_val(&*self.values);
         bytes as u64
     }
 
     /// Row indices, column indices, values.
     pub fn into_arrays(self) -> (Vec<u32>, Vec<u32>, Vec<T>) {
-        (self.row_indices, self.col_indices, self.values)
+        (self.row_ind, self.col_ind, self.values)
     }
 }

@@ -241,8 +241,8 @@ impl<T: Scalar> Csr<T> {
         shape: (usize, usize),
         triplets: impl IntoIterator<Item = (I, I, T)>,
     ) -> Result<Self, FormatError> {
-        let (row_indices, col_indices, values) = triplets_to_u32(triplets)?;
-        Ok(coo_to_csr(&Coo::new(shape.0, shape.1, row_indices, col_indices, values)?))
+        let (row_ind, col_ind, values) = triplets_to_u32(triplets)?;
+        Ok(coo_to_csr(&Coo::new(shape.0, shape.1, row_ind, col_ind, values)?))
     }
 }
 

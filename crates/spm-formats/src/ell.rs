@@ -37,9 +37,10 @@ pub enum Layout {
 ///
 /// # Invariants
 /// `unsafe` code may rely on these; every constructor upholds them.
-/// - Every column index, padding and gap included, is < cols, or the matrix has no slots.
+/// - Every column index, padding and gap included, is < cols, or the matrix has no stored elements.
 /// - Both arrays have rows x pitch (row-major) or width x pitch (column-major) elements; the pitch
-///   is at least width or rows. Where a slot exists, `position(row, slot)` is inside the arrays.
+///   is at least width or rows. Where a stored element exists, `position(row, stored element)` is
+///   inside the arrays.
 /// - There is one length per row, each at most width; they sum up to entries.
 /// - The columns of a row ascend strictly; values of padding and gap are 0.
 #[derive(Debug, Clone, PartialEq)]
@@ -51,7 +52,7 @@ pub struct Ell<T> {
     pub(crate) pitch: usize,
     pub(crate) layout: Layout,
     pub(crate) row_lengths: Vec<u32>,
-    pub(crate) col_indices: Vec<u32>,
+    pub(crate) col_ind: Vec<u32>,
     pub(crate) values: Vec<T>,
 }
 
@@ -73,7 +74,7 @@ pub struct UnpaddedEll<T> {
 #[derive(Debug, Clone, PartialEq)]
 pub struct UnpaddedRow<T> {
     /// Columns in ascending order.
-    pub col_indices: Box<[u32]>,
+    pub col_ind: Box<[u32]>,
     /// One value per column.
     pub values: Box<[T]>,
 }
@@ -90,17 +91,12 @@ impl<T: Scalar> Ell<T> {
         layout: Layout,
         extent: (usize, usize),
         row_lengths: Vec<u32>,
-        col_indices: Vec<u32>,
+        col_ind: Vec<u32>,
         values: Vec<T>,
     ) -> Result<Self, FormatError> {
         let ((rows, cols), (width, pitch)) = (shape, extent);
-        let arrays = Padded {
-            rows,
-            cols,
-            row_lengths: &row_lengths,
-            col_indices: &col_indices,
-            values: &values,
-        };
+        let arrays =
+            Padded { rows, cols, row_lengths: &row_lengths, col_ind: &col_ind, values: &values };
         let entries = arrays.check_sizes()?;
         // Run by run: (least pitch, number of runs).
         let (run, runs) = match layout {
@@ -117,7 +113,7 @@ impl<T: Scalar> Ell<T> {
             return Err(FormatError::InvalidStructure { what, position, expected });
         }
         match layout {
-            // The gap is checked as padding: slots after the width, or rows after the last.
+            // The gap is checked as padding: stored elements after the width, or rows after the last.
             Layout::RowMajor => {
                 for (row, &length) in row_lengths.iter().enumerate() {
                     arrays.check_lane(length as usize, pitch, row * pitch, 1)?;
@@ -131,7 +127,7 @@ impl<T: Scalar> Ell<T> {
             }
             Layout::ColumnMajor => {}
         }
-        Ok(Self { rows, cols, entries, width, pitch, layout, row_lengths, col_indices, values })
+        Ok(Self { rows, cols, entries, width, pitch, layout, row_lengths, col_ind, values })
     }
 
     /// Stored elements of each row, at least the length of the longest row.
@@ -149,12 +145,12 @@ impl<T: Scalar> Ell<T> {
         self.layout
     }
 
-    /// Position of stored element `slot`, below the width, of row `row` in both arrays.
+    /// Position of stored element `element`, below the width, of row `row` in both arrays.
     #[inline]
-    pub fn position(&self, row: usize, slot: usize) -> usize {
+    pub fn position(&self, row: usize, element: usize) -> usize {
         match self.layout {
-            Layout::RowMajor => row * self.pitch + slot,
-            Layout::ColumnMajor => slot * self.pitch + row,
+            Layout::RowMajor => row * self.pitch + element,
+            Layout::ColumnMajor => element * self.pitch + row,
         }
     }
 }
@@ -167,15 +163,15 @@ impl<T: Scalar> UnpaddedEll<T> {
     pub fn new(cols: usize, rows: Vec<UnpaddedRow<T>>) -> Result<Self, FormatError> {
         let mut entries = 0;
         for row in &rows {
-            check_length("column indices", row.values.len(), row.col_indices.len())?;
-            if let Some(i) = row.col_indices.windows(2).position(|pair| pair[0] >= pair[1]) {
+            check_length("column indices", row.values.len(), row.col_ind.len())?;
+            if let Some(i) = row.col_ind.windows(2).position(|pair| pair[0] >= pair[1]) {
                 let (what, expected) = ("column index", "above the one before it in the row");
                 let position = entries + i + 1;
                 return Err(FormatError::InvalidStructure { what, position, expected });
             }
             // Ascending, so the last one is the largest.
-            if let Some(&index) = row.col_indices.last().filter(|&&col| col as usize >= cols) {
-                let entry = entries + row.col_indices.len() - 1;
+            if let Some(&index) = row.col_ind.last().filter(|&&col| col as usize >= cols) {
+                let entry = entries + row.col_ind.len() - 1;
                 return Err(FormatError::IndexOutOfBounds {
                     entry,
                     axis: "column",

@@ -17,14 +17,14 @@ use crate::{FormatError, Scalar};
 /// ```
 ///
 /// The last block has as many rows as are left. Block `b` with `h` rows is
-/// `(block_offsets[b + 1] - block_offsets[b]) / h` wide, and slot `s` of its row `i` is at
+/// `(block_offsets[b + 1] - block_offsets[b]) / h` wide, and stored element `s` of its row `i` is at
 /// `block_offsets[b] + s * h + i`. Padding follows the rule of [`Ell`](crate::Ell).
 ///
 /// # Invariants
 /// `unsafe` code may rely on these; every constructor upholds them.
-/// - Every column index, padding included, is < cols, or the matrix has no slots.
+/// - Every column index, padding included, is < cols, or the matrix has no stored elements.
 /// - Block offsets start at 0, ascend, end at the length of both arrays, one more than there are
-///   blocks; the slots of a block are a multiple of its rows.
+///   blocks; the stored elements of a block are a multiple of its rows.
 /// - There is one length per row, each at most the width of its block; they sum up to entries.
 /// - The columns of a row ascend strictly; values of padding are 0.
 #[derive(Debug, Clone, PartialEq)]
@@ -35,7 +35,7 @@ pub struct Hll<T> {
     pub(crate) hack_size: usize,
     pub(crate) block_offsets: Vec<usize>,
     pub(crate) row_lengths: Vec<u32>,
-    pub(crate) col_indices: Vec<u32>,
+    pub(crate) col_ind: Vec<u32>,
     pub(crate) values: Vec<T>,
 }
 
@@ -51,18 +51,13 @@ impl<T: Scalar> Hll<T> {
         shape: (usize, usize),
         hack_size: usize,
         row_lengths: Vec<u32>,
-        col_indices: Vec<u32>,
+        col_ind: Vec<u32>,
         values: Vec<T>,
     ) -> Result<Self, FormatError> {
         let (rows, cols) = shape;
         check_nonzero("hack size", "at least 1 row", hack_size)?;
-        let arrays = Padded {
-            rows,
-            cols,
-            row_lengths: &row_lengths,
-            col_indices: &col_indices,
-            values: &values,
-        };
+        let arrays =
+            Padded { rows, cols, row_lengths: &row_lengths, col_ind: &col_ind, values: &values };
         let entries = arrays.check_sizes()?;
         let offsets = offsets(&row_lengths, hack_size, |rows| rows);
         arrays.check_stored_elements(offsets.last().copied().unwrap_or(0))?;
@@ -74,7 +69,7 @@ impl<T: Scalar> Hll<T> {
                 arrays.check_lane(length as usize, width, block_offsets[block] + lane, height)?;
             }
         }
-        Ok(Self { rows, cols, entries, hack_size, block_offsets, row_lengths, col_indices, values })
+        Ok(Self { rows, cols, entries, hack_size, block_offsets, row_lengths, col_ind, values })
     }
 
     /// Rows of a block; the last block may have fewer.

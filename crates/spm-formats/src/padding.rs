@@ -28,8 +28,8 @@ macro_rules! padded_accessors {
             }
 
             /// Column of every stored element, padding included.
-            pub fn col_indices(&self) -> &[u32] {
-                &self.col_indices
+            pub fn col_ind(&self) -> &[u32] {
+                &self.col_ind
             }
 
             /// Value of every stored element, padding included.
@@ -50,7 +50,7 @@ macro_rules! padded_accessors {
 
             /// Bytes of all arrays.
             pub fn memory_bytes(&self) -> u64 {
-                let bytes = size_of_val(&*self.col_indices)
+                let bytes = size_of_val(&*self.col_ind)
                     + size_of_val(&*self.values)
                     + size_of_val(&*self.row_lengths)
                     $(+ size_of_val(&*self.$array))*;
@@ -66,7 +66,7 @@ pub(crate) struct Padded<'a, T> {
     pub(crate) rows: usize,
     pub(crate) cols: usize,
     pub(crate) row_lengths: &'a [u32],
-    pub(crate) col_indices: &'a [u32],
+    pub(crate) col_ind: &'a [u32],
     pub(crate) values: &'a [T],
 }
 
@@ -76,22 +76,22 @@ impl<T: Scalar> Padded<'_, T> {
         let entries: u64 = self.row_lengths.iter().map(|&length| u64::from(length)).sum();
         check_limits(self.rows as u64, self.cols as u64, entries)?;
         check_length("row lengths", self.rows, self.row_lengths.len())?;
-        check_length("column indices", self.values.len(), self.col_indices.len())?;
-        check_indices("column", self.col_indices, self.cols)?;
+        check_length("column indices", self.values.len(), self.col_ind.len())?;
+        check_indices("column", self.col_ind, self.cols)?;
         Ok(entries as usize)
     }
 
-    /// Checks that the arrays have `slots` elements each.
-    pub(crate) fn check_stored_elements(&self, slots: u128) -> Result<(), FormatError> {
-        if self.values.len() as u128 == slots {
+    /// Checks that the arrays have `elements` elements each.
+    pub(crate) fn check_stored_elements(&self, elements: u128) -> Result<(), FormatError> {
+        if self.values.len() as u128 == elements {
             return Ok(());
         }
-        let expected = usize::try_from(slots).unwrap_or(usize::MAX);
+        let expected = usize::try_from(elements).unwrap_or(usize::MAX);
         Err(FormatError::LengthMismatch { what: "slots", expected, found: self.values.len() })
     }
 
-    /// Checks one lane, slot `s` of which is at `start + s * stride`: `length` ascending columns,
-    /// then zeros up to `width`.
+    /// Checks one lane, stored element `s` of which is at `start + s * stride`: `length` ascending
+    /// columns, then zeros up to `width`.
     pub(crate) fn check_lane(
         &self,
         length: usize,
@@ -99,14 +99,14 @@ impl<T: Scalar> Padded<'_, T> {
         start: usize,
         stride: usize,
     ) -> Result<(), FormatError> {
-        for slot in 0..width {
-            let position = start + slot * stride;
-            if slot >= length && self.values[position] != T::ZERO {
+        for element in 0..width {
+            let position = start + element * stride;
+            if element >= length && self.values[position] != T::ZERO {
                 let (what, expected) = ("value", "0 in padding");
                 return Err(FormatError::InvalidStructure { what, position, expected });
             }
-            if (1..length).contains(&slot)
-                && self.col_indices[position - stride] >= self.col_indices[position]
+            if (1..length).contains(&element)
+                && self.col_ind[position - stride] >= self.col_ind[position]
             {
                 let (what, expected) = ("column index", "above the one before it in the row");
                 return Err(FormatError::InvalidStructure { what, position, expected });
@@ -133,6 +133,6 @@ pub(crate) fn offsets(
 }
 
 /// Stored elements per entry; 1 if there are none.
-pub(crate) fn padding_ratio(slots: usize, entries: usize) -> f64 {
-    if slots == 0 { 1.0 } else { slots as f64 / entries as f64 }
+pub(crate) fn padding_ratio(elements: usize, entries: usize) -> f64 {
+    if elements == 0 { 1.0 } else { elements as f64 / entries as f64 }
 }

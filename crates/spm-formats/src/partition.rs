@@ -22,15 +22,15 @@ pub fn even(total: usize, parts: usize, part: usize) -> Range<usize> {
 /// A row is never split: a partition with a row longer than entries / parts has more entries.
 ///
 /// # Panics
-/// When `parts` is 0 or `pointers` is empty.
-pub fn by_entries(pointers: &[u32], parts: usize) -> Vec<usize> {
+/// When `parts` is 0 or `row_ptr` is empty.
+pub fn by_entries(row_ptr: &[u32], parts: usize) -> Vec<usize> {
     assert!(parts > 0, "no parts");
-    let rows = pointers.len() - 1;
-    let entries = pointers[rows] as usize;
+    let rows = row_ptr.len() - 1;
+    let entries = row_ptr[rows] as usize;
     let mut bounds: Vec<usize> = (0..parts)
         .map(|part| {
             let target = even(entries, parts, part).start;
-            pointers[..rows].partition_point(|&p| (p as usize) < target)
+            row_ptr[..rows].partition_point(|&p| (p as usize) < target)
         })
         .collect();
     bounds.push(rows);
@@ -72,13 +72,13 @@ pub struct MergePoint {
 
 /// The point where the merge path crosses `diagonal`, the sum of rows and entries consumed
 /// (Merrill and Garland, "Merge-based parallel sparse matrix-vector multiplication", SC 2016,
-/// section 3). `pointers` has rows + 1 elements that ascend from 0.
+/// section 3). `row_ptr` has rows + 1 elements that ascend from 0.
 ///
 /// # Panics
-/// When `pointers` is empty or the diagonal is beyond rows + entries.
-pub fn merge_path(pointers: &[u32], diagonal: usize) -> MergePoint {
-    let ends = &pointers[1..];
-    let entries = pointers[ends.len()] as usize;
+/// When `row_ptr` is empty or the diagonal is beyond rows + entries.
+pub fn merge_path(row_ptr: &[u32], diagonal: usize) -> MergePoint {
+    let ends = &row_ptr[1..];
+    let entries = row_ptr[ends.len()] as usize;
     assert!(diagonal <= ends.len() + entries, "diagonal {diagonal} beyond the path");
     let (mut low, mut high) = (diagonal.saturating_sub(entries), diagonal.min(ends.len()));
     while low < high {
@@ -97,12 +97,12 @@ pub fn merge_path(pointers: &[u32], diagonal: usize) -> MergePoint {
 ///
 /// # Panics
 /// As [`merge_path`], and when `parts` is 0.
-pub fn by_merge_path(pointers: &[u32], parts: usize) -> Vec<MergePoint> {
+pub fn by_merge_path(row_ptr: &[u32], parts: usize) -> Vec<MergePoint> {
     assert!(parts > 0, "no parts");
-    let rows = pointers.len() - 1;
-    let length = rows + pointers[rows] as usize;
+    let rows = row_ptr.len() - 1;
+    let length = rows + row_ptr[rows] as usize;
     let mut points: Vec<MergePoint> =
-        (0..parts).map(|part| merge_path(pointers, even(length, parts, part).start)).collect();
+        (0..parts).map(|part| merge_path(row_ptr, even(length, parts, part).start)).collect();
     points.push(MergePoint { row: rows, entry: length - rows });
     points
 }
@@ -127,9 +127,9 @@ mod tests {
     #[test]
     fn entries_are_balanced_when_rows_are_short() {
         // Rows of 4, 0, 0, 4, 2, 2 entries.
-        let pointers = [0, 4, 4, 4, 8, 10, 12];
-        assert_eq!(by_entries(&pointers, 3), [0, 1, 4, 6]);
-        assert_eq!(by_entries(&pointers, 1), [0, 6]);
+        let row_ptr = [0, 4, 4, 4, 8, 10, 12];
+        assert_eq!(by_entries(&row_ptr, 3), [0, 1, 4, 6]);
+        assert_eq!(by_entries(&row_ptr, 1), [0, 6]);
         assert_eq!(by_entries(&[0], 4), [0, 0, 0, 0, 0]);
     }
 
@@ -145,8 +145,8 @@ mod tests {
     #[test]
     fn merge_path_by_hand() {
         // Rows of 2, 0, 3 entries: path E E R R E E E R.
-        let pointers = [0, 2, 2, 5];
-        let points: Vec<_> = (0..=8).map(|d| merge_path(&pointers, d)).collect();
+        let row_ptr = [0, 2, 2, 5];
+        let points: Vec<_> = (0..=8).map(|d| merge_path(&row_ptr, d)).collect();
         let rows: Vec<_> = points.iter().map(|p| p.row).collect();
         assert_eq!(rows, [0, 0, 0, 1, 2, 2, 2, 2, 3]);
         assert!(points.iter().enumerate().all(|(d, p)| p.row + p.entry == d));
@@ -160,8 +160,8 @@ mod tests {
 
     #[test]
     fn merge_parts_split_one_long_row() {
-        let pointers = [0, 1, 1001, 1002];
-        let points = by_merge_path(&pointers, 5);
+        let row_ptr = [0, 1, 1001, 1002];
+        let points = by_merge_path(&row_ptr, 5);
         assert_eq!(points[0], MergePoint { row: 0, entry: 0 });
         assert_eq!(points[5], MergePoint { row: 3, entry: 1002 });
         for pair in points.windows(2) {

@@ -18,16 +18,16 @@ use crate::{FormatError, Scalar};
 /// ```
 ///
 /// Every chunk has exactly C rows (the last is filled up with rows of length 0), column-major:
-/// slot `s` of lane `i` of chunk `c` is at `chunk_offsets[c] + s * C + i`. `permutation[p]` is the
-/// row of A at position `p`; it and the row lengths (by position) have one element per row of A.
+/// stored element `s` of lane `i` of chunk `c` is at `chunk_offsets[c] + s * C + i`. `permutation[p]`
+/// is the row of A at position `p`; it and the row lengths (by position) have one element per row of A.
 /// Padding follows the rule of [`Ell`](crate::Ell).
 ///
 /// # Invariants
 /// `unsafe` code may rely on these; every constructor upholds them.
-/// - Every column index, padding included, is < cols, or the matrix has no slots.
+/// - Every column index, padding included, is < cols, or the matrix has no stored elements.
 /// - The permutation holds every row of A exactly once, each inside its window of sigma rows.
 /// - Chunk offsets start at 0, ascend, end at the length of both arrays, one more than there are
-///   chunks; the slots of a chunk are a multiple of C.
+///   chunks; the stored elements of a chunk are a multiple of C.
 /// - There is one length per row, each at most the width of its chunk; they sum up to entries.
 /// - The columns of a row ascend strictly; values of padding are 0.
 #[derive(Debug, Clone, PartialEq)]
@@ -40,7 +40,7 @@ pub struct Sell<T> {
     pub(crate) chunk_offsets: Vec<usize>,
     pub(crate) permutation: Vec<u32>,
     pub(crate) row_lengths: Vec<u32>,
-    pub(crate) col_indices: Vec<u32>,
+    pub(crate) col_ind: Vec<u32>,
     pub(crate) values: Vec<T>,
 }
 
@@ -58,19 +58,14 @@ impl<T: Scalar> Sell<T> {
         tuning: (usize, usize),
         permutation: Vec<u32>,
         row_lengths: Vec<u32>,
-        col_indices: Vec<u32>,
+        col_ind: Vec<u32>,
         values: Vec<T>,
     ) -> Result<Self, FormatError> {
         let ((rows, cols), (chunk, sigma)) = (shape, tuning);
         check_nonzero("chunk", "at least 1 row", chunk)?;
         check_nonzero("sigma", "at least 1 row", sigma)?;
-        let arrays = Padded {
-            rows,
-            cols,
-            row_lengths: &row_lengths,
-            col_indices: &col_indices,
-            values: &values,
-        };
+        let arrays =
+            Padded { rows, cols, row_lengths: &row_lengths, col_ind: &col_ind, values: &values };
         let entries = arrays.check_sizes()?;
         check_permutation(&permutation, rows, sigma)?;
         let offsets = offsets(&row_lengths, chunk, |_| chunk);
@@ -79,7 +74,7 @@ impl<T: Scalar> Sell<T> {
         for (index, lengths) in row_lengths.chunks(chunk).enumerate() {
             let width = (chunk_offsets[index + 1] - chunk_offsets[index]) / chunk;
             let lengths = lengths.iter().copied().chain(std::iter::repeat(0));
-            // A chunk without slots may have more lanes than memory.
+            // A chunk without stored elements may have more lanes than memory.
             for (lane, length) in lengths.take(if width > 0 { chunk } else { 0 }).enumerate() {
                 arrays.check_lane(length as usize, width, chunk_offsets[index] + lane, chunk)?;
             }
@@ -93,7 +88,7 @@ impl<T: Scalar> Sell<T> {
             chunk_offsets,
             permutation,
             row_lengths,
-            col_indices,
+            col_ind,
             values,
         })
     }

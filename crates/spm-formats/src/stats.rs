@@ -109,23 +109,23 @@ impl RowLengthStats {
     /// From the `rows + 1` row pointers, in one parallel pass: O(rows).
     ///
     /// # Panics
-    /// When `pointers` is empty or descends.
-    pub fn of(pointers: &[u32]) -> Self {
-        let rows = pointers.len().checked_sub(1).expect("rows + 1 pointers");
+    /// When `row_ptr` is empty or descends.
+    pub fn of(row_ptr: &[u32]) -> Self {
+        let rows = row_ptr.len().checked_sub(1).expect("rows + 1 pointers");
         let tasks = rayon::current_num_threads().min(rows / ROWS_PER_TASK + 1);
         let mut histogram = (0..tasks)
             .into_par_iter()
             .map(|task| {
                 let mut histogram = Histogram::new();
                 for row in partition::even(rows, tasks, task) {
-                    let length = pointers[row + 1].checked_sub(pointers[row]);
+                    let length = row_ptr[row + 1].checked_sub(row_ptr[row]);
                     histogram.add(row, length.expect("row pointers ascend"));
                 }
                 histogram
             })
             .reduce(Histogram::new, Histogram::append);
         histogram.long.sort_unstable();
-        let entries = (pointers[rows] - pointers[0]) as usize;
+        let entries = (row_ptr[rows] - row_ptr[0]) as usize;
         let count = rows.max(1) as f64;
         let mean = entries as f64 / count;
         // Summed over lengths in ascending order, so that the thread count changes no bit.
@@ -181,67 +181,67 @@ impl Padding {
     /// From the `rows + 1` ascending row pointers: O(rows log sigma), parallel.
     ///
     /// # Panics
-    /// When `pointers` is empty.
-    pub fn of(pointers: &[u32]) -> Self {
-        let rows = pointers.len() - 1;
-        let entries = pointers[rows] - pointers[0];
-        let ratio = |slots: u64| {
-            if entries == 0 { 1.0 } else { slots as f64 / f64::from(entries) }
+    /// When `row_ptr` is empty.
+    pub fn of(row_ptr: &[u32]) -> Self {
+        let rows = row_ptr.len() - 1;
+        let entries = row_ptr[rows] - row_ptr[0];
+        let ratio = |elements: u64| {
+            if entries == 0 { 1.0 } else { elements as f64 / f64::from(entries) }
         };
-        let longest = pointers.par_windows(2).map(|pair| pair[1] - pair[0]).max().unwrap_or(0);
+        let longest = row_ptr.par_windows(2).map(|pair| pair[1] - pair[0]).max().unwrap_or(0);
         Self {
             ell: ratio(rows as u64 * u64::from(longest)),
-            hll: ratio(hll_stored_elements(pointers, HLL_HACK_SIZE)),
-            sell: ratio(sell_stored_elements(pointers, SELL_CHUNK, SELL_SIGMA)),
+            hll: ratio(hll_stored_elements(row_ptr, HLL_HACK_SIZE)),
+            sell: ratio(sell_stored_elements(row_ptr, SELL_CHUNK, SELL_SIGMA)),
         }
     }
 }
 
-fn lengths(pointers: &[u32]) -> impl Iterator<Item = u32> + '_ {
-    pointers.windows(2).map(|pair| pair[1] - pair[0])
+fn lengths(row_ptr: &[u32]) -> impl Iterator<Item = u32> + '_ {
+    row_ptr.windows(2).map(|pair| pair[1] - pair[0])
 }
 
 /// Stored elements of HLL with hacks of `hack_size` rows, from the `rows + 1` ascending row
 /// pointers.
 ///
 /// # Panics
-/// When `hack_size` is 0 or `pointers` is empty.
-pub fn hll_stored_elements(pointers: &[u32], hack_size: usize) -> u64 {
-    let rows = pointers.len() - 1;
-    let slots = (0..rows.div_ceil(hack_size)).into_par_iter().map(|block| {
+/// When `hack_size` is 0 or `row_ptr` is empty.
+pub fn hll_stored_elements(row_ptr: &[u32], hack_size: usize) -> u64 {
+    let rows = row_ptr.len() - 1;
+    let elements = (0..rows.div_ceil(hack_size)).into_par_iter().map(|block| {
         let first = block * hack_size;
         let last = rows.min(first + hack_size);
-        let width = lengths(&pointers[first..=last]).max().unwrap_or(0);
+        let width = lengths(&row_ptr[first..=last]).max().unwrap_or(0);
         (last - first) as u64 * u64::from(width)
     });
-    slots.sum()
+    elements.sum()
 }
 
 /// Stored elements of SELL-C-sigma with `chunk` C and sorting window `sigma`, from the `rows + 1`
 /// ascending row pointers; saturates at `u64::MAX`.
 ///
 /// # Panics
-/// When `chunk` is 0 or `pointers` is empty.
-pub fn sell_stored_elements(pointers: &[u32], chunk: usize, sigma: usize) -> u64 {
+/// When `chunk` is 0 or `row_ptr` is empty.
+pub fn sell_stored_elements(row_ptr: &[u32], chunk: usize, sigma: usize) -> u64 {
     assert!(chunk > 0, "a chunk of 0 rows");
-    let rows = pointers.len() - 1;
+    let rows = row_ptr.len() - 1;
     let sigma = sigma.clamp(1, rows.max(1));
     // A chunk has no more rows of the matrix than there are, however many lanes it has.
     let chunk_rows = chunk.min(rows.max(1));
     // Tasks begin where a sorting window and a chunk begin together.
     let task = (1..=chunk_rows).map(|windows| windows * sigma).find(|task| task % chunk_rows == 0);
     let task = task.expect("as many windows as a chunk has rows end with a chunk");
-    let slots = (0..rows.div_ceil(task)).into_par_iter().map(|index| {
+    let elements = (0..rows.div_ceil(task)).into_par_iter().map(|index| {
         let first = index * task;
         let last = rows.min(first + task);
-        let mut lengths: Vec<u32> = lengths(&pointers[first..=last]).collect();
+        let mut lengths: Vec<u32> = lengths(&row_ptr[first..=last]).collect();
         for window in lengths.chunks_mut(sigma) {
             window.sort_unstable_by(|a, b| b.cmp(a));
         }
         let widths = lengths.chunks(chunk_rows).map(|rows| rows.iter().copied().max().unwrap_or(0));
         (chunk as u64).saturating_mul(widths.map(u64::from).sum())
     });
-    slots.reduce(|| 0, u64::saturating_add)
+    elements.reduce(|| 0, u64::saturating_add)
 }
 
 /// Statistics of a matrix: sizes, row lengths, padding, bandwidth, symmetry.
@@ -308,15 +308,15 @@ impl MatrixStats {
     /// One parallel pass over the entries, one serial pass for symmetry: O(rows + entries), and
     /// four bytes a row of memory.
     pub fn of<T: Scalar>(matrix: CsrView<'_, T>) -> Self {
-        let (pointers, indices, values) = (matrix.row_ptr(), matrix.col_ind(), matrix.values());
+        let (row_ptr, indices, values) = (matrix.row_ptr(), matrix.col_ind(), matrix.values());
         let parts = 8 * rayon::current_num_threads();
-        let bounds = partition::by_entries(pointers, parts);
+        let bounds = partition::by_entries(row_ptr, parts);
         let pass = bounds
             .par_windows(2)
             .map(|part| {
                 let mut pass = Pass::START;
                 for row in part[0]..part[1] {
-                    let entries = pointers[row] as usize..pointers[row + 1] as usize;
+                    let entries = row_ptr[row] as usize..row_ptr[row + 1] as usize;
                     // Columns ascend: the first and the last are the farthest from the diagonal.
                     if let (Some(&first), Some(&last)) =
                         (indices[entries.clone()].first(), indices[entries.clone()].last())
@@ -336,7 +336,7 @@ impl MatrixStats {
             })
             .reduce(|| Pass::START, Pass::merge);
         let (pattern_symmetric, numerically_symmetric) = if matrix.rows() == matrix.cols() {
-            symmetry(pointers, indices, values)
+            symmetry(row_ptr, indices, values)
         } else {
             (false, false)
         };
@@ -344,8 +344,8 @@ impl MatrixStats {
             rows: matrix.rows(),
             cols: matrix.cols(),
             entries: values.len(),
-            row_lengths: RowLengthStats::of(pointers),
-            padding: Padding::of(pointers),
+            row_lengths: RowLengthStats::of(row_ptr),
+            padding: Padding::of(row_ptr),
             lower_bandwidth: pass.lower,
             upper_bandwidth: pass.upper,
             mean_distance: pass.distance as f64 / values.len().max(1) as f64,
@@ -362,13 +362,13 @@ impl MatrixStats {
 ///
 /// Rows are visited in order. The entries of row j left of its diagonal are then looked up in
 /// ascending order, so that one cursor per row finds each without a search.
-fn symmetry<T: Scalar>(pointers: &[u32], indices: &[u32], values: &[T]) -> (bool, bool) {
-    let rows = pointers.len() - 1;
-    let mut cursors = pointers[..rows].to_vec();
+fn symmetry<T: Scalar>(row_ptr: &[u32], indices: &[u32], values: &[T]) -> (bool, bool) {
+    let rows = row_ptr.len() - 1;
+    let mut cursors = row_ptr[..rows].to_vec();
     let mut same_values = true;
     for row in 0..rows {
         let start = cursors[row] as usize;
-        for entry in start..pointers[row + 1] as usize {
+        for entry in start..row_ptr[row + 1] as usize {
             let column = indices[entry] as usize;
             if column == row {
                 continue;
@@ -378,7 +378,7 @@ fn symmetry<T: Scalar>(pointers: &[u32], indices: &[u32], values: &[T]) -> (bool
                 return (false, false);
             }
             let mirror = cursors[column];
-            if mirror == pointers[column + 1] || indices[mirror as usize] as usize != row {
+            if mirror == row_ptr[column + 1] || indices[mirror as usize] as usize != row {
                 return (false, false);
             }
             same_values &= values[mirror as usize] == values[entry];
@@ -393,9 +393,9 @@ mod tests {
     use super::*;
     use crate::Csr;
 
-    fn csr(n: usize, pointers: &[u32], columns: &[u32], values: &[f64]) -> Csr<f64> {
-        let shape = (pointers.len() - 1, n);
-        Csr::new(shape, pointers.to_vec(), columns.to_vec(), values.to_vec()).unwrap()
+    fn csr(n: usize, row_ptr: &[u32], columns: &[u32], values: &[f64]) -> Csr<f64> {
+        let shape = (row_ptr.len() - 1, n);
+        Csr::new(shape, row_ptr.to_vec(), columns.to_vec(), values.to_vec()).unwrap()
     }
 
     #[test]
@@ -423,7 +423,7 @@ mod tests {
 
     #[test]
     fn long_rows_and_many_rows() {
-        let mut pointers = vec![0u32];
+        let mut row_ptr = vec![0u32];
         for row in 0..50_000u32 {
             let length = if row == 31_000 {
                 70_000
@@ -432,11 +432,11 @@ mod tests {
             } else {
                 3
             };
-            pointers.push(pointers[row as usize] + length);
+            row_ptr.push(row_ptr[row as usize] + length);
         }
         let on = |threads| {
             let pool = rayon::ThreadPoolBuilder::new().num_threads(threads).build().unwrap();
-            pool.install(|| RowLengthStats::of(&pointers))
+            pool.install(|| RowLengthStats::of(&row_ptr))
         };
         let stats = on(1);
         assert_eq!(stats, on(4));
@@ -448,18 +448,18 @@ mod tests {
     #[test]
     fn padding_by_hand() {
         // Lengths 2 0 1 5 3.
-        let pointers = [0, 2, 2, 3, 8, 11];
-        assert_eq!(hll_stored_elements(&pointers, 5), 25);
-        assert_eq!(hll_stored_elements(&pointers, 2), 2 * 2 + 2 * 5 + 3);
-        assert_eq!(hll_stored_elements(&pointers, 1), 11);
+        let row_ptr = [0, 2, 2, 3, 8, 11];
+        assert_eq!(hll_stored_elements(&row_ptr, 5), 25);
+        assert_eq!(hll_stored_elements(&row_ptr, 2), 2 * 2 + 2 * 5 + 3);
+        assert_eq!(hll_stored_elements(&row_ptr, 1), 11);
         // Windows of 4 sorted: 5 2 | 1 0 | 3 -.
-        assert_eq!(sell_stored_elements(&pointers, 2, 4), 10 + 2 + 6);
-        assert_eq!(sell_stored_elements(&pointers, 2, 1), 4 + 10 + 6);
-        assert_eq!(sell_stored_elements(&pointers, 2, 3), 4 + 10 + 6);
+        assert_eq!(sell_stored_elements(&row_ptr, 2, 4), 10 + 2 + 6);
+        assert_eq!(sell_stored_elements(&row_ptr, 2, 1), 4 + 10 + 6);
+        assert_eq!(sell_stored_elements(&row_ptr, 2, 3), 4 + 10 + 6);
         // A chunk beyond the last row is padded to its size too.
-        assert_eq!(sell_stored_elements(&pointers, 1 << 40, 3), 5 << 40);
-        assert_eq!(sell_stored_elements(&pointers, usize::MAX, usize::MAX), u64::MAX, "saturates");
-        let padding = Padding::of(&pointers);
+        assert_eq!(sell_stored_elements(&row_ptr, 1 << 40, 3), 5 << 40);
+        assert_eq!(sell_stored_elements(&row_ptr, usize::MAX, usize::MAX), u64::MAX, "saturates");
+        let padding = Padding::of(&row_ptr);
         assert_eq!(padding.ell, 25.0 / 11.0);
         assert_eq!(padding.hll, padding.ell);
         assert_eq!(padding.sell, 160.0 / 11.0);
@@ -488,8 +488,8 @@ mod tests {
 
     #[test]
     fn symmetry_is_not_claimed_too_easily() {
-        let pattern = |n, pointers: &[u32], columns: &[u32]| {
-            let matrix = csr(n, pointers, columns, &vec![1.0; columns.len()]);
+        let pattern = |n, row_ptr: &[u32], columns: &[u32]| {
+            let matrix = csr(n, row_ptr, columns, &vec![1.0; columns.len()]);
             let stats = MatrixStats::of(matrix.view());
             assert!(stats.all_values_equal);
             assert_eq!(stats.pattern_symmetric, stats.numerically_symmetric);

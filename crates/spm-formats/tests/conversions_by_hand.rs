@@ -46,12 +46,12 @@ fn ell_of_the_sample() {
     let ell = csr_to_ell(csr.view(), EllOptions::ROW_MAJOR, &budget()).unwrap();
     assert_eq!((ell.width(), ell.pitch(), ell.entries()), (2, 2, 5));
     assert_eq!(ell.row_lengths(), [2, 1, 2]);
-    assert_eq!(ell.col_indices(), [0, 2, 1, 1, 0, 2]);
+    assert_eq!(ell.col_ind(), [0, 2, 1, 1, 0, 2]);
     assert_eq!(ell.values(), [1., 2., 3., 0., 4., 5.]);
 
     let ell = csr_to_ell(csr.view(), EllOptions::COLUMN_MAJOR, &budget()).unwrap();
     assert_eq!((ell.width(), ell.pitch()), (2, 3));
-    assert_eq!(ell.col_indices(), [0, 1, 0, 2, 1, 2]);
+    assert_eq!(ell.col_ind(), [0, 1, 0, 2, 1, 2]);
     assert_eq!(ell.values(), [1., 3., 4., 2., 0., 5.]);
     assert_eq!(ell.memory_bytes(), 6 * 12 + 3 * 4);
 }
@@ -62,7 +62,7 @@ fn hll_of_the_sample() {
     let hll = csr_to_hll(csr.view(), 2, &budget()).unwrap();
     assert_eq!(hll.block_offsets(), [0, 4, 6]);
     assert_eq!(hll.row_lengths(), [2, 1, 2]);
-    assert_eq!(hll.col_indices(), [0, 1, 2, 1, 0, 2]);
+    assert_eq!(hll.col_ind(), [0, 1, 2, 1, 0, 2]);
     assert_eq!(hll.values(), [1., 3., 2., 0., 4., 5.]);
 }
 
@@ -73,7 +73,7 @@ fn sell_of_the_sample() {
     assert_eq!(sell.permutation(), [0, 2, 1]);
     assert_eq!(sell.row_lengths(), [2, 2, 1]);
     assert_eq!(sell.chunk_offsets(), [0, 4, 6]);
-    assert_eq!(sell.col_indices(), [0, 0, 2, 2, 1, 0]);
+    assert_eq!(sell.col_ind(), [0, 0, 2, 2, 1, 0]);
     assert_eq!(sell.values(), [1., 4., 2., 5., 3., 0.]);
 }
 
@@ -113,8 +113,8 @@ fn csc_of_the_ragged_one() {
 #[test]
 fn coo_of_the_ragged_one_is_sorted() {
     let coo = csr_to_coo(coo_to_csr(&ragged()).view());
-    assert_eq!(coo.row_indices(), [0, 1, 1, 1, 3, 3, 4]);
-    assert_eq!(coo.col_indices(), [1, 0, 2, 3, 0, 3, 2]);
+    assert_eq!(coo.row_ind(), [0, 1, 1, 1, 3, 3, 4]);
+    assert_eq!(coo.col_ind(), [1, 0, 2, 3, 0, 3, 2]);
     assert_eq!(coo.values(), [1., 2., 3., 4., 5., 6., 7.]);
 }
 
@@ -125,14 +125,14 @@ fn pitched_ell_of_the_ragged_one() {
     assert_eq!((ell.width(), ell.pitch(), ell.stored_elements()), (3, 4, 20));
     assert_eq!(ell.row_lengths(), [1, 3, 0, 2, 1]);
     #[rustfmt::skip]
-    assert_eq!(ell.col_indices(), [1,1,1,0, 0,2,3,0, 0,0,0,0, 0,3,3,0, 2,2,2,0]);
+    assert_eq!(ell.col_ind(), [1,1,1,0, 0,2,3,0, 0,0,0,0, 0,3,3,0, 2,2,2,0]);
     #[rustfmt::skip]
     assert_eq!(ell.values(), [1.,0.,0.,0., 2.,3.,4.,0., 0.,0.,0.,0., 5.,6.,0.,0., 7.,0.,0.,0.]);
     assert_eq!(ell.padding_ratio(), 20.0 / 7.0);
 
     let ell = coo_to_ell(&ragged(), EllOptions::DEVICE, &budget()).unwrap();
     assert_eq!((ell.width(), ell.pitch(), ell.stored_elements()), (3, 64, 192));
-    assert_eq!(ell.col_indices()[..6], [1, 0, 0, 0, 2, 0]);
+    assert_eq!(ell.col_ind()[..6], [1, 0, 0, 0, 2, 0]);
     assert_eq!(ell.values()[64..70], [0., 3., 0., 6., 0., 0.]);
     assert_eq!(ell.values()[ell.position(1, 2)], 4.);
 }
@@ -142,7 +142,7 @@ fn unpadded_ell_of_the_ragged_one() {
     let ell = coo_to_unpadded_ell(&ragged());
     assert_eq!((ell.rows(), ell.cols(), ell.entries(), ell.width()), (5, 4, 7, 3));
     let row = &ell.row_arrays()[1];
-    assert_eq!((&*row.col_indices, &*row.values), (&[0, 2, 3][..], &[2., 3., 4.][..]));
+    assert_eq!((&*row.col_ind, &*row.values), (&[0, 2, 3][..], &[2., 3., 4.][..]));
     assert!(ell.row_arrays()[2].values.is_empty());
 }
 
@@ -152,7 +152,7 @@ fn hll_of_the_ragged_one() {
     assert_eq!(hll.blocks(), 2);
     assert_eq!((hll.block_rows(0), hll.block_rows(1)), (0..3, 3..5));
     assert_eq!(hll.block_offsets(), [0, 9, 13]);
-    assert_eq!(hll.col_indices(), [1, 0, 0, 1, 2, 0, 1, 3, 0, 0, 2, 3, 2]);
+    assert_eq!(hll.col_ind(), [1, 0, 0, 1, 2, 0, 1, 3, 0, 0, 2, 3, 2]);
     assert_eq!(hll.values(), [1., 2., 0., 0., 3., 0., 0., 4., 0., 5., 7., 6., 0.]);
 }
 
@@ -163,7 +163,7 @@ fn sell_of_the_ragged_one() {
     assert_eq!(sell.permutation(), [1, 0, 2, 3, 4]);
     assert_eq!(sell.row_lengths(), [3, 1, 0, 2, 1]);
     assert_eq!(sell.chunk_offsets(), [0, 6, 10, 12]);
-    assert_eq!(sell.col_indices(), [0, 1, 2, 1, 3, 1, 0, 0, 0, 3, 2, 0]);
+    assert_eq!(sell.col_ind(), [0, 1, 2, 1, 3, 1, 0, 0, 0, 3, 2, 0]);
     assert_eq!(sell.values(), [2., 1., 3., 0., 4., 0., 0., 5., 0., 6., 7., 0.]);
 
     let sell = coo_to_sell(&ragged(), 4, 100, &budget()).unwrap();
@@ -210,10 +210,8 @@ fn constructors_name_the_broken_invariant() {
         assert_eq!(structure(sell(&wrong).unwrap_err()).0, "permutation");
     }
 
-    let row = |cols: &[u32], values: &[f64]| UnpaddedRow {
-        col_indices: cols.into(),
-        values: values.into(),
-    };
+    let row =
+        |cols: &[u32], values: &[f64]| UnpaddedRow { col_ind: cols.into(), values: values.into() };
     assert!(UnpaddedEll::new(3, vec![row(&[], &[]), row(&[0, 2], &[1., 2.])]).is_ok());
     assert!(UnpaddedEll::new(2, vec![row(&[], &[]), row(&[0, 2], &[1., 2.])]).is_err());
     assert!(UnpaddedEll::new(3, vec![row(&[2, 2], &[1., 2.])]).is_err());

@@ -50,7 +50,7 @@ fn constructors_refuse_sizes_beyond_32_bits() {
     too_large(UnpaddedEll::<f64>::new(usize::MAX, vec![]));
 }
 
-/// 10^5 rows, the first one full: padded to 10^10 slots.
+/// 10^5 rows, the first one full: padded to 10^10 stored elements.
 fn hopeless() -> Csr<f64> {
     let n = 100_000;
     let columns = (0..n as u32).chain(1..n as u32).collect::<Vec<_>>();

@@ -196,8 +196,8 @@ fn assert_reads_back<T: spm_formats::Scalar>(matrix: &Coo<T>) {
         write_coo(&path, matrix, &[]).unwrap();
         let options = ReadOptions { chunk_bytes: 100, ..ReadOptions::default() };
         let again = read::<T>(&path, &options).unwrap().coo;
-        assert_eq!(again.row_indices(), matrix.row_indices());
-        assert_eq!(again.col_indices(), matrix.col_indices());
+        assert_eq!(again.row_ind(), matrix.row_ind());
+        assert_eq!(again.col_ind(), matrix.col_ind());
         for (&read, &written) in again.values().iter().zip(matrix.values()) {
             let same_nan = read.to_f64().is_nan() && written.to_f64().is_nan();
             assert!(same_nan || read.to_bits64() == written.to_bits64(), "{written} as {read}");

@@ -435,8 +435,8 @@ impl Check<'_> {
         if kernels.is_empty() {
             return Ok(());
         }
-        let (pointers, indices, values) = reference::transpose(coo);
-        let reference = TransposeOutput { pointers, indices, values };
+        let (col_ptr, row_ind, values) = reference::transpose(coo);
+        let reference = TransposeOutput { col_ptr, row_ind, values };
         let mut lines = Vec::new();
         for kernel in &kernels {
             for parameters in self.options.parameter_sets(&kernel.info)? {

@@ -77,9 +77,9 @@ pub type BoxedPlan<T> = Box<dyn DeviceProductPlan<T>>;
 #[derive(Debug)]
 pub struct DeviceCsc<T> {
     /// Columns + 1 pointers.
-    pub pointers: DeviceBuffer<u32>,
+    pub col_ptr: DeviceBuffer<u32>,
     /// Row index of each entry, ascending inside a column.
-    pub indices: DeviceBuffer<u32>,
+    pub row_ind: DeviceBuffer<u32>,
     /// Value of each entry; empty in a pattern.
     pub values: DeviceBuffer<T>,
 }
@@ -91,8 +91,8 @@ impl<T: DeviceScalar> DeviceCsc<T> {
     /// [`GpuError::OutOfMemory`].
     pub fn new(device: &Device, cols: usize, entries: usize) -> Result<Self, GpuError> {
         Ok(Self {
-            pointers: DeviceBuffer::uninitialized(device, cols.saturating_add(1))?,
-            indices: DeviceBuffer::uninitialized(device, entries)?,
+            col_ptr: DeviceBuffer::uninitialized(device, cols.saturating_add(1))?,
+            row_ind: DeviceBuffer::uninitialized(device, entries)?,
             values: DeviceBuffer::uninitialized(device, entries)?,
         })
     }
@@ -103,8 +103,8 @@ impl<T: DeviceScalar> DeviceCsc<T> {
     /// [`GpuError::OutOfMemory`].
     pub fn pattern(device: &Device, cols: usize, entries: usize) -> Result<Self, GpuError> {
         Ok(Self {
-            pointers: DeviceBuffer::uninitialized(device, cols.saturating_add(1))?,
-            indices: DeviceBuffer::uninitialized(device, entries)?,
+            col_ptr: DeviceBuffer::uninitialized(device, cols.saturating_add(1))?,
+            row_ind: DeviceBuffer::uninitialized(device, entries)?,
             values: DeviceBuffer::uninitialized(device, 0)?,
         })
     }
@@ -114,8 +114,8 @@ impl<T: DeviceScalar> DeviceCsc<T> {
     /// # Errors
     /// Wrong lengths, a kernel that failed.
     pub fn copy_to(&self, output: &mut TransposeOutput<T>) -> Result<(), GpuError> {
-        self.pointers.copy_to_slice(&mut output.pointers)?;
-        self.indices.copy_to_slice(&mut output.indices)?;
+        self.col_ptr.copy_to_slice(&mut output.col_ptr)?;
+        self.row_ind.copy_to_slice(&mut output.row_ind)?;
         self.values.copy_to_slice(&mut output.values)
     }
 }

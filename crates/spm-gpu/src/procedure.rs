@@ -1,4 +1,5 @@
-//! The common part of all transposition plans on a device: checks of the output around a kernel's launches.
+//! The common part of all transposition plans on a device: checks of the output around a kernel's
+//! launches.
 
 use spm_formats::kernel::{Footprint, PlanError};
 
@@ -71,13 +72,13 @@ impl<T: DeviceScalar, P: Procedure<T>> DeviceTransposePlan<T> for Checked<P> {
 
     fn launch(&mut self, output: &mut DeviceCsc<T>, stream: &Stream) -> Result<(), GpuError> {
         let (device, entries) = (self.device().clone(), self.entries());
-        check_operand("column pointers", &device, &output.pointers, self.shape().1 + 1)?;
-        check_operand("row indices", &device, &output.indices, entries)?;
+        check_operand("column pointers", &device, &output.col_ptr, self.shape().1 + 1)?;
+        check_operand("row indices", &device, &output.row_ind, entries)?;
         let values = self.procedure.matrix().values.len();
         check_operand("values", &device, &output.values, values)?;
         stream.check_device(&device)?;
         if entries == 0 {
-            return output.pointers.enqueue_zero(stream);
+            return output.col_ptr.enqueue_zero(stream);
         }
         self.order.enter(stream)?;
         self.procedure.enqueue(output, stream)

@@ -17,7 +17,7 @@ pub(crate) struct Source<T> {
     pub(crate) csr: Arc<DeviceCsr<T>>,
     pub(crate) stats: MatrixStats<T>,
     /// The row pointers in host memory, for kernels that split rows there.
-    pointers: OnceCell<Vec<u32>>,
+    row_ptr: OnceCell<Vec<u32>>,
     /// The last conversion to SELL-32, and its sigma, for plans that share it.
     sell: RefCell<Option<(usize, Arc<DeviceSell<T>>)>>,
 }
@@ -27,7 +27,7 @@ impl<T: DeviceScalar> Source<T> {
     pub(crate) fn new(csr: Arc<DeviceCsr<T>>) -> Result<Self, PlanError> {
         check_counts((csr.rows(), csr.cols()), csr.entries())?;
         let stats = MatrixStats::of(&csr)?;
-        Ok(Self { csr, stats, pointers: OnceCell::new(), sell: RefCell::default() })
+        Ok(Self { csr, stats, row_ptr: OnceCell::new(), sell: RefCell::default() })
     }
 
     /// Verifies a matrix of the host and copies it to the device.
@@ -43,11 +43,11 @@ impl<T: DeviceScalar> Source<T> {
 
     /// The row pointers in host memory, copied at the first call.
     pub(crate) fn host_pointers(&self) -> Result<&[u32], GpuError> {
-        if let Some(pointers) = self.pointers.get() {
-            return Ok(pointers);
+        if let Some(row_ptr) = self.row_ptr.get() {
+            return Ok(row_ptr);
         }
-        let pointers = self.csr.pointers.to_vec()?;
-        Ok(self.pointers.get_or_init(|| pointers))
+        let row_ptr = self.csr.row_ptr.to_vec()?;
+        Ok(self.row_ptr.get_or_init(|| row_ptr))
     }
 
     /// The matrix as SELL-32-sigma.
@@ -57,7 +57,7 @@ impl<T: DeviceScalar> Source<T> {
         budget: &MemoryBudget,
     ) -> Result<Arc<DeviceSell<T>>, PlanError> {
         let sell = self.sell_if(sigma, budget, |_| true)?;
-        Ok(sell.expect("any number of slots is accepted"))
+        Ok(sell.expect("any number of stored elements is accepted"))
     }
 
     /// The same; `None` if `accept` refuses the number of stored elements per entry.
@@ -74,8 +74,8 @@ impl<T: DeviceScalar> Source<T> {
         }
         let tuning = (DeviceSell::<T>::CHUNK, sigma);
         let entries = self.csr.entries().max(1) as f64;
-        let accept = |slots: u128| accept(slots as f64 / entries);
-        let sell = DeviceSell::with_slots(&self.csr, tuning, budget, accept)?.map(Arc::new);
+        let accept = |elements: u128| accept(elements as f64 / entries);
+        let sell = DeviceSell::with_elements(&self.csr, tuning, budget, accept)?.map(Arc::new);
         if let Some(sell) = &sell {
             *self.sell.borrow_mut() = Some((sigma, Arc::clone(sell)));
         }

@@ -139,8 +139,8 @@ pub(crate) fn transposed<T: Scalar>(
     let mut output = TransposeOutput::new(a.cols(), a.nnz());
     plan.run(&mut output)?;
     drop(plan);
-    let TransposeOutput { pointers, indices, values } = output;
-    let transpose = Csr::new((a.cols(), a.rows()), pointers, indices, values)?;
+    let TransposeOutput { col_ptr, row_ind, values } = output;
+    let transpose = Csr::new((a.cols(), a.rows()), col_ptr, row_ind, values)?;
     Product::direct(&Arc::new(transpose), &resources.beside(bytes))
 }
 

@@ -2,8 +2,9 @@
 
 mod common;
 
-use common::{MATRICES, accept, many, matrix, scaled, transposed, wave};
+use common::{MATRICES, accept, many, matrix, scaled, transposed};
 use spm::{Builder, DenseMut, DenseRef, Error, Layout, Operator, Scalar};
+use spm_testing::edge_cases::vector;
 
 const LAYOUTS: [Layout; 2] = [Layout::RowMajor, Layout::ColumnMajor];
 /// alpha and beta; each alpha is a power of 2.
@@ -29,7 +30,7 @@ fn all_products<T: Scalar>() {
     for name in MATRICES {
         let a = matrix::<T>(name);
         let a_t = transposed(&a);
-        let (x, x_t) = (wave::<T>(a.cols()), wave::<T>(a.rows()));
+        let (x, x_t) = (vector::<T>(a.cols()), vector::<T>(a.rows()));
         for (options, op) in options::<T>(name) {
             let what = format!("{name}, {options}, {}", op.recipe());
             for (alpha, beta) in FACTORS.map(|(a, b)| (T::from_f64(a), T::from_f64(b))) {
@@ -70,8 +71,8 @@ fn the_transpose_changes_its_plan() {
     for (name, threads) in [("stencil27[n=14]", 1), ("stencil27[n=14]", 2), (MATRICES[5], 2)] {
         let a = matrix::<f64>(name);
         let op = Operator::builder(a.clone()).threads(threads).build().unwrap();
-        let x = wave(a.rows());
-        let expected = scaled(&transposed(&a), 1.0, &x, 0.0, &wave(a.cols()));
+        let x = vector(a.rows());
+        let expected = scaled(&transposed(&a), 1.0, &x, 0.0, &vector(a.cols()));
         let before = op.memory_bytes();
         for call in 0..Operator::<f64>::TRANSPOSE_AFTER + 3 {
             assert_eq!(op.describe().transposed_products, call);
@@ -99,7 +100,7 @@ fn dense_right_hand_sides() {
         let op = Operator::new(a.clone()).unwrap();
         for layout in LAYOUTS {
             for k in [0, 1, 2, 5, 8, 33] {
-                let x = wave::<f64>(a.cols() * k);
+                let x = vector::<f64>(a.cols() * k);
                 let mut y = vec![f64::NAN; a.rows() * k];
                 op.apply_many(&x, &mut y, k, layout).unwrap();
                 accept(&format!("{name}, {k}, {layout:?}"), &y, &many(&a, &x, k, layout));
@@ -125,7 +126,7 @@ fn dense_matrices_with_leading_dimensions() {
                     };
                     let (lead_x, lines_x) = leading(a.cols(), of_x, gap_x);
                     let (lead_y, lines_y) = leading(a.rows(), of_y, gap_y);
-                    let x = wave::<f64>(lead_x * lines_x);
+                    let x = vector::<f64>(lead_x * lines_x);
                     let shape = (a.cols(), k);
                     let x = DenseRef::with_leading_dimension(&x, shape, of_x, lead_x).unwrap();
                     let before = if beta == 0.0 { f64::NAN } else { 7.0 };

@@ -4,11 +4,12 @@ mod common;
 
 use std::error::Error as _;
 
-use common::{MATRICES, bits, matrix, wave};
+use common::{MATRICES, bits, matrix};
 use spm::{Error, Operator, Reason, Recipe};
+use spm_testing::edge_cases::vector;
 
 fn product(op: &Operator<f64>) -> Vec<u64> {
-    let (x, mut y) = (wave::<f64>(op.cols()), vec![0.0; op.rows()]);
+    let (x, mut y) = (vector::<f64>(op.cols()), vec![0.0; op.rows()]);
     op.apply(&x, &mut y).unwrap();
     bits(&y)
 }

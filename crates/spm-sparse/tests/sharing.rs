@@ -5,8 +5,9 @@ mod common;
 use std::sync::Arc;
 use std::thread;
 
-use common::{MATRICES, bits, matrix, wave};
+use common::{MATRICES, bits, matrix};
 use spm::{Layout, Operator};
+use spm_testing::edge_cases::vector;
 
 /// What a program keeps.
 #[derive(Debug, Clone)]
@@ -23,7 +24,7 @@ fn an_operator_lives_in_a_struct_and_between_threads() {
     send_sync_static::<Operator<f64>>();
     send_sync_static::<spm::Error>();
     let a = matrix::<f64>(MATRICES[2]);
-    let state = Arc::new(State { x: wave(a.cols()), op: Operator::new(a).unwrap() });
+    let state = Arc::new(State { x: vector(a.cols()), op: Operator::new(a).unwrap() });
     let other = Arc::clone(&state);
     let y = thread::spawn(move || {
         let mut y = vec![0.0; other.op.rows()];
@@ -44,7 +45,7 @@ fn products_of_several_threads_at_once_have_equal_bits() {
             let a = matrix::<f64>(name);
             let builder = Operator::builder(a).threads(3);
             let op = builder.expected_products(expected_products).build().unwrap();
-            let x = wave::<f64>(op.cols().max(op.rows()) * 4);
+            let x = vector::<f64>(op.cols().max(op.rows()) * 4);
             let product = || {
                 let (n, m) = (op.cols(), op.rows());
                 let (mut y, mut many) = (vec![1.0; m], vec![f64::NAN; m * 4]);
@@ -72,7 +73,7 @@ fn transposed_products_of_a_deterministic_operator_have_equal_bits() {
     let products = |threads| {
         let builder = Operator::builder(a.clone()).deterministic();
         let op = builder.threads(threads).build().unwrap();
-        let x = wave::<f64>(a.rows());
+        let x = vector::<f64>(a.rows());
         let product = || {
             let mut y = vec![f64::NAN; a.cols()];
             op.apply_transpose(&x, &mut y).unwrap();
@@ -95,7 +96,7 @@ fn clones_share_the_matrix_and_the_plan() {
     let before = op.memory_bytes();
     let clone = op.clone();
     assert!(Arc::ptr_eq(op.matrix(), clone.matrix()));
-    let (x, mut y) = (wave(op.rows()), vec![0.0; op.cols()]);
+    let (x, mut y) = (vector(op.rows()), vec![0.0; op.cols()]);
     for _ in 0..=Operator::<f64>::TRANSPOSE_AFTER {
         clone.apply_transpose(&x, &mut y).unwrap();
     }

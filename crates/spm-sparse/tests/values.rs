@@ -2,9 +2,10 @@
 
 mod common;
 
-use common::{MATRICES, accept, bits, matrix, scaled, transposed, wave};
+use common::{MATRICES, accept, bits, matrix, scaled, transposed};
 use spm::{Csr, Error, Layout, Operator};
 use spm_formats::convert;
+use spm_testing::edge_cases::vector;
 
 fn with_values(a: &Csr<f64>, values: &[f64]) -> Csr<f64> {
     let mut a = a.clone();
@@ -14,7 +15,7 @@ fn with_values(a: &Csr<f64>, values: &[f64]) -> Csr<f64> {
 
 /// All products as bits.
 fn products(op: &Operator<f64>) -> Vec<u64> {
-    let (x, k) = (wave::<f64>(op.cols().max(op.rows()) * 3), 3);
+    let (x, k) = (vector::<f64>(op.cols().max(op.rows()) * 3), 3);
     let (mut y, mut many) = (vec![0.0; op.rows()], vec![0.0; op.rows() * k]);
     op.apply(&x[..op.cols()], &mut y).unwrap();
     op.apply_many(&x[..op.cols() * k], &mut many, k, Layout::RowMajor).unwrap();
@@ -46,7 +47,7 @@ fn new_values_give_the_bits_of_a_new_operator() {
 #[test]
 fn the_transposed_copy_gets_new_values_too() {
     let a = matrix::<f64>(MATRICES[3]);
-    let x = wave::<f64>(a.rows());
+    let x = vector::<f64>(a.rows());
     for deterministic in [false, true] {
         let builder = Operator::builder(a.clone());
         let builder = if deterministic { builder.deterministic() } else { builder };
@@ -55,7 +56,7 @@ fn the_transposed_copy_gets_new_values_too() {
         for _ in 0..=Operator::<f64>::TRANSPOSE_AFTER {
             op.apply_transpose(&x, &mut y).unwrap();
         }
-        let values = wave::<f64>(a.nnz());
+        let values = vector::<f64>(a.nnz());
         op.set_values(&values).unwrap();
         let expected = scaled(&transposed(&with_values(&a, &values)), 1.0, &x, 0.0, &y);
         for _ in 0..=Operator::<f64>::TRANSPOSE_AFTER + 1 {
@@ -80,7 +81,7 @@ fn clones_keep_the_former_values() {
 #[test]
 fn a_matrix_with_the_same_pattern_is_taken_in_any_form() {
     let a = matrix::<f64>(MATRICES[4]);
-    let new = with_values(&a, &wave(a.nnz()));
+    let new = with_values(&a, &vector(a.nnz()));
     let mut op = Operator::new(a.clone()).unwrap();
     op.set_matrix(convert::csr_to_csc(new.view())).unwrap();
     assert_eq!(**op.matrix(), new);
@@ -100,10 +101,10 @@ fn values_that_the_kernel_refuses_are_multiplied_from_csr() {
     let recipe = "cpu sell-symmetric on 2 threads".parse().unwrap();
     let mut op = Operator::builder(symmetric).recipe(recipe).build().unwrap();
     assert!(op.recipe().kernel().starts_with("sell-symmetric"), "{}", op.recipe());
-    let values = wave::<f64>(a.nnz());
+    let values = vector::<f64>(a.nnz());
     op.set_values(&values).unwrap();
     assert_eq!(op.describe().reason, spm::Reason::NewValues);
-    let (x, mut y) = (wave::<f64>(a.cols()), vec![f64::NAN; a.rows()]);
+    let (x, mut y) = (vector::<f64>(a.cols()), vec![f64::NAN; a.rows()]);
     op.apply(&x, &mut y).unwrap();
     accept("new values", &y, &scaled(&with_values(&a, &values), 1.0, &x, 0.0, &y.clone()));
 }

@@ -84,8 +84,8 @@ impl<T: Scalar> Matrix<T> {
     /// The reference's transpose, computed once.
     pub fn transpose_reference(&self) -> Rc<TransposeOutput<T>> {
         let compute = || {
-            let (pointers, indices, values) = reference::transpose(&self.coo);
-            Rc::new(TransposeOutput { pointers, indices, values })
+            let (col_ptr, row_ind, values) = reference::transpose(&self.coo);
+            Rc::new(TransposeOutput { col_ptr, row_ind, values })
         };
         Rc::clone(self.transpose.borrow_mut().get_or_insert_with(compute))
     }

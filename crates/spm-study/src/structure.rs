@@ -69,14 +69,14 @@ mod tests {
 
     /// Row `i` has `lengths[i]` entries in its first columns.
     fn rows(cols: usize, lengths: &[u32]) -> Csr<f64> {
-        let mut pointers = vec![0];
-        pointers.extend(lengths.iter().scan(0, |end, length| {
+        let mut row_ptr = vec![0];
+        row_ptr.extend(lengths.iter().scan(0, |end, length| {
             *end += length;
             Some(*end)
         }));
         let indices: Vec<u32> = lengths.iter().flat_map(|&l| 0..l).collect();
         let values = vec![1.0; indices.len()];
-        Csr::new((lengths.len(), cols), pointers, indices, values).unwrap()
+        Csr::new((lengths.len(), cols), row_ptr, indices, values).unwrap()
     }
 
     #[test]

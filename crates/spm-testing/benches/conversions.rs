@@ -41,7 +41,7 @@ fn shuffle(coo: &Coo<f64>) -> Coo<f64> {
     }
     let pick = |indices: &[u32]| order.iter().map(|&i| indices[i]).collect();
     let values = order.iter().map(|&i| coo.values()[i]).collect();
-    let (rows, cols) = (pick(coo.row_indices()), pick(coo.col_indices()));
+    let (rows, cols) = (pick(coo.row_ind()), pick(coo.col_ind()));
     Coo::new(coo.rows(), coo.cols(), rows, cols, values).expect("a permutation of valid triplets")
 }
 

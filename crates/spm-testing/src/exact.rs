@@ -45,8 +45,8 @@ pub fn matrix<T: Scalar>(a: &Coo<T>, kind: Whole) -> Coo<T> {
         })
     };
     let values = a.iter().map(|(row, col, _)| value(row, col)).collect();
-    let (row_indices, col_indices) = (a.row_indices().to_vec(), a.col_indices().to_vec());
-    Coo::new(a.rows(), a.cols(), row_indices, col_indices, values).expect("the same pattern")
+    let (row_ind, col_ind) = (a.row_ind().to_vec(), a.col_ind().to_vec());
+    Coo::new(a.rows(), a.cols(), row_ind, col_ind, values).expect("the same pattern")
 }
 
 /// `length` whole numbers from 1 to 3.

@@ -1,5 +1,5 @@
-//! Reference products with error bounds, seeded generators of sparse matrices, and the solver of the
-//! examples, for the tests, the fuzz targets, the examples and the study of spm.
+//! Reference products with error bounds, edge cases, seeded generators of sparse matrices, and the
+//! solver of the examples, for the tests, the fuzz targets, the examples and the study of spm.
 //!
 //! A program that multiplies matrices does not need this crate.
 //!
@@ -17,6 +17,7 @@
 //! ```
 
 pub mod conjugate_gradient;
+pub mod edge_cases;
 pub mod exact;
 pub mod generate;
 pub mod reference;

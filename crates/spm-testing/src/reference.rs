@@ -105,7 +105,7 @@ pub fn spmm<T: Scalar>(a: &Coo<T>, x: &[T], dense: DenseShape) -> Reference {
 pub fn transpose<T: Scalar>(a: &Coo<T>) -> (Vec<u32>, Vec<u32>, Vec<T>) {
     let mut triplets: Vec<(u32, u32, T)> = a.iter().map(|(r, c, v)| (c, r, v)).collect();
     triplets.sort_by_key(|&(col, row, _)| (col, row));
-    let mut pointers = vec![0; a.cols() + 1];
+    let mut row_ptr = vec![0; a.cols() + 1];
     let (mut indices, mut values): (Vec<u32>, Vec<T>) = (Vec::new(), Vec::new());
     let mut last = None;
     for (col, row, value) in triplets {
@@ -114,23 +114,23 @@ pub fn transpose<T: Scalar>(a: &Coo<T>) -> (Vec<u32>, Vec<u32>, Vec<T>) {
         } else {
             indices.push(row);
             values.push(value);
-            pointers[col as usize + 1] += 1;
+            row_ptr[col as usize + 1] += 1;
             last = Some((col, row));
         }
     }
     for col in 0..a.cols() {
-        pointers[col + 1] += pointers[col];
+        row_ptr[col + 1] += row_ptr[col];
     }
-    (pointers, indices, values)
+    (row_ptr, indices, values)
 }
 
 /// Whether a converted matrix is `coo` bit by bit, duplicates summed in stored order: both go through
 /// [`transpose`].
 pub fn is_exactly<T: Scalar>(converted: &Converted<T>, coo: &Coo<T>) -> bool {
     let canonical = |coo: &Coo<T>| {
-        let (pointers, rows, values) = transpose(coo);
+        let (row_ptr, rows, values) = transpose(coo);
         let bits: Vec<u64> = values.iter().map(|value| value.to_bits64()).collect();
-        (coo.rows(), pointers, rows, bits)
+        (coo.rows(), row_ptr, rows, bits)
     };
     canonical(&converted.to_coo()) == canonical(coo)
 }
@@ -278,8 +278,8 @@ mod tests {
 
     #[test]
     fn transpose_of_the_sample_by_hand() {
-        let (pointers, indices, values) = transpose(&sample());
-        assert_eq!(pointers, [0, 2, 3, 5]);
+        let (row_ptr, indices, values) = transpose(&sample());
+        assert_eq!(row_ptr, [0, 2, 3, 5]);
         assert_eq!(indices, [0, 2, 1, 0, 2]);
         assert_eq!(values, [1., 4., 3., 2., 5.]);
     }

@@ -85,7 +85,7 @@ fn checked_ell(ell: Ell<f64>) -> Ell<f64> {
         ell.layout(),
         (ell.width(), ell.pitch()),
         ell.row_lengths().to_vec(),
-        ell.col_indices().to_vec(),
+        ell.col_ind().to_vec(),
         ell.values().to_vec(),
     );
     assert_eq!(again.as_ref(), Ok(&ell));
@@ -97,7 +97,7 @@ fn checked_hll(hll: Hll<f64>) -> Hll<f64> {
         (hll.rows(), hll.cols()),
         hll.hack_size(),
         hll.row_lengths().to_vec(),
-        hll.col_indices().to_vec(),
+        hll.col_ind().to_vec(),
         hll.values().to_vec(),
     );
     assert_eq!(again.as_ref(), Ok(&hll));
@@ -110,7 +110,7 @@ fn checked_sell(sell: Sell<f64>) -> Sell<f64> {
         (sell.chunk(), sell.sigma()),
         sell.permutation().to_vec(),
         sell.row_lengths().to_vec(),
-        sell.col_indices().to_vec(),
+        sell.col_ind().to_vec(),
         sell.values().to_vec(),
     );
     assert_eq!(again.as_ref(), Ok(&sell));

@@ -29,7 +29,7 @@ fn symmetry_agrees_with_the_transpose() {
 }
 
 #[test]
-fn slots_are_those_of_the_converted_matrix() {
+fn elements_are_those_of_the_converted_matrix() {
     let label = "powerlaw[rows=777,cols=500,entries=5000,longest=200]";
     let matrix = named(label).unwrap().generate::<f32>().unwrap();
     let pointers = matrix.row_ptr();

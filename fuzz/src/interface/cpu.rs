@@ -110,12 +110,12 @@ fn transpose_plan<T: Scalar>(u: &mut Unstructured<'_>, options: &PlanOptions) ->
     let (cols, entries) = (a.csr.cols(), a.csr.nnz());
     let mut output = TransposeOutput::<T>::new(cols, entries);
     // Fields are public: lengths that no constructor makes, and contents of any kind.
-    output.pointers.fill(u32::MAX);
-    output.indices.fill(u32::MAX);
+    output.col_ptr.fill(u32::MAX);
+    output.row_ind.fill(u32::MAX);
     let right = output.clone();
     match u.int_in_range(0..=3_u8)? {
-        0 => output.pointers.truncate(cols),
-        1 => output.indices.push(1),
+        0 => output.col_ptr.truncate(cols),
+        1 => output.row_ind.push(1),
         2 => output.values.push(T::ONE),
         _ => output = TransposeOutput::new(other_length(u, cols)?, other_length(u, entries)?),
     }
@@ -124,8 +124,8 @@ fn transpose_plan<T: Scalar>(u: &mut Unstructured<'_>, options: &PlanOptions) ->
     std::thread::scope(|scope| {
         scope.spawn(|| plan.run(&mut output).expect("lengths are right"));
     });
-    let (pointers, indices, values) = reference::transpose(&a.coo);
-    assert_eq!((&output.pointers, &output.indices), (&pointers, &indices), "{label}");
+    let (col_ptr, row_ind, values) = reference::transpose(&a.coo);
+    assert_eq!((&output.col_ptr, &output.row_ind), (&col_ptr, &row_ind), "{label}");
     assert_eq!(bits(&output.values), bits(&values), "{label}");
     Ok(())
 }

@@ -383,9 +383,9 @@ fn transpose_plan<T: DeviceScalar>(
         absent(&label, kernel.plan(device, view, &parameters, options));
         return Ok(());
     }
-    let (pointers, indices, values) = reference::transpose(&a.coo);
+    let (col_ptr, row_ind, values) = reference::transpose(&a.coo);
     let check = |output: &TransposeOutput<T>, with_values: bool| {
-        assert_eq!((&output.pointers, &output.indices), (&pointers, &indices), "{label}");
+        assert_eq!((&output.col_ptr, &output.row_ind), (&col_ptr, &row_ind), "{label}");
         assert!(!with_values || bits(&output.values) == bits(&values), "{label}");
     };
     if u.ratio(1, 4)? {
@@ -424,8 +424,8 @@ fn transpose_plan<T: DeviceScalar>(
             assert!(plan.launch(&mut wrong, &stream).is_err(), "{label}");
             let field = u.int_in_range(0..=2_u8)?;
             match field {
-                0 => std::mem::swap(&mut wrong.pointers, &mut right.pointers),
-                1 => std::mem::swap(&mut wrong.indices, &mut right.indices),
+                0 => std::mem::swap(&mut wrong.col_ptr, &mut right.col_ptr),
+                1 => std::mem::swap(&mut wrong.row_ind, &mut right.row_ind),
                 _ => std::mem::swap(&mut wrong.values, &mut right.values),
             }
             assert!(plan.launch(&mut right, &stream).is_err(), "{label}");

@@ -70,11 +70,11 @@ fn same(place: &Place, found: &DeviceCompressed<f64>, expected: CsrView<'_, f64>
     let mut host = TransposeOutput::<f64>::new(expected.rows(), expected.nnz());
     let copied = found
         .pointers()
-        .copy_to_slice(&mut host.pointers)
-        .and_then(|()| found.indices().copy_to_slice(&mut host.indices))
+        .copy_to_slice(&mut host.col_ptr)
+        .and_then(|()| found.indices().copy_to_slice(&mut host.row_ind))
         .and_then(|()| found.values().copy_to_slice(&mut host.values));
     if place.works("copy", copied).is_some() {
-        assert_eq!((&*host.pointers, &*host.indices), (expected.row_ptr(), expected.col_ind()));
+        assert_eq!((&*host.col_ptr, &*host.row_ind), (expected.row_ptr(), expected.col_ind()));
         assert_eq!(bits(&host.values), bits(expected.values()));
     }
 }

@@ -30,13 +30,13 @@ fn sound<T: Scalar>(a: &Csr<T>, entries: usize) {
 }
 
 /// Row lengths, columns and values, some of them changed.
-struct Slots<T> {
+struct Elements<T> {
     lengths: Vec<u32>,
     columns: Vec<u32>,
     values: Vec<T>,
 }
 
-impl<T: Scalar> Slots<T> {
+impl<T: Scalar> Elements<T> {
     fn of(lengths: &[u32], columns: &[u32], values: &[T]) -> Self {
         let [lengths, columns] = [lengths, columns].map(<[u32]>::to_vec);
         Self { lengths, columns, values: values.to_vec() }
@@ -83,10 +83,10 @@ pub(super) fn hll<T: Scalar>(
     a: CsrView<'_, T>,
 ) -> Result<Option<Hll<T>>> {
     let Ok(hll) = convert::csr_to_hll(a, size(u)?, &budget(u)?) else { return Ok(None) };
-    let slots = Slots::of(hll.row_lengths(), hll.col_indices(), hll.values()).change(u)?;
+    let elements = Elements::of(hll.row_lengths(), hll.col_ind(), hll.values()).change(u)?;
     let shape = (or_another(u, hll.rows())?, or_another(u, hll.cols())?);
     let hack = or_another(u, hll.hack_size())?;
-    Ok(Hll::new(shape, hack, slots.lengths, slots.columns, slots.values).ok())
+    Ok(Hll::new(shape, hack, elements.lengths, elements.columns, elements.values).ok())
 }
 
 /// The same for SELL-C-sigma.
@@ -96,7 +96,7 @@ pub(super) fn sell<T: Scalar>(
 ) -> Result<Option<Sell<T>>> {
     let chunk = if bool::arbitrary(u)? { 32 } else { size(u)? };
     let Ok(sell) = convert::csr_to_sell(a, chunk, size(u)?, &budget(u)?) else { return Ok(None) };
-    let slots = Slots::of(sell.row_lengths(), sell.col_indices(), sell.values()).change(u)?;
+    let elements = Elements::of(sell.row_lengths(), sell.col_ind(), sell.values()).change(u)?;
     let shape = (or_another(u, sell.rows())?, or_another(u, sell.cols())?);
     let tuning = (or_another(u, sell.chunk())?, or_another(u, sell.sigma())?);
     let mut permutation = sell.permutation().to_vec();
@@ -104,17 +104,18 @@ pub(super) fn sell<T: Scalar>(
         let at = u.choose_index(permutation.len())?;
         permutation[at] = index(u)?;
     }
-    Ok(Sell::new(shape, tuning, permutation, slots.lengths, slots.columns, slots.values).ok())
+    Ok(Sell::new(shape, tuning, permutation, elements.lengths, elements.columns, elements.values)
+        .ok())
 }
 
 fn ell(u: &mut Unstructured<'_>, a: CsrView<'_, f64>) -> Result<Option<Ell<f64>>> {
     let layout = *u.choose(&[Layout::RowMajor, Layout::ColumnMajor])?;
     let options = EllOptions { layout, pitch_alignment: size(u)? };
     let Ok(ell) = convert::csr_to_ell(a, options, &budget(u)?) else { return Ok(None) };
-    let slots = Slots::of(ell.row_lengths(), ell.col_indices(), ell.values()).change(u)?;
+    let elements = Elements::of(ell.row_lengths(), ell.col_ind(), ell.values()).change(u)?;
     let shape = (or_another(u, ell.rows())?, or_another(u, ell.cols())?);
     let extent = (or_another(u, ell.width())?, or_another(u, ell.pitch())?);
-    Ok(Ell::new(shape, layout, extent, slots.lengths, slots.columns, slots.values).ok())
+    Ok(Ell::new(shape, layout, extent, elements.lengths, elements.columns, elements.values).ok())
 }
 
 fn unpadded(u: &mut Unstructured<'_>, a: CsrView<'_, f64>) -> Result<Option<UnpaddedEll<f64>>> {
@@ -126,8 +127,8 @@ fn unpadded(u: &mut Unstructured<'_>, a: CsrView<'_, f64>) -> Result<Option<Unpa
         let row = u.choose_index(rows.len())?;
         match u.int_in_range(0..=2_u8)? {
             0 => rows[row].values = vec![1.0; u.int_in_range(0..=4)?].into(),
-            1 => rows[row].col_indices = vec![index(u)?, index(u)?].into(),
-            _ => rows[row].col_indices = vec![index(u)?; rows[row].values.len()].into(),
+            1 => rows[row].col_ind = vec![index(u)?, index(u)?].into(),
+            _ => rows[row].col_ind = vec![index(u)?; rows[row].values.len()].into(),
         }
     }
     Ok(UnpaddedEll::new(or_another(u, a.cols())?, rows).ok())
@@ -208,6 +209,6 @@ trait Places {
 
 impl Places for Coo<f64> {
     fn shape_and_places(&self) -> (usize, usize, &[u32], &[u32]) {
-        (self.rows(), self.cols(), self.row_indices(), self.col_indices())
+        (self.rows(), self.cols(), self.row_ind(), self.col_ind())
     }
 }

@@ -16,14 +16,14 @@ use crate::spmv::COLUMN_BLOCK_QUAD;
 fn for_entries(
     (start, end): (u32, u32),
     (block_cols, col_blocks): (u32, u32),
-    col_indices: DevicePtr<u32>,
+    col_ind: DevicePtr<u32>,
     mut visit: impl FnMut(u32, Option<(u32, u32)>, u32),
 ) {
     let lane = thread::thread_idx_x() % WARP_SIZE;
     let mut first = start;
     while first < end {
         let has = end - first > lane;
-        let column = if has { col_indices.load(first + lane) } else { 0 };
+        let column = if has { col_ind.load(first + lane) } else { 0 };
         let mut first_col = 0;
         for col_block in 0..col_blocks {
             let inside = has && column >= first_col && column - first_col < block_cols;
@@ -45,18 +45,18 @@ kernel! {
         rows: u32,
         block_cols: u32,
         col_blocks: u32,
-        pointers: DevicePtr<u32>,
-        col_indices: DevicePtr<u32>,
+        row_ptr: DevicePtr<u32>,
+        col_ind: DevicePtr<u32>,
         counts: DevicePtrMut<u32>,
     ) {
         let (row, lane) = (thread::index_1d() / WARP_SIZE, thread::index_1d() % WARP_SIZE);
         if row >= rows {
             return;
         }
-        let bounds = (pointers.load(row), pointers.load(row + 1));
+        let bounds = (row_ptr.load(row), row_ptr.load(row + 1));
         // Lane c counts for column block c.
         let mut count = 0;
-        for_entries(bounds, (block_cols, col_blocks), col_indices, |col_block, _, mask| {
+        for_entries(bounds, (block_cols, col_blocks), col_ind, |col_block, _, mask| {
             if lane == col_block {
                 count += mask.count_ones();
             }
@@ -72,8 +72,8 @@ kernel! {
 #[inline(always)]
 fn entries<T: Real>(
     (rows, block_cols, col_blocks): (u32, u32, u32),
-    pointers: DevicePtr<u32>,
-    col_indices: DevicePtr<u32>,
+    row_ptr: DevicePtr<u32>,
+    col_ind: DevicePtr<u32>,
     values: DevicePtr<T>,
     places: DevicePtrMut<u32>,
     col_offsets: DevicePtrMut<u16>,
@@ -83,13 +83,13 @@ fn entries<T: Real>(
     if row >= rows {
         return;
     }
-    let bounds = (pointers.load(row), pointers.load(row + 1));
+    let bounds = (row_ptr.load(row), row_ptr.load(row + 1));
     let mut next = 0;
     let place = u64::from(lane) * u64::from(rows) + u64::from(row);
     if lane < col_blocks {
         next = places.load(place);
     }
-    for_entries(bounds, (block_cols, col_blocks), col_indices, |col_block, entry, mask| {
+    for_entries(bounds, (block_cols, col_blocks), col_ind, |col_block, entry, mask| {
         let first = warp::shuffle_idx(FULL_MASK, next, col_block, WARP_SIZE);
         if let Some((k, column)) = entry {
             let to = first + (mask & ((1 << lane) - 1)).count_ones();
@@ -117,8 +117,8 @@ kernel! {
         rows: u32,
         block_cols: u32,
         col_blocks: u32,
-        pointers: DevicePtr<u32>,
-        col_indices: DevicePtr<u32>,
+        row_ptr: DevicePtr<u32>,
+        col_ind: DevicePtr<u32>,
         values: DevicePtr<T>,
         places: DevicePtrMut<u32>,
         col_offsets: DevicePtrMut<u16>,
@@ -126,7 +126,7 @@ kernel! {
     ) {
         let shape = (rows, block_cols, col_blocks);
         let store = |k: u32, value: T| to_values.store(k, value);
-        entries(shape, pointers, col_indices, values, places, col_offsets, store);
+        entries(shape, row_ptr, col_ind, values, places, col_offsets, store);
     }
     as ColumnBlockEntries
 }
@@ -137,8 +137,8 @@ kernel! {
         rows: u32,
         block_cols: u32,
         col_blocks: u32,
-        pointers: DevicePtr<u32>,
-        col_indices: DevicePtr<u32>,
+        row_ptr: DevicePtr<u32>,
+        col_ind: DevicePtr<u32>,
         values: DevicePtr<T>,
         places: DevicePtrMut<u32>,
         col_offsets: DevicePtrMut<u16>,
@@ -146,7 +146,7 @@ kernel! {
     ) {
         let shape = (rows, block_cols, col_blocks);
         let store = |k: u32, value: T| to_values.store(k, value.single());
-        entries(shape, pointers, col_indices, values, places, col_offsets, store);
+        entries(shape, row_ptr, col_ind, values, places, col_offsets, store);
     }
     as ColumnBlockEntriesSingle
 }

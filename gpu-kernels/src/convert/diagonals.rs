@@ -17,18 +17,18 @@ kernel! {
     /// less than 2^31. Grid: at least one thread per row.
     pub fn convert_find_diagonals(
         rows: u32,
-        pointers: DevicePtr<u32>,
-        col_indices: DevicePtr<u32>,
+        row_ptr: DevicePtr<u32>,
+        col_ind: DevicePtr<u32>,
         table: DevicePtrMut<u32>,
     ) {
         let row = thread::index_1d();
         if row >= rows || table.load(DIAGONAL_TABLE) != 0 {
             return;
         }
-        let end = pointers.load(row + 1);
+        let end = row_ptr.load(row + 1);
         let mut before = None;
-        for entry in pointers.load(row)..end {
-            let column = col_indices.load(entry);
+        for entry in row_ptr.load(row)..end {
+            let column = col_ind.load(entry);
             let ascends = before.is_none_or(|before| before < column);
             before = Some(column);
             let distance = column.wrapping_sub(row);
@@ -59,17 +59,17 @@ kernel! {
 fn write(
     (rows, diagonals, pitch): (u32, u32, u32),
     distances: DevicePtr<u32>,
-    (pointers, col_indices): (DevicePtr<u32>, DevicePtr<u32>),
+    (row_ptr, col_ind): (DevicePtr<u32>, DevicePtr<u32>),
     store: impl Fn(u32, Option<u32>),
 ) {
     let row = thread::index_1d();
     if row >= rows {
         return;
     }
-    let (mut next, end) = (pointers.load(row), pointers.load(row + 1));
+    let (mut next, end) = (row_ptr.load(row), row_ptr.load(row + 1));
     for diagonal in 0..diagonals {
         let column = row.wrapping_add(distances.load(diagonal));
-        let here = next < end && col_indices.load(next) == column;
+        let here = next < end && col_ind.load(next) == column;
         store(diagonal * pitch + row, here.then_some(next));
         next += u32::from(here);
     }
@@ -83,12 +83,12 @@ kernel! {
         diagonals: u32,
         pitch: u32,
         distances: DevicePtr<u32>,
-        pointers: DevicePtr<u32>,
-        col_indices: DevicePtr<u32>,
+        row_ptr: DevicePtr<u32>,
+        col_ind: DevicePtr<u32>,
         values: DevicePtr<T>,
         places: DevicePtrMut<T>,
     ) {
-        write((rows, diagonals, pitch), distances, (pointers, col_indices), |at, entry| {
+        write((rows, diagonals, pitch), distances, (row_ptr, col_ind), |at, entry| {
             places.store(at, entry.map_or(T::ZERO, |k| values.load(k)));
         });
     }
@@ -102,12 +102,12 @@ kernel! {
         diagonals: u32,
         pitch: u32,
         distances: DevicePtr<u32>,
-        pointers: DevicePtr<u32>,
-        col_indices: DevicePtr<u32>,
+        row_ptr: DevicePtr<u32>,
+        col_ind: DevicePtr<u32>,
         values: DevicePtr<T>,
         places: DevicePtrMut<f32>,
     ) {
-        write((rows, diagonals, pitch), distances, (pointers, col_indices), |at, entry| {
+        write((rows, diagonals, pitch), distances, (row_ptr, col_ind), |at, entry| {
             places.store(at, entry.map_or(0.0, |k| values.load(k).single()));
         });
     }

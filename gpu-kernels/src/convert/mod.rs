@@ -3,10 +3,10 @@
 
 mod column_blocks;
 mod diagonals;
+mod ell_columns;
 mod padded;
 mod segments;
 mod sellp;
-mod slots;
 mod stats;
 
 #[cfg(not(target_arch = "nvptx64"))]
@@ -17,15 +17,15 @@ mod host {
     pub use super::diagonals::{
         DIAGONAL_TABLE, DiagonalPlaces, DiagonalPlacesSingle, FindDiagonals, NO_DIAGONAL,
     };
+    pub use super::ell_columns::EllColumns;
     pub use super::padded::{
-        BlockOffsets, BlockWidths, LengthKeys, PaddedSlots, RowLengths, WindowKeys,
+        BlockOffsets, BlockWidths, LengthKeys, PaddedElements, RowLengths, WindowKeys,
     };
     pub use super::segments::{
         SegmentEntries, SegmentEntriesSingle, SegmentFlags, SegmentHeaders, SegmentRanks,
         SegmentRowMarks, SegmentRows,
     };
     pub use super::sellp::{SellpColumns, SellpMeasure, SellpValues, SellpValuesSingle};
-    pub use super::slots::SlotColumns;
     pub use super::stats::{RowStats, ValueStats};
 }
 #[cfg(not(target_arch = "nvptx64"))]

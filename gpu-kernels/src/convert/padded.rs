@@ -15,13 +15,13 @@ kernel! {
     pub fn convert_length_keys(
         rows: u32,
         longest: u32,
-        pointers: DevicePtr<u32>,
+        row_ptr: DevicePtr<u32>,
         keys: DevicePtrMut<u32>,
         numbers: DevicePtrMut<u32>,
     ) {
         let row = thread::index_1d();
         if row < rows {
-            keys.store(row, longest - (pointers.load(row + 1) - pointers.load(row)));
+            keys.store(row, longest - (row_ptr.load(row + 1) - row_ptr.load(row)));
             numbers.store(row, row);
         }
     }
@@ -57,7 +57,7 @@ kernel! {
         rows: u32,
         sorted: u32,
         order: DevicePtr<u32>,
-        pointers: DevicePtr<u32>,
+        row_ptr: DevicePtr<u32>,
         lengths: DevicePtrMut<u32>,
         moved: DevicePtrMut<u32>,
     ) {
@@ -65,7 +65,7 @@ kernel! {
         let mut elsewhere = false;
         if position < rows {
             let row = row_at(position, sorted, order);
-            lengths.store(position, pointers.load(row + 1) - pointers.load(row));
+            lengths.store(position, row_ptr.load(row + 1) - row_ptr.load(row));
             elsewhere = row != position;
         }
         if warp::any(FULL_MASK, elsewhere) && warp::lane_id() == 0 {
@@ -108,8 +108,8 @@ kernel! {
 }
 
 kernel! {
-    /// Where each block starts in slots, and the number of slots last; `starts`: in columns, of
-    /// `height` slots but for the last block's `last_height`.
+    /// Where each block starts in stored elements, and the number of stored elements last; `starts`:
+    /// in columns, of `height` stored elements but for the last block's `last_height`.
     pub fn convert_block_offsets(
         blocks: u32,
         height: u32,
@@ -131,18 +131,18 @@ kernel! {
 }
 
 kernel! {
-    /// Columns and values of all slots, padding with the row's last column (0 in an empty row) and
-    /// value 0. The last block has lanes for the rows that are left, or with `filled` not 0 all
+    /// Columns and values of all stored elements, padding with the row's last column (0 in an empty
+    /// row) and value 0. The last block has lanes for the rows that are left, or with `filled` not 0 all
     /// `height` of them. Grid: a thread for each lane of each block.
-    pub fn convert_padded_slots<T: Real>(
+    pub fn convert_padded_elements<T: Real>(
         rows: u32,
         lanes: u32,
         height: u32,
         filled: u32,
         sorted: u32,
         order: DevicePtr<u32>,
-        pointers: DevicePtr<u32>,
-        col_indices: DevicePtr<u32>,
+        row_ptr: DevicePtr<u32>,
+        col_ind: DevicePtr<u32>,
         values: DevicePtr<T>,
         starts: DevicePtr<u32>,
         to_columns: DevicePtrMut<u32>,
@@ -158,22 +158,22 @@ kernel! {
         let (mut begin, mut end) = (0, 0);
         if position < rows {
             let row = row_at(position, sorted, order);
-            (begin, end) = (pointers.load(row), pointers.load(row + 1));
+            (begin, end) = (row_ptr.load(row), row_ptr.load(row + 1));
         }
         let start = starts.load(block);
         let width = starts.load(block + 1) - start;
-        let mut slot = u64::from(start) * u64::from(height) + u64::from(position - first);
+        let mut element = u64::from(start) * u64::from(height) + u64::from(position - first);
         let mut column = 0;
         for s in 0..width {
             let mut value = T::ZERO;
             if s < end - begin {
-                column = col_indices.load(begin + s);
+                column = col_ind.load(begin + s);
                 value = values.load(begin + s);
             }
-            to_columns.store(slot, column);
-            to_values.store(slot, value);
-            slot += u64::from(stride);
+            to_columns.store(element, column);
+            to_values.store(element, value);
+            element += u64::from(stride);
         }
     }
-    as PaddedSlots
+    as PaddedElements
 }

@@ -15,12 +15,12 @@ kernel! {
     /// 1 for each row that has entries, else 0.
     pub fn convert_segment_row_marks(
         rows: u32,
-        pointers: DevicePtr<u32>,
+        row_ptr: DevicePtr<u32>,
         marks: DevicePtrMut<u32>,
     ) {
         let row = thread::index_1d();
         if row < rows {
-            marks.store(row, u32::from(pointers.load(row) < pointers.load(row + 1)));
+            marks.store(row, u32::from(row_ptr.load(row) < row_ptr.load(row + 1)));
         }
     }
     as SegmentRowMarks
@@ -30,12 +30,12 @@ kernel! {
     /// The rows that have entries; `ranks` is the exclusive sum of their marks.
     pub fn convert_segment_rows(
         rows: u32,
-        pointers: DevicePtr<u32>,
+        row_ptr: DevicePtr<u32>,
         ranks: DevicePtr<u32>,
         row_ids: DevicePtrMut<u32>,
     ) {
         let row = thread::index_1d();
-        if row < rows && pointers.load(row) < pointers.load(row + 1) {
+        if row < rows && row_ptr.load(row) < row_ptr.load(row + 1) {
             row_ids.store(ranks.load(row), row);
         }
     }
@@ -70,14 +70,14 @@ kernel! {
         count: u32,
         listed: u32,
         row_ids: DevicePtr<u32>,
-        pointers: DevicePtr<u32>,
+        row_ptr: DevicePtr<u32>,
         headers: DevicePtrMut<[u32; 4]>,
     ) {
         let block = thread::index_1d();
         if block > blocks {
             return;
         }
-        let ranks = Ranks { listed, row_ids, pointers };
+        let ranks = Ranks { listed, row_ids, row_ptr };
         // First entry, row ends before it, and whether it is inside of a row.
         let cut = |block: u32| {
             let place = if block < blocks { block * step } else { entries };
@@ -108,7 +108,7 @@ kernel! {
         count: u32,
         listed: u32,
         row_ids: DevicePtr<u32>,
-        pointers: DevicePtr<u32>,
+        row_ptr: DevicePtr<u32>,
         headers: DevicePtr<[u32; 4]>,
         warp_ranks: DevicePtrMut<u32>,
     ) {
@@ -120,7 +120,7 @@ kernel! {
         let [start, ended, ..] = headers.load(block);
         let [end, ..] = headers.load(block + 1);
         let place = (start + piece % WARPS * warp_entries).min(end);
-        let ranks = Ranks { listed, row_ids, pointers };
+        let ranks = Ranks { listed, row_ids, row_ptr };
         warp_ranks.store(piece, ends_until(ranks, count, place) - ended);
     }
     as SegmentRanks
@@ -135,13 +135,13 @@ kernel! {
         step: u32,
         listed: u32,
         row_ids: DevicePtr<u32>,
-        pointers: DevicePtr<u32>,
+        row_ptr: DevicePtr<u32>,
         headers: DevicePtr<[u32; 4]>,
         flags: DevicePtrMut<u32>,
     ) {
         let rank = thread::index_1d();
         if rank < count {
-            let last = Ranks { listed, row_ids, pointers }.bounds(rank).1 - 1;
+            let last = Ranks { listed, row_ids, row_ptr }.bounds(rank).1 - 1;
             let block = Cuts { step, headers }.block_of(last);
             let place = last - headers.load(block)[0];
             let thread = block * SEGMENT_THREADS + (place >> log_entries);
@@ -153,11 +153,12 @@ kernel! {
     as SegmentFlags
 }
 
-/// The entry in slot `slot`, if there is one: entry v of lane l of a warp is in slot 32 v + l.
+/// The entry in stored element `element`, if there is one: entry v of lane l of a warp is in stored
+/// element 32 v + l.
 #[inline(always)]
-fn entry(slot: u32, log_entries: u32, headers: DevicePtr<[u32; 4]>) -> Option<u32> {
+fn entry(element: u32, log_entries: u32, headers: DevicePtr<[u32; 4]>) -> Option<u32> {
     let log_warp = LOG_WARP + log_entries;
-    let (tile, place) = (slot >> log_warp, slot & ((1 << log_warp) - 1));
+    let (tile, place) = (element >> log_warp, element & ((1 << log_warp) - 1));
     let block = tile / WARPS;
     let inside =
         ((tile % WARPS) << log_warp) + ((place % WARP_SIZE) << log_entries) + place / WARP_SIZE;
@@ -166,24 +167,24 @@ fn entry(slot: u32, log_entries: u32, headers: DevicePtr<[u32; 4]>) -> Option<u3
 }
 
 kernel! {
-    /// Columns and values of all slots; 0 where there is no entry. `with_values` 0 leaves the values
-    /// out.
+    /// Columns and values of all stored elements; 0 where there is no entry. `with_values` 0 leaves
+    /// the values out.
     pub fn convert_segment_entries<T: Real>(
-        slots: u32,
+        elements: u32,
         log_entries: u32,
         with_values: u32,
         headers: DevicePtr<[u32; 4]>,
-        col_indices: DevicePtr<u32>,
+        col_ind: DevicePtr<u32>,
         values: DevicePtr<T>,
         to_columns: DevicePtrMut<u32>,
         to_values: DevicePtrMut<T>,
     ) {
-        let slot = thread::index_1d();
-        if slot < slots {
-            let entry = entry(slot, log_entries, headers);
-            to_columns.store(slot, entry.map_or(0, |k| col_indices.load(k)));
+        let element = thread::index_1d();
+        if element < elements {
+            let entry = entry(element, log_entries, headers);
+            to_columns.store(element, entry.map_or(0, |k| col_ind.load(k)));
             if with_values != 0 {
-                to_values.store(slot, entry.map_or(T::ZERO, |k| values.load(k)));
+                to_values.store(element, entry.map_or(T::ZERO, |k| values.load(k)));
             }
         }
     }
@@ -193,19 +194,19 @@ kernel! {
 kernel! {
     /// [`SegmentEntries`] with values in single precision, which is to hold them exactly.
     pub fn convert_segment_entries_single<T: Real>(
-        slots: u32,
+        elements: u32,
         log_entries: u32,
         headers: DevicePtr<[u32; 4]>,
-        col_indices: DevicePtr<u32>,
+        col_ind: DevicePtr<u32>,
         values: DevicePtr<T>,
         to_columns: DevicePtrMut<u32>,
         to_values: DevicePtrMut<f32>,
     ) {
-        let slot = thread::index_1d();
-        if slot < slots {
-            let entry = entry(slot, log_entries, headers);
-            to_columns.store(slot, entry.map_or(0, |k| col_indices.load(k)));
-            to_values.store(slot, entry.map_or(0.0, |k| values.load(k).single()));
+        let element = thread::index_1d();
+        if element < elements {
+            let entry = entry(element, log_entries, headers);
+            to_columns.store(element, entry.map_or(0, |k| col_ind.load(k)));
+            to_values.store(element, entry.map_or(0.0, |k| values.load(k).single()));
         }
     }
     as SegmentEntriesSingle

@@ -15,8 +15,8 @@ use crate::spmv::sellp::{BY_DIAGONAL, LOG_WARP, LaneEntries};
 const NONE: u32 = u32::MAX;
 /// Beside the mode of a chunk: it has the bases of the one before.
 const SAME_DIAGONALS: u32 = 4;
-/// Slots by diagonal for four in a row of the longest, at most.
-const MOST_SLOTS_OF_4: u32 = 5;
+/// Stored elements by diagonal for four in a row of the longest, at most.
+const MOST_ELEMENTS_OF_4: u32 = 5;
 
 /// An iteration of the warp over the diagonals of a chunk in ascending order: each lane has a row
 /// and its next entry. A row with columns out of order takes a separate diagonal if needed.
@@ -30,7 +30,7 @@ struct Diagonals {
     /// That of the entry after the next one, on its way.
     ahead: u32,
     bias: u32,
-    col_indices: DevicePtr<u32>,
+    col_ind: DevicePtr<u32>,
 }
 
 impl Diagonals {
@@ -40,15 +40,15 @@ impl Diagonals {
         lane: u32,
         rows: u32,
         log_lanes: u32,
-        (pointers, col_indices): (DevicePtr<u32>, DevicePtr<u32>),
+        (row_ptr, col_ind): (DevicePtr<u32>, DevicePtr<u32>),
     ) -> Self {
         let log_rows = LOG_WARP - log_lanes;
         let row_in_chunk = lane & ((1 << log_rows) - 1);
         let row = (chunk << log_rows) + row_in_chunk;
         let (next, end) =
-            if row < rows { (pointers.load(row), pointers.load(row + 1)) } else { (0, 0) };
+            if row < rows { (row_ptr.load(row), row_ptr.load(row + 1)) } else { (0, 0) };
         let bias = WARP_SIZE - 1 - row_in_chunk;
-        let mut walk = Self { next, end, key: NONE, ahead: NONE, bias, col_indices };
+        let mut walk = Self { next, end, key: NONE, ahead: NONE, bias, col_ind };
         walk.key = walk.key_of(0);
         walk.ahead = walk.key_of(1);
         walk
@@ -58,17 +58,17 @@ impl Diagonals {
     #[inline(always)]
     fn key_of(&self, further: u32) -> u32 {
         if self.end - self.next > further {
-            self.col_indices.load(self.next + further) + self.bias
+            self.col_ind.load(self.next + further) + self.bias
         } else {
             NONE
         }
     }
 
-    /// The number of slots that a chunk by diagonal may have; the whole warp has the same.
+    /// The number of stored elements that a chunk by diagonal may have; the whole warp has the same.
     #[inline(always)]
     fn most(&self) -> u32 {
         let longest = warp_fold(self.end - self.next, u32::max);
-        longest.saturating_add(longest / 4 * (MOST_SLOTS_OF_4 - 4))
+        longest.saturating_add(longest / 4 * (MOST_ELEMENTS_OF_4 - 4))
     }
 
     /// The key of the next diagonal, and this lane's entry on it; `NONE` after the last.
@@ -86,8 +86,8 @@ impl Diagonals {
     }
 }
 
-/// The slots of a chunk by diagonal, if they are few, and whether they are on the same diagonals as
-/// the chunk before, which has them so, too.
+/// The stored elements of a chunk by diagonal, if they are few, and whether they are on the same
+/// diagonals as the chunk before, which has them so, too.
 #[inline(always)]
 fn by_diagonal(
     chunk: u32,
@@ -99,7 +99,7 @@ fn by_diagonal(
     let mut mine = Diagonals::of(chunk, lane, rows, log_lanes, arrays);
     let mut before = Diagonals::of(chunk.saturating_sub(1), lane, rows, log_lanes, arrays);
     let (most, most_before) = (mine.most(), before.most());
-    let (mut slots, mut same) = (0, chunk > 0);
+    let (mut elements, mut same) = (0, chunk > 0);
     loop {
         let key = mine.step().0;
         if same {
@@ -111,20 +111,20 @@ fn by_diagonal(
         if key == NONE {
             break;
         }
-        slots += 1;
-        if slots > most {
+        elements += 1;
+        if elements > most {
             return None;
         }
     }
-    (slots > 0).then_some((slots, same && slots <= most_before))
+    (elements > 0).then_some((elements, same && elements <= most_before))
 }
 
 kernel! {
-    /// How columns are stored, and four measures of each chunk, `chunks` words for each: slots of
-    /// a lane rounded up to a multiple of `round` (1 or 4), groups of four bases, 128-byte units
-    /// that offsets take, and those that fill words take. With `compact` 0 columns stay 32 bits
-    /// wide, with `diagonals` 0 no slots are by diagonal; x has 32 columns less than 2^32 otherwise.
-    /// Block: a multiple of 32; grid: at least one warp per chunk.
+    /// How columns are stored, and four measures of each chunk, `chunks` words for each: stored
+    /// elements of a lane rounded up to a multiple of `round` (1 or 4), groups of four bases, 128-byte
+    /// units that offsets take, and those that fill words take. With `compact` 0 columns stay 32 bits
+    /// wide, with `diagonals` 0 no stored elements are by diagonal; x has 32 columns less than 2^32
+    /// otherwise. Block: a multiple of 32; grid: at least one warp per chunk.
     pub fn convert_sellp_measure(
         rows: u32,
         chunks: u32,
@@ -132,8 +132,8 @@ kernel! {
         round: u32,
         compact: u32,
         diagonals: u32,
-        pointers: DevicePtr<u32>,
-        col_indices: DevicePtr<u32>,
+        row_ptr: DevicePtr<u32>,
+        col_ind: DevicePtr<u32>,
         measures: DevicePtrMut<u32>,
         modes: DevicePtrMut<u32>,
     ) {
@@ -141,15 +141,15 @@ kernel! {
         if chunk >= chunks {
             return;
         }
-        let mine = LaneEntries::of(chunk, lane, rows, log_lanes, pointers);
-        let mut width = warp_fold(mine.slots, u32::max);
+        let mine = LaneEntries::of(chunk, lane, rows, log_lanes, row_ptr);
+        let mut width = warp_fold(mine.elements, u32::max);
         let mut diagonal = None;
         if diagonals != 0 {
-            diagonal = by_diagonal(chunk, lane, rows, log_lanes, (pointers, col_indices));
+            diagonal = by_diagonal(chunk, lane, rows, log_lanes, (row_ptr, col_ind));
         }
         let (mut mode, mut quads, mut units, mut fills) = (BITS_32, 0, 0, 0);
-        if let Some((slots, same)) = diagonal {
-            width = (slots + (1 << log_lanes) - 1) >> log_lanes;
+        if let Some((elements, same)) = diagonal {
+            width = (elements + (1 << log_lanes) - 1) >> log_lanes;
             fills = width.div_ceil(32);
             mode = BY_DIAGONAL;
             if same {
@@ -160,9 +160,9 @@ kernel! {
         } else {
             if compact != 0 {
                 let mut spread = 0;
-                for slot in 0..width {
-                    let has = slot < mine.slots;
-                    let column = if has { col_indices.load(mine.entry(slot)) } else { NONE };
+                for element in 0..width {
+                    let has = element < mine.elements;
+                    let column = if has { col_ind.load(mine.entry(element)) } else { NONE };
                     let smallest = warp_fold(column, u32::min);
                     let largest = warp_fold(if has { column } else { 0 }, u32::max);
                     spread = (largest - smallest).max(spread);
@@ -192,7 +192,7 @@ kernel! {
     as SellpMeasure
 }
 
-/// Bases and fill words of a chunk by diagonal; returns the slots of a lane.
+/// Bases and fill words of a chunk by diagonal; returns the stored elements of a lane.
 #[inline(always)]
 fn write_diagonals(
     mut walk: Diagonals,
@@ -201,37 +201,38 @@ fn write_diagonals(
     fills: DevicePtrMut<u32>,
 ) -> u32 {
     let part = lane >> (LOG_WARP - log_lanes);
-    let (mut slot, mut word, mut words) = (0, 0, 0);
-    // Four slots of the w parts are w groups of four bases.
-    let place = |slot: u32, part: u32| (((slot >> 2) << log_lanes) + part) * 4 + (slot & 3);
+    let (mut element, mut word, mut words) = (0, 0, 0);
+    // Four stored elements of the w parts are w groups of four bases.
+    let place =
+        |element: u32, part: u32| (((element >> 2) << log_lanes) + part) * 4 + (element & 3);
     loop {
         let (key, entry) = walk.step();
         if key == NONE {
             break;
         }
-        let (lane_slot, part_of) = (slot >> log_lanes, slot & ((1 << log_lanes) - 1));
+        let (lane_element, part_of) = (element >> log_lanes, element & ((1 << log_lanes) - 1));
         if part_of == part && entry.is_some() {
-            word |= 1 << (lane_slot % 32);
+            word |= 1 << (lane_element % 32);
         }
         if let (Some(bases), 0) = (bases, lane) {
             let base = key.wrapping_sub(WARP_SIZE - 1).wrapping_sub(first_row);
-            bases.store(place(lane_slot, part_of), base);
+            bases.store(place(lane_element, part_of), base);
         }
-        slot += 1;
-        if slot & ((32 << log_lanes) - 1) == 0 {
+        element += 1;
+        if element & ((32 << log_lanes) - 1) == 0 {
             fills.store(words * WARP_SIZE + lane, word);
             (word, words) = (0, words + 1);
         }
     }
-    if slot & ((32 << log_lanes) - 1) != 0 {
+    if element & ((32 << log_lanes) - 1) != 0 {
         fills.store(words * WARP_SIZE + lane, word);
     }
-    let width = (slot + (1 << log_lanes) - 1) >> log_lanes;
+    let width = (element + (1 << log_lanes) - 1) >> log_lanes;
     if let (Some(bases), 0) = (bases, lane) {
         // Up to whole groups of all parts.
-        while slot < (width.div_ceil(4) * 4) << log_lanes {
-            bases.store(place(slot >> log_lanes, slot & ((1 << log_lanes) - 1)), 0);
-            slot += 1;
+        while element < (width.div_ceil(4) * 4) << log_lanes {
+            bases.store(place(element >> log_lanes, element & ((1 << log_lanes) - 1)), 0);
+            element += 1;
         }
     }
     width
@@ -244,8 +245,8 @@ kernel! {
         rows: u32,
         chunks: u32,
         log_lanes: u32,
-        pointers: DevicePtr<u32>,
-        col_indices: DevicePtr<u32>,
+        row_ptr: DevicePtr<u32>,
+        col_ind: DevicePtr<u32>,
         sums: DevicePtr<u32>,
         modes: DevicePtr<u32>,
         headers: DevicePtrMut<[u32; 4]>,
@@ -265,7 +266,7 @@ kernel! {
         let (start, first_group, unit) = (sum(0), sum(1), sum(2));
         let mode = modes.load(chunk);
         if mode & 3 == BY_DIAGONAL {
-            let walk = Diagonals::of(chunk, lane, rows, log_lanes, (pointers, col_indices));
+            let walk = Diagonals::of(chunk, lane, rows, log_lanes, (row_ptr, col_ind));
             let fill = sum(3);
             let first_row = chunk << (LOG_WARP - log_lanes);
             let fills = fills.offset(u64::from(fill) * u64::from(WARP_SIZE));
@@ -278,23 +279,23 @@ kernel! {
             }
             return;
         }
-        let mine = LaneEntries::of(chunk, lane, rows, log_lanes, pointers);
-        let width = warp_fold(mine.slots, u32::max);
+        let mine = LaneEntries::of(chunk, lane, rows, log_lanes, row_ptr);
+        let width = warp_fold(mine.elements, u32::max);
         if lane == 0 {
             headers.store(chunk, [start, width, first_group, unit << 2 | mode]);
         }
         let offsets = offsets.offset(u64::from(unit) * u64::from(WARP_SIZE));
         for group in 0..width.div_ceil(4) {
-            let slots = [0, 1, 2, 3].map(|j| {
-                let slot = 4 * group + j;
-                let has = slot < mine.slots;
-                let column = if has { col_indices.load(mine.entry(slot)) } else { NONE };
+            let elements = [0, 1, 2, 3].map(|j| {
+                let element = 4 * group + j;
+                let has = element < mine.elements;
+                let column = if has { col_ind.load(mine.entry(element)) } else { NONE };
                 let smallest = warp_fold(column, u32::min);
                 let base = if smallest == NONE || mode == BITS_32 { 0 } else { smallest };
                 [base, if has { column.wrapping_sub(base) } else { 0 }]
             });
             let at = u64::from(group * WARP_SIZE + lane);
-            let offset = slots.map(|[_, offset]| offset);
+            let offset = elements.map(|[_, offset]| offset);
             match mode {
                 BITS_8 => {
                     let low = offset[0] | offset[1] << 8;
@@ -307,7 +308,7 @@ kernel! {
                 _ => offsets.store_vector::<4>(at * 4, offset),
             }
             if lane == 0 && mode != BITS_32 {
-                bases.store_vector::<4>((first_group + group) * 4, slots.map(|[base, _]| base));
+                bases.store_vector::<4>((first_group + group) * 4, elements.map(|[base, _]| base));
             }
         }
     }
@@ -316,30 +317,30 @@ kernel! {
 
 /// The common arguments of the kernels for values.
 #[derive(Clone, Copy)]
-struct Slots {
+struct Elements {
     rows: u32,
     chunks: u32,
     log_lanes: u32,
-    pointers: DevicePtr<u32>,
-    col_indices: DevicePtr<u32>,
+    row_ptr: DevicePtr<u32>,
+    col_ind: DevicePtr<u32>,
     sums: DevicePtr<u32>,
     modes: DevicePtr<u32>,
 }
 
-impl Slots {
-    /// Calls `store(first slot column of the chunk, slot, lane, entry)` for every slot of this lane;
-    /// padding and holes have no entry.
+impl Elements {
+    /// Calls `store(first chunk column of the chunk, stored element, lane, entry)` for every stored
+    /// element of this lane; padding and holes have no entry.
     #[inline(always)]
     fn for_each(self, store: impl Fn(u32, u32, u32, Option<u32>)) {
-        let Self { rows, chunks, log_lanes, pointers, col_indices, sums, modes } = self;
+        let Self { rows, chunks, log_lanes, row_ptr, col_ind, sums, modes } = self;
         let (chunk, lane) = chunk_and_lane();
         if chunk >= chunks {
             return;
         }
         let (start, end) = (sums.load(chunk), sums.load(chunk + 1));
-        let mut slot = 0;
+        let mut element = 0;
         if modes.load(chunk) & 3 == BY_DIAGONAL {
-            let mut walk = Diagonals::of(chunk, lane, rows, log_lanes, (pointers, col_indices));
+            let mut walk = Diagonals::of(chunk, lane, rows, log_lanes, (row_ptr, col_ind));
             let part = lane >> (LOG_WARP - log_lanes);
             let mut part_of = 0;
             loop {
@@ -348,67 +349,67 @@ impl Slots {
                     break;
                 }
                 if part_of == part {
-                    store(start, slot, lane, entry);
-                    slot += 1;
+                    store(start, element, lane, entry);
+                    element += 1;
                 }
                 part_of = (part_of + 1) & ((1 << log_lanes) - 1);
             }
         } else {
-            let mine = LaneEntries::of(chunk, lane, rows, log_lanes, pointers);
-            while slot < mine.slots {
-                store(start, slot, lane, Some(mine.entry(slot)));
-                slot += 1;
+            let mine = LaneEntries::of(chunk, lane, rows, log_lanes, row_ptr);
+            while element < mine.elements {
+                store(start, element, lane, Some(mine.entry(element)));
+                element += 1;
             }
         }
-        while slot < end - start {
-            store(start, slot, lane, None);
-            slot += 1;
+        while element < end - start {
+            store(start, element, lane, None);
+            element += 1;
         }
     }
 }
 
 kernel! {
-    /// The values of the slots, 0 where there is no entry; `sums` and `modes` as for
+    /// The values of the stored elements, 0 where there is no entry; `sums` and `modes` as for
     /// [`SellpColumns`], made with `round` 1. Launch: as for [`SellpMeasure`].
     pub fn convert_sellp_values<T: Real>(
         rows: u32,
         chunks: u32,
         log_lanes: u32,
-        pointers: DevicePtr<u32>,
-        col_indices: DevicePtr<u32>,
+        row_ptr: DevicePtr<u32>,
+        col_ind: DevicePtr<u32>,
         sums: DevicePtr<u32>,
         modes: DevicePtr<u32>,
         values: DevicePtr<T>,
-        slots: DevicePtrMut<T>,
+        elements: DevicePtrMut<T>,
     ) {
-        let matrix = Slots { rows, chunks, log_lanes, pointers, col_indices, sums, modes };
-        matrix.for_each(|start, slot, lane, entry| {
-            let at = u64::from(start + slot) * u64::from(WARP_SIZE) + u64::from(lane);
-            slots.store(at, entry.map_or(T::ZERO, |k| values.load(k)));
+        let matrix = Elements { rows, chunks, log_lanes, row_ptr, col_ind, sums, modes };
+        matrix.for_each(|start, element, lane, entry| {
+            let at = u64::from(start + element) * u64::from(WARP_SIZE) + u64::from(lane);
+            elements.store(at, entry.map_or(T::ZERO, |k| values.load(k)));
         });
     }
     as SellpValues
 }
 
 kernel! {
-    /// [`SellpValues`] in single precision, which is to hold each of them exactly, four slots of a
-    /// lane side by side; `sums` made with `round` 4.
+    /// [`SellpValues`] in single precision, which is to hold each of them exactly, four stored
+    /// elements of a lane side by side; `sums` made with `round` 4.
     pub fn convert_sellp_values_single<T: Real>(
         rows: u32,
         chunks: u32,
         log_lanes: u32,
-        pointers: DevicePtr<u32>,
-        col_indices: DevicePtr<u32>,
+        row_ptr: DevicePtr<u32>,
+        col_ind: DevicePtr<u32>,
         sums: DevicePtr<u32>,
         modes: DevicePtr<u32>,
         values: DevicePtr<T>,
-        slots: DevicePtrMut<f32>,
+        elements: DevicePtrMut<f32>,
     ) {
-        let matrix = Slots { rows, chunks, log_lanes, pointers, col_indices, sums, modes };
-        matrix.for_each(|start, slot, lane, entry| {
-            let group = u64::from(start / 4 + slot / 4) * u64::from(WARP_SIZE) + u64::from(lane);
+        let matrix = Elements { rows, chunks, log_lanes, row_ptr, col_ind, sums, modes };
+        matrix.for_each(|start, element, lane, entry| {
+            let group = u64::from(start / 4 + element / 4) * u64::from(WARP_SIZE) + u64::from(lane);
             let value = entry.map_or(0.0, |k| values.load(k).single());
-            slots.store(group * 4 + u64::from(slot % 4), value);
+            elements.store(group * 4 + u64::from(element % 4), value);
         });
     }
     as SellpValuesSingle

@@ -17,12 +17,12 @@ fn report(seen: DevicePtrMut<[u32; 2]>, pair: [u32; 2]) {
 kernel! {
     /// For each warp of the grid, over the rows that it visits: the longest, and how many are empty.
     /// Block: a multiple of 32.
-    pub fn convert_row_stats(rows: u32, pointers: DevicePtr<u32>, seen: DevicePtrMut<[u32; 2]>) {
+    pub fn convert_row_stats(rows: u32, row_ptr: DevicePtr<u32>, seen: DevicePtrMut<[u32; 2]>) {
         let stride = thread::grid_dim_x() * thread::block_dim_x();
         let (mut longest, mut empty) = (0, 0);
         let mut row = thread::index_1d();
         while row < rows {
-            let length = pointers.load(row + 1) - pointers.load(row);
+            let length = row_ptr.load(row + 1) - row_ptr.load(row);
             longest = length.max(longest);
             empty += u32::from(length == 0);
             if rows - row <= stride {

@@ -12,8 +12,8 @@ pub(super) const QUAD: u32 = 4;
 pub(super) struct Csr<T> {
     pub(super) rows: u32,
     pub(super) entries: u32,
-    pub(super) pointers: DevicePtr<u32>,
-    pub(super) col_indices: DevicePtr<u32>,
+    pub(super) row_ptr: DevicePtr<u32>,
+    pub(super) col_ind: DevicePtr<u32>,
     pub(super) values: DevicePtr<T>,
 }
 
@@ -25,11 +25,11 @@ impl<T: Real> Csr<T> {
         if self.entries - first >= QUAD {
             let low = T::load_pair(self.values, u64::from(first));
             let high = T::load_pair(self.values, u64::from(first) + 2);
-            (self.col_indices.load_vector::<4>(first), [low[0], low[1], high[0], high[1]])
+            (self.col_ind.load_vector::<4>(first), [low[0], low[1], high[0], high[1]])
         } else {
             let left = self.entries - first;
             let column = |u: usize| {
-                if (u as u32) < left { self.col_indices.load(first + u as u32) } else { 0 }
+                if (u as u32) < left { self.col_ind.load(first + u as u32) } else { 0 }
             };
             let value = |u: usize| {
                 if (u as u32) < left { self.values.load(first + u as u32) } else { T::ZERO }
@@ -44,7 +44,7 @@ impl<T: Real> Csr<T> {
 #[derive(Clone, Copy)]
 pub(super) struct CutRows {
     pub(super) rows: u32,
-    pub(super) pointers: DevicePtr<u32>,
+    pub(super) row_ptr: DevicePtr<u32>,
     /// Rows with more entries are split into chunks.
     pub(super) split: u32,
     pub(super) chunks: u32,
@@ -64,7 +64,7 @@ impl CutRows {
         if row >= self.rows {
             return (0, 0, false);
         }
-        let (start, end) = (self.pointers.load(row), self.pointers.load(row + 1));
+        let (start, end) = (self.row_ptr.load(row), self.row_ptr.load(row + 1));
         let whole = end - start <= self.split;
         (start, if whole { end } else { start }, whole)
     }

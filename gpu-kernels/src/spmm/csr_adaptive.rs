@@ -2,7 +2,7 @@
 //!
 //! The rows are cut into row blocks: consecutive rows that have together no more entries than a
 //! block has threads, or one longer row. Block b takes row block b / k and column j = b % k of X.
-//! - CSR-Stream (several rows): thread t writes values[e] X[col_indices[e], j] of the t-th entry of
+//! - CSR-Stream (several rows): thread t writes values[e] X[col_ind[e], j] of the t-th entry of
 //!   the row block to shared memory; then a thread per row adds the products of its row.
 //! - CSR-Vector (one row): the threads sum strided entries, and the sums are added in shared memory.
 //!
@@ -26,8 +26,8 @@ kernel! {
     pub fn spmm_csr_adaptive<T: Real>(
         k: u32,
         row_blocks: DevicePtr<u32>,
-        pointers: DevicePtr<u32>,
-        col_indices: DevicePtr<u32>,
+        row_ptr: DevicePtr<u32>,
+        col_ind: DevicePtr<u32>,
         values: DevicePtr<T>,
         x: DevicePtr<T>,
         x_strides: Strides,
@@ -39,18 +39,18 @@ kernel! {
         let block = divide(thread::block_idx_x(), k);
         let column = thread::block_idx_x() - block * k;
         let (first, last) = (row_blocks.load(block), row_blocks.load(block + 1));
-        let (start, end) = (pointers.load(first), pointers.load(last));
+        let (start, end) = (row_ptr.load(first), row_ptr.load(last));
         if last - first > 1 {
             if me < end - start {
                 let e = start + me;
-                let x = x.load(x_strides.index(col_indices.load(e), column));
+                let x = x.load(x_strides.index(col_ind.load(e), column));
                 products.store(me, values.load(e) * x);
             }
             thread::sync_threads();
             let mut row = first + me;
             while row < last {
                 let mut sum = T::ZERO;
-                for e in pointers.load(row)..pointers.load(row + 1) {
+                for e in row_ptr.load(row)..row_ptr.load(row + 1) {
                     sum += products.load(e - start);
                 }
                 y.store(y_strides.index(row, column), sum);
@@ -60,7 +60,7 @@ kernel! {
             let mut sum = T::ZERO;
             let mut e = start + me;
             while e < end {
-                let x = x.load(x_strides.index(col_indices.load(e), column));
+                let x = x.load(x_strides.index(col_ind.load(e), column));
                 sum = values.load(e).mul_add(x, sum);
                 e += threads;
             }

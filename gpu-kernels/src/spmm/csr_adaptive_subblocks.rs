@@ -35,8 +35,8 @@ kernel! {
         k: u32,
         lanes: u32,
         row_blocks: DevicePtr<u32>,
-        pointers: DevicePtr<u32>,
-        col_indices: DevicePtr<u32>,
+        row_ptr: DevicePtr<u32>,
+        col_ind: DevicePtr<u32>,
         values: DevicePtr<T>,
         x: DevicePtr<T>,
         x_strides: Strides,
@@ -47,12 +47,12 @@ kernel! {
         let (sums, kept_values, kept_columns) = cut::<T>(&mut Pool::new(), threads);
         let block = thread::block_idx_x();
         let (first, last) = (row_blocks.load(block), row_blocks.load(block + 1));
-        let (start, end) = (pointers.load(first), pointers.load(last));
+        let (start, end) = (row_ptr.load(first), row_ptr.load(last));
         let kept = end - start <= threads;
         if kept {
             if me < end - start {
                 kept_values.store(me, values.load(start + me));
-                kept_columns.store(me, col_indices.load(start + me));
+                kept_columns.store(me, col_ind.load(start + me));
             }
             thread::sync_threads();
         }
@@ -68,13 +68,13 @@ kernel! {
             let column = element - (row - first) * k;
             let mut sum = T::ZERO;
             if inside {
-                let row_end = pointers.load(row + 1);
-                let mut e = pointers.load(row) + lane;
+                let row_end = row_ptr.load(row + 1);
+                let mut e = row_ptr.load(row) + lane;
                 while e < row_end {
                     let (value, index) = if kept {
                         (kept_values.load(e - start), kept_columns.load(e - start))
                     } else {
-                        (values.load(e), col_indices.load(e))
+                        (values.load(e), col_ind.load(e))
                     };
                     sum = value.mul_add(x.load(x_strides.index(index, column)), sum);
                     e += lanes;

@@ -4,7 +4,7 @@
 //!
 //! An item is a run of whole rows with about the same number of entries as every other one, or a
 //! part of one long row. A group of c lanes takes an item: lane l sums, entry after entry,
-//! values[e] X[col_indices[e], j] for its columns j, and writes Y[i, j] where row i ends.
+//! values[e] X[col_ind[e], j] for its columns j, and writes Y[i, j] where row i ends.
 //! - Neighbouring lanes take neighbouring columns, two of them in one 16-byte load of f64: a row of
 //!   X is read in whole lines.
 //! - Four entries come in one load of columns and two of values, across the ends of rows. Four rows
@@ -42,15 +42,15 @@ fn product<T: Real, const N: usize, const W: usize>(
         let (target, row) = if row < a.rows { (y, row) } else { (partial, row - a.rows) };
         columns.store(target, strides, row, sum);
     };
-    let row_end = |row: u32| if row < a.rows { a.pointers.load(row + 1) } else { end };
+    let row_end = |row: u32| if row < a.rows { a.row_ptr.load(row + 1) } else { end };
     let mut sum = zeros::<T, N>();
     let mut next_row = row_end(row);
     let mut quad = start & !(QUAD - 1);
     let mut next = if start < end { a.quad(quad) } else { ([0; 4], [T::ZERO; 4]) };
     while quad < end {
-        let (col_indices, values) = next;
+        let (col_ind, values) = next;
         // At the ends also those of other items' entries, which nobody adds.
-        let rows_of_x: [Columns<T, N>; 4] = core::array::from_fn(|u| columns.load(col_indices[u]));
+        let rows_of_x: [Columns<T, N>; 4] = core::array::from_fn(|u| columns.load(col_ind[u]));
         if end - quad > QUAD {
             next = a.quad(quad + QUAD);
         }
@@ -105,14 +105,14 @@ macro_rules! widths {
                 lanes: u32,
                 item_count: u32,
                 items: DevicePtr<[u32; 4]>,
-                pointers: DevicePtr<u32>,
-                col_indices: DevicePtr<u32>,
+                row_ptr: DevicePtr<u32>,
+                col_ind: DevicePtr<u32>,
                 values: DevicePtr<T>,
                 x: DevicePtr<T>,
                 partial: DevicePtrMut<T>,
                 y: DevicePtrMut<T>,
             ) {
-                let a = Csr { rows, entries, pointers, col_indices, values };
+                let a = Csr { rows, entries, row_ptr, col_ind, values };
                 let items = (item_count, items);
                 product::<T, $loads, $width>(a, lanes, items, k, x, partial, y);
             }

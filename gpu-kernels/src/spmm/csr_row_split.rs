@@ -101,15 +101,15 @@ macro_rules! widths {
                 chunks: u32,
                 chunk_bounds: DevicePtr<[u32; 2]>,
                 partial: DevicePtrMut<T>,
-                pointers: DevicePtr<u32>,
-                col_indices: DevicePtr<u32>,
+                row_ptr: DevicePtr<u32>,
+                col_ind: DevicePtr<u32>,
                 values: DevicePtr<T>,
                 x: DevicePtr<T>,
                 y: DevicePtrMut<T>,
                 y_strides: Strides,
             ) {
-                let csr = Csr { rows, entries, pointers, col_indices, values };
-                let cut = CutRows { rows, pointers, split, chunks, chunk_bounds };
+                let csr = Csr { rows, entries, row_ptr, col_ind, values };
+                let cut = CutRows { rows, row_ptr, split, chunks, chunk_bounds };
                 let group = Group { column_lanes, entry_lanes };
                 product::<T, $loads, $width>((csr, cut), group, k, x, partial, y, y_strides);
             }

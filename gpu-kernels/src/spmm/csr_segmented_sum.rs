@@ -24,12 +24,12 @@ macro_rules! segments {
                 pieces: u32,
                 listed: u32,
                 row_ids: DevicePtr<u32>,
-                pointers: DevicePtr<u32>,
+                row_ptr: DevicePtr<u32>,
                 step: u32,
                 headers: DevicePtr<[u32; 4]>,
                 warp_ranks: DevicePtr<u32>,
                 flags: DevicePtr<u32>,
-                col_indices: DevicePtr<u32>,
+                col_ind: DevicePtr<u32>,
                 values: DevicePtr<T>,
                 x: DevicePtr<T>,
                 parts: DevicePtrMut<T>,
@@ -39,9 +39,9 @@ macro_rules! segments {
                 let piece = divide(thread::block_idx_x(), k);
                 let column = thread::block_idx_x() - piece * k;
                 let of_column = |pitch: u32| u64::from(column) * u64::from(pitch);
-                let ranks = Ranks { listed, row_ids, pointers };
+                let ranks = Ranks { listed, row_ids, row_ptr };
                 let cuts = Cuts { step, headers };
-                let matrix = Matrix { ranks, cuts, warp_ranks, flags, col_indices, values };
+                let matrix = Matrix { ranks, cuts, warp_ranks, flags, col_ind, values };
                 product::<T, _, $entries>(
                     matrix,
                     piece,

@@ -1,7 +1,7 @@
 //! CSR, a part of a warp per element of Y, reduced in shared memory (R4 3.3,
 //! CSR_Vector_Sub_warp, 2 threads there).
 //!
-//! Lane l of w sums values[e] X[col_indices[e], j] over the entries l, l + w, ... of row i; the w
+//! Lane l of w sums values[e] X[col_ind[e], j] over the entries l, l + w, ... of row i; the w
 //! sums are added in shared memory and the first lane stores Y[i, j].
 
 use super::reduce::{shared_sum, sums};
@@ -15,7 +15,7 @@ pub(super) fn product<T: Real>(
     rows: u32,
     k: u32,
     lanes: u32,
-    (pointers, col_indices, values): (DevicePtr<u32>, DevicePtr<u32>, DevicePtr<T>),
+    (row_ptr, col_ind, values): (DevicePtr<u32>, DevicePtr<u32>, DevicePtr<T>),
     (x, x_strides): (DevicePtr<T>, Strides),
     (y, y_strides): (DevicePtrMut<T>, Strides),
 ) {
@@ -27,10 +27,10 @@ pub(super) fn product<T: Real>(
     let column = element - row * k;
     let mut sum = T::ZERO;
     if row < rows {
-        let end = pointers.load(row + 1);
-        let mut e = pointers.load(row) + lane;
+        let end = row_ptr.load(row + 1);
+        let mut e = row_ptr.load(row) + lane;
         while e < end {
-            let x = x.load(x_strides.index(col_indices.load(e), column));
+            let x = x.load(x_strides.index(col_ind.load(e), column));
             sum = values.load(e).mul_add(x, sum);
             e += lanes;
         }
@@ -49,15 +49,15 @@ kernel! {
         rows: u32,
         k: u32,
         lanes: u32,
-        pointers: DevicePtr<u32>,
-        col_indices: DevicePtr<u32>,
+        row_ptr: DevicePtr<u32>,
+        col_ind: DevicePtr<u32>,
         values: DevicePtr<T>,
         x: DevicePtr<T>,
         x_strides: Strides,
         y: DevicePtrMut<T>,
         y_strides: Strides,
     ) {
-        let a = (pointers, col_indices, values);
+        let a = (row_ptr, col_ind, values);
         product(rows, k, lanes, a, (x, x_strides), (y, y_strides));
     }
     as CsrSubwarpPerElement

@@ -1,7 +1,7 @@
 //! CSR SpMM with a column-major X: lanes across the entries of a row (own; after "CSR-vector" of
 //! Bell and Garland, SC'09).
 //!
-//! A group of w lanes takes a row and N columns of X: lane l sums values[e] X[col_indices[e], j]
+//! A group of w lanes takes a row and N columns of X: lane l sums values[e] X[col_ind[e], j]
 //! over every w-th entry e from the l-th on; an entry is loaded once for the N columns. The w x N
 //! sums are folded in registers.
 //! - The lanes of a group read neighbouring entries. Where their columns are neighbours too, as in
@@ -65,7 +65,7 @@ fn product<T: Real, const N: usize, const U: usize>(a: Operands<T>, lanes: u32) 
         let inside = |u: usize| u as u32 * lanes < left;
         let entries: [(u32, T); U] = core::array::from_fn(|u| {
             let at = entry + if inside(u) { u as u32 * lanes } else { 0 };
-            (csr.col_indices.load(at), csr.values.load(at))
+            (csr.col_ind.load(at), csr.values.load(at))
         });
         let elements: [[T; N]; U] =
             core::array::from_fn(|u| core::array::from_fn(|n| x[n].load(entries[u].0)));
@@ -133,16 +133,16 @@ macro_rules! widths {
                 chunks: u32,
                 chunk_bounds: DevicePtr<[u32; 2]>,
                 partial: DevicePtrMut<T>,
-                pointers: DevicePtr<u32>,
-                col_indices: DevicePtr<u32>,
+                row_ptr: DevicePtr<u32>,
+                col_ind: DevicePtr<u32>,
                 values: DevicePtr<T>,
                 x: DevicePtr<T>,
                 y: DevicePtrMut<T>,
                 y_strides: Strides,
             ) {
                 // The number of entries is not looked at.
-                let csr = Csr { rows, entries: 0, pointers, col_indices, values };
-                let rows = CutRows { rows, pointers, split, chunks, chunk_bounds };
+                let csr = Csr { rows, entries: 0, row_ptr, col_ind, values };
+                let rows = CutRows { rows, row_ptr, split, chunks, chunk_bounds };
                 let a = Operands { csr, rows, cols, k, x, partial, y, y_strides };
                 product::<T, $columns, $at_once>(a, lanes);
             }

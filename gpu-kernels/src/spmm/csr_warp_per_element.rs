@@ -12,15 +12,15 @@ kernel! {
     pub fn spmm_csr_warp_per_element<T: Real>(
         rows: u32,
         k: u32,
-        pointers: DevicePtr<u32>,
-        col_indices: DevicePtr<u32>,
+        row_ptr: DevicePtr<u32>,
+        col_ind: DevicePtr<u32>,
         values: DevicePtr<T>,
         x: DevicePtr<T>,
         x_strides: Strides,
         y: DevicePtrMut<T>,
         y_strides: Strides,
     ) {
-        let a = (pointers, col_indices, values);
+        let a = (row_ptr, col_ind, values);
         product(rows, k, WARP_SIZE, a, (x, x_strides), (y, y_strides));
     }
     as CsrWarpPerElement

@@ -20,8 +20,8 @@ kernel! {
     pub fn spmm_csr_warp_per_row<T: Real>(
         rows: u32,
         k: u32,
-        pointers: DevicePtr<u32>,
-        col_indices: DevicePtr<u32>,
+        row_ptr: DevicePtr<u32>,
+        col_ind: DevicePtr<u32>,
         values: DevicePtr<T>,
         x: DevicePtr<T>,
         x_strides: Strides,
@@ -34,7 +34,7 @@ kernel! {
         let lane = me % LANES;
         let subwarp = me % WARP_SIZE / LANES;
         let (start, end) =
-            if row < rows { (pointers.load(row), pointers.load(row + 1)) } else { (0, 0) };
+            if row < rows { (row_ptr.load(row), row_ptr.load(row + 1)) } else { (0, 0) };
         let mut first = 0;
         while first < k {
             let column = first + subwarp;
@@ -42,7 +42,7 @@ kernel! {
             if column < k {
                 let mut e = start + lane;
                 while e < end {
-                    let x = x.load(x_strides.index(col_indices.load(e), column));
+                    let x = x.load(x_strides.index(col_ind.load(e), column));
                     sum = values.load(e).mul_add(x, sum);
                     e += LANES;
                 }

@@ -1,9 +1,10 @@
 //! ELLPACK, row-major, a part of a warp per element of Y, reduced in shared memory (R4 4.3,
 //! ELLPACK_Sub_warp, 2 threads there).
 //!
-//! Lane l of w sums the slots l, l + w, ... of its row; padding as in `ell_thread_per_element.rs`.
+//! Lane l of w sums the stored elements l, l + w, ... of its row; padding as in
+//! `ell_thread_per_element.rs`.
 
-use super::ell_thread_per_element::slot_sum;
+use super::ell_thread_per_element::element_sum;
 use super::reduce::{shared_sum, sums};
 use super::strides::Strides;
 use crate::device::{DevicePtr, DevicePtrMut, divide, thread};
@@ -21,7 +22,7 @@ kernel! {
         pitch: u64,
         padded: u32,
         row_lengths: DevicePtr<u32>,
-        col_indices: DevicePtr<u32>,
+        col_ind: DevicePtr<u32>,
         values: DevicePtr<T>,
         x: DevicePtr<T>,
         x_strides: Strides,
@@ -37,11 +38,11 @@ kernel! {
         let (x, base) = ((x, x_strides, column), u64::from(row) * pitch);
         let mut sum = T::ZERO;
         if row < rows {
-            let slots = if padded != 0 { width } else { row_lengths.load(row) };
-            sum = slot_sum(col_indices, values, x, base, (lane, slots, lanes));
+            let elements = if padded != 0 { width } else { row_lengths.load(row) };
+            sum = element_sum(col_ind, values, x, base, (lane, elements, lanes));
             // A lane whose part is finite has met nothing infinite: only the others look again.
             if padded != 0 && !sum.is_finite() {
-                sum = slot_sum(col_indices, values, x, base, (lane, row_lengths.load(row), lanes));
+                sum = element_sum(col_ind, values, x, base, (lane, row_lengths.load(row), lanes));
             }
         }
         let sum = shared_sum(sums(), sum, lanes);

@@ -3,38 +3,38 @@
 use crate::device::warp::WARP_SIZE;
 use crate::device::{DevicePtr, Real};
 
-/// The matrix. Position p lies in chunk p / 32; its slots are 32 apart.
+/// The matrix. Position p lies in chunk p / 32; its stored elements are 32 apart.
 #[derive(Clone, Copy)]
 pub(super) struct Sell<T> {
     pub(super) rows: u32,
     /// Whether positions are not rows.
     pub(super) sorted: bool,
-    /// Chunk offsets in columns of 32 slots.
+    /// Chunk offsets in columns of 32 stored elements.
     pub(super) chunk_starts: DevicePtr<u32>,
     pub(super) permutation: DevicePtr<u32>,
     pub(super) row_lengths: DevicePtr<u32>,
-    pub(super) col_indices: DevicePtr<u32>,
+    pub(super) col_ind: DevicePtr<u32>,
     pub(super) values: DevicePtr<T>,
 }
 
-/// The slots of a position.
+/// The stored elements of a position.
 #[derive(Clone, Copy)]
-pub(super) struct Slots<T> {
+pub(super) struct Elements<T> {
     first: u64,
     pub(super) length: u32,
-    col_indices: DevicePtr<u32>,
+    col_ind: DevicePtr<u32>,
     values: DevicePtr<T>,
 }
 
 impl<T: Real> Sell<T> {
     /// Those of `position`, which must be below `rows`.
     #[inline(always)]
-    pub(super) fn slots(self, position: u32) -> Slots<T> {
+    pub(super) fn elements(self, position: u32) -> Elements<T> {
         let start = u64::from(self.chunk_starts.load(position / WARP_SIZE));
-        Slots {
+        Elements {
             first: start * u64::from(WARP_SIZE) + u64::from(position % WARP_SIZE),
             length: self.row_lengths.load(position),
-            col_indices: self.col_indices,
+            col_ind: self.col_ind,
             values: self.values,
         }
     }
@@ -46,16 +46,15 @@ impl<T: Real> Sell<T> {
     }
 }
 
-impl<T: Real> Slots<T> {
-    /// Column and value of `N` slots from `slot` on, `left` of which are the row's; column 0 and
-    /// value 0 for the others.
+impl<T: Real> Elements<T> {
+    /// Column and value of `N` stored elements from `element` on, `left` of which are the row's;
+    /// column 0 and value 0 for the others.
     #[inline(always)]
-    pub(super) fn load<const N: usize>(self, slot: u32, left: u32) -> [(u32, T); N] {
+    pub(super) fn load<const N: usize>(self, element: u32, left: u32) -> [(u32, T); N] {
         // Constant distances from one address.
-        let first = self.first + u64::from(slot) * u64::from(WARP_SIZE);
-        let (col_indices, values) = (self.col_indices.offset(first), self.values.offset(first));
-        let at =
-            |u: usize| (col_indices.load(u as u32 * WARP_SIZE), values.load(u as u32 * WARP_SIZE));
+        let first = self.first + u64::from(element) * u64::from(WARP_SIZE);
+        let (col_ind, values) = (self.col_ind.offset(first), self.values.offset(first));
+        let at = |u: usize| (col_ind.load(u as u32 * WARP_SIZE), values.load(u as u32 * WARP_SIZE));
         if left >= N as u32 {
             return core::array::from_fn(at);
         }

@@ -1,11 +1,11 @@
 //! SELL-32-sigma, lanes across the columns of X (own; the format is that of Kreutzer et al., SIAM
 //! J. Sci. Comput. 36(5), 2014).
 //!
-//! A group of c lanes takes position p of a chunk, whose slots are 32 apart: lane l sums
-//! values[32 s + p] X[col_indices[32 s + p], j] over the slots s of its row for its columns j.
+//! A group of c lanes takes position p of a chunk, whose stored elements are 32 apart: lane l sums
+//! values[32 s + p] X[col_ind[32 s + p], j] over the stored elements s of its row for its columns j.
 //! - Neighbouring groups take neighbouring positions: columns and values come in whole sectors.
 //! - Neighbouring lanes take neighbouring columns of X, two in one 16-byte load of f64.
-//! - Four rows of X and the next four slots are in flight at once.
+//! - Four rows of X and the next four stored elements are in flight at once.
 //!
 //! Padding is not read from X: a row ends at its length.
 
@@ -15,7 +15,7 @@ use super::strides::Strides;
 use crate::device::{DevicePtr, DevicePtrMut, Real, thread};
 use crate::kernel::kernel;
 
-/// Slots that are loaded at once.
+/// Stored elements that are loaded at once.
 const AT_ONCE: usize = 4;
 
 #[inline(always)]
@@ -34,17 +34,17 @@ fn product<T: Real, const N: usize, const W: usize>(
         return;
     }
     let columns = Lane::<T, N, W>::new(x, k, thread::block_idx_y(), lanes, me & (lanes - 1));
-    let slots = a.slots(position);
+    let elements = a.elements(position);
     let mut sum = zeros::<T, N>();
-    let (mut slot, mut left) = (0, slots.length);
-    let mut next = slots.load::<AT_ONCE>(slot, left);
+    let (mut element, mut left) = (0, elements.length);
+    let mut next = elements.load::<AT_ONCE>(element, left);
     while left >= AT_ONCE as u32 {
         let entries = next;
         let rows_of_x: [Columns<T, N>; AT_ONCE] =
             core::array::from_fn(|u| columns.load(entries[u].0));
-        slot += AT_ONCE as u32;
+        element += AT_ONCE as u32;
         left -= AT_ONCE as u32;
-        next = slots.load(slot, left);
+        next = elements.load(element, left);
         for u in 0..AT_ONCE {
             sum = multiply_add(entries[u].1, rows_of_x[u], sum);
         }
@@ -63,7 +63,7 @@ macro_rules! widths {
             $(#[$meta])*
             ///
             /// X is row-major. Groups of `lanes` lanes, a power of two up to 32. `permutation` is
-            /// read where `sorted` is not 0; `chunk_starts` counts slot columns: the chunk offsets
+            /// read where `sorted` is not 0; `chunk_starts` counts chunk columns: the chunk offsets
             /// of the format divided by 32; `row_lengths` has the length at each position. Block: a
             /// multiple of 32; grid: at least as many groups as rows in x, column tiles in y.
             pub fn $name<T: Real>(
@@ -74,7 +74,7 @@ macro_rules! widths {
                 chunk_starts: DevicePtr<u32>,
                 permutation: DevicePtr<u32>,
                 row_lengths: DevicePtr<u32>,
-                col_indices: DevicePtr<u32>,
+                col_ind: DevicePtr<u32>,
                 values: DevicePtr<T>,
                 x: DevicePtr<T>,
                 y: DevicePtrMut<T>,
@@ -86,7 +86,7 @@ macro_rules! widths {
                     chunk_starts,
                     permutation,
                     row_lengths,
-                    col_indices,
+                    col_ind,
                     values,
                 };
                 product::<T, $loads, $width>(a, lanes, k, x, y, y_strides);

@@ -1,7 +1,7 @@
 //! SELL-32-sigma, a thread per row, X column-major (own; the format is that of Kreutzer et al., SIAM
 //! J. Sci. Comput. 36(5), 2014).
 //!
-//! Lane l of a warp takes position p = 32 c + l of chunk c and up to N columns of X: a slot is
+//! Lane l of a warp takes position p = 32 c + l of chunk c and up to N columns of X: a stored element is
 //! loaded once for all of them. Where neighbouring rows have neighbouring columns, as in stencils
 //! and bands, the 32 loads from a column of X fall into two or three lines.
 
@@ -10,7 +10,7 @@ use super::strides::Strides;
 use crate::device::{DevicePtr, DevicePtrMut, Real, divide, thread};
 use crate::kernel::kernel;
 
-/// Slots that are loaded at once.
+/// Stored elements that are loaded at once.
 const AT_ONCE: usize = 2;
 
 #[inline(always)]
@@ -34,19 +34,19 @@ fn product<T: Real, const N: usize>(
         let column = first_column + n as u32;
         x.offset(u64::from(if column < k { column } else { first_column }) * u64::from(cols))
     });
-    let slots = a.slots(position);
+    let elements = a.elements(position);
     let mut sum = [T::ZERO; N];
-    let (mut slot, mut left) = (0, slots.length);
-    let mut next = slots.load::<AT_ONCE>(slot, left);
+    let (mut element, mut left) = (0, elements.length);
+    let mut next = elements.load::<AT_ONCE>(element, left);
     while left >= AT_ONCE as u32 {
         let entries = next;
-        let elements: [[T; N]; AT_ONCE] =
+        let of_x: [[T; N]; AT_ONCE] =
             core::array::from_fn(|u| core::array::from_fn(|n| columns[n].load(entries[u].0)));
-        slot += AT_ONCE as u32;
+        element += AT_ONCE as u32;
         left -= AT_ONCE as u32;
-        next = slots.load(slot, left);
+        next = elements.load(element, left);
         for u in 0..AT_ONCE {
-            sum = core::array::from_fn(|n| entries[u].1.mul_add(elements[u][n], sum[n]));
+            sum = core::array::from_fn(|n| entries[u].1.mul_add(of_x[u][n], sum[n]));
         }
     }
     if left > 0 {
@@ -69,7 +69,7 @@ macro_rules! widths {
             $(#[$meta])*
             ///
             /// X is column-major. `permutation` is read where `sorted` is not 0;
-            /// `chunk_starts` counts slot columns: the chunk offsets of the format divided by 32;
+            /// `chunk_starts` counts chunk columns: the chunk offsets of the format divided by 32;
             /// `row_lengths` has the length at each position. Block: a multiple of 32; grid: blocks
             /// for all rows x groups of columns, those of the same rows one after the other.
             pub fn $name<T: Real>(
@@ -80,7 +80,7 @@ macro_rules! widths {
                 chunk_starts: DevicePtr<u32>,
                 permutation: DevicePtr<u32>,
                 row_lengths: DevicePtr<u32>,
-                col_indices: DevicePtr<u32>,
+                col_ind: DevicePtr<u32>,
                 values: DevicePtr<T>,
                 x: DevicePtr<T>,
                 y: DevicePtrMut<T>,
@@ -92,7 +92,7 @@ macro_rules! widths {
                     chunk_starts,
                     permutation,
                     row_lengths,
-                    col_indices,
+                    col_ind,
                     values,
                 };
                 product::<T, $columns>(a, cols, k, x, y, y_strides);

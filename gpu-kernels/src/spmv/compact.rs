@@ -1,8 +1,9 @@
 //! The common part of the sliced formats with compressed columns: one warp per chunk, a base for
-//! each chunk column (slot) and an offset of 0, 8, 16 or 32 bits for each lane, and the kinds of
+//! each chunk column and an offset of 0, 8, 16 or 32 bits for each lane, and the kinds of
 //! values.
 //!
-//! Offsets are stored in groups of four slots, so that a lane loads the four of a group at once:
+//! Offsets are stored in groups of four stored elements, so that a lane loads the four of a group at
+//! once:
 //!
 //! ```text
 //! group g, 8 bits:  | lane 0: s s+1 s+2 s+3 | lane 1: s s+1 s+2 s+3 | ...   s = 4 g, 128 bytes
@@ -25,7 +26,7 @@ pub(crate) const BITS_8: u32 = 1;
 pub(crate) const BITS_16: u32 = 2;
 pub(crate) const BITS_32: u32 = 3;
 
-/// The offsets of a group of four slots.
+/// The offsets of a group of four stored elements.
 trait Offsets: Copy {
     /// Whether they are added to bases; otherwise they are the columns.
     const HAVE_BASES: bool = true;
@@ -76,18 +77,18 @@ impl Offsets for Bits32 {
     }
 }
 
-/// Where the values of the slots of a lane come from.
+/// Where the values of the stored elements of a lane come from.
 pub(crate) trait Values<T: Real>: Copy {
     /// Whether padding has a value that is not 0, so that it must not be walked.
     const PADDING_COUNTS: bool;
-    /// The lane's place in a chunk that begins with slot column `start`.
+    /// The lane's place in a chunk that begins with chunk column `start`.
     fn place(start: u32, lane: u32) -> u64;
-    /// The values of slots 4 `group` and following, of which `left` exist; the others are 0 or not
-    /// to be used.
+    /// The values of stored elements 4 `group` and following, of which `left` exist; the others are 0
+    /// or not to be used.
     fn load(self, place: u64, group: u32, left: u32) -> [T; 4];
 }
 
-/// Slot s of lane l is element 32 s + l.
+/// Stored element s of lane l is element 32 s + l.
 impl<T: Real> Values<T> for DevicePtr<T> {
     const PADDING_COUNTS: bool = false;
     #[inline(always)]
@@ -138,7 +139,7 @@ impl<T: Real> Values<T> for All<T> {
     }
 }
 
-/// The columns of a group of four slots as offsets from a base for each slot.
+/// The columns of a group of four stored elements as offsets from a base for each stored element.
 #[inline(always)]
 fn columns_by_offset<O: Offsets>(
     group: u32,
@@ -155,11 +156,11 @@ fn columns_by_offset<O: Offsets>(
     [0, 1, 2, 3].map(|j| bases[j].wrapping_add(offsets[j]).min(last_column))
 }
 
-/// The sum of one lane over its first `slots` slots; `place` is that of its values, `columns` gives
-/// those of a group of four slots.
+/// The sum of one lane over its first `elements` stored elements; `place` is that of its values,
+/// `columns` gives those of a group of four stored elements.
 #[inline(always)]
 pub(crate) fn lane_sum<T: Real, V: Values<T>>(
-    slots: u32,
+    elements: u32,
     place: u64,
     columns: impl Fn(u32) -> [u32; 4],
     values: V,
@@ -172,7 +173,7 @@ pub(crate) fn lane_sum<T: Real, V: Values<T>>(
         even = values[2].mul_add(x[2], even);
         odd = values[3].mul_add(x[3], odd);
     };
-    let groups = slots / 4;
+    let groups = elements / 4;
     // Two groups in flight.
     for pair in 0..groups / 2 {
         let group = 2 * pair;
@@ -187,7 +188,7 @@ pub(crate) fn lane_sum<T: Real, V: Values<T>>(
         let values = values.load(place, groups - 1, 4);
         add(values, columns.map(|column| x.load(column)));
     }
-    let left = slots % 4;
+    let left = elements % 4;
     if left > 0 {
         let columns = columns(groups);
         let values = values.load(place, groups, left);
@@ -207,7 +208,7 @@ pub(crate) fn lane_sum<T: Real, V: Values<T>>(
 #[inline(always)]
 pub(crate) fn lane_sum_by_mode<T: Real, V: Values<T>>(
     mode: u32,
-    slots: u32,
+    elements: u32,
     place: (u64, u32, u32),
     bases: DevicePtr<u32>,
     offsets: DevicePtr<u32>,
@@ -217,16 +218,16 @@ pub(crate) fn lane_sum_by_mode<T: Real, V: Values<T>>(
     if mode == BY_LANE {
         let at = (place.1, place.2);
         let columns = |group: u32| columns_by_offset(group, at, bases, ByLane);
-        return lane_sum(slots, place.0, columns, values, x);
+        return lane_sum(elements, place.0, columns, values, x);
     }
-    lane_sum_by_offsets(mode, slots, place, bases, offsets, values, x)
+    lane_sum_by_offsets(mode, elements, place, bases, offsets, values, x)
 }
 
 /// [`lane_sum_by_mode`] for every mode but the first.
 #[inline(always)]
 pub(crate) fn lane_sum_by_offsets<T: Real, V: Values<T>>(
     mode: u32,
-    slots: u32,
+    elements: u32,
     (place, lane, last_column): (u64, u32, u32),
     bases: DevicePtr<u32>,
     offsets: DevicePtr<u32>,
@@ -237,7 +238,7 @@ pub(crate) fn lane_sum_by_offsets<T: Real, V: Values<T>>(
         ($offsets:expr) => {{
             let at = (lane, last_column);
             let columns = |group: u32| columns_by_offset(group, at, bases, $offsets);
-            lane_sum(slots, place, columns, values, x)
+            lane_sum(elements, place, columns, values, x)
         }};
     }
     match mode {
@@ -248,6 +249,6 @@ pub(crate) fn lane_sum_by_offsets<T: Real, V: Values<T>>(
 }
 
 #[inline(always)]
-pub(crate) fn all_slots_are_safe<T: Real, V: Values<T>>(_: V) -> bool {
+pub(crate) fn all_elements_are_safe<T: Real, V: Values<T>>(_: V) -> bool {
     !V::PADDING_COUNTS
 }

@@ -3,8 +3,8 @@
 //! with a deterministic split of long rows).
 //!
 //! The host divides the rows into tiles ([`AdaptiveTiles`]), one per block:
-//! - several rows, at most [`ADAPTIVE_TILE_ENTRIES`] entries (stream): all threads put products into shared
-//!   memory, in order and coalesced, then each row is summed from there by as many lanes as the
+//! - several rows, at most [`ADAPTIVE_TILE_ENTRIES`] entries (stream): all threads put products into
+//!   shared memory, in order and coalesced, then each row is summed from there by as many lanes as the
 //!   number of rows leaves for it;
 //! - one longer row (vector): the whole block sums it;
 //! - a part of a very long row: as before, but the sum goes to `partials`, and a second kernel adds
@@ -41,11 +41,11 @@ impl AdaptiveTiles {
     /// Longer rows are shared by several blocks, each of which gets this many entries.
     const PART_ENTRIES: u32 = 8192;
 
-    /// Cuts the rows that `pointers` (rows + 1, ascending from 0) describe, in O(rows).
-    pub fn of(pointers: &[u32]) -> Self {
+    /// Cuts the rows that `row_ptr` (rows + 1, ascending from 0) describe, in O(rows).
+    pub fn of(row_ptr: &[u32]) -> Self {
         let mut cut = Self::default();
-        let rows = pointers.len().saturating_sub(1) as u32;
-        let at = |row: u32| pointers[row as usize];
+        let rows = row_ptr.len().saturating_sub(1) as u32;
+        let at = |row: u32| row_ptr[row as usize];
         let mut row = 0;
         while row < rows {
             let (first, length) = (at(row), at(row + 1) - at(row));
@@ -86,7 +86,7 @@ pub fn csr_adaptive_shared_bytes<T: Real>() -> u32 {
 #[inline(always)]
 fn tile_product<T: Real>(
     [first_row, rows, first, entries]: [u32; 4],
-    pointers: DevicePtr<u32>,
+    row_ptr: DevicePtr<u32>,
     matrix: impl Entries<T>,
     x: DevicePtr<T>,
     partials: DevicePtrMut<T>,
@@ -119,8 +119,8 @@ fn tile_product<T: Real>(
         let row = base + (me >> log_lanes);
         let mut sum = T::ZERO;
         if row < rows {
-            let end = pointers.load(first_row + row + 1) - first;
-            let mut i = pointers.load(first_row + row) - first + lane;
+            let end = row_ptr.load(first_row + row + 1) - first;
+            let mut i = row_ptr.load(first_row + row) - first + lane;
             while i < end {
                 sum += shared.load(i);
                 i += lanes;
@@ -139,15 +139,15 @@ kernel! {
     /// tile; shared memory: [`csr_adaptive_shared_bytes`].
     pub fn spmv_csr_adaptive<T: Real>(
         tiles: DevicePtr<[u32; 4]>,
-        pointers: DevicePtr<u32>,
-        col_indices: DevicePtr<u32>,
+        row_ptr: DevicePtr<u32>,
+        col_ind: DevicePtr<u32>,
         values: DevicePtr<T>,
         x: DevicePtr<T>,
         partials: DevicePtrMut<T>,
         y: DevicePtrMut<T>,
     ) {
         let tile = tiles.load(thread::block_idx_x());
-        tile_product(tile, pointers, Stored { col_indices, values }, x, partials, y);
+        tile_product(tile, row_ptr, Stored { col_ind, values }, x, partials, y);
     }
     as CsrAdaptive
 }
@@ -156,15 +156,15 @@ kernel! {
     /// [`CsrAdaptive`] of a matrix whose entries all have the value `value`.
     pub fn spmv_csr_adaptive_equal<T: Real>(
         tiles: DevicePtr<[u32; 4]>,
-        pointers: DevicePtr<u32>,
-        col_indices: DevicePtr<u32>,
+        row_ptr: DevicePtr<u32>,
+        col_ind: DevicePtr<u32>,
         value: T,
         x: DevicePtr<T>,
         partials: DevicePtrMut<T>,
         y: DevicePtrMut<T>,
     ) {
         let tile = tiles.load(thread::block_idx_x());
-        tile_product(tile, pointers, Equal { col_indices, value }, x, partials, y);
+        tile_product(tile, row_ptr, Equal { col_ind, value }, x, partials, y);
     }
     as CsrAdaptiveEqual
 }
@@ -204,18 +204,18 @@ mod tests {
     #[test]
     fn tiles_cover_every_entry_once() {
         let lengths = [0, 3, 2048, 1, 2047, 2, 8193, 0, 30_000, 5000, 1, 0];
-        let mut pointers = vec![0];
+        let mut row_ptr = vec![0];
         for length in lengths {
-            pointers.push(pointers[pointers.len() - 1] + length);
+            row_ptr.push(row_ptr[row_ptr.len() - 1] + length);
         }
-        let cut = AdaptiveTiles::of(&pointers);
+        let cut = AdaptiveTiles::of(&row_ptr);
         let mut next = 0;
         for &[_, rows, first, entries] in &cut.tiles {
             assert_eq!(first, next);
             assert!(entries <= ADAPTIVE_TILE_ENTRIES || rows <= 1);
             next += entries;
         }
-        assert_eq!(next, pointers[lengths.len()]);
+        assert_eq!(next, row_ptr[lengths.len()]);
         assert_eq!(cut.long_rows, [[6, 0, 2, 0], [8, 2, 4, 0]]);
         assert_eq!(cut.partials, 6);
         assert_eq!(AdaptiveTiles::of(&[0]), AdaptiveTiles::default());

@@ -14,11 +14,11 @@ use crate::kernel::kernel;
 /// Bases (one per row, 0 for a row without entries) and offsets (one per entry) of the columns, or
 /// none when a row spans more than 2^16 columns. The columns may be in any order.
 #[cfg(not(target_arch = "nvptx64"))]
-pub fn compact_columns(pointers: &[u32], col_indices: &[u32]) -> Option<(Vec<u32>, Vec<u16>)> {
-    let mut bases = Vec::with_capacity(pointers.len().saturating_sub(1));
-    let mut offsets = Vec::with_capacity(col_indices.len());
-    for bounds in pointers.windows(2) {
-        let row = &col_indices[bounds[0] as usize..bounds[1] as usize];
+pub fn compact_columns(row_ptr: &[u32], col_ind: &[u32]) -> Option<(Vec<u32>, Vec<u16>)> {
+    let mut bases = Vec::with_capacity(row_ptr.len().saturating_sub(1));
+    let mut offsets = Vec::with_capacity(col_ind.len());
+    for bounds in row_ptr.windows(2) {
+        let row = &col_ind[bounds[0] as usize..bounds[1] as usize];
         let base = row.iter().copied().min().unwrap_or(0);
         for &column in row {
             offsets.push(u16::try_from(column - base).ok()?);
@@ -32,7 +32,7 @@ pub fn compact_columns(pointers: &[u32], col_indices: &[u32]) -> Option<(Vec<u32
 fn product<T: Real, E: Entries<T>>(
     rows: u32,
     lanes: u32,
-    pointers: DevicePtr<u32>,
+    row_ptr: DevicePtr<u32>,
     bases: DevicePtr<u32>,
     entries: impl FnOnce(u32) -> E,
     x: DevicePtr<T>,
@@ -43,7 +43,7 @@ fn product<T: Real, E: Entries<T>>(
     let lane = thread & (lanes - 1);
     let mut sum = T::ZERO;
     if row < rows {
-        let (start, end) = (pointers.load(row), pointers.load(row + 1));
+        let (start, end) = (row_ptr.load(row), row_ptr.load(row + 1));
         sum = strided_sum(entries(bases.load(row)), x, start + lane, end, lanes);
     }
     let sum = warp_sum(FULL_MASK, sum, lanes);
@@ -58,7 +58,7 @@ kernel! {
     pub fn spmv_csr_compact<T: Real>(
         rows: u32,
         lanes: u32,
-        pointers: DevicePtr<u32>,
+        row_ptr: DevicePtr<u32>,
         bases: DevicePtr<u32>,
         col_offsets: DevicePtr<u16>,
         values: DevicePtr<T>,
@@ -66,7 +66,7 @@ kernel! {
         y: DevicePtrMut<T>,
     ) {
         let entries = |base| Short { base, col_offsets, values };
-        product(rows, lanes, pointers, bases, entries, x, y);
+        product(rows, lanes, row_ptr, bases, entries, x, y);
     }
     as CsrCompact
 }
@@ -76,7 +76,7 @@ kernel! {
     pub fn spmv_csr_compact_equal<T: Real>(
         rows: u32,
         lanes: u32,
-        pointers: DevicePtr<u32>,
+        row_ptr: DevicePtr<u32>,
         bases: DevicePtr<u32>,
         col_offsets: DevicePtr<u16>,
         value: T,
@@ -84,7 +84,7 @@ kernel! {
         y: DevicePtrMut<T>,
     ) {
         let entries = |base| ShortEqual { base, col_offsets, value };
-        product(rows, lanes, pointers, bases, entries, x, y);
+        product(rows, lanes, row_ptr, bases, entries, x, y);
     }
     as CsrCompactEqual
 }

@@ -1,16 +1,18 @@
-//! CSR SpMV with a second copy of the column indices in a fixed number of slots for each thread, so
-//! that a thread loads them without waiting for row pointers (own; the slots are those of ELLPACK).
-//! The kernel suits matrices whose product takes little more than a launch.
+//! CSR SpMV with a second copy of the column indices in a fixed number of stored elements for each
+//! thread, so that a thread loads them without waiting for row pointers (own; the stored elements are
+//! those of ELLPACK). The kernel suits matrices whose product takes little more than a launch.
 //!
-//! Lane l of w has the entries l, l + w, ... of its row, the first 4 or 8 of them in slots. A column
-//! has 16 bits where columns, or their distances from the row, fit; thread t reads the slots
+//! Lane l of w has the entries l, l + w, ... of its row, the first 4 or 8 of them in stored elements.
+//! A column has 16 bits where columns, or their distances from the row, fit; thread t reads the stored
+//! elements
 //!
 //! ```text
-//! 16 bits: words 4 t to 4 t + 3 (of 4 slots: 2 t, 2 t + 1), two slots in a word
-//! 32 bits: words 4 t to 4 t + 3, slots 4 to 7 as many words further as the slots 0 to 3 of all take
+//! 16 bits: words 4 t to 4 t + 3 (of 4 stored elements: 2 t, 2 t + 1), two stored elements in a word
+//! 32 bits: words 4 t to 4 t + 3, stored elements 4 to 7 as many words further as the stored elements
+//! 0 to 3 of all take
 //! ```
 //!
-//! Values are read from CSR, and so are the entries of long rows that have no slot.
+//! Values are read from CSR, and so are the entries of long rows that have no stored element.
 
 use super::csr_subwarp_per_row::strided_sum;
 use super::entries::{Entries, Equal, Stored};
@@ -19,18 +21,18 @@ use crate::device::warp::FULL_MASK;
 use crate::device::{DevicePtr, DevicePtrMut, Real, thread};
 use crate::kernel::kernel;
 
-/// A slot without an entry, in 16 and in 32 bits.
-pub(crate) const EMPTY_SLOT: [u32; 2] = [0xffff, u32::MAX];
+/// A stored element without an entry, in 16 and in 32 bits.
+pub(crate) const NO_ENTRY: [u32; 2] = [0xffff, u32::MAX];
 /// What is taken from a row to get the origin of its relative columns.
-pub const SLOT_BIAS: u32 = 1 << 15;
+pub const COLUMN_BIAS: u32 = 1 << 15;
 
 /// What the columns in 16 bits of a row count from; `relative` is all ones, or 0.
 #[inline(always)]
-pub(crate) fn slot_origin(row: u32, relative: u32) -> u32 {
-    row.wrapping_sub(SLOT_BIAS) & relative
+pub(crate) fn column_origin(row: u32, relative: u32) -> u32 {
+    row.wrapping_sub(COLUMN_BIAS) & relative
 }
 
-/// The columns of a thread's N slots, and whether there are any.
+/// The columns of a thread's N stored elements, and whether there are any.
 trait Columns<const N: usize>: Copy {
     fn load(self, thread: u32, row: u32) -> [(bool, u32); N];
 }
@@ -45,14 +47,14 @@ impl Columns16 {
     #[inline(always)]
     #[allow(clippy::needless_range_loop)]
     fn unpack<const N: usize>(self, row: u32, words: [u32; 4]) -> [(bool, u32); N] {
-        let origin = slot_origin(row, self.relative);
-        let mut slots = [(false, 0); N];
+        let origin = column_origin(row, self.relative);
+        let mut elements = [(false, 0); N];
         for s in 0..N {
             let word = words[s / 2];
             let offset = if s.is_multiple_of(2) { word & 0xffff } else { word >> 16 };
-            slots[s] = (offset != EMPTY_SLOT[0], origin.wrapping_add(offset));
+            elements[s] = (offset != NO_ENTRY[0], origin.wrapping_add(offset));
         }
-        slots
+        elements
     }
 }
 
@@ -83,7 +85,7 @@ impl Columns<8> for Columns32 {
         let first = u64::from(thread) * 4;
         let a = self.words.load_vector_streaming::<4>(first);
         let b = self.words.load_vector_streaming::<4>(first + 4 * threads);
-        [a[0], a[1], a[2], a[3], b[0], b[1], b[2], b[3]].map(|c| (c != EMPTY_SLOT[1], c))
+        [a[0], a[1], a[2], a[3], b[0], b[1], b[2], b[3]].map(|c| (c != NO_ENTRY[1], c))
     }
 }
 
@@ -91,37 +93,38 @@ impl Columns<4> for Columns32 {
     #[inline(always)]
     fn load(self, thread: u32, _: u32) -> [(bool, u32); 4] {
         let words = self.words.load_vector_streaming::<4>(u64::from(thread) * 4);
-        words.map(|c| (c != EMPTY_SLOT[1], c))
+        words.map(|c| (c != NO_ENTRY[1], c))
     }
 }
 
 /// Where the values of entries come from.
-trait SlotValues<T: Real>: Copy {
+trait ElementValues<T: Real>: Copy {
     /// The entries as they are in CSR.
-    fn entries(self, col_indices: DevicePtr<u32>) -> impl Entries<T>;
-    /// The values of the slots of a thread; `place` is its row, its lane and the lanes of a row.
+    fn entries(self, col_ind: DevicePtr<u32>) -> impl Entries<T>;
+    /// The values of the stored elements of a thread; `place` is its row, its lane and the lanes of a
+    /// row.
     fn load<const N: usize>(
         self,
-        pointers: DevicePtr<u32>,
+        row_ptr: DevicePtr<u32>,
         place: (u32, u32, u32),
-        slots: [(bool, u32); N],
+        elements: [(bool, u32); N],
     ) -> [T; N];
 }
 
-impl<T: Real> SlotValues<T> for DevicePtr<T> {
+impl<T: Real> ElementValues<T> for DevicePtr<T> {
     #[inline(always)]
-    fn entries(self, col_indices: DevicePtr<u32>) -> impl Entries<T> {
-        Stored { col_indices, values: self }
+    fn entries(self, col_ind: DevicePtr<u32>) -> impl Entries<T> {
+        Stored { col_ind, values: self }
     }
     #[inline(always)]
     fn load<const N: usize>(
         self,
-        pointers: DevicePtr<u32>,
+        row_ptr: DevicePtr<u32>,
         (row, lane, lanes): (u32, u32, u32),
-        slots: [(bool, u32); N],
+        elements: [(bool, u32); N],
     ) -> [T; N] {
-        let mut entry = pointers.load(row) + lane;
-        slots.map(|(filled, _)| {
+        let mut entry = row_ptr.load(row) + lane;
+        elements.map(|(filled, _)| {
             let value = self.load_if(filled, entry, T::ZERO);
             entry += lanes;
             value
@@ -129,14 +132,14 @@ impl<T: Real> SlotValues<T> for DevicePtr<T> {
     }
 }
 
-/// The value of all entries. It is finite, so that it counts for nothing in an empty slot.
+/// The value of all entries. It is finite, so that it counts for nothing in an empty stored element.
 #[derive(Clone, Copy)]
 struct All<T>(T);
 
-impl<T: Real> SlotValues<T> for All<T> {
+impl<T: Real> ElementValues<T> for All<T> {
     #[inline(always)]
-    fn entries(self, col_indices: DevicePtr<u32>) -> impl Entries<T> {
-        Equal { col_indices, value: self.0 }
+    fn entries(self, col_ind: DevicePtr<u32>) -> impl Entries<T> {
+        Equal { col_ind, value: self.0 }
     }
     #[inline(always)]
     fn load<const N: usize>(
@@ -154,10 +157,10 @@ impl<T: Real> SlotValues<T> for All<T> {
 struct Rows {
     rows: u32,
     lanes: u32,
-    /// 0 if the slots hold all entries.
+    /// 0 if the stored elements hold all entries.
     rest: u32,
-    pointers: DevicePtr<u32>,
-    col_indices: DevicePtr<u32>,
+    row_ptr: DevicePtr<u32>,
+    col_ind: DevicePtr<u32>,
 }
 
 #[inline(always)]
@@ -166,18 +169,18 @@ struct Rows {
 fn product<T: Real, const N: usize>(
     matrix: Rows,
     columns: impl Columns<N>,
-    values: impl SlotValues<T>,
+    values: impl ElementValues<T>,
     x: DevicePtr<T>,
     y: DevicePtrMut<T>,
 ) {
-    let Rows { rows, lanes, rest, pointers, col_indices } = matrix;
+    let Rows { rows, lanes, rest, row_ptr, col_ind } = matrix;
     let thread = thread::index_1d();
     let row = thread >> lanes.trailing_zeros();
     let lane = thread & (lanes - 1);
-    // Beyond the last row slots are empty.
-    let slots = columns.load(thread, row);
-    let weights = values.load(pointers, (row.min(rows), lane, lanes), slots);
-    let gathered = slots.map(|(filled, column)| x.load_if(filled, column, T::ZERO));
+    // Beyond the last row stored elements are empty.
+    let elements = columns.load(thread, row);
+    let weights = values.load(row_ptr, (row.min(rows), lane, lanes), elements);
+    let gathered = elements.map(|(filled, column)| x.load_if(filled, column, T::ZERO));
     let (mut even, mut odd) = (T::ZERO, T::ZERO);
     for s in 0..N {
         if s.is_multiple_of(2) {
@@ -188,8 +191,8 @@ fn product<T: Real, const N: usize>(
     }
     let mut sum = even + odd;
     if rest != 0 && row < rows {
-        let first = pointers.load(row) + N as u32 * lanes + lane;
-        sum += strided_sum(values.entries(col_indices), x, first, pointers.load(row + 1), lanes);
+        let first = row_ptr.load(row) + N as u32 * lanes + lane;
+        sum += strided_sum(values.entries(col_ind), x, first, row_ptr.load(row + 1), lanes);
     }
     let sum = warp_sum(FULL_MASK, sum, lanes);
     if row < rows && lane == 0 {
@@ -197,29 +200,29 @@ fn product<T: Real, const N: usize>(
     }
 }
 
-macro_rules! slots {
-    ($slots:literal: $stored16:ident $Stored16:ident, $equal16:ident $Equal16:ident,
+macro_rules! elements {
+    ($elements:literal: $stored16:ident $Stored16:ident, $equal16:ident $Equal16:ident,
         $stored32:ident $Stored32:ident, $equal32:ident $Equal32:ident) => {
         kernel! {
-            /// `csr-ell-columns` with this many slots of a thread, columns in 16 bits: relative to the row
-            /// if `relative` is all ones, absolute if it is 0. `lanes` (a power of two up to 32) per
-            /// row; `rest` is not 0 where rows have more entries than their slots. Block: a multiple
-            /// of 32; grid: at least rows x lanes threads, one-dimensional, less than 2^32; there are
-            /// slots for each thread of it.
+            /// `csr-ell-columns` with this many stored elements of a thread, columns in 16 bits:
+            /// relative to the row if `relative` is all ones, absolute if it is 0. `lanes` (a power of
+            /// two up to 32) per row; `rest` is not 0 where rows have more entries than their stored
+            /// elements. Block: a multiple of 32; grid: at least rows x lanes threads,
+            /// one-dimensional, less than 2^32; there are stored elements for each thread of it.
             pub fn $stored16<T: Real>(
                 rows: u32,
                 lanes: u32,
                 rest: u32,
                 relative: u32,
                 words: DevicePtr<u32>,
-                pointers: DevicePtr<u32>,
-                col_indices: DevicePtr<u32>,
+                row_ptr: DevicePtr<u32>,
+                col_ind: DevicePtr<u32>,
                 values: DevicePtr<T>,
                 x: DevicePtr<T>,
                 y: DevicePtrMut<T>,
             ) {
-                let matrix = Rows { rows, lanes, rest, pointers, col_indices };
-                product::<T, $slots>(matrix, Columns16 { words, relative }, values, x, y);
+                let matrix = Rows { rows, lanes, rest, row_ptr, col_ind };
+                product::<T, $elements>(matrix, Columns16 { words, relative }, values, x, y);
             }
             as $Stored16
         }
@@ -232,14 +235,14 @@ macro_rules! slots {
                 rest: u32,
                 relative: u32,
                 words: DevicePtr<u32>,
-                pointers: DevicePtr<u32>,
-                col_indices: DevicePtr<u32>,
+                row_ptr: DevicePtr<u32>,
+                col_ind: DevicePtr<u32>,
                 value: T,
                 x: DevicePtr<T>,
                 y: DevicePtrMut<T>,
             ) {
-                let matrix = Rows { rows, lanes, rest, pointers, col_indices };
-                product::<T, $slots>(matrix, Columns16 { words, relative }, All(value), x, y);
+                let matrix = Rows { rows, lanes, rest, row_ptr, col_ind };
+                product::<T, $elements>(matrix, Columns16 { words, relative }, All(value), x, y);
             }
             as $Equal16
         }
@@ -251,14 +254,14 @@ macro_rules! slots {
                 lanes: u32,
                 rest: u32,
                 words: DevicePtr<u32>,
-                pointers: DevicePtr<u32>,
-                col_indices: DevicePtr<u32>,
+                row_ptr: DevicePtr<u32>,
+                col_ind: DevicePtr<u32>,
                 values: DevicePtr<T>,
                 x: DevicePtr<T>,
                 y: DevicePtrMut<T>,
             ) {
-                let matrix = Rows { rows, lanes, rest, pointers, col_indices };
-                product::<T, $slots>(matrix, Columns32 { words }, values, x, y);
+                let matrix = Rows { rows, lanes, rest, row_ptr, col_ind };
+                product::<T, $elements>(matrix, Columns32 { words }, values, x, y);
             }
             as $Stored32
         }
@@ -271,21 +274,21 @@ macro_rules! slots {
                 lanes: u32,
                 rest: u32,
                 words: DevicePtr<u32>,
-                pointers: DevicePtr<u32>,
-                col_indices: DevicePtr<u32>,
+                row_ptr: DevicePtr<u32>,
+                col_ind: DevicePtr<u32>,
                 value: T,
                 x: DevicePtr<T>,
                 y: DevicePtrMut<T>,
             ) {
-                let matrix = Rows { rows, lanes, rest, pointers, col_indices };
-                product::<T, $slots>(matrix, Columns32 { words }, All(value), x, y);
+                let matrix = Rows { rows, lanes, rest, row_ptr, col_ind };
+                product::<T, $elements>(matrix, Columns32 { words }, All(value), x, y);
             }
             as $Equal32
         }
     };
 }
 
-slots!(4: spmv_csr_ell_columns_4 CsrEllColumns4, spmv_csr_ell_columns_4_equal CsrEllColumns4Equal,
+elements!(4: spmv_csr_ell_columns_4 CsrEllColumns4, spmv_csr_ell_columns_4_equal CsrEllColumns4Equal,
     spmv_csr_ell_columns_4_wide CsrEllColumns4Wide, spmv_csr_ell_columns_4_wide_equal CsrEllColumns4WideEqual);
-slots!(8: spmv_csr_ell_columns_8 CsrEllColumns8, spmv_csr_ell_columns_8_equal CsrEllColumns8Equal,
+elements!(8: spmv_csr_ell_columns_8 CsrEllColumns8, spmv_csr_ell_columns_8_equal CsrEllColumns8Equal,
     spmv_csr_ell_columns_8_wide CsrEllColumns8Wide, spmv_csr_ell_columns_8_wide_equal CsrEllColumns8WideEqual);

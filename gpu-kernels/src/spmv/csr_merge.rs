@@ -42,15 +42,15 @@ fn merge_search(diagonal: u32, rows: u32, entries: u32, row_end: impl Fn(u32) ->
 /// # Panics
 /// When rows + entries is not below 2^32.
 #[cfg(not(target_arch = "nvptx64"))]
-pub fn merge_tiles(pointers: &[u32], block: u32) -> Vec<[u32; 2]> {
-    let rows = pointers.len().saturating_sub(1) as u32;
-    let entries = pointers.last().copied().unwrap_or(0);
+pub fn merge_tiles(row_ptr: &[u32], block: u32) -> Vec<[u32; 2]> {
+    let rows = row_ptr.len().saturating_sub(1) as u32;
+    let entries = row_ptr.last().copied().unwrap_or(0);
     let steps = rows.checked_add(entries).expect("rows + entries below 2^32");
     let tile = block * MERGE_ITEMS;
     (0..=steps.div_ceil(tile))
         .map(|t| {
             let diagonal = t.saturating_mul(tile).min(steps);
-            let row = merge_search(diagonal, rows, entries, |i| pointers[i as usize + 1]);
+            let row = merge_search(diagonal, rows, entries, |i| row_ptr[i as usize + 1]);
             [row, diagonal - row]
         })
         .collect()
@@ -114,7 +114,7 @@ fn block_segmented_scan<T: Real>(shared: Shared<T>, sum: T, ended: bool) -> (T, 
 #[inline(always)]
 fn tile_product<T: Real>(
     tile_starts: DevicePtr<[u32; 2]>,
-    pointers: DevicePtr<u32>,
+    row_ptr: DevicePtr<u32>,
     matrix: impl Entries<T>,
     x: DevicePtr<T>,
     carries: DevicePtrMut<T>,
@@ -129,7 +129,7 @@ fn tile_product<T: Real>(
     products_to_shared(shared.products, matrix, x, first, entries);
     let mut i = me;
     while i < rows {
-        shared.row_ends.store(i, pointers.load(first_row + i + 1) - first);
+        shared.row_ends.store(i, row_ptr.load(first_row + i + 1) - first);
         i += threads;
     }
     thread::sync_threads();
@@ -168,14 +168,14 @@ kernel! {
     /// [`merge_tiles`]; grid: one block per tile; shared memory: [`csr_merge_shared_bytes`].
     pub fn spmv_csr_merge<T: Real>(
         tile_starts: DevicePtr<[u32; 2]>,
-        pointers: DevicePtr<u32>,
-        col_indices: DevicePtr<u32>,
+        row_ptr: DevicePtr<u32>,
+        col_ind: DevicePtr<u32>,
         values: DevicePtr<T>,
         x: DevicePtr<T>,
         carries: DevicePtrMut<T>,
         y: DevicePtrMut<T>,
     ) {
-        tile_product(tile_starts, pointers, Stored { col_indices, values }, x, carries, y);
+        tile_product(tile_starts, row_ptr, Stored { col_ind, values }, x, carries, y);
     }
     as CsrMerge
 }
@@ -184,14 +184,14 @@ kernel! {
     /// [`CsrMerge`] of a matrix whose entries all have the value `value`.
     pub fn spmv_csr_merge_equal<T: Real>(
         tile_starts: DevicePtr<[u32; 2]>,
-        pointers: DevicePtr<u32>,
-        col_indices: DevicePtr<u32>,
+        row_ptr: DevicePtr<u32>,
+        col_ind: DevicePtr<u32>,
         value: T,
         x: DevicePtr<T>,
         carries: DevicePtrMut<T>,
         y: DevicePtrMut<T>,
     ) {
-        tile_product(tile_starts, pointers, Equal { col_indices, value }, x, carries, y);
+        tile_product(tile_starts, row_ptr, Equal { col_ind, value }, x, carries, y);
     }
     as CsrMergeEqual
 }
@@ -239,9 +239,9 @@ mod tests {
     #[test]
     fn the_path_through_the_sample() {
         // Rows of 2, 1 and 2 entries: e e R e R e e R.
-        let pointers = [0, 2, 3, 5];
+        let row_ptr = [0, 2, 3, 5];
         let rows_ended: Vec<u32> =
-            (0..=8).map(|d| merge_search(d, 3, 5, |i| pointers[i as usize + 1])).collect();
+            (0..=8).map(|d| merge_search(d, 3, 5, |i| row_ptr[i as usize + 1])).collect();
         assert_eq!(rows_ended, [0, 0, 0, 1, 1, 2, 2, 2, 3]);
     }
 

@@ -29,7 +29,7 @@ pub(crate) struct Ranks {
     /// 0 when every row has entries: then a row's rank is its number.
     pub(crate) listed: u32,
     pub(crate) row_ids: DevicePtr<u32>,
-    pub(crate) pointers: DevicePtr<u32>,
+    pub(crate) row_ptr: DevicePtr<u32>,
 }
 
 impl Ranks {
@@ -42,7 +42,7 @@ impl Ranks {
     #[inline(always)]
     pub(crate) fn bounds(self, rank: u32) -> (u32, u32) {
         let row = self.row(rank);
-        (self.pointers.load(row), self.pointers.load(row + 1))
+        (self.row_ptr.load(row), self.row_ptr.load(row + 1))
     }
 }
 
@@ -69,13 +69,13 @@ impl Cuts {
 
 /// Where values come from.
 pub(crate) trait SegmentValues<T: Real>: Copy {
-    fn load(self, slot: u32) -> T;
+    fn load(self, element: u32) -> T;
 }
 
 impl<T: Real> SegmentValues<T> for DevicePtr<T> {
     #[inline(always)]
-    fn load(self, slot: u32) -> T {
-        self.load_streaming(slot)
+    fn load(self, element: u32) -> T {
+        self.load_streaming(element)
     }
 }
 
@@ -84,8 +84,8 @@ struct Single(DevicePtr<f32>);
 
 impl<T: Real> SegmentValues<T> for Single {
     #[inline(always)]
-    fn load(self, slot: u32) -> T {
-        T::widen(self.0.load_streaming(slot))
+    fn load(self, element: u32) -> T {
+        T::widen(self.0.load_streaming(element))
     }
 }
 
@@ -153,7 +153,7 @@ struct Spanning {
 impl Spanning {
     /// Where the part of a block lies: the tail of the block where the row starts, else its head.
     #[inline(always)]
-    fn slot(self, block: u32) -> u32 {
+    fn element(self, block: u32) -> u32 {
         2 * block + u32::from(block == self.first)
     }
 
@@ -170,7 +170,7 @@ impl Spanning {
     ) {
         let mut came_before = 0;
         if lane == 0 {
-            parts.store(self.slot(block), part);
+            parts.store(self.element(block), part);
             fence::device();
             came_before = arrivals.atomic_add(self.first, 1);
         }
@@ -183,7 +183,7 @@ impl Spanning {
         let mut sum = T::ZERO;
         let mut other = self.first + lane;
         while other <= self.last {
-            sum += parts.load(self.slot(other));
+            sum += parts.load(self.element(other));
             other += WARP_SIZE;
         }
         let sum = warp_sum(FULL_MASK, sum, WARP_SIZE);
@@ -200,7 +200,7 @@ pub(crate) struct Matrix<V> {
     pub(crate) cuts: Cuts,
     pub(crate) warp_ranks: DevicePtr<u32>,
     pub(crate) flags: DevicePtr<u32>,
-    pub(crate) col_indices: DevicePtr<u32>,
+    pub(crate) col_ind: DevicePtr<u32>,
     pub(crate) values: V,
 }
 
@@ -221,14 +221,14 @@ pub(crate) fn product<T: Real, V: SegmentValues<T>, const N: usize>(
     let me = thread::thread_idx_x();
     let (warp_in_block, lane) = (me / WARP_SIZE, me % WARP_SIZE);
     let thread = block * SEGMENT_THREADS + me;
-    let first_slot = (thread - lane) * entries + lane;
+    let first_element = (thread - lane) * entries + lane;
     let mut columns = [0; N];
     let mut products = [T::ZERO; N];
     for v in 0..N {
-        columns[v] = matrix.col_indices.load_streaming(first_slot + v as u32 * WARP_SIZE);
+        columns[v] = matrix.col_ind.load_streaming(first_element + v as u32 * WARP_SIZE);
     }
     for v in 0..N {
-        products[v] = matrix.values.load(first_slot + v as u32 * WARP_SIZE);
+        products[v] = matrix.values.load(first_element + v as u32 * WARP_SIZE);
     }
     let flags = matrix.flags.load(thread / 2) >> (16 * (thread % 2));
     let [start, first_rank, ranks, spans] = matrix.cuts.headers.load(block);
@@ -237,7 +237,7 @@ pub(crate) fn product<T: Real, V: SegmentValues<T>, const N: usize>(
     for v in 0..N {
         products[v] = products[v] * x.load(columns[v]);
     }
-    // A row that goes on must not see the slots behind the block's entries.
+    // A row that goes on must not see the stored elements behind the block's entries.
     let mine = (end - start).saturating_sub(me * entries);
     if mine < entries {
         for v in 0..N {
@@ -307,26 +307,26 @@ macro_rules! segments {
         $equal:ident $equal_marker:ident) => {
         kernel! {
             /// `csr-segmented-sum` with this many entries for each thread. Block: [`SEGMENT_THREADS`];
-            /// grid: a block for each header but the last; `parts` has two elements for each block, `arrivals` one, 0 before and after.
-            /// Shared memory: [`csr_segmented_sum_shared_bytes`].
+            /// grid: a block for each header but the last; `parts` has two elements for each block,
+            /// `arrivals` one, 0 before and after. Shared memory: [`csr_segmented_sum_shared_bytes`].
             pub fn $stored<T: Real>(
                 listed: u32,
                 row_ids: DevicePtr<u32>,
-                pointers: DevicePtr<u32>,
+                row_ptr: DevicePtr<u32>,
                 step: u32,
                 headers: DevicePtr<[u32; 4]>,
                 warp_ranks: DevicePtr<u32>,
                 flags: DevicePtr<u32>,
-                col_indices: DevicePtr<u32>,
+                col_ind: DevicePtr<u32>,
                 values: DevicePtr<T>,
                 x: DevicePtr<T>,
                 parts: DevicePtrMut<T>,
                 arrivals: DevicePtrMut<u32>,
                 y: DevicePtrMut<T>,
             ) {
-                let ranks = Ranks { listed, row_ids, pointers };
+                let ranks = Ranks { listed, row_ids, row_ptr };
                 let cuts = Cuts { step, headers };
-                let matrix = Matrix { ranks, cuts, warp_ranks, flags, col_indices, values };
+                let matrix = Matrix { ranks, cuts, warp_ranks, flags, col_ind, values };
                 product::<T, _, $entries>(matrix, thread::block_idx_x(), x, parts, arrivals, y);
             }
             as $stored_marker
@@ -337,21 +337,21 @@ macro_rules! segments {
             pub fn $single<T: Real>(
                 listed: u32,
                 row_ids: DevicePtr<u32>,
-                pointers: DevicePtr<u32>,
+                row_ptr: DevicePtr<u32>,
                 step: u32,
                 headers: DevicePtr<[u32; 4]>,
                 warp_ranks: DevicePtr<u32>,
                 flags: DevicePtr<u32>,
-                col_indices: DevicePtr<u32>,
+                col_ind: DevicePtr<u32>,
                 values: DevicePtr<f32>,
                 x: DevicePtr<T>,
                 parts: DevicePtrMut<T>,
                 arrivals: DevicePtrMut<u32>,
                 y: DevicePtrMut<T>,
             ) {
-                let (ranks, values) = (Ranks { listed, row_ids, pointers }, Single(values));
+                let (ranks, values) = (Ranks { listed, row_ids, row_ptr }, Single(values));
                 let cuts = Cuts { step, headers };
-                let matrix = Matrix { ranks, cuts, warp_ranks, flags, col_indices, values };
+                let matrix = Matrix { ranks, cuts, warp_ranks, flags, col_ind, values };
                 product::<T, _, $entries>(matrix, thread::block_idx_x(), x, parts, arrivals, y);
             }
             as $single_marker
@@ -362,21 +362,21 @@ macro_rules! segments {
             pub fn $equal<T: Real>(
                 listed: u32,
                 row_ids: DevicePtr<u32>,
-                pointers: DevicePtr<u32>,
+                row_ptr: DevicePtr<u32>,
                 step: u32,
                 headers: DevicePtr<[u32; 4]>,
                 warp_ranks: DevicePtr<u32>,
                 flags: DevicePtr<u32>,
-                col_indices: DevicePtr<u32>,
+                col_ind: DevicePtr<u32>,
                 value: T,
                 x: DevicePtr<T>,
                 parts: DevicePtrMut<T>,
                 arrivals: DevicePtrMut<u32>,
                 y: DevicePtrMut<T>,
             ) {
-                let (ranks, values) = (Ranks { listed, row_ids, pointers }, All(value));
+                let (ranks, values) = (Ranks { listed, row_ids, row_ptr }, All(value));
                 let cuts = Cuts { step, headers };
-                let matrix = Matrix { ranks, cuts, warp_ranks, flags, col_indices, values };
+                let matrix = Matrix { ranks, cuts, warp_ranks, flags, col_ind, values };
                 product::<T, _, $entries>(matrix, thread::block_idx_x(), x, parts, arrivals, y);
             }
             as $equal_marker

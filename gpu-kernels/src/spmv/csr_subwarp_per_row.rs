@@ -13,7 +13,7 @@ use crate::kernel::kernel;
 fn product<T: Real>(
     rows: u32,
     lanes: u32,
-    pointers: DevicePtr<u32>,
+    row_ptr: DevicePtr<u32>,
     entries: impl Entries<T>,
     x: DevicePtr<T>,
     y: DevicePtrMut<T>,
@@ -23,7 +23,7 @@ fn product<T: Real>(
     let lane = thread & (lanes - 1);
     let mut sum = T::ZERO;
     if row < rows {
-        let (start, end) = (pointers.load(row), pointers.load(row + 1));
+        let (start, end) = (row_ptr.load(row), row_ptr.load(row + 1));
         sum = strided_sum(entries, x, start + lane, end, lanes);
     }
     // Outside of the branch: a warp may hold the last row and lanes beyond it.
@@ -74,13 +74,13 @@ kernel! {
     pub fn spmv_csr_subwarp_per_row<T: Real>(
         rows: u32,
         lanes: u32,
-        pointers: DevicePtr<u32>,
-        col_indices: DevicePtr<u32>,
+        row_ptr: DevicePtr<u32>,
+        col_ind: DevicePtr<u32>,
         values: DevicePtr<T>,
         x: DevicePtr<T>,
         y: DevicePtrMut<T>,
     ) {
-        product(rows, lanes, pointers, Stored { col_indices, values }, x, y);
+        product(rows, lanes, row_ptr, Stored { col_ind, values }, x, y);
     }
     as CsrSubwarpPerRow
 }
@@ -90,13 +90,13 @@ kernel! {
     pub fn spmv_csr_subwarp_per_row_equal<T: Real>(
         rows: u32,
         lanes: u32,
-        pointers: DevicePtr<u32>,
-        col_indices: DevicePtr<u32>,
+        row_ptr: DevicePtr<u32>,
+        col_ind: DevicePtr<u32>,
         value: T,
         x: DevicePtr<T>,
         y: DevicePtrMut<T>,
     ) {
-        product(rows, lanes, pointers, Equal { col_indices, value }, x, y);
+        product(rows, lanes, row_ptr, Equal { col_ind, value }, x, y);
     }
     as CsrSubwarpPerRowEqual
 }

@@ -12,8 +12,8 @@ kernel! {
     /// `csr-warp-per-row`. Block: 32 x R; grid: at least rows / R blocks in x.
     pub fn spmv_csr_warp_per_row<T: Real>(
         rows: u32,
-        pointers: DevicePtr<u32>,
-        col_indices: DevicePtr<u32>,
+        row_ptr: DevicePtr<u32>,
+        col_ind: DevicePtr<u32>,
         values: DevicePtr<T>,
         x: DevicePtr<T>,
         y: DevicePtrMut<T>,
@@ -21,11 +21,11 @@ kernel! {
         let lane = thread::thread_idx_x();
         let row = thread::block_idx_x() * thread::block_dim_y() + thread::thread_idx_y();
         if row < rows {
-            let end = pointers.load(row + 1);
+            let end = row_ptr.load(row + 1);
             let mut sum = T::ZERO;
-            let mut k = pointers.load(row) + lane;
+            let mut k = row_ptr.load(row) + lane;
             while k < end {
-                sum = values.load(k).mul_add(x.load(col_indices.load(k)), sum);
+                sum = values.load(k).mul_add(x.load(col_ind.load(k)), sum);
                 k += WARP_SIZE;
             }
             let sum = warp_sum(FULL_MASK, sum, WARP_SIZE);

@@ -33,8 +33,8 @@ kernel! {
     /// launches as many threads as rows); shared memory: [`csr_warp_per_row_shared_bytes`].
     pub fn spmv_csr_warp_per_row_shared<T: Real>(
         rows: u32,
-        pointers: DevicePtr<u32>,
-        col_indices: DevicePtr<u32>,
+        row_ptr: DevicePtr<u32>,
+        col_ind: DevicePtr<u32>,
         values: DevicePtr<T>,
         x: DevicePtr<T>,
         y: DevicePtrMut<T>,
@@ -47,14 +47,14 @@ kernel! {
         let mut row = thread::index_1d() / WARP_SIZE;
         while row < rows {
             if lane < 2 {
-                bounds.store(2 * warp_in_block + lane, pointers.load(row + lane));
+                bounds.store(2 * warp_in_block + lane, row_ptr.load(row + lane));
             }
             warp::sync_warp(FULL_MASK);
             let end = bounds.load(2 * warp_in_block + 1);
             let mut k = bounds.load(2 * warp_in_block) + lane;
             let mut sum = T::ZERO;
             while k < end {
-                sum = values.load(k).mul_add(x.load(col_indices.load(k)), sum);
+                sum = values.load(k).mul_add(x.load(col_ind.load(k)), sum);
                 k += WARP_SIZE;
             }
             sums.store(me, sum);

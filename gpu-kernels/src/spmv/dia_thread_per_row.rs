@@ -65,7 +65,7 @@ struct Matrix<T> {
     cols: u32,
     diagonals: u32,
     pitch: u32,
-    pointers: DevicePtr<u32>,
+    row_ptr: DevicePtr<u32>,
     csr: Stored<T>,
 }
 
@@ -144,7 +144,7 @@ fn product<T: Real, V: DiagonalValues<T>, const N: usize>(
         return;
     }
     if !sum.is_finite() {
-        let (start, end) = (matrix.pointers.load(row), matrix.pointers.load(row + 1));
+        let (start, end) = (matrix.row_ptr.load(row), matrix.row_ptr.load(row + 1));
         sum = strided_sum(matrix.csr, x, start, end, 1);
     }
     y.store(row, sum);
@@ -164,14 +164,14 @@ macro_rules! dia {
                 pitch: u32,
                 distances: Distances,
                 diagonal_values: DevicePtr<T>,
-                pointers: DevicePtr<u32>,
-                col_indices: DevicePtr<u32>,
+                row_ptr: DevicePtr<u32>,
+                col_ind: DevicePtr<u32>,
                 values: DevicePtr<T>,
                 x: DevicePtr<T>,
                 y: DevicePtrMut<T>,
             ) {
-                let csr = Stored { col_indices, values };
-                let matrix = Matrix { rows, cols, diagonals, pitch, pointers, csr };
+                let csr = Stored { col_ind, values };
+                let matrix = Matrix { rows, cols, diagonals, pitch, row_ptr, csr };
                 product::<T, _, $stored_quads>(matrix, distances, $source(diagonal_values), x, y);
             }
             as $stored_marker
@@ -186,14 +186,14 @@ macro_rules! dia {
                 pitch: u32,
                 distances: Distances,
                 diagonal_values: DevicePtr<f32>,
-                pointers: DevicePtr<u32>,
-                col_indices: DevicePtr<u32>,
+                row_ptr: DevicePtr<u32>,
+                col_ind: DevicePtr<u32>,
                 values: DevicePtr<T>,
                 x: DevicePtr<T>,
                 y: DevicePtrMut<T>,
             ) {
-                let csr = Stored { col_indices, values };
-                let matrix = Matrix { rows, cols, diagonals, pitch, pointers, csr };
+                let csr = Stored { col_ind, values };
+                let matrix = Matrix { rows, cols, diagonals, pitch, row_ptr, csr };
                 let values = Single($source(diagonal_values));
                 product::<T, _, $single_quads>(matrix, distances, values, x, y);
             }

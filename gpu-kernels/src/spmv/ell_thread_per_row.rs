@@ -1,11 +1,11 @@
 //! ELLPACK, column-major and pitched, one thread per row (R0 3.3.2; R1 2.1.2, CUDA ELL 0).
 //!
-//! y[i] = sum over s of values[s pitch + i] x[col_indices[s pitch + i]]
+//! y[i] = sum over s of values[s pitch + i] x[col_ind[s pitch + i]]
 //!
-//! Neighbouring threads read neighbouring slots. With row lengths s ends at the row's own length,
-//! without them at the width of the matrix (R1 4.3.2 compares the two).
+//! Neighbouring threads read neighbouring stored elements. With row lengths s ends at the row's own
+//! length, without them at the width of the matrix (R1 4.3.2 compares the two).
 
-use super::padded::slot_sum;
+use super::padded::element_sum;
 use crate::device::{DevicePtr, DevicePtrMut, thread};
 use crate::kernel::kernel;
 
@@ -15,7 +15,7 @@ kernel! {
         rows: u32,
         pitch: u64,
         row_lengths: DevicePtr<u32>,
-        col_indices: DevicePtr<u32>,
+        col_ind: DevicePtr<u32>,
         values: DevicePtr<T>,
         x: DevicePtr<T>,
         y: DevicePtrMut<T>,
@@ -23,7 +23,7 @@ kernel! {
         let row = thread::index_1d();
         if row < rows {
             let length = row_lengths.load(row);
-            y.store(row, slot_sum(col_indices, values, x, u64::from(row), pitch, length));
+            y.store(row, element_sum(col_ind, values, x, u64::from(row), pitch, length));
         }
     }
     as EllThreadPerRow
@@ -37,17 +37,17 @@ kernel! {
         width: u32,
         pitch: u64,
         row_lengths: DevicePtr<u32>,
-        col_indices: DevicePtr<u32>,
+        col_ind: DevicePtr<u32>,
         values: DevicePtr<T>,
         x: DevicePtr<T>,
         y: DevicePtrMut<T>,
     ) {
         let row = thread::index_1d();
         if row < rows {
-            let mut sum = slot_sum(col_indices, values, x, u64::from(row), pitch, width);
+            let mut sum = element_sum(col_ind, values, x, u64::from(row), pitch, width);
             if !sum.is_finite() {
                 let length = row_lengths.load(row);
-                sum = slot_sum(col_indices, values, x, u64::from(row), pitch, length);
+                sum = element_sum(col_ind, values, x, u64::from(row), pitch, length);
             }
             y.store(row, sum);
         }

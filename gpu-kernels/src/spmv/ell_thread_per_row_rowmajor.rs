@@ -1,11 +1,11 @@
 //! ELLPACK, row-major, one thread per row (R1 4.3.1, CUDA ELL 1).
 //!
-//! y[i] = sum over s of values[i pitch + s] x[col_indices[i pitch + s]]
+//! y[i] = sum over s of values[i pitch + s] x[col_ind[i pitch + s]]
 //!
 //! Neighbouring threads read elements that are a row apart. This is the layout for CPU cores; the
 //! kernel measures the benefit of the column-major layout.
 
-use super::padded::slot_sum;
+use super::padded::element_sum;
 use crate::device::{DevicePtr, DevicePtrMut, thread};
 use crate::kernel::kernel;
 
@@ -15,7 +15,7 @@ kernel! {
         rows: u32,
         pitch: u64,
         row_lengths: DevicePtr<u32>,
-        col_indices: DevicePtr<u32>,
+        col_ind: DevicePtr<u32>,
         values: DevicePtr<T>,
         x: DevicePtr<T>,
         y: DevicePtrMut<T>,
@@ -23,7 +23,7 @@ kernel! {
         let row = thread::index_1d();
         if row < rows {
             let length = row_lengths.load(row);
-            y.store(row, slot_sum(col_indices, values, x, u64::from(row) * pitch, 1, length));
+            y.store(row, element_sum(col_ind, values, x, u64::from(row) * pitch, 1, length));
         }
     }
     as EllThreadPerRowRowmajor
@@ -37,7 +37,7 @@ kernel! {
         width: u32,
         pitch: u64,
         row_lengths: DevicePtr<u32>,
-        col_indices: DevicePtr<u32>,
+        col_ind: DevicePtr<u32>,
         values: DevicePtr<T>,
         x: DevicePtr<T>,
         y: DevicePtrMut<T>,
@@ -45,9 +45,9 @@ kernel! {
         let row = thread::index_1d();
         if row < rows {
             let first = u64::from(row) * pitch;
-            let mut sum = slot_sum(col_indices, values, x, first, 1, width);
+            let mut sum = element_sum(col_ind, values, x, first, 1, width);
             if !sum.is_finite() {
-                sum = slot_sum(col_indices, values, x, first, 1, row_lengths.load(row));
+                sum = element_sum(col_ind, values, x, first, 1, row_lengths.load(row));
             }
             y.store(row, sum);
         }

@@ -1,26 +1,26 @@
 //! ELLPACK, row-major, one warp per row, blocks of 32 x R threads (R1 2.2, CUDA ELL 2).
 //!
-//! Lane l sums the slots l, l + 32, ... of its row; the 32 sums are folded in registers.
+//! Lane l sums the stored elements l, l + 32, ... of its row; the 32 sums are folded in registers.
 
-use super::padded::slot_sum;
+use super::padded::element_sum;
 use crate::collective::warp_sum;
 use crate::device::warp::{FULL_MASK, WARP_SIZE};
 use crate::device::{DevicePtr, DevicePtrMut, Real, thread};
 use crate::kernel::kernel;
 
-/// The sum over the first `slots` slots of the row that starts at `first`, on every lane.
+/// The sum over the first `elements` stored elements of the row that starts at `first`, on every lane.
 #[inline(always)]
 fn row_sum<T: Real>(
-    col_indices: DevicePtr<u32>,
+    col_ind: DevicePtr<u32>,
     values: DevicePtr<T>,
     x: DevicePtr<T>,
     first: u64,
-    slots: u32,
+    elements: u32,
 ) -> T {
     let lane = thread::thread_idx_x();
-    let of_this_lane = (slots + WARP_SIZE - 1 - lane) / WARP_SIZE;
+    let of_this_lane = (elements + WARP_SIZE - 1 - lane) / WARP_SIZE;
     let (first, stride) = (first + u64::from(lane), u64::from(WARP_SIZE));
-    let sum = slot_sum(col_indices, values, x, first, stride, of_this_lane);
+    let sum = element_sum(col_ind, values, x, first, stride, of_this_lane);
     warp_sum(FULL_MASK, sum, WARP_SIZE)
 }
 
@@ -30,7 +30,7 @@ kernel! {
         rows: u32,
         pitch: u64,
         row_lengths: DevicePtr<u32>,
-        col_indices: DevicePtr<u32>,
+        col_ind: DevicePtr<u32>,
         values: DevicePtr<T>,
         x: DevicePtr<T>,
         y: DevicePtrMut<T>,
@@ -38,7 +38,7 @@ kernel! {
         let row = thread::block_idx_x() * thread::block_dim_y() + thread::thread_idx_y();
         if row < rows {
             let length = row_lengths.load(row);
-            let sum = row_sum(col_indices, values, x, u64::from(row) * pitch, length);
+            let sum = row_sum(col_ind, values, x, u64::from(row) * pitch, length);
             if thread::thread_idx_x() == 0 {
                 y.store(row, sum);
             }
@@ -55,7 +55,7 @@ kernel! {
         width: u32,
         pitch: u64,
         row_lengths: DevicePtr<u32>,
-        col_indices: DevicePtr<u32>,
+        col_ind: DevicePtr<u32>,
         values: DevicePtr<T>,
         x: DevicePtr<T>,
         y: DevicePtrMut<T>,
@@ -63,10 +63,10 @@ kernel! {
         let row = thread::block_idx_x() * thread::block_dim_y() + thread::thread_idx_y();
         if row < rows {
             let first = u64::from(row) * pitch;
-            let mut sum = row_sum(col_indices, values, x, first, width);
+            let mut sum = row_sum(col_ind, values, x, first, width);
             // All lanes hold the same sum, so all of them take the branch or none.
             if !sum.is_finite() {
-                sum = row_sum(col_indices, values, x, first, row_lengths.load(row));
+                sum = row_sum(col_ind, values, x, first, row_lengths.load(row));
             }
             if thread::thread_idx_x() == 0 {
                 y.store(row, sum);

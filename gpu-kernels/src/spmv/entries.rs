@@ -42,28 +42,28 @@ pub(crate) fn products_to_shared<T: Real>(
 /// A column and a value for each entry.
 #[derive(Clone, Copy)]
 pub(crate) struct Stored<T> {
-    pub(crate) col_indices: DevicePtr<u32>,
+    pub(crate) col_ind: DevicePtr<u32>,
     pub(crate) values: DevicePtr<T>,
 }
 
 impl<T: Real> Entries<T> for Stored<T> {
     #[inline(always)]
     fn entry(self, k: u32) -> (T, u32) {
-        (self.values.load(k), self.col_indices.load(k))
+        (self.values.load(k), self.col_ind.load(k))
     }
 }
 
 /// All values equal: no value array is read.
 #[derive(Clone, Copy)]
 pub(crate) struct Equal<T> {
-    pub(crate) col_indices: DevicePtr<u32>,
+    pub(crate) col_ind: DevicePtr<u32>,
     pub(crate) value: T,
 }
 
 impl<T: Real> Entries<T> for Equal<T> {
     #[inline(always)]
     fn entry(self, k: u32) -> (T, u32) {
-        (self.value, self.col_indices.load(k))
+        (self.value, self.col_ind.load(k))
     }
 }
 

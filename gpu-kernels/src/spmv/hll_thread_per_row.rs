@@ -1,9 +1,9 @@
 //! HLL, one thread per row, each as far as its own length (own; layout of R2 VI-B).
 //!
 //! Row i is row j = i mod hack of block b = i / hack, which has h rows:
-//! y[i] = sum over s < length[i] of values[offset(b) + s h + j] x[col_indices[offset(b) + s h + j]]
+//! y[i] = sum over s < length[i] of values[offset(b) + s h + j] x[col_ind[offset(b) + s h + j]]
 
-use super::padded::slot_sum;
+use super::padded::element_sum;
 use crate::device::{DevicePtr, DevicePtrMut, divide, thread};
 use crate::kernel::kernel;
 
@@ -14,7 +14,7 @@ kernel! {
         hack_size: u32,
         block_offsets: DevicePtr<u64>,
         row_lengths: DevicePtr<u32>,
-        col_indices: DevicePtr<u32>,
+        col_ind: DevicePtr<u32>,
         values: DevicePtr<T>,
         x: DevicePtr<T>,
         y: DevicePtrMut<T>,
@@ -26,7 +26,7 @@ kernel! {
             let height = hack_size.min(rows - first_row);
             let first = block_offsets.load(block) + u64::from(row - first_row);
             let length = row_lengths.load(row);
-            y.store(row, slot_sum(col_indices, values, x, first, u64::from(height), length));
+            y.store(row, element_sum(col_ind, values, x, first, u64::from(height), length));
         }
     }
     as HllThreadPerRow

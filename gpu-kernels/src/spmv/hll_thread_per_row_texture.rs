@@ -1,8 +1,8 @@
 //! HLL, flat arrays with block offsets, one thread per row, x through the texture cache
 //! (R2 VI-B, Algorithm 7).
 //!
-//! Row i is row j = i mod hack of block b = i / hack, which has h rows and w slots per row:
-//! y[i] = sum over s < w of values[offset(b) + s h + j] tex1Dfetch(x, col_indices[...])
+//! Row i is row j = i mod hack of block b = i / hack, which has h rows and w stored elements per row:
+//! y[i] = sum over s < w of values[offset(b) + s h + j] tex1Dfetch(x, col_ind[...])
 //!
 //! As in the report the thread walks the width of its block and skips zeros. A zero that the
 //! matrix stores is not skipped, because 0 times an infinite x is not 0.
@@ -17,7 +17,7 @@ kernel! {
         hack_size: u32,
         block_offsets: DevicePtr<u64>,
         row_lengths: DevicePtr<u32>,
-        col_indices: DevicePtr<u32>,
+        col_ind: DevicePtr<u32>,
         values: DevicePtr<T>,
         x: Texture<T>,
         y: DevicePtrMut<T>,
@@ -28,17 +28,17 @@ kernel! {
             let first_row = block * hack_size;
             let height = hack_size.min(rows - first_row);
             let start = block_offsets.load(block);
-            let slots = (block_offsets.load(block + 1) - start) as u32;
-            let width = divide(slots, height);
+            let elements = (block_offsets.load(block + 1) - start) as u32;
+            let width = divide(elements, height);
             let length = row_lengths.load(row);
-            let mut slot = start + u64::from(row - first_row);
+            let mut element = start + u64::from(row - first_row);
             let mut sum = T::ZERO;
             for s in 0..width {
-                let value = values.load(slot);
+                let value = values.load(element);
                 if value != T::ZERO || s < length {
-                    sum = value.mul_add(x.fetch(col_indices.load(slot)), sum);
+                    sum = value.mul_add(x.fetch(col_ind.load(element)), sum);
                 }
-                slot += u64::from(height);
+                element += u64::from(height);
             }
             y.store(row, sum);
         }

@@ -27,7 +27,7 @@ pub(crate) mod sellp;
 
 pub use csr_adaptive::ADAPTIVE_TILE_ENTRIES;
 pub use csr_column_blocks::{COLUMN_BLOCK_IN_FLIGHT, COLUMN_BLOCK_QUAD};
-pub use csr_ell_columns::SLOT_BIAS;
+pub use csr_ell_columns::COLUMN_BIAS;
 pub use csr_merge::MERGE_ITEMS;
 pub use csr_segmented_sum::SEGMENT_THREADS;
 pub use dia_thread_per_row::{Distances, MOST_DIAGONALS};

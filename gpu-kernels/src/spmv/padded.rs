@@ -6,21 +6,22 @@
 
 use crate::device::{DevicePtr, Real};
 
-/// The sum of values[s] x[col_indices[s]] over `slots` slots, the first at `first`, `stride` apart.
+/// The sum of values[s] x[col_ind[s]] over `elements` stored elements, the first at `first`, `stride`
+/// apart.
 #[inline(always)]
-pub(crate) fn slot_sum<T: Real>(
-    col_indices: DevicePtr<u32>,
+pub(crate) fn element_sum<T: Real>(
+    col_ind: DevicePtr<u32>,
     values: DevicePtr<T>,
     x: DevicePtr<T>,
     first: u64,
     stride: u64,
-    slots: u32,
+    elements: u32,
 ) -> T {
     let mut sum = T::ZERO;
-    let mut slot = first;
-    for _ in 0..slots {
-        sum = values.load(slot).mul_add(x.load(col_indices.load(slot)), sum);
-        slot += stride;
+    let mut element = first;
+    for _ in 0..elements {
+        sum = values.load(element).mul_add(x.load(col_ind.load(element)), sum);
+        element += stride;
     }
     sum
 }

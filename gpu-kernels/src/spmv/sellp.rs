@@ -3,19 +3,19 @@
 //! GPUs", 2014), with columns as short as each chunk allows and values left out or in single
 //! precision where they fit (own).
 //!
-//! Lane l of a chunk is sub-lane l mod w of row l / w; slot s of it is entry s w + (l mod w) of the
-//! row, in place 32 s + l. The w sums of a row are folded in registers. Rows keep their order. How
-//! columns are stored is in `compact.rs`; the kernels in `convert/sellp.rs` make the arrays.
+//! Lane l of a chunk is sub-lane l mod w of row l / w; stored element s of it is entry s w + (l mod w)
+//! of the row, in place 32 s + l. The w sums of a row are folded in registers. Rows keep their order.
+//! How columns are stored is in `compact.rs`; the kernels in `convert/sellp.rs` make the arrays.
 //!
-//! A chunk whose entries lie on few diagonals has its slots by diagonal instead, as in DIA: lane l
-//! is part l / r of row l mod r of the chunk's r = 32 / w rows, its slot s is diagonal s w + (l / r),
-//! and the column is base + row. No column is stored for an entry, and chunks on the same diagonals as the
-//! one before share its bases. Where a row has no entry on a diagonal, there is a hole: value 0, and
-//! a cleared bit of the lane's fill words (bit s mod 32 of word s / 32), which are read where a hole
-//! would count.
+//! A chunk whose entries lie on few diagonals has its stored elements by diagonal instead, as in DIA:
+//! lane l is part l / r of row l mod r of the chunk's r = 32 / w rows, its stored element s is
+//! diagonal s w + (l / r), and the column is base + row. No column is stored for an entry, and chunks
+//! on the same diagonals as the one before share its bases. Where a row has no entry on a diagonal,
+//! there is a hole: value 0, and a cleared bit of the lane's fill words (bit s mod 32 of word s / 32),
+//! which are read where a hole would count.
 
 use super::compact::{
-    All, Single, Values, all_slots_are_safe, chunk_and_lane, lane_sum, lane_sum_by_offsets,
+    All, Single, Values, all_elements_are_safe, chunk_and_lane, lane_sum, lane_sum_by_offsets,
 };
 use crate::device::warp::{FULL_MASK, WARP_SIZE};
 use crate::device::{DevicePtr, DevicePtrMut, Real, warp};
@@ -31,7 +31,7 @@ pub(crate) const BY_DIAGONAL: u32 = 0;
 pub(crate) struct LaneEntries {
     first: u32,
     log_lanes: u32,
-    pub(crate) slots: u32,
+    pub(crate) elements: u32,
 }
 
 impl LaneEntries {
@@ -41,25 +41,25 @@ impl LaneEntries {
         lane: u32,
         rows: u32,
         log_lanes: u32,
-        pointers: DevicePtr<u32>,
+        row_ptr: DevicePtr<u32>,
     ) -> Self {
         let row = (chunk << (LOG_WARP - log_lanes)) + (lane >> log_lanes);
-        let mut mine = Self { first: 0, log_lanes, slots: 0 };
+        let mut mine = Self { first: 0, log_lanes, elements: 0 };
         if row < rows {
-            let (start, end) = (pointers.load(row), pointers.load(row + 1));
+            let (start, end) = (row_ptr.load(row), row_ptr.load(row + 1));
             let sub_lane = lane & ((1 << log_lanes) - 1);
             if end - start > sub_lane {
                 mine.first = start + sub_lane;
-                mine.slots = ((end - start - sub_lane - 1) >> log_lanes) + 1;
+                mine.elements = ((end - start - sub_lane - 1) >> log_lanes) + 1;
             }
         }
         mine
     }
 
-    /// The entry in slot `slot`, which must be below `slots`.
+    /// The entry in stored element `element`, which must be below `elements`.
     #[inline(always)]
-    pub(crate) fn entry(self, slot: u32) -> u32 {
-        self.first + (slot << self.log_lanes)
+    pub(crate) fn entry(self, element: u32) -> u32 {
+        self.first + (element << self.log_lanes)
     }
 }
 
@@ -73,13 +73,14 @@ struct Chunks {
     bases: DevicePtr<u32>,
     offsets: DevicePtr<u32>,
     fills: DevicePtr<u32>,
-    pointers: DevicePtr<u32>,
+    row_ptr: DevicePtr<u32>,
 }
 
-/// The sum of one lane over those of its first `slots` slots that the fill words have a bit for.
+/// The sum of one lane over those of its first `elements` stored elements that the fill words have a
+/// bit for.
 #[inline(always)]
 fn filled_sum<T: Real, V: Values<T>>(
-    slots: u32,
+    elements: u32,
     place: u64,
     columns: impl Fn(u32) -> [u32; 4],
     fills: DevicePtr<u32>,
@@ -87,10 +88,10 @@ fn filled_sum<T: Real, V: Values<T>>(
     x: DevicePtr<T>,
 ) -> T {
     let (mut even, mut odd) = (T::ZERO, T::ZERO);
-    for group in 0..slots.div_ceil(4) {
+    for group in 0..elements.div_ceil(4) {
         let columns = columns(group);
         let filled = fills.load(group / 8 * WARP_SIZE) >> (group % 8 * 4);
-        let values = values.load(place, group, slots - 4 * group);
+        let values = values.load(place, group, elements - 4 * group);
         let x = columns.map(|column| x.load(column));
         if filled & 1 != 0 {
             even = values[0].mul_add(x[0], even);
@@ -110,7 +111,7 @@ fn filled_sum<T: Real, V: Values<T>>(
 
 #[inline(always)]
 fn product<T: Real, V: Values<T>>(matrix: Chunks, values: V, x: DevicePtr<T>, y: DevicePtrMut<T>) {
-    let Chunks { rows, log_lanes, headers, bases, offsets, fills, pointers, .. } = matrix;
+    let Chunks { rows, log_lanes, headers, bases, offsets, fills, row_ptr, .. } = matrix;
     let (chunk, lane) = chunk_and_lane();
     let log_rows = LOG_WARP - log_lanes;
     let first_row = chunk << log_rows;
@@ -133,7 +134,7 @@ fn product<T: Real, V: Values<T>>(matrix: Chunks, values: V, x: DevicePtr<T>, y:
             bases.map(|base| row.wrapping_add(base).min(last_column))
         };
         let fills = fills.offset(unit + u64::from(lane));
-        if all_slots_are_safe(values) {
+        if all_elements_are_safe(values) {
             sum = lane_sum(width, place, columns, values, x);
             if !sum.is_finite() {
                 sum = filled_sum(width, place, columns, fills, values, x);
@@ -145,15 +146,15 @@ fn product<T: Real, V: Values<T>>(matrix: Chunks, values: V, x: DevicePtr<T>, y:
         let bases = bases.offset(u64::from(first_group) * 4);
         let offsets = offsets.offset(unit);
         let at = (place, lane, last_column);
-        let filled = || LaneEntries::of(chunk, lane, rows, log_lanes, pointers).slots;
-        let mut slots = if all_slots_are_safe(values) { width } else { filled() };
+        let filled = || LaneEntries::of(chunk, lane, rows, log_lanes, row_ptr).elements;
+        let mut elements = if all_elements_are_safe(values) { width } else { filled() };
         // At most twice: over the padding, and without it if the sum is not finite.
         loop {
-            sum = lane_sum_by_offsets(mode, slots, at, bases, offsets, values, x);
-            if slots == width && !sum.is_finite() {
+            sum = lane_sum_by_offsets(mode, elements, at, bases, offsets, values, x);
+            if elements == width && !sum.is_finite() {
                 let filled = filled();
                 if filled < width {
-                    slots = filled;
+                    elements = filled;
                     continue;
                 }
             }
@@ -178,7 +179,7 @@ fn product<T: Real, V: Values<T>>(matrix: Chunks, values: V, x: DevicePtr<T>, y:
 
 kernel! {
     /// `sellp`: 2^`log_lanes` lanes per row. Block: a multiple of 32; grid: at least one warp per
-    /// chunk. `pointers` are those of the CSR matrix, which tell what is padding.
+    /// chunk. `row_ptr` are those of the CSR matrix, which tell what is padding.
     pub fn spmv_sellp<T: Real>(
         rows: u32,
         cols: u32,
@@ -187,12 +188,12 @@ kernel! {
         bases: DevicePtr<u32>,
         offsets: DevicePtr<u32>,
         fills: DevicePtr<u32>,
-        pointers: DevicePtr<u32>,
+        row_ptr: DevicePtr<u32>,
         values: DevicePtr<T>,
         x: DevicePtr<T>,
         y: DevicePtrMut<T>,
     ) {
-        let matrix = Chunks { rows, cols, log_lanes, headers, bases, offsets, fills, pointers };
+        let matrix = Chunks { rows, cols, log_lanes, headers, bases, offsets, fills, row_ptr };
         product(matrix, values, x, y);
     }
     as Sellp
@@ -208,12 +209,12 @@ kernel! {
         bases: DevicePtr<u32>,
         offsets: DevicePtr<u32>,
         fills: DevicePtr<u32>,
-        pointers: DevicePtr<u32>,
+        row_ptr: DevicePtr<u32>,
         values: DevicePtr<f32>,
         x: DevicePtr<T>,
         y: DevicePtrMut<T>,
     ) {
-        let matrix = Chunks { rows, cols, log_lanes, headers, bases, offsets, fills, pointers };
+        let matrix = Chunks { rows, cols, log_lanes, headers, bases, offsets, fills, row_ptr };
         product(matrix, Single(values), x, y);
     }
     as SellpSingle
@@ -229,12 +230,12 @@ kernel! {
         bases: DevicePtr<u32>,
         offsets: DevicePtr<u32>,
         fills: DevicePtr<u32>,
-        pointers: DevicePtr<u32>,
+        row_ptr: DevicePtr<u32>,
         value: T,
         x: DevicePtr<T>,
         y: DevicePtrMut<T>,
     ) {
-        let matrix = Chunks { rows, cols, log_lanes, headers, bases, offsets, fills, pointers };
+        let matrix = Chunks { rows, cols, log_lanes, headers, bases, offsets, fills, row_ptr };
         product(matrix, All(value), x, y);
     }
     as SellpEqual

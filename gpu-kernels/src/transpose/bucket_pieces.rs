@@ -174,7 +174,7 @@ fn move_piece<T: Real>(
     (cols, width): (u32, u32),
     counts: Counts,
     mut source: Moved,
-    (column_pointers, row_indices): (DevicePtrMut<u32>, DevicePtrMut<u32>),
+    (col_ptr, row_ind): (DevicePtrMut<u32>, DevicePtrMut<u32>),
     values: Option<(DevicePtr<T>, DevicePtrMut<T>)>,
 ) {
     let (me, block) = (thread::thread_idx_x(), thread::block_dim_x());
@@ -196,13 +196,13 @@ fn move_piece<T: Real>(
             cursors.store(column, if inside { of_column + row.load(column) } else { 0 });
         }
         if piece == first_piece && inside && bucket * width + column < cols {
-            column_pointers.store(bucket * width + column, of_column);
+            col_ptr.store(bucket * width + column, of_column);
         }
         before += all;
         start += block;
     }
     if me == 0 && piece == first_piece && cols - bucket * width <= width {
-        column_pointers.store(cols, before);
+        col_ptr.store(cols, before);
     }
     thread::sync_threads();
     let items = divide(end - begin + block - 1, block).min(TILE_ITEMS as u32);
@@ -212,7 +212,7 @@ fn move_piece<T: Real>(
         (begin, end, items),
         (|key| key << 16, width),
         |_, _, _| (),
-        row_indices,
+        row_ind,
         values,
     );
 }
@@ -233,15 +233,15 @@ kernel! {
         keys: DevicePtr<u16>,
         moved_rows: DevicePtr<u32>,
         moved_values: DevicePtr<T>,
-        column_pointers: DevicePtrMut<u32>,
-        row_indices: DevicePtrMut<u32>,
+        col_ptr: DevicePtrMut<u32>,
+        row_ind: DevicePtrMut<u32>,
         values: DevicePtrMut<T>,
     ) {
         move_piece(
             (cols, width),
             Counts { pieces, large, inter, totals, starts },
             Moved { keys, rows: moved_rows },
-            (column_pointers, row_indices),
+            (col_ptr, row_ind),
             Some((moved_values, values)),
         );
     }
@@ -260,14 +260,14 @@ kernel! {
         starts: DevicePtr<u32>,
         keys: DevicePtr<u16>,
         moved_rows: DevicePtr<u32>,
-        column_pointers: DevicePtrMut<u32>,
-        row_indices: DevicePtrMut<u32>,
+        col_ptr: DevicePtrMut<u32>,
+        row_ind: DevicePtrMut<u32>,
     ) {
         move_piece::<f32>(
             (cols, width),
             Counts { pieces, large, inter, totals, starts },
             Moved { keys, rows: moved_rows },
-            (column_pointers, row_indices),
+            (col_ptr, row_ind),
             None,
         );
     }

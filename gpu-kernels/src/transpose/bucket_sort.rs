@@ -22,7 +22,7 @@ pub fn bucket_sort_bytes(width: u32, block: u32) -> u32 {
 struct Columns {
     cols: u32,
     width: u32,
-    pointers: DevicePtrMut<u32>,
+    col_ptr: DevicePtrMut<u32>,
 }
 
 #[inline(always)]
@@ -41,7 +41,7 @@ fn sort_bucket<T: Real>(
     let length = end - begin;
     let first_column = bucket * width;
     if me == 0 && columns.cols - first_column <= width {
-        columns.pointers.store(columns.cols, end);
+        columns.col_ptr.store(columns.cols, end);
     }
     // Longer ones are for the kernels that cut buckets into pieces.
     if length > block * TILE_ITEMS as u32 {
@@ -61,7 +61,7 @@ fn sort_bucket<T: Real>(
             let column = first_column + digit;
             let put = |i: u32, start: u32| {
                 if digit + i < width && i < columns.cols - column {
-                    columns.pointers.store(column + i, begin + start);
+                    columns.col_ptr.store(column + i, begin + start);
                 }
             };
             if column < columns.cols {
@@ -104,7 +104,7 @@ fn sort_bucket<T: Real>(
 kernel! {
     /// Orders each bucket of `width` columns by column, and writes the column pointers; a bucket of
     /// more than [`bucket_sort_entries`] is left alone. `moved_rows` may be the same array as
-    /// `row_indices`, `moved_values` the same as `values`.
+    /// `row_ind`, `moved_values` the same as `values`.
     ///
     /// Grid: buckets; block: a multiple of 32 up to 1024; shared memory: [`bucket_sort_bytes`].
     pub fn transpose_bucket_sort<T: Real>(
@@ -114,15 +114,15 @@ kernel! {
         keys: DevicePtr<u16>,
         moved_rows: DevicePtrMut<u32>,
         moved_values: DevicePtrMut<T>,
-        column_pointers: DevicePtrMut<u32>,
-        row_indices: DevicePtrMut<u32>,
+        col_ptr: DevicePtrMut<u32>,
+        row_ind: DevicePtrMut<u32>,
         values: DevicePtrMut<T>,
     ) {
         sort_bucket(
-            Columns { cols, width, pointers: column_pointers },
+            Columns { cols, width, col_ptr },
             starts,
             keys,
-            [moved_rows, row_indices],
+            [moved_rows, row_ind],
             Some([moved_values, values]),
         );
     }
@@ -137,14 +137,14 @@ kernel! {
         starts: DevicePtr<u32>,
         keys: DevicePtr<u16>,
         moved_rows: DevicePtrMut<u32>,
-        column_pointers: DevicePtrMut<u32>,
-        row_indices: DevicePtrMut<u32>,
+        col_ptr: DevicePtrMut<u32>,
+        row_ind: DevicePtrMut<u32>,
     ) {
         sort_bucket::<f32>(
-            Columns { cols, width, pointers: column_pointers },
+            Columns { cols, width, col_ptr },
             starts,
             keys,
-            [moved_rows, row_indices],
+            [moved_rows, row_ind],
             None,
         );
     }

@@ -261,7 +261,8 @@ pub(super) fn scan_down(
 kernel! {
     /// The vertical scan: replaces the counts of each bucket in `inter` (chunks x digits; only what
     /// lies in the windows of the chunks is there) by their exclusive prefix sums, and writes where
-    /// the buckets start (buckets + 1 words). Further blocks look for the row of each chunk's first entry.
+    /// the buckets start (buckets + 1 words). Further blocks look for the row of each chunk's first
+    /// entry.
     ///
     /// Grid: buckets / 32, and if `rows` is not 0 (chunks / [`SCAN_WARPS`]), rounded up; block:
     /// [`SCAN_WARPS`] warps; `ticket`: 0, and 0 again afterwards; shared memory:
@@ -277,7 +278,7 @@ kernel! {
         ticket: DevicePtrMut<u32>,
         rows: u32,
         chunk: u32,
-        pointers: DevicePtr<u32>,
+        row_ptr: DevicePtr<u32>,
         chunk_rows: DevicePtrMut<u32>,
     ) {
         let mut pool = Pool::new();
@@ -288,7 +289,7 @@ kernel! {
         if thread::block_idx_x() >= strips {
             let chunk_index = (thread::block_idx_x() - strips) * SCAN_WARPS + me / WARP_SIZE;
             if chunk_index < chunks {
-                let row = row_of(rows, pointers, chunk_index * chunk);
+                let row = row_of(rows, row_ptr, chunk_index * chunk);
                 if me.is_multiple_of(WARP_SIZE) {
                     chunk_rows.store(chunk_index, row);
                 }
@@ -437,12 +438,12 @@ fn to_buckets<T: Real>(
 #[inline(always)]
 fn compressed(
     rows: u32,
-    pointers: DevicePtr<u32>,
+    row_ptr: DevicePtr<u32>,
     columns: DevicePtr<u32>,
     chunk_rows: DevicePtr<u32>,
 ) -> Compressed {
     let row = chunk_rows.load(thread::block_idx_x());
-    Compressed { columns, marks: RowMarks { rows, pointers, row } }
+    Compressed { columns, marks: RowMarks { rows, row_ptr, row } }
 }
 
 kernel! {
@@ -461,7 +462,7 @@ kernel! {
         width: u32,
         inverse: u32,
         rows: u32,
-        pointers: DevicePtr<u32>,
+        row_ptr: DevicePtr<u32>,
         columns: DevicePtr<u32>,
         values: DevicePtr<T>,
         inter: DevicePtr<u32>,
@@ -473,7 +474,7 @@ kernel! {
         moved_values: DevicePtrMut<T>,
     ) {
         to_buckets(
-            compressed(rows, pointers, columns, chunk_rows),
+            compressed(rows, row_ptr, columns, chunk_rows),
             Cut { entries, chunk, items, digits, mask, width: Width { width, inverse } },
             (inter, windows, starts),
             (keys, moved_rows),
@@ -494,7 +495,7 @@ kernel! {
         width: u32,
         inverse: u32,
         rows: u32,
-        pointers: DevicePtr<u32>,
+        row_ptr: DevicePtr<u32>,
         columns: DevicePtr<u32>,
         inter: DevicePtr<u32>,
         windows: DevicePtr<u32>,
@@ -504,7 +505,7 @@ kernel! {
         moved_rows: DevicePtrMut<u32>,
     ) {
         to_buckets::<f32>(
-            compressed(rows, pointers, columns, chunk_rows),
+            compressed(rows, row_ptr, columns, chunk_rows),
             Cut { entries, chunk, items, digits, mask, width: Width { width, inverse } },
             (inter, windows, starts),
             (keys, moved_rows),

@@ -24,11 +24,11 @@ kernel! {
 
 kernel! {
     /// `marks[k] = 1` for the first entry of each row. Grid: at least one thread for each row.
-    pub fn transpose_mark_rows(rows: u32, pointers: DevicePtr<u32>, marks: DevicePtrMut<u32>) {
+    pub fn transpose_mark_rows(rows: u32, row_ptr: DevicePtr<u32>, marks: DevicePtrMut<u32>) {
         let row = thread::index_1d();
         if row < rows {
-            let start = pointers.load(row);
-            if start < pointers.load(row + 1) {
+            let start = row_ptr.load(row);
+            if start < row_ptr.load(row + 1) {
                 marks.store(start, 1);
             }
         }
@@ -70,13 +70,13 @@ kernel! {
     /// Pointers to the entries that are left. Grid: at least rows + 1 threads.
     pub fn transpose_distinct_pointers(
         rows: u32,
-        pointers: DevicePtr<u32>,
+        row_ptr: DevicePtr<u32>,
         places: DevicePtr<u32>,
         distinct: DevicePtrMut<u32>,
     ) {
         let row = thread::index_1d();
         if row <= rows {
-            distinct.store(row, places.load(pointers.load(row)));
+            distinct.store(row, places.load(row_ptr.load(row)));
         }
     }
     as DistinctPointers

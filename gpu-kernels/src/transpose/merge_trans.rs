@@ -10,12 +10,12 @@ kernel! {
     /// The key of each entry. Grid: at least one thread for each.
     pub fn transpose_keys(
         entries: u32,
-        col_indices: DevicePtr<u32>,
+        col_ind: DevicePtr<u32>,
         keys: DevicePtrMut<u64>,
     ) {
         let k = thread::index_1d();
         if k < entries {
-            keys.store(k, (u64::from(col_indices.load(k)) << 32) | u64::from(k));
+            keys.store(k, (u64::from(col_ind.load(k)) << 32) | u64::from(k));
         }
     }
     as Keys
@@ -28,13 +28,13 @@ kernel! {
         keys: DevicePtr<u64>,
         rows: DevicePtr<u32>,
         values: DevicePtr<T>,
-        row_indices: DevicePtrMut<u32>,
+        row_ind: DevicePtrMut<u32>,
         sorted_values: DevicePtrMut<T>,
     ) {
         let i = thread::index_1d();
         if i < entries {
             let k = keys.load(i) as u32;
-            row_indices.store(i, rows.load(k));
+            row_ind.store(i, rows.load(k));
             sorted_values.store(i, values.load(k));
         }
     }
@@ -47,11 +47,11 @@ kernel! {
         entries: u32,
         keys: DevicePtr<u64>,
         rows: DevicePtr<u32>,
-        row_indices: DevicePtrMut<u32>,
+        row_ind: DevicePtrMut<u32>,
     ) {
         let i = thread::index_1d();
         if i < entries {
-            row_indices.store(i, rows.load(keys.load(i) as u32));
+            row_ind.store(i, rows.load(keys.load(i) as u32));
         }
     }
     as GatherPattern

@@ -7,14 +7,14 @@ use crate::device::{DevicePtr, thread, warp};
 /// The row of entry `entry`: the last one that starts at it or before. The lanes of a warp look
 /// together, at 32 pointers at a time.
 #[inline(always)]
-pub(crate) fn row_of(rows: u32, pointers: DevicePtr<u32>, entry: u32) -> u32 {
+pub(crate) fn row_of(rows: u32, row_ptr: DevicePtr<u32>, entry: u32) -> u32 {
     let lane = warp::lane_id();
     // pointers[low] <= entry < pointers[low + length]
     let (mut low, mut length) = (0, rows);
     while length > 1 {
         let step = length.div_ceil(WARP_SIZE);
         let probe = lane * step;
-        let below = probe < length && pointers.load(low + probe) <= entry;
+        let below = probe < length && row_ptr.load(low + probe) <= entry;
         // Pointers ascend, and the first lane's is below.
         let last = warp::ballot(FULL_MASK, below).count_ones().max(1) - 1;
         low += last * step;
@@ -27,7 +27,7 @@ pub(crate) fn row_of(rows: u32, pointers: DevicePtr<u32>, entry: u32) -> u32 {
 #[derive(Clone, Copy)]
 pub(crate) struct RowMarks {
     pub(crate) rows: u32,
-    pub(crate) pointers: DevicePtr<u32>,
+    pub(crate) row_ptr: DevicePtr<u32>,
     /// The row of the tile's first entry, or one before it.
     pub(crate) row: u32,
 }
@@ -56,9 +56,9 @@ impl RowMarks {
         let mut row = self.row + 1 + me;
         let mut inside = true;
         while inside && row < self.rows {
-            let start = self.pointers.load(row);
+            let start = self.row_ptr.load(row);
             inside = start < end;
-            if inside && start >= begin && start < self.pointers.load(row + 1) {
+            if inside && start >= begin && start < self.row_ptr.load(row + 1) {
                 marks.store(start - begin, row);
             }
             row = row.saturating_add(block);

@@ -4,14 +4,14 @@ use spm_gpu_kernels::convert::*;
 
 use crate::tail::*;
 
-/// HLL and SELL-C-sigma: lengths, widths of blocks, offsets, slots beyond 2^36.
+/// HLL and SELL-C-sigma: lengths, widths of blocks, offsets, stored elements beyond 2^36.
 #[test]
 fn padded_formats() {
     const HEIGHT: u32 = 32;
     for (row, entry) in PLACES {
         let tail = Tail::new(row, entry);
         let emulator = &tail.emulator;
-        let (pointers, columns, values) = tail.csr();
+        let (row_ptr, columns, values) = tail.csr();
         let rows = tail.rows();
         let threads = over(rows.into(), ROWS.into(), 64);
         let order: Vec<u32> = (row..rows).rev().collect();
@@ -22,7 +22,7 @@ fn padded_formats() {
         let args = LengthKeys {
             rows,
             longest: 9,
-            pointers: far(&pointers, row),
+            row_ptr: far(&row_ptr, row),
             keys: far_mut(&keys, row),
             numbers: far_mut(&numbers, row),
         };
@@ -44,7 +44,7 @@ fn padded_formats() {
             rows,
             sorted: 1,
             order: far(&order_buffer, row),
-            pointers: far(&pointers, row),
+            row_ptr: far(&row_ptr, row),
             lengths: far_mut(&lengths, row),
             moved: moved.ptr_mut(),
         };
@@ -98,27 +98,27 @@ fn padded_formats() {
         assert_eq!(offsets.to_vec(), expected);
 
         // Both ways to end: as many lanes as rows, or whole blocks.
-        let first_slot = expected[0];
+        let first_element = expected[0];
         for (lanes, filled) in [(rows, 0_u32), (blocks * HEIGHT, 1)] {
-            let slots = ((starts[last] - starts[0]) * HEIGHT) as usize;
-            let to_columns = emulator.alloc_from(&vec![u32::MAX; slots]);
-            let to_values = emulator.alloc_from(&vec![f64::NAN; slots]);
-            let args = PaddedSlots {
+            let elements = ((starts[last] - starts[0]) * HEIGHT) as usize;
+            let to_columns = emulator.alloc_from(&vec![u32::MAX; elements]);
+            let to_values = emulator.alloc_from(&vec![f64::NAN; elements]);
+            let args = PaddedElements {
                 rows,
                 lanes,
                 height: HEIGHT,
                 filled,
                 sorted: 1,
                 order: far(&order_buffer, row),
-                pointers: far(&pointers, row),
-                col_indices: far(&columns, entry),
+                row_ptr: far(&row_ptr, row),
+                col_ind: far(&columns, entry),
                 values: far(&values, entry),
                 starts: far(&starts_buffer, before),
-                to_columns: far_mut(&to_columns, first_slot),
-                to_values: far_mut(&to_values, first_slot),
+                to_columns: far_mut(&to_columns, first_element),
+                to_values: far_mut(&to_values, first_element),
             };
             let grid = over(lanes.into(), (lanes - row).into(), 64);
-            launch_last::<PaddedSlots<f64>>(emulator, grid, 64, 0, args);
+            launch_last::<PaddedElements<f64>>(emulator, grid, 64, 0, args);
             let (columns, values) = (to_columns.to_vec(), to_values.to_vec());
             let ends = tail.pointers_from(0);
             for (position, &row) in order.iter().enumerate() {
@@ -126,7 +126,7 @@ fn padded_formats() {
                 let lane = position % HEIGHT as usize;
                 let last_block = block == last - 1 && filled == 0;
                 let stride = if last_block { last_height } else { HEIGHT } as usize;
-                let at = (expected[block] - first_slot) as usize + lane;
+                let at = (expected[block] - first_element) as usize + lane;
                 let source = ends[(row - tail.first_row) as usize] as usize;
                 for s in 0..widest[block] as usize {
                     let inside = s < tail.lengths[(row - tail.first_row) as usize] as usize;
@@ -147,17 +147,17 @@ fn statistics() {
     let (row, grid, block) = (1_u32 << 31, 1024_u32, 256_u32);
     let tail = Tail::new(row, 7);
     let emulator = &tail.emulator;
-    let pointers = emulator.alloc_zeroed::<u32>(tail.rows() as usize + 1);
+    let row_ptr = emulator.alloc_zeroed::<u32>(tail.rows() as usize + 1);
     // All of the earlier entries are in one row of another warp's, and the rows of the tail are the
     // first that the last warps see after 2^31 / 2^18 empty ones.
     let stride = grid * block;
     let place = row - 32;
-    pointers.write_at(place as usize, &tail.pointers_from(0));
+    row_ptr.write_at(place as usize, &tail.pointers_from(0));
     let end = tail.pointers_from(0)[ROWS as usize];
-    pointers.write_at((place + ROWS) as usize, &vec![end; (row - place) as usize + 1]);
+    row_ptr.write_at((place + ROWS) as usize, &vec![end; (row - place) as usize + 1]);
     let warps = (stride / 32) as usize;
     let seen = emulator.alloc_from(&vec![[u32::MAX; 2]; warps]);
-    let args = RowStats { rows: tail.rows(), pointers: pointers.ptr(), seen: seen.ptr_mut() };
+    let args = RowStats { rows: tail.rows(), row_ptr: row_ptr.ptr(), seen: seen.ptr_mut() };
     launch_last::<RowStats>(emulator, (grid, 1), block, 0, args);
     // The last warp visits rows 32 x 8191 + 2^18 i to + 31 for each i, and after these none.
     let [longest, empty] = seen.to_vec()[warps - 1];
@@ -182,7 +182,7 @@ fn column_blocks() {
     let block_cols = COLS.div_ceil(col_blocks);
     for entry in [7_u32, 0xf7ff_0000] {
         let tail = Tail::new(row, entry);
-        let (pointers, columns, values) = tail.csr();
+        let (row_ptr, columns, values) = tail.csr();
         let rows = tail.rows();
         let words = (col_blocks - 1) * rows + ROWS;
         let counts = tail.emulator.try_alloc_uninit::<u32>(words as usize).unwrap();
@@ -190,8 +190,8 @@ fn column_blocks() {
             rows,
             block_cols,
             col_blocks,
-            pointers: far(&pointers, row),
-            col_indices: far(&columns, entry),
+            row_ptr: far(&row_ptr, row),
+            col_ind: far(&columns, entry),
             counts: far_mut(&counts, row),
         };
         let grid = (rows, ROWS.into());
@@ -229,8 +229,8 @@ fn column_blocks() {
                     rows,
                     block_cols,
                     col_blocks,
-                    pointers: far(&pointers, row),
-                    col_indices: far(&columns, entry),
+                    row_ptr: far(&row_ptr, row),
+                    col_ind: far(&columns, entry),
                     values: far(&values, entry),
                     places: far_mut(&counts, row),
                     col_offsets: far_mut(&offsets, first),

@@ -1,5 +1,5 @@
-//! `csr-segmented-sum`, from CSR to the product: as many slots as its plan takes, 2^31, at the end of
-//! more rows than that.
+//! `csr-segmented-sum`, from CSR to the product: as many stored elements as its plan takes, 2^31, at
+//! the end of more rows than that.
 
 use spm_gpu_kernels::convert::*;
 use spm_gpu_kernels::spmv::*;
@@ -10,12 +10,12 @@ use crate::tail::*;
 fn marks_and_ranks_of_rows() {
     for (row, entry) in PLACES {
         let tail = Tail::new(row, entry);
-        let (pointers, ..) = tail.csr();
+        let (row_ptr, ..) = tail.csr();
         let marks = tail.emulator.alloc_from(&vec![9_u32; ROWS as usize]);
         let rows = tail.rows();
         let grid = over(rows.into(), ROWS.into(), 64);
         let args =
-            SegmentRowMarks { rows, pointers: far(&pointers, row), marks: far_mut(&marks, row) };
+            SegmentRowMarks { rows, row_ptr: far(&row_ptr, row), marks: far_mut(&marks, row) };
         launch_last::<SegmentRowMarks>(&tail.emulator, grid, 64, 0, args);
         let expected: Vec<u32> = tail.lengths.iter().map(|&length| u32::from(length > 0)).collect();
         assert_eq!(marks.to_vec(), expected);
@@ -31,7 +31,7 @@ fn marks_and_ranks_of_rows() {
         let row_ids = tail.emulator.alloc_from(&vec![0_u32; (rank - entry) as usize]);
         let args = SegmentRows {
             rows,
-            pointers: far(&pointers, row),
+            row_ptr: far(&row_ptr, row),
             ranks: far(&marks, row),
             row_ids: far_mut(&row_ids, entry),
         };
@@ -49,7 +49,7 @@ macro_rules! product {
             let per_block = SEGMENT_THREADS * $entries;
             let lengths: Vec<u32> = (0..ROWS).map(|row| row * 7 % 31).collect();
             let sum: u32 = lengths.iter().sum();
-            // The tail begins inside of a block, and fills the slots that there are.
+            // The tail begins inside of a block, and fills the stored elements that there are.
             let blocks = (1_u32 << 31) / per_block - 1;
             let entry = blocks * per_block - sum - 3;
             let mut tail = Tail::of(row, entry, lengths, 1);
@@ -58,8 +58,8 @@ macro_rules! product {
             let first_block = (entry - 1) / per_block;
             let last_blocks = blocks - first_block;
             let alloc = |words: &[u32]| emulator.alloc_from(words);
-            let pointers = alloc(&[&[0][..], &tail.pointers()].concat());
-            let pointers = far(&pointers, u64::from(row) - 1);
+            let row_ptr = alloc(&[&[0][..], &tail.row_ptr()].concat());
+            let row_ptr = far(&row_ptr, u64::from(row) - 1);
             let filled = (0..ROWS).filter(|&r| tail.lengths[r as usize] > 0).map(|r| row + r);
             let row_ids: Vec<u32> = [row - 1].into_iter().chain(filled).collect();
             let count = row_ids.len() as u32;
@@ -77,7 +77,7 @@ macro_rules! product {
                 count,
                 listed,
                 row_ids: row_ids.ptr(),
-                pointers,
+                row_ptr,
                 headers: headers.ptr_mut(),
             };
             let grid = over(u64::from(blocks) + 1, u64::from(last_blocks) + 1, 1);
@@ -89,7 +89,7 @@ macro_rules! product {
                 count,
                 listed,
                 row_ids: row_ids.ptr(),
-                pointers,
+                row_ptr,
                 headers: headers.ptr(),
                 warp_ranks: warp_ranks.ptr_mut(),
             };
@@ -102,7 +102,7 @@ macro_rules! product {
                 step,
                 listed,
                 row_ids: row_ids.ptr(),
-                pointers,
+                row_ptr,
                 headers: headers.ptr(),
                 flags: flags.ptr_mut(),
             };
@@ -114,28 +114,28 @@ macro_rules! product {
             let columns = [vec![0; own], tail.columns.clone()].concat();
             let values = [vec![1.0; own], tail.values.clone()].concat();
             let (columns, values) = (alloc(&columns), emulator.alloc_from(&values));
-            let slots = blocks * per_block;
-            let slots_here = (last_blocks * per_block) as usize;
-            let to_columns = emulator.alloc_from(&vec![u32::MAX; slots_here]);
-            let stored = emulator.alloc_from(&vec![f64::NAN; slots_here]);
-            let single = emulator.alloc_from(&vec![f32::NAN; slots_here]);
-            let grid = over(slots.into(), slots_here as u64, 256);
+            let elements = blocks * per_block;
+            let elements_here = (last_blocks * per_block) as usize;
+            let to_columns = emulator.alloc_from(&vec![u32::MAX; elements_here]);
+            let stored = emulator.alloc_from(&vec![f64::NAN; elements_here]);
+            let single = emulator.alloc_from(&vec![f32::NAN; elements_here]);
+            let grid = over(elements.into(), elements_here as u64, 256);
             let args = SegmentEntries {
-                slots,
+                elements,
                 log_entries,
                 with_values: 1,
                 headers: headers.ptr(),
-                col_indices: far(&columns, before),
+                col_ind: far(&columns, before),
                 values: far(&values, before),
                 to_columns: far_mut(&to_columns, before),
                 to_values: far_mut(&stored, before),
             };
             launch_last::<SegmentEntries<f64>>(&emulator, grid, 256, 0, args);
             let args = SegmentEntriesSingle {
-                slots,
+                elements,
                 log_entries,
                 headers: headers.ptr(),
-                col_indices: far(&columns, before),
+                col_ind: far(&columns, before),
                 values: far(&values, before),
                 to_columns: far_mut(&to_columns, before),
                 to_values: far_mut(&single, before),
@@ -150,12 +150,12 @@ macro_rules! product {
                     let args = $kernel {
                         listed,
                         row_ids: row_ids.ptr(),
-                        pointers,
+                        row_ptr,
                         step,
                         headers: headers.ptr(),
                         warp_ranks: warp_ranks.ptr(),
                         flags: flags.ptr(),
-                        col_indices: far(&to_columns, before),
+                        col_ind: far(&to_columns, before),
                         $field: $value,
                         x: tail.x_buffer.ptr(),
                         parts: parts.ptr_mut(),

@@ -22,8 +22,8 @@ fn check(tail: &mut Tail, log_lanes: u32, compact: bool, diagonals: bool) {
     let block = 32;
     let grid = (chunks, count as u64);
     let empty = vec![entry; BEFORE as usize];
-    let pointers = emulator.alloc_from(&[empty, tail.pointers()].concat());
-    let pointers = far(&pointers, row - BEFORE);
+    let row_ptr = emulator.alloc_from(&[empty, tail.row_ptr()].concat());
+    let row_ptr = far(&row_ptr, row - BEFORE);
     let columns = emulator.alloc_from(&tail.columns);
     let columns = far(&columns, entry);
     for round in [1, 4] {
@@ -37,14 +37,14 @@ fn check(tail: &mut Tail, log_lanes: u32, compact: bool, diagonals: bool) {
             round,
             compact: compact.into(),
             diagonals: diagonals.into(),
-            pointers,
-            col_indices: columns,
+            row_ptr,
+            col_ind: columns,
             measures: far_mut(&sums, first),
             modes: far_mut(&modes, first),
         };
         launch_last::<SellpMeasure>(&emulator, grid, block, 0, args);
-        // The exclusive sums, as if the chunks before had these slots, bases, offsets, fill words:
-        // all together beyond 32 bits.
+        // The exclusive sums, as if the chunks before had these stored elements, bases, offsets, fill
+        // words: all together beyond 32 bits.
         let before = [0xf000_0000_u32, (1 << 30) - 8192, (1 << 30) - 8192, (1 << 30) - 8192];
         let (mut zero, mut totals, mut zeros) = (0_u32, [0; MEASURES], [0; MEASURES]);
         for measure in 0..MEASURES {
@@ -81,8 +81,8 @@ fn check(tail: &mut Tail, log_lanes: u32, compact: bool, diagonals: bool) {
             rows,
             chunks,
             log_lanes,
-            pointers,
-            col_indices: columns,
+            row_ptr,
+            col_ind: columns,
             sums: starts_ptr,
             modes: far(&modes, first),
             headers: far_mut(&headers, first),
@@ -93,10 +93,10 @@ fn check(tail: &mut Tail, log_lanes: u32, compact: bool, diagonals: bool) {
         launch_last::<SellpColumns>(&emulator, grid, block, 0, args);
         let stored: Vec<f64> = tail.values.clone();
         let stored = emulator.alloc_from(&stored);
-        let slot = u64::from(before[0]) * 32;
-        let slots = 32 * totals[0];
+        let element = u64::from(before[0]) * 32;
+        let elements = 32 * totals[0];
         let (wide, single) =
-            (emulator.alloc_zeroed::<f64>(slots), emulator.alloc_zeroed::<f32>(slots));
+            (emulator.alloc_zeroed::<f64>(elements), emulator.alloc_zeroed::<f32>(elements));
         macro_rules! product {
             ($kernel:ident, $field:ident: $value:expr) => {{
                 let y = tail.y(1);
@@ -108,7 +108,7 @@ fn check(tail: &mut Tail, log_lanes: u32, compact: bool, diagonals: bool) {
                     bases: far(&bases, 4 * quads),
                     offsets: far(&offsets, 32 * units),
                     fills: far(&fills, 32 * words),
-                    pointers,
+                    row_ptr,
                     $field: $value,
                     x: tail.x_buffer.ptr(),
                     y: far_mut(&y, row),
@@ -118,27 +118,27 @@ fn check(tail: &mut Tail, log_lanes: u32, compact: bool, diagonals: bool) {
             }};
         }
         macro_rules! values {
-            ($kernel:ident, $slots:expr) => {
+            ($kernel:ident, $elements:expr) => {
                 let args = $kernel {
                     rows,
                     chunks,
                     log_lanes,
-                    pointers,
-                    col_indices: columns,
+                    row_ptr,
+                    col_ind: columns,
                     sums: starts_ptr,
                     modes: far(&modes, first),
                     values: far(&stored, entry),
-                    slots: far_mut($slots, slot),
+                    elements: far_mut($elements, element),
                 };
                 launch_last::<$kernel<f64>>(&emulator, grid, block, 0, args);
             };
         }
         if round == 1 {
             values!(SellpValues, &wide);
-            product!(Sellp, values: far(&wide, slot));
+            product!(Sellp, values: far(&wide, element));
         } else {
             values!(SellpValuesSingle, &single);
-            product!(SellpSingle, values: far(&single, slot));
+            product!(SellpSingle, values: far(&single, element));
             let values = std::mem::replace(&mut tail.values, vec![2.0; stored.len()]);
             product!(SellpEqual, value: 2.0);
             tail.values = values;
@@ -168,7 +168,7 @@ fn columns_of_8_16_and_32_bits() {
 
 /// A band: the chunks share their diagonals.
 #[test]
-fn slots_by_diagonal() {
+fn elements_by_diagonal() {
     for (mut tail, log_lanes) in tails().step_by(3) {
         let lengths = vec![3; ROWS as usize];
         let mut band = Tail::of(tail.first_row, tail.first_entry, lengths, 10);

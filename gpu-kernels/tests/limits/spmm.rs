@@ -16,9 +16,9 @@ fn csr_spmm() {
     for (row, entry) in [(1 << 30, 0xf7ff_0000), ((1 << 31) - 2048, 5)] {
         let tail = Tail::new(row, entry);
         macro_rules! check {
-            ($name:ident, $shape:expr, $shared:expr, $pointers:ident $(, $field:ident: $value:expr)*) => {
+            ($name:ident, $shape:expr, $shared:expr, $row_ptr:ident $(, $field:ident: $value:expr)*) => {
                 csr!(tail, $name<f64>, $name, 2, $shape, $shared,
-                    { k: 2, x_strides: strides, y_strides: strides $(, $field: $value)* }, $pointers)
+                    { k: 2, x_strides: strides, y_strides: strides $(, $field: $value)* }, $row_ptr)
             };
         }
         check!(CsrThreadPerElementV1, (256, (256, 1)), 0, far_pointers);
@@ -28,8 +28,8 @@ fn csr_spmm() {
         check!(CsrSubwarpPerElement, (256, (1024, 1)), shared, far, lanes: 4);
         check!(CsrWarpPerElement, (32, (1024, 1)), shared, far);
         // A grid over rows.
-        let (pointers, columns) = (tail.pointers(), &tail.columns);
-        let pointers = tail.emulator.alloc_from(&pointers);
+        let (row_ptr, columns) = (tail.row_ptr(), &tail.columns);
+        let row_ptr = tail.emulator.alloc_from(&row_ptr);
         let columns = tail.emulator.alloc_from(columns);
         let values = tail.emulator.alloc_from(&tail.values);
         let entry = u64::from(entry);
@@ -37,8 +37,8 @@ fn csr_spmm() {
         tail.check::<CsrWarpPerRow<f64>>(2, (64, (1024, 1)), shared, |tail, x, y| CsrWarpPerRow {
             rows: tail.rows(),
             k: 2,
-            pointers: far(&pointers, u64::from(row)),
-            col_indices: far(&columns, entry),
+            row_ptr: far(&row_ptr, u64::from(row)),
+            col_ind: far(&columns, entry),
             values: far(&values, entry),
             x,
             x_strides: strides,
@@ -54,13 +54,13 @@ fn ell_spmm() {
     const WIDTH: u32 = 4;
     let tail = Tail::new((1 << 31) - 2048, 0);
     let row = tail.first_row;
-    let slots = (ROWS * WIDTH) as usize;
-    let (mut columns, mut values) = (vec![0_u32; slots], vec![0.0; slots]);
+    let elements = (ROWS * WIDTH) as usize;
+    let (mut columns, mut values) = (vec![0_u32; elements], vec![0.0; elements]);
     let mut entry = 0;
     for (row, &length) in tail.lengths.iter().enumerate() {
-        for slot in 0..length as usize {
-            columns[row * WIDTH as usize + slot] = tail.columns[entry];
-            values[row * WIDTH as usize + slot] = tail.values[entry];
+        for element in 0..length as usize {
+            columns[row * WIDTH as usize + element] = tail.columns[entry];
+            values[row * WIDTH as usize + element] = tail.values[entry];
             entry += 1;
         }
     }
@@ -77,7 +77,7 @@ fn ell_spmm() {
                     pitch: WIDTH.into(),
                     padded,
                     row_lengths: far(&lengths, row),
-                    col_indices: far(&columns, before),
+                    col_ind: far(&columns, before),
                     values: far(&values, before),
                     x,
                     x_strides: PAIRS,
@@ -98,7 +98,7 @@ fn csr_adaptive_spmm() {
     let block = 64;
     for (row, entry) in PLACES {
         let tail = Tail::of(row, entry, vec![3, 0, 40, 21, 90, 1, 64, 0, 2], 1);
-        let (pointers, columns, values) = tail.csr();
+        let (row_ptr, columns, values) = tail.csr();
         let row_blocks = [0, 4, 5, 6, 7, 9].map(|first| row + first);
         let count = row_blocks.len() as u32 - 1;
         let row_blocks = tail.emulator.alloc_from(&row_blocks);
@@ -108,8 +108,8 @@ fn csr_adaptive_spmm() {
         let args = CsrAdaptive {
             k: 2,
             row_blocks: far(&row_blocks, before),
-            pointers: far(&pointers, row),
-            col_indices: far(&columns, entry),
+            row_ptr: far(&row_ptr, row),
+            col_ind: far(&columns, entry),
             values: far(&values, entry),
             x: tail.x_buffer.ptr(),
             x_strides: PAIRS,
@@ -127,8 +127,8 @@ fn csr_adaptive_spmm() {
             k: 2,
             lanes: 4,
             row_blocks: far(&row_blocks, before),
-            pointers: far(&pointers, row),
-            col_indices: far(&columns, entry),
+            row_ptr: far(&row_ptr, row),
+            col_ind: far(&columns, entry),
             values: far(&values, entry),
             x: tail.x_buffer.ptr(),
             x_strides: PAIRS,
@@ -147,7 +147,7 @@ fn csr_adaptive_spmm() {
 fn csr_row_split() {
     for (row, entry) in PLACES {
         let tail = Tail::new(row, entry);
-        let (pointers, columns, values) = tail.csr();
+        let (row_ptr, columns, values) = tail.csr();
         macro_rules! rows {
             ($kernel:ident, $column_lanes:literal) => {
                 let lanes = $column_lanes * 2;
@@ -162,8 +162,8 @@ fn csr_row_split() {
                     chunks: 0,
                     chunk_bounds: far(&tail.emulator.alloc_from(&[[0_u32; 2]]), 0_u64),
                     partial: far_mut(&y, 0_u64),
-                    pointers: far(&pointers, row),
-                    col_indices: far(&columns, entry),
+                    row_ptr: far(&row_ptr, row),
+                    col_ind: far(&columns, entry),
                     values: far(&values, entry),
                     x: tail.x_buffer.ptr(),
                     y: far_mut(&y, 2 * u64::from(row)),
@@ -179,7 +179,7 @@ fn csr_row_split() {
         rows!(CsrRowSplit4, 1);
 
         // Each row of the tail is a chunk, the last of billions, and then a row that was cut.
-        let bounds: Vec<_> = tail.pointers().windows(2).map(|pair| [pair[0], pair[1]]).collect();
+        let bounds: Vec<_> = tail.row_ptr().windows(2).map(|pair| [pair[0], pair[1]]).collect();
         let bounds = tail.emulator.alloc_from(&bounds);
         let partial = tail.emulator.alloc_from(&vec![f64::NAN; 2 * ROWS as usize]);
         let chunks = tail.rows();
@@ -193,8 +193,8 @@ fn csr_row_split() {
             chunks,
             chunk_bounds: far(&bounds, row),
             partial: far_mut(&partial, 2 * u64::from(row)),
-            pointers: far(&pointers, row),
-            col_indices: far(&columns, entry),
+            row_ptr: far(&row_ptr, row),
+            col_ind: far(&columns, entry),
             values: far(&values, entry),
             x: tail.x_buffer.ptr(),
             y: far_mut(&partial, 0_u64),
@@ -226,7 +226,7 @@ fn csr_row_split() {
 fn csr_vector() {
     for (row, entry) in PLACES {
         let tail = Tail::new(row, entry);
-        let (pointers, columns, values) = tail.csr();
+        let (row_ptr, columns, values) = tail.csr();
         let x = tail.x_by_column();
         let none = tail.emulator.alloc_from(&[[0_u32; 2]; 0]);
         macro_rules! check {
@@ -241,8 +241,8 @@ fn csr_vector() {
                     chunks: 0,
                     chunk_bounds: none.ptr(),
                     partial: far_mut(&y, 0_u64),
-                    pointers: far(&pointers, $row),
-                    col_indices: far(&columns, entry),
+                    row_ptr: far(&row_ptr, $row),
+                    col_ind: far(&columns, entry),
                     values: far(&values, entry),
                     x: x.ptr(),
                     y: far_mut(&y, 2 * u64::from($row)),
@@ -266,8 +266,8 @@ fn csr_vector() {
 fn csr_nonzero_split() {
     for (row, entry) in PLACES {
         let tail = Tail::new(row, entry);
-        let (pointers, columns, values) = tail.csr();
-        let ends = tail.pointers();
+        let (row_ptr, columns, values) = tail.csr();
+        let ends = tail.row_ptr();
         let items: Vec<_> = (0..ROWS as usize)
             .step_by(4)
             .map(|at| [ends[at], ends[at + 4], row + at as u32, row + at as u32 + 4])
@@ -296,8 +296,8 @@ fn csr_nonzero_split() {
                         lanes: $lanes,
                         item_count: before + count,
                         items: far(items, before),
-                        pointers: far(&pointers, row),
-                        col_indices: far(&columns, entry),
+                        row_ptr: far(&row_ptr, row),
+                        col_ind: far(&columns, entry),
                         values: far(&values, entry),
                         x: tail.x_buffer.ptr(),
                         partial: far_mut(to_partial, 0_u64),
@@ -315,14 +315,14 @@ fn csr_nonzero_split() {
     }
 }
 
-/// Slots beyond 2^36.
+/// Stored elements beyond 2^36.
 #[test]
 fn sell_spmm() {
     for (row, start) in PLACES {
         let tail = Tail::new(row, 0);
         let (columns, values, starts) = crate::spmv::sell(&tail);
         let starts: Vec<u32> = starts.iter().map(|s| s + start).collect();
-        let slot = u64::from(start) * 32;
+        let element = u64::from(start) * 32;
         let (columns, values) =
             (tail.emulator.alloc_from(&columns), tail.emulator.alloc_from(&values));
         let starts = tail.emulator.alloc_from(&starts);
@@ -340,8 +340,8 @@ fn sell_spmm() {
                         chunk_starts: far(&starts, row / 32),
                         permutation: far(&order, row),
                         row_lengths: far(&lengths, row),
-                        col_indices: far(&columns, slot),
-                        values: far(&values, slot),
+                        col_ind: far(&columns, element),
+                        values: far(&values, element),
                         x: $x.ptr(),
                         y: far_mut(&y, 2 * u64::from(row)),
                         y_strides: PAIRS,

@@ -7,18 +7,18 @@ use crate::tail::*;
 /// A kernel with a grid over rows, on CSR.
 macro_rules! csr {
     ($tail:ident, $kernel:ty, $name:ident, $k:expr, $shape:expr, $shared:expr,
-     { $($field:ident: $value:expr),* }, $pointers:ident) => {{
+     { $($field:ident: $value:expr),* }, $row_ptr:ident) => {{
         let entry = u64::from($tail.first_entry);
         let row = u64::from($tail.first_row);
-        let (pointers, columns, values) = $tail.csr();
+        let (row_ptr, columns, values) = $tail.csr();
         $tail.check::<$kernel>($k, $shape, $shared, |tail, x, y| {
-            crate::spmv::csr!(@args $name, tail, x, y, $pointers(&pointers, row), far(&columns, entry),
+            crate::spmv::csr!(@args $name, tail, x, y, $row_ptr(&row_ptr, row), far(&columns, entry),
                 far(&values, entry), { $($field: $value),* })
         });
     }};
     (@args $name:ident, $tail:ident, $x:ident, $y:ident, $p:expr, $c:expr, $v:expr,
      { $($field:ident: $value:expr),* }) => {
-        $name { rows: $tail.rows(), pointers: $p, col_indices: $c, values: $v, x: $x, y: $y,
+        $name { rows: $tail.rows(), row_ptr: $p, col_ind: $c, values: $v, x: $x, y: $y,
             $($field: $value),* }
     };
 }
@@ -44,16 +44,16 @@ fn csr_spmv() {
     csr!(tail, CsrSubwarpPerRow<f64>, CsrSubwarpPerRow, 1, (16, (128, 1)), 0, { lanes: 8 }, far);
 }
 
-/// Slots with the columns of every thread, 4 of them in 16 and in 32 bits.
+/// Stored elements with the columns of every thread, 4 of them in 16 and in 32 bits.
 #[test]
 fn csr_ell_columns() {
     for (row, entry) in PLACES {
         let tail = Tail::new(row, entry);
-        // Behind the last row slots are empty.
+        // Behind the last row stored elements are empty.
         let mut columns = vec![[u32::MAX; 4]; ROWS.next_multiple_of(256) as usize];
         let mut left = tail.columns.iter();
-        for (slots, &length) in columns.iter_mut().zip(&tail.lengths) {
-            slots.iter_mut().zip(left.by_ref().take(length as usize)).for_each(|(s, &c)| *s = c);
+        for (elements, &length) in columns.iter_mut().zip(&tail.lengths) {
+            elements.iter_mut().zip(left.by_ref().take(length as usize)).for_each(|(s, &c)| *s = c);
         }
         let pairs = columns.as_flattened().chunks_exact(2);
         let short: Vec<u32> = pairs.map(|pair| pair[0] & 0xffff | pair[1] << 16).collect();
@@ -73,29 +73,30 @@ fn ell_spmv() {
         let tail = Tail::new(row, 0);
         let (width, rows) = (4, ROWS as usize);
         let lengths = tail.emulator.alloc_from(&tail.lengths);
-        let mut slot = [vec![0_u32; rows * 4], vec![0; rows * 4]];
+        let mut element = [vec![0_u32; rows * 4], vec![0; rows * 4]];
         let mut numbers = [vec![0_f64; rows * 4], vec![0.0; rows * 4]];
         let mut entry = 0;
         for (row, &length) in tail.lengths.iter().enumerate() {
             for s in 0..length as usize {
                 for (order, at) in [(0, s * rows + row), (1, row * 4 + s)] {
-                    slot[order][at] = tail.columns[entry];
+                    element[order][at] = tail.columns[entry];
                     numbers[order][at] = tail.values[entry];
                 }
                 entry += 1;
             }
         }
-        let [down, along] = slot.map(|columns| tail.emulator.alloc_from(&columns));
+        let [down, along] = element.map(|columns| tail.emulator.alloc_from(&columns));
         let [down_values, along_values] = numbers.map(|v| tail.emulator.alloc_from(&v));
         let before = u64::from(tail.first_row);
         let lengths = || far(&lengths, before);
         let block = (128, (128, 1));
-        // Column-major with the pitch of the rows that are there: slots far back in each column.
+        // Column-major with the pitch of the rows that are there: stored elements far back in each
+        // column.
         tail.check::<EllThreadPerRow<f64>>(1, block, 0, |tail, x, y| EllThreadPerRow {
             rows: tail.rows(),
             pitch: rows as u64,
             row_lengths: lengths(),
-            col_indices: far(&down, before),
+            col_ind: far(&down, before),
             values: far(&down_values, before),
             x,
             y,
@@ -106,7 +107,7 @@ fn ell_spmv() {
                     rows: tail.rows(),
                     pitch: 4,
                     row_lengths: lengths(),
-                    col_indices: far(&along, 4 * before),
+                    col_ind: far(&along, 4 * before),
                     values: far(&along_values, 4 * before),
                     x,
                     y,
@@ -118,7 +119,7 @@ fn ell_spmv() {
         along!(EllThreadPerRowRowmajorPadded, block, { width: width });
         along!(EllWarpPerRow, (4, (32, 4)), {});
         along!(EllWarpPerRowPadded, (4, (32, 4)), { width: width });
-        // Hacks of one row: its slots side by side, at 64-bit offsets.
+        // Hacks of one row: its stored elements side by side, at 64-bit offsets.
         let offsets: Vec<u64> = (0..=u64::from(ROWS)).map(|row| 4 * (before + row)).collect();
         let offsets = tail.emulator.alloc_from(&offsets);
         tail.check::<HllThreadPerRow<f64>>(1, block, 0, |tail, x, y| HllThreadPerRow {
@@ -126,7 +127,7 @@ fn ell_spmv() {
             hack_size: 1,
             block_offsets: far(&offsets, before),
             row_lengths: lengths(),
-            col_indices: far(&along, 4 * before),
+            col_ind: far(&along, 4 * before),
             values: far(&along_values, 4 * before),
             x,
             y,
@@ -140,13 +141,13 @@ fn csr_variants() {
     let threads = (128, (128, 1));
     for (row, entry) in PLACES {
         let tail = Tail::new(row, entry);
-        let ((pointers, columns, values), texture) = (tail.csr(), tail.x_buffer.texture());
-        let (pointers, columns) = (far(&pointers, row), far(&columns, entry));
+        let ((row_ptr, columns, values), texture) = (tail.csr(), tail.x_buffer.texture());
+        let (row_ptr, columns) = (far(&row_ptr, row), far(&columns, entry));
         tail.check::<CsrThreadPerRowTexture<f64>>(1, threads, 0, |tail, _, y| {
             CsrThreadPerRowTexture {
                 rows: tail.rows(),
-                pointers,
-                col_indices: columns,
+                row_ptr,
+                col_ind: columns,
                 values: far(&values, entry),
                 x: texture,
                 y,
@@ -162,13 +163,13 @@ fn csr_variants() {
             *column += base;
         }
         let values = tail.emulator.alloc_from(&tail.values);
-        let pointers = tail.emulator.alloc_from(&tail.pointers());
+        let row_ptr = tail.emulator.alloc_from(&tail.row_ptr());
         let bases = tail.emulator.alloc_from(&bases);
         let col_offsets = tail.emulator.alloc_from(&offsets);
         tail.check::<CsrCompact<f64>>(1, threads, 0, |tail, x, y| CsrCompact {
             rows: tail.rows(),
             lanes: 1,
-            pointers: far(&pointers, row),
+            row_ptr: far(&row_ptr, row),
             bases: far(&bases, row),
             col_offsets: far(&col_offsets, entry),
             values: far(&values, entry),
@@ -179,7 +180,7 @@ fn csr_variants() {
         tail.check::<CsrCompactEqual<f64>>(1, threads, 0, |tail, x, y| CsrCompactEqual {
             rows: tail.rows(),
             lanes: 1,
-            pointers: far(&pointers, row),
+            row_ptr: far(&row_ptr, row),
             bases: far(&bases, row),
             col_offsets: far(&col_offsets, entry),
             value: 3.0,
@@ -187,13 +188,13 @@ fn csr_variants() {
             y,
         });
         let tail = Tail::equal(row, entry, 2.0);
-        let (pointers, columns, _) = tail.csr();
+        let (row_ptr, columns, _) = tail.csr();
         tail.check::<CsrSubwarpPerRowEqual<f64>>(1, threads, 0, |tail, x, y| {
             CsrSubwarpPerRowEqual {
                 rows: tail.rows(),
                 lanes: 1,
-                pointers: far(&pointers, row),
-                col_indices: far(&columns, entry),
+                row_ptr: far(&row_ptr, row),
+                col_ind: far(&columns, entry),
                 value: 2.0,
                 x,
                 y,
@@ -209,7 +210,7 @@ fn csr_merge() {
     for (row, entry) in [(1_u32 << 31, 0x7fff_0000), (0x7fff_0000, 0x7fff_fe00), (9, 0xf7ff_0000)] {
         for equal in [false, true] {
             let tail = if equal { Tail::equal(row, entry, 2.0) } else { Tail::new(row, entry) };
-            let (pointers, columns, values) = tail.csr();
+            let (row_ptr, columns, values) = tail.csr();
             let before = (row + entry) / (block * MERGE_ITEMS);
             let starts = merge_tiles(&tail.pointers_from(0), block);
             let tiles = starts.len() as u32 - 1;
@@ -223,8 +224,8 @@ fn csr_merge() {
                 ($kernel:ident, $field:ident: $value:expr) => {{
                     let args = $kernel {
                         tile_starts: far(&starts, before),
-                        pointers: far(&pointers, row),
-                        col_indices: far(&columns, entry),
+                        row_ptr: far(&row_ptr, row),
+                        col_ind: far(&columns, entry),
                         $field: $value,
                         x: tail.x_buffer.ptr(),
                         carries: far_mut(&carries, before),
@@ -261,7 +262,7 @@ fn csr_adaptive() {
             if equal {
                 tail.values.fill(2.0);
             }
-            let (pointers, columns, values) = tail.csr();
+            let (row_ptr, columns, values) = tail.csr();
             let mut cut = AdaptiveTiles::of(&tail.pointers_from(0));
             let partials_before = 0xf000_0000_u32;
             for [first, rows, first_entry, _] in &mut cut.tiles {
@@ -282,8 +283,8 @@ fn csr_adaptive() {
                 ($kernel:ident, $field:ident: $value:expr) => {{
                     let args = $kernel {
                         tiles: far(&device_tiles, before),
-                        pointers: far(&pointers, row),
-                        col_indices: far(&columns, entry),
+                        row_ptr: far(&row_ptr, row),
+                        col_ind: far(&columns, entry),
                         $field: $value,
                         x: tail.x_buffer.ptr(),
                         partials: far_mut(&partials, partials_before),
@@ -381,17 +382,17 @@ fn csr_column_blocks() {
     }
 }
 
-/// Slots of SELL-32, by chunk: columns, values, and each chunk's first slot column.
+/// Stored elements of SELL-32, by chunk: columns, values, and each chunk's first chunk column.
 pub(crate) fn sell(tail: &Tail) -> (Vec<u32>, Vec<f64>, Vec<u32>) {
     let (mut columns, mut values, mut starts) = (Vec::new(), Vec::new(), vec![0]);
-    let pointers = tail.pointers_from(0);
+    let row_ptr = tail.pointers_from(0);
     for first in (0..tail.lengths.len()).step_by(32) {
         let lengths = &tail.lengths[first..(first + 32).min(tail.lengths.len())];
         let width = lengths.iter().max().copied().unwrap_or(0);
-        for slot in 0..width {
+        for element in 0..width {
             for lane in 0..32 {
                 let length = lengths.get(lane).copied().unwrap_or(0);
-                let entry = (slot < length).then(|| (pointers[first + lane] + slot) as usize);
+                let entry = (element < length).then(|| (row_ptr[first + lane] + element) as usize);
                 columns.push(entry.map_or(0, |entry| tail.columns[entry]));
                 values.push(entry.map_or(0.0, |entry| tail.values[entry]));
             }
@@ -401,7 +402,7 @@ pub(crate) fn sell(tail: &Tail) -> (Vec<u32>, Vec<f64>, Vec<u32>) {
     (columns, values, starts)
 }
 
-/// Slots beyond 2^36.
+/// Stored elements beyond 2^36.
 #[test]
 fn sell_spmv() {
     let threads = (128, (128, 1));
@@ -409,7 +410,7 @@ fn sell_spmv() {
         let tail = Tail::new(row, 0);
         let (columns, values, starts) = sell(&tail);
         let starts: Vec<u32> = starts.iter().map(|s| s + start).collect();
-        let slot = u64::from(start) * 32;
+        let element = u64::from(start) * 32;
         let (columns, values) =
             (tail.emulator.alloc_from(&columns), tail.emulator.alloc_from(&values));
         let starts = tail.emulator.alloc_from(&starts);
@@ -420,8 +421,8 @@ fn sell_spmv() {
             rows: tail.rows(),
             chunk_starts: far(&starts, row / 32),
             row_lengths: far(&lengths, row),
-            col_indices: far(&columns, slot),
-            values: far(&values, slot),
+            col_ind: far(&columns, element),
+            values: far(&values, element),
             x,
             y,
         });
@@ -430,8 +431,8 @@ fn sell_spmv() {
             chunk_starts: far(&starts, row / 32),
             permutation: far(&order, row),
             row_lengths: far(&lengths, row),
-            col_indices: far(&columns, slot),
-            values: far(&values, slot),
+            col_ind: far(&columns, element),
+            values: far(&values, element),
             x,
             y,
         });
@@ -454,7 +455,7 @@ fn sell_compact() {
         for [first, _, group, tagged] in &mut compact.chunks {
             (*first, *group, *tagged) = (*first + start, *group + groups, *tagged + (units << 2));
         }
-        let slot = u64::from(start) * 32;
+        let element = u64::from(start) * 32;
         let chunks = tail.emulator.alloc_from(&compact.chunks);
         let bases = tail.emulator.alloc_from(&compact.bases);
         let offsets = tail.emulator.alloc_from(&compact.offsets);
@@ -478,8 +479,8 @@ fn sell_compact() {
             };
         }
         let order = far(&order, row);
-        check!(SellCompactUnsorted { values: far(&values, slot) });
-        check!(SellCompactSorted { values: far(&values, slot), permutation: order });
+        check!(SellCompactUnsorted { values: far(&values, element) });
+        check!(SellCompactSorted { values: far(&values, element), permutation: order });
         tail.values.fill(2.0);
         check!(SellCompactEqualUnsorted { value: 2.0 });
         check!(SellCompactEqualSorted { value: 2.0, permutation: order });

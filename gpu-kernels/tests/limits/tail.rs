@@ -108,24 +108,24 @@ impl Tail {
     }
 
     /// Those of the tail, from `first_entry` on.
-    pub(crate) fn pointers(&self) -> Vec<u32> {
+    pub(crate) fn row_ptr(&self) -> Vec<u32> {
         self.pointers_from(self.first_entry)
     }
 
     pub(crate) fn pointers_from(&self, first: u32) -> Vec<u32> {
         let mut end = first;
-        let mut pointers = vec![end];
+        let mut row_ptr = vec![end];
         for length in &self.lengths {
             end += length;
-            pointers.push(end);
+            row_ptr.push(end);
         }
-        pointers
+        row_ptr
     }
 
     /// Pointers, columns and values on the device.
     pub(crate) fn csr(&self) -> (EmuBuffer<u32>, EmuBuffer<u32>, EmuBuffer<f64>) {
         let alloc = |words: &[u32]| self.emulator.alloc_from(words);
-        (alloc(&self.pointers()), alloc(&self.columns), self.emulator.alloc_from(&self.values))
+        (alloc(&self.row_ptr()), alloc(&self.columns), self.emulator.alloc_from(&self.values))
     }
 
     /// Row, column and value of each entry.

@@ -189,10 +189,10 @@ fn pointers_to_index() {
         let grid = rows.div_ceil(2);
         let first = row - grid;
         let pointers = tail.emulator.alloc_zeroed::<u32>((row - first + ROWS + 1) as usize);
-        pointers.write_at((row - first) as usize, &tail.pointers());
+        pointers.write_at((row - first) as usize, &tail.row_ptr());
         let args = PointersToIndex {
             rows,
-            pointers: far(&pointers, first),
+            row_ptr: far(&pointers, first),
             indices: far_mut(&indices, entry),
         };
         launch_last::<PointersToIndex>(&tail.emulator, (grid, ROWS.into()), 32, 0, args);
@@ -210,11 +210,8 @@ fn keys_and_what_they_gather() {
         let device_columns = emulator.alloc_from(&columns);
         let entries = before + LAST;
         let grid = over(entries.into(), LAST.into(), 8);
-        let args = Keys {
-            entries,
-            col_indices: far(&device_columns, before),
-            keys: far_mut(&keys, before),
-        };
+        let args =
+            Keys { entries, col_ind: far(&device_columns, before), keys: far_mut(&keys, before) };
         launch_last::<Keys>(&emulator, grid, 8, 0, args);
         let mut sorted = keys.to_vec();
         let expected: Vec<u64> = columns
@@ -235,7 +232,7 @@ fn keys_and_what_they_gather() {
             keys: far(&keys, before),
             rows: far(&from_rows, before),
             values: far(&from_values, before),
-            row_indices: far_mut(&to_rows, before),
+            row_ind: far_mut(&to_rows, before),
             sorted_values: far_mut(&to_values, before),
         };
         launch_last::<Gather<f64>>(&emulator, grid, 8, 0, args);
@@ -248,7 +245,7 @@ fn keys_and_what_they_gather() {
             entries,
             keys: far(&keys, before),
             rows: far(&from_rows, before),
-            row_indices: far_mut(&to_rows, before),
+            row_ind: far_mut(&to_rows, before),
         };
         launch_last::<GatherPattern>(&emulator, grid, 8, 0, args);
         assert_eq!(to_rows.to_vec(), gathered);
@@ -332,7 +329,7 @@ fn duplicates() {
         launch_last::<MarkColumns>(&tail.emulator, grid, 8, 0, args);
         let of_rows = MarkRows {
             rows: tail.rows(),
-            pointers: far(&pointers, row),
+            row_ptr: far(&pointers, row),
             marks: far_mut(&marks, entry),
         };
         let rows = over(tail.rows().into(), ROWS.into(), 128);
@@ -380,14 +377,14 @@ fn duplicates() {
         let pointers_left = tail.emulator.alloc_from(&vec![0_u32; ROWS as usize + 1]);
         let args = DistinctPointers {
             rows: tail.rows(),
-            pointers: far(&pointers, row),
+            row_ptr: far(&pointers, row),
             places: far(&places_buffer, entry),
             distinct: far_mut(&pointers_left, row),
         };
         let rows = over(u64::from(tail.rows()) + 1, u64::from(ROWS) + 1, 8);
         launch_last::<DistinctPointers>(&tail.emulator, rows, 8, 0, args);
         let left: Vec<u32> =
-            tail.pointers().iter().map(|&end| places[(end - entry) as usize]).collect();
+            tail.row_ptr().iter().map(|&end| places[(end - entry) as usize]).collect();
         assert_eq!(pointers_left.to_vec(), left);
     }
 }

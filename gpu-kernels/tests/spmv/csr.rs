@@ -10,8 +10,8 @@ use crate::{blocks, product_tests};
 /// A CSR matrix, x and y on the emulator.
 pub(crate) struct Device<T> {
     pub(crate) rows: u32,
-    pub(crate) pointers: EmuBuffer<u32>,
-    pub(crate) col_indices: EmuBuffer<u32>,
+    pub(crate) row_ptr: EmuBuffer<u32>,
+    pub(crate) col_ind: EmuBuffer<u32>,
     pub(crate) values: EmuBuffer<T>,
     pub(crate) x: EmuBuffer<T>,
     pub(crate) y: EmuBuffer<T>,
@@ -21,8 +21,8 @@ impl<T: Scalar + Real> Device<T> {
     pub(crate) fn new(emulator: &Emulator, a: &Csr<T>, x: &[T]) -> Self {
         Self {
             rows: a.rows() as u32,
-            pointers: emulator.alloc_from(a.row_ptr()),
-            col_indices: emulator.alloc_from(a.col_ind()),
+            row_ptr: emulator.alloc_from(a.row_ptr()),
+            col_ind: emulator.alloc_from(a.col_ind()),
             values: emulator.alloc_from(a.values()),
             x: emulator.alloc_from(x),
             y: emulator.alloc_uninit(a.rows()),
@@ -30,7 +30,7 @@ impl<T: Scalar + Real> Device<T> {
     }
 
     fn arrays(&self) -> (DevicePtr<u32>, DevicePtr<u32>, DevicePtr<T>) {
-        (self.pointers.ptr(), self.col_indices.ptr(), self.values.ptr())
+        (self.row_ptr.ptr(), self.col_ind.ptr(), self.values.ptr())
     }
 
     fn vectors(&self) -> (DevicePtr<T>, DevicePtrMut<T>) {
@@ -48,24 +48,24 @@ product_tests! {
     thread_per_row => |emulator, a, x| {
         let device = Device::new(emulator, a, x);
         let rows = device.rows;
-        let ((pointers, col_indices, values), (x, y)) = (device.arrays(), device.vectors());
-        let kernel = CsrThreadPerRow { rows, pointers, col_indices, values, x, y };
+        let ((row_ptr, col_ind, values), (x, y)) = (device.arrays(), device.vectors());
+        let kernel = CsrThreadPerRow { rows, row_ptr, col_ind, values, x, y };
         emulator.launch::<CsrThreadPerRow<_>>(blocks(a.rows(), 96), 96, 0, kernel)?;
         Ok(device.y.to_vec())
     },
     thread_per_row_texture => |emulator, a, x| {
         let device = Device::new(emulator, a, x);
         let (rows, x) = (device.rows, device.x.texture());
-        let ((pointers, col_indices, values), (_, y)) = (device.arrays(), device.vectors());
-        let kernel = CsrThreadPerRowTexture { rows, pointers, col_indices, values, x, y };
+        let ((row_ptr, col_ind, values), (_, y)) = (device.arrays(), device.vectors());
+        let kernel = CsrThreadPerRowTexture { rows, row_ptr, col_ind, values, x, y };
         emulator.launch::<CsrThreadPerRowTexture<_>>(blocks(a.rows(), 128), 128, 0, kernel)?;
         Ok(device.y.to_vec())
     },
     warp_per_row => |emulator, a, x| {
         let device = Device::new(emulator, a, x);
         let rows = device.rows;
-        let ((pointers, col_indices, values), (x, y)) = (device.arrays(), device.vectors());
-        let kernel = CsrWarpPerRow { rows, pointers, col_indices, values, x, y };
+        let ((row_ptr, col_ind, values), (x, y)) = (device.arrays(), device.vectors());
+        let kernel = CsrWarpPerRow { rows, row_ptr, col_ind, values, x, y };
         emulator.launch::<CsrWarpPerRow<_>>(blocks(a.rows(), 8), (32, 8), 0, kernel)?;
         Ok(device.y.to_vec())
     },
@@ -77,11 +77,11 @@ product_tests! {
     adaptive => |emulator, a, x| {
         let device = Device::new(emulator, a, x);
         let tiles = Tiles::new(emulator, a);
-        let ((pointers, col_indices, values), (x, y)) = (device.arrays(), device.vectors());
+        let ((row_ptr, col_ind, values), (x, y)) = (device.arrays(), device.vectors());
         let (partials, shared) = (tiles.partials.ptr_mut(), csr_adaptive_shared_bytes_for(&y));
         let tile_list = tiles.tiles.ptr();
         let kernel =
-            CsrAdaptive { tiles: tile_list, pointers, col_indices, values, x, partials, y };
+            CsrAdaptive { tiles: tile_list, row_ptr, col_ind, values, x, partials, y };
         emulator.launch::<CsrAdaptive<_>>(tiles.tiles.len() as u32, 128, shared, kernel)?;
         tiles.combine(emulator, y)?;
         Ok(device.y.to_vec())
@@ -89,9 +89,9 @@ product_tests! {
     merge => |emulator, a, x| {
         let device = Device::new(emulator, a, x);
         let path = Path::new(emulator, a);
-        let ((pointers, col_indices, values), (x, y)) = (device.arrays(), device.vectors());
+        let ((row_ptr, col_ind, values), (x, y)) = (device.arrays(), device.vectors());
         let (tile_starts, carries) = (path.tile_starts.ptr(), path.carries.ptr_mut());
-        let kernel = CsrMerge { tile_starts, pointers, col_indices, values, x, carries, y };
+        let kernel = CsrMerge { tile_starts, row_ptr, col_ind, values, x, carries, y };
         emulator.launch::<CsrMerge<_>>(path.tiles(), Path::<()>::BLOCK, path.shared, kernel)?;
         path.add_carries(emulator, device.rows, y)?;
         Ok(device.y.to_vec())
@@ -99,10 +99,10 @@ product_tests! {
     compact => |emulator, a, x| {
         let device = Device::new(emulator, a, x);
         let (rows, lanes) = (device.rows, 8);
-        let ((pointers, _, values), (x, y)) = (device.arrays(), device.vectors());
+        let ((row_ptr, _, values), (x, y)) = (device.arrays(), device.vectors());
         let (bases, col_offsets) = compact(emulator, a);
         let (bases, col_offsets) = (bases.ptr(), col_offsets.ptr());
-        let kernel = CsrCompact { rows, lanes, pointers, bases, col_offsets, values, x, y };
+        let kernel = CsrCompact { rows, lanes, row_ptr, bases, col_offsets, values, x, y };
         emulator.launch::<CsrCompact<_>>(blocks(a.rows(), 12), 96, 0, kernel)?;
         Ok(device.y.to_vec())
     },
@@ -113,11 +113,11 @@ product_tests! {
     adaptive_equal => |emulator, a, x| {
         let device = Device::new(emulator, a, x);
         let tiles = Tiles::new(emulator, a);
-        let ((pointers, col_indices, _), (x, y)) = (device.arrays(), device.vectors());
+        let ((row_ptr, col_ind, _), (x, y)) = (device.arrays(), device.vectors());
         let (partials, shared) = (tiles.partials.ptr_mut(), csr_adaptive_shared_bytes_for(&y));
         let (tile_list, value) = (tiles.tiles.ptr(), equal_value(a));
         let kernel =
-            CsrAdaptiveEqual { tiles: tile_list, pointers, col_indices, value, x, partials, y };
+            CsrAdaptiveEqual { tiles: tile_list, row_ptr, col_ind, value, x, partials, y };
         emulator.launch::<CsrAdaptiveEqual<_>>(tiles.tiles.len() as u32, 256, shared, kernel)?;
         tiles.combine(emulator, y)?;
         Ok(device.y.to_vec())
@@ -125,10 +125,10 @@ product_tests! {
     merge_equal => |emulator, a, x| {
         let device = Device::new(emulator, a, x);
         let path = Path::new(emulator, a);
-        let ((pointers, col_indices, _), (x, y)) = (device.arrays(), device.vectors());
+        let ((row_ptr, col_ind, _), (x, y)) = (device.arrays(), device.vectors());
         let (tile_starts, carries) = (path.tile_starts.ptr(), path.carries.ptr_mut());
         let value = equal_value(a);
-        let kernel = CsrMergeEqual { tile_starts, pointers, col_indices, value, x, carries, y };
+        let kernel = CsrMergeEqual { tile_starts, row_ptr, col_ind, value, x, carries, y };
         emulator.launch::<CsrMergeEqual<_>>(path.tiles(), Path::<()>::BLOCK, path.shared, kernel)?;
         path.add_carries(emulator, device.rows, y)?;
         Ok(device.y.to_vec())
@@ -136,18 +136,18 @@ product_tests! {
     compact_equal => |emulator, a, x| {
         let device = Device::new(emulator, a, x);
         let (rows, lanes, value) = (device.rows, 32, equal_value(a));
-        let ((pointers, ..), (x, y)) = (device.arrays(), device.vectors());
+        let ((row_ptr, ..), (x, y)) = (device.arrays(), device.vectors());
         let (bases, col_offsets) = compact(emulator, a);
         let (bases, col_offsets) = (bases.ptr(), col_offsets.ptr());
-        let kernel = CsrCompactEqual { rows, lanes, pointers, bases, col_offsets, value, x, y };
+        let kernel = CsrCompactEqual { rows, lanes, row_ptr, bases, col_offsets, value, x, y };
         emulator.launch::<CsrCompactEqual<_>>(blocks(a.rows(), 2), 64, 0, kernel)?;
         Ok(device.y.to_vec())
     },
     subwarps_of_4_equal => |emulator, a, x| {
         let device = Device::new(emulator, a, x);
         let (rows, lanes, value) = (device.rows, 4, equal_value(a));
-        let ((pointers, col_indices, _), (x, y)) = (device.arrays(), device.vectors());
-        let kernel = CsrSubwarpPerRowEqual { rows, lanes, pointers, col_indices, value, x, y };
+        let ((row_ptr, col_ind, _), (x, y)) = (device.arrays(), device.vectors());
+        let kernel = CsrSubwarpPerRowEqual { rows, lanes, row_ptr, col_ind, value, x, y };
         emulator.launch::<CsrSubwarpPerRowEqual<_>>(blocks(a.rows(), 16), 64, 0, kernel)?;
         Ok(device.y.to_vec())
     },
@@ -161,8 +161,8 @@ fn warp_per_row_shared<T: Scalar + Real>(
 ) -> Result<Vec<T>, EmulatorError> {
     let device = Device::new(emulator, a, x);
     let rows = device.rows;
-    let ((pointers, col_indices, values), (x, y)) = (device.arrays(), device.vectors());
-    let kernel = CsrWarpPerRowShared { rows, pointers, col_indices, values, x, y };
+    let ((row_ptr, col_ind, values), (x, y)) = (device.arrays(), device.vectors());
+    let kernel = CsrWarpPerRowShared { rows, row_ptr, col_ind, values, x, y };
     let shared = csr_warp_per_row_shared_bytes::<T>(128);
     emulator.launch::<CsrWarpPerRowShared<T>>(blocks(a.rows(), 128), 128, shared, kernel)?;
     Ok(device.y.to_vec())
@@ -176,8 +176,8 @@ fn subwarp_per_row<T: Scalar + Real>(
 ) -> Result<Vec<T>, EmulatorError> {
     let device = Device::new(emulator, a, x);
     let rows = device.rows;
-    let ((pointers, col_indices, values), (x, y)) = (device.arrays(), device.vectors());
-    let kernel = CsrSubwarpPerRow { rows, lanes, pointers, col_indices, values, x, y };
+    let ((row_ptr, col_ind, values), (x, y)) = (device.arrays(), device.vectors());
+    let kernel = CsrSubwarpPerRow { rows, lanes, row_ptr, col_ind, values, x, y };
     let grid = blocks(a.rows() * lanes as usize, 64);
     emulator.launch::<CsrSubwarpPerRow<T>>(grid, 64, 0, kernel)?;
     Ok(device.y.to_vec())

@@ -7,9 +7,11 @@ mod hll;
 mod matrices;
 mod sell;
 
+use spm_formats::convert::coo_to_csr;
 use spm_formats::{Coo, Csr, Scalar};
 use spm_gpu_kernels::device::Real;
 use spm_gpu_kernels::emulator::{Emulator, EmulatorError, EmulatorOptions};
+use spm_testing::edge_cases::vector;
 use spm_testing::reference;
 
 /// Computes A x on the emulator.
@@ -18,8 +20,8 @@ type Product<T> = fn(&Emulator, &Csr<T>, &[T]) -> Result<Vec<T>, EmulatorError>;
 /// Runs `product` on test matrices, with a finite x and with an infinite one.
 fn check<T: Scalar + Real>(matrices: Vec<(&'static str, Coo<T>)>, product: Product<T>) {
     for (name, a) in matrices {
-        let csr = matrices::csr(&a);
-        let finite = matrices::vector::<T>(a.cols());
+        let csr = coo_to_csr(&a);
+        let finite = vector::<T>(a.cols());
         let mut infinite = finite.clone();
         for (j, x) in infinite.iter_mut().enumerate() {
             if j % 7 == 0 {

@@ -13,7 +13,7 @@ struct Device<T> {
     chunk_starts: EmuBuffer<u32>,
     permutation: EmuBuffer<u32>,
     row_lengths: EmuBuffer<u32>,
-    col_indices: EmuBuffer<u32>,
+    col_ind: EmuBuffer<u32>,
     values: EmuBuffer<T>,
     x: EmuBuffer<T>,
     y: EmuBuffer<T>,
@@ -31,7 +31,7 @@ impl<T: Scalar + Real> Device<T> {
             chunk_starts: emulator.alloc_from(&starts),
             permutation: emulator.alloc_from(sell.permutation()),
             row_lengths: emulator.alloc_from(sell.row_lengths()),
-            col_indices: emulator.alloc_from(sell.col_indices()),
+            col_ind: emulator.alloc_from(sell.col_ind()),
             values: emulator.alloc_from(sell.values()),
             x: emulator.alloc_from(x),
             y: emulator.alloc_uninit(sell.rows()),
@@ -48,7 +48,7 @@ product_tests! {
             chunk_starts: device.chunk_starts.ptr(),
             permutation: device.permutation.ptr(),
             row_lengths: device.row_lengths.ptr(),
-            col_indices: device.col_indices.ptr(),
+            col_ind: device.col_ind.ptr(),
             values: device.values.ptr(),
             x: device.x.ptr(),
             y: device.y.ptr_mut(),
@@ -62,7 +62,7 @@ product_tests! {
             rows: device.rows,
             chunk_starts: device.chunk_starts.ptr(),
             row_lengths: device.row_lengths.ptr(),
-            col_indices: device.col_indices.ptr(),
+            col_ind: device.col_ind.ptr(),
             values: device.values.ptr(),
             x: device.x.ptr(),
             y: device.y.ptr_mut(),
@@ -82,8 +82,7 @@ struct Compact {
 impl Compact {
     fn new<T: Scalar>(emulator: &Emulator, sell: &Sell<T>) -> Self {
         let columns =
-            CompactColumns::of(sell.chunk_offsets(), sell.row_lengths(), sell.col_indices())
-                .unwrap();
+            CompactColumns::of(sell.chunk_offsets(), sell.row_lengths(), sell.col_ind()).unwrap();
         Self {
             chunks: emulator.alloc_from(&columns.chunks),
             bases: emulator.alloc_from(&columns.bases),

@@ -16,7 +16,7 @@ pub(super) trait RowWise<T>: Send + Sync {
     }
 
     /// The column indices and values that a product reads for row `row`, padding included.
-    fn slots(&self, row: usize) -> (&[u32], &[T]);
+    fn elements(&self, row: usize) -> (&[u32], &[T]);
 
     /// The number of entries of row `row`, which are the first of its stored elements.
     fn entries(&self, row: usize) -> usize;
@@ -36,7 +36,7 @@ impl<T: Scalar> RowWise<T> for CsrView<'_, T> {
     }
 
     #[inline(always)]
-    fn slots(&self, row: usize) -> (&[u32], &[T]) {
+    fn elements(&self, row: usize) -> (&[u32], &[T]) {
         self.row(row)
     }
 
@@ -56,10 +56,10 @@ impl<T: Scalar> RowWise<T> for Ell<T> {
     }
 
     #[inline(always)]
-    fn slots(&self, row: usize) -> (&[u32], &[T]) {
+    fn elements(&self, row: usize) -> (&[u32], &[T]) {
         let start = self.position(row, 0);
-        let slots = start..start + self.width();
-        (&self.col_indices()[slots.clone()], &self.values()[slots])
+        let elements = start..start + self.width();
+        (&self.col_ind()[elements.clone()], &self.values()[elements])
     }
 
     fn entries(&self, row: usize) -> usize {
@@ -77,9 +77,9 @@ impl<T: Scalar> RowWise<T> for UnpaddedEll<T> {
     }
 
     #[inline(always)]
-    fn slots(&self, row: usize) -> (&[u32], &[T]) {
+    fn elements(&self, row: usize) -> (&[u32], &[T]) {
         let row = &self.row_arrays()[row];
-        (&row.col_indices, &row.values)
+        (&row.col_ind, &row.values)
     }
 
     fn entries(&self, row: usize) -> usize {
@@ -116,7 +116,7 @@ pub(super) fn element<T: Scalar>(
     c: usize,
     strides: Strides,
 ) -> T {
-    let (columns, values) = a.slots(row);
+    let (columns, values) = a.elements(row);
     let sum = dot(columns, values, x, c, strides);
     let entries = a.entries(row);
     if sum.is_finite() || entries == columns.len() {

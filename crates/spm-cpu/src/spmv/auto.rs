@@ -56,7 +56,7 @@ fn plan_by<'a, T: Scalar>(
     if a.nnz() <= TINY {
         return Ok(csr_serial::chosen(source.clone()));
     }
-    // What is timed has an x and a y of its own; a task that counts slots sorts some rows.
+    // What is timed has an x and a y of its own; a task that counts stored elements sorts some rows.
     let operands = (a.rows() + a.cols()) * T::BYTES;
     let counted = LARGEST_WINDOW.min(a.rows()) * size_of::<u32>();
     let taken = operands + rayon::current_num_threads() * counted;
@@ -152,8 +152,8 @@ impl<T: Scalar> Entrant<T> {
 /// The candidate kernels, with the parameters that are set. The first one gathers.
 fn candidates<T: Scalar>(a: &CsrView<'_, T>) -> Vec<(SpmvKernel<T>, Vec<Set>)> {
     let structure = Structure::sample(a);
-    let slots = |sigma| stats::sell_stored_elements(a.row_ptr(), LANES, sigma) as f64;
-    let (unsorted, near, far) = (slots(1), slots(256), slots(LARGEST_WINDOW));
+    let elements = |sigma| stats::sell_stored_elements(a.row_ptr(), LANES, sigma) as f64;
+    let (unsorted, near, far) = (elements(1), elements(256), elements(LARGEST_WINDOW));
     let sorted = |sigma| {
         let set = vec![(SIGMA.name, Value::Count(sigma))];
         (SpmvKernel::new(sell_compact::INFO, sell_compact::plan), set)

@@ -93,8 +93,8 @@ fn equal_rows<'a, T: Scalar>(
     a: &CsrView<'a, T>,
     rows: Range<usize>,
 ) -> impl Iterator<Item = EqualRows<'a>> {
-    let (pointers, all_cols) = (a.row_ptr(), a.col_ind());
-    let columns = move |row: usize| &all_cols[pointers[row] as usize..pointers[row + 1] as usize];
+    let (row_ptr, all_cols) = (a.row_ptr(), a.col_ind());
+    let columns = move |row: usize| &all_cols[row_ptr[row] as usize..row_ptr[row + 1] as usize];
     let mut row = rows.start;
     std::iter::from_fn(move || {
         if row >= rows.end {
@@ -236,11 +236,11 @@ unsafe impl<'a, T: Scalar> Job<T> for Run<'a, T> {
 
     #[inline(always)]
     unsafe fn run<I: Isa<T>>(self) {
-        let pointers = self.a.row_ptr();
+        let row_ptr = self.a.row_ptr();
         let mut row = self.piece.rows.start;
         let mut y = self.y.as_mut_ptr();
         for group in &self.piece.groups {
-            let entries = pointers[row] as usize..pointers[row + 1] as usize;
+            let entries = row_ptr[row] as usize..row_ptr[row + 1] as usize;
             let length = entries.len();
             // SAFETY: the group's rows have `length` entries each, one row after the other, in
             // columns that `Piece::new` has copied; columns are below those of A, which x has; y

@@ -24,8 +24,8 @@ pub(super) const INFO: KernelInfo = KernelInfo {
 /// One column block as CSR, with column indices relative to the block's first column.
 struct Piece<T> {
     cols: Range<usize>,
-    pointers: Vec<u32>,
-    col_indices: Vec<u32>,
+    row_ptr: Vec<u32>,
+    col_ind: Vec<u32>,
     values: Vec<T>,
 }
 
@@ -33,32 +33,32 @@ impl<T: Scalar> Piece<T> {
     fn new(a: &CsrView<'_, T>, cols: Range<usize>) -> Self {
         // Arrays of their final size: ones that grow would take three times as much for a moment.
         let entries = a.col_ind().iter().filter(|&&col| cols.contains(&(col as usize))).count();
-        let mut pointers = Vec::with_capacity(a.rows() + 1);
-        pointers.push(0);
-        let (col_indices, values) = (Vec::with_capacity(entries), Vec::with_capacity(entries));
-        let mut piece = Self { cols, pointers, col_indices, values };
+        let mut row_ptr = Vec::with_capacity(a.rows() + 1);
+        row_ptr.push(0);
+        let (col_ind, values) = (Vec::with_capacity(entries), Vec::with_capacity(entries));
+        let mut piece = Self { cols, row_ptr, col_ind, values };
         for ends in a.row_ptr().windows(2) {
             let row = ends[0] as usize..ends[1] as usize;
             for (&col, &value) in a.col_ind()[row.clone()].iter().zip(&a.values()[row]) {
                 if piece.cols.contains(&(col as usize)) {
-                    piece.col_indices.push(col - piece.cols.start as u32);
+                    piece.col_ind.push(col - piece.cols.start as u32);
                     piece.values.push(value);
                 }
             }
-            piece.pointers.push(piece.values.len() as u32);
+            piece.row_ptr.push(piece.values.len() as u32);
         }
         piece
     }
 
     fn bytes(&self) -> usize {
-        size_of_val(&*self.pointers) + size_of_val(&*self.col_indices) + size_of_val(&*self.values)
+        size_of_val(&*self.row_ptr) + size_of_val(&*self.col_ind) + size_of_val(&*self.values)
     }
 
     fn dot(&self, row: usize, x: &[T], simd: bool) -> T {
-        let entries = self.pointers[row] as usize..self.pointers[row + 1] as usize;
+        let entries = self.row_ptr[row] as usize..self.row_ptr[row + 1] as usize;
         let x = &x[self.cols.clone()];
         // SAFETY: `new` kept only columns inside `cols` and counts them from its start.
-        unsafe { row::dot(&self.col_indices[entries.clone()], &self.values[entries], x, simd) }
+        unsafe { row::dot(&self.col_ind[entries.clone()], &self.values[entries], x, simd) }
     }
 }
 

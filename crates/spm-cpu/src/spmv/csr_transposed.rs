@@ -265,7 +265,7 @@ mod tests {
         let threads = Threads::new(4);
         for pattern in matrices() {
             let a = exact::matrix(&pattern, Whole::Wide);
-            let (rows, cols) = (a.row_indices().to_vec(), a.col_indices().to_vec());
+            let (rows, cols) = (a.row_ind().to_vec(), a.col_ind().to_vec());
             let transpose = Coo::new(a.cols(), a.rows(), cols, rows, a.values().to_vec()).unwrap();
             let (matrix, x) = (convert::coo_to_csr(&a), exact::vector(a.rows()));
             let expected = reference::spmv(&transpose, &x);

@@ -51,9 +51,9 @@ impl<T: Scalar> EllRows<T> {
     /// The sum over some stored elements of a row, padding included unless the row lengths are
     /// used.
     #[inline(always)]
-    pub(super) fn sum(&self, row: usize, slots: Range<usize>, x: &[T]) -> T {
-        let end = if self.row_lengths { self.length(row).min(slots.end) } else { slots.end };
-        self.dot(row, slots.start.min(end)..end, x)
+    pub(super) fn sum(&self, row: usize, elements: Range<usize>, x: &[T]) -> T {
+        let end = if self.row_lengths { self.length(row).min(elements.end) } else { elements.end };
+        self.dot(row, elements.start.min(end)..end, x)
     }
 
     /// The sum of a row, computed again without padding if it is not finite, because 0 x inf is
@@ -72,13 +72,13 @@ impl<T: Scalar> EllRows<T> {
     }
 
     #[inline(always)]
-    fn dot(&self, row: usize, slots: Range<usize>, x: &[T]) -> T {
+    fn dot(&self, row: usize, elements: Range<usize>, x: &[T]) -> T {
         assert!(x.len() >= self.ell.cols());
         let start = self.ell.position(row, 0);
-        let slots = start + slots.start..start + slots.end;
-        let cols = &self.ell.col_indices()[slots.clone()];
+        let elements = start + elements.start..start + elements.end;
+        let cols = &self.ell.col_ind()[elements.clone()];
         // SAFETY: every column index of an Ell, padding included, is below cols <= x.len().
-        unsafe { row::dot(cols, &self.ell.values()[slots], x, self.simd) }
+        unsafe { row::dot(cols, &self.ell.values()[elements], x, self.simd) }
     }
 }
 

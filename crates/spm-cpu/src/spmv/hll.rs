@@ -51,7 +51,7 @@ impl<T: Scalar> HllBlocks<T> {
     #[inline(always)]
     unsafe fn sum_block(
         &self,
-        slots: Range<usize>,
+        elements: Range<usize>,
         x: &[T],
         y: &mut [T],
         store: impl Fn(usize, T, &mut T),
@@ -61,8 +61,8 @@ impl<T: Scalar> HllBlocks<T> {
         let (together, alone) = y.split_at_mut(side_by_side);
         for (group, y) in together.as_chunks_mut::<LANES>().0.iter_mut().enumerate() {
             let mut sums = [T::ZERO; LANES];
-            for start in slots.clone().step_by(height).map(|start| start + group * LANES) {
-                let cols = &self.hll.col_indices()[start..start + LANES];
+            for start in elements.clone().step_by(height).map(|start| start + group * LANES) {
+                let cols = &self.hll.col_ind()[start..start + LANES];
                 let values = &self.hll.values()[start..start + LANES];
                 for lane in 0..LANES {
                     // SAFETY: every column index of an Hll, padding included, is below those of A;
@@ -76,17 +76,17 @@ impl<T: Scalar> HllBlocks<T> {
         }
         for (lane, y) in (side_by_side..).zip(alone) {
             // SAFETY: the caller's promise.
-            store(lane, unsafe { self.sum_row(slots.clone(), lane, height, x) }, y);
+            store(lane, unsafe { self.sum_row(elements.clone(), lane, height, x) }, y);
         }
     }
 
-    /// Sums some slots of a lane of a block with `height` rows.
+    /// Sums some stored elements of a lane of a block with `height` rows.
     ///
     /// # Safety
     /// As [`HllBlocks::sum_block`].
-    unsafe fn sum_row(&self, slots: Range<usize>, lane: usize, height: usize, x: &[T]) -> T {
-        let cols = self.hll.col_indices()[slots.clone()].iter().skip(lane).step_by(height);
-        let values = self.hll.values()[slots].iter().skip(lane).step_by(height);
+    unsafe fn sum_row(&self, elements: Range<usize>, lane: usize, height: usize, x: &[T]) -> T {
+        let cols = self.hll.col_ind()[elements.clone()].iter().skip(lane).step_by(height);
+        let values = self.hll.values()[elements].iter().skip(lane).step_by(height);
         cols.zip(values).fold(T::ZERO, |sum, (&col, &value)| {
             // SAFETY: every column index of an Hll is below those of A; the caller's promise.
             sum + value * unsafe { *x.get_unchecked(col as usize) }
@@ -123,21 +123,21 @@ impl<T: Scalar> RowSums<T> for HllBlocks<T> {
             let rows = self.hll.block_rows(block);
             let (y, after) = rest.split_at_mut(rows.len());
             rest = after;
-            let slots = self.hll.block_offsets()[block]..self.hll.block_offsets()[block + 1];
+            let elements = self.hll.block_offsets()[block]..self.hll.block_offsets()[block + 1];
             let store = |lane: usize, sum: T, y: &mut T| {
                 let sum = if sum.is_finite() {
                     sum
                 } else {
                     // Padding may have met an infinite x; 0 x inf is NaN.
                     let length = self.hll.row_lengths()[rows.start + lane] as usize;
-                    let own = slots.start..slots.start + length * rows.len();
+                    let own = elements.start..elements.start + length * rows.len();
                     // SAFETY: asserted above.
                     unsafe { self.sum_row(own, lane, rows.len(), x) }
                 };
                 scaled::store(scaling, sum, y);
             };
             // SAFETY: asserted above.
-            unsafe { self.sum_block(slots.clone(), x, y, store) };
+            unsafe { self.sum_block(elements.clone(), x, y, store) };
         }
     }
 }

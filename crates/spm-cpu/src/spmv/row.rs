@@ -134,8 +134,8 @@ fn each_row<T: Scalar>(
 ) {
     assert!(x.len() >= a.cols());
     let (cols, values) = (a.col_ind(), a.values());
-    let pointers = &a.row_ptr()[rows.start..=rows.end];
-    for (y, ends) in y.iter_mut().zip(pointers.windows(2)) {
+    let row_ptr = &a.row_ptr()[rows.start..=rows.end];
+    for (y, ends) in y.iter_mut().zip(row_ptr.windows(2)) {
         let entries = ends[0] as usize..ends[1] as usize;
         // SAFETY: CsrView promises that the pointers ascend up to the number of entries, and
         // that every column index is below cols <= x.len().

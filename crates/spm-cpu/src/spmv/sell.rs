@@ -96,19 +96,19 @@ unsafe impl<'a, T: Scalar> Job<T> for Chunks<'a, T> {
     #[inline(always)]
     unsafe fn run<I: Isa<T>>(self) {
         let (sell, height) = (self.sell, self.sell.chunk());
-        let (cols, values) = (sell.col_indices(), sell.values());
+        let (cols, values) = (sell.col_ind(), sell.values());
         let mut lanes = [T::ZERO; LANES];
         for chunk in self.chunks.clone() {
-            let slots = sell.chunk_offsets()[chunk]..sell.chunk_offsets()[chunk + 1];
+            let elements = sell.chunk_offsets()[chunk]..sell.chunk_offsets()[chunk + 1];
             let rows = &sell.permutation()[chunk * height..];
             let rows = &rows[..rows.len().min(height)];
             // Groups of lanes beyond the last row are padding only.
             for (group, rows) in (0..height).step_by(LANES).zip(rows.chunks(LANES)) {
-                // SAFETY: every slot of a chunk has `height` elements in both arrays, columns
+                // SAFETY: every stored element of a chunk has `height` elements in both arrays, columns
                 // below those of A, which x has; `I` by the caller's promise.
                 unsafe {
                     let mut sums = I::splat(T::ZERO);
-                    for at in slots.clone().step_by(height).map(|slot| slot + group) {
+                    for at in elements.clone().step_by(height).map(|element| element + group) {
                         let x = I::gather_u32(self.x.as_ptr(), cols.as_ptr().add(at));
                         sums = I::mul_add(I::load(values.as_ptr().add(at)), x, sums);
                     }

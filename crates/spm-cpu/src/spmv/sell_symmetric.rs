@@ -3,7 +3,7 @@
 //! The kernel suits matrices whose neighbouring rows have the same pattern shifted by one
 //! (stencils, bands). It reads half of the values and needs no gathers.
 //!
-//! Chunk column (slot) s of a chunk of rows i..i + 8 holds their entries in columns c..c + 8. It is
+//! Chunk column s of a chunk of rows i..i + 8 holds their entries in columns c..c + 8. It is
 //! used twice: y[i..i + 8] += v x[c..c + 8], and y[c..c + 8] += v x[i..i + 8]. Additions beyond a
 //! thread's own rows go to a buffer of the thread first, so that their order never depends on
 //! timing.
@@ -112,8 +112,8 @@ pub(super) fn plan<'a, T: Scalar>(problem: Problem<'a, '_, T>) -> Planned<'a, T>
             costs.check(affordable + LANES, options)?;
         }
         let reason = format!(
-            "{upper} entries in more than {most} slots, or eight rows in more than {} runs of \
-             slots: rows do not repeat a pattern",
+            "{upper} entries in more than {most} elements, or eight rows in more than {} runs of \
+             elements: rows do not repeat a pattern",
             u16::MAX
         );
         return Err(unsupported(reason));
@@ -145,7 +145,7 @@ impl Room {
 struct Costs {
     entries: usize,
     fixed: usize,
-    of_slot: usize,
+    of_element: usize,
 }
 
 impl Costs {
@@ -162,18 +162,18 @@ impl Costs {
         let of_chunk = 3 * LANES * (longest + 1) * size_of::<u32>();
         let spills = parts.iter().map(spill).sum::<usize>() * T::BYTES;
         let fixed = spills + parts.len() * (size_of::<Part<T>>() + of_chunk);
-        Self { entries: a.nnz(), fixed, of_slot: 3 * (T::BYTES + 1) + 1 }
+        Self { entries: a.nnz(), fixed, of_element: 3 * (T::BYTES + 1) + 1 }
     }
 
-    fn check(&self, slots: usize, options: &PlanOptions) -> Result<(), FormatError> {
-        let Self { entries, fixed, of_slot } = *self;
-        options.budget.check(INFO.id, entries, slots as u128, of_slot, fixed)
+    fn check(&self, elements: usize, options: &PlanOptions) -> Result<(), FormatError> {
+        let Self { entries, fixed, of_element } = *self;
+        options.budget.check(INFO.id, entries, elements as u128, of_element, fixed)
     }
 
-    /// Slots that the budget allows.
+    /// Stored elements that the budget allows.
     fn affordable(&self, options: &PlanOptions) -> usize {
         let left = usize::try_from(options.budget.left()).unwrap_or(usize::MAX);
-        left.saturating_sub(self.fixed) / self.of_slot
+        left.saturating_sub(self.fixed) / self.of_element
     }
 }
 
@@ -286,10 +286,10 @@ impl<T: Scalar> Part<T> {
             (of_chunk, runs) = runs.split_at(usize::from(count));
             firsts.clear();
             firsts.extend(of_chunk.iter().flat_map(|run| run.first..run.first + run.count));
-            let slots;
-            (slots, values) = values.split_at_mut(firsts.len() * LANES);
+            let elements;
+            (elements, values) = values.split_at_mut(firsts.len() * LANES);
             for lane in 0..LANES {
-                place(a, &firsts, lane, upper(a, start + lane), slots);
+                place(a, &firsts, lane, upper(a, start + lane), elements);
             }
         }
     }
@@ -429,9 +429,9 @@ impl<T: Scalar> Upper<'_, T> {
         // Rows before this one have been multiplied by beta, and are finite in x.
         let mut ready = start;
         // SAFETY: `Part::new` has put into the arrays what the chunks consume. A run begins at or
-        // after its chunk. A slot is read of x only as far as x goes; what is added eight rows at
-        // a time is inside y if it ends before the part does, and inside the spill if not. `I` by
-        // the caller's promise.
+        // after its chunk. A stored element is read of x only as far as x goes; what is added eight
+        // rows at a time is inside y if it ends before the part does, and inside the spill if not. `I`
+        // by the caller's promise.
         unsafe {
             let (zero, alpha) = (I::splat(T::ZERO), I::splat(scaling.alpha));
             let y_of_row_0 = y.as_mut_ptr().wrapping_sub(start);
@@ -493,8 +493,8 @@ impl<T: Scalar> Upper<'_, T> {
                 for run in others {
                     let first = run.first as usize;
                     if PREFETCH {
-                        for slot in 0..run.count as usize {
-                            simd::prefetch(values.wrapping_add(slot * LANES + AHEAD));
+                        for element in 0..run.count as usize {
+                            simd::prefetch(values.wrapping_add(element * LANES + AHEAD));
                         }
                     }
                     let value = I::load(values);

@@ -114,21 +114,22 @@ fn check_bands<T: Scalar>(
     width: usize,
     options: &PlanOptions,
 ) -> Result<(), FormatError> {
-    let slot_bytes = size_of::<u16>() + T::BYTES;
+    let element_bytes = size_of::<u16>() + T::BYTES;
     let tiles = bands.len() * a.cols().div_ceil(width);
     let of_tile = size_of::<Vec<Run>>() + size_of::<Tile<T>>() + ALIGNMENT;
     // Arrays that double are there twice for a moment.
     let of_run = 3 * (size_of::<Run>() + size_of::<Chunk>());
-    let check = |slots: usize, runs: usize| {
+    let check = |elements: usize, runs: usize| {
         let fixed = tiles * of_tile + runs * of_run;
-        options.budget.check(INFO.id, a.nnz(), slots as u128, slot_bytes, fixed)
+        options.budget.check(INFO.id, a.nnz(), elements as u128, element_bytes, fixed)
     };
-    // Counting is left out where the worst that padding can do, eight slots for each entry, fits.
+    // Counting is left out where the worst that padding can do, eight stored elements for each entry,
+    // fits.
     check(LANES * a.nnz(), a.nnz()).or_else(|_| {
         let count: usize = bands.par_iter().map(|rows| count_runs(a, rows, width)).sum();
         check(a.nnz(), count)?;
         let of_band = |rows: &Range<usize>| -> usize {
-            runs(a, rows, width).iter_mut().flat_map(|runs| chunks(runs)).map(slots).sum()
+            runs(a, rows, width).iter_mut().flat_map(|runs| chunks(runs)).map(elements).sum()
         };
         check(bands.par_iter().map(of_band).sum(), count)
     })
@@ -150,8 +151,8 @@ impl<T: Scalar> Band<T> {
         for tile in &mut self.tiles {
             let mut values = &mut *tile.values;
             for chunk in &tile.chunks {
-                let slots;
-                (slots, values) = values.split_at_mut(chunk.width as usize * LANES);
+                let elements;
+                (elements, values) = values.split_at_mut(chunk.width as usize * LANES);
                 for (lane, &row) in chunk.rows.iter().enumerate() {
                     // A lane that repeats the last one's row has padding only.
                     if lane + 1 < LANES && row == chunk.rows[LANES - 1] {
@@ -162,9 +163,9 @@ impl<T: Scalar> Band<T> {
                         next[row] as usize..a.row_ptr()[self.rows.start + row + 1] as usize;
                     let of_row = a.col_ind()[entries.clone()].iter().zip(&a.values()[entries]);
                     let of_tile = of_row.take_while(|&(&col, _)| (col as usize) < tile.end_col);
-                    let of_lane = slots.iter_mut().skip(lane).step_by(LANES);
-                    for (slot, (_, &value)) in of_lane.zip(of_tile) {
-                        *slot = value;
+                    let of_lane = elements.iter_mut().skip(lane).step_by(LANES);
+                    for (element, (_, &value)) in of_lane.zip(of_tile) {
+                        *element = value;
                         next[row] += 1;
                     }
                 }
@@ -225,7 +226,7 @@ fn chunks(runs: &mut [Run]) -> impl Iterator<Item = &[Run]> {
 }
 
 /// Stored elements of a chunk.
-fn slots(chunk: &[Run]) -> usize {
+fn elements(chunk: &[Run]) -> usize {
     LANES * chunk[chunk.len() - 1].length
 }
 
@@ -233,9 +234,9 @@ impl<T: Scalar> Tile<T> {
     fn new(a: &CsrView<'_, T>, span: Range<usize>, runs: &mut [Run]) -> Self {
         let (first_col, end_col) = (span.start, span.end);
         // Arrays of their final size: ones that grow would take three times as much for a moment.
-        let slots = chunks(runs).map(slots).sum();
-        let (mut all_chunks, mut cols) = (Vec::new(), Vec::with_capacity(slots));
-        let mut values = Aligned::vec(slots);
+        let elements = chunks(runs).map(elements).sum();
+        let (mut all_chunks, mut cols) = (Vec::new(), Vec::with_capacity(elements));
+        let mut values = Aligned::vec(elements);
         for lanes in chunks(runs) {
             let last = lanes[lanes.len() - 1];
             let missing = LANES - lanes.len();
@@ -244,12 +245,12 @@ impl<T: Scalar> Tile<T> {
                 rows: std::array::from_fn(|l| lane(l).unwrap_or(last).row),
                 width: last.length as u32,
             });
-            for slot in 0..last.length {
+            for element in 0..last.length {
                 for l in 0..LANES {
-                    let run = lane(l).filter(|run| slot < run.length);
-                    let entry = run.map(|run| run.start + slot);
+                    let run = lane(l).filter(|run| element < run.length);
+                    let entry = run.map(|run| run.start + element);
                     // Padding repeats a column of the longest row, which is in cache.
-                    let col = a.col_ind()[entry.unwrap_or(last.start + slot)];
+                    let col = a.col_ind()[entry.unwrap_or(last.start + element)];
                     cols.push((col as usize - first_col) as u16);
                     values.push(entry.map_or(T::ZERO, |entry| a.values()[entry]));
                 }

@@ -124,8 +124,8 @@ mod tests {
         for (name, labels) in MATRICES {
             let a = generate::named(name).unwrap().generate::<f64>().unwrap();
             let coo = convert::csr_to_coo(a.view());
-            let (pointers, indices, values) = reference::transpose(&coo);
-            let expected = TransposeOutput { pointers, indices, values };
+            let (col_ptr, row_ind, values) = reference::transpose(&coo);
+            let expected = TransposeOutput { col_ptr, row_ind, values };
             let mut missing: Vec<&str> = labels.to_vec();
             let mut choices = BTreeSet::new();
             for seed in 0..100 {

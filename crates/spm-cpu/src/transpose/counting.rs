@@ -69,9 +69,9 @@ fn counts_to_places(
     sums: &mut [u32],
     threads: &Threads,
     entries: usize,
-    pointers: &mut [u32],
+    col_ptr: &mut [u32],
 ) {
-    let (cols, parts) = (pointers.len() - 1, threads.count());
+    let (cols, parts) = (col_ptr.len() - 1, threads.count());
     {
         let (counts, sums) = (&*counts, Disjoint::new(&mut *sums));
         threads.run(|part| {
@@ -82,14 +82,14 @@ fn counts_to_places(
             unsafe { sums.write(part, sum) };
         });
     }
-    pointers[cols] = entries as u32;
-    let (places, sums, pointers) = (Disjoint::new(counts), &*sums, Disjoint::new(pointers));
+    col_ptr[cols] = entries as u32;
+    let (places, sums, col_ptr) = (Disjoint::new(counts), &*sums, Disjoint::new(col_ptr));
     threads.run(|part| {
         let share = partition::even(cols, parts, part);
         let mut place = sums[..part].iter().sum::<u32>();
         // SAFETY: shares of columns do not overlap.
-        let pointers = unsafe { pointers.range(share.clone()) };
-        for (pointer, col) in pointers.iter_mut().zip(share) {
+        let col_ptr = unsafe { col_ptr.range(share.clone()) };
+        for (pointer, col) in col_ptr.iter_mut().zip(share) {
             *pointer = place;
             for row in 0..parts {
                 // SAFETY: as above, and inside threads x columns.
@@ -103,7 +103,7 @@ fn counts_to_places(
 /// The destination of entries.
 struct Placing<'a, T> {
     a: &'a CsrView<'a, T>,
-    indices: Disjoint<'a, u32>,
+    row_ind: Disjoint<'a, u32>,
     values: Disjoint<'a, T>,
 }
 
@@ -134,14 +134,14 @@ impl<T: Scalar> Placing<'_, T> {
                         if PREFETCH {
                             let ahead = columns[(entry + ahead).min(columns.len() - 1)];
                             let place = *places.get_unchecked(ahead as usize) as usize;
-                            simd::prefetch_write(self.indices.address(place));
+                            simd::prefetch_write(self.row_ind.address(place));
                             simd::prefetch_write(self.values.address(place));
                         }
                         let col = *columns.get_unchecked(entry) as usize;
                         let place = places.get_unchecked_mut(col);
                         let at = *place as usize;
                         *place += 1;
-                        self.indices.write_unchecked(at, row);
+                        self.row_ind.write_unchecked(at, row);
                         self.values.write_unchecked(at, *all_values.get_unchecked(entry));
                     }
                 }
@@ -165,16 +165,16 @@ impl<T: Scalar> Procedure<T> for Counting<'_, T> {
     fn transpose(&mut self, output: &mut TransposeOutput<T>) {
         // Entries are written to their places without a check.
         output.check(self.a.cols(), self.a.nnz()).expect("arrays of the matrix's sizes");
-        let TransposeOutput { pointers, indices, values } = output;
+        let TransposeOutput { col_ptr, row_ind, values } = output;
         let (a, threads) = (&self.a, &self.threads);
         let (cols, entries, parts) = (a.cols(), a.nnz(), threads.count());
-        let placing = Placing { a, indices: Disjoint::new(indices), values: Disjoint::new(values) };
+        let placing = Placing { a, row_ind: Disjoint::new(row_ind), values: Disjoint::new(values) };
         let place = if self.ahead > 0 { Placing::place::<true> } else { Placing::place::<false> };
         if parts == 1 {
-            // The pointers themselves are the places: that of column c runs at c + 1, and is the
+            // The column pointers themselves are the places: that of column c runs at c + 1, and is the
             // end of c, where the next column starts, when all entries are placed.
-            pointers.fill(0);
-            let places = &mut pointers[1..];
+            col_ptr.fill(0);
+            let places = &mut col_ptr[1..];
             count(a, 0..entries, places);
             let mut sum = 0;
             for count in &mut *places {
@@ -191,7 +191,7 @@ impl<T: Scalar> Procedure<T> for Counting<'_, T> {
             counts.fill(0);
             count(a, partition::even(entries, parts, part), counts);
         });
-        counts_to_places(&mut self.places, &mut self.sums, threads, entries, pointers);
+        counts_to_places(&mut self.places, &mut self.sums, threads, entries, col_ptr);
 
         let places = Disjoint::new(&mut self.places);
         threads.run(|part| {

@@ -76,7 +76,7 @@ impl<T: Scalar> Procedure<T> for MergeTrans<'_, T> {
     }
 
     fn transpose(&mut self, output: &mut TransposeOutput<T>) {
-        let TransposeOutput { pointers, indices, values } = output;
+        let TransposeOutput { col_ptr, row_ind, values } = output;
         let (a, threads) = (&self.a, &self.threads);
         let (entries, parts) = (a.nnz(), threads.count());
 
@@ -100,15 +100,15 @@ impl<T: Scalar> Procedure<T> for MergeTrans<'_, T> {
         }
 
         let columns = a.col_ind();
-        index_to_pointers(threads, columns, pointers, &mut self.counts, &mut self.sums);
+        index_to_pointers(threads, columns, col_ptr, &mut self.counts, &mut self.sums);
         let (keys, row_index) = (&self.keys, &self.row_index);
-        let (indices, values) = (Disjoint::new(indices), Disjoint::new(values));
+        let (row_ind, values) = (Disjoint::new(row_ind), Disjoint::new(values));
         threads.run(|part| {
             let piece = partition::even(entries, parts, part);
             // SAFETY: even parts do not overlap.
-            let (indices, values) =
-                unsafe { (indices.range(piece.clone()), values.range(piece.clone())) };
-            for ((index, value), key) in indices.iter_mut().zip(values).zip(&keys[piece]) {
+            let (row_ind, values) =
+                unsafe { (row_ind.range(piece.clone()), values.range(piece.clone())) };
+            for ((index, value), key) in row_ind.iter_mut().zip(values).zip(&keys[piece]) {
                 let position = *key as u32 as usize;
                 (*index, *value) = (row_index[position], a.values()[position]);
             }

@@ -11,8 +11,8 @@
 //! let mut plan = kernel.plan(a.view(), &kernel.info.defaults(), &PlanOptions::default())?;
 //! let mut csc = TransposeOutput::new(a.cols(), a.nnz());
 //! plan.run(&mut csc)?;
-//! assert_eq!(csc.pointers, [0, 1, 2, 3]);
-//! assert_eq!(csc.indices, [0, 1, 0]);
+//! assert_eq!(csc.col_ptr, [0, 1, 2, 3]);
+//! assert_eq!(csc.row_ind, [0, 1, 0]);
 //! assert_eq!(csc.values, [1.0, 3.0, 2.0]);
 //! # Ok::<(), Box<dyn std::error::Error>>(())
 //! ```

@@ -39,10 +39,10 @@ impl<T: Scalar, P: Procedure<T>> TransposePlan<T> for Checked<P> {
 
     fn footprint(&self) -> Footprint {
         let a = self.procedure.matrix();
-        let pointers = ((a.cols() + 1) * size_of::<u32>()) as u64;
+        let col_ptr = ((a.cols() + 1) * size_of::<u32>()) as u64;
         let entries = (a.nnz() * (size_of::<u32>() + T::BYTES)) as u64;
         Footprint {
-            bytes_moved: a.memory_bytes() + pointers + entries,
+            bytes_moved: a.memory_bytes() + col_ptr + entries,
             plan_bytes: self.procedure.workspace_bytes(),
             matrix_bytes: a.memory_bytes(),
         }

@@ -182,12 +182,12 @@ impl<T: Scalar> Procedure<T> for Radix<'_, T> {
         self.place_buckets();
         self.fill_buckets();
 
-        let TransposeOutput { pointers, indices, values } = output;
+        let TransposeOutput { col_ptr, row_ind, values } = output;
         let (cols, shift, threads) = (self.a.cols(), self.shift, &self.threads);
-        pointers[cols] = self.a.nnz() as u32;
+        col_ptr[cols] = self.a.nnz() as u32;
         let (starts, records) = (&self.starts, &*self.records);
-        let (pointers, counts) = (Disjoint::new(pointers), Disjoint::new(&mut self.counts));
-        let (indices, values) = (Disjoint::new(indices), Disjoint::new(values));
+        let (col_ptr, counts) = (Disjoint::new(col_ptr), Disjoint::new(&mut self.counts));
+        let (row_ind, values) = (Disjoint::new(row_ind), Disjoint::new(values));
         let next = AtomicUsize::new(0);
         threads.run(|part| {
             // SAFETY: one row for each part.
@@ -200,10 +200,10 @@ impl<T: Scalar> Procedure<T> for Radix<'_, T> {
                 let range = starts[bucket]..starts[bucket + 1];
                 let first = bucket << shift;
                 // SAFETY: buckets have different columns, and their entries are different.
-                let (pointers, indices, values) = unsafe {
+                let (col_ptr, row_ind, values) = unsafe {
                     (
-                        pointers.range(first..cols.min(first + (1 << shift))),
-                        indices.range(range.clone()),
+                        col_ptr.range(first..cols.min(first + (1 << shift))),
+                        row_ind.range(range.clone()),
                         values.range(range.clone()),
                     )
                 };
@@ -211,8 +211,8 @@ impl<T: Scalar> Procedure<T> for Radix<'_, T> {
                     &records[range.clone()],
                     range.start,
                     counts,
-                    pointers,
-                    indices,
+                    col_ptr,
+                    row_ind,
                     values,
                 );
             }
@@ -226,8 +226,8 @@ fn finish_bucket<T: Scalar>(
     records: &[Record<T>],
     start: usize,
     counts: &mut [u32],
-    pointers: &mut [u32],
-    indices: &mut [u32],
+    col_ptr: &mut [u32],
+    row_ind: &mut [u32],
     values: &mut [T],
 ) {
     // A power of two, so that the low bits of a column are an index without a check.
@@ -237,13 +237,13 @@ fn finish_bucket<T: Scalar>(
         counts[record.col as usize & mask] += 1;
     }
     let mut place = 0;
-    for (pointer, count) in pointers.iter_mut().zip(&mut *counts) {
+    for (pointer, count) in col_ptr.iter_mut().zip(&mut *counts) {
         *pointer = start as u32 + place;
         place += std::mem::replace(count, place);
     }
     for record in records {
         let place = &mut counts[record.col as usize & mask];
-        indices[*place as usize] = record.row;
+        row_ind[*place as usize] = record.row;
         values[*place as usize] = record.value;
         *place += 1;
     }

@@ -59,7 +59,7 @@ impl<T: Scalar> Procedure<T> for ScanTrans<'_, T> {
     fn transpose(&mut self, output: &mut TransposeOutput<T>) {
         // Entries are written to their places without a check.
         output.check(self.a.cols(), self.a.nnz()).expect("arrays of the matrix's sizes");
-        let TransposeOutput { pointers, indices, values } = output;
+        let TransposeOutput { col_ptr, row_ind, values } = output;
         let (a, threads) = (&self.a, &self.threads);
         let (cols, entries, parts) = (a.cols(), a.nnz(), threads.count());
 
@@ -79,15 +79,15 @@ impl<T: Scalar> Procedure<T> for ScanTrans<'_, T> {
             }
         });
 
-        vertical_scan(threads, &mut self.inter, cols, &mut pointers[..cols]);
-        pointers[cols] = exclusive_scan(threads, &mut pointers[..cols], &mut self.sums);
+        vertical_scan(threads, &mut self.inter, cols, &mut col_ptr[..cols]);
+        col_ptr[cols] = exclusive_scan(threads, &mut col_ptr[..cols], &mut self.sums);
 
-        let (inter, intra, pointers) = (&self.inter, &self.intra, &*pointers);
-        let (indices, values) = (Disjoint::new(indices), Disjoint::new(values));
+        let (inter, intra, col_ptr) = (&self.inter, &self.intra, &*col_ptr);
+        let (row_ind, values) = (Disjoint::new(row_ind), Disjoint::new(values));
         threads.run(|part| {
             let before = &inter[part * cols..(part + 1) * cols];
             let piece = partition::even(entries, parts, part);
-            // The row of each entry is expanded from the pointers on the fly (R3 IV-G).
+            // The row of each entry is expanded from the row pointers on the fly (R3 IV-G).
             let mut chunks = ChunksOfRows::new(a.row_ptr(), piece);
             while let Some((start, rows)) = chunks.next() {
                 let piece = start..start + rows.len();
@@ -99,8 +99,8 @@ impl<T: Scalar> Procedure<T> for ScanTrans<'_, T> {
                     // place among the part's entries give each entry a place of its own, below the
                     // number of entries.
                     unsafe {
-                        let place = pointers.get_unchecked(col) + before.get_unchecked(col) + place;
-                        indices.write_unchecked(place as usize, row);
+                        let place = col_ptr.get_unchecked(col) + before.get_unchecked(col) + place;
+                        row_ind.write_unchecked(place as usize, row);
                         values.write_unchecked(place as usize, value);
                     }
                 }

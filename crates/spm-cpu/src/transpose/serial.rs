@@ -42,26 +42,26 @@ impl<T: Scalar> Procedure<T> for Serial<'_, T> {
     }
 
     fn transpose(&mut self, output: &mut TransposeOutput<T>) {
-        let TransposeOutput { pointers, indices, values } = output;
-        pointers.fill(0);
+        let TransposeOutput { col_ptr, row_ind, values } = output;
+        col_ptr.fill(0);
         for &col in self.0.col_ind() {
-            pointers[col as usize + 1] += 1;
+            col_ptr[col as usize + 1] += 1;
         }
-        // pointers[c] becomes the place of column c's next entry; that of c + 1 when it is full.
+        // col_ptr[c] becomes the place of column c's next entry; that of c + 1 when it is full.
         let mut start = 0;
-        for pointer in pointers.iter_mut() {
+        for pointer in col_ptr.iter_mut() {
             start += *pointer;
             *pointer = start;
         }
         for (row, ends) in self.0.row_ptr().windows(2).enumerate() {
             for entry in ends[0] as usize..ends[1] as usize {
-                let place = &mut pointers[self.0.col_ind()[entry] as usize];
-                indices[*place as usize] = row as u32;
+                let place = &mut col_ptr[self.0.col_ind()[entry] as usize];
+                row_ind[*place as usize] = row as u32;
                 values[*place as usize] = self.0.values()[entry];
                 *place += 1;
             }
         }
-        pointers.rotate_right(1);
-        pointers[0] = 0;
+        col_ptr.rotate_right(1);
+        col_ptr[0] = 0;
     }
 }

@@ -16,8 +16,8 @@ pub(crate) fn csr<T: Scalar>(a: &Coo<T>) -> Csr<T> {
     let (p, i, v) = reference::transpose(a);
     let cols = (0..a.cols()).flat_map(|c| vec![c as u32; (p[c + 1] - p[c]) as usize]);
     let transposed = Coo::new(a.cols(), a.rows(), cols.collect(), i, v).unwrap();
-    let (pointers, columns, values) = reference::transpose(&transposed);
-    Csr::new((a.rows(), a.cols()), pointers, columns, values).unwrap()
+    let (row_ptr, columns, values) = reference::transpose(&transposed);
+    Csr::new((a.rows(), a.cols()), row_ptr, columns, values).unwrap()
 }
 
 /// The refusals that tests expect: which kernel, and a part of why.
@@ -54,32 +54,6 @@ pub(crate) fn within_bound<T: Scalar>(what: &str, y: &[T], expected: &Reference)
 /// Equal to the reference, for whole numbers.
 pub(crate) fn equal<T: Scalar>(what: &str, y: &[T], expected: &Reference) {
     assert_eq!(exact::difference(y, expected), None, "{what}");
-}
-
-/// Long and short rows side by side, so that whatever cuts the entries cuts rows: where they begin, in
-/// the middle, and with several cuts in one.
-pub(crate) fn long_rows<T: Scalar>() -> Coo<T> {
-    let length = |row: u32| match row {
-        3 | 17 | 18 => 20_000,
-        60 => 5_001,
-        40..50 => 0,
-        _ => row * 7 % 10,
-    };
-    let entries = (0..61).flat_map(|row| {
-        let length = length(row);
-        // Apart from each other where there are few.
-        (0..length).map(move |i| (row, (i * (20_000 / length.max(1)) + row) % 20_000))
-    });
-    let mut entries: Vec<(u32, u32)> = entries.collect();
-    entries.sort_unstable();
-    let (rows, columns): (Vec<u32>, Vec<u32>) = entries.into_iter().unzip();
-    let values = vec![T::ONE; rows.len()];
-    Coo::new(61, 20_000, rows, columns, values).unwrap()
-}
-
-/// Ordinary numbers between -1 and 1.
-pub(crate) fn wave<T: Scalar>(length: usize) -> Vec<T> {
-    (0..length).map(|i| T::from_f64((i as f64 * 0.7).sin())).collect()
 }
 
 pub(crate) fn bits<T: Scalar>(values: &[T]) -> Vec<u64> {

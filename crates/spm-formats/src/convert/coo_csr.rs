@@ -17,37 +17,37 @@ use crate::{Coo, Csc, Csr, CsrView, Scalar};
 /// row, which alone does for triplets sorted by column, as Matrix Market files have them; rows
 /// whose columns are then still out of order are sorted one by one.
 pub fn coo_to_csr<T: Scalar>(coo: &Coo<T>) -> Csr<T> {
-    let arrays = compress(coo.rows(), coo.row_indices(), coo.col_indices(), coo.values());
+    let arrays = compress(coo.rows(), coo.row_ind(), coo.col_ind(), coo.values());
     compressed((coo.rows(), coo.cols()), arrays)
 }
 
 /// As [`coo_to_csr`], by column, then row.
 pub fn coo_to_csc<T: Scalar>(coo: &Coo<T>) -> Csc<T> {
-    let arrays = compress(coo.cols(), coo.col_indices(), coo.row_indices(), coo.values());
+    let arrays = compress(coo.cols(), coo.col_ind(), coo.row_ind(), coo.values());
     compressed((coo.cols(), coo.rows()), arrays).into_transposed()
 }
 
 /// The triplets of a matrix, row after row.
 pub fn csr_to_coo<T: Scalar>(matrix: CsrView<'_, T>) -> Coo<T> {
-    let mut row_indices = vec![0; matrix.nnz()];
-    let shared = Disjoint::new(&mut row_indices);
+    let mut row_ind = vec![0; matrix.nnz()];
+    let shared = Disjoint::new(&mut row_ind);
     (0..matrix.rows()).into_par_iter().with_min_len(GRAIN).for_each(|row| {
         // SAFETY: rows own different ranges.
         unsafe { shared.range(matrix.row_range(row)) }.fill(row as u32);
     });
     let (cols, values) = (copy(matrix.col_ind()), copy(matrix.values()));
-    Coo::from_valid(matrix.shape(), row_indices, cols, values)
+    Coo::from_valid(matrix.shape(), row_ind, cols, values)
 }
 
 /// Assembles a matrix from arrays that are valid by construction.
 pub(super) fn compressed<T: Scalar>(
     shape: (usize, usize),
-    (pointers, indices, values): Arrays<T>,
+    (row_ptr, indices, values): Arrays<T>,
 ) -> Csr<T> {
     // SAFETY: the callers count the pointers from the indices that they write: ascending, first 0,
     // last the number of entries; indices ascend strictly inside a row and come from a valid
     // matrix of this shape.
-    unsafe { Csr::new_unchecked(shape, pointers, indices, values) }
+    unsafe { Csr::new_unchecked(shape, row_ptr, indices, values) }
 }
 
 /// Triplets in any order to `rows` compressed rows. (Rows stand for columns where they are
@@ -78,8 +78,8 @@ fn copy<T: Copy + Send + Sync>(from: &[T]) -> Vec<T> {
 
 /// Row pointers of entries whose rows ascend.
 fn sorted_pointers(rows: usize, row_of: &[u32]) -> Vec<u32> {
-    let mut pointers = vec![0; rows + 1];
-    let shared = Disjoint::new(&mut pointers);
+    let mut row_ptr = vec![0; rows + 1];
+    let shared = Disjoint::new(&mut row_ptr);
     // Entry `at` that opens a row closes all rows since the one before it.
     let close = |after: u32, until: usize, at: usize| {
         // SAFETY: rows ascend, so each pointer belongs to exactly one pair of neighbours.
@@ -93,20 +93,20 @@ fn sorted_pointers(rows: usize, row_of: &[u32]) -> Vec<u32> {
     if let Some(&last) = row_of.last() {
         close(last, rows, row_of.len());
     }
-    pointers
+    row_ptr
 }
 
 /// Sorts every row by column where needed and sums duplicates in their stored order.
 pub(crate) fn merge_rows<T: Copy + AddAssign + Send + Sync>(
-    (mut pointers, mut cols, mut values): Arrays<T>,
+    (mut row_ptr, mut cols, mut values): Arrays<T>,
 ) -> Arrays<T> {
     let merged = AtomicBool::new(false);
-    let mut lengths: Vec<u32> = pointers.windows(2).map(|p| p[1] - p[0]).collect();
+    let mut lengths: Vec<u32> = row_ptr.windows(2).map(|p| p[1] - p[0]).collect();
     let (cols_out, values_out) = (Disjoint::new(&mut cols), Disjoint::new(&mut values));
     lengths.par_iter_mut().enumerate().with_min_len(ROWS_PER_TASK).for_each_init(
         Vec::new,
         |scratch, (row, length)| {
-            let range = pointers[row] as usize..pointers[row + 1] as usize;
+            let range = row_ptr[row] as usize..row_ptr[row + 1] as usize;
             // SAFETY: rows own different ranges.
             let (cols, values) =
                 unsafe { (cols_out.range(range.clone()), values_out.range(range)) };
@@ -120,17 +120,17 @@ pub(crate) fn merge_rows<T: Copy + AddAssign + Send + Sync>(
     if merged.into_inner() {
         let mut end = 0;
         for (row, &length) in lengths.iter().enumerate() {
-            let start = std::mem::replace(&mut pointers[row], end as u32) as usize;
+            let start = std::mem::replace(&mut row_ptr[row], end as u32) as usize;
             let range = start..start + length as usize;
             cols.copy_within(range.clone(), end);
             values.copy_within(range, end);
             end += length as usize;
         }
-        pointers[lengths.len()] = end as u32;
+        row_ptr[lengths.len()] = end as u32;
         cols.truncate(end);
         values.truncate(end);
     }
-    (pointers, cols, values)
+    (row_ptr, cols, values)
 }
 
 /// Rows that one task sorts at least.

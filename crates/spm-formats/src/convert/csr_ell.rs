@@ -2,7 +2,7 @@
 
 use rayon::prelude::*;
 
-use super::tile::{Slots, padding_column};
+use super::tile::{Elements, padding_column};
 use crate::check::check_nonzero;
 use crate::{CsrView, Ell, FormatError, Layout, MemoryBudget, Scalar, UnpaddedEll, UnpaddedRow};
 
@@ -39,30 +39,30 @@ pub fn csr_to_ell<T: Scalar>(
 ) -> Result<Ell<T>, FormatError> {
     let rows = matrix.rows();
     let width = matrix.width();
-    let (pitch, slots) = extent::<T>(rows, width, matrix.nnz(), options, budget)?;
+    let (pitch, elements) = extent::<T>(rows, width, matrix.nnz(), options, budget)?;
     let layout = options.layout;
-    let mut col_indices = vec![0; slots];
-    let mut values = vec![T::ZERO; slots];
+    let mut col_ind = vec![0; elements];
+    let mut values = vec![T::ZERO; elements];
     match layout {
-        Layout::RowMajor if slots > 0 => col_indices
+        Layout::RowMajor if elements > 0 => col_ind
             .par_chunks_mut(pitch * ROWS_PER_TASK)
             .zip(values.par_chunks_mut(pitch * ROWS_PER_TASK))
             .enumerate()
-            .for_each(|(task, (col_indices, values))| {
-                let slots = col_indices.chunks_mut(pitch).zip(values.chunks_mut(pitch));
-                for (i, (cols, values)) in slots.enumerate() {
+            .for_each(|(task, (col_ind, values))| {
+                let elements = col_ind.chunks_mut(pitch).zip(values.chunks_mut(pitch));
+                for (i, (cols, values)) in elements.enumerate() {
                     let (row_cols, row_values) = matrix.row(task * ROWS_PER_TASK + i);
                     cols[..row_cols.len()].copy_from_slice(row_cols);
                     cols[row_cols.len()..width].fill(padding_column(row_cols));
                     values[..row_values.len()].copy_from_slice(row_values);
                 }
             }),
-        Layout::ColumnMajor if slots > 0 => {
-            let output = Slots::new(&mut col_indices, &mut values);
+        Layout::ColumnMajor if elements > 0 => {
+            let output = Elements::new(&mut col_ind, &mut values);
             (0..rows.div_ceil(ROWS_PER_TASK)).into_par_iter().for_each(|task| {
                 let first = task * ROWS_PER_TASK;
                 let lanes = ROWS_PER_TASK.min(rows - first);
-                // SAFETY: tasks fill different rows, so different slots.
+                // SAFETY: tasks fill different rows, so different stored elements.
                 unsafe { output.fill(&matrix, |lane| first + lane, lanes, first, width, pitch) };
             });
         }
@@ -76,7 +76,7 @@ pub fn csr_to_ell<T: Scalar>(
         pitch,
         layout,
         row_lengths: matrix.lengths(),
-        col_indices,
+        col_ind,
         values,
     })
 }
@@ -97,10 +97,10 @@ pub(super) fn extent<T: Scalar>(
         Layout::ColumnMajor => (rows, width),
     };
     let pitch = (run as u128).div_ceil(pitch_alignment as u128) * pitch_alignment as u128;
-    let slots = pitch * runs as u128;
-    budget.check("ell", entries, slots, size_of::<u32>() + T::BYTES, rows * size_of::<u32>())?;
+    let elements = pitch * runs as u128;
+    budget.check("ell", entries, elements, size_of::<u32>() + T::BYTES, rows * size_of::<u32>())?;
     // A pitch without runs is bounded by nothing: it may not fit a usize, and nobody uses it.
-    Ok((usize::try_from(pitch).unwrap_or(run), slots as usize))
+    Ok((usize::try_from(pitch).unwrap_or(run), elements as usize))
 }
 
 /// Gives every row two arrays of its own.
@@ -110,7 +110,7 @@ pub fn csr_to_unpadded_ell<T: Scalar>(matrix: CsrView<'_, T>) -> UnpaddedEll<T> 
         .with_min_len(ROWS_PER_TASK)
         .map(|row| {
             let (cols, values) = matrix.row(row);
-            UnpaddedRow { col_indices: cols.into(), values: values.into() }
+            UnpaddedRow { col_ind: cols.into(), values: values.into() }
         })
         .collect();
     UnpaddedEll { cols: matrix.cols(), entries: matrix.nnz(), rows }

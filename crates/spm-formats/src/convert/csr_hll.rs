@@ -2,7 +2,7 @@
 
 use rayon::prelude::*;
 
-use super::tile::Slots;
+use super::tile::Elements;
 use crate::check::check_nonzero;
 use crate::stats::hll_stored_elements;
 use crate::{CsrView, FormatError, Hll, MemoryBudget, Scalar};
@@ -16,7 +16,7 @@ pub fn csr_to_hll<T: Scalar>(
     hack_size: usize,
     budget: &MemoryBudget,
 ) -> Result<Hll<T>, FormatError> {
-    let slots = count_slots(&matrix, hack_size, budget)?;
+    let elements = count_elements(&matrix, hack_size, budget)?;
     let (rows, blocks) = (matrix.rows(), matrix.rows().div_ceil(hack_size));
     let mut block_offsets = vec![0; blocks + 1];
     block_offsets[1..].par_iter_mut().enumerate().for_each(|(block, end)| {
@@ -26,9 +26,9 @@ pub fn csr_to_hll<T: Scalar>(
     for block in 0..blocks {
         block_offsets[block + 1] += block_offsets[block];
     }
-    let mut col_indices = vec![0; slots];
-    let mut values = vec![T::ZERO; slots];
-    let output = Slots::new(&mut col_indices, &mut values);
+    let mut col_ind = vec![0; elements];
+    let mut values = vec![T::ZERO; elements];
+    let output = Elements::new(&mut col_ind, &mut values);
     (0..blocks).into_par_iter().for_each(|block| {
         let (first, height) = block_extent(rows, hack_size, block);
         let start = block_offsets[block];
@@ -43,7 +43,7 @@ pub fn csr_to_hll<T: Scalar>(
         hack_size,
         block_offsets,
         row_lengths: matrix.lengths(),
-        col_indices,
+        col_ind,
         values,
     })
 }
@@ -55,15 +55,15 @@ fn block_extent(rows: usize, hack_size: usize, block: usize) -> (usize, usize) {
 }
 
 /// Number of stored elements, if they are within the budget.
-pub(super) fn count_slots<T: Scalar>(
+pub(super) fn count_elements<T: Scalar>(
     matrix: &CsrView<'_, T>,
     hack_size: usize,
     budget: &MemoryBudget,
 ) -> Result<usize, FormatError> {
     check_nonzero("hack size", "at least 1 row", hack_size)?;
     let blocks = matrix.rows().div_ceil(hack_size);
-    let slots = hll_stored_elements(matrix.row_ptr(), hack_size);
+    let elements = hll_stored_elements(matrix.row_ptr(), hack_size);
     let fixed = (blocks + 1) * size_of::<usize>() + matrix.rows() * size_of::<u32>();
-    budget.check("hll", matrix.nnz(), slots.into(), size_of::<u32>() + T::BYTES, fixed)?;
-    Ok(slots as usize)
+    budget.check("hll", matrix.nnz(), elements.into(), size_of::<u32>() + T::BYTES, fixed)?;
+    Ok(elements as usize)
 }

@@ -3,7 +3,7 @@
 use rayon::prelude::*;
 
 use super::rows::GRAIN;
-use super::tile::Slots;
+use super::tile::Elements;
 use crate::check::check_nonzero;
 use crate::{CsrView, FormatError, MemoryBudget, Scalar, Sell};
 
@@ -31,9 +31,9 @@ pub fn csr_to_sell<T: Scalar>(
         end += width(rows) as usize * chunk;
         chunk_offsets.push(end);
     }
-    let mut col_indices = vec![0; end];
+    let mut col_ind = vec![0; end];
     let mut values = vec![T::ZERO; end];
-    let output = Slots::new(&mut col_indices, &mut values);
+    let output = Elements::new(&mut col_ind, &mut values);
     permutation.par_chunks(chunk).enumerate().for_each(|(index, permutation)| {
         let start = chunk_offsets[index];
         let width = (chunk_offsets[index + 1] - start) / chunk;
@@ -51,7 +51,7 @@ pub fn csr_to_sell<T: Scalar>(
         chunk_offsets,
         permutation,
         row_lengths,
-        col_indices,
+        col_ind,
         values,
     })
 }
@@ -65,7 +65,7 @@ fn width(row_lengths: &[u32]) -> u32 {
 pub(super) struct Order {
     pub(super) permutation: Vec<u32>,
     pub(super) row_lengths: Vec<u32>,
-    pub(super) slots: usize,
+    pub(super) elements: usize,
 }
 
 /// Sorts the rows and counts the stored elements, if they are within the budget.
@@ -80,8 +80,8 @@ pub(super) fn order<T: Scalar>(
     let (rows, entries) = (matrix.rows(), matrix.nnz());
     let chunks = rows.div_ceil(chunk);
     let fixed = (chunks + 1) * size_of::<usize>() + rows * 2 * size_of::<u32>();
-    let slot_bytes = size_of::<u32>() + T::BYTES;
-    budget.check("sell", entries, entries as u128, slot_bytes, fixed)?;
+    let element_bytes = size_of::<u32>() + T::BYTES;
+    budget.check("sell", entries, entries as u128, element_bytes, fixed)?;
 
     let mut permutation = vec![0; rows];
     let windows_per_task = GRAIN.div_ceil(sigma);
@@ -92,10 +92,10 @@ pub(super) fn order<T: Scalar>(
         .for_each(|(window, rows)| sort_window(matrix, window * sigma, rows));
     let row_lengths: Vec<u32> =
         permutation.par_iter().map(|&row| matrix.length(row as usize) as u32).collect();
-    let slots: u128 =
+    let elements: u128 =
         row_lengths.par_chunks(chunk).map(|rows| u128::from(width(rows)) * chunk as u128).sum();
-    budget.check("sell", entries, slots, slot_bytes, fixed)?;
-    Ok(Order { permutation, row_lengths, slots: slots as usize })
+    budget.check("sell", entries, elements, element_bytes, fixed)?;
+    Ok(Order { permutation, row_lengths, elements: elements as usize })
 }
 
 /// Rows of a window up to which a comparison sort is faster than a counting sort.
@@ -106,8 +106,8 @@ fn sort_window<T: Scalar>(matrix: &CsrView<'_, T>, first: usize, window: &mut [u
     let rows = first..first + window.len();
     let longest = matrix.longest(rows.start, rows.end);
     if window.len() <= SMALL_WINDOW {
-        for (slot, row) in window.iter_mut().zip(rows) {
-            *slot = row as u32;
+        for (element, row) in window.iter_mut().zip(rows) {
+            *element = row as u32;
         }
         window.sort_by_key(|&row| std::cmp::Reverse(matrix.length(row as usize)));
         return;

@@ -13,7 +13,7 @@ pub fn ell_to_csr<T: Scalar>(ell: &Ell<T>) -> Csr<T> {
         Layout::RowMajor => 1,
         Layout::ColumnMajor => ell.pitch,
     };
-    gather((ell.rows, ell.cols), &ell.row_lengths, &ell.col_indices, &ell.values, |row| Lane {
+    gather((ell.rows, ell.cols), &ell.row_lengths, &ell.col_ind, &ell.values, |row| Lane {
         row,
         start: ell.position(row, 0),
         stride,
@@ -22,7 +22,7 @@ pub fn ell_to_csr<T: Scalar>(ell: &Ell<T>) -> Csr<T> {
 
 /// Drops the padding.
 pub fn hll_to_csr<T: Scalar>(hll: &Hll<T>) -> Csr<T> {
-    gather((hll.rows, hll.cols), &hll.row_lengths, &hll.col_indices, &hll.values, |row| {
+    gather((hll.rows, hll.cols), &hll.row_lengths, &hll.col_ind, &hll.values, |row| {
         let block = row / hll.hack_size;
         let rows = hll.block_rows(block);
         let start = hll.block_offsets[block] + (row - rows.start);
@@ -32,7 +32,7 @@ pub fn hll_to_csr<T: Scalar>(hll: &Hll<T>) -> Csr<T> {
 
 /// Drops the padding and restores the order of rows.
 pub fn sell_to_csr<T: Scalar>(sell: &Sell<T>) -> Csr<T> {
-    gather((sell.rows, sell.cols), &sell.row_lengths, &sell.col_indices, &sell.values, |position| {
+    gather((sell.rows, sell.cols), &sell.row_lengths, &sell.col_ind, &sell.values, |position| {
         let (chunk, lane) = (position / sell.chunk, position % sell.chunk);
         Lane {
             row: sell.permutation[position] as usize,
@@ -44,14 +44,14 @@ pub fn sell_to_csr<T: Scalar>(sell: &Sell<T>) -> Csr<T> {
 
 /// Concatenates the rows.
 pub fn unpadded_ell_to_csr<T: Scalar>(ell: &UnpaddedEll<T>) -> Csr<T> {
-    let pointers = pointers_of(ell.rows.iter().map(|arrays| arrays.values.len() as u32));
-    let mut col_indices = Vec::with_capacity(ell.entries);
+    let row_ptr = pointers_of(ell.rows.iter().map(|arrays| arrays.values.len() as u32));
+    let mut col_ind = Vec::with_capacity(ell.entries);
     let mut values = Vec::with_capacity(ell.entries);
     for arrays in &ell.rows {
-        col_indices.extend_from_slice(&arrays.col_indices);
+        col_ind.extend_from_slice(&arrays.col_ind);
         values.extend_from_slice(&arrays.values);
     }
-    compressed((ell.rows.len(), ell.cols), (pointers, col_indices, values))
+    compressed((ell.rows.len(), ell.cols), (row_ptr, col_ind, values))
 }
 
 /// The positions of one row's entries in the arrays of a padded format.
@@ -69,30 +69,30 @@ const ROWS_PER_TASK: usize = 256;
 fn gather<T: Scalar>(
     (rows, cols): (usize, usize),
     lengths: &[u32],
-    col_indices: &[u32],
+    col_ind: &[u32],
     values: &[T],
     lane_of: impl Fn(usize) -> Lane + Sync,
 ) -> Csr<T> {
-    let mut pointers = vec![0; rows + 1];
+    let mut row_ptr = vec![0; rows + 1];
     for (position, &length) in lengths.iter().enumerate() {
-        pointers[lane_of(position).row + 1] = length;
+        row_ptr[lane_of(position).row + 1] = length;
     }
     for row in 0..rows {
-        pointers[row + 1] += pointers[row];
+        row_ptr[row + 1] += row_ptr[row];
     }
-    let entries = pointers[rows] as usize;
+    let entries = row_ptr[rows] as usize;
     let mut cols_out = vec![0; entries];
     let mut values_out = vec![T::ZERO; entries];
     let (cols_to, values_to) = (Disjoint::new(&mut cols_out), Disjoint::new(&mut values_out));
     lengths.par_iter().enumerate().with_min_len(ROWS_PER_TASK).for_each(|(position, &length)| {
         let Lane { row, start, stride } = lane_of(position);
-        let range = pointers[row] as usize..pointers[row] as usize + length as usize;
+        let range = row_ptr[row] as usize..row_ptr[row] as usize + length as usize;
         // SAFETY: positions have different rows, so different ranges.
         let (cols, values_to) = unsafe { (cols_to.range(range.clone()), values_to.range(range)) };
-        for (slot, (col, value)) in cols.iter_mut().zip(values_to).enumerate() {
-            *col = col_indices[start + slot * stride];
-            *value = values[start + slot * stride];
+        for (element, (col, value)) in cols.iter_mut().zip(values_to).enumerate() {
+            *col = col_ind[start + element * stride];
+            *value = values[start + element * stride];
         }
     });
-    compressed((rows, cols), (pointers, cols_out, values_out))
+    compressed((rows, cols), (row_ptr, cols_out, values_out))
 }

@@ -6,7 +6,7 @@ use super::coo_csr::{coo_to_csr, csr_to_coo};
 use super::cost;
 use super::csr_csc::csr_to_csc;
 use super::csr_ell::{EllOptions, csr_to_ell, extent};
-use super::csr_hll::{count_slots, csr_to_hll};
+use super::csr_hll::{count_elements, csr_to_hll};
 use super::csr_sell::{csr_to_sell, order};
 use super::row_scan::{coo_to_csr_row_scan, coo_to_ell_padded, coo_to_ell_unpadded, count_rows};
 use super::single_pass::{coo_to_csr_single_pass, coo_to_ell_single_pass, open_row_bytes};
@@ -349,10 +349,11 @@ fn plan_ell_padded<'a, T: Scalar>(
     check_row_scan(COO_TO_ELL_PADDED.id, coo)?;
     budget.check_bytes(COO_TO_ELL_PADDED.id, (coo.rows() * size_of::<u32>()) as u128)?;
     let width = count_rows(coo).into_iter().max().unwrap_or(0) as usize;
-    let (_, slots) = extent::<T>(coo.rows(), width, coo.entries(), EllOptions::ROW_MAJOR, budget)?;
-    let bytes = entries_bytes::<T>(slots) + 4 * coo.rows() as u64;
+    let (_, elements) =
+        extent::<T>(coo.rows(), width, coo.entries(), EllOptions::ROW_MAJOR, budget)?;
+    let bytes = entries_bytes::<T>(elements) + 4 * coo.rows() as u64;
     let scratch = cost::scratch(coo, width);
-    budget.check("ell", coo.entries(), slots as u128, 0, (bytes + scratch) as usize)?;
+    budget.check("ell", coo.entries(), elements as u128, 0, (bytes + scratch) as usize)?;
     let budget = budget.clone();
     Ok(from_coo(input, bytes, move |coo| coo_to_ell_padded(coo, &budget).map(Converted::Ell)))
 }
@@ -368,8 +369,8 @@ fn plan_ell<'a, T: Scalar>(
     };
     let options = EllOptions { layout, pitch_alignment: parameters.count("align") };
     let matrix = input.csr;
-    let (_, slots) = extent::<T>(matrix.rows(), matrix.width(), matrix.nnz(), options, budget)?;
-    let bytes = entries_bytes::<T>(slots) + 4 * matrix.rows() as u64;
+    let (_, elements) = extent::<T>(matrix.rows(), matrix.width(), matrix.nnz(), options, budget)?;
+    let bytes = entries_bytes::<T>(elements) + 4 * matrix.rows() as u64;
     let budget = budget.clone();
     let run = move || csr_to_ell(input.csr, options, &budget).map(Converted::Ell);
     Ok(plan(input.csr.memory_bytes(), bytes, run))
@@ -393,9 +394,9 @@ fn plan_hll<'a, T: Scalar>(
 ) -> Result<ConversionPlan<'a, T>, PlanError> {
     let hack_size = parameters.count("hack");
     let matrix = input.csr;
-    let slots = count_slots(&matrix, hack_size, budget)?;
+    let elements = count_elements(&matrix, hack_size, budget)?;
     let blocks = matrix.rows().div_ceil(hack_size);
-    let bytes = entries_bytes::<T>(slots) + 4 * matrix.rows() as u64 + 8 * (blocks as u64 + 1);
+    let bytes = entries_bytes::<T>(elements) + 4 * matrix.rows() as u64 + 8 * (blocks as u64 + 1);
     let budget = budget.clone();
     let run = move || csr_to_hll(input.csr, hack_size, &budget).map(Converted::Hll);
     Ok(plan(input.csr.memory_bytes(), bytes, run))
@@ -408,9 +409,9 @@ fn plan_sell<'a, T: Scalar>(
 ) -> Result<ConversionPlan<'a, T>, PlanError> {
     let (chunk, sigma) = (parameters.count("chunk"), parameters.count("sigma"));
     let matrix = input.csr;
-    let slots = order(&matrix, chunk, sigma, budget)?.slots;
+    let elements = order(&matrix, chunk, sigma, budget)?.elements;
     let chunks = matrix.rows().div_ceil(chunk);
-    let bytes = entries_bytes::<T>(slots) + 8 * matrix.rows() as u64 + 8 * (chunks as u64 + 1);
+    let bytes = entries_bytes::<T>(elements) + 8 * matrix.rows() as u64 + 8 * (chunks as u64 + 1);
     let budget = budget.clone();
     let run = move || csr_to_sell(input.csr, chunk, sigma, &budget).map(Converted::Sell);
     Ok(plan(input.csr.memory_bytes(), bytes, run))

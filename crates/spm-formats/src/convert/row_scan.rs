@@ -12,7 +12,7 @@ use crate::{Coo, Csr, Ell, FormatError, Layout, MemoryBudget, Scalar, UnpaddedEl
 /// Triplets of each row, duplicates counted (R4's `nz_per_row`).
 pub(super) fn count_rows<T: Scalar>(coo: &Coo<T>) -> Vec<u32> {
     let mut counts = vec![0; coo.rows()];
-    for &row in coo.row_indices() {
+    for &row in coo.row_ind() {
         counts[row as usize] += 1;
     }
     counts
@@ -21,27 +21,27 @@ pub(super) fn count_rows<T: Scalar>(coo: &Coo<T>) -> Vec<u32> {
 /// Copies the triplets of `row` into `cols` and `values`, which have their number of elements, in
 /// stored order.
 fn search_row<T: Scalar>(coo: &Coo<T>, row: usize, cols: &mut [u32], values: &mut [T]) {
-    let mut slots = cols.iter_mut().zip(values);
-    let found = coo.row_indices().iter().enumerate().filter(|&(_, &r)| r as usize == row);
+    let mut elements = cols.iter_mut().zip(values);
+    let found = coo.row_ind().iter().enumerate().filter(|&(_, &r)| r as usize == row);
     for (entry, _) in found {
-        let (col, value) = slots.next().expect("as many slots as the row was counted");
-        (*col, *value) = (coo.col_indices()[entry], coo.values()[entry]);
+        let (col, value) = elements.next().expect("as many stored elements as the row was counted");
+        (*col, *value) = (coo.col_ind()[entry], coo.values()[entry]);
     }
 }
 
 /// COO to CSR with a double loop over rows and triplets, parallel over rows (R4 3.1, the first).
 pub fn coo_to_csr_row_scan<T: Scalar>(coo: &Coo<T>) -> Csr<T> {
-    let pointers = pointers_of(count_rows(coo).into_iter());
+    let row_ptr = pointers_of(count_rows(coo).into_iter());
     let mut cols = vec![0; coo.entries()];
     let mut values = vec![T::ZERO; coo.entries()];
     let (cols_out, values_out) = (Disjoint::new(&mut cols), Disjoint::new(&mut values));
     (0..coo.rows()).into_par_iter().for_each(|row| {
-        let range = pointers[row] as usize..pointers[row + 1] as usize;
+        let range = row_ptr[row] as usize..row_ptr[row + 1] as usize;
         // SAFETY: rows own different ranges.
         let (cols, values) = unsafe { (cols_out.range(range.clone()), values_out.range(range)) };
         search_row(coo, row, cols, values);
     });
-    compressed((coo.rows(), coo.cols()), merge_rows((pointers, cols, values)))
+    compressed((coo.rows(), coo.cols()), merge_rows((row_ptr, cols, values)))
 }
 
 /// COO to row-major ELLPACK with a double loop, parallel over rows (R4 4.1, the first algorithm).
@@ -57,12 +57,12 @@ pub fn coo_to_ell_padded<T: Scalar>(
 ) -> Result<Ell<T>, FormatError> {
     let mut row_lengths = count_rows(coo);
     let width = row_lengths.iter().copied().max().unwrap_or(0) as usize;
-    let (pitch, slots) =
+    let (pitch, elements) =
         extent::<T>(coo.rows(), width, coo.entries(), EllOptions::ROW_MAJOR, budget)?;
-    let mut col_indices = vec![0; slots];
-    let mut values = vec![T::ZERO; slots];
-    // Without slots there are no rows to fill, and chunks cannot be empty.
-    let rows = col_indices.par_chunks_mut(width.max(1)).zip(values.par_chunks_mut(width.max(1)));
+    let mut col_ind = vec![0; elements];
+    let mut values = vec![T::ZERO; elements];
+    // Without stored elements there are no rows to fill, and chunks cannot be empty.
+    let rows = col_ind.par_chunks_mut(width.max(1)).zip(values.par_chunks_mut(width.max(1)));
     rows.zip(&mut row_lengths).enumerate().for_each_init(
         Vec::new,
         |scratch, (row, ((cols, values), length))| {
@@ -84,7 +84,7 @@ pub fn coo_to_ell_padded<T: Scalar>(
         pitch,
         layout: Layout::RowMajor,
         row_lengths,
-        col_indices,
+        col_ind,
         values,
     })
 }
@@ -113,7 +113,7 @@ pub(super) fn finish_row<T: Scalar>(
     let kept = sort_row(&mut cols, &mut values, scratch);
     cols.truncate(kept);
     values.truncate(kept);
-    UnpaddedRow { col_indices: cols.into(), values: values.into() }
+    UnpaddedRow { col_ind: cols.into(), values: values.into() }
 }
 
 /// Assembles finished rows.

@@ -38,25 +38,25 @@ fn restore_order<T: Scalar>(
 /// COO to CSR with a single loop over the triplets, parallel over triplets (R4 3.1, the second).
 pub fn coo_to_csr_single_pass<T: Scalar>(coo: &Coo<T>) -> Csr<T> {
     let entries = coo.entries();
-    let pointers = pointers_of(count_rows(coo).into_iter());
-    let cursors: Vec<AtomicU32> = pointers.iter().map(|&start| AtomicU32::new(start)).collect();
+    let row_ptr = pointers_of(count_rows(coo).into_iter());
+    let cursors: Vec<AtomicU32> = row_ptr.iter().map(|&start| AtomicU32::new(start)).collect();
     let mut positions = vec![0; entries];
     let mut cols = vec![0; entries];
     let mut values = vec![T::ZERO; entries];
     let positions_out = Disjoint::new(&mut positions);
     let (cols_out, values_out) = (Disjoint::new(&mut cols), Disjoint::new(&mut values));
     (0..entries).into_par_iter().with_min_len(GRAIN).for_each(|entry| {
-        let row = coo.row_indices()[entry] as usize;
+        let row = coo.row_ind()[entry] as usize;
         let place = cursors[row].fetch_add(1, Ordering::Relaxed) as usize;
         // SAFETY: the cursor gives each place once, and no more of them than the row has triplets.
         unsafe {
             positions_out.write_unchecked(place, entry as u32);
-            cols_out.write_unchecked(place, coo.col_indices()[entry]);
+            cols_out.write_unchecked(place, coo.col_ind()[entry]);
             values_out.write_unchecked(place, coo.values()[entry]);
         }
     });
     (0..coo.rows()).into_par_iter().for_each_init(Vec::new, |scratch, row| {
-        let range = pointers[row] as usize..pointers[row + 1] as usize;
+        let range = row_ptr[row] as usize..row_ptr[row + 1] as usize;
         // SAFETY: rows own different ranges.
         let (positions, cols, values) = unsafe {
             (
@@ -67,7 +67,7 @@ pub fn coo_to_csr_single_pass<T: Scalar>(coo: &Coo<T>) -> Csr<T> {
         };
         restore_order(positions, cols, values, scratch);
     });
-    compressed((coo.rows(), coo.cols()), merge_rows((pointers, cols, values)))
+    compressed((coo.rows(), coo.cols()), merge_rows((row_ptr, cols, values)))
 }
 
 /// The arrays of one row while they are filled.
@@ -105,12 +105,12 @@ pub fn coo_to_ell_single_pass<T: Scalar>(coo: &Coo<T>) -> UnpaddedEll<T> {
         })
         .collect();
     (0..coo.entries()).into_par_iter().with_min_len(GRAIN).for_each(|entry| {
-        let (cursor, positions, cols, values) = &places[coo.row_indices()[entry] as usize];
+        let (cursor, positions, cols, values) = &places[coo.row_ind()[entry] as usize];
         let place = cursor.fetch_add(1, Ordering::Relaxed) as usize;
         // SAFETY: the cursor gives each place once, and no more of them than the row has triplets.
         unsafe {
             positions.write_unchecked(place, entry as u32);
-            cols.write_unchecked(place, coo.col_indices()[entry]);
+            cols.write_unchecked(place, coo.col_ind()[entry]);
             values.write_unchecked(place, coo.values()[entry]);
         }
     });

@@ -8,14 +8,14 @@ use crate::{CsrView, Scalar};
 const LANES: usize = 64;
 
 /// The two arrays of a padded format while threads fill them.
-pub(super) struct Slots<'a, T> {
-    col_indices: Disjoint<'a, u32>,
+pub(super) struct Elements<'a, T> {
+    col_ind: Disjoint<'a, u32>,
     values: Disjoint<'a, T>,
 }
 
-impl<'a, T: Scalar> Slots<'a, T> {
-    pub(super) fn new(col_indices: &'a mut [u32], values: &'a mut [T]) -> Self {
-        Self { col_indices: Disjoint::new(col_indices), values: Disjoint::new(values) }
+impl<'a, T: Scalar> Elements<'a, T> {
+    pub(super) fn new(col_ind: &'a mut [u32], values: &'a mut [T]) -> Self {
+        Self { col_ind: Disjoint::new(col_ind), values: Disjoint::new(values) }
     }
 
     /// Writes the rows `row_of(i)` for `i` below `lanes` with `width` stored elements each: stored
@@ -38,16 +38,16 @@ impl<'a, T: Scalar> Slots<'a, T> {
             for (lane, row) in rows[..count].iter_mut().enumerate() {
                 *row = matrix.row(row_of(first + lane));
             }
-            for slot in 0..width {
-                let at = start + slot * stride + first;
+            for element in 0..width {
+                let at = start + element * stride + first;
                 // SAFETY: a run of this tile, which is this thread's alone.
                 let (cols, values) = unsafe {
-                    (self.col_indices.range(at..at + count), self.values.range(at..at + count))
+                    (self.col_ind.range(at..at + count), self.values.range(at..at + count))
                 };
                 for (lane, &(row_cols, row_values)) in rows[..count].iter().enumerate() {
-                    if slot < row_cols.len() {
-                        cols[lane] = row_cols[slot];
-                        values[lane] = row_values[slot];
+                    if element < row_cols.len() {
+                        cols[lane] = row_cols[element];
+                        values[lane] = row_values[element];
                     } else {
                         cols[lane] = padding_column(row_cols);
                         values[lane] = T::ZERO;

@@ -186,9 +186,9 @@ pub trait ProductPlan<T>: Send + Sync {
 #[derive(Debug, Clone, PartialEq)]
 pub struct TransposeOutput<T> {
     /// Columns + 1 pointers.
-    pub pointers: Vec<u32>,
+    pub col_ptr: Vec<u32>,
     /// Row index of each entry, ascending inside a column.
-    pub indices: Vec<u32>,
+    pub row_ind: Vec<u32>,
     /// Value of each entry.
     pub values: Vec<T>,
 }
@@ -197,8 +197,8 @@ impl<T: crate::Scalar> TransposeOutput<T> {
     /// Arrays for a matrix with `cols` columns and `entries` entries.
     pub fn new(cols: usize, entries: usize) -> Self {
         Self {
-            pointers: vec![0; cols.saturating_add(1)],
-            indices: vec![0; entries],
+            col_ptr: vec![0; cols.saturating_add(1)],
+            row_ind: vec![0; entries],
             values: vec![T::ZERO; entries],
         }
     }
@@ -208,8 +208,8 @@ impl<T: crate::Scalar> TransposeOutput<T> {
     /// # Errors
     /// [`RunError::Shape`].
     pub fn check(&self, cols: usize, entries: usize) -> Result<(), RunError> {
-        check_length("column pointers", cols.saturating_add(1), self.pointers.len())?;
-        check_length("row indices", entries, self.indices.len())?;
+        check_length("column pointers", cols.saturating_add(1), self.col_ptr.len())?;
+        check_length("row indices", entries, self.row_ind.len())?;
         check_length("values", entries, self.values.len())
     }
 }

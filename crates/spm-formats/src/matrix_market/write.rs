@@ -88,7 +88,7 @@ fn format_entries<T: Scalar>(matrix: &Coo<T>, start: usize) -> Vec<u8> {
     let mut text = Vec::with_capacity(32 * (end - start));
     let (mut plain, mut scientific) = (Vec::new(), Vec::new());
     for entry in start..end {
-        let (row, col) = (matrix.row_indices()[entry], matrix.col_indices()[entry]);
+        let (row, col) = (matrix.row_ind()[entry], matrix.col_ind()[entry]);
         let value = matrix.values()[entry];
         plain.clear();
         scientific.clear();

@@ -66,21 +66,19 @@ impl<T: DeviceScalar> DeviceColumnBlocks<T> {
         let parts = a.rows() * col_blocks;
         check_parts(a.entries(), parts)?;
         let mut ends = DeviceBuffer::<u32>::zeroed(device, parts + 2)?;
-        let (rows, pointers, col_indices) =
-            (a.rows() as u32, a.pointers.ptr(), a.col_indices.ptr());
+        let (rows, row_ptr, col_ind) = (a.rows() as u32, a.row_ptr.ptr(), a.col_ind.ptr());
         let (block_cols, col_blocks) = (block_cols as u32, col_blocks as u32);
         // Behind the 0, so that the sum has the start of each part where its end is to be.
         let places = ends.ptr_mut().offset(1_u32);
         let counts = places;
-        let args =
-            ColumnBlockCounts { rows, block_cols, col_blocks, pointers, col_indices, counts };
+        let args = ColumnBlockCounts { rows, block_cols, col_blocks, row_ptr, col_ind, counts };
         // SAFETY: verified CSR arrays, a word for each row of each column block.
         unsafe { device.launch::<ColumnBlockCounts>(launch, &stream, args)? };
         scan(&mut ends, &stream)?;
         let padded = ends.element(parts + 1)? as usize;
         let value_bytes = if single { size_of::<f32>() } else { size_of::<T>() };
-        let slot_bytes = size_of::<u16>() + value_bytes;
-        budget.check("CSR by blocks of columns", a.entries(), padded as u128, slot_bytes, 0)?;
+        let element_bytes = size_of::<u16>() + value_bytes;
+        budget.check("CSR by blocks of columns", a.entries(), padded as u128, element_bytes, 0)?;
         let mut col_offsets = DeviceBuffer::uninitialized(device, padded)?;
         macro_rules! stored {
             ($entries:ident) => {{
@@ -89,8 +87,8 @@ impl<T: DeviceScalar> DeviceColumnBlocks<T> {
                     rows,
                     block_cols,
                     col_blocks,
-                    pointers,
-                    col_indices,
+                    row_ptr,
+                    col_ind,
                     values: a.values.ptr(),
                     places,
                     col_offsets: col_offsets.ptr_mut(),

@@ -55,8 +55,8 @@ impl<T: DeviceScalar> DeviceDia<T> {
                     diagonals: distances.len() as u32,
                     pitch: pitch as u32,
                     distances: on_device.ptr(),
-                    pointers: csr.pointers.ptr(),
-                    col_indices: csr.col_indices.ptr(),
+                    row_ptr: csr.row_ptr.ptr(),
+                    col_ind: csr.col_ind.ptr(),
                     values: csr.values.ptr(),
                     places: places.ptr_mut(),
                 };
@@ -88,8 +88,8 @@ fn distances<T: DeviceScalar>(csr: &DeviceCsr<T>) -> Result<Option<Vec<u32>>, Pl
     let mut table = DeviceBuffer::from_slice(device, &seen)?;
     let args = FindDiagonals {
         rows: csr.rows() as u32,
-        pointers: csr.pointers.ptr(),
-        col_indices: csr.col_indices.ptr(),
+        row_ptr: csr.row_ptr.ptr(),
+        col_ind: csr.col_ind.ptr(),
         table: table.ptr_mut(),
     };
     // SAFETY: verified CSR arrays, a table with the word behind it.

@@ -2,18 +2,18 @@
 
 mod column_blocks;
 mod diagonals;
+mod ell_columns;
 mod padded;
 mod segments;
 mod sellp;
-mod slots;
 mod stats;
 mod values;
 
 pub(crate) use column_blocks::{ColumnBlockShape, DeviceColumnBlocks};
 pub(crate) use diagonals::DeviceDia;
+pub(crate) use ell_columns::DeviceEllColumns;
 pub(crate) use segments::DeviceSegments;
 pub(crate) use sellp::{DeviceSellp, SellpOptions};
-pub(crate) use slots::DeviceSlots;
 pub(crate) use stats::MatrixStats;
 pub(crate) use values::{DeviceReducedValues, ValueKind};
 

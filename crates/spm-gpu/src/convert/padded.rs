@@ -3,7 +3,7 @@
 use spm_formats::kernel::PlanError;
 use spm_formats::{FormatError, MemoryBudget};
 use spm_gpu_kernels::convert::{
-    BlockOffsets, BlockWidths, LengthKeys, PaddedSlots, RowLengths, WindowKeys,
+    BlockOffsets, BlockWidths, LengthKeys, PaddedElements, RowLengths, WindowKeys,
 };
 use spm_gpu_kernels::device::DevicePtr;
 
@@ -34,9 +34,9 @@ impl<T: DeviceScalar> DeviceHll<T> {
         let lengths = Lengths::of(a, None, &stream)?;
         let blocks = Blocks::of(&lengths.of_row, height, &stream)?;
         let last_height = rows - blocks.count.saturating_sub(1) * height;
-        let slots = blocks.slots(height, last_height)?;
+        let elements = blocks.elements(height, last_height)?;
         let fixed = (blocks.count + 1) * size_of::<usize>() + rows * size_of::<u32>();
-        budget.check("hll", a.entries(), slots, size_of::<u32>() + T::BYTES, fixed)?;
+        budget.check("hll", a.entries(), elements, size_of::<u32>() + T::BYTES, fixed)?;
         let mut block_offsets = DeviceBuffer::zeroed(device, blocks.count + 1)?;
         let args = BlockOffsets {
             blocks: blocks.count as u32,
@@ -47,8 +47,8 @@ impl<T: DeviceScalar> DeviceHll<T> {
         };
         // SAFETY: a start and an offset for each block and the end.
         unsafe { device.launch::<BlockOffsets>(threads(device, blocks.count)?, &stream, args)? };
-        let (col_indices, values) =
-            fill(a, None, (rows, height, false), slots, &blocks.starts, &stream)?;
+        let (col_ind, values) =
+            fill(a, None, (rows, height, false), elements, &blocks.starts, &stream)?;
         stream.synchronize()?;
         Ok(Self {
             rows,
@@ -57,7 +57,7 @@ impl<T: DeviceScalar> DeviceHll<T> {
             hack_size: height as u32,
             block_offsets,
             row_lengths: lengths.of_row,
-            col_indices,
+            col_ind,
             values,
         })
     }
@@ -74,12 +74,12 @@ impl<T: DeviceScalar> DeviceSell<T> {
         tuning: (usize, usize),
         budget: &MemoryBudget,
     ) -> Result<Self, PlanError> {
-        let sell = Self::with_slots(a, tuning, budget, |_| true)?;
-        Ok(sell.expect("any number of slots is accepted"))
+        let sell = Self::with_elements(a, tuning, budget, |_| true)?;
+        Ok(sell.expect("any number of stored elements is accepted"))
     }
 
     /// The same; `None` if `accept` refuses the number of stored elements.
-    pub(crate) fn with_slots(
+    pub(crate) fn with_elements(
         a: &DeviceCsr<T>,
         (chunk, sigma): (usize, usize),
         budget: &MemoryBudget,
@@ -91,8 +91,8 @@ impl<T: DeviceScalar> DeviceSell<T> {
         let (device, rows) = (a.device(), a.rows());
         let chunks = rows.div_ceil(chunk);
         let fixed = (chunks + 1) * size_of::<usize>() + rows * 2 * size_of::<u32>();
-        let slot_bytes = size_of::<u32>() + T::BYTES;
-        budget.check("sell", a.entries(), a.entries() as u128, slot_bytes, fixed)?;
+        let element_bytes = size_of::<u32>() + T::BYTES;
+        budget.check("sell", a.entries(), a.entries() as u128, element_bytes, fixed)?;
         // Lanes are numbered by 32 bits.
         let lanes = chunks.checked_mul(chunk).filter(|&lanes| u32::try_from(lanes).is_ok());
         let Some(lanes) = lanes else {
@@ -105,14 +105,14 @@ impl<T: DeviceScalar> DeviceSell<T> {
         let lengths = Lengths::of(a, order.as_ref(), &stream)?;
         let permutation = order.filter(|_| lengths.moved);
         let blocks = Blocks::of(&lengths.of_row, chunk, &stream)?;
-        let slots = blocks.slots(chunk, chunk)?;
-        if !accept(slots) {
+        let elements = blocks.elements(chunk, chunk)?;
+        if !accept(elements) {
             return Ok(None);
         }
-        budget.check("sell", a.entries(), slots, slot_bytes, fixed)?;
+        budget.check("sell", a.entries(), elements, element_bytes, fixed)?;
         let shape = (lanes, chunk, true);
-        let (col_indices, values) =
-            fill(a, permutation.as_ref(), shape, slots, &blocks.starts, &stream)?;
+        let (col_ind, values) =
+            fill(a, permutation.as_ref(), shape, elements, &blocks.starts, &stream)?;
         stream.synchronize()?;
         Ok(Some(Self {
             rows,
@@ -122,7 +122,7 @@ impl<T: DeviceScalar> DeviceSell<T> {
             chunk_starts: blocks.starts,
             permutation,
             row_lengths: lengths.of_row,
-            col_indices,
+            col_ind,
             values,
         }))
     }
@@ -150,7 +150,7 @@ fn order<T: DeviceScalar>(
     let args = LengthKeys {
         rows: rows as u32,
         longest: longest as u32,
-        pointers: a.pointers.ptr(),
+        row_ptr: a.row_ptr.ptr(),
         keys: keys.ptr_mut(),
         numbers: numbers.ptr_mut(),
     };
@@ -160,7 +160,7 @@ fn order<T: DeviceScalar>(
     // The sort moves a value with each entry.
     let values = DeviceBuffer::<f32>::zeroed(device, rows)?;
     let by_length = Entries::Triplets { rows: &numbers, columns: &keys, values: &values };
-    let by_length = sorted_by_column(device, (0, longest + 1), &by_length)?.indices;
+    let by_length = sorted_by_column(device, (0, longest + 1), &by_length)?.row_ind;
     if sigma >= rows {
         return Ok(by_length);
     }
@@ -174,7 +174,7 @@ fn order<T: DeviceScalar>(
     unsafe { device.launch::<WindowKeys>(launch, stream, args)? };
     stream.synchronize()?;
     let by_window = Entries::Triplets { rows: &by_length, columns: &keys, values: &values };
-    Ok(sorted_by_column(device, (0, rows.div_ceil(sigma)), &by_window)?.indices)
+    Ok(sorted_by_column(device, (0, rows.div_ceil(sigma)), &by_window)?.row_ind)
 }
 
 /// The kernel arguments for the order of the rows: whether they are sorted, and the order.
@@ -207,7 +207,7 @@ impl Lengths {
             rows: rows as u32,
             sorted,
             order,
-            pointers: a.pointers.ptr(),
+            row_ptr: a.row_ptr.ptr(),
             lengths: of_row.ptr_mut(),
             moved: moved.ptr_mut(),
         };
@@ -245,11 +245,11 @@ impl Blocks {
     }
 
     /// Stored elements of all blocks of `height` rows; the last block has `last_height` rows.
-    fn slots(&self, height: usize, last_height: usize) -> Result<u128, PlanError> {
+    fn elements(&self, height: usize, last_height: usize) -> Result<u128, PlanError> {
         let Some(last) = self.count.checked_sub(1) else { return Ok(0) };
         let (start, end) = (self.starts.element(last)?, self.starts.element(self.count)?);
-        let slots = |columns: u32, height: usize| u128::from(columns) * height as u128;
-        Ok(slots(start, height) + slots(end - start, last_height))
+        let elements = |columns: u32, height: usize| u128::from(columns) * height as u128;
+        Ok(elements(start, height) + elements(end - start, last_height))
     }
 }
 
@@ -259,30 +259,30 @@ fn fill<T: DeviceScalar>(
     a: &DeviceCsr<T>,
     order: Option<&DeviceBuffer<u32>>,
     (lanes, height, filled): (usize, usize, bool),
-    slots: u128,
+    elements: u128,
     starts: &DeviceBuffer<u32>,
     stream: &Stream,
 ) -> Result<(DeviceBuffer<u32>, DeviceBuffer<T>), PlanError> {
     let device = a.device();
-    let slots = usize::try_from(slots).unwrap_or(usize::MAX);
-    let mut columns = DeviceBuffer::uninitialized(device, slots)?;
-    let mut values = DeviceBuffer::uninitialized(device, slots)?;
+    let elements = usize::try_from(elements).unwrap_or(usize::MAX);
+    let mut columns = DeviceBuffer::uninitialized(device, elements)?;
+    let mut values = DeviceBuffer::uninitialized(device, elements)?;
     let (sorted, order) = order_arguments(order);
-    let args = PaddedSlots {
+    let args = PaddedElements {
         rows: a.rows() as u32,
         lanes: lanes as u32,
         height: height as u32,
         filled: filled.into(),
         sorted,
         order,
-        pointers: a.pointers.ptr(),
-        col_indices: a.col_indices.ptr(),
+        row_ptr: a.row_ptr.ptr(),
+        col_ind: a.col_ind.ptr(),
         values: a.values.ptr(),
         starts: starts.ptr(),
         to_columns: columns.ptr_mut(),
         to_values: values.ptr_mut(),
     };
-    // SAFETY: verified CSR arrays, an order of the rows, as many slots as the starts say.
-    unsafe { device.launch::<PaddedSlots<T>>(threads(device, lanes)?, stream, args)? };
+    // SAFETY: verified CSR arrays, an order of the rows, as many stored elements as the starts say.
+    unsafe { device.launch::<PaddedElements<T>>(threads(device, lanes)?, stream, args)? };
     Ok((columns, values))
 }

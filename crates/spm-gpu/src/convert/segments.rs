@@ -24,12 +24,12 @@ pub(crate) struct DeviceSegments<T> {
     /// The rows that have entries, if some rows have none.
     pub(crate) row_ids: Option<DeviceBuffer<u32>>,
     /// The row pointers of the CSR matrix.
-    pub(crate) pointers: DeviceBuffer<u32>,
+    pub(crate) row_ptr: DeviceBuffer<u32>,
     /// One for each block, and one more.
     pub(crate) headers: DeviceBuffer<[u32; 4]>,
     pub(crate) warp_ranks: DeviceBuffer<u32>,
     pub(crate) flags: DeviceBuffer<u32>,
-    pub(crate) col_indices: DeviceBuffer<u32>,
+    pub(crate) col_ind: DeviceBuffer<u32>,
     pub(crate) values: DeviceReducedValues<T>,
 }
 
@@ -47,16 +47,16 @@ impl<T: DeviceScalar> DeviceSegments<T> {
         let slack = slack(piece, stats.longest_row);
         let step = piece - slack;
         let blocks = blocks(a.entries(), step, piece)?;
-        let slots = blocks * piece;
-        let (rows, pointers) = (a.rows() as u32, a.pointers.ptr());
+        let elements = blocks * piece;
+        let (rows, row_ptr) = (a.rows() as u32, a.row_ptr.ptr());
         let row_ids =
             if stats.empty_rows == 0 { None } else { Some(filled_rows(a, stats, &stream)?) };
         let listed = u32::from(row_ids.is_some());
-        let ids = row_ids.as_ref().unwrap_or(&a.pointers).ptr();
+        let ids = row_ids.as_ref().unwrap_or(&a.row_ptr).ptr();
         let count = rows - stats.empty_rows as u32;
         let log_entries = entries.trailing_zeros();
 
-        let pieces = slots / (WARP * entries);
+        let pieces = elements / (WARP * entries);
         let mut headers = DeviceBuffer::uninitialized(device, blocks + 1)?;
         let args = SegmentHeaders {
             blocks: blocks as u32,
@@ -66,7 +66,7 @@ impl<T: DeviceScalar> DeviceSegments<T> {
             count,
             listed,
             row_ids: ids,
-            pointers,
+            row_ptr,
             headers: headers.ptr_mut(),
         };
         // SAFETY: verified CSR arrays, arrays of the sizes that the kernels say.
@@ -78,13 +78,13 @@ impl<T: DeviceScalar> DeviceSegments<T> {
             count,
             listed,
             row_ids: ids,
-            pointers,
+            row_ptr,
             headers: headers.ptr(),
             warp_ranks: warp_ranks.ptr_mut(),
         };
         // SAFETY: as above.
         unsafe { device.launch::<SegmentRanks>(threads(device, pieces)?, &stream, args)? };
-        let mut flags = DeviceBuffer::uninitialized(device, slots / entries / 2)?;
+        let mut flags = DeviceBuffer::uninitialized(device, elements / entries / 2)?;
         flags.enqueue_zero(&stream)?;
         let args = SegmentFlags {
             count,
@@ -92,24 +92,24 @@ impl<T: DeviceScalar> DeviceSegments<T> {
             step: step as u32,
             listed,
             row_ids: ids,
-            pointers,
+            row_ptr,
             headers: headers.ptr(),
             flags: flags.ptr_mut(),
         };
         // SAFETY: as above.
         unsafe { device.launch::<SegmentFlags>(threads(device, count as usize)?, &stream, args)? };
 
-        let mut col_indices = DeviceBuffer::uninitialized(device, slots)?;
-        let launch = threads(device, slots)?;
+        let mut col_ind = DeviceBuffer::uninitialized(device, elements)?;
+        let launch = threads(device, elements)?;
         let values = if values == ValueKind::Single {
-            let mut single = DeviceBuffer::uninitialized(device, slots)?;
+            let mut single = DeviceBuffer::uninitialized(device, elements)?;
             let args = SegmentEntriesSingle {
-                slots: slots as u32,
+                elements: elements as u32,
                 log_entries,
                 headers: headers.ptr(),
-                col_indices: a.col_indices.ptr(),
+                col_ind: a.col_ind.ptr(),
                 values: a.values.ptr(),
-                to_columns: col_indices.ptr_mut(),
+                to_columns: col_ind.ptr_mut(),
                 to_values: single.ptr_mut(),
             };
             // SAFETY: as above.
@@ -117,15 +117,15 @@ impl<T: DeviceScalar> DeviceSegments<T> {
             DeviceReducedValues::Single(single)
         } else {
             let stored = values == ValueKind::Stored;
-            let mut full = DeviceBuffer::uninitialized(device, if stored { slots } else { 0 })?;
+            let mut full = DeviceBuffer::uninitialized(device, if stored { elements } else { 0 })?;
             let args = SegmentEntries {
-                slots: slots as u32,
+                elements: elements as u32,
                 log_entries,
                 with_values: stored.into(),
                 headers: headers.ptr(),
-                col_indices: a.col_indices.ptr(),
+                col_ind: a.col_ind.ptr(),
                 values: a.values.ptr(),
-                to_columns: col_indices.ptr_mut(),
+                to_columns: col_ind.ptr_mut(),
                 to_values: full.ptr_mut(),
             };
             // SAFETY: as above.
@@ -136,11 +136,11 @@ impl<T: DeviceScalar> DeviceSegments<T> {
             }
         };
         let mut kept = DeviceBuffer::uninitialized(device, a.rows() + 1)?;
-        kept.copy_from_on(&a.pointers, &stream)?;
+        kept.copy_from_on(&a.row_ptr, &stream)?;
         stream.synchronize()?;
         let shape = (a.rows(), a.cols());
-        let (step, pointers) = (step as u32, kept);
-        Ok(Self { shape, step, row_ids, pointers, headers, warp_ranks, flags, col_indices, values })
+        let (step, row_ptr) = (step as u32, kept);
+        Ok(Self { shape, step, row_ids, row_ptr, headers, warp_ranks, flags, col_ind, values })
     }
 }
 
@@ -154,11 +154,11 @@ fn slack(piece: usize, longest_row: usize) -> usize {
 /// `piece` for each block.
 fn blocks(entries: usize, step: usize, piece: usize) -> Result<usize, PlanError> {
     let blocks = entries.div_ceil(step);
-    let slots = blocks * piece;
-    if slots < 1 << 31 {
+    let elements = blocks * piece;
+    if elements < 1 << 31 {
         return Ok(blocks);
     }
-    let reason = format!("{slots} slots are more than it can count");
+    let reason = format!("{elements} stored elements are more than it can count");
     Err(PlanError::Unsupported { kernel: super::ID, reason })
 }
 
@@ -169,15 +169,15 @@ fn filled_rows<T: DeviceScalar>(
     stream: &Stream,
 ) -> Result<DeviceBuffer<u32>, PlanError> {
     let device = a.device();
-    let (rows, pointers) = (a.rows() as u32, a.pointers.ptr());
+    let (rows, row_ptr) = (a.rows() as u32, a.row_ptr.ptr());
     let mut ranks = DeviceBuffer::uninitialized(device, a.rows())?;
     let launch = threads(device, a.rows())?;
-    let args = SegmentRowMarks { rows, pointers, marks: ranks.ptr_mut() };
+    let args = SegmentRowMarks { rows, row_ptr, marks: ranks.ptr_mut() };
     // SAFETY: rows + 1 pointers, a mark for each row.
     unsafe { device.launch::<SegmentRowMarks>(launch, stream, args)? };
     scan(&mut ranks, stream)?;
     let mut row_ids = DeviceBuffer::uninitialized(device, a.rows() - stats.empty_rows)?;
-    let args = SegmentRows { rows, pointers, ranks: ranks.ptr(), row_ids: row_ids.ptr_mut() };
+    let args = SegmentRows { rows, row_ptr, ranks: ranks.ptr(), row_ids: row_ids.ptr_mut() };
     // SAFETY: as many as were counted.
     unsafe { device.launch::<SegmentRows>(launch, stream, args)? };
     stream.synchronize()?;
@@ -192,11 +192,11 @@ impl<T: DeviceScalar> DeviceMatrix for DeviceSegments<T> {
     fn bytes(&self) -> u64 {
         let rows = self.row_ids.as_ref().map_or(0, DeviceBuffer::bytes);
         let places = self.headers.bytes() + self.warp_ranks.bytes() + self.flags.bytes();
-        (rows + places + self.col_indices.bytes() + self.values.bytes()) as u64
+        (rows + places + self.col_ind.bytes() + self.values.bytes()) as u64
     }
 
     fn rarely_read_bytes(&self) -> u64 {
-        self.pointers.bytes() as u64
+        self.row_ptr.bytes() as u64
     }
 }
 
@@ -205,10 +205,10 @@ mod tests {
     use super::*;
 
     #[test]
-    fn slots_beyond_31_bits_are_refused() {
+    fn elements_beyond_31_bits_are_refused() {
         assert_eq!(blocks((1 << 31) - 2048, 2048, 2048), Ok((1 << 20) - 1));
         assert!(blocks((1 << 31) - 2047, 2048, 2048).is_err());
-        // A slack costs as many slots again.
+        // A slack costs as many stored elements again.
         assert!(blocks((1 << 31) - 2048, 2048 - slack(2048, 100), 2048).is_err());
     }
 }

@@ -34,14 +34,14 @@ pub(crate) struct SellpOptions<T> {
 pub(crate) struct DeviceSellp<T> {
     pub(crate) shape: (usize, usize),
     /// Stored elements of all chunks.
-    pub(crate) slots: usize,
+    pub(crate) elements: usize,
     pub(crate) log_lanes: u32,
     pub(crate) headers: DeviceBuffer<[u32; 4]>,
     pub(crate) bases: DeviceBuffer<u32>,
     pub(crate) offsets: DeviceBuffer<u32>,
     pub(crate) fills: DeviceBuffer<u32>,
     /// Of the CSR matrix.
-    pub(crate) pointers: DeviceBuffer<u32>,
+    pub(crate) row_ptr: DeviceBuffer<u32>,
     pub(crate) values: DeviceReducedValues<T>,
 }
 
@@ -61,8 +61,8 @@ impl<T: DeviceScalar> DeviceSellp<T> {
         let launch = warps(device, chunks)?;
         let mut sums = DeviceBuffer::<u32>::zeroed(device, MEASURES * chunks + 1)?;
         let mut modes = DeviceBuffer::<u32>::uninitialized(device, chunks)?;
-        let (rows, pointers) = (a.rows() as u32, a.pointers.ptr());
-        let col_indices = a.col_indices.ptr();
+        let (rows, row_ptr) = (a.rows() as u32, a.row_ptr.ptr());
+        let col_ind = a.col_ind.ptr();
         // The kernel adds up to 31 to a column.
         let diagonals = options.diagonals && a.cols() <= (u32::MAX - WARP as u32) as usize;
         let round = if options.values == ValueKind::Single { 4 } else { 1 };
@@ -76,8 +76,8 @@ impl<T: DeviceScalar> DeviceSellp<T> {
             round: if again { 1 } else { round },
             compact: u32::from(options.compact && !again),
             diagonals: u32::from(diagonals && !again),
-            pointers,
-            col_indices,
+            row_ptr,
+            col_ind,
             measures: sums.ptr_mut(),
             modes: modes.ptr_mut(),
         };
@@ -95,8 +95,8 @@ impl<T: DeviceScalar> DeviceSellp<T> {
             unsafe { device.launch::<SellpMeasure>(launch, &stream, args)? };
             measured = totals(&mut sums, chunks, &stream)?;
         }
-        let [slots, quads, units, fills] = measured;
-        let slots = slots * WARP as u64;
+        let [elements, quads, units, fills] = measured;
+        let elements = elements * WARP as u64;
         if quads >= 1 << 30 || units >= 1 << 30 {
             let reason = "column offsets of more than 2^37 bytes".to_owned();
             return Err(PlanError::Unsupported { kernel: super::ID, reason });
@@ -110,8 +110,8 @@ impl<T: DeviceScalar> DeviceSellp<T> {
             rows,
             chunks: chunks as u32,
             log_lanes,
-            pointers,
-            col_indices,
+            row_ptr,
+            col_ind,
             sums: sums.ptr(),
             modes: modes.ptr(),
             headers: headers.ptr_mut(),
@@ -124,17 +124,17 @@ impl<T: DeviceScalar> DeviceSellp<T> {
         let shape = (rows, chunks as u32, log_lanes);
         macro_rules! stored {
             ($fill:ident) => {{
-                let mut values = DeviceBuffer::uninitialized(device, slots as usize)?;
+                let mut values = DeviceBuffer::uninitialized(device, elements as usize)?;
                 let args = $fill {
                     rows: shape.0,
                     chunks: shape.1,
                     log_lanes,
-                    pointers,
-                    col_indices,
+                    row_ptr,
+                    col_ind,
                     sums: sums.ptr(),
                     modes: modes.ptr(),
                     values: a.values.ptr(),
-                    slots: values.ptr_mut(),
+                    elements: values.ptr_mut(),
                 };
                 // SAFETY: as above.
                 unsafe { device.launch::<$fill<T>>(launch, &stream, args)? };
@@ -146,12 +146,22 @@ impl<T: DeviceScalar> DeviceSellp<T> {
             ValueKind::Stored => DeviceReducedValues::Stored(stored!(SellpValues)),
             ValueKind::Single => DeviceReducedValues::Single(stored!(SellpValuesSingle)),
         };
-        kept.copy_from_on(&a.pointers, &stream)?;
+        kept.copy_from_on(&a.row_ptr, &stream)?;
         stream.synchronize()?;
         let shape = (a.rows(), a.cols());
-        let (pointers, slots) = (kept, slots as usize);
+        let (row_ptr, elements) = (kept, elements as usize);
         let log_lanes = options.lanes.trailing_zeros();
-        Ok(Some(Self { shape, slots, log_lanes, headers, bases, offsets, fills, pointers, values }))
+        Ok(Some(Self {
+            shape,
+            elements,
+            log_lanes,
+            headers,
+            bases,
+            offsets,
+            fills,
+            row_ptr,
+            values,
+        }))
     }
 }
 
@@ -163,14 +173,14 @@ fn check_sums(entries: usize, chunks: usize, lanes: usize) -> Result<(), PlanErr
     if u32::try_from(most).is_ok() {
         return Ok(());
     }
-    let reason = format!("up to {most} slots of a lane are more than 32 bits number");
+    let reason = format!("up to {most} stored elements of a lane are more than 32 bits number");
     Err(PlanError::Unsupported { kernel: super::ID, reason })
 }
 
 impl<T> DeviceSellp<T> {
     /// Whether most column indices take at most 8 bits, so that x is read almost in order.
     pub(crate) fn is_regular(&self) -> bool {
-        self.offsets.bytes() <= self.slots
+        self.offsets.bytes() <= self.elements
     }
 }
 
@@ -199,7 +209,7 @@ impl<T: DeviceScalar> DeviceMatrix for DeviceSellp<T> {
         let columns = self.headers.bytes() + self.bases.bytes() + self.offsets.bytes();
         // Without values only the row pointers tell what is padding.
         let filled = match self.values {
-            DeviceReducedValues::Equal(_) => self.pointers.bytes() + self.fills.bytes(),
+            DeviceReducedValues::Equal(_) => self.row_ptr.bytes() + self.fills.bytes(),
             _ => 0,
         };
         (columns + filled + self.values.bytes()) as u64
@@ -208,7 +218,7 @@ impl<T: DeviceScalar> DeviceMatrix for DeviceSellp<T> {
     fn rarely_read_bytes(&self) -> u64 {
         match self.values {
             DeviceReducedValues::Equal(_) => 0,
-            _ => (self.pointers.bytes() + self.fills.bytes()) as u64,
+            _ => (self.row_ptr.bytes() + self.fills.bytes()) as u64,
         }
     }
 }

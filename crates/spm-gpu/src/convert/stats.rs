@@ -33,8 +33,8 @@ impl<T: DeviceScalar> MatrixStats<T> {
         let (row_warps, value_warps) = (warps(a.rows()), warps(a.entries()));
         let mut seen = DeviceBuffer::uninitialized(device, row_warps + value_warps)?;
         if row_warps > 0 {
-            let (rows, pointers) = (a.rows() as u32, a.pointers.ptr());
-            let args = RowStats { rows, pointers, seen: seen.ptr_mut() };
+            let (rows, row_ptr) = (a.rows() as u32, a.row_ptr.ptr());
+            let args = RowStats { rows, row_ptr, seen: seen.ptr_mut() };
             // SAFETY: rows + 1 pointers, a pair for each warp of the launch.
             unsafe {
                 device.launch::<RowStats>(threads(device, row_warps * WARP)?, &stream, args)?
@@ -70,8 +70,8 @@ pub(super) fn longest_row<T: DeviceScalar>(a: &DeviceCsr<T>) -> Result<usize, Pl
         return Ok(0);
     }
     let mut seen = DeviceBuffer::uninitialized(device, row_warps)?;
-    let (rows, pointers) = (a.rows() as u32, a.pointers.ptr());
-    let args = RowStats { rows, pointers, seen: seen.ptr_mut() };
+    let (rows, row_ptr) = (a.rows() as u32, a.row_ptr.ptr());
+    let args = RowStats { rows, row_ptr, seen: seen.ptr_mut() };
     let launch = threads(device, row_warps * WARP)?;
     // SAFETY: rows + 1 pointers, a pair for each warp of the launch.
     unsafe { device.launch::<RowStats>(launch, &Stream::new(device)?, args)? };
@@ -95,13 +95,13 @@ mod tests {
     use crate::device::Device;
 
     fn stats(lengths: &[usize], values: Vec<f64>) -> MatrixStats<f64> {
-        let mut pointers = vec![0];
+        let mut row_ptr = vec![0];
         let mut columns = Vec::new();
         for &length in lengths {
             columns.extend(0..length as u32);
-            pointers.push(columns.len() as u32);
+            row_ptr.push(columns.len() as u32);
         }
-        let a = Csr::new((lengths.len(), 5000), pointers, columns, values).unwrap();
+        let a = Csr::new((lengths.len(), 5000), row_ptr, columns, values).unwrap();
         let device = Device::emulated(Default::default());
         MatrixStats::of(&DeviceCsr::new(&device, a.view()).unwrap()).unwrap()
     }

@@ -60,7 +60,7 @@ const ALGORITHM_SELL_1: c_int = 5;
 /// The arrays that the matrix descriptor points to.
 enum Matrix<T> {
     Csr(DeviceCsr<T>),
-    Sell { offsets: DeviceBuffer<i32>, col_indices: DeviceBuffer<i32>, values: DeviceBuffer<T> },
+    Sell { offsets: DeviceBuffer<i32>, col_ind: DeviceBuffer<i32>, values: DeviceBuffer<T> },
 }
 
 struct Spmv<T> {
@@ -112,15 +112,15 @@ pub(crate) fn sell<T: DeviceScalar>(problem: HostProblem<'_, T>) -> Planned<T> {
     check_signed(SELL.id, "slots", sell.stored_elements())?;
     let offsets: Vec<i32> = sell.chunk_offsets().iter().map(|&offset| offset as i32).collect();
     // The library wants padding marked by the column -1.
-    let mut col_indices = vec![-1; sell.stored_elements()];
+    let mut col_ind = vec![-1; sell.stored_elements()];
     for (position, &length) in sell.row_lengths().iter().enumerate() {
         let first = sell.chunk_offsets()[position / slice] + position % slice;
-        for slot in (first..).step_by(slice).take(length as usize) {
-            col_indices[slot] = sell.col_indices()[slot] as i32;
+        for element in (first..).step_by(slice).take(length as usize) {
+            col_ind[element] = sell.col_ind()[element] as i32;
         }
     }
     let offsets = DeviceBuffer::from_slice(device, &offsets)?;
-    let col_indices = DeviceBuffer::from_slice(device, &col_indices)?;
+    let col_ind = DeviceBuffer::from_slice(device, &col_ind)?;
     let values = DeviceBuffer::from_slice(device, sell.values())?;
     let descriptor =
         Descriptor::new(handle.library, Kind::Matrix, "cusparseCreateSlicedEll", |raw| {
@@ -134,7 +134,7 @@ pub(crate) fn sell<T: DeviceScalar>(problem: HostProblem<'_, T>) -> Planned<T> {
                     values.len() as i64,
                     slice as i64,
                     pointer(&offsets),
-                    pointer(&col_indices),
+                    pointer(&col_ind),
                     pointer(&values),
                     INDEX_32I,
                     INDEX_32I,
@@ -143,7 +143,7 @@ pub(crate) fn sell<T: DeviceScalar>(problem: HostProblem<'_, T>) -> Planned<T> {
                 )
             }
         })?;
-    let arrays = Matrix::Sell { offsets, col_indices, values };
+    let arrays = Matrix::Sell { offsets, col_ind, values };
     let shape = (a.rows(), a.cols());
     Ok(problem.boxed(Spmv::new(SELL.id, handle, descriptor, arrays, shape, ALGORITHM_SELL_1)?))
 }
@@ -199,8 +199,8 @@ impl<T: DeviceScalar> Product<T> for Spmv<T> {
     fn memory(&self) -> Memory {
         let matrix = match &self.arrays {
             Matrix::Csr(a) => a.bytes(),
-            Matrix::Sell { offsets, col_indices, values } => {
-                (offsets.bytes() + col_indices.bytes() + values.bytes()) as u64
+            Matrix::Sell { offsets, col_ind, values } => {
+                (offsets.bytes() + col_ind.bytes() + values.bytes()) as u64
             }
         };
         Memory { matrix, workspace: self.workspace.bytes() as u64 }

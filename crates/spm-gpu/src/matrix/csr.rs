@@ -14,9 +14,9 @@ pub struct DeviceCsr<T> {
     rows: usize,
     cols: usize,
     /// rows + 1, ascending from 0 to the number of entries.
-    pub(crate) pointers: DeviceBuffer<u32>,
+    pub(crate) row_ptr: DeviceBuffer<u32>,
     /// Each below the number of columns.
-    pub(crate) col_indices: DeviceBuffer<u32>,
+    pub(crate) col_ind: DeviceBuffer<u32>,
     /// One for each column index; none in a pattern.
     pub(crate) values: DeviceBuffer<T>,
 }
@@ -30,17 +30,17 @@ impl<T: DeviceScalar> DeviceCsr<T> {
         Ok(Self {
             rows: a.rows(),
             cols: a.cols(),
-            pointers: DeviceBuffer::from_slice(device, a.row_ptr())?,
-            col_indices: DeviceBuffer::from_slice(device, a.col_ind())?,
+            row_ptr: DeviceBuffer::from_slice(device, a.row_ptr())?,
+            col_ind: DeviceBuffer::from_slice(device, a.col_ind())?,
             values: DeviceBuffer::from_slice(device, a.values())?,
         })
     }
 
     /// `shape` = (rows, columns) and the arrays of a sound matrix.
     pub(crate) fn from_arrays((rows, cols): (usize, usize), arrays: DeviceCsc<T>) -> Self {
-        let DeviceCsc { pointers, indices, values } = arrays;
-        debug_assert_eq!(pointers.len(), rows + 1);
-        Self { rows, cols, pointers, col_indices: indices, values }
+        let DeviceCsc { col_ptr, row_ind, values } = arrays;
+        debug_assert_eq!(col_ptr.len(), rows + 1);
+        Self { rows, cols, row_ptr: col_ptr, col_ind: row_ind, values }
     }
 
     /// Copies a matrix without its values to the device.
@@ -48,15 +48,15 @@ impl<T: DeviceScalar> DeviceCsr<T> {
         Ok(Self {
             rows: a.rows(),
             cols: a.cols(),
-            pointers: DeviceBuffer::from_slice(device, a.row_ptr())?,
-            col_indices: DeviceBuffer::from_slice(device, a.col_ind())?,
+            row_ptr: DeviceBuffer::from_slice(device, a.row_ptr())?,
+            col_ind: DeviceBuffer::from_slice(device, a.col_ind())?,
             values: DeviceBuffer::uninitialized(device, 0)?,
         })
     }
 
     /// Whether there are entries without values.
     pub(crate) fn is_pattern(&self) -> bool {
-        self.values.is_empty() && !self.col_indices.is_empty()
+        self.values.is_empty() && !self.col_ind.is_empty()
     }
 
     pub(crate) fn rows(&self) -> usize {
@@ -68,16 +68,16 @@ impl<T: DeviceScalar> DeviceCsr<T> {
     }
 
     pub(crate) fn entries(&self) -> usize {
-        self.col_indices.len()
+        self.col_ind.len()
     }
 
     pub(crate) fn device(&self) -> &Device {
-        self.pointers.device()
+        self.row_ptr.device()
     }
 
     /// Bytes of the three arrays.
     pub(crate) fn bytes(&self) -> u64 {
-        (self.pointers.bytes() + self.col_indices.bytes() + self.values.bytes()) as u64
+        (self.row_ptr.bytes() + self.col_ind.bytes() + self.values.bytes()) as u64
     }
 }
 
@@ -130,9 +130,9 @@ pub(crate) struct ReducedCsr<T> {
     rows: usize,
     cols: usize,
     /// rows + 1, ascending from 0 to the number of entries.
-    pub(crate) pointers: DeviceBuffer<u32>,
+    pub(crate) row_ptr: DeviceBuffer<u32>,
     /// Each below the number of columns.
-    pub(crate) col_indices: DeviceBuffer<u32>,
+    pub(crate) col_ind: DeviceBuffer<u32>,
     pub(crate) values: DeviceValues<T>,
 }
 
@@ -146,8 +146,8 @@ impl<T: DeviceScalar> ReducedCsr<T> {
         Ok(Self {
             rows: a.rows(),
             cols: a.cols(),
-            pointers: DeviceBuffer::from_slice(device, a.row_ptr())?,
-            col_indices: DeviceBuffer::from_slice(device, a.col_ind())?,
+            row_ptr: DeviceBuffer::from_slice(device, a.row_ptr())?,
+            col_ind: DeviceBuffer::from_slice(device, a.col_ind())?,
             values: DeviceValues::new(device, a.values(), a.values(), drop_equal)?,
         })
     }
@@ -159,6 +159,6 @@ impl<T: DeviceScalar> DeviceMatrix for ReducedCsr<T> {
     }
 
     fn bytes(&self) -> u64 {
-        (self.pointers.bytes() + self.col_indices.bytes() + self.values.bytes()) as u64
+        (self.row_ptr.bytes() + self.col_ind.bytes() + self.values.bytes()) as u64
     }
 }

@@ -90,11 +90,15 @@ pub(crate) fn check_counts(
 
 /// Refuses a chunk with more stored elements for a lane than the kernels with compressed columns
 /// can number in 32 bits: 32 offsets for each 4 of them.
-pub(crate) fn check_stored_elements(kernel: &'static str, slots: usize) -> Result<(), PlanError> {
-    if slots <= 1 << 29 {
+pub(crate) fn check_stored_elements(
+    kernel: &'static str,
+    elements: usize,
+) -> Result<(), PlanError> {
+    if elements <= 1 << 29 {
         return Ok(());
     }
-    let reason = format!("a chunk of {slots} slots for each row, at most 2^29 are possible");
+    let reason =
+        format!("a chunk of {elements} stored elements for each row, at most 2^29 are possible");
     Err(PlanError::Unsupported { kernel, reason })
 }
 

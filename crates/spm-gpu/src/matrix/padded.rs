@@ -21,7 +21,7 @@ pub(crate) struct DeviceEll<T> {
     /// cases.
     reads_row_lengths: bool,
     pub(crate) row_lengths: DeviceBuffer<u32>,
-    pub(crate) col_indices: DeviceBuffer<u32>,
+    pub(crate) col_ind: DeviceBuffer<u32>,
     pub(crate) values: DeviceBuffer<T>,
 }
 
@@ -38,7 +38,7 @@ impl<T: DeviceScalar> DeviceEll<T> {
             pitch: a.pitch() as u64,
             reads_row_lengths,
             row_lengths: DeviceBuffer::from_slice(device, a.row_lengths())?,
-            col_indices: DeviceBuffer::from_slice(device, a.col_indices())?,
+            col_ind: DeviceBuffer::from_slice(device, a.col_ind())?,
             values: DeviceBuffer::from_slice(device, a.values())?,
         })
     }
@@ -55,7 +55,7 @@ impl<T: DeviceScalar> DeviceMatrix for DeviceEll<T> {
 
     fn bytes(&self) -> u64 {
         let lengths = if self.reads_row_lengths { self.row_lengths.bytes() } else { 0 };
-        (lengths + self.col_indices.bytes() + self.values.bytes()) as u64
+        (lengths + self.col_ind.bytes() + self.values.bytes()) as u64
     }
 
     fn rarely_read_bytes(&self) -> u64 {
@@ -74,7 +74,7 @@ pub struct DeviceHll<T> {
     pub(crate) hack_size: u32,
     pub(crate) block_offsets: DeviceBuffer<u64>,
     pub(crate) row_lengths: DeviceBuffer<u32>,
-    pub(crate) col_indices: DeviceBuffer<u32>,
+    pub(crate) col_ind: DeviceBuffer<u32>,
     pub(crate) values: DeviceBuffer<T>,
 }
 
@@ -92,7 +92,7 @@ impl<T: DeviceScalar> DeviceHll<T> {
             hack_size: a.hack_size().min(a.rows().max(1)) as u32,
             block_offsets: DeviceBuffer::from_slice(device, &block_offsets)?,
             row_lengths: DeviceBuffer::from_slice(device, a.row_lengths())?,
-            col_indices: DeviceBuffer::from_slice(device, a.col_indices())?,
+            col_ind: DeviceBuffer::from_slice(device, a.col_ind())?,
             values: DeviceBuffer::from_slice(device, a.values())?,
         })
     }
@@ -103,7 +103,7 @@ impl<T: DeviceScalar> DeviceHll<T> {
     /// A device that fails; a row whose columns do not ascend, which CSR may have, and HLL not.
     pub fn to_host(&self) -> Result<Hll<T>, PlanError> {
         let shape = (self.rows, self.cols);
-        let [lengths, columns] = [&self.row_lengths, &self.col_indices].map(DeviceBuffer::to_vec);
+        let [lengths, columns] = [&self.row_lengths, &self.col_ind].map(DeviceBuffer::to_vec);
         let values = self.values.to_vec()?;
         Ok(Hll::new(shape, self.given_hack_size, lengths?, columns?, values)?)
     }
@@ -124,7 +124,7 @@ impl<T: DeviceScalar> DeviceMatrix for DeviceHll<T> {
 
     fn bytes(&self) -> u64 {
         let indices = self.block_offsets.bytes() + self.row_lengths.bytes();
-        (indices + self.col_indices.bytes() + self.values.bytes()) as u64
+        (indices + self.col_ind.bytes() + self.values.bytes()) as u64
     }
 }
 
@@ -140,7 +140,7 @@ pub struct DeviceSell<T> {
     /// The row at each position; `None` where every row is at its own.
     pub(crate) permutation: Option<DeviceBuffer<u32>>,
     pub(crate) row_lengths: DeviceBuffer<u32>,
-    pub(crate) col_indices: DeviceBuffer<u32>,
+    pub(crate) col_ind: DeviceBuffer<u32>,
     pub(crate) values: DeviceBuffer<T>,
 }
 
@@ -163,7 +163,7 @@ impl<T: DeviceScalar> DeviceSell<T> {
             chunk_starts: DeviceBuffer::from_slice(device, &starts)?,
             permutation: permutation(device, a)?,
             row_lengths: DeviceBuffer::from_slice(device, a.row_lengths())?,
-            col_indices: DeviceBuffer::from_slice(device, a.col_indices())?,
+            col_ind: DeviceBuffer::from_slice(device, a.col_ind())?,
             values: DeviceBuffer::from_slice(device, a.values())?,
         })
     }
@@ -177,7 +177,7 @@ impl<T: DeviceScalar> DeviceSell<T> {
             Some(permutation) => permutation.to_vec()?,
             None => (0..self.rows as u32).collect(),
         };
-        let [lengths, columns] = [&self.row_lengths, &self.col_indices].map(DeviceBuffer::to_vec);
+        let [lengths, columns] = [&self.row_lengths, &self.col_ind].map(DeviceBuffer::to_vec);
         let (shape, tuning) = ((self.rows, self.cols), (self.chunk, self.sigma));
         let values = self.values.to_vec()?;
         Ok(Sell::new(shape, tuning, permutation, lengths?, columns?, values)?)
@@ -195,7 +195,7 @@ impl<T: DeviceScalar> DeviceSell<T> {
         if u32::try_from(a.stored_elements() / Self::CHUNK).is_ok() {
             return Ok(());
         }
-        let reason = format!("{} slots are more than it can count", a.stored_elements());
+        let reason = format!("{} stored elements are more than it can count", a.stored_elements());
         Err(PlanError::Unsupported { kernel, reason })
     }
 
@@ -221,7 +221,7 @@ impl<T: DeviceScalar> DeviceMatrix for DeviceSell<T> {
     fn bytes(&self) -> u64 {
         let permutation = self.permutation.as_ref().map_or(0, DeviceBuffer::bytes);
         let indices = self.chunk_starts.bytes() + permutation;
-        (indices + self.col_indices.bytes() + self.values.bytes()) as u64
+        (indices + self.col_ind.bytes() + self.values.bytes()) as u64
     }
 
     fn rarely_read_bytes(&self) -> u64 {

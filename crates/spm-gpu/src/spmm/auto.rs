@@ -25,8 +25,8 @@ pub(super) const INFO: KernelInfo = KernelInfo {
     ..KERNEL
 };
 
-/// Slots that are nothing, however much of them is padding.
-const FEW_SLOTS: f64 = 65536.0;
+/// Stored elements that are nothing, however much of them is padding.
+const FEW_ELEMENTS: f64 = 65536.0;
 /// Padding beyond which SELL is not looked at; sorted, and where sorting is worth it.
 const LARGEST_PADDING: f64 = 3.0;
 const LARGEST_SORTED_PADDING: f64 = 1.5;
@@ -112,7 +112,7 @@ impl Structure {
 }
 
 /// Kernels that may be the fastest. `sells` makes SELL with rows sorted in windows of its first
-/// argument, if that takes no more slots for each entry than the second.
+/// argument, if that takes no more stored elements for each entry than the second.
 fn candidates<T: DeviceScalar>(
     a: Structure,
     dense: DenseShape,
@@ -216,10 +216,10 @@ fn candidates<T: DeviceScalar>(
     }
 }
 
-/// Makes SELL of the matrix, unless it would have more than so many slots for each entry or take
-/// more memory than there is.
+/// Makes SELL of the matrix, unless it would have more than so many stored elements for each entry or
+/// take more memory than there is.
 fn sells<T: DeviceScalar>(a: &Source<T>, sigma: usize, most: f64, budget: &MemoryBudget) -> bool {
-    let few = |padding: f64| padding * a.csr.entries() as f64 <= FEW_SLOTS;
+    let few = |padding: f64| padding * a.csr.entries() as f64 <= FEW_ELEMENTS;
     matches!(a.sell_if(sigma, budget, |padding| padding <= most || few(padding)), Ok(Some(_)))
 }
 

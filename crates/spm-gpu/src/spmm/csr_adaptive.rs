@@ -31,6 +31,6 @@ pub(super) fn plan<T: DeviceScalar>(problem: HostProblem<'_, T>) -> Planned<T> {
     let row_blocks = DeviceBuffer::from_slice(problem.device, &row_blocks)?;
     csr_plan_by_column!(problem, launch, row_blocks.bytes(), |a| CsrAdaptive {
         row_blocks: row_blocks.ptr(),
-        pointers: a.pointers.ptr()
+        row_ptr: a.row_ptr.ptr()
     })
 }

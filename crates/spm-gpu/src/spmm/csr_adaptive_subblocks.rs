@@ -44,6 +44,6 @@ pub(super) fn plan<T: DeviceScalar>(problem: HostProblem<'_, T>) -> Planned<T> {
     csr_plan_by_column!(problem, launch, row_blocks.bytes(), |a| CsrAdaptiveSubblocks {
         lanes,
         row_blocks: row_blocks.ptr(),
-        pointers: a.pointers.ptr()
+        row_ptr: a.row_ptr.ptr()
     })
 }

@@ -41,13 +41,13 @@ const MOST_ROWS: usize = 64;
 /// The items of the kernel: first entry and end, first row and end. First the parts of long rows,
 /// in the rows behind those of the matrix; then runs of rows with no more than `entries` entries
 /// together, or one row.
-fn items(pointers: &[u32], parts: &Parts, longest: usize, entries: usize) -> Vec<[u32; 4]> {
-    let rows = pointers.len() - 1;
+fn items(row_ptr: &[u32], parts: &Parts, longest: usize, entries: usize) -> Vec<[u32; 4]> {
+    let rows = row_ptr.len() - 1;
     let part = |(i, &[start, end]): (usize, &[u32; 2])| {
         [start, end, (rows + i) as u32, (rows + i + 1) as u32]
     };
     let mut items: Vec<_> = parts.bounds.iter().enumerate().map(part).collect();
-    let length = |row: usize| (pointers[row + 1] - pointers[row]) as usize;
+    let length = |row: usize| (row_ptr[row + 1] - row_ptr[row]) as usize;
     let mut first = 0;
     while first < rows {
         let (mut last, mut sum) = (first, 0);
@@ -60,7 +60,7 @@ fn items(pointers: &[u32], parts: &Parts, longest: usize, entries: usize) -> Vec
             last += 1;
         }
         if last > first {
-            items.push([pointers[first], pointers[last], first as u32, last as u32]);
+            items.push([row_ptr[first], row_ptr[last], first as u32, last as u32]);
         }
         // Nothing of a long row is left to do.
         first = last + usize::from(last < rows && length(last) > longest);
@@ -73,7 +73,7 @@ pub(super) fn on_device<T: DeviceScalar>(problem: DeviceProblem<'_, T>) -> Plann
     let shape = ColumnShape::new(INFO.id, dense.k, parameters)?;
     let longest = longest(a, shape.lanes, parameters);
     let parts = Parts::of(a, longest)?;
-    let pointers = a.host_pointers()?;
+    let row_ptr = a.host_pointers()?;
     let a = Arc::clone(&a.csr);
     if u32::try_from(a.rows() + parts.bounds.len()).is_err() {
         let reason = format!("{} rows and {} parts of rows", a.rows(), parts.bounds.len());
@@ -83,7 +83,7 @@ pub(super) fn on_device<T: DeviceScalar>(problem: DeviceProblem<'_, T>) -> Plann
         // Twice as many groups as run at once, at least.
         (a.entries() * shape.lanes / (2 * DEVICE_THREADS)).clamp(16, 64)
     });
-    let items = items(pointers, &parts, longest, entries);
+    let items = items(row_ptr, &parts, longest, entries);
     let launch = shape.launch(&problem, items.len(), shape.lanes)?;
     let items = DeviceBuffer::from_slice(device, &items)?;
     let mut long = LongRows::new(device, &parts, dense.k)?;
@@ -103,8 +103,8 @@ pub(super) fn on_device<T: DeviceScalar>(problem: DeviceProblem<'_, T>) -> Plann
                     lanes: shape.lanes as u32,
                     item_count: items.len() as u32,
                     items: items.ptr(),
-                    pointers: a.pointers.ptr(),
-                    col_indices: a.col_indices.ptr(),
+                    row_ptr: a.row_ptr.ptr(),
+                    col_ind: a.col_ind.ptr(),
                     values: a.values.ptr(),
                     x,
                     partial: long.sums(),
@@ -130,15 +130,15 @@ pub(super) fn on_device<T: DeviceScalar>(problem: DeviceProblem<'_, T>) -> Plann
 mod tests {
     use super::*;
 
-    fn of(pointers: &[u32], longest: usize, entries: usize) -> Vec<[u32; 4]> {
-        items(pointers, &Parts::new(pointers, longest), longest, entries)
+    fn of(row_ptr: &[u32], longest: usize, entries: usize) -> Vec<[u32; 4]> {
+        items(row_ptr, &Parts::new(row_ptr, longest), longest, entries)
     }
 
     #[test]
     fn rows_are_gathered_until_the_group_is_full() {
-        let pointers = [0, 2, 4, 5, 9, 9, 10];
+        let row_ptr = [0, 2, 4, 5, 9, 9, 10];
         let expected = [[0, 4, 0, 2], [4, 5, 2, 3], [5, 9, 3, 5], [9, 10, 5, 6]];
-        assert_eq!(of(&pointers, 9, 4), expected);
+        assert_eq!(of(&row_ptr, 9, 4), expected);
     }
 
     #[test]
@@ -155,9 +155,9 @@ mod tests {
 
     #[test]
     fn empty_rows_are_shared_out() {
-        let pointers = vec![0; MOST_ROWS + 3];
+        let row_ptr = vec![0; MOST_ROWS + 3];
         let last = (MOST_ROWS + 2) as u32;
         let expected = [[0, 0, 0, MOST_ROWS as u32], [0, 0, MOST_ROWS as u32, last]];
-        assert_eq!(of(&pointers, 9, 4), expected);
+        assert_eq!(of(&row_ptr, 9, 4), expected);
     }
 }

@@ -25,6 +25,6 @@ pub(super) fn plan<T: DeviceScalar>(problem: HostProblem<'_, T>) -> Planned<T> {
     csr_plan!(problem, launch, |a| CsrSubwarpPerElement {
         rows: a.rows() as u32,
         lanes: lanes as u32,
-        pointers: a.pointers.ptr()
+        row_ptr: a.row_ptr.ptr()
     })
 }

@@ -36,18 +36,18 @@ pub(super) const V3: KernelInfo = KernelInfo {
 };
 
 /// The row pointers for a kernel that reads them again at every step.
-fn reread(pointers: &DeviceBuffer<u32>) -> DevicePtrMut<u32> {
+fn reread(row_ptr: &DeviceBuffer<u32>) -> DevicePtrMut<u32> {
     // SAFETY: a pointer is used by a launch only; versions 1 and 2 do not write there.
-    unsafe { DevicePtrMut::from_raw(pointers.address()) }
+    unsafe { DevicePtrMut::from_raw(row_ptr.address()) }
 }
 
 macro_rules! versions {
-    ($($name:ident $kernel:ident $pointers:path;)*) => {$(
+    ($($name:ident $kernel:ident $row_ptr:path;)*) => {$(
         pub(super) fn $name<T: DeviceScalar>(problem: HostProblem<'_, T>) -> Planned<T> {
             let launch = problem.launch_elements(problem.a.rows(), 1, problem.block())?;
             csr_plan!(problem, launch, |a| $kernel {
                 rows: a.rows() as u32,
-                pointers: $pointers(&a.pointers)
+                row_ptr: $row_ptr(&a.row_ptr)
             })
         }
     )*};

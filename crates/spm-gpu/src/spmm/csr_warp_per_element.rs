@@ -23,6 +23,6 @@ pub(super) fn plan<T: DeviceScalar>(problem: HostProblem<'_, T>) -> Planned<T> {
     let launch = with_sums::<T>(problem.launch_elements(problem.a.rows(), WARP, block)?);
     csr_plan!(problem, launch, |a| CsrWarpPerElement {
         rows: a.rows() as u32,
-        pointers: a.pointers.ptr()
+        row_ptr: a.row_ptr.ptr()
     })
 }

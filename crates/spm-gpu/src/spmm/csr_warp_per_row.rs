@@ -23,6 +23,6 @@ pub(super) fn plan<T: DeviceScalar>(problem: HostProblem<'_, T>) -> Planned<T> {
     let launch = with_sums::<T>(problem.launch(problem.a.rows(), warps, warps * WARP)?);
     csr_plan_by_column!(problem, launch, 0, |a| CsrWarpPerRow {
         rows: a.rows() as u32,
-        pointers: a.pointers.ptr()
+        row_ptr: a.row_ptr.ptr()
     })
 }

@@ -68,9 +68,9 @@ impl Parts {
     }
 
     /// Splits the rows of more than `longest` entries into parts of nearly the same size.
-    pub(super) fn new(pointers: &[u32], longest: usize) -> Self {
+    pub(super) fn new(row_ptr: &[u32], longest: usize) -> Self {
         let mut parts = Self::default();
-        for (row, pair) in pointers.windows(2).enumerate() {
+        for (row, pair) in row_ptr.windows(2).enumerate() {
             let (start, length) = (pair[0] as usize, (pair[1] - pair[0]) as usize);
             if length > longest {
                 let count = length.div_ceil(longest);

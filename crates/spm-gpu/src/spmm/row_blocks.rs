@@ -5,11 +5,11 @@ use spm_formats::{CsrView, Scalar};
 /// First row of each block, and the number of rows: consecutive rows with no more than `entries`
 /// entries together, or one longer row. Without rows there is one empty block.
 pub(super) fn row_blocks<T: Scalar>(a: CsrView<'_, T>, entries: usize) -> Vec<u32> {
-    let pointers = a.row_ptr();
+    let row_ptr = a.row_ptr();
     let mut blocks = vec![0];
     let mut first = 0;
     for row in 0..a.rows() {
-        let with_this_row = (pointers[row + 1] - pointers[first]) as usize;
+        let with_this_row = (row_ptr[row + 1] - row_ptr[first]) as usize;
         if with_this_row > entries && row > first {
             blocks.push(row as u32);
             first = row;
@@ -26,13 +26,13 @@ mod tests {
     use super::*;
 
     fn blocks(lengths: &[u32], entries: usize) -> Vec<u32> {
-        let mut pointers = vec![0];
-        pointers.extend(lengths.iter().scan(0, |sum, &length| {
+        let mut row_ptr = vec![0];
+        row_ptr.extend(lengths.iter().scan(0, |sum, &length| {
             *sum += length;
             Some(*sum)
         }));
-        let total = pointers[lengths.len()] as usize;
-        let a = Csr::new((lengths.len(), 9), pointers, columns(lengths), vec![1.0; total]).unwrap();
+        let total = row_ptr[lengths.len()] as usize;
+        let a = Csr::new((lengths.len(), 9), row_ptr, columns(lengths), vec![1.0; total]).unwrap();
         row_blocks(a.view(), entries)
     }
 

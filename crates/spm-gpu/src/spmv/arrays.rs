@@ -8,8 +8,8 @@ macro_rules! csr_plan {
         Ok($problem.$product(a, 0, move |a, $x, y, stream| {
             let args = $kernel {
                 rows: a.rows() as u32,
-                pointers: a.pointers.ptr(),
-                col_indices: a.col_indices.ptr(),
+                row_ptr: a.row_ptr.ptr(),
+                col_ind: a.col_ind.ptr(),
                 values: a.values.ptr(),
                 x: $read,
                 y: y.ptr_mut(),
@@ -47,7 +47,7 @@ macro_rules! launch_ell {
             $($width,)?
             pitch: $a.pitch,
             row_lengths: $a.row_lengths.ptr(),
-            col_indices: $a.col_indices.ptr(),
+            col_ind: $a.col_ind.ptr(),
             values: $a.values.ptr(),
             x: $x.ptr(),
             y: $y.ptr_mut(),

@@ -39,7 +39,7 @@ const REGULAR_PADDING: f64 = 1.1;
 /// Stored elements per entry up to which DIA is a candidate.
 const MOST_PLACES: f64 = 1.25;
 /// Stored columns per entry up to which `csr-ell-columns` is faster than reading row pointers.
-const MOST_SLOTS: f64 = 6.0;
+const MOST_ELEMENTS: f64 = 6.0;
 /// Longest row over mean row from which a matrix counts as skewed.
 const SKEWED: f64 = 8.0;
 /// Number of threads below which a launch leaves much of the device idle.
@@ -115,9 +115,9 @@ pub(crate) fn on_device<T: DeviceScalar>(problem: DeviceProblem<'_, T>) -> Plann
     if !skewed && !large {
         // Every format takes the same time but for the clock's noise: the launch, and three loads
         // that depend on each other. Only the number of threads tells.
-        if fits_slots(a, compact) {
-            let slots = forms.candidate(&csr_ell_columns::INFO, csr_ell_columns::on_device);
-            if let Ok(plan) = slots.chosen(problem) {
+        if fits_elements(a, compact) {
+            let elements = forms.candidate(&csr_ell_columns::INFO, csr_ell_columns::on_device);
+            if let Ok(plan) = elements.chosen(problem) {
                 return Ok(plan);
             }
         }
@@ -144,8 +144,8 @@ pub(crate) fn on_device<T: DeviceScalar>(problem: DeviceProblem<'_, T>) -> Plann
     if large {
         let set = forms.of(&sellp::INFO);
         let of_sellp = problem.with_kernel(&sellp::INFO, &set);
-        let sellp = sellp::with_slots(of_sellp, |slots| {
-            padding = slots as f64 / a.csr.entries().max(1) as f64;
+        let sellp = sellp::with_elements(of_sellp, |elements| {
+            padding = elements as f64 / a.csr.entries().max(1) as f64;
             let padded = padding > REGULAR_PADDING && a.mean_row() < LONG_ROW;
             Ok(padding <= LARGEST_PADDING && !padded)
         });
@@ -212,10 +212,10 @@ fn is_far_from_bandwidth<T: DeviceScalar>(race: &Race<'_, T>) -> bool {
 
 /// Whether `csr-ell-columns` suits a matrix whose product takes little more than a launch. With one
 /// thread for each row the values of CSR are not read coalesced.
-fn fits_slots<T: DeviceScalar>(a: &Source<T>, compact: bool) -> bool {
+fn fits_elements<T: DeviceScalar>(a: &Source<T>, compact: bool) -> bool {
     let lanes = csr_ell_columns::fitting_lanes(a);
     let no_values = compact && a.stats.equal.is_some();
-    csr_ell_columns::padding(a) <= MOST_SLOTS && (lanes > 1 || no_values)
+    csr_ell_columns::padding(a) <= MOST_ELEMENTS && (lanes > 1 || no_values)
 }
 
 /// `csr-subwarp-per-row` with this number of threads per row.

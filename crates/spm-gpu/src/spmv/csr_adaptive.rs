@@ -48,8 +48,8 @@ pub(super) fn plan<T: DeviceScalar>(problem: HostProblem<'_, T>) -> Planned<T> {
             ($kernel:ident { $field:ident: $value:expr }) => {{
                 let args = $kernel {
                     tiles: a.extra.tiles.ptr(),
-                    pointers: a.matrix.pointers.ptr(),
-                    col_indices: a.matrix.col_indices.ptr(),
+                    row_ptr: a.matrix.row_ptr.ptr(),
+                    col_ind: a.matrix.col_ind.ptr(),
                     $field: $value,
                     x: x.ptr(),
                     partials: partials.ptr_mut(),

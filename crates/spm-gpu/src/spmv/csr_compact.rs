@@ -21,7 +21,7 @@ pub(super) const INFO: KernelInfo = KernelInfo {
 
 struct CompactCsr<T> {
     shape: (usize, usize),
-    pointers: DeviceBuffer<u32>,
+    row_ptr: DeviceBuffer<u32>,
     bases: DeviceBuffer<u32>,
     col_offsets: DeviceBuffer<u16>,
     values: DeviceValues<T>,
@@ -34,7 +34,7 @@ impl<T: DeviceScalar> DeviceMatrix for CompactCsr<T> {
 
     fn bytes(&self) -> u64 {
         let columns = self.bases.bytes() + self.col_offsets.bytes();
-        (self.pointers.bytes() + columns + self.values.bytes()) as u64
+        (self.row_ptr.bytes() + columns + self.values.bytes()) as u64
     }
 }
 
@@ -51,7 +51,7 @@ pub(super) fn plan<T: DeviceScalar>(problem: HostProblem<'_, T>) -> Planned<T> {
     let drop_equal = parameters.switch(DROP_EQUAL.name);
     let a = CompactCsr {
         shape: (a.rows(), a.cols()),
-        pointers: DeviceBuffer::from_slice(device, a.row_ptr())?,
+        row_ptr: DeviceBuffer::from_slice(device, a.row_ptr())?,
         bases: DeviceBuffer::from_slice(device, &bases)?,
         col_offsets: DeviceBuffer::from_slice(device, &col_offsets)?,
         values: DeviceValues::new(device, a.values(), a.values(), drop_equal)?,
@@ -62,7 +62,7 @@ pub(super) fn plan<T: DeviceScalar>(problem: HostProblem<'_, T>) -> Planned<T> {
                 let args = $kernel {
                     rows,
                     lanes,
-                    pointers: a.pointers.ptr(),
+                    row_ptr: a.row_ptr.ptr(),
                     bases: a.bases.ptr(),
                     col_offsets: a.col_offsets.ptr(),
                     $field: $value,

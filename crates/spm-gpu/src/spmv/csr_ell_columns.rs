@@ -8,7 +8,7 @@ use spm_gpu_kernels::spmv::{
 
 use super::KERNEL;
 use super::parameters::{DROP_EQUAL, row_lanes};
-use crate::convert::DeviceSlots;
+use crate::convert::DeviceEllColumns;
 use crate::launch::WARP;
 use crate::plan::DeviceScalar;
 use crate::problem::{DeviceProblem, Planned, Problem};
@@ -17,7 +17,7 @@ use crate::source::Source;
 pub(super) const INFO: KernelInfo = KernelInfo {
     id: "csr-ell-columns",
     source: "own",
-    summary: "CSR with the columns in a fixed number of slots for each thread, 1 to 32 threads for each row",
+    summary: "CSR with the columns in a fixed number of stored elements for each thread, 1 to 32 threads for each row",
     parameters: &[BLOCK, LANES, COMPACT, DROP_EQUAL],
     ..KERNEL
 };
@@ -35,7 +35,7 @@ const BLOCK: ParameterSpec = ParameterSpec {
 };
 
 const LANES: ParameterSpec =
-    row_lanes("threads of a row; auto takes as many as have slots for the longest row");
+    row_lanes("threads of a row; auto takes as many as have stored elements for the longest row");
 
 const COMPACT: ParameterSpec = ParameterSpec::on(
     "compact",
@@ -43,30 +43,30 @@ const COMPACT: ParameterSpec = ParameterSpec::on(
 );
 
 /// Stored columns of a thread, if every row fits one thread and otherwise.
-const FEW_SLOTS: usize = 4;
-const SLOTS: usize = 8;
+const FEW_ELEMENTS: usize = 4;
+const ELEMENTS: usize = 8;
 /// Minimum and maximum threads of a block; smaller blocks do not start faster.
 const BLOCKS: std::ops::RangeInclusive<usize> = 128..=1024;
 
 /// The number of threads per row whose stored columns hold the longest row, if 32 suffice.
 pub(super) fn fitting_lanes<T: DeviceScalar>(a: &Source<T>) -> usize {
-    a.stats.longest_row.div_ceil(SLOTS).next_power_of_two().min(WARP)
+    a.stats.longest_row.div_ceil(ELEMENTS).next_power_of_two().min(WARP)
 }
 
 /// Stored columns per entry.
 pub(super) fn padding<T: DeviceScalar>(a: &Source<T>) -> f64 {
-    let slots = a.csr.rows() * fitting_lanes(a) * slots_of(a);
-    slots as f64 / a.csr.entries().max(1) as f64
+    let elements = a.csr.rows() * fitting_lanes(a) * elements_of(a);
+    elements as f64 / a.csr.entries().max(1) as f64
 }
 
-fn slots_of<T: DeviceScalar>(a: &Source<T>) -> usize {
-    if a.stats.longest_row <= FEW_SLOTS { FEW_SLOTS } else { SLOTS }
+fn elements_of<T: DeviceScalar>(a: &Source<T>) -> usize {
+    if a.stats.longest_row <= FEW_ELEMENTS { FEW_ELEMENTS } else { ELEMENTS }
 }
 
 pub(super) fn on_device<T: DeviceScalar>(problem: DeviceProblem<'_, T>) -> Planned<T> {
     let Problem { device, a, parameters, budget, .. } = problem;
     let lanes = parameters.choice("threads-per-row").parse().unwrap_or_else(|_| fitting_lanes(a));
-    let slots = slots_of(a);
+    let elements = elements_of(a);
     let (rows, threads) = (a.csr.rows(), a.csr.rows() * lanes);
     let block = parameters.choice("block").parse().unwrap_or_else(|_| {
         let fitting = threads.div_ceil(2 * device.info().multiprocessors as usize);
@@ -74,12 +74,25 @@ pub(super) fn on_device<T: DeviceScalar>(problem: DeviceProblem<'_, T>) -> Plann
     });
     let compact = parameters.switch(COMPACT.name);
     let word = size_of::<u32>() / if compact { 2 } else { 1 };
-    budget.check("columns in slots", a.csr.entries(), (threads * slots) as u128, word, 0)?;
+    budget.check(
+        "columns in stored elements",
+        a.csr.entries(),
+        (threads * elements) as u128,
+        word,
+        0,
+    )?;
     let launch = problem.launch(threads, block, block)?;
-    // Times 0 the value of an empty slot must be 0.
+    // Times 0 the value of an empty stored element must be 0.
     let finite = |value: &T| value.to_f64().is_finite();
     let equal = a.stats.equal.filter(|_| parameters.switch(DROP_EQUAL.name)).filter(finite);
-    let a = DeviceSlots::new(&a.csr, equal, (lanes, slots), a.stats.longest_row, compact, launch)?;
+    let a = DeviceEllColumns::new(
+        &a.csr,
+        equal,
+        (lanes, elements),
+        a.stats.longest_row,
+        compact,
+        launch,
+    )?;
     let (rows, lanes) = (rows as u32, lanes as u32);
     Ok(problem.product(a, 0, move |a, x, y, stream| {
         macro_rules! launch {
@@ -89,27 +102,27 @@ pub(super) fn on_device<T: DeviceScalar>(problem: DeviceProblem<'_, T>) -> Plann
                     lanes,
                     rest: a.rest.into(),
                     words: a.words.ptr(),
-                    pointers: a.csr.pointers.ptr(),
-                    col_indices: a.csr.col_indices.ptr(),
+                    row_ptr: a.csr.row_ptr.ptr(),
+                    col_ind: a.csr.col_ind.ptr(),
                     $($field: $value,)*
                     x: x.ptr(),
                     y: y.ptr_mut(),
                 };
-                // SAFETY: verified CSR arrays, slots for each thread of this launch, and vectors
-                // of the lengths of their shape.
+                // SAFETY: verified CSR arrays, stored elements for each thread of this launch, and
+                // vectors of the lengths of their shape.
                 unsafe { stream.device().launch::<$kernel<T>>(launch, stream, args) }
             }};
         }
         let values = a.csr.values.ptr();
-        match (slots, a.relative, a.equal) {
-            (FEW_SLOTS, Some(relative), None) => {
+        match (elements, a.relative, a.equal) {
+            (FEW_ELEMENTS, Some(relative), None) => {
                 launch!(CsrEllColumns4 { relative: relative, values: values })
             }
-            (FEW_SLOTS, Some(relative), Some(value)) => {
+            (FEW_ELEMENTS, Some(relative), Some(value)) => {
                 launch!(CsrEllColumns4Equal { relative: relative, value: value })
             }
-            (FEW_SLOTS, None, None) => launch!(CsrEllColumns4Wide { values: values }),
-            (FEW_SLOTS, None, Some(value)) => launch!(CsrEllColumns4WideEqual { value: value }),
+            (FEW_ELEMENTS, None, None) => launch!(CsrEllColumns4Wide { values: values }),
+            (FEW_ELEMENTS, None, Some(value)) => launch!(CsrEllColumns4WideEqual { value: value }),
             (_, Some(relative), None) => {
                 launch!(CsrEllColumns8 { relative: relative, values: values })
             }

@@ -48,8 +48,8 @@ pub(super) fn plan<T: DeviceScalar>(problem: HostProblem<'_, T>) -> Planned<T> {
             ($kernel:ident { $field:ident: $value:expr }) => {{
                 let args = $kernel {
                     tile_starts,
-                    pointers: a.matrix.pointers.ptr(),
-                    col_indices: a.matrix.col_indices.ptr(),
+                    row_ptr: a.matrix.row_ptr.ptr(),
+                    col_ind: a.matrix.col_ind.ptr(),
                     $field: $value,
                     x: x.ptr(),
                     carries: carries.ptr_mut(),

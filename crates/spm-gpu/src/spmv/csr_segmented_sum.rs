@@ -67,13 +67,13 @@ pub(super) fn on_device<T: DeviceScalar>(problem: DeviceProblem<'_, T>) -> Plann
             ($kernel:ident { $field:ident: $value:expr }) => {{
                 let args = $kernel {
                     listed: a.row_ids.is_some().into(),
-                    row_ids: a.row_ids.as_ref().unwrap_or(&a.pointers).ptr(),
-                    pointers: a.pointers.ptr(),
+                    row_ids: a.row_ids.as_ref().unwrap_or(&a.row_ptr).ptr(),
+                    row_ptr: a.row_ptr.ptr(),
                     step: a.step,
                     headers: a.headers.ptr(),
                     warp_ranks: a.warp_ranks.ptr(),
                     flags: a.flags.ptr(),
-                    col_indices: a.col_indices.ptr(),
+                    col_ind: a.col_ind.ptr(),
                     $field: $value,
                     x: x.ptr(),
                     parts: parts.ptr_mut(),

@@ -57,8 +57,8 @@ pub(super) fn on_device<T: DeviceScalar>(problem: DeviceProblem<'_, T>) -> Plann
                 let args = $kernel {
                     rows,
                     lanes,
-                    pointers: a.csr.pointers.ptr(),
-                    col_indices: a.csr.col_indices.ptr(),
+                    row_ptr: a.csr.row_ptr.ptr(),
+                    col_ind: a.csr.col_ind.ptr(),
                     $field: $value,
                     x: x.ptr(),
                     y: y.ptr_mut(),

@@ -43,7 +43,7 @@ fn product<T: DeviceScalar, A>(problem: Problem<'_, A>, a: DeviceHll<T>) -> Plan
             hack_size: a.hack_size,
             block_offsets: a.block_offsets.ptr(),
             row_lengths: a.row_lengths.ptr(),
-            col_indices: a.col_indices.ptr(),
+            col_ind: a.col_ind.ptr(),
             values: a.values.ptr(),
             x: x.ptr(),
             y: y.ptr_mut(),

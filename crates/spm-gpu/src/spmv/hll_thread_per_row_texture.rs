@@ -32,7 +32,7 @@ pub(super) fn plan<T: DeviceScalar>(problem: HostProblem<'_, T>) -> Planned<T> {
             hack_size: a.hack_size,
             block_offsets: a.block_offsets.ptr(),
             row_lengths: a.row_lengths.ptr(),
-            col_indices: a.col_indices.ptr(),
+            col_ind: a.col_ind.ptr(),
             values: a.values.ptr(),
             x: texture.over(x)?,
             y: y.ptr_mut(),

@@ -51,7 +51,7 @@ fn product<T: DeviceScalar, A>(problem: Problem<'_, A>, a: DeviceSell<T>) -> Pla
                     chunk_starts: a.chunk_starts.ptr(),
                     $($permutation: $permutation.ptr(),)?
                     row_lengths: a.row_lengths.ptr(),
-                    col_indices: a.col_indices.ptr(),
+                    col_ind: a.col_ind.ptr(),
                     values: a.values.ptr(),
                     x: x.ptr(),
                     y: y.ptr_mut(),

@@ -69,7 +69,7 @@ pub(super) fn plan<T: DeviceScalar>(problem: HostProblem<'_, T>) -> Planned<T> {
     DeviceSell::<T>::check_stored_elements(INFO.id, &sell)?;
     let longest = sell.row_lengths().iter().max().map_or(0, |&length| length as usize);
     check_stored_elements(INFO.id, longest)?;
-    let columns = CompactColumns::of(sell.chunk_offsets(), sell.row_lengths(), sell.col_indices());
+    let columns = CompactColumns::of(sell.chunk_offsets(), sell.row_lengths(), sell.col_ind());
     let columns = columns.ok_or_else(|| {
         let reason = "column offsets of more than 2^37 bytes".to_owned();
         problem.unsupported(reason)

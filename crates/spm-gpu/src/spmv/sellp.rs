@@ -27,7 +27,7 @@ const LANES: ParameterSpec =
 /// Whether chunks may be stored by diagonal.
 pub(super) const DIAGONALS: ParameterSpec = ParameterSpec::on(
     "diagonals",
-    "slots by diagonal, without columns, in chunks whose entries lie on few",
+    "stored elements by diagonal, without columns, in chunks whose entries lie on few",
 );
 
 const COMPACT: ParameterSpec =
@@ -45,9 +45,9 @@ fn fitting_lanes<T: DeviceScalar>(a: &Source<T>) -> usize {
 
 pub(super) fn on_device<T: DeviceScalar>(problem: DeviceProblem<'_, T>) -> Planned<T> {
     let Problem { a, budget, .. } = problem;
-    let plan = with_slots(problem, |slots| {
-        let slot_bytes = size_of::<T>() + size_of::<u32>();
-        budget.check("SELL-P", a.csr.entries(), slots.into(), slot_bytes, 0)?;
+    let plan = with_elements(problem, |elements| {
+        let element_bytes = size_of::<T>() + size_of::<u32>();
+        budget.check("SELL-P", a.csr.entries(), elements.into(), element_bytes, 0)?;
         Ok(true)
     })?;
     Ok(plan.expect("the budget refuses by an error").0)
@@ -57,7 +57,7 @@ pub(super) fn on_device<T: DeviceScalar>(problem: DeviceProblem<'_, T>) -> Plann
 type Regular<T> = (BoxedPlan<T>, bool);
 
 /// `None` if `accept` refuses the number of stored elements.
-pub(super) fn with_slots<T: DeviceScalar>(
+pub(super) fn with_elements<T: DeviceScalar>(
     problem: DeviceProblem<'_, T>,
     accept: impl FnOnce(u64) -> Result<bool, PlanError>,
 ) -> Result<Option<Regular<T>>, PlanError> {
@@ -100,7 +100,7 @@ fn enqueue<T: DeviceScalar>(
                 bases: a.bases.ptr(),
                 offsets: a.offsets.ptr(),
                 fills: a.fills.ptr(),
-                pointers: a.pointers.ptr(),
+                row_ptr: a.row_ptr.ptr(),
                 $field: $value,
                 x: x.ptr(),
                 y: y.ptr_mut(),

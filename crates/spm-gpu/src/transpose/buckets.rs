@@ -31,9 +31,9 @@ const NEAR_LEAST: f64 = 1.5;
 /// The entries of a matrix on the device.
 #[derive(Debug)]
 pub(crate) enum Entries<'a, T> {
-    /// Row pointers and column indices; a pattern has no values.
+    /// Row row_ptr and column indices; a pattern has no values.
     Csr {
-        pointers: &'a DeviceBuffer<u32>,
+        row_ptr: &'a DeviceBuffer<u32>,
         columns: &'a DeviceBuffer<u32>,
         values: Option<&'a DeviceBuffer<T>>,
     },
@@ -225,8 +225,8 @@ impl<T: DeviceScalar> ColumnSort<T> {
             windows: self.windows.ptr_mut(),
         };
         // Triplets have their rows, and nobody looks for them.
-        let (rows, pointers) = match entries {
-            Entries::Csr { pointers, .. } => (pointers.len() as u32 - 1, pointers.ptr()),
+        let (rows, row_ptr) = match entries {
+            Entries::Csr { row_ptr, .. } => (row_ptr.len() as u32 - 1, row_ptr.ptr()),
             Entries::Triplets { columns, .. } => (0, columns.ptr()),
         };
         let scan = BucketScan {
@@ -240,7 +240,7 @@ impl<T: DeviceScalar> ColumnSort<T> {
             ticket: self.ticket.ptr_mut(),
             rows,
             chunk,
-            pointers,
+            row_ptr,
             chunk_rows: self.chunk_rows.ptr_mut(),
         };
         // SAFETY: the arrays have the sizes of the cut; columns are below the number of columns, and
@@ -264,14 +264,13 @@ impl<T: DeviceScalar> ColumnSort<T> {
         let (moved_rows, moved_values) = match &mut self.pieces {
             Some(pieces) => pieces.moved(),
             // Sorted where they lie.
-            None => (output.indices.ptr_mut(), output.values.ptr_mut()),
+            None => (output.row_ind.ptr_mut(), output.values.ptr_mut()),
         };
         self.enqueue_move(entries, (moved_rows, moved_values), stream)?;
         let (device, cols, width) = (stream.device(), self.cols, self.cut.width);
         let (starts, keys) = (self.starts.ptr(), self.keys.ptr());
         if let Some(launch) = self.sort {
-            let (column_pointers, row_indices) =
-                (output.pointers.ptr_mut(), output.indices.ptr_mut());
+            let (col_ptr, row_ind) = (output.col_ptr.ptr_mut(), output.row_ind.ptr_mut());
             // SAFETY: buckets as `enqueue_move` filled them; those that are sorted in place fit.
             unsafe {
                 if entries.is_pattern() {
@@ -281,8 +280,8 @@ impl<T: DeviceScalar> ColumnSort<T> {
                         starts,
                         keys,
                         moved_rows,
-                        column_pointers,
-                        row_indices,
+                        col_ptr,
+                        row_ind,
                     };
                     device.launch::<BucketSortPattern>(launch, stream, args)?;
                 } else {
@@ -293,8 +292,8 @@ impl<T: DeviceScalar> ColumnSort<T> {
                         keys,
                         moved_rows,
                         moved_values,
-                        column_pointers,
-                        row_indices,
+                        col_ptr,
+                        row_ind,
                         values: output.values.ptr_mut(),
                     };
                     device.launch::<BucketSort<T>>(launch, stream, args)?;
@@ -345,17 +344,17 @@ impl<T: DeviceScalar> ColumnSort<T> {
             }};
         }
         match entries {
-            Entries::Csr { pointers, columns, values: Some(values) } => launch!(BucketMove<T> {
-                rows: pointers.len() as u32 - 1,
-                pointers: pointers.ptr(),
+            Entries::Csr { row_ptr, columns, values: Some(values) } => launch!(BucketMove<T> {
+                rows: row_ptr.len() as u32 - 1,
+                row_ptr: row_ptr.ptr(),
                 columns: columns.ptr(),
                 values: values.ptr(),
                 chunk_rows: chunk_rows,
                 moved_values: moved_values,
             }),
-            Entries::Csr { pointers, columns, values: None } => launch!(BucketMovePattern {
-                rows: pointers.len() as u32 - 1,
-                pointers: pointers.ptr(),
+            Entries::Csr { row_ptr, columns, values: None } => launch!(BucketMovePattern {
+                rows: row_ptr.len() as u32 - 1,
+                row_ptr: row_ptr.ptr(),
                 columns: columns.ptr(),
                 chunk_rows: chunk_rows,
             }),

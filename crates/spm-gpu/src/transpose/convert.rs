@@ -72,7 +72,7 @@ impl<T: DeviceScalar> DeviceCompressed<T> {
 
     /// `inner` columns of CSR (rows of CSC).
     fn from_arrays(inner: usize, arrays: DeviceCsc<T>) -> Self {
-        Self { csr: DeviceCsr::from_arrays((arrays.pointers.len() - 1, inner), arrays) }
+        Self { csr: DeviceCsr::from_arrays((arrays.col_ptr.len() - 1, inner), arrays) }
     }
 
     /// The matrix as CSR, to plan products with ([`crate::spmv::SpmvKernel::plan_on_device`],
@@ -93,12 +93,12 @@ impl<T: DeviceScalar> DeviceCompressed<T> {
 
     /// The start of each row of CSR (column of CSC), and the number of entries.
     pub fn pointers(&self) -> &DeviceBuffer<u32> {
-        &self.csr.pointers
+        &self.csr.row_ptr
     }
 
     /// Column in CSR (row in CSC) of each entry.
     pub fn indices(&self) -> &DeviceBuffer<u32> {
-        &self.csr.col_indices
+        &self.csr.col_ind
     }
 
     /// Value of each entry.
@@ -125,8 +125,8 @@ impl<T: DeviceScalar> DeviceCoo<T> {
         check_counts((a.rows(), a.cols()), a.entries())?;
         Ok(Self {
             shape: (a.rows(), a.cols()),
-            rows: DeviceBuffer::from_slice(device, a.row_indices())?,
-            cols: DeviceBuffer::from_slice(device, a.col_indices())?,
+            rows: DeviceBuffer::from_slice(device, a.row_ind())?,
+            cols: DeviceBuffer::from_slice(device, a.col_ind())?,
             values: DeviceBuffer::from_slice(device, a.values())?,
         })
     }
@@ -141,7 +141,7 @@ pub fn csr_to_csc<T: DeviceScalar>(
     budget: &MemoryBudget,
 ) -> Result<DeviceCompressed<T>, PlanError> {
     let entries =
-        Entries::Csr { pointers: a.pointers(), columns: a.indices(), values: Some(a.values()) };
+        Entries::Csr { row_ptr: a.pointers(), columns: a.indices(), values: Some(a.values()) };
     let shape = (a.outer(), a.inner());
     let sort = || sorted_by_column(a.csr.device(), shape, &entries);
     Ok(DeviceCompressed::from_arrays(a.outer(), within("csc", budget, 0, sort)?))
@@ -176,8 +176,8 @@ fn sorted_triplets<T: DeviceScalar>(a: &DeviceCoo<T>) -> Result<DeviceCompressed
     let triplets = Entries::Triplets { rows: &a.rows, columns: &a.cols, values: &a.values };
     let by_column = sorted_by_column(device, (0, cols), &triplets)?;
     let columns = Entries::Csr {
-        pointers: &by_column.pointers,
-        columns: &by_column.indices,
+        row_ptr: &by_column.col_ptr,
+        columns: &by_column.row_ind,
         values: Some(&by_column.values),
     };
     let arrays = sorted_by_column(device, (cols, rows), &columns)?;
@@ -219,7 +219,7 @@ pub(crate) fn sorted_by_column<T: DeviceScalar>(
     let length = entries.length();
     let mut output = DeviceCsc::new(device, cols, length)?;
     if length == 0 {
-        output.pointers.fill_zero()?;
+        output.col_ptr.fill_zero()?;
         return Ok(output);
     }
     let stream = Stream::new(device)?;
@@ -234,15 +234,15 @@ fn without_duplicates<T: DeviceScalar>(
     device: &Device,
     a: DeviceCsc<T>,
 ) -> Result<DeviceCsc<T>, PlanError> {
-    let (length, rows) = (a.indices.len(), a.pointers.len() - 1);
+    let (length, rows) = (a.row_ind.len(), a.col_ptr.len() - 1);
     let threads = |items: usize| Launch::over(ID, device, items, BLOCK, BLOCK);
     let stream = Stream::new(device)?;
     let mut places = DeviceBuffer::<u32>::uninitialized(device, length + 1)?;
     let mut scan = Scan::new(device, length + 1, BLOCK)?;
     let mark_columns =
-        MarkColumns { entries: length as u32, columns: a.indices.ptr(), marks: places.ptr_mut() };
+        MarkColumns { entries: length as u32, columns: a.row_ind.ptr(), marks: places.ptr_mut() };
     let mark_rows =
-        MarkRows { rows: rows as u32, pointers: a.pointers.ptr(), marks: places.ptr_mut() };
+        MarkRows { rows: rows as u32, row_ptr: a.col_ptr.ptr(), marks: places.ptr_mut() };
     // SAFETY: a thread for each word of the marks and for each row; pointers below the entries.
     unsafe {
         device.launch::<MarkColumns>(threads(length + 1)?, &stream, mark_columns)?;
@@ -255,7 +255,7 @@ fn without_duplicates<T: DeviceScalar>(
         (DeviceBuffer::from_slice(device, &[length as u32])?, DeviceBuffer::zeroed(device, 1)?);
     let last = DistinctPointers {
         rows: 0,
-        pointers: end.ptr(),
+        row_ptr: end.ptr(),
         places: places.ptr(),
         distinct: total.ptr_mut(),
     };
@@ -272,16 +272,16 @@ fn without_duplicates<T: DeviceScalar>(
     let sum = SumDuplicates {
         entries: length as u32,
         places: places.ptr(),
-        columns: a.indices.ptr(),
+        columns: a.row_ind.ptr(),
         values: a.values.ptr(),
-        distinct_columns: output.indices.ptr_mut(),
+        distinct_columns: output.row_ind.ptr_mut(),
         sums: output.values.ptr_mut(),
     };
     let pointers = DistinctPointers {
         rows: rows as u32,
-        pointers: a.pointers.ptr(),
+        row_ptr: a.col_ptr.ptr(),
         places: places.ptr(),
-        distinct: output.pointers.ptr_mut(),
+        distinct: output.col_ptr.ptr_mut(),
     };
     // SAFETY: places below the number of distinct entries, which the output has room for; a thread
     // for each entry and each pointer.

@@ -231,7 +231,7 @@ impl ExpandPointers {
         check_operand("indices", &self.device, indices, indices.len())?;
         let args = PointersToIndex {
             rows: self.rows as u32,
-            pointers: pointers.ptr(),
+            row_ptr: pointers.ptr(),
             indices: indices.ptr_mut(),
         };
         // SAFETY: rows + 1 pointers, which the caller promises to lie inside of the indices.

@@ -94,11 +94,11 @@ impl<T: DeviceScalar> Procedure<T> for MergeTrans<T> {
         let [first, second] = &mut self.keys;
         let (mut from, mut to) = (first, second);
         // SAFETY: the row pointers of a sound matrix, and a row for each of its entries.
-        unsafe { self.expand.enqueue(&self.a.pointers, &mut self.rows, stream)? };
-        let (col_indices, keys) = (self.a.col_indices.ptr(), from.ptr_mut());
+        unsafe { self.expand.enqueue(&self.a.row_ptr, &mut self.rows, stream)? };
+        let (col_ind, keys) = (self.a.col_ind.ptr(), from.ptr_mut());
         // SAFETY: a thread, a column and a key for each entry.
         unsafe {
-            let args = Keys { entries, col_indices, keys };
+            let args = Keys { entries, col_ind, keys };
             device.launch::<Keys>(self.over_entries, stream, args)?;
         }
         self.sort.enqueue(from, to, stream)?;
@@ -109,10 +109,10 @@ impl<T: DeviceScalar> Procedure<T> for MergeTrans<T> {
             unsafe { merge.enqueue(from, to, stream)? };
         }
         // SAFETY: the high half of each key is a column of the matrix; launches are in order.
-        unsafe { self.to_pointers.enqueue(Indices::OfKeys(to), &mut output.pointers, stream)? };
-        let (keys, rows, row_indices) = (to.ptr(), self.rows.ptr(), output.indices.ptr_mut());
+        unsafe { self.to_pointers.enqueue(Indices::OfKeys(to), &mut output.col_ptr, stream)? };
+        let (keys, rows, row_ind) = (to.ptr(), self.rows.ptr(), output.row_ind.ptr_mut());
         if self.a.is_pattern() {
-            let args = GatherPattern { entries, keys, rows, row_indices };
+            let args = GatherPattern { entries, keys, rows, row_ind };
             // SAFETY: the low half of each key is an entry of the matrix.
             return unsafe { device.launch::<GatherPattern>(self.over_entries, stream, args) };
         }
@@ -121,7 +121,7 @@ impl<T: DeviceScalar> Procedure<T> for MergeTrans<T> {
             keys,
             rows,
             values: self.a.values.ptr(),
-            row_indices,
+            row_ind,
             sorted_values: output.values.ptr_mut(),
         };
         // SAFETY: as above.

@@ -125,7 +125,7 @@ impl<T: DeviceScalar> Pieces<T> {
         let device = stream.device();
         let (pieces, large, starts) = (self.pieces.ptr(), self.large.ptr(), starts.ptr());
         let (keys, moved_rows) = (keys.ptr(), self.rows.ptr());
-        let (column_pointers, row_indices) = (output.pointers.ptr_mut(), output.indices.ptr_mut());
+        let (col_ptr, row_ind) = (output.col_ptr.ptr_mut(), output.row_ind.ptr_mut());
         let count = PieceCount { width, pieces, keys, inter: self.inter.ptr_mut() };
         let (inter, totals) = (self.inter.ptr_mut(), self.totals.ptr_mut());
         let buckets = (self.large.len() / 4) as u32;
@@ -152,8 +152,8 @@ impl<T: DeviceScalar> Pieces<T> {
                     starts,
                     keys,
                     moved_rows,
-                    column_pointers,
-                    row_indices,
+                    col_ptr,
+                    row_ind,
                 };
                 device.launch::<PieceMovePattern>(self.to_columns, stream, args)
             } else {
@@ -168,8 +168,8 @@ impl<T: DeviceScalar> Pieces<T> {
                     keys,
                     moved_rows,
                     moved_values: self.values.ptr(),
-                    column_pointers,
-                    row_indices,
+                    col_ptr,
+                    row_ind,
                     values: output.values.ptr_mut(),
                 };
                 device.launch::<PieceMove<T>>(self.to_columns, stream, args)

@@ -89,7 +89,7 @@ impl<T: DeviceScalar> Sorted<T> {
 
 fn entries<T: DeviceScalar>(a: &DeviceCsr<T>) -> Entries<'_, T> {
     let values = (!a.is_pattern()).then_some(&a.values);
-    Entries::Csr { pointers: &a.pointers, columns: &a.col_indices, values }
+    Entries::Csr { row_ptr: &a.row_ptr, columns: &a.col_ind, values }
 }
 
 /// The tuning parameters that the kernel's parameters give.
@@ -123,7 +123,7 @@ impl<T: DeviceScalar> Procedure<T> for Sorted<T> {
     fn enqueue(&mut self, output: &mut DeviceCsc<T>, stream: &Stream) -> Result<(), GpuError> {
         match &mut self.sort {
             Some(sort) => sort.enqueue(&entries(&self.a), output, stream),
-            None => output.pointers.enqueue_zero(stream),
+            None => output.col_ptr.enqueue_zero(stream),
         }
     }
 }

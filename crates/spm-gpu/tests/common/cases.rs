@@ -1,11 +1,9 @@
 //! Test matrices: small ones by hand, and seeded ones wider than a warp and a block.
 
-use rand::{RngExt, SeedableRng};
-use rand_pcg::Pcg64Mcg;
-use spm_formats::convert::{coo_to_csr, csr_to_coo};
+use spm_formats::convert::coo_to_csr;
 use spm_formats::{Coo, Csr, Scalar};
+use spm_testing::edge_cases::{self, Lengths, vector};
 use spm_testing::exact::{self, Whole};
-use spm_testing::generate;
 use spm_testing::reference::{self, Reference};
 
 /// A matrix, as triplets for the reference and as CSR for the kernels.
@@ -18,28 +16,13 @@ pub(crate) struct Case<T> {
 }
 
 impl<T: Scalar> Case<T> {
-    /// Row `i` has `length(i)` entries in distinct columns, in ascending order.
+    /// Row `i` has `length(i)` entries in random columns.
     pub(crate) fn new(
         name: &str,
-        (rows, cols): (usize, usize),
-        length: impl Fn(usize, &mut Pcg64Mcg) -> usize,
+        shape: (usize, usize),
+        length: impl Fn(usize, &mut Lengths) -> usize,
     ) -> Self {
-        let mut rng = Pcg64Mcg::seed_from_u64(0x5eed);
-        let (mut row_indices, mut col_indices, mut values) = (Vec::new(), Vec::new(), Vec::new());
-        for row in 0..rows {
-            let mut columns: Vec<u32> = (0..cols as u32).collect();
-            let length = length(row, &mut rng).min(cols);
-            for i in 0..length {
-                columns.swap(i, rng.random_range(i..cols));
-            }
-            columns.truncate(length);
-            columns.sort_unstable();
-            row_indices.extend(std::iter::repeat_n(row as u32, length));
-            values.extend((0..length).map(|_| T::from_f64(rng.random_range(-1.0..1.0))));
-            col_indices.extend(columns);
-        }
-        let coo = Coo::new(rows, cols, row_indices, col_indices, values).expect("a sound matrix");
-        Self::of(name, coo)
+        Self::of(name, edge_cases::with_lengths(shape, length))
     }
 
     /// These entries.
@@ -50,8 +33,7 @@ impl<T: Scalar> Case<T> {
 
     /// A generated matrix.
     pub(crate) fn generated(name: &str) -> Self {
-        let csr: Csr<T> = generate::named(name).and_then(|spec| spec.generate()).expect(name);
-        Self::of(name, csr_to_coo(csr.view()))
+        Self::of(name, edge_cases::generated(name))
     }
 
     /// Whole numbers instead of the values.
@@ -84,17 +66,17 @@ pub(crate) fn small<T: Scalar>() -> Vec<Case<T>> {
         Case::new("no columns", (5, 0), |_, _| 0),
         Case::new("no entries", (40, 3), |_, _| 0),
         Case::new("one entry, last row", (97, 5), |row, _| usize::from(row == 96)),
-        Case::new("rows of 0 to 4", (300, 50), |_, rng| rng.random_range(0..5)),
-        Case::new("rows of 0 to 90", (70, 150), |_, rng| rng.random_range(0..90)),
-        Case::new("long rows, wide", (5, 900), |_, rng| rng.random_range(300..700))
+        Case::new("rows of 0 to 4", (300, 50), |_, random| random.between(0, 5)),
+        Case::new("rows of 0 to 90", (70, 150), |_, random| random.between(0, 90)),
+        Case::new("long rows, wide", (5, 900), |_, random| random.between(300, 700))
             .with(Whole::Wide),
-        Case::new("a full row among short and empty ones", (200, 1100), |row, rng| match row {
+        Case::new("a full row among short and empty ones", (200, 1100), |row, random| match row {
             77 => 1100,
             100..150 => 0,
-            _ => rng.random_range(1..4),
+            _ => random.between(1, 4),
         })
         .with(Whole::Wide),
-        Case::new("equal values", (150, 90), |_, rng| rng.random_range(0..20)).with(Whole::Equal),
+        Case::new("equal values", (150, 90), |_, random| random.between(0, 20)).with(Whole::Equal),
         // Longer than what a block takes at once.
         Case::new("a long row of equal values", (12, 5000), |row, _| {
             [3, 4700][usize::from(row == 7)]
@@ -114,18 +96,12 @@ pub(crate) fn spmm_cases<T: Scalar>() -> Vec<Case<T>> {
     vec![
         Case::new("no rows", (0, 5), |_, _| 0),
         Case::new("no columns", (5, 0), |_, _| 0),
-        Case::new("rows of 0 to 20", (41, 30), |_, rng| rng.random_range(0..21)),
-        Case::new("a full row among short and empty ones", (24, 600), |row, rng| match row {
+        Case::new("rows of 0 to 20", (41, 30), |_, random| random.between(0, 21)),
+        Case::new("a full row among short and empty ones", (24, 600), |row, random| match row {
             7 => 600,
             10..15 => 0,
-            _ => rng.random_range(1..4),
+            _ => random.between(1, 4),
         })
         .with(Whole::Wide),
     ]
-}
-
-/// `length` numbers between -1 and 1.
-pub(crate) fn vector<T: Scalar>(length: usize) -> Vec<T> {
-    let mut rng = Pcg64Mcg::seed_from_u64(7);
-    (0..length).map(|_| T::from_f64(rng.random_range(-1.0..1.0))).collect()
 }

@@ -79,8 +79,8 @@ pub(crate) fn products(device: &Device, case: &Case<f64>) -> BTreeSet<String> {
 
 pub(crate) fn transpositions(device: &Device, case: &Case<f64>) {
     let (cols, entries) = (case.coo.cols(), case.coo.entries());
-    let (pointers, indices, values) = reference::transpose(&case.coo);
-    let expected = TransposeOutput { pointers, indices, values };
+    let (col_ptr, row_ind, values) = reference::transpose(&case.coo);
+    let expected = TransposeOutput { col_ptr, row_ind, values };
     let streams = [Stream::new(device).unwrap(), Stream::new(device).unwrap()];
     for kernel in transpose::registry::<f64>() {
         let (what, set) = (format!("transpose {}", kernel.info.id), kernel.info.defaults());

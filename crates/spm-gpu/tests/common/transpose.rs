@@ -9,9 +9,10 @@ use spm_gpu::{
     Device, DeviceBuffer, DeviceCsc, DeviceHll, DeviceScalar, DeviceSell, DeviceTransposePlan,
     GpuError, PlanOptions, Stream, transpose,
 };
+use spm_testing::edge_cases::vector;
 use spm_testing::reference;
 
-use super::cases::{Case, vector};
+use super::cases::Case;
 use super::planned;
 
 /// The parameters to try, and for the kernels that cut the entries some that make many small cuts:
@@ -51,8 +52,8 @@ pub(crate) fn check<T: DeviceScalar>(
     sets: &[Parameters],
 ) {
     let kernel = transpose::find::<T>(id).expect("a registered kernel");
-    let (pointers, indices, values) = reference::transpose(&case.coo);
-    let expected = TransposeOutput { pointers, indices, values };
+    let (col_ptr, row_ind, values) = reference::transpose(&case.coo);
+    let expected = TransposeOutput { col_ptr, row_ind, values };
     for parameters in sets {
         let what = format!("{}, {}, {}", kernel.info.label(parameters), T::NAME, case.name);
         let options = PlanOptions::default();
@@ -64,7 +65,7 @@ pub(crate) fn check<T: DeviceScalar>(
             .plan_pattern(device, case.csr.view(), parameters, &options)
             .unwrap_or_else(|error| panic!("{what}, pattern: {error}"));
         let pattern = run_pattern(&mut *plan).unwrap_or_else(|e| panic!("{what}, pattern: {e}"));
-        assert!(pattern.0 == expected.pointers && pattern.1 == expected.indices, "{what}: pattern");
+        assert!(pattern.0 == expected.col_ptr && pattern.1 == expected.row_ind, "{what}: pattern");
     }
 }
 
@@ -76,10 +77,10 @@ fn run_pattern<T: DeviceScalar>(
     let (cols, entries) = (plan.shape().1, plan.entries());
     let mut output = DeviceCsc::pattern(&device, cols, entries)?;
     plan.launch(&mut output, &stream)?;
-    let (mut pointers, mut indices) = (vec![0; cols + 1], vec![0; entries]);
-    output.pointers.copy_to_slice(&mut pointers)?;
-    output.indices.copy_to_slice(&mut indices)?;
-    Ok((pointers, indices))
+    let (mut col_ptr, mut row_ind) = (vec![0; cols + 1], vec![0; entries]);
+    output.col_ptr.copy_to_slice(&mut col_ptr)?;
+    output.row_ind.copy_to_slice(&mut row_ind)?;
+    Ok((col_ptr, row_ind))
 }
 
 pub(crate) fn run<T: DeviceScalar>(
@@ -100,20 +101,23 @@ pub(crate) fn run<T: DeviceScalar>(
 /// The arrays in host memory.
 fn downloaded<T: DeviceScalar>(a: &DeviceCompressed<T>) -> TransposeOutput<T> {
     let mut host = TransposeOutput::new(a.outer(), a.values().len());
-    a.pointers().copy_to_slice(&mut host.pointers).unwrap();
-    a.indices().copy_to_slice(&mut host.indices).unwrap();
+    a.pointers().copy_to_slice(&mut host.col_ptr).unwrap();
+    a.indices().copy_to_slice(&mut host.row_ind).unwrap();
     a.values().copy_to_slice(&mut host.values).unwrap();
     host
 }
 
 fn arrays<T: DeviceScalar>(a: &Csr<T>) -> TransposeOutput<T> {
-    let pointers = a.row_ptr().to_vec();
-    TransposeOutput { pointers, indices: a.col_ind().to_vec(), values: a.values().to_vec() }
+    TransposeOutput {
+        col_ptr: a.row_ptr().to_vec(),
+        row_ind: a.col_ind().to_vec(),
+        values: a.values().to_vec(),
+    }
 }
 
 pub(crate) fn check_conversions<T: DeviceScalar>(device: &Device, case: &Case<T>) {
-    let (pointers, indices, values) = reference::transpose(&case.coo);
-    let transpose = TransposeOutput { pointers, indices, values };
+    let (col_ptr, row_ind, values) = reference::transpose(&case.coo);
+    let transpose = TransposeOutput { col_ptr, row_ind, values };
     let csr = DeviceCompressed::from_csr(device, case.csr.view()).unwrap();
     let csc = convert::csr_to_csc(&csr, &MemoryBudget::default()).unwrap();
     assert!(downloaded(&csc) == transpose, "{}: CSC", case.name);

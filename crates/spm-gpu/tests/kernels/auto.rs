@@ -1,5 +1,5 @@
-//! SpMV's `auto` on emulated devices of all kinds, with times that are given: every branch, and the right
-//! result of each choice. (That of SpMM is beside its code; that of transpositions does not time.)
+//! SpMV's `auto` on emulated devices of all kinds, with times that are given: every branch, and the
+//! right result of each choice. (That of SpMM is beside its code; that of transpositions does not time.)
 
 use spm_formats::convert;
 use spm_formats::kernel::Parameters;
@@ -52,7 +52,8 @@ fn small_matrices() {
     // A thread for each row would read values from all over.
     expect("csr-subwarp-per-row[block=256,threads-per-row=1", "stencil5[n=60]", Whole::Wide, &[]);
     expect("csr-ell-columns", "stencil5[n=60]", Whole::Equal, &[]);
-    // Slots for the longest row would be mostly empty: twice the threads per row while there are few threads.
+    // Stored elements for the longest row would be mostly empty: twice the threads per row while there
+    // are few threads.
     let ragged = "powerlaw[rows=3000,cols=3000,entries=18000,longest=40]";
     expect("csr-subwarp-per-row[block=256,threads-per-row=4", ragged, Whole::Wide, &[]);
 }

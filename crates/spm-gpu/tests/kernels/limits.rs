@@ -3,12 +3,13 @@
 //! finite.
 
 use spm_formats::kernel::{KernelInfo, Parameters, PlanError, TransposeOutput};
-use spm_formats::{Coo, DenseShape, FormatError, Layout};
+use spm_formats::{DenseShape, FormatError, Layout};
 use spm_gpu::{Device, DeviceScalar, PlanOptions, spmm, spmv, transpose};
+use spm_testing::edge_cases::{self, SPECIAL, ragged, vector};
 use spm_testing::exact::Whole;
 use spm_testing::{generate, reference};
 
-use crate::common::cases::{Case, vector};
+use crate::common::cases::Case;
 use crate::common::planned;
 use crate::common::spmm::run as spmm_run;
 use crate::common::spmv::run as spmv_run;
@@ -16,33 +17,6 @@ use crate::common::transpose::run as transpose_run;
 use crate::devices::emulator;
 
 const LAYOUTS: [Layout; 2] = [Layout::RowMajor, Layout::ColumnMajor];
-
-/// Numbers that a sum must pass on as IEEE 754 says: a product of 0 and an infinite one is NaN.
-const SPECIAL: [f64; 4] = [f64::NAN, f64::INFINITY, f64::NEG_INFINITY, -0.0];
-
-/// These entries, with any values.
-fn case<T: DeviceScalar>(
-    name: &str,
-    (rows, cols): (usize, usize),
-    entries: &[(u32, u32)],
-) -> Case<T> {
-    let (r, c): (Vec<u32>, Vec<u32>) = entries.iter().copied().unzip();
-    Case::of(name, Coo::new(rows, cols, r, c, vector(entries.len())).unwrap())
-}
-
-/// Rows of 0 to 4 entries and one of 40, the last of which are in the last column.
-fn ragged<T: DeviceScalar>(name: &str, value: impl Fn(usize) -> T) -> Case<T> {
-    let mut entries = vec![(34, 52)];
-    for i in 0..34_u32 {
-        let length = if i == 20 { 40 } else { i * 7 % 5 };
-        entries.extend((0..length).map(|s| (i, (i * 31 + s * 4) % 53)));
-    }
-    entries.sort_unstable();
-    entries.dedup();
-    let (r, c): (Vec<u32>, Vec<u32>) = entries.into_iter().unzip();
-    let values = (0..r.len()).map(value).collect();
-    Case::of(name, Coo::new(35, 53, r, c, values).unwrap())
-}
 
 /// Own kernels with their parameters.
 fn sets<K>(
@@ -91,7 +65,7 @@ fn check_spmm<T: DeviceScalar>(device: &Device, case: &Case<T>, x: &[T], k: usiz
 }
 
 fn check_transpose<T: DeviceScalar>(device: &Device, case: &Case<T>, all: bool) {
-    let (pointers, indices, values) = reference::transpose(&case.coo);
+    let (col_ptr, row_ind, values) = reference::transpose(&case.coo);
     let bits = |values: &[T]| values.iter().map(|v| v.to_bits64()).collect::<Vec<_>>();
     let own = |kernel: &transpose::TransposeKernel<T>| (!kernel.baseline).then_some(kernel.info);
     for (kernel, parameters) in sets(transpose::registry::<T>(), own, all) {
@@ -99,9 +73,9 @@ fn check_transpose<T: DeviceScalar>(device: &Device, case: &Case<T>, all: bool) 
             let what = format!("{}, {}, {}", kernel.info.label(&parameters), T::NAME, case.name);
             let plan = kernel.plan(device, case.csr.view(), &parameters, &PlanOptions::default());
             let mut plan = plan.unwrap_or_else(|error| panic!("{what}: {error}"));
-            let TransposeOutput { pointers: p, indices: i, values: v } =
+            let TransposeOutput { col_ptr: p, row_ind: i, values: v } =
                 transpose_run(&mut *plan).unwrap_or_else(|e| panic!("{what}: {e}"));
-            assert!(p == pointers && i == indices, "{what}: pattern");
+            assert!(p == col_ptr && i == row_ind, "{what}: pattern");
             assert!(bits(&v) == bits(&values), "{what}: values");
         }
     }
@@ -117,16 +91,9 @@ fn check_all<T: DeviceScalar>(case: &Case<T>, widths: &[usize]) {
 }
 
 fn shapes<T: DeviceScalar>() {
-    for shape in [(0, 0), (0, 1), (0, 400), (1, 0), (400, 0), (1, 1), (400, 7), (7, 400)] {
-        check_all::<T>(&case(&format!("{shape:?}, no entries"), shape, &[]), &[0, 1, 4]);
+    for (name, a) in edge_cases::shapes(300) {
+        check_all::<T>(&Case::of(&name, a), &[0, 1, 3]);
     }
-    let row: Vec<_> = (0..300).map(|j| (0, j)).collect();
-    check_all::<T>(&case("one row", (1, 300), &row), &[0, 1, 3]);
-    let column: Vec<_> = (0..300).filter(|i| i % 5 != 3).map(|i| (i, 0)).collect();
-    check_all::<T>(&case("one column", (300, 1), &column), &[0, 1, 3]);
-    check_all::<T>(&case("one entry", (1, 1), &[(0, 0)]), &[0, 1, 2]);
-    check_all::<T>(&case("one entry, first", (200, 100), &[(0, 0)]), &[2]);
-    check_all::<T>(&case("one entry, last", (200, 100), &[(199, 99)]), &[2]);
 }
 
 #[test]
@@ -139,10 +106,8 @@ fn empty_matrices_one_row_one_column_f64() {
     shapes::<f64>();
 }
 
-/// A row of `length` between an empty and a short one.
 fn long_row<T: DeviceScalar>(length: u32) -> Case<T> {
-    let row: Vec<_> = (0..length).map(|j| (1, j)).chain([(2, 0)]).collect();
-    case("dense row", (3, length as usize), &row)
+    Case::of("dense row", edge_cases::dense_row(length))
 }
 
 fn long_row_spmv(length: u32) {
@@ -177,19 +142,19 @@ fn one_dense_row_of_a_hundred_thousand_transposed() {
 #[ignore = "minutes on the emulator"]
 fn one_dense_row_and_column_of_a_million_transposed() {
     check_transpose(&emulator(1), &long_row::<f64>(1_000_000), false);
-    let column: Vec<_> = (0..1_000_000).map(|i| (i, 1)).collect();
-    check_transpose(&emulator(1), &case::<f32>("column", (1_000_000, 3), &column), false);
+    let column = Case::<f32>::of("dense column", edge_cases::dense_column(1_000_000));
+    check_transpose(&emulator(1), &column, false);
 }
 
 /// Special numbers in x, in A, and in A against an infinite x; `all` parameters or the defaults.
 fn special_values<T: DeviceScalar>(all: bool) {
     let device = emulator(3);
     let ordinary = |i: usize| T::from_f64((i as f64 * 0.3).cos());
-    let finite = ragged("", ordinary);
+    let finite = ragged(ordinary);
     for special in SPECIAL {
         let value = T::from_f64(special);
         // The ends, which padding and remainders like to repeat.
-        let case = ragged(&format!("{special} in x"), ordinary);
+        let case = Case::of(&format!("{special} in x"), ragged(ordinary));
         let (mut x, mut dense) = (vector::<T>(53), vector::<T>(53 * 3));
         for column in [0, 33, 52] {
             x[column] = value;
@@ -197,10 +162,10 @@ fn special_values<T: DeviceScalar>(all: bool) {
         }
         check_spmv(&device, &case, &x, all);
         check_spmm(&device, &case, &dense, 3, false);
-        for place in [0, finite.coo.entries() / 2, finite.coo.entries() - 1] {
+        for place in [0, finite.entries() / 2, finite.entries() - 1] {
             let special_at = |i| if i == place { value } else { ordinary(i) };
-            let case = ragged(&format!("{special} in A, entry {place}"), special_at);
-            let column = case.coo.col_indices()[place] as usize;
+            let case = Case::of(&format!("{special} in A, entry {place}"), ragged(special_at));
+            let column = case.coo.col_ind()[place] as usize;
             let (mut x, mut dense) = (vector::<T>(53), vector::<T>(53 * 3));
             check_spmv(&device, &case, &x, all);
             check_spmm(&device, &case, &dense, 3, false);
@@ -210,7 +175,7 @@ fn special_values<T: DeviceScalar>(all: bool) {
             check_spmv(&device, &case, &x, false);
             check_spmm(&device, &case, &dense, 3, false);
         }
-        let equal = ragged(&format!("all {special}"), |_| value);
+        let equal = Case::of(&format!("all {special}"), ragged(|_| value));
         check_spmv(&device, &equal, &vector(53), all);
         check_spmm(&device, &equal, &vector(53 * 4), 4, all);
     }
@@ -230,8 +195,8 @@ fn special_values_follow_ieee_f64() {
 #[test]
 fn too_many_columns_of_x_are_an_error() {
     let device = emulator(1);
-    let a = case::<f64>("2 x 2", (2, 2), &[(0, 1), (1, 0)]);
-    let empty = case::<f64>("0 x 0", (0, 0), &[]);
+    let a = Case::<f64>::of("2 x 2", edge_cases::with_entries((2, 2), [(0, 1), (1, 0)]));
+    let empty = Case::<f64>::of("0 x 0", edge_cases::with_entries((0, 0), []));
     for (case, k) in [(&a, usize::MAX), (&a, 1 << 63), (&a, 1 << 62), (&empty, 1 << 40)] {
         for layout in LAYOUTS {
             let dense = DenseShape { k, layout };

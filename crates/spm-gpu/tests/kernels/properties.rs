@@ -8,9 +8,9 @@ use spm_formats::convert::coo_to_csr;
 use spm_formats::kernel::TransposeOutput;
 use spm_formats::{Coo, Csr, DenseShape, Layout};
 use spm_gpu::{Device, PlanOptions, spmm, spmv, transpose};
+use spm_testing::edge_cases::vector;
 use spm_testing::reference;
 
-use crate::common::cases::vector;
 use crate::common::planned;
 use crate::common::spmm::run as spmm_run;
 use crate::common::spmv::run as spmv_run;
@@ -76,8 +76,8 @@ fn transposing_twice_changes_nothing() {
                 let (parameters, options) = (kernel.info.defaults(), PlanOptions::default());
                 let plan = kernel.plan(&device, a.view(), &parameters, &options);
                 let output = transpose_run(&mut *plan.unwrap()).unwrap();
-                let TransposeOutput { pointers, indices, values } = output;
-                Csr::new((a.cols(), a.rows()), pointers, indices, values).unwrap()
+                let TransposeOutput { col_ptr, row_ind, values } = output;
+                Csr::new((a.cols(), a.rows()), col_ptr, row_ind, values).unwrap()
             };
             assert!(transposed(&transposed(&a)) == a, "{}, seed {seed}", kernel.info.id);
         }
@@ -116,8 +116,8 @@ fn permuted_rows_give_a_permuted_product() {
     for (seed, a) in matrices() {
         let (device, rows) = (emulator(seed), a.rows());
         let place = |row: usize| (row + rows / 3) % rows;
-        let moved = a.row_indices().iter().map(|&row| place(row as usize) as u32).collect();
-        let (columns, values) = (a.col_indices().to_vec(), a.values().to_vec());
+        let moved = a.row_ind().iter().map(|&row| place(row as usize) as u32).collect();
+        let (columns, values) = (a.col_ind().to_vec(), a.values().to_vec());
         let permuted = Coo::new(rows, a.cols(), moved, columns, values).unwrap();
         let (matrix, permuted_matrix) = (coo_to_csr(&a), coo_to_csr(&permuted));
         let x = vector::<f64>(a.cols());

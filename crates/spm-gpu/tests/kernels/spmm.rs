@@ -5,8 +5,9 @@ use std::sync::Arc;
 use spm_formats::kernel::{Parameters, ProductPlan, RunError};
 use spm_formats::{Csr, DenseShape, Layout};
 use spm_gpu::{Device, DeviceCsr, DeviceScalar, PlanOptions, spmm};
+use spm_testing::edge_cases::vector;
 
-use crate::common::cases::{spmm_cases, vector};
+use crate::common::cases::spmm_cases;
 use crate::common::spmm::{LAYOUTS, check, run};
 use crate::devices::{emulator, kernel_tests};
 

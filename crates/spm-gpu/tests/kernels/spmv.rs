@@ -4,9 +4,10 @@ use spm_formats::kernel::{Parameters, PlanError, ProductPlan, RunError};
 use spm_formats::{Csr, FormatError, MemoryBudget};
 use spm_gpu::{Device, DeviceBuffer, DeviceScalar, GpuError, PlanOptions, Stream, spmv};
 use spm_gpu_kernels::emulator::EmulatorOptions;
+use spm_testing::edge_cases::vector;
 use spm_testing::reference;
 
-use crate::common::cases::{small, vector};
+use crate::common::cases::small;
 use crate::common::spmv::{check, run};
 use crate::devices::{emulator, kernel_tests};
 
@@ -167,16 +168,16 @@ fn few_diagonals_are_supported() {
         kernel.plan(&emulator(1), csr.view(), parameters, &PlanOptions::default())
     };
     let on = |rows: usize, cols: usize, distances: &[i64]| {
-        let (mut pointers, mut columns) = (vec![0], Vec::new());
+        let (mut row_ptr, mut columns) = (vec![0], Vec::new());
         for row in 0..rows {
             let inside =
                 distances.iter().map(|d| row as i64 + d).filter(|&c| (0..cols as i64).contains(&c));
             // Holes, too.
             columns.extend(inside.filter(|c| (row as i64 + c) % 5 != 1).map(|c| c as u32));
-            pointers.push(columns.len() as u32);
+            row_ptr.push(columns.len() as u32);
         }
         let values = (0..columns.len()).map(|i| 0.1 + i as f64).collect();
-        Csr::new((rows, cols), pointers, columns, values).unwrap()
+        Csr::new((rows, cols), row_ptr, columns, values).unwrap()
     };
     let all: Vec<i64> = (-20..12).collect();
     let more: Vec<i64> = (-20..13).collect();
@@ -210,17 +211,17 @@ fn few_diagonals_are_supported() {
 fn column_blocks_with_padding<T: DeviceScalar>() {
     let kernel = spmv::find::<T>("csr-column-blocks").unwrap();
     let (rows, cols, distance) = (103, 130_000, 26_000);
-    let (mut pointers, mut columns) = (vec![0], Vec::new());
+    let (mut row_ptr, mut columns) = (vec![0], Vec::new());
     for row in 0..rows {
         for part in 0..cols / distance {
             let entries = (3 * row + 7 * part + row / 10) % 10;
             columns.extend((0..entries).map(|i| (part * distance + 2 * i + 1) as u32));
         }
-        pointers.push(columns.len() as u32);
+        row_ptr.push(columns.len() as u32);
     }
     // Single precision holds them.
     let values = (0..columns.len()).map(|i| T::from_f64(0.5 + i as f64)).collect();
-    let csr = Csr::new((rows, cols), pointers, columns, values).unwrap();
+    let csr = Csr::new((rows, cols), row_ptr, columns, values).unwrap();
     let coo = spm_formats::convert::csr_to_coo(csr.view());
     let mut x = vector::<T>(cols);
     x.iter_mut().step_by(2).for_each(|x| *x = T::from_f64(f64::INFINITY));
@@ -253,30 +254,30 @@ fn padding_of_column_blocks_is_counted() {
     // Five entries in each row: eight with padding.
     let (rows, cols) = (100, 40);
     let columns = (0..rows).flat_map(|row| (0..5).map(move |i| (row % 8 + 7 * i) as u32));
-    let pointers = (0..=rows as u32).map(|row| 5 * row).collect();
-    let csr = Csr::new((rows, cols), pointers, columns.collect(), vec![0.1; 5 * rows]).unwrap();
+    let row_ptr = (0..=rows as u32).map(|row| 5 * row).collect();
+    let csr = Csr::new((rows, cols), row_ptr, columns.collect(), vec![0.1; 5 * rows]).unwrap();
     let plan = |budget| {
         let options = PlanOptions { budget: MemoryBudget::bytes(budget) };
         kernel.plan(&emulator(1), csr.view(), &kernel.info.defaults(), &options)
     };
-    let slots = 8 * rows as u64 * (2 + 8);
-    let footprint = plan(slots).unwrap().footprint();
+    let elements = 8 * rows as u64 * (2 + 8);
+    let footprint = plan(elements).unwrap().footprint();
     // Ends of the rows, one word before them and one behind.
-    assert_eq!(footprint.matrix_bytes, slots + 4 * (rows as u64 + 2));
+    assert_eq!(footprint.matrix_bytes, elements + 4 * (rows as u64 + 2));
     assert_eq!(footprint.bytes_moved, footprint.matrix_bytes + 8 * (rows + cols) as u64);
-    let error = plan(slots - 1).err().expect("over the budget");
+    let error = plan(elements - 1).err().expect("over the budget");
     assert!(matches!(error, PlanError::Format(FormatError::OverBudget { .. })), "{error}");
 }
 
-/// Columns of `csr-ell-columns` in 16 bits, absolute and relative at either end of their range, and in 32
-/// bits because one is too far.
+/// Columns of `csr-ell-columns` in 16 bits, absolute and relative at either end of their range, and in
+/// 32 bits because one is too far.
 #[test]
-fn slots_hold_columns_near_and_far() {
+fn elements_hold_columns_near_and_far() {
     let kernel = spmv::find::<f64>("csr-ell-columns").unwrap();
     let (rows, cols) = (70_000, 70_000);
     let x = vector::<f64>(cols);
     for (reach, stored) in [(32_766, 2), (32_767, 4)] {
-        let (mut pointers, mut columns) = (vec![0], Vec::new());
+        let (mut row_ptr, mut columns) = (vec![0], Vec::new());
         for row in 0..rows {
             if row % 1000 == 0 {
                 let near = [row as i64 - 32_768, row as i64, row as i64 + reach];
@@ -284,10 +285,10 @@ fn slots_hold_columns_near_and_far() {
                     near.into_iter().filter(|c| (0..cols as i64).contains(c)).map(|c| c as u32),
                 );
             }
-            pointers.push(columns.len() as u32);
+            row_ptr.push(columns.len() as u32);
         }
         let values = (0..columns.len()).map(|i| 0.1 + i as f64).collect();
-        let csr = Csr::new((rows, cols), pointers, columns, values).unwrap();
+        let csr = Csr::new((rows, cols), row_ptr, columns, values).unwrap();
         let coo = spm_formats::convert::csr_to_coo(csr.view());
         let options = PlanOptions::default();
         let mut plan =
@@ -295,7 +296,7 @@ fn slots_hold_columns_near_and_far() {
         let y = run(&mut *plan, &x).unwrap();
         let errors = reference::compare(&y, &reference::spmv(&coo, &x));
         assert!(errors.acceptable(), "{reach}: {errors:?}");
-        // Four slots of a thread for each row, beside pointers and values.
+        // Four stored elements of a thread for each row, beside pointers and values.
         let words = plan.footprint().matrix_bytes - 4 * (rows as u64 + 1) - 8 * csr.nnz() as u64;
         assert!(
             words >= 4 * stored * rows as u64 && words < 4 * (stored + 1) * rows as u64,

@@ -63,8 +63,8 @@ fn results_in_host_memory_are_copied() {
             kernel.plan_on_host(&device, sample().view(), &parameters, &options).unwrap();
         let mut output = TransposeOutput::new(3, 3);
         plan.run(&mut output).unwrap();
-        assert_eq!(output.pointers, [0, 1, 2, 3], "{}", kernel.info.id);
-        assert_eq!(output.indices, [0, 1, 0], "{}", kernel.info.id);
+        assert_eq!(output.col_ptr, [0, 1, 2, 3], "{}", kernel.info.id);
+        assert_eq!(output.row_ind, [0, 1, 0], "{}", kernel.info.id);
         assert_eq!(output.values, [1.0, 3.0, 2.0], "{}", kernel.info.id);
     }
 }

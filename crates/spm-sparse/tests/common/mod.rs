@@ -21,11 +21,6 @@ pub(crate) fn matrix<T: Scalar>(name: &str) -> Csr<T> {
     generate::named(name).unwrap().generate().unwrap()
 }
 
-/// Numbers between -1 and 1.
-pub(crate) fn wave<T: Scalar>(length: usize) -> Vec<T> {
-    (0..length).map(|i| T::from_f64((i as f64 * 0.7).sin())).collect()
-}
-
 pub(crate) fn bits<T: Scalar>(values: &[T]) -> Vec<u64> {
     values.iter().map(|value| value.to_bits64()).collect()
 }
@@ -55,8 +50,8 @@ pub(crate) fn scaled<T: Scalar>(a: &Csr<T>, alpha: T, x: &[T], beta: T, y: &[T])
 /// A^T as CSR.
 pub(crate) fn transposed<T: Scalar>(a: &Csr<T>) -> Csr<T> {
     let coo = convert::csr_to_coo(a.view());
-    let (pointers, indices, values) = reference::transpose(&coo);
-    Csr::new((a.cols(), a.rows()), pointers, indices, values).unwrap()
+    let (col_ptr, row_ind, values) = reference::transpose(&coo);
+    Csr::new((a.cols(), a.rows()), col_ptr, row_ind, values).unwrap()
 }
 
 /// A X by the reference.

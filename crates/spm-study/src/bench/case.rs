@@ -124,8 +124,8 @@ pub fn compare_transpose<T: Scalar>(
     reference: &TransposeOutput<T>,
 ) -> ErrorMeasures {
     let bits = |values: &[T]| values.iter().map(|v| v.to_bits64()).collect::<Vec<_>>();
-    let same = computed.pointers == reference.pointers
-        && computed.indices == reference.indices
+    let same = computed.col_ptr == reference.col_ptr
+        && computed.row_ind == reference.row_ind
         && bits(&computed.values) == bits(&reference.values);
     exact(same)
 }

@@ -132,8 +132,8 @@ impl<T: Scalar> Case for Transpose<'_, T> {
     }
 
     fn check(&mut self) -> Result<ErrorMeasures, RunError> {
-        self.output.pointers.fill(u32::MAX);
-        self.output.indices.fill(u32::MAX);
+        self.output.col_ptr.fill(u32::MAX);
+        self.output.row_ind.fill(u32::MAX);
         self.output.values.fill(T::from_f64(f64::NAN));
         self.plan.run(&mut self.output)?;
         Ok(compare_transpose(&self.output, &self.reference))

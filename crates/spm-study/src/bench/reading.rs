@@ -83,8 +83,8 @@ impl<T: Scalar> Case for Reading<'_, T> {
     /// The file once and the CSR arrays once.
     fn footprint(&self) -> Footprint {
         let a = self.csr;
-        let pointers = (a.rows() + 1) * size_of::<u32>();
-        let matrix_bytes = (pointers + a.nnz() * (size_of::<u32>() + T::BYTES)) as u64;
+        let row_ptr = (a.rows() + 1) * size_of::<u32>();
+        let matrix_bytes = (row_ptr + a.nnz() * (size_of::<u32>() + T::BYTES)) as u64;
         Footprint { bytes_moved: self.file_bytes + matrix_bytes, plan_bytes: 0, matrix_bytes }
     }
 

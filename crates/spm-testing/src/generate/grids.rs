@@ -89,11 +89,7 @@ mod tests {
     use super::*;
 
     fn rows_of(pattern: &Pattern) -> Vec<&[u32]> {
-        pattern
-            .pointers
-            .windows(2)
-            .map(|p| &pattern.indices[p[0] as usize..p[1] as usize])
-            .collect()
+        pattern.row_ptr.windows(2).map(|p| &pattern.indices[p[0] as usize..p[1] as usize]).collect()
     }
 
     #[test]
@@ -132,7 +128,7 @@ mod tests {
         let pattern = banded(4, 1, 2).unwrap();
         assert_eq!(rows_of(&pattern), [&[0, 1, 2][..], &[0, 1, 2, 3], &[1, 2, 3], &[2, 3]]);
         assert_eq!(banded(3, usize::MAX, usize::MAX).unwrap().indices.len(), 9);
-        assert_eq!(diagonal(0).unwrap().pointers, [0]);
+        assert_eq!(diagonal(0).unwrap().row_ptr, [0]);
         assert!(stencil(3, true, usize::MAX).is_err());
         assert!(stencil(3, true, 100_000).is_err());
         assert!(stencil(3, false, 2).unwrap().with_unknowns(1_000_000).is_err());

@@ -14,7 +14,7 @@ const TASK_ENTRIES: u32 = 1 << 14;
 pub(super) struct Pattern {
     pub(super) rows: usize,
     pub(super) cols: usize,
-    pub(super) pointers: Vec<u32>,
+    pub(super) row_ptr: Vec<u32>,
     pub(super) indices: Vec<u32>,
 }
 
@@ -29,10 +29,10 @@ impl Pattern {
         debug_assert_eq!(rows, lengths.len());
         let entries = lengths.iter().map(|&length| u64::from(length)).sum();
         check_limits(rows as u64, cols as u64, entries)?;
-        let pointers = pointers_of(lengths.iter().copied());
+        let row_ptr = pointers_of(lengths.iter().copied());
         let mut indices = vec![0; entries as usize];
-        for_rows(&pointers, 0, &mut indices, &fill);
-        Ok(Self { rows, cols, pointers, indices })
+        for_rows(&row_ptr, 0, &mut indices, &fill);
+        Ok(Self { rows, cols, row_ptr, indices })
     }
 
     /// As [`Pattern::with_lengths`], where row `i` has `length(i)` entries.
@@ -60,14 +60,14 @@ impl Pattern {
         entries.dedup();
         check_limits(rows as u64, cols as u64, entries.len() as u64)?;
         let end = |row: usize| entries.partition_point(|&entry| entry >> 32 < row as u64) as u32;
-        let pointers = (0..rows + 1).into_par_iter().with_min_len(1 << 10).map(end).collect();
+        let row_ptr = (0..rows + 1).into_par_iter().with_min_len(1 << 10).map(end).collect();
         let indices = entries.par_iter().map(|&entry| entry as u32).collect();
-        Ok(Self { rows, cols, pointers, indices })
+        Ok(Self { rows, cols, row_ptr, indices })
     }
 
     /// Columns of a row.
     pub(super) fn row(&self, row: usize) -> &[u32] {
-        &self.indices[self.pointers[row] as usize..self.pointers[row + 1] as usize]
+        &self.indices[self.row_ptr[row] as usize..self.row_ptr[row + 1] as usize]
     }
 
     /// Adds values to the pattern.
@@ -78,8 +78,8 @@ impl Pattern {
         };
         let mut data = vec![T::ONE; self.indices.len()];
         if values != Values::Ones {
-            for_rows(&self.pointers, 0, &mut data, &|row, data: &mut [T]| {
-                let start = self.pointers[row] as usize;
+            for_rows(&self.row_ptr, 0, &mut data, &|row, data: &mut [T]| {
+                let start = self.row_ptr[row] as usize;
                 let row = row as u32;
                 for (value, &col) in data.iter_mut().zip(&self.indices[start..]) {
                     *value = T::from_f64(match values {
@@ -93,7 +93,7 @@ impl Pattern {
                 }
             });
         }
-        Csr::new((self.rows, self.cols), self.pointers, self.indices, data)
+        Csr::new((self.rows, self.cols), self.row_ptr, self.indices, data)
             .expect("columns ascend in every row")
     }
 }
@@ -103,28 +103,28 @@ pub(super) fn entry(row: usize, col: usize) -> u64 {
     (row as u64) << 32 | col as u64
 }
 
-/// Calls `visit(row, part of data)` for the rows that `pointers` bounds, on all threads.
+/// Calls `visit(row, part of data)` for the rows that `row_ptr` bounds, on all threads.
 /// `first` is the number of the first of them.
 pub(super) fn for_rows<T: Send>(
-    pointers: &[u32],
+    row_ptr: &[u32],
     first: usize,
     data: &mut [T],
     visit: &(impl Fn(usize, &mut [T]) + Sync),
 ) {
-    let rows = pointers.len() - 1;
-    let entries = pointers[rows] - pointers[0];
+    let rows = row_ptr.len() - 1;
+    let entries = row_ptr[rows] - row_ptr[0];
     if rows > 1 && entries > TASK_ENTRIES {
-        let half = pointers[0] + entries / 2;
-        let middle = pointers.partition_point(|&p| p < half).clamp(1, rows - 1);
-        let (left, right) = data.split_at_mut((pointers[middle] - pointers[0]) as usize);
+        let half = row_ptr[0] + entries / 2;
+        let middle = row_ptr.partition_point(|&p| p < half).clamp(1, rows - 1);
+        let (left, right) = data.split_at_mut((row_ptr[middle] - row_ptr[0]) as usize);
         rayon::join(
-            || for_rows(&pointers[..=middle], first, left, visit),
-            || for_rows(&pointers[middle..], first + middle, right, visit),
+            || for_rows(&row_ptr[..=middle], first, left, visit),
+            || for_rows(&row_ptr[middle..], first + middle, right, visit),
         );
         return;
     }
     let mut rest = data;
-    for (i, bounds) in pointers.windows(2).enumerate() {
+    for (i, bounds) in row_ptr.windows(2).enumerate() {
         let (row, tail) = rest.split_at_mut((bounds[1] - bounds[0]) as usize);
         visit(first + i, row);
         rest = tail;

@@ -19,7 +19,7 @@ pub(super) enum Partners {
 
 /// The edges found so far, kept in both rows, each with room for exactly its length.
 struct Graph {
-    pointers: Vec<u32>,
+    row_ptr: Vec<u32>,
     indices: Vec<u32>,
     /// Entries that each row has.
     filled: Vec<u32>,
@@ -70,21 +70,21 @@ pub(super) fn realise(
     let near = matches!(partners, Partners::Grid { .. });
     let unmatched = graph.fill(&order, near, &mut random);
     graph.splice(unmatched, &mut random)?;
-    let Graph { pointers, mut indices, .. } = graph;
-    for_rows(&pointers, 0, &mut indices, &|_, row: &mut [u32]| row.sort_unstable());
-    Ok(Pattern { rows: n, cols: n, pointers, indices })
+    let Graph { row_ptr, mut indices, .. } = graph;
+    for_rows(&row_ptr, 0, &mut indices, &|_, row: &mut [u32]| row.sort_unstable());
+    Ok(Pattern { rows: n, cols: n, row_ptr, indices })
 }
 
 impl Graph {
     fn new(lengths: &[u32]) -> Self {
-        let pointers = pointers_of(lengths.iter().copied());
+        let row_ptr = pointers_of(lengths.iter().copied());
         let n = lengths.len();
         Self {
-            indices: vec![0; pointers[n] as usize],
+            indices: vec![0; row_ptr[n] as usize],
             filled: vec![0; n],
             next_open: (0..=n as u32).collect(),
             mark: vec![u32::MAX; n],
-            pointers,
+            row_ptr,
         }
     }
 
@@ -93,16 +93,16 @@ impl Graph {
     }
 
     fn missing(&self, row: usize) -> u32 {
-        self.pointers[row + 1] - self.pointers[row] - self.filled[row]
+        self.row_ptr[row + 1] - self.row_ptr[row] - self.filled[row]
     }
 
     fn columns(&self, row: usize) -> &[u32] {
-        let start = self.pointers[row] as usize;
+        let start = self.row_ptr[row] as usize;
         &self.indices[start..start + self.filled[row] as usize]
     }
 
     fn push(&mut self, row: usize, column: usize) {
-        self.indices[(self.pointers[row] + self.filled[row]) as usize] = column as u32;
+        self.indices[(self.row_ptr[row] + self.filled[row]) as usize] = column as u32;
         self.filled[row] += 1;
     }
 
@@ -141,7 +141,7 @@ impl Graph {
         let n = self.rows();
         let distances = grid.distances(n);
         for row in 0..n {
-            let degree = self.pointers[row + 1] - self.pointers[row] - self.filled_diagonal(row);
+            let degree = self.row_ptr[row + 1] - self.row_ptr[row] - self.filled_diagonal(row);
             let half = degree as usize / 2 + (degree as usize % 2) * random.below(2);
             let mut total = half.min(self.missing(row) as usize);
             let far = match far_percent {
@@ -177,7 +177,7 @@ impl Graph {
     }
 
     fn filled_diagonal(&self, row: usize) -> u32 {
-        u32::from(self.filled[row] > 0 && self.indices[self.pointers[row] as usize] == row as u32)
+        u32::from(self.filled[row] > 0 && self.indices[self.row_ptr[row] as usize] == row as u32)
     }
 
     /// Gives every row of `order` the partners that it still misses, the nearest after it or any,
@@ -192,7 +192,7 @@ impl Graph {
                 continue;
             }
             self.close(row);
-            for slot in self.pointers[row]..self.pointers[row] + self.filled[row] {
+            for slot in self.row_ptr[row]..self.row_ptr[row] + self.filled[row] {
                 self.mark[self.indices[slot as usize] as usize] = row as u32;
             }
             let mut from = row + 1;
@@ -260,8 +260,8 @@ impl Graph {
             }
             let back = self.columns(b).iter().position(|&column| column as usize == a);
             let back = back.expect("an edge stands in both of its rows");
-            self.indices[self.pointers[a] as usize + slot] = u as u32;
-            self.indices[self.pointers[b] as usize + back] = v as u32;
+            self.indices[self.row_ptr[a] as usize + slot] = u as u32;
+            self.indices[self.row_ptr[b] as usize + back] = v as u32;
             self.push(u, a);
             self.push(v, b);
             return true;
@@ -277,7 +277,7 @@ mod tests {
     fn check(lengths: &[u32], diagonal: bool, partners: Partners) {
         let pattern = realise(lengths, diagonal, partners, 3).unwrap();
         let row = |i: usize| {
-            &pattern.indices[pattern.pointers[i] as usize..pattern.pointers[i + 1] as usize]
+            &pattern.indices[pattern.row_ptr[i] as usize..pattern.row_ptr[i + 1] as usize]
         };
         for (i, &length) in lengths.iter().enumerate() {
             assert_eq!(row(i).len(), length as usize);

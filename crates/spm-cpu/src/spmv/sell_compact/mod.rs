@@ -80,9 +80,9 @@ pub(super) fn plan<'a, T: Scalar>(problem: Problem<'a, '_, T>) -> Planned<'a, T>
         .collect();
     let mut weights = vec![0_usize];
     for segment in &segments {
-        // A chunk costs about as much as two slots, besides its slots.
-        let slots: usize = segment.chunks.iter().map(|chunk| usize::from(chunk.width) + 2).sum();
-        weights.push(weights.last().copied().unwrap_or(0) + slots);
+        // A chunk costs about as much as two stored elements, besides its stored elements.
+        let elements: usize = segment.chunks.iter().map(|chunk| usize::from(chunk.width) + 2).sum();
+        weights.push(weights.last().copied().unwrap_or(0) + elements);
     }
     let threads = options.threads.clone();
     let bounds = partition::by_weight(&weights, threads.count());
@@ -103,7 +103,7 @@ fn check_segments<T: Scalar>(
     options: &PlanOptions,
 ) -> Result<(), FormatError> {
     // A value, a column, and a mask where there are no values; contiguous columns add a tenth.
-    let of_slots = |slots: usize| 11 * slots * (value_bytes + size_of::<u32>() + 1) / 10;
+    let of_elements = |elements: usize| 11 * elements * (value_bytes + size_of::<u32>() + 1) / 10;
     let entries = |rows: &Range<usize>| (a.row_ptr()[rows.end] - a.row_ptr()[rows.start]) as usize;
     let most_entries = segments.iter().map(entries).max().unwrap_or(0);
     let most_rows = segments.iter().map(Range::len).max().unwrap_or(0);
@@ -113,15 +113,17 @@ fn check_segments<T: Scalar>(
     // Arrays that double are there twice for a moment, in as many segments as there are threads.
     let busy = rayon::current_num_threads().min(segments.len());
     let check = |all: usize, largest: usize| {
-        let made = busy * (2 * (of_slots(largest) + segment::row_bytes::<T>(1, most_rows)) + order);
-        options.budget.check(INFO.id, a.nnz(), all as u128, 0, of_slots(all) + kept + made)
+        let made =
+            busy * (2 * (of_elements(largest) + segment::row_bytes::<T>(1, most_rows)) + order);
+        options.budget.check(INFO.id, a.nnz(), all as u128, 0, of_elements(all) + kept + made)
     };
-    // Counting is left out where the worst that padding can do, eight slots for each entry, fits.
+    // Counting is left out where the worst that padding can do, eight stored elements for each entry,
+    // fits.
     check(LANES * a.nnz(), LANES * most_entries).or_else(|_| {
         options.budget.check_bytes(INFO.id, (busy * order) as u128)?;
-        let slots = |rows: &Range<usize>| segment::slots(a, rows, sigma);
-        let slots: Vec<usize> = segments.par_iter().map(slots).collect();
-        check(slots.iter().sum(), slots.iter().copied().max().unwrap_or(0))
+        let elements = |rows: &Range<usize>| segment::elements(a, rows, sigma);
+        let elements: Vec<usize> = segments.par_iter().map(elements).collect();
+        check(elements.iter().sum(), elements.iter().copied().max().unwrap_or(0))
     })
 }
 
@@ -260,17 +262,17 @@ impl<T: Scalar> Run<'_, T> {
             for (index, chunk) in self.segment.chunks.iter().enumerate() {
                 let width = usize::from(chunk.width);
                 let (mut even, mut odd) = (zero, zero);
-                macro_rules! slots {
+                macro_rules! elements {
                     ($fetch:expr) => {{
                         let fetch = $fetch;
-                        for slot in (1..width).step_by(2) {
-                            let at = values.add(slot * LANES);
+                        for element in (1..width).step_by(2) {
+                            let at = values.add(element * LANES);
                             if PREFETCH {
                                 simd::prefetch(at.wrapping_add(AHEAD - LANES));
                                 simd::prefetch(at.wrapping_add(AHEAD));
                             }
-                            even = I::mul_add(I::load(at.sub(LANES)), fetch(slot - 1), even);
-                            odd = I::mul_add(I::load(at), fetch(slot), odd);
+                            even = I::mul_add(I::load(at.sub(LANES)), fetch(element - 1), even);
+                            odd = I::mul_add(I::load(at), fetch(element), odd);
                         }
                         if width % 2 == 1 {
                             let last = width - 1;
@@ -280,16 +282,16 @@ impl<T: Scalar> Run<'_, T> {
                 }
                 match chunk.columns {
                     Columns::Contiguous => {
-                        slots!(|slot| I::load(x.add(*wide.add(slot) as usize)));
+                        elements!(|element| I::load(x.add(*wide.add(element) as usize)));
                         wide = wide.add(width);
                     }
                     Columns::Narrow => {
                         let x = x.add(chunk.base as usize);
-                        slots!(|slot| I::gather_u16(x, narrow.add(slot * LANES)));
+                        elements!(|element| I::gather_u16(x, narrow.add(element * LANES)));
                         narrow = narrow.add(width * LANES);
                     }
                     Columns::Wide => {
-                        slots!(|slot| I::gather_u32(x, wide.add(slot * LANES)));
+                        elements!(|element| I::gather_u32(x, wide.add(element * LANES)));
                         wide = wide.add(width * LANES);
                     }
                 }
@@ -315,31 +317,31 @@ impl<T: Scalar> Run<'_, T> {
             for (index, chunk) in self.segment.chunks.iter().enumerate() {
                 let (width, full) = (usize::from(chunk.width), usize::from(chunk.full));
                 let mut sums = zero;
-                macro_rules! slots {
+                macro_rules! elements {
                     ($fetch:expr) => {{
-                        for slot in 0..full {
-                            sums = I::add($fetch(slot), sums);
+                        for element in 0..full {
+                            sums = I::add($fetch(element), sums);
                         }
-                        for slot in full..width {
-                            sums = I::add(I::keep(*masks, $fetch(slot)), sums);
+                        for element in full..width {
+                            sums = I::add(I::keep(*masks, $fetch(element)), sums);
                             masks = masks.add(1);
                         }
                     }};
                 }
                 match chunk.columns {
                     Columns::Contiguous => {
-                        for slot in 0..width {
-                            sums = I::add(I::load(x.add(*wide.add(slot) as usize)), sums);
+                        for element in 0..width {
+                            sums = I::add(I::load(x.add(*wide.add(element) as usize)), sums);
                         }
                         wide = wide.add(width);
                     }
                     Columns::Narrow => {
                         let x = x.add(chunk.base as usize);
-                        slots!(|slot| I::gather_u16(x, narrow.add(slot * LANES)));
+                        elements!(|element| I::gather_u16(x, narrow.add(element * LANES)));
                         narrow = narrow.add(width * LANES);
                     }
                     Columns::Wide => {
-                        slots!(|slot| I::gather_u32(x, wide.add(slot * LANES)));
+                        elements!(|element| I::gather_u32(x, wide.add(element * LANES)));
                         wide = wide.add(width * LANES);
                     }
                 }

@@ -38,7 +38,7 @@ pub(super) struct Chunk {
 
 /// Consecutive rows of a matrix.
 ///
-/// Chunk column (slot) s of a chunk holds one stored element of each of its eight rows. Padding has
+/// Chunk column s of a chunk holds one stored element of each of its eight rows. Padding has
 /// value 0 and the column of another entry of the chunk. The arrays of all chunks are contiguous
 /// and have no offsets, because a product reads each from front to back.
 #[derive(Debug)]
@@ -75,14 +75,14 @@ fn sorted<T: Scalar>(a: &CsrView<'_, T>, rows: &Range<usize>, sigma: usize) -> V
 }
 
 /// Stored elements of a segment; the encoding of contiguous columns may add a tenth.
-pub(super) fn slots<T: Scalar>(a: &CsrView<'_, T>, rows: &Range<usize>, sigma: usize) -> usize {
+pub(super) fn elements<T: Scalar>(a: &CsrView<'_, T>, rows: &Range<usize>, sigma: usize) -> usize {
     let order = sorted(a, rows, sigma);
     let widths =
         order.chunks(LANES).map(|chunk| chunk.iter().map(|&row| stored(a, row).len()).max());
     LANES * widths.flatten().sum::<usize>()
 }
 
-/// Bytes of `segments` segments of `rows` rows besides their slots.
+/// Bytes of `segments` segments of `rows` rows besides their stored elements.
 pub(super) fn row_bytes<T>(segments: usize, rows: usize) -> usize {
     let of_segment = size_of::<Segment<T>>() + size_of::<Chunk>() + 2 * ALIGNMENT;
     segments * of_segment + rows.div_ceil(LANES) * size_of::<Chunk>() + rows * size_of::<u16>()
@@ -122,8 +122,8 @@ impl<T: Scalar> Segment<T> {
         let (mut values, mut wide) = (&mut *self.values, &*self.wide);
         for (index, chunk) in self.chunks.iter().enumerate() {
             let width = usize::from(chunk.width);
-            let slots;
-            (slots, values) = values.split_at_mut(width * LANES);
+            let elements;
+            (elements, values) = values.split_at_mut(width * LANES);
             let of_chunk = match chunk.columns {
                 Columns::Contiguous => width,
                 Columns::Narrow => 0,
@@ -136,10 +136,12 @@ impl<T: Scalar> Segment<T> {
                 let row = self.positions.get(position).map_or(position, |&row| usize::from(row));
                 let entries = stored(a, self.rows.start + row);
                 if chunk.columns == Columns::Contiguous {
-                    place(a, columns, lane, entries, slots);
+                    place(a, columns, lane, entries, elements);
                 } else {
-                    let of_lane = slots.iter_mut().skip(lane).step_by(LANES);
-                    of_lane.zip(&a.values()[entries]).for_each(|(slot, &value)| *slot = value);
+                    let of_lane = elements.iter_mut().skip(lane).step_by(LANES);
+                    of_lane
+                        .zip(&a.values()[entries])
+                        .for_each(|(element, &value)| *element = value);
                 }
             }
         }
@@ -191,10 +193,10 @@ impl<'a, T: Scalar> Builder<'a, T> {
         let full = if lanes.len() == LANES { shortest } else { 0 };
         let columns = if narrow { Columns::Narrow } else { Columns::Wide };
         self.chunks.push(Chunk { base, width: width as u16, full: full as u16, columns });
-        for slot in 0..width {
+        for element in 0..width {
             let mut mask = 0;
             for lane in 0..LANES {
-                let entry = lanes.get(lane).and_then(|entries| entries.clone().nth(slot));
+                let entry = lanes.get(lane).and_then(|entries| entries.clone().nth(element));
                 // Padding repeats the row's last column; a row without entries takes the base.
                 let last = || lanes.get(lane).and_then(|entries| entries.clone().last());
                 let col = entry.or_else(last).map_or(base, |entry| self.a.col_ind()[entry]);
@@ -207,7 +209,7 @@ impl<'a, T: Scalar> Builder<'a, T> {
                 }
                 mask |= u8::from(entry.is_some()) << lane;
             }
-            if !self.with_values && slot >= full {
+            if !self.with_values && element >= full {
                 self.masks.push(mask);
             }
         }
@@ -268,10 +270,10 @@ pub(in crate::spmv) fn place<T: Scalar>(
     entries: Range<usize>,
     values: &mut [T],
 ) {
-    let mut slot = 0;
+    let mut element = 0;
     for (&col, &value) in a.col_ind()[entries.clone()].iter().zip(&a.values()[entries]) {
         let first = col - lane as u32;
-        slot += firsts[slot..].iter().take_while(|&&f| f < first).count();
-        values[slot * LANES + lane] = value;
+        element += firsts[element..].iter().take_while(|&&f| f < first).count();
+        values[element * LANES + lane] = value;
     }
 }

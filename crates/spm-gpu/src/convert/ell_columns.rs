@@ -1,11 +1,11 @@
 //! Conversion of CSR to `csr-ell-columns`: a fixed number of stored column indices for each thread
-//! (`gpu-kernels/src/convert/slots.rs`).
+//! (`gpu-kernels/src/convert/ell_columns.rs`).
 
 use std::sync::Arc;
 
 use spm_formats::kernel::PlanError;
-use spm_gpu_kernels::convert::SlotColumns;
-use spm_gpu_kernels::spmv::SLOT_BIAS;
+use spm_gpu_kernels::convert::EllColumns;
+use spm_gpu_kernels::spmv::COLUMN_BIAS;
 
 use crate::launch::Launch;
 use crate::matrix::{DeviceCsr, DeviceMatrix};
@@ -13,34 +13,35 @@ use crate::memory::DeviceBuffer;
 use crate::plan::DeviceScalar;
 use crate::stream::Stream;
 
-/// Columns that 16 bits can number; one number stands for an empty slot.
+/// Columns that 16 bits can number; one number stands for an empty stored element.
 const MOST_SHORT_COLUMNS: usize = u16::MAX as usize;
 
-/// A CSR matrix, with a second copy of its column indices in a fixed number of slots per thread.
+/// A CSR matrix, with a second copy of its column indices in a fixed number of stored elements per
+/// thread.
 #[derive(Debug)]
-pub(crate) struct DeviceSlots<T> {
+pub(crate) struct DeviceEllColumns<T> {
     pub(crate) csr: Arc<DeviceCsr<T>>,
     /// The value of all entries if it is not read from CSR.
     pub(crate) equal: Option<T>,
     /// All ones for columns relative to the row, 0 for absolute ones; `None` for 32 bits.
     pub(crate) relative: Option<u32>,
-    /// Whether some rows have more entries than slots.
+    /// Whether some rows have more entries than stored elements.
     pub(crate) rest: bool,
     pub(crate) words: DeviceBuffer<u32>,
 }
 
-impl<T: DeviceScalar> DeviceSlots<T> {
-    /// Slots for every thread of `launch`, that of the product: `lanes` threads of `slots` (4 or 8)
-    /// for each row, of which the longest has `longest` entries.
+impl<T: DeviceScalar> DeviceEllColumns<T> {
+    /// Stored elements for every thread of `launch`, that of the product: `lanes` threads of
+    /// `elements` (4 or 8) for each row, of which the longest has `longest` entries.
     pub(crate) fn new(
         csr: &Arc<DeviceCsr<T>>,
         equal: Option<T>,
-        (lanes, slots): (usize, usize),
+        (lanes, elements): (usize, usize),
         longest: usize,
         compact: bool,
         launch: Launch,
     ) -> Result<Self, PlanError> {
-        let words = |relative| words(csr, (lanes, slots), relative, launch);
+        let words = |relative| words(csr, (lanes, elements), relative, launch);
         let mut relative =
             compact.then_some(if csr.cols() <= MOST_SHORT_COLUMNS { 0 } else { u32::MAX });
         let mut made = words(relative)?;
@@ -49,7 +50,7 @@ impl<T: DeviceScalar> DeviceSlots<T> {
             made = words(relative)?;
         }
         let words = made.expect("32 bits hold every column");
-        let rest = longest > lanes * slots;
+        let rest = longest > lanes * elements;
         Ok(Self { csr: Arc::clone(csr), equal, relative, rest, words })
     }
 }
@@ -57,7 +58,7 @@ impl<T: DeviceScalar> DeviceSlots<T> {
 /// `None` if relative columns do not fit.
 fn words<T: DeviceScalar>(
     csr: &DeviceCsr<T>,
-    (lanes, slots): (usize, usize),
+    (lanes, elements): (usize, usize),
     relative: Option<u32>,
     launch: Launch,
 ) -> Result<Option<DeviceBuffer<u32>>, PlanError> {
@@ -65,28 +66,28 @@ fn words<T: DeviceScalar>(
     let stream = Stream::new(device)?;
     let threads = (launch.grid.count() * launch.block.count()) as usize;
     let bits = if relative.is_some() { 16 } else { 32 };
-    let mut words = DeviceBuffer::uninitialized(device, threads * slots * bits / 32)?;
+    let mut words = DeviceBuffer::uninitialized(device, threads * elements * bits / 32)?;
     let mut too_far = DeviceBuffer::<u32>::zeroed(device, 1)?;
-    let args = SlotColumns {
+    let args = EllColumns {
         rows: csr.rows() as u32,
         lanes: lanes as u32,
-        slots: slots as u32,
+        elements: elements as u32,
         wide: u32::from(relative.is_none()),
         relative: relative.unwrap_or(0),
-        pointers: csr.pointers.ptr(),
-        col_indices: csr.col_indices.ptr(),
+        row_ptr: csr.row_ptr.ptr(),
+        col_ind: csr.col_ind.ptr(),
         words: words.ptr_mut(),
         too_far: too_far.ptr_mut(),
     };
-    // SAFETY: verified CSR arrays, words for the slots of each thread.
-    unsafe { device.launch::<SlotColumns>(launch, &stream, args)? };
+    // SAFETY: verified CSR arrays, words for the stored elements of each thread.
+    unsafe { device.launch::<EllColumns>(launch, &stream, args)? };
     stream.synchronize()?;
     // Absolute columns were seen to fit.
     let fit = relative.unwrap_or(0) == 0 || too_far.element(0)? == 0;
     Ok(fit.then_some(words))
 }
 
-impl<T: DeviceScalar> DeviceMatrix for DeviceSlots<T> {
+impl<T: DeviceScalar> DeviceMatrix for DeviceEllColumns<T> {
     fn shape(&self) -> (usize, usize) {
         (self.csr.rows(), self.csr.cols())
     }
@@ -94,7 +95,7 @@ impl<T: DeviceScalar> DeviceMatrix for DeviceSlots<T> {
     fn bytes(&self) -> u64 {
         let csr = match self.equal {
             Some(_) => 0,
-            None => self.csr.values.bytes() + self.csr.pointers.bytes(),
+            None => self.csr.values.bytes() + self.csr.row_ptr.bytes(),
         };
         (self.words.bytes() + csr) as u64
     }
@@ -104,4 +105,4 @@ impl<T: DeviceScalar> DeviceMatrix for DeviceSlots<T> {
     }
 }
 
-const _: () = assert!(SLOT_BIAS < u16::MAX as u32);
+const _: () = assert!(COLUMN_BIAS < u16::MAX as u32);
