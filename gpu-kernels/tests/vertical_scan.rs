@@ -1,5 +1,5 @@
-//! The vertical scans of the transposition by buckets on the emulator, with more chunks and pieces than
-//! the entries of a test matrix make: as many that each warp has several, and more than it loads at once.
+//! The vertical scans of the transpositions on the emulator, with more chunks, pieces and parts than the
+//! entries of a test matrix make: as many that each warp has several, and more than it loads at once.
 
 use spm_gpu_kernels::emulator::{Emulator, EmulatorOptions};
 use spm_gpu_kernels::transpose::*;
@@ -123,5 +123,29 @@ fn pieces_of_large_buckets() {
         };
         launched.unwrap();
         assert!(inter.to_vec() == expected && sums.to_vec() == totals, "short: {short}");
+    }
+}
+
+/// Rows that a block scans in one round, and in several.
+#[test]
+fn rows_of_parts() {
+    const BLOCK: u32 = 32;
+    for width in [1, 4 * BLOCK, 8 * BLOCK + 1, 15 * BLOCK + 3] {
+        let emulator = emulator();
+        let (mut counts, mut expected, mut totals) = (Vec::new(), Vec::new(), Vec::new());
+        for row in 0..3 {
+            let mut total = 0;
+            for part in 0..width {
+                counts.push(count(row, part));
+                expected.push(total);
+                total += count(row, part);
+            }
+            totals.push(total);
+        }
+        let (matrix, sums) = (emulator.alloc_from(&counts), emulator.alloc_zeroed::<u32>(3));
+        let args = VerticalScanRows { width, matrix: matrix.ptr_mut(), totals: sums.ptr_mut() };
+        let bytes = vertical_scan_rows_bytes();
+        emulator.launch::<VerticalScanRows>(3, BLOCK, bytes, args).unwrap();
+        assert!(matrix.to_vec() == expected && sums.to_vec() == totals, "{width} parts");
     }
 }

@@ -67,7 +67,7 @@ impl MemoryBudget {
         self.bytes.saturating_sub(self.held)
     }
 
-    /// Checks the size of `elements` stored elements of `slot_bytes` bytes each, plus `fixed` bytes.
+    /// Checks the size of `elements` stored elements of `element_bytes` bytes each, plus `fixed` bytes.
     ///
     /// # Errors
     /// [`FormatError::OverBudget`] with the size that the matrix would have taken.

@@ -129,6 +129,10 @@ mod tests {
             assert!(panicked.is_err());
             assert!(matches!(buffer(64), Err(GpuError::OverBudget(_))), "the outer scope is back");
             assert!(buffer(60).is_ok());
+            let more = buffer(40).unwrap();
+            assert!(buffer(20).is_ok());
+            assert!(matches!(buffer(24), Err(GpuError::OverBudget(_))), "20 are given back once");
+            drop(more);
             kept
         });
         assert!(buffer(free + 1000).is_ok(), "outside of the scope");

@@ -285,9 +285,9 @@ mod tests {
         }
     }
 
-    /// Where the whole team is slower than the serial kernel, one thread is tried.
+    /// Where the whole thread pool is slower than the serial kernel, one thread is tried.
     #[test]
-    fn a_team_that_loses_leaves_one_thread() {
+    fn a_thread_pool_that_loses_leaves_one_thread() {
         let a = generate::named("uniform[rows=9000,cols=9000,entries=270000]").unwrap();
         let a = a.generate::<f64>().unwrap();
         assert!(a.nnz() > SMALL);

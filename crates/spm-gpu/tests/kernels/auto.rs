@@ -120,6 +120,9 @@ fn short_irregular_rows() {
         &[2e-3, 1e-3, 3e-3],
     );
     expect("csr-segmented-sum", name, Whole::Wide, &[2e-3, 3e-3, 1e-3]);
+    // Padding that SELL-P takes in longer rows.
+    let name = "uniform[rows=40000,cols=20000,entries=560000]";
+    expect("csr-subwarp-per-row", name, Whole::Wide, &[1e-3, 2e-3, 3e-3]);
 }
 
 /// Many entries and a long row: segments alone.

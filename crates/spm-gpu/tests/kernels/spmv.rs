@@ -206,8 +206,8 @@ fn few_diagonals_are_supported() {
     assert!(refused(&on(150, 150, &more)));
 }
 
-/// Rows with 0 to 9 entries in each of several column blocks, and an x that is infinite wherever no row
-/// has one: in all even columns, and so in the first of each block, which is that of padding.
+/// Rows with 0 to 9 entries all over each of several column blocks, and an x that is infinite wherever no
+/// row has one: in all even columns, and so in the first of each block, which is that of padding.
 fn column_blocks_with_padding<T: DeviceScalar>() {
     let kernel = spmv::find::<T>("csr-column-blocks").unwrap();
     let (rows, cols, distance) = (103, 130_000, 26_000);
@@ -215,7 +215,7 @@ fn column_blocks_with_padding<T: DeviceScalar>() {
     for row in 0..rows {
         for part in 0..cols / distance {
             let entries = (3 * row + 7 * part + row / 10) % 10;
-            columns.extend((0..entries).map(|i| (part * distance + 2 * i + 1) as u32));
+            columns.extend((0..entries).map(|i| (part * distance + 2600 * i + 1) as u32));
         }
         row_ptr.push(columns.len() as u32);
     }

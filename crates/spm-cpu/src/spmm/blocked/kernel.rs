@@ -93,7 +93,7 @@ unsafe fn rows<T: Scalar, I: Isa<T>, C: Columns>(
     let rows = Rows { part, row, entry, ends, to, pitch };
     if part.k < LANES {
         // SAFETY: the caller's promise.
-        return unsafe { rows.narrow::<I>() };
+        return unsafe { rows.few_columns::<I>() };
     }
     // SAFETY: the caller's promise.
     unsafe { if part.prefetch > 0 { rows.blocks::<I, true>() } else { rows.blocks::<I, false>() } }
@@ -296,7 +296,7 @@ impl<T: Scalar, C: Columns> Rows<'_, '_, T, C> {
     /// # Safety
     /// As [`rows`].
     #[inline(always)]
-    unsafe fn narrow<I: Isa<T>>(&self) {
+    unsafe fn few_columns<I: Isa<T>>(&self) {
         let (values, k, ahead) = (self.part.a.values(), self.part.k, self.part.prefetch);
         let mut entry = self.entry;
         // SAFETY: the caller's promise.
