@@ -1,13 +1,12 @@
 //! The common part of all product plans: checks of the operands around a kernel's product.
 
-use std::sync::Arc;
-
 use spm_formats::kernel::{
     Footprint, Operation, PlanError, ProductPlan, RunError, Scaling, check_length,
 };
-use spm_formats::{DenseShape, Scalar};
+use spm_formats::{DenseShape, NewValues, Scalar};
 
 use crate::memory::Memory;
+use crate::scaled::Update;
 
 /// A boxed plan that borrows its matrix or shares it. One that shares is `BoxedPlan<'static, T>`.
 pub type BoxedPlan<'a, T> = Box<dyn ProductPlan<T> + 'a>;
@@ -20,12 +19,12 @@ pub(crate) trait Product<T>: Send + Sync {
     /// Bytes of the matrix in the format that the product reads, and bytes that the plan holds.
     fn memory(&self) -> Memory;
 
-    /// `y` = alpha A `x` + beta `y`, or A `x` for `None`; the lengths are those of the shapes.
-    fn multiply(&self, scaling: Option<Scaling<T>>, x: &[T], y: &mut [T]);
+    /// `y` = alpha A `x` + beta z, or A `x` for `None`; the lengths are those of the shapes.
+    fn multiply(&self, scaling: Option<Update<'_, T>>, x: &[T], y: &mut [T]);
 
     /// See [`ProductPlan::set_values`].
-    fn set_values(&mut self, values: &Arc<Vec<T>>) -> Result<(), PlanError> {
-        let _ = values;
+    fn set_values(&mut self, new: NewValues<'_, T>) -> Result<(), PlanError> {
+        let _ = new;
         Err(PlanError::Values("the kernel does not keep their order"))
     }
 }
@@ -35,7 +34,7 @@ pub(crate) struct Checked<P> {
     product: P,
     dense: DenseShape,
     /// What errors call the operands.
-    names: [&'static str; 2],
+    names: [&'static str; 3],
     /// The label, if `auto` has chosen the product. (A wrapper around the plan of a tiny matrix would
     /// cost a tenth of the product.)
     choice: Option<String>,
@@ -44,13 +43,36 @@ pub(crate) struct Checked<P> {
 impl<P> Checked<P> {
     /// `operation` is SpMV or SpMM.
     pub(crate) fn new(operation: Operation, dense: DenseShape, product: P) -> Self {
-        let names = if operation == Operation::Spmv { ["x", "y"] } else { ["X", "Y"] };
+        let spmv = operation == Operation::Spmv;
+        let names = if spmv { ["x", "y", "z"] } else { ["X", "Y", "Z"] };
         Self { product, dense, names, choice: None }
     }
 
     /// The same as the choice of `auto`.
     pub(crate) fn chosen(self, label: &str) -> Self {
         Self { choice: Some(label.to_owned()), ..self }
+    }
+}
+
+impl<P> Checked<P> {
+    fn compute<T: Scalar>(
+        &self,
+        update: Update<'_, T>,
+        x: &[T],
+        y: &mut [T],
+    ) -> Result<(), RunError>
+    where
+        P: Product<T>,
+    {
+        let (rows, cols) = self.product.shape();
+        check_length(self.names[0], cols * self.dense.k, x.len())?;
+        check_length(self.names[1], rows * self.dense.k, y.len())?;
+        if update.alpha() == T::ZERO {
+            update.scale(y);
+        } else {
+            self.product.multiply(update.unless_overwrite(), x, y);
+        }
+        Ok(())
     }
 }
 
@@ -73,19 +95,22 @@ impl<T: Scalar, P: Product<T>> ProductPlan<T> for Checked<P> {
     }
 
     fn run_scaled(&self, scaling: Scaling<T>, x: &[T], y: &mut [T]) -> Result<(), RunError> {
-        let (rows, cols) = self.product.shape();
-        check_length(self.names[0], cols * self.dense.k, x.len())?;
-        check_length(self.names[1], rows * self.dense.k, y.len())?;
-        if scaling.alpha == T::ZERO {
-            scaling.scale(y);
-        } else {
-            self.product.multiply(scaling.unless_overwrite(), x, y);
-        }
-        Ok(())
+        self.compute(Update::in_place(scaling), x, y)
     }
 
-    fn set_values(&mut self, values: &Arc<Vec<T>>) -> Result<(), PlanError> {
-        self.product.set_values(values)
+    fn run_adding(
+        &self,
+        scaling: Scaling<T>,
+        x: &[T],
+        z: &[T],
+        y: &mut [T],
+    ) -> Result<(), RunError> {
+        check_length(self.names[2], y.len(), z.len())?;
+        self.compute(Update::adding(scaling, z, y), x, y)
+    }
+
+    fn set_values(&mut self, new: NewValues<'_, T>) -> Result<(), PlanError> {
+        self.product.set_values(new)
     }
 
     fn choice(&self) -> Option<String> {
@@ -123,8 +148,18 @@ impl<T: Scalar> ProductPlan<T> for Chosen<'_, T> {
         self.plan.run_scaled(scaling, x, y)
     }
 
-    fn set_values(&mut self, values: &Arc<Vec<T>>) -> Result<(), PlanError> {
-        self.plan.set_values(values)
+    fn run_adding(
+        &self,
+        scaling: Scaling<T>,
+        x: &[T],
+        z: &[T],
+        y: &mut [T],
+    ) -> Result<(), RunError> {
+        self.plan.run_adding(scaling, x, z, y)
+    }
+
+    fn set_values(&mut self, new: NewValues<'_, T>) -> Result<(), PlanError> {
+        self.plan.set_values(new)
     }
 
     fn choice(&self) -> Option<String> {

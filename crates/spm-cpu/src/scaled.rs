@@ -1,9 +1,10 @@
-//! y = alpha A x + beta y: what the kernels share.
+//! y = alpha A x + beta z: what the kernels share. z is y itself or another vector.
 //!
-//! `None` in place of a [`Scaling`] is y = A x. Most kernels [`store`] each sum where it belongs. A
+//! `None` in place of an [`Update`] is y = A x. Most kernels [`store`] each sum where it belongs. A
 //! kernel that accumulates in y, or that may compute a block of rows again, writes A x of the block to
-//! a buffer that stays in a core's cache ([`Staged`]); the buffer is then combined with y. Either way y
-//! is read once and written once.
+//! a buffer that stays in a core's cache ([`Staged`]); the buffer is then combined with z. Either way z
+//! is read once and y written once. A kernel hands over elements and blocks of y, however it divides
+//! its rows; the place in y tells those of z.
 
 use spm_formats::Scalar;
 use spm_formats::kernel::Scaling;
@@ -12,19 +13,109 @@ use crate::disjoint::Disjoint;
 use crate::pool::{Pool, Taken};
 use crate::workspace::Workspace;
 
-/// `y` = alpha `sum` + beta `y`.
+/// What becomes of the sums of a product: y = alpha A x + beta z.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Update<'z, T> {
+    scaling: Scaling<T>,
+    addend: Option<Addend<'z, T>>,
+}
+
+/// A z that is not y.
+#[derive(Debug, Clone, Copy)]
+struct Addend<'z, T> {
+    elements: &'z [T],
+    /// The address of y's first element.
+    y: usize,
+}
+
+impl<'z, T: Scalar> Addend<'z, T> {
+    /// The elements of z in the rows of a block of y.
+    #[inline(always)]
+    fn beside(&self, y: &[T]) -> &'z [T] {
+        let first = (y.as_ptr().addr() - self.y) / T::BYTES;
+        &self.elements[first..first + y.len()]
+    }
+}
+
+impl<'z, T: Scalar> Update<'z, T> {
+    /// y = A x.
+    pub(crate) const OVERWRITE: Self = Self { scaling: Scaling::OVERWRITE, addend: None };
+
+    /// y = alpha A x + beta y.
+    #[inline(always)]
+    pub(crate) fn in_place(scaling: Scaling<T>) -> Self {
+        Self { scaling, addend: None }
+    }
+
+    /// `y` = alpha A x + beta `z`; as many elements of z as of y.
+    pub(crate) fn adding(scaling: Scaling<T>, z: &'z [T], y: &[T]) -> Self {
+        assert_eq!(z.len(), y.len(), "z and y");
+        let read = scaling.beta != T::ZERO;
+        let addend = read.then_some(Addend { elements: z, y: y.as_ptr().addr() });
+        Self { scaling, addend }
+    }
+
+    /// `None` if this is y = A x, where a kernel stores its sums as they are.
+    #[inline(always)]
+    pub(crate) fn unless_overwrite(self) -> Option<Self> {
+        (!self.scaling.is_overwrite()).then_some(self)
+    }
+
+    #[inline(always)]
+    pub(crate) fn alpha(&self) -> T {
+        self.scaling.alpha
+    }
+
+    /// `y` = alpha `product` + beta z, for one element of y.
+    #[inline(always)]
+    pub(crate) fn apply(&self, product: T, y: &mut T) {
+        if let Some(addend) = &self.addend {
+            *y = addend.beside(std::slice::from_ref(y))[0];
+        }
+        self.scaling.apply(product, y);
+    }
+
+    /// `y` = alpha `products` + beta z, for a block of y.
+    pub(crate) fn combine(&self, products: &[T], y: &mut [T]) {
+        match &self.addend {
+            None => self.scaling.combine(products, y),
+            Some(addend) => {
+                assert_eq!(products.len(), y.len(), "products and y");
+                let z = addend.beside(y);
+                for ((y, &product), &z) in y.iter_mut().zip(products).zip(z) {
+                    *y = z;
+                    self.scaling.apply(product, y);
+                }
+            }
+        }
+    }
+
+    /// `y` = beta z, for a block of y.
+    pub(crate) fn scale(&self, y: &mut [T]) {
+        match &self.addend {
+            None => self.scaling.scale(y),
+            Some(addend) => {
+                let beta = self.scaling.beta;
+                let z = addend.beside(y);
+                y.iter_mut().zip(z).for_each(|(y, &z)| *y = beta * z);
+            }
+        }
+    }
+}
+
+/// `y` = alpha `sum` + beta z.
 #[inline(always)]
-pub(crate) fn store<T: Scalar>(scaling: Option<Scaling<T>>, sum: T, y: &mut T) {
-    match scaling {
+pub(crate) fn store<T: Scalar>(update: Option<Update<'_, T>>, sum: T, y: &mut T) {
+    match update {
         None => *y = sum,
-        Some(scaling) => scaling.apply(sum, y),
+        Some(update) => update.apply(sum, y),
     }
 }
 
 /// `y` += alpha `sum`: the rest of a row that was stored before.
 #[inline(always)]
-pub(crate) fn add<T: Scalar>(scaling: Option<Scaling<T>>, sum: T, y: &mut T) {
-    *y += scaling.map_or(sum, |scaling| scaling.alpha * sum);
+pub(crate) fn add<T: Scalar>(update: Option<Update<'_, T>>, sum: T, y: &mut T) {
+    *y += update.map_or(sum, |update| update.alpha() * sum);
 }
 
 /// Elements of a cache line of the smallest scalar: buffers of two threads share none.
@@ -45,16 +136,16 @@ impl<T: Scalar> Staged<T> {
     }
 
     /// The buffers of one product.
-    pub(crate) fn buffers(&self, scaling: Option<Scaling<T>>) -> Option<Buffers<'_, T>> {
-        let scaling = scaling?;
+    pub(crate) fn buffers<'a>(&'a self, update: Option<Update<'a, T>>) -> Option<Buffers<'a, T>> {
+        let update = update?;
         let elements = self.buffers.take(|| Workspace::zeros(self.parts * self.rows));
-        Some(Buffers { scaling, rows: self.rows, elements })
+        Some(Buffers { update, rows: self.rows, elements })
     }
 }
 
 /// The buffers of one scaled product.
 pub(crate) struct Buffers<'a, T> {
-    scaling: Scaling<T>,
+    update: Update<'a, T>,
     rows: usize,
     elements: Taken<'a, Workspace<T>>,
 }
@@ -62,21 +153,21 @@ pub(crate) struct Buffers<'a, T> {
 impl<T: Scalar> Buffers<'_, T> {
     /// Access for the threads that compute the parts.
     pub(crate) fn parts(&mut self) -> Parts<'_, T> {
-        let Self { scaling, rows, elements } = self;
-        Parts { scaling: *scaling, rows: *rows, elements: Disjoint::new(elements) }
+        let Self { update, rows, elements } = self;
+        Parts { update: *update, rows: *rows, elements: Disjoint::new(elements) }
     }
 }
 
 /// The buffer of each part.
 #[derive(Clone, Copy)]
 pub(crate) struct Parts<'a, T> {
-    scaling: Scaling<T>,
+    update: Update<'a, T>,
     rows: usize,
     elements: Disjoint<'a, T>,
 }
 
 /// Calls `multiply` with elements for the rows of `y`, which it overwrites with A x: those of `y`, or
-/// those of the buffer of part `part`, which are then combined with `y`.
+/// those of the buffer of part `part`, which are then combined with z.
 ///
 /// # Safety
 /// No other thread uses the same part at the same time.
@@ -99,6 +190,6 @@ pub(crate) unsafe fn through<T: Scalar>(
         None => &mut *y,
     });
     if let (Some(parts), Some(buffer)) = (parts, buffer) {
-        parts.scaling.combine(buffer, y);
+        parts.update.combine(buffer, y);
     }
 }

@@ -1,5 +1,5 @@
-//! y = alpha A x + beta y and Y = alpha A X + beta Y by every kernel of the registries against the
-//! reference.
+//! y = alpha A x + beta y and Y = alpha A X + beta Y, and the same with another addend than y, by every
+//! kernel of the registries against the reference.
 
 mod common;
 
@@ -97,6 +97,12 @@ fn check_spmv<T: Scalar>(a: &Coo<T>, x: &[T], judge: common::Judge<T>) {
                     let mut y = before.clone();
                     plan.run_scaled(*scaling, x, &mut y).unwrap();
                     judge(&format!("{label}, {scaling:?}"), &y, expected);
+                    let in_place =
+                        std::mem::replace(&mut y, vec![T::from_f64(f64::NAN); before.len()]);
+                    plan.run_adding(*scaling, x, before, &mut y).unwrap();
+                    let label = format!("{label}, {scaling:?} to another vector");
+                    judge(&label, &y, expected);
+                    assert!(common::bits(&y) == common::bits(&in_place), "{label}");
                 }
             }
         }
@@ -118,6 +124,12 @@ fn check_spmm<T: Scalar>(a: &Coo<T>, k: usize, x: &[T], judge: common::Judge<T>)
                     let mut y = before.clone();
                     plan.run_scaled(*scaling, x, &mut y).unwrap();
                     judge(&format!("{label}, {scaling:?}"), &y, expected);
+                    let in_place =
+                        std::mem::replace(&mut y, vec![T::from_f64(f64::NAN); before.len()]);
+                    plan.run_adding(*scaling, x, before, &mut y).unwrap();
+                    let label = format!("{label}, {scaling:?} to another vector");
+                    judge(&label, &y, expected);
+                    assert!(common::bits(&y) == common::bits(&in_place), "{label}");
                 }
             }
         }
@@ -194,5 +206,10 @@ fn wrong_lengths_are_errors() {
         let scaling = Scaling::new(alpha, beta);
         assert!(plan.run_scaled(scaling, &[0.0; 2], &mut [0.0; 2]).is_err());
         assert!(plan.run_scaled(scaling, &[0.0; 3], &mut [0.0; 3]).is_err());
+        for (z, y) in [(3, 2), (2, 3), (3, 3)] {
+            let (z, mut y) = (vec![0.0; z], vec![0.0; y]);
+            assert!(plan.run_adding(scaling, &[0.0; 3], &z, &mut y).is_err());
+        }
+        plan.run_adding(scaling, &[0.0; 3], &[0.0; 2], &mut [0.0; 2]).unwrap();
     }
 }

@@ -92,6 +92,9 @@ fn alpha_and_beta_are_applied() {
             for ((y, before), product) in y.iter().zip(&before).zip(&product.values) {
                 assert_eq!(*y, alpha * product + beta * before, "{alpha}, {beta}");
             }
+            let mut other = vec![f64::NAN; a.cols()];
+            plan.run_adding(Scaling::new(alpha, beta), &x, &before, &mut other).unwrap();
+            assert_eq!(other, y, "{alpha}, {beta}");
         }
     }
 }

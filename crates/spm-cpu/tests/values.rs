@@ -7,7 +7,7 @@ use std::sync::Arc;
 use common::{LAYOUTS, bits, planned};
 use spm_cpu::{PlanOptions, spmm, spmv, transposed};
 use spm_formats::kernel::{PlanError, RunError};
-use spm_formats::{Csr, DenseShape, FormatError};
+use spm_formats::{Csr, DenseShape, FormatError, NewValues};
 use spm_testing::edge_cases::{long_rows, vector};
 use spm_testing::generate;
 
@@ -90,7 +90,8 @@ fn new_values_give_the_bits_of_a_new_plan() {
                     let before = product(&|x, y| plan.run(x, y), cols, rows);
                     let fresh = kernel.plan(&other, &parameters, &options).unwrap();
                     let after = product(&|x, y| fresh.run(x, y), cols, rows);
-                    let took = taken(kernel.info.id, &label, plan.set_values(&new));
+                    let took =
+                        taken(kernel.info.id, &label, plan.set_values(NewValues::Shared(&new)));
                     let now = product(&|x, y| plan.run(x, y), cols, rows);
                     if kernel.info.id != "auto" {
                         assert!(now == if took { after } else { before }, "{label} {rows}");
@@ -99,7 +100,7 @@ fn new_values_give_the_bits_of_a_new_plan() {
             }
             let mut plan = transposed::plan(a, &options).unwrap();
             let fresh = transposed::plan(&other, &options).unwrap();
-            plan.set_values(&new).unwrap();
+            plan.set_values(NewValues::Shared(&new)).unwrap();
             let [now, after] =
                 [&plan, &fresh].map(|plan| product(&|x, y| plan.run(x, y), rows, cols));
             assert!(now == after, "transposed");
@@ -115,7 +116,8 @@ fn new_values_give_the_bits_of_a_new_plan() {
                     let (mut plan, fresh) = (plan(a), plan(&other));
                     let before = product(&|x, y| plan.run(x, y), cols * k, rows * k);
                     let after = product(&|x, y| fresh.run(x, y), cols * k, rows * k);
-                    let took = taken(kernel.info.id, &label, plan.set_values(&new));
+                    let took =
+                        taken(kernel.info.id, &label, plan.set_values(NewValues::Shared(&new)));
                     let now = product(&|x, y| plan.run(x, y), cols * k, rows * k);
                     if kernel.info.id != "auto" {
                         assert!(now == if took { after } else { before }, "{label} {rows}");
@@ -132,7 +134,7 @@ fn check_refusal(id: &str, a: &Csr<f64>, new: Vec<f64>, is: impl Fn(&PlanError) 
     let options = PlanOptions::with_threads(2);
     let mut plan = kernel.plan(a, &kernel.info.defaults(), &options).unwrap();
     let before = product(&|x, y| plan.run(x, y), a.cols(), a.rows());
-    let error = plan.set_values(&Arc::new(new)).unwrap_err();
+    let error = plan.set_values(NewValues::Shared(&Arc::new(new))).unwrap_err();
     assert!(is(&error), "{id}: {error}");
     assert!(product(&|x, y| plan.run(x, y), a.cols(), a.rows()) == before, "{id}");
 }
@@ -158,10 +160,54 @@ fn values_that_the_plan_cannot_take_are_refused() {
     let kernel = spmv::find::<f64>("sell-compact").unwrap();
     let options = PlanOptions::with_threads(2);
     let mut plan = kernel.plan(&equal, &kernel.info.defaults(), &options).unwrap();
-    plan.set_values(&Arc::new(vec![-3.0; a.nnz()])).unwrap();
+    let new = Arc::new(vec![-3.0; a.nnz()]);
+    plan.set_values(NewValues::Shared(&new)).unwrap();
     let fresh = with_values(&a, &vec![-3.0; a.nnz()]);
     let fresh = kernel.plan(&fresh, &kernel.info.defaults(), &options).unwrap();
     let [now, after] =
         [&plan, &fresh].map(|plan| product(&|x, y| plan.run(x, y), a.cols(), a.rows()));
     assert!(now == after);
+}
+
+/// A plan and its owner share one matrix before and after, in place.
+#[test]
+fn values_are_written_into_the_shared_matrix() {
+    let options = PlanOptions::with_threads(2);
+    for a in matrices() {
+        let new = values(&a, 1);
+        let other = with_values(&a, &new);
+        for id in
+            CHOSEN.into_iter().filter(|id| !["csr-blocked", "transposed", "auto"].contains(id))
+        {
+            let kernel = spmv::find::<f64>(id).unwrap();
+            let parameters = kernel.info.defaults();
+            let mut shared = Arc::new(a.clone());
+            let Some(mut plan) = planned(id, kernel.plan(&shared, &parameters, &options)) else {
+                continue;
+            };
+            let place = shared.values().as_ptr();
+            plan.set_values(NewValues::Into(&mut shared, &new)).unwrap();
+            assert_eq!((&*shared, shared.values().as_ptr()), (&other, place), "{id}");
+            assert_eq!(Arc::strong_count(&shared), 2, "{id}");
+            let fresh = kernel.plan(&other, &parameters, &options).unwrap();
+            let [now, after] =
+                [&plan, &fresh].map(|plan| product(&|x, y| plan.run(x, y), a.cols(), a.rows()));
+            assert!(now == after, "{id} {:?}", a.shape());
+        }
+    }
+}
+
+/// The kernel keeps one half of a symmetric matrix: neither the plan nor the matrix takes other values.
+#[test]
+fn a_refusal_leaves_the_shared_matrix_alone() {
+    let a = generate::named("stencil5[n=20]").unwrap().generate::<f64>().unwrap();
+    let a = with_values(&a, &values(&a, 0));
+    let kernel = spmv::find::<f64>("sell-symmetric").unwrap();
+    let options = PlanOptions::with_threads(2);
+    let mut shared = Arc::new(a.clone());
+    let mut plan = kernel.plan(&shared, &kernel.info.defaults(), &options).unwrap();
+    let mut new = values(&a, 1).to_vec();
+    new[1] += 1.0;
+    assert!(plan.set_values(NewValues::Into(&mut shared, &new)).is_err());
+    assert_eq!(*shared, a);
 }

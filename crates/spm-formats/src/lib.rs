@@ -80,7 +80,7 @@ pub use kernel::DenseShape;
 pub use replace::replace_file;
 pub use scalar::Scalar;
 pub use sell::Sell;
-pub use source::CsrSource;
+pub use source::{CsrSource, NewValues};
 pub use sprs;
 
 /// Readers and conversions for both types, compiled into this crate: without optimisation, or with

@@ -2,6 +2,9 @@
 
 use std::sync::Arc;
 
+use rayon::prelude::*;
+
+use crate::kernel::PlanError;
 use crate::{Csr, CsrView, FormatError};
 
 /// A CSR matrix for a plan: borrowed, or shared so that the plan is `'static`.
@@ -54,17 +57,67 @@ impl<T> CsrSource<'_, T> {
         }
     }
 
-    /// The same pattern with other values, in CSR order. No array is copied.
+    /// The pattern with new values, before [`CsrSource::set_values`].
     ///
     /// # Errors
-    /// [`FormatError::LengthMismatch`] for another number of values than the matrix has entries.
-    pub fn with_values(&self, values: &Arc<Vec<T>>) -> Result<Self, FormatError> {
-        let (expected, found) = (self.view().nnz(), values.len());
+    /// [`FormatError::LengthMismatch`] for another number of values than the matrix has entries;
+    /// [`PlanError::Values`] for a matrix to write into that this one does not share.
+    pub fn view_with<'v>(&'v self, new: &'v NewValues<'_, T>) -> Result<CsrView<'v, T>, PlanError> {
+        let values = match new {
+            NewValues::Shared(values) => values,
+            NewValues::Into(owner, values) => {
+                let shared = match &self.matrix {
+                    Matrix::Borrowed(_) => false,
+                    Matrix::Shared(matrix) => Arc::ptr_eq(matrix, owner),
+                };
+                if !shared {
+                    return Err(PlanError::Values("the plan does not share the matrix"));
+                }
+                *values
+            }
+        };
+        let view = self.view();
+        let (expected, found) = (view.nnz(), values.len());
         if expected != found {
-            return Err(FormatError::LengthMismatch { what: "values", expected, found });
+            return Err(FormatError::LengthMismatch { what: "values", expected, found }.into());
         }
-        Ok(Self { values: Some(Arc::clone(values)), ..self.clone() })
+        Ok(CsrView { values, ..view })
     }
+}
+
+/// Values that are copied by one task.
+const TASK: usize = 1 << 16;
+
+impl<T: Copy + Send + Sync> CsrSource<'_, T> {
+    /// Takes new values for the pattern.
+    ///
+    /// # Errors
+    /// As [`CsrSource::view_with`]; nothing has changed then.
+    pub fn set_values(&mut self, new: NewValues<'_, T>) -> Result<(), PlanError> {
+        self.view_with(&new)?;
+        match new {
+            NewValues::Shared(values) => self.values = Some(Arc::clone(values)),
+            NewValues::Into(owner, values) => {
+                // Without this reference the owner's may be the only one.
+                let empty = CsrView { cols: 0, row_ptr: &[0], col_ind: &[], values: &[] };
+                self.matrix = Matrix::Borrowed(empty);
+                let own = Arc::make_mut(owner).values_mut().par_chunks_mut(TASK);
+                own.zip(values.par_chunks(TASK)).for_each(|(own, new)| own.copy_from_slice(new));
+                *self = owner.clone().into();
+            }
+        }
+        Ok(())
+    }
+}
+
+/// New values for the pattern of a plan's matrix, in CSR order.
+#[derive(Debug)]
+pub enum NewValues<'v, T> {
+    /// An array that a plan which reads the values in CSR order keeps, beside its matrix.
+    Shared(&'v Arc<Vec<T>>),
+    /// Values to write into the matrix that the plan shares: in place if nobody else shares it, otherwise
+    /// into a copy, which takes its place.
+    Into(&'v mut Arc<Csr<T>>, &'v [T]),
 }
 
 impl<'a, T> From<CsrView<'a, T>> for CsrSource<'a, T> {
@@ -101,15 +154,47 @@ impl<T> From<Csr<T>> for CsrSource<'_, T> {
 mod tests {
     use super::*;
 
+    fn matrix() -> Csr<f64> {
+        Csr::new((2, 2), vec![0, 1, 2], vec![1, 0], vec![5.0, 6.0]).unwrap()
+    }
+
     #[test]
     fn new_values_stand_in_for_the_old_ones() {
-        let a = Csr::new((2, 2), vec![0, 1, 2], vec![1, 0], vec![5.0, 6.0]).unwrap();
-        let source = CsrSource::from(&a);
-        let other = source.with_values(&Arc::new(vec![7.0, 8.0])).unwrap();
-        assert_eq!(other.clone().view().values(), [7.0, 8.0]);
-        assert_eq!(other.view().col_ind(), a.col_ind());
+        let a = matrix();
+        let mut source = CsrSource::from(&a);
+        let before = source.clone();
+        let new = Arc::new(vec![7.0, 8.0]);
+        source.set_values(NewValues::Shared(&new)).unwrap();
+        assert_eq!(source.clone().view().values(), [7.0, 8.0]);
+        assert!(std::ptr::eq(source.view().values(), new.as_slice()));
+        assert_eq!(source.view().col_ind(), a.col_ind());
+        assert_eq!(before.view(), a.view());
+        let error = source.set_values(NewValues::Shared(&Arc::new(vec![7.0]))).unwrap_err();
+        let expected = FormatError::LengthMismatch { what: "values", expected: 2, found: 1 };
+        assert_eq!(error, expected.into());
+    }
+
+    #[test]
+    fn new_values_are_written_into_a_shared_matrix() {
+        let mut a = Arc::new(matrix());
+        let mut source = CsrSource::from(&a);
+        source.set_values(NewValues::Shared(&Arc::new(vec![1.0, 2.0]))).unwrap();
+        let place = a.values().as_ptr();
+        source.set_values(NewValues::Into(&mut a, &[7.0, 8.0])).unwrap();
+        assert_eq!((source.view().values(), a.values()), (&[7.0, 8.0][..], &[7.0, 8.0][..]));
+        assert_eq!((a.values().as_ptr(), source.view().values().as_ptr()), (place, place));
+        // Somebody else keeps the old ones.
+        let other = Arc::clone(&a);
+        source.set_values(NewValues::Into(&mut a, &[3.0, 4.0])).unwrap();
+        assert_eq!((other.values(), a.values()), (&[7.0, 8.0][..], &[3.0, 4.0][..]));
         assert_eq!(source.view(), a.view());
-        let error = source.with_values(&Arc::new(vec![7.0])).unwrap_err();
-        assert_eq!(error, FormatError::LengthMismatch { what: "values", expected: 2, found: 1 });
+        // Errors change nothing.
+        assert!(source.set_values(NewValues::Into(&mut a, &[0.0])).is_err());
+        let mut foreign = Arc::new(matrix());
+        let error = source.set_values(NewValues::Into(&mut foreign, &[0.0, 0.0])).unwrap_err();
+        assert_eq!(error, PlanError::Values("the plan does not share the matrix"));
+        assert_eq!((source.view(), foreign), (a.view(), Arc::new(matrix())));
+        let mut borrowed = CsrSource::from(a.view());
+        assert!(borrowed.set_values(NewValues::Into(&mut Arc::clone(&a), &[0.0, 0.0])).is_err());
     }
 }

@@ -240,6 +240,20 @@ impl<T: DeviceScalar> ProductPlan<T> for HostProductPlan<T> {
         Ok(())
     }
 
+    fn run_adding(
+        &self,
+        scaling: Scaling<T>,
+        x: &[T],
+        z: &[T],
+        y: &mut [T],
+    ) -> Result<(), RunError> {
+        check_length("z", y.len(), z.len())?;
+        if scaling.beta != <T as Scalar>::ZERO {
+            y.copy_from_slice(z);
+        }
+        self.run_scaled(scaling, x, y)
+    }
+
     fn choice(&self) -> Option<String> {
         self.state().plan.choice()
     }

@@ -2,13 +2,14 @@
 //! are distributed to threads in static chunks, after X has been transposed;
 //! y_ic = sum_j a_ij x_jc.
 
-use spm_formats::kernel::{Scaling, Schedule};
+use spm_formats::kernel::Schedule;
 use spm_formats::{DenseShape, FormatError, Layout, Scalar};
 
 use super::plan::{Memory, Product};
 use super::rows::{RowWise, Strides, element, static_chunk};
 use crate::disjoint::Disjoint;
 use crate::pool::Pool;
+use crate::scaled::Update;
 use crate::{PlanOptions, Threads, scaled};
 
 /// Rows of X that are transposed at a time: a cache line of each of their elements' columns.
@@ -65,7 +66,7 @@ impl<T: Scalar, A: RowWise<T>> Product<T> for Collapsed<T, A> {
         Memory { matrix: self.a.bytes(), plan: self.a.held_bytes() + transposed as u64 }
     }
 
-    fn multiply(&self, scaling: Option<Scaling<T>>, x: &[T], y: &mut [T]) {
+    fn multiply(&self, scaling: Option<Update<'_, T>>, x: &[T], y: &mut [T]) {
         let (rows, cols) = self.a.shape();
         let k = self.dense.k;
         let mut transposed = self.transposed.take(|| Self::workspace(cols, self.dense));

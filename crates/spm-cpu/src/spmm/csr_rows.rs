@@ -1,16 +1,15 @@
 //! CSR SpMM of R4 3.2 (`parallel_product_CSR`): chunks of rows are distributed to threads;
 //! y_ic = sum_j a_ij x_jc.
 
-use std::sync::Arc;
-
-use spm_formats::kernel::{KernelInfo, PlanError, Scaling, Schedule};
-use spm_formats::{CsrSource, DenseShape, Scalar};
+use spm_formats::kernel::{KernelInfo, PlanError, Schedule};
+use spm_formats::{CsrSource, DenseShape, NewValues, Scalar};
 
 use super::KERNEL;
 use super::plan::{Memory, Product, boxed};
 use super::rows::{Strides, element, static_chunk};
 use crate::disjoint::Disjoint;
 use crate::kernel::{Planned, Problem};
+use crate::scaled::Update;
 use crate::{Threads, scaled};
 
 pub(super) const INFO: KernelInfo = KernelInfo {
@@ -44,7 +43,7 @@ impl<T: Scalar> Product<T> for Rows<'_, T> {
         Memory::borrowed(&self.a.view(), 0)
     }
 
-    fn multiply(&self, scaling: Option<Scaling<T>>, x: &[T], y: &mut [T]) {
+    fn multiply(&self, scaling: Option<Update<'_, T>>, x: &[T], y: &mut [T]) {
         let (a, dense) = (self.a.view(), self.dense);
         let (in_x, in_y) = (Strides::new(a.cols(), dense), Strides::new(a.rows(), dense));
         let y = Disjoint::new(y);
@@ -61,8 +60,7 @@ impl<T: Scalar> Product<T> for Rows<'_, T> {
         });
     }
 
-    fn set_values(&mut self, values: &Arc<Vec<T>>) -> Result<(), PlanError> {
-        self.a = self.a.with_values(values)?;
-        Ok(())
+    fn set_values(&mut self, new: NewValues<'_, T>) -> Result<(), PlanError> {
+        self.a.set_values(new)
     }
 }

@@ -1,14 +1,13 @@
 //! Serial CSR SpMM of R4 1.3: one element of Y after the other.
 
-use std::sync::Arc;
-
-use spm_formats::kernel::{KernelInfo, PlanError, Scaling};
-use spm_formats::{CsrSource, DenseShape, Scalar};
+use spm_formats::kernel::{KernelInfo, PlanError};
+use spm_formats::{CsrSource, DenseShape, NewValues, Scalar};
 
 use super::KERNEL;
 use super::plan::{Memory, Product, boxed, checked};
 use super::{BoxedPlan, serial};
 use crate::kernel::{Planned, Problem};
+use crate::scaled::Update;
 
 pub(super) const INFO: KernelInfo = KernelInfo {
     id: "csr-serial",
@@ -46,12 +45,11 @@ impl<T: Scalar> Product<T> for Serial<'_, T> {
         Memory::borrowed(&self.a.view(), 0)
     }
 
-    fn multiply(&self, scaling: Option<Scaling<T>>, x: &[T], y: &mut [T]) {
+    fn multiply(&self, scaling: Option<Update<'_, T>>, x: &[T], y: &mut [T]) {
         serial::multiply(&self.a.view(), self.dense, scaling, x, y);
     }
 
-    fn set_values(&mut self, values: &Arc<Vec<T>>) -> Result<(), PlanError> {
-        self.a = self.a.with_values(values)?;
-        Ok(())
+    fn set_values(&mut self, new: NewValues<'_, T>) -> Result<(), PlanError> {
+        self.a.set_values(new)
     }
 }

@@ -1,11 +1,10 @@
 //! Serial SpMM over any [`RowWise`] matrix (R4 1.3): y_ic = sum_j a_ij x_jc.
 
-use spm_formats::kernel::Scaling;
 use spm_formats::{DenseShape, Scalar};
 
 use super::plan::{Memory, Product};
 use super::rows::{RowWise, Strides, element};
-use crate::scaled;
+use crate::scaled::{self, Update};
 
 pub(super) struct Serial<A> {
     pub(super) a: A,
@@ -21,7 +20,7 @@ impl<T: Scalar, A: RowWise<T>> Product<T> for Serial<A> {
         Memory { matrix: self.a.bytes(), plan: self.a.held_bytes() }
     }
 
-    fn multiply(&self, scaling: Option<Scaling<T>>, x: &[T], y: &mut [T]) {
+    fn multiply(&self, scaling: Option<Update<'_, T>>, x: &[T], y: &mut [T]) {
         multiply(&self.a, self.dense, scaling, x, y);
     }
 }
@@ -30,7 +29,7 @@ impl<T: Scalar, A: RowWise<T>> Product<T> for Serial<A> {
 pub(super) fn multiply<T: Scalar>(
     a: &impl RowWise<T>,
     dense: DenseShape,
-    scaling: Option<Scaling<T>>,
+    scaling: Option<Update<'_, T>>,
     x: &[T],
     y: &mut [T],
 ) {

@@ -4,17 +4,16 @@
 //! one column list, and an element of x is loaded once for all of them. Column indices take 16 bits
 //! where they fit. The values are those of the CSR matrix.
 
-use std::ops::Range;
-use std::sync::Arc;
-
 use rayon::prelude::*;
-use spm_formats::kernel::{KernelInfo, PlanError, Scaling};
-use spm_formats::{CsrSource, CsrView, FormatError, Scalar, partition};
+use spm_formats::kernel::{KernelInfo, PlanError};
+use spm_formats::{CsrSource, CsrView, FormatError, NewValues, Scalar, partition};
+use std::ops::Range;
 
 use super::KERNEL;
 use super::plan::{Memory, Product, boxed};
 use crate::disjoint::Disjoint;
 use crate::kernel::{Planned, Problem};
+use crate::scaled::Update;
 use crate::simd::{GATHER, Isa, Job, LANES, Machine};
 use crate::{PlanOptions, Threads, scaled};
 
@@ -200,7 +199,7 @@ impl<T: Scalar> Product<T> for CsrCompact<'_, T> {
         }
     }
 
-    fn multiply(&self, scaling: Option<Scaling<T>>, x: &[T], y: &mut [T]) {
+    fn multiply(&self, scaling: Option<Update<'_, T>>, x: &[T], y: &mut [T]) {
         // The jobs index x by the columns of A.
         let a = self.a.view();
         assert!(x.len() >= a.cols(), "x has {} elements", x.len());
@@ -214,9 +213,8 @@ impl<T: Scalar> Product<T> for CsrCompact<'_, T> {
         });
     }
 
-    fn set_values(&mut self, values: &Arc<Vec<T>>) -> Result<(), PlanError> {
-        self.a = self.a.with_values(values)?;
-        Ok(())
+    fn set_values(&mut self, new: NewValues<'_, T>) -> Result<(), PlanError> {
+        self.a.set_values(new)
     }
 }
 
@@ -224,7 +222,7 @@ impl<T: Scalar> Product<T> for CsrCompact<'_, T> {
 struct Run<'a, T> {
     a: CsrView<'a, T>,
     piece: &'a Piece,
-    scaling: Option<Scaling<T>>,
+    scaling: Option<Update<'a, T>>,
     x: &'a [T],
     /// The rows of the piece.
     y: &'a mut [T],
@@ -288,7 +286,7 @@ unsafe fn sum_rows<T: Scalar, I: Isa<T>, const ROWS: usize>(
     values: *const T,
     length: usize,
     fetch: impl Fn(usize) -> I::Vector,
-    scaling: Option<Scaling<T>>,
+    scaling: Option<Update<'_, T>>,
     y: *mut T,
 ) {
     // SAFETY: the caller's promise.

@@ -4,11 +4,9 @@
 //! Garland, "Merge-based parallel sparse matrix-vector multiplication", SC 2016). A partition may
 //! begin and end inside a row, so a very long row is balanced too.
 
-use std::sync::Arc;
-
-use spm_formats::kernel::{KernelInfo, PlanError, Scaling};
+use spm_formats::kernel::{KernelInfo, PlanError};
 use spm_formats::partition::{self, MergePoint};
-use spm_formats::{CsrSource, Scalar};
+use spm_formats::{CsrSource, NewValues, Scalar};
 
 use super::KERNEL;
 use super::plan::{Memory, Product, boxed};
@@ -16,6 +14,7 @@ use super::row;
 use crate::disjoint::Disjoint;
 use crate::kernel::{Planned, Problem};
 use crate::pool::Pool;
+use crate::scaled::Update;
 use crate::{Threads, scaled};
 
 pub(super) const INFO: KernelInfo = KernelInfo {
@@ -54,7 +53,7 @@ impl<T: Scalar> Product<T> for Merge<'_, T> {
         Memory::borrowed(&self.a.view(), size_of_val(&*self.points) + carries)
     }
 
-    fn multiply(&self, scaling: Option<Scaling<T>>, x: &[T], y: &mut [T]) {
+    fn multiply(&self, scaling: Option<Update<'_, T>>, x: &[T], y: &mut [T]) {
         let (a, points, simd) = (self.a.view(), &self.points, self.simd);
         let mut sums = self.carries.take(|| vec![T::ZERO; self.threads.count()]);
         let all_rows = Disjoint::new(y);
@@ -83,8 +82,7 @@ impl<T: Scalar> Product<T> for Merge<'_, T> {
         }
     }
 
-    fn set_values(&mut self, values: &Arc<Vec<T>>) -> Result<(), PlanError> {
-        self.a = self.a.with_values(values)?;
-        Ok(())
+    fn set_values(&mut self, new: NewValues<'_, T>) -> Result<(), PlanError> {
+        self.a.set_values(new)
     }
 }

@@ -1,14 +1,13 @@
 //! Serial CSR SpMV (R0 3.1, R2 algorithm 1): y_i = sum_j a_ij x_j, one row after the other.
 
-use std::sync::Arc;
-
-use spm_formats::kernel::{KernelInfo, PlanError, Scaling};
-use spm_formats::{CsrSource, Scalar};
+use spm_formats::kernel::{KernelInfo, PlanError};
+use spm_formats::{CsrSource, NewValues, Scalar};
 
 use super::KERNEL;
 use super::plan::{Memory, Product, boxed, checked};
 use super::{BoxedPlan, row};
 use crate::kernel::{Planned, Problem};
+use crate::scaled::Update;
 
 pub(super) const INFO: KernelInfo = KernelInfo {
     id: "csr-serial",
@@ -43,13 +42,12 @@ impl<T: Scalar> Product<T> for Serial<'_, T> {
         Memory::borrowed(&self.0.view(), 0)
     }
 
-    fn multiply(&self, scaling: Option<Scaling<T>>, x: &[T], y: &mut [T]) {
+    fn multiply(&self, scaling: Option<Update<'_, T>>, x: &[T], y: &mut [T]) {
         let a = self.0.view();
         row::multiply_rows(&a, 0..a.rows(), scaling, x, y, false);
     }
 
-    fn set_values(&mut self, values: &Arc<Vec<T>>) -> Result<(), PlanError> {
-        self.0 = self.0.with_values(values)?;
-        Ok(())
+    fn set_values(&mut self, new: NewValues<'_, T>) -> Result<(), PlanError> {
+        self.0.set_values(new)
     }
 }

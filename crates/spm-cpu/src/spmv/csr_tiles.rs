@@ -1,10 +1,8 @@
 //! CSR SpMV by 2-D tiles with an offset table (R1 1.1.2 and 1.1.3, `spmvTilesCSR`, OMP CSR 3):
 //! y_i = sum_J sum_{j in J} a_ij x_j over column blocks J.
 
-use std::sync::Arc;
-
-use spm_formats::kernel::{KernelInfo, PlanError, Scaling};
-use spm_formats::{CsrSource, Scalar, partition};
+use spm_formats::kernel::{KernelInfo, PlanError};
+use spm_formats::{CsrSource, NewValues, Scalar, partition};
 
 use super::KERNEL;
 use super::plan::{Memory, Product, boxed};
@@ -12,6 +10,7 @@ use super::row;
 use super::schedule::{FOLDING, GRID, SCHEDULE};
 use super::tiles::Tiles;
 use crate::kernel::{Planned, Problem};
+use crate::scaled::Update;
 
 pub(super) const INFO: KernelInfo = KernelInfo {
     id: "csr-tiles",
@@ -60,7 +59,7 @@ impl<T: Scalar> Product<T> for CsrTiles<'_, T> {
         Memory { matrix: read, plan: (offsets + self.tiles.bytes()) as u64 }
     }
 
-    fn multiply(&self, scaling: Option<Scaling<T>>, x: &[T], y: &mut [T]) {
+    fn multiply(&self, scaling: Option<Update<'_, T>>, x: &[T], y: &mut [T]) {
         let (a, offsets, simd) = (self.a.view(), &self.offsets, self.simd);
         let blocks = self.tiles.col_blocks();
         let tile_sum = |block: usize, row: usize| {
@@ -70,8 +69,7 @@ impl<T: Scalar> Product<T> for CsrTiles<'_, T> {
         self.tiles.multiply(scaling, y, tile_sum, |_, sum| sum);
     }
 
-    fn set_values(&mut self, values: &Arc<Vec<T>>) -> Result<(), PlanError> {
-        self.a = self.a.with_values(values)?;
-        Ok(())
+    fn set_values(&mut self, new: NewValues<'_, T>) -> Result<(), PlanError> {
+        self.a.set_values(new)
     }
 }

@@ -3,7 +3,7 @@
 
 use std::ops::Range;
 
-use spm_formats::kernel::{KernelInfo, Scaling};
+use spm_formats::kernel::KernelInfo;
 use spm_formats::{CsrView, Scalar, partition};
 
 use super::KERNEL;
@@ -12,6 +12,7 @@ use super::row;
 use super::schedule::{FOLDING, GRID, SCHEDULE};
 use super::tiles::Tiles;
 use crate::kernel::{Planned, Problem};
+use crate::scaled::Update;
 
 pub(super) const INFO: KernelInfo = KernelInfo {
     id: "csr-tiles-copied",
@@ -90,7 +91,7 @@ impl<T: Scalar> Product<T> for CopiedTiles<T> {
         Memory::owned(self.pieces.iter().map(Piece::bytes).sum(), self.tiles.bytes())
     }
 
-    fn multiply(&self, scaling: Option<Scaling<T>>, x: &[T], y: &mut [T]) {
+    fn multiply(&self, scaling: Option<Update<'_, T>>, x: &[T], y: &mut [T]) {
         let (pieces, simd) = (&self.pieces, self.simd);
         let tile_sum = |block: usize, row: usize| pieces[block].dot(row, x, simd);
         self.tiles.multiply(scaling, y, tile_sum, |_, sum| sum);

@@ -5,17 +5,16 @@
 //! first thread in y itself, every other one in a copy of the columns that its entries span. A second
 //! loop over the columns adds the copies.
 
-use std::ops::Range;
-use std::sync::Arc;
-
-use spm_formats::kernel::{PlanError, Scaling};
+use spm_formats::kernel::PlanError;
 use spm_formats::partition::{self, MergePoint};
-use spm_formats::{CsrSource, CsrView, Scalar};
+use spm_formats::{CsrSource, CsrView, NewValues, Scalar};
+use std::ops::Range;
 
 use super::BoxedPlan;
 use super::plan::{Memory, Product, boxed};
 use crate::disjoint::Disjoint;
 use crate::pool::Pool;
+use crate::scaled::Update;
 use crate::workspace::Workspace;
 use crate::{PlanOptions, Threads};
 
@@ -73,14 +72,14 @@ pub fn plan<'a, T: Scalar>(
     let (a, threads) = (a.into(), options.threads.clone());
     let view = a.view();
     let affordable = options.budget.left() / T::BYTES as u64;
-    let suits = |parts: &Vec<Part>| {
-        let copied = copied(parts) as u64;
-        copied <= affordable && cost(parts, &view) < cost(&divide(&view, 1), &view)
-    };
+    let all = divide(&view, 1);
+    let alone = cost(&all, &view);
+    let suits =
+        |parts: &Vec<Part>| copied(parts) as u64 <= affordable && cost(parts, &view) < alone;
     let counts = std::iter::successors(Some(threads.count()), |&count| Some(count / 2));
     let counts = counts.take_while(|&count| count > 1);
     let parts = counts.map(|count| divide(&view, count)).find(suits);
-    let parts = parts.unwrap_or_else(|| divide(&view, 1));
+    let parts = parts.unwrap_or(all);
     Ok(with_parts(a, threads, parts))
 }
 
@@ -158,9 +157,9 @@ impl<T: Scalar> Product<T> for Transposed<'_, T> {
         Memory::borrowed(&self.a.view(), copies + rest)
     }
 
-    fn multiply(&self, scaling: Option<Scaling<T>>, x: &[T], y: &mut [T]) {
-        let (a, scaling) = (self.a.view(), scaling.unwrap_or(Scaling::OVERWRITE));
-        let (parts, alpha) = (&self.parts, scaling.alpha);
+    fn multiply(&self, scaling: Option<Update<'_, T>>, x: &[T], y: &mut [T]) {
+        let (a, scaling) = (self.a.view(), scaling.unwrap_or(Update::OVERWRITE));
+        let (parts, alpha) = (&self.parts, scaling.alpha());
         if let [all] = &**parts {
             scaling.scale(y);
             return scatter(&a, all, alpha, x, 0, y);
@@ -179,7 +178,7 @@ impl<T: Scalar> Product<T> for Transposed<'_, T> {
                     all_copies.range(self.starts[index]..self.starts[index + 1])
                 }
             };
-            let scaling = if index == 0 { scaling } else { Scaling::OVERWRITE };
+            let scaling = if index == 0 { scaling } else { Update::OVERWRITE };
             scaling.scale(sums);
             scatter(&a, part, alpha, x, part.cols.start, sums);
         });
@@ -207,9 +206,8 @@ impl<T: Scalar> Product<T> for Transposed<'_, T> {
         });
     }
 
-    fn set_values(&mut self, values: &Arc<Vec<T>>) -> Result<(), PlanError> {
-        self.a = self.a.with_values(values)?;
-        Ok(())
+    fn set_values(&mut self, new: NewValues<'_, T>) -> Result<(), PlanError> {
+        self.a.set_values(new)
     }
 }
 
@@ -235,6 +233,7 @@ fn scatter<T: Scalar>(
 
 #[cfg(test)]
 mod tests {
+    use spm_formats::kernel::Scaling;
     use spm_formats::{Coo, convert};
     use spm_testing::exact::{self, Whole};
     use spm_testing::{generate, reference};

@@ -4,12 +4,13 @@
 use std::ops::Range;
 
 use spm_formats::convert::{EllOptions, csr_to_ell};
-use spm_formats::kernel::{ParameterSpec, Parameters, PlanError, Scaling, Value};
+use spm_formats::kernel::{ParameterSpec, Parameters, PlanError, Value};
 use spm_formats::{CsrView, Ell, Scalar};
 
 use super::plan::Memory;
 use super::row;
 use super::rows::RowSums;
+use crate::scaled::Update;
 use crate::{PlanOptions, scaled};
 
 /// Whether row lengths are used (R1's `ROWLENS`).
@@ -94,7 +95,7 @@ impl<T: Scalar> RowSums<T> for EllRows<T> {
         Memory { matrix: read, plan: all + rest as u64 }
     }
 
-    fn multiply(&self, rows: Range<usize>, scaling: Option<Scaling<T>>, x: &[T], y: &mut [T]) {
+    fn multiply(&self, rows: Range<usize>, scaling: Option<Update<'_, T>>, x: &[T], y: &mut [T]) {
         for (y, row) in y.iter_mut().zip(rows) {
             let sum = self.sum(row, 0..self.width(), x);
             scaled::store(scaling, self.without_padding(row, sum, x), y);

@@ -1,7 +1,7 @@
 //! ELLPACK SpMV by 2-D tiles (R1 1.2.2, `spmvTilesELL`, OMP ELL 2):
 //! y_i = sum_S sum_{s in S} value(i, s) x_column(i, s) over blocks S of stored elements.
 
-use spm_formats::kernel::{KernelInfo, Scaling};
+use spm_formats::kernel::KernelInfo;
 use spm_formats::{Scalar, partition};
 
 use super::KERNEL;
@@ -12,6 +12,7 @@ use super::rows::RowSums;
 use super::schedule::{FOLDING, GRID, SCHEDULE};
 use super::tiles::Tiles;
 use crate::kernel::{Planned, Problem};
+use crate::scaled::Update;
 
 pub(super) const INFO: KernelInfo = KernelInfo {
     id: "ell-tiles",
@@ -44,7 +45,7 @@ impl<T: Scalar> Product<T> for EllTiles<T> {
         self.a.memory(self.tiles.bytes())
     }
 
-    fn multiply(&self, scaling: Option<Scaling<T>>, x: &[T], y: &mut [T]) {
+    fn multiply(&self, scaling: Option<Update<'_, T>>, x: &[T], y: &mut [T]) {
         let (a, blocks) = (&self.a, self.tiles.col_blocks());
         let tile_sum =
             |block: usize, row: usize| a.sum(row, partition::even(a.width(), blocks, block), x);

@@ -3,11 +3,12 @@
 use std::ops::Range;
 
 use spm_formats::convert::csr_to_hll;
-use spm_formats::kernel::{ParameterSpec, Parameters, PlanError, Scaling, Value};
+use spm_formats::kernel::{ParameterSpec, Parameters, PlanError, Value};
 use spm_formats::{CsrView, Hll, Scalar};
 
 use super::plan::Memory;
 use super::rows::RowSums;
+use crate::scaled::Update;
 use crate::simd::LANES;
 use crate::{PlanOptions, scaled};
 
@@ -116,7 +117,7 @@ impl<T: Scalar> RowSums<T> for HllBlocks<T> {
         Memory { matrix: all - lengths, plan: all + rest as u64 }
     }
 
-    fn multiply(&self, blocks: Range<usize>, scaling: Option<Scaling<T>>, x: &[T], y: &mut [T]) {
+    fn multiply(&self, blocks: Range<usize>, scaling: Option<Update<'_, T>>, x: &[T], y: &mut [T]) {
         assert!(x.len() >= self.hll.cols());
         let mut rest = y;
         for block in blocks {

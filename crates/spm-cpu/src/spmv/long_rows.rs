@@ -1,11 +1,11 @@
 //! Sums of long rows, each split between all threads.
 
-use spm_formats::kernel::Scaling;
 use spm_formats::{CsrView, Scalar, partition};
 
 use super::row;
 use crate::disjoint::Disjoint;
 use crate::pool::{Pool, Taken};
+use crate::scaled::Update;
 use crate::{Threads, scaled};
 
 /// Rows with more entries than this are split.
@@ -56,7 +56,7 @@ impl<T: Scalar> LongRows<T> {
 
     /// Adds the partial sums, always in the same order. What is in the long rows of `y` is
     /// discarded; alpha and beta apply to what was there at the beginning.
-    pub(super) fn finish(&self, workspace: &[T], scaling: Option<Scaling<T>>, y: &mut [T]) {
+    pub(super) fn finish(&self, workspace: &[T], scaling: Option<Update<'_, T>>, y: &mut [T]) {
         let count = self.rows.len();
         let (sums, kept) = workspace.split_at(count * self.parts);
         for (l, (&row, &kept)) in self.rows.iter().zip(kept).enumerate() {

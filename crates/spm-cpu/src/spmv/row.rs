@@ -3,7 +3,8 @@
 
 use std::ops::Range;
 
-use spm_formats::kernel::{ParameterSpec, Scaling, Value};
+use crate::scaled::Update;
+use spm_formats::kernel::{ParameterSpec, Value};
 use spm_formats::{CsrView, Scalar};
 
 /// Independent accumulators of the unrolled loop, enough to hide the latency of an addition (4
@@ -99,7 +100,7 @@ pub(crate) fn dot_row<T: Scalar>(a: &CsrView<'_, T>, row: usize, x: &[T]) -> T {
 pub(crate) fn multiply_rows<T: Scalar>(
     a: &CsrView<'_, T>,
     rows: Range<usize>,
-    scaling: Option<Scaling<T>>,
+    scaling: Option<Update<'_, T>>,
     x: &[T],
     y: &mut [T],
     simd: bool,
@@ -114,7 +115,7 @@ pub(crate) fn multiply_rows<T: Scalar>(
 fn scaled_rows<T: Scalar>(
     a: &CsrView<'_, T>,
     rows: Range<usize>,
-    scaling: Scaling<T>,
+    scaling: Update<'_, T>,
     x: &[T],
     y: &mut [T],
     simd: bool,

@@ -1,10 +1,8 @@
 //! Products whose rows are summed independently of each other, over a partition of the rows.
 
+use spm_formats::kernel::{Parameters, PlanError};
+use spm_formats::{CsrSource, NewValues, Scalar, partition};
 use std::ops::Range;
-use std::sync::Arc;
-
-use spm_formats::kernel::{Parameters, PlanError, Scaling};
-use spm_formats::{CsrSource, Scalar, partition};
 
 use super::plan::{Memory, Product, boxed};
 use super::row;
@@ -12,6 +10,7 @@ use super::schedule::{self, Loop};
 use crate::Threads;
 use crate::disjoint::Disjoint;
 use crate::plan::BoxedPlan;
+use crate::scaled::Update;
 
 /// A matrix whose rows, or blocks of rows, are summed independently of each other.
 pub(super) trait RowSums<T>: Send + Sync {
@@ -32,11 +31,11 @@ pub(super) trait RowSums<T>: Send + Sync {
     }
 
     /// y[rows] = alpha (A x)[rows] + beta y[rows] for the rows of `units`; `y` holds just these.
-    fn multiply(&self, units: Range<usize>, scaling: Option<Scaling<T>>, x: &[T], y: &mut [T]);
+    fn multiply(&self, units: Range<usize>, scaling: Option<Update<'_, T>>, x: &[T], y: &mut [T]);
 
     /// See [`Product::set_values`].
-    fn set_values(&mut self, values: &Arc<Vec<T>>) -> Result<(), PlanError> {
-        let _ = values;
+    fn set_values(&mut self, new: NewValues<'_, T>) -> Result<(), PlanError> {
+        let _ = new;
         Err(PlanError::Values("the format does not keep their order"))
     }
 }
@@ -62,13 +61,12 @@ impl<T: Scalar> RowSums<T> for CsrRows<'_, T> {
         Memory::borrowed(&self.a.view(), rest)
     }
 
-    fn multiply(&self, rows: Range<usize>, scaling: Option<Scaling<T>>, x: &[T], y: &mut [T]) {
+    fn multiply(&self, rows: Range<usize>, scaling: Option<Update<'_, T>>, x: &[T], y: &mut [T]) {
         row::multiply_rows(&self.a.view(), rows, scaling, x, y, self.simd);
     }
 
-    fn set_values(&mut self, values: &Arc<Vec<T>>) -> Result<(), PlanError> {
-        self.a = self.a.with_values(values)?;
-        Ok(())
+    fn set_values(&mut self, new: NewValues<'_, T>) -> Result<(), PlanError> {
+        self.a.set_values(new)
     }
 }
 
@@ -146,7 +144,7 @@ impl<T: Scalar, A: RowSums<T>> Product<T> for RowProduct<A> {
         self.a.memory(self.partition.bytes())
     }
 
-    fn multiply(&self, scaling: Option<Scaling<T>>, x: &[T], y: &mut [T]) {
+    fn multiply(&self, scaling: Option<Update<'_, T>>, x: &[T], y: &mut [T]) {
         let y = Disjoint::new(y);
         self.partition.run(self.a.count(), |units| {
             // SAFETY: the parts of a partition, and so their rows, do not overlap.
@@ -155,7 +153,7 @@ impl<T: Scalar, A: RowSums<T>> Product<T> for RowProduct<A> {
         });
     }
 
-    fn set_values(&mut self, values: &Arc<Vec<T>>) -> Result<(), PlanError> {
-        self.a.set_values(values)
+    fn set_values(&mut self, new: NewValues<'_, T>) -> Result<(), PlanError> {
+        self.a.set_values(new)
     }
 }

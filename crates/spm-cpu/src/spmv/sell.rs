@@ -2,7 +2,7 @@
 //! Wellein, Fehske and Bishop, SIAM J. Sci. Comput. 36(5), 2014).
 
 use spm_formats::convert::csr_to_sell;
-use spm_formats::kernel::{KernelInfo, ParameterSpec, PlanError, Scaling, Value};
+use spm_formats::kernel::{KernelInfo, ParameterSpec, PlanError, Value};
 use spm_formats::{CsrSource, CsrView, Scalar, Sell, partition};
 
 use super::KERNEL;
@@ -11,6 +11,7 @@ use super::row;
 use super::sell_compact::SIGMA;
 use crate::disjoint::Disjoint;
 use crate::kernel::{Planned, Problem};
+use crate::scaled::Update;
 use crate::simd::{GATHER, Isa, Job, LANES, Machine};
 use crate::{Threads, scaled};
 
@@ -66,7 +67,7 @@ impl<T: Scalar> Product<T> for SellRows<'_, T> {
         Memory { matrix: read, plan: all + size_of_val(&*self.bounds) as u64 }
     }
 
-    fn multiply(&self, scaling: Option<Scaling<T>>, x: &[T], y: &mut [T]) {
+    fn multiply(&self, scaling: Option<Update<'_, T>>, x: &[T], y: &mut [T]) {
         // The jobs index x by the columns of A.
         let a = self.a.view();
         assert!(x.len() >= a.cols(), "x has {} elements", x.len());
@@ -83,7 +84,7 @@ struct Chunks<'a, T> {
     a: &'a CsrView<'a, T>,
     sell: &'a Sell<T>,
     chunks: std::ops::Range<usize>,
-    scaling: Option<Scaling<T>>,
+    scaling: Option<Update<'a, T>>,
     x: &'a [T],
     /// All rows of y. These chunks write the rows that the permutation assigns to them.
     y: Disjoint<'a, T>,

@@ -18,12 +18,11 @@
 //! has just been stored, and that load waits until the store has left the store queue.
 
 use std::ops::Range;
-use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
 use rayon::prelude::*;
-use spm_formats::kernel::{KernelInfo, PlanError, Scaling};
-use spm_formats::{CsrSource, CsrView, FormatError, Scalar, partition};
+use spm_formats::kernel::{KernelInfo, PlanError};
+use spm_formats::{CsrSource, CsrView, FormatError, NewValues, Scalar, partition};
 
 use super::KERNEL;
 use super::plan::{Memory, Product, boxed};
@@ -32,6 +31,7 @@ use crate::aligned::Aligned;
 use crate::disjoint::Disjoint;
 use crate::kernel::{Planned, Problem};
 use crate::pool::Pool;
+use crate::scaled::Update;
 use crate::simd::{self, AHEAD, Isa, Job, LANES, Machine, PREFETCH};
 use crate::{PlanOptions, Threads};
 
@@ -308,8 +308,8 @@ impl<T: Scalar> Product<T> for SellSymmetric<'_, T> {
         Memory::owned(self.parts.iter().map(bytes).sum(), spills)
     }
 
-    fn multiply(&self, scaling: Option<Scaling<T>>, x: &[T], y: &mut [T]) {
-        let (a, scaling) = (self.a.view(), scaling.unwrap_or(Scaling::OVERWRITE));
+    fn multiply(&self, scaling: Option<Update<'_, T>>, x: &[T], y: &mut [T]) {
+        let (a, scaling) = (self.a.view(), scaling.unwrap_or(Update::OVERWRITE));
         // The jobs index x by the columns of A.
         assert!(x.len() >= a.cols(), "x has {} elements", x.len());
         let all_rows = Disjoint::new(y);
@@ -345,21 +345,20 @@ impl<T: Scalar> Product<T> for SellSymmetric<'_, T> {
         });
     }
 
-    fn set_values(&mut self, values: &Arc<Vec<T>>) -> Result<(), PlanError> {
-        let a = self.a.with_values(values)?;
-        if !has_symmetric_values(&a.view()) {
+    fn set_values(&mut self, new: NewValues<'_, T>) -> Result<(), PlanError> {
+        let view = self.a.view_with(&new)?;
+        if !has_symmetric_values(&view) {
             return Err(PlanError::Values("they are not symmetric, as the old ones are"));
         }
-        self.parts.par_iter_mut().for_each(|part| part.set_values(&a.view()));
-        self.a = a;
-        Ok(())
+        self.parts.par_iter_mut().for_each(|part| part.set_values(&view));
+        self.a.set_values(new)
     }
 }
 
 /// What a part reads and adds to.
 struct Sums<'a, T> {
     part: &'a Part<T>,
-    scaling: Scaling<T>,
+    scaling: Update<'a, T>,
     x: &'a [T],
     /// The rows of the part.
     y: &'a mut [T],
@@ -374,7 +373,7 @@ impl<T: Scalar> Sums<'_, T> {
 
     /// Adds the rows from `first` on, entry by entry.
     fn add_rows(&mut self, a: &CsrView<'_, T>, first: usize) {
-        let (start, end, alpha) = (self.part.rows.start, self.part.rows.end, self.scaling.alpha);
+        let (start, end, alpha) = (self.part.rows.start, self.part.rows.end, self.scaling.alpha());
         for row in first..end {
             for entry in a.row_range(row) {
                 let (col, value) = (a.col_ind()[entry] as usize, a.values()[entry]);
@@ -433,7 +432,7 @@ impl<T: Scalar> Upper<'_, T> {
         // rows at a time is inside y if it ends before the part does, and inside the spill if not. `I`
         // by the caller's promise.
         unsafe {
-            let (zero, alpha) = (I::splat(T::ZERO), I::splat(scaling.alpha));
+            let (zero, alpha) = (I::splat(T::ZERO), I::splat(scaling.alpha()));
             let y_of_row_0 = y.as_mut_ptr().wrapping_sub(start);
             let spill = spill.as_mut_ptr();
             let x_at = x.as_ptr();

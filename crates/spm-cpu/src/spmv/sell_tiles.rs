@@ -4,12 +4,10 @@
 //! inside a tile take 16 bits. A tile stores only the rows that have entries in it, eight at a
 //! time, sorted by their number of entries in the tile.
 
-use std::ops::Range;
-use std::sync::Arc;
-
 use rayon::prelude::*;
-use spm_formats::kernel::{KernelInfo, ParameterSpec, PlanError, Scaling, Value};
-use spm_formats::{CsrSource, CsrView, FormatError, Scalar, partition};
+use spm_formats::kernel::{KernelInfo, ParameterSpec, PlanError, Value};
+use spm_formats::{CsrSource, CsrView, FormatError, NewValues, Scalar, partition};
+use std::ops::Range;
 
 use super::KERNEL;
 use super::plan::{Memory, Product, boxed};
@@ -17,7 +15,7 @@ use super::repair::{any_not_finite, repair};
 use crate::aligned::{ALIGNMENT, Aligned};
 use crate::disjoint::Disjoint;
 use crate::kernel::{Planned, Problem};
-use crate::scaled::{Buffers, Staged};
+use crate::scaled::{Buffers, Staged, Update};
 use crate::simd::{GATHER, Isa, Job, LANES, Machine};
 use crate::{PlanOptions, Threads, scaled};
 
@@ -275,7 +273,7 @@ impl<T: Scalar> Product<T> for SellTiles<'_, T> {
         Memory::owned(tiles.map(Tile::bytes).sum(), size_of_val(&*self.bounds))
     }
 
-    fn multiply(&self, scaling: Option<Scaling<T>>, x: &[T], y: &mut [T]) {
+    fn multiply(&self, scaling: Option<Update<'_, T>>, x: &[T], y: &mut [T]) {
         let (a, y) = (self.a.view(), Disjoint::new(y));
         // The jobs index x by the columns of A.
         assert!(x.len() >= a.cols(), "x has {} elements", x.len());
@@ -300,11 +298,10 @@ impl<T: Scalar> Product<T> for SellTiles<'_, T> {
         });
     }
 
-    fn set_values(&mut self, values: &Arc<Vec<T>>) -> Result<(), PlanError> {
-        let a = self.a.with_values(values)?;
-        self.bands.par_iter_mut().for_each(|band| band.set_values(&a.view()));
-        self.a = a;
-        Ok(())
+    fn set_values(&mut self, new: NewValues<'_, T>) -> Result<(), PlanError> {
+        let view = self.a.view_with(&new)?;
+        self.bands.par_iter_mut().for_each(|band| band.set_values(&view));
+        self.a.set_values(new)
     }
 }
 

@@ -1,12 +1,13 @@
 //! The common part of the 2-D kernels: tiles write partial sums, and a parallel reduction adds
 //! them.
 
-use spm_formats::kernel::{Parameters, Scaling};
+use spm_formats::kernel::Parameters;
 use spm_formats::{FormatError, Scalar, partition};
 
 use super::schedule::{GRID, Loop};
 use crate::disjoint::Disjoint;
 use crate::pool::Pool;
+use crate::scaled::Update;
 use crate::{PlanOptions, scaled};
 
 /// A grid of row blocks x column blocks over a matrix, and the partial sums of its tiles.
@@ -59,7 +60,7 @@ impl<T: Scalar> Tiles<T> {
     /// `tile_sum(j, r)`.
     pub(super) fn multiply(
         &self,
-        scaling: Option<Scaling<T>>,
+        scaling: Option<Update<'_, T>>,
         y: &mut [T],
         tile_sum: impl Fn(usize, usize) -> T + Sync,
         finish: impl Fn(usize, T) -> T + Sync,

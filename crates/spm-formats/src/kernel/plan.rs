@@ -2,10 +2,9 @@
 
 use std::error::Error;
 use std::fmt;
-use std::sync::Arc;
 
 use super::Scaling;
-use crate::{FormatError, Layout};
+use crate::{FormatError, Layout, NewValues};
 
 /// Why a plan could not be made.
 #[derive(Debug, Clone, PartialEq)]
@@ -162,17 +161,30 @@ pub trait ProductPlan<T>: Send + Sync {
     /// As [`ProductPlan::run`].
     fn run_scaled(&self, scaling: Scaling<T>, x: &[T], y: &mut [T]) -> Result<(), RunError>;
 
-    /// Replaces the values of A, whose pattern stays, by `values` in CSR order. The products are then
-    /// those of a new plan of the same kernel, bit by bit. A plan that reads the values in CSR order
-    /// only keeps `values`; others copy them into their own order, in parallel on the current rayon
-    /// pool.
+    /// `y` = alpha A `x` + beta `z`, with as many elements in `z` as in `y`. `y` is overwritten; with
+    /// beta = 0 `z` is not read. The result has the bits that [`ProductPlan::run_scaled`] gives for a `y`
+    /// that is `z`.
+    ///
+    /// # Errors
+    /// As [`ProductPlan::run`].
+    fn run_adding(
+        &self,
+        scaling: Scaling<T>,
+        x: &[T],
+        z: &[T],
+        y: &mut [T],
+    ) -> Result<(), RunError>;
+
+    /// Replaces the values of A, whose pattern stays. The products are then those of a new plan of the
+    /// same kernel, bit by bit. A plan that reads the values in CSR order reads the new array; others
+    /// copy it into their own order, in parallel on the current rayon pool.
     ///
     /// # Errors
     /// A wrong number of values; [`PlanError::Values`] where the plan depends on the old ones (equal
-    /// values that are stored once, symmetry) or does not keep their order. After an error the plan
-    /// has its old values.
-    fn set_values(&mut self, values: &Arc<Vec<T>>) -> Result<(), PlanError> {
-        let _ = values;
+    /// values that are stored once, symmetry), does not keep their order, or does not share the matrix
+    /// that they are written into. After an error plan and matrix have their old values.
+    fn set_values(&mut self, new: NewValues<'_, T>) -> Result<(), PlanError> {
+        let _ = new;
         Err(PlanError::Values("the plan does not keep their order"))
     }
 

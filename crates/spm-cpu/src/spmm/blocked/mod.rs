@@ -12,11 +12,9 @@ mod kernel;
 mod pack;
 mod sink;
 
-use std::sync::Arc;
-
-use spm_formats::kernel::{KernelInfo, ParameterSpec, PlanError, Scaling, Value};
+use spm_formats::kernel::{KernelInfo, ParameterSpec, PlanError, Value};
 use spm_formats::partition::{self, MergePoint};
-use spm_formats::{CsrSource, DenseShape, Layout, Scalar};
+use spm_formats::{CsrSource, DenseShape, Layout, NewValues, Scalar};
 
 use self::columns::{Columns, Lists, Narrow, Wide};
 use self::kernel::{Dense, Part};
@@ -27,6 +25,7 @@ use super::vector;
 use crate::disjoint::Disjoint;
 use crate::kernel::{Planned, Problem};
 use crate::pool::{Pool, Taken};
+use crate::scaled::Update;
 use crate::simd::Machine;
 use crate::spmm::KERNEL;
 use crate::spmv;
@@ -161,16 +160,15 @@ impl<T: Scalar> Product<T> for Blocked<'_, T> {
         Memory { matrix: a.memory_bytes() - columns + lists as u64, plan: plan as u64 }
     }
 
-    fn multiply(&self, scaling: Option<Scaling<T>>, x: &[T], y: &mut [T]) {
+    fn multiply(&self, scaling: Option<Update<'_, T>>, x: &[T], y: &mut [T]) {
         match &self.lists {
             Some(lists) => self.multiply_with(Narrow(lists), scaling, x, y),
             None => self.multiply_with(Wide(self.a.view().col_ind()), scaling, x, y),
         }
     }
 
-    fn set_values(&mut self, values: &Arc<Vec<T>>) -> Result<(), PlanError> {
-        self.a = self.a.with_values(values)?;
-        Ok(())
+    fn set_values(&mut self, new: NewValues<'_, T>) -> Result<(), PlanError> {
+        self.a.set_values(new)
     }
 }
 
@@ -183,7 +181,7 @@ impl<T: Scalar> Blocked<'_, T> {
     fn multiply_with(
         &self,
         columns: impl Columns,
-        scaling: Option<Scaling<T>>,
+        scaling: Option<Update<'_, T>>,
         x: &[T],
         y: &mut [T],
     ) {

@@ -1,10 +1,9 @@
 //! Writes finished rows of Y to memory in the layout and with the stores that suit Y.
 
 use spm_formats::Scalar;
-use spm_formats::kernel::Scaling;
 
 use crate::disjoint::Disjoint;
-use crate::scaled;
+use crate::scaled::{self, Update};
 use crate::simd::{Isa, LANES};
 
 /// Takes tiles of rows, one after the other.
@@ -31,7 +30,7 @@ pub(super) enum Sink<'a, T> {
         y: &'a mut [T],
         k: usize,
         stage: &'a mut [T],
-        scaling: Scaling<T>,
+        scaling: Update<'a, T>,
     },
     /// Column-major Y: tiles are transposed.
     Columns {
@@ -42,7 +41,7 @@ pub(super) enum Sink<'a, T> {
         /// The first row of the next tile.
         row: usize,
         stage: &'a mut [T],
-        scaling: Option<Scaling<T>>,
+        scaling: Option<Update<'a, T>>,
     },
 }
 

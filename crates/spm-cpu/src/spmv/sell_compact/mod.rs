@@ -6,12 +6,10 @@
 
 pub(super) mod segment;
 
-use std::ops::Range;
-use std::sync::Arc;
-
 use rayon::prelude::*;
-use spm_formats::kernel::{KernelInfo, ParameterSpec, PlanError, Scaling, Value};
-use spm_formats::{CsrSource, CsrView, FormatError, Scalar, partition};
+use spm_formats::kernel::{KernelInfo, ParameterSpec, PlanError, Value};
+use spm_formats::{CsrSource, CsrView, FormatError, NewValues, Scalar, partition};
+use std::ops::Range;
 
 use self::segment::{Columns, MOST_ROWS, Segment};
 use super::long_rows::{LONG, LongRows};
@@ -19,7 +17,7 @@ use super::plan::{Memory, Product, boxed};
 use super::repair::repair;
 use crate::disjoint::Disjoint;
 use crate::kernel::{Planned, Problem};
-use crate::scaled::{Buffers, Staged};
+use crate::scaled::{Buffers, Staged, Update};
 use crate::simd::{self, AHEAD, GATHER, Isa, Job, LANES, Machine, PREFETCH};
 use crate::spmv::KERNEL;
 use crate::{PlanOptions, Threads, scaled};
@@ -166,7 +164,7 @@ impl<T: Scalar> Product<T> for SellCompact<'_, T> {
         Memory::owned(segments, self.long.bytes() + size_of_val(&*self.bounds))
     }
 
-    fn multiply(&self, scaling: Option<Scaling<T>>, x: &[T], y: &mut [T]) {
+    fn multiply(&self, scaling: Option<Update<'_, T>>, x: &[T], y: &mut [T]) {
         let (a, common, prefetch) = (self.a.view(), self.common, self.prefetch);
         // The jobs index x by the columns of A.
         assert!(x.len() >= a.cols(), "x has {} elements", x.len());
@@ -194,9 +192,8 @@ impl<T: Scalar> Product<T> for SellCompact<'_, T> {
         self.long.finish(&long, scaling, y);
     }
 
-    fn set_values(&mut self, values: &Arc<Vec<T>>) -> Result<(), PlanError> {
-        let a = self.a.with_values(values)?;
-        let view = a.view();
+    fn set_values(&mut self, new: NewValues<'_, T>) -> Result<(), PlanError> {
+        let view = self.a.view_with(&new)?;
         let common = common_value(view.values());
         match (self.common, common) {
             (None, None) => {
@@ -210,8 +207,7 @@ impl<T: Scalar> Product<T> for SellCompact<'_, T> {
                 return Err(PlanError::Values("they are all equal, which a new plan makes use of"));
             }
         }
-        self.a = a;
-        Ok(())
+        self.a.set_values(new)
     }
 }
 

@@ -99,7 +99,7 @@ mod tests {
         for count in [1, 2, 3, 5] {
             let (mut scanned, mut sums) = (values.clone(), vec![0; count]);
             let sum = exclusive_scan(&Threads::new(count), &mut scanned, &mut sums);
-            assert_eq!(sum, values.iter().sum());
+            assert_eq!(sum, values.iter().sum::<u32>());
             assert!(
                 (0..values.len()).all(|i| i == 0 || scanned[i] == scanned[i - 1] + values[i - 1])
             );
