@@ -27,6 +27,7 @@
 
 mod aligned;
 mod kernel;
+pub mod machine;
 mod memory;
 mod options;
 mod plan;

@@ -145,6 +145,20 @@ pub(crate) fn pools<'o>(
     pool.then_some(options).into_iter().chain(alone).collect()
 }
 
+/// Seconds that timing a candidate takes whose call takes `seconds`.
+pub(crate) fn trial(seconds: f64) -> f64 {
+    2.0 * seconds + TIME.max(CALLS as f64 * seconds)
+}
+
+/// Seconds of the last comparison, where the best call takes `seconds` and the serial one `serial`.
+pub(crate) fn last(seconds: f64, serial: f64) -> f64 {
+    if seconds >= QUICK {
+        return 0.0;
+    }
+    let side = |seconds: f64| seconds + SIDE.max(seconds);
+    ROUNDS as f64 * (FINALISTS as f64 * side(seconds) + side(serial))
+}
+
 /// What [`Plan::choice`](spm_formats::kernel::ProductPlan::choice) says of a label and a thread pool.
 pub(crate) fn on(label: &str, threads: &Threads) -> String {
     let count = threads.count();

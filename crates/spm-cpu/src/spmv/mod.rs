@@ -30,6 +30,7 @@ mod hll_blocks;
 mod hll_serial;
 mod long_rows;
 mod plan;
+mod predict;
 mod repair;
 mod row;
 mod rows;
@@ -43,6 +44,10 @@ mod tiles;
 use spm_formats::Scalar;
 use spm_formats::kernel::{self, Backend, KernelInfo, Operation};
 
+pub use self::predict::{
+    Choice, Prediction, Predictions, TransposedPredictions, one_thread_suffices, predict,
+    predict_transposed, roughly,
+};
 use crate::kernel::ProductKernel;
 pub use crate::kernel::Spmv;
 pub use crate::plan::BoxedPlan;

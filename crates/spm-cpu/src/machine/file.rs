@@ -1,0 +1,215 @@
+//! The file that keeps the rates of a machine.
+
+use std::ffi::OsString;
+use std::io::{self, Write};
+use std::num::NonZero;
+use std::path::{Path, PathBuf};
+use std::sync::{Mutex, PoisonError};
+use std::{env, fs, process, thread};
+
+use super::Rates;
+use crate::Threads;
+
+/// The environment variable with the path of the rates' file. If it is set and empty, no file is read or
+/// written.
+pub const CACHE_VARIABLE: &str = "SPM_RATES";
+
+/// The first line of a file. The number changes with the meaning of the text.
+const VERSION: &str = "spm rates 1";
+
+/// Where rates are kept between processes.
+///
+/// A file is valid for one processor model, one number of cores and one version of its format. One that
+/// is missing, damaged, of another machine or cannot be written is no error: the rates are measured
+/// again, once per process.
+#[derive(Debug, Clone, PartialEq, Eq, Hash)]
+pub struct RatesFile {
+    path: Option<PathBuf>,
+}
+
+impl Default for RatesFile {
+    /// The path in the environment variable [`CACHE_VARIABLE`]; without it `spm/rates` in the user's cache
+    /// folder (`XDG_CACHE_HOME`, else `.cache` in `HOME`).
+    fn default() -> Self {
+        let variable = |name: &str| env::var_os(name).filter(|value| !value.is_empty());
+        let path = match env::var_os(CACHE_VARIABLE) {
+            Some(path) => (!path.is_empty()).then(|| PathBuf::from(path)),
+            None => variable("XDG_CACHE_HOME")
+                .map(PathBuf::from)
+                .or_else(|| Some(Path::new(&variable("HOME")?).join(".cache")))
+                .map(|folder| folder.join("spm").join("rates")),
+        };
+        Self { path }
+    }
+}
+
+impl RatesFile {
+    /// The file at `path`.
+    pub fn at(path: impl Into<PathBuf>) -> Self {
+        Self { path: Some(path.into()) }
+    }
+
+    /// No file: the rates last as long as the process.
+    pub fn none() -> Self {
+        Self { path: None }
+    }
+
+    /// The path, if there is a file.
+    pub fn path(&self) -> Option<&Path> {
+        self.path.as_deref()
+    }
+
+    /// The rates of this machine in the file.
+    fn read(&self) -> Option<Rates> {
+        let text = fs::read_to_string(self.path()?).ok()?;
+        text.strip_prefix(&header())?.strip_suffix(END)?.parse().ok()
+    }
+
+    /// Writes a file beside it and renames that, so that no reader sees a part of one.
+    fn write(&self, rates: &Rates) -> io::Result<()> {
+        let Some(path) = self.path() else { return Ok(()) };
+        if let Some(folder) = path.parent() {
+            fs::create_dir_all(folder)?;
+        }
+        let mut name = path.file_name().map_or_else(OsString::new, ToOwned::to_owned);
+        name.push(format!(".{}", process::id()));
+        let beside = path.with_file_name(name);
+        let written = fs::File::create(&beside)
+            .and_then(|mut file| write!(file, "{}{rates}{END}", header()))
+            .and_then(|()| fs::rename(&beside, path));
+        if written.is_err() {
+            // Nothing is lost if it stays.
+            let _ = fs::remove_file(&beside);
+        }
+        written
+    }
+}
+
+/// The last line of a file, without which it was cut.
+const END: &str = "end\n";
+
+/// The first lines of a file of this machine.
+fn header() -> String {
+    format!("{VERSION}\ncpu {}\ncores {}\n", processor(), cores())
+}
+
+fn cores() -> usize {
+    thread::available_parallelism().map_or(1, NonZero::get)
+}
+
+/// The processor model, as far as the system tells it without privileges.
+fn processor() -> String {
+    let of_linux = || {
+        let text = fs::read_to_string("/proc/cpuinfo").ok()?;
+        let line = text.lines().find(|line| line.starts_with("model name"))?;
+        Some(line.split_once(':')?.1.trim().to_owned())
+    };
+    let of_windows = || env::var("PROCESSOR_IDENTIFIER").ok();
+    let unknown = || format!("{} {}", env::consts::ARCH, env::consts::OS);
+    of_linux().or_else(of_windows).unwrap_or_else(unknown).replace(['\n', '\r'], " ")
+}
+
+/// What this process has read or measured.
+static KNOWN: Mutex<Vec<(RatesFile, Rates)>> = Mutex::new(Vec::new());
+
+impl Rates {
+    /// The rates of this machine: those of `file`, or measured now and kept in `file`, once per process.
+    pub fn of_this_machine(file: &RatesFile) -> Self {
+        Self::known_or(file, || {
+            let rates = Self::measure(&Threads::all_cores());
+            // Without a file the next process measures again.
+            let _ = file.write(&rates);
+            Some(rates)
+        })
+        .expect("measured")
+    }
+
+    /// The rates of this machine if `file` has them, or if this process has measured them.
+    pub fn known(file: &RatesFile) -> Option<Self> {
+        Self::known_or(file, || None)
+    }
+
+    fn known_or(file: &RatesFile, measure: impl FnOnce() -> Option<Self>) -> Option<Self> {
+        // A list of rates is whole after a panic.
+        let mut known = KNOWN.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Some((_, rates)) = known.iter().find(|(of, _)| of == file) {
+            return Some(rates.clone());
+        }
+        let rates = file.read().or_else(measure)?;
+        known.push((file.clone(), rates.clone()));
+        Some(rates)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// A folder of its own, removed at the end.
+    struct Folder(PathBuf);
+
+    impl Folder {
+        fn new(name: &str) -> Self {
+            let folder = env::temp_dir().join(format!("spm-rates-{name}-{}", process::id()));
+            fs::create_dir_all(&folder).unwrap();
+            Self(folder)
+        }
+    }
+
+    impl Drop for Folder {
+        fn drop(&mut self) {
+            let _ = fs::remove_dir_all(&self.0);
+        }
+    }
+
+    #[test]
+    fn what_is_written_is_read_and_nothing_else_stays() {
+        let folder = Folder::new("written");
+        let file = RatesFile::at(folder.0.join("new").join("rates"));
+        assert_eq!(file.read(), None);
+        assert_eq!(Rates::known(&file), None);
+        file.write(&Rates::typical()).unwrap();
+        assert_eq!(file.read(), Some(Rates::typical()));
+        assert_eq!(Rates::known(&file), Some(Rates::typical()));
+        assert_eq!(Rates::of_this_machine(&file), Rates::typical());
+        assert_eq!(fs::read_dir(folder.0.join("new")).unwrap().count(), 1);
+    }
+
+    #[test]
+    fn files_that_are_damaged_or_of_another_machine_are_not_taken() {
+        let folder = Folder::new("damaged");
+        let file = RatesFile::at(folder.0.join("rates"));
+        let path = file.path().unwrap();
+        file.write(&Rates::typical()).unwrap();
+        let text = fs::read_to_string(path).unwrap();
+        let cores = format!("cores {}", cores());
+        for other in [
+            text.replace("spm rates 1", "spm rates 0"),
+            text.replace("cpu ", "cpu of another "),
+            text.replace(&cores, "cores 100000"),
+            text[..text.len() - 1].to_owned(),
+            String::new(),
+        ] {
+            assert_ne!(other, text);
+            fs::write(path, other).unwrap();
+            assert_eq!(file.read(), None);
+        }
+        fs::write(path, [0xff, 0xfe]).unwrap();
+        assert_eq!(file.read(), None);
+        assert_eq!(RatesFile::none().read(), None);
+    }
+
+    #[test]
+    fn a_file_that_cannot_be_written_leaves_nothing_behind() {
+        let folder = Folder::new("unwritable");
+        // A folder stands where the file would.
+        let file = RatesFile::at(folder.0.join("rates"));
+        fs::create_dir_all(folder.0.join("rates").join("full")).unwrap();
+        file.write(&Rates::typical()).unwrap_err();
+        assert_eq!(fs::read_dir(&folder.0).unwrap().count(), 1);
+        // A file stands where the folder would.
+        fs::write(folder.0.join("file"), "").unwrap();
+        RatesFile::at(folder.0.join("file").join("rates")).write(&Rates::typical()).unwrap_err();
+        RatesFile::none().write(&Rates::typical()).unwrap();
+    }
+}

@@ -1,0 +1,344 @@
+//! Measuring the rates of this machine.
+
+use std::hint::black_box;
+use std::time::Instant;
+
+use spm_formats::kernel::TransposeOutput;
+use spm_formats::{Csr, partition};
+
+use super::{Cost, Family, MemoryRates, Rates, SIZES};
+use crate::spmv::{self, BoxedPlan};
+use crate::{PlanOptions, Threads, transpose, transposed};
+
+/// Elements that a thread loads for one rate, from front to back and at random places.
+const READ: usize = 1 << 18;
+const GATHERED: usize = 1 << 16;
+/// Rounds of a measurement, of which the fastest counts: what disturbs only ever makes slower.
+const ROUNDS: usize = 3;
+/// Entries of the matrices whose products are timed: they stay in the second-level cache. Those of the
+/// matrices that are planned are four times as many.
+const ENTRIES: usize = 1 << 14;
+/// Seconds of products of one kernel and matrix.
+const PRODUCTS: f64 = 3e-4;
+
+impl Rates {
+    /// Measures the rates on 1 thread and on the threads of a pool, in about a tenth of a second.
+    pub fn measure(threads: &Threads) -> Self {
+        let typical = Self::typical();
+        let alone = Threads::new(1);
+        let x = vec![1.0; (SIZES[SIZES.len() - 1] / 8.0) as usize];
+        let one = MemoryRates::measure(&x, &alone);
+        let all = if threads.count() > 1 { MemoryRates::measure(&x, threads) } else { one };
+        drop(x);
+        let start = fastest(ROUNDS * ROUNDS, || {
+            let jobs = 32;
+            (0..jobs).for_each(|_| {
+                threads.run(|part| {
+                    black_box(part);
+                })
+            });
+            1.0 / f64::from(jobs)
+        });
+        let start = if threads.count() > 1 { start } else { typical.start };
+        Self { threads: threads.count(), one, all, start, costs: costs() }
+    }
+}
+
+/// Seconds that `work` takes for one of what it returns the reciprocal number of: the least of `rounds`.
+fn fastest(rounds: usize, mut work: impl FnMut() -> f64) -> f64 {
+    let mut once = || {
+        let start = Instant::now();
+        let share = work();
+        start.elapsed().as_secs_f64() * share
+    };
+    (0..rounds).map(|_| once()).fold(f64::INFINITY, f64::min)
+}
+
+impl MemoryRates {
+    fn measure(x: &[f64], threads: &Threads) -> Self {
+        let mut rates = Self { read: [0.0; SIZES.len()], gather: [0.0; SIZES.len()] };
+        let count = threads.count();
+        for (index, size) in SIZES.into_iter().enumerate() {
+            let elements = (size / 8.0) as usize;
+            let x = &x[..elements];
+            let seconds = fastest(ROUNDS, || {
+                let times = (READ / elements).max(1);
+                threads.run(|part| {
+                    let share = &x[partition::even(elements, count, part)];
+                    (0..times).for_each(|_| {
+                        black_box(sum(black_box(share)));
+                    });
+                });
+                1.0 / times as f64
+            });
+            rates.read[index] = size / seconds;
+            rates.gather[index] = fastest(ROUNDS, || {
+                threads.run(|part| {
+                    black_box(gather(x, part * GATHERED));
+                });
+                1.0 / GATHERED as f64
+            });
+        }
+        rates
+    }
+}
+
+/// The sum in several accumulators, so that memory limits it and not the latency of additions.
+fn sum(x: &[f64]) -> f64 {
+    let (blocks, rest) = x.as_chunks::<16>();
+    let mut sums = [0.0; 16];
+    for block in blocks {
+        sums.iter_mut().zip(block).for_each(|(sum, x)| *sum += x);
+    }
+    sums.iter().chain(rest).sum()
+}
+
+/// The sum of elements at random places (Fibonacci hashing) of `x`, whose length is a power of 2.
+fn gather(x: &[f64], first: usize) -> f64 {
+    let shift = 64 - x.len().trailing_zeros();
+    let place = |i: usize| ((i as u64).wrapping_mul(0x9e37_79b9_7f4a_7c15) >> shift) as usize;
+    let mut sums = [0.0; 4];
+    for i in (first..first + GATHERED).step_by(sums.len()) {
+        for (lane, sum) in sums.iter_mut().enumerate() {
+            *sum += x[place(i + lane)];
+        }
+    }
+    sums.iter().sum()
+}
+
+/// A matrix of rows of `length` entries; `count` consecutive rows have the same columns.
+fn scattered(entries: usize, length: usize, count: usize) -> Csr<f64> {
+    let rows = entries / length;
+    // Around the diagonal, seven columns apart on the average.
+    let reach = 7 * length;
+    let col = move |row: usize, entry: usize| {
+        let group = row / count;
+        let first = (group * count).min(rows.saturating_sub(reach));
+        first + entry * 7 + (group * 5 + entry * entry * 3) % 7
+    };
+    matrix(rows, reach.max(rows), length, col)
+}
+
+/// A symmetric matrix of `runs` (odd) runs of three columns in each row, each row shifted by one.
+fn shifted(entries: usize, runs: usize) -> Csr<f64> {
+    let rows = entries / (3 * runs);
+    let distance = (rows / (2 * runs)).max(4);
+    let offsets = move |entry: usize| {
+        let run = (entry / 3) as isize - (runs / 2) as isize;
+        run * distance as isize + (entry % 3) as isize - 1
+    };
+    let (mut row_ptr, mut col_ind, mut values) = (vec![0], Vec::new(), Vec::new());
+    for row in 0..rows {
+        let cols = (0..3 * runs).filter_map(|entry| row.checked_add_signed(offsets(entry)));
+        for col in cols.filter(|&col| col < rows) {
+            col_ind.push(col as u32);
+            values.push(1.0 + (row + col) as f64);
+        }
+        row_ptr.push(col_ind.len() as u32);
+    }
+    Csr::new((rows, rows), row_ptr, col_ind, values).expect("columns that ascend")
+}
+
+fn matrix(
+    rows: usize,
+    cols: usize,
+    length: usize,
+    col: impl Fn(usize, usize) -> usize,
+) -> Csr<f64> {
+    let entries = || (0..rows).flat_map(|row| (0..length).map(move |entry| (row, entry)));
+    let col_ind: Vec<u32> = entries().map(|(row, entry)| col(row, entry) as u32).collect();
+    let values = entries().map(|(row, entry)| 1.0 + ((row * length + entry) % 97) as f64).collect();
+    let row_ptr = (0..=rows).map(|row| (row * length) as u32).collect();
+    Csr::new((rows, cols), row_ptr, col_ind, values).expect("columns that ascend")
+}
+
+/// A matrix whose product is timed, and what of it a family's costs are multiplied with.
+struct Sample {
+    a: Csr<f64>,
+    /// Rows, stored elements, stored indices.
+    counts: [f64; 3],
+}
+
+/// The samples of a family, as many as it has costs.
+fn samples(family: Family, entries: usize) -> Vec<Sample> {
+    let sample = |a: Csr<f64>, elements: f64, indices: f64| {
+        let counts = [a.rows() as f64, elements * a.nnz() as f64, indices * a.nnz() as f64];
+        Sample { a, counts }
+    };
+    match family {
+        // An index for each element: the cost of both is that of the element.
+        Family::Csr | Family::SellGathered | Family::SellTiles | Family::Scatter => {
+            [4, 32].map(|length| sample(scattered(entries, length, 1), 1.0, 0.0)).into()
+        }
+        Family::CsrCompact => [(8, 1), (32, 1), (32, 4)]
+            .map(|(length, count)| {
+                sample(scattered(entries, length, count), 1.0, 1.0 / count as f64)
+            })
+            .into(),
+        Family::SellContiguous => {
+            [1, 9].map(|runs| sample(shifted(entries, runs), 1.0, 0.0)).into()
+        }
+        Family::SellSymmetric => [1, 9].map(|runs| sample(shifted(entries, runs), 0.5, 0.0)).into(),
+    }
+}
+
+/// The kernel of a family and its parameters without the way to gather, in which `sell-compact` keeps the
+/// order of the rows. The product with the transpose has none.
+fn kernel(family: Family) -> Option<(&'static str, &'static str)> {
+    match family {
+        Family::Csr => Some(("csr-nnz-balanced", "")),
+        Family::CsrCompact => Some(("csr-compact", "")),
+        Family::SellGathered | Family::SellContiguous => Some(("sell-compact", "sigma=1")),
+        Family::SellSymmetric => Some(("sell-symmetric", "")),
+        Family::SellTiles => Some(("sell-tiles", "")),
+        Family::Scatter => None,
+    }
+}
+
+/// The ways to gather that a family's kernel has, as parameters.
+fn gathers(family: Family) -> &'static [(&'static str, bool)] {
+    match family {
+        Family::Csr | Family::SellSymmetric | Family::Scatter => &[("", true)],
+        _ => &[("gather=vector", true), ("gather=scalar", false)],
+    }
+}
+
+/// A plan of a family's product.
+fn plan<'a>(
+    family: Family,
+    gather: &str,
+    a: &'a Csr<f64>,
+    options: &PlanOptions,
+) -> BoxedPlan<'a, f64> {
+    let planned = match kernel(family) {
+        None => transposed::plan(a, options),
+        Some((id, parameters)) => {
+            let kernel = spmv::find::<f64>(id).expect("a registered kernel");
+            let parameters = kernel.info.parse_parameters(&format!("{parameters},{gather}"));
+            kernel.plan(a, &parameters.expect("parameters of the kernel"), options)
+        }
+    };
+    planned.expect("a matrix for the kernel")
+}
+
+fn costs() -> [Cost; Family::ALL.len()] {
+    let options = PlanOptions::with_threads(1);
+    Family::ALL.map(|family| {
+        let all = samples(family, ENTRIES);
+        let ways = gathers(family).iter().map(|&(gather, vector_gather)| {
+            let of = |sample: &Sample| product(&plan(family, gather, &sample.a, &options));
+            (all.iter().map(of).collect(), vector_gather)
+        });
+        let total = |(seconds, _): &(Vec<f64>, bool)| seconds.iter().sum::<f64>();
+        let best = ways.min_by(|a, b| total(a).total_cmp(&total(b)));
+        let (seconds, vector_gather) = best.expect("each family has a way to gather");
+        let counts: Vec<[f64; 3]> = all.iter().map(|sample| sample.counts).collect();
+        let [row, element, index] = solve(&counts, &seconds);
+        let large = &samples(family, 4 * ENTRIES)[all.len() - 1].a;
+        let planning = || {
+            match family {
+                // Straight from CSR is a partition.
+                Family::Csr => return 0.0,
+                Family::Scatter => transpose_copy(large, &options),
+                _ => drop(black_box(plan(family, gathers(family)[0].0, large, &options))),
+            }
+            1.0 / large.nnz() as f64
+        };
+        Cost { row, element, index, plan: fastest(ROUNDS, planning), vector_gather }
+    })
+}
+
+/// Makes a transposed copy.
+fn transpose_copy(a: &Csr<f64>, options: &PlanOptions) {
+    let kernel = transpose::find::<f64>("counting").expect("a registered kernel");
+    let plan = kernel.plan(a.view(), &kernel.info.defaults(), options);
+    let mut output = TransposeOutput::new(a.cols(), a.nnz());
+    plan.expect("a valid matrix").run(&mut output).expect("arrays of the right lengths");
+    black_box(output);
+}
+
+/// Seconds of a product.
+fn product(plan: &BoxedPlan<'_, f64>) -> f64 {
+    let (rows, cols) = plan.shape();
+    let (x, mut y) = (vec![1.0; cols], vec![0.0; rows]);
+    let (mut least, start) = (f64::INFINITY, Instant::now());
+    while start.elapsed().as_secs_f64() < PRODUCTS {
+        least = least.min(fastest(1, || {
+            plan.run(black_box(&x), black_box(&mut y)).expect("vectors of the plan's shape");
+            1.0
+        }));
+    }
+    least
+}
+
+/// The costs of a row, an element and an index, none below 0, from the times of products with two
+/// matrices, or with three of which the first two differ in the rows.
+fn solve(counts: &[[f64; 3]], seconds: &[f64]) -> [f64; 3] {
+    let [short, long] = [counts[0], counts[1]];
+    // The third matrix tells elements and indices apart, for rows that cost what those of the second do.
+    let of_long = |row: f64| (seconds[1] - row * long[0]).max(0.0);
+    let (short_total, long_total) = (short[1] + short[2], long[1] + long[2]);
+    // Of elements and indices together; as many as elements where there are both.
+    let both = seconds[0] / short_total;
+    let per_row = short[0] / short_total - long[0] / long_total;
+    let row = if per_row > 0.0 { (both - seconds[1] / long_total) / per_row } else { 0.0 };
+    let row = row.clamp(0.0, seconds[0] / short[0]);
+    match (counts.get(2), seconds.get(2)) {
+        (Some(third), Some(&third_seconds)) => {
+            // elements + indices = of_long / long; elements + share indices = rest / third.
+            let sum = of_long(row) / long[1];
+            let rest = (third_seconds - row * third[0]).max(0.0) / third[1];
+            let share = third[2] / third[1];
+            let index = ((sum - rest) / (1.0 - share)).clamp(0.0, sum);
+            [row, sum - index, index]
+        }
+        _ => [row, of_long(row) / long[1], 0.0],
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn costs_are_those_that_the_times_were_made_of() {
+        let near = |found: [f64; 3], expected: [f64; 3]| {
+            found.iter().zip(expected).all(|(found, expected)| (found - expected).abs() < 1e-6)
+        };
+        let two = [[100.0, 400.0, 0.0], [20.0, 640.0, 0.0]];
+        assert!(near(solve(&two, &[100.0 * 3.0 + 800.0, 60.0 + 1280.0]), [3.0, 2.0, 0.0]));
+        // A row cannot cost less than nothing.
+        assert!(near(solve(&two, &[400.0, 1280.0]), [0.0, 2.0, 0.0]));
+        let three = [[100.0, 400.0, 400.0], [20.0, 640.0, 640.0], [20.0, 640.0, 160.0]];
+        let seconds =
+            three.map(|[rows, elements, indices]| 3.0 * rows + 2.0 * elements + 5.0 * indices);
+        assert!(near(solve(&three, &seconds), [3.0, 2.0, 5.0]), "{:?}", solve(&three, &seconds));
+    }
+
+    #[test]
+    fn samples_are_what_they_say() {
+        for family in Family::ALL {
+            for Sample { a, counts } in samples(family, ENTRIES) {
+                assert!(a.nnz() > ENTRIES / 2 && a.nnz() <= ENTRIES, "{family:?}: {}", a.nnz());
+                assert_eq!(counts[0], a.rows() as f64);
+            }
+        }
+    }
+
+    #[test]
+    fn every_rate_is_measured() {
+        let rates = Rates::measure(&Threads::new(2));
+        assert_eq!(rates.threads, 2);
+        for of in [rates.one, rates.all] {
+            assert!(of.read.iter().all(|&rate| rate > 1e6 && rate < 1e13), "{of:?}");
+            assert!(of.gather.iter().all(|&rate| rate > 1e-11 && rate < 1e-5), "{of:?}");
+        }
+        assert!(rates.start > 0.0 && rates.start < 1.0);
+        for family in Family::ALL {
+            let Cost { element, row, plan, .. } = rates.cost(family);
+            assert!(element + row > 0.0, "{family:?}");
+            assert_eq!(plan > 0.0, family != Family::Csr, "{family:?}");
+        }
+        assert_eq!(rates.to_string().parse(), Ok(rates));
+    }
+}

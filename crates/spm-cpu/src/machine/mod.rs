@@ -1,0 +1,305 @@
+//! The machine model: rates of this machine, from which the time of a product is predicted.
+//!
+//! [`Rates::measure`] takes about a tenth of a second. [`Rates::of_this_machine`] measures once and
+//! keeps the rates in a file of the user's cache folder, so that later processes only read them.
+//! [`spmv::predict`](crate::spmv::predict) applies the rates to a matrix.
+
+mod file;
+mod measure;
+
+use std::fmt;
+use std::str::FromStr;
+
+pub use file::{CACHE_VARIABLE, RatesFile};
+
+/// Bytes of the working sets that rates are measured for, ascending.
+const SIZES: [f64; 4] = [65_536.0, 524_288.0, 4_194_304.0, 67_108_864.0];
+
+/// What threads reach together, for each working set of [`SIZES`].
+#[derive(Debug, Clone, Copy, PartialEq)]
+struct MemoryRates {
+    /// Bytes per second that they read from front to back.
+    read: [f64; SIZES.len()],
+    /// Seconds that one thread takes for an element at a random place of the working set, while all
+    /// of them do so.
+    gather: [f64; SIZES.len()],
+}
+
+/// What a kernel costs one thread, in seconds, where memory takes no time.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub(crate) struct Cost {
+    /// Of a row.
+    pub(crate) row: f64,
+    /// Of a stored element.
+    pub(crate) element: f64,
+    /// Of a stored column index.
+    pub(crate) index: f64,
+    /// Planning, of an entry: the time of all threads of the rayon pool.
+    pub(crate) plan: f64,
+    /// Whether elements of x are loaded by vector gathers.
+    pub(crate) vector_gather: bool,
+}
+
+/// Kernels, or ways of a kernel to store a matrix, that differ in their costs.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Family {
+    /// `csr-nnz-balanced`.
+    Csr,
+    /// `csr-compact`.
+    CsrCompact,
+    /// `sell-compact` with an index for each element.
+    SellGathered,
+    /// `sell-compact` with an index for eight elements.
+    SellContiguous,
+    /// `sell-symmetric`.
+    SellSymmetric,
+    /// `sell-tiles`; a row of a tile counts as a row.
+    SellTiles,
+    /// The product with the transpose straight from CSR. Its planning stands for a transposition, on one
+    /// thread.
+    Scatter,
+}
+
+impl Family {
+    const ALL: [Self; 7] = [
+        Self::Csr,
+        Self::CsrCompact,
+        Self::SellGathered,
+        Self::SellContiguous,
+        Self::SellSymmetric,
+        Self::SellTiles,
+        Self::Scatter,
+    ];
+
+    fn name(self) -> &'static str {
+        match self {
+            Self::Csr => "csr",
+            Self::CsrCompact => "csr-compact",
+            Self::SellGathered => "sell-gathered",
+            Self::SellContiguous => "sell-contiguous",
+            Self::SellSymmetric => "sell-symmetric",
+            Self::SellTiles => "sell-tiles",
+            Self::Scatter => "scatter",
+        }
+    }
+}
+
+/// Rates of a machine: memory bandwidth and time of a random access by working set, on one thread and
+/// on all, what starting the thread pool costs, and what the kernels cost in cache.
+///
+/// Rates print as a few lines of text and parse from these.
+///
+/// ```
+/// use spm_cpu::machine::Rates;
+///
+/// let rates = Rates::typical();
+/// assert_eq!(rates.to_string().parse(), Ok(rates));
+/// ```
+#[derive(Debug, Clone, PartialEq)]
+pub struct Rates {
+    /// Threads of the measurement on all threads.
+    threads: usize,
+    one: MemoryRates,
+    all: MemoryRates,
+    /// Seconds to start and end a job on all threads.
+    start: f64,
+    costs: [Cost; Family::ALL.len()],
+}
+
+impl Rates {
+    /// Rates of no machine in particular: a desktop processor of 2020 with one thread. They stand in where
+    /// measuring is not worth its time, and where two machines have to choose alike.
+    pub const fn typical() -> Self {
+        const fn cost(row: f64, element: f64, index: f64, plan: f64) -> Cost {
+            Cost { row, element, index, plan, vector_gather: true }
+        }
+        let one =
+            MemoryRates { read: [40e9, 30e9, 20e9, 10e9], gather: [0.7e-9, 1.5e-9, 4e-9, 10e-9] };
+        let costs = [
+            cost(3e-9, 0.35e-9, 0.35e-9, 0.0),
+            cost(6e-9, 0.2e-9, 0.4e-9, 5e-9),
+            cost(1e-9, 0.2e-9, 0.4e-9, 10e-9),
+            cost(1e-9, 0.2e-9, 0.4e-9, 15e-9),
+            cost(2e-9, 0.5e-9, 0.4e-9, 20e-9),
+            cost(3e-9, 0.3e-9, 0.4e-9, 20e-9),
+            cost(3e-9, 1e-9, 0.0, 4e-9),
+        ];
+        Self { threads: 1, one, all: one, start: 3e-6, costs }
+    }
+
+    pub(crate) fn cost(&self, family: Family) -> Cost {
+        self.costs[family as usize]
+    }
+
+    /// Seconds to start and end a job on `threads` threads.
+    pub(crate) fn start(&self, threads: usize) -> f64 {
+        if threads > 1 { self.start } else { 0.0 }
+    }
+
+    /// Bytes per second that `threads` threads read together from a working set of `bytes` bytes.
+    pub(crate) fn read(&self, bytes: f64, threads: usize) -> f64 {
+        self.between(threads, |rates| at(&rates.read, bytes))
+    }
+
+    /// Seconds that each of `threads` threads takes for an element at a random place among `bytes`
+    /// bytes.
+    pub(crate) fn gather(&self, bytes: f64, threads: usize) -> f64 {
+        self.between(threads, |rates| at(&rates.gather, bytes))
+    }
+
+    /// Seconds for an element whose cache line is near.
+    pub(crate) fn near(&self, threads: usize) -> f64 {
+        self.gather(0.0, threads)
+    }
+
+    /// A rate for a number of threads between those of the measurements, or the nearest.
+    fn between(&self, threads: usize, rate: impl Fn(&MemoryRates) -> f64) -> f64 {
+        let (one, all) = (rate(&self.one), rate(&self.all));
+        if self.threads <= 1 {
+            return one;
+        }
+        let share = (threads.clamp(1, self.threads) - 1) as f64 / (self.threads - 1) as f64;
+        one + share * (all - one)
+    }
+}
+
+/// A rate at `bytes`, interpolated by the logarithm of the size.
+fn at(rates: &[f64; SIZES.len()], bytes: f64) -> f64 {
+    let after = SIZES.iter().position(|&size| size >= bytes).unwrap_or(SIZES.len() - 1);
+    if after == 0 || bytes >= SIZES[after] {
+        return rates[after];
+    }
+    let share = (bytes / SIZES[after - 1]).ln() / (SIZES[after] / SIZES[after - 1]).ln();
+    rates[after - 1] + share * (rates[after] - rates[after - 1])
+}
+
+/// Each line of a rate's text: its name and its numbers.
+impl fmt::Display for Rates {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        fn line(f: &mut fmt::Formatter<'_>, name: &str, numbers: &[f64]) -> fmt::Result {
+            f.write_str(name)?;
+            numbers.iter().try_for_each(|number| write!(f, " {number:e}"))?;
+            f.write_str("\n")
+        }
+        writeln!(f, "threads {}", self.threads)?;
+        line(f, "start", &[self.start])?;
+        line(f, "read-one", &self.one.read)?;
+        line(f, "gather-one", &self.one.gather)?;
+        line(f, "read-all", &self.all.read)?;
+        line(f, "gather-all", &self.all.gather)?;
+        for family in Family::ALL {
+            let Cost { row, element, index, plan, vector_gather } = self.cost(family);
+            let gather = f64::from(u8::from(vector_gather));
+            line(f, family.name(), &[row, element, index, plan, gather])?;
+        }
+        Ok(())
+    }
+}
+
+/// Why a text is not that of [`Rates`].
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct ParseRatesError {
+    /// What was expected.
+    expected: String,
+}
+
+impl fmt::Display for ParseRatesError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "expected {}", self.expected)
+    }
+}
+
+impl std::error::Error for ParseRatesError {}
+
+impl FromStr for Rates {
+    type Err = ParseRatesError;
+
+    fn from_str(text: &str) -> Result<Self, ParseRatesError> {
+        let mut lines = text.lines();
+        /// The numbers behind `name` in the next line: finite, and none below 0.
+        fn numbers<const N: usize>(
+            line: Option<&str>,
+            name: &str,
+        ) -> Result<[f64; N], ParseRatesError> {
+            let parsed = || {
+                let mut words = line?.split(' ');
+                words.next().filter(|&word| word == name)?;
+                let numbers: Vec<f64> =
+                    words.map(|word| word.parse().ok()).collect::<Option<_>>()?;
+                let possible = |&number: &f64| number.is_finite() && number >= 0.0;
+                numbers.try_into().ok().filter(|numbers: &[f64; N]| numbers.iter().all(possible))
+            };
+            let error = || ParseRatesError { expected: format!("\"{name}\" and {N} numbers") };
+            parsed().ok_or_else(error)
+        }
+        let [threads] = numbers(lines.next(), "threads")?;
+        let [start] = numbers(lines.next(), "start")?;
+        let one = MemoryRates {
+            read: numbers(lines.next(), "read-one")?,
+            gather: numbers(lines.next(), "gather-one")?,
+        };
+        let all = MemoryRates {
+            read: numbers(lines.next(), "read-all")?,
+            gather: numbers(lines.next(), "gather-all")?,
+        };
+        let mut costs = Self::typical().costs;
+        for (family, cost) in Family::ALL.into_iter().zip(&mut costs) {
+            let [row, element, index, plan, gather] = numbers(lines.next(), family.name())?;
+            *cost = Cost { row, element, index, plan, vector_gather: gather > 0.0 };
+        }
+        let rates = Self { threads: threads as usize, one, all, start, costs };
+        let divisors = rates.one.read.iter().chain(&rates.all.read);
+        if threads < 1.0 || divisors.into_iter().any(|&read| read < 1.0) || lines.next().is_some() {
+            let expected = "threads, bandwidths and no further line".to_owned();
+            return Err(ParseRatesError { expected });
+        }
+        Ok(rates)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn rates_are_interpolated_between_sizes_and_threads() {
+        let mut rates = Rates::typical();
+        rates.threads = 3;
+        rates.one.read = [8.0, 6.0, 4.0, 2.0];
+        rates.all.read = [24.0, 18.0, 12.0, 6.0];
+        let read = |bytes, threads| rates.read(bytes, threads);
+        assert_eq!((read(0.0, 1), read(SIZES[0], 1), read(1e12, 1)), (8.0, 8.0, 2.0));
+        // The geometric mean of two sizes.
+        assert!((read((SIZES[0] * SIZES[1]).sqrt(), 1) - 7.0).abs() < 1e-9);
+        assert_eq!(
+            (read(0.0, 2), read(0.0, 3), read(0.0, 9), read(0.0, 0)),
+            (16.0, 24.0, 24.0, 8.0)
+        );
+        assert_eq!((rates.start(1), rates.start(2)), (0.0, rates.start));
+        let one = Rates { threads: 1, ..rates };
+        assert_eq!(one.read(SIZES[3], 4), 2.0);
+    }
+
+    #[test]
+    fn texts_that_are_no_rates_are_errors() {
+        let text = Rates::typical().to_string();
+        let change = |from: &str, to: &str| text.replace(from, to).parse::<Rates>();
+        assert_eq!(change("", ""), Ok(Rates::typical()));
+        for (from, to) in [
+            ("threads 1", "threads 0"),
+            ("threads 1", "threads"),
+            ("start", "begin"),
+            ("3e-6", "NaN"),
+            ("3e-6", "-3e-6"),
+            ("3e-6", "3e-6 1"),
+            ("1e10", "0"),
+            ("sell-tiles", "more 1\nsell-tiles"),
+            (" 1\n", "\n"),
+        ] {
+            assert_ne!(text, text.replace(from, to), "{from}");
+            assert!(change(from, to).is_err(), "{from} to {to}");
+        }
+        assert!(format!("{text}start 1\n").parse::<Rates>().is_err());
+        assert!("".parse::<Rates>().is_err());
+    }
+}

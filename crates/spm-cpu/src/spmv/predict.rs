@@ -1,0 +1,726 @@
+//! Predicted times of y = A x by the machine model, and the choice that they make.
+//!
+//! The time of a product is that of its memory traffic or that of its arithmetic, whichever is longer, and
+//! the time in which it waits for elements of x that are far from each other. All sizes are estimated
+//! from some blocks of consecutive rows, so that a prediction takes less time than a product.
+
+use spm_formats::kernel::{Value, split_label};
+use spm_formats::{CsrView, Scalar, partition};
+
+use super::long_rows::LONG;
+use super::sell_compact::SIGMA;
+use super::{csr_compact, csr_nnz_balanced, sell_compact, sell_symmetric, sell_tiles};
+use crate::machine::{Cost, Family, Rates};
+use crate::race;
+use crate::simd::{GATHER, LANES, PREFETCH};
+
+/// Blocks of [`LANES`] rows whose columns are read, and windows of row lengths.
+const BLOCKS: usize = 64;
+const WINDOWS: usize = 16;
+/// Rows of a window.
+const WINDOW: usize = 256;
+/// Rows of the largest window that rows are sorted in.
+const LARGEST_WINDOW: usize = WINDOWS * WINDOW;
+/// Bytes of a cache line.
+const LINE: usize = 64;
+/// Columns of a tile of `sell-tiles`.
+const TILE: u32 = 1 << 16;
+
+/// A kernel that may compute the product, with its predicted costs.
+#[derive(Debug, Clone, PartialEq)]
+#[non_exhaustive]
+pub struct Prediction {
+    /// Kernel and parameters.
+    pub label: String,
+    /// Threads of the product.
+    pub threads: usize,
+    /// Seconds of a product.
+    pub seconds: f64,
+    /// Seconds of planning.
+    pub planning: f64,
+    /// Bytes that a product moves.
+    pub bytes: f64,
+}
+
+/// What the machine model says of the products with a matrix.
+#[derive(Debug, Clone, PartialEq)]
+#[non_exhaustive]
+pub struct Predictions {
+    /// Straight from CSR.
+    pub direct: Prediction,
+    /// From a converted matrix, the fastest product first.
+    pub converted: Vec<Prediction>,
+    /// Seconds of the race of `auto`.
+    pub race: f64,
+}
+
+/// What [`Predictions::choose`] says.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub enum Choice<'p> {
+    /// Straight from CSR.
+    Direct,
+    /// A conversion for this kernel.
+    Convert(&'p Prediction),
+    /// The race of `auto`.
+    Race,
+}
+
+/// A prediction must save this share of the time of all products, or it is noise.
+const MARGIN: f64 = 0.95;
+/// Time of the winner of a race over that of the kernel that the model thinks fastest.
+const RACED: f64 = 0.9;
+
+impl Predictions {
+    /// The prediction for a kernel and its parameters, whatever the way to gather and to prefetch.
+    pub fn of(&self, label: &str) -> Option<&Prediction> {
+        let alike = |of: &Prediction| {
+            let parts = |label: &str| {
+                let (id, parameters) = split_label(label);
+                let of_storage = |set: &&str| {
+                    let name = set.split_once('=').map_or(*set, |(name, _)| name);
+                    name != GATHER.name && name != PREFETCH.name
+                };
+                let mut sets: Vec<String> =
+                    parameters.split(',').filter(of_storage).map(str::to_owned).collect();
+                sets.push(id.to_owned());
+                sets
+            };
+            parts(&of.label) == parts(label)
+        };
+        std::iter::once(&self.direct).chain(&self.converted).find(|of| alike(of))
+    }
+
+    /// The choice with the least time of planning and `products` products together. A function of the
+    /// predictions alone. Without `clock` a race is no choice.
+    pub fn choose(&self, products: u64, clock: bool) -> Choice<'_> {
+        let products = products as f64;
+        let total = |of: &Prediction| of.planning + products * of.seconds;
+        let mut choice = (MARGIN * total(&self.direct), Choice::Direct);
+        let best = self.converted.iter().min_by(|a, b| total(a).total_cmp(&total(b)));
+        if let Some(best) = best.filter(|best| total(best) < choice.0) {
+            choice = (MARGIN * total(best), Choice::Convert(best));
+        }
+        let fastest =
+            self.converted.iter().map(|of| of.seconds).fold(self.direct.seconds, f64::min);
+        if clock && self.race + products * RACED * fastest < choice.0 {
+            choice.1 = Choice::Race;
+        }
+        choice.1
+    }
+
+    /// Products straight from CSR from which a conversion pays, or nothing where none does.
+    pub fn pays_from(&self) -> Option<u64> {
+        let of = |one: &Prediction| {
+            let saved = MARGIN * self.direct.seconds - one.seconds;
+            (saved > 0.0).then(|| (one.planning / saved).ceil())
+        };
+        self.converted.iter().filter_map(of).min_by(f64::total_cmp).map(|products| products as u64)
+    }
+}
+
+/// Seconds of a product straight from CSR on one thread, by the number of rows and entries alone.
+pub fn roughly(rows: usize, entries: usize, rates: &Rates) -> f64 {
+    let Cost { row, element, .. } = rates.cost(Family::Csr);
+    rows as f64 * row + entries as f64 * element
+}
+
+/// Whether a product straight from CSR is as fast on one thread as on `threads`, by the number of rows and
+/// entries alone.
+pub fn one_thread_suffices(rows: usize, entries: usize, threads: usize, rates: &Rates) -> bool {
+    let alone = roughly(rows, entries, rates);
+    alone <= rates.start(threads.max(2)) + alone / threads.max(1) as f64
+}
+
+/// What the machine model says of the products with the transpose of a matrix.
+#[derive(Debug, Clone, Copy, PartialEq)]
+#[non_exhaustive]
+pub struct TransposedPredictions {
+    /// Seconds of a product straight from the CSR arrays of the matrix.
+    pub direct: f64,
+    /// Seconds of a product from a transposed copy.
+    pub copied: f64,
+    /// Seconds to make the copy.
+    pub copying: f64,
+}
+
+impl TransposedPredictions {
+    /// Products straight from CSR before the next one makes a transposed copy, or nothing where no copy
+    /// is made. With a number of `products` the copy is made at once, if it pays in so many; without one
+    /// it is made when the products so far have cost as much as it does.
+    pub fn copy_after(&self, products: Option<u64>) -> Option<u64> {
+        let Self { direct, copied, copying } = *self;
+        match products {
+            Some(products) => {
+                let products = products as f64;
+                (copying + products * copied < MARGIN * products * direct).then_some(0)
+            }
+            None => (copied < MARGIN * direct).then(|| (copying / direct).ceil() as u64),
+        }
+    }
+}
+
+/// Predicts the products with the transpose of `a` on `threads` threads, by `rates` alone.
+pub fn predict_transposed<T: Scalar>(
+    a: CsrView<'_, T>,
+    threads: usize,
+    rates: &Rates,
+) -> TransposedPredictions {
+    let structure = Structure::sample(&a);
+    let way = structure.ways(&a).swap_remove(0);
+    let threads = threads.max(1);
+    let balance = balance(&a, threads);
+    let copied = structure.predict(&a, &way, threads, balance, rates).seconds;
+    let scatter = Way { family: Family::Scatter, ..way };
+    // The threads start twice, and all but one have copies of the columns that they add to.
+    let copies = (threads - 1) as f64 * (a.cols() * T::BYTES) as f64;
+    let copies = 2.0 * copies / rates.read(copies, threads);
+    let scattered = structure.predict(&a, &scatter, threads, balance, rates).seconds;
+    let direct = scattered + rates.start(threads) + copies;
+    let waiting = structure.waiting(&a, &scatter, threads, rates);
+    let of_entries = rates.cost(Family::Scatter).plan * a.nnz() as f64;
+    TransposedPredictions { direct, copied, copying: (of_entries + waiting) / threads as f64 }
+}
+
+/// Predicts the products with `a` on 1 to `threads` threads, by `rates` alone.
+pub fn predict<T: Scalar>(a: CsrView<'_, T>, threads: usize, rates: &Rates) -> Predictions {
+    let structure = Structure::sample(&a);
+    let balance = balance(&a, threads);
+    let ways = structure.ways(&a);
+    // On one thread and on all.
+    let mut counts = vec![1, threads.max(1)];
+    counts.dedup();
+    let all = ways.iter().map(|way| {
+        let on = counts.iter().map(|&count| {
+            let balance = if count == 1 { 1.0 } else { balance };
+            structure.predict(&a, way, count, balance, rates)
+        });
+        on.min_by(|a, b| a.seconds.total_cmp(&b.seconds)).expect("a number of threads")
+    });
+    let mut all: Vec<Prediction> = all.collect();
+    let direct = all.remove(0);
+    all.sort_by(|a, b| a.seconds.total_cmp(&b.seconds));
+    let alone = structure.predict(&a, &ways[0], 1, 1.0, rates);
+    let calls = |of: &Prediction| race::trial(of.seconds);
+    // Both ways to gather for each candidate, and the best in two more ways.
+    let candidates: f64 = all.iter().map(|of| 2.0 * (of.planning + calls(of))).sum();
+    let again = all.first().map_or(0.0, |best| 2.0 * (best.planning + calls(best)));
+    let last = all.first().map_or(0.0, |best| race::last(best.seconds, alone.seconds));
+    Predictions { direct, race: calls(&alone) + candidates + again + last, converted: all }
+}
+
+/// The most entries of a thread over the mean.
+fn balance<T: Scalar>(a: &CsrView<'_, T>, threads: usize) -> f64 {
+    let bounds = partition::by_entries(a.row_ptr(), threads.max(1));
+    let entries = |rows: &[usize]| a.row_ptr()[rows[1]] - a.row_ptr()[rows[0]];
+    let most = bounds.windows(2).map(entries).max().unwrap_or(0);
+    (f64::from(most) * threads as f64 / (a.nnz().max(1)) as f64).max(1.0)
+}
+
+/// A way to store the matrix: what its product reads and computes.
+struct Way {
+    label: String,
+    family: Family,
+    rows: f64,
+    elements: f64,
+    indices: f64,
+    /// Bytes of the matrix.
+    bytes: f64,
+    /// Bytes that the elements of x for consecutive entries are spread over.
+    reach: f64,
+    /// Elements, of those above, that belong to another family.
+    rest: Option<(Family, f64)>,
+}
+
+/// The structure of a matrix as estimated from some of its rows. Numbers are per entry unless they say
+/// otherwise.
+#[derive(Debug, Default)]
+struct Structure {
+    /// Cache lines of x that the row before has not used.
+    lines: f64,
+    /// Bytes of x between the first and the last column of a row.
+    reach: f64,
+    /// Column indices that `csr-compact` stores, and its groups of rows.
+    listed: f64,
+    groups: f64,
+    /// Bytes of a column index where 16 bits may suffice.
+    index_bytes: f64,
+    /// Elements of `sell-compact` in the order of the rows, with an index each or for eight.
+    gathered: f64,
+    contiguous: f64,
+    /// Elements of `sell-compact` by sorting window: in order, 256 rows, 4096 rows.
+    sorted: [f64; 3],
+    /// Elements of `sell-symmetric`; nothing where the sample is not symmetric.
+    upper: Option<f64>,
+    /// Rows of tiles.
+    runs: f64,
+    /// Whether all values seem equal.
+    equal: bool,
+}
+
+/// Sums over the sampled blocks.
+#[derive(Debug, Default)]
+struct Sums {
+    blocks: usize,
+    entries: usize,
+    /// Of rows that have a row before them in their block.
+    followers: usize,
+    lines: usize,
+    reach: f64,
+    listed: usize,
+    groups: usize,
+    narrow: usize,
+    gathered: usize,
+    contiguous: usize,
+    upper: usize,
+    runs: usize,
+    symmetric: bool,
+    equal: bool,
+}
+
+impl Structure {
+    fn sample<T: Scalar>(a: &CsrView<'_, T>) -> Self {
+        let mut sums = Sums { symmetric: a.rows() == a.cols(), equal: true, ..Sums::default() };
+        let all = a.rows() / LANES;
+        let mut firsts = Vec::new();
+        for block in (0..all).step_by((all / BLOCKS).max(1)) {
+            sums.add(a, block * LANES, &mut firsts);
+        }
+        let of = |count: usize| count as f64 / sums.entries.max(1) as f64;
+        Self {
+            lines: sums.lines as f64 / sums.followers.max(1) as f64,
+            reach: sums.reach / sums.entries.max(1) as f64,
+            listed: of(sums.listed),
+            groups: of(sums.groups),
+            index_bytes: if 2 * sums.narrow > sums.blocks { 2.0 } else { 4.0 },
+            gathered: of(sums.gathered),
+            contiguous: of(sums.contiguous),
+            sorted: sorted_elements(a.row_ptr()),
+            upper: (sums.symmetric && sums.entries > 0).then(|| of(sums.upper)),
+            runs: of(sums.runs),
+            equal: sums.equal && sums.entries > 0,
+        }
+    }
+
+    /// All ways, the one straight from CSR first.
+    fn ways<T: Scalar>(&self, a: &CsrView<'_, T>) -> Vec<Way> {
+        let (rows, nnz) = (a.rows() as f64, a.nnz() as f64);
+        let value = T::BYTES as f64;
+        let pointers = 4.0 * (rows + 1.0);
+        let direct = Way {
+            label: csr_nnz_balanced::INFO.label(&csr_nnz_balanced::INFO.defaults()),
+            family: Family::Csr,
+            rows,
+            elements: nnz,
+            indices: 0.0,
+            bytes: nnz * (value + 4.0) + pointers,
+            reach: self.reach,
+            rest: None,
+        };
+        let listed = nnz * self.listed;
+        let mut ways = vec![direct];
+        ways.push(Way {
+            label: csr_compact::INFO.id.to_owned(),
+            family: Family::CsrCompact,
+            rows: nnz * self.groups,
+            elements: nnz,
+            indices: listed,
+            bytes: nnz * (value + 12.0 * self.groups) + listed * self.index_bytes + pointers,
+            reach: self.reach,
+            rest: None,
+        });
+        let stored = if self.equal { 0.0 } else { value };
+        let chunks = 12.0 * rows / LANES as f64;
+        let [unsorted, near, far] = self.sorted;
+        let sell = |sigma: usize, elements: f64, contiguous: f64| Way {
+            label: format!("{}[{}={sigma}]", sell_compact::INFO.id, SIGMA.name),
+            family: if contiguous > elements {
+                Family::SellContiguous
+            } else {
+                Family::SellGathered
+            },
+            rows,
+            elements: nnz * (elements + contiguous),
+            indices: 0.0,
+            bytes: nnz * elements * (stored + self.index_bytes)
+                + nnz * contiguous * (stored + 4.0 / LANES as f64)
+                + chunks
+                + if sigma > 1 { 2.0 * rows } else { 0.0 },
+            reach: self.reach,
+            rest: if contiguous > elements {
+                Some((Family::SellGathered, nnz * elements))
+            } else {
+                Some((Family::SellContiguous, nnz * contiguous))
+            },
+        };
+        // Blocks are a poorer sample of padding than windows of row lengths are.
+        let padding = unsorted / (self.gathered + self.contiguous).max(1.0);
+        let padding = if self.contiguous > 0.0 { 1.0 } else { padding.max(1.0) };
+        ways.push(sell(1, padding * self.gathered, self.contiguous));
+        if near < MARGIN * unsorted {
+            ways.push(sell(WINDOW, near, 0.0));
+        }
+        if far < MARGIN * near {
+            ways.push(sell(LARGEST_WINDOW, far, 0.0));
+        }
+        if let Some(upper) = self.upper.filter(|&upper| upper < 1.0) {
+            ways.push(Way {
+                label: sell_symmetric::INFO.id.to_owned(),
+                family: Family::SellSymmetric,
+                rows,
+                elements: nnz * upper,
+                indices: 0.0,
+                bytes: nnz * upper * (value + 8.0 / LANES as f64 / 2.0),
+                reach: self.reach,
+                rest: None,
+            });
+        }
+        let tile = f64::from(TILE) * value;
+        if self.reach > tile {
+            let padded = far.max(1.0);
+            ways.push(Way {
+                label: sell_tiles::INFO.id.to_owned(),
+                family: Family::SellTiles,
+                rows: nnz * self.runs,
+                elements: nnz * padded,
+                indices: 0.0,
+                bytes: nnz * (padded * (value + 2.0) + 4.0 * self.runs),
+                reach: tile,
+                rest: None,
+            });
+        }
+        ways
+    }
+
+    fn predict<T: Scalar>(
+        &self,
+        a: &CsrView<'_, T>,
+        way: &Way,
+        threads: usize,
+        balance: f64,
+        rates: &Rates,
+    ) -> Prediction {
+        let vectors = ((a.rows() + a.cols()) * T::BYTES) as f64;
+        let bytes = way.bytes + vectors;
+        let cost = rates.cost(way.family);
+        let (rest_cost, rest) =
+            way.rest.map_or((0.0, 0.0), |(family, rest)| (rates.cost(family).element, rest));
+        let computing = way.rows * cost.row
+            + (way.elements - rest) * cost.element
+            + rest * rest_cost
+            + way.indices * cost.index;
+        let waiting = self.waiting(a, way, threads, rates);
+        let share = balance / threads as f64;
+        let reading = bytes / rates.read(bytes, threads);
+        Prediction {
+            label: label::<T>(way, cost),
+            threads,
+            seconds: rates.start(threads) + reading.max(computing * share) + waiting * share,
+            planning: cost.plan * a.nnz() as f64,
+            bytes,
+        }
+    }
+
+    /// Seconds in which one thread waits for elements of x.
+    fn waiting<T: Scalar>(
+        &self,
+        a: &CsrView<'_, T>,
+        way: &Way,
+        threads: usize,
+        rates: &Rates,
+    ) -> f64 {
+        let reach = way.reach.min((a.cols() * T::BYTES) as f64);
+        let far = (rates.gather(reach, threads) - rates.near(threads)).max(0.0);
+        a.nnz() as f64 * self.lines * far
+    }
+}
+
+/// The kernel of a way with its parameters.
+fn label<T: Scalar>(way: &Way, cost: Cost) -> String {
+    let (id, text) = split_label(&way.label);
+    let kernel = super::find::<T>(id).expect("a registered kernel");
+    let parameters = kernel.info.parse_parameters(text).expect("parameters of the kernel");
+    let gather = Value::Choice(if cost.vector_gather { "vector" } else { "scalar" });
+    let parameters = match parameters.get(GATHER.name) {
+        Some(_) => parameters.with(GATHER.name, gather),
+        None => parameters,
+    };
+    kernel.info.label(&parameters)
+}
+
+impl Sums {
+    /// Adds the block of rows from `start` on.
+    fn add<T: Scalar>(&mut self, a: &CsrView<'_, T>, start: usize, firsts: &mut Vec<u32>) {
+        let cols = |lane: usize| {
+            let cols = a.row(start + lane).0;
+            &cols[..cols.len().min(LONG)]
+        };
+        let lengths: [usize; LANES] = std::array::from_fn(|lane| cols(lane).len());
+        let entries: usize = lengths.iter().sum();
+        if entries == 0 {
+            return;
+        }
+        self.blocks += 1;
+        self.entries += entries;
+        let (mut low, mut high) = (u32::MAX, 0);
+        let per_line = (LINE / T::BYTES) as u32;
+        for lane in 0..LANES {
+            let here = cols(lane);
+            if let [first, .., last] | [first @ last] = here {
+                (low, high) = (low.min(*first), high.max(*last));
+                self.reach += (here.len() * T::BYTES) as f64 * f64::from(last - first);
+                self.runs += here.chunk_by(|a, b| a / TILE == b / TILE).count();
+            }
+            let same = lane > 0 && here == cols(lane - 1);
+            self.groups += usize::from(!same);
+            self.listed += if same { 0 } else { here.len().next_multiple_of(LANES) };
+            if lane > 0 {
+                self.followers += here.len();
+                let mut before = cols(lane - 1).iter().map(|col| col / per_line).peekable();
+                for line in here.chunk_by(|a, b| a / per_line == b / per_line) {
+                    let line = line[0] / per_line;
+                    while before.next_if(|&other| other < line).is_some() {}
+                    self.lines += usize::from(before.peek() != Some(&line));
+                }
+            }
+        }
+        let narrow = high - low <= u32::from(u16::MAX);
+        self.narrow += usize::from(narrow);
+        // As the builders of `sell-compact` and `sell-symmetric` do.
+        let gathered = LANES * lengths.iter().max().copied().unwrap_or(0);
+        firsts.clear();
+        let lanes = (0..LANES as u32).flat_map(|lane| {
+            cols(lane as usize).iter().map(move |&col| col.checked_sub(lane).unwrap_or(u32::MAX))
+        });
+        firsts.extend(lanes);
+        firsts.sort_unstable();
+        firsts.dedup();
+        let bytes = T::BYTES * LANES;
+        let of_gathered = gathered * (T::BYTES + if narrow { 2 } else { 4 });
+        if firsts.last() != Some(&u32::MAX) && firsts.len() * (bytes + 4) <= of_gathered * 11 / 10 {
+            self.contiguous += LANES * firsts.len();
+        } else {
+            self.gathered += gathered;
+        }
+        if self.symmetric {
+            firsts.clear();
+            for lane in 0..LANES as u32 {
+                let row = start as u32 + lane;
+                let upper = cols(lane as usize).iter().filter(|&&col| col >= row);
+                firsts.extend(upper.map(|col| col - lane));
+            }
+            firsts.push(start as u32);
+            firsts.sort_unstable();
+            firsts.dedup();
+            self.upper += LANES * firsts.len();
+            let lane = self.blocks % LANES;
+            let (row_cols, values) = a.row(start + lane);
+            let mirrored = |(&col, value): (&u32, &T)| {
+                let mirror = a.get(col as usize, start + lane);
+                mirror.is_some_and(|other| other.to_bits64() == value.to_bits64())
+            };
+            let step = (row_cols.len() / 4).max(1);
+            self.symmetric = row_cols.iter().zip(values).step_by(step).all(mirrored);
+        }
+        let values = &a.values()[a.row_range(start)];
+        let first = a.values()[0].to_bits64();
+        self.equal &= values.iter().all(|value| value.to_bits64() == first);
+    }
+}
+
+/// Elements that chunks of [`LANES`] rows take for each entry: rows in order, and sorted by length in
+/// windows of 256 and of 4096 rows.
+fn sorted_elements(row_ptr: &[u32]) -> [f64; 3] {
+    let rows = row_ptr.len() - 1;
+    let length = |row: usize| {
+        let length = (row_ptr[row + 1] - row_ptr[row]) as usize;
+        // Long rows are not in chunks.
+        if length > LONG { 0 } else { length }
+    };
+    let elements = |lengths: &[usize]| -> usize {
+        let widths = lengths.chunks(LANES).map(|rows| rows.iter().max().copied().unwrap_or(0));
+        LANES * widths.sum::<usize>()
+    };
+    let windows = rows.div_ceil(WINDOW);
+    let (mut sums, mut all) = ([0; 2], Vec::new());
+    for window in (0..windows).step_by(windows.div_ceil(WINDOWS).max(1)) {
+        let rows = window * WINDOW..rows.min((window + 1) * WINDOW);
+        let mut lengths: Vec<usize> = rows.map(length).collect();
+        sums[0] += elements(&lengths);
+        lengths.sort_unstable();
+        sums[1] += elements(&lengths);
+        all.append(&mut lengths);
+    }
+    all.sort_unstable();
+    let entries = all.iter().sum::<usize>().max(1) as f64;
+    [sums[0], sums[1], elements(&all)].map(|elements| elements as f64 / entries)
+}
+
+#[cfg(test)]
+mod tests {
+    use spm_formats::Csr;
+    use spm_testing::generate;
+
+    use super::*;
+    use crate::PlanOptions;
+
+    const MATRICES: [&str; 8] = [
+        "stencil27[n=20]",
+        "stencil5[n=150]",
+        "stencil5[n=150,values=ones]",
+        "blocks[n=10,block=3]",
+        "powerlaw[rows=20000,cols=20000,entries=100000,longest=1500]",
+        "uniform[rows=20000,cols=140000,entries=280000]",
+        "uniform[rows=30000,cols=300,entries=60000]",
+        "diagonal[n=30000]",
+    ];
+
+    fn matrix(name: &str) -> Csr<f64> {
+        generate::named(name).unwrap().generate().unwrap()
+    }
+
+    /// Each prediction is one of a kernel that takes the matrix, and its bytes are those of the plan.
+    #[test]
+    fn bytes_are_those_of_the_plans() {
+        let options = PlanOptions::with_threads(1);
+        for name in MATRICES {
+            let a = matrix(name);
+            let predictions = predict(a.view(), 1, &Rates::typical());
+            for of in std::iter::once(&predictions.direct).chain(&predictions.converted) {
+                let (id, parameters) = split_label(&of.label);
+                let kernel = super::super::find::<f64>(id).unwrap();
+                let parameters = kernel.info.parse_parameters(parameters).unwrap();
+                let plan = kernel.plan(&a, &parameters, &options).unwrap();
+                let ratio = of.bytes / plan.footprint().bytes_moved as f64;
+                assert!((0.75..1.3).contains(&ratio), "{name}, {}: {ratio}", of.label);
+            }
+        }
+    }
+
+    #[test]
+    fn the_structure_decides_which_kernels_are_predicted() {
+        let labels = |name| {
+            let predictions = predict(matrix(name).view(), 1, &Rates::typical());
+            let labels = predictions.converted.iter().map(|of| of.label.clone());
+            labels.collect::<Vec<_>>().join(" ")
+        };
+        let has = |name, kernel| labels(name).contains(kernel);
+        assert!(has("stencil27[n=20]", "sell-symmetric") && !has("stencil27[n=20]", "sigma=256"));
+        assert!(!has("uniform[rows=20000,cols=20000,entries=280000]", "sell-symmetric"));
+        assert!(has("powerlaw[rows=20000,cols=20000,entries=100000,longest=1500]", "sigma=4096"));
+        assert!(has("uniform[rows=20000,cols=140000,entries=280000]", "sell-tiles"));
+        assert!(!has("stencil5[n=150]", "sell-tiles"));
+        let predictions = predict(matrix("stencil27[n=20]").view(), 1, &Rates::typical());
+        let label = "sell-compact[sigma=1,gather=scalar,prefetch=on]";
+        assert!(predictions.of(label).unwrap().label.starts_with("sell-compact[sigma=1,"));
+        assert_eq!(predictions.of("csr-nnz-balanced[simd=on]"), Some(&predictions.direct));
+        assert_eq!(predictions.of("sell-compact[sigma=256,gather=scalar]"), None);
+        // Values that are not symmetric in a pattern that is.
+        let mut a = matrix("stencil27[n=20]");
+        a.values_mut().iter_mut().enumerate().for_each(|(i, value)| *value += i as f64);
+        let predictions = predict(a.view(), 1, &Rates::typical());
+        assert!(predictions.converted.iter().all(|of| of.label != "sell-symmetric"));
+    }
+
+    #[test]
+    fn rates_make_the_times() {
+        let a = matrix("uniform[rows=20000,cols=140000,entries=280000]");
+        let text = Rates::typical().to_string();
+        let with = |from: &str, to: &str| {
+            assert!(text.contains(from), "{from}");
+            predict(a.view(), 1, &text.replace(from, to).parse().unwrap())
+        };
+        let usual = predict(a.view(), 1, &Rates::typical());
+        // Memory that is slower than all arithmetic.
+        let slow = with("read-one 4e10 3e10 2e10 1e10", "read-one 1e6 1e6 1e6 1e6");
+        assert!((slow.direct.seconds / (slow.direct.bytes / 1e6) - 1.0).abs() < 0.1);
+        // x is far from cache.
+        let far = with("gather-one 7e-10 1.5e-9 4e-9 1e-8", "gather-one 7e-10 1.5e-9 4e-9 1e-6");
+        assert_eq!(far.direct.seconds, usual.direct.seconds, "x has 1 MiB");
+        let far = with("gather-one 7e-10 1.5e-9 4e-9", "gather-one 7e-10 1.5e-9 4e-6");
+        assert!(far.direct.seconds > 10.0 * usual.direct.seconds);
+        assert!(far.converted[0].label.starts_with("sell-tiles"), "{:?}", far.converted[0]);
+        let planned = with("sell-tiles 3e-9 3e-10 4e-10 2e-8", "sell-tiles 3e-9 3e-10 4e-10 2e-7");
+        let planning = |of: &Predictions| {
+            of.converted.iter().find(|of| of.label.starts_with("sell-tiles")).unwrap().planning
+        };
+        assert!((planning(&planned) / planning(&usual) - 10.0).abs() < 1e-6);
+        assert!(planned.race > usual.race);
+    }
+
+    /// Threads are used where they save more than their start costs.
+    #[test]
+    fn the_number_of_threads_is_chosen() {
+        let text = Rates::typical().to_string();
+        let two = text
+            .replace("threads 1", "threads 2")
+            .replace("read-all 4e10 3e10 2e10 1e10", "read-all 8e10 6e10 4e10 2e10");
+        let two: Rates = two.parse().unwrap();
+        let of = |name, threads| predict(matrix(name).view(), threads, &two).direct;
+        assert_eq!(of("diagonal[n=300]", 2).threads, 1);
+        let large = of("stencil27[n=20]", 2);
+        assert_eq!(large.threads, 2);
+        assert!(large.seconds < 0.6 * of("stencil27[n=20]", 1).seconds);
+        assert!(one_thread_suffices(300, 300, 2, &two));
+        assert!(
+            one_thread_suffices(0, 0, 0, &two) && !one_thread_suffices(30_000, 1 << 20, 2, &two)
+        );
+    }
+
+    #[test]
+    fn the_choice_is_the_least_total() {
+        let one = |label: &str, seconds, planning| Prediction {
+            label: label.into(),
+            threads: 1,
+            seconds,
+            planning,
+            bytes: 0.0,
+        };
+        let converted = vec![one("a", 5.0, 1000.0), one("b", 6.0, 100.0)];
+        let mut all = Predictions { direct: one("direct", 10.0, 0.0), converted, race: 3000.0 };
+        let label = |all: &Predictions, products, clock| match all.choose(products, clock) {
+            Choice::Direct => "direct".to_owned(),
+            Choice::Convert(of) => of.label.clone(),
+            Choice::Race => "race".to_owned(),
+        };
+        assert_eq!(all.pays_from(), Some(29));
+        for clock in [false, true] {
+            assert_eq!(label(&all, 0, clock), "direct");
+            assert_eq!(label(&all, 28, clock), "direct");
+            assert_eq!(label(&all, 29, clock), "b");
+            assert_eq!(label(&all, 899, clock), "b");
+            assert_eq!(label(&all, 901, clock), "a");
+        }
+        assert_eq!(label(&all, u64::MAX, false), "a");
+        assert_eq!(label(&all, 100_000, true), "race");
+        all.converted.clear();
+        assert_eq!((all.pays_from(), label(&all, u64::MAX, false).as_str()), (None, "direct"));
+    }
+
+    #[test]
+    fn a_transposed_copy_is_made_where_it_pays() {
+        let of = |direct, copied, copying| TransposedPredictions { direct, copied, copying };
+        let slow = of(10.0, 5.0, 41.0);
+        assert_eq!(slow.copy_after(None), Some(5));
+        assert_eq!((slow.copy_after(Some(9)), slow.copy_after(Some(10))), (None, Some(0)));
+        assert_eq!(of(10.0, 9.9, 1.0).copy_after(None), None);
+        assert_eq!(of(10.0, 9.9, 1.0).copy_after(Some(u64::MAX)), None);
+        let a = matrix("uniform[rows=20000,cols=140000,entries=280000]");
+        for threads in [1, 2] {
+            let all = predict_transposed(a.view(), threads, &Rates::typical());
+            assert!(all.direct > 0.0 && all.copied > 0.0 && all.copying > all.copied, "{all:?}");
+        }
+    }
+
+    #[test]
+    fn any_matrix_has_predictions() {
+        for (rows, cols) in [(0, 0), (0, 9), (9, 0), (5000, 1)] {
+            let a = Csr::<f32>::empty(rows, cols).unwrap();
+            let predictions = predict(a.view(), 3, &Rates::typical());
+            let of = std::iter::once(&predictions.direct).chain(&predictions.converted);
+            assert!(of.into_iter().all(|of| of.seconds.is_finite() && of.planning == 0.0));
+        }
+        let one_long_row: Vec<u32> = (0..10_000).collect();
+        let a = Csr::new((1, 10_000), vec![0, 10_000], one_long_row, vec![1.0; 10_000]).unwrap();
+        assert!(predict(a.view(), 2, &Rates::typical()).direct.seconds > 0.0);
+    }
+}
