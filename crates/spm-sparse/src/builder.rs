@@ -4,29 +4,13 @@ use std::sync::Arc;
 use std::time::Instant;
 
 use spm_cpu::Threads;
+use spm_cpu::machine::{Rates, RatesFile};
 use spm_formats::{Csr, MemoryBudget, Scalar};
 
 use crate::engine::{Product, Resources};
-use crate::operator::{Chosen, Operator};
+use crate::operator::{Intent, Operator};
+use crate::planning::{self, Chosen, EXPECTED, Machine, Planned};
 use crate::{Error, IntoCsr, Reason, Recipe, pools};
-
-/// Products that an operator expects unless [`Builder::expected_products`] says otherwise.
-const EXPECTED: u64 = 100;
-/// Entries up to which a product runs on the calling thread: waking another one takes longer.
-const SMALL: usize = 1 << 13;
-/// Products from which a race of kernels pays. Measured in four cases, it paid after 300 to 2100
-/// products (the section on planning of the crate documentation).
-const PAYS_FROM: u64 = 2000;
-
-/// How the product is chosen.
-#[derive(Debug, Clone)]
-enum Choice {
-    /// By the expected number of products.
-    Expected(u64),
-    /// By the structure alone.
-    Deterministic,
-    Recipe(Recipe),
-}
 
 /// Where the product runs.
 #[derive(Debug, Clone)]
@@ -49,7 +33,9 @@ enum Pool {
 #[must_use = "`build` makes the operator"]
 pub struct Builder<T> {
     matrix: Result<Arc<Csr<T>>, Error>,
-    choice: Choice,
+    recipe: Option<Recipe>,
+    intent: Intent,
+    machine: Machine,
     pool: Pool,
     budget: MemoryBudget,
 }
@@ -58,24 +44,48 @@ impl<T: Scalar> Builder<T> {
     pub(crate) fn new<A: IntoCsr<Scalar = T>>(a: A) -> Self {
         Self {
             matrix: a.into_csr(),
-            choice: Choice::Expected(EXPECTED),
+            recipe: None,
+            intent: Intent::default(),
+            machine: Machine::default(),
             pool: Pool::Shared(pools::all_cores()),
             budget: MemoryBudget::default(),
         }
     }
 
-    /// The number of products that the operator will compute, as far as it is known. 100 by
-    /// default. More products pay for more planning; the [crate documentation](crate#planning)
-    /// says how much.
+    /// The number of products that the operator will compute. [`Builder::build`] then makes the choice
+    /// with the least time for planning and so many products, by the [model](crate#planning) of the
+    /// machine: 1 product is computed straight from CSR, more may pay for a conversion, and many for a
+    /// race of kernels.
+    ///
+    /// Without this number the operator begins straight from CSR and converts the matrix when the
+    /// products so far make it likely that this pays.
     pub fn expected_products(mut self, count: u64) -> Self {
-        self.choice = Choice::Expected(count);
+        self.intent.products = Some(count);
         self
     }
 
-    /// Chooses by the structure of the matrix alone, never by the clock: two runs of a program
-    /// choose alike, and their results have the same bits.
+    /// Chooses by the structure of the matrix and the [rates](Builder::rates) of the machine alone, never
+    /// by the clock, and in [`Builder::build`]: with the same rates two runs of a program choose alike,
+    /// and their results have the same bits. 100 products are expected if
+    /// [`Builder::expected_products`] says nothing else.
     pub fn deterministic(mut self) -> Self {
-        self.choice = Choice::Deterministic;
+        self.intent.deterministic = true;
+        self
+    }
+
+    /// Rates of the machine for all choices, in place of those in the [file](Builder::rates_file):
+    /// `Rates::typical()` makes different machines choose alike.
+    pub fn rates(mut self, rates: Rates) -> Self {
+        self.machine.given = Some(rates);
+        self
+    }
+
+    /// The file that keeps the rates of the machine between processes, or [`RatesFile::none`]. By default it
+    /// is `spm/rates` in the user's cache folder; the environment variable `SPM_RATES` is another path,
+    /// or empty for no file. The machine is measured, in a tenth of a second, by the first operator
+    /// whose expected products take more than two seconds; until then typical rates stand in.
+    pub fn rates_file(mut self, file: RatesFile) -> Self {
+        self.machine.file = file;
         self
     }
 
@@ -84,7 +94,7 @@ impl<T: Scalar> Builder<T> {
     /// one replaces the number of threads.
     pub fn recipe(mut self, recipe: Recipe) -> Self {
         self.pool = Pool::Shared(recipe.threads());
-        self.choice = Choice::Recipe(recipe);
+        self.recipe = Some(recipe);
         self
     }
 
@@ -119,32 +129,34 @@ impl<T: Scalar> Builder<T> {
     pub fn build(self) -> Result<Operator<T>, Error> {
         let a = self.matrix?;
         let start = Instant::now();
-        let small = a.nnz().max(a.rows()) <= SMALL;
-        let by_recipe = matches!(self.choice, Choice::Recipe(_));
         let threads = match self.pool {
-            // One thread is faster.
-            _ if small && !by_recipe => pools::shared(1),
+            Pool::Shared(count) => count,
+            Pool::Own(ref threads) => threads.count(),
+        };
+        let small = planning::is_small(&a, threads);
+        let threads = match self.pool {
+            _ if small && self.recipe.is_none() => pools::shared(1),
             Pool::Shared(count) => pools::shared(count),
             Pool::Own(threads) => threads,
         };
-        let resources = Resources { threads, budget: self.budget };
-        let (product, reason) = match &self.choice {
-            Choice::Recipe(recipe) => {
-                (Product::plan(&a, recipe.kernel(), &resources)?, Reason::Recipe)
+        let Self { recipe, intent, machine, budget, .. } = self;
+        let resources = Resources { threads, budget };
+        let direct = |reason| {
+            let product = Product::direct(&a, &resources)?;
+            Ok::<_, Error>(Planned::new(product, reason, start.elapsed()))
+        };
+        let chosen = match (recipe, intent.products) {
+            (Some(recipe), _) => {
+                let product = Product::plan(&a, recipe.kernel(), &resources)?;
+                Chosen::fixed(Planned::new(product, Reason::Recipe, start.elapsed()))
             }
-            Choice::Deterministic => (Product::direct(&a, &resources)?, Reason::Deterministic),
-            Choice::Expected(_) if small => (Product::direct(&a, &resources)?, Reason::Small),
-            &Choice::Expected(expected) if expected < PAYS_FROM => {
-                let reason = Reason::Few { expected, pays_from: PAYS_FROM };
-                (Product::direct(&a, &resources)?, reason)
-            }
-            &Choice::Expected(expected) => {
-                let reason = Reason::Raced { expected, pays_from: PAYS_FROM };
-                (Product::raced(&a, &resources)?, reason)
+            (None, None) if small => Chosen::fixed(direct(Reason::Small)?),
+            (None, None) if !intent.deterministic => Chosen::adaptive(direct(Reason::First)?),
+            (None, products) => {
+                let (expected, clock) = (products.unwrap_or(EXPECTED), !intent.deterministic);
+                Chosen::fixed(planning::plan(&a, &resources, &machine, expected, clock)?)
             }
         };
-        let deterministic = matches!(self.choice, Choice::Deterministic);
-        let chosen = Chosen { product, reason, planning: start.elapsed() };
-        Ok(Operator::from_parts(a, chosen, resources, deterministic))
+        Ok(Operator::from_parts(a, chosen, resources, machine, intent))
     }
 }

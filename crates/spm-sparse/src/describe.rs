@@ -11,22 +11,37 @@ use crate::Recipe;
 pub enum Reason {
     /// The matrix is so small that waking another thread takes longer than the product.
     Small,
+    /// Straight from CSR for now, as nobody has said how many products there will be.
+    First,
+    /// The products so far made it likely that a conversion pays.
+    Later {
+        /// Products before the conversion.
+        after: u64,
+    },
     /// So few products are expected that planning would not pay: straight from CSR.
     Few {
         /// Products expected.
         expected: u64,
-        /// Products from which the race pays.
-        pays_from: u64,
+        /// Products from which a conversion pays by the model of the machine; nothing where none does, or
+        /// the model was not asked.
+        pays_from: Option<u64>,
+    },
+    /// The model of the machine says that a conversion for this kernel pays.
+    Converted {
+        /// Products expected.
+        expected: u64,
+    },
+    /// The model of the machine says that a conversion pays, but by the clock the product straight from
+    /// CSR was faster.
+    Slower {
+        /// Products expected.
+        expected: u64,
     },
     /// So many products are expected that a race of kernels pays.
     Raced {
         /// Products expected.
         expected: u64,
-        /// Products from which the race pays.
-        pays_from: u64,
     },
-    /// The choice is by the structure alone, without the clock.
-    Deterministic,
     /// The caller's recipe.
     Recipe,
     /// The kernel that was chosen before does not suit the values of
@@ -41,18 +56,26 @@ impl fmt::Display for Reason {
                 "straight from CSR on the calling thread: waking another one takes longer than \
                  the product",
             ),
-            Self::Few { expected, pays_from } => write!(
-                f,
-                "straight from CSR: {expected} products are expected, a race of kernels pays from \
-                 about {pays_from}"
+            Self::First => f.write_str(
+                "straight from CSR until the products so far make it likely that a conversion pays",
             ),
-            Self::Raced { expected, pays_from } => write!(
+            Self::Later { after } => write!(f, "converted after {after} products, as it would pay"),
+            Self::Few { expected, pays_from } => {
+                write!(f, "straight from CSR: {expected} products are expected")?;
+                match pays_from {
+                    Some(count) => write!(f, ", a conversion pays from about {count}"),
+                    None => Ok(()),
+                }
+            }
+            Self::Converted { expected } => {
+                write!(f, "a conversion pays in {expected} products by the model of the machine")
+            }
+            Self::Slower { expected } => write!(
                 f,
-                "the fastest of a race of kernels: {expected} products are expected, the race pays \
-                 from about {pays_from}"
+                "straight from CSR: for {expected} products a conversion was tried, and was slower"
             ),
-            Self::Deterministic => {
-                f.write_str("straight from CSR: deterministic, chosen without the clock")
+            Self::Raced { expected } => {
+                write!(f, "the fastest of a race of kernels, which pays in {expected} products")
             }
             Self::Recipe => f.write_str("by the caller's recipe"),
             Self::NewValues => {
@@ -80,6 +103,12 @@ pub struct Description {
     pub reason: Reason,
     /// Time of planning, without reading or converting the caller's matrix.
     pub planning: Duration,
+    /// Time of a product by the model of the machine, with its rates if they are known and typical ones
+    /// if not; nothing for a kernel that the model does not know.
+    pub expected: Option<Duration>,
+    /// Time of a product by the clock, if planning or [`Operator::measure`](crate::Operator::measure) has
+    /// asked it.
+    pub measured: Option<Duration>,
     /// Least memory traffic of a product in bytes: the matrix in the kernel's format, x and y once
     /// each.
     pub bytes_per_product: u64,
@@ -100,6 +129,12 @@ impl fmt::Display for Description {
         writeln!(f, "reason: {}", self.reason)?;
         writeln!(f, "planning: {:.3} ms", self.planning.as_secs_f64() * 1e3)?;
         writeln!(f, "traffic: at least {} bytes a product", self.bytes_per_product)?;
+        let time = |time: Option<Duration>| match time {
+            Some(time) => format!("{:.2} us", time.as_secs_f64() * 1e6),
+            None => "unknown".to_owned(),
+        };
+        let (expected, measured) = (time(self.expected), time(self.measured));
+        writeln!(f, "time of a product: {expected} by the model, {measured} by the clock")?;
         writeln!(f, "memory: {} bytes with the matrix", self.memory_bytes)?;
         match &self.transposed_recipe {
             Some(recipe) => write!(f, "transpose: {recipe}, from a transposed copy"),

@@ -1,12 +1,14 @@
 //! The kernels of `spm-cpu`: the only file that knows its registries.
 
+use std::hint::black_box;
 use std::sync::Arc;
+use std::time::Instant;
 
 use spm_cpu::{PlanOptions, Threads, spmm, spmv, transpose};
 use spm_formats::kernel::{Footprint, Scaling, TransposeOutput, split_label};
-use spm_formats::{Csr, DenseShape, MemoryBudget, Scalar};
+use spm_formats::{Csr, DenseShape, MemoryBudget, NewValues, Scalar};
 
-use crate::{Error, ParseRecipeError, Recipe};
+use crate::{Error, ParseRecipeError, Recipe, pools};
 
 /// The product straight from CSR: rows with about the same number of entries for each thread. The
 /// sum of a row has the same bits on any number of threads.
@@ -19,6 +21,9 @@ const RACE: &str = "auto";
 const TRANSPOSE: &str = "counting";
 const TRANSPOSE_PARAMETERS: &str = "prefetch=64";
 
+/// Seconds of short products that are timed.
+const TIMING: f64 = 2e-4;
+
 /// Threads and memory of a plan.
 #[derive(Debug, Clone)]
 pub(crate) struct Resources {
@@ -29,6 +34,15 @@ pub(crate) struct Resources {
 impl Resources {
     fn options(&self) -> PlanOptions {
         PlanOptions { threads: self.threads.clone(), budget: self.budget.clone() }
+    }
+
+    /// The same on `count` threads: the whole pool, or the calling thread.
+    pub(crate) fn on(&self, count: usize) -> Self {
+        let threads = match count == self.threads.count() {
+            true => self.threads.clone(),
+            false => pools::shared(count),
+        };
+        Self { threads, budget: self.budget.clone() }
     }
 
     /// The rest of the memory after `bytes` bytes.
@@ -79,10 +93,38 @@ impl<T: Scalar> Product<T> {
         self.plan.footprint()
     }
 
+    /// Writes `values` into the matrix, which the plan and `a` share. Returns whether the plan takes them; if
+    /// not, nothing has changed.
+    pub(crate) fn set_values(&mut self, a: &mut Arc<Csr<T>>, values: &[T]) -> bool {
+        self.plan.set_values(NewValues::Into(a, values)).is_ok()
+    }
+
     /// `y` = alpha A `x` + beta `y`. Checks the lengths.
     #[inline]
     pub(crate) fn run(&self, alpha: T, x: &[T], beta: T, y: &mut [T]) -> Result<(), Error> {
         Ok(self.plan.run_scaled(Scaling::new(alpha, beta), x, y)?)
+    }
+
+    /// Seconds of the fastest of a few products, or nothing where the budget does not allow the vectors.
+    pub(crate) fn time(&self, budget: &MemoryBudget) -> Option<f64> {
+        let (rows, cols) = self.plan.shape();
+        budget.check_bytes("vectors to time", ((rows + cols) * T::BYTES) as u128).ok()?;
+        let (x, mut y) = (vec![T::ONE; cols], vec![T::ZERO; rows]);
+        let mut least = f64::INFINITY;
+        // The first one may meet cold caches; short ones are disturbed more easily.
+        let (mut calls, start) = (0, Instant::now());
+        while calls < 3 || (start.elapsed().as_secs_f64() < TIMING && calls < 100) {
+            let start = Instant::now();
+            self.plan.run(black_box(&x), black_box(&mut y)).ok()?;
+            least = least.min(start.elapsed().as_secs_f64());
+            calls += 1;
+        }
+        Some(least)
+    }
+
+    /// `r` = `b` - A `x`. Checks the lengths.
+    pub(crate) fn residual(&self, b: &[T], x: &[T], r: &mut [T]) -> Result<(), Error> {
+        Ok(self.plan.run_adding(Scaling::new(-T::ONE, T::ONE), x, b, r)?)
     }
 }
 

@@ -53,8 +53,8 @@
 //! One product uses all cores by default. All operators of a process share one thread pool; its threads
 //! start with the first operator that needs them. [`Builder::threads`] and [`Builder::pool`] choose
 //! another number of threads or another pool. A product that finds the pool busy with the product of
-//! another thread runs on its own thread, with the same bits. A product with a small matrix (at most
-//! 8192 entries and rows) always runs on the calling thread.
+//! another thread runs on its own thread, with the same bits. A product that takes less time than
+//! waking another thread (a few thousand entries) always runs on the calling thread.
 //!
 //! # Matrices
 //! [`Operator::new`] takes everything that implements [`IntoCsr`]:
@@ -84,20 +84,19 @@
 //! distributes such a matrix over several operators.
 //!
 //! # Planning
-//! [`Builder::expected_products`] says how many products the operator will compute (100 by default).
-//! The choice is made once, in [`Builder::build`]:
+//! A model of the machine predicts the time of a product and of a conversion for each kernel, from the
+//! structure of the matrix (estimated from some of its rows) and from the rates of the machine: memory
+//! bandwidth and random accesses by working set, the start of the thread pool, and what the kernels cost
+//! in cache. The rates are measured once, in a tenth of a second, and kept in a file
+//! ([`Builder::rates_file`]).
 //!
-//! | expected products | choice | time of planning |
+//! | the builder's call | choice | when |
 //! | --- | --- | --- |
-//! | fewer than 2000 | straight from the CSR arrays, rows divided between the threads by entries | less than a product |
-//! | 2000 and more | a race: the kernels and formats that suit the structure are timed, the fastest is kept | 180 to 800 products |
-//! | any, [`Builder::deterministic`] | straight from the CSR arrays | less than a product |
-//! | any, [`Builder::recipe`] | the kernel of the recipe | one conversion |
-//!
-//! The bound is an estimate from four measurements (a finite element matrix of 290 000 entries and a
-//! 27-point stencil of 5.7 million, on one and two cores, f64): the race took as long as 180 to 800
-//! products and 0.1 to 1.8 seconds, its winner was 1.3 to 2.9 times as fast as the product from CSR, and
-//! the race had paid after 300 to 2100 products.
+//! | none | straight from the CSR arrays; converted as soon as a conversion pays in as many products as there have been | after 8, 16, 32, ... products |
+//! | [`expected_products(1)`](Builder::expected_products) | straight from the CSR arrays, on all threads; the model is not asked | at once |
+//! | [`expected_products(n)`](Builder::expected_products) | the least predicted time of planning and n products: straight from CSR, a conversion (from 200 products on checked by the clock), or a race of kernels by the clock | in [`Builder::build`] |
+//! | [`deterministic`](Builder::deterministic) | the same for n products (100 by default), without the clock | in [`Builder::build`] |
+//! | [`recipe`](Builder::recipe) | the kernel of the recipe | in [`Builder::build`] |
 //!
 //! [`Operator::describe`] says what was chosen and why. [`Operator::recipe`] is the choice as text, for
 //! another process or another matrix with the same structure.
@@ -127,6 +126,7 @@ mod interop;
 mod io;
 mod matrix;
 mod operator;
+mod planning;
 mod pools;
 mod recipe;
 mod transposed;
@@ -141,6 +141,7 @@ pub use matrix::{IntoCsr, from_csc, from_csr, from_triplets};
 pub use operator::Operator;
 pub use recipe::{ParseRecipeError, Recipe};
 pub use spm_cpu::Threads;
+pub use spm_cpu::machine::{Rates, RatesFile};
 #[cfg(feature = "io")]
 pub use spm_formats::matrix_market;
 pub use spm_formats::{Coo, Csc, CscView, Csr, CsrView, Layout, Scalar, sprs};

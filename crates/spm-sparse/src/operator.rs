@@ -8,6 +8,7 @@ use spm_formats::{Csr, DenseShape, Layout, Scalar};
 
 use crate::engine::{DenseProduct, Product, Resources};
 use crate::error::check;
+use crate::planning::{Chosen, EXPECTED, Machine, Planned};
 use crate::transposed::Transposed;
 use crate::{Builder, DenseMut, DenseRef, Description, Error, IntoCsr, Reason, Recipe};
 
@@ -37,10 +38,11 @@ use crate::{Builder, DenseMut, DenseRef, Description, Error, IntoCsr, Reason, Re
 /// factor alpha is 0, the product is left out.
 ///
 /// # Reproducibility
-/// Repeated products of one operator give the same bits, also from several threads at once. So do
-/// its clones. The product with the transpose may change its bits once, when it gets a plan of its
-/// own ([`Operator::apply_transpose`]); that of a [deterministic](Builder::deterministic) operator
-/// does not.
+/// Repeated products of one operator give the same bits, also from several threads at once, and so do
+/// those of its clones, if [`Builder::expected_products`], [`Builder::deterministic`] or
+/// [`Builder::recipe`] was called. Otherwise their bits may change once, when the operator converts
+/// the matrix. The product with the transpose may also change its bits once, when it gets a transposed
+/// copy ([`Operator::apply_transpose`]), unless the operator is deterministic.
 pub struct Operator<T> {
     inner: Arc<Inner<T>>,
 }
@@ -48,17 +50,18 @@ pub struct Operator<T> {
 struct Inner<T> {
     a: Arc<Csr<T>>,
     resources: Resources,
-    deterministic: bool,
+    machine: Machine,
+    intent: Intent,
     chosen: Chosen<T>,
     transposed: Transposed<T>,
     many: Many<T>,
 }
 
-/// The planned y = A x.
-pub(crate) struct Chosen<T> {
-    pub(crate) product: Product<T>,
-    pub(crate) reason: Reason,
-    pub(crate) planning: Duration,
+/// What the caller has said of the products to come.
+#[derive(Debug, Clone, Copy, Default)]
+pub(crate) struct Intent {
+    pub(crate) products: Option<u64>,
+    pub(crate) deterministic: bool,
 }
 
 /// The planned Y = A X, one for each width and layout that has been asked for.
@@ -86,7 +89,7 @@ impl<T: Scalar> fmt::Debug for Operator<T> {
 }
 
 impl<T: Scalar> Operator<T> {
-    /// An operator with the default options: all cores, 100 expected products.
+    /// An operator with the default options: all cores, an unknown number of products.
     ///
     /// # Errors
     /// As [`Builder::build`].
@@ -103,10 +106,12 @@ impl<T: Scalar> Operator<T> {
         a: Arc<Csr<T>>,
         chosen: Chosen<T>,
         resources: Resources,
-        deterministic: bool,
+        machine: Machine,
+        intent: Intent,
     ) -> Self {
         let (transposed, many) = (Transposed::new(), Many::new());
-        Self { inner: Arc::new(Inner { a, resources, deterministic, chosen, transposed, many }) }
+        let inner = Inner { a, resources, machine, intent, chosen, transposed, many };
+        Self { inner: Arc::new(inner) }
     }
 
     /// (rows, columns).
@@ -137,30 +142,42 @@ impl<T: Scalar> Operator<T> {
     /// Bytes of the matrix and of all plans made so far.
     pub fn memory_bytes(&self) -> u64 {
         let Inner { a, chosen, transposed, many, .. } = &*self.inner;
-        let plans = chosen.product.footprint().plan_bytes;
-        a.memory_bytes() + plans + transposed.memory_bytes(a) + many.memory_bytes()
+        a.memory_bytes() + chosen.plan_bytes() + transposed.memory_bytes(a) + many.memory_bytes()
     }
 
-    /// The choice of kernel, parameters and threads for y = A x.
+    /// The kernel, parameters and threads of the next y = A x.
     pub fn recipe(&self) -> &Recipe {
-        self.inner.chosen.product.recipe()
+        self.inner.chosen.now().product.recipe()
     }
 
     /// What was chosen and why, with sizes and times.
     pub fn describe(&self) -> Description {
-        let Inner { a, chosen, transposed, .. } = &*self.inner;
+        let Inner { a, resources, machine, chosen, transposed, .. } = &*self.inner;
+        let planned = chosen.now();
+        let predictions = machine.predict(a, resources, 0);
+        let expected = predictions.of(self.recipe().kernel()).map(|of| of.seconds);
         Description {
             shape: a.shape(),
             nnz: a.nnz(),
             scalar: T::NAME,
             recipe: self.recipe().clone(),
-            reason: chosen.reason,
-            planning: chosen.planning,
-            bytes_per_product: chosen.product.footprint().bytes_moved,
+            reason: planned.reason,
+            planning: planned.planning,
+            expected: expected.map(Duration::from_secs_f64),
+            measured: planned.measured().map(Duration::from_secs_f64),
+            bytes_per_product: planned.product.footprint().bytes_moved,
             memory_bytes: self.memory_bytes(),
             transposed_products: transposed.calls(),
             transposed_recipe: transposed.recipe().cloned(),
         }
+    }
+
+    /// Times a few products y = A x with vectors of the operator's own, and returns the time of the
+    /// fastest, which [`Operator::describe`] then has too; nothing if the [budget](Builder::budget) does
+    /// not allow the vectors.
+    pub fn measure(&self) -> Option<Duration> {
+        let Inner { resources, chosen, .. } = &*self.inner;
+        chosen.now().measure(&resources.budget).map(Duration::from_secs_f64)
     }
 
     /// `y` = A `x`. x has n elements, y has m.
@@ -177,11 +194,10 @@ impl<T: Scalar> Operator<T> {
     /// [`Error::Shape`]: vectors of other lengths.
     pub fn apply_scaled(&self, alpha: T, x: &[T], beta: T, y: &mut [T]) -> Result<(), Error> {
         // The plan checks the lengths.
-        self.inner.chosen.product.run(alpha, x, beta, y)
+        self.next().run(alpha, x, beta, y)
     }
 
-    /// `r` = `b` - A `x`: `b` is copied to `r`, then one product subtracts A x. x has n elements, b
-    /// and r have m.
+    /// `r` = `b` - A `x`, in one pass over `b` and `r`. x has n elements, b and r have m.
     ///
     /// # Errors
     /// [`Error::Shape`]: vectors of other lengths.
@@ -189,17 +205,24 @@ impl<T: Scalar> Operator<T> {
         check("b", self.rows(), b.len())?;
         check("x", self.cols(), x.len())?;
         check("r", self.rows(), r.len())?;
-        r.copy_from_slice(b);
-        self.apply_scaled(-T::ONE, x, T::ONE, r)
+        self.next().residual(b, x, r)
+    }
+
+    /// The product for y = A x, which counts.
+    #[inline]
+    fn next(&self) -> &Product<T> {
+        let Inner { a, resources, machine, chosen, .. } = &*self.inner;
+        chosen.next(a, resources, machine)
     }
 
     /// `y` = A^T `x`. x has m elements, y has n.
     ///
-    /// The first products multiply straight from the CSR arrays of A. After
-    /// [`Operator::TRANSPOSE_AFTER`] of them the next call makes a transposed copy of A, and the
-    /// products after it are as fast as those with A. A [deterministic](Builder::deterministic)
-    /// operator makes the copy at the first call, so that all its results have the same bits. Where
-    /// the copy is beyond the [budget](Builder::budget), all products are straight from CSR.
+    /// The products multiply straight from the CSR arrays of A, or from a transposed copy, which is as
+    /// fast as the product with A. The [model](crate#planning) of the machine decides: with
+    /// [`Builder::expected_products`] the copy is made at the first call if it pays in so many products;
+    /// without, when the products so far have taken as long as it takes. A
+    /// [deterministic](Builder::deterministic) operator decides at the first call. Where the copy is
+    /// beyond the [budget](Builder::budget), all products are straight from CSR.
     ///
     /// # Errors
     /// [`Error::Shape`]: vectors of other lengths.
@@ -220,13 +243,11 @@ impl<T: Scalar> Operator<T> {
     ) -> Result<(), Error> {
         check("x", self.rows(), x.len())?;
         check("y", self.cols(), y.len())?;
-        let Inner { a, resources, deterministic, transposed, .. } = &*self.inner;
-        let after = if *deterministic { 0 } else { Self::TRANSPOSE_AFTER };
+        let Inner { a, resources, machine, intent, transposed, .. } = &*self.inner;
+        let products = intent.products.or(intent.deterministic.then_some(EXPECTED));
+        let after = || machine.copy_after(a, resources, products);
         transposed.run(a, resources, after, (alpha, beta), x, y)
     }
-
-    /// Products with the transpose before the next one makes a transposed copy of the matrix.
-    pub const TRANSPOSE_AFTER: u64 = 16;
 
     /// `Y` = A `X` for X with `k` columns. X has n k elements, Y has m k, both in `layout`.
     ///
@@ -312,19 +333,22 @@ impl<T: Scalar> Operator<T> {
 
     /// Replaces the values of the stored entries, row after row and by ascending column inside a
     /// row; the pattern and the choice of kernel stay. Products give the same bits as those of a new
-    /// operator with this [recipe](Operator::recipe). If the kernel does not suit the new values (it
-    /// stores one half of a symmetric matrix, and the new one is not symmetric), the operator
-    /// multiplies straight from CSR from then on.
+    /// operator with this [recipe](Operator::recipe). Nothing is planned again unless the kernel depends
+    /// on the former values. If it does not suit the new ones at all (it stores one half of a symmetric
+    /// matrix, and the new one is not symmetric), the operator multiplies straight from CSR from then on.
     ///
-    /// Clones that were made before keep the former values. The arrays are overwritten in place where
-    /// neither a clone nor another owner of the matrix uses them, otherwise copied. A transposed copy
-    /// is dropped, and made again when it is needed.
+    /// Clones that were made before keep the former values; the operator then plans anew. The arrays are
+    /// overwritten in place where neither a clone nor another owner of the matrix uses them, otherwise
+    /// copied. A transposed copy is dropped, and made again when it is needed.
     ///
     /// # Errors
     /// [`Error::Shape`]: another number of values.
     pub fn set_values(&mut self, values: &[T]) -> Result<(), Error> {
         check("values", self.nnz(), values.len())?;
-        self.replace(|a| Arc::make_mut(a).values_mut().copy_from_slice(values))
+        if self.give_to_plan(values) {
+            return Ok(());
+        }
+        self.plan_anew(|a| Arc::make_mut(a).values_mut().copy_from_slice(values))
     }
 
     /// As [`Operator::set_values`], with the values of a matrix that has its entries at the same
@@ -337,15 +361,30 @@ impl<T: Scalar> Operator<T> {
         let alike = new.shape() == now.shape()
             && new.row_ptr() == now.row_ptr()
             && new.col_ind() == now.col_ind();
-        if alike { self.replace(|a| *a = new) } else { Err(Error::Pattern) }
+        if !alike {
+            return Err(Error::Pattern);
+        }
+        if self.give_to_plan(new.values()) {
+            return Ok(());
+        }
+        self.plan_anew(|a| *a = new)
+    }
+
+    /// Hands new values to the plan. Returns whether it took them: not while a clone uses it.
+    fn give_to_plan(&mut self, values: &[T]) -> bool {
+        let Some(inner) = Arc::get_mut(&mut self.inner) else { return false };
+        // These share the matrix, and have its former values.
+        (inner.transposed, inner.many) = (Transposed::new(), Many::new());
+        inner.chosen.settle().product.set_values(&mut inner.a, values)
     }
 
     /// Plans anew after `change` has replaced the values.
-    fn replace(&mut self, change: impl FnOnce(&mut Arc<Csr<T>>)) -> Result<(), Error> {
-        let Inner { resources, deterministic, chosen, .. } = &*self.inner;
-        let (resources, deterministic) = (resources.clone(), *deterministic);
-        let (mut reason, planning) = (chosen.reason, chosen.planning);
-        let kernel = chosen.product.recipe().kernel().to_owned();
+    fn plan_anew(&mut self, change: impl FnOnce(&mut Arc<Csr<T>>)) -> Result<(), Error> {
+        let Inner { resources, machine, intent, chosen, .. } = &*self.inner;
+        let (resources, machine, intent) = (resources.clone(), machine.clone(), *intent);
+        let now = chosen.now();
+        let (mut reason, planning) = (now.reason, now.planning);
+        let recipe = now.product.recipe().clone();
         // Without the plans, which share it, the matrix may have one owner.
         let former = std::mem::replace(&mut self.inner, Self::new(Csr::empty(0, 0)?)?.inner);
         let mut a = match Arc::try_unwrap(former) {
@@ -353,12 +392,17 @@ impl<T: Scalar> Operator<T> {
             Err(shared) => Arc::clone(&shared.a),
         };
         change(&mut a);
-        let product = Product::plan(&a, &kernel, &resources).unwrap_or_else(|_| {
+        let on = resources.on(recipe.threads());
+        let product = Product::plan(&a, recipe.kernel(), &on).unwrap_or_else(|_| {
             reason = Reason::NewValues;
-            Product::direct(&a, &resources).expect("a product straight from CSR")
+            Product::direct(&a, &on).expect("a product straight from CSR")
         });
-        let chosen = Chosen { product, reason, planning };
-        *self = Self::from_parts(a, chosen, resources, deterministic);
+        let planned = Planned::new(product, reason, planning);
+        let chosen = match reason {
+            Reason::First => Chosen::adaptive(planned),
+            _ => Chosen::fixed(planned),
+        };
+        *self = Self::from_parts(a, chosen, resources, machine, intent);
         Ok(())
     }
 }
@@ -377,7 +421,10 @@ impl<T: Scalar> Many<T> {
         if let Some(plan) = find(&self.plans.read().unwrap_or_else(PoisonError::into_inner)) {
             return Ok(plan);
         }
-        let new = Arc::new(DenseProduct::direct(&inner.a, dense, &inner.resources)?);
+        // The same threads as for one column, so that the recipe decides on them too.
+        let threads = inner.chosen.now().product.recipe().threads();
+        let resources = inner.resources.on(threads);
+        let new = Arc::new(DenseProduct::direct(&inner.a, dense, &resources)?);
         let mut plans = self.plans.write().unwrap_or_else(PoisonError::into_inner);
         // Another thread may have been first.
         let plan = find(&plans).unwrap_or_else(|| {

@@ -11,6 +11,8 @@ use crate::{Error, Recipe};
 /// y = alpha A^T x + beta y: straight from the CSR arrays of A at first, later from a transposed copy.
 pub(crate) struct Transposed<T> {
     calls: AtomicU64,
+    /// Products before the copy is made, if it is.
+    after: OnceLock<Option<u64>>,
     direct: OnceLock<TransposedProduct<T>>,
     /// Nothing where the copy is beyond the budget.
     planned: OnceLock<Option<Product<T>>>,
@@ -21,7 +23,8 @@ pub(crate) struct Transposed<T> {
 impl<T: Scalar> Transposed<T> {
     pub(crate) fn new() -> Self {
         let (calls, planning) = (AtomicU64::new(0), Mutex::new(()));
-        Self { calls, direct: OnceLock::new(), planned: OnceLock::new(), planning }
+        let after = OnceLock::new();
+        Self { calls, after, direct: OnceLock::new(), planned: OnceLock::new(), planning }
     }
 
     /// Products so far.
@@ -41,17 +44,19 @@ impl<T: Scalar> Transposed<T> {
         direct + self.planned.get().and_then(Option::as_ref).map_or(0, of_copy)
     }
 
-    /// A product, from the copy if this one comes after `after` others. The lengths are right.
+    /// A product, from the copy if this one comes after as many others as `after` says. The lengths are
+    /// right.
     pub(crate) fn run(
         &self,
         a: &Arc<Csr<T>>,
         resources: &Resources,
-        after: u64,
+        after: impl FnOnce() -> Option<u64>,
         (alpha, beta): (T, T),
         x: &[T],
         y: &mut [T],
     ) -> Result<(), Error> {
         let before = self.calls.fetch_add(1, Ordering::Relaxed);
+        let after = self.after.get_or_init(after).unwrap_or(u64::MAX);
         let make = || engine::transposed(a, resources).ok();
         let planned = match self.planned.get() {
             Some(planned) => planned.as_ref(),

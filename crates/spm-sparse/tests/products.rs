@@ -3,7 +3,8 @@
 mod common;
 
 use common::{MATRICES, accept, many, matrix, scaled, transposed};
-use spm::{Builder, DenseMut, DenseRef, Error, Layout, Operator, Scalar};
+use spm::{Builder, DenseMut, DenseRef, Error, Layout, Operator, Rates, Scalar};
+use spm_cpu::spmv::predict_transposed;
 use spm_testing::edge_cases::vector;
 
 const LAYOUTS: [Layout; 2] = [Layout::RowMajor, Layout::ColumnMajor];
@@ -14,13 +15,14 @@ const FACTORS: [(f64, f64); 6] =
 /// Every way to choose the product.
 fn options<T: Scalar>(name: &str) -> Vec<(&'static str, Operator<T>)> {
     let build = |builder: Builder<T>| builder.build().unwrap();
-    let builder = || Operator::builder(matrix::<T>(name));
+    let builder = || Operator::builder(matrix::<T>(name)).rates(Rates::typical());
     vec![
         ("default", build(builder())),
         ("one thread", build(builder().threads(1))),
         ("five threads", build(builder().pool(spm::Threads::new(5)))),
         ("one product", build(builder().expected_products(1))),
         ("a race", build(builder().expected_products(1_000_000).threads(2))),
+        ("a conversion", build(builder().expected_products(3000).deterministic())),
         ("deterministic", build(builder().deterministic())),
         ("no memory", build(builder().expected_products(1_000_000).budget(0))),
     ]
@@ -68,28 +70,38 @@ fn products_in_single_precision() {
 /// Before, at and after the call that makes the transposed copy.
 #[test]
 fn the_transpose_changes_its_plan() {
+    // Random accesses that cost much: a copy soon pays.
+    let text = Rates::typical().to_string();
+    let rates: Rates = text.replace("scatter 3e-9 1e-9", "scatter 3e-9 3e-9").parse().unwrap();
+    assert_ne!(rates, Rates::typical());
     for (name, threads) in [("stencil27[n=14]", 1), ("stencil27[n=14]", 2), (MATRICES[5], 2)] {
         let a = matrix::<f64>(name);
-        let op = Operator::builder(a.clone()).threads(threads).build().unwrap();
+        let builder = || Operator::builder(a.clone()).threads(threads).rates(rates.clone());
+        let op = builder().build().unwrap();
         let x = vector(a.rows());
         let expected = scaled(&transposed(&a), 1.0, &x, 0.0, &vector(a.cols()));
         let before = op.memory_bytes();
-        for call in 0..Operator::<f64>::TRANSPOSE_AFTER + 3 {
-            assert_eq!(op.describe().transposed_products, call);
-            let copied = op.describe().transposed_recipe.is_some();
-            assert_eq!(copied, call > Operator::<f64>::TRANSPOSE_AFTER, "call {call}");
+        let after = predict_transposed(a.view(), threads, &rates).copy_after(None).unwrap();
+        assert!((1..20).contains(&after), "{after}");
+        let product = |op: &Operator<f64>, what: &str| {
             let mut y = vec![f64::NAN; a.cols()];
             op.apply_transpose(&x, &mut y).unwrap();
-            accept(&format!("{name}, call {call}"), &y, &expected);
+            accept(&format!("{name}, {what}"), &y, &expected);
+        };
+        for call in 0..after + 3 {
+            assert_eq!(op.describe().transposed_products, call);
+            assert_eq!(op.describe().transposed_recipe.is_some(), call > after, "call {call}");
+            product(&op, &format!("call {call}"));
         }
         assert!(op.memory_bytes() >= before + a.nnz() as u64 * 12);
-        let poor = Operator::builder(a.clone()).budget(0).build().unwrap();
-        for _ in 0..Operator::<f64>::TRANSPOSE_AFTER + 3 {
-            let mut y = vec![f64::NAN; a.cols()];
-            poor.apply_transpose(&x, &mut y).unwrap();
-            accept(name, &y, &expected);
-        }
+        let poor = builder().budget(0).build().unwrap();
+        (0..after + 3).for_each(|_| product(&poor, "without memory"));
         assert_eq!(poor.describe().transposed_recipe, None);
+        for (count, copied) in [(1, false), (1000, true)] {
+            let op = builder().expected_products(count).build().unwrap();
+            (0..after + 3).for_each(|_| product(&op, "a known number"));
+            assert_eq!(op.describe().transposed_recipe.is_some(), copied, "{count}");
+        }
     }
 }
 

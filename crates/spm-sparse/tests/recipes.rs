@@ -5,7 +5,8 @@ mod common;
 use std::error::Error as _;
 
 use common::{MATRICES, bits, matrix};
-use spm::{Error, Operator, Reason, Recipe};
+use spm::{Builder, Error, Operator, Rates, Reason, Recipe};
+use spm_cpu::spmv::{Choice, predict};
 use spm_testing::edge_cases::vector;
 
 fn product(op: &Operator<f64>) -> Vec<u64> {
@@ -18,7 +19,7 @@ fn product(op: &Operator<f64>) -> Vec<u64> {
 fn a_recipe_makes_the_same_choice_elsewhere() {
     for name in MATRICES {
         for expected_products in [1, 1_000_000] {
-            let builder = Operator::builder(matrix::<f64>(name)).threads(2);
+            let builder = Operator::builder(matrix::<f64>(name)).threads(2).rates(Rates::typical());
             let op = builder.expected_products(expected_products).build().unwrap();
             let recipe: Recipe = op.recipe().to_string().parse().unwrap();
             assert_eq!(&recipe, op.recipe());
@@ -62,23 +63,92 @@ fn recipes_are_serialised_as_text() {
 #[test]
 fn the_description_says_what_was_decided() {
     let (small, large) = (matrix::<f64>(MATRICES[0]), matrix::<f64>(MATRICES[2]));
-    let describe = |op: Operator<f64>| op.describe();
-    let tiny = describe(Operator::new(small).unwrap());
+    let builder = || Operator::builder(large.clone()).rates(Rates::typical());
+    let describe = |builder: Builder<f64>| builder.build().unwrap().describe();
+    let tiny = Operator::new(small).unwrap().describe();
     assert_eq!((tiny.reason, tiny.recipe.threads()), (Reason::Small, 1));
-    let few = describe(Operator::builder(large.clone()).expected_products(7).build().unwrap());
-    assert!(matches!(few.reason, Reason::Few { expected: 7, .. }), "{few:?}");
-    let by_default = describe(Operator::new(large.clone()).unwrap());
-    assert!(matches!(by_default.reason, Reason::Few { expected: 100, .. }), "{by_default:?}");
-    let raced = Operator::builder(large.clone()).expected_products(u64::MAX);
-    let raced = describe(raced.build().unwrap());
-    assert!(matches!(raced.reason, Reason::Raced { .. }), "{raced:?}");
-    let fixed = describe(Operator::builder(large.clone()).deterministic().build().unwrap());
-    assert_eq!(fixed.reason, Reason::Deterministic);
+    let one = describe(builder().expected_products(1));
+    assert_eq!(one.reason, Reason::Few { expected: 1, pays_from: None });
+    let few = describe(builder().expected_products(7));
+    assert!(matches!(few.reason, Reason::Few { expected: 7, pays_from: Some(8..) }), "{few:?}");
+    assert_eq!(describe(builder()).reason, Reason::First);
+    let raced = describe(builder().expected_products(u64::MAX));
+    assert_eq!(raced.reason, Reason::Raced { expected: u64::MAX });
+    assert!(raced.measured.is_some());
+    let many = describe(builder().expected_products(u64::MAX).deterministic());
+    assert_eq!(many.reason, Reason::Converted { expected: u64::MAX });
+    assert!(many.expected < few.expected && many.measured.is_none(), "{many:?}");
     assert_eq!((few.shape, few.nnz, few.scalar), (large.shape(), large.nnz(), "f64"));
     assert!(few.memory_bytes >= large.memory_bytes());
     assert!(few.bytes_per_product >= large.memory_bytes());
     let text = few.to_string();
-    for part in ["2744 x 2744", "7 products are expected", "csr-", "memory: ", "transpose: "] {
+    let parts = ["2744 x 2744", "7 products are expected", "csr-", "memory: ", "transpose: "];
+    for part in parts.into_iter().chain(["us by the model, unknown by the clock"]) {
         assert!(text.contains(part), "{part}: {text}");
     }
+}
+
+#[test]
+fn a_product_is_timed_on_request() {
+    let op = Operator::builder(matrix::<f64>(MATRICES[2])).expected_products(1).build().unwrap();
+    assert_eq!(op.describe().measured, None);
+    let time = op.measure().unwrap();
+    assert!(time.as_nanos() > 0 && time.as_secs() < 60);
+    assert_eq!(op.describe().measured, Some(time));
+    let poor = Operator::builder(matrix::<f64>(MATRICES[2])).budget(0).build().unwrap();
+    assert_eq!(poor.measure(), None);
+}
+
+/// With the same rates the same choice, which other rates change.
+#[test]
+fn deterministic_choices_are_a_function_of_the_rates() {
+    let text = Rates::typical().to_string();
+    let build = |rates: &str| {
+        let builder = Operator::builder(matrix::<f64>(MATRICES[2])).threads(2).deterministic();
+        let rates: Rates = rates.parse().unwrap();
+        builder.expected_products(1000).rates(rates).build().unwrap()
+    };
+    // A kernel that costs nothing, and conversions that cost more than all products.
+    let free = text.replace("csr-compact 6e-9 2e-10 4e-10 5e-9", "csr-compact 0 0 0 0");
+    // So that arithmetic decides.
+    let fast = free.replace("read-one 4e10 3e10 2e10 1e10", "read-one 1e15 1e15 1e15 1e15");
+    assert!(fast != free && free != text);
+    let free = build(&fast);
+    let never = text.replace(" 5e-9 1e0", " 1 1e0").replace(" 1e-8 1e0", " 1 1e0");
+    let never = build(&never.replace(" 1.5e-8 1e0", " 1 1e0").replace(" 2e-8 1e0", " 1 1e0"));
+    assert!(never.recipe().kernel().starts_with("csr-nnz-balanced"), "{}", never.recipe());
+    let usual = [build(&text), build(&text)];
+    assert_eq!(usual[0].recipe(), usual[1].recipe());
+    assert_eq!(product(&usual[0]), product(&usual[1]));
+    assert_ne!(usual[0].recipe().kernel(), never.recipe().kernel());
+    assert!(free.recipe().kernel().starts_with("csr-compact"), "{}", free.recipe());
+}
+
+/// Without a number of products the operator converts when as many more products would pay for it.
+#[test]
+fn an_operator_converts_when_its_products_make_it_likely_to_pay() {
+    let (a, rates) = (matrix::<f64>(MATRICES[2]), Rates::typical());
+    let predictions = predict(a.view(), 2, &rates);
+    let pays = |&products: &u64| predictions.choose(products, false) != Choice::Direct;
+    let after = (3..).map(|power| 1 << power).find(pays).unwrap();
+    let op = Operator::builder(a.clone()).threads(2).rates(rates).build().unwrap();
+    let clone = op.clone();
+    let (before, memory) = (product(&op), op.memory_bytes());
+    for _ in 1..after {
+        assert_eq!(product(&clone), before);
+        assert_eq!(op.describe().reason, Reason::First);
+    }
+    let converted = product(&op);
+    assert_eq!(clone.describe().reason, Reason::Later { after });
+    assert!(op.memory_bytes() > memory);
+    assert!((0..5).all(|_| product(&clone) == converted));
+    let recipe = op.recipe().clone();
+    assert_ne!(recipe.kernel(), "csr-nnz-balanced[simd=on]");
+    let again = Operator::builder(a).recipe(recipe).build().unwrap();
+    assert_eq!(product(&again), converted);
+    // New values stay with the conversion.
+    let (mut op, values) = (op, vec![0.25; clone.nnz()]);
+    drop(clone);
+    op.set_values(&values).unwrap();
+    assert_eq!(op.describe().reason, Reason::Later { after });
 }

@@ -6,7 +6,7 @@ use std::sync::Arc;
 use std::thread;
 
 use common::{MATRICES, bits, matrix};
-use spm::{Layout, Operator};
+use spm::{Layout, Operator, Rates};
 use spm_testing::edge_cases::vector;
 
 /// What a program keeps.
@@ -44,7 +44,8 @@ fn products_of_several_threads_at_once_have_equal_bits() {
         for expected_products in [1, 1_000_000] {
             let a = matrix::<f64>(name);
             let builder = Operator::builder(a).threads(3);
-            let op = builder.expected_products(expected_products).build().unwrap();
+            let builder = builder.expected_products(expected_products).rates(Rates::typical());
+            let op = builder.build().unwrap();
             let x = vector::<f64>(op.cols().max(op.rows()) * 4);
             let product = || {
                 let (n, m) = (op.cols(), op.rows());
@@ -71,7 +72,7 @@ fn products_of_several_threads_at_once_have_equal_bits() {
 fn transposed_products_of_a_deterministic_operator_have_equal_bits() {
     let a = matrix::<f64>(MATRICES[5]);
     let products = |threads| {
-        let builder = Operator::builder(a.clone()).deterministic();
+        let builder = Operator::builder(a.clone()).deterministic().rates(Rates::typical());
         let op = builder.threads(threads).build().unwrap();
         let x = vector::<f64>(a.rows());
         let product = || {
@@ -85,21 +86,22 @@ fn transposed_products_of_a_deterministic_operator_have_equal_bits() {
             threads.into_iter().flat_map(|thread| thread.join().unwrap()).collect::<Vec<_>>()
         })
     };
-    let mut all = [products(1), products(2), products(5)].concat();
-    all.dedup();
-    assert_eq!(all.len(), 1);
+    for threads in [1, 2, 5] {
+        let mut all = [products(threads), products(threads)].concat();
+        all.dedup();
+        assert_eq!(all.len(), 1, "{threads} threads");
+    }
 }
 
 #[test]
 fn clones_share_the_matrix_and_the_plan() {
-    let op = Operator::new(matrix::<f64>(MATRICES[2])).unwrap();
+    let builder = Operator::builder(matrix::<f64>(MATRICES[2])).expected_products(10_000);
+    let op = builder.rates(Rates::typical()).build().unwrap();
     let before = op.memory_bytes();
     let clone = op.clone();
     assert!(Arc::ptr_eq(op.matrix(), clone.matrix()));
     let (x, mut y) = (vector(op.rows()), vec![0.0; op.cols()]);
-    for _ in 0..=Operator::<f64>::TRANSPOSE_AFTER {
-        clone.apply_transpose(&x, &mut y).unwrap();
-    }
+    clone.apply_transpose(&x, &mut y).unwrap();
     // The transposed copy is everybody's.
     assert!(op.memory_bytes() > before);
     assert_eq!(op.describe(), clone.describe());

@@ -3,7 +3,7 @@
 mod common;
 
 use common::{MATRICES, accept, bits, matrix, scaled, transposed};
-use spm::{Csr, Error, Layout, Operator};
+use spm::{Csr, Error, Layout, Operator, Rates};
 use spm_formats::convert;
 use spm_testing::edge_cases::vector;
 
@@ -28,7 +28,7 @@ fn new_values_give_the_bits_of_a_new_operator() {
         for expected_products in [1, 1_000_000] {
             let a = matrix::<f64>(name);
             let builder = Operator::builder(a.clone()).expected_products(expected_products);
-            let mut op = builder.threads(2).build().unwrap();
+            let mut op = builder.threads(2).rates(Rates::typical()).build().unwrap();
             for factor in [0.3, 1.7] {
                 products(&op);
                 let values: Vec<f64> =
@@ -44,22 +44,51 @@ fn new_values_give_the_bits_of_a_new_operator() {
     }
 }
 
+/// Each kernel takes the values without another plan: in place, with no more memory than before.
+#[test]
+fn plans_take_new_values_in_place() {
+    let a = matrix::<f64>("stencil27[n=14]");
+    let symmetric = |seed: f64| {
+        let value = |(row, col, _): (usize, usize, &f64)| ((row * col) as f64 * seed).sin();
+        a.iter().map(value).collect::<Vec<f64>>()
+    };
+    for kernel in
+        ["csr-nnz-balanced", "csr-compact", "sell-compact", "sell-symmetric", "sell-tiles"]
+    {
+        let recipe: spm::Recipe = format!("cpu {kernel} on 2 threads").parse().unwrap();
+        let build = |values: &[f64]| {
+            let builder = Operator::builder(with_values(&a, values)).recipe(recipe.clone());
+            builder.build().unwrap()
+        };
+        let mut op = build(&symmetric(0.1));
+        let (before, place) = (op.describe(), op.matrix().values().as_ptr());
+        let values = symmetric(0.2);
+        op.set_values(&values).unwrap();
+        let after = op.describe();
+        assert_eq!(op.matrix().values().as_ptr(), place, "{kernel}");
+        assert_eq!((after.memory_bytes, after.reason), (before.memory_bytes, spm::Reason::Recipe));
+        assert_eq!(products(&op), products(&build(&values)), "{kernel}");
+        op.set_matrix(with_values(&a, &symmetric(0.3))).unwrap();
+        assert_eq!(products(&op), products(&build(&symmetric(0.3))), "{kernel}");
+    }
+}
+
 #[test]
 fn the_transposed_copy_gets_new_values_too() {
     let a = matrix::<f64>(MATRICES[3]);
     let x = vector::<f64>(a.rows());
     for deterministic in [false, true] {
-        let builder = Operator::builder(a.clone());
+        let builder =
+            Operator::builder(a.clone()).rates(Rates::typical()).expected_products(10_000);
         let builder = if deterministic { builder.deterministic() } else { builder };
         let mut op = builder.build().unwrap();
         let mut y = vec![0.0; a.cols()];
-        for _ in 0..=Operator::<f64>::TRANSPOSE_AFTER {
-            op.apply_transpose(&x, &mut y).unwrap();
-        }
+        op.apply_transpose(&x, &mut y).unwrap();
+        assert!(op.describe().transposed_recipe.is_some());
         let values = vector::<f64>(a.nnz());
         op.set_values(&values).unwrap();
         let expected = scaled(&transposed(&with_values(&a, &values)), 1.0, &x, 0.0, &y);
-        for _ in 0..=Operator::<f64>::TRANSPOSE_AFTER + 1 {
+        for _ in 0..3 {
             op.apply_transpose(&x, &mut y).unwrap();
             accept("new values", &y, &expected);
         }

@@ -1,0 +1,268 @@
+//! The choice of a product by the machine model, and by the clock.
+
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Arc, Mutex, OnceLock};
+use std::time::{Duration, Instant};
+
+use spm_cpu::machine::{Rates, RatesFile};
+use spm_cpu::spmv::{self, Choice, Predictions};
+use spm_formats::{Csr, MemoryBudget, Scalar};
+
+use crate::engine::{Product, Resources};
+use crate::{Error, Reason};
+
+/// Products that an operator expects for which the caller has named no number.
+pub(crate) const EXPECTED: u64 = 100;
+/// Seconds that measuring the machine takes, and how many times that all products together must take
+/// before it is worth it.
+const MEASURING: f64 = 0.1;
+const WORTH: f64 = 20.0;
+/// Products from which the clock checks a conversion, which takes a few: they are a thirtieth then.
+const CHECKED: u64 = 200;
+/// Products of an operator without a number before it looks whether a conversion pays.
+const FIRST_LOOK: u64 = 8;
+
+/// Where the rates of the machine come from.
+#[derive(Debug, Clone, Default)]
+pub(crate) struct Machine {
+    pub(crate) given: Option<Rates>,
+    pub(crate) file: RatesFile,
+}
+
+impl Machine {
+    /// The rates for a choice about `seconds` of products. A machine that has not been measured is measured
+    /// if that is worth it; otherwise typical rates stand in.
+    fn rates(&self, seconds: f64) -> Rates {
+        let known = || self.given.clone().or_else(|| Rates::known(&self.file));
+        known().unwrap_or_else(|| {
+            if seconds > WORTH * MEASURING {
+                Rates::of_this_machine(&self.file)
+            } else {
+                Rates::typical()
+            }
+        })
+    }
+
+    /// What the model says of `products` products with `a`.
+    pub(crate) fn predict<T: Scalar>(
+        &self,
+        a: &Csr<T>,
+        resources: &Resources,
+        products: u64,
+    ) -> Predictions {
+        spmv::predict(a.view(), resources.threads.count(), &self.rates(work(a, products)))
+    }
+
+    /// Products with the transpose before the next one makes a transposed copy, if one is made.
+    pub(crate) fn copy_after<T: Scalar>(
+        &self,
+        a: &Csr<T>,
+        resources: &Resources,
+        products: Option<u64>,
+    ) -> Option<u64> {
+        let rates = self.rates(work(a, products.unwrap_or(EXPECTED)));
+        let predictions = spmv::predict_transposed(a.view(), resources.threads.count(), &rates);
+        predictions.copy_after(products)
+    }
+}
+
+/// Seconds of `products` products, roughly.
+fn work<T: Scalar>(a: &Csr<T>, products: u64) -> f64 {
+    products as f64 * spmv::roughly(a.rows(), a.nnz(), &Rates::typical())
+}
+
+/// Whether a product takes so little that waking another thread would take longer.
+pub(crate) fn is_small<T: Scalar>(a: &Csr<T>, threads: usize) -> bool {
+    spmv::one_thread_suffices(a.rows(), a.nnz(), threads, &Rates::typical())
+}
+
+/// A product, and what is known of it.
+pub(crate) struct Planned<T> {
+    pub(crate) product: Product<T>,
+    pub(crate) reason: Reason,
+    pub(crate) planning: Duration,
+    measured: Seconds,
+}
+
+/// Seconds that may be set later; 0 until then.
+#[derive(Default)]
+struct Seconds(AtomicU64);
+
+impl Seconds {
+    fn get(&self) -> Option<f64> {
+        let seconds = f64::from_bits(self.0.load(Ordering::Relaxed));
+        (seconds > 0.0).then_some(seconds)
+    }
+
+    fn set(&self, seconds: f64) {
+        self.0.store(seconds.to_bits(), Ordering::Relaxed);
+    }
+}
+
+impl<T: Scalar> Planned<T> {
+    pub(crate) fn new(product: Product<T>, reason: Reason, planning: Duration) -> Self {
+        Self { product, reason, planning, measured: Seconds::default() }
+    }
+
+    /// Seconds of a product by the clock, if it has been asked.
+    pub(crate) fn measured(&self) -> Option<f64> {
+        self.measured.get()
+    }
+
+    /// Times the product, if the budget allows the vectors.
+    pub(crate) fn measure(&self, budget: &MemoryBudget) -> Option<f64> {
+        let seconds = self.product.time(budget)?;
+        self.measured.set(seconds);
+        Some(seconds)
+    }
+}
+
+/// The product for a known number of products. With `clock` kernels are timed where that pays.
+pub(crate) fn plan<T: Scalar>(
+    a: &Arc<Csr<T>>,
+    resources: &Resources,
+    machine: &Machine,
+    expected: u64,
+    clock: bool,
+) -> Result<Planned<T>, Error> {
+    let start = Instant::now();
+    let direct = |threads: usize, reason: Reason| {
+        let product = Product::direct(a, &resources.on(threads))?;
+        Ok(Planned::new(product, reason, start.elapsed()))
+    };
+    if expected <= 1 {
+        return direct(resources.threads.count(), Reason::Few { expected, pays_from: None });
+    }
+    let predictions = machine.predict(a, resources, expected);
+    let straight = |reason| direct(predictions.direct.threads, reason);
+    if clock && predictions.choose(expected, clock) == Choice::Race {
+        let product = Product::raced(a, resources)?;
+        let planned = Planned::new(product, Reason::Raced { expected }, start.elapsed());
+        planned.measure(&resources.budget);
+        return Ok(Planned { planning: start.elapsed(), ..planned });
+    }
+    let Some(product) = convert(a, resources, &predictions, expected) else {
+        return straight(Reason::Few { expected, pays_from: predictions.pays_from() });
+    };
+    let planned = Planned::new(product, Reason::Converted { expected }, start.elapsed());
+    if clock && expected >= CHECKED {
+        let straight = straight(Reason::Slower { expected })?;
+        let [by_csr, by_conversion] =
+            [&straight, &planned].map(|planned| planned.measure(&resources.budget));
+        if by_csr < by_conversion {
+            return Ok(Planned { planning: start.elapsed(), ..straight });
+        }
+    }
+    Ok(Planned { planning: start.elapsed(), ..planned })
+}
+
+/// The product from the conversion that the model chooses for this number of products, if it chooses one.
+/// It leaves out what the matrix does not allow: the sample may have mistaken it for a symmetric one, or the
+/// budget may be too small.
+fn convert<T: Scalar>(
+    a: &Arc<Csr<T>>,
+    resources: &Resources,
+    predictions: &Predictions,
+    products: u64,
+) -> Option<Product<T>> {
+    let mut predictions = predictions.clone();
+    while let Choice::Convert(best) = predictions.choose(products, false) {
+        let (label, threads) = (best.label.clone(), best.threads);
+        if let Ok(product) = Product::plan(a, &label, &resources.on(threads)) {
+            return Some(product);
+        }
+        predictions.converted.retain(|of| of.label != label);
+    }
+    None
+}
+
+/// The product of an operator.
+pub(crate) struct Chosen<T> {
+    first: Planned<T>,
+    /// Where nobody has said how many products there will be.
+    later: Option<Later<T>>,
+}
+
+/// A product that is planned when those before it make it likely that it pays.
+struct Later<T> {
+    /// Products so far.
+    calls: AtomicU64,
+    predictions: OnceLock<Predictions>,
+    planned: OnceLock<Planned<T>>,
+    /// Held by the thread that plans.
+    planning: Mutex<()>,
+}
+
+impl<T: Scalar> Chosen<T> {
+    /// The same product always.
+    pub(crate) fn fixed(first: Planned<T>) -> Self {
+        Self { first, later: None }
+    }
+
+    /// At 8, 16, 32, ... products a conversion that pays in as many more products takes the place of
+    /// `first`.
+    pub(crate) fn adaptive(first: Planned<T>) -> Self {
+        let (predictions, planned) = (OnceLock::new(), OnceLock::new());
+        let (calls, planning) = (AtomicU64::new(0), Mutex::new(()));
+        Self { first, later: Some(Later { calls, predictions, planned, planning }) }
+    }
+
+    /// What the next product runs with, unless it plans.
+    pub(crate) fn now(&self) -> &Planned<T> {
+        let planned = self.later.as_ref().and_then(|later| later.planned.get());
+        planned.unwrap_or(&self.first)
+    }
+
+    /// The product to run. Counts it.
+    #[inline]
+    pub(crate) fn next(
+        &self,
+        a: &Arc<Csr<T>>,
+        resources: &Resources,
+        machine: &Machine,
+    ) -> &Product<T> {
+        let Some(later) = &self.later else { return &self.first.product };
+        if let Some(planned) = later.planned.get() {
+            return &planned.product;
+        }
+        let calls = later.calls.fetch_add(1, Ordering::Relaxed);
+        if calls >= FIRST_LOOK && calls.is_power_of_two() {
+            later.look(calls, a, resources, machine);
+        }
+        &self.now().product
+    }
+
+    /// What will be used from now on, which no longer changes if a conversion has been made.
+    pub(crate) fn settle(&mut self) -> &mut Planned<T> {
+        if let Some(planned) = self.later.as_mut().and_then(|later| later.planned.take()) {
+            (self.first, self.later) = (planned, None);
+        }
+        if let Some(later) = &mut self.later {
+            later.predictions = OnceLock::new();
+        }
+        &mut self.first
+    }
+
+    /// Bytes of the plans.
+    pub(crate) fn plan_bytes(&self) -> u64 {
+        let of = |planned: &Planned<T>| planned.product.footprint().plan_bytes;
+        let later = self.later.as_ref().and_then(|later| later.planned.get());
+        of(&self.first) + later.map_or(0, of)
+    }
+}
+
+impl<T: Scalar> Later<T> {
+    /// Makes a conversion if it pays in as many products as there have been.
+    #[cold]
+    fn look(&self, calls: u64, a: &Arc<Csr<T>>, resources: &Resources, machine: &Machine) {
+        // Others go on as before.
+        let Ok(_guard) = self.planning.try_lock() else { return };
+        let start = Instant::now();
+        let predictions = self.predictions.get_or_init(|| machine.predict(a, resources, calls));
+        if let Some(product) = convert(a, resources, predictions, calls) {
+            let reason = Reason::Later { after: calls };
+            // Nobody else has planned: the guard is held, and `next` has found nothing.
+            let _ = self.planned.set(Planned::new(product, reason, start.elapsed()));
+        }
+    }
+}
