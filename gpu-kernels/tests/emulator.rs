@@ -287,6 +287,17 @@ fn a_race_without_a_barrier() {
     let (_, defect) = defect_of!(WriteAfterRead);
     assert!(matches!(defect, Defect::SharedRace { offset: 0, .. }), "{defect}");
 
+    // Two warps write one word.
+    test_kernel!(WriteAfterWrite, |_out| {
+        let cells = Pool::new().array::<u32>(1);
+        let me = thread::thread_idx_x();
+        if me % 32 == 0 {
+            cells.store(0, me);
+        }
+    });
+    let (_, defect) = defect_of!(WriteAfterWrite);
+    assert!(matches!(defect, Defect::SharedRace { offset: 0, .. }), "{defect}");
+
     // The writer's own warp has read twice since the reader that it races with.
     test_kernel!(WriteAfterReadElsewhere, |_out| {
         let cells = Pool::new().array::<u32>(1);

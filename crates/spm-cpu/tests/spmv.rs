@@ -130,7 +130,7 @@ fn ragged(rows: usize, cols: usize, value: impl Fn(usize) -> f64) -> Coo<f64> {
     let mut entries = BTreeSet::new();
     for i in 0..rows {
         let length = if i % 11 == 0 { 22 } else { i * 7 % 6 };
-        entries.extend((0..length).map(|s| (i as u32, ((i * 31 + s * s * 97) % cols) as u32)));
+        entries.extend((0..length).map(|s| (i as u32, ((i * 31 + s * s * 1997) % cols) as u32)));
     }
     let (r, c): (Vec<u32>, Vec<u32>) = entries.into_iter().unzip();
     let v = (0..r.len()).map(value).collect();

@@ -41,6 +41,16 @@ fn csr_keeps_zeros_and_empty_rows_and_sums_duplicates_in_order() {
 }
 
 #[test]
+fn csr_of_sorted_triplets() {
+    let coo = |cols| Coo::new(4, 2, vec![0, 0, 2], cols, vec![1., 2., 4.]).unwrap();
+    let (pointers, indices, values) = coo_to_csr(&coo(vec![0, 1, 1])).into_arrays();
+    assert_eq!((pointers, indices, values), (vec![0, 2, 2, 3, 3], vec![0, 1, 1], vec![1., 2., 4.]));
+    // With a duplicate.
+    let (pointers, indices, values) = coo_to_csr(&coo(vec![1, 1, 1])).into_arrays();
+    assert_eq!((pointers, indices, values), (vec![0, 1, 1, 2, 2], vec![1, 1], vec![3., 4.]));
+}
+
+#[test]
 fn ell_of_the_sample() {
     let csr = coo_to_csr(&sample());
     let ell = csr_to_ell(csr.view(), EllOptions::ROW_MAJOR, &budget()).unwrap();

@@ -298,6 +298,12 @@ mod tests {
         assert!(!wrong.acceptable(), "{wrong:?}");
         let missing = compare(&[201., f64::NAN, 504.], &reference);
         assert!(!missing.acceptable(), "{missing:?}");
+        // The error counts in proportion to the terms.
+        for scale in [2_f64.powi(-40), 2_f64.powi(40)] {
+            let reference = spmv(&sample(), &[scale, 10. * scale, 100. * scale]);
+            let scaled = compare(&[201. * scale, 30. * scale, 504.0001 * scale], &reference);
+            assert!((scaled.bound / wrong.bound - 1.0).abs() < 1e-6, "{scaled:?} {wrong:?}");
+        }
     }
 
     /// Rows as long as [`BOUND_LIMIT`] says, without one of their entries.

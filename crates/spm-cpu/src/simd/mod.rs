@@ -256,8 +256,10 @@ mod tests {
                 }
                 self.out.push(I::sum(d));
                 self.out.push(I::sum(I::load_first(3, x.as_ptr().add(69_997))));
-                I::store(stored.as_mut_ptr(), product);
-                self.out.extend(stored);
+                for vector in [product, I::keep(0b0101_1001, a)] {
+                    I::store(stored.as_mut_ptr(), vector);
+                    self.out.extend(stored);
+                }
                 self.out.extend([0, 1, 2, 7, 8, 9, 65_535].map(|i: usize| target[i]));
             }
         }
@@ -273,6 +275,7 @@ mod tests {
         expected.extend([1., 1., 0., 0., 0., 0., 0., 0.]);
         expected.extend([537_596., 2994.]);
         expected.extend([0., 998_001., 9., 0., 0., 25., 0., 1.]);
+        expected.extend([0., 0., 0., 536., 5., 0., 1., 0.]);
         expected.extend([6., 1072., 20., 0., 10., 10., 536_463.]);
         #[cfg(target_arch = "x86_64")]
         let levels = [Level::Portable, Level::Avx2, Level::Avx512];

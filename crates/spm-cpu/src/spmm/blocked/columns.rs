@@ -188,6 +188,10 @@ mod tests {
         let columns = vec![1, 3, 2, 4, 0, 1, 65_534, 65_536];
         let a = Csr::new((5, 70_000), vec![0, 2, 4, 4, 6, 8], columns, vec![1.0; 8]).unwrap();
         check(&a, 4);
+        // More lists of one length than the table has places.
+        let columns = (0..9000).flat_map(|row| [0, 1 + row % 97, 100 + row / 97]).collect();
+        let row_ptr = (0..=9000).map(|row| 3 * row).collect();
+        check(&Csr::new((9000, 200), row_ptr, columns, vec![1.0; 27_000]).unwrap(), 27_000);
         check(&Csr::empty(0, 0).unwrap(), 0);
     }
 
