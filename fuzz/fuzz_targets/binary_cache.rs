@@ -12,8 +12,8 @@ use spm_formats::matrix_market::{ReadOptions, write_csr};
 use spm_formats::{Csr, Scalar};
 use spm_fuzz::{Matrix, in_folder};
 
-fn bits<T: Scalar>(a: &Csr<T>) -> (usize, usize, Vec<u32>, Vec<u32>, Vec<u64>) {
-    let values = a.values().iter().map(|value| value.to_bits64()).collect();
+fn bits<T: Scalar>(a: &Csr<T>) -> (usize, usize, Vec<u32>, Vec<u32>, Vec<u128>) {
+    let values = a.values().iter().map(|value| value.to_bits128()).collect();
     (a.rows(), a.cols(), a.row_ptr().to_vec(), a.col_ind().to_vec(), values)
 }
 

@@ -33,7 +33,7 @@ fn planned<P>(label: &str, plan: std::result::Result<P, PlanError>) -> Option<P>
     }
 }
 
-fn compare<T: Scalar>(label: &str, y: &[T], expected: &reference::Reference) {
+fn compare<T: Scalar>(label: &str, y: &[T], expected: &reference::Reference<T::Wide>) {
     let errors = reference::compare(y, expected);
     assert!(errors.acceptable(), "{label}: {errors:?}");
 }
@@ -171,7 +171,7 @@ fn check_emulated_transposition<T: DeviceScalar>(u: &mut Unstructured<'_>) -> Re
 
 fn check_transpose<T: Scalar>(label: &str, output: &TransposeOutput<T>, a: &Matrix<T>) {
     let (col_ptr, row_ind, values) = reference::transpose(&a.coo);
-    let bits = |values: &[T]| values.iter().map(|v| v.to_bits64()).collect::<Vec<_>>();
+    let bits = |values: &[T]| values.iter().map(|v| v.to_bits128()).collect::<Vec<_>>();
     assert_eq!(output.col_ptr, col_ptr, "{label}");
     assert_eq!(output.row_ind, row_ind, "{label}");
     assert_eq!(bits(&output.values), bits(&values), "{label}");

@@ -13,7 +13,7 @@ use spm_formats::matrix_market::{
 use spm_fuzz::in_folder;
 
 /// Bits of the matrix, or the error without the name of the file.
-type Outcome = Result<(usize, usize, Vec<u32>, Vec<u32>, Vec<u64>), String>;
+type Outcome = Result<(usize, usize, Vec<u32>, Vec<u32>, Vec<u128>), String>;
 
 fn outcome<T: Scalar>(name: &str, file: Result<MatrixFile<T>, MatrixMarketError>) -> Outcome {
     let anonymous = |error: MatrixMarketError| {
@@ -21,7 +21,7 @@ fn outcome<T: Scalar>(name: &str, file: Result<MatrixFile<T>, MatrixMarketError>
         text.strip_prefix(name).map_or(text.clone(), |rest| format!("FILE{rest}"))
     };
     let coo = file.map_err(anonymous)?.coo;
-    let bits = coo.values().iter().map(|value| value.to_bits64()).collect();
+    let bits = coo.values().iter().map(|value| value.to_bits128()).collect();
     Ok((coo.rows(), coo.cols(), coo.row_ind().to_vec(), coo.col_ind().to_vec(), bits))
 }
 

@@ -145,11 +145,11 @@ fn other_length(u: &mut Unstructured<'_>, right: usize) -> Result<usize> {
     Ok(if found == right { right + 1 } else { found })
 }
 
-fn compare<T: Scalar>(label: &str, y: &[T], expected: &Reference) {
+fn compare<T: Scalar>(label: &str, y: &[T], expected: &Reference<T::Wide>) {
     let errors = reference::compare(y, expected);
     assert!(errors.acceptable(), "{label}: {errors:?}");
 }
 
-fn bits<T: Scalar>(values: &[T]) -> Vec<u64> {
-    values.iter().map(|value| value.to_bits64()).collect()
+fn bits<T: Scalar>(values: &[T]) -> Vec<u128> {
+    values.iter().map(|value| value.to_bits128()).collect()
 }

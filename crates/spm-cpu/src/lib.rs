@@ -26,9 +26,12 @@
 //! the current rayon pool. There are no feature flags: vector instructions are chosen at run time.
 
 mod aligned;
+pub mod conjugate;
+pub mod elements;
 mod kernel;
 pub mod machine;
 mod memory;
+pub mod mixed;
 mod options;
 mod plan;
 mod pool;

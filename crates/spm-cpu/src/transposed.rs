@@ -1,3 +1,3 @@
-//! SpMV with the transpose of a CSR matrix: y = A^T x.
+//! SpMV with the transpose of a CSR matrix, y = A^T x, or with its conjugate transpose, y = A^H x.
 
-pub use crate::spmv::csr_transposed::plan;
+pub use crate::spmv::csr_transposed::{plan, plan_conjugate};

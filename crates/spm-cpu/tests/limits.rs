@@ -6,7 +6,7 @@ mod common;
 use common::{Judge, LAYOUTS, bits, csr, equal, planned, within_bound};
 use spm_cpu::{PlanOptions, spmm, spmv, transpose};
 use spm_formats::kernel::{KernelInfo, Parameters, PlanError, TransposeOutput};
-use spm_formats::{Coo, Csr, DenseShape, FormatError, Scalar};
+use spm_formats::{Complex, Coo, Csr, DenseShape, FormatError, Scalar};
 use spm_testing::edge_cases::{self, SPECIAL, ragged, symmetric, vector};
 use spm_testing::exact::{self, Whole};
 use spm_testing::reference;
@@ -125,6 +125,7 @@ fn shapes<T: Scalar>() {
 fn empty_matrices_one_row_one_column() {
     shapes::<f64>();
     shapes::<f32>();
+    shapes::<Complex<f64>>();
 }
 
 #[test]
@@ -202,6 +203,7 @@ fn special_values<T: Scalar>() {
 fn special_values_follow_ieee() {
     special_values::<f64>();
     special_values::<f32>();
+    special_values::<Complex<f64>>();
 }
 
 /// Sums that overflow in the middle, in the type of the elements.

@@ -6,7 +6,7 @@ mod common;
 use common::{LAYOUTS, csr, equal, planned, within_bound};
 use spm_cpu::{PlanOptions, spmm, spmv};
 use spm_formats::kernel::Scaling;
-use spm_formats::{Coo, DenseShape, Layout, Scalar, convert};
+use spm_formats::{Complex, Coo, DenseShape, Layout, Scalar, convert};
 use spm_testing::edge_cases::long_rows;
 use spm_testing::exact::{self, Whole};
 use spm_testing::generate;
@@ -36,7 +36,7 @@ fn expected<T: Scalar>(
     x: &[T],
     y: &[T],
     dense: DenseShape,
-) -> Reference {
+) -> Reference<T::Wide> {
     let (rows, cols, k) = (a.rows(), a.cols(), dense.k);
     let mut entries = Vec::new();
     if alpha != T::ZERO {
@@ -60,16 +60,15 @@ fn expected<T: Scalar>(
 }
 
 /// A scaling, y before the product, and what it has to be afterwards.
-struct Case<T> {
+struct Case<T: Scalar> {
     scaling: Scaling<T>,
     before: Vec<T>,
-    expected: Reference,
+    expected: Reference<T::Wide>,
 }
 
 fn cases<T: Scalar>(a: &Coo<T>, x: &[T], dense: DenseShape) -> Vec<Case<T>> {
     let length = a.rows() * dense.k;
-    let case = |pair| {
-        let scaling: Scaling<T> = scaling(pair);
+    let case = |scaling: Scaling<T>| {
         // NaN where y must not be read; other numbers than those of x elsewhere.
         let before = if scaling.beta == T::ZERO {
             vec![T::from_f64(f64::NAN); length]
@@ -79,7 +78,14 @@ fn cases<T: Scalar>(a: &Coo<T>, x: &[T], dense: DenseShape) -> Vec<Case<T>> {
         let expected = expected(a, scaling, x, &before, dense);
         Case { scaling, before, expected }
     };
-    PAIRS.map(case).into()
+    let mut all: Vec<Case<T>> = PAIRS.iter().map(|&pair| case(scaling(pair))).collect();
+    if T::IS_COMPLEX {
+        let number = |re, im| T::from_parts(T::Real::from_f64(re), T::Real::from_f64(im));
+        all.push(case(Scaling::new(number(2.0, -1.0), number(-3.0, 2.0))));
+        all.push(case(Scaling::new(number(0.0, 1.0), T::ZERO)));
+        all.push(case(Scaling::new(T::ZERO, number(0.0, -1.0))));
+    }
+    all
 }
 
 const VECTOR: DenseShape = DenseShape { k: 1, layout: Layout::RowMajor };
@@ -154,14 +160,19 @@ fn matrices<T: Scalar>() -> Vec<Coo<T>> {
 }
 
 fn check_whole_numbers<T: Scalar>() {
-    // In single precision the wide numbers are the small ones.
+    // In single precision the wide numbers are the small ones; no complex kernel looks at the values.
     let single = size_of::<T>() == size_of::<f32>();
-    let kinds = Whole::ALL.into_iter().filter(|&kind| kind != Whole::Wide || !single);
+    let has = |kind| match kind {
+        Whole::Small => true,
+        Whole::Wide => !single && !T::IS_COMPLEX,
+        Whole::Equal => !T::IS_COMPLEX,
+    };
+    let kinds = Whole::ALL.into_iter().filter(|&kind| has(kind));
     for (a, kind) in matrices::<T>().iter().flat_map(|a| kinds.clone().map(move |kind| (a, kind))) {
         let a = exact::matrix(a, kind);
         check_spmv(&a, &exact::vector(a.cols()), equal);
         if kind == Whole::Small {
-            for k in [1, 19] {
+            for k in [1, if T::IS_COMPLEX { 5 } else { 19 }] {
                 check_spmm(&a, k, &exact::vector(a.cols() * k), equal);
             }
         }
@@ -176,6 +187,11 @@ fn whole_numbers_in_single_precision() {
 #[test]
 fn whole_numbers_in_double_precision() {
     check_whole_numbers::<f64>();
+}
+
+#[test]
+fn whole_complex_numbers() {
+    check_whole_numbers::<Complex<f64>>();
 }
 
 /// Padding that meets an infinity or a NaN spoils no row, and alpha 0 leaves them out.

@@ -6,8 +6,8 @@ use common::{Judge, LAYOUTS, csr, equal, matrices, within_bound};
 use proptest::prelude::*;
 use spm_cpu::{PlanOptions, spmm};
 use spm_formats::kernel::RunError;
-use spm_formats::{Coo, DenseShape, Layout, Scalar};
-use spm_testing::edge_cases::long_rows;
+use spm_formats::{Complex, Coo, DenseShape, Layout, Scalar};
+use spm_testing::edge_cases::{generated, long_rows, vector};
 use spm_testing::exact::{self, Whole};
 use spm_testing::reference;
 
@@ -61,6 +61,16 @@ fn hand_made_matrices() {
     }
     let (r, c, v) = (vec![0, 2, 1, 0, 2], vec![0, 0, 1, 2, 2], vec![1., 4., 3., 2., 5.]);
     check_all(&Coo::<f64>::new(3, 3, r, c, v).unwrap(), &[1, 2, 4, 5, 8, 9, 17, 64, 100]);
+}
+
+#[test]
+fn complex_matrices() {
+    let a = exact::matrix(&long_rows::<Complex<f32>>(), Whole::Small);
+    check_all_by(equal, &a, &[1, 3], exact::vector);
+    let a = exact::matrix(&long_rows::<Complex<f64>>(), Whole::Wide);
+    check_all_by(equal, &a, &[8], exact::vector);
+    let a = generated::<Complex<f64>>("stencil5[n=12]");
+    check_all_by(within_bound, &a, &[2, 5, 9, 17, 64, 100], vector);
 }
 
 #[test]

@@ -9,8 +9,8 @@ use common::{Judge, csr, equal, matrices, planned, within_bound};
 use proptest::prelude::*;
 use spm_cpu::{PlanOptions, spmv};
 use spm_formats::kernel::RunError;
-use spm_formats::{Coo, Scalar};
-use spm_testing::edge_cases::{long_rows, vector};
+use spm_formats::{Complex, Coo, Scalar};
+use spm_testing::edge_cases::{generated, long_rows, vector};
 use spm_testing::exact::{self, Whole};
 use spm_testing::reference;
 
@@ -54,7 +54,7 @@ fn check_all_by<T: Scalar>(judge: Judge<T>, a: &Coo<T>, x: &[T]) -> BTreeSet<&'s
                 judge(&label, &y, &expected);
                 let mut again = vec![T::ZERO; a.rows()];
                 plan.run(x, &mut again).unwrap();
-                let same = y.iter().zip(&again).all(|(a, b)| a.to_bits64() == b.to_bits64());
+                let same = y.iter().zip(&again).all(|(a, b)| a.to_bits128() == b.to_bits128());
                 assert!(same, "{label}: two runs differ: {y:?} {again:?}");
             }
         }
@@ -104,6 +104,22 @@ fn one_long_row_among_short_ones() {
     let (r, c): (Vec<u32>, Vec<u32>) = entries.into_iter().unzip();
     let values = vec![1.0; r.len()];
     check_all_exactly::<f32>(&Coo::new(40, 100_000, r, c, values).unwrap());
+}
+
+/// Complex matrices have the kernels that multiply straight from CSR.
+#[test]
+fn complex_matrices() {
+    let ids = |kernels: Vec<spmv::SpmvKernel<Complex<f32>>>| -> Vec<&str> {
+        kernels.iter().map(|kernel| kernel.info.id).collect()
+    };
+    let expected = ["csr-serial", "csr-rows", "csr-nnz-balanced", "csr-merge", "auto"];
+    assert_eq!(ids(spmv::registry()), expected);
+    check_all_exactly::<Complex<f32>>(&long_rows());
+    check_all_exactly::<Complex<f64>>(&long_rows());
+    for name in ["stencil5[n=20]", "uniform[rows=300,cols=200,entries=2000]"] {
+        let a = generated::<Complex<f64>>(name);
+        check_all(&a, &vector(a.cols()));
+    }
 }
 
 #[test]

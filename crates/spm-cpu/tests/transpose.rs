@@ -6,8 +6,8 @@ use common::{bits, csr, matrices};
 use proptest::prelude::*;
 use spm_cpu::{PlanOptions, transpose};
 use spm_formats::kernel::{RunError, TransposeOutput};
-use spm_formats::{Coo, Scalar};
-use spm_testing::reference;
+use spm_formats::{Complex, Coo, Scalar};
+use spm_testing::{edge_cases, reference};
 
 fn check_all<T: Scalar>(a: &Coo<T>) {
     let (col_ptr, row_ind, values) = reference::transpose(a);
@@ -80,6 +80,8 @@ fn buckets_of_any_size_give_the_same() {
     }
     check::<f64>();
     check::<f32>();
+    check::<Complex<f64>>();
+    check::<Complex<f32>>();
 }
 
 #[test]
@@ -92,6 +94,12 @@ fn wrong_lengths_are_errors() {
         let what = "column pointers";
         assert_eq!(error, Err(RunError::Shape { what, expected: 4, found: 3 }));
     }
+}
+
+#[test]
+fn complex_matrices() {
+    check_all(&edge_cases::generated::<Complex<f64>>("uniform[rows=300,cols=200,entries=2000]"));
+    check_all(&edge_cases::long_rows::<Complex<f32>>());
 }
 
 proptest! {

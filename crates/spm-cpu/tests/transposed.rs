@@ -9,14 +9,14 @@ use common::{bits, csr};
 use proptest::prelude::*;
 use spm_cpu::{PlanOptions, Threads, transposed};
 use spm_formats::kernel::{RunError, Scaling};
-use spm_formats::{Coo, MemoryBudget, Scalar, convert};
+use spm_formats::{Complex, Coo, MemoryBudget, Scalar, convert};
 use spm_testing::edge_cases::{long_rows, vector};
 use spm_testing::exact::{self, Whole};
 use spm_testing::generate;
 use spm_testing::reference::{self, Reference};
 
 /// A^T x.
-fn expected<T: Scalar>(a: &Coo<T>, x: &[T]) -> Reference {
+fn expected<T: Scalar>(a: &Coo<T>, x: &[T]) -> Reference<T::Wide> {
     let (rows, cols) = (a.row_ind().to_vec(), a.col_ind().to_vec());
     let transpose = Coo::new(a.cols(), a.rows(), cols, rows, a.values().to_vec()).unwrap();
     reference::spmv(&transpose, x)
@@ -59,6 +59,10 @@ fn whole_numbers_are_exact() {
             check(&a, &exact::vector(a.rows()), &options, common::equal);
         }
         for a in large::<f32>() {
+            let a = exact::matrix(&a, Whole::Small);
+            check(&a, &exact::vector(a.rows()), &options, common::equal);
+        }
+        for a in large::<Complex<f64>>() {
             let a = exact::matrix(&a, Whole::Small);
             check(&a, &exact::vector(a.rows()), &options, common::equal);
         }

@@ -56,7 +56,7 @@ fn matrices() -> Vec<Csr<f64>> {
 
 type Run<'a> = &'a dyn Fn(&[f64], &mut [f64]) -> Result<(), RunError>;
 
-fn product(run: Run<'_>, x: usize, y: usize) -> Vec<u64> {
+fn product(run: Run<'_>, x: usize, y: usize) -> Vec<u128> {
     let mut result = vec![f64::NAN; y];
     run(&vector(x), &mut result).unwrap();
     bits(&result)

@@ -181,29 +181,32 @@ impl KernelInfo {
     }
 }
 
-/// Defines `registry` and `find` for the kernels of one operation on one backend.
+/// Defines `registry` and `find` for the kernels of one operation on one backend: lists of scalar types,
+/// the trait that the kernels of a list ask of them, and the kernels.
 ///
 /// A registry names every kernel, so a generic one would compile all of them again in each crate that
-/// asks for it. The lists for `f32` and `f64` are therefore made by functions that are not generic.
+/// asks for it. The list of each scalar type is therefore made by a function that is not generic.
 #[doc(hidden)]
 #[macro_export]
 macro_rules! __registry {
-    ($(#[$meta:meta])* $kernel:ident<$t:ident: $scalar:ident> [$($entry:expr),* $(,)?]) => {
+    ($(#[$meta:meta])* $kernel:ident<$t:ident: $scalar:ident>
+        $($($type:ty),+: $bound:ident [$($entry:expr),* $(,)?])+) => {
         $(#[$meta])*
         pub fn registry<$t: $scalar>() -> Vec<$kernel<$t>> {
-            fn kernels<$t: $scalar>() -> Vec<$kernel<$t>> {
-                vec![$($entry),*]
-            }
-            #[inline(never)]
-            fn single() -> Box<dyn std::any::Any> {
-                Box::new(kernels::<f32>())
-            }
-            #[inline(never)]
-            fn double() -> Box<dyn std::any::Any> {
-                Box::new(kernels::<f64>())
-            }
-            let kernels = if size_of::<$t>() == size_of::<f32>() { single() } else { double() };
-            *kernels.downcast().expect("the registry of this scalar type")
+            use std::any::{Any, TypeId};
+            $({
+                fn kernels<$t: $bound>() -> Vec<$kernel<$t>> {
+                    vec![$($entry),*]
+                }
+                $(if TypeId::of::<$t>() == TypeId::of::<$type>() {
+                    #[inline(never)]
+                    fn list() -> Box<dyn Any> {
+                        Box::new(kernels::<$type>())
+                    }
+                    return *list().downcast().expect("the registry of this scalar type");
+                })+
+            })+
+            Vec::new()
         }
 
         /// The kernel with this id.

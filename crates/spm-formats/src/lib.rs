@@ -28,8 +28,8 @@
 //! current rayon pool.
 //!
 //! # Dependencies in the interface
-//! The interface uses types of one other crate, `sprs`: its matrices convert to [`Csr`] and [`Csc`]
-//! and back. It is re-exported as [`sprs`].
+//! The interface uses types of two other crates, which are re-exported: the matrices of [`sprs`] convert
+//! to [`Csr`] and [`Csc`] and back, and complex numbers are those of [`num_complex`].
 //!
 //! # Features
 //! - `io` (on by default): Matrix Market files, the binary cache beside them, and files that are replaced
@@ -76,9 +76,11 @@ pub use ell::{Ell, Layout, UnpaddedEll, UnpaddedRow};
 pub use error::FormatError;
 pub use hll::Hll;
 pub use kernel::DenseShape;
+pub use num_complex;
+pub use num_complex::Complex;
 #[cfg(feature = "io")]
 pub use replace::replace_file;
-pub use scalar::Scalar;
+pub use scalar::{ByField, RealScalar, Scalar, WidensTo};
 pub use sell::Sell;
 pub use source::{CsrSource, NewValues};
 pub use sprs;

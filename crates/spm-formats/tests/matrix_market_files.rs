@@ -179,7 +179,7 @@ fn a_failed_write_leaves_the_former_file_and_nothing_else() {
     assert_eq!(fs::read_dir(folder.path()).unwrap().count(), 2);
 }
 
-fn coo_of<T: spm_formats::Scalar>(bits: &[(u32, u32, T)]) -> Coo<T> {
+fn coo_of<T: spm_formats::RealScalar>(bits: &[(u32, u32, T)]) -> Coo<T> {
     let (mut rows, mut cols, mut values) = (vec![], vec![], vec![]);
     for &(row, col, value) in bits {
         rows.push(row);
@@ -189,7 +189,7 @@ fn coo_of<T: spm_formats::Scalar>(bits: &[(u32, u32, T)]) -> Coo<T> {
     Coo::new(1000, 70_000, rows, cols, values).unwrap()
 }
 
-fn assert_reads_back<T: spm_formats::Scalar>(matrix: &Coo<T>) {
+fn assert_reads_back<T: spm_formats::RealScalar>(matrix: &Coo<T>) {
     let folder = tempfile::tempdir().unwrap();
     for name in ["matrix.mtx", "matrix.mtx.gz"] {
         let path = folder.path().join(name);

@@ -6,7 +6,7 @@ use spm_formats::kernel::{
     DenseShape, Footprint, ProductPlan, RunError, Scaling, TransposeOutput, TransposePlan,
     check_length,
 };
-use spm_formats::{MemoryBudget, Scalar};
+use spm_formats::{MemoryBudget, RealScalar, Scalar};
 use spm_gpu_kernels::device::Real;
 
 use crate::device::Device;
@@ -15,7 +15,7 @@ use crate::memory::DeviceBuffer;
 use crate::stream::Stream;
 
 /// A matrix element on a device.
-pub trait DeviceScalar: Scalar + Real {
+pub trait DeviceScalar: RealScalar + Real {
     /// `cudaDataType` of the type.
     const CUDA_DATA_TYPE: i32;
 }

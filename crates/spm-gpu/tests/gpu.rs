@@ -8,7 +8,7 @@ use std::process::ExitCode;
 use common::cases::{Case, small, spmm_cases};
 use common::{device, spmm, spmv, streams, transpose};
 use libtest_mimic::{Arguments, Trial};
-use spm_formats::{DenseShape, Scalar};
+use spm_formats::{DenseShape, RealScalar};
 use spm_gpu::{Device, DeviceScalar, cusparse};
 use spm_testing::exact::Whole;
 
@@ -90,7 +90,7 @@ fn tests() -> Vec<Test> {
 }
 
 /// Matrices that are too large for the emulator.
-fn large<T: Scalar>() -> Vec<Case<T>> {
+fn large<T: RealScalar>() -> Vec<Case<T>> {
     vec![
         Case::new("30000 rows of 0 to 40", (30_000, 2_000), |_, random| random.between(0, 41)),
         Case::new("a row of 10^5 among rows of 3", (2_000, 100_000), |row, _| match row {

@@ -1,6 +1,6 @@
 //! Synthetic analogues of the matrices of the catalogue.
 
-use spm_formats::{Csr, Scalar};
+use spm_formats::{Csr, RealScalar};
 use spm_testing::generate::{GenerateError, RowLengths, StandIn, Structure, Values, seed_of};
 
 use crate::catalogue::{self, CatalogueEntry, FileSymmetry, ValueField};
@@ -63,7 +63,7 @@ fn with_row_lengths(entry: &CatalogueEntry) -> Option<&CatalogueEntry> {
 ///
 /// # Errors
 /// None of the entries of the catalogue has one.
-pub fn generate<T: Scalar>(entry: &CatalogueEntry) -> Result<Csr<T>, GenerateError> {
+pub fn generate<T: RealScalar>(entry: &CatalogueEntry) -> Result<Csr<T>, GenerateError> {
     let row_lengths = with_row_lengths(entry).and_then(|known| {
         Some(RowLengths {
             min: known.row_length_min?,

@@ -9,7 +9,7 @@ use rand::SeedableRng;
 use rand::distr::{Distribution, Uniform};
 use rand_pcg::Pcg64Mcg;
 use sha2::{Digest, Sha256};
-use spm_formats::Scalar;
+use spm_formats::RealScalar;
 use spm_formats::matrix_market::{self, ReadOptions};
 
 use crate::files::write_whole;
@@ -75,7 +75,7 @@ impl Input {
     ///
     /// # Panics
     /// When [`Input::limit`] is less.
-    pub fn elements<T: Scalar>(&self, length: usize) -> Vec<T> {
+    pub fn elements<T: RealScalar>(&self, length: usize) -> Vec<T> {
         match self {
             Self::Seeded { low, high, seed } => {
                 let range = Uniform::new(*low, *high).expect("low < high");

@@ -7,7 +7,7 @@ use std::rc::Rc;
 
 use anyhow::Context;
 use spm_formats::kernel::TransposeOutput;
-use spm_formats::{Coo, Csr, DenseShape, Scalar};
+use spm_formats::{Coo, Csr, DenseShape, RealScalar};
 use spm_testing::reference::{self, Reference};
 use tempfile::TempDir;
 
@@ -26,7 +26,7 @@ pub struct Matrix<T> {
     files: OnceCell<TempDir>,
 }
 
-impl<T: Scalar> Matrix<T> {
+impl<T: RealScalar> Matrix<T> {
     /// Takes the triplets (the reference's input) and the CSR matrix made from them.
     pub fn new(name: String, coo: Coo<T>, csr: Csr<T>, input: Input) -> Self {
         let (references, transpose, files) = Default::default();

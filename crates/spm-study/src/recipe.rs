@@ -7,7 +7,7 @@
 use std::fmt;
 use std::str::FromStr;
 
-use spm_formats::{Csr, Scalar};
+use spm_formats::{Csr, RealScalar};
 use spm_testing::generate::{self, GenerateError, PREFIX, Spec, Values};
 
 use crate::analogue;
@@ -32,7 +32,7 @@ impl Recipe {
     ///
     /// # Errors
     /// Parameters that contradict each other, sizes beyond 32 bits.
-    pub fn generate<T: Scalar>(&self) -> Result<Csr<T>, GenerateError> {
+    pub fn generate<T: RealScalar>(&self) -> Result<Csr<T>, GenerateError> {
         match self {
             Self::Class(spec) => spec.generate(),
             Self::Analogue(entry) => analogue::generate(entry),

@@ -1,7 +1,7 @@
 //! What the report shows of a matrix: statistics, row-length histogram, spy plot.
 
 use spm_formats::stats::MatrixStats;
-use spm_formats::{CsrView, Scalar};
+use spm_formats::{CsrView, RealScalar};
 
 use crate::matrix::Matrix;
 use crate::results::{MatrixFile, Spy};
@@ -10,7 +10,7 @@ use crate::results::{MatrixFile, Spy};
 const SPY_CELLS: usize = 64;
 
 /// Describes a matrix.
-pub fn describe<T: Scalar>(matrix: &Matrix<T>) -> MatrixFile {
+pub fn describe<T: RealScalar>(matrix: &Matrix<T>) -> MatrixFile {
     let a = matrix.csr().view();
     let stats = match serde_json::to_value(MatrixStats::of(a)) {
         Ok(serde_json::Value::Object(fields)) => fields.into_iter().collect(),

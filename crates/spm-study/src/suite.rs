@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 use crate::catalogue;
 use anyhow::{Context, ensure};
 use spm_formats::matrix_market::{self, Mode, ReadOptions};
-use spm_formats::{Scalar, convert};
+use spm_formats::{RealScalar, convert};
 use spm_testing::generate::GenerateError;
 
 use crate::input::Input;
@@ -100,7 +100,7 @@ impl Source {
     ///
     /// # Errors
     /// An unreadable or unsound file: the error names file, line and what was expected.
-    pub fn load<T: Scalar>(&self, mode: Mode, input: Input) -> anyhow::Result<Matrix<T>> {
+    pub fn load<T: RealScalar>(&self, mode: Mode, input: Input) -> anyhow::Result<Matrix<T>> {
         let (coo, csr) = match self {
             Self::File(path) => {
                 let options = ReadOptions { mode, ..ReadOptions::default() };

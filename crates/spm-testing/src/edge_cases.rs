@@ -12,9 +12,11 @@ use crate::generate;
 /// Values that a sum must pass on as IEEE 754 says: a product of 0 and an infinite one is NaN.
 pub const SPECIAL: [f64; 5] = [f64::NAN, f64::INFINITY, f64::NEG_INFINITY, 0.0, -0.0];
 
-/// `length` numbers between -1 and 1.
+/// `length` numbers with parts between -1 and 1.
 pub fn vector<T: Scalar>(length: usize) -> Vec<T> {
-    (0..length).map(|i| T::from_f64(libm::sin(i as f64 * 0.7))).collect()
+    let part = T::Real::from_f64;
+    let number = |i: f64| T::from_parts(part(libm::sin(i * 0.7)), part(libm::cos(i * 1.3)));
+    (0..length).map(|i| number(i as f64)).collect()
 }
 
 /// A matrix of `shape` (rows, columns) with values between -1 and 1 at `entries`, pairs of a row and a

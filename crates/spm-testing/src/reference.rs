@@ -6,15 +6,13 @@
 use rayon::prelude::*;
 
 use spm_formats::convert::Converted;
-use spm_formats::{Coo, DenseShape, Layout, Scalar};
+use spm_formats::{Coo, DenseShape, Layout, RealScalar, Scalar};
 
 /// A compensated dot product in `f64`: the value is `high + low` (Dot2 of the paper).
 #[derive(Debug, Clone, Copy, Default)]
 struct Dot2 {
     high: f64,
     low: f64,
-    magnitude: f64,
-    terms: u32,
 }
 
 impl Dot2 {
@@ -29,8 +27,6 @@ impl Dot2 {
         if sum.is_finite() {
             self.low += product_error + sum_error;
         }
-        self.magnitude += product.abs();
-        self.terms += 1;
     }
 
     fn value(self) -> f64 {
@@ -38,11 +34,36 @@ impl Dot2 {
     }
 }
 
-/// The exact-as-can-be result of a product, with what an error bound needs.
+/// An element of a product: the sums of its real and of its imaginary part.
+#[derive(Debug, Clone, Copy, Default)]
+struct Sum {
+    re: Dot2,
+    im: Dot2,
+    magnitude: f64,
+    terms: u32,
+}
+
+impl Sum {
+    fn add_product<T: Scalar>(&mut self, a: T, x: T) {
+        let (a, x) = (a.widen(), x.widen());
+        self.re.add_product(a.re(), x.re());
+        // A real number has no part that would be multiplied by an infinity here.
+        if T::IS_COMPLEX {
+            self.re.add_product(-a.im(), x.im());
+            self.im.add_product(a.re(), x.im());
+            self.im.add_product(a.im(), x.re());
+        }
+        self.magnitude += a.abs() * x.abs();
+        self.terms += 1;
+    }
+}
+
+/// The exact-as-can-be result of a product, with what an error bound needs. `W` is `f64`, or
+/// `Complex<f64>` for a complex product.
 #[derive(Debug, Clone, PartialEq)]
-pub struct Reference {
-    /// Each element of y (or Y, in the layout of the product), in `f64`.
-    pub values: Vec<f64>,
+pub struct Reference<W = f64> {
+    /// Each element of y (or Y, in the layout of the product), in double precision.
+    pub values: Vec<W>,
     /// Sum of |a||x| over the element's terms.
     pub magnitudes: Vec<f64>,
     /// Number of terms of the element.
@@ -53,14 +74,14 @@ pub struct Reference {
 ///
 /// # Panics
 /// When `x` has not as many elements as A has columns.
-pub fn spmv<T: Scalar>(a: &Coo<T>, x: &[T]) -> Reference {
+pub fn spmv<T: Scalar>(a: &Coo<T>, x: &[T]) -> Reference<T::Wide> {
     assert_eq!(x.len(), a.cols(), "x has {} elements, A is {} columns wide", x.len(), a.cols());
-    let mut sums = vec![Dot2::default(); a.rows()];
+    let mut sums = vec![Sum::default(); a.rows()];
     for (row, col, value) in a.iter() {
-        sums[row as usize].add_product(value.to_f64(), x[col as usize].to_f64());
+        sums[row as usize].add_product(value, x[col as usize]);
     }
     Reference {
-        values: sums.iter().map(|s| s.value()).collect(),
+        values: sums.iter().map(|s| T::Wide::from_parts(s.re.value(), s.im.value())).collect(),
         magnitudes: sums.iter().map(|s| s.magnitude).collect(),
         terms: sums.iter().map(|s| s.terms).collect(),
     }
@@ -70,7 +91,7 @@ pub fn spmv<T: Scalar>(a: &Coo<T>, x: &[T]) -> Reference {
 ///
 /// # Panics
 /// When `x` has not columns x k elements.
-pub fn spmm<T: Scalar>(a: &Coo<T>, x: &[T], dense: DenseShape) -> Reference {
+pub fn spmm<T: Scalar>(a: &Coo<T>, x: &[T], dense: DenseShape) -> Reference<T::Wide> {
     let DenseShape { k, layout } = dense;
     assert_eq!(x.len(), a.cols() * k, "X has {} elements, A is {} columns wide", x.len(), a.cols());
     let at = |rows: usize, i: usize, j: usize| match layout {
@@ -82,10 +103,10 @@ pub fn spmm<T: Scalar>(a: &Coo<T>, x: &[T], dense: DenseShape) -> Reference {
         spmv(a, &x)
     };
     // The columns have nothing to do with one another.
-    let columns: Vec<Reference> = (0..k).into_par_iter().map(column).collect();
+    let columns: Vec<Reference<T::Wide>> = (0..k).into_par_iter().map(column).collect();
     let elements = a.rows() * k;
     let mut y = Reference {
-        values: vec![0.0; elements],
+        values: vec![T::Wide::ZERO; elements],
         magnitudes: vec![0.0; elements],
         terms: vec![0; elements],
     };
@@ -129,7 +150,7 @@ pub fn transpose<T: Scalar>(a: &Coo<T>) -> (Vec<u32>, Vec<u32>, Vec<T>) {
 pub fn is_exactly<T: Scalar>(converted: &Converted<T>, coo: &Coo<T>) -> bool {
     let canonical = |coo: &Coo<T>| {
         let (row_ptr, rows, values) = transpose(coo);
-        let bits: Vec<u64> = values.iter().map(|value| value.to_bits64()).collect();
+        let bits: Vec<u128> = values.iter().map(|value| value.to_bits128()).collect();
         (coo.rows(), row_ptr, rows, bits)
     };
     canonical(&converted.to_coo()) == canonical(coo)
@@ -142,8 +163,8 @@ pub struct ErrorMeasures {
     pub max_relative: f64,
     /// Mean of the same (R4 1.3).
     pub mean_relative: f64,
-    /// Largest |y - y_ref| / (c u sum|a||x|) with unit roundoff u and the smaller of k + 2 and
-    /// 8 sqrt(k) for c, where the element has k terms: the one that decides. Infinite where the
+    /// Largest |y - y_ref| / (c u sum|a||x|) with unit roundoff u and the c of [`BOUND_LIMIT`], where
+    /// the element is a sum of products a x: the one that decides. Infinite where the
     /// reference is exact (no terms, or all of them zero) and the result is not, or where one of the
     /// two is not finite and they differ.
     pub bound: f64,
@@ -160,9 +181,13 @@ pub struct ErrorMeasures {
 ///
 /// One average entry that is missing exceeds the bound in rows of up to 16 000 entries in `f32` and
 /// 10^10 in `f64`. Tests of longer rows take whole numbers, whose sums are exact.
+///
+/// The real and the imaginary part of a sum of k complex products are sums of 2 k real products, whose
+/// absolute values add up to at most sum|a||x| (Cauchy and Schwarz). c is then sqrt(2) times that of
+/// 2 k terms, whatever the order in which a complex multiplication adds.
 pub const BOUND_LIMIT: f64 = 1.0;
 
-/// c of [`ErrorMeasures::bound`] for an element of `terms` terms.
+/// c of [`ErrorMeasures::bound`] for an element of `terms` real terms.
 fn roundings(terms: f64) -> f64 {
     (terms + 2.0).min(8.0 * terms.sqrt())
 }
@@ -178,7 +203,7 @@ impl ErrorMeasures {
 ///
 /// # Panics
 /// When the two have different lengths.
-pub fn compare<T: Scalar>(computed: &[T], reference: &Reference) -> ErrorMeasures {
+pub fn compare<T: Scalar>(computed: &[T], reference: &Reference<T::Wide>) -> ErrorMeasures {
     assert_eq!(computed.len(), reference.values.len(), "result and reference differ in length");
     // Pieces of one size, so that the mean has the same bits on any number of threads.
     const PIECE: usize = 1 << 16;
@@ -214,22 +239,30 @@ struct Piece {
 }
 
 /// Compares `computed` with the elements of `reference` from `start` on.
-fn compare_piece<T: Scalar>(computed: &[T], reference: &Reference, start: usize) -> Piece {
+fn compare_piece<T: Scalar>(computed: &[T], reference: &Reference<T::Wide>, start: usize) -> Piece {
     let mut measures = Piece::default();
+    // Sums of real numbers that make an element, and real terms for each of its terms.
+    let (sums, products) = if T::IS_COMPLEX { (2.0_f64, 2.0) } else { (1.0, 1.0) };
     for (i, &y) in (start..).zip(computed) {
-        let (y, exact) = (y.to_f64(), reference.values[i]);
-        let rounded = T::from_f64(exact).to_f64();
-        if !y.is_finite() || !rounded.is_finite() {
-            let same = y == rounded || (y.is_nan() && rounded.is_nan());
-            // Refuses also what another order of summation excuses: near the largest finite number
-            // an intermediate sum may overflow in one order only.
-            if !same {
+        let (y, exact) = (y.widen(), reference.values[i]);
+        let rounded = T::narrow(exact).widen();
+        let parts = [(y.re(), exact.re(), rounded.re()), (y.im(), exact.im(), rounded.im())];
+        let mut errors = [0.0; 2];
+        for (error, (y, exact, rounded)) in errors.iter_mut().zip(parts) {
+            if y.is_finite() && rounded.is_finite() {
+                *error = (y - exact).abs();
+            } else if !(y == rounded || (y.is_nan() && rounded.is_nan())) {
+                // Refuses also what another order of summation excuses: near the largest finite
+                // number an intermediate sum may overflow in one order only.
                 measures.bound = f64::INFINITY;
             }
+        }
+        let error = if T::IS_COMPLEX { errors[0].hypot(errors[1]) } else { errors[0] };
+        if !y.is_finite() || !rounded.is_finite() {
+            // A finite part beside one that is not has no bound.
             continue;
         }
-        let error = (y - exact).abs();
-        if exact != 0.0 {
+        if exact != T::Wide::ZERO {
             let relative = error / exact.abs();
             measures.max_relative = measures.max_relative.max(relative);
             measures.sum_relative += relative;
@@ -237,11 +270,12 @@ fn compare_piece<T: Scalar>(computed: &[T], reference: &Reference, start: usize)
         }
         if error > 0.0 {
             // Products below the normal range lose up to half a unit in the last place each.
-            let terms = f64::from(reference.terms[i]);
-            let underflow = terms * T::SMALLEST_SUBNORMAL.to_f64();
+            let terms = products * f64::from(reference.terms[i]);
+            let underflow = terms * T::Real::SMALLEST_SUBNORMAL.to_f64();
             // An infinite sum of magnitudes would excuse any error.
             let magnitude = reference.magnitudes[i].min(f64::MAX);
-            let scale = roundings(terms) * T::UNIT_ROUNDOFF.to_f64() * magnitude + underflow;
+            let unit = roundings(terms) * T::Real::UNIT_ROUNDOFF.to_f64();
+            let scale = sums.sqrt() * (unit * magnitude + underflow);
             measures.bound = measures.bound.max(error / scale);
         }
     }
@@ -250,6 +284,8 @@ fn compare_piece<T: Scalar>(computed: &[T], reference: &Reference, start: usize)
 
 #[cfg(test)]
 mod tests {
+    use spm_formats::Complex;
+
     use super::*;
 
     /// The 3 x 3 matrix of the format drawings.
@@ -309,7 +345,7 @@ mod tests {
     /// Rows as long as [`BOUND_LIMIT`] says, without one of their entries.
     #[test]
     fn a_missing_entry_exceeds_the_bound() {
-        fn check<T: Scalar>(length: usize) {
+        fn check<T: RealScalar>(length: usize) {
             let value = |i: usize| T::from_f64((i as f64 * 0.7).sin());
             let (columns, values) =
                 ((0..length as u32).collect(), (0..length).map(value).collect());
@@ -331,6 +367,35 @@ mod tests {
         }
         check::<f32>(16_000);
         check::<f64>(1_000_000);
+    }
+
+    #[test]
+    fn complex_products_by_hand() {
+        let (a, x) = (Complex::new(1.0_f32, 2.0), Complex::new(3.0, -5.0));
+        let a = Coo::new(1, 2, vec![0, 0], vec![0, 1], vec![a, Complex::new(0.0, 1.0)]).unwrap();
+        // (1 + 2i)(3 - 5i) + i * i
+        let y = spmv(&a, &[x, Complex::new(0.0, 1.0)]);
+        assert_eq!((y.values[0], y.terms[0]), (Complex::new(12.0, 1.0), 2));
+        assert!((y.magnitudes[0] - (170.0_f64.sqrt() + 1.0)).abs() < 1e-5);
+        assert!(compare(&[Complex::new(12.0_f32, 1.0)], &y).acceptable());
+        for wrong in [(12.0, -1.0), (12.0, f32::NAN), (f32::INFINITY, 1.0), (12.0001, 1.0)] {
+            let errors = compare(&[Complex::new(wrong.0, wrong.1)], &y);
+            assert!(!errors.acceptable(), "{wrong:?}: {errors:?}");
+        }
+    }
+
+    /// inf * i: both parts as the formula of a product says.
+    #[test]
+    fn infinities_spread_to_both_parts() {
+        let infinite = Complex::new(f64::INFINITY, 0.0);
+        let a = Coo::new(1, 1, vec![0], vec![0], vec![infinite]).unwrap();
+        let x = Complex::new(1.0, 1.0);
+        let reference = spmv(&a, &[x]);
+        assert!(compare(&[infinite * x], &reference).acceptable());
+        assert!(!compare(&[Complex::new(0.0, 1.0) * infinite], &reference).acceptable());
+        // A real infinity leaves its own part alone.
+        let a = Coo::new(1, 1, vec![0], vec![0], vec![f64::INFINITY]).unwrap();
+        assert_eq!(spmv(&a, &[1.0]).values, [f64::INFINITY]);
     }
 
     #[test]

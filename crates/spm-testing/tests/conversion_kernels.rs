@@ -7,7 +7,8 @@ use spm_formats::convert::{
     ConversionInput, Converted, ROW_SCAN_LIMIT, coo_to_csr, csc_to_csr, find, registry,
 };
 use spm_formats::kernel::{Operation, PlanError, Value};
-use spm_formats::{Coo, FormatError, MemoryBudget, Scalar};
+use spm_formats::{Complex, Coo, FormatError, MemoryBudget, Scalar};
+use spm_testing::edge_cases;
 use spm_testing::reference::is_exactly;
 
 /// Runs all kernels with all parameters; returns what they made.
@@ -43,6 +44,12 @@ proptest! {
         let values = triplets.iter().map(|t| t.2).collect();
         check_all(&Coo::new(rows, cols, row_of, col_of, values).unwrap());
     }
+}
+
+#[test]
+fn complex_matrices() {
+    check_all(&edge_cases::generated::<Complex<f64>>("uniform[rows=30,cols=20,entries=200]"));
+    check_all(&edge_cases::ragged(|i| Complex::new(i as f32, -0.5)));
 }
 
 #[test]

@@ -7,9 +7,9 @@ use spm_formats::{Coo, Csr, Ell, FormatError, Hll, Layout, MemoryBudget, Sell, U
 use spm_testing::reference;
 
 /// Row-sorted triplets without duplicates, bit by bit, through the reference's transpose.
-fn canonical<T: Scalar>(coo: &Coo<T>) -> (Vec<u32>, Vec<u32>, Vec<u64>) {
+fn canonical<T: Scalar>(coo: &Coo<T>) -> (Vec<u32>, Vec<u32>, Vec<u128>) {
     let (pointers, rows, values) = reference::transpose(coo);
-    (pointers, rows, values.iter().map(|v| v.to_bits64()).collect())
+    (pointers, rows, values.iter().map(|v| v.to_bits128()).collect())
 }
 
 fn any_coo() -> impl Strategy<Value = Coo<f64>> {

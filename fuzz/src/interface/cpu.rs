@@ -73,7 +73,7 @@ fn product<T: Scalar>(
     label: &str,
     plan: Box<dyn ProductPlan<T> + '_>,
     (of_x, of_y): (usize, usize),
-    expected: impl Fn(&[T]) -> Reference,
+    expected: impl Fn(&[T]) -> Reference<T::Wide>,
 ) -> Result<()> {
     let x: Vec<T> = vector(u, of_x)?;
     let scaling = Scaling::new(value(u)?, value(u)?);

@@ -1,6 +1,6 @@
 //! Kernels on CSR.
 
-use spm_formats::{Csr, Scalar};
+use spm_formats::{Csr, RealScalar, Scalar};
 use spm_gpu_kernels::device::{DevicePtr, DevicePtrMut, Real};
 use spm_gpu_kernels::emulator::{EmuBuffer, Emulator, EmulatorError};
 use spm_gpu_kernels::spmv::*;
@@ -17,7 +17,7 @@ pub(crate) struct Device<T> {
     pub(crate) y: EmuBuffer<T>,
 }
 
-impl<T: Scalar + Real> Device<T> {
+impl<T: RealScalar + Real> Device<T> {
     pub(crate) fn new(emulator: &Emulator, a: &Csr<T>, x: &[T]) -> Self {
         Self {
             rows: a.rows() as u32,
@@ -39,7 +39,7 @@ impl<T: Scalar + Real> Device<T> {
 }
 
 /// The value of a matrix whose entries are all equal.
-fn equal_value<T: Scalar + Real>(a: &Csr<T>) -> T {
+fn equal_value<T: RealScalar + Real>(a: &Csr<T>) -> T {
     a.values().first().copied().unwrap_or_default()
 }
 
@@ -154,7 +154,7 @@ product_tests! {
 }
 
 /// As many threads as rows, as in the report: each warp takes several rows.
-fn warp_per_row_shared<T: Scalar + Real>(
+fn warp_per_row_shared<T: RealScalar + Real>(
     emulator: &Emulator,
     a: &Csr<T>,
     x: &[T],
@@ -168,7 +168,7 @@ fn warp_per_row_shared<T: Scalar + Real>(
     Ok(device.y.to_vec())
 }
 
-fn subwarp_per_row<T: Scalar + Real>(
+fn subwarp_per_row<T: RealScalar + Real>(
     emulator: &Emulator,
     a: &Csr<T>,
     x: &[T],
@@ -190,7 +190,7 @@ struct Tiles<T> {
     partials: EmuBuffer<T>,
 }
 
-impl<T: Scalar + Real> Tiles<T> {
+impl<T: RealScalar + Real> Tiles<T> {
     fn new(emulator: &Emulator, a: &Csr<T>) -> Self {
         let cut = AdaptiveTiles::of(a.row_ptr());
         Self {
@@ -227,7 +227,7 @@ impl Path<()> {
     const BLOCK: u32 = 64;
 }
 
-impl<T: Scalar + Real> Path<T> {
+impl<T: RealScalar + Real> Path<T> {
     fn new(emulator: &Emulator, a: &Csr<T>) -> Self {
         let starts = merge_tiles(a.row_ptr(), Path::<()>::BLOCK);
         Self {

@@ -1,7 +1,7 @@
 //! Kernels on ELLPACK.
 
 use spm_formats::convert::{EllOptions, csr_to_ell};
-use spm_formats::{Csr, MemoryBudget, Scalar};
+use spm_formats::{Csr, MemoryBudget, RealScalar};
 use spm_gpu_kernels::device::Real;
 use spm_gpu_kernels::emulator::{EmuBuffer, Emulator};
 use spm_gpu_kernels::spmv::*;
@@ -19,7 +19,7 @@ struct Device<T> {
     y: EmuBuffer<T>,
 }
 
-impl<T: Scalar + Real> Device<T> {
+impl<T: RealScalar + Real> Device<T> {
     fn new(emulator: &Emulator, a: &Csr<T>, options: EllOptions, x: &[T]) -> Self {
         let ell = csr_to_ell(a.view(), options, &MemoryBudget::unlimited()).expect("a CSR matrix");
         Self {

@@ -1,7 +1,7 @@
 //! Kernels on HLL.
 
 use spm_formats::convert::csr_to_hll;
-use spm_formats::{Csr, MemoryBudget, Scalar};
+use spm_formats::{Csr, MemoryBudget, RealScalar};
 use spm_gpu_kernels::device::Real;
 use spm_gpu_kernels::emulator::{EmuBuffer, Emulator, EmulatorError};
 use spm_gpu_kernels::spmv::*;
@@ -19,7 +19,7 @@ struct Device<T> {
     y: EmuBuffer<T>,
 }
 
-impl<T: Scalar + Real> Device<T> {
+impl<T: RealScalar + Real> Device<T> {
     fn new(emulator: &Emulator, a: &Csr<T>, hack_size: usize, x: &[T]) -> Self {
         let hll =
             csr_to_hll(a.view(), hack_size, &MemoryBudget::unlimited()).expect("a CSR matrix");
@@ -37,7 +37,7 @@ impl<T: Scalar + Real> Device<T> {
     }
 }
 
-fn thread_per_row<T: Scalar + Real>(
+fn thread_per_row<T: RealScalar + Real>(
     emulator: &Emulator,
     a: &Csr<T>,
     x: &[T],
@@ -58,7 +58,7 @@ fn thread_per_row<T: Scalar + Real>(
     Ok(device.y.to_vec())
 }
 
-fn thread_per_row_texture<T: Scalar + Real>(
+fn thread_per_row_texture<T: RealScalar + Real>(
     emulator: &Emulator,
     a: &Csr<T>,
     x: &[T],

@@ -8,7 +8,7 @@ mod matrices;
 mod sell;
 
 use spm_formats::convert::coo_to_csr;
-use spm_formats::{Coo, Csr, Scalar};
+use spm_formats::{Coo, Csr, RealScalar};
 use spm_gpu_kernels::device::Real;
 use spm_gpu_kernels::emulator::{Emulator, EmulatorError, EmulatorOptions};
 use spm_testing::edge_cases::vector;
@@ -18,7 +18,7 @@ use spm_testing::reference;
 type Product<T> = fn(&Emulator, &Csr<T>, &[T]) -> Result<Vec<T>, EmulatorError>;
 
 /// Runs `product` on test matrices, with a finite x and with an infinite one.
-fn check<T: Scalar + Real>(matrices: Vec<(&'static str, Coo<T>)>, product: Product<T>) {
+fn check<T: RealScalar + Real>(matrices: Vec<(&'static str, Coo<T>)>, product: Product<T>) {
     for (name, a) in matrices {
         let csr = coo_to_csr(&a);
         let finite = vector::<T>(a.cols());
@@ -33,7 +33,13 @@ fn check<T: Scalar + Real>(matrices: Vec<(&'static str, Coo<T>)>, product: Produ
     }
 }
 
-fn compare<T: Scalar + Real>(what: &str, product: Product<T>, a: &Coo<T>, csr: &Csr<T>, x: &[T]) {
+fn compare<T: RealScalar + Real>(
+    what: &str,
+    product: Product<T>,
+    a: &Coo<T>,
+    csr: &Csr<T>,
+    x: &[T],
+) {
     let reference = reference::spmv(a, x);
     let mut first: Option<Vec<Option<u64>>> = None;
     for seed in 0..3 {

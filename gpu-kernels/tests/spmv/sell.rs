@@ -1,7 +1,7 @@
 //! Kernels on SELL-32-sigma.
 
 use spm_formats::convert::csr_to_sell;
-use spm_formats::{Csr, MemoryBudget, Scalar, Sell};
+use spm_formats::{Csr, MemoryBudget, RealScalar, Scalar, Sell};
 use spm_gpu_kernels::device::Real;
 use spm_gpu_kernels::emulator::{EmuBuffer, Emulator};
 use spm_gpu_kernels::spmv::*;
@@ -23,7 +23,7 @@ fn sell<T: Scalar>(a: &Csr<T>, sigma: usize) -> Sell<T> {
     csr_to_sell(a.view(), 32, sigma, &MemoryBudget::unlimited()).expect("a CSR matrix")
 }
 
-impl<T: Scalar + Real> Device<T> {
+impl<T: RealScalar + Real> Device<T> {
     fn new(emulator: &Emulator, sell: &Sell<T>, x: &[T]) -> Self {
         let starts: Vec<u32> = sell.chunk_offsets().iter().map(|&o| (o / 32) as u32).collect();
         Self {

@@ -1,5 +1,7 @@
 //! Processors whose vector instructions have no module of their own.
 
+use spm_formats::Scalar;
+
 use super::portable::Portable;
 use super::{Job, Level};
 
@@ -14,6 +16,16 @@ pub(super) fn detect_level() -> Level {
 /// None: the compiler's own instructions.
 #[inline]
 pub(super) unsafe fn run_f64<J: Job<f64>>(job: J, _: Level, _: bool) {
+    // SAFETY: no instructions beyond the compiler's own.
+    unsafe { job.run::<Portable>() }
+}
+
+/// Runs a job on any scalar.
+///
+/// # Safety
+/// None: the compiler's own instructions.
+#[inline]
+pub(super) unsafe fn run_portable<T: Scalar, J: Job<T>>(job: J, _: Level) {
     // SAFETY: no instructions beyond the compiler's own.
     unsafe { job.run::<Portable>() }
 }

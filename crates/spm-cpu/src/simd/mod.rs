@@ -7,8 +7,8 @@
 use std::any::TypeId;
 use std::mem::{ManuallyDrop, transmute_copy};
 
-use spm_formats::Scalar;
 use spm_formats::kernel::{ParameterSpec, Parameters, Value};
+use spm_formats::{ByField, RealScalar, Scalar};
 
 #[cfg(not(target_arch = "x86_64"))]
 mod elsewhere;
@@ -187,19 +187,45 @@ impl Machine {
     /// Runs the job with the widest vectors that the machine has.
     #[inline]
     pub(crate) fn run<T: Scalar, J: Job<T>>(self, job: J) {
-        let vector_gather = J::GATHERS && self.vector_gather;
+        T::by_field(Run { machine: self, job });
+    }
+}
+
+/// A job for a machine.
+struct Run<J> {
+    machine: Machine,
+    job: J,
+}
+
+impl<T: Scalar, J: Job<T>> ByField<T> for Run<J> {
+    type Output = ();
+
+    #[inline]
+    fn real(self)
+    where
+        T: RealScalar,
+    {
+        let Self { machine: Machine { level, vector_gather }, job } = self;
+        let vector_gather = J::GATHERS && vector_gather;
         if TypeId::of::<T>() == TypeId::of::<f64>() {
             // SAFETY: T is f64, so `J` and `J::As<f64>` are one type.
             let job = unsafe { reinterpret::<J, J::As<f64>>(job) };
             // SAFETY: the level is `detect_level`'s or a lesser one.
-            unsafe { processor::run_f64(job, self.level, vector_gather) };
+            unsafe { processor::run_f64(job, level, vector_gather) };
         } else {
-            assert!(TypeId::of::<T>() == TypeId::of::<f32>(), "scalars are f32 and f64");
+            assert!(TypeId::of::<T>() == TypeId::of::<f32>(), "real scalars are f32 and f64");
             // SAFETY: T is f32, so `J` and `J::As<f32>` are one type.
             let job = unsafe { reinterpret::<J, J::As<f32>>(job) };
             // SAFETY: the level is `detect_level`'s or a lesser one.
-            unsafe { processor::run_f32(job, self.level, vector_gather) };
+            unsafe { processor::run_f32(job, level, vector_gather) };
         }
+    }
+
+    /// The compiler's own vectors of complex numbers, with the instructions of the level.
+    #[inline]
+    fn complex(self) {
+        // SAFETY: the level is `detect_level`'s or a lesser one.
+        unsafe { processor::run_portable(self.job, self.machine.level) }
     }
 }
 
@@ -265,7 +291,7 @@ mod tests {
         }
     }
 
-    fn check<T: Scalar>() {
+    fn check<T: RealScalar>() {
         // By hand: a = 0 999 3 536 5 5 1 1; b = 7 535 0 1 2 2 9 8; c = a in lanes 1 2 5 7.
         let mut expected = vec![0., 0., 0., 6., 7., 8., 9., 10.];
         expected.extend([1., 2., 3., 4., 5., 6., 7.]);

@@ -2,6 +2,8 @@
 
 use std::arch::x86_64::*;
 
+use spm_formats::Scalar;
+
 use super::portable::Portable;
 use super::{Isa, Job, LANES, Level};
 
@@ -30,15 +32,15 @@ pub(super) unsafe fn run_f64<J: Job<f64>>(job: J, level: Level, vector_gather: b
             match level {
                 Level::Portable => job.run::<Portable>(),
                 Level::Avx2 => run_avx2::<f64, Avx2<false>, J>(job),
-                Level::Avx512 => run_avx512::<Avx512<false>, J>(job),
+                Level::Avx512 => run_avx512::<f64, Avx512<false>, J>(job),
             }
         } else {
             match (level, vector_gather) {
                 (Level::Portable, _) => job.run::<Portable>(),
                 (Level::Avx2, true) => run_avx2::<f64, Avx2<true>, J>(job),
                 (Level::Avx2, false) => run_avx2::<f64, Avx2<false>, J>(job),
-                (Level::Avx512, true) => run_avx512::<Avx512<true>, J>(job),
-                (Level::Avx512, false) => run_avx512::<Avx512<false>, J>(job),
+                (Level::Avx512, true) => run_avx512::<f64, Avx512<true>, J>(job),
+                (Level::Avx512, false) => run_avx512::<f64, Avx512<false>, J>(job),
             }
         }
     }
@@ -62,10 +64,26 @@ pub(super) unsafe fn run_f32<J: Job<f32>>(job: J, level: Level, vector_gather: b
     }
 }
 
+/// Runs a job on any scalar, with the compiler's choice of the level's instructions.
+///
+/// # Safety
+/// The processor has the instructions of the level.
+#[inline]
+pub(super) unsafe fn run_portable<T: Scalar, J: Job<T>>(job: J, level: Level) {
+    // SAFETY: the caller's promise.
+    unsafe {
+        match level {
+            Level::Portable => job.run::<Portable>(),
+            Level::Avx2 => run_avx2::<T, Portable, J>(job),
+            Level::Avx512 => run_avx512::<T, Portable, J>(job),
+        }
+    }
+}
+
 /// # Safety
 /// As [`run_f64`] with `avx512`.
 #[target_feature(enable = "avx2,fma,avx512f,avx512vl,avx512dq")]
-unsafe fn run_avx512<I: Isa<f64>, J: Job<f64>>(job: J) {
+unsafe fn run_avx512<T: Scalar, I: Isa<T>, J: Job<T>>(job: J) {
     // SAFETY: the instructions are enabled here.
     unsafe { job.run::<I>() }
 }
@@ -73,7 +91,7 @@ unsafe fn run_avx512<I: Isa<f64>, J: Job<f64>>(job: J) {
 /// # Safety
 /// As [`run_f32`].
 #[target_feature(enable = "avx2,fma")]
-unsafe fn run_avx2<T: spm_formats::Scalar, I: Isa<T>, J: Job<T>>(job: J) {
+unsafe fn run_avx2<T: Scalar, I: Isa<T>, J: Job<T>>(job: J) {
     // SAFETY: the instructions are enabled here.
     unsafe { job.run::<I>() }
 }

@@ -36,8 +36,8 @@ mod rows;
 mod serial;
 mod vector;
 
-use spm_formats::Scalar;
 use spm_formats::kernel::{self, Backend, KernelInfo, Operation};
+use spm_formats::{Complex, RealScalar, Scalar};
 
 use crate::kernel::ProductKernel;
 pub use crate::kernel::Spmm;
@@ -50,14 +50,22 @@ const KERNEL: KernelInfo = KernelInfo::of(Operation::Spmm, Backend::Cpu);
 pub type SpmmKernel<T> = ProductKernel<T, Spmm>;
 
 kernel::registry! {
-    /// Every SpMM kernel for CPU cores, in the order of the reports, then our own.
-    SpmmKernel<T: Scalar> [
+    /// Every SpMM kernel for CPU cores, in the order of the reports, then our own. Complex matrices have
+    /// those that multiply straight from CSR.
+    SpmmKernel<T: Scalar>
+    f32, f64: RealScalar [
         SpmmKernel::new(csr_serial::INFO, csr_serial::plan),
         SpmmKernel::new(ell_serial::INFO, ell_serial::plan),
         SpmmKernel::new(ell_serial_unpadded::INFO, ell_serial_unpadded::plan),
         SpmmKernel::new(csr_rows::INFO, csr_rows::plan),
         SpmmKernel::new(ell_rows::INFO, ell_rows::plan),
         SpmmKernel::new(ell_rows_unpadded::INFO, ell_rows_unpadded::plan),
+        SpmmKernel::new(blocked::INFO, blocked::plan),
+        SpmmKernel::new(auto::INFO, auto::plan),
+    ]
+    Complex<f32>, Complex<f64>: Scalar [
+        SpmmKernel::new(csr_serial::INFO, csr_serial::plan),
+        SpmmKernel::new(csr_rows::INFO, csr_rows::plan),
         SpmmKernel::new(blocked::INFO, blocked::plan),
         SpmmKernel::new(auto::INFO, auto::plan),
     ]

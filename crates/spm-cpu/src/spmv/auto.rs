@@ -3,12 +3,12 @@
 use std::hint::black_box;
 
 use spm_formats::kernel::{KernelInfo, ParameterSpec, Parameters, Value};
-use spm_formats::{CsrSource, CsrView, DenseShape, Scalar, stats};
+use spm_formats::{ByField, CsrSource, CsrView, DenseShape, RealScalar, Scalar, stats};
 
 use super::sell_compact::SIGMA;
 use super::{
-    BoxedPlan, KERNEL, SpmvKernel, csr_compact, csr_serial, sell_compact, sell_symmetric,
-    sell_tiles,
+    BoxedPlan, KERNEL, SpmvKernel, csr_compact, csr_merge, csr_nnz_balanced, csr_serial,
+    sell_compact, sell_symmetric, sell_tiles,
 };
 use crate::kernel::{Planned, Problem};
 use crate::plan::Chosen;
@@ -89,9 +89,11 @@ fn plan_by<'a, T: Scalar>(
     if options.threads.count() > 1 && a.nnz() <= SMALL {
         pools.push(Threads::new(1));
     }
-    // How x is fetched best hardly depends on the format: the first candidate finds out.
-    let mut fetch = FETCH.to_vec();
     let candidates = candidates(&a);
+    // How x is fetched best hardly depends on the format: the first candidate finds out.
+    let (first, _) = &candidates[0];
+    let gathers = first.info.defaults().get(GATHER.name).is_some();
+    let mut fetch = if gathers { FETCH.to_vec() } else { vec![FETCH[0]] };
     for (kernel, set) in &candidates {
         for &way in &fetch {
             for threads in &pools {
@@ -149,8 +151,36 @@ impl<T: Scalar> Entrant<T> {
     }
 }
 
-/// The candidate kernels, with the parameters that are set. The first one gathers.
-fn candidates<T: Scalar>(a: &CsrView<'_, T>) -> Vec<(SpmvKernel<T>, Vec<Set>)> {
+/// Kernels with the parameters that are set.
+type Candidates<T> = Vec<(SpmvKernel<T>, Vec<Set>)>;
+
+/// The candidate kernels. The first one gathers if any does.
+fn candidates<T: Scalar>(a: &CsrView<'_, T>) -> Candidates<T> {
+    T::by_field(ForField(a))
+}
+
+/// The choice of the candidates for a matrix.
+struct ForField<'v, 'a, T>(&'v CsrView<'a, T>);
+
+impl<T: Scalar> ByField<T> for ForField<'_, '_, T> {
+    type Output = Candidates<T>;
+
+    fn real(self) -> Candidates<T>
+    where
+        T: RealScalar,
+    {
+        vectorised(self.0)
+    }
+
+    fn complex(self) -> Candidates<T> {
+        let balanced = SpmvKernel::new(csr_nnz_balanced::INFO, csr_nnz_balanced::plan);
+        let merge = SpmvKernel::new(csr_merge::INFO, csr_merge::plan);
+        [balanced, merge].map(|kernel| (kernel, vec![])).into()
+    }
+}
+
+/// Kernels with vector instructions.
+fn vectorised<T: RealScalar>(a: &CsrView<'_, T>) -> Candidates<T> {
     let structure = Structure::sample(a);
     let elements = |sigma| stats::sell_stored_elements(a.row_ptr(), LANES, sigma) as f64;
     let (unsorted, near, far) = (elements(1), elements(256), elements(LARGEST_WINDOW));

@@ -6,7 +6,7 @@
 
 use rayon::prelude::*;
 use spm_formats::kernel::{KernelInfo, PlanError};
-use spm_formats::{CsrSource, CsrView, FormatError, NewValues, Scalar, partition};
+use spm_formats::{CsrSource, CsrView, FormatError, NewValues, RealScalar, Scalar, partition};
 use std::ops::Range;
 
 use super::KERNEL;
@@ -59,7 +59,7 @@ struct CsrCompact<'a, T> {
     machine: Machine,
 }
 
-pub(super) fn plan<'a, T: Scalar>(problem: Problem<'a, '_, T>) -> Planned<'a, T> {
+pub(super) fn plan<'a, T: RealScalar>(problem: Problem<'a, '_, T>) -> Planned<'a, T> {
     let Problem { a, parameters, options, .. } = problem;
     let (view, threads) = (a.view(), options.threads.clone());
     let count = PIECES * threads.count();

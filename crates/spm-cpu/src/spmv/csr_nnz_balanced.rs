@@ -2,11 +2,11 @@
 //! consecutive rows with about the same number of entries; y_i = sum_j a_ij x_j.
 
 use spm_formats::kernel::KernelInfo;
-use spm_formats::{Scalar, partition};
+use spm_formats::{CsrSource, Scalar, WidensTo};
 
-use super::KERNEL;
-use super::row;
-use super::rows::{self, CsrRows, Partition};
+use super::load::{Conjugate, Stored, Widened};
+use super::{BoxedPlan, KERNEL, row, rows};
+use crate::PlanOptions;
 use crate::kernel::{Planned, Problem};
 
 pub(super) const INFO: KernelInfo = KernelInfo {
@@ -19,7 +19,22 @@ pub(super) const INFO: KernelInfo = KernelInfo {
 
 pub(super) fn plan<'a, T: Scalar>(problem: Problem<'a, '_, T>) -> Planned<'a, T> {
     let Problem { a, parameters, options, .. } = problem;
-    let threads = options.threads.clone();
-    let bounds = partition::by_entries(a.view().row_ptr(), threads.count());
-    Ok(rows::plan(CsrRows::new(a, parameters), Partition::Bounds(threads, bounds)))
+    let simd = parameters.switch(row::SIMD.name);
+    Ok(rows::plan_of(Stored, a, simd, &options.threads))
+}
+
+/// y = conj(A) x, otherwise as the kernel with its defaults.
+pub(crate) fn conjugate<'a, T: Scalar>(
+    a: CsrSource<'a, T>,
+    options: &PlanOptions,
+) -> BoxedPlan<'a, T> {
+    rows::plan_of(Conjugate, a, true, &options.threads)
+}
+
+/// y = A x with vectors in double precision, otherwise as the kernel with its defaults.
+pub(crate) fn widened<'a, A: WidensTo<T>, T: Scalar>(
+    a: CsrSource<'a, A>,
+    options: &PlanOptions,
+) -> BoxedPlan<'a, T> {
+    rows::plan_of(Widened, a, true, &options.threads)
 }

@@ -11,6 +11,7 @@ use spm_formats::{CsrSource, CsrView, NewValues, Scalar};
 use std::ops::Range;
 
 use super::BoxedPlan;
+use super::load::{Conjugate, Load, Stored};
 use super::plan::{Memory, Product, boxed};
 use crate::disjoint::Disjoint;
 use crate::pool::Pool;
@@ -31,8 +32,10 @@ struct Part {
     cols: Range<usize>,
 }
 
-struct Transposed<'a, T> {
-    a: CsrSource<'a, T>,
+struct Transposed<'a, A, T, L> {
+    a: CsrSource<'a, A>,
+    /// What is taken for the values.
+    load: L,
     threads: Threads,
     /// One part, or one for each thread.
     parts: Vec<Part>,
@@ -69,7 +72,28 @@ pub fn plan<'a, T: Scalar>(
     a: impl Into<CsrSource<'a, T>>,
     options: &PlanOptions,
 ) -> Result<BoxedPlan<'a, T>, PlanError> {
-    let (a, threads) = (a.into(), options.threads.clone());
+    Ok(plan_of(Stored, a.into(), options))
+}
+
+/// Plans y = A^H x and y = alpha A^H x + beta y, the product with the conjugate transpose, otherwise
+/// as [`plan`]. For a real matrix both are the same.
+///
+/// # Errors
+/// As [`plan`].
+pub fn plan_conjugate<'a, T: Scalar>(
+    a: impl Into<CsrSource<'a, T>>,
+    options: &PlanOptions,
+) -> Result<BoxedPlan<'a, T>, PlanError> {
+    Ok(plan_of(Conjugate, a.into(), options))
+}
+
+/// The plan with what `load` takes for the values.
+pub(crate) fn plan_of<'a, A: Scalar, T: Scalar, L: Load<A, T> + 'a>(
+    load: L,
+    a: CsrSource<'a, A>,
+    options: &PlanOptions,
+) -> BoxedPlan<'a, T> {
+    let threads = options.threads.clone();
     let view = a.view();
     let affordable = options.budget.left() / T::BYTES as u64;
     let all = divide(&view, 1);
@@ -80,11 +104,12 @@ pub fn plan<'a, T: Scalar>(
     let counts = counts.take_while(|&count| count > 1);
     let parts = counts.map(|count| divide(&view, count)).find(suits);
     let parts = parts.unwrap_or(all);
-    Ok(with_parts(a, threads, parts))
+    with_parts(load, a, threads, parts)
 }
 
-fn with_parts<'a, T: Scalar>(
-    a: CsrSource<'a, T>,
+fn with_parts<'a, A: Scalar, T: Scalar, L: Load<A, T> + 'a>(
+    load: L,
+    a: CsrSource<'a, A>,
     threads: Threads,
     parts: Vec<Part>,
 ) -> BoxedPlan<'a, T> {
@@ -93,7 +118,7 @@ fn with_parts<'a, T: Scalar>(
         starts.push(starts[starts.len() - 1] + part.cols.len());
     }
     let copies = Pool::new(Workspace::zeros(copied(&parts)));
-    boxed(Transposed { a, threads, parts, starts, copies })
+    boxed(Transposed { a, load, threads, parts, starts, copies })
 }
 
 /// The parts of `count` threads.
@@ -145,7 +170,7 @@ fn each_row<T: Scalar>(
     }
 }
 
-impl<T: Scalar> Product<T> for Transposed<'_, T> {
+impl<A: Scalar, T: Scalar, L: Load<A, T>> Product<T> for Transposed<'_, A, T, L> {
     fn shape(&self) -> (usize, usize) {
         let (rows, cols) = self.a.view().shape();
         (cols, rows)
@@ -162,7 +187,7 @@ impl<T: Scalar> Product<T> for Transposed<'_, T> {
         let (parts, alpha) = (&self.parts, scaling.alpha());
         if let [all] = &**parts {
             scaling.scale(y);
-            return scatter(&a, all, alpha, x, 0, y);
+            return scatter(self.load, &a, all, alpha, x, 0, y);
         }
         let cols = a.cols();
         let mut workspace =
@@ -180,7 +205,7 @@ impl<T: Scalar> Product<T> for Transposed<'_, T> {
             };
             let scaling = if index == 0 { scaling } else { Update::OVERWRITE };
             scaling.scale(sums);
-            scatter(&a, part, alpha, x, part.cols.start, sums);
+            scatter(self.load, &a, part, alpha, x, part.cols.start, sums);
         });
         let copies = &**workspace;
         self.threads.run(|index| {
@@ -207,13 +232,14 @@ impl<T: Scalar> Product<T> for Transposed<'_, T> {
     }
 
     fn set_values(&mut self, new: NewValues<'_, T>) -> Result<(), PlanError> {
-        self.a.set_values(new)
+        L::set_values(&mut self.a, new)
     }
 }
 
 /// `sums`, which begin at column `first`, += alpha a_ij x_i for the entries of a part.
-fn scatter<T: Scalar>(
-    a: &CsrView<'_, T>,
+fn scatter<A: Scalar, T: Scalar>(
+    load: impl Load<A, T>,
+    a: &CsrView<'_, A>,
     part: &Part,
     alpha: T,
     x: &[T],
@@ -226,7 +252,7 @@ fn scatter<T: Scalar>(
         let factor = alpha * x[row];
         for (&col, &value) in cols[entries.clone()].iter().zip(&values[entries]) {
             // SAFETY: `divide` has found the columns of all of the part's entries in `cols`.
-            unsafe { *sums.get_unchecked_mut(col as usize - first) += value * factor };
+            unsafe { *sums.get_unchecked_mut(col as usize - first) += load.load(value) * factor };
         }
     });
 }
@@ -270,7 +296,7 @@ mod tests {
             let expected = reference::spmv(&transpose, &x);
             for count in [1, 2, 3, 4] {
                 let parts = divide(&matrix.view(), count);
-                let plan = with_parts(matrix.view().into(), threads.clone(), parts);
+                let plan = with_parts(Stored, matrix.view().into(), threads.clone(), parts);
                 assert_eq!(plan.shape(), (a.cols(), a.rows()));
                 let mut y = vec![f64::NAN; a.cols()];
                 plan.run(&x, &mut y).unwrap();

@@ -13,7 +13,7 @@
 mod auto;
 mod csr_compact;
 mod csr_merge;
-mod csr_nnz_balanced;
+pub(crate) mod csr_nnz_balanced;
 mod csr_row_blocks;
 mod csr_rows;
 mod csr_serial;
@@ -28,6 +28,7 @@ mod ell_tiles;
 mod hll;
 mod hll_blocks;
 mod hll_serial;
+pub(crate) mod load;
 mod long_rows;
 mod plan;
 mod predict;
@@ -41,8 +42,8 @@ mod sell_symmetric;
 mod sell_tiles;
 mod tiles;
 
-use spm_formats::Scalar;
 use spm_formats::kernel::{self, Backend, KernelInfo, Operation};
+use spm_formats::{Complex, RealScalar, Scalar};
 
 pub use self::predict::{
     Choice, Prediction, Predictions, TransposedPredictions, one_thread_suffices, predict,
@@ -69,8 +70,10 @@ pub(crate) fn csr_merge<T: Scalar>() -> SpmvKernel<T> {
 }
 
 kernel::registry! {
-    /// Every SpMV kernel for CPU cores, in the order of the reports, then our own.
-    SpmvKernel<T: Scalar> [
+    /// Every SpMV kernel for CPU cores, in the order of the reports, then our own. Complex matrices have
+    /// those that multiply straight from CSR.
+    SpmvKernel<T: Scalar>
+    f32, f64: RealScalar [
         SpmvKernel::new(csr_serial::INFO, csr_serial::plan),
         SpmvKernel::new(csr_rows::INFO, csr_rows::plan),
         SpmvKernel::new(csr_row_blocks::INFO, csr_row_blocks::plan),
@@ -89,6 +92,13 @@ kernel::registry! {
         SpmvKernel::new(sell_compact::INFO, sell_compact::plan),
         SpmvKernel::new(sell_tiles::INFO, sell_tiles::plan),
         SpmvKernel::new(sell_symmetric::INFO, sell_symmetric::plan),
+        SpmvKernel::new(auto::INFO, auto::plan),
+    ]
+    Complex<f32>, Complex<f64>: Scalar [
+        SpmvKernel::new(csr_serial::INFO, csr_serial::plan),
+        SpmvKernel::new(csr_rows::INFO, csr_rows::plan),
+        SpmvKernel::new(csr_nnz_balanced::INFO, csr_nnz_balanced::plan),
+        SpmvKernel::new(csr_merge::INFO, csr_merge::plan),
         SpmvKernel::new(auto::INFO, auto::plan),
     ]
 }

@@ -185,7 +185,11 @@ pub fn predict_transposed<T: Scalar>(
 pub fn predict<T: Scalar>(a: CsrView<'_, T>, threads: usize, rates: &Rates) -> Predictions {
     let structure = Structure::sample(&a);
     let balance = balance(&a, threads);
-    let ways = structure.ways(&a);
+    let mut ways = structure.ways(&a);
+    if T::IS_COMPLEX {
+        // The kernels for complex matrices multiply straight from CSR.
+        ways.truncate(1);
+    }
     // On one thread and on all.
     let mut counts = vec![1, threads.max(1)];
     counts.dedup();
@@ -203,6 +207,7 @@ pub fn predict<T: Scalar>(a: CsrView<'_, T>, threads: usize, rates: &Rates) -> P
     let calls = |of: &Prediction| race::trial(of.seconds);
     // Both ways to gather for each candidate, and the best in two more ways.
     let candidates: f64 = all.iter().map(|of| 2.0 * (of.planning + calls(of))).sum();
+    let candidates = if T::IS_COMPLEX { 2.0 * calls(&alone) } else { candidates };
     let again = all.first().map_or(0.0, |best| 2.0 * (best.planning + calls(best)));
     let last = all.first().map_or(0.0, |best| race::last(best.seconds, alone.seconds));
     Predictions { direct, race: calls(&alone) + candidates + again + last, converted: all }
@@ -516,14 +521,14 @@ impl Sums {
             let (row_cols, values) = a.row(start + lane);
             let mirrored = |(&col, value): (&u32, &T)| {
                 let mirror = a.get(col as usize, start + lane);
-                mirror.is_some_and(|other| other.to_bits64() == value.to_bits64())
+                mirror.is_some_and(|other| other.to_bits128() == value.to_bits128())
             };
             let step = (row_cols.len() / 4).max(1);
             self.symmetric = row_cols.iter().zip(values).step_by(step).all(mirrored);
         }
         let values = &a.values()[a.row_range(start)];
-        let first = a.values()[0].to_bits64();
-        self.equal &= values.iter().all(|value| value.to_bits64() == first);
+        let first = a.values()[0].to_bits128();
+        self.equal &= values.iter().all(|value| value.to_bits128() == first);
     }
 }
 

@@ -7,6 +7,8 @@ use crate::scaled::Update;
 use spm_formats::kernel::{ParameterSpec, Value};
 use spm_formats::{CsrView, Scalar};
 
+use super::load::{Load, Stored};
+
 /// Independent accumulators of the unrolled loop, enough to hide the latency of an addition (4
 /// cycles, at two additions a cycle).
 const ACCUMULATORS: usize = 8;
@@ -27,17 +29,40 @@ pub(crate) const SIMD: ParameterSpec = ParameterSpec {
 #[inline(always)]
 pub(crate) unsafe fn dot<T: Scalar>(cols: &[u32], values: &[T], x: &[T], simd: bool) -> T {
     // SAFETY: the caller's promise.
-    unsafe { if simd { dot_unrolled(cols, values, x) } else { dot_in_order(cols, values, x) } }
+    unsafe { dot_of(Stored, cols, values, x, simd) }
+}
+
+/// [`dot`] with what `load` takes for the values.
+///
+/// # Safety
+/// As [`dot`].
+#[inline(always)]
+unsafe fn dot_of<A: Copy, T: Scalar>(
+    load: impl Load<A, T>,
+    cols: &[u32],
+    values: &[A],
+    x: &[T],
+    simd: bool,
+) -> T {
+    // SAFETY: the caller's promise.
+    unsafe {
+        if simd { dot_unrolled(load, cols, values, x) } else { dot_in_order(load, cols, values, x) }
+    }
 }
 
 /// # Safety
 /// As [`dot`].
 #[inline(always)]
-unsafe fn dot_in_order<T: Scalar>(cols: &[u32], values: &[T], x: &[T]) -> T {
+unsafe fn dot_in_order<A: Copy, T: Scalar>(
+    load: impl Load<A, T>,
+    cols: &[u32],
+    values: &[A],
+    x: &[T],
+) -> T {
     let mut sum = T::ZERO;
     for (&col, &value) in cols.iter().zip(values) {
         // SAFETY: the caller's promise.
-        sum += value * unsafe { *x.get_unchecked(col as usize) };
+        sum += load.load(value) * unsafe { *x.get_unchecked(col as usize) };
     }
     sum
 }
@@ -45,7 +70,12 @@ unsafe fn dot_in_order<T: Scalar>(cols: &[u32], values: &[T], x: &[T]) -> T {
 /// # Safety
 /// As [`dot`].
 #[inline(always)]
-unsafe fn dot_unrolled<T: Scalar>(cols: &[u32], values: &[T], x: &[T]) -> T {
+unsafe fn dot_unrolled<A: Copy, T: Scalar>(
+    load: impl Load<A, T>,
+    cols: &[u32],
+    values: &[A],
+    x: &[T],
+) -> T {
     let (col_blocks, col_rest) = cols.as_chunks::<ACCUMULATORS>();
     let (value_blocks, value_rest) = values.as_chunks::<ACCUMULATORS>();
     let mut sums = [T::ZERO; ACCUMULATORS];
@@ -53,12 +83,12 @@ unsafe fn dot_unrolled<T: Scalar>(cols: &[u32], values: &[T], x: &[T]) -> T {
         for lane in 0..ACCUMULATORS {
             // SAFETY: the caller's promise.
             let x = unsafe { *x.get_unchecked(cols[lane] as usize) };
-            sums[lane] += values[lane] * x;
+            sums[lane] += load.load(values[lane]) * x;
         }
     }
     for (lane, (&col, &value)) in col_rest.iter().zip(value_rest).enumerate() {
         // SAFETY: the caller's promise.
-        sums[lane] += value * unsafe { *x.get_unchecked(col as usize) };
+        sums[lane] += load.load(value) * unsafe { *x.get_unchecked(col as usize) };
     }
     let mut width = ACCUMULATORS;
     while width > 1 {
@@ -105,28 +135,44 @@ pub(crate) fn multiply_rows<T: Scalar>(
     y: &mut [T],
     simd: bool,
 ) {
+    multiply_rows_of(Stored, a, rows, scaling, x, y, simd);
+}
+
+/// [`multiply_rows`] with what `load` takes for the values.
+#[inline(always)]
+pub(crate) fn multiply_rows_of<A: Scalar, T: Scalar>(
+    load: impl Load<A, T>,
+    a: &CsrView<'_, A>,
+    rows: Range<usize>,
+    scaling: Option<Update<'_, T>>,
+    x: &[T],
+    y: &mut [T],
+    simd: bool,
+) {
     match scaling {
-        None => each_row(a, rows, x, y, simd, |sum, y| *y = sum),
-        Some(scaling) => scaled_rows(a, rows, scaling, x, y, simd),
+        None => each_row(load, a, rows, x, y, simd, |sum, y| *y = sum),
+        Some(scaling) => scaled_rows(load, a, rows, scaling, x, y, simd),
     }
 }
 
 #[inline(never)]
-fn scaled_rows<T: Scalar>(
-    a: &CsrView<'_, T>,
+fn scaled_rows<A: Scalar, T: Scalar>(
+    load: impl Load<A, T>,
+    a: &CsrView<'_, A>,
     rows: Range<usize>,
     scaling: Update<'_, T>,
     x: &[T],
     y: &mut [T],
     simd: bool,
 ) {
-    each_row(a, rows, x, y, simd, |sum, y| scaling.apply(sum, y));
+    each_row(load, a, rows, x, y, simd, |sum, y| scaling.apply(sum, y));
 }
 
 /// Calls `store` with the sum of each row and its element of `y`, which holds just these rows.
 #[inline(always)]
-fn each_row<T: Scalar>(
-    a: &CsrView<'_, T>,
+fn each_row<A: Scalar, T: Scalar>(
+    load: impl Load<A, T>,
+    a: &CsrView<'_, A>,
     rows: Range<usize>,
     x: &[T],
     y: &mut [T],
@@ -142,7 +188,7 @@ fn each_row<T: Scalar>(
         // that every column index is below cols <= x.len().
         let sum = unsafe {
             let cols = cols.get_unchecked(entries.clone());
-            dot(cols, values.get_unchecked(entries), x, simd)
+            dot_of(load, cols, values.get_unchecked(entries), x, simd)
         };
         store(sum, y);
     }

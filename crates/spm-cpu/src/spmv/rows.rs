@@ -4,6 +4,7 @@ use spm_formats::kernel::{Parameters, PlanError};
 use spm_formats::{CsrSource, NewValues, Scalar, partition};
 use std::ops::Range;
 
+use super::load::{Load, Stored};
 use super::plan::{Memory, Product, boxed};
 use super::row;
 use super::schedule::{self, Loop};
@@ -40,19 +41,31 @@ pub(super) trait RowSums<T>: Send + Sync {
     }
 }
 
-/// A CSR matrix, borrowed or shared.
-pub(super) struct CsrRows<'a, T> {
-    a: CsrSource<'a, T>,
+/// A CSR matrix, borrowed or shared, and what is taken for its values.
+pub(super) struct CsrRows<'a, A, L> {
+    a: CsrSource<'a, A>,
+    load: L,
     simd: bool,
 }
 
-impl<'a, T> CsrRows<'a, T> {
+impl<'a, T> CsrRows<'a, T, Stored> {
     pub(super) fn new(a: CsrSource<'a, T>, parameters: &Parameters) -> Self {
-        Self { a, simd: parameters.switch(row::SIMD.name) }
+        Self { a, load: Stored, simd: parameters.switch(row::SIMD.name) }
     }
 }
 
-impl<T: Scalar> RowSums<T> for CsrRows<'_, T> {
+/// The plan of `csr-nnz-balanced` with what `load` takes for the values.
+pub(super) fn plan_of<'a, A: Scalar, T: Scalar>(
+    load: impl Load<A, T> + 'a,
+    a: CsrSource<'a, A>,
+    simd: bool,
+    threads: &Threads,
+) -> BoxedPlan<'a, T> {
+    let bounds = partition::by_entries(a.view().row_ptr(), threads.count());
+    plan(CsrRows { a, load, simd }, Partition::Bounds(threads.clone(), bounds))
+}
+
+impl<A: Scalar, T: Scalar, L: Load<A, T>> RowSums<T> for CsrRows<'_, A, L> {
     fn shape(&self) -> (usize, usize) {
         self.a.view().shape()
     }
@@ -62,11 +75,11 @@ impl<T: Scalar> RowSums<T> for CsrRows<'_, T> {
     }
 
     fn multiply(&self, rows: Range<usize>, scaling: Option<Update<'_, T>>, x: &[T], y: &mut [T]) {
-        row::multiply_rows(&self.a.view(), rows, scaling, x, y, self.simd);
+        row::multiply_rows_of(self.load, &self.a.view(), rows, scaling, x, y, self.simd);
     }
 
     fn set_values(&mut self, new: NewValues<'_, T>) -> Result<(), PlanError> {
-        self.a.set_values(new)
+        L::set_values(&mut self.a, new)
     }
 }
 

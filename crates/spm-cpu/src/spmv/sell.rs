@@ -3,7 +3,7 @@
 
 use spm_formats::convert::csr_to_sell;
 use spm_formats::kernel::{KernelInfo, ParameterSpec, PlanError, Value};
-use spm_formats::{CsrSource, CsrView, Scalar, Sell, partition};
+use spm_formats::{CsrSource, CsrView, RealScalar, Scalar, Sell, partition};
 
 use super::KERNEL;
 use super::plan::{Memory, Product, boxed};
@@ -41,7 +41,7 @@ struct SellRows<'a, T> {
     machine: Machine,
 }
 
-pub(super) fn plan<'a, T: Scalar>(problem: Problem<'a, '_, T>) -> Planned<'a, T> {
+pub(super) fn plan<'a, T: RealScalar>(problem: Problem<'a, '_, T>) -> Planned<'a, T> {
     let Problem { a, parameters, options, .. } = problem;
     let chunk = parameters.count(CHUNK.name);
     if !chunk.is_multiple_of(LANES) {

@@ -22,7 +22,7 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 
 use rayon::prelude::*;
 use spm_formats::kernel::{KernelInfo, PlanError};
-use spm_formats::{CsrSource, CsrView, FormatError, NewValues, Scalar, partition};
+use spm_formats::{CsrSource, CsrView, FormatError, NewValues, RealScalar, Scalar, partition};
 
 use super::KERNEL;
 use super::plan::{Memory, Product, boxed};
@@ -85,7 +85,7 @@ struct SellSymmetric<'a, T> {
     prefetch: bool,
 }
 
-pub(super) fn plan<'a, T: Scalar>(problem: Problem<'a, '_, T>) -> Planned<'a, T> {
+pub(super) fn plan<'a, T: RealScalar>(problem: Problem<'a, '_, T>) -> Planned<'a, T> {
     let Problem { a, parameters, options, .. } = problem;
     let unsupported = |reason| PlanError::Unsupported { kernel: INFO.id, reason };
     let (source, a) = (a.clone(), a.view());
@@ -178,7 +178,7 @@ impl Costs {
 }
 
 /// Why the matrix is not symmetric, pattern and values; `None` if it is.
-fn asymmetry<T: Scalar>(a: &CsrView<'_, T>) -> Option<String> {
+fn asymmetry<T: RealScalar>(a: &CsrView<'_, T>) -> Option<String> {
     if a.rows() != a.cols() {
         return Some(format!("{} x {} is not square", a.rows(), a.cols()));
     }
@@ -207,7 +207,7 @@ fn asymmetry<T: Scalar>(a: &CsrView<'_, T>) -> Option<String> {
 }
 
 /// Whether the values of a matrix are symmetric, whose pattern is.
-fn has_symmetric_values<T: Scalar>(a: &CsrView<'_, T>) -> bool {
+fn has_symmetric_values<T: RealScalar>(a: &CsrView<'_, T>) -> bool {
     let blocks = partition::by_entries(a.row_ptr(), rayon::current_num_threads());
     blocks.par_windows(2).all(|rows| {
         // Where column i of row j is, for the first i of these rows that has not been looked up; 0
@@ -295,7 +295,7 @@ impl<T: Scalar> Part<T> {
     }
 }
 
-impl<T: Scalar> Product<T> for SellSymmetric<'_, T> {
+impl<T: RealScalar> Product<T> for SellSymmetric<'_, T> {
     fn shape(&self) -> (usize, usize) {
         self.a.view().shape()
     }

@@ -6,7 +6,7 @@
 
 use rayon::prelude::*;
 use spm_formats::kernel::{KernelInfo, ParameterSpec, PlanError, Value};
-use spm_formats::{CsrSource, CsrView, FormatError, NewValues, Scalar, partition};
+use spm_formats::{CsrSource, CsrView, FormatError, NewValues, RealScalar, Scalar, partition};
 use std::ops::Range;
 
 use super::KERNEL;
@@ -79,7 +79,7 @@ struct SellTiles<'a, T> {
     machine: Machine,
 }
 
-pub(super) fn plan<'a, T: Scalar>(problem: Problem<'a, '_, T>) -> Planned<'a, T> {
+pub(super) fn plan<'a, T: RealScalar>(problem: Problem<'a, '_, T>) -> Planned<'a, T> {
     let Problem { a, parameters, options, .. } = problem;
     let unsupported = |reason| Err(PlanError::Unsupported { kernel: INFO.id, reason });
     let width = parameters.count(WIDTH.name);

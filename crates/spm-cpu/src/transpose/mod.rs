@@ -32,7 +32,7 @@ mod serial;
 use spm_formats::kernel::{
     self, Backend, KernelInfo, Operation, Parameters, PlanError, TransposePlan,
 };
-use spm_formats::{CsrView, Scalar};
+use spm_formats::{Complex, CsrView, Scalar};
 
 use crate::PlanOptions;
 
@@ -72,7 +72,8 @@ impl<T: Scalar> TransposeKernel<T> {
 
 kernel::registry! {
     /// Every transposition for CPU cores, in the order of the reports, then our own.
-    TransposeKernel<T: Scalar> [
+    TransposeKernel<T: Scalar>
+    f32, f64, Complex<f32>, Complex<f64>: Scalar [
         TransposeKernel { info: serial::INFO, plan: serial::plan },
         TransposeKernel { info: scan_trans::INFO, plan: scan_trans::plan },
         TransposeKernel { info: merge_trans::INFO, plan: merge_trans::plan },

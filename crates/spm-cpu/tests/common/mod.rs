@@ -43,21 +43,21 @@ pub(crate) fn planned<P>(label: &str, plan: Result<P, PlanError>) -> Option<P> {
 }
 
 /// What a result has to be; the text says of what.
-pub(crate) type Judge<T> = fn(&str, &[T], &Reference);
+pub(crate) type Judge<T> = fn(&str, &[T], &Reference<<T as Scalar>::Wide>);
 
 /// Within the error bound.
-pub(crate) fn within_bound<T: Scalar>(what: &str, y: &[T], expected: &Reference) {
+pub(crate) fn within_bound<T: Scalar>(what: &str, y: &[T], expected: &Reference<T::Wide>) {
     let errors = reference::compare(y, expected);
     assert!(errors.acceptable(), "{what}: {errors:?}");
 }
 
 /// Equal to the reference, for whole numbers.
-pub(crate) fn equal<T: Scalar>(what: &str, y: &[T], expected: &Reference) {
+pub(crate) fn equal<T: Scalar>(what: &str, y: &[T], expected: &Reference<T::Wide>) {
     assert_eq!(exact::difference(y, expected), None, "{what}");
 }
 
-pub(crate) fn bits<T: Scalar>(values: &[T]) -> Vec<u64> {
-    values.iter().map(|value| value.to_bits64()).collect()
+pub(crate) fn bits<T: Scalar>(values: &[T]) -> Vec<u128> {
+    values.iter().map(|value| value.to_bits128()).collect()
 }
 
 /// Fewer than `side` rows and columns, but one at least, and fewer than `entries` entries, without
@@ -65,9 +65,11 @@ pub(crate) fn bits<T: Scalar>(values: &[T]) -> Vec<u64> {
 pub(crate) fn matrices<T: Scalar>(side: usize, entries: usize) -> impl Strategy<Value = Coo<T>> {
     (1..side, 1..side).prop_flat_map(move |(rows, cols)| {
         let entry = (0..rows as u32, 0..cols as u32, -1.0_f64..1.0);
+        let part = T::Real::from_f64;
+        let number = move |v: f64| T::from_parts(part(v), part((7.0 * v).sin()));
         prop::collection::vec(entry, 0..entries).prop_map(move |entries| {
             let unique: BTreeMap<(u32, u32), T> =
-                entries.into_iter().map(|(r, c, v)| ((r, c), T::from_f64(v))).collect();
+                entries.into_iter().map(|(r, c, v)| ((r, c), number(v))).collect();
             let (r, c) = unique.keys().copied().unzip();
             Coo::new(rows, cols, r, c, unique.into_values().collect()).unwrap()
         })

@@ -163,15 +163,37 @@ pub(super) fn indices(header: &Header, file: &mut dyn Read) -> Result<Vec<u32>, 
     Ok(indices)
 }
 
+/// The type of values of `T`.
+pub(super) fn descr<T: Scalar>() -> &'static str {
+    match (T::IS_COMPLEX, T::BYTES) {
+        (false, 4) => "<f4",
+        (false, _) => "<f8",
+        (true, 8) => "<c8",
+        (true, _) => "<c16",
+    }
+}
+
 /// Reads values, which must be of type `T`.
 pub(super) fn values<T: Scalar>(header: &Header, file: &mut dyn Read) -> Result<Vec<T>, Fault> {
-    match (header.descr.as_str(), T::BYTES) {
-        ("<f4", 4) => {
-            elements(header, file, |bytes| T::from_f64(f64::from(f32::from_le_bytes(bytes))))
-        }
-        ("<f8", 8) => elements(header, file, |bytes| T::from_f64(f64::from_le_bytes(bytes))),
-        (_, 4) => Err(header.wrong_type("<f4")),
-        _ => Err(header.wrong_type("<f8")),
+    let expected = descr::<T>();
+    if header.descr != expected {
+        return Err(header.wrong_type(expected));
+    }
+    let real = T::Real::from_f64;
+    let single = |bytes| real(f32::from_le_bytes(bytes).into());
+    let double = |bytes| real(f64::from_le_bytes(bytes));
+    let zero = T::Real::ZERO;
+    match expected {
+        "<f4" => elements(header, file, |bytes| T::from_parts(single(bytes), zero)),
+        "<f8" => elements(header, file, |bytes| T::from_parts(double(bytes), zero)),
+        "<c8" => elements(header, file, |bytes: [u8; 8]| {
+            let (parts, _) = bytes.as_chunks();
+            T::from_parts(single(parts[0]), single(parts[1]))
+        }),
+        _ => elements(header, file, |bytes: [u8; 16]| {
+            let (parts, _) = bytes.as_chunks();
+            T::from_parts(double(parts[0]), double(parts[1]))
+        }),
     }
 }
 

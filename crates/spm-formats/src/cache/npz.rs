@@ -10,7 +10,7 @@ use zip::{CompressionMethod, ZipArchive, ZipWriter};
 
 use super::{CacheError, Fault, SOURCE, Source, npy};
 use crate::replace::replace_file;
-use crate::{Csr, CsrView, Scalar};
+use crate::{Csr, CsrView, RealScalar, Scalar};
 
 /// Bytes read from a file at a time.
 const BUFFER: usize = 1 << 18;
@@ -72,12 +72,16 @@ pub(super) fn write_npz<T: Scalar>(
         }
         archive.start("format", "|S3", "()", 3)?.write_all(b"csr")?;
         archive.add("shape", "<i8", &[rows as u64, cols as u64], |size| size.to_le_bytes())?;
-        if T::BYTES == 4 {
-            let bytes = |value: &T| (value.to_bits64() as u32).to_le_bytes();
-            archive.add("data", "<f4", matrix.values(), bytes)?;
-        } else {
-            archive.add("data", "<f8", matrix.values(), |value| value.to_bits64().to_le_bytes())?;
-        }
+        let (descr, values) = (npy::descr::<T>(), matrix.values());
+        let single = |part: T::Real| part.to_bits64() as u32;
+        match descr {
+            "<f4" => archive.add("data", descr, values, |v| single(v.re()).to_le_bytes()),
+            "<f8" => archive.add("data", descr, values, |v| v.re().to_bits64().to_le_bytes()),
+            "<c8" => archive.add("data", descr, values, |v| {
+                (u64::from(single(v.im())) << 32 | u64::from(single(v.re()))).to_le_bytes()
+            }),
+            _ => archive.add("data", descr, values, |v| v.to_bits128().to_le_bytes()),
+        }?;
         if let Some(source) = source {
             archive.add(SOURCE, "<i8", &source.to_array(), |number| number.to_le_bytes())?;
         }

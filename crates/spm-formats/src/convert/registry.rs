@@ -15,7 +15,8 @@ use crate::kernel::{
     self, Backend, Footprint, KernelInfo, Operation, ParameterSpec, Parameters, PlanError, Value,
 };
 use crate::{
-    Coo, Csc, Csr, CsrView, Ell, FormatError, Hll, Layout, MemoryBudget, Scalar, Sell, UnpaddedEll,
+    Complex, Coo, Csc, Csr, CsrView, Ell, FormatError, Hll, Layout, MemoryBudget, Scalar, Sell,
+    UnpaddedEll,
 };
 
 /// The largest rows x entries that the O(rows x entries) conversions accept: about half a second of
@@ -167,7 +168,8 @@ macro_rules! of_triplets {
 
 kernel::registry! {
     /// Every conversion, in the order of R4, then our own.
-    ConversionKernel<T: Scalar> [
+    ConversionKernel<T: Scalar>
+    f32, f64, Complex<f32>, Complex<f64>: Scalar [
         of_triplets!(
             COO_TO_CSR_ROW_SCAN, Csr(coo_to_csr_row_scan), csr_bytes,
             |coo, longest| cost::row_scan(coo, longest), check_row_scan

@@ -14,14 +14,16 @@ pub struct Scaling<T> {
     pub beta: T,
 }
 
-impl<T: Scalar> Scaling<T> {
-    /// alpha = 1 and beta = 0: y = A x.
-    pub const OVERWRITE: Self = Self { alpha: T::ONE, beta: T::ZERO };
-
+impl<T> Scaling<T> {
     /// y = `alpha` A x + `beta` y.
     pub const fn new(alpha: T, beta: T) -> Self {
         Self { alpha, beta }
     }
+}
+
+impl<T: Scalar> Scaling<T> {
+    /// alpha = 1 and beta = 0: y = A x.
+    pub const OVERWRITE: Self = Self { alpha: T::ONE, beta: T::ZERO };
 
     /// Whether this is y = A x.
     #[inline(always)]

@@ -7,7 +7,7 @@
 use rayon::prelude::*;
 
 use super::Mode;
-use super::entries::{Chunk, Slots, parse_chunk};
+use super::entries::{Chunk, Slots, not_real, parse_chunk};
 use super::error::{Fault, Problem};
 use super::header::{Field, Format, Header, Symmetry, too_large};
 use super::number::is_blank;
@@ -50,8 +50,10 @@ impl<'h, T: Scalar> Body<'h, T> {
         };
         // The declared number of entries is believed as far as the text can hold them.
         let shortest_line = match (header.format, header.field) {
+            (Format::Array, Field::Complex) => b"1 1\n".len(),
             (Format::Array, _) => b"1\n".len(),
             (Format::Coordinate, Field::Pattern) => b"1 1\n".len(),
+            (Format::Coordinate, Field::Complex) => b"1 1 1 1\n".len(),
             (Format::Coordinate, _) => b"1 1 1\n".len(),
         };
         let entries = header.entries as usize;
@@ -155,9 +157,22 @@ impl<'h, T: Scalar> Body<'h, T> {
         }
         if header.format == Format::Array {
             (self.rows, self.cols) = array_positions(header)?;
+            self.check_diagonal()?;
         }
         self.mirror()?;
         Ok((self.rows, self.cols, self.values))
+    }
+
+    /// Checks the diagonal of a hermitian array, whose positions were not known before. So is its line.
+    fn check_diagonal(&self) -> Result<(), Fault> {
+        if self.header.symmetry != Symmetry::Hermitian || self.mode == Mode::Lenient {
+            return Ok(());
+        }
+        let mut entries = self.rows.iter().zip(&self.cols).zip(&self.values);
+        match entries.find(|((row, col), value)| row == col && value.im() != T::Real::ZERO) {
+            Some(((row, _), value)) => Err(not_real(1, *row, *value)),
+            None => Ok(()),
+        }
     }
 
     fn mirror(&mut self) -> Result<(), Fault> {
@@ -174,13 +189,13 @@ impl<'h, T: Scalar> Body<'h, T> {
         reserve(&mut self.rows, mirrored)?;
         reserve(&mut self.cols, mirrored)?;
         reserve(&mut self.values, mirrored)?;
-        let skew = header.symmetry == Symmetry::SkewSymmetric;
+        let symmetry = header.symmetry;
         for i in 0..stored {
             let (row, col, value) = (self.rows[i], self.cols[i], self.values[i]);
             if row != col {
                 self.rows.push(col);
                 self.cols.push(row);
-                self.values.push(if skew { -value } else { value });
+                self.values.push(symmetry.mirrored(value));
             }
         }
         Ok(())

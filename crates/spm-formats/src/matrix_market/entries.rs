@@ -4,7 +4,7 @@ use super::Mode;
 use super::error::{Fault, Problem, quoted};
 use super::header::{Field, Format, Header, Symmetry};
 use super::number::{self, NumberFault, byte_at, is_blank, token_end};
-use crate::Scalar;
+use crate::{RealScalar, Scalar};
 
 /// A piece of the text: whole lines.
 pub(super) struct Chunk<'a> {
@@ -31,9 +31,12 @@ impl<'a, T> Slots<'a, T> {
     }
 }
 
-/// Reads one value that starts at the given place; returns it and where it ends.
+/// A value and where it ends, or what is wrong with the number at a place.
+type Read<T> = Result<(T, usize), (NumberFault, usize)>;
+
+/// Reads one value that starts at the given place.
 trait Values<T> {
-    fn read(&self, text: &[u8], at: usize) -> Result<(T, usize), NumberFault>;
+    fn read(&self, text: &[u8], at: usize) -> Read<T>;
     /// What a value is called in errors.
     fn expected(&self) -> &'static str;
 }
@@ -46,16 +49,33 @@ struct Integer {
     unsigned: bool,
 }
 
+struct Complex {
+    lenient: bool,
+}
+
 struct Pattern;
+
+/// One decimal number.
+#[inline(always)]
+fn decimal<R: RealScalar>(text: &[u8], at: usize, lenient: bool) -> Read<R> {
+    if let Some(read) = number::short_decimal(text, at) {
+        return Ok(read);
+    }
+    let end = token_end(text, at);
+    let value = number::any_decimal(&text[at..end], lenient).map_err(|fault| (fault, at))?;
+    Ok((value, end))
+}
+
+/// A real number as a matrix element.
+#[inline(always)]
+fn real<T: Scalar>((value, end): (T::Real, usize)) -> (T, usize) {
+    (T::from_parts(value, T::Real::ZERO), end)
+}
 
 impl<T: Scalar> Values<T> for Real {
     #[inline(always)]
-    fn read(&self, text: &[u8], at: usize) -> Result<(T, usize), NumberFault> {
-        if let Some(read) = number::short_decimal(text, at) {
-            return Ok(read);
-        }
-        let end = token_end(text, at);
-        Ok((number::any_decimal(&text[at..end], self.lenient)?, end))
+    fn read(&self, text: &[u8], at: usize) -> Read<T> {
+        decimal(text, at, self.lenient).map(real)
     }
 
     fn expected(&self) -> &'static str {
@@ -63,17 +83,25 @@ impl<T: Scalar> Values<T> for Real {
     }
 }
 
+impl<T: Scalar> Values<T> for Complex {
+    #[inline(always)]
+    fn read(&self, text: &[u8], at: usize) -> Read<T> {
+        let (re, end) = decimal(text, at, self.lenient)?;
+        let (im, end) = decimal(text, skip_blanks(text, end), self.lenient)?;
+        Ok((T::from_parts(re, im), end))
+    }
+
+    fn expected(&self) -> &'static str {
+        "a complex value, which is two real ones"
+    }
+}
+
 impl<T: Scalar> Values<T> for Integer {
-    fn read(&self, text: &[u8], at: usize) -> Result<(T, usize), NumberFault> {
-        let end = token_end(text, at);
-        let token = &text[at..end];
-        if !number::is_integer(token, self.unsigned) {
-            return Err(NumberFault::Malformed);
+    fn read(&self, text: &[u8], at: usize) -> Read<T> {
+        if !number::is_integer(&text[at..token_end(text, at)], self.unsigned) {
+            return Err((NumberFault::Malformed, at));
         }
-        match number::short_decimal(text, at) {
-            Some(read) => Ok(read),
-            None => Ok((number::any_decimal(token, false)?, end)),
-        }
+        decimal(text, at, false).map(real)
     }
 
     fn expected(&self) -> &'static str {
@@ -83,7 +111,7 @@ impl<T: Scalar> Values<T> for Integer {
 
 impl<T: Scalar> Values<T> for Pattern {
     #[inline(always)]
-    fn read(&self, _text: &[u8], at: usize) -> Result<(T, usize), NumberFault> {
+    fn read(&self, _text: &[u8], at: usize) -> Read<T> {
         Ok((T::ONE, at))
     }
 
@@ -106,6 +134,7 @@ pub(super) fn parse_chunk<T: Scalar>(
         Field::Integer | Field::UnsignedInteger if !lenient => {
             parser.parse(&Integer { unsigned: header.field == Field::UnsignedInteger }, slots)
         }
+        Field::Complex => parser.parse(&Complex { lenient }, slots),
         _ => parser.parse(&Real { lenient }, slots),
     }
 }
@@ -154,8 +183,9 @@ impl Parser<'_> {
                 slots.cols[entry] = col;
             }
             let value = values.read(text, at);
-            let (value, end) = value
-                .map_err(|fault| value_fault::<T>(text, at, line, values.expected(), fault))?;
+            let (value, end) = value.map_err(|(fault, at)| {
+                value_fault::<T::Real>(text, at, line, values.expected(), fault)
+            })?;
             slots.values[entry] = value;
             if coordinate && !general {
                 self.check_symmetry(slots.rows[entry], slots.cols[entry], value, line)?;
@@ -225,8 +255,19 @@ impl Parser<'_> {
             let expected = "0 on the diagonal of a skew-symmetric matrix";
             return Err(Fault::new(line, Problem::Symmetry, expected, value.to_string()));
         }
+        if symmetry == Symmetry::Hermitian && row == col && value.im() != T::Real::ZERO {
+            return Err(not_real(line, row, value));
+        }
         Ok(())
     }
+}
+
+/// An imaginary part on the diagonal of a hermitian matrix, in row `row` from 0.
+#[cold]
+pub(super) fn not_real<T: Scalar>(line: u64, row: u32, value: T) -> Fault {
+    let expected = "real numbers on the diagonal of a hermitian matrix";
+    let found = format!("{value} in row {}", u64::from(row) + 1);
+    Fault::new(line, Problem::Symmetry, expected, found)
 }
 
 #[inline(always)]

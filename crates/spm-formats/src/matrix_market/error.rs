@@ -5,6 +5,8 @@ use std::path::PathBuf;
 
 use thiserror::Error;
 
+use super::header::Symmetry;
+
 /// Why a matrix could not be read or written.
 #[derive(Debug, Error)]
 #[non_exhaustive]
@@ -47,6 +49,19 @@ pub enum MatrixMarketError {
         path: PathBuf,
         /// File name looked for.
         member: String,
+    },
+    /// The matrix to write does not have the symmetry that its banner would name.
+    #[error(
+        "{}: expected a {symmetry} matrix, found {found}",
+        path.display()
+    )]
+    NotSymmetric {
+        /// The file.
+        path: PathBuf,
+        /// The symmetry asked for.
+        symmetry: Symmetry,
+        /// The sizes, or an entry that contradicts the symmetry.
+        found: String,
     },
     /// The thread pool asked for could not be started.
     #[error("{threads} threads could not be started: {reason}")]

@@ -9,8 +9,8 @@ use nom::{IResult, Parser};
 
 use super::error::{Fault, Problem, quoted};
 use super::{Mode, ReadOptions};
-use crate::FormatError;
 use crate::check::check_limits;
+use crate::{FormatError, Scalar};
 
 /// How the entries are laid out in the text.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
@@ -30,7 +30,7 @@ pub enum Field {
     Integer,
     /// A non-negative integer, rounded to the nearest value of the element type.
     UnsignedInteger,
-    /// A pair of numbers. Recognised, never read.
+    /// A pair of decimal numbers, the real and the imaginary part.
     Complex,
     /// No values: every stored entry is 1.
     Pattern,
@@ -78,6 +78,18 @@ words!(Field: Real = "real", Integer = "integer", UnsignedInteger = "unsigned-in
     Complex = "complex", Pattern = "pattern");
 words!(Symmetry: General = "general", Symmetric = "symmetric",
     SkewSymmetric = "skew-symmetric", Hermitian = "hermitian");
+
+impl Symmetry {
+    /// The value at (j, i) that the symmetry implies for `value` at (i, j).
+    #[inline(always)]
+    pub(super) fn mirrored<T: Scalar>(self, value: T) -> T {
+        match self {
+            Self::General | Self::Symmetric => value,
+            Self::SkewSymmetric => -value,
+            Self::Hermitian => value.conj(),
+        }
+    }
+}
 
 /// The header of a Matrix Market file.
 #[derive(Debug, Clone, PartialEq, Eq)]

@@ -10,9 +10,9 @@
 //! ```
 //!
 //! # What is read
-//! `matrix` objects, coordinate and array; fields real, double, integer, unsigned-integer and
-//! pattern (complex is recognised and refused); all four symmetries, expanded on reading. Words of
-//! the banner in any case; blanks, tabs, blank lines, LF or CRLF, lines of any length (the 1024
+//! `matrix` objects, coordinate and array; all fields: real, double, integer, unsigned-integer and
+//! pattern as matrices of any scalar, complex as complex matrices only; all four symmetries, expanded
+//! on reading. Words of the banner in any case; blanks, tabs, blank lines, LF or CRLF, lines of any length (the 1024
 //! characters of the specification are not enforced), with or without a last line end.
 //! The values of an array are all stored, zeros too.
 //!
@@ -25,14 +25,15 @@
 //! - a banner with one `%`, or with blanks before it;
 //! - comments after the first entry;
 //! - entries above the diagonal of a symmetric, skew-symmetric or hermitian matrix (mirrored as
-//!   those below), and nonzeros on the diagonal of a skew-symmetric one (kept);
+//!   those below), nonzeros on the diagonal of a skew-symmetric one, and imaginary parts on the diagonal
+//!   of a hermitian one (kept);
 //! - a real or integer hermitian matrix (symmetric);
 //! - Fortran exponents (`1.0D+3`), numbers beyond the range of the element type (infinite),
 //!   fractions, `nan` and `inf` in integer fields.
 //!
 //! # Untrusted files Time is linear in the length of the text. Memory is at most 48 bytes for each
 //! byte of text, plus 256 x `chunk_bytes` for each thread, plus 2 MiB. Short comments in the header
-//! take most; entries usually take at most 16 bytes for each 2 bytes of text. These bounds hold for
+//! take most; entries usually take at most 16 bytes (24 in a complex matrix) for each 2 bytes of text. These bounds hold for
 //! any size line: a declared number of entries is used only as far as the text can hold them.
 //!
 //! For compressed files the bounds hold for the uncompressed text, and for an archive for
@@ -60,7 +61,7 @@ use std::path::Path;
 
 pub use error::{MatrixMarketError, Problem};
 pub use header::{Field, Format, Header, Symmetry};
-pub use write::{write_coo, write_csr, write_text};
+pub use write::{write_coo, write_csr, write_csr_symmetric, write_text};
 
 use crate::convert::coo_to_csr;
 use crate::{Coo, Csr, Scalar};
@@ -224,8 +225,8 @@ impl<T: Scalar> ReadText for Reader<'_, T> {
         // Several chunks for each thread, so that the slowest does not hold up a block for long.
         let block_bytes = chunk_bytes.saturating_mul(4 * rayon::current_num_threads());
         let (header, line) = self.header(&mut text, block_bytes)?;
-        if header.field == Field::Complex {
-            let expected = "real values (complex matrices are not read)";
+        if header.field == Field::Complex && !T::IS_COMPLEX {
+            let expected = format!("real values for a matrix of {}", T::NAME);
             let fault = Fault::new(1, Problem::Complex, expected, "the field \"complex\"");
             return Err(self.fault(fault));
         }

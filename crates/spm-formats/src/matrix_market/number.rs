@@ -2,7 +2,7 @@
 //!
 //! All results are correctly rounded, in `f32` and in `f64`.
 
-use crate::Scalar;
+use crate::RealScalar;
 
 /// Blanks inside a line. CR is one, which makes CRLF a line end.
 #[inline(always)]
@@ -141,7 +141,7 @@ const fn powers_of_five() -> [u128; 2 * LARGEST_POWER as usize + 1] {
 /// ±`significand` x 10^`power`, correctly rounded, or `None` outside the range of the table and of
 /// normal numbers (D. Lemire, "Number parsing at a gigabyte per second", 2021, Algorithm 1).
 #[inline(always)]
-fn scaled<T: Scalar>(negative: bool, significand: u64, power: i32) -> Option<T> {
+fn scaled<T: RealScalar>(negative: bool, significand: u64, power: i32) -> Option<T> {
     let single = T::BYTES == 4;
     // Stored bits of the significand, exponent bias, and the powers for which `significand` can
     // lie exactly between two numbers.
@@ -193,7 +193,7 @@ fn scaled<T: Scalar>(negative: bool, significand: u64, power: i32) -> Option<T> 
 /// A decimal number of at most 19 digits and a moderate exponent at `at`, and where its token
 /// ends; `None` for everything else, which [`any_decimal`] reads.
 #[inline(always)]
-pub(crate) fn short_decimal<T: Scalar>(text: &[u8], mut at: usize) -> Option<(T, usize)> {
+pub(crate) fn short_decimal<T: RealScalar>(text: &[u8], mut at: usize) -> Option<(T, usize)> {
     let first = byte_at(text, at);
     let negative = first == b'-';
     at += usize::from(negative || first == b'+');
@@ -245,7 +245,7 @@ pub(crate) enum NumberFault {
 /// `lenient` also takes Fortran's `D` for the exponent's `E`, and lets numbers beyond the range of
 /// `T` become infinite.
 #[cold]
-pub(crate) fn any_decimal<T: Scalar>(token: &[u8], lenient: bool) -> Result<T, NumberFault> {
+pub(crate) fn any_decimal<T: RealScalar>(token: &[u8], lenient: bool) -> Result<T, NumberFault> {
     let token = std::str::from_utf8(token).map_err(|_| NumberFault::Malformed)?;
     let parsed = match token.parse::<T>() {
         Err(_) if lenient => token.replace(['d', 'D'], "e").parse().ok(),
@@ -278,7 +278,7 @@ mod tests {
     use super::*;
 
     /// Compares with the standard library, bit by bit; returns whether the fast path was taken.
-    fn agrees<T: Scalar>(token: &str) -> bool {
+    fn agrees<T: RealScalar>(token: &str) -> bool {
         let text = format!("{token} ");
         let expected: T = token.parse().unwrap_or_else(|_| panic!("{token}"));
         let Some((value, end)) = short_decimal::<T>(text.as_bytes(), 0) else {

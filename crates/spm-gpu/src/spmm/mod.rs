@@ -39,7 +39,8 @@ pub type SpmmKernel<T> = ProductKernel<T, Spmm>;
 
 kernel::registry! {
     /// Every SpMM kernel for devices: those of the reports in their order, our own, the baselines.
-    SpmmKernel<T: DeviceScalar> [
+    SpmmKernel<T: DeviceScalar>
+    f32, f64: DeviceScalar [
         SpmmKernel::host(csr_thread_per_element::V1, csr_thread_per_element::plan_v1),
         SpmmKernel::host(csr_thread_per_element::V2, csr_thread_per_element::plan_v2),
         SpmmKernel::host(csr_thread_per_element::V3, csr_thread_per_element::plan_v3),

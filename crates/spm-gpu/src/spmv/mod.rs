@@ -48,7 +48,8 @@ pub type SpmvKernel<T> = ProductKernel<T, Spmv>;
 
 kernel::registry! {
     /// Every SpMV kernel for devices: those of the reports in their order, our own, the baselines.
-    SpmvKernel<T: DeviceScalar> [
+    SpmvKernel<T: DeviceScalar>
+    f32, f64: DeviceScalar [
         SpmvKernel::host(csr_warp_per_row_shared::INFO, csr_warp_per_row_shared::plan),
         SpmvKernel::host(csr_warp_per_row::INFO, csr_warp_per_row::plan),
         SpmvKernel::host(csr_thread_per_row::INFO, csr_thread_per_row::plan),

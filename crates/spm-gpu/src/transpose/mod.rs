@@ -115,7 +115,8 @@ impl<T: DeviceScalar> TransposeKernel<T> {
 
 kernel::registry! {
     /// Every transposition for devices: those of the reports in their order, our own, the baselines.
-    TransposeKernel<T: DeviceScalar> [
+    TransposeKernel<T: DeviceScalar>
+    f32, f64: DeviceScalar [
         TransposeKernel::new(scan_trans::INFO, scan_trans::plan),
         TransposeKernel::new(merge_trans::INFO, merge_trans::plan),
         TransposeKernel::new(radix::INFO, radix::plan),

@@ -5,7 +5,7 @@ use std::time::Instant;
 use spm_formats::kernel::{
     Footprint, KernelInfo, Operation, Parameters, PlanError, RunError, TransposeOutput,
 };
-use spm_formats::{DenseShape, Layout, Scalar};
+use spm_formats::{DenseShape, Layout, RealScalar};
 use spm_testing::reference::ErrorMeasures;
 
 use super::cache::Eviction;
@@ -119,7 +119,7 @@ pub fn missing(info: &KernelInfo) -> PlanError {
 }
 
 /// A transposition moves values: every bit has to be right.
-pub fn compare_transpose<T: Scalar>(
+pub fn compare_transpose<T: RealScalar>(
     computed: &TransposeOutput<T>,
     reference: &TransposeOutput<T>,
 ) -> ErrorMeasures {

@@ -6,7 +6,7 @@ use spm_cpu::PlanOptions;
 use spm_formats::kernel::{
     Footprint, Operation, PlanError, ProductPlan, RunError, TransposeOutput, TransposePlan,
 };
-use spm_formats::{Coo, DenseShape, Layout, Scalar, convert};
+use spm_formats::{Coo, DenseShape, Layout, RealScalar, Scalar, convert};
 use spm_testing::reference::{self, ErrorMeasures, Reference, is_exactly};
 
 use super::cache::{Eviction, evicting};
@@ -19,7 +19,7 @@ use crate::matrix::Matrix;
 ///
 /// # Errors
 /// A kernel that does not apply, padding beyond the budget, no such kernel.
-pub(super) fn plan<'a, T: Scalar>(
+pub(super) fn plan<'a, T: RealScalar>(
     spec: &CaseSpec,
     matrix: &'a Matrix<T>,
     options: &PlanOptions,
@@ -79,7 +79,7 @@ struct Product<'a, T> {
     reference: Rc<Reference>,
 }
 
-impl<'a, T: Scalar> Product<'a, T> {
+impl<'a, T: RealScalar> Product<'a, T> {
     fn new(
         plan: Box<dyn ProductPlan<T> + 'a>,
         matrix: &Matrix<T>,
@@ -91,7 +91,7 @@ impl<'a, T: Scalar> Product<'a, T> {
     }
 }
 
-impl<T: Scalar> Case for Product<'_, T> {
+impl<T: RealScalar> Case for Product<'_, T> {
     fn footprint(&self) -> Footprint {
         self.plan.footprint()
     }
@@ -122,7 +122,7 @@ struct Transpose<'a, T> {
     reference: Rc<TransposeOutput<T>>,
 }
 
-impl<T: Scalar> Case for Transpose<'_, T> {
+impl<T: RealScalar> Case for Transpose<'_, T> {
     fn footprint(&self) -> Footprint {
         self.plan.footprint()
     }
@@ -154,7 +154,7 @@ struct Conversion<'a, T> {
     coo: &'a Coo<T>,
 }
 
-impl<T: Scalar> Case for Conversion<'_, T> {
+impl<T: RealScalar> Case for Conversion<'_, T> {
     fn footprint(&self) -> Footprint {
         self.plan.footprint()
     }

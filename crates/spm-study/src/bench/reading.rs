@@ -4,7 +4,7 @@ use std::path::PathBuf;
 
 use spm_formats::kernel::{Backend, Footprint, KernelInfo, Operation, PlanError, RunError};
 use spm_formats::matrix_market::{self, Mode, ReadOptions};
-use spm_formats::{Csr, Scalar, cache};
+use spm_formats::{Csr, RealScalar, cache};
 use spm_testing::reference::ErrorMeasures;
 
 use super::cache::{Eviction, evicting};
@@ -43,7 +43,7 @@ struct Reading<'a, T> {
 ///
 /// # Errors
 /// No such way to read; a temporary folder that cannot be written.
-pub fn plan<'a, T: Scalar>(
+pub fn plan<'a, T: RealScalar>(
     spec: &CaseSpec,
     matrix: &'a Matrix<T>,
     pool: rayon::ThreadPool,
@@ -68,7 +68,7 @@ pub fn plan<'a, T: Scalar>(
     Planned::new(|| Ok(()), |()| write().map_err(failed))
 }
 
-impl<T: Scalar> Reading<'_, T> {
+impl<T: RealScalar> Reading<'_, T> {
     fn read(&self) -> Result<Csr<T>, RunError> {
         let options = ReadOptions { mode: Mode::Strict, ..ReadOptions::default() };
         let broken = |error: &dyn std::fmt::Display| RunError::Device(error.to_string());
@@ -79,7 +79,7 @@ impl<T: Scalar> Reading<'_, T> {
     }
 }
 
-impl<T: Scalar> Case for Reading<'_, T> {
+impl<T: RealScalar> Case for Reading<'_, T> {
     /// The file once and the CSR arrays once.
     fn footprint(&self) -> Footprint {
         let a = self.csr;

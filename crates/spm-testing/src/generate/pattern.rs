@@ -70,26 +70,41 @@ impl Pattern {
         &self.indices[self.row_ptr[row] as usize..self.row_ptr[row + 1] as usize]
     }
 
-    /// Adds values to the pattern.
+    /// Adds values to the pattern. Symmetric complex ones are hermitian.
     pub(super) fn into_csr<T: Scalar>(self, values: Values, seed: u64) -> Csr<T> {
-        let one_of = |count: u32, row: u32, col: u32| {
-            let entry = mix(u64::from(row) << 32 | u64::from(col));
-            general(seed, entry as u32 % count, u32::MAX)
+        let part = |seed: u64, row: u32, col: u32| {
+            let one_of = |count: u32| {
+                let entry = mix(u64::from(row) << 32 | u64::from(col));
+                general(seed, entry as u32 % count, u32::MAX)
+            };
+            T::Real::from_f64(match values {
+                Values::General => general(seed, row, col),
+                Values::Symmetric => general(seed, row.min(col), row.max(col)),
+                Values::Single => single(seed, row, col),
+                Values::Few => one_of(FEW_VALUES),
+                Values::Many => one_of(MANY_VALUES),
+                Values::Ones => 1.0,
+            })
+        };
+        let value = |row: u32, col: u32| {
+            let re = part(seed, row, col);
+            if !T::IS_COMPLEX {
+                return T::from_parts(re, T::Real::ZERO);
+            }
+            let im = part(!seed, row, col);
+            match values {
+                Values::Symmetric if row == col => T::from_parts(re, T::Real::ZERO),
+                Values::Symmetric if row < col => T::from_parts(re, -im),
+                _ => T::from_parts(re, im),
+            }
         };
         let mut data = vec![T::ONE; self.indices.len()];
         if values != Values::Ones {
             for_rows(&self.row_ptr, 0, &mut data, &|row, data: &mut [T]| {
                 let start = self.row_ptr[row] as usize;
                 let row = row as u32;
-                for (value, &col) in data.iter_mut().zip(&self.indices[start..]) {
-                    *value = T::from_f64(match values {
-                        Values::General => general(seed, row, col),
-                        Values::Symmetric => general(seed, row.min(col), row.max(col)),
-                        Values::Single => single(seed, row, col),
-                        Values::Few => one_of(FEW_VALUES, row, col),
-                        Values::Many => one_of(MANY_VALUES, row, col),
-                        Values::Ones => 1.0,
-                    });
+                for (entry, &col) in data.iter_mut().zip(&self.indices[start..]) {
+                    *entry = value(row, col);
                 }
             });
         }

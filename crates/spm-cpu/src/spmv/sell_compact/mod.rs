@@ -8,7 +8,7 @@ pub(super) mod segment;
 
 use rayon::prelude::*;
 use spm_formats::kernel::{KernelInfo, ParameterSpec, PlanError, Value};
-use spm_formats::{CsrSource, CsrView, FormatError, NewValues, Scalar, partition};
+use spm_formats::{CsrSource, CsrView, FormatError, NewValues, RealScalar, Scalar, partition};
 use std::ops::Range;
 
 use self::segment::{Columns, MOST_ROWS, Segment};
@@ -58,7 +58,7 @@ struct SellCompact<'a, T> {
     prefetch: bool,
 }
 
-pub(super) fn plan<'a, T: Scalar>(problem: Problem<'a, '_, T>) -> Planned<'a, T> {
+pub(super) fn plan<'a, T: RealScalar>(problem: Problem<'a, '_, T>) -> Planned<'a, T> {
     let Problem { a, parameters, options, .. } = problem;
     let sigma = parameters.count(SIGMA.name);
     if sigma != 1 && (!sigma.is_multiple_of(LANES) || sigma > MOST_ROWS) {
@@ -127,7 +127,7 @@ fn check_segments<T: Scalar>(
 
 /// The common value of all entries, if they are equal bit by bit. `None` for an infinite or NaN
 /// value, which cannot be multiplied in after the sum.
-pub(super) fn common_value<T: Scalar>(values: &[T]) -> Option<T> {
+pub(super) fn common_value<T: RealScalar>(values: &[T]) -> Option<T> {
     let &first = values.first()?;
     let same = |chunk: &[T]| chunk.iter().all(|v| v.to_bits64() == first.to_bits64());
     // Nearly always the first few entries decide.
@@ -154,7 +154,7 @@ fn segment_rows<T: Scalar>(
     all
 }
 
-impl<T: Scalar> Product<T> for SellCompact<'_, T> {
+impl<T: RealScalar> Product<T> for SellCompact<'_, T> {
     fn shape(&self) -> (usize, usize) {
         self.a.view().shape()
     }
