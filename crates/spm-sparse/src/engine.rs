@@ -168,11 +168,48 @@ impl<T: Scalar> DenseProduct<T> {
     }
 }
 
-/// The product with the transpose from a transposed copy of `a`.
+/// A planned y = alpha conj(A) x + beta y straight from the CSR arrays of A.
+pub(crate) struct Conjugate<T> {
+    plan: spmv::BoxedPlan<'static, T>,
+}
+
+impl<T: Scalar> Conjugate<T> {
+    pub(crate) fn new(a: &Arc<Csr<T>>, resources: &Resources) -> Self {
+        let plan = spm_cpu::conjugate::plan(a, &resources.options());
+        Self { plan: plan.expect("a plan that needs no memory") }
+    }
+
+    pub(crate) fn plan_bytes(&self) -> u64 {
+        self.plan.footprint().plan_bytes
+    }
+
+    /// `y` = alpha conj(A) `x` + beta `y`. Checks the lengths.
+    pub(crate) fn run(&self, alpha: T, x: &[T], beta: T, y: &mut [T]) -> Result<(), Error> {
+        Ok(self.plan.run_scaled(Scaling::new(alpha, beta), x, y)?)
+    }
+}
+
+/// The products from a transposed copy of a matrix.
+pub(crate) struct TransposedCopy<T> {
+    /// With the transpose.
+    pub(crate) product: Product<T>,
+    /// With the conjugate transpose, of a complex matrix.
+    pub(crate) conjugate: Option<Conjugate<T>>,
+}
+
+impl<T: Scalar> TransposedCopy<T> {
+    /// Bytes of the plans, which share the copy.
+    pub(crate) fn plan_bytes(&self) -> u64 {
+        let conjugate = self.conjugate.as_ref().map_or(0, Conjugate::plan_bytes);
+        self.product.footprint().plan_bytes + conjugate
+    }
+}
+
+/// Transposes `a`.
 pub(crate) fn transposed<T: Scalar>(
     a: &Arc<Csr<T>>,
     resources: &Resources,
-) -> Result<Product<T>, Error> {
+) -> Result<TransposedCopy<T>, Error> {
     let kernel = transpose::find::<T>(TRANSPOSE).expect("a registered kernel");
     let parameters = kernel.info.parse_parameters(TRANSPOSE_PARAMETERS).expect("its parameters");
     let bytes = transposed_bytes(a);
@@ -183,7 +220,10 @@ pub(crate) fn transposed<T: Scalar>(
     drop(plan);
     let TransposeOutput { col_ptr, row_ind, values } = output;
     let transpose = Csr::new((a.cols(), a.rows()), col_ptr, row_ind, values)?;
-    Product::direct(&Arc::new(transpose), &resources.beside(bytes))
+    let (transpose, resources) = (Arc::new(transpose), resources.beside(bytes));
+    let product = Product::direct(&transpose, &resources)?;
+    let conjugate = T::IS_COMPLEX.then(|| Conjugate::new(&transpose, &resources));
+    Ok(TransposedCopy { product, conjugate })
 }
 
 /// Bytes of the transpose of `a` in CSR.
@@ -192,21 +232,31 @@ pub(crate) fn transposed_bytes<T: Scalar>(a: &Csr<T>) -> u64 {
     (a.cols() as u64 + 1) * size_of::<u32>() as u64 + entries
 }
 
-/// A planned y = alpha A^T x + beta y straight from the CSR arrays of A.
+/// A planned y = alpha A^T x + beta y, or the same with A^H, straight from the CSR arrays of A.
 pub(crate) struct TransposedProduct<T> {
     plan: spmv::BoxedPlan<'static, T>,
 }
 
 impl<T: Scalar> TransposedProduct<T> {
-    pub(crate) fn direct(a: &Arc<Csr<T>>, resources: &Resources) -> Result<Self, Error> {
-        Ok(Self { plan: spm_cpu::transposed::plan(a, &resources.options())? })
+    pub(crate) fn direct(
+        a: &Arc<Csr<T>>,
+        conjugate: bool,
+        resources: &Resources,
+    ) -> Result<Self, Error> {
+        let options = resources.options();
+        let plan = if conjugate {
+            spm_cpu::transposed::plan_conjugate(a, &options)?
+        } else {
+            spm_cpu::transposed::plan(a, &options)?
+        };
+        Ok(Self { plan })
     }
 
     pub(crate) fn plan_bytes(&self) -> u64 {
         self.plan.footprint().plan_bytes
     }
 
-    /// `y` = alpha A^T `x` + beta `y`.
+    /// `y` = alpha A^T `x` + beta `y`, or the same with A^H.
     pub(crate) fn run(&self, alpha: T, x: &[T], beta: T, y: &mut [T]) -> Result<(), Error> {
         Ok(self.plan.run_scaled(Scaling::new(alpha, beta), x, y)?)
     }

@@ -119,12 +119,14 @@
 mod builder;
 mod dense;
 mod describe;
+mod elements;
 mod engine;
 mod error;
 mod interop;
 #[cfg(feature = "io")]
 mod io;
 mod matrix;
+mod mixed;
 mod operator;
 mod planning;
 mod pools;
@@ -134,17 +136,23 @@ mod transposed;
 pub use builder::Builder;
 pub use dense::{DenseMut, DenseRef};
 pub use describe::{Description, Reason};
+pub use elements::ElementOperator;
 pub use error::Error;
 #[cfg(feature = "io")]
 pub use io::{read, write};
 pub use matrix::{IntoCsr, from_csc, from_csr, from_triplets};
+pub use mixed::MixedOperator;
 pub use operator::Operator;
 pub use recipe::{ParseRecipeError, Recipe};
 pub use spm_cpu::Threads;
+pub use spm_cpu::elements::Element;
 pub use spm_cpu::machine::{Rates, RatesFile};
 #[cfg(feature = "io")]
 pub use spm_formats::matrix_market;
-pub use spm_formats::{Coo, Csc, CscView, Csr, CsrView, Layout, Scalar, sprs};
+pub use spm_formats::{
+    Complex, Coo, Csc, CscView, Csr, CsrView, Layout, RealScalar, Scalar, WidensTo, num_complex,
+    sprs,
+};
 
 /// Compiles and runs the examples of the crate's README.
 #[cfg(all(doctest, feature = "io"))]

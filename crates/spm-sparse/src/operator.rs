@@ -1,12 +1,12 @@
 //! The operator.
 
 use std::fmt;
-use std::sync::{Arc, Mutex, PoisonError, RwLock};
+use std::sync::{Arc, Mutex, OnceLock, PoisonError, RwLock};
 use std::time::Duration;
 
 use spm_formats::{Csr, DenseShape, Layout, Scalar};
 
-use crate::engine::{DenseProduct, Product, Resources};
+use crate::engine::{Conjugate, DenseProduct, Product, Resources};
 use crate::error::check;
 use crate::planning::{Chosen, EXPECTED, Machine, Planned};
 use crate::transposed::Transposed;
@@ -54,6 +54,7 @@ struct Inner<T> {
     intent: Intent,
     chosen: Chosen<T>,
     transposed: Transposed<T>,
+    conjugate: OnceLock<Conjugate<T>>,
     many: Many<T>,
 }
 
@@ -109,8 +110,8 @@ impl<T: Scalar> Operator<T> {
         machine: Machine,
         intent: Intent,
     ) -> Self {
-        let (transposed, many) = (Transposed::new(), Many::new());
-        let inner = Inner { a, resources, machine, intent, chosen, transposed, many };
+        let (transposed, conjugate, many) = (Transposed::new(), OnceLock::new(), Many::new());
+        let inner = Inner { a, resources, machine, intent, chosen, transposed, conjugate, many };
         Self { inner: Arc::new(inner) }
     }
 
@@ -141,8 +142,9 @@ impl<T: Scalar> Operator<T> {
 
     /// Bytes of the matrix and of all plans made so far.
     pub fn memory_bytes(&self) -> u64 {
-        let Inner { a, chosen, transposed, many, .. } = &*self.inner;
-        a.memory_bytes() + chosen.plan_bytes() + transposed.memory_bytes(a) + many.memory_bytes()
+        let Inner { a, chosen, transposed, conjugate, many, .. } = &*self.inner;
+        let plans = chosen.plan_bytes() + conjugate.get().map_or(0, Conjugate::plan_bytes);
+        a.memory_bytes() + plans + transposed.memory_bytes(a) + many.memory_bytes()
     }
 
     /// The kernel, parameters and threads of the next y = A x.
@@ -243,10 +245,60 @@ impl<T: Scalar> Operator<T> {
     ) -> Result<(), Error> {
         check("x", self.rows(), x.len())?;
         check("y", self.cols(), y.len())?;
+        self.run_transposed(false, (alpha, beta), x, y)
+    }
+
+    /// `y` = A^H `x`, the product with the conjugate transpose. x has m elements, y has n. For a real
+    /// matrix this is [`Operator::apply_transpose`], with which it shares the transposed copy.
+    ///
+    /// # Errors
+    /// [`Error::Shape`]: vectors of other lengths.
+    pub fn apply_conj_transpose(&self, x: &[T], y: &mut [T]) -> Result<(), Error> {
+        self.apply_conj_transpose_scaled(T::ONE, x, T::ZERO, y)
+    }
+
+    /// `y` = `alpha` A^H `x` + `beta` `y`, otherwise as [`Operator::apply_conj_transpose`].
+    ///
+    /// # Errors
+    /// [`Error::Shape`]: vectors of other lengths.
+    pub fn apply_conj_transpose_scaled(
+        &self,
+        alpha: T,
+        x: &[T],
+        beta: T,
+        y: &mut [T],
+    ) -> Result<(), Error> {
+        check("x", self.rows(), x.len())?;
+        check("y", self.cols(), y.len())?;
+        self.run_transposed(true, (alpha, beta), x, y)
+    }
+
+    /// Vectors of the right lengths.
+    fn run_transposed(
+        &self,
+        conjugate: bool,
+        scaling: (T, T),
+        x: &[T],
+        y: &mut [T],
+    ) -> Result<(), Error> {
         let Inner { a, resources, machine, intent, transposed, .. } = &*self.inner;
         let products = intent.products.or(intent.deterministic.then_some(EXPECTED));
         let after = || machine.copy_after(a, resources, products);
-        transposed.run(a, resources, after, (alpha, beta), x, y)
+        transposed.run(a, resources, after, conjugate, scaling, x, y)
+    }
+
+    /// `y` = conj(A) `x`, straight from the CSR arrays of A; for a real matrix [`Operator::apply`]. x has
+    /// n elements, y has m.
+    ///
+    /// # Errors
+    /// [`Error::Shape`]: vectors of other lengths.
+    pub fn apply_conj(&self, x: &[T], y: &mut [T]) -> Result<(), Error> {
+        if !T::IS_COMPLEX {
+            return self.apply(x, y);
+        }
+        let Inner { a, resources, conjugate, .. } = &*self.inner;
+        let product = conjugate.get_or_init(|| Conjugate::new(a, resources));
+        product.run(T::ONE, x, T::ZERO, y)
     }
 
     /// `Y` = A `X` for X with `k` columns. X has n k elements, Y has m k, both in `layout`.
@@ -375,6 +427,7 @@ impl<T: Scalar> Operator<T> {
         let Some(inner) = Arc::get_mut(&mut self.inner) else { return false };
         // These share the matrix, and have its former values.
         (inner.transposed, inner.many) = (Transposed::new(), Many::new());
+        inner.conjugate = OnceLock::new();
         inner.chosen.settle().product.set_values(&mut inner.a, values)
     }
 

@@ -72,7 +72,7 @@ fn work<T: Scalar>(a: &Csr<T>, products: u64) -> f64 {
 }
 
 /// Whether a product takes so little that waking another thread would take longer.
-pub(crate) fn is_small<T: Scalar>(a: &Csr<T>, threads: usize) -> bool {
+pub(crate) fn is_small<T>(a: &Csr<T>, threads: usize) -> bool {
     spmv::one_thread_suffices(a.rows(), a.nnz(), threads, &Rates::typical())
 }
 

@@ -5,6 +5,9 @@ use std::sync::{Mutex, PoisonError};
 use std::thread;
 
 use spm_cpu::Threads;
+use spm_formats::Csr;
+
+use crate::planning;
 
 /// One pool for each number of threads that an operator has asked for.
 static POOLS: Mutex<Vec<Threads>> = Mutex::new(Vec::new());
@@ -20,6 +23,12 @@ pub(crate) fn shared(count: usize) -> Threads {
     let pool = Threads::new(count);
     pools.push(pool.clone());
     pool
+}
+
+/// The threads of an operator without options: all cores, or the calling thread for a small matrix.
+pub(crate) fn for_matrix<T>(a: &Csr<T>) -> Threads {
+    let threads = all_cores();
+    shared(if planning::is_small(a, threads) { 1 } else { threads })
 }
 
 /// The cores that this process may use.

@@ -1,21 +1,24 @@
-//! The product with the transpose.
+//! The products with the transpose and with the conjugate transpose.
 
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, OnceLock};
 
 use spm_formats::{Csr, Scalar};
 
-use crate::engine::{self, Product, Resources, TransposedProduct};
+use crate::engine::{self, Resources, TransposedCopy, TransposedProduct};
 use crate::{Error, Recipe};
 
-/// y = alpha A^T x + beta y: straight from the CSR arrays of A at first, later from a transposed copy.
+/// y = alpha A^T x + beta y, and the same with A^H: straight from the CSR arrays of A at first, later
+/// from a transposed copy.
 pub(crate) struct Transposed<T> {
     calls: AtomicU64,
     /// Products before the copy is made, if it is.
     after: OnceLock<Option<u64>>,
     direct: OnceLock<TransposedProduct<T>>,
+    /// With A^H; unused for a real matrix.
+    conjugate: OnceLock<TransposedProduct<T>>,
     /// Nothing where the copy is beyond the budget.
-    planned: OnceLock<Option<Product<T>>>,
+    planned: OnceLock<Option<TransposedCopy<T>>>,
     /// Held by the thread that makes the copy.
     planning: Mutex<()>,
 }
@@ -23,8 +26,9 @@ pub(crate) struct Transposed<T> {
 impl<T: Scalar> Transposed<T> {
     pub(crate) fn new() -> Self {
         let (calls, planning) = (AtomicU64::new(0), Mutex::new(()));
-        let after = OnceLock::new();
-        Self { calls, after, direct: OnceLock::new(), planned: OnceLock::new(), planning }
+        let (after, planned) = (OnceLock::new(), OnceLock::new());
+        let (direct, conjugate) = (OnceLock::new(), OnceLock::new());
+        Self { calls, after, direct, conjugate, planned, planning }
     }
 
     /// Products so far.
@@ -33,24 +37,31 @@ impl<T: Scalar> Transposed<T> {
     }
 
     pub(crate) fn recipe(&self) -> Option<&Recipe> {
-        Some(self.planned.get()?.as_ref()?.recipe())
+        Some(self.planned.get()?.as_ref()?.product.recipe())
     }
 
     /// Bytes of the transposed copy, if `a` has one, and of the plans.
     pub(crate) fn memory_bytes(&self, a: &Csr<T>) -> u64 {
-        let of_copy =
-            |product: &Product<T>| engine::transposed_bytes(a) + product.footprint().plan_bytes;
-        let direct = self.direct.get().map_or(0, TransposedProduct::plan_bytes);
+        let of_copy = |copy: &TransposedCopy<T>| engine::transposed_bytes(a) + copy.plan_bytes();
+        let bytes = |direct: &OnceLock<TransposedProduct<T>>| {
+            direct.get().map_or(0, TransposedProduct::plan_bytes)
+        };
+        let direct = bytes(&self.direct) + bytes(&self.conjugate);
         direct + self.planned.get().and_then(Option::as_ref).map_or(0, of_copy)
     }
 
-    /// A product, from the copy if this one comes after as many others as `after` says. The lengths are
-    /// right.
+    /// A product, from the copy if this one comes after as many others as `after` says; with A^H if
+    /// `conjugate`. The lengths are right.
+    #[expect(
+        clippy::too_many_arguments,
+        reason = "what an operator has, and what its caller gives"
+    )]
     pub(crate) fn run(
         &self,
         a: &Arc<Csr<T>>,
         resources: &Resources,
         after: impl FnOnce() -> Option<u64>,
+        conjugate: bool,
         (alpha, beta): (T, T),
         x: &[T],
         y: &mut [T],
@@ -69,13 +80,18 @@ impl<T: Scalar> Transposed<T> {
                 Err(_) => None,
             },
         };
-        if let Some(product) = planned {
-            return product.run(alpha, x, beta, y);
+        let conjugate = conjugate && T::IS_COMPLEX;
+        if let Some(TransposedCopy { product, conjugate: conjugated }) = planned {
+            return match conjugated {
+                Some(product) if conjugate => product.run(alpha, x, beta, y),
+                _ => product.run(alpha, x, beta, y),
+            };
         }
-        if let Some(direct) = self.direct.get() {
+        let direct = if conjugate { &self.conjugate } else { &self.direct };
+        if let Some(direct) = direct.get() {
             return direct.run(alpha, x, beta, y);
         }
-        let direct = TransposedProduct::direct(a, resources)?;
-        self.direct.get_or_init(|| direct).run(alpha, x, beta, y)
+        let new = TransposedProduct::direct(a, conjugate, resources)?;
+        direct.get_or_init(|| new).run(alpha, x, beta, y)
     }
 }

@@ -9,7 +9,7 @@ use spm::{Builder, Error, Operator, Rates, Reason, Recipe};
 use spm_cpu::spmv::{Choice, predict};
 use spm_testing::edge_cases::vector;
 
-fn product(op: &Operator<f64>) -> Vec<u64> {
+fn product(op: &Operator<f64>) -> Vec<u128> {
     let (x, mut y) = (vector::<f64>(op.cols()), vec![0.0; op.rows()]);
     op.apply(&x, &mut y).unwrap();
     bits(&y)

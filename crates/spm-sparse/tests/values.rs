@@ -14,7 +14,7 @@ fn with_values(a: &Csr<f64>, values: &[f64]) -> Csr<f64> {
 }
 
 /// All products as bits.
-fn products(op: &Operator<f64>) -> Vec<u64> {
+fn products(op: &Operator<f64>) -> Vec<u128> {
     let (x, k) = (vector::<f64>(op.cols().max(op.rows()) * 3), 3);
     let (mut y, mut many) = (vec![0.0; op.rows()], vec![0.0; op.rows() * k]);
     op.apply(&x[..op.cols()], &mut y).unwrap();

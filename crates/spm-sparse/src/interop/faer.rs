@@ -149,8 +149,7 @@ impl<T: Scalar + ComplexField> LinOp<T> for Operator<T> {
     }
 
     fn conj_apply(&self, out: MatMut<'_, T>, rhs: MatRef<'_, T>, _: Par, _: &mut MemStack) {
-        // The values are real.
-        for_each_column(out, rhs, |x, y| Operator::apply(self, x, y));
+        for_each_column(out, rhs, |x, y| self.apply_conj(x, y));
     }
 }
 
@@ -165,7 +164,7 @@ impl<T: Scalar + ComplexField> BiLinOp<T> for Operator<T> {
     }
 
     fn adjoint_apply(&self, out: MatMut<'_, T>, rhs: MatRef<'_, T>, _: Par, _: &mut MemStack) {
-        for_each_column(out, rhs, |x, y| Operator::apply_transpose(self, x, y));
+        for_each_column(out, rhs, |x, y| self.apply_conj_transpose(x, y));
     }
 }
 

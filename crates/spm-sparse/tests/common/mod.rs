@@ -21,13 +21,19 @@ pub(crate) fn matrix<T: Scalar>(name: &str) -> Csr<T> {
     generate::named(name).unwrap().generate().unwrap()
 }
 
-pub(crate) fn bits<T: Scalar>(values: &[T]) -> Vec<u64> {
-    values.iter().map(|value| value.to_bits64()).collect()
+pub(crate) fn bits<T: Scalar>(values: &[T]) -> Vec<u128> {
+    values.iter().map(|value| value.to_bits128()).collect()
 }
 
 /// alpha A x + beta y as one product of the reference: [alpha A, beta I] times x above y. alpha is a
 /// power of 2, so that its products with the values are exact.
-pub(crate) fn scaled<T: Scalar>(a: &Csr<T>, alpha: T, x: &[T], beta: T, y: &[T]) -> Reference {
+pub(crate) fn scaled<T: Scalar>(
+    a: &Csr<T>,
+    alpha: T,
+    x: &[T],
+    beta: T,
+    y: &[T],
+) -> Reference<T::Wide> {
     let (mut rows, mut cols, mut values) = (Vec::new(), Vec::new(), Vec::new());
     if alpha != T::ZERO {
         for (row, col, &value) in a.iter() {
@@ -55,11 +61,11 @@ pub(crate) fn transposed<T: Scalar>(a: &Csr<T>) -> Csr<T> {
 }
 
 /// A X by the reference.
-pub(crate) fn many<T: Scalar>(a: &Csr<T>, x: &[T], k: usize, layout: Layout) -> Reference {
+pub(crate) fn many<T: Scalar>(a: &Csr<T>, x: &[T], k: usize, layout: Layout) -> Reference<T::Wide> {
     reference::spmm(&convert::csr_to_coo(a.view()), x, DenseShape { k, layout })
 }
 
-pub(crate) fn accept<T: Scalar>(what: &str, y: &[T], expected: &Reference) {
+pub(crate) fn accept<T: Scalar>(what: &str, y: &[T], expected: &Reference<T::Wide>) {
     let errors = reference::compare(y, expected);
     assert!(errors.acceptable(), "{what}: {errors:?}");
 }
