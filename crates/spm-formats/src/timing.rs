@@ -114,10 +114,7 @@ pub fn sample<E>(
                 between();
                 1
             }
-            (Some(once), None) => {
-                let wanted = SHORTEST_SAMPLE.as_secs_f64() / once.max(1e-9);
-                (wanted.ceil() as u32).clamp(1, 10_000)
-            }
+            (Some(once), None) => batch_of(once),
         };
         let start = Instant::now();
         for _ in 0..batch {
@@ -125,6 +122,12 @@ pub fn sample<E>(
         }
         Ok(start.elapsed().as_secs_f64() / f64::from(batch))
     })
+}
+
+/// The runs of a sample, each of which takes `once` seconds.
+fn batch_of(once: f64) -> u32 {
+    let wanted = SHORTEST_SAMPLE.as_secs_f64() / once.max(1e-9);
+    (wanted.ceil() as u32).clamp(1, 10_000)
 }
 
 fn statistics(samples: Vec<f64>) -> Timing {
@@ -145,18 +148,19 @@ mod tests {
             min_time: Duration::ZERO,
             max_time: Duration::MAX,
         };
-        // Far below the shortest sample: alone, runs are timed by the batch.
-        let mut runs = 0;
-        let mut run = || {
+        let (mut runs, mut pauses) = (0, 0);
+        let run = || {
             runs += 1;
             Ok::<(), ()>(())
         };
-        sample(&sampling, NOTHING, &mut run).unwrap();
-        let mut pauses = 0;
-        sample(&sampling, Some(|| pauses += 1), &mut run).unwrap();
-        let batched = runs - 1 - 6;
-        assert_eq!(pauses, 5);
-        assert!(batched > 5, "{batched}");
+        sample(&sampling, Some(|| pauses += 1), run).unwrap();
+        assert_eq!((runs, pauses), (6, 5));
+    }
+
+    #[test]
+    fn samples_of_short_runs_are_batches() {
+        let batches = [0.0, 1e-9, 1.5e-6, 2e-6, 1e-5, 1.0].map(batch_of);
+        assert_eq!(batches, [5000, 5000, 4, 3, 1, 1]);
     }
 
     #[test]
