@@ -1,4 +1,4 @@
-//! SpMV, SpMM, SpMV with the transpose, and transposition on CPU cores.
+//! SpMV, SpMM, SpMV with the transpose, and transposition on CPU cores, for real and complex matrices.
 //!
 //! A plan (inspector-executor) is made once for a matrix: it converts the format, partitions the
 //! work and allocates. A run of the plan allocates nothing.
@@ -17,6 +17,12 @@
 //! assert_eq!(y, [201.0, 30.0]);
 //! # Ok::<(), Box<dyn std::error::Error>>(())
 //! ```
+//!
+//! # Scalars
+//! The registries of [`spmv`], [`spmm`] and [`transpose`] have the kernels of a scalar type: for complex
+//! numbers those without vector instructions of their own, straight from CSR. [`transposed`],
+//! [`conjugate`] and [`mixed`] are further products straight from CSR; [`elements`] has those of other
+//! element types.
 //!
 //! # Threads
 //! A plan runs on the thread pool of its [`PlanOptions`]. Plans of products, kernels and thread pools

@@ -56,6 +56,17 @@
 //! another thread runs on its own thread, with the same bits. A product that takes less time than
 //! waking another thread (a few thousand entries) always runs on the calling thread.
 //!
+//! # Scalars
+//! An operator has elements of `f32`, `f64`, `Complex<f32>` or `Complex<f64>`; complex numbers are those of
+//! `num_complex`. [`Operator::apply_conj_transpose`] is the product with the conjugate transpose. Complex
+//! matrices are multiplied straight from CSR: the formats with vector instructions are for real ones.
+//!
+//! | type | matrix | x and y |
+//! | --- | --- | --- |
+//! | [`Operator<T>`](Operator) | one of the four scalars | the same |
+//! | [`MixedOperator<f32, f64>`](MixedOperator) | single precision, real or complex | double precision |
+//! | [`ElementOperator<T>`](ElementOperator) | any type with [`Element`]: integers, finite fields | the same |
+//!
 //! # Matrices
 //! [`Operator::new`] takes everything that implements [`IntoCsr`]:
 //!
