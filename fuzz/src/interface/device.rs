@@ -201,7 +201,7 @@ fn host<T: Scalar>(
     place: &Place,
     label: &str,
     (of_x, of_y): (usize, usize),
-    expected: impl Fn(&[T]) -> Reference,
+    expected: impl Fn(&[T]) -> Reference<T::Wide>,
     run: &mut dyn FnMut(&[T], &mut [T]) -> bool,
 ) -> Result<()> {
     let (x, mut y) = (vector(u, of_x)?, vec![T::from_f64(f64::NAN); of_y]);
