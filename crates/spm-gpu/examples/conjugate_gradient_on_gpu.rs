@@ -50,7 +50,7 @@ pub(crate) fn run(
     let mut b = vec![0.0; a.rows()];
     plan.run(&vec![1.0; a.cols()], &mut b)?;
     let start = Instant::now();
-    let solution = solve(&plan, &diagonal, &b, tolerance, most)?;
+    let solution = solve(|x, y| Ok(plan.run(x, y)?), &diagonal, &b, tolerance, most)?;
     solution.print(start);
     Ok(solution)
 }

@@ -17,9 +17,14 @@ pub(crate) const EXPECTED: u64 = 100;
 /// before it is worth it.
 const MEASURING: f64 = 0.1;
 const WORTH: f64 = 20.0;
+/// Seconds that a prediction takes, and how many times that all products together must take before it is
+/// worth it.
+const PREDICTING: f64 = 2e-4;
+const WORTH_PREDICTING: f64 = 10.0;
 /// Products from which the clock checks a conversion, which takes a few: they are a thirtieth then.
 const CHECKED: u64 = 200;
-/// Products of an operator without a number before it looks whether a conversion pays.
+/// Fewer products never pay for a conversion, which reads and writes the matrix. An operator without a number
+/// of them first looks after so many.
 const FIRST_LOOK: u64 = 8;
 
 /// Where the rates of the machine come from.
@@ -71,9 +76,14 @@ fn work<T: Scalar>(a: &Csr<T>, products: u64) -> f64 {
     products as f64 * spmv::roughly(a.rows(), a.nnz(), &Rates::typical())
 }
 
+/// Whether a prediction takes little beside so many products.
+fn is_worth_predicting<T: Scalar>(a: &Csr<T>, products: u64) -> bool {
+    work(a, products) >= WORTH_PREDICTING * PREDICTING
+}
+
 /// Whether a product takes so little that waking another thread would take longer.
 pub(crate) fn is_small<T>(a: &Csr<T>, threads: usize) -> bool {
-    spmv::one_thread_suffices(a.rows(), a.nnz(), threads, &Rates::typical())
+    spmv::one_thread_suffices(a.rows(), a.nnz(), threads.max(2), &Rates::typical())
 }
 
 /// A product, and what is known of it.
@@ -130,7 +140,7 @@ pub(crate) fn plan<T: Scalar>(
         let product = Product::direct(a, &resources.on(threads))?;
         Ok(Planned::new(product, reason, start.elapsed()))
     };
-    if expected <= 1 {
+    if expected < FIRST_LOOK || !is_worth_predicting(a, expected) {
         return direct(resources.threads.count(), Reason::Few { expected, pays_from: None });
     }
     let predictions = machine.predict(a, resources, expected);
@@ -255,6 +265,9 @@ impl<T: Scalar> Later<T> {
     /// Makes a conversion if it pays in as many products as there have been.
     #[cold]
     fn look(&self, calls: u64, a: &Arc<Csr<T>>, resources: &Resources, machine: &Machine) {
+        if !is_worth_predicting(a, calls) {
+            return;
+        }
         // Others go on as before.
         let Ok(_guard) = self.planning.try_lock() else { return };
         let start = Instant::now();

@@ -6,7 +6,7 @@ use std::error::Error as _;
 
 use common::{MATRICES, bits, matrix};
 use spm::{Builder, Error, Operator, Rates, Reason, Recipe};
-use spm_cpu::spmv::{Choice, predict};
+use spm_cpu::spmv::{Choice, predict, roughly};
 use spm_testing::edge_cases::vector;
 
 fn product(op: &Operator<f64>) -> Vec<u128> {
@@ -69,20 +69,28 @@ fn the_description_says_what_was_decided() {
     assert_eq!((tiny.reason, tiny.recipe.threads()), (Reason::Small, 1));
     let one = describe(builder().expected_products(1));
     assert_eq!(one.reason, Reason::Few { expected: 1, pays_from: None });
-    let few = describe(builder().expected_products(7));
-    assert!(matches!(few.reason, Reason::Few { expected: 7, pays_from: Some(8..) }), "{few:?}");
+    let seven = describe(builder().expected_products(7));
+    assert_eq!(seven.reason, Reason::Few { expected: 7, pays_from: None });
     assert_eq!(describe(builder()).reason, Reason::First);
     let raced = describe(builder().expected_products(u64::MAX));
     assert_eq!(raced.reason, Reason::Raced { expected: u64::MAX });
     assert!(raced.measured.is_some());
     let many = describe(builder().expected_products(u64::MAX).deterministic());
     assert_eq!(many.reason, Reason::Converted { expected: u64::MAX });
-    assert!(many.expected < few.expected && many.measured.is_none(), "{many:?}");
-    assert_eq!((few.shape, few.nnz, few.scalar), (large.shape(), large.nnz(), "f64"));
-    assert!(few.memory_bytes >= large.memory_bytes());
-    assert!(few.bytes_per_product >= large.memory_bytes());
+    assert!(many.expected < seven.expected && many.measured.is_none(), "{many:?}");
+    let builder = || Operator::builder(matrix::<f64>("stencil27[n=20]")).rates(Rates::typical());
+    let larger = matrix::<f64>("stencil27[n=20]");
+    let predictions = predict(larger.view(), spm::Threads::all_cores().count(), &Rates::typical());
+    let pays_from = predictions.pays_from();
+    // One product less does not pay by the margin.
+    let expected = pays_from.unwrap() - 1;
+    let few = describe(builder().expected_products(expected));
+    assert_eq!(few.reason, Reason::Few { expected, pays_from });
+    assert_eq!((few.shape, few.nnz, few.scalar), (larger.shape(), larger.nnz(), "f64"));
+    assert!(few.memory_bytes >= larger.memory_bytes());
+    assert!(few.bytes_per_product >= larger.memory_bytes());
     let text = few.to_string();
-    let parts = ["2744 x 2744", "7 products are expected", "csr-", "memory: ", "transpose: "];
+    let parts = ["8000 x 8000", "products are expected", "csr-", "memory: ", "transpose: "];
     for part in parts.into_iter().chain(["us by the model, unknown by the clock"]) {
         assert!(text.contains(part), "{part}: {text}");
     }
@@ -109,7 +117,7 @@ fn deterministic_choices_are_a_function_of_the_rates() {
         builder.expected_products(1000).rates(rates).build().unwrap()
     };
     // A kernel that costs nothing, and conversions that cost more than all products.
-    let free = text.replace("csr-compact 6e-9 2e-10 4e-10 5e-9", "csr-compact 0 0 0 0");
+    let free = text.replace("csr-compact 6e-9 2e-10 4e-10 1e-8 5e-9", "csr-compact 0 0 0 0 0");
     // So that arithmetic decides.
     let fast = free.replace("read-one 4e10 3e10 2e10 1e10", "read-one 1e15 1e15 1e15 1e15");
     assert!(fast != free && free != text);
@@ -129,7 +137,11 @@ fn deterministic_choices_are_a_function_of_the_rates() {
 fn an_operator_converts_when_its_products_make_it_likely_to_pay() {
     let (a, rates) = (matrix::<f64>(MATRICES[2]), Rates::typical());
     let predictions = predict(a.view(), 2, &rates);
-    let pays = |&products: &u64| predictions.choose(products, false) != Choice::Direct;
+    let pays = |&products: &u64| {
+        // What a prediction costs is a tenth of these at most.
+        let worth = products as f64 * roughly(a.rows(), a.nnz(), &rates) >= 2e-3;
+        worth && predictions.choose(products, false) != Choice::Direct
+    };
     let after = (3..).map(|power| 1 << power).find(pays).unwrap();
     let op = Operator::builder(a.clone()).threads(2).rates(rates).build().unwrap();
     let clone = op.clone();

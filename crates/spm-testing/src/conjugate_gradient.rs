@@ -1,8 +1,7 @@
-//! Conjugate gradients over any planned product: what the examples of spm-cpu and spm-gpu share.
+//! Conjugate gradients over any product: what the examples of spm-cpu and spm-gpu and the benchmarks share.
 
 use std::time::Instant;
 
-use spm_formats::kernel::ProductPlan;
 use spm_formats::matrix_market::{self, ReadOptions};
 use spm_formats::{Csr, CsrView};
 
@@ -95,11 +94,12 @@ fn dot(a: &[f64], b: &[f64]) -> f64 {
 
 /// Solves A x = b by conjugate gradients with the diagonal as preconditioner (Hestenes and Stiefel
 /// 1952), until the recursive residual is below `tolerance` |b| or `most` iterations are done.
+/// `product` overwrites its second argument with the product of A and the first.
 ///
 /// # Errors
-/// A matrix that is not positive definite; whatever the plan reports.
+/// A matrix that is not positive definite; whatever `product` reports.
 pub fn solve(
-    plan: &dyn ProductPlan<f64>,
+    mut product: impl FnMut(&[f64], &mut [f64]) -> Result<(), AnyError>,
     diagonal: &[f64],
     b: &[f64],
     tolerance: f64,
@@ -113,7 +113,7 @@ pub fn solve(
     let goal = tolerance * dot(b, b).sqrt();
     let mut iterations = 0;
     while dot(&r, &r).sqrt() > goal && iterations < most {
-        plan.run(&p, &mut q)?;
+        product(&p, &mut q)?;
         let curvature = dot(&p, &q);
         if curvature <= 0.0 {
             return Err("not positive definite: a direction of no or negative curvature".into());
@@ -132,7 +132,7 @@ pub fn solve(
         }
         iterations += 1;
     }
-    plan.run(&x, &mut q)?;
+    product(&x, &mut q)?;
     let left: f64 = b.iter().zip(&q).map(|(b, q)| (b - q) * (b - q)).sum();
     let residual = (left / dot(b, b)).sqrt();
     Ok(Solution { x, iterations, residual })

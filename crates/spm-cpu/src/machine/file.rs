@@ -21,7 +21,7 @@ const VERSION: &str = "spm rates 1";
 ///
 /// A file is valid for one processor model, one number of cores and one version of its format. One that
 /// is missing, damaged, of another machine or cannot be written is no error: the rates are measured
-/// again, once per process.
+/// again, once per process. Nothing is written if other programs seem to have held cores meanwhile.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub struct RatesFile {
     path: Option<PathBuf>,
@@ -118,7 +118,9 @@ impl Rates {
         Self::known_or(file, || {
             let rates = Self::measure(&Threads::all_cores());
             // Without a file the next process measures again.
-            let _ = file.write(&rates);
+            if !rates.disturbed() {
+                let _ = file.write(&rates);
+            }
             Some(rates)
         })
         .expect("measured")

@@ -26,7 +26,10 @@ impl Rates {
     pub fn measure(threads: &Threads) -> Self {
         let typical = Self::typical();
         let alone = Threads::new(1);
-        let x = vec![1.0; (SIZES[SIZES.len() - 1] / 8.0) as usize];
+        let bytes = SIZES[SIZES.len() - 1];
+        let start = Instant::now();
+        let x = vec![1.0; (bytes / 8.0) as usize];
+        let fresh = bytes / start.elapsed().as_secs_f64();
         let one = MemoryRates::measure(&x, &alone);
         let all = if threads.count() > 1 { MemoryRates::measure(&x, threads) } else { one };
         drop(x);
@@ -40,7 +43,9 @@ impl Rates {
             1.0 / f64::from(jobs)
         });
         let start = if threads.count() > 1 { start } else { typical.start };
-        Self { threads: threads.count(), one, all, start, costs: costs() }
+        let costs = costs();
+        let turn = turn(&costs[Family::Csr as usize]);
+        Self { threads: threads.count(), one, all, start, turn, fresh, costs }
     }
 }
 
@@ -234,18 +239,48 @@ fn costs() -> [Cost; Family::ALL.len()] {
         let (seconds, vector_gather) = best.expect("each family has a way to gather");
         let counts: Vec<[f64; 3]> = all.iter().map(|sample| sample.counts).collect();
         let [row, element, index] = solve(&counts, &seconds);
-        let large = &samples(family, 4 * ENTRIES)[all.len() - 1].a;
-        let planning = || {
-            match family {
-                // Straight from CSR is a partition.
-                Family::Csr => return 0.0,
-                Family::Scatter => transpose_copy(large, &options),
-                _ => drop(black_box(plan(family, gathers(family)[0].0, large, &options))),
-            }
-            1.0 / large.nnz() as f64
-        };
-        Cost { row, element, index, plan: fastest(ROUNDS, planning), vector_gather }
+        let planning =
+            samples(family, 4 * ENTRIES).into_iter().take(2).map(|Sample { a, .. }| {
+                let seconds = fastest(ROUNDS, || {
+                    match family {
+                        // Straight from CSR is a partition.
+                        Family::Csr => return 0.0,
+                        Family::Scatter => transpose_copy(&a, &options),
+                        _ => drop(black_box(plan(family, gathers(family)[0].0, &a, &options))),
+                    }
+                    1.0
+                });
+                ([a.rows() as f64, a.nnz() as f64, 0.0], seconds)
+            });
+        let (counts, seconds): (Vec<_>, Vec<_>) = planning.unzip();
+        let [plan_row, plan, _] = solve(&counts, &seconds);
+        Cost { row, element, index, plan_row, plan, vector_gather }
     })
+}
+
+/// What a row costs more than `cost` says if its length is not that of the row before.
+fn turn(cost: &Cost) -> f64 {
+    // Many, as processors learn the order of a few.
+    let rows = ENTRIES;
+    // 1 to 8, in an order that no processor learns.
+    let length = |row: usize| {
+        let mixed = (row as u64 + 1).wrapping_mul(0x9e37_79b9_7f4a_7c15);
+        1 + ((mixed ^ (mixed >> 29)).wrapping_mul(0xbf58_476d_1ce4_e5b9) >> 61) as usize
+    };
+    let row_ptr: Vec<u32> = std::iter::once(0)
+        .chain((0..rows).scan(0, |end, row| {
+            *end += length(row) as u32;
+            Some(*end)
+        }))
+        .collect();
+    let entries = (0..rows).flat_map(|row| (0..length(row)).map(move |entry| row + 5 * entry));
+    let col_ind: Vec<u32> = entries.map(|col| col as u32).collect();
+    let values = vec![1.0; col_ind.len()];
+    let a = Csr::new((rows, rows + 64), row_ptr, col_ind, values).expect("columns that ascend");
+    let turns = (1..rows).filter(|&row| length(row) != length(row - 1)).count();
+    let seconds = product(&plan(Family::Csr, "", &a, &PlanOptions::with_threads(1)));
+    let known = cost.row * rows as f64 + cost.element * a.nnz() as f64;
+    ((seconds - known) / turns as f64).max(0.0)
 }
 
 /// Makes a transposed copy.
@@ -333,11 +368,12 @@ mod tests {
             assert!(of.read.iter().all(|&rate| rate > 1e6 && rate < 1e13), "{of:?}");
             assert!(of.gather.iter().all(|&rate| rate > 1e-11 && rate < 1e-5), "{of:?}");
         }
-        assert!(rates.start > 0.0 && rates.start < 1.0);
+        assert!(rates.start > 0.0 && rates.start < 1.0 && rates.fresh > 1e6);
+        assert!(rates.turn < 1e-6);
         for family in Family::ALL {
-            let Cost { element, row, plan, .. } = rates.cost(family);
+            let Cost { element, row, plan_row, plan, .. } = rates.cost(family);
             assert!(element + row > 0.0, "{family:?}");
-            assert_eq!(plan > 0.0, family != Family::Csr, "{family:?}");
+            assert_eq!(plan_row + plan > 0.0, family != Family::Csr, "{family:?}");
         }
         assert_eq!(rates.to_string().parse(), Ok(rates));
     }

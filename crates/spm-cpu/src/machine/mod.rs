@@ -34,7 +34,9 @@ pub(crate) struct Cost {
     pub(crate) element: f64,
     /// Of a stored column index.
     pub(crate) index: f64,
-    /// Planning, of an entry: the time of all threads of the rayon pool.
+    /// Planning, of a row and of an entry: the time of all threads of the rayon pool, without that of
+    /// memory that is touched for the first time.
+    pub(crate) plan_row: f64,
     pub(crate) plan: f64,
     /// Whether elements of x are loaded by vector gathers.
     pub(crate) vector_gather: bool,
@@ -103,6 +105,10 @@ pub struct Rates {
     all: MemoryRates,
     /// Seconds to start and end a job on all threads.
     start: f64,
+    /// Seconds that a row costs more if its length is not that of the row before: a mispredicted branch.
+    turn: f64,
+    /// Bytes per second of memory that is written for the first time.
+    fresh: f64,
     costs: [Cost; Family::ALL.len()],
 }
 
@@ -111,7 +117,9 @@ impl Rates {
     /// measuring is not worth its time, and where two machines have to choose alike.
     pub const fn typical() -> Self {
         const fn cost(row: f64, element: f64, index: f64, plan: f64) -> Cost {
-            Cost { row, element, index, plan, vector_gather: true }
+            // Straight from CSR nothing is planned.
+            let plan_row = if plan > 0.0 { 10e-9 } else { 0.0 };
+            Cost { row, element, index, plan_row, plan, vector_gather: true }
         }
         let one =
             MemoryRates { read: [40e9, 30e9, 20e9, 10e9], gather: [0.7e-9, 1.5e-9, 4e-9, 10e-9] };
@@ -124,7 +132,7 @@ impl Rates {
             cost(3e-9, 0.3e-9, 0.4e-9, 20e-9),
             cost(3e-9, 1e-9, 0.0, 4e-9),
         ];
-        Self { threads: 1, one, all: one, start: 3e-6, costs }
+        Self { threads: 1, one, all: one, start: 3e-6, turn: 4e-9, fresh: 2e9, costs }
     }
 
     pub(crate) fn cost(&self, family: Family) -> Cost {
@@ -134,6 +142,22 @@ impl Rates {
     /// Seconds to start and end a job on `threads` threads.
     pub(crate) fn start(&self, threads: usize) -> f64 {
         if threads > 1 { self.start } else { 0.0 }
+    }
+
+    /// Seconds that a row costs more if its length is not that of the row before.
+    pub(crate) fn turn(&self) -> f64 {
+        self.turn
+    }
+
+    /// Bytes per second of memory that is written for the first time.
+    pub(crate) fn fresh(&self) -> f64 {
+        self.fresh
+    }
+
+    /// Whether something else seems to have held cores during the measurement: in cache, all threads
+    /// together were hardly faster than one.
+    fn disturbed(&self) -> bool {
+        self.all.read[0] < 0.4 * self.threads as f64 * self.one.read[0]
     }
 
     /// Bytes per second that `threads` threads read together from a working set of `bytes` bytes.
@@ -183,14 +207,16 @@ impl fmt::Display for Rates {
         }
         writeln!(f, "threads {}", self.threads)?;
         line(f, "start", &[self.start])?;
+        line(f, "turn", &[self.turn])?;
+        line(f, "fresh", &[self.fresh])?;
         line(f, "read-one", &self.one.read)?;
         line(f, "gather-one", &self.one.gather)?;
         line(f, "read-all", &self.all.read)?;
         line(f, "gather-all", &self.all.gather)?;
         for family in Family::ALL {
-            let Cost { row, element, index, plan, vector_gather } = self.cost(family);
+            let Cost { row, element, index, plan_row, plan, vector_gather } = self.cost(family);
             let gather = f64::from(u8::from(vector_gather));
-            line(f, family.name(), &[row, element, index, plan, gather])?;
+            line(f, family.name(), &[row, element, index, plan_row, plan, gather])?;
         }
         Ok(())
     }
@@ -234,6 +260,8 @@ impl FromStr for Rates {
         }
         let [threads] = numbers(lines.next(), "threads")?;
         let [start] = numbers(lines.next(), "start")?;
+        let [turn] = numbers(lines.next(), "turn")?;
+        let [fresh] = numbers(lines.next(), "fresh")?;
         let one = MemoryRates {
             read: numbers(lines.next(), "read-one")?,
             gather: numbers(lines.next(), "gather-one")?,
@@ -244,11 +272,12 @@ impl FromStr for Rates {
         };
         let mut costs = Self::typical().costs;
         for (family, cost) in Family::ALL.into_iter().zip(&mut costs) {
-            let [row, element, index, plan, gather] = numbers(lines.next(), family.name())?;
-            *cost = Cost { row, element, index, plan, vector_gather: gather > 0.0 };
+            let [row, element, index, plan_row, plan, gather] =
+                numbers(lines.next(), family.name())?;
+            *cost = Cost { row, element, index, plan_row, plan, vector_gather: gather > 0.0 };
         }
-        let rates = Self { threads: threads as usize, one, all, start, costs };
-        let divisors = rates.one.read.iter().chain(&rates.all.read);
+        let rates = Self { threads: threads as usize, one, all, start, turn, fresh, costs };
+        let divisors = rates.one.read.iter().chain(&rates.all.read).chain([&rates.fresh]);
         if threads < 1.0 || divisors.into_iter().any(|&read| read < 1.0) || lines.next().is_some() {
             let expected = "threads, bandwidths and no further line".to_owned();
             return Err(ParseRatesError { expected });

@@ -15,7 +15,7 @@ use crate::race;
 use crate::simd::{GATHER, LANES, PREFETCH};
 
 /// Blocks of [`LANES`] rows whose columns are read, and windows of row lengths.
-const BLOCKS: usize = 64;
+const BLOCKS: usize = 32;
 const WINDOWS: usize = 16;
 /// Rows of a window.
 const WINDOW: usize = 256;
@@ -177,8 +177,10 @@ pub fn predict_transposed<T: Scalar>(
     let scattered = structure.predict(&a, &scatter, threads, balance, rates).seconds;
     let direct = scattered + rates.start(threads) + copies;
     let waiting = structure.waiting(&a, &scatter, threads, rates);
-    let of_entries = rates.cost(Family::Scatter).plan * a.nnz() as f64;
-    TransposedPredictions { direct, copied, copying: (of_entries + waiting) / threads as f64 }
+    let Cost { plan, plan_row, .. } = rates.cost(Family::Scatter);
+    let computing = plan * a.nnz() as f64 + plan_row * a.rows() as f64 + waiting;
+    let copying = computing / threads as f64 + scatter.bytes / rates.fresh();
+    TransposedPredictions { direct, copied, copying }
 }
 
 /// Predicts the products with `a` on 1 to `threads` threads, by `rates` alone.
@@ -226,10 +228,13 @@ struct Way {
     label: String,
     family: Family,
     rows: f64,
+    /// Rows, or chunks of rows, of another length than the one before.
+    turns: f64,
     elements: f64,
     indices: f64,
-    /// Bytes of the matrix.
+    /// Bytes of the matrix, and of what planning allocates.
     bytes: f64,
+    made: f64,
     /// Bytes that the elements of x for consecutive entries are spread over.
     reach: f64,
     /// Elements, of those above, that belong to another family.
@@ -242,6 +247,8 @@ struct Way {
 struct Structure {
     /// Cache lines of x that the row before has not used.
     lines: f64,
+    /// The share of rows of another length than the row before.
+    turns: f64,
     /// Bytes of x between the first and the last column of a row.
     reach: f64,
     /// Column indices that `csr-compact` stores, and its groups of rows.
@@ -270,6 +277,7 @@ struct Sums {
     /// Of rows that have a row before them in their block.
     followers: usize,
     lines: usize,
+    turns: usize,
     reach: f64,
     listed: usize,
     groups: usize,
@@ -293,6 +301,7 @@ impl Structure {
         let of = |count: usize| count as f64 / sums.entries.max(1) as f64;
         Self {
             lines: sums.lines as f64 / sums.followers.max(1) as f64,
+            turns: sums.turns as f64 / (sums.blocks * (LANES - 1)).max(1) as f64,
             reach: sums.reach / sums.entries.max(1) as f64,
             listed: of(sums.listed),
             groups: of(sums.groups),
@@ -315,9 +324,11 @@ impl Structure {
             label: csr_nnz_balanced::INFO.label(&csr_nnz_balanced::INFO.defaults()),
             family: Family::Csr,
             rows,
+            turns: rows * self.turns,
             elements: nnz,
             indices: 0.0,
             bytes: nnz * (value + 4.0) + pointers,
+            made: 0.0,
             reach: self.reach,
             rest: None,
         };
@@ -327,35 +338,41 @@ impl Structure {
             label: csr_compact::INFO.id.to_owned(),
             family: Family::CsrCompact,
             rows: nnz * self.groups,
+            turns: nnz * self.groups * self.turns,
             elements: nnz,
             indices: listed,
             bytes: nnz * (value + 12.0 * self.groups) + listed * self.index_bytes + pointers,
+            made: nnz * 12.0 * self.groups + listed * self.index_bytes,
             reach: self.reach,
             rest: None,
         });
         let stored = if self.equal { 0.0 } else { value };
         let chunks = 12.0 * rows / LANES as f64;
         let [unsorted, near, far] = self.sorted;
-        let sell = |sigma: usize, elements: f64, contiguous: f64| Way {
-            label: format!("{}[{}={sigma}]", sell_compact::INFO.id, SIGMA.name),
-            family: if contiguous > elements {
-                Family::SellContiguous
-            } else {
-                Family::SellGathered
-            },
-            rows,
-            elements: nnz * (elements + contiguous),
-            indices: 0.0,
-            bytes: nnz * elements * (stored + self.index_bytes)
+        let turning = rows * self.turns / LANES as f64;
+        let sell = |sigma: usize, elements: f64, contiguous: f64| {
+            let bytes = nnz * elements * (stored + self.index_bytes)
                 + nnz * contiguous * (stored + 4.0 / LANES as f64)
                 + chunks
-                + if sigma > 1 { 2.0 * rows } else { 0.0 },
-            reach: self.reach,
-            rest: if contiguous > elements {
-                Some((Family::SellGathered, nnz * elements))
+                + if sigma > 1 { 2.0 * rows } else { 0.0 };
+            let (gathered, whole) = (Family::SellGathered, Family::SellContiguous);
+            let (family, rest) = if contiguous > elements {
+                (whole, (gathered, nnz * elements))
             } else {
-                Some((Family::SellContiguous, nnz * contiguous))
-            },
+                (gathered, (whole, nnz * contiguous))
+            };
+            Way {
+                label: format!("{}[{}={sigma}]", sell_compact::INFO.id, SIGMA.name),
+                family,
+                rows,
+                turns: if sigma > 1 { 0.0 } else { turning },
+                elements: nnz * (elements + contiguous),
+                indices: 0.0,
+                bytes,
+                made: bytes,
+                reach: self.reach,
+                rest: Some(rest),
+            }
         };
         // Blocks are a poorer sample of padding than windows of row lengths are.
         let padding = unsorted / (self.gathered + self.contiguous).max(1.0);
@@ -368,13 +385,16 @@ impl Structure {
             ways.push(sell(LARGEST_WINDOW, far, 0.0));
         }
         if let Some(upper) = self.upper.filter(|&upper| upper < 1.0) {
+            let bytes = nnz * upper * (value + 8.0 / LANES as f64 / 2.0);
             ways.push(Way {
                 label: sell_symmetric::INFO.id.to_owned(),
                 family: Family::SellSymmetric,
                 rows,
+                turns: turning,
                 elements: nnz * upper,
                 indices: 0.0,
-                bytes: nnz * upper * (value + 8.0 / LANES as f64 / 2.0),
+                bytes,
+                made: bytes,
                 reach: self.reach,
                 rest: None,
             });
@@ -382,13 +402,16 @@ impl Structure {
         let tile = f64::from(TILE) * value;
         if self.reach > tile {
             let padded = far.max(1.0);
+            let bytes = nnz * (padded * (value + 2.0) + 4.0 * self.runs);
             ways.push(Way {
                 label: sell_tiles::INFO.id.to_owned(),
                 family: Family::SellTiles,
                 rows: nnz * self.runs,
+                turns: 0.0,
                 elements: nnz * padded,
                 indices: 0.0,
-                bytes: nnz * (padded * (value + 2.0) + 4.0 * self.runs),
+                bytes,
+                made: bytes,
                 reach: tile,
                 rest: None,
             });
@@ -410,6 +433,7 @@ impl Structure {
         let (rest_cost, rest) =
             way.rest.map_or((0.0, 0.0), |(family, rest)| (rates.cost(family).element, rest));
         let computing = way.rows * cost.row
+            + way.turns * rates.turn()
             + (way.elements - rest) * cost.element
             + rest * rest_cost
             + way.indices * cost.index;
@@ -420,7 +444,9 @@ impl Structure {
             label: label::<T>(way, cost),
             threads,
             seconds: rates.start(threads) + reading.max(computing * share) + waiting * share,
-            planning: cost.plan * a.nnz() as f64,
+            planning: cost.plan * a.nnz() as f64
+                + cost.plan_row * a.rows() as f64
+                + way.made / rates.fresh(),
             bytes,
         }
     }
@@ -480,6 +506,7 @@ impl Sums {
             self.listed += if same { 0 } else { here.len().next_multiple_of(LANES) };
             if lane > 0 {
                 self.followers += here.len();
+                self.turns += usize::from(here.len() != lengths[lane - 1]);
                 let mut before = cols(lane - 1).iter().map(|col| col / per_line).peekable();
                 for line in here.chunk_by(|a, b| a / per_line == b / per_line) {
                     let line = line[0] / per_line;
@@ -644,11 +671,13 @@ mod tests {
         let far = with("gather-one 7e-10 1.5e-9 4e-9", "gather-one 7e-10 1.5e-9 4e-6");
         assert!(far.direct.seconds > 10.0 * usual.direct.seconds);
         assert!(far.converted[0].label.starts_with("sell-tiles"), "{:?}", far.converted[0]);
-        let planned = with("sell-tiles 3e-9 3e-10 4e-10 2e-8", "sell-tiles 3e-9 3e-10 4e-10 2e-7");
+        let planned =
+            with("sell-tiles 3e-9 3e-10 4e-10 1e-8 2e-8", "sell-tiles 3e-9 3e-10 4e-10 1e-8 2e-6");
         let planning = |of: &Predictions| {
             of.converted.iter().find(|of| of.label.starts_with("sell-tiles")).unwrap().planning
         };
-        assert!((planning(&planned) / planning(&usual) - 10.0).abs() < 1e-6);
+        let more = planning(&planned) - planning(&usual);
+        assert!((more / (280_000.0 * 1.98e-6) - 1.0).abs() < 1e-6, "{more}");
         assert!(planned.race > usual.race);
     }
 
@@ -722,7 +751,7 @@ mod tests {
             let a = Csr::<f32>::empty(rows, cols).unwrap();
             let predictions = predict(a.view(), 3, &Rates::typical());
             let of = std::iter::once(&predictions.direct).chain(&predictions.converted);
-            assert!(of.into_iter().all(|of| of.seconds.is_finite() && of.planning == 0.0));
+            assert!(of.into_iter().all(|of| of.seconds.is_finite() && of.planning.is_finite()));
         }
         let one_long_row: Vec<u32> = (0..10_000).collect();
         let a = Csr::new((1, 10_000), vec![0, 10_000], one_long_row, vec![1.0; 10_000]).unwrap();
