@@ -291,7 +291,7 @@ fn a_race_without_a_barrier() {
     test_kernel!(WriteAfterWrite, |_out| {
         let cells = Pool::new().array::<u32>(1);
         let me = thread::thread_idx_x();
-        if me % 32 == 0 {
+        if me.is_multiple_of(32) {
             cells.store(0, me);
         }
     });

@@ -33,12 +33,14 @@ fn outcome<T: Scalar>(text: &str, mode: Mode) -> Result<MatrixFile<T>, MatrixMar
     first
 }
 
-fn strict(banner: &str, body: &str) -> Vec<(u32, u32, C)> {
+type Triplets = Vec<(u32, u32, C)>;
+
+fn strict(banner: &str, body: &str) -> Triplets {
     outcome(&text(banner, body), Mode::Strict).unwrap().coo.iter().collect()
 }
 
 /// The error in both modes without the file's name, or the entries where a mode reads the text.
-fn faults(banner: &str, body: &str) -> [Result<Vec<(u32, u32, C)>, String>; 2] {
+fn faults(banner: &str, body: &str) -> [Result<Triplets, String>; 2] {
     [Mode::Strict, Mode::Lenient].map(|mode| {
         let read = outcome::<C>(&text(banner, body), mode);
         read.map(|file| file.coo.iter().collect()).map_err(|error| error.to_string())
