@@ -120,8 +120,8 @@
 //! - `ndarray`: `Operator::apply_array1` and `Operator::apply_array2` for arrays of ndarray.
 //! - `serde`: `Serialize` and `Deserialize` for [`Recipe`].
 //!
-//! Without features the crate needs `spm-cpu` and `spm-formats`, and through these `rayon`, `sprs` and,
-//! on Linux, `libc`, with what they need.
+//! Without features the crate needs `spm-cpu` and `spm-formats`, and through these `rayon`, `sprs`,
+//! `num-complex` and, on Linux, `libc`, with what they need.
 //!
 //! # Errors
 //! All errors are one enum, [`Error`]; its `source` is the error of the crate below. Arguments of wrong
