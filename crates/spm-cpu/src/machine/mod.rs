@@ -132,7 +132,7 @@ impl Rates {
             cost(3e-9, 0.3e-9, 0.4e-9, 20e-9),
             cost(3e-9, 1e-9, 0.0, 4e-9),
         ];
-        Self { threads: 1, one, all: one, start: 3e-6, turn: 4e-9, fresh: 2e9, costs }
+        Self { threads: 1, one, all: one, start: 1e-5, turn: 4e-9, fresh: 2e9, costs }
     }
 
     pub(crate) fn cost(&self, family: Family) -> Cost {
@@ -318,9 +318,9 @@ mod tests {
             ("threads 1", "threads 0"),
             ("threads 1", "threads"),
             ("start", "begin"),
-            ("3e-6", "NaN"),
-            ("3e-6", "-3e-6"),
-            ("3e-6", "3e-6 1"),
+            ("start 1e-5", "start NaN"),
+            ("start 1e-5", "start -1e-5"),
+            ("start 1e-5", "start 1e-5 1"),
             ("1e10", "0"),
             ("sell-tiles", "more 1\nsell-tiles"),
             (" 1\n", "\n"),
