@@ -29,7 +29,7 @@ enum Command {
     BenchAll(bench::AllArgs),
     /// Run one experiment and write the report.
     Bench(bench::OneArgs),
-    /// Check the result of every kernel against a slow product that is right by its simplicity.
+    /// Check the result of every kernel with the sequential reference product.
     Verify(verify::Args),
     /// Write a synthetic matrix to a file.
     Generate(generate::Args),
