@@ -6,8 +6,9 @@
 
 use std::error::Error;
 use std::path::Path;
+use std::sync::Arc;
 
-use spm::Csr;
+use spm::{Csr, Operator};
 use spm_testing::generate;
 
 mod model;
@@ -72,6 +73,16 @@ fn main() -> Result<(), Box<dyn Error>> {
         }
     }
     Ok(())
+}
+
+/// An operator on `threads` threads, with or without an expected number of products.
+fn operator(a: &Arc<Csr<f64>>, threads: usize, products: Option<u64>) -> Operator<f64> {
+    let builder = Operator::builder(Arc::clone(a)).threads(threads);
+    let builder = match products {
+        Some(products) => builder.expected_products(products),
+        None => builder,
+    };
+    builder.build().expect("a valid matrix")
 }
 
 /// The element in the middle by a key.

@@ -12,8 +12,8 @@ use std::time::Instant;
 use spm::{Csr, Operator};
 use spm_testing::conjugate_gradient;
 
-use crate::median;
 use crate::peers::{NAMES, Peers};
+use crate::{median, operator};
 
 pub fn head() {
     println!(
@@ -61,12 +61,7 @@ pub fn run(name: &str, a: &Csr<f64>, threads: usize, rounds: usize) -> Result<()
     let expected = by_peer(0).2 as u64;
     let by_spm = |products: Option<u64>| {
         let start = Instant::now();
-        let builder = Operator::builder(Arc::clone(&a)).threads(threads);
-        let builder = match products {
-            Some(products) => builder.expected_products(products),
-            None => builder,
-        };
-        let op = builder.build().expect("a valid matrix");
+        let op = operator(&a, threads, products);
         let planning = start.elapsed().as_secs_f64();
         let iterations = solve(&mut |x, y| op.apply(x, y).expect("right lengths"));
         let timed = (planning, start.elapsed().as_secs_f64(), iterations);

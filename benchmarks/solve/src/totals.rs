@@ -5,10 +5,10 @@ use std::hint::black_box;
 use std::sync::Arc;
 use std::time::Instant;
 
-use spm::{Csr, Operator};
+use spm::Csr;
 
-use crate::median;
 use crate::peers::{NAMES, Peers};
+use crate::{median, operator};
 
 const COUNTS: [u64; 4] = [1, 10, 100, 1000];
 /// Seconds of products of one library and round; the time of more is extrapolated from the last ones.
@@ -52,12 +52,7 @@ pub fn run(name: &str, a: &Csr<f64>, threads: usize, rounds: usize) -> Result<()
         let mut recipe = String::new();
         let mut of_spm = |products: Option<u64>, y: &mut [f64]| {
             let start = Instant::now();
-            let builder = Operator::builder(Arc::clone(&a)).threads(threads);
-            let builder = match products {
-                Some(products) => builder.expected_products(products),
-                None => builder,
-            };
-            let op = builder.build().expect("a valid matrix");
+            let op = operator(&a, threads, products);
             let planning = start.elapsed().as_secs_f64();
             let product = || op.apply(black_box(&x), black_box(&mut *y)).expect("right lengths");
             let seconds = planning + calls(count, product);

@@ -98,15 +98,33 @@ impl<T: Copy + Send + Sync> CsrSource<'_, T> {
         match new {
             NewValues::Shared(values) => self.values = Some(Arc::clone(values)),
             NewValues::Into(owner, values) => {
-                // Without this reference the owner's may be the only one.
-                let empty = CsrView { cols: 0, row_ptr: &[0], col_ind: &[], values: &[] };
-                self.matrix = Matrix::Borrowed(empty);
-                let own = Arc::make_mut(owner).values_mut().par_chunks_mut(TASK);
+                let shared = Unshared::new(self, owner);
+                let own = Arc::make_mut(shared.owner).values_mut().par_chunks_mut(TASK);
                 own.zip(values.par_chunks(TASK)).for_each(|(own, new)| own.copy_from_slice(new));
-                *self = owner.clone().into();
             }
         }
         Ok(())
+    }
+}
+
+/// A source without its reference to the matrix, so that the owner's may be the only one. It shares the
+/// owner's matrix again when this is dropped, also by a panic: the plan relies on the pattern.
+struct Unshared<'s, 'a, T> {
+    source: &'s mut CsrSource<'a, T>,
+    owner: &'s mut Arc<Csr<T>>,
+}
+
+impl<'s, 'a, T> Unshared<'s, 'a, T> {
+    fn new(source: &'s mut CsrSource<'a, T>, owner: &'s mut Arc<Csr<T>>) -> Self {
+        let empty = CsrView { cols: 0, row_ptr: &[0], col_ind: &[], values: &[] };
+        source.matrix = Matrix::Borrowed(empty);
+        Self { source, owner }
+    }
+}
+
+impl<T> Drop for Unshared<'_, '_, T> {
+    fn drop(&mut self) {
+        *self.source = Arc::clone(self.owner).into();
     }
 }
 

@@ -133,7 +133,7 @@ impl<T: Scalar> Builder<T> {
             Pool::Shared(count) => count,
             Pool::Own(ref threads) => threads.count(),
         };
-        let small = planning::is_small(&a, threads);
+        let small = pools::is_small(&a, threads);
         let threads = match self.pool {
             _ if small && self.recipe.is_none() => pools::shared(1),
             Pool::Shared(count) => pools::shared(count),

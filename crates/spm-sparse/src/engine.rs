@@ -137,14 +137,14 @@ fn of_choice(choice: &str) -> Recipe {
     }
 }
 
-/// A planned Y = alpha A X + beta Y for one width and layout of X.
-pub(crate) struct DenseProduct<T> {
-    plan: spmm::BoxedPlan<'static, T>,
+/// A planned product straight from the CSR arrays of A, on which no recipe has a say.
+pub(crate) struct DirectProduct<T> {
+    plan: spmv::BoxedPlan<'static, T>,
 }
 
-impl<T: Scalar> DenseProduct<T> {
-    /// Straight from CSR.
-    pub(crate) fn direct(
+impl<T: Scalar> DirectProduct<T> {
+    /// Y = alpha A X + beta Y for one width and layout of X.
+    pub(crate) fn many(
         a: &Arc<Csr<T>>,
         dense: DenseShape,
         resources: &Resources,
@@ -152,6 +152,27 @@ impl<T: Scalar> DenseProduct<T> {
         let kernel = spmm::find::<T>(DIRECT_MANY).expect("a registered kernel");
         let parameters = kernel.info.defaults();
         Ok(Self { plan: kernel.plan(a, dense, &parameters, &resources.options())? })
+    }
+
+    /// y = alpha conj(A) x + beta y.
+    pub(crate) fn conjugate(a: &Arc<Csr<T>>, resources: &Resources) -> Self {
+        let plan = spm_cpu::conjugate::plan(a, &resources.options());
+        Self { plan: plan.expect("a plan that needs no memory") }
+    }
+
+    /// y = alpha A^T x + beta y, or the same with A^H.
+    pub(crate) fn transposed(
+        a: &Arc<Csr<T>>,
+        conjugate: bool,
+        resources: &Resources,
+    ) -> Result<Self, Error> {
+        let options = resources.options();
+        let plan = if conjugate {
+            spm_cpu::transposed::plan_conjugate(a, &options)?
+        } else {
+            spm_cpu::transposed::plan(a, &options)?
+        };
+        Ok(Self { plan })
     }
 
     pub(crate) fn dense(&self) -> DenseShape {
@@ -162,28 +183,7 @@ impl<T: Scalar> DenseProduct<T> {
         self.plan.footprint().plan_bytes
     }
 
-    /// `y` = alpha A `x` + beta `y`.
-    pub(crate) fn run(&self, alpha: T, x: &[T], beta: T, y: &mut [T]) -> Result<(), Error> {
-        Ok(self.plan.run_scaled(Scaling::new(alpha, beta), x, y)?)
-    }
-}
-
-/// A planned y = alpha conj(A) x + beta y straight from the CSR arrays of A.
-pub(crate) struct Conjugate<T> {
-    plan: spmv::BoxedPlan<'static, T>,
-}
-
-impl<T: Scalar> Conjugate<T> {
-    pub(crate) fn new(a: &Arc<Csr<T>>, resources: &Resources) -> Self {
-        let plan = spm_cpu::conjugate::plan(a, &resources.options());
-        Self { plan: plan.expect("a plan that needs no memory") }
-    }
-
-    pub(crate) fn plan_bytes(&self) -> u64 {
-        self.plan.footprint().plan_bytes
-    }
-
-    /// `y` = alpha conj(A) `x` + beta `y`. Checks the lengths.
+    /// `y` = alpha times the product with `x`, + beta `y`. Checks the lengths.
     pub(crate) fn run(&self, alpha: T, x: &[T], beta: T, y: &mut [T]) -> Result<(), Error> {
         Ok(self.plan.run_scaled(Scaling::new(alpha, beta), x, y)?)
     }
@@ -194,13 +194,13 @@ pub(crate) struct TransposedCopy<T> {
     /// With the transpose.
     pub(crate) product: Product<T>,
     /// With the conjugate transpose, of a complex matrix.
-    pub(crate) conjugate: Option<Conjugate<T>>,
+    pub(crate) conjugate: Option<DirectProduct<T>>,
 }
 
 impl<T: Scalar> TransposedCopy<T> {
     /// Bytes of the plans, which share the copy.
     pub(crate) fn plan_bytes(&self) -> u64 {
-        let conjugate = self.conjugate.as_ref().map_or(0, Conjugate::plan_bytes);
+        let conjugate = self.conjugate.as_ref().map_or(0, DirectProduct::plan_bytes);
         self.product.footprint().plan_bytes + conjugate
     }
 }
@@ -222,7 +222,7 @@ pub(crate) fn transposed<T: Scalar>(
     let transpose = Csr::new((a.cols(), a.rows()), col_ptr, row_ind, values)?;
     let (transpose, resources) = (Arc::new(transpose), resources.beside(bytes));
     let product = Product::direct(&transpose, &resources)?;
-    let conjugate = T::IS_COMPLEX.then(|| Conjugate::new(&transpose, &resources));
+    let conjugate = T::IS_COMPLEX.then(|| DirectProduct::conjugate(&transpose, &resources));
     Ok(TransposedCopy { product, conjugate })
 }
 
@@ -230,34 +230,4 @@ pub(crate) fn transposed<T: Scalar>(
 pub(crate) fn transposed_bytes<T: Scalar>(a: &Csr<T>) -> u64 {
     let entries = a.nnz() as u64 * (size_of::<u32>() + T::BYTES) as u64;
     (a.cols() as u64 + 1) * size_of::<u32>() as u64 + entries
-}
-
-/// A planned y = alpha A^T x + beta y, or the same with A^H, straight from the CSR arrays of A.
-pub(crate) struct TransposedProduct<T> {
-    plan: spmv::BoxedPlan<'static, T>,
-}
-
-impl<T: Scalar> TransposedProduct<T> {
-    pub(crate) fn direct(
-        a: &Arc<Csr<T>>,
-        conjugate: bool,
-        resources: &Resources,
-    ) -> Result<Self, Error> {
-        let options = resources.options();
-        let plan = if conjugate {
-            spm_cpu::transposed::plan_conjugate(a, &options)?
-        } else {
-            spm_cpu::transposed::plan(a, &options)?
-        };
-        Ok(Self { plan })
-    }
-
-    pub(crate) fn plan_bytes(&self) -> u64 {
-        self.plan.footprint().plan_bytes
-    }
-
-    /// `y` = alpha A^T `x` + beta `y`, or the same with A^H.
-    pub(crate) fn run(&self, alpha: T, x: &[T], beta: T, y: &mut [T]) -> Result<(), Error> {
-        Ok(self.plan.run_scaled(Scaling::new(alpha, beta), x, y)?)
-    }
 }

@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use spm_formats::{Csr, DenseShape, Layout, Scalar};
 
-use crate::engine::{Conjugate, DenseProduct, Product, Resources};
+use crate::engine::{DirectProduct, Product, Resources};
 use crate::error::check;
 use crate::planning::{Chosen, EXPECTED, Machine, Planned};
 use crate::transposed::Transposed;
@@ -54,7 +54,7 @@ struct Inner<T> {
     intent: Intent,
     chosen: Chosen<T>,
     transposed: Transposed<T>,
-    conjugate: OnceLock<Conjugate<T>>,
+    conjugate: OnceLock<DirectProduct<T>>,
     many: Many<T>,
 }
 
@@ -67,7 +67,7 @@ pub(crate) struct Intent {
 
 /// The planned Y = A X, one for each width and layout that has been asked for.
 struct Many<T> {
-    plans: RwLock<Vec<Arc<DenseProduct<T>>>>,
+    plans: RwLock<Vec<Arc<DirectProduct<T>>>>,
     /// Workspaces for operands with a leading dimension.
     free: Mutex<Vec<Vec<T>>>,
 }
@@ -143,7 +143,7 @@ impl<T: Scalar> Operator<T> {
     /// Bytes of the matrix and of all plans made so far.
     pub fn memory_bytes(&self) -> u64 {
         let Inner { a, chosen, transposed, conjugate, many, .. } = &*self.inner;
-        let plans = chosen.plan_bytes() + conjugate.get().map_or(0, Conjugate::plan_bytes);
+        let plans = chosen.plan_bytes() + conjugate.get().map_or(0, DirectProduct::plan_bytes);
         a.memory_bytes() + plans + transposed.memory_bytes(a) + many.memory_bytes()
     }
 
@@ -243,8 +243,6 @@ impl<T: Scalar> Operator<T> {
         beta: T,
         y: &mut [T],
     ) -> Result<(), Error> {
-        check("x", self.rows(), x.len())?;
-        check("y", self.cols(), y.len())?;
         self.run_transposed(false, (alpha, beta), x, y)
     }
 
@@ -268,12 +266,10 @@ impl<T: Scalar> Operator<T> {
         beta: T,
         y: &mut [T],
     ) -> Result<(), Error> {
-        check("x", self.rows(), x.len())?;
-        check("y", self.cols(), y.len())?;
         self.run_transposed(true, (alpha, beta), x, y)
     }
 
-    /// Vectors of the right lengths.
+    /// With A^H if `conjugate`. Checks the lengths.
     fn run_transposed(
         &self,
         conjugate: bool,
@@ -281,6 +277,8 @@ impl<T: Scalar> Operator<T> {
         x: &[T],
         y: &mut [T],
     ) -> Result<(), Error> {
+        check("x", self.rows(), x.len())?;
+        check("y", self.cols(), y.len())?;
         let Inner { a, resources, machine, intent, transposed, .. } = &*self.inner;
         let products = intent.products.or(intent.deterministic.then_some(EXPECTED));
         let after = || machine.copy_after(a, resources, products);
@@ -297,7 +295,7 @@ impl<T: Scalar> Operator<T> {
             return self.apply(x, y);
         }
         let Inner { a, resources, conjugate, .. } = &*self.inner;
-        let product = conjugate.get_or_init(|| Conjugate::new(a, resources));
+        let product = conjugate.get_or_init(|| DirectProduct::conjugate(a, resources));
         product.run(T::ONE, x, T::ZERO, y)
     }
 
@@ -466,8 +464,8 @@ impl<T: Scalar> Many<T> {
     }
 
     /// The plan for `dense`, made at the first call for it.
-    fn plan(&self, inner: &Inner<T>, dense: DenseShape) -> Result<Arc<DenseProduct<T>>, Error> {
-        let find = |plans: &[Arc<DenseProduct<T>>]| {
+    fn plan(&self, inner: &Inner<T>, dense: DenseShape) -> Result<Arc<DirectProduct<T>>, Error> {
+        let find = |plans: &[Arc<DirectProduct<T>>]| {
             plans.iter().find(|plan| plan.dense() == dense).cloned()
         };
         // A list of plans is whole after a panic.
@@ -477,7 +475,7 @@ impl<T: Scalar> Many<T> {
         // The same threads as for one column, so that the recipe decides on them too.
         let threads = inner.chosen.now().product.recipe().threads();
         let resources = inner.resources.on(threads);
-        let new = Arc::new(DenseProduct::direct(&inner.a, dense, &resources)?);
+        let new = Arc::new(DirectProduct::many(&inner.a, dense, &resources)?);
         let mut plans = self.plans.write().unwrap_or_else(PoisonError::into_inner);
         // Another thread may have been first.
         let plan = find(&plans).unwrap_or_else(|| {

@@ -81,11 +81,6 @@ fn is_worth_predicting<T: Scalar>(a: &Csr<T>, products: u64) -> bool {
     work(a, products) >= WORTH_PREDICTING * PREDICTING
 }
 
-/// Whether a product takes so little that waking another thread would take longer.
-pub(crate) fn is_small<T>(a: &Csr<T>, threads: usize) -> bool {
-    spmv::one_thread_suffices(a.rows(), a.nnz(), threads.max(2), &Rates::typical())
-}
-
 /// A product, and what is known of it.
 pub(crate) struct Planned<T> {
     pub(crate) product: Product<T>,
@@ -270,11 +265,14 @@ impl<T: Scalar> Later<T> {
         }
         // Others go on as before.
         let Ok(_guard) = self.planning.try_lock() else { return };
+        if self.planned.get().is_some() {
+            return;
+        }
         let start = Instant::now();
         let predictions = self.predictions.get_or_init(|| machine.predict(a, resources, calls));
         if let Some(product) = convert(a, resources, predictions, calls) {
             let reason = Reason::Later { after: calls };
-            // Nobody else has planned: the guard is held, and `next` has found nothing.
+            // Nobody else has planned: the guard is held.
             let _ = self.planned.set(Planned::new(product, reason, start.elapsed()));
         }
     }

@@ -4,10 +4,9 @@ use std::num::NonZero;
 use std::sync::{Mutex, PoisonError};
 use std::thread;
 
-use spm_cpu::Threads;
+use spm_cpu::machine::Rates;
+use spm_cpu::{Threads, spmv};
 use spm_formats::Csr;
-
-use crate::planning;
 
 /// One pool for each number of threads that an operator has asked for.
 static POOLS: Mutex<Vec<Threads>> = Mutex::new(Vec::new());
@@ -28,7 +27,12 @@ pub(crate) fn shared(count: usize) -> Threads {
 /// The threads of an operator without options: all cores, or the calling thread for a small matrix.
 pub(crate) fn for_matrix<T>(a: &Csr<T>) -> Threads {
     let threads = all_cores();
-    shared(if planning::is_small(a, threads) { 1 } else { threads })
+    shared(if is_small(a, threads) { 1 } else { threads })
+}
+
+/// Whether a product takes so little that waking another thread would take longer.
+pub(crate) fn is_small<T>(a: &Csr<T>, threads: usize) -> bool {
+    spmv::one_thread_suffices(a.rows(), a.nnz(), threads.max(2), &Rates::typical())
 }
 
 /// The cores that this process may use.

@@ -5,7 +5,7 @@ use std::sync::{Arc, Mutex, OnceLock};
 
 use spm_formats::{Csr, Scalar};
 
-use crate::engine::{self, Resources, TransposedCopy, TransposedProduct};
+use crate::engine::{self, DirectProduct, Resources, TransposedCopy};
 use crate::{Error, Recipe};
 
 /// y = alpha A^T x + beta y, and the same with A^H: straight from the CSR arrays of A at first, later
@@ -14,9 +14,9 @@ pub(crate) struct Transposed<T> {
     calls: AtomicU64,
     /// Products before the copy is made, if it is.
     after: OnceLock<Option<u64>>,
-    direct: OnceLock<TransposedProduct<T>>,
+    direct: OnceLock<DirectProduct<T>>,
     /// With A^H; unused for a real matrix.
-    conjugate: OnceLock<TransposedProduct<T>>,
+    conjugate: OnceLock<DirectProduct<T>>,
     /// Nothing where the copy is beyond the budget.
     planned: OnceLock<Option<TransposedCopy<T>>>,
     /// Held by the thread that makes the copy.
@@ -43,9 +43,8 @@ impl<T: Scalar> Transposed<T> {
     /// Bytes of the transposed copy, if `a` has one, and of the plans.
     pub(crate) fn memory_bytes(&self, a: &Csr<T>) -> u64 {
         let of_copy = |copy: &TransposedCopy<T>| engine::transposed_bytes(a) + copy.plan_bytes();
-        let bytes = |direct: &OnceLock<TransposedProduct<T>>| {
-            direct.get().map_or(0, TransposedProduct::plan_bytes)
-        };
+        let bytes =
+            |direct: &OnceLock<DirectProduct<T>>| direct.get().map_or(0, DirectProduct::plan_bytes);
         let direct = bytes(&self.direct) + bytes(&self.conjugate);
         direct + self.planned.get().and_then(Option::as_ref).map_or(0, of_copy)
     }
@@ -91,7 +90,7 @@ impl<T: Scalar> Transposed<T> {
         if let Some(direct) = direct.get() {
             return direct.run(alpha, x, beta, y);
         }
-        let new = TransposedProduct::direct(a, conjugate, resources)?;
+        let new = DirectProduct::transposed(a, conjugate, resources)?;
         direct.get_or_init(|| new).run(alpha, x, beta, y)
     }
 }

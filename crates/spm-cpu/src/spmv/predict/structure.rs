@@ -1,0 +1,388 @@
+//! The structure of a matrix as estimated from some of its rows, the ways to store it, and the time of a
+//! product with each.
+
+use spm_formats::kernel::{Value, split_label};
+use spm_formats::{CsrView, Scalar};
+
+use super::{MARGIN, Prediction};
+use crate::machine::{Cost, Family, Rates};
+use crate::simd::{GATHER, LANES};
+use crate::spmv::long_rows::LONG;
+use crate::spmv::sell_compact::SIGMA;
+use crate::spmv::{csr_compact, csr_nnz_balanced, sell_compact, sell_symmetric, sell_tiles};
+
+/// Blocks of [`LANES`] rows whose columns are read, and windows of row lengths.
+const BLOCKS: usize = 32;
+const WINDOWS: usize = 16;
+/// Rows of a window.
+const WINDOW: usize = 256;
+/// Rows of the largest window that rows are sorted in.
+const LARGEST_WINDOW: usize = WINDOWS * WINDOW;
+/// Bytes of a cache line.
+const LINE: usize = 64;
+/// Columns of a tile of `sell-tiles`.
+const TILE: u32 = 1 << 16;
+
+/// A way to store the matrix: what its product reads and computes.
+pub(super) struct Way {
+    pub(super) label: String,
+    pub(super) family: Family,
+    pub(super) rows: f64,
+    /// Rows, or chunks of rows, of another length than the one before.
+    pub(super) turns: f64,
+    pub(super) elements: f64,
+    pub(super) indices: f64,
+    /// Bytes of the matrix, and of what planning allocates.
+    pub(super) bytes: f64,
+    pub(super) made: f64,
+    /// Bytes that the elements of x for consecutive entries are spread over.
+    pub(super) reach: f64,
+    /// Elements, of those above, that belong to another family.
+    pub(super) rest: Option<(Family, f64)>,
+}
+
+/// The structure of a matrix as estimated from some of its rows. Numbers are per entry unless they say
+/// otherwise.
+#[derive(Debug, Default)]
+pub(super) struct Structure {
+    /// Cache lines of x that the row before has not used.
+    lines: f64,
+    /// The share of rows of another length than the row before.
+    turns: f64,
+    /// Bytes of x between the first and the last column of a row.
+    reach: f64,
+    /// Column indices that `csr-compact` stores, and its groups of rows.
+    listed: f64,
+    groups: f64,
+    /// Bytes of a column index where 16 bits may suffice.
+    index_bytes: f64,
+    /// Elements of `sell-compact` in the order of the rows, with an index each or for eight.
+    gathered: f64,
+    contiguous: f64,
+    /// Elements of `sell-compact` by sorting window: in order, 256 rows, 4096 rows.
+    sorted: [f64; 3],
+    /// Elements of `sell-symmetric`; nothing where the sample is not symmetric.
+    upper: Option<f64>,
+    /// Rows of tiles.
+    runs: f64,
+    /// Whether all values seem equal.
+    equal: bool,
+}
+
+/// Sums over the sampled blocks.
+#[derive(Debug, Default)]
+struct Sums {
+    blocks: usize,
+    entries: usize,
+    /// Of rows that have a row before them in their block.
+    followers: usize,
+    lines: usize,
+    turns: usize,
+    reach: f64,
+    listed: usize,
+    groups: usize,
+    narrow: usize,
+    gathered: usize,
+    contiguous: usize,
+    upper: usize,
+    runs: usize,
+    symmetric: bool,
+    equal: bool,
+}
+
+impl Structure {
+    pub(super) fn sample<T: Scalar>(a: &CsrView<'_, T>) -> Self {
+        let mut sums = Sums { symmetric: a.rows() == a.cols(), equal: true, ..Sums::default() };
+        let all = a.rows() / LANES;
+        let mut firsts = Vec::new();
+        for block in (0..all).step_by((all / BLOCKS).max(1)) {
+            sums.add(a, block * LANES, &mut firsts);
+        }
+        let of = |count: usize| count as f64 / sums.entries.max(1) as f64;
+        Self {
+            lines: sums.lines as f64 / sums.followers.max(1) as f64,
+            turns: sums.turns as f64 / (sums.blocks * (LANES - 1)).max(1) as f64,
+            reach: sums.reach / sums.entries.max(1) as f64,
+            listed: of(sums.listed),
+            groups: of(sums.groups),
+            index_bytes: if 2 * sums.narrow > sums.blocks { 2.0 } else { 4.0 },
+            gathered: of(sums.gathered),
+            contiguous: of(sums.contiguous),
+            sorted: sorted_elements(a.row_ptr()),
+            upper: (sums.symmetric && sums.entries > 0).then(|| of(sums.upper)),
+            runs: of(sums.runs),
+            equal: sums.equal && sums.entries > 0,
+        }
+    }
+
+    /// All ways, the one straight from CSR first.
+    pub(super) fn ways<T: Scalar>(&self, a: &CsrView<'_, T>) -> Vec<Way> {
+        let (rows, nnz) = (a.rows() as f64, a.nnz() as f64);
+        let value = T::BYTES as f64;
+        let pointers = 4.0 * (rows + 1.0);
+        let direct = Way {
+            label: csr_nnz_balanced::INFO.label(&csr_nnz_balanced::INFO.defaults()),
+            family: Family::Csr,
+            rows,
+            turns: rows * self.turns,
+            elements: nnz,
+            indices: 0.0,
+            bytes: nnz * (value + 4.0) + pointers,
+            made: 0.0,
+            reach: self.reach,
+            rest: None,
+        };
+        let listed = nnz * self.listed;
+        let mut ways = vec![direct];
+        ways.push(Way {
+            label: csr_compact::INFO.id.to_owned(),
+            family: Family::CsrCompact,
+            rows: nnz * self.groups,
+            turns: nnz * self.groups * self.turns,
+            elements: nnz,
+            indices: listed,
+            bytes: nnz * (value + 12.0 * self.groups) + listed * self.index_bytes + pointers,
+            made: nnz * 12.0 * self.groups + listed * self.index_bytes,
+            reach: self.reach,
+            rest: None,
+        });
+        let stored = if self.equal { 0.0 } else { value };
+        let chunks = 12.0 * rows / LANES as f64;
+        let [unsorted, near, far] = self.sorted;
+        let turning = rows * self.turns / LANES as f64;
+        let sell = |sigma: usize, elements: f64, contiguous: f64| {
+            let bytes = nnz * elements * (stored + self.index_bytes)
+                + nnz * contiguous * (stored + 4.0 / LANES as f64)
+                + chunks
+                + if sigma > 1 { 2.0 * rows } else { 0.0 };
+            let (gathered, whole) = (Family::SellGathered, Family::SellContiguous);
+            let (family, rest) = if contiguous > elements {
+                (whole, (gathered, nnz * elements))
+            } else {
+                (gathered, (whole, nnz * contiguous))
+            };
+            Way {
+                label: format!("{}[{}={sigma}]", sell_compact::INFO.id, SIGMA.name),
+                family,
+                rows,
+                turns: if sigma > 1 { 0.0 } else { turning },
+                elements: nnz * (elements + contiguous),
+                indices: 0.0,
+                bytes,
+                made: bytes,
+                reach: self.reach,
+                rest: Some(rest),
+            }
+        };
+        // Blocks are a poorer sample of padding than windows of row lengths are.
+        let padding = unsorted / (self.gathered + self.contiguous).max(1.0);
+        let padding = if self.contiguous > 0.0 { 1.0 } else { padding.max(1.0) };
+        ways.push(sell(1, padding * self.gathered, self.contiguous));
+        if near < MARGIN * unsorted {
+            ways.push(sell(WINDOW, near, 0.0));
+        }
+        if far < MARGIN * near {
+            ways.push(sell(LARGEST_WINDOW, far, 0.0));
+        }
+        if let Some(upper) = self.upper.filter(|&upper| upper < 1.0) {
+            let bytes = nnz * upper * (value + 8.0 / LANES as f64 / 2.0);
+            ways.push(Way {
+                label: sell_symmetric::INFO.id.to_owned(),
+                family: Family::SellSymmetric,
+                rows,
+                turns: turning,
+                elements: nnz * upper,
+                indices: 0.0,
+                bytes,
+                made: bytes,
+                reach: self.reach,
+                rest: None,
+            });
+        }
+        let tile = f64::from(TILE) * value;
+        if self.reach > tile {
+            let padded = far.max(1.0);
+            let bytes = nnz * (padded * (value + 2.0) + 4.0 * self.runs);
+            ways.push(Way {
+                label: sell_tiles::INFO.id.to_owned(),
+                family: Family::SellTiles,
+                rows: nnz * self.runs,
+                turns: 0.0,
+                elements: nnz * padded,
+                indices: 0.0,
+                bytes,
+                made: bytes,
+                reach: tile,
+                rest: None,
+            });
+        }
+        ways
+    }
+
+    pub(super) fn predict<T: Scalar>(
+        &self,
+        a: &CsrView<'_, T>,
+        way: &Way,
+        threads: usize,
+        balance: f64,
+        rates: &Rates,
+    ) -> Prediction {
+        let vectors = ((a.rows() + a.cols()) * T::BYTES) as f64;
+        let bytes = way.bytes + vectors;
+        let cost = rates.cost(way.family);
+        let (rest_cost, rest) =
+            way.rest.map_or((0.0, 0.0), |(family, rest)| (rates.cost(family).element, rest));
+        let computing = way.rows * cost.row
+            + way.turns * rates.turn()
+            + (way.elements - rest) * cost.element
+            + rest * rest_cost
+            + way.indices * cost.index;
+        let waiting = self.waiting(a, way, threads, rates);
+        let share = balance / threads as f64;
+        let reading = bytes / rates.read(bytes, threads);
+        Prediction {
+            label: label::<T>(way, cost),
+            threads,
+            seconds: rates.start(threads) + reading.max(computing * share) + waiting * share,
+            planning: cost.plan * a.nnz() as f64
+                + cost.plan_row * a.rows() as f64
+                + way.made / rates.fresh(),
+            bytes,
+        }
+    }
+
+    /// Seconds in which one thread waits for elements of x.
+    pub(super) fn waiting<T: Scalar>(
+        &self,
+        a: &CsrView<'_, T>,
+        way: &Way,
+        threads: usize,
+        rates: &Rates,
+    ) -> f64 {
+        let reach = way.reach.min((a.cols() * T::BYTES) as f64);
+        let far = (rates.gather(reach, threads) - rates.near(threads)).max(0.0);
+        a.nnz() as f64 * self.lines * far
+    }
+}
+
+/// The kernel of a way with its parameters.
+fn label<T: Scalar>(way: &Way, cost: Cost) -> String {
+    let (id, text) = split_label(&way.label);
+    let kernel = crate::spmv::find::<T>(id).expect("a registered kernel");
+    let parameters = kernel.info.parse_parameters(text).expect("parameters of the kernel");
+    let gather = Value::Choice(if cost.vector_gather { "vector" } else { "scalar" });
+    let parameters = match parameters.get(GATHER.name) {
+        Some(_) => parameters.with(GATHER.name, gather),
+        None => parameters,
+    };
+    kernel.info.label(&parameters)
+}
+
+impl Sums {
+    /// Adds the block of rows from `start` on.
+    fn add<T: Scalar>(&mut self, a: &CsrView<'_, T>, start: usize, firsts: &mut Vec<u32>) {
+        let cols = |lane: usize| {
+            let cols = a.row(start + lane).0;
+            &cols[..cols.len().min(LONG)]
+        };
+        let lengths: [usize; LANES] = std::array::from_fn(|lane| cols(lane).len());
+        let entries: usize = lengths.iter().sum();
+        if entries == 0 {
+            return;
+        }
+        self.blocks += 1;
+        self.entries += entries;
+        let (mut low, mut high) = (u32::MAX, 0);
+        let per_line = (LINE / T::BYTES) as u32;
+        for lane in 0..LANES {
+            let here = cols(lane);
+            if let [first, .., last] | [first @ last] = here {
+                (low, high) = (low.min(*first), high.max(*last));
+                self.reach += (here.len() * T::BYTES) as f64 * f64::from(last - first);
+                self.runs += here.chunk_by(|a, b| a / TILE == b / TILE).count();
+            }
+            let same = lane > 0 && here == cols(lane - 1);
+            self.groups += usize::from(!same);
+            self.listed += if same { 0 } else { here.len().next_multiple_of(LANES) };
+            if lane > 0 {
+                self.followers += here.len();
+                self.turns += usize::from(here.len() != lengths[lane - 1]);
+                let mut before = cols(lane - 1).iter().map(|col| col / per_line).peekable();
+                for line in here.chunk_by(|a, b| a / per_line == b / per_line) {
+                    let line = line[0] / per_line;
+                    while before.next_if(|&other| other < line).is_some() {}
+                    self.lines += usize::from(before.peek() != Some(&line));
+                }
+            }
+        }
+        let narrow = high - low <= u32::from(u16::MAX);
+        self.narrow += usize::from(narrow);
+        // As the builders of `sell-compact` and `sell-symmetric` do.
+        let gathered = LANES * lengths.iter().max().copied().unwrap_or(0);
+        firsts.clear();
+        let lanes = (0..LANES as u32).flat_map(|lane| {
+            cols(lane as usize).iter().map(move |&col| col.checked_sub(lane).unwrap_or(u32::MAX))
+        });
+        firsts.extend(lanes);
+        firsts.sort_unstable();
+        firsts.dedup();
+        let bytes = T::BYTES * LANES;
+        let of_gathered = gathered * (T::BYTES + if narrow { 2 } else { 4 });
+        if firsts.last() != Some(&u32::MAX) && firsts.len() * (bytes + 4) <= of_gathered * 11 / 10 {
+            self.contiguous += LANES * firsts.len();
+        } else {
+            self.gathered += gathered;
+        }
+        if self.symmetric {
+            firsts.clear();
+            for lane in 0..LANES as u32 {
+                let row = start as u32 + lane;
+                let upper = cols(lane as usize).iter().filter(|&&col| col >= row);
+                firsts.extend(upper.map(|col| col - lane));
+            }
+            firsts.push(start as u32);
+            firsts.sort_unstable();
+            firsts.dedup();
+            self.upper += LANES * firsts.len();
+            let lane = self.blocks % LANES;
+            let (row_cols, values) = a.row(start + lane);
+            let mirrored = |(&col, value): (&u32, &T)| {
+                let mirror = a.get(col as usize, start + lane);
+                mirror.is_some_and(|other| other.to_bits128() == value.to_bits128())
+            };
+            let step = (row_cols.len() / 4).max(1);
+            self.symmetric = row_cols.iter().zip(values).step_by(step).all(mirrored);
+        }
+        let values = &a.values()[a.row_range(start)];
+        let first = a.values()[0].to_bits128();
+        self.equal &= values.iter().all(|value| value.to_bits128() == first);
+    }
+}
+
+/// Elements that chunks of [`LANES`] rows take for each entry: rows in order, and sorted by length in
+/// windows of 256 and of 4096 rows.
+fn sorted_elements(row_ptr: &[u32]) -> [f64; 3] {
+    let rows = row_ptr.len() - 1;
+    let length = |row: usize| {
+        let length = (row_ptr[row + 1] - row_ptr[row]) as usize;
+        // Long rows are not in chunks.
+        if length > LONG { 0 } else { length }
+    };
+    let elements = |lengths: &[usize]| -> usize {
+        let widths = lengths.chunks(LANES).map(|rows| rows.iter().max().copied().unwrap_or(0));
+        LANES * widths.sum::<usize>()
+    };
+    let windows = rows.div_ceil(WINDOW);
+    let (mut sums, mut all) = ([0; 2], Vec::new());
+    for window in (0..windows).step_by(windows.div_ceil(WINDOWS).max(1)) {
+        let rows = window * WINDOW..rows.min((window + 1) * WINDOW);
+        let mut lengths: Vec<usize> = rows.map(length).collect();
+        sums[0] += elements(&lengths);
+        lengths.sort_unstable();
+        sums[1] += elements(&lengths);
+        all.append(&mut lengths);
+    }
+    all.sort_unstable();
+    let entries = all.iter().sum::<usize>().max(1) as f64;
+    [sums[0], sums[1], elements(&all)].map(|elements| elements as f64 / entries)
+}
