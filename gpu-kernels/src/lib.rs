@@ -1,4 +1,4 @@
-//! The GPU kernels of spm for SpMV, SpMM, transposition and conversions, written in Rust.
+//! The GPU kernels of spm for SpMV, SpMM, transposition, conversions and vector operations, written in Rust.
 //!
 //! The kernels use the small [`device`] module. One source is compiled to PTX (`cargo xtask
 //! build-ptx`, target nvptx64-nvidia-cuda) and to host code for the [`emulator`], which runs the
@@ -60,6 +60,7 @@ mod kernel;
 pub mod spmm;
 pub mod spmv;
 pub mod transpose;
+pub mod vector;
 
 /// How many threads an SM is to hold of the entries whose names begin so: at least this number of
 /// blocks of this number of threads, the largest that are launched. The SM's 65 536 registers are

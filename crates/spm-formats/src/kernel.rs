@@ -12,8 +12,8 @@ use std::fmt;
 
 pub use parameters::{ParameterError, ParameterSpec, Parameters, Schedule, Value};
 pub use plan::{
-    DenseShape, Footprint, PlanError, ProductPlan, RunError, TransposeOutput, TransposePlan,
-    check_length,
+    DenseShape, DeviceError, Footprint, PlanError, ProductPlan, RunError, TransposeOutput,
+    TransposePlan, check_length,
 };
 pub use scaling::Scaling;
 

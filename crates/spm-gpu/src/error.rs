@@ -201,7 +201,7 @@ impl From<GpuError> for PlanError {
     fn from(error: GpuError) -> Self {
         match error {
             GpuError::OverBudget(error) => Self::Format(error),
-            error => Self::Device(error.to_string()),
+            error => Self::device(error),
         }
     }
 }
@@ -210,7 +210,7 @@ impl From<GpuError> for RunError {
     fn from(error: GpuError) -> Self {
         match error {
             GpuError::Shape { what, expected, found } => Self::Shape { what, expected, found },
-            error => Self::Device(error.to_string()),
+            error => Self::device(error),
         }
     }
 }
@@ -255,7 +255,9 @@ mod tests {
         );
         let error = GpuError::OutOfMemory { requested: 3, free: 1, total: 2 };
         assert!(error.to_string().contains("format with less padding"));
-        assert_eq!(PlanError::from(error.clone()), PlanError::Device(error.to_string()));
+        let PlanError::Device(kept) = PlanError::from(error.clone()) else { panic!("{error}") };
+        assert_eq!(kept.downcast_ref(), Some(&error));
+        assert_eq!(kept.to_string(), error.to_string());
     }
 
     #[test]

@@ -73,6 +73,7 @@ mod stream;
 mod texture;
 mod timing;
 pub mod transpose;
+mod vector;
 
 pub use device::{Device, EmulatedDevice};
 pub use error::{CudaVersion, GpuError};
@@ -88,3 +89,4 @@ pub use plan::{
 pub use spm_formats::timing::{Sampling, Timing};
 pub use stream::{Event, Stream};
 pub use timing::{time, time_after};
+pub use vector::DeviceVector;

@@ -212,6 +212,83 @@ impl<T: Element> DeviceBuffer<T> {
         }
     }
 
+    /// Overwrites the buffer with `data` after what is in the stream, and waits for that alone: other
+    /// streams go on.
+    ///
+    /// # Errors
+    /// [`GpuError::Shape`] when the lengths differ; a stream of another device; a kernel in it that
+    /// failed.
+    pub fn copy_from_slice_on(&mut self, data: &[T], stream: &Stream) -> Result<(), GpuError> {
+        self.require_length(data.len())?;
+        stream.check_device(&self.device)?;
+        match &self.storage {
+            Storage::Cuda(Block::NONE) => Ok(()),
+            Storage::Cuda(block) => {
+                self.device.make_current()?;
+                let (source, raw) = (data.as_ptr().cast(), stream.as_raw().cast());
+                // SAFETY: both sides have that many bytes; below, the host waits until they are copied,
+                // which page-locked memory is not when the call returns.
+                check("cuMemcpyHtoDAsync", unsafe {
+                    sys::cuMemcpyHtoDAsync_v2(block.address, source, self.bytes(), raw)
+                })?;
+                stream.synchronize()
+            }
+            Storage::Emulated(buffer) => {
+                stream.synchronize()?;
+                buffer.write(data);
+                Ok(())
+            }
+        }
+    }
+
+    /// Overwrites `data` with the elements from `first` on, after what is in the stream, and waits for
+    /// that alone: other streams go on.
+    ///
+    /// # Errors
+    /// [`GpuError::Shape`] when the buffer ends before; a stream of another device; a kernel in it that
+    /// failed.
+    pub(crate) fn copy_part_on(
+        &self,
+        first: usize,
+        data: &mut [T],
+        stream: &Stream,
+    ) -> Result<(), GpuError> {
+        let found = first.saturating_add(data.len());
+        if found > self.length {
+            return Err(GpuError::Shape { what: "device buffer", expected: self.length, found });
+        }
+        stream.check_device(&self.device)?;
+        match &self.storage {
+            Storage::Cuda(block) if !data.is_empty() => {
+                self.device.make_current()?;
+                let source = block.address + (first * size_of::<T>()) as u64;
+                let (target, raw) = (data.as_mut_ptr().cast(), stream.as_raw().cast());
+                // SAFETY: both sides have that many bytes, and every bit pattern is an element; below,
+                // the host waits until they are copied.
+                check("cuMemcpyDtoHAsync", unsafe {
+                    sys::cuMemcpyDtoHAsync_v2(target, source, size_of_val(data), raw)
+                })?;
+                stream.synchronize()
+            }
+            Storage::Cuda(_) => stream.synchronize(),
+            Storage::Emulated(buffer) => {
+                stream.synchronize()?;
+                data.copy_from_slice(&buffer.read_at(first, data.len()));
+                Ok(())
+            }
+        }
+    }
+
+    /// Overwrites `data` with the buffer after what is in the stream, and waits for that alone: other
+    /// streams go on.
+    ///
+    /// # Errors
+    /// As [`DeviceBuffer::copy_from_slice_on`].
+    pub fn copy_to_slice_on(&self, data: &mut [T], stream: &Stream) -> Result<(), GpuError> {
+        self.require_length(data.len())?;
+        self.copy_part_on(0, data, stream)
+    }
+
     /// The elements, copied to the host.
     ///
     /// # Errors

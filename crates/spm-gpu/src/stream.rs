@@ -16,8 +16,9 @@ use crate::error::{GpuError, check, from_cust};
 ///
 /// Different streams run concurrently. An [`Event`] ([`Stream::wait`]) or [`Stream::synchronize`]
 /// orders a write in one stream before a read in another. Launches of one plan are ordered by the
-/// plan.
-#[derive(Debug)]
+/// plan, operations on a [`DeviceVector`](crate::DeviceVector) by the vector. Clones are the same
+/// stream.
+#[derive(Debug, Clone)]
 pub struct Stream(Arc<Queue>);
 
 #[derive(Debug)]
@@ -93,6 +94,20 @@ impl Stream {
             }
             _ => Err(GpuError::OtherDevice { what: "event" }),
         }
+    }
+
+    /// Makes work that is enqueued from now on wait for everything that is in `other` now; nothing if
+    /// both are the same stream.
+    ///
+    /// # Errors
+    /// A stream of another device.
+    pub(crate) fn follow(&self, other: &Self) -> Result<(), GpuError> {
+        if Arc::ptr_eq(&self.0, &other.0) {
+            return Ok(());
+        }
+        let mark = Event::with(self.device(), WITHOUT_TIME)?;
+        mark.record(other)?;
+        self.wait(&mark)
     }
 
     /// Enqueues a host function in the stream; later work in the stream waits until it returns. The

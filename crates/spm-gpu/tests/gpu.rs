@@ -6,7 +6,7 @@ mod common;
 use std::process::ExitCode;
 
 use common::cases::{Case, small, spmm_cases};
-use common::{device, spmm, spmv, streams, transpose};
+use common::{device, spmm, spmv, streams, transpose, vectors};
 use libtest_mimic::{Arguments, Trial};
 use spm_formats::{DenseShape, RealScalar};
 use spm_gpu::{Device, DeviceScalar, cusparse};
@@ -86,6 +86,7 @@ fn tests() -> Vec<Test> {
     }));
     let dropped = "streams::dropped_behind_a_launch".to_owned();
     tests.push(Test::new(dropped, streams::dropped_behind_a_launch));
+    tests.extend(vectors::ALL.map(|(name, run)| Test::new(format!("vectors::{name}"), run)));
     tests
 }
 

@@ -2,6 +2,7 @@
 
 use std::error::Error;
 use std::fmt;
+use std::sync::Arc;
 
 use super::Scaling;
 use crate::{FormatError, Layout, NewValues};
@@ -23,7 +24,7 @@ pub enum PlanError {
     /// Planning anew is the way.
     Values(&'static str),
     /// The device failed or has not enough memory.
-    Device(String),
+    Device(DeviceError),
 }
 
 /// Why a planned product was not computed.
@@ -40,7 +41,57 @@ pub enum RunError {
         found: usize,
     },
     /// The device failed.
-    Device(String),
+    Device(DeviceError),
+}
+
+/// The error of the crate that drives a device, as it is.
+///
+/// Its text and its [source](Error::source) are those of that error. Two are equal if their texts are.
+#[derive(Debug, Clone)]
+pub struct DeviceError(Arc<dyn Error + Send + Sync>);
+
+impl DeviceError {
+    /// An error of any type, or a text.
+    pub fn new(error: impl Into<Box<dyn Error + Send + Sync>>) -> Self {
+        Self(Arc::from(error.into()))
+    }
+
+    /// The error, if it is of type `E`.
+    pub fn downcast_ref<E: Error + 'static>(&self) -> Option<&E> {
+        self.0.downcast_ref()
+    }
+}
+
+impl PartialEq for DeviceError {
+    fn eq(&self, other: &Self) -> bool {
+        self.to_string() == other.to_string()
+    }
+}
+
+impl fmt::Display for DeviceError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        self.0.fmt(f)
+    }
+}
+
+impl Error for DeviceError {
+    fn source(&self) -> Option<&(dyn Error + 'static)> {
+        self.0.source()
+    }
+}
+
+impl PlanError {
+    /// What a device reported: an error of any type, or a text.
+    pub fn device(error: impl Into<Box<dyn Error + Send + Sync>>) -> Self {
+        Self::Device(DeviceError::new(error))
+    }
+}
+
+impl RunError {
+    /// As [`PlanError::device`].
+    pub fn device(error: impl Into<Box<dyn Error + Send + Sync>>) -> Self {
+        Self::Device(DeviceError::new(error))
+    }
 }
 
 impl fmt::Display for PlanError {
@@ -49,12 +100,19 @@ impl fmt::Display for PlanError {
             Self::Format(error) => error.fmt(f),
             Self::Unsupported { kernel, reason } => write!(f, "{kernel}: {reason}"),
             Self::Values(reason) => write!(f, "new values: {reason}"),
-            Self::Device(reason) => f.write_str(reason),
+            Self::Device(error) => error.fmt(f),
         }
     }
 }
 
-impl Error for PlanError {}
+impl Error for PlanError {
+    fn source(&self) -> Option<&(dyn Error + 'static)> {
+        match self {
+            Self::Device(error) => error.source(),
+            _ => None,
+        }
+    }
+}
 
 impl From<FormatError> for PlanError {
     fn from(error: FormatError) -> Self {
@@ -68,12 +126,19 @@ impl fmt::Display for RunError {
             Self::Shape { what, expected, found } => {
                 write!(f, "{what}: expected {expected} elements, found {found}")
             }
-            Self::Device(reason) => f.write_str(reason),
+            Self::Device(error) => error.fmt(f),
         }
     }
 }
 
-impl Error for RunError {}
+impl Error for RunError {
+    fn source(&self) -> Option<&(dyn Error + 'static)> {
+        match self {
+            Self::Device(error) => error.source(),
+            Self::Shape { .. } => None,
+        }
+    }
+}
 
 /// Checks the length of an argument of a product.
 ///

@@ -1,12 +1,15 @@
 //! CSR matrices in device memory.
 
 use spm_formats::CsrView;
+use spm_formats::kernel::PlanError;
 
 use super::DeviceMatrix;
 use crate::device::Device;
 use crate::error::GpuError;
 use crate::memory::DeviceBuffer;
-use crate::plan::{DeviceCsc, DeviceScalar};
+use crate::plan::{DeviceCsc, DeviceScalar, PlanOptions};
+use crate::stream::Stream;
+use crate::transpose;
 
 /// A CSR matrix in device memory, copied from verified arrays.
 #[derive(Debug)]
@@ -34,6 +37,24 @@ impl<T: DeviceScalar> DeviceCsr<T> {
             col_ind: DeviceBuffer::from_slice(device, a.col_ind())?,
             values: DeviceBuffer::from_slice(device, a.values())?,
         })
+    }
+
+    /// The transpose of a matrix in host memory, transposed on the device.
+    ///
+    /// # Errors
+    /// As [`TransposeKernel::plan`](crate::transpose::TransposeKernel::plan); a device that fails.
+    pub fn transposed(
+        device: &Device,
+        a: CsrView<'_, T>,
+        options: &PlanOptions,
+    ) -> Result<Self, PlanError> {
+        let kernel = transpose::find::<T>("auto").expect("a registered kernel");
+        let mut plan = kernel.plan(device, a, &kernel.info.defaults(), options)?;
+        let mut output = DeviceCsc::new(device, a.cols(), a.nnz())?;
+        let stream = Stream::new(device)?;
+        plan.launch(&mut output, &stream)?;
+        stream.synchronize()?;
+        Ok(Self::from_arrays((a.cols(), a.rows()), output))
     }
 
     /// `shape` = (rows, columns) and the arrays of a sound matrix.

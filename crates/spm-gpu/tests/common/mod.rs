@@ -6,6 +6,7 @@ pub(crate) mod spmm;
 pub(crate) mod spmv;
 pub(crate) mod streams;
 pub(crate) mod transpose;
+pub(crate) mod vectors;
 
 use spm_formats::kernel::PlanError;
 

@@ -13,3 +13,4 @@ mod spmm;
 mod spmv;
 mod streams;
 mod transpose;
+mod vectors;

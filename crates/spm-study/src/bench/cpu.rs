@@ -69,7 +69,7 @@ pub(super) fn plan<'a, T: RealScalar>(
 /// A pool of its own for what runs on rayon.
 fn rayon_pool(threads: usize) -> Result<rayon::ThreadPool, PlanError> {
     let pool = rayon::ThreadPoolBuilder::new().num_threads(threads).build();
-    pool.map_err(|error| PlanError::Device(error.to_string()))
+    pool.map_err(|error| PlanError::device(error.to_string()))
 }
 
 struct Product<'a, T> {
@@ -165,7 +165,7 @@ impl<T: RealScalar> Case for Conversion<'_, T> {
 
     fn check(&mut self) -> Result<ErrorMeasures, RunError> {
         let converted = self.pool.install(|| self.plan.run());
-        let converted = converted.map_err(|error| RunError::Device(error.to_string()))?;
+        let converted = converted.map_err(|error| RunError::device(error.to_string()))?;
         Ok(exact(is_exactly(&converted, self.coo)))
     }
 
@@ -175,7 +175,7 @@ impl<T: RealScalar> Case for Conversion<'_, T> {
         eviction: Option<&mut Eviction>,
     ) -> Result<Timing, RunError> {
         let convert = || -> Result<(), RunError> {
-            let converted = self.plan.run().map_err(|error| RunError::Device(error.to_string()))?;
+            let converted = self.plan.run().map_err(|error| RunError::device(error.to_string()))?;
             // Giving the result back to the allocator is part of what a caller pays.
             drop(std::hint::black_box(converted));
             Ok(())

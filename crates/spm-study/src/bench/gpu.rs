@@ -110,7 +110,7 @@ pub fn plan<'a, T: DeviceScalar>(
 }
 
 fn unplanned(error: PlanError) -> RunError {
-    RunError::Device(error.to_string())
+    RunError::device(error.to_string())
 }
 
 /// What times a case.

@@ -64,7 +64,7 @@ pub fn plan<'a, T: DeviceScalar>(
     match spec.info.backend {
         Backend::Gpu => {
             let device =
-                resources.device().map_err(|reason| PlanError::Device(reason.to_owned()))?;
+                resources.device().map_err(|reason| PlanError::device(reason.to_owned()))?;
             gpu::plan(spec, matrix, device, &spm_gpu::PlanOptions { budget })
         }
         Backend::Cpu => {

@@ -38,7 +38,7 @@ pub fn plan(
     resources: &Resources,
 ) -> Result<Planned<'static>, PlanError> {
     let primitive = primitives::find(spec.info.id).ok_or_else(|| missing(&spec.info))?;
-    let device = resources.device().map_err(|reason| PlanError::Device(reason.to_owned()))?;
+    let device = resources.device().map_err(|reason| PlanError::device(reason.to_owned()))?;
     Planned::new(
         || primitive.prepare(device, length, &spec.parameters),
         |prepared| Ok(Procedure { prepared, stream: Stream::new(device)? }),

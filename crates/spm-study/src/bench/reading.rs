@@ -64,14 +64,14 @@ pub fn plan<'a, T: RealScalar>(
         let file_bytes = file.metadata()?.len();
         Ok(Reading { csr, kernel, pool, file, file_bytes })
     };
-    let failed = |error: anyhow::Error| PlanError::Device(format!("{error:#}"));
+    let failed = |error: anyhow::Error| PlanError::device(format!("{error:#}"));
     Planned::new(|| Ok(()), |()| write().map_err(failed))
 }
 
 impl<T: RealScalar> Reading<'_, T> {
     fn read(&self) -> Result<Csr<T>, RunError> {
         let options = ReadOptions { mode: Mode::Strict, ..ReadOptions::default() };
-        let broken = |error: &dyn std::fmt::Display| RunError::Device(error.to_string());
+        let broken = |error: &dyn std::fmt::Display| RunError::device(error.to_string());
         self.pool.install(|| match self.kernel {
             "npz-cache" => cache::load_npz(&self.file).map_err(|e| broken(&e)),
             _ => matrix_market::read_csr(&self.file, &options).map_err(|e| broken(&e)),
