@@ -27,7 +27,7 @@
 //!     col_ind: col_ind.ptr(),
 //!     values: values.ptr(),
 //!     x: x.ptr(),
-//!     y: y.ptr_mut(),
+//!     y: y.ptr_mut().into(),
 //! };
 //! emulator.launch::<CsrThreadPerRow<f64>>(1, 32, 0, kernel)?;
 //! assert_eq!(y.to_vec(), [3.0, 3.0]);
@@ -57,6 +57,7 @@ pub mod device;
 #[cfg(not(target_arch = "nvptx64"))]
 pub mod emulator;
 mod kernel;
+pub mod scale;
 pub mod spmm;
 pub mod spmv;
 pub mod transpose;

@@ -62,6 +62,41 @@ pub trait DeviceProductPlan<T>: Send {
         x: &DeviceBuffer<T>,
         y: &mut DeviceBuffer<T>,
         stream: &Stream,
+    ) -> Result<(), GpuError>
+    where
+        T: Scalar,
+    {
+        self.launch_scaled(Scaling::OVERWRITE, x, y, stream)
+    }
+
+    /// The same for `y` = alpha A `x` + beta `y`. The kernels apply alpha and beta where they store their
+    /// sums: there is no further pass over `y`, unless sums are rearranged anyway.
+    ///
+    /// beta = 0 does not read `y`, alpha = 0 reads neither A nor `x` ([`Scaling`]).
+    ///
+    /// # Errors
+    /// As [`DeviceProductPlan::launch`].
+    fn launch_scaled(
+        &mut self,
+        scaling: Scaling<T>,
+        x: &DeviceBuffer<T>,
+        y: &mut DeviceBuffer<T>,
+        stream: &Stream,
+    ) -> Result<(), GpuError>;
+
+    /// The same for `y` = alpha A `x` + beta `z`, with as many elements in `z` as in `y`; a baseline copies
+    /// `z` first. The result has the bits that [`DeviceProductPlan::launch_scaled`] gives for a `y` that is
+    /// `z`.
+    ///
+    /// # Errors
+    /// As [`DeviceProductPlan::launch`].
+    fn launch_adding(
+        &mut self,
+        scaling: Scaling<T>,
+        x: &DeviceBuffer<T>,
+        z: &DeviceBuffer<T>,
+        y: &mut DeviceBuffer<T>,
+        stream: &Stream,
     ) -> Result<(), GpuError>;
 
     /// See [`ProductPlan::choice`].
@@ -151,8 +186,8 @@ pub trait DeviceTransposePlan<T>: Send {
 }
 
 /// A device plan for operands in host memory, with its own stream and device buffers. Every run
-/// copies x to the device and y back; alpha and beta are applied on the host. Runs of one plan from
-/// several threads follow each other, because they share the buffers.
+/// copies x to the device and y back; what is added to the product is copied to the device too. Runs of
+/// one plan from several threads follow each other, because they share the buffers.
 pub struct HostPlan<P, B> {
     state: Mutex<State<P, B>>,
 }
@@ -184,8 +219,6 @@ pub type HostTransposePlan<T> = HostPlan<Box<dyn DeviceTransposePlan<T>>, Device
 pub struct Operands<T> {
     x: DeviceBuffer<T>,
     y: DeviceBuffer<T>,
-    /// A x on the host; empty before the first scaled product.
-    product: Vec<T>,
 }
 
 impl<T: DeviceScalar> HostProductPlan<T> {
@@ -198,7 +231,41 @@ impl<T: DeviceScalar> HostProductPlan<T> {
         let x = DeviceBuffer::zeroed(device, cols * k)?;
         let y = DeviceBuffer::zeroed(device, rows * k)?;
         let stream = Stream::new(device)?;
-        Ok(Self::of(plan, Operands { x, y, product: Vec::new() }, stream))
+        Ok(Self::of(plan, Operands { x, y }, stream))
+    }
+}
+
+impl<T: DeviceScalar> HostProductPlan<T> {
+    /// `y` = alpha A `x` + beta `z`, where `z` is `y` unless there is another.
+    fn multiply(
+        &self,
+        scaling: Scaling<T>,
+        x: &[T],
+        z: Option<&[T]>,
+        y: &mut [T],
+    ) -> Result<(), RunError> {
+        let State { plan, buffers, stream } = &mut *self.state();
+        let Operands { x: device_x, y: device_y } = buffers;
+        check_length("x", device_x.len(), x.len())?;
+        check_length("y", device_y.len(), y.len())?;
+        if let Some(z) = z {
+            check_length("z", device_y.len(), z.len())?;
+        }
+        let reads_z = scaling.beta != <T as Scalar>::ZERO;
+        if scaling.alpha == <T as Scalar>::ZERO {
+            if let Some(z) = z.filter(|_| reads_z) {
+                y.copy_from_slice(z);
+            }
+            scaling.scale(y);
+            return Ok(());
+        }
+        device_x.copy_from_slice(x)?;
+        if reads_z {
+            device_y.copy_from_slice(z.unwrap_or(y))?;
+        }
+        plan.launch_scaled(scaling, device_x, device_y, stream)?;
+        device_y.copy_to_slice(y)?;
+        Ok(())
     }
 }
 
@@ -220,24 +287,7 @@ impl<T: DeviceScalar> ProductPlan<T> for HostProductPlan<T> {
     }
 
     fn run_scaled(&self, scaling: Scaling<T>, x: &[T], y: &mut [T]) -> Result<(), RunError> {
-        let State { plan, buffers, stream } = &mut *self.state();
-        let Operands { x: device_x, y: device_y, product } = buffers;
-        check_length("x", device_x.len(), x.len())?;
-        check_length("y", device_y.len(), y.len())?;
-        if scaling.alpha == <T as Scalar>::ZERO {
-            scaling.scale(y);
-            return Ok(());
-        }
-        device_x.copy_from_slice(x)?;
-        plan.launch(device_x, device_y, stream)?;
-        if scaling.is_overwrite() {
-            device_y.copy_to_slice(y)?;
-        } else {
-            product.resize(y.len(), <T as Scalar>::ZERO);
-            device_y.copy_to_slice(product)?;
-            scaling.combine(product, y);
-        }
-        Ok(())
+        self.multiply(scaling, x, None, y)
     }
 
     fn run_adding(
@@ -247,11 +297,7 @@ impl<T: DeviceScalar> ProductPlan<T> for HostProductPlan<T> {
         z: &[T],
         y: &mut [T],
     ) -> Result<(), RunError> {
-        check_length("z", y.len(), z.len())?;
-        if scaling.beta != <T as Scalar>::ZERO {
-            y.copy_from_slice(z);
-        }
-        self.run_scaled(scaling, x, y)
+        self.multiply(scaling, x, Some(z), y)
     }
 
     fn choice(&self) -> Option<String> {

@@ -9,7 +9,7 @@ use crate::launch::{self, Block, Launch};
 use crate::matrix::DeviceMatrix;
 use crate::memory::DeviceBuffer;
 use crate::plan::{BoxedPlan, DeviceScalar};
-use crate::product::{Checked, Launches, Product};
+use crate::product::{Checked, Launches, Product, Target};
 use crate::source::Source;
 use crate::stream::Stream;
 
@@ -90,7 +90,7 @@ impl<'a, A> Problem<'a, A> {
     where
         T: DeviceScalar,
         M: DeviceMatrix,
-        F: Fn(&M, &DeviceBuffer<T>, &mut DeviceBuffer<T>, &Stream) -> Result<(), GpuError>
+        F: Fn(&M, &DeviceBuffer<T>, &mut Target<'_, T>, &Stream) -> Result<(), GpuError>
             + Send
             + 'static,
     {
@@ -108,7 +108,7 @@ impl<'a, A> Problem<'a, A> {
     where
         T: DeviceScalar,
         M: DeviceMatrix,
-        F: FnMut(&M, &DeviceBuffer<T>, &mut DeviceBuffer<T>, &Stream) -> Result<(), GpuError>
+        F: FnMut(&M, &DeviceBuffer<T>, &mut Target<'_, T>, &Stream) -> Result<(), GpuError>
             + Send
             + 'static,
     {

@@ -1,11 +1,14 @@
 //! The common part of the plans of SpMV and SpMM: checks of the operands around a kernel's
 //! launches.
 
-use spm_formats::DenseShape;
-use spm_formats::kernel::{Footprint, Operation};
+use spm_formats::kernel::{Footprint, Operation, Scaling};
+use spm_formats::{DenseShape, Scalar};
+use spm_gpu_kernels::device::{DevicePtrMut, Output};
+use spm_gpu_kernels::scale::Scale;
 
 use crate::device::Device;
 use crate::error::GpuError;
+use crate::launch::Launch;
 use crate::matrix::DeviceMatrix;
 use crate::memory::{DeviceBuffer, check_operand};
 use crate::plan::{DeviceProductPlan, DeviceScalar};
@@ -19,16 +22,89 @@ pub(crate) trait Product<T>: Send {
     /// Device memory.
     fn memory(&self) -> Memory;
 
-    /// Enqueues Y = A X in the stream. The buffers have been checked: they have the lengths of the
-    /// shapes, Y is not empty, and everything is on one device. Nothing else uses the memory of
-    /// `self` until this is done, also if the last call was in another stream.
+    /// Enqueues Y = alpha A X + beta Z in the stream, with an alpha that is not 0. The buffers have been
+    /// checked: they have the lengths of the shapes, Y is not empty, and everything is on one device.
+    /// Nothing else uses the memory of `self` until this is done, also if the last call was in another
+    /// stream.
     fn enqueue(
         &mut self,
         x: &DeviceBuffer<T>,
-        y: &mut DeviceBuffer<T>,
+        y: &mut Target<'_, T>,
         stream: &Stream,
     ) -> Result<(), GpuError>;
 }
+
+/// Y of a product, and what becomes of it: Y = alpha A X + beta Z, where Z is Y unless there is another.
+pub(crate) struct Target<'a, T> {
+    scaling: Scaling<T>,
+    /// As many elements as in Y.
+    z: Option<&'a DeviceBuffer<T>>,
+    y: &'a mut DeviceBuffer<T>,
+}
+
+impl<'a, T: DeviceScalar> Target<'a, T> {
+    /// Y = alpha A X + beta Y.
+    pub(crate) fn new(scaling: Scaling<T>, y: &'a mut DeviceBuffer<T>) -> Self {
+        Self { scaling, z: None, y }
+    }
+
+    /// The same for a shorter time.
+    pub(crate) fn reborrow(&mut self) -> Target<'_, T> {
+        Target { scaling: self.scaling, z: self.z, y: self.y }
+    }
+
+    /// The argument of a kernel.
+    pub(crate) fn output(&mut self) -> Output<T> {
+        let Scaling { alpha, beta } = self.scaling;
+        let y = self.y.ptr_mut();
+        // SAFETY: the array that a launch gets has the length of Y, which the plan checks, and lives as
+        // long as Y must; kernels only read it.
+        let other = |z: &DeviceBuffer<T>| unsafe { DevicePtrMut::from_raw(z.address()) };
+        Output { alpha, beta, z: self.z.map_or(y, other), y }
+    }
+
+    /// alpha and beta.
+    pub(crate) fn scaling(&self) -> Scaling<T> {
+        self.scaling
+    }
+
+    /// Y itself, where nothing is added: beta is 0.
+    pub(crate) fn overwritten(&mut self) -> Option<&mut DeviceBuffer<T>> {
+        (self.scaling.beta == <T as Scalar>::ZERO).then_some(&mut *self.y)
+    }
+
+    /// Y, with what is added in it: enqueues the copy of Z where Z is another array.
+    pub(crate) fn in_place(&mut self, stream: &Stream) -> Result<&mut DeviceBuffer<T>, GpuError> {
+        if let Some(z) = self.z.take()
+            && self.scaling.beta != <T as Scalar>::ZERO
+        {
+            self.y.copy_from_on(z, stream)?;
+        }
+        Ok(self.y)
+    }
+
+    /// Enqueues Y = beta Z in the stream.
+    pub(crate) fn enqueue_scale(&mut self, stream: &Stream) -> Result<(), GpuError> {
+        if let Some(y) = self.overwritten() {
+            return y.enqueue_zero(stream);
+        }
+        if self.z.is_none() && self.scaling.beta == <T as Scalar>::ONE {
+            return Ok(());
+        }
+        let elements = self.y.len();
+        let blocks = elements.div_ceil(SCALE_BLOCK).min(MOST_SCALE_BLOCKS) as u32;
+        let args = Scale { elements: elements as u64, y: self.output() };
+        // SAFETY: Y and Z have that many elements.
+        unsafe {
+            let launch = Launch::new(blocks, SCALE_BLOCK as u32);
+            stream.device().launch::<Scale<T>>(launch, stream, args)
+        }
+    }
+}
+
+/// Threads of a block of [`Scale`], and blocks that fill any device.
+const SCALE_BLOCK: usize = 256;
+const MOST_SCALE_BLOCKS: usize = 1 << 16;
 
 /// Memory sizes of a plan.
 #[derive(Debug, Clone, Copy)]
@@ -49,7 +125,7 @@ pub(crate) struct Launches<M, F> {
 impl<T, M, F> Product<T> for Launches<M, F>
 where
     M: DeviceMatrix,
-    F: FnMut(&M, &DeviceBuffer<T>, &mut DeviceBuffer<T>, &Stream) -> Result<(), GpuError> + Send,
+    F: FnMut(&M, &DeviceBuffer<T>, &mut Target<'_, T>, &Stream) -> Result<(), GpuError> + Send,
 {
     fn shape(&self) -> (usize, usize) {
         self.matrix.shape()
@@ -63,7 +139,7 @@ where
     fn enqueue(
         &mut self,
         x: &DeviceBuffer<T>,
-        y: &mut DeviceBuffer<T>,
+        y: &mut Target<'_, T>,
         stream: &Stream,
     ) -> Result<(), GpuError> {
         (self.enqueue)(&self.matrix, x, y, stream)
@@ -85,10 +161,10 @@ impl<T: DeviceScalar> Product<T> for Zero {
     fn enqueue(
         &mut self,
         _: &DeviceBuffer<T>,
-        y: &mut DeviceBuffer<T>,
+        y: &mut Target<'_, T>,
         stream: &Stream,
     ) -> Result<(), GpuError> {
-        y.enqueue_zero(stream)
+        y.enqueue_scale(stream)
     }
 }
 
@@ -97,7 +173,7 @@ pub(crate) struct Checked<P> {
     device: Device,
     dense: DenseShape,
     /// What errors call the operands.
-    names: [&'static str; 2],
+    names: [&'static str; 3],
     product: P,
     /// `None` for a product that writes only Y.
     order: Option<LaunchOrder>,
@@ -111,8 +187,8 @@ impl<P> Checked<P> {
         product: P,
     ) -> Self {
         let names = match operation {
-            Operation::Spmv => ["x", "y"],
-            _ => ["X", "Y"],
+            Operation::Spmv => ["x", "y", "z"],
+            _ => ["X", "Y", "Z"],
         };
         let (device, order) = (device.clone(), Some(LaunchOrder::default()));
         Self { device, dense, names, product, order }
@@ -124,9 +200,36 @@ impl<M, F> Checked<Launches<M, F>> {
     /// state that writes only Y.
     pub(crate) fn without_scratch<T>(self) -> Self
     where
-        F: Fn(&M, &DeviceBuffer<T>, &mut DeviceBuffer<T>, &Stream) -> Result<(), GpuError>,
+        F: Fn(&M, &DeviceBuffer<T>, &mut Target<'_, T>, &Stream) -> Result<(), GpuError>,
     {
         Self { order: None, ..self }
+    }
+}
+
+impl<P> Checked<P> {
+    fn enqueue<T: DeviceScalar>(
+        &mut self,
+        x: &DeviceBuffer<T>,
+        mut target: Target<'_, T>,
+        stream: &Stream,
+    ) -> Result<(), GpuError>
+    where
+        P: Product<T>,
+    {
+        let ((rows, cols), k) = (self.product.shape(), self.dense.k);
+        check_operand(self.names[0], &self.device, x, cols * k)?;
+        check_operand(self.names[1], &self.device, target.y, rows * k)?;
+        stream.check_device(&self.device)?;
+        if target.y.is_empty() {
+            return Ok(());
+        }
+        if target.scaling.alpha == <T as Scalar>::ZERO {
+            return target.enqueue_scale(stream);
+        }
+        if let Some(order) = &mut self.order {
+            order.enter(stream)?;
+        }
+        self.product.enqueue(x, &mut target, stream)
     }
 }
 
@@ -152,22 +255,25 @@ impl<T: DeviceScalar, P: Product<T>> DeviceProductPlan<T> for Checked<P> {
         }
     }
 
-    fn launch(
+    fn launch_scaled(
         &mut self,
+        scaling: Scaling<T>,
         x: &DeviceBuffer<T>,
         y: &mut DeviceBuffer<T>,
         stream: &Stream,
     ) -> Result<(), GpuError> {
-        let ((rows, cols), k) = (self.product.shape(), self.dense.k);
-        check_operand(self.names[0], &self.device, x, cols * k)?;
-        check_operand(self.names[1], &self.device, y, rows * k)?;
-        stream.check_device(&self.device)?;
-        if y.is_empty() {
-            return Ok(());
-        }
-        if let Some(order) = &mut self.order {
-            order.enter(stream)?;
-        }
-        self.product.enqueue(x, y, stream)
+        self.enqueue(x, Target { scaling, z: None, y }, stream)
+    }
+
+    fn launch_adding(
+        &mut self,
+        scaling: Scaling<T>,
+        x: &DeviceBuffer<T>,
+        z: &DeviceBuffer<T>,
+        y: &mut DeviceBuffer<T>,
+        stream: &Stream,
+    ) -> Result<(), GpuError> {
+        check_operand(self.names[2], &self.device, z, self.product.shape().0 * self.dense.k)?;
+        self.enqueue(x, Target { scaling, z: Some(z), y }, stream)
     }
 }

@@ -1,7 +1,7 @@
 //! The timed comparison of the candidates of `auto`.
 
 use spm_formats::DenseShape;
-use spm_formats::kernel::{Footprint, KernelInfo, Parameters, PlanError, Value};
+use spm_formats::kernel::{Footprint, KernelInfo, Parameters, PlanError, Scaling, Value};
 
 use crate::device::Device;
 use crate::error::GpuError;
@@ -43,13 +43,25 @@ impl<T: DeviceScalar> DeviceProductPlan<T> for Chosen<T> {
         self.plan.footprint()
     }
 
-    fn launch(
+    fn launch_scaled(
         &mut self,
+        scaling: Scaling<T>,
         x: &DeviceBuffer<T>,
         y: &mut DeviceBuffer<T>,
         stream: &Stream,
     ) -> Result<(), GpuError> {
-        self.plan.launch(x, y, stream)
+        self.plan.launch_scaled(scaling, x, y, stream)
+    }
+
+    fn launch_adding(
+        &mut self,
+        scaling: Scaling<T>,
+        x: &DeviceBuffer<T>,
+        z: &DeviceBuffer<T>,
+        y: &mut DeviceBuffer<T>,
+        stream: &Stream,
+    ) -> Result<(), GpuError> {
+        self.plan.launch_adding(scaling, x, z, y, stream)
     }
 
     fn choice(&self) -> Option<String> {

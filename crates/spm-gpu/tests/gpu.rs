@@ -6,7 +6,7 @@ mod common;
 use std::process::ExitCode;
 
 use common::cases::{Case, small, spmm_cases};
-use common::{device, spmm, spmv, streams, transpose, vectors};
+use common::{device, scaled, spmm, spmv, streams, transpose, vectors};
 use libtest_mimic::{Arguments, Trial};
 use spm_formats::{DenseShape, RealScalar};
 use spm_gpu::{Device, DeviceScalar, cusparse};
@@ -73,6 +73,14 @@ fn tests() -> Vec<Test> {
     kernels!(spmv, spmv_on_gpu);
     kernels!(spmm, spmm_on_gpu);
     kernels!(transpose, transpose_on_gpu);
+    for baseline in [false, true] {
+        let run = move |device: &Device| {
+            scaled::check::<f32>(device, baseline, true);
+            scaled::check::<f64>(device, baseline, true);
+        };
+        let name = if baseline { "scaled::baselines" } else { "scaled::every_kernel" };
+        tests.push(Test { baseline, ..Test::new(name.to_owned(), run) });
+    }
     tests.push(Test::new("transpose::everything_once".to_owned(), everything_once));
     tests.push(Test::new("transpose::conversions".to_owned(), conversions));
     tests.push(Test::new("transpose::procedures".to_owned(), |device| {

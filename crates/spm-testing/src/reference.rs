@@ -6,6 +6,7 @@
 use rayon::prelude::*;
 
 use spm_formats::convert::Converted;
+use spm_formats::kernel::Scaling;
 use spm_formats::{Coo, DenseShape, Layout, RealScalar, Scalar};
 
 /// A compensated dot product in `f64`: the value is `high + low` (Dot2 of the paper).
@@ -119,6 +120,40 @@ pub fn spmm<T: Scalar>(a: &Coo<T>, x: &[T], dense: DenseShape) -> Reference<T::W
         }
     }
     y
+}
+
+/// alpha A X + beta Y: one product, of alpha A beside beta I with X above Y. With beta = 0 Y is not read, with
+/// alpha = 0 neither A nor X.
+///
+/// # Panics
+/// As [`spmm`].
+pub fn scaled<T: Scalar>(
+    a: &Coo<T>,
+    Scaling { alpha, beta }: Scaling<T>,
+    x: &[T],
+    y: &[T],
+    dense: DenseShape,
+) -> Reference<T::Wide> {
+    let (rows, cols, k) = (a.rows(), a.cols(), dense.k);
+    let mut entries = Vec::new();
+    if alpha != T::ZERO {
+        entries.extend(a.iter().map(|(row, col, value)| (row, col, alpha * value)));
+    }
+    if beta != T::ZERO {
+        entries.extend((0..rows as u32).map(|row| (row, cols as u32 + row, beta)));
+    }
+    let row_ind = entries.iter().map(|entry| entry.0).collect();
+    let col_ind = entries.iter().map(|entry| entry.1).collect();
+    let values = entries.iter().map(|entry| entry.2).collect();
+    let beside = Coo::new(rows, cols + rows, row_ind, col_ind, values).expect("indices of A and I");
+    let above: Vec<T> = match dense.layout {
+        Layout::RowMajor => [x, y].concat(),
+        Layout::ColumnMajor => {
+            let column = |j: usize| [&x[j * cols..][..cols], &y[j * rows..][..rows]].concat();
+            (0..k).flat_map(column).collect()
+        }
+    };
+    spmm(&beside, &above, dense)
 }
 
 /// The transpose of A in CSC order: triplets sorted by column, then row, duplicates summed in

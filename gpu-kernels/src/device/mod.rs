@@ -11,6 +11,7 @@ mod atomic;
 mod element;
 pub mod fence;
 mod global;
+mod output;
 mod real;
 pub mod shared;
 mod texture;
@@ -27,6 +28,7 @@ mod backend;
 pub use atomic::{AtomicAdd, AtomicWord};
 pub use element::{Element, Index};
 pub use global::{DevicePtr, DevicePtrMut};
+pub use output::Output;
 pub use real::Real;
 pub use texture::Texture;
 

@@ -43,6 +43,8 @@ pub trait Real:
     fn from_word(word: u64) -> Self;
     /// Elements `index` and `index + 1` with one instruction; `index` must be even.
     fn load_pair(array: DevicePtr<Self>, index: u64) -> [Self; 2];
+    /// [`Real::load_pair`] of an array that the kernel may write.
+    fn load_written_pair(array: DevicePtrMut<Self>, index: u64) -> [Self; 2];
     /// Elements `index` to `index + 4` with one instruction (two for `f64`); `index` must be a
     /// multiple of 4.
     fn load_quad(array: DevicePtr<Self>, index: u64) -> [Self; 4];
@@ -86,6 +88,10 @@ macro_rules! real {
             }
             #[inline(always)]
             fn load_pair(array: DevicePtr<Self>, index: u64) -> [Self; 2] {
+                array.load_vector::<2>(index)
+            }
+            #[inline(always)]
+            fn load_written_pair(array: DevicePtrMut<Self>, index: u64) -> [Self; 2] {
                 array.load_vector::<2>(index)
             }
             #[inline(always)]

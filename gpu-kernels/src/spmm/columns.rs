@@ -1,7 +1,7 @@
 //! The assignment of columns of a row-major X to the lanes of a group.
 
 use super::strides::Strides;
-use crate::device::{DevicePtr, DevicePtrMut, Real};
+use crate::device::{DevicePtr, Output, Real};
 
 /// One number for each of them: `N` loads of `W` (1 or 2) neighbouring elements; without a second
 /// element it is 0.
@@ -63,13 +63,13 @@ impl<T: Real, const N: usize, const W: usize> Lane<T, N, W> {
 
     /// Overwrites its columns of a row of Y.
     #[inline(always)]
-    pub(super) fn store(self, y: DevicePtrMut<T>, strides: Strides, row: u32, sum: Columns<T, N>) {
+    pub(super) fn store(self, y: Output<T>, strides: Strides, row: u32, sum: Columns<T, N>) {
         for (n, &[left, right]) in sum.iter().enumerate() {
             let column = self.first + n as u32 * self.stride;
             if column < self.k {
                 let at = strides.index(row, column);
                 if W == 2 && strides.column == 1 {
-                    T::store_pair(y, at, [left, right]);
+                    y.store_pair(at, [left, right]);
                 } else {
                     y.store(at, left);
                     if W == 2 {

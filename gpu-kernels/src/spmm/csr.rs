@@ -2,7 +2,7 @@
 //! in chunks.
 
 use super::strides::Strides;
-use crate::device::{DevicePtr, DevicePtrMut, Real};
+use crate::device::{DevicePtr, DevicePtrMut, Output, Real};
 
 /// Entries that are loaded at once.
 pub(super) const QUAD: u32 = 4;
@@ -71,15 +71,15 @@ impl CutRows {
 
     /// Where the result of an item goes: that of a chunk to its k sums, that of a row to Y.
     #[inline(always)]
-    pub(super) fn target<T>(
+    pub(super) fn target<T: Real>(
         self,
         item: u32,
         (partial, k): (DevicePtrMut<T>, u32),
-        (y, y_strides): (DevicePtrMut<T>, Strides),
+        (y, y_strides): (Output<T>, Strides),
     ) -> Target<T> {
         if item < self.chunks {
             let strides = Strides { row: u64::from(k), column: 1 };
-            Target { array: partial, row: item, strides }
+            Target { array: partial.into(), row: item, strides }
         } else {
             Target { array: y, row: item.wrapping_sub(self.chunks), strides: y_strides }
         }
@@ -89,7 +89,7 @@ impl CutRows {
 /// A row of a dense matrix.
 #[derive(Clone, Copy)]
 pub(super) struct Target<T> {
-    pub(super) array: DevicePtrMut<T>,
+    pub(super) array: Output<T>,
     pub(super) row: u32,
     pub(super) strides: Strides,
 }

@@ -9,7 +9,7 @@
 use super::reduce::shared_sum;
 use super::strides::Strides;
 use crate::device::shared::{Pool, SharedArray};
-use crate::device::{DevicePtr, DevicePtrMut, Real, divide, thread};
+use crate::device::{DevicePtr, Output, Real, divide, thread};
 use crate::kernel::kernel;
 
 /// Bytes of dynamic shared memory for blocks of `block` threads.
@@ -40,7 +40,7 @@ kernel! {
         values: DevicePtr<T>,
         x: DevicePtr<T>,
         x_strides: Strides,
-        y: DevicePtrMut<T>,
+        y: Output<T>,
         y_strides: Strides,
     ) {
         let (me, threads) = (thread::thread_idx_x(), thread::block_dim_x());

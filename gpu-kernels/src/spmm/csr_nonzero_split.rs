@@ -15,7 +15,7 @@
 use super::columns::{Columns, Lane, multiply_add, zeros};
 use super::csr::{Csr, QUAD};
 use super::strides::Strides;
-use crate::device::{DevicePtr, DevicePtrMut, Real, thread};
+use crate::device::{DevicePtr, DevicePtrMut, Output, Real, thread};
 use crate::kernel::kernel;
 
 #[inline(always)]
@@ -26,7 +26,7 @@ fn product<T: Real, const N: usize, const W: usize>(
     k: u32,
     x: DevicePtr<T>,
     partial: DevicePtrMut<T>,
-    y: DevicePtrMut<T>,
+    y: Output<T>,
 ) {
     let shift = lanes.trailing_zeros();
     let me = thread::thread_idx_x();
@@ -39,7 +39,7 @@ fn product<T: Real, const N: usize, const W: usize>(
     let strides = Strides { row: u64::from(k), column: 1 };
     // A part of a long row is a row beyond those of the matrix.
     let store = |row: u32, sum| {
-        let (target, row) = if row < a.rows { (y, row) } else { (partial, row - a.rows) };
+        let (target, row) = if row < a.rows { (y, row) } else { (partial.into(), row - a.rows) };
         columns.store(target, strides, row, sum);
     };
     let row_end = |row: u32| if row < a.rows { a.row_ptr.load(row + 1) } else { end };
@@ -110,7 +110,7 @@ macro_rules! widths {
                 values: DevicePtr<T>,
                 x: DevicePtr<T>,
                 partial: DevicePtrMut<T>,
-                y: DevicePtrMut<T>,
+                y: Output<T>,
             ) {
                 let a = Csr { rows, entries, row_ptr, col_ind, values };
                 let items = (item_count, items);

@@ -15,7 +15,7 @@ use super::csr::{Csr, CutRows, QUAD};
 use super::strides::Strides;
 use crate::device::shared::Pool;
 use crate::device::warp::FULL_MASK;
-use crate::device::{DevicePtr, DevicePtrMut, Real, thread, warp};
+use crate::device::{DevicePtr, DevicePtrMut, Output, Real, thread, warp};
 use crate::kernel::kernel;
 
 /// How a group is laid out, powers of two.
@@ -32,7 +32,7 @@ fn product<T: Real, const N: usize, const W: usize>(
     k: u32,
     x: DevicePtr<T>,
     partial: DevicePtrMut<T>,
-    y: DevicePtrMut<T>,
+    y: Output<T>,
     y_strides: Strides,
 ) {
     let lanes = group.column_lanes * group.entry_lanes;
@@ -105,7 +105,7 @@ macro_rules! widths {
                 col_ind: DevicePtr<u32>,
                 values: DevicePtr<T>,
                 x: DevicePtr<T>,
-                y: DevicePtrMut<T>,
+                y: Output<T>,
                 y_strides: Strides,
             ) {
                 let csr = Csr { rows, entries, row_ptr, col_ind, values };
@@ -146,7 +146,7 @@ kernel! {
         split_rows: DevicePtr<u32>,
         row_chunks: DevicePtr<u32>,
         partial: DevicePtr<T>,
-        y: DevicePtrMut<T>,
+        y: Output<T>,
         y_strides: Strides,
     ) {
         let (columns, shares) = SPLIT_SUM_BLOCK;

@@ -4,7 +4,7 @@
 //! Block (piece, j) does for column j what `../spmv/csr_segmented_sum.rs` does for x. The blocks of one
 //! piece follow each other, so that its entries come from L2 for all columns but one.
 
-use crate::device::{DevicePtr, DevicePtrMut, divide, thread};
+use crate::device::{DevicePtr, DevicePtrMut, Output, divide, thread};
 use crate::kernel::kernel;
 use crate::spmv::csr_segmented_sum::{Cuts, Matrix, Ranks, product};
 
@@ -34,7 +34,7 @@ macro_rules! segments {
                 x: DevicePtr<T>,
                 parts: DevicePtrMut<T>,
                 arrivals: DevicePtrMut<u32>,
-                y: DevicePtrMut<T>,
+                y: Output<T>,
             ) {
                 let piece = divide(thread::block_idx_x(), k);
                 let column = thread::block_idx_x() - piece * k;

@@ -6,7 +6,7 @@
 
 use super::reduce::{shared_sum, sums};
 use super::strides::Strides;
-use crate::device::{DevicePtr, DevicePtrMut, Real, divide, thread};
+use crate::device::{DevicePtr, Output, Real, divide, thread};
 use crate::kernel::kernel;
 
 /// The computation of one thread, with `lanes` threads per element.
@@ -17,7 +17,7 @@ pub(super) fn product<T: Real>(
     lanes: u32,
     (row_ptr, col_ind, values): (DevicePtr<u32>, DevicePtr<u32>, DevicePtr<T>),
     (x, x_strides): (DevicePtr<T>, Strides),
-    (y, y_strides): (DevicePtrMut<T>, Strides),
+    (y, y_strides): (Output<T>, Strides),
 ) {
     let shift = lanes.trailing_zeros();
     let me = thread::thread_idx_x();
@@ -54,7 +54,7 @@ kernel! {
         values: DevicePtr<T>,
         x: DevicePtr<T>,
         x_strides: Strides,
-        y: DevicePtrMut<T>,
+        y: Output<T>,
         y_strides: Strides,
     ) {
         let a = (row_ptr, col_ind, values);

@@ -7,7 +7,7 @@
 //! source does: `row_ptr` is writable for them, or the compiler would do version 3's hoisting.
 
 use super::strides::Strides;
-use crate::device::{DevicePtr, DevicePtrMut, divide, thread};
+use crate::device::{DevicePtr, DevicePtrMut, Output, divide, thread};
 use crate::kernel::kernel;
 
 kernel! {
@@ -20,19 +20,25 @@ kernel! {
         values: DevicePtr<T>,
         x: DevicePtr<T>,
         x_strides: Strides,
-        y: DevicePtrMut<T>,
+        y: Output<T>,
         y_strides: Strides,
     ) {
         let row = divide(thread::index_1d(), k);
         let column = thread::index_1d() - row * k;
         if row < rows {
             let target = y_strides.index(row, column);
+            let scaled = y.beta != T::ZERO || y.alpha != T::ONE;
+            let before = if y.beta != T::ZERO { y.z.load(target) } else { T::ZERO };
+            let Output { y, alpha, beta, .. } = y;
             y.store(target, T::ZERO);
             let mut e = row_ptr.load(row);
             while e < row_ptr.load(row + 1) {
                 let x = x.load(x_strides.index(col_ind.load(e), column));
                 y.store(target, values.load(e).mul_add(x, y.load(target)));
                 e += 1;
+            }
+            if scaled {
+                y.store(target, beta.mul_add(before, alpha * y.load(target)));
             }
         }
     }
@@ -49,7 +55,7 @@ kernel! {
         values: DevicePtr<T>,
         x: DevicePtr<T>,
         x_strides: Strides,
-        y: DevicePtrMut<T>,
+        y: Output<T>,
         y_strides: Strides,
     ) {
         let row = divide(thread::index_1d(), k);
@@ -78,7 +84,7 @@ kernel! {
         values: DevicePtr<T>,
         x: DevicePtr<T>,
         x_strides: Strides,
-        y: DevicePtrMut<T>,
+        y: Output<T>,
         y_strides: Strides,
     ) {
         let row = divide(thread::index_1d(), k);

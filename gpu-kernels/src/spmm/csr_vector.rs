@@ -15,7 +15,7 @@ use super::csr::{Csr, CutRows};
 use super::strides::Strides;
 use crate::collective::warp_sum;
 use crate::device::warp::FULL_MASK;
-use crate::device::{DevicePtr, DevicePtrMut, Real, divide, thread, warp};
+use crate::device::{DevicePtr, DevicePtrMut, Output, Real, divide, thread, warp};
 use crate::kernel::kernel;
 
 /// The matrix, and X and Y.
@@ -27,7 +27,7 @@ struct Operands<T> {
     k: u32,
     x: DevicePtr<T>,
     partial: DevicePtrMut<T>,
-    y: DevicePtrMut<T>,
+    y: Output<T>,
     y_strides: Strides,
 }
 
@@ -137,7 +137,7 @@ macro_rules! widths {
                 col_ind: DevicePtr<u32>,
                 values: DevicePtr<T>,
                 x: DevicePtr<T>,
-                y: DevicePtrMut<T>,
+                y: Output<T>,
                 y_strides: Strides,
             ) {
                 // The number of entries is not looked at.

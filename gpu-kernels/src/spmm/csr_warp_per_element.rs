@@ -3,7 +3,7 @@
 use super::csr_subwarp_per_element::product;
 use super::strides::Strides;
 use crate::device::warp::WARP_SIZE;
-use crate::device::{DevicePtr, DevicePtrMut};
+use crate::device::{DevicePtr, Output};
 use crate::kernel::kernel;
 
 kernel! {
@@ -17,7 +17,7 @@ kernel! {
         values: DevicePtr<T>,
         x: DevicePtr<T>,
         x_strides: Strides,
-        y: DevicePtrMut<T>,
+        y: Output<T>,
         y_strides: Strides,
     ) {
         let a = (row_ptr, col_ind, values);

@@ -6,7 +6,7 @@
 use super::reduce::{shared_sum, sums};
 use super::strides::Strides;
 use crate::device::warp::WARP_SIZE;
-use crate::device::{DevicePtr, DevicePtrMut, thread};
+use crate::device::{DevicePtr, Output, thread};
 use crate::kernel::kernel;
 
 /// Lanes of a sub-warp.
@@ -25,7 +25,7 @@ kernel! {
         values: DevicePtr<T>,
         x: DevicePtr<T>,
         x_strides: Strides,
-        y: DevicePtrMut<T>,
+        y: Output<T>,
         y_strides: Strides,
     ) {
         let me = thread::thread_idx_x();

@@ -7,7 +7,7 @@
 use super::ell_thread_per_element::element_sum;
 use super::reduce::{shared_sum, sums};
 use super::strides::Strides;
-use crate::device::{DevicePtr, DevicePtrMut, divide, thread};
+use crate::device::{DevicePtr, Output, divide, thread};
 use crate::kernel::kernel;
 
 kernel! {
@@ -26,7 +26,7 @@ kernel! {
         values: DevicePtr<T>,
         x: DevicePtr<T>,
         x_strides: Strides,
-        y: DevicePtrMut<T>,
+        y: Output<T>,
         y_strides: Strides,
     ) {
         let shift = lanes.trailing_zeros();

@@ -7,7 +7,7 @@
 //! have been multiplied by an infinite element of X.
 
 use super::strides::Strides;
-use crate::device::{DevicePtr, DevicePtrMut, Real, divide, thread};
+use crate::device::{DevicePtr, Output, Real, divide, thread};
 use crate::kernel::kernel;
 
 /// The sum of the stored elements `first`, `first + step`, ... below `elements` of the row at `base`.
@@ -43,7 +43,7 @@ kernel! {
         values: DevicePtr<T>,
         x: DevicePtr<T>,
         x_strides: Strides,
-        y: DevicePtrMut<T>,
+        y: Output<T>,
         y_strides: Strides,
     ) {
         let row = divide(thread::index_1d(), k);

@@ -5,7 +5,7 @@
 
 use super::strides::Strides;
 use crate::device::shared::Pool;
-use crate::device::{DevicePtr, DevicePtrMut, Real, divide, thread};
+use crate::device::{DevicePtr, Output, Real, divide, thread};
 use crate::kernel::kernel;
 
 /// Columns of a tile at most.
@@ -37,7 +37,7 @@ fn pitch(tile_rows: u32) -> u32 {
 
 kernel! {
     /// Copies a rows x k matrix from column-major to row-major order, or back where
-    /// `from_row_major` is not 0. `tile_rows` is [`rearrange_tile_rows`]. Block: any,
+    /// `from_row_major` is not 0; the elements are the sums of `target`. `tile_rows` is [`rearrange_tile_rows`]. Block: any,
     /// one-dimensional; grid: tiles over the rows x tiles over the columns; shared memory:
     /// [`rearrange_bytes`].
     pub fn spmm_rearrange<T: Real>(
@@ -46,7 +46,7 @@ kernel! {
         tile_rows: u32,
         from_row_major: u32,
         source: DevicePtr<T>,
-        target: DevicePtrMut<T>,
+        target: Output<T>,
     ) {
         let tile = Pool::new().array::<T>(k.min(TILE_COLUMNS) * pitch(tile_rows));
         let (me, threads) = (thread::thread_idx_x(), thread::block_dim_x());

@@ -12,7 +12,7 @@
 use super::columns::{Columns, Lane, multiply_add, zeros};
 use super::sell::Sell;
 use super::strides::Strides;
-use crate::device::{DevicePtr, DevicePtrMut, Real, thread};
+use crate::device::{DevicePtr, Output, Real, thread};
 use crate::kernel::kernel;
 
 /// Stored elements that are loaded at once.
@@ -24,7 +24,7 @@ fn product<T: Real, const N: usize, const W: usize>(
     lanes: u32,
     k: u32,
     x: DevicePtr<T>,
-    y: DevicePtrMut<T>,
+    y: Output<T>,
     y_strides: Strides,
 ) {
     let shift = lanes.trailing_zeros();
@@ -77,7 +77,7 @@ macro_rules! widths {
                 col_ind: DevicePtr<u32>,
                 values: DevicePtr<T>,
                 x: DevicePtr<T>,
-                y: DevicePtrMut<T>,
+                y: Output<T>,
                 y_strides: Strides,
             ) {
                 let a = Sell {

@@ -7,7 +7,7 @@
 
 use super::sell::Sell;
 use super::strides::Strides;
-use crate::device::{DevicePtr, DevicePtrMut, Real, divide, thread};
+use crate::device::{DevicePtr, Output, Real, divide, thread};
 use crate::kernel::kernel;
 
 /// Stored elements that are loaded at once.
@@ -19,7 +19,7 @@ fn product<T: Real, const N: usize>(
     cols: u32,
     k: u32,
     x: DevicePtr<T>,
-    y: DevicePtrMut<T>,
+    y: Output<T>,
     y_strides: Strides,
 ) {
     let column_groups = k.div_ceil(N as u32);
@@ -83,7 +83,7 @@ macro_rules! widths {
                 col_ind: DevicePtr<u32>,
                 values: DevicePtr<T>,
                 x: DevicePtr<T>,
-                y: DevicePtrMut<T>,
+                y: Output<T>,
                 y_strides: Strides,
             ) {
                 let a = Sell {

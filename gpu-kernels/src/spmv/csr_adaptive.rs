@@ -15,7 +15,7 @@ use super::entries::{Entries, Equal, Stored, products_to_shared};
 use crate::collective::{block_sum, warp_sum};
 use crate::device::shared::Pool;
 use crate::device::warp::{FULL_MASK, WARP_SIZE};
-use crate::device::{DevicePtr, DevicePtrMut, Real, thread};
+use crate::device::{DevicePtr, DevicePtrMut, Output, Real, thread};
 use crate::kernel::kernel;
 
 /// Entries that a stream tile holds at most: the elements of shared memory.
@@ -90,7 +90,7 @@ fn tile_product<T: Real>(
     matrix: impl Entries<T>,
     x: DevicePtr<T>,
     partials: DevicePtrMut<T>,
-    y: DevicePtrMut<T>,
+    y: Output<T>,
 ) {
     let shared = Pool::new().array::<T>(ADAPTIVE_TILE_ENTRIES);
     let (me, threads) = (thread::thread_idx_x(), thread::block_dim_x());
@@ -98,7 +98,7 @@ fn tile_product<T: Real>(
         let sum = strided_sum(matrix, x, first + me, first + entries, threads);
         let sum = block_sum(shared, sum);
         if me == 0 {
-            let target = if rows == 0 { partials } else { y };
+            let target = if rows == 0 { partials.into() } else { y };
             target.store(first_row, sum);
         }
         return;
@@ -144,7 +144,7 @@ kernel! {
         values: DevicePtr<T>,
         x: DevicePtr<T>,
         partials: DevicePtrMut<T>,
-        y: DevicePtrMut<T>,
+        y: Output<T>,
     ) {
         let tile = tiles.load(thread::block_idx_x());
         tile_product(tile, row_ptr, Stored { col_ind, values }, x, partials, y);
@@ -161,7 +161,7 @@ kernel! {
         value: T,
         x: DevicePtr<T>,
         partials: DevicePtrMut<T>,
-        y: DevicePtrMut<T>,
+        y: Output<T>,
     ) {
         let tile = tiles.load(thread::block_idx_x());
         tile_product(tile, row_ptr, Equal { col_ind, value }, x, partials, y);
@@ -176,7 +176,7 @@ kernel! {
         count: u32,
         long_rows: DevicePtr<[u32; 4]>,
         partials: DevicePtr<T>,
-        y: DevicePtrMut<T>,
+        y: Output<T>,
     ) {
         let warp = thread::index_1d() / WARP_SIZE;
         let lane = thread::index_1d() % WARP_SIZE;

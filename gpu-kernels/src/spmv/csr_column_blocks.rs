@@ -23,7 +23,7 @@
 use crate::collective::warp_sum;
 use crate::device::shared::{Pool, SharedArray};
 use crate::device::warp::FULL_MASK;
-use crate::device::{DevicePtr, DevicePtrMut, Real, fence, thread};
+use crate::device::{DevicePtr, DevicePtrMut, Output, Real, fence, thread};
 use crate::kernel::kernel;
 
 /// Entries that a lane reads at once.
@@ -126,7 +126,7 @@ fn product<T: Real, V: Real>(
     x: DevicePtr<T>,
     sums: DevicePtrMut<T>,
     arrivals: DevicePtrMut<u32>,
-    y: DevicePtrMut<T>,
+    y: Output<T>,
 ) {
     let Shape { rows, cols, block_rows, block_cols, col_blocks, log_lanes } = shape;
     let (me, threads) = (thread::thread_idx_x(), thread::block_dim_x());
@@ -242,7 +242,7 @@ kernel! {
         x: DevicePtr<T>,
         sums: DevicePtrMut<T>,
         arrivals: DevicePtrMut<u32>,
-        y: DevicePtrMut<T>,
+        y: Output<T>,
     ) {
         let shape = Shape { rows, cols, block_rows, block_cols, col_blocks, log_lanes };
         product(shape, ends, col_offsets, values, |value| value, x, sums, arrivals, y);
@@ -266,7 +266,7 @@ kernel! {
         x: DevicePtr<T>,
         sums: DevicePtrMut<T>,
         arrivals: DevicePtrMut<u32>,
-        y: DevicePtrMut<T>,
+        y: Output<T>,
     ) {
         let shape = Shape { rows, cols, block_rows, block_cols, col_blocks, log_lanes };
         product(shape, ends, col_offsets, values, T::widen, x, sums, arrivals, y);

@@ -8,7 +8,7 @@ use super::csr_subwarp_per_row::strided_sum;
 use super::entries::{Entries, Short, ShortEqual};
 use crate::collective::warp_sum;
 use crate::device::warp::FULL_MASK;
-use crate::device::{DevicePtr, DevicePtrMut, Real, thread};
+use crate::device::{DevicePtr, Output, Real, thread};
 use crate::kernel::kernel;
 
 /// Bases (one per row, 0 for a row without entries) and offsets (one per entry) of the columns, or
@@ -36,7 +36,7 @@ fn product<T: Real, E: Entries<T>>(
     bases: DevicePtr<u32>,
     entries: impl FnOnce(u32) -> E,
     x: DevicePtr<T>,
-    y: DevicePtrMut<T>,
+    y: Output<T>,
 ) {
     let thread = thread::index_1d();
     let row = thread >> lanes.trailing_zeros();
@@ -63,7 +63,7 @@ kernel! {
         col_offsets: DevicePtr<u16>,
         values: DevicePtr<T>,
         x: DevicePtr<T>,
-        y: DevicePtrMut<T>,
+        y: Output<T>,
     ) {
         let entries = |base| Short { base, col_offsets, values };
         product(rows, lanes, row_ptr, bases, entries, x, y);
@@ -81,7 +81,7 @@ kernel! {
         col_offsets: DevicePtr<u16>,
         value: T,
         x: DevicePtr<T>,
-        y: DevicePtrMut<T>,
+        y: Output<T>,
     ) {
         let entries = |base| ShortEqual { base, col_offsets, value };
         product(rows, lanes, row_ptr, bases, entries, x, y);

@@ -18,7 +18,7 @@ use super::csr_subwarp_per_row::strided_sum;
 use super::entries::{Entries, Equal, Stored};
 use crate::collective::warp_sum;
 use crate::device::warp::FULL_MASK;
-use crate::device::{DevicePtr, DevicePtrMut, Real, thread};
+use crate::device::{DevicePtr, Output, Real, thread};
 use crate::kernel::kernel;
 
 /// A stored element without an entry, in 16 and in 32 bits.
@@ -171,7 +171,7 @@ fn product<T: Real, const N: usize>(
     columns: impl Columns<N>,
     values: impl ElementValues<T>,
     x: DevicePtr<T>,
-    y: DevicePtrMut<T>,
+    y: Output<T>,
 ) {
     let Rows { rows, lanes, rest, row_ptr, col_ind } = matrix;
     let thread = thread::index_1d();
@@ -219,7 +219,7 @@ macro_rules! elements {
                 col_ind: DevicePtr<u32>,
                 values: DevicePtr<T>,
                 x: DevicePtr<T>,
-                y: DevicePtrMut<T>,
+                y: Output<T>,
             ) {
                 let matrix = Rows { rows, lanes, rest, row_ptr, col_ind };
                 product::<T, $elements>(matrix, Columns16 { words, relative }, values, x, y);
@@ -239,7 +239,7 @@ macro_rules! elements {
                 col_ind: DevicePtr<u32>,
                 value: T,
                 x: DevicePtr<T>,
-                y: DevicePtrMut<T>,
+                y: Output<T>,
             ) {
                 let matrix = Rows { rows, lanes, rest, row_ptr, col_ind };
                 product::<T, $elements>(matrix, Columns16 { words, relative }, All(value), x, y);
@@ -258,7 +258,7 @@ macro_rules! elements {
                 col_ind: DevicePtr<u32>,
                 values: DevicePtr<T>,
                 x: DevicePtr<T>,
-                y: DevicePtrMut<T>,
+                y: Output<T>,
             ) {
                 let matrix = Rows { rows, lanes, rest, row_ptr, col_ind };
                 product::<T, $elements>(matrix, Columns32 { words }, values, x, y);
@@ -278,7 +278,7 @@ macro_rules! elements {
                 col_ind: DevicePtr<u32>,
                 value: T,
                 x: DevicePtr<T>,
-                y: DevicePtrMut<T>,
+                y: Output<T>,
             ) {
                 let matrix = Rows { rows, lanes, rest, row_ptr, col_ind };
                 product::<T, $elements>(matrix, Columns32 { words }, All(value), x, y);

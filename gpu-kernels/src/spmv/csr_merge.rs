@@ -13,7 +13,7 @@ use super::entries::{Entries, Equal, Stored, products_to_shared};
 use crate::collective::{warp_segmented_scan, warp_sum};
 use crate::device::shared::{Pool, SharedArray};
 use crate::device::warp::{FULL_MASK, WARP_SIZE};
-use crate::device::{DevicePtr, DevicePtrMut, Real, thread};
+use crate::device::{DevicePtr, DevicePtrMut, Output, Real, thread};
 use crate::kernel::kernel;
 
 /// Steps of a thread. Odd, so that threads that read at this distance use different banks.
@@ -118,7 +118,7 @@ fn tile_product<T: Real>(
     matrix: impl Entries<T>,
     x: DevicePtr<T>,
     carries: DevicePtrMut<T>,
-    y: DevicePtrMut<T>,
+    y: Output<T>,
 ) {
     let (me, threads, tile) =
         (thread::thread_idx_x(), thread::block_dim_x(), thread::block_idx_x());
@@ -173,7 +173,7 @@ kernel! {
         values: DevicePtr<T>,
         x: DevicePtr<T>,
         carries: DevicePtrMut<T>,
-        y: DevicePtrMut<T>,
+        y: Output<T>,
     ) {
         tile_product(tile_starts, row_ptr, Stored { col_ind, values }, x, carries, y);
     }
@@ -189,7 +189,7 @@ kernel! {
         value: T,
         x: DevicePtr<T>,
         carries: DevicePtrMut<T>,
-        y: DevicePtrMut<T>,
+        y: Output<T>,
     ) {
         tile_product(tile_starts, row_ptr, Equal { col_ind, value }, x, carries, y);
     }
@@ -206,7 +206,7 @@ kernel! {
         rows: u32,
         tile_starts: DevicePtr<[u32; 2]>,
         carries: DevicePtr<T>,
-        y: DevicePtrMut<T>,
+        y: Output<T>,
     ) {
         let tile = thread::index_1d() / WARP_SIZE;
         let lane = thread::index_1d() % WARP_SIZE;
@@ -226,7 +226,7 @@ kernel! {
         }
         let sum = warp_sum(FULL_MASK, sum, WARP_SIZE);
         if lane == 0 {
-            y.store(row, sum + y.load(row));
+            y.add(row, sum);
         }
     }
     as CsrMergeCarry

@@ -16,7 +16,7 @@
 use crate::collective::{warp_inclusive_scan, warp_segmented_scan, warp_sum};
 use crate::device::shared::{Pool, SharedArray};
 use crate::device::warp::{FULL_MASK, WARP_SIZE};
-use crate::device::{DevicePtr, DevicePtrMut, Real, divide, fence, thread, warp};
+use crate::device::{DevicePtr, DevicePtrMut, Output, Real, divide, fence, thread, warp};
 use crate::kernel::kernel;
 
 /// Threads of a block.
@@ -166,7 +166,7 @@ impl Spanning {
         lane: u32,
         parts: DevicePtrMut<T>,
         arrivals: DevicePtrMut<u32>,
-        y: DevicePtrMut<T>,
+        y: Output<T>,
     ) {
         let mut came_before = 0;
         if lane == 0 {
@@ -214,7 +214,7 @@ pub(crate) fn product<T: Real, V: SegmentValues<T>, const N: usize>(
     x: DevicePtr<T>,
     parts: DevicePtrMut<T>,
     arrivals: DevicePtrMut<u32>,
-    y: DevicePtrMut<T>,
+    y: Output<T>,
 ) {
     let entries = N as u32;
     let shared = Shared::<T>::cut(&mut Pool::new(), entries);
@@ -322,7 +322,7 @@ macro_rules! segments {
                 x: DevicePtr<T>,
                 parts: DevicePtrMut<T>,
                 arrivals: DevicePtrMut<u32>,
-                y: DevicePtrMut<T>,
+                y: Output<T>,
             ) {
                 let ranks = Ranks { listed, row_ids, row_ptr };
                 let cuts = Cuts { step, headers };
@@ -347,7 +347,7 @@ macro_rules! segments {
                 x: DevicePtr<T>,
                 parts: DevicePtrMut<T>,
                 arrivals: DevicePtrMut<u32>,
-                y: DevicePtrMut<T>,
+                y: Output<T>,
             ) {
                 let (ranks, values) = (Ranks { listed, row_ids, row_ptr }, Single(values));
                 let cuts = Cuts { step, headers };
@@ -372,7 +372,7 @@ macro_rules! segments {
                 x: DevicePtr<T>,
                 parts: DevicePtrMut<T>,
                 arrivals: DevicePtrMut<u32>,
-                y: DevicePtrMut<T>,
+                y: Output<T>,
             ) {
                 let (ranks, values) = (Ranks { listed, row_ids, row_ptr }, All(value));
                 let cuts = Cuts { step, headers };

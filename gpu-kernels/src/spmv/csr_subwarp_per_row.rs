@@ -6,7 +6,7 @@
 use super::entries::{Entries, Equal, Stored};
 use crate::collective::warp_sum;
 use crate::device::warp::FULL_MASK;
-use crate::device::{DevicePtr, DevicePtrMut, Real, thread};
+use crate::device::{DevicePtr, Output, Real, thread};
 use crate::kernel::kernel;
 
 #[inline(always)]
@@ -16,7 +16,7 @@ fn product<T: Real>(
     row_ptr: DevicePtr<u32>,
     entries: impl Entries<T>,
     x: DevicePtr<T>,
-    y: DevicePtrMut<T>,
+    y: Output<T>,
 ) {
     let thread = thread::index_1d();
     let row = thread >> lanes.trailing_zeros();
@@ -78,7 +78,7 @@ kernel! {
         col_ind: DevicePtr<u32>,
         values: DevicePtr<T>,
         x: DevicePtr<T>,
-        y: DevicePtrMut<T>,
+        y: Output<T>,
     ) {
         product(rows, lanes, row_ptr, Stored { col_ind, values }, x, y);
     }
@@ -94,7 +94,7 @@ kernel! {
         col_ind: DevicePtr<u32>,
         value: T,
         x: DevicePtr<T>,
-        y: DevicePtrMut<T>,
+        y: Output<T>,
     ) {
         product(rows, lanes, row_ptr, Equal { col_ind, value }, x, y);
     }

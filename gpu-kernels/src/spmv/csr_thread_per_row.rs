@@ -4,7 +4,7 @@
 //!
 //! Neighbouring threads read entries that lie a row apart, so only short rows coalesce.
 
-use crate::device::{DevicePtr, DevicePtrMut, thread};
+use crate::device::{DevicePtr, Output, thread};
 use crate::kernel::kernel;
 
 kernel! {
@@ -15,7 +15,7 @@ kernel! {
         col_ind: DevicePtr<u32>,
         values: DevicePtr<T>,
         x: DevicePtr<T>,
-        y: DevicePtrMut<T>,
+        y: Output<T>,
     ) {
         let row = thread::index_1d();
         if row < rows {

@@ -2,7 +2,7 @@
 //!
 //! y[i] = sum over k in row_ptr[i] .. row_ptr[i + 1] of values[k] tex1Dfetch(x, col_ind[k])
 
-use crate::device::{DevicePtr, DevicePtrMut, Texture, thread};
+use crate::device::{DevicePtr, Output, Texture, thread};
 use crate::kernel::kernel;
 
 kernel! {
@@ -13,7 +13,7 @@ kernel! {
         col_ind: DevicePtr<u32>,
         values: DevicePtr<T>,
         x: Texture<T>,
-        y: DevicePtrMut<T>,
+        y: Output<T>,
     ) {
         let row = thread::index_1d();
         if row < rows {

@@ -5,7 +5,7 @@
 
 use crate::collective::warp_sum;
 use crate::device::warp::{FULL_MASK, WARP_SIZE};
-use crate::device::{DevicePtr, DevicePtrMut, thread};
+use crate::device::{DevicePtr, Output, thread};
 use crate::kernel::kernel;
 
 kernel! {
@@ -16,7 +16,7 @@ kernel! {
         col_ind: DevicePtr<u32>,
         values: DevicePtr<T>,
         x: DevicePtr<T>,
-        y: DevicePtrMut<T>,
+        y: Output<T>,
     ) {
         let lane = thread::thread_idx_x();
         let row = thread::block_idx_x() * thread::block_dim_y() + thread::thread_idx_y();

@@ -8,7 +8,7 @@
 
 use crate::device::shared::Pool;
 use crate::device::warp::{FULL_MASK, WARP_SIZE};
-use crate::device::{DevicePtr, DevicePtrMut, Real, thread, warp};
+use crate::device::{DevicePtr, Output, Real, thread, warp};
 use crate::kernel::kernel;
 
 /// Bytes of dynamic shared memory for blocks of `block` threads.
@@ -37,7 +37,7 @@ kernel! {
         col_ind: DevicePtr<u32>,
         values: DevicePtr<T>,
         x: DevicePtr<T>,
-        y: DevicePtrMut<T>,
+        y: Output<T>,
     ) {
         let (sums, bounds) = cut::<T>(&mut Pool::new(), thread::block_dim_x());
         let me = thread::thread_idx_x();

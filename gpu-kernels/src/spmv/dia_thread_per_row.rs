@@ -8,7 +8,7 @@
 
 use super::csr_subwarp_per_row::strided_sum;
 use super::entries::Stored;
-use crate::device::{DevicePtr, DevicePtrMut, Real, thread};
+use crate::device::{DevicePtr, Output, Real, thread};
 use crate::kernel::kernel;
 
 /// Diagonals, at most: their distances are arguments of the kernel.
@@ -122,7 +122,7 @@ fn product<T: Real, V: DiagonalValues<T>, const N: usize>(
     distances: Distances,
     values: V,
     x: DevicePtr<T>,
-    y: DevicePtrMut<T>,
+    y: Output<T>,
 ) {
     let row = thread::index_1d();
     // Behind the last row the last one again: no branch between loads.
@@ -168,7 +168,7 @@ macro_rules! dia {
                 col_ind: DevicePtr<u32>,
                 values: DevicePtr<T>,
                 x: DevicePtr<T>,
-                y: DevicePtrMut<T>,
+                y: Output<T>,
             ) {
                 let csr = Stored { col_ind, values };
                 let matrix = Matrix { rows, cols, diagonals, pitch, row_ptr, csr };
@@ -190,7 +190,7 @@ macro_rules! dia {
                 col_ind: DevicePtr<u32>,
                 values: DevicePtr<T>,
                 x: DevicePtr<T>,
-                y: DevicePtrMut<T>,
+                y: Output<T>,
             ) {
                 let csr = Stored { col_ind, values };
                 let matrix = Matrix { rows, cols, diagonals, pitch, row_ptr, csr };

@@ -6,7 +6,7 @@
 //! length, without them at the width of the matrix (R1 4.3.2 compares the two).
 
 use super::padded::element_sum;
-use crate::device::{DevicePtr, DevicePtrMut, thread};
+use crate::device::{DevicePtr, Output, thread};
 use crate::kernel::kernel;
 
 kernel! {
@@ -18,7 +18,7 @@ kernel! {
         col_ind: DevicePtr<u32>,
         values: DevicePtr<T>,
         x: DevicePtr<T>,
-        y: DevicePtrMut<T>,
+        y: Output<T>,
     ) {
         let row = thread::index_1d();
         if row < rows {
@@ -40,7 +40,7 @@ kernel! {
         col_ind: DevicePtr<u32>,
         values: DevicePtr<T>,
         x: DevicePtr<T>,
-        y: DevicePtrMut<T>,
+        y: Output<T>,
     ) {
         let row = thread::index_1d();
         if row < rows {

@@ -5,7 +5,7 @@
 use super::padded::element_sum;
 use crate::collective::warp_sum;
 use crate::device::warp::{FULL_MASK, WARP_SIZE};
-use crate::device::{DevicePtr, DevicePtrMut, Real, thread};
+use crate::device::{DevicePtr, Output, Real, thread};
 use crate::kernel::kernel;
 
 /// The sum over the first `elements` stored elements of the row that starts at `first`, on every lane.
@@ -33,7 +33,7 @@ kernel! {
         col_ind: DevicePtr<u32>,
         values: DevicePtr<T>,
         x: DevicePtr<T>,
-        y: DevicePtrMut<T>,
+        y: Output<T>,
     ) {
         let row = thread::block_idx_x() * thread::block_dim_y() + thread::thread_idx_y();
         if row < rows {
@@ -58,7 +58,7 @@ kernel! {
         col_ind: DevicePtr<u32>,
         values: DevicePtr<T>,
         x: DevicePtr<T>,
-        y: DevicePtrMut<T>,
+        y: Output<T>,
     ) {
         let row = thread::block_idx_x() * thread::block_dim_y() + thread::thread_idx_y();
         if row < rows {

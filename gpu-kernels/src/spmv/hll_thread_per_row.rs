@@ -4,7 +4,7 @@
 //! y[i] = sum over s < length[i] of values[offset(b) + s h + j] x[col_ind[offset(b) + s h + j]]
 
 use super::padded::element_sum;
-use crate::device::{DevicePtr, DevicePtrMut, divide, thread};
+use crate::device::{DevicePtr, Output, divide, thread};
 use crate::kernel::kernel;
 
 kernel! {
@@ -17,7 +17,7 @@ kernel! {
         col_ind: DevicePtr<u32>,
         values: DevicePtr<T>,
         x: DevicePtr<T>,
-        y: DevicePtrMut<T>,
+        y: Output<T>,
     ) {
         let row = thread::index_1d();
         if row < rows {

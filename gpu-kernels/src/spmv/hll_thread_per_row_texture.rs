@@ -7,7 +7,7 @@
 //! As in the report the thread walks the width of its block and skips zeros. A zero that the
 //! matrix stores is not skipped, because 0 times an infinite x is not 0.
 
-use crate::device::{DevicePtr, DevicePtrMut, Texture, divide, thread};
+use crate::device::{DevicePtr, Output, Texture, divide, thread};
 use crate::kernel::kernel;
 
 kernel! {
@@ -20,7 +20,7 @@ kernel! {
         col_ind: DevicePtr<u32>,
         values: DevicePtr<T>,
         x: Texture<T>,
-        y: DevicePtrMut<T>,
+        y: Output<T>,
     ) {
         let row = thread::index_1d();
         if row < rows {

@@ -10,7 +10,7 @@
 use super::compact::chunk_and_lane;
 use super::padded::element_sum;
 use crate::device::warp::WARP_SIZE;
-use crate::device::{DevicePtr, DevicePtrMut, Real};
+use crate::device::{DevicePtr, Output, Real};
 use crate::kernel::kernel;
 
 /// The sum of position `32 chunk + lane`, which must be below `rows`.
@@ -66,7 +66,7 @@ kernel! {
         col_ind: DevicePtr<u32>,
         values: DevicePtr<T>,
         x: DevicePtr<T>,
-        y: DevicePtrMut<T>,
+        y: Output<T>,
     ) {
         let (chunk, lane) = chunk_and_lane();
         let position = chunk * WARP_SIZE + lane;
@@ -88,7 +88,7 @@ kernel! {
         col_ind: DevicePtr<u32>,
         values: DevicePtr<T>,
         x: DevicePtr<T>,
-        y: DevicePtrMut<T>,
+        y: Output<T>,
     ) {
         let (chunk, lane) = chunk_and_lane();
         let position = chunk * WARP_SIZE + lane;

@@ -12,7 +12,7 @@ use super::compact::{All, Values, all_elements_are_safe, chunk_and_lane, lane_su
 #[cfg(not(target_arch = "nvptx64"))]
 use super::compact::{BITS_8, BITS_16, BITS_32, BY_LANE};
 use crate::device::warp::WARP_SIZE;
-use crate::device::{DevicePtr, DevicePtrMut, Real};
+use crate::device::{DevicePtr, Output, Real};
 use crate::kernel::kernel;
 
 /// The columns of a SELL-32-sigma matrix, shortened.
@@ -179,7 +179,7 @@ kernel! {
         row_lengths: DevicePtr<u32>,
         values: DevicePtr<T>,
         x: DevicePtr<T>,
-        y: DevicePtrMut<T>,
+        y: Output<T>,
     ) {
         let (chunk, lane) = chunk_and_lane();
         let position = chunk * WARP_SIZE + lane;
@@ -202,7 +202,7 @@ kernel! {
         row_lengths: DevicePtr<u32>,
         values: DevicePtr<T>,
         x: DevicePtr<T>,
-        y: DevicePtrMut<T>,
+        y: Output<T>,
     ) {
         let (chunk, lane) = chunk_and_lane();
         let position = chunk * WARP_SIZE + lane;
@@ -226,7 +226,7 @@ kernel! {
         row_lengths: DevicePtr<u32>,
         value: T,
         x: DevicePtr<T>,
-        y: DevicePtrMut<T>,
+        y: Output<T>,
     ) {
         let (chunk, lane) = chunk_and_lane();
         let position = chunk * WARP_SIZE + lane;
@@ -249,7 +249,7 @@ kernel! {
         row_lengths: DevicePtr<u32>,
         value: T,
         x: DevicePtr<T>,
-        y: DevicePtrMut<T>,
+        y: Output<T>,
     ) {
         let (chunk, lane) = chunk_and_lane();
         let position = chunk * WARP_SIZE + lane;

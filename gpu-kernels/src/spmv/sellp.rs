@@ -18,7 +18,7 @@ use super::compact::{
     All, Single, Values, all_elements_are_safe, chunk_and_lane, lane_sum, lane_sum_by_offsets,
 };
 use crate::device::warp::{FULL_MASK, WARP_SIZE};
-use crate::device::{DevicePtr, DevicePtrMut, Real, warp};
+use crate::device::{DevicePtr, Output, Real, warp};
 use crate::kernel::kernel;
 
 /// log2 of the threads of a warp.
@@ -110,7 +110,7 @@ fn filled_sum<T: Real, V: Values<T>>(
 }
 
 #[inline(always)]
-fn product<T: Real, V: Values<T>>(matrix: Chunks, values: V, x: DevicePtr<T>, y: DevicePtrMut<T>) {
+fn product<T: Real, V: Values<T>>(matrix: Chunks, values: V, x: DevicePtr<T>, y: Output<T>) {
     let Chunks { rows, log_lanes, headers, bases, offsets, fills, row_ptr, .. } = matrix;
     let (chunk, lane) = chunk_and_lane();
     let log_rows = LOG_WARP - log_lanes;
@@ -191,7 +191,7 @@ kernel! {
         row_ptr: DevicePtr<u32>,
         values: DevicePtr<T>,
         x: DevicePtr<T>,
-        y: DevicePtrMut<T>,
+        y: Output<T>,
     ) {
         let matrix = Chunks { rows, cols, log_lanes, headers, bases, offsets, fills, row_ptr };
         product(matrix, values, x, y);
@@ -212,7 +212,7 @@ kernel! {
         row_ptr: DevicePtr<u32>,
         values: DevicePtr<f32>,
         x: DevicePtr<T>,
-        y: DevicePtrMut<T>,
+        y: Output<T>,
     ) {
         let matrix = Chunks { rows, cols, log_lanes, headers, bases, offsets, fills, row_ptr };
         product(matrix, Single(values), x, y);
@@ -233,7 +233,7 @@ kernel! {
         row_ptr: DevicePtr<u32>,
         value: T,
         x: DevicePtr<T>,
-        y: DevicePtrMut<T>,
+        y: Output<T>,
     ) {
         let matrix = Chunks { rows, cols, log_lanes, headers, bases, offsets, fills, row_ptr };
         product(matrix, All(value), x, y);

@@ -160,7 +160,7 @@ macro_rules! product {
                         x: tail.x_buffer.ptr(),
                         parts: parts.ptr_mut(),
                         arrivals: arrivals.ptr_mut(),
-                        y: far_mut(&y, row),
+                        y: far_mut(&y, row).into(),
                     };
                     let shared = csr_segmented_sum_shared_bytes::<f64>($entries);
                     let grid = (blocks, last_blocks.into());

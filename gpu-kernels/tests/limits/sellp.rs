@@ -111,7 +111,7 @@ fn check(tail: &mut Tail, log_lanes: u32, compact: bool, diagonals: bool) {
                     row_ptr,
                     $field: $value,
                     x: tail.x_buffer.ptr(),
-                    y: far_mut(&y, row),
+                    y: far_mut(&y, row).into(),
                 };
                 launch_last::<$kernel<f64>>(&emulator, grid, block, 0, args);
                 tail.check_y::<$kernel<f64>>(&y, 1);

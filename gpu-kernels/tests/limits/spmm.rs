@@ -42,7 +42,7 @@ fn csr_spmm() {
             values: far(&values, entry),
             x,
             x_strides: strides,
-            y,
+            y: y.into(),
             y_strides: strides,
         });
     }
@@ -81,7 +81,7 @@ fn ell_spmm() {
                     values: far(&values, before),
                     x,
                     x_strides: PAIRS,
-                    y,
+                    y: y.into(),
                     y_strides: PAIRS,
                     $($field: $value),*
                 });
@@ -113,7 +113,7 @@ fn csr_adaptive_spmm() {
             values: far(&values, entry),
             x: tail.x_buffer.ptr(),
             x_strides: PAIRS,
-            y: far_mut(&y, 2 * u64::from(row)),
+            y: far_mut(&y, 2 * u64::from(row)).into(),
             y_strides: PAIRS,
         };
         // The sums of a block of threads in shared memory need 64 entries at most.
@@ -132,7 +132,7 @@ fn csr_adaptive_spmm() {
             values: far(&values, entry),
             x: tail.x_buffer.ptr(),
             x_strides: PAIRS,
-            y: far_mut(&y, 2 * u64::from(row)),
+            y: far_mut(&y, 2 * u64::from(row)).into(),
             y_strides: PAIRS,
         };
         let shared = csr_adaptive_subblocks_bytes::<f64>(block);
@@ -166,7 +166,7 @@ fn csr_row_split() {
                     col_ind: far(&columns, entry),
                     values: far(&values, entry),
                     x: tail.x_buffer.ptr(),
-                    y: far_mut(&y, 2 * u64::from(row)),
+                    y: far_mut(&y, 2 * u64::from(row)).into(),
                     y_strides: PAIRS,
                 };
                 let grid = over(tail.rows().into(), ROWS.into(), 256 / lanes);
@@ -197,7 +197,7 @@ fn csr_row_split() {
             col_ind: far(&columns, entry),
             values: far(&values, entry),
             x: tail.x_buffer.ptr(),
-            y: far_mut(&partial, 0_u64),
+            y: far_mut(&partial, 0_u64).into(),
             y_strides: PAIRS,
         };
         let grid = over(chunks.into(), ROWS.into(), 128);
@@ -212,7 +212,7 @@ fn csr_row_split() {
             split_rows: far(&rows, before),
             row_chunks: far(&rows, before),
             partial: far(&partial, 2 * u64::from(row)),
-            y: far_mut(&y, 2 * u64::from(row)),
+            y: far_mut(&y, 2 * u64::from(row)).into(),
             y_strides: PAIRS,
         };
         let (grid, shared) = ((i32::MAX as u32, ROWS.into()), split_sum_bytes::<f64>());
@@ -245,7 +245,7 @@ fn csr_vector() {
                     col_ind: far(&columns, entry),
                     values: far(&values, entry),
                     x: x.ptr(),
-                    y: far_mut(&y, 2 * u64::from($row)),
+                    y: far_mut(&y, 2 * u64::from($row)).into(),
                     y_strides: PAIRS,
                 };
                 let grid = over(u64::from($row + ROWS), ROWS.into(), 256 / $lanes);
@@ -301,7 +301,7 @@ fn csr_nonzero_split() {
                         values: far(&values, entry),
                         x: tail.x_buffer.ptr(),
                         partial: far_mut(to_partial, 0_u64),
-                        y: far_mut(to_y, 2 * u64::from(row)),
+                        y: far_mut(to_y, 2 * u64::from(row)).into(),
                     };
                     let grid = over((before + count).into(), count.into(), 256 / $lanes);
                     launch_last::<$kernel<f64>>(&tail.emulator, grid, 256, 0, args);
@@ -343,7 +343,7 @@ fn sell_spmm() {
                         col_ind: far(&columns, element),
                         values: far(&values, element),
                         x: $x.ptr(),
-                        y: far_mut(&y, 2 * u64::from(row)),
+                        y: far_mut(&y, 2 * u64::from(row)).into(),
                         y_strides: PAIRS,
                         $($field: $value),*
                     };
@@ -390,9 +390,9 @@ fn rearranged_x() {
             launch_last::<Rearrange<f64>>(&emulator, grid, 256, shared, args);
         };
         let far_rows = u64::from(before) * u64::from(k);
-        launch(0, far(&source, before), far_mut(&between, far_rows));
+        launch(0, far(&source, before), far_mut(&between, far_rows).into());
         assert_eq!(between.to_vec(), by_row);
-        launch(1, far(&between, far_rows), far_mut(&target, before));
+        launch(1, far(&between, far_rows), far_mut(&target, before).into());
         for j in 0..k {
             let column = target.read_at((j * rows) as usize, height as usize);
             assert_eq!(column, source.read_at((j * rows) as usize, height as usize));

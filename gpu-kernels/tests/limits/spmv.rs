@@ -18,7 +18,7 @@ macro_rules! csr {
     }};
     (@args $name:ident, $tail:ident, $x:ident, $y:ident, $p:expr, $c:expr, $v:expr,
      { $($field:ident: $value:expr),* }) => {
-        $name { rows: $tail.rows(), row_ptr: $p, col_ind: $c, values: $v, x: $x, y: $y,
+        $name { rows: $tail.rows(), row_ptr: $p, col_ind: $c, values: $v, x: $x, y: $y.into(),
             $($field: $value),* }
     };
 }
@@ -99,7 +99,7 @@ fn ell_spmv() {
             col_ind: far(&down, before),
             values: far(&down_values, before),
             x,
-            y,
+            y: y.into(),
         });
         macro_rules! along {
             ($name:ident, $block:expr, { $($field:ident: $value:expr),* }) => {
@@ -110,7 +110,7 @@ fn ell_spmv() {
                     col_ind: far(&along, 4 * before),
                     values: far(&along_values, 4 * before),
                     x,
-                    y,
+                    y: y.into(),
                     $($field: $value),*
                 })
             };
@@ -130,7 +130,7 @@ fn ell_spmv() {
             col_ind: far(&along, 4 * before),
             values: far(&along_values, 4 * before),
             x,
-            y,
+            y: y.into(),
         });
     }
 }
@@ -150,7 +150,7 @@ fn csr_variants() {
                 col_ind: columns,
                 values: far(&values, entry),
                 x: texture,
-                y,
+                y: y.into(),
             }
         });
         // Columns as a base for each row and an offset.
@@ -174,7 +174,7 @@ fn csr_variants() {
             col_offsets: far(&col_offsets, entry),
             values: far(&values, entry),
             x,
-            y,
+            y: y.into(),
         });
         tail.values.fill(3.0);
         tail.check::<CsrCompactEqual<f64>>(1, threads, 0, |tail, x, y| CsrCompactEqual {
@@ -185,7 +185,7 @@ fn csr_variants() {
             col_offsets: far(&col_offsets, entry),
             value: 3.0,
             x,
-            y,
+            y: y.into(),
         });
         let tail = Tail::equal(row, entry, 2.0);
         let (row_ptr, columns, _) = tail.csr();
@@ -197,7 +197,7 @@ fn csr_variants() {
                 col_ind: far(&columns, entry),
                 value: 2.0,
                 x,
-                y,
+                y: y.into(),
             }
         });
     }
@@ -229,7 +229,7 @@ fn csr_merge() {
                         $field: $value,
                         x: tail.x_buffer.ptr(),
                         carries: far_mut(&carries, before),
-                        y: far_mut(&y, row),
+                        y: far_mut(&y, row).into(),
                     };
                     launch_last::<$kernel<f64>>(&tail.emulator, grid, block, shared, args);
                 }};
@@ -244,7 +244,7 @@ fn csr_merge() {
                 rows: tail.rows(),
                 tile_starts: far(&starts, before),
                 carries: far(&carries, before),
-                y: far_mut(&y, row),
+                y: far_mut(&y, row).into(),
             };
             launch_last::<CsrMergeCarry<f64>>(&tail.emulator, grid, block, 0, args);
             tail.check_y::<CsrMerge<f64>>(&y, 1);
@@ -288,7 +288,7 @@ fn csr_adaptive() {
                         $field: $value,
                         x: tail.x_buffer.ptr(),
                         partials: far_mut(&partials, partials_before),
-                        y: far_mut(&y, row),
+                        y: far_mut(&y, row).into(),
                     };
                     let grid = (before + tiles, tiles.into());
                     launch_last::<$kernel<f64>>(&tail.emulator, grid, 64, shared, args);
@@ -305,7 +305,7 @@ fn csr_adaptive() {
                 count: before + long,
                 long_rows: far(&long_rows, before),
                 partials: far(&partials, partials_before),
-                y: far_mut(&y, row),
+                y: far_mut(&y, row).into(),
             };
             let grid = (before + long, long.into());
             launch_last::<CsrAdaptiveCombine<f64>>(&tail.emulator, grid, 32, 0, args);
@@ -370,7 +370,7 @@ fn csr_column_blocks() {
                     x: tail.x_buffer.ptr(),
                     sums: far_mut(&sums, before),
                     arrivals: arrivals.ptr_mut(),
-                    y: far_mut(&y, row),
+                    y: far_mut(&y, row).into(),
                 };
                 let grid = ((col_blocks, row_blocks), col_blocks.into());
                 launch_last::<$kernel<f64>>(&tail.emulator, grid, 64, shared, args);
@@ -424,7 +424,7 @@ fn sell_spmv() {
             col_ind: far(&columns, element),
             values: far(&values, element),
             x,
-            y,
+            y: y.into(),
         });
         tail.check::<SellSorted<f64>>(1, threads, 0, |tail, x, y| SellSorted {
             rows: tail.rows(),
@@ -434,7 +434,7 @@ fn sell_spmv() {
             col_ind: far(&columns, element),
             values: far(&values, element),
             x,
-            y,
+            y: y.into(),
         });
     }
 }
@@ -473,7 +473,7 @@ fn sell_compact() {
                     offsets: far(&offsets, u64::from(units) * 32),
                     row_lengths: far(&lengths, row),
                     x,
-                    y,
+                    y: y.into(),
                     $($field: $value),*
                 })
             };

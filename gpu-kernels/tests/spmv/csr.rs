@@ -1,7 +1,7 @@
 //! Kernels on CSR.
 
 use spm_formats::{Csr, RealScalar, Scalar};
-use spm_gpu_kernels::device::{DevicePtr, DevicePtrMut, Real};
+use spm_gpu_kernels::device::{DevicePtr, Output, Real};
 use spm_gpu_kernels::emulator::{EmuBuffer, Emulator, EmulatorError};
 use spm_gpu_kernels::spmv::*;
 
@@ -33,8 +33,8 @@ impl<T: RealScalar + Real> Device<T> {
         (self.row_ptr.ptr(), self.col_ind.ptr(), self.values.ptr())
     }
 
-    fn vectors(&self) -> (DevicePtr<T>, DevicePtrMut<T>) {
-        (self.x.ptr(), self.y.ptr_mut())
+    fn vectors(&self) -> (DevicePtr<T>, Output<T>) {
+        (self.x.ptr(), self.y.ptr_mut().into())
     }
 }
 
@@ -200,7 +200,7 @@ impl<T: RealScalar + Real> Tiles<T> {
         }
     }
 
-    fn combine(&self, emulator: &Emulator, y: DevicePtrMut<T>) -> Result<(), EmulatorError> {
+    fn combine(&self, emulator: &Emulator, y: Output<T>) -> Result<(), EmulatorError> {
         let count = self.long_rows.len() as u32;
         if count == 0 {
             return Ok(());
@@ -212,7 +212,7 @@ impl<T: RealScalar + Real> Tiles<T> {
 }
 
 /// Shared memory of CSR-Adaptive for the type of `y`.
-fn csr_adaptive_shared_bytes_for<T: Real>(_: &DevicePtrMut<T>) -> u32 {
+fn csr_adaptive_shared_bytes_for<T: Real>(_: &Output<T>) -> u32 {
     csr_adaptive_shared_bytes::<T>()
 }
 
@@ -245,7 +245,7 @@ impl<T: RealScalar + Real> Path<T> {
         &self,
         emulator: &Emulator,
         rows: u32,
-        y: DevicePtrMut<T>,
+        y: Output<T>,
     ) -> Result<(), EmulatorError> {
         let (tile_starts, carries) = (self.tile_starts.ptr(), self.carries.ptr());
         let kernel = CsrMergeCarry { tiles: self.tiles(), rows, tile_starts, carries, y };

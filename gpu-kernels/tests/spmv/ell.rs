@@ -48,7 +48,7 @@ macro_rules! run {
                 col_ind: device.col_ind.ptr(),
                 values: device.values.ptr(),
                 x: device.x.ptr(),
-                y: device.y.ptr_mut(),
+                y: device.y.ptr_mut().into(),
             };
             emulator.launch::<$kernel<_>>(blocks(a.rows(), $rows_per_block), $block, 0, kernel)?;
             Ok(device.y.to_vec())

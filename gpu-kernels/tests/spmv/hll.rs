@@ -52,7 +52,7 @@ fn thread_per_row<T: RealScalar + Real>(
         col_ind: device.col_ind.ptr(),
         values: device.values.ptr(),
         x: device.x.ptr(),
-        y: device.y.ptr_mut(),
+        y: device.y.ptr_mut().into(),
     };
     emulator.launch::<HllThreadPerRow<T>>(blocks(a.rows(), 128), 128, 0, kernel)?;
     Ok(device.y.to_vec())
@@ -73,7 +73,7 @@ fn thread_per_row_texture<T: RealScalar + Real>(
         col_ind: device.col_ind.ptr(),
         values: device.values.ptr(),
         x: device.x.texture(),
-        y: device.y.ptr_mut(),
+        y: device.y.ptr_mut().into(),
     };
     emulator.launch::<HllThreadPerRowTexture<T>>(blocks(a.rows(), 128), 128, 0, kernel)?;
     Ok(device.y.to_vec())

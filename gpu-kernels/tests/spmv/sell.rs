@@ -51,7 +51,7 @@ product_tests! {
             col_ind: device.col_ind.ptr(),
             values: device.values.ptr(),
             x: device.x.ptr(),
-            y: device.y.ptr_mut(),
+            y: device.y.ptr_mut().into(),
         };
         emulator.launch::<SellSorted<_>>(blocks(a.rows(), 64), 64, 0, kernel)?;
         Ok(device.y.to_vec())
@@ -65,7 +65,7 @@ product_tests! {
             col_ind: device.col_ind.ptr(),
             values: device.values.ptr(),
             x: device.x.ptr(),
-            y: device.y.ptr_mut(),
+            y: device.y.ptr_mut().into(),
         };
         emulator.launch::<SellUnsorted<_>>(blocks(a.rows(), 64), 64, 0, kernel)?;
         Ok(device.y.to_vec())
@@ -105,7 +105,7 @@ macro_rules! run_compact {
                 offsets: columns.offsets.ptr(),
                 row_lengths: $device.row_lengths.ptr(),
                 x: $device.x.ptr(),
-                y: $device.y.ptr_mut(),
+                y: $device.y.ptr_mut().into(),
                 $($more: $value,)*
             };
             emulator.launch::<$kernel<_>>(blocks($a.rows(), 64), 64, 0, kernel)?;

@@ -6,13 +6,16 @@ use spm_gpu_kernels::convert::{
     SegmentEntries, SegmentEntriesSingle, SegmentFlags, SegmentHeaders, SegmentRanks,
     SegmentRowMarks, SegmentRows,
 };
+use spm_gpu_kernels::scale::ScaleEmptyRows;
 use spm_gpu_kernels::spmv::SEGMENT_THREADS;
 
-use super::{DeviceReducedValues, MatrixStats, ValueKind, scan, threads};
-use crate::launch::WARP;
+use super::{BLOCK, DeviceReducedValues, MatrixStats, ValueKind, scan, threads};
+use crate::error::GpuError;
+use crate::launch::{Launch, WARP};
 use crate::matrix::{DeviceCsr, DeviceMatrix};
 use crate::memory::DeviceBuffer;
 use crate::plan::DeviceScalar;
+use crate::product::Target;
 use crate::stream::Stream;
 
 /// The arrays of `csr-segmented-sum`.
@@ -34,6 +37,24 @@ pub(crate) struct DeviceSegments<T> {
 }
 
 impl<T: DeviceScalar> DeviceSegments<T> {
+    /// Enqueues Y = beta Z, for a column-major Y of `k` columns, in the rows that no block stores: those
+    /// without entries, or all of them where nothing is added.
+    pub(crate) fn scale_empty_rows(
+        &self,
+        k: usize,
+        y: &mut Target<'_, T>,
+        stream: &Stream,
+    ) -> Result<(), GpuError> {
+        if let Some(y) = y.overwritten() {
+            return y.enqueue_zero(stream);
+        }
+        let (rows, k) = (self.shape.0 as u32, k as u32);
+        let launch = Launch::new(rows.div_ceil(BLOCK as u32), BLOCK as u32);
+        let args = ScaleEmptyRows { rows, k, row_ptr: self.row_ptr.ptr(), y: y.output() };
+        // SAFETY: row pointers of a verified matrix, k columns of that many rows.
+        unsafe { stream.device().launch::<ScaleEmptyRows<T>>(launch, stream, args) }
+    }
+
     /// Converts a matrix that has entries; each thread gets `entries` (a power of two) entries.
     pub(crate) fn new(
         a: &DeviceCsr<T>,

@@ -152,18 +152,18 @@ impl Descriptor {
     }
 }
 
-/// Calls a function for y = A x or Y = A X. All of them take the operands alike, behind whether
+/// Calls a function for y = alpha A x + beta y or Y = alpha A X + beta Y. All of them take the operands alike, behind whether
 /// matrices are transposed; `$last` is the place for the size of a workspace, or the workspace.
 macro_rules! multiply {
-    ($product:ident, $function:expr, [$($operation:expr),*], $last:expr) => {{
-        let (one, zero) = (<T as spm_formats::Scalar>::ONE, <T as spm_formats::Scalar>::ZERO);
+    ($product:ident, $scaling:expr, $function:expr, [$($operation:expr),*], $last:expr) => {{
+        let spm_formats::kernel::Scaling { alpha, beta } = $scaling;
         $function(
             $product.handle.raw,
             $($operation,)*
-            (&raw const one).cast(),
+            (&raw const alpha).cast(),
             $product.matrix.raw,
             $product.x.raw,
-            (&raw const zero).cast(),
+            (&raw const beta).cast(),
             $product.y.raw,
             T::CUDA_DATA_TYPE,
             $product.algorithm,

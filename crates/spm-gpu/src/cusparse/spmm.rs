@@ -3,7 +3,7 @@
 use std::ffi::c_int;
 
 use spm_formats::DenseShape;
-use spm_formats::kernel::{Backend, KernelInfo, Operation, PlanError};
+use spm_formats::kernel::{Backend, KernelInfo, Operation, PlanError, Scaling};
 
 use super::library::NON_TRANSPOSE;
 use super::{
@@ -14,7 +14,7 @@ use crate::matrix::DeviceCsr;
 use crate::memory::DeviceBuffer;
 use crate::plan::DeviceScalar;
 use crate::problem::{HostProblem, Planned, Problem};
-use crate::product::{Memory, Product, Zero};
+use crate::product::{Memory, Product, Target, Zero};
 use crate::stream::Stream;
 
 const fn info(id: &'static str, summary: &'static str) -> KernelInfo {
@@ -97,6 +97,7 @@ impl<T: DeviceScalar> Spmm<T> {
         let status = unsafe {
             multiply!(
                 spmm,
+                Scaling::<T>::OVERWRITE,
                 (functions.cusparseSpMM_bufferSize),
                 [NON_TRANSPOSE, NON_TRANSPOSE],
                 &mut bytes
@@ -110,6 +111,7 @@ impl<T: DeviceScalar> Spmm<T> {
         let status = unsafe {
             multiply!(
                 spmm,
+                Scaling::<T>::OVERWRITE,
                 (functions.cusparseSpMM_preprocess),
                 [NON_TRANSPOSE, NON_TRANSPOSE],
                 pointer(&spmm.workspace)
@@ -135,17 +137,18 @@ impl<T: DeviceScalar> Product<T> for Spmm<T> {
     fn enqueue(
         &mut self,
         x: &DeviceBuffer<T>,
-        y: &mut DeviceBuffer<T>,
+        y: &mut Target<'_, T>,
         stream: &Stream,
     ) -> Result<(), GpuError> {
         self.handle.enter(stream)?;
         let (library, functions) = (self.handle.library, &self.handle.library.functions);
         self.x.point_to(x)?;
-        self.y.point_to(y)?;
+        self.y.point_to(y.in_place(stream)?)?;
         // SAFETY: as while planning; scalars are read from the host before the call returns.
         let status = unsafe {
             multiply!(
                 self,
+                y.scaling(),
                 (functions.cusparseSpMM),
                 [NON_TRANSPOSE, NON_TRANSPOSE],
                 pointer(&self.workspace)

@@ -3,7 +3,9 @@
 use std::ffi::c_int;
 
 use spm_formats::convert::csr_to_sell;
-use spm_formats::kernel::{Backend, KernelInfo, Operation, ParameterSpec, PlanError, Value};
+use spm_formats::kernel::{
+    Backend, KernelInfo, Operation, ParameterSpec, PlanError, Scaling, Value,
+};
 
 use super::library::{BASE_ZERO, INDEX_32I, NON_TRANSPOSE, NOT_SUPPORTED};
 use super::{
@@ -14,7 +16,7 @@ use crate::matrix::{DeviceCsr, check_signed};
 use crate::memory::DeviceBuffer;
 use crate::plan::DeviceScalar;
 use crate::problem::{HostProblem, Planned, Problem};
-use crate::product::{Memory, Product, Zero};
+use crate::product::{Memory, Product, Target, Zero};
 use crate::stream::Stream;
 
 const KERNEL: KernelInfo = KernelInfo::of(Operation::Spmv, Backend::Gpu);
@@ -171,7 +173,13 @@ impl<T: DeviceScalar> Spmv<T> {
         let mut bytes = 0;
         // SAFETY: descriptors and handle are live; the scalars are of the compute type.
         let status = unsafe {
-            multiply!(spmv, (functions.cusparseSpMV_bufferSize), [NON_TRANSPOSE], &mut bytes)
+            multiply!(
+                spmv,
+                Scaling::<T>::OVERWRITE,
+                (functions.cusparseSpMV_bufferSize),
+                [NON_TRANSPOSE],
+                &mut bytes
+            )
         };
         library
             .check("cusparseSpMV_bufferSize", status)
@@ -179,8 +187,15 @@ impl<T: DeviceScalar> Spmv<T> {
         spmv.workspace = DeviceBuffer::uninitialized(&device, workspace_words(bytes))?;
         if let Some(preprocess) = functions.cusparseSpMV_preprocess {
             // SAFETY: as above; the workspace has the size that the library asked for.
-            let status =
-                unsafe { multiply!(spmv, preprocess, [NON_TRANSPOSE], pointer(&spmv.workspace)) };
+            let status = unsafe {
+                multiply!(
+                    spmv,
+                    Scaling::<T>::OVERWRITE,
+                    preprocess,
+                    [NON_TRANSPOSE],
+                    pointer(&spmv.workspace)
+                )
+            };
             // An algorithm without a preprocessing step runs as well without it.
             if status != NOT_SUPPORTED {
                 library.check("cusparseSpMV_preprocess", status)?;
@@ -209,16 +224,22 @@ impl<T: DeviceScalar> Product<T> for Spmv<T> {
     fn enqueue(
         &mut self,
         x: &DeviceBuffer<T>,
-        y: &mut DeviceBuffer<T>,
+        y: &mut Target<'_, T>,
         stream: &Stream,
     ) -> Result<(), GpuError> {
         self.handle.enter(stream)?;
         let (library, functions) = (self.handle.library, &self.handle.library.functions);
         self.x.point_to(x)?;
-        self.y.point_to(y)?;
+        self.y.point_to(y.in_place(stream)?)?;
         // SAFETY: as while planning; scalars are read from the host before the call returns.
         let status = unsafe {
-            multiply!(self, (functions.cusparseSpMV), [NON_TRANSPOSE], pointer(&self.workspace))
+            multiply!(
+                self,
+                y.scaling(),
+                (functions.cusparseSpMV),
+                [NON_TRANSPOSE],
+                pointer(&self.workspace)
+            )
         };
         library.check("cusparseSpMV", status)
     }

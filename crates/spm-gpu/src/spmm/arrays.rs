@@ -41,7 +41,7 @@ macro_rules! launch_csr {
             values: $a.values.ptr(),
             x: $x.0,
             x_strides: $crate::spmm::rearrange::strides($a.cols(), $x.1),
-            y: $y.ptr_mut(),
+            y: $y.output(),
             y_strides: $crate::spmm::rearrange::strides($a.rows(), $dense),
         };
         // SAFETY: verified CSR arrays, X and Y of their shape and k > 0 columns; the launch has the
@@ -71,7 +71,7 @@ macro_rules! ell_plan {
                 values: a.values.ptr(),
                 x: x.ptr(),
                 x_strides: $crate::spmm::rearrange::strides(cols, dense),
-                y: y.ptr_mut(),
+                y: y.output(),
                 y_strides: $crate::spmm::rearrange::strides(rows, dense),
                 $($field: $value)?
             };
@@ -98,7 +98,7 @@ macro_rules! launch_sell {
             col_ind: $a.col_ind.ptr(),
             values: $a.values.ptr(),
             x: $x,
-            y: $y.ptr_mut(),
+            y: $y.output(),
             y_strides: $crate::spmm::rearrange::strides($a.rows() as usize, $dense),
         };
         // SAFETY: a SELL-32 matrix made from verified CSR arrays, X in the layout of the kernel and Y

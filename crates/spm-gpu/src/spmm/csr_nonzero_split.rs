@@ -93,7 +93,7 @@ pub(super) fn on_device<T: DeviceScalar>(problem: DeviceProblem<'_, T>) -> Plann
     let row_major = DenseShape { layout: Layout::RowMajor, ..dense };
     Ok(problem.product_with_scratch(a, workspace, move |a, x, y, stream| {
         let x = ordered.load(x, stream)?;
-        let row_major_y = ordered_y.target(y);
+        let mut row_major_y = ordered_y.target(y);
         macro_rules! launch {
             ($kernel:ident) => {{
                 let args = $kernel {
@@ -108,7 +108,7 @@ pub(super) fn on_device<T: DeviceScalar>(problem: DeviceProblem<'_, T>) -> Plann
                     values: a.values.ptr(),
                     x,
                     partial: long.sums(),
-                    y: row_major_y.ptr_mut(),
+                    y: row_major_y.output(),
                 };
                 // SAFETY: verified CSR arrays, X and Y row-major of their shape and k > 0 columns,
                 // even for more than one column per thread; items of the matrix, with room for k
@@ -121,7 +121,7 @@ pub(super) fn on_device<T: DeviceScalar>(problem: DeviceProblem<'_, T>) -> Plann
             2 => launch!(CsrNonzeroSplit2),
             _ => launch!(CsrNonzeroSplit4),
         }
-        long.enqueue(row_major, a.rows(), row_major_y, stream)?;
+        long.enqueue(row_major, a.rows(), &mut row_major_y, stream)?;
         ordered_y.store(y, stream)
     }))
 }

@@ -78,7 +78,7 @@ pub(super) fn on_device<T: DeviceScalar>(problem: DeviceProblem<'_, T>) -> Plann
                     col_ind: a.col_ind.ptr(),
                     values: a.values.ptr(),
                     x,
-                    y: y.ptr_mut(),
+                    y: y.output(),
                     y_strides: strides(a.rows(), dense),
                 };
                 // SAFETY: verified CSR arrays, X row-major and Y of their shape and k > 0 columns,

@@ -43,9 +43,9 @@ pub(super) fn on_device<T: DeviceScalar>(problem: DeviceProblem<'_, T>) -> Plann
     let workspace = ordered.bytes() + ordered_y.bytes() + scratch;
     Ok(problem.product_with_scratch(a, workspace, move |a, x, y, stream| {
         let x = ordered.load(x, stream)?;
-        let column_major_y = ordered_y.target(y);
+        let mut column_major_y = ordered_y.target(y);
         if a.row_ids.is_some() {
-            column_major_y.enqueue_zero(stream)?;
+            a.scale_empty_rows(dense.k, &mut column_major_y, stream)?;
         }
         let DeviceReducedValues::Stored(values) = &a.values else { unreachable!("as asked for") };
         macro_rules! launch {
@@ -67,7 +67,7 @@ pub(super) fn on_device<T: DeviceScalar>(problem: DeviceProblem<'_, T>) -> Plann
                     x,
                     parts: parts.ptr_mut(),
                     arrivals: arrivals.ptr_mut(),
-                    y: column_major_y.ptr_mut(),
+                    y: column_major_y.output(),
                 };
                 // SAFETY: arrays made from verified CSR arrays for this number of entries, X and Y
                 // column-major of their shape and k > 0 columns, scratch for each piece and column.

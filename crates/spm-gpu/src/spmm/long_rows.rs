@@ -12,6 +12,7 @@ use crate::error::GpuError;
 use crate::launch::Launch;
 use crate::memory::DeviceBuffer;
 use crate::plan::DeviceScalar;
+use crate::product::Target;
 use crate::source::Source;
 use crate::stream::Stream;
 
@@ -117,7 +118,7 @@ impl<T: DeviceScalar> LongRows<T> {
         &self,
         dense: DenseShape,
         rows: usize,
-        y: &mut DeviceBuffer<T>,
+        y: &mut Target<'_, T>,
         stream: &Stream,
     ) -> Result<(), GpuError> {
         if self.rows.is_empty() {
@@ -131,7 +132,7 @@ impl<T: DeviceScalar> LongRows<T> {
             split_rows: self.rows.ptr(),
             row_chunks: self.row_parts.ptr(),
             partial: self.sums.ptr(),
-            y: y.ptr_mut(),
+            y: y.output(),
             y_strides: strides(rows, dense),
         };
         // SAFETY: the rows lie in Y, the parts in the workspace.

@@ -1,7 +1,8 @@
 //! Copies of X and Y in the layout that a kernel needs.
 
+use spm_formats::kernel::Scaling;
 use spm_formats::{DenseShape, Layout};
-use spm_gpu_kernels::device::{DevicePtr, DevicePtrMut};
+use spm_gpu_kernels::device::{DevicePtr, Output};
 use spm_gpu_kernels::spmm::{
     Rearrange, Strides, TILE_COLUMNS, rearrange_bytes, rearrange_tile_rows,
 };
@@ -11,6 +12,7 @@ use crate::error::GpuError;
 use crate::launch::Launch;
 use crate::memory::DeviceBuffer;
 use crate::plan::DeviceScalar;
+use crate::product::Target;
 use crate::stream::Stream;
 
 /// Threads of a block of the copying kernel.
@@ -56,7 +58,7 @@ impl<T: DeviceScalar> Ordered<T> {
         &self,
         from: Layout,
         source: DevicePtr<T>,
-        target: DevicePtrMut<T>,
+        target: Output<T>,
         stream: &Stream,
     ) -> Result<(), GpuError> {
         let (rows, k) = (self.rows as u32, self.dense.k as u32);
@@ -65,7 +67,7 @@ impl<T: DeviceScalar> Ordered<T> {
         let launch = launch.with_shared_bytes(rearrange_bytes::<T>(k));
         let from_row_major = u32::from(from == Layout::RowMajor);
         let args = Rearrange { rows, k, tile_rows, from_row_major, source, target };
-        // SAFETY: both have rows x k elements, and the grid covers them.
+        // SAFETY: all have rows x k elements, and the grid covers them.
         unsafe { stream.device().launch::<Rearrange<T>>(launch, stream, args) }
     }
 
@@ -76,23 +78,26 @@ impl<T: DeviceScalar> Ordered<T> {
         stream: &Stream,
     ) -> Result<DevicePtr<T>, GpuError> {
         let Some(copy) = &mut self.copy else { return Ok(x.ptr()) };
-        let (source, target) = (copy.ptr(), copy.ptr_mut());
+        let (source, target) = (copy.ptr(), copy.ptr_mut().into());
         self.copy(self.dense.layout, x.ptr(), target, stream)?;
         Ok(source)
     }
 
-    /// Y in the right layout, for a kernel to write.
-    pub(super) fn target<'a>(&'a mut self, y: &'a mut DeviceBuffer<T>) -> &'a mut DeviceBuffer<T> {
-        self.copy.as_mut().unwrap_or(y)
+    /// A Y in the right layout for a kernel to write: the copy, which it overwrites with A X, or `y`.
+    pub(super) fn target<'a>(&'a mut self, y: &'a mut Target<'_, T>) -> Target<'a, T> {
+        match &mut self.copy {
+            Some(copy) => Target::new(Scaling::OVERWRITE, copy),
+            None => y.reborrow(),
+        }
     }
 
-    /// Enqueues the copy of what a kernel has written to `y` in the stream.
-    pub(super) fn store(&self, y: &mut DeviceBuffer<T>, stream: &Stream) -> Result<(), GpuError> {
+    /// Enqueues the copy of what a kernel has written to `y` in the stream, with alpha and beta.
+    pub(super) fn store(&self, y: &mut Target<'_, T>, stream: &Stream) -> Result<(), GpuError> {
         let Some(copy) = &self.copy else { return Ok(()) };
         let from = match self.dense.layout {
             Layout::RowMajor => Layout::ColumnMajor,
             Layout::ColumnMajor => Layout::RowMajor,
         };
-        self.copy(from, copy.ptr(), y.ptr_mut(), stream)
+        self.copy(from, copy.ptr(), y.output(), stream)
     }
 }

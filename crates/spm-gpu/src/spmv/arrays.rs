@@ -12,7 +12,7 @@ macro_rules! csr_plan {
                 col_ind: a.col_ind.ptr(),
                 values: a.values.ptr(),
                 x: $read,
-                y: y.ptr_mut(),
+                y: y.output(),
             };
             // SAFETY: verified CSR arrays, x (or a texture over it) and y of the lengths of their
             // shape; the launch has the shared memory that the kernel takes.
@@ -50,7 +50,7 @@ macro_rules! launch_ell {
             col_ind: $a.col_ind.ptr(),
             values: $a.values.ptr(),
             x: $x.ptr(),
-            y: $y.ptr_mut(),
+            y: $y.output(),
         };
         // SAFETY: an ELLPACK matrix of this layout, made from verified CSR arrays, and vectors of the
         // lengths of its shape.

@@ -53,7 +53,7 @@ pub(super) fn plan<T: DeviceScalar>(problem: HostProblem<'_, T>) -> Planned<T> {
                     $field: $value,
                     x: x.ptr(),
                     partials: partials.ptr_mut(),
-                    y: y.ptr_mut(),
+                    y: y.output(),
                 };
                 // SAFETY: verified CSR arrays with their tiles and partial sums, and vectors of the
                 // lengths of their shape.
@@ -71,7 +71,7 @@ pub(super) fn plan<T: DeviceScalar>(problem: HostProblem<'_, T>) -> Planned<T> {
             count: a.extra.long_rows.len() as u32,
             long_rows: a.extra.long_rows.ptr(),
             partials: partials.ptr(),
-            y: y.ptr_mut(),
+            y: y.output(),
         };
         // SAFETY: the long rows lie in y, and there is a partial sum for each of their tiles.
         unsafe { stream.device().launch::<CsrAdaptiveCombine<T>>(combine, stream, args) }

@@ -75,7 +75,7 @@ pub(super) fn on_device<T: DeviceScalar>(problem: DeviceProblem<'_, T>) -> Plann
                     x: x.ptr(),
                     sums: sums.ptr_mut(),
                     arrivals: arrivals.ptr_mut(),
-                    y: y.ptr_mut(),
+                    y: y.output(),
                 };
                 // SAFETY: arrays made from verified CSR arrays for this cut, and vectors of the
                 // lengths of their shape.

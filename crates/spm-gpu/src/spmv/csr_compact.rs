@@ -67,7 +67,7 @@ pub(super) fn plan<T: DeviceScalar>(problem: HostProblem<'_, T>) -> Planned<T> {
                     col_offsets: a.col_offsets.ptr(),
                     $field: $value,
                     x: x.ptr(),
-                    y: y.ptr_mut(),
+                    y: y.output(),
                 };
                 // SAFETY: the arrays of a verified CSR matrix, and vectors of the lengths of its
                 // shape.

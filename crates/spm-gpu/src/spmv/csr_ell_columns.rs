@@ -106,7 +106,7 @@ pub(super) fn on_device<T: DeviceScalar>(problem: DeviceProblem<'_, T>) -> Plann
                     col_ind: a.csr.col_ind.ptr(),
                     $($field: $value,)*
                     x: x.ptr(),
-                    y: y.ptr_mut(),
+                    y: y.output(),
                 };
                 // SAFETY: verified CSR arrays, stored elements for each thread of this launch, and
                 // vectors of the lengths of their shape.

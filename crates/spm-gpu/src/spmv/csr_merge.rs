@@ -53,7 +53,7 @@ pub(super) fn plan<T: DeviceScalar>(problem: HostProblem<'_, T>) -> Planned<T> {
                     $field: $value,
                     x: x.ptr(),
                     carries: carries.ptr_mut(),
-                    y: y.ptr_mut(),
+                    y: y.output(),
                 };
                 // SAFETY: verified CSR arrays with the tiles for this block and a carry for each,
                 // and vectors of the lengths of their shape.
@@ -64,7 +64,7 @@ pub(super) fn plan<T: DeviceScalar>(problem: HostProblem<'_, T>) -> Planned<T> {
             DeviceValues::Stored(values) => launch!(CsrMerge { values: values.ptr() }),
             &DeviceValues::Equal(value) => launch!(CsrMergeEqual { value: value }),
         }
-        let (carries, y, tiles) = (carries.ptr(), y.ptr_mut(), tiles as u32);
+        let (carries, y, tiles) = (carries.ptr(), y.output(), tiles as u32);
         let args = CsrMergeCarry { tiles, rows, tile_starts, carries, y };
         // SAFETY: a carry for each tile, whose row lies in y.
         unsafe { stream.device().launch::<CsrMergeCarry<T>>(add_carries, stream, args) }

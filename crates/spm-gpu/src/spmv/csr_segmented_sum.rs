@@ -61,7 +61,7 @@ pub(super) fn on_device<T: DeviceScalar>(problem: DeviceProblem<'_, T>) -> Plann
     Ok(problem.product_with_scratch(matrix, 0, move |a, x, y, stream| {
         let a = &a.matrix;
         if a.row_ids.is_some() {
-            y.enqueue_zero(stream)?;
+            a.scale_empty_rows(1, y, stream)?;
         }
         macro_rules! launch {
             ($kernel:ident { $field:ident: $value:expr }) => {{
@@ -78,7 +78,7 @@ pub(super) fn on_device<T: DeviceScalar>(problem: DeviceProblem<'_, T>) -> Plann
                     x: x.ptr(),
                     parts: parts.ptr_mut(),
                     arrivals: arrivals.ptr_mut(),
-                    y: y.ptr_mut(),
+                    y: y.output(),
                 };
                 // SAFETY: arrays made from verified CSR arrays for this number of entries, and
                 // vectors of the lengths of their shape.

@@ -61,7 +61,7 @@ pub(super) fn on_device<T: DeviceScalar>(problem: DeviceProblem<'_, T>) -> Plann
                     col_ind: a.csr.col_ind.ptr(),
                     $field: $value,
                     x: x.ptr(),
-                    y: y.ptr_mut(),
+                    y: y.output(),
                 };
                 // SAFETY: verified CSR arrays, and vectors of the lengths of their shape.
                 unsafe { stream.device().launch::<$kernel<T>>(launch, stream, args) }

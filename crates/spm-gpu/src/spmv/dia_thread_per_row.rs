@@ -117,7 +117,7 @@ pub(super) fn with_places<T: DeviceScalar>(
                     col_ind: a.csr.col_ind.ptr(),
                     values: a.csr.values.ptr(),
                     x: x.ptr(),
-                    y: y.ptr_mut(),
+                    y: y.output(),
                 };
                 // SAFETY: a matrix in DIA made from these verified CSR arrays, and vectors of the
                 // lengths of its shape.

@@ -46,7 +46,7 @@ fn product<T: DeviceScalar, A>(problem: Problem<'_, A>, a: DeviceHll<T>) -> Plan
             col_ind: a.col_ind.ptr(),
             values: a.values.ptr(),
             x: x.ptr(),
-            y: y.ptr_mut(),
+            y: y.output(),
         };
         // SAFETY: an HLL matrix made from verified CSR arrays, and vectors of the lengths of its
         // shape.

@@ -35,7 +35,7 @@ pub(super) fn plan<T: DeviceScalar>(problem: HostProblem<'_, T>) -> Planned<T> {
             col_ind: a.col_ind.ptr(),
             values: a.values.ptr(),
             x: texture.over(x)?,
-            y: y.ptr_mut(),
+            y: y.output(),
         };
         // SAFETY: an HLL matrix made from verified CSR arrays, and vectors of the lengths of its
         // shape.

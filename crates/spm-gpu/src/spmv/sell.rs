@@ -54,7 +54,7 @@ fn product<T: DeviceScalar, A>(problem: Problem<'_, A>, a: DeviceSell<T>) -> Pla
                     col_ind: a.col_ind.ptr(),
                     values: a.values.ptr(),
                     x: x.ptr(),
-                    y: y.ptr_mut(),
+                    y: y.output(),
                 };
                 // SAFETY: a SELL-32 matrix made from verified CSR arrays, and vectors of the lengths
                 // of its shape.

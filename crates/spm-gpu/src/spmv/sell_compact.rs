@@ -15,6 +15,7 @@ use crate::matrix::{DeviceMatrix, DeviceSell, DeviceValues, check_stored_element
 use crate::memory::DeviceBuffer;
 use crate::plan::DeviceScalar;
 use crate::problem::{HostProblem, Planned, Problem};
+use crate::product::Target;
 
 pub(super) const INFO: KernelInfo = KernelInfo {
     id: "sell-compact",
@@ -91,7 +92,7 @@ fn enqueue<T: DeviceScalar>(
     a: &CompactSell<T>,
     launch: Launch,
     x: &DeviceBuffer<T>,
-    y: &mut DeviceBuffer<T>,
+    y: &mut Target<'_, T>,
     stream: &crate::Stream,
 ) -> Result<(), crate::GpuError> {
     macro_rules! launch {
@@ -104,7 +105,7 @@ fn enqueue<T: DeviceScalar>(
                 offsets: a.offsets.ptr(),
                 row_lengths: a.row_lengths.ptr(),
                 x: x.ptr(),
-                y: y.ptr_mut(),
+                y: y.output(),
                 $($more: $value),*
             };
             // SAFETY: a SELL-32 matrix made from verified CSR arrays, with its columns shortened,

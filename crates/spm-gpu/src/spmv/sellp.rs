@@ -11,6 +11,7 @@ use crate::launch::WARP;
 use crate::memory::DeviceBuffer;
 use crate::plan::{BoxedPlan, DeviceScalar};
 use crate::problem::{DeviceProblem, Planned, Problem};
+use crate::product::Target;
 use crate::source::Source;
 
 pub(super) const INFO: KernelInfo = KernelInfo {
@@ -87,7 +88,7 @@ fn enqueue<T: DeviceScalar>(
     a: &DeviceSellp<T>,
     launch: Launch,
     x: &DeviceBuffer<T>,
-    y: &mut DeviceBuffer<T>,
+    y: &mut Target<'_, T>,
     stream: &crate::Stream,
 ) -> Result<(), crate::GpuError> {
     macro_rules! launch {
@@ -103,7 +104,7 @@ fn enqueue<T: DeviceScalar>(
                 row_ptr: a.row_ptr.ptr(),
                 $field: $value,
                 x: x.ptr(),
-                y: y.ptr_mut(),
+                y: y.output(),
             };
             // SAFETY: a SELL-P matrix made from verified CSR arrays, and vectors of the lengths of
             // its shape.

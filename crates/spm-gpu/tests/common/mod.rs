@@ -2,6 +2,7 @@
 
 pub(crate) mod cases;
 pub(crate) mod device;
+pub(crate) mod scaled;
 pub(crate) mod spmm;
 pub(crate) mod spmv;
 pub(crate) mod streams;

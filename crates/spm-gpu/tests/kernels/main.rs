@@ -9,6 +9,7 @@ mod device;
 mod devices;
 mod limits;
 mod properties;
+mod scaled;
 mod spmm;
 mod spmv;
 mod streams;

@@ -1,0 +1,144 @@
+//! y = alpha A x + beta y and Y = alpha A X + beta Y, and the same with another addend than y, of every
+//! kernel of the registries against the reference.
+
+use spm_formats::DenseShape;
+use spm_formats::kernel::{KernelInfo, Parameters, Scaling};
+use spm_gpu::{
+    Device, DeviceBuffer, DeviceProductPlan, DeviceScalar, PlanOptions, Stream, spmm, spmv,
+};
+use spm_testing::exact::{self, Whole};
+use spm_testing::reference::{self, Reference};
+
+use super::cases::Case;
+use super::planned;
+use super::spmm::LAYOUTS;
+
+/// alpha and beta, whole numbers so that the products of whole numbers are exact.
+const PAIRS: [(f64, f64); 8] = [
+    (1.0, 0.0),
+    (2.0, 0.0),
+    (1.0, 1.0),
+    (-1.0, 1.0),
+    (2.0, 3.0),
+    (0.0, 3.0),
+    (0.0, 1.0),
+    (0.0, 0.0),
+];
+/// Matrices for every way of storing one: a row that blocks share and rows without entries, few
+/// diagonals, equal values.
+fn matrices<T: DeviceScalar>() -> Vec<Case<T>> {
+    vec![
+        Case::new("rows of 0 to 9", (40, 30), |_, random| random.between(0, 10)).with(Whole::Small),
+        Case::new("a full row among short and empty ones", (24, 600), |row, random| match row {
+            7 => 600,
+            10..15 => 0,
+            _ => random.between(1, 4),
+        })
+        .with(Whole::Wide),
+        Case::generated("banded[n=40,lower=1,upper=2]").with(Whole::Wide),
+        Case::generated("banded[n=40,lower=1,upper=2]").with(Whole::Equal),
+        Case::new("no entries", (5, 3), |_, _| 0).with(Whole::Small),
+    ]
+}
+
+/// A scaling, y before the product, and what it has to be afterwards.
+struct Update<T> {
+    scaling: Scaling<T>,
+    before: Vec<T>,
+    expected: Reference,
+}
+
+fn updates<T: DeviceScalar>(case: &Case<T>, x: &[T], dense: DenseShape) -> Vec<Update<T>> {
+    let length = case.coo.rows() * dense.k;
+    let update = |(alpha, beta): (f64, f64)| {
+        // NaN where y must not be read; other numbers than those of x elsewhere.
+        let before = if beta == 0.0 {
+            vec![T::from_f64(f64::NAN); length]
+        } else {
+            exact::vector(length + 5)[5..].to_vec()
+        };
+        let scaling = Scaling::new(T::from_f64(alpha), T::from_f64(beta));
+        let expected = reference::scaled(&case.coo, scaling, x, &before, dense);
+        Update { scaling, before, expected }
+    };
+    PAIRS.map(update).into()
+}
+
+/// Launches with every pair, in place and to another vector; with `few` only one of each.
+fn launches<T: DeviceScalar>(
+    what: &str,
+    plan: &mut dyn DeviceProductPlan<T>,
+    x: &[T],
+    updates: &[Update<T>],
+    few: bool,
+) {
+    let device = plan.device().clone();
+    let stream = Stream::new(&device).unwrap();
+    let x = DeviceBuffer::from_slice(&device, x).unwrap();
+    for Update { scaling, before, expected } in updates {
+        let pair = (scaling.alpha.to_f64(), scaling.beta.to_f64());
+        let what = format!("{what}, {scaling:?}");
+        let judge = |y: &DeviceBuffer<T>, what: &str| {
+            assert_eq!(exact::difference(&y.to_vec().unwrap(), expected), None, "{what}");
+        };
+        let z = DeviceBuffer::from_slice(&device, before).unwrap();
+        let mut y = DeviceBuffer::from_slice(&device, before).unwrap();
+        if !few || pair == (2.0, 0.0) {
+            let launched = plan.launch_scaled(*scaling, &x, &mut y, &stream);
+            launched.unwrap_or_else(|error| panic!("{what}: {error}"));
+            judge(&y, &what);
+        }
+        if !few || pair == (2.0, 3.0) {
+            y.copy_from_slice(&vec![T::from_f64(f64::NAN); before.len()]).unwrap();
+            let launched = plan.launch_adding(*scaling, &x, &z, &mut y, &stream);
+            launched.unwrap_or_else(|error| panic!("{what}: {error}"));
+            judge(&y, &format!("{what}, to another vector"));
+            let to_bits = |z: &[T]| z.iter().map(|z| z.to_bits64()).collect::<Vec<_>>();
+            assert!(to_bits(&z.to_vec().unwrap()) == to_bits(before), "{what}: z is only read");
+        }
+    }
+}
+
+/// The defaults, and with `all` every other set that is not about the number of threads, which the
+/// emulator would take long for.
+fn sets(info: &KernelInfo, all: bool) -> Vec<Parameters> {
+    let defaults = info.defaults();
+    let mut sets = info.variants();
+    sets.retain(|set| *set != defaults && all && set.get("block") == defaults.get("block"));
+    sets.insert(0, defaults);
+    sets
+}
+
+/// Every kernel of our own, or every baseline. `all` parameters for one matrix.
+pub(crate) fn check<T: DeviceScalar>(device: &Device, baselines: bool, all: bool) {
+    let options = PlanOptions::default();
+    for (number, case) in matrices::<T>().into_iter().enumerate() {
+        let all = all && number == 0;
+        let (a, cols) = (case.csr.view(), case.coo.cols());
+        let x = case.vector(cols);
+        let vectors = updates(&case, &x, DenseShape::VECTOR);
+        for kernel in spmv::registry::<T>().iter().filter(|kernel| kernel.baseline == baselines) {
+            for (i, set) in sets(&kernel.info, all).iter().enumerate() {
+                let what = format!("spmv {}, {}, {}", kernel.info.label(set), T::NAME, case.name);
+                let plan = kernel.plan(device, a, set, &options);
+                let Some(mut plan) = planned(&what, plan) else { continue };
+                launches(&what, &mut *plan, &x, &vectors, i > 0 || !all);
+            }
+        }
+        for layout in LAYOUTS {
+            let dense = DenseShape { k: 4, layout };
+            let x = case.vector(cols * dense.k);
+            let updates = updates(&case, &x, dense);
+            for kernel in spmm::registry::<T>().iter().filter(|kernel| kernel.baseline == baselines)
+            {
+                for (i, set) in sets(&kernel.info, all).iter().enumerate() {
+                    let label = kernel.info.label(set);
+                    let what = format!("spmm {label}, {}, {}, {dense:?}", T::NAME, case.name);
+                    let plan = kernel.plan(device, a, dense, set, &options);
+                    let Some(mut plan) = planned(&what, plan) else { continue };
+                    launches(&what, &mut *plan, &x, &updates, i > 0 || !all);
+                }
+            }
+        }
+    }
+}

@@ -1,0 +1,71 @@
+//! Where a product stores its sums.
+
+use super::{DevicePtrMut, Index, Real};
+
+/// y = alpha s + beta z for the sums s of a product y = A x; z may be y. With beta = 0 z is not read: it
+/// may hold anything. The factors are the same for all threads and are looked at in a store only.
+#[repr(C)]
+#[derive(Debug, Clone, Copy)]
+pub struct Output<T> {
+    /// The factor of a sum.
+    pub alpha: T,
+    /// The factor of an element of z.
+    pub beta: T,
+    /// Only read, by the thread that then stores the element of y.
+    pub z: DevicePtrMut<T>,
+    /// Overwritten.
+    pub y: DevicePtrMut<T>,
+}
+
+impl<T: Real> Output<T> {
+    /// Element `index` of y from its sum.
+    #[inline(always)]
+    pub fn store(self, index: impl Index, sum: T) {
+        let mut result = self.alpha * sum;
+        if self.beta != T::ZERO {
+            result = self.beta.mul_add(self.z.load(index), result);
+        }
+        self.y.store(index, result);
+    }
+
+    /// Elements `index` and `index + 1`; `index` must be even.
+    #[inline(always)]
+    pub fn store_pair(self, index: u64, sums: [T; 2]) {
+        let mut pair = sums.map(|sum| self.alpha * sum);
+        if self.beta != T::ZERO {
+            let z = T::load_written_pair(self.z, index);
+            pair = [self.beta.mul_add(z[0], pair[0]), self.beta.mul_add(z[1], pair[1])];
+        }
+        T::store_pair(self.y, index, pair);
+    }
+
+    /// Adds another part of its sum to element `index`, which is stored.
+    #[inline(always)]
+    pub fn add(self, index: impl Index, sum: T) {
+        self.y.store(index, self.alpha.mul_add(sum, self.y.load(index)));
+    }
+
+    /// Element `index` without a product: beta z.
+    #[inline(always)]
+    pub fn scale(self, index: impl Index) {
+        let mut result = T::ZERO;
+        if self.beta != T::ZERO {
+            result = self.beta * self.z.load(index);
+        }
+        self.y.store(index, result);
+    }
+
+    /// y and z from element `index` on.
+    #[inline(always)]
+    pub fn offset(self, index: impl Index) -> Self {
+        Self { z: self.z.offset(index), y: self.y.offset(index), ..self }
+    }
+}
+
+/// y = s.
+impl<T: Real> From<DevicePtrMut<T>> for Output<T> {
+    #[inline(always)]
+    fn from(y: DevicePtrMut<T>) -> Self {
+        Self { alpha: T::ONE, beta: T::ZERO, z: y, y }
+    }
+}
