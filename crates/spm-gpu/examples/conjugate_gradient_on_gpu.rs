@@ -2,15 +2,15 @@
 //! `cargo run --release -p spm-gpu --example conjugate_gradient_on_gpu -- [--emulator] [FILE.mtx]`.
 //!
 //! FILE is a symmetric positive definite matrix; without one it is the 5-point Laplacian on 1000 x
-//! 1000 points (10 x 10 on the emulator). The matrix stays on the device; the vectors of the solver
-//! are in host memory, so each product copies one in and one out.
+//! 1000 points (10 x 10 on the emulator). The matrix and the vectors of the solver stay on the device:
+//! the host gets the numbers that dot products give.
 
 use std::time::Instant;
 
-use spm_formats::kernel::ProductPlan;
-use spm_gpu::{Device, HostProductPlan, PlanOptions, spmv};
+use spm_formats::kernel::Scaling;
+use spm_gpu::{Device, DeviceVector, PlanOptions, Stream, spmv};
 use spm_gpu_kernels::emulator::EmulatorOptions;
-use spm_testing::conjugate_gradient::{AnyError, Solution, System, solve};
+use spm_testing::conjugate_gradient::{AnyError, Solution, System};
 
 fn main() -> Result<(), AnyError> {
     let mut arguments: Vec<String> = std::env::args().skip(1).collect();
@@ -42,15 +42,44 @@ pub(crate) fn run(
 ) -> Result<Solution, AnyError> {
     let a = system.a.view();
     println!("{}: {} rows, {} entries", system.name, a.rows(), a.nnz());
-    let diagonal = system.diagonal()?;
+    let inverse: Vec<f64> = system.diagonal()?.iter().map(|d| 1.0 / d).collect();
     let kernel = spmv::find::<f64>("auto").expect("auto is always there");
-    let plan = kernel.plan(device, a, &kernel.info.defaults(), &PlanOptions::default())?;
+    let mut plan = kernel.plan(device, a, &kernel.info.defaults(), &PlanOptions::default())?;
     println!("{}: {}", device.info().name, plan.choice().unwrap_or_default());
-    let plan = HostProductPlan::new(plan)?;
-    let mut b = vec![0.0; a.rows()];
-    plan.run(&vec![1.0; a.cols()], &mut b)?;
+
+    let stream = &Stream::new(device)?;
+    let zeros = || DeviceVector::<f64>::zeros(stream, a.rows());
+    let (mut b, mut ones) = (zeros()?, zeros()?);
+    ones.fill(1.0)?;
+    b.set_matrix_product(&mut *plan, Scaling::OVERWRITE, &ones)?;
+
     let start = Instant::now();
-    let solution = solve(|x, y| Ok(plan.run(x, y)?), &diagonal, &b, tolerance, most)?;
+    let inverse = DeviceVector::from_slice(stream, &inverse)?;
+    let (mut x, mut r, mut z, mut q) = (zeros()?, b.try_clone()?, zeros()?, zeros()?);
+    z.set_product(&inverse, &r)?;
+    let mut p = z.try_clone()?;
+    let mut rho = r.dot(&z)?;
+    let goal = tolerance * b.norm2()?;
+    let mut iterations = 0;
+    while r.norm2()? > goal && iterations < most {
+        q.set_matrix_product(&mut *plan, Scaling::OVERWRITE, &p)?;
+        let curvature = p.dot(&q)?;
+        if curvature <= 0.0 {
+            return Err("not positive definite: a direction of no or negative curvature".into());
+        }
+        let alpha = rho / curvature;
+        x.axpy(alpha, &p)?;
+        r.axpy(-alpha, &q)?;
+        z.set_product(&inverse, &r)?;
+        let next = r.dot(&z)?;
+        p.axpby(1.0, &z, next / rho)?;
+        rho = next;
+        iterations += 1;
+    }
+    // b - A x, computed afresh.
+    r.set_matrix_product_adding(&mut *plan, Scaling::new(-1.0, 1.0), &x, &b)?;
+    let residual = r.norm2()? / b.norm2()?;
+    let solution = Solution { x: x.to_vec()?, iterations, residual };
     solution.print(start);
     Ok(solution)
 }

@@ -87,6 +87,7 @@ pub use plan::{
     HostTransposePlan, Operands, PlanOptions,
 };
 pub use spm_formats::timing::{Sampling, Timing};
+pub use spm_gpu_kernels::emulator::EmulatorOptions;
 pub use stream::{Event, Stream};
 pub use timing::{time, time_after};
 pub use vector::DeviceVector;

@@ -3,6 +3,7 @@
 use std::sync::{Mutex, PoisonError};
 
 use spm_formats::Scalar;
+use spm_formats::kernel::Scaling;
 use spm_gpu_kernels::Kernel;
 use spm_gpu_kernels::vector::{
     DOT_BLOCKS, DOT_ELEMENTS, DOT_THREADS, VectorAxpby, VectorDot, VectorFill, VectorMultiply,
@@ -13,7 +14,7 @@ use crate::device::Device;
 use crate::error::GpuError;
 use crate::launch::Launch;
 use crate::memory::{DeviceBuffer, check_operand};
-use crate::plan::DeviceScalar;
+use crate::plan::{DeviceProductPlan, DeviceScalar};
 use crate::stream::Stream;
 
 /// Threads of a block, one for each element.
@@ -258,6 +259,39 @@ impl<T: DeviceScalar> DeviceVector<T> {
     pub fn norm2(&self) -> Result<T::Real, GpuError> {
         let square = Scalar::abs(self.dot(self)?);
         Ok(T::Real::from_f64(square.to_f64().sqrt()))
+    }
+
+    /// `self` = alpha A `x` + beta `self`, for the A of `plan`.
+    ///
+    /// # Errors
+    /// As [`DeviceProductPlan::launch_scaled`].
+    pub fn set_matrix_product(
+        &mut self,
+        plan: &mut (impl DeviceProductPlan<T> + ?Sized),
+        scaling: Scaling<T>,
+        x: &Self,
+    ) -> Result<(), GpuError> {
+        self.stream.follow(&x.stream)?;
+        plan.launch_scaled(scaling, &x.elements, &mut self.elements, &self.stream)?;
+        x.stream.follow(&self.stream)
+    }
+
+    /// `self` = alpha A `x` + beta `z`, for the A of `plan`.
+    ///
+    /// # Errors
+    /// As [`DeviceProductPlan::launch_adding`].
+    pub fn set_matrix_product_adding(
+        &mut self,
+        plan: &mut (impl DeviceProductPlan<T> + ?Sized),
+        scaling: Scaling<T>,
+        x: &Self,
+        z: &Self,
+    ) -> Result<(), GpuError> {
+        self.stream.follow(&x.stream)?;
+        self.stream.follow(&z.stream)?;
+        plan.launch_adding(scaling, &x.elements, &z.elements, &mut self.elements, &self.stream)?;
+        x.stream.follow(&self.stream)?;
+        z.stream.follow(&self.stream)
     }
 
     /// Calls `enqueue` with the elements, those of `x`, which `name` names, and the stream.

@@ -1,5 +1,8 @@
 //! Solves systems by the solvers of faer on the products of an operator: conjugate gradients, BiCGSTAB
-//! and LSMR: `cargo run --release -p spm-sparse --features faer --example faer_solvers`.
+//! and LSMR: `cargo run --release -p spm-sparse --features faer,gpu --example faer_solvers`.
+//!
+//! The products run on the first GPU, or on CPU cores where there is none. The vectors of faer are in host
+//! memory: each product copies one to the GPU and one back.
 
 use faer::dyn_stack::{MemBuffer, MemStack, StackReq};
 use faer::matrix_free::IdentityPrecond;
@@ -9,16 +12,21 @@ use faer::matrix_free::conjugate_gradient::{
 };
 use faer::matrix_free::lsmr::{LsmrParams, lsmr, lsmr_scratch};
 use faer::{Mat, Par};
-use spm::{Csr, Error, Operator};
+use spm::{Csr, Device, Error, Operator};
 
-const N: usize = 60;
 const TOLERANCE: f64 = 1e-10;
 
-pub(crate) fn main() -> Result<(), Error> {
+fn main() -> Result<(), Error> {
+    run(&Device::auto(), 60)
+}
+
+/// On n x n points.
+pub(crate) fn run(device: &Device, n: usize) -> Result<(), Error> {
+    let operator = |a: Csr<f64>| Operator::builder(a).device(device.clone()).build();
     // Symmetric positive definite: the 5-point Laplacian, with the inverted diagonal as preconditioner.
-    let op = Operator::new(laplacian(0.0)?)?;
-    let inverse =
-        Operator::new(spm::from_triplets(op.shape(), (0..op.rows()).map(|i| (i, i, 0.25)))?)?;
+    let op = operator(laplacian(n, 0.0)?)?;
+    let inverse = (0..op.rows()).map(|i| (i, i, 0.25));
+    let inverse = operator(spm::from_triplets(op.shape(), inverse)?)?;
     let b = right_hand_side(&op)?;
     let mut x = Mat::zeros(op.cols(), 1);
     // x is 0 at the start, but the parameters do not say so: told `InitialGuessStatus::Zero`, conjugate
@@ -31,7 +39,7 @@ pub(crate) fn main() -> Result<(), Error> {
     report("conjugate gradients", info.expect("convergence").iter_count, &x);
 
     // Not symmetric: convection added.
-    let op = Operator::new(laplacian(0.3)?)?;
+    let op = operator(laplacian(n, 0.3)?)?;
     let b = right_hand_side(&op)?;
     let mut x = Mat::zeros(op.cols(), 1);
     let params = BicgParams { rel_tolerance: TOLERANCE, ..BicgParams::default() };
@@ -46,7 +54,7 @@ pub(crate) fn main() -> Result<(), Error> {
     let n = op.rows();
     let below = (0..n).map(|i| (n + i, i, 1.0));
     let above = op.matrix().iter().map(|(row, col, &value)| (row, col, value));
-    let op = Operator::new(spm::from_triplets((2 * n, n), above.chain(below))?)?;
+    let op = operator(spm::from_triplets((2 * n, n), above.chain(below))?)?;
     let b = right_hand_side(&op)?;
     let mut x = Mat::zeros(n, 1);
     let params = LsmrParams { rel_tolerance: TOLERANCE, ..LsmrParams::default() };
@@ -59,19 +67,19 @@ pub(crate) fn main() -> Result<(), Error> {
     Ok(())
 }
 
-/// The 5-point stencil on N x N points, with convection along the rows.
-fn laplacian(convection: f64) -> Result<Csr<f64>, Error> {
-    let entries = (0..N * N).flat_map(|i| {
-        let (row, col) = (i / N, i % N);
+/// The 5-point stencil on n x n points, with convection along the rows.
+fn laplacian(n: usize, convection: f64) -> Result<Csr<f64>, Error> {
+    let entries = (0..n * n).flat_map(move |i| {
+        let (row, col) = (i / n, i % n);
         let neighbours = [
-            (row > 0).then(|| (i, i - N, -1.0)),
+            (row > 0).then(|| (i, i - n, -1.0)),
             (col > 0).then(|| (i, i - 1, -1.0 - convection)),
-            (col + 1 < N).then(|| (i, i + 1, -1.0 + convection)),
-            (row + 1 < N).then(|| (i, i + N, -1.0)),
+            (col + 1 < n).then(|| (i, i + 1, -1.0 + convection)),
+            (row + 1 < n).then(|| (i, i + n, -1.0)),
         ];
         std::iter::once((i, i, 4.0)).chain(neighbours.into_iter().flatten())
     });
-    spm::from_triplets((N * N, N * N), entries)
+    spm::from_triplets((n * n, n * n), entries)
 }
 
 /// A (1, 1, ...).

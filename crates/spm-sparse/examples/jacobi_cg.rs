@@ -1,30 +1,36 @@
 //! Solves A x = b by conjugate gradients with the diagonal as preconditioner (Hestenes and Stiefel 1952):
-//! `cargo run --release -p spm-sparse --example jacobi_cg -- [FILE.mtx]`.
+//! `cargo run --release -p spm-sparse --features gpu --example jacobi_cg -- [--cpu] [FILE.mtx]`.
 //!
 //! FILE is a symmetric positive definite matrix. Without one it is the 5-point Laplacian on
-//! 1000 x 1000 points. b is A (1, 1, ...).
+//! 1000 x 1000 points. b is A (1, 1, ...). The solver runs on the first GPU, and on CPU cores where there
+//! is none or with `--cpu`; matrix and vectors stay there.
 
 use std::error::Error;
 
-use spm::{Csr, Operator};
+use spm::{Csr, Device, Operator, Vector};
 
 fn main() -> Result<(), Box<dyn Error>> {
-    let a = match std::env::args().nth(1) {
+    let mut arguments: Vec<String> = std::env::args().skip(1).collect();
+    let cpu = arguments.iter().any(|argument| argument == "--cpu");
+    arguments.retain(|argument| argument != "--cpu");
+    let a = match arguments.first() {
         Some(path) => spm::read(path)?,
         None => laplacian(1000)?,
     };
-    run(a)
+    run(a, if cpu { Device::cpu() } else { Device::auto() })
 }
 
-pub(crate) fn run(a: Csr<f64>) -> Result<(), Box<dyn Error>> {
-    let op = Operator::builder(a).expected_products(1000).build()?;
+pub(crate) fn run(a: Csr<f64>, device: Device) -> Result<(), Box<dyn Error>> {
+    let op = Operator::builder(a).device(device).expected_products(1000).build()?;
     println!("{}", op.describe());
-    let mut b = vec![0.0; op.rows()];
-    op.apply(&vec![1.0; op.cols()], &mut b)?;
+    let mut ones = op.vector_zeros(op.cols())?;
+    ones.fill(1.0)?;
+    let mut b = op.vector_zeros(op.rows())?;
+    op.apply_vector(&ones, &mut b)?;
     let (x, iterations) = solve(&op, &b, 1e-8)?;
-    let mut r = vec![0.0; op.rows()];
-    op.residual(&b, &x, &mut r)?;
-    let relative = (dot(&r, &r) / dot(&b, &b)).sqrt();
+    let mut r = op.vector_zeros(op.rows())?;
+    op.residual_vector(&b, &x, &mut r)?;
+    let relative = r.norm2()? / b.norm2()?;
     println!("{iterations} iterations, |b - A x| / |b| = {relative:.1e}");
     if relative < 1e-7 { Ok(()) } else { Err("no convergence".into()) }
 }
@@ -45,39 +51,34 @@ pub(crate) fn laplacian(n: usize) -> Result<Csr<f64>, spm::Error> {
     spm::from_triplets((n * n, n * n), entries)
 }
 
-fn dot(a: &[f64], b: &[f64]) -> f64 {
-    a.iter().zip(b).map(|(a, b)| a * b).sum()
-}
-
 /// x and the number of iterations.
 fn solve(
     op: &Operator<f64>,
-    b: &[f64],
+    b: &Vector<f64>,
     tolerance: f64,
-) -> Result<(Vec<f64>, usize), Box<dyn Error>> {
+) -> Result<(Vector<f64>, usize), Box<dyn Error>> {
     let a = op.matrix();
     let diagonal: Vec<f64> = (0..a.rows()).map(|i| a.get(i, i).copied().unwrap_or(0.0)).collect();
     if diagonal.iter().any(|&d| d <= 0.0) {
         return Err("the matrix is not positive definite".into());
     }
-    let (mut x, mut r, mut q) = (vec![0.0; b.len()], b.to_vec(), vec![0.0; b.len()]);
-    let mut z: Vec<f64> = r.iter().zip(&diagonal).map(|(r, d)| r / d).collect();
-    let mut p = z.clone();
-    let mut rho = dot(&r, &z);
-    let goal = tolerance * dot(b, b).sqrt();
+    let inverse = op.vector_from(&diagonal.iter().map(|d| 1.0 / d).collect::<Vec<_>>())?;
+    let zeros = || op.vector_zeros(b.len());
+    let (mut x, mut r, mut z, mut q) = (zeros()?, b.try_clone()?, zeros()?, zeros()?);
+    z.set_product(&inverse, &r)?;
+    let mut p = z.try_clone()?;
+    let mut rho = r.dot(&z)?;
+    let goal = tolerance * b.norm2()?;
     let mut iterations = 0;
-    while dot(&r, &r).sqrt() > goal && iterations < 10 * b.len() {
-        op.apply(&p, &mut q)?;
-        let alpha = rho / dot(&p, &q);
-        for i in 0..b.len() {
-            x[i] += alpha * p[i];
-            r[i] -= alpha * q[i];
-            z[i] = r[i] / diagonal[i];
-        }
-        let next = dot(&r, &z);
-        let beta = next / rho;
+    while r.norm2()? > goal && iterations < 10 * b.len() {
+        op.apply_vector(&p, &mut q)?;
+        let alpha = rho / p.dot(&q)?;
+        x.axpy(alpha, &p)?;
+        r.axpy(-alpha, &q)?;
+        z.set_product(&inverse, &r)?;
+        let next = r.dot(&z)?;
+        p.axpby(1.0, &z, next / rho)?;
         rho = next;
-        p.iter_mut().zip(&z).for_each(|(p, z)| *p = z + beta * *p);
         iterations += 1;
     }
     Ok((x, iterations))

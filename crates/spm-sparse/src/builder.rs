@@ -7,10 +7,15 @@ use spm_cpu::Threads;
 use spm_cpu::machine::{Rates, RatesFile};
 use spm_formats::{Csr, MemoryBudget, Scalar};
 
+use crate::cpu::Cpu;
+#[cfg(feature = "gpu")]
+use crate::device::{Device, Place};
 use crate::engine::{Product, Resources};
-use crate::operator::{Intent, Operator};
+#[cfg(feature = "gpu")]
+use crate::gpu::{self, Planner};
+use crate::operator::{Engine, Intent, Operator};
 use crate::planning::{self, Chosen, EXPECTED, Machine, Planned};
-use crate::{Error, IntoCsr, Reason, Recipe, pools};
+use crate::{Error, IntoCsr, ParseRecipeError, Reason, Recipe, pools};
 
 /// Where the product runs.
 #[derive(Debug, Clone)]
@@ -38,6 +43,9 @@ pub struct Builder<T> {
     machine: Machine,
     pool: Pool,
     budget: MemoryBudget,
+    /// The device, and what plans on a GPU.
+    #[cfg(feature = "gpu")]
+    device: Option<(Device, Planner<T>)>,
 }
 
 impl<T: Scalar> Builder<T> {
@@ -49,7 +57,23 @@ impl<T: Scalar> Builder<T> {
             machine: Machine::default(),
             pool: Pool::Shared(pools::all_cores()),
             budget: MemoryBudget::default(),
+            #[cfg(feature = "gpu")]
+            device: None,
         }
+    }
+
+    /// Where the products run; CPU cores by default.
+    ///
+    /// On a GPU [`Builder::expected_products`] chooses between the product straight from CSR (for fewer
+    /// than 20 products) and the fastest kernel, and [`Builder::deterministic`] chooses by the lengths of
+    /// the rows. Rates, threads and pool are those of CPU cores. The budget is one of device memory.
+    #[cfg(feature = "gpu")]
+    pub fn device(mut self, device: Device) -> Self
+    where
+        T: spm_gpu::DeviceScalar,
+    {
+        self.device = Some((device, gpu::plan));
+        self
     }
 
     /// The number of products that the operator will compute. [`Builder::build`] then makes the choice
@@ -121,14 +145,37 @@ impl<T: Scalar> Builder<T> {
     /// Makes the operator.
     ///
     /// # Errors
-    /// Those of the matrix ([`IntoCsr::into_csr`]); [`Error::Recipe`] for a recipe of another
-    /// version; [`Error::Plan`] for a recipe that does not apply to this matrix.
+    /// Those of the matrix ([`IntoCsr::into_csr`]); [`Error::Recipe`] for a recipe of another version or
+    /// for another device; [`Error::Plan`] for a recipe that does not apply to this matrix; with the
+    /// feature `gpu` also `Error::Gpu` for a GPU that is absent, fails or has too little memory.
     ///
     /// # Panics
     /// When the system refuses to start a thread.
     pub fn build(self) -> Result<Operator<T>, Error> {
         let a = self.matrix?;
         let start = Instant::now();
+        #[cfg_attr(not(feature = "gpu"), allow(unused_mut, reason = "there is never a GPU"))]
+        let mut no_gpu = None;
+        #[cfg(feature = "gpu")]
+        if let Some((device, plan)) = self.device
+            && let Place::Gpu { gpu, required } =
+                device.open(self.recipe.as_ref().map(Recipe::is_gpu))
+        {
+            let options = gpu::Options {
+                recipe: self.recipe.clone(),
+                intent: self.intent,
+                budget: self.budget.clone(),
+            };
+            match gpu.map_err(Error::from).and_then(|gpu| plan(gpu, &a, options)) {
+                Ok(products) => return Ok(Operator::from_parts(a, Engine::Gpu(products))),
+                Err(error) if required => return Err(error),
+                Err(error) => no_gpu = Some(gpu::reason(&error)),
+            }
+        }
+        if self.recipe.as_ref().is_some_and(Recipe::is_gpu) {
+            let reason = "the recipe is for a GPU, which `Builder::device` chooses".to_owned();
+            return Err(Error::Recipe(ParseRecipeError::new(reason)));
+        }
         let threads = match self.pool {
             Pool::Shared(count) => count,
             Pool::Own(ref threads) => threads.count(),
@@ -157,6 +204,7 @@ impl<T: Scalar> Builder<T> {
                 Chosen::fixed(planning::plan(&a, &resources, &machine, expected, clock)?)
             }
         };
-        Ok(Operator::from_parts(a, chosen, resources, machine, intent))
+        let cpu = Cpu::new(chosen, resources, machine, intent, no_gpu);
+        Ok(Operator::from_parts(a, Engine::Cpu(cpu)))
     }
 }

@@ -47,6 +47,10 @@ pub enum Reason {
     /// The kernel that was chosen before does not suit the values of
     /// [`Operator::set_values`](crate::Operator::set_values): straight from CSR.
     NewValues,
+    /// The fastest of the kernels for a GPU that suit the structure of the matrix.
+    FastestOnGpu,
+    /// By the lengths of the rows, for a [deterministic](crate::Builder::deterministic) operator on a GPU.
+    RowLengths,
 }
 
 impl fmt::Display for Reason {
@@ -81,6 +85,10 @@ impl fmt::Display for Reason {
             Self::NewValues => {
                 f.write_str("straight from CSR: the kernel before does not suit the new values")
             }
+            Self::FastestOnGpu => {
+                f.write_str("the fastest of the kernels for a GPU that suit the structure")
+            }
+            Self::RowLengths => f.write_str("straight from CSR, by the lengths of the rows"),
         }
     }
 }
@@ -95,8 +103,10 @@ pub struct Description {
     pub shape: (usize, usize),
     /// Stored entries, explicit zeros included.
     pub nnz: usize,
-    /// Element type: `"f32"` or `"f64"`.
+    /// Element type: `"f32"`, `"f64"`, `"c32"` or `"c64"`.
     pub scalar: &'static str,
+    /// `"CPU cores"`, with the reason where there was to be a GPU, or the name of the GPU.
+    pub device: String,
     /// Kernel, parameters and threads.
     pub recipe: Recipe,
     /// Why this kernel.
@@ -112,7 +122,7 @@ pub struct Description {
     /// Least memory traffic of a product in bytes: the matrix in the kernel's format, x and y once
     /// each.
     pub bytes_per_product: u64,
-    /// Bytes of the matrix and of everything that the operator holds.
+    /// Bytes of the matrix and of everything that the operator holds, on a GPU too.
     pub memory_bytes: u64,
     /// Products with the transpose so far.
     pub transposed_products: u64,
@@ -121,10 +131,38 @@ pub struct Description {
     pub transposed_recipe: Option<Recipe>,
 }
 
+impl Description {
+    /// What every operator knows of itself.
+    pub(crate) fn new(
+        shape: (usize, usize),
+        nnz: usize,
+        scalar: &'static str,
+        memory_bytes: u64,
+        recipe: Recipe,
+    ) -> Self {
+        Self {
+            shape,
+            nnz,
+            scalar,
+            device: String::new(),
+            recipe,
+            reason: Reason::First,
+            planning: Duration::ZERO,
+            expected: None,
+            measured: None,
+            bytes_per_product: 0,
+            memory_bytes,
+            transposed_products: 0,
+            transposed_recipe: None,
+        }
+    }
+}
+
 impl fmt::Display for Description {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let (rows, cols) = self.shape;
         writeln!(f, "{rows} x {cols}, {} entries, {}", self.nnz, self.scalar)?;
+        writeln!(f, "device: {}", self.device)?;
         writeln!(f, "product: {}", self.recipe)?;
         writeln!(f, "reason: {}", self.reason)?;
         writeln!(f, "planning: {:.3} ms", self.planning.as_secs_f64() * 1e3)?;

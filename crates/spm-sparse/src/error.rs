@@ -9,6 +9,8 @@ use spm_formats::kernel::{PlanError, RunError};
 use spm_formats::matrix_market::MatrixMarketError;
 
 use crate::ParseRecipeError;
+#[cfg(feature = "gpu")]
+use spm_gpu::GpuError;
 
 /// Why an operator was not made or a product was not computed.
 ///
@@ -41,6 +43,16 @@ pub enum Error {
     Plan(PlanError),
     /// A kernel failed.
     Run(RunError),
+    /// There is no such GPU, or it failed, or has too little memory.
+    #[cfg(feature = "gpu")]
+    Gpu(GpuError),
+    /// A [`Vector`](crate::Vector) is in host memory and the other operand, or the operator, on a GPU, or
+    /// the other way round.
+    #[cfg(feature = "gpu")]
+    Place {
+        /// `"x"`, `"y"`, ...
+        what: &'static str,
+    },
     /// A file could not be read or written.
     #[cfg(feature = "io")]
     File(MatrixMarketError),
@@ -61,6 +73,13 @@ impl fmt::Display for Error {
             Self::Recipe(_) => f.write_str("the recipe is not one of this version"),
             Self::Plan(_) => f.write_str("the product cannot be planned"),
             Self::Run(_) => f.write_str("the product failed"),
+            #[cfg(feature = "gpu")]
+            Self::Gpu(_) => f.write_str("the GPU cannot be used"),
+            #[cfg(feature = "gpu")]
+            Self::Place { what } => write!(
+                f,
+                "{what} is in host memory and what it is used with on a GPU, or the other way round"
+            ),
             #[cfg(feature = "io")]
             Self::File(_) => f.write_str("the file cannot be read or written"),
         }
@@ -71,6 +90,10 @@ impl error::Error for Error {
     fn source(&self) -> Option<&(dyn error::Error + 'static)> {
         match self {
             Self::Shape { .. } | Self::Pattern => None,
+            #[cfg(feature = "gpu")]
+            Self::Place { .. } => None,
+            #[cfg(feature = "gpu")]
+            Self::Gpu(cause) => Some(cause),
             Self::TooLarge(cause) | Self::Matrix(cause) => Some(cause),
             Self::Recipe(cause) => Some(cause),
             Self::Plan(cause) => Some(cause),
@@ -92,7 +115,23 @@ impl From<FormatError> for Error {
 
 impl From<PlanError> for Error {
     fn from(cause: PlanError) -> Self {
+        #[cfg(feature = "gpu")]
+        if let PlanError::Device(error) = &cause
+            && let Some(error) = error.downcast_ref::<GpuError>()
+        {
+            return error.clone().into();
+        }
         Self::Plan(cause)
+    }
+}
+
+#[cfg(feature = "gpu")]
+impl From<GpuError> for Error {
+    fn from(cause: GpuError) -> Self {
+        match cause {
+            GpuError::Shape { what, expected, found } => Self::Shape { what, expected, found },
+            _ => Self::Gpu(cause),
+        }
     }
 }
 

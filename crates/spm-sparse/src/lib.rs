@@ -1,5 +1,6 @@
 //! Sparse matrix products behind one type, the [`Operator`]: y = Ax, y = alpha Ax + beta y, the same
-//! with the transpose and with many right-hand sides, on CPU cores.
+//! with the transpose and with many right-hand sides, on CPU cores or, with the feature `gpu`, on an
+//! NVIDIA GPU.
 //!
 //! ```
 //! use spm::Operator;
@@ -112,7 +113,29 @@
 //! [`Operator::describe`] says what was chosen and why. [`Operator::recipe`] is the choice as text, for
 //! another process or another matrix with the same structure.
 //!
+//! # GPUs
+//! With the feature `gpu` `Builder::device` chooses where the products run: `Device::auto()` is the first
+//! GPU, or CPU cores where there is none, `Device::cpu()`, `Device::gpu(ordinal)`. One program runs with and
+//! without a GPU: the driver is opened at run time. All products of the operator run on the GPU, from any
+//! threads.
+//!
+//! A product with slices copies x to the GPU and y back. `Operator::vector_from` and
+//! `Operator::vector_zeros` make a `Vector` where the operator runs, in device memory or in host memory. It
+//! has the operations of a solver (`axpy`, `dot`, ...), so that a solver written with `Operator::apply_vector`
+//! copies nothing on either device; the example `jacobi_cg` is one.
+//!
+//! | | on CPU cores | on a GPU |
+//! | --- | --- | --- |
+//! | planning | the model of the machine, and the clock | straight from CSR for fewer than 20 expected products, else the fastest of the kernels that suit the structure |
+//! | [`deterministic`](Builder::deterministic) | by the model | by the lengths of the rows |
+//! | y = A^T x | from CSR, later from a transposed copy | from a transposed copy, made on the GPU at the first product |
+//! | several threads at once | one product on the pool, the others each on its own thread | each product in a stream of its own |
+//!
+//! `cust`, over which the GPU is driven, needs a CUDA toolkit or one line of configuration to build; the
+//! README of `spm-gpu` has the line.
+//!
 //! # Features
+//! - `gpu`: products and vectors on NVIDIA GPUs (see above).
 //! - `io` (on by default): `read` and `write` for Matrix Market files.
 //! - `faer`: matrices of faer, and its traits `LinOp`, `BiLinOp`, `Precond` and `BiPrecond` for
 //!   [`Operator`], so that its conjugate gradients, BiCGSTAB and LSMR run on the operator's products.
@@ -128,11 +151,16 @@
 //! sizes are errors, not panics.
 
 mod builder;
+mod cpu;
 mod dense;
 mod describe;
+#[cfg(feature = "gpu")]
+mod device;
 mod elements;
 mod engine;
 mod error;
+#[cfg(feature = "gpu")]
+mod gpu;
 mod interop;
 #[cfg(feature = "io")]
 mod io;
@@ -143,10 +171,14 @@ mod planning;
 mod pools;
 mod recipe;
 mod transposed;
+#[cfg(feature = "gpu")]
+mod vector;
 
 pub use builder::Builder;
 pub use dense::{DenseMut, DenseRef};
 pub use describe::{Description, Reason};
+#[cfg(feature = "gpu")]
+pub use device::Device;
 pub use elements::ElementOperator;
 pub use error::Error;
 #[cfg(feature = "io")]
@@ -164,8 +196,12 @@ pub use spm_formats::{
     Complex, Coo, Csc, CscView, Csr, CsrView, Layout, RealScalar, Scalar, WidensTo, num_complex,
     sprs,
 };
+#[cfg(feature = "gpu")]
+pub use spm_gpu::{self, DeviceScalar, DeviceVector, GpuError};
+#[cfg(feature = "gpu")]
+pub use vector::Vector;
 
 /// Compiles and runs the examples of the crate's README.
-#[cfg(all(doctest, feature = "io"))]
+#[cfg(all(doctest, feature = "gpu", feature = "io"))]
 #[doc = include_str!("../README.md")]
 struct CrateReadmeExample;

@@ -1,16 +1,16 @@
 //! The operator.
 
 use std::fmt;
-use std::sync::{Arc, Mutex, OnceLock, PoisonError, RwLock};
+use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
 use spm_formats::{Csr, DenseShape, Layout, Scalar};
 
-use crate::engine::{DirectProduct, Product, Resources};
+use crate::cpu::Cpu;
 use crate::error::check;
-use crate::planning::{Chosen, EXPECTED, Machine, Planned};
-use crate::transposed::Transposed;
-use crate::{Builder, DenseMut, DenseRef, Description, Error, IntoCsr, Reason, Recipe};
+#[cfg(feature = "gpu")]
+use crate::gpu::{Form, GpuProducts};
+use crate::{Builder, DenseMut, DenseRef, Description, Error, IntoCsr, Recipe};
 
 /// A sparse matrix that is ready to multiply.
 ///
@@ -43,19 +43,32 @@ use crate::{Builder, DenseMut, DenseRef, Description, Error, IntoCsr, Reason, Re
 /// [`Builder::recipe`] was called. Otherwise their bits may change once, when the operator converts
 /// the matrix. The product with the transpose may also change its bits once, when it gets a transposed
 /// copy ([`Operator::apply_transpose`]), unless the operator is deterministic.
+///
+/// On a GPU all products of one operator and of its clones have the same bits. Those of two operators have
+/// them if both have one recipe or are deterministic.
+///
+/// # Errors on a GPU
+/// Every product may also fail with `Error::Gpu`: too little memory for its vectors, a GPU that fails.
 pub struct Operator<T> {
     inner: Arc<Inner<T>>,
 }
 
 struct Inner<T> {
     a: Arc<Csr<T>>,
-    resources: Resources,
-    machine: Machine,
-    intent: Intent,
-    chosen: Chosen<T>,
-    transposed: Transposed<T>,
-    conjugate: OnceLock<DirectProduct<T>>,
-    many: Many<T>,
+    engine: Engine<T>,
+    /// Workspaces for operands with a leading dimension.
+    free: Mutex<Vec<Vec<T>>>,
+}
+
+/// Where the products run.
+#[cfg_attr(
+    feature = "gpu",
+    expect(clippy::large_enum_variant, reason = "an operator has one, behind an `Arc`")
+)]
+pub(crate) enum Engine<T> {
+    Cpu(Cpu<T>),
+    #[cfg(feature = "gpu")]
+    Gpu(Box<dyn GpuProducts<T>>),
 }
 
 /// What the caller has said of the products to come.
@@ -63,13 +76,6 @@ struct Inner<T> {
 pub(crate) struct Intent {
     pub(crate) products: Option<u64>,
     pub(crate) deterministic: bool,
-}
-
-/// The planned Y = A X, one for each width and layout that has been asked for.
-struct Many<T> {
-    plans: RwLock<Vec<Arc<DirectProduct<T>>>>,
-    /// Workspaces for operands with a leading dimension.
-    free: Mutex<Vec<Vec<T>>>,
 }
 
 impl<T> Clone for Operator<T> {
@@ -103,16 +109,14 @@ impl<T: Scalar> Operator<T> {
         Builder::new(a)
     }
 
-    pub(crate) fn from_parts(
-        a: Arc<Csr<T>>,
-        chosen: Chosen<T>,
-        resources: Resources,
-        machine: Machine,
-        intent: Intent,
-    ) -> Self {
-        let (transposed, conjugate, many) = (Transposed::new(), OnceLock::new(), Many::new());
-        let inner = Inner { a, resources, machine, intent, chosen, transposed, conjugate, many };
-        Self { inner: Arc::new(inner) }
+    pub(crate) fn from_parts(a: Arc<Csr<T>>, engine: Engine<T>) -> Self {
+        Self { inner: Arc::new(Inner { a, engine, free: Mutex::default() }) }
+    }
+
+    /// Where the products run.
+    #[cfg(feature = "gpu")]
+    pub(crate) fn engine(&self) -> &Engine<T> {
+        &self.inner.engine
     }
 
     /// (rows, columns).
@@ -140,46 +144,49 @@ impl<T: Scalar> Operator<T> {
         &self.inner.a
     }
 
-    /// Bytes of the matrix and of all plans made so far.
+    /// Bytes of the matrix and of all plans made so far, those on a GPU included.
     pub fn memory_bytes(&self) -> u64 {
-        let Inner { a, chosen, transposed, conjugate, many, .. } = &*self.inner;
-        let plans = chosen.plan_bytes() + conjugate.get().map_or(0, DirectProduct::plan_bytes);
-        a.memory_bytes() + plans + transposed.memory_bytes(a) + many.memory_bytes()
+        let Inner { a, engine, free } = &*self.inner;
+        let plans = match engine {
+            Engine::Cpu(cpu) => cpu.memory_bytes(a),
+            #[cfg(feature = "gpu")]
+            Engine::Gpu(gpu) => gpu.memory_bytes(),
+        };
+        let free = free.lock().unwrap_or_else(PoisonError::into_inner);
+        let of_free: usize = free.iter().map(|workspace| workspace.capacity() * T::BYTES).sum();
+        a.memory_bytes() + plans + of_free as u64
     }
 
     /// The kernel, parameters and threads of the next y = A x.
     pub fn recipe(&self) -> &Recipe {
-        self.inner.chosen.now().product.recipe()
+        match &self.inner.engine {
+            Engine::Cpu(cpu) => cpu.recipe(),
+            #[cfg(feature = "gpu")]
+            Engine::Gpu(gpu) => gpu.recipe(),
+        }
     }
 
     /// What was chosen and why, with sizes and times.
     pub fn describe(&self) -> Description {
-        let Inner { a, resources, machine, chosen, transposed, .. } = &*self.inner;
-        let planned = chosen.now();
-        let predictions = machine.predict(a, resources, 0);
-        let expected = predictions.of(self.recipe().kernel()).map(|of| of.seconds);
-        Description {
-            shape: a.shape(),
-            nnz: a.nnz(),
-            scalar: T::NAME,
-            recipe: self.recipe().clone(),
-            reason: planned.reason,
-            planning: planned.planning,
-            expected: expected.map(Duration::from_secs_f64),
-            measured: planned.measured().map(Duration::from_secs_f64),
-            bytes_per_product: planned.product.footprint().bytes_moved,
-            memory_bytes: self.memory_bytes(),
-            transposed_products: transposed.calls(),
-            transposed_recipe: transposed.recipe().cloned(),
+        let Inner { a, engine, .. } = &*self.inner;
+        let (memory, recipe) = (self.memory_bytes(), self.recipe().clone());
+        let plain = Description::new(a.shape(), a.nnz(), T::NAME, memory, recipe);
+        match engine {
+            Engine::Cpu(cpu) => cpu.describe(a, plain),
+            #[cfg(feature = "gpu")]
+            Engine::Gpu(gpu) => gpu.describe(plain),
         }
     }
 
     /// Times a few products y = A x with vectors of the operator's own, and returns the time of the
     /// fastest, which [`Operator::describe`] then has too; nothing if the [budget](Builder::budget) does
-    /// not allow the vectors.
+    /// not allow the vectors. On a GPU the vectors are in device memory.
     pub fn measure(&self) -> Option<Duration> {
-        let Inner { resources, chosen, .. } = &*self.inner;
-        chosen.now().measure(&resources.budget).map(Duration::from_secs_f64)
+        match &self.inner.engine {
+            Engine::Cpu(cpu) => cpu.measure(),
+            #[cfg(feature = "gpu")]
+            Engine::Gpu(gpu) => gpu.measure(&self.inner.a),
+        }
     }
 
     /// `y` = A `x`. x has n elements, y has m.
@@ -196,7 +203,15 @@ impl<T: Scalar> Operator<T> {
     /// [`Error::Shape`]: vectors of other lengths.
     pub fn apply_scaled(&self, alpha: T, x: &[T], beta: T, y: &mut [T]) -> Result<(), Error> {
         // The plan checks the lengths.
-        self.next().run(alpha, x, beta, y)
+        match &self.inner.engine {
+            Engine::Cpu(cpu) => cpu.next(&self.inner.a).run(alpha, x, beta, y),
+            #[cfg(feature = "gpu")]
+            Engine::Gpu(gpu) => {
+                check("x", self.cols(), x.len())?;
+                check("y", self.rows(), y.len())?;
+                gpu.on_host(&self.inner.a, Form::PLAIN, (alpha, beta), x, None, y)
+            }
+        }
     }
 
     /// `r` = `b` - A `x`, in one pass over `b` and `r`. x has n elements, b and r have m.
@@ -207,14 +222,13 @@ impl<T: Scalar> Operator<T> {
         check("b", self.rows(), b.len())?;
         check("x", self.cols(), x.len())?;
         check("r", self.rows(), r.len())?;
-        self.next().residual(b, x, r)
-    }
-
-    /// The product for y = A x, which counts.
-    #[inline]
-    fn next(&self) -> &Product<T> {
-        let Inner { a, resources, machine, chosen, .. } = &*self.inner;
-        chosen.next(a, resources, machine)
+        match &self.inner.engine {
+            Engine::Cpu(cpu) => cpu.next(&self.inner.a).residual(b, x, r),
+            #[cfg(feature = "gpu")]
+            Engine::Gpu(gpu) => {
+                gpu.on_host(&self.inner.a, Form::PLAIN, (-T::ONE, T::ONE), x, Some(b), r)
+            }
+        }
     }
 
     /// `y` = A^T `x`. x has m elements, y has n.
@@ -226,8 +240,11 @@ impl<T: Scalar> Operator<T> {
     /// [deterministic](Builder::deterministic) operator decides at the first call. Where the copy is
     /// beyond the [budget](Builder::budget), all products are straight from CSR.
     ///
+    /// On a GPU the copy is made at the first call.
+    ///
     /// # Errors
-    /// [`Error::Shape`]: vectors of other lengths.
+    /// [`Error::Shape`]: vectors of other lengths. On a GPU `Error::Plan` and `Error::Gpu`: a transposed
+    /// copy beyond the budget or the memory of the device.
     pub fn apply_transpose(&self, x: &[T], y: &mut [T]) -> Result<(), Error> {
         self.apply_transpose_scaled(T::ONE, x, T::ZERO, y)
     }
@@ -279,10 +296,14 @@ impl<T: Scalar> Operator<T> {
     ) -> Result<(), Error> {
         check("x", self.rows(), x.len())?;
         check("y", self.cols(), y.len())?;
-        let Inner { a, resources, machine, intent, transposed, .. } = &*self.inner;
-        let products = intent.products.or(intent.deterministic.then_some(EXPECTED));
-        let after = || machine.copy_after(a, resources, products);
-        transposed.run(a, resources, after, conjugate, scaling, x, y)
+        let Inner { a, engine, .. } = &*self.inner;
+        match engine {
+            Engine::Cpu(cpu) => cpu.run_transposed(a, conjugate, scaling, x, y),
+            #[cfg(feature = "gpu")]
+            Engine::Gpu(gpu) => {
+                gpu.on_host(a, Form { transposed: true, conjugate }, scaling, x, None, y)
+            }
+        }
     }
 
     /// `y` = conj(A) `x`, straight from the CSR arrays of A; for a real matrix [`Operator::apply`]. x has
@@ -294,9 +315,17 @@ impl<T: Scalar> Operator<T> {
         if !T::IS_COMPLEX {
             return self.apply(x, y);
         }
-        let Inner { a, resources, conjugate, .. } = &*self.inner;
-        let product = conjugate.get_or_init(|| DirectProduct::conjugate(a, resources));
-        product.run(T::ONE, x, T::ZERO, y)
+        let Inner { a, engine, .. } = &*self.inner;
+        match engine {
+            Engine::Cpu(cpu) => cpu.run_conjugate(a, x, y),
+            #[cfg(feature = "gpu")]
+            Engine::Gpu(gpu) => {
+                check("x", self.cols(), x.len())?;
+                check("y", self.rows(), y.len())?;
+                let form = Form { transposed: false, conjugate: true };
+                gpu.on_host(a, form, (T::ONE, T::ZERO), x, None, y)
+            }
+        }
     }
 
     /// `Y` = A `X` for X with `k` columns. X has n k elements, Y has m k, both in `layout`.
@@ -349,21 +378,20 @@ impl<T: Scalar> Operator<T> {
         if k == 0 || self.rows() == 0 {
             return Ok(());
         }
-        let many = &self.inner.many;
-        let (mut of_x, mut of_y) = (many.workspace(), Vec::new());
+        let (mut of_x, mut of_y) = (self.workspace(), Vec::new());
         let x = x.contiguous(y.layout(), &mut of_x);
         let dense = DenseShape { k, layout: y.layout() };
         if let Some(y) = y.as_contiguous() {
             self.run_many(dense, (alpha, beta), x, y)?;
         } else {
-            of_y = many.workspace();
+            of_y = self.workspace();
             of_y.resize(self.rows() * k, T::ZERO);
             self.run_many(dense, (alpha, T::ZERO), x, &mut of_y)?;
             y.update(&of_y, |y, product| {
                 *y = if beta == T::ZERO { product } else { product + beta * *y };
             });
         }
-        many.give_back([of_x, of_y]);
+        self.give_back([of_x, of_y]);
         Ok(())
     }
 
@@ -378,7 +406,23 @@ impl<T: Scalar> Operator<T> {
         if dense.k == 1 {
             return self.apply_scaled(alpha, x, beta, y);
         }
-        self.inner.many.plan(&self.inner, dense)?.run(alpha, x, beta, y)
+        let Inner { a, engine, .. } = &*self.inner;
+        match engine {
+            Engine::Cpu(cpu) => cpu.run_many(a, dense, (alpha, beta), x, y),
+            #[cfg(feature = "gpu")]
+            Engine::Gpu(gpu) => gpu.many_on_host(a, dense, (alpha, beta), x, y),
+        }
+    }
+
+    /// An empty vector that may have room.
+    fn workspace(&self) -> Vec<T> {
+        let mut free = self.inner.free.lock().unwrap_or_else(PoisonError::into_inner);
+        free.pop().unwrap_or_default()
+    }
+
+    fn give_back(&self, workspaces: [Vec<T>; 2]) {
+        let mut free = self.inner.free.lock().unwrap_or_else(PoisonError::into_inner);
+        free.extend(workspaces.into_iter().filter(|workspace| workspace.capacity() > 0));
     }
 
     /// Replaces the values of the stored entries, row after row and by ascending column inside a
@@ -392,7 +436,8 @@ impl<T: Scalar> Operator<T> {
     /// copied. A transposed copy is dropped, and made again when it is needed.
     ///
     /// # Errors
-    /// [`Error::Shape`]: another number of values.
+    /// [`Error::Shape`]: another number of values. `Error::Gpu`: a GPU that fails or has too little memory
+    /// for a second plan; the operator keeps its former values then.
     pub fn set_values(&mut self, values: &[T]) -> Result<(), Error> {
         check("values", self.nnz(), values.len())?;
         if self.give_to_plan(values) {
@@ -422,20 +467,28 @@ impl<T: Scalar> Operator<T> {
 
     /// Hands new values to the plan. Returns whether it took them: not while a clone uses it.
     fn give_to_plan(&mut self, values: &[T]) -> bool {
-        let Some(inner) = Arc::get_mut(&mut self.inner) else { return false };
-        // These share the matrix, and have its former values.
-        (inner.transposed, inner.many) = (Transposed::new(), Many::new());
-        inner.conjugate = OnceLock::new();
-        inner.chosen.settle().product.set_values(&mut inner.a, values)
+        let Some(Inner { a, engine, .. }) = Arc::get_mut(&mut self.inner) else { return false };
+        match engine {
+            Engine::Cpu(cpu) => cpu.set_values(a, values),
+            #[cfg(feature = "gpu")]
+            Engine::Gpu(gpu) => gpu.set_values(a, values),
+        }
     }
 
     /// Plans anew after `change` has replaced the values.
     fn plan_anew(&mut self, change: impl FnOnce(&mut Arc<Csr<T>>)) -> Result<(), Error> {
-        let Inner { resources, machine, intent, chosen, .. } = &*self.inner;
-        let (resources, machine, intent) = (resources.clone(), machine.clone(), *intent);
-        let now = chosen.now();
-        let (mut reason, planning) = (now.reason, now.planning);
-        let recipe = now.product.recipe().clone();
+        let again = match &self.inner.engine {
+            Engine::Cpu(cpu) => cpu.again(),
+            #[cfg(feature = "gpu")]
+            Engine::Gpu(gpu) => {
+                // The device may fail: the operator keeps its former values then.
+                let mut a = Arc::clone(&self.inner.a);
+                change(&mut a);
+                let engine = Engine::Gpu(gpu.again(&a)?);
+                *self = Self::from_parts(a, engine);
+                return Ok(());
+            }
+        };
         // Without the plans, which share it, the matrix may have one owner.
         let former = std::mem::replace(&mut self.inner, Self::new(Csr::empty(0, 0)?)?.inner);
         let mut a = match Arc::try_unwrap(former) {
@@ -443,63 +496,8 @@ impl<T: Scalar> Operator<T> {
             Err(shared) => Arc::clone(&shared.a),
         };
         change(&mut a);
-        let on = resources.on(recipe.threads());
-        let product = Product::plan(&a, recipe.kernel(), &on).unwrap_or_else(|_| {
-            reason = Reason::NewValues;
-            Product::direct(&a, &on).expect("a product straight from CSR")
-        });
-        let planned = Planned::new(product, reason, planning);
-        let chosen = match reason {
-            Reason::First => Chosen::adaptive(planned),
-            _ => Chosen::fixed(planned),
-        };
-        *self = Self::from_parts(a, chosen, resources, machine, intent);
+        let engine = Engine::Cpu(again.plan(&a));
+        *self = Self::from_parts(a, engine);
         Ok(())
-    }
-}
-
-impl<T: Scalar> Many<T> {
-    fn new() -> Self {
-        Self { plans: RwLock::new(Vec::new()), free: Mutex::new(Vec::new()) }
-    }
-
-    /// The plan for `dense`, made at the first call for it.
-    fn plan(&self, inner: &Inner<T>, dense: DenseShape) -> Result<Arc<DirectProduct<T>>, Error> {
-        let find = |plans: &[Arc<DirectProduct<T>>]| {
-            plans.iter().find(|plan| plan.dense() == dense).cloned()
-        };
-        // A list of plans is whole after a panic.
-        if let Some(plan) = find(&self.plans.read().unwrap_or_else(PoisonError::into_inner)) {
-            return Ok(plan);
-        }
-        // The same threads as for one column, so that the recipe decides on them too.
-        let threads = inner.chosen.now().product.recipe().threads();
-        let resources = inner.resources.on(threads);
-        let new = Arc::new(DirectProduct::many(&inner.a, dense, &resources)?);
-        let mut plans = self.plans.write().unwrap_or_else(PoisonError::into_inner);
-        // Another thread may have been first.
-        let plan = find(&plans).unwrap_or_else(|| {
-            plans.push(Arc::clone(&new));
-            new
-        });
-        Ok(plan)
-    }
-
-    /// An empty vector that may have room.
-    fn workspace(&self) -> Vec<T> {
-        let mut free = self.free.lock().unwrap_or_else(PoisonError::into_inner);
-        free.pop().unwrap_or_default()
-    }
-
-    fn give_back(&self, workspaces: [Vec<T>; 2]) {
-        let mut free = self.free.lock().unwrap_or_else(PoisonError::into_inner);
-        free.extend(workspaces.into_iter().filter(|workspace| workspace.capacity() > 0));
-    }
-
-    fn memory_bytes(&self) -> u64 {
-        let plans = self.plans.read().unwrap_or_else(PoisonError::into_inner);
-        let free = self.free.lock().unwrap_or_else(PoisonError::into_inner);
-        let of_free: usize = free.iter().map(|workspace| workspace.capacity() * T::BYTES).sum();
-        plans.iter().map(|plan| plan.plan_bytes()).sum::<u64>() + of_free as u64
     }
 }

@@ -1,0 +1,420 @@
+//! Operators on CPU cores, on the emulator of a GPU, and on a GPU where there is one: one test body for
+//! all of them.
+#![cfg(feature = "gpu")]
+
+mod common;
+
+use std::error::Error as _;
+use std::sync::Arc;
+use std::thread;
+
+use common::{accept, bits, many, matrix, scaled, transposed};
+use spm::spm_gpu::Device as GpuDevice;
+use spm::{
+    Builder, Csr, DenseMut, DenseRef, Device, DeviceScalar, Error, GpuError, Layout, Operator,
+    Reason, Recipe, Scalar, Vector,
+};
+use spm_testing::edge_cases::vector;
+
+const LAYOUTS: [Layout; 2] = [Layout::RowMajor, Layout::ColumnMajor];
+/// alpha and beta; each alpha is a power of 2.
+const FACTORS: [(f64, f64); 5] = [(1.0, 0.0), (1.0, 1.0), (-2.0, 0.3), (0.5, 0.0), (0.0, -1.5)];
+/// Rows of equal lengths, of different lengths, and a long row.
+const SMALL: [&str; 4] = [
+    "diagonal[n=5]",
+    "stencil5[n=12]",
+    "uniform[rows=70,cols=300,entries=900]",
+    "powerlaw[rows=300,cols=300,entries=2000,longest=200]",
+];
+
+/// Each device, with its name.
+fn devices() -> Vec<(&'static str, Device)> {
+    let mut devices = vec![("cpu", Device::cpu()), ("emulator", Device::emulated())];
+    if GpuDevice::available().is_ok() {
+        devices.push(("gpu", Device::gpu(0)));
+    }
+    devices
+}
+
+/// Operators by every way of planning.
+fn operators<T: DeviceScalar>(a: &Csr<T>, device: &Device) -> Vec<Operator<T>> {
+    let builder = || Operator::builder(a.clone()).device(device.clone());
+    let ways: [fn(Builder<T>) -> Builder<T>; 3] =
+        [|it| it, |it| it.expected_products(1), |it| it.deterministic()];
+    ways.map(|way| way(builder()).build().unwrap()).into()
+}
+
+fn number<T: Scalar>(value: f64) -> T {
+    T::from_f64(value)
+}
+
+fn all_products<T: DeviceScalar>() {
+    for (name, device) in devices() {
+        for of in SMALL {
+            let a = matrix::<T>(of);
+            for op in operators(&a, &device) {
+                products(&format!("{name}, {of}, {}", op.recipe()), &a, &op);
+            }
+        }
+    }
+}
+
+/// Every product with vectors in host memory, and where the operator runs.
+fn products<T: DeviceScalar>(what: &str, a: &Csr<T>, op: &Operator<T>) {
+    let a_t = transposed(a);
+    let (x, x_t) = (vector::<T>(a.cols()), vector::<T>(a.rows()));
+    let ones = |length: usize| vec![<T as Scalar>::ONE; length];
+    for (alpha, beta) in FACTORS.map(|(a, b)| (number::<T>(a), number::<T>(b))) {
+        let what = format!("{what}, alpha {alpha}, beta {beta}");
+        let before = if beta == <T as Scalar>::ZERO { f64::NAN } else { 1.0 };
+        let expected = scaled(a, alpha, &x, beta, &ones(a.rows()));
+        let mut y = vec![number(before); a.rows()];
+        op.apply_scaled(alpha, &x, beta, &mut y).unwrap();
+        accept(&what, &y, &expected);
+        let mut v = op.vector_from(&vec![number(before); a.rows()]).unwrap();
+        op.apply_vector_scaled(alpha, &op.vector_from(&x).unwrap(), beta, &mut v).unwrap();
+        assert_eq!(bits(&v.to_vec().unwrap()), bits(&y), "{what}");
+
+        let expected = scaled(&a_t, alpha, &x_t, beta, &ones(a.cols()));
+        let mut y = vec![number(before); a.cols()];
+        op.apply_transpose_scaled(alpha, &x_t, beta, &mut y).unwrap();
+        accept(&format!("{what}, transposed"), &y, &expected);
+        let of_x = op.vector_from(&x_t).unwrap();
+        let mut v = op.vector_from(&vec![number(before); a.cols()]).unwrap();
+        op.apply_transpose_vector_scaled(alpha, &of_x, beta, &mut v).unwrap();
+        accept(&format!("{what}, transposed vector"), &v.to_vec().unwrap(), &expected);
+    }
+    let nan = || vec![number::<T>(f64::NAN); a.rows()];
+    let (mut y, mut r) = (nan(), nan());
+    op.apply(&x, &mut y).unwrap();
+    accept(what, &y, &scaled(a, <T as Scalar>::ONE, &x, <T as Scalar>::ZERO, &x_t));
+    op.residual(&x_t, &x, &mut r).unwrap();
+    accept(what, &r, &scaled(a, -<T as Scalar>::ONE, &x, <T as Scalar>::ONE, &x_t));
+    let (b, x, mut v) = (
+        op.vector_from(&x_t).unwrap(),
+        op.vector_from(&x).unwrap(),
+        op.vector_from(&nan()).unwrap(),
+    );
+    op.residual_vector(&b, &x, &mut v).unwrap();
+    assert_eq!(bits(&v.to_vec().unwrap()), bits(&r), "{what}");
+}
+
+#[test]
+fn products_in_double_precision() {
+    all_products::<f64>();
+}
+
+#[test]
+fn products_in_single_precision() {
+    all_products::<f32>();
+}
+
+#[test]
+fn dense_right_hand_sides() {
+    for (name, device) in devices() {
+        let a = matrix::<f64>(SMALL[2]);
+        for op in operators(&a, &device) {
+            for layout in LAYOUTS {
+                for k in [0, 1, 2, 5] {
+                    let what = format!("{name}, {k}, {layout:?}");
+                    let x = vector::<f64>(a.cols() * k);
+                    let expected = many(&a, &x, k, layout);
+                    let mut y = vec![f64::NAN; a.rows() * k];
+                    op.apply_many(&x, &mut y, k, layout).unwrap();
+                    accept(&what, &y, &expected);
+                    // With a leading dimension, and added twice.
+                    let leading = if layout == Layout::RowMajor { k } else { a.rows() } + 3;
+                    let lines = if layout == Layout::RowMajor { a.rows() } else { k };
+                    let mut z = vec![0.0; leading * lines];
+                    for _ in 0..2 {
+                        let x = DenseRef::new(&x, (a.cols(), k), layout).unwrap();
+                        let shape = (a.rows(), k);
+                        let z = DenseMut::with_leading_dimension(&mut z, shape, layout, leading);
+                        op.apply_dense(0.5, x, 1.0, z.unwrap()).unwrap();
+                    }
+                    let z: Vec<f64> =
+                        z.chunks(leading).flat_map(|line| &line[..leading - 3]).copied().collect();
+                    accept(&format!("{what}, with a gap"), &z, &expected);
+                }
+            }
+        }
+    }
+}
+
+#[test]
+fn matrices_without_entries() {
+    for (name, device) in devices() {
+        for (rows, cols) in [(0, 0), (0, 4), (4, 0), (3, 4)] {
+            let a = Csr::<f64>::empty(rows, cols).unwrap();
+            for op in operators(&a, &device) {
+                let (x, mut y) = (vec![1.0; cols], vec![f64::NAN; rows]);
+                op.apply(&x, &mut y).unwrap();
+                assert_eq!(y, vec![0.0; rows], "{name} {rows} x {cols}");
+                let (x, mut y) = (vec![1.0; rows], vec![f64::NAN; cols]);
+                op.apply_transpose(&x, &mut y).unwrap();
+                assert_eq!(y, vec![0.0; cols], "{name} {rows} x {cols}");
+            }
+        }
+    }
+}
+
+#[test]
+fn threads_share_an_operator() {
+    for (name, device) in devices() {
+        let a = matrix::<f64>(SMALL[3]);
+        let op = Operator::builder(a).device(device).deterministic().build().unwrap();
+        let x = vector::<f64>(op.cols() * 2);
+        let product = || {
+            let (n, m) = (op.cols(), op.rows());
+            let (mut y, mut z) = (vec![1.0; m], vec![f64::NAN; n]);
+            let mut y_many = vec![f64::NAN; m * 2];
+            op.apply_scaled(0.3, &x[..n], 0.7, &mut y).unwrap();
+            op.apply_transpose(&x[..m], &mut z).unwrap();
+            op.apply_many(&x, &mut y_many, 2, Layout::RowMajor).unwrap();
+            let mut v = op.vector_from(&y).unwrap();
+            op.apply_vector_scaled(2.0, &op.vector_from(&x[..n]).unwrap(), 1.0, &mut v).unwrap();
+            bits(&[y, z, y_many, v.to_vec().unwrap()].concat())
+        };
+        let expected = product();
+        thread::scope(|scope| {
+            let same = || (0..3).all(|_| product() == expected);
+            let threads: Vec<_> = (0..3).map(|_| scope.spawn(same)).collect();
+            for thread in threads {
+                assert!(thread.join().unwrap(), "{name}");
+            }
+        });
+    }
+}
+
+/// y = A x and Y = A X as bits.
+fn results(op: &Operator<f64>) -> Vec<u128> {
+    let x = vector::<f64>(op.cols() * 2);
+    let (mut y, mut many) = (vec![0.0; op.rows()], vec![0.0; op.rows() * 2]);
+    op.apply(&x[..op.cols()], &mut y).unwrap();
+    op.apply_many(&x, &mut many, 2, Layout::ColumnMajor).unwrap();
+    bits(&[y, many].concat())
+}
+
+#[test]
+fn new_values_give_the_bits_of_a_new_operator() {
+    for (name, device) in devices() {
+        for of in SMALL {
+            let a = matrix::<f64>(of);
+            let recipe = operators(&a, &device)[0].recipe().clone();
+            let build = |a: Csr<f64>| {
+                let builder = Operator::builder(a).device(device.clone());
+                builder.recipe(recipe.clone()).build().unwrap()
+            };
+            let mut op = build(a.clone());
+            let mut y = vec![0.0; a.cols()];
+            op.apply_transpose(&vector(a.rows()), &mut y).unwrap();
+            let values: Vec<f64> = (0..a.nnz()).map(|i| (i as f64).cos() + 2.0).collect();
+            let mut new = a.clone();
+            new.values_mut().copy_from_slice(&values);
+            let former = op.clone();
+            let before = results(&former);
+            op.set_values(&values).unwrap();
+            let what = format!("{name}, {of}, {recipe}");
+            assert_eq!(**op.matrix(), new, "{what}");
+            assert_eq!(results(&op), results(&build(new.clone())), "{what}");
+            assert_eq!(results(&former), before, "{what}");
+            drop(former);
+            // Without a clone, and the transpose again.
+            op.set_values(a.values()).unwrap();
+            assert_eq!(results(&op), before, "{what}");
+            op.set_values(&values).unwrap();
+            assert_eq!(results(&op), results(&build(new.clone())), "{what}");
+            op.apply_transpose(&vector(a.rows()), &mut y).unwrap();
+            let expected = scaled(&transposed(&new), 1.0, &vector(a.rows()), 0.0, &y);
+            accept(&what, &y, &expected);
+        }
+    }
+}
+
+#[test]
+fn a_recipe_makes_the_same_choice_elsewhere() {
+    for (name, device) in devices() {
+        for of in SMALL {
+            let a = matrix::<f64>(of);
+            for op in operators(&a, &device) {
+                let text = op.recipe().to_string();
+                let recipe: Recipe = text.parse().unwrap();
+                assert_eq!(recipe.is_gpu(), name != "cpu");
+                let builder = Operator::builder(a.clone()).device(device.clone());
+                let again = builder.recipe(recipe).build().unwrap();
+                assert_eq!(again.recipe().to_string(), text, "{name}, {of}");
+                assert_eq!(again.describe().reason, Reason::Recipe);
+            }
+        }
+    }
+}
+
+#[test]
+fn an_operator_says_where_it_runs() {
+    for (name, device) in devices() {
+        let a = matrix::<f64>(SMALL[1]);
+        let op = Operator::builder(a.clone()).device(device).build().unwrap();
+        let before = op.describe();
+        assert_eq!(before.device == "CPU cores", name == "cpu", "{before}");
+        assert!(before.memory_bytes >= a.memory_bytes());
+        assert!(before.bytes_per_product > 0);
+        let measured = op.measure();
+        assert_eq!(op.describe().measured, measured);
+        assert!(measured.is_some(), "{name}");
+        let (x, mut y) = (vector(a.rows()), vec![0.0; a.cols()]);
+        op.apply_transpose(&x, &mut y).unwrap();
+        assert_eq!(op.describe().transposed_products, 1, "{name}");
+        assert!(op.describe().to_string().contains("device: "), "{name}");
+    }
+}
+
+/// The same program with and without a GPU.
+#[test]
+fn auto_runs_on_every_machine() {
+    let a = matrix::<f64>(SMALL[1]);
+    let op = Operator::builder(a.clone()).device(Device::auto()).build().unwrap();
+    products("auto", &a, &op);
+    let is_there = GpuDevice::available().is_ok();
+    assert_eq!(op.recipe().is_gpu(), is_there);
+    let why = op.describe().device;
+    assert_eq!(why.starts_with("CPU cores, because no GPU can be used: "), !is_there, "{why}");
+}
+
+#[test]
+fn a_matrix_beyond_the_memory_of_the_gpu() {
+    let a = matrix::<f64>(SMALL[3]);
+    let options = spm::spm_gpu::EmulatorOptions { memory: 10_000, ..Default::default() };
+    let device = Device::from(GpuDevice::emulated(options));
+    let error = Operator::builder(a).device(device).build().unwrap_err();
+    let Error::Gpu(GpuError::OutOfMemory { .. }) = error else { panic!("{error:?}") };
+}
+
+#[test]
+fn an_absent_gpu_is_an_error_with_its_cause() {
+    let a = matrix::<f64>(SMALL[0]);
+    let error = Operator::builder(a).device(Device::gpu(4096)).build().unwrap_err();
+    assert!(matches!(error, Error::Gpu(_)), "{error:?}");
+    let cause = error.source().and_then(|cause| cause.downcast_ref::<GpuError>());
+    let cause = cause.expect("the error of the GPU");
+    let absent = cause.is_absent() || matches!(cause, GpuError::NoSuchDevice { .. });
+    assert!(absent, "{cause}");
+}
+
+#[test]
+fn recipes_and_vectors_of_another_device_are_refused() {
+    let a = || matrix::<f64>(SMALL[0]);
+    let recipe = |text: &str| text.parse::<Recipe>().unwrap();
+    let of_gpu = recipe("gpu csr-subwarp-per-row");
+    let build = |device: Option<Device>, recipe: Recipe| {
+        let builder = Operator::builder(a()).recipe(recipe);
+        match device {
+            Some(device) => builder.device(device),
+            None => builder,
+        }
+        .build()
+    };
+    let wrong = |built: Result<Operator<f64>, Error>| matches!(built, Err(Error::Recipe(_)));
+    assert!(wrong(build(None, of_gpu.clone())));
+    assert!(wrong(build(Some(Device::cpu()), of_gpu.clone())));
+    assert!(wrong(build(Some(Device::emulated()), recipe("cpu csr-serial on 1 thread"))));
+    assert!(wrong(build(Some(Device::emulated()), recipe("gpu csr-nothing"))));
+    assert!(
+        !build(Some(Device::auto()), recipe("cpu csr-serial on 1 thread"))
+            .unwrap()
+            .recipe()
+            .is_gpu()
+    );
+    if GpuDevice::available().is_err() {
+        let error = build(Some(Device::auto()), of_gpu.clone()).unwrap_err();
+        assert!(matches!(error, Error::Gpu(_)), "{error:?}");
+    }
+
+    let cpu = Operator::new(a()).unwrap();
+    let gpu = build(Some(Device::emulated()), of_gpu.clone()).unwrap();
+    let other = build(Some(Device::emulated()), of_gpu).unwrap();
+    let (x, mut y) = (gpu.vector_zeros(5).unwrap(), cpu.vector_zeros(5).unwrap());
+    let place = |result: Result<(), Error>| matches!(result, Err(Error::Place { .. }));
+    assert!(place(gpu.apply_vector(&x, &mut y)));
+    assert!(place(cpu.apply_vector(&x, &mut y)));
+    assert!(place(y.axpy(1.0, &x)));
+    assert!(place(cpu.residual_vector(&x, &x, &mut y)));
+    let mut z = other.vector_zeros(5).unwrap();
+    let error = gpu.apply_vector(&x, &mut z).unwrap_err();
+    assert!(matches!(error, Error::Gpu(GpuError::OtherDevice { .. })), "{error:?}");
+}
+
+#[test]
+fn wrong_sizes_are_errors() {
+    for (name, device) in devices() {
+        let a = matrix::<f64>(SMALL[2]);
+        let op = Operator::builder(a).device(device).build().unwrap();
+        let shape = |result: Result<(), Error>| match result.unwrap_err() {
+            Error::Shape { what, expected, found } => (what, expected, found),
+            error => panic!("{name}: {error:?}"),
+        };
+        let (mut y, mut v) = (vec![0.0; 70], op.vector_zeros(70).unwrap());
+        assert_eq!(shape(op.apply(&[1.0; 3], &mut y)), ("x", 300, 3));
+        assert_eq!(shape(op.apply(&[1.0; 300], &mut [0.0])), ("y", 70, 1));
+        assert_eq!(shape(op.apply_transpose(&[1.0; 300], &mut y)), ("x", 70, 300));
+        assert_eq!(shape(op.residual(&[1.0], &[1.0; 300], &mut y)), ("b", 70, 1));
+        let x = op.vector_zeros(3).unwrap();
+        assert_eq!(shape(op.apply_vector(&x, &mut v)), ("x", 300, 3));
+        assert_eq!(shape(v.axpy(1.0, &x)), ("x", 70, 3));
+        assert_eq!(shape(v.copy_from_slice(&[1.0])), ("slice", 70, 1));
+    }
+}
+
+#[test]
+fn operations_on_vectors() {
+    for (name, device) in devices() {
+        let op = Operator::builder(matrix::<f64>(SMALL[0])).device(device).build().unwrap();
+        let a: Vec<f64> = (0..1030).map(|i| f64::from(i % 7) - 3.0).collect();
+        let b: Vec<f64> = (0..1030).map(|i| f64::from(i % 5) - 1.0).collect();
+        let each = |f: fn(f64, f64) -> f64| -> Vec<f64> {
+            a.iter().zip(&b).map(|(&a, &b)| f(a, b)).collect()
+        };
+        let (x, mut y) = (op.vector_from(&a).unwrap(), op.vector_from(&b).unwrap());
+        assert_eq!((y.len(), y.is_empty()), (1030, false));
+        assert_eq!(x.dot(&y).unwrap(), each(|a, b| a * b).iter().sum::<f64>(), "{name}");
+        assert_eq!(x.norm2().unwrap(), each(|a, _| a * a).iter().sum::<f64>().sqrt(), "{name}");
+        y.axpby(2.0, &x, -1.0).unwrap();
+        assert_eq!(y.to_vec().unwrap(), each(|a, b| 2.0 * a - b), "{name}");
+        let mut z = y.try_clone().unwrap();
+        z.scale(3.0).unwrap();
+        z.axpy(1.0, &y).unwrap();
+        assert_eq!(z.to_vec().unwrap(), each(|a, b| 4.0 * (2.0 * a - b)), "{name}");
+        z.set_product(&x, &x).unwrap();
+        assert_eq!(z.to_vec().unwrap(), each(|a, _| a * a), "{name}");
+        z.fill(2.0).unwrap();
+        assert_eq!(z.to_vec().unwrap(), [2.0; 1030], "{name}");
+        z.copy_from(&x).unwrap();
+        y.copy_from_slice(&b).unwrap();
+        let mut copy = vec![0.0; 1030];
+        z.copy_to_slice(&mut copy).unwrap();
+        assert_eq!((copy, y.to_vec().unwrap()), (a.clone(), b.clone()), "{name}");
+        z.fill(f64::NAN).unwrap();
+        z.axpby(1.0, &x, 0.0).unwrap();
+        assert_eq!(z.to_vec().unwrap(), a, "{name}");
+    }
+}
+
+#[test]
+fn operators_and_vectors_are_sent_and_shared() {
+    fn send_sync_static<T: Send + Sync + 'static>() {}
+    send_sync_static::<Device>();
+    send_sync_static::<Operator<f64>>();
+    send_sync_static::<Vector<f64>>();
+    send_sync_static::<Error>();
+    let op = Operator::builder(matrix::<f64>(SMALL[1])).device(Device::emulated()).build().unwrap();
+    let op = Arc::new(op);
+    let other = Arc::clone(&op);
+    let y = thread::spawn(move || {
+        let (x, mut y) =
+            (other.vector_from(&vector(144)).unwrap(), other.vector_zeros(144).unwrap());
+        other.apply_vector(&x, &mut y).unwrap();
+        y
+    });
+    let mut expected = vec![0.0; 144];
+    op.apply(&vector(144), &mut expected).unwrap();
+    assert_eq!(bits(&y.join().unwrap().to_vec().unwrap()), bits(&expected));
+}
