@@ -111,22 +111,29 @@ pub fn dense_column<T: Scalar>(length: u32) -> Coo<T> {
     with_entries((length as usize, 2), (0..length).map(|i| (i, 1)))
 }
 
-/// Long and short rows side by side, 61 x 20,000, a long one last, so that whatever cuts the entries cuts rows: where
+/// Long and short rows side by side, 61 x 10,000, a long one last, so that whatever cuts the entries cuts rows: where
 /// they begin, in the middle, and with several cuts in one.
 pub fn long_rows<T: Scalar>() -> Coo<T> {
     let length = |row: u32| match row {
-        3 | 17 | 18 | 60 => 20_000,
+        3 | 17 | 18 | 60 => 10_000,
         40..50 => 0,
         _ => row * 7 % 10,
     };
     let entries = (0..61).flat_map(|row| {
         let length = length(row);
         // Apart from each other where there are few.
-        (0..length).map(move |i| (row, (i * (20_000 / length.max(1)) + row) % 20_000))
+        (0..length).map(move |i| (row, (i * (10_000 / length.max(1)) + row) % 10_000))
     });
     let mut entries: Vec<(u32, u32)> = entries.collect();
     entries.sort_unstable();
-    with_entries((61, 20_000), entries)
+    with_entries((61, 10_000), entries)
+}
+
+/// Two rows of 5,000 entries among nine, which padded formats store in little memory.
+pub fn few_long_rows<T: Scalar>() -> Coo<T> {
+    let length = |row: u32| if row == 2 || row == 8 { 5_000 } else { row % 4 };
+    let entries = (0..9).flat_map(|row| (0..length(row)).map(move |col| (row, col)));
+    with_entries((9, 5_000), entries)
 }
 
 /// 62 x 53 with rows of 0 to 12 entries and one of 40; the first entry is in the first column, the last

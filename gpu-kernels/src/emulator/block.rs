@@ -5,24 +5,21 @@ use std::cell::{Cell, RefCell};
 use std::panic::{AssertUnwindSafe, Location, catch_unwind};
 use std::ptr;
 
-use corosensei::stack::DefaultStack;
 use corosensei::{Coroutine, CoroutineResult, Yielder};
 
 use super::heap::{Bytes, Heap, Path};
 use super::rng::Rng;
 use super::shared::{Moment, SharedError, SharedMemory, Use};
+use super::stack::ShiftedStack;
 use super::warp::{self, Call, LANES, Operation};
 use super::{Defect, EmulatorError, EmulatorOptions};
 use crate::Dim3;
-
-/// Stack size of a coroutine. Kernels keep their data in registers; a panic needs the space.
-const STACK_BYTES: usize = 64 * 1024;
 
 thread_local! {
     /// The block that this host thread runs, or null.
     static CURRENT: Cell<*const Block<'static>> = const { Cell::new(ptr::null()) };
     /// Stacks that no coroutine uses.
-    static STACKS: RefCell<Vec<DefaultStack>> = const { RefCell::new(Vec::new()) };
+    static STACKS: RefCell<Vec<ShiftedStack>> = const { RefCell::new(Vec::new()) };
 }
 
 /// Calls `f` with the block that is running.
@@ -64,6 +61,24 @@ struct Thread {
     steps: Cell<u64>,
 }
 
+/// Lanes are bits of the masks.
+#[derive(Default)]
+struct Warp {
+    /// Number of completed warp barriers.
+    epoch: Cell<u32>,
+    /// The lanes that wait in a warp operation.
+    waiting: Cell<u32>,
+    /// The lanes that have ended, and those that a block of this size does not have.
+    ended: Cell<u32>,
+}
+
+impl Warp {
+    /// Whether all lanes of `mask` that can arrive wait in some operation.
+    fn has_arrived(&self, mask: u32) -> bool {
+        mask & !self.ended.get() & !self.waiting.get() == 0
+    }
+}
+
 /// The state of the running block.
 pub(crate) struct Block<'a> {
     launch: &'a Launch<'a>,
@@ -76,7 +91,7 @@ pub(crate) struct Block<'a> {
     ended: Cell<u32>,
     at_barrier: Cell<u32>,
     block_epoch: Cell<u32>,
-    warp_epochs: Vec<Cell<u32>>,
+    warps: Vec<Warp>,
     defect: RefCell<Option<(u32, Defect)>>,
 }
 
@@ -113,7 +128,7 @@ pub(super) fn run_grid(
         ended: Cell::new(0),
         at_barrier: Cell::new(0),
         block_epoch: Cell::new(0),
-        warp_epochs: vec![Cell::new(0); threads.div_ceil(LANES as usize)],
+        warps: (0..threads.div_ceil(LANES as usize)).map(|_| Warp::default()).collect(),
         defect: RefCell::new(None),
     };
     // Cleared on every way out, so that a dangling block is never seen.
@@ -176,6 +191,11 @@ impl Block<'_> {
         self.ended.set(0);
         self.at_barrier.set(0);
         let count = self.threads.len() as u32;
+        for (warp, first) in self.warps.iter().zip((0..).step_by(LANES as usize)) {
+            let lanes = (count - first).min(LANES);
+            warp.waiting.set(0);
+            warp.ended.set(u32::MAX.checked_shl(lanes).unwrap_or(0));
+        }
         self.ready.borrow_mut().extend(0..count);
         let mut coroutines: Vec<_> =
             (0..count).map(|thread| Some(self.coroutine(thread))).collect();
@@ -214,12 +234,12 @@ impl Block<'_> {
         Ok(())
     }
 
-    fn coroutine(&self, index: u32) -> Coroutine<(), (), ()> {
+    fn coroutine(&self, index: u32) -> Coroutine<(), (), (), ShiftedStack> {
         let thread = &self.threads[index as usize];
         thread.state.set(State::Runs);
         thread.steps.set(0);
         let stack = STACKS.with_borrow_mut(Vec::pop).unwrap_or_else(|| {
-            DefaultStack::new(STACK_BYTES).expect("the host has memory for a stack")
+            ShiftedStack::new(index as usize).expect("the host has memory for a stack")
         });
         let run = |yielder: &Yielder<(), ()>, ()| {
             thread.yielder.set(yielder);
@@ -286,7 +306,8 @@ impl Block<'_> {
         self.at_barrier.set(self.at_barrier.get() + 1);
         if self.at_barrier.get() as usize == self.threads.len() {
             for thread in &self.threads {
-                if !matches!(thread.state.get(), State::AtBarrier(place) if place == at) {
+                if !matches!(thread.state.get(), State::AtBarrier(place) if warp::is_same_place(place, at))
+                {
                     self.fail(self.barrier_defect(current, at));
                 }
             }
@@ -320,35 +341,42 @@ impl Block<'_> {
         let call = Call { operation, mask, value, argument, width, at };
         let thread = &self.threads[current as usize];
         thread.state.set(State::InWarp(call));
-        if let Err(found) = self.meet(current - lane, &call) {
+        let warp = &self.warps[(current / LANES) as usize];
+        warp.waiting.set(warp.waiting.get() | 1 << lane);
+        if warp.has_arrived(mask)
+            && let Err(found) = self.meet(current - lane, &call)
+        {
             self.defect.replace(Some(found));
         }
         self.suspend();
         thread.result.get()
     }
 
-    /// Completes the operation of `call` in the warp that starts at thread `first`, if all of its
-    /// lanes have arrived. Lanes that ended, or that a block of this size does not have, are not
-    /// required.
+    /// Completes the operation of `call` in the warp that starts at thread `first`, in which its lanes
+    /// have arrived, if they wait in the same operation. Lanes that ended, or that a block of this size
+    /// does not have, are not required.
     fn meet(&self, first: u32, call: &Call) -> Result<(), (u32, Defect)> {
-        let count = (self.threads.len() as u32 - first).min(LANES);
-        let lane_state = |lane: u32| self.threads[(first + lane) as usize].state.get();
+        let warp = &self.warps[(first / LANES) as usize];
+        let lanes = call.mask & !warp.ended.get();
         let mut calls = [None; LANES as usize];
-        for lane in (0..count).filter(|lane| call.mask >> lane & 1 == 1) {
-            match lane_state(lane) {
+        for lane in ones(lanes) {
+            match self.threads[(first + lane) as usize].state.get() {
                 State::InWarp(other) if other.meets(call) => calls[lane as usize] = Some(other),
-                State::Ended => {}
                 _ => return Ok(()),
             }
         }
         if call.operation == Operation::Sync {
-            let epoch = &self.warp_epochs[(first / LANES) as usize];
-            epoch.set(epoch.get() + 1);
+            warp.epoch.set(warp.epoch.get() + 1);
         }
+        warp.waiting.set(warp.waiting.get() & !lanes);
+        let vote = warp::vote(&calls, call.operation);
         let mut ready = self.ready.borrow_mut();
-        for lane in (0..count).filter(|&lane| calls[lane as usize].is_some()) {
+        for lane in ones(lanes) {
             let index = first + lane;
-            let result = warp::result(&calls, lane).map_err(|defect| (index, defect))?;
+            let result = match vote {
+                Some(result) => result,
+                None => warp::result(&calls, lane).map_err(|defect| (index, defect))?,
+            };
             let thread = &self.threads[index as usize];
             thread.result.set(result);
             thread.state.set(State::Runs);
@@ -357,12 +385,15 @@ impl Block<'_> {
         Ok(())
     }
 
+    /// Completes the operations in which the others of its warp have waited for this thread alone.
     fn meet_after_end(&self, ended: u32) -> Result<(), (u32, Defect)> {
-        let first = ended - ended % LANES;
-        let count = (self.threads.len() as u32 - first).min(LANES);
-        for lane in 0..count {
-            if let State::InWarp(call) = self.threads[(first + lane) as usize].state.get()
-                && call.mask >> (ended % LANES) & 1 == 1
+        let (lane, warp) = (ended % LANES, &self.warps[(ended / LANES) as usize]);
+        warp.ended.set(warp.ended.get() | 1 << lane);
+        let first = ended - lane;
+        for other in ones(warp.waiting.get()) {
+            if let State::InWarp(call) = self.threads[(first + other) as usize].state.get()
+                && call.mask >> lane & 1 == 1
+                && warp.has_arrived(call.mask)
             {
                 self.meet(first, &call)?;
             }
@@ -404,7 +435,7 @@ impl Block<'_> {
     fn barrier_defect(&self, waiting: u32, at: &'static Location<'static>) -> Defect {
         let missing = (0..)
             .zip(&self.threads)
-            .find(|(_, t)| !matches!(t.state.get(), State::AtBarrier(place) if place == at))
+            .find(|(_, t)| !matches!(t.state.get(), State::AtBarrier(place) if warp::is_same_place(place, at)))
             .map_or(waiting, |(index, _)| index);
         Defect::BarrierNotReached {
             at: at.to_string(),
@@ -460,7 +491,7 @@ impl Block<'_> {
         Moment {
             thread,
             block_epoch: self.block_epoch.get(),
-            warp_epoch: self.warp_epochs[(thread / LANES) as usize].get(),
+            warp_epoch: self.warps[(thread / LANES) as usize].epoch.get(),
         }
     }
 
@@ -510,6 +541,15 @@ impl Block<'_> {
         };
         updated.unwrap_or_else(|error| self.fail_shared(error))
     }
+}
+
+/// The positions of the ones of a word, ascending.
+fn ones(mut word: u32) -> impl Iterator<Item = u32> {
+    std::iter::from_fn(move || {
+        let lowest = (word != 0).then(|| word.trailing_zeros())?;
+        word &= word - 1;
+        Some(lowest)
+    })
 }
 
 fn panic_message(payload: &(dyn Any + Send)) -> String {

@@ -21,6 +21,7 @@ mod order;
 mod queue;
 mod rng;
 mod shared;
+mod stack;
 mod warp;
 
 use std::sync::{Arc, Mutex};

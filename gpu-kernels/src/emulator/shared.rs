@@ -80,6 +80,8 @@ pub(super) struct SharedMemory {
     bytes: Vec<u8>,
     written: Vec<bool>,
     words: Vec<Word>,
+    /// Bytes that have been accessed since the reset: those before this offset.
+    used: usize,
     detect_races: bool,
 }
 
@@ -93,14 +95,18 @@ impl SharedMemory {
                 Word::default();
                 if detect_races { bytes.div_ceil(WORD as usize) } else { 0 }
             ],
+            used: 0,
             detect_races,
         }
     }
 
     /// Resets to the state at the start of a block.
     pub(super) fn reset(&mut self) {
-        self.written.fill(false);
-        self.words.fill(Word::default());
+        self.written[..self.used].fill(false);
+        if self.detect_races {
+            self.words[..self.used.div_ceil(WORD as usize)].fill(Word::default());
+        }
+        self.used = 0;
     }
 
     fn check(
@@ -121,6 +127,7 @@ impl SharedMemory {
             return Err(Defect::SharedOutOfBounds { access, offset, bytes: size, available }.into());
         }
         let range = offset as usize..(offset + size) as usize;
+        self.used = self.used.max(range.end);
         if using != Use::Store && !self.written[range].iter().all(|&w| w) {
             let address = u64::from(offset);
             return Err(Defect::Uninitialized { access, address, bytes: size }.into());

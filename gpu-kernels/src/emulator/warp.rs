@@ -1,6 +1,7 @@
 //! Warp operations: shuffles, votes, matches and warp barriers.
 
 use std::panic::Location;
+use std::ptr;
 
 use super::Defect;
 
@@ -58,7 +59,9 @@ pub(super) struct Call {
 impl Call {
     /// Whether two lanes call the same operation.
     pub(super) fn meets(&self, other: &Self) -> bool {
-        self.operation == other.operation && self.mask == other.mask && self.at == other.at
+        self.operation == other.operation
+            && self.mask == other.mask
+            && is_same_place(self.at, other.at)
     }
 
     fn source(&self, mode: ShuffleMode, lane: u32) -> u32 {
@@ -76,10 +79,27 @@ impl Call {
     }
 }
 
+/// Whether two locations are one. Almost always they are one object, too.
+pub(super) fn is_same_place(a: &'static Location<'static>, b: &'static Location<'static>) -> bool {
+    ptr::eq(a, b) || a == b
+}
+
+/// The result of a vote or barrier, which is the same for all lanes, given the calls of those that take
+/// part.
+pub(super) fn vote(calls: &[Option<Call>], operation: Operation) -> Option<u64> {
+    let mut present = calls.iter().flatten();
+    match operation {
+        Operation::Any => Some(u64::from(present.any(|c| c.value != 0))),
+        Operation::All => Some(u64::from(present.all(|c| c.value != 0))),
+        Operation::Ballot => Some(bits(calls, |c| c.value != 0)),
+        Operation::Sync => Some(0),
+        Operation::Shuffle(_) | Operation::MatchAny => None,
+    }
+}
+
 /// The result of the operation for `lane`, given the calls of the lanes that take part.
 pub(super) fn result(calls: &[Option<Call>], lane: u32) -> Result<u64, Defect> {
     let Some(call) = calls[lane as usize] else { return Ok(0) };
-    let present = || calls.iter().flatten();
     match call.operation {
         Operation::Shuffle(mode) => {
             let source = call.source(mode, lane);
@@ -93,11 +113,8 @@ pub(super) fn result(calls: &[Option<Call>], lane: u32) -> Result<u64, Defect> {
                 }),
             }
         }
-        Operation::Any => Ok(u64::from(present().any(|c| c.value != 0))),
-        Operation::All => Ok(u64::from(present().all(|c| c.value != 0))),
-        Operation::Ballot => Ok(bits(calls, |c| c.value != 0)),
         Operation::MatchAny => Ok(bits(calls, |c| c.value == call.value)),
-        Operation::Sync => Ok(0),
+        operation => Ok(vote(calls, operation).unwrap_or(0)),
     }
 }
 

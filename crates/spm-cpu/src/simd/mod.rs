@@ -79,6 +79,8 @@ pub(crate) fn prefetch_write<E>(to: *const E) {
 pub(crate) trait Isa<T: Scalar>: Copy {
     /// [`LANES`] elements.
     type Vector: Copy;
+    /// Vectors that fit the registers, as sums beside the operands of a multiply-add: 2 or 8.
+    const MOST_VECTORS: usize = 8;
 
     unsafe fn splat(value: T) -> Self::Vector;
     unsafe fn load(from: *const T) -> Self::Vector;

@@ -9,6 +9,7 @@ pub(crate) struct Portable;
 
 impl<T: Scalar> Isa<T> for Portable {
     type Vector = [T; LANES];
+    const MOST_VECTORS: usize = 2;
 
     #[inline(always)]
     unsafe fn splat(value: T) -> [T; LANES] {

@@ -7,10 +7,6 @@ use super::columns::Columns;
 use super::sink::Sink;
 use crate::simd::{self, AHEAD, Isa, Job, LANES};
 
-/// Vectors of a row of Y that are accumulated at once. With the broadcast value and the elements of
-/// X they fit 16 registers, and they hide the latency of a multiply-add.
-const MOST_VECTORS: usize = 8;
-
 /// X, whose row j has `k` elements from `j * pitch` on.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Dense<'a, T> {
@@ -152,19 +148,31 @@ impl<T: Scalar, C: Columns> Rows<'_, '_, T, C> {
                     (1, 0, false) => return self.block::<I, 1, 4, true, PREFETCH>(0, 0),
                     (2, 0, true) => return self.block::<I, 2, 1, true, PREFETCH>(0, 0),
                     (2, 0, false) => return self.block::<I, 2, 4, true, PREFETCH>(0, 0),
-                    (4, 0, true) => return self.block::<I, 4, 1, true, PREFETCH>(0, 0),
-                    (4, 0, false) => return self.block::<I, 4, 2, true, PREFETCH>(0, 0),
-                    (8, 0, _) => return self.block::<I, 8, 1, true, PREFETCH>(0, 0),
                     _ => {}
+                }
+                if I::MOST_VECTORS >= 8 {
+                    match (k / LANES, k % LANES, short) {
+                        (4, 0, true) => return self.block::<I, 4, 1, true, PREFETCH>(0, 0),
+                        (4, 0, false) => return self.block::<I, 4, 2, true, PREFETCH>(0, 0),
+                        (8, 0, _) => return self.block::<I, 8, 1, true, PREFETCH>(0, 0),
+                        _ => {}
+                    }
                 }
             }
             let vectors = k.div_ceil(LANES);
-            let blocks = vectors.div_ceil(MOST_VECTORS);
+            let blocks = vectors.div_ceil(I::MOST_VECTORS);
             for block in 0..blocks {
                 let span = spm_formats::partition::even(vectors, blocks, block);
                 // The last vector ends where the row ends and may repeat columns of the one before.
                 let last = ((span.end - 1) * LANES).min(k - LANES);
                 let first = span.start * LANES;
+                if I::MOST_VECTORS < 8 {
+                    match span.len() {
+                        1 => self.block::<I, 1, 4, false, PREFETCH>(first, last),
+                        _ => self.block::<I, 2, 4, false, PREFETCH>(first, last),
+                    }
+                    continue;
+                }
                 match span.len() {
                     1 => self.block::<I, 1, 4, false, PREFETCH>(first, last),
                     2 => self.block::<I, 2, 4, false, PREFETCH>(first, last),
