@@ -10,9 +10,11 @@ use spm_study::suite::{self, Source};
 use spm_study::wide::{self, Half};
 
 use crate::measuring::{Measuring, parse_budget, parse_threads};
+use crate::scaling;
 
-/// Seconds for `bench-all` on the demo suite: a first look, not a wait.
-const DEMO_BUDGET_S: u64 = 100;
+/// Seconds for `bench-all` on the demo suite: a first look, not a wait. With what comes before and after
+/// it is less than three minutes on any two cores.
+const DEMO_BUDGET_S: u64 = 150;
 
 /// What `bench` and `bench-all` have in common.
 #[derive(Debug, Clone, clap::Args)]
@@ -38,8 +40,8 @@ struct Common {
     #[command(flatten)]
     measuring: Measuring,
     /// Time that the whole run should take (90, 90s, 5m, 2h): it goes first to the quick cases, and
-    /// slow ones get fewer iterations as it runs short (always one). Default: none, or 100 s for the
-    /// demo suite.
+    /// slow ones get fewer iterations as it runs short (always one). Default: none, or 150 s for the
+    /// demo suite, where cases that have no time left are left out.
     #[arg(long, value_name = "TIME", value_parser = parse_budget)]
     budget: Option<u64>,
     /// Read damaged Matrix Market files as far as they make sense, instead of refusing them.
@@ -59,6 +61,9 @@ struct Common {
     /// Print the cases, the matrices and a rough estimate of the time; measure nothing.
     #[arg(long)]
     dry_run: bool,
+    /// Open the page in a browser at the end.
+    #[arg(long)]
+    open: bool,
 }
 
 impl Common {
@@ -71,6 +76,9 @@ impl Common {
             settings: self.measuring.settings(report)?,
             write_x: self.measuring.write_x.clone(),
             budget: self.budget,
+            leave_out: false,
+            suite: String::new(),
+            open: self.open,
             lenient: self.lenient,
             op: self.op.clone(),
             k: self.k.clone(),
@@ -82,6 +90,9 @@ impl Common {
 /// Arguments of `bench-all`.
 #[derive(Debug, clap::Args)]
 pub struct AllArgs {
+    /// A folder of .mtx, .mtx.gz or .tar.gz files, as --suite.
+    #[arg(conflicts_with = "suite")]
+    folder: Option<String>,
     /// Matrices: demo (generated), reports (the five reports' 71, generated where not downloaded),
     /// or a folder. Default: what is downloaded, or demo when nothing is.
     #[arg(long)]
@@ -113,6 +124,8 @@ pub struct OneArgs {
     #[arg(long, value_name = "COUNT")]
     max_entries: Option<u64>,
     #[command(flatten)]
+    scaling: scaling::Args,
+    #[command(flatten)]
     common: Common,
 }
 
@@ -120,7 +133,11 @@ fn experiments_help() -> String {
     let lines = experiments::all()
         .map(|e| format!("  {:<22} {}\n{:25}{}\n", e.name, e.title, "", e.redraws));
     let lines: String = lines.collect();
-    format!("Experiments, and what of the five reports R0 to R4 they redraw:\n{lines}")
+    let (scaling, title) =
+        (scaling::NAME, "a product over MPI, on --ranks; needs MPI (docs/scale.md)");
+    format!(
+        "Experiments, and what of the five reports R0 to R4 they redraw:\n{lines}  {scaling:<22} {title}\n"
+    )
 }
 
 /// Runs every experiment on every matrix of the suite, then writes the report.
@@ -129,18 +146,32 @@ fn experiments_help() -> String {
 /// Unknown names, an unwritable folder. A failing case is a row of the results.
 pub fn run_all(args: &AllArgs) -> anyhow::Result<()> {
     let setup = args.report.map(Setup::of);
+    let named = args.suite.as_ref().or(args.folder.as_ref());
     let mut chosen = setup.as_ref().map_or(EXPERIMENTS.to_vec(), |s| s.experiments.clone());
     if let Some(names) = &args.experiments {
         names.iter().try_for_each(|name| experiment(name).map(drop))?;
         chosen.retain(|e| names.iter().any(|name| name == e.name));
     }
-    let matrices = match (args.report, &args.suite) {
+    let matrices = match (args.report, named) {
         (Some(report), None) => reports::matrices(report)?,
-        (_, suite) => suite::suite(suite.as_deref())?,
+        (_, suite) => suite::suite(suite.map(String::as_str))?,
     };
     let mut options = args.common.options(setup.as_ref())?;
-    if options.budget.is_none() && setup.is_none() && matrices == suite::suite(Some("demo"))? {
+    let demo = matrices == suite::suite(Some("demo"))?;
+    options.suite = match (named, args.report) {
+        _ if demo && named.is_none() => {
+            "generated for a demonstration: `cargo xtask download-suitesparse` brings real ones, \
+             --suite FOLDER takes yours"
+                .to_owned()
+        }
+        _ if demo => "generated".to_owned(),
+        (None, None) => format!("downloaded to {}", suite::download_folder().display()),
+        (None, Some(report)) => format!("those of {report}"),
+        (Some(suite), _) => suite.clone(),
+    };
+    if options.budget.is_none() && setup.is_none() && demo {
         options.budget = Some(DEMO_BUDGET_S);
+        options.leave_out = true;
     }
     bench::run(&chosen, &matrices, &options)
 }
@@ -150,6 +181,10 @@ pub fn run_all(args: &AllArgs) -> anyhow::Result<()> {
 /// # Errors
 /// As [`run_all`].
 pub fn run_one(args: &OneArgs) -> anyhow::Result<()> {
+    if args.experiment == scaling::NAME {
+        let seconds = args.common.measuring.min_time_s();
+        return scaling::run(&args.scaling, &args.matrices, seconds, &args.common.out);
+    }
     let matrices = match &*args.matrices {
         [] if args.experiment == experiments::WIDE.name => {
             let recipes = wide::suite(args.half, args.max_entries);

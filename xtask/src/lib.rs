@@ -3,12 +3,14 @@
 
 pub mod bench;
 pub mod build_ptx;
+pub mod compare;
 pub mod download;
 pub mod generate;
 pub mod info;
 pub mod kernels;
 mod measuring;
 pub mod report;
+mod scaling;
 pub mod verify;
 
 use clap::{Parser, Subcommand};
@@ -41,6 +43,9 @@ enum Command {
     Kernels(kernels::Args),
     /// Draw the results of bench or bench-all again: one HTML page with plots, Markdown, CSV and SVG.
     Report(report::Args),
+    /// Compare two results folders, case by case: ratios with confidence intervals, and the kernels that
+    /// got slower. Fails if one did.
+    Compare(compare::Args),
 }
 
 /// Runs the command that the process was called with.
@@ -58,5 +63,6 @@ pub fn run() -> anyhow::Result<()> {
         Command::DownloadSuitesparse(args) => download::run(&args),
         Command::Kernels(args) => kernels::run(&args),
         Command::Report(args) => report::run(&args),
+        Command::Compare(args) => compare::run(&args),
     }
 }

@@ -103,6 +103,11 @@ fn precision() -> impl TypedValueParser<Value = Precision> {
 }
 
 impl Measuring {
+    /// Seconds that a case is timed for at the least, if the command line says.
+    pub(crate) fn min_time_s(&self) -> Option<f64> {
+        self.min_time_ms.map(|milliseconds| milliseconds as f64 / 1e3)
+    }
+
     /// The settings of a run, of a report's if there is one.
     ///
     /// # Errors

@@ -2,6 +2,7 @@
 
 use std::path::PathBuf;
 
+use spm_study::browser;
 use spm_study::output::{print, say};
 use spm_study::report::{wide, write_to};
 
@@ -14,6 +15,9 @@ pub struct Args {
     /// Folder to write report.html, report.md, tables/ and figures/ to [default: RESULTS].
     #[arg(long)]
     out: Option<PathBuf>,
+    /// Open the page in a browser.
+    #[arg(long)]
+    open: bool,
 }
 
 /// Writes the report and says where it is, and the distribution of a run of the wide suite.
@@ -23,6 +27,9 @@ pub struct Args {
 pub fn run(args: &Args) -> anyhow::Result<()> {
     let page = write_to(&args.results, args.out.as_deref().unwrap_or(&args.results))?;
     say(format_args!("report: {}", page.display()))?;
+    if args.open {
+        browser::open(&page);
+    }
     if let Some(summary) = wide::summary(&args.results)? {
         print(&summary)?;
     }

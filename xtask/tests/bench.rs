@@ -1,14 +1,20 @@
 //! `bench` as a user runs it: killed in the middle and resumed, and never over earlier results.
 
+#[cfg(unix)]
+#[allow(dead_code, reason = "other tests use the rest")]
+#[path = "common/signals.rs"]
+mod signals;
 #[path = "common/table.rs"]
 mod table;
 
 use std::collections::HashSet;
+use std::io::Read;
 use std::path::Path;
 use std::process::{Command, Stdio};
 use std::thread::sleep;
 use std::time::{Duration, Instant};
 
+use signals::send;
 use spm_study::results::{Row, Status};
 use table::{keys, rows};
 
@@ -214,4 +220,126 @@ fn who_has_seen_enough_is_no_error() {
         let text = String::from_utf8(output.stderr).unwrap();
         assert!(output.status.success() && !text.contains("panicked"), "{line}: {text}");
     }
+}
+
+#[test]
+fn a_run_says_what_it_does_and_a_line_for_each_matrix() {
+    let folder = tempfile::tempdir().unwrap();
+    let output = bench(&folder.path().join("out"), &["--backend", "cpu"])
+        .stdout(Stdio::piped())
+        .output()
+        .unwrap();
+    assert!(output.status.success());
+    let stdout = String::from_utf8(output.stdout).unwrap();
+    let lines: Vec<&str> = stdout.lines().collect();
+    assert!(lines[0].starts_with("spm 0.1.0, rustc 1."), "{stdout}");
+    assert!(
+        lines[1].starts_with("3 matrices, 1 experiment, 8 cases of each on cpu: roughly "),
+        "{stdout}"
+    );
+    assert!(lines[3].starts_with("[1/3] synthetic:cage4: 49 entries, 8 cases in "), "{stdout}");
+    assert!(lines[5].contains("; fastest SpMV: cpu ") && lines[5].ends_with(" GFLOPS"), "{stdout}");
+    assert!(lines[6].starts_with("24 cases measured"), "{stdout}");
+}
+
+/// As Ctrl-C in a terminal.
+#[cfg(unix)]
+#[test]
+fn an_interrupted_run_leaves_the_page_of_what_is_there() {
+    let folder = tempfile::tempdir().unwrap();
+    let out = folder.path().join("out");
+    // Long cases: the one that is going on ends, the others do not begin.
+    let mut long = Command::new(env!("CARGO_BIN_EXE_xtask"));
+    long.args(["bench", "spmv-cpu-partitions"]).args(MATRICES).args(["--threads", "2"]);
+    long.args(["--backend", "cpu", "--min-time-ms", "400", "--out"]).arg(&out);
+    let mut child = long.stdout(Stdio::null()).stderr(Stdio::piped()).spawn().unwrap();
+    let begin = Instant::now();
+    while rows(&out).is_empty() && begin.elapsed() < Duration::from_secs(60) {
+        sleep(Duration::from_millis(5));
+    }
+    send("-INT", &child);
+    assert!(!child.wait().unwrap().success());
+    let mut said = String::new();
+    child.stderr.take().unwrap().read_to_string(&mut said).unwrap();
+    assert!(said.contains("ending after this case") && said.contains("--resume"), "{said}");
+    let measured = rows(&out).len();
+    assert!((1..24).contains(&measured), "{measured} cases");
+    assert!(std::fs::read_to_string(out.join("report.html")).unwrap().contains("synthetic:cage4"));
+    assert!(bench(&out, &["--resume", "--backend", "cpu"]).status().unwrap().success());
+    assert_eq!(rows(&out).len(), 24);
+}
+
+/// The program that opens pages is a script here, which writes down what it is given.
+#[cfg(target_os = "linux")]
+#[test]
+fn a_folder_is_measured_and_its_page_is_opened() {
+    use std::os::unix::fs::PermissionsExt;
+    let folder = tempfile::tempdir().unwrap();
+    let path = |name: &str| folder.path().join(name);
+    for name in ["bin", "suite"] {
+        std::fs::create_dir(path(name)).unwrap();
+    }
+    let opened = path("opened");
+    let script = format!("#!/bin/sh\nprintf %s \"$1\" > '{}'\n", opened.display());
+    std::fs::write(path("bin/xdg-open"), script).unwrap();
+    let permissions = std::fs::Permissions::from_mode(0o755);
+    std::fs::set_permissions(path("bin/xdg-open"), permissions).unwrap();
+    let text = "%%MatrixMarket matrix coordinate pattern general\n3 3 4\n1 1\n2 3\n3 1\n3 2\n";
+    std::fs::write(path("suite/small.mtx"), text).unwrap();
+    let paths = format!("{}:{}", path("bin").display(), std::env::var("PATH").unwrap());
+    let mut command = Command::new(env!("CARGO_BIN_EXE_xtask"));
+    command.arg("bench-all").arg(path("suite")).arg("--out").arg(path("out"));
+    command.args([
+        "--experiments",
+        "spmv-cpu-partitions",
+        "--threads",
+        "2",
+        "--iterations",
+        "3",
+        "--open",
+    ]);
+    assert!(command.env("PATH", paths).stdout(Stdio::null()).status().unwrap().success());
+    let begin = Instant::now();
+    while !opened.is_file() && begin.elapsed() < Duration::from_secs(60) {
+        sleep(Duration::from_millis(5));
+    }
+    let text = std::fs::read_to_string(opened).unwrap();
+    assert!(text.is_empty() || text == path("out/report.html").to_str().unwrap(), "{text}");
+    assert!(rows(&path("out")).iter().all(|row| row.matrix == "small"));
+}
+
+#[test]
+fn compare_fails_on_a_regression_and_only_then() {
+    let folder = tempfile::tempdir().unwrap();
+    let write = |name: &str, factor: f64| {
+        let out = folder.path().join(name);
+        std::fs::create_dir(&out).unwrap();
+        let mut writer = spm_study::results::Writer::open(&out.join("results.csv")).unwrap();
+        for matrix in 0..8 {
+            let times = |seconds: f64| {
+                (
+                    Some(seconds * factor),
+                    Some(0.99 * seconds * factor),
+                    Some(1.01 * seconds * factor),
+                )
+            };
+            let (median_s, p10_s, p90_s) = times(1e-3 * f64::from(matrix + 1));
+            let (matrix, kernel) = (format!("m{matrix}"), "csr-rows".to_owned());
+            let (op, backend) = ("spmv".to_owned(), "cpu".to_owned());
+            let row = Row { matrix, kernel, op, backend, median_s, p10_s, p90_s, ..Row::default() };
+            writer.append(&row).unwrap();
+        }
+        out
+    };
+    let (a, b) = (write("a", 1.0), write("b", 1.5));
+    let compare = |a: &Path, b: &Path, more: &[&str]| {
+        let mut command = Command::new(env!("CARGO_BIN_EXE_xtask"));
+        let output = command.arg("compare").arg(a).arg(b).args(more).output().unwrap();
+        (output.status.success(), String::from_utf8(output.stdout).unwrap())
+    };
+    let (passes, said) = compare(&a, &b, &[]);
+    assert!(!passes && said.contains("regression: cpu spmv csr-rows: 0.667×"), "{said}");
+    assert!(b.join("compare.html").is_file() && said.contains("compare.html"));
+    assert!(compare(&b, &a, &[]).0 && compare(&a, &a, &[]).0);
+    assert!(compare(&a, &b, &["--threshold", "60"]).0);
 }

@@ -233,7 +233,7 @@ fn what_the_documentation_names_is_in_the_report() {
     // The fixture has no run of the wide suite, so its page has no section for it.
     for name in std::fs::read_to_string(document).unwrap().split('`').skip(1).step_by(2) {
         if let Some(anchor) = name.strip_prefix('#') {
-            let drawn = html.contains(&format!("<section id=\"{anchor}\">"));
+            let drawn = html.contains(&format!("<section id=\"{anchor}\""));
             assert!(drawn || anchor == WIDE.name, "{name}");
         } else if let Some(experiment) = name.strip_prefix("cargo xtask bench ") {
             let drawn = html.contains(&format!("cargo xtask bench {experiment}"));

@@ -40,7 +40,10 @@ impl Run {
         for mirror in &self.mirrors {
             command.args(["--mirror", mirror]);
         }
-        command.args(["--only-mirrors", "--retries", "2", "--retry-wait", "0.01"]);
+        command.arg("--only-mirrors");
+        if !arguments.contains(&"--retries") {
+            command.args(["--retries", "2", "--retry-wait", "0.01"]);
+        }
         for variable in ["http_proxy", "https_proxy", "all_proxy"] {
             command.env_remove(variable).env_remove(variable.to_uppercase());
         }
@@ -68,14 +71,18 @@ impl Run {
         String::from_utf8(output.stdout).unwrap()
     }
 
-    /// Runs into an error of one line, which it returns; nothing may look finished.
+    /// Runs into an error of one line, which it returns; before it are lines about retries only, and
+    /// nothing may look finished.
     fn fail(&self, arguments: &[&str]) -> String {
         let output = self.output(arguments);
         assert!(!output.status.success(), "it succeeded");
         let stderr = String::from_utf8(output.stderr).unwrap();
-        assert_eq!(stderr.lines().count(), 1, "not one line: {stderr}");
+        let (retries, others): (Vec<&str>, Vec<&str>) =
+            stderr.lines().partition(|line| line.contains("; again in "));
+        assert_eq!(others.len(), 1, "not one line: {stderr}");
+        assert!(retries.iter().all(|line| line.contains("http://")), "{stderr}");
         assert_eq!(finished(self.dest.path()), Vec::<PathBuf>::new(), "looks finished");
-        stderr
+        others[0].to_owned()
     }
 }
 
@@ -173,6 +180,17 @@ fn another_server_is_asked_when_the_first_has_nothing() {
     let second = serve(cage4_archive());
     Run::new(&[&first, &second]).succeed(&["cage4"]);
     assert_eq!((first.requests().len(), second.requests().len()), (1, 1));
+}
+
+#[test]
+fn a_name_that_cannot_be_looked_up_is_tried_twice() {
+    let mut run = Run::new(&[]);
+    run.mirrors = vec!["http://no-such-host.invalid".to_owned(); 2];
+    let output = run.output(&[CAGE4, "--retries", "9", "--retry-wait", "0.01"]);
+    let stderr = String::from_utf8(output.stderr).unwrap();
+    assert!(!output.status.success() && stderr.contains("no server can be reached"), "{stderr}");
+    assert_eq!(stderr.matches("; again in 0.01 s").count(), 2, "{stderr}");
+    assert!(stderr.lines().next().unwrap().starts_with("vanHeukelum/cage4: http://"), "{stderr}");
 }
 
 #[test]

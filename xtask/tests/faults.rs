@@ -171,7 +171,7 @@ fn a_full_disk_is_one_line_and_loses_no_row() {
     let (expected, _) = one_run(folder.path());
     let out = folder.path().join("out");
     let mut kept = Vec::new();
-    // In KiB; the description of the machine alone takes about 2.
+    // In KiB; the description of the machine alone takes about 5.
     for limit in [0, 4, 8, 12] {
         let output = limited(&format!("trap '' XFSZ; ulimit -f {limit}"), &out);
         let stderr = String::from_utf8_lossy(&output.stderr);

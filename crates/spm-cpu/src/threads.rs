@@ -2,9 +2,13 @@
 
 use std::cell::UnsafeCell;
 use std::fmt;
+use std::io;
+use std::mem;
 use std::num::NonZero;
 use std::ops::Range;
 use std::panic::{self, AssertUnwindSafe};
+#[cfg(all(unix, not(miri)))]
+use std::sync::Once;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, TryLockError};
 use std::thread::{self, JoinHandle};
@@ -43,15 +47,25 @@ type Job<'a> = dyn Fn(usize) + Sync + 'a;
 ///
 /// Clones share the pool. A call while the pool is busy (with another thread's product, or from
 /// inside a job) runs all parts on the calling thread, so it neither waits nor deadlocks.
+///
+/// A process that was forked (Unix) has none of the workers of its parent: its first job starts others. If
+/// another thread ran a job at the moment of the fork, the pool stays busy in the new process.
 #[derive(Clone)]
 pub struct Threads {
     pool: Arc<Pool>,
 }
 
 struct Pool {
+    count: usize,
+    /// Locked during a job.
+    workers: Mutex<Workers>,
+}
+
+struct Workers {
     shared: Arc<Shared>,
-    workers: Vec<JoinHandle<()>>,
-    busy: Mutex<()>,
+    handles: Vec<JoinHandle<()>>,
+    /// [`forks`] of the process that these run in.
+    forks: usize,
 }
 
 struct Shared {
@@ -86,24 +100,9 @@ impl Threads {
     /// When the system refuses to start a thread, or would.
     pub fn new(count: usize) -> Self {
         assert!(count <= MOST_THREADS, "no system starts {count} threads");
-        let workers = count.max(1) - 1;
-        let shared = Arc::new(Shared {
-            epoch: AtomicUsize::new(0),
-            job: UnsafeCell::new(None),
-            running: AtomicUsize::new(0),
-            sleeping: (0..workers).map(|_| AtomicBool::new(false)).collect(),
-            panicked: AtomicBool::new(false),
-            stop: AtomicBool::new(false),
-        });
-        // A thread pool from the first one on: if a thread cannot start, those before it end.
-        let mut pool = Pool { shared, workers: Vec::with_capacity(workers), busy: Mutex::new(()) };
-        for worker in 0..workers {
-            let shared = Arc::clone(&pool.shared);
-            let builder = thread::Builder::new().name(format!("spm-{}", worker + 1));
-            let started = builder.spawn(move || shared.work(worker));
-            pool.workers.push(started.expect("the system starts a thread"));
-        }
-        Self { pool: Arc::new(pool) }
+        let count = count.max(1);
+        let workers = Workers::start(count - 1).expect("the system starts a thread");
+        Self { pool: Arc::new(Pool { count, workers: Mutex::new(workers) }) }
     }
 
     /// One thread for each core that this process may use.
@@ -116,7 +115,7 @@ impl Threads {
 
     /// Number of threads of the pool, the caller included.
     pub fn count(&self) -> usize {
-        self.pool.workers.len() + 1
+        self.pool.count
     }
 
     /// Calls `job(part)` once for each part of `0..count()`, each on its own thread and part 0 on
@@ -128,12 +127,15 @@ impl Threads {
         if self.count() == 1 {
             return job(0);
         }
-        let _guard = match self.pool.busy.try_lock() {
-            Ok(guard) => guard,
+        let mut workers = match self.pool.workers.try_lock() {
+            Ok(workers) => workers,
             Err(TryLockError::Poisoned(poisoned)) => poisoned.into_inner(),
             Err(TryLockError::WouldBlock) => return (0..self.count()).for_each(job),
         };
-        let shared = &*self.pool.shared;
+        if workers.forks != forks() && workers.restart().is_err() {
+            return (0..self.count()).for_each(job);
+        }
+        let Workers { shared, handles, .. } = &*workers;
         let job: &Job<'_> = &job;
         let pointer: *const Job<'_> = job;
         // SAFETY: only the lifetime changes; `Waiting` keeps this call alive until no worker can
@@ -144,9 +146,9 @@ impl Threads {
         }
         // The job before may have panicked on the caller too, which then asked no further.
         shared.panicked.store(false, Ordering::Relaxed);
-        shared.running.store(self.pool.workers.len(), Ordering::Relaxed);
+        shared.running.store(handles.len(), Ordering::Relaxed);
         shared.epoch.fetch_add(1, Ordering::SeqCst);
-        for (sleeping, worker) in shared.sleeping.iter().zip(&self.pool.workers) {
+        for (sleeping, worker) in shared.sleeping.iter().zip(handles) {
             if sleeping.load(Ordering::SeqCst) {
                 worker.thread().unpark();
             }
@@ -195,6 +197,53 @@ impl Threads {
             }
         }
     }
+}
+
+impl Workers {
+    fn start(count: usize) -> io::Result<Self> {
+        let forks = forks();
+        let shared = Arc::new(Shared {
+            epoch: AtomicUsize::new(0),
+            job: UnsafeCell::new(None),
+            running: AtomicUsize::new(0),
+            sleeping: (0..count).map(|_| AtomicBool::new(false)).collect(),
+            panicked: AtomicBool::new(false),
+            stop: AtomicBool::new(false),
+        });
+        // From the first thread on: if one cannot start, those before it end.
+        let mut workers = Self { shared, handles: Vec::with_capacity(count), forks };
+        for worker in 0..count {
+            let shared = Arc::clone(&workers.shared);
+            let builder = thread::Builder::new().name(format!("spm-{}", worker + 1));
+            workers.handles.push(builder.spawn(move || shared.work(worker))?);
+        }
+        Ok(workers)
+    }
+
+    /// Starts as many workers in this process.
+    #[cold]
+    fn restart(&mut self) -> io::Result<()> {
+        *self = Self::start(self.handles.len())?;
+        Ok(())
+    }
+}
+
+/// Number of forks between the first process of the program and this one, from the first call on.
+fn forks() -> usize {
+    static FORKS: AtomicUsize = AtomicUsize::new(0);
+    #[cfg(all(unix, not(miri)))]
+    {
+        static REGISTERED: Once = Once::new();
+        extern "C" fn count() {
+            FORKS.fetch_add(1, Ordering::Relaxed);
+        }
+        // SAFETY: the handler is one that a child may run: it changes an atomic number only. If it cannot be
+        // registered for want of memory, this process is as before, and a child waits for its workers.
+        REGISTERED.call_once(|| unsafe {
+            libc::pthread_atfork(None, None, Some(count));
+        });
+    }
+    FORKS.load(Ordering::Relaxed)
 }
 
 /// Waits for the workers, also when the caller's own part panics.
@@ -249,11 +298,15 @@ impl Shared {
     }
 }
 
-impl Drop for Pool {
+impl Drop for Workers {
     fn drop(&mut self) {
+        if self.forks != forks() {
+            // Their threads are in another process: there is nobody to join or to detach.
+            return self.handles.drain(..).for_each(mem::forget);
+        }
         self.shared.stop.store(true, Ordering::Release);
         self.shared.epoch.fetch_add(1, Ordering::SeqCst);
-        for worker in self.workers.drain(..) {
+        for worker in self.handles.drain(..) {
             worker.thread().unpark();
             // A job's panic was caught; a worker itself has nothing to report.
             let _ = worker.join();
@@ -377,6 +430,54 @@ mod tests {
         let job = || threads.run(|part| panic!("part {part}"));
         assert!(panic::catch_unwind(AssertUnwindSafe(job)).is_err());
         threads.run(|_| {});
+    }
+
+    /// Runs `child` in a forked process, and expects it to return true within a minute.
+    #[cfg(all(unix, not(miri)))]
+    fn in_a_child(child: impl FnOnce() -> bool) {
+        // SAFETY: the child starts threads, multiplies and ends without unwinding or running destructors.
+        let process = unsafe { libc::fork() };
+        assert!(process >= 0);
+        if process == 0 {
+            let passed = panic::catch_unwind(AssertUnwindSafe(child)).unwrap_or(false);
+            // SAFETY: ends the process.
+            unsafe { libc::_exit(if passed { 0 } else { 1 }) };
+        }
+        let start = std::time::Instant::now();
+        let mut status = 0;
+        // SAFETY: the process is a child of this one; `status` is a place for its status.
+        while unsafe { libc::waitpid(process, &raw mut status, libc::WNOHANG) } == 0 {
+            if start.elapsed().as_secs() >= 60 {
+                // SAFETY: the process is a child of this one, which has not been waited for.
+                unsafe { libc::kill(process, libc::SIGKILL) };
+            }
+            thread::sleep(std::time::Duration::from_millis(1));
+        }
+        assert_eq!(status, 0, "the child failed, or hung");
+    }
+
+    #[cfg(all(unix, not(miri)))]
+    #[test]
+    fn a_forked_process_has_workers_of_its_own() {
+        let (threads, dropped) = (Threads::new(3), Threads::new(2));
+        let ids = |threads: &Threads| {
+            let ids = Mutex::new(Vec::new());
+            threads.run(|_| ids.lock().unwrap().push(thread::current().id()));
+            let mut ids = ids.into_inner().unwrap();
+            ids.sort_by_key(|id| format!("{id:?}"));
+            ids.dedup();
+            ids.len()
+        };
+        dropped.run(|_| {});
+        assert_eq!(ids(&threads), 3);
+        in_a_child(|| {
+            // The parent's workers are neither waited for nor joined.
+            drop(dropped);
+            let found = ids(&threads) == 3;
+            in_a_child(|| ids(&threads) == 3);
+            found
+        });
+        assert_eq!(ids(&threads), 3);
     }
 
     #[test]

@@ -29,36 +29,6 @@ fn scaling<T: Scalar>((alpha, beta): (f64, f64)) -> Scaling<T> {
     Scaling::new(T::from_f64(alpha), T::from_f64(beta))
 }
 
-/// alpha A X + beta Y as one product, of alpha A beside beta I with X above Y.
-fn expected<T: Scalar>(
-    a: &Coo<T>,
-    Scaling { alpha, beta }: Scaling<T>,
-    x: &[T],
-    y: &[T],
-    dense: DenseShape,
-) -> Reference<T::Wide> {
-    let (rows, cols, k) = (a.rows(), a.cols(), dense.k);
-    let mut entries = Vec::new();
-    if alpha != T::ZERO {
-        entries.extend(a.iter().map(|(row, col, value)| (row, col, alpha * value)));
-    }
-    if beta != T::ZERO {
-        entries.extend((0..rows as u32).map(|row| (row, cols as u32 + row, beta)));
-    }
-    let row_ind = entries.iter().map(|entry| entry.0).collect();
-    let col_ind = entries.iter().map(|entry| entry.1).collect();
-    let values = entries.iter().map(|entry| entry.2).collect();
-    let beside = Coo::new(rows, cols + rows, row_ind, col_ind, values).unwrap();
-    let above: Vec<T> = match dense.layout {
-        Layout::RowMajor => [x, y].concat(),
-        Layout::ColumnMajor => {
-            let column = |j: usize| [&x[j * cols..][..cols], &y[j * rows..][..rows]].concat();
-            (0..k).flat_map(column).collect()
-        }
-    };
-    reference::spmm(&beside, &above, dense)
-}
-
 /// A scaling, y before the product, and what it has to be afterwards.
 struct Case<T: Scalar> {
     scaling: Scaling<T>,
@@ -75,7 +45,7 @@ fn cases<T: Scalar>(a: &Coo<T>, x: &[T], dense: DenseShape) -> Vec<Case<T>> {
         } else {
             exact::vector(length + 5)[5..].to_vec()
         };
-        let expected = expected(a, scaling, x, &before, dense);
+        let expected = reference::scaled(a, scaling, x, &before, dense);
         Case { scaling, before, expected }
     };
     let mut all: Vec<Case<T>> = PAIRS.iter().map(|&pair| case(scaling(pair))).collect();

@@ -108,17 +108,12 @@ impl<T> Csc<T> {
         values: Vec<T>,
     ) -> Result<Self, FormatError> {
         CscView::new(shape, &col_ptr, &row_ind, &values)?;
-        Ok(Self { transposed: Csr { cols: shape.0, row_ptr: col_ptr, col_ind: row_ind, values } })
+        Ok(Self { transposed: Csr::of_arrays(shape.0, col_ptr, row_ind, values) })
     }
 
     /// Borrows the matrix.
     pub fn view(&self) -> CscView<'_, T> {
         self.transposed.transposed()
-    }
-
-    /// Mutable value of each entry.
-    pub fn values_mut(&mut self) -> &mut [T] {
-        self.transposed.values_mut()
     }
 
     /// (row, column, value) of every entry, column after column.
@@ -134,6 +129,13 @@ impl<T> Csc<T> {
     /// The transpose as a CSR matrix, without a copy.
     pub fn into_transposed(self) -> Csr<T> {
         self.transposed
+    }
+}
+
+impl<T: Clone> Csc<T> {
+    /// Mutable value of each entry.
+    pub fn values_mut(&mut self) -> &mut [T] {
+        self.transposed.values_mut()
     }
 
     /// `col_ptr`, `row_ind`, `values`.

@@ -8,7 +8,8 @@ pub use crate::check::check_limits;
 use crate::check::{ROWS, check_compressed, check_unsorted};
 use crate::convert::{coo_to_csr, merge_rows};
 use crate::indices::{indices_to_u32, pointers_to_u32, triplets_to_u32};
-use crate::{Coo, Csc, CscView, FormatError, Scalar};
+use crate::shared_slice::Array;
+use crate::{Coo, Csc, CscView, FormatError, Scalar, SharedSlice};
 
 /// Compressed sparse rows (owning).
 ///
@@ -34,9 +35,9 @@ use crate::{Coo, Csc, CscView, FormatError, Scalar};
 #[derive(Debug, Clone, PartialEq)]
 pub struct Csr<T> {
     pub(crate) cols: usize,
-    pub(crate) row_ptr: Vec<u32>,
-    pub(crate) col_ind: Vec<u32>,
-    pub(crate) values: Vec<T>,
+    pub(crate) row_ptr: Array<u32>,
+    pub(crate) col_ind: Array<u32>,
+    pub(crate) values: Array<T>,
 }
 
 /// A borrowed CSR matrix; the layout and the invariants are those of [`Csr`].
@@ -120,7 +121,33 @@ impl<T> Csr<T> {
         values: Vec<T>,
     ) -> Result<Self, FormatError> {
         CsrView::new(shape, &row_ptr, &col_ind, &values)?;
-        Ok(Self { cols: shape.1, row_ptr, col_ind, values })
+        Ok(Self::of_arrays(shape.1, row_ptr, col_ind, values))
+    }
+
+    /// As [`Csr::new`], with arrays that stay where they are. What overwrites or moves the arrays
+    /// ([`Csr::values_mut`], [`Csr::into_arrays`]) copies them first.
+    ///
+    /// # Errors
+    /// As [`Csr::new`].
+    pub fn from_shared(
+        shape: (usize, usize),
+        row_ptr: SharedSlice<u32>,
+        col_ind: SharedSlice<u32>,
+        values: SharedSlice<T>,
+    ) -> Result<Self, FormatError> {
+        CsrView::new(shape, &row_ptr, &col_ind, &values)?;
+        let (row_ptr, col_ind) = (Array::Shared(row_ptr), Array::Shared(col_ind));
+        Ok(Self { cols: shape.1, row_ptr, col_ind, values: Array::Shared(values) })
+    }
+
+    /// The arrays have the invariants of the type.
+    pub(crate) fn of_arrays(
+        cols: usize,
+        row_ptr: Vec<u32>,
+        col_ind: Vec<u32>,
+        values: Vec<T>,
+    ) -> Self {
+        Self { cols, row_ptr: row_ptr.into(), col_ind: col_ind.into(), values: values.into() }
     }
 
     /// As [`Csr::new`], without the check.
@@ -137,7 +164,7 @@ impl<T> Csr<T> {
             check_compressed(&ROWS, shape, (&row_ptr, &col_ind), values.len()),
             Ok(())
         );
-        Self { cols: shape.1, row_ptr, col_ind, values }
+        Self::of_arrays(shape.1, row_ptr, col_ind, values)
     }
 
     /// A `rows` x `cols` matrix without entries.
@@ -153,11 +180,6 @@ impl<T> Csr<T> {
     pub fn view(&self) -> CsrView<'_, T> {
         let Self { cols, row_ptr, col_ind, values } = self;
         CsrView { cols: *cols, row_ptr, col_ind, values }
-    }
-
-    /// Mutable value of each entry.
-    pub fn values_mut(&mut self) -> &mut [T] {
-        &mut self.values
     }
 
     /// Columns and values of row `row`.
@@ -185,7 +207,8 @@ impl<T> Csr<T> {
     pub fn map<U>(&self, value: impl FnMut(&T) -> U) -> Csr<U> {
         let Self { cols, row_ptr, col_ind, values } = self;
         let (row_ptr, col_ind) = (row_ptr.clone(), col_ind.clone());
-        Csr { cols: *cols, row_ptr, col_ind, values: values.iter().map(value).collect() }
+        let values = values.iter().map(value).collect::<Vec<_>>().into();
+        Csr { cols: *cols, row_ptr, col_ind, values }
     }
 
     /// Bytes of the three arrays.
@@ -202,10 +225,17 @@ impl<T> Csr<T> {
     pub fn into_transposed(self) -> Csc<T> {
         Csc { transposed: self }
     }
+}
 
-    /// `row_ptr`, `col_ind`, `values`.
+impl<T: Clone> Csr<T> {
+    /// Mutable value of each entry; [shared](Csr::from_shared) values are copied first.
+    pub fn values_mut(&mut self) -> &mut [T] {
+        self.values.make_mut()
+    }
+
+    /// `row_ptr`, `col_ind`, `values`; [shared](Csr::from_shared) arrays are copied.
     pub fn into_arrays(self) -> (Vec<u32>, Vec<u32>, Vec<T>) {
-        (self.row_ptr, self.col_ind, self.values)
+        (self.row_ptr.into_vec(), self.col_ind.into_vec(), self.values.into_vec())
     }
 }
 
@@ -315,8 +345,7 @@ impl<'a, T> CsrView<'a, T> {
         T: Clone,
     {
         let Self { cols, row_ptr, col_ind, values } = self;
-        let (row_ptr, col_ind) = (row_ptr.to_vec(), col_ind.to_vec());
-        Csr { cols, row_ptr, col_ind, values: values.to_vec() }
+        Csr::of_arrays(cols, row_ptr.to_vec(), col_ind.to_vec(), values.to_vec())
     }
 }
 

@@ -134,17 +134,17 @@ impl<'a, T> TryFrom<&'a CsMatI<T, u32>> for CscView<'a, T> {
     }
 }
 
-impl<T> Csr<T> {
-    /// The same matrix as a type of `sprs`, arrays moved.
+impl<T: Clone> Csr<T> {
+    /// The same matrix as a type of `sprs`, arrays moved; [shared](Csr::from_shared) arrays are copied.
     pub fn into_sprs(self) -> CsMatI<T, u32> {
         let shape = self.shape();
-        let Self { row_ptr, col_ind, values, .. } = self;
+        let (row_ptr, col_ind, values) = self.into_arrays();
         // SAFETY: the invariants of Csr are those of sprs.
         unsafe { CsMatI::new_unchecked(CompressedStorage::CSR, shape, row_ptr, col_ind, values) }
     }
 }
 
-impl<T> Csc<T> {
+impl<T: Clone> Csc<T> {
     /// The same matrix as a type of `sprs`, arrays moved.
     pub fn into_sprs(self) -> CsMatI<T, u32> {
         self.into_transposed().into_sprs().transpose_into()

@@ -64,6 +64,7 @@ pub mod partition;
 mod replace;
 mod scalar;
 mod sell;
+mod shared_slice;
 mod source;
 pub mod stats;
 pub mod timing;
@@ -82,6 +83,7 @@ pub use num_complex::Complex;
 pub use replace::replace_file;
 pub use scalar::{ByField, RealScalar, Scalar, WidensTo};
 pub use sell::Sell;
+pub use shared_slice::SharedSlice;
 pub use source::{CsrSource, NewValues};
 pub use sprs;
 

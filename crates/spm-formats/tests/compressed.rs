@@ -1,10 +1,12 @@
 //! CSR and CSC: what their constructors refuse, and what they take from other types.
 
 use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
 
 use proptest::prelude::*;
 use spm_formats::sprs::{CsMatI, CsMatViewI};
-use spm_formats::{Csc, CscView, Csr, CsrView, FormatError};
+use spm_formats::{Csc, CscView, Csr, CsrView, FormatError, SharedSlice};
 
 /// | 1 0 2 |
 /// | 0 3 0 |
@@ -405,4 +407,52 @@ fn matrices_that_modify_has_broken_are_refused() {
         assert_eq!(Csr::try_from(matrix.view()).unwrap_err(), error, "breaker {number}");
         assert!(Csc::try_from(matrix.transpose_into()).is_err(), "breaker {number}");
     }
+}
+
+/// An array of another library, which tells when it is dropped.
+struct Foreign(Vec<f64>, Arc<AtomicUsize>);
+
+impl AsRef<[f64]> for Foreign {
+    fn as_ref(&self) -> &[f64] {
+        &self.0
+    }
+}
+
+impl Drop for Foreign {
+    fn drop(&mut self) {
+        self.1.fetch_add(1, Ordering::Relaxed);
+    }
+}
+
+#[test]
+fn shared_arrays_stay_where_they_are_until_they_are_overwritten() {
+    let dropped = Arc::new(AtomicUsize::new(0));
+    let foreign = SharedSlice::new(Foreign(vec![1.0, 2.0, 3.0], Arc::clone(&dropped)));
+    let place = foreign.as_ptr();
+    let (row_ptr, col_ind) = (SharedSlice::new(vec![0, 2, 3]), SharedSlice::new(vec![0, 2, 1]));
+    let a = Csr::from_shared((2, 3), row_ptr, col_ind.clone(), foreign.clone()).unwrap();
+    let expected = Csr::new((2, 3), vec![0, 2, 3], vec![0, 2, 1], vec![1.0, 2.0, 3.0]).unwrap();
+    assert_eq!(a, expected);
+    drop(foreign);
+    let mut b = a.clone();
+    assert_eq!((a.values().as_ptr(), b.values().as_ptr()), (place, place));
+    assert_eq!(b.col_ind().as_ptr(), col_ind.as_ptr());
+    b.values_mut()[1] = 7.0;
+    assert_eq!((b.values(), a.values()), (&[1.0, 7.0, 3.0][..], &[1.0, 2.0, 3.0][..]));
+    assert_eq!(dropped.load(Ordering::Relaxed), 0);
+    assert_eq!(a.clone().into_sprs(), expected.clone().into_sprs());
+    assert_eq!(a.into_arrays(), expected.into_arrays());
+    assert_eq!(dropped.load(Ordering::Relaxed), 1);
+    assert_eq!(b.values(), [1.0, 7.0, 3.0]);
+}
+
+#[test]
+fn shared_arrays_are_checked() {
+    let outside = Csr::from_shared(
+        (1, 2),
+        SharedSlice::new(vec![0, 1]),
+        SharedSlice::new(vec![2]),
+        SharedSlice::new(vec![1.0]),
+    );
+    assert!(matches!(outside, Err(FormatError::IndexOutOfBounds { index: 2, .. })), "{outside:?}");
 }

@@ -1,9 +1,10 @@
 //! The CUDA backend of a device: its context, the kernels loaded into it, and launches.
 
 use std::collections::HashMap;
+use std::collections::hash_map::Entry;
 use std::ffi::{CString, c_uint, c_void};
 use std::ptr;
-use std::sync::{Mutex, OnceLock, PoisonError};
+use std::sync::{Mutex, PoisonError};
 
 use cust::context::{Context, CurrentContext};
 use cust::sys;
@@ -23,30 +24,24 @@ const LOG_BYTES: usize = 16 * 1024;
 /// A context with its kernels.
 pub(crate) struct Cuda {
     // Before `context`: fields are dropped in order.
-    module: OnceLock<Result<Module, GpuError>>,
     functions: Mutex<HashMap<&'static str, Function>>,
     pool: Pool,
     context: Context,
 }
 
-/// A kernel of the module.
-#[derive(Clone, Copy)]
+/// A kernel, in a module of its own: a program compiles the kernels that it uses, at their first launch.
 struct Function {
     raw: sys::CUfunction,
+    _module: Module,
     /// Dynamic shared memory that launches may have so far.
     shared_bytes: u32,
 }
 
-// SAFETY: a handle into the module, which lives as long as the device; the driver is thread-safe.
+// SAFETY: a handle into the module that it owns; the driver is thread-safe.
 unsafe impl Send for Function {}
 
-/// The embedded PTX, compiled for the device.
+/// PTX, compiled for the device.
 struct Module(sys::CUmodule);
-
-// SAFETY: a handle of the driver, which is thread-safe.
-unsafe impl Send for Module {}
-// SAFETY: as above.
-unsafe impl Sync for Module {}
 
 impl Drop for Module {
     fn drop(&mut self) {
@@ -57,7 +52,7 @@ impl Drop for Module {
 
 impl Drop for Cuda {
     fn drop(&mut self) {
-        // The module is unloaded next, from the context of this device.
+        // The modules are unloaded next, from the context of this device.
         let _ = self.make_current();
         self.pool.release();
     }
@@ -67,7 +62,7 @@ impl Cuda {
     pub(crate) fn new(device: cust::device::Device) -> Result<Self, GpuError> {
         let context = Context::new(device).map_err(|e| from_cust("cuDevicePrimaryCtxRetain", e))?;
         let pool = Pool::new();
-        Ok(Self { module: OnceLock::new(), functions: Mutex::default(), pool, context })
+        Ok(Self { functions: Mutex::default(), pool, context })
     }
 
     /// The pool of device memory.
@@ -89,20 +84,13 @@ impl Cuda {
         CurrentContext::set_current(&self.context).map_err(|e| from_cust("cuCtxSetCurrent", e))
     }
 
-    /// Compiles the PTX that fits the device, once.
+    /// Compiles every kernel that has not been used.
     pub(crate) fn load(&self, info: &DeviceInfo) -> Result<(), GpuError> {
-        self.module(info).map(|_| ())
+        self.make_current()?;
+        ptx::names().try_for_each(|name| self.function(info, name, 0).map(|_| ()))
     }
 
-    fn module(&self, info: &DeviceInfo) -> Result<&Module, GpuError> {
-        let module = self.module.get_or_init(|| {
-            self.make_current()?;
-            load_module(ptx::for_device(info)?)
-        });
-        module.as_ref().map_err(GpuError::clone)
-    }
-
-    /// The kernel's handle, allowed to use that much shared memory.
+    /// The kernel's handle, allowed to use that much shared memory. The context is current.
     fn function(
         &self,
         info: &DeviceInfo,
@@ -110,13 +98,12 @@ impl Cuda {
         shared_bytes: u32,
     ) -> Result<sys::CUfunction, GpuError> {
         let mut functions = self.functions.lock().unwrap_or_else(PoisonError::into_inner);
-        let function = match functions.get_mut(name) {
-            Some(function) => function,
-            None => {
-                let raw = find_function(self.module(info)?, name)?;
-                functions
-                    .entry(name)
-                    .or_insert(Function { raw, shared_bytes: SHARED_WITHOUT_OPT_IN })
+        let function = match functions.entry(name) {
+            Entry::Occupied(known) => known.into_mut(),
+            Entry::Vacant(new) => {
+                let module = load_module(&ptx::of_kernel(info, name)?)?;
+                let raw = find_function(&module, name)?;
+                new.insert(Function { raw, _module: module, shared_bytes: SHARED_WITHOUT_OPT_IN })
             }
         };
         if shared_bytes > function.shared_bytes {

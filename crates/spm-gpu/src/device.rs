@@ -158,8 +158,8 @@ impl Device {
         }
     }
 
-    /// Compiles the kernels for the device, which otherwise happens at the first launch. The
-    /// driver keeps the result between programs.
+    /// Compiles every kernel for the device. Otherwise each is compiled at its first launch, during which
+    /// the driver may wait for all work of the device. The driver keeps the results between programs.
     ///
     /// # Errors
     /// A device or a driver that is too old for them.

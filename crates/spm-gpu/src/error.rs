@@ -79,6 +79,9 @@ pub enum GpuError {
     /// More device memory than the budget of a plan or a conversion allows.
     #[error("{0}")]
     OverBudget(FormatError),
+    /// A plan cannot take new values for its pattern; the reason says why. It keeps the old ones.
+    #[error("new values: {0}")]
+    Values(&'static str),
     /// A launch that the device cannot take.
     #[error("{kernel}: {what} is {found}, this device takes at most {limit}")]
     LaunchLimit {
@@ -201,6 +204,10 @@ impl From<GpuError> for PlanError {
     fn from(error: GpuError) -> Self {
         match error {
             GpuError::OverBudget(error) => Self::Format(error),
+            GpuError::Values(reason) => Self::Values(reason),
+            GpuError::Shape { what, expected, found } => {
+                Self::Format(FormatError::LengthMismatch { what, expected, found })
+            }
             error => Self::device(error),
         }
     }

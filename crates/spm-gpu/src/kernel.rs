@@ -65,17 +65,19 @@ impl<T: DeviceScalar, O> ProductKernel<T, O> {
         a: CsrView<'_, T>,
         dense: DenseShape,
         parameters: &Parameters,
-        PlanOptions { budget }: &PlanOptions,
+        &PlanOptions { ref budget, new_values }: &PlanOptions,
     ) -> Planned<T> {
         let info = &self.info;
         info.check_parameters(parameters)?;
         dense.check::<T>(a.shape())?;
         check_counts(a.shape(), a.nnz())?;
         budget::within(info.id, budget, a.memory_bytes(), || match self.planner {
-            Planner::Host(plan) => plan(Problem { info, device, a, dense, parameters, budget }),
+            Planner::Host(plan) => {
+                plan(Problem { info, device, a, dense, parameters, budget, new_values })
+            }
             Planner::Device(plan) => {
-                let a = &Source::upload(device, a)?;
-                plan(Problem { info, device, a, dense, parameters, budget })
+                let a = &Source::upload(device, a, new_values)?;
+                plan(Problem { info, device, a, dense, parameters, budget, new_values })
             }
         })
     }
@@ -85,15 +87,15 @@ impl<T: DeviceScalar, O> ProductKernel<T, O> {
         a: &Arc<DeviceCsr<T>>,
         dense: DenseShape,
         parameters: &Parameters,
-        PlanOptions { budget }: &PlanOptions,
+        &PlanOptions { ref budget, new_values }: &PlanOptions,
     ) -> Option<Planned<T>> {
         let Planner::Device(plan) = self.planner else { return None };
         let info = &self.info;
         Some(budget::within(info.id, budget, 0, || {
             info.check_parameters(parameters)?;
             dense.check::<T>((a.rows(), a.cols()))?;
-            let (a, device) = (&Source::new(Arc::clone(a))?, a.device());
-            plan(Problem { info, device, a, dense, parameters, budget })
+            let (a, device) = (&Source::shared(Arc::clone(a), new_values)?, a.device());
+            plan(Problem { info, device, a, dense, parameters, budget, new_values })
         }))
     }
 }

@@ -129,6 +129,14 @@ impl Device {
     }
 }
 
+/// A launch of enough threads for any device, which stride over `items`.
+pub(crate) fn stride_over(items: usize) -> Launch {
+    /// Threads of a block, and the most blocks.
+    const BLOCK: usize = 256;
+    const MOST_BLOCKS: usize = 1 << 16;
+    Launch::new(items.div_ceil(BLOCK).clamp(1, MOST_BLOCKS) as u32, BLOCK as u32)
+}
+
 /// Threads of a warp.
 pub(crate) const WARP: usize = 32;
 

@@ -3,10 +3,10 @@
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use spm_formats::kernel::{
-    DenseShape, Footprint, ProductPlan, RunError, Scaling, TransposeOutput, TransposePlan,
-    check_length,
+    DenseShape, Footprint, PlanError, ProductPlan, RunError, Scaling, TransposeOutput,
+    TransposePlan, check_length,
 };
-use spm_formats::{MemoryBudget, RealScalar, Scalar};
+use spm_formats::{MemoryBudget, NewValues, RealScalar, Scalar};
 use spm_gpu_kernels::device::Real;
 
 use crate::device::Device;
@@ -33,6 +33,10 @@ impl DeviceScalar for f64 {
 pub struct PlanOptions {
     /// What the plan may allocate.
     pub budget: MemoryBudget,
+    /// Plan for [`DeviceProductPlan::set_values`]: values are stored at full width, even if they are equal
+    /// or fit single precision now, and a format that changes their order keeps the position of each
+    /// stored element, 4 bytes.
+    pub new_values: bool,
 }
 
 /// A planned product with X and Y on the device: Y = A X, or y = A x for one column.
@@ -98,6 +102,20 @@ pub trait DeviceProductPlan<T>: Send {
         y: &mut DeviceBuffer<T>,
         stream: &Stream,
     ) -> Result<(), GpuError>;
+
+    /// Enqueues in the stream the copy of new values of A, in CSR order; the pattern stays. The values must
+    /// stay as they are until the stream is done with them. Launches afterwards, in any stream, are those
+    /// of a new plan with the same options, bit by bit.
+    ///
+    /// A plan made with [`PlanOptions::new_values`] takes them if `auto` may choose its kernel. Without the
+    /// option those plans do that read the values in CSR order, or nearly so, at full width; they wait for
+    /// the device.
+    ///
+    /// # Errors
+    /// [`GpuError::Values`] from a plan that cannot take them, which keeps the old ones: it has equal
+    /// values once or in single precision, another order, or a matrix that others share. A wrong number of
+    /// values; a buffer or a stream of another device; a device that fails.
+    fn set_values(&mut self, values: &DeviceBuffer<T>, stream: &Stream) -> Result<(), GpuError>;
 
     /// See [`ProductPlan::choice`].
     fn choice(&self) -> Option<String> {
@@ -298,6 +316,16 @@ impl<T: DeviceScalar> ProductPlan<T> for HostProductPlan<T> {
         y: &mut [T],
     ) -> Result<(), RunError> {
         self.multiply(scaling, x, Some(z), y)
+    }
+
+    fn set_values(&mut self, new: NewValues<'_, T>) -> Result<(), PlanError> {
+        let NewValues::Shared(values) = new else {
+            return Err(PlanError::Values("the plan does not share the matrix"));
+        };
+        let State { plan, stream, .. } = &mut *self.state();
+        let values = DeviceBuffer::from_slice(plan.device(), values)?;
+        plan.set_values(&values, stream)?;
+        Ok(stream.synchronize()?)
     }
 
     fn choice(&self) -> Option<String> {

@@ -26,6 +26,8 @@ pub(crate) struct Problem<'a, A> {
     pub(crate) parameters: &'a Parameters,
     /// For padding; what is allocated on the device is counted elsewhere.
     pub(crate) budget: &'a MemoryBudget,
+    /// See [`PlanOptions::new_values`](crate::PlanOptions::new_values).
+    pub(crate) new_values: bool,
 }
 
 /// A product with a matrix in host memory.
@@ -46,7 +48,7 @@ pub(crate) fn with_block<T>(
 ) -> Planned<T> {
     let parameters = &info.defaults().with("block", Value::Count(block));
     let (dense, budget) = (DenseShape::VECTOR, &MemoryBudget::default());
-    plan(Problem { info, device, a: (), dense, parameters, budget })
+    plan(Problem { info, device, a: (), dense, parameters, budget, new_values: false })
 }
 
 impl<'a, A> Problem<'a, A> {
@@ -89,13 +91,15 @@ impl<'a, A> Problem<'a, A> {
     pub(crate) fn product<T, M, F>(&self, matrix: M, workspace: u64, enqueue: F) -> BoxedPlan<T>
     where
         T: DeviceScalar,
-        M: DeviceMatrix,
+        M: DeviceMatrix<Value = T>,
         F: Fn(&M, &DeviceBuffer<T>, &mut Target<'_, T>, &Stream) -> Result<(), GpuError>
             + Send
             + 'static,
     {
         let launches = Launches { matrix, workspace, enqueue };
-        Box::new(self.checked(launches).without_scratch())
+        let checked = self.checked(launches);
+        // New values are ordered after earlier launches and before later ones.
+        Box::new(if self.new_values { checked } else { checked.without_scratch() })
     }
 
     /// The same for launches that write scratch memory of the plan: they run one after another.
@@ -107,7 +111,7 @@ impl<'a, A> Problem<'a, A> {
     ) -> BoxedPlan<T>
     where
         T: DeviceScalar,
-        M: DeviceMatrix,
+        M: DeviceMatrix<Value = T>,
         F: FnMut(&M, &DeviceBuffer<T>, &mut Target<'_, T>, &Stream) -> Result<(), GpuError>
             + Send
             + 'static,

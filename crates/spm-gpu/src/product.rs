@@ -6,9 +6,10 @@ use spm_formats::{DenseShape, Scalar};
 use spm_gpu_kernels::device::{DevicePtrMut, Output};
 use spm_gpu_kernels::scale::Scale;
 
+use crate::convert::NEW_VALUES;
 use crate::device::Device;
 use crate::error::GpuError;
-use crate::launch::Launch;
+use crate::launch::stride_over;
 use crate::matrix::DeviceMatrix;
 use crate::memory::{DeviceBuffer, check_operand};
 use crate::plan::{DeviceProductPlan, DeviceScalar};
@@ -32,7 +33,17 @@ pub(crate) trait Product<T>: Send {
         y: &mut Target<'_, T>,
         stream: &Stream,
     ) -> Result<(), GpuError>;
+
+    /// Enqueues the copy of new values, in CSR order, on the same device. As for
+    /// [`Product::enqueue`] nothing else uses the memory of `self`. After an error it has its old values.
+    fn set_values(&mut self, values: &DeviceBuffer<T>, stream: &Stream) -> Result<(), GpuError> {
+        let _ = (values, stream);
+        Err(NO_ORDER)
+    }
 }
+
+/// The refusal of new values by a plan that is not made for them.
+pub(crate) const NO_ORDER: GpuError = GpuError::Values("the plan does not keep their order");
 
 /// Y of a product, and what becomes of it: Y = alpha A X + beta Z, where Z is Y unless there is another.
 pub(crate) struct Target<'a, T> {
@@ -61,6 +72,12 @@ impl<'a, T: DeviceScalar> Target<'a, T> {
         // long as Y must; kernels only read it.
         let other = |z: &DeviceBuffer<T>| unsafe { DevicePtrMut::from_raw(z.address()) };
         Output { alpha, beta, z: self.z.map_or(y, other), y }
+    }
+
+    /// Y as the argument of a kernel without alpha and beta, if they are 1 and 0.
+    pub(crate) fn plain(&mut self) -> Option<DevicePtrMut<T>> {
+        let is_plain = self.scaling.alpha == <T as Scalar>::ONE;
+        self.overwritten().filter(|_| is_plain).map(|y| y.ptr_mut())
     }
 
     /// alpha and beta.
@@ -92,19 +109,11 @@ impl<'a, T: DeviceScalar> Target<'a, T> {
             return Ok(());
         }
         let elements = self.y.len();
-        let blocks = elements.div_ceil(SCALE_BLOCK).min(MOST_SCALE_BLOCKS) as u32;
         let args = Scale { elements: elements as u64, y: self.output() };
         // SAFETY: Y and Z have that many elements.
-        unsafe {
-            let launch = Launch::new(blocks, SCALE_BLOCK as u32);
-            stream.device().launch::<Scale<T>>(launch, stream, args)
-        }
+        unsafe { stream.device().launch::<Scale<T>>(stride_over(elements), stream, args) }
     }
 }
-
-/// Threads of a block of [`Scale`], and blocks that fill any device.
-const SCALE_BLOCK: usize = 256;
-const MOST_SCALE_BLOCKS: usize = 1 << 16;
 
 /// Memory sizes of a plan.
 #[derive(Debug, Clone, Copy)]
@@ -124,7 +133,7 @@ pub(crate) struct Launches<M, F> {
 
 impl<T, M, F> Product<T> for Launches<M, F>
 where
-    M: DeviceMatrix,
+    M: DeviceMatrix<Value = T>,
     F: FnMut(&M, &DeviceBuffer<T>, &mut Target<'_, T>, &Stream) -> Result<(), GpuError> + Send,
 {
     fn shape(&self) -> (usize, usize) {
@@ -143,6 +152,10 @@ where
         stream: &Stream,
     ) -> Result<(), GpuError> {
         (self.enqueue)(&self.matrix, x, y, stream)
+    }
+
+    fn set_values(&mut self, values: &DeviceBuffer<T>, stream: &Stream) -> Result<(), GpuError> {
+        self.matrix.set_values(values, stream)
     }
 }
 
@@ -165,6 +178,10 @@ impl<T: DeviceScalar> Product<T> for Zero {
         stream: &Stream,
     ) -> Result<(), GpuError> {
         y.enqueue_scale(stream)
+    }
+
+    fn set_values(&mut self, values: &DeviceBuffer<T>, stream: &Stream) -> Result<(), GpuError> {
+        check_operand(NEW_VALUES, stream.device(), values, 0)
     }
 }
 
@@ -275,5 +292,18 @@ impl<T: DeviceScalar, P: Product<T>> DeviceProductPlan<T> for Checked<P> {
     ) -> Result<(), GpuError> {
         check_operand(self.names[2], &self.device, z, self.product.shape().0 * self.dense.k)?;
         self.enqueue(x, Target { scaling, z: Some(z), y }, stream)
+    }
+
+    fn set_values(&mut self, values: &DeviceBuffer<T>, stream: &Stream) -> Result<(), GpuError> {
+        stream.check_device(&self.device)?;
+        check_operand(NEW_VALUES, &self.device, values, values.len())?;
+        if let Some(order) = &mut self.order {
+            order.enter(stream)?;
+            return self.product.set_values(values, stream);
+        }
+        // Launches may be in any stream, and later ones too.
+        self.device.synchronize()?;
+        self.product.set_values(values, stream)?;
+        stream.synchronize()
     }
 }

@@ -1,5 +1,8 @@
 //! The embedded PTX of the kernels, made by `cargo xtask build-ptx`.
 
+use std::collections::HashMap;
+use std::sync::OnceLock;
+
 use crate::error::{CudaVersion, GpuError};
 use crate::info::DeviceInfo;
 
@@ -11,8 +14,41 @@ const CAPABILITY: (u32, u32) = (7, 0);
 
 const TEXT: &str = include_str!("../ptx/spm_sm70.ptx");
 
-/// The PTX, if the device and its driver take it.
-pub(crate) fn for_device(info: &DeviceInfo) -> Result<&'static str, GpuError> {
+/// What begins the text of a kernel.
+const ENTRY: &str = ".visible .entry ";
+
+/// The PTX of one kernel, if the device and its driver take it. The driver compiles all of a text before it
+/// launches any kernel of it: 7 seconds for all kernels on an H200.
+pub(crate) fn of_kernel(info: &DeviceInfo, name: &'static str) -> Result<String, GpuError> {
+    check(info)?;
+    let (header, kernels) = kernels();
+    let text = kernels.get(name).ok_or(GpuError::MissingKernel { name })?;
+    Ok(format!("{header}{text}"))
+}
+
+/// The names of all kernels.
+pub(crate) fn names() -> impl Iterator<Item = &'static str> {
+    kernels().1.keys().copied()
+}
+
+/// What stands before the first kernel, and the kernels by name. They share nothing but the declaration of
+/// shared memory: all of their functions are inlined.
+fn kernels() -> &'static (&'static str, HashMap<&'static str, &'static str>) {
+    static KERNELS: OnceLock<(&str, HashMap<&str, &str>)> = OnceLock::new();
+    KERNELS.get_or_init(|| {
+        let mut starts: Vec<usize> = TEXT.match_indices(ENTRY).map(|(at, _)| at).collect();
+        starts.push(TEXT.len());
+        let named = |ends: &[usize]| {
+            let text = &TEXT[ends[0]..ends[1]];
+            let name = &text[ENTRY.len()..];
+            (name.split('(').next().unwrap_or(name).trim(), text)
+        };
+        (&TEXT[..starts[0]], starts.windows(2).map(named).collect())
+    })
+}
+
+/// Whether the device and its driver take the PTX.
+fn check(info: &DeviceInfo) -> Result<(), GpuError> {
     let (major, minor) = info.compute_capability;
     if (major, minor) < CAPABILITY {
         return Err(GpuError::DeviceTooOld { name: info.name.clone(), major, minor });
@@ -21,7 +57,7 @@ pub(crate) fn for_device(info: &DeviceInfo) -> Result<&'static str, GpuError> {
     if info.driver < needs {
         return Err(GpuError::DriverTooOld { needs, found: info.driver });
     }
-    Ok(TEXT)
+    Ok(())
 }
 
 /// The first CUDA whose driver knows the version of the PTX: 7.x came with 11.x, 8.x with 12.x.
@@ -50,16 +86,34 @@ mod tests {
     #[test]
     fn the_ptx_wants_compute_capability_and_driver() {
         for (capability, driver) in [((9, 0), (13, 0)), ((8, 6), (12, 4)), ((7, 0), (11, 4))] {
-            assert_eq!(for_device(&device(capability, driver)), Ok(TEXT));
+            assert_eq!(check(&device(capability, driver)), Ok(()));
         }
         assert_eq!(needs(), CudaVersion { major: 11, minor: 4 });
         assert!(matches!(
-            for_device(&device((7, 0), (11, 3))),
+            check(&device((7, 0), (11, 3))),
             Err(GpuError::DriverTooOld { found: CudaVersion { major: 11, minor: 3 }, .. })
         ));
         assert!(matches!(
-            for_device(&device((6, 1), (13, 0))),
+            check(&device((6, 1), (13, 0))),
             Err(GpuError::DeviceTooOld { major: 6, minor: 1, .. })
         ));
+    }
+
+    #[test]
+    fn kernels_are_apart() {
+        let (header, kernels) = kernels();
+        let length: usize = kernels.values().map(|text| text.len()).sum();
+        assert_eq!(header.len() + length, TEXT.len());
+        let extern_words = [".func", ".global", ".const", ".weak"];
+        assert!(!extern_words.iter().any(|word| header.contains(word)), "{header}");
+        let info = device((9, 0), (13, 0));
+        for name in names() {
+            let text = of_kernel(&info, name).unwrap();
+            assert!(text.starts_with(header) && text.trim_end().ends_with('}'), "{name}");
+            assert_eq!(text.matches(".entry").count(), 1, "{name}");
+            assert!(!text[header.len()..].contains("\n.func"), "{name}");
+        }
+        let missing = of_kernel(&info, "no_such_kernel");
+        assert!(matches!(missing, Err(GpuError::MissingKernel { name: "no_such_kernel" })));
     }
 }

@@ -64,6 +64,10 @@ impl<T: DeviceScalar> DeviceProductPlan<T> for Chosen<T> {
         self.plan.launch_adding(scaling, x, z, y, stream)
     }
 
+    fn set_values(&mut self, values: &DeviceBuffer<T>, stream: &Stream) -> Result<(), GpuError> {
+        self.plan.set_values(values, stream)
+    }
+
     fn choice(&self) -> Option<String> {
         Some(self.choice.clone())
     }

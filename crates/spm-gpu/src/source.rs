@@ -16,6 +16,10 @@ use crate::plan::DeviceScalar;
 pub(crate) struct Source<T> {
     pub(crate) csr: Arc<DeviceCsr<T>>,
     pub(crate) stats: MatrixStats<T>,
+    /// Whether the plan is for new values; the statistics then say nothing of the old ones.
+    pub(crate) new_values: bool,
+    /// Whether the matrix is not the plan's alone.
+    pub(crate) is_shared: bool,
     /// The row pointers in host memory, for kernels that split rows there.
     row_ptr: OnceCell<Vec<u32>>,
     /// The last conversion to SELL-32, and its sigma, for plans that share it.
@@ -24,15 +28,28 @@ pub(crate) struct Source<T> {
 
 impl<T: DeviceScalar> Source<T> {
     /// Computes the statistics of rows and values.
-    pub(crate) fn new(csr: Arc<DeviceCsr<T>>) -> Result<Self, PlanError> {
+    fn new(csr: Arc<DeviceCsr<T>>, new_values: bool, is_shared: bool) -> Result<Self, PlanError> {
         check_counts((csr.rows(), csr.cols()), csr.entries())?;
-        let stats = MatrixStats::of(&csr)?;
-        Ok(Self { csr, stats, row_ptr: OnceCell::new(), sell: RefCell::default() })
+        let mut stats = MatrixStats::of(&csr)?;
+        if new_values {
+            stats = MatrixStats { equal: None, single: false, ..stats };
+        }
+        let (row_ptr, sell) = (OnceCell::new(), RefCell::default());
+        Ok(Self { csr, stats, new_values, is_shared, row_ptr, sell })
+    }
+
+    /// Of a matrix that others use, too.
+    pub(crate) fn shared(csr: Arc<DeviceCsr<T>>, new_values: bool) -> Result<Self, PlanError> {
+        Self::new(csr, new_values, true)
     }
 
     /// Verifies a matrix of the host and copies it to the device.
-    pub(crate) fn upload(device: &Device, a: CsrView<'_, T>) -> Result<Self, PlanError> {
-        Self::new(Arc::new(DeviceCsr::new(device, a)?))
+    pub(crate) fn upload(
+        device: &Device,
+        a: CsrView<'_, T>,
+        new_values: bool,
+    ) -> Result<Self, PlanError> {
+        Self::new(Arc::new(DeviceCsr::new(device, a)?), new_values, false)
     }
 
     /// Mean length of the rows that have entries; at least 1.
@@ -75,7 +92,8 @@ impl<T: DeviceScalar> Source<T> {
         let tuning = (DeviceSell::<T>::CHUNK, sigma);
         let entries = self.csr.entries().max(1) as f64;
         let accept = |elements: u128| accept(elements as f64 / entries);
-        let sell = DeviceSell::with_elements(&self.csr, tuning, budget, accept)?.map(Arc::new);
+        let sell = DeviceSell::with_elements(&self.csr, tuning, budget, self.new_values, accept)?;
+        let sell = sell.map(Arc::new);
         if let Some(sell) = &sell {
             *self.sell.borrow_mut() = Some((sigma, Arc::clone(sell)));
         }

@@ -71,6 +71,10 @@ pub fn time_after(
     mut launch: impl FnMut(&Stream) -> Result<(), GpuError>,
 ) -> Result<Timing, GpuError> {
     let (start, stop) = (Event::new(stream.device())?, Event::new(stream.device())?);
+    // The first launch of a kernel compiles it, for which the driver may wait for the device: neither behind a
+    // gate nor in a sample.
+    launch(stream)?;
+    stream.synchronize()?;
     sampling.run(|warm| {
         let gate = Gate::close(stream)?;
         if warm.is_some() {

@@ -6,7 +6,7 @@ mod common;
 use std::process::ExitCode;
 
 use common::cases::{Case, small, spmm_cases};
-use common::{device, scaled, spmm, spmv, streams, transpose, vectors};
+use common::{device, scaled, spmm, spmv, streams, transpose, values, vectors};
 use libtest_mimic::{Arguments, Trial};
 use spm_formats::{DenseShape, RealScalar};
 use spm_gpu::{Device, DeviceScalar, cusparse};
@@ -73,6 +73,10 @@ fn tests() -> Vec<Test> {
     kernels!(spmv, spmv_on_gpu);
     kernels!(spmm, spmm_on_gpu);
     kernels!(transpose, transpose_on_gpu);
+    tests.push(Test::new("values::every_kernel".to_owned(), |device| {
+        values::check::<f32>(device);
+        values::check::<f64>(device);
+    }));
     for baseline in [false, true] {
         let run = move |device: &Device| {
             scaled::check::<f32>(device, baseline, true);

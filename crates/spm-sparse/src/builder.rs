@@ -46,6 +46,8 @@ pub struct Builder<T> {
     /// The device, and what plans on a GPU.
     #[cfg(feature = "gpu")]
     device: Option<(Device, Planner<T>)>,
+    #[cfg(feature = "gpu")]
+    new_values: bool,
 }
 
 impl<T: Scalar> Builder<T> {
@@ -59,6 +61,8 @@ impl<T: Scalar> Builder<T> {
             budget: MemoryBudget::default(),
             #[cfg(feature = "gpu")]
             device: None,
+            #[cfg(feature = "gpu")]
+            new_values: false,
         }
     }
 
@@ -73,6 +77,15 @@ impl<T: Scalar> Builder<T> {
         T: spm_gpu::DeviceScalar,
     {
         self.device = Some((device, gpu::plan));
+        self
+    }
+
+    /// Plans on a GPU for [`Operator::set_values`] from the start: values are stored at full width, and where
+    /// a format changes their order also their positions, 4 bytes each. Without this the first new
+    /// values may cost a second plan. On CPU cores every plan is ready for new values.
+    #[cfg(feature = "gpu")]
+    pub fn new_values(mut self) -> Self {
+        self.new_values = true;
         self
     }
 
@@ -165,6 +178,7 @@ impl<T: Scalar> Builder<T> {
                 recipe: self.recipe.clone(),
                 intent: self.intent,
                 budget: self.budget.clone(),
+                new_values: self.new_values,
             };
             match gpu.map_err(Error::from).and_then(|gpu| plan(gpu, &a, options)) {
                 Ok(products) => return Ok(Operator::from_parts(a, Engine::Gpu(products))),

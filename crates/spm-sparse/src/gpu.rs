@@ -48,6 +48,8 @@ pub(crate) struct Options {
     pub(crate) recipe: Option<Recipe>,
     pub(crate) intent: Intent,
     pub(crate) budget: MemoryBudget,
+    /// Whether values are expected to change.
+    pub(crate) new_values: bool,
 }
 
 impl Options {
@@ -57,7 +59,7 @@ impl Options {
     }
 
     fn plan_options(&self) -> PlanOptions {
-        PlanOptions { budget: self.budget.clone() }
+        PlanOptions { budget: self.budget.clone(), new_values: self.new_values }
     }
 }
 
@@ -214,6 +216,10 @@ impl<T: DeviceScalar> Plan<T> {
         let plan =
             kernel.plan(&gpu.device, a.view(), dense, &parameters, &options.plan_options())?;
         Ok(Self::new(plan, kernel.info.label(&parameters)))
+    }
+
+    fn get_mut(&mut self) -> &mut BoxedPlan<T> {
+        self.plan.get_mut().unwrap_or_else(PoisonError::into_inner)
     }
 
     fn lock(&self) -> MutexGuard<'_, BoxedPlan<T>> {
@@ -478,12 +484,30 @@ impl<T: DeviceScalar> GpuProducts<T> for Plans<T> {
         self.run(&*self.dense(a, dense)?, Scaling::new(alpha, beta), x, None, y)
     }
 
-    fn set_values(&mut self, _: &mut Arc<Csr<T>>, _: &[T]) -> bool {
-        false
+    fn set_values(&mut self, a: &mut Arc<Csr<T>>, values: &[T]) -> bool {
+        let Ok(on_device) = DeviceBuffer::from_slice(&self.gpu.device, values) else {
+            return false;
+        };
+        let stream = &self.gpu.stream;
+        if self.product.get_mut().set_values(&on_device, stream).is_err() {
+            return false;
+        }
+        Arc::make_mut(a).values_mut().copy_from_slice(values);
+        // The other plans take them, too, or are made again when they are needed. Conjugate values and
+        // those in the order of the transpose are others.
+        self.others = Default::default();
+        let many = self.many.get_mut().unwrap_or_else(PoisonError::into_inner);
+        many.retain_mut(|plan| {
+            Arc::get_mut(plan)
+                .is_some_and(|plan| plan.get_mut().set_values(&on_device, stream).is_ok())
+        });
+        true
     }
 
     fn again(&self, a: &Csr<T>) -> Result<Box<dyn GpuProducts<T>>, Error> {
-        let (gpu, options) = (self.gpu.clone(), self.options.clone());
+        let gpu = self.gpu.clone();
+        // After the first new values more are likely.
+        let options = Options { new_values: true, ..self.options.clone() };
         let with = |label| Plan::of_vectors(&gpu, a, Form::PLAIN, label, &options);
         let (product, reason) = match with(self.recipe().kernel()) {
             Err(Error::Plan(PlanError::Unsupported { .. } | PlanError::Format(_))) => {

@@ -287,7 +287,7 @@ impl<T: Scalar> Operator<T> {
     }
 
     /// With A^H if `conjugate`. Checks the lengths.
-    fn run_transposed(
+    pub(crate) fn run_transposed(
         &self,
         conjugate: bool,
         scaling: (T, T),
@@ -434,6 +434,9 @@ impl<T: Scalar> Operator<T> {
     /// Clones that were made before keep the former values; the operator then plans anew. The arrays are
     /// overwritten in place where neither a clone nor another owner of the matrix uses them, otherwise
     /// copied. A transposed copy is dropped, and made again when it is needed.
+    ///
+    /// On a GPU the first new values may cost a second plan (`Builder::new_values` prevents this); later
+    /// ones are copied to the device and put into their places there.
     ///
     /// # Errors
     /// [`Error::Shape`]: another number of values. `Error::Gpu`: a GPU that fails or has too little memory

@@ -5,7 +5,7 @@ use spm_formats::kernel::Scaling;
 use spm_gpu::{DeviceScalar, DeviceVector, GpuError};
 
 use crate::error::check;
-use crate::gpu::Form;
+use crate::gpu::{Form, GpuProducts};
 use crate::operator::Engine;
 use crate::{Error, Operator};
 
@@ -275,15 +275,7 @@ impl<T: DeviceScalar> Operator<T> {
         beta: T,
         y: &mut Vector<T>,
     ) -> Result<(), Error> {
-        match (self.engine(), x, y) {
-            (Engine::Cpu(_), Vector::Host(x), Vector::Host(y)) => {
-                self.apply_scaled(alpha, x, beta, y)
-            }
-            (Engine::Gpu(_), Vector::Device(x), Vector::Device(y)) => {
-                self.on_device(Form::PLAIN, (alpha, beta), x, None, y)
-            }
-            _ => Err(Error::Place { what: "x" }),
-        }
+        self.run_vectors(Form::PLAIN, (alpha, beta), x, y)
     }
 
     /// `y` = A^T `x`, as [`Operator::apply_transpose`].
@@ -305,16 +297,8 @@ impl<T: DeviceScalar> Operator<T> {
         beta: T,
         y: &mut Vector<T>,
     ) -> Result<(), Error> {
-        match (self.engine(), x, y) {
-            (Engine::Cpu(_), Vector::Host(x), Vector::Host(y)) => {
-                self.apply_transpose_scaled(alpha, x, beta, y)
-            }
-            (Engine::Gpu(_), Vector::Device(x), Vector::Device(y)) => {
-                let form = Form { transposed: true, conjugate: false };
-                self.on_device(form, (alpha, beta), x, None, y)
-            }
-            _ => Err(Error::Place { what: "x" }),
-        }
+        let form = Form { transposed: true, conjugate: false };
+        self.run_vectors(form, (alpha, beta), x, y)
     }
 
     /// `y` = `alpha` A^H `x` + `beta` `y`, as [`Operator::apply_conj_transpose_scaled`].
@@ -328,16 +312,8 @@ impl<T: DeviceScalar> Operator<T> {
         beta: T,
         y: &mut Vector<T>,
     ) -> Result<(), Error> {
-        match (self.engine(), x, y) {
-            (Engine::Cpu(_), Vector::Host(x), Vector::Host(y)) => {
-                self.apply_conj_transpose_scaled(alpha, x, beta, y)
-            }
-            (Engine::Gpu(_), Vector::Device(x), Vector::Device(y)) => {
-                let form = Form { transposed: true, conjugate: true };
-                self.on_device(form, (alpha, beta), x, None, y)
-            }
-            _ => Err(Error::Place { what: "x" }),
-        }
+        let form = Form { transposed: true, conjugate: true };
+        self.run_vectors(form, (alpha, beta), x, y)
     }
 
     /// `r` = `b` - A `x`, as [`Operator::residual`].
@@ -354,10 +330,32 @@ impl<T: DeviceScalar> Operator<T> {
             (Engine::Cpu(_), Vector::Host(b), Vector::Host(x), Vector::Host(r)) => {
                 self.residual(b, x, r)
             }
-            (Engine::Gpu(_), Vector::Device(b), Vector::Device(x), Vector::Device(r)) => {
+            (Engine::Gpu(gpu), Vector::Device(b), Vector::Device(x), Vector::Device(r)) => {
                 check("b", self.rows(), b.len())?;
                 let scaling = (-<T as Scalar>::ONE, <T as Scalar>::ONE);
-                self.on_device(Form::PLAIN, scaling, x, Some(b), r)
+                self.on_device(&**gpu, Form::PLAIN, scaling, x, Some(b), r)
+            }
+            _ => Err(Error::Place { what: "x" }),
+        }
+    }
+
+    /// `y` = `alpha` op(A) `x` + `beta` `y`. Checks the places and lengths of `x` and `y`.
+    fn run_vectors(
+        &self,
+        form: Form,
+        scaling: (T, T),
+        x: &Vector<T>,
+        y: &mut Vector<T>,
+    ) -> Result<(), Error> {
+        match (self.engine(), x, y) {
+            (Engine::Cpu(_), Vector::Host(x), Vector::Host(y)) if form.transposed => {
+                self.run_transposed(form.conjugate, scaling, x, y)
+            }
+            (Engine::Cpu(_), Vector::Host(x), Vector::Host(y)) => {
+                self.apply_scaled(scaling.0, x, scaling.1, y)
+            }
+            (Engine::Gpu(gpu), Vector::Device(x), Vector::Device(y)) => {
+                self.on_device(&**gpu, form, scaling, x, None, y)
             }
             _ => Err(Error::Place { what: "x" }),
         }
@@ -366,13 +364,13 @@ impl<T: DeviceScalar> Operator<T> {
     /// Checks the lengths of `x` and `y`.
     fn on_device(
         &self,
+        gpu: &dyn GpuProducts<T>,
         form: Form,
         scaling: (T, T),
         x: &DeviceVector<T>,
         z: Option<&DeviceVector<T>>,
         y: &mut DeviceVector<T>,
     ) -> Result<(), Error> {
-        let Engine::Gpu(gpu) = self.engine() else { return Err(Error::Place { what: "x" }) };
         let (rows, cols) = self.shape();
         let (of_x, of_y) = if form.transposed { (rows, cols) } else { (cols, rows) };
         check("x", of_x, x.len())?;

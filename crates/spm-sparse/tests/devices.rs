@@ -231,6 +231,36 @@ fn new_values_give_the_bits_of_a_new_operator() {
     }
 }
 
+/// A second plan would not fit the memory of the device.
+#[test]
+fn plans_for_new_values_take_them_in_place() {
+    for of in &SMALL[1..] {
+        let a = matrix::<f64>(of);
+        let build = |a: &Csr<f64>| {
+            let options = spm::spm_gpu::EmulatorOptions { memory: 1 << 20, ..Default::default() };
+            let device = Device::from(GpuDevice::emulated(options));
+            let builder = Operator::builder(a.clone()).device(device);
+            builder.deterministic().new_values().build().unwrap()
+        };
+        let mut op = build(&a);
+        // What is left suffices for the values.
+        let Err(Error::Gpu(GpuError::OutOfMemory { free, .. })) = op.vector_zeros(1 << 20) else {
+            panic!("{of}: memory for 8 MiB");
+        };
+        let _filler = op.vector_zeros(free as usize / 8 - a.nnz() * 5 / 4).unwrap();
+        let new = vector::<f64>(a.nnz());
+        op.set_values(&new).unwrap();
+        op.set_values(a.values()).unwrap();
+        op.set_values(&new).unwrap();
+        let (x, mut y) = (op.vector_from(&vector(a.cols())), op.vector_zeros(a.rows()).unwrap());
+        op.apply_vector(&x.unwrap(), &mut y).unwrap();
+        let (mut expected, mut with_new) = (vec![0.0; a.rows()], a.clone());
+        with_new.values_mut().copy_from_slice(&new);
+        build(&with_new).apply(&vector(a.cols()), &mut expected).unwrap();
+        assert_eq!(bits(&y.to_vec().unwrap()), bits(&expected), "{of}, {}", op.recipe());
+    }
+}
+
 #[test]
 fn a_recipe_makes_the_same_choice_elsewhere() {
     for (name, device) in devices() {

@@ -16,3 +16,8 @@ pub fn all() -> Vec<KernelInfo> {
     all.extend(gpu::kernels());
     all
 }
+
+/// The procedures that R3's transpositions are made of: they run on keys, not on matrices.
+pub fn procedures() -> Vec<KernelInfo> {
+    spm_gpu::transpose::primitives::registry().iter().map(|p| p.info).collect()
+}

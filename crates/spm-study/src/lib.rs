@@ -6,11 +6,13 @@
 
 pub mod analogue;
 pub mod bench;
+pub mod browser;
 pub mod catalogue;
 pub mod download;
 pub mod files;
 pub mod hash;
 pub mod input;
+mod interrupt;
 pub mod kernels;
 pub mod matrix;
 pub mod output;

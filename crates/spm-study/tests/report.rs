@@ -19,9 +19,25 @@ fn rendered() -> (tempfile::TempDir, PathBuf) {
     (folder, page)
 }
 
+/// A page without its only script, which is at its end, and the script.
+fn split_script(html: &str) -> (String, &str) {
+    let (head, rest) = html.split_once("<script>").expect("a page has a script");
+    let (script, tail) = rest.split_once("</script>").unwrap();
+    assert!(!tail.contains("<script"));
+    (format!("{head}{tail}"), script)
+}
+
 /// Every start tag has its end tag, in order; returns all attributes as (tag, name, value).
 fn attributes(html: &str) -> Vec<(String, String, String)> {
     use quick_xml::events::Event;
+    let without;
+    let html = match html.strip_prefix("<!DOCTYPE html>") {
+        Some(page) => {
+            without = split_script(page).0;
+            &without
+        }
+        None => html,
+    };
     let void = ["meta", "link"];
     let mut reader = quick_xml::Reader::from_str(html);
     let mut open: Vec<String> = Vec::new();
@@ -70,14 +86,21 @@ fn collect(tag: &quick_xml::events::BytesStart<'_>, out: &mut Vec<(String, Strin
 fn the_page_is_well_formed_and_asks_for_nothing() {
     let (_folder, page) = rendered();
     let html = fs::read_to_string(page).unwrap();
-    let attributes = attributes(html.strip_prefix("<!DOCTYPE html>").unwrap());
+    let attributes = attributes(&html);
     for (tag, name, value) in &attributes {
         let requests = matches!(name.as_str(), "src" | "srcset" | "data" | "poster")
             || (name == "href" && tag != "a");
-        assert!(!requests || value.starts_with("data:"), "<{tag} {name}={value:?}>");
+        // Marks are shapes of the page itself.
+        let own = tag == "use" && value.starts_with('#');
+        assert!(!requests || own || value.starts_with("data:"), "<{tag} {name}={value:?}>");
         assert!(!name.starts_with("on"), "<{tag} {name}> is a script");
     }
-    assert!(!html.contains("<script") && !html.contains("@import") && !html.contains("url("));
+    assert!(!html.contains("@import") && !html.contains("url("));
+    let (document, script) = split_script(&html);
+    for asks in ["fetch", "XMLHttpRequest", "import", "innerHTML", "eval("] {
+        assert!(!script.contains(asks), "the script has {asks}");
+    }
+    assert!(script.len() < 20_000, "{} bytes of script", script.len());
     // Every link within the page has its target, and ids are unique.
     let mut ids = BTreeMap::new();
     for (_, _, id) in attributes.iter().filter(|a| a.1 == "id") {
@@ -91,7 +114,7 @@ fn the_page_is_well_formed_and_asks_for_nothing() {
         );
     }
     for number in ["NaN", "inf\"", "Infinity"] {
-        assert!(!html.contains(number), "{number} on the page");
+        assert!(!document.contains(number), "{number} on the page");
     }
 }
 
@@ -115,7 +138,7 @@ fn every_section_of_the_report_is_there() {
         "spmv-cpu-threads",
         "transpose-gpu",
     ] {
-        assert!(html.contains(&format!("<section id=\"{id}\">")), "{id}");
+        assert!(html.contains(&format!("<section id=\"{id}\"")), "{id}");
     }
     for table in [
         "r0-table-1",
@@ -190,7 +213,7 @@ fn empty_results_make_a_page_that_says_so() {
     let folder = tempfile::tempdir().unwrap();
     let page = report::write(folder.path()).unwrap();
     let html = fs::read_to_string(page).unwrap();
-    attributes(html.strip_prefix("<!DOCTYPE html>").unwrap());
+    attributes(&html);
     assert!(html.contains("Nothing was measured yet."));
     assert!(html.contains("cargo xtask bench-all"));
     assert!(html.contains("not measured"));
@@ -212,7 +235,7 @@ fn whatever_the_table_says_stays_in_the_folder() {
     let folder = outer.path().join("results");
     table_of(&folder, |row| row.experiment = "../../a <b>".to_owned());
     let html = fs::read_to_string(report::write(&folder).unwrap()).unwrap();
-    attributes(html.strip_prefix("<!DOCTYPE html>").unwrap());
+    attributes(&html);
     assert!(folder.join("tables/experiment-.._.._a__b_-cases.csv").is_file());
     assert_eq!(fs::read_dir(outer.path()).unwrap().count(), 1, "a file beside the folder");
 }
@@ -229,7 +252,7 @@ fn numbers_at_the_ends_of_f64_are_drawn() {
         });
     }
     let html = fs::read_to_string(report::write(folder.path()).unwrap()).unwrap();
-    attributes(html.strip_prefix("<!DOCTYPE html>").unwrap());
+    attributes(&html);
 }
 
 #[test]
@@ -313,7 +336,7 @@ fn the_page_prints() {
 fn a_phone_shows_the_page_without_sideways_scrolling() {
     let (folder, page) = rendered();
     let Some(mut browser) = browser(folder.path()) else { return };
-    // The page itself has no script; the copy that measures has one.
+    // The copy that measures has a second script.
     let probe = "<script>addEventListener('load', () => {\
         document.querySelectorAll('details').forEach(d => d.open = true);\
         const wide = document.documentElement.scrollWidth;\
@@ -344,5 +367,169 @@ fn a_phone_shows_the_page_without_sideways_scrolling() {
         dom.contains("width=400 of 400 requests=0"),
         "{dom}\n{}",
         String::from_utf8_lossy(&output.stderr)
+    );
+}
+
+/// What the probe asks of a page of some width, all details open: texts that leave their panel, panels of
+/// the first figure below the first screen, sideways scrolling.
+const LAYOUT: &str = "\
+    document.querySelectorAll('details').forEach(d => d.open = true);\
+    const cut = [...document.querySelectorAll('.panel')].flatMap(panel => {\
+        const box = panel.getBoundingClientRect();\
+        return [...panel.querySelectorAll('text')].filter(t => {\
+            const b = t.getBoundingClientRect();\
+            return b.left < box.left - 3 || b.right > box.right + 3;\
+        }).map(t => t.textContent);\
+    });\
+    const first = document.querySelector('#figure-overview').getBoundingClientRect();\
+    const panels = [...document.querySelectorAll('#figure-overview .panel')];\
+    const rows = new Set(panels.map(p => Math.round(p.getBoundingClientRect().top))).size;\
+    say({ cut: cut.length, which: cut.slice(0, 5), panels: panels.length, rows,\
+        ends: first.bottom < innerHeight, sideways: document.documentElement.scrollWidth > innerWidth });";
+
+/// What the page's script does: what hovering shows, sorting, filtering, the switch, the address.
+const BEHAVIOUR: &str = "\
+    const mark = document.querySelector('#figure-overview .panel use.mark');\
+    const at = mark.getBoundingClientRect();\
+    mark.dispatchEvent(new PointerEvent('pointermove', { bubbles: true,\
+        clientX: at.x + at.width / 2, clientY: at.y + at.height / 2 }));\
+    const tip = document.querySelector('.tip');\
+    const hovered = tip.hidden ? '' : tip.textContent;\
+    const table = document.querySelector('#table-matrices table');\
+    const column = c => [...table.tBodies[0].rows].map(r => r.cells[c].textContent);\
+    table.tHead.rows[0].cells[3].querySelector('button').click();\
+    const down = column(3)[0];\
+    table.tHead.rows[0].cells[3].querySelector('button').click();\
+    const up = column(3)[0];\
+    const filter = document.querySelector('#table-matrices').previousElementSibling.firstChild;\
+    filter.value = table.tBodies[0].rows[0].cells[0].textContent;\
+    filter.dispatchEvent(new Event('input'));\
+    const left = [...table.tBodies[0].rows].filter(r => !r.hidden).length;\
+    const page = document.querySelector('details[id^=matrix-]');\
+    const gpu = document.querySelector('main section[data-b=gpu]');\
+    const before = getComputedStyle(gpu).display;\
+    const closed = page.open;\
+    location.hash = '#' + encodeURIComponent(page.id) + '?backend=cpu';\
+    setTimeout(() => say({ hovered, down, up, left, before, closed, opened: page.open,\
+        after: getComputedStyle(gpu).display }), 100);";
+
+/// Runs a script in the page, in a frame of some width, and returns what it says, as JSON; what the frame
+/// shows is in a picture below the folder of Cargo's temporary files.
+fn probed(width: u32, script: &str, picture: Option<&str>) -> Option<serde_json::Value> {
+    let (folder, page) = rendered();
+    browser(folder.path())?;
+    let probe = format!(
+        "<script>addEventListener('load', () => {{ const say = what => parent.postMessage('answer:' + \
+         btoa(unescape(encodeURIComponent(JSON.stringify(what)))) + ' ', '*'); {script} }});</script></body>"
+    );
+    let html = fs::read_to_string(&page).unwrap();
+    fs::write(folder.path().join("probe.html"), html.replace("</body>", &probe)).unwrap();
+    // Headless windows are never narrower than 500 px; a frame is.
+    let frame = |file: &str| {
+        format!(
+            "<!DOCTYPE html><body style='margin:0'><script>addEventListener('message', e => {{ \
+             document.body.dataset.said = e.data; }});</script><iframe src='{file}' \
+             style='width:{width}px;height:1000px;border:0'></iframe></body>"
+        )
+    };
+    let path = folder.path().join("frame.html");
+    fs::write(&path, frame("probe.html")).unwrap();
+    let output = browser(folder.path())?
+        .args(["--virtual-time-budget=20000", "--hide-scrollbars", "--dump-dom"])
+        .arg(format!("--window-size={},1000", width.max(500)))
+        .arg(format!("file://{}", path.display()))
+        .output()
+        .unwrap();
+    let dom = String::from_utf8_lossy(&output.stdout);
+    let said = dom.split("answer:").nth(1).and_then(|rest| rest.split(' ').next());
+    let said = said.unwrap_or_else(|| panic!("{dom}\n{}", String::from_utf8_lossy(&output.stderr)));
+    if let Some(picture) = picture {
+        fs::write(&path, frame("report.html")).unwrap();
+        let picture = Path::new(env!("CARGO_TARGET_TMPDIR")).join(picture);
+        let output = browser(folder.path())?
+            .args(["--virtual-time-budget=20000", "--hide-scrollbars"])
+            .arg(format!("--window-size={},1000", width.max(500)))
+            .arg(format!("--screenshot={}", picture.display()))
+            .arg(format!("file://{}", path.display()))
+            .output()
+            .unwrap();
+        let png = fs::read(&picture)
+            .unwrap_or_else(|e| panic!("{e}: {}", String::from_utf8_lossy(&output.stderr)));
+        // A page of one colour takes a tenth of this.
+        assert!(png.starts_with(b"\x89PNG") && png.len() > 30_000, "{} bytes", png.len());
+        println!("{}", picture.display());
+    }
+    let text = base64(said);
+    Some(serde_json::from_slice(&text).unwrap())
+}
+
+/// Decodes base64.
+fn base64(text: &str) -> Vec<u8> {
+    const DIGITS: &[u8] = b"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/";
+    let value = |c| DIGITS.iter().position(|digit| *digit == c).expect("base64") as u32;
+    let digits: Vec<u32> = text.bytes().filter(|c| *c != b'=').map(value).collect();
+    let bytes = digits.chunks(4).flat_map(|four| {
+        let word = four.iter().fold(0, |word, digit| word << 6 | digit) << (6 * (4 - four.len()));
+        word.to_be_bytes()[1..four.len()].to_vec()
+    });
+    bytes.collect()
+}
+
+/// The pictures are looked at before a change of the page is called done (docs/testing.md).
+#[test]
+fn the_page_is_laid_out_at_three_widths() {
+    for (width, rows) in [(400, 3), (1100, 2), (1700, 1)] {
+        let picture = format!("report-{width}.png");
+        let Some(said) = probed(width, LAYOUT, Some(&picture)) else { return };
+        assert_eq!(said["cut"], 0, "labels leave their panels at {width}: {said}");
+        assert_eq!(said["panels"], 3, "{width}: {said}");
+        assert!(said["rows"].as_u64() <= Some(rows), "{width}: {said}");
+        assert_eq!(said["sideways"], false, "{width}: {said}");
+        assert_eq!(said["ends"], width > 1000, "{width}: {said}");
+    }
+}
+
+#[test]
+fn hovering_sorting_filtering_and_addresses_work() {
+    let Some(said) = probed(1300, BEHAVIOUR, None) else { return };
+    let hovered = said["hovered"].as_str().unwrap();
+    for part in ["cpu ", "GFLOPS", "× serial"] {
+        assert!(hovered.contains(part), "{part}: {said}");
+    }
+    let number = |name: &str| {
+        let digits = said[name].as_str().unwrap().replace('\u{202f}', "");
+        digits.parse::<u64>().unwrap_or_else(|_| panic!("{said}"))
+    };
+    assert!(number("down") > number("up"), "{said}");
+    assert_eq!(said["left"], 1, "{said}");
+    assert_eq!((&said["closed"], &said["opened"]), (&false.into(), &true.into()), "{said}");
+    assert_eq!((&said["before"], &said["after"]), (&"block".into(), &"none".into()), "{said}");
+}
+
+/// Two types of values are never compared: each has its sections, and the page a switch.
+#[test]
+fn results_of_two_precisions_have_a_switch() {
+    let folder = tempfile::tempdir().unwrap();
+    let mut writer = results::Writer::open(&folder.path().join(results::RESULTS_FILE)).unwrap();
+    for row in results::read(&fixture().join(results::RESULTS_FILE)).unwrap().into_iter().take(60) {
+        writer.append(&row).unwrap();
+        writer.append(&Row { precision: "f32".to_owned(), ..row }).unwrap();
+    }
+    let html = fs::read_to_string(report::write(folder.path()).unwrap()).unwrap();
+    attributes(&html);
+    for part in [
+        "id=\"precision-f64\" value=\"f64\" checked",
+        "id=\"precision-f32\"",
+        "<section id=\"summary-f64\" data-p=\"f64\">",
+        "<section id=\"summary-f32\" data-p=\"f32\">",
+        "<section id=\"environment\">",
+    ] {
+        assert!(html.contains(part), "{part}");
+    }
+    let (one, _) = rendered();
+    assert!(
+        !fs::read_to_string(one.path().join("report.html"))
+            .unwrap()
+            .contains("precision-f64\" value")
     );
 }

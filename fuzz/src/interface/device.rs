@@ -10,8 +10,8 @@ use spm_formats::kernel::{
 };
 use spm_gpu::transpose::convert::DeviceCompressed;
 use spm_gpu::{
-    Device, DeviceBuffer, DeviceCsc, DeviceCsr, DeviceScalar, EmulatedDevice, Event, GpuError,
-    PlanOptions, Stream, spmm, spmv, transpose,
+    Device, DeviceBuffer, DeviceCsc, DeviceCsr, DeviceProductPlan, DeviceScalar, EmulatedDevice,
+    Event, GpuError, PlanOptions, Stream, spmm, spmv, transpose,
 };
 use spm_gpu_kernels::emulator::EmulatorOptions;
 use spm_testing::reference::{self, Reference};
@@ -84,7 +84,7 @@ impl Place {
 
 pub(super) fn check<T: DeviceScalar>(u: &mut Unstructured<'_>) -> Result<()> {
     let place = Place::arbitrary(u)?;
-    let options = PlanOptions { budget: budget(u)? };
+    let options = PlanOptions { budget: budget(u)?, new_values: bool::arbitrary(u)? };
     match u.int_in_range(0..=6_u8)? {
         0..=2 => spmv_plan::<T>(u, &place, &options),
         3 | 4 => spmm_plan::<T>(u, &place, &options),
@@ -147,7 +147,8 @@ fn spmv_plan<T: DeviceScalar>(
         }
         _ => {
             let plan = kernel.plan(device, view, &parameters, options);
-            let Some(plan) = place.planned(&label, plan) else { return Ok(()) };
+            let Some(mut plan) = place.planned(&label, plan) else { return Ok(()) };
+            new_values(u, place, &label, a.csr.values(), &mut *plan)?;
             Launches::new(place, label, lengths)
                 .run(u, plan, expected, |p, x, y, s| p.launch(x, y, s))
         }
@@ -178,7 +179,8 @@ fn spmm_plan<T: DeviceScalar>(
     } else {
         kernel.plan(device, view, dense, &parameters, options)
     };
-    let Some(plan) = place.planned(&label, plan) else { return Ok(()) };
+    let Some(mut plan) = place.planned(&label, plan) else { return Ok(()) };
+    new_values(u, place, &label, a.csr.values(), &mut *plan)?;
     let lengths = (a.csr.cols() * dense.k, a.csr.rows() * dense.k);
     if dense.k > 1000 {
         // More than the device has.
@@ -193,6 +195,31 @@ fn spmm_plan<T: DeviceScalar>(
         return host(u, place, &label, lengths, expected, &mut run);
     }
     Launches::new(place, label, lengths).run(u, plan, expected, |p, x, y, s| p.launch(x, y, s))
+}
+
+/// The values that the plan has, once more, and another number of them.
+fn new_values<T: DeviceScalar>(
+    u: &mut Unstructured<'_>,
+    place: &Place,
+    label: &str,
+    values: &[T],
+    plan: &mut dyn DeviceProductPlan<T>,
+) -> Result<()> {
+    if u.ratio(1, 2)? {
+        return Ok(());
+    }
+    let Some(stream) = place.works(label, Stream::new(&place.device)) else { return Ok(()) };
+    let wrong = vec![<T as Scalar>::ONE; other_length(u, values.len())?];
+    for (values, fits) in [(&*wrong, false), (values, true)] {
+        let buffer = DeviceBuffer::from_slice(&place.device, values);
+        let Some(buffer) = place.works(label, buffer) else { continue };
+        match plan.set_values(&buffer, &stream) {
+            Ok(()) => assert!(fits, "{label}: {} values", values.len()),
+            Err(GpuError::Values(_)) => {}
+            Err(error) => assert!(!fits || place.fragile, "{label}: {error}"),
+        }
+    }
+    Ok(())
 }
 
 /// A plan for operands in host memory.

@@ -8,6 +8,7 @@ mod padded;
 mod segments;
 mod sellp;
 mod stats;
+mod values;
 
 #[cfg(not(target_arch = "nvptx64"))]
 mod host {
@@ -15,7 +16,8 @@ mod host {
         ColumnBlockCounts, ColumnBlockEntries, ColumnBlockEntriesSingle,
     };
     pub use super::diagonals::{
-        DIAGONAL_TABLE, DiagonalPlaces, DiagonalPlacesSingle, FindDiagonals, NO_DIAGONAL,
+        DIAGONAL_BLOCK, DIAGONAL_TABLE, DiagonalPlaces, DiagonalPlacesSingle, FindDiagonals,
+        NO_DIAGONAL, diagonal_shared_bytes,
     };
     pub use super::ell_columns::EllColumns;
     pub use super::padded::{
@@ -23,10 +25,11 @@ mod host {
     };
     pub use super::segments::{
         SegmentEntries, SegmentEntriesSingle, SegmentFlags, SegmentHeaders, SegmentRanks,
-        SegmentRowMarks, SegmentRows,
+        SegmentRowMarks, SegmentRows, SegmentValues,
     };
     pub use super::sellp::{SellpColumns, SellpMeasure, SellpValues, SellpValuesSingle};
     pub use super::stats::{RowStats, ValueStats};
+    pub use super::values::{NO_POSITION, Numbers, PlacedValues, Positions};
 }
 #[cfg(not(target_arch = "nvptx64"))]
 pub use host::*;

@@ -211,3 +211,21 @@ kernel! {
     }
     as SegmentEntriesSingle
 }
+
+kernel! {
+    /// The values of [`SegmentEntries`] alone.
+    pub fn convert_segment_values<T: Real>(
+        elements: u32,
+        log_entries: u32,
+        headers: DevicePtr<[u32; 4]>,
+        values: DevicePtr<T>,
+        to_values: DevicePtrMut<T>,
+    ) {
+        let element = thread::index_1d();
+        if element < elements {
+            let entry = entry(element, log_entries, headers);
+            to_values.store(element, entry.map_or(T::ZERO, |k| values.load(k)));
+        }
+    }
+    as SegmentValues
+}

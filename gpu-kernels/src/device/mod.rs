@@ -28,7 +28,7 @@ mod backend;
 pub use atomic::{AtomicAdd, AtomicWord};
 pub use element::{Element, Index};
 pub use global::{DevicePtr, DevicePtrMut};
-pub use output::Output;
+pub use output::{Output, Sums};
 pub use real::Real;
 pub use texture::Texture;
 

@@ -2,6 +2,27 @@
 
 use super::{DevicePtrMut, Index, Real};
 
+/// Where a product y = A x stores its sums: y itself, or an [`Output`]. Kernels that are fastest without
+/// alpha and beta exist for both.
+pub trait Sums<T>: Copy {
+    /// What is added to element `index`, so that its load need not wait for the sum; 0 if nothing is.
+    fn addend(self, index: impl Index) -> T;
+    /// Element `index` from its sum and its [`Sums::addend`].
+    fn store_with(self, index: impl Index, sum: T, addend: T);
+}
+
+impl<T: Real> Sums<T> for DevicePtrMut<T> {
+    #[inline(always)]
+    fn addend(self, _: impl Index) -> T {
+        T::ZERO
+    }
+
+    #[inline(always)]
+    fn store_with(self, index: impl Index, sum: T, _: T) {
+        self.store(index, sum);
+    }
+}
+
 /// y = alpha s + beta z for the sums s of a product y = A x; z may be y. With beta = 0 z is not read: it
 /// may hold anything. The factors are the same for all threads and are looked at in a store only.
 #[repr(C)]
@@ -17,15 +38,27 @@ pub struct Output<T> {
     pub y: DevicePtrMut<T>,
 }
 
+impl<T: Real> Sums<T> for Output<T> {
+    #[inline(always)]
+    fn addend(self, index: impl Index) -> T {
+        if self.beta != T::ZERO { self.z.load(index) } else { T::ZERO }
+    }
+
+    #[inline(always)]
+    fn store_with(self, index: impl Index, sum: T, addend: T) {
+        let mut result = self.alpha * sum;
+        if self.beta != T::ZERO {
+            result = self.beta.mul_add(addend, result);
+        }
+        self.y.store(index, result);
+    }
+}
+
 impl<T: Real> Output<T> {
     /// Element `index` of y from its sum.
     #[inline(always)]
     pub fn store(self, index: impl Index, sum: T) {
-        let mut result = self.alpha * sum;
-        if self.beta != T::ZERO {
-            result = self.beta.mul_add(self.z.load(index), result);
-        }
-        self.y.store(index, result);
+        self.store_with(index, sum, self.addend(index));
     }
 
     /// Elements `index` and `index + 1`; `index` must be even.

@@ -6,7 +6,7 @@
 use super::entries::{Entries, Equal, Stored};
 use crate::collective::warp_sum;
 use crate::device::warp::FULL_MASK;
-use crate::device::{DevicePtr, Output, Real, thread};
+use crate::device::{DevicePtr, DevicePtrMut, Output, Real, Sums, thread};
 use crate::kernel::kernel;
 
 #[inline(always)]
@@ -16,20 +16,23 @@ fn product<T: Real>(
     row_ptr: DevicePtr<u32>,
     entries: impl Entries<T>,
     x: DevicePtr<T>,
-    y: Output<T>,
+    y: impl Sums<T>,
 ) {
     let thread = thread::index_1d();
     let row = thread >> lanes.trailing_zeros();
     let lane = thread & (lanes - 1);
-    let mut sum = T::ZERO;
+    let (mut sum, mut addend) = (T::ZERO, T::ZERO);
     if row < rows {
+        if lane == 0 {
+            addend = y.addend(row);
+        }
         let (start, end) = (row_ptr.load(row), row_ptr.load(row + 1));
         sum = strided_sum(entries, x, start + lane, end, lanes);
     }
     // Outside of the branch: a warp may hold the last row and lanes beyond it.
     let sum = warp_sum(FULL_MASK, sum, lanes);
     if row < rows && lane == 0 {
-        y.store(row, sum);
+        y.store_with(row, sum, addend);
     }
 }
 
@@ -78,11 +81,27 @@ kernel! {
         col_ind: DevicePtr<u32>,
         values: DevicePtr<T>,
         x: DevicePtr<T>,
-        y: Output<T>,
+        y: DevicePtrMut<T>,
     ) {
         product(rows, lanes, row_ptr, Stored { col_ind, values }, x, y);
     }
     as CsrSubwarpPerRow
+}
+
+kernel! {
+    /// [`CsrSubwarpPerRow`] with alpha and beta.
+    pub fn spmv_csr_subwarp_per_row_scaled<T: Real>(
+        rows: u32,
+        lanes: u32,
+        row_ptr: DevicePtr<u32>,
+        col_ind: DevicePtr<u32>,
+        values: DevicePtr<T>,
+        x: DevicePtr<T>,
+        y: Output<T>,
+    ) {
+        product(rows, lanes, row_ptr, Stored { col_ind, values }, x, y);
+    }
+    as CsrSubwarpPerRowScaled
 }
 
 kernel! {
@@ -94,9 +113,25 @@ kernel! {
         col_ind: DevicePtr<u32>,
         value: T,
         x: DevicePtr<T>,
-        y: Output<T>,
+        y: DevicePtrMut<T>,
     ) {
         product(rows, lanes, row_ptr, Equal { col_ind, value }, x, y);
     }
     as CsrSubwarpPerRowEqual
+}
+
+kernel! {
+    /// [`CsrSubwarpPerRowEqual`] with alpha and beta.
+    pub fn spmv_csr_subwarp_per_row_equal_scaled<T: Real>(
+        rows: u32,
+        lanes: u32,
+        row_ptr: DevicePtr<u32>,
+        col_ind: DevicePtr<u32>,
+        value: T,
+        x: DevicePtr<T>,
+        y: Output<T>,
+    ) {
+        product(rows, lanes, row_ptr, Equal { col_ind, value }, x, y);
+    }
+    as CsrSubwarpPerRowEqualScaled
 }

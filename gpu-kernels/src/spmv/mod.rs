@@ -52,7 +52,10 @@ mod host {
         CsrSegmentedSum4, CsrSegmentedSum4Equal, CsrSegmentedSum4Single, CsrSegmentedSum8,
         CsrSegmentedSum8Equal, CsrSegmentedSum8Single, csr_segmented_sum_shared_bytes,
     };
-    pub use super::csr_subwarp_per_row::{CsrSubwarpPerRow, CsrSubwarpPerRowEqual};
+    pub use super::csr_subwarp_per_row::{
+        CsrSubwarpPerRow, CsrSubwarpPerRowEqual, CsrSubwarpPerRowEqualScaled,
+        CsrSubwarpPerRowScaled,
+    };
     pub use super::csr_thread_per_row::CsrThreadPerRow;
     pub use super::csr_thread_per_row_texture::CsrThreadPerRowTexture;
     pub use super::csr_warp_per_row::CsrWarpPerRow;

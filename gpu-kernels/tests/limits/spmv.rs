@@ -32,7 +32,7 @@ fn csr_spmv() {
         csr!(tail, CsrThreadPerRow<f64>, CsrThreadPerRow, 1, (128, (128, 1)), 0, {}, far);
         csr!(tail, CsrWarpPerRow<f64>, CsrWarpPerRow, 1, (8, (32, 8)), 0, {}, far);
         let one = (256, (256, 1));
-        csr!(tail, CsrSubwarpPerRow<f64>, CsrSubwarpPerRow, 1, one, 0, { lanes: 1 }, far);
+        csr!(tail, CsrSubwarpPerRowScaled<f64>, CsrSubwarpPerRowScaled, 1, one, 0, { lanes: 1 }, far);
         // As many threads as rows, of which a warp takes every (rows / 32)-th row.
         let shared = csr_warp_per_row_shared_bytes::<f64>(1024);
         let few = Tail::new(0, entry);
@@ -41,7 +41,7 @@ fn csr_spmv() {
     }
     // Less than 2^32 threads.
     let tail = Tail::new((1 << 28) - 512, 0xf7ff_0000);
-    csr!(tail, CsrSubwarpPerRow<f64>, CsrSubwarpPerRow, 1, (16, (128, 1)), 0, { lanes: 8 }, far);
+    csr!(tail, CsrSubwarpPerRowScaled<f64>, CsrSubwarpPerRowScaled, 1, (16, (128, 1)), 0, { lanes: 8 }, far);
 }
 
 /// Stored elements with the columns of every thread, 4 of them in 16 and in 32 bits.
@@ -189,8 +189,8 @@ fn csr_variants() {
         });
         let tail = Tail::equal(row, entry, 2.0);
         let (row_ptr, columns, _) = tail.csr();
-        tail.check::<CsrSubwarpPerRowEqual<f64>>(1, threads, 0, |tail, x, y| {
-            CsrSubwarpPerRowEqual {
+        tail.check::<CsrSubwarpPerRowEqualScaled<f64>>(1, threads, 0, |tail, x, y| {
+            CsrSubwarpPerRowEqualScaled {
                 rows: tail.rows(),
                 lanes: 1,
                 row_ptr: far(&row_ptr, row),

@@ -147,8 +147,8 @@ product_tests! {
         let device = Device::new(emulator, a, x);
         let (rows, lanes, value) = (device.rows, 4, equal_value(a));
         let ((row_ptr, col_ind, _), (x, y)) = (device.arrays(), device.vectors());
-        let kernel = CsrSubwarpPerRowEqual { rows, lanes, row_ptr, col_ind, value, x, y };
-        emulator.launch::<CsrSubwarpPerRowEqual<_>>(blocks(a.rows(), 16), 64, 0, kernel)?;
+        let kernel = CsrSubwarpPerRowEqualScaled { rows, lanes, row_ptr, col_ind, value, x, y };
+        emulator.launch::<CsrSubwarpPerRowEqualScaled<_>>(blocks(a.rows(), 16), 64, 0, kernel)?;
         Ok(device.y.to_vec())
     },
 }
@@ -177,9 +177,9 @@ fn subwarp_per_row<T: RealScalar + Real>(
     let device = Device::new(emulator, a, x);
     let rows = device.rows;
     let ((row_ptr, col_ind, values), (x, y)) = (device.arrays(), device.vectors());
-    let kernel = CsrSubwarpPerRow { rows, lanes, row_ptr, col_ind, values, x, y };
+    let kernel = CsrSubwarpPerRowScaled { rows, lanes, row_ptr, col_ind, values, x, y };
     let grid = blocks(a.rows() * lanes as usize, 64);
-    emulator.launch::<CsrSubwarpPerRow<T>>(grid, 64, 0, kernel)?;
+    emulator.launch::<CsrSubwarpPerRowScaled<T>>(grid, 64, 0, kernel)?;
     Ok(device.y.to_vec())
 }
 

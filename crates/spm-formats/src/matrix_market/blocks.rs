@@ -87,8 +87,9 @@ fn changed() -> io::Error {
     io::Error::other("the file was changed while it was read")
 }
 
+/// Fills `bytes` from `offset` on.
 #[cfg(unix)]
-fn read_exact_at(file: &File, bytes: &mut [u8], offset: u64) -> io::Result<()> {
+pub(super) fn read_exact_at(file: &File, bytes: &mut [u8], offset: u64) -> io::Result<()> {
     use std::os::unix::fs::FileExt;
 
     use rayon::prelude::*;
@@ -100,8 +101,9 @@ fn read_exact_at(file: &File, bytes: &mut [u8], offset: u64) -> io::Result<()> {
     pieces.try_for_each(|(i, piece)| file.read_exact_at(piece, offset + (i * PIECE) as u64))
 }
 
+/// Fills `bytes` from `offset` on.
 #[cfg(not(unix))]
-fn read_exact_at(mut file: &File, bytes: &mut [u8], offset: u64) -> io::Result<()> {
+pub(super) fn read_exact_at(mut file: &File, bytes: &mut [u8], offset: u64) -> io::Result<()> {
     use std::io::{Seek, SeekFrom};
 
     file.seek(SeekFrom::Start(offset))?;

@@ -145,6 +145,11 @@ impl<'h, T: Scalar> Body<'h, T> {
         self.values.truncate(to);
     }
 
+    /// The entries so far, as they stand in the text.
+    pub(crate) fn into_entries(self) -> Triplets<T> {
+        (self.rows, self.cols, self.values)
+    }
+
     /// The entries of the whole matrix, those left out by symmetry appended.
     pub(crate) fn finish(mut self) -> Result<Triplets<T>, Fault> {
         let header = self.header;

@@ -80,6 +80,11 @@ words!(Symmetry: General = "general", Symmetric = "symmetric",
     SkewSymmetric = "skew-symmetric", Hermitian = "hermitian");
 
 impl Symmetry {
+    /// The value at (`col`, `row`) that the symmetry implies for an entry, if it implies one.
+    pub(super) fn implied<T: Scalar>(self, row: u32, col: u32, value: T) -> Option<T> {
+        (self != Self::General && row != col).then(|| self.mirrored(value))
+    }
+
     /// The value at (j, i) that the symmetry implies for `value` at (i, j).
     #[inline(always)]
     pub(super) fn mirrored<T: Scalar>(self, value: T) -> T {

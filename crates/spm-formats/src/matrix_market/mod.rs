@@ -53,6 +53,7 @@ mod entries;
 mod error;
 mod header;
 mod number;
+mod range;
 mod write;
 
 use std::io;
@@ -61,6 +62,7 @@ use std::path::Path;
 
 pub use error::{MatrixMarketError, Problem};
 pub use header::{Field, Format, Header, Symmetry};
+pub use range::RangeFile;
 pub use write::{write_coo, write_csr, write_csr_symmetric, write_text};
 
 use crate::convert::coo_to_csr;
@@ -178,6 +180,15 @@ fn in_pool<R: Send>(
     Ok(pool.install(work))
 }
 
+/// Refuses complex values for a real matrix.
+fn check_field<T: Scalar>(header: &Header) -> Result<(), Fault> {
+    if header.field == Field::Complex && !T::IS_COMPLEX {
+        let expected = format!("real values for a matrix of {}", T::NAME);
+        return Err(Fault::new(1, Problem::Complex, expected, "the field \"complex\""));
+    }
+    Ok(())
+}
+
 /// Parses a text from front to back.
 struct Reader<'a, T> {
     path: &'a Path,
@@ -225,11 +236,7 @@ impl<T: Scalar> ReadText for Reader<'_, T> {
         // Several chunks for each thread, so that the slowest does not hold up a block for long.
         let block_bytes = chunk_bytes.saturating_mul(4 * rayon::current_num_threads());
         let (header, line) = self.header(&mut text, block_bytes)?;
-        if header.field == Field::Complex && !T::IS_COMPLEX {
-            let expected = format!("real values for a matrix of {}", T::NAME);
-            let fault = Fault::new(1, Problem::Complex, expected, "the field \"complex\"");
-            return Err(self.fault(fault));
-        }
+        check_field::<T>(&header).map_err(|fault| self.fault(fault))?;
         let mut body = Body::new(&header, self.options.mode, chunk_bytes, line, text.bytes_left())
             .map_err(|fault| self.fault(fault))?;
         loop {

@@ -8,8 +8,9 @@ use spm_gpu_kernels::spmv::{
     COLUMN_BLOCK_IN_FLIGHT, COLUMN_BLOCK_QUAD, csr_column_blocks_shared_bytes,
 };
 
-use super::{DeviceReducedValues, scan, warps};
+use super::{DeviceReducedValues, ValuePositions, scan, warps};
 use crate::device::Device;
+use crate::error::GpuError;
 use crate::launch::WARP;
 use crate::matrix::{DeviceCsr, DeviceMatrix};
 use crate::memory::DeviceBuffer;
@@ -49,14 +50,17 @@ pub(crate) struct DeviceColumnBlocks<T> {
     pub(crate) ends: DeviceBuffer<u32>,
     pub(crate) col_offsets: DeviceBuffer<u16>,
     pub(crate) values: DeviceReducedValues<T>,
+    /// For new values.
+    positions: Option<ValuePositions>,
 }
 
 impl<T: DeviceScalar> DeviceColumnBlocks<T> {
-    /// Converts a matrix that has entries; values are stored at full width or in single precision.
+    /// Converts a matrix that has entries; values are stored at full width, and can then be replaced with
+    /// `new_values`, or in single precision.
     pub(crate) fn new(
         a: &DeviceCsr<T>,
         cut: ColumnBlockShape,
-        single: bool,
+        (single, new_values): (bool, bool),
         budget: &MemoryBudget,
     ) -> Result<Self, PlanError> {
         let device = a.device();
@@ -80,33 +84,40 @@ impl<T: DeviceScalar> DeviceColumnBlocks<T> {
         let element_bytes = size_of::<u16>() + value_bytes;
         budget.check("CSR by blocks of columns", a.entries(), padded as u128, element_bytes, 0)?;
         let mut col_offsets = DeviceBuffer::uninitialized(device, padded)?;
-        macro_rules! stored {
-            ($entries:ident) => {{
-                let mut values = DeviceBuffer::uninitialized(device, padded)?;
+        macro_rules! fill {
+            ($entries:ident, $from:expr, $into:expr) => {{
                 let args = $entries {
                     rows,
                     block_cols,
                     col_blocks,
                     row_ptr,
                     col_ind,
-                    values: a.values.ptr(),
+                    values: $from,
                     places,
                     col_offsets: col_offsets.ptr_mut(),
-                    to_values: values.ptr_mut(),
+                    to_values: $into.ptr_mut(),
                 };
                 // SAFETY: as many entries as before, the places that were counted, padding included.
-                unsafe { device.launch::<$entries<T>>(launch, &stream, args)? };
-                values
+                unsafe { device.launch::<$entries<T>>(launch, &stream, args)? }
             }};
         }
+        let mut positions = None;
         let values = if single {
-            DeviceReducedValues::Single(stored!(ColumnBlockEntriesSingle))
+            let mut values = DeviceBuffer::uninitialized(device, padded)?;
+            fill!(ColumnBlockEntriesSingle, a.values.ptr(), values);
+            DeviceReducedValues::Single(values)
         } else {
-            DeviceReducedValues::Stored(stored!(ColumnBlockEntries))
+            let values;
+            (values, positions) =
+                ValuePositions::convert(a, padded, new_values, &stream, |from, into| {
+                    fill!(ColumnBlockEntries, from, into);
+                    Ok(())
+                })?;
+            DeviceReducedValues::Stored(values)
         };
         stream.synchronize()?;
         let shape = (a.rows(), a.cols());
-        Ok(Self { shape, ends, col_offsets, values })
+        Ok(Self { shape, ends, col_offsets, values, positions })
     }
 }
 
@@ -125,12 +136,22 @@ fn check_parts(entries: usize, parts: usize) -> Result<(), PlanError> {
 }
 
 impl<T: DeviceScalar> DeviceMatrix for DeviceColumnBlocks<T> {
+    type Value = T;
+
     fn shape(&self) -> (usize, usize) {
         self.shape
     }
 
     fn bytes(&self) -> u64 {
         (self.ends.bytes() + self.col_offsets.bytes() + self.values.bytes()) as u64
+    }
+
+    fn rarely_read_bytes(&self) -> u64 {
+        self.positions.as_ref().map_or(0, |positions| positions.bytes() as u64)
+    }
+
+    fn set_values(&mut self, values: &DeviceBuffer<T>, stream: &Stream) -> Result<(), GpuError> {
+        self.values.set(self.positions.as_ref(), values, stream)
     }
 }
 

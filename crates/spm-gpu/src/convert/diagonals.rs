@@ -1,15 +1,16 @@
 //! CSR to DIA: `gpu-kernels/src/convert/diagonals.rs`.
 
-use std::sync::Arc;
-
 use spm_formats::kernel::PlanError;
 use spm_gpu_kernels::convert::{
-    DIAGONAL_TABLE, DiagonalPlaces, DiagonalPlacesSingle, FindDiagonals, NO_DIAGONAL,
+    DIAGONAL_BLOCK, DIAGONAL_TABLE, DiagonalPlaces, DiagonalPlacesSingle, FindDiagonals,
+    NO_DIAGONAL, diagonal_shared_bytes,
 };
 use spm_gpu_kernels::spmv::MOST_DIAGONALS;
 
-use super::{DeviceReducedValues, threads};
-use crate::matrix::{DeviceCsr, DeviceMatrix};
+use super::{COMPRESSED, DeviceReducedValues, threads};
+use crate::error::GpuError;
+use crate::launch::Launch;
+use crate::matrix::{DeviceMatrix, PlanCsr};
 use crate::memory::DeviceBuffer;
 use crate::plan::DeviceScalar;
 use crate::stream::Stream;
@@ -20,9 +21,11 @@ const PITCH_ROWS: usize = 32;
 /// A matrix in DIA, and the CSR matrix that it was made from.
 #[derive(Debug)]
 pub(crate) struct DeviceDia<T> {
-    pub(crate) csr: Arc<DeviceCsr<T>>,
+    pub(crate) csr: PlanCsr<T>,
     /// Diagonal offsets (column - row) as ascending signed numbers.
     pub(crate) distances: Vec<u32>,
+    /// The same on the device.
+    columns: DeviceBuffer<u32>,
     pub(crate) pitch: u32,
     /// Never `Equal`.
     pub(crate) values: DeviceReducedValues<T>,
@@ -33,11 +36,11 @@ impl<T: DeviceScalar> DeviceDia<T> {
     /// rows whose columns do not ascend, or of too large a size, or if `accept` refuses the number
     /// of stored elements.
     pub(crate) fn new(
-        csr: &Arc<DeviceCsr<T>>,
+        csr: PlanCsr<T>,
         single: bool,
         accept: impl FnOnce(u64) -> Result<bool, PlanError>,
     ) -> Result<Option<Self>, PlanError> {
-        let Some(distances) = distances(csr)? else { return Ok(None) };
+        let Some(distances) = distances(&csr)? else { return Ok(None) };
         let pitch = csr.rows().next_multiple_of(PITCH_ROWS);
         let places = pitch as u64 * distances.len() as u64;
         if u32::try_from(places).is_err() || !accept(places)? {
@@ -45,38 +48,51 @@ impl<T: DeviceScalar> DeviceDia<T> {
         }
         let device = csr.device();
         let stream = Stream::new(device)?;
-        let on_device = DeviceBuffer::from_slice(device, &distances)?;
-        let launch = threads(device, csr.rows())?;
+        let columns = DeviceBuffer::from_slice(device, &distances)?;
+        let values = if single {
+            DeviceReducedValues::Single(DeviceBuffer::uninitialized(device, places as usize)?)
+        } else {
+            DeviceReducedValues::Stored(DeviceBuffer::uninitialized(device, places as usize)?)
+        };
+        let mut dia = Self { csr, distances, columns, pitch: pitch as u32, values };
+        dia.enqueue_values(&stream)?;
+        stream.synchronize()?;
+        Ok(Some(dia))
+    }
+
+    /// Enqueues the values of the diagonals, from those in CSR.
+    fn enqueue_values(&mut self, stream: &Stream) -> Result<(), GpuError> {
+        let Self { csr, columns, pitch, values, .. } = self;
+        let device = csr.device();
+        let blocks = (csr.rows() as u32).div_ceil(DIAGONAL_BLOCK);
+        let launch = Launch::new(blocks, DIAGONAL_BLOCK)
+            .with_shared_bytes(diagonal_shared_bytes::<T>(columns.len() as u32));
         macro_rules! places {
-            ($kernel:ident) => {{
-                let mut places = DeviceBuffer::uninitialized(device, places as usize)?;
+            ($kernel:ident, $places:ident) => {{
                 let args = $kernel {
                     rows: csr.rows() as u32,
-                    diagonals: distances.len() as u32,
-                    pitch: pitch as u32,
-                    distances: on_device.ptr(),
-                    row_ptr: csr.row_ptr.ptr(),
-                    col_ind: csr.col_ind.ptr(),
-                    values: csr.values.ptr(),
-                    places: places.ptr_mut(),
+                    diagonals: columns.len() as u32,
+                    pitch: *pitch,
+                    distances: columns.ptr(),
+                    row_ptr: csr.row_ptr(),
+                    col_ind: csr.col_ind(),
+                    values: csr.values(),
+                    places: $places.ptr_mut(),
                 };
                 // SAFETY: verified CSR arrays, a place for each row on each diagonal.
-                unsafe { device.launch::<$kernel<T>>(launch, &stream, args)? };
-                places
+                unsafe { device.launch::<$kernel<T>>(launch, stream, args) }
             }};
         }
-        let values = if single {
-            DeviceReducedValues::Single(places!(DiagonalPlacesSingle))
-        } else {
-            DeviceReducedValues::Stored(places!(DiagonalPlaces))
-        };
-        stream.synchronize()?;
-        Ok(Some(Self { csr: Arc::clone(csr), distances, pitch: pitch as u32, values }))
+        match values {
+            DeviceReducedValues::Stored(places) => places!(DiagonalPlaces, places),
+            DeviceReducedValues::Single(places) => places!(DiagonalPlacesSingle, places),
+            DeviceReducedValues::Equal(_) => unreachable!("places have values"),
+        }
     }
 }
 
 /// The offsets of the diagonals that have entries, if they are few.
-fn distances<T: DeviceScalar>(csr: &DeviceCsr<T>) -> Result<Option<Vec<u32>>, PlanError> {
+fn distances<T: DeviceScalar>(csr: &PlanCsr<T>) -> Result<Option<Vec<u32>>, PlanError> {
     let signed = |size: usize| i32::try_from(size).is_ok();
     if csr.entries() == 0 || !signed(csr.rows()) || !signed(csr.cols()) {
         return Ok(None);
@@ -88,8 +104,8 @@ fn distances<T: DeviceScalar>(csr: &DeviceCsr<T>) -> Result<Option<Vec<u32>>, Pl
     let mut table = DeviceBuffer::from_slice(device, &seen)?;
     let args = FindDiagonals {
         rows: csr.rows() as u32,
-        row_ptr: csr.row_ptr.ptr(),
-        col_ind: csr.col_ind.ptr(),
+        row_ptr: csr.row_ptr(),
+        col_ind: csr.col_ind(),
         table: table.ptr_mut(),
     };
     // SAFETY: verified CSR arrays, a table with the word behind it.
@@ -105,6 +121,8 @@ fn distances<T: DeviceScalar>(csr: &DeviceCsr<T>) -> Result<Option<Vec<u32>>, Pl
 }
 
 impl<T: DeviceScalar> DeviceMatrix for DeviceDia<T> {
+    type Value = T;
+
     fn shape(&self) -> (usize, usize) {
         (self.csr.rows(), self.csr.cols())
     }
@@ -114,6 +132,14 @@ impl<T: DeviceScalar> DeviceMatrix for DeviceDia<T> {
     }
 
     fn rarely_read_bytes(&self) -> u64 {
-        self.csr.bytes()
+        self.csr.bytes() + self.csr.rarely_read_bytes() + self.columns.bytes() as u64
+    }
+
+    fn set_values(&mut self, values: &DeviceBuffer<T>, stream: &Stream) -> Result<(), GpuError> {
+        if matches!(self.values, DeviceReducedValues::Single(_)) {
+            return Err(COMPRESSED);
+        }
+        self.csr.set_values(values, stream)?;
+        self.enqueue_values(stream)
     }
 }

@@ -1,14 +1,14 @@
 //! Conversion of CSR to `csr-ell-columns`: a fixed number of stored column indices for each thread
 //! (`gpu-kernels/src/convert/ell_columns.rs`).
 
-use std::sync::Arc;
-
 use spm_formats::kernel::PlanError;
 use spm_gpu_kernels::convert::EllColumns;
 use spm_gpu_kernels::spmv::COLUMN_BIAS;
 
+use super::COMPRESSED;
+use crate::error::GpuError;
 use crate::launch::Launch;
-use crate::matrix::{DeviceCsr, DeviceMatrix};
+use crate::matrix::{DeviceMatrix, PlanCsr};
 use crate::memory::DeviceBuffer;
 use crate::plan::DeviceScalar;
 use crate::stream::Stream;
@@ -20,7 +20,7 @@ const MOST_SHORT_COLUMNS: usize = u16::MAX as usize;
 /// thread.
 #[derive(Debug)]
 pub(crate) struct DeviceEllColumns<T> {
-    pub(crate) csr: Arc<DeviceCsr<T>>,
+    pub(crate) csr: PlanCsr<T>,
     /// The value of all entries if it is not read from CSR.
     pub(crate) equal: Option<T>,
     /// All ones for columns relative to the row, 0 for absolute ones; `None` for 32 bits.
@@ -34,14 +34,14 @@ impl<T: DeviceScalar> DeviceEllColumns<T> {
     /// Stored elements for every thread of `launch`, that of the product: `lanes` threads of
     /// `elements` (4 or 8) for each row, of which the longest has `longest` entries.
     pub(crate) fn new(
-        csr: &Arc<DeviceCsr<T>>,
+        csr: PlanCsr<T>,
         equal: Option<T>,
         (lanes, elements): (usize, usize),
         longest: usize,
         compact: bool,
         launch: Launch,
     ) -> Result<Self, PlanError> {
-        let words = |relative| words(csr, (lanes, elements), relative, launch);
+        let words = |relative| words(&csr, (lanes, elements), relative, launch);
         let mut relative =
             compact.then_some(if csr.cols() <= MOST_SHORT_COLUMNS { 0 } else { u32::MAX });
         let mut made = words(relative)?;
@@ -51,13 +51,13 @@ impl<T: DeviceScalar> DeviceEllColumns<T> {
         }
         let words = made.expect("32 bits hold every column");
         let rest = longest > lanes * elements;
-        Ok(Self { csr: Arc::clone(csr), equal, relative, rest, words })
+        Ok(Self { csr, equal, relative, rest, words })
     }
 }
 
 /// `None` if relative columns do not fit.
 fn words<T: DeviceScalar>(
-    csr: &DeviceCsr<T>,
+    csr: &PlanCsr<T>,
     (lanes, elements): (usize, usize),
     relative: Option<u32>,
     launch: Launch,
@@ -74,8 +74,8 @@ fn words<T: DeviceScalar>(
         elements: elements as u32,
         wide: u32::from(relative.is_none()),
         relative: relative.unwrap_or(0),
-        row_ptr: csr.row_ptr.ptr(),
-        col_ind: csr.col_ind.ptr(),
+        row_ptr: csr.row_ptr(),
+        col_ind: csr.col_ind(),
         words: words.ptr_mut(),
         too_far: too_far.ptr_mut(),
     };
@@ -88,6 +88,8 @@ fn words<T: DeviceScalar>(
 }
 
 impl<T: DeviceScalar> DeviceMatrix for DeviceEllColumns<T> {
+    type Value = T;
+
     fn shape(&self) -> (usize, usize) {
         (self.csr.rows(), self.csr.cols())
     }
@@ -95,13 +97,21 @@ impl<T: DeviceScalar> DeviceMatrix for DeviceEllColumns<T> {
     fn bytes(&self) -> u64 {
         let csr = match self.equal {
             Some(_) => 0,
-            None => self.csr.values.bytes() + self.csr.row_ptr.bytes(),
+            None => self.csr.value_bytes() + self.csr.pointer_bytes(),
         };
-        (self.words.bytes() + csr) as u64
+        self.words.bytes() as u64 + csr
     }
 
     fn rarely_read_bytes(&self) -> u64 {
-        self.csr.bytes() + self.words.bytes() as u64 - self.bytes()
+        let own = self.csr.rarely_read_bytes();
+        own + self.csr.bytes() + self.words.bytes() as u64 - self.bytes()
+    }
+
+    fn set_values(&mut self, values: &DeviceBuffer<T>, stream: &Stream) -> Result<(), GpuError> {
+        if self.equal.is_some() {
+            return Err(COMPRESSED);
+        }
+        self.csr.set_values(values, stream)
     }
 }
 

@@ -15,7 +15,9 @@ pub(crate) use ell_columns::DeviceEllColumns;
 pub(crate) use segments::DeviceSegments;
 pub(crate) use sellp::{DeviceSellp, SellpOptions};
 pub(crate) use stats::MatrixStats;
-pub(crate) use values::{DeviceReducedValues, ValueKind};
+pub(crate) use values::{
+    COMPRESSED, DeviceReducedValues, NEW_VALUES, NOT_PLANNED, ValueKind, ValuePositions,
+};
 
 use spm_formats::kernel::PlanError;
 

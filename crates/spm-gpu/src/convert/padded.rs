@@ -8,7 +8,7 @@ use spm_gpu_kernels::convert::{
 use spm_gpu_kernels::device::DevicePtr;
 
 use super::stats::longest_row;
-use super::{ID, scan, threads, warps};
+use super::{ID, ValuePositions, scan, threads, warps};
 use crate::matrix::{DeviceCsr, DeviceHll, DeviceSell, check_counts};
 use crate::memory::DeviceBuffer;
 use crate::plan::DeviceScalar;
@@ -47,8 +47,8 @@ impl<T: DeviceScalar> DeviceHll<T> {
         };
         // SAFETY: a start and an offset for each block and the end.
         unsafe { device.launch::<BlockOffsets>(threads(device, blocks.count)?, &stream, args)? };
-        let (col_ind, values) =
-            fill(a, None, (rows, height, false), elements, &blocks.starts, &stream)?;
+        let (col_ind, values, _) =
+            fill(a, None, (rows, height, false), (elements, false), &blocks.starts, &stream)?;
         stream.synchronize()?;
         Ok(Self {
             rows,
@@ -74,15 +74,17 @@ impl<T: DeviceScalar> DeviceSell<T> {
         tuning: (usize, usize),
         budget: &MemoryBudget,
     ) -> Result<Self, PlanError> {
-        let sell = Self::with_elements(a, tuning, budget, |_| true)?;
+        let sell = Self::with_elements(a, tuning, budget, false, |_| true)?;
         Ok(sell.expect("any number of stored elements is accepted"))
     }
 
-    /// The same; `None` if `accept` refuses the number of stored elements.
+    /// The same; `None` if `accept` refuses the number of stored elements. With `new_values` the values can
+    /// be replaced.
     pub(crate) fn with_elements(
         a: &DeviceCsr<T>,
         (chunk, sigma): (usize, usize),
         budget: &MemoryBudget,
+        new_values: bool,
         accept: impl FnOnce(u128) -> bool,
     ) -> Result<Option<Self>, PlanError> {
         check_at_least_one("chunk", chunk)?;
@@ -111,7 +113,8 @@ impl<T: DeviceScalar> DeviceSell<T> {
         }
         budget.check("sell", a.entries(), elements, element_bytes, fixed)?;
         let shape = (lanes, chunk, true);
-        let (col_ind, values) =
+        let elements = (elements, new_values);
+        let (col_ind, values, positions) =
             fill(a, permutation.as_ref(), shape, elements, &blocks.starts, &stream)?;
         stream.synchronize()?;
         Ok(Some(Self {
@@ -124,6 +127,7 @@ impl<T: DeviceScalar> DeviceSell<T> {
             row_lengths: lengths.of_row,
             col_ind,
             values,
+            positions,
         }))
     }
 }
@@ -253,36 +257,44 @@ impl Blocks {
     }
 }
 
+/// Column indices, values, and the positions of the values.
+type Filled<T> = (DeviceBuffer<u32>, DeviceBuffer<T>, Option<ValuePositions>);
+
 /// Column indices and values of all stored elements. `shape`: rows, rows of a block, and whether
 /// the last block is padded to that height.
 fn fill<T: DeviceScalar>(
     a: &DeviceCsr<T>,
     order: Option<&DeviceBuffer<u32>>,
     (lanes, height, filled): (usize, usize, bool),
-    elements: u128,
+    (elements, new_values): (u128, bool),
     starts: &DeviceBuffer<u32>,
     stream: &Stream,
-) -> Result<(DeviceBuffer<u32>, DeviceBuffer<T>), PlanError> {
+) -> Result<Filled<T>, PlanError> {
     let device = a.device();
     let elements = usize::try_from(elements).unwrap_or(usize::MAX);
     let mut columns = DeviceBuffer::uninitialized(device, elements)?;
-    let mut values = DeviceBuffer::uninitialized(device, elements)?;
     let (sorted, order) = order_arguments(order);
-    let args = PaddedElements {
-        rows: a.rows() as u32,
-        lanes: lanes as u32,
-        height: height as u32,
-        filled: filled.into(),
-        sorted,
-        order,
-        row_ptr: a.row_ptr.ptr(),
-        col_ind: a.col_ind.ptr(),
-        values: a.values.ptr(),
-        starts: starts.ptr(),
-        to_columns: columns.ptr_mut(),
-        to_values: values.ptr_mut(),
+    let launch = threads(device, lanes)?;
+    let to_columns = columns.ptr_mut();
+    let convert = |from, into: &mut DeviceBuffer<T>| {
+        let args = PaddedElements {
+            rows: a.rows() as u32,
+            lanes: lanes as u32,
+            height: height as u32,
+            filled: filled.into(),
+            sorted,
+            order,
+            row_ptr: a.row_ptr.ptr(),
+            col_ind: a.col_ind.ptr(),
+            values: from,
+            starts: starts.ptr(),
+            to_columns,
+            to_values: into.ptr_mut(),
+        };
+        // SAFETY: verified CSR arrays, an order of the rows, as many stored elements as the starts say.
+        unsafe { device.launch::<PaddedElements<T>>(launch, stream, args)? };
+        Ok(())
     };
-    // SAFETY: verified CSR arrays, an order of the rows, as many stored elements as the starts say.
-    unsafe { device.launch::<PaddedElements<T>>(threads(device, lanes)?, stream, args)? };
-    Ok((columns, values))
+    let (values, positions) = ValuePositions::convert(a, elements, new_values, stream, convert)?;
+    Ok((columns, values, positions))
 }

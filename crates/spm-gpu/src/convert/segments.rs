@@ -4,16 +4,18 @@
 use spm_formats::kernel::PlanError;
 use spm_gpu_kernels::convert::{
     SegmentEntries, SegmentEntriesSingle, SegmentFlags, SegmentHeaders, SegmentRanks,
-    SegmentRowMarks, SegmentRows,
+    SegmentRowMarks, SegmentRows, SegmentValues,
 };
 use spm_gpu_kernels::scale::ScaleEmptyRows;
 use spm_gpu_kernels::spmv::SEGMENT_THREADS;
 
-use super::{BLOCK, DeviceReducedValues, MatrixStats, ValueKind, scan, threads};
+use super::{
+    BLOCK, COMPRESSED, DeviceReducedValues, MatrixStats, NEW_VALUES, ValueKind, scan, threads,
+};
 use crate::error::GpuError;
 use crate::launch::{Launch, WARP};
 use crate::matrix::{DeviceCsr, DeviceMatrix};
-use crate::memory::DeviceBuffer;
+use crate::memory::{DeviceBuffer, check_operand};
 use crate::plan::DeviceScalar;
 use crate::product::Target;
 use crate::stream::Stream;
@@ -22,6 +24,9 @@ use crate::stream::Stream;
 #[derive(Debug)]
 pub(crate) struct DeviceSegments<T> {
     pub(crate) shape: (usize, usize),
+    entries: usize,
+    /// log2 of the entries of a thread.
+    log_entries: u32,
     /// Entries from one block to the next.
     pub(crate) step: u32,
     /// The rows that have entries, if some rows have none.
@@ -160,8 +165,20 @@ impl<T: DeviceScalar> DeviceSegments<T> {
         kept.copy_from_on(&a.row_ptr, &stream)?;
         stream.synchronize()?;
         let shape = (a.rows(), a.cols());
-        let (step, row_ptr) = (step as u32, kept);
-        Ok(Self { shape, step, row_ids, row_ptr, headers, warp_ranks, flags, col_ind, values })
+        let (entries, step, row_ptr) = (a.entries(), step as u32, kept);
+        Ok(Self {
+            shape,
+            entries,
+            log_entries,
+            step,
+            row_ids,
+            row_ptr,
+            headers,
+            warp_ranks,
+            flags,
+            col_ind,
+            values,
+        })
     }
 }
 
@@ -206,6 +223,8 @@ fn filled_rows<T: DeviceScalar>(
 }
 
 impl<T: DeviceScalar> DeviceMatrix for DeviceSegments<T> {
+    type Value = T;
+
     fn shape(&self) -> (usize, usize) {
         self.shape
     }
@@ -218,6 +237,22 @@ impl<T: DeviceScalar> DeviceMatrix for DeviceSegments<T> {
 
     fn rarely_read_bytes(&self) -> u64 {
         self.row_ptr.bytes() as u64
+    }
+
+    fn set_values(&mut self, values: &DeviceBuffer<T>, stream: &Stream) -> Result<(), GpuError> {
+        let device = stream.device();
+        check_operand(NEW_VALUES, device, values, self.entries)?;
+        let DeviceReducedValues::Stored(stored) = &mut self.values else { return Err(COMPRESSED) };
+        let args = SegmentValues {
+            elements: stored.len() as u32,
+            log_entries: self.log_entries,
+            headers: self.headers.ptr(),
+            values: values.ptr(),
+            to_values: stored.ptr_mut(),
+        };
+        let launch = Launch::new(stored.len().div_ceil(BLOCK) as u32, BLOCK as u32);
+        // SAFETY: the headers say which entries the stored elements have.
+        unsafe { device.launch::<SegmentValues<T>>(launch, stream, args) }
     }
 }
 

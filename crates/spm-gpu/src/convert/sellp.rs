@@ -3,7 +3,8 @@
 use spm_formats::kernel::PlanError;
 use spm_gpu_kernels::convert::{SellpColumns, SellpMeasure, SellpValues, SellpValuesSingle};
 
-use super::{DeviceReducedValues, ValueKind, scan, warps};
+use super::{DeviceReducedValues, ValueKind, ValuePositions, scan, warps};
+use crate::error::GpuError;
 use crate::launch::WARP;
 use crate::matrix::{DeviceCsr, DeviceMatrix, check_stored_elements};
 use crate::memory::DeviceBuffer;
@@ -27,6 +28,8 @@ pub(crate) struct SellpOptions<T> {
     /// Entries of the longest row.
     pub(crate) longest_row: usize,
     pub(crate) values: ValueKind<T>,
+    /// Whether values can be replaced.
+    pub(crate) new_values: bool,
 }
 
 /// SELL-P with a warp for each chunk.
@@ -43,6 +46,8 @@ pub(crate) struct DeviceSellp<T> {
     /// Of the CSR matrix.
     pub(crate) row_ptr: DeviceBuffer<u32>,
     pub(crate) values: DeviceReducedValues<T>,
+    /// For new values.
+    positions: Option<ValuePositions>,
 }
 
 impl<T: DeviceScalar> DeviceSellp<T> {
@@ -122,9 +127,8 @@ impl<T: DeviceScalar> DeviceSellp<T> {
         // SAFETY: arrays of the sizes that were measured.
         unsafe { device.launch::<SellpColumns>(launch, &stream, args)? };
         let shape = (rows, chunks as u32, log_lanes);
-        macro_rules! stored {
-            ($fill:ident) => {{
-                let mut values = DeviceBuffer::uninitialized(device, elements as usize)?;
+        macro_rules! fill {
+            ($fill:ident, $from:expr, $into:expr) => {{
                 let args = $fill {
                     rows: shape.0,
                     chunks: shape.1,
@@ -133,18 +137,31 @@ impl<T: DeviceScalar> DeviceSellp<T> {
                     col_ind,
                     sums: sums.ptr(),
                     modes: modes.ptr(),
-                    values: a.values.ptr(),
-                    elements: values.ptr_mut(),
+                    values: $from,
+                    elements: $into.ptr_mut(),
                 };
                 // SAFETY: as above.
-                unsafe { device.launch::<$fill<T>>(launch, &stream, args)? };
-                values
+                unsafe { device.launch::<$fill<T>>(launch, &stream, args)? }
             }};
         }
+        let mut positions = None;
         let values = match options.values {
             ValueKind::Equal(value) => DeviceReducedValues::Equal(value),
-            ValueKind::Stored => DeviceReducedValues::Stored(stored!(SellpValues)),
-            ValueKind::Single => DeviceReducedValues::Single(stored!(SellpValuesSingle)),
+            ValueKind::Stored => {
+                let (keep, elements) = (options.new_values, elements as usize);
+                let values;
+                (values, positions) =
+                    ValuePositions::convert(a, elements, keep, &stream, |from, into| {
+                        fill!(SellpValues, from, into);
+                        Ok(())
+                    })?;
+                DeviceReducedValues::Stored(values)
+            }
+            ValueKind::Single => {
+                let mut values = DeviceBuffer::uninitialized(device, elements as usize)?;
+                fill!(SellpValuesSingle, a.values.ptr(), values);
+                DeviceReducedValues::Single(values)
+            }
         };
         kept.copy_from_on(&a.row_ptr, &stream)?;
         stream.synchronize()?;
@@ -161,6 +178,7 @@ impl<T: DeviceScalar> DeviceSellp<T> {
             fills,
             row_ptr,
             values,
+            positions,
         }))
     }
 }
@@ -201,6 +219,8 @@ fn totals(
 }
 
 impl<T: DeviceScalar> DeviceMatrix for DeviceSellp<T> {
+    type Value = T;
+
     fn shape(&self) -> (usize, usize) {
         self.shape
     }
@@ -216,10 +236,16 @@ impl<T: DeviceScalar> DeviceMatrix for DeviceSellp<T> {
     }
 
     fn rarely_read_bytes(&self) -> u64 {
-        match self.values {
+        let positions = self.positions.as_ref().map_or(0, ValuePositions::bytes);
+        let filled = match self.values {
             DeviceReducedValues::Equal(_) => 0,
-            _ => (self.row_ptr.bytes() + self.fills.bytes()) as u64,
-        }
+            _ => self.row_ptr.bytes() + self.fills.bytes(),
+        };
+        (positions + filled) as u64
+    }
+
+    fn set_values(&mut self, values: &DeviceBuffer<T>, stream: &Stream) -> Result<(), GpuError> {
+        self.values.set(self.positions.as_ref(), values, stream)
     }
 }
 

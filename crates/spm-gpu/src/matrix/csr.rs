@@ -1,13 +1,18 @@
 //! CSR matrices in device memory.
 
+use std::sync::Arc;
+
 use spm_formats::CsrView;
 use spm_formats::kernel::PlanError;
+use spm_gpu_kernels::device::DevicePtr;
 
 use super::DeviceMatrix;
+use crate::convert::NEW_VALUES;
 use crate::device::Device;
 use crate::error::GpuError;
-use crate::memory::DeviceBuffer;
+use crate::memory::{DeviceBuffer, check_operand};
 use crate::plan::{DeviceCsc, DeviceScalar, PlanOptions};
+use crate::source::Source;
 use crate::stream::Stream;
 use crate::transpose;
 
@@ -103,12 +108,103 @@ impl<T: DeviceScalar> DeviceCsr<T> {
 }
 
 impl<T: DeviceScalar> DeviceMatrix for DeviceCsr<T> {
+    type Value = T;
+
     fn shape(&self) -> (usize, usize) {
         (self.rows, self.cols)
     }
 
     fn bytes(&self) -> u64 {
         DeviceCsr::bytes(self)
+    }
+
+    fn set_values(&mut self, values: &DeviceBuffer<T>, stream: &Stream) -> Result<(), GpuError> {
+        check_operand(NEW_VALUES, self.device(), values, self.values.len())?;
+        self.values.copy_from_on(values, stream)
+    }
+}
+
+/// The CSR matrix of a plan, which others may share: new values for it are the plan's own.
+#[derive(Debug)]
+pub(crate) struct PlanCsr<T> {
+    csr: Arc<DeviceCsr<T>>,
+    /// A copy that stands in for the values of a shared matrix.
+    own: Option<DeviceBuffer<T>>,
+}
+
+impl<T: DeviceScalar> PlanCsr<T> {
+    pub(crate) fn new(a: &Source<T>) -> Result<Self, GpuError> {
+        let mut own = None;
+        if a.new_values && a.is_shared {
+            let mut copy = DeviceBuffer::uninitialized(a.csr.device(), a.csr.values.len())?;
+            copy.copy_from(&a.csr.values)?;
+            own = Some(copy);
+        }
+        Ok(Self { csr: Arc::clone(&a.csr), own })
+    }
+
+    pub(crate) fn row_ptr(&self) -> DevicePtr<u32> {
+        self.csr.row_ptr.ptr()
+    }
+
+    pub(crate) fn col_ind(&self) -> DevicePtr<u32> {
+        self.csr.col_ind.ptr()
+    }
+
+    pub(crate) fn values(&self) -> DevicePtr<T> {
+        self.own.as_ref().unwrap_or(&self.csr.values).ptr()
+    }
+
+    pub(crate) fn rows(&self) -> usize {
+        self.csr.rows()
+    }
+
+    pub(crate) fn cols(&self) -> usize {
+        self.csr.cols()
+    }
+
+    pub(crate) fn entries(&self) -> usize {
+        self.csr.entries()
+    }
+
+    pub(crate) fn device(&self) -> &Device {
+        self.csr.device()
+    }
+
+    /// Bytes of the row pointers.
+    pub(crate) fn pointer_bytes(&self) -> u64 {
+        self.csr.row_ptr.bytes() as u64
+    }
+
+    /// Bytes of the values.
+    pub(crate) fn value_bytes(&self) -> u64 {
+        self.csr.values.bytes() as u64
+    }
+}
+
+impl<T: DeviceScalar> DeviceMatrix for PlanCsr<T> {
+    type Value = T;
+
+    fn shape(&self) -> (usize, usize) {
+        (self.csr.rows(), self.csr.cols())
+    }
+
+    fn bytes(&self) -> u64 {
+        self.csr.bytes()
+    }
+
+    fn rarely_read_bytes(&self) -> u64 {
+        self.own.as_ref().map_or(0, |own| own.bytes() as u64)
+    }
+
+    fn set_values(&mut self, values: &DeviceBuffer<T>, stream: &Stream) -> Result<(), GpuError> {
+        match &mut self.own {
+            Some(own) => {
+                check_operand(NEW_VALUES, self.csr.device(), values, own.len())?;
+                own.copy_from_on(values, stream)
+            }
+            None => self.csr.set_values(values, stream),
+        }
     }
 }
 
@@ -175,6 +271,8 @@ impl<T: DeviceScalar> ReducedCsr<T> {
 }
 
 impl<T: DeviceScalar> DeviceMatrix for ReducedCsr<T> {
+    type Value = T;
+
     fn shape(&self) -> (usize, usize) {
         (self.rows, self.cols)
     }

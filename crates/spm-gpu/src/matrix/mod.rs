@@ -4,7 +4,7 @@ mod csr;
 mod padded;
 
 pub use csr::DeviceCsr;
-pub(crate) use csr::{DeviceValues, ReducedCsr};
+pub(crate) use csr::{DeviceValues, PlanCsr, ReducedCsr};
 pub(crate) use padded::{DeviceEll, permutation};
 pub use padded::{DeviceHll, DeviceSell};
 
@@ -13,8 +13,16 @@ use std::sync::Arc;
 use spm_formats::FormatError;
 use spm_formats::kernel::PlanError;
 
+use crate::error::GpuError;
+use crate::memory::DeviceBuffer;
+use crate::product::NO_ORDER;
+use crate::stream::Stream;
+
 /// A matrix in device memory, in any format.
 pub(crate) trait DeviceMatrix: Send + 'static {
+    /// The type of its values.
+    type Value;
+
     /// (rows, columns).
     fn shape(&self) -> (usize, usize);
 
@@ -26,10 +34,23 @@ pub(crate) trait DeviceMatrix: Send + 'static {
     fn rarely_read_bytes(&self) -> u64 {
         0
     }
+
+    /// Enqueues the copy of new values, in CSR order and of the same device, into their places. After an
+    /// error the matrix has its old values.
+    fn set_values(
+        &mut self,
+        values: &DeviceBuffer<Self::Value>,
+        stream: &Stream,
+    ) -> Result<(), GpuError> {
+        let _ = (values, stream);
+        Err(NO_ORDER)
+    }
 }
 
 /// A matrix that several plans share.
 impl<M: DeviceMatrix + Sync> DeviceMatrix for Arc<M> {
+    type Value = M::Value;
+
     fn shape(&self) -> (usize, usize) {
         M::shape(self)
     }
@@ -41,7 +62,19 @@ impl<M: DeviceMatrix + Sync> DeviceMatrix for Arc<M> {
     fn rarely_read_bytes(&self) -> u64 {
         M::rarely_read_bytes(self)
     }
+
+    fn set_values(
+        &mut self,
+        values: &DeviceBuffer<Self::Value>,
+        stream: &Stream,
+    ) -> Result<(), GpuError> {
+        Self::get_mut(self).ok_or(SHARED)?.set_values(values, stream)
+    }
 }
+
+/// The refusal of new values for a matrix that is not the plan's alone.
+pub(crate) const SHARED: GpuError =
+    GpuError::Values("the plan shares the matrix; plan with `new_values`");
 
 /// A matrix with additional arrays of its kernel.
 pub(crate) struct With<M, E> {
@@ -55,6 +88,8 @@ pub(crate) struct With<M, E> {
 }
 
 impl<M: DeviceMatrix, E: Send + 'static> DeviceMatrix for With<M, E> {
+    type Value = M::Value;
+
     fn shape(&self) -> (usize, usize) {
         self.matrix.shape()
     }
@@ -65,6 +100,14 @@ impl<M: DeviceMatrix, E: Send + 'static> DeviceMatrix for With<M, E> {
 
     fn rarely_read_bytes(&self) -> u64 {
         self.matrix.rarely_read_bytes() + self.scratch_bytes as u64
+    }
+
+    fn set_values(
+        &mut self,
+        values: &DeviceBuffer<Self::Value>,
+        stream: &Stream,
+    ) -> Result<(), GpuError> {
+        self.matrix.set_values(values, stream)
     }
 }
 

@@ -5,10 +5,12 @@ use spm_formats::kernel::PlanError;
 use spm_formats::{Ell, Hll, Sell};
 
 use super::DeviceMatrix;
+use crate::convert::{NOT_PLANNED, ValuePositions};
 use crate::device::Device;
 use crate::error::GpuError;
 use crate::memory::DeviceBuffer;
 use crate::plan::DeviceScalar;
+use crate::stream::Stream;
 
 /// ELLPACK, in one of its layouts.
 #[derive(Debug)]
@@ -49,6 +51,8 @@ impl<T: DeviceScalar> DeviceEll<T> {
 }
 
 impl<T: DeviceScalar> DeviceMatrix for DeviceEll<T> {
+    type Value = T;
+
     fn shape(&self) -> (usize, usize) {
         (self.rows, self.cols)
     }
@@ -118,6 +122,8 @@ impl<T: DeviceScalar> DeviceHll<T> {
 }
 
 impl<T: DeviceScalar> DeviceMatrix for DeviceHll<T> {
+    type Value = T;
+
     fn shape(&self) -> (usize, usize) {
         (self.rows, self.cols)
     }
@@ -142,6 +148,8 @@ pub struct DeviceSell<T> {
     pub(crate) row_lengths: DeviceBuffer<u32>,
     pub(crate) col_ind: DeviceBuffer<u32>,
     pub(crate) values: DeviceBuffer<T>,
+    /// For new values.
+    pub(crate) positions: Option<ValuePositions>,
 }
 
 impl<T: DeviceScalar> DeviceSell<T> {
@@ -165,6 +173,7 @@ impl<T: DeviceScalar> DeviceSell<T> {
             row_lengths: DeviceBuffer::from_slice(device, a.row_lengths())?,
             col_ind: DeviceBuffer::from_slice(device, a.col_ind())?,
             values: DeviceBuffer::from_slice(device, a.values())?,
+            positions: None,
         })
     }
 
@@ -214,6 +223,8 @@ pub(crate) fn permutation<T: DeviceScalar>(
 }
 
 impl<T: DeviceScalar> DeviceMatrix for DeviceSell<T> {
+    type Value = T;
+
     fn shape(&self) -> (usize, usize) {
         (self.rows, self.cols)
     }
@@ -225,6 +236,12 @@ impl<T: DeviceScalar> DeviceMatrix for DeviceSell<T> {
     }
 
     fn rarely_read_bytes(&self) -> u64 {
-        self.row_lengths.bytes() as u64
+        let positions = self.positions.as_ref().map_or(0, ValuePositions::bytes);
+        (self.row_lengths.bytes() + positions) as u64
+    }
+
+    fn set_values(&mut self, values: &DeviceBuffer<T>, stream: &Stream) -> Result<(), GpuError> {
+        let positions = self.positions.as_ref().ok_or(NOT_PLANNED)?;
+        positions.set(values, &mut self.values, stream)
     }
 }

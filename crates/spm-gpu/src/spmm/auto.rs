@@ -237,7 +237,7 @@ mod tests {
         let a = generate::named(name).unwrap().generate::<f64>().unwrap();
         let device = Device::emulated(Default::default());
         let a = DeviceCsr::new(&device, a.view()).unwrap();
-        Source::new(Arc::new(a)).unwrap()
+        Source::shared(Arc::new(a), false).unwrap()
     }
 
     fn of(a: &Source<f64>, k: usize, layout: Layout) -> Vec<Candidate<f64>> {
@@ -268,7 +268,15 @@ mod tests {
                     let (dense, device) = (DenseShape { k, layout }, a.csr.device());
                     let (parameters, budget) = (&INFO.defaults(), &MemoryBudget::default());
                     let info = &INFO;
-                    let problem = Problem { info, device, a: &a, dense, parameters, budget };
+                    let problem = Problem {
+                        info,
+                        device,
+                        a: &a,
+                        dense,
+                        parameters,
+                        budget,
+                        new_values: false,
+                    };
                     let plan = candidate.plan(problem);
                     assert!(plan.is_ok(), "{}, {dense:?}", candidate.label);
                 }

@@ -1,7 +1,5 @@
 //! Plan of `gpu-kernels/src/spmm/csr_nonzero_split.rs`.
 
-use std::sync::Arc;
-
 use spm_formats::kernel::{KernelInfo, ParameterSpec, Value};
 use spm_formats::{DenseShape, Layout};
 use spm_gpu_kernels::spmm::{CsrNonzeroSplit1, CsrNonzeroSplit2, CsrNonzeroSplit4};
@@ -10,6 +8,7 @@ use super::KERNEL;
 use super::columns::{COLUMNS, ColumnShape, SMALL_BLOCK, TILE};
 use super::long_rows::{DEVICE_THREADS, LongRows, Parts, SPLIT, longest};
 use super::rearrange::Ordered;
+use crate::matrix::PlanCsr;
 use crate::memory::DeviceBuffer;
 use crate::plan::DeviceScalar;
 use crate::problem::{DeviceProblem, Planned, Problem};
@@ -74,7 +73,7 @@ pub(super) fn on_device<T: DeviceScalar>(problem: DeviceProblem<'_, T>) -> Plann
     let longest = longest(a, shape.lanes, parameters);
     let parts = Parts::of(a, longest)?;
     let row_ptr = a.host_pointers()?;
-    let a = Arc::clone(&a.csr);
+    let a = PlanCsr::new(a)?;
     if u32::try_from(a.rows() + parts.bounds.len()).is_err() {
         let reason = format!("{} rows and {} parts of rows", a.rows(), parts.bounds.len());
         return Err(problem.unsupported(reason));
@@ -103,9 +102,9 @@ pub(super) fn on_device<T: DeviceScalar>(problem: DeviceProblem<'_, T>) -> Plann
                     lanes: shape.lanes as u32,
                     item_count: items.len() as u32,
                     items: items.ptr(),
-                    row_ptr: a.row_ptr.ptr(),
-                    col_ind: a.col_ind.ptr(),
-                    values: a.values.ptr(),
+                    row_ptr: a.row_ptr(),
+                    col_ind: a.col_ind(),
+                    values: a.values(),
                     x,
                     partial: long.sums(),
                     y: row_major_y.output(),

@@ -1,7 +1,5 @@
 //! Plan of `gpu-kernels/src/spmm/csr_vector.rs`.
 
-use std::sync::Arc;
-
 use spm_formats::Layout;
 use spm_formats::kernel::{KernelInfo, ParameterSpec, Parameters};
 use spm_gpu_kernels::spmm::{CsrVector2, CsrVector4, CsrVector8};
@@ -12,6 +10,7 @@ use super::long_rows::{LongRows, Parts, SPLIT, longest};
 use super::rearrange::{Ordered, strides};
 use super::sell_thread_per_row::COLUMNS;
 use crate::launch::WARP;
+use crate::matrix::PlanCsr;
 use crate::memory::DeviceBuffer;
 use crate::plan::DeviceScalar;
 use crate::problem::{DeviceProblem, Planned, Problem};
@@ -84,7 +83,7 @@ pub(super) fn on_device<T: DeviceScalar>(problem: DeviceProblem<'_, T>) -> Plann
     let chunks = parts.bounds.len() as u32;
     let chunk_bounds = DeviceBuffer::from_slice(device, &parts.bounds)?;
     let mut long = LongRows::new(device, &parts, dense.k)?;
-    let a = Arc::clone(&a.csr);
+    let a = PlanCsr::new(a)?;
     let mut ordered = Ordered::new(device, a.cols(), dense, Layout::ColumnMajor)?;
     let workspace = ordered.bytes() + chunk_bounds.bytes() as u64 + long.bytes();
     Ok(problem.product_with_scratch(a, workspace, move |a, x, y, stream| {
@@ -100,9 +99,9 @@ pub(super) fn on_device<T: DeviceScalar>(problem: DeviceProblem<'_, T>) -> Plann
                     chunks,
                     chunk_bounds: chunk_bounds.ptr(),
                     partial: long.sums(),
-                    row_ptr: a.row_ptr.ptr(),
-                    col_ind: a.col_ind.ptr(),
-                    values: a.values.ptr(),
+                    row_ptr: a.row_ptr(),
+                    col_ind: a.col_ind(),
+                    values: a.values(),
                     x,
                     y: y.output(),
                     y_strides: strides(a.rows(), dense),

@@ -53,7 +53,7 @@ pub(super) fn on_device<T: DeviceScalar>(problem: DeviceProblem<'_, T>) -> Plann
         .with_grid_y(row_blocks as u32)
         .with_shared_bytes(csr_column_blocks_shared_bytes::<T>(block_cols as u32));
     let single = parameters.switch(SINGLE_VALUES.name) && a.stats.single;
-    let matrix = DeviceColumnBlocks::new(&a.csr, cut, single, budget)?;
+    let matrix = DeviceColumnBlocks::new(&a.csr, cut, (single, a.new_values), budget)?;
     let mut sums = DeviceBuffer::<T>::uninitialized(device, rows * col_blocks)?;
     let mut arrivals = DeviceBuffer::<u32>::zeroed(device, row_blocks)?;
     let scratch_bytes = sums.bytes() + arrivals.bytes();

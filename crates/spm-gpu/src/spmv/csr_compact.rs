@@ -28,6 +28,8 @@ struct CompactCsr<T> {
 }
 
 impl<T: DeviceScalar> DeviceMatrix for CompactCsr<T> {
+    type Value = T;
+
     fn shape(&self) -> (usize, usize) {
         self.shape
     }

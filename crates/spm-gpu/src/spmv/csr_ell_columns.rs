@@ -10,6 +10,7 @@ use super::KERNEL;
 use super::parameters::{DROP_EQUAL, row_lanes};
 use crate::convert::DeviceEllColumns;
 use crate::launch::WARP;
+use crate::matrix::PlanCsr;
 use crate::plan::DeviceScalar;
 use crate::problem::{DeviceProblem, Planned, Problem};
 use crate::source::Source;
@@ -86,7 +87,7 @@ pub(super) fn on_device<T: DeviceScalar>(problem: DeviceProblem<'_, T>) -> Plann
     let finite = |value: &T| value.to_f64().is_finite();
     let equal = a.stats.equal.filter(|_| parameters.switch(DROP_EQUAL.name)).filter(finite);
     let a = DeviceEllColumns::new(
-        &a.csr,
+        PlanCsr::new(a)?,
         equal,
         (lanes, elements),
         a.stats.longest_row,
@@ -102,8 +103,8 @@ pub(super) fn on_device<T: DeviceScalar>(problem: DeviceProblem<'_, T>) -> Plann
                     lanes,
                     rest: a.rest.into(),
                     words: a.words.ptr(),
-                    row_ptr: a.csr.row_ptr.ptr(),
-                    col_ind: a.csr.col_ind.ptr(),
+                    row_ptr: a.csr.row_ptr(),
+                    col_ind: a.csr.col_ind(),
                     $($field: $value,)*
                     x: x.ptr(),
                     y: y.output(),
@@ -113,7 +114,7 @@ pub(super) fn on_device<T: DeviceScalar>(problem: DeviceProblem<'_, T>) -> Plann
                 unsafe { stream.device().launch::<$kernel<T>>(launch, stream, args) }
             }};
         }
-        let values = a.csr.values.ptr();
+        let values = a.csr.values();
         match (elements, a.relative, a.equal) {
             (FEW_ELEMENTS, Some(relative), None) => {
                 launch!(CsrEllColumns4 { relative: relative, values: values })

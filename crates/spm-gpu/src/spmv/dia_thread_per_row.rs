@@ -10,7 +10,7 @@ use super::KERNEL;
 use super::parameters::{R2_BLOCKS, SINGLE_VALUES, block};
 use crate::convert::{DeviceDia, DeviceReducedValues};
 use crate::info::DeviceInfo;
-use crate::matrix::DeviceMatrix;
+use crate::matrix::{DeviceMatrix, PlanCsr};
 use crate::plan::{BoxedPlan, DeviceScalar};
 use crate::problem::{DeviceProblem, Planned, Problem};
 use crate::product::Zero;
@@ -95,7 +95,7 @@ pub(super) fn with_places<T: DeviceScalar>(
     let block = problem.block();
     let launch = problem.launch(rows, block, block)?;
     let single = parameters.switch(SINGLE_VALUES.name) && a.stats.single;
-    let Some(dia) = DeviceDia::new(&a.csr, single, accept)? else { return Ok(None) };
+    let Some(dia) = DeviceDia::new(PlanCsr::new(a)?, single, accept)? else { return Ok(None) };
     let mut distances = Distances::default();
     for (place, &distance) in distances.0.as_flattened_mut().iter_mut().zip(&dia.distances) {
         *place = distance;
@@ -113,9 +113,9 @@ pub(super) fn with_places<T: DeviceScalar>(
                     pitch: a.pitch,
                     distances,
                     diagonal_values: $values,
-                    row_ptr: a.csr.row_ptr.ptr(),
-                    col_ind: a.csr.col_ind.ptr(),
-                    values: a.csr.values.ptr(),
+                    row_ptr: a.csr.row_ptr(),
+                    col_ind: a.csr.col_ind(),
+                    values: a.csr.values(),
                     x: x.ptr(),
                     y: y.output(),
                 };

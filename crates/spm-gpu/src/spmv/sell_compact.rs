@@ -37,6 +37,8 @@ struct CompactSell<T> {
 }
 
 impl<T: DeviceScalar> DeviceMatrix for CompactSell<T> {
+    type Value = T;
+
     fn shape(&self) -> (usize, usize) {
         self.shape
     }

@@ -75,6 +75,7 @@ pub(super) fn with_elements<T: DeviceScalar>(
         diagonals: parameters.switch(DIAGONALS.name),
         longest_row: a.stats.longest_row,
         values: ValueKind::choose(&a.stats, drop_equal, single),
+        new_values: a.new_values,
     };
     let sellp = DeviceSellp::new(&a.csr, &options, accept)?;
     Ok(sellp.map(|a| {

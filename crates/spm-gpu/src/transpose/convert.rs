@@ -28,7 +28,7 @@
 //!
 //! // Or with any kernel that is planned on the device.
 //! let auto = spm_gpu::spmv::find::<f64>("auto").expect("a registered kernel");
-//! let (csr, options) = (Arc::new(csr.into_csr()), PlanOptions { budget });
+//! let (csr, options) = (Arc::new(csr.into_csr()), PlanOptions { budget, ..PlanOptions::default() });
 //! let plan = auto.plan_on_device(&csr, &auto.info.defaults(), &options);
 //! assert_eq!(plan.expect("planned on the device")?.shape(), (2, 3));
 //! # Ok::<(), Box<dyn std::error::Error>>(())

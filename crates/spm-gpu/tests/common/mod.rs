@@ -7,6 +7,7 @@ pub(crate) mod spmm;
 pub(crate) mod spmv;
 pub(crate) mod streams;
 pub(crate) mod transpose;
+pub(crate) mod values;
 pub(crate) mod vectors;
 
 use spm_formats::kernel::PlanError;

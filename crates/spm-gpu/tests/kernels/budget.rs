@@ -35,7 +35,7 @@ fn check<L: FnOnce()>(
     for times in [0, 4, 64] {
         let budget = times * matrix / 4;
         let device = device(bytes + budget + MemoryBudget::ALLOWANCE);
-        let options = PlanOptions { budget: MemoryBudget::bytes(budget) };
+        let options = PlanOptions { budget: MemoryBudget::bytes(budget), ..PlanOptions::default() };
         match plan(&device, options) {
             Ok(launch) if !launched => {
                 launch();

@@ -14,4 +14,5 @@ mod spmm;
 mod spmv;
 mod streams;
 mod transpose;
+mod values;
 mod vectors;

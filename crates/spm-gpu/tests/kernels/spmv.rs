@@ -257,7 +257,7 @@ fn padding_of_column_blocks_is_counted() {
     let row_ptr = (0..=rows as u32).map(|row| 5 * row).collect();
     let csr = Csr::new((rows, cols), row_ptr, columns.collect(), vec![0.1; 5 * rows]).unwrap();
     let plan = |budget| {
-        let options = PlanOptions { budget: MemoryBudget::bytes(budget) };
+        let options = PlanOptions { budget: MemoryBudget::bytes(budget), ..PlanOptions::default() };
         kernel.plan(&emulator(1), csr.view(), &kernel.info.defaults(), &options)
     };
     let elements = 8 * rows as u64 * (2 + 8);

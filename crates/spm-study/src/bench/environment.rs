@@ -1,19 +1,16 @@
 //! Where a run was made: written to `environment.json` beside the results.
 
 use std::collections::BTreeMap;
-use std::hint::black_box;
 use std::path::Path;
 use std::process::Command;
-use std::time::Duration;
 
-use serde::Serialize;
+use serde::{Deserialize, Serialize};
 use spm_cpu::Threads;
-use spm_formats::kernel::Schedule;
 use spm_gpu::Device;
 
+use super::bandwidth::{self, Level};
 use super::cache::described;
 use super::gpu;
-use super::timing::{Sampling, sample};
 use crate::suite::workspace_root;
 
 /// Everything that a figure needs to be read by.
@@ -43,11 +40,35 @@ pub struct Environment {
     pub copy_bandwidth_gb_per_s: BTreeMap<String, f64>,
     /// The same for copies inside device memory.
     pub gpu_copy_bandwidth_gb_per_s: Option<f64>,
+    /// Bandwidth by working set, the larger of which gives the two above.
+    pub bandwidth_gb_per_s: Bandwidths,
     /// Seed and range of x, cache state, sampling: what the run was asked for.
     pub settings: serde_json::Value,
     /// Runs with other settings that this one goes on from: when, command, revision, settings.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub earlier: Vec<serde_json::Value>,
+}
+
+/// Bandwidth by working set.
+#[derive(Debug, Clone, Default, Serialize, Deserialize)]
+pub struct Bandwidths {
+    /// By the number of threads.
+    #[serde(default)]
+    pub cpu: BTreeMap<String, Vec<Level>>,
+    /// Inside device memory and the device's caches.
+    #[serde(default)]
+    pub gpu: Vec<Level>,
+}
+
+impl Bandwidths {
+    /// The bandwidth in GB/s that bounds a case that moves `bytes`, with some threads on the CPU, or on
+    /// the device.
+    pub fn roof(&self, threads: Option<u64>, bytes: f64) -> Option<f64> {
+        match threads {
+            Some(threads) => bandwidth::roof(self.cpu.get(&threads.to_string())?, bytes),
+            None => bandwidth::roof(&self.gpu, bytes),
+        }
+    }
 }
 
 /// The runs that the results folder of this `environment.json` holds already, those with these
@@ -76,7 +97,7 @@ pub struct Cpu {
 }
 
 impl Environment {
-    /// Looks at the machine and measures its copy bandwidth for each of `thread_counts`.
+    /// Looks at the machine and measures its bandwidth for each of `thread_counts`.
     pub fn observe(
         thread_counts: &[usize],
         device: Result<&Device, &str>,
@@ -90,6 +111,12 @@ impl Environment {
         let unknown = || "unknown".to_owned();
         let model = system.cpus().first().map(|cpu| cpu.brand().to_owned());
         let now = std::time::SystemTime::now().duration_since(std::time::UNIX_EPOCH);
+        let cpu = |&count: &usize| (count.to_string(), bandwidth::of_threads(&Threads::new(count)));
+        let bandwidth_gb_per_s = Bandwidths {
+            cpu: thread_counts.iter().map(cpu).collect(),
+            gpu: device.ok().and_then(|d| bandwidth::of_device(d).ok()).unwrap_or_default(),
+        };
+        let of_memory = |levels: &[Level]| levels.last().map(|level| level.copy);
         Self {
             started_unix: now.map_or(0, |d| d.as_secs()),
             command: std::env::args().skip(1).collect::<Vec<_>>().join(" "),
@@ -107,24 +134,19 @@ impl Environment {
             },
             memory_bytes: system.total_memory(),
             gpu: gpu::describe(device),
-            gpu_copy_bandwidth_gb_per_s: device.ok().and_then(|d| gpu::copy_bandwidth(d).ok()),
+            gpu_copy_bandwidth_gb_per_s: of_memory(&bandwidth_gb_per_s.gpu),
             compiler: env!("SPM_COMPILER").to_owned(),
             revision: revision().unwrap_or_else(unknown),
             version: env!("CARGO_PKG_VERSION"),
-            copy_bandwidth_gb_per_s: thread_counts
+            copy_bandwidth_gb_per_s: bandwidth_gb_per_s
+                .cpu
                 .iter()
-                .filter_map(|&count| {
-                    Some((count.to_string(), copy_bandwidth(&Threads::new(count))?))
-                })
+                .filter_map(|(count, levels)| Some((count.clone(), of_memory(levels)?)))
                 .collect(),
+            bandwidth_gb_per_s,
             settings,
             earlier: Vec::new(),
         }
-    }
-
-    /// The copy bandwidth measured with `threads` threads, in GB/s.
-    pub fn copy_bandwidth(&self, threads: usize) -> Option<f64> {
-        self.copy_bandwidth_gb_per_s.get(&threads.to_string()).copied()
     }
 }
 
@@ -167,43 +189,6 @@ fn caches() -> Vec<String> {
         .collect()
 }
 
-/// Median bandwidth of copying one large array to another, in GB/s read plus written; `None` where
-/// memory does not hold the arrays.
-fn copy_bandwidth(threads: &Threads) -> Option<f64> {
-    // Far beyond any cache's share of one core, yet allocated in a moment.
-    const ELEMENTS: usize = 1 << 25;
-    let array = |element: f64| {
-        let mut array = Vec::new();
-        array.try_reserve_exact(ELEMENTS).ok()?;
-        array.resize(ELEMENTS, element);
-        Some(array)
-    };
-    let (source, mut target) = (array(1.0)?, array(0.0)?);
-    let sampling = Sampling {
-        warm_up: 1,
-        iterations: 5,
-        min_time: Duration::ZERO,
-        max_time: Duration::from_secs(2),
-    };
-    let timing = sample(&sampling, None::<fn()>, || {
-        let target: Vec<_> = target
-            .chunks_mut(ELEMENTS.div_ceil(threads.count()))
-            .map(std::sync::Mutex::new)
-            .collect();
-        let chunk = ELEMENTS.div_ceil(threads.count());
-        threads.for_each_chunk(target.len(), Schedule::Static, 1, |parts| {
-            for part in parts {
-                let mut target = target[part].lock().expect("nobody panics while copying");
-                let source = &source[part * chunk..][..target.len()];
-                target.copy_from_slice(black_box(source));
-            }
-        });
-        Ok::<(), std::convert::Infallible>(())
-    });
-    let Ok(timing) = timing;
-    Some((2 * ELEMENTS * size_of::<f64>()) as f64 / timing.median_s / 1e9)
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -214,8 +199,10 @@ mod tests {
         assert!(environment.cpu.cores >= 1);
         assert!(environment.compiler.starts_with("rustc 1."), "{}", environment.compiler);
         assert!(environment.memory_bytes > 1 << 20);
-        assert!(environment.copy_bandwidth(1).is_some_and(|b| b > 0.1 && b < 1e4));
-        assert_eq!(environment.copy_bandwidth(7), None);
+        assert!((0.1..1e4).contains(&environment.copy_bandwidth_gb_per_s["1"]));
+        let roof = |threads, bytes| environment.bandwidth_gb_per_s.roof(threads, bytes);
+        assert!(roof(Some(1), 1e5) >= roof(Some(1), 1e12) && roof(Some(1), 1e12).is_some());
+        assert_eq!((roof(Some(7), 1.0), roof(None, 1.0)), (None, None));
     }
 
     #[test]

@@ -46,13 +46,7 @@ pub fn describe(
     for (source, entries) in matrices.iter().zip(&entries) {
         let _ = writeln!(text, "{}: about {entries} entries", source.name());
     }
-    let estimate = seconds(cases, &entries, sampling);
-    let time = match budget {
-        Some(budget) if estimate > budget as f64 => {
-            format!("{}, cut from {} by the budget", words(budget as f64), words(estimate))
-        }
-        _ => words(estimate),
-    };
+    let time = within(seconds(cases, &entries, sampling), budget);
     let (cases, matrices) = (cases.len(), matrices.len());
     let _ = writeln!(
         text,
@@ -60,6 +54,27 @@ pub fn describe(
         cases * matrices
     );
     text
+}
+
+/// About how long a run takes, in words.
+pub fn time(
+    cases: &[(&str, CaseSpec)],
+    matrices: &[Source],
+    sampling: &Sampling,
+    budget: Option<u64>,
+) -> String {
+    let entries: Vec<u64> = matrices.iter().map(Source::entries).collect();
+    within(seconds(cases, &entries, sampling), budget)
+}
+
+/// An estimate, or the budget that cuts it.
+fn within(estimate: f64, budget: Option<u64>) -> String {
+    match budget {
+        Some(budget) if estimate > budget as f64 => {
+            format!("{}, cut from {} by the budget", words(budget as f64), words(estimate))
+        }
+        _ => words(estimate),
+    }
 }
 
 /// About how long `cases` take on matrices of these numbers of entries; cases that experiments share
@@ -111,7 +126,7 @@ fn case_seconds(case: &CaseSpec, entries: f64, sampling: &Sampling) -> f64 {
 /// `45 s`, `12 min`, `3.5 h`.
 fn words(seconds: f64) -> String {
     match seconds {
-        s if s < 90.0 => format!("{s:.0} s"),
+        s if s < 180.0 => format!("{s:.0} s"),
         s if s < 5400.0 => format!("{:.0} min", s / 60.0),
         s => format!("{:.1} h", s / 3600.0),
     }

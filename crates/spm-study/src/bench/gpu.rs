@@ -45,20 +45,6 @@ pub fn describe(device: Result<&Device, &str>) -> serde_json::Value {
     })
 }
 
-/// Median bandwidth of a copy inside device memory, in GB/s read plus written.
-///
-/// # Errors
-/// Too little memory, a device that fails.
-pub fn copy_bandwidth(device: &Device) -> Result<f64, GpuError> {
-    const ELEMENTS: usize = 1 << 27;
-    let source = DeviceBuffer::<f64>::zeroed(device, ELEMENTS)?;
-    let mut target = DeviceBuffer::<f64>::zeroed(device, ELEMENTS)?;
-    let stream = Stream::new(device)?;
-    let sampling = Sampling { iterations: 20, ..Sampling::default() };
-    let timing = spm_gpu::time(&stream, &sampling, |stream| target.copy_from_on(&source, stream))?;
-    Ok(2.0 * source.bytes() as f64 / timing.median_s / 1e9)
-}
-
 /// Plans `spec` on the device; x and y are allocated and filled there.
 ///
 /// # Errors

@@ -1,5 +1,6 @@
 //! The experiment matrix.
 
+pub mod bandwidth;
 pub mod cache;
 pub mod case;
 mod cpu;
@@ -22,4 +23,5 @@ pub use case::{Case, CaseSpec};
 pub use experiments::{EXPERIMENTS, Experiment};
 pub use plan::{Resources, plan};
 pub use run::{Options, run};
+pub use settings::Precision;
 pub use timing::Scope;

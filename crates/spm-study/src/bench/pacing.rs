@@ -2,6 +2,8 @@
 
 use std::time::{Duration, Instant};
 
+use crate::suite::Source;
+
 /// Shares the time of a budget among the cases that are left.
 pub(super) struct Pacing {
     begin: Instant,
@@ -26,6 +28,11 @@ impl Pacing {
         most
     }
 
+    /// Time since the beginning.
+    pub(super) fn elapsed(&self) -> Duration {
+        self.begin.elapsed()
+    }
+
     /// The rest of the time that `left` cases may be timed for, in equal shares, times 4: most cases
     /// need far less than their share. What cases take beside their timing (plan, check, operands)
     /// is taken to go on as in the `done` ones.
@@ -42,6 +49,33 @@ impl Pacing {
         let rest = budget.saturating_sub(elapsed).saturating_sub(beside.mul_f64(left));
         let most = rest.as_secs_f64() * SHARES / left;
         Duration::try_from_secs_f64(most).unwrap_or(Duration::MAX)
+    }
+}
+
+/// Shares the time of a budget among matrices, by their sizes, for a run that leaves out what does not fit.
+pub(super) struct Shares {
+    /// Shares of the matrices that are left, the next one last; nothing for a run that leaves out nothing.
+    left: Vec<f64>,
+}
+
+impl Shares {
+    pub(super) fn new(matrices: &[Source], leave_out: bool) -> Self {
+        let left = if leave_out {
+            // Even an empty matrix takes the time of its launches.
+            matrices.iter().rev().map(|source| source.entries() as f64 + 1e5).collect()
+        } else {
+            Vec::new()
+        };
+        Self { left }
+    }
+
+    /// Until when the cases of the next matrix may begin: its share of the time that is left.
+    pub(super) fn next(&mut self, pacing: &Pacing) -> Option<Duration> {
+        let all: f64 = self.left.iter().sum();
+        let share = self.left.pop()? / all;
+        let run = pacing.budget?;
+        let elapsed = pacing.elapsed();
+        Some(elapsed + run.saturating_sub(elapsed).mul_f64(share))
     }
 }
 
@@ -67,5 +101,24 @@ mod tests {
         let first = pacing.next_case(Duration::ZERO).as_secs_f64();
         assert!((49.0..=50.0).contains(&first), "{first}");
         assert_eq!((pacing.done, pacing.left), (1, 7));
+    }
+
+    #[test]
+    fn matrices_share_the_time_by_their_sizes() {
+        let matrices: Vec<Source> =
+            ["cage4", "stencil5[n=300]"].map(|name| Source::parse(name).unwrap()).to_vec();
+        assert!(Shares::new(&matrices, false).next(&Pacing::new(Some(100), 1)).is_none());
+        assert!(Shares::new(&matrices, true).next(&Pacing::new(None, 1)).is_none());
+        let pacing = Pacing::new(Some(1000), 2);
+        let mut shares = Shares::new(&matrices, true);
+        let first = shares.next(&pacing).unwrap().as_secs_f64();
+        // 10^5 of 6.5 x 10^5.
+        assert!((first - 1000.0 * 100_049.0 / 648_849.0).abs() < 5.0, "{first}");
+        let last = shares.next(&pacing).unwrap();
+        assert!((last.as_secs_f64() - 1000.0).abs() < 5.0);
+        assert!(shares.next(&pacing).is_none());
+        // A budget that is spent leaves no time.
+        let spent = Shares::new(&matrices, true).next(&Pacing::new(Some(0), 2)).unwrap();
+        assert!(spent < Duration::from_secs(1));
     }
 }

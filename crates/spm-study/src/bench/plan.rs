@@ -65,7 +65,7 @@ pub fn plan<'a, T: DeviceScalar>(
         Backend::Gpu => {
             let device =
                 resources.device().map_err(|reason| PlanError::device(reason.to_owned()))?;
-            gpu::plan(spec, matrix, device, &spm_gpu::PlanOptions { budget })
+            gpu::plan(spec, matrix, device, &spm_gpu::PlanOptions { budget, ..Default::default() })
         }
         Backend::Cpu => {
             let start = || Threads::new(spec.threads);

@@ -1,6 +1,7 @@
 //! A run of experiments: which cases, on which matrices, into which folder.
 
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
+use std::fmt;
 use std::fs::File;
 use std::path::{Path, PathBuf};
 
@@ -13,8 +14,8 @@ use spm_gpu::DeviceScalar;
 use super::cache::{Eviction, last_level_bytes};
 use super::case::CaseSpec;
 use super::environment::{self, Environment, cores};
-use super::experiments::Experiment;
-use super::pacing::Pacing;
+use super::experiments::{Experiment, is_serial};
+use super::pacing::{Pacing, Shares};
 use super::plan::Resources;
 use super::runner::{Measuring, Runner};
 use super::settings::{Precision, Settings};
@@ -26,7 +27,7 @@ use crate::matrix::Matrix;
 use crate::output::{print, say};
 use crate::results::{ENVIRONMENT_FILE, RESULTS_FILE};
 use crate::suite::Source;
-use crate::{progress, report, structure};
+use crate::{interrupt, progress, report, structure};
 
 /// How a run goes.
 #[derive(Debug, Clone)]
@@ -45,6 +46,13 @@ pub struct Options {
     pub write_x: Option<PathBuf>,
     /// Seconds that the whole run should take.
     pub budget: Option<u64>,
+    /// Leave out cases for which the budget has no time, those first that only vary a parameter; else
+    /// each is run once.
+    pub leave_out: bool,
+    /// What the matrices are, in words.
+    pub suite: String,
+    /// Open the page in a browser at the end.
+    pub open: bool,
     /// Read damaged Matrix Market files as far as they make sense.
     pub lenient: bool,
     /// Only these operations, by their names.
@@ -97,11 +105,46 @@ pub fn run(
         print(&estimate::describe(&cases, matrices, &settings.sampling, options.budget))?;
         return Ok(());
     }
+    introduce(&cases, matrices, options)?;
+    interrupt::watch();
     let (runner, _guard) = open(&cases, resources, options)?;
     match settings.precision {
         Precision::F64 => measure::<f64>(runner, &cases, matrices, options, &settings.input),
         Precision::F32 => measure::<f32>(runner, &cases, matrices, options, &settings.input),
     }
+}
+
+/// Says first what the run will do, and for how long.
+fn introduce(
+    cases: &[(&str, CaseSpec)],
+    matrices: &[Source],
+    options: &Options,
+) -> anyhow::Result<()> {
+    let build =
+        if cfg!(debug_assertions) { "development build: not for figures" } else { "release" };
+    say(format_args!("spm {}, {}, {build}", env!("CARGO_PKG_VERSION"), env!("SPM_COMPILER")))?;
+    let on = |backend: Backend| cases.iter().any(|(_, case)| case.info.backend == backend);
+    let backends: Vec<&str> =
+        [Backend::Cpu, Backend::Gpu].into_iter().filter(|b| on(*b)).map(Backend::name).collect();
+    let suite =
+        if options.suite.is_empty() { String::new() } else { format!(" ({})", options.suite) };
+    let experiments: HashSet<&str> = cases.iter().map(|(experiment, _)| *experiment).collect();
+    let time = estimate::time(cases, matrices, &options.settings.sampling, options.budget);
+    say(format_args!(
+        "{}{suite}, {}, {} of each on {}: roughly {time}",
+        counted(matrices.len(), "matrix", "matrices"),
+        counted(experiments.len(), "experiment", "experiments"),
+        counted(cases.len(), "case", "cases"),
+        backends.join(" and ")
+    ))?;
+    Ok(say(format_args!(
+        "into {}; Ctrl-C ends early and leaves the page of what is there",
+        options.out.display()
+    ))?)
+}
+
+fn counted(count: usize, one: &str, many: &str) -> String {
+    format!("{count} {}", if count == 1 { one } else { many })
 }
 
 /// Results know a matrix by its name alone.
@@ -135,10 +178,18 @@ fn measure<T: DeviceScalar>(
     let mut longest = 0;
     let mut unreadable = Vec::new();
     let mut pacing = Pacing::new(options.budget, steps);
-    for source in matrices {
+    let mut shares = Shares::new(matrices, options.leave_out);
+    let essential = essential(&cases);
+    let mut left_out = 0;
+    let mut ended_early = false;
+    'matrices: for (place, source) in matrices.iter().enumerate() {
         let name = source.name();
-        let pending: Vec<_> =
-            cases.iter().filter(|(e, case)| !runner.is_finished(e, &name, case)).collect();
+        let until = shares.next(&pacing);
+        let mut pending: Vec<_> = cases
+            .iter()
+            .zip(&essential)
+            .filter(|((e, case), _)| !runner.is_finished(e, &name, case))
+            .collect();
         progress.inc((cases.len() - pending.len()) as u64);
         pacing.left -= cases.len() - pending.len();
         if pending.is_empty() {
@@ -147,13 +198,14 @@ fn measure<T: DeviceScalar>(
         progress.set_message(name.clone());
         if !runner.begin_loading(&name)? {
             progress.suspend(|| eprintln!("{name}: {}", Unfinished::reason()));
-            for (experiment, case) in &pending {
+            for ((experiment, case), _) in &pending {
                 runner.give_up(experiment, &name, case)?;
             }
             progress.inc(pending.len() as u64);
             pacing.left -= pending.len();
             continue;
         }
+        let (begin, tally) = (pacing.elapsed(), runner.tally);
         let matrix = match load::<T>(source, mode, input, widest) {
             Ok(matrix) => matrix,
             Err(error) => {
@@ -170,13 +222,48 @@ fn measure<T: DeviceScalar>(
             input.write(path, length)?;
             longest = length;
         }
-        for (experiment, case) in pending {
-            let most = pacing.next_case(runner.sampled);
-            runner.run(experiment, &matrix, case, most)?;
+        if until.is_some() {
+            // What is left out is at the end.
+            let ranks =
+                ranks(pending.iter().map(|((_, case), essential)| {
+                    (**essential, case.info.backend == Backend::Gpu)
+                }));
+            let mut ranked: Vec<_> = ranks.into_iter().zip(pending).collect();
+            ranked.sort_by_key(|(rank, _)| *rank);
+            pending = ranked.into_iter().map(|(_, case)| case).collect();
+        }
+        let mut without_time = 0;
+        for ((experiment, case), _) in pending {
+            if interrupt::asked() {
+                ended_early = true;
+                break 'matrices;
+            }
+            if until.is_some_and(|until| pacing.elapsed() >= until) {
+                without_time += 1;
+                pacing.left -= 1;
+            } else {
+                let most = pacing.next_case(runner.sampled);
+                runner.run(experiment, &matrix, case, most)?;
+            }
             progress.inc(1);
         }
+        left_out += without_time;
+        let told = Told {
+            place: (place + 1, matrices.len()),
+            name: &name,
+            entries: matrix.csr().nnz(),
+            cases: runner.tally.total() - tally.total(),
+            seconds: (pacing.elapsed() - begin).as_secs_f64(),
+            without_time,
+            fastest: runner.fastest(&name),
+        };
+        progress.suspend(|| say(told))?;
     }
     for (experiment, case) in procedures {
+        ended_early |= interrupt::asked();
+        if ended_early {
+            break;
+        }
         let most = pacing.next_case(runner.sampled);
         runner.run_procedure(experiment, case, most)?;
         progress.inc(1);
@@ -194,8 +281,20 @@ fn measure<T: DeviceScalar>(
         matrices.len() - unreadable.len(),
         page.display()
     ))?;
+    if left_out > 0 {
+        say(format_args!(
+            "{} left out for want of time; `--resume --budget 1h` measures them",
+            counted(left_out, "case", "cases")
+        ))?;
+    }
     if let Some(summary) = report::wide::summary(&options.out)? {
         print(&summary)?;
+    }
+    if options.open {
+        crate::browser::open(&page);
+    }
+    if ended_early {
+        bail!("interrupted: the page has what was measured, `--resume` goes on from there");
     }
     if tally.mismatches > 0 || tally.failed > 0 || !unreadable.is_empty() {
         let unreadable = match &*unreadable {
@@ -205,6 +304,63 @@ fn measure<T: DeviceScalar>(
         bail!("{} mismatches, {} failures{unreadable}", tally.mismatches, tally.failed);
     }
     Ok(())
+}
+
+/// The line that a run says of a matrix.
+struct Told<'a> {
+    place: (usize, usize),
+    name: &'a str,
+    entries: usize,
+    cases: usize,
+    seconds: f64,
+    without_time: usize,
+    fastest: Vec<String>,
+}
+
+impl fmt::Display for Told<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let (place, all) = self.place;
+        let width = all.to_string().len();
+        let (name, entries, cases, seconds) = (self.name, self.entries, self.cases, self.seconds);
+        write!(
+            f,
+            "[{place:>width$}/{all}] {name}: {entries} entries, {cases} cases in {seconds:.1} s"
+        )?;
+        if self.without_time > 0 {
+            write!(f, " ({} left out)", self.without_time)?;
+        }
+        if !self.fastest.is_empty() {
+            write!(f, "; fastest SpMV: {}", self.fastest.join(", "))?;
+        }
+        Ok(())
+    }
+}
+
+/// Which cases a run short of time keeps: of each kernel and number of columns the one with default
+/// parameters on the most threads, and the serial ones.
+fn essential(cases: &[&(&str, CaseSpec)]) -> Vec<bool> {
+    let most = cases.iter().map(|(_, case)| case.threads).max().unwrap_or(1);
+    let fewest = cases.iter().filter_map(|(_, case)| case.dense).map(|dense| dense.k).min();
+    let keeps = |case: &CaseSpec| {
+        let all_threads = case.info.backend == Backend::Gpu || case.threads == most;
+        is_serial(&case.info)
+            || (all_threads
+                && case.parameters == case.info.defaults()
+                && case.dense.is_none_or(|dense| Some(dense.k) == fewest))
+    };
+    cases.iter().map(|(_, case)| keeps(case)).collect()
+}
+
+/// Where each case comes in a run short of time: the essential ones first, CPU and GPU in turns. A case is told by
+/// whether it is essential, and whether it runs on a GPU.
+fn ranks(cases: impl Iterator<Item = (bool, bool)>) -> Vec<(bool, usize)> {
+    let mut seen = [[0; 2]; 2];
+    let rank = |(essential, on_gpu): (bool, bool)| {
+        let before = &mut seen[usize::from(essential)][usize::from(on_gpu)];
+        *before += 1;
+        (!essential, *before)
+    };
+    cases.map(rank).collect()
 }
 
 /// Loads a matrix for which x is long enough.
@@ -274,6 +430,22 @@ fn set_aside(folder: &Path) -> anyhow::Result<PathBuf> {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_run_short_of_time_has_the_essential_cases_of_both_backends_first() {
+        let (essential, on_gpu) = (true, true);
+        let cases = [
+            (!essential, !on_gpu),
+            (essential, !on_gpu),
+            (essential, !on_gpu),
+            (essential, on_gpu),
+            (!essential, on_gpu),
+        ];
+        let mut order: Vec<_> = ranks(cases.into_iter()).into_iter().zip(0..).collect();
+        order.sort_by_key(|(rank, _)| *rank);
+        let order: Vec<_> = order.into_iter().map(|(_, case)| case).collect();
+        assert_eq!(order, [1, 3, 2, 0, 4]);
+    }
 
     #[test]
     fn earlier_results_are_moved_not_lost() {

@@ -37,6 +37,9 @@ enum Failure {
     Stop(FetchError),
     /// For good on this server.
     Next { reason: String, reached: bool },
+    /// The name of the server cannot be looked up: without a network this takes no time, and waiting
+    /// rarely brings one.
+    Unknown { reason: String },
     /// Perhaps not for good.
     Again { reason: String, reached: bool, retry_after: Option<Duration>, received: u64 },
 }
@@ -119,6 +122,7 @@ impl Fetcher {
             match self.ask_server(&url, request, partial, bar) {
                 Ok(()) => return Ok(()),
                 Err(Failure::Stop(error)) => return Err(error),
+                Err(Failure::Unknown { reason }) => reasons.push(format!("{url}: {reason}")),
                 Err(Failure::Next { reason, reached } | Failure::Again { reason, reached, .. }) => {
                     any_reached |= reached;
                     reasons.push(format!("{url}: {reason}"));
@@ -146,8 +150,15 @@ impl Fetcher {
                 Err(failure) => failure,
                 Ok(()) => return Ok(()),
             };
-            let Failure::Again { reason, reached, retry_after, received } = failure else {
-                return Err(failure);
+            let (reason, reached, retry_after, received) = match failure {
+                // A network that comes up in this moment is given one chance.
+                Failure::Unknown { reason } if retry == 0 && self.backoff.retries > 0 => {
+                    (reason, false, None, 0)
+                }
+                Failure::Again { reason, reached, retry_after, received } => {
+                    (reason, reached, retry_after, received)
+                }
+                _ => return Err(failure),
             };
             if received >= PROGRESS_BYTES {
                 retry = 0;
@@ -162,7 +173,12 @@ impl Fetcher {
                 };
                 return Err(Failure::Again { reason, reached, retry_after, received });
             };
-            bar.set_message(format!("{reason}; again in {} s", wait.as_secs()));
+            let message = format!("{reason}; again in {} s", wait.as_secs_f32());
+            if bar.is_hidden() {
+                // The output is a file or a pipe: without a line nothing would be seen for minutes.
+                eprintln!("{}: {url}: {message}", request.label);
+            }
+            bar.set_message(message);
             (self.sleep)(wait);
             bar.set_message("");
             retry += 1;
@@ -298,9 +314,13 @@ fn request_failure(error: ureq::Error) -> Failure {
     };
     match error {
         ureq::Error::TooManyRedirects => Failure::next("its redirects go round in a circle"),
-        ureq::Error::HostNotFound => reached(false, "there is no such host".into(), false),
+        ureq::Error::HostNotFound => Failure::Unknown { reason: "there is no such host".into() },
         ureq::Error::ConnectionFailed | ureq::Error::Timeout(_) => {
             reached(false, error.to_string(), true)
+        }
+        // What the standard library says when the system cannot resolve a name.
+        ureq::Error::Io(error) if error.to_string().starts_with("failed to lookup address") => {
+            Failure::Unknown { reason: error.to_string() }
         }
         ureq::Error::Io(error) => {
             // Everything else comes before there is a connection: name look-up, routing, refusal.

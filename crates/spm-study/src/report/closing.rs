@@ -60,8 +60,8 @@ pub(super) fn method() -> Section {
              named there.",
             "Operations are 2 x stored entries (x k for SpMM), explicit zeros included, padding not.",
             "Bytes are the least traffic that the format allows: each stored array once, x once, y \
-             once. The fraction of the roofline is bytes per second over the copy bandwidth of the \
-             same device in the same run.",
+             once. The fraction of the roof is bytes per second over the bandwidth of the same device in \
+             the same run, measured with a working set of that size or larger.",
             "Speedup is over the serial CSR product (serial transposition, serial conversion) of \
              the same run; efficiency is speedup over threads.",
             "Matrices named `synthetic:` are generated: rows, entries and row lengths of the \

@@ -1,10 +1,13 @@
 //! Figures and tables that more than one section draws from rows.
 
 use std::collections::BTreeMap;
+use std::fmt::Write as _;
 
-use super::bars::BarPlot;
-use super::load::{Axis, Metric, best_by, distinct, geometric_mean, is_timed, matrices};
-use super::model::{Cell, Table, significant};
+use super::bars::{Bar, BarPlot};
+use super::load::{
+    Axis, Metric, best_by, distinct, geometric_mean, is_timed, matrices, plain_name, variant,
+};
+use super::model::{Cell, Table, percent, seconds, significant};
 use super::plot::{Point, Series, XyPlot};
 use super::scale::Kind;
 use super::svg::{Figure, Panel};
@@ -15,6 +18,28 @@ pub(super) fn axis_values<'a>(rows: impl Iterator<Item = &'a Row>, axis: Axis) -
     let mut values = distinct(rows.filter_map(|r| axis.of(r)));
     values.sort_unstable();
     values
+}
+
+/// What hovering a case shows: the matrix alone on the first line, then kernel, time and ratios.
+pub(super) fn tip(row: &Row) -> String {
+    let mut tip = format!("{}\n{} {}", plain_name(&row.matrix), row.backend, variant(row));
+    for (name, value) in [("threads", row.threads), ("block", row.block), ("k", row.k)] {
+        if let Some(value) = value {
+            let _ = write!(tip, ", {name} {value}");
+        }
+    }
+    tip.push('\n');
+    tip.push_str(&row.median_s.map_or_else(|| "no time".to_owned(), seconds));
+    if let Some(speed) = row.gflops {
+        let _ = write!(tip, ", {} GFLOPS", significant(speed));
+    }
+    let ratio = row.speedup_vs_serial.map(|s| format!("{}× serial", significant(s)));
+    let roof = row.roofline_fraction.map(|f| format!("{} of the roof", percent(f)));
+    let ratios: Vec<String> = ratio.into_iter().chain(roof).collect();
+    if !ratios.is_empty() {
+        let _ = write!(tip, "\n{}", ratios.join(", "));
+    }
+    tip
 }
 
 /// One panel: the best of each series at each value of the axis, as the geometric mean over
@@ -146,17 +171,13 @@ pub(super) fn small_multiples(
                     points: best
                         .iter()
                         .filter(|((m, s, _), _)| m == matrix && s == name)
-                        .map(|((_, _, x), (y, _))| Point {
-                            x: *x as f64,
-                            y: *y,
-                            tip: format!("{name}, {} {x}: {}", axis.name(), significant(*y)),
-                        })
+                        .map(|((_, _, x), (y, row))| Point { x: *x as f64, y: *y, tip: tip(row) })
                         .collect(),
                 })
                 .filter(|s: &Series| !s.points.is_empty())
                 .collect();
             XyPlot {
-                title: (*matrix).to_owned(),
+                title: plain_name(matrix).to_owned(),
                 x_label: axis.label().to_owned(),
                 y_label: metric.label().to_owned(),
                 x_kind: Kind::Log2,
@@ -187,13 +208,16 @@ pub(super) fn over_matrices(
     let mut table = Table::new(id, format!("{title}: {}", metric.label()), &columns);
     let mut groups = Vec::new();
     for name in names {
-        let values: Vec<Option<f64>> =
-            series.iter().map(|s| best.get(&(name, s.clone())).map(|(value, _)| *value)).collect();
+        let cases: Vec<Option<&(f64, &Row)>> =
+            series.iter().map(|s| best.get(&(name, s.clone()))).collect();
+        let values: Vec<Option<f64>> = cases.iter().map(|c| c.map(|(value, _)| *value)).collect();
         let entries = rows.iter().find(|r| r.matrix == name).map_or(0, |r| r.entries);
         let mut row = vec![Cell::text(name), Cell::Count(entries)];
         row.extend(mark_best(&values));
         table.push(row);
-        groups.push((name.to_owned(), values));
+        let bar = |(value, row): &(f64, &Row)| Bar::new(*value, tip(row));
+        let bars = cases.into_iter().map(|c| c.map(bar)).collect();
+        groups.push((plain_name(name).to_owned(), bars));
     }
     let figure = Figure {
         id: id.to_owned(),
@@ -203,10 +227,13 @@ pub(super) fn over_matrices(
         panels: BarPlot {
             title: metric.label().to_owned(),
             x_label: String::new(),
+            series: series.to_vec(),
             groups,
             reference: (metric == Metric::Speedup).then_some(1.0),
+            ..BarPlot::default()
         }
         .panels(),
+        ..Figure::default()
     };
     (figure, table)
 }

@@ -1,12 +1,9 @@
-//! The machine as `environment.json` tells it, and the roofline that its copy bandwidth draws.
+//! The machine as `environment.json` tells it.
 
 use serde_json::Value;
 
-use super::load::{Results, plain_name};
+use super::load::Results;
 use super::model::{Cell, Section, Table, grouped, significant};
-use super::plot::{Point, Series, XyPlot};
-use super::scale::Kind;
-use super::svg::Figure;
 
 /// What the machine is.
 pub(super) fn section(results: &Results) -> Section {
@@ -20,7 +17,8 @@ pub(super) fn section(results: &Results) -> Section {
         let mut names: Vec<&String> = fields.keys().collect();
         names.sort_by_key(|name| rank(name));
         for name in names {
-            if name != "started_unix" {
+            // The bandwidths by working set are drawn.
+            if name != "started_unix" && name != "bandwidth_gb_per_s" {
                 flatten(&name.replace('_', " "), &fields[name], &mut table);
             }
         }
@@ -95,95 +93,6 @@ pub(super) fn date(environment: &Value) -> Option<String> {
     let day = day - (153 * month + 2) / 5 + 1;
     let (month, next) = if month < 10 { (month + 3, 0) } else { (month - 9, 1) };
     Some(format!("{}-{month:02}-{day:02}", year + era * 400 + next))
-}
-
-/// The best case of each kernel on each matrix under the line that copy bandwidth allows.
-pub(super) fn roofline(results: &Results) -> Section {
-    let mut section = Section::new("roofline", "Roofline");
-    let mut panels = Vec::new();
-    let mut legend: Vec<String> = Vec::new();
-    for backend in ["cpu", "gpu"] {
-        let rows = results.timed().filter(|r| r.backend == backend && r.op == "spmv");
-        let best = super::load::best_by(rows, super::load::Metric::Gflops, |r| {
-            (r.kernel.as_str(), r.matrix.as_str())
-        });
-        let mut clouds: Vec<Series> = Vec::new();
-        for ((kernel, matrix), (gflops, row)) in best {
-            let Some(bytes) = row.gbytes_per_s.filter(|b| *b > 0.0) else { continue };
-            // By format: a colour for each kernel could not be told apart.
-            let format = kernel.split('-').next().unwrap_or(kernel);
-            let index = legend.iter().position(|l| l == format).unwrap_or_else(|| {
-                legend.push(format.to_owned());
-                legend.len() - 1
-            });
-            let fraction = row
-                .roofline_fraction
-                .map_or(String::new(), |f| format!(", {} of copy", super::model::percent(f)));
-            let point = Point {
-                x: gflops / bytes,
-                y: gflops,
-                tip: format!(
-                    "{kernel} on {}: {} GFLOPS{fraction}",
-                    plain_name(matrix),
-                    significant(gflops)
-                ),
-            };
-            match clouds.iter_mut().find(|c| c.index == index) {
-                Some(cloud) => cloud.points.push(point),
-                None => clouds.push(Series { index, name: format.to_owned(), points: vec![point] }),
-            }
-        }
-        if clouds.is_empty() {
-            continue;
-        }
-        let copy = bandwidth(&results.environment, backend);
-        let mut roof = Vec::new();
-        if let Some(copy) = copy {
-            let xs = || clouds.iter().flat_map(|c| &c.points).map(|p| p.x);
-            let low = xs().fold(f64::INFINITY, f64::min) / 1.5;
-            let high = xs().fold(0.0, f64::max) * 1.5;
-            let name = format!("copy bandwidth, {} GB/s", significant(copy));
-            let points = [low, high].map(|x| Point { x, y: x * copy, tip: name.clone() }).to_vec();
-            roof.push(Series { index: 6, name, points });
-        }
-        let title = match copy {
-            Some(copy) => {
-                format!("{}: roof at {} GB/s", backend.to_uppercase(), significant(copy))
-            }
-            None => format!("{}: copy bandwidth not measured", backend.to_uppercase()),
-        };
-        let plot = XyPlot {
-            title,
-            x_label: "operations per byte".into(),
-            y_label: "GFLOPS".into(),
-            x_kind: Kind::Log,
-            y_kind: Kind::Log,
-            roof,
-            clouds,
-            height: 330.0,
-            ..XyPlot::default()
-        };
-        panels.extend(plot.panel());
-    }
-    if panels.is_empty() {
-        section.missing("No SpMV was measured.", "cargo xtask bench-all");
-        return section;
-    }
-    section.text(
-        "Bytes are the least traffic that the format allows: each stored array once, x once, y \
-         once. Points above the line are matrices that fit in cache; points far below it wait for \
-         latency, for padding or for the longest row.",
-    );
-    section.figure(Figure {
-        id: "roofline".into(),
-        title: "SpMV against the bandwidth of a plain copy.".into(),
-        caption: "Best case of each kernel on each matrix, coloured by format; the line is the copy bandwidth that \
-                  the same run measured on the same device."
-            .into(),
-        legend,
-        panels,
-    });
-    section
 }
 
 #[cfg(test)]

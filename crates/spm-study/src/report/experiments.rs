@@ -16,6 +16,12 @@ pub(super) fn command(experiment: &str) -> String {
     format!("cargo xtask bench {experiment}")
 }
 
+/// Anchor of an experiment's section, and the start of its files' names: one that this version does not
+/// know may be called anything.
+pub(super) fn id(name: &str) -> String {
+    if find(name).is_some() { name.to_owned() } else { format!("experiment-{}", plain(name)) }
+}
+
 /// The section of every known experiment, and of those of a later version.
 pub(super) fn sections(results: &Results) -> Vec<Section> {
     let mut sections = Vec::new();
@@ -28,15 +34,13 @@ pub(super) fn sections(results: &Results) -> Vec<Section> {
     });
     for Experiment { name, title, .. } in known {
         if run.contains(&name) {
-            sections.push(experiment(results, name, name, title));
+            sections.push(experiment(results, name, title));
         } else {
             missing.push(format!("{title}: `{}`", command(name)));
         }
     }
     for name in run.iter().filter(|name| find(name).is_none()) {
-        // A name that this version does not know may be anything; its id becomes a part of file names.
-        let id = format!("experiment-{}", plain(name));
-        sections.push(experiment(results, name, &id, name));
+        sections.push(experiment(results, name, name));
     }
     if !missing.is_empty() {
         let mut section = Section::new("not-run", "Experiments without data");
@@ -46,7 +50,8 @@ pub(super) fn sections(results: &Results) -> Vec<Section> {
     sections
 }
 
-fn experiment(results: &Results, name: &str, id: &str, title: &str) -> Section {
+fn experiment(results: &Results, name: &str, title: &str) -> Section {
+    let id = &*id(name);
     let rows: Vec<&Row> = results.rows.iter().filter(|r| r.experiment == name).collect();
     let timed: Vec<&Row> = rows.iter().copied().filter(|r| is_timed(r)).collect();
     let mut section = Section::new(id, title);
@@ -104,6 +109,7 @@ fn plots(section: &mut Section, id: &str, timed: &[&Row]) {
                 .into_iter()
                 .filter_map(|m| draw::mean_panel(&swept, &series, &series_of, axis, m))
                 .collect(),
+            ..Figure::default()
         });
         let mut names = matrices(swept.iter().copied());
         names.reverse();
@@ -114,6 +120,7 @@ fn plots(section: &mut Section, id: &str, timed: &[&Row]) {
             caption: "(largest first).".into(),
             legend: series.clone(),
             panels: draw::small_multiples(&swept, names, &series, &series_of, axis, metric),
+            ..Figure::default()
         };
         section.figure(figure("matrices", &names[..split]));
         if names.len() > split {
@@ -157,7 +164,7 @@ fn cases(id: &str, name: &str, rows: &[&Row]) -> Table {
             "p90",
             "GFLOPS",
             "GB/s",
-            "of roofline",
+            "of roof",
             "speedup",
             "efficiency",
             "plan",

@@ -77,7 +77,14 @@ fn blocks(markdown: &mut String, blocks: &[Block], folder: &Path) -> anyhow::Res
                     caption = figure.caption
                 );
             }
-            Block::Details { summary, blocks } => {
+            Block::Links { text, links } => {
+                let links: Vec<String> = links
+                    .iter()
+                    .map(|l| format!("[{}](tables/{}.csv)", l.text, l.target))
+                    .collect();
+                let _ = write!(markdown, "\n{text} {}\n", links.join(", "));
+            }
+            Block::Details { summary, blocks, .. } => {
                 let _ = write!(markdown, "\n#### {summary}\n");
                 self::blocks(markdown, blocks, folder)?;
             }

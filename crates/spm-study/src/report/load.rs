@@ -5,11 +5,12 @@ use std::path::Path;
 
 use anyhow::Context;
 
+use crate::bench::Precision;
 use crate::bench::runner::is_baseline;
 use crate::results::{self, MatrixFile, Row, SYNTHETIC, Status};
 
 /// Everything that a results folder holds.
-#[derive(Debug, Default)]
+#[derive(Debug, Default, Clone)]
 pub(super) struct Results {
     /// One row per case: of two lines of the same case the later one counts, unless only the
     /// earlier one is ok.
@@ -34,6 +35,7 @@ impl Results {
         };
         let mut rows = latest(rows);
         fill_speedups(&mut rows);
+        super::roofline::without_false_fractions(&mut rows, &environment);
         Ok(Self { rows, environment, matrices: MatrixFile::read_all(folder)? })
     }
 
@@ -46,6 +48,22 @@ impl Results {
     pub(super) fn experiments(&self) -> Vec<&str> {
         let mut seen = BTreeSet::new();
         self.rows.iter().map(|r| r.experiment.as_str()).filter(|e| seen.insert(*e)).collect()
+    }
+
+    /// Types of the values, in the order of their first rows.
+    pub(super) fn precisions(&self) -> Vec<String> {
+        let mut all = distinct(self.rows.iter().map(precision).map(str::to_owned));
+        if all.is_empty() {
+            all.push(Precision::default().name().to_owned());
+        }
+        all
+    }
+
+    /// The same folder with the rows of one type of values.
+    pub(super) fn of_precision(&self, name: &str) -> Self {
+        let mut results = self.clone();
+        results.rows.retain(|row| precision(row) == name);
+        results
     }
 
     /// The description of a matrix.
@@ -89,6 +107,11 @@ fn fill_speedups(rows: &mut [Row]) {
     }
 }
 
+/// Type of the values of a case.
+fn precision(row: &Row) -> &str {
+    if row.precision.is_empty() { Precision::default().name() } else { &row.precision }
+}
+
 pub(super) fn is_timed(row: &Row) -> bool {
     row.status == Status::Ok && row.median_s.is_some_and(|s| s.is_finite() && s > 0.0)
 }
@@ -116,6 +139,11 @@ pub(super) fn variant(row: &Row) -> String {
     } else {
         format!("{}[{}]", row.kernel, params.join(","))
     }
+}
+
+/// Bytes that one run of a case moves at least.
+pub(super) fn bytes_moved(row: &Row) -> Option<f64> {
+    Some(row.gbytes_per_s? * row.median_s? * 1e9).filter(|bytes| *bytes > 0.0)
 }
 
 /// Operation-independent speed: 10^9 stored entries a second (times k for SpMM).

@@ -2,6 +2,7 @@
 
 mod bars;
 mod closing;
+pub mod compare;
 mod draw;
 mod environment;
 mod experiments;
@@ -9,8 +10,10 @@ mod files;
 mod html;
 mod load;
 mod model;
+mod overview;
 mod plot;
 mod published;
+mod roofline;
 mod scale;
 mod structure;
 mod summary;
@@ -51,22 +54,33 @@ pub fn write_to(results: &Path, out: &Path) -> anyhow::Result<PathBuf> {
     Ok(page)
 }
 
+/// The headings of the table of contents.
+mod group {
+    pub(super) const RESULTS: &str = "Results";
+    pub(super) const EXPERIMENTS: &str = "Experiments";
+    pub(super) const PUBLISHED: &str = "Published and ours";
+    pub(super) const MATRICES: &str = "Matrices";
+    pub(super) const RUN: &str = "This run";
+}
+
 fn document(results: &Results) -> Document {
     let date = environment::date(&results.environment).unwrap_or_else(|| "date unknown".into());
-    let mut sections = vec![
-        summary::section(results),
-        environment::section(results),
-        environment::roofline(results),
-    ];
-    sections.extend(wide::section(results));
-    sections.extend(published::sections(results));
-    sections.extend(experiments::sections(results));
-    sections.extend([
-        structure::section(results),
+    let precisions = results.precisions();
+    let mut sections = Vec::new();
+    for precision in &precisions {
+        let mut of_precision = measured(&results.of_precision(precision));
+        if precisions.len() > 1 {
+            of_precision.iter_mut().for_each(|section| section.of_precision(precision));
+        }
+        sections.extend(of_precision);
+    }
+    let run = [
         closing::failures(results),
+        environment::section(results),
         closing::method(),
         closing::licence(),
-    ]);
+    ];
+    sections.extend(run.map(|section| section.in_group(group::RUN)));
     Document {
         title: "Sparse matrix kernels, measured".into(),
         subtitle: format!(
@@ -74,6 +88,21 @@ fn document(results: &Results) -> Document {
             model::grouped(results.rows.len() as u64),
             load::matrices(results.rows.iter()).len()
         ),
+        precisions,
+        backends: load::distinct(results.rows.iter().map(|r| r.backend.clone())),
         sections,
     }
+}
+
+/// The sections that tell of measurements, for results with values of one type.
+fn measured(results: &Results) -> Vec<model::Section> {
+    let mut sections = vec![summary::section(results), roofline::section(results)];
+    sections.extend(wide::section(results));
+    let mut sections: Vec<_> = sections.into_iter().map(|s| s.in_group(group::RESULTS)).collect();
+    let experiments = experiments::sections(results).into_iter();
+    sections.extend(experiments.map(|s| s.in_group(group::EXPERIMENTS)));
+    let published = published::sections(results).into_iter();
+    sections.extend(published.map(|s| s.in_group(group::PUBLISHED)));
+    sections.push(structure::section(results).in_group(group::MATRICES));
+    sections
 }

@@ -8,6 +8,9 @@ use super::svg::Figure;
 pub(super) struct Document {
     pub(super) title: String,
     pub(super) subtitle: String,
+    /// Types of the values, and backends: what the page can switch between.
+    pub(super) precisions: Vec<String>,
+    pub(super) backends: Vec<String>,
     pub(super) sections: Vec<Section>,
 }
 
@@ -17,12 +20,51 @@ pub(super) struct Section {
     /// Anchor, also the start of the file names of its tables and figures.
     pub(super) id: String,
     pub(super) title: String,
+    /// Heading in the table of contents that it stands under.
+    pub(super) group: &'static str,
+    /// The type of the values that it tells of, in results of more than one.
+    pub(super) precision: String,
     pub(super) blocks: Vec<Block>,
 }
 
 impl Section {
     pub(super) fn new(id: impl Into<String>, title: impl Into<String>) -> Self {
-        Self { id: id.into(), title: title.into(), blocks: Vec::new() }
+        Self { id: id.into(), title: title.into(), ..Self::default() }
+    }
+
+    /// Puts the section under a heading of the table of contents.
+    pub(super) fn in_group(mut self, group: &'static str) -> Self {
+        self.group = group;
+        self
+    }
+
+    /// Makes it the section of one type of values: the ids of what is in it end in its name.
+    pub(super) fn of_precision(&mut self, precision: &str) {
+        self.precision = precision.to_owned();
+        self.title = format!("{} ({precision})", self.title);
+        let suffix = |id: &mut String| {
+            if !id.is_empty() {
+                *id = format!("{id}-{precision}");
+            }
+        };
+        suffix(&mut self.id);
+        fn each(blocks: &mut [Block], change: &dyn Fn(&mut String)) {
+            for block in blocks {
+                match block {
+                    Block::Table(table) => change(&mut table.id),
+                    Block::Figure(figure) => change(&mut figure.id),
+                    Block::Details { id, blocks, .. } => {
+                        change(id);
+                        each(blocks, change);
+                    }
+                    Block::Links { links, .. } => {
+                        links.iter_mut().for_each(|link| change(&mut link.target));
+                    }
+                    _ => {}
+                }
+            }
+        }
+        each(&mut self.blocks, &suffix);
     }
 
     pub(super) fn text(&mut self, text: impl Into<String>) -> &mut Self {
@@ -64,10 +106,19 @@ impl Section {
         self
     }
 
-    /// Blocks that are folded away on screen.
+    /// Blocks that are folded away on screen; the id of `inner` is their anchor.
     pub(super) fn details(&mut self, summary: impl Into<String>, inner: Section) -> &mut Self {
         if !inner.blocks.is_empty() {
-            self.blocks.push(Block::Details { summary: summary.into(), blocks: inner.blocks });
+            let (id, blocks) = (inner.id, inner.blocks);
+            self.blocks.push(Block::Details { id, summary: summary.into(), blocks });
+        }
+        self
+    }
+
+    /// Links to tables of the page.
+    pub(super) fn links(&mut self, text: impl Into<String>, links: Vec<Link>) -> &mut Self {
+        if !links.is_empty() {
+            self.blocks.push(Block::Links { text: text.into(), links });
         }
         self
     }
@@ -82,7 +133,16 @@ pub(super) enum Block {
     Missing { what: String, command: String },
     Table(Table),
     Figure(Figure),
-    Details { summary: String, blocks: Vec<Block> },
+    Details { id: String, summary: String, blocks: Vec<Block> },
+    Links { text: String, links: Vec<Link> },
+}
+
+/// A link to a table, of which the page then shows the rows with these words.
+#[derive(Debug)]
+pub(super) struct Link {
+    pub(super) text: String,
+    pub(super) target: String,
+    pub(super) words: String,
 }
 
 /// A table; also a file `tables/ID.csv`.
@@ -93,6 +153,9 @@ pub(super) struct Table {
     /// Heads of the columns, unit in brackets.
     pub(super) columns: Vec<String>,
     pub(super) rows: Vec<Vec<Cell>>,
+    /// Rows that the page folds away, and what they are: nothing was measured for them.
+    pub(super) folded: Vec<usize>,
+    pub(super) folded_as: &'static str,
     /// Said under the table.
     pub(super) note: String,
 }
@@ -110,6 +173,13 @@ impl Table {
     pub(super) fn push(&mut self, row: Vec<Cell>) {
         debug_assert_eq!(row.len(), self.columns.len(), "{}", self.id);
         self.rows.push(row);
+    }
+
+    /// Folds away the rows that `without` takes.
+    pub(super) fn fold(mut self, what: &'static str, without: impl Fn(&[Cell]) -> bool) -> Self {
+        self.folded = (0..self.rows.len()).filter(|&row| without(&self.rows[row])).collect();
+        self.folded_as = what;
+        self
     }
 
     pub(super) fn note(mut self, note: impl Into<String>) -> Self {
@@ -180,6 +250,8 @@ pub(super) enum Cell {
     Bytes(u64),
     /// Best of its row.
     Best(Box<Cell>),
+    /// Text that leads to an anchor of the page.
+    Link(String, String),
 }
 
 impl Cell {
@@ -198,7 +270,9 @@ impl Cell {
 
     fn is_number(&self) -> bool {
         match self {
-            Self::Missing | Self::Text(_) | Self::Code(_) | Self::Prose(_) => false,
+            Self::Missing | Self::Text(_) | Self::Code(_) | Self::Prose(_) | Self::Link(..) => {
+                false
+            }
             Self::Best(inner) => inner.is_number(),
             _ => true,
         }
@@ -208,9 +282,11 @@ impl Cell {
     pub(super) fn display(&self) -> String {
         match self {
             Self::Missing => "–".to_owned(),
-            Self::Text(text) | Self::Code(text) | Self::Prose(text) | Self::Exact(text) => {
-                text.clone()
-            }
+            Self::Text(text)
+            | Self::Code(text)
+            | Self::Prose(text)
+            | Self::Exact(text)
+            | Self::Link(text, _) => text.clone(),
             Self::Count(count) => grouped(*count),
             Self::Number(value) => significant(*value),
             Self::Seconds(value) => seconds(*value),
@@ -225,9 +301,11 @@ impl Cell {
     pub(super) fn raw(&self) -> String {
         match self {
             Self::Missing => String::new(),
-            Self::Text(text) | Self::Code(text) | Self::Prose(text) | Self::Exact(text) => {
-                text.clone()
-            }
+            Self::Text(text)
+            | Self::Code(text)
+            | Self::Prose(text)
+            | Self::Exact(text)
+            | Self::Link(text, _) => text.clone(),
             Self::Count(count) | Self::Bytes(count) => count.to_string(),
             Self::Number(v) | Self::Seconds(v) | Self::Fraction(v) | Self::Ratio(v) => {
                 format!("{v}")

@@ -3,7 +3,7 @@
 use std::fmt::Write as _;
 
 use super::scale::{Kind, Scale};
-use super::svg::{PANEL_WIDTH, Panel, escape, mark, number, rule, series_class, text};
+use super::svg::{Panel, backend_attribute, curve, curves, label, mark, rule, series_class, text};
 
 /// One line or cloud of points.
 #[derive(Debug, Clone, Default)]
@@ -42,6 +42,8 @@ pub(super) struct XyPlot {
     pub(super) reference: Option<f64>,
     /// The values of x that were measured; grid lines stand there instead of at round values.
     pub(super) x_ticks: Vec<f64>,
+    /// Dotted vertical lines with their names, such as the sizes of caches.
+    pub(super) marked_x: Vec<(f64, String)>,
     pub(super) height: f64,
 }
 
@@ -59,15 +61,18 @@ impl Default for XyPlot {
             clouds: Vec::new(),
             reference: None,
             x_ticks: Vec::new(),
+            marked_x: Vec::new(),
             height: 250.0,
         }
     }
 }
 
 const LEFT: f64 = 48.0;
-const RIGHT: f64 = 18.0;
+const RIGHT: f64 = 14.0;
 const TOP: f64 = 40.0;
 const BOTTOM: f64 = 40.0;
+/// Pixels between the axes of the narrowest panel: labels that would collide there are left out.
+const NARROW: f64 = 300.0;
 
 impl XyPlot {
     fn points(&self) -> impl Iterator<Item = &Point> {
@@ -80,43 +85,55 @@ impl XyPlot {
     /// Draws it; no points, no panel.
     pub(super) fn panel(&self) -> Option<Panel> {
         self.points().next()?;
-        let (right, bottom) = (PANEL_WIDTH - RIGHT, self.height - BOTTOM);
+        let bottom = self.height - BOTTOM;
         let xs = self.points().map(|p| p.x).chain(self.x_ticks.iter().copied());
-        let x = Scale::around(self.x_kind, xs, LEFT + 6.0, right);
+        let x = Scale::around(self.x_kind, xs, 1.5, 100.0);
         let ys = self.points().map(|p| p.y).chain(self.reference);
         let y = Scale::around(self.y_kind, ys, bottom, TOP);
-        let mut body = text(4.0, 14.0, "start", "title", &self.title);
-        body.push_str(&text(4.0, 30.0, "start", "", &self.y_label));
-        body.push_str(&text(right, self.height - 6.0, "end", "", &self.x_label));
-        self.axes(&mut body, &x, &y, right, bottom);
+        let mut body = text(4.0 - LEFT, 14.0, "start", "title", &self.title);
+        body.push_str(&text(4.0 - LEFT, 30.0, "start", "", &self.y_label));
+        body.push_str(&label(100.0, self.height - 6.0, "end", "", &self.x_label));
+        self.axes(&mut body, &x, &y, bottom);
+        for (value, name) in self.marked_x.iter().filter(|(value, _)| x.holds(*value)) {
+            let at = x.at(*value);
+            let _ = write!(body, "<g{}>", backend_attribute(name));
+            body.push_str(&rule(at, TOP, at, bottom, "one"));
+            body.push_str(&label(at, TOP - 2.0, "middle", "small", name));
+            body.push_str("</g>");
+        }
         if let Some(reference) = self.reference {
-            body.push_str(&rule(LEFT, y.at(reference), right, y.at(reference), "one"));
+            body.push_str(&rule(0.0, y.at(reference), 100.0, y.at(reference), "one"));
         }
-        for series in &self.faint {
-            line(&mut body, series, &x, &y, "faint");
+        let mut paths = String::new();
+        let line = |series: &Series, class: &str| {
+            let shown = series.points.iter().filter(|p| x.shows(p.x) && y.shows(p.y));
+            curve(shown.map(|p| (x.at(p.x), y.at(p.y))), class, &series.name)
+        };
+        paths.extend(self.faint.iter().map(|series| line(series, "faint")));
+        for (class, all) in [("roof", &self.roof), ("line", &self.lines)] {
+            for series in all {
+                let _ = write!(paths, "{}{}</g>", group(series), line(series, class));
+            }
         }
-        for series in &self.roof {
-            line(&mut body, series, &x, &y, "axis");
+        if !paths.is_empty() {
+            body.push_str(&curves(self.height, &paths));
         }
-        for series in &self.lines {
-            let _ = write!(body, "<g class=\"{}\">", series_class(series.index));
-            line(&mut body, series, &x, &y, "line");
-            marks(&mut body, series, &x, &y);
+        for series in self.lines.iter().chain(&self.clouds) {
+            body.push_str(&group(series));
+            for p in series.points.iter().filter(|p| x.shows(p.x) && y.shows(p.y)) {
+                body.push_str(&mark(series.index, x.at(p.x), y.at(p.y), &p.tip));
+            }
             body.push_str("</g>");
         }
-        for series in &self.clouds {
-            let _ = write!(body, "<g class=\"{}\">", series_class(series.index));
-            marks(&mut body, series, &x, &y);
-            body.push_str("</g>");
-        }
-        Some(Panel { title: self.title.clone(), height: self.height, body })
+        let margins = (LEFT, RIGHT);
+        Some(Panel { title: self.title.clone(), height: self.height, margins, body })
     }
 
-    fn axes(&self, body: &mut String, x: &Scale, y: &Scale, right: f64, bottom: f64) {
-        for (value, label) in y.ticks() {
+    fn axes(&self, body: &mut String, x: &Scale, y: &Scale, bottom: f64) {
+        for (value, name) in y.ticks() {
             let at = y.at(value);
-            body.push_str(&rule(LEFT, at, right, at, "grid"));
-            body.push_str(&text(LEFT - 5.0, at + 3.5, "end", "", &label));
+            body.push_str(&rule(0.0, at, 100.0, at, "grid"));
+            body.push_str(&text(-5.0, at + 3.5, "end", "", &name));
         }
         let ticks: Vec<(f64, String)> = if self.x_ticks.is_empty() {
             x.ticks()
@@ -124,35 +141,23 @@ impl XyPlot {
             self.x_ticks.iter().map(|v| (*v, format!("{v}"))).collect()
         };
         let mut free_from = f64::NEG_INFINITY;
-        for (value, label) in ticks {
+        for (value, name) in ticks {
             let at = x.at(value);
             body.push_str(&rule(at, bottom, at, bottom + 4.0, "axis"));
-            let half = 3.2 * label.chars().count() as f64;
-            if at - half >= free_from {
-                body.push_str(&text(at, bottom + 15.0, "middle", "", &label));
-                free_from = at + half + 3.0;
+            let half = 3.2 * name.chars().count() as f64;
+            let pixels = at / 100.0 * NARROW;
+            if pixels - half >= free_from {
+                body.push_str(&label(at, bottom + 15.0, "middle", "", &name));
+                free_from = pixels + half + 3.0;
             }
         }
-        body.push_str(&rule(LEFT, bottom, right, bottom, "axis"));
+        body.push_str(&rule(0.0, bottom, 100.0, bottom, "axis"));
     }
 }
 
-fn line(body: &mut String, series: &Series, x: &Scale, y: &Scale, class: &str) {
-    let mut path = String::new();
-    for p in series.points.iter().filter(|p| x.shows(p.x) && y.shows(p.y)) {
-        let command = if path.is_empty() { 'M' } else { 'L' };
-        let _ = write!(path, "{command}{} {}", number(x.at(p.x)), number(y.at(p.y)));
-    }
-    if path.contains('L') {
-        let name = escape(&series.name);
-        let _ = write!(body, "<path class=\"{class}\" d=\"{path}\"><title>{name}</title></path>");
-    }
-}
-
-fn marks(body: &mut String, series: &Series, x: &Scale, y: &Scale) {
-    for p in series.points.iter().filter(|p| x.shows(p.x) && y.shows(p.y)) {
-        body.push_str(&mark(series.index, x.at(p.x), y.at(p.y), Some(&p.tip)));
-    }
+/// Opens the group of a series, which sets its colour.
+fn group(series: &Series) -> String {
+    format!("<g class=\"{}\"{}>", series_class(series.index), backend_attribute(&series.name))
 }
 
 #[cfg(test)]
@@ -178,7 +183,7 @@ mod tests {
             ..XyPlot::default()
         };
         let body = plot.panel().unwrap().body;
-        assert_eq!(body.matches("<circle").count(), 2);
+        assert_eq!(body.matches("<use").count(), 2);
         assert!(body.contains("a&lt;b") && !body.contains("NaN") && !body.contains("inf"));
     }
 }

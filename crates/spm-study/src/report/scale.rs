@@ -88,6 +88,11 @@ impl Scale {
         value.is_finite() && (self.kind == Kind::Linear || value > 0.0)
     }
 
+    /// Whether the value lies between the ends of the axis.
+    pub(super) fn holds(&self, value: f64) -> bool {
+        (self.low..=self.high).contains(&value)
+    }
+
     /// Values worth a grid line, with their labels.
     pub(super) fn ticks(&self) -> Vec<(f64, String)> {
         let values: Vec<f64> = match self.kind {

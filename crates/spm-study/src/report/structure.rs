@@ -4,10 +4,12 @@ use std::fmt::Write as _;
 
 use serde_json::Value;
 
-use super::load::{Results, matrices};
-use super::model::{Cell, Section, Table, grouped};
+use super::bars::{Bar, BarPlot};
+use super::draw::tip;
+use super::load::{Metric, Results, best_by, distinct, matrices, plain_name, variant};
+use super::model::{Cell, Link, Section, Table, grouped};
 use super::scale::{Kind, Scale};
-use super::svg::{Figure, PANEL_WIDTH, Panel, number, rule, text};
+use super::svg::{Figure, Panel, label, number, percent, rule, text};
 use crate::results::{MatrixFile, Row, Status};
 
 /// What row lengths a matrix has: what decides between kernels.
@@ -49,6 +51,18 @@ impl Class {
             Self::Uneven => "uneven rows",
             Self::LongTail => "a few very long rows (over 20 × mean)",
             Self::Unknown => "row lengths unknown",
+        }
+    }
+
+    /// In two words, for the axis of a plot.
+    pub(super) fn short(self) -> &'static str {
+        match self {
+            Self::Tiny => "tiny",
+            Self::EvenShort => "even, short rows",
+            Self::EvenLong => "even, long rows",
+            Self::Uneven => "uneven rows",
+            Self::LongTail => "few very long rows",
+            Self::Unknown => "unknown",
         }
     }
 
@@ -95,10 +109,7 @@ impl Lengths {
     }
 }
 
-/// Matrices drawn openly; the others are folded.
-const OPEN: usize = 6;
-
-/// Table of all matrices, then spy plot and histogram of each that is described.
+/// Table of all matrices, then a page for each.
 pub(super) fn section(results: &Results) -> Section {
     let mut section = Section::new("matrices", "Matrices");
     let names = matrices(results.rows.iter());
@@ -111,21 +122,33 @@ pub(super) fn section(results: &Results) -> Section {
         "Matrices, smallest first",
         &["matrix", "rows", "cols", "entries", "entries per row", "structure", "origin"],
     );
+    let mut pages = Section::default();
     for name in &names {
-        let of_matrix = results.rows.iter().filter(|r| r.matrix == *name);
-        let Some(row) = of_matrix.max_by_key(|r| r.entries) else { continue };
+        let of_matrix = || results.rows.iter().filter(|r| r.matrix == *name);
+        let Some(row) = of_matrix().max_by_key(|r| r.entries) else { continue };
         let mean = row.entries as f64 / row.rows.max(1) as f64;
+        let class = Class::of(row, results.matrix(name)).label();
+        let page = page(results, name, row);
         table.push(vec![
-            Cell::text(*name),
+            Cell::Link(plain_name(name).to_owned(), page.id.clone()),
             Cell::Count(row.rows),
             Cell::Count(row.cols),
             Cell::Count(row.entries),
             Cell::Number(mean),
-            Cell::text(Class::of(row, results.matrix(name)).label()),
+            Cell::text(class),
             Cell::text(if row.synthetic() { "generated" } else { "file" }),
         ]);
+        let summary = format!(
+            "{}: {} × {}, {} entries, {class}",
+            plain_name(name),
+            grouped(row.rows),
+            grouped(row.cols),
+            grouped(row.entries)
+        );
+        pages.details(summary, page);
     }
     section.table(table);
+    section.blocks.append(&mut pages.blocks);
     if results.matrices.is_empty() {
         section.missing(
             "Row lengths and spy plots were not recorded with these results.",
@@ -133,24 +156,113 @@ pub(super) fn section(results: &Results) -> Section {
         );
         return section;
     }
-    section.table(stats(&results.matrices));
-    let figure = |id: &str, matrices: &[MatrixFile]| Figure {
-        id: id.to_owned(),
-        title: "Where the entries lie, and how long the rows are.".into(),
-        caption: "Left the entries by position, darker cells hold more (logarithmic); right the \
-                  rows by their number of entries (logarithmic count)."
-            .into(),
-        legend: Vec::new(),
-        panels: matrices.iter().map(panel).collect(),
-    };
-    let split = results.matrices.len().min(OPEN);
-    section.figure(figure("structure", &results.matrices[..split]));
-    if results.matrices.len() > split {
-        let mut more = Section::default();
-        more.figure(figure("structure-more", &results.matrices[split..]));
-        section.details(format!("{} more matrices", results.matrices.len() - split), more);
-    }
+    let mut measures = Section::default();
+    measures.table(stats(&results.matrices));
+    section.details("Measures of structure of all matrices", measures);
     section
+}
+
+/// Kernels in the bars of a matrix's page.
+const BARS: usize = 12;
+
+/// All that is known of one matrix: structure, the best case of each kernel, links to all cases.
+fn page(results: &Results, name: &str, row: &Row) -> Section {
+    let plain = plain_name(name);
+    let mut page = Section::new(format!("matrix-{plain}"), plain);
+    let file = crate::files::plain(plain);
+    if let Some(matrix) = results.matrix(name) {
+        page.figure(Figure {
+            id: format!("structure-{file}"),
+            title: "Where the entries lie, and how long the rows are.".into(),
+            caption: "Darker cells hold more entries (logarithmic). The histogram counts the rows \
+                      with a number of entries (logarithmic)."
+                .into(),
+            panels: [spy(matrix), histogram(matrix)].into_iter().flatten().collect(),
+            ..Figure::default()
+        });
+    }
+    let timed = || results.timed().filter(|r| r.matrix == name);
+    // Of SpMV, the fastest case of each kernel, the fastest kernels first.
+    let best = best_by(timed().filter(|r| r.op == "spmv"), Metric::Gflops, |r| {
+        (r.backend.as_str(), r.kernel.as_str())
+    });
+    let mut panels = Vec::new();
+    for backend in ["cpu", "gpu"] {
+        let mut of: Vec<&(f64, &Row)> =
+            best.iter().filter(|(key, _)| key.0 == backend).map(|(_, case)| case).collect();
+        of.sort_by(|a, b| b.0.total_cmp(&a.0));
+        let bars = of
+            .iter()
+            .take(BARS)
+            .map(|(value, row)| (row.kernel.clone(), vec![Some(Bar::new(*value, tip(row)))]));
+        let plot = BarPlot {
+            title: format!("{}: GFLOPS of the fastest kernels", backend.to_uppercase()),
+            groups: bars.collect(),
+            ..BarPlot::default()
+        };
+        panels.extend(plot.panels());
+    }
+    page.figure(Figure {
+        id: format!("matrix-{file}-kernels"),
+        title: "SpMV: the fastest case of each kernel.".into(),
+        panels,
+        ..Figure::default()
+    });
+    page.table(best_cases(&file, plain, timed()));
+    let experiments =
+        distinct(results.rows.iter().filter(|r| r.matrix == name).map(|r| r.experiment.as_str()));
+    let link = |experiment: &&str| {
+        let cases = |r: &&Row| r.matrix == name && r.experiment == *experiment;
+        Link {
+            text: format!("{experiment} ({})", results.rows.iter().filter(cases).count()),
+            target: format!("{}-cases", super::experiments::id(experiment)),
+            words: name.to_owned(),
+        }
+    };
+    let links = experiments.iter().map(link).collect();
+    page.links(format!("All cases on this matrix ({} entries):", grouped(row.entries)), links);
+    page
+}
+
+/// The fastest case of each kernel in each operation.
+fn best_cases<'a>(file: &str, name: &str, timed: impl Iterator<Item = &'a Row>) -> Table {
+    let mut table = Table::new(
+        format!("matrix-{file}-best"),
+        format!("{name}: the fastest case of each kernel"),
+        &[
+            "op",
+            "backend",
+            "k",
+            "kernel",
+            "threads",
+            "time",
+            "GFLOPS",
+            "of roof",
+            "over serial",
+            "plan",
+        ],
+    );
+    let best = best_by(timed, Metric::Gentries, |r| {
+        (r.op.as_str(), r.k, r.backend.as_str(), r.kernel.as_str(), r.scope.as_str())
+    });
+    let mut cases: Vec<_> = best.into_iter().collect();
+    // Operations as they come; of each the fastest case first.
+    cases.sort_by(|a, b| (a.0.0, a.0.1).cmp(&(b.0.0, b.0.1)).then(b.1.0.total_cmp(&a.1.0)));
+    for ((op, k, backend, ..), (_, row)) in cases {
+        table.push(vec![
+            Cell::text(op),
+            Cell::text(backend),
+            Cell::option(k, Cell::Count),
+            Cell::code(variant(row)),
+            Cell::option(row.threads, Cell::Count),
+            Cell::option(row.median_s, Cell::Seconds),
+            Cell::option(row.gflops, Cell::Number),
+            Cell::option(row.roofline_fraction, Cell::Fraction),
+            Cell::option(row.speedup_vs_serial, Cell::Ratio),
+            Cell::option(row.plan_s, Cell::Seconds),
+        ]);
+    }
+    table
 }
 
 /// Every measure that the descriptions hold; groups of measures one level down.
@@ -200,78 +312,94 @@ fn stats(matrices: &[MatrixFile]) -> Table {
     table
 }
 
-const SPY: f64 = 150.0;
+const SPY: f64 = 300.0;
 const TOP: f64 = 26.0;
+const BOTTOM: f64 = 34.0;
 
-/// Spy plot and histogram side by side.
-fn panel(matrix: &MatrixFile) -> Panel {
-    let height = TOP + SPY + 34.0;
-    let mut body = text(4.0, 14.0, "start", "title", &matrix.name);
-    if let Some(spy) = &matrix.spy {
-        let (rows, cols) = (spy.rows.max(1) as f64, spy.cols.max(1) as f64);
-        let most = spy.counts.iter().flatten().copied().max().unwrap_or(0).max(1) as f64;
-        // Long matrices stay long, within reason.
-        let (width, tall) =
-            (SPY * (cols / rows).clamp(0.2, 1.0), SPY * (rows / cols).clamp(0.2, 1.0));
-        let (w, h) = (width / cols, tall / rows);
-        let _ = write!(
-            body,
-            "<rect class=\"grid\" x=\"4\" y=\"{TOP}\" width=\"{}\" height=\"{}\"></rect>",
-            number(width),
-            number(tall)
-        );
-        // Cells of like darkness share one path: a few elements instead of thousands.
-        const SHADES: usize = 6;
-        let mut paths = vec![String::new(); SHADES];
-        for (i, counts) in spy.counts.iter().enumerate() {
-            for (j, count) in counts.iter().enumerate().filter(|(_, c)| **c > 0) {
-                let shade = ((*count as f64).ln_1p() / most.ln_1p() * SHADES as f64).ceil();
-                let path = &mut paths[(shade as usize).clamp(1, SHADES) - 1];
-                let (x, y) = (4.0 + j as f64 * w, TOP + i as f64 * h);
-                let _ = write!(path, "M{x:.2} {y:.2}h{w:.2}v{h:.2}h-{w:.2}z");
-            }
-        }
-        for (shade, path) in paths.iter().enumerate().filter(|(_, p)| !p.is_empty()) {
-            let opacity = (shade + 1) as f64 / SHADES as f64;
-            let _ =
-                write!(body, "<path class=\"cell\" opacity=\"{opacity:.2}\" d=\"{path}\"></path>");
+/// Entries by position as a picture: a darker cell holds more.
+fn spy(matrix: &MatrixFile) -> Option<Panel> {
+    let spy = matrix.spy.as_ref()?;
+    let (rows, cols) = (spy.rows.max(1), spy.cols.max(1));
+    let most = spy.counts.iter().flatten().copied().max().unwrap_or(0).max(1) as f64;
+    // Cells of like darkness share one path, and neighbours one rectangle.
+    const SHADES: usize = 8;
+    let shade = |count: u64| {
+        let shade = ((count as f64).ln_1p() / most.ln_1p() * SHADES as f64).ceil() as usize;
+        if count == 0 { 0 } else { shade.clamp(1, SHADES) }
+    };
+    let mut paths = vec![String::new(); SHADES + 1];
+    for (i, counts) in spy.counts.iter().enumerate() {
+        let mut from = 0;
+        for run in counts.chunk_by(|a, b| shade(*a) == shade(*b)) {
+            let _ = write!(paths[shade(run[0])], "M{from} {i}h{0}v1h-{0}z", run.len());
+            from += run.len();
         }
     }
-    histogram(&mut body, matrix, height);
-    Panel { title: matrix.name.clone(), height, body }
+    // Long matrices stay long, within reason.
+    let (r, c) = (rows as f64, cols as f64);
+    let (width, height) = (SPY * (c / r).clamp(0.2, 1.0), SPY * (r / c).clamp(0.2, 1.0));
+    let mut body = text(0.0, 14.0, "start", "title", "entries");
+    let _ = write!(
+        body,
+        "<svg y=\"{TOP}\" width=\"{}\" height=\"{}\" viewBox=\"0 0 {cols} {rows}\" \
+         preserveAspectRatio=\"none\"><rect class=\"ground\" width=\"{cols}\" height=\"{rows}\"></rect>",
+        number(width),
+        number(height)
+    );
+    for (shade, path) in paths.iter().enumerate().skip(1).filter(|(_, p)| !p.is_empty()) {
+        let opacity = shade as f64 / SHADES as f64;
+        let _ = write!(body, "<path class=\"cell\" opacity=\"{opacity:.2}\" d=\"{path}\"></path>");
+    }
+    body.push_str("</svg>");
+    let size =
+        |name: &str| matrix.stats.get(name).and_then(Value::as_u64).map_or(String::new(), grouped);
+    let sizes = format!("{} rows, {} columns", size("rows"), size("cols"));
+    body.push_str(&text(0.0, TOP + height + 15.0, "start", "small", &sizes));
+    Some(Panel {
+        title: format!("Entries of {} by position", plain_name(&matrix.name)),
+        height: TOP + height + BOTTOM,
+        margins: (4.0, 10.0),
+        body,
+    })
 }
 
-fn histogram(body: &mut String, matrix: &MatrixFile, height: f64) {
+/// The rows by their number of entries.
+fn histogram(matrix: &MatrixFile) -> Option<Panel> {
     let bins = &matrix.row_length_histogram;
-    let (Some(first), Some(last)) = (bins.first(), bins.last()) else { return };
-    let (left, right, bottom) = (SPY + 48.0, PANEL_WIDTH - 10.0, height - 34.0);
+    let (first, last) = (bins.first()?, bins.last()?);
+    const LEFT: f64 = 48.0;
+    let height = TOP + SPY + BOTTOM;
+    let bottom = height - BOTTOM;
     let y =
         Scale::around(Kind::Log, bins.iter().map(|b| b.2 as f64).chain([1.0]), bottom, TOP + 4.0);
+    let mut body = text(4.0 - LEFT, 14.0, "start", "title", "rows by their number of entries");
     for (value, label) in y.ticks() {
-        body.push_str(&rule(left, y.at(value), right, y.at(value), "grid"));
-        body.push_str(&text(left - 4.0, y.at(value) + 3.5, "end", "small", &label));
+        body.push_str(&rule(0.0, y.at(value), 100.0, y.at(value), "grid"));
+        body.push_str(&text(-4.0, y.at(value) + 3.5, "end", "small", &label));
     }
-    let step = (right - left) / bins.len() as f64;
+    let step = 100.0 / bins.len() as f64;
     body.push_str("<g class=\"s1\">");
     for (i, (low, high, count)) in bins.iter().enumerate().filter(|(_, b)| b.2 > 0) {
         let top = y.at(*count as f64).min(bottom - 1.0);
         let lengths = if low == high { format!("{low}") } else { format!("{low} to {high}") };
         let _ = write!(
             body,
-            "<rect class=\"bar\" x=\"{}\" y=\"{}\" width=\"{}\" height=\"{}\"><title>{lengths} \
+            "<rect class=\"bar\" x=\"{}%\" y=\"{}\" width=\"{}%\" height=\"{}\"><title>{lengths} \
              entries: {} rows</title></rect>",
-            number(left + i as f64 * step + 0.5),
+            percent(i as f64 * step + 0.05 * step),
             number(top),
-            number((step - 1.0).max(0.6)),
+            percent(0.9 * step),
             number(bottom - top),
             grouped(*count)
         );
     }
     body.push_str("</g>");
-    body.push_str(&rule(left, bottom, right, bottom, "axis"));
-    body.push_str(&text(left, bottom + 14.0, "start", "small", &grouped(first.0)));
-    body.push_str(&text(right, bottom + 14.0, "end", "small", &grouped(last.1)));
-    body.push_str(&text((left + right) / 2.0, height - 6.0, "middle", "small", "entries in a row"));
+    body.push_str(&rule(0.0, bottom, 100.0, bottom, "axis"));
+    body.push_str(&label(0.0, bottom + 14.0, "start", "small", &grouped(first.0)));
+    body.push_str(&label(100.0, bottom + 14.0, "end", "small", &grouped(last.1)));
+    body.push_str(&label(50.0, height - 6.0, "middle", "small", "entries in a row"));
+    let title = format!("Row lengths of {}", plain_name(&matrix.name));
+    Some(Panel { title, height, margins: (LEFT, 10.0), body })
 }
 
 /// Best kernel of a backend for each class: the one whose speed, relative to the fastest kernel on
@@ -394,16 +522,16 @@ mod tests {
     }
 
     #[test]
-    fn a_description_becomes_a_panel() {
+    fn a_description_becomes_a_picture_and_bars() {
         let matrix = MatrixFile {
             name: "m".into(),
             row_length_histogram: vec![(0, 0, 1), (1, 2, 1000)],
             spy: Some(crate::results::Spy { rows: 2, cols: 1, counts: vec![vec![0], vec![9]] }),
             ..MatrixFile::default()
         };
-        let body = panel(&matrix).body;
-        assert_eq!(body.matches("class=\"bar\"").count(), 2);
-        assert_eq!(body.matches("class=\"cell\"").count(), 1);
-        assert!(!body.contains("NaN"));
+        let (picture, bars) = (spy(&matrix).unwrap().body, histogram(&matrix).unwrap().body);
+        assert_eq!(bars.matches("class=\"bar\"").count(), 2);
+        assert_eq!(picture.matches("class=\"cell\"").count(), 1);
+        assert!(picture.contains("d=\"M0 1h1v1h-1z\"") && !bars.contains("NaN"));
     }
 }

@@ -8,13 +8,14 @@ use crate::results::{Row, Status};
 
 /// Ten lines and the table that they come from.
 pub(super) fn section(results: &Results) -> Section {
-    let mut section = Section::new("summary", "Summary");
+    let mut section = Section::new("summary", "At a glance");
     if results.timed().next().is_none() {
         section.missing("Nothing was measured yet.", "cargo xtask bench-all");
         return section;
     }
     let cpu = winners(results, "cpu");
     let gpu = winners(results, "gpu");
+    section.figure(super::overview::figure(results, &cpu, &gpu));
     let mut lines = vec![coverage(results)];
     lines.extend(advice("On the CPU", &cpu));
     lines.extend(advice("On the GPU", &gpu));
@@ -122,7 +123,6 @@ fn cpu_or_gpu(results: &Results) -> Option<String> {
 
 fn roofline(results: &Results) -> Option<String> {
     let mut parts = Vec::new();
-    let mut above = false;
     for backend in ["cpu", "gpu"] {
         let fractions: Vec<f64> = best_times(results, backend)
             .into_iter()
@@ -132,7 +132,6 @@ fn roofline(results: &Results) -> Option<String> {
         if let Some(middle) = median(fractions.iter().copied()) {
             let low = fractions.iter().copied().fold(f64::INFINITY, f64::min);
             let high = fractions.iter().copied().fold(0.0, f64::max);
-            above |= high > 1.0;
             parts.push(format!(
                 "{} {} ({} to {})",
                 backend.to_uppercase(),
@@ -142,11 +141,10 @@ fn roofline(results: &Results) -> Option<String> {
             ));
         }
     }
-    let cached = if above { "; beyond 100 % the matrix stays in a cache" } else { "" };
     (!parts.is_empty()).then(|| {
         format!(
-            "Of the bandwidth of a plain copy the best SpMV reaches, on matrices above a million \
-             entries: {}{cached}.",
+            "Of the bandwidth of its working set the best SpMV reaches, on matrices above a million \
+             entries: {}.",
             parts.join(", ")
         )
     })
@@ -241,7 +239,7 @@ fn table(cpu: &[Winner], gpu: &[Winner]) -> Table {
             "backend",
             "kernel",
             "GFLOPS",
-            "of roofline",
+            "of roof",
             "over serial",
             "of the fastest",
             "next",

@@ -284,6 +284,7 @@ fn figure(comparisons: &BTreeMap<Comparison, Ratios<'_>>) -> Figure {
         caption: "Below the dotted line a peer is faster.".to_owned(),
         legend: comparisons.keys().map(Comparison::name).collect(),
         panels: plot.panel().into_iter().collect(),
+        ..Figure::default()
     }
 }
 

@@ -85,7 +85,8 @@ pub struct Row {
     pub gflops: Option<f64>,
     /// Least traffic of the format / median, in 10^9 bytes a second.
     pub gbytes_per_s: Option<f64>,
-    /// `gbytes_per_s` over the copy bandwidth of the same device in the same run.
+    /// `gbytes_per_s` over the bandwidth of the same device in the same run with a working set of that
+    /// size. Tables of earlier versions have it over the copy bandwidth of memory, whatever the size.
     pub roofline_fraction: Option<f64>,
     /// Seconds of the serial kernel over the median.
     pub speedup_vs_serial: Option<f64>,
@@ -117,6 +118,24 @@ pub struct Row {
     /// Type of the values: `f64` or `f32`. Empty means `f64`.
     #[serde(default)]
     pub precision: String,
+    /// Ranks of a distributed product.
+    #[serde(default)]
+    pub ranks: Option<u64>,
+    /// GPUs of a distributed product.
+    #[serde(default)]
+    pub gpus: Option<u64>,
+    /// Bytes of x that a rank receives, on the rank that receives most.
+    #[serde(default)]
+    pub halo_bytes: Option<u64>,
+    /// Ranks that a rank receives from, at most.
+    #[serde(default)]
+    pub neighbours: Option<u64>,
+    /// Seconds of packing and exchanging with nothing beside.
+    #[serde(default)]
+    pub exchange_s: Option<f64>,
+    /// The part of `exchange_s` that the local product hides, from 0 to 1.
+    #[serde(default)]
+    pub overlap: Option<f64>,
 }
 
 impl Row {
@@ -136,6 +155,7 @@ impl Row {
             scope: self.scope.clone(),
             cache: self.cache.clone(),
             precision: self.precision.clone(),
+            ranks: self.ranks,
         }
     }
 
@@ -190,6 +210,8 @@ pub struct CaseKey {
     scope: String,
     cache: String,
     precision: String,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    ranks: Option<u64>,
 }
 
 /// What cases have in common with the serial case that their speedups are counted from, see

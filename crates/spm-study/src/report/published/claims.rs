@@ -11,32 +11,67 @@ use super::findings::{
 use super::{Claim, claims_of, scope_words};
 use crate::results::Row;
 
-/// Every statement of one report with our finding.
-pub(super) fn table(results: &Results, report: &str) -> Table {
-    let mut table = Table::new(
-        format!("{}-claims", report.to_lowercase()),
-        format!("What the text of {report} states, and what our runs say"),
-        &["where", "statement", "printed", "ours", "", "why"],
-    );
-    for claim in claims_of(report) {
+/// What our runs say to a statement, and why.
+pub(super) struct Judged {
+    pub(super) claim: Claim,
+    pub(super) ours: String,
+    pub(super) verdict: &'static str,
+    pub(super) reason: String,
+    /// Whether anything of ours stands beside it.
+    pub(super) measured: bool,
+}
+
+pub(super) const VERDICTS: [&str; 3] = ["confirmed", "contradicted", "not testable here"];
+
+/// Every statement of one report, judged.
+pub(super) fn judged(results: &Results, report: &str) -> Vec<Judged> {
+    let judge = |claim: Claim| {
         let finding = finding(results, &claim);
-        let printed = if claim.value.is_empty() {
-            "–".to_owned()
-        } else {
-            let unit = if claim.unit == "1" { "" } else { &claim.unit };
-            format!("{} {unit}", claim.value).trim_end().to_owned()
+        let measured = finding.is_some();
+        let Some(finding) = finding else {
+            let reason = unmeasured(results, &claim, report);
+            let ours = "not measured".to_owned();
+            return Judged { claim, ours, verdict: VERDICTS[2], reason, measured };
         };
-        let (ours, verdict) = match &finding {
-            None => ("not measured".to_owned(), "–"),
-            Some(f) => (
-                f.ours.clone(),
-                match f.verdict {
-                    Verdict::Confirms => "confirms",
-                    Verdict::Contradicts => "contradicts",
-                    Verdict::Stands => "beside",
-                },
-            ),
+        let why = claim.why(finding.verdict);
+        let (verdict, reason) = match finding.verdict {
+            Verdict::Confirms => (VERDICTS[0], why.to_owned()),
+            Verdict::Contradicts => (VERDICTS[1], why.to_owned()),
+            Verdict::Stands => {
+                (VERDICTS[2], format!("A figure of other hardware, or a setting. {why}"))
+            }
         };
+        Judged { claim, ours: finding.ours, verdict, reason, measured }
+    };
+    claims_of(report).into_iter().map(judge).collect()
+}
+
+/// Why nothing of ours stands beside a statement.
+fn unmeasured(results: &Results, claim: &Claim, report: &str) -> String {
+    let on_gpu = matches!(claim.scope.as_str(), "kernel" | "launch" | "call");
+    if claim.why_confirmed.is_empty() {
+        "No experiment of ours measures it.".to_owned()
+    } else if on_gpu && results.timed().all(|row| row.backend != "gpu") {
+        "This run had no GPU.".to_owned()
+    } else {
+        format!("This run lacks the kernels or matrices: `cargo xtask bench-all --report {report}`")
+    }
+}
+
+/// A statement's number with its unit.
+fn printed_value(claim: &Claim) -> String {
+    if claim.value.is_empty() {
+        return "–".to_owned();
+    }
+    let unit = if claim.unit == "1" { "" } else { &claim.unit };
+    format!("{} {unit}", claim.value).trim_end().to_owned()
+}
+
+/// A table of judged statements.
+pub(super) fn statements(id: &str, title: &str, judged: &[Judged]) -> Table {
+    let columns = ["where", "statement", "printed", "ours", "verdict", "reason"];
+    let mut table = Table::new(id, title, &columns);
+    for Judged { claim, ours, verdict, reason, .. } in judged {
         let scope = if claim.scope.is_empty() {
             String::new()
         } else {
@@ -45,13 +80,22 @@ pub(super) fn table(results: &Results, report: &str) -> Table {
         table.push(vec![
             Cell::text(&claim.source),
             Cell::Prose(format!("{}{scope}", claim.claim)),
-            Cell::text(printed),
-            Cell::Prose(ours),
-            Cell::text(verdict),
-            Cell::Prose(finding.map_or("", |f| claim.why(f.verdict)).to_owned()),
+            Cell::text(printed_value(claim)),
+            Cell::Prose(ours.clone()),
+            Cell::text(*verdict),
+            Cell::Prose(reason.clone()),
         ]);
     }
     table
+}
+
+/// Every statement of one report with our finding.
+pub(super) fn table(results: &Results, report: &str) -> Table {
+    let judged = judged(results, report);
+    let id = format!("{}-claims", report.to_lowercase());
+    let title = format!("What the text of {report} states, and what our runs say");
+    statements(&id, &title, &judged)
+        .fold("not measured here", |row| row[3] == Cell::Prose("not measured".to_owned()))
 }
 
 fn cpu(kernel: &str) -> Select<'_> {

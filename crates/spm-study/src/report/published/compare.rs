@@ -1,11 +1,14 @@
 //! A printed table beside ours.
 
-use super::super::bars::BarPlot;
+use super::super::bars::{Bar, BarPlot};
+use super::super::draw::tip;
 use super::super::load::{Metric, Results, distinct, is_timed, plain_name};
-use super::super::model::{Cell, Table};
+use super::super::model::{Cell, Table, seconds, significant};
 use super::super::svg::Figure;
 use super::{Printed, scope_words};
 use crate::results::Row;
+
+const NOT_MEASURED: &str = "not measured";
 
 /// Our case that stands beside a printed one.
 #[derive(Debug, Clone, Copy)]
@@ -68,6 +71,13 @@ pub(super) fn ratio(printed: &Printed, ours: Ours<'_>) -> Option<f64> {
     }
 }
 
+/// The bars of one matrix, one for each series.
+#[derive(Default)]
+struct Group {
+    theirs: Vec<Option<Bar>>,
+    ours: Vec<Option<Bar>>,
+}
+
 /// Table with the printed value, ours and the ratio for each series, and a figure of both.
 pub(super) fn side_by_side(
     results: &Results,
@@ -87,7 +97,7 @@ pub(super) fn side_by_side(
     let mut scopes: Vec<String> = Vec::new();
     for matrix in distinct(printed.iter().map(|p| p.matrix.as_str())) {
         let mut cells = Vec::new();
-        let mut values = Vec::new();
+        let mut group = Group::default();
         let mut found: Option<&Row> = None;
         for s in &series {
             let number = printed.iter().find(|p| p.matrix == matrix && p.series == *s);
@@ -101,7 +111,13 @@ pub(super) fn side_by_side(
             });
             cells.push(Cell::option(ours.map(|o| o.value), cell));
             cells.push(Cell::option(ratio, Cell::Ratio));
-            values.extend([theirs, ours.map(|o| o.value)]);
+            let theirs_tip = |v: f64| {
+                let unit = number.map_or("", |p| p.unit.as_str());
+                let value = if time { seconds(v) } else { format!("{} {unit}", significant(v)) };
+                Bar::new(v, format!("{matrix}\n{s}, printed: {value}"))
+            };
+            group.theirs.push(theirs.map(theirs_tip));
+            group.ours.push(ours.map(|o| Bar::new(o.value, tip(o.row))));
             if let (Some(p), Some(o)) = (number, ours) {
                 found = Some(o.row);
                 let mine = if o.row.scope.is_empty() { "kernel" } else { &o.row.scope };
@@ -115,7 +131,7 @@ pub(super) fn side_by_side(
             }
         }
         let origin = match found {
-            None => "not measured",
+            None => NOT_MEASURED,
             Some(row) if row.synthetic() => "generated",
             Some(_) => "the same matrix",
         };
@@ -123,7 +139,7 @@ pub(super) fn side_by_side(
         row.extend(cells);
         table.push(row);
         if found.is_some() {
-            groups.push((matrix.to_owned(), values));
+            groups.push((matrix.to_owned(), group));
         }
     }
     let scopes = distinct(scopes.into_iter());
@@ -138,22 +154,32 @@ pub(super) fn side_by_side(
         Some("speedup") => "speedup over serial",
         _ => "GFLOPS",
     };
+    // Theirs and ours at the same size and on the same scale, one beside the other.
+    let halves = ["printed", "ours"].map(|whose| {
+        let half = |group: &(String, Group)| {
+            let bars = if whose == "printed" { &group.1.theirs } else { &group.1.ours };
+            (group.0.clone(), bars.clone())
+        };
+        let values = groups.iter().flat_map(|(_, g)| g.theirs.iter().chain(&g.ours).flatten());
+        BarPlot {
+            title: whose.into(),
+            x_label: x_label.into(),
+            groups: groups.iter().map(half).collect(),
+            also: values.map(|bar| bar.value).collect(),
+            ..BarPlot::default()
+        }
+        .panels()
+    });
+    let [theirs, mine] = halves;
     let figure = Figure {
         id: format!("{id}-figure"),
         title: title.to_owned(),
         caption: "Printed beside ours, other hardware.".into(),
-        legend: series
-            .iter()
-            .flat_map(|s| [format!("{s}, printed"), format!("{s}, ours")])
-            .collect(),
-        panels: BarPlot {
-            title: "printed and ours".into(),
-            x_label: x_label.into(),
-            groups,
-            ..BarPlot::default()
-        }
-        .panels(),
+        legend: series.iter().map(|s| (*s).to_owned()).collect(),
+        panels: theirs.into_iter().zip(mine).flat_map(|(a, b)| [a, b]).collect(),
+        pairs: true,
     };
+    let table = table.fold("not measured here", |row| row[1] == Cell::text(NOT_MEASURED));
     (table.note(note), figure)
 }
 
@@ -194,7 +220,8 @@ mod tests {
         let (table, figure) = side_by_side(&results, "t", "T", &printed);
         assert_eq!(table.rows.len(), 14);
         assert!(table.note.contains("allocation and copies included"));
-        assert_eq!(figure.panels.len(), 1);
+        assert_eq!(figure.panels.len(), 2);
+        assert_eq!(figure.panels[0].height, figure.panels[1].height);
     }
 
     #[test]

@@ -3,6 +3,7 @@
 mod claims;
 mod compare;
 mod findings;
+mod overview;
 mod r0;
 mod r1;
 mod r2;
@@ -116,9 +117,10 @@ pub(super) fn claims_of(report: &str) -> Vec<Claim> {
     all.into_iter().filter(|c| c.source.starts_with(report)).collect()
 }
 
-/// One section per report.
+/// An overview, then one section per report.
 pub(super) fn sections(results: &Results) -> Vec<Section> {
     vec![
+        overview::section(results),
         r0::section(results),
         r1::section(results),
         r2::section(results),

@@ -1,10 +1,10 @@
 //! R0: SpMV with CSR and ELLPACK, OpenMP and CUDA (Cristofori 2022).
 
-use super::super::bars::BarPlot;
-use super::super::draw::matrices_panel;
+use super::super::bars::{Bar, BarPlot};
+use super::super::draw::{matrices_panel, tip};
 use super::super::experiments::command;
 use super::super::load::{Axis, Metric, Results, Select, best_by, matrices, plain_name};
-use super::super::model::{Cell, Section, Table};
+use super::super::model::{Cell, Section, Table, significant};
 use super::super::svg::Figure;
 use super::findings::rows_of;
 use super::{Printed, claims, compare, printed};
@@ -142,8 +142,11 @@ fn setting_figures(
         let groups = matrices(rows.iter().copied())
             .into_iter()
             .map(|m| {
-                let values = present.iter().map(|s| best.get(&(m, *s)).map(|b| b.0)).collect();
-                (m.to_owned(), values)
+                let bar = |(value, row): &(f64, &Row)| Bar::new(*value, tip(row));
+                (
+                    plain_name(m).to_owned(),
+                    present.iter().map(|s| best.get(&(m, *s)).map(bar)).collect(),
+                )
             })
             .collect();
         panels.extend(
@@ -152,6 +155,7 @@ fn setting_figures(
                 x_label: Metric::Speedup.label().into(),
                 groups,
                 reference: Some(1.0),
+                ..BarPlot::default()
             }
             .panels(),
         );
@@ -167,6 +171,8 @@ fn setting_figures(
         ..Figure::default()
     });
 }
+
+const SERIES: [&str; 4] = ["CSR, printed", "CSR, ours", "ELLPACK, printed", "ELLPACK, ours"];
 
 /// Figures 11 and 12; the printed ratio follows from tables 3 and 4.
 fn cpu_against_gpu(results: &Results, section: &mut Section) {
@@ -203,7 +209,11 @@ fn cpu_against_gpu(results: &Results, section: &mut Section) {
         row.extend(values.iter().map(|v| Cell::option(*v, Cell::Ratio)));
         table.push(row);
         if values[1].is_some() || values[3].is_some() {
-            groups.push((matrix.to_owned(), values.to_vec()));
+            let bar = |(name, value): (&&str, Option<f64>)| {
+                let value = value?;
+                Some(Bar::new(value, format!("{matrix}\n{name}: {}×", significant(value))))
+            };
+            groups.push((matrix.to_owned(), SERIES.iter().zip(values).map(bar).collect()));
         }
     }
     if groups.is_empty() {
@@ -213,18 +223,19 @@ fn cpu_against_gpu(results: &Results, section: &mut Section) {
         id: "r0-figures-11-12-figure".into(),
         title: format!("{title}."),
         caption: "Best case of each; the printed ratio follows from tables 3 and 4.".into(),
-        legend: ["CSR, printed", "CSR, ours", "ELLPACK, printed", "ELLPACK, ours"]
-            .map(str::to_owned)
-            .to_vec(),
+        legend: SERIES.map(str::to_owned).to_vec(),
         panels: BarPlot {
             title: "speedup of the GPU".into(),
             x_label: "time on the CPU / time on the GPU".into(),
             groups,
             reference: Some(1.0),
+            ..BarPlot::default()
         }
         .panels(),
+        ..Figure::default()
     });
-    section.table(table.note(
+    let unmeasured = |row: &[Cell]| row[2] == Cell::Missing && row[4] == Cell::Missing;
+    section.table(table.fold("not measured here", unmeasured).note(
         "Printed values of 0.00 GFLOPS give no ratio. Ours is the kernel alone, data in place.",
     ));
 }

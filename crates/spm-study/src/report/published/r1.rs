@@ -23,7 +23,7 @@ pub(super) fn section(results: &Results) -> Section {
             .filter(|p| p.quantity == "time" && !p.kernel.is_empty())
             .collect();
         let id = format!("r1-figure-{number}");
-        let (table, _) = compare::side_by_side(
+        let (table, figure) = compare::side_by_side(
             results,
             &id,
             &format!("{source}: {what}, printed and ours"),
@@ -36,7 +36,7 @@ pub(super) fn section(results: &Results) -> Section {
                 &command(experiment),
             );
         }
-        section.table(best).table(table);
+        section.figure(figure).table(best).table(table);
     }
     section
 }
@@ -94,7 +94,7 @@ fn best(results: &Results, source: &str) -> Table {
             }),
         ]);
     }
-    table.note(
+    table.fold("not measured here", |row| row[OURS] == Cell::Missing).note(
         "The ratio is to the GFLOPS that follow from the printed time and the matrix's own entries. \
          Figure 1's printed GFLOPS were computed with the entries of other matrices \
          (data/published/README.md), so they do not enter.",

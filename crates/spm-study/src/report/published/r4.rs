@@ -62,6 +62,7 @@ fn compare(
                 .into_iter()
                 .filter_map(|m| mean_panel(rows, &series, &series_of, axis, m))
                 .collect(),
+            ..Figure::default()
         });
     }
     let (figure, table) = over_matrices(id, title, rows, &series, &series_of, metric);

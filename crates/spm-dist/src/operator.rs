@@ -1,0 +1,534 @@
+//! Products with a distributed matrix.
+
+use std::sync::Arc;
+use std::time::Instant;
+
+use spm_cpu::spmv::BoxedPlan;
+use spm_cpu::{PlanOptions, spmm, spmv, transposed};
+use spm_formats::kernel::{PlanError, Scaling, check_length, split_label};
+use spm_formats::{Csr, DenseShape, FormatError, Layout, NewValues, Scalar};
+
+use crate::comm::agree;
+use crate::matrix::Block;
+use crate::{Channel, Communicator, DistCsr, DistError, Halo, bytes};
+
+/// The kernel that takes every matrix.
+const PLAIN: &str = "csr-nnz-balanced";
+/// The same of SpMM.
+const PLAIN_MANY: &str = "csr-rows";
+
+/// The kernel of all blocks on all ranks.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub enum Kernel {
+    /// Rank 0 chooses for the first tile of its local block, and every rank takes its choice; a choice
+    /// that one of them cannot plan is replaced by a plain CSR kernel on all.
+    #[default]
+    Auto,
+    /// An id of the registry of SpMV (one column) or SpMM of `spm-cpu`, with or without parameters:
+    /// `csr-nnz-balanced`, `csr-rows[schedule=dynamic]`.
+    Fixed(String),
+}
+
+/// Options of a [`DistOperator`].
+#[derive(Debug, Clone)]
+#[non_exhaustive]
+pub struct Options {
+    /// Columns of X and Y, row-major; 1 for vectors.
+    pub columns: usize,
+    /// The kernel.
+    pub kernel: Kernel,
+    /// Also prepares the product with the transpose, for one column.
+    pub transpose: bool,
+    /// Multiplies the local block while the halo is exchanged; otherwise after it.
+    pub overlap: bool,
+    /// Threads and memory of this rank.
+    pub plan: PlanOptions,
+}
+
+impl Default for Options {
+    /// One column, the kernel of rank 0's choice, overlap, one thread.
+    fn default() -> Self {
+        Self {
+            columns: 1,
+            kernel: Kernel::Auto,
+            transpose: false,
+            overlap: true,
+            plan: PlanOptions::with_threads(1),
+        }
+    }
+}
+
+/// Seconds of the parts of one product on one rank.
+#[derive(Debug, Clone, Copy, PartialEq, Default)]
+pub struct Times {
+    /// Elements of x are copied to messages, and the messages started.
+    pub pack: f64,
+    /// The local block, with the looks at messages between its tiles.
+    pub local: f64,
+    /// Waiting for messages that have not arrived by then.
+    pub wait: f64,
+    /// The boundary rows.
+    pub boundary: f64,
+}
+
+/// y = alpha A x + beta y for a [`DistCsr`]; x and y are divided over the ranks as its columns and rows.
+///
+/// A product is collective. It allocates nothing after the first one. The bits of a result are the same
+/// for each run with one number of ranks; with a kernel that sums each row independently of others
+/// (`csr-serial`, `csr-rows`, `csr-nnz-balanced`, ...) they are those of one device.
+pub struct DistOperator<T> {
+    a: DistCsr<T>,
+    columns: usize,
+    label: String,
+    overlap: bool,
+    options: PlanOptions,
+    tiles: Vec<BoxedPlan<'static, T>>,
+    boundary: BoxedPlan<'static, T>,
+    channel: Box<dyn Channel>,
+    /// X and Y of the boundary block.
+    x: Vec<T>,
+    y: Vec<T>,
+    transposed: Option<Transposed<T>>,
+}
+
+/// What y = A^T x needs besides.
+struct Transposed<T> {
+    tiles: Vec<BoxedPlan<'static, T>>,
+    boundary: BoxedPlan<'static, T>,
+    /// From ghost entries to their owners.
+    channel: Box<dyn Channel>,
+}
+
+impl<T> std::fmt::Debug for DistOperator<T> {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        let Self { columns, label, overlap, .. } = self;
+        let mut out = f.debug_struct("DistOperator");
+        out.field("columns", columns).field("label", label).field("overlap", overlap);
+        out.finish_non_exhaustive()
+    }
+}
+
+impl<T: Scalar> DistOperator<T> {
+    /// Plans the products. Collective.
+    ///
+    /// # Errors
+    /// On every rank the same: a kernel that is not there or does not take the matrix, a memory budget
+    /// that is too small, a transpose for several columns, columns or kernels that differ between ranks.
+    pub fn new(
+        comm: &(impl Communicator + ?Sized),
+        a: DistCsr<T>,
+        options: &Options,
+    ) -> Result<Self, DistError> {
+        let k = options.columns;
+        let asked = match &options.kernel {
+            Kernel::Auto => "auto",
+            Kernel::Fixed(label) => label,
+        };
+        let identity = format!("{k} columns, kernel {asked}, transpose {}", options.transpose);
+        crate::same_everywhere(comm, &identity)?;
+        let prepared = if options.transpose && k != 1 {
+            Err(DistError::Unprepared("the transpose is for one column"))
+        } else {
+            dense(k)
+                .check::<T>((a.local_rows(), a.boundary.a.cols().max(a.local_cols())))
+                .map_err(DistError::from)
+        };
+        agree(comm, prepared)?;
+        let chosen = if options.kernel == Kernel::Auto {
+            choose(comm, &a, options)?
+        } else {
+            asked.to_owned()
+        };
+        let label = match (&options.kernel, plans(comm, &a, &chosen, options)) {
+            (_, Ok(plans)) => Ok((chosen, plans)),
+            (Kernel::Auto, Err(DistError::Rank { .. })) => {
+                let plain = if k == 1 { PLAIN } else { PLAIN_MANY };
+                plans(comm, &a, plain, options).map(|plans| (plain.to_owned(), plans))
+            }
+            (_, Err(error)) => Err(error),
+        };
+        let (label, (tiles, boundary)) = label?;
+        let halo = &a.halo;
+        let sends = Halo::messages(halo.sends(), k * T::BYTES);
+        let receives = Halo::messages(halo.receives(), k * T::BYTES);
+        let channel = comm.channel(&sends, &receives)?;
+        let transposed = if options.transpose {
+            let plan = |a: &Arc<Csr<T>>| transposed::plan(a, &options.plan);
+            let planned = a.tiles.iter().map(|tile| plan(&tile.a)).collect::<Result<Vec<_>, _>>();
+            let planned = planned.and_then(|tiles| Ok((tiles, plan(&a.boundary.a)?)));
+            let (tiles, boundary) = agree(comm, planned.map_err(DistError::from))?;
+            Some(Transposed { tiles, boundary, channel: comm.channel(&receives, &sends)? })
+        } else {
+            None
+        };
+        let (x, y) =
+            (vec![T::ZERO; a.boundary.a.cols() * k], vec![T::ZERO; a.boundary.a.rows() * k]);
+        let (overlap, options) = (options.overlap, options.plan.clone());
+        Ok(Self {
+            a,
+            columns: k,
+            label,
+            overlap,
+            options,
+            tiles,
+            boundary,
+            channel,
+            x,
+            y,
+            transposed,
+        })
+    }
+
+    /// The matrix.
+    pub fn matrix(&self) -> &DistCsr<T> {
+        &self.a
+    }
+
+    /// The kernel and its parameters, the same on every rank.
+    pub fn kernel(&self) -> &str {
+        &self.label
+    }
+
+    /// Columns of X and Y.
+    pub fn columns(&self) -> usize {
+        self.columns
+    }
+
+    /// Whether further products multiply the local block while the halo is exchanged: see
+    /// [`Options::overlap`]. The bits of a result do not depend on it.
+    pub fn set_overlap(&mut self, overlap: bool) {
+        self.overlap = overlap;
+    }
+
+    /// Bytes that one product moves at least on this rank: each stored array, x and y once.
+    pub fn bytes_moved(&self) -> u64 {
+        let plans = self.tiles.iter().chain([&self.boundary]);
+        // Each tile counts all of x.
+        let matrix = plans.map(|plan| plan.footprint().matrix_bytes).sum::<u64>();
+        let vectors = self.a.local_cols() + self.a.local_rows() + self.a.halo.ghosts().len();
+        matrix + (vectors * self.columns * T::BYTES) as u64
+    }
+
+    /// Bytes of the matrix, the plans and the buffers of this rank.
+    pub fn memory_bytes(&self) -> u64 {
+        let plans = self.tiles.iter().chain([&self.boundary]);
+        let plans = plans.map(|plan| plan.footprint().plan_bytes).sum::<u64>();
+        let buffers = size_of_val(&*self.x) + size_of_val(&*self.y);
+        self.a.memory_bytes() + plans + buffers as u64
+    }
+
+    /// `y` = A `x`: local columns x k and local rows x k elements, row-major. Collective.
+    ///
+    /// # Errors
+    /// Wrong lengths; errors of the communication. A rank that has given up is one for those that wait.
+    pub fn apply(&mut self, x: &[T], y: &mut [T]) -> Result<(), DistError> {
+        self.multiply(Scaling::OVERWRITE, x, None, y).map(drop)
+    }
+
+    /// `y` = `alpha` A `x` + `beta` `y`. With `beta` = 0 `y` is not read. Collective.
+    ///
+    /// # Errors
+    /// As [`DistOperator::apply`].
+    pub fn apply_scaled(
+        &mut self,
+        alpha: T,
+        x: &[T],
+        beta: T,
+        y: &mut [T],
+    ) -> Result<(), DistError> {
+        self.multiply(Scaling::new(alpha, beta), x, None, y).map(drop)
+    }
+
+    /// `r` = `b` - A `x`. Collective.
+    ///
+    /// # Errors
+    /// As [`DistOperator::apply`].
+    pub fn residual(&mut self, x: &[T], b: &[T], r: &mut [T]) -> Result<(), DistError> {
+        self.multiply(Scaling::new(-T::ONE, T::ONE), x, Some(b), r).map(drop)
+    }
+
+    /// As [`DistOperator::apply`], with the times of its parts on this rank. Collective.
+    ///
+    /// # Errors
+    /// As [`DistOperator::apply`].
+    pub fn apply_timed(&mut self, x: &[T], y: &mut [T]) -> Result<Times, DistError> {
+        self.multiply(Scaling::OVERWRITE, x, None, y)
+    }
+
+    /// `y` = alpha A `x` + beta z, where z is `y` unless it is given.
+    fn multiply(
+        &mut self,
+        scaling: Scaling<T>,
+        x: &[T],
+        z: Option<&[T]>,
+        y: &mut [T],
+    ) -> Result<Times, DistError> {
+        let k = self.columns;
+        check_length("x", self.a.local_cols() * k, x.len())?;
+        check_length("y", self.a.local_rows() * k, y.len())?;
+        if let Some(z) = z {
+            check_length("z", y.len(), z.len())?;
+        }
+        let mut times = Times::default();
+        let mut since = Instant::now();
+        let mut lap = |part: &mut f64| {
+            let now = Instant::now();
+            *part += (now - std::mem::replace(&mut since, now)).as_secs_f64();
+        };
+
+        gather(self.a.halo.local(), x, bytes::scalars_mut(self.channel.outgoing()), k);
+        self.channel.start()?;
+        lap(&mut times.pack);
+        if !self.overlap {
+            self.channel.wait()?;
+            lap(&mut times.wait);
+        }
+
+        let boundary = &self.a.boundary;
+        // Before the local block, which writes all of y.
+        if scaling.beta != T::ZERO {
+            gather(&boundary.rows, z.unwrap_or(y), &mut self.y, k);
+        }
+        let mut arrived = !self.overlap;
+        for (tile, plan) in self.a.tiles.iter().zip(&self.tiles) {
+            let rows = tile.rows.start * k..tile.rows.end * k;
+            let y = &mut y[rows.clone()];
+            match z {
+                Some(z) => plan.run_adding(scaling, x, &z[rows], y)?,
+                None => plan.run_scaled(scaling, x, y)?,
+            }
+            if !arrived {
+                arrived = self.channel.poll()?;
+            }
+        }
+        lap(&mut times.local);
+        let (below, own) = (boundary.below * k, boundary.local.len() * k);
+        gather(&boundary.local, x, &mut self.x[below..below + own], k);
+        lap(&mut times.boundary);
+        if !arrived {
+            self.channel.wait()?;
+            lap(&mut times.wait);
+        }
+        let ghosts: &[T] = bytes::scalars(self.channel.incoming());
+        self.x[..below].copy_from_slice(&ghosts[..below]);
+        self.x[below + own..].copy_from_slice(&ghosts[below..]);
+        self.boundary.run_scaled(scaling, &self.x, &mut self.y)?;
+        scatter(&boundary.rows, &self.y, y, k);
+        lap(&mut times.boundary);
+        Ok(times)
+    }
+
+    /// `y` = A^T `x`: local rows and local columns elements, for [`Options::transpose`]. Each rank adds
+    /// the sums of its rows, then those of other ranks in their order. Collective.
+    ///
+    /// # Errors
+    /// As [`DistOperator::apply`]; [`DistError::Unprepared`].
+    pub fn apply_transpose(&mut self, x: &[T], y: &mut [T]) -> Result<(), DistError> {
+        self.apply_transpose_scaled(T::ONE, x, T::ZERO, y)
+    }
+
+    /// `y` = `alpha` A^T `x` + `beta` `y`; otherwise as [`DistOperator::apply_transpose`]. Collective.
+    ///
+    /// # Errors
+    /// As [`DistOperator::apply_transpose`].
+    pub fn apply_transpose_scaled(
+        &mut self,
+        alpha: T,
+        x: &[T],
+        beta: T,
+        y: &mut [T],
+    ) -> Result<(), DistError> {
+        let Some(Transposed { tiles, boundary: plan, channel }) = &mut self.transposed else {
+            return Err(DistError::Unprepared("the operator was made without `transpose`"));
+        };
+        check_length("x", self.a.local_rows(), x.len())?;
+        check_length("y", self.a.local_cols(), y.len())?;
+        let boundary = &self.a.boundary;
+        gather(&boundary.rows, x, &mut self.y, 1);
+        plan.run_scaled(Scaling::new(alpha, T::ZERO), &self.y, &mut self.x)?;
+        let (below, end) = (boundary.below, boundary.below + boundary.local.len());
+        let outgoing = bytes::scalars_mut(channel.outgoing());
+        outgoing[..below].copy_from_slice(&self.x[..below]);
+        outgoing[below..].copy_from_slice(&self.x[end..]);
+        channel.start()?;
+        let mut arrived = false;
+        for (number, (tile, plan)) in self.a.tiles.iter().zip(tiles).enumerate() {
+            let scaling = Scaling::new(alpha, if number == 0 { beta } else { T::ONE });
+            plan.run_scaled(scaling, &x[tile.rows.clone()], y)?;
+            if !arrived {
+                arrived = channel.poll()?;
+            }
+        }
+        add(&boundary.local, &self.x[below..end], y);
+        if !arrived {
+            channel.wait()?;
+        }
+        add(self.a.halo.local(), bytes::scalars(channel.incoming()), y);
+        Ok(())
+    }
+
+    /// Replaces the values of this rank's rows, in their order with ascending global columns; the
+    /// pattern stays. Not collective: other ranks may keep theirs.
+    ///
+    /// A plan that depends on the old values is made anew, with a plain CSR kernel if its own does not
+    /// take the new ones.
+    ///
+    /// # Errors
+    /// Another number of values than there are entries: nothing has changed then.
+    pub fn set_values(&mut self, values: &[T]) -> Result<(), DistError> {
+        let (expected, found) = (self.a.local_nnz(), values.len());
+        if expected != found {
+            return Err(FormatError::LengthMismatch { what: "values", expected, found }.into());
+        }
+        let mut parts: Vec<Vec<T>> =
+            self.a.tiles.iter().map(|tile| Vec::with_capacity(tile.a.nnz())).collect();
+        let mut of_boundary = Vec::with_capacity(self.a.boundary.a.nnz());
+        let mut rest = values;
+        let a = &self.a;
+        a.for_each_row(|block, row| {
+            let (entries, part) = match block {
+                Block::Tile(tile) => {
+                    let row = a.tiles[tile].a.view().row_range(row);
+                    (row, &mut parts[tile])
+                }
+                Block::Boundary => (a.boundary.a.view().row_range(row), &mut of_boundary),
+            };
+            let (row, after) = rest.split_at(entries.len());
+            part.extend_from_slice(row);
+            rest = after;
+        });
+        let renew = Renew { label: &self.label, columns: self.columns, options: &self.options };
+        let mut transposed = self.transposed.as_mut();
+        for (number, values) in parts.into_iter().enumerate() {
+            let other = transposed.as_mut().map(|plans| &mut plans.tiles[number]);
+            renew.block(&mut self.a.tiles[number].a, values, &mut self.tiles[number], other)?;
+        }
+        let other = transposed.map(|plans| &mut plans.boundary);
+        renew.block(&mut self.a.boundary.a, of_boundary, &mut self.boundary, other)
+    }
+}
+
+/// New values for the plans of a block.
+struct Renew<'a> {
+    label: &'a str,
+    columns: usize,
+    options: &'a PlanOptions,
+}
+
+impl Renew<'_> {
+    fn block<T: Scalar>(
+        &self,
+        a: &mut Arc<Csr<T>>,
+        values: Vec<T>,
+        product: &mut BoxedPlan<'static, T>,
+        transposed: Option<&mut BoxedPlan<'static, T>>,
+    ) -> Result<(), DistError> {
+        if product.set_values(NewValues::Into(a, &values)).is_err() {
+            Arc::make_mut(a).values_mut().copy_from_slice(&values);
+            let anew = plan(a, self.label, self.columns, self.options);
+            let plain = if self.columns == 1 { PLAIN } else { PLAIN_MANY };
+            *product = anew.or_else(|_| plan(a, plain, self.columns, self.options))?;
+        }
+        if let Some(transposed) = transposed {
+            *transposed = transposed::plan(&*a, self.options)?;
+        }
+        Ok(())
+    }
+}
+
+fn dense(columns: usize) -> DenseShape {
+    DenseShape { k: columns, layout: Layout::RowMajor }
+}
+
+/// Plans a block with the kernel of a label.
+fn plan<T: Scalar>(
+    a: &Arc<Csr<T>>,
+    label: &str,
+    columns: usize,
+    options: &PlanOptions,
+) -> Result<BoxedPlan<'static, T>, DistError> {
+    let (id, parameters) = split_label(label);
+    let unknown = || PlanError::Unsupported {
+        kernel: PLAIN,
+        reason: format!("no kernel of this operation and element type is called {label:?}"),
+    };
+    let wrong = |error: spm_formats::kernel::ParameterError| PlanError::Unsupported {
+        kernel: PLAIN,
+        reason: error.to_string(),
+    };
+    let plan = if columns == 1 {
+        let kernel = spmv::find::<T>(id).ok_or_else(unknown)?;
+        kernel.plan(a, &kernel.info.parse_parameters(parameters).map_err(wrong)?, options)?
+    } else {
+        let kernel = spmm::find::<T>(id).ok_or_else(unknown)?;
+        let parameters = kernel.info.parse_parameters(parameters).map_err(wrong)?;
+        kernel.plan(a, dense(columns), &parameters, options)?
+    };
+    Ok(plan)
+}
+
+type Plans<T> = (Vec<BoxedPlan<'static, T>>, BoxedPlan<'static, T>);
+
+/// Plans all blocks of this rank.
+fn plans<T: Scalar>(
+    comm: &(impl Communicator + ?Sized),
+    a: &DistCsr<T>,
+    label: &str,
+    options: &Options,
+) -> Result<Plans<T>, DistError> {
+    let one = |a: &Arc<Csr<T>>| plan(a, label, options.columns, &options.plan);
+    let tiles = a.tiles.iter().map(|tile| one(&tile.a)).collect::<Result<Vec<_>, _>>();
+    agree(comm, tiles.and_then(|tiles| Ok((tiles, one(&a.boundary.a)?))))
+}
+
+/// The label of rank 0's choice.
+fn choose<T: Scalar>(
+    comm: &(impl Communicator + ?Sized),
+    a: &DistCsr<T>,
+    options: &Options,
+) -> Result<String, DistError> {
+    let plain = if options.columns == 1 { PLAIN } else { PLAIN_MANY };
+    let mut label = String::new();
+    if comm.rank() == 0 {
+        let tile = a.tiles.iter().map(|tile| &tile.a).max_by_key(|a| a.nnz());
+        let auto = tile.map(|a| plan(a, "auto", options.columns, &options.plan));
+        let choice = auto.and_then(|plan| plan.ok()?.choice());
+        // `csr-rows[...] on 2 threads`
+        let choice = choice.map(|choice| match choice.rsplit_once(" on ") {
+            Some((label, _)) => label.to_owned(),
+            None => choice,
+        });
+        label = choice.unwrap_or_else(|| plain.to_owned());
+    }
+    let all = comm.all_gather(label.as_bytes())?;
+    Ok(String::from_utf8_lossy(&all[0]).into_owned())
+}
+
+/// `to` = the rows `rows` of `from`, each of `k` elements.
+fn gather<T: Scalar>(rows: &[u32], from: &[T], to: &mut [T], k: usize) {
+    if k == 1 {
+        for (to, &row) in to.iter_mut().zip(rows) {
+            *to = from[row as usize];
+        }
+    } else if k > 0 {
+        for (to, &row) in to.chunks_exact_mut(k).zip(rows) {
+            to.copy_from_slice(&from[row as usize * k..][..k]);
+        }
+    }
+}
+
+/// The rows `rows` of `to` = `from`.
+fn scatter<T: Scalar>(rows: &[u32], from: &[T], to: &mut [T], k: usize) {
+    if k > 0 {
+        for (from, &row) in from.chunks_exact(k).zip(rows) {
+            to[row as usize * k..][..k].copy_from_slice(from);
+        }
+    }
+}
+
+/// Adds `from` to elements of `to`.
+fn add<T: Scalar>(rows: &[u32], from: &[T], to: &mut [T]) {
+    for (&from, &row) in from.iter().zip(rows) {
+        to[row as usize] += from;
+    }
+}
