@@ -4,7 +4,8 @@ use std::fmt::Write as _;
 
 use super::scale::{Kind, Scale};
 use super::svg::{
-    Panel, backend_attribute, clip, escape, label, mark, number, percent, rule, series_class, text,
+    Panel, backend_attribute, clip, escape, label, mark, number, panel_title, percent, rule,
+    series_class, text,
 };
 
 /// One value with what hovering shows.
@@ -110,7 +111,7 @@ impl BarPlot {
         let left = 14.0 + CHARACTER * longest as f64;
         let height = TOP + step * groups.len() as f64 + BOTTOM;
         let bottom = height - BOTTOM;
-        let mut body = text(4.0 - left, 14.0, "start", "title", &title);
+        let mut body = panel_title(left, &title);
         body.push_str(&text(4.0 - left, 29.0, "start", "", &self.x_label));
         for (value, name) in scale.ticks() {
             let at = scale.at(value);

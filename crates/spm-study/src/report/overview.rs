@@ -29,25 +29,27 @@ const HEIGHT: f64 = 330.0;
 /// Three panels; what was not measured is left out.
 pub(super) fn figure(results: &Results, cpu: &[Winner], gpu: &[Winner]) -> Figure {
     let panels: Vec<Panel> = [speed(results), limit(results)].into_iter().flatten().collect();
+    let series: Vec<String> = fastest(results).map(|(_, name, _)| name.to_owned()).collect();
     Figure {
         id: "overview".into(),
         title: "How fast, against what limit, and which kernel.".into(),
         caption: "SpMV; each mark is the fastest case on one matrix.".into(),
-        legend: SERIES.map(|(name, ..)| name.to_owned()).to_vec(),
-        panels: panels.into_iter().chain(kernels(cpu, gpu)).collect(),
+        panels: panels.into_iter().chain(kernels(&series, cpu, gpu)).collect(),
+        legend: series,
         ..Figure::default()
     }
 }
 
 /// The fastest case on each matrix, for each series that was measured.
 fn fastest(results: &Results) -> impl Iterator<Item = (usize, &'static str, Vec<&Row>)> {
-    SERIES.into_iter().enumerate().filter_map(|(index, (name, backend, takes))| {
+    let measured = SERIES.into_iter().filter_map(|(name, backend, takes)| {
         let rows = results.timed();
         let rows = rows.filter(|r| r.op == "spmv" && r.backend == backend && takes(&r.kernel));
         let best = best_by(rows, Metric::Gflops, |r| r.matrix.as_str());
         let rows: Vec<&Row> = best.into_values().map(|(_, row)| row).collect();
-        (!rows.is_empty()).then_some((index, name, rows))
-    })
+        (!rows.is_empty()).then_some((name, rows))
+    });
+    measured.enumerate().map(|(index, (name, rows))| (index, name, rows))
 }
 
 fn clouds(
@@ -102,8 +104,7 @@ fn limit(results: &Results) -> Option<Panel> {
 }
 
 /// For each structure the kernel to take, and how near it comes to the fastest one.
-fn kernels(cpu: &[Winner], gpu: &[Winner]) -> Vec<Panel> {
-    let series: Vec<String> = SERIES.map(|(name, ..)| name.to_owned()).to_vec();
+fn kernels(series: &[String], cpu: &[Winner], gpu: &[Winner]) -> Vec<Panel> {
     let classes: Vec<_> = super::structure::Class::ALL
         .into_iter()
         .filter(|class| cpu.iter().chain(gpu).any(|w| w.class == *class))
@@ -122,12 +123,16 @@ fn kernels(cpu: &[Winner], gpu: &[Winner]) -> Vec<Panel> {
         })
     };
     let groups = classes.into_iter().map(|class| {
-        let bars = [bar(cpu, class, "CPU"), None, bar(gpu, class, "GPU")];
-        (class.short().to_owned(), bars.to_vec())
+        let bars = series.iter().map(|name| match name.as_str() {
+            "cpu, fastest kernel" => bar(cpu, class, "CPU"),
+            "gpu, fastest kernel" => bar(gpu, class, "GPU"),
+            _ => None,
+        });
+        (class.short().to_owned(), bars.collect())
     });
     BarPlot {
         title: "Which kernel: % of the fastest on each matrix".into(),
-        series,
+        series: series.to_vec(),
         groups: groups.collect(),
         ..BarPlot::default()
     }

@@ -3,7 +3,9 @@
 use std::fmt::Write as _;
 
 use super::scale::{Kind, Scale};
-use super::svg::{Panel, backend_attribute, curve, curves, label, mark, rule, series_class, text};
+use super::svg::{
+    Panel, backend_attribute, curve, curves, label, mark, panel_title, rule, series_class, text,
+};
 
 /// One line or cloud of points.
 #[derive(Debug, Clone, Default)]
@@ -90,7 +92,7 @@ impl XyPlot {
         let x = Scale::around(self.x_kind, xs, 1.5, 100.0);
         let ys = self.points().map(|p| p.y).chain(self.reference);
         let y = Scale::around(self.y_kind, ys, bottom, TOP);
-        let mut body = text(4.0 - LEFT, 14.0, "start", "title", &self.title);
+        let mut body = panel_title(LEFT, &self.title);
         body.push_str(&text(4.0 - LEFT, 30.0, "start", "", &self.y_label));
         body.push_str(&label(100.0, self.height - 6.0, "end", "", &self.x_label));
         self.axes(&mut body, &x, &y, bottom);

@@ -51,6 +51,11 @@ pub(super) fn caches(environment: &Value, backend: &str) -> Vec<(f64, String)> {
     described.into_iter().flatten().filter_map(cache).collect()
 }
 
+/// Bytes of the largest cache of a backend; 0 if none is known.
+fn largest_cache(environment: &Value, backend: &str) -> f64 {
+    caches(environment, backend).iter().map(|cache| cache.0).fold(0.0, f64::max)
+}
+
 /// Takes the fractions away that say nothing: bytes a second of a case that fits into a cache, over the
 /// bandwidth of memory.
 pub(super) fn without_false_fractions(rows: &mut [Row], environment: &Value) {
@@ -59,8 +64,7 @@ pub(super) fn without_false_fractions(rows: &mut [Row], environment: &Value) {
         if known {
             continue;
         }
-        let caches = caches(environment, backend);
-        let largest = caches.iter().map(|cache| cache.0).fold(0.0, f64::max);
+        let largest = largest_cache(environment, backend);
         for row in rows.iter_mut().filter(|r| r.backend == backend && r.cache != "cold") {
             if bytes_moved(row).is_none_or(|bytes| bytes <= largest) {
                 row.roofline_fraction = None;
@@ -97,8 +101,13 @@ pub(super) fn roofs(environment: &Value, backend: &str, clouds: &[Series]) -> Ve
     let levels = levels(&measured(environment), backend);
     let (name, points): (_, Vec<(f64, f64)>) = if levels.is_empty() {
         let Some(copy) = bandwidth(environment, backend) else { return Vec::new() };
+        // Memory bounds nothing that fits into a cache.
+        let low = largest_cache(environment, backend).max(low / 1.3);
+        if low >= high {
+            return Vec::new();
+        }
         let name = format!("{backend} copies in memory: {} GB/s", significant(copy));
-        (name, [low / 1.3, high * 1.3].map(|x| (x, copy)).to_vec())
+        (name, [low, high * 1.3].map(|x| (x, copy)).to_vec())
     } else {
         let at = |level: &Level| Some((level.bytes as f64, roof(&levels, level.bytes as f64)?));
         (format!("{backend} bandwidth"), levels.iter().filter_map(at).collect())
@@ -149,8 +158,9 @@ pub(super) fn section(results: &Results) -> Section {
     let bandwidths = measured(&results.environment);
     if bandwidths.cpu.is_empty() && bandwidths.gpu.is_empty() {
         section.text(
-            "This run did not measure the bandwidth of caches: the line is that of memory. It bounds no \
-             product that fits into a cache, so the tables have no fraction for those.",
+            "This run did not measure the bandwidth of caches: the line is that of memory, which bounds no \
+             product that fits into a cache. It begins at the largest cache, and the tables have no \
+             fraction for smaller products.",
         );
     }
     section.figure(Figure {
@@ -203,6 +213,16 @@ mod tests {
         new["bandwidth_gb_per_s"] =
             json!({"cpu": {"1": [[16384, 90.0, 80.0], [32768, 40.0, 50.0]]}, "gpu": []});
         assert_eq!(fractions(&new), [true, true, true, false, true]);
+
+        let cloud = |bytes: f64| {
+            let point = |x| Point { x, y: 1.0, tip: String::new() };
+            vec![Series { index: 0, name: "gpu".into(), points: vec![point(1e3), point(bytes)] }]
+        };
+        let mut memory = old.clone();
+        memory["gpu_copy_bandwidth_gb_per_s"] = json!(4000.0);
+        let of_memory = roofs(&memory, "gpu", &cloud(1e9));
+        assert_eq!(of_memory[0].points.iter().map(|p| p.x).collect::<Vec<_>>(), [50e6, 1.3e9]);
+        assert!(roofs(&memory, "gpu", &cloud(4e7)).is_empty());
         let roofs = roofs(&new, "cpu", &[]);
         let points: Vec<_> = roofs[0].points.iter().map(|p| (p.x, p.y)).collect();
         assert_eq!(points, [(16384.0, 90.0), (32768.0, 50.0)]);

@@ -180,6 +180,20 @@ pub(super) fn text(x: f64, y: f64, anchor: &str, class: &str, content: &str) -> 
     text_at(&number(x), y, anchor, class, content)
 }
 
+/// Characters of a panel's title that fit above the narrowest panel (21rem).
+const TITLE_LENGTH: usize = 46;
+
+/// The title of a panel whose plot begins `left` pixels from its edge; where it is shortened, hovering shows
+/// all of it.
+pub(super) fn panel_title(left: f64, title: &str) -> String {
+    let shown = clip(title, TITLE_LENGTH);
+    let element = text(4.0 - left, 14.0, "start", "title", &shown);
+    if shown == title {
+        return element;
+    }
+    element.replace("</text>", &format!("<title>{}</title></text>", escape(title)))
+}
+
 /// A text element with x in percent.
 pub(super) fn label(x: f64, y: f64, anchor: &str, class: &str, content: &str) -> String {
     text_at(&format!("{}%", percent(x)), y, anchor, class, content)
@@ -271,6 +285,9 @@ mod tests {
         assert_eq!(escape("a<b & \"c\"\u{1}"), "a&lt;b &amp; &quot;c&quot;\u{fffd}");
         assert_eq!(clip("webbase-1M", 6), "web…1M");
         assert_eq!(clip("cant", 6), "cant");
+        let long = format!("uniform[{}]", "rows=1,".repeat(20));
+        let shown = clip(&long, TITLE_LENGTH);
+        assert!(panel_title(48.0, &long).contains(&format!(">{shown}<title>{long}</title>")));
     }
 
     #[test]
