@@ -175,6 +175,18 @@ fn equal_values() {
     check_all(&ragged(300, 250, |_| 1e-10), &x);
 }
 
+/// Few enough for registers, and for a table.
+#[test]
+fn few_distinct_values() {
+    for distinct in [5, 60] {
+        let a = ragged(300, 250, |i| (i * 7919 % distinct) as f64 - 2.0);
+        let mut x = vector(250);
+        check_all(&a, &x);
+        (x[0], x[31]) = (f64::INFINITY, f64::NAN);
+        check_all(&a, &x);
+    }
+}
+
 #[test]
 fn columns_far_apart() {
     check_all(&ragged(200, 1_000_000, |i| (i as f64).sqrt() - 9.0), &vector(1_000_000));

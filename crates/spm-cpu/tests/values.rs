@@ -6,7 +6,7 @@ use std::sync::Arc;
 
 use common::{LAYOUTS, bits, planned};
 use spm_cpu::{PlanOptions, spmm, spmv, transposed};
-use spm_formats::kernel::{PlanError, RunError};
+use spm_formats::kernel::{PlanError, ProductPlan, RunError};
 use spm_formats::{Csr, DenseShape, FormatError, NewValues};
 use spm_testing::edge_cases::{few_long_rows, vector};
 use spm_testing::generate;
@@ -171,6 +171,56 @@ fn values_that_the_plan_cannot_take_are_refused() {
     let [now, after] =
         [&plan, &fresh].map(|plan| product(&|x, y| plan.run(x, y), a.cols(), a.rows()));
     assert!(now == after);
+}
+
+/// Values of which `distinct` are distinct, bit by bit.
+fn few_values(a: &Csr<f64>, distinct: usize, seed: usize) -> Arc<Vec<f64>> {
+    let value = |entry: usize| match (entry * 7919 + entry / 13 + seed) % distinct {
+        0 => -0.0,
+        1 => 1e300,
+        other => ((other + seed) as f64 * 0.618).sin(),
+    };
+    Arc::new((0..a.nnz()).map(value).collect())
+}
+
+/// The products of codes have the bits of those of values, in a fraction of the bytes.
+#[test]
+fn codes_for_few_values_change_no_bit() {
+    let kernel = spmv::find::<f64>("sell-compact").unwrap();
+    let options = PlanOptions::with_threads(2);
+    // Rows that are longer than 2048 are not stored.
+    let all = matrices().into_iter().filter(|a| a.nnz() > 1000 && a.rows() > 9);
+    for (a, sigma) in all.flat_map(|a| [1, 256].map(|sigma| (a.clone(), sigma))) {
+        for gather in ["vector", "scalar"] {
+            let plan = |codes: &str, values: &[f64]| {
+                let text = format!("sigma={sigma},codes={codes},gather={gather}");
+                let parameters = kernel.info.parse_parameters(&text).unwrap();
+                kernel.plan(Arc::new(with_values(&a, values)), &parameters, &options).unwrap()
+            };
+            // Up to 32 and up to 256, with the 0 of padding; more.
+            for (distinct, fits) in [(2, true), (31, true), (32, true), (60, true), (701, false)] {
+                let values = few_values(&a, distinct, 1);
+                let product = |plan: &dyn ProductPlan<f64>| {
+                    product(&|x, y| plan.run(x, y), a.cols(), a.rows())
+                };
+                let [on, off] = ["table", "off"].map(|codes| plan(codes, &values));
+                let label = format!("{:?}, {distinct} values, sigma {sigma}", a.shape());
+                assert!(product(&*on) == product(&*off), "{label}");
+                let [on_bytes, off_bytes] = [&on, &off].map(|p| p.footprint().matrix_bytes);
+                assert_eq!(2 * on_bytes < off_bytes, fits, "{label}: {on_bytes} of {off_bytes}");
+                let mut other = plan("table", &few_values(&a, 9, 5));
+                let before = product(&*other);
+                if fits {
+                    other.set_values(NewValues::Shared(&values)).unwrap();
+                    assert!(product(&*other) == product(&*off), "new values: {label}");
+                } else {
+                    let error = other.set_values(NewValues::Shared(&values)).unwrap_err();
+                    assert!(matches!(error, PlanError::Values(_)), "{label}: {error}");
+                    assert!(product(&*other) == before, "{label}");
+                }
+            }
+        }
+    }
 }
 
 /// A plan and its owner share one matrix before and after, in place.

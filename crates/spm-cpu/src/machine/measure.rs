@@ -18,6 +18,8 @@ const ROUNDS: usize = 3;
 /// Entries of the matrices whose products are timed: they stay in the second-level cache. Those of the
 /// matrices that are planned are four times as many.
 const ENTRIES: usize = 1 << 14;
+/// Distinct values of these matrices: codes are looked up in a table beyond the registers.
+const DISTINCT: usize = 97;
 /// Seconds of products of one kernel and matrix.
 const PRODUCTS: f64 = 3e-4;
 
@@ -152,7 +154,8 @@ fn matrix(
 ) -> Csr<f64> {
     let entries = || (0..rows).flat_map(|row| (0..length).map(move |entry| (row, entry)));
     let col_ind: Vec<u32> = entries().map(|(row, entry)| col(row, entry) as u32).collect();
-    let values = entries().map(|(row, entry)| 1.0 + ((row * length + entry) % 97) as f64).collect();
+    let values =
+        entries().map(|(row, entry)| 1.0 + ((row * length + entry) % DISTINCT) as f64).collect();
     let row_ptr = (0..=rows).map(|row| (row * length) as u32).collect();
     Csr::new((rows, cols), row_ptr, col_ind, values).expect("columns that ascend")
 }
@@ -172,7 +175,11 @@ fn samples(family: Family, entries: usize) -> Vec<Sample> {
     };
     match family {
         // An index for each element: the cost of both is that of the element.
-        Family::Csr | Family::SellGathered | Family::SellTiles | Family::Scatter => {
+        Family::Csr
+        | Family::SellGathered
+        | Family::SellCodes
+        | Family::SellTiles
+        | Family::Scatter => {
             [4, 32].map(|length| sample(scattered(entries, length, 1), 1.0, 0.0)).into()
         }
         Family::CsrCompact => [(8, 1), (32, 1), (32, 4)]
@@ -193,7 +200,10 @@ fn kernel(family: Family) -> Option<(&'static str, &'static str)> {
     match family {
         Family::Csr => Some(("csr-nnz-balanced", "")),
         Family::CsrCompact => Some(("csr-compact", "")),
-        Family::SellGathered | Family::SellContiguous => Some(("sell-compact", "sigma=1")),
+        Family::SellGathered | Family::SellContiguous => {
+            Some(("sell-compact", "sigma=1,codes=off"))
+        }
+        Family::SellCodes => Some(("sell-compact", "sigma=1,codes=table")),
         Family::SellSymmetric => Some(("sell-symmetric", "")),
         Family::SellTiles => Some(("sell-tiles", "")),
         Family::Scatter => None,

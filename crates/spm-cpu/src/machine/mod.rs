@@ -53,6 +53,8 @@ pub(crate) enum Family {
     SellGathered,
     /// `sell-compact` with an index for eight elements.
     SellContiguous,
+    /// `sell-compact` with an index and a code for each element.
+    SellCodes,
     /// `sell-symmetric`.
     SellSymmetric,
     /// `sell-tiles`; a row of a tile counts as a row.
@@ -63,11 +65,12 @@ pub(crate) enum Family {
 }
 
 impl Family {
-    const ALL: [Self; 7] = [
+    const ALL: [Self; 8] = [
         Self::Csr,
         Self::CsrCompact,
         Self::SellGathered,
         Self::SellContiguous,
+        Self::SellCodes,
         Self::SellSymmetric,
         Self::SellTiles,
         Self::Scatter,
@@ -79,6 +82,7 @@ impl Family {
             Self::CsrCompact => "csr-compact",
             Self::SellGathered => "sell-gathered",
             Self::SellContiguous => "sell-contiguous",
+            Self::SellCodes => "sell-codes",
             Self::SellSymmetric => "sell-symmetric",
             Self::SellTiles => "sell-tiles",
             Self::Scatter => "scatter",
@@ -128,6 +132,7 @@ impl Rates {
             cost(6e-9, 0.2e-9, 0.4e-9, 5e-9),
             cost(1e-9, 0.2e-9, 0.4e-9, 10e-9),
             cost(1e-9, 0.2e-9, 0.4e-9, 15e-9),
+            cost(1e-9, 0.35e-9, 0.4e-9, 13e-9),
             cost(2e-9, 0.5e-9, 0.4e-9, 20e-9),
             cost(3e-9, 0.3e-9, 0.4e-9, 20e-9),
             cost(3e-9, 1e-9, 0.0, 4e-9),
@@ -137,6 +142,11 @@ impl Rates {
 
     pub(crate) fn cost(&self, family: Family) -> Cost {
         self.costs[family as usize]
+    }
+
+    /// Seconds that a code in place of a value costs more, where its table is beyond the registers.
+    pub(crate) fn lookup(&self) -> f64 {
+        (self.cost(Family::SellCodes).element - self.cost(Family::SellGathered).element).max(0.0)
     }
 
     /// Seconds to start and end a job on `threads` threads.

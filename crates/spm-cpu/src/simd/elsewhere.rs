@@ -10,6 +10,11 @@ pub(super) fn detect_level() -> Level {
     Level::Portable
 }
 
+/// Whether the registers have room for [`FEW`](super::FEW) elements.
+pub(super) fn has_few(_: Level, _: usize) -> bool {
+    false
+}
+
 /// Runs a job on `f64`.
 ///
 /// # Safety

@@ -24,6 +24,9 @@ use x86 as processor;
 /// Elements of a vector: one cache line of `f64`, which is also the widest vector of `f64`.
 pub(crate) const LANES: usize = 8;
 
+/// Elements that fit the registers as a table, from which lanes are chosen without a load.
+pub(crate) const FEW: usize = 32;
+
 /// The parameter that chooses how elements of x are loaded.
 pub(crate) const GATHER: ParameterSpec = ParameterSpec {
     name: "gather",
@@ -79,6 +82,8 @@ pub(crate) fn prefetch_write<E>(to: *const E) {
 pub(crate) trait Isa<T: Scalar>: Copy {
     /// [`LANES`] elements.
     type Vector: Copy;
+    /// [`FEW`] elements to choose from.
+    type Few: Copy;
     /// Vectors that fit the registers, as sums beside the operands of a multiply-add: 2 or 8.
     const MOST_VECTORS: usize = 8;
 
@@ -110,10 +115,17 @@ pub(crate) trait Isa<T: Scalar>: Copy {
     unsafe fn mul(a: Self::Vector, b: Self::Vector) -> Self::Vector;
     /// a b + c.
     unsafe fn mul_add(a: Self::Vector, b: Self::Vector, c: Self::Vector) -> Self::Vector;
+    /// The elements at [`LANES`] indices: of a table in the first-level cache, where loads one by one
+    /// are faster than a vector gather.
+    unsafe fn gather_u8(from: *const T, index: *const u8) -> Self::Vector;
     /// The elements at [`LANES`] indices.
     unsafe fn gather_u16(from: *const T, index: *const u16) -> Self::Vector;
     /// The elements at [`LANES`] indices below 2^31.
     unsafe fn gather_u32(from: *const T, index: *const u32) -> Self::Vector;
+    /// [`FEW`] consecutive elements, which stay where they are.
+    unsafe fn few(from: *const T) -> Self::Few;
+    /// The elements of `few` at [`LANES`] indices below [`FEW`].
+    unsafe fn pick(few: Self::Few, index: *const u8) -> Self::Vector;
     /// The vector with 0 in lanes whose bit of `mask` is 0.
     unsafe fn keep(mask: u8, vector: Self::Vector) -> Self::Vector;
     /// Where an index repeats, the highest lane wins.
@@ -184,6 +196,11 @@ impl Machine {
             Level::Portable
         };
         Self { level, vector_gather: parameters.choice(GATHER.name) == "vector" }
+    }
+
+    /// Whether [`Isa::pick`] takes no loads: the registers have room for [`FEW`] elements.
+    pub(crate) fn has_few<T: RealScalar>(self) -> bool {
+        processor::has_few(self.level, T::BYTES)
     }
 
     /// Runs the job with the widest vectors that the machine has.
@@ -260,6 +277,8 @@ mod tests {
             let x: Vec<T> = (0..70_000).map(|i| T::from_f64(f64::from(i % 1000))).collect();
             let wide = [0, 69_999, 3, 65_536, 5, 5, 1, 66_001_u32];
             let narrow = [7, 65_535, 0, 1, 2, 2, 9, 8_u16];
+            let (byte, four_bits) =
+                ([7, 255, 0, 128, 2, 2, 9, 8_u8], [7, 31, 0, 16, 8, 8, 23, 14_u8]);
             let mut target = vec![T::ZERO; 70_000];
             // SAFETY: all indices are inside the arrays; the caller's promise.
             unsafe {
@@ -284,7 +303,10 @@ mod tests {
                 }
                 self.out.push(I::sum(d));
                 self.out.push(I::sum(I::load_first(3, x.as_ptr().add(69_997))));
-                for vector in [product, I::keep(0b0101_1001, a)] {
+                let few = I::few(x.as_ptr().add(3));
+                let picked = I::pick(few, four_bits.as_ptr());
+                let bytes = I::gather_u8(x.as_ptr(), byte.as_ptr());
+                for vector in [product, I::keep(0b0101_1001, a), picked, bytes] {
                     I::store(stored.as_mut_ptr(), vector);
                     self.out.extend(stored);
                 }
@@ -304,6 +326,8 @@ mod tests {
         expected.extend([537_596., 2994.]);
         expected.extend([0., 998_001., 9., 0., 0., 25., 0., 1.]);
         expected.extend([0., 0., 0., 536., 5., 0., 1., 0.]);
+        expected.extend([10., 34., 3., 19., 11., 11., 26., 17.]);
+        expected.extend([7., 255., 0., 128., 2., 2., 9., 8.]);
         expected.extend([6., 1072., 20., 0., 10., 10., 536_463.]);
         #[cfg(target_arch = "x86_64")]
         let levels = [Level::Portable, Level::Avx2, Level::Avx512];

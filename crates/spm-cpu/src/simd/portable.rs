@@ -9,6 +9,7 @@ pub(crate) struct Portable;
 
 impl<T: Scalar> Isa<T> for Portable {
     type Vector = [T; LANES];
+    type Few = *const T;
     const MOST_VECTORS: usize = 2;
 
     #[inline(always)]
@@ -60,6 +61,11 @@ impl<T: Scalar> Isa<T> for Portable {
         std::array::from_fn(|lane| a[lane] * b[lane] + c[lane])
     }
     #[inline(always)]
+    unsafe fn gather_u8(from: *const T, index: *const u8) -> [T; LANES] {
+        // SAFETY: the caller's promise.
+        std::array::from_fn(|lane| unsafe { *from.add(usize::from(*index.add(lane))) })
+    }
+    #[inline(always)]
     unsafe fn gather_u16(from: *const T, index: *const u16) -> [T; LANES] {
         // SAFETY: the caller's promise.
         std::array::from_fn(|lane| unsafe { *from.add(usize::from(*index.add(lane))) })
@@ -68,6 +74,15 @@ impl<T: Scalar> Isa<T> for Portable {
     unsafe fn gather_u32(from: *const T, index: *const u32) -> [T; LANES] {
         // SAFETY: the caller's promise.
         std::array::from_fn(|lane| unsafe { *from.add(*index.add(lane) as usize) })
+    }
+    #[inline(always)]
+    unsafe fn few(from: *const T) -> *const T {
+        from
+    }
+    #[inline(always)]
+    unsafe fn pick(few: *const T, index: *const u8) -> [T; LANES] {
+        // SAFETY: the caller's promise.
+        unsafe { Self::gather_u8(few, index) }
     }
     #[inline(always)]
     unsafe fn keep(mask: u8, vector: [T; LANES]) -> [T; LANES] {

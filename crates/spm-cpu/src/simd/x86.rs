@@ -20,6 +20,11 @@ pub(super) fn detect_level() -> Level {
     }
 }
 
+/// Whether the registers have room for [`FEW`](super::FEW) elements of so many bytes.
+pub(super) fn has_few(level: Level, bytes: usize) -> bool {
+    level == Level::Avx512 || (level == Level::Avx2 && bytes == 4)
+}
+
 /// Runs a job on `f64`.
 ///
 /// # Safety
@@ -115,6 +120,7 @@ pub(super) struct Avx512<const GATHER: bool>;
 #[expect(clippy::undocumented_unsafe_blocks, reason = "each is one intrinsic; see above")]
 impl<const GATHER: bool> Isa<f64> for Avx512<GATHER> {
     type Vector = __m512d;
+    type Few = [__m512d; 4];
 
     intrinsic!(splat(value: f64) -> __m512d: _mm512_set1_pd(value));
     intrinsic!(load(from: *const f64) -> __m512d: _mm512_loadu_pd(from));
@@ -128,6 +134,11 @@ impl<const GATHER: bool> Isa<f64> for Avx512<GATHER> {
     intrinsic!(add(a: __m512d, b: __m512d) -> __m512d: _mm512_add_pd(a, b));
     intrinsic!(mul(a: __m512d, b: __m512d) -> __m512d: _mm512_mul_pd(a, b));
     intrinsic!(mul_add(a: __m512d, b: __m512d, c: __m512d) -> __m512d: _mm512_fmadd_pd(a, b, c));
+    #[inline(always)]
+    unsafe fn gather_u8(from: *const f64, index: *const u8) -> __m512d {
+        let x = unsafe { fetch_u8(from, index) };
+        unsafe { _mm512_set_pd(x[7], x[6], x[5], x[4], x[3], x[2], x[1], x[0]) }
+    }
     #[inline(always)]
     unsafe fn gather_u16(from: *const f64, index: *const u16) -> __m512d {
         if GATHER {
@@ -143,6 +154,18 @@ impl<const GATHER: bool> Isa<f64> for Avx512<GATHER> {
         }
         let x = unsafe { fetch_u32(from, index) };
         unsafe { _mm512_set_pd(x[7], x[6], x[5], x[4], x[3], x[2], x[1], x[0]) }
+    }
+    intrinsic!(few(from: *const f64) -> [__m512d; 4]:
+        [_mm512_loadu_pd(from), _mm512_loadu_pd(from.add(8)), _mm512_loadu_pd(from.add(16)), _mm512_loadu_pd(from.add(24))]);
+    #[inline(always)]
+    unsafe fn pick(few: [__m512d; 4], index: *const u8) -> __m512d {
+        unsafe {
+            let index = _mm512_cvtepu8_epi64(_mm_loadl_epi64(index.cast()));
+            let low = _mm512_permutex2var_pd(few[0], index, few[1]);
+            let high = _mm512_permutex2var_pd(few[2], index, few[3]);
+            let upper = _mm512_test_epi64_mask(index, _mm512_set1_epi64(16));
+            _mm512_mask_blend_pd(upper, low, high)
+        }
     }
     intrinsic!(keep(mask: u8, vector: __m512d) -> __m512d: _mm512_maskz_mov_pd(mask, vector));
     #[inline(always)]
@@ -180,6 +203,8 @@ pub(super) struct Avx2<const GATHER: bool>;
 #[expect(clippy::undocumented_unsafe_blocks, reason = "each is one intrinsic; see above")]
 impl<const GATHER: bool> Isa<f64> for Avx2<GATHER> {
     type Vector = [__m256d; 2];
+    // More than half of the registers; loads take less.
+    type Few = *const f64;
 
     intrinsic!(splat(value: f64) -> [__m256d; 2]: [_mm256_set1_pd(value); 2]);
     intrinsic!(load(from: *const f64) -> [__m256d; 2]:
@@ -196,6 +221,11 @@ impl<const GATHER: bool> Isa<f64> for Avx2<GATHER> {
     intrinsic!(mul_add(a: [__m256d; 2], b: [__m256d; 2], c: [__m256d; 2]) -> [__m256d; 2]:
         [_mm256_fmadd_pd(a[0], b[0], c[0]), _mm256_fmadd_pd(a[1], b[1], c[1])]);
     #[inline(always)]
+    unsafe fn gather_u8(from: *const f64, index: *const u8) -> [__m256d; 2] {
+        let x = unsafe { fetch_u8(from, index) };
+        unsafe { [_mm256_set_pd(x[3], x[2], x[1], x[0]), _mm256_set_pd(x[7], x[6], x[5], x[4])] }
+    }
+    #[inline(always)]
     unsafe fn gather_u16(from: *const f64, index: *const u16) -> [__m256d; 2] {
         if GATHER {
             return unsafe { gather(from, widen(index)) };
@@ -210,6 +240,14 @@ impl<const GATHER: bool> Isa<f64> for Avx2<GATHER> {
         }
         let x = unsafe { fetch_u32(from, index) };
         unsafe { [_mm256_set_pd(x[3], x[2], x[1], x[0]), _mm256_set_pd(x[7], x[6], x[5], x[4])] }
+    }
+    #[inline(always)]
+    unsafe fn few(from: *const f64) -> *const f64 {
+        from
+    }
+    #[inline(always)]
+    unsafe fn pick(few: *const f64, index: *const u8) -> [__m256d; 2] {
+        unsafe { Self::gather_u8(few, index) }
     }
     #[inline(always)]
     unsafe fn keep(mask: u8, v: [__m256d; 2]) -> [__m256d; 2] {
@@ -242,6 +280,7 @@ impl<const GATHER: bool> Isa<f64> for Avx2<GATHER> {
 #[expect(clippy::undocumented_unsafe_blocks, reason = "each is one intrinsic; see above")]
 impl<const GATHER: bool> Isa<f32> for Avx2<GATHER> {
     type Vector = __m256;
+    type Few = [__m256; 4];
 
     intrinsic!(splat(value: f32) -> __m256: _mm256_set1_ps(value));
     intrinsic!(load(from: *const f32) -> __m256: _mm256_loadu_ps(from));
@@ -251,6 +290,11 @@ impl<const GATHER: bool> Isa<f32> for Avx2<GATHER> {
     intrinsic!(add(a: __m256, b: __m256) -> __m256: _mm256_add_ps(a, b));
     intrinsic!(mul(a: __m256, b: __m256) -> __m256: _mm256_mul_ps(a, b));
     intrinsic!(mul_add(a: __m256, b: __m256, c: __m256) -> __m256: _mm256_fmadd_ps(a, b, c));
+    #[inline(always)]
+    unsafe fn gather_u8(from: *const f32, index: *const u8) -> __m256 {
+        let x = unsafe { fetch_u8(from, index) };
+        unsafe { _mm256_set_ps(x[7], x[6], x[5], x[4], x[3], x[2], x[1], x[0]) }
+    }
     #[inline(always)]
     unsafe fn gather_u16(from: *const f32, index: *const u16) -> __m256 {
         if GATHER {
@@ -266,6 +310,24 @@ impl<const GATHER: bool> Isa<f32> for Avx2<GATHER> {
         }
         let x = unsafe { fetch_u32(from, index) };
         unsafe { _mm256_set_ps(x[7], x[6], x[5], x[4], x[3], x[2], x[1], x[0]) }
+    }
+    intrinsic!(few(from: *const f32) -> [__m256; 4]:
+        [_mm256_loadu_ps(from), _mm256_loadu_ps(from.add(8)), _mm256_loadu_ps(from.add(16)), _mm256_loadu_ps(from.add(24))]);
+    #[inline(always)]
+    unsafe fn pick(few: [__m256; 4], index: *const u8) -> __m256 {
+        unsafe {
+            let index = widen_u8(index);
+            // A blend goes by the sign: bit 3 or bit 4 of the index.
+            let odd = _mm256_castsi256_ps(_mm256_slli_epi32::<28>(index));
+            let upper = _mm256_castsi256_ps(_mm256_slli_epi32::<27>(index));
+            let first = _mm256_permutevar8x32_ps(few[0], index);
+            let second = _mm256_permutevar8x32_ps(few[1], index);
+            let third = _mm256_permutevar8x32_ps(few[2], index);
+            let fourth = _mm256_permutevar8x32_ps(few[3], index);
+            let low = _mm256_blendv_ps(first, second, odd);
+            let high = _mm256_blendv_ps(third, fourth, odd);
+            _mm256_blendv_ps(low, high, upper)
+        }
     }
     #[inline(always)]
     unsafe fn keep(mask: u8, v: __m256) -> __m256 {
@@ -314,6 +376,16 @@ unsafe fn widen(index: *const u16) -> __m256i {
     unsafe { _mm256_cvtepu16_epi32(_mm_loadu_si128(index.cast())) }
 }
 
+/// As [`widen`].
+///
+/// # Safety
+/// As there.
+#[inline(always)]
+unsafe fn widen_u8(index: *const u8) -> __m256i {
+    // SAFETY: the caller's promise: eight indices, on a processor with AVX2.
+    unsafe { _mm256_cvtepu8_epi32(_mm_loadl_epi64(index.cast())) }
+}
+
 /// # Safety
 /// An element lies at each of the eight indices; the processor has AVX2.
 #[inline(always)]
@@ -337,6 +409,19 @@ unsafe fn fetch_u16<T: Copy>(from: *const T, index: *const u16) -> [T; LANES] {
     unsafe {
         let words = index.cast::<[u64; 2]>().read_unaligned();
         std::array::from_fn(|lane| *from.add((words[lane / 4] >> (lane % 4 * 16)) as u16 as usize))
+    }
+}
+
+/// As [`fetch_u16`], all indices at once.
+///
+/// # Safety
+/// As there.
+#[inline(always)]
+unsafe fn fetch_u8<T: Copy>(from: *const T, index: *const u8) -> [T; LANES] {
+    // SAFETY: the caller's promise: eight indices, an element at each.
+    unsafe {
+        let word = index.cast::<u64>().read_unaligned();
+        std::array::from_fn(|lane| *from.add((word >> (lane * 8)) as u8 as usize))
     }
 }
 

@@ -5,7 +5,8 @@ use std::hint::black_box;
 use spm_formats::kernel::{KernelInfo, ParameterSpec, Parameters, Value};
 use spm_formats::{ByField, CsrSource, CsrView, DenseShape, RealScalar, Scalar, stats};
 
-use super::sell_compact::SIGMA;
+use super::dictionary::needs_lookup;
+use super::sell_compact::{CODES, SIGMA};
 use super::{
     BoxedPlan, KERNEL, SpmvKernel, csr_compact, csr_merge, csr_nnz_balanced, csr_serial,
     sell_compact, sell_symmetric, sell_tiles,
@@ -184,19 +185,23 @@ fn vectorised<T: RealScalar>(a: &CsrView<'_, T>) -> Candidates<T> {
     let structure = Structure::sample(a);
     let elements = |sigma| stats::sell_stored_elements(a.row_ptr(), LANES, sigma) as f64;
     let (unsorted, near, far) = (elements(1), elements(256), elements(LARGEST_WINDOW));
+    // Codes that are looked up take longer than values that are in cache.
+    let codes = if needs_lookup(a.values()) { &["table", "registers"][..] } else { &["registers"] };
     let sorted = |sigma| {
-        let set = vec![(SIGMA.name, Value::Count(sigma))];
-        (SpmvKernel::new(sell_compact::INFO, sell_compact::plan), set)
+        codes.iter().map(move |&codes| {
+            let set = vec![(SIGMA.name, Value::Count(sigma)), (CODES.name, Value::Choice(codes))];
+            (SpmvKernel::new(sell_compact::INFO, sell_compact::plan), set)
+        })
     };
     let mut candidates = Vec::new();
     if far < 0.95 * near {
-        candidates.push(sorted(LARGEST_WINDOW));
+        candidates.extend(sorted(LARGEST_WINDOW));
     }
     if near < 1.3 * far {
-        candidates.push(sorted(256));
+        candidates.extend(sorted(256));
     }
     if unsorted < 1.15 * near || structure.shifted {
-        candidates.push(sorted(1));
+        candidates.extend(sorted(1));
     }
     candidates.push((SpmvKernel::new(csr_compact::INFO, csr_compact::plan), vec![]));
     if structure.shifted && a.rows() == a.cols() {

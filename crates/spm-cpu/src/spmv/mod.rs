@@ -20,6 +20,7 @@ mod csr_serial;
 mod csr_tiles;
 mod csr_tiles_copied;
 pub(crate) mod csr_transposed;
+mod dictionary;
 mod ell;
 mod ell_row_blocks;
 mod ell_rows;

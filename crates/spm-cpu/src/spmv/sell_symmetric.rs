@@ -257,7 +257,7 @@ impl<T: Scalar> Part<T> {
             room.take(firsts.len() * LANES)?;
             values.resize(offset + firsts.len() * LANES, T::ZERO);
             for lane in 0..LANES {
-                place(a, &firsts, lane, upper(lane), &mut values[offset..]);
+                place(a, &firsts, lane, upper(lane), |value| value, &mut values[offset..]);
             }
             let before = runs.len();
             for &first in &firsts {
@@ -289,7 +289,7 @@ impl<T: Scalar> Part<T> {
             let elements;
             (elements, values) = values.split_at_mut(firsts.len() * LANES);
             for lane in 0..LANES {
-                place(a, &firsts, lane, upper(a, start + lane), elements);
+                place(a, &firsts, lane, upper(a, start + lane), |value| value, elements);
             }
         }
     }

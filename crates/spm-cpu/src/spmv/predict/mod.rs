@@ -13,6 +13,7 @@ use self::structure::{Structure, Way};
 use crate::machine::{Cost, Family, Rates};
 use crate::race;
 use crate::simd::{GATHER, PREFETCH};
+use crate::spmv::sell_compact::CODES;
 
 /// A kernel that may compute the product, with its predicted costs.
 #[derive(Debug, Clone, PartialEq)]
@@ -65,8 +66,9 @@ impl Predictions {
             let parts = |label: &str| {
                 let (id, parameters) = split_label(label);
                 let of_storage = |set: &&str| {
-                    let name = set.split_once('=').map_or(*set, |(name, _)| name);
-                    name != GATHER.name && name != PREFETCH.name
+                    let (name, value) = set.split_once('=').unwrap_or((*set, ""));
+                    let codes = name == CODES.name && value == CODES.default.to_string();
+                    name != GATHER.name && name != PREFETCH.name && !codes
                 };
                 let mut sets: Vec<String> =
                     parameters.split(',').filter(of_storage).map(str::to_owned).collect();
@@ -219,10 +221,12 @@ mod tests {
     use super::*;
     use crate::PlanOptions;
 
-    const MATRICES: [&str; 8] = [
+    const MATRICES: [&str; 10] = [
         "stencil27[n=20]",
         "stencil5[n=150]",
         "stencil5[n=150,values=ones]",
+        "stencil5[n=150,values=few]",
+        "uniform[rows=30000,cols=300,entries=60000,values=few]",
         "blocks[n=10,block=3]",
         "powerlaw[rows=20000,cols=20000,entries=100000,longest=1500]",
         "uniform[rows=20000,cols=140000,entries=280000]",
@@ -270,6 +274,10 @@ mod tests {
         assert!(predictions.of(label).unwrap().label.starts_with("sell-compact[sigma=1,"));
         assert_eq!(predictions.of("csr-nnz-balanced[simd=on]"), Some(&predictions.direct));
         assert_eq!(predictions.of("sell-compact[sigma=256,gather=scalar]"), None);
+        // Few values are stored as codes or as they are.
+        let few = labels("uniform[rows=9000,cols=9000,entries=90000,values=few]");
+        assert!(few.contains("codes=table") && few.contains("codes=registers"), "{few}");
+        assert!(!has("uniform[rows=9000,cols=9000,entries=90000]", "codes=table"));
         // Values that are not symmetric in a pattern that is.
         let mut a = matrix("stencil27[n=20]");
         a.values_mut().iter_mut().enumerate().for_each(|(i, value)| *value += i as f64);

@@ -6,14 +6,17 @@ use spm_formats::{CsrView, Scalar};
 
 use super::{MARGIN, Prediction};
 use crate::machine::{Cost, Family, Rates};
-use crate::simd::{GATHER, LANES};
+use crate::simd::{FEW, GATHER, LANES};
+use crate::spmv::dictionary::Dictionary;
 use crate::spmv::long_rows::LONG;
-use crate::spmv::sell_compact::SIGMA;
+use crate::spmv::sell_compact::{CODES, SIGMA};
 use crate::spmv::{csr_compact, csr_nnz_balanced, sell_compact, sell_symmetric, sell_tiles};
 
 /// Blocks of [`LANES`] rows whose columns are read, and windows of row lengths.
 const BLOCKS: usize = 32;
 const WINDOWS: usize = 16;
+/// Values of a block that are looked at.
+const VALUES: usize = 256;
 /// Rows of a window.
 const WINDOW: usize = 256;
 /// Rows of the largest window that rows are sorted in.
@@ -37,6 +40,10 @@ pub(super) struct Way {
     pub(super) made: f64,
     /// Bytes that the elements of x for consecutive entries are spread over.
     pub(super) reach: f64,
+    /// Whether codes stand for the values.
+    pub(super) coded: bool,
+    /// Elements, of those above, whose values are loaded from a table.
+    pub(super) looked_up: f64,
     /// Elements, of those above, that belong to another family.
     pub(super) rest: Option<(Family, f64)>,
 }
@@ -67,6 +74,8 @@ pub(super) struct Structure {
     runs: f64,
     /// Whether all values seem equal.
     equal: bool,
+    /// Values in the table of codes, where there seem to be few enough.
+    table: Option<usize>,
 }
 
 /// Sums over the sampled blocks.
@@ -88,16 +97,25 @@ struct Sums {
     runs: usize,
     symmetric: bool,
     equal: bool,
+    /// Values that have been looked for in the table.
+    values: usize,
 }
 
 impl Structure {
     pub(super) fn sample<T: Scalar>(a: &CsrView<'_, T>) -> Self {
         let mut sums = Sums { symmetric: a.rows() == a.cols(), equal: true, ..Sums::default() };
         let all = a.rows() / LANES;
-        let mut firsts = Vec::new();
+        let (mut firsts, mut table) = (Vec::new(), Some(Dictionary::new()));
         for block in (0..all).step_by((all / BLOCKS).max(1)) {
             sums.add(a, block * LANES, &mut firsts);
+            let values = &a.values()[a.row_range(block * LANES).start..];
+            let values = &values[..values.len().min(VALUES)];
+            sums.values += values.len();
+            table = table.and_then(|table| table.with(values));
         }
+        // Where each value has occurred several times, hardly any is missing.
+        let seems_whole = |table: &Dictionary<T>| 4 * table.table().len() < sums.values;
+        let table = table.filter(|table| seems_whole(table) && table.pays(a.nnz()));
         let of = |count: usize| count as f64 / sums.entries.max(1) as f64;
         Self {
             lines: sums.lines as f64 / sums.followers.max(1) as f64,
@@ -112,6 +130,7 @@ impl Structure {
             upper: (sums.symmetric && sums.entries > 0).then(|| of(sums.upper)),
             runs: of(sums.runs),
             equal: sums.equal && sums.entries > 0,
+            table: table.map(|table| table.table().len()),
         }
     }
 
@@ -130,6 +149,8 @@ impl Structure {
             bytes: nnz * (value + 4.0) + pointers,
             made: 0.0,
             reach: self.reach,
+            coded: false,
+            looked_up: 0.0,
             rest: None,
         };
         let listed = nnz * self.listed;
@@ -144,16 +165,24 @@ impl Structure {
             bytes: nnz * (value + 12.0 * self.groups) + listed * self.index_bytes + pointers,
             made: nnz * 12.0 * self.groups + listed * self.index_bytes,
             reach: self.reach,
+            coded: false,
+            looked_up: 0.0,
             rest: None,
         });
-        let stored = if self.equal { 0.0 } else { value };
         let chunks = 12.0 * rows / LANES as f64;
         let [unsorted, near, far] = self.sorted;
         let turning = rows * self.turns / LANES as f64;
-        let sell = |sigma: usize, elements: f64, contiguous: f64| {
+        let sell = |sigma: usize, elements: f64, contiguous: f64, table: Option<usize>| {
+            // Bytes of a value.
+            let stored = match table {
+                _ if self.equal => 0.0,
+                Some(_) => 1.0,
+                None => value,
+            };
             let bytes = nnz * elements * (stored + self.index_bytes)
                 + nnz * contiguous * (stored + 4.0 / LANES as f64)
                 + chunks
+                + table.unwrap_or(0) as f64 * value
                 + if sigma > 1 { 2.0 * rows } else { 0.0 };
             let (gathered, whole) = (Family::SellGathered, Family::SellContiguous);
             let (family, rest) = if contiguous > elements {
@@ -162,7 +191,13 @@ impl Structure {
                 (gathered, (whole, nnz * contiguous))
             };
             Way {
-                label: format!("{}[{}={sigma}]", sell_compact::INFO.id, SIGMA.name),
+                label: format!(
+                    "{}[{}={sigma},{}={}]",
+                    sell_compact::INFO.id,
+                    SIGMA.name,
+                    CODES.name,
+                    if looks_up(table) { "table" } else { "registers" }
+                ),
                 family,
                 rows,
                 turns: if sigma > 1 { 0.0 } else { turning },
@@ -171,18 +206,27 @@ impl Structure {
                 bytes,
                 made: bytes,
                 reach: self.reach,
+                coded: table.is_some(),
+                looked_up: if looks_up(table) { nnz * (elements + contiguous) } else { 0.0 },
                 rest: Some(rest),
             }
         };
         // Blocks are a poorer sample of padding than windows of row lengths are.
         let padding = unsorted / (self.gathered + self.contiguous).max(1.0);
         let padding = if self.contiguous > 0.0 { 1.0 } else { padding.max(1.0) };
-        ways.push(sell(1, padding * self.gathered, self.contiguous));
-        if near < MARGIN * unsorted {
-            ways.push(sell(WINDOW, near, 0.0));
+        // Where codes are looked up, values as they are may be faster: in cache.
+        let mut tables = vec![self.table.filter(|_| !self.equal)];
+        if looks_up(tables[0]) {
+            tables.push(None);
         }
-        if far < MARGIN * near {
-            ways.push(sell(LARGEST_WINDOW, far, 0.0));
+        for table in tables {
+            ways.push(sell(1, padding * self.gathered, self.contiguous, table));
+            if near < MARGIN * unsorted {
+                ways.push(sell(WINDOW, near, 0.0, table));
+            }
+            if far < MARGIN * near {
+                ways.push(sell(LARGEST_WINDOW, far, 0.0, table));
+            }
         }
         if let Some(upper) = self.upper.filter(|&upper| upper < 1.0) {
             let bytes = nnz * upper * (value + 8.0 / LANES as f64 / 2.0);
@@ -196,6 +240,8 @@ impl Structure {
                 bytes,
                 made: bytes,
                 reach: self.reach,
+                coded: false,
+                looked_up: 0.0,
                 rest: None,
             });
         }
@@ -213,6 +259,8 @@ impl Structure {
                 bytes,
                 made: bytes,
                 reach: tile,
+                coded: false,
+                looked_up: 0.0,
                 rest: None,
             });
         }
@@ -236,16 +284,19 @@ impl Structure {
             + way.turns * rates.turn()
             + (way.elements - rest) * cost.element
             + rest * rest_cost
+            + way.looked_up * rates.lookup()
             + way.indices * cost.index;
         let waiting = self.waiting(a, way, threads, rates);
         let share = balance / threads as f64;
         let reading = bytes / rates.read(bytes, threads);
+        let planned = rates.cost(if way.coded { Family::SellCodes } else { way.family });
+        let gathers = if way.looked_up > 0.0 { planned } else { cost };
         Prediction {
-            label: label::<T>(way, cost),
+            label: label::<T>(way, gathers),
             threads,
             seconds: rates.start(threads) + reading.max(computing * share) + waiting * share,
-            planning: cost.plan * a.nnz() as f64
-                + cost.plan_row * a.rows() as f64
+            planning: planned.plan * a.nnz() as f64
+                + planned.plan_row * a.rows() as f64
                 + way.made / rates.fresh(),
             bytes,
         }
@@ -263,6 +314,11 @@ impl Structure {
         let far = (rates.gather(reach, threads) - rates.near(threads)).max(0.0);
         a.nnz() as f64 * self.lines * far
     }
+}
+
+/// Whether a table of so many values is beyond the registers.
+fn looks_up(table: Option<usize>) -> bool {
+    table.is_some_and(|len| len > FEW)
 }
 
 /// The kernel of a way with its parameters.

@@ -1,9 +1,11 @@
 //! SELL-8-sigma SpMV with compressed storage: y_i = sum_j a_ij x_j, eight rows at once.
 //!
-//! If all values are equal, none are stored. Column indices take 16 bits where they fit. Where
+//! If all values are equal, none are stored; if there are at most 256 distinct ones, an entry takes a
+//! byte that is its value's position in a table. Column indices take 16 bits where they fit. Where
 //! neighbouring rows have the same pattern shifted by one (stencils, bands), one column index is
 //! stored for eight entries.
 
+mod coding;
 pub(super) mod segment;
 
 use rayon::prelude::*;
@@ -11,22 +13,24 @@ use spm_formats::kernel::{KernelInfo, ParameterSpec, PlanError, Value};
 use spm_formats::{CsrSource, CsrView, FormatError, NewValues, RealScalar, Scalar, partition};
 use std::ops::Range;
 
-use self::segment::{Columns, MOST_ROWS, Segment};
+pub(super) use self::coding::CODES;
+use self::coding::{Coding, most_codes};
+use self::segment::{Columns, MOST_ROWS, Segment, Values};
 use super::long_rows::{LONG, LongRows};
 use super::plan::{Memory, Product, boxed};
 use super::repair::repair;
 use crate::disjoint::Disjoint;
 use crate::kernel::{Planned, Problem};
 use crate::scaled::{Buffers, Staged, Update};
-use crate::simd::{self, AHEAD, GATHER, Isa, Job, LANES, Machine, PREFETCH};
+use crate::simd::{self, AHEAD, FEW, GATHER, Isa, Job, LANES, Machine, PREFETCH};
 use crate::spmv::KERNEL;
 use crate::{PlanOptions, Threads, scaled};
 
 pub(super) const INFO: KernelInfo = KernelInfo {
     id: "sell-compact",
     source: "own; after SELL-C-sigma (Kreutzer et al. 2014)",
-    summary: "SELL-8-sigma; columns in 16 bits or one for eight entries, equal values stored once",
-    parameters: &[SIGMA, GATHER, PREFETCH],
+    summary: "SELL-8-sigma; columns in 16 bits or one for eight entries, equal values stored once, few distinct ones in a byte",
+    parameters: &[SIGMA, CODES, GATHER, PREFETCH],
     ..KERNEL
 };
 
@@ -47,8 +51,8 @@ struct SellCompact<'a, T> {
     /// For long rows, and for rows that are recomputed because their sum is infinite or NaN.
     a: CsrSource<'a, T>,
     segments: Vec<Segment<T>>,
-    /// The common value of all entries, if they are equal.
-    common: Option<T>,
+    coding: Coding<T>,
+    most_codes: usize,
     long: LongRows<T>,
     staged: Staged<T>,
     threads: Threads,
@@ -66,15 +70,16 @@ pub(super) fn plan<'a, T: RealScalar>(problem: Problem<'a, '_, T>) -> Planned<'a
         return Err(PlanError::Unsupported { kernel: INFO.id, reason });
     }
     let view = a.view();
-    let common = common_value(view.values());
+    let machine = Machine::for_gathers(parameters, view.cols());
+    let most_codes = most_codes::<T>(parameters, machine);
+    let coding = Coding::of(view.values(), most_codes);
     let entries = view.nnz() / (SEGMENTS * options.threads.count());
     let entries = entries.clamp(*SEGMENT_ENTRIES.start(), *SEGMENT_ENTRIES.end());
     let rows_of_segments = segment_rows(&view, sigma.max(LANES), entries);
-    let value_bytes = if common.is_none() { T::BYTES } else { 0 };
-    check_segments(&view, &rows_of_segments, sigma, value_bytes, options)?;
+    check_segments(&view, &rows_of_segments, sigma, coding.value_bytes(), options)?;
     let segments: Vec<_> = rows_of_segments
         .into_par_iter()
-        .map(|rows| Segment::new(&view, rows, sigma, common.is_none()))
+        .map(|rows| Segment::new(&view, rows, sigma, &coding))
         .collect();
     let mut weights = vec![0_usize];
     for segment in &segments {
@@ -87,9 +92,19 @@ pub(super) fn plan<'a, T: RealScalar>(problem: Problem<'a, '_, T>) -> Planned<'a
     let long = LongRows::new(&view, &threads);
     let most_rows = segments.iter().map(|segment| segment.rows.len()).max().unwrap_or(0);
     let staged = Staged::new(threads.count(), most_rows);
-    let machine = Machine::for_gathers(parameters, view.cols());
     let prefetch = parameters.switch(PREFETCH.name);
-    Ok(boxed(SellCompact { a, segments, common, long, staged, threads, bounds, machine, prefetch }))
+    Ok(boxed(SellCompact {
+        a,
+        segments,
+        coding,
+        most_codes,
+        long,
+        staged,
+        threads,
+        bounds,
+        machine,
+        prefetch,
+    }))
 }
 
 /// Refuses segments beyond the budget, and what is allocated for a while to make them.
@@ -125,16 +140,6 @@ fn check_segments<T: Scalar>(
     })
 }
 
-/// The common value of all entries, if they are equal bit by bit. `None` for an infinite or NaN
-/// value, which cannot be multiplied in after the sum.
-pub(super) fn common_value<T: RealScalar>(values: &[T]) -> Option<T> {
-    let &first = values.first()?;
-    let same = |chunk: &[T]| chunk.iter().all(|v| v.to_bits64() == first.to_bits64());
-    // Nearly always the first few entries decide.
-    let head = &values[..values.len().min(64)];
-    (first.is_finite() && same(head) && values.par_chunks(1 << 14).all(same)).then_some(first)
-}
-
 /// Divides the rows into segments of about this many entries, at multiples of `step` rows.
 fn segment_rows<T: Scalar>(
     a: &CsrView<'_, T>,
@@ -160,12 +165,13 @@ impl<T: RealScalar> Product<T> for SellCompact<'_, T> {
     }
 
     fn memory(&self) -> Memory {
-        let segments = self.segments.iter().map(Segment::bytes).sum();
-        Memory::owned(segments, self.long.bytes() + size_of_val(&*self.bounds))
+        let segments: usize = self.segments.iter().map(Segment::bytes).sum();
+        let (table, rest) = self.coding.bytes();
+        Memory::owned(segments + table, self.long.bytes() + size_of_val(&*self.bounds) + rest)
     }
 
     fn multiply(&self, scaling: Option<Update<'_, T>>, x: &[T], y: &mut [T]) {
-        let (a, common, prefetch) = (self.a.view(), self.common, self.prefetch);
+        let (a, coding, prefetch) = (self.a.view(), &self.coding, self.prefetch);
         // The jobs index x by the columns of A.
         assert!(x.len() >= a.cols(), "x has {} elements", x.len());
         let mut long = self.long.begin(y);
@@ -179,7 +185,7 @@ impl<T: RealScalar> Product<T> for SellCompact<'_, T> {
                 let y = unsafe { all_rows.range(segment.rows.clone()) };
                 let multiply = |y: &mut [T]| {
                     let mut finite = true;
-                    self.machine.run(Run { segment, common, prefetch, x, y, finite: &mut finite });
+                    self.machine.run(Run { segment, coding, prefetch, x, y, finite: &mut finite });
                     if !finite {
                         repair(&a, segment.rows.clone(), x, y);
                     }
@@ -194,19 +200,9 @@ impl<T: RealScalar> Product<T> for SellCompact<'_, T> {
 
     fn set_values(&mut self, new: NewValues<'_, T>) -> Result<(), PlanError> {
         let view = self.a.view_with(&new)?;
-        let common = common_value(view.values());
-        match (self.common, common) {
-            (None, None) => {
-                self.segments.par_iter_mut().for_each(|segment| segment.set_values(&view));
-            }
-            (Some(_), Some(_)) => self.common = common,
-            (Some(_), None) => {
-                return Err(PlanError::Values("they are not all equal, as the old ones are"));
-            }
-            (None, Some(_)) => {
-                return Err(PlanError::Values("they are all equal, which a new plan makes use of"));
-            }
-        }
+        let coding = self.coding.of_new(view.values(), self.most_codes)?;
+        self.segments.par_iter_mut().for_each(|segment| segment.set_values(&view, &coding));
+        self.coding = coding;
         self.a.set_values(new)
     }
 }
@@ -214,7 +210,7 @@ impl<T: RealScalar> Product<T> for SellCompact<'_, T> {
 /// The product of one segment.
 struct Run<'a, T> {
     segment: &'a Segment<T>,
-    common: Option<T>,
+    coding: &'a Coding<T>,
     prefetch: bool,
     x: &'a [T],
     /// The rows of the segment.
@@ -228,14 +224,80 @@ unsafe impl<'a, T: Scalar> Job<T> for Run<'a, T> {
 
     #[inline(always)]
     unsafe fn run<I: Isa<T>>(self) {
-        // SAFETY: `multiply` has checked x and cut y; `I` by the caller's promise.
+        // SAFETY: `multiply` has checked x and cut y; a segment stores a value, or a code of the table,
+        // for each of its stored elements; `I` by the caller's promise.
         unsafe {
-            match self.common {
-                None if self.prefetch => self.with_values::<I, true>(),
-                None => self.with_values::<I, false>(),
-                Some(value) => self.without_values::<I>(value),
+            match (&self.segment.values, self.coding) {
+                (Values::Equal, Coding::Equal(value)) => self.without_values::<I>(*value),
+                (Values::Each(values), _) if self.prefetch => {
+                    self.with_values::<I, _>(values, Prefetched);
+                }
+                (Values::Each(values), _) => self.with_values::<I, _>(values, Stored),
+                (Values::Codes(codes), Coding::Codes(dictionary)) => {
+                    let table = dictionary.table();
+                    if table.len() == FEW {
+                        self.with_values::<I, _>(codes, Picked(I::few(table.as_ptr())));
+                    } else {
+                        self.with_values::<I, _>(codes, LookedUp(table.as_ptr()));
+                    }
+                }
+                _ => unreachable!("the segments are stored as the coding says"),
             }
         }
+    }
+}
+
+/// What a segment stores for the values, as vectors.
+trait Load<T: Scalar, I: Isa<T>, S> {
+    /// The values of [`LANES`] stored elements.
+    ///
+    /// # Safety
+    /// There are so many at `from`; the processor has the instructions of `I`.
+    unsafe fn load(&self, from: *const S) -> I::Vector;
+}
+
+/// Values as they are.
+struct Stored;
+
+impl<T: Scalar, I: Isa<T>> Load<T, I, T> for Stored {
+    #[inline(always)]
+    unsafe fn load(&self, from: *const T) -> I::Vector {
+        // SAFETY: the caller's promise.
+        unsafe { I::load(from) }
+    }
+}
+
+/// Values as they are, with a prefetch of later ones.
+struct Prefetched;
+
+impl<T: Scalar, I: Isa<T>> Load<T, I, T> for Prefetched {
+    #[inline(always)]
+    unsafe fn load(&self, from: *const T) -> I::Vector {
+        simd::prefetch(from.wrapping_add(AHEAD));
+        // SAFETY: the caller's promise.
+        unsafe { I::load(from) }
+    }
+}
+
+/// Codes for values in registers.
+struct Picked<F>(F);
+
+impl<T: Scalar, I: Isa<T>> Load<T, I, u8> for Picked<I::Few> {
+    #[inline(always)]
+    unsafe fn load(&self, from: *const u8) -> I::Vector {
+        // SAFETY: the caller's promise; all codes are below the length of the table.
+        unsafe { I::pick(self.0, from) }
+    }
+}
+
+/// Codes for values in a table.
+struct LookedUp<T>(*const T);
+
+impl<T: Scalar, I: Isa<T>> Load<T, I, u8> for LookedUp<T> {
+    #[inline(always)]
+    unsafe fn load(&self, from: *const u8) -> I::Vector {
+        // SAFETY: the caller's promise; all codes are below the length of the table.
+        unsafe { I::gather_u8(self.0, from) }
     }
 }
 
@@ -244,15 +306,17 @@ impl<T: Scalar> Run<'_, T> {
     // consume, with columns (and eight from each first one) below the columns of A; x by the caller's
     // promise.
 
+    /// The product with values, which are stored as `stored`.
+    ///
     /// # Safety
     /// x has an element for each column of A, y the rows of the segment, the processor the
     /// instructions of `I`.
     #[inline(always)]
-    unsafe fn with_values<I: Isa<T>, const PREFETCH: bool>(self) {
+    unsafe fn with_values<I: Isa<T>, S>(self, stored: &[S], by: impl Load<T, I, S>) {
         // SAFETY: see above; `I` by the caller's promise.
         unsafe {
             let (mut narrow, mut wide) = (self.segment.narrow.as_ptr(), self.segment.wide.as_ptr());
-            let mut values = self.segment.values.as_ptr();
+            let mut stored = stored.as_ptr();
             let (x, zero) = (self.x.as_ptr(), I::splat(T::ZERO));
             let mut spoilt = zero;
             for (index, chunk) in self.segment.chunks.iter().enumerate() {
@@ -262,17 +326,13 @@ impl<T: Scalar> Run<'_, T> {
                     ($fetch:expr) => {{
                         let fetch = $fetch;
                         for element in (1..width).step_by(2) {
-                            let at = values.add(element * LANES);
-                            if PREFETCH {
-                                simd::prefetch(at.wrapping_add(AHEAD - LANES));
-                                simd::prefetch(at.wrapping_add(AHEAD));
-                            }
-                            even = I::mul_add(I::load(at.sub(LANES)), fetch(element - 1), even);
-                            odd = I::mul_add(I::load(at), fetch(element), odd);
+                            let at = stored.add(element * LANES);
+                            even = I::mul_add(by.load(at.sub(LANES)), fetch(element - 1), even);
+                            odd = I::mul_add(by.load(at), fetch(element), odd);
                         }
                         if width % 2 == 1 {
                             let last = width - 1;
-                            even = I::mul_add(I::load(values.add(last * LANES)), fetch(last), even);
+                            even = I::mul_add(by.load(stored.add(last * LANES)), fetch(last), even);
                         }
                     }};
                 }
@@ -291,7 +351,7 @@ impl<T: Scalar> Run<'_, T> {
                         wide = wide.add(width * LANES);
                     }
                 }
-                values = values.add(width * LANES);
+                stored = stored.add(width * LANES);
                 let sums = I::add(even, odd);
                 spoilt = I::mul_add(sums, zero, spoilt);
                 store::<T, I>(self.segment, index, sums, self.y);

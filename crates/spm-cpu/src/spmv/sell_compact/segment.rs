@@ -5,8 +5,10 @@ use std::ops::Range;
 
 use spm_formats::{CsrView, Scalar};
 
+use super::coding::Coding;
 use crate::aligned::{ALIGNMENT, Aligned};
 use crate::simd::LANES;
+use crate::spmv::dictionary::Dictionary;
 use crate::spmv::long_rows::LONG;
 
 /// Maximum rows of a segment, so that positions inside it fit 16 bits.
@@ -36,6 +38,16 @@ pub(super) struct Chunk {
     pub(super) columns: Columns,
 }
 
+/// The values of the stored elements of a segment.
+#[derive(Debug)]
+pub(super) enum Values<T> {
+    /// All values of the matrix are equal.
+    Equal,
+    Each(Aligned<T>),
+    /// Positions in the table of the matrix.
+    Codes(Aligned<u8>),
+}
+
 /// Consecutive rows of a matrix.
 ///
 /// Chunk column s of a chunk holds one stored element of each of its eight rows. Padding has
@@ -47,8 +59,7 @@ pub(super) struct Segment<T> {
     pub(super) chunks: Box<[Chunk]>,
     /// Row of each position, relative to the segment's first row; empty if the rows are in order.
     pub(super) positions: Box<[u16]>,
-    /// Empty where all values of the matrix are equal.
-    pub(super) values: Aligned<T>,
+    pub(super) values: Values<T>,
     pub(super) narrow: Box<[u16]>,
     pub(super) wide: Box<[u32]>,
     /// Without stored values: for each chunk column beyond `full`, a bit for each row that has an
@@ -89,17 +100,17 @@ pub(super) fn row_bytes<T>(segments: usize, rows: usize) -> usize {
 }
 
 impl<T: Scalar> Segment<T> {
-    /// Stores some rows, sorted by length inside windows of `sigma` rows, without values if all are
-    /// equal.
+    /// Stores some rows, sorted by length inside windows of `sigma` rows, with the values as `coding`
+    /// says.
     pub(super) fn new(
         a: &CsrView<'_, T>,
         rows: Range<usize>,
         sigma: usize,
-        with_values: bool,
+        coding: &Coding<T>,
     ) -> Self {
         assert!(rows.len() <= MOST_ROWS, "positions of {} rows", rows.len());
         let order = sorted(a, &rows, sigma);
-        let mut builder = Builder::new(a, with_values);
+        let mut builder = Builder::new(a, coding);
         for lanes in order.chunks(LANES) {
             let lanes: Vec<_> = lanes.iter().map(|&row| stored(a, row)).collect();
             builder.push(&lanes);
@@ -109,21 +120,37 @@ impl<T: Scalar> Segment<T> {
             positions: if sigma > 1 { positions.collect() } else { Box::default() },
             rows,
             chunks: builder.chunks.into(),
-            values: builder.values.into(),
+            values: match coding {
+                Coding::Equal(_) => Values::Equal,
+                Coding::Each => Values::Each(builder.values.into()),
+                Coding::Codes(_) => Values::Codes(builder.codes.into()),
+            },
             narrow: builder.narrow.into(),
             wide: builder.wide.into(),
             masks: builder.masks.into(),
         }
     }
 
-    /// Takes the values of `a`, whose pattern is that of the segment's matrix. The segment stores
-    /// values.
-    pub(super) fn set_values(&mut self, a: &CsrView<'_, T>) {
-        let (mut values, mut wide) = (&mut *self.values, &*self.wide);
+    /// Takes the values of `a`, whose pattern is that of the segment's matrix, in the same coding.
+    pub(super) fn set_values(&mut self, a: &CsrView<'_, T>, coding: &Coding<T>) {
+        let mut values = std::mem::replace(&mut self.values, Values::Equal);
+        match (&mut values, coding) {
+            (Values::Each(values), _) => self.replace(a, |value| value, values),
+            (Values::Codes(codes), Coding::Codes(dictionary)) => {
+                self.replace(a, |value| dictionary.code(value), codes);
+            }
+            _ => {}
+        }
+        self.values = values;
+    }
+
+    /// Writes what `of` makes of the values of `a` over the stored elements of its entries.
+    fn replace<V>(&self, a: &CsrView<'_, T>, of: impl Fn(T) -> V, mut stored_values: &mut [V]) {
+        let mut wide = &*self.wide;
         for (index, chunk) in self.chunks.iter().enumerate() {
             let width = usize::from(chunk.width);
             let elements;
-            (elements, values) = values.split_at_mut(width * LANES);
+            (elements, stored_values) = stored_values.split_at_mut(width * LANES);
             let of_chunk = match chunk.columns {
                 Columns::Contiguous => width,
                 Columns::Narrow => 0,
@@ -136,21 +163,26 @@ impl<T: Scalar> Segment<T> {
                 let row = self.positions.get(position).map_or(position, |&row| usize::from(row));
                 let entries = stored(a, self.rows.start + row);
                 if chunk.columns == Columns::Contiguous {
-                    place(a, columns, lane, entries, elements);
+                    place(a, columns, lane, entries, &of, elements);
                 } else {
                     let of_lane = elements.iter_mut().skip(lane).step_by(LANES);
                     of_lane
                         .zip(&a.values()[entries])
-                        .for_each(|(element, &value)| *element = value);
+                        .for_each(|(element, &value)| *element = of(value));
                 }
             }
         }
     }
 
     pub(super) fn bytes(&self) -> usize {
-        size_of_val(&*self.chunks)
+        let values = match &self.values {
+            Values::Equal => 0,
+            Values::Each(values) => size_of_val(&**values),
+            Values::Codes(codes) => size_of_val(&**codes),
+        };
+        values
+            + size_of_val(&*self.chunks)
             + size_of_val(&*self.positions)
-            + size_of_val(&*self.values)
             + size_of_val(&*self.narrow)
             + size_of_val(&*self.wide)
             + size_of_val(&*self.masks)
@@ -159,18 +191,23 @@ impl<T: Scalar> Segment<T> {
 
 struct Builder<'a, T> {
     a: &'a CsrView<'a, T>,
-    with_values: bool,
+    coding: &'a Coding<T>,
     chunks: Vec<Chunk>,
     values: Vec<T>,
+    codes: Vec<u8>,
     narrow: Vec<u16>,
     wide: Vec<u32>,
     masks: Vec<u8>,
 }
 
 impl<'a, T: Scalar> Builder<'a, T> {
-    fn new(a: &'a CsrView<'a, T>, with_values: bool) -> Self {
-        let (chunks, values, narrow, wide, masks) = Default::default();
-        Self { a, with_values, chunks, values, narrow, wide, masks }
+    fn new(a: &'a CsrView<'a, T>, coding: &'a Coding<T>) -> Self {
+        let (chunks, values, codes, narrow, wide, masks) = Default::default();
+        Self { a, coding, chunks, values, codes, narrow, wide, masks }
+    }
+
+    fn with_values(&self) -> bool {
+        !matches!(self.coding, Coding::Equal(_))
     }
 
     /// Appends a chunk of up to [`LANES`] rows, given by their entries.
@@ -180,7 +217,8 @@ impl<'a, T: Scalar> Builder<'a, T> {
         let all = || lanes.iter().flat_map(columns);
         let base = all().min().copied().unwrap_or(0);
         let narrow = all().all(|&col| col - base <= u32::from(u16::MAX));
-        let value_bytes = if self.with_values { T::BYTES } else { 0 };
+        // Codes do not count, so that sums have the same order with them as without.
+        let value_bytes = if self.with_values() { T::BYTES } else { 0 };
         let gathered_bytes = width * LANES * (value_bytes + if narrow { 2 } else { 4 });
         if let Some(firsts) = self.contiguous(lanes) {
             // A tenth more bytes is less than what gathering costs.
@@ -204,12 +242,14 @@ impl<'a, T: Scalar> Builder<'a, T> {
                     Columns::Narrow => self.narrow.push((col - base) as u16),
                     _ => self.wide.push(col),
                 }
-                if self.with_values {
-                    self.values.push(entry.map_or(T::ZERO, |entry| self.a.values()[entry]));
+                let value = || entry.map_or(T::ZERO, |entry| self.a.values()[entry]);
+                match self.coding {
+                    Coding::Equal(_) => mask |= u8::from(entry.is_some()) << lane,
+                    Coding::Each => self.values.push(value()),
+                    Coding::Codes(dictionary) => self.codes.push(dictionary.code(value())),
                 }
-                mask |= u8::from(entry.is_some()) << lane;
             }
-            if !self.with_values && element >= full {
+            if !self.with_values() && element >= full {
                 self.masks.push(mask);
             }
         }
@@ -242,7 +282,7 @@ impl<'a, T: Scalar> Builder<'a, T> {
         // Without values there is no padding either.
         let full = entries == firsts.len() * LANES;
         let few = u16::try_from(firsts.len()).is_ok();
-        (inside && few && (self.with_values || full)).then_some(firsts)
+        (inside && few && (self.with_values() || full)).then_some(firsts)
     }
 
     fn push_contiguous(&mut self, lanes: &[Range<usize>], firsts: &[u32]) {
@@ -250,30 +290,48 @@ impl<'a, T: Scalar> Builder<'a, T> {
         let columns = Columns::Contiguous;
         self.chunks.push(Chunk { base: 0, width, full: width, columns });
         self.wide.extend_from_slice(firsts);
-        if !self.with_values {
-            return;
-        }
-        let start = self.values.len();
-        self.values.resize(start + firsts.len() * LANES, T::ZERO);
-        for (lane, entries) in lanes.iter().enumerate() {
-            place(self.a, firsts, lane, entries.clone(), &mut self.values[start..]);
+        match self.coding {
+            Coding::Equal(_) => {}
+            Coding::Each => place_all(self.a, lanes, firsts, T::ZERO, |v| v, &mut self.values),
+            Coding::Codes(dictionary) => {
+                let code = |value| dictionary.code(value);
+                place_all(self.a, lanes, firsts, Dictionary::<T>::ZERO, code, &mut self.codes);
+            }
         }
     }
 }
 
-/// Writes the entries of a row of a chunk to their places among the chunk columns that begin at
-/// `firsts`.
-pub(in crate::spmv) fn place<T: Scalar>(
+/// Appends the stored elements of a chunk whose chunk columns begin at `firsts`: padding, and what `of`
+/// makes of the values of its rows.
+fn place_all<T: Scalar, V: Copy>(
+    a: &CsrView<'_, T>,
+    lanes: &[Range<usize>],
+    firsts: &[u32],
+    padding: V,
+    of: impl Fn(T) -> V,
+    values: &mut Vec<V>,
+) {
+    let start = values.len();
+    values.resize(start + firsts.len() * LANES, padding);
+    for (lane, entries) in lanes.iter().enumerate() {
+        place(a, firsts, lane, entries.clone(), &of, &mut values[start..]);
+    }
+}
+
+/// Writes what `of` makes of the entries of a row of a chunk to their places among the chunk columns
+/// that begin at `firsts`.
+pub(in crate::spmv) fn place<T: Scalar, V>(
     a: &CsrView<'_, T>,
     firsts: &[u32],
     lane: usize,
     entries: Range<usize>,
-    values: &mut [T],
+    of: impl Fn(T) -> V,
+    values: &mut [V],
 ) {
     let mut element = 0;
     for (&col, &value) in a.col_ind()[entries.clone()].iter().zip(&a.values()[entries]) {
         let first = col - lane as u32;
         element += firsts[element..].iter().take_while(|&&f| f < first).count();
-        values[element * LANES + lane] = value;
+        values[element * LANES + lane] = of(value);
     }
 }

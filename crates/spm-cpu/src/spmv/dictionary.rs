@@ -1,0 +1,166 @@
+//! Values by number: a table of the distinct values of a matrix, so that an entry takes one byte.
+
+use rayon::prelude::*;
+use spm_formats::Scalar;
+
+use crate::simd::FEW;
+
+/// Maximum number of distinct values, 0 included, so that a code takes 8 bits.
+pub(super) const MOST: usize = 1 << u8::BITS;
+/// Entries for each value of the table from which on it is small beside their codes.
+const LEAST_USES: usize = 16;
+/// Slots of the hash table; its length is a power of 2.
+const SLOTS: usize = 4 * MOST;
+/// Entries that one task reads.
+const CHUNK: usize = 1 << 14;
+
+/// The distinct values of a matrix, bit by bit. The code of a value is its position.
+#[derive(Debug, Clone)]
+pub(super) struct Dictionary<T> {
+    /// 0 first, which is the value of padding; [`FEW`] at least, the last ones unused.
+    values: Vec<T>,
+    distinct: usize,
+    /// Open addressing: a code plus 1 at the hash of its value, or in the next slot that was free; 0
+    /// where free.
+    slots: Box<[u16; SLOTS]>,
+}
+
+impl<T: Scalar> Dictionary<T> {
+    /// The code of 0.
+    pub(super) const ZERO: u8 = 0;
+
+    /// Of 0 alone.
+    pub(super) fn new() -> Self {
+        let mut new = Self { values: vec![T::ZERO; FEW], distinct: 0, slots: Box::new([0; SLOTS]) };
+        new.insert(T::ZERO);
+        new
+    }
+
+    /// The dictionary of these values; nothing where they have more distinct ones than `most`. With
+    /// general values a few hundred are read, otherwise each once.
+    pub(super) fn of(values: &[T], most: usize) -> Option<Self> {
+        let (head, rest) = values.split_at(values.len().min(CHUNK));
+        let with =
+            |found: Self, values: &[T]| found.with(values).filter(|all| all.distinct <= most);
+        let head = with(Self::new(), head)?;
+        let tasks = rest.par_chunks(CHUNK).try_fold(|| head.clone(), with);
+        let all = tasks.try_reduce(|| head.clone(), |left, right| with(left, right.distinct()))?;
+        all.pays(values.len()).then_some(all)
+    }
+
+    /// Whether the table is small beside the codes of so many entries.
+    pub(super) fn pays(&self, entries: usize) -> bool {
+        entries >= LEAST_USES * self.values.len()
+    }
+
+    /// With these values in the order in which they occur; nothing where that are too many.
+    pub(super) fn with(mut self, values: &[T]) -> Option<Self> {
+        values.iter().all(|&value| self.insert(value)).then_some(self)
+    }
+
+    /// Whether there was room.
+    fn insert(&mut self, value: T) -> bool {
+        if let Err(free) = self.find(value) {
+            if self.distinct == MOST {
+                return false;
+            }
+            if self.distinct < self.values.len() {
+                self.values[self.distinct] = value;
+            } else {
+                self.values.push(value);
+            }
+            self.distinct += 1;
+            self.slots[free] = self.distinct as u16;
+        }
+        true
+    }
+
+    /// The code of a value, or the slot that is free for it.
+    fn find(&self, value: T) -> Result<u8, usize> {
+        let bits = value.to_bits128();
+        // Fibonacci hashing.
+        let mixed = (bits as u64 ^ (bits >> 64) as u64).wrapping_mul(0x9e37_79b9_7f4a_7c15);
+        let hash = mixed >> (u64::BITS - SLOTS.ilog2());
+        let mut slot = hash as usize;
+        loop {
+            let code = match self.slots[slot] {
+                0 => return Err(slot),
+                filled => filled - 1,
+            };
+            if self.values[usize::from(code)].to_bits128() == bits {
+                return Ok(code as u8);
+            }
+            slot = (slot + 1) % SLOTS;
+        }
+    }
+
+    /// The code of a value of the matrix.
+    pub(super) fn code(&self, value: T) -> u8 {
+        self.find(value).expect("a value of the matrix")
+    }
+
+    /// The distinct values.
+    fn distinct(&self) -> &[T] {
+        &self.values[..self.distinct]
+    }
+
+    /// Bytes besides the table.
+    pub(super) fn rest_bytes(&self) -> usize {
+        size_of_val(&*self.slots)
+    }
+}
+
+/// Whether codes for these values would be looked up in a table beyond the registers. General values
+/// are told from such by a few hundred.
+pub(super) fn needs_lookup<T: Scalar>(values: &[T]) -> bool {
+    Dictionary::of(values, MOST).is_some_and(|dictionary| dictionary.table().len() > FEW)
+}
+
+impl<T> Dictionary<T> {
+    /// What codes are looked up in: [`FEW`] values at least.
+    pub(super) fn table(&self) -> &[T] {
+        &self.values
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn values_are_distinct_bit_by_bit() {
+        let nan = f64::from_bits(f64::NAN.to_bits() | 1);
+        let distinct = [0.0, -0.0, 1.0, f64::NAN, nan, f64::INFINITY, f64::MIN_POSITIVE];
+        let values: Vec<f64> = distinct[1..].iter().copied().cycle().take(512).collect();
+        let dictionary = Dictionary::of(&values, MOST).unwrap();
+        let bits = |values: &[f64]| values.iter().map(|v| v.to_bits()).collect::<Vec<_>>();
+        assert_eq!(bits(dictionary.distinct()), bits(&distinct));
+        assert_eq!(
+            (dictionary.table().len(), dictionary.code(0.0)),
+            (FEW, Dictionary::<f64>::ZERO)
+        );
+        for (code, &value) in distinct.iter().enumerate() {
+            assert_eq!(usize::from(dictionary.code(value)), code);
+        }
+        // Less than sixteen entries for each value of the table.
+        assert!(Dictionary::of(&values[..511], MOST).is_none());
+        assert!(Dictionary::of(&values, 7).is_some() && Dictionary::of(&values, 6).is_none());
+    }
+
+    /// 255 values and 0, wherever the last one is; one more is too many.
+    #[test]
+    fn a_table_of_256_values_is_full() {
+        let most = MOST - 1;
+        for count in [most, most + 1] {
+            for last in [count, 5000, CHUNK + 7, 5 * CHUNK] {
+                let mut values: Vec<f32> =
+                    (0..6 * CHUNK).map(|i| 1.0 + (i % (count - 1)) as f32).collect();
+                values[last] = -1.0;
+                let found = Dictionary::of(&values, MOST);
+                assert_eq!(found.is_some(), count == most, "{count} values, the last at {last}");
+                let Some(found) = found else { continue };
+                assert!(values.iter().all(|&v| found.table()[usize::from(found.code(v))] == v));
+            }
+        }
+    }
+}
