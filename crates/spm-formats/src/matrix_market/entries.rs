@@ -2,7 +2,8 @@
 
 use super::Mode;
 use super::error::{Fault, Problem, quoted};
-use super::header::{Field, Format, Header, Symmetry};
+use super::header::Header;
+use super::kinds::{Field, Format, Symmetry};
 use super::number::{self, NumberFault, byte_at, is_blank, token_end};
 use crate::{RealScalar, Scalar};
 

@@ -5,7 +5,7 @@ use std::path::PathBuf;
 
 use thiserror::Error;
 
-use super::header::Symmetry;
+use super::kinds::Symmetry;
 
 /// Why a matrix could not be read or written.
 #[derive(Debug, Error)]

@@ -52,6 +52,7 @@ mod containers;
 mod entries;
 mod error;
 mod header;
+mod kinds;
 mod number;
 mod range;
 mod write;
@@ -61,7 +62,8 @@ use std::marker::PhantomData;
 use std::path::Path;
 
 pub use error::{MatrixMarketError, Problem};
-pub use header::{Field, Format, Header, Symmetry};
+pub use header::Header;
+pub use kinds::{Field, Format, Symmetry};
 pub use range::RangeFile;
 pub use write::{write_coo, write_csr, write_csr_symmetric, write_text};
 

@@ -7,7 +7,8 @@ use std::path::{Path, PathBuf};
 use super::blocks::{Blocks, FileText, read_exact_at};
 use super::body::Body;
 use super::error::{Fault, Problem};
-use super::header::{Format, Header};
+use super::header::Header;
+use super::kinds::Format;
 use super::{MatrixMarketError, ReadOptions, Reader, check_field};
 use crate::Scalar;
 

@@ -9,7 +9,7 @@ use rayon::prelude::*;
 
 use super::containers::{Container, container_of};
 use super::error::MatrixMarketError;
-use super::header::{Field, Symmetry};
+use super::kinds::{Field, Symmetry};
 use crate::convert::csr_to_coo;
 use crate::replace::replace_file;
 use crate::{Coo, Csr, CsrView, RealScalar, Scalar};
