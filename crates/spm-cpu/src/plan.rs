@@ -3,7 +3,7 @@
 use spm_formats::kernel::{
     Footprint, Operation, PlanError, ProductPlan, RunError, Scaling, check_length,
 };
-use spm_formats::{DenseShape, NewValues, Scalar};
+use spm_formats::{DenseShape, Layout, NewValues, Scalar};
 
 use crate::memory::Memory;
 use crate::scaled::Update;
@@ -21,6 +21,19 @@ pub(crate) trait Product<T>: Send + Sync {
 
     /// `y` = alpha A `x` + beta z, or A `x` for `None`; the lengths are those of the shapes.
     fn multiply(&self, scaling: Option<Update<'_, T>>, x: &[T], y: &mut [T]);
+
+    /// The same for an X and a Y with these leading dimensions, and slices that are long enough. Returns
+    /// whether the product can do that.
+    fn multiply_leading(
+        &self,
+        scaling: Option<Update<'_, T>>,
+        x: &[T],
+        y: &mut [T],
+        leading: [usize; 2],
+    ) -> bool {
+        let _ = (scaling, x, y, leading);
+        false
+    }
 
     /// See [`ProductPlan::set_values`].
     fn set_values(&mut self, new: NewValues<'_, T>) -> Result<(), PlanError> {
@@ -76,6 +89,28 @@ impl<P> Checked<P> {
     }
 }
 
+/// Checks the slice of a dense matrix of `rows` rows with a leading dimension. Returns the elements of a row
+/// (row-major) or column (column-major).
+pub(crate) fn check_leading(
+    what: &'static str,
+    rows: usize,
+    dense: DenseShape,
+    leading: usize,
+    found: usize,
+) -> Result<usize, RunError> {
+    let (lines, length) = match dense.layout {
+        Layout::RowMajor => (rows, dense.k),
+        Layout::ColumnMajor => (dense.k, rows),
+    };
+    if leading < length {
+        let what = "leading dimension";
+        return Err(RunError::Shape { what, expected: length, found: leading });
+    }
+    let before = lines.saturating_sub(1).saturating_mul(leading);
+    let expected = if lines == 0 { 0 } else { before.saturating_add(length) };
+    if found < expected { Err(RunError::Shape { what, expected, found }) } else { Ok(length) }
+}
+
 impl<T: Scalar, P: Product<T>> ProductPlan<T> for Checked<P> {
     fn shape(&self) -> (usize, usize) {
         self.product.shape()
@@ -107,6 +142,31 @@ impl<T: Scalar, P: Product<T>> ProductPlan<T> for Checked<P> {
     ) -> Result<(), RunError> {
         check_length(self.names[2], y.len(), z.len())?;
         self.compute(Update::adding(scaling, z, y), x, y)
+    }
+
+    fn run_leading(
+        &self,
+        scaling: Scaling<T>,
+        x: &[T],
+        y: &mut [T],
+        leading: [usize; 2],
+    ) -> Option<Result<(), RunError>> {
+        let (rows, cols) = self.product.shape();
+        let [of_x, of_y] = leading;
+        let checked = check_leading(self.names[0], cols, self.dense, of_x, x.len())
+            .and_then(|_| check_leading(self.names[1], rows, self.dense, of_y, y.len()));
+        let length = match checked {
+            Ok(length) => length,
+            Err(error) => return Some(Err(error)),
+        };
+        if scaling.alpha == T::ZERO {
+            let lines = if self.dense.layout == Layout::RowMajor { rows } else { self.dense.k };
+            let lines = y.chunks_mut(of_y.max(1)).take(lines);
+            lines.for_each(|line| scaling.scale(&mut line[..length]));
+            return Some(Ok(()));
+        }
+        let update = Update::in_place(scaling).unless_overwrite();
+        self.product.multiply_leading(update, x, y, leading).then_some(Ok(()))
     }
 
     fn set_values(&mut self, new: NewValues<'_, T>) -> Result<(), PlanError> {
@@ -156,6 +216,21 @@ impl<T: Scalar> ProductPlan<T> for Chosen<'_, T> {
         y: &mut [T],
     ) -> Result<(), RunError> {
         self.plan.run_adding(scaling, x, z, y)
+    }
+
+    fn run_leading(
+        &self,
+        scaling: Scaling<T>,
+        x: &[T],
+        y: &mut [T],
+        leading: [usize; 2],
+    ) -> Option<Result<(), RunError>> {
+        // A vector has no rows or columns to be apart.
+        if self.plan.dense() == self.dense {
+            self.plan.run_leading(scaling, x, y, leading)
+        } else {
+            None
+        }
     }
 
     fn set_values(&mut self, new: NewValues<'_, T>) -> Result<(), PlanError> {

@@ -5,7 +5,7 @@ mod common;
 use common::{Judge, LAYOUTS, csr, equal, matrices, within_bound};
 use proptest::prelude::*;
 use spm_cpu::{PlanOptions, spmm};
-use spm_formats::kernel::RunError;
+use spm_formats::kernel::{RunError, Scaling};
 use spm_formats::{Complex, Coo, DenseShape, Layout, Scalar};
 use spm_testing::edge_cases::{generated, long_rows, vector};
 use spm_testing::exact::{self, Whole};
@@ -119,6 +119,87 @@ fn wrong_lengths_are_errors() {
         let long_y = plan.run(&[0.0; 6], &mut [0.0; 5]);
         assert_eq!(long_y, Err(RunError::Shape { what: "Y", expected: 4, found: 5 }));
     }
+}
+
+/// Gaps between the rows or columns of X and Y are neither read nor written.
+#[test]
+fn matrices_with_gaps() {
+    let a = exact::matrix(&long_rows::<f64>(), Whole::Wide);
+    let matrix = csr(&a);
+    let options = PlanOptions::with_threads(3);
+    let mut able = Vec::new();
+    for (layout, k) in LAYOUTS.into_iter().flat_map(|layout| [3, 8, 20].map(|k| (layout, k))) {
+        let dense = DenseShape { k, layout };
+        let x = exact::vector::<f64>(a.cols() * k);
+        let expected = reference::spmm(&a, &x, dense);
+        let length = |rows: usize| if layout == Layout::RowMajor { k } else { rows };
+        // The last row or column has no gap behind it.
+        let spread = |elements: &[f64], length: usize, gap: usize| -> Vec<f64> {
+            let lines = elements.chunks(length);
+            let mut all: Vec<f64> =
+                lines.flat_map(|line| line.iter().copied().chain(vec![f64::NAN; gap])).collect();
+            all.truncate(all.len() - gap);
+            all
+        };
+        let (of_x, of_y) = (length(a.cols()), length(a.rows()));
+        for (gap_x, gap_y) in [(0, 3), (5, 0), (2, 1)] {
+            let (leading, x) = ([of_x + gap_x, of_y + gap_y], spread(&x, of_x, gap_x));
+            for kernel in spmm::registry::<f64>() {
+                for parameters in kernel.info.variants() {
+                    let plan = kernel.plan(&matrix, dense, &parameters, &options).unwrap();
+                    for scaling in
+                        [Scaling::OVERWRITE, Scaling::new(1.0, -1.0), Scaling::new(0.0, 2.0)]
+                    {
+                        let before = if scaling.beta == 0.0 { f64::NAN } else { 4.0 };
+                        let mut y = spread(&vec![before; a.rows() * k], of_y, gap_y);
+                        let Some(run) = plan.run_leading(scaling, &x, &mut y, leading) else {
+                            continue;
+                        };
+                        run.unwrap();
+                        able.extend((scaling.alpha != 0.0).then_some(kernel.info.id));
+                        let what =
+                            format!("{} {dense:?} {leading:?}", kernel.info.label(&parameters));
+                        let lines = y.chunks(leading[1]);
+                        assert!(
+                            lines.clone().all(|line| line[of_y..].iter().all(|gap| gap.is_nan())),
+                            "{what}"
+                        );
+                        let added: Vec<f64> = lines
+                            .flat_map(|line| &line[..of_y])
+                            .map(|y| match scaling.beta {
+                                -1.0 => y + 4.0,
+                                _ => *y,
+                            })
+                            .collect();
+                        if scaling.alpha == 0.0 {
+                            assert_eq!(added, vec![8.0; a.rows() * k], "{what}");
+                        } else {
+                            equal(&what, &added, &expected);
+                        }
+                    }
+                    let short = plan.run_leading(
+                        Scaling::OVERWRITE,
+                        &x[1..],
+                        &mut vec![0.0; a.rows() * leading[1].max(of_y) * k],
+                        leading,
+                    );
+                    assert!(matches!(short, None | Some(Err(RunError::Shape { what: "X", .. }))));
+                    let small = [of_x, of_y - 1];
+                    let small = plan.run_leading(
+                        Scaling::OVERWRITE,
+                        &x,
+                        &mut vec![0.0; a.rows() * k],
+                        small,
+                    );
+                    assert!(matches!(
+                        small,
+                        None | Some(Err(RunError::Shape { what: "leading dimension", .. }))
+                    ));
+                }
+            }
+        }
+    }
+    assert!(able.contains(&"csr-blocked"));
 }
 
 proptest! {

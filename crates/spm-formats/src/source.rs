@@ -1,10 +1,11 @@
 //! A CSR matrix that a plan borrows or shares.
 
+use std::fmt;
 use std::sync::Arc;
 
 use rayon::prelude::*;
 
-use crate::kernel::PlanError;
+use crate::kernel::{PlanError, ProductPlan};
 use crate::{Csr, CsrView, FormatError};
 
 /// A CSR matrix for a plan: borrowed, or shared so that the plan is `'static`.
@@ -63,19 +64,18 @@ impl<T> CsrSource<'_, T> {
     /// [`FormatError::LengthMismatch`] for another number of values than the matrix has entries;
     /// [`PlanError::Values`] for a matrix to write into that this one does not share.
     pub fn view_with<'v>(&'v self, new: &'v NewValues<'_, T>) -> Result<CsrView<'v, T>, PlanError> {
-        let values = match new {
-            NewValues::Shared(values) => values,
-            NewValues::Into(owner, values) => {
-                let shared = match &self.matrix {
-                    Matrix::Borrowed(_) => false,
-                    Matrix::Shared(matrix) => Arc::ptr_eq(matrix, owner),
-                };
-                if !shared {
-                    return Err(PlanError::Values("the plan does not share the matrix"));
-                }
-                *values
-            }
+        let (owner, values): (Option<&Arc<_>>, &[T]) = match new {
+            NewValues::Shared(values) => (None, values),
+            NewValues::Into(owner, values) => (Some(owner), values),
+            NewValues::Together(Together { owner, values, .. }) => (Some(owner), values),
         };
+        let shares = |owner| match &self.matrix {
+            Matrix::Borrowed(_) => false,
+            Matrix::Shared(matrix) => Arc::ptr_eq(matrix, owner),
+        };
+        if owner.is_some_and(|owner| !shares(owner)) {
+            return Err(PlanError::Values("the plan does not share the matrix"));
+        }
         let view = self.view();
         let (expected, found) = (view.nnz(), values.len());
         if expected != found {
@@ -97,13 +97,27 @@ impl<T: Copy + Send + Sync> CsrSource<'_, T> {
         self.view_with(&new)?;
         match new {
             NewValues::Shared(values) => self.values = Some(Arc::clone(values)),
-            NewValues::Into(owner, values) => {
-                let shared = Unshared::new(self, owner);
-                let own = Arc::make_mut(shared.owner).values_mut().par_chunks_mut(TASK);
-                own.zip(values.par_chunks(TASK)).for_each(|(own, new)| own.copy_from_slice(new));
+            NewValues::Into(owner, values) => self.write(owner, values, &mut Vec::new()),
+            NewValues::Together(Together { owner, values, others }) => {
+                self.write(owner, values, others);
             }
         }
         Ok(())
+    }
+
+    /// Writes the values into the matrix while neither this source nor the plans of `others` share it.
+    fn write(&mut self, owner: &mut Arc<Csr<T>>, values: &[T], others: &mut Plans<T>) {
+        let shared = Unshared::new(self, owner);
+        while let Some(mut plan) = others.pop() {
+            let together = Together { owner: &mut *shared.owner, values, others: &mut *others };
+            if plan.set_values(NewValues::Together(together)).is_ok() {
+                // Its own source has written them.
+                others.push(plan);
+                return;
+            }
+        }
+        let own = Arc::make_mut(shared.owner).values_mut().par_chunks_mut(TASK);
+        own.zip(values.par_chunks(TASK)).for_each(|(own, new)| own.copy_from_slice(new));
     }
 }
 
@@ -136,6 +150,37 @@ pub enum NewValues<'v, T> {
     /// Values to write into the matrix that the plan shares: in place if nobody else shares it, otherwise
     /// into a copy, which takes its place.
     Into(&'v mut Arc<Csr<T>>, &'v [T]),
+    /// The same for several plans that share one matrix; [`NewValues::together`] makes it.
+    Together(Together<'v, T>),
+}
+
+/// Plans that own or share their matrices.
+type Plans<T> = Vec<Box<dyn ProductPlan<T>>>;
+
+/// Values for several plans. The fields are private: while a plan writes them, others rely on the pattern of a
+/// matrix that they do not share.
+pub struct Together<'v, T> {
+    owner: &'v mut Arc<Csr<T>>,
+    values: &'v [T],
+    others: &'v mut Plans<T>,
+}
+
+impl<T> fmt::Debug for Together<'_, T> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Together").field("others", &self.others.len()).finish_non_exhaustive()
+    }
+}
+
+impl<'v, T> NewValues<'v, T> {
+    /// Values for a plan and for `others`, which all share the matrix `owner`: they are written into it
+    /// once, in place if nobody else shares it. A plan of `others` that does not take them is removed.
+    pub fn together(
+        owner: &'v mut Arc<Csr<T>>,
+        values: &'v [T],
+        others: &'v mut Vec<Box<dyn ProductPlan<T>>>,
+    ) -> Self {
+        Self::Together(Together { owner, values, others })
+    }
 }
 
 impl<'a, T> From<CsrView<'a, T>> for CsrSource<'a, T> {

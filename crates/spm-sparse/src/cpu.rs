@@ -1,11 +1,12 @@
 //! The products of an operator on CPU cores.
 
-use std::sync::{Arc, OnceLock, PoisonError, RwLock};
+use std::sync::{Arc, OnceLock};
 use std::time::Duration;
 
 use spm_formats::{Csr, DenseShape, Scalar};
 
 use crate::engine::{DirectProduct, Product, Resources};
+use crate::many::Many;
 use crate::operator::Intent;
 use crate::planning::{Chosen, EXPECTED, Machine, Planned};
 use crate::transposed::Transposed;
@@ -19,13 +20,10 @@ pub(crate) struct Cpu<T> {
     chosen: Chosen<T>,
     transposed: Transposed<T>,
     conjugate: OnceLock<DirectProduct<T>>,
-    many: Many<T>,
+    many: Many<DirectProduct<T>>,
     /// Why there is no GPU, where there was to be one.
     no_gpu: Option<String>,
 }
-
-/// The planned Y = A X, one for each width and layout that has been asked for.
-struct Many<T>(RwLock<Vec<Arc<DirectProduct<T>>>>);
 
 impl<T: Scalar> Cpu<T> {
     pub(crate) fn new(
@@ -43,8 +41,8 @@ impl<T: Scalar> Cpu<T> {
     /// Bytes of the plans.
     pub(crate) fn memory_bytes(&self, a: &Csr<T>) -> u64 {
         let conjugate = self.conjugate.get().map_or(0, DirectProduct::plan_bytes);
-        let (transposed, many) = (self.transposed.memory_bytes(a), self.many.memory_bytes());
-        self.chosen.plan_bytes() + conjugate + transposed + many
+        let many = self.many.sum(DirectProduct::plan_bytes);
+        self.chosen.plan_bytes() + conjugate + self.transposed.memory_bytes(a) + many
     }
 
     pub(crate) fn recipe(&self) -> &Recipe {
@@ -105,28 +103,31 @@ impl<T: Scalar> Cpu<T> {
         product.run(T::ONE, x, T::ZERO, y)
     }
 
-    /// `Y` = alpha A `X` + beta `Y`.
-    pub(crate) fn run_many(
+    /// The planned Y = alpha A X + beta Y.
+    pub(crate) fn many(
         &self,
         a: &Arc<Csr<T>>,
         dense: DenseShape,
-        (alpha, beta): (T, T),
-        x: &[T],
-        y: &mut [T],
-    ) -> Result<(), Error> {
+    ) -> Result<Arc<DirectProduct<T>>, Error> {
         // The same threads as for one column, so that the recipe decides on them too.
         let resources = || self.resources.on(self.recipe().threads());
-        let plan = self.many.plan(dense, || DirectProduct::many(a, dense, &resources()))?;
-        plan.run(alpha, x, beta, y)
+        self.many.plan(dense, || DirectProduct::many(a, dense, &resources()))
     }
 
     /// Writes `values` into the matrix, which the plan and `a` share. Returns whether the plan takes
     /// them; if not, the matrix has not changed.
     pub(crate) fn set_values(&mut self, a: &mut Arc<Csr<T>>, values: &[T]) -> bool {
         // These share the matrix, and have its former values.
-        (self.transposed, self.many) = (Transposed::new(), Many::new());
-        self.conjugate = OnceLock::new();
-        self.chosen.settle().product.set_values(a, values)
+        (self.transposed, self.conjugate) = (Transposed::new(), OnceLock::new());
+        let many = self.many.get_mut();
+        // No product runs: nobody else has one of them.
+        let unshared =
+            std::mem::take(many).into_iter().filter_map(|(_, plan)| Arc::into_inner(plan));
+        let mut unshared = unshared.map(DirectProduct::into_plan).collect();
+        let taken = self.chosen.settle().product.set_values(a, values, &mut unshared);
+        let renewed = unshared.into_iter().map(DirectProduct::from_plan);
+        many.extend(renewed.map(|plan| (plan.dense(), Arc::new(plan))));
+        taken
     }
 
     /// What plans the same choice for other values.
@@ -170,39 +171,5 @@ impl Again {
             _ => Chosen::fixed(planned),
         };
         Cpu::new(chosen, resources, machine, intent, no_gpu)
-    }
-}
-
-impl<T: Scalar> Many<T> {
-    fn new() -> Self {
-        Self(RwLock::new(Vec::new()))
-    }
-
-    /// The plan for `dense`, made at the first call for it.
-    fn plan(
-        &self,
-        dense: DenseShape,
-        make: impl FnOnce() -> Result<DirectProduct<T>, Error>,
-    ) -> Result<Arc<DirectProduct<T>>, Error> {
-        let find = |plans: &[Arc<DirectProduct<T>>]| {
-            plans.iter().find(|plan| plan.dense() == dense).cloned()
-        };
-        // A list of plans is whole after a panic.
-        if let Some(plan) = find(&self.0.read().unwrap_or_else(PoisonError::into_inner)) {
-            return Ok(plan);
-        }
-        let new = Arc::new(make()?);
-        let mut plans = self.0.write().unwrap_or_else(PoisonError::into_inner);
-        // Another thread may have been first.
-        let plan = find(&plans).unwrap_or_else(|| {
-            plans.push(Arc::clone(&new));
-            new
-        });
-        Ok(plan)
-    }
-
-    fn memory_bytes(&self) -> u64 {
-        let plans = self.0.read().unwrap_or_else(PoisonError::into_inner);
-        plans.iter().map(|plan| plan.plan_bytes()).sum()
     }
 }

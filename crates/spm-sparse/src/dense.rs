@@ -163,6 +163,11 @@ dense!(DenseRef, &'a [T]);
 dense!(DenseMut, &'a mut [T]);
 
 impl<'a, T: Copy> DenseRef<'a, T> {
+    /// All elements, those between the rows or columns included.
+    pub(crate) fn elements(&self) -> &'a [T] {
+        self.elements
+    }
+
     /// The elements in `layout` without any between them: borrowed where they are so already,
     /// otherwise copied to `storage`.
     pub(crate) fn contiguous<'b>(&self, layout: Layout, storage: &'b mut Vec<T>) -> &'b [T]
@@ -191,6 +196,11 @@ impl<'a, T: Copy> DenseRef<'a, T> {
 }
 
 impl<T: Copy> DenseMut<'_, T> {
+    /// All elements, those between the rows or columns included.
+    pub(crate) fn elements(&mut self) -> &mut [T] {
+        self.elements
+    }
+
     /// The elements, if there are none between them.
     pub(crate) fn as_contiguous(&mut self) -> Option<&mut [T]> {
         let total = self.places.rows * self.places.cols;

@@ -93,10 +93,15 @@ impl<T: Scalar> Product<T> {
         self.plan.footprint()
     }
 
-    /// Writes `values` into the matrix, which the plan and `a` share. Returns whether the plan takes them; if
-    /// not, nothing has changed.
-    pub(crate) fn set_values(&mut self, a: &mut Arc<Csr<T>>, values: &[T]) -> bool {
-        self.plan.set_values(NewValues::Into(a, values)).is_ok()
+    /// Writes `values` into the matrix, which the plan, `others` and `a` share. Returns whether the plan takes
+    /// them; if not, nothing has changed.
+    pub(crate) fn set_values(
+        &mut self,
+        a: &mut Arc<Csr<T>>,
+        values: &[T],
+        others: &mut Vec<spmm::BoxedPlan<'static, T>>,
+    ) -> bool {
+        self.plan.set_values(NewValues::together(a, values, others)).is_ok()
     }
 
     /// `y` = alpha A `x` + beta `y`. Checks the lengths.
@@ -175,12 +180,34 @@ impl<T: Scalar> DirectProduct<T> {
         Ok(Self { plan })
     }
 
+    /// The plan, for new values.
+    pub(crate) fn into_plan(self) -> spmm::BoxedPlan<'static, T> {
+        self.plan
+    }
+
+    pub(crate) fn from_plan(plan: spmm::BoxedPlan<'static, T>) -> Self {
+        Self { plan }
+    }
+
     pub(crate) fn dense(&self) -> DenseShape {
         self.plan.dense()
     }
 
     pub(crate) fn plan_bytes(&self) -> u64 {
         self.plan.footprint().plan_bytes
+    }
+
+    /// `Y` = alpha A `X` + beta `Y` with these leading dimensions, of a product made by
+    /// [`DirectProduct::many`] for several columns. Checks the lengths.
+    pub(crate) fn run_leading(
+        &self,
+        (alpha, beta): (T, T),
+        x: &[T],
+        y: &mut [T],
+        leading: [usize; 2],
+    ) -> Result<(), Error> {
+        let run = self.plan.run_leading(Scaling::new(alpha, beta), x, y, leading);
+        Ok(run.expect("a kernel for leading dimensions")?)
     }
 
     /// `y` = alpha times the product with `x`, + beta `y`. Checks the lengths.

@@ -2,7 +2,7 @@
 
 use std::error::Error as _;
 use std::sync::atomic::{AtomicU64, Ordering};
-use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError, RwLock};
+use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
 use std::time::{Duration, Instant};
 
 use spm_formats::kernel::{Footprint, PlanError, Scaling, split_label};
@@ -13,6 +13,7 @@ use spm_gpu::{
 };
 
 use crate::device::Gpu;
+use crate::many::Many;
 use crate::operator::Intent;
 use crate::{Description, Error, ParseRecipeError, Reason, Recipe};
 
@@ -165,14 +166,13 @@ struct Plan<T> {
     plan: Mutex<BoxedPlan<T>>,
     recipe: Recipe,
     footprint: Footprint,
-    dense: DenseShape,
 }
 
 impl<T: DeviceScalar> Plan<T> {
     fn new(plan: BoxedPlan<T>, label: String) -> Self {
-        let (footprint, dense) = (plan.footprint(), plan.dense());
+        let footprint = plan.footprint();
         let recipe = Recipe::gpu(plan.choice().unwrap_or(label));
-        Self { plan: Mutex::new(plan), recipe, footprint, dense }
+        Self { plan: Mutex::new(plan), recipe, footprint }
     }
 
     /// The product with one form of `a`, by the kernel of a label.
@@ -250,7 +250,7 @@ struct Plans<T> {
     making: Mutex<()>,
     transposed_products: AtomicU64,
     /// Y = A X, one for each width and layout that has been asked for.
-    many: RwLock<Vec<Arc<Plan<T>>>>,
+    many: Many<Plan<T>>,
     free: Mutex<Vec<Workspace<T>>>,
 }
 
@@ -279,7 +279,7 @@ impl<T: DeviceScalar> Plans<T> {
             others: Default::default(),
             making: Mutex::default(),
             transposed_products: AtomicU64::new(0),
-            many: RwLock::default(),
+            many: Many::new(),
             free: Mutex::default(),
         }
     }
@@ -318,19 +318,7 @@ impl<T: DeviceScalar> Plans<T> {
     }
 
     fn dense(&self, a: &Csr<T>, dense: DenseShape) -> Result<Arc<Plan<T>>, Error> {
-        let find = |plans: &[Arc<Plan<T>>]| plans.iter().find(|plan| plan.dense == dense).cloned();
-        // A list of plans is whole after a panic.
-        if let Some(plan) = find(&self.many.read().unwrap_or_else(PoisonError::into_inner)) {
-            return Ok(plan);
-        }
-        let _guard = self.making.lock().unwrap_or_else(PoisonError::into_inner);
-        if let Some(plan) = find(&self.many.read().unwrap_or_else(PoisonError::into_inner)) {
-            return Ok(plan);
-        }
-        let new = Arc::new(Plan::of_dense(&self.gpu, a, dense, &self.options)?);
-        let mut plans = self.many.write().unwrap_or_else(PoisonError::into_inner);
-        plans.push(Arc::clone(&new));
-        Ok(new)
+        self.many.plan(dense, || Plan::of_dense(&self.gpu, a, dense, &self.options))
     }
 
     /// The product with operands in host memory, through a workspace that no other thread uses.
@@ -422,8 +410,7 @@ impl<T: DeviceScalar> GpuProducts<T> for Plans<T> {
     fn memory_bytes(&self) -> u64 {
         let others = self.others.iter().filter_map(OnceLock::get);
         let vectors = others.chain([&self.product]).map(|plan| plan.footprint.plan_bytes);
-        let many = self.many.read().unwrap_or_else(PoisonError::into_inner);
-        let many = many.iter().map(|plan| plan.footprint.plan_bytes).sum::<u64>();
+        let many = self.many.sum(|plan| plan.footprint.plan_bytes);
         let free = self.free();
         let free: usize = free.iter().map(|of| of.x.bytes() + of.y.bytes()).sum();
         vectors.sum::<u64>() + many + free as u64
@@ -496,8 +483,7 @@ impl<T: DeviceScalar> GpuProducts<T> for Plans<T> {
         // The other plans take them, too, or are made again when they are needed. Conjugate values and
         // those in the order of the transpose are others.
         self.others = Default::default();
-        let many = self.many.get_mut().unwrap_or_else(PoisonError::into_inner);
-        many.retain_mut(|plan| {
+        self.many.get_mut().retain_mut(|(_, plan)| {
             Arc::get_mut(plan)
                 .is_some_and(|plan| plan.get_mut().set_values(&on_device, stream).is_ok())
         });

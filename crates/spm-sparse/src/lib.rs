@@ -164,6 +164,7 @@ mod gpu;
 mod interop;
 #[cfg(feature = "io")]
 mod io;
+mod many;
 mod matrix;
 mod mixed;
 mod operator;

@@ -346,8 +346,9 @@ impl<T: Scalar> Operator<T> {
     /// `Y` = `alpha` A `X` + `beta` `Y` for an n x k matrix X and an m x k matrix Y, each row-major or
     /// column-major with a leading dimension.
     ///
-    /// The kernels read and write matrices without a gap between rows or columns, X in the layout of
-    /// Y. An X that is stored otherwise is copied first, a Y afterwards.
+    /// On CPU cores nothing is copied if both have one layout and several columns. An X in another layout
+    /// than Y is copied first. So are, on a GPU and with one column, an X with gaps between its rows
+    /// (row-major) or columns (column-major), and afterwards such a Y.
     ///
     /// ```
     /// use spm::{DenseMut, DenseRef, Layout, Operator};
@@ -377,6 +378,15 @@ impl<T: Scalar> Operator<T> {
         let k = y.cols();
         if k == 0 || self.rows() == 0 {
             return Ok(());
+        }
+        if let Engine::Cpu(cpu) = &self.inner.engine
+            && k > 1
+            && x.layout() == y.layout()
+        {
+            let dense = DenseShape { k, layout: y.layout() };
+            let leading = [x.leading_dimension(), y.leading_dimension()];
+            let plan = cpu.many(&self.inner.a, dense)?;
+            return plan.run_leading((alpha, beta), x.elements(), y.elements(), leading);
         }
         let (mut of_x, mut of_y) = (self.workspace(), Vec::new());
         let x = x.contiguous(y.layout(), &mut of_x);
@@ -408,7 +418,7 @@ impl<T: Scalar> Operator<T> {
         }
         let Inner { a, engine, .. } = &*self.inner;
         match engine {
-            Engine::Cpu(cpu) => cpu.run_many(a, dense, (alpha, beta), x, y),
+            Engine::Cpu(cpu) => cpu.many(a, dense)?.run(alpha, x, beta, y),
             #[cfg(feature = "gpu")]
             Engine::Gpu(gpu) => gpu.many_on_host(a, dense, (alpha, beta), x, y),
         }

@@ -145,7 +145,15 @@ fn dense_matrices_with_leading_dimensions() {
                     let mut y = vec![before; lead_y * lines_y];
                     let shape = (a.rows(), k);
                     let to = DenseMut::with_leading_dimension(&mut y, shape, of_y, lead_y).unwrap();
+                    // The same without gaps makes the plan and its workspace.
+                    let (whole, mut sums) = (vector(a.cols() * k), vec![0.0; a.rows() * k]);
+                    let whole = DenseRef::new(&whole, (a.cols(), k), of_y).unwrap();
+                    let to_sums = DenseMut::new(&mut sums, shape, of_y).unwrap();
+                    op.apply_dense(alpha, whole, beta, to_sums).unwrap();
+                    let memory = op.memory_bytes();
                     op.apply_dense(alpha, x, beta, to).unwrap();
+                    // Without copies there is no workspace for them.
+                    assert!(of_x != of_y || k == 1 || op.memory_bytes() == memory, "{what}");
                     let written = DenseRef::with_leading_dimension(&y, shape, of_y, lead_y);
                     let written = written.unwrap();
                     for col in 0..k {

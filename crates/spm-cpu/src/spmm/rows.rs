@@ -98,8 +98,16 @@ impl Strides {
     /// The strides of a matrix of `rows` rows with the columns and layout of `dense`.
     pub(super) fn new(rows: usize, dense: DenseShape) -> Self {
         match dense.layout {
-            Layout::RowMajor => Self { down: dense.k, across: 1 },
-            Layout::ColumnMajor => Self { down: 1, across: rows },
+            Layout::RowMajor => Self::leading(dense.k, dense.layout),
+            Layout::ColumnMajor => Self::leading(rows, dense.layout),
+        }
+    }
+
+    /// The strides of a matrix with a leading dimension.
+    pub(super) fn leading(leading: usize, layout: Layout) -> Self {
+        match layout {
+            Layout::RowMajor => Self { down: leading, across: 1 },
+            Layout::ColumnMajor => Self { down: 1, across: leading },
         }
     }
 }

@@ -240,6 +240,25 @@ pub trait ProductPlan<T>: Send + Sync {
         y: &mut [T],
     ) -> Result<(), RunError>;
 
+    /// `Y` = alpha A `X` + beta `Y` for an X and a Y with gaps between their rows (row-major) or columns
+    /// (column-major): `leading` elements of X and of Y from one to the next, at least as many as one
+    /// has. The slices may be longer than needed. What is in the gaps is neither read nor written.
+    ///
+    /// `None` if the plan cannot do this without a copy, which is then the caller's.
+    ///
+    /// # Errors
+    /// As [`ProductPlan::run`].
+    fn run_leading(
+        &self,
+        scaling: Scaling<T>,
+        x: &[T],
+        y: &mut [T],
+        leading: [usize; 2],
+    ) -> Option<Result<(), RunError>> {
+        let _ = (scaling, x, y, leading);
+        None
+    }
+
     /// Replaces the values of A, whose pattern stays. The products are then those of a new plan of the
     /// same kernel, bit by bit. A plan that reads the values in CSR order reads the new array; others
     /// copy it into their own order, in parallel on the current rayon pool.

@@ -24,6 +24,7 @@ use super::plan::{Memory, Product, boxed};
 use super::vector;
 use crate::disjoint::Disjoint;
 use crate::kernel::{Planned, Problem};
+use crate::plan::check_leading;
 use crate::pool::{Pool, Taken};
 use crate::scaled::Update;
 use crate::simd::Machine;
@@ -161,10 +162,26 @@ impl<T: Scalar> Product<T> for Blocked<'_, T> {
     }
 
     fn multiply(&self, scaling: Option<Update<'_, T>>, x: &[T], y: &mut [T]) {
+        let (rows, cols) = self.shape();
+        let leading = match self.dense.layout {
+            Layout::RowMajor => [self.dense.k; 2],
+            Layout::ColumnMajor => [cols, rows],
+        };
+        self.multiply_leading(scaling, x, y, leading);
+    }
+
+    fn multiply_leading(
+        &self,
+        scaling: Option<Update<'_, T>>,
+        x: &[T],
+        y: &mut [T],
+        leading: [usize; 2],
+    ) -> bool {
         match &self.lists {
-            Some(lists) => self.multiply_with(Narrow(lists), scaling, x, y),
-            None => self.multiply_with(Wide(self.a.view().col_ind()), scaling, x, y),
+            Some(lists) => self.multiply_with(Narrow(lists), scaling, x, y, leading),
+            None => self.multiply_with(Wide(self.a.view().col_ind()), scaling, x, y, leading),
         }
+        true
     }
 
     fn set_values(&mut self, new: NewValues<'_, T>) -> Result<(), PlanError> {
@@ -184,13 +201,16 @@ impl<T: Scalar> Blocked<'_, T> {
         scaling: Option<Update<'_, T>>,
         x: &[T],
         y: &mut [T],
+        [of_x, of_y]: [usize; 2],
     ) {
         let (a, k, layout) = (self.a.view(), self.dense.k, self.dense.layout);
-        if k == 0 {
+        if k == 0 || a.rows() == 0 {
             return;
         }
-        // What the invariants of `Part` ask of X; those of A and of the points are their types'.
-        assert!(x.len() >= a.cols() * k, "X has {} elements", x.len());
+        // What the invariants of `Part` ask of X, and its sinks of Y; those of A and of the points are their
+        // types'.
+        check_leading("X", a.cols(), self.dense, of_x, x.len()).expect("an X of the plan's shape");
+        check_leading("Y", a.rows(), self.dense, of_y, y.len()).expect("a Y of the plan's shape");
         let mut workspace = self.workspace();
         let Buffers { packed, stages, carries } = &mut *workspace;
         if scaling.is_some() && stages.is_empty() {
@@ -198,14 +218,15 @@ impl<T: Scalar> Blocked<'_, T> {
         }
         let x = match packed {
             Some(packed) => {
-                packed.fill(x, k, &self.threads);
+                packed.fill(x, (a.cols(), k), of_x, &self.threads);
                 Dense { elements: &packed.elements, pitch: packed.pitch }
             }
-            None => Dense { elements: x, pitch: k },
+            None => Dense { elements: x, pitch: of_x },
         };
         let (points, tile, rows) = (&self.points, self.tile, a.rows());
         let stage_len = stages.len() / self.threads.count();
         let (stages, all_carries) = (Disjoint::new(stages), Disjoint::new(&mut *carries));
+        let end_of_y = y.len();
         let all_of_y = Disjoint::new(&mut *y);
         self.threads.run(|part| {
             let (from, to) = (points[part], points[part + 1]);
@@ -218,15 +239,19 @@ impl<T: Scalar> Blocked<'_, T> {
             };
             let sink = match layout {
                 Layout::ColumnMajor => {
-                    Sink::Columns { y: all_of_y, rows, k, row: from.row, stage, scaling }
+                    Sink::Columns { y: all_of_y, pitch: of_y, k, row: from.row, stage, scaling }
                 }
                 Layout::RowMajor => {
+                    // Behind the last row there may be less than from one row to the next.
+                    let (start, end) = (from.row * of_y, (to.row * of_y).min(end_of_y));
                     // SAFETY: the points ascend, so the rows that end in different pieces differ.
-                    let y = unsafe { all_of_y.range(from.row * k..to.row * k) };
+                    let y = unsafe { all_of_y.range(start.min(end)..end) };
                     match scaling {
-                        Some(scaling) => Sink::Scaled { y, k, stage, scaling },
-                        None if self.stream => Sink::Stream { y, k, stage, pending: 0 },
-                        None => Sink::Direct { y, k },
+                        Some(scaling) => Sink::Scaled { y, pitch: of_y, k, stage, scaling },
+                        None if self.stream && of_y == k => {
+                            Sink::Stream { y, k, stage, pending: 0 }
+                        }
+                        None => Sink::Direct { y, pitch: of_y },
                     }
                 }
             };
@@ -247,7 +272,7 @@ impl<T: Scalar> Blocked<'_, T> {
             });
         });
         // A row that is cut belongs to the piece where it ends; the pieces before it carry theirs.
-        let in_y = super::rows::Strides::new(rows, self.dense);
+        let in_y = super::rows::Strides::leading(of_y, layout);
         for (carry, point) in carries.chunks_exact(k).zip(&points[1..]) {
             if point.row < rows {
                 for (c, &carried) in carry.iter().enumerate() {

@@ -33,9 +33,15 @@ impl<T: Scalar> Packed<T> {
         if k < LANES { k.next_power_of_two() } else { k.next_multiple_of(LANES) }
     }
 
-    /// Copies the `k` columns of `x`.
-    pub(super) fn fill(&mut self, x: &[T], k: usize, threads: &Threads) {
-        let (rows, pitch) = (x.len() / k, self.pitch);
+    /// Copies the `k` columns of `x`, which start `leading` elements apart.
+    pub(super) fn fill(
+        &mut self,
+        x: &[T],
+        (rows, k): (usize, usize),
+        leading: usize,
+        threads: &Threads,
+    ) {
+        let pitch = self.pitch;
         let elements = Disjoint::new(&mut self.elements);
         let tiles = rows.div_ceil(ROWS_PER_TILE);
         threads.for_each_chunk(tiles, Schedule::Static, 0, |tiles| {
@@ -44,7 +50,7 @@ impl<T: Scalar> Packed<T> {
                 // SAFETY: tiles do not overlap.
                 let packed = unsafe { elements.range(start * pitch..end * pitch) };
                 for c in 0..k {
-                    let column = &x[c * rows + start..c * rows + end];
+                    let column = &x[c * leading + start..c * leading + end];
                     for (to, &element) in packed.chunks_exact_mut(pitch).zip(column) {
                         to[c] = element;
                     }

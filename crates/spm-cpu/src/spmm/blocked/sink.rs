@@ -10,9 +10,9 @@ use crate::simd::{Isa, LANES};
 pub(super) enum Sink<'a, T> {
     /// Row-major Y in cache: rows are written directly.
     Direct {
-        /// The remaining rows.
+        /// The remaining rows, `pitch` elements from one to the next.
         y: &'a mut [T],
-        k: usize,
+        pitch: usize,
     },
     /// Row-major Y larger than the caches: rows are collected and written with streaming stores, a
     /// cache line at a time, so that Y is not read before it is written.
@@ -26,8 +26,9 @@ pub(super) enum Sink<'a, T> {
     },
     /// Row-major Y = alpha A X + beta Y: rows are collected in cache, and combined with Y.
     Scaled {
-        /// The remaining rows.
+        /// The remaining rows, `pitch` elements from one to the next.
         y: &'a mut [T],
+        pitch: usize,
         k: usize,
         stage: &'a mut [T],
         scaling: Update<'a, T>,
@@ -35,8 +36,8 @@ pub(super) enum Sink<'a, T> {
     /// Column-major Y: tiles are transposed.
     Columns {
         y: Disjoint<'a, T>,
-        /// Rows of Y.
-        rows: usize,
+        /// Elements from one column to the next.
+        pitch: usize,
         k: usize,
         /// The first row of the next tile.
         row: usize,
@@ -56,7 +57,7 @@ impl<T: Scalar> Sink<'_, T> {
     #[inline(always)]
     pub(super) fn tile(&mut self) -> (*mut T, usize) {
         match self {
-            Self::Direct { y, k } => (y.as_mut_ptr(), *k),
+            Self::Direct { y, pitch } => (y.as_mut_ptr(), *pitch),
             Self::Stream { stage, pending, k, .. } => (stage[*pending..].as_mut_ptr(), *k),
             Self::Scaled { stage, k, .. } | Self::Columns { stage, k, .. } => {
                 (stage.as_mut_ptr(), *k)
@@ -71,9 +72,11 @@ impl<T: Scalar> Sink<'_, T> {
     #[inline(always)]
     pub(super) unsafe fn flush<I: Isa<T>>(&mut self, count: usize) {
         match self {
-            Self::Direct { y, k } => {
+            Self::Direct { y, pitch } => {
                 let all = std::mem::take(y);
-                *y = &mut all[count * *k..];
+                // Behind the last row there may be less than from one row to the next.
+                let done = (count * *pitch).min(all.len());
+                *y = &mut all[done..];
             }
             Self::Stream { y, k, stage, pending } => {
                 let finished = *pending + count * *k;
@@ -94,14 +97,22 @@ impl<T: Scalar> Sink<'_, T> {
                 *pending = finished - head - streamed;
                 *y = rest;
             }
-            Self::Scaled { y, k, stage, scaling } => {
-                let (to, rest) = std::mem::take(y).split_at_mut(count * *k);
-                scaling.combine(&stage[..to.len()], to);
+            Self::Scaled { y, pitch, k, stage, scaling } => {
+                let all = std::mem::take(y);
+                let done = (count * *pitch).min(all.len());
+                let (to, rest) = all.split_at_mut(done);
+                if *pitch == *k {
+                    scaling.combine(&stage[..to.len()], to);
+                } else {
+                    for (to, sums) in to.chunks_mut(*pitch).zip(stage.chunks_exact(*k)) {
+                        scaling.combine(sums, &mut to[..*k]);
+                    }
+                }
                 *y = rest;
             }
-            Self::Columns { y, rows, k, row, stage, scaling } => {
+            Self::Columns { y, pitch, k, row, stage, scaling } => {
                 for c in 0..*k {
-                    let start = c * *rows + *row;
+                    let start = c * *pitch + *row;
                     // SAFETY: no other part has these rows.
                     let column = unsafe { y.range(start..start + count) };
                     for (i, element) in column.iter_mut().enumerate() {
