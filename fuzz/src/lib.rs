@@ -52,7 +52,13 @@ pub fn in_folder(check: impl FnOnce(&Path)) {
 
 /// `length` values.
 pub fn vector<T: Scalar>(u: &mut Unstructured<'_>, length: usize) -> Result<Vec<T>> {
-    (0..length).map(|_| value(u)).collect()
+    (0..length).map(|_| value(u)).collect::<Result<_>>().map(exact)
+}
+
+/// The same elements without spare capacity: AddressSanitizer reports the first access behind an allocation,
+/// and an allocation that has grown ends behind its elements.
+pub fn exact<T>(elements: Vec<T>) -> Vec<T> {
+    elements.into_boxed_slice().into_vec()
 }
 
 impl<T: Scalar> Triplets<T> {
@@ -70,7 +76,7 @@ impl<T: Scalar> Triplets<T> {
                 v.push(value(u)?);
             }
         }
-        Ok(Self(Coo::new(rows, cols, r, c, v).expect("indices are in range")))
+        Ok(Self(Coo::new(rows, cols, exact(r), exact(c), exact(v)).expect("indices are in range")))
     }
 }
 
