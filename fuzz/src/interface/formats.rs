@@ -242,6 +242,8 @@ fn sprs_of<I: SpIndex + 'static>(u: &mut Unstructured<'_>) -> Result<()> {
     let a = Matrix::<f64>::within(u, 9, 30)?.csr;
     let shape = a.shape();
     let (pointers, indices, values) = a.into_arrays();
+    // Equal to themselves, which NaN is not.
+    let values = (0..values.len()).map(|i| i as f64).collect();
     let of = |array: &[u32]| array.iter().map(|&i| I::from_usize(i as usize)).collect::<Vec<_>>();
     let mut matrix = CsMatI::<f64, I>::new(shape, of(&pointers), of(&indices), values);
     if u.ratio(1, 3)? && shape.0 > 0 {
