@@ -158,6 +158,7 @@ mod tests {
                 values[last] = -1.0;
                 let found = Dictionary::of(&values, MOST);
                 assert_eq!(found.is_some(), count == most, "{count} values, the last at {last}");
+                assert_eq!(Dictionary::new().with(&values).is_some(), count == most);
                 let Some(found) = found else { continue };
                 assert!(values.iter().all(|&v| found.table()[usize::from(found.code(v))] == v));
             }
