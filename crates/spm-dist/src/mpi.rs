@@ -161,6 +161,15 @@ impl Requests {
         int(self.0.len())
     }
 
+    /// Adds the request that `make` writes, and returns the status of `make`.
+    fn add(&mut self, make: impl FnOnce(&mut ffi::MPI_Request) -> c_int) -> c_int {
+        // SAFETY: a constant of the library, which is initialised.
+        let mut request = unsafe { ffi::RSMPI_REQUEST_NULL };
+        let code = make(&mut request);
+        self.0.push(request);
+        code
+    }
+
     fn wait(&mut self) -> Result<(), CommError> {
         // SAFETY: these are requests, inactive ones or of transfers whose memory lives.
         let code = unsafe {
@@ -202,50 +211,22 @@ impl Communicator for MpiCommunicator {
         let mut incoming: Vec<(usize, Vec<u8>)> =
             sizes.map(|(rank, &size)| (rank, vec![0; size as usize - 1])).collect();
         let mut requests = Requests(Vec::new());
+        let comm = self.world.comm;
         for (rank, bytes) in &mut incoming {
             let base = bytes.as_mut_ptr();
-            for (start, length) in pieces(bytes.len()) {
-                // SAFETY: the piece is inside the buffer, which is not touched before the wait below.
-                let code = unsafe {
-                    let mut request = ffi::RSMPI_REQUEST_NULL;
-                    let (buffer, kind) = (base.add(start).cast(), ffi::RSMPI_UINT8_T);
-                    let comm = self.world.comm;
-                    let code = ffi::MPI_Irecv(
-                        buffer,
-                        length,
-                        kind,
-                        int(*rank),
-                        EXCHANGE,
-                        comm,
-                        &mut request,
-                    );
-                    requests.0.push(request);
-                    code
-                };
-                self.fatal("MPI_Irecv", code);
-            }
+            // SAFETY: the pieces are inside the buffer, which is not touched before the wait below.
+            self.transfer(&mut requests, "MPI_Irecv", bytes.len(), |at, length, request| unsafe {
+                let (buffer, kind) = (base.add(at).cast(), ffi::RSMPI_UINT8_T);
+                ffi::MPI_Irecv(buffer, length, kind, int(*rank), EXCHANGE, comm, request)
+            });
         }
         for (rank, bytes) in outgoing {
-            for (start, length) in pieces(bytes.len()) {
-                // SAFETY: the piece is inside the message, which is borrowed until after the wait below.
-                let code = unsafe {
-                    let mut request = ffi::RSMPI_REQUEST_NULL;
-                    let (buffer, kind) = (bytes.as_ptr().add(start).cast(), ffi::RSMPI_UINT8_T);
-                    let comm = self.world.comm;
-                    let code = ffi::MPI_Isend(
-                        buffer,
-                        length,
-                        kind,
-                        int(*rank),
-                        EXCHANGE,
-                        comm,
-                        &mut request,
-                    );
-                    requests.0.push(request);
-                    code
-                };
-                self.fatal("MPI_Isend", code);
-            }
+            let base = bytes.as_ptr();
+            // SAFETY: the pieces are inside the message, which is borrowed until after the wait below.
+            self.transfer(&mut requests, "MPI_Isend", bytes.len(), |at, length, request| unsafe {
+                let (buffer, kind) = (base.add(at).cast(), ffi::RSMPI_UINT8_T);
+                ffi::MPI_Isend(buffer, length, kind, int(*rank), EXCHANGE, comm, request)
+            });
         }
         if let Err(error) = requests.wait() {
             self.world.abort(&error.to_string());
@@ -309,51 +290,24 @@ impl Communicator for MpiCommunicator {
             started: false,
         };
         let (comm, mut start) = (self.world.comm, 0);
+        let requests = &mut channel.requests;
         for &(rank, bytes) in incoming {
             let base = channel.incoming.bytes_mut()[start..start + bytes].as_mut_ptr();
-            for (at, length) in pieces(bytes) {
-                // SAFETY: the piece is inside the buffer, which lives as long as the request.
-                let code = unsafe {
-                    let mut request = ffi::RSMPI_REQUEST_NULL;
-                    let (buffer, kind) = (base.add(at).cast(), ffi::RSMPI_UINT8_T);
-                    let code = ffi::MPI_Recv_init(
-                        buffer,
-                        length,
-                        kind,
-                        int(rank),
-                        tag,
-                        comm,
-                        &mut request,
-                    );
-                    channel.requests.0.push(request);
-                    code
-                };
-                self.fatal("MPI_Recv_init", code);
-            }
+            // SAFETY: the pieces are inside the buffer, which lives as long as the requests.
+            self.transfer(requests, "MPI_Recv_init", bytes, |at, length, request| unsafe {
+                let (buffer, kind) = (base.add(at).cast(), ffi::RSMPI_UINT8_T);
+                ffi::MPI_Recv_init(buffer, length, kind, int(rank), tag, comm, request)
+            });
             start += bytes;
         }
         start = 0;
         for &(rank, bytes) in outgoing {
             let base = channel.outgoing.bytes()[start..start + bytes].as_ptr();
-            for (at, length) in pieces(bytes) {
-                // SAFETY: as above.
-                let code = unsafe {
-                    let mut request = ffi::RSMPI_REQUEST_NULL;
-                    let (buffer, kind) = (base.add(at).cast(), ffi::RSMPI_UINT8_T);
-                    let code = ffi::MPI_Send_init(
-                        buffer,
-                        length,
-                        kind,
-                        int(rank),
-                        tag,
-                        comm,
-                        &mut request,
-                    );
-                    channel.requests.0.push(request);
-                    code
-                };
-                self.fatal("MPI_Send_init", code);
-            }
+            // SAFETY: as above.
+            self.transfer(requests, "MPI_Send_init", bytes, |at, length, request| unsafe {
+                let (buffer, kind) = (base.add(at).cast(), ffi::RSMPI_UINT8_T);
+                ffi::MPI_Send_init(buffer, length, kind, int(rank), tag, comm, request)
+            });
             start += bytes;
         }
         Ok(Box::new(channel))
@@ -375,6 +329,21 @@ impl Communicator for MpiCommunicator {
 }
 
 impl MpiCommunicator {
+    /// Adds a request for each piece of a message of `bytes` bytes. `call` makes the one for the bytes
+    /// from a place on, as many as it is told, and `name` is what errors call it.
+    fn transfer(
+        &self,
+        requests: &mut Requests,
+        name: &str,
+        bytes: usize,
+        call: impl Fn(usize, c_int, &mut ffi::MPI_Request) -> c_int,
+    ) {
+        for (at, length) in pieces(bytes) {
+            let code = requests.add(|request| call(at, length, request));
+            self.fatal(name, code);
+        }
+    }
+
     /// Ends all ranks if a call has failed while transfers use memory that an error would free.
     fn fatal(&self, call: &str, code: c_int) {
         if let Err(error) = check(call, code) {
@@ -475,15 +444,11 @@ impl Reduction for MpiReduction {
         let (send, receive) = (self.values.bytes().as_ptr(), self.sums.bytes_mut().as_mut_ptr());
         // SAFETY: both buffers have `len` numbers, live as long as the request and are not touched
         // before it has ended.
-        let code = unsafe {
-            let mut request = ffi::RSMPI_REQUEST_NULL;
+        let code = self.request.add(|request| unsafe {
             let (kind, sum) = (ffi::RSMPI_DOUBLE, ffi::RSMPI_SUM);
             let (send, receive, len) = (send.cast(), receive.cast(), int(self.len));
-            let comm = self.world.comm;
-            let code = ffi::MPI_Iallreduce(send, receive, len, kind, sum, comm, &mut request);
-            self.request.0.push(request);
-            code
-        };
+            ffi::MPI_Iallreduce(send, receive, len, kind, sum, self.world.comm, request)
+        });
         check("MPI_Iallreduce", code)
     }
 

@@ -1,14 +1,14 @@
 //! Matrices, and their division over ranks.
-#![allow(dead_code, unreachable_pub)]
+#![allow(dead_code, reason = "each test file is a crate of its own and uses some of this")]
 
 use spm_dist::{Communicator, DistCsr, DistError, Partition, Rows};
 use spm_formats::Csr;
 use spm_testing::generate;
 
-pub const RANKS: [usize; 5] = [1, 2, 3, 4, 7];
+pub(crate) const RANKS: [usize; 5] = [1, 2, 3, 4, 7];
 
 /// Matrices whose halos differ: none, slabs, everything; ranks without rows; rectangular ones.
-pub fn matrices() -> Vec<(String, Csr<f64>)> {
+pub(crate) fn matrices() -> Vec<(String, Csr<f64>)> {
     let generated = [
         "stencil7[n=6]",
         "uniform[rows=90,cols=60,entries=900]",
@@ -38,7 +38,10 @@ fn diagonal(n: usize) -> Csr<f64> {
 
 /// This rank's rows: blocks of equal entries, columns in even blocks; a square matrix has the same
 /// blocks for both.
-pub fn distribute(comm: &impl Communicator, a: &Csr<f64>) -> Result<DistCsr<f64>, DistError> {
+pub(crate) fn distribute(
+    comm: &impl Communicator,
+    a: &Csr<f64>,
+) -> Result<DistCsr<f64>, DistError> {
     let rows = Partition::by_entries(a.row_ptr(), comm.size());
     let square = a.rows() == a.cols();
     let cols = if square { rows.clone() } else { Partition::even(a.cols() as u64, comm.size()) };
@@ -47,18 +50,18 @@ pub fn distribute(comm: &impl Communicator, a: &Csr<f64>) -> Result<DistCsr<f64>
 }
 
 /// A rank's part of a vector, or of a row-major matrix with k columns.
-pub fn sliced(all: &[f64], partition: &Partition, rank: usize, k: usize) -> Vec<f64> {
+pub(crate) fn sliced(all: &[f64], partition: &Partition, rank: usize, k: usize) -> Vec<f64> {
     let range = partition.range(rank);
     all[range.start as usize * k..range.end as usize * k].to_vec()
 }
 
 /// The parts of a vector, one after the other.
-pub fn by_rank<R>(parts: &[R], part: impl Fn(&R) -> &Vec<f64>) -> Vec<f64> {
+pub(crate) fn by_rank<R>(parts: &[R], part: impl Fn(&R) -> &Vec<f64>) -> Vec<f64> {
     parts.iter().flat_map(|rank| part(rank).clone()).collect()
 }
 
 /// The texts of all ranks, each once.
-pub fn gathered(comm: &impl Communicator, text: &str) -> Vec<Vec<u8>> {
+pub(crate) fn gathered(comm: &impl Communicator, text: &str) -> Vec<Vec<u8>> {
     let mut all = comm.all_gather(text.as_bytes()).unwrap();
     all.dedup();
     all
