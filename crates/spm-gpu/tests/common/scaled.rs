@@ -29,8 +29,9 @@ const PAIRS: [(f64, f64); 8] = [
 fn matrices<T: DeviceScalar>() -> Vec<Case<T>> {
     vec![
         Case::new("rows of 0 to 9", (40, 30), |_, random| random.between(0, 10)).with(Whole::Small),
-        Case::new("a full row among short and empty ones", (24, 600), |row, random| match row {
-            7 => 600,
+        // Longer than a tile of `csr-merge`.
+        Case::new("a full row among short and empty ones", (24, 1000), |row, random| match row {
+            7 => 1000,
             10..15 => 0,
             _ => random.between(1, 4),
         })

@@ -95,6 +95,10 @@ fn streams_wait_for_each_other(device: &Device) {
     }
     // Fibonacci numbers: each vector is the sum of the last two.
     assert_eq!(x.dot(&y).unwrap(), 3000.0 * 55.0 * 89.0);
+    // A vector that was written in its own stream only.
+    let mut z = DeviceVector::zeros(&streams[1], 3000).unwrap();
+    z.fill(2.0).unwrap();
+    assert_eq!(x.dot(&z).unwrap(), 3000.0 * 2.0 * 89.0);
     let mut z = DeviceVector::zeros(&streams[0], 3000).unwrap();
     z.set_product(&x, &y).unwrap();
     x.fill(0.0).unwrap();
