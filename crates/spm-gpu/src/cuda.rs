@@ -4,9 +4,9 @@ use std::collections::HashMap;
 use std::collections::hash_map::Entry;
 use std::ffi::{CString, c_uint, c_void};
 use std::ptr;
-use std::sync::{Mutex, PoisonError};
+use std::sync::{Mutex, OnceLock, PoisonError};
 
-use cust::context::{Context, CurrentContext};
+use cust::context::{Context, ContextHandle, CurrentContext};
 use cust::sys;
 use spm_gpu_kernels::{Dim3, Kernel, KernelArgs};
 
@@ -15,6 +15,7 @@ use crate::error::{GpuError, check, from_cust};
 use crate::info::DeviceInfo;
 use crate::pool::Pool;
 use crate::ptx;
+use crate::stream::Readers;
 
 /// Dynamic shared memory that a launch may have without opting in.
 const SHARED_WITHOUT_OPT_IN: u32 = 48 * 1024;
@@ -26,6 +27,8 @@ pub(crate) struct Cuda {
     // Before `context`: fields are dropped in order.
     functions: Mutex<HashMap<&'static str, Function>>,
     pool: Pool,
+    readers: OnceLock<Readers>,
+    device: sys::CUdevice,
     context: Context,
 }
 
@@ -61,8 +64,50 @@ impl Drop for Cuda {
 impl Cuda {
     pub(crate) fn new(device: cust::device::Device) -> Result<Self, GpuError> {
         let context = Context::new(device).map_err(|e| from_cust("cuDevicePrimaryCtxRetain", e))?;
-        let pool = Pool::new();
-        Ok(Self { functions: Mutex::default(), pool, context })
+        let (pool, device) = (Pool::new(), device.as_raw());
+        let (functions, readers) = (Mutex::default(), OnceLock::new());
+        Ok(Self { functions, pool, readers, device, context })
+    }
+
+    /// The context of the driver, which devices with one ordinal share.
+    pub(crate) fn raw_context(&self) -> sys::CUcontext {
+        self.context.get_inner()
+    }
+
+    /// Whether memory of one is memory of the other.
+    pub(crate) fn shares_context(&self, other: &Self) -> bool {
+        ptr::eq(self.raw_context(), other.raw_context())
+    }
+
+    /// The stream that waits for what other devices read; makes this context current.
+    pub(crate) fn readers(&self) -> Result<&Readers, GpuError> {
+        if let Some(readers) = self.readers.get() {
+            return Ok(readers);
+        }
+        self.make_current()?;
+        let made = Readers::new()?;
+        Ok(self.readers.get_or_init(|| made))
+    }
+
+    /// Lets copies go straight from `other`'s memory to this one's; whether they can.
+    pub(crate) fn enable_peer(&self, other: &Self) -> Result<bool, GpuError> {
+        if self.shares_context(other) {
+            return Ok(true);
+        }
+        let mut can = 0;
+        // SAFETY: points to an int.
+        check("cuDeviceCanAccessPeer", unsafe {
+            sys::cuDeviceCanAccessPeer(&mut can, self.device, other.device)
+        })?;
+        if can == 0 {
+            return Ok(false);
+        }
+        self.make_current()?;
+        // SAFETY: a live context of another device; no flags.
+        match unsafe { sys::cuCtxEnablePeerAccess(other.raw_context(), 0) } {
+            sys::CUresult::CUDA_ERROR_PEER_ACCESS_ALREADY_ENABLED => Ok(true),
+            answer => check("cuCtxEnablePeerAccess", answer).map(|()| true),
+        }
     }
 
     /// The pool of device memory.

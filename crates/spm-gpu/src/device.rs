@@ -170,6 +170,21 @@ impl Device {
         }
     }
 
+    /// Lets copies from `other` to this device go straight ([`DeviceBuffer::copy_part_from_on`]); whether
+    /// they can. Otherwise the driver copies through host memory.
+    ///
+    /// # Errors
+    /// A device that fails; a GPU and an emulated device.
+    ///
+    /// [`DeviceBuffer::copy_part_from_on`]: crate::DeviceBuffer::copy_part_from_on
+    pub fn enable_peer(&self, other: &Self) -> Result<bool, GpuError> {
+        match (&self.inner.backend, &other.inner.backend) {
+            (Backend::Cuda(cuda), Backend::Cuda(other)) => cuda.enable_peer(other),
+            (Backend::Emulator(_), Backend::Emulator(_)) => Ok(true),
+            _ => Err(GpuError::OtherDevice { what: "the peer" }),
+        }
+    }
+
     /// Whether both are handles of one device.
     pub fn is(&self, other: &Self) -> bool {
         Arc::ptr_eq(&self.inner, &other.inner)

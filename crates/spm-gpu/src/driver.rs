@@ -222,6 +222,7 @@ forward! {
     cuArrayDestroy(a: CUarray);
     cuCtxCreate_v2(a: *mut CUcontext, b: c_uint, c: CUdevice);
     cuCtxDestroy_v2(a: CUcontext);
+    cuCtxEnablePeerAccess(a: CUcontext, b: c_uint);
     cuCtxGetApiVersion(a: CUcontext, b: *mut c_uint);
     cuCtxGetCacheConfig(a: *mut CUfunc_cache);
     cuCtxGetCurrent(a: *mut CUcontext);
@@ -238,6 +239,7 @@ forward! {
     cuCtxSetSharedMemConfig(a: CUsharedconfig);
     cuCtxSynchronize();
     cuDestroyExternalMemory(a: CUexternalMemory);
+    cuDeviceCanAccessPeer(a: *mut c_int, b: CUdevice, c: CUdevice);
     cuDeviceGet(a: *mut CUdevice, b: c_int);
     cuDeviceGetAttribute(a: *mut c_int, b: CUdevice_attribute, c: CUdevice);
     cuDeviceGetCount(a: *mut c_int);
@@ -307,6 +309,9 @@ forward! {
     cuMemcpyHtoA_v2(a: CUarray, b: usize, c: *const c_void, d: usize);
     cuMemcpyHtoDAsync_v2(a: CUdeviceptr, b: *const c_void, c: usize, d: CUstream);
     cuMemcpyHtoD_v2(a: CUdeviceptr, b: *const c_void, c: usize);
+    cuMemcpyPeerAsync(
+        a: CUdeviceptr, b: CUcontext, c: CUdeviceptr, d: CUcontext, e: usize, f: CUstream
+    );
     cuMemsetD16Async(a: CUdeviceptr, b: c_ushort, c: usize, d: CUstream);
     cuMemsetD16_v2(a: CUdeviceptr, b: c_ushort, c: usize);
     cuMemsetD32Async(a: CUdeviceptr, b: c_uint, c: usize, d: CUstream);

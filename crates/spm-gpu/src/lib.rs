@@ -66,6 +66,7 @@ mod procedure;
 mod product;
 mod ptx;
 mod race;
+mod rows;
 mod source;
 pub mod spmm;
 pub mod spmv;
@@ -86,6 +87,7 @@ pub use plan::{
     DeviceCsc, DeviceProductPlan, DeviceScalar, DeviceTransposePlan, HostPlan, HostProductPlan,
     HostTransposePlan, Operands, PlanOptions,
 };
+pub use rows::DeviceRows;
 pub use spm_formats::timing::{Sampling, Timing};
 pub use spm_gpu_kernels::emulator::EmulatorOptions;
 pub use stream::{Event, Stream};

@@ -11,7 +11,7 @@ use crate::budget::Reserved;
 use crate::device::{Backend, Device};
 use crate::error::{GpuError, check};
 use crate::pool::Block;
-use crate::stream::Stream;
+use crate::stream::{Event, Stream};
 
 /// An array of `T` in device memory, freed when it is dropped.
 ///
@@ -220,22 +220,39 @@ impl<T: Element> DeviceBuffer<T> {
     /// failed.
     pub fn copy_from_slice_on(&mut self, data: &[T], stream: &Stream) -> Result<(), GpuError> {
         self.require_length(data.len())?;
+        self.copy_part_from_slice_on(0, data, stream)
+    }
+
+    /// Overwrites the elements from `first` on with `data`, otherwise as
+    /// [`DeviceBuffer::copy_from_slice_on`].
+    ///
+    /// # Errors
+    /// [`GpuError::Shape`] when the buffer ends before; a stream of another device; a kernel in it that
+    /// failed.
+    pub fn copy_part_from_slice_on(
+        &mut self,
+        first: usize,
+        data: &[T],
+        stream: &Stream,
+    ) -> Result<(), GpuError> {
+        self.require_part(first, data.len())?;
         stream.check_device(&self.device)?;
         match &self.storage {
-            Storage::Cuda(Block::NONE) => Ok(()),
-            Storage::Cuda(block) => {
+            Storage::Cuda(block) if !data.is_empty() => {
                 self.device.make_current()?;
+                let target = block.address + (first * size_of::<T>()) as u64;
                 let (source, raw) = (data.as_ptr().cast(), stream.as_raw().cast());
                 // SAFETY: both sides have that many bytes; below, the host waits until they are copied,
                 // which page-locked memory is not when the call returns.
                 check("cuMemcpyHtoDAsync", unsafe {
-                    sys::cuMemcpyHtoDAsync_v2(block.address, source, self.bytes(), raw)
+                    sys::cuMemcpyHtoDAsync_v2(target, source, size_of_val(data), raw)
                 })?;
                 stream.synchronize()
             }
+            Storage::Cuda(_) => Ok(()),
             Storage::Emulated(buffer) => {
                 stream.synchronize()?;
-                buffer.write(data);
+                buffer.write_at(first, data);
                 Ok(())
             }
         }
@@ -247,16 +264,13 @@ impl<T: Element> DeviceBuffer<T> {
     /// # Errors
     /// [`GpuError::Shape`] when the buffer ends before; a stream of another device; a kernel in it that
     /// failed.
-    pub(crate) fn copy_part_on(
+    pub fn copy_part_to_slice_on(
         &self,
         first: usize,
         data: &mut [T],
         stream: &Stream,
     ) -> Result<(), GpuError> {
-        let found = first.saturating_add(data.len());
-        if found > self.length {
-            return Err(GpuError::Shape { what: "device buffer", expected: self.length, found });
-        }
+        self.require_part(first, data.len())?;
         stream.check_device(&self.device)?;
         match &self.storage {
             Storage::Cuda(block) if !data.is_empty() => {
@@ -286,7 +300,7 @@ impl<T: Element> DeviceBuffer<T> {
     /// As [`DeviceBuffer::copy_from_slice_on`].
     pub fn copy_to_slice_on(&self, data: &mut [T], stream: &Stream) -> Result<(), GpuError> {
         self.require_length(data.len())?;
-        self.copy_part_on(0, data, stream)
+        self.copy_part_to_slice_on(0, data, stream)
     }
 
     /// The elements, copied to the host.
@@ -408,6 +422,46 @@ impl<T: Element> DeviceBuffer<T> {
         }
     }
 
+    /// Overwrites the `length` elements from `first` on with those of `source` from `from` on, in a stream
+    /// of this buffer's device. The source may be on another device ([`Device::enable_peer`]); freeing it
+    /// waits for the copy. Between emulated devices the host waits for both.
+    ///
+    /// # Errors
+    /// [`GpuError::Shape`] when a buffer ends before; a stream of another device; a GPU and an emulated
+    /// device.
+    pub fn copy_part_from_on(
+        &mut self,
+        first: usize,
+        source: &Self,
+        from: usize,
+        length: usize,
+        stream: &Stream,
+    ) -> Result<(), GpuError> {
+        self.require_part(first, length)?;
+        source.require_part(from, length)?;
+        stream.check_device(&self.device)?;
+        match (&self.storage, &source.storage, stream.emulated()) {
+            (Storage::Cuda(target), Storage::Cuda(block), _) if length > 0 => {
+                let target = target.address + (first * size_of::<T>()) as u64;
+                let block = block.address + (from * size_of::<T>()) as u64;
+                let bytes = length * size_of::<T>();
+                // SAFETY: both have that many bytes and are different buffers (one is borrowed mutably).
+                unsafe { copy_on(&self.device, target, &source.device, block, bytes, stream) }
+            }
+            (Storage::Cuda(_), Storage::Cuda(_), _) => Ok(()),
+            (Storage::Emulated(target), Storage::Emulated(block), Some(queue)) => {
+                if self.device.is(&source.device) {
+                    return Ok(queue.copy_part((block, from), (target, first), length)?);
+                }
+                source.device.synchronize()?;
+                stream.synchronize()?;
+                target.write_at(first, &block.read_at(from, length));
+                Ok(())
+            }
+            _ => Err(GpuError::OtherDevice { what: "source" }),
+        }
+    }
+
     /// The address on the device, for other libraries; 0 for an array without elements.
     pub fn address(&self) -> u64 {
         match &self.storage {
@@ -428,6 +482,15 @@ impl<T: Element> DeviceBuffer<T> {
         unsafe { DevicePtrMut::from_raw(self.address()) }
     }
 
+    fn require_part(&self, first: usize, length: usize) -> Result<(), GpuError> {
+        let found = first.saturating_add(length);
+        if found <= self.length {
+            Ok(())
+        } else {
+            Err(GpuError::Shape { what: "device buffer", expected: self.length, found })
+        }
+    }
+
     fn require_length(&self, found: usize) -> Result<(), GpuError> {
         if found == self.length {
             Ok(())
@@ -435,6 +498,46 @@ impl<T: Element> DeviceBuffer<T> {
             Err(GpuError::Shape { what: "device buffer", expected: self.length, found })
         }
     }
+}
+
+/// Enqueues a copy of bytes in a stream of `device`. Freeing either side waits for it.
+///
+/// # Safety
+/// Each address is that of so many bytes in a buffer of its device; they do not overlap.
+unsafe fn copy_on(
+    device: &Device,
+    target: sys::CUdeviceptr,
+    owner: &Device,
+    source: sys::CUdeviceptr,
+    bytes: usize,
+    stream: &Stream,
+) -> Result<(), GpuError> {
+    let raw = stream.as_raw().cast();
+    let (Backend::Cuda(here), Backend::Cuda(there)) = (device.backend(), owner.backend()) else {
+        return Err(GpuError::OtherDevice { what: "source" });
+    };
+    here.make_current()?;
+    if here.shares_context(there) {
+        // SAFETY: the caller's promise. Freeing waits for all streams of the context.
+        return check("cuMemcpyDtoDAsync", unsafe {
+            sys::cuMemcpyDtoDAsync_v2(target, source, bytes, raw)
+        });
+    }
+    // Made before the copy: nothing of what makes the owner wait may fail behind it.
+    let done = Event::without_time(device)?;
+    let readers = there.readers()?;
+    here.make_current()?;
+    // SAFETY: the caller's promise. Freeing the target waits for all streams of its context, which the
+    // stream is one of; freeing the source for those of the owner's, one of which waits for the copy below.
+    check("cuMemcpyPeerAsync", unsafe {
+        sys::cuMemcpyPeerAsync(target, here.raw_context(), source, there.raw_context(), bytes, raw)
+    })?;
+    let kept = done.record(stream).and_then(|()| readers.wait(&done));
+    if kept.is_err() {
+        // The host waits in the owner's place.
+        stream.synchronize()?;
+    }
+    kept
 }
 
 /// Checks an argument of a launch.

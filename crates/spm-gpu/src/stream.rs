@@ -5,6 +5,7 @@ use std::ptr;
 use std::sync::Arc;
 use std::time::Duration;
 
+use cust::context::CurrentContext;
 use cust::sys;
 use spm_gpu_kernels::emulator::{EmuEvent, EmuStream};
 
@@ -40,10 +41,34 @@ impl Stream {
     /// # Errors
     /// A device that fails.
     pub fn new(device: &Device) -> Result<Self, GpuError> {
+        Self::with(device, false)
+    }
+
+    /// A new stream whose kernels start before waiting blocks of those in other streams.
+    ///
+    /// # Errors
+    /// A device that fails.
+    pub fn prioritized(device: &Device) -> Result<Self, GpuError> {
+        Self::with(device, true)
+    }
+
+    fn with(device: &Device, prioritized: bool) -> Result<Self, GpuError> {
         let handle = match device.backend() {
             Backend::Cuda(cuda) => {
                 cuda.make_current()?;
-                let handle = cust::stream::Stream::new(cust::stream::StreamFlags::DEFAULT, None);
+                let priority = match prioritized {
+                    true => {
+                        let range = CurrentContext::get_stream_priority_range();
+                        Some(
+                            range
+                                .map_err(|e| from_cust("cuCtxGetStreamPriorityRange", e))?
+                                .greatest,
+                        )
+                    }
+                    false => None,
+                };
+                let flags = cust::stream::StreamFlags::DEFAULT;
+                let handle = cust::stream::Stream::new(flags, priority);
                 Handle::Cuda(handle.map_err(|e| from_cust("cuStreamCreateWithPriority", e))?)
             }
             Backend::Emulator(emulator) => Handle::Emulated(emulator.stream()),
@@ -70,23 +95,31 @@ impl Stream {
         }
     }
 
-    /// Makes work that is enqueued from now on wait for the event, as it was last recorded. An
-    /// event that was never recorded is not waited for. The host does not wait.
+    /// Whether both are the same stream.
+    pub fn is(&self, other: &Self) -> bool {
+        Arc::ptr_eq(&self.0, &other.0)
+    }
+
+    /// Makes work that is enqueued from now on wait for the event, as it was last recorded, also by another
+    /// device. An event that was never recorded is not waited for. The host does not wait, but for an event
+    /// of another emulated device.
     ///
     /// # Errors
-    /// An event of another device.
+    /// An event of a GPU for an emulated device, or the other way round; an emulated device that failed
+    /// before the event.
     pub fn wait(&self, event: &Event) -> Result<(), GpuError> {
-        if !self.device().is(&event.device) {
-            return Err(GpuError::OtherDevice { what: "event" });
-        }
         match (&self.0.handle, &event.mark) {
             (Handle::Cuda(stream), Mark::Cuda(event)) => {
                 self.device().make_current()?;
-                // SAFETY: both are live and of this device's context; the driver remembers the mark,
-                // not the event, which may be recorded again or destroyed before it is passed.
+                // SAFETY: both are live, the stream of this device's context, the event of any; the driver
+                // remembers the mark, not the event, which may be recorded again or destroyed before it is
+                // passed.
                 check("cuStreamWaitEvent", unsafe {
                     sys::cuStreamWaitEvent(stream.as_inner(), event.0, 0)
                 })
+            }
+            (Handle::Emulated(_), Mark::Emulated(_)) if !self.device().is(&event.device) => {
+                event.synchronize()
             }
             (Handle::Emulated(stream), Mark::Emulated(event)) => {
                 stream.wait(event);
@@ -102,10 +135,10 @@ impl Stream {
     /// # Errors
     /// A stream of another device.
     pub(crate) fn follow(&self, other: &Self) -> Result<(), GpuError> {
-        if Arc::ptr_eq(&self.0, &other.0) {
+        if self.is(other) {
             return Ok(());
         }
-        let mark = Event::with(self.device(), WITHOUT_TIME)?;
+        let mark = Event::without_time(self.device())?;
         mark.record(other)?;
         self.wait(&mark)
     }
@@ -185,7 +218,7 @@ impl LaunchOrder {
             Some(last) => {
                 let mark = match &mut self.mark {
                     Some(mark) => mark,
-                    none => none.insert(Event::with(stream.device(), WITHOUT_TIME)?),
+                    none => none.insert(Event::without_time(stream.device())?),
                 };
                 mark.record(&Stream(Arc::clone(last)))?;
                 stream.wait(mark)?;
@@ -208,6 +241,30 @@ pub struct Event {
 enum Mark {
     Cuda(CudaEvent),
     Emulated(EmuEvent),
+}
+
+/// A stream of a device that waits for what other devices read of it.
+#[derive(Debug)]
+pub(crate) struct Readers(cust::stream::Stream);
+
+impl Readers {
+    /// The context is current.
+    pub(crate) fn new() -> Result<Self, GpuError> {
+        let stream = cust::stream::Stream::new(cust::stream::StreamFlags::NON_BLOCKING, None);
+        stream.map(Self).map_err(|e| from_cust("cuStreamCreateWithPriority", e))
+    }
+
+    /// Work of the context is done only after the event, which may be one of another device.
+    pub(crate) fn wait(&self, event: &Event) -> Result<(), GpuError> {
+        match &event.mark {
+            // SAFETY: both are live; the driver remembers the mark, not the event. A stream is in its own
+            // context, whichever is current.
+            Mark::Cuda(event) => check("cuStreamWaitEvent", unsafe {
+                sys::cuStreamWaitEvent(self.0.as_inner(), event.0, 0)
+            }),
+            Mark::Emulated(_) => Err(GpuError::OtherDevice { what: "event" }),
+        }
+    }
 }
 
 /// An event of the driver, because a stream cannot wait for an event of `cust` that is kept.
@@ -237,6 +294,14 @@ impl Event {
     /// A device that fails.
     pub fn new(device: &Device) -> Result<Self, GpuError> {
         Self::with(device, 0)
+    }
+
+    /// An event that only orders streams, which costs less than one with a time.
+    ///
+    /// # Errors
+    /// A device that fails.
+    pub fn without_time(device: &Device) -> Result<Self, GpuError> {
+        Self::with(device, WITHOUT_TIME)
     }
 
     fn with(device: &Device, flags: u32) -> Result<Self, GpuError> {

@@ -71,6 +71,16 @@ impl<T> DeviceVector<T> {
     pub fn stream(&self) -> &Stream {
         &self.stream
     }
+
+    /// The elements. Who uses them in another stream orders it against [`DeviceVector::stream`].
+    pub fn elements(&self) -> &DeviceBuffer<T> {
+        &self.elements
+    }
+
+    /// The elements, to overwrite them; as [`DeviceVector::elements`].
+    pub fn elements_mut(&mut self) -> &mut DeviceBuffer<T> {
+        &mut self.elements
+    }
 }
 
 impl<T: DeviceScalar> DeviceVector<T> {
@@ -247,7 +257,7 @@ impl<T: DeviceScalar> DeviceVector<T> {
             }
         }
         let mut result = [<T as Scalar>::ZERO];
-        sums.copy_part_on(0, &mut result, stream)?;
+        sums.copy_part_to_slice_on(0, &mut result, stream)?;
         Ok(result[0])
     }
 

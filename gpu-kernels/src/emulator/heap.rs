@@ -2,6 +2,7 @@
 
 use std::marker::PhantomData;
 use std::mem::MaybeUninit;
+use std::ops::Range;
 use std::sync::MutexGuard;
 
 use super::order::{Operation, Trace};
@@ -206,18 +207,33 @@ impl Heap {
         Ok(())
     }
 
-    /// Overwrites a whole buffer with another one of the same size.
-    pub(super) fn copy(&mut self, source: usize, target: usize) -> Result<(), Defect> {
+    /// Overwrites bytes of a buffer with as many of another one.
+    pub(super) fn copy(
+        &mut self,
+        (source, from): (usize, Range<usize>),
+        (target, to): (usize, Range<usize>),
+    ) -> Result<(), Defect> {
         let Self { buffers, operation, .. } = self;
         let Some(storage) = &mut buffers[source] else { return Ok(()) };
         storage.trace.read(operation).map_err(|earlier| earlier.defect("load", address(source)))?;
-        let (bytes, written) = (storage.bytes.clone(), storage.written.clone());
+        let bytes = storage.bytes[from.clone()].to_vec();
+        let written = storage.written.as_ref().map(|written| written[from].to_vec());
         let Some(storage) = &mut buffers[target] else { return Ok(()) };
         storage
             .trace
             .write(operation)
             .map_err(|earlier| earlier.defect("store", address(target)))?;
-        (storage.bytes, storage.written) = (bytes, written);
+        storage.bytes[to.clone()].copy_from_slice(&bytes);
+        match (&mut storage.written, written) {
+            (Some(known), Some(written)) => known[to].copy_from_slice(&written),
+            (Some(known), None) => known[to].fill(true),
+            (known @ None, Some(written)) if !written.iter().all(|&written| written) => {
+                let mut all = vec![true; storage.bytes.len()];
+                all[to].copy_from_slice(&written);
+                *known = Some(all);
+            }
+            (None, _) => {}
+        }
         Ok(())
     }
 }

@@ -242,7 +242,28 @@ impl EmuStream {
         target: &EmuBuffer<T>,
     ) -> Result<(), EmulatorError> {
         assert_eq!(source.len(), target.len(), "buffers of one length");
-        let (name, from, to) = ("copy", self.id_of(source), self.id_of(target));
+        self.copy_part((source, 0), (target, 0), source.len())
+    }
+
+    /// Overwrites `length` elements of a buffer with those of another one, each from an element on.
+    ///
+    /// # Errors
+    /// Another stream may be using them.
+    ///
+    /// # Panics
+    /// With buffers of another device, or which end before.
+    pub fn copy_part<T: Element>(
+        &self,
+        (source, from): (&EmuBuffer<T>, usize),
+        (target, to): (&EmuBuffer<T>, usize),
+        length: usize,
+    ) -> Result<(), EmulatorError> {
+        let part = |buffer: &EmuBuffer<T>, first: usize| {
+            assert!(first + length <= buffer.len(), "a buffer of {} elements", buffer.len());
+            let bytes = size_of::<T>();
+            (self.id_of(buffer), first * bytes..(first + length) * bytes)
+        };
+        let (name, from, to) = ("copy", part(source, from), part(target, to));
         self.device(name, Box::new(move |heap| heap.copy(from, to).map_err(|d| of_memory(name, d))))
     }
 

@@ -2,18 +2,23 @@
 //! exact.
 
 use spm_formats::Scalar;
-use spm_gpu::{Device, DeviceScalar, DeviceVector, GpuError, Stream};
+use spm_gpu::{
+    Device, DeviceBuffer, DeviceRows, DeviceScalar, DeviceVector, Event, GpuError, Stream,
+};
 
 /// Tries something on a device.
 type Test = fn(&Device);
 
 /// What to try, with its name.
-pub(crate) const ALL: [(&str, Test); 5] = [
+pub(crate) const ALL: [(&str, Test); 8] = [
     ("operations_f64", operations::<f64>),
     ("operations_f32", operations::<f32>),
     ("streams_wait_for_each_other", streams_wait_for_each_other),
     ("sums_have_the_same_bits", sums_have_the_same_bits),
     ("wrong_vectors_are_refused", wrong_vectors_are_refused),
+    ("rows_are_copied_out_and_in_f64", rows_are_copied_out_and_in::<f64>),
+    ("rows_are_copied_out_and_in_f32", rows_are_copied_out_and_in::<f32>),
+    ("parts_are_copied_between_devices", parts_are_copied_between_devices),
 ];
 
 /// Around the threads of a warp and of a block, the elements of a block of a dot product, and more than one
@@ -141,4 +146,108 @@ fn wrong_vectors_are_refused(device: &Device) {
     assert_eq!(x.axpy(1.0, &other), device);
     assert_eq!(x.dot(&other).map(drop), device);
     assert_eq!(x.to_vec().unwrap(), [0.0; 3]);
+}
+
+/// Rows of 1 and of many columns, into the middle of an array and back.
+fn rows_are_copied_out_and_in<T: DeviceScalar>(device: &Device) {
+    let stream = Stream::new(device).unwrap();
+    let of = 600;
+    for (count, k) in [(0, 3), (1, 1), (257, 1), (300, 3), (40, 32), (9, 70), (5, 0)] {
+        let rows: Vec<u32> = (0..count).map(|i| (i * 7 + 3) % of as u32).collect();
+        let (x, before) = (whole::<T>(of * k, 3), whole::<T>(of * k, 5));
+        let chosen = DeviceRows::new(device, &rows, of).unwrap();
+        assert_eq!((chosen.len(), chosen.is_empty()), (rows.len(), rows.is_empty()));
+        let device_x = DeviceBuffer::from_slice(device, &x).unwrap();
+        let mut packed = DeviceBuffer::zeroed(device, (rows.len() + 5) * k).unwrap();
+        let mut y = DeviceBuffer::from_slice(device, &before).unwrap();
+        let mut z = DeviceBuffer::from_slice(device, &before).unwrap();
+        chosen.gather(k, &device_x, &mut packed, 2, &stream).unwrap();
+        chosen.scatter_add(k, &packed, 2, &mut y, &stream).unwrap();
+        let mut expected =
+            [vec![<T as Scalar>::ZERO; packed.len()], before.clone(), before.clone()];
+        for (i, &row) in rows.iter().enumerate() {
+            for column in 0..k {
+                let at = row as usize * k + column;
+                expected[0][(i + 2) * k + column] = x[at];
+                expected[1][at] += x[at];
+                expected[2][at] =
+                    if i >= 2 { x[rows[i - 2] as usize * k + column] } else { <T as Scalar>::ZERO };
+            }
+        }
+        stream.synchronize().unwrap();
+        assert_eq!(packed.to_vec().unwrap(), expected[0], "{count} rows of {k}");
+        assert_eq!(y.to_vec().unwrap(), expected[1], "{count} rows of {k}");
+        // What is overwritten may be NaN.
+        for &row in &rows {
+            let nan = vec![<T as Scalar>::from_f64(f64::NAN); k];
+            z.copy_part_from_slice_on(row as usize * k, &nan, &stream).unwrap();
+        }
+        chosen.scatter(k, &packed, &mut z, &stream).unwrap();
+        stream.synchronize().unwrap();
+        assert_eq!(z.to_vec().unwrap(), expected[2], "{count} rows of {k}");
+    }
+    assert!(matches!(DeviceRows::new(device, &[3, 7], 7), Err(GpuError::Shape { .. })));
+    let rows = DeviceRows::new(device, &[3, 6], 7).unwrap();
+    let (x, mut y) = (
+        DeviceBuffer::<T>::zeroed(device, 14).unwrap(),
+        DeviceBuffer::<T>::zeroed(device, 4).unwrap(),
+    );
+    assert!(rows.gather(2, &x, &mut y, 0, &stream).is_ok());
+    assert!(rows.gather(2, &x, &mut y, 1, &stream).is_err());
+    assert!(rows.gather(2, &x, &mut y, usize::MAX, &stream).is_err());
+    assert!(rows.gather(1, &x, &mut y, 0, &stream).is_err());
+    assert!(rows.gather(usize::MAX, &x, &mut y, 0, &stream).is_err());
+    assert!(rows.scatter(2, &x, &mut y, &stream).is_err());
+    assert!(
+        rows.scatter_add(2, &y, 1, &mut DeviceBuffer::zeroed(device, 14).unwrap(), &stream)
+            .is_err()
+    );
+    let other = Stream::new(&Device::emulated(Default::default())).unwrap();
+    assert!(rows.gather(2, &x, &mut y, 0, &other).is_err());
+}
+
+/// A ring of copies over buffers of two devices, each of which waits for an event of the other one.
+fn parts_are_copied_between_devices(device: &Device) {
+    let another = match device.is_emulated() {
+        true => Device::emulated(Default::default()),
+        false => Device::open(0).unwrap(),
+    };
+    for other in [device, &another] {
+        assert!(device.enable_peer(other).unwrap());
+        let streams = [Stream::new(device).unwrap(), Stream::new(other).unwrap()];
+        let mut a = DeviceBuffer::from_slice(device, &[1.0, 2.0, 3.0, 4.0, 5.0]).unwrap();
+        let mut b = DeviceBuffer::<f64>::uninitialized(other, 4).unwrap();
+        let marks = [Event::without_time(device).unwrap(), Event::without_time(other).unwrap()];
+        b.enqueue_zero(&streams[1]).unwrap();
+        for _ in 0..3 {
+            marks[0].record(&streams[0]).unwrap();
+            streams[1].wait(&marks[0]).unwrap();
+            b.copy_part_from_on(1, &a, 2, 2, &streams[1]).unwrap();
+            marks[1].record(&streams[1]).unwrap();
+            streams[0].wait(&marks[1]).unwrap();
+            a.copy_part_from_on(0, &b, 1, 3, &streams[0]).unwrap();
+        }
+        let mut part = [0.0; 2];
+        a.copy_part_to_slice_on(2, &mut part, &streams[0]).unwrap();
+        assert_eq!(part, [0.0, 4.0]);
+        streams[1].synchronize().unwrap();
+        assert_eq!(a.to_vec().unwrap(), [0.0, 4.0, 0.0, 4.0, 5.0]);
+        assert_eq!(b.to_vec().unwrap(), [0.0, 0.0, 4.0, 0.0]);
+        assert!(b.copy_part_from_on(3, &a, 0, 2, &streams[1]).is_err());
+        assert!(b.copy_part_from_on(0, &a, 4, 2, &streams[1]).is_err());
+        assert!(b.copy_part_from_on(usize::MAX, &a, 0, 2, &streams[1]).is_err());
+        // The source is freed before the copy is waited for.
+        let source = DeviceBuffer::from_slice(device, &[7.0; 4]).unwrap();
+        b.copy_part_from_on(0, &source, 0, 4, &streams[1]).unwrap();
+        drop(source);
+        streams[1].synchronize().unwrap();
+        assert_eq!(b.to_vec().unwrap(), [7.0; 4]);
+    }
+    let stream = Stream::new(&another).unwrap();
+    let (source, mut b) = (
+        DeviceBuffer::<f64>::zeroed(device, 4).unwrap(),
+        DeviceBuffer::zeroed(&another, 4).unwrap(),
+    );
+    assert!(b.copy_part_from_on(0, &source, 0, 4, &Stream::new(device).unwrap()).is_err());
+    assert!(b.copy_part_from_on(0, &source, 0, 4, &stream).is_ok());
 }
