@@ -1,6 +1,12 @@
 //! What ranks do together: the small interface below all distributed code.
 
+use std::any::Any;
+use std::sync::Arc;
+
 use crate::{CommError, DistError};
+
+/// What ranks of one process share: [`Communicator::share`].
+pub type Shared = Arc<dyn Any + Send + Sync>;
 
 /// One rank's access to all ranks.
 ///
@@ -49,6 +55,15 @@ pub trait Communicator {
     /// # Errors
     /// [`CommError`].
     fn reduction(&self, len: usize) -> Result<Box<dyn Reduction>, CommError>;
+
+    /// The objects of all ranks, in their order, where all of them are in one process; `None` otherwise.
+    ///
+    /// # Errors
+    /// [`CommError`].
+    fn share(&self, object: Shared) -> Result<Option<Vec<Shared>>, CommError> {
+        drop(object);
+        Ok(None)
+    }
 
     /// Replaces each number by its sum over all ranks, the same bits on every rank.
     ///

@@ -186,3 +186,10 @@ macro_rules! from {
 }
 
 from!(Partition: PartitionError, Comm: CommError, Format: FormatError, Plan: PlanError, Run: RunError);
+
+#[cfg(feature = "gpu")]
+impl From<spm_gpu::GpuError> for DistError {
+    fn from(error: spm_gpu::GpuError) -> Self {
+        Self::Run(error.into())
+    }
+}

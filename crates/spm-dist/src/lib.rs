@@ -19,6 +19,7 @@
 //!
 //! # Features
 //! - `io` (on by default): [`matrix_market::read`].
+//! - `gpu`: products on NVIDIA GPUs, for ranks over any communicator (module `gpu`).
 //! - `mpi`: ranks as processes over MPI, which needs an MPI library with headers (README).
 
 mod assemble;
@@ -26,6 +27,8 @@ mod bytes;
 mod cg;
 mod comm;
 mod error;
+#[cfg(feature = "gpu")]
+pub mod gpu;
 mod grid;
 mod halo;
 mod matrix;
@@ -40,7 +43,7 @@ mod rows;
 pub mod threads;
 
 pub use cg::{CgOptions, Convergence, conjugate_gradients};
-pub use comm::{Channel, Communicator, Reduction, agree, same_everywhere};
+pub use comm::{Channel, Communicator, Reduction, Shared, agree, same_everywhere};
 pub use error::{CommError, DistError, PartitionError};
 pub use grid::Boxes;
 pub use halo::Halo;

@@ -203,6 +203,49 @@ impl<T: Scalar> DistCsr<T> {
         }
     }
 
+    /// The local block in one piece.
+    #[cfg(feature = "gpu")]
+    pub(crate) fn local_block(&self) -> Result<Arc<Csr<T>>, FormatError> {
+        if let [tile] = &*self.tiles {
+            return Ok(Arc::clone(&tile.a));
+        }
+        let shape = (self.local_rows(), self.local_cols());
+        let entries: usize = self.tiles.iter().map(|tile| tile.a.nnz()).sum();
+        check_limits(shape.0 as u64, shape.1 as u64, entries as u64)?;
+        let mut row_ptr = Vec::with_capacity(shape.0 + 1);
+        let (mut col_ind, mut values) = (Vec::with_capacity(entries), Vec::with_capacity(entries));
+        row_ptr.push(0);
+        for Tile { a, .. } in &self.tiles {
+            let before = values.len() as u32;
+            row_ptr.extend(a.row_ptr()[1..].iter().map(|end| before + end));
+            col_ind.extend_from_slice(a.col_ind());
+            values.extend_from_slice(a.values());
+        }
+        Ok(Arc::new(Csr::new(shape, row_ptr, col_ind, values)?))
+    }
+
+    /// Values of this rank's rows, in their order: those of each tile, and those of the boundary rows.
+    pub(crate) fn split_values(&self, values: &[T]) -> Result<(Vec<Vec<T>>, Vec<T>), FormatError> {
+        let (expected, found) = (self.local_nnz(), values.len());
+        if expected != found {
+            return Err(FormatError::LengthMismatch { what: "values", expected, found });
+        }
+        let mut parts: Vec<Vec<T>> =
+            self.tiles.iter().map(|tile| Vec::with_capacity(tile.a.nnz())).collect();
+        let mut of_boundary = Vec::with_capacity(self.boundary.a.nnz());
+        let mut rest = values;
+        self.for_each_row(|block, row| {
+            let (entries, part) = match block {
+                Block::Tile(tile) => (self.tiles[tile].a.view().row_range(row), &mut parts[tile]),
+                Block::Boundary => (self.boundary.a.view().row_range(row), &mut of_boundary),
+            };
+            let (row, after) = rest.split_at(entries.len());
+            part.extend_from_slice(row);
+            rest = after;
+        });
+        Ok((parts, of_boundary))
+    }
+
     /// Calls `visit` with the block of each row of this rank in order, and the row's number in it.
     pub(crate) fn for_each_row(&self, mut visit: impl FnMut(Block, usize)) {
         let mut boundary = self.boundary.rows.iter().enumerate().peekable();

@@ -6,10 +6,9 @@ use std::time::Instant;
 use spm_cpu::spmv::BoxedPlan;
 use spm_cpu::{PlanOptions, spmm, spmv, transposed};
 use spm_formats::kernel::{PlanError, Scaling, check_length, split_label};
-use spm_formats::{Csr, DenseShape, FormatError, Layout, NewValues, Scalar};
+use spm_formats::{Csr, DenseShape, Layout, NewValues, Scalar};
 
 use crate::comm::agree;
-use crate::matrix::Block;
 use crate::{Channel, Communicator, DistCsr, DistError, Halo, bytes};
 
 /// The kernel that takes every matrix.
@@ -376,27 +375,7 @@ impl<T: Scalar> DistOperator<T> {
     /// # Errors
     /// Another number of values than there are entries: nothing has changed then.
     pub fn set_values(&mut self, values: &[T]) -> Result<(), DistError> {
-        let (expected, found) = (self.a.local_nnz(), values.len());
-        if expected != found {
-            return Err(FormatError::LengthMismatch { what: "values", expected, found }.into());
-        }
-        let mut parts: Vec<Vec<T>> =
-            self.a.tiles.iter().map(|tile| Vec::with_capacity(tile.a.nnz())).collect();
-        let mut of_boundary = Vec::with_capacity(self.a.boundary.a.nnz());
-        let mut rest = values;
-        let a = &self.a;
-        a.for_each_row(|block, row| {
-            let (entries, part) = match block {
-                Block::Tile(tile) => {
-                    let row = a.tiles[tile].a.view().row_range(row);
-                    (row, &mut parts[tile])
-                }
-                Block::Boundary => (a.boundary.a.view().row_range(row), &mut of_boundary),
-            };
-            let (row, after) = rest.split_at(entries.len());
-            part.extend_from_slice(row);
-            rest = after;
-        });
+        let (parts, of_boundary) = self.a.split_values(values)?;
         let renew = Renew { label: &self.label, columns: self.columns, options: &self.options };
         let mut transposed = self.transposed.as_mut();
         for (number, values) in parts.into_iter().enumerate() {

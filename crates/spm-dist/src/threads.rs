@@ -22,7 +22,7 @@ use std::thread;
 use std::time::Duration;
 
 use crate::bytes::Buffer;
-use crate::comm::check_ranks;
+use crate::comm::{Shared, check_ranks};
 use crate::{Channel, CommError, Communicator, DistError, Reduction};
 
 /// Looks at the state of the others before this thread sleeps between them.
@@ -74,6 +74,7 @@ pub fn run_with<R: Send>(
         state: Mutex::new(State {
             letters: Vec::new(),
             slots: HashMap::new(),
+            shared: HashMap::new(),
             ended: vec![None; ranks],
             first: None,
             random: delivery.seed,
@@ -133,6 +134,8 @@ struct State {
     letters: Vec<Letter>,
     /// The place of a channel's messages, by its number, sender and receiver.
     slots: HashMap<(u64, usize, usize), Arc<Mutex<Slot>>>,
+    /// Objects by the number of the call and the rank that shares them.
+    shared: HashMap<(u64, usize), Shared>,
     /// How a rank has ended.
     ended: Vec<Option<String>>,
     /// The first failure.
@@ -335,6 +338,21 @@ impl Communicator for ThreadCommunicator {
             from,
             started: false,
         }))
+    }
+
+    fn share(&self, object: Shared) -> Result<Option<Vec<Shared>>, CommError> {
+        let call = self.call("share");
+        self.world.lock().shared.insert((call.0, self.rank), object);
+        post(&self.world, self.rank, call, |_| &[]);
+        collect(&self.world, self.rank, call)?;
+        let object = |rank| Arc::clone(&self.world.lock().shared[&(call.0, rank)]);
+        let all = (0..self.size()).map(object).collect();
+        // All have them before one of them takes its own back.
+        let call_back = self.call("share");
+        post(&self.world, self.rank, call_back, |_| &[]);
+        collect(&self.world, self.rank, call_back)?;
+        self.world.lock().shared.remove(&(call.0, self.rank));
+        Ok(Some(all))
     }
 
     fn reduction(&self, len: usize) -> Result<Box<dyn Reduction>, CommError> {

@@ -1,0 +1,416 @@
+//! Products on devices: ranks that share an emulated device or have one each, with streams in different orders
+//! and delayed messages, against one device, bit by bit. With a GPU the same on that GPU.
+
+mod common;
+
+use common::{distribute, gathered, matrices, sliced};
+use spm_dist::gpu::{DeviceOperator, DeviceOptions, Transport};
+use spm_dist::threads::{Delivery, ThreadCommunicator, run, run_with};
+use spm_dist::{Communicator, DistError, Kernel};
+use spm_formats::kernel::{Scaling, split_label};
+use spm_formats::{Csr, DenseShape, Layout};
+use spm_gpu::{Device, DeviceBuffer, DeviceVector, EmulatorOptions, GpuError, Stream, spmm, spmv};
+use spm_testing::edge_cases::vector;
+
+/// Kernels that sum each row by itself, with parameters that do not depend on the matrix.
+const ROW_WISE: [&str; 4] = [
+    "csr-subwarp-per-row[threads-per-row=4]",
+    "csr-thread-per-row",
+    "csr-warp-per-row",
+    "hll-thread-per-row",
+];
+
+/// The devices of ranks.
+#[derive(Debug, Clone)]
+enum Devices {
+    /// All ranks have this one.
+    Shared(Device),
+    /// Each has an emulated one of its own.
+    Emulated(EmulatorOptions),
+    /// Each has a handle of its own of the first GPU.
+    Opened,
+}
+
+impl Devices {
+    fn of_rank(&self, rank: usize) -> Device {
+        match self {
+            Self::Shared(device) => device.clone(),
+            Self::Opened => Device::open(0).unwrap(),
+            Self::Emulated(options) => {
+                Device::emulated(EmulatorOptions { seed: options.seed + rank as u64, ..*options })
+            }
+        }
+    }
+}
+
+/// Work in streams that is done in an order of this seed, when something waits for it.
+fn deferred(seed: u64) -> EmulatorOptions {
+    EmulatorOptions { seed, deferred: true, ..EmulatorOptions::default() }
+}
+
+/// Ranks, the seed that delays messages, devices, and a transport.
+struct Setting {
+    ranks: usize,
+    seed: Option<u64>,
+    devices: Devices,
+    transport: Transport,
+}
+
+fn settings() -> Vec<Setting> {
+    let shared = |options| Devices::Shared(Device::emulated(options));
+    let mut all = Vec::new();
+    let mut add = |ranks, seed, devices, transport| {
+        all.push(Setting { ranks, seed, devices, transport });
+    };
+    use Transport::{Auto, Peers, Staged};
+    add(1, None, shared(deferred(1)), Peers);
+    add(1, None, shared(Default::default()), Staged);
+    add(2, None, shared(deferred(2)), Auto);
+    add(2, Some(1), Devices::Emulated(deferred(3)), Peers);
+    add(3, Some(2), shared(deferred(4)), Peers);
+    add(3, Some(3), shared(deferred(5)), Staged);
+    add(4, Some(4), Devices::Emulated(Default::default()), Staged);
+    add(4, None, shared(deferred(6)), Peers);
+    add(7, Some(5), shared(deferred(7)), Peers);
+    add(7, Some(6), Devices::Emulated(deferred(8)), Peers);
+    match Device::available() {
+        Ok(device) => {
+            for (ranks, transport) in [(1, Peers), (2, Peers), (3, Staged), (4, Auto), (7, Peers)] {
+                add(ranks, None, Devices::Shared(device.clone()), transport);
+            }
+            add(3, Some(9), Devices::Opened, Peers);
+            add(3, Some(9), Devices::Opened, Staged);
+            println!("on {} too", device.info().name);
+        }
+        Err(error) => println!("on the emulator only: {error}"),
+    }
+    all
+}
+
+impl Setting {
+    /// Runs `body` on each rank with its device; the parts of the results, one after the other.
+    fn run(
+        &self,
+        body: impl Fn(&ThreadCommunicator, Device) -> Result<Vec<f64>, DistError> + Sync,
+    ) -> Vec<f64> {
+        let parts = run_with(self.ranks, Delivery { seed: self.seed }, |comm| {
+            body(comm, self.devices.of_rank(comm.rank()))
+        });
+        parts.unwrap().concat()
+    }
+
+    fn options(&self, label: &str) -> DeviceOptions {
+        let mut options = DeviceOptions::default();
+        (options.kernel, options.transport) = (Kernel::Fixed(label.to_owned()), self.transport);
+        options
+    }
+
+    fn name(&self) -> String {
+        format!("{} ranks, {}, {:?}", self.ranks, self.transport, self.devices)
+    }
+
+    /// A device for what is expected: that of the ranks where they share one.
+    fn one_device(&self) -> Device {
+        match &self.devices {
+            Devices::Shared(device) if !device.is_emulated() => device.clone(),
+            Devices::Opened => Device::open(0).unwrap(),
+            _ => Device::emulated(Default::default()),
+        }
+    }
+}
+
+/// Y = alpha A X + beta Y on one device.
+fn on_one_device(
+    device: &Device,
+    a: &Csr<f64>,
+    label: &str,
+    k: usize,
+    scaling: Scaling<f64>,
+    x: &[f64],
+    y: &[f64],
+) -> Vec<f64> {
+    let (id, parameters) = split_label(label);
+    let mut plan = if k == 1 {
+        let kernel = spmv::find::<f64>(id).unwrap();
+        let parameters = kernel.info.parse_parameters(parameters).unwrap();
+        kernel.plan(device, a.view(), &parameters, &Default::default()).unwrap()
+    } else {
+        let kernel = spmm::find::<f64>(id).unwrap();
+        let parameters = kernel.info.parse_parameters(parameters).unwrap();
+        let dense = DenseShape { k, layout: Layout::RowMajor };
+        kernel.plan(device, a.view(), dense, &parameters, &Default::default()).unwrap()
+    };
+    let x = DeviceBuffer::from_slice(device, x).unwrap();
+    let mut y = DeviceBuffer::from_slice(device, y).unwrap();
+    let stream = Stream::new(device).unwrap();
+    plan.launch_scaled(scaling, &x, &mut y, &stream).unwrap();
+    stream.synchronize().unwrap();
+    y.to_vec().unwrap()
+}
+
+/// Matrices with halos of every kind: few of [`matrices`], because an emulated device takes its time.
+fn few() -> impl Iterator<Item = (String, Csr<f64>)> {
+    matrices().into_iter().step_by(2)
+}
+
+fn bits(values: &[f64]) -> Vec<u64> {
+    values.iter().map(|value| value.to_bits()).collect()
+}
+
+#[test]
+fn every_bit_is_that_of_one_device() {
+    let scalings = [Scaling::OVERWRITE, Scaling::new(-0.3, 1.7), Scaling::new(0.0, 0.5)];
+    for (number, setting) in settings().iter().enumerate() {
+        let label = ROW_WISE[number % ROW_WISE.len()];
+        for (name, a) in matrices() {
+            let x = vector::<f64>(a.cols());
+            let mut expected = vector::<f64>(a.rows() + 3)[3..].to_vec();
+            let before = expected.clone();
+            for scaling in scalings {
+                let one = setting.one_device();
+                expected = on_one_device(&one, &a, label, 1, scaling, &x, &expected);
+            }
+            let found = setting.run(|comm, device| {
+                let a = distribute(comm, &a)?;
+                // x and y in two streams; no host waits between the products.
+                let streams = [Stream::new(&device)?, Stream::new(&device)?];
+                let x = sliced(&x, a.col_partition(), comm.rank(), 1);
+                let x = DeviceVector::from_slice(&streams[0], &x)?;
+                let y = sliced(&before, a.row_partition(), comm.rank(), 1);
+                let mut y = DeviceVector::from_slice(&streams[1], &y)?;
+                let mut op = DeviceOperator::new(comm, &device, a, &setting.options(label))?;
+                for scaling in scalings {
+                    op.apply_scaled(scaling.alpha, &x, scaling.beta, &mut y)?;
+                }
+                Ok(y.to_vec()?)
+            });
+            let context = format!("{name} {label} {}", setting.name());
+            assert_eq!(bits(&found), bits(&expected), "{context}");
+        }
+    }
+}
+
+/// x changes between products, whose boundary elements must not be those of the next one.
+#[test]
+fn a_chain_of_products_has_the_bits_of_one_device() {
+    let label = ROW_WISE[0];
+    for setting in settings() {
+        for (name, a) in few().filter(|(_, a)| a.rows() == a.cols()) {
+            let one = setting.one_device();
+            let (mut expected, b) = (vector::<f64>(a.cols()), vector::<f64>(a.rows()));
+            let before = expected.clone();
+            for _ in 0..4 {
+                let scaling = Scaling::new(-1.0, 1.0);
+                expected = on_one_device(&one, &a, label, 1, scaling, &expected, &b);
+            }
+            let found = setting.run(|comm, device| {
+                let a = distribute(comm, &a)?;
+                let [x, b] =
+                    [&before, &b].map(|all| sliced(all, a.col_partition(), comm.rank(), 1));
+                let streams = [Stream::new(&device)?, Stream::new(&device)?];
+                let mut x = DeviceVector::from_slice(&streams[0], &x)?;
+                let mut y = DeviceVector::zeros(&streams[1], x.len())?;
+                let b = DeviceVector::from_slice(&streams[0], &b)?;
+                let mut op = DeviceOperator::new(comm, &device, a, &setting.options(label))?;
+                for _ in 0..2 {
+                    op.residual(&x, &b, &mut y)?;
+                    op.residual(&y, &b, &mut x)?;
+                }
+                Ok(x.to_vec()?)
+            });
+            assert_eq!(bits(&found), bits(&expected), "{name} {}", setting.name());
+        }
+    }
+}
+
+#[test]
+fn wide_products_have_the_bits_of_one_device() {
+    let label = "csr-thread-per-element-v1";
+    for (setting, k) in settings().iter().zip([2, 5, 3, 2, 5, 3, 1].into_iter().cycle()) {
+        for (name, a) in few() {
+            let label = if k == 1 { ROW_WISE[0] } else { label };
+            let (x, y) = (vector::<f64>(a.cols() * k), vector::<f64>(a.rows() * k));
+            let scaling = Scaling::new(0.5, -2.0);
+            let expected = on_one_device(&setting.one_device(), &a, label, k, scaling, &x, &y);
+            let found = setting.run(|comm, device| {
+                let a = distribute(comm, &a)?;
+                let stream = Stream::new(&device)?;
+                let x = sliced(&x, a.col_partition(), comm.rank(), k);
+                let y = sliced(&y, a.row_partition(), comm.rank(), k);
+                let x = DeviceVector::from_slice(&stream, &x)?;
+                let mut y = DeviceVector::from_slice(&stream, &y)?;
+                let mut options = setting.options(label);
+                options.columns = k;
+                let mut op = DeviceOperator::new(comm, &device, a, &options)?;
+                op.apply_scaled(0.5, &x, -2.0, &mut y)?;
+                Ok(y.to_vec()?)
+            });
+            assert_eq!(bits(&found), bits(&expected), "{name} {k} {}", setting.name());
+        }
+    }
+}
+
+/// Whole numbers, whose sums are exact in any order; new values, and no memory for products.
+#[test]
+fn the_choice_of_rank_0_and_new_values_are_exact_on_whole_numbers() {
+    for setting in settings().into_iter().step_by(2) {
+        for (name, a) in few() {
+            let a = a.map(|&value| (value * 8.0).round());
+            let new = a.map(|&value| 1.0 - value);
+            let x: Vec<f64> = (0..a.cols()).map(|i| (i % 7) as f64 - 2.0).collect();
+            let mut expected = vec![0.0; 2 * a.rows()];
+            for (row, col, value) in a.iter() {
+                expected[row] += value * x[col];
+                expected[a.rows() + row] += (1.0 - value) * x[col];
+            }
+            let parts = run_with(setting.ranks, Delivery { seed: setting.seed }, |comm| {
+                let device = setting.devices.of_rank(comm.rank());
+                // All equal values may be stored once.
+                let mine = distribute(comm, &a.map(|_| 1.0))?;
+                let [of_a, of_new] = [&a, &new].map(|a| distribute(comm, a).map(|a| a.to_rows()));
+                let (of_a, of_new) = (of_a?.values().to_vec(), of_new?.values().to_vec());
+                let stream = Stream::new(&device)?;
+                let x = sliced(&x, mine.col_partition(), comm.rank(), 1);
+                let x = DeviceVector::from_slice(&stream, &x)?;
+                let mut y = DeviceVector::zeros(&stream, mine.local_rows())?;
+                let mut options = DeviceOptions::default();
+                options.transport = setting.transport;
+                let mut op = DeviceOperator::new(comm, &device, mine, &options)?;
+                assert_eq!(gathered(comm, op.kernel()).len(), 1);
+                assert_ne!(op.transport(), Transport::Auto);
+                assert!(op.set_values(&[1.0]).is_err() != (of_a.len() == 1));
+                op.set_values(&of_a)?;
+                op.apply(&x, &mut y)?;
+                let first = y.to_vec()?;
+                op.set_values(&of_new)?;
+                assert_eq!(op.matrix().to_rows().values(), of_new);
+                let free = |comm: &ThreadCommunicator| -> Result<u64, DistError> {
+                    comm.all_gather(&[])?;
+                    let free = device.memory()?.0;
+                    comm.all_gather(&[])?;
+                    Ok(free)
+                };
+                let before = free(comm)?;
+                op.apply(&x, &mut y)?;
+                let times = op.apply_in_parts(&x, &mut y)?;
+                assert!(times.pack + times.local + times.wait + times.boundary > 0.0);
+                assert_eq!(free(comm)?, before, "a product takes no device memory");
+                Ok((first, y.to_vec()?))
+            });
+            let parts = parts.unwrap();
+            let found: Vec<f64> = parts.iter().flat_map(|part| part.0.clone()).collect();
+            let found_new: Vec<f64> = parts.iter().flat_map(|part| part.1.clone()).collect();
+            let expected = (&expected[..a.rows()], &expected[a.rows()..]);
+            assert_eq!((&*found, &*found_new), expected, "{name} {}", setting.name());
+        }
+    }
+}
+
+fn ring(n: usize) -> Csr<f64> {
+    let entries = (0..n).flat_map(|i| [(i, i, 2.0), (i, (i + 1) % n, -1.0)]);
+    Csr::from_triplets((n, n), entries).unwrap()
+}
+
+type Prepared = (DeviceOperator<f64>, DeviceVector<f64>, DeviceVector<f64>);
+
+/// The operator and vectors of a rank, for a ring.
+fn prepared(
+    comm: &ThreadCommunicator,
+    device: &Device,
+    options: &DeviceOptions,
+) -> Result<Prepared, DistError> {
+    let a = distribute(comm, &ring(12))?;
+    let stream = Stream::new(device)?;
+    let x = DeviceVector::zeros(&stream, a.local_cols())?;
+    let y = DeviceVector::zeros(&stream, a.local_rows())?;
+    Ok((DeviceOperator::new(comm, device, a, options)?, x, y))
+}
+
+/// A rank that ends between products ends those that wait for it, and they say so at every further product.
+#[test]
+fn a_rank_that_ends_is_named() {
+    for transport in [Transport::Peers, Transport::Staged] {
+        let device = Device::emulated(deferred(1));
+        let mut options = DeviceOptions::default();
+        options.transport = transport;
+        let result = run(3, |comm| {
+            let (mut op, x, mut y) = prepared(comm, &device, &options)?;
+            for round in 0.. {
+                if comm.rank() == 1 && round == 3 {
+                    return Err(DistError::File("the disk is full".to_owned()));
+                }
+                if let Err(error) = op.apply(&x, &mut y) {
+                    assert_eq!(op.apply(&x, &mut y).unwrap_err(), error);
+                    assert!(matches!(error, DistError::Comm(_)), "{error:?}");
+                    return Err(error);
+                }
+            }
+            Ok(())
+        });
+        assert_eq!(result.unwrap_err().to_string(), "rank 1: the disk is full", "{transport}");
+    }
+}
+
+/// A device that is lost on one rank.
+#[test]
+fn a_device_that_fails_ends_all_ranks() {
+    for transport in [Transport::Peers, Transport::Staged] {
+        let mut options = DeviceOptions::default();
+        options.transport = transport;
+        let result = run(3, |comm| {
+            let launches = if comm.rank() == 2 { 60 } else { u64::MAX };
+            let device = Device::emulated(EmulatorOptions { launches, ..Default::default() });
+            let (mut op, x, mut y) = prepared(comm, &device, &options)?;
+            loop {
+                op.apply(&x, &mut y)?;
+                y.to_vec()?;
+            }
+            #[allow(unreachable_code, reason = "the type of the result")]
+            Ok(())
+        });
+        let error = result.unwrap_err().to_string();
+        assert!(error.starts_with("rank 2: emulator: ") && error.contains("lost"), "{error}");
+    }
+}
+
+#[test]
+fn what_does_not_fit_is_refused_on_every_rank() {
+    let device = Device::emulated(Default::default());
+    let refusal = |options: &(dyn Fn(usize) -> DeviceOptions + Sync)| {
+        let result = run(3, |comm| prepared(comm, &device, &options(comm.rank())).map(drop));
+        let error = result.unwrap_err();
+        assert!(error.is_shared(), "{error:?}");
+        error.to_string()
+    };
+    let options = || DeviceOptions::default();
+    let fixed = |label: &str| with_kernel(options(), label);
+    assert!(
+        refusal(&|_| fixed("csr-fastest")).starts_with("rank 0: csr-subwarp-per-row: no kernel")
+    );
+    assert!(refusal(&|_| fixed("csr-thread-per-row[lanes=3]")).contains("lanes"));
+    let other = refusal(&|rank| {
+        let mut options = options();
+        options.transport = if rank == 2 { Transport::Staged } else { Transport::Peers };
+        options
+    });
+    assert!(other.starts_with("rank 2: has ") && other.contains("transport staged"), "{other}");
+    run(2, |comm| {
+        let (mut op, x, mut y) = prepared(comm, &device, &options())?;
+        let other = Device::emulated(Default::default());
+        let stream = Stream::new(&other)?;
+        let far = DeviceVector::zeros(&stream, x.len())?;
+        let error = op.apply(&far, &mut y).unwrap_err();
+        assert_eq!(error, GpuError::OtherDevice { what: "x" }.into());
+        let short = DeviceVector::zeros(x.stream(), x.len() - 1)?;
+        assert!(matches!(op.apply(&short, &mut y), Err(DistError::Run(_))));
+        assert!(op.residual(&x, &short, &mut y).is_err());
+        // Nothing has begun.
+        op.apply(&x, &mut y)
+    })
+    .unwrap();
+}
+
+fn with_kernel(mut options: DeviceOptions, label: &str) -> DeviceOptions {
+    options.kernel = Kernel::Fixed(label.to_owned());
+    options
+}
