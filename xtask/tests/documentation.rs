@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 use std::path::PathBuf;
 
 use spm_formats::convert::{
-    EllOptions, csr_to_coo, csr_to_csc, csr_to_ell, csr_to_hll, csr_to_sell,
+    EllOptions, csr_to_bsr, csr_to_coo, csr_to_csc, csr_to_ell, csr_to_hll, csr_to_sell,
 };
 use spm_formats::{Csr, Layout, MemoryBudget};
 use spm_gpu_kernels::convert::{ColumnBlockCounts, ColumnBlockEntries};
@@ -170,6 +170,13 @@ fn the_drawings_are_what_the_code_makes() {
     drawn.is("row lengths", sell.row_lengths());
     drawn.is("col_ind", sell.col_ind());
     drawn.is("values", sell.values());
+
+    drawn.heading = "BSR, blocks of 2 x 2";
+    let bsr = csr_to_bsr(a.view(), (2, 2), &budget).unwrap();
+    drawn.is("block_ptr", bsr.block_ptr());
+    drawn.is("block_col", bsr.block_col());
+    drawn.is("values", bsr.values());
+    drawn.offsets("padding", bsr.padding());
 
     let left: Vec<_> = drawn.arrays.keys().filter(|(_, label)| !label.trim().is_empty()).collect();
     assert!(left.is_empty(), "drawn and not compared: {left:?}");

@@ -49,7 +49,7 @@ impl Axes {
         (outer, inner): (usize, usize),
         entries: usize,
     ) -> Result<(), FormatError> {
-        let (rows, cols) = if self.outer == "row" { (outer, inner) } else { (inner, outer) };
+        let (rows, cols) = if self.outer == "column" { (inner, outer) } else { (outer, inner) };
         check_limits(rows as u64, cols as u64, entries as u64)
     }
 }

@@ -1,4 +1,4 @@
-//! Sparse matrix formats: COO, CSR, CSC, ELLPACK, HLL and SELL-C-sigma, conversions between them, row
+//! Sparse matrix formats: COO, CSR, CSC, ELLPACK, HLL, SELL-C-sigma and BSR, conversions between them, row
 //! partitions, statistics, and Matrix Market files.
 //!
 //! ```
@@ -38,6 +38,7 @@
 //!
 //! `docs/formats.md` of the repository draws every format.
 
+mod bsr;
 mod budget;
 #[cfg(feature = "io")]
 pub mod cache;
@@ -69,6 +70,7 @@ mod source;
 pub mod stats;
 pub mod timing;
 
+pub use bsr::Bsr;
 pub use budget::MemoryBudget;
 pub use coo::Coo;
 pub use csc::{Csc, CscView};

@@ -2,7 +2,7 @@
 
 use spm_formats::convert::*;
 use spm_formats::{
-    Coo, Ell, FormatError, Hll, Layout, MemoryBudget, Sell, UnpaddedEll, UnpaddedRow,
+    Bsr, Coo, Ell, FormatError, Hll, Layout, MemoryBudget, Sell, UnpaddedEll, UnpaddedRow,
 };
 
 /// The 3 x 3 matrix of the drawings.
@@ -181,6 +181,103 @@ fn sell_of_the_ragged_one() {
     assert_eq!(sell.chunk_offsets(), [0, 12, 12]);
 }
 
+/// The 4 x 4 matrix of the drawing of BSR.
+fn blocked() -> Coo<f64> {
+    let (rows, cols) = (vec![0, 0, 1, 1, 1, 2, 3, 3], vec![0, 1, 0, 1, 3, 2, 2, 3]);
+    Coo::new(4, 4, rows, cols, vec![1., 2., 3., 4., 5., 6., 7., 8.]).unwrap()
+}
+
+#[test]
+fn bsr_of_the_drawing() {
+    let csr = coo_to_csr(&blocked());
+    let mut bsr = csr_to_bsr(csr.view(), (2, 2), &budget()).unwrap();
+    assert_eq!((bsr.block(), bsr.block_rows(), bsr.entries()), ((2, 2), 2, 8));
+    assert_eq!(bsr.block_ptr(), [0, 2, 3]);
+    assert_eq!(bsr.block_col(), [0, 1, 1]);
+    assert_eq!(bsr.values(), [1., 3., 2., 4., 0., 0., 0., 5., 6., 7., 0., 8.]);
+    assert_eq!(bsr.padding(), [4, 5, 6, 10]);
+    assert_eq!((bsr.stored_elements(), bsr.padding_ratio()), (12, 1.5));
+    assert_eq!(bsr.memory_bytes(), 6 * 4 + 12 * 8 + 4 * 8);
+    assert_eq!(bsr_to_csr(&bsr), csr);
+
+    // New values in the order of CSR; a 0 among them is an entry.
+    bsr.set_values(&[10., 20., 30., 40., 50., 0., 70., 80.]).unwrap();
+    assert_eq!(bsr.values(), [10., 30., 20., 40., 0., 0., 0., 50., 0., 70., 0., 80.]);
+    let before = bsr.clone();
+    let wrong = FormatError::LengthMismatch { what: "values", expected: 8, found: 9 };
+    assert_eq!((bsr.set_values(&[1.; 9]), &bsr), (Err(wrong), &before));
+    assert_eq!(bsr_to_csr(&bsr).values(), [10., 20., 30., 40., 50., 0., 70., 80.]);
+}
+
+#[test]
+fn bsr_of_the_ragged_one() {
+    // Blocks of 2 x 3: the last block row has one row, the last block column one column.
+    let bsr = coo_to_bsr(&ragged(), (2, 3), &budget()).unwrap();
+    assert_eq!(bsr.block_ptr(), [0, 2, 4, 5]);
+    assert_eq!(bsr.block_col(), [0, 1, 0, 1, 0]);
+    #[rustfmt::skip]
+    assert_eq!(bsr.values(), [
+        0., 2., 1., 0., 0., 3.,  0., 4., 0., 0., 0., 0.,
+        0., 5., 0., 0., 0., 0.,  0., 6., 0., 0., 0., 0.,
+        0., 0., 0., 0., 7., 0.,
+    ]);
+    assert_eq!((bsr.entries(), bsr.padding().len()), (7, 23));
+    assert_eq!(bsr_to_csr(&bsr), coo_to_csr(&ragged()));
+
+    // One block is larger than the matrix.
+    let bsr = coo_to_bsr(&ragged(), (6, 5), &budget()).unwrap();
+    assert_eq!((bsr.block_ptr(), bsr.block_col()), (&[0, 1][..], &[0][..]));
+    assert_eq!(bsr.values()[6..12], [1., 0., 0., 0., 0., 0.]);
+    assert_eq!(bsr_to_coo(&bsr), csr_to_coo(coo_to_csr(&ragged()).view()));
+
+    // Blocks of one element are CSR.
+    let bsr = coo_to_bsr(&ragged(), (1, 1), &budget()).unwrap();
+    let csr = coo_to_csr(&ragged());
+    assert_eq!((bsr.block_ptr(), bsr.block_col()), (csr.row_ptr(), csr.col_ind()));
+    assert_eq!((bsr.values(), bsr.padding().len()), (csr.values(), 0));
+}
+
+/// The pattern of `count` dense blocks on the diagonal.
+fn diagonal_blocks(size: u32, count: u32) -> Coo<f64> {
+    let entries = (0..size * count).flat_map(|row| {
+        let first = row / size * size;
+        (first..first + size).map(move |col| (row, col))
+    });
+    let (rows, cols): (Vec<u32>, Vec<u32>) = entries.unzip();
+    let (n, values) = ((size * count) as usize, vec![1.0; rows.len()]);
+    Coo::new(n, n, rows, cols, values).unwrap()
+}
+
+#[test]
+fn blocks_are_detected() {
+    let detected = |a: &Coo<f64>| {
+        let blocks = detect_blocks(coo_to_csr(a).view())?;
+        Some((blocks.size, blocks.padding_ratio))
+    };
+    for size in [2, 3, 4, 5, 6, 8] {
+        assert_eq!(detected(&diagonal_blocks(size, 7)), Some((size as usize, 1.0)), "{size}");
+    }
+    // Blocks of 9 are three times three of 3; of 7 there are none.
+    assert_eq!(detected(&diagonal_blocks(9, 4)), Some((3, 1.0)));
+    assert_eq!(detected(&diagonal_blocks(7, 9)), None);
+    assert_eq!(detected(&diagonal_blocks(1, 100)), None);
+    assert_eq!(detected(&Coo::empty(9, 9).unwrap()), None);
+    assert_eq!(detected(&Coo::empty(1, 0).unwrap()), None);
+
+    // Without the first entries of some of 50 blocks of 4 x 4.
+    let without = |missing: u32| {
+        let all = diagonal_blocks(4, 50);
+        let kept = all.iter().filter(|&(row, col, _)| row != col || row >= 4 * missing);
+        let kept: Vec<(u32, u32, f64)> = kept.collect();
+        let rows = kept.iter().map(|entry| entry.0).collect();
+        let cols = kept.iter().map(|entry| entry.1).collect();
+        Coo::new(200, 200, rows, cols, vec![1.0; kept.len()]).unwrap()
+    };
+    let (size, ratio) = detected(&without(25)).unwrap();
+    assert!(size == 4 && (1.12..1.18).contains(&ratio), "{size}, {ratio}");
+    assert_eq!(detected(&without(50)), None);
+}
+
 #[test]
 fn constructors_name_the_broken_invariant() {
     let structure = |error: FormatError| match error {
@@ -226,4 +323,49 @@ fn constructors_name_the_broken_invariant() {
     assert!(UnpaddedEll::new(2, vec![row(&[], &[]), row(&[0, 2], &[1., 2.])]).is_err());
     assert!(UnpaddedEll::new(3, vec![row(&[2, 2], &[1., 2.])]).is_err());
     assert!(UnpaddedEll::new(3, vec![row(&[2], &[1., 2.])]).is_err());
+}
+
+#[test]
+fn the_constructor_of_bsr_names_the_broken_invariant() {
+    // 3 x 3 in blocks of 2 x 2: a full block, one beyond the columns, one beyond the rows.
+    let shape = (3, 3);
+    let bsr = |ptr: &[u32], cols: &[u32], values: &[f64], padding: &[usize]| {
+        Bsr::new(shape, (2, 2), ptr.to_vec(), cols.to_vec(), values.to_vec(), padding.to_vec())
+    };
+    let values = [1., 2., 3., 4., 5., 0., 0., 0., 6., 0., 7., 0.];
+    let padding = [6, 7, 9, 11];
+    let right = bsr(&[0, 2, 3], &[0, 1, 0], &values, &padding).unwrap();
+    assert_eq!((right.rows(), right.cols(), right.entries()), (3, 3, 8));
+    assert_eq!(bsr_to_csr(&right).row_ptr(), [0, 3, 6, 8]);
+    let structure = |result: Result<Bsr<f64>, FormatError>| match result.unwrap_err() {
+        FormatError::InvalidStructure { what, position, .. } => (what, position),
+        other => panic!("{other}"),
+    };
+    // Elements beyond the matrix that are entries.
+    let found = bsr(&[0, 2, 3], &[0, 1, 0], &values, &padding[1..]);
+    assert_eq!(structure(found), ("value", 6));
+    let found = bsr(&[0, 2, 3], &[0, 1, 0], &values, &padding[..3]);
+    assert_eq!(structure(found), ("value", 11));
+    // A value in padding, and padding out of order, twice, and where there is no value.
+    let found = bsr(&[0, 2, 3], &[0, 1, 0], &values, &[4, 6, 7, 9, 11]);
+    assert_eq!(structure(found), ("value", 4));
+    for wrong in [[7, 6, 9, 11], [6, 6, 7, 9]] {
+        let found = bsr(&[0, 2, 3], &[0, 1, 0], &values, &wrong);
+        assert_eq!(structure(found), ("padding", 1));
+    }
+    let found = bsr(&[0, 2, 3], &[0, 1, 0], &values, &[6, 7, 9, 11, 12]);
+    assert_eq!(structure(found), ("padding", 12));
+    // Pointers and columns.
+    assert_eq!(structure(bsr(&[0, 2, 2], &[0, 1, 0], &values, &padding)), ("block pointers", 2));
+    assert_eq!(structure(bsr(&[1, 2, 3], &[0, 1, 0], &values, &padding)), ("block pointers", 0));
+    let error = bsr(&[0, 2, 3], &[0, 2, 0], &values, &padding).unwrap_err();
+    assert_eq!(error.to_string(), "entry 1: block column index 2 is outside 0..2");
+    let error = bsr(&[0, 2, 3], &[1, 0, 0], &values, &padding).unwrap_err();
+    assert!(matches!(error, FormatError::Unsorted { axis: "block row", line: 0, .. }), "{error}");
+    let error = bsr(&[0, 2, 3], &[0, 1, 0], &values[..11], &padding).unwrap_err();
+    assert_eq!(error, FormatError::LengthMismatch { what: "values", expected: 12, found: 11 });
+    for (block, what) in [((0, 2), "block height"), ((2, 0), "block width")] {
+        let error = Bsr::<f64>::new(shape, block, vec![0], vec![], vec![], vec![]).unwrap_err();
+        assert!(matches!(error, FormatError::InvalidParameter { what: of, .. } if of == what));
+    }
 }

@@ -3,7 +3,7 @@
 use spm_formats::convert::{self, EllOptions};
 use spm_formats::csr::check_limits;
 use spm_formats::{
-    Coo, Csr, CsrView, Ell, FormatError, Hll, Layout, MemoryBudget, Sell, UnpaddedEll,
+    Bsr, Coo, Csr, CsrView, Ell, FormatError, Hll, Layout, MemoryBudget, Sell, UnpaddedEll,
 };
 
 fn too_large<T: std::fmt::Debug>(result: Result<T, FormatError>) -> (&'static str, u64) {
@@ -38,6 +38,9 @@ fn constructors_refuse_sizes_beyond_32_bits() {
         too_large(CsrView::<f64>::new(shape, &[0, 0], &[], &[]));
         let (r, c, v) = none();
         too_large(Hll::new(shape, 32, r, c, v));
+        // So large that there is one block row and one block column.
+        let block = (usize::MAX, usize::MAX);
+        too_large(Bsr::<f64>::new(shape, block, vec![0, 0], vec![], vec![], vec![]));
         for layout in [Layout::RowMajor, Layout::ColumnMajor] {
             let (r, c, v) = none();
             too_large(Ell::<f64>::new(shape, layout, (0, 0), r, c, v));
@@ -79,12 +82,17 @@ fn hopeless_padding_is_refused_before_it_is_allocated() {
         let error = convert::csr_to_sell(a.view(), chunk, 1, &budget).unwrap_err();
         assert!(matches!(error, FormatError::OverBudget { format: "sell", .. }), "{error}");
     }
+    for block in [(50_000, 50_000), (1, usize::MAX), (usize::MAX, 1), (usize::MAX, usize::MAX)] {
+        let error = convert::csr_to_bsr(a.view(), block, &budget).unwrap_err();
+        assert!(matches!(error, FormatError::OverBudget { format: "bsr", .. }), "{error}");
+    }
     let options = EllOptions { pitch_alignment: usize::MAX, ..column_major };
     let error = convert::csr_to_ell(a.view(), options, &MemoryBudget::unlimited()).unwrap_err();
     assert!(matches!(error, FormatError::OverBudget { required: u64::MAX, .. }), "{error}");
     // In blocks the long row costs little.
     assert!(convert::csr_to_hll(a.view(), 32, &budget).is_ok());
     assert!(convert::csr_to_sell(a.view(), 32, 1024, &budget).is_ok());
+    assert!(convert::csr_to_bsr(a.view(), (2, 2), &budget).is_ok());
 }
 
 #[test]
@@ -96,6 +104,9 @@ fn a_budget_of_exactly_the_size_is_enough() {
     let sell_bytes = sell(u64::MAX).unwrap().memory_bytes();
     assert!(hll(hll_bytes).is_ok() && sell(sell_bytes).is_ok());
     assert!(hll(hll_bytes - 1).is_err() && sell(sell_bytes - 1).is_err());
+    let bsr = |bytes| convert::csr_to_bsr(a.view(), (3, 2), &MemoryBudget::bytes(bytes));
+    let bsr_bytes = bsr(u64::MAX).unwrap().memory_bytes();
+    assert!(bsr(bsr_bytes).is_ok() && bsr(bsr_bytes - 1).is_err());
     let small = Csr::new((3, 3), vec![0, 2, 3, 3], vec![0, 2, 1], vec![1.0, 2.0, 3.0]).unwrap();
     for options in [EllOptions::ROW_MAJOR, EllOptions::DEVICE] {
         let ell = |bytes| convert::csr_to_ell(small.view(), options, &MemoryBudget::bytes(bytes));
@@ -116,6 +127,16 @@ fn blocks_and_pitches_of_any_size() {
             // A window for sorting too.
             let sell = convert::csr_to_sell(a.view(), 2, size, &budget).unwrap();
             assert_eq!(convert::sell_to_csr(&sell), a);
+        }
+        // Blocks that are not stored have any size.
+        let empty = Csr::<f64>::empty(3, 3).unwrap();
+        for block in [(size, size), (1, size), (size, 1)] {
+            let mut bsr =
+                convert::csr_to_bsr(empty.view(), block, &MemoryBudget::default()).unwrap();
+            assert_eq!(bsr.set_values(&[]), Ok(()));
+            assert_eq!(convert::bsr_to_csr(&bsr), empty);
+            let error = convert::csr_to_bsr(a.view(), block, &MemoryBudget::default());
+            assert!(matches!(error, Err(FormatError::OverBudget { .. })), "{block:?}");
         }
         // A chunk and a pitch are padded to their size.
         let budget = MemoryBudget::default();

@@ -10,7 +10,7 @@ use spm_formats::kernel::{
 use spm_formats::matrix_market::{MatrixFile, MatrixMarketError, ReadOptions};
 use spm_formats::stats::MatrixStats;
 use spm_formats::{
-    Coo, Csc, Csr, CsrSource, CsrView, Ell, FormatError, Hll, MemoryBudget, Sell, UnpaddedEll,
+    Bsr, Coo, Csc, Csr, CsrSource, CsrView, Ell, FormatError, Hll, MemoryBudget, Sell, UnpaddedEll,
     UnpaddedRow,
 };
 
@@ -29,6 +29,7 @@ fn everything_is_send_and_sync() {
     send_and_sync::<UnpaddedRow<f64>>();
     send_and_sync::<Hll<f64>>();
     send_and_sync::<Sell<f64>>();
+    send_and_sync::<Bsr<f64>>();
     send_and_sync::<MemoryBudget>();
     send_and_sync::<FormatError>();
 

@@ -126,7 +126,7 @@ fn plans_refuse_what_exceeds_the_budget() {
     let coo = Coo::new(3, 3, vec![0, 1, 2], vec![0, 1, 2], vec![1.0_f64; 3]).unwrap();
     let csr = coo_to_csr(&coo);
     let input = ConversionInput { coo: &coo, csr: csr.view() };
-    for id in ["coo-to-ell-padded", "csr-to-ell", "csr-to-hll", "csr-to-sell"] {
+    for id in ["coo-to-ell-padded", "csr-to-ell", "csr-to-hll", "csr-to-sell", "csr-to-bsr"] {
         let kernel = find::<f64>(id).unwrap();
         let plan = kernel.plan(input, &kernel.info.defaults(), &MemoryBudget::bytes(10));
         let refused =

@@ -3,7 +3,7 @@
 use proptest::prelude::*;
 use spm_formats::Scalar;
 use spm_formats::convert::*;
-use spm_formats::{Coo, Csr, Ell, FormatError, Hll, Layout, MemoryBudget, Sell, UnpaddedEll};
+use spm_formats::{Bsr, Coo, Csr, Ell, FormatError, Hll, Layout, MemoryBudget, Sell, UnpaddedEll};
 use spm_testing::reference;
 
 /// Row-sorted triplets without duplicates, bit by bit, through the reference's transpose.
@@ -72,6 +72,10 @@ const ROUND_TRIPS: &[RoundTrip] = &[
     ("sell 8 all", |coo| {
         sell_to_coo(&checked_sell(coo_to_sell(coo, 8, usize::MAX, &budget()).unwrap()))
     }),
+    ("bsr 1 1", |coo| bsr_to_coo(&checked_bsr(coo_to_bsr(coo, (1, 1), &budget()).unwrap()))),
+    ("bsr 3 3", |coo| bsr_to_coo(&checked_bsr(coo_to_bsr(coo, (3, 3), &budget()).unwrap()))),
+    ("bsr 2 7", |coo| bsr_to_coo(&checked_bsr(coo_to_bsr(coo, (2, 7), &budget()).unwrap()))),
+    ("bsr 41 5", |coo| bsr_to_coo(&checked_bsr(coo_to_bsr(coo, (41, 5), &budget()).unwrap()))),
 ];
 
 fn budget() -> MemoryBudget {
@@ -117,6 +121,24 @@ fn checked_sell(sell: Sell<f64>) -> Sell<f64> {
     sell
 }
 
+/// The same for BSR, and after taking its own values anew.
+fn checked_bsr(mut bsr: Bsr<f64>) -> Bsr<f64> {
+    let again = Bsr::new(
+        (bsr.rows(), bsr.cols()),
+        bsr.block(),
+        bsr.block_ptr().to_vec(),
+        bsr.block_col().to_vec(),
+        bsr.values().to_vec(),
+        bsr.padding().to_vec(),
+    );
+    assert_eq!(again.as_ref(), Ok(&bsr));
+    let values = bsr_to_csr(&bsr).values().to_vec();
+    bsr.set_values(&vec![f64::NAN; values.len()]).unwrap();
+    bsr.set_values(&values).unwrap();
+    assert_eq!(again, Ok(bsr.clone()));
+    bsr
+}
+
 fn check_round_trips(coo: &Coo<f64>) {
     let expected = canonical(coo);
     for (name, round_trip) in ROUND_TRIPS {
@@ -160,6 +182,8 @@ proptest! {
         prop_assert_eq!(hll_to_coo(&hll), expected.clone());
         let sell = csr_to_sell(slice, 4, 8, &budget()).unwrap();
         prop_assert_eq!(sell_to_coo(&sell), expected.clone());
+        let bsr = csr_to_bsr(slice, (3, 4), &budget()).unwrap();
+        prop_assert_eq!(bsr_to_coo(&bsr), expected.clone());
         prop_assert_eq!(unpadded_ell_to_coo(&csr_to_unpadded_ell(slice)), expected.clone());
         prop_assert_eq!(csc_to_coo(csr_to_csc(slice).view()), expected.clone());
         prop_assert_eq!(csr_to_coo(slice), expected);
@@ -208,6 +232,10 @@ fn every_thread_count_gives_the_same_bits() {
                 assert_eq!(csr, csc_to_csr(csc.view()));
                 let hll = csr_to_hll(csr.view(), 32, &budget()).unwrap();
                 assert_eq!(csr_to_coo(hll_to_csr(&hll).view()), sorted);
+                for block in [(1, 8), (3, 3), (1000, 2)] {
+                    let bsr = csr_to_bsr(csr.view(), block, &budget()).unwrap();
+                    assert_eq!(csr_to_coo(bsr_to_csr(&bsr).view()), sorted);
+                }
                 for sigma in [1, 100, 1000, 10_000] {
                     let sell = csr_to_sell(csr.view(), 8, sigma, &budget()).unwrap();
                     assert_eq!(csr_to_coo(sell_to_csr(&sell).view()), sorted);
@@ -258,4 +286,6 @@ fn zero_sizes_are_typed_errors() {
     assert_eq!(parameter(csr_to_hll(view, 0, &budget()).map(drop)), "hack size");
     assert_eq!(parameter(csr_to_sell(view, 0, 1, &budget()).map(drop)), "chunk");
     assert_eq!(parameter(csr_to_sell(view, 1, 0, &budget()).map(drop)), "sigma");
+    assert_eq!(parameter(csr_to_bsr(view, (0, 1), &budget()).map(drop)), "block height");
+    assert_eq!(parameter(csr_to_bsr(view, (1, 0), &budget()).map(drop)), "block width");
 }

@@ -3,20 +3,23 @@
 use arbitrary::{Arbitrary, Result, Unstructured};
 use spm_formats::convert::{self, ConversionInput, EllOptions};
 use spm_formats::kernel::PlanError;
-use spm_formats::{Coo, Csr, CsrView, Ell, FormatError, Hll, Layout, Scalar, Sell, UnpaddedEll};
+use spm_formats::{
+    Bsr, Coo, Csr, CsrView, Ell, FormatError, Hll, Layout, Scalar, Sell, UnpaddedEll,
+};
 
 use super::{bits, budget, choose, index, size};
 use crate::Matrix;
 
 pub(super) fn check(u: &mut Unstructured<'_>) -> Result<()> {
     let a = Matrix::<f64>::within(u, 12, 40)?;
-    match u.int_in_range(0..=5_u8)? {
+    match u.int_in_range(0..=6_u8)? {
         0 => hll(u, a.csr.view())?.map(|hll| sound(&convert::hll_to_csr(&hll), hll.entries())),
         1 => sell(u, a.csr.view())?.map(|sell| sound(&convert::sell_to_csr(&sell), sell.entries())),
         2 => ell(u, a.csr.view())?.map(|ell| sound(&convert::ell_to_csr(&ell), ell.entries())),
         3 => unpadded(u, a.csr.view())?
             .map(|ell| sound(&convert::unpadded_ell_to_csr(&ell), ell.entries())),
         4 => Some(conversions(u, &a)?),
+        5 => bsr(u, a.csr.view())?.map(|bsr| sound(&convert::bsr_to_csr(&bsr), bsr.entries())),
         _ => Some(registered(u, &a)?),
     };
     Ok(())
@@ -108,6 +111,28 @@ pub(super) fn sell<T: Scalar>(
         .ok())
 }
 
+/// A BSR matrix of changed arrays, which has taken new values.
+fn bsr(u: &mut Unstructured<'_>, a: CsrView<'_, f64>) -> Result<Option<Bsr<f64>>> {
+    let block = (size(u)?, size(u)?);
+    let Ok(bsr) = convert::csr_to_bsr(a, block, &budget(u)?) else { return Ok(None) };
+    let elements = Elements::of(bsr.block_ptr(), bsr.block_col(), bsr.values()).change(u)?;
+    let shape = (or_another(u, bsr.rows())?, or_another(u, bsr.cols())?);
+    let block = (or_another(u, block.0)?, or_another(u, block.1)?);
+    let mut padding = bsr.padding().to_vec();
+    if u.ratio(1, 4)? && !padding.is_empty() {
+        let at = u.choose_index(padding.len())?;
+        padding[at] = size(u)?;
+    }
+    let Elements { lengths, columns, values } = elements;
+    let Ok(mut bsr) = Bsr::new(shape, block, lengths, columns, values, padding) else {
+        return Ok(None);
+    };
+    let values: Vec<f64> = (0..bsr.entries()).map(|entry| entry as f64).collect();
+    bsr.set_values(&values).expect("a value for each entry");
+    assert_eq!(convert::bsr_to_csr(&bsr).values(), values);
+    Ok(Some(bsr))
+}
+
 fn ell(u: &mut Unstructured<'_>, a: CsrView<'_, f64>) -> Result<Option<Ell<f64>>> {
     let layout = *u.choose(&[Layout::RowMajor, Layout::ColumnMajor])?;
     let options = EllOptions { layout, pitch_alignment: size(u)? };
@@ -167,6 +192,11 @@ fn conversions(u: &mut Unstructured<'_>, a: &Matrix<f64>) -> Result<()> {
         convert::coo_to_sell(coo, one, other, &budget),
     ] {
         accepted(sell).inspect(|sell| same(&convert::sell_to_csr(sell), &a.csr));
+    }
+    let block = (one, other);
+    for bsr in [convert::csr_to_bsr(view, block, &budget), convert::coo_to_bsr(coo, block, &budget)]
+    {
+        accepted(bsr).inspect(|bsr| same(&convert::bsr_to_csr(bsr), &a.csr));
     }
     accepted(convert::coo_to_ell_padded(coo, &budget))
         .inspect(|ell| same(&convert::ell_to_csr(ell), &a.csr));

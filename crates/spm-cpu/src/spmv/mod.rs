@@ -11,6 +11,7 @@
 //! - `auto` may choose another kernel.
 
 mod auto;
+mod bsr_rows;
 mod csr_compact;
 mod csr_merge;
 pub(crate) mod csr_nnz_balanced;
@@ -87,6 +88,7 @@ kernel::registry! {
         SpmvKernel::new(ell_tiles::INFO, ell_tiles::plan),
         SpmvKernel::new(hll_serial::INFO, hll_serial::plan),
         SpmvKernel::new(hll_blocks::INFO, hll_blocks::plan),
+        SpmvKernel::new(bsr_rows::INFO, bsr_rows::plan),
         SpmvKernel::new(csr_merge::INFO, csr_merge::plan),
         SpmvKernel::new(csr_compact::INFO, csr_compact::plan),
         SpmvKernel::new(sell::INFO, sell::plan),

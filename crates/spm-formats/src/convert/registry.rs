@@ -4,19 +4,22 @@ use std::fmt;
 
 use super::coo_csr::{coo_to_csr, csr_to_coo};
 use super::cost;
+use super::csr_bsr::{block_pointers, csr_to_bsr};
 use super::csr_csc::csr_to_csc;
 use super::csr_ell::{EllOptions, csr_to_ell, extent};
 use super::csr_hll::{count_elements, csr_to_hll};
 use super::csr_sell::{csr_to_sell, order};
 use super::row_scan::{coo_to_csr_row_scan, coo_to_ell_padded, coo_to_ell_unpadded, count_rows};
 use super::single_pass::{coo_to_csr_single_pass, coo_to_ell_single_pass, open_row_bytes};
-use super::via_csr::{csc_to_coo, ell_to_coo, hll_to_coo, sell_to_coo, unpadded_ell_to_coo};
+use super::via_csr::{
+    bsr_to_coo, csc_to_coo, ell_to_coo, hll_to_coo, sell_to_coo, unpadded_ell_to_coo,
+};
 use crate::kernel::{
     self, Backend, Footprint, KernelInfo, Operation, ParameterSpec, Parameters, PlanError, Value,
 };
 use crate::{
-    Complex, Coo, Csc, Csr, CsrView, Ell, FormatError, Hll, Layout, MemoryBudget, Scalar, Sell,
-    UnpaddedEll,
+    Bsr, Complex, Coo, Csc, Csr, CsrView, Ell, FormatError, Hll, Layout, MemoryBudget, Scalar,
+    Sell, UnpaddedEll,
 };
 
 /// The largest rows x entries that the O(rows x entries) conversions accept: about half a second of
@@ -48,6 +51,8 @@ pub enum Converted<T> {
     Hll(Hll<T>),
     /// SELL-C-sigma.
     Sell(Sell<T>),
+    /// Dense blocks.
+    Bsr(Bsr<T>),
 }
 
 impl<T: Scalar> Converted<T> {
@@ -60,6 +65,7 @@ impl<T: Scalar> Converted<T> {
             Self::UnpaddedEll(ell) => unpadded_ell_to_coo(ell),
             Self::Hll(hll) => hll_to_coo(hll),
             Self::Sell(sell) => sell_to_coo(sell),
+            Self::Bsr(bsr) => bsr_to_coo(bsr),
         }
     }
 
@@ -72,6 +78,7 @@ impl<T: Scalar> Converted<T> {
             Self::UnpaddedEll(ell) => ell.memory_bytes(),
             Self::Hll(hll) => hll.memory_bytes(),
             Self::Sell(sell) => sell.memory_bytes(),
+            Self::Bsr(bsr) => bsr.memory_bytes(),
         }
     }
 
@@ -84,6 +91,7 @@ impl<T: Scalar> Converted<T> {
             Self::UnpaddedEll(ell) => ell.entries(),
             Self::Hll(hll) => hll.entries(),
             Self::Sell(sell) => sell.entries(),
+            Self::Bsr(bsr) => bsr.entries(),
         }
     }
 }
@@ -194,6 +202,7 @@ kernel::registry! {
         ConversionKernel { info: CSR_TO_ELL, plan: plan_ell },
         ConversionKernel { info: CSR_TO_HLL, plan: plan_hll },
         ConversionKernel { info: CSR_TO_SELL, plan: plan_sell },
+        ConversionKernel { info: CSR_TO_BSR, plan: plan_bsr },
         ConversionKernel { info: CSR_TO_CSC, plan: plan_csc },
     ]
 }
@@ -288,6 +297,17 @@ const CSR_TO_SELL: KernelInfo = info(
             studied: &[Value::Count(1), Value::Count(1024), Value::Count(65536)],
         },
     ],
+);
+const CSR_TO_BSR: KernelInfo = info(
+    "csr-to-bsr",
+    "own",
+    "dense blocks of equal size, filled up with zeros",
+    &[ParameterSpec {
+        name: "block",
+        meaning: "rows and columns of a block",
+        default: Value::Grid(3, 3),
+        studied: &[Value::Grid(3, 3), Value::Grid(2, 4), Value::Grid(8, 8)],
+    }],
 );
 const CSR_TO_CSC: KernelInfo = info("csr-to-csc", "own", "a stable counting sort by column", &[]);
 
@@ -417,4 +437,20 @@ fn plan_sell<'a, T: Scalar>(
     let budget = budget.clone();
     let run = move || csr_to_sell(input.csr, chunk, sigma, &budget).map(Converted::Sell);
     Ok(plan(input.csr.memory_bytes(), bytes, run))
+}
+
+fn plan_bsr<'a, T: Scalar>(
+    input: ConversionInput<'a, T>,
+    parameters: &Parameters,
+    budget: &MemoryBudget,
+) -> Result<ConversionPlan<'a, T>, PlanError> {
+    let (block, matrix) = (parameters.grid("block"), input.csr);
+    let block_ptr = block_pointers(&matrix, block, budget)?;
+    let blocks = block_ptr.last().map_or(0, |&blocks| blocks as usize);
+    let elements = blocks * block.0.saturating_mul(block.1);
+    let padding = elements - matrix.nnz();
+    let bytes = 4 * (block_ptr.len() + blocks) + elements * T::BYTES + padding * size_of::<usize>();
+    let budget = budget.clone();
+    let run = move || csr_to_bsr(input.csr, block, &budget).map(Converted::Bsr);
+    Ok(plan(input.csr.memory_bytes(), bytes as u64, run))
 }

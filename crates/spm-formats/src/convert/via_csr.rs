@@ -2,12 +2,15 @@
 
 use super::coo_csr::{coo_to_csr, csr_to_coo};
 use super::cost;
+use super::csr_bsr::{bsr_to_csr, csr_to_bsr};
 use super::csr_csc::csc_to_csr;
 use super::csr_ell::{EllOptions, csr_to_ell, csr_to_unpadded_ell};
 use super::csr_hll::csr_to_hll;
 use super::csr_sell::csr_to_sell;
 use super::padded_csr::{ell_to_csr, hll_to_csr, sell_to_csr, unpadded_ell_to_csr};
-use crate::{Coo, CscView, Csr, Ell, FormatError, Hll, MemoryBudget, Scalar, Sell, UnpaddedEll};
+use crate::{
+    Bsr, Coo, CscView, Csr, Ell, FormatError, Hll, MemoryBudget, Scalar, Sell, UnpaddedEll,
+};
 
 /// [`coo_to_csr`], then [`csr_to_ell`].
 ///
@@ -54,6 +57,19 @@ pub fn coo_to_sell<T: Scalar>(
     csr_to_sell(csr.view(), chunk, sigma, &budget.beside(csr.memory_bytes()))
 }
 
+/// [`coo_to_csr`], then [`csr_to_bsr`].
+///
+/// # Errors
+/// As [`csr_to_bsr`].
+pub fn coo_to_bsr<T: Scalar>(
+    coo: &Coo<T>,
+    block: (usize, usize),
+    budget: &MemoryBudget,
+) -> Result<Bsr<T>, FormatError> {
+    let csr = compressed(coo, budget)?;
+    csr_to_bsr(csr.view(), block, &budget.beside(csr.memory_bytes()))
+}
+
 /// The matrix as CSR, if that is within the budget.
 fn compressed<T: Scalar>(coo: &Coo<T>, budget: &MemoryBudget) -> Result<Csr<T>, FormatError> {
     budget.check_bytes("csr", cost::coo_to_csr(coo, coo.entries()).into())?;
@@ -83,4 +99,9 @@ pub fn sell_to_coo<T: Scalar>(sell: &Sell<T>) -> Coo<T> {
 /// The triplets, row after row.
 pub fn csc_to_coo<T: Scalar>(matrix: CscView<'_, T>) -> Coo<T> {
     csr_to_coo(csc_to_csr(matrix).view())
+}
+
+/// The triplets, row after row.
+pub fn bsr_to_coo<T: Scalar>(bsr: &Bsr<T>) -> Coo<T> {
+    csr_to_coo(bsr_to_csr(bsr).view())
 }
