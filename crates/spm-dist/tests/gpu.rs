@@ -4,9 +4,9 @@
 mod common;
 
 use common::{distribute, gathered, matrices, sliced};
-use spm_dist::gpu::{DeviceOperator, DeviceOptions, Transport};
+use spm_dist::gpu::{DeviceOperator, DeviceOptions, Nccl, Transport, conjugate_gradients};
 use spm_dist::threads::{Delivery, ThreadCommunicator, run, run_with};
-use spm_dist::{Communicator, DistError, Kernel};
+use spm_dist::{CgOptions, Communicator, DistCsr, DistError, Kernel, Partition, Rows};
 use spm_formats::kernel::{Scaling, split_label};
 use spm_formats::{Csr, DenseShape, Layout};
 use spm_gpu::{Device, DeviceBuffer, DeviceVector, EmulatorOptions, GpuError, Stream, spmm, spmv};
@@ -214,7 +214,10 @@ fn a_chain_of_products_has_the_bits_of_one_device() {
                 let mut op = DeviceOperator::new(comm, &device, a, &setting.options(label))?;
                 for _ in 0..2 {
                     op.residual(&x, &b, &mut y)?;
+                    // Only after the product has read it.
+                    x.fill(f64::NAN)?;
                     op.residual(&y, &b, &mut x)?;
+                    y.fill(f64::NAN)?;
                 }
                 Ok(x.to_vec()?)
             });
@@ -408,6 +411,48 @@ fn what_does_not_fit_is_refused_on_every_rank() {
         op.apply(&x, &mut y)
     })
     .unwrap();
+}
+
+#[test]
+fn conjugate_gradients_end_at_the_solution() {
+    let n = 120;
+    for setting in settings().into_iter().step_by(3) {
+        let exact: Vec<f64> = (0..n).map(|i| (i % 7) as f64 - 3.0).collect();
+        let found = setting.run(|comm, device| {
+            let rows = Partition::even(n, comm.size());
+            let matrix = Rows::generate(rows.range(comm.rank()), n, |i, row| {
+                row.extend((i > 0).then(|| (i - 1, -1.0)));
+                row.push((i, 2.5));
+                row.extend((i + 1 < n).then_some((i + 1, -1.0)));
+            })?;
+            let exact = sliced(&exact, &rows, comm.rank(), 1);
+            let a = DistCsr::new(comm, &rows, &rows, matrix)?;
+            let options = setting.options("csr-thread-per-row");
+            let mut op = DeviceOperator::new(comm, &device, a, &options)?;
+            let stream = Stream::new(&device)?;
+            let exact = DeviceVector::from_slice(&stream, &exact)?;
+            let mut b = DeviceVector::zeros(&stream, exact.len())?;
+            let mut x = DeviceVector::zeros(&Stream::new(&device)?, exact.len())?;
+            op.apply(&exact, &mut b)?;
+            let end = conjugate_gradients(comm, &mut op, &b, &mut x, &CgOptions::default())?;
+            assert!(end.converged && end.iterations > 5, "{end:?}");
+            Ok(x.to_vec()?)
+        });
+        let near = found.iter().zip(&exact).all(|(x, exact)| (x - exact).abs() < 1e-6);
+        assert!(near, "{}", setting.name());
+    }
+}
+
+/// Without the library, or for an emulated device, every rank says so.
+#[test]
+fn nccl_that_is_absent_is_an_error_on_every_rank() {
+    let device = Device::emulated(Default::default());
+    let error = run(2, |comm| Nccl::new(comm, &device).map(drop)).unwrap_err();
+    assert!(error.is_shared() && error.to_string().contains("NCCL is absent: "), "{error:?}");
+    let mut options = DeviceOptions::default();
+    options.transport = Transport::Nccl;
+    let error = run(2, |comm| prepared(comm, &device, &options).map(drop)).unwrap_err();
+    assert!(error.to_string().contains("no ranks of NCCL"), "{error}");
 }
 
 fn with_kernel(mut options: DeviceOptions, label: &str) -> DeviceOptions {

@@ -34,7 +34,7 @@
 //! the device's context current in its thread.
 //!
 //! # Building
-//! There are no feature flags: the driver and cuSPARSE are loaded at run time.
+//! There are no feature flags: the driver, cuSPARSE and NCCL are loaded at run time.
 //!
 //! `cust`, over which the device is driven, looks for a CUDA toolkit when it is built. Where none is
 //! installed, one line in `.cargo/config.toml` lets it build: the README has it.
@@ -57,8 +57,10 @@ mod error;
 mod info;
 mod kernel;
 mod launch;
+mod library;
 mod matrix;
 mod memory;
+pub mod nccl;
 mod plan;
 mod pool;
 mod problem;

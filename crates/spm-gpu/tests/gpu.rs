@@ -9,7 +9,8 @@ use common::cases::{Case, small, spmm_cases};
 use common::{device, scaled, spmm, spmv, streams, transpose, values, vectors};
 use libtest_mimic::{Arguments, Trial};
 use spm_formats::{DenseShape, RealScalar};
-use spm_gpu::{Device, DeviceScalar, cusparse};
+use spm_gpu::nccl::{self, NcclId, NcclRank};
+use spm_gpu::{Device, DeviceBuffer, DeviceScalar, Stream, cusparse};
 use spm_testing::exact::Whole;
 
 fn main() -> ExitCode {
@@ -54,9 +55,35 @@ impl Test {
     }
 }
 
+/// NCCL with one rank: messages to itself, and sums. Without NCCL there is nothing to try.
+fn nccl_with_one_rank(device: &Device) {
+    let (version, path) = match nccl::version() {
+        Ok(found) => found,
+        Err(error) => return println!("{error}"),
+    };
+    println!("NCCL {version:?}, {}", path.display());
+    let id = NcclId::new().unwrap();
+    let rank = NcclRank::new(device, &id, 0, 1).unwrap();
+    let stream = Stream::new(device).unwrap();
+    let mut x = DeviceBuffer::from_slice(device, &[1.0, 2.0, 3.0, 4.0, 5.0]).unwrap();
+    let mut y = DeviceBuffer::<f64>::zeroed(device, 6).unwrap();
+    rank.exchange(&[(0, 1..4)], &x, &[(0, 2..5)], &mut y, &stream).unwrap();
+    rank.exchange(&[], &x, &[], &mut y, &stream).unwrap();
+    rank.sum(&mut x, 3, &stream).unwrap();
+    stream.synchronize().unwrap();
+    assert_eq!(y.to_vec().unwrap(), [0.0, 0.0, 2.0, 3.0, 4.0, 0.0]);
+    assert_eq!(x.to_vec().unwrap(), [1.0, 2.0, 3.0, 4.0, 5.0]);
+    assert!(rank.exchange(&[(0, 1..4)], &x, &[], &mut y, &stream).is_err());
+    assert!(rank.exchange(&[(1, 1..4)], &x, &[], &mut y, &stream).is_err());
+    assert!(rank.exchange(&[(0, 1..7)], &x, &[(0, 0..6)], &mut y, &stream).is_err());
+    assert!(rank.sum(&mut x, 6, &stream).is_err());
+    assert!(NcclRank::new(device, &id, 1, 1).is_err());
+}
+
 fn tests() -> Vec<Test> {
     let mut tests: Vec<Test> =
         device::ALL.map(|(name, run)| Test::new(format!("device::{name}"), run)).into();
+    tests.push(Test::new("nccl_with_one_rank".to_owned(), nccl_with_one_rank));
     macro_rules! kernels {
         ($operation:ident, $on_gpu:ident) => {
             for kernel in spm_gpu::$operation::registry::<f64>() {

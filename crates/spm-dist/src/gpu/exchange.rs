@@ -5,9 +5,10 @@ use std::time::Instant;
 
 use spm_gpu::{Device, DeviceBuffer, DeviceScalar, GpuError, Stream};
 
-use super::Transport;
+use super::nccl::OverNccl;
 use super::peers::Peers;
 use super::staged::Staged;
+use super::{DeviceOptions, Transport};
 use crate::comm::agree;
 use crate::{Communicator, DistError, Halo, bytes};
 
@@ -62,32 +63,45 @@ impl Plan {
     }
 }
 
+type Chosen<T> = (Transport, Box<dyn Exchange<T>>);
+
 /// The exchange of a plan. Collective.
 pub(super) fn exchange<T: DeviceScalar>(
     comm: &(impl Communicator + ?Sized),
     device: &Device,
     plan: &Plan,
-    transport: Transport,
+    options: &DeviceOptions,
     stream: &Stream,
     to: &mut DeviceBuffer<T>,
-) -> Result<(Transport, Box<dyn Exchange<T>>), DistError> {
-    let staged = || Staged::new(comm, device, plan.clone());
-    match transport {
-        Transport::Staged => return Ok((transport, Box::new(staged()?))),
-        Transport::Peers => match Peers::new(comm, device, plan.clone())? {
-            Some(peers) => return Ok((transport, Box::new(peers))),
-            None => return Err(DistError::Unprepared("copies between devices need one process")),
-        },
-        Transport::Auto => {}
+) -> Result<Chosen<T>, DistError> {
+    // `None` where it is not possible.
+    let make = |transport| -> Result<Option<Box<dyn Exchange<T>>>, DistError> {
+        Ok(match transport {
+            Transport::Peers => Peers::new(comm, device, plan.clone())?
+                .map(|peers| -> Box<dyn Exchange<T>> { Box::new(peers) }),
+            Transport::Nccl => match &options.nccl {
+                Some(nccl) => Some(Box::new(OverNccl::new(comm, nccl, plan.clone(), stream)?)),
+                None => None,
+            },
+            _ => Some(Box::new(Staged::new(comm, device, plan.clone())?)),
+        })
+    };
+    if options.transport != Transport::Auto {
+        let without = match options.transport {
+            Transport::Peers => "copies between devices need one process for all ranks",
+            _ => "the options have no ranks of NCCL",
+        };
+        let made = make(options.transport)?.ok_or(DistError::Unprepared(without))?;
+        return Ok((options.transport, made));
     }
-    let mut all: Vec<(Transport, Box<dyn Exchange<T>>)> = Vec::new();
-    if let Some(peers) = Peers::new(comm, device, plan.clone())? {
-        all.push((Transport::Peers, Box::new(peers)));
-    }
-    // Emulated devices take no time that means something.
-    let emulated = comm.all_gather(&[u8::from(device.is_emulated())])?;
-    if all.is_empty() || emulated.iter().all(|answer| answer == &[0]) {
-        all.push((Transport::Staged, Box::new(staged()?)));
+    let mut all: Vec<Chosen<T>> = Vec::new();
+    // Emulated devices take no time that means something: the first that is possible.
+    let emulated = comm.all_gather(&[u8::from(device.is_emulated())])?.contains(&vec![1]);
+    for transport in [Transport::Peers, Transport::Nccl, Transport::Staged] {
+        if emulated && !all.is_empty() {
+            break;
+        }
+        all.extend(make(transport)?.map(|exchange| (transport, exchange)));
     }
     let fastest = if all.len() > 1 { fastest(comm, &mut all, stream, to)? } else { 0 };
     Ok(all.swap_remove(fastest))
@@ -97,7 +111,7 @@ pub(super) fn exchange<T: DeviceScalar>(
 /// rank.
 fn fastest<T: DeviceScalar>(
     comm: &(impl Communicator + ?Sized),
-    all: &mut [(Transport, Box<dyn Exchange<T>>)],
+    all: &mut [Chosen<T>],
     stream: &Stream,
     to: &mut DeviceBuffer<T>,
 ) -> Result<usize, DistError> {

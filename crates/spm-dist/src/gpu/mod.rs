@@ -2,7 +2,7 @@
 //!
 //! [`DeviceOperator`] is [`DistOperator`](crate::DistOperator) for vectors in device memory. Several ranks may
 //! have one device. A [`Transport`] carries the boundary elements: copies between the devices of one process,
-//! or messages of the [`Communicator`](crate::Communicator) through host memory.
+//! messages of the [`Communicator`](crate::Communicator) through host memory, or NCCL.
 //!
 //! ```
 //! use spm_dist::gpu::{DeviceOperator, DeviceOptions};
@@ -33,11 +33,15 @@
 //! # Ok::<(), spm_dist::DistError>(())
 //! ```
 
+mod cg;
 mod exchange;
+mod nccl;
 mod operator;
 mod peers;
 mod staged;
 
+pub use cg::conjugate_gradients;
+pub use nccl::Nccl;
 pub use operator::{DeviceOperator, DeviceOptions};
 
 /// How boundary elements get from one device to another.
@@ -53,6 +57,8 @@ pub enum Transport {
     Peers,
     /// Through host memory, by messages of the communicator.
     Staged,
+    /// NCCL, by the ranks of [`DeviceOptions::nccl`].
+    Nccl,
 }
 
 impl std::fmt::Display for Transport {
@@ -61,6 +67,7 @@ impl std::fmt::Display for Transport {
             Self::Auto => "auto",
             Self::Peers => "peers",
             Self::Staged => "staged",
+            Self::Nccl => "nccl",
         })
     }
 }

@@ -10,8 +10,8 @@ use spm_gpu::{
     GpuError, PlanOptions, Stream, spmm, spmv,
 };
 
-use super::Transport;
 use super::exchange::{Exchange, Plan, everywhere, exchange};
+use super::{Nccl, Transport};
 use crate::comm::agree;
 use crate::{Communicator, DistCsr, DistError, Kernel, Times};
 
@@ -30,6 +30,8 @@ pub struct DeviceOptions {
     pub kernel: Kernel,
     /// How boundary elements get from one device to another.
     pub transport: Transport,
+    /// NCCL's ranks, for [`Transport::Nccl`], and to be tried by [`Transport::Auto`].
+    pub nccl: Option<Nccl>,
     /// Device memory of this rank, and whether values are expected to change.
     pub plan: PlanOptions,
 }
@@ -41,6 +43,7 @@ impl Default for DeviceOptions {
             columns: 1,
             kernel: Kernel::Auto,
             transport: Transport::Auto,
+            nccl: None,
             plan: PlanOptions::default(),
         }
     }
@@ -109,7 +112,9 @@ impl<T: DeviceScalar> DeviceOperator<T> {
             Kernel::Fixed(label) => label,
         };
         let transport = options.transport;
-        let identity = format!("{k} columns on GPUs, kernel {asked}, transport {transport}");
+        let nccl = if options.nccl.is_some() { "with" } else { "without" };
+        let identity =
+            format!("{k} columns on GPUs, kernel {asked}, transport {transport} {nccl} NCCL");
         crate::same_everywhere(comm, &identity)?;
         let widest = a.boundary.a.cols().max(a.local_cols());
         let checked = dense(k).check::<T>((a.local_rows(), widest)).map_err(DistError::from);
@@ -148,7 +153,7 @@ impl<T: DeviceScalar> DeviceOperator<T> {
         let ((stream, mark), sends, own_rows, boundary_rows, mut x, y) =
             everywhere(comm, arrays())?;
         let halo = Plan::of_halo(&a.halo, k, below, own);
-        let (transport, exchange) = exchange(comm, device, &halo, transport, &stream, &mut x)?;
+        let (transport, exchange) = exchange(comm, device, &halo, options, &stream, &mut x)?;
         Ok(Self {
             device: device.clone(),
             columns: k,
@@ -326,8 +331,10 @@ impl<T: DeviceScalar> DeviceOperator<T> {
         if scaling.beta != <T as Scalar>::ZERO {
             let added = z.unwrap_or(y);
             boundary_rows.gather(k, added.elements(), &mut self.y, 0, of_boundary)?;
-            // Before the local block, which writes all of y.
-            follow(of_y, of_boundary)?;
+            if z.is_none() {
+                // Before the local block, which writes all of y.
+                follow(of_y, of_boundary)?;
+            }
         }
         clock.lap(of_boundary, |times| &mut times.boundary)?;
         match z {

@@ -1,6 +1,5 @@
 //! libcusparse, opened at run time. Enumerators and signatures: cusparse.h of CUDA 12 and 13.
 
-use std::env;
 use std::ffi::{CStr, c_char, c_int, c_void};
 use std::path::{Path, PathBuf};
 use std::sync::OnceLock;
@@ -9,15 +8,15 @@ use libloading::Library;
 
 use crate::driver::with_causes;
 use crate::error::GpuError;
+use crate::library::Search;
 
-/// Names of the library file, newest first.
-const NAMES: &[&str] =
-    &["libcusparse.so.13", "libcusparse.so.12", "libcusparse.so.11", "libcusparse.so"];
-/// The variable that names the library file or its folder.
-pub(super) const VARIABLE: &str = "SPM_CUSPARSE";
-
-/// How every name of the file begins.
-const PREFIX: &str = "libcusparse.";
+const SEARCH: Search = Search {
+    variable: "SPM_CUSPARSE",
+    prefix: "libcusparse.",
+    names: &["libcusparse.so.13", "libcusparse.so.12", "libcusparse.so.11", "libcusparse.so"],
+    packages: &["nvidia/cu13/lib", "nvidia/cusparse/lib"],
+    install: "CUDA's libcusparse",
+};
 /// Major versions that have the signatures below.
 const VERSIONS: std::ops::RangeInclusive<c_int> = 11..=13;
 /// `MAJOR_VERSION` of `libraryPropertyType`.
@@ -124,16 +123,11 @@ pub(super) struct Cusparse {
 }
 
 impl Cusparse {
-    /// Opens the library at the first call.
-    ///
-    /// Looked for, in this order: the file or folder that the variable `SPM_CUSPARSE` names, the
-    /// loader's own search (LD_LIBRARY_PATH, the system's folders), /usr/local/cuda*/lib64, and
-    /// the folders of PyPI's packages below `$VIRTUAL_ENV` and the usual site-packages.
+    /// Opens the library at the first call ([`Search::find`]; the variable is `SPM_CUSPARSE`).
     pub(super) fn open() -> Result<&'static Self, GpuError> {
         static OPENED: OnceLock<Result<Cusparse, String>> = OnceLock::new();
-        OPENED.get_or_init(find).as_ref().map_err(|reason| GpuError::LibraryAbsent {
-            library: "cuSPARSE",
-            reason: reason.clone(),
+        OPENED.get_or_init(|| SEARCH.find(load)).as_ref().map_err(|reason| {
+            GpuError::LibraryAbsent { library: "cuSPARSE", reason: reason.clone() }
         })
     }
 
@@ -154,34 +148,8 @@ impl Cusparse {
     }
 }
 
-fn find() -> Result<Cusparse, String> {
-    let mut reason = None;
-    for path in candidates() {
-        let error = match open(&path) {
-            Ok(library) => return Ok(library),
-            Err(error) => error,
-        };
-        // The first is what the variable names, and a file that is there says more than one that
-        // is not.
-        if reason.is_none() || path.is_file() {
-            reason = Some(error);
-        }
-    }
-    let reason = reason.unwrap_or_default();
-    Err(format!(
-        "{reason}; install CUDA's libcusparse, or set {VARIABLE} to the file or its folder"
-    ))
-}
-
-fn open(path: &Path) -> Result<Cusparse, String> {
-    let name = path.file_name().unwrap_or_default().to_string_lossy();
-    if !name.starts_with(PREFIX) {
-        return Err(format!("{} is no file {PREFIX}*", path.display()));
-    }
-    // SAFETY: opening cuSPARSE runs its initialisers, as in every program that uses it. What has this
-    // name in the places that are looked at is trusted to be it, as by the system's loader.
-    let library = unsafe { Library::new(path) }.map_err(|error| with_causes(&error))?;
-    // SAFETY: as above; nothing else is called before the version is known.
+fn load(library: Library, path: &Path) -> Result<Cusparse, String> {
+    // SAFETY: it has the name of cuSPARSE; nothing else is called before the version is known.
     let functions = unsafe { Functions::load(&library) }.map_err(|error| with_causes(&error))?;
     let mut major = 0;
     // SAFETY: has this signature in every version, takes no handle, and points to an int.
@@ -193,68 +161,9 @@ fn open(path: &Path) -> Result<Cusparse, String> {
     Ok(Cusparse { functions, path: path.to_owned(), _library: library })
 }
 
-fn candidates() -> Vec<PathBuf> {
-    let mut paths = Vec::new();
-    if let Some(given) = env::var_os(VARIABLE).map(PathBuf::from) {
-        if given.is_dir() {
-            paths.extend(in_folder(&given));
-        } else {
-            paths.push(given);
-        }
-    }
-    paths.extend(NAMES.iter().map(PathBuf::from));
-    for folder in entries(Path::new("/usr/local"), "cuda") {
-        paths.extend(in_folder(&folder.join("lib64")));
-    }
-    for site in site_packages() {
-        for package in ["nvidia/cu13/lib", "nvidia/cusparse/lib"] {
-            paths.extend(in_folder(&site.join(package)));
-        }
-    }
-    paths
-}
-
-/// The names that exist in a folder.
-fn in_folder(folder: &Path) -> impl Iterator<Item = PathBuf> {
-    NAMES.iter().map(|name| folder.join(name)).filter(|path| path.is_file())
-}
-
-/// The names in `folder` that start with `prefix`, in descending order.
-fn entries(folder: &Path, prefix: &str) -> Vec<PathBuf> {
-    let mut found: Vec<PathBuf> = folder
-        .read_dir()
-        .into_iter()
-        .flatten()
-        .flatten()
-        .filter(|entry| entry.file_name().to_string_lossy().starts_with(prefix))
-        .map(|entry| entry.path())
-        .collect();
-    found.sort();
-    found.reverse();
-    found
-}
-
-fn site_packages() -> Vec<PathBuf> {
-    let mut roots: Vec<PathBuf> =
-        env::var_os("VIRTUAL_ENV").map(PathBuf::from).into_iter().collect();
-    roots.extend(["/usr/local", "/usr"].map(PathBuf::from));
-    let mut sites = Vec::new();
-    for python in roots.iter().flat_map(|root| entries(&root.join("lib"), "python3")) {
-        sites.extend(["site-packages", "dist-packages"].map(|name| python.join(name)));
-    }
-    sites
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    #[test]
-    fn a_file_of_another_name_is_not_opened() {
-        // The C library, which every program has open: opening it would succeed.
-        let error = open(Path::new("libc.so.6")).err().expect("it is not cuSPARSE");
-        assert_eq!(error, "libc.so.6 is no file libcusparse.*");
-    }
 
     #[test]
     fn without_the_library_the_reason_names_the_variable() {
@@ -262,7 +171,7 @@ mod tests {
             Ok(library) => assert!(library.path.to_string_lossy().contains("cusparse")),
             Err(error) => {
                 assert!(error.is_absent());
-                assert!(error.to_string().contains(VARIABLE), "{error}");
+                assert!(error.to_string().contains(SEARCH.variable), "{error}");
             }
         }
     }
