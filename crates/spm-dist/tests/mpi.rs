@@ -11,12 +11,15 @@ use std::process::ExitCode;
 
 use common::{distribute, matrices, sliced};
 use spm_cpu::{PlanOptions, spmv};
+use spm_dist::gpu::{DeviceOperator, DeviceOptions, Transport};
 use spm_dist::mpi::{self, MpiCommunicator};
 use spm_dist::{
     CgOptions, Communicator, DistCsr, DistOperator, Kernel, Options, Partition, Rows,
     conjugate_gradients,
 };
 use spm_formats::Csr;
+use spm_formats::kernel::ProductPlan;
+use spm_gpu::{Device, DeviceVector, EmulatorOptions, Stream};
 use spm_testing::edge_cases::vector;
 
 fn main() -> ExitCode {
@@ -25,6 +28,7 @@ fn main() -> ExitCode {
         None => {
             messages(comm)?;
             products(comm)?;
+            products_on_devices(comm)?;
             solution(comm)?;
             if comm.rank() == 0 {
                 println!("mpi: {} ranks passed", comm.size());
@@ -98,6 +102,40 @@ fn products(comm: &MpiCommunicator) -> Result<(), Box<dyn Error>> {
         let mut products = [dot(&t, &x), dot(&y, &y)];
         comm.sum(&mut products)?;
         assert!((products[0] - products[1]).abs() <= 1e-9 * products[1].max(1.0), "{name}");
+    }
+    Ok(())
+}
+
+/// The same on emulated devices, through host memory; copies between devices are not possible.
+fn products_on_devices(comm: &MpiCommunicator) -> Result<(), Box<dyn Error>> {
+    let label = "csr-thread-per-row";
+    for (name, a) in matrices() {
+        let device = Device::emulated(EmulatorOptions { deferred: true, ..Default::default() });
+        let stream = Stream::new(&device)?;
+        let x = vector::<f64>(a.cols());
+        let kernel = spm_gpu::spmv::find::<f64>(label).expect("a kernel");
+        let parameters = kernel.info.defaults();
+        let plan = kernel.plan_on_host(&device, a.view(), &parameters, &Default::default())?;
+        let mut expected = vec![0.0; a.rows()];
+        plan.run(&x, &mut expected)?;
+        let mine = distribute(comm, &a)?;
+        let expected = sliced(&expected, mine.row_partition(), comm.rank(), 1);
+        let x = sliced(&x, mine.col_partition(), comm.rank(), 1);
+        let x = DeviceVector::from_slice(&stream, &x)?;
+        let mut y = DeviceVector::zeros(&stream, expected.len())?;
+        let mut options = DeviceOptions::default();
+        options.kernel = Kernel::Fixed(label.to_owned());
+        let mut op = DeviceOperator::new(comm, &device, mine.clone(), &options)?;
+        assert_eq!(op.transport(), Transport::Staged);
+        for _ in 0..3 {
+            op.apply(&x, &mut y)?;
+        }
+        let found = y.to_vec()?;
+        let same = found.iter().zip(&expected).all(|(a, b)| a.to_bits() == b.to_bits());
+        assert!(same, "{name} on rank {}", comm.rank());
+        options.transport = Transport::Peers;
+        let refused = DeviceOperator::new(comm, &device, mine, &options).unwrap_err();
+        assert!(refused.to_string().contains("need one process"), "{refused}");
     }
     Ok(())
 }

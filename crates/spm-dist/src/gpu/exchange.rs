@@ -52,6 +52,12 @@ impl Plan {
         Self { sends: sends.collect(), receives: receives.collect() }
     }
 
+    /// The exchange from ghost entries to the ranks that own them: into an array in the order of
+    /// [`Halo::local`].
+    pub(super) fn of_transpose(halo: &Halo) -> Self {
+        Self { sends: halo.receives().to_vec(), receives: halo.sends().to_vec() }
+    }
+
     /// Elements that are sent.
     pub(super) fn outgoing(&self) -> usize {
         self.sends.last().map_or(0, |(_, range)| range.end)
@@ -66,7 +72,7 @@ impl Plan {
 type Chosen<T> = (Transport, Box<dyn Exchange<T>>);
 
 /// The exchange of a plan. Collective.
-pub(super) fn exchange<T: DeviceScalar>(
+pub(super) fn exchange_of<T: DeviceScalar>(
     comm: &(impl Communicator + ?Sized),
     device: &Device,
     plan: &Plan,

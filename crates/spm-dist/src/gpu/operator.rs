@@ -1,16 +1,17 @@
 //! Products with a distributed matrix in device memory.
 
+use std::ops::Range;
 use std::sync::Arc;
 use std::time::Instant;
 
 use spm_formats::kernel::{PlanError, Scaling, check_length, split_label};
 use spm_formats::{Csr, DenseShape, Layout, Scalar};
 use spm_gpu::{
-    Device, DeviceBuffer, DeviceProductPlan, DeviceRows, DeviceScalar, DeviceVector, Event,
-    GpuError, PlanOptions, Stream, spmm, spmv,
+    Device, DeviceBuffer, DeviceCsr, DeviceProductPlan, DeviceRows, DeviceScalar, DeviceVector,
+    Event, GpuError, PlanOptions, Stream, spmm, spmv,
 };
 
-use super::exchange::{Exchange, Plan, everywhere, exchange};
+use super::exchange::{Exchange, Plan, everywhere, exchange_of};
 use super::{Nccl, Transport};
 use crate::comm::agree;
 use crate::{Communicator, DistCsr, DistError, Kernel, Times};
@@ -18,6 +19,8 @@ use crate::{Communicator, DistCsr, DistError, Kernel, Times};
 /// The kernel that takes every matrix, and that of SpMM.
 const PLAIN: &str = "csr-subwarp-per-row";
 const PLAIN_MANY: &str = "csr-vector";
+/// That of the transpose, whose rows may have any length.
+const OF_TRANSPOSE: &str = "csr-segmented-sum";
 
 /// Options of a [`DeviceOperator`].
 #[derive(Debug, Clone)]
@@ -28,6 +31,8 @@ pub struct DeviceOptions {
     /// The kernel, of the registry of SpMV (one column) or SpMM of `spm-gpu`. A parameter that is not given
     /// may be chosen for the rows of each block.
     pub kernel: Kernel,
+    /// Also prepares the product with the transpose, for one column.
+    pub transpose: bool,
     /// How boundary elements get from one device to another.
     pub transport: Transport,
     /// NCCL's ranks, for [`Transport::Nccl`], and to be tried by [`Transport::Auto`].
@@ -42,6 +47,7 @@ impl Default for DeviceOptions {
         Self {
             columns: 1,
             kernel: Kernel::Auto,
+            transpose: false,
             transport: Transport::Auto,
             nccl: None,
             plan: PlanOptions::default(),
@@ -82,7 +88,19 @@ pub struct DeviceOperator<T> {
     /// X and Y of the boundary block.
     x: DeviceBuffer<T>,
     y: DeviceBuffer<T>,
+    transposed: Option<Transposed<T>>,
     failed: Option<DistError>,
+}
+
+/// What y = A^T x needs besides.
+struct Transposed<T> {
+    local: BoxedPlan<T>,
+    boundary: BoxedPlan<T>,
+    /// From ghost entries to their owners.
+    exchange: Box<dyn Exchange<T>>,
+    /// Sums of other ranks, those of one rank behind those of another, and the rows of each.
+    incoming: DeviceBuffer<T>,
+    neighbours: Vec<(DeviceRows, usize)>,
 }
 
 impl<T> std::fmt::Debug for DeviceOperator<T> {
@@ -115,9 +133,14 @@ impl<T: DeviceScalar> DeviceOperator<T> {
         let nccl = if options.nccl.is_some() { "with" } else { "without" };
         let identity =
             format!("{k} columns on GPUs, kernel {asked}, transport {transport} {nccl} NCCL");
+        let identity = format!("{identity}, transpose {}", options.transpose);
         crate::same_everywhere(comm, &identity)?;
         let widest = a.boundary.a.cols().max(a.local_cols());
-        let checked = dense(k).check::<T>((a.local_rows(), widest)).map_err(DistError::from);
+        let checked = if options.transpose && k != 1 {
+            Err(DistError::Unprepared("the transpose is for one column"))
+        } else {
+            dense(k).check::<T>((a.local_rows(), widest)).map_err(DistError::from)
+        };
         let block = agree(comm, checked.and_then(|()| Ok(a.local_block()?)))?;
 
         let plans = |label: &str| {
@@ -134,6 +157,13 @@ impl<T: DeviceScalar> DeviceOperator<T> {
                     Err(error) => return Err(error),
                 }
             }
+        };
+        let of_transpose = if options.transpose {
+            let plan = |a: &Csr<T>| plan_transposed(device, a, &options.plan);
+            let plans = plan(&block).and_then(|local| Ok((local, plan(&a.boundary.a)?)));
+            Some(agree(comm, plans)?)
+        } else {
+            None
         };
         drop(block);
 
@@ -153,7 +183,27 @@ impl<T: DeviceScalar> DeviceOperator<T> {
         let ((stream, mark), sends, own_rows, boundary_rows, mut x, y) =
             everywhere(comm, arrays())?;
         let halo = Plan::of_halo(&a.halo, k, below, own);
-        let (transport, exchange) = exchange(comm, device, &halo, options, &stream, &mut x)?;
+        let (transport, exchange) = exchange_of(comm, device, &halo, options, &stream, &mut x)?;
+        let transposed = match of_transpose {
+            Some((local, boundary)) => {
+                let options = DeviceOptions { transport, ..options.clone() };
+                let plan = Plan::of_transpose(&a.halo);
+                let arrays = || -> Result<_, GpuError> {
+                    let rows = |(_, range): &(usize, Range<usize>)| {
+                        let rows = &a.halo.local()[range.clone()];
+                        Ok((DeviceRows::new(device, rows, a.local_cols())?, range.start))
+                    };
+                    let neighbours = a.halo.sends().iter().map(rows);
+                    let incoming = DeviceBuffer::uninitialized(device, a.halo.local().len())?;
+                    Ok((neighbours.collect::<Result<Vec<_>, GpuError>>()?, incoming))
+                };
+                let (neighbours, mut incoming) = everywhere(comm, arrays())?;
+                let (_, exchange) =
+                    exchange_of(comm, device, &plan, &options, &stream, &mut incoming)?;
+                Some(Transposed { local, boundary, exchange, incoming, neighbours })
+            }
+            None => None,
+        };
         Ok(Self {
             device: device.clone(),
             columns: k,
@@ -170,6 +220,7 @@ impl<T: DeviceScalar> DeviceOperator<T> {
             boundary_rows,
             x,
             y,
+            transposed,
             failed: None,
             a,
         })
@@ -213,10 +264,12 @@ impl<T: DeviceScalar> DeviceOperator<T> {
 
     /// Bytes of device memory of the plans and of the boundary elements of this rank.
     pub fn device_bytes(&self) -> u64 {
-        let plans = [&self.local, &self.boundary].map(|plan| plan.footprint().plan_bytes);
+        let transposed = self.transposed.iter().flat_map(|of| [&of.local, &of.boundary]);
+        let plans = transposed.chain([&self.local, &self.boundary]);
+        let plans = plans.map(|plan| plan.footprint().plan_bytes);
         let rows = self.sends.len() + self.own.len() + self.boundary_rows.len();
         let elements = self.x.bytes() + self.y.bytes() + self.sends.len() * self.columns * T::BYTES;
-        plans.iter().sum::<u64>() + (rows * size_of::<u32>() + elements) as u64
+        plans.sum::<u64>() + (rows * size_of::<u32>() + elements) as u64
     }
 
     /// `y` = A `x`: local columns x k and local rows x k elements, row-major. Collective.
@@ -272,6 +325,57 @@ impl<T: DeviceScalar> DeviceOperator<T> {
         Ok(timed.times)
     }
 
+    /// `y` = A^T `x`: local rows and local columns elements, for [`DeviceOptions::transpose`]. Each rank adds
+    /// the sums of its rows, then those of other ranks in their order. Collective.
+    ///
+    /// # Errors
+    /// As [`DeviceOperator::apply`]; [`DistError::Unprepared`].
+    pub fn apply_transpose(
+        &mut self,
+        x: &DeviceVector<T>,
+        y: &mut DeviceVector<T>,
+    ) -> Result<(), DistError> {
+        self.apply_transpose_scaled(<T as Scalar>::ONE, x, <T as Scalar>::ZERO, y)
+    }
+
+    /// `y` = `alpha` A^T `x` + `beta` `y`; otherwise as [`DeviceOperator::apply_transpose`]. Collective.
+    ///
+    /// # Errors
+    /// As [`DeviceOperator::apply_transpose`].
+    pub fn apply_transpose_scaled(
+        &mut self,
+        alpha: T,
+        x: &DeviceVector<T>,
+        beta: T,
+        y: &mut DeviceVector<T>,
+    ) -> Result<(), DistError> {
+        if self.transposed.is_none() {
+            return Err(DistError::Unprepared("the operator was made without `transpose`"));
+        }
+        let lengths = [("x", self.a.local_rows(), x), ("y", self.a.local_cols(), &*y)];
+        self.check(lengths.into_iter())?;
+        let result = self.enqueue_transposed(Scaling::new(alpha, beta), x, y);
+        self.failed = result.as_ref().err().cloned();
+        result
+    }
+
+    /// Checks operands: what it is, its length, the vector.
+    fn check<'v>(
+        &self,
+        operands: impl Iterator<Item = (&'static str, usize, &'v DeviceVector<T>)>,
+    ) -> Result<(), DistError>
+    where
+        T: 'v,
+    {
+        for (what, length, vector) in operands {
+            check_length(what, length, vector.len())?;
+            if !vector.device().is(&self.device) {
+                return Err(GpuError::OtherDevice { what }.into());
+            }
+        }
+        self.failed.clone().map_or(Ok(()), Err)
+    }
+
     /// Checks the operands, and remembers errors of the product.
     fn multiply(
         &mut self,
@@ -284,15 +388,7 @@ impl<T: DeviceScalar> DeviceOperator<T> {
         let k = self.columns;
         let z_length = z.map(|z| ("z", self.a.local_rows() * k, z));
         let operands = [("x", self.a.local_cols() * k, x), ("y", self.a.local_rows() * k, &*y)];
-        for (what, length, vector) in operands.into_iter().chain(z_length) {
-            check_length(what, length, vector.len())?;
-            if !vector.device().is(&self.device) {
-                return Err(GpuError::OtherDevice { what }.into());
-            }
-        }
-        if let Some(error) = &self.failed {
-            return Err(error.clone());
-        }
+        self.check(operands.into_iter().chain(z_length))?;
         let result = self.enqueue(scaling, x, z, y, clock);
         self.failed = result.as_ref().err().cloned();
         result
@@ -308,15 +404,8 @@ impl<T: DeviceScalar> DeviceOperator<T> {
         clock: &mut dyn Clock,
     ) -> Result<(), DistError> {
         let k = self.columns;
-        let (of_boundary, of_y, mark) = (&self.stream, &y.stream().clone(), &self.mark);
-        // `one` goes on when `other` has done what it has now.
-        let follow = |one: &Stream, other: &Stream| {
-            if one.is(other) {
-                return Ok(());
-            }
-            mark.record(other)?;
-            one.wait(mark)
-        };
+        let (of_boundary, of_y) = (&self.stream, &y.stream().clone());
+        let follow = |one: &Stream, other: &Stream| follow(&self.mark, one, other);
         for read in [Some(x), z].into_iter().flatten() {
             follow(of_y, read.stream())?;
         }
@@ -359,6 +448,41 @@ impl<T: DeviceScalar> DeviceOperator<T> {
         Ok(())
     }
 
+    /// `y` = alpha A^T `x` + beta `y`.
+    fn enqueue_transposed(
+        &mut self,
+        scaling: Scaling<T>,
+        x: &DeviceVector<T>,
+        y: &mut DeviceVector<T>,
+    ) -> Result<(), DistError> {
+        let Some(transposed) = &mut self.transposed else { return Ok(()) };
+        let Transposed { local, boundary, exchange, incoming, neighbours } = transposed;
+        let (of_boundary, of_y) = (&self.stream, &y.stream().clone());
+        let follow = |one: &Stream, other: &Stream| follow(&self.mark, one, other);
+        follow(of_y, x.stream())?;
+        follow(of_boundary, of_y)?;
+        // The boundary rows first: their sums belong to other ranks, too.
+        self.boundary_rows.gather(1, x.elements(), &mut self.y, 0, of_boundary)?;
+        let once = Scaling::new(scaling.alpha, <T as Scalar>::ZERO);
+        boundary.launch_scaled(once, &self.y, &mut self.x, of_boundary)?;
+        let (below, end) = (self.a.boundary.below, self.a.boundary.below + self.own.len());
+        exchange.send(of_boundary, &mut |outgoing| {
+            let above = outgoing.len() - below;
+            outgoing.copy_part_from_on(0, &self.x, 0, below, of_boundary)?;
+            outgoing.copy_part_from_on(below, &self.x, end, above, of_boundary)
+        })?;
+        local.launch_scaled(scaling, x.elements(), y.elements_mut(), of_y)?;
+        exchange.receive(of_boundary, incoming)?;
+        follow(of_boundary, of_y)?;
+        let y = y.elements_mut();
+        self.own.scatter_add(1, &self.x, below, y, of_boundary)?;
+        for (rows, first) in &*neighbours {
+            rows.scatter_add(1, incoming, *first, y, of_boundary)?;
+        }
+        follow(of_y, of_boundary)?;
+        Ok(follow(x.stream(), of_y)?)
+    }
+
     /// Replaces the values of this rank's rows, in their order with ascending global columns; the pattern
     /// stays. Not collective: other ranks may keep theirs.
     ///
@@ -380,6 +504,11 @@ impl<T: DeviceScalar> DeviceOperator<T> {
         }
         if !self.takes_values(&of_boundary, |op| &mut op.boundary)? {
             self.boundary = self.plan_anew(&self.a.boundary.a)?;
+        }
+        if let Some(transposed) = &mut self.transposed {
+            let plan = |a: &Csr<T>| plan_transposed(&self.device, a, &self.options);
+            transposed.local = plan(&*self.a.local_block()?)?;
+            transposed.boundary = plan(&self.a.boundary.a)?;
         }
         Ok(())
     }
@@ -403,6 +532,15 @@ impl<T: DeviceScalar> DeviceOperator<T> {
         let plan = |label| plan(&self.device, a, label, self.columns, &self.options);
         plan(&self.label).or_else(|_| plan(plain(self.columns)))
     }
+}
+
+/// `one` goes on when `other` has done what it has now.
+fn follow(mark: &Event, one: &Stream, other: &Stream) -> Result<(), GpuError> {
+    if one.is(other) {
+        return Ok(());
+    }
+    mark.record(other)?;
+    one.wait(mark)
 }
 
 /// Takes the times of the parts of a product.
@@ -464,6 +602,18 @@ fn plan<T: DeviceScalar>(
         kernel.plan(device, a.view(), dense(columns), &parameters, options)?
     };
     Ok(plan)
+}
+
+/// Plans the product with the transpose of a block, which is transposed on the device.
+fn plan_transposed<T: DeviceScalar>(
+    device: &Device,
+    a: &Csr<T>,
+    options: &PlanOptions,
+) -> Result<BoxedPlan<T>, DistError> {
+    let transpose = Arc::new(DeviceCsr::transposed(device, a.view(), options)?);
+    let kernel = spmv::find::<T>(OF_TRANSPOSE).expect("a registered kernel");
+    let plan = kernel.plan_on_device(&transpose, &kernel.info.defaults(), options);
+    Ok(plan.expect("it is planned on the device")?)
 }
 
 /// The label of rank 0's choice for the block with the most entries. Collective.
