@@ -124,6 +124,21 @@ impl Cuda {
         Ok((free as u64 + self.pool.unused(), total as u64))
     }
 
+    /// Whether the driver says that memory of this device begins at `address` or before it.
+    pub(crate) fn holds(&self, ordinal: u32, address: u64) -> Result<bool, GpuError> {
+        self.make_current()?;
+        let mut of = -1;
+        let attribute = sys::CUpointer_attribute::CU_POINTER_ATTRIBUTE_DEVICE_ORDINAL;
+        // SAFETY: points to an int, which this attribute is; any address may be asked for.
+        let answer =
+            unsafe { sys::cuPointerGetAttribute((&raw mut of).cast(), attribute, address) };
+        if answer == sys::CUresult::CUDA_ERROR_INVALID_VALUE {
+            return Ok(false);
+        }
+        check("cuPointerGetAttribute", answer)?;
+        Ok(i64::from(of) == i64::from(ordinal))
+    }
+
     /// Makes this context current in the calling thread.
     pub(crate) fn make_current(&self) -> Result<(), GpuError> {
         CurrentContext::set_current(&self.context).map_err(|e| from_cust("cuCtxSetCurrent", e))

@@ -2,9 +2,11 @@
 
 use std::collections::VecDeque;
 use std::fmt;
+use std::ptr;
 use std::sync::{Arc, Mutex, PoisonError};
 
 use cust::context::CurrentContext;
+use cust::sys;
 use spm_gpu_kernels::emulator::{Emulator, EmulatorOptions};
 
 use crate::cuda::Cuda;
@@ -26,6 +28,34 @@ struct Inner {
     info: DeviceInfo,
     /// [`EmulatedDevice::seconds`] that nobody has read.
     seconds: Mutex<VecDeque<f64>>,
+}
+
+/// Calls `body` and then makes the context current that was current in this thread before. Other users of
+/// the driver in a thread, such as the CUDA runtime, take the current context for their device's; the
+/// calls of this crate change it if there are several devices.
+pub fn preserving_context<R>(body: impl FnOnce() -> R) -> R {
+    /// Puts the former context back, also when `body` panics.
+    struct Restore(sys::CUcontext);
+
+    impl Drop for Restore {
+        fn drop(&mut self) {
+            if current() != Some(self.0) {
+                // SAFETY: a context that was current in this thread, or none.
+                let _ = unsafe { sys::cuCtxSetCurrent(self.0) };
+            }
+        }
+    }
+
+    let _restore = current().map(Restore);
+    body()
+}
+
+/// The current context of this thread, null if it has none; nothing without a driver.
+fn current() -> Option<sys::CUcontext> {
+    let mut context = ptr::null_mut();
+    // SAFETY: points to a handle.
+    let answer = unsafe { sys::cuCtxGetCurrent(&mut context) };
+    (answer == sys::CUresult::CUDA_SUCCESS).then_some(context)
 }
 
 /// What an emulated device says that it is, and how long it says that products take.
@@ -182,6 +212,18 @@ impl Device {
             (Backend::Cuda(cuda), Backend::Cuda(other)) => cuda.enable_peer(other),
             (Backend::Emulator(_), Backend::Emulator(_)) => Ok(true),
             _ => Err(GpuError::OtherDevice { what: "the peer" }),
+        }
+    }
+
+    /// Whether `address`, of another library, is memory of this device; on an emulated device whether it
+    /// is not 0.
+    ///
+    /// # Errors
+    /// A device that fails.
+    pub fn holds(&self, address: u64) -> Result<bool, GpuError> {
+        match &self.inner.backend {
+            Backend::Cuda(cuda) => cuda.holds(self.inner.info.ordinal, address),
+            Backend::Emulator(_) => Ok(address != 0),
         }
     }
 

@@ -133,6 +133,7 @@ passed_as! {
     CUfunction_attribute => c_uint,
     CUjitInputType => c_uint,
     CUlimit => c_uint,
+    CUpointer_attribute => c_uint,
     CUmem_advise => c_uint,
     CUresult => c_uint,
     CUsharedconfig => c_uint,
@@ -331,6 +332,7 @@ forward! {
     cuOccupancyMaxPotentialBlockSize(
         a: *mut c_int, b: *mut c_int, c: CUfunction, d: CUoccupancyB2DSize, e: usize, f: c_int
     );
+    cuPointerGetAttribute(a: *mut c_void, b: CUpointer_attribute, c: CUdeviceptr);
     cuStreamCreateWithPriority(a: *mut CUstream, b: c_uint, c: c_int);
     cuStreamDestroy_v2(a: CUstream);
     cuStreamGetFlags(a: CUstream, b: *mut c_uint);

@@ -132,6 +132,16 @@ pub enum GpuError {
         /// What it is.
         what: &'static str,
     },
+    /// An array of another library begins where kernels cannot read it.
+    #[error(
+        "the array begins at address {address:#x}, which is no multiple of {alignment}; use a copy of it"
+    )]
+    Misaligned {
+        /// Where it begins.
+        address: u64,
+        /// Bytes that kernels read at once.
+        alignment: u64,
+    },
     /// A time was asked of an event that is in no stream.
     #[error("the event was never recorded in a stream")]
     NotRecorded,

@@ -78,7 +78,7 @@ mod timing;
 pub mod transpose;
 mod vector;
 
-pub use device::{Device, EmulatedDevice};
+pub use device::{Device, EmulatedDevice, preserving_context};
 pub use error::{CudaVersion, GpuError};
 pub use info::{DeviceInfo, LaunchLimits};
 pub use kernel::ProductKernel;

@@ -17,11 +17,14 @@ use crate::stream::{Event, Stream};
 ///
 /// Freeing waits for the kernels that still use the array. The [`Device`] keeps the memory of small
 /// arrays for later ones. Copies wait for all streams of the device.
+///
+/// An array [of another library](DeviceBuffer::from_raw) is not freed.
 #[derive(Debug)]
 pub struct DeviceBuffer<T> {
     storage: Storage<T>,
     device: Device,
     length: usize,
+    owner: Owner<T>,
     /// Held for the budget of the plan that it belongs to.
     _reserved: Reserved,
 }
@@ -32,15 +35,51 @@ enum Storage<T> {
     Emulated(EmuBuffer<T>),
 }
 
+/// The bytes that kernels load and store at once, at most, of x and y.
+const ALIGNMENT: u64 = 16;
+
+/// Who owns the memory of an array.
+#[derive(Debug)]
+enum Owner<T> {
+    Own,
+    /// Another library.
+    Foreign,
+    /// The array stands for writable host memory, on the emulator.
+    Host(HostCopy<T>),
+}
+
+/// Where the elements of an emulated array go when it is dropped.
+#[derive(Debug)]
+struct HostCopy<T> {
+    address: u64,
+    write: unsafe fn(&EmuBuffer<T>, u64),
+}
+
+/// # Safety
+/// There is host memory for the elements at the address, and nothing else uses it.
+unsafe fn write_to_host<T: Element>(buffer: &EmuBuffer<T>, address: u64) {
+    let target = ptr::with_exposed_provenance_mut::<T>(address as usize);
+    let elements = buffer.to_vec();
+    // SAFETY: the caller's promise.
+    unsafe { target.copy_from_nonoverlapping(elements.as_ptr(), elements.len()) };
+}
+
 impl<T> Drop for DeviceBuffer<T> {
     fn drop(&mut self) {
-        if let (&Storage::Cuda(block), Backend::Cuda(cuda)) = (&self.storage, self.device.backend())
-        {
-            // Without its context nothing says whether a kernel still uses the memory: it is lost.
-            if cuda.make_current().is_ok() {
-                // SAFETY: of the same device's pool, whose context is current; freed once.
-                unsafe { cuda.pool().free(block) };
+        match (&self.storage, self.device.backend(), &self.owner) {
+            (&Storage::Cuda(block), Backend::Cuda(cuda), Owner::Own) => {
+                // Without its context nothing says whether a kernel still uses the memory: it is lost.
+                if cuda.make_current().is_ok() {
+                    // SAFETY: of the same device's pool, whose context is current; freed once.
+                    unsafe { cuda.pool().free(block) };
+                }
             }
+            (Storage::Emulated(buffer), _, Owner::Host(HostCopy { address, write })) => {
+                // SAFETY: `from_raw_mut` was promised that the memory is there, of the array's length,
+                // and that nothing else uses it.
+                unsafe { write(buffer, *address) };
+            }
+            _ => {}
         }
     }
 }
@@ -100,7 +139,73 @@ impl<T: Element> DeviceBuffer<T> {
                 Err(error) => return Err(error.into()),
             },
         };
-        Ok(Self { storage, device: device.clone(), length, _reserved: reserved })
+        let owner = Owner::Own;
+        Ok(Self { storage, device: device.clone(), length, owner, _reserved: reserved })
+    }
+
+    /// `length` elements of another library, from `address` on, to be read. Dropping the array waits for
+    /// nothing and frees nothing. `address` is a multiple of 16, or anything if `length` is 0.
+    ///
+    /// On an emulated device `address` is of host memory: it is copied now.
+    ///
+    /// # Errors
+    /// [`GpuError::Misaligned`]; [`GpuError::OutOfMemory`] on an emulated device.
+    ///
+    /// # Safety
+    /// So many elements lie there, in memory that this device can access. They stay until all work that is
+    /// given the array is done, and nothing writes them meanwhile; streams and events may see to both.
+    /// The result is never borrowed mutably.
+    pub unsafe fn from_raw(device: &Device, address: u64, length: usize) -> Result<Self, GpuError> {
+        // SAFETY: the caller's promise.
+        unsafe { Self::of_foreign(device, address, length, Owner::Foreign) }
+    }
+
+    /// The same, to be read and written. On an emulated device the array is copied back to host memory when
+    /// it is dropped.
+    ///
+    /// # Errors
+    /// As [`DeviceBuffer::from_raw`].
+    ///
+    /// # Safety
+    /// As [`DeviceBuffer::from_raw`], but the result may be borrowed mutably, and nothing else reads or
+    /// writes the elements until all work that is given the array is done.
+    pub unsafe fn from_raw_mut(
+        device: &Device,
+        address: u64,
+        length: usize,
+    ) -> Result<Self, GpuError> {
+        // SAFETY: the caller's promise.
+        unsafe {
+            let write = write_to_host::<T>;
+            Self::of_foreign(device, address, length, Owner::Host(HostCopy { address, write }))
+        }
+    }
+
+    /// # Safety
+    /// As [`DeviceBuffer::from_raw`]; with [`Owner::Host`] as [`DeviceBuffer::from_raw_mut`].
+    unsafe fn of_foreign(
+        device: &Device,
+        address: u64,
+        length: usize,
+        owner: Owner<T>,
+    ) -> Result<Self, GpuError> {
+        if length == 0 {
+            return Self::uninitialized(device, 0);
+        }
+        if !address.is_multiple_of(ALIGNMENT) {
+            return Err(GpuError::Misaligned { address, alignment: ALIGNMENT });
+        }
+        if device.is_emulated() {
+            let mut own = Self::uninitialized(device, length)?;
+            let source = ptr::with_exposed_provenance::<T>(address as usize);
+            // SAFETY: the caller promises so many elements, which nothing writes meanwhile.
+            own.copy_from_slice(unsafe { std::slice::from_raw_parts(source, length) })?;
+            own.owner = owner;
+            return Ok(own);
+        }
+        let (storage, owner) = (Storage::Cuda(Block::foreign(address)), Owner::Foreign);
+        let reserved = Reserved::new(0)?;
+        Ok(Self { storage, device: device.clone(), length, owner, _reserved: reserved })
     }
 
     /// `length` zeros.

@@ -29,6 +29,11 @@ pub(crate) struct Block {
 
 impl Block {
     pub(crate) const NONE: Self = Self { address: 0, size: 0 };
+
+    /// Memory that is not the pool's.
+    pub(crate) fn foreign(address: sys::CUdeviceptr) -> Self {
+        Self { address, size: 0 }
+    }
 }
 
 /// Unused blocks by size.

@@ -80,8 +80,7 @@ impl<T: DeviceScalar, P: Procedure<T>> DeviceTransposePlan<T> for Checked<P> {
         if entries == 0 {
             return output.col_ptr.enqueue_zero(stream);
         }
-        self.order.enter(stream)?;
-        self.procedure.enqueue(output, stream)
+        self.order.enter(stream, || self.procedure.enqueue(output, stream))
     }
 
     fn choice(&self) -> Option<String> {

@@ -243,10 +243,11 @@ impl<P> Checked<P> {
         if target.scaling.alpha == <T as Scalar>::ZERO {
             return target.enqueue_scale(stream);
         }
-        if let Some(order) = &mut self.order {
-            order.enter(stream)?;
+        let product = &mut self.product;
+        match &mut self.order {
+            Some(order) => order.enter(stream, || product.enqueue(x, &mut target, stream)),
+            None => product.enqueue(x, &mut target, stream),
         }
-        self.product.enqueue(x, &mut target, stream)
     }
 }
 
@@ -298,8 +299,7 @@ impl<T: DeviceScalar, P: Product<T>> DeviceProductPlan<T> for Checked<P> {
         stream.check_device(&self.device)?;
         check_operand(NEW_VALUES, &self.device, values, values.len())?;
         if let Some(order) = &mut self.order {
-            order.enter(stream)?;
-            return self.product.set_values(values, stream);
+            return order.enter(stream, || self.product.set_values(values, stream));
         }
         // Launches may be in any stream, and later ones too.
         self.device.synchronize()?;

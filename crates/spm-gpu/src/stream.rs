@@ -27,13 +27,56 @@ struct Queue {
     // Before `device`: fields are dropped in order, and the handle needs the context.
     handle: Handle,
     device: Device,
+    /// Whether another library destroys the stream.
+    foreign: bool,
+}
+
+impl Queue {
+    /// The default stream, which is never destroyed.
+    fn is_default(&self) -> bool {
+        matches!(self.handle, Handle::Foreign(raw) if raw.0.is_null() || raw.0.addr() == LEGACY)
+    }
+
+    /// Whether the stream lives at least as long as this.
+    fn is_kept(&self) -> bool {
+        !self.foreign || self.is_default()
+    }
+
+    /// Whether both are known to be one stream.
+    fn is(self: &Arc<Self>, other: &Arc<Self>) -> bool {
+        Arc::ptr_eq(self, other) || self.is_default() && other.is_default()
+    }
 }
 
 #[derive(Debug)]
 enum Handle {
     Cuda(cust::stream::Stream),
+    /// Of another library, which destroys it.
+    Foreign(ForeignStream),
     Emulated(EmuStream),
 }
+
+#[derive(Debug, Clone, Copy)]
+struct ForeignStream(sys::CUstream);
+
+// SAFETY: a handle of the driver, which is thread-safe.
+unsafe impl Send for ForeignStream {}
+// SAFETY: as above.
+unsafe impl Sync for ForeignStream {}
+
+impl Handle {
+    /// The driver's handle; nothing on the emulator.
+    fn cuda(&self) -> Option<sys::CUstream> {
+        match self {
+            Self::Cuda(stream) => Some(stream.as_inner()),
+            Self::Foreign(stream) => Some(stream.0),
+            Self::Emulated(_) => None,
+        }
+    }
+}
+
+/// `CU_STREAM_LEGACY`: the default stream by its other name.
+const LEGACY: usize = 1;
 
 impl Stream {
     /// A new stream.
@@ -73,7 +116,23 @@ impl Stream {
             }
             Backend::Emulator(emulator) => Handle::Emulated(emulator.stream()),
         };
-        Ok(Self(Arc::new(Queue { handle, device: device.clone() })))
+        Ok(Self(Arc::new(Queue { handle, device: device.clone(), foreign: false })))
+    }
+
+    /// A stream of another library: a `CUstream` or `cudaStream_t` of the device's primary context, which
+    /// this crate uses too. Null is the default stream. Dropping the result leaves the stream alone.
+    ///
+    /// On an emulated device `raw` is ignored, and the result is a new stream.
+    ///
+    /// # Safety
+    /// `raw` is a stream of this device, and is not destroyed while the result or a clone of it lives. The
+    /// per-thread default stream is used in one thread only.
+    pub unsafe fn from_raw(device: &Device, raw: *mut c_void) -> Self {
+        let handle = match device.backend() {
+            Backend::Cuda(_) => Handle::Foreign(ForeignStream(raw.cast())),
+            Backend::Emulator(emulator) => Handle::Emulated(emulator.stream()),
+        };
+        Self(Arc::new(Queue { handle, device: device.clone(), foreign: true }))
     }
 
     /// The device that it belongs to.
@@ -86,18 +145,17 @@ impl Stream {
     /// # Errors
     /// A kernel that failed.
     pub fn synchronize(&self) -> Result<(), GpuError> {
-        match &self.0.handle {
-            Handle::Cuda(handle) => {
-                self.device().make_current()?;
-                handle.synchronize().map_err(|e| from_cust("cuStreamSynchronize", e))
-            }
-            Handle::Emulated(stream) => Ok(stream.synchronize()?),
+        if let Handle::Emulated(stream) = &self.0.handle {
+            return Ok(stream.synchronize()?);
         }
+        self.device().make_current()?;
+        // SAFETY: the stream is live, of this device's context.
+        check("cuStreamSynchronize", unsafe { sys::cuStreamSynchronize(self.as_raw().cast()) })
     }
 
-    /// Whether both are the same stream.
+    /// Whether both are known to be the same stream.
     pub fn is(&self, other: &Self) -> bool {
-        Arc::ptr_eq(&self.0, &other.0)
+        self.0.is(&other.0)
     }
 
     /// Makes work that is enqueued from now on wait for the event, as it was last recorded, also by another
@@ -108,20 +166,18 @@ impl Stream {
     /// An event of a GPU for an emulated device, or the other way round; an emulated device that failed
     /// before the event.
     pub fn wait(&self, event: &Event) -> Result<(), GpuError> {
-        match (&self.0.handle, &event.mark) {
-            (Handle::Cuda(stream), Mark::Cuda(event)) => {
+        match (self.0.handle.cuda(), self.emulated(), &event.mark) {
+            (Some(stream), _, Mark::Cuda(event)) => {
                 self.device().make_current()?;
                 // SAFETY: both are live, the stream of this device's context, the event of any; the driver
                 // remembers the mark, not the event, which may be recorded again or destroyed before it is
                 // passed.
-                check("cuStreamWaitEvent", unsafe {
-                    sys::cuStreamWaitEvent(stream.as_inner(), event.0, 0)
-                })
+                check("cuStreamWaitEvent", unsafe { sys::cuStreamWaitEvent(stream, event.0, 0) })
             }
-            (Handle::Emulated(_), Mark::Emulated(_)) if !self.device().is(&event.device) => {
+            (_, Some(_), Mark::Emulated(_)) if !self.device().is(&event.device) => {
                 event.synchronize()
             }
-            (Handle::Emulated(stream), Mark::Emulated(event)) => {
+            (_, Some(stream), Mark::Emulated(event)) => {
                 stream.wait(event);
                 Ok(())
             }
@@ -130,11 +186,11 @@ impl Stream {
     }
 
     /// Makes work that is enqueued from now on wait for everything that is in `other` now; nothing if
-    /// both are the same stream.
+    /// both are the same stream. The host does not wait.
     ///
     /// # Errors
     /// A stream of another device.
-    pub(crate) fn follow(&self, other: &Self) -> Result<(), GpuError> {
+    pub fn follow(&self, other: &Self) -> Result<(), GpuError> {
         if self.is(other) {
             return Ok(());
         }
@@ -145,21 +201,27 @@ impl Stream {
 
     /// Enqueues a host function in the stream; later work in the stream waits until it returns. The
     /// function must not call the driver.
-    pub(crate) fn enqueue_host(
+    pub(crate) fn enqueue_host<F: FnOnce() + Send + 'static>(
         &self,
-        function: impl FnOnce() + Send + 'static,
+        function: F,
     ) -> Result<(), GpuError> {
-        match &self.0.handle {
-            Handle::Cuda(handle) => {
-                self.device().make_current()?;
-                let function = Box::new(function);
-                handle.add_callback(function).map_err(|e| from_cust("cuLaunchHostFunc", e))
-            }
-            Handle::Emulated(stream) => {
-                stream.call(function);
-                Ok(())
-            }
+        /// Calls the function that [`Box::into_raw`] gave.
+        unsafe extern "C" fn call<F: FnOnce()>(function: *mut c_void) {
+            // SAFETY: a box of this type, which the driver passes on once.
+            let function = unsafe { Box::from_raw(function.cast::<F>()) };
+            function();
         }
+
+        if let Handle::Emulated(stream) = &self.0.handle {
+            stream.call(function);
+            return Ok(());
+        }
+        self.device().make_current()?;
+        let function = Box::into_raw(Box::new(function)).cast();
+        // SAFETY: the stream is live, of this device's context; the function fits what it gets.
+        check("cuLaunchHostFunc", unsafe {
+            sys::cuLaunchHostFunc(self.as_raw().cast(), Some(call::<F>), function)
+        })
     }
 
     /// Refuses a stream of another device than `device`.
@@ -174,16 +236,13 @@ impl Stream {
     /// The `CUstream`, for other libraries; valid as long as this stream lives, null on the
     /// emulator.
     pub fn as_raw(&self) -> *mut c_void {
-        match &self.0.handle {
-            Handle::Cuda(handle) => handle.as_inner().cast(),
-            Handle::Emulated(_) => ptr::null_mut(),
-        }
+        self.0.handle.cuda().map_or(ptr::null_mut(), <*mut _>::cast)
     }
 
     /// The stream of an emulated device.
     pub(crate) fn emulated(&self) -> Option<&EmuStream> {
         match &self.0.handle {
-            Handle::Cuda(_) => None,
+            Handle::Cuda(_) | Handle::Foreign(_) => None,
             Handle::Emulated(stream) => Some(stream),
         }
     }
@@ -197,36 +256,65 @@ impl Drop for Queue {
 }
 
 /// Orders the launches of one plan, which share its scratch memory, in any streams. For launches
-/// into one stream this costs a comparison.
+/// into one stream this costs a comparison; into a stream of another library, which may be gone at the
+/// next launch, an event.
 #[derive(Debug, Default)]
 pub(crate) struct LaunchOrder {
-    /// The stream of the last launch, kept alive so that no later stream gets its handle.
-    last: Option<Arc<Queue>>,
+    last: Last,
     /// The event that is used when the stream changes.
     mark: Option<Event>,
 }
 
+/// Where the last launch of a plan is.
+#[derive(Debug, Default)]
+enum Last {
+    #[default]
+    Nowhere,
+    /// In this stream, kept alive so that no later stream gets its handle.
+    In(Arc<Queue>),
+    /// Before the mark.
+    Marked,
+}
+
 impl LaunchOrder {
-    /// Called before a launch is enqueued in `stream`: the launch then waits for the previous one,
-    /// and for later work in that stream.
+    /// Calls `enqueue`, whose launches in `stream` then wait for the previous ones, and for later work in
+    /// that stream.
     ///
     /// # Errors
-    /// A device that fails; nothing must be launched then.
-    pub(crate) fn enter(&mut self, stream: &Stream) -> Result<(), GpuError> {
+    /// A device that fails; those of `enqueue`.
+    pub(crate) fn enter<R>(
+        &mut self,
+        stream: &Stream,
+        enqueue: impl FnOnce() -> Result<R, GpuError>,
+    ) -> Result<R, GpuError> {
         match &self.last {
-            Some(last) if Arc::ptr_eq(last, &stream.0) => return Ok(()),
-            Some(last) => {
-                let mark = match &mut self.mark {
-                    Some(mark) => mark,
-                    none => none.insert(Event::without_time(stream.device())?),
-                };
-                mark.record(&Stream(Arc::clone(last)))?;
+            Last::In(last) if last.is(&stream.0) => return enqueue(),
+            Last::Nowhere => {}
+            Last::In(last) => {
+                let last = Stream(Arc::clone(last));
+                let mark = self.mark(stream.device())?;
+                mark.record(&last)?;
                 stream.wait(mark)?;
             }
-            None => {}
+            Last::Marked => stream.wait(self.mark(stream.device())?)?,
         }
-        self.last = Some(Arc::clone(&stream.0));
-        Ok(())
+        if stream.0.is_kept() {
+            self.last = Last::In(Arc::clone(&stream.0));
+            return enqueue();
+        }
+        let mark = self.mark(stream.device())?;
+        let enqueued = enqueue();
+        // Also behind what an `enqueue` that failed has launched.
+        mark.record(stream)?;
+        self.last = Last::Marked;
+        enqueued
+    }
+
+    fn mark(&mut self, device: &Device) -> Result<&Event, GpuError> {
+        Ok(match &mut self.mark {
+            Some(mark) => mark,
+            none => none.insert(Event::without_time(device)?),
+        })
     }
 }
 
@@ -324,13 +412,13 @@ impl Event {
     /// A stream of another device.
     pub fn record(&self, stream: &Stream) -> Result<(), GpuError> {
         stream.check_device(&self.device)?;
-        match (&self.mark, &stream.0.handle) {
-            (Mark::Cuda(event), Handle::Cuda(stream)) => {
+        match (&self.mark, stream.0.handle.cuda(), stream.emulated()) {
+            (Mark::Cuda(event), Some(stream), _) => {
                 self.device.make_current()?;
                 // SAFETY: both are live and of this device's context.
-                check("cuEventRecord", unsafe { sys::cuEventRecord(event.0, stream.as_inner()) })
+                check("cuEventRecord", unsafe { sys::cuEventRecord(event.0, stream) })
             }
-            (Mark::Emulated(event), Handle::Emulated(stream)) => {
+            (Mark::Emulated(event), _, Some(stream)) => {
                 event.record(stream);
                 Ok(())
             }

@@ -33,14 +33,16 @@ const MOST_FREE: usize = 8;
 
 /// Which form of A a product is with.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) struct Form {
-    pub(crate) transposed: bool,
-    pub(crate) conjugate: bool,
+pub struct Form {
+    /// With A^T.
+    pub transposed: bool,
+    /// With conjugate values.
+    pub conjugate: bool,
 }
 
 impl Form {
     /// A itself.
-    pub(crate) const PLAIN: Self = Self { transposed: false, conjugate: false };
+    pub const PLAIN: Self = Self { transposed: false, conjugate: false };
 }
 
 /// What a caller of the builder has said.
@@ -102,6 +104,28 @@ pub(crate) trait GpuProducts<T>: Send + Sync {
         x: &DeviceVector<T>,
         z: Option<&DeviceVector<T>>,
         y: &mut DeviceVector<T>,
+    ) -> Result<(), Error>;
+
+    /// The same in a stream; z is y.
+    fn in_stream(
+        &self,
+        a: &Csr<T>,
+        form: Form,
+        scaling: (T, T),
+        x: &DeviceBuffer<T>,
+        y: &mut DeviceBuffer<T>,
+        stream: &Stream,
+    ) -> Result<(), Error>;
+
+    /// `Y` = alpha A `X` + beta `Y` in a stream.
+    fn many_in_stream(
+        &self,
+        a: &Csr<T>,
+        dense: DenseShape,
+        scaling: (T, T),
+        x: &DeviceBuffer<T>,
+        y: &mut DeviceBuffer<T>,
+        stream: &Stream,
     ) -> Result<(), Error>;
 
     /// `Y` = alpha A `X` + beta `Y`.
@@ -169,10 +193,12 @@ struct Plan<T> {
 }
 
 impl<T: DeviceScalar> Plan<T> {
-    fn new(plan: BoxedPlan<T>, label: String) -> Self {
+    fn new(plan: BoxedPlan<T>, label: String) -> Result<Self, Error> {
+        // Copies and conversions of planning may still run, and the first product may be in any stream.
+        plan.device().synchronize()?;
         let footprint = plan.footprint();
         let recipe = Recipe::gpu(plan.choice().unwrap_or(label));
-        Self { plan: Mutex::new(plan), recipe, footprint }
+        Ok(Self { plan: Mutex::new(plan), recipe, footprint })
     }
 
     /// The product with one form of `a`, by the kernel of a label.
@@ -200,7 +226,7 @@ impl<T: DeviceScalar> Plan<T> {
         } else {
             kernel.plan(device, a, &parameters, plan_options)?
         };
-        Ok(Self::new(plan, label))
+        Self::new(plan, label)
     }
 
     /// Y = A X.
@@ -215,7 +241,7 @@ impl<T: DeviceScalar> Plan<T> {
         let parameters = kernel.info.defaults();
         let plan =
             kernel.plan(&gpu.device, a.view(), dense, &parameters, &options.plan_options())?;
-        Ok(Self::new(plan, kernel.info.label(&parameters)))
+        Self::new(plan, kernel.info.label(&parameters))
     }
 
     fn get_mut(&mut self) -> &mut BoxedPlan<T> {
@@ -458,6 +484,33 @@ impl<T: DeviceScalar> GpuProducts<T> for Plans<T> {
             None => y.set_matrix_product(&mut **plan, scaling, x)?,
         }
         Ok(())
+    }
+
+    fn in_stream(
+        &self,
+        a: &Csr<T>,
+        form: Form,
+        (alpha, beta): (T, T),
+        x: &DeviceBuffer<T>,
+        y: &mut DeviceBuffer<T>,
+        stream: &Stream,
+    ) -> Result<(), Error> {
+        let mut plan = self.form(a, form)?.lock();
+        Ok(plan.launch_scaled(Scaling::new(alpha, beta), x, y, stream)?)
+    }
+
+    fn many_in_stream(
+        &self,
+        a: &Csr<T>,
+        dense: DenseShape,
+        (alpha, beta): (T, T),
+        x: &DeviceBuffer<T>,
+        y: &mut DeviceBuffer<T>,
+        stream: &Stream,
+    ) -> Result<(), Error> {
+        let plan = self.dense(a, dense)?;
+        let mut plan = plan.lock();
+        Ok(plan.launch_scaled(Scaling::new(alpha, beta), x, y, stream)?)
     }
 
     fn many_on_host(

@@ -122,7 +122,8 @@
 //! A product with slices copies x to the GPU and y back. `Operator::vector_from` and
 //! `Operator::vector_zeros` make a `Vector` where the operator runs, in device memory or in host memory. It
 //! has the operations of a solver (`axpy`, `dot`, ...), so that a solver written with `Operator::apply_vector`
-//! copies nothing on either device; the example `jacobi_cg` is one.
+//! copies nothing on either device; the example `jacobi_cg` is one. `Operator::apply_in_stream` takes
+//! arrays and a stream of the program's own.
 //!
 //! | | on CPU cores | on a GPU |
 //! | --- | --- | --- |
@@ -161,6 +162,8 @@ mod engine;
 mod error;
 #[cfg(feature = "gpu")]
 mod gpu;
+#[cfg(feature = "gpu")]
+mod in_stream;
 mod interop;
 #[cfg(feature = "io")]
 mod io;
@@ -182,6 +185,8 @@ pub use describe::{Description, Reason};
 pub use device::Device;
 pub use elements::ElementOperator;
 pub use error::Error;
+#[cfg(feature = "gpu")]
+pub use gpu::Form;
 #[cfg(feature = "io")]
 pub use io::{read, write};
 pub use matrix::{IntoCsr, from_csc, from_csr, from_triplets};
@@ -194,8 +199,8 @@ pub use spm_cpu::machine::{Rates, RatesFile};
 #[cfg(feature = "io")]
 pub use spm_formats::matrix_market;
 pub use spm_formats::{
-    Complex, Coo, Csc, CscView, Csr, CsrView, Layout, RealScalar, Scalar, WidensTo, num_complex,
-    sprs,
+    Complex, Coo, Csc, CscView, Csr, CsrView, DenseShape, Layout, RealScalar, Scalar, WidensTo,
+    num_complex, sprs,
 };
 #[cfg(feature = "gpu")]
 pub use spm_gpu::{self, DeviceScalar, DeviceVector, GpuError};

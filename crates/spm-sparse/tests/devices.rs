@@ -9,10 +9,10 @@ use std::sync::Arc;
 use std::thread;
 
 use common::{accept, bits, many, matrix, scaled, transposed};
-use spm::spm_gpu::Device as GpuDevice;
+use spm::spm_gpu::{Device as GpuDevice, DeviceBuffer, Stream};
 use spm::{
-    Builder, Csr, DenseMut, DenseRef, Device, DeviceScalar, Error, GpuError, Layout, Operator,
-    Reason, Recipe, Scalar, Vector,
+    Builder, Csr, DenseMut, DenseRef, DenseShape, Device, DeviceScalar, Error, Form, GpuError,
+    Layout, Operator, Reason, Recipe, Scalar, Vector,
 };
 use spm_testing::edge_cases::vector;
 
@@ -84,6 +84,7 @@ fn products<T: DeviceScalar>(what: &str, a: &Csr<T>, op: &Operator<T>) {
         op.apply_transpose_vector_scaled(alpha, &of_x, beta, &mut v).unwrap();
         accept(&format!("{what}, transposed vector"), &v.to_vec().unwrap(), &expected);
     }
+    in_streams(what, a, op);
     let nan = || vec![number::<T>(f64::NAN); a.rows()];
     let (mut y, mut r) = (nan(), nan());
     op.apply(&x, &mut y).unwrap();
@@ -97,6 +98,78 @@ fn products<T: DeviceScalar>(what: &str, a: &Csr<T>, op: &Operator<T>) {
     );
     op.residual_vector(&b, &x, &mut v).unwrap();
     assert_eq!(bits(&v.to_vec().unwrap()), bits(&r), "{what}");
+}
+
+/// Products on a GPU with memory and a stream of another owner: the same bits as with vectors.
+fn in_streams<T: DeviceScalar>(what: &str, a: &Csr<T>, op: &Operator<T>) {
+    let Some(device) = op.device() else { return };
+    let (one, two) = (<T as Scalar>::ONE, number::<T>(2.0));
+    for transposed in [false, true] {
+        let (of_x, of_y) = if transposed { a.shape() } else { (a.cols(), a.rows()) };
+        let (host_x, mut host_y) = (vector::<T>(of_x), vec![one; of_y]);
+        let buffer = |elements: &[T]| DeviceBuffer::from_slice(device, elements).unwrap();
+        // The emulator takes host memory.
+        let on_gpu = (!device.is_emulated()).then(|| [buffer(&host_x), buffer(&host_y)]);
+        let [of_x_at, of_y_at] = match &on_gpu {
+            Some(buffers) => buffers.each_ref().map(DeviceBuffer::address),
+            None => [host_x.as_ptr() as u64, host_y.as_mut_ptr() as u64],
+        };
+        let owner = Stream::new(device).unwrap();
+        // SAFETY: arrays of these lengths and a stream, which live until the work is done.
+        let (x, mut y, stream) = unsafe {
+            let x = DeviceBuffer::from_raw(device, of_x_at, of_x).unwrap();
+            let y = DeviceBuffer::from_raw_mut(device, of_y_at, of_y).unwrap();
+            (x, y, Stream::from_raw(device, owner.as_raw()))
+        };
+        let form = Form { transposed, conjugate: false };
+        op.apply_in_stream(form, two, &x, one, &mut y, &stream).unwrap();
+        stream.synchronize().unwrap();
+        drop(y);
+        if let Some([_, y]) = &on_gpu {
+            y.copy_to_slice(&mut host_y).unwrap();
+        }
+        let x = op.vector_from(&host_x).unwrap();
+        let mut y = op.vector_from(&vec![one; of_y]).unwrap();
+        if transposed {
+            op.apply_transpose_vector_scaled(two, &x, one, &mut y).unwrap();
+        } else {
+            op.apply_vector_scaled(two, &x, one, &mut y).unwrap();
+        }
+        assert_eq!(bits(&host_y), bits(&y.to_vec().unwrap()), "{what}, transposed {transposed}");
+    }
+}
+
+#[test]
+fn arrays_and_streams_of_another_device_are_errors() {
+    let a = matrix::<f64>(SMALL[0]);
+    let op = Operator::builder(a.clone()).device(Device::emulated()).build().unwrap();
+    let device = op.device().expect("an emulated one");
+    let other = GpuDevice::emulated(Default::default());
+    let buffer = |device, length| DeviceBuffer::<f64>::zeroed(device, length).unwrap();
+    let (n, plain) = (a.rows(), Form::PLAIN);
+    let stream = Stream::new(device).unwrap();
+    let (x, mut y) = (buffer(device, n), buffer(device, n));
+    let there = |what| Err(Error::Gpu(GpuError::OtherDevice { what }));
+    let same = |found: Result<(), Error>, expected: Result<(), Error>| {
+        assert_eq!(format!("{found:?}"), format!("{expected:?}"));
+    };
+    let on_other = Stream::new(&other).unwrap();
+    same(op.apply_in_stream(plain, 1.0, &x, 0.0, &mut y, &on_other), there("stream"));
+    same(op.apply_in_stream(plain, 1.0, &buffer(&other, n), 0.0, &mut y, &stream), there("x"));
+    same(op.apply_in_stream(plain, 1.0, &x, 0.0, &mut buffer(&other, n), &stream), there("y"));
+    let short = buffer(device, n - 1);
+    let error = op.apply_in_stream(plain, 1.0, &short, 0.0, &mut y, &stream).unwrap_err();
+    assert!(matches!(error, Error::Shape { what: "x", .. }), "{error}");
+    let dense = DenseShape { k: 2, layout: Layout::RowMajor };
+    let error = op.apply_dense_in_stream(dense, 1.0, &x, 0.0, &mut y, &stream).unwrap_err();
+    assert!(matches!(error, Error::Shape { what: "x", .. }), "{error}");
+    let cpu = Operator::new(a).unwrap();
+    assert!(cpu.device().is_none());
+    let error = cpu.apply_in_stream(plain, 1.0, &x, 0.0, &mut y, &stream).unwrap_err();
+    assert!(matches!(error, Error::Place { what: "x" }), "{error}");
+    // SAFETY: nothing is read: the address is refused.
+    let misaligned = unsafe { DeviceBuffer::<f64>::from_raw(device, 8, n) }.unwrap_err();
+    assert_eq!(misaligned, GpuError::Misaligned { address: 8, alignment: 16 });
 }
 
 #[test]
@@ -122,6 +195,15 @@ fn dense_right_hand_sides() {
                     let mut y = vec![f64::NAN; a.rows() * k];
                     op.apply_many(&x, &mut y, k, layout).unwrap();
                     accept(&what, &y, &expected);
+                    if let Some(device) = op.device() {
+                        let from = DeviceBuffer::from_slice(device, &x).unwrap();
+                        let mut into = DeviceBuffer::zeroed(device, y.len()).unwrap();
+                        let (dense, stream) = (DenseShape { k, layout }, Stream::new(device));
+                        let stream = stream.unwrap();
+                        op.apply_dense_in_stream(dense, 1.0, &from, 0.0, &mut into, &stream)
+                            .unwrap();
+                        assert_eq!(bits(&into.to_vec().unwrap()), bits(&y), "{what}");
+                    }
                     // With a leading dimension, and added twice.
                     let leading = if layout == Layout::RowMajor { k } else { a.rows() } + 3;
                     let lines = if layout == Layout::RowMajor { a.rows() } else { k };

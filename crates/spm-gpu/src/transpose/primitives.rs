@@ -71,14 +71,12 @@ struct Checked {
 impl PreparedPrimitive for Checked {
     fn launch(&mut self, stream: &Stream) -> Result<(), GpuError> {
         stream.check_device(&self.device)?;
-        self.order.enter(stream)?;
-        self.prepared.launch(stream)
+        self.order.enter(stream, || self.prepared.launch(stream))
     }
 
     fn check(&mut self, stream: &Stream) -> Result<bool, GpuError> {
         stream.check_device(&self.device)?;
-        self.order.enter(stream)?;
-        self.prepared.check(stream)
+        self.order.enter(stream, || self.prepared.check(stream))
     }
 
     fn bytes_moved(&self) -> u64 {

@@ -22,8 +22,8 @@ fn operand(which: usize, length: usize) -> Vec<f64> {
     (0..length).map(|i| (((5 + 2 * which) * i + which) % 11) as f64 - 5.0).collect()
 }
 
-/// Launches in turns into two streams, each with its own operand and results, none of which is
-/// waited for, and checks all results.
+/// Launches in turns into two streams, then each into a stream of another library that is gone at the next
+/// one. Each stream has its own operand and results, none of which is waited for. Checks all results.
 fn in_turns(
     what: &str,
     device: &Device,
@@ -35,10 +35,18 @@ fn in_turns(
     let x = [operand(0, cols), operand(1, cols)];
     let on_device = x.each_ref().map(|x| DeviceBuffer::from_slice(device, x).unwrap());
     let fresh = || DeviceBuffer::from_slice(device, &vec![f64::NAN; rows]).unwrap();
-    let mut results: Vec<_> = (0..2 * ROUNDS).map(|_| fresh()).collect();
+    let mut results: Vec<_> = (0..4 * ROUNDS).map(|_| fresh()).collect();
+    // On a GPU they are the test's own, which outlive what stands for them.
+    let others = [Stream::new(device).unwrap(), Stream::new(device).unwrap()];
     for (round, y) in results.iter_mut().enumerate() {
         let side = round % 2;
-        let launched = launch(&on_device[side], y, &streams[side]);
+        let launched = if round < 2 * ROUNDS {
+            launch(&on_device[side], y, &streams[side])
+        } else {
+            // SAFETY: a stream of this device, which lives longer.
+            let stream = unsafe { Stream::from_raw(device, others[side].as_raw()) };
+            launch(&on_device[side], y, &stream)
+        };
         launched.unwrap_or_else(|error| panic!("{what}: {error}"));
     }
     device.synchronize().unwrap_or_else(|error| panic!("{what}: {error}"));
