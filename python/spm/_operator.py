@@ -9,6 +9,7 @@ from scipy.sparse.linalg import LinearOperator
 
 from spm import _native
 from spm._arrays import DTYPES, native_arrays, sparse_matrix
+from spm._device import host_matrix, host_values
 
 # A process that was forked has none of the threads of its parent.
 if hasattr(os, "register_at_fork"):
@@ -19,12 +20,12 @@ _MOST_THREADS = 1 << 16
 
 
 def operator(A, *, expected_products=None, deterministic=False, threads=None, recipe=None,
-             budget=None, copy=False):
-    """An operator that multiplies by a sparse matrix on all CPU cores.
+             budget=None, copy=False, device=None):
+    """An operator that multiplies by a sparse matrix, on all CPU cores or on a GPU.
 
     Parameters
     ----------
-    A : SciPy sparse matrix or array
+    A : SciPy sparse matrix or array, matrix of cupyx.scipy.sparse, sparse tensor of PyTorch
         In CSR with sorted indices its values and its 32-bit indices are used in place; 64-bit indices
         are converted. Other formats are converted to CSR. float32, float64, complex64 and complex128
         stay as they are; integers and booleans become float64, float16 becomes float32.
@@ -42,6 +43,11 @@ def operator(A, *, expected_products=None, deterministic=False, threads=None, re
         Bytes that the operator may allocate beside the matrix for each of its plans; 9 GiB by default.
     copy : bool, optional
         Copy the arrays of `A`. See Notes.
+    device : str, optional
+        Where the products run: "cpu"; "gpu" or "gpu:N", an NVIDIA GPU by its number from 0; "auto", the
+        first GPU if there is one that holds the matrix, else CPU cores; "emulated", a GPU that is emulated
+        on the host, slowly, for tests. By default the GPU that `A` is on, and "cpu" for a matrix in host
+        memory.
 
     Returns
     -------
@@ -54,10 +60,17 @@ def operator(A, *, expected_products=None, deterministic=False, threads=None, re
     ValueError
         The arrays of `A` are no matrix (an index outside, for example), or the recipe is not one.
     MemoryError
-        A plan takes more than the budget.
+        A plan takes more than the budget, or than the GPU has.
+    RuntimeError
+        The GPU that `device` names cannot be used; the message says why.
 
     Notes
     -----
+    A GPU takes real matrices. One that is on a GPU already is copied to host memory once, for planning
+    and for products on CPU cores; the operator keeps that copy. On a GPU `expected_products` below 20
+    asks for the product straight from CSR, and the budget is one of device memory. `Operator.apply` says
+    what products on a GPU take.
+
     Without `copy` the operator and a CSR matrix share arrays. ``A.indptr`` and ``A.indices`` are then made
     read-only, as a changed index would reach memory outside the arrays. Do not write to ``A.data``
     either: whether later products see the new values depends on the kernel.
@@ -76,7 +89,7 @@ def operator(A, *, expected_products=None, deterministic=False, threads=None, re
     array([1., 2., 3.])
     """
     return Operator(A, expected_products=expected_products, deterministic=deterministic,
-                    threads=threads, recipe=recipe, budget=budget, copy=copy)
+                    threads=threads, recipe=recipe, budget=budget, copy=copy, device=device)
 
 
 def _count(what, number, least, most=2**64 - 1):
@@ -126,6 +139,11 @@ class Operator(LinearOperator):
 
     Products release the GIL. Several threads may use one operator at once.
 
+    On a GPU (`device`) x and X may be CuPy arrays, PyTorch tensors, or anything else in device memory with
+    ``__cuda_array_interface__`` or ``__dlpack__``. The product is put into the stream in which their library
+    works; neither does it wait, nor does anything pass through host memory. The result is of the same
+    kind. NumPy arrays are copied to the GPU and back.
+
     Attributes
     ----------
     shape : tuple of int
@@ -138,10 +156,17 @@ class Operator(LinearOperator):
         Kernel, parameters and threads of the product with a vector; an argument of `operator`.
     memory_bytes : int
         Bytes of the matrix and of all plans.
+    device : str
+        "cpu", "gpu:N" or "emulated".
     """
 
     def __init__(self, A, *, expected_products=None, deterministic=False, threads=None, recipe=None,
-                 budget=None, copy=False):
+                 budget=None, copy=False, device=None):
+        A, of_matrix = host_matrix(A)
+        if device is None:
+            device = of_matrix or "cpu"
+        elif not isinstance(device, str):
+            raise TypeError(f"device: expected a string, found {type(device).__name__}")
         if recipe is not None and not isinstance(recipe, str):
             raise TypeError(f"recipe: expected a string, found {type(recipe).__name__}")
         options = {
@@ -150,6 +175,7 @@ class Operator(LinearOperator):
             "deterministic": bool(deterministic),
             "recipe": recipe,
             "budget": _count("budget", budget, 0),
+            "device": device,
         }
         arrays = native_arrays(A, copy=bool(copy))
         native = _native.Operator(arrays, options)
@@ -162,6 +188,7 @@ class Operator(LinearOperator):
         super().__init__(shared.dtype, shape[::-1] if transposed else shape)
         self._shared = shared
         self._native = shared.native
+        self._on_gpu = shared.native.device != "cpu"
         self._transposed = transposed
         self._conjugate = conjugate
 
@@ -180,6 +207,10 @@ class Operator(LinearOperator):
     def __matmul__(self, x):
         if type(x) is np.ndarray:
             return self.apply(x)
+        if self._on_gpu:
+            result = self._native.run_on_device(x, None, 1, 0, self._transposed, None)
+            if result is not None:
+                return result
         if isinstance(x, np.ndarray) or not (
             np.isscalar(x) or isinstance(x, LinearOperator) or scipy.sparse.issparse(x)
         ):
@@ -192,10 +223,10 @@ class Operator(LinearOperator):
         """As ``op @ x``; also the product with a number or with another linear operator."""
         if np.isscalar(x) or isinstance(x, LinearOperator):
             return super().dot(x)
-        result = self.apply(np.asarray(x))
+        result = self.apply(np.asarray(x) if isinstance(x, np.ndarray) else x)
         return np.asmatrix(result) if isinstance(x, np.matrix) else result
 
-    def apply(self, x, out=None, *, alpha=1, beta=0):
+    def apply(self, x, out=None, *, alpha=1, beta=0, stream=None):
         """``out = alpha * op @ x + beta * out``.
 
         Parameters
@@ -209,18 +240,37 @@ class Operator(LinearOperator):
             Factor of the product. 0 leaves out the product.
         beta : number, optional
             Factor of `out`. If it is 0, which is the default, `out` is not read.
+        stream : int or stream of CuPy or PyTorch, optional
+            Where a product with arrays in device memory runs. See Notes.
 
         Returns
         -------
         numpy.ndarray
-            `out`, or a new array.
+            `out`, or a new array. For an x in device memory, an array of the same library.
 
         Raises
         ------
         ValueError
             `x` or `out` has another shape, `out` is read-only, or another thread's product uses it.
         TypeError
-            `out` has another type than the result.
+            `out` has another type than the result. Or x is in device memory and the operator on CPU cores.
+
+        Notes
+        -----
+        In device memory x and `out` have the type of the operator, are both in C order or both in F order
+        without gaps, begin at a multiple of 16 bytes, do not overlap, and are on the operator's GPU;
+        anything else is an error, not a copy.
+
+        The product runs in `stream`, which is by default the current stream of CuPy or PyTorch, the one
+        that a ``__cuda_array_interface__`` names, or else the default stream. The call returns when the
+        product is in the stream. The operands may then be released, because both libraries reuse
+        memory in the order of their current streams. With a `stream` that is another one, operands that
+        are given belong to the caller: x must be ready there, and neither x nor `out` may be released or
+        written elsewhere before the product is done (``Tensor.record_stream``). A new array may be used
+        in the current stream at once, which waits for the product.
+
+        The first product with a vector's or a matrix's width, and the first with the transpose, plan:
+        that takes milliseconds and waits for the device.
 
         Examples
         --------
@@ -231,13 +281,20 @@ class Operator(LinearOperator):
         array([-1., -5.])
         """
         if not isinstance(x, np.ndarray):
+            result = self._native.run_on_device(x, out, alpha, beta, self._transposed, stream)
+            if result is not None:
+                return result
             x = np.asarray(x)
+        if stream is not None:
+            raise TypeError("stream: x is in host memory")
         if x.ndim not in (1, 2) or x.shape[0] != self.shape[1]:
             raise ValueError(f"x: expected shape ({self.shape[1]},) or ({self.shape[1]}, k), "
                              f"found {x.shape}")
         shape = self.shape[:1] + x.shape[1:]
         if out is None and not _is_zero(beta):
             raise ValueError("beta: there is no out to add to")
+        if out is not None and not isinstance(out, np.ndarray):
+            raise TypeError(f"out: expected a NumPy array, as x is, found {type(out).__name__}")
         if out is not None and out.shape != shape:
             raise ValueError(f"out: expected shape {shape}, found {out.shape}")
         native, dtype = self._native, x.dtype
@@ -287,6 +344,30 @@ class Operator(LinearOperator):
         _run(native, np.conj(x), product, None, None, self._transposed, False)
         return _combine(np.conj(product, out=product), out, alpha, beta, out.dtype)
 
+    def matvec(self, x, out=None, *, alpha=1, beta=0, stream=None):
+        """`apply` for a vector; x may also have the shape (n, 1)."""
+        if out is None and stream is None and alpha == 1 and isinstance(x, np.ndarray):
+            return super().matvec(x)
+        return self.apply(x, out, alpha=alpha, beta=beta, stream=stream)
+
+    def matmat(self, X, out=None, *, alpha=1, beta=0, stream=None):
+        """`apply` for a matrix of one or more columns."""
+        if out is None and stream is None and alpha == 1 and isinstance(X, np.ndarray):
+            return super().matmat(X)
+        return self.apply(X, out, alpha=alpha, beta=beta, stream=stream)
+
+    def rmatvec(self, x, out=None, *, alpha=1, beta=0, stream=None):
+        """`matvec` with the conjugate transpose."""
+        if out is None and stream is None and alpha == 1 and isinstance(x, np.ndarray):
+            return super().rmatvec(x)
+        return self.H.matvec(x, out, alpha=alpha, beta=beta, stream=stream)
+
+    def rmatmat(self, X, out=None, *, alpha=1, beta=0, stream=None):
+        """`matmat` with the conjugate transpose."""
+        if out is None and stream is None and alpha == 1 and isinstance(X, np.ndarray):
+            return super().rmatmat(X)
+        return self.H.matmat(X, out, alpha=alpha, beta=beta, stream=stream)
+
     def _matvec(self, x):
         return self.apply(x)
 
@@ -320,7 +401,7 @@ class Operator(LinearOperator):
 
         Parameters
         ----------
-        values : numpy.ndarray or SciPy sparse matrix
+        values : numpy.ndarray or SciPy sparse matrix, or those of CuPy and PyTorch
             The new ``A.data`` of the CSR matrix that the operator was made of, or a matrix with its
             entries at the same places, in any format.
 
@@ -340,6 +421,7 @@ class Operator(LinearOperator):
         array([30., 30.])
         """
         shared = self._shared
+        values = host_values(values)
         if scipy.sparse.issparse(values):
             if self._transposed or self._conjugate:
                 raise ValueError("pass the matrix to the operator that is not transposed")
@@ -365,6 +447,10 @@ class Operator(LinearOperator):
     @property
     def nnz(self):
         return self._native.nnz
+
+    @property
+    def device(self):
+        return self._native.device
 
     @property
     def recipe(self):

@@ -8,8 +8,8 @@ use pyo3::PyErr;
 use pyo3::exceptions::{
     PyFileNotFoundError, PyMemoryError, PyOSError, PyPermissionError, PyRuntimeError, PyValueError,
 };
-use spm::Error;
 use spm::matrix_market::{MatrixMarketError, Problem};
+use spm::{Error, GpuError};
 use spm_formats::FormatError;
 use spm_formats::kernel::PlanError;
 
@@ -36,7 +36,11 @@ pub(crate) fn exception(error: impl Into<Error>) -> PyErr {
             ErrorKind::PermissionDenied => PyPermissionError::new_err(text),
             _ => PyOSError::new_err(text),
         },
-        Error::Run(_) => PyRuntimeError::new_err(text),
+        Error::Gpu(GpuError::OutOfMemory { .. } | GpuError::OverBudget(_)) => {
+            PyMemoryError::new_err(text)
+        }
+        Error::Gpu(GpuError::Misaligned { .. }) => PyValueError::new_err(text),
+        Error::Run(_) | Error::Gpu(_) => PyRuntimeError::new_err(text),
         _ => PyValueError::new_err(text),
     }
 }

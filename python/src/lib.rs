@@ -2,8 +2,10 @@
 //! that the function is for; the Python files convert what callers give.
 
 mod arrays;
+mod device;
 mod errors;
 mod files;
+mod gpu;
 mod kernels;
 mod matrix;
 mod operator;

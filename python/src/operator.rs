@@ -1,5 +1,6 @@
 //! The operator.
 
+use std::mem::ManuallyDrop;
 use std::ops::Range;
 use std::sync::{Arc, Mutex, PoisonError, RwLock};
 
@@ -8,12 +9,14 @@ use numpy::{
 };
 use pyo3::exceptions::{PyTypeError, PyValueError};
 use pyo3::prelude::*;
+use spm::spm_gpu::Device;
 use spm::{Csr, DenseMut, DenseRef, Error, Layout, Recipe, WidensTo};
 use spm_formats::convert;
 
 use crate::arrays::{Arrays, Converted, Csr4, Number, by_dtype, to_python, vector};
 use crate::errors::exception;
-use crate::process::{detached, interruptible};
+use crate::gpu;
+use crate::process::{detached, interruptible, keep_contexts, keeping_context};
 
 /// How an operator is planned.
 #[derive(Clone, FromPyObject)]
@@ -24,16 +27,20 @@ struct Options {
     deterministic: bool,
     recipe: Option<String>,
     budget: Option<u64>,
+    device: String,
 }
 
 /// An operator with elements of one type.
-struct Typed<T> {
-    state: RwLock<State<T>>,
+pub(crate) struct Typed<T: Number> {
+    state: ManuallyDrop<RwLock<State<T>>>,
+    shape: (usize, usize),
+    /// The GPU, which the operator keeps.
+    device: Option<Device>,
     options: Options,
 }
 
-struct State<T> {
-    op: spm::Operator<T>,
+pub(crate) struct State<T> {
+    pub(crate) op: spm::Operator<T>,
     /// That of the transpose, for products with matrices.
     transposed: Mutex<Option<spm::Operator<T>>>,
     same_order: bool,
@@ -84,6 +91,43 @@ impl Operator {
         conjugate: bool,
     ) -> PyResult<&'static str> {
         each!(&self.0, typed => typed.run(x, out, alpha, beta, Form { transposed, conjugate }))
+    }
+
+    /// `out` = `alpha` A `x` + `beta` `out` with arrays in device memory, in a stream. Returns `out` or, if it
+    /// is None, a new array; None if x is not in device memory.
+    #[allow(clippy::too_many_arguments, reason = "the operands of a product")]
+    fn run_on_device<'py>(
+        &self,
+        x: &Bound<'py, PyAny>,
+        out: &Bound<'py, PyAny>,
+        alpha: &Bound<'py, PyAny>,
+        beta: &Bound<'py, PyAny>,
+        transposed: bool,
+        stream: &Bound<'py, PyAny>,
+    ) -> PyResult<Option<Bound<'py, PyAny>>> {
+        let arguments = gpu::Arguments { out, alpha, beta, transposed, stream };
+        match &self.0 {
+            Any::Single(Typed { device: None, .. })
+            | Any::Double(Typed { device: None, .. })
+            | Any::SingleComplex(_)
+            | Any::DoubleComplex(_) => gpu::refuse(x).map(|()| None),
+            Any::Single(typed @ Typed { device: Some(device), .. }) => {
+                gpu::run(typed, device, x, &arguments)
+            }
+            Any::Double(typed @ Typed { device: Some(device), .. }) => {
+                gpu::run(typed, device, x, &arguments)
+            }
+        }
+    }
+
+    /// "cpu", "gpu:N" or "emulated".
+    #[getter]
+    fn device(&self) -> String {
+        match each!(&self.0, typed => &typed.device) {
+            None => "cpu".to_owned(),
+            Some(device) if device.is_emulated() => "emulated".to_owned(),
+            Some(device) => format!("gpu:{}", device.info().ordinal),
+        }
     }
 
     /// New values, in the order of the matrix in compressed rows.
@@ -200,10 +244,22 @@ fn build<T: Number>(
     matrix: Arc<Csr<T>>,
     options: &Options,
 ) -> PyResult<spm::Operator<T>> {
-    let Options { threads, expected_products, deterministic, recipe, budget } = options.clone();
-    let long = expected_products.is_some() || deterministic;
+    let Options { threads, expected_products, deterministic, recipe, budget, device } =
+        options.clone();
+    let (on_cpu, required) = (device == "cpu", device != "auto");
+    let long = expected_products.is_some() || deterministic || !on_cpu;
+    let device = gpu::device(&device)?;
+    if !on_cpu {
+        keep_contexts();
+    }
+    if T::IS_COMPLEX && required && !on_cpu {
+        let name = T::NAME_IN_NUMPY;
+        let text = format!("device: GPUs multiply float32 and float64 matrices, not {name}");
+        return Err(PyTypeError::new_err(text));
+    }
     let build = move || {
-        let mut builder = spm::Operator::builder(matrix);
+        let plain = || spm::Operator::builder(Arc::clone(&matrix));
+        let mut builder = T::on_device(plain(), device).unwrap_or_else(plain);
         if let Some(recipe) = recipe {
             builder = builder.recipe(recipe.parse::<Recipe>().map_err(Error::Recipe)?);
         }
@@ -305,12 +361,18 @@ fn overlap(a: &Range<usize>, b: &Range<usize>) -> bool {
 
 impl<T: Number> Typed<T> {
     fn new(op: spm::Operator<T>, options: Options, same_order: bool) -> Self {
-        let transposed = Mutex::new(None);
-        Self { state: RwLock::new(State { op, transposed, same_order }), options }
+        let (transposed, shape, device) = (Mutex::new(None), op.shape(), T::device(&op).cloned());
+        let state = RwLock::new(State { op, transposed, same_order });
+        Self { state: ManuallyDrop::new(state), shape, device, options }
+    }
+
+    /// (rows, columns)
+    pub(crate) fn shape(&self) -> (usize, usize) {
+        self.shape
     }
 
     /// Calls `body` while the values stay. The operator is whole after a panic.
-    fn read<R>(&self, body: impl FnOnce(&State<T>) -> R) -> R {
+    pub(crate) fn read<R>(&self, body: impl FnOnce(&State<T>) -> R) -> R {
         body(&self.state.read().unwrap_or_else(PoisonError::into_inner))
     }
 
@@ -416,6 +478,19 @@ impl<T: Number> Typed<T> {
     }
 }
 
+impl<T: Number> Drop for Typed<T> {
+    fn drop(&mut self) {
+        let state = &mut self.state;
+        // SAFETY: dropped here alone, and not used any more.
+        let mut free = || unsafe { ManuallyDrop::drop(state) };
+        match self.device {
+            // Freeing device memory waits for work that may wait for the GIL.
+            Some(_) => Python::attach(|py| py.detach(|| keeping_context(free))),
+            None => free(),
+        }
+    }
+}
+
 impl<T: Number> State<T> {
     /// Of row pointers, column indices and values.
     fn addresses(&self) -> [Range<usize>; 3] {
@@ -449,13 +524,18 @@ impl<T: Number> State<T> {
     }
 
     /// The operator of the transpose.
-    fn transposed(&self) -> Result<spm::Operator<T>, Error> {
+    pub(crate) fn transposed(&self) -> Result<spm::Operator<T>, Error> {
         let mut made = self.transposed.lock().unwrap_or_else(PoisonError::into_inner);
         if let Some(op) = &*made {
             return Ok(op.clone());
         }
         let transpose = convert::csr_to_csc(self.op.matrix().view()).into_transposed();
-        let op = spm::Operator::builder(transpose).threads(self.op.recipe().threads()).build()?;
+        let transpose = Arc::new(transpose);
+        let plain = || spm::Operator::builder(Arc::clone(&transpose));
+        let device = T::device(&self.op).map(|device| spm::Device::from(device.clone()));
+        let on_gpu = device.and_then(|device| T::on_device(plain(), device));
+        let builder = on_gpu.unwrap_or_else(|| plain().threads(self.op.recipe().threads()));
+        let op = builder.build()?;
         *made = Some(op.clone());
         Ok(op)
     }

@@ -2,7 +2,7 @@
 
 use std::any::Any;
 use std::panic::{self, AssertUnwindSafe};
-use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::sync::mpsc::{self, RecvTimeoutError};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::thread;
@@ -11,6 +11,7 @@ use std::time::Duration;
 use pyo3::exceptions::PyRuntimeError;
 use pyo3::prelude::*;
 use rayon::ThreadPool;
+use spm::spm_gpu::preserving_context;
 
 /// How long Ctrl-C waits at most.
 const POLL: Duration = Duration::from_millis(50);
@@ -25,6 +26,20 @@ static POOL: Mutex<Option<(usize, Arc<ThreadPool>)>> = Mutex::new(None);
 #[pyfunction]
 pub(crate) fn after_fork() {
     FORKS.fetch_add(1, Ordering::Relaxed);
+}
+
+/// Whether an operator on a GPU was asked for.
+static ON_GPU: AtomicBool = AtomicBool::new(false);
+
+/// From now on every call leaves the current CUDA context of its thread as it is.
+pub(crate) fn keep_contexts() {
+    ON_GPU.store(true, Ordering::Relaxed);
+}
+
+/// Calls `body` and leaves the current CUDA context of the thread as it is: other libraries of the program
+/// take it for their device's.
+pub(crate) fn keeping_context<R>(body: impl FnOnce() -> R) -> R {
+    if ON_GPU.load(Ordering::Relaxed) { preserving_context(body) } else { body() }
 }
 
 /// Runs `body` where rayon has threads: its global pool stays behind in the process that was forked.
@@ -51,7 +66,7 @@ fn with_threads<R: Send>(body: impl FnOnce() -> R + Send) -> R {
 
 /// Runs `body` without the GIL. A panic becomes a `RuntimeError`.
 pub(crate) fn detached<R: Send>(py: Python<'_>, body: impl FnOnce() -> R + Send) -> PyResult<R> {
-    py.detach(|| panic::catch_unwind(AssertUnwindSafe(|| with_threads(body))))
+    py.detach(|| panic::catch_unwind(AssertUnwindSafe(|| keeping_context(|| with_threads(body)))))
         .map_err(|cause| panicked(&*cause))
 }
 

@@ -328,7 +328,8 @@ def test_a_panic_is_an_exception(rng):
     arrays = native_arrays(matrix(rng, (400, 400)))
     with pytest.raises(RuntimeError, match="internal error"):
         _native.Operator(arrays, {"threads": 1 << 30, "expected_products": None,
-                                  "deterministic": False, "recipe": None, "budget": None})
+                                  "deterministic": False, "recipe": None, "budget": None,
+                                  "device": "cpu"})
 
 
 # Processes.

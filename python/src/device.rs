@@ -1,0 +1,509 @@
+//! Operands in device memory, as callers' libraries have them: CuPy arrays, PyTorch tensors, and whatever
+//! has `__cuda_array_interface__` or `__dlpack__`. A call on a GPU takes microseconds: arrays of the two
+//! libraries are read by their attributes, which is faster than either protocol.
+
+use std::ffi::CStr;
+
+use pyo3::exceptions::{PyAttributeError, PyTypeError, PyValueError};
+use pyo3::intern;
+use pyo3::prelude::*;
+use pyo3::sync::PyOnceLock;
+use pyo3::types::{PyCapsule, PyCapsuleMethods, PyDict, PyTuple, PyType};
+use spm::Layout;
+
+/// The default stream where null would be ambiguous (`cudaStreamLegacy`).
+const LEGACY_STREAM: usize = 1;
+/// `DLDeviceType`.
+const ON_HOST: i32 = 1;
+const ON_CUDA: i32 = 2;
+const MANAGED: i32 = 13;
+
+/// Where the elements of an operand are.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Memory {
+    /// Of this GPU.
+    Gpu(u32),
+    /// Of a GPU that the protocol does not name.
+    SomeGpu,
+    /// Of the host, for an emulated device.
+    Host,
+}
+
+/// What made an operand.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Library {
+    Cupy,
+    Torch,
+    /// The stream in which its contents are made, if it says one.
+    Other(Option<usize>),
+}
+
+/// A vector or a matrix in device memory.
+pub(crate) struct Operand<'py> {
+    pub(crate) address: u64,
+    pub(crate) memory: Memory,
+    pub(crate) library: Library,
+    /// The element type by NumPy's name.
+    pub(crate) dtype: &'static str,
+    pub(crate) shape: Shape,
+    /// By rows, and by columns, without gaps.
+    pub(crate) layouts: [bool; 2],
+    pub(crate) is_readonly: bool,
+    /// Keeps the memory of a DLPack tensor.
+    _capsule: Option<Bound<'py, PyAny>>,
+}
+
+/// Sizes or strides of up to two dimensions.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct Shape {
+    dimensions: usize,
+    sizes: [i64; 2],
+}
+
+impl Shape {
+    fn of(tuple: &Bound<'_, PyAny>) -> PyResult<Self> {
+        let tuple = tuple.cast::<PyTuple>()?;
+        let dimensions = tuple.len();
+        let mut sizes = [1; 2];
+        for (i, size) in sizes.iter_mut().enumerate().take(dimensions) {
+            *size = tuple.get_item(i)?.extract()?;
+        }
+        Ok(Self { dimensions, sizes })
+    }
+
+    pub(crate) fn is_vector(self) -> bool {
+        self.dimensions == 1
+    }
+
+    /// Rows and columns; a vector is one column. Nothing for other numbers of dimensions.
+    pub(crate) fn rows_and_columns(self) -> Option<(usize, usize)> {
+        let [rows, cols] = self.sizes.map(|size| usize::try_from(size).ok());
+        matches!(self.dimensions, 1 | 2).then_some((rows?, cols?))
+    }
+
+    /// As Python writes it.
+    pub(crate) fn text(self) -> String {
+        let [rows, cols] = self.sizes;
+        match self.dimensions {
+            0 => "()".to_owned(),
+            1 => format!("({rows},)"),
+            2 => format!("({rows}, {cols})"),
+            more => format!("({rows}, {cols}, ...) of {more} dimensions"),
+        }
+    }
+
+    /// Whether the strides, of `unit` each, are those of an array of this shape by rows, and by columns.
+    fn layouts(self, strides: Option<Self>, unit: i64) -> [bool; 2] {
+        let Some(strides) = strides else { return [true, self.is_line()] };
+        let ([rows, cols], [down, right]) = (self.sizes, strides.sizes);
+        if rows == 0 || cols == 0 {
+            return [true; 2];
+        }
+        // Strides of lines that are alone mean nothing.
+        let contiguous = |length: i64, stride: i64, expected: i64| {
+            length == 1 || expected.checked_mul(unit) == Some(stride)
+        };
+        if self.dimensions == 1 {
+            return [contiguous(rows, down, 1); 2];
+        }
+        [
+            contiguous(cols, right, 1) && contiguous(rows, down, cols),
+            contiguous(rows, down, 1) && contiguous(cols, right, rows),
+        ]
+    }
+
+    /// One row or one column, or nothing.
+    fn is_line(self) -> bool {
+        self.dimensions == 1 || self.sizes.iter().any(|&size| size <= 1)
+    }
+}
+
+impl Operand<'_> {
+    /// One of the layouts that it has.
+    pub(crate) fn has(&self, layout: Layout) -> bool {
+        self.layouts[usize::from(layout == Layout::ColumnMajor)]
+    }
+
+    /// Addresses of the elements, of `size` bytes each.
+    pub(crate) fn addresses(&self, size: usize) -> std::ops::Range<u64> {
+        let (rows, cols) = self.shape.rows_and_columns().unwrap_or_default();
+        self.address..self.address.saturating_add((rows * cols * size) as u64)
+    }
+}
+
+/// Types and functions of a library that the program has imported.
+struct Torch {
+    tensor: Py<PyType>,
+    float32: Py<PyAny>,
+    float64: Py<PyAny>,
+    /// From the number of a device to the handle of its current stream.
+    current_stream: Py<PyAny>,
+}
+
+struct Cupy {
+    array: Py<PyType>,
+    /// From the number of a device to its current stream.
+    current_stream: Py<PyAny>,
+}
+
+static TORCH: PyOnceLock<Torch> = PyOnceLock::new();
+static CUPY: PyOnceLock<Cupy> = PyOnceLock::new();
+
+fn imported<'py>(py: Python<'py>, name: &str) -> PyResult<Option<Bound<'py, PyAny>>> {
+    let modules = py.import(intern!(py, "sys"))?.getattr(intern!(py, "modules"))?;
+    Ok(modules.cast::<PyDict>()?.get_item(name)?.filter(|module| !module.is_none()))
+}
+
+fn torch(py: Python<'_>) -> PyResult<Option<&Torch>> {
+    if let Some(torch) = TORCH.get(py) {
+        return Ok(Some(torch));
+    }
+    let Some(module) = imported(py, "torch")? else { return Ok(None) };
+    // Nothing while another thread imports it.
+    let Ok(tensor) = module.getattr("Tensor") else { return Ok(None) };
+    let private = module.getattr("_C").and_then(|c| c.getattr("_cuda_getCurrentRawStream"));
+    let torch = Torch {
+        tensor: tensor.cast_into::<PyType>()?.unbind(),
+        float32: module.getattr("float32")?.unbind(),
+        float64: module.getattr("float64")?.unbind(),
+        // A PyTorch without CUDA has none, and no tensors on a GPU.
+        current_stream: private.map_or_else(|_| py.None(), Bound::unbind),
+    };
+    Ok(Some(TORCH.get_or_init(py, || torch)))
+}
+
+fn cupy(py: Python<'_>) -> PyResult<Option<&Cupy>> {
+    if let Some(cupy) = CUPY.get(py) {
+        return Ok(Some(cupy));
+    }
+    let Some(module) = imported(py, "cupy")? else { return Ok(None) };
+    let Ok(array) = module.getattr("ndarray") else { return Ok(None) };
+    let Ok(cuda) = module.getattr("cuda") else { return Ok(None) };
+    let cupy = Cupy {
+        array: array.cast_into::<PyType>()?.unbind(),
+        current_stream: cuda.getattr("get_current_stream")?.unbind(),
+    };
+    Ok(Some(CUPY.get_or_init(py, || cupy)))
+}
+
+/// Whether `x` is of the type, or of one that is derived from it.
+fn is_of(x: &Bound<'_, PyAny>, of: &Py<PyType>) -> PyResult<bool> {
+    let of = of.bind(x.py());
+    Ok(x.get_type().is(of) || x.is_instance(of)?)
+}
+
+impl<'py> Operand<'py> {
+    /// Of what is in device memory; nothing for anything else. For an emulated device also of what is in
+    /// host memory and says so by `__dlpack_device__`. `name` is for errors; a tensor that is handed over
+    /// for `stream` is ready there.
+    pub(crate) fn read(
+        x: &Bound<'py, PyAny>,
+        name: &str,
+        is_emulated: bool,
+        stream: Option<usize>,
+    ) -> PyResult<Option<Self>> {
+        let py = x.py();
+        if let Some(torch) = torch(py)?
+            && is_of(x, &torch.tensor)?
+        {
+            return Self::of_torch(x, torch, name);
+        }
+        if let Some(cupy) = cupy(py)?
+            && is_of(x, &cupy.array)?
+        {
+            return Self::of_cupy(x).map(Some);
+        }
+        let device = || -> PyResult<Option<(i32, i32)>> {
+            let device = optional(x, "__dlpack_device__")?;
+            device.map(|method| method.call0()?.extract()).transpose()
+        };
+        if let Some(interface) = optional(x, "__cuda_array_interface__")? {
+            let memory = match is_emulated.then(device).transpose()?.flatten() {
+                Some((ON_HOST, _)) => Memory::Host,
+                _ => Memory::SomeGpu,
+            };
+            return Self::of_interface(&interface, name, memory).map(Some);
+        }
+        let memory = match device()? {
+            Some((ON_CUDA | MANAGED, number)) => Memory::Gpu(number.unsigned_abs()),
+            Some((ON_HOST, _)) if is_emulated => Memory::Host,
+            _ => return Ok(None),
+        };
+        Self::of_dlpack(x, name, memory, stream).map(Some)
+    }
+
+    fn of_torch(x: &Bound<'py, PyAny>, torch: &Torch, name: &str) -> PyResult<Option<Self>> {
+        let py = x.py();
+        if !x.getattr(intern!(py, "is_cuda"))?.extract::<bool>()? {
+            return Ok(None);
+        }
+        if x.getattr(intern!(py, "requires_grad"))?.extract::<bool>()? {
+            let reason = "requires a gradient, which a product does not have: pass its detach()";
+            return Err(PyValueError::new_err(format!("{name}: {reason}")));
+        }
+        if x.call_method0(intern!(py, "is_neg"))?.extract::<bool>()? {
+            let reason = "is a lazily negated view: pass its resolve_neg()";
+            return Err(PyValueError::new_err(format!("{name}: {reason}")));
+        }
+        let dtype = x.getattr(intern!(py, "dtype"))?;
+        let dtype = if dtype.is(&torch.float64) {
+            "float64"
+        } else if dtype.is(&torch.float32) {
+            "float32"
+        } else {
+            return Err(not_real(name, &dtype));
+        };
+        let shape = Shape::of(&x.getattr(intern!(py, "shape"))?)?;
+        let strides = Shape::of(&x.call_method0(intern!(py, "stride"))?)?;
+        let number: u32 = x.call_method0(intern!(py, "get_device"))?.extract()?;
+        Ok(Some(Self {
+            address: x.call_method0(intern!(py, "data_ptr"))?.extract()?,
+            memory: Memory::Gpu(number),
+            library: Library::Torch,
+            dtype,
+            shape,
+            layouts: shape.layouts(Some(strides), 1),
+            is_readonly: false,
+            _capsule: None,
+        }))
+    }
+
+    fn of_cupy(x: &Bound<'py, PyAny>) -> PyResult<Self> {
+        let py = x.py();
+        let dtype = x.getattr(intern!(py, "dtype"))?;
+        let dtype = match dtype.getattr(intern!(py, "char"))?.extract::<char>()? {
+            'd' => "float64",
+            'f' => "float32",
+            _ => return Err(not_real("x", &dtype)),
+        };
+        let memory = x.getattr(intern!(py, "data"))?;
+        let shape = Shape::of(&x.getattr(intern!(py, "shape"))?)?;
+        let strides = Shape::of(&x.getattr(intern!(py, "strides"))?)?;
+        Ok(Self {
+            address: memory.getattr(intern!(py, "ptr"))?.extract()?,
+            memory: Memory::Gpu(memory.getattr(intern!(py, "device_id"))?.extract()?),
+            library: Library::Cupy,
+            dtype,
+            shape,
+            layouts: shape.layouts(Some(strides), bytes(dtype)),
+            is_readonly: false,
+            _capsule: None,
+        })
+    }
+
+    /// The CUDA array interface, versions 2 and 3.
+    fn of_interface(interface: &Bound<'py, PyAny>, name: &str, memory: Memory) -> PyResult<Self> {
+        let field = |key: &str| interface.get_item(key);
+        let optional = |key: &str| -> PyResult<Option<Bound<'py, PyAny>>> {
+            let field = interface.call_method1("get", (key,))?;
+            Ok((!field.is_none()).then_some(field))
+        };
+        if optional("mask")?.is_some() {
+            return Err(PyTypeError::new_err(format!("{name}: masks are not supported")));
+        }
+        let dtype = match field("typestr")?.extract::<String>()?.as_str() {
+            "<f8" => "float64",
+            "<f4" => "float32",
+            _ => return Err(not_real(name, &field("typestr")?)),
+        };
+        let (address, is_readonly) = field("data")?.extract::<(u64, bool)>()?;
+        let shape = Shape::of(&field("shape")?)?;
+        let strides = optional("strides")?.map(|strides| Shape::of(&strides)).transpose()?;
+        let stream = optional("stream")?.map(|stream| stream.extract::<usize>()).transpose()?;
+        if stream == Some(0) {
+            let reason = "the array interface forbids the stream 0";
+            return Err(PyValueError::new_err(format!("{name}: {reason}")));
+        }
+        Ok(Self {
+            address,
+            memory,
+            library: Library::Other(stream),
+            dtype,
+            shape,
+            layouts: shape.layouts(strides, bytes(dtype)),
+            is_readonly,
+            _capsule: None,
+        })
+    }
+
+    fn of_dlpack(
+        x: &Bound<'py, PyAny>,
+        name: &str,
+        memory: Memory,
+        stream: Option<usize>,
+    ) -> PyResult<Self> {
+        let py = x.py();
+        // 0 is not allowed there.
+        let stream = stream.map_or(LEGACY_STREAM, |stream| stream.max(LEGACY_STREAM));
+        let arguments = PyDict::new(py);
+        arguments.set_item("stream", (memory != Memory::Host).then_some(stream))?;
+        let versioned = arguments.copy()?;
+        versioned.set_item("max_version", (1, 0))?;
+        let method = x.getattr("__dlpack__")?;
+        let capsule = match method.call((), Some(&versioned)) {
+            // Of before version 1.
+            Err(error) if error.is_instance_of::<PyTypeError>(py) => {
+                method.call((), Some(&arguments))?
+            }
+            answer => answer?,
+        };
+        let (tensor, is_readonly) = dlpack::tensor(capsule.cast::<PyCapsule>()?)?;
+        let dtype = match (tensor.code, tensor.bits, tensor.lanes) {
+            (dlpack::FLOAT, 64, 1) => "float64",
+            (dlpack::FLOAT, 32, 1) => "float32",
+            _ => return Err(not_real(name, &x.getattr("dtype")?)),
+        };
+        let (shape, strides) = (tensor.shape, tensor.strides);
+        Ok(Self {
+            address: tensor.address,
+            memory,
+            library: Library::Other(Some(stream)),
+            dtype,
+            shape,
+            layouts: shape.layouts(strides, 1),
+            is_readonly,
+            _capsule: Some(capsule),
+        })
+    }
+
+    /// The stream in which the library of the operand works now; nothing if there is none to wait for.
+    pub(crate) fn stream(&self, py: Python<'py>) -> PyResult<Option<usize>> {
+        let number = match self.memory {
+            Memory::Gpu(number) => number,
+            _ => 0,
+        };
+        let stream = match (self.library, TORCH.get(py), CUPY.get(py)) {
+            (Library::Torch, Some(torch), _) => torch.current_stream.call1(py, (number,))?,
+            (Library::Cupy, _, Some(cupy)) => {
+                let stream = cupy.current_stream.call1(py, (number,))?;
+                stream.getattr(py, intern!(py, "ptr"))?
+            }
+            (Library::Other(stream), ..) => return Ok(stream),
+            _ => return Ok(None),
+        };
+        stream.extract(py).map(Some)
+    }
+}
+
+/// The handle of a stream that a caller gives: a number, or a stream of CuPy, PyTorch or another library.
+pub(crate) fn stream_handle(stream: &Bound<'_, PyAny>) -> PyResult<usize> {
+    if let Ok(handle) = stream.extract::<usize>() {
+        return Ok(handle);
+    }
+    // PyTorch's and CuPy's.
+    for name in ["cuda_stream", "ptr"] {
+        if let Some(handle) = optional(stream, name)? {
+            return handle.extract();
+        }
+    }
+    if let Some(method) = optional(stream, "__cuda_stream__")? {
+        return Ok(method.call0()?.extract::<(u32, usize)>()?.1);
+    }
+    let kind = stream.get_type();
+    Err(PyTypeError::new_err(format!(
+        "stream: expected a stream of CuPy or PyTorch, or the handle of one, found {}",
+        kind.name()?
+    )))
+}
+
+/// An attribute that there may be none of.
+fn optional<'py>(x: &Bound<'py, PyAny>, name: &str) -> PyResult<Option<Bound<'py, PyAny>>> {
+    match x.getattr(name) {
+        Ok(attribute) => Ok(Some(attribute)),
+        Err(error) if error.is_instance_of::<PyAttributeError>(x.py()) => Ok(None),
+        Err(error) => Err(error),
+    }
+}
+
+fn bytes(dtype: &str) -> i64 {
+    if dtype == "float64" { 8 } else { 4 }
+}
+
+fn not_real(name: &str, found: &Bound<'_, PyAny>) -> PyErr {
+    PyTypeError::new_err(format!("{name}: expected float32 or float64 on a GPU, found {found}"))
+}
+
+/// The structures of DLPack (`dlpack.h`), as far as they are read.
+mod dlpack {
+    use std::ffi::c_void;
+
+    use super::{CStr, PyCapsule, PyCapsuleMethods, PyResult, PyTypeError, Shape};
+    use pyo3::Bound;
+
+    pub(super) const FLOAT: u8 = 2;
+    const READ_ONLY: u64 = 1;
+    const PLAIN: &CStr = c"dltensor";
+    const VERSIONED: &CStr = c"dltensor_versioned";
+
+    #[repr(C)]
+    struct DlTensor {
+        data: *const c_void,
+        device: [i32; 2],
+        ndim: i32,
+        code: u8,
+        bits: u8,
+        lanes: u16,
+        shape: *const i64,
+        strides: *const i64,
+        byte_offset: u64,
+    }
+
+    #[repr(C)]
+    struct Versioned {
+        version: [u32; 2],
+        manager: *const c_void,
+        deleter: *const c_void,
+        flags: u64,
+        tensor: DlTensor,
+    }
+
+    pub(super) struct Tensor {
+        pub(super) address: u64,
+        pub(super) code: u8,
+        pub(super) bits: u8,
+        pub(super) lanes: u16,
+        pub(super) shape: Shape,
+        pub(super) strides: Option<Shape>,
+    }
+
+    /// What is in the capsule, which goes on owning it, and whether it is read-only.
+    pub(super) fn tensor(capsule: &Bound<'_, PyCapsule>) -> PyResult<(Tensor, bool)> {
+        let at = |name| capsule.pointer_checked(Some(name));
+        if capsule.is_valid_checked(Some(VERSIONED)) {
+            // SAFETY: a capsule of this name holds this structure while it lives.
+            let managed = unsafe { at(VERSIONED)?.cast::<Versioned>().as_ref() };
+            if managed.version[0] != 1 {
+                let version = managed.version[0];
+                return Err(PyTypeError::new_err(format!("there is no DLPack version {version}")));
+            }
+            // SAFETY: as above.
+            let tensor = unsafe { read(&managed.tensor) };
+            return Ok((tensor, managed.flags & READ_ONLY != 0));
+        }
+        // SAFETY: a capsule of this name holds a structure that begins with this one while it lives.
+        let tensor = unsafe { read(at(PLAIN)?.cast::<DlTensor>().as_ref()) };
+        Ok((tensor, false))
+    }
+
+    /// # Safety
+    /// The tensor is one of DLPack: `shape` and `strides`, which may be null, have `ndim` elements.
+    unsafe fn read(tensor: &DlTensor) -> Tensor {
+        let dimensions = usize::try_from(tensor.ndim).unwrap_or(0);
+        let numbers = |from: *const i64| {
+            let mut sizes = [1; 2];
+            for (i, size) in sizes.iter_mut().enumerate().take(dimensions) {
+                // SAFETY: the caller's promise.
+                *size = unsafe { *from.add(i) };
+            }
+            Shape { dimensions, sizes }
+        };
+        Tensor {
+            address: (tensor.data as u64).wrapping_add(tensor.byte_offset),
+            code: tensor.code,
+            bits: tensor.bits,
+            lanes: tensor.lanes,
+            shape: numbers(tensor.shape),
+            strides: (!tensor.strides.is_null()).then(|| numbers(tensor.strides)),
+        }
+    }
+}

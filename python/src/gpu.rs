@@ -1,0 +1,292 @@
+//! Products with operands in device memory, in the streams of callers' libraries.
+
+use std::ffi::c_void;
+use std::ptr;
+use std::sync::OnceLock;
+
+use numpy::Complex64;
+use pyo3::exceptions::{PyTypeError, PyValueError};
+use pyo3::intern;
+use pyo3::prelude::*;
+use pyo3::types::{PyComplex, PyDict};
+use spm::spm_gpu::{Device, DeviceBuffer, Stream};
+use spm::{DenseShape, DeviceScalar, Error, Form, Layout};
+
+use crate::arrays::Number;
+use crate::device::{Library, Memory, Operand, stream_handle};
+use crate::errors::exception;
+use crate::operator::Typed;
+use crate::process::detached;
+
+/// What a caller says of a product beside its operands.
+pub(crate) struct Arguments<'a, 'py> {
+    pub(crate) out: &'a Bound<'py, PyAny>,
+    pub(crate) alpha: &'a Bound<'py, PyAny>,
+    pub(crate) beta: &'a Bound<'py, PyAny>,
+    pub(crate) transposed: bool,
+    pub(crate) stream: &'a Bound<'py, PyAny>,
+}
+
+/// The refusal of an operand in device memory by an operator that is not there; nothing for others.
+pub(crate) fn refuse(x: &Bound<'_, PyAny>) -> PyResult<()> {
+    if Operand::read(x, "x", false, None)?.is_none() {
+        return Ok(());
+    }
+    let reason =
+        "x is in device memory, and the operator on CPU cores: make it with device=\"gpu\"";
+    Err(PyTypeError::new_err(reason))
+}
+
+/// `out` = `alpha` A `x` + `beta` `out` with A or A^T. Returns `out`, or a new array of the library of x.
+/// Nothing if x is not in device memory.
+pub(crate) fn run<'py, T: Number + DeviceScalar>(
+    typed: &Typed<T>,
+    device: &Device,
+    x: &Bound<'py, PyAny>,
+    arguments: &Arguments<'_, 'py>,
+) -> PyResult<Option<Bound<'py, PyAny>>> {
+    let py = x.py();
+    let is_emulated = device.is_emulated();
+    let given = match arguments.stream {
+        none if none.is_none() => None,
+        stream => Some(stream_handle(stream)?),
+    };
+    let Some(of_x) = Operand::read(x, "x", is_emulated, given)? else { return Ok(None) };
+    let alpha = number::<T>("alpha", arguments.alpha)?;
+    let beta = number::<T>("beta", arguments.beta)?;
+    check::<T>("x", &of_x, device)?;
+    let (rows, cols) = typed.shape();
+    let transposed = arguments.transposed;
+    let (rows, cols) = if transposed { (cols, rows) } else { (rows, cols) };
+    let Some((_, k)) = of_x.shape.rows_and_columns().filter(|&(length, _)| length == cols) else {
+        let found = of_x.shape.text();
+        let expected = format!("x: expected shape ({cols},) or ({cols}, k), found {found}");
+        return Err(PyValueError::new_err(expected));
+    };
+    let library = of_x.stream(py)?;
+    let stream = given.or(library).unwrap_or(0);
+    // Streams of which the product's stream does not know; each waits for the other one.
+    let mut others = [None; 2];
+    let new;
+    let out = if arguments.out.is_none() {
+        if beta != <T as spm::Scalar>::ZERO {
+            return Err(PyValueError::new_err("beta: there is no out to add to"));
+        }
+        // It belongs to the library's stream.
+        others[0] = library;
+        new = allocate(x, &of_x, rows, k)?;
+        &new
+    } else {
+        arguments.out
+    };
+    let Some(of_out) = Operand::read(out, "out", is_emulated, Some(stream))? else {
+        return Err(PyTypeError::new_err("out: expected an array in device memory, as x is"));
+    };
+    check::<T>("out", &of_out, device)?;
+    if of_out.shape.is_vector() != of_x.shape.is_vector()
+        || of_out.shape.rows_and_columns() != Some((rows, k))
+    {
+        let expected =
+            if of_x.shape.is_vector() { format!("({rows},)") } else { format!("({rows}, {k})") };
+        let found = of_out.shape.text();
+        return Err(PyValueError::new_err(format!(
+            "out: expected shape {expected}, found {found}"
+        )));
+    }
+    if of_out.is_readonly {
+        return Err(PyValueError::new_err("out: the array is read-only"));
+    }
+    let layouts = [Layout::RowMajor, Layout::ColumnMajor];
+    let both = |&layout: &Layout| of_x.has(layout) && of_out.has(layout);
+    let Some(layout) = layouts.into_iter().find(both) else {
+        return Err(no_layout(&of_x, &of_out));
+    };
+    let (from, to) = (of_x.addresses(size_of::<T>()), of_out.addresses(size_of::<T>()));
+    if from.start < to.end && to.start < from.end {
+        return Err(PyValueError::new_err("out: it overlaps x"));
+    }
+    for (other, operand) in others.iter_mut().zip([&of_x, &of_out]) {
+        let is_own = given.is_none() && operand.library == of_x.library;
+        if matches!(operand.library, Library::Other(_)) || given.is_none() && !is_own {
+            *other = operand.stream(py)?;
+        }
+    }
+    let call = Call {
+        device,
+        stream,
+        others: others.map(|other| other.filter(|&other| other.max(1) != stream.max(1))),
+        x: (from.start, cols * k),
+        y: (to.start, rows * k),
+    };
+    let (form, dense) = (Form { transposed, ..Form::PLAIN }, DenseShape { k, layout });
+    let launched = detached(py, || {
+        typed.read(|state| {
+            call.with_operands(|x, y, stream| match (k, transposed) {
+                (1, _) => state.op.apply_in_stream(form, alpha, x, beta, y, stream),
+                (_, false) => state.op.apply_dense_in_stream(dense, alpha, x, beta, y, stream),
+                (_, true) => {
+                    let op = state.transposed()?;
+                    op.apply_dense_in_stream(dense, alpha, x, beta, y, stream)
+                }
+            })
+        })
+    });
+    launched?.map_err(exception)?;
+    Ok(Some(out.clone()))
+}
+
+/// A product with operands of another library: addresses with numbers of elements, and handles of streams.
+struct Call<'a> {
+    device: &'a Device,
+    stream: usize,
+    others: [Option<usize>; 2],
+    x: (u64, usize),
+    y: (u64, usize),
+}
+
+impl Call<'_> {
+    fn with_operands<T: DeviceScalar>(
+        &self,
+        product: impl FnOnce(&DeviceBuffer<T>, &mut DeviceBuffer<T>, &Stream) -> Result<(), Error>,
+    ) -> Result<(), Error> {
+        let device = self.device;
+        let handle = |stream: usize| ptr::without_provenance_mut::<c_void>(stream);
+        // SAFETY: what the protocols promise, which cannot be verified here. An array that is exported has
+        // so many elements at this address, on this device. It is alive until this function returns, and a
+        // library frees memory in the order of its streams: in the product's stream, or in one of `others`,
+        // which wait for it. The same streams order what else reads and writes it. A stream that a caller
+        // names is alive during the call, and per-thread ones are the calling thread's. x and y do not
+        // overlap.
+        let (x, mut y, stream, others) = unsafe {
+            let x = DeviceBuffer::from_raw(device, self.x.0, self.x.1)?;
+            let y = DeviceBuffer::from_raw_mut(device, self.y.0, self.y.1)?;
+            let others = self.others.map(|it| it.map(|it| Stream::from_raw(device, handle(it))));
+            (x, y, Stream::from_raw(device, handle(self.stream)), others)
+        };
+        others.iter().flatten().try_for_each(|other| stream.follow(other))?;
+        let result = product(&x, &mut y, &stream);
+        others.iter().flatten().try_for_each(|other| other.follow(&stream))?;
+        result
+    }
+}
+
+/// Checks the place and the type of an operand.
+fn check<T: Number>(name: &str, operand: &Operand<'_>, device: &Device) -> PyResult<()> {
+    if operand.dtype != T::NAME_IN_NUMPY {
+        let (expected, found) = (T::NAME_IN_NUMPY, operand.dtype);
+        let text = format!("{name}: expected {expected}, the type of the operator, found {found}");
+        return Err(PyTypeError::new_err(text));
+    }
+    let ordinal = device.info().ordinal;
+    let is_there = match operand.memory {
+        Memory::Host => device.is_emulated(),
+        _ if device.is_emulated() => false,
+        Memory::Gpu(number) => number == ordinal,
+        Memory::SomeGpu => {
+            let is_empty = operand.addresses(1).is_empty();
+            is_empty
+                || device.holds(operand.address).map_err(|error| exception(Error::Gpu(error)))?
+        }
+    };
+    if is_there {
+        return Ok(());
+    }
+    let of = match operand.memory {
+        Memory::Gpu(number) => format!("on GPU {number}"),
+        _ => "elsewhere".to_owned(),
+    };
+    let here =
+        if device.is_emulated() { "an emulated GPU".to_owned() } else { format!("GPU {ordinal}") };
+    Err(PyValueError::new_err(format!("{name} is {of}, and the operator on {here}")))
+}
+
+fn no_layout(x: &Operand<'_>, out: &Operand<'_>) -> PyErr {
+    for (name, operand) in [("x", x), ("out", out)] {
+        if operand.layouts == [false; 2] {
+            let reason = "has gaps between its elements: pass a contiguous copy, in C or F order";
+            return PyValueError::new_err(format!("{name} {reason}"));
+        }
+    }
+    PyValueError::new_err("x and out: one is in C order, the other one in F order")
+}
+
+/// alpha or beta.
+fn number<T: Number>(name: &str, number: &Bound<'_, PyAny>) -> PyResult<T> {
+    let complex = if number.is_instance_of::<PyComplex>() {
+        number.extract::<Complex64>()?
+    } else {
+        Complex64::new(number.extract::<f64>()?, 0.0)
+    };
+    let number = T::of_python(complex);
+    number.ok_or_else(|| PyTypeError::new_err(format!("{name}: expected a real number")))
+}
+
+/// A new array of `rows` rows for the product with x, in the order of x, from the library of x.
+fn allocate<'py>(
+    x: &Bound<'py, PyAny>,
+    of_x: &Operand<'_>,
+    rows: usize,
+    k: usize,
+) -> PyResult<Bound<'py, PyAny>> {
+    let py = x.py();
+    let is_vector = of_x.shape.is_vector();
+    let by_columns = !of_x.has(Layout::RowMajor);
+    // An array by columns is the transpose of one by rows.
+    let shape = match (is_vector, by_columns) {
+        (true, _) => (rows,).into_pyobject(py)?.into_any(),
+        (false, false) => (rows, k).into_pyobject(py)?.into_any(),
+        (false, true) => (k, rows).into_pyobject(py)?.into_any(),
+    };
+    let new = match (of_x.library, of_x.memory) {
+        (Library::Torch, _) => x.call_method1(intern!(py, "new_empty"), (shape,))?,
+        (Library::Cupy, Memory::Gpu(number)) => {
+            let module = py.import(intern!(py, "cupy"))?;
+            let empty = || {
+                module
+                    .call_method1(intern!(py, "empty"), (&shape, x.getattr(intern!(py, "dtype"))?))
+            };
+            let cuda = module.getattr(intern!(py, "cuda"))?;
+            let runtime = cuda.getattr(intern!(py, "runtime"))?;
+            let current: u32 = runtime.call_method0(intern!(py, "getDevice"))?.extract()?;
+            if current == number {
+                empty()?
+            } else {
+                let device = cuda.call_method1("Device", (number,))?;
+                device.call_method0("__enter__")?;
+                let made = empty();
+                device.call_method1("__exit__", (py.None(), py.None(), py.None()))?;
+                made?
+            }
+        }
+        _ => {
+            // The array API.
+            let Ok(module) = x.call_method0("__array_namespace__") else {
+                let kind = x.get_type();
+                let text = format!("out: {} does not say how to make a new array", kind.name()?);
+                return Err(PyTypeError::new_err(text));
+            };
+            let options = PyDict::new(py);
+            options.set_item("dtype", x.getattr("dtype")?)?;
+            options.set_item("device", x.getattr("device")?)?;
+            module.call_method("empty", (shape,), Some(&options))?
+        }
+    };
+    if by_columns && !is_vector { new.getattr(intern!(py, "T")) } else { Ok(new) }
+}
+
+/// Where the products of an operator are asked to run.
+pub(crate) fn device(name: &str) -> PyResult<spm::Device> {
+    static EMULATED: OnceLock<spm::Device> = OnceLock::new();
+    let gpu = |number: &str| number.parse().ok().map(spm::Device::gpu);
+    let device = match name {
+        "cpu" => Some(spm::Device::cpu()),
+        "auto" => Some(spm::Device::auto()),
+        "gpu" => gpu("0"),
+        "emulated" => Some(EMULATED.get_or_init(spm::Device::emulated).clone()),
+        other => other.strip_prefix("gpu:").and_then(gpu),
+    };
+    device.ok_or_else(|| {
+        let expected = "\"auto\", \"cpu\", \"gpu\" or \"gpu:N\"";
+        PyValueError::new_err(format!("device: expected {expected}, found {name:?}"))
+    })
+}

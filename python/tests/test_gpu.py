@@ -1,0 +1,486 @@
+"""Operands in device memory: stand-ins over host memory on an emulated GPU, CuPy and PyTorch where there is one."""
+
+import pickle
+import sys
+
+import numpy as np
+import pytest
+import scipy.sparse
+from conftest import matrix, numbers
+from scipy.sparse.linalg import cg
+
+import spm
+
+
+class Interface:
+    """Host memory behind the CUDA array interface. `changes` are other fields of it."""
+
+    def __init__(self, array, **changes):
+        self.array, self.changes = array, changes
+
+    @property
+    def __cuda_array_interface__(self):
+        a = self.array
+        return dict({"shape": a.shape, "typestr": a.dtype.str, "version": 3, "stream": None,
+                     "data": (a.ctypes.data, not a.flags.writeable),
+                     "strides": None if a.flags.c_contiguous else a.strides}, **self.changes)
+
+    def __dlpack_device__(self):
+        return (1, 0)
+
+
+class Tensor:
+    """Host memory behind DLPack and the array API."""
+
+    device = "cpu"
+
+    def __init__(self, array):
+        self.array = array
+
+    def __dlpack_device__(self):
+        return (1, 0)
+
+    def __dlpack__(self, **options):
+        return self.array.__dlpack__(**options)
+
+    def __array_namespace__(self):
+        return Namespace
+
+    @property
+    def dtype(self):
+        return self.array.dtype
+
+    @property
+    def T(self):
+        return Tensor(self.array.T)
+
+
+class OldTensor(Tensor):
+    """Of before DLPack's versions."""
+
+    def __dlpack__(self, stream=None):
+        return self.array.__dlpack__()
+
+
+class Namespace:
+    def empty(shape, dtype, device):
+        assert device == "cpu"
+        return Tensor(np.full(shape, np.nan, dtype))
+
+
+class Library:
+    """How a library's arrays are made and read."""
+
+    def __init__(self, name):
+        self.name, self.device = name, "emulated"
+        if name in ("cupy", "torch"):
+            self.device = "gpu"
+            self.module = pytest.importorskip(name)
+            there = self.module.cuda.is_available()
+            if not there:
+                pytest.skip(f"{name} sees no GPU")
+
+    def put(self, array):
+        """The array with its order."""
+        array = np.array(array, order="K", copy=True)
+        if self.name == "cupy":
+            return self.module.asarray(array, order="F" if np.isfortran(array) else "C")
+        if self.name == "torch":
+            if np.isfortran(array):
+                return self.module.from_numpy(array.T).cuda().t()
+            return self.module.from_numpy(array).cuda()
+        return {"interface": Interface, "dlpack": Tensor, "old dlpack": OldTensor}[self.name](array)
+
+    def get(self, array):
+        if self.name == "cupy":
+            assert isinstance(array, self.module.ndarray)
+            return array.get()
+        if self.name == "torch":
+            assert isinstance(array, self.module.Tensor)
+            return array.cpu().numpy()
+        return array.array
+
+    def is_fortran(self, array):
+        return array.array.flags.f_contiguous if hasattr(array, "array") else (
+            array.flags.f_contiguous if self.name == "cupy" else array.t().is_contiguous())
+
+
+@pytest.fixture(params=["interface", "dlpack", "old dlpack", "cupy", "torch"])
+def library(request):
+    return Library(request.param)
+
+
+@pytest.fixture(params=["interface", "dlpack"])
+def fake(request):
+    return Library(request.param)
+
+
+def equal(found, expected):
+    assert found.dtype == expected.dtype and found.shape == expected.shape
+    np.testing.assert_array_equal(found, expected)
+
+
+@pytest.mark.parametrize("dtype", ["float32", "float64"])
+@pytest.mark.parametrize("shape", [(30, 50), (40, 40), (5, 1), (1, 7), (0, 4), (4, 0)])
+def test_every_form_and_order_into_out(rng, library, dtype, shape):
+    A = matrix(rng, shape, dtype)
+    op, dense = spm.operator(A, device=library.device), A.toarray()
+    for form, dense in [(op, dense), (op.T, dense.T), (op.H, dense.T)]:
+        for k, order in [(None, "C"), (1, "C"), (1, "F"), (3, "C"), (3, "F"), (4, "C"), (0, "C")]:
+            columns = () if k is None else (k,)
+            x = np.array(numbers(rng, dense.shape[1:] + columns, dtype), order=order)
+            y = np.array(numbers(rng, dense.shape[:1] + columns, dtype), order=order)
+            out = library.put(y)
+            assert form.apply(library.put(x), out=out, alpha=2, beta=-1) is out
+            equal(library.get(out), 2 * (dense @ x) - y)
+            junk = np.full_like(y, np.nan)
+            out = library.put(junk)
+            form.matvec(library.put(x), out=out)
+            equal(library.get(out), dense @ x)
+
+
+@pytest.mark.parametrize("name", ["dlpack", "cupy", "torch"])
+def test_new_results_are_of_the_library_and_the_order_of_x(rng, name):
+    library = Library(name)
+    A = matrix(rng, (30, 50))
+    op, dense = spm.operator(A, device=library.device), A.toarray()
+    x = numbers(rng, 50, "float64")
+    equal(library.get(op @ library.put(x)), dense @ x)
+    equal(library.get(op.dot(library.put(x))), dense @ x)
+    equal(library.get(op(library.put(x))), dense @ x)
+    equal(library.get(op.T @ library.put(x[:30])), dense.T @ x[:30])
+    for order in "CF":
+        X = np.array(numbers(rng, (50, 4), "float64"), order=order)
+        Y = op @ library.put(X)
+        equal(library.get(Y), dense @ X)
+        assert library.is_fortran(Y) == (order == "F")
+        equal(library.get(op.rmatmat(library.put(X[:30].copy(order)))), dense.T @ X[:30])
+
+
+def test_a_library_without_new_arrays_needs_out(rng):
+    op = spm.operator(matrix(rng, (4, 4)), device="emulated")
+    with pytest.raises(TypeError, match="out: Interface does not say how to make a new array"):
+        op @ Interface(np.ones(4))
+
+
+def test_operands_are_checked(rng, fake):
+    A = matrix(rng, (6, 5))
+    op = spm.operator(A, device="emulated")
+    put, zeros = fake.put, lambda *shape: np.zeros(shape)
+
+    def fails(kind, text, x, out, **options):
+        before = out.array.copy()
+        with pytest.raises(kind, match=text):
+            op.apply(x, out, **options)
+        np.testing.assert_array_equal(out.array, before)
+
+    y, x = put(zeros(6)), put(np.ones(5))
+    fails(ValueError, r"x: expected shape \(5,\) or \(5, k\), found \(6,\)", put(zeros(6)), y)
+    fails(ValueError, r"x: .* found \(\)", put(np.array(1.0)), y)
+    fails(ValueError, r"x: .* found \(5, 1, \.\.\.\) of 3 dimensions", put(zeros(5, 1, 1)), y)
+    fails(ValueError, r"out: expected shape \(6,\), found \(5,\)", x, put(zeros(5)))
+    fails(ValueError, r"out: expected shape \(6,\), found \(6, 1\)", x, put(zeros(6, 1)))
+    fails(ValueError, r"out: expected shape \(6, 2\), found \(6, 3\)", put(zeros(5, 2)), put(zeros(6, 3)))
+    fails(TypeError, "x: expected float64, the type of the operator, found float32",
+          put(np.ones(5, "float32")), y)
+    fails(TypeError, "out: expected float64", x, put(np.zeros(6, "float32")))
+    fails(TypeError, "x: expected float32 or float64 on a GPU", put(np.ones(5, "int64")), y)
+    fails(TypeError, "x: expected float32 or float64 on a GPU", put(np.ones(5, "complex128")), y)
+    fails(TypeError, "alpha: expected a real number", x, y, alpha=1j)
+    fails(TypeError, "stream: expected a stream", x, y, stream="default")
+    gaps = type(x)(np.ones(10)[::2])
+    fails(ValueError, "x has gaps between its elements", gaps, y)
+    fails(ValueError, "out has gaps", put(zeros(5, 2)), type(x)(zeros(6, 4)[:, :2]))
+    fails(ValueError, "one is in C order, the other one in F order", put(zeros(5, 2)),
+          put(np.zeros((6, 2), order="F")))
+    buffer = np.zeros(16)
+    fails(ValueError, "out: it overlaps x", type(x)(buffer[:5]), type(x)(buffer[4:10]))
+    fails(ValueError, "is no multiple of 16; use a copy", type(x)(buffer[1:6]), y)
+    locked = np.zeros(6)
+    locked.flags.writeable = False
+    # NumPy itself refuses to hand over what is read-only to those who do not ask.
+    fails(ValueError, "out: the array is read-only", x, type(x)(locked))
+    with pytest.raises(TypeError, match="out: expected an array in device memory"):
+        op.apply(x, [0.0] * 6)
+    with pytest.raises(ValueError, match="beta: there is no out to add to"):
+        op.apply(x, beta=1)
+    with pytest.raises(TypeError, match="out: expected a NumPy array"):
+        op.apply(np.ones(5), y)
+    with pytest.raises(TypeError, match="stream: x is in host memory"):
+        op.apply(np.ones(5), stream=1)
+
+
+def test_the_fields_of_the_array_interface(rng):
+    A = matrix(rng, (6, 6))
+    op, x = spm.operator(A, device="emulated"), np.arange(6.0)
+    for stream in [None, 1, 2, 1 << 40]:
+        out = Interface(np.zeros(6), stream=stream)
+        op.apply(Interface(x, stream=1), out)
+        equal(out.array, A @ x)
+        out = Interface(np.zeros(6))
+        op.apply(Interface(x, stream=stream), out, stream=7)
+        equal(out.array, A @ x)
+    out = Interface(np.zeros(6))
+    with pytest.raises(ValueError, match="forbids the stream 0"):
+        op.apply(Interface(x, stream=0), out)
+    with pytest.raises(TypeError, match="x: masks"):
+        op.apply(Interface(x, mask=Interface(x)), out)
+    with pytest.raises(TypeError, match="x: expected float32 or float64"):
+        op.apply(Interface(x, typestr=">f8"), out)
+
+
+@pytest.mark.parametrize("attribute", ["ptr", "cuda_stream", "__cuda_stream__"])
+def test_streams_of_any_library(rng, attribute):
+    handle = (lambda self: (0, 5)) if attribute == "__cuda_stream__" else 5
+    stream = type("Stream", (), {attribute: handle})()
+    op, out = spm.operator(scipy.sparse.eye_array(4, format="csr"), device="emulated"), np.zeros(4)
+    op.apply(Interface(np.arange(4.0)), Interface(out), stream=stream)
+    equal(out, np.arange(4.0))
+    with pytest.raises((OverflowError, TypeError)):
+        op.apply(Interface(np.arange(4.0)), Interface(out), stream=-1)
+
+
+def test_memory_elsewhere_is_refused(rng):
+    class OnGpu(Interface):
+        def __dlpack_device__(self):
+            return (2, 1)
+
+    class Nowhere:
+        __cuda_array_interface__ = Interface(np.ones(4)).__cuda_array_interface__
+
+    A = scipy.sparse.eye_array(4, format="csr")
+    op, out = spm.operator(A, device="emulated"), Interface(np.zeros(4))
+    for x in [OnGpu(np.ones(4)), Nowhere()]:
+        with pytest.raises(ValueError, match="x is elsewhere, and the operator on an emulated GPU"):
+            op.apply(x, out)
+        with pytest.raises(TypeError, match="x is in device memory, and the operator on CPU cores"):
+            spm.operator(A) @ x
+    with pytest.raises(TypeError, match="device memory"):
+        spm.operator(A.astype("complex128")).apply(OnGpu(np.ones(4)))
+
+
+def test_numpy_arrays_and_solvers_on_a_gpu(rng):
+    A = matrix(rng, (30, 30))
+    A = scipy.sparse.csr_array(A @ A.T + 200 * scipy.sparse.eye_array(30))
+    A.sort_indices()
+    op, b = spm.operator(A, device="emulated"), numbers(rng, 30, "float64")
+    assert op.device == op.T.device == "emulated" and op.recipe.startswith("gpu ")
+    equal(op @ b, A @ b)
+    equal(op @ b[:, None].repeat(3, 1), (A @ b)[:, None].repeat(3, 1))
+    equal(op.T @ np.asfortranarray(b[:, None].repeat(3, 1)), (A.T @ b)[:, None].repeat(3, 1))
+    equal(op @ b.tolist(), A @ b)
+    x, info = cg(op, b, rtol=1e-10)
+    assert info == 0 and np.allclose(A @ x, b)
+    op.set_values(A.data * 2)
+    out = Interface(np.zeros(30))
+    op.apply(Interface(b), out)
+    equal(out.array, 2 * (A @ b))
+    op = pickle.loads(pickle.dumps(op))
+    assert op.device == "emulated"
+    equal(op @ b, 2 * (A @ b))
+
+
+def test_devices(rng):
+    A = matrix(rng, (4, 4))
+    for name in ["", "GPU", "gpu:", "gpu:-1", "gpu:x", "cuda"]:
+        with pytest.raises(ValueError, match="device: expected"):
+            spm.operator(A, device=name)
+    with pytest.raises(TypeError, match="device: expected a string, found int"):
+        spm.operator(A, device=0)
+    with pytest.raises(TypeError, match="GPUs multiply float32 and float64 matrices, not complex128"):
+        spm.operator(A.astype("complex128"), device="gpu")
+    assert spm.operator(A).device == spm.operator(A, device="cpu").device == "cpu"
+    assert spm.operator(A.astype("complex128"), device="auto").device == "cpu"
+    op = spm.operator(A, device="auto")
+    x = numbers(rng, 4, "float64")
+    equal(op @ x, A @ x)
+    try:
+        assert spm.operator(A, device="gpu").device == "gpu:0" == op.device
+    except RuntimeError as error:
+        assert "no NVIDIA driver" in str(error) or "no device" in str(error)
+        assert op.device == "cpu" and "GPU" in op.describe() + str(error)
+
+
+def test_threads_share_an_operator_on_a_gpu(rng, library):
+    from concurrent.futures import ThreadPoolExecutor
+    A = matrix(rng, (200, 200))
+    op, xs = spm.operator(A, device=library.device), numbers(rng, (16, 200), "float64")
+
+    def product(x):
+        out = library.put(np.zeros(200))
+        op.apply(library.put(x), out)
+        return library.get(out)
+
+    with ThreadPoolExecutor(4) as pool:
+        for x, y in zip(xs, pool.map(product, xs)):
+            equal(y, A @ x)
+
+
+# CuPy and PyTorch, on a GPU.
+
+
+@pytest.fixture(params=["cupy", "torch"])
+def real(request):
+    return Library(request.param)
+
+
+def test_matrices_of_the_library(rng, real):
+    A = matrix(rng, (30, 50))
+    if real.name == "cupy":
+        sparse = pytest.importorskip("cupyx.scipy.sparse")
+        matrices = [sparse.csr_matrix(scipy.sparse.csr_matrix(A)), sparse.csc_matrix(scipy.sparse.csc_matrix(A)),
+                    sparse.coo_matrix(scipy.sparse.coo_matrix(A))]
+    else:
+        torch = real.module
+        csr = torch.sparse_csr_tensor(*map(torch.from_numpy, (A.indptr, A.indices, A.data)), size=A.shape)
+        matrices = [csr.cuda(), csr.to_sparse_csc().cuda(), csr.to_sparse_coo().cuda()]
+    x = numbers(rng, 50, "float64")
+    for B in matrices:
+        op = spm.operator(B)
+        assert op.device == "gpu:0"
+        equal(real.get(op @ real.put(x)), A @ x)
+        assert spm.operator(B, device="cpu").device == "cpu"
+    op = spm.operator(matrices[0])
+    op.set_values(real.put(3 * A.data))
+    equal(real.get(op @ real.put(x)), 3 * (A @ x))
+    op.set_values(matrices[0])
+    equal(real.get(op @ real.put(x)), A @ x)
+
+
+def busy(real, stream_of):
+    """Keeps the current stream working for milliseconds."""
+    big = real.put(np.ones((4000, 4000)))
+    for _ in range(4):
+        big = big @ big * 1e-4
+    return big
+
+
+def test_the_current_stream_orders_the_product(rng, real):
+    """The operand is made behind milliseconds of work in a stream that no other waits for."""
+    A = matrix(rng, (3000, 3000), density=0.01)
+    op, x = spm.operator(A, device="gpu"), numbers(rng, 3000, "float64")
+    op @ real.put(x), op @ real.put(x[:, None].repeat(4, 1))
+    module, y = real.module, real.put(x)
+    zero, expected = real.put(np.zeros(3000)), A @ x
+    if real.name == "cupy":
+        streams = [module.cuda.Stream(non_blocking=True) for _ in range(3)]
+        use = lambda stream: stream
+    else:
+        streams = [module.cuda.Stream() for _ in range(3)]
+        use = module.cuda.stream
+    busy(real, None)
+    results = []
+    for stream in streams * 3:
+        stream.synchronize()
+        with use(stream):
+            z = zero * 1
+            w = busy(real, stream)
+            z += y + 0 * w[0, 0]
+            results.append(op @ z)
+            out = zero + 1
+            op.apply(z, out, alpha=2, beta=1)
+            results.append((out - 1) / 2)
+            results.append((op @ module.stack([z] * 4, -1))[:, 3])
+    # A stream that is named, with the current one being another.
+    named = streams[0]
+    with use(named):
+        z = zero + y + 0 * busy(real, named)[0, 0]
+    results.append(op.apply(z, stream=named) * 1)
+    handle = named.ptr if real.name == "cupy" else named.cuda_stream
+    results.append(op.apply(z, stream=handle) * 1)
+    for stream in streams:
+        stream.synchronize()
+    for result in results:
+        equal(real.get(result * 1), expected)
+
+
+def test_no_call_waits_or_copies(rng, real):
+    """Products are put behind a stream's work, which is not done when the calls return."""
+    op = spm.operator(matrix(rng, (100, 100)), device="gpu")
+    x, out = real.put(np.ones(100)), real.put(np.zeros(100))
+    op.apply(x, out)
+    module = real.module
+    if real.name == "cupy":
+        stream, event = module.cuda.Stream(non_blocking=True), module.cuda.Event()
+        with stream:
+            busy(real, stream)
+            busy(real, stream)
+            op.apply(x, out)
+            event.record()
+            assert not event.done
+    else:
+        stream, event = module.cuda.Stream(), module.cuda.Event()
+        with module.cuda.stream(stream):
+            busy(real, stream)
+            busy(real, stream)
+            op.apply(x, out)
+            event.record()
+            assert not event.query()
+    stream.synchronize()
+
+
+def test_what_pytorch_says_of_its_tensors(rng):
+    torch = Library("torch").module
+    op = spm.operator(matrix(rng, (5, 5)), device="gpu")
+    x = torch.ones(5, dtype=torch.float64, device="cuda", requires_grad=True)
+    with pytest.raises(ValueError, match="requires a gradient.*detach"):
+        op @ x
+    with pytest.raises(ValueError, match="negated"):
+        op @ torch._neg_view(torch.ones(5, dtype=torch.float64, device="cuda"))
+    equal((op @ x.detach()).cpu().numpy(), op @ np.ones(5))
+    equal(op @ torch.ones(5, dtype=torch.float64), op @ np.ones(5))
+
+
+def test_one_library_for_x_and_another_for_out(rng):
+    cupy, torch = Library("cupy"), Library("torch")
+    A = matrix(rng, (50, 50))
+    op, x = spm.operator(A, device="gpu"), numbers(rng, 50, "float64")
+    for one, other in [(cupy, torch), (torch, cupy)]:
+        out = other.put(np.zeros(50))
+        op.apply(one.put(x), out)
+        equal(other.get(out), A @ x)
+
+
+def test_solvers_of_cupy(rng):
+    cupy = Library("cupy").module
+    from cupyx.scipy.sparse.linalg import cg as cg_of_cupy
+    A = matrix(rng, (30, 30))
+    A = scipy.sparse.csr_array(A @ A.T + 200 * scipy.sparse.eye_array(30))
+    b = numbers(rng, 30, "float64")
+    x, info = cg_of_cupy(spm.operator(A, device="gpu"), cupy.asarray(b), tol=1e-10)
+    assert info == 0 and np.allclose(A @ x.get(), b)
+
+
+def test_protocols_of_others_on_a_gpu(rng):
+    """Stand-ins that have a protocol alone."""
+    library = Library("cupy")
+    A = matrix(rng, (50, 50))
+    op, x = spm.operator(A, device="gpu"), numbers(rng, 50, "float64")
+
+    class OnlyInterface:
+        def __init__(self, array):
+            self.__cuda_array_interface__ = array.__cuda_array_interface__
+
+    class OnlyDlpack:
+        def __init__(self, array):
+            self.__dlpack__, self.__dlpack_device__ = array.__dlpack__, array.__dlpack_device__
+
+    for kind in [OnlyInterface, OnlyDlpack]:
+        on_gpu, out = library.put(x), library.put(np.zeros(50))
+        op.apply(kind(on_gpu), kind(out))
+        equal(library.get(out), A @ x)
+    host = Interface(np.zeros(50))
+    with pytest.raises(ValueError, match="x is elsewhere, and the operator on GPU 0"):
+        op.apply(host, OnlyInterface(out))
+
+
+def test_contexts_stay(rng, real):
+    """A second library's current device is what it was, also when operators are freed."""
+    op = spm.operator(matrix(rng, (50, 50)), device="gpu")
+    x = real.put(np.ones(50))
+    op @ x
+    before = real.module.cuda.current_device() if real.name == "torch" else real.module.cuda.Device().id
+    del op
+    after = real.module.cuda.current_device() if real.name == "torch" else real.module.cuda.Device().id
+    assert before == after
+    assert sys.getrefcount(x) < 4
