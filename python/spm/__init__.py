@@ -1,4 +1,4 @@
-"""Fast products of SciPy sparse matrices on all CPU cores.
+"""Fast products of sparse matrices, on all CPU cores or on an NVIDIA GPU.
 
 >>> import numpy as np, scipy.sparse, spm
 >>> A = scipy.sparse.csr_array([[1.0, 0.0, 2.0], [0.0, 3.0, 0.0]])

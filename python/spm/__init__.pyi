@@ -1,6 +1,6 @@
 import os
 from collections.abc import Callable, Sequence
-from typing import Any, Optional, TypedDict, Union
+from typing import Any, Optional, TypedDict, Union, overload
 
 import numpy as np
 import scipy.sparse
@@ -11,6 +11,8 @@ __all__ = ["Bench", "Operator", "bench", "operator", "read", "transpose", "write
 __version__: str
 
 _Sparse = Union[scipy.sparse.sparray, scipy.sparse.spmatrix]
+# Matrices of cupyx.scipy.sparse, sparse tensors, arrays in device memory, streams: of packages that may be absent.
+_OnDevice = Any
 _Path = Union[str, os.PathLike[str]]
 
 class Operator(LinearOperator):
@@ -18,7 +20,7 @@ class Operator(LinearOperator):
     dtype: np.dtype[Any]
     def __init__(
         self,
-        A: _Sparse,
+        A: Union[_Sparse, _OnDevice],
         *,
         expected_products: Optional[int] = None,
         deterministic: bool = False,
@@ -26,7 +28,9 @@ class Operator(LinearOperator):
         recipe: Optional[str] = None,
         budget: Optional[int] = None,
         copy: bool = False,
+        device: Optional[str] = None,
     ) -> None: ...
+    @overload
     def apply(
         self,
         x: ArrayLike,
@@ -35,7 +39,53 @@ class Operator(LinearOperator):
         alpha: complex = 1,
         beta: complex = 0,
     ) -> NDArray[Any]: ...
-    def set_values(self, values: Union[ArrayLike, _Sparse]) -> None: ...
+    @overload
+    def apply(
+        self,
+        x: _OnDevice,
+        out: Optional[_OnDevice] = None,
+        *,
+        alpha: float = 1,
+        beta: float = 0,
+        stream: Optional[_OnDevice] = None,
+    ) -> _OnDevice: ...
+    def matvec(
+        self,
+        x: _OnDevice,
+        out: Optional[_OnDevice] = None,
+        *,
+        alpha: complex = 1,
+        beta: complex = 0,
+        stream: Optional[_OnDevice] = None,
+    ) -> _OnDevice: ...
+    def matmat(
+        self,
+        X: _OnDevice,
+        out: Optional[_OnDevice] = None,
+        *,
+        alpha: complex = 1,
+        beta: complex = 0,
+        stream: Optional[_OnDevice] = None,
+    ) -> _OnDevice: ...
+    def rmatvec(
+        self,
+        x: _OnDevice,
+        out: Optional[_OnDevice] = None,
+        *,
+        alpha: complex = 1,
+        beta: complex = 0,
+        stream: Optional[_OnDevice] = None,
+    ) -> _OnDevice: ...
+    def rmatmat(
+        self,
+        X: _OnDevice,
+        out: Optional[_OnDevice] = None,
+        *,
+        alpha: complex = 1,
+        beta: complex = 0,
+        stream: Optional[_OnDevice] = None,
+    ) -> _OnDevice: ...
+    def set_values(self, values: Union[ArrayLike, _Sparse, _OnDevice]) -> None: ...
     def conj(self) -> Operator: ...
     def transpose(self) -> Operator: ...
     def adjoint(self) -> Operator: ...
@@ -46,6 +96,8 @@ class Operator(LinearOperator):
     @property
     def nnz(self) -> int: ...
     @property
+    def device(self) -> str: ...
+    @property
     def recipe(self) -> str: ...
     @property
     def memory_bytes(self) -> int: ...
@@ -54,7 +106,7 @@ class Operator(LinearOperator):
     def tocsr(self) -> scipy.sparse.csr_array: ...
 
 def operator(
-    A: _Sparse,
+    A: Union[_Sparse, _OnDevice],
     *,
     expected_products: Optional[int] = None,
     deterministic: bool = False,
@@ -62,6 +114,7 @@ def operator(
     recipe: Optional[str] = None,
     budget: Optional[int] = None,
     copy: bool = False,
+    device: Optional[str] = None,
 ) -> Operator: ...
 
 class _Row(TypedDict):

@@ -22,6 +22,7 @@ class _Options(TypedDict):
     deterministic: bool
     recipe: Optional[str]
     budget: Optional[int]
+    device: str
 
 class Operator:
     def __new__(cls, arrays: _Arrays, options: _Options) -> Operator: ...
@@ -48,6 +49,17 @@ class Operator:
         transposed: bool,
         conjugate: bool,
     ) -> Literal["", "x", "out"]: ...
+    def run_on_device(
+        self,
+        x: Any,
+        out: Any,
+        alpha: complex,
+        beta: complex,
+        transposed: bool,
+        stream: Any,
+    ) -> Optional[Any]: ...
+    @property
+    def device(self) -> str: ...
     def set_values(self, values: NDArray[Any]) -> None: ...
     def set_matrix(self, arrays: _Arrays) -> None: ...
     def describe(self) -> str: ...

@@ -67,12 +67,12 @@ unsafe fn write_to_host<T: Element>(buffer: &EmuBuffer<T>, address: u64) {
 impl<T> Drop for DeviceBuffer<T> {
     fn drop(&mut self) {
         match (&self.storage, self.device.backend(), &self.owner) {
-            (&Storage::Cuda(block), Backend::Cuda(cuda), Owner::Own) => {
-                // Without its context nothing says whether a kernel still uses the memory: it is lost.
-                if cuda.make_current().is_ok() {
-                    // SAFETY: of the same device's pool, whose context is current; freed once.
-                    unsafe { cuda.pool().free(block) };
-                }
+            // Without its context nothing says whether a kernel still uses the memory: it is lost.
+            (&Storage::Cuda(block), Backend::Cuda(cuda), Owner::Own)
+                if cuda.make_current().is_ok() =>
+            {
+                // SAFETY: of the same device's pool, whose context is current; freed once.
+                unsafe { cuda.pool().free(block) };
             }
             (Storage::Emulated(buffer), _, Owner::Host(HostCopy { address, write })) => {
                 // SAFETY: `from_raw_mut` was promised that the memory is there, of the array's length,
