@@ -1,4 +1,4 @@
-"""What spmm_cpu.py and transpose_cpu.py share: matrices, the Rust side, oneMKL, medians, tables.
+"""What spmm_cpu.py, transpose_cpu.py and transposed_cpu.py share: matrices, the Rust side, oneMKL, medians, tables.
 
 README.md has the set-up.
 """
@@ -52,11 +52,15 @@ def aligned(*shape):
 
 
 class Sparse(Mkl):
-    """A matrix in oneMKL's hands, for SpMM and transposition."""
+    """A matrix in oneMKL's hands, for SpMM, transposed products and transposition."""
 
-    def __init__(self, a, threads, columns=0):
-        """`columns`: optimise for products with so many."""
+    def __init__(self, a, threads, columns=0, transposed=False):
+        """`columns`: optimise for products with so many; `transposed`: for y = A^T x."""
         super().__init__(a, threads, False)
+        if transposed:
+            hint = TRANSPOSE, GENERAL, ctypes.c_int(1000)
+            self.call("mkl_sparse_set_mv_hint", self.handle, *hint)
+            self.call("mkl_sparse_optimize", self.handle)
         if columns:
             hint = NON_TRANSPOSE, GENERAL, ROW_MAJOR, ctypes.c_int(columns), ctypes.c_int(1000)
             self.call("mkl_sparse_set_mm_hint", self.handle, *hint)
@@ -69,6 +73,13 @@ class Sparse(Mkl):
         dense = ROW_MAJOR, pointer(x), k, k, zero, pointer(y), k
         function, before = self.lib.mkl_sparse_d_mm, (NON_TRANSPOSE, one, self.handle, GENERAL)
         return lambda: function(*before, *dense)
+
+    def multiply_transposed(self, x, y):
+        """A call of y = A^T x."""
+        one, zero = ctypes.c_double(1.0), ctypes.c_double(0.0)
+        vectors = pointer(x), zero, pointer(y)
+        function, before = self.lib.mkl_sparse_d_mv, (TRANSPOSE, one, self.handle, GENERAL)
+        return lambda: function(*before, *vectors)
 
     def transpose(self, seconds):
         """Median seconds of a conversion; releasing the result is not timed."""

@@ -5,7 +5,9 @@
 //! `ROWS COLUMNS ENTRIES`, then answers each line `NAME THREADS SECONDS` of its input with the
 //! median seconds of a product and what computed it. NAME is a kernel of the registry, with or
 //! without parameters, or `sprs` or `faer`. `spmm K NAME THREADS SECONDS` and
-//! `transpose NAME THREADS SECONDS` do the same for the other operations.
+//! `transpose NAME THREADS SECONDS` do the same for the other operations. `transposed NAME THREADS SECONDS`
+//! is y = A^T x, where NAME is `straight` or `planned` (an operator for one product or for a million)
+//! or `faer`.
 
 mod operations;
 
@@ -17,7 +19,7 @@ use spm_cpu::prefer_huge_pages;
 use spm_formats::Csr;
 use spm_study::recipe;
 
-use operations::{time_spmm, time_spmv, time_transpose};
+use operations::{time_spmm, time_spmv, time_transpose, time_transposed};
 
 fn main() -> Result<(), Box<dyn Error>> {
     let arguments: Vec<String> = std::env::args().skip(1).collect();
@@ -40,6 +42,9 @@ fn main() -> Result<(), Box<dyn Error>> {
             }
             ["transpose", name, threads, seconds] => {
                 time_transpose(&a, name, threads.parse()?, seconds.parse()?)?
+            }
+            ["transposed", name, threads, seconds] => {
+                time_transposed(&a, name, threads.parse()?, seconds.parse()?)?
             }
             _ => return Err(format!("not understood: {line}").into()),
         };

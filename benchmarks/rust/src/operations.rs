@@ -7,6 +7,7 @@ use faer::sparse::linalg::matmul::sparse_dense_matmul;
 use faer::sparse::{SparseRowMatRef, SymbolicSparseRowMatRef};
 use faer::{Accum, MatMut, MatRef, Par};
 use ndarray::{ArrayView2, ArrayViewMut2};
+use spm::Operator;
 use spm_cpu::{PlanOptions, prefer_huge_pages, spmm, spmv, transpose};
 use spm_formats::kernel::{TransposeOutput, split_label};
 use spm_formats::{Csr, DenseShape, Layout, sprs};
@@ -124,6 +125,38 @@ pub(crate) fn time_spmm(
             Ok(format!("{median:e} {choice}"))
         }
     }
+}
+
+/// y = A^T x.
+pub(crate) fn time_transposed(
+    a: &Csr<f64>,
+    name: &str,
+    threads: usize,
+    seconds: f64,
+) -> Result<String, Box<dyn Error>> {
+    let x: Vec<f64> = (0..a.rows()).map(|i| (i as f64).sin()).collect();
+    let mut y = vec![0.0; a.cols()];
+    let products = match name {
+        "straight" => 1,
+        "planned" => 1_000_000,
+        "faer" => {
+            let matrix = faer_view(a).transpose();
+            let x = MatRef::from_column_major_slice(&x, a.rows(), 1);
+            let mut y = MatMut::from_column_major_slice_mut(&mut y, a.cols(), 1);
+            let product = || {
+                let y = y.as_mut();
+                sparse_dense_matmul(y, Accum::Replace, matrix, x, 1.0, faer_threads(threads));
+            };
+            return Ok(format!("{:e} faer", median(seconds, product)));
+        }
+        _ => return Err(format!("expected straight, planned or faer, found {name}").into()),
+    };
+    // The matrix is copied, as an operator owns it; the copy is made before anything is timed.
+    let op = Operator::builder(a.view()).threads(threads).expected_products(products).build()?;
+    let median = median(seconds, || op.apply_transpose(&x, &mut y).expect("right lengths"));
+    let recipe = op.describe().transposed_recipe;
+    let copy = recipe.map_or_else(|| "straight".to_owned(), |recipe| recipe.to_string());
+    Ok(format!("{median:e} {copy}"))
 }
 
 /// CSR to CSC. The other crates allocate what they return, and that is timed, its release too.
