@@ -54,6 +54,7 @@ pub mod cusparse;
 mod device;
 mod driver;
 mod error;
+mod host;
 mod info;
 mod kernel;
 mod launch;
@@ -80,6 +81,7 @@ mod vector;
 
 pub use device::{Device, EmulatedDevice, preserving_context};
 pub use error::{CudaVersion, GpuError};
+pub use host::HostBuffer;
 pub use info::{DeviceInfo, LaunchLimits};
 pub use kernel::ProductKernel;
 pub use launch::Launch;

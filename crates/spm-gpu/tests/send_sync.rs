@@ -3,7 +3,8 @@
 use spm_gpu::transpose::convert::{DeviceCompressed, DeviceCoo};
 use spm_gpu::{
     Device, DeviceBuffer, DeviceCsr, DeviceProductPlan, DeviceRows, DeviceTransposePlan, Event,
-    GpuError, HostProductPlan, HostTransposePlan, PlanOptions, Stream, spmm, spmv, transpose,
+    GpuError, HostBuffer, HostProductPlan, HostTransposePlan, PlanOptions, Stream, spmm, spmv,
+    transpose,
 };
 
 fn send<E: Send + ?Sized>() {}
@@ -15,6 +16,7 @@ fn devices_and_matrices_are_shared_and_plans_move() {
     send_and_sync::<DeviceBuffer<f64>>();
     send_and_sync::<DeviceCsr<f64>>();
     send_and_sync::<DeviceRows>();
+    send_and_sync::<HostBuffer<f64>>();
     send_and_sync::<DeviceCoo<f64>>();
     send_and_sync::<DeviceCompressed<f64>>();
     send_and_sync::<Stream>();

@@ -1,6 +1,6 @@
 //! Elements through host memory, over any communicator.
 
-use spm_gpu::{Device, DeviceBuffer, DeviceScalar, Stream};
+use spm_gpu::{Device, DeviceBuffer, DeviceScalar, HostBuffer, Stream};
 
 use super::exchange::{Exchange, Fill, Plan, everywhere};
 use crate::{Channel, Communicator, DistError, bytes};
@@ -9,6 +9,8 @@ use crate::{Channel, Communicator, DistError, bytes};
 pub(super) struct Staged<T> {
     plan: Plan,
     outgoing: DeviceBuffer<T>,
+    /// What goes out and what comes in, where a device copies at full speed.
+    on_host: [HostBuffer<T>; 2],
     channel: Box<dyn Channel>,
 }
 
@@ -19,12 +21,18 @@ impl<T: DeviceScalar> Staged<T> {
         device: &Device,
         plan: Plan,
     ) -> Result<Self, DistError> {
-        let outgoing = everywhere(comm, DeviceBuffer::uninitialized(device, plan.outgoing()))?;
+        let incoming = plan.receives.iter().map(|(_, place)| place.len()).sum();
+        let arrays = || {
+            let outgoing = DeviceBuffer::uninitialized(device, plan.outgoing())?;
+            let out = HostBuffer::zeroed(device, plan.outgoing())?;
+            Ok((outgoing, [out, HostBuffer::zeroed(device, incoming)?]))
+        };
+        let (outgoing, on_host) = everywhere(comm, arrays())?;
         let channel = comm.channel(
             &Plan::messages(&plan.sends, T::BYTES),
             &Plan::messages(&plan.receives, T::BYTES),
         )?;
-        Ok(Self { plan, outgoing, channel })
+        Ok(Self { plan, outgoing, on_host, channel })
     }
 }
 
@@ -35,11 +43,12 @@ impl<T: DeviceScalar> Exchange<T> for Staged<T> {
 
     // The host waits here and not in `send`, so that the local block is in its stream by then.
     fn receive(&mut self, stream: &Stream, to: &mut DeviceBuffer<T>) -> Result<(), DistError> {
-        let Self { plan, outgoing, channel } = self;
-        outgoing.copy_to_slice_on(bytes::scalars_mut(channel.outgoing()), stream)?;
+        let Self { plan, outgoing, on_host: [out, incoming], channel } = self;
+        outgoing.copy_to_slice_on(out, stream)?;
+        bytes::scalars_mut(channel.outgoing()).copy_from_slice(out);
         channel.start()?;
         channel.wait()?;
-        let incoming = bytes::scalars::<T>(channel.incoming());
+        incoming.copy_from_slice(bytes::scalars::<T>(channel.incoming()));
         let (mut start, mut next) = (0, plan.receives.iter().map(|(_, place)| place).peekable());
         while let Some(place) = next.next() {
             // Places that follow each other are one copy.

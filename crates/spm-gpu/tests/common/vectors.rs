@@ -3,14 +3,15 @@
 
 use spm_formats::Scalar;
 use spm_gpu::{
-    Device, DeviceBuffer, DeviceRows, DeviceScalar, DeviceVector, Event, GpuError, Stream,
+    Device, DeviceBuffer, DeviceRows, DeviceScalar, DeviceVector, Event, GpuError, HostBuffer,
+    Stream,
 };
 
 /// Tries something on a device.
 type Test = fn(&Device);
 
 /// What to try, with its name.
-pub(crate) const ALL: [(&str, Test); 8] = [
+pub(crate) const ALL: [(&str, Test); 9] = [
     ("operations_f64", operations::<f64>),
     ("operations_f32", operations::<f32>),
     ("streams_wait_for_each_other", streams_wait_for_each_other),
@@ -18,6 +19,7 @@ pub(crate) const ALL: [(&str, Test); 8] = [
     ("wrong_vectors_are_refused", wrong_vectors_are_refused),
     ("rows_are_copied_out_and_in_f64", rows_are_copied_out_and_in::<f64>),
     ("rows_are_copied_out_and_in_f32", rows_are_copied_out_and_in::<f32>),
+    ("page_locked_memory_is_a_slice", page_locked_memory_is_a_slice),
     ("parts_are_copied_between_devices", parts_are_copied_between_devices),
 ];
 
@@ -204,6 +206,25 @@ fn rows_are_copied_out_and_in<T: DeviceScalar>(device: &Device) {
     );
     let other = Stream::new(&Device::emulated(Default::default())).unwrap();
     assert!(rows.gather(2, &x, &mut y, 0, &other).is_err());
+}
+
+/// Copies to page-locked memory and back, in parts.
+fn page_locked_memory_is_a_slice(device: &Device) {
+    let stream = Stream::new(device).unwrap();
+    let x = whole::<f32>(1000, 3);
+    let mut device_x = DeviceBuffer::from_slice(device, &x).unwrap();
+    let mut host = HostBuffer::<f32>::zeroed(device, 1000).unwrap();
+    assert_eq!(host[..], [0.0; 1000]);
+    device_x.copy_to_slice_on(&mut host, &stream).unwrap();
+    assert_eq!(host[..], x[..]);
+    host.iter_mut().for_each(|x| *x += 1.0);
+    device_x.copy_part_from_slice_on(10, &host[20..30], &stream).unwrap();
+    let found = device_x.to_vec().unwrap();
+    assert!(found.iter().enumerate().all(|(i, &found)| {
+        found == if (10..20).contains(&i) { x[i + 10] + 1.0 } else { x[i] }
+    }));
+    assert!(HostBuffer::<f32>::zeroed(device, 0).unwrap().is_empty());
+    assert!(HostBuffer::<f64>::zeroed(device, usize::MAX).is_err());
 }
 
 /// A ring of copies over buffers of two devices, each of which waits for an event of the other one.
