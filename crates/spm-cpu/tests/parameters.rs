@@ -67,7 +67,7 @@ fn cases() -> [Coo<f64>; 4] {
 
 /// Which parameters are refused: by which kernels, and a part of why. No kernel takes a count of 0, a
 /// grid without rows or columns, or a choice that it does not list.
-const REFUSALS: [(Option<&str>, &str); 8] = [
+const REFUSALS: [(Option<&str>, &str); 9] = [
     (None, "must be a positive number, found 0"),
     (None, "found 0x1"),
     (None, "found 1x0"),
@@ -75,6 +75,8 @@ const REFUSALS: [(Option<&str>, &str); 8] = [
     (Some("sell"), "is not a multiple of 8"),
     // A chunk of 2^63 rows.
     (Some("sell"), "the memory budget is"),
+    // Blocks of 2^63 rows.
+    (Some("bsr-rows"), "the memory budget is"),
     (Some("sell-compact"), "is neither 1 nor a multiple of 8"),
     (Some("sell-tiles"), "does not fit 16-bit columns"),
 ];
@@ -192,9 +194,13 @@ fn a_small_budget_refuses_every_padded_format() {
     let over =
         |error: PlanError| matches!(error, PlanError::Format(FormatError::OverBudget { .. }));
     for kernel in spmv::registry::<f64>() {
-        let (id, defaults) = (kernel.info.id, kernel.info.defaults());
-        let plan = kernel.plan(matrix.view(), &defaults, &options);
-        if ["ell-", "hll-", "sell", "csr-tiles", "csr-compact"]
+        let (id, mut parameters) = (kernel.info.id, kernel.info.defaults());
+        if id == "bsr-rows" {
+            // The band has no blocks to be detected.
+            parameters = parameters.with("block", Value::Count(2));
+        }
+        let plan = kernel.plan(matrix.view(), &parameters, &options);
+        if ["ell-", "hll-", "sell", "bsr-", "csr-tiles", "csr-compact"]
             .iter()
             .any(|padded| id.starts_with(padded))
         {

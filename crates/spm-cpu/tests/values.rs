@@ -12,9 +12,10 @@ use spm_testing::edge_cases::{few_long_rows, vector};
 use spm_testing::generate;
 
 /// Kernels that `auto` may choose; these have to take new values.
-const CHOSEN: [&str; 8] = [
+const CHOSEN: [&str; 9] = [
     "csr-serial",
     "csr-compact",
+    "bsr-rows",
     "sell-compact",
     "sell-tiles",
     "sell-symmetric",
@@ -156,8 +157,10 @@ fn values_that_the_plan_cannot_take_are_refused() {
     check_refusal("sell-compact", &equal, one_changed, depends);
     check_refusal("sell-compact", &a, vec![2.0; a.nnz()], depends);
     check_refusal("sell", &a, values(&a, 1).to_vec(), depends);
-    for id in CHOSEN.iter().filter(|&&id| id != "csr-blocked" && id != "transposed") {
-        check_refusal(id, &a, vec![1.0], |error| {
+    let blocks = generate::named("blocks[n=5,block=3]").unwrap().generate::<f64>().unwrap();
+    for &id in CHOSEN.iter().filter(|&&id| id != "csr-blocked" && id != "transposed") {
+        let a = if id == "bsr-rows" { &blocks } else { &a };
+        check_refusal(id, a, vec![1.0], |error| {
             matches!(error, PlanError::Format(FormatError::LengthMismatch { .. }))
         });
     }

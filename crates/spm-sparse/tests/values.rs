@@ -52,9 +52,14 @@ fn plans_take_new_values_in_place() {
         let value = |(row, col, _): (usize, usize, &f64)| ((row * col) as f64 * seed).sin();
         a.iter().map(value).collect::<Vec<f64>>()
     };
-    for kernel in
-        ["csr-nnz-balanced", "csr-compact", "sell-compact", "sell-symmetric", "sell-tiles"]
-    {
+    for kernel in [
+        "csr-nnz-balanced",
+        "csr-compact",
+        "sell-compact",
+        "sell-symmetric",
+        "sell-tiles",
+        "bsr-rows[block=2]",
+    ] {
         let recipe: spm::Recipe = format!("cpu {kernel} on 2 threads").parse().unwrap();
         let build = |values: &[f64]| {
             let builder = Operator::builder(with_values(&a, values)).recipe(recipe.clone());

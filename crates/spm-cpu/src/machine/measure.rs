@@ -126,6 +126,18 @@ fn scattered(entries: usize, length: usize, count: usize) -> Csr<f64> {
     matrix(rows, reach.max(rows), length, col)
 }
 
+/// Rows and columns of the blocks of [`blocks`].
+const BLOCK: usize = 4;
+
+/// A matrix of dense blocks of [`BLOCK`] x [`BLOCK`], `count` in each block row, every second one of a band.
+fn blocks(entries: usize, count: usize) -> Csr<f64> {
+    let length = BLOCK * count;
+    let block_rows = entries / (BLOCK * length);
+    let first = |row: usize| (row / BLOCK).min(block_rows.saturating_sub(2 * count)) * BLOCK;
+    let col = |row: usize, entry: usize| first(row) + entry / BLOCK * 2 * BLOCK + entry % BLOCK;
+    matrix(block_rows * BLOCK, (block_rows.max(2 * count)) * BLOCK, length, col)
+}
+
 /// A symmetric matrix of `runs` (odd) runs of three columns in each row, each row shifted by one.
 fn shifted(entries: usize, runs: usize) -> Csr<f64> {
     let rows = entries / (3 * runs);
@@ -187,6 +199,13 @@ fn samples(family: Family, entries: usize) -> Vec<Sample> {
                 sample(scattered(entries, length, count), 1.0, 1.0 / count as f64)
             })
             .into(),
+        Family::Bsr => [2, 16]
+            .map(|count| {
+                let a = blocks(entries, count);
+                let counts = [(a.rows() / BLOCK) as f64, (a.nnz() / BLOCK) as f64, 0.0];
+                Sample { a, counts }
+            })
+            .into(),
         Family::SellContiguous => {
             [1, 9].map(|runs| sample(shifted(entries, runs), 1.0, 0.0)).into()
         }
@@ -200,6 +219,7 @@ fn kernel(family: Family) -> Option<(&'static str, &'static str)> {
     match family {
         Family::Csr => Some(("csr-nnz-balanced", "")),
         Family::CsrCompact => Some(("csr-compact", "")),
+        Family::Bsr => Some(("bsr-rows", "block=4")),
         Family::SellGathered | Family::SellContiguous => {
             Some(("sell-compact", "sigma=1,codes=off"))
         }
@@ -213,7 +233,7 @@ fn kernel(family: Family) -> Option<(&'static str, &'static str)> {
 /// The ways to gather that a family's kernel has, as parameters.
 fn gathers(family: Family) -> &'static [(&'static str, bool)] {
     match family {
-        Family::Csr | Family::SellSymmetric | Family::Scatter => &[("", true)],
+        Family::Csr | Family::Bsr | Family::SellSymmetric | Family::Scatter => &[("", true)],
         _ => &[("gather=vector", true), ("gather=scalar", false)],
     }
 }
@@ -365,7 +385,8 @@ mod tests {
         for family in Family::ALL {
             for Sample { a, counts } in samples(family, ENTRIES) {
                 assert!(a.nnz() > ENTRIES / 2 && a.nnz() <= ENTRIES, "{family:?}: {}", a.nnz());
-                assert_eq!(counts[0], a.rows() as f64);
+                let height = if family == Family::Bsr { BLOCK } else { 1 };
+                assert_eq!(counts[0], (a.rows() / height) as f64);
             }
         }
     }

@@ -49,6 +49,8 @@ pub(crate) enum Family {
     Csr,
     /// `csr-compact`.
     CsrCompact,
+    /// `bsr-rows`; a block row counts as a row, a column of a block as an element.
+    Bsr,
     /// `sell-compact` with an index for each element.
     SellGathered,
     /// `sell-compact` with an index for eight elements.
@@ -65,9 +67,10 @@ pub(crate) enum Family {
 }
 
 impl Family {
-    const ALL: [Self; 8] = [
+    const ALL: [Self; 9] = [
         Self::Csr,
         Self::CsrCompact,
+        Self::Bsr,
         Self::SellGathered,
         Self::SellContiguous,
         Self::SellCodes,
@@ -80,6 +83,7 @@ impl Family {
         match self {
             Self::Csr => "csr",
             Self::CsrCompact => "csr-compact",
+            Self::Bsr => "bsr",
             Self::SellGathered => "sell-gathered",
             Self::SellContiguous => "sell-contiguous",
             Self::SellCodes => "sell-codes",
@@ -130,6 +134,7 @@ impl Rates {
         let costs = [
             cost(3e-9, 0.35e-9, 0.35e-9, 0.0),
             cost(6e-9, 0.2e-9, 0.4e-9, 5e-9),
+            cost(8e-9, 0.6e-9, 0.0, 5e-9),
             cost(1e-9, 0.2e-9, 0.4e-9, 10e-9),
             cost(1e-9, 0.2e-9, 0.4e-9, 15e-9),
             cost(1e-9, 0.35e-9, 0.4e-9, 13e-9),

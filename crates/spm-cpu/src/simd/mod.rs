@@ -24,6 +24,9 @@ use x86 as processor;
 /// Elements of a vector: one cache line of `f64`, which is also the widest vector of `f64`.
 pub(crate) const LANES: usize = 8;
 
+/// Elements of half a vector.
+pub(crate) const HALF: usize = LANES / 2;
+
 /// Elements that fit the registers as a table, from which lanes are chosen without a load.
 pub(crate) const FEW: usize = 32;
 
@@ -82,6 +85,8 @@ pub(crate) fn prefetch_write<E>(to: *const E) {
 pub(crate) trait Isa<T: Scalar>: Copy {
     /// [`LANES`] elements.
     type Vector: Copy;
+    /// [`HALF`] elements.
+    type Half: Copy;
     /// [`FEW`] elements to choose from.
     type Few: Copy;
     /// Vectors that fit the registers, as sums beside the operands of a multiply-add: 2 or 8.
@@ -143,6 +148,13 @@ pub(crate) trait Isa<T: Scalar>: Copy {
     unsafe fn shift_up<const N: usize>(vector: Self::Vector) -> (Self::Vector, Self::Vector);
     /// The sum of all lanes, always in the same order.
     unsafe fn sum(vector: Self::Vector) -> T;
+    // The same operations with [`HALF`] elements.
+    unsafe fn splat_half(value: T) -> Self::Half;
+    unsafe fn load_half(from: *const T) -> Self::Half;
+    unsafe fn store_half(to: *mut T, half: Self::Half);
+    unsafe fn add_half(a: Self::Half, b: Self::Half) -> Self::Half;
+    /// a b + c.
+    unsafe fn mul_add_half(a: Self::Half, b: Self::Half, c: Self::Half) -> Self::Half;
 }
 
 /// A piece of work over vectors of `T`. What its pointers rely on (lengths of x and y, arrays that a
@@ -302,6 +314,11 @@ mod tests {
                     self.out.extend(stored);
                 }
                 self.out.push(I::sum(d));
+                let (half, two) =
+                    (I::load_half(x.as_ptr().add(5)), I::splat_half(T::from_f64(2.0)));
+                I::store_half(stored.as_mut_ptr(), I::add_half(half, two));
+                I::store_half(stored.as_mut_ptr().add(HALF), I::mul_add_half(half, two, half));
+                self.out.extend(stored);
                 self.out.push(I::sum(I::load_first(3, x.as_ptr().add(69_997))));
                 let few = I::few(x.as_ptr().add(3));
                 let picked = I::pick(few, four_bits.as_ptr());
@@ -323,7 +340,7 @@ mod tests {
         expected.extend([1., 0., 0., 0., 0., 0., 0., 0.]);
         expected.extend([0., 0., 0., 999., 3., 536., 5., 5.]);
         expected.extend([1., 1., 0., 0., 0., 0., 0., 0.]);
-        expected.extend([537_596., 2994.]);
+        expected.extend([537_596., 7., 8., 9., 10., 15., 18., 21., 24., 2994.]);
         expected.extend([0., 998_001., 9., 0., 0., 25., 0., 1.]);
         expected.extend([0., 0., 0., 536., 5., 0., 1., 0.]);
         expected.extend([10., 34., 3., 19., 11., 11., 26., 17.]);

@@ -2,13 +2,14 @@
 
 use spm_formats::Scalar;
 
-use super::{Isa, LANES};
+use super::{HALF, Isa, LANES};
 
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Portable;
 
 impl<T: Scalar> Isa<T> for Portable {
     type Vector = [T; LANES];
+    type Half = [T; HALF];
     type Few = *const T;
     const MOST_VECTORS: usize = 2;
 
@@ -104,5 +105,27 @@ impl<T: Scalar> Isa<T> for Portable {
     #[inline(always)]
     unsafe fn sum(v: [T; LANES]) -> T {
         ((v[0] + v[4]) + (v[2] + v[6])) + ((v[1] + v[5]) + (v[3] + v[7]))
+    }
+    #[inline(always)]
+    unsafe fn splat_half(value: T) -> [T; HALF] {
+        [value; HALF]
+    }
+    #[inline(always)]
+    unsafe fn load_half(from: *const T) -> [T; HALF] {
+        // SAFETY: the caller's promise.
+        unsafe { from.cast::<[T; HALF]>().read_unaligned() }
+    }
+    #[inline(always)]
+    unsafe fn store_half(to: *mut T, half: [T; HALF]) {
+        // SAFETY: the caller's promise.
+        unsafe { to.cast::<[T; HALF]>().write_unaligned(half) }
+    }
+    #[inline(always)]
+    unsafe fn add_half(a: [T; HALF], b: [T; HALF]) -> [T; HALF] {
+        std::array::from_fn(|lane| a[lane] + b[lane])
+    }
+    #[inline(always)]
+    unsafe fn mul_add_half(a: [T; HALF], b: [T; HALF], c: [T; HALF]) -> [T; HALF] {
+        std::array::from_fn(|lane| a[lane] * b[lane] + c[lane])
     }
 }

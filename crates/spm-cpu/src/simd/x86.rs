@@ -120,6 +120,7 @@ pub(super) struct Avx512<const GATHER: bool>;
 #[expect(clippy::undocumented_unsafe_blocks, reason = "each is one intrinsic; see above")]
 impl<const GATHER: bool> Isa<f64> for Avx512<GATHER> {
     type Vector = __m512d;
+    type Half = __m256d;
     type Few = [__m512d; 4];
 
     intrinsic!(splat(value: f64) -> __m512d: _mm512_set1_pd(value));
@@ -194,6 +195,11 @@ impl<const GATHER: bool> Isa<f64> for Avx512<GATHER> {
         let high = unsafe { _mm512_extractf64x4_pd::<1>(vector) };
         unsafe { sum4(_mm256_add_pd(low, high)) }
     }
+    intrinsic!(splat_half(value: f64) -> __m256d: _mm256_set1_pd(value));
+    intrinsic!(load_half(from: *const f64) -> __m256d: _mm256_loadu_pd(from));
+    intrinsic!(store_half(to: *mut f64, half: __m256d): _mm256_storeu_pd(to, half));
+    intrinsic!(add_half(a: __m256d, b: __m256d) -> __m256d: _mm256_add_pd(a, b));
+    intrinsic!(mul_add_half(a: __m256d, b: __m256d, c: __m256d) -> __m256d: _mm256_fmadd_pd(a, b, c));
 }
 
 /// [`LANES`] `f64` in two vectors, or [`LANES`] `f32` in one.
@@ -203,6 +209,7 @@ pub(super) struct Avx2<const GATHER: bool>;
 #[expect(clippy::undocumented_unsafe_blocks, reason = "each is one intrinsic; see above")]
 impl<const GATHER: bool> Isa<f64> for Avx2<GATHER> {
     type Vector = [__m256d; 2];
+    type Half = __m256d;
     // More than half of the registers; loads take less.
     type Few = *const f64;
 
@@ -275,11 +282,17 @@ impl<const GATHER: bool> Isa<f64> for Avx2<GATHER> {
         }
     }
     intrinsic!(sum(vector: [__m256d; 2]) -> f64: sum4(_mm256_add_pd(vector[0], vector[1])));
+    intrinsic!(splat_half(value: f64) -> __m256d: _mm256_set1_pd(value));
+    intrinsic!(load_half(from: *const f64) -> __m256d: _mm256_loadu_pd(from));
+    intrinsic!(store_half(to: *mut f64, half: __m256d): _mm256_storeu_pd(to, half));
+    intrinsic!(add_half(a: __m256d, b: __m256d) -> __m256d: _mm256_add_pd(a, b));
+    intrinsic!(mul_add_half(a: __m256d, b: __m256d, c: __m256d) -> __m256d: _mm256_fmadd_pd(a, b, c));
 }
 
 #[expect(clippy::undocumented_unsafe_blocks, reason = "each is one intrinsic; see above")]
 impl<const GATHER: bool> Isa<f32> for Avx2<GATHER> {
     type Vector = __m256;
+    type Half = __m128;
     type Few = [__m256; 4];
 
     intrinsic!(splat(value: f32) -> __m256: _mm256_set1_ps(value));
@@ -356,6 +369,11 @@ impl<const GATHER: bool> Isa<f32> for Avx2<GATHER> {
         unsafe { Self::store(values.as_mut_ptr(), vector) };
         unsafe { Portable::sum(values) }
     }
+    intrinsic!(splat_half(value: f32) -> __m128: _mm_set1_ps(value));
+    intrinsic!(load_half(from: *const f32) -> __m128: _mm_loadu_ps(from));
+    intrinsic!(store_half(to: *mut f32, half: __m128): _mm_storeu_ps(to, half));
+    intrinsic!(add_half(a: __m128, b: __m128) -> __m128: _mm_add_ps(a, b));
+    intrinsic!(mul_add_half(a: __m128, b: __m128, c: __m128) -> __m128: _mm_fmadd_ps(a, b, c));
 }
 
 /// # Safety

@@ -3,12 +3,13 @@
 use std::hint::black_box;
 
 use spm_formats::kernel::{KernelInfo, ParameterSpec, Parameters, Value};
-use spm_formats::{ByField, CsrSource, CsrView, DenseShape, RealScalar, Scalar, stats};
+use spm_formats::{ByField, CsrSource, CsrView, DenseShape, RealScalar, Scalar, convert, stats};
 
+use super::bsr_rows::BLOCK;
 use super::dictionary::needs_lookup;
 use super::sell_compact::{CODES, SIGMA};
 use super::{
-    BoxedPlan, KERNEL, SpmvKernel, csr_compact, csr_merge, csr_nnz_balanced, csr_serial,
+    BoxedPlan, KERNEL, SpmvKernel, bsr_rows, csr_compact, csr_merge, csr_nnz_balanced, csr_serial,
     sell_compact, sell_symmetric, sell_tiles,
 };
 use crate::kernel::{Planned, Problem};
@@ -204,6 +205,10 @@ fn vectorised<T: RealScalar>(a: &CsrView<'_, T>) -> Candidates<T> {
         candidates.extend(sorted(1));
     }
     candidates.push((SpmvKernel::new(csr_compact::INFO, csr_compact::plan), vec![]));
+    if let Some(blocks) = convert::detect_blocks(*a) {
+        let set = vec![(BLOCK.name, Value::Count(blocks.size))];
+        candidates.push((SpmvKernel::new(bsr_rows::INFO, bsr_rows::plan), set));
+    }
     if structure.shifted && a.rows() == a.cols() {
         candidates.push((SpmvKernel::new(sell_symmetric::INFO, sell_symmetric::plan), vec![]));
     }
@@ -261,12 +266,14 @@ mod tests {
     use crate::race::tests::Dice;
 
     /// Matrices, with what must be among the choices.
-    const MATRICES: [(&str, &[&str]); 5] = [
+    const MATRICES: [(&str, &[&str]); 6] = [
         // Up to TINY entries, and just above.
         ("uniform[rows=100,cols=50,entries=256]", &["csr-serial"]),
         ("uniform[rows=100,cols=50,entries=257]", &["csr-serial", "csr-compact", "gather=scalar"]),
         // Rows that repeat the one before, shifted by one; more entries than SMALL.
         ("stencil27[n=23]", &["sell-symmetric", "sell-compact[sigma=1,"]),
+        // Three unknowns a node.
+        ("blocks[n=10,block=3]", &["bsr-rows[block=3,", "csr-compact"]),
         // Rows that sorting makes equally long.
         (
             "powerlaw[rows=20000,cols=20000,entries=100000,longest=3000]",

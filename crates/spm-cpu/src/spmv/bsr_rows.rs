@@ -14,7 +14,7 @@ use crate::Threads;
 use crate::disjoint::Disjoint;
 use crate::kernel::{Planned, Problem};
 use crate::scaled::{self, Update};
-use crate::simd::{self, AHEAD, Isa, Job, LANES, Machine, PREFETCH};
+use crate::simd::{self, AHEAD, HALF, Isa, Job, LANES, Machine, PREFETCH};
 
 pub(super) const INFO: KernelInfo = KernelInfo {
     id: "bsr-rows",
@@ -39,9 +39,6 @@ pub(super) const BLOCK: ParameterSpec = ParameterSpec {
         Value::Count(8),
     ],
 };
-
-/// Sums of a block row, enough to hide the latency of a multiply-add.
-const SUMS: usize = 4;
 
 struct BsrRows<'a, T> {
     /// For rows whose padding meets an infinite or NaN x.
@@ -131,79 +128,141 @@ unsafe impl<'a, T: Scalar> Job<T> for Run<'a, T> {
         // SAFETY: `multiply` has checked x and cut y; `I` by the caller's promise.
         unsafe {
             match self.bsr.block().0 {
-                2 => self.rows::<I, 2>(),
-                3 => self.rows::<I, 3>(),
-                4 => self.rows::<I, 4>(),
-                5 => self.rows::<I, 5>(),
-                6 => self.rows::<I, 6>(),
-                8 => self.rows::<I, 8>(),
+                2 => self.rows::<I, Half, 2>(),
+                3 => self.rows::<I, Half, 3>(),
+                4 => self.rows::<I, Half, 4>(),
+                5 => self.rows::<I, Whole, 5>(),
+                6 => self.rows::<I, Whole, 6>(),
+                8 => self.rows::<I, Whole, 8>(),
                 _ => self.rows_of_any::<I>(),
             }
         }
     }
 }
 
+/// Vectors that hold a column of a block.
+///
+/// # Safety
+/// Of every function: as those of [`Isa`]. Loads and stores are of `LANES` elements.
+trait Vectors<T: Scalar, I: Isa<T>> {
+    const LANES: usize;
+    type Vector: Copy;
+
+    unsafe fn splat(value: T) -> Self::Vector;
+    unsafe fn load(from: *const T) -> Self::Vector;
+    unsafe fn store(to: *mut T, vector: Self::Vector);
+    unsafe fn add(a: Self::Vector, b: Self::Vector) -> Self::Vector;
+    unsafe fn mul_add(a: Self::Vector, b: Self::Vector, c: Self::Vector) -> Self::Vector;
+}
+
+/// [`Vectors`] of functions of [`Isa`].
+macro_rules! vectors {
+    ($(#[$meta:meta])* $name:ident, $lanes:expr, $vector:ident:
+        $splat:ident $load:ident $store:ident $add:ident $mul_add:ident) => {
+        $(#[$meta])*
+        struct $name;
+
+        // SAFETY of the blocks: the caller's promise.
+        #[expect(clippy::undocumented_unsafe_blocks, reason = "each is one call; see above")]
+        impl<T: Scalar, I: Isa<T>> Vectors<T, I> for $name {
+            const LANES: usize = $lanes;
+            type Vector = I::$vector;
+
+            #[inline(always)]
+            unsafe fn splat(value: T) -> I::$vector {
+                unsafe { I::$splat(value) }
+            }
+            #[inline(always)]
+            unsafe fn load(from: *const T) -> I::$vector {
+                unsafe { I::$load(from) }
+            }
+            #[inline(always)]
+            unsafe fn store(to: *mut T, vector: I::$vector) {
+                unsafe { I::$store(to, vector) }
+            }
+            #[inline(always)]
+            unsafe fn add(a: I::$vector, b: I::$vector) -> I::$vector {
+                unsafe { I::$add(a, b) }
+            }
+            #[inline(always)]
+            unsafe fn mul_add(a: I::$vector, b: I::$vector, c: I::$vector) -> I::$vector {
+                unsafe { I::$mul_add(a, b, c) }
+            }
+        }
+    };
+}
+
+vectors!(
+    /// Whole vectors.
+    Whole, LANES, Vector: splat load store add mul_add
+);
+vectors!(
+    /// Halves of vectors.
+    Half, HALF, Half: splat_half load_half store_half add_half mul_add_half
+);
+
 /// Bytes of a cache line.
 const LINE: usize = 64;
 
 impl<T: Scalar> Run<'_, T> {
     /// # Safety
-    /// Blocks of `N` x `N`, at most [`LANES`]; x has an element for each column of A, y the rows of the block
-    /// rows, the processor the instructions of `I`.
+    /// Blocks of `N` x `N`, which is at most the lanes of `V`; x has an element for each column of A, y the
+    /// rows of the block rows, the processor the instructions of `I`.
     #[inline(always)]
-    unsafe fn rows<I: Isa<T>, const N: usize>(self) {
+    unsafe fn rows<I: Isa<T>, V: Vectors<T, I>, const N: usize>(self) {
         let Self { a, bsr, block_rows, prefetch, scaling, x, y } = self;
-        let (values, block_col) = (bsr.values(), bsr.block_col());
+        let values = bsr.values();
+        // Without padding no sum has a term that A does not have.
+        let exact = bsr.padding().is_empty();
         let block_ptr = &bsr.block_ptr()[block_rows.start..=block_rows.end];
         let first_row = block_rows.start * N;
         for ((index, y), ends) in y.chunks_mut(N).enumerate().zip(block_ptr.windows(2)) {
             let blocks = ends[0] as usize..ends[1] as usize;
-            // SAFETY: a `Bsr` has `N` x `N` values for each block, and a column of A for the first
-            // column of each; loads of whole vectors end inside the values. `I` by the caller's
-            // promise.
-            let sums = unsafe {
-                let mut sums = [I::splat(T::ZERO); SUMS];
-                let from = values.as_ptr();
-                macro_rules! add_blocks {
-                    ($load:expr) => {
-                        for block in blocks {
-                            let from = from.add(block * N * N);
-                            if prefetch {
-                                for line in 0..(N * N * T::BYTES).div_ceil(LINE) {
-                                    let ahead = AHEAD + line * LINE / T::BYTES;
-                                    simd::prefetch(from.wrapping_add(ahead));
-                                }
-                            }
-                            let first_col = *block_col.get_unchecked(block) as usize * N;
-                            let x = x.as_ptr().add(first_col);
-                            macro_rules! add_cols {
-                                ($count:expr) => {
-                                    for col in 0..$count {
-                                        let value = $load(from.add(col * N));
-                                        let sum = &mut sums[col % SUMS];
-                                        *sum = I::mul_add(value, I::splat(*x.add(col)), *sum);
-                                    }
-                                };
-                            }
-                            if first_col + N <= bsr.cols() {
-                                add_cols!(N);
-                            } else {
-                                add_cols!(bsr.cols() - first_col);
-                            }
+            let mut sums = [T::ZERO; LANES];
+            // SAFETY: a `Bsr` has `N` x `N` values for each block, and a column of A for the first column
+            // of each. `I` by the caller's promise.
+            unsafe {
+                // The vector of the last column ends inside the values, and the last block inside A.
+                let block_cols = bsr.block_col().get_unchecked(blocks.clone());
+                let end_col = block_cols.last().map_or(0, |&last| (last as usize + 1) * N);
+                let end = blocks.end * N * N + V::LANES - N;
+                if end <= values.len() && end_col <= bsr.cols() {
+                    let mut block = blocks.start;
+                    let mut even = [V::splat(T::ZERO); N];
+                    if N < HALF {
+                        // A second sum for each column: an addition need not wait for the one before.
+                        let mut odd = even;
+                        while block + 2 <= blocks.end {
+                            add_block::<T, I, V, N>(bsr, block, prefetch, x, &mut even);
+                            add_block::<T, I, V, N>(bsr, block + 1, prefetch, x, &mut odd);
+                            block += 2;
                         }
-                    };
-                }
-                if blocks.end * N * N + LANES - N <= values.len() {
-                    add_blocks!(|from: *const T| I::load(from));
+                        for (even, odd) in even.iter_mut().zip(odd) {
+                            *even = V::add(*even, odd);
+                        }
+                    }
+                    while block < blocks.end {
+                        add_block::<T, I, V, N>(bsr, block, prefetch, x, &mut even);
+                        block += 1;
+                    }
+                    let mut rest = N;
+                    while rest > 1 {
+                        let half = rest.div_ceil(2);
+                        for col in half..rest {
+                            even[col - half] = V::add(even[col - half], even[col]);
+                        }
+                        rest = half;
+                    }
+                    V::store(sums.as_mut_ptr(), even[0]);
                 } else {
-                    add_blocks!(|from| I::load_first(N, from));
+                    sums_of_any::<T, I>(bsr, blocks, 0..N, x, &mut sums);
                 }
-                let mut lanes = [T::ZERO; LANES];
-                let [first, second, third, fourth] = sums;
-                I::store(lanes.as_mut_ptr(), I::add(I::add(first, third), I::add(second, fourth)));
-                lanes
-            };
-            store(&a, first_row + index * N, &sums, scaling, x, y);
+            }
+            if exact {
+                y.iter_mut().zip(sums).for_each(|(y, sum)| scaled::store(scaling, sum, y));
+            } else {
+                store(&a, first_row + index * N, &sums, scaling, x, y);
+            }
         }
     }
 
@@ -213,32 +272,77 @@ impl<T: Scalar> Run<'_, T> {
     #[inline(always)]
     unsafe fn rows_of_any<I: Isa<T>>(self) {
         let Self { a, bsr, block_rows, scaling, x, y, .. } = self;
-        let (size, values, block_col) = (bsr.block().0, bsr.values(), bsr.block_col());
+        let size = bsr.block().0;
         let mut row = block_rows.start * size;
         let block_ptr = &bsr.block_ptr()[block_rows.start..=block_rows.end];
         for (y, ends) in y.chunks_mut(size).zip(block_ptr.windows(2)) {
             for (group, y) in y.chunks_mut(LANES).enumerate() {
-                let count = y.len();
+                let blocks = ends[0] as usize..ends[1] as usize;
+                let rows = group * LANES..group * LANES + y.len();
                 let mut sums = [T::ZERO; LANES];
-                // SAFETY: a `Bsr` has `size` x `size` values for each block, and a column of A for the
-                // first column of each. `I` by the caller's promise.
-                unsafe {
-                    let mut sum = I::splat(T::ZERO);
-                    for block in ends[0] as usize..ends[1] as usize {
-                        let first_col = *block_col.get_unchecked(block) as usize * size;
-                        for col in 0..size.min(bsr.cols() - first_col) {
-                            let at = (block * size + col) * size + group * LANES;
-                            let value = I::load_first(count, values.as_ptr().add(at));
-                            let x = I::splat(*x.as_ptr().add(first_col + col));
-                            sum = I::mul_add(value, x, sum);
-                        }
-                    }
-                    I::store(sums.as_mut_ptr(), sum);
-                }
+                // SAFETY: the caller's promise; a block has at least the rows that y has.
+                unsafe { sums_of_any::<T, I>(bsr, blocks, rows, x, &mut sums) };
                 store(&a, row, &sums, scaling, x, y);
-                row += count;
+                row += y.len();
             }
         }
+    }
+}
+
+/// Adds the product of each column of a block with its element of x to the sum of the column.
+///
+/// # Safety
+/// The block has `N` x `N` elements and no column beyond those of A; as many elements of x as A has
+/// columns; the vector from the last column on ends inside the values; the instructions of `I`.
+#[inline(always)]
+unsafe fn add_block<T: Scalar, I: Isa<T>, V: Vectors<T, I>, const N: usize>(
+    bsr: &Bsr<T>,
+    block: usize,
+    prefetch: bool,
+    x: &[T],
+    sums: &mut [V::Vector; N],
+) {
+    // SAFETY: the caller's promise.
+    unsafe {
+        let from = bsr.values().as_ptr().add(block * N * N);
+        if prefetch {
+            for line in 0..(N * N * T::BYTES).div_ceil(LINE) {
+                simd::prefetch(from.wrapping_add(AHEAD + line * LINE / T::BYTES));
+            }
+        }
+        let x = x.as_ptr().add(*bsr.block_col().get_unchecked(block) as usize * N);
+        for (col, sum) in sums.iter_mut().enumerate() {
+            *sum = V::mul_add(V::load(from.add(col * N)), V::splat(*x.add(col)), *sum);
+        }
+    }
+}
+
+/// The sums of some rows of a block row, at most [`LANES`], for square blocks of any size.
+///
+/// # Safety
+/// The rows and the blocks are there; as many elements of x as A has columns; the instructions of `I`.
+#[inline(always)]
+unsafe fn sums_of_any<T: Scalar, I: Isa<T>>(
+    bsr: &Bsr<T>,
+    blocks: Range<usize>,
+    rows: Range<usize>,
+    x: &[T],
+    sums: &mut [T; LANES],
+) {
+    let size = bsr.block().0;
+    // SAFETY: a `Bsr` has `size` x `size` values for each block, and a column of A for the first column of
+    // each; the rest by the caller's promise.
+    unsafe {
+        let mut sum = I::splat(T::ZERO);
+        for block in blocks {
+            let first_col = *bsr.block_col().get_unchecked(block) as usize * size;
+            for col in 0..size.min(bsr.cols() - first_col) {
+                let from = bsr.values().as_ptr().add((block * size + col) * size + rows.start);
+                let value = I::load_first(rows.len(), from);
+                sum = I::mul_add(value, I::splat(*x.as_ptr().add(first_col + col)), sum);
+            }
+        }
+        I::store(sums.as_mut_ptr(), sum);
     }
 }
 

@@ -248,10 +248,20 @@ impl<T: Scalar> Bsr<T> {
             let padding = pattern.padding_of(block_row);
             let new = &new[elements.start - padding.start..];
             if padding.is_empty() {
-                let length = to.len() / block.0;
-                for (col, to) in to.chunks_exact_mut(block.0).enumerate() {
-                    for (lane, to) in to.iter_mut().enumerate() {
-                        *to = new[lane * length + col];
+                match block.0 {
+                    2 => fill_cols::<T, 2>(new, to),
+                    3 => fill_cols::<T, 3>(new, to),
+                    4 => fill_cols::<T, 4>(new, to),
+                    5 => fill_cols::<T, 5>(new, to),
+                    6 => fill_cols::<T, 6>(new, to),
+                    8 => fill_cols::<T, 8>(new, to),
+                    height => {
+                        let length = to.len() / height;
+                        for (col, to) in to.chunks_exact_mut(height).enumerate() {
+                            for (lane, to) in to.iter_mut().enumerate() {
+                                *to = new[lane * length + col];
+                            }
+                        }
                     }
                 }
             } else {
@@ -261,6 +271,15 @@ impl<T: Scalar> Bsr<T> {
                 });
             }
         });
+    }
+}
+
+/// Writes the columns of the blocks of a block row without padding, `H` values each, from its rows.
+fn fill_cols<T: Copy, const H: usize>(rows: &[T], to: &mut [T]) {
+    let (cols, _) = to.as_chunks_mut::<H>();
+    let rows: [&[T]; H] = std::array::from_fn(|lane| &rows[lane * cols.len()..][..cols.len()]);
+    for (col, to) in cols.iter_mut().enumerate() {
+        *to = std::array::from_fn(|lane| rows[lane][col]);
     }
 }
 

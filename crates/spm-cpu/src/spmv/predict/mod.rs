@@ -266,6 +266,8 @@ mod tests {
         let has = |name, kernel| labels(name).contains(kernel);
         assert!(has("stencil27[n=20]", "sell-symmetric") && !has("stencil27[n=20]", "sigma=256"));
         assert!(!has("uniform[rows=20000,cols=20000,entries=280000]", "sell-symmetric"));
+        assert!(has("blocks[n=10,block=3]", "bsr-rows[block=3,prefetch=off]"));
+        assert!(!has("stencil27[n=20]", "bsr-rows"));
         assert!(has("powerlaw[rows=20000,cols=20000,entries=100000,longest=1500]", "sigma=4096"));
         assert!(has("uniform[rows=20000,cols=140000,entries=280000]", "sell-tiles"));
         assert!(!has("stencil5[n=150]", "sell-tiles"));

@@ -1,12 +1,14 @@
 //! The structure of a matrix as estimated from some of its rows, the ways to store it, and the time of a
 //! product with each.
 
+use spm_formats::convert::{self, DetectedBlocks};
 use spm_formats::kernel::{Value, split_label};
 use spm_formats::{CsrView, Scalar};
 
 use super::{MARGIN, Prediction};
 use crate::machine::{Cost, Family, Rates};
 use crate::simd::{FEW, GATHER, LANES};
+use crate::spmv::bsr_rows::{self, BLOCK};
 use crate::spmv::dictionary::Dictionary;
 use crate::spmv::long_rows::LONG;
 use crate::spmv::sell_compact::{CODES, SIGMA};
@@ -76,6 +78,8 @@ pub(super) struct Structure {
     equal: bool,
     /// Values in the table of codes, where there seem to be few enough.
     table: Option<usize>,
+    /// Dense square blocks.
+    blocks: Option<DetectedBlocks>,
 }
 
 /// Sums over the sampled blocks.
@@ -131,6 +135,7 @@ impl Structure {
             runs: of(sums.runs),
             equal: sums.equal && sums.entries > 0,
             table: table.map(|table| table.table().len()),
+            blocks: convert::detect_blocks(*a),
         }
     }
 
@@ -169,6 +174,26 @@ impl Structure {
             looked_up: 0.0,
             rest: None,
         });
+        if let Some(DetectedBlocks { size, padding_ratio, .. }) = self.blocks {
+            let stored = nnz * padding_ratio;
+            let index = 4.0 / (size * size) as f64;
+            let bytes = stored * (value + index) + 4.0 * rows / size as f64;
+            ways.push(Way {
+                label: format!("{}[{}={size}]", bsr_rows::INFO.id, BLOCK.name),
+                family: Family::Bsr,
+                rows: rows / size as f64,
+                turns: rows / size as f64 * self.turns,
+                // Each column of a block is one vector.
+                elements: stored / size as f64,
+                indices: 0.0,
+                bytes,
+                made: bytes + (stored - nnz) * size_of::<usize>() as f64,
+                reach: self.reach,
+                coded: false,
+                looked_up: 0.0,
+                rest: None,
+            });
+        }
         let chunks = 12.0 * rows / LANES as f64;
         let [unsorted, near, far] = self.sorted;
         let turning = rows * self.turns / LANES as f64;
