@@ -212,7 +212,7 @@ pub(super) fn block_pointers<T: Scalar>(
     let block_ptr = pointers_of(counts.into_iter());
     let blocks = block_ptr[block_rows] as usize;
     let elements = (blocks as u128 * height as u128).saturating_mul(width as u128);
-    let padding = (elements - nnz as u128).saturating_mul(size_of::<usize>() as u128);
+    let padding = elements.saturating_sub(nnz as u128).saturating_mul(size_of::<usize>() as u128);
     let fixed = padding.saturating_add((pointers + blocks * size_of::<u32>()) as u128);
     let fixed = usize::try_from(fixed).unwrap_or(usize::MAX);
     budget.check("bsr", nnz, elements, T::BYTES, fixed)?;
