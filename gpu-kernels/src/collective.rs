@@ -3,12 +3,12 @@
 
 use crate::device::shared::SharedArray;
 use crate::device::warp::{FULL_MASK, WARP_SIZE};
-use crate::device::{Real, thread, warp};
+use crate::device::{Number, thread, warp};
 
 /// The sum over each segment of `width` lanes (a power of two), on every lane of it: the butterfly
 /// adds the same pairs on all lanes.
 #[inline(always)]
-pub(crate) fn warp_sum<T: Real>(mask: u32, value: T, width: u32) -> T {
+pub(crate) fn warp_sum<T: Number>(mask: u32, value: T, width: u32) -> T {
     let mut sum = value;
     let mut distance = width / 2;
     while distance > 0 {
@@ -53,7 +53,7 @@ pub(crate) type SegmentSum<T> = (T, bool);
 /// lane has summed since (all that it has, where none ends). Returns the sum over the lanes before
 /// this one, and the one that includes it.
 #[inline(always)]
-pub(crate) fn warp_segmented_scan<T: Real>(
+pub(crate) fn warp_segmented_scan<T: Number>(
     tail: T,
     ended: bool,
     lane: u32,
@@ -80,7 +80,7 @@ pub(crate) fn warp_segmented_scan<T: Real>(
 /// The sum over a one-dimensional block of a multiple of 32 threads, on the threads of warp 0.
 /// `sums` has at least one element per warp; nothing else uses it until the next barrier.
 #[inline(always)]
-pub(crate) fn block_sum<T: Real>(sums: SharedArray<T>, value: T) -> T {
+pub(crate) fn block_sum<T: Number>(sums: SharedArray<T>, value: T) -> T {
     let me = thread::thread_idx_x();
     let (warp_in_block, lane) = (me / WARP_SIZE, me % WARP_SIZE);
     let of_warp = warp_sum(FULL_MASK, value, WARP_SIZE);

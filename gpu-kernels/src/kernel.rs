@@ -80,21 +80,50 @@ impl core::fmt::Display for Dim3 {
 ///
 /// makes the function `spmv_diagonal<T>`, on the device the entries `spmv_diagonal_f32` and
 /// `spmv_diagonal_f64`, and on the host the type `SpmvDiagonal<T>`: a struct with the arguments as
-/// public fields that implements [`Kernel`] (with itself as `Args`) and [`KernelArgs`]. Without
-/// `<T: Real>` there is one entry, with the name of the function.
+/// public fields that implements [`Kernel`] (with itself as `Args`) and [`KernelArgs`]. With
+/// `<T: Number>` there are two more entries, `spmv_diagonal_c32` and `spmv_diagonal_c64`, for complex
+/// numbers; without a type there is one, with the name of the function.
 macro_rules! kernel {
     (
         $(#[$meta:meta])*
         pub fn $name:ident<$t:ident: Real>($($arg:ident: $type:ty),* $(,)?) $body:block
         as $marker:ident
     ) => {
+        $crate::kernel::kernel! {
+            @generic Real, ["_f32", "_f64"],
+            $(#[$meta])*
+            pub fn $name<$t>($($arg: $type),*) $body
+            as $marker
+        }
+        $crate::kernel::entry!($name, $t = f32, "_f32", ($($arg: $type),*));
+        $crate::kernel::entry!($name, $t = f64, "_f64", ($($arg: $type),*));
+    };
+    (
+        $(#[$meta:meta])*
+        pub fn $name:ident<$t:ident: Number>($($arg:ident: $type:ty),* $(,)?) $body:block
+        as $marker:ident
+    ) => {
+        $crate::kernel::kernel! {
+            @generic Number, ["_f32", "_f64", "_c32", "_c64"],
+            $(#[$meta])*
+            pub fn $name<$t>($($arg: $type),*) $body
+            as $marker
+        }
+        $crate::kernel::entry!($name, $t = f32, "_f32", ($($arg: $type),*));
+        $crate::kernel::entry!($name, $t = f64, "_f64", ($($arg: $type),*));
+        $crate::kernel::entry!($name, $t = $crate::device::Complex<f32>, "_c32", ($($arg: $type),*));
+        $crate::kernel::entry!($name, $t = $crate::device::Complex<f64>, "_c64", ($($arg: $type),*));
+    };
+    (
+        @generic $bound:ident, [$($suffix:literal),*],
+        $(#[$meta:meta])*
+        pub fn $name:ident<$t:ident>($($arg:ident: $type:ty),*) $body:block
+        as $marker:ident
+    ) => {
         // The arguments of a kernel are what they are, and a launch names them.
         #[allow(clippy::too_many_arguments)]
         #[cfg_attr(target_arch = "nvptx64", inline(always))]
-        fn $name<$t: $crate::device::Real>($($arg: $type),*) $body
-
-        $crate::kernel::entry!($name, $t = f32, "_f32", ($($arg: $type),*));
-        $crate::kernel::entry!($name, $t = f64, "_f64", ($($arg: $type),*));
+        fn $name<$t: $crate::device::$bound>($($arg: $type),*) $body
 
         $(#[$meta])*
         ///
@@ -106,11 +135,8 @@ macro_rules! kernel {
         }
 
         #[cfg(not(target_arch = "nvptx64"))]
-        impl<$t: $crate::device::Real> $crate::Kernel for $marker<$t> {
-            const NAME: &'static str = [
-                concat!(stringify!($name), "_f32"),
-                concat!(stringify!($name), "_f64"),
-            ][$t::INDEX];
+        impl<$t: $crate::device::$bound> $crate::Kernel for $marker<$t> {
+            const NAME: &'static str = [$(concat!(stringify!($name), $suffix)),*][$t::INDEX];
             type Args = Self;
             fn emulate(args: Self) {
                 $name::<$t>($(args.$arg),*);
@@ -118,7 +144,7 @@ macro_rules! kernel {
         }
 
         #[cfg(not(target_arch = "nvptx64"))]
-        impl<$t: $crate::device::Real> $crate::KernelArgs for $marker<$t> {
+        impl<$t: $crate::device::$bound> $crate::KernelArgs for $marker<$t> {
             fn with_raw(&self, f: &mut dyn FnMut(&mut [*mut core::ffi::c_void])) {
                 let mut args = *self;
                 f(&mut [$((&raw mut args.$arg).cast()),*]);
@@ -173,10 +199,10 @@ pub(crate) use kernel;
 
 /// One PTX entry of a generic kernel.
 macro_rules! entry {
-    ($name:ident, $t:ident = $real:ident, $suffix:literal, ($($arg:ident: $type:ty),*)) => {
+    ($name:ident, $t:ident = $number:ty, $suffix:literal, ($($arg:ident: $type:ty),*)) => {
         #[cfg(target_arch = "nvptx64")]
         const _: () = {
-            type $t = $real;
+            type $t = $number;
             #[unsafe(export_name = concat!(stringify!($name), $suffix))]
             extern "ptx-kernel" fn entry($($arg: $type),*) {
                 $name::<$t>($($arg),*);

@@ -63,7 +63,7 @@ pub mod spmv;
 pub mod transpose;
 pub mod vector;
 
-/// How many threads an SM is to hold of the entries whose names begin so: at least this number of
+/// How many threads an SM is to hold of the entries whose names begin so, of which the first counts: at least this number of
 /// blocks of this number of threads, the largest that are launched. The SM's 65 536 registers are
 /// shared by those: 64 for each thread of `(1024, 1)`, 48 of `(256, 5)`, 32 of `(1024, 2)`.
 ///
@@ -76,6 +76,8 @@ pub const RESIDENT_BLOCKS: &[(&str, (u32, u32))] = &[
     ("spmm_csr_vector", (1024, 1)),
     ("spmm_csr_segmented_sum", (1024, 1)),
     ("spmv_csr_column_blocks", (1024, 1)),
+    // 16 bytes for each of four products.
+    ("spmv_csr_segmented_sum_4_c64", (spmv::SEGMENT_THREADS, 4)),
     ("spmv_csr_segmented_sum", (spmv::SEGMENT_THREADS, 5)),
     ("spmv_csr_ell_columns", (1024, 1)),
     ("spmv_csr_subwarp_per_row", (1024, 1)),

@@ -5,7 +5,7 @@ use crate::kernel::kernel;
 
 kernel! {
     /// y = beta z in all `elements` elements. Grid: any, one-dimensional.
-    pub fn scale<T: Real>(elements: u64, y: Output<T>) {
+    pub fn scale<T: Number>(elements: u64, y: Output<T>) {
         let threads = u64::from(thread::grid_dim_x()) * u64::from(thread::block_dim_x());
         let mut element = u64::from(thread::index_1d());
         while element < elements {
@@ -19,7 +19,7 @@ kernel! {
 kernel! {
     /// y = beta z in the rows of a CSR matrix that have no entries, for the `k` columns of a
     /// column-major y. Grid: at least one thread per row, one-dimensional.
-    pub fn scale_empty_rows<T: Real>(rows: u32, k: u32, row_ptr: DevicePtr<u32>, y: Output<T>) {
+    pub fn scale_empty_rows<T: Number>(rows: u32, k: u32, row_ptr: DevicePtr<u32>, y: Output<T>) {
         let row = thread::index_1d();
         if row < rows && row_ptr.load(row) == row_ptr.load(row + 1) {
             for column in 0..k {

@@ -28,7 +28,7 @@ use spm_formats::kernel::{
 use spm_formats::matrix_market::{self, ReadOptions};
 use spm_formats::{Coo, Csr, DenseShape, Layout, Scalar};
 use spm_gpu::{
-    Device, DeviceBuffer, DeviceCsc, DeviceCsr, DeviceScalar, GpuError, PlanOptions, Sampling,
+    Device, DeviceBuffer, DeviceCsc, DeviceCsr, DeviceReal, GpuError, PlanOptions, Sampling,
     Stream, Timing, cusparse, spmm, spmv, time, transpose,
 };
 use spm_testing::{generate, reference};
@@ -280,7 +280,7 @@ struct Line {
 }
 
 impl Check<'_> {
-    fn matrix<T: DeviceScalar>(&mut self, name: &str) -> Result<(), AnyError> {
+    fn matrix<T: DeviceReal>(&mut self, name: &str) -> Result<(), AnyError> {
         let csr = read::<T>(name)?;
         println!("\n{name}, {}: {} x {}, {} entries", T::NAME, csr.rows(), csr.cols(), csr.nnz());
         let coo = csr_to_coo(csr.view());
@@ -294,7 +294,7 @@ impl Check<'_> {
         self.transpose(&problem)
     }
 
-    fn spmv<T: DeviceScalar>(&mut self, problem: &Problem<T>) -> Result<(), AnyError> {
+    fn spmv<T: DeviceReal>(&mut self, problem: &Problem<T>) -> Result<(), AnyError> {
         let Problem { csr, coo } = problem;
         let kernels: Vec<_> = spmv::registry::<T>()
             .into_iter()
@@ -345,7 +345,7 @@ impl Check<'_> {
     }
 
     /// How long planning takes for a matrix on the device, in products: the median of three.
-    fn plan_on_device<T: DeviceScalar, P>(
+    fn plan_on_device<T: DeviceReal, P>(
         &self,
         csr: &Csr<T>,
         timing: Timing,
@@ -370,7 +370,7 @@ impl Check<'_> {
         Ok(())
     }
 
-    fn spmm<T: DeviceScalar>(
+    fn spmm<T: DeviceReal>(
         &mut self,
         problem: &Problem<T>,
         dense: DenseShape,
@@ -426,7 +426,7 @@ impl Check<'_> {
         Ok(())
     }
 
-    fn transpose<T: DeviceScalar>(&mut self, problem: &Problem<T>) -> Result<(), AnyError> {
+    fn transpose<T: DeviceReal>(&mut self, problem: &Problem<T>) -> Result<(), AnyError> {
         let Problem { csr, coo } = problem;
         let kernels: Vec<_> = transpose::registry::<T>()
             .into_iter()

@@ -88,8 +88,8 @@ pub use launch::Launch;
 pub use matrix::{DeviceCsr, DeviceHll, DeviceSell};
 pub use memory::DeviceBuffer;
 pub use plan::{
-    DeviceCsc, DeviceProductPlan, DeviceScalar, DeviceTransposePlan, HostPlan, HostProductPlan,
-    HostTransposePlan, Operands, PlanOptions,
+    DeviceCsc, DeviceProductPlan, DeviceReal, DeviceScalar, DeviceTransposePlan, HostPlan,
+    HostProductPlan, HostTransposePlan, Operands, PlanOptions,
 };
 pub use rows::DeviceRows;
 pub use spm_formats::timing::{Sampling, Timing};

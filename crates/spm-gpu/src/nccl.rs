@@ -19,7 +19,7 @@ use crate::driver::with_causes;
 use crate::error::GpuError;
 use crate::library::Search;
 use crate::memory::{DeviceBuffer, check_operand};
-use crate::plan::DeviceScalar;
+use crate::plan::DeviceReal;
 use crate::stream::Stream;
 
 const SEARCH: Search = Search {
@@ -320,7 +320,7 @@ impl NcclRank {
     /// # Errors
     /// [`GpuError::Shape`] for more elements than there are; a buffer or a stream of another device;
     /// [`GpuError::Library`].
-    pub fn sum<T: DeviceScalar>(
+    pub fn sum<T: DeviceReal>(
         &self,
         values: &mut DeviceBuffer<T>,
         length: usize,

@@ -6,19 +6,26 @@ use spm_formats::kernel::{
     DenseShape, Footprint, PlanError, ProductPlan, RunError, Scaling, TransposeOutput,
     TransposePlan, check_length,
 };
+use spm_formats::num_complex::Complex;
 use spm_formats::{MemoryBudget, NewValues, RealScalar, Scalar};
-use spm_gpu_kernels::device::Real;
+use spm_gpu_kernels::device::{Number, Real};
 
 use crate::device::Device;
 use crate::error::GpuError;
 use crate::memory::DeviceBuffer;
 use crate::stream::Stream;
 
-/// A matrix element on a device.
-pub trait DeviceScalar: RealScalar + Real {
+/// A matrix element on a device: `f32`, `f64` or a complex number of them.
+pub trait DeviceScalar: Scalar + Number {
     /// `cudaDataType` of the type.
     const CUDA_DATA_TYPE: i32;
 }
+
+/// A real matrix element on a device: `f32` or `f64`. Every kernel takes these.
+pub trait DeviceReal: DeviceScalar + RealScalar + Real {}
+
+impl DeviceReal for f32 {}
+impl DeviceReal for f64 {}
 
 impl DeviceScalar for f32 {
     const CUDA_DATA_TYPE: i32 = 0;
@@ -26,6 +33,14 @@ impl DeviceScalar for f32 {
 
 impl DeviceScalar for f64 {
     const CUDA_DATA_TYPE: i32 = 1;
+}
+
+impl DeviceScalar for Complex<f32> {
+    const CUDA_DATA_TYPE: i32 = 4;
+}
+
+impl DeviceScalar for Complex<f64> {
+    const CUDA_DATA_TYPE: i32 = 5;
 }
 
 /// Options of a plan.

@@ -6,20 +6,22 @@ use std::sync::Arc;
 use spm_formats::kernel::PlanError;
 use spm_formats::{CsrView, MemoryBudget};
 
-use crate::convert::MatrixStats;
+use crate::convert::{RowStats, ValueStats};
 use crate::device::Device;
 use crate::error::GpuError;
 use crate::matrix::{DeviceCsr, DeviceSell, check_counts};
-use crate::plan::DeviceScalar;
+use crate::plan::{DeviceReal, DeviceScalar};
 
 /// A CSR matrix on the device, with the statistics that decide between kernels.
 pub(crate) struct Source<T> {
     pub(crate) csr: Arc<DeviceCsr<T>>,
-    pub(crate) stats: MatrixStats<T>,
-    /// Whether the plan is for new values; the statistics then say nothing of the old ones.
+    pub(crate) stats: RowStats,
+    /// Whether the plan is for new values; [`Source::values`] then says nothing of the old ones.
     pub(crate) new_values: bool,
     /// Whether the matrix is not the plan's alone.
     pub(crate) is_shared: bool,
+    /// See [`Source::values`].
+    values: OnceCell<ValueStats<T>>,
     /// The row pointers in host memory, for kernels that split rows there.
     row_ptr: OnceCell<Vec<u32>>,
     /// The last conversion to SELL-32, and its sigma, for plans that share it.
@@ -27,15 +29,12 @@ pub(crate) struct Source<T> {
 }
 
 impl<T: DeviceScalar> Source<T> {
-    /// Computes the statistics of rows and values.
+    /// Computes the statistics of the rows.
     fn new(csr: Arc<DeviceCsr<T>>, new_values: bool, is_shared: bool) -> Result<Self, PlanError> {
         check_counts((csr.rows(), csr.cols()), csr.entries())?;
-        let mut stats = MatrixStats::of(&csr)?;
-        if new_values {
-            stats = MatrixStats { equal: None, single: false, ..stats };
-        }
-        let (row_ptr, sell) = (OnceCell::new(), RefCell::default());
-        Ok(Self { csr, stats, new_values, is_shared, row_ptr, sell })
+        let stats = RowStats::of(&csr)?;
+        let (values, row_ptr, sell) = (OnceCell::new(), OnceCell::new(), RefCell::default());
+        Ok(Self { csr, stats, new_values, is_shared, values, row_ptr, sell })
     }
 
     /// Of a matrix that others use, too.
@@ -50,6 +49,18 @@ impl<T: DeviceScalar> Source<T> {
         new_values: bool,
     ) -> Result<Self, PlanError> {
         Self::new(Arc::new(DeviceCsr::new(device, a)?), new_values, false)
+    }
+
+    /// What the values have in common, computed at the first call; nothing for a plan for new values.
+    pub(crate) fn values(&self) -> Result<ValueStats<T>, PlanError>
+    where
+        T: DeviceReal,
+    {
+        if let Some(&stats) = self.values.get() {
+            return Ok(stats);
+        }
+        let stats = if self.new_values { ValueStats::NONE } else { ValueStats::of(&self.csr)? };
+        Ok(*self.values.get_or_init(|| stats))
     }
 
     /// Mean length of the rows that have entries; at least 1.

@@ -7,7 +7,7 @@ use spm_gpu_kernels::device::Texture;
 use crate::device::{Backend, Device};
 use crate::error::{GpuError, check};
 use crate::memory::DeviceBuffer;
-use crate::plan::DeviceScalar;
+use crate::plan::DeviceReal;
 
 /// A texture object over the current x. It is created again only when the buffer changes, so a plan
 /// that always gets the same x creates it once.
@@ -66,7 +66,7 @@ impl LinearTexture {
     ///
     /// # Errors
     /// A device that fails.
-    pub(crate) fn over<T: DeviceScalar>(
+    pub(crate) fn over<T: DeviceReal>(
         &mut self,
         x: &DeviceBuffer<T>,
     ) -> Result<Texture<T>, GpuError> {
@@ -87,7 +87,7 @@ impl LinearTexture {
         Ok(unsafe { Texture::from_raw(handle) })
     }
 
-    fn replace<T: DeviceScalar>(&mut self, x: &DeviceBuffer<T>) -> Result<u64, GpuError> {
+    fn replace<T: DeviceReal>(&mut self, x: &DeviceBuffer<T>) -> Result<u64, GpuError> {
         if self.object.is_some() {
             self.device.synchronize()?;
             self.object = None;

@@ -2,8 +2,8 @@
 
 use std::sync::{Mutex, PoisonError};
 
-use spm_formats::Scalar;
 use spm_formats::kernel::Scaling;
+use spm_formats::{RealScalar, Scalar};
 use spm_gpu_kernels::Kernel;
 use spm_gpu_kernels::vector::{
     DOT_BLOCKS, DOT_ELEMENTS, DOT_THREADS, VectorAxpby, VectorDot, VectorFill, VectorMultiply,
@@ -216,7 +216,8 @@ impl<T: DeviceScalar> DeviceVector<T> {
         x.stream.follow(&self.stream)
     }
 
-    /// The sum of the products of the elements of `self` and `x`, added in a tree.
+    /// The sum of the products of the elements of `self`, conjugate if they are complex, and of `x`, added
+    /// in a tree.
     ///
     /// # Errors
     /// [`GpuError::Shape`] for another length, [`GpuError::OtherDevice`]; an earlier operation that failed.
@@ -267,7 +268,7 @@ impl<T: DeviceScalar> DeviceVector<T> {
     /// # Errors
     /// An earlier operation that failed.
     pub fn norm2(&self) -> Result<T::Real, GpuError> {
-        let square = Scalar::abs(self.dot(self)?);
+        let square = self.dot(self)?.re();
         Ok(T::Real::from_f64(square.to_f64().sqrt()))
     }
 

@@ -8,9 +8,9 @@ use std::process::ExitCode;
 use common::cases::{Case, small, spmm_cases};
 use common::{device, scaled, spmm, spmv, streams, transpose, values, vectors};
 use libtest_mimic::{Arguments, Trial};
-use spm_formats::{DenseShape, RealScalar};
+use spm_formats::{Complex, DenseShape, Scalar};
 use spm_gpu::nccl::{self, NcclId, NcclRank};
-use spm_gpu::{Device, DeviceBuffer, DeviceScalar, Stream, cusparse};
+use spm_gpu::{Device, DeviceBuffer, DeviceReal, DeviceScalar, Stream, cusparse};
 use spm_testing::exact::Whole;
 
 fn main() -> ExitCode {
@@ -85,21 +85,26 @@ fn tests() -> Vec<Test> {
         device::ALL.map(|(name, run)| Test::new(format!("device::{name}"), run)).into();
     tests.push(Test::new("nccl_with_one_rank".to_owned(), nccl_with_one_rank));
     macro_rules! kernels {
-        ($operation:ident, $on_gpu:ident) => {
-            for kernel in spm_gpu::$operation::registry::<f64>() {
+        ($operation:ident, $on_gpu:ident, $single:ty, $double:ty, $name:literal) => {
+            for kernel in spm_gpu::$operation::registry::<$double>() {
                 let id = kernel.info.id;
                 let run = move |device: &Device| {
-                    $on_gpu::<f32>(id, device);
-                    $on_gpu::<f64>(id, device);
+                    $on_gpu::<$single>(id, device);
+                    $on_gpu::<$double>(id, device);
                 };
-                let name = format!(concat!(stringify!($operation), "::{}"), id);
-                tests.push(Test { baseline: kernel.baseline, ..Test::new(name, run) });
+                let test = Test::new(format!(concat!($name, "::{}"), id), run);
+                tests.push(Test { baseline: kernel.baseline, ..test });
             }
         };
     }
-    kernels!(spmv, spmv_on_gpu);
-    kernels!(spmm, spmm_on_gpu);
-    kernels!(transpose, transpose_on_gpu);
+    kernels!(spmv, spmv_on_gpu, f32, f64, "spmv");
+    kernels!(spmm, spmm_on_gpu, f32, f64, "spmm");
+    kernels!(transpose, transpose_on_gpu, f32, f64, "transpose");
+    kernels!(spmv, spmv_on_gpu, Complex<f32>, Complex<f64>, "complex::spmv");
+    kernels!(spmm, spmm_on_gpu, Complex<f32>, Complex<f64>, "complex::spmm");
+    kernels!(transpose, transpose_on_gpu, Complex<f32>, Complex<f64>, "complex::transpose");
+    tests.push(Test::new("complex::values".to_owned(), values::check::<Complex<f64>>));
+    tests.push(Test::new("complex::everything_once".to_owned(), complex_once));
     tests.push(Test::new("values::every_kernel".to_owned(), |device| {
         values::check::<f32>(device);
         values::check::<f64>(device);
@@ -108,6 +113,8 @@ fn tests() -> Vec<Test> {
         let run = move |device: &Device| {
             scaled::check::<f32>(device, baseline, true);
             scaled::check::<f64>(device, baseline, true);
+            scaled::check::<Complex<f32>>(device, baseline, true);
+            scaled::check::<Complex<f64>>(device, baseline, true);
         };
         let name = if baseline { "scaled::baselines" } else { "scaled::every_kernel" };
         tests.push(Test { baseline, ..Test::new(name.to_owned(), run) });
@@ -123,6 +130,10 @@ fn tests() -> Vec<Test> {
     tests.push(Test::new("streams::every_small_plan_in_two_streams".to_owned(), |device| {
         in_two_streams(device, [streams::small()], 3000);
     }));
+    tests.push(Test::new("complex::in_two_streams".to_owned(), |device| {
+        streams::products(device, &streams::small::<Complex<f64>>());
+        streams::transpositions(device, &streams::small::<Complex<f64>>());
+    }));
     let dropped = "streams::dropped_behind_a_launch".to_owned();
     tests.push(Test::new(dropped, streams::dropped_behind_a_launch));
     tests.extend(vectors::ALL.map(|(name, run)| Test::new(format!("vectors::{name}"), run)));
@@ -130,7 +141,7 @@ fn tests() -> Vec<Test> {
 }
 
 /// Matrices that are too large for the emulator.
-fn large<T: RealScalar>() -> Vec<Case<T>> {
+fn large<T: Scalar>() -> Vec<Case<T>> {
     vec![
         Case::new("30000 rows of 0 to 40", (30_000, 2_000), |_, random| random.between(0, 41)),
         Case::new("a row of 10^5 among rows of 3", (2_000, 100_000), |row, _| match row {
@@ -194,8 +205,36 @@ fn everything_once(device: &Device) {
     transpose::check_procedures(device, &[300, 5000]);
 }
 
-fn conversions(device: &Device) {
+/// The same for every kernel for complex matrices.
+fn complex_once(device: &Device) {
     fn check<T: DeviceScalar>(device: &Device) {
+        for case in small::<T>().iter().filter(|case| ONCE.contains(&&*case.name)) {
+            for kernel in spm_gpu::spmv::registry::<T>().iter().filter(|kernel| !kernel.baseline) {
+                spmv::check(kernel.info.id, device, case, &mut None);
+            }
+        }
+        for case in spmm_cases::<T>() {
+            for kernel in spm_gpu::spmm::registry::<T>().iter().filter(|kernel| !kernel.baseline) {
+                for layout in spmm::LAYOUTS {
+                    let dense = DenseShape { k: 3, layout };
+                    spmm::check(kernel.info.id, device, &case, dense, false, &mut None);
+                }
+            }
+        }
+        for case in small::<T>().iter().filter(|case| ONCE.contains(&&*case.name)) {
+            for kernel in
+                spm_gpu::transpose::registry::<T>().iter().filter(|kernel| !kernel.baseline)
+            {
+                transpose::check(kernel.info.id, device, case, &[kernel.info.defaults()]);
+            }
+        }
+    }
+    check::<Complex<f32>>(device);
+    check::<Complex<f64>>(device);
+}
+
+fn conversions(device: &Device) {
+    fn check<T: DeviceReal>(device: &Device) {
         for case in small::<T>().iter().chain(&large()) {
             transpose::check_conversions(device, case);
             transpose::check_padded(device, case);
@@ -210,6 +249,7 @@ fn in_two_streams(device: &Device, cases: impl IntoIterator<Item = Case<f64>>, l
     for case in cases {
         streams::products(device, &case);
         streams::transpositions(device, &case);
+        streams::conversions(device, &case);
     }
     streams::procedures(device, &[length]);
 }

@@ -20,8 +20,9 @@ use crate::{Description, Error, ParseRecipeError, Reason, Recipe};
 /// The product straight from CSR, for rows of about the same length and of any length.
 const DIRECT: &str = "csr-subwarp-per-row";
 const DIRECT_SKEWED: &str = "csr-segmented-sum";
-/// Y = A X straight from CSR.
+/// Y = A X straight from CSR, of a real and of a complex matrix.
 const DIRECT_MANY: &str = "csr-vector";
+const DIRECT_MANY_COMPLEX: &str = "csr-row-split";
 /// The fastest kernel.
 const FASTEST: &str = "auto";
 /// Fewer products do not pay for more planning than that of [`DIRECT`].
@@ -210,7 +211,15 @@ impl<T: DeviceScalar> Plan<T> {
         options: &Options,
     ) -> Result<Self, Error> {
         let wrong = |reason| Error::Recipe(ParseRecipeError::new(reason));
-        let no_kernel = |id: &str| wrong(format!("there is no kernel {id:?} for a GPU"));
+        let no_kernel = |id: &str| {
+            let is_for_real = T::IS_COMPLEX && spmv::find::<f64>(id).is_some();
+            wrong(match is_for_real {
+                true => {
+                    format!("the kernel {id:?} for a GPU is for f32 and f64, not for {}", T::NAME)
+                }
+                false => format!("there is no kernel {id:?} for a GPU"),
+            })
+        };
         let (id, text) = split_label(label);
         let kernel = spmv::find::<T>(id).ok_or_else(|| no_kernel(id))?;
         let parameters =
@@ -236,7 +245,11 @@ impl<T: DeviceScalar> Plan<T> {
         dense: DenseShape,
         options: &Options,
     ) -> Result<Self, Error> {
-        let id = if options.is_reproducible() { DIRECT_MANY } else { FASTEST };
+        let id = match options.is_reproducible() {
+            true if T::IS_COMPLEX => DIRECT_MANY_COMPLEX,
+            true => DIRECT_MANY,
+            false => FASTEST,
+        };
         let kernel = spmm::find::<T>(id).expect("a registered kernel");
         let parameters = kernel.info.defaults();
         let plan =

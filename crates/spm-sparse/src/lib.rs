@@ -60,7 +60,8 @@
 //! # Scalars
 //! An operator has elements of `f32`, `f64`, `Complex<f32>` or `Complex<f64>`; complex numbers are those of
 //! `num_complex`. [`Operator::apply_conj_transpose`] is the product with the conjugate transpose. Complex
-//! matrices are multiplied straight from CSR: the formats with vector instructions are for real ones.
+//! matrices are multiplied straight from CSR on CPU cores: the formats with vector instructions are for real
+//! ones. On a GPU they have SELL, too.
 //!
 //! | type | matrix | x and y |
 //! | --- | --- | --- |

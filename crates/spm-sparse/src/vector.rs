@@ -1,7 +1,7 @@
 //! Vectors where an operator's products run.
 
-use spm_formats::Scalar;
 use spm_formats::kernel::Scaling;
+use spm_formats::{RealScalar, Scalar};
 use spm_gpu::{DeviceScalar, DeviceVector, GpuError};
 
 use crate::error::check;
@@ -185,7 +185,7 @@ impl<T: DeviceScalar> Vector<T> {
         Ok(())
     }
 
-    /// The sum of the products of the elements of `self` and `x`.
+    /// The sum of the products of the elements of `self`, conjugate if they are complex, and of `x`.
     ///
     /// # Errors
     /// [`Error::Shape`] for another length, [`Error::Place`], [`Error::Gpu`].
@@ -202,7 +202,7 @@ impl<T: DeviceScalar> Vector<T> {
     pub fn norm2(&self) -> Result<T::Real, Error> {
         Ok(match self {
             Self::Host(x) => {
-                let square = Scalar::abs(dot(x, x));
+                let square = dot(x, x).re();
                 T::Real::from_f64(square.to_f64().sqrt())
             }
             Self::Device(x) => x.norm2()?,
@@ -210,12 +210,12 @@ impl<T: DeviceScalar> Vector<T> {
     }
 }
 
-/// In four sums, so that an addition does not wait for the one before it.
+/// The sum of conj(x) y, in four sums, so that an addition does not wait for the one before it.
 fn dot<T: Scalar>(x: &[T], y: &[T]) -> T {
     let (x, y) = (x.chunks(4), y.chunks(4));
     let mut sums = [T::ZERO; 4];
     for (x, y) in x.zip(y) {
-        let products = x.iter().zip(y).map(|(&x, &y)| x * y);
+        let products = x.iter().zip(y).map(|(&x, &y)| Scalar::conj(x) * y);
         sums.iter_mut().zip(products).for_each(|(sum, product)| *sum += product);
     }
     (sums[0] + sums[1]) + (sums[2] + sums[3])

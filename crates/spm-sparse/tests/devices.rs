@@ -11,8 +11,8 @@ use std::thread;
 use common::{accept, bits, many, matrix, scaled, transposed};
 use spm::spm_gpu::{Device as GpuDevice, DeviceBuffer, Stream};
 use spm::{
-    Builder, Csr, DenseMut, DenseRef, DenseShape, Device, DeviceScalar, Error, Form, GpuError,
-    Layout, Operator, Reason, Recipe, Scalar, Vector,
+    Builder, Complex, Csr, DenseMut, DenseRef, DenseShape, Device, DeviceScalar, Error, Form,
+    GpuError, Layout, Operator, Reason, Recipe, Scalar, Vector,
 };
 use spm_testing::edge_cases::vector;
 
@@ -44,8 +44,18 @@ fn operators<T: DeviceScalar>(a: &Csr<T>, device: &Device) -> Vec<Operator<T>> {
     ways.map(|way| way(builder()).build().unwrap()).into()
 }
 
+/// A real number, or for complex elements that number times i; 0 and 1 as they are.
 fn number<T: Scalar>(value: f64) -> T {
-    T::from_f64(value)
+    let is_imaginary = T::IS_COMPLEX && value.is_finite() && value != 0.0 && value != 1.0;
+    if is_imaginary { complex(0.0, value) } else { complex(value, 0.0) }
+}
+
+fn complex<T: Scalar>(re: f64, im: f64) -> T {
+    T::from_parts(T::Real::from_f64(re), T::Real::from_f64(im))
+}
+
+fn conjugated<T: Scalar>(a: &Csr<T>) -> Csr<T> {
+    a.map(|value| value.conj())
 }
 
 fn all_products<T: DeviceScalar>() {
@@ -62,6 +72,7 @@ fn all_products<T: DeviceScalar>() {
 /// Every product with vectors in host memory, and where the operator runs.
 fn products<T: DeviceScalar>(what: &str, a: &Csr<T>, op: &Operator<T>) {
     let a_t = transposed(a);
+    let a_h = conjugated(&a_t);
     let (x, x_t) = (vector::<T>(a.cols()), vector::<T>(a.rows()));
     let ones = |length: usize| vec![<T as Scalar>::ONE; length];
     for (alpha, beta) in FACTORS.map(|(a, b)| (number::<T>(a), number::<T>(b))) {
@@ -83,12 +94,24 @@ fn products<T: DeviceScalar>(what: &str, a: &Csr<T>, op: &Operator<T>) {
         let mut v = op.vector_from(&vec![number(before); a.cols()]).unwrap();
         op.apply_transpose_vector_scaled(alpha, &of_x, beta, &mut v).unwrap();
         accept(&format!("{what}, transposed vector"), &v.to_vec().unwrap(), &expected);
+
+        let expected = scaled(&a_h, alpha, &x_t, beta, &ones(a.cols()));
+        let mut y = vec![number(before); a.cols()];
+        op.apply_conj_transpose_scaled(alpha, &x_t, beta, &mut y).unwrap();
+        accept(&format!("{what}, conjugate transposed"), &y, &expected);
+        let mut v = op.vector_from(&vec![number(before); a.cols()]).unwrap();
+        op.apply_conj_transpose_vector_scaled(alpha, &of_x, beta, &mut v).unwrap();
+        accept(&format!("{what}, conjugate transposed vector"), &v.to_vec().unwrap(), &expected);
     }
     in_streams(what, a, op);
     let nan = || vec![number::<T>(f64::NAN); a.rows()];
     let (mut y, mut r) = (nan(), nan());
     op.apply(&x, &mut y).unwrap();
     accept(what, &y, &scaled(a, <T as Scalar>::ONE, &x, <T as Scalar>::ZERO, &x_t));
+    let mut conj = nan();
+    op.apply_conj(&x, &mut conj).unwrap();
+    let expected = scaled(&conjugated(a), <T as Scalar>::ONE, &x, <T as Scalar>::ZERO, &x_t);
+    accept(&format!("{what}, conjugate"), &conj, &expected);
     op.residual(&x_t, &x, &mut r).unwrap();
     accept(what, &r, &scaled(a, -<T as Scalar>::ONE, &x, <T as Scalar>::ONE, &x_t));
     let (b, x, mut v) = (
@@ -183,16 +206,27 @@ fn products_in_single_precision() {
 }
 
 #[test]
+fn products_of_complex_matrices() {
+    all_products::<Complex<f64>>();
+    all_products::<Complex<f32>>();
+}
+
+#[test]
 fn dense_right_hand_sides() {
+    dense::<f64>();
+    dense::<Complex<f64>>();
+}
+
+fn dense<T: DeviceScalar>() {
     for (name, device) in devices() {
-        let a = matrix::<f64>(SMALL[2]);
+        let a = matrix::<T>(SMALL[2]);
         for op in operators(&a, &device) {
             for layout in LAYOUTS {
                 for k in [0, 1, 2, 5] {
                     let what = format!("{name}, {k}, {layout:?}");
-                    let x = vector::<f64>(a.cols() * k);
+                    let x = vector::<T>(a.cols() * k);
                     let expected = many(&a, &x, k, layout);
-                    let mut y = vec![f64::NAN; a.rows() * k];
+                    let mut y = vec![number(f64::NAN); a.rows() * k];
                     op.apply_many(&x, &mut y, k, layout).unwrap();
                     accept(&what, &y, &expected);
                     if let Some(device) = op.device() {
@@ -200,21 +234,28 @@ fn dense_right_hand_sides() {
                         let mut into = DeviceBuffer::zeroed(device, y.len()).unwrap();
                         let (dense, stream) = (DenseShape { k, layout }, Stream::new(device));
                         let stream = stream.unwrap();
-                        op.apply_dense_in_stream(dense, 1.0, &from, 0.0, &mut into, &stream)
-                            .unwrap();
+                        op.apply_dense_in_stream(
+                            dense,
+                            number(1.0),
+                            &from,
+                            number(0.0),
+                            &mut into,
+                            &stream,
+                        )
+                        .unwrap();
                         assert_eq!(bits(&into.to_vec().unwrap()), bits(&y), "{what}");
                     }
                     // With a leading dimension, and added twice.
                     let leading = if layout == Layout::RowMajor { k } else { a.rows() } + 3;
                     let lines = if layout == Layout::RowMajor { a.rows() } else { k };
-                    let mut z = vec![0.0; leading * lines];
+                    let mut z = vec![<T as Scalar>::ZERO; leading * lines];
                     for _ in 0..2 {
                         let x = DenseRef::new(&x, (a.cols(), k), layout).unwrap();
                         let shape = (a.rows(), k);
                         let z = DenseMut::with_leading_dimension(&mut z, shape, layout, leading);
-                        op.apply_dense(0.5, x, 1.0, z.unwrap()).unwrap();
+                        op.apply_dense(complex(0.5, 0.0), x, number(1.0), z.unwrap()).unwrap();
                     }
-                    let z: Vec<f64> =
+                    let z: Vec<T> =
                         z.chunks(leading).flat_map(|line| &line[..leading - 3]).copied().collect();
                     accept(&format!("{what}, with a gap"), &z, &expected);
                 }
@@ -269,9 +310,10 @@ fn threads_share_an_operator() {
 }
 
 /// y = A x and Y = A X as bits.
-fn results(op: &Operator<f64>) -> Vec<u128> {
-    let x = vector::<f64>(op.cols() * 2);
-    let (mut y, mut many) = (vec![0.0; op.rows()], vec![0.0; op.rows() * 2]);
+fn results<T: DeviceScalar>(op: &Operator<T>) -> Vec<u128> {
+    let x = vector::<T>(op.cols() * 2);
+    let zeros = |length| vec![<T as Scalar>::ZERO; length];
+    let (mut y, mut many) = (zeros(op.rows()), zeros(op.rows() * 2));
     op.apply(&x[..op.cols()], &mut y).unwrap();
     op.apply_many(&x, &mut many, 2, Layout::ColumnMajor).unwrap();
     bits(&[y, many].concat())
@@ -279,18 +321,24 @@ fn results(op: &Operator<f64>) -> Vec<u128> {
 
 #[test]
 fn new_values_give_the_bits_of_a_new_operator() {
+    new_values::<f64>();
+    new_values::<Complex<f64>>();
+}
+
+fn new_values<T: DeviceScalar>() {
     for (name, device) in devices() {
         for of in SMALL {
-            let a = matrix::<f64>(of);
+            let a = matrix::<T>(of);
             let recipe = operators(&a, &device)[0].recipe().clone();
-            let build = |a: Csr<f64>| {
+            let build = |a: Csr<T>| {
                 let builder = Operator::builder(a).device(device.clone());
                 builder.recipe(recipe.clone()).build().unwrap()
             };
             let mut op = build(a.clone());
-            let mut y = vec![0.0; a.cols()];
-            op.apply_transpose(&vector(a.rows()), &mut y).unwrap();
-            let values: Vec<f64> = (0..a.nnz()).map(|i| (i as f64).cos() + 2.0).collect();
+            let mut y = vec![<T as Scalar>::ZERO; a.cols()];
+            op.apply_conj_transpose(&vector(a.rows()), &mut y).unwrap();
+            let value = |i: usize| complex((i as f64).cos() + 2.0, (i as f64).sin());
+            let values: Vec<T> = (0..a.nnz()).map(value).collect();
             let mut new = a.clone();
             new.values_mut().copy_from_slice(&values);
             let former = op.clone();
@@ -306,8 +354,9 @@ fn new_values_give_the_bits_of_a_new_operator() {
             assert_eq!(results(&op), before, "{what}");
             op.set_values(&values).unwrap();
             assert_eq!(results(&op), results(&build(new.clone())), "{what}");
-            op.apply_transpose(&vector(a.rows()), &mut y).unwrap();
-            let expected = scaled(&transposed(&new), 1.0, &vector(a.rows()), 0.0, &y);
+            op.apply_conj_transpose(&vector(a.rows()), &mut y).unwrap();
+            let a_h = conjugated(&transposed(&new));
+            let expected = scaled(&a_h, number(1.0), &vector(a.rows()), number(0.0), &y);
             accept(&what, &y, &expected);
         }
     }
@@ -430,6 +479,10 @@ fn recipes_and_vectors_of_another_device_are_refused() {
     assert!(wrong(build(Some(Device::cpu()), of_gpu.clone())));
     assert!(wrong(build(Some(Device::emulated()), recipe("cpu csr-serial on 1 thread"))));
     assert!(wrong(build(Some(Device::emulated()), recipe("gpu csr-nothing"))));
+    let complex = Operator::builder(matrix::<Complex<f64>>(SMALL[0])).device(Device::emulated());
+    let error = complex.recipe(recipe("gpu csr-merge")).build().unwrap_err();
+    let Error::Recipe(reason) = error else { panic!("{error:?}") };
+    assert!(reason.to_string().contains("for f32 and f64, not for c64"), "{reason}");
     assert!(
         !build(Some(Device::auto()), recipe("cpu csr-serial on 1 thread"))
             .unwrap()
@@ -473,6 +526,23 @@ fn wrong_sizes_are_errors() {
         assert_eq!(shape(op.apply_vector(&x, &mut v)), ("x", 300, 3));
         assert_eq!(shape(v.axpy(1.0, &x)), ("x", 70, 3));
         assert_eq!(shape(v.copy_from_slice(&[1.0])), ("slice", 70, 1));
+    }
+}
+
+/// conj(x) y, and norms of complex numbers.
+#[test]
+fn operations_on_complex_vectors() {
+    for (name, device) in devices() {
+        let a = matrix::<Complex<f64>>(SMALL[0]);
+        let op = Operator::builder(a).device(device).build().unwrap();
+        let (u, v) =
+            ([complex(1.0, 2.0), complex(-3.0, 1.0)], [complex(0.0, 1.0), complex(2.0, 5.0)]);
+        let (x, mut y) = (op.vector_from(&u).unwrap(), op.vector_from(&v).unwrap());
+        // (1 - 2i) i + (-3 - i) (2 + 5i)
+        assert_eq!(x.dot(&y).unwrap(), Complex::new(1.0, -16.0), "{name}");
+        assert_eq!(x.norm2().unwrap(), 15.0_f64.sqrt(), "{name}");
+        y.axpby(complex(0.0, 1.0), &x, complex(2.0, 0.0)).unwrap();
+        assert_eq!(y.to_vec().unwrap(), [complex(-2.0, 3.0), complex(3.0, 7.0)], "{name}");
     }
 }
 

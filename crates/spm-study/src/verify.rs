@@ -7,7 +7,7 @@ use indicatif::ProgressBar;
 use spm_formats::kernel::{Backend, KernelInfo, Operation, PlanError};
 use spm_formats::matrix_market::Mode;
 use spm_formats::{DenseShape, Layout, MemoryBudget};
-use spm_gpu::DeviceScalar;
+use spm_gpu::DeviceReal;
 
 use crate::bench::{CaseSpec, Resources, Scope, plan};
 use crate::input::Input;
@@ -144,7 +144,7 @@ fn widths(operation: Operation) -> Vec<Option<DenseShape>> {
         .collect()
 }
 
-fn check<T: DeviceScalar>(
+fn check<T: DeviceReal>(
     source: &Source,
     mode: Mode,
     runs: &mut [(Vec<CaseSpec>, Resources)],
@@ -158,7 +158,7 @@ fn check<T: DeviceScalar>(
     Ok(())
 }
 
-fn check_all<T: DeviceScalar>(
+fn check_all<T: DeviceReal>(
     matrix: &Matrix<T>,
     specs: &[CaseSpec],
     resources: &mut Resources,

@@ -134,7 +134,7 @@ kernel! {
     /// Columns and values of all stored elements, padding with the row's last column (0 in an empty
     /// row) and value 0. The last block has lanes for the rows that are left, or with `filled` not 0 all
     /// `height` of them. Grid: a thread for each lane of each block.
-    pub fn convert_padded_elements<T: Real>(
+    pub fn convert_padded_elements<T: Number>(
         rows: u32,
         lanes: u32,
         height: u32,

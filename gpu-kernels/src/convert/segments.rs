@@ -169,7 +169,7 @@ fn entry(element: u32, log_entries: u32, headers: DevicePtr<[u32; 4]>) -> Option
 kernel! {
     /// Columns and values of all stored elements; 0 where there is no entry. `with_values` 0 leaves
     /// the values out.
-    pub fn convert_segment_entries<T: Real>(
+    pub fn convert_segment_entries<T: Number>(
         elements: u32,
         log_entries: u32,
         with_values: u32,
@@ -214,7 +214,7 @@ kernel! {
 
 kernel! {
     /// The values of [`SegmentEntries`] alone.
-    pub fn convert_segment_values<T: Real>(
+    pub fn convert_segment_values<T: Number>(
         elements: u32,
         log_entries: u32,
         headers: DevicePtr<[u32; 4]>,

@@ -12,7 +12,7 @@ pub const NO_POSITION: u32 = u32::MAX;
 kernel! {
     /// Instead of the value of entry k the bits of k + 1. Grid: at least one thread per entry,
     /// one-dimensional.
-    pub fn convert_numbers<T: Real>(entries: u32, numbers: DevicePtrMut<T>) {
+    pub fn convert_numbers<T: Number>(entries: u32, numbers: DevicePtrMut<T>) {
         let entry = thread::index_1d();
         if entry < entries {
             numbers.store(entry, T::from_word(u64::from(entry) + 1));
@@ -24,7 +24,7 @@ kernel! {
 kernel! {
     /// The entry of each of `elements` stored elements, from what became of the numbers of
     /// [`Numbers`]; [`NO_POSITION`] for padding, which has the bits 0. Grid: any, one-dimensional.
-    pub fn convert_positions<T: Real>(
+    pub fn convert_positions<T: Number>(
         elements: u64,
         numbers: DevicePtr<T>,
         positions: DevicePtrMut<u32>,
@@ -42,7 +42,7 @@ kernel! {
 kernel! {
     /// The values of stored elements whose positions are known; 0 for padding. Grid: any,
     /// one-dimensional.
-    pub fn convert_values<T: Real>(
+    pub fn convert_values<T: Number>(
         elements: u64,
         positions: DevicePtr<u32>,
         values: DevicePtr<T>,

@@ -1,5 +1,6 @@
 //! Element types of device memory.
 
+use super::Complex;
 use super::backend::Access;
 
 mod sealed {
@@ -7,7 +8,8 @@ mod sealed {
 }
 
 /// Plain data that a thread loads or stores with one instruction (two for `[f64; 4]`): scalars of
-/// 2, 4 and 8 bytes, and pairs and quads of them, aligned to their size (at most 16 bytes).
+/// 2, 4 and 8 bytes, pairs and quads of them, and complex numbers, aligned to their size (at most 16
+/// bytes).
 ///
 /// # Safety
 /// Every bit pattern is a value, there is no padding, and `Access` moves exactly
@@ -38,6 +40,18 @@ macro_rules! elements {
 }
 
 elements!(u16, u32, i32, f32, u64, f64);
+
+macro_rules! complex_elements {
+    ($($real:ty),*) => {$(
+        impl sealed::Sealed for Complex<$real> {}
+        // SAFETY: two numbers of one type, in C order.
+        unsafe impl Element for Complex<$real> {
+            const ALIGNMENT: u32 = alignment(2 * size_of::<$real>());
+        }
+    )*};
+}
+
+complex_elements!(f32, f64);
 
 const fn alignment(bytes: usize) -> u32 {
     if bytes < 16 { bytes as u32 } else { 16 }

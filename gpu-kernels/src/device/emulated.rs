@@ -3,7 +3,7 @@
 use core::mem::transmute;
 use core::panic::Location;
 
-use super::Element;
+use super::{Complex, Element};
 use crate::emulator::{Axis, Bytes, Defect, Operation, Path, ShuffleMode, with_current};
 
 macro_rules! from_bytes {
@@ -160,8 +160,26 @@ macro_rules! access {
 }
 
 access!(
-    u16, u32, i32, f32, u64, f64, [u16; 2], [u32; 2], [i32; 2], [f32; 2], [u64; 2], [f64; 2],
-    [u16; 4], [u32; 4], [i32; 4], [f32; 4], [u64; 4], [f64; 4],
+    u16,
+    u32,
+    i32,
+    f32,
+    u64,
+    f64,
+    [u16; 2],
+    [u32; 2],
+    [i32; 2],
+    [f32; 2],
+    [u64; 2],
+    [f64; 2],
+    [u16; 4],
+    [u32; 4],
+    [i32; 4],
+    [f32; 4],
+    [u64; 4],
+    [f64; 4],
+    Complex<f32>,
+    Complex<f64>,
 );
 
 /// Conditional accesses.
@@ -196,6 +214,8 @@ impl AccessIf for u32 {}
 impl AccessIf for f32 {}
 impl AccessIf for u64 {}
 impl AccessIf for f64 {}
+impl AccessIf for Complex<f32> {}
+impl AccessIf for Complex<f64> {}
 
 /// Values that a shuffle can exchange.
 #[doc(hidden)]

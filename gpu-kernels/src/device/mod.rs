@@ -8,9 +8,11 @@
 //! which fixes their state space and cache hints.
 
 mod atomic;
+mod complex;
 mod element;
 pub mod fence;
 mod global;
+mod number;
 mod output;
 mod real;
 pub mod shared;
@@ -26,8 +28,10 @@ mod backend;
 mod backend;
 
 pub use atomic::{AtomicAdd, AtomicWord};
+pub use complex::Complex;
 pub use element::{Element, Index};
 pub use global::{DevicePtr, DevicePtrMut};
+pub use number::Number;
 pub use output::{Output, Sums};
 pub use real::Real;
 pub use texture::Texture;

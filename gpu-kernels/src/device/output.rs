@@ -1,6 +1,6 @@
 //! Where a product stores its sums.
 
-use super::{DevicePtrMut, Index, Real};
+use super::{DevicePtrMut, Index, Number};
 
 /// Where a product y = A x stores its sums: y itself, or an [`Output`]. Kernels that are fastest without
 /// alpha and beta exist for both.
@@ -11,7 +11,7 @@ pub trait Sums<T>: Copy {
     fn store_with(self, index: impl Index, sum: T, addend: T);
 }
 
-impl<T: Real> Sums<T> for DevicePtrMut<T> {
+impl<T: Number> Sums<T> for DevicePtrMut<T> {
     #[inline(always)]
     fn addend(self, _: impl Index) -> T {
         T::ZERO
@@ -38,7 +38,7 @@ pub struct Output<T> {
     pub y: DevicePtrMut<T>,
 }
 
-impl<T: Real> Sums<T> for Output<T> {
+impl<T: Number> Sums<T> for Output<T> {
     #[inline(always)]
     fn addend(self, index: impl Index) -> T {
         if self.beta != T::ZERO { self.z.load(index) } else { T::ZERO }
@@ -46,15 +46,15 @@ impl<T: Real> Sums<T> for Output<T> {
 
     #[inline(always)]
     fn store_with(self, index: impl Index, sum: T, addend: T) {
-        let mut result = self.alpha * sum;
+        let mut result = sum.scaled(self.alpha);
         if self.beta != T::ZERO {
-            result = self.beta.mul_add(addend, result);
+            result = result.add_scaled(self.beta, addend);
         }
         self.y.store(index, result);
     }
 }
 
-impl<T: Real> Output<T> {
+impl<T: Number> Output<T> {
     /// Element `index` of y from its sum.
     #[inline(always)]
     pub fn store(self, index: impl Index, sum: T) {
@@ -64,10 +64,10 @@ impl<T: Real> Output<T> {
     /// Elements `index` and `index + 1`; `index` must be even.
     #[inline(always)]
     pub fn store_pair(self, index: u64, sums: [T; 2]) {
-        let mut pair = sums.map(|sum| self.alpha * sum);
+        let mut pair = sums.map(|sum| sum.scaled(self.alpha));
         if self.beta != T::ZERO {
             let z = T::load_written_pair(self.z, index);
-            pair = [self.beta.mul_add(z[0], pair[0]), self.beta.mul_add(z[1], pair[1])];
+            pair = [pair[0].add_scaled(self.beta, z[0]), pair[1].add_scaled(self.beta, z[1])];
         }
         T::store_pair(self.y, index, pair);
     }
@@ -75,7 +75,7 @@ impl<T: Real> Output<T> {
     /// Adds another part of its sum to element `index`, which is stored.
     #[inline(always)]
     pub fn add(self, index: impl Index, sum: T) {
-        self.y.store(index, self.alpha.mul_add(sum, self.y.load(index)));
+        self.y.store(index, self.y.load(index).add_scaled(self.alpha, sum));
     }
 
     /// Element `index` without a product: beta z.
@@ -83,7 +83,7 @@ impl<T: Real> Output<T> {
     pub fn scale(self, index: impl Index) {
         let mut result = T::ZERO;
         if self.beta != T::ZERO {
-            result = self.beta * self.z.load(index);
+            result = self.z.load(index).scaled(self.beta);
         }
         self.y.store(index, result);
     }
@@ -96,7 +96,7 @@ impl<T: Real> Output<T> {
 }
 
 /// y = s.
-impl<T: Real> From<DevicePtrMut<T>> for Output<T> {
+impl<T: Number> From<DevicePtrMut<T>> for Output<T> {
     #[inline(always)]
     fn from(y: DevicePtrMut<T>) -> Self {
         Self { alpha: T::ONE, beta: T::ZERO, z: y, y }

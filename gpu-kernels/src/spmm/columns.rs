@@ -1,7 +1,7 @@
 //! The assignment of columns of a row-major X to the lanes of a group.
 
 use super::strides::Strides;
-use crate::device::{DevicePtr, Output, Real};
+use crate::device::{DevicePtr, Number, Output};
 
 /// One number for each of them: `N` loads of `W` (1 or 2) neighbouring elements; without a second
 /// element it is 0.
@@ -9,13 +9,13 @@ pub(super) type Columns<T, const N: usize> = [[T; 2]; N];
 
 /// 0 for each column.
 #[inline(always)]
-pub(super) fn zeros<T: Real, const N: usize>() -> Columns<T, N> {
+pub(super) fn zeros<T: Number, const N: usize>() -> Columns<T, N> {
     [[T::ZERO; 2]; N]
 }
 
 /// value x + sum.
 #[inline(always)]
-pub(super) fn multiply_add<T: Real, const N: usize>(
+pub(super) fn multiply_add<T: Number, const N: usize>(
     value: T,
     x: Columns<T, N>,
     sum: Columns<T, N>,
@@ -36,7 +36,7 @@ pub(super) struct Lane<T, const N: usize, const W: usize> {
     x: [DevicePtr<T>; N],
 }
 
-impl<T: Real, const N: usize, const W: usize> Lane<T, N, W> {
+impl<T: Number, const N: usize, const W: usize> Lane<T, N, W> {
     /// Lane `lane` of `lanes`, in the `tile`-th part of the k columns of `x`, a row-major matrix
     /// whose rows have less than 2^32 bytes; k is even for W = 2.
     #[inline(always)]

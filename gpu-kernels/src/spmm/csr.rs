@@ -2,7 +2,7 @@
 //! in chunks.
 
 use super::strides::Strides;
-use crate::device::{DevicePtr, DevicePtrMut, Output, Real};
+use crate::device::{DevicePtr, DevicePtrMut, Number, Output};
 
 /// Entries that are loaded at once.
 pub(super) const QUAD: u32 = 4;
@@ -17,7 +17,7 @@ pub(super) struct Csr<T> {
     pub(super) values: DevicePtr<T>,
 }
 
-impl<T: Real> Csr<T> {
+impl<T: Number> Csr<T> {
     /// Columns and values of the entries from `first` on, a multiple of 4 below the number of
     /// entries, across the ends of rows; column 0 and value 0 behind the last one.
     #[inline(always)]
@@ -71,7 +71,7 @@ impl CutRows {
 
     /// Where the result of an item goes: that of a chunk to its k sums, that of a row to Y.
     #[inline(always)]
-    pub(super) fn target<T: Real>(
+    pub(super) fn target<T: Number>(
         self,
         item: u32,
         (partial, k): (DevicePtrMut<T>, u32),
@@ -94,7 +94,7 @@ pub(super) struct Target<T> {
     pub(super) strides: Strides,
 }
 
-impl<T: Real> Target<T> {
+impl<T: Number> Target<T> {
     /// Overwrites the element in `column`.
     #[inline(always)]
     pub(super) fn store(self, column: u32, value: T) {

@@ -15,11 +15,11 @@
 use super::columns::{Columns, Lane, multiply_add, zeros};
 use super::csr::{Csr, QUAD};
 use super::strides::Strides;
-use crate::device::{DevicePtr, DevicePtrMut, Output, Real, thread};
+use crate::device::{DevicePtr, DevicePtrMut, Number, Output, thread};
 use crate::kernel::kernel;
 
 #[inline(always)]
-fn product<T: Real, const N: usize, const W: usize>(
+fn product<T: Number, const N: usize, const W: usize>(
     a: Csr<T>,
     lanes: u32,
     items: (u32, DevicePtr<[u32; 4]>),
@@ -89,7 +89,7 @@ fn product<T: Real, const N: usize, const W: usize>(
 }
 
 macro_rules! widths {
-    ($($(#[$meta:meta])* $name:ident $marker:ident $loads:literal $width:literal;)*) => {$(
+    ($($(#[$meta:meta])* $name:ident $marker:ident $bound:ident $loads:literal $width:literal;)*) => {$(
         kernel! {
             $(#[$meta])*
             ///
@@ -98,7 +98,7 @@ macro_rules! widths {
             /// parts of rows, which go to row - `rows` of `partial`, k elements each. Groups of
             /// `lanes` lanes, a power of two up to 32. Block: a multiple of 32; grid: at least as
             /// many groups as items in x, column tiles in y.
-            pub fn $name<T: Real>(
+            pub fn $name<T: $bound>(
                 rows: u32,
                 entries: u32,
                 k: u32,
@@ -123,9 +123,9 @@ macro_rules! widths {
 
 widths! {
     /// `csr-nonzero-split[columns=1]`: any k.
-    spmm_csr_nonzero_split_1 CsrNonzeroSplit1 1 1;
+    spmm_csr_nonzero_split_1 CsrNonzeroSplit1 Number 1 1;
     /// `csr-nonzero-split[columns=2]`: k even.
-    spmm_csr_nonzero_split_2 CsrNonzeroSplit2 1 2;
+    spmm_csr_nonzero_split_2 CsrNonzeroSplit2 Real 1 2;
     /// `csr-nonzero-split[columns=4]`: k even.
-    spmm_csr_nonzero_split_4 CsrNonzeroSplit4 2 2;
+    spmm_csr_nonzero_split_4 CsrNonzeroSplit4 Real 2 2;
 }

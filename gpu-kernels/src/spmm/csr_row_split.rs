@@ -15,7 +15,7 @@ use super::csr::{Csr, CutRows, QUAD};
 use super::strides::Strides;
 use crate::device::shared::Pool;
 use crate::device::warp::FULL_MASK;
-use crate::device::{DevicePtr, DevicePtrMut, Output, Real, thread, warp};
+use crate::device::{DevicePtr, DevicePtrMut, Number, Output, thread, warp};
 use crate::kernel::kernel;
 
 /// How a group is laid out, powers of two.
@@ -26,7 +26,7 @@ struct Group {
 }
 
 #[inline(always)]
-fn product<T: Real, const N: usize, const W: usize>(
+fn product<T: Number, const N: usize, const W: usize>(
     (csr, rows): (Csr<T>, CutRows),
     group: Group,
     k: u32,
@@ -83,7 +83,7 @@ fn product<T: Real, const N: usize, const W: usize>(
 }
 
 macro_rules! widths {
-    ($($(#[$meta:meta])* $name:ident $marker:ident $loads:literal $width:literal;)*) => {$(
+    ($($(#[$meta:meta])* $name:ident $marker:ident $bound:ident $loads:literal $width:literal;)*) => {$(
         kernel! {
             $(#[$meta])*
             ///
@@ -91,7 +91,7 @@ macro_rules! widths {
             /// most 32 together. Block: a multiple of 32; grid: at least chunks + rows groups in x,
             /// column tiles in y. `chunk_bounds` has an element per chunk, `partial` k, both none
             /// where `chunks` is 0.
-            pub fn $name<T: Real>(
+            pub fn $name<T: $bound>(
                 rows: u32,
                 entries: u32,
                 k: u32,
@@ -120,11 +120,11 @@ macro_rules! widths {
 
 widths! {
     /// `csr-row-split[columns=1]`: any k.
-    spmm_csr_row_split_1 CsrRowSplit1 1 1;
+    spmm_csr_row_split_1 CsrRowSplit1 Number 1 1;
     /// `csr-row-split[columns=2]`: k even.
-    spmm_csr_row_split_2 CsrRowSplit2 1 2;
+    spmm_csr_row_split_2 CsrRowSplit2 Real 1 2;
     /// `csr-row-split[columns=4]`: k even.
-    spmm_csr_row_split_4 CsrRowSplit4 2 2;
+    spmm_csr_row_split_4 CsrRowSplit4 Real 2 2;
 }
 
 /// The block of [`SplitSum`]: columns x chunks at once.
@@ -132,7 +132,7 @@ pub const SPLIT_SUM_BLOCK: (u32, u32) = (32, 8);
 
 /// Bytes of dynamic shared memory of [`SplitSum`].
 #[cfg(not(target_arch = "nvptx64"))]
-pub fn split_sum_bytes<T: Real>() -> u32 {
+pub fn split_sum_bytes<T: Number>() -> u32 {
     super::reduce::shared_sum_bytes::<T>(SPLIT_SUM_BLOCK.0 * SPLIT_SUM_BLOCK.1)
 }
 
@@ -141,7 +141,7 @@ kernel! {
     /// `row_chunks[r + 1]`: thread (j, s) sums every eighth chunk, thread (j, 0) the eight sums.
     /// Block: [`SPLIT_SUM_BLOCK`]; grid: split rows x column tiles of 32; shared memory:
     /// [`split_sum_bytes`].
-    pub fn spmm_split_sum<T: Real>(
+    pub fn spmm_split_sum<T: Number>(
         k: u32,
         split_rows: DevicePtr<u32>,
         row_chunks: DevicePtr<u32>,

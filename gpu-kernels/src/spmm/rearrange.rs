@@ -5,7 +5,7 @@
 
 use super::strides::Strides;
 use crate::device::shared::Pool;
-use crate::device::{DevicePtr, Output, Real, divide, thread};
+use crate::device::{DevicePtr, Number, Output, divide, thread};
 use crate::kernel::kernel;
 
 /// Columns of a tile at most.
@@ -23,7 +23,7 @@ pub fn rearrange_tile_rows(k: u32) -> u32 {
 
 /// Bytes of dynamic shared memory of a block.
 #[cfg(not(target_arch = "nvptx64"))]
-pub fn rearrange_bytes<T: Real>(k: u32) -> u32 {
+pub fn rearrange_bytes<T: Number>(k: u32) -> u32 {
     let mut pool = Pool::new();
     pool.array::<T>(k.min(TILE_COLUMNS) * pitch(rearrange_tile_rows(k)));
     pool.bytes()
@@ -40,7 +40,7 @@ kernel! {
     /// `from_row_major` is not 0; the elements are the sums of `target`. `tile_rows` is [`rearrange_tile_rows`]. Block: any,
     /// one-dimensional; grid: tiles over the rows x tiles over the columns; shared memory:
     /// [`rearrange_bytes`].
-    pub fn spmm_rearrange<T: Real>(
+    pub fn spmm_rearrange<T: Number>(
         rows: u32,
         k: u32,
         tile_rows: u32,

@@ -2,11 +2,11 @@
 
 use crate::device::shared::{Pool, SharedArray};
 use crate::device::warp::FULL_MASK;
-use crate::device::{Real, thread, warp};
+use crate::device::{Number, thread, warp};
 
 /// Bytes of dynamic shared memory for one sum per thread of a block of `block` threads.
 #[cfg(not(target_arch = "nvptx64"))]
-pub fn shared_sum_bytes<T: Real>(block: u32) -> u32 {
+pub fn shared_sum_bytes<T: Number>(block: u32) -> u32 {
     let mut pool = Pool::new();
     pool.array::<T>(block);
     pool.bytes()
@@ -14,14 +14,14 @@ pub fn shared_sum_bytes<T: Real>(block: u32) -> u32 {
 
 /// One sum per thread of the block.
 #[inline(always)]
-pub(crate) fn sums<T: Real>() -> SharedArray<T> {
+pub(crate) fn sums<T: Number>() -> SharedArray<T> {
     Pool::new().array(thread::block_dim_x())
 }
 
 /// The sum over each group of `width` lanes (a power of two up to 32), on its first lane: lane l
 /// adds what lane l + width/2, ..., l + 1 holds. All lanes of the warp must come here.
 #[inline(always)]
-pub(crate) fn shared_sum<T: Real>(sums: SharedArray<T>, value: T, width: u32) -> T {
+pub(crate) fn shared_sum<T: Number>(sums: SharedArray<T>, value: T, width: u32) -> T {
     let me = thread::thread_idx_x();
     let lane = me & (width - 1);
     let mut sum = value;

@@ -16,7 +16,7 @@
 use crate::collective::{warp_inclusive_scan, warp_segmented_scan, warp_sum};
 use crate::device::shared::{Pool, SharedArray};
 use crate::device::warp::{FULL_MASK, WARP_SIZE};
-use crate::device::{DevicePtr, DevicePtrMut, Output, Real, divide, fence, thread, warp};
+use crate::device::{DevicePtr, DevicePtrMut, Number, Output, Real, divide, fence, thread, warp};
 use crate::kernel::kernel;
 
 /// Threads of a block.
@@ -68,11 +68,11 @@ impl Cuts {
 }
 
 /// Where values come from.
-pub(crate) trait SegmentValues<T: Real>: Copy {
+pub(crate) trait SegmentValues<T: Number>: Copy {
     fn load(self, element: u32) -> T;
 }
 
-impl<T: Real> SegmentValues<T> for DevicePtr<T> {
+impl<T: Number> SegmentValues<T> for DevicePtr<T> {
     #[inline(always)]
     fn load(self, element: u32) -> T {
         self.load_streaming(element)
@@ -92,7 +92,7 @@ impl<T: Real> SegmentValues<T> for Single {
 #[derive(Clone, Copy)]
 struct All<T>(T);
 
-impl<T: Real> SegmentValues<T> for All<T> {
+impl<T: Number> SegmentValues<T> for All<T> {
     #[inline(always)]
     fn load(self, _: u32) -> T {
         self.0
@@ -108,7 +108,7 @@ struct Shared<T> {
     ended: SharedArray<u32>,
 }
 
-impl<T: Real> Shared<T> {
+impl<T: Number> Shared<T> {
     #[inline(always)]
     fn cut(pool: &mut Pool, entries: u32) -> Self {
         Self {
@@ -136,7 +136,7 @@ impl<T: Real> Shared<T> {
 
 /// Bytes of dynamic shared memory for `entries` of a thread.
 #[cfg(not(target_arch = "nvptx64"))]
-pub fn csr_segmented_sum_shared_bytes<T: Real>(entries: u32) -> u32 {
+pub fn csr_segmented_sum_shared_bytes<T: Number>(entries: u32) -> u32 {
     let mut pool = Pool::new();
     Shared::<T>::cut(&mut pool, entries);
     pool.bytes()
@@ -159,7 +159,7 @@ impl Spanning {
 
     /// Leaves this block's part, and adds all of them if it is the last to come. Warp 0 calls.
     #[inline(always)]
-    fn arrive<T: Real>(
+    fn arrive<T: Number>(
         self,
         block: u32,
         part: T,
@@ -208,7 +208,7 @@ pub(crate) struct Matrix<V> {
 #[inline(always)]
 // Indices: arrays behind iterators would not become registers.
 #[allow(clippy::needless_range_loop)]
-pub(crate) fn product<T: Real, V: SegmentValues<T>, const N: usize>(
+pub(crate) fn product<T: Number, V: SegmentValues<T>, const N: usize>(
     matrix: Matrix<V>,
     block: u32,
     x: DevicePtr<T>,
@@ -303,13 +303,13 @@ pub(crate) fn product<T: Real, V: SegmentValues<T>, const N: usize>(
 }
 
 macro_rules! segments {
-    ($entries:literal: $stored:ident $stored_marker:ident, $single:ident $single_marker:ident,
+    ($entries:literal: $stored:ident $stored_marker:ident $bound:ident, $single:ident $single_marker:ident,
         $equal:ident $equal_marker:ident) => {
         kernel! {
             /// `csr-segmented-sum` with this many entries for each thread. Block: [`SEGMENT_THREADS`];
             /// grid: a block for each header but the last; `parts` has two elements for each block,
             /// `arrivals` one, 0 before and after. Shared memory: [`csr_segmented_sum_shared_bytes`].
-            pub fn $stored<T: Real>(
+            pub fn $stored<T: $bound>(
                 listed: u32,
                 row_ids: DevicePtr<u32>,
                 row_ptr: DevicePtr<u32>,
@@ -384,7 +384,9 @@ macro_rules! segments {
     };
 }
 
-segments!(4: spmv_csr_segmented_sum_4 CsrSegmentedSum4, spmv_csr_segmented_sum_4_single CsrSegmentedSum4Single,
+segments!(4: spmv_csr_segmented_sum_4 CsrSegmentedSum4 Number,
+    spmv_csr_segmented_sum_4_single CsrSegmentedSum4Single,
     spmv_csr_segmented_sum_4_equal CsrSegmentedSum4Equal);
-segments!(8: spmv_csr_segmented_sum_8 CsrSegmentedSum8, spmv_csr_segmented_sum_8_single CsrSegmentedSum8Single,
+segments!(8: spmv_csr_segmented_sum_8 CsrSegmentedSum8 Real,
+    spmv_csr_segmented_sum_8_single CsrSegmentedSum8Single,
     spmv_csr_segmented_sum_8_equal CsrSegmentedSum8Equal);

@@ -6,11 +6,11 @@
 use super::entries::{Entries, Equal, Stored};
 use crate::collective::warp_sum;
 use crate::device::warp::FULL_MASK;
-use crate::device::{DevicePtr, DevicePtrMut, Output, Real, Sums, thread};
+use crate::device::{DevicePtr, DevicePtrMut, Number, Output, Sums, thread};
 use crate::kernel::kernel;
 
 #[inline(always)]
-fn product<T: Real>(
+fn product<T: Number>(
     rows: u32,
     lanes: u32,
     row_ptr: DevicePtr<u32>,
@@ -39,7 +39,7 @@ fn product<T: Real>(
 /// The sum of the products of entries `first`, `first + stride`, ... below `end`; four of them are
 /// loaded before the first is used. `stride` is at most 1024.
 #[inline(always)]
-pub(crate) fn strided_sum<T: Real>(
+pub(crate) fn strided_sum<T: Number>(
     entries: impl Entries<T>,
     x: DevicePtr<T>,
     first: u32,
@@ -74,7 +74,7 @@ pub(crate) fn strided_sum<T: Real>(
 kernel! {
     /// `csr-subwarp-per-row`: `lanes` (a power of two up to 32) per row. Block: a multiple of 32;
     /// grid: at least rows x lanes threads, one-dimensional, less than 2^32.
-    pub fn spmv_csr_subwarp_per_row<T: Real>(
+    pub fn spmv_csr_subwarp_per_row<T: Number>(
         rows: u32,
         lanes: u32,
         row_ptr: DevicePtr<u32>,
@@ -90,7 +90,7 @@ kernel! {
 
 kernel! {
     /// [`CsrSubwarpPerRow`] with alpha and beta.
-    pub fn spmv_csr_subwarp_per_row_scaled<T: Real>(
+    pub fn spmv_csr_subwarp_per_row_scaled<T: Number>(
         rows: u32,
         lanes: u32,
         row_ptr: DevicePtr<u32>,

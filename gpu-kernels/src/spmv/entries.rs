@@ -1,10 +1,10 @@
 //! Access to the value and the column of a CSR entry, for full and compressed storage.
 
 use crate::device::shared::SharedArray;
-use crate::device::{DevicePtr, Real, thread};
+use crate::device::{DevicePtr, Number, thread};
 
 /// The entries of a CSR matrix, by position.
-pub(crate) trait Entries<T: Real>: Copy {
+pub(crate) trait Entries<T: Number>: Copy {
     /// Value and column of entry `k`.
     fn entry(self, k: u32) -> (T, u32);
 }
@@ -13,7 +13,7 @@ pub(crate) trait Entries<T: Real>: Copy {
 /// threads of a one-dimensional block; four entries are loaded before the first is used. To be
 /// followed by a barrier.
 #[inline(always)]
-pub(crate) fn products_to_shared<T: Real>(
+pub(crate) fn products_to_shared<T: Number>(
     products: SharedArray<T>,
     matrix: impl Entries<T>,
     x: DevicePtr<T>,
@@ -46,7 +46,7 @@ pub(crate) struct Stored<T> {
     pub(crate) values: DevicePtr<T>,
 }
 
-impl<T: Real> Entries<T> for Stored<T> {
+impl<T: Number> Entries<T> for Stored<T> {
     #[inline(always)]
     fn entry(self, k: u32) -> (T, u32) {
         (self.values.load(k), self.col_ind.load(k))
@@ -60,7 +60,7 @@ pub(crate) struct Equal<T> {
     pub(crate) value: T,
 }
 
-impl<T: Real> Entries<T> for Equal<T> {
+impl<T: Number> Entries<T> for Equal<T> {
     #[inline(always)]
     fn entry(self, k: u32) -> (T, u32) {
         (self.value, self.col_ind.load(k))
@@ -75,7 +75,7 @@ pub(crate) struct Short<T> {
     pub(crate) values: DevicePtr<T>,
 }
 
-impl<T: Real> Entries<T> for Short<T> {
+impl<T: Number> Entries<T> for Short<T> {
     #[inline(always)]
     fn entry(self, k: u32) -> (T, u32) {
         (self.values.load(k), self.base + u32::from(self.col_offsets.load(k)))
@@ -90,7 +90,7 @@ pub(crate) struct ShortEqual<T> {
     pub(crate) value: T,
 }
 
-impl<T: Real> Entries<T> for ShortEqual<T> {
+impl<T: Number> Entries<T> for ShortEqual<T> {
     #[inline(always)]
     fn entry(self, k: u32) -> (T, u32) {
         (self.value, self.base + u32::from(self.col_offsets.load(k)))

@@ -4,12 +4,12 @@
 //! NaN there. A kernel that multiplies the padding therefore checks its sum: if it is not finite,
 //! the row is computed again up to its length.
 
-use crate::device::{DevicePtr, Real};
+use crate::device::{DevicePtr, Number};
 
 /// The sum of values[s] x[col_ind[s]] over `elements` stored elements, the first at `first`, `stride`
 /// apart.
 #[inline(always)]
-pub(crate) fn element_sum<T: Real>(
+pub(crate) fn element_sum<T: Number>(
     col_ind: DevicePtr<u32>,
     values: DevicePtr<T>,
     x: DevicePtr<T>,

@@ -10,12 +10,12 @@
 use super::compact::chunk_and_lane;
 use super::padded::element_sum;
 use crate::device::warp::WARP_SIZE;
-use crate::device::{DevicePtr, Output, Real};
+use crate::device::{DevicePtr, Number, Output};
 use crate::kernel::kernel;
 
 /// The sum of position `32 chunk + lane`, which must be below `rows`.
 #[inline(always)]
-fn position_sum<T: Real>(
+fn position_sum<T: Number>(
     chunk: u32,
     lane: u32,
     chunk_starts: DevicePtr<u32>,
@@ -58,7 +58,7 @@ kernel! {
     /// `sell` with sorted rows. Block: a multiple of 32; grid: at least one warp per chunk.
     ///
     /// `chunk_starts` counts chunk columns: the chunk offsets of the format divided by 32.
-    pub fn spmv_sell<T: Real>(
+    pub fn spmv_sell<T: Number>(
         rows: u32,
         chunk_starts: DevicePtr<u32>,
         permutation: DevicePtr<u32>,
@@ -81,7 +81,7 @@ kernel! {
 
 kernel! {
     /// `sell` with the rows in their own order (sigma 1): no permutation is read.
-    pub fn spmv_sell_unsorted<T: Real>(
+    pub fn spmv_sell_unsorted<T: Number>(
         rows: u32,
         chunk_starts: DevicePtr<u32>,
         row_lengths: DevicePtr<u32>,

@@ -7,7 +7,7 @@ use crate::kernel::kernel;
 kernel! {
     /// y = alpha x + beta y; for beta = 0 y is not read. Grid: at least one thread per element,
     /// one-dimensional.
-    pub fn vector_axpby<T: Real>(
+    pub fn vector_axpby<T: Number>(
         length: u64,
         alpha: T,
         x: DevicePtr<T>,
@@ -18,9 +18,9 @@ kernel! {
         if i < length {
             let x = x.load(i);
             let sum = if beta == T::ZERO {
-                alpha * x
+                x.scaled(alpha)
             } else {
-                alpha.mul_add(x, beta * y.load(i))
+                y.load(i).scaled(beta).add_scaled(alpha, x)
             };
             y.store(i, sum);
         }

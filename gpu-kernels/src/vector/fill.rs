@@ -6,7 +6,7 @@ use crate::kernel::kernel;
 
 kernel! {
     /// Overwrites `y` with one value. Grid: at least one thread per element, one-dimensional.
-    pub fn vector_fill<T: Real>(length: u64, value: T, y: DevicePtrMut<T>) {
+    pub fn vector_fill<T: Number>(length: u64, value: T, y: DevicePtrMut<T>) {
         let i = index();
         if i < length {
             y.store(i, value);

@@ -7,7 +7,7 @@ use crate::kernel::kernel;
 kernel! {
     /// The product of two vectors, element by element. Grid: at least one thread per element,
     /// one-dimensional.
-    pub fn vector_multiply<T: Real>(
+    pub fn vector_multiply<T: Number>(
         length: u64,
         x: DevicePtr<T>,
         y: DevicePtr<T>,

@@ -12,7 +12,7 @@ use crate::kernel::kernel;
 kernel! {
     /// The sum of a few numbers. One block of a multiple of 32 threads; shared memory:
     /// [`vector_sum_shared_bytes`](super::vector_sum_shared_bytes).
-    pub fn vector_sum<T: Real>(length: u32, x: DevicePtr<T>, sum: DevicePtrMut<T>) {
+    pub fn vector_sum<T: Number>(length: u32, x: DevicePtr<T>, sum: DevicePtrMut<T>) {
         let of_warps = Pool::new().array::<T>(thread::block_dim_x() / WARP_SIZE);
         let mut mine = T::ZERO;
         let mut i = thread::thread_idx_x();

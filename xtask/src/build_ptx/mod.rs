@@ -208,6 +208,8 @@ fn compile(workspace: &Path, compiler: &Compiler, purpose: Purpose) -> anyhow::R
         // Flags of the host's build would change the device's, and paths would change its bytes.
         .env("CARGO_ENCODED_RUSTFLAGS", format!("--remap-path-prefix={}=/spm", workspace.display()))
         .env_remove("RUSTFLAGS")
+        // Incremental compilation cuts the crate into other units of code.
+        .env("CARGO_INCREMENTAL", "0")
         .env_remove("RUSTC_WRAPPER")
         .env_remove("RUSTC_WORKSPACE_WRAPPER")
         .env("RUSTC", &compiler.rustc)

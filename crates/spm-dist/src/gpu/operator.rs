@@ -7,7 +7,7 @@ use std::time::Instant;
 use spm_formats::kernel::{PlanError, Scaling, check_length, split_label};
 use spm_formats::{Csr, DenseShape, Layout, Scalar};
 use spm_gpu::{
-    Device, DeviceBuffer, DeviceCsr, DeviceProductPlan, DeviceRows, DeviceScalar, DeviceVector,
+    Device, DeviceBuffer, DeviceCsr, DeviceProductPlan, DeviceReal, DeviceRows, DeviceVector,
     Event, GpuError, PlanOptions, Stream, spmm, spmv,
 };
 
@@ -112,7 +112,7 @@ impl<T> std::fmt::Debug for DeviceOperator<T> {
     }
 }
 
-impl<T: DeviceScalar> DeviceOperator<T> {
+impl<T: DeviceReal> DeviceOperator<T> {
     /// Plans the products on this rank's device. Collective.
     ///
     /// # Errors
@@ -580,7 +580,7 @@ fn plain(columns: usize) -> &'static str {
 }
 
 /// Plans a block with the kernel of a label.
-fn plan<T: DeviceScalar>(
+fn plan<T: DeviceReal>(
     device: &Device,
     a: &Csr<T>,
     label: &str,
@@ -605,7 +605,7 @@ fn plan<T: DeviceScalar>(
 }
 
 /// Plans the product with the transpose of a block, which is transposed on the device.
-fn plan_transposed<T: DeviceScalar>(
+fn plan_transposed<T: DeviceReal>(
     device: &Device,
     a: &Csr<T>,
     options: &PlanOptions,
@@ -617,7 +617,7 @@ fn plan_transposed<T: DeviceScalar>(
 }
 
 /// The label of rank 0's choice for the block with the most entries. Collective.
-fn choose<T: DeviceScalar>(
+fn choose<T: DeviceReal>(
     comm: &(impl Communicator + ?Sized),
     device: &Device,
     blocks: [&Csr<T>; 2],

@@ -14,7 +14,7 @@ use crate::error::GpuError;
 use crate::launch::WARP;
 use crate::matrix::{DeviceCsr, DeviceMatrix};
 use crate::memory::DeviceBuffer;
-use crate::plan::DeviceScalar;
+use crate::plan::DeviceReal;
 use crate::stream::Stream;
 
 /// Maximum number of column blocks.
@@ -32,7 +32,7 @@ pub(crate) struct ColumnBlockShape {
 
 impl ColumnBlockShape {
     /// As few blocks as shared memory and 16-bit columns allow; `None` for more than 32.
-    pub(crate) fn of<T: DeviceScalar>(device: &Device, cols: usize) -> Option<Self> {
+    pub(crate) fn of<T: DeviceReal>(device: &Device, cols: usize) -> Option<Self> {
         let room = device.info().limits.shared_bytes;
         let fixed = csr_column_blocks_shared_bytes::<T>(0);
         let most = ((room - fixed) as usize / size_of::<T>()).min(1 << 16) & !1;
@@ -54,7 +54,7 @@ pub(crate) struct DeviceColumnBlocks<T> {
     positions: Option<ValuePositions>,
 }
 
-impl<T: DeviceScalar> DeviceColumnBlocks<T> {
+impl<T: DeviceReal> DeviceColumnBlocks<T> {
     /// Converts a matrix that has entries; values are stored at full width, and can then be replaced with
     /// `new_values`, or in single precision.
     pub(crate) fn new(
@@ -135,7 +135,7 @@ fn check_parts(entries: usize, parts: usize) -> Result<(), PlanError> {
     Err(PlanError::Unsupported { kernel: super::ID, reason })
 }
 
-impl<T: DeviceScalar> DeviceMatrix for DeviceColumnBlocks<T> {
+impl<T: DeviceReal> DeviceMatrix for DeviceColumnBlocks<T> {
     type Value = T;
 
     fn shape(&self) -> (usize, usize) {

@@ -12,7 +12,7 @@ use crate::error::GpuError;
 use crate::launch::Launch;
 use crate::matrix::{DeviceMatrix, PlanCsr};
 use crate::memory::DeviceBuffer;
-use crate::plan::DeviceScalar;
+use crate::plan::DeviceReal;
 use crate::stream::Stream;
 
 /// The distance between diagonals in the value array is a multiple of this.
@@ -31,7 +31,7 @@ pub(crate) struct DeviceDia<T> {
     pub(crate) values: DeviceReducedValues<T>,
 }
 
-impl<T: DeviceScalar> DeviceDia<T> {
+impl<T: DeviceReal> DeviceDia<T> {
     /// Converts. `None` for a matrix with more diagonals than the kernel takes or without any, with
     /// rows whose columns do not ascend, or of too large a size, or if `accept` refuses the number
     /// of stored elements.
@@ -92,7 +92,7 @@ impl<T: DeviceScalar> DeviceDia<T> {
 }
 
 /// The offsets of the diagonals that have entries, if they are few.
-fn distances<T: DeviceScalar>(csr: &PlanCsr<T>) -> Result<Option<Vec<u32>>, PlanError> {
+fn distances<T: DeviceReal>(csr: &PlanCsr<T>) -> Result<Option<Vec<u32>>, PlanError> {
     let signed = |size: usize| i32::try_from(size).is_ok();
     if csr.entries() == 0 || !signed(csr.rows()) || !signed(csr.cols()) {
         return Ok(None);
@@ -120,7 +120,7 @@ fn distances<T: DeviceScalar>(csr: &PlanCsr<T>) -> Result<Option<Vec<u32>>, Plan
     Ok((seen.len() <= MOST_DIAGONALS as usize).then_some(seen))
 }
 
-impl<T: DeviceScalar> DeviceMatrix for DeviceDia<T> {
+impl<T: DeviceReal> DeviceMatrix for DeviceDia<T> {
     type Value = T;
 
     fn shape(&self) -> (usize, usize) {

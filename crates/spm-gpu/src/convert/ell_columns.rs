@@ -10,7 +10,7 @@ use crate::error::GpuError;
 use crate::launch::Launch;
 use crate::matrix::{DeviceMatrix, PlanCsr};
 use crate::memory::DeviceBuffer;
-use crate::plan::DeviceScalar;
+use crate::plan::DeviceReal;
 use crate::stream::Stream;
 
 /// Columns that 16 bits can number; one number stands for an empty stored element.
@@ -30,7 +30,7 @@ pub(crate) struct DeviceEllColumns<T> {
     pub(crate) words: DeviceBuffer<u32>,
 }
 
-impl<T: DeviceScalar> DeviceEllColumns<T> {
+impl<T: DeviceReal> DeviceEllColumns<T> {
     /// Stored elements for every thread of `launch`, that of the product: `lanes` threads of
     /// `elements` (4 or 8) for each row, of which the longest has `longest` entries.
     pub(crate) fn new(
@@ -56,7 +56,7 @@ impl<T: DeviceScalar> DeviceEllColumns<T> {
 }
 
 /// `None` if relative columns do not fit.
-fn words<T: DeviceScalar>(
+fn words<T: DeviceReal>(
     csr: &PlanCsr<T>,
     (lanes, elements): (usize, usize),
     relative: Option<u32>,
@@ -87,7 +87,7 @@ fn words<T: DeviceScalar>(
     Ok(fit.then_some(words))
 }
 
-impl<T: DeviceScalar> DeviceMatrix for DeviceEllColumns<T> {
+impl<T: DeviceReal> DeviceMatrix for DeviceEllColumns<T> {
     type Value = T;
 
     fn shape(&self) -> (usize, usize) {

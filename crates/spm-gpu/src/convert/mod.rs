@@ -14,9 +14,10 @@ pub(crate) use diagonals::DeviceDia;
 pub(crate) use ell_columns::DeviceEllColumns;
 pub(crate) use segments::DeviceSegments;
 pub(crate) use sellp::{DeviceSellp, SellpOptions};
-pub(crate) use stats::MatrixStats;
+pub(crate) use stats::{RowStats, ValueStats};
 pub(crate) use values::{
     COMPRESSED, DeviceReducedValues, NEW_VALUES, NOT_PLANNED, ValueKind, ValuePositions,
+    entry_numbers,
 };
 
 use spm_formats::kernel::PlanError;

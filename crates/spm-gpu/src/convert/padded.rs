@@ -7,8 +7,7 @@ use spm_gpu_kernels::convert::{
 };
 use spm_gpu_kernels::device::DevicePtr;
 
-use super::stats::longest_row;
-use super::{ID, ValuePositions, scan, threads, warps};
+use super::{ID, RowStats, ValuePositions, scan, threads, warps};
 use crate::matrix::{DeviceCsr, DeviceHll, DeviceSell, check_counts};
 use crate::memory::DeviceBuffer;
 use crate::plan::DeviceScalar;
@@ -147,7 +146,7 @@ fn order<T: DeviceScalar>(
     stream: &Stream,
 ) -> Result<DeviceBuffer<u32>, PlanError> {
     let (device, rows) = (a.device(), a.rows());
-    let longest = longest_row(a)?;
+    let longest = RowStats::of(a)?.longest_row;
     let launch = threads(device, rows)?;
     let mut keys = DeviceBuffer::<u32>::uninitialized(device, rows)?;
     let mut numbers = DeviceBuffer::<u32>::uninitialized(device, rows)?;

@@ -6,17 +6,18 @@ use spm_gpu_kernels::convert::{
     SegmentEntries, SegmentEntriesSingle, SegmentFlags, SegmentHeaders, SegmentRanks,
     SegmentRowMarks, SegmentRows, SegmentValues,
 };
+use spm_gpu_kernels::device::{DevicePtr, DevicePtrMut};
 use spm_gpu_kernels::scale::ScaleEmptyRows;
 use spm_gpu_kernels::spmv::SEGMENT_THREADS;
 
 use super::{
-    BLOCK, COMPRESSED, DeviceReducedValues, MatrixStats, NEW_VALUES, ValueKind, scan, threads,
+    BLOCK, COMPRESSED, DeviceReducedValues, NEW_VALUES, RowStats, ValueKind, scan, threads,
 };
 use crate::error::GpuError;
 use crate::launch::{Launch, WARP};
 use crate::matrix::{DeviceCsr, DeviceMatrix};
 use crate::memory::{DeviceBuffer, check_operand};
-use crate::plan::DeviceScalar;
+use crate::plan::{DeviceReal, DeviceScalar};
 use crate::product::Target;
 use crate::stream::Stream;
 
@@ -63,9 +64,38 @@ impl<T: DeviceScalar> DeviceSegments<T> {
     /// Converts a matrix that has entries; each thread gets `entries` (a power of two) entries.
     pub(crate) fn new(
         a: &DeviceCsr<T>,
-        stats: &MatrixStats<T>,
+        stats: RowStats,
+        entries: usize,
+    ) -> Result<Self, PlanError> {
+        Self::converted(a, stats, entries, |entries| entries.full(a, true))
+    }
+
+    /// The same with another storage of the values.
+    pub(crate) fn with_values(
+        a: &DeviceCsr<T>,
+        stats: RowStats,
         entries: usize,
         values: ValueKind<T>,
+    ) -> Result<Self, PlanError>
+    where
+        T: DeviceReal,
+    {
+        Self::converted(a, stats, entries, |entries| match values {
+            ValueKind::Stored => entries.full(a, true),
+            ValueKind::Single => entries.single(a),
+            ValueKind::Equal(value) => {
+                entries.full(a, false)?;
+                Ok(DeviceReducedValues::Equal(value))
+            }
+        })
+    }
+
+    /// `convert` writes the columns, and returns the values.
+    fn converted(
+        a: &DeviceCsr<T>,
+        stats: RowStats,
+        entries: usize,
+        convert: impl FnOnce(Elements<'_>) -> Result<DeviceReducedValues<T>, PlanError>,
     ) -> Result<Self, PlanError> {
         let device = a.device();
         let stream = Stream::new(device)?;
@@ -126,41 +156,13 @@ impl<T: DeviceScalar> DeviceSegments<T> {
         unsafe { device.launch::<SegmentFlags>(threads(device, count as usize)?, &stream, args)? };
 
         let mut col_ind = DeviceBuffer::uninitialized(device, elements)?;
-        let launch = threads(device, elements)?;
-        let values = if values == ValueKind::Single {
-            let mut single = DeviceBuffer::uninitialized(device, elements)?;
-            let args = SegmentEntriesSingle {
-                elements: elements as u32,
-                log_entries,
-                headers: headers.ptr(),
-                col_ind: a.col_ind.ptr(),
-                values: a.values.ptr(),
-                to_columns: col_ind.ptr_mut(),
-                to_values: single.ptr_mut(),
-            };
-            // SAFETY: as above.
-            unsafe { device.launch::<SegmentEntriesSingle<T>>(launch, &stream, args)? };
-            DeviceReducedValues::Single(single)
-        } else {
-            let stored = values == ValueKind::Stored;
-            let mut full = DeviceBuffer::uninitialized(device, if stored { elements } else { 0 })?;
-            let args = SegmentEntries {
-                elements: elements as u32,
-                log_entries,
-                with_values: stored.into(),
-                headers: headers.ptr(),
-                col_ind: a.col_ind.ptr(),
-                values: a.values.ptr(),
-                to_columns: col_ind.ptr_mut(),
-                to_values: full.ptr_mut(),
-            };
-            // SAFETY: as above.
-            unsafe { device.launch::<SegmentEntries<T>>(launch, &stream, args)? };
-            match values {
-                ValueKind::Equal(value) => DeviceReducedValues::Equal(value),
-                _ => DeviceReducedValues::Stored(full),
-            }
-        };
+        let values = convert(Elements {
+            elements,
+            log_entries,
+            headers: headers.ptr(),
+            to_columns: col_ind.ptr_mut(),
+            stream: &stream,
+        })?;
         let mut kept = DeviceBuffer::uninitialized(device, a.rows() + 1)?;
         kept.copy_from_on(&a.row_ptr, &stream)?;
         stream.synchronize()?;
@@ -179,6 +181,60 @@ impl<T: DeviceScalar> DeviceSegments<T> {
             col_ind,
             values,
         })
+    }
+}
+
+/// The stored elements of a matrix that is converted: where they come from, and where they go.
+struct Elements<'a> {
+    elements: usize,
+    log_entries: u32,
+    headers: DevicePtr<[u32; 4]>,
+    to_columns: DevicePtrMut<u32>,
+    stream: &'a Stream,
+}
+
+impl Elements<'_> {
+    /// Values at full width; none with `stored` off.
+    fn full<T: DeviceScalar>(
+        self,
+        a: &DeviceCsr<T>,
+        stored: bool,
+    ) -> Result<DeviceReducedValues<T>, PlanError> {
+        let device = a.device();
+        let mut full = DeviceBuffer::uninitialized(device, if stored { self.elements } else { 0 })?;
+        let args = SegmentEntries {
+            elements: self.elements as u32,
+            log_entries: self.log_entries,
+            with_values: stored.into(),
+            headers: self.headers,
+            col_ind: a.col_ind.ptr(),
+            values: a.values.ptr(),
+            to_columns: self.to_columns,
+            to_values: full.ptr_mut(),
+        };
+        let launch = threads(device, self.elements)?;
+        // SAFETY: verified CSR arrays, arrays of the sizes that the kernel says.
+        unsafe { device.launch::<SegmentEntries<T>>(launch, self.stream, args)? };
+        Ok(DeviceReducedValues::Stored(full))
+    }
+
+    /// Values in single precision.
+    fn single<T: DeviceReal>(self, a: &DeviceCsr<T>) -> Result<DeviceReducedValues<T>, PlanError> {
+        let device = a.device();
+        let mut single = DeviceBuffer::uninitialized(device, self.elements)?;
+        let args = SegmentEntriesSingle {
+            elements: self.elements as u32,
+            log_entries: self.log_entries,
+            headers: self.headers,
+            col_ind: a.col_ind.ptr(),
+            values: a.values.ptr(),
+            to_columns: self.to_columns,
+            to_values: single.ptr_mut(),
+        };
+        let launch = threads(device, self.elements)?;
+        // SAFETY: as in `full`.
+        unsafe { device.launch::<SegmentEntriesSingle<T>>(launch, self.stream, args)? };
+        Ok(DeviceReducedValues::Single(single))
     }
 }
 
@@ -203,7 +259,7 @@ fn blocks(entries: usize, step: usize, piece: usize) -> Result<usize, PlanError>
 /// The rows that have entries.
 fn filled_rows<T: DeviceScalar>(
     a: &DeviceCsr<T>,
-    stats: &MatrixStats<T>,
+    stats: RowStats,
     stream: &Stream,
 ) -> Result<DeviceBuffer<u32>, PlanError> {
     let device = a.device();

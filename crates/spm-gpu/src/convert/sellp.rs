@@ -8,7 +8,7 @@ use crate::error::GpuError;
 use crate::launch::WARP;
 use crate::matrix::{DeviceCsr, DeviceMatrix, check_stored_elements};
 use crate::memory::DeviceBuffer;
-use crate::plan::DeviceScalar;
+use crate::plan::DeviceReal;
 use crate::stream::Stream;
 
 /// Number of sizes measured for a chunk: stored elements, bases, offsets, fill words.
@@ -50,7 +50,7 @@ pub(crate) struct DeviceSellp<T> {
     positions: Option<ValuePositions>,
 }
 
-impl<T: DeviceScalar> DeviceSellp<T> {
+impl<T: DeviceReal> DeviceSellp<T> {
     /// Converts; `None` if `accept` refuses the number of stored elements.
     pub(crate) fn new(
         a: &DeviceCsr<T>,
@@ -218,7 +218,7 @@ fn totals(
     Ok(std::array::from_fn(|i| ends[i + 1].wrapping_sub(ends[i]).into()))
 }
 
-impl<T: DeviceScalar> DeviceMatrix for DeviceSellp<T> {
+impl<T: DeviceReal> DeviceMatrix for DeviceSellp<T> {
     type Value = T;
 
     fn shape(&self) -> (usize, usize) {

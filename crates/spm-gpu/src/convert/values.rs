@@ -5,12 +5,13 @@ use spm_formats::kernel::PlanError;
 use spm_gpu_kernels::convert::{Numbers, PlacedValues, Positions};
 use spm_gpu_kernels::device::DevicePtr;
 
-use super::{MatrixStats, threads};
+use super::{ValueStats, threads};
+use crate::device::Device;
 use crate::error::GpuError;
 use crate::launch::stride_over;
 use crate::matrix::DeviceCsr;
 use crate::memory::{DeviceBuffer, check_operand};
-use crate::plan::DeviceScalar;
+use crate::plan::{DeviceReal, DeviceScalar};
 use crate::stream::Stream;
 
 /// How the values of a matrix are stored.
@@ -24,9 +25,9 @@ pub(crate) enum ValueKind<T> {
     Equal(T),
 }
 
-impl<T: DeviceScalar> ValueKind<T> {
+impl<T: DeviceReal> ValueKind<T> {
     /// The smallest storage that is allowed.
-    pub(crate) fn choose(stats: &MatrixStats<T>, drop_equal: bool, single: bool) -> Self {
+    pub(crate) fn choose(stats: ValueStats<T>, drop_equal: bool, single: bool) -> Self {
         match stats.equal {
             Some(value) if drop_equal => Self::Equal(value),
             _ if single && stats.single => Self::Single,
@@ -76,24 +77,40 @@ impl ValuePositions {
             convert(a.values.ptr(), &mut values)?;
             return Ok((values, None));
         }
-        let mut numbers = DeviceBuffer::<T>::uninitialized(device, a.entries())?;
-        let args = Numbers { entries: a.entries() as u32, numbers: numbers.ptr_mut() };
-        // SAFETY: a number for each entry.
-        unsafe { device.launch::<Numbers<T>>(threads(device, a.entries())?, stream, args)? };
+        let numbers = entry_numbers::<T>(a.entries(), stream)?;
         convert(numbers.ptr(), &mut values)?;
-        let mut positions = DeviceBuffer::uninitialized(device, elements)?;
-        let args = Positions {
-            elements: elements as u64,
-            numbers: values.ptr(),
-            positions: positions.ptr_mut(),
-        };
-        // SAFETY: as many stored elements in both arrays.
-        unsafe { device.launch::<Positions<T>>(stride_over(elements), stream, args)? };
-        let kept = Self { entries: a.entries(), positions };
+        let mut kept = Self::unknown(device, a.entries(), elements)?;
+        kept.find(&values, stream)?;
         kept.set(&a.values, &mut values, stream)?;
         // The numbers are needed until then.
         stream.synchronize()?;
         Ok((values, Some(kept)))
+    }
+
+    /// Room for the positions of `elements` stored elements; [`ValuePositions::find`] fills it.
+    pub(crate) fn unknown(
+        device: &Device,
+        entries: usize,
+        elements: usize,
+    ) -> Result<Self, GpuError> {
+        Ok(Self { entries, positions: DeviceBuffer::uninitialized(device, elements)? })
+    }
+
+    /// Enqueues the positions, from what became of [`entry_numbers`] in the place of the values.
+    pub(crate) fn find<T: DeviceScalar>(
+        &mut self,
+        numbers: &DeviceBuffer<T>,
+        stream: &Stream,
+    ) -> Result<(), GpuError> {
+        let elements = self.positions.len();
+        check_operand(NEW_VALUES, stream.device(), numbers, elements)?;
+        let args = Positions {
+            elements: elements as u64,
+            numbers: numbers.ptr(),
+            positions: self.positions.ptr_mut(),
+        };
+        // SAFETY: as many stored elements in both arrays.
+        unsafe { stream.device().launch::<Positions<T>>(stride_over(elements), stream, args) }
     }
 
     /// Enqueues the values of the stored elements, from `new` ones in CSR order.
@@ -119,6 +136,19 @@ impl ValuePositions {
     pub(crate) fn bytes(&self) -> usize {
         self.positions.bytes()
     }
+}
+
+/// Enqueues the numbers of `entries` entries, as bits in the place of values.
+pub(crate) fn entry_numbers<T: DeviceScalar>(
+    entries: usize,
+    stream: &Stream,
+) -> Result<DeviceBuffer<T>, PlanError> {
+    let device = stream.device();
+    let mut numbers = DeviceBuffer::<T>::uninitialized(device, entries)?;
+    let args = Numbers { entries: entries as u32, numbers: numbers.ptr_mut() };
+    // SAFETY: a number for each entry.
+    unsafe { device.launch::<Numbers<T>>(threads(device, entries)?, stream, args)? };
+    Ok(numbers)
 }
 
 /// What errors call new values.

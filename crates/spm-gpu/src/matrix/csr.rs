@@ -11,7 +11,7 @@ use crate::convert::NEW_VALUES;
 use crate::device::Device;
 use crate::error::GpuError;
 use crate::memory::{DeviceBuffer, check_operand};
-use crate::plan::{DeviceCsc, DeviceScalar, PlanOptions};
+use crate::plan::{DeviceCsc, DeviceReal, DeviceScalar, PlanOptions};
 use crate::source::Source;
 use crate::stream::Stream;
 use crate::transpose;
@@ -215,7 +215,7 @@ pub(crate) enum DeviceValues<T> {
     Equal(T),
 }
 
-impl<T: DeviceScalar> DeviceValues<T> {
+impl<T: DeviceReal> DeviceValues<T> {
     /// One value if `drop_equal` and all `entries` have the same bits. Otherwise a copy of
     /// `stored`, the values in the order of the format, padding included.
     pub(crate) fn new(
@@ -253,7 +253,7 @@ pub(crate) struct ReducedCsr<T> {
     pub(crate) values: DeviceValues<T>,
 }
 
-impl<T: DeviceScalar> ReducedCsr<T> {
+impl<T: DeviceReal> ReducedCsr<T> {
     /// Copies a matrix to the device.
     pub(crate) fn new(
         device: &Device,
@@ -270,7 +270,7 @@ impl<T: DeviceScalar> ReducedCsr<T> {
     }
 }
 
-impl<T: DeviceScalar> DeviceMatrix for ReducedCsr<T> {
+impl<T: DeviceReal> DeviceMatrix for ReducedCsr<T> {
     type Value = T;
 
     fn shape(&self) -> (usize, usize) {

@@ -10,7 +10,7 @@ use super::{
     KERNEL, csr_nonzero_split, csr_row_split, csr_segmented_sum, csr_vector, sell_row_split,
     sell_thread_per_row,
 };
-use crate::plan::DeviceScalar;
+use crate::plan::{DeviceReal, DeviceScalar};
 use crate::problem::{DeviceProblem, Planned, Problem};
 use crate::race::{Candidate, Chosen, Race};
 use crate::source::Source;
@@ -23,6 +23,12 @@ pub(super) const INFO: KernelInfo = KernelInfo {
     summary: "SpMV's auto for one column; for more the kernel that suits structure, k and layout, the fastest of two or three by timing them in planning where the structure does not tell",
     parameters: &[],
     ..KERNEL
+};
+
+/// Of a complex matrix.
+pub(super) const COMPLEX: KernelInfo = KernelInfo {
+    summary: "SpMV's auto for one column of a complex matrix; for more the fastest of two kernels by timing them in planning",
+    ..INFO
 };
 
 /// Stored elements that are nothing, however much of them is padding.
@@ -61,14 +67,10 @@ const TIMING: Batches =
 const SHORT_S: f64 = 2e-4;
 const FAR: f64 = 1.5;
 
-pub(super) fn on_device<T: DeviceScalar>(problem: DeviceProblem<'_, T>) -> Planned<T> {
+pub(super) fn on_device<T: DeviceReal>(problem: DeviceProblem<'_, T>) -> Planned<T> {
     let Problem { a, dense, budget, .. } = problem;
     if dense.k == 1 {
-        let (info, parameters) = (&spmv::AUTO, &spmv::AUTO.defaults());
-        let vector = Problem { dense: DenseShape::VECTOR, info, parameters, ..problem };
-        let plan = spmv::auto(vector)?;
-        let choice = format!("spmv {}", plan.choice().unwrap_or_default());
-        return Ok(Box::new(Chosen { plan, dense, choice }));
+        return one_column(problem, &spmv::AUTO, spmv::auto);
     }
     let padded = |sigma: usize, most: f64| sells(a, sigma, most, budget);
     let mut candidates = candidates::<T>(Structure::of(a), dense, padded);
@@ -79,6 +81,41 @@ pub(super) fn on_device<T: DeviceScalar>(problem: DeviceProblem<'_, T>) -> Plann
     if candidates.len() == 1 {
         return candidates.remove(0).chosen(problem);
     }
+    fastest(problem, candidates)
+}
+
+/// The plan for [`COMPLEX`].
+pub(super) fn complex<T: DeviceScalar>(problem: DeviceProblem<'_, T>) -> Planned<T> {
+    let Problem { a, dense, .. } = problem;
+    if dense.k == 1 {
+        return one_column(problem, &spmv::COMPLEX_AUTO, spmv::complex_auto);
+    }
+    let row_split = Candidate::with(&csr_row_split::COMPLEX, &[], csr_row_split::complex);
+    if a.csr.entries() < FEW_ENTRIES || dense.k == 0 {
+        return row_split.chosen(problem);
+    }
+    let nonzero_split =
+        Candidate::with(&csr_nonzero_split::COMPLEX, &[], csr_nonzero_split::complex);
+    fastest(problem, vec![row_split, nonzero_split])
+}
+
+/// The plan of SpMV's `auto`.
+fn one_column<T: DeviceScalar>(
+    problem: DeviceProblem<'_, T>,
+    info: &KernelInfo,
+    plan: fn(DeviceProblem<'_, T>) -> Planned<T>,
+) -> Planned<T> {
+    let (dense, parameters) = (problem.dense, &info.defaults());
+    let plan = plan(Problem { dense: DenseShape::VECTOR, info, parameters, ..problem })?;
+    let choice = format!("spmv {}", plan.choice().unwrap_or_default());
+    Ok(Box::new(Chosen { plan, dense, choice }))
+}
+
+/// The fastest candidate by the clock.
+fn fastest<T: DeviceScalar>(
+    problem: DeviceProblem<'_, T>,
+    candidates: Vec<Candidate<T>>,
+) -> Planned<T> {
     let mut race = Race::new(problem, |clock, least, plan| {
         let seconds = clock.time(FIRST_TIMING, plan)?;
         let again = seconds < SHORT_S.min(FAR * least);
@@ -100,7 +137,7 @@ struct Structure {
 }
 
 impl Structure {
-    fn of<T: DeviceScalar>(a: &Source<T>) -> Self {
+    fn of<T: DeviceReal>(a: &Source<T>) -> Self {
         Self {
             rows: a.csr.rows(),
             cols: a.csr.cols(),
@@ -113,7 +150,7 @@ impl Structure {
 
 /// Kernels that may be the fastest. `sells` makes SELL with rows sorted in windows of its first
 /// argument, if that takes no more stored elements for each entry than the second.
-fn candidates<T: DeviceScalar>(
+fn candidates<T: DeviceReal>(
     a: Structure,
     dense: DenseShape,
     sells: impl Fn(usize, f64) -> bool,
@@ -218,7 +255,7 @@ fn candidates<T: DeviceScalar>(
 
 /// Makes SELL of the matrix, unless it would have more than so many stored elements for each entry or
 /// take more memory than there is.
-fn sells<T: DeviceScalar>(a: &Source<T>, sigma: usize, most: f64, budget: &MemoryBudget) -> bool {
+fn sells<T: DeviceReal>(a: &Source<T>, sigma: usize, most: f64, budget: &MemoryBudget) -> bool {
     let few = |padding: f64| padding * a.csr.entries() as f64 <= FEW_ELEMENTS;
     matches!(a.sell_if(sigma, budget, |padding| padding <= most || few(padding)), Ok(Some(_)))
 }

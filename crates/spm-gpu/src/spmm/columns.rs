@@ -79,10 +79,10 @@ pub(super) struct ColumnShape {
 }
 
 impl ColumnShape {
-    /// For k columns, from [`COLUMNS`] and [`TILE`].
+    /// For k columns, from [`COLUMNS`], without which a thread has one, and [`TILE`].
     ///
     /// # Errors
-    /// Pairs of an odd k, a k beyond 2^29.
+    /// Pairs of an odd k, a k beyond 2^28.
     pub(super) fn new(
         kernel: &'static str,
         k: usize,
@@ -90,7 +90,11 @@ impl ColumnShape {
     ) -> Result<Self, PlanError> {
         let unsupported = |reason| Err(PlanError::Unsupported { kernel, reason });
         let k = k.max(1);
-        let columns = match parameters.choice(COLUMNS.name).parse() {
+        let asked = match parameters.get(COLUMNS.name) {
+            Some(Value::Choice(columns)) => columns,
+            _ => "1",
+        };
+        let columns = match asked.parse() {
             Ok(columns) => columns,
             Err(_) if !k.is_multiple_of(2) => 1,
             // Eight lanes share a line of X.
@@ -100,8 +104,8 @@ impl ColumnShape {
         if columns > 1 && !k.is_multiple_of(2) {
             return unsupported(format!("columns={columns} takes an even k; found {k}"));
         }
-        // The kernels count the bytes of a row with 32 bits.
-        if k > u32::MAX as usize / size_of::<f64>() {
+        // The kernels count the bytes of a row with 32 bits; the largest elements have 16.
+        if k > u32::MAX as usize / 16 {
             return unsupported(format!("{k} columns"));
         }
         let tile = match parameters.get(TILE.name) {

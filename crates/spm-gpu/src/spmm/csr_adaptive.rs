@@ -8,7 +8,7 @@ use super::arrays::csr_plan_by_column;
 use super::parameters::BLOCK;
 use super::row_blocks::row_blocks;
 use crate::memory::DeviceBuffer;
-use crate::plan::DeviceScalar;
+use crate::plan::DeviceReal;
 use crate::problem::{HostProblem, Planned};
 
 pub(super) const INFO: KernelInfo = KernelInfo {
@@ -19,7 +19,7 @@ pub(super) const INFO: KernelInfo = KernelInfo {
     ..KERNEL
 };
 
-pub(super) fn plan<T: DeviceScalar>(problem: HostProblem<'_, T>) -> Planned<T> {
+pub(super) fn plan<T: DeviceReal>(problem: HostProblem<'_, T>) -> Planned<T> {
     let block = problem.block();
     if !block.is_power_of_two() {
         return Err(problem.unsupported(format!("block must be a power of two; found {block}")));

@@ -9,7 +9,7 @@ use super::parameters::BLOCK;
 use super::row_blocks::row_blocks;
 use crate::launch::WARP;
 use crate::memory::DeviceBuffer;
-use crate::plan::DeviceScalar;
+use crate::plan::DeviceReal;
 use crate::problem::{HostProblem, Planned};
 
 const SUBBLOCK: ParameterSpec = ParameterSpec {
@@ -27,7 +27,7 @@ pub(super) const INFO: KernelInfo = KernelInfo {
     ..KERNEL
 };
 
-pub(super) fn plan<T: DeviceScalar>(problem: HostProblem<'_, T>) -> Planned<T> {
+pub(super) fn plan<T: DeviceReal>(problem: HostProblem<'_, T>) -> Planned<T> {
     let block = problem.warps()? * WARP;
     let lanes = problem.lanes(SUBBLOCK.name)? as u32;
     let row_blocks = row_blocks(problem.a, block);

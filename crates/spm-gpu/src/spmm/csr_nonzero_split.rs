@@ -8,10 +8,13 @@ use super::KERNEL;
 use super::columns::{COLUMNS, ColumnShape, SMALL_BLOCK, TILE};
 use super::long_rows::{DEVICE_THREADS, LongRows, Parts, SPLIT, longest};
 use super::rearrange::Ordered;
+use crate::error::GpuError;
+use crate::launch::Launch;
 use crate::matrix::PlanCsr;
 use crate::memory::DeviceBuffer;
-use crate::plan::DeviceScalar;
+use crate::plan::{DeviceReal, DeviceScalar};
 use crate::problem::{DeviceProblem, Planned, Problem};
+use crate::stream::Stream;
 
 const ENTRIES: ParameterSpec = ParameterSpec {
     name: "entries",
@@ -33,6 +36,10 @@ pub(super) const INFO: KernelInfo = KernelInfo {
     parameters: &[SMALL_BLOCK, COLUMNS, ENTRIES, SPLIT, TILE],
     ..KERNEL
 };
+
+/// Of a complex matrix, with one column of X for each thread.
+pub(super) const COMPLEX: KernelInfo =
+    KernelInfo { parameters: &[SMALL_BLOCK, ENTRIES, SPLIT, TILE], ..INFO };
 
 /// Maximum rows of an item, for runs of empty rows.
 const MOST_ROWS: usize = 64;
@@ -67,7 +74,51 @@ fn items(row_ptr: &[u32], parts: &Parts, longest: usize, entries: usize) -> Vec<
     items
 }
 
-pub(super) fn on_device<T: DeviceScalar>(problem: DeviceProblem<'_, T>) -> Planned<T> {
+pub(super) fn on_device<T: DeviceReal>(problem: DeviceProblem<'_, T>) -> Planned<T> {
+    product(problem, |columns, args, launch, stream| {
+        macro_rules! launch {
+            ($kernel:ident) => {{
+                let args = $kernel {
+                    rows: args.rows,
+                    entries: args.entries,
+                    k: args.k,
+                    lanes: args.lanes,
+                    item_count: args.item_count,
+                    items: args.items,
+                    row_ptr: args.row_ptr,
+                    col_ind: args.col_ind,
+                    values: args.values,
+                    x: args.x,
+                    partial: args.partial,
+                    y: args.y,
+                };
+                // SAFETY: the arguments of `product`, which are those of all three; k is even.
+                unsafe { stream.device().launch::<$kernel<T>>(launch, stream, args) }
+            }};
+        }
+        match columns {
+            1 => launch!(CsrNonzeroSplit1),
+            2 => launch!(CsrNonzeroSplit2),
+            _ => launch!(CsrNonzeroSplit4),
+        }
+    })
+}
+
+/// The plan for [`COMPLEX`].
+pub(super) fn complex<T: DeviceScalar>(problem: DeviceProblem<'_, T>) -> Planned<T> {
+    product(problem, |_, args, launch, stream| {
+        // SAFETY: the arguments of `product`.
+        unsafe { stream.device().launch::<CsrNonzeroSplit1<T>>(launch, stream, args) }
+    })
+}
+
+/// The plan whose kernel `enqueue` launches, given the columns for each thread and the arguments.
+fn product<T: DeviceScalar>(
+    problem: DeviceProblem<'_, T>,
+    enqueue: impl Fn(usize, CsrNonzeroSplit1<T>, Launch, &Stream) -> Result<(), GpuError>
+    + Send
+    + 'static,
+) -> Planned<T> {
     let Problem { device, a, dense, parameters, .. } = problem;
     let shape = ColumnShape::new(INFO.id, dense.k, parameters)?;
     let longest = longest(a, shape.lanes, parameters);
@@ -93,33 +144,23 @@ pub(super) fn on_device<T: DeviceScalar>(problem: DeviceProblem<'_, T>) -> Plann
     Ok(problem.product_with_scratch(a, workspace, move |a, x, y, stream| {
         let x = ordered.load(x, stream)?;
         let mut row_major_y = ordered_y.target(y);
-        macro_rules! launch {
-            ($kernel:ident) => {{
-                let args = $kernel {
-                    rows: a.rows() as u32,
-                    entries: a.entries() as u32,
-                    k: dense.k as u32,
-                    lanes: shape.lanes as u32,
-                    item_count: items.len() as u32,
-                    items: items.ptr(),
-                    row_ptr: a.row_ptr(),
-                    col_ind: a.col_ind(),
-                    values: a.values(),
-                    x,
-                    partial: long.sums(),
-                    y: row_major_y.output(),
-                };
-                // SAFETY: verified CSR arrays, X and Y row-major of their shape and k > 0 columns,
-                // even for more than one column per thread; items of the matrix, with room for k
-                // sums of each part.
-                unsafe { stream.device().launch::<$kernel<T>>(launch, stream, args)? }
-            }};
-        }
-        match shape.columns {
-            1 => launch!(CsrNonzeroSplit1),
-            2 => launch!(CsrNonzeroSplit2),
-            _ => launch!(CsrNonzeroSplit4),
-        }
+        // Verified CSR arrays, X and Y row-major of their shape and k > 0 columns, even for more than
+        // one column for each thread; items of the matrix, with room for k sums of each part.
+        let args = CsrNonzeroSplit1 {
+            rows: a.rows() as u32,
+            entries: a.entries() as u32,
+            k: dense.k as u32,
+            lanes: shape.lanes as u32,
+            item_count: items.len() as u32,
+            items: items.ptr(),
+            row_ptr: a.row_ptr(),
+            col_ind: a.col_ind(),
+            values: a.values(),
+            x,
+            partial: long.sums(),
+            y: row_major_y.output(),
+        };
+        enqueue(shape.columns, args, launch, stream)?;
         long.enqueue(row_major, a.rows(), &mut row_major_y, stream)?;
         ordered_y.store(y, stream)
     }))

@@ -8,11 +8,13 @@ use super::KERNEL;
 use super::columns::{COLUMNS, ColumnShape, SMALL_BLOCK, TILE};
 use super::long_rows::{DEVICE_THREADS, LongRows, Parts, SPLIT, longest};
 use super::rearrange::{Ordered, strides};
-use crate::launch::WARP;
+use crate::error::GpuError;
+use crate::launch::{Launch, WARP};
 use crate::matrix::PlanCsr;
 use crate::memory::DeviceBuffer;
-use crate::plan::DeviceScalar;
+use crate::plan::{DeviceReal, DeviceScalar};
 use crate::problem::{DeviceProblem, Planned, Problem};
+use crate::stream::Stream;
 
 const ENTRY_LANES: ParameterSpec = ParameterSpec {
     name: "entry-lanes",
@@ -35,6 +37,10 @@ pub(super) const INFO: KernelInfo = KernelInfo {
     ..KERNEL
 };
 
+/// Of a complex matrix, with one column of X for each thread.
+pub(super) const COMPLEX: KernelInfo =
+    KernelInfo { parameters: &[SMALL_BLOCK, ENTRY_LANES, SPLIT, TILE], ..INFO };
+
 /// Threads that share the entries of a row, beside `column_lanes` for its columns.
 fn entry_lanes(rows: usize, column_lanes: usize, parameters: &Parameters) -> usize {
     let lanes: usize = parameters.choice(ENTRY_LANES.name).parse().unwrap_or_else(|_| {
@@ -44,7 +50,52 @@ fn entry_lanes(rows: usize, column_lanes: usize, parameters: &Parameters) -> usi
     lanes.min(WARP / column_lanes)
 }
 
-pub(super) fn on_device<T: DeviceScalar>(problem: DeviceProblem<'_, T>) -> Planned<T> {
+pub(super) fn on_device<T: DeviceReal>(problem: DeviceProblem<'_, T>) -> Planned<T> {
+    product(problem, |columns, args, launch, stream| {
+        macro_rules! launch {
+            ($kernel:ident) => {{
+                let args = $kernel {
+                    rows: args.rows,
+                    entries: args.entries,
+                    k: args.k,
+                    column_lanes: args.column_lanes,
+                    entry_lanes: args.entry_lanes,
+                    split: args.split,
+                    chunks: args.chunks,
+                    chunk_bounds: args.chunk_bounds,
+                    partial: args.partial,
+                    row_ptr: args.row_ptr,
+                    col_ind: args.col_ind,
+                    values: args.values,
+                    x: args.x,
+                    y: args.y,
+                    y_strides: args.y_strides,
+                };
+                // SAFETY: the arguments of `product`, which are those of all three; k is even.
+                unsafe { stream.device().launch::<$kernel<T>>(launch, stream, args) }
+            }};
+        }
+        match columns {
+            1 => launch!(CsrRowSplit1),
+            2 => launch!(CsrRowSplit2),
+            _ => launch!(CsrRowSplit4),
+        }
+    })
+}
+
+/// The plan for [`COMPLEX`].
+pub(super) fn complex<T: DeviceScalar>(problem: DeviceProblem<'_, T>) -> Planned<T> {
+    product(problem, |_, args, launch, stream| {
+        // SAFETY: the arguments of `product`.
+        unsafe { stream.device().launch::<CsrRowSplit1<T>>(launch, stream, args) }
+    })
+}
+
+/// The plan whose kernel `enqueue` launches, given the columns for each thread and the arguments.
+fn product<T: DeviceScalar>(
+    problem: DeviceProblem<'_, T>,
+    enqueue: impl Fn(usize, CsrRowSplit1<T>, Launch, &Stream) -> Result<(), GpuError> + Send + 'static,
+) -> Planned<T> {
     let Problem { device, a, dense, parameters, .. } = problem;
     let shape = ColumnShape::new(INFO.id, dense.k, parameters)?;
     let entry_lanes = entry_lanes(a.csr.rows(), shape.lanes, parameters);
@@ -61,36 +112,26 @@ pub(super) fn on_device<T: DeviceScalar>(problem: DeviceProblem<'_, T>) -> Plann
     let workspace = ordered.bytes() + chunk_bounds.bytes() as u64 + long.bytes();
     Ok(problem.product_with_scratch(a, workspace, move |a, x, y, stream| {
         let x = ordered.load(x, stream)?;
-        macro_rules! launch {
-            ($kernel:ident) => {{
-                let args = $kernel {
-                    rows: a.rows() as u32,
-                    entries: a.entries() as u32,
-                    k: dense.k as u32,
-                    column_lanes: shape.lanes as u32,
-                    entry_lanes: entry_lanes as u32,
-                    split: longest as u32,
-                    chunks,
-                    chunk_bounds: chunk_bounds.ptr(),
-                    partial: long.sums(),
-                    row_ptr: a.row_ptr(),
-                    col_ind: a.col_ind(),
-                    values: a.values(),
-                    x,
-                    y: y.output(),
-                    y_strides: strides(a.rows(), dense),
-                };
-                // SAFETY: verified CSR arrays, X row-major and Y of their shape and k > 0 columns,
-                // even for more than one column per thread; chunks of the matrix with room for k
-                // sums each.
-                unsafe { stream.device().launch::<$kernel<T>>(launch, stream, args)? }
-            }};
-        }
-        match shape.columns {
-            1 => launch!(CsrRowSplit1),
-            2 => launch!(CsrRowSplit2),
-            _ => launch!(CsrRowSplit4),
-        }
+        // Verified CSR arrays, X row-major and Y of their shape and k > 0 columns, even for more than
+        // one column for each thread; chunks of the matrix with room for k sums each.
+        let args = CsrRowSplit1 {
+            rows: a.rows() as u32,
+            entries: a.entries() as u32,
+            k: dense.k as u32,
+            column_lanes: shape.lanes as u32,
+            entry_lanes: entry_lanes as u32,
+            split: longest as u32,
+            chunks,
+            chunk_bounds: chunk_bounds.ptr(),
+            partial: long.sums(),
+            row_ptr: a.row_ptr(),
+            col_ind: a.col_ind(),
+            values: a.values(),
+            x,
+            y: y.output(),
+            y_strides: strides(a.rows(), dense),
+        };
+        enqueue(shape.columns, args, launch, stream)?;
         long.enqueue(dense, a.rows(), y, stream)
     }))
 }

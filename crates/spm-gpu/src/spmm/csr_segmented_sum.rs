@@ -7,9 +7,9 @@ use spm_gpu_kernels::spmv::{SEGMENT_THREADS, csr_segmented_sum_shared_bytes};
 
 use super::KERNEL;
 use super::rearrange::Ordered;
-use crate::convert::{DeviceReducedValues, DeviceSegments, ValueKind};
+use crate::convert::{DeviceReducedValues, DeviceSegments};
 use crate::memory::DeviceBuffer;
-use crate::plan::DeviceScalar;
+use crate::plan::DeviceReal;
 use crate::problem::{DeviceProblem, Planned, Problem};
 use crate::product::Zero;
 use crate::spmv::{SEGMENT_ENTRIES, segment_entries};
@@ -22,14 +22,14 @@ pub(super) const INFO: KernelInfo = KernelInfo {
     ..KERNEL
 };
 
-pub(super) fn on_device<T: DeviceScalar>(problem: DeviceProblem<'_, T>) -> Planned<T> {
+pub(super) fn on_device<T: DeviceReal>(problem: DeviceProblem<'_, T>) -> Planned<T> {
     let Problem { device, a, dense, parameters, .. } = problem;
     let (rows, cols) = (a.csr.rows(), a.csr.cols());
     if a.csr.entries() == 0 {
         return Ok(problem.boxed(Zero(rows, cols)));
     }
     let entries = segment_entries(a, parameters);
-    let a = DeviceSegments::new(&a.csr, &a.stats, entries, ValueKind::Stored)?;
+    let a = DeviceSegments::new(&a.csr, a.stats, entries)?;
     let pieces = a.headers.len() - 1;
     let blocks = pieces.saturating_mul(dense.k);
     let launch = problem

@@ -8,7 +8,7 @@ use super::KERNEL;
 use super::arrays::csr_plan;
 use super::parameters::BLOCK;
 use crate::memory::DeviceBuffer;
-use crate::plan::DeviceScalar;
+use crate::plan::DeviceReal;
 use crate::problem::{HostProblem, Planned};
 
 pub(super) const V1: KernelInfo = KernelInfo {
@@ -43,7 +43,7 @@ fn reread(row_ptr: &DeviceBuffer<u32>) -> DevicePtrMut<u32> {
 
 macro_rules! versions {
     ($($name:ident $kernel:ident $row_ptr:path;)*) => {$(
-        pub(super) fn $name<T: DeviceScalar>(problem: HostProblem<'_, T>) -> Planned<T> {
+        pub(super) fn $name<T: DeviceReal>(problem: HostProblem<'_, T>) -> Planned<T> {
             let launch = problem.launch_elements(problem.a.rows(), 1, problem.block())?;
             csr_plan!(problem, launch, |a| $kernel {
                 rows: a.rows() as u32,

@@ -12,7 +12,7 @@ use super::sell_thread_per_row::COLUMNS;
 use crate::launch::WARP;
 use crate::matrix::PlanCsr;
 use crate::memory::DeviceBuffer;
-use crate::plan::DeviceScalar;
+use crate::plan::DeviceReal;
 use crate::problem::{DeviceProblem, Planned, Problem};
 use crate::source::Source;
 use crate::spmv::row_lanes;
@@ -64,7 +64,7 @@ impl Shape {
         Self { columns, lanes }
     }
 
-    fn of<T: DeviceScalar>(a: &Source<T>, k: usize, parameters: &Parameters) -> Self {
+    fn of<T: DeviceReal>(a: &Source<T>, k: usize, parameters: &Parameters) -> Self {
         let fitting = Self::fitting(a.csr.rows(), a.mean_row(), k);
         Self {
             columns: parameters.choice(COLUMNS.name).parse().unwrap_or(fitting.columns),
@@ -73,7 +73,7 @@ impl Shape {
     }
 }
 
-pub(super) fn on_device<T: DeviceScalar>(problem: DeviceProblem<'_, T>) -> Planned<T> {
+pub(super) fn on_device<T: DeviceReal>(problem: DeviceProblem<'_, T>) -> Planned<T> {
     let Problem { device, a, dense, parameters, .. } = problem;
     let Shape { columns, lanes } = Shape::of(a, dense.k, parameters);
     let longest = longest(a, lanes, parameters).max(TURNS * lanes);

@@ -7,7 +7,7 @@ use super::KERNEL;
 use super::arrays::csr_plan_by_column;
 use super::parameters::{BLOCK, with_sums};
 use crate::launch::WARP;
-use crate::plan::DeviceScalar;
+use crate::plan::DeviceReal;
 use crate::problem::{HostProblem, Planned};
 
 pub(super) const INFO: KernelInfo = KernelInfo {
@@ -18,7 +18,7 @@ pub(super) const INFO: KernelInfo = KernelInfo {
     ..KERNEL
 };
 
-pub(super) fn plan<T: DeviceScalar>(problem: HostProblem<'_, T>) -> Planned<T> {
+pub(super) fn plan<T: DeviceReal>(problem: HostProblem<'_, T>) -> Planned<T> {
     let warps = problem.warps()?;
     let launch = with_sums::<T>(problem.launch(problem.a.rows(), warps, warps * WARP)?);
     csr_plan_by_column!(problem, launch, 0, |a| CsrWarpPerRow {

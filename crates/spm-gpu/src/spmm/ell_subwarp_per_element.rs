@@ -7,7 +7,7 @@ use super::KERNEL;
 use super::arrays::ell_plan;
 use super::parameters::{BLOCK, SUBWARP, with_sums};
 use crate::launch::WARP;
-use crate::plan::DeviceScalar;
+use crate::plan::DeviceReal;
 use crate::problem::{HostProblem, Planned};
 use crate::spmv::ROW_LENGTHS;
 
@@ -19,7 +19,7 @@ pub(super) const INFO: KernelInfo = KernelInfo {
     ..KERNEL
 };
 
-pub(super) fn plan<T: DeviceScalar>(problem: HostProblem<'_, T>) -> Planned<T> {
+pub(super) fn plan<T: DeviceReal>(problem: HostProblem<'_, T>) -> Planned<T> {
     let block = problem.warps()? * WARP;
     let lanes = problem.lanes(SUBWARP.name)?;
     let launch = with_sums::<T>(problem.launch_elements(problem.a.rows(), lanes, block)?);

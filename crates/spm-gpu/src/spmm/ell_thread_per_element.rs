@@ -6,7 +6,7 @@ use spm_gpu_kernels::spmm::EllThreadPerElement;
 use super::KERNEL;
 use super::arrays::ell_plan;
 use super::parameters::BLOCK;
-use crate::plan::DeviceScalar;
+use crate::plan::DeviceReal;
 use crate::problem::{HostProblem, Planned};
 use crate::spmv::ROW_LENGTHS;
 
@@ -18,7 +18,7 @@ pub(super) const INFO: KernelInfo = KernelInfo {
     ..KERNEL
 };
 
-pub(super) fn plan<T: DeviceScalar>(problem: HostProblem<'_, T>) -> Planned<T> {
+pub(super) fn plan<T: DeviceReal>(problem: HostProblem<'_, T>) -> Planned<T> {
     let launch = problem.launch_elements(problem.a.rows(), 1, problem.block())?;
     ell_plan!(problem, launch, EllThreadPerElement {})
 }

@@ -25,10 +25,12 @@ mod sell_row_split;
 mod sell_thread_per_row;
 
 use spm_formats::kernel::{self, Backend, KernelInfo, Operation};
+use spm_formats::num_complex::Complex;
 
 use crate::cusparse;
 use crate::kernel::ProductKernel;
 pub use crate::kernel::Spmm;
+use crate::plan::DeviceReal;
 pub use crate::plan::{BoxedPlan, DeviceScalar};
 
 /// What the kernels of this module have in common.
@@ -38,9 +40,10 @@ const KERNEL: KernelInfo = KernelInfo::of(Operation::Spmm, Backend::Gpu);
 pub type SpmmKernel<T> = ProductKernel<T, Spmm>;
 
 kernel::registry! {
-    /// Every SpMM kernel for devices: those of the reports in their order, our own, the baselines.
+    /// Every SpMM kernel for devices: those of the reports in their order, our own, the baselines. Complex
+    /// matrices have those of our own that suit every structure.
     SpmmKernel<T: DeviceScalar>
-    f32, f64: DeviceScalar [
+    f32, f64: DeviceReal [
         SpmmKernel::host(csr_thread_per_element::V1, csr_thread_per_element::plan_v1),
         SpmmKernel::host(csr_thread_per_element::V2, csr_thread_per_element::plan_v2),
         SpmmKernel::host(csr_thread_per_element::V3, csr_thread_per_element::plan_v3),
@@ -58,6 +61,14 @@ kernel::registry! {
         SpmmKernel::device(sell_row_split::INFO, sell_row_split::on_device),
         SpmmKernel::device(sell_thread_per_row::INFO, sell_thread_per_row::on_device),
         SpmmKernel::device(auto::INFO, auto::on_device),
+        SpmmKernel::baseline(cusparse::spmm::CSR_ALG1, cusparse::spmm::csr_alg1),
+        SpmmKernel::baseline(cusparse::spmm::CSR_ALG2, cusparse::spmm::csr_alg2),
+        SpmmKernel::baseline(cusparse::spmm::CSR_ALG3, cusparse::spmm::csr_alg3),
+    ]
+    Complex<f32>, Complex<f64>: DeviceScalar [
+        SpmmKernel::device(csr_row_split::COMPLEX, csr_row_split::complex),
+        SpmmKernel::device(csr_nonzero_split::COMPLEX, csr_nonzero_split::complex),
+        SpmmKernel::device(auto::COMPLEX, auto::complex),
         SpmmKernel::baseline(cusparse::spmm::CSR_ALG1, cusparse::spmm::csr_alg1),
         SpmmKernel::baseline(cusparse::spmm::CSR_ALG2, cusparse::spmm::csr_alg2),
         SpmmKernel::baseline(cusparse::spmm::CSR_ALG3, cusparse::spmm::csr_alg3),

@@ -10,7 +10,7 @@ use super::columns::{COLUMNS, ColumnShape, SMALL_BLOCK, TILE};
 use super::parameters::SIGMA;
 use super::rearrange::Ordered;
 use crate::matrix::DeviceMatrix;
-use crate::plan::DeviceScalar;
+use crate::plan::DeviceReal;
 use crate::problem::{DeviceProblem, Planned, Problem};
 
 pub(super) const INFO: KernelInfo = KernelInfo {
@@ -21,7 +21,7 @@ pub(super) const INFO: KernelInfo = KernelInfo {
     ..KERNEL
 };
 
-pub(super) fn on_device<T: DeviceScalar>(problem: DeviceProblem<'_, T>) -> Planned<T> {
+pub(super) fn on_device<T: DeviceReal>(problem: DeviceProblem<'_, T>) -> Planned<T> {
     let Problem { device, a, dense, parameters, budget, .. } = problem;
     let shape = ColumnShape::new(INFO.id, dense.k, parameters)?;
     let launch = shape.launch(&problem, a.csr.rows(), shape.lanes)?;

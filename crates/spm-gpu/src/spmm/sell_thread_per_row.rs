@@ -10,7 +10,7 @@ use super::columns::SMALL_BLOCK;
 use super::parameters::SIGMA;
 use super::rearrange::Ordered;
 use crate::matrix::DeviceMatrix;
-use crate::plan::DeviceScalar;
+use crate::plan::DeviceReal;
 use crate::problem::{DeviceProblem, Planned, Problem};
 
 pub(super) const COLUMNS: ParameterSpec = ParameterSpec {
@@ -28,7 +28,7 @@ pub(super) const INFO: KernelInfo = KernelInfo {
     ..KERNEL
 };
 
-pub(super) fn on_device<T: DeviceScalar>(problem: DeviceProblem<'_, T>) -> Planned<T> {
+pub(super) fn on_device<T: DeviceReal>(problem: DeviceProblem<'_, T>) -> Planned<T> {
     let Problem { device, a, dense, parameters, budget, .. } = problem;
     let columns: usize = parameters.choice(COLUMNS.name).parse().unwrap_or(match dense.k {
         0..=2 => 2,

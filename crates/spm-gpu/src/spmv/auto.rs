@@ -9,11 +9,11 @@ use super::parameters::{SINGLE_VALUES, fitting_lanes};
 use super::sellp::DIAGONALS;
 use super::{
     KERNEL, csr_column_blocks, csr_ell_columns, csr_segmented_sum, csr_subwarp_per_row,
-    dia_thread_per_row, sellp,
+    dia_thread_per_row, sell, sellp,
 };
 use crate::convert::ColumnBlockShape;
 use crate::launch::WARP;
-use crate::plan::DeviceScalar;
+use crate::plan::{DeviceReal, DeviceScalar};
 use crate::problem::{DeviceProblem, Planned, Problem};
 use crate::race::{Candidate, Chosen, Race};
 use crate::source::Source;
@@ -25,6 +25,13 @@ pub(crate) const INFO: KernelInfo = KernelInfo {
     summary: "the fastest of the kernels that suit the structure, found by timing them in planning",
     parameters: &[COMPACT, SINGLE_VALUES],
     ..KERNEL
+};
+
+/// Of a complex matrix, which is never compressed.
+pub(crate) const COMPLEX: KernelInfo = KernelInfo {
+    summary: "the fastest of the kernels that suit the structure of a complex matrix, found by timing them in planning",
+    parameters: &[],
+    ..INFO
 };
 
 const COMPACT: ParameterSpec = ParameterSpec::on(
@@ -91,7 +98,7 @@ impl Forms {
     }
 
     /// A kernel with these parameters.
-    fn candidate<T: DeviceScalar>(
+    fn candidate<T: DeviceReal>(
         self,
         info: &'static KernelInfo,
         plan: fn(DeviceProblem<'_, T>) -> Planned<T>,
@@ -100,7 +107,7 @@ impl Forms {
     }
 }
 
-pub(crate) fn on_device<T: DeviceScalar>(problem: DeviceProblem<'_, T>) -> Planned<T> {
+pub(crate) fn on_device<T: DeviceReal>(problem: DeviceProblem<'_, T>) -> Planned<T> {
     let Problem { a, parameters, .. } = problem;
     let (rows, cols) = (a.csr.rows(), a.csr.cols());
     let forms = Forms {
@@ -108,6 +115,7 @@ pub(crate) fn on_device<T: DeviceScalar>(problem: DeviceProblem<'_, T>) -> Plann
         single: parameters.switch(SINGLE_VALUES.name),
     };
     let compact = forms.compact;
+    let equal = a.values()?.equal;
     let longest = a.stats.longest_row as f64;
     let skewed = longest > SKEWED * (a.csr.entries() as f64 / rows.max(1) as f64).max(4.0);
     let large = a.csr.entries() >= FEW_ENTRIES;
@@ -115,7 +123,7 @@ pub(crate) fn on_device<T: DeviceScalar>(problem: DeviceProblem<'_, T>) -> Plann
     if !skewed && !large {
         // Every format takes the same time but for the clock's noise: the launch, and three loads
         // that depend on each other. Only the number of threads tells.
-        if fits_elements(a, compact) {
+        if fits_elements(a, compact && equal.is_some()) {
             let elements = forms.candidate(&csr_ell_columns::INFO, csr_ell_columns::on_device);
             if let Ok(plan) = elements.chosen(problem) {
                 return Ok(plan);
@@ -127,7 +135,7 @@ pub(crate) fn on_device<T: DeviceScalar>(problem: DeviceProblem<'_, T>) -> Plann
     let mut race = Race::new(problem, |clock, _, plan| clock.time(TIMING, plan));
     let mut padding = f64::INFINITY;
     // A matrix of equal values has no need of an array of them, which this format has.
-    let valued = !compact || a.stats.equal.is_none();
+    let valued = !compact || equal.is_none();
     let few_diagonals = longest <= f64::from(MOST_DIAGONALS)
         && rows as f64 * longest <= MOST_PLACES * a.csr.entries() as f64;
     if large && valued && few_diagonals {
@@ -152,7 +160,7 @@ pub(crate) fn on_device<T: DeviceScalar>(problem: DeviceProblem<'_, T>) -> Plann
         // Without memory for it there are the others.
         if let Ok(Some((plan, regular))) = sellp {
             let label = sellp::INFO.label(&set);
-            let least = match a.stats.equal {
+            let least = match equal {
                 Some(_) if compact => a.csr.bytes() - a.csr.values.bytes() as u64,
                 _ => a.csr.bytes(),
             };
@@ -199,8 +207,45 @@ pub(crate) fn on_device<T: DeviceScalar>(problem: DeviceProblem<'_, T>) -> Plann
     race.winner()
 }
 
+/// The plan for [`COMPLEX`].
+pub(crate) fn complex<T: DeviceScalar>(problem: DeviceProblem<'_, T>) -> Planned<T> {
+    let Problem { a, budget, .. } = problem;
+    let (rows, entries) = (a.csr.rows(), a.csr.entries());
+    let longest = a.stats.longest_row as f64;
+    let skewed = longest > SKEWED * (entries as f64 / rows.max(1) as f64).max(4.0);
+    let large = entries >= FEW_ENTRIES;
+    let lanes = fitting_lanes(a.mean_row());
+    let subwarp = |lanes: usize| {
+        let lanes = Value::Choice(LANE_CHOICES[lanes.ilog2() as usize]);
+        let set = [("threads-per-row", lanes)];
+        Candidate::with(&csr_subwarp_per_row::COMPLEX, &set, csr_subwarp_per_row::stored)
+    };
+    if !skewed && !large {
+        return subwarp(small_lanes(a, lanes)).chosen(problem);
+    }
+    let mut race = Race::new(problem, |clock, _, plan| clock.time(TIMING, plan));
+    if large && matches!(a.sell_if(1, budget, |padding| padding <= REGULAR_PADDING), Ok(Some(_))) {
+        race.enter(Candidate::with(&sell::INFO, &[("sigma", Value::Count(1))], sell::on_device));
+    }
+    // One long row among short ones holds up a launch that has a thread or a warp for it.
+    if !(skewed && large) {
+        let wider = (lanes < WARP).then_some(2 * lanes);
+        for lanes in [Some(lanes), wider].into_iter().flatten() {
+            race.enter(subwarp(lanes));
+        }
+    }
+    if skewed {
+        race.enter(Candidate::with(&csr_segmented_sum::COMPLEX, &[], csr_segmented_sum::complex));
+    }
+    if race.best().is_none() {
+        // More entries than the others number, or too little memory for one more format.
+        race.enter(subwarp(lanes));
+    }
+    race.winner()
+}
+
 /// Whether the best so far leaves much of the device's bandwidth unused.
-fn is_far_from_bandwidth<T: DeviceScalar>(race: &Race<'_, T>) -> bool {
+fn is_far_from_bandwidth<T: DeviceReal>(race: &Race<'_, T>) -> bool {
     let Some((seconds, plan)) = race.best() else { return true };
     let info = plan.device().info();
     // Two transfers a clock.
@@ -211,15 +256,14 @@ fn is_far_from_bandwidth<T: DeviceScalar>(race: &Race<'_, T>) -> bool {
 }
 
 /// Whether `csr-ell-columns` suits a matrix whose product takes little more than a launch. With one
-/// thread for each row the values of CSR are not read coalesced.
-fn fits_elements<T: DeviceScalar>(a: &Source<T>, compact: bool) -> bool {
+/// thread for each row the values of CSR are not read coalesced; with `no_values` they are not read at all.
+fn fits_elements<T: DeviceReal>(a: &Source<T>, no_values: bool) -> bool {
     let lanes = csr_ell_columns::fitting_lanes(a);
-    let no_values = compact && a.stats.equal.is_some();
     csr_ell_columns::padding(a) <= MOST_ELEMENTS && (lanes > 1 || no_values)
 }
 
 /// `csr-subwarp-per-row` with this number of threads per row.
-fn subwarp<T: DeviceScalar>(lanes: usize, forms: Forms) -> Candidate<T> {
+fn subwarp<T: DeviceReal>(lanes: usize, forms: Forms) -> Candidate<T> {
     let lanes = Value::Choice(LANE_CHOICES[lanes.ilog2() as usize]);
     let set = forms.of(&csr_subwarp_per_row::INFO).with("threads-per-row", lanes);
     Candidate::new(&csr_subwarp_per_row::INFO, set, csr_subwarp_per_row::on_device)

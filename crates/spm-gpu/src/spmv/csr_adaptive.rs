@@ -10,7 +10,7 @@ use super::parameters::{DROP_EQUAL, R2_BLOCKS, block};
 use crate::launch::WARP;
 use crate::matrix::{DeviceValues, ReducedCsr, With};
 use crate::memory::DeviceBuffer;
-use crate::plan::DeviceScalar;
+use crate::plan::DeviceReal;
 use crate::problem::{HostProblem, Planned, Problem};
 
 pub(super) const INFO: KernelInfo = KernelInfo {
@@ -26,7 +26,7 @@ struct Tiles {
     long_rows: DeviceBuffer<[u32; 4]>,
 }
 
-pub(super) fn plan<T: DeviceScalar>(problem: HostProblem<'_, T>) -> Planned<T> {
+pub(super) fn plan<T: DeviceReal>(problem: HostProblem<'_, T>) -> Planned<T> {
     let Problem { device, a, parameters, .. } = problem;
     let warps = problem.warps()?;
     let cut = AdaptiveTiles::of(a.row_ptr());

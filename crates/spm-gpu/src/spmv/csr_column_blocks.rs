@@ -11,7 +11,7 @@ use crate::convert::{ColumnBlockShape, DeviceColumnBlocks, DeviceReducedValues};
 use crate::launch::WARP;
 use crate::matrix::With;
 use crate::memory::DeviceBuffer;
-use crate::plan::DeviceScalar;
+use crate::plan::DeviceReal;
 use crate::problem::{DeviceProblem, Planned, Problem};
 use crate::product::Zero;
 
@@ -31,7 +31,7 @@ const LANES: ParameterSpec = row_lanes(
 /// Threads of a block. One block, with its part of x in shared memory, fills a multiprocessor.
 const BLOCK: usize = 1024;
 
-pub(super) fn on_device<T: DeviceScalar>(problem: DeviceProblem<'_, T>) -> Planned<T> {
+pub(super) fn on_device<T: DeviceReal>(problem: DeviceProblem<'_, T>) -> Planned<T> {
     let Problem { device, a, parameters, budget, .. } = problem;
     let (rows, cols) = (a.csr.rows(), a.csr.cols());
     if a.csr.entries() == 0 {
@@ -52,7 +52,7 @@ pub(super) fn on_device<T: DeviceScalar>(problem: DeviceProblem<'_, T>) -> Plann
         .launch(col_blocks, 1, BLOCK)?
         .with_grid_y(row_blocks as u32)
         .with_shared_bytes(csr_column_blocks_shared_bytes::<T>(block_cols as u32));
-    let single = parameters.switch(SINGLE_VALUES.name) && a.stats.single;
+    let single = parameters.switch(SINGLE_VALUES.name) && a.values()?.single;
     let matrix = DeviceColumnBlocks::new(&a.csr, cut, (single, a.new_values), budget)?;
     let mut sums = DeviceBuffer::<T>::uninitialized(device, rows * col_blocks)?;
     let mut arrivals = DeviceBuffer::<u32>::zeroed(device, row_blocks)?;

@@ -8,7 +8,7 @@ use super::parameters::{DROP_EQUAL, LANES, R2_BLOCKS, block, lanes};
 use crate::launch::WARP;
 use crate::matrix::{DeviceMatrix, DeviceValues};
 use crate::memory::DeviceBuffer;
-use crate::plan::DeviceScalar;
+use crate::plan::DeviceReal;
 use crate::problem::{HostProblem, Planned, Problem};
 
 pub(super) const INFO: KernelInfo = KernelInfo {
@@ -27,7 +27,7 @@ struct CompactCsr<T> {
     values: DeviceValues<T>,
 }
 
-impl<T: DeviceScalar> DeviceMatrix for CompactCsr<T> {
+impl<T: DeviceReal> DeviceMatrix for CompactCsr<T> {
     type Value = T;
 
     fn shape(&self) -> (usize, usize) {
@@ -40,7 +40,7 @@ impl<T: DeviceScalar> DeviceMatrix for CompactCsr<T> {
     }
 }
 
-pub(super) fn plan<T: DeviceScalar>(problem: HostProblem<'_, T>) -> Planned<T> {
+pub(super) fn plan<T: DeviceReal>(problem: HostProblem<'_, T>) -> Planned<T> {
     let Problem { device, a, parameters, .. } = problem;
     let (rows, lanes) = (a.rows() as u32, lanes(a, parameters));
     let block = problem.warps()? * WARP;

@@ -11,7 +11,7 @@ use super::parameters::{DROP_EQUAL, row_lanes};
 use crate::convert::DeviceEllColumns;
 use crate::launch::WARP;
 use crate::matrix::PlanCsr;
-use crate::plan::DeviceScalar;
+use crate::plan::DeviceReal;
 use crate::problem::{DeviceProblem, Planned, Problem};
 use crate::source::Source;
 
@@ -50,21 +50,21 @@ const ELEMENTS: usize = 8;
 const BLOCKS: std::ops::RangeInclusive<usize> = 128..=1024;
 
 /// The number of threads per row whose stored columns hold the longest row, if 32 suffice.
-pub(super) fn fitting_lanes<T: DeviceScalar>(a: &Source<T>) -> usize {
+pub(super) fn fitting_lanes<T: DeviceReal>(a: &Source<T>) -> usize {
     a.stats.longest_row.div_ceil(ELEMENTS).next_power_of_two().min(WARP)
 }
 
 /// Stored columns per entry.
-pub(super) fn padding<T: DeviceScalar>(a: &Source<T>) -> f64 {
+pub(super) fn padding<T: DeviceReal>(a: &Source<T>) -> f64 {
     let elements = a.csr.rows() * fitting_lanes(a) * elements_of(a);
     elements as f64 / a.csr.entries().max(1) as f64
 }
 
-fn elements_of<T: DeviceScalar>(a: &Source<T>) -> usize {
+fn elements_of<T: DeviceReal>(a: &Source<T>) -> usize {
     if a.stats.longest_row <= FEW_ELEMENTS { FEW_ELEMENTS } else { ELEMENTS }
 }
 
-pub(super) fn on_device<T: DeviceScalar>(problem: DeviceProblem<'_, T>) -> Planned<T> {
+pub(super) fn on_device<T: DeviceReal>(problem: DeviceProblem<'_, T>) -> Planned<T> {
     let Problem { device, a, parameters, budget, .. } = problem;
     let lanes = parameters.choice("threads-per-row").parse().unwrap_or_else(|_| fitting_lanes(a));
     let elements = elements_of(a);
@@ -85,7 +85,7 @@ pub(super) fn on_device<T: DeviceScalar>(problem: DeviceProblem<'_, T>) -> Plann
     let launch = problem.launch(threads, block, block)?;
     // Times 0 the value of an empty stored element must be 0.
     let finite = |value: &T| value.to_f64().is_finite();
-    let equal = a.stats.equal.filter(|_| parameters.switch(DROP_EQUAL.name)).filter(finite);
+    let equal = a.values()?.equal.filter(|_| parameters.switch(DROP_EQUAL.name)).filter(finite);
     let a = DeviceEllColumns::new(
         PlanCsr::new(a)?,
         equal,

@@ -1,6 +1,7 @@
 //! Plan of `gpu-kernels/src/spmv/csr_segmented_sum.rs`.
 
-use spm_formats::kernel::{KernelInfo, ParameterSpec, Parameters, Value};
+use spm_formats::kernel::{KernelInfo, ParameterSpec, Parameters, PlanError, Value};
+use spm_gpu_kernels::device::{DevicePtr, DevicePtrMut, Output};
 use spm_gpu_kernels::spmv::{
     CsrSegmentedSum4, CsrSegmentedSum4Equal, CsrSegmentedSum4Single, CsrSegmentedSum8,
     CsrSegmentedSum8Equal, CsrSegmentedSum8Single, SEGMENT_THREADS, csr_segmented_sum_shared_bytes,
@@ -9,12 +10,15 @@ use spm_gpu_kernels::spmv::{
 use super::KERNEL;
 use super::parameters::{DROP_EQUAL, SINGLE_VALUES};
 use crate::convert::{DeviceReducedValues, DeviceSegments, ValueKind};
+use crate::error::GpuError;
+use crate::launch::Launch;
 use crate::matrix::With;
 use crate::memory::DeviceBuffer;
-use crate::plan::DeviceScalar;
+use crate::plan::{DeviceReal, DeviceScalar};
 use crate::problem::{DeviceProblem, Planned, Problem};
 use crate::product::Zero;
 use crate::source::Source;
+use crate::stream::Stream;
 
 pub(super) const INFO: KernelInfo = KernelInfo {
     id: "csr-segmented-sum",
@@ -23,6 +27,9 @@ pub(super) const INFO: KernelInfo = KernelInfo {
     parameters: &[ENTRIES, DROP_EQUAL, SINGLE_VALUES],
     ..KERNEL
 };
+
+/// Of a complex matrix, with 4 entries for each thread.
+pub(super) const COMPLEX: KernelInfo = KernelInfo { parameters: &[], ..INFO };
 
 pub(crate) const ENTRIES: ParameterSpec = ParameterSpec {
     name: "entries",
@@ -40,16 +47,85 @@ pub(crate) fn entries<T: DeviceScalar>(a: &Source<T>, parameters: &Parameters) -
     parameters.choice(ENTRIES.name).parse().unwrap_or(fitting)
 }
 
-pub(super) fn on_device<T: DeviceScalar>(problem: DeviceProblem<'_, T>) -> Planned<T> {
-    let Problem { device, a, parameters, .. } = problem;
-    if a.csr.entries() == 0 {
-        return Ok(problem.boxed(Zero(a.csr.rows(), a.csr.cols())));
-    }
+/// Calls a kernel: `launch!(CALL, Kernel { values: ... })`.
+macro_rules! launch {
+    ($call:ident, $kernel:ident { $field:ident: $value:expr }) => {{
+        let Call { a, launch, x, parts, arrivals, y, stream } = $call;
+        let args = $kernel {
+            listed: a.row_ids.is_some().into(),
+            row_ids: a.row_ids.as_ref().unwrap_or(&a.row_ptr).ptr(),
+            row_ptr: a.row_ptr.ptr(),
+            step: a.step,
+            headers: a.headers.ptr(),
+            warp_ranks: a.warp_ranks.ptr(),
+            flags: a.flags.ptr(),
+            col_ind: a.col_ind.ptr(),
+            $field: $value,
+            x,
+            parts,
+            arrivals,
+            y,
+        };
+        // SAFETY: arrays made from verified CSR arrays for this number of entries, and vectors of
+        // the lengths of their shape.
+        unsafe { stream.device().launch::<$kernel<T>>(launch, stream, args) }
+    }};
+}
+
+pub(super) fn on_device<T: DeviceReal>(problem: DeviceProblem<'_, T>) -> Planned<T> {
+    let Problem { a, parameters, .. } = problem;
     let entries = entries(a, parameters);
     let (drop_equal, single) =
         (parameters.switch(DROP_EQUAL.name), parameters.switch(SINGLE_VALUES.name));
-    let values = ValueKind::choose(&a.stats, drop_equal, single);
-    let matrix = DeviceSegments::new(&a.csr, &a.stats, entries, values)?;
+    let values = ValueKind::choose(a.values()?, drop_equal, single);
+    let convert = |entries| DeviceSegments::with_values(&a.csr, a.stats, entries, values);
+    product(problem, entries, convert, move |call| match (&call.a.values, entries) {
+        (DeviceReducedValues::Stored(v), 4) => launch!(call, CsrSegmentedSum4 { values: v.ptr() }),
+        (DeviceReducedValues::Single(v), 4) => {
+            launch!(call, CsrSegmentedSum4Single { values: v.ptr() })
+        }
+        (&DeviceReducedValues::Equal(v), 4) => launch!(call, CsrSegmentedSum4Equal { value: v }),
+        (DeviceReducedValues::Stored(v), _) => launch!(call, CsrSegmentedSum8 { values: v.ptr() }),
+        (DeviceReducedValues::Single(v), _) => {
+            launch!(call, CsrSegmentedSum8Single { values: v.ptr() })
+        }
+        (&DeviceReducedValues::Equal(v), _) => launch!(call, CsrSegmentedSum8Equal { value: v }),
+    })
+}
+
+/// The plan for [`COMPLEX`].
+pub(super) fn complex<T: DeviceScalar>(problem: DeviceProblem<'_, T>) -> Planned<T> {
+    let a = problem.a;
+    let convert = |entries| DeviceSegments::new(&a.csr, a.stats, entries);
+    product(problem, 4, convert, |call| match &call.a.values {
+        DeviceReducedValues::Stored(v) => launch!(call, CsrSegmentedSum4 { values: v.ptr() }),
+        _ => unreachable!("complex values are stored"),
+    })
+}
+
+/// The arguments of a launch.
+struct Call<'a, T> {
+    a: &'a DeviceSegments<T>,
+    launch: Launch,
+    x: DevicePtr<T>,
+    parts: DevicePtrMut<T>,
+    arrivals: DevicePtrMut<u32>,
+    y: Output<T>,
+    stream: &'a Stream,
+}
+
+/// A plan with `entries` entries for each thread.
+fn product<T: DeviceScalar>(
+    problem: DeviceProblem<'_, T>,
+    entries: usize,
+    convert: impl FnOnce(usize) -> Result<DeviceSegments<T>, PlanError>,
+    enqueue: impl Fn(Call<'_, T>) -> Result<(), GpuError> + Send + 'static,
+) -> Planned<T> {
+    let Problem { device, a, .. } = problem;
+    if a.csr.entries() == 0 {
+        return Ok(problem.boxed(Zero(a.csr.rows(), a.csr.cols())));
+    }
+    let matrix = convert(entries)?;
     let blocks = matrix.headers.len() - 1;
     let mut parts = DeviceBuffer::<T>::uninitialized(device, 2 * blocks)?;
     let mut arrivals = DeviceBuffer::<u32>::zeroed(device, blocks)?;
@@ -63,39 +139,7 @@ pub(super) fn on_device<T: DeviceScalar>(problem: DeviceProblem<'_, T>) -> Plann
         if a.row_ids.is_some() {
             a.scale_empty_rows(1, y, stream)?;
         }
-        macro_rules! launch {
-            ($kernel:ident { $field:ident: $value:expr }) => {{
-                let args = $kernel {
-                    listed: a.row_ids.is_some().into(),
-                    row_ids: a.row_ids.as_ref().unwrap_or(&a.row_ptr).ptr(),
-                    row_ptr: a.row_ptr.ptr(),
-                    step: a.step,
-                    headers: a.headers.ptr(),
-                    warp_ranks: a.warp_ranks.ptr(),
-                    flags: a.flags.ptr(),
-                    col_ind: a.col_ind.ptr(),
-                    $field: $value,
-                    x: x.ptr(),
-                    parts: parts.ptr_mut(),
-                    arrivals: arrivals.ptr_mut(),
-                    y: y.output(),
-                };
-                // SAFETY: arrays made from verified CSR arrays for this number of entries, and
-                // vectors of the lengths of their shape.
-                unsafe { stream.device().launch::<$kernel<T>>(launch, stream, args) }
-            }};
-        }
-        match (&a.values, entries) {
-            (DeviceReducedValues::Stored(v), 4) => launch!(CsrSegmentedSum4 { values: v.ptr() }),
-            (DeviceReducedValues::Single(v), 4) => {
-                launch!(CsrSegmentedSum4Single { values: v.ptr() })
-            }
-            (&DeviceReducedValues::Equal(v), 4) => launch!(CsrSegmentedSum4Equal { value: v }),
-            (DeviceReducedValues::Stored(v), _) => launch!(CsrSegmentedSum8 { values: v.ptr() }),
-            (DeviceReducedValues::Single(v), _) => {
-                launch!(CsrSegmentedSum8Single { values: v.ptr() })
-            }
-            (&DeviceReducedValues::Equal(v), _) => launch!(CsrSegmentedSum8Equal { value: v }),
-        }
+        let (x, parts, arrivals) = (x.ptr(), parts.ptr_mut(), arrivals.ptr_mut());
+        enqueue(Call { a, launch, x, parts, arrivals, y: y.output(), stream })
     }))
 }

@@ -6,7 +6,7 @@ use spm_gpu_kernels::spmv::CsrThreadPerRow;
 use super::KERNEL;
 use super::arrays::csr_plan;
 use super::parameters::{R1_BLOCKS, block};
-use crate::plan::DeviceScalar;
+use crate::plan::DeviceReal;
 use crate::problem::{HostProblem, Planned};
 
 pub(super) const INFO: KernelInfo = KernelInfo {
@@ -17,7 +17,7 @@ pub(super) const INFO: KernelInfo = KernelInfo {
     ..KERNEL
 };
 
-pub(super) fn plan<T: DeviceScalar>(problem: HostProblem<'_, T>) -> Planned<T> {
+pub(super) fn plan<T: DeviceReal>(problem: HostProblem<'_, T>) -> Planned<T> {
     let block = problem.block();
     let launch = problem.launch(problem.a.rows(), block, block)?;
     csr_plan!(problem.product, launch, CsrThreadPerRow, |x| x.ptr())

@@ -6,7 +6,7 @@ use spm_gpu_kernels::spmv::CsrThreadPerRowTexture;
 use super::KERNEL;
 use super::arrays::csr_plan;
 use super::parameters::{R2_BLOCKS, block};
-use crate::plan::DeviceScalar;
+use crate::plan::DeviceReal;
 use crate::problem::{HostProblem, Planned};
 use crate::texture::LinearTexture;
 
@@ -18,7 +18,7 @@ pub(super) const INFO: KernelInfo = KernelInfo {
     ..KERNEL
 };
 
-pub(super) fn plan<T: DeviceScalar>(problem: HostProblem<'_, T>) -> Planned<T> {
+pub(super) fn plan<T: DeviceReal>(problem: HostProblem<'_, T>) -> Planned<T> {
     let mut texture = LinearTexture::new(INFO.id, problem.device, problem.a.cols())?;
     let block = problem.block();
     let launch = problem.launch(problem.a.rows(), block, block)?;

@@ -7,7 +7,7 @@ use super::KERNEL;
 use super::arrays::csr_plan;
 use super::parameters::{R1_WARP_BLOCKS, block};
 use crate::launch::WARP;
-use crate::plan::DeviceScalar;
+use crate::plan::DeviceReal;
 use crate::problem::{HostProblem, Planned};
 
 pub(super) const INFO: KernelInfo = KernelInfo {
@@ -18,7 +18,7 @@ pub(super) const INFO: KernelInfo = KernelInfo {
     ..KERNEL
 };
 
-pub(super) fn plan<T: DeviceScalar>(problem: HostProblem<'_, T>) -> Planned<T> {
+pub(super) fn plan<T: DeviceReal>(problem: HostProblem<'_, T>) -> Planned<T> {
     let warps = problem.warps()?;
     let launch = problem.launch(problem.a.rows(), warps, (WARP, warps))?;
     csr_plan!(problem.product, launch, CsrWarpPerRow, |x| x.ptr())

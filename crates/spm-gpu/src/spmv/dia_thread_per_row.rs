@@ -11,7 +11,7 @@ use super::parameters::{R2_BLOCKS, SINGLE_VALUES, block};
 use crate::convert::{DeviceDia, DeviceReducedValues};
 use crate::info::DeviceInfo;
 use crate::matrix::{DeviceMatrix, PlanCsr};
-use crate::plan::{BoxedPlan, DeviceScalar};
+use crate::plan::{BoxedPlan, DeviceReal};
 use crate::problem::{DeviceProblem, Planned, Problem};
 use crate::product::Zero;
 
@@ -66,7 +66,7 @@ impl Loads {
     }
 }
 
-pub(super) fn on_device<T: DeviceScalar>(problem: DeviceProblem<'_, T>) -> Planned<T> {
+pub(super) fn on_device<T: DeviceReal>(problem: DeviceProblem<'_, T>) -> Planned<T> {
     let Problem { a, budget, .. } = problem;
     if a.csr.entries() == 0 {
         return Ok(problem.boxed(Zero(a.csr.rows(), a.csr.cols())));
@@ -86,7 +86,7 @@ pub(super) fn on_device<T: DeviceScalar>(problem: DeviceProblem<'_, T>) -> Plann
 
 /// `None` for a matrix that DIA does not hold, or if `accept` refuses the number of stored
 /// elements.
-pub(super) fn with_places<T: DeviceScalar>(
+pub(super) fn with_places<T: DeviceReal>(
     problem: DeviceProblem<'_, T>,
     accept: impl FnOnce(u64) -> Result<bool, PlanError>,
 ) -> Result<Option<BoxedPlan<T>>, PlanError> {
@@ -94,7 +94,7 @@ pub(super) fn with_places<T: DeviceScalar>(
     let (rows, cols) = (a.csr.rows(), a.csr.cols());
     let block = problem.block();
     let launch = problem.launch(rows, block, block)?;
-    let single = parameters.switch(SINGLE_VALUES.name) && a.stats.single;
+    let single = parameters.switch(SINGLE_VALUES.name) && a.values()?.single;
     let Some(dia) = DeviceDia::new(PlanCsr::new(a)?, single, accept)? else { return Ok(None) };
     let mut distances = Distances::default();
     for (place, &distance) in distances.0.as_flattened_mut().iter_mut().zip(&dia.distances) {

@@ -7,7 +7,7 @@ use spm_gpu_kernels::spmv::{EllThreadPerRow, EllThreadPerRowPadded};
 use super::KERNEL;
 use super::arrays::ell_plan;
 use super::parameters::{R0_BLOCKS, ROW_LENGTHS, block};
-use crate::plan::DeviceScalar;
+use crate::plan::DeviceReal;
 use crate::problem::{HostProblem, Planned};
 
 pub(super) const INFO: KernelInfo = KernelInfo {
@@ -18,7 +18,7 @@ pub(super) const INFO: KernelInfo = KernelInfo {
     ..KERNEL
 };
 
-pub(super) fn plan<T: DeviceScalar>(problem: HostProblem<'_, T>) -> Planned<T> {
+pub(super) fn plan<T: DeviceReal>(problem: HostProblem<'_, T>) -> Planned<T> {
     let block = problem.block();
     let launch = problem.launch(problem.a.rows(), block, block)?;
     ell_plan!(problem, EllOptions::DEVICE, launch, EllThreadPerRow, EllThreadPerRowPadded)

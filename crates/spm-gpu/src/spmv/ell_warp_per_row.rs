@@ -8,7 +8,7 @@ use super::KERNEL;
 use super::arrays::ell_plan;
 use super::parameters::{R1_WARP_BLOCKS, ROW_LENGTHS, block};
 use crate::launch::WARP;
-use crate::plan::DeviceScalar;
+use crate::plan::DeviceReal;
 use crate::problem::{HostProblem, Planned};
 
 pub(super) const INFO: KernelInfo = KernelInfo {
@@ -19,7 +19,7 @@ pub(super) const INFO: KernelInfo = KernelInfo {
     ..KERNEL
 };
 
-pub(super) fn plan<T: DeviceScalar>(problem: HostProblem<'_, T>) -> Planned<T> {
+pub(super) fn plan<T: DeviceReal>(problem: HostProblem<'_, T>) -> Planned<T> {
     let warps = problem.warps()?;
     let launch = problem.launch(problem.a.rows(), warps, (WARP, warps))?;
     ell_plan!(problem, EllOptions::ROW_MAJOR, launch, EllWarpPerRow, EllWarpPerRowPadded)

@@ -6,7 +6,7 @@ use spm_gpu_kernels::spmv::HllThreadPerRow;
 use super::KERNEL;
 use super::parameters::{HACK, R2_BLOCKS, block};
 use crate::matrix::DeviceHll;
-use crate::plan::{BoxedPlan, DeviceScalar};
+use crate::plan::{BoxedPlan, DeviceReal};
 use crate::problem::{DeviceProblem, Planned, Problem, with_block};
 
 pub(super) const INFO: KernelInfo = KernelInfo {
@@ -17,12 +17,12 @@ pub(super) const INFO: KernelInfo = KernelInfo {
     ..KERNEL
 };
 
-pub(super) fn on_device<T: DeviceScalar>(problem: DeviceProblem<'_, T>) -> Planned<T> {
+pub(super) fn on_device<T: DeviceReal>(problem: DeviceProblem<'_, T>) -> Planned<T> {
     let hack_size = problem.parameters.count(HACK.name);
     product(problem, DeviceHll::from_csr(&problem.a.csr, hack_size, problem.budget)?)
 }
 
-impl<T: DeviceScalar> DeviceHll<T> {
+impl<T: DeviceReal> DeviceHll<T> {
     /// A plan of y = A x with this matrix, one thread for each row in blocks of `block` threads
     /// (`hll-thread-per-row`).
     ///
@@ -34,7 +34,7 @@ impl<T: DeviceScalar> DeviceHll<T> {
     }
 }
 
-fn product<T: DeviceScalar, A>(problem: Problem<'_, A>, a: DeviceHll<T>) -> Planned<T> {
+fn product<T: DeviceReal, A>(problem: Problem<'_, A>, a: DeviceHll<T>) -> Planned<T> {
     let block = problem.block();
     let launch = problem.launch(a.rows() as usize, block, block)?;
     Ok(problem.product(a, 0, move |a, x, y, stream| {

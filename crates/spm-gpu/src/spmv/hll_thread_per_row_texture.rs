@@ -7,7 +7,7 @@ use spm_gpu_kernels::spmv::HllThreadPerRowTexture;
 use super::KERNEL;
 use super::parameters::{HACK, R2_BLOCKS, block};
 use crate::matrix::DeviceHll;
-use crate::plan::DeviceScalar;
+use crate::plan::DeviceReal;
 use crate::problem::{HostProblem, Planned, Problem};
 use crate::texture::LinearTexture;
 
@@ -19,7 +19,7 @@ pub(super) const INFO: KernelInfo = KernelInfo {
     ..KERNEL
 };
 
-pub(super) fn plan<T: DeviceScalar>(problem: HostProblem<'_, T>) -> Planned<T> {
+pub(super) fn plan<T: DeviceReal>(problem: HostProblem<'_, T>) -> Planned<T> {
     let Problem { device, a, parameters, budget, .. } = problem;
     let mut texture = LinearTexture::new(INFO.id, device, a.cols())?;
     let block = problem.block();

@@ -1,4 +1,4 @@
-//! SpMV on CPU cores: y = A x.
+//! SpMV on a GPU: y = A x.
 //!
 //! # Reproducibility
 //! Every kernel of our own adds in an order that does not depend on when its blocks and warps run:
@@ -30,13 +30,17 @@ mod sell_compact;
 mod sellp;
 
 use spm_formats::kernel::{self, Backend, KernelInfo, Operation};
+use spm_formats::num_complex::Complex;
 
 use crate::cusparse;
 use crate::kernel::ProductKernel;
 pub use crate::kernel::Spmv;
+use crate::plan::DeviceReal;
 pub use crate::plan::{BoxedPlan, DeviceScalar};
 
-pub(crate) use auto::{INFO as AUTO, on_device as auto};
+pub(crate) use auto::{
+    COMPLEX as COMPLEX_AUTO, INFO as AUTO, complex as complex_auto, on_device as auto,
+};
 pub(crate) use csr_segmented_sum::{ENTRIES as SEGMENT_ENTRIES, entries as segment_entries};
 pub(crate) use parameters::{ROW_LENGTHS, row_lanes};
 
@@ -47,9 +51,10 @@ const KERNEL: KernelInfo = KernelInfo::of(Operation::Spmv, Backend::Gpu);
 pub type SpmvKernel<T> = ProductKernel<T, Spmv>;
 
 kernel::registry! {
-    /// Every SpMV kernel for devices: those of the reports in their order, our own, the baselines.
+    /// Every SpMV kernel for devices: those of the reports in their order, our own, the baselines. Complex
+    /// matrices have those of our own that suit every structure.
     SpmvKernel<T: DeviceScalar>
-    f32, f64: DeviceScalar [
+    f32, f64: DeviceReal [
         SpmvKernel::host(csr_warp_per_row_shared::INFO, csr_warp_per_row_shared::plan),
         SpmvKernel::host(csr_warp_per_row::INFO, csr_warp_per_row::plan),
         SpmvKernel::host(csr_thread_per_row::INFO, csr_thread_per_row::plan),
@@ -71,6 +76,15 @@ kernel::registry! {
         SpmvKernel::device(csr_ell_columns::INFO, csr_ell_columns::on_device),
         SpmvKernel::device(dia_thread_per_row::INFO, dia_thread_per_row::on_device),
         SpmvKernel::device(auto::INFO, auto::on_device),
+        SpmvKernel::baseline(cusparse::spmv::CSR_ALG1, cusparse::spmv::csr_alg1),
+        SpmvKernel::baseline(cusparse::spmv::CSR_ALG2, cusparse::spmv::csr_alg2),
+        SpmvKernel::baseline(cusparse::spmv::SELL, cusparse::spmv::sell),
+    ]
+    Complex<f32>, Complex<f64>: DeviceScalar [
+        SpmvKernel::device(csr_subwarp_per_row::COMPLEX, csr_subwarp_per_row::stored),
+        SpmvKernel::device(sell::INFO, sell::on_device),
+        SpmvKernel::device(csr_segmented_sum::COMPLEX, csr_segmented_sum::complex),
+        SpmvKernel::device(auto::COMPLEX, auto::complex),
         SpmvKernel::baseline(cusparse::spmv::CSR_ALG1, cusparse::spmv::csr_alg1),
         SpmvKernel::baseline(cusparse::spmv::CSR_ALG2, cusparse::spmv::csr_alg2),
         SpmvKernel::baseline(cusparse::spmv::SELL, cusparse::spmv::sell),

@@ -1,5 +1,7 @@
 //! Plans of `gpu-kernels/src/spmv/sell.rs`.
 
+use std::sync::Arc;
+
 use spm_formats::kernel::{KernelInfo, PlanError};
 use spm_gpu_kernels::spmv::{SellSorted, SellUnsorted};
 
@@ -19,8 +21,8 @@ pub(super) const INFO: KernelInfo = KernelInfo {
 };
 
 pub(super) fn on_device<T: DeviceScalar>(problem: DeviceProblem<'_, T>) -> Planned<T> {
-    let tuning = (DeviceSell::<T>::CHUNK, problem.parameters.count(SIGMA.name));
-    product(problem, DeviceSell::from_csr(&problem.a.csr, tuning, problem.budget)?)
+    let sigma = problem.parameters.count(SIGMA.name);
+    product(problem, problem.a.sell(sigma, problem.budget)?)
 }
 
 impl<T: DeviceScalar> DeviceSell<T> {
@@ -31,11 +33,11 @@ impl<T: DeviceScalar> DeviceSell<T> {
     /// Chunks of other than [`DeviceSell::CHUNK`] rows, a block that the device does not take.
     pub fn into_spmv(self, block: usize) -> Result<BoxedPlan<T>, PlanError> {
         let device = self.device().clone();
-        with_block(&INFO, &device, block, |problem| product(problem, self))
+        with_block(&INFO, &device, block, |problem| product(problem, Arc::new(self)))
     }
 }
 
-fn product<T: DeviceScalar, A>(problem: Problem<'_, A>, a: DeviceSell<T>) -> Planned<T> {
+fn product<T: DeviceScalar, A>(problem: Problem<'_, A>, a: Arc<DeviceSell<T>>) -> Planned<T> {
     if a.chunk != DeviceSell::<T>::CHUNK {
         let reason = format!("chunks of {} rows; it takes {}", a.chunk, DeviceSell::<T>::CHUNK);
         return Err(problem.unsupported(reason));

@@ -13,7 +13,7 @@ use crate::launch::Launch;
 use crate::launch::WARP;
 use crate::matrix::{DeviceMatrix, DeviceSell, DeviceValues, check_stored_elements, permutation};
 use crate::memory::DeviceBuffer;
-use crate::plan::DeviceScalar;
+use crate::plan::DeviceReal;
 use crate::problem::{HostProblem, Planned, Problem};
 use crate::product::Target;
 
@@ -36,7 +36,7 @@ struct CompactSell<T> {
     values: DeviceValues<T>,
 }
 
-impl<T: DeviceScalar> DeviceMatrix for CompactSell<T> {
+impl<T: DeviceReal> DeviceMatrix for CompactSell<T> {
     type Value = T;
 
     fn shape(&self) -> (usize, usize) {
@@ -62,7 +62,7 @@ impl<T: DeviceScalar> DeviceMatrix for CompactSell<T> {
     }
 }
 
-pub(super) fn plan<T: DeviceScalar>(problem: HostProblem<'_, T>) -> Planned<T> {
+pub(super) fn plan<T: DeviceReal>(problem: HostProblem<'_, T>) -> Planned<T> {
     let Problem { device, a, parameters, budget, .. } = problem;
     let warps = problem.warps()?;
     let chunk = DeviceSell::<T>::CHUNK;
@@ -90,7 +90,7 @@ pub(super) fn plan<T: DeviceScalar>(problem: HostProblem<'_, T>) -> Planned<T> {
     Ok(problem.product(a, 0, move |a, x, y, stream| enqueue(a, launch, x, y, stream)))
 }
 
-fn enqueue<T: DeviceScalar>(
+fn enqueue<T: DeviceReal>(
     a: &CompactSell<T>,
     launch: Launch,
     x: &DeviceBuffer<T>,

@@ -9,7 +9,7 @@ use crate::convert::{DeviceReducedValues, DeviceSellp, SellpOptions, ValueKind};
 use crate::launch::Launch;
 use crate::launch::WARP;
 use crate::memory::DeviceBuffer;
-use crate::plan::{BoxedPlan, DeviceScalar};
+use crate::plan::{BoxedPlan, DeviceReal};
 use crate::problem::{DeviceProblem, Planned, Problem};
 use crate::product::Target;
 use crate::source::Source;
@@ -38,13 +38,13 @@ const COMPACT: ParameterSpec =
 const ENOUGH_THREADS: usize = 100_000;
 
 /// As many threads per row as fill the device, with at least two entries for each thread.
-fn fitting_lanes<T: DeviceScalar>(a: &Source<T>) -> usize {
+fn fitting_lanes<T: DeviceReal>(a: &Source<T>) -> usize {
     let wanted = ENOUGH_THREADS.div_ceil(a.csr.rows().max(1)).next_power_of_two();
     let most = (a.mean_row() / 2).max(1);
     wanted.min(1 << most.ilog2()).min(WARP)
 }
 
-pub(super) fn on_device<T: DeviceScalar>(problem: DeviceProblem<'_, T>) -> Planned<T> {
+pub(super) fn on_device<T: DeviceReal>(problem: DeviceProblem<'_, T>) -> Planned<T> {
     let Problem { a, budget, .. } = problem;
     let plan = with_elements(problem, |elements| {
         let element_bytes = size_of::<T>() + size_of::<u32>();
@@ -58,7 +58,7 @@ pub(super) fn on_device<T: DeviceScalar>(problem: DeviceProblem<'_, T>) -> Plann
 type Regular<T> = (BoxedPlan<T>, bool);
 
 /// `None` if `accept` refuses the number of stored elements.
-pub(super) fn with_elements<T: DeviceScalar>(
+pub(super) fn with_elements<T: DeviceReal>(
     problem: DeviceProblem<'_, T>,
     accept: impl FnOnce(u64) -> Result<bool, PlanError>,
 ) -> Result<Option<Regular<T>>, PlanError> {
@@ -74,7 +74,7 @@ pub(super) fn with_elements<T: DeviceScalar>(
         compact: parameters.switch("compact"),
         diagonals: parameters.switch(DIAGONALS.name),
         longest_row: a.stats.longest_row,
-        values: ValueKind::choose(&a.stats, drop_equal, single),
+        values: ValueKind::choose(a.values()?, drop_equal, single),
         new_values: a.new_values,
     };
     let sellp = DeviceSellp::new(&a.csr, &options, accept)?;
@@ -85,7 +85,7 @@ pub(super) fn with_elements<T: DeviceScalar>(
     }))
 }
 
-fn enqueue<T: DeviceScalar>(
+fn enqueue<T: DeviceReal>(
     a: &DeviceSellp<T>,
     launch: Launch,
     x: &DeviceBuffer<T>,

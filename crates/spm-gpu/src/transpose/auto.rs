@@ -3,10 +3,11 @@
 use spm_formats::kernel::{KernelInfo, Parameters};
 
 use super::KERNEL;
+use super::cut::Cut;
 use super::radix::{Sorted, default_wish};
 use crate::error::GpuError;
 use crate::matrix::DeviceCsr;
-use crate::plan::{DeviceCsc, DeviceScalar};
+use crate::plan::{DeviceCsc, DeviceReal};
 use crate::procedure::{Planned, Procedure, boxed};
 use crate::stream::Stream;
 
@@ -20,11 +21,11 @@ pub(super) const INFO: KernelInfo = KernelInfo {
 
 struct Auto<T>(Sorted<T>);
 
-pub(super) fn plan<T: DeviceScalar>(a: DeviceCsr<T>, _: &Parameters) -> Planned<T> {
+pub(super) fn plan<T: DeviceReal>(a: DeviceCsr<T>, _: &Parameters) -> Planned<T> {
     Ok(boxed(Auto(Sorted::fitted(INFO.id, a, &default_wish())?)))
 }
 
-impl<T: DeviceScalar> Procedure<T> for Auto<T> {
+impl<T: DeviceReal> Procedure<T> for Auto<T> {
     fn matrix(&self) -> &DeviceCsr<T> {
         self.0.matrix()
     }
@@ -38,7 +39,11 @@ impl<T: DeviceScalar> Procedure<T> for Auto<T> {
     }
 
     fn choice(&self) -> Option<String> {
-        let cut = self.0.cut()?;
-        Some(format!("radix[block={},width={}]", cut.block, cut.width))
+        self.0.cut().map(label)
     }
+}
+
+/// What `radix` with these parameters is called.
+pub(super) fn label(cut: &Cut) -> String {
+    format!("radix[block={},width={}]", cut.block, cut.width)
 }

@@ -16,7 +16,7 @@ use crate::device::Device;
 use crate::error::GpuError;
 use crate::launch::{Launch, WARP};
 use crate::memory::DeviceBuffer;
-use crate::plan::{DeviceCsc, DeviceScalar};
+use crate::plan::{DeviceCsc, DeviceReal};
 use crate::stream::Stream;
 
 /// Threads of a block that counts.
@@ -87,7 +87,7 @@ pub(crate) struct ColumnSort<T> {
     pieces: Option<Pieces<T>>,
 }
 
-impl<T: DeviceScalar> ColumnSort<T> {
+impl<T: DeviceReal> ColumnSort<T> {
     /// Plans the sort for a matrix that has entries. The extents of the columns and the sizes of
     /// the buckets determine the bucket width and the buckets that one block cannot sort alone.
     ///

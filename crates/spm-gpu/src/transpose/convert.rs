@@ -46,7 +46,7 @@ use crate::device::Device;
 use crate::launch::Launch;
 use crate::matrix::{DeviceCsr, DeviceHll, DeviceSell, check_counts};
 use crate::memory::DeviceBuffer;
-use crate::plan::{DeviceCsc, DeviceScalar};
+use crate::plan::{DeviceCsc, DeviceReal};
 use crate::stream::Stream;
 
 const ID: &str = "convert";
@@ -60,7 +60,7 @@ pub struct DeviceCompressed<T> {
     csr: DeviceCsr<T>,
 }
 
-impl<T: DeviceScalar> DeviceCompressed<T> {
+impl<T: DeviceReal> DeviceCompressed<T> {
     /// Copies a CSR matrix to the device.
     ///
     /// # Errors
@@ -116,7 +116,7 @@ pub struct DeviceCoo<T> {
     values: DeviceBuffer<T>,
 }
 
-impl<T: DeviceScalar> DeviceCoo<T> {
+impl<T: DeviceReal> DeviceCoo<T> {
     /// Copies triplets to the device.
     ///
     /// # Errors
@@ -136,7 +136,7 @@ impl<T: DeviceScalar> DeviceCoo<T> {
 ///
 /// # Errors
 /// More memory than `budget` or the device allows; a device that fails.
-pub fn csr_to_csc<T: DeviceScalar>(
+pub fn csr_to_csc<T: DeviceReal>(
     a: &DeviceCompressed<T>,
     budget: &MemoryBudget,
 ) -> Result<DeviceCompressed<T>, PlanError> {
@@ -151,7 +151,7 @@ pub fn csr_to_csc<T: DeviceScalar>(
 ///
 /// # Errors
 /// As [`csr_to_csc`].
-pub fn csc_to_csr<T: DeviceScalar>(
+pub fn csc_to_csr<T: DeviceReal>(
     a: &DeviceCompressed<T>,
     budget: &MemoryBudget,
 ) -> Result<DeviceCompressed<T>, PlanError> {
@@ -163,7 +163,7 @@ pub fn csc_to_csr<T: DeviceScalar>(
 ///
 /// # Errors
 /// As [`csr_to_csc`].
-pub fn coo_to_csr<T: DeviceScalar>(
+pub fn coo_to_csr<T: DeviceReal>(
     a: &DeviceCoo<T>,
     budget: &MemoryBudget,
 ) -> Result<DeviceCompressed<T>, PlanError> {
@@ -171,7 +171,7 @@ pub fn coo_to_csr<T: DeviceScalar>(
 }
 
 /// See [`coo_to_csr`].
-fn sorted_triplets<T: DeviceScalar>(a: &DeviceCoo<T>) -> Result<DeviceCompressed<T>, PlanError> {
+fn sorted_triplets<T: DeviceReal>(a: &DeviceCoo<T>) -> Result<DeviceCompressed<T>, PlanError> {
     let (device, (rows, cols)) = (a.rows.device(), a.shape);
     let triplets = Entries::Triplets { rows: &a.rows, columns: &a.cols, values: &a.values };
     let by_column = sorted_by_column(device, (0, cols), &triplets)?;
@@ -188,7 +188,7 @@ fn sorted_triplets<T: DeviceScalar>(a: &DeviceCoo<T>) -> Result<DeviceCompressed
 ///
 /// # Errors
 /// Hack size 0; more memory than `budget` or the device allows; a device that fails.
-pub fn csr_to_hll<T: DeviceScalar>(
+pub fn csr_to_hll<T: DeviceReal>(
     a: &DeviceCompressed<T>,
     hack_size: usize,
     budget: &MemoryBudget,
@@ -201,7 +201,7 @@ pub fn csr_to_hll<T: DeviceScalar>(
 ///
 /// # Errors
 /// Chunk or sigma 0; more memory than `budget` or the device allows; a device that fails.
-pub fn csr_to_sell<T: DeviceScalar>(
+pub fn csr_to_sell<T: DeviceReal>(
     a: &DeviceCompressed<T>,
     chunk: usize,
     sigma: usize,
@@ -211,7 +211,7 @@ pub fn csr_to_sell<T: DeviceScalar>(
 }
 
 /// The entries of each column in their order.
-pub(crate) fn sorted_by_column<T: DeviceScalar>(
+pub(crate) fn sorted_by_column<T: DeviceReal>(
     device: &Device,
     (rows, cols): (usize, usize),
     entries: &Entries<'_, T>,
@@ -230,7 +230,7 @@ pub(crate) fn sorted_by_column<T: DeviceScalar>(
 }
 
 /// Sums neighbouring entries with the same row and column.
-fn without_duplicates<T: DeviceScalar>(
+fn without_duplicates<T: DeviceReal>(
     device: &Device,
     a: DeviceCsc<T>,
 ) -> Result<DeviceCsc<T>, PlanError> {

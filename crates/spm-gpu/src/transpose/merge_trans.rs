@@ -11,7 +11,7 @@ use crate::error::GpuError;
 use crate::launch::Launch;
 use crate::matrix::DeviceCsr;
 use crate::memory::DeviceBuffer;
-use crate::plan::{DeviceCsc, DeviceScalar};
+use crate::plan::{DeviceCsc, DeviceReal};
 use crate::procedure::{Planned, Procedure, boxed};
 use crate::stream::Stream;
 
@@ -49,7 +49,7 @@ struct MergeTrans<T> {
     keys: [DeviceBuffer<u64>; 2],
 }
 
-pub(super) fn plan<T: DeviceScalar>(a: DeviceCsr<T>, parameters: &Parameters) -> Planned<T> {
+pub(super) fn plan<T: DeviceReal>(a: DeviceCsr<T>, parameters: &Parameters) -> Planned<T> {
     let (device, entries) = (&a.device().clone(), a.entries());
     let (mut segment, distance) =
         (parameters.count(SEGMENT.name), parameters.count(SPLITTER_DISTANCE.name));
@@ -78,7 +78,7 @@ pub(super) fn plan<T: DeviceScalar>(a: DeviceCsr<T>, parameters: &Parameters) ->
     }))
 }
 
-impl<T: DeviceScalar> Procedure<T> for MergeTrans<T> {
+impl<T: DeviceReal> Procedure<T> for MergeTrans<T> {
     fn matrix(&self) -> &DeviceCsr<T> {
         &self.a
     }

@@ -6,6 +6,7 @@ pub mod convert;
 mod cut;
 mod index;
 mod merge_trans;
+mod numbered;
 mod parameters;
 mod pieces;
 pub mod primitives;
@@ -16,11 +17,12 @@ mod sort;
 
 use spm_formats::CsrView;
 use spm_formats::kernel::{self, Backend, KernelInfo, Operation, Parameters, PlanError};
+use spm_formats::num_complex::Complex;
 
 use crate::device::Device;
 use crate::error::GpuError;
 use crate::matrix::{DeviceCsr, check_counts};
-use crate::plan::{DeviceScalar, HostTransposePlan, PlanOptions};
+use crate::plan::{DeviceReal, DeviceScalar, HostTransposePlan, PlanOptions};
 pub use crate::procedure::BoxedPlan;
 use crate::procedure::Planned;
 use crate::{budget, cusparse};
@@ -116,7 +118,7 @@ impl<T: DeviceScalar> TransposeKernel<T> {
 kernel::registry! {
     /// Every transposition for devices: those of the reports in their order, our own, the baselines.
     TransposeKernel<T: DeviceScalar>
-    f32, f64: DeviceScalar [
+    f32, f64: DeviceReal [
         TransposeKernel::new(scan_trans::INFO, scan_trans::plan),
         TransposeKernel::new(merge_trans::INFO, merge_trans::plan),
         TransposeKernel::new(radix::INFO, radix::plan),
@@ -124,5 +126,10 @@ kernel::registry! {
         TransposeKernel::baseline(cusparse::transpose::DEFAULT, cusparse::transpose::default),
         TransposeKernel::baseline(cusparse::transpose::ALG1, cusparse::transpose::alg1),
         TransposeKernel::baseline(cusparse::transpose::ALG2, cusparse::transpose::alg2),
+    ]
+    Complex<f32>, Complex<f64>: DeviceScalar [
+        TransposeKernel::new(numbered::INFO, numbered::plan),
+        TransposeKernel::baseline(cusparse::transpose::DEFAULT, cusparse::transpose::default),
+        TransposeKernel::baseline(cusparse::transpose::ALG1, cusparse::transpose::alg1),
     ]
 }

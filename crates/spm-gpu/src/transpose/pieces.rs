@@ -13,7 +13,7 @@ use crate::device::Device;
 use crate::error::GpuError;
 use crate::launch::{Launch, WARP};
 use crate::memory::DeviceBuffer;
-use crate::plan::{DeviceCsc, DeviceScalar};
+use crate::plan::{DeviceCsc, DeviceReal};
 use crate::stream::Stream;
 
 /// Rows and values of the entries in their buckets.
@@ -48,7 +48,7 @@ pub(super) struct Pieces<T> {
     pattern: bool,
 }
 
-impl<T: DeviceScalar> Pieces<T> {
+impl<T: DeviceReal> Pieces<T> {
     /// Splits the buckets whose number of entries `is_large` into pieces of one tile; `starts` is
     /// the start of each bucket.
     pub(super) fn new(

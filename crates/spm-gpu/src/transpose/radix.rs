@@ -6,9 +6,10 @@ use super::KERNEL;
 use super::buckets::{ColumnSort, Entries};
 use super::cut::{Cut, Wish};
 use super::parameters::{CHUNKS, block};
+use crate::device::Device;
 use crate::error::GpuError;
 use crate::matrix::DeviceCsr;
-use crate::plan::{DeviceCsc, DeviceScalar};
+use crate::plan::{DeviceCsc, DeviceReal};
 use crate::procedure::{Planned, Procedure, boxed};
 use crate::stream::Stream;
 
@@ -49,7 +50,7 @@ pub(super) struct Sorted<T> {
     sort: Option<ColumnSort<T>>,
 }
 
-impl<T: DeviceScalar> Sorted<T> {
+impl<T: DeviceReal> Sorted<T> {
     pub(super) fn new(id: &'static str, a: DeviceCsr<T>, wish: &Wish) -> Result<Self, PlanError> {
         let sort = if a.entries() == 0 {
             None
@@ -71,23 +72,39 @@ impl<T: DeviceScalar> Sorted<T> {
         a: DeviceCsr<T>,
         wish: &Wish,
     ) -> Result<Self, PlanError> {
-        let small = a.entries() <= FEW_ENTRIES;
-        let wish = Wish { block: if small { SMALL_BLOCK } else { MEDIUM_BLOCK }, ..*wish };
-        let sorted = Self::new(id, a, &wish)?;
-        // Small blocks overlap best. A tile that goes to many buckets has to be long, for what it
-        // writes to one of them to fill whole sectors.
-        let block = match sorted.cut() {
-            Some(cut) if !small && cut.widest_digits <= FEW_DIGITS => 256,
-            Some(cut) if !small && cut.widest_digits > MANY_DIGITS => 1024,
-            _ => return Ok(sorted),
+        let sort = match a.entries() {
+            0 => None,
+            _ => Some(fitted_sort(id, a.device(), (a.rows(), a.cols()), &entries(&a), wish)?),
         };
-        // The old workspace is given back first.
-        drop(sorted.sort);
-        Self::new(id, sorted.a, &Wish { block, ..wish })
+        Ok(Self { a, sort })
     }
 }
 
-fn entries<T: DeviceScalar>(a: &DeviceCsr<T>) -> Entries<'_, T> {
+/// A sort with a block size that suits the matrix of `sizes` (rows, columns) with these `entries`,
+/// instead of the requested one.
+pub(super) fn fitted_sort<T: DeviceReal>(
+    id: &'static str,
+    device: &Device,
+    sizes: (usize, usize),
+    entries: &Entries<'_, T>,
+    wish: &Wish,
+) -> Result<ColumnSort<T>, PlanError> {
+    let small = entries.length() <= FEW_ENTRIES;
+    let new = |block| ColumnSort::new(id, device, sizes, entries, &Wish { block, ..*wish });
+    let sort = new(if small { SMALL_BLOCK } else { MEDIUM_BLOCK })?;
+    // Small blocks overlap best. A tile that goes to many buckets has to be long, for what it
+    // writes to one of them to fill whole sectors.
+    let block = match sort.cut().widest_digits {
+        digits if !small && digits <= FEW_DIGITS => 256,
+        digits if !small && digits > MANY_DIGITS => 1024,
+        _ => return Ok(sort),
+    };
+    // The old workspace is given back first.
+    drop(sort);
+    new(block)
+}
+
+fn entries<T: DeviceReal>(a: &DeviceCsr<T>) -> Entries<'_, T> {
     let values = (!a.is_pattern()).then_some(&a.values);
     Entries::Csr { row_ptr: &a.row_ptr, columns: &a.col_ind, values }
 }
@@ -107,11 +124,11 @@ pub(super) fn default_wish() -> Wish {
     Wish { block: MEDIUM_BLOCK, width: 0, chunks: 0, sort_buckets: true }
 }
 
-pub(super) fn plan<T: DeviceScalar>(a: DeviceCsr<T>, parameters: &Parameters) -> Planned<T> {
+pub(super) fn plan<T: DeviceReal>(a: DeviceCsr<T>, parameters: &Parameters) -> Planned<T> {
     Ok(boxed(Sorted::new(INFO.id, a, &wish(INFO.id, parameters)?)?))
 }
 
-impl<T: DeviceScalar> Procedure<T> for Sorted<T> {
+impl<T: DeviceReal> Procedure<T> for Sorted<T> {
     fn matrix(&self) -> &DeviceCsr<T> {
         &self.a
     }

@@ -20,7 +20,7 @@ use super::cut::Wish;
 use super::parameters::{CHUNKS, block};
 use super::radix::Sorted;
 use crate::matrix::DeviceCsr;
-use crate::plan::DeviceScalar;
+use crate::plan::DeviceReal;
 use crate::procedure::{Planned, boxed};
 
 const BLOCK: ParameterSpec = ParameterSpec {
@@ -45,7 +45,7 @@ pub(super) const INFO: KernelInfo = KernelInfo {
     ..KERNEL
 };
 
-pub(super) fn plan<T: DeviceScalar>(a: DeviceCsr<T>, parameters: &Parameters) -> Planned<T> {
+pub(super) fn plan<T: DeviceReal>(a: DeviceCsr<T>, parameters: &Parameters) -> Planned<T> {
     let ranges = parameters.count(RANGES.name);
     let wish = Wish {
         block: if parameters.count(BLOCK.name) == 0 { 0 } else { block(INFO.id, parameters)? },

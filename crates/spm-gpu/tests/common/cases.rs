@@ -1,7 +1,7 @@
 //! Test matrices: small ones by hand, and seeded ones wider than a warp and a block.
 
 use spm_formats::convert::coo_to_csr;
-use spm_formats::{Coo, Csr, RealScalar};
+use spm_formats::{Coo, Csr, Scalar};
 use spm_testing::edge_cases::{self, Lengths, vector};
 use spm_testing::exact::{self, Whole};
 use spm_testing::reference::{self, Reference};
@@ -15,7 +15,7 @@ pub(crate) struct Case<T> {
     pub(crate) whole: bool,
 }
 
-impl<T: RealScalar> Case<T> {
+impl<T: Scalar> Case<T> {
     /// Row `i` has `length(i)` entries in random columns.
     pub(crate) fn new(
         name: &str,
@@ -47,7 +47,7 @@ impl<T: RealScalar> Case<T> {
     }
 
     /// Fails where `y` is not the reference: equal for whole numbers, within the error bound for others.
-    pub(crate) fn judge(&self, what: &str, y: &[T], expected: &Reference) {
+    pub(crate) fn judge(&self, what: &str, y: &[T], expected: &Reference<T::Wide>) {
         if self.whole {
             assert_eq!(exact::difference(y, expected), None, "{what}");
         } else {
@@ -59,7 +59,7 @@ impl<T: RealScalar> Case<T> {
 
 /// Matrices that a kernel may trip over; none has more than a few thousand entries, for the
 /// emulator.
-pub(crate) fn small<T: RealScalar>() -> Vec<Case<T>> {
+pub(crate) fn small<T: Scalar>() -> Vec<Case<T>> {
     vec![
         Case::new("1 x 1", (1, 1), |_, _| 1),
         Case::new("no rows", (0, 5), |_, _| 0),
@@ -92,7 +92,7 @@ pub(crate) fn small<T: RealScalar>() -> Vec<Case<T>> {
 }
 
 /// Those for Y = A X, smaller: the emulator makes k times the work.
-pub(crate) fn spmm_cases<T: RealScalar>() -> Vec<Case<T>> {
+pub(crate) fn spmm_cases<T: Scalar>() -> Vec<Case<T>> {
     vec![
         Case::new("no rows", (0, 5), |_, _| 0),
         Case::new("no columns", (5, 0), |_, _| 0),

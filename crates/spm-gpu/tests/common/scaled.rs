@@ -1,8 +1,8 @@
 //! y = alpha A x + beta y and Y = alpha A X + beta Y, and the same with another addend than y, of every
 //! kernel of the registries against the reference.
 
-use spm_formats::DenseShape;
 use spm_formats::kernel::{KernelInfo, Parameters, Scaling};
+use spm_formats::{DenseShape, RealScalar, Scalar};
 use spm_gpu::{
     Device, DeviceBuffer, DeviceProductPlan, DeviceScalar, PlanOptions, Stream, spmm, spmv,
 };
@@ -24,6 +24,13 @@ const PAIRS: [(f64, f64); 8] = [
     (0.0, 1.0),
     (0.0, 0.0),
 ];
+
+/// A whole number, for complex elements with an imaginary part unless it is 0 or 1.
+fn number<T: Scalar>(value: f64) -> T {
+    let part = |value| <T::Real as Scalar>::from_f64(value);
+    T::from_parts(part(value), part(value * (value - 1.0)))
+}
+
 /// Matrices for every way of storing one: a row that blocks share and rows without entries, few
 /// diagonals, equal values.
 fn matrices<T: DeviceScalar>() -> Vec<Case<T>> {
@@ -43,10 +50,10 @@ fn matrices<T: DeviceScalar>() -> Vec<Case<T>> {
 }
 
 /// A scaling, y before the product, and what it has to be afterwards.
-struct Update<T> {
+struct Update<T: Scalar> {
     scaling: Scaling<T>,
     before: Vec<T>,
-    expected: Reference,
+    expected: Reference<T::Wide>,
 }
 
 fn updates<T: DeviceScalar>(case: &Case<T>, x: &[T], dense: DenseShape) -> Vec<Update<T>> {
@@ -58,7 +65,7 @@ fn updates<T: DeviceScalar>(case: &Case<T>, x: &[T], dense: DenseShape) -> Vec<U
         } else {
             exact::vector(length + 5)[5..].to_vec()
         };
-        let scaling = Scaling::new(T::from_f64(alpha), T::from_f64(beta));
+        let scaling = Scaling::new(number(alpha), number(beta));
         let expected = reference::scaled(&case.coo, scaling, x, &before, dense);
         Update { scaling, before, expected }
     };
@@ -77,7 +84,7 @@ fn launches<T: DeviceScalar>(
     let stream = Stream::new(&device).unwrap();
     let x = DeviceBuffer::from_slice(&device, x).unwrap();
     for Update { scaling, before, expected } in updates {
-        let pair = (scaling.alpha.to_f64(), scaling.beta.to_f64());
+        let pair = (scaling.alpha.re().to_f64(), scaling.beta.re().to_f64());
         let what = format!("{what}, {scaling:?}");
         let judge = |y: &DeviceBuffer<T>, what: &str| {
             assert_eq!(exact::difference(&y.to_vec().unwrap(), expected), None, "{what}");
@@ -94,7 +101,7 @@ fn launches<T: DeviceScalar>(
             let launched = plan.launch_adding(*scaling, &x, &z, &mut y, &stream);
             launched.unwrap_or_else(|error| panic!("{what}: {error}"));
             judge(&y, &format!("{what}, to another vector"));
-            let to_bits = |z: &[T]| z.iter().map(|z| z.to_bits64()).collect::<Vec<_>>();
+            let to_bits = |z: &[T]| z.iter().map(|z| z.to_bits128()).collect::<Vec<_>>();
             assert!(to_bits(&z.to_vec().unwrap()) == to_bits(before), "{what}: z is only read");
         }
     }

@@ -1,6 +1,6 @@
 //! Y = A X of one kernel against the reference.
 
-use spm_formats::{DenseShape, Layout};
+use spm_formats::{DenseShape, Layout, RealScalar, Scalar};
 use spm_gpu::{
     Device, DeviceBuffer, DeviceProductPlan, DeviceScalar, GpuError, PlanOptions, Stream, spmm,
 };
@@ -11,6 +11,9 @@ use super::planned;
 
 pub(crate) const LAYOUTS: [Layout; 2] = [Layout::RowMajor, Layout::ColumnMajor];
 
+/// The bits of both parts of a result; none of NaN.
+pub(crate) type Bits = [Option<u64>; 2];
+
 /// Runs the kernel with its parameters on one matrix, with X finite and with an infinite element;
 /// `bits` are those of earlier runs, which must come again.
 pub(crate) fn check<T: DeviceScalar>(
@@ -19,7 +22,7 @@ pub(crate) fn check<T: DeviceScalar>(
     case: &Case<T>,
     dense: DenseShape,
     all_parameters: bool,
-    bits: &mut Option<Vec<Vec<Option<u64>>>>,
+    bits: &mut Option<Vec<Vec<Bits>>>,
 ) {
     let kernel = spmm::find::<T>(id).expect("a registered kernel");
     let mut x = case.vector(case.coo.cols() * dense.k);
@@ -47,15 +50,15 @@ pub(crate) fn check<T: DeviceScalar>(
             }
             let errors = reference::compare(&y, reference);
             let other = y.iter().zip(&reference.values).position(|(y, &exact)| {
-                let y = y.to_f64();
-                y != exact && !(y.is_nan() && exact.is_nan()) && !(y - exact).is_finite()
+                let y = y.widen();
+                y != exact && !Scalar::is_finite(y - exact)
             });
             let first = other.map(|i| (i, y[i], reference.values[i]));
             let choice = plan.choice().unwrap_or_default();
             assert!(errors.acceptable(), "{what}, {choice}: {errors:?}, first {first:?}");
             // A NaN's payload is not specified.
-            let of = |y: &T| (!y.to_f64().is_nan()).then(|| y.to_bits64());
-            results.push(y.iter().map(of).collect());
+            let of = |part: T::Real| (!part.to_f64().is_nan()).then(|| part.to_bits64());
+            results.push(y.iter().map(|y| [of(y.re()), of(y.im())]).collect());
         }
     }
     // The baselines' first algorithms may add in any order, and another plan of `auto` may have

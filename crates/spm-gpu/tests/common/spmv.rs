@@ -9,7 +9,7 @@ use super::cases::Case;
 use super::planned;
 
 /// The bits of a result, with what `auto` chose.
-pub(crate) type Bits = (Option<String>, Vec<u64>);
+pub(crate) type Bits = (Option<String>, Vec<u128>);
 
 /// Runs the kernel with all its parameters on one matrix. `bits` are those of earlier plans, which must
 /// come again unless `auto` chose another kernel; without them each plan also runs twice, and with an
@@ -45,7 +45,7 @@ pub(crate) fn check<T: DeviceScalar>(
                 assert!(errors.acceptable(), "{what}, infinite x: {errors:?}");
             }
         }
-        let to_bits = |y: &[T]| y.iter().map(|y| y.to_bits64()).collect::<Vec<_>>();
+        let to_bits = |y: &[T]| y.iter().map(|y| y.to_bits128()).collect::<Vec<_>>();
         if first && !kernel.baseline {
             let again = run(&mut *plan, &x).unwrap_or_else(|error| panic!("{what}: {error}"));
             assert_eq!(to_bits(&y), to_bits(&again), "{what}: other bits in a second run");

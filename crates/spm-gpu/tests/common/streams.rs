@@ -3,11 +3,12 @@
 use std::collections::BTreeSet;
 
 use spm_formats::kernel::TransposeOutput;
-use spm_formats::{DenseShape, Layout, MemoryBudget};
+use spm_formats::{DenseShape, Layout, MemoryBudget, Scalar};
 use spm_gpu::transpose::convert::{self, DeviceCoo};
 use spm_gpu::transpose::primitives;
 use spm_gpu::{
-    Device, DeviceBuffer, DeviceCsc, GpuError, PlanOptions, Stream, spmm, spmv, transpose,
+    Device, DeviceBuffer, DeviceCsc, DeviceScalar, GpuError, PlanOptions, Stream, spmm, spmv,
+    transpose,
 };
 use spm_testing::reference;
 
@@ -18,23 +19,25 @@ use super::planned;
 const ROUNDS: usize = 2;
 
 /// Operand number `which`.
-fn operand(which: usize, length: usize) -> Vec<f64> {
-    (0..length).map(|i| (((5 + 2 * which) * i + which) % 11) as f64 - 5.0).collect()
+fn operand<T: Scalar>(which: usize, length: usize) -> Vec<T> {
+    let part =
+        |i: usize| <T::Real as Scalar>::from_f64((((5 + 2 * which) * i + which) % 11) as f64 - 5.0);
+    (0..length).map(|i| T::from_parts(part(i), part(i + 3))).collect()
 }
 
 /// Launches in turns into two streams, then each into a stream of another library that is gone at the next
 /// one. Each stream has its own operand and results, none of which is waited for. Checks all results.
-fn in_turns(
+fn in_turns<T: DeviceScalar>(
     what: &str,
     device: &Device,
     (cols, rows): (usize, usize),
-    expected: impl Fn(&[f64]) -> Vec<f64>,
-    mut launch: impl FnMut(&DeviceBuffer<f64>, &mut DeviceBuffer<f64>, &Stream) -> Result<(), GpuError>,
+    expected: impl Fn(&[T]) -> Vec<T::Wide>,
+    mut launch: impl FnMut(&DeviceBuffer<T>, &mut DeviceBuffer<T>, &Stream) -> Result<(), GpuError>,
 ) {
     let streams = [Stream::new(device).unwrap(), Stream::new(device).unwrap()];
     let x = [operand(0, cols), operand(1, cols)];
     let on_device = x.each_ref().map(|x| DeviceBuffer::from_slice(device, x).unwrap());
-    let fresh = || DeviceBuffer::from_slice(device, &vec![f64::NAN; rows]).unwrap();
+    let fresh = || DeviceBuffer::from_slice(device, &vec![T::from_f64(f64::NAN); rows]).unwrap();
     let mut results: Vec<_> = (0..4 * ROUNDS).map(|_| fresh()).collect();
     // On a GPU they are the test's own, which outlive what stands for them.
     let others = [Stream::new(device).unwrap(), Stream::new(device).unwrap()];
@@ -52,31 +55,30 @@ fn in_turns(
     device.synchronize().unwrap_or_else(|error| panic!("{what}: {error}"));
     let expected = x.map(|x| expected(&x));
     for (round, y) in results.iter().enumerate() {
-        let mut result = vec![0.0; rows];
-        y.copy_to_slice(&mut result).unwrap();
+        let result: Vec<_> = y.to_vec().unwrap().into_iter().map(T::widen).collect();
         assert!(result == expected[round % 2], "{what}: launch {round} is wrong");
     }
 }
 
 /// Returns which kernels took the matrix.
-pub(crate) fn products(device: &Device, case: &Case<f64>) -> BTreeSet<String> {
+pub(crate) fn products<T: DeviceScalar>(device: &Device, case: &Case<T>) -> BTreeSet<String> {
     let mut seen = BTreeSet::new();
     let (rows, cols) = (case.coo.rows(), case.coo.cols());
-    for kernel in spmv::registry::<f64>() {
+    for kernel in spmv::registry::<T>() {
         let (what, set) = (format!("spmv {}", kernel.info.id), kernel.info.defaults());
         let plan = kernel.plan(device, case.csr.view(), &set, &PlanOptions::default());
         let Some(mut plan) = planned(&what, plan) else { continue };
-        let expected = |x: &[f64]| reference::spmv(&case.coo, x).values;
+        let expected = |x: &[T]| reference::spmv(&case.coo, x).values;
         in_turns(&what, device, (cols, rows), expected, |x, y, stream| plan.launch(x, y, stream));
         seen.insert(what);
     }
-    for kernel in spmm::registry::<f64>() {
+    for kernel in spmm::registry::<T>() {
         for layout in [Layout::RowMajor, Layout::ColumnMajor] {
             let dense = DenseShape { k: 4, layout };
             let (what, set) = (format!("spmm {}", kernel.info.id), kernel.info.defaults());
             let plan = kernel.plan(device, case.csr.view(), dense, &set, &PlanOptions::default());
             let Some(mut plan) = planned(&what, plan) else { continue };
-            let expected = |x: &[f64]| reference::spmm(&case.coo, x, dense).values;
+            let expected = |x: &[T]| reference::spmm(&case.coo, x, dense).values;
             let lengths = (cols * dense.k, rows * dense.k);
             in_turns(&what, device, lengths, expected, |x, y, stream| plan.launch(x, y, stream));
             seen.insert(what);
@@ -85,12 +87,12 @@ pub(crate) fn products(device: &Device, case: &Case<f64>) -> BTreeSet<String> {
     seen
 }
 
-pub(crate) fn transpositions(device: &Device, case: &Case<f64>) {
+pub(crate) fn transpositions<T: DeviceScalar>(device: &Device, case: &Case<T>) {
     let (cols, entries) = (case.coo.cols(), case.coo.entries());
     let (col_ptr, row_ind, values) = reference::transpose(&case.coo);
     let expected = TransposeOutput { col_ptr, row_ind, values };
     let streams = [Stream::new(device).unwrap(), Stream::new(device).unwrap()];
-    for kernel in transpose::registry::<f64>() {
+    for kernel in transpose::registry::<T>() {
         let (what, set) = (format!("transpose {}", kernel.info.id), kernel.info.defaults());
         let plan = kernel.plan(device, case.csr.view(), &set, &PlanOptions::default());
         let Some(mut plan) = planned(&what, plan) else { continue };
@@ -106,7 +108,11 @@ pub(crate) fn transpositions(device: &Device, case: &Case<f64>) {
             assert!(result == expected, "{what}: wrong");
         }
     }
-    // Twice at the same time: what they share is the device.
+}
+
+/// A conversion twice at the same time: what they share is the device.
+pub(crate) fn conversions(device: &Device, case: &Case<f64>) {
+    let entries = case.coo.entries();
     let coo = DeviceCoo::from_coo(device, &case.coo).unwrap();
     let csr = || {
         let csr = convert::coo_to_csr(&coo, &MemoryBudget::default()).unwrap();
@@ -137,7 +143,7 @@ pub(crate) fn procedures(device: &Device, lengths: &[usize]) {
 }
 
 /// Columns all over, an empty and a full row.
-pub(crate) fn small() -> Case<f64> {
+pub(crate) fn small<T: Scalar>() -> Case<T> {
     let full = "a full row among short and empty ones";
     let case = spmm_cases().into_iter().find(|case| case.name == full);
     case.expect("a listed case")

@@ -6,8 +6,8 @@ use spm_formats::{Coo, Csr, MemoryBudget};
 use spm_gpu::transpose::convert::{self, DeviceCompressed, DeviceCoo};
 use spm_gpu::transpose::primitives;
 use spm_gpu::{
-    Device, DeviceBuffer, DeviceCsc, DeviceHll, DeviceScalar, DeviceSell, DeviceTransposePlan,
-    GpuError, PlanOptions, Stream, transpose,
+    Device, DeviceBuffer, DeviceCsc, DeviceHll, DeviceReal, DeviceScalar, DeviceSell,
+    DeviceTransposePlan, GpuError, PlanOptions, Stream, transpose,
 };
 use spm_testing::edge_cases::vector;
 use spm_testing::reference;
@@ -99,7 +99,7 @@ pub(crate) fn run<T: DeviceScalar>(
 }
 
 /// The arrays in host memory.
-fn downloaded<T: DeviceScalar>(a: &DeviceCompressed<T>) -> TransposeOutput<T> {
+fn downloaded<T: DeviceReal>(a: &DeviceCompressed<T>) -> TransposeOutput<T> {
     let mut host = TransposeOutput::new(a.outer(), a.values().len());
     a.pointers().copy_to_slice(&mut host.col_ptr).unwrap();
     a.indices().copy_to_slice(&mut host.row_ind).unwrap();
@@ -107,7 +107,7 @@ fn downloaded<T: DeviceScalar>(a: &DeviceCompressed<T>) -> TransposeOutput<T> {
     host
 }
 
-fn arrays<T: DeviceScalar>(a: &Csr<T>) -> TransposeOutput<T> {
+fn arrays<T: DeviceReal>(a: &Csr<T>) -> TransposeOutput<T> {
     TransposeOutput {
         col_ptr: a.row_ptr().to_vec(),
         row_ind: a.col_ind().to_vec(),
@@ -115,7 +115,7 @@ fn arrays<T: DeviceScalar>(a: &Csr<T>) -> TransposeOutput<T> {
     }
 }
 
-pub(crate) fn check_conversions<T: DeviceScalar>(device: &Device, case: &Case<T>) {
+pub(crate) fn check_conversions<T: DeviceReal>(device: &Device, case: &Case<T>) {
     let (col_ptr, row_ind, values) = reference::transpose(&case.coo);
     let transpose = TransposeOutput { col_ptr, row_ind, values };
     let csr = DeviceCompressed::from_csr(device, case.csr.view()).unwrap();
@@ -144,7 +144,7 @@ pub(crate) fn check_conversions<T: DeviceScalar>(device: &Device, case: &Case<T>
 }
 
 /// The padded formats: the host's, bit by bit.
-pub(crate) fn check_padded<T: DeviceScalar>(device: &Device, case: &Case<T>) {
+pub(crate) fn check_padded<T: DeviceReal>(device: &Device, case: &Case<T>) {
     let (view, budget) = (case.csr.view(), MemoryBudget::default());
     let csr = DeviceCompressed::from_csr(device, view).unwrap();
     let x = vector::<T>(case.csr.cols());

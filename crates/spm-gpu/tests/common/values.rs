@@ -1,6 +1,6 @@
 //! New values for the pattern of a plan: the bits of a new plan, or a refusal that changes nothing.
 
-use spm_formats::{Csr, DenseShape};
+use spm_formats::{Csr, DenseShape, Scalar};
 use spm_gpu::{
     Device, DeviceBuffer, DeviceProductPlan, DeviceScalar, GpuError, PlanOptions, Stream, spmm,
     spmv,
@@ -12,8 +12,9 @@ use super::planned;
 use super::spmm::LAYOUTS;
 
 /// Kernels that `auto` may choose; planned for new values, these have to take them.
-const CHOSEN: [&str; 12] = [
+const CHOSEN: [&str; 13] = [
     "csr-subwarp-per-row",
+    "sell",
     "sellp",
     "csr-segmented-sum",
     "csr-column-blocks",
@@ -43,7 +44,8 @@ fn patterns<T: DeviceScalar>() -> Vec<Case<T>> {
 
 /// Values for `entries` entries, all equal with seed 0.
 fn values<T: DeviceScalar>(entries: usize, seed: usize) -> Vec<T> {
-    (0..entries).map(|k| T::from_f64((((k + 1) * seed) as f64 * 0.618).sin() + 0.25)).collect()
+    let part = |k: usize| <T::Real as Scalar>::from_f64(((k * seed) as f64 * 0.618).sin() + 0.25);
+    (0..entries).map(|k| T::from_parts(part(k + 1), part(k + 3))).collect()
 }
 
 fn with_values<T: DeviceScalar>(a: &Csr<T>, values: &[T]) -> Csr<T> {
@@ -53,14 +55,14 @@ fn with_values<T: DeviceScalar>(a: &Csr<T>, values: &[T]) -> Csr<T> {
 }
 
 /// The bits of A x, or of A X.
-fn product<T: DeviceScalar>(plan: &mut dyn DeviceProductPlan<T>) -> Vec<u64> {
+fn product<T: DeviceScalar>(plan: &mut dyn DeviceProductPlan<T>) -> Vec<u128> {
     let device = plan.device().clone();
     let stream = Stream::new(&device).unwrap();
     let ((rows, cols), k) = (plan.shape(), plan.dense().k);
     let x = DeviceBuffer::from_slice(&device, &vector::<T>(cols * k)).unwrap();
     let mut y = DeviceBuffer::from_slice(&device, &vec![T::from_f64(f64::NAN); rows * k]).unwrap();
     plan.launch(&x, &mut y, &stream).unwrap();
-    y.to_vec().unwrap().into_iter().map(|y| y.to_bits64()).collect()
+    y.to_vec().unwrap().into_iter().map(|y| y.to_bits128()).collect()
 }
 
 /// One kernel: values that are equal at first, and then are not.

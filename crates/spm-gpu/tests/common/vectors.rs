@@ -1,19 +1,22 @@
 //! Vectors on a device against the same operations on the host, with small whole numbers, whose sums are
 //! exact.
 
-use spm_formats::Scalar;
+use spm_formats::{Complex, RealScalar, Scalar};
 use spm_gpu::{
-    Device, DeviceBuffer, DeviceRows, DeviceScalar, DeviceVector, Event, GpuError, HostBuffer,
-    Stream,
+    Device, DeviceBuffer, DeviceReal, DeviceRows, DeviceScalar, DeviceVector, Event, GpuError,
+    HostBuffer, Stream,
 };
 
 /// Tries something on a device.
 type Test = fn(&Device);
 
 /// What to try, with its name.
-pub(crate) const ALL: [(&str, Test); 9] = [
+pub(crate) const ALL: [(&str, Test); 12] = [
     ("operations_f64", operations::<f64>),
     ("operations_f32", operations::<f32>),
+    ("operations_c64", operations::<Complex<f64>>),
+    ("operations_c32", operations::<Complex<f32>>),
+    ("a_complex_factor_of_1_changes_nothing", a_complex_factor_of_1_changes_nothing),
     ("streams_wait_for_each_other", streams_wait_for_each_other),
     ("sums_have_the_same_bits", sums_have_the_same_bits),
     ("wrong_vectors_are_refused", wrong_vectors_are_refused),
@@ -27,19 +30,26 @@ pub(crate) const ALL: [(&str, Test); 9] = [
 /// of those.
 const LENGTHS: [usize; 10] = [0, 1, 31, 32, 33, 256, 257, 1024, 1025, 5000];
 
-/// Whole numbers from -8 to 8.
+/// Numbers whose parts are whole, from -8 to 8.
 fn whole<T: Scalar>(length: usize, seed: usize) -> Vec<T> {
-    (0..length).map(|i| T::from_f64(((i * 7 + seed) % 17) as f64 - 8.0)).collect()
+    let part = |i: usize| <T::Real as Scalar>::from_f64(((i * 7 + seed) % 17) as f64 - 8.0);
+    (0..length).map(|i| T::from_parts(part(i), part(3 * i + 5))).collect()
+}
+
+/// A number; of complex ones with the imaginary part 1, unless it is 0.
+fn number<T: Scalar>(value: f64) -> T {
+    let im = if value == 0.0 { 0.0 } else { 1.0 };
+    T::from_parts(<T::Real as Scalar>::from_f64(value), <T::Real as Scalar>::from_f64(im))
 }
 
 fn operations<T: DeviceScalar>(device: &Device) {
     let stream = Stream::new(device).unwrap();
-    let number = <T as Scalar>::from_f64;
     for length in LENGTHS {
         let (a, b) = (whole::<T>(length, 3), whole::<T>(length, 11));
         let each = |f: &dyn Fn(T, T) -> T| -> Vec<T> {
             a.iter().zip(&b).map(|(&a, &b)| f(a, b)).collect()
         };
+        let number = number::<T>;
         let x = DeviceVector::from_slice(&stream, &a).unwrap();
         let y = || DeviceVector::from_slice(&stream, &b).unwrap();
         let check = |what: &str, y: DeviceVector<T>, expected: Vec<T>| {
@@ -80,12 +90,42 @@ fn operations<T: DeviceScalar>(device: &Device) {
         check("axpby over NaN", z, each(&|a, _| number(2.0) * a));
 
         let sum = |values: Vec<T>| values.into_iter().sum::<T>();
-        assert_eq!(x.dot(&y()).unwrap(), sum(each(&|a, b| a * b)), "dot of {length}");
+        assert_eq!(x.dot(&y()).unwrap(), sum(each(&|a, b| Scalar::conj(a) * b)), "dot of {length}");
         // A second time with the same workspace.
-        assert_eq!(x.dot(&x).unwrap(), sum(each(&|a, _| a * a)), "square of {length}");
+        assert_eq!(
+            x.dot(&x).unwrap(),
+            sum(each(&|a, _| Scalar::conj(a) * a)),
+            "square of {length}"
+        );
     }
-    let ones = DeviceVector::from_slice(&stream, &[number(1.0); 4]).unwrap();
-    assert_eq!(ones.norm2().unwrap().to_f64(), 2.0);
+    let threes = DeviceVector::from_slice(&stream, &[<T as Scalar>::from_f64(3.0); 4]).unwrap();
+    assert_eq!(threes.norm2().unwrap().to_f64(), 6.0);
+    // 3^2 + 4^2 of a complex number.
+    let five =
+        T::from_parts(<T::Real as Scalar>::from_f64(3.0), <T::Real as Scalar>::from_f64(4.0));
+    let norm = DeviceVector::from_slice(&stream, &[five]).unwrap().norm2().unwrap();
+    assert_eq!(norm.to_f64(), if T::IS_COMPLEX { 5.0 } else { 3.0 });
+}
+
+/// 1 z is z, also where z is infinite: multiplied part by part it would be NaN.
+fn a_complex_factor_of_1_changes_nothing(device: &Device) {
+    let (stream, one) = (Stream::new(device).unwrap(), Complex::new(1.0, 0.0));
+    let infinite = [Complex::new(f64::INFINITY, 2.0), Complex::new(1.0, f64::NEG_INFINITY)];
+    let x = DeviceVector::from_slice(&stream, &infinite).unwrap();
+    let zeros = DeviceVector::zeros(&stream, 2).unwrap();
+    let check = |what: &str, y: &DeviceVector<Complex<f64>>| {
+        assert_eq!(y.to_vec().unwrap(), infinite, "{what}");
+    };
+    let mut y = x.try_clone().unwrap();
+    y.scale(one).unwrap();
+    check("scale", &y);
+    y.axpy(Complex::new(2.0, 1.0), &zeros).unwrap();
+    check("axpy", &y);
+    y.axpby(one, &x, Complex::new(0.0, 0.0)).unwrap();
+    check("axpby", &y);
+    let mut y = DeviceVector::zeros(&stream, 2).unwrap();
+    y.axpy(one, &x).unwrap();
+    check("axpy of zeros", &y);
 }
 
 /// Operations on vectors of two streams wait for each other.
@@ -151,7 +191,7 @@ fn wrong_vectors_are_refused(device: &Device) {
 }
 
 /// Rows of 1 and of many columns, into the middle of an array and back.
-fn rows_are_copied_out_and_in<T: DeviceScalar>(device: &Device) {
+fn rows_are_copied_out_and_in<T: DeviceReal>(device: &Device) {
     let stream = Stream::new(device).unwrap();
     let of = 600;
     for (count, k) in [(0, 3), (1, 1), (257, 1), (300, 3), (40, 32), (9, 70), (5, 0)] {

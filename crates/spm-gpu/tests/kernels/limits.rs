@@ -3,7 +3,7 @@
 //! finite.
 
 use spm_formats::kernel::{KernelInfo, Parameters, PlanError, TransposeOutput};
-use spm_formats::{DenseShape, FormatError, Layout};
+use spm_formats::{Complex, DenseShape, FormatError, Layout};
 use spm_gpu::{Device, DeviceScalar, PlanOptions, spmm, spmv, transpose};
 use spm_testing::edge_cases::{self, SPECIAL, ragged, vector};
 use spm_testing::exact::Whole;
@@ -66,7 +66,7 @@ fn check_spmm<T: DeviceScalar>(device: &Device, case: &Case<T>, x: &[T], k: usiz
 
 fn check_transpose<T: DeviceScalar>(device: &Device, case: &Case<T>, all: bool) {
     let (col_ptr, row_ind, values) = reference::transpose(&case.coo);
-    let bits = |values: &[T]| values.iter().map(|v| v.to_bits64()).collect::<Vec<_>>();
+    let bits = |values: &[T]| values.iter().map(|v| v.to_bits128()).collect::<Vec<_>>();
     let own = |kernel: &transpose::TransposeKernel<T>| (!kernel.baseline).then_some(kernel.info);
     for (kernel, parameters) in sets(transpose::registry::<T>(), own, all) {
         for parameters in parameters {
@@ -104,6 +104,11 @@ fn empty_matrices_one_row_one_column_f32() {
 #[test]
 fn empty_matrices_one_row_one_column_f64() {
     shapes::<f64>();
+}
+
+#[test]
+fn empty_matrices_one_row_one_column_c64() {
+    shapes::<Complex<f64>>();
 }
 
 fn long_row<T: DeviceScalar>(length: u32) -> Case<T> {
@@ -189,6 +194,11 @@ fn special_values_follow_ieee_f32() {
 #[test]
 fn special_values_follow_ieee_f64() {
     special_values::<f64>(true);
+}
+
+#[test]
+fn special_values_follow_ieee_c64() {
+    special_values::<Complex<f64>>(false);
 }
 
 /// rows x k or columns x k beyond what memory can number.

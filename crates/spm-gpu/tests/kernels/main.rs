@@ -5,6 +5,7 @@ mod auto;
 mod budget;
 #[path = "../common/mod.rs"]
 mod common;
+mod complex;
 mod device;
 mod devices;
 mod limits;

@@ -2,7 +2,9 @@
 
 use spm_formats::kernel::{Parameters, PlanError, ProductPlan, RunError};
 use spm_formats::{Csr, FormatError, MemoryBudget};
-use spm_gpu::{Device, DeviceBuffer, DeviceScalar, GpuError, PlanOptions, Stream, spmv};
+use spm_gpu::{
+    Device, DeviceBuffer, DeviceReal, DeviceScalar, GpuError, PlanOptions, Stream, spmv,
+};
 use spm_gpu_kernels::emulator::EmulatorOptions;
 use spm_testing::edge_cases::vector;
 use spm_testing::reference;
@@ -208,7 +210,7 @@ fn few_diagonals_are_supported() {
 
 /// Rows with 0 to 9 entries all over each of several column blocks, and an x that is infinite wherever no
 /// row has one: in all even columns, and so in the first of each block, which is that of padding.
-fn column_blocks_with_padding<T: DeviceScalar>() {
+fn column_blocks_with_padding<T: DeviceReal>() {
     let kernel = spmv::find::<T>("csr-column-blocks").unwrap();
     let (rows, cols, distance) = (103, 130_000, 26_000);
     let (mut row_ptr, mut columns) = (vec![0], Vec::new());

@@ -3,13 +3,14 @@
 
 use std::collections::BTreeSet;
 
+use spm_formats::Complex;
 use spm_gpu::{Device, DeviceBuffer, Event, GpuError, Stream, spmm, spmv};
 use spm_gpu_kernels::emulator::{Defect, EmulatorError, EmulatorOptions};
 use spm_testing::exact::Whole;
 
 use crate::common::cases::Case;
 use crate::common::streams::{
-    dropped_behind_a_launch, procedures, products, small, transpositions,
+    conversions, dropped_behind_a_launch, procedures, products, small, transpositions,
 };
 
 fn deferred(seed: u64, detect_races: bool) -> Device {
@@ -35,6 +36,7 @@ fn every_plan_in_two_streams_on_the_emulator() {
         for case in &cases {
             seen.append(&mut products(&device, case));
             transpositions(&device, case);
+            conversions(&device, case);
         }
         procedures(&device, &[3000]);
     }
@@ -43,6 +45,14 @@ fn every_plan_in_two_streams_on_the_emulator() {
     let spmv = spmv.iter().filter_map(|k| own(k.baseline, format!("spmv {}", k.info.id)));
     let spmm = spmm.iter().filter_map(|k| own(k.baseline, format!("spmm {}", k.info.id)));
     assert_eq!(seen, spmv.chain(spmm).collect());
+}
+
+#[test]
+fn every_complex_plan_in_two_streams_on_the_emulator() {
+    for device in [detecting(0), silent(1)] {
+        products(&device, &small::<Complex<f64>>());
+        transpositions(&device, &small::<Complex<f64>>());
+    }
 }
 
 #[test]

@@ -10,7 +10,7 @@ use spm_formats::kernel::{
 use spm_formats::{DenseShape, Layout, Scalar};
 use spm_gpu::spmv::BoxedPlan;
 use spm_gpu::{
-    Device, DeviceBuffer, DeviceCsc, DeviceInfo, DeviceScalar, DeviceTransposePlan, GpuError,
+    Device, DeviceBuffer, DeviceCsc, DeviceInfo, DeviceReal, DeviceTransposePlan, GpuError,
     HostProductPlan, HostTransposePlan, PlanOptions, Stream,
 };
 use spm_testing::reference::{self, ErrorMeasures, Reference};
@@ -49,7 +49,7 @@ pub fn describe(device: Result<&Device, &str>) -> serde_json::Value {
 ///
 /// # Errors
 /// A kernel that does not apply, padding beyond the budget, no such kernel, too little device memory.
-pub fn plan<'a, T: DeviceScalar>(
+pub fn plan<'a, T: DeviceReal>(
     spec: &CaseSpec,
     matrix: &'a Matrix<T>,
     device: &Device,
@@ -172,7 +172,7 @@ struct Operands<T> {
     reference: Rc<Reference>,
 }
 
-impl<T: DeviceScalar> Operands<T> {
+impl<T: DeviceReal> Operands<T> {
     fn new(device: &Device, x: &[T], y: usize, reference: Rc<Reference>) -> Result<Self, GpuError> {
         // What a kernel fails to write must not pass for a result.
         let result = vec![T::from_f64(f64::NAN); y];
@@ -188,7 +188,7 @@ struct Product<'a, T> {
     clock: Clock<'a>,
 }
 
-impl<'a, T: DeviceScalar> Product<'a, T> {
+impl<'a, T: DeviceReal> Product<'a, T> {
     /// With X and Y on the device; `make` plans for a whole call.
     fn case(
         plan: BoxedPlan<T>,
@@ -210,7 +210,7 @@ impl<'a, T: DeviceScalar> Product<'a, T> {
     }
 }
 
-impl<T: DeviceScalar> Case for Product<'_, T> {
+impl<T: DeviceReal> Case for Product<'_, T> {
     fn footprint(&self) -> Footprint {
         self.plan.footprint()
     }
@@ -247,7 +247,7 @@ struct Transpose<'a, T> {
     clock: Clock<'a>,
 }
 
-impl<T: DeviceScalar> Case for Transpose<'_, T> {
+impl<T: DeviceReal> Case for Transpose<'_, T> {
     fn footprint(&self) -> Footprint {
         self.plan.footprint()
     }

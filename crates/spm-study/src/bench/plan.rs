@@ -5,7 +5,7 @@ use std::collections::HashMap;
 use spm_cpu::Threads;
 use spm_formats::MemoryBudget;
 use spm_formats::kernel::{Backend, PlanError};
-use spm_gpu::{Device, DeviceScalar};
+use spm_gpu::{Device, DeviceReal};
 use spm_gpu_kernels::emulator::EmulatorOptions;
 
 use super::case::{CaseSpec, Planned};
@@ -55,7 +55,7 @@ impl Resources {
 ///
 /// # Errors
 /// A kernel that does not apply, padding beyond the budget, no such kernel, no device.
-pub fn plan<'a, T: DeviceScalar>(
+pub fn plan<'a, T: DeviceReal>(
     spec: &CaseSpec,
     matrix: &'a Matrix<T>,
     resources: &mut Resources,

@@ -9,7 +9,7 @@ use anyhow::{Context, bail, ensure};
 use spm_formats::MemoryBudget;
 use spm_formats::kernel::Backend;
 use spm_formats::matrix_market::Mode;
-use spm_gpu::DeviceScalar;
+use spm_gpu::DeviceReal;
 
 use super::cache::{Eviction, last_level_bytes};
 use super::case::CaseSpec;
@@ -161,7 +161,7 @@ fn names_differ(matrices: &[Source]) -> anyhow::Result<()> {
 }
 
 /// Measures what is not in the table yet, then writes the report.
-fn measure<T: DeviceScalar>(
+fn measure<T: DeviceReal>(
     mut runner: Runner,
     cases: &[(&str, CaseSpec)],
     matrices: &[Source],
@@ -364,7 +364,7 @@ fn ranks(cases: impl Iterator<Item = (bool, bool)>) -> Vec<(bool, usize)> {
 }
 
 /// Loads a matrix for which x is long enough.
-fn load<T: DeviceScalar>(
+fn load<T: DeviceReal>(
     source: &Source,
     mode: Mode,
     input: &Input,

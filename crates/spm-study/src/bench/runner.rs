@@ -6,7 +6,7 @@ use std::path::Path;
 use std::time::{Duration, Instant};
 
 use spm_formats::kernel::{Backend, PlanError};
-use spm_gpu::DeviceScalar;
+use spm_gpu::DeviceReal;
 
 use super::cache::Eviction;
 use super::case::{CaseSpec, Planned};
@@ -117,7 +117,7 @@ impl Runner {
     ///
     /// # Errors
     /// Only when the row cannot be written.
-    pub fn run<T: DeviceScalar>(
+    pub fn run<T: DeviceReal>(
         &mut self,
         experiment: &str,
         matrix: &Matrix<T>,

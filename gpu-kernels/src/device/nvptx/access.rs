@@ -3,6 +3,8 @@
 use core::arch::asm;
 use core::mem::transmute;
 
+use crate::device::Complex;
+
 /// Moves an element between memory and registers.
 #[doc(hidden)]
 pub trait Access: Sized {
@@ -85,6 +87,7 @@ register_access! {
     [u32; 2] = u64, reg64, "b64";
     [i32; 2] = u64, reg64, "b64";
     [f32; 2] = u64, reg64, "b64";
+    Complex<f32> = u64, reg64, "b64";
 }
 
 /// Predicated accesses of one instruction, without a branch.
@@ -261,7 +264,42 @@ macro_rules! vector_access {
     )*};
 }
 
-vector_access!([u32; 4], [i32; 4], [f32; 4], [u64; 2], [f64; 2]);
+vector_access!([u32; 4], [i32; 4], [f32; 4], [u64; 2], [f64; 2], Complex<f64>);
+
+/// A branch around the access.
+impl<T> AccessIf for Complex<T>
+where
+    Self: Access,
+{
+    #[inline(always)]
+    fn load_global_if(condition: bool, address: u64, otherwise: Self) -> Self {
+        if condition { Self::load_global(address) } else { otherwise }
+    }
+    #[inline(always)]
+    fn load_read_only_if(condition: bool, address: u64, otherwise: Self) -> Self {
+        if condition { Self::load_read_only(address) } else { otherwise }
+    }
+    #[inline(always)]
+    fn load_streaming_if(condition: bool, address: u64, otherwise: Self) -> Self {
+        if condition { Self::load_streaming(address) } else { otherwise }
+    }
+    #[inline(always)]
+    fn store_global_if(condition: bool, address: u64, value: Self) {
+        if condition {
+            Self::store_global(address, value);
+        }
+    }
+    #[inline(always)]
+    fn load_shared_if(condition: bool, offset: u32, otherwise: Self) -> Self {
+        if condition { Self::load_shared(offset) } else { otherwise }
+    }
+    #[inline(always)]
+    fn store_shared_if(condition: bool, offset: u32, value: Self) {
+        if condition {
+            Self::store_shared(offset, value);
+        }
+    }
+}
 
 /// Elements of 32 bytes: two vector instructions.
 macro_rules! double_vector_access {
