@@ -154,6 +154,9 @@ fn measure(
              {boundary:>9.1} {iteration:>9.1} {ghosts:>8} {allocations:>6} {planned:>6.2} {digest:016x} {}",
             op.kernel()
         );
+        if op.boundary_kernel() != op.kernel() {
+            println!("{:>120} {}", "boundary rows:", op.boundary_kernel());
+        }
     }
     Ok(())
 }

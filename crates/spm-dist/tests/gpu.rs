@@ -3,12 +3,12 @@
 
 mod common;
 
-use common::{distribute, gathered, matrices, sliced};
+use common::{by_rank, distribute, gathered, matrices, sliced};
 use spm_dist::gpu::{DeviceOperator, DeviceOptions, Nccl, Transport, conjugate_gradients};
 use spm_dist::threads::{Delivery, ThreadCommunicator, run, run_with};
 use spm_dist::{CgOptions, Communicator, DistCsr, DistError, Kernel, Partition, Rows};
 use spm_formats::kernel::{Scaling, split_label};
-use spm_formats::{Csr, DenseShape, Layout};
+use spm_formats::{Csr, DenseShape, Layout, MemoryBudget};
 use spm_gpu::{Device, DeviceBuffer, DeviceVector, EmulatorOptions, GpuError, Stream, spmm, spmv};
 use spm_testing::edge_cases::vector;
 
@@ -320,6 +320,52 @@ fn the_choice_of_rank_0_and_new_values_are_exact_on_whole_numbers() {
             assert_eq!((&*found, &*found_new), expected, "{name} {}", setting.name());
         }
     }
+}
+
+/// A choice that boundary rows do not take stays that of the local block.
+#[test]
+fn boundary_rows_that_do_not_take_the_choice_have_another_kernel() {
+    let (n, of_rank) = (1800, 600);
+    // Every third row is a boundary row. One of them is long, so that a format which gives all rows as many
+    // stored elements goes beyond the budget.
+    let entries = (0..n).flat_map(|i: usize| {
+        let block = i - i % of_rank;
+        let cols: Vec<usize> = match (i % of_rank, i % 3) {
+            (0, _) => (0..n).step_by(6).collect(),
+            (_, 0) => vec![i, (i + of_rank) % n],
+            _ => vec![block + i % 7, block + 10 + i % 11, block + 300 + i % 13],
+        };
+        cols.into_iter().map(move |j| (i, j, 1.0))
+    });
+    let a = Csr::from_triplets((n, n), entries).unwrap();
+    let x: Vec<f64> = (0..n).map(|i| (i % 7) as f64 - 2.0).collect();
+    let mut expected = vec![0.0; n];
+    a.iter().for_each(|(row, col, value)| expected[row] += value * x[col]);
+    let kernels = |budget: MemoryBudget| {
+        let parts = run(3, |comm| {
+            let rows = Partition::even(n as u64, 3);
+            let mine = Rows::of(a.view(), rows.range(comm.rank()));
+            let device = Device::emulated(Default::default());
+            let a = DistCsr::new(comm, &rows, &rows, mine)?;
+            let mut options = DeviceOptions::default();
+            options.plan.budget = budget.clone();
+            let mut op = DeviceOperator::new(comm, &device, a, &options)?;
+            let stream = Stream::new(&device)?;
+            let x = DeviceVector::from_slice(&stream, &sliced(&x, &rows, comm.rank(), 1))?;
+            let mut y = DeviceVector::zeros(&stream, x.len())?;
+            op.apply(&x, &mut y)?;
+            let kernels = (op.kernel().to_owned(), op.boundary_kernel().to_owned());
+            assert_eq!(gathered(comm, &format!("{kernels:?}")).len(), 1);
+            Ok((kernels, y.to_vec()?))
+        });
+        let parts = parts.unwrap();
+        assert_eq!(by_rank(&parts, |part| &part.1), expected);
+        parts[0].0.clone()
+    };
+    let (local, boundary) = kernels(MemoryBudget::unlimited());
+    assert_eq!(local, boundary);
+    let (kept, boundary) = kernels(MemoryBudget::bytes(48 << 10));
+    assert_eq!((&kept, &*boundary), (&local, "csr-subwarp-per-row"));
 }
 
 fn ring(n: usize) -> Csr<f64> {

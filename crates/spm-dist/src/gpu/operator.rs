@@ -73,6 +73,8 @@ pub struct DeviceOperator<T> {
     device: Device,
     columns: usize,
     label: String,
+    /// That of the boundary rows.
+    boundary_label: String,
     options: PlanOptions,
     local: BoxedPlan<T>,
     boundary: BoxedPlan<T>,
@@ -143,21 +145,23 @@ impl<T: DeviceReal> DeviceOperator<T> {
         };
         let block = agree(comm, checked.and_then(|()| Ok(a.local_block()?)))?;
 
-        let plans = |label: &str| {
-            let plan = |a: &Csr<T>| plan(device, a, label, k, &options.plan);
-            agree(comm, plan(&block).and_then(|local| Ok((local, plan(&a.boundary.a)?))))
-        };
-        let (label, (local, boundary)) = match &options.kernel {
-            Kernel::Fixed(label) => (label.clone(), plans(label)?),
-            Kernel::Auto => {
-                let chosen = choose(comm, device, [&block, &a.boundary.a], options)?;
-                match plans(&chosen) {
-                    Ok(plans) => (chosen, plans),
-                    Err(DistError::Rank { .. }) => (plain(k).to_owned(), plans(plain(k))?),
-                    Err(error) => return Err(error),
-                }
+        // With the label, or, where that is this crate's choice and one rank cannot, with the plain kernel.
+        let planned = |a: &Csr<T>, label: &str| -> Result<(String, BoxedPlan<T>), DistError> {
+            let with = |label: &str| {
+                let plan = agree(comm, plan(device, a, label, k, &options.plan))?;
+                Ok((label.to_owned(), plan))
+            };
+            match (&options.kernel, with(label)) {
+                (Kernel::Auto, Err(DistError::Rank { .. })) => with(plain(k)),
+                (_, planned) => planned,
             }
         };
+        let chosen = match &options.kernel {
+            Kernel::Fixed(label) => label.clone(),
+            Kernel::Auto => choose(comm, device, [&block, &a.boundary.a], options)?,
+        };
+        let (label, local) = planned(&block, &chosen)?;
+        let (boundary_label, boundary) = planned(&a.boundary.a, &chosen)?;
         let of_transpose = if options.transpose {
             let plan = |a: &Csr<T>| plan_transposed(device, a, &options.plan);
             let plans = plan(&block).and_then(|local| Ok((local, plan(&a.boundary.a)?)));
@@ -208,6 +212,7 @@ impl<T: DeviceReal> DeviceOperator<T> {
             device: device.clone(),
             columns: k,
             label,
+            boundary_label,
             options: options.plan.clone(),
             local,
             boundary,
@@ -236,9 +241,15 @@ impl<T: DeviceReal> DeviceOperator<T> {
         &self.device
     }
 
-    /// The kernel and its parameters, the same on every rank.
+    /// The kernel of the local block and its parameters, the same on every rank.
     pub fn kernel(&self) -> &str {
         &self.label
+    }
+
+    /// The kernel of the boundary rows, the same on every rank. It is another one only where
+    /// [`Kernel::Auto`] has chosen one that does not take the boundary rows of every rank.
+    pub fn boundary_kernel(&self) -> &str {
+        &self.boundary_label
     }
 
     /// How boundary elements get from one device to another, the same on every rank; not
@@ -500,10 +511,10 @@ impl<T: DeviceReal> DeviceOperator<T> {
         Arc::make_mut(&mut self.a.boundary.a).values_mut().copy_from_slice(&of_boundary);
         let of_local = parts.concat();
         if !self.takes_values(&of_local, |op| &mut op.local)? {
-            self.local = self.plan_anew(&*self.a.local_block()?)?;
+            self.local = self.plan_anew(&*self.a.local_block()?, &self.label)?;
         }
         if !self.takes_values(&of_boundary, |op| &mut op.boundary)? {
-            self.boundary = self.plan_anew(&self.a.boundary.a)?;
+            self.boundary = self.plan_anew(&self.a.boundary.a, &self.boundary_label)?;
         }
         if let Some(transposed) = &mut self.transposed {
             let plan = |a: &Csr<T>| plan_transposed(&self.device, a, &self.options);
@@ -528,9 +539,9 @@ impl<T: DeviceReal> DeviceOperator<T> {
         }
     }
 
-    fn plan_anew(&self, a: &Csr<T>) -> Result<BoxedPlan<T>, DistError> {
+    fn plan_anew(&self, a: &Csr<T>, label: &str) -> Result<BoxedPlan<T>, DistError> {
         let plan = |label| plan(&self.device, a, label, self.columns, &self.options);
-        plan(&self.label).or_else(|_| plan(plain(self.columns)))
+        plan(label).or_else(|_| plan(plain(self.columns)))
     }
 }
 
