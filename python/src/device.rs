@@ -134,6 +134,7 @@ impl Operand<'_> {
 /// Types and functions of a library that the program has imported.
 struct Torch {
     tensor: Py<PyType>,
+    empty_like: Py<PyAny>,
     float32: Py<PyAny>,
     float64: Py<PyAny>,
     /// From the number of a device to the handle of its current stream.
@@ -144,6 +145,10 @@ struct Cupy {
     array: Py<PyType>,
     /// From the number of a device to its current stream.
     current_stream: Py<PyAny>,
+    /// The number of the current device.
+    current_device: Py<PyAny>,
+    /// The context manager that makes another one current.
+    device: Py<PyType>,
 }
 
 static TORCH: PyOnceLock<Torch> = PyOnceLock::new();
@@ -164,6 +169,7 @@ fn torch(py: Python<'_>) -> PyResult<Option<&Torch>> {
     let private = module.getattr("_C").and_then(|c| c.getattr("_cuda_getCurrentRawStream"));
     let torch = Torch {
         tensor: tensor.cast_into::<PyType>()?.unbind(),
+        empty_like: module.getattr("empty_like")?.unbind(),
         float32: module.getattr("float32")?.unbind(),
         float64: module.getattr("float64")?.unbind(),
         // A PyTorch without CUDA has none, and no tensors on a GPU.
@@ -182,14 +188,10 @@ fn cupy(py: Python<'_>) -> PyResult<Option<&Cupy>> {
     let cupy = Cupy {
         array: array.cast_into::<PyType>()?.unbind(),
         current_stream: cuda.getattr("get_current_stream")?.unbind(),
+        current_device: cuda.getattr("runtime")?.getattr("getDevice")?.unbind(),
+        device: cuda.getattr("Device")?.cast_into::<PyType>()?.unbind(),
     };
     Ok(Some(CUPY.get_or_init(py, || cupy)))
-}
-
-/// Whether `x` is of the type, or of one that is derived from it.
-fn is_of(x: &Bound<'_, PyAny>, of: &Py<PyType>) -> PyResult<bool> {
-    let of = of.bind(x.py());
-    Ok(x.get_type().is(of) || x.is_instance(of)?)
 }
 
 impl<'py> Operand<'py> {
@@ -202,16 +204,25 @@ impl<'py> Operand<'py> {
         is_emulated: bool,
         stream: Option<usize>,
     ) -> PyResult<Option<Self>> {
-        let py = x.py();
+        let (py, kind) = (x.py(), x.get_type());
+        // First what costs nothing.
+        if let Some(torch) = TORCH.get(py)
+            && kind.is(&torch.tensor)
+        {
+            return Self::of_torch(x, torch, name);
+        }
+        if CUPY.get(py).is_some_and(|cupy| kind.is(&cupy.array)) {
+            return Self::of_cupy(x, name).map(Some);
+        }
         if let Some(torch) = torch(py)?
-            && is_of(x, &torch.tensor)?
+            && x.is_instance(torch.tensor.bind(py))?
         {
             return Self::of_torch(x, torch, name);
         }
         if let Some(cupy) = cupy(py)?
-            && is_of(x, &cupy.array)?
+            && x.is_instance(cupy.array.bind(py))?
         {
-            return Self::of_cupy(x).map(Some);
+            return Self::of_cupy(x, name).map(Some);
         }
         let device = || -> PyResult<Option<(i32, i32)>> {
             let device = optional(x, "__dlpack_device__")?;
@@ -268,13 +279,13 @@ impl<'py> Operand<'py> {
         }))
     }
 
-    fn of_cupy(x: &Bound<'py, PyAny>) -> PyResult<Self> {
+    fn of_cupy(x: &Bound<'py, PyAny>, name: &str) -> PyResult<Self> {
         let py = x.py();
         let dtype = x.getattr(intern!(py, "dtype"))?;
         let dtype = match dtype.getattr(intern!(py, "char"))?.extract::<char>()? {
             'd' => "float64",
             'f' => "float32",
-            _ => return Err(not_real("x", &dtype)),
+            _ => return Err(not_real(name, &dtype)),
         };
         let memory = x.getattr(intern!(py, "data"))?;
         let shape = Shape::of(&x.getattr(intern!(py, "shape"))?)?;
@@ -382,6 +393,89 @@ impl<'py> Operand<'py> {
             _ => return Ok(None),
         };
         stream.extract(py).map(Some)
+    }
+}
+
+impl<'py> Operand<'py> {
+    /// A new array of `rows` rows for the product with this operand, which is `x`, in its order and from its
+    /// library.
+    pub(crate) fn new_like(&self, x: &Bound<'py, PyAny>, rows: usize) -> PyResult<New<'py>> {
+        let py = x.py();
+        let (is_vector, by_columns) = (self.shape.is_vector(), !self.has(Layout::RowMajor));
+        let k = self.shape.sizes[1];
+        // An array by columns is the transpose of one by rows.
+        let shape = match (is_vector, by_columns) {
+            (true, _) => (rows,).into_pyobject(py)?.into_any(),
+            (false, false) => (rows, k).into_pyobject(py)?.into_any(),
+            (false, true) => (k, rows).into_pyobject(py)?.into_any(),
+        };
+        let (array, address) = match (self.library, self.memory, CUPY.get(py)) {
+            (Library::Torch, ..) => {
+                let same = self.shape.sizes[0] == rows as i64 && !by_columns;
+                let array = match TORCH.get(py) {
+                    // Faster.
+                    Some(torch) if same => torch.empty_like.bind(py).call1((x,))?,
+                    _ => x.call_method1(intern!(py, "new_empty"), (shape,))?,
+                };
+                let address = array.call_method0(intern!(py, "data_ptr"))?.extract()?;
+                (array, Some(address))
+            }
+            (Library::Cupy, Memory::Gpu(number), Some(cupy)) => {
+                let dtype = x.getattr(intern!(py, "dtype"))?;
+                let array =
+                    cupy.on_device(py, number, || cupy.array.bind(py).call1((shape, dtype)))?;
+                let address = array.getattr(intern!(py, "data"))?.getattr(intern!(py, "ptr"))?;
+                (array, Some(address.extract()?))
+            }
+            _ => {
+                // The array API.
+                let Some(module) = optional(x, "__array_namespace__")? else {
+                    let name = x.get_type();
+                    let name = name.name()?;
+                    let text = format!("out: {name} does not say how to make a new array");
+                    return Err(PyTypeError::new_err(text));
+                };
+                let options = PyDict::new(py);
+                options.set_item("dtype", x.getattr("dtype")?)?;
+                options.set_item("device", x.getattr("device")?)?;
+                (module.call0()?.call_method("empty", (shape,), Some(&options))?, None)
+            }
+        };
+        let array = if by_columns && !is_vector { array.getattr(intern!(py, "T"))? } else { array };
+        let Some(address) = address else { return Ok(New { array, operand: None }) };
+        let operand = Self {
+            address,
+            shape: Shape { sizes: [rows as i64, k], ..self.shape },
+            is_readonly: false,
+            _capsule: None,
+            ..*self
+        };
+        Ok(New { array, operand: Some(operand) })
+    }
+}
+
+/// A new array, and what is known of it.
+pub(crate) struct New<'py> {
+    pub(crate) array: Bound<'py, PyAny>,
+    pub(crate) operand: Option<Operand<'py>>,
+}
+
+impl Cupy {
+    /// Calls `make` while a device is CuPy's current one.
+    fn on_device<'py, R>(
+        &self,
+        py: Python<'py>,
+        number: u32,
+        make: impl FnOnce() -> PyResult<R>,
+    ) -> PyResult<R> {
+        if self.current_device.call0(py)?.extract::<u32>(py)? == number {
+            return make();
+        }
+        let device = self.device.bind(py).call1((number,))?;
+        device.call_method0("__enter__")?;
+        let made = make();
+        device.call_method1("__exit__", (py.None(), py.None(), py.None()))?;
+        made
     }
 }
 

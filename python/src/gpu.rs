@@ -6,14 +6,13 @@ use std::sync::OnceLock;
 
 use numpy::Complex64;
 use pyo3::exceptions::{PyTypeError, PyValueError};
-use pyo3::intern;
 use pyo3::prelude::*;
-use pyo3::types::{PyComplex, PyDict};
+use pyo3::types::PyComplex;
 use spm::spm_gpu::{Device, DeviceBuffer, Stream};
 use spm::{DenseShape, DeviceScalar, Error, Form, Layout};
 
 use crate::arrays::Number;
-use crate::device::{Library, Memory, Operand, stream_handle};
+use crate::device::{Library, Memory, New, Operand, stream_handle};
 use crate::errors::exception;
 use crate::operator::Typed;
 use crate::process::detached;
@@ -67,35 +66,21 @@ pub(crate) fn run<'py, T: Number + DeviceScalar>(
     let stream = given.or(library).unwrap_or(0);
     // Streams of which the product's stream does not know; each waits for the other one.
     let mut others = [None; 2];
-    let new;
-    let out = if arguments.out.is_none() {
+    let (out, of_out) = if arguments.out.is_none() {
         if beta != <T as spm::Scalar>::ZERO {
             return Err(PyValueError::new_err("beta: there is no out to add to"));
         }
         // It belongs to the library's stream.
         others[0] = library;
-        new = allocate(x, &of_x, rows, k)?;
-        &new
+        let New { array, operand } = of_x.new_like(x, rows)?;
+        (array, operand)
     } else {
-        arguments.out
+        (arguments.out.clone(), None)
     };
-    let Some(of_out) = Operand::read(out, "out", is_emulated, Some(stream))? else {
-        return Err(PyTypeError::new_err("out: expected an array in device memory, as x is"));
+    let of_out = match of_out {
+        Some(operand) => operand,
+        None => of_out_like::<T>(&out, &of_x, (rows, k), device, stream)?,
     };
-    check::<T>("out", &of_out, device)?;
-    if of_out.shape.is_vector() != of_x.shape.is_vector()
-        || of_out.shape.rows_and_columns() != Some((rows, k))
-    {
-        let expected =
-            if of_x.shape.is_vector() { format!("({rows},)") } else { format!("({rows}, {k})") };
-        let found = of_out.shape.text();
-        return Err(PyValueError::new_err(format!(
-            "out: expected shape {expected}, found {found}"
-        )));
-    }
-    if of_out.is_readonly {
-        return Err(PyValueError::new_err("out: the array is read-only"));
-    }
     let layouts = [Layout::RowMajor, Layout::ColumnMajor];
     let both = |&layout: &Layout| of_x.has(layout) && of_out.has(layout);
     let Some(layout) = layouts.into_iter().find(both) else {
@@ -132,7 +117,7 @@ pub(crate) fn run<'py, T: Number + DeviceScalar>(
         })
     });
     launched?.map_err(exception)?;
-    Ok(Some(out.clone()))
+    Ok(Some(out))
 }
 
 /// A product with operands of another library: addresses with numbers of elements, and handles of streams.
@@ -168,6 +153,33 @@ impl Call<'_> {
         others.iter().flatten().try_for_each(|other| other.follow(&stream))?;
         result
     }
+}
+
+/// `out` for the product with x, which has `shape`, in `stream`.
+fn of_out_like<'py, T: Number>(
+    out: &Bound<'py, PyAny>,
+    x: &Operand<'_>,
+    shape: (usize, usize),
+    device: &Device,
+    stream: usize,
+) -> PyResult<Operand<'py>> {
+    let Some(found) = Operand::read(out, "out", device.is_emulated(), Some(stream))? else {
+        return Err(PyTypeError::new_err("out: expected an array in device memory, as x is"));
+    };
+    check::<T>("out", &found, device)?;
+    let is_vector = x.shape.is_vector();
+    if found.shape.is_vector() != is_vector || found.shape.rows_and_columns() != Some(shape) {
+        let (rows, k) = shape;
+        let expected = if is_vector { format!("({rows},)") } else { format!("({rows}, {k})") };
+        let found = found.shape.text();
+        return Err(PyValueError::new_err(format!(
+            "out: expected shape {expected}, found {found}"
+        )));
+    }
+    if found.is_readonly {
+        return Err(PyValueError::new_err("out: the array is read-only"));
+    }
+    Ok(found)
 }
 
 /// Checks the place and the type of an operand.
@@ -219,59 +231,6 @@ fn number<T: Number>(name: &str, number: &Bound<'_, PyAny>) -> PyResult<T> {
     };
     let number = T::of_python(complex);
     number.ok_or_else(|| PyTypeError::new_err(format!("{name}: expected a real number")))
-}
-
-/// A new array of `rows` rows for the product with x, in the order of x, from the library of x.
-fn allocate<'py>(
-    x: &Bound<'py, PyAny>,
-    of_x: &Operand<'_>,
-    rows: usize,
-    k: usize,
-) -> PyResult<Bound<'py, PyAny>> {
-    let py = x.py();
-    let is_vector = of_x.shape.is_vector();
-    let by_columns = !of_x.has(Layout::RowMajor);
-    // An array by columns is the transpose of one by rows.
-    let shape = match (is_vector, by_columns) {
-        (true, _) => (rows,).into_pyobject(py)?.into_any(),
-        (false, false) => (rows, k).into_pyobject(py)?.into_any(),
-        (false, true) => (k, rows).into_pyobject(py)?.into_any(),
-    };
-    let new = match (of_x.library, of_x.memory) {
-        (Library::Torch, _) => x.call_method1(intern!(py, "new_empty"), (shape,))?,
-        (Library::Cupy, Memory::Gpu(number)) => {
-            let module = py.import(intern!(py, "cupy"))?;
-            let empty = || {
-                module
-                    .call_method1(intern!(py, "empty"), (&shape, x.getattr(intern!(py, "dtype"))?))
-            };
-            let cuda = module.getattr(intern!(py, "cuda"))?;
-            let runtime = cuda.getattr(intern!(py, "runtime"))?;
-            let current: u32 = runtime.call_method0(intern!(py, "getDevice"))?.extract()?;
-            if current == number {
-                empty()?
-            } else {
-                let device = cuda.call_method1("Device", (number,))?;
-                device.call_method0("__enter__")?;
-                let made = empty();
-                device.call_method1("__exit__", (py.None(), py.None(), py.None()))?;
-                made?
-            }
-        }
-        _ => {
-            // The array API.
-            let Ok(module) = x.call_method0("__array_namespace__") else {
-                let kind = x.get_type();
-                let text = format!("out: {} does not say how to make a new array", kind.name()?);
-                return Err(PyTypeError::new_err(text));
-            };
-            let options = PyDict::new(py);
-            options.set_item("dtype", x.getattr("dtype")?)?;
-            options.set_item("device", x.getattr("device")?)?;
-            module.call_method("empty", (shape,), Some(&options))?
-        }
-    };
-    if by_columns && !is_vector { new.getattr(intern!(py, "T")) } else { Ok(new) }
 }
 
 /// Where the products of an operator are asked to run.
