@@ -14,14 +14,14 @@ use super::plan::{Memory, Product, boxed};
 use crate::disjoint::Disjoint;
 use crate::kernel::{Planned, Problem};
 use crate::scaled::Update;
-use crate::simd::{GATHER, Isa, Job, LANES, Machine};
+use crate::simd::{self, AHEAD, GATHER, Isa, Job, LANES, Machine, PREFETCH};
 use crate::{PlanOptions, Threads, scaled};
 
 pub(super) const INFO: KernelInfo = KernelInfo {
     id: "csr-compact",
     source: "own",
     summary: "rows with equal columns share one column list, in 16 bits where they fit",
-    parameters: &[GATHER],
+    parameters: &[GATHER, PREFETCH],
     ..KERNEL
 };
 
@@ -57,6 +57,7 @@ struct CsrCompact<'a, T> {
     /// Pieces of thread t: `bounds[t]..bounds[t + 1]`.
     bounds: Vec<usize>,
     machine: Machine,
+    prefetch: bool,
 }
 
 pub(super) fn plan<'a, T: RealScalar>(problem: Problem<'a, '_, T>) -> Planned<'a, T> {
@@ -73,7 +74,8 @@ pub(super) fn plan<'a, T: RealScalar>(problem: Problem<'a, '_, T>) -> Planned<'a
     };
     let bounds = (0..=threads.count()).map(|thread| PIECES * thread).collect();
     let machine = Machine::for_gathers(parameters, view.cols());
-    Ok(boxed(CsrCompact { a, pieces, threads, bounds, machine }))
+    let prefetch = parameters.switch(PREFETCH.name);
+    Ok(boxed(CsrCompact { a, pieces, threads, bounds, machine, prefetch }))
 }
 
 /// Consecutive rows with the same columns, before they are stored.
@@ -201,14 +203,14 @@ impl<T: Scalar> Product<T> for CsrCompact<'_, T> {
 
     fn multiply(&self, scaling: Option<Update<'_, T>>, x: &[T], y: &mut [T]) {
         // The jobs index x by the columns of A.
-        let a = self.a.view();
+        let (a, prefetch) = (self.a.view(), self.prefetch);
         assert!(x.len() >= a.cols(), "x has {} elements", x.len());
         let y = Disjoint::new(y);
         self.threads.run(|part| {
             for piece in &self.pieces[self.bounds[part]..self.bounds[part + 1]] {
                 // SAFETY: the rows of pieces do not overlap.
                 let y = unsafe { y.range(piece.rows.clone()) };
-                self.machine.run(Run { a, piece, scaling, x, y });
+                self.machine.run(Run { a, piece, prefetch, scaling, x, y });
             }
         });
     }
@@ -222,6 +224,7 @@ impl<T: Scalar> Product<T> for CsrCompact<'_, T> {
 struct Run<'a, T> {
     a: CsrView<'a, T>,
     piece: &'a Piece,
+    prefetch: bool,
     scaling: Option<Update<'a, T>>,
     x: &'a [T],
     /// The rows of the piece.
@@ -248,16 +251,17 @@ unsafe impl<'a, T: Scalar> Job<T> for Run<'a, T> {
                 let start = group.start as usize;
                 let (x, narrow) = (self.x.as_ptr(), self.piece.narrow.as_ptr());
                 let wide = self.piece.wide.as_ptr();
+                let values = Values { first: values, length, prefetch: self.prefetch };
                 macro_rules! sum {
                     ($rows:literal) => {
                         if group.narrow {
                             let (x, columns) = (x.add(group.base as usize), narrow.add(start));
                             let fetch = |at| I::gather_u16(x, columns.add(at));
-                            sum_rows::<T, I, $rows>(values, length, fetch, self.scaling, y);
+                            sum_rows::<T, I, $rows>(values, fetch, self.scaling, y);
                         } else {
                             let columns = wide.add(start);
                             let fetch = |at| I::gather_u32(x, columns.add(at));
-                            sum_rows::<T, I, $rows>(values, length, fetch, self.scaling, y);
+                            sum_rows::<T, I, $rows>(values, fetch, self.scaling, y);
                         }
                     };
                 }
@@ -276,37 +280,60 @@ unsafe impl<'a, T: Scalar> Job<T> for Run<'a, T> {
     }
 }
 
-/// Sums `ROWS` consecutive rows of `length` values each that share their elements of x. `fetch`
-/// returns eight elements of x at a time; the last eight are padded with arbitrary elements.
+/// The values of consecutive rows of one length.
+#[derive(Clone, Copy)]
+struct Values<T> {
+    first: *const T,
+    length: usize,
+    prefetch: bool,
+}
+
+impl<T: Scalar> Values<T> {
+    /// The values of row `row` from `at` on.
+    ///
+    /// # Safety
+    /// They are inside the array.
+    #[inline(always)]
+    unsafe fn of(&self, row: usize, at: usize) -> *const T {
+        // SAFETY: the caller's promise.
+        let from = unsafe { self.first.add(row * self.length + at) };
+        if self.prefetch {
+            simd::prefetch(from.wrapping_add(AHEAD));
+        }
+        from
+    }
+}
+
+/// Sums `ROWS` consecutive rows that share their elements of x. `fetch` returns eight elements of x at a
+/// time; the last eight are padded with arbitrary elements.
 ///
 /// # Safety
 /// As many values and results as said; the instructions of `I`.
 #[inline(always)]
 unsafe fn sum_rows<T: Scalar, I: Isa<T>, const ROWS: usize>(
-    values: *const T,
-    length: usize,
+    values: Values<T>,
     fetch: impl Fn(usize) -> I::Vector,
     scaling: Option<Update<'_, T>>,
     y: *mut T,
 ) {
     // SAFETY: the caller's promise.
     unsafe {
-        let zero = I::splat(T::ZERO);
+        let (zero, length) = (I::splat(T::ZERO), values.length);
         // A row alone has two sums, so that one addition need not wait for the other.
         let (mut sums, mut second) = ([zero; ROWS], zero);
         let mut at = 0;
         if ROWS == 1 {
             while at + 2 * LANES <= length {
                 let (near, far) = (fetch(at), fetch(at + LANES));
-                sums[0] = I::mul_add(I::load(values.add(at)), near, sums[0]);
-                second = I::mul_add(I::load(values.add(at + LANES)), far, second);
+                sums[0] = I::mul_add(I::load(values.of(0, at)), near, sums[0]);
+                second = I::mul_add(I::load(values.of(0, at + LANES)), far, second);
                 at += 2 * LANES;
             }
         }
         while at + LANES <= length {
             let x = fetch(at);
             for (row, sum) in sums.iter_mut().enumerate() {
-                *sum = I::mul_add(I::load(values.add(row * length + at)), x, *sum);
+                *sum = I::mul_add(I::load(values.of(row, at)), x, *sum);
             }
             at += LANES;
         }
@@ -314,7 +341,7 @@ unsafe fn sum_rows<T: Scalar, I: Isa<T>, const ROWS: usize>(
             let rest = length - at;
             let x = I::keep(((1_u32 << rest) - 1) as u8, fetch(at));
             for (row, sum) in sums.iter_mut().enumerate() {
-                *sum = I::mul_add(I::load_first(rest, values.add(row * length + at)), x, *sum);
+                *sum = I::mul_add(I::load_first(rest, values.of(row, at)), x, *sum);
             }
         }
         sums[0] = I::add(sums[0], second);
