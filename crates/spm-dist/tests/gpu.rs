@@ -8,7 +8,7 @@ use spm_dist::gpu::{DeviceOperator, DeviceOptions, Nccl, Transport, conjugate_gr
 use spm_dist::threads::{Delivery, ThreadCommunicator, run, run_with};
 use spm_dist::{CgOptions, Communicator, DistCsr, DistError, Kernel, Partition, Rows};
 use spm_formats::kernel::{Scaling, split_label};
-use spm_formats::{Csr, DenseShape, Layout, MemoryBudget};
+use spm_formats::{Complex, Csr, DenseShape, Layout, MemoryBudget};
 use spm_gpu::{Device, DeviceBuffer, DeviceVector, EmulatorOptions, GpuError, Stream, spmm, spmv};
 use spm_testing::edge_cases::vector;
 
@@ -366,6 +366,45 @@ fn boundary_rows_that_do_not_take_the_choice_have_another_kernel() {
     assert_eq!(local, boundary);
     let (kept, boundary) = kernels(MemoryBudget::bytes(48 << 10));
     assert_eq!((&kept, &*boundary), (&local, "csr-subwarp-per-row"));
+}
+
+/// Complex whole numbers, A and its transpose.
+#[test]
+fn complex_products_are_exact_on_whole_numbers() {
+    let number = |re: usize, im: usize| Complex::new((re % 5) as f64 - 2.0, (im % 7) as f64 - 3.0);
+    let a = Csr::from_triplets(
+        (90, 90),
+        (0..450).map(|i: usize| (i / 5, (i * i + i % 5 * 17) % 90, number(i, 3 * i))),
+    );
+    let a = a.unwrap();
+    let x: Vec<Complex<f64>> = (0..90).map(|i| number(2 * i, i)).collect();
+    let mut expected = vec![Complex::new(0.0, 0.0); 180];
+    for (row, col, &value) in a.iter() {
+        expected[row] += value * x[col];
+        expected[90 + col] += value * x[row];
+    }
+    for transport in [Transport::Peers, Transport::Staged] {
+        let device = Device::emulated(deferred(3));
+        let parts = run(3, |comm| {
+            let rows = Partition::even(90, 3);
+            let own = rows.range(comm.rank());
+            let a = DistCsr::new(comm, &rows, &rows, Rows::of(a.view(), own.clone()))?;
+            let mut options = DeviceOptions::default();
+            (options.transport, options.transpose) = (transport, true);
+            let mut op = DeviceOperator::new(comm, &device, a, &options)?;
+            let stream = Stream::new(&device)?;
+            let x = DeviceVector::from_slice(&stream, &x[own.start as usize..own.end as usize])?;
+            let mut y = DeviceVector::zeros(&stream, x.len())?;
+            let mut t = DeviceVector::zeros(&stream, x.len())?;
+            op.apply(&x, &mut y)?;
+            op.apply_transpose(&x, &mut t)?;
+            Ok((y.to_vec()?, t.to_vec()?))
+        });
+        let parts = parts.unwrap();
+        let y = parts.iter().flat_map(|part| part.0.clone());
+        let t = parts.iter().flat_map(|part| part.1.clone());
+        assert_eq!(y.chain(t).collect::<Vec<_>>(), expected, "{transport}");
+    }
 }
 
 fn ring(n: usize) -> Csr<f64> {

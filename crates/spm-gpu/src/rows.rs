@@ -7,7 +7,7 @@ use crate::device::Device;
 use crate::error::GpuError;
 use crate::launch::Launch;
 use crate::memory::{DeviceBuffer, check_operand};
-use crate::plan::DeviceReal;
+use crate::plan::DeviceScalar;
 use crate::stream::Stream;
 
 /// Threads of a block.
@@ -67,7 +67,7 @@ impl DeviceRows {
     /// # Errors
     /// [`GpuError::Shape`] for lengths that do not fit rows of `k` elements; a buffer or a stream of another
     /// device.
-    pub fn gather<T: DeviceReal>(
+    pub fn gather<T: DeviceScalar>(
         &self,
         k: usize,
         from: &DeviceBuffer<T>,
@@ -92,7 +92,7 @@ impl DeviceRows {
     ///
     /// # Errors
     /// As [`DeviceRows::gather`].
-    pub fn scatter<T: DeviceReal>(
+    pub fn scatter<T: DeviceScalar>(
         &self,
         k: usize,
         from: &DeviceBuffer<T>,
@@ -107,7 +107,7 @@ impl DeviceRows {
     ///
     /// # Errors
     /// As [`DeviceRows::gather`].
-    pub fn scatter_add<T: DeviceReal>(
+    pub fn scatter_add<T: DeviceScalar>(
         &self,
         k: usize,
         from: &DeviceBuffer<T>,
@@ -118,7 +118,7 @@ impl DeviceRows {
         self.scatter_scaled(k, from, first, <T as Scalar>::ONE, to, stream)
     }
 
-    fn scatter_scaled<T: DeviceReal>(
+    fn scatter_scaled<T: DeviceScalar>(
         &self,
         k: usize,
         from: &DeviceBuffer<T>,

@@ -7,7 +7,7 @@ use crate::kernel::kernel;
 kernel! {
     /// Copies `count` rows of k elements each into an array without gaps. Grid: one-dimensional; block:
     /// threads over the columns x rows, with at least `count` rows in the grid.
-    pub fn vector_gather<T: Real>(
+    pub fn vector_gather<T: Number>(
         count: u32,
         k: u64,
         rows: DevicePtr<u32>,

@@ -8,7 +8,7 @@ kernel! {
     /// Copies `count` rows of k elements each out of an array without gaps, or adds them (`beta` = 1); for
     /// beta = 0 `to` is not read. Rows are named once each. Grid and block: as
     /// [`VectorGather`](super::VectorGather).
-    pub fn vector_scatter<T: Real>(
+    pub fn vector_scatter<T: Number>(
         count: u32,
         k: u64,
         rows: DevicePtr<u32>,
@@ -25,7 +25,7 @@ kernel! {
                 let value = if beta == T::ZERO {
                     value
                 } else {
-                    beta.mul_add(to.load(target + column), value)
+                    value.add_scaled(beta, to.load(target + column))
                 };
                 to.store(target + column, value);
                 column += u64::from(thread::block_dim_x());

@@ -213,9 +213,7 @@ fn compile(workspace: &Path, compiler: &Compiler, purpose: Purpose) -> anyhow::R
         .env_remove("RUSTC_WRAPPER")
         .env_remove("RUSTC_WORKSPACE_WRAPPER")
         .env("RUSTC", &compiler.rustc)
-        .env("RUSTC_BOOTSTRAP", "1")
-        // Incremental builds make other code.
-        .env("CARGO_INCREMENTAL", "0");
+        .env("RUSTC_BOOTSTRAP", "1");
     let status = command.status().context("starting cargo for the device build")?;
     ensure!(status.success(), "the kernels do not compile for {CPU} (see above)");
     fs::read_to_string(&output).with_context(|| format!("reading {}", output.display()))

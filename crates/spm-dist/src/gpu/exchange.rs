@@ -3,7 +3,7 @@
 use std::ops::Range;
 use std::time::Instant;
 
-use spm_gpu::{Device, DeviceBuffer, DeviceReal, GpuError, Stream};
+use spm_gpu::{Device, DeviceBuffer, DeviceScalar, GpuError, Stream};
 
 use super::nccl::OverNccl;
 use super::peers::Peers;
@@ -72,7 +72,7 @@ impl Plan {
 type Chosen<T> = (Transport, Box<dyn Exchange<T>>);
 
 /// The exchange of a plan. Collective.
-pub(super) fn exchange_of<T: DeviceReal>(
+pub(super) fn exchange_of<T: DeviceScalar>(
     comm: &(impl Communicator + ?Sized),
     device: &Device,
     plan: &Plan,
@@ -115,7 +115,7 @@ pub(super) fn exchange_of<T: DeviceReal>(
 
 /// The number of the exchange that takes the least time on the slowest rank. Collective; the same on every
 /// rank.
-fn fastest<T: DeviceReal>(
+fn fastest<T: DeviceScalar>(
     comm: &(impl Communicator + ?Sized),
     all: &mut [Chosen<T>],
     stream: &Stream,

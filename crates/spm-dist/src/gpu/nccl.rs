@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use spm_gpu::nccl::{NcclId, NcclRank};
-use spm_gpu::{Device, DeviceBuffer, DeviceReal, Stream};
+use spm_gpu::{Device, DeviceBuffer, DeviceScalar, Stream};
 
 use super::exchange::{Exchange, Fill, Plan, everywhere};
 use crate::comm::agree;
@@ -51,7 +51,7 @@ pub(super) struct OverNccl<T> {
     done: Option<Stream>,
 }
 
-impl<T: DeviceReal> OverNccl<T> {
+impl<T: DeviceScalar> OverNccl<T> {
     /// Collective.
     pub(super) fn new(
         comm: &(impl Communicator + ?Sized),
@@ -77,7 +77,7 @@ impl<T: DeviceReal> OverNccl<T> {
     }
 }
 
-impl<T: DeviceReal> Exchange<T> for OverNccl<T> {
+impl<T: DeviceScalar> Exchange<T> for OverNccl<T> {
     fn send(&mut self, _: &Stream, fill: Fill<'_, T>) -> Result<(), DistError> {
         self.done = None;
         fill(&mut self.outgoing)?;

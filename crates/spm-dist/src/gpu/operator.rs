@@ -7,7 +7,7 @@ use std::time::Instant;
 use spm_formats::kernel::{PlanError, Scaling, check_length, split_label};
 use spm_formats::{Csr, DenseShape, Layout, Scalar};
 use spm_gpu::{
-    Device, DeviceBuffer, DeviceCsr, DeviceProductPlan, DeviceReal, DeviceRows, DeviceVector,
+    Device, DeviceBuffer, DeviceCsr, DeviceProductPlan, DeviceRows, DeviceScalar, DeviceVector,
     Event, GpuError, PlanOptions, Stream, spmm, spmv,
 };
 
@@ -114,7 +114,7 @@ impl<T> std::fmt::Debug for DeviceOperator<T> {
     }
 }
 
-impl<T: DeviceReal> DeviceOperator<T> {
+impl<T: DeviceScalar> DeviceOperator<T> {
     /// Plans the products on this rank's device. Collective.
     ///
     /// # Errors
@@ -591,7 +591,7 @@ fn plain(columns: usize) -> &'static str {
 }
 
 /// Plans a block with the kernel of a label.
-fn plan<T: DeviceReal>(
+fn plan<T: DeviceScalar>(
     device: &Device,
     a: &Csr<T>,
     label: &str,
@@ -616,7 +616,7 @@ fn plan<T: DeviceReal>(
 }
 
 /// Plans the product with the transpose of a block, which is transposed on the device.
-fn plan_transposed<T: DeviceReal>(
+fn plan_transposed<T: DeviceScalar>(
     device: &Device,
     a: &Csr<T>,
     options: &PlanOptions,
@@ -628,7 +628,7 @@ fn plan_transposed<T: DeviceReal>(
 }
 
 /// The label of rank 0's choice for the block with the most entries. Collective.
-fn choose<T: DeviceReal>(
+fn choose<T: DeviceScalar>(
     comm: &(impl Communicator + ?Sized),
     device: &Device,
     blocks: [&Csr<T>; 2],

@@ -8,7 +8,7 @@
 use std::ops::Range;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
-use spm_gpu::{Device, DeviceBuffer, DeviceReal, Event, GpuError, Stream};
+use spm_gpu::{Device, DeviceBuffer, DeviceScalar, Event, GpuError, Stream};
 
 use super::exchange::{Exchange, Fill, Plan, everywhere};
 use crate::comm::agree;
@@ -23,7 +23,7 @@ struct End<T> {
     taken: Event,
 }
 
-impl<T: DeviceReal> End<T> {
+impl<T: DeviceScalar> End<T> {
     fn new(device: &Device, plan: &Plan) -> Result<Self, GpuError> {
         Ok(Self {
             elements: Mutex::new(DeviceBuffer::uninitialized(device, plan.outgoing())?),
@@ -59,7 +59,7 @@ pub(super) struct Peers<T> {
     sent: bool,
 }
 
-impl<T: DeviceReal> Peers<T> {
+impl<T: DeviceScalar> Peers<T> {
     /// `None` where not all ranks are in one process. Collective.
     pub(super) fn new(
         comm: &(impl Communicator + ?Sized),
@@ -96,7 +96,7 @@ impl<T: DeviceReal> Peers<T> {
     }
 }
 
-impl<T: DeviceReal> Exchange<T> for Peers<T> {
+impl<T: DeviceScalar> Exchange<T> for Peers<T> {
     fn send(&mut self, stream: &Stream, fill: Fill<'_, T>) -> Result<(), DistError> {
         if std::mem::take(&mut self.sent) {
             self.is_taken.wait()?;

@@ -1,6 +1,6 @@
 //! Elements through host memory, over any communicator.
 
-use spm_gpu::{Device, DeviceBuffer, DeviceReal, HostBuffer, Stream};
+use spm_gpu::{Device, DeviceBuffer, DeviceScalar, HostBuffer, Stream};
 
 use super::exchange::{Exchange, Fill, Plan, everywhere};
 use crate::{Channel, Communicator, DistError, bytes};
@@ -14,7 +14,7 @@ pub(super) struct Staged<T> {
     channel: Box<dyn Channel>,
 }
 
-impl<T: DeviceReal> Staged<T> {
+impl<T: DeviceScalar> Staged<T> {
     /// Collective.
     pub(super) fn new(
         comm: &(impl Communicator + ?Sized),
@@ -36,7 +36,7 @@ impl<T: DeviceReal> Staged<T> {
     }
 }
 
-impl<T: DeviceReal> Exchange<T> for Staged<T> {
+impl<T: DeviceScalar> Exchange<T> for Staged<T> {
     fn send(&mut self, _: &Stream, fill: Fill<'_, T>) -> Result<(), DistError> {
         Ok(fill(&mut self.outgoing)?)
     }

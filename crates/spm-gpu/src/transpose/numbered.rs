@@ -35,7 +35,7 @@ pub(super) fn plan<T: DeviceScalar>(a: DeviceCsr<T>, _: &Parameters) -> Planned<
     let (device, entries) = (a.device(), a.entries());
     let stream = Stream::new(device)?;
     let mut numbers = None;
-    if a.values.len() > 0 {
+    if !a.values.is_empty() {
         let positions = ValuePositions::unknown(device, entries, entries)?;
         numbers = Some((entry_numbers(entries, &stream)?, positions));
     }

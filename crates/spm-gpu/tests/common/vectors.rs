@@ -3,15 +3,15 @@
 
 use spm_formats::{Complex, RealScalar, Scalar};
 use spm_gpu::{
-    Device, DeviceBuffer, DeviceReal, DeviceRows, DeviceScalar, DeviceVector, Event, GpuError,
-    HostBuffer, Stream,
+    Device, DeviceBuffer, DeviceRows, DeviceScalar, DeviceVector, Event, GpuError, HostBuffer,
+    Stream,
 };
 
 /// Tries something on a device.
 type Test = fn(&Device);
 
 /// What to try, with its name.
-pub(crate) const ALL: [(&str, Test); 12] = [
+pub(crate) const ALL: [(&str, Test); 13] = [
     ("operations_f64", operations::<f64>),
     ("operations_f32", operations::<f32>),
     ("operations_c64", operations::<Complex<f64>>),
@@ -21,6 +21,7 @@ pub(crate) const ALL: [(&str, Test); 12] = [
     ("sums_have_the_same_bits", sums_have_the_same_bits),
     ("wrong_vectors_are_refused", wrong_vectors_are_refused),
     ("rows_are_copied_out_and_in_f64", rows_are_copied_out_and_in::<f64>),
+    ("rows_are_copied_out_and_in_c64", rows_are_copied_out_and_in::<Complex<f64>>),
     ("rows_are_copied_out_and_in_f32", rows_are_copied_out_and_in::<f32>),
     ("page_locked_memory_is_a_slice", page_locked_memory_is_a_slice),
     ("parts_are_copied_between_devices", parts_are_copied_between_devices),
@@ -191,7 +192,7 @@ fn wrong_vectors_are_refused(device: &Device) {
 }
 
 /// Rows of 1 and of many columns, into the middle of an array and back.
-fn rows_are_copied_out_and_in<T: DeviceReal>(device: &Device) {
+fn rows_are_copied_out_and_in<T: DeviceScalar>(device: &Device) {
     let stream = Stream::new(device).unwrap();
     let of = 600;
     for (count, k) in [(0, 3), (1, 1), (257, 1), (300, 3), (40, 32), (9, 70), (5, 0)] {
