@@ -56,6 +56,7 @@ class Operator:
         alpha: complex,
         beta: complex,
         transposed: bool,
+        conjugate: bool,
         stream: Any,
     ) -> Optional[Any]: ...
     @property

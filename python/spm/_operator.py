@@ -66,8 +66,8 @@ def operator(A, *, expected_products=None, deterministic=False, threads=None, re
 
     Notes
     -----
-    A GPU takes real matrices. One that is on a GPU already is copied to host memory once, for planning
-    and for products on CPU cores; the operator keeps that copy. On a GPU `expected_products` below 20
+    A matrix that is on a GPU already is copied to host memory once, for planning; the operator keeps that
+    copy. On a GPU `expected_products` below 20
     asks for the product straight from CSR, and the budget is one of device memory. `Operator.apply` says
     what products on a GPU take.
 
@@ -208,7 +208,7 @@ class Operator(LinearOperator):
         if type(x) is np.ndarray:
             return self.apply(x)
         if self._on_gpu:
-            result = self._native.run_on_device(x, None, 1, 0, self._transposed, None)
+            result = self._native.run_on_device(x, None, 1, 0, self._transposed, self._conjugate, None)
             if result is not None:
                 return result
         if isinstance(x, np.ndarray) or not (
@@ -281,7 +281,8 @@ class Operator(LinearOperator):
         array([-1., -5.])
         """
         if not isinstance(x, np.ndarray):
-            result = self._native.run_on_device(x, out, alpha, beta, self._transposed, stream)
+            result = self._native.run_on_device(x, out, alpha, beta, self._transposed,
+                                                self._conjugate, stream)
             if result is not None:
                 return result
             x = np.asarray(x)

@@ -6,25 +6,19 @@ use numpy::{Complex64, Element, PyArray1, PyArrayMethods, PyUntypedArrayMethods}
 use pyo3::exceptions::{PyTypeError, PyValueError};
 use pyo3::prelude::*;
 use spm::num_complex::Complex;
-use spm::{Builder, Coo, Csc, CscView, Csr, Device, Operator, Scalar, spm_gpu};
+use spm::{Coo, Csc, CscView, Csr, DeviceScalar};
 use spm_formats::{FormatError, SharedSlice, convert};
 
 use crate::errors::exception;
 use crate::process::detached;
 
 /// The element types, with what NumPy and Python call their numbers.
-pub(crate) trait Number: Scalar + Element {
+pub(crate) trait Number: DeviceScalar + Element {
     /// The number, if it is one of this type.
     fn of_python(number: Complex64) -> Option<Self>;
 
     /// NumPy's name of the type.
     const NAME_IN_NUMPY: &'static str;
-
-    /// Has the operator's products run on a device. Nothing if GPUs do not take the type.
-    fn on_device(builder: Builder<Self>, device: Device) -> Option<Builder<Self>>;
-
-    /// The GPU of an operator; nothing on CPU cores.
-    fn device(op: &Operator<Self>) -> Option<&spm_gpu::Device>;
 }
 
 macro_rules! real {
@@ -35,28 +29,12 @@ macro_rules! real {
             fn of_python(number: Complex64) -> Option<Self> {
                 (number.im == 0.0).then_some(number.re as $type)
             }
-
-            fn on_device(builder: Builder<Self>, device: Device) -> Option<Builder<Self>> {
-                Some(builder.device(device))
-            }
-
-            fn device(op: &Operator<Self>) -> Option<&spm_gpu::Device> {
-                op.device()
-            }
         }
         impl Number for Complex<$type> {
             const NAME_IN_NUMPY: &'static str = $complex_name;
 
             fn of_python(number: Complex64) -> Option<Self> {
                 Some(Self::new(number.re as $type, number.im as $type))
-            }
-
-            fn on_device(_: Builder<Self>, _: Device) -> Option<Builder<Self>> {
-                None
-            }
-
-            fn device(_: &Operator<Self>) -> Option<&spm_gpu::Device> {
-                None
             }
         }
     )*};

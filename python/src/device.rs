@@ -135,8 +135,8 @@ impl Operand<'_> {
 struct Torch {
     tensor: Py<PyType>,
     empty_like: Py<PyAny>,
-    float32: Py<PyAny>,
-    float64: Py<PyAny>,
+    /// Its element types, by NumPy's names.
+    dtypes: [(Py<PyAny>, &'static str); 4],
     /// From the number of a device to the handle of its current stream.
     current_stream: Py<PyAny>,
 }
@@ -167,11 +167,11 @@ fn torch(py: Python<'_>) -> PyResult<Option<&Torch>> {
     // Nothing while another thread imports it.
     let Ok(tensor) = module.getattr("Tensor") else { return Ok(None) };
     let private = module.getattr("_C").and_then(|c| c.getattr("_cuda_getCurrentRawStream"));
+    let dtype = |name: &'static str| PyResult::Ok((module.getattr(name)?.unbind(), name));
     let torch = Torch {
         tensor: tensor.cast_into::<PyType>()?.unbind(),
         empty_like: module.getattr("empty_like")?.unbind(),
-        float32: module.getattr("float32")?.unbind(),
-        float64: module.getattr("float64")?.unbind(),
+        dtypes: [dtype("float64")?, dtype("float32")?, dtype("complex128")?, dtype("complex64")?],
         // A PyTorch without CUDA has none, and no tensors on a GPU.
         current_stream: private.map_or_else(|_| py.None(), Bound::unbind),
     };
@@ -257,13 +257,13 @@ impl<'py> Operand<'py> {
             return Err(PyValueError::new_err(format!("{name}: {reason}")));
         }
         let dtype = x.getattr(intern!(py, "dtype"))?;
-        let dtype = if dtype.is(&torch.float64) {
-            "float64"
-        } else if dtype.is(&torch.float32) {
-            "float32"
-        } else {
-            return Err(not_real(name, &dtype));
+        let Some(&(_, dtype)) = torch.dtypes.iter().find(|(of, _)| dtype.is(of)) else {
+            return Err(not_supported(name, &dtype));
         };
+        if dtype.starts_with('c') && x.call_method0(intern!(py, "is_conj"))?.extract::<bool>()? {
+            let reason = "is a lazily conjugated view: pass its resolve_conj()";
+            return Err(PyValueError::new_err(format!("{name}: {reason}")));
+        }
         let shape = Shape::of(&x.getattr(intern!(py, "shape"))?)?;
         let strides = Shape::of(&x.call_method0(intern!(py, "stride"))?)?;
         let number: u32 = x.call_method0(intern!(py, "get_device"))?.extract()?;
@@ -285,7 +285,9 @@ impl<'py> Operand<'py> {
         let dtype = match dtype.getattr(intern!(py, "char"))?.extract::<char>()? {
             'd' => "float64",
             'f' => "float32",
-            _ => return Err(not_real(name, &dtype)),
+            'D' => "complex128",
+            'F' => "complex64",
+            _ => return Err(not_supported(name, &dtype)),
         };
         let memory = x.getattr(intern!(py, "data"))?;
         let shape = Shape::of(&x.getattr(intern!(py, "shape"))?)?;
@@ -315,7 +317,9 @@ impl<'py> Operand<'py> {
         let dtype = match field("typestr")?.extract::<String>()?.as_str() {
             "<f8" => "float64",
             "<f4" => "float32",
-            _ => return Err(not_real(name, &field("typestr")?)),
+            "<c16" => "complex128",
+            "<c8" => "complex64",
+            _ => return Err(not_supported(name, &field("typestr")?)),
         };
         let (address, is_readonly) = field("data")?.extract::<(u64, bool)>()?;
         let shape = Shape::of(&field("shape")?)?;
@@ -362,7 +366,9 @@ impl<'py> Operand<'py> {
         let dtype = match (tensor.code, tensor.bits, tensor.lanes) {
             (dlpack::FLOAT, 64, 1) => "float64",
             (dlpack::FLOAT, 32, 1) => "float32",
-            _ => return Err(not_real(name, &x.getattr("dtype")?)),
+            (dlpack::COMPLEX, 128, 1) => "complex128",
+            (dlpack::COMPLEX, 64, 1) => "complex64",
+            _ => return Err(not_supported(name, &x.getattr("dtype")?)),
         };
         let (shape, strides) = (tensor.shape, tensor.strides);
         Ok(Self {
@@ -510,11 +516,16 @@ fn optional<'py>(x: &Bound<'py, PyAny>, name: &str) -> PyResult<Option<Bound<'py
 }
 
 fn bytes(dtype: &str) -> i64 {
-    if dtype == "float64" { 8 } else { 4 }
+    match dtype {
+        "float32" => 4,
+        "complex128" => 16,
+        _ => 8,
+    }
 }
 
-fn not_real(name: &str, found: &Bound<'_, PyAny>) -> PyErr {
-    PyTypeError::new_err(format!("{name}: expected float32 or float64 on a GPU, found {found}"))
+fn not_supported(name: &str, found: &Bound<'_, PyAny>) -> PyErr {
+    let expected = "float32, float64, complex64 or complex128";
+    PyTypeError::new_err(format!("{name}: expected {expected}, found {found}"))
 }
 
 /// The structures of DLPack (`dlpack.h`), as far as they are read.
@@ -525,6 +536,7 @@ mod dlpack {
     use pyo3::Bound;
 
     pub(super) const FLOAT: u8 = 2;
+    pub(super) const COMPLEX: u8 = 5;
     const READ_ONLY: u64 = 1;
     const PLAIN: &CStr = c"dltensor";
     const VERSIONED: &CStr = c"dltensor_versioned";

@@ -22,7 +22,7 @@ pub(crate) struct Arguments<'a, 'py> {
     pub(crate) out: &'a Bound<'py, PyAny>,
     pub(crate) alpha: &'a Bound<'py, PyAny>,
     pub(crate) beta: &'a Bound<'py, PyAny>,
-    pub(crate) transposed: bool,
+    pub(crate) form: Form,
     pub(crate) stream: &'a Bound<'py, PyAny>,
 }
 
@@ -36,9 +36,9 @@ pub(crate) fn refuse(x: &Bound<'_, PyAny>) -> PyResult<()> {
     Err(PyTypeError::new_err(reason))
 }
 
-/// `out` = `alpha` A `x` + `beta` `out` with A or A^T. Returns `out`, or a new array of the library of x.
+/// `out` = `alpha` A `x` + `beta` `out` with a form of A. Returns `out`, or a new array of the library of x.
 /// Nothing if x is not in device memory.
-pub(crate) fn run<'py, T: Number + DeviceScalar>(
+pub(crate) fn run<'py, T: Number>(
     typed: &Typed<T>,
     device: &Device,
     x: &Bound<'py, PyAny>,
@@ -55,8 +55,8 @@ pub(crate) fn run<'py, T: Number + DeviceScalar>(
     let beta = number::<T>("beta", arguments.beta)?;
     check::<T>("x", &of_x, device)?;
     let (rows, cols) = typed.shape();
-    let transposed = arguments.transposed;
-    let (rows, cols) = if transposed { (cols, rows) } else { (rows, cols) };
+    let form = arguments.form;
+    let (rows, cols) = if form.transposed { (cols, rows) } else { (rows, cols) };
     let Some((_, k)) = of_x.shape.rows_and_columns().filter(|&(length, _)| length == cols) else {
         let found = of_x.shape.text();
         let expected = format!("x: expected shape ({cols},) or ({cols}, k), found {found}");
@@ -103,14 +103,16 @@ pub(crate) fn run<'py, T: Number + DeviceScalar>(
         x: (from.start, cols * k),
         y: (to.start, rows * k),
     };
-    let (form, dense) = (Form { transposed, ..Form::PLAIN }, DenseShape { k, layout });
+    let dense = DenseShape { k, layout };
     let launched = detached(py, || {
         typed.read(|state| {
-            call.with_operands(|x, y, stream| match (k, transposed) {
+            call.with_operands(|x, y, stream| match (k, form) {
                 (1, _) => state.op.apply_in_stream(form, alpha, x, beta, y, stream),
-                (_, false) => state.op.apply_dense_in_stream(dense, alpha, x, beta, y, stream),
-                (_, true) => {
-                    let op = state.transposed()?;
+                (_, Form::PLAIN) => {
+                    state.op.apply_dense_in_stream(dense, alpha, x, beta, y, stream)
+                }
+                (_, form) => {
+                    let op = state.of_form(form)?;
                     op.apply_dense_in_stream(dense, alpha, x, beta, y, stream)
                 }
             })

@@ -10,7 +10,7 @@ use numpy::{
 use pyo3::exceptions::{PyTypeError, PyValueError};
 use pyo3::prelude::*;
 use spm::spm_gpu::Device;
-use spm::{Csr, DenseMut, DenseRef, Error, Layout, Recipe, WidensTo};
+use spm::{Csr, DenseMut, DenseRef, Error, Form, Layout, Recipe, Scalar, WidensTo};
 use spm_formats::convert;
 
 use crate::arrays::{Arrays, Converted, Csr4, Number, by_dtype, to_python, vector};
@@ -41,8 +41,8 @@ pub(crate) struct Typed<T: Number> {
 
 pub(crate) struct State<T> {
     pub(crate) op: spm::Operator<T>,
-    /// That of the transpose, for products with matrices.
-    transposed: Mutex<Option<spm::Operator<T>>>,
+    /// Those of other forms of the matrix, for products with matrices.
+    others: Mutex<Vec<(Form, spm::Operator<T>)>>,
     same_order: bool,
 }
 
@@ -103,21 +103,15 @@ impl Operator {
         alpha: &Bound<'py, PyAny>,
         beta: &Bound<'py, PyAny>,
         transposed: bool,
+        conjugate: bool,
         stream: &Bound<'py, PyAny>,
     ) -> PyResult<Option<Bound<'py, PyAny>>> {
-        let arguments = gpu::Arguments { out, alpha, beta, transposed, stream };
-        match &self.0 {
-            Any::Single(Typed { device: None, .. })
-            | Any::Double(Typed { device: None, .. })
-            | Any::SingleComplex(_)
-            | Any::DoubleComplex(_) => gpu::refuse(x).map(|()| None),
-            Any::Single(typed @ Typed { device: Some(device), .. }) => {
-                gpu::run(typed, device, x, &arguments)
-            }
-            Any::Double(typed @ Typed { device: Some(device), .. }) => {
-                gpu::run(typed, device, x, &arguments)
-            }
-        }
+        let form = Form { transposed, conjugate };
+        let arguments = gpu::Arguments { out, alpha, beta, form, stream };
+        each!(&self.0, typed => match &typed.device {
+            Some(device) => gpu::run(typed, device, x, &arguments),
+            None => gpu::refuse(x).map(|()| None),
+        })
     }
 
     /// "cpu", "gpu:N" or "emulated".
@@ -246,20 +240,14 @@ fn build<T: Number>(
 ) -> PyResult<spm::Operator<T>> {
     let Options { threads, expected_products, deterministic, recipe, budget, device } =
         options.clone();
-    let (on_cpu, required) = (device == "cpu", device != "auto");
+    let on_cpu = device == "cpu";
     let long = expected_products.is_some() || deterministic || !on_cpu;
     let device = gpu::device(&device)?;
     if !on_cpu {
         keep_contexts();
     }
-    if T::IS_COMPLEX && required && !on_cpu {
-        let name = T::NAME_IN_NUMPY;
-        let text = format!("device: GPUs multiply float32 and float64 matrices, not {name}");
-        return Err(PyTypeError::new_err(text));
-    }
     let build = move || {
-        let plain = || spm::Operator::builder(Arc::clone(&matrix));
-        let mut builder = T::on_device(plain(), device).unwrap_or_else(plain);
+        let mut builder = spm::Operator::builder(matrix).device(device);
         if let Some(recipe) = recipe {
             builder = builder.recipe(recipe.parse::<Recipe>().map_err(Error::Recipe)?);
         }
@@ -279,13 +267,6 @@ fn build<T: Number>(
     };
     let built = if long { interruptible(py, build) } else { detached(py, build) };
     built?.map_err(exception)
-}
-
-/// Which product.
-#[derive(Clone, Copy)]
-struct Form {
-    transposed: bool,
-    conjugate: bool,
 }
 
 /// Where the elements of an array of one or two dimensions are.
@@ -361,8 +342,8 @@ fn overlap(a: &Range<usize>, b: &Range<usize>) -> bool {
 
 impl<T: Number> Typed<T> {
     fn new(op: spm::Operator<T>, options: Options, same_order: bool) -> Self {
-        let (transposed, shape, device) = (Mutex::new(None), op.shape(), T::device(&op).cloned());
-        let state = RwLock::new(State { op, transposed, same_order });
+        let (others, shape, device) = (Mutex::default(), op.shape(), op.device().cloned());
+        let state = RwLock::new(State { op, others, same_order });
         Self { state: ManuallyDrop::new(state), shape, device, options }
     }
 
@@ -390,7 +371,10 @@ impl<T: Number> Typed<T> {
             Some(number) => T::of_python(number)
                 .ok_or_else(|| PyTypeError::new_err(format!("{what}: expected a real number"))),
         };
-        let (alpha, beta) = (scalar("alpha", alpha, T::ONE)?, scalar("beta", beta, T::ZERO)?);
+        let (alpha, beta) = (
+            scalar("alpha", alpha, <T as Scalar>::ONE)?,
+            scalar("beta", beta, <T as Scalar>::ZERO)?,
+        );
         let array =
             |what: &str| PyTypeError::new_err(format!("{what}: not of the operator's type"));
         let x = x.cast::<PyArrayDyn<T>>().map_err(|_| array("x"))?;
@@ -458,7 +442,7 @@ impl<T: Number> Typed<T> {
     ) -> PyResult<()> {
         let changed = detached(py, || {
             let mut state = self.state.write().unwrap_or_else(PoisonError::into_inner);
-            *state.transposed.get_mut().unwrap_or_else(PoisonError::into_inner) = None;
+            state.others.get_mut().unwrap_or_else(PoisonError::into_inner).clear();
             change(&mut state)
         });
         changed?.map_err(exception)
@@ -517,26 +501,34 @@ impl<T: Number> State<T> {
         let x = DenseRef::with_leading_dimension(x, of_x.shape, of_x.layout, of_x.leading)?;
         let y = DenseMut::with_leading_dimension(y, of_y.shape, of_y.layout, of_y.leading)?;
         if transposed {
-            self.transposed()?.apply_dense(alpha, x, beta, y)
+            let form = Form { transposed, conjugate: false };
+            self.of_form(form)?.apply_dense(alpha, x, beta, y)
         } else {
             op.apply_dense(alpha, x, beta, y)
         }
     }
 
-    /// The operator of the transpose.
-    pub(crate) fn transposed(&self) -> Result<spm::Operator<T>, Error> {
-        let mut made = self.transposed.lock().unwrap_or_else(PoisonError::into_inner);
-        if let Some(op) = &*made {
+    /// The operator of another form of the matrix, where this one is.
+    pub(crate) fn of_form(&self, form: Form) -> Result<spm::Operator<T>, Error> {
+        let mut others = self.others.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Some((_, op)) = others.iter().find(|(of, _)| *of == form) {
             return Ok(op.clone());
         }
-        let transpose = convert::csr_to_csc(self.op.matrix().view()).into_transposed();
-        let transpose = Arc::new(transpose);
-        let plain = || spm::Operator::builder(Arc::clone(&transpose));
-        let device = T::device(&self.op).map(|device| spm::Device::from(device.clone()));
-        let on_gpu = device.and_then(|device| T::on_device(plain(), device));
-        let builder = on_gpu.unwrap_or_else(|| plain().threads(self.op.recipe().threads()));
-        let op = builder.build()?;
-        *made = Some(op.clone());
+        let mut matrix = if form.transposed {
+            convert::csr_to_csc(self.op.matrix().view()).into_transposed()
+        } else {
+            Csr::clone(self.op.matrix())
+        };
+        if form.conjugate {
+            matrix.values_mut().iter_mut().for_each(|value| *value = Scalar::conj(*value));
+        }
+        let builder = spm::Operator::builder(matrix);
+        let op = match self.op.device() {
+            Some(device) => builder.device(device.clone().into()),
+            None => builder.threads(self.op.recipe().threads()),
+        };
+        let op = op.build()?;
+        others.push((form, op.clone()));
         Ok(op)
     }
 }
