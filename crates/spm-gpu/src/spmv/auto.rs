@@ -221,7 +221,7 @@ pub(crate) fn complex<T: DeviceScalar>(problem: DeviceProblem<'_, T>) -> Planned
         Candidate::with(&csr_subwarp_per_row::COMPLEX, &set, csr_subwarp_per_row::stored)
     };
     if !skewed && !large {
-        return subwarp(small_lanes(a, lanes)).chosen(problem);
+        return subwarp(lanes).chosen(problem);
     }
     let mut race = Race::new(problem, |clock, _, plan| clock.time(TIMING, plan));
     if large && matches!(a.sell_if(1, budget, |padding| padding <= REGULAR_PADDING), Ok(Some(_))) {
@@ -272,7 +272,7 @@ fn subwarp<T: DeviceReal>(lanes: usize, forms: Forms) -> Candidate<T> {
 /// Threads per row for a matrix whose product takes little more than a launch: twice the fitting
 /// number while there are few threads, but one for a row that a single step of loads covers, and at
 /// most 16.
-fn small_lanes<T: DeviceScalar>(a: &Source<T>, fitting: usize) -> usize {
+fn small_lanes<T: DeviceReal>(a: &Source<T>, fitting: usize) -> usize {
     let lanes = fitting.min(WARP / 2);
     let few = a.csr.rows() * lanes <= FEW_SMALL_THREADS;
     if few && a.mean_row() > SHORT_ROW && lanes < WARP / 2 { 2 * lanes } else { lanes }

@@ -1,9 +1,9 @@
 //! SpMV's `auto` on emulated devices of all kinds, with times that are given: every branch, and the
 //! right result of each choice. (That of SpMM is beside its code; that of transpositions does not time.)
 
-use spm_formats::convert;
 use spm_formats::kernel::Parameters;
-use spm_gpu::{Device, EmulatedDevice, PlanOptions, spmv};
+use spm_formats::{Complex, convert};
+use spm_gpu::{Device, DeviceScalar, EmulatedDevice, PlanOptions, spmv};
 use spm_gpu_kernels::emulator::EmulatorOptions;
 use spm_testing::exact::{self, Whole};
 use spm_testing::{generate, reference};
@@ -25,11 +25,20 @@ fn large_device(seconds: &[f64]) -> Device {
 /// What `auto` chooses for the pattern with values of this kind, when products take these times one
 /// after another; the product is checked.
 fn choice(name: &str, kind: Whole, parameters: &str, seconds: &[f64]) -> String {
-    let pattern = generate::named(name).unwrap().generate::<f64>().unwrap();
+    choice_for::<f64>(name, kind, parameters, seconds)
+}
+
+fn choice_for<T: DeviceScalar>(
+    name: &str,
+    kind: Whole,
+    parameters: &str,
+    seconds: &[f64],
+) -> String {
+    let pattern = generate::named(name).unwrap().generate::<T>().unwrap();
     let a = exact::matrix(&convert::csr_to_coo(pattern.view()), kind);
     let x = exact::vector(a.cols());
     let (csr, expected) = (convert::coo_to_csr(&a), reference::spmv(&a, &x));
-    let kernel = spmv::find::<f64>("auto").unwrap();
+    let kernel = spmv::find::<T>("auto").unwrap();
     let parameters: Parameters = kernel.info.parse_parameters(parameters).unwrap();
     let device = large_device(seconds);
     let mut plan = kernel.plan(&device, csr.view(), &parameters, &PlanOptions::default()).unwrap();
@@ -70,6 +79,21 @@ fn small_skewed_matrices() {
     };
     assert_eq!(2 * threads(&[1e-6, 2e-6, 3e-6]), threads(&[2e-6, 1e-6, 3e-6]));
     expect("csr-segmented-sum", name, Whole::Wide, &[3e-6, 2e-6, 1e-6]);
+}
+
+/// Complex matrices: few entries, a long row among few and among short ones, many entries in regular rows.
+#[test]
+fn complex_matrices() {
+    let expect = |expected: &str, name: &str, seconds: &[f64]| {
+        let choice = choice_for::<Complex<f64>>(name, Whole::Small, "", seconds);
+        assert!(choice.starts_with(expected), "{name}, {seconds:?}: {choice}");
+    };
+    expect("csr-subwarp-per-row[threads-per-row=8]", "stencil27[n=6]", &[]);
+    let skewed = "powerlaw[rows=3000,cols=3000,entries=15000,longest=2000]";
+    expect("csr-segmented-sum", skewed, &[3e-6, 2e-6, 1e-6]);
+    expect("csr-subwarp-per-row", skewed, &[2e-6, 1e-6, 3e-6]);
+    let regular = "banded[n=14000,lower=20,upper=20]";
+    expect("sell[sigma=1]", regular, &[1e-6, 2e-6, 3e-6]);
 }
 
 /// Many entries on few diagonals: not timed.
