@@ -44,6 +44,10 @@ impl<T: DeviceScalar> Exchange<T> for Staged<T> {
     // The host waits here and not in `send`, so that the local block is in its stream by then.
     fn receive(&mut self, stream: &Stream, to: &mut DeviceBuffer<T>) -> Result<(), DistError> {
         let Self { plan, outgoing, on_host: [out, incoming], channel } = self;
+        if plan.sends.is_empty() && plan.receives.is_empty() {
+            // Without neighbours the host does not wait.
+            return Ok(());
+        }
         outgoing.copy_to_slice_on(out, stream)?;
         bytes::scalars_mut(channel.outgoing()).copy_from_slice(out);
         channel.start()?;
