@@ -87,6 +87,9 @@ def operator(A, *, expected_products=None, deterministic=False, threads=None, re
     >>> x, info = cg(op, np.array([2.0, 4.0, 10.0]), rtol=1e-10)
     >>> x.round(6)
     array([1., 2., 3.])
+    >>> op = spm.operator(A, device="auto")  # on the first GPU, or on CPU cores without one
+    >>> op @ np.array([1.0, 2.0, 3.0])
+    array([ 2.,  4., 10.])
     """
     return Operator(A, expected_products=expected_products, deterministic=deterministic,
                     threads=threads, recipe=recipe, budget=budget, copy=copy, device=device)
