@@ -2,7 +2,7 @@
 
 use spm_formats::convert::*;
 use spm_formats::{
-    Bsr, Coo, Ell, FormatError, Hll, Layout, MemoryBudget, Sell, UnpaddedEll, UnpaddedRow,
+    Bsr, Coo, Csr, Ell, FormatError, Hll, Layout, MemoryBudget, Sell, UnpaddedEll, UnpaddedRow,
 };
 
 /// The 3 x 3 matrix of the drawings.
@@ -235,6 +235,26 @@ fn bsr_of_the_ragged_one() {
     let csr = coo_to_csr(&ragged());
     assert_eq!((bsr.block_ptr(), bsr.block_col()), (csr.row_ptr(), csr.col_ind()));
     assert_eq!((bsr.values(), bsr.padding().len()), (csr.values(), 0));
+}
+
+/// Rows without padding, for each height that has code of its own, and others.
+#[test]
+fn bsr_of_full_blocks() {
+    for height in 1..=9 {
+        // Element (i, j) is 10 i + j.
+        let (row_ptr, cols) =
+            ((0..=height).map(|row| 6 * row).collect(), (0..height * 6).map(|at| at % 6));
+        let values: Vec<f64> = (0..height * 6).map(|at| f64::from(at / 6 * 10 + at % 6)).collect();
+        let a = Csr::new((height as usize, 6), row_ptr, cols.collect(), values.clone()).unwrap();
+        let mut bsr = csr_to_bsr(a.view(), (height as usize, 2), &budget()).unwrap();
+        assert_eq!((bsr.block_ptr(), bsr.block_col()), (&[0, 3][..], &[0, 1, 2][..]));
+        let column_major = (0..height * 6).map(|at| f64::from(at % height * 10 + at / height));
+        assert_eq!(bsr.values(), column_major.collect::<Vec<f64>>(), "{height}");
+        assert_eq!(bsr_to_csr(&bsr), a, "{height}");
+        let negative: Vec<f64> = values.iter().map(|value| -1.0 - value).collect();
+        bsr.set_values(&negative).unwrap();
+        assert_eq!(bsr_to_csr(&bsr).values(), negative, "{height}");
+    }
 }
 
 /// The pattern of `count` dense blocks on the diagonal.
