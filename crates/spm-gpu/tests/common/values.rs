@@ -1,11 +1,13 @@
 //! New values for the pattern of a plan: the bits of a new plan, or a refusal that changes nothing.
 
+use spm_formats::convert::csr_to_coo;
 use spm_formats::{Csr, DenseShape, Scalar};
 use spm_gpu::{
     Device, DeviceBuffer, DeviceProductPlan, DeviceScalar, GpuError, PlanOptions, Stream, spmm,
     spmv,
 };
 use spm_testing::edge_cases::vector;
+use spm_testing::reference;
 
 use super::cases::Case;
 use super::planned;
@@ -56,13 +58,18 @@ fn with_values<T: DeviceScalar>(a: &Csr<T>, values: &[T]) -> Csr<T> {
 
 /// The bits of A x, or of A X.
 fn product<T: DeviceScalar>(plan: &mut dyn DeviceProductPlan<T>) -> Vec<u128> {
+    result(plan).into_iter().map(|y| y.to_bits128()).collect()
+}
+
+/// A x, or A X.
+fn result<T: DeviceScalar>(plan: &mut dyn DeviceProductPlan<T>) -> Vec<T> {
     let device = plan.device().clone();
     let stream = Stream::new(&device).unwrap();
     let ((rows, cols), k) = (plan.shape(), plan.dense().k);
     let x = DeviceBuffer::from_slice(&device, &vector::<T>(cols * k)).unwrap();
     let mut y = DeviceBuffer::from_slice(&device, &vec![T::from_f64(f64::NAN); rows * k]).unwrap();
     plan.launch(&x, &mut y, &stream).unwrap();
-    y.to_vec().unwrap().into_iter().map(|y| y.to_bits128()).collect()
+    y.to_vec().unwrap()
 }
 
 /// One kernel: values that are equal at first, and then are not.
@@ -82,6 +89,10 @@ fn check_kernel<T: DeviceScalar>(
         let device = updated.device().clone();
         let stream = Stream::new(&device).unwrap();
         let before = product(&mut *updated);
+        let x = vector::<T>(a.cols() * fresh.dense().k);
+        let expected = reference::spmm(&csr_to_coo(other.view()), &x, fresh.dense());
+        let errors = reference::compare(&result(&mut *fresh), &expected);
+        assert!(errors.acceptable(), "{what}: {errors:?}");
         let short = DeviceBuffer::from_slice(&device, &values::<T>(a.nnz() + 1, 1)).unwrap();
         assert!(updated.set_values(&short, &stream).is_err(), "{what}: a value too many");
         let on_device = DeviceBuffer::from_slice(&device, &new).unwrap();
