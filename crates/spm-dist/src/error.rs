@@ -193,3 +193,24 @@ impl From<spm_gpu::GpuError> for DistError {
         Self::Run(error.into())
     }
 }
+
+/// The error of an operator's product. After it some ranks have taken part in an exchange and others have
+/// not, so that no further product is possible.
+#[derive(Debug, Default)]
+pub(crate) struct Failure(Option<DistError>);
+
+impl Failure {
+    /// Before a product.
+    ///
+    /// # Errors
+    /// That of an earlier product.
+    pub(crate) fn check(&self) -> Result<(), DistError> {
+        self.0.clone().map_or(Ok(()), Err)
+    }
+
+    /// Remembers the error of a product.
+    pub(crate) fn keep<R>(&mut self, result: Result<R, DistError>) -> Result<R, DistError> {
+        self.0 = result.as_ref().err().cloned();
+        result
+    }
+}

@@ -9,6 +9,7 @@ use spm_formats::kernel::{PlanError, Scaling, check_length, split_label};
 use spm_formats::{Csr, DenseShape, Layout, NewValues, Scalar};
 
 use crate::comm::agree;
+use crate::error::Failure;
 use crate::{Channel, Communicator, DistCsr, DistError, Halo, bytes};
 
 /// The kernel that takes every matrix.
@@ -75,6 +76,8 @@ pub struct Times {
 /// A product is collective. It allocates nothing after the first one. The bits of a result are the same
 /// for each run with one number of ranks; with a kernel that sums each row independently of others
 /// (`csr-serial`, `csr-rows`, `csr-nnz-balanced`, ...) they are those of one device.
+///
+/// After an error of a product other than wrong lengths every further one has the same error.
 pub struct DistOperator<T> {
     a: DistCsr<T>,
     columns: usize,
@@ -88,6 +91,7 @@ pub struct DistOperator<T> {
     x: Vec<T>,
     y: Vec<T>,
     transposed: Option<Transposed<T>>,
+    failure: Failure,
 }
 
 /// What y = A^T x needs besides.
@@ -175,6 +179,7 @@ impl<T: Scalar> DistOperator<T> {
             x,
             y,
             transposed,
+            failure: Failure::default(),
         })
     }
 
@@ -254,7 +259,7 @@ impl<T: Scalar> DistOperator<T> {
         self.multiply(Scaling::OVERWRITE, x, None, y)
     }
 
-    /// `y` = alpha A `x` + beta z, where z is `y` unless it is given.
+    /// Checks the operands, and remembers errors of the product.
     fn multiply(
         &mut self,
         scaling: Scaling<T>,
@@ -268,6 +273,20 @@ impl<T: Scalar> DistOperator<T> {
         if let Some(z) = z {
             check_length("z", y.len(), z.len())?;
         }
+        self.failure.check()?;
+        let result = self.run(scaling, x, z, y);
+        self.failure.keep(result)
+    }
+
+    /// `y` = alpha A `x` + beta z, where z is `y` unless it is given.
+    fn run(
+        &mut self,
+        scaling: Scaling<T>,
+        x: &[T],
+        z: Option<&[T]>,
+        y: &mut [T],
+    ) -> Result<Times, DistError> {
+        let k = self.columns;
         let mut times = Times::default();
         let mut since = Instant::now();
         let mut lap = |part: &mut f64| {
@@ -337,11 +356,21 @@ impl<T: Scalar> DistOperator<T> {
         beta: T,
         y: &mut [T],
     ) -> Result<(), DistError> {
-        let Some(Transposed { tiles, boundary: plan, channel }) = &mut self.transposed else {
+        if self.transposed.is_none() {
             return Err(DistError::Unprepared("the operator was made without `transpose`"));
-        };
+        }
         check_length("x", self.a.local_rows(), x.len())?;
         check_length("y", self.a.local_cols(), y.len())?;
+        self.failure.check()?;
+        let result = self.run_transposed(alpha, x, beta, y);
+        self.failure.keep(result)
+    }
+
+    /// `y` = `alpha` A^T `x` + `beta` `y`.
+    fn run_transposed(&mut self, alpha: T, x: &[T], beta: T, y: &mut [T]) -> Result<(), DistError> {
+        let Some(Transposed { tiles, boundary: plan, channel }) = &mut self.transposed else {
+            return Ok(());
+        };
         let boundary = &self.a.boundary;
         gather(&boundary.rows, x, &mut self.y, 1);
         plan.run_scaled(Scaling::new(alpha, T::ZERO), &self.y, &mut self.x)?;

@@ -76,6 +76,41 @@ fn a_rank_that_gives_up_ends_those_that_wait_for_it() {
 }
 
 #[test]
+fn products_after_an_error_have_it_too() {
+    for (overlap, transposed_first) in [(true, false), (false, false), (true, true)] {
+        let (error, seen) = errors(3, |comm| {
+            let mut options = Options::default();
+            (options.overlap, options.transpose) = (overlap, true);
+            let mut op = DistOperator::new(comm, distribute(comm, &ring(30))?, &options)?;
+            if comm.rank() == 1 {
+                return Err(DistError::File("no such file".to_owned()));
+            }
+            let (x, mut y) = ([1.0; 10], [0.0; 10]);
+            // A neighbour may have sent what the first one needs.
+            let mut fail = |transposed: bool| loop {
+                let product =
+                    if transposed { op.apply_transpose(&x, &mut y) } else { op.apply(&x, &mut y) };
+                if let Err(error) = product {
+                    return error;
+                }
+            };
+            let first = fail(transposed_first);
+            for transposed in [false, true] {
+                assert_eq!(fail(transposed).to_string(), first.to_string());
+            }
+            let wrong = op.apply(&x[1..], &mut y).unwrap_err();
+            assert_eq!(wrong.to_string(), "x: expected 10 elements, found 9");
+            Err::<(), _>(first)
+        });
+        assert_eq!(error.to_string(), "rank 1: no such file");
+        for rank in [0, 2] {
+            let lost = matches!(seen[rank], Some(DistError::Comm(CommError::Lost { .. })));
+            assert!(lost, "{seen:?}");
+        }
+    }
+}
+
+#[test]
 fn ranks_that_call_different_things_are_told() {
     let (error, seen) = errors(2, |comm| {
         if comm.rank() == 0 {

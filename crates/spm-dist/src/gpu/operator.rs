@@ -14,6 +14,7 @@ use spm_gpu::{
 use super::exchange::{Exchange, Plan, everywhere, exchange_of};
 use super::{Nccl, Transport};
 use crate::comm::agree;
+use crate::error::Failure;
 use crate::{Communicator, DistCsr, DistError, Kernel, Times};
 
 /// The kernel that takes every matrix, and that of SpMM.
@@ -67,7 +68,7 @@ type BoxedPlan<T> = Box<dyn DeviceProductPlan<T>>;
 /// kernels that sum each row independently, with parameters that do not depend on the matrix:
 /// `csr-subwarp-per-row[threads-per-row=4]`.
 ///
-/// After an error of a product every further one has the same error.
+/// After an error of a product other than wrong operands every further one has the same error.
 pub struct DeviceOperator<T> {
     a: DistCsr<T>,
     device: Device,
@@ -91,7 +92,7 @@ pub struct DeviceOperator<T> {
     x: DeviceBuffer<T>,
     y: DeviceBuffer<T>,
     transposed: Option<Transposed<T>>,
-    failed: Option<DistError>,
+    failure: Failure,
 }
 
 /// What y = A^T x needs besides.
@@ -226,7 +227,7 @@ impl<T: DeviceScalar> DeviceOperator<T> {
             x,
             y,
             transposed,
-            failed: None,
+            failure: Failure::default(),
             a,
         })
     }
@@ -366,8 +367,7 @@ impl<T: DeviceScalar> DeviceOperator<T> {
         let lengths = [("x", self.a.local_rows(), x), ("y", self.a.local_cols(), &*y)];
         self.check(lengths.into_iter())?;
         let result = self.enqueue_transposed(Scaling::new(alpha, beta), x, y);
-        self.failed = result.as_ref().err().cloned();
-        result
+        self.failure.keep(result)
     }
 
     /// Checks operands: what it is, its length, the vector.
@@ -384,7 +384,7 @@ impl<T: DeviceScalar> DeviceOperator<T> {
                 return Err(GpuError::OtherDevice { what }.into());
             }
         }
-        self.failed.clone().map_or(Ok(()), Err)
+        self.failure.check()
     }
 
     /// Checks the operands, and remembers errors of the product.
@@ -401,8 +401,7 @@ impl<T: DeviceScalar> DeviceOperator<T> {
         let operands = [("x", self.a.local_cols() * k, x), ("y", self.a.local_rows() * k, &*y)];
         self.check(operands.into_iter().chain(z_length))?;
         let result = self.enqueue(scaling, x, z, y, clock);
-        self.failed = result.as_ref().err().cloned();
-        result
+        self.failure.keep(result)
     }
 
     /// `y` = alpha A `x` + beta z, where z is `y` unless it is given.
