@@ -129,6 +129,16 @@ pub(crate) trait GpuProducts<T>: Send + Sync {
         stream: &Stream,
     ) -> Result<(), Error>;
 
+    /// The same with dense matrices in device memory, in the order of their streams.
+    fn many_on_device(
+        &self,
+        a: &Csr<T>,
+        dense: DenseShape,
+        scaling: (T, T),
+        x: &DeviceVector<T>,
+        y: &mut DeviceVector<T>,
+    ) -> Result<(), Error>;
+
     /// `Y` = alpha A `X` + beta `Y`.
     fn many_on_host(
         &self,
@@ -524,6 +534,18 @@ impl<T: DeviceScalar> GpuProducts<T> for Plans<T> {
         let plan = self.dense(a, dense)?;
         let mut plan = plan.lock();
         Ok(plan.launch_scaled(Scaling::new(alpha, beta), x, y, stream)?)
+    }
+
+    fn many_on_device(
+        &self,
+        a: &Csr<T>,
+        dense: DenseShape,
+        (alpha, beta): (T, T),
+        x: &DeviceVector<T>,
+        y: &mut DeviceVector<T>,
+    ) -> Result<(), Error> {
+        let plan = self.dense(a, dense)?;
+        Ok(y.set_matrix_product(&mut **plan.lock(), Scaling::new(alpha, beta), x)?)
     }
 
     fn many_on_host(

@@ -1,13 +1,13 @@
 //! Vectors where an operator's products run.
 
 use spm_formats::kernel::Scaling;
-use spm_formats::{RealScalar, Scalar};
+use spm_formats::{DenseShape, Layout, RealScalar, Scalar};
 use spm_gpu::{DeviceScalar, DeviceVector, GpuError};
 
 use crate::error::check;
 use crate::gpu::{Form, GpuProducts};
 use crate::operator::Engine;
-use crate::{Error, Operator};
+use crate::{DenseMut, DenseRef, Error, Operator};
 
 /// A vector in the memory of an operator's device: on a GPU, or in host memory for an operator on CPU
 /// cores. A solver that is written with vectors runs on both, and copies none of them.
@@ -316,6 +316,72 @@ impl<T: DeviceScalar> Operator<T> {
         self.run_vectors(form, (alpha, beta), x, y)
     }
 
+    /// `Y` = A `X` for an X with `k` columns, as [`Operator::apply_many`]: X has n k elements, Y has m k, both
+    /// in `layout`.
+    ///
+    /// ```
+    /// use spm::{Device, Layout, Operator};
+    ///
+    /// let a = spm::from_triplets((2, 2), [(0_usize, 0_usize, 2.0), (1, 1, 3.0)])?;
+    /// let op = Operator::builder(a).device(Device::auto()).build()?;
+    /// // | 1 10 |
+    /// // | 2 20 |
+    /// let (x, mut y) = (op.vector_from(&[1.0, 10.0, 2.0, 20.0])?, op.vector_zeros(4)?);
+    /// op.apply_many_vector(&x, &mut y, 2, Layout::RowMajor)?;
+    /// assert_eq!(y.to_vec()?, [2.0, 20.0, 6.0, 60.0]);
+    /// # Ok::<(), spm::Error>(())
+    /// ```
+    ///
+    /// # Errors
+    /// As [`Operator::apply_vector`]; [`Error::Plan`]: a workspace beyond the budget.
+    pub fn apply_many_vector(
+        &self,
+        x: &Vector<T>,
+        y: &mut Vector<T>,
+        k: usize,
+        layout: Layout,
+    ) -> Result<(), Error> {
+        let (one, zero) = (<T as Scalar>::ONE, <T as Scalar>::ZERO);
+        self.apply_many_vector_scaled(one, x, zero, y, k, layout)
+    }
+
+    /// `Y` = `alpha` A `X` + `beta` `Y` for an X with `k` columns, as [`Operator::apply_dense`] without gaps
+    /// between rows or columns. If beta is 0, Y is overwritten and never read.
+    ///
+    /// # Errors
+    /// As [`Operator::apply_many_vector`].
+    pub fn apply_many_vector_scaled(
+        &self,
+        alpha: T,
+        x: &Vector<T>,
+        beta: T,
+        y: &mut Vector<T>,
+        k: usize,
+        layout: Layout,
+    ) -> Result<(), Error> {
+        let (rows, cols) = self.shape();
+        check("X", cols.saturating_mul(k), x.len())?;
+        check("Y", rows.saturating_mul(k), y.len())?;
+        match (self.engine(), x, y) {
+            (Engine::Cpu(_), Vector::Host(x), Vector::Host(y)) => {
+                let x = DenseRef::new(x, (cols, k), layout)?;
+                self.apply_dense(alpha, x, beta, DenseMut::new(y, (rows, k), layout)?)
+            }
+            (Engine::Gpu(gpu), Vector::Device(x), Vector::Device(y)) => {
+                if k == 1 {
+                    return self.on_device(&**gpu, Form::PLAIN, (alpha, beta), x, None, y);
+                }
+                check_devices(&**gpu, x, y)?;
+                if y.is_empty() {
+                    return Ok(());
+                }
+                let dense = DenseShape { k, layout };
+                gpu.many_on_device(self.matrix(), dense, (alpha, beta), x, y)
+            }
+            _ => Err(Error::Place { what: "X" }),
+        }
+    }
+
     /// `r` = `b` - A `x`, as [`Operator::residual`].
     ///
     /// # Errors
@@ -375,12 +441,21 @@ impl<T: DeviceScalar> Operator<T> {
         let (of_x, of_y) = if form.transposed { (rows, cols) } else { (cols, rows) };
         check("x", of_x, x.len())?;
         check("y", of_y, y.len())?;
-        // Before a plan is made for them.
-        for (what, vector) in [("x", x), ("y", &*y)] {
-            if !vector.device().is(&gpu.gpu().device) {
-                return Err(GpuError::OtherDevice { what }.into());
-            }
-        }
+        check_devices(gpu, x, y)?;
         gpu.on_device(self.matrix(), form, scaling, x, z, y)
     }
+}
+
+/// Refuses vectors of another device, before a plan is made for them.
+fn check_devices<T: DeviceScalar>(
+    gpu: &dyn GpuProducts<T>,
+    x: &DeviceVector<T>,
+    y: &DeviceVector<T>,
+) -> Result<(), Error> {
+    for (what, vector) in [("x", x), ("y", y)] {
+        if !vector.device().is(&gpu.gpu().device) {
+            return Err(GpuError::OtherDevice { what }.into());
+        }
+    }
+    Ok(())
 }

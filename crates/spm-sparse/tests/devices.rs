@@ -229,6 +229,14 @@ fn dense<T: DeviceScalar>() {
                     let mut y = vec![number(f64::NAN); a.rows() * k];
                     op.apply_many(&x, &mut y, k, layout).unwrap();
                     accept(&what, &y, &expected);
+                    let of_x = op.vector_from(&x).unwrap();
+                    let mut v = op.vector_from(&vec![number(f64::NAN); y.len()]).unwrap();
+                    op.apply_many_vector(&of_x, &mut v, k, layout).unwrap();
+                    assert_eq!(bits(&v.to_vec().unwrap()), bits(&y), "{what}");
+                    // -A X + 2 A X
+                    let (minus, two) = (complex(-1.0, 0.0), complex(2.0, 0.0));
+                    op.apply_many_vector_scaled(minus, &of_x, two, &mut v, k, layout).unwrap();
+                    accept(&format!("{what}, scaled"), &v.to_vec().unwrap(), &expected);
                     if let Some(device) = op.device() {
                         let from = DeviceBuffer::from_slice(device, &x).unwrap();
                         let mut into = DeviceBuffer::zeroed(device, y.len()).unwrap();
@@ -503,9 +511,20 @@ fn recipes_and_vectors_of_another_device_are_refused() {
     assert!(place(cpu.apply_vector(&x, &mut y)));
     assert!(place(y.axpy(1.0, &x)));
     assert!(place(cpu.residual_vector(&x, &x, &mut y)));
+    let of_other = |result: Result<(), Error>| {
+        matches!(result, Err(Error::Gpu(GpuError::OtherDevice { what: "y" })))
+    };
     let mut z = other.vector_zeros(5).unwrap();
-    let error = gpu.apply_vector(&x, &mut z).unwrap_err();
-    assert!(matches!(error, Error::Gpu(GpuError::OtherDevice { .. })), "{error:?}");
+    assert!(of_other(gpu.apply_vector(&x, &mut z)));
+    for k in [1, 2] {
+        let x = gpu.vector_zeros(5 * k).unwrap();
+        let many = |op: &Operator<f64>, y: &mut Vector<f64>| {
+            op.apply_many_vector(&x, y, k, Layout::RowMajor)
+        };
+        assert!(place(many(&gpu, &mut cpu.vector_zeros(5 * k).unwrap())));
+        assert!(place(many(&cpu, &mut cpu.vector_zeros(5 * k).unwrap())));
+        assert!(of_other(many(&gpu, &mut other.vector_zeros(5 * k).unwrap())));
+    }
 }
 
 #[test]
@@ -524,6 +543,12 @@ fn wrong_sizes_are_errors() {
         assert_eq!(shape(op.residual(&[1.0], &[1.0; 300], &mut y)), ("b", 70, 1));
         let x = op.vector_zeros(3).unwrap();
         assert_eq!(shape(op.apply_vector(&x, &mut v)), ("x", 300, 3));
+        let mut many = |k| op.apply_many_vector(&x, &mut v, k, Layout::ColumnMajor);
+        assert_eq!(shape(many(2)), ("X", 600, 3));
+        assert_eq!(shape(many(usize::MAX)), ("X", usize::MAX, 3));
+        let whole = op.vector_zeros(600).unwrap();
+        let error = op.apply_many_vector(&whole, &mut v, 2, Layout::RowMajor);
+        assert_eq!(shape(error), ("Y", 140, 70));
         assert_eq!(shape(v.axpy(1.0, &x)), ("x", 70, 3));
         assert_eq!(shape(v.copy_from_slice(&[1.0])), ("slice", 70, 1));
     }
