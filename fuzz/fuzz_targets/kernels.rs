@@ -9,7 +9,7 @@ use spm_formats::kernel::{KernelInfo, Parameters, PlanError, TransposeOutput};
 use spm_formats::{Csr, DenseShape, Layout, MemoryBudget, Scalar};
 use spm_fuzz::{Matrix, Triplets, vector};
 use spm_gpu::transpose::convert::{self, DeviceCompressed, DeviceCoo};
-use spm_gpu::{Device, DeviceBuffer, DeviceCsc, DeviceScalar, GpuError, Stream};
+use spm_gpu::{Device, DeviceBuffer, DeviceCsc, DeviceReal, GpuError, Stream};
 use spm_gpu_kernels::emulator::EmulatorOptions;
 use spm_testing::reference;
 
@@ -88,7 +88,7 @@ fn dense(seed: u64) -> DenseShape {
     DenseShape { k: (seed >> 1) as usize % 20, layout }
 }
 
-fn check_emulator<T: DeviceScalar>(u: &mut Unstructured<'_>) -> Result<()> {
+fn check_emulator<T: DeviceReal>(u: &mut Unstructured<'_>) -> Result<()> {
     let seed = u64::arbitrary(u)?;
     let device = Device::emulated(EmulatorOptions { seed, ..EmulatorOptions::default() });
     let options = spm_gpu::PlanOptions::default();
@@ -121,7 +121,7 @@ fn check_emulator<T: DeviceScalar>(u: &mut Unstructured<'_>) -> Result<()> {
 }
 
 /// y, with x and y on the device during the launch.
-fn on_device<T: DeviceScalar>(
+fn on_device<T: DeviceReal>(
     device: &Device,
     label: &str,
     x: &[T],
@@ -145,7 +145,7 @@ fn on_device<T: DeviceScalar>(
     result
 }
 
-fn check_emulated_transposition<T: DeviceScalar>(u: &mut Unstructured<'_>) -> Result<()> {
+fn check_emulated_transposition<T: DeviceReal>(u: &mut Unstructured<'_>) -> Result<()> {
     let seed = u64::arbitrary(u)?;
     let device = Device::emulated(EmulatorOptions { seed, ..EmulatorOptions::default() });
     let mut kernels = spm_gpu::transpose::registry::<T>();
@@ -178,7 +178,7 @@ fn check_transpose<T: Scalar>(label: &str, output: &TransposeOutput<T>, a: &Matr
 }
 
 /// Triplets, CSR and CSC into one another on the device.
-fn check_emulated_conversions<T: DeviceScalar>(u: &mut Unstructured<'_>) -> Result<()> {
+fn check_emulated_conversions<T: DeviceReal>(u: &mut Unstructured<'_>) -> Result<()> {
     let seed = u64::arbitrary(u)?;
     let device = Device::emulated(EmulatorOptions { seed, ..EmulatorOptions::default() });
     let Triplets(coo) = Triplets::<T>::arbitrary(u)?;

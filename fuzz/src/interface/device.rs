@@ -10,7 +10,7 @@ use spm_formats::kernel::{
 };
 use spm_gpu::transpose::convert::DeviceCompressed;
 use spm_gpu::{
-    Device, DeviceBuffer, DeviceCsc, DeviceCsr, DeviceProductPlan, DeviceScalar, EmulatedDevice,
+    Device, DeviceBuffer, DeviceCsc, DeviceCsr, DeviceProductPlan, DeviceReal, EmulatedDevice,
     Event, GpuError, PlanOptions, Stream, spmm, spmv, transpose,
 };
 use spm_gpu_kernels::emulator::EmulatorOptions;
@@ -82,7 +82,7 @@ impl Place {
     }
 }
 
-pub(super) fn check<T: DeviceScalar>(u: &mut Unstructured<'_>) -> Result<()> {
+pub(super) fn check<T: DeviceReal>(u: &mut Unstructured<'_>) -> Result<()> {
     let place = Place::arbitrary(u)?;
     let options = PlanOptions { budget: budget(u)?, new_values: bool::arbitrary(u)? };
     match u.int_in_range(0..=6_u8)? {
@@ -93,7 +93,7 @@ pub(super) fn check<T: DeviceScalar>(u: &mut Unstructured<'_>) -> Result<()> {
 }
 
 /// The matrix on the device, made in one of two ways.
-fn on_device<T: DeviceScalar>(
+fn on_device<T: DeviceReal>(
     u: &mut Unstructured<'_>,
     place: &Place,
     a: &Matrix<T>,
@@ -112,7 +112,7 @@ fn absent<P>(label: &str, plan: std::result::Result<P, PlanError>) {
     assert!(plan.is_err(), "{label}: without cuSPARSE");
 }
 
-fn spmv_plan<T: DeviceScalar>(
+fn spmv_plan<T: DeviceReal>(
     u: &mut Unstructured<'_>,
     place: &Place,
     options: &PlanOptions,
@@ -155,7 +155,7 @@ fn spmv_plan<T: DeviceScalar>(
     }
 }
 
-fn spmm_plan<T: DeviceScalar>(
+fn spmm_plan<T: DeviceReal>(
     u: &mut Unstructured<'_>,
     place: &Place,
     options: &PlanOptions,
@@ -198,7 +198,7 @@ fn spmm_plan<T: DeviceScalar>(
 }
 
 /// The values that the plan has, once more, and another number of them.
-fn new_values<T: DeviceScalar>(
+fn new_values<T: DeviceReal>(
     u: &mut Unstructured<'_>,
     place: &Place,
     label: &str,
@@ -264,14 +264,14 @@ impl<'a> Launches<'a> {
         Self { place, label, of_x, of_y }
     }
 
-    fn lane<T: DeviceScalar>(&self) -> Option<Lane<T>> {
+    fn lane<T: DeviceReal>(&self) -> Option<Lane<T>> {
         let device = &self.place.device;
         let stream = self.place.works(&self.label, Stream::new(device))?;
         let y = DeviceBuffer::from_slice(device, &vec![T::from_f64(f64::NAN); self.of_y]);
         Some(Lane { stream, y: self.place.works(&self.label, y)?, done: false })
     }
 
-    fn check<T: DeviceScalar>(&self, lane: &Lane<T>, expected: &Reference) {
+    fn check<T: DeviceReal>(&self, lane: &Lane<T>, expected: &Reference) {
         let mut y = vec![<T as Scalar>::ZERO; self.of_y];
         let copied = lane.y.copy_to_slice(&mut y);
         if self.place.works(&self.label, copied).is_some() && lane.done {
@@ -279,7 +279,7 @@ impl<'a> Launches<'a> {
         }
     }
 
-    fn run<T: DeviceScalar, P: Send>(
+    fn run<T: DeviceReal, P: Send>(
         self,
         u: &mut Unstructured<'_>,
         plan: P,
@@ -395,7 +395,7 @@ fn memory(u: &mut Unstructured<'_>, place: &Place) -> Result<()> {
     Ok(())
 }
 
-fn transpose_plan<T: DeviceScalar>(
+fn transpose_plan<T: DeviceReal>(
     u: &mut Unstructured<'_>,
     place: &Place,
     options: &PlanOptions,
