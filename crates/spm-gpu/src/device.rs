@@ -7,12 +7,15 @@ use std::sync::{Arc, Mutex, PoisonError};
 
 use cust::context::CurrentContext;
 use cust::sys;
+use spm_formats::MemoryBudget;
 use spm_gpu_kernels::emulator::{Emulator, EmulatorOptions};
 
+use crate::budget;
 use crate::cuda::Cuda;
 use crate::driver;
 use crate::error::{GpuError, from_cust};
 use crate::info::{DeviceInfo, LaunchLimits};
+use crate::rates::{self, Rates};
 
 /// A CUDA device with its context, or an emulated device. Plans are written once for both.
 ///
@@ -28,6 +31,8 @@ struct Inner {
     info: DeviceInfo,
     /// [`EmulatedDevice::seconds`] that nobody has read.
     seconds: Mutex<VecDeque<f64>>,
+    /// [`Device::rates`], once they are known.
+    rates: Mutex<Option<Rates>>,
 }
 
 /// Calls `body` and then makes the context current that was current in this thread before. Other users of
@@ -72,10 +77,12 @@ pub struct EmulatedDevice {
     /// Seconds that `auto` measures, one measurement after the other; behind the last of them all
     /// take 0. The emulator's own time says nothing of a GPU.
     pub seconds: Vec<f64>,
+    /// [`Device::rates`].
+    pub rates: Option<Rates>,
 }
 
 impl Default for EmulatedDevice {
-    /// One multiprocessor, nothing said of caches and memory, and no product that takes time.
+    /// One multiprocessor, nothing said of caches, memory and rates, and no product that takes time.
     fn default() -> Self {
         Self {
             l2_bytes: 0,
@@ -83,6 +90,7 @@ impl Default for EmulatedDevice {
             memory_clock_khz: 0,
             memory_bus_bits: 0,
             seconds: Vec::new(),
+            rates: None,
         }
     }
 }
@@ -113,7 +121,8 @@ impl Device {
             cust::device::Device::get_device(ordinal).map_err(|e| from_cust("cuDeviceGet", e))?;
         let info = DeviceInfo::read(ordinal, device)?;
         let backend = Backend::Cuda(Cuda::new(device)?);
-        Ok(Self { inner: Arc::new(Inner { backend, info, seconds: Mutex::default() }) })
+        let (seconds, rates) = Default::default();
+        Ok(Self { inner: Arc::new(Inner { backend, info, seconds, rates }) })
     }
 
     /// A device that is emulated on the host, with separate memory. It runs the same kernels
@@ -132,8 +141,8 @@ impl Device {
             ..DeviceInfo::emulated(options.memory, LaunchLimits::EMULATED)
         };
         let backend = Backend::Emulator(Emulator::new(options));
-        let seconds = Mutex::new(device.seconds.into());
-        Self { inner: Arc::new(Inner { backend, info, seconds }) }
+        let (seconds, rates) = (Mutex::new(device.seconds.into()), Mutex::new(device.rates));
+        Self { inner: Arc::new(Inner { backend, info, seconds, rates }) }
     }
 
     /// The next of [`EmulatedDevice::seconds`]; nothing on a GPU.
@@ -172,6 +181,23 @@ impl Device {
                 Ok((total.saturating_sub(emulator.allocated_bytes()), total))
             }
         }
+    }
+
+    /// How fast the device moves bytes. The first call measures it: that takes some milliseconds and,
+    /// meanwhile, device memory of four times L2, at least 64 MiB. Other work on the device at the time makes
+    /// the rates lower.
+    ///
+    /// Nothing if that is more than `budget` or than half of the free memory, or if the device fails; a later
+    /// call tries again. An emulated device has the rates that it was given
+    /// ([`EmulatedDevice::rates`]).
+    pub fn rates(&self, budget: &MemoryBudget) -> Option<Rates> {
+        // Rates are whole after a panic. The lock is held while they are measured: by one thread.
+        let mut rates = self.inner.rates.lock().unwrap_or_else(PoisonError::into_inner);
+        if rates.is_none() && !self.is_emulated() {
+            let what = "arrays to measure the device";
+            *rates = budget::within(what, budget, 0, || rates::measure(self)).ok().flatten();
+        }
+        *rates
     }
 
     /// Waits until everything given to the device is done.

@@ -69,6 +69,7 @@ mod procedure;
 mod product;
 mod ptx;
 mod race;
+mod rates;
 mod rows;
 mod source;
 pub mod spmm;
@@ -91,6 +92,7 @@ pub use plan::{
     DeviceCsc, DeviceProductPlan, DeviceReal, DeviceScalar, DeviceTransposePlan, HostPlan,
     HostProductPlan, HostTransposePlan, Operands, PlanOptions,
 };
+pub use rates::{Pass, Rates, time_passes};
 pub use rows::DeviceRows;
 pub use spm_formats::timing::{Sampling, Timing};
 pub use spm_gpu_kernels::emulator::EmulatorOptions;

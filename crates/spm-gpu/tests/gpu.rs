@@ -8,7 +8,7 @@ use std::process::ExitCode;
 use common::cases::{Case, small, spmm_cases};
 use common::{device, scaled, spmm, spmv, streams, transpose, values, vectors};
 use libtest_mimic::{Arguments, Trial};
-use spm_formats::{Complex, DenseShape, Scalar};
+use spm_formats::{Complex, DenseShape, MemoryBudget, Scalar};
 use spm_gpu::nccl::{self, NcclId, NcclRank};
 use spm_gpu::{Device, DeviceBuffer, DeviceReal, DeviceScalar, Stream, cusparse};
 use spm_testing::exact::Whole;
@@ -55,6 +55,20 @@ impl Test {
     }
 }
 
+/// Rates of an opened device, and none beyond the budget.
+fn rates_are_measured_once(device: &Device) {
+    let device = Device::open(device.info().ordinal).unwrap();
+    let nothing = MemoryBudget::bytes(0);
+    assert_eq!(device.rates(&nothing), None);
+    let Some(rates) = device.rates(&MemoryBudget::unlimited()) else {
+        return println!("no memory to measure rates with");
+    };
+    println!("{rates:?}");
+    let sound = |rate: f64| rate.is_finite() && rate > 0.0;
+    assert!(sound(rates.launch_s) && sound(rates.l2) && sound(rates.memory));
+    assert_eq!(device.rates(&nothing), Some(rates));
+}
+
 /// NCCL with one rank: messages to itself, and sums. Without NCCL there is nothing to try.
 fn nccl_with_one_rank(device: &Device) {
     let (version, path) = match nccl::version() {
@@ -84,6 +98,7 @@ fn tests() -> Vec<Test> {
     let mut tests: Vec<Test> =
         device::ALL.map(|(name, run)| Test::new(format!("device::{name}"), run)).into();
     tests.push(Test::new("nccl_with_one_rank".to_owned(), nccl_with_one_rank));
+    tests.push(Test::new("rates_are_measured_once".to_owned(), rates_are_measured_once));
     macro_rules! kernels {
         ($operation:ident, $on_gpu:ident, $single:ty, $double:ty, $name:literal) => {
             for kernel in spm_gpu::$operation::registry::<$double>() {

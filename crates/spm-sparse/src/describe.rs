@@ -113,8 +113,17 @@ pub struct Description {
     pub reason: Reason,
     /// Time of planning, without reading or converting the caller's matrix.
     pub planning: Duration,
-    /// Time of a product by the model of the machine, with its rates if they are known and typical ones
-    /// if not; nothing for a kernel that the model does not know.
+    /// Time of a product with a vector by the model of the machine.
+    ///
+    /// On CPU cores with the rates of the machine if they are known and typical ones if not; nothing for a
+    /// kernel that the model does not know.
+    ///
+    /// On a GPU a launch, and `bytes_per_product` at the rate of L2 if it holds so many and else at that of
+    /// device memory. The rates are measured once for an opened GPU, by the first description of an operator:
+    /// that takes some milliseconds and, meanwhile, device memory of four times L2, at least 64 MiB; nothing
+    /// where the [budget](crate::Builder::budget) or half of the free memory is less. The time is a lower
+    /// bound for a matrix whose rows gather elements of x far apart: more bytes move then than are counted,
+    /// and their latency shows.
     pub expected: Option<Duration>,
     /// Time of a product by the clock, if planning or [`Operator::measure`](crate::Operator::measure) has
     /// asked it.

@@ -444,12 +444,16 @@ impl<T: DeviceScalar> GpuProducts<T> for Plans<T> {
     fn describe(&self, plain: Description) -> Description {
         let measured = *self.measured.lock().unwrap_or_else(PoisonError::into_inner);
         let transposed = self.others[1].get().or(self.others[2].get());
+        let (device, bytes) = (&self.gpu.device, self.product.footprint.bytes_moved);
+        let rates = device.rates(&self.options.budget);
+        let expected = rates.and_then(|rates| rates.time(bytes, device.info().l2_bytes));
         Description {
-            device: self.gpu.device.info().name.clone(),
+            device: device.info().name.clone(),
+            expected,
             reason: self.reason,
             planning: self.planning,
             measured,
-            bytes_per_product: self.product.footprint.bytes_moved,
+            bytes_per_product: bytes,
             transposed_products: self.transposed_products.load(Ordering::Relaxed),
             transposed_recipe: transposed.map(|plan| plan.recipe.clone()),
             ..plain

@@ -7,9 +7,10 @@ mod common;
 use std::error::Error as _;
 use std::sync::Arc;
 use std::thread;
+use std::time::Duration;
 
 use common::{accept, bits, many, matrix, scaled, transposed};
-use spm::spm_gpu::{Device as GpuDevice, DeviceBuffer, Stream};
+use spm::spm_gpu::{Device as GpuDevice, DeviceBuffer, EmulatedDevice, Rates, Stream};
 use spm::{
     Builder, Complex, Csr, DenseMut, DenseRef, DenseShape, Device, DeviceScalar, Error, Form,
     GpuError, Layout, Operator, Reason, Recipe, Scalar, Vector,
@@ -434,6 +435,35 @@ fn an_operator_says_where_it_runs() {
         op.apply_transpose(&x, &mut y).unwrap();
         assert_eq!(op.describe().transposed_products, 1, "{name}");
         assert!(op.describe().to_string().contains("device: "), "{name}");
+    }
+}
+
+/// The time of the model: a launch, and the bytes at the rate of the memory that holds them. No choice is
+/// by it.
+#[test]
+fn an_operator_expects_the_time_of_a_product() {
+    let emulated = |l2_bytes, rates| {
+        let device = EmulatedDevice { l2_bytes, rates, ..Default::default() };
+        Device::from(GpuDevice::emulated_as(Default::default(), device))
+    };
+    let a = matrix::<f64>(SMALL[3]);
+    for way in 0..3 {
+        let describe = |l2_bytes, rates| {
+            let op = operators(&a, &emulated(l2_bytes, rates)).swap_remove(way);
+            (op.describe(), results(&op))
+        };
+        let rates = Rates { launch_s: 1e-6, l2: 1e9, memory: 1e8 };
+        let (none, bits) = describe(0, None);
+        assert_eq!(none.expected, None);
+        let bytes = none.bytes_per_product;
+        for (l2_bytes, ns_per_byte) in [(bytes, 1), (bytes - 1, 10)] {
+            let (with, same) = describe(l2_bytes, Some(rates));
+            let expected = Duration::from_nanos(1000 + ns_per_byte * bytes);
+            assert_eq!((with.expected, with.bytes_per_product), (Some(expected), bytes));
+            assert_eq!((with.recipe, same), (none.recipe.clone(), bits.clone()));
+        }
+        let (wrong, _) = describe(0, Some(Rates { memory: 0.0, ..rates }));
+        assert_eq!(wrong.expected, None);
     }
 }
 

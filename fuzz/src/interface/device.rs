@@ -49,6 +49,7 @@ impl Place {
             memory_clock_khz: number(u)?,
             memory_bus_bits: number(u)?,
             seconds: vec![f64::NAN, f64::INFINITY, -1.0, 1e-6][..u.int_in_range(0..=4)?].to_vec(),
+            ..EmulatedDevice::default()
         };
         let device = Device::emulated_as(emulator, emulated);
         Ok(Self { device, other: Device::emulated(EmulatorOptions::default()), fragile })

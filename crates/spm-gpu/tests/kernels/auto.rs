@@ -18,6 +18,7 @@ fn large_device(seconds: &[f64]) -> Device {
         memory_clock_khz: 3_201_000,
         memory_bus_bits: 6144,
         seconds: seconds.to_vec(),
+        ..Default::default()
     };
     Device::emulated_as(EmulatorOptions::default(), device)
 }

@@ -7,7 +7,7 @@ use std::time::Duration;
 use serde::{Deserialize, Serialize};
 use spm_cpu::Threads;
 use spm_formats::kernel::Schedule;
-use spm_gpu::{Device, DeviceBuffer, DeviceVector, GpuError, Stream};
+use spm_gpu::{Device, GpuError, Stream};
 
 use super::timing::{Sampling, sample};
 
@@ -123,21 +123,11 @@ fn median(
 pub fn of_device(device: &Device) -> Result<Vec<Level>, GpuError> {
     let stream = Stream::new(device)?;
     let sampling = Sampling { iterations: 20, ..SAMPLING };
-    let gb_per_s = |bytes: f64, seconds: f64| bytes / seconds / 1e9;
     let level = |exponent: &u32| {
         let bytes = 1u64 << exponent;
-        let elements = (bytes / 16) as usize;
-        let source = DeviceBuffer::<f64>::zeroed(device, elements)?;
-        let mut target = DeviceBuffer::<f64>::zeroed(device, elements)?;
-        let copy = spm_gpu::time(&stream, &sampling, |s| target.copy_from_on(&source, s))?;
-        let x = DeviceVector::new(source, &stream)?;
-        let mut y = DeviceVector::new(target, &stream)?;
-        let axpy = spm_gpu::time(&stream, &sampling, |_| y.axpy(1.0, &x))?;
-        Ok(Level {
-            bytes,
-            copy: gb_per_s(bytes as f64, copy.median_s),
-            read: gb_per_s(1.5 * bytes as f64, axpy.median_s),
-        })
+        let passes = spm_gpu::time_passes(&stream, bytes, &sampling)?;
+        let [copy, read] = passes.map(|pass| pass.bytes as f64 / pass.timing.median_s / 1e9);
+        Ok(Level { bytes, copy, read })
     };
     GPU_SETS.iter().map(level).collect()
 }
