@@ -134,7 +134,7 @@ fn experiments_help() -> String {
         .map(|e| format!("  {:<22} {}\n{:25}{}\n", e.name, e.title, "", e.redraws));
     let lines: String = lines.collect();
     let (scaling, title) =
-        (scaling::NAME, "a product over MPI, on --ranks; needs MPI (docs/scale.md)");
+        (scaling::NAME, "a product on --ranks, which needs MPI, or on --gpus (docs/scale.md)");
     format!(
         "Experiments, and what of the five reports R0 to R4 they redraw:\n{lines}  {scaling:<22} {title}\n"
     )

@@ -1,6 +1,7 @@
 //! `cargo xtask bench scaling`: a distributed product on several numbers of ranks, and a model of more.
 //!
-//! Builds the example `scaling` of `spm-dist` with MPI and runs it under `mpirun`.
+//! On CPU cores it builds the example `scaling` of `spm-dist` with MPI and runs it under `mpirun`. On GPUs the ranks
+//! are threads of this process.
 
 use std::io::ErrorKind;
 use std::path::{Path, PathBuf};
@@ -8,9 +9,11 @@ use std::process::{Command, Stdio};
 
 use anyhow::{Context, bail, ensure};
 use serde_json::Value;
+use spm_dist::Kernel;
 use spm_dist::model::{Load, Machine};
-use spm_formats::kernel::split_label;
+use spm_formats::kernel::{Backend, split_label};
 use spm_study::results::{RESULTS_FILE, Row, SYNTHETIC, Status, Writer};
+use spm_study::scaling::{Numbers, Subject, on_devices, open_gpus, side_of};
 
 /// The name of the experiment on the command line.
 pub(crate) const NAME: &str = "scaling";
@@ -21,9 +24,13 @@ const MODELLED: [usize; 8] = [1, 8, 27, 64, 512, 1000, 4096, 16_384];
 /// Options of the experiment `scaling`.
 #[derive(Debug, Clone, clap::Args)]
 pub(crate) struct Args {
-    /// Numbers of ranks (experiment scaling) [default: 1, 2, 4, ... up to the cores].
-    #[arg(long, value_delimiter = ',', value_name = "COUNT")]
+    /// Numbers of ranks over MPI (experiment scaling) [default: 1, 2, 4, ... up to the cores; none with
+    /// --gpus].
+    #[arg(long, value_delimiter = ',', value_name = "COUNT", value_parser = parse_count)]
     ranks: Option<Vec<usize>>,
+    /// Numbers of GPUs of this host, a rank on each (experiment scaling).
+    #[arg(long, value_delimiter = ',', value_name = "COUNT", value_parser = parse_count)]
+    gpus: Option<Vec<usize>>,
     /// A stencil of n points a side for each rank (experiment scaling; stencil27[n=...] only).
     #[arg(long, conflicts_with = "strong")]
     weak: bool,
@@ -32,54 +39,210 @@ pub(crate) struct Args {
     strong: bool,
 }
 
+/// At least one.
+fn parse_count(text: &str) -> Result<usize, String> {
+    match text.parse::<usize>() {
+        Ok(0) => Err("at least 1".to_owned()),
+        count => count.map_err(|error| error.to_string()),
+    }
+}
+
 /// Measures and prints, and writes OUT/scaling/results.csv.
 ///
 /// # Errors
-/// No MPI to build or run with; a folder that cannot be written. A failing number of ranks is a row of the
-/// results.
+/// No MPI to build or run with; a folder that cannot be written. A number of ranks that fails, or that there are
+/// not enough GPUs for, is a row of the results.
 pub(crate) fn run(
     args: &Args,
     matrices: &[String],
     min_seconds: Option<f64>,
     out: &Path,
 ) -> anyhow::Result<()> {
-    let mode = if args.weak { "weak" } else { "strong" };
-    let default = [format!("stencil27[n={}]", if args.weak { 64 } else { 100 })];
-    let matrices = if matrices.is_empty() { &default } else { matrices };
-    let cores = std::thread::available_parallelism().map_or(1, usize::from);
-    let doubled = std::iter::successors(Some(1), |ranks| Some(2 * ranks));
-    let ranks = args.ranks.clone().unwrap_or_else(|| doubled.take_while(|r| *r <= cores).collect());
-    ensure!(ranks.iter().all(|&ranks| ranks > 0), "--ranks: at least 1");
-    let program = build()?;
+    let seconds = min_seconds.unwrap_or(2.0);
+    let ranks = match (&args.ranks, &args.gpus) {
+        (Some(ranks), _) => ranks.clone(),
+        (None, Some(_)) => Vec::new(),
+        (None, None) => {
+            let cores = std::thread::available_parallelism().map_or(1, usize::from);
+            let doubled = std::iter::successors(Some(1), |ranks| Some(2 * ranks));
+            doubled.take_while(|ranks| *ranks <= cores).collect()
+        }
+    };
+    let program = if ranks.is_empty() { None } else { Some(build()?) };
     let table = out.join(NAME).join(RESULTS_FILE);
     let mut writer = Writer::open(&table)?;
-    for matrix in matrices {
-        let mut measured: Vec<Measured> = Vec::new();
-        for &ranks in &ranks {
-            println!("{matrix}, {mode} scaling, {ranks} ranks ...");
-            let case = measure(&program, matrix, mode, min_seconds.unwrap_or(2.0), ranks)?;
-            writer.append(&row(matrix, mode, ranks, &case, measured.first()))?;
-            match case {
-                Ok(numbers) => measured.push(Measured { ranks, numbers }),
-                Err(reason) => eprintln!("{ranks} ranks failed: {reason}"),
-            }
+    if let Some(program) = program {
+        let series = Series { backend: Backend::Cpu, weak: args.weak };
+        for matrix in series.matrices(matrices) {
+            let measured = series.run(&mut writer, &matrix, &ranks, |ranks| {
+                measure(&program, &matrix, series.mode(), seconds, ranks)
+            })?;
+            series.print(&measured);
+            print_model(&matrix, &measured, args.weak);
         }
-        print_measured(&measured, args.weak);
-        print_model(matrix, &measured, args.weak);
+    }
+    if let Some(gpus) = &args.gpus {
+        let series = Series { backend: Backend::Gpu, weak: args.weak };
+        let (devices, missing) = open_gpus(gpus.iter().copied().max().unwrap_or_default());
+        for matrix in series.matrices(matrices) {
+            let subject = Subject { matrix: &matrix, weak: args.weak };
+            let measured = series.run(&mut writer, &matrix, gpus, |ranks| {
+                let Some(devices) = devices.get(..ranks) else {
+                    let reason = missing.as_ref().map_or(String::new(), |error| error.to_string());
+                    return Ok(Err((Status::Skipped, reason)));
+                };
+                let numbers = on_devices(devices, subject, &Kernel::Auto, seconds);
+                Ok(numbers.map_err(|error| (Status::Failed, error.to_string())))
+            })?;
+            series.print(&measured);
+        }
     }
     println!("rows of this run: {}", table.display());
     Ok(())
 }
 
-/// What the program printed for one number of ranks.
+/// The numbers of one number of ranks, or how it ended and why.
+type Case = Result<Numbers, (Status, String)>;
+
+/// What was measured on one number of ranks.
 struct Measured {
     ranks: usize,
-    numbers: Value,
+    numbers: Numbers,
 }
 
-impl Measured {
-    fn get(&self, name: &str) -> f64 {
-        self.numbers[name].as_f64().unwrap_or(f64::NAN)
+/// Products on several numbers of ranks of one kind.
+#[derive(Clone, Copy)]
+struct Series {
+    backend: Backend,
+    weak: bool,
+}
+
+impl Series {
+    fn mode(self) -> &'static str {
+        if self.weak { "weak" } else { "strong" }
+    }
+
+    /// Those asked for, or one that is larger than the caches of a rank.
+    fn matrices(self, asked: &[String]) -> Vec<String> {
+        let side = match (self.backend, self.weak) {
+            (Backend::Cpu, true) => 64,
+            (Backend::Cpu, false) => 100,
+            (Backend::Gpu, true) => 160,
+            (Backend::Gpu, false) => 200,
+        };
+        if asked.is_empty() { vec![format!("stencil27[n={side}]")] } else { asked.to_vec() }
+    }
+
+    /// Measures each number of ranks, and writes a row for it; returns those that worked.
+    fn run(
+        self,
+        writer: &mut Writer,
+        matrix: &str,
+        counts: &[usize],
+        measure: impl Fn(usize) -> anyhow::Result<Case>,
+    ) -> anyhow::Result<Vec<Measured>> {
+        let mut measured: Vec<Measured> = Vec::new();
+        let what = if self.backend == Backend::Gpu { "GPU" } else { "rank" };
+        for &ranks in counts {
+            let on = format!("{ranks} {what}{}", if ranks == 1 { "" } else { "s" });
+            println!("{matrix}, {} scaling, {on} ...", self.mode());
+            let case = measure(ranks)?;
+            writer.append(&self.row(matrix, ranks, &case, measured.first()))?;
+            match case {
+                Ok(numbers) => measured.push(Measured { ranks, numbers }),
+                Err((status, reason)) => eprintln!("{on}: {status}: {reason}"),
+            }
+        }
+        Ok(measured)
+    }
+
+    /// The line of results.csv of one number of ranks; `first` is what its efficiency counts from.
+    fn row(self, matrix: &str, ranks: usize, case: &Case, first: Option<&Measured>) -> Row {
+        let gpu = self.backend == Backend::Gpu;
+        let row = Row {
+            experiment: format!("{NAME}-{}", self.mode()),
+            matrix: format!("{SYNTHETIC}{matrix}"),
+            op: "spmv".to_owned(),
+            backend: self.backend.name().to_owned(),
+            threads: (!gpu).then_some(1),
+            precision: "f64".to_owned(),
+            ranks: Some(ranks as u64),
+            gpus: Some(if gpu { ranks as u64 } else { 0 }),
+            ..Row::default()
+        };
+        let numbers = match case {
+            Ok(numbers) => numbers,
+            Err((status, reason)) => {
+                return Row { status: *status, reason: reason.clone(), ..row };
+            }
+        };
+        let (kernel, params) = split_label(&numbers.kernel);
+        let first =
+            first.map_or((ranks, numbers.median_s), |run| (run.ranks, run.numbers.median_s));
+        let mismatch = numbers.bound_err > 1.0;
+        Row {
+            rows: numbers.rows,
+            cols: numbers.rows,
+            entries: numbers.entries,
+            kernel: kernel.to_owned(),
+            params: params.to_owned(),
+            iterations: Some(numbers.iterations),
+            median_s: Some(numbers.median_s),
+            min_s: Some(numbers.min_s),
+            p10_s: Some(numbers.p10_s),
+            p90_s: Some(numbers.p90_s),
+            gflops: Some(2.0 * numbers.entries as f64 / numbers.median_s / 1e9),
+            gbytes_per_s: Some(numbers.bytes_moved as f64 * ranks as f64 / numbers.median_s / 1e9),
+            efficiency: Some(self.efficiency(first, (ranks, numbers.median_s))),
+            plan_s: Some(numbers.plan_s),
+            memory_bytes: Some(numbers.memory_bytes),
+            bound_err: Some(numbers.bound_err),
+            status: if mismatch { Status::Mismatch } else { Status::Ok },
+            reason: if mismatch { "differs from the reference".to_owned() } else { String::new() },
+            halo_bytes: Some(numbers.halo_bytes),
+            neighbours: Some(numbers.neighbours),
+            exchange_s: Some(numbers.exchange_s),
+            overlap: numbers.overlap(),
+            ..row
+        }
+    }
+
+    /// Of a run against the first one, each its ranks and seconds: the time of a rank's work over the time of
+    /// the run.
+    fn efficiency(self, first: (usize, f64), run: (usize, f64)) -> f64 {
+        let ratio = first.1 / run.1;
+        if self.weak { ratio } else { ratio * first.0 as f64 / run.0 as f64 }
+    }
+
+    fn print(self, measured: &[Measured]) {
+        let Some(first) = measured.first() else { return };
+        println!(
+            "measured: ranks, median us (local, wait, boundary, pack), exchange alone us, hidden,"
+        );
+        println!("          halo bytes, neighbours, kernel, TB/s, efficiency");
+        for Measured { ranks, numbers } in measured {
+            let transport = numbers.transport.as_ref();
+            println!(
+                "{ranks:6} {:10.1} ({:.1} {:.1} {:.1} {:.1}) {:8.1} {:4.0} % {:9} {:3} {}{} {:.3} {:5.1} %",
+                numbers.median_s * 1e6,
+                numbers.local_s * 1e6,
+                numbers.wait_s * 1e6,
+                numbers.boundary_s * 1e6,
+                numbers.pack_s * 1e6,
+                numbers.exchange_s * 1e6,
+                100.0 * numbers.overlap().unwrap_or(0.0),
+                numbers.halo_bytes,
+                numbers.neighbours,
+                numbers.kernel,
+                transport.map_or(String::new(), |transport| format!(" over {transport}")),
+                numbers.bytes_moved as f64 * *ranks as f64 / numbers.median_s / 1e12,
+                100.0
+                    * self.efficiency(
+                        (first.ranks, first.numbers.median_s),
+                        (*ranks, numbers.median_s)
+                    ),
+            );
+        }
     }
 }
 
@@ -117,7 +280,7 @@ fn measure(
     mode: &str,
     seconds: f64,
     ranks: usize,
-) -> anyhow::Result<Result<Value, String>> {
+) -> anyhow::Result<Case> {
     let mut command = Command::new("mpirun");
     command.args(["-n", &ranks.to_string()]).arg(program).args([matrix, mode]);
     command.arg(seconds.to_string());
@@ -143,114 +306,17 @@ fn measure(
         _ => {
             let errors = String::from_utf8_lossy(&output.stderr).into_owned();
             let line = errors.lines().find(|line| !line.trim_matches(['-', ' ']).is_empty());
-            Err(line.unwrap_or("no output").to_owned())
+            Err((Status::Failed, line.unwrap_or("no output").to_owned()))
         }
     })
-}
-
-/// The line of results.csv of one run.
-fn row(
-    matrix: &str,
-    mode: &str,
-    ranks: usize,
-    case: &Result<Value, String>,
-    first: Option<&Measured>,
-) -> Row {
-    let row = Row {
-        experiment: format!("{NAME}-{mode}"),
-        matrix: format!("{SYNTHETIC}{matrix}"),
-        op: "spmv".to_owned(),
-        backend: "cpu".to_owned(),
-        threads: Some(1),
-        precision: "f64".to_owned(),
-        ranks: Some(ranks as u64),
-        gpus: Some(0),
-        ..Row::default()
-    };
-    let numbers = match case {
-        Ok(numbers) => numbers,
-        Err(reason) => return Row { status: Status::Failed, reason: reason.clone(), ..row },
-    };
-    let run = Measured { ranks, numbers: numbers.clone() };
-    let number = |name: &str| numbers[name].as_f64();
-    let whole = |name: &str| number(name).map(|value| value as u64);
-    let (kernel, params) = split_label(numbers["kernel"].as_str().unwrap_or_default());
-    let median = run.get("median_s");
-    let mismatch = run.get("bound_err") > 1.0;
-    Row {
-        rows: whole("rows").unwrap_or_default(),
-        cols: whole("rows").unwrap_or_default(),
-        entries: whole("entries").unwrap_or_default(),
-        kernel: kernel.to_owned(),
-        params: params.to_owned(),
-        iterations: whole("iterations"),
-        median_s: number("median_s"),
-        min_s: number("min_s"),
-        p10_s: number("p10_s"),
-        p90_s: number("p90_s"),
-        gflops: Some(2.0 * run.get("entries") / median / 1e9),
-        gbytes_per_s: Some(run.get("bytes_moved") * ranks as f64 / median / 1e9),
-        efficiency: Some(efficiency(first.unwrap_or(&run), &run, mode == "weak")),
-        plan_s: number("plan_s"),
-        memory_bytes: whole("memory_bytes"),
-        bound_err: number("bound_err"),
-        status: if mismatch { Status::Mismatch } else { Status::Ok },
-        reason: if mismatch { "differs from the reference".to_owned() } else { String::new() },
-        halo_bytes: whole("halo_bytes"),
-        neighbours: whole("neighbours"),
-        exchange_s: number("exchange_s"),
-        overlap: (run.get("halo_bytes") > 0.0).then(|| overlap(&run)),
-        ..row
-    }
-}
-
-/// The part of the exchange that the local product hides.
-fn overlap(run: &Measured) -> f64 {
-    let left = run.get("pack_s") + run.get("wait_s");
-    (1.0 - left / run.get("exchange_s")).clamp(0.0, 1.0)
-}
-
-/// Of a run against the first one: the time of a rank's work over the time of the run.
-fn efficiency(first: &Measured, run: &Measured, weak: bool) -> f64 {
-    let ratio = first.get("median_s") / run.get("median_s");
-    if weak { ratio } else { ratio * first.ranks as f64 / run.ranks as f64 }
-}
-
-fn print_measured(measured: &[Measured], weak: bool) {
-    println!(
-        "measured: ranks, median us (local, wait, boundary, pack), exchange alone us, hidden,"
-    );
-    println!("          halo bytes, neighbours, kernel, efficiency");
-    for run in measured {
-        let micros = |name: &str| run.get(name) * 1e6;
-        println!(
-            "{:6} {:10.1} ({:.1} {:.1} {:.1} {:.1}) {:8.1} {:4.0} % {:9} {:3} {} {:5.1} %",
-            run.ranks,
-            micros("median_s"),
-            micros("local_s"),
-            micros("wait_s"),
-            micros("boundary_s"),
-            micros("pack_s"),
-            micros("exchange_s"),
-            100.0 * overlap(run),
-            run.get("halo_bytes"),
-            run.get("neighbours"),
-            run.numbers["kernel"].as_str().unwrap_or_default(),
-            100.0 * efficiency(&measured[0], run, weak),
-        );
-    }
 }
 
 /// The machine that the model takes, from the run on the most ranks.
 fn machine(measured: &[Measured]) -> Option<Machine> {
     let most = measured.iter().filter(|run| run.ranks > 1).max_by_key(|run| run.ranks)?;
-    let seconds = most.get("local_s") + most.get("boundary_s");
-    let bandwidth = most.get("bytes_moved") / seconds;
-    Some(Machine { bandwidth, latency: most.get("latency_s"), link: most.get("link") })
-}
-
-fn side_of(matrix: &str) -> Option<f64> {
-    matrix.strip_prefix("stencil27[n=")?.strip_suffix(']')?.parse().ok()
+    let Numbers { local_s, boundary_s, bytes_moved, latency_s, link, .. } = most.numbers;
+    let bandwidth = bytes_moved as f64 / (local_s + boundary_s);
+    Some(Machine { bandwidth, latency: latency_s?, link: link? })
 }
 
 fn print_model(matrix: &str, measured: &[Measured], weak: bool) {
@@ -258,9 +324,12 @@ fn print_model(matrix: &str, measured: &[Measured], weak: bool) {
         println!("no model: it needs a run on two ranks at least, and stencil27[n=SIDE]");
         return;
     };
+    let side = side as f64;
     let bytes_per_row = measured
         .iter()
-        .map(|run| run.get("bytes_moved") * run.ranks as f64 / run.get("rows"))
+        .map(|Measured { ranks, numbers }| {
+            numbers.bytes_moved as f64 * *ranks as f64 / numbers.rows as f64
+        })
         .fold(0.0, f64::max);
     println!(
         "modelled with {:.2} GB/s a rank, messages of {:.1} us and {:.2} GB/s, as between ranks of this",
@@ -296,35 +365,82 @@ fn print_model(matrix: &str, measured: &[Measured], weak: bool) {
 mod tests {
     use super::*;
 
-    fn run(ranks: usize, median_s: f64) -> Measured {
-        let numbers = serde_json::json!({
-            "ranks": ranks, "rows": 1000, "entries": 27000, "kernel": "csr-rows[simd=on]",
-            "median_s": median_s, "exchange_s": 8e-5, "pack_s": 1e-5, "wait_s": 1e-5,
-            "bytes_moved": 3e5, "bound_err": 0.5, "halo_bytes": 800.0, "neighbours": 1.0,
-        });
-        Measured { ranks, numbers }
+    const CPU: Series = Series { backend: Backend::Cpu, weak: false };
+
+    /// A line of the example `scaling`.
+    fn numbers(median_s: f64) -> Numbers {
+        let line = format!(
+            r#"{{"ranks":2,"rows":1000,"entries":27000,"kernel":"csr-rows[simd=on]","iterations":90,
+            "median_s":{median_s:e},"min_s":2e-3,"p10_s":2e-3,"p90_s":3e-3,"plan_s":1e0,"assembly_s":1e0,
+            "memory_bytes":400000,"bytes_moved":300000,"bound_err":5e-1,"halo_bytes":800,"neighbours":1,
+            "boundary_rows":100,"exchange_s":8e-5,"pack_s":1e-5,"local_s":2e-3,"wait_s":1e-5,
+            "boundary_s":1e-4,"latency_s":1e-6,"link":1.7976931348623157e308}}"#
+        );
+        serde_json::from_str(&line).unwrap()
     }
 
     #[test]
     fn efficiency_is_of_the_first_run() {
-        let (one, two) = (run(1, 4e-3), run(2, 2.5e-3));
-        assert_eq!(efficiency(&one, &two, false), 0.8);
-        assert_eq!(efficiency(&one, &two, true), 1.6);
-        assert!((overlap(&two) - 0.75).abs() < 1e-12);
+        let (one, two) = ((1, 4e-3), (2, 2.5e-3));
+        assert_eq!(CPU.efficiency(one, two), 0.8);
+        assert_eq!(Series { weak: true, ..CPU }.efficiency(one, two), 1.6);
     }
 
     #[test]
     fn a_run_is_a_row() {
-        let two = run(2, 2.5e-3);
-        let one = run(1, 4e-3);
-        let found = row("stencil27[n=10]", "strong", 2, &Ok(two.numbers), Some(&one));
+        let one = Measured { ranks: 1, numbers: numbers(4e-3) };
+        let found = CPU.row("stencil27[n=10]", 2, &Ok(numbers(2.5e-3)), Some(&one));
         assert_eq!((found.kernel.as_str(), found.params.as_str()), ("csr-rows", "simd=on"));
         assert_eq!(
-            (found.ranks, found.halo_bytes, found.efficiency),
-            (Some(2), Some(800), Some(0.8))
+            (found.ranks, found.gpus, found.halo_bytes, found.efficiency),
+            (Some(2), Some(0), Some(800), Some(0.8))
         );
+        assert!((found.overlap.unwrap() - 0.75).abs() < 1e-12);
         assert_eq!(found.status, Status::Ok);
-        let failed = row("a", "weak", 4, &Err("no such file".to_owned()), None);
+        let wrong = Numbers { bound_err: 1.5, ..numbers(4e-3) };
+        assert_eq!(CPU.row("a", 1, &Ok(wrong), None).status, Status::Mismatch);
+        let failed = CPU.row("a", 4, &Err((Status::Failed, "no such file".to_owned())), None);
         assert_eq!((failed.status, failed.reason.as_str()), (Status::Failed, "no such file"));
+    }
+
+    #[test]
+    fn each_number_of_gpus_is_a_row() {
+        let folder = tempfile::tempdir().unwrap();
+        let table = folder.path().join(RESULTS_FILE);
+        let mut writer = Writer::open(&table).unwrap();
+        let series = Series { backend: Backend::Gpu, weak: true };
+        let measured = series.run(&mut writer, "stencil27[n=3]", &[1, 2, 4], |gpus| {
+            let refused = || (Status::Skipped, "there are 2".to_owned());
+            Ok(if gpus > 2 { Err(refused()) } else { Ok(numbers(4e-3 * gpus as f64)) })
+        });
+        assert_eq!(measured.unwrap().len(), 2);
+        drop(writer);
+        let rows = spm_study::results::read(&table).unwrap();
+        let of = |row: &Row| (row.gpus, row.ranks, row.threads, row.status, row.efficiency);
+        let expected = [
+            (Some(1), Some(1), None, Status::Ok, Some(1.0)),
+            (Some(2), Some(2), None, Status::Ok, Some(0.5)),
+            (Some(4), Some(4), None, Status::Skipped, None),
+        ];
+        assert_eq!(rows.iter().map(of).collect::<Vec<_>>(), expected);
+        assert!(rows.iter().all(|row| row.backend == "gpu" && row.experiment == "scaling-weak"));
+        assert_eq!(rows[2].reason, "there are 2");
+    }
+
+    #[test]
+    fn gpus_that_are_not_there_are_refused() {
+        let folder = tempfile::tempdir().unwrap();
+        let args = Args { ranks: None, gpus: Some(vec![4096]), weak: false, strong: false };
+        run(&args, &[], None, folder.path()).unwrap();
+        let rows = spm_study::results::read(&folder.path().join(NAME).join(RESULTS_FILE)).unwrap();
+        let [row] = &rows[..] else { panic!("{rows:?}") };
+        assert_eq!((row.status, row.gpus), (Status::Skipped, Some(4096)));
+        assert!(!row.reason.is_empty(), "{row:?}");
+    }
+
+    #[test]
+    fn counts_are_at_least_one() {
+        assert_eq!(parse_count("3"), Ok(3));
+        assert!(parse_count("0").is_err() && parse_count("x").is_err());
     }
 }

@@ -12,7 +12,9 @@ use std::time::Instant;
 
 use spm_dist::gpu::{DeviceOperator, DeviceOptions, Nccl, Transport, conjugate_gradients};
 use spm_dist::threads::{self, ThreadCommunicator};
-use spm_dist::{CgOptions, Communicator, DistCsr, DistError, Kernel, Partition, Rows, Times};
+use spm_dist::{
+    CgOptions, Communicator, DistCsr, DistError, Kernel, Partition, Rows, Times, largest,
+};
 use spm_gpu::{Device, DeviceVector, Stream};
 
 /// Counts allocations: a product makes none.
@@ -59,13 +61,6 @@ fn stencil(n: u64, comm: &impl Communicator) -> Result<DistCsr<f64>, DistError> 
     DistCsr::new(comm, &rows, &rows, matrix)
 }
 
-/// The most of `value` on any rank.
-fn most(comm: &impl Communicator, value: f64) -> Result<f64, DistError> {
-    let all = comm.all_gather(&value.to_le_bytes())?;
-    let number = |bytes: &Vec<u8>| f64::from_le_bytes(bytes[..].try_into().unwrap_or([0; 8]));
-    Ok(all.iter().map(number).fold(0.0, f64::max))
-}
-
 fn median(values: &mut [f64]) -> f64 {
     values.sort_by(f64::total_cmp);
     values.get(values.len() / 2).copied().unwrap_or(f64::NAN)
@@ -98,7 +93,7 @@ fn seconds_of(
         let start = Instant::now();
         (0..rounds).try_for_each(|_| product())?;
         end.synchronize()?;
-        times.push(most(comm, start.elapsed().as_secs_f64() / rounds as f64)?);
+        times.push(largest(comm, start.elapsed().as_secs_f64() / rounds as f64)?);
     }
     Ok(median(&mut times))
 }
@@ -123,13 +118,13 @@ fn measure(
     let seconds = seconds_of(comm, || op.apply(&x, &mut y), &stream, rounds)?;
     let before = ALLOCATIONS.get();
     (0..5).try_for_each(|_| op.apply(&x, &mut y))?;
-    let allocations = most(comm, (ALLOCATIONS.get() - before) as f64 / 5.0)?;
+    let allocations = largest(comm, (ALLOCATIONS.get() - before) as f64 / 5.0)?;
     let mut parts: [Vec<f64>; 4] = Default::default();
     for _ in 0..21 {
         comm.all_gather(&[])?;
         let Times { pack, local, wait, boundary } = op.apply_in_parts(&x, &mut y)?;
         for (all, one) in parts.iter_mut().zip([pack, local, wait, boundary]) {
-            all.push(most(comm, one)?);
+            all.push(largest(comm, one)?);
         }
     }
     let [pack, local, wait, boundary] = parts.map(|mut part| median(&mut part) * 1e6);
@@ -144,7 +139,7 @@ fn measure(
     let iterations = CgOptions { tolerance: 0.0, max_iterations: rounds };
     conjugate_gradients(comm, &mut op, &b, &mut solution, &iterations)?;
     stream.synchronize()?;
-    let iteration = most(comm, start.elapsed().as_secs_f64() / rounds as f64)? * 1e6;
+    let iteration = largest(comm, start.elapsed().as_secs_f64() / rounds as f64)? * 1e6;
     let ghosts = a.halo().ghosts().len();
     if comm.rank() == 0 {
         let (ranks, transport) = (comm.size(), op.transport().to_string());

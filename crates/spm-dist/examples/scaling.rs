@@ -14,8 +14,10 @@ use spm_cpu::{PlanOptions, spmv};
 use spm_dist::model::Machine;
 use spm_dist::{
     Boxes, Communicator, DistCsr, DistError, DistOperator, Kernel, Options, Partition, Rows, Times,
+    largest,
 };
 use spm_formats::Csr;
+use spm_testing::distributed::{element, error_of, value};
 use spm_testing::generate;
 
 struct Arguments {
@@ -69,46 +71,9 @@ impl Arguments {
     }
 }
 
-/// A value that needs all 53 bits.
-fn value(row: u64, col: u64) -> f64 {
-    let bits = (row.wrapping_mul(0x9e37_79b9_7f4a_7c15) ^ col).wrapping_mul(0xbf58_476d_1ce4_e5b9);
-    0.1 + (bits >> 11) as f64 / (1_u64 << 53) as f64
-}
-
-/// The element of x with this global index.
-fn element(index: u64) -> f64 {
-    0.5 + (index % 17) as f64 / 17.0
-}
-
-/// The largest |y - ref| / ((k + 2) u sum |a||x|) of this rank's rows.
-fn error_of(rows: &Rows<f64>, y: &[f64]) -> f64 {
-    let mut worst: f64 = 0.0;
-    for (row, &y) in y.iter().enumerate() {
-        let range = rows.row_ptr()[row]..rows.row_ptr()[row + 1];
-        let terms = || {
-            let cols = rows.col_ind()[range.clone()].iter();
-            cols.zip(&rows.values()[range.clone()]).map(|(&col, value)| value * element(col))
-        };
-        let bound = (range.len() + 2) as f64 * f64::EPSILON / 2.0;
-        let size = terms().map(f64::abs).sum::<f64>();
-        if size > 0.0 {
-            worst = worst.max((y - terms().sum::<f64>()).abs() / (bound * size));
-        }
-    }
-    worst
-}
-
 fn median(values: &mut [f64]) -> f64 {
     values.sort_by(f64::total_cmp);
     values.get(values.len() / 2).copied().unwrap_or(f64::NAN)
-}
-
-/// The most of `value` on any rank.
-fn most(comm: &impl Communicator, value: f64) -> Result<f64, DistError> {
-    let all = comm.all_gather(&value.to_le_bytes())?;
-    let numbers =
-        all.iter().map(|bytes| f64::from_le_bytes(bytes[..].try_into().unwrap_or([0; 8])));
-    Ok(numbers.fold(f64::NEG_INFINITY, f64::max))
 }
 
 /// Seconds of each product, on the rank that takes the longest, and the parts on that rank.
@@ -135,10 +100,10 @@ fn products(
     }
     let mut slowest = Vec::with_capacity(times.len());
     for &time in &times {
-        slowest.push(most(comm, time)?);
+        slowest.push(largest(comm, time)?);
     }
     let part = |of: fn(&Times) -> f64| -> Result<f64, DistError> {
-        most(comm, median(&mut parts.iter().map(of).collect::<Vec<_>>()))
+        Ok(largest(comm, median(&mut parts.iter().map(of).collect::<Vec<_>>()))?)
     };
     let times = Times {
         pack: part(|times| times.pack)?,
@@ -168,7 +133,7 @@ fn message(comm: &impl Communicator, bytes: usize) -> Result<f64, DistError> {
         back.wait()?;
         times.push(start.elapsed().as_secs_f64() / 2.0);
     }
-    most(comm, if rank == 0 { median(&mut times) } else { 0.0 })
+    Ok(largest(comm, if rank == 0 { median(&mut times) } else { 0.0 })?)
 }
 
 fn measure(comm: &impl Communicator, arguments: &Arguments) -> Result<(), DistError> {
@@ -185,11 +150,13 @@ fn measure(comm: &impl Communicator, arguments: &Arguments) -> Result<(), DistEr
         options.kernel = Kernel::Fixed(arguments.kernel.clone());
     }
     let mut op = DistOperator::new(comm, a, &options)?;
-    let plan = most(comm, start.elapsed().as_secs_f64())?;
+    let plan = largest(comm, start.elapsed().as_secs_f64())?;
     let x: Vec<f64> = partition.range(comm.rank()).map(element).collect();
     let mut y = vec![0.0; op.matrix().local_rows()];
     op.apply(&x, &mut y)?;
-    let error = most(comm, error_of(&op.matrix().to_rows(), &y))?;
+    let own = op.matrix().to_rows();
+    let error = largest(comm, error_of((own.row_ptr(), own.col_ind(), own.values()), &y))?;
+    drop(own);
 
     op.set_overlap(false);
     let (_, apart) = products(comm, &mut op, (&x, &mut y), arguments.seconds / 2.0)?;
@@ -204,7 +171,7 @@ fn measure(comm: &impl Communicator, arguments: &Arguments) -> Result<(), DistEr
         }
     };
     let halo = op.matrix().halo();
-    let number = |value: f64| most(comm, value);
+    let number = |value: f64| largest(comm, value);
     let ghosts = number((halo.ghosts().len() * size_of::<f64>()) as f64)?;
     let neighbours = number(halo.neighbours() as f64)?;
     let boundary = number(op.matrix().boundary_rows() as f64)?;
@@ -265,7 +232,8 @@ fn shared_memory(arguments: &Arguments) -> Result<(), Box<dyn Error>> {
         times.push(start.elapsed().as_secs_f64());
         black_box(&y);
     }
-    let error = error_of(&Rows::of(a.view(), 0..a.rows() as u64), &y);
+    let rows = Rows::of(a.view(), 0..a.rows() as u64);
+    let error = error_of((rows.row_ptr(), rows.col_ind(), rows.values()), &y);
     let label = plan.choice().unwrap_or_else(|| arguments.kernel.clone());
     let (iterations, median_s) = (times.len(), median(&mut times));
     println!(

@@ -157,6 +157,16 @@ pub fn agree<R>(
     Err(DistError::Rank { rank, message, cause })
 }
 
+/// The largest number of any rank; negative infinity if all are NaN.
+///
+/// # Errors
+/// [`CommError`].
+pub fn largest(comm: &(impl Communicator + ?Sized), number: f64) -> Result<f64, CommError> {
+    let all = comm.all_gather(&number.to_le_bytes())?;
+    let number = |bytes: &Vec<u8>| f64::from_le_bytes(bytes[..].try_into().unwrap_or([0; 8]));
+    Ok(all.iter().map(number).fold(f64::NEG_INFINITY, f64::max))
+}
+
 /// Checks that `text` is the same on every rank.
 ///
 /// # Errors

@@ -43,7 +43,7 @@ mod rows;
 pub mod threads;
 
 pub use cg::{CgOptions, Convergence, conjugate_gradients};
-pub use comm::{Channel, Communicator, Reduction, Shared, agree, same_everywhere};
+pub use comm::{Channel, Communicator, Reduction, Shared, agree, largest, same_everywhere};
 pub use error::{CommError, DistError, PartitionError};
 pub use grid::Boxes;
 pub use halo::Halo;

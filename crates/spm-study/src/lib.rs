@@ -20,6 +20,7 @@ mod progress;
 pub mod recipe;
 pub mod report;
 pub mod results;
+pub mod scaling;
 pub mod structure;
 pub mod suite;
 pub mod verify;

@@ -17,6 +17,7 @@
 //! ```
 
 pub mod conjugate_gradient;
+pub mod distributed;
 pub mod edge_cases;
 pub mod exact;
 pub mod generate;

@@ -1,0 +1,327 @@
+//! Distributed products, for `cargo xtask bench scaling`: what is multiplied and what is measured, on ranks of any
+//! kind, and the measurement on the GPUs of this host. That on CPU cores is the example `scaling`.
+
+use std::time::Instant;
+
+use serde::{Deserialize, Serialize};
+use spm_dist::gpu::{DeviceOperator, DeviceOptions, Nccl};
+use spm_dist::{
+    Boxes, Communicator, DistCsr, DistError, Kernel, Partition, Rows, Times, largest, threads,
+};
+use spm_formats::Csr;
+use spm_formats::timing::Timing;
+use spm_gpu::{Device, DeviceVector, GpuError, Stream};
+use spm_testing::distributed::{element, error_of, value};
+use spm_testing::generate;
+
+/// Seconds of a sample: many short products, so that neither the clock nor the wait at the end counts.
+const SAMPLE_S: f64 = 0.01;
+/// The most products of a sample.
+const MOST_PRODUCTS: f64 = 1000.0;
+/// Samples at least.
+const SAMPLES: usize = 7;
+/// Products whose parts are timed.
+const IN_PARTS: usize = 21;
+
+/// A matrix and how it is divided over ranks.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Subject<'a> {
+    /// `stencil27[n=100]`, which the ranks generate themselves, or the label of any other generator.
+    pub matrix: &'a str,
+    /// The stencil has n points a side for each rank, and not for all of them.
+    pub weak: bool,
+}
+
+impl Subject<'_> {
+    /// The division and this rank's rows.
+    ///
+    /// # Errors
+    /// No such matrix, or one that cannot be divided so.
+    pub fn rows(&self, comm: &impl Communicator) -> Result<(Partition, Rows<f64>), DistError> {
+        let wrong = |reason: String| DistError::File(format!("{}: {reason}", self.matrix));
+        if let Some(n) = side_of(self.matrix) {
+            let boxes = if self.weak {
+                Boxes::of_equal_size(n, comm.size())
+            } else {
+                Boxes::new([n; 3], comm.size())
+            };
+            return Ok((boxes.partition(), boxes.stencil27(comm.rank(), value)?));
+        }
+        if self.weak {
+            return Err(wrong("weak scaling is for stencil27[n=SIDE]".to_owned()));
+        }
+        let spec = generate::named(self.matrix).map_err(|error| wrong(error.to_string()))?;
+        let a: Csr<f64> = spec.generate().map_err(|error| wrong(error.to_string()))?;
+        let rows = Partition::by_entries(a.row_ptr(), comm.size());
+        let own = Rows::of(a.view(), rows.range(comm.rank()));
+        Ok((rows, own))
+    }
+}
+
+/// The n of `stencil27[n=100]`.
+pub fn side_of(matrix: &str) -> Option<u64> {
+    let side = matrix.strip_prefix("stencil27[n=")?.strip_suffix(']')?.parse().ok()?;
+    (side > 0).then_some(side)
+}
+
+/// What one number of ranks took. Seconds and bytes are those of the rank with the most.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct Numbers {
+    /// Rows of the matrix, all ranks together.
+    pub rows: u64,
+    /// Entries of the matrix, all ranks together.
+    pub entries: u64,
+    /// The kernel and its parameters.
+    pub kernel: String,
+    /// How boundary elements get from GPU to GPU.
+    #[serde(default)]
+    pub transport: Option<String>,
+    /// Timed products.
+    pub iterations: u64,
+    /// Median seconds of a product.
+    pub median_s: f64,
+    /// Least seconds of a product.
+    pub min_s: f64,
+    /// 10th percentile of the seconds.
+    pub p10_s: f64,
+    /// 90th percentile of the seconds.
+    pub p90_s: f64,
+    /// Seconds of planning.
+    pub plan_s: f64,
+    /// Bytes that the operator holds: on a GPU, of device memory.
+    pub memory_bytes: u64,
+    /// Bytes that a product moves at least.
+    pub bytes_moved: u64,
+    /// Largest error as a multiple of the rounding bound.
+    pub bound_err: f64,
+    /// Bytes of ghost entries.
+    pub halo_bytes: u64,
+    /// Ranks that a rank receives from or sends to.
+    pub neighbours: u64,
+    /// Seconds of packing and exchanging with nothing beside.
+    pub exchange_s: f64,
+    /// Seconds of packing: beside the local block on CPU cores, alone on GPUs.
+    pub pack_s: f64,
+    /// Seconds of the local block.
+    pub local_s: f64,
+    /// Seconds of waiting for messages, as `pack_s`.
+    pub wait_s: f64,
+    /// Seconds of the boundary rows.
+    pub boundary_s: f64,
+    /// Seconds of a message without its bytes, if it was measured.
+    #[serde(default)]
+    pub latency_s: Option<f64>,
+    /// Bytes a second of a message, if they were measured.
+    #[serde(default)]
+    pub link: Option<f64>,
+}
+
+impl Numbers {
+    /// The part of the exchange that the local block hides, from 0 to 1; `None` without ghost entries.
+    ///
+    /// On CPU cores the parts are those of products with overlap: what is left of the exchange is packing and
+    /// waiting. On GPUs they are measured one after the other: what is left is how much longer a product takes
+    /// than its local block and its boundary rows.
+    pub fn overlap(&self) -> Option<f64> {
+        let left = match self.transport {
+            None => self.pack_s + self.wait_s,
+            Some(_) => self.median_s - self.local_s - self.boundary_s,
+        };
+        (self.halo_bytes > 0).then(|| (1.0 - left / self.exchange_s).clamp(0.0, 1.0))
+    }
+}
+
+/// The first `count` GPUs of this host, or as many as there are and why there are no more.
+pub fn open_gpus(count: usize) -> (Vec<Device>, Option<GpuError>) {
+    let mut devices = Vec::new();
+    for ordinal in 0..count {
+        match Device::open(u32::try_from(ordinal).unwrap_or(u32::MAX)) {
+            Ok(device) => devices.push(device),
+            Err(error) => return (devices, Some(error)),
+        }
+    }
+    (devices, None)
+}
+
+/// Times y = Ax on these devices, a rank on each, for about `seconds`.
+///
+/// A sample is the mean of many products that are put into the stream one after another; all ranks begin a
+/// sample together, and the slowest counts.
+///
+/// # Errors
+/// No such matrix, or one that cannot be divided so; too little memory; a device that fails.
+///
+/// # Panics
+/// When there are no devices.
+pub fn on_devices(
+    devices: &[Device],
+    subject: Subject<'_>,
+    kernel: &Kernel,
+    seconds: f64,
+) -> Result<Numbers, DistError> {
+    let of_rank = |comm: &threads::ThreadCommunicator| {
+        measure(comm, &devices[comm.rank()], subject, kernel, seconds)
+    };
+    let mut ranks = threads::run(devices.len(), of_rank)?;
+    Ok(ranks.swap_remove(0))
+}
+
+fn measure(
+    comm: &impl Communicator,
+    device: &Device,
+    subject: Subject<'_>,
+    kernel: &Kernel,
+    seconds: f64,
+) -> Result<Numbers, DistError> {
+    let (partition, rows) = subject.rows(comm)?;
+    let a = DistCsr::new(comm, &partition, &partition, rows)?;
+    let mut options = DeviceOptions::default();
+    options.kernel = kernel.clone();
+    // Without it, `auto` chooses among the other transports.
+    options.nccl = Nccl::new(comm, device).ok();
+    let start = Instant::now();
+    let mut op = DeviceOperator::new(comm, device, a, &options)?;
+    let plan_s = largest(comm, start.elapsed().as_secs_f64())?;
+
+    let stream = Stream::new(device)?;
+    let x: Vec<f64> = partition.range(comm.rank()).map(element).collect();
+    let x = DeviceVector::from_slice(&stream, &x)?;
+    let mut y = DeviceVector::zeros(&stream, op.matrix().local_rows())?;
+    let mut samples = |products: usize, seconds: f64, least: usize| {
+        let (mut samples, begin) = (Vec::new(), Instant::now());
+        loop {
+            // Also lets all ranks begin together. The rank with the most time ends all of them.
+            let passed = largest(comm, begin.elapsed().as_secs_f64())?;
+            if samples.len() >= least && passed >= seconds {
+                return Ok::<_, DistError>(samples);
+            }
+            let start = Instant::now();
+            (0..products).try_for_each(|_| op.apply(&x, &mut y))?;
+            stream.synchronize()?;
+            samples.push(largest(comm, start.elapsed().as_secs_f64() / products as f64)?);
+        }
+    };
+    // The same on all ranks, as the samples are.
+    let once = samples(1, 0.0, 3)?.into_iter().fold(f64::INFINITY, f64::min);
+    let products = (SAMPLE_S / once).clamp(1.0, MOST_PRODUCTS) as usize;
+    let samples = samples(products, seconds, SAMPLES)?;
+    let iterations = (samples.len() * products) as u64;
+    let timing = Timing::of(samples).expect("some samples");
+    // Checks the products that were timed.
+    let rows = op.matrix().to_rows();
+    let bound_err =
+        largest(comm, error_of((rows.row_ptr(), rows.col_ind(), rows.values()), &y.to_vec()?))?;
+    drop(rows);
+
+    let mut parts = Vec::new();
+    for _ in 0..IN_PARTS {
+        comm.all_gather(&[])?;
+        parts.push(op.apply_in_parts(&x, &mut y)?);
+    }
+    let part = |of: fn(&Times) -> f64| {
+        let timing = Timing::of(parts.iter().map(of).collect()).expect("some products");
+        largest(comm, timing.median_s)
+    };
+    let (pack_s, wait_s) = (part(|times| times.pack)?, part(|times| times.wait)?);
+    let whole = |value: u64| Ok::<_, DistError>(largest(comm, value as f64)? as u64);
+    let mut entries = [op.matrix().local_nnz() as f64];
+    comm.sum(&mut entries)?;
+    let halo = op.matrix().halo();
+    Ok(Numbers {
+        rows: partition.total(),
+        entries: entries[0] as u64,
+        kernel: op.kernel().to_owned(),
+        transport: Some(op.transport().to_string()),
+        iterations,
+        median_s: timing.median_s,
+        min_s: timing.min_s,
+        p10_s: timing.p10_s,
+        p90_s: timing.p90_s,
+        plan_s,
+        memory_bytes: whole(op.device_bytes())?,
+        bytes_moved: whole(op.bytes_moved())?,
+        bound_err,
+        halo_bytes: whole((halo.ghosts().len() * size_of::<f64>()) as u64)?,
+        neighbours: whole(halo.neighbours() as u64)?,
+        exchange_s: pack_s + wait_s,
+        pack_s,
+        local_s: part(|times| times.local)?,
+        wait_s,
+        boundary_s: part(|times| times.boundary)?,
+        latency_s: None,
+        link: None,
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn emulated(count: usize) -> Vec<Device> {
+        (0..count).map(|_| Device::emulated(Default::default())).collect()
+    }
+
+    fn kernel() -> Kernel {
+        Kernel::Fixed("csr-subwarp-per-row[threads-per-row=4]".to_owned())
+    }
+
+    #[test]
+    fn one_two_and_four_devices_are_measured() {
+        for (count, weak) in [(1, false), (2, false), (4, false), (2, true)] {
+            let subject = Subject { matrix: "stencil27[n=4]", weak };
+            let found = on_devices(&emulated(count), subject, &kernel(), 0.0).unwrap();
+            assert_eq!(
+                (found.rows, found.kernel.contains("subwarp")),
+                if weak { (128, true) } else { (64, true) }
+            );
+            assert!(found.bound_err <= 1.0, "{found:?}");
+            // Boxes of 4 x 4 x 2 points have 16 neighbours in the other one, those of 4 x 2 x 2 in three.
+            let (halo, neighbours) = [(0, 0), (16, 1), (20, 3)][count / 2];
+            assert_eq!((found.halo_bytes, found.neighbours), (8 * halo, neighbours));
+            // 10 points along an axis have a neighbour on the axis or are their own.
+            assert!(weak || found.entries == 1000, "{found:?}");
+            assert!(
+                found.median_s > 0.0 && found.local_s > 0.0 && found.iterations >= 7,
+                "{found:?}"
+            );
+            assert_eq!(found.overlap().is_some(), count > 1);
+        }
+    }
+
+    #[test]
+    fn matrices_of_any_generator_are_divided() {
+        let subject = Subject { matrix: "mesh2[n=6]", weak: false };
+        let found = on_devices(&emulated(2), subject, &kernel(), 0.0).unwrap();
+        assert!(found.bound_err <= 1.0 && found.halo_bytes > 0, "{found:?}");
+        let refused = |matrix, weak| {
+            let measured = on_devices(&emulated(2), Subject { matrix, weak }, &kernel(), 0.0);
+            measured.unwrap_err().to_string()
+        };
+        assert!(refused("mesh2[n=6]", true).contains("weak scaling is for stencil27[n=SIDE]"));
+        assert!(refused("no-such", false).contains("no-such"));
+    }
+
+    #[test]
+    fn what_the_local_block_hides() {
+        let subject = Subject { matrix: "stencil27[n=2]", weak: false };
+        let mut numbers = on_devices(&emulated(2), subject, &kernel(), 0.0).unwrap();
+        (numbers.exchange_s, numbers.local_s, numbers.boundary_s) = (4.0, 10.0, 1.0);
+        (numbers.pack_s, numbers.wait_s) = (1.0, 3.0);
+        for (median, hidden) in [(15.0, 0.0), (12.0, 0.75), (11.0, 1.0), (10.0, 1.0), (20.0, 0.0)] {
+            numbers.median_s = median;
+            assert_eq!(numbers.overlap(), Some(hidden));
+        }
+        numbers.transport = None;
+        assert_eq!(numbers.overlap(), Some(0.0));
+        numbers.wait_s = 0.0;
+        assert_eq!(numbers.overlap(), Some(0.75));
+    }
+
+    #[test]
+    fn sides_are_read() {
+        assert_eq!(side_of("stencil27[n=12]"), Some(12));
+        for other in ["stencil27[n=0]", "stencil27", "stencil5[n=3]", "stencil27[n=3,m=2]"] {
+            assert_eq!(side_of(other), None);
+        }
+    }
+}
