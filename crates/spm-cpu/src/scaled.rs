@@ -97,7 +97,7 @@ impl<'z, T: Scalar> Update<'z, T> {
             Some(addend) => {
                 let beta = self.scaling.beta;
                 let z = addend.beside(y);
-                y.iter_mut().zip(z).for_each(|(y, &z)| *y = beta * z);
+                y.iter_mut().zip(z).for_each(|(y, &z)| *y = z.scaled(beta));
             }
         }
     }
@@ -115,7 +115,7 @@ pub(crate) fn store<T: Scalar>(update: Option<Update<'_, T>>, sum: T, y: &mut T)
 /// `y` += alpha `sum`: the rest of a row that was stored before.
 #[inline(always)]
 pub(crate) fn add<T: Scalar>(update: Option<Update<'_, T>>, sum: T, y: &mut T) {
-    *y += update.map_or(sum, |update| update.alpha() * sum);
+    *y += update.map_or(sum, |update| sum.scaled(update.alpha()));
 }
 
 /// Elements of a cache line of the smallest scalar: buffers of two threads share none.

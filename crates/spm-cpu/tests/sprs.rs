@@ -2,26 +2,14 @@
 
 mod common;
 
-use common::LAYOUTS;
+use common::{LAYOUTS, planned};
 use spm_cpu::{PlanOptions, spmm, spmv, transpose};
 use spm_formats::convert::csr_to_coo;
-use spm_formats::kernel::{PlanError, TransposeOutput};
+use spm_formats::kernel::TransposeOutput;
 use spm_formats::sprs::CsMatI;
-use spm_formats::{Coo, Csr, DenseShape, FormatError};
+use spm_formats::{Coo, Csr, DenseShape};
 use spm_testing::edge_cases::vector;
 use spm_testing::{generate, reference};
-
-/// A plan, or nothing where the kernel does not apply to the matrix.
-fn applies<P>(id: &str, plan: Result<P, PlanError>) -> Option<P> {
-    match plan {
-        Ok(plan) => Some(plan),
-        Err(PlanError::Unsupported { .. } | PlanError::Format(FormatError::OverBudget { .. })) => {
-            assert!(id.starts_with("sell-symmetric"), "{id} applies to every small matrix");
-            None
-        }
-        Err(error) => panic!("{id}: {error}"),
-    }
-}
 
 /// Checks the kernels of all operations with a matrix whose triplets are `coo`.
 fn check(a: &Csr<f64>, coo: &Coo<f64>) {
@@ -31,7 +19,7 @@ fn check(a: &Csr<f64>, coo: &Coo<f64>) {
     for kernel in spmv::registry() {
         let id = kernel.info.id;
         let plan = kernel.plan(a.view(), &kernel.info.defaults(), &options);
-        let Some(plan) = applies(id, plan) else { continue };
+        let Some(plan) = planned(id, plan) else { continue };
         let mut y = vec![f64::NAN; a.rows()];
         plan.run(&x, &mut y).unwrap();
         assert!(reference::compare(&y, &expected).acceptable(), "{id}");
@@ -42,7 +30,7 @@ fn check(a: &Csr<f64>, coo: &Coo<f64>) {
         for kernel in spmm::registry() {
             let id = kernel.info.id;
             let plan = kernel.plan(a.view(), dense, &kernel.info.defaults(), &options);
-            let Some(plan) = applies(id, plan) else { continue };
+            let Some(plan) = planned(id, plan) else { continue };
             let mut y = vec![f64::NAN; 3 * a.rows()];
             plan.run(&x, &mut y).unwrap();
             assert!(reference::compare(&y, &expected).acceptable(), "{id} {dense:?}");

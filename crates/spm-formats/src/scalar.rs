@@ -81,6 +81,13 @@ pub trait Scalar:
         self.re().to_f64().is_finite() && self.im().to_f64().is_finite()
     }
 
+    /// `factor` times `self`. A complex number times 1 is itself, also where a part is infinite: the product
+    /// of all parts would be NaN.
+    #[inline(always)]
+    fn scaled(self, factor: Self) -> Self {
+        if Self::IS_COMPLEX && factor == Self::ONE { self } else { factor * self }
+    }
+
     /// The bit pattern: equality here is bitwise identity. The imaginary part is in the upper half.
     fn to_bits128(self) -> u128 {
         u128::from(self.im().to_bits64()) << 64 | u128::from(self.re().to_bits64())

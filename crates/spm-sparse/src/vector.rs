@@ -141,7 +141,9 @@ impl<T: DeviceScalar> Vector<T> {
     /// [`Error::Gpu`].
     pub fn scale(&mut self, alpha: T) -> Result<(), Error> {
         match self {
-            Self::Host(elements) => elements.iter_mut().for_each(|y| *y = alpha * *y),
+            Self::Host(elements) => {
+                elements.iter_mut().for_each(|y| *y = Scalar::scaled(*y, alpha))
+            }
             Self::Device(elements) => elements.scale(alpha)?,
         }
         Ok(())

@@ -41,9 +41,9 @@ impl<T: Scalar> Scaling<T> {
     #[inline(always)]
     pub fn apply(self, product: T, y: &mut T) {
         *y = if self.beta == T::ZERO {
-            self.alpha * product
+            product.scaled(self.alpha)
         } else {
-            self.alpha * product + self.beta * *y
+            product.scaled(self.alpha) + y.scaled(self.beta)
         };
     }
 
@@ -63,7 +63,7 @@ impl<T: Scalar> Scaling<T> {
         if self.beta == T::ZERO {
             y.fill(T::ZERO);
         } else if self.beta != T::ONE {
-            y.iter_mut().for_each(|y| *y = self.beta * *y);
+            y.iter_mut().for_each(|y| *y = y.scaled(self.beta));
         }
     }
 }
@@ -71,6 +71,7 @@ impl<T: Scalar> Scaling<T> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::Complex;
 
     #[test]
     fn beta_0_does_not_read_y() {
@@ -80,6 +81,18 @@ mod tests {
         y[0] = f64::NAN;
         Scaling::new(5.0, 0.0).scale(&mut y);
         assert_eq!(y, [0.0, 0.0]);
+    }
+
+    #[test]
+    fn complex_numbers_times_1_are_themselves() {
+        let infinite = Complex::new(f64::INFINITY, 2.0);
+        let mut y = [infinite];
+        Scaling::new(Complex::ONE, Complex::ONE).combine(&[Complex::new(1.0, -5.0)], &mut y);
+        assert_eq!(y, [Complex::new(f64::INFINITY, -3.0)]);
+        Scaling::new(Complex::ONE, Complex::ZERO).combine(&[infinite], &mut y);
+        assert_eq!(y, [infinite]);
+        Scaling::new(-Complex::<f64>::ONE, Complex::ONE).combine(&[Complex::ONE], &mut y);
+        assert_eq!(y, [Complex::new(f64::INFINITY, 2.0)]);
     }
 
     #[test]
