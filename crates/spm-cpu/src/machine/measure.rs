@@ -396,11 +396,12 @@ mod tests {
         let rates = Rates::measure(&Threads::new(2));
         assert_eq!(rates.threads, 2);
         for of in [rates.one, rates.all] {
-            assert!(of.read.iter().all(|&rate| rate > 1e6 && rate < 1e13), "{of:?}");
-            assert!(of.gather.iter().all(|&rate| rate > 1e-11 && rate < 1e-5), "{of:?}");
+            assert!(of.read.iter().all(|&rate| rate.is_finite() && rate > 0.0), "{of:?}");
+            assert!(of.gather.iter().all(|&rate| rate > 0.0 && rate < 1.0), "{of:?}");
         }
-        assert!(rates.start > 0.0 && rates.start < 1.0 && rates.fresh > 1e6);
-        assert!(rates.turn < 1e-6);
+        assert!(rates.start > 0.0 && rates.start < 1.0);
+        assert!(rates.fresh.is_finite() && rates.fresh > 0.0);
+        assert!(rates.turn >= 0.0 && rates.turn < 1.0);
         for family in Family::ALL {
             let Cost { element, row, plan_row, plan, .. } = rates.cost(family);
             assert!(element + row > 0.0, "{family:?}");
