@@ -192,7 +192,7 @@ fn events(u: &mut Unstructured<'_>, place: &Place) -> Result<()> {
     let is_other = |result| matches!(result, Err(GpuError::OtherDevice { .. }));
     assert!(is_other(event.elapsed_since(&foreign).map(drop)));
     assert!(is_other(event.record(&elsewhere)));
-    assert!(is_other(stream.wait(&foreign)));
+    stream.wait(&foreign).expect("events of other emulated devices may be waited for");
     assert_eq!(event.elapsed_since(&event), Err(GpuError::NotRecorded));
     stream.wait(&event).expect("an event that was never recorded is not waited for");
     // Recorded and waited for by several threads at the same time.
