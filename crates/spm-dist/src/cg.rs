@@ -1,5 +1,7 @@
 //! Conjugate gradients with one reduction an iteration, hidden behind the product.
 
+use std::ops::ControlFlow;
+
 use crate::{Communicator, DistError, DistOperator};
 
 /// When [`conjugate_gradients`] ends.
@@ -54,23 +56,17 @@ pub fn conjugate_gradients(
     a.apply(&r, &mut w)?;
     let mut of_b = [dot(b, b)];
     comm.sum(&mut of_b)?;
-    let limit = options.tolerance * of_b[0].sqrt();
+    let mut recurrence = Recurrence::new(options, of_b[0]);
     let mut reduction = comm.reduction(2)?;
-    let (mut gamma_before, mut alpha_before) = (f64::INFINITY, 1.0);
-    for iterations in 0.. {
+    loop {
         reduction.start(&[dot(&r, &r), dot(&w, &r)])?;
         a.apply(&w, &mut q)?;
         let mut sums = [0.0; 2];
         reduction.finish(&mut sums)?;
-        let [gamma, delta] = sums;
-        let residual = if of_b[0] > 0.0 { (gamma / of_b[0]).sqrt() } else { gamma.sqrt() };
-        let converged = gamma.sqrt() <= limit;
-        if converged || iterations == options.max_iterations || !gamma.is_finite() {
-            return Ok(Convergence { iterations, residual, converged });
-        }
-        let beta = if iterations > 0 { gamma / gamma_before } else { 0.0 };
-        let alpha = gamma / (delta - beta * gamma / alpha_before);
-        (gamma_before, alpha_before) = (gamma, alpha);
+        let Step { alpha, beta } = match recurrence.next(sums) {
+            ControlFlow::Continue(step) => step,
+            ControlFlow::Break(convergence) => return Ok(convergence),
+        };
         let vectors = z.iter_mut().zip(&mut s).zip(&mut p).zip(&mut r).zip(&mut w).zip(&q);
         for ((((((z, s), p), r), w), q), x) in vectors.zip(&mut *x) {
             *z = q + beta * *z;
@@ -81,7 +77,48 @@ pub fn conjugate_gradients(
             *w -= alpha * *z;
         }
     }
-    unreachable!("the loop ends at the latest after the most iterations")
+}
+
+/// The scalars of the iterations, from the sums over all ranks.
+pub(crate) struct Recurrence<'a> {
+    options: &'a CgOptions,
+    /// (b, b), and the norm of a residual within the tolerance.
+    of_b: f64,
+    limit: f64,
+    iterations: usize,
+    gamma_before: f64,
+    alpha_before: f64,
+}
+
+/// The factors of an iteration.
+pub(crate) struct Step {
+    /// Of the direction in x, and of what it takes from the residual.
+    pub(crate) alpha: f64,
+    /// Of the direction before in the new one.
+    pub(crate) beta: f64,
+}
+
+impl<'a> Recurrence<'a> {
+    pub(crate) fn new(options: &'a CgOptions, of_b: f64) -> Self {
+        let limit = options.tolerance * of_b.sqrt();
+        let (gamma_before, alpha_before) = (f64::INFINITY, 1.0);
+        Self { options, of_b, limit, iterations: 0, gamma_before, alpha_before }
+    }
+
+    /// The next iteration, or the end, for the sums (r, r) and (A r, r).
+    pub(crate) fn next(&mut self, [gamma, delta]: [f64; 2]) -> ControlFlow<Convergence, Step> {
+        let iterations = self.iterations;
+        let residual = if self.of_b > 0.0 { (gamma / self.of_b).sqrt() } else { gamma.sqrt() };
+        let converged = gamma.sqrt() <= self.limit;
+        if converged || iterations == self.options.max_iterations || !gamma.is_finite() {
+            return ControlFlow::Break(Convergence { iterations, residual, converged });
+        }
+        let beta = if iterations > 0 { gamma / self.gamma_before } else { 0.0 };
+        let alpha = gamma / (delta - beta * gamma / self.alpha_before);
+        (self.gamma_before, self.alpha_before) = (gamma, alpha);
+        self.iterations += 1;
+        ControlFlow::Continue(Step { alpha, beta })
+    }
 }
 
 fn dot(a: &[f64], b: &[f64]) -> f64 {

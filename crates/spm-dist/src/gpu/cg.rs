@@ -1,8 +1,11 @@
 //! Conjugate gradients on vectors in device memory.
 
+use std::ops::ControlFlow;
+
 use spm_gpu::{DeviceVector, Stream};
 
 use super::DeviceOperator;
+use crate::cg::{Recurrence, Step};
 use crate::{CgOptions, Communicator, Convergence, DistError};
 
 /// [`conjugate_gradients`](crate::conjugate_gradients) on the devices of the ranks: no vector is copied to the
@@ -26,23 +29,17 @@ pub fn conjugate_gradients(
     a.apply(&r, &mut w)?;
     let mut of_b = [b.dot(b)?];
     comm.sum(&mut of_b)?;
-    let limit = options.tolerance * of_b[0].sqrt();
+    let mut recurrence = Recurrence::new(options, of_b[0]);
     let mut reduction = comm.reduction(2)?;
-    let (mut gamma_before, mut alpha_before) = (f64::INFINITY, 1.0);
-    for iterations in 0.. {
+    loop {
         reduction.start(&[r.dot(&r)?, w.dot(&r)?])?;
         a.apply(&w, &mut q)?;
         let mut sums = [0.0; 2];
         reduction.finish(&mut sums)?;
-        let [gamma, delta] = sums;
-        let residual = if of_b[0] > 0.0 { (gamma / of_b[0]).sqrt() } else { gamma.sqrt() };
-        let converged = gamma.sqrt() <= limit;
-        if converged || iterations == options.max_iterations || !gamma.is_finite() {
-            return Ok(Convergence { iterations, residual, converged });
-        }
-        let beta = if iterations > 0 { gamma / gamma_before } else { 0.0 };
-        let alpha = gamma / (delta - beta * gamma / alpha_before);
-        (gamma_before, alpha_before) = (gamma, alpha);
+        let Step { alpha, beta } = match recurrence.next(sums) {
+            ControlFlow::Continue(step) => step,
+            ControlFlow::Break(convergence) => return Ok(convergence),
+        };
         z.axpby(1.0, &q, beta)?;
         s.axpby(1.0, &w, beta)?;
         p.axpby(1.0, &r, beta)?;
@@ -50,5 +47,4 @@ pub fn conjugate_gradients(
         r.axpy(-alpha, &s)?;
         w.axpy(-alpha, &z)?;
     }
-    unreachable!("the loop ends at the latest after the most iterations")
 }
