@@ -2,33 +2,13 @@
 
 mod common;
 
-use std::alloc::{GlobalAlloc, Layout as Block, System};
-use std::sync::atomic::{AtomicUsize, Ordering};
-
 use common::LAYOUTS;
 use spm_cpu::{PlanOptions, spmm, spmv, transpose, transposed};
 use spm_formats::DenseShape;
 use spm_formats::kernel::{PlanError, Scaling, TransposeOutput};
+use spm_testing::allocations::{Counting, of_all_threads};
 use spm_testing::edge_cases::vector;
 use spm_testing::generate;
-
-struct Counting;
-
-static ALLOCATIONS: AtomicUsize = AtomicUsize::new(0);
-
-// SAFETY: the system's allocator, which counts besides.
-unsafe impl GlobalAlloc for Counting {
-    unsafe fn alloc(&self, block: Block) -> *mut u8 {
-        ALLOCATIONS.fetch_add(1, Ordering::Relaxed);
-        // SAFETY: the caller's promise.
-        unsafe { System.alloc(block) }
-    }
-
-    unsafe fn dealloc(&self, memory: *mut u8, block: Block) {
-        // SAFETY: the caller's promise.
-        unsafe { System.dealloc(memory, block) };
-    }
-}
 
 #[global_allocator]
 static ALLOCATOR: Counting = Counting;
@@ -39,9 +19,9 @@ const SCALING: Scaling<f64> = Scaling::new(2.0, -1.0);
 /// allocate; then counts.
 fn check(label: &str, mut run: impl FnMut()) {
     run();
-    let before = ALLOCATIONS.load(Ordering::Relaxed);
+    let before = of_all_threads();
     (0..3).for_each(|_| run());
-    assert_eq!(ALLOCATIONS.load(Ordering::Relaxed), before, "{label}");
+    assert_eq!(of_all_threads(), before, "{label}");
 }
 
 /// One test only: others would allocate beside it.

@@ -5,8 +5,6 @@
 //! with fewer GPUs than ranks this measures what the exchange costs, not how products scale. Without a GPU the
 //! emulator does the work; its times say nothing.
 
-use std::alloc::{GlobalAlloc, Layout, System};
-use std::cell::Cell;
 use std::error::Error;
 use std::time::Instant;
 
@@ -16,28 +14,10 @@ use spm_dist::{
     CgOptions, Communicator, DistCsr, DistError, Kernel, Partition, Rows, Times, largest,
 };
 use spm_gpu::{Device, DeviceVector, Stream};
+use spm_testing::allocations::{Counting, of_this_thread};
+use spm_testing::distributed::element;
 
 /// Counts allocations: a product makes none.
-struct Counting;
-
-thread_local! {
-    static ALLOCATIONS: Cell<usize> = const { Cell::new(0) };
-}
-
-// SAFETY: the system's allocator, which counts besides.
-unsafe impl GlobalAlloc for Counting {
-    unsafe fn alloc(&self, block: Layout) -> *mut u8 {
-        ALLOCATIONS.with(|count| count.set(count.get() + 1));
-        // SAFETY: the caller's promise.
-        unsafe { System.alloc(block) }
-    }
-
-    unsafe fn dealloc(&self, memory: *mut u8, block: Layout) {
-        // SAFETY: the caller's promise.
-        unsafe { System.dealloc(memory, block) };
-    }
-}
-
 #[global_allocator]
 static ALLOCATOR: Counting = Counting;
 
@@ -111,14 +91,13 @@ fn measure(
     let rounds = if device.is_emulated() { 2 } else { 100 };
     let stream = Stream::new(device)?;
     let first = a.col_partition().range(comm.rank()).start;
-    let x: Vec<f64> =
-        (0..a.local_cols() as u64).map(|i| 0.5 + ((first + i) % 17) as f64 / 17.0).collect();
+    let x: Vec<f64> = (0..a.local_cols() as u64).map(|i| element(first + i)).collect();
     let x = DeviceVector::from_slice(&stream, &x)?;
     let mut y = DeviceVector::zeros(&stream, a.local_rows())?;
     let seconds = seconds_of(comm, || op.apply(&x, &mut y), &stream, rounds)?;
-    let before = ALLOCATIONS.get();
+    let before = of_this_thread();
     (0..5).try_for_each(|_| op.apply(&x, &mut y))?;
-    let allocations = largest(comm, (ALLOCATIONS.get() - before) as f64 / 5.0)?;
+    let allocations = largest(comm, (of_this_thread() - before) as f64 / 5.0)?;
     let mut parts: [Vec<f64>; 4] = Default::default();
     for _ in 0..21 {
         comm.all_gather(&[])?;

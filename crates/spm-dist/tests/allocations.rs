@@ -2,33 +2,10 @@
 
 mod common;
 
-use std::alloc::{GlobalAlloc, Layout, System};
-use std::cell::Cell;
-
 use common::{distribute, matrices};
 use spm_dist::threads::run;
 use spm_dist::{Communicator, DistOperator, Options};
-
-struct Counting;
-
-thread_local! {
-    /// Allocations of this thread.
-    static ALLOCATIONS: Cell<usize> = const { Cell::new(0) };
-}
-
-// SAFETY: the system's allocator, which counts besides.
-unsafe impl GlobalAlloc for Counting {
-    unsafe fn alloc(&self, block: Layout) -> *mut u8 {
-        ALLOCATIONS.with(|count| count.set(count.get() + 1));
-        // SAFETY: the caller's promise.
-        unsafe { System.alloc(block) }
-    }
-
-    unsafe fn dealloc(&self, memory: *mut u8, block: Layout) {
-        // SAFETY: the caller's promise.
-        unsafe { System.dealloc(memory, block) };
-    }
-}
+use spm_testing::allocations::{Counting, of_this_thread};
 
 #[global_allocator]
 static ALLOCATOR: Counting = Counting;
@@ -52,9 +29,9 @@ fn products_allocate_nothing() {
                     if columns == 1 { op.apply_transpose(&b, &mut t) } else { Ok(()) }
                 };
                 round()?;
-                let before = ALLOCATIONS.get();
+                let before = of_this_thread();
                 (0..3).try_for_each(|_| round())?;
-                assert_eq!(ALLOCATIONS.get(), before, "{name} {columns} rank {}", comm.rank());
+                assert_eq!(of_this_thread(), before, "{name} {columns} rank {}", comm.rank());
                 Ok(())
             })
             .unwrap();

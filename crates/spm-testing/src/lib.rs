@@ -16,6 +16,7 @@
 //! # Ok::<(), Box<dyn std::error::Error>>(())
 //! ```
 
+pub mod allocations;
 pub mod conjugate_gradient;
 pub mod distributed;
 pub mod edge_cases;
