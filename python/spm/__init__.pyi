@@ -45,8 +45,8 @@ class Operator(LinearOperator):
         x: _OnDevice,
         out: Optional[_OnDevice] = None,
         *,
-        alpha: float = 1,
-        beta: float = 0,
+        alpha: complex = 1,
+        beta: complex = 0,
         stream: Optional[_OnDevice] = None,
     ) -> _OnDevice: ...
     def matvec(
