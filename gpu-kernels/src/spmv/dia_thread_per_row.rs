@@ -4,10 +4,8 @@
 //!
 //! Value d of row r is at `pitch` d + r; its column is r + `distances[d]`. An element without an
 //! entry has value 0 and, beyond either end of x, the column of the last one. If that makes a sum
-//! that is not finite, the row is computed again from CSR.
+//! that is not finite, the row is computed again from the elements that have an entry in CSR.
 
-use super::csr_subwarp_per_row::strided_sum;
-use super::entries::Stored;
 use crate::device::{DevicePtr, Output, Real, thread};
 use crate::kernel::kernel;
 
@@ -60,13 +58,41 @@ impl<T: Real, S: DiagonalValues<f32>> DiagonalValues<T> for Single<S> {
 
 /// The matrix but for the values of its diagonals.
 #[derive(Clone, Copy)]
-struct Matrix<T> {
+struct Matrix {
     rows: u32,
     cols: u32,
     diagonals: u32,
     pitch: u32,
+    /// The distances once more: those among the arguments have no address.
+    offsets: DevicePtr<u32>,
     row_ptr: DevicePtr<u32>,
-    csr: Stored<T>,
+    col_ind: DevicePtr<u32>,
+}
+
+impl Matrix {
+    /// The sum of a row without the elements that have no entry; otherwise in the order of [`Sums`].
+    #[inline(always)]
+    fn sum_of_entries<T: Real, V: DiagonalValues<T>>(
+        self,
+        row: u32,
+        values: V,
+        x: DevicePtr<T>,
+    ) -> T {
+        let (mut next, end) = (self.row_ptr.load(row), self.row_ptr.load(row + 1));
+        let (mut this, mut other) = (T::ZERO, T::ZERO);
+        let mut diagonal = 0;
+        while next < end && diagonal < self.diagonals {
+            let column = self.col_ind.load(next);
+            if column == row.wrapping_add(self.offsets.load(diagonal)) {
+                let value = values.load(true, diagonal * self.pitch + row);
+                this = value.mul_add(x.load(column), this);
+                next += 1;
+            }
+            (this, other) = (other, this);
+            diagonal += 1;
+        }
+        this + other
+    }
 }
 
 /// What a thread has summed.
@@ -83,7 +109,7 @@ impl<T: Real> Sums<T> {
     #[allow(clippy::needless_range_loop)]
     fn add<V: DiagonalValues<T>, const N: usize>(
         &mut self,
-        matrix: Matrix<T>,
+        matrix: Matrix,
         (row, first, left): (u32, u32, u32),
         distances: [[u32; 4]; N],
         values: V,
@@ -118,7 +144,7 @@ impl<T: Real> Sums<T> {
 /// N quads of diagonals in flight; the same sums whatever N.
 #[inline(always)]
 fn product<T: Real, V: DiagonalValues<T>, const N: usize>(
-    matrix: Matrix<T>,
+    matrix: Matrix,
     distances: Distances,
     values: V,
     x: DevicePtr<T>,
@@ -144,8 +170,7 @@ fn product<T: Real, V: DiagonalValues<T>, const N: usize>(
         return;
     }
     if !sum.is_finite() {
-        let (start, end) = (matrix.row_ptr.load(row), matrix.row_ptr.load(row + 1));
-        sum = strided_sum(matrix.csr, x, start, end, 1);
+        sum = matrix.sum_of_entries(row, values, x);
     }
     y.store(row, sum);
 }
@@ -155,8 +180,8 @@ macro_rules! dia {
         $single:ident $single_marker:ident $single_quads:literal) => {
         kernel! {
             /// `dia-thread-per-row`, in one of its forms: a matrix of 1 to [`MOST_DIAGONALS`]
-            /// diagonals with less than 2^32 places in all, and the same one in CSR. Grid: at least
-            /// one thread per row, one-dimensional.
+            /// diagonals with less than 2^32 places in all, and the pattern of the same one in CSR.
+            /// `offsets` are the `distances`. Grid: at least one thread per row, one-dimensional.
             pub fn $stored<T: Real>(
                 rows: u32,
                 cols: u32,
@@ -164,14 +189,13 @@ macro_rules! dia {
                 pitch: u32,
                 distances: Distances,
                 diagonal_values: DevicePtr<T>,
+                offsets: DevicePtr<u32>,
                 row_ptr: DevicePtr<u32>,
                 col_ind: DevicePtr<u32>,
-                values: DevicePtr<T>,
                 x: DevicePtr<T>,
                 y: Output<T>,
             ) {
-                let csr = Stored { col_ind, values };
-                let matrix = Matrix { rows, cols, diagonals, pitch, row_ptr, csr };
+                let matrix = Matrix { rows, cols, diagonals, pitch, offsets, row_ptr, col_ind };
                 product::<T, _, $stored_quads>(matrix, distances, $source(diagonal_values), x, y);
             }
             as $stored_marker
@@ -186,14 +210,13 @@ macro_rules! dia {
                 pitch: u32,
                 distances: Distances,
                 diagonal_values: DevicePtr<f32>,
+                offsets: DevicePtr<u32>,
                 row_ptr: DevicePtr<u32>,
                 col_ind: DevicePtr<u32>,
-                values: DevicePtr<T>,
                 x: DevicePtr<T>,
                 y: Output<T>,
             ) {
-                let csr = Stored { col_ind, values };
-                let matrix = Matrix { rows, cols, diagonals, pitch, row_ptr, csr };
+                let matrix = Matrix { rows, cols, diagonals, pitch, offsets, row_ptr, col_ind };
                 let values = Single($source(diagonal_values));
                 product::<T, _, $single_quads>(matrix, distances, values, x, y);
             }

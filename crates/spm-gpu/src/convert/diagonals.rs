@@ -1,5 +1,7 @@
 //! CSR to DIA: `gpu-kernels/src/convert/diagonals.rs`.
 
+use std::sync::Arc;
+
 use spm_formats::kernel::PlanError;
 use spm_gpu_kernels::convert::{
     DIAGONAL_BLOCK, DIAGONAL_TABLE, DiagonalPlaces, DiagonalPlacesSingle, FindDiagonals,
@@ -7,25 +9,25 @@ use spm_gpu_kernels::convert::{
 };
 use spm_gpu_kernels::spmv::MOST_DIAGONALS;
 
-use super::{COMPRESSED, DeviceReducedValues, threads};
+use super::{COMPRESSED, DeviceReducedValues, NEW_VALUES, threads};
 use crate::error::GpuError;
 use crate::launch::Launch;
-use crate::matrix::{DeviceMatrix, PlanCsr};
-use crate::memory::DeviceBuffer;
+use crate::matrix::{DeviceCsr, DeviceMatrix};
+use crate::memory::{DeviceBuffer, check_operand};
 use crate::plan::DeviceReal;
 use crate::stream::Stream;
 
 /// The distance between diagonals in the value array is a multiple of this.
 const PITCH_ROWS: usize = 32;
 
-/// A matrix in DIA, and the CSR matrix that it was made from.
+/// A matrix in DIA, and the CSR matrix that it was made from, which keeps its values when others come.
 #[derive(Debug)]
 pub(crate) struct DeviceDia<T> {
-    pub(crate) csr: PlanCsr<T>,
+    pub(crate) csr: Arc<DeviceCsr<T>>,
     /// Diagonal offsets (column - row) as ascending signed numbers.
     pub(crate) distances: Vec<u32>,
     /// The same on the device.
-    columns: DeviceBuffer<u32>,
+    pub(crate) offsets: DeviceBuffer<u32>,
     pub(crate) pitch: u32,
     /// Never `Equal`.
     pub(crate) values: DeviceReducedValues<T>,
@@ -36,7 +38,7 @@ impl<T: DeviceReal> DeviceDia<T> {
     /// rows whose columns do not ascend, or of too large a size, or if `accept` refuses the number
     /// of stored elements.
     pub(crate) fn new(
-        csr: PlanCsr<T>,
+        csr: Arc<DeviceCsr<T>>,
         single: bool,
         accept: impl FnOnce(u64) -> Result<bool, PlanError>,
     ) -> Result<Option<Self>, PlanError> {
@@ -48,38 +50,40 @@ impl<T: DeviceReal> DeviceDia<T> {
         }
         let device = csr.device();
         let stream = Stream::new(device)?;
-        let columns = DeviceBuffer::from_slice(device, &distances)?;
+        let offsets = DeviceBuffer::from_slice(device, &distances)?;
         let values = if single {
             DeviceReducedValues::Single(DeviceBuffer::uninitialized(device, places as usize)?)
         } else {
             DeviceReducedValues::Stored(DeviceBuffer::uninitialized(device, places as usize)?)
         };
-        let mut dia = Self { csr, distances, columns, pitch: pitch as u32, values };
-        dia.enqueue_values(&stream)?;
+        let mut dia =
+            Self { csr: Arc::clone(&csr), distances, offsets, pitch: pitch as u32, values };
+        dia.enqueue_values(&csr.values, &stream)?;
         stream.synchronize()?;
         Ok(Some(dia))
     }
 
-    /// Enqueues the values of the diagonals, from those in CSR.
-    fn enqueue_values(&mut self, stream: &Stream) -> Result<(), GpuError> {
-        let Self { csr, columns, pitch, values, .. } = self;
+    /// Enqueues the values of the diagonals, from as many in CSR order as there are entries.
+    fn enqueue_values(&mut self, from: &DeviceBuffer<T>, stream: &Stream) -> Result<(), GpuError> {
+        let Self { csr, offsets, pitch, values, .. } = self;
+        check_operand(NEW_VALUES, csr.device(), from, csr.entries())?;
         let device = csr.device();
         let blocks = (csr.rows() as u32).div_ceil(DIAGONAL_BLOCK);
         let launch = Launch::new(blocks, DIAGONAL_BLOCK)
-            .with_shared_bytes(diagonal_shared_bytes::<T>(columns.len() as u32));
+            .with_shared_bytes(diagonal_shared_bytes::<T>(offsets.len() as u32));
         macro_rules! places {
             ($kernel:ident, $places:ident) => {{
                 let args = $kernel {
                     rows: csr.rows() as u32,
-                    diagonals: columns.len() as u32,
+                    diagonals: offsets.len() as u32,
                     pitch: *pitch,
-                    distances: columns.ptr(),
-                    row_ptr: csr.row_ptr(),
-                    col_ind: csr.col_ind(),
-                    values: csr.values(),
+                    distances: offsets.ptr(),
+                    row_ptr: csr.row_ptr.ptr(),
+                    col_ind: csr.col_ind.ptr(),
+                    values: from.ptr(),
                     places: $places.ptr_mut(),
                 };
-                // SAFETY: verified CSR arrays, a place for each row on each diagonal.
+                // SAFETY: a verified pattern, a value for each entry, a place for each row on each diagonal.
                 unsafe { device.launch::<$kernel<T>>(launch, stream, args) }
             }};
         }
@@ -92,7 +96,7 @@ impl<T: DeviceReal> DeviceDia<T> {
 }
 
 /// The offsets of the diagonals that have entries, if they are few.
-fn distances<T: DeviceReal>(csr: &PlanCsr<T>) -> Result<Option<Vec<u32>>, PlanError> {
+fn distances<T: DeviceReal>(csr: &DeviceCsr<T>) -> Result<Option<Vec<u32>>, PlanError> {
     let signed = |size: usize| i32::try_from(size).is_ok();
     if csr.entries() == 0 || !signed(csr.rows()) || !signed(csr.cols()) {
         return Ok(None);
@@ -104,8 +108,8 @@ fn distances<T: DeviceReal>(csr: &PlanCsr<T>) -> Result<Option<Vec<u32>>, PlanEr
     let mut table = DeviceBuffer::from_slice(device, &seen)?;
     let args = FindDiagonals {
         rows: csr.rows() as u32,
-        row_ptr: csr.row_ptr(),
-        col_ind: csr.col_ind(),
+        row_ptr: csr.row_ptr.ptr(),
+        col_ind: csr.col_ind.ptr(),
         table: table.ptr_mut(),
     };
     // SAFETY: verified CSR arrays, a table with the word behind it.
@@ -132,14 +136,13 @@ impl<T: DeviceReal> DeviceMatrix for DeviceDia<T> {
     }
 
     fn rarely_read_bytes(&self) -> u64 {
-        self.csr.bytes() + self.csr.rarely_read_bytes() + self.columns.bytes() as u64
+        self.csr.bytes() + self.offsets.bytes() as u64
     }
 
     fn set_values(&mut self, values: &DeviceBuffer<T>, stream: &Stream) -> Result<(), GpuError> {
         if matches!(self.values, DeviceReducedValues::Single(_)) {
             return Err(COMPRESSED);
         }
-        self.csr.set_values(values, stream)?;
-        self.enqueue_values(stream)
+        self.enqueue_values(values, stream)
     }
 }

@@ -1,5 +1,7 @@
 //! Plan of `gpu-kernels/src/spmv/dia_thread_per_row.rs`.
 
+use std::sync::Arc;
+
 use spm_formats::kernel::{KernelInfo, ParameterSpec, Parameters, PlanError, Value};
 use spm_gpu_kernels::spmv::{
     DiaCached, DiaCachedSingle, DiaDeep, DiaDeepSingle, DiaStreamed, DiaStreamedSingle, Distances,
@@ -10,7 +12,7 @@ use super::KERNEL;
 use super::parameters::{R2_BLOCKS, SINGLE_VALUES, block};
 use crate::convert::{DeviceDia, DeviceReducedValues};
 use crate::info::DeviceInfo;
-use crate::matrix::{DeviceMatrix, PlanCsr};
+use crate::matrix::DeviceMatrix;
 use crate::plan::{BoxedPlan, DeviceReal};
 use crate::problem::{DeviceProblem, Planned, Problem};
 use crate::product::Zero;
@@ -95,7 +97,7 @@ pub(super) fn with_places<T: DeviceReal>(
     let block = problem.block();
     let launch = problem.launch(rows, block, block)?;
     let single = parameters.switch(SINGLE_VALUES.name) && a.values()?.single;
-    let Some(dia) = DeviceDia::new(PlanCsr::new(a)?, single, accept)? else { return Ok(None) };
+    let Some(dia) = DeviceDia::new(Arc::clone(&a.csr), single, accept)? else { return Ok(None) };
     let mut distances = Distances::default();
     for (place, &distance) in distances.0.as_flattened_mut().iter_mut().zip(&dia.distances) {
         *place = distance;
@@ -113,9 +115,9 @@ pub(super) fn with_places<T: DeviceReal>(
                     pitch: a.pitch,
                     distances,
                     diagonal_values: $values,
-                    row_ptr: a.csr.row_ptr(),
-                    col_ind: a.csr.col_ind(),
-                    values: a.csr.values(),
+                    offsets: a.offsets.ptr(),
+                    row_ptr: a.csr.row_ptr.ptr(),
+                    col_ind: a.csr.col_ind.ptr(),
                     x: x.ptr(),
                     y: y.output(),
                 };

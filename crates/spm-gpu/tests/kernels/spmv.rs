@@ -200,6 +200,22 @@ fn few_diagonals_are_supported() {
             let y = run(&mut *plan, &x).unwrap();
             let errors = reference::compare(&y, &reference::spmv(&coo, &x));
             assert!(errors.acceptable(), "{rows} x {cols}, {parameters:?}: {errors:?}");
+            // An infinite element of x is in the sums of the rows with an entry there alone.
+            let middle = cols / 2;
+            let mut with = |element| {
+                let x: Vec<f64> =
+                    (0..cols).map(|c| if c == middle { element } else { x[c] }).collect();
+                run(&mut *plan, &x).unwrap()
+            };
+            let (infinite, zero) = (with(f64::INFINITY), with(0.0));
+            let reads = |row: usize| {
+                let entries = csr.row_ptr()[row] as usize..csr.row_ptr()[row + 1] as usize;
+                csr.col_ind()[entries].contains(&(middle as u32))
+            };
+            for row in 0..rows {
+                let expected = if reads(row) { f64::INFINITY } else { zero[row] };
+                assert_eq!(infinite[row], expected, "{rows} x {cols}, {parameters:?}, row {row}");
+            }
         }
     }
     let refused = |csr: &Csr<f64>| {
