@@ -9,6 +9,7 @@ use numpy::{
 };
 use pyo3::exceptions::{PyTypeError, PyValueError};
 use pyo3::prelude::*;
+use pyo3::sync::RwLockExt;
 use spm::spm_gpu::Device;
 use spm::{Csr, DenseMut, DenseRef, Error, Form, Layout, Recipe, Scalar, WidensTo};
 use spm_formats::convert;
@@ -137,35 +138,35 @@ impl Operator {
 
     /// Whether values are in the order of the caller's matrix.
     #[getter]
-    fn same_order(&self) -> bool {
-        each!(&self.0, typed => typed.read(|state| state.same_order))
+    fn same_order(&self, py: Python<'_>) -> bool {
+        each!(&self.0, typed => typed.look(py, |state| state.same_order))
     }
 
     /// Addresses of row pointers, column indices and values, those of the caller's arrays if the matrix
     /// shares them.
     #[getter]
-    fn addresses(&self) -> [usize; 3] {
-        each!(&self.0, typed => typed.read(|state| state.addresses().map(|array| array.start)))
+    fn addresses(&self, py: Python<'_>) -> [usize; 3] {
+        each!(&self.0, typed => typed.look(py, |state| state.addresses().map(|array| array.start)))
     }
 
     #[getter]
     fn shape(&self) -> (usize, usize) {
-        each!(&self.0, typed => typed.read(|state| state.op.shape()))
+        each!(&self.0, typed => typed.shape())
     }
 
     #[getter]
-    fn nnz(&self) -> usize {
-        each!(&self.0, typed => typed.read(|state| state.op.nnz()))
+    fn nnz(&self, py: Python<'_>) -> usize {
+        each!(&self.0, typed => typed.look(py, |state| state.op.nnz()))
     }
 
     #[getter]
-    fn memory_bytes(&self) -> u64 {
-        each!(&self.0, typed => typed.read(|state| state.op.memory_bytes()))
+    fn memory_bytes(&self, py: Python<'_>) -> u64 {
+        each!(&self.0, typed => typed.look(py, |state| state.op.memory_bytes()))
     }
 
     #[getter]
-    fn recipe(&self) -> String {
-        each!(&self.0, typed => typed.read(|state| state.op.recipe().to_string()))
+    fn recipe(&self, py: Python<'_>) -> String {
+        each!(&self.0, typed => typed.look(py, |state| state.op.recipe().to_string()))
     }
 
     /// Kernel, reason, sizes and times as text.
@@ -357,6 +358,11 @@ impl<T: Number> Typed<T> {
         body(&self.state.read().unwrap_or_else(PoisonError::into_inner))
     }
 
+    /// As [`Typed::read`] for what takes no time: other Python threads go on while it waits for new values.
+    fn look<R>(&self, py: Python<'_>, body: impl FnOnce(&State<T>) -> R) -> R {
+        body(&self.state.read_py_attached(py).unwrap_or_else(PoisonError::into_inner))
+    }
+
     fn run(
         &self,
         x: &Bound<'_, PyAny>,
@@ -458,7 +464,7 @@ impl<T: Number> Typed<T> {
         // The clock may say something else for wider values; the recipe was for these.
         options.recipe = None;
         let op = build(py, matrix, &options)?;
-        Ok(Typed::new(op, options, self.read(|state| state.same_order)))
+        Ok(Typed::new(op, options, self.look(py, |state| state.same_order)))
     }
 }
 
