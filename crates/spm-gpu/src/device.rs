@@ -70,10 +70,6 @@ pub struct EmulatedDevice {
     pub l2_bytes: u64,
     /// [`DeviceInfo::multiprocessors`]; 0 is taken as 1.
     pub multiprocessors: u32,
-    /// [`DeviceInfo::memory_clock_khz`].
-    pub memory_clock_khz: u32,
-    /// [`DeviceInfo::memory_bus_bits`].
-    pub memory_bus_bits: u32,
     /// Seconds that `auto` measures, one measurement after the other; behind the last of them all
     /// take 0. The emulator's own time says nothing of a GPU.
     pub seconds: Vec<f64>,
@@ -84,14 +80,7 @@ pub struct EmulatedDevice {
 impl Default for EmulatedDevice {
     /// One multiprocessor, nothing said of caches, memory and rates, and no product that takes time.
     fn default() -> Self {
-        Self {
-            l2_bytes: 0,
-            multiprocessors: 1,
-            memory_clock_khz: 0,
-            memory_bus_bits: 0,
-            seconds: Vec::new(),
-            rates: None,
-        }
+        Self { l2_bytes: 0, multiprocessors: 1, seconds: Vec::new(), rates: None }
     }
 }
 
@@ -136,8 +125,6 @@ impl Device {
         let info = DeviceInfo {
             l2_bytes: device.l2_bytes,
             multiprocessors: device.multiprocessors.max(1),
-            memory_clock_khz: device.memory_clock_khz,
-            memory_bus_bits: device.memory_bus_bits,
             ..DeviceInfo::emulated(options.memory, LaunchLimits::EMULATED)
         };
         let backend = Backend::Emulator(Emulator::new(options));

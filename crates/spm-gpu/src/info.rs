@@ -22,12 +22,10 @@ pub struct DeviceInfo {
     pub l2_bytes: u64,
     /// Number of streaming multiprocessors.
     pub multiprocessors: u32,
+    /// Threads that a multiprocessor runs at once, at most.
+    pub multiprocessor_threads: u32,
     /// Core clock in kHz, the highest; 0 where the driver does not tell.
     pub clock_khz: u32,
-    /// Memory clock in kHz, the highest; 0 where the driver does not tell.
-    pub memory_clock_khz: u32,
-    /// Width of the memory bus in bits.
-    pub memory_bus_bits: u32,
     /// The CUDA version that the driver supports.
     pub driver: CudaVersion,
     /// The limits of a launch.
@@ -62,6 +60,11 @@ impl LaunchLimits {
 }
 
 impl DeviceInfo {
+    /// Threads that the device runs at once, at most: what the sizes of launches are compared with.
+    pub fn resident_threads(&self) -> usize {
+        self.multiprocessors as usize * self.multiprocessor_threads as usize
+    }
+
     /// The properties of an emulated device.
     pub(crate) fn emulated(memory_bytes: u64, limits: LaunchLimits) -> Self {
         Self {
@@ -71,9 +74,8 @@ impl DeviceInfo {
             memory_bytes,
             l2_bytes: 0,
             multiprocessors: 1,
+            multiprocessor_threads: 2048,
             clock_khz: 0,
-            memory_clock_khz: 0,
-            memory_bus_bits: 0,
             driver: CudaVersion { major: 0, minor: 0 },
             limits,
         }
@@ -110,9 +112,8 @@ impl DeviceInfo {
                 as u64,
             l2_bytes: if_known(DeviceAttribute::L2CacheSize).into(),
             multiprocessors: attribute(DeviceAttribute::MultiprocessorCount)?,
+            multiprocessor_threads: attribute(DeviceAttribute::MaxThreadsPerMultiprocessor)?,
             clock_khz: if_known(DeviceAttribute::ClockRate),
-            memory_clock_khz: if_known(DeviceAttribute::MemoryClockRate),
-            memory_bus_bits: if_known(DeviceAttribute::GlobalMemoryBusWidth),
             driver: CudaVersion {
                 major: version.major().unsigned_abs(),
                 minor: version.minor().unsigned_abs(),

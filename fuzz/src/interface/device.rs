@@ -11,7 +11,7 @@ use spm_formats::kernel::{
 use spm_gpu::transpose::convert::DeviceCompressed;
 use spm_gpu::{
     Device, DeviceBuffer, DeviceCsc, DeviceCsr, DeviceProductPlan, DeviceReal, EmulatedDevice,
-    Event, GpuError, PlanOptions, Stream, spmm, spmv, transpose,
+    Event, GpuError, PlanOptions, Rates, Stream, spmm, spmv, transpose,
 };
 use spm_gpu_kernels::emulator::EmulatorOptions;
 use spm_testing::reference::{self, Reference};
@@ -40,16 +40,12 @@ impl Place {
             launches: if fragile { u.int_in_range(0..=40)? } else { u64::MAX },
             ..EmulatorOptions::default()
         };
-        let number = |u: &mut Unstructured<'_>| -> Result<u32> {
-            Ok(*u.choose(&[0, 1, 132, 5120, u32::MAX])?)
-        };
+        let rates = Rates { launch_s: 2e-6, l2: 5e12, memory: 4e12 };
         let emulated = EmulatedDevice {
             l2_bytes: *u.choose(&[0, 50 << 20, u64::MAX])?,
-            multiprocessors: number(u)?,
-            memory_clock_khz: number(u)?,
-            memory_bus_bits: number(u)?,
+            multiprocessors: *u.choose(&[0, 1, 132, 5120, u32::MAX])?,
+            rates: *u.choose(&[None, Some(rates), Some(Rates { l2: f64::NAN, ..rates })])?,
             seconds: vec![f64::NAN, f64::INFINITY, -1.0, 1e-6][..u.int_in_range(0..=4)?].to_vec(),
-            ..EmulatedDevice::default()
         };
         let device = Device::emulated_as(emulator, emulated);
         Ok(Self { device, other: Device::emulated(EmulatorOptions::default()), fragile })
@@ -340,7 +336,7 @@ impl<'a> Launches<'a> {
                     next.stream.wait(&event).expect("of this device");
                     assert!(event.record(&elsewhere).is_err());
                     // The host waits for the other device, whose launches may fail.
-                    drop(place.works(label, elsewhere.wait(&event)));
+                    let _ = place.works(label, elsewhere.wait(&event));
                 }
                 (9, _) => drop(place.works(label, lane.stream.synchronize())),
                 // A stream and an output go while work is in them.

@@ -10,6 +10,7 @@ use super::{
     KERNEL, csr_nonzero_split, csr_row_split, csr_segmented_sum, csr_vector, sell_row_split,
     sell_thread_per_row,
 };
+use crate::device::Device;
 use crate::plan::{DeviceReal, DeviceScalar};
 use crate::problem::{DeviceProblem, Planned, Problem};
 use crate::race::{Candidate, Chosen, Race};
@@ -41,15 +42,16 @@ const SMALL_PADDING: f64 = 1.05;
 const SIGMA: usize = 1024;
 /// A longest row of so many means stands out.
 const SKEWED: f64 = 8.0;
-/// Rows and columns, and entries, of a matrix that takes little more than a launch.
-const FEW_ROWS: usize = 1 << 14;
-const FEW_ENTRIES: usize = 1 << 19;
-/// Entries from which on some microseconds more of planning are nothing.
-const MANY_ENTRIES: usize = 1 << 20;
-/// Entries from which on the device is full whatever the block.
-const MOST_ENTRIES: usize = 1 << 24;
-/// Bytes of X that L2 holds beside the rest, about.
-const L2_BYTES: usize = 24 << 20;
+/// Threads that the device runs at once for each row and column of a matrix that takes little more than a
+/// launch, at least.
+const FEW_ROWS: usize = 16;
+/// Its entries for each of these threads, at most.
+const FEW_ENTRIES: usize = 2;
+/// Entries for each thread that the device runs at once from which on some microseconds more of planning
+/// are nothing.
+const MANY_ENTRIES: usize = 4;
+/// The same, from which on the device is full whatever the block.
+const MOST_ENTRIES: usize = 64;
 /// Entries of rows from which on threads share them, with 4 columns of X, or more.
 const SHORT_ROW: usize = 3;
 const LONG_ROW: usize = 12;
@@ -57,8 +59,8 @@ const LONGER_ROW: usize = 20;
 /// Entries that `csr-row-split` loads at once.
 const QUAD: usize = 4;
 /// Threads for each entry of a row, with a thread for a row and four columns, from which on they
-/// keep the device busy.
-const THREADS_FOR_ENTRY: usize = 1 << 10;
+/// keep the device busy: one for so many that it runs at once.
+const THREADS_FOR_ENTRY: usize = 256;
 
 /// How each candidate is timed: once, and again where that is short and not far from the best.
 const FIRST_TIMING: Batches = Batches { warm_up: 1, runs: 1, most: 1, min_time: Duration::ZERO };
@@ -68,12 +70,12 @@ const SHORT_S: f64 = 2e-4;
 const FAR: f64 = 1.5;
 
 pub(super) fn on_device<T: DeviceReal>(problem: DeviceProblem<'_, T>) -> Planned<T> {
-    let Problem { a, dense, budget, .. } = problem;
+    let Problem { device, a, dense, budget, .. } = problem;
     if dense.k == 1 {
         return one_column(problem, &spmv::AUTO, spmv::auto);
     }
     let padded = |sigma: usize, most: f64| sells(a, sigma, most, budget);
-    let mut candidates = candidates::<T>(Structure::of(a), dense, padded);
+    let mut candidates = candidates::<T>(Structure::of(a), Sizes::of(device), dense, padded);
     if a.csr.entries() == 0 || dense.k == 0 {
         candidates.truncate(1);
     }
@@ -86,12 +88,12 @@ pub(super) fn on_device<T: DeviceReal>(problem: DeviceProblem<'_, T>) -> Planned
 
 /// The plan for [`COMPLEX`].
 pub(super) fn complex<T: DeviceScalar>(problem: DeviceProblem<'_, T>) -> Planned<T> {
-    let Problem { a, dense, .. } = problem;
+    let Problem { device, a, dense, .. } = problem;
     if dense.k == 1 {
         return one_column(problem, &spmv::COMPLEX_AUTO, spmv::complex_auto);
     }
     let row_split = Candidate::with(&csr_row_split::COMPLEX, &[], csr_row_split::complex);
-    if a.csr.entries() < FEW_ENTRIES || dense.k == 0 {
+    if a.csr.entries() < Sizes::of(device).few_entries() || dense.k == 0 {
         return row_split.chosen(problem);
     }
     let nonzero_split =
@@ -148,19 +150,43 @@ impl Structure {
     }
 }
 
+/// What matrices are compared with.
+#[derive(Debug, Clone, Copy)]
+struct Sizes {
+    /// Threads that the device runs at once.
+    resident: usize,
+    l2_bytes: usize,
+}
+
+impl Sizes {
+    fn of(device: &Device) -> Self {
+        let info = device.info();
+        let l2_bytes = usize::try_from(info.l2_bytes).unwrap_or(usize::MAX);
+        Self { resident: info.resident_threads(), l2_bytes }
+    }
+
+    /// Entries below which the launch takes most of the time.
+    fn few_entries(self) -> usize {
+        FEW_ENTRIES * self.resident
+    }
+}
+
 /// Kernels that may be the fastest. `sells` makes SELL with rows sorted in windows of its first
 /// argument, if that takes no more stored elements for each entry than the second.
 fn candidates<T: DeviceReal>(
     a: Structure,
+    device: Sizes,
     dense: DenseShape,
     sells: impl Fn(usize, f64) -> bool,
 ) -> Vec<Candidate<T>> {
     let DenseShape { k, layout } = dense;
     let Structure { rows, cols, entries, mean_row: mean, longest_row } = a;
     let skewed = longest_row as f64 > SKEWED * (entries as f64 / rows as f64).max(4.0);
-    let small = rows <= FEW_ROWS && cols <= FEW_ROWS && entries < FEW_ENTRIES;
+    let few_rows = device.resident / FEW_ROWS;
+    let small = rows <= few_rows && cols <= few_rows && entries < device.few_entries();
     let even = k.is_multiple_of(2);
-    let large_x = cols * k * T::BYTES > L2_BYTES;
+    // L2 holds the rest, too.
+    let large_x = cols * k * T::BYTES > device.l2_bytes / 5 * 2;
 
     let nonzero_split = |tile: Option<&'static str>| {
         let columns = Value::Choice(if even { "2" } else { "1" });
@@ -199,7 +225,8 @@ fn candidates<T: DeviceReal>(
         _ if skewed => before(row_split(), nonzero_splits),
         Layout::ColumnMajor => {
             let long = mean >= if k <= 4 { SHORT_ROW } else { LONG_ROW };
-            let enough = rows * k.div_ceil(4) >= THREADS_FOR_ENTRY * mean;
+            let enough = (THREADS_FOR_ENTRY * rows).saturating_mul(k.div_ceil(4))
+                >= device.resident.saturating_mul(mean);
             if small && if k <= 8 { long } else { !enough } {
                 return vec![vector()];
             }
@@ -217,7 +244,7 @@ fn candidates<T: DeviceReal>(
             } else {
                 candidates.append(&mut nonzero_splits);
             }
-            if k > 4 && entries >= MANY_ENTRIES {
+            if k > 4 && entries >= MANY_ENTRIES * device.resident {
                 candidates.push(sell_thread("8"));
             }
             candidates.push(few);
@@ -229,7 +256,7 @@ fn candidates<T: DeviceReal>(
                 return vec![row_split()];
             }
             // Sorting costs more than it gains while rows are few.
-            let sorted = entries >= MANY_ENTRIES;
+            let sorted = entries >= MANY_ENTRIES * device.resident;
             let most = if sorted { SMALL_PADDING } else { LARGEST_PADDING };
             let sigma = if sells(1, most) {
                 1
@@ -244,7 +271,7 @@ fn candidates<T: DeviceReal>(
             } else if !small && k > 16 {
                 candidates.append(&mut nonzero_splits);
             }
-            if even && entries >= MOST_ENTRIES {
+            if even && entries >= MOST_ENTRIES * device.resident {
                 let set = [("block", Value::Count(64)), ("columns", Value::Choice("4"))];
                 candidates.push(sell_row_split(&set, sigma));
             }
@@ -267,8 +294,11 @@ mod tests {
     use spm_testing::generate;
 
     use super::*;
-    use crate::device::{Device, EmulatedDevice};
+    use crate::device::EmulatedDevice;
     use crate::matrix::DeviceCsr;
+
+    /// Something like an H200.
+    const LARGE_DEVICE: Sizes = Sizes { resident: 1 << 18, l2_bytes: 60 << 20 };
 
     fn source(name: &str) -> Source<f64> {
         let a = generate::named(name).unwrap().generate::<f64>().unwrap();
@@ -279,7 +309,7 @@ mod tests {
 
     fn of(a: &Source<f64>, k: usize, layout: Layout) -> Vec<Candidate<f64>> {
         let padded = |sigma: usize, most: f64| sells(a, sigma, most, &MemoryBudget::default());
-        candidates::<f64>(Structure::of(a), DenseShape { k, layout }, padded)
+        candidates::<f64>(Structure::of(a), LARGE_DEVICE, DenseShape { k, layout }, padded)
     }
 
     fn labels(a: &Source<f64>, k: usize, layout: Layout) -> Vec<String> {
@@ -398,7 +428,7 @@ mod tests {
                 assert!(sigma == 1 || sigma == SIGMA);
                 (if sigma == 1 { unsorted } else { sorted }) <= most
             };
-            let candidates = candidates::<f64>(a, DenseShape { k, layout }, padded);
+            let candidates = candidates::<f64>(a, LARGE_DEVICE, DenseShape { k, layout }, padded);
             let labels: Vec<_> = candidates.iter().map(|candidate| &candidate.label).collect();
             assert_eq!(labels, expected, "case {number}: {a:?}, {k} {layout:?}");
         }
@@ -411,7 +441,12 @@ mod tests {
         let a = a.generate::<f64>().unwrap();
         let dense = DenseShape { k: 8, layout: Layout::ColumnMajor };
         let choice = |seconds: &[f64]| {
-            let emulated = EmulatedDevice { seconds: seconds.to_vec(), ..Default::default() };
+            let emulated = EmulatedDevice {
+                l2_bytes: LARGE_DEVICE.l2_bytes as u64,
+                multiprocessors: 128,
+                seconds: seconds.to_vec(),
+                ..Default::default()
+            };
             let device = Device::emulated_as(Default::default(), emulated);
             let kernel = crate::spmm::find::<f64>("auto").unwrap();
             let (defaults, options) = (kernel.info.defaults(), Default::default());

@@ -6,7 +6,7 @@ use spm_gpu_kernels::spmm::{CsrNonzeroSplit1, CsrNonzeroSplit2, CsrNonzeroSplit4
 
 use super::KERNEL;
 use super::columns::{COLUMNS, ColumnShape, SMALL_BLOCK, TILE};
-use super::long_rows::{DEVICE_THREADS, LongRows, Parts, SPLIT, longest};
+use super::long_rows::{LongRows, Parts, SPLIT, busy_threads, longest};
 use super::rearrange::Ordered;
 use crate::error::GpuError;
 use crate::launch::Launch;
@@ -123,7 +123,7 @@ fn product<T: DeviceScalar>(
     let shape = ColumnShape::new(INFO.id, dense.k, parameters)?;
     let longest = longest(a, shape.lanes, parameters);
     let parts = Parts::of(a, longest)?;
-    let row_ptr = a.host_pointers()?;
+    let (row_ptr, busy) = (a.host_pointers()?, busy_threads(device));
     let a = PlanCsr::new(a)?;
     if u32::try_from(a.rows() + parts.bounds.len()).is_err() {
         let reason = format!("{} rows and {} parts of rows", a.rows(), parts.bounds.len());
@@ -131,7 +131,7 @@ fn product<T: DeviceScalar>(
     }
     let entries = parameters.choice(ENTRIES.name).parse().unwrap_or_else(|_| {
         // Twice as many groups as run at once, at least.
-        (a.entries() * shape.lanes / (2 * DEVICE_THREADS)).clamp(16, 64)
+        (a.entries() * shape.lanes / (2 * busy)).clamp(16, 64)
     });
     let items = items(row_ptr, &parts, longest, entries);
     let launch = shape.launch(&problem, items.len(), shape.lanes)?;

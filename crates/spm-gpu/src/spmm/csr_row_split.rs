@@ -6,7 +6,7 @@ use spm_gpu_kernels::spmm::{CsrRowSplit1, CsrRowSplit2, CsrRowSplit4};
 
 use super::KERNEL;
 use super::columns::{COLUMNS, ColumnShape, SMALL_BLOCK, TILE};
-use super::long_rows::{DEVICE_THREADS, LongRows, Parts, SPLIT, longest};
+use super::long_rows::{LongRows, Parts, SPLIT, busy_threads, longest};
 use super::rearrange::{Ordered, strides};
 use crate::error::GpuError;
 use crate::launch::{Launch, WARP};
@@ -41,11 +41,12 @@ pub(super) const INFO: KernelInfo = KernelInfo {
 pub(super) const COMPLEX: KernelInfo =
     KernelInfo { parameters: &[SMALL_BLOCK, ENTRY_LANES, SPLIT, TILE], ..INFO };
 
-/// Threads that share the entries of a row, beside `column_lanes` for its columns.
-fn entry_lanes(rows: usize, column_lanes: usize, parameters: &Parameters) -> usize {
+/// Threads that share the entries of a row, beside `column_lanes` for its columns; `busy` threads keep the
+/// device busy.
+fn entry_lanes(busy: usize, rows: usize, column_lanes: usize, parameters: &Parameters) -> usize {
     let lanes: usize = parameters.choice(ENTRY_LANES.name).parse().unwrap_or_else(|_| {
         // One, while there are rows for the whole device.
-        (DEVICE_THREADS / (rows * column_lanes).max(1)).max(1).next_power_of_two()
+        (busy / (rows * column_lanes).max(1)).max(1).next_power_of_two()
     });
     lanes.min(WARP / column_lanes)
 }
@@ -98,7 +99,7 @@ fn product<T: DeviceScalar>(
 ) -> Planned<T> {
     let Problem { device, a, dense, parameters, .. } = problem;
     let shape = ColumnShape::new(INFO.id, dense.k, parameters)?;
-    let entry_lanes = entry_lanes(a.csr.rows(), shape.lanes, parameters);
+    let entry_lanes = entry_lanes(busy_threads(device), a.csr.rows(), shape.lanes, parameters);
     let lanes = shape.lanes * entry_lanes;
     let longest = longest(a, lanes, parameters);
     let parts = Parts::of(a, longest)?;
@@ -145,7 +146,7 @@ mod tests {
         for k in [1, 2, 3, 4, 8, 32, 33, 64, 1024] {
             let parameters = INFO.defaults();
             let shape = ColumnShape::new(INFO.id, k, &parameters).unwrap();
-            let lanes = entry_lanes(1, shape.lanes, &parameters);
+            let lanes = entry_lanes(1 << 17, 1, shape.lanes, &parameters);
             assert_eq!(shape.lanes * lanes, WARP, "{shape:?}");
         }
     }

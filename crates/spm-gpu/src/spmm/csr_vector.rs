@@ -30,10 +30,10 @@ pub(super) const INFO: KernelInfo = KernelInfo {
 
 /// Entries of a row for each of its threads up to which the row is not split.
 const TURNS: usize = 32;
-/// Number of threads above which more threads per row do not help.
-const MANY_THREADS: usize = 1 << 20;
-/// Number of threads below which most of the device is idle.
-const FEW_THREADS: usize = 1 << 15;
+/// Times the threads that the device runs at once above which more threads per row do not help.
+const MANY_THREADS: usize = 4;
+/// A launch of fewer than one thread for this many that the device runs at once leaves most of it idle.
+const FEW_THREADS: usize = 8;
 
 /// The assignment of the threads of a warp to a row.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -46,8 +46,8 @@ struct Shape {
 
 impl Shape {
     /// The assignment for rows of `mean` entries. With more columns fewer threads share a row,
-    /// because each column costs a reduction over them.
-    fn fitting(rows: usize, mean: usize, k: usize) -> Self {
+    /// because each column costs a reduction over them. `resident`: threads that the device runs at once.
+    fn fitting(resident: usize, rows: usize, mean: usize, k: usize) -> Self {
         let (columns, wanted) = match k {
             0..=2 => (2, 2 * mean / 3 + 1),
             3..=4 => (4, 2 * mean / 3 + 1),
@@ -55,17 +55,18 @@ impl Shape {
             _ => (8, mean / 4),
         };
         let mut lanes = (1 << wanted.max(1).ilog2()).min(WARP);
-        while lanes > 1 && rows.saturating_mul(lanes) > MANY_THREADS {
+        while lanes > 1 && rows.saturating_mul(lanes) > MANY_THREADS * resident {
             lanes /= 2;
         }
-        if rows.saturating_mul(lanes * k.div_ceil(columns)) <= FEW_THREADS {
+        if rows.saturating_mul(lanes * k.div_ceil(columns)) <= resident / FEW_THREADS {
             return Self { columns: 2, lanes: (2 * lanes).min(WARP) };
         }
         Self { columns, lanes }
     }
 
     fn of<T: DeviceReal>(a: &Source<T>, k: usize, parameters: &Parameters) -> Self {
-        let fitting = Self::fitting(a.csr.rows(), a.mean_row(), k);
+        let fitting =
+            Self::fitting(a.csr.device().info().resident_threads(), a.csr.rows(), a.mean_row(), k);
         Self {
             columns: parameters.choice(COLUMNS.name).parse().unwrap_or(fitting.columns),
             lanes: parameters.choice(LANES.name).parse().unwrap_or(fitting.lanes),
@@ -127,11 +128,12 @@ mod tests {
     #[test]
     fn lanes_fit_the_rows() {
         let shape = |columns, lanes| Shape { columns, lanes };
-        assert_eq!(Shape::fitting(4_884, 59, 4), shape(4, 32));
-        assert_eq!(Shape::fitting(4_884, 59, 64), shape(8, 8));
-        assert_eq!(Shape::fitting(32_768, 5, 4), shape(4, 4));
-        assert_eq!(Shape::fitting(156_317, 13, 4), shape(4, 4), "enough rows for the device");
-        assert_eq!(Shape::fitting(765, 32, 4), shape(2, 32), "few rows");
-        assert_eq!(Shape::fitting(0, 1, 0), shape(2, 2));
+        let fitting = |rows, mean, k| Shape::fitting(1 << 18, rows, mean, k);
+        assert_eq!(fitting(4_884, 59, 4), shape(4, 32));
+        assert_eq!(fitting(4_884, 59, 64), shape(8, 8));
+        assert_eq!(fitting(32_768, 5, 4), shape(4, 4));
+        assert_eq!(fitting(156_317, 13, 4), shape(4, 4), "enough rows for the device");
+        assert_eq!(fitting(765, 32, 4), shape(2, 32), "few rows");
+        assert_eq!(fitting(0, 1, 0), shape(2, 2));
     }
 }

@@ -29,8 +29,10 @@ pub(super) const SPLIT: ParameterSpec = ParameterSpec {
     ],
 };
 
-/// Approximate number of threads that a large GPU runs at once.
-pub(super) const DEVICE_THREADS: usize = 1 << 17;
+/// Number of threads that keep a device busy: half of what it runs at once.
+pub(super) fn busy_threads(device: &Device) -> usize {
+    device.info().resident_threads() / 2
+}
 
 /// The value of [`SPLIT`] in entries, for `lanes` threads on a row or a part of a row.
 pub(super) fn longest<T: DeviceScalar>(
@@ -40,7 +42,7 @@ pub(super) fn longest<T: DeviceScalar>(
 ) -> usize {
     parameters.choice(SPLIT.name).parse().unwrap_or_else(|_| {
         // Rows like the others stay whole, unless there are too few of them for the device.
-        let share = a.csr.entries() * lanes / DEVICE_THREADS;
+        let share = a.csr.entries() * lanes / busy_threads(a.csr.device());
         (4 * a.mean_row()).min(share.max(2 * SHORT)).max(SHORT)
     })
 }

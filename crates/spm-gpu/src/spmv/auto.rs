@@ -2,6 +2,7 @@
 
 use std::time::Duration;
 
+use spm_formats::MemoryBudget;
 use spm_formats::kernel::{KernelInfo, ParameterSpec, Parameters, Value};
 use spm_gpu_kernels::spmv::MOST_DIAGONALS;
 
@@ -49,18 +50,14 @@ const MOST_PLACES: f64 = 1.25;
 const MOST_ELEMENTS: f64 = 6.0;
 /// Longest row over mean row from which a matrix counts as skewed.
 const SKEWED: f64 = 8.0;
-/// Number of threads below which a launch leaves much of the device idle.
-const FEW_THREADS: usize = 1 << 18;
-/// The same for matrices whose time is that of the launch.
-const FEW_SMALL_THREADS: usize = 1 << 16;
-/// Bytes of x that L1 holds; above, column blocks may be faster.
-const L1_BYTES: usize = 192 << 10;
-/// A product that takes more than this factor above the bandwidth bound and the launch is bound by
-/// latency, for example of gathers from x or of one long row.
+/// A launch of fewer than one thread for this many that the device runs at once leaves much of it idle,
+/// where the time is that of the launch.
+const FEW_SMALL_THREADS: usize = 4;
+/// A product that takes this many times what the bytes and a launch take is bound by latency, for
+/// example of gathers from x or of one long row.
 const FAR_FROM_BANDWIDTH: f64 = 2.0;
-const LAUNCH_S: f64 = 5e-6;
-/// Entries below which the launch takes most of the time.
-const FEW_ENTRIES: usize = 1 << 19;
+/// Entries for each thread that the device runs at once below which the launch takes most of the time.
+const FEW_ENTRIES: usize = 2;
 /// Entries of a row up to which one load per thread covers it.
 const SHORT_ROW: usize = 4;
 /// Entries of a row from which padding above [`REGULAR_PADDING`] may pay; with shorter rows CSR has
@@ -118,7 +115,7 @@ pub(crate) fn on_device<T: DeviceReal>(problem: DeviceProblem<'_, T>) -> Planned
     let equal = a.values()?.equal;
     let longest = a.stats.longest_row as f64;
     let skewed = longest > SKEWED * (a.csr.entries() as f64 / rows.max(1) as f64).max(4.0);
-    let large = a.csr.entries() >= FEW_ENTRIES;
+    let large = a.csr.entries() >= FEW_ENTRIES * problem.device.info().resident_threads();
     let lanes = fitting_lanes(a.mean_row());
     if !skewed && !large {
         // Every format takes the same time but for the clock's noise: the launch, and three loads
@@ -170,7 +167,9 @@ pub(crate) fn on_device<T: DeviceReal>(problem: DeviceProblem<'_, T>) -> Planned
                 return Ok(Chosen::boxed(plan, label));
             }
             race.enter_plan(label, Ok(plan));
-            if (shortest || padding <= REGULAR_PADDING) && !is_far_from_bandwidth(&race) {
+            if (shortest || padding <= REGULAR_PADDING)
+                && !is_far_from_bandwidth(&race, problem.budget)
+            {
                 return race.winner();
             }
         }
@@ -178,11 +177,11 @@ pub(crate) fn on_device<T: DeviceReal>(problem: DeviceProblem<'_, T>) -> Planned
 
     let cut = ColumnBlockShape::of::<T>(problem.device, cols);
     let blocked = compact
-        && cols * size_of::<T>() > L1_BYTES
+        && cols * size_of::<T>() > problem.device.info().limits.shared_bytes as usize
         && cut.is_some_and(|cut| {
             cut.col_blocks <= COL_BLOCKS && a.mean_row() >= BLOCK_ENTRIES * cut.col_blocks
         });
-    if blocked && is_far_from_bandwidth(&race) {
+    if blocked && is_far_from_bandwidth(&race, problem.budget) {
         race.enter(forms.candidate(&csr_column_blocks::INFO, csr_column_blocks::on_device));
         // Long rows anywhere in x: without blocks every gather goes to L2.
         if race.best().is_some() {
@@ -192,12 +191,13 @@ pub(crate) fn on_device<T: DeviceReal>(problem: DeviceProblem<'_, T>) -> Planned
 
     // One long row among short ones holds up a launch that has a thread or a warp for it.
     if !(skewed && large) {
-        let wider = (rows * lanes < FEW_THREADS && lanes < WARP).then_some(2 * lanes);
+        let wider = (rows * lanes < problem.device.info().resident_threads() && lanes < WARP)
+            .then_some(2 * lanes);
         for lanes in [Some(lanes), wider].into_iter().flatten() {
             race.enter(subwarp(lanes, forms));
         }
     }
-    if skewed || (padding > REGULAR_PADDING && is_far_from_bandwidth(&race)) {
+    if skewed || (padding > REGULAR_PADDING && is_far_from_bandwidth(&race, problem.budget)) {
         race.enter(forms.candidate(&csr_segmented_sum::INFO, csr_segmented_sum::on_device));
     }
     if race.best().is_none() {
@@ -213,7 +213,7 @@ pub(crate) fn complex<T: DeviceScalar>(problem: DeviceProblem<'_, T>) -> Planned
     let (rows, entries) = (a.csr.rows(), a.csr.entries());
     let longest = a.stats.longest_row as f64;
     let skewed = longest > SKEWED * (entries as f64 / rows.max(1) as f64).max(4.0);
-    let large = entries >= FEW_ENTRIES;
+    let large = entries >= FEW_ENTRIES * problem.device.info().resident_threads();
     let lanes = fitting_lanes(a.mean_row());
     let subwarp = |lanes: usize| {
         let lanes = Value::Choice(LANE_CHOICES[lanes.ilog2() as usize]);
@@ -244,15 +244,13 @@ pub(crate) fn complex<T: DeviceScalar>(problem: DeviceProblem<'_, T>) -> Planned
     race.winner()
 }
 
-/// Whether the best so far leaves much of the device's bandwidth unused.
-fn is_far_from_bandwidth<T: DeviceReal>(race: &Race<'_, T>) -> bool {
+/// Whether the best so far leaves much of the device's bandwidth unused, as far as its rates are known.
+fn is_far_from_bandwidth<T: DeviceReal>(race: &Race<'_, T>, budget: &MemoryBudget) -> bool {
     let Some((seconds, plan)) = race.best() else { return true };
-    let info = plan.device().info();
-    // Two transfers a clock.
-    let clock = 2e3 * f64::from(info.memory_clock_khz);
-    let bandwidth = clock * f64::from(info.memory_bus_bits) / 8.0;
-    let bytes = plan.footprint().bytes_moved as f64;
-    bandwidth == 0.0 || seconds > FAR_FROM_BANDWIDTH * bytes / bandwidth + LAUNCH_S
+    let (device, bytes) = (plan.device(), plan.footprint().bytes_moved);
+    let rates = device.rates(budget);
+    let expected = rates.and_then(|rates| rates.time(bytes, device.info().l2_bytes));
+    expected.is_none_or(|expected| seconds > FAR_FROM_BANDWIDTH * expected.as_secs_f64())
 }
 
 /// Whether `csr-ell-columns` suits a matrix whose product takes little more than a launch. With one
@@ -274,7 +272,8 @@ fn subwarp<T: DeviceReal>(lanes: usize, forms: Forms) -> Candidate<T> {
 /// most 16.
 fn small_lanes<T: DeviceReal>(a: &Source<T>, fitting: usize) -> usize {
     let lanes = fitting.min(WARP / 2);
-    let few = a.csr.rows() * lanes <= FEW_SMALL_THREADS;
+    let resident = a.csr.device().info().resident_threads();
+    let few = FEW_SMALL_THREADS * a.csr.rows() * lanes <= resident;
     if few && a.mean_row() > SHORT_ROW && lanes < WARP / 2 { 2 * lanes } else { lanes }
 }
 

@@ -38,12 +38,13 @@ pub(crate) const ENTRIES: ParameterSpec = ParameterSpec {
     studied: &[Value::Choice("auto"), Value::Choice("4"), Value::Choice("8")],
 };
 
-/// Entries from which 8 entries for each thread still fill the device.
-const MANY_ENTRIES: usize = 1 << 20;
+/// Entries for each thread that the device runs at once from which 8 for each thread still fill it: half.
+const MANY_ENTRIES: usize = 4;
 
 /// The entries of a thread.
 pub(crate) fn entries<T: DeviceScalar>(a: &Source<T>, parameters: &Parameters) -> usize {
-    let fitting = if a.csr.entries() < MANY_ENTRIES { 4 } else { 8 };
+    let many = MANY_ENTRIES * a.csr.device().info().resident_threads();
+    let fitting = if a.csr.entries() < many { 4 } else { 8 };
     parameters.choice(ENTRIES.name).parse().unwrap_or(fitting)
 }
 

@@ -34,12 +34,11 @@ pub(super) const DIAGONALS: ParameterSpec = ParameterSpec::on(
 const COMPACT: ParameterSpec =
     ParameterSpec::on("compact", "columns of 8, 16 or 32 bits, as each chunk needs; off keeps 32");
 
-/// Number of threads that keep the device busy.
-const ENOUGH_THREADS: usize = 100_000;
-
-/// As many threads per row as fill the device, with at least two entries for each thread.
+/// As many threads per row as keep the device busy, with at least two entries for each thread.
 fn fitting_lanes<T: DeviceReal>(a: &Source<T>) -> usize {
-    let wanted = ENOUGH_THREADS.div_ceil(a.csr.rows().max(1)).next_power_of_two();
+    // Three eighths of what it runs at once.
+    let enough = 3 * a.csr.device().info().resident_threads() / 8;
+    let wanted = enough.div_ceil(a.csr.rows().max(1)).next_power_of_two();
     let most = (a.mean_row() / 2).max(1);
     wanted.min(1 << most.ilog2()).min(WARP)
 }

@@ -36,10 +36,9 @@ pub(super) const INFO: KernelInfo = KernelInfo {
 };
 
 /// Buckets of a chunk up to which blocks of 256 threads were fastest, and from which blocks of 1024
-/// were; entries up to which blocks of 128 were (docs/tuning-log-gpu-transpose.md).
+/// were (docs/tuning-log-gpu-transpose.md).
 const FEW_DIGITS: usize = 256;
 const MANY_DIGITS: usize = 1024;
-const FEW_ENTRIES: usize = 400_000;
 const SMALL_BLOCK: usize = 128;
 const MEDIUM_BLOCK: usize = 512;
 
@@ -89,7 +88,9 @@ pub(super) fn fitted_sort<T: DeviceReal>(
     entries: &Entries<'_, T>,
     wish: &Wish,
 ) -> Result<ColumnSort<T>, PlanError> {
-    let small = entries.length() <= FEW_ENTRIES;
+    // One and a half entries for each thread that the device runs at once: up to then blocks of 128
+    // threads were fastest.
+    let small = 2 * entries.length() <= 3 * device.info().resident_threads();
     let new = |block| ColumnSort::new(id, device, sizes, entries, &Wish { block, ..*wish });
     let sort = new(if small { SMALL_BLOCK } else { MEDIUM_BLOCK })?;
     // Small blocks overlap best. A tile that goes to many buckets has to be long, for what it

@@ -3,22 +3,20 @@
 
 use spm_formats::kernel::Parameters;
 use spm_formats::{Complex, convert};
-use spm_gpu::{Device, DeviceScalar, EmulatedDevice, PlanOptions, spmv};
+use spm_gpu::{Device, DeviceScalar, EmulatedDevice, PlanOptions, Rates, spmv};
 use spm_gpu_kernels::emulator::EmulatorOptions;
 use spm_testing::exact::{self, Whole};
 use spm_testing::{generate, reference};
 
 use crate::common::spmv::run;
 
-/// Something like an H200: 4.9 TB/s.
-fn large_device(seconds: &[f64]) -> Device {
+/// A tenth of an H200, so that smaller matrices are large for it.
+fn device(seconds: &[f64]) -> Device {
     let device = EmulatedDevice {
-        l2_bytes: 50 << 20,
-        multiprocessors: 132,
-        memory_clock_khz: 3_201_000,
-        memory_bus_bits: 6144,
+        l2_bytes: 5 << 20,
+        multiprocessors: 13,
         seconds: seconds.to_vec(),
-        ..Default::default()
+        rates: Some(Rates { launch_s: 2.5e-6, l2: 5e11, memory: 4e11 }),
     };
     Device::emulated_as(EmulatorOptions::default(), device)
 }
@@ -41,7 +39,7 @@ fn choice_for<T: DeviceScalar>(
     let (csr, expected) = (convert::coo_to_csr(&a), reference::spmv(&a, &x));
     let kernel = spmv::find::<T>("auto").unwrap();
     let parameters: Parameters = kernel.info.parse_parameters(parameters).unwrap();
-    let device = large_device(seconds);
+    let device = device(seconds);
     let mut plan = kernel.plan(&device, csr.view(), &parameters, &PlanOptions::default()).unwrap();
     let choice = plan.choice().unwrap();
     let y = run(&mut *plan, &x).unwrap();
@@ -93,14 +91,14 @@ fn complex_matrices() {
     let skewed = "powerlaw[rows=3000,cols=3000,entries=15000,longest=2000]";
     expect("csr-segmented-sum", skewed, &[3e-6, 2e-6, 1e-6]);
     expect("csr-subwarp-per-row", skewed, &[2e-6, 1e-6, 3e-6]);
-    let regular = "banded[n=14000,lower=20,upper=20]";
+    let regular = "banded[n=1400,lower=20,upper=20]";
     expect("sell[sigma=1]", regular, &[1e-6, 2e-6, 3e-6]);
 }
 
 /// Many entries on few diagonals: not timed.
 #[test]
 fn diagonals() {
-    let name = "stencil5[n=330]";
+    let name = "stencil5[n=105]";
     expect("dia-thread-per-row", name, Whole::Wide, &[]);
     // Equal values are left out, which that format cannot.
     expect("sellp", name, Whole::Equal, &[]);
@@ -110,19 +108,19 @@ fn diagonals() {
 /// Many entries of regular rows: SELL-P, not timed where it is the shortest and reads x in order.
 #[test]
 fn regular_rows() {
-    expect("sellp", "banded[n=14000,lower=20,upper=20]", Whole::Wide, &[]);
+    expect("sellp", "banded[n=1400,lower=20,upper=20]", Whole::Wide, &[]);
 }
 
 /// Many entries in rows of different lengths.
 #[test]
 fn irregular_rows() {
     // Columns within L1: SELL-P, two numbers of threads per row, segments.
-    let near = "uniform[rows=20000,cols=20000,entries=560000]";
+    let near = "uniform[rows=2000,cols=20000,entries=56000]";
     expect("csr-segmented-sum", near, Whole::Wide, &[3e-3, 2e-3, 4e-3, 1e-3]);
     // Near the bandwidth nothing waits for gathers: no segments.
     expect("csr-subwarp-per-row", near, Whole::Wide, &[3e-6, 2e-6, 4e-6, 1e-6]);
     // Beyond L1, and far from the bandwidth: blocks of columns, and no others.
-    let far = "uniform[rows=20000,cols=30000,entries=560000]";
+    let far = "uniform[rows=2000,cols=30000,entries=56000]";
     expect("csr-column-blocks", far, Whole::Wide, &[1e-3, 5e-4, 1e-5]);
     expect("sellp", far, Whole::Wide, &[1e-3, 2e-3, 1e-5]);
     expect("csr-subwarp-per-row", far, Whole::Wide, &[3e-6, 2e-6, 4e-6]);
@@ -131,7 +129,7 @@ fn irregular_rows() {
 /// Many entries in short rows of different lengths: no SELL-P.
 #[test]
 fn short_irregular_rows() {
-    let name = "uniform[rows=90000,cols=20000,entries=540000]";
+    let name = "uniform[rows=9000,cols=20000,entries=54000]";
     expect(
         "csr-subwarp-per-row[block=256,threads-per-row=2",
         name,
@@ -146,13 +144,13 @@ fn short_irregular_rows() {
     );
     expect("csr-segmented-sum", name, Whole::Wide, &[2e-3, 3e-3, 1e-3]);
     // Padding that SELL-P takes in longer rows.
-    let name = "uniform[rows=40000,cols=20000,entries=560000]";
+    let name = "uniform[rows=4000,cols=20000,entries=56000]";
     expect("csr-subwarp-per-row", name, Whole::Wide, &[1e-3, 2e-3, 3e-3]);
 }
 
 /// Many entries and a long row: segments alone.
 #[test]
 fn large_skewed_matrices() {
-    let name = "powerlaw[rows=60000,cols=60000,entries=540000,longest=30000]";
+    let name = "powerlaw[rows=6000,cols=6000,entries=54000,longest=3000]";
     expect("csr-segmented-sum", name, Whole::Wide, &[1e-3, 1e-6]);
 }
