@@ -1,7 +1,7 @@
 //! The thread pools that operators share.
 
 use std::num::NonZero;
-use std::sync::{Mutex, PoisonError};
+use std::sync::{Mutex, OnceLock, PoisonError};
 use std::thread;
 
 use spm_cpu::machine::Rates;
@@ -35,7 +35,9 @@ pub(crate) fn is_small<T>(a: &Csr<T>, threads: usize) -> bool {
     spmv::one_thread_suffices(a.rows(), a.nnz(), threads.max(2), &Rates::typical())
 }
 
-/// The cores that this process may use.
+/// The cores that this process may use, as they were at the first call: to ask the system takes longer
+/// than a small product.
 pub(crate) fn all_cores() -> usize {
-    thread::available_parallelism().map_or(1, NonZero::get)
+    static CORES: OnceLock<usize> = OnceLock::new();
+    *CORES.get_or_init(|| thread::available_parallelism().map_or(1, NonZero::get))
 }
