@@ -93,11 +93,9 @@ fn plan_by<'a, T: Scalar>(
     }
     let candidates = candidates(&a);
     // How x is fetched best hardly depends on the format: the first candidate finds out.
-    let (first, _) = &candidates[0];
-    let gathers = first.info.defaults().get(GATHER.name).is_some();
-    let mut fetch = if gathers { FETCH.to_vec() } else { vec![FETCH[0]] };
+    let mut fetch = FETCH.to_vec();
     for (kernel, set) in &candidates {
-        for &way in &fetch {
+        for &way in &fetch[..if gathers(kernel) { fetch.len() } else { 1 }] {
             for threads in &pools {
                 let entrant = Entrant::new(*kernel, set, threads);
                 enter(entrant.clone().with(&GATHER, way).unwrap_or(entrant), &mut best);
@@ -156,6 +154,11 @@ impl<T: Scalar> Entrant<T> {
 /// Kernels with the parameters that are set.
 type Candidates<T> = Vec<(SpmvKernel<T>, Vec<Set>)>;
 
+/// Whether a kernel has the parameter [`GATHER`].
+fn gathers<T>(kernel: &SpmvKernel<T>) -> bool {
+    kernel.info.parameters.iter().any(|parameter| parameter.name == GATHER.name)
+}
+
 /// The candidate kernels. The first one gathers if any does.
 fn candidates<T: Scalar>(a: &CsrView<'_, T>) -> Candidates<T> {
     T::by_field(ForField(a))
@@ -175,9 +178,7 @@ impl<T: Scalar> ByField<T> for ForField<'_, '_, T> {
     }
 
     fn complex(self) -> Candidates<T> {
-        let balanced = SpmvKernel::new(csr_nnz_balanced::INFO, csr_nnz_balanced::plan);
-        let merge = SpmvKernel::new(csr_merge::INFO, csr_merge::plan);
-        [balanced, merge].map(|kernel| (kernel, vec![])).into()
+        straight_from_csr().map(|kernel| (kernel, vec![])).into()
     }
 }
 
@@ -215,7 +216,14 @@ fn vectorised<T: RealScalar>(a: &CsrView<'_, T>) -> Candidates<T> {
     if structure.far && a.cols() * T::BYTES >= LARGE_X {
         candidates.push((SpmvKernel::new(sell_tiles::INFO, sell_tiles::plan), vec![]));
     }
+    candidates.extend(straight_from_csr().map(|kernel| (kernel, vec![])));
     candidates
+}
+
+/// What is a candidate for every matrix: nothing is converted.
+fn straight_from_csr<T: Scalar>() -> [SpmvKernel<T>; 2] {
+    let balanced = SpmvKernel::new(csr_nnz_balanced::INFO, csr_nnz_balanced::plan);
+    [balanced, SpmvKernel::new(csr_merge::INFO, csr_merge::plan)]
 }
 
 /// A parameter and its value.
@@ -269,7 +277,10 @@ mod tests {
     const MATRICES: [(&str, &[&str]); 6] = [
         // Up to TINY entries, and just above.
         ("uniform[rows=100,cols=50,entries=256]", &["csr-serial"]),
-        ("uniform[rows=100,cols=50,entries=257]", &["csr-serial", "csr-compact", "gather=scalar"]),
+        (
+            "uniform[rows=100,cols=50,entries=257]",
+            &["csr-serial", "csr-compact", "csr-nnz-balanced", "csr-merge", "gather=scalar"],
+        ),
         // Rows that repeat the one before, shifted by one; more entries than SMALL.
         ("stencil27[n=23]", &["sell-symmetric", "sell-compact[sigma=1,"]),
         // Three unknowns a node.
@@ -333,8 +344,10 @@ mod tests {
         let a = generate::named("uniform[rows=9000,cols=9000,entries=270000]").unwrap();
         let a = a.generate::<f64>().unwrap();
         assert!(a.nnz() > SMALL);
-        // Two looks for a call that is too slow to repeat; each candidate comes in both ways.
-        let of_team = 2 * FETCH.len() * candidates(&a.view()).len();
+        // Two looks for a call that is too slow to repeat; one that gathers comes in both ways.
+        let ways =
+            |(kernel, _): (SpmvKernel<f64>, _)| if gathers(&kernel) { FETCH.len() } else { 1 };
+        let of_team = 2 * candidates(&a.view()).into_iter().map(ways).sum::<usize>();
         // The serial kernel: two calls alone, three together, each between two looks, and two more.
         let steps = vec![(12, 1e-3), (of_team, 1.0), (usize::MAX, 1e-5)];
         let options = PlanOptions::with_threads(3);

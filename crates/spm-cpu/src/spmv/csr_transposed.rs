@@ -8,11 +8,13 @@
 use spm_formats::kernel::PlanError;
 use spm_formats::partition::{self, MergePoint};
 use spm_formats::{CsrSource, CsrView, NewValues, Scalar};
+use std::iter;
 use std::ops::Range;
 
 use super::BoxedPlan;
 use super::load::{Conjugate, Load, Stored};
 use super::plan::{Memory, Product, boxed};
+use super::row::{PRODUCTS, Walk};
 use crate::disjoint::Disjoint;
 use crate::pool::Pool;
 use crate::scaled::Update;
@@ -21,6 +23,10 @@ use crate::{PlanOptions, Threads};
 
 /// Elements of y that the copies are added to at a time, so that they stay in the first-level cache.
 const BLOCK: usize = 1 << 11;
+/// Entries whose factors are written before they are used: they stay in the first-level cache.
+const FACTORS: usize = PRODUCTS;
+/// Factors that are written for any row.
+const SHORT: usize = 8;
 /// What starting the threads twice costs, in units of an entry.
 const START: usize = 1 << 13;
 
@@ -36,6 +42,8 @@ struct Transposed<'a, A, T, L> {
     a: CsrSource<'a, A>,
     /// What is taken for the values.
     load: L,
+    /// Whether rows are short and of lengths that a processor cannot predict.
+    is_irregular: bool,
     threads: Threads,
     /// One part, or one for each thread.
     parts: Vec<Part>,
@@ -118,7 +126,8 @@ fn with_parts<'a, A: Scalar, T: Scalar, L: Load<A, T> + 'a>(
         starts.push(starts[starts.len() - 1] + part.cols.len());
     }
     let copies = Pool::new(Workspace::zeros(copied(&parts)));
-    boxed(Transposed { a, load, threads, parts, starts, copies })
+    let is_irregular = Walk::fitting(a.view().row_ptr()) != Walk::Loops;
+    boxed(Transposed { a, load, is_irregular, threads, parts, starts, copies })
 }
 
 /// The parts of `count` threads.
@@ -187,7 +196,7 @@ impl<A: Scalar, T: Scalar, L: Load<A, T>> Product<T> for Transposed<'_, A, T, L>
         let (parts, alpha) = (&self.parts, scaling.alpha());
         if let [all] = &**parts {
             scaling.scale(y);
-            return scatter(self.load, &a, all, alpha, x, 0, y);
+            return self.scatter(all, alpha, x, 0, y);
         }
         let cols = a.cols();
         let mut workspace =
@@ -205,7 +214,7 @@ impl<A: Scalar, T: Scalar, L: Load<A, T>> Product<T> for Transposed<'_, A, T, L>
             };
             let scaling = if index == 0 { scaling } else { Update::OVERWRITE };
             scaling.scale(sums);
-            scatter(self.load, &a, part, alpha, x, part.cols.start, sums);
+            self.scatter(part, alpha, x, part.cols.start, sums);
         });
         let copies = &**workspace;
         self.threads.run(|index| {
@@ -236,25 +245,59 @@ impl<A: Scalar, T: Scalar, L: Load<A, T>> Product<T> for Transposed<'_, A, T, L>
     }
 }
 
-/// `sums`, which begin at column `first`, += alpha a_ij x_i for the entries of a part.
-fn scatter<A: Scalar, T: Scalar>(
-    load: impl Load<A, T>,
-    a: &CsrView<'_, A>,
-    part: &Part,
-    alpha: T,
-    x: &[T],
-    first: usize,
-    sums: &mut [T],
-) {
-    assert!(first <= part.cols.start && part.cols.end <= first + sums.len(), "columns of a part");
-    let (cols, values) = (a.col_ind(), a.values());
-    each_row(a, part.from, part.to, |row, entries| {
-        let factor = alpha * x[row];
-        for (&col, &value) in cols[entries.clone()].iter().zip(&values[entries]) {
-            // SAFETY: `divide` has found the columns of all of the part's entries in `cols`.
-            unsafe { *sums.get_unchecked_mut(col as usize - first) += load.load(value) * factor };
+impl<A: Scalar, T: Scalar, L: Load<A, T>> Transposed<'_, A, T, L> {
+    /// `sums`, which begin at column `first`, += alpha a_ij x_i for the entries of a part.
+    fn scatter(&self, part: &Part, alpha: T, x: &[T], first: usize, sums: &mut [T]) {
+        let a = self.a.view();
+        let end = first + sums.len();
+        assert!(first <= part.cols.start && part.cols.end <= end, "columns of a part");
+        let mut add = |entries: Range<usize>, factors: Factors<'_, T>| {
+            let of_entries = a.col_ind()[entries.clone()].iter().zip(&a.values()[entries]);
+            let mut add = |((&col, &value), factor)| {
+                let product = self.load.load(value) * factor;
+                // SAFETY: `divide` has found the columns of all of the part's entries in `cols`.
+                unsafe { *sums.get_unchecked_mut(col as usize - first) += product };
+            };
+            match factors {
+                Factors::One(factor) => of_entries.zip(iter::repeat(factor)).for_each(&mut add),
+                Factors::Each(factors) => of_entries.zip(factors.iter().copied()).for_each(add),
+            }
+        };
+        if !self.is_irregular {
+            return each_row(&a, part.from, part.to, |row, entries| {
+                add(entries, Factors::One(alpha * x[row]));
+            });
         }
-    });
+        // The factor of each entry, for some at a time, so that no branch depends on a row's length.
+        let mut factors = [T::ZERO; FACTORS + SHORT];
+        let (mut begin, mut count) = (part.from.entry, 0);
+        each_row(&a, part.from, part.to, |row, entries| {
+            let (factor, length) = (alpha * x[row], entries.len());
+            if count + length > FACTORS {
+                add(begin..entries.start, Factors::Each(&factors[..count]));
+                (begin, count) = (entries.start, 0);
+            }
+            if length > FACTORS {
+                begin = entries.end;
+                return add(entries, Factors::One(factor));
+            }
+            // The next row overwrites what this one has too much.
+            factors[count..][..SHORT].fill(factor);
+            if length > SHORT {
+                factors[count + SHORT..][..length - SHORT].fill(factor);
+            }
+            count += length;
+        });
+        add(begin..begin + count, Factors::Each(&factors[..count]));
+    }
+}
+
+/// What values are multiplied by.
+enum Factors<'f, T> {
+    /// All by the same number.
+    One(T),
+    /// Each by its own.
+    Each(&'f [T]),
 }
 
 #[cfg(test)]
@@ -276,6 +319,9 @@ mod tests {
             "uniform[rows=80,cols=50,entries=500]",
             "uniform[rows=10,cols=9000,entries=20]",
             "stencil5[n=70]",
+            // Short rows of all lengths, and a row beyond the factors that are written at a time.
+            "uniform[rows=2000,cols=300,entries=3000]",
+            "powerlaw[rows=3000,cols=3000,entries=9000,longest=1400]",
         ]
         .map(named)
         .into();

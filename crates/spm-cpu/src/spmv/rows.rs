@@ -6,7 +6,7 @@ use std::ops::Range;
 
 use super::load::{Load, Stored};
 use super::plan::{Memory, Product, boxed};
-use super::row;
+use super::row::{self, Walk};
 use super::schedule::{self, Loop};
 use crate::Threads;
 use crate::disjoint::Disjoint;
@@ -46,11 +46,19 @@ pub(super) struct CsrRows<'a, A, L> {
     a: CsrSource<'a, A>,
     load: L,
     simd: bool,
+    walk: Walk,
 }
 
-impl<'a, T> CsrRows<'a, T, Stored> {
+impl<'a, T: Scalar> CsrRows<'a, T, Stored> {
     pub(super) fn new(a: CsrSource<'a, T>, parameters: &Parameters) -> Self {
-        Self { a, load: Stored, simd: parameters.switch(row::SIMD.name) }
+        Self::of(Stored, a, parameters.switch(row::SIMD.name))
+    }
+}
+
+impl<'a, A: Scalar, L> CsrRows<'a, A, L> {
+    fn of(load: L, a: CsrSource<'a, A>, simd: bool) -> Self {
+        let walk = if simd { Walk::fitting(a.view().row_ptr()) } else { Walk::Loops };
+        Self { a, load, simd, walk }
     }
 }
 
@@ -62,7 +70,7 @@ pub(super) fn plan_of<'a, A: Scalar, T: Scalar>(
     threads: &Threads,
 ) -> BoxedPlan<'a, T> {
     let bounds = partition::by_entries(a.view().row_ptr(), threads.count());
-    plan(CsrRows { a, load, simd }, Partition::Bounds(threads.clone(), bounds))
+    plan(CsrRows::of(load, a, simd), Partition::Bounds(threads.clone(), bounds))
 }
 
 impl<A: Scalar, T: Scalar, L: Load<A, T>> RowSums<T> for CsrRows<'_, A, L> {
@@ -75,7 +83,12 @@ impl<A: Scalar, T: Scalar, L: Load<A, T>> RowSums<T> for CsrRows<'_, A, L> {
     }
 
     fn multiply(&self, rows: Range<usize>, scaling: Option<Update<'_, T>>, x: &[T], y: &mut [T]) {
-        row::multiply_rows_of(self.load, &self.a.view(), rows, scaling, x, y, self.simd);
+        let (load, a) = (self.load, &self.a.view());
+        match self.walk {
+            Walk::Loops => row::multiply_rows_of(load, a, rows, scaling, x, y, self.simd),
+            Walk::UpTo4 => row::multiply_short_rows_of::<4, _, _>(load, a, rows, scaling, x, y),
+            Walk::UpTo7 => row::multiply_short_rows_of::<7, _, _>(load, a, rows, scaling, x, y),
+        }
     }
 
     fn set_values(&mut self, new: NewValues<'_, T>) -> Result<(), PlanError> {
