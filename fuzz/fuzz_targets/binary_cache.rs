@@ -7,7 +7,7 @@ use std::path::Path;
 
 use arbitrary::{Arbitrary, Unstructured};
 use libfuzzer_sys::fuzz_target;
-use spm_formats::cache::{self, load_npz, save_npz};
+use spm_formats::cache::{self, NpzFile, load_npz, save_npz};
 use spm_formats::matrix_market::{ReadOptions, write_csr};
 use spm_formats::{Csr, Scalar};
 use spm_fuzz::{Matrix, in_folder};
@@ -77,6 +77,18 @@ fn check<T: Scalar>(folder: &Path, data: &[u8]) -> arbitrary::Result<()> {
     }
     if let Ok(matrix) = load_npz::<T>(&path) {
         round_trip(&folder.join("again.npz"), &sound(&matrix));
+        // What is read as a whole is read by rows too.
+        let file = NpzFile::open(&path).expect("a sound archive");
+        let read = (file.row_ptr(0..matrix.rows() as u64), file.col_ind(0..matrix.nnz() as u64));
+        let wide = |indices: &[u32]| -> Vec<u64> { indices.iter().map(|&i| i.into()).collect() };
+        assert_eq!(read.0.expect("row pointers"), wide(matrix.row_ptr()));
+        assert_eq!(read.1.expect("columns"), wide(matrix.col_ind()));
+        let values = file.values::<T>(0..file.entries()).expect("values");
+        assert_eq!(values.len(), matrix.nnz());
+    } else if let Ok(file) = NpzFile::open(&path) {
+        // Errors or other elements, no panic.
+        let _ = (file.row_ptr(0..file.shape().0), file.values::<T>(0..file.entries()));
+        let _ = file.col_ind(0..file.entries());
     }
     Ok(())
 }

@@ -1,6 +1,6 @@
 //! `cargo xtask bench scaling`: a distributed product on several numbers of ranks, and a model of more.
 //!
-//! On CPU cores it builds the example `scaling` of `spm-dist` with MPI and runs it under `mpirun`. On GPUs the ranks
+//! On CPU cores it builds the example `scaling` of `spm-study` with MPI and runs it under `mpirun`. On GPUs the ranks
 //! are threads of this process.
 
 use std::io::ErrorKind;
@@ -10,16 +10,12 @@ use std::process::{Command, Stdio};
 use anyhow::{Context, bail, ensure};
 use serde_json::Value;
 use spm_dist::Kernel;
-use spm_dist::model::{Load, Machine};
 use spm_formats::kernel::{Backend, split_label};
-use spm_study::results::{RESULTS_FILE, Row, SYNTHETIC, Status, Writer};
-use spm_study::scaling::{Numbers, Subject, on_devices, open_gpus, side_of};
+use spm_study::results::{RESULTS_FILE, Row, Status, Writer};
+use spm_study::scaling::{MODELLED, Model, Numbers, Subject, on_devices, open_gpus};
 
 /// The name of the experiment on the command line.
 pub(crate) const NAME: &str = "scaling";
-
-/// Ranks of the modelled rows.
-const MODELLED: [usize; 8] = [1, 8, 27, 64, 512, 1000, 4096, 16_384];
 
 /// Options of the experiment `scaling`.
 #[derive(Debug, Clone, clap::Args)]
@@ -74,11 +70,11 @@ pub(crate) fn run(
     if let Some(program) = program {
         let series = Series { backend: Backend::Cpu, weak: args.weak };
         for matrix in series.matrices(matrices) {
-            let measured = series.run(&mut writer, &matrix, &ranks, |ranks| {
+            let (measured, rows) = series.run(&mut writer, &matrix, &ranks, |ranks| {
                 measure(&program, &matrix, series.mode(), seconds, ranks)
             })?;
             series.print(&measured);
-            print_model(&matrix, &measured, args.weak);
+            print_model(&rows);
         }
     }
     if let Some(gpus) = &args.gpus {
@@ -86,7 +82,7 @@ pub(crate) fn run(
         let (devices, missing) = open_gpus(gpus.iter().copied().max().unwrap_or_default());
         for matrix in series.matrices(matrices) {
             let subject = Subject { matrix: &matrix, weak: args.weak };
-            let measured = series.run(&mut writer, &matrix, gpus, |ranks| {
+            let (measured, rows) = series.run(&mut writer, &matrix, gpus, |ranks| {
                 let Some(devices) = devices.get(..ranks) else {
                     let reason = missing.as_ref().map_or(String::new(), |error| error.to_string());
                     return Ok(Err((Status::Skipped, reason)));
@@ -95,6 +91,7 @@ pub(crate) fn run(
                 Ok(numbers.map_err(|error| (Status::Failed, error.to_string())))
             })?;
             series.print(&measured);
+            print_model(&rows);
         }
     }
     println!("rows of this run: {}", table.display());
@@ -133,27 +130,29 @@ impl Series {
         if asked.is_empty() { vec![format!("stencil27[n={side}]")] } else { asked.to_vec() }
     }
 
-    /// Measures each number of ranks, and writes a row for it; returns those that worked.
+    /// Measures each number of ranks, and writes a row for it; returns those that worked, and the rows.
     fn run(
         self,
         writer: &mut Writer,
         matrix: &str,
         counts: &[usize],
         measure: impl Fn(usize) -> anyhow::Result<Case>,
-    ) -> anyhow::Result<Vec<Measured>> {
-        let mut measured: Vec<Measured> = Vec::new();
+    ) -> anyhow::Result<(Vec<Measured>, Vec<Row>)> {
+        let (mut measured, mut rows) = (Vec::<Measured>::new(), Vec::new());
         let what = if self.backend == Backend::Gpu { "GPU" } else { "rank" };
         for &ranks in counts {
             let on = format!("{ranks} {what}{}", if ranks == 1 { "" } else { "s" });
             println!("{matrix}, {} scaling, {on} ...", self.mode());
             let case = measure(ranks)?;
-            writer.append(&self.row(matrix, ranks, &case, measured.first()))?;
+            let row = self.row(matrix, ranks, &case, measured.first());
+            writer.append(&row)?;
+            rows.push(row);
             match case {
                 Ok(numbers) => measured.push(Measured { ranks, numbers }),
                 Err((status, reason)) => eprintln!("{on}: {status}: {reason}"),
             }
         }
-        Ok(measured)
+        Ok((measured, rows))
     }
 
     /// The line of results.csv of one number of ranks; `first` is what its efficiency counts from.
@@ -161,7 +160,7 @@ impl Series {
         let gpu = self.backend == Backend::Gpu;
         let row = Row {
             experiment: format!("{NAME}-{}", self.mode()),
-            matrix: format!("{SYNTHETIC}{matrix}"),
+            matrix: Subject { matrix, weak: self.weak }.label(),
             op: "spmv".to_owned(),
             backend: self.backend.name().to_owned(),
             threads: (!gpu).then_some(1),
@@ -203,6 +202,8 @@ impl Series {
             neighbours: Some(numbers.neighbours),
             exchange_s: Some(numbers.exchange_s),
             overlap: numbers.overlap(),
+            latency_s: numbers.latency_s,
+            link_gbytes_per_s: numbers.link.map(|link| link / 1e9),
             ..row
         }
     }
@@ -248,10 +249,10 @@ impl Series {
 
 /// Compiles the program that the ranks run; returns its path.
 fn build() -> anyhow::Result<PathBuf> {
-    println!("building the example scaling of spm-dist with MPI ...");
+    println!("building the example scaling of spm-study with MPI ...");
     let cargo = std::env::var_os("CARGO").unwrap_or_else(|| "cargo".into());
     let mut command = Command::new(cargo);
-    command.args(["build", "--release", "-p", "spm-dist", "--features", "mpi"]);
+    command.args(["build", "--release", "-p", "spm-study", "--features", "mpi"]);
     command.args(["--example", NAME, "--message-format=json-render-diagnostics"]);
     command.current_dir(concat!(env!("CARGO_MANIFEST_DIR"), "/.."));
     let gcc = Command::new("gcc").arg("-print-file-name=include").output();
@@ -263,7 +264,7 @@ fn build() -> anyhow::Result<PathBuf> {
     let output = command.stderr(Stdio::inherit()).output().context("cannot run cargo")?;
     ensure!(
         output.status.success(),
-        "spm-dist does not build with MPI here; crates/spm-dist/README.md names the packages"
+        "spm-study does not build with MPI here; crates/spm-dist/README.md names the packages"
     );
     let text = String::from_utf8_lossy(&output.stdout).into_owned();
     let messages = text.lines().filter_map(|line| serde_json::from_str::<Value>(line).ok());
@@ -311,52 +312,26 @@ fn measure(
     })
 }
 
-/// The machine that the model takes, from the run on the most ranks.
-fn machine(measured: &[Measured]) -> Option<Machine> {
-    let most = measured.iter().filter(|run| run.ranks > 1).max_by_key(|run| run.ranks)?;
-    let Numbers { local_s, boundary_s, bytes_moved, latency_s, link, .. } = most.numbers;
-    let bandwidth = bytes_moved as f64 / (local_s + boundary_s);
-    Some(Machine { bandwidth, latency: latency_s?, link: link? })
-}
-
-fn print_model(matrix: &str, measured: &[Measured], weak: bool) {
-    let (Some(machine), Some(side)) = (machine(measured), side_of(matrix)) else {
-        println!("no model: it needs a run on two ranks at least, and stencil27[n=SIDE]");
+/// Prints what the model says of more ranks.
+fn print_model(rows: &[Row]) {
+    let Some(model) = Model::of(&rows.iter().collect::<Vec<_>>()) else {
+        println!(
+            "no model: it needs stencil27[n=SIDE], and on CPU cores a run on two ranks at least"
+        );
         return;
     };
-    let side = side as f64;
-    let bytes_per_row = measured
-        .iter()
-        .map(|Measured { ranks, numbers }| {
-            numbers.bytes_moved as f64 * *ranks as f64 / numbers.rows as f64
-        })
-        .fold(0.0, f64::max);
+    println!("modelled with {}:", model.describe());
     println!(
-        "modelled with {:.2} GB/s a rank, messages of {:.1} us and {:.2} GB/s, as between ranks of this",
-        machine.bandwidth / 1e9,
-        machine.latency * 1e6,
-        machine.link / 1e9
+        "          ranks, halo bytes, neighbours, us and efficiency without overlap, with overlap"
     );
-    println!(
-        "machine: ranks, halo bytes, neighbours, us and efficiency without overlap, with overlap"
-    );
-    let load = |ranks: usize| {
-        let side = if weak { side } else { side / (ranks as f64).cbrt() };
-        Load::stencil27(side, ranks, bytes_per_row, 8.0)
-    };
-    let alone = machine.product(&load(1), true);
     for ranks in MODELLED {
-        let load = load(ranks);
-        let seconds = [false, true].map(|overlap| machine.product(&load, overlap));
-        let work = if weak { alone } else { alone / ranks as f64 };
+        let load = model.load(ranks);
+        let [without, with] = [false, true].map(|overlap| {
+            (model.seconds(ranks, overlap) * 1e6, 100.0 * model.efficiency(ranks, overlap))
+        });
         println!(
             "{ranks:6} {:9.0} {:3} {:10.1} {:5.1} % {:10.1} {:5.1} %",
-            load.halo,
-            load.neighbours,
-            seconds[0] * 1e6,
-            100.0 * work / seconds[0],
-            seconds[1] * 1e6,
-            100.0 * work / seconds[1],
+            load.halo, load.neighbours, without.0, without.1, with.0, with.1,
         );
     }
 }
@@ -413,7 +388,8 @@ mod tests {
             let refused = || (Status::Skipped, "there are 2".to_owned());
             Ok(if gpus > 2 { Err(refused()) } else { Ok(numbers(4e-3 * gpus as f64)) })
         });
-        assert_eq!(measured.unwrap().len(), 2);
+        let (measured, written) = measured.unwrap();
+        assert_eq!((measured.len(), written.len()), (2, 3));
         drop(writer);
         let rows = spm_study::results::read(&table).unwrap();
         let of = |row: &Row| (row.gpus, row.ranks, row.threads, row.status, row.efficiency);

@@ -9,7 +9,7 @@ use crate::comm::agree;
 use crate::{Communicator, DistCsr, DistError, Partition, Rows, bytes};
 
 /// Entries of a rank in a round, of those that are counted beforehand.
-const ROUND: usize = 1 << 15;
+pub(crate) const ROUND: usize = 1 << 15;
 
 /// What gives the entries of one round to a function of row, column and value; the same each time.
 pub(crate) trait Source<T> {

@@ -79,6 +79,20 @@ pub enum PartitionError {
         /// Those of the partition.
         found: u64,
     },
+    /// An owner that is no rank.
+    Owner {
+        /// The owner.
+        found: u32,
+        /// Ranks of the communicator.
+        ranks: usize,
+    },
+    /// A partitioner of graphs did not divide the rows.
+    Partitioner {
+        /// Its name.
+        name: &'static str,
+        /// Why.
+        reason: String,
+    },
 }
 
 impl fmt::Display for PartitionError {
@@ -97,6 +111,8 @@ impl fmt::Display for PartitionError {
             Self::Size { what, expected, found } => {
                 write!(f, "the partition covers {found} {what}; there are {expected}")
             }
+            Self::Owner { found, ranks } => write!(f, "owner {found} is not one of {ranks} ranks"),
+            Self::Partitioner { name, reason } => write!(f, "{name}: {reason}"),
         }
     }
 }

@@ -3,8 +3,8 @@
 //!
 //! A [`Partition`] divides rows and columns. Each rank gives its [`Rows`] to a [`DistCsr`], which finds
 //! out with one exchange which elements of x the rank needs of others: its [`Halo`]. A [`DistOperator`]
-//! plans the products. [`Rows::from_triplets`], [`matrix_market::read`] and [`DistCsr::transposed`] make
-//! rows of entries that other ranks have. The README of the crate has an example.
+//! plans the products. [`npz::read`] reads the rows of a rank from a file. [`Rows::from_triplets`],
+//! [`matrix_market::read`] and [`DistCsr::transposed`] make rows of entries that other ranks have. The README of the crate has an example.
 //!
 //! # Collective calls
 //! Functions that take a [`Communicator`], and all products, are collective: every rank calls them, in
@@ -18,8 +18,9 @@
 //! on the number of ranks. The product with the transpose adds the sums of the ranks in their order.
 //!
 //! # Features
-//! - `io` (on by default): [`matrix_market::read`].
+//! - `io` (on by default): [`matrix_market::read`] and [`npz::read`].
 //! - `gpu`: products on NVIDIA GPUs, for ranks over any communicator (module `gpu`).
+//! - `metis`: [`Permutation::from_metis`], by the C library METIS, which is compiled with the crate.
 //! - `mpi`: ranks as processes over MPI, which needs an MPI library with headers (README).
 
 mod assemble;
@@ -34,11 +35,16 @@ mod halo;
 mod matrix;
 #[cfg(feature = "io")]
 pub mod matrix_market;
+#[cfg(feature = "metis")]
+mod metis;
 pub mod model;
 #[cfg(feature = "mpi")]
 pub mod mpi;
+#[cfg(feature = "io")]
+pub mod npz;
 mod operator;
 mod partition;
+mod permutation;
 mod rows;
 pub mod threads;
 
@@ -50,6 +56,7 @@ pub use halo::Halo;
 pub use matrix::DistCsr;
 pub use operator::{DistOperator, Kernel, Options, Times};
 pub use partition::Partition;
+pub use permutation::Permutation;
 pub use rows::Rows;
 
 /// Compiles and runs the example of the crate's README.

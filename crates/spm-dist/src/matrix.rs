@@ -290,7 +290,7 @@ fn check<T: Scalar>(
 }
 
 /// The columns of entries outside `own`, ascending.
-fn ghosts<T>(matrix: &Rows<T>, own: &Range<u64>) -> Vec<u64> {
+pub(crate) fn ghosts<T>(matrix: &Rows<T>, own: &Range<u64>) -> Vec<u64> {
     let (mut ghosts, mut sorted) = (Vec::new(), 0);
     for &col in matrix.col_ind.iter().filter(|col| !own.contains(col)) {
         ghosts.push(col);

@@ -11,6 +11,29 @@ pub struct Machine {
     pub link: f64,
 }
 
+/// What messages between ranks take, where it was not measured for them.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct Link {
+    /// What it is, and how its numbers are known.
+    pub name: &'static str,
+    /// Seconds of a message without its bytes.
+    pub latency: f64,
+    /// Bytes a second.
+    pub bandwidth: f64,
+}
+
+impl Link {
+    /// Between the GPUs of a host with NVLink: copies of up to 80 KB, and of 16 MiB.
+    pub const NVLINK: Self = Self {
+        name: "copies over NVLink, measured between two H200",
+        latency: 9e-6,
+        bandwidth: 298e9,
+    };
+    /// Between GPUs of several hosts: 400 Gb/s for each.
+    pub const NETWORK: Self =
+        Self { name: "a network of 400 Gb/s a GPU, assumed", latency: 10e-6, bandwidth: 50e9 };
+}
+
 /// The work of the busiest rank.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Load {

@@ -6,8 +6,9 @@ use common::{RANKS, distribute, matrices};
 use spm_dist::threads::{Delivery, run, run_with};
 use spm_dist::{
     CgOptions, Communicator, DistCsr, DistError, DistOperator, Options, Partition, Rows,
-    conjugate_gradients, matrix_market,
+    conjugate_gradients, matrix_market, npz,
 };
+use spm_formats::cache::save_npz;
 use spm_formats::convert::csr_to_coo;
 use spm_formats::matrix_market::{ReadOptions, Symmetry, read_csr, write_coo, write_csr_symmetric};
 use spm_formats::{Csr, convert};
@@ -158,6 +159,51 @@ fn conjugate_gradients_solve_on_any_number_of_ranks() {
         });
         assert_eq!(converged.unwrap().windows(2).filter(|pair| pair[0] != pair[1]).count(), 0);
     }
+}
+
+#[test]
+fn archives_are_read_by_rows() {
+    let folder = std::env::temp_dir().join(format!("spm-dist-npz-{}", std::process::id()));
+    std::fs::create_dir_all(&folder).unwrap();
+    let path = folder.join("matrix.npz");
+    for (name, a) in matrices() {
+        save_npz(&path, a.view()).unwrap();
+        for ranks in RANKS {
+            let parts = run(ranks, |comm| {
+                let (rows, matrix) = npz::read(comm, &path)?;
+                assert_eq!(rows.len(comm.rank()), matrix.rows() as u64);
+                Ok((rows, matrix))
+            });
+            let parts = parts.unwrap();
+            assert!(parts.iter().all(|part| part.0 == parts[0].0));
+            let weight = |rows: &Rows<f64>| rows.rows() + rows.nnz();
+            let longest = (0..a.rows()).map(|row| a.row(row).0.len() + 1).max().unwrap_or(0);
+            let share = (a.rows() + a.nnz()) / ranks + longest + 1;
+            assert!(parts.iter().all(|part| weight(&part.1) <= share), "{name} {ranks}");
+            let matrix = whole(parts.into_iter().map(|part| part.1).collect(), a.cols());
+            assert_eq!(matrix, a, "{name} {ranks}");
+        }
+    }
+    let refused = |path: &std::path::Path| {
+        let result = run(3, |comm| npz::read::<f32>(comm, path).map(drop));
+        result.unwrap_err().to_string()
+    };
+    let message = refused(&path);
+    assert!(
+        message.starts_with("rank 0: ") && message.contains("expected elements of type <f4"),
+        "{message}"
+    );
+    let message = refused(&folder.join("none.npz"));
+    assert!(message.contains("none.npz"), "{message}");
+    // Each rank another file.
+    let other = folder.join("other.npz");
+    save_npz(&path, Csr::<f64>::empty(5, 4).unwrap().view()).unwrap();
+    save_npz(&other, Csr::<f64>::empty(5, 1).unwrap().view()).unwrap();
+    let differ = run(2, |comm| {
+        npz::read::<f64>(comm, if comm.rank() == 0 { &path } else { &other }).map(drop)
+    });
+    assert!(differ.unwrap_err().to_string().contains("a file of 5 rows, 1 columns"));
+    std::fs::remove_dir_all(folder).unwrap();
 }
 
 /// Global indices beyond 32 bits.

@@ -15,6 +15,7 @@
 
 mod npy;
 mod npz;
+mod range;
 
 use std::ffi::OsString;
 use std::fs::File;
@@ -25,6 +26,7 @@ use std::time::UNIX_EPOCH;
 use thiserror::Error;
 
 pub use npz::{load_npz, save_npz};
+pub use range::NpzFile;
 
 use crate::matrix_market::{self, MatrixMarketError, Mode, ReadOptions};
 use crate::{Csr, CsrView, Scalar};

@@ -8,7 +8,9 @@ use std::process::Command;
 use std::time::{Duration, SystemTime};
 
 use proptest::prelude::*;
-use spm_formats::cache::{CacheError, Source, load, load_npz, path_for, read_csr, save_npz, store};
+use spm_formats::cache::{
+    CacheError, NpzFile, Source, load, load_npz, path_for, read_csr, save_npz, store,
+};
 use spm_formats::matrix_market::{Mode, ReadOptions};
 use spm_formats::{Csr, Scalar};
 
@@ -177,6 +179,11 @@ proptest! {
         if let Ok(matrix) = load_npz::<f64>(&path) {
             prop_assert_eq!(matrix, sample::<f64>());
         }
+        // Checksums are not compared here: other elements may come, but no panic.
+        if let Ok(file) = NpzFile::open(&path) {
+            let _ = (file.row_ptr(0..file.shape().0), file.values::<f64>(0..file.entries()));
+            let _ = file.col_ind(0..file.entries());
+        }
     }
 }
 
@@ -225,4 +232,95 @@ fn what_scipy_writes_is_read() {
             "{error}"
         );
     }
+}
+
+#[test]
+fn ranges_of_an_archive_are_those_of_the_whole() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("matrix.npz");
+    let a = sample::<f64>();
+    save_npz(&path, a.view()).unwrap();
+    let file = NpzFile::open(&path).unwrap();
+    let (rows, entries) = (a.rows() as u64, a.nnz() as u64);
+    assert_eq!((file.shape(), file.entries()), ((rows, a.cols() as u64), entries));
+    let wide = |indices: &[u32]| indices.iter().map(|&index| u64::from(index)).collect::<Vec<_>>();
+    for start in 0..=rows {
+        for end in start..=rows {
+            let pointers = file.row_ptr(start..end).unwrap();
+            assert_eq!(pointers, wide(&a.row_ptr()[start as usize..=end as usize]));
+            let range = pointers[0]..pointers[pointers.len() - 1];
+            let of = range.start as usize..range.end as usize;
+            assert_eq!(file.col_ind(range.clone()).unwrap(), wide(&a.col_ind()[of.clone()]));
+            assert_eq!(file.values::<f64>(range).unwrap(), a.values()[of]);
+        }
+    }
+    let message = |error: CacheError| error.to_string();
+    let wrong = message(file.values::<f32>(0..1).unwrap_err());
+    assert!(wrong.ends_with("expected elements of type <f4 in data.npy, found <f8"), "{wrong}");
+    let beyond = message(file.col_ind(0..entries + 1).unwrap_err());
+    assert!(beyond.contains(&format!("a range of {entries} elements in indices.npy")), "{beyond}");
+    #[expect(clippy::reversed_empty_ranges, reason = "what is refused")]
+    for reversed in [1..0, 2..0] {
+        assert!(file.row_ptr(reversed).is_err());
+    }
+    assert!(file.row_ptr(0..rows + 1).is_err() && file.row_ptr(0..u64::MAX).is_err());
+    // A file that was cut off since.
+    fs::OpenOptions::new().write(true).open(&path).unwrap().set_len(400).unwrap();
+    let cut = file.values::<f64>(0..entries).unwrap_err();
+    assert!(matches!(cut, CacheError::Io { .. }), "{cut}");
+}
+
+#[test]
+fn hostile_archives_are_refused_by_ranges() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("hostile.npz");
+    let open = |pointers: (&str, &[u8]), indices: &[u8], shape: &[u8]| {
+        let i4 = |bytes: &[u8]| format!("{{'descr': '<i4', 'shape': ({},), }}", bytes.len() / 4);
+        let format = ("format", "{'descr': '|S3', 'shape': (), }", &b"csr"[..]);
+        let data = ("data", "{'descr': '<f8', 'shape': (2,), }", &[0; 16][..]);
+        let pointers = ("indptr", pointers.0, pointers.1);
+        let (of_indices, of_shape) = (i4(indices), i4(shape));
+        let (indices, shape) = (("indices", &*of_indices, indices), ("shape", &*of_shape, shape));
+        fs::write(&path, archive(&[format, shape, pointers, indices, data])).unwrap();
+        NpzFile::open(&path).map_err(|error| error.to_string())
+    };
+    let (three, indices, shape) = ("{'descr': '<i4', 'shape': (3,), }", le([0, 1]), le([2, 2]));
+    let opened = |pointers: [i32; 3]| open((three, &le(pointers)), &indices, &shape).unwrap();
+    assert_eq!(opened([0, 1, 2]).row_ptr(0..2).unwrap(), [0, 1, 2]);
+    for pointers in [[0, 3, 2], [0, 1, 9], [0, -1, 2], [i32::MIN, 0, 2]] {
+        let error = opened(pointers).row_ptr(0..2).unwrap_err();
+        assert!(matches!(error, CacheError::Invalid { .. }), "{pointers:?}: {error}");
+    }
+    let negative = open((three, &le([0, 1, 2])), &le([0, -1]), &shape).unwrap();
+    assert!(negative.col_ind(0..2).unwrap_err().to_string().contains("a negative one"));
+    let good = le([0, 1, 2]);
+    for (pointers, indices, shape, expected) in [
+        ((three, &good), &indices, le([2]), "a shape of 2 sizes, found 1 sizes"),
+        ((three, &good), &indices, le([-2, 2]), "sizes of 0 or more, found -2"),
+        ((three, &good), &indices, le([3, 2]), "expected 4 elements, found 3 in indptr.npy"),
+        ((three, &good), &le([0]), le([2, 2]), "expected 2 elements, found 1 in indices.npy"),
+        (
+            ("{'descr': '<i4', 'shape': (9,), }", &good),
+            &indices,
+            le([8, 2]),
+            "9 elements of 4 bytes",
+        ),
+        (("{'descr': '|O', 'shape': (3,), }", &good), &indices, le([2, 2]), "found |O"),
+    ] {
+        let error = open((pointers.0, pointers.1), indices, &shape).unwrap_err();
+        assert!(error.contains(expected), "{error}");
+    }
+    // Compressed: its elements have no places. The method is in the headers of each file and of the directory.
+    save_npz(&path, sample::<f64>().view()).unwrap();
+    let mut bytes = fs::read(&path).unwrap();
+    for at in 0..bytes.len() - 4 {
+        match &bytes[at..at + 4] {
+            b"PK\x03\x04" => bytes[at + 8] = 8,
+            b"PK\x01\x02" => bytes[at + 10] = 8,
+            _ => {}
+        }
+    }
+    fs::write(&path, bytes).unwrap();
+    let error = NpzFile::open(&path).unwrap_err().to_string();
+    assert!(error.ends_with("an uncompressed archive, found format.npy compressed"), "{error}");
 }

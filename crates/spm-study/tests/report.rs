@@ -229,6 +229,82 @@ fn table_of(folder: &Path, change: impl Fn(&mut Row)) {
     results::Writer::open(&folder.join(results::RESULTS_FILE)).unwrap().append(&row).unwrap();
 }
 
+/// Distributed products: measured rows, strong on CPU cores and weak on one GPU, and what is modelled of them.
+#[test]
+fn scaling_is_drawn_measured_and_modelled_apart() {
+    let folder = tempfile::tempdir().unwrap();
+    let mut writer = results::Writer::open(&folder.path().join(results::RESULTS_FILE)).unwrap();
+    let mut write = |experiment: &str, backend: &str, ranks: u64, median_s: f64| {
+        let several = ranks > 1;
+        let row = Row {
+            experiment: experiment.to_owned(),
+            matrix: "synthetic:stencil27[n=100]".to_owned(),
+            rows: 1_000_000,
+            cols: 1_000_000,
+            entries: 26_463_592,
+            op: "spmv".to_owned(),
+            backend: backend.to_owned(),
+            kernel: "csr-rows".to_owned(),
+            median_s: Some(median_s),
+            gflops: Some(2.0 * 26.463592e6 / median_s / 1e9),
+            gbytes_per_s: Some(3e8 / median_s / 1e9),
+            efficiency: Some(9.0),
+            ranks: Some(ranks),
+            gpus: Some(if backend == "gpu" { ranks } else { 0 }),
+            halo_bytes: Some(if several { 80_000 } else { 0 }),
+            neighbours: Some(ranks - 1),
+            exchange_s: several.then_some(4e-5),
+            overlap: several.then_some(0.5),
+            latency_s: several.then_some(1e-6),
+            link_gbytes_per_s: several.then_some(10.0),
+            ..Row::default()
+        };
+        writer.append(&row).unwrap();
+    };
+    write("scaling-strong", "cpu", 1, 16e-3);
+    write("scaling-strong", "cpu", 4, 5e-3);
+    write("scaling-strong", "cpu", 2, 8e-3);
+    write("scaling-weak", "gpu", 1, 8e-5);
+    let html = fs::read_to_string(report::write(folder.path()).unwrap()).unwrap();
+    attributes(&html);
+    let (_, section) = html.split_once("<section id=\"scaling\"").expect("a section");
+    let section = section.split_once("</section>").unwrap().0;
+    // Two panels each, with a mark for each measured row; two dashed lines in each panel, without marks.
+    assert_eq!(section.matches("<div class=\"panel\"").count(), 4);
+    assert_eq!(
+        section.matches("measured on ").count(),
+        2 * 4 + 2,
+        "marks, and what the models are fitted to"
+    );
+    assert_eq!(section.matches(" dashed\"><path class=\"line\"").count(), 2 * 4);
+    assert!(section.contains("measured on 4 ranks\n5.00 ms, efficiency 80"), "{section}");
+    assert!(section.contains("CPU strong, stencil27[n=100]: efficiency, %"));
+    assert!(section.contains("copies over NVLink, measured between two H200"));
+    // They are no experiments without a panel of their own.
+    assert!(!html.contains("experiment-scaling"));
+
+    let mut table = csv::Reader::from_path(folder.path().join("tables/scaling-cases.csv")).unwrap();
+    let lines: Vec<Vec<String>> =
+        table.records().map(|line| line.unwrap().iter().map(str::to_owned).collect()).collect();
+    let headers = table.headers().unwrap().clone();
+    let at = |name: &str| headers.iter().position(|header| header == name).unwrap();
+    let of = |how: &str, backend: &str| {
+        let take = |line: &&Vec<String>| line[at("how")] == how && line[at("backend")] == backend;
+        let number = |text: &String| text.parse::<f64>().unwrap();
+        let pair =
+            |line: &Vec<String>| (number(&line[at("ranks")]), number(&line[at("efficiency")]));
+        lines.iter().filter(take).map(pair).collect::<Vec<_>>()
+    };
+    assert_eq!(of("measured", "cpu"), [(1.0, 1.0), (2.0, 1.0), (4.0, 0.8)]);
+    assert_eq!(of("measured", "gpu"), [(1.0, 1.0)]);
+    for backend in ["cpu", "gpu"] {
+        let modelled = of("modelled", backend);
+        assert_eq!((modelled.len(), modelled[0]), (8, (1.0, 1.0)), "{backend}");
+        assert_eq!(modelled[7].0, 16_384.0);
+        assert!(modelled.iter().all(|&(_, efficiency)| efficiency > 0.0 && efficiency <= 1.0));
+    }
+}
+
 #[test]
 fn whatever_the_table_says_stays_in_the_folder() {
     let outer = tempfile::tempdir().unwrap();

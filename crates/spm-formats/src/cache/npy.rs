@@ -14,6 +14,7 @@ const MAGIC: &[u8] = b"\x93NUMPY";
 const LONGEST_HEADER: usize = 4096;
 
 /// The header of an array.
+#[derive(Debug, Clone)]
 pub(super) struct Header {
     /// Type of the elements: `<i4`, `<f8`, ...
     descr: String,
@@ -88,6 +89,24 @@ impl Header {
             .map_err(|_| Fault::new("elements that fit memory", self.elements.to_string()))
     }
 
+    /// Number of elements.
+    pub(super) fn elements(&self) -> u64 {
+        self.elements
+    }
+
+    /// Bytes of an element, as many as the array has elements of.
+    pub(super) fn width(&self) -> Result<u64, Fault> {
+        let digits = self.descr.trim_start_matches(|c: char| !c.is_ascii_digit());
+        let width = digits.parse().map_err(|_| self.wrong_type("of a fixed size"))?;
+        self.count(width)?;
+        Ok(width as u64)
+    }
+
+    /// The header of an array of some of the elements.
+    pub(super) fn part(&self, elements: u64) -> Result<Self, Fault> {
+        Ok(Self { descr: self.descr.clone(), elements, bytes: elements * self.width()? })
+    }
+
     fn wrong_type(&self, expected: &str) -> Fault {
         Fault::new(format!("elements of type {expected}"), self.descr.clone())
     }
@@ -158,6 +177,21 @@ pub(super) fn indices(header: &Header, file: &mut dyn Read) -> Result<Vec<u32>, 
         _ => return Err(header.wrong_type("<i4, <u4 or <i8")),
     };
     if indices.iter().max().is_some_and(|&index| index > largest) {
+        return Err(Fault::new("indices of 0 or more", "a negative one"));
+    }
+    Ok(indices)
+}
+
+/// Reads indices or pointers of a matrix that no process has as a whole.
+pub(super) fn wide_indices(header: &Header, file: &mut dyn Read) -> Result<Vec<u64>, Fault> {
+    let narrow = |bytes| u64::from(u32::from_le_bytes(bytes));
+    let (indices, largest) = match header.descr.as_str() {
+        "<u4" => (elements(header, file, narrow)?, u64::MAX),
+        "<i4" => (elements(header, file, narrow)?, i32::MAX as u64),
+        "<i8" => (elements(header, file, u64::from_le_bytes)?, i64::MAX as u64),
+        _ => return Err(header.wrong_type("<i4, <u4 or <i8")),
+    };
+    if indices.iter().any(|&index| index > largest) {
         return Err(Fault::new("indices of 0 or more", "a negative one"));
     }
     Ok(indices)

@@ -4,6 +4,7 @@ use std::fs::File;
 use std::io::{self, BufReader, Read, Seek, Write};
 use std::path::Path;
 
+use zip::read::ZipFile;
 use zip::result::ZipResult;
 use zip::write::SimpleFileOptions;
 use zip::{CompressionMethod, ZipArchive, ZipWriter};
@@ -134,18 +135,17 @@ impl<W: Write + Seek> Archive<W> {
     }
 }
 
-/// Opens the array `name` of an archive and passes its header and its elements to `read`.
-pub(super) fn member<A: Read + Seek, R>(
-    archive: &mut ZipArchive<A>,
+/// Opens the array `name` of an archive; returns the name and the array of its file.
+pub(super) fn stored<'a, A: Read + Seek>(
+    archive: &'a mut ZipArchive<A>,
     file_bytes: u64,
     name: &str,
-    read: impl FnOnce(&npy::Header, &mut dyn Read) -> Result<R, Fault>,
-) -> Result<R, Fault> {
+) -> Result<(String, ZipFile<'a, A>), Fault> {
     let file = format!("{name}.npy");
     if archive.index_for_name(&file).is_none() {
         return Err(Fault::new(format!("an array {file}"), "none"));
     }
-    let mut entry = archive.by_name(&file)?;
+    let entry = archive.by_name(&file)?;
     if entry.compression() != CompressionMethod::Stored {
         let found = format!("{file} compressed");
         return Err(Fault::new("an uncompressed archive", found));
@@ -154,6 +154,17 @@ pub(super) fn member<A: Read + Seek, R>(
         let found = format!("{file} of {} bytes in a file of {file_bytes}", entry.size());
         return Err(Fault::new("arrays inside the file", found));
     }
+    Ok((file, entry))
+}
+
+/// Opens the array `name` of an archive and passes its header and its elements to `read`.
+pub(super) fn member<A: Read + Seek, R>(
+    archive: &mut ZipArchive<A>,
+    file_bytes: u64,
+    name: &str,
+    read: impl FnOnce(&npy::Header, &mut dyn Read) -> Result<R, Fault>,
+) -> Result<R, Fault> {
+    let (file, mut entry) = stored(archive, file_bytes, name)?;
     let bytes = entry.size();
     let header = npy::Header::read(&mut entry, bytes).map_err(|fault| fault.within(&file))?;
     let result = read(&header, &mut entry).map_err(|fault| fault.within(&file))?;
@@ -164,19 +175,26 @@ pub(super) fn member<A: Read + Seek, R>(
     Ok(result)
 }
 
-/// Reads the matrix of an archive in a file of `file_bytes` bytes.
-pub(super) fn read_archive<A: Read + Seek, T: Scalar>(
+/// Reads the rows and columns of the matrix of an archive.
+pub(super) fn shape<A: Read + Seek>(
     archive: &mut ZipArchive<A>,
     file_bytes: u64,
-) -> Result<Csr<T>, Fault> {
+) -> Result<[i64; 2], Fault> {
     let format = member(archive, file_bytes, "format", npy::text)?;
     if format != "csr" {
         return Err(Fault::new("the format \"csr\"", format!("{format:?}")));
     }
     let shape = member(archive, file_bytes, "shape", npy::integers)?;
-    let [rows, cols] = shape[..] else {
-        return Err(Fault::new("a shape of 2 sizes", format!("{} sizes", shape.len())));
-    };
+    let sizes = format!("{} sizes", shape.len());
+    shape.try_into().map_err(|_| Fault::new("a shape of 2 sizes", sizes))
+}
+
+/// Reads the matrix of an archive in a file of `file_bytes` bytes.
+pub(super) fn read_archive<A: Read + Seek, T: Scalar>(
+    archive: &mut ZipArchive<A>,
+    file_bytes: u64,
+) -> Result<Csr<T>, Fault> {
+    let [rows, cols] = shape(archive, file_bytes)?;
     let size = |size: i64| {
         u32::try_from(size).map_err(|_| Fault::new("sizes that fit 32 bits", size.to_string()))
     };

@@ -89,7 +89,7 @@ fn changed() -> io::Error {
 
 /// Fills `bytes` from `offset` on.
 #[cfg(unix)]
-pub(super) fn read_exact_at(file: &File, bytes: &mut [u8], offset: u64) -> io::Result<()> {
+pub(crate) fn read_exact_at(file: &File, bytes: &mut [u8], offset: u64) -> io::Result<()> {
     use std::os::unix::fs::FileExt;
 
     use rayon::prelude::*;
@@ -103,7 +103,7 @@ pub(super) fn read_exact_at(file: &File, bytes: &mut [u8], offset: u64) -> io::R
 
 /// Fills `bytes` from `offset` on.
 #[cfg(not(unix))]
-pub(super) fn read_exact_at(mut file: &File, bytes: &mut [u8], offset: u64) -> io::Result<()> {
+pub(crate) fn read_exact_at(mut file: &File, bytes: &mut [u8], offset: u64) -> io::Result<()> {
     use std::io::{Seek, SeekFrom};
 
     file.seek(SeekFrom::Start(offset))?;

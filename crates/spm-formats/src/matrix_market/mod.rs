@@ -46,7 +46,7 @@
 //! entries that are out of order, up to 32 GiB. Vectors of that length are needed later.
 //! [`ReadOptions::max_dimension`] limits the number of rows and columns.
 
-mod blocks;
+pub(crate) mod blocks;
 mod body;
 mod containers;
 mod entries;

@@ -3,6 +3,7 @@
 use super::draw;
 use super::load::{Axis, Metric, Results, distinct, is_timed, matrices, variant};
 use super::model::{Cell, Section, Table, grouped};
+use super::scaling;
 use super::svg::Figure;
 use crate::bench::experiments::{EXPERIMENTS, Experiment, find};
 use crate::files::plain;
@@ -19,7 +20,13 @@ pub(super) fn command(experiment: &str) -> String {
 /// Anchor of an experiment's section, and the start of its files' names: one that this version does not
 /// know may be called anything.
 pub(super) fn id(name: &str) -> String {
-    if find(name).is_some() { name.to_owned() } else { format!("experiment-{}", plain(name)) }
+    if scaling::draws(name) {
+        scaling::ID.to_owned()
+    } else if find(name).is_some() {
+        name.to_owned()
+    } else {
+        format!("experiment-{}", plain(name))
+    }
 }
 
 /// The section of every known experiment, and of those of a later version.
@@ -39,7 +46,8 @@ pub(super) fn sections(results: &Results) -> Vec<Section> {
             missing.push(format!("{title}: `{}`", command(name)));
         }
     }
-    for name in run.iter().filter(|name| find(name).is_none()) {
+    let unknown = |name: &&&str| find(name).is_none() && !scaling::draws(name);
+    for name in run.iter().filter(unknown) {
         sections.push(experiment(results, name, name));
     }
     if !missing.is_empty() {

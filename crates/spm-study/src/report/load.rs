@@ -99,7 +99,9 @@ fn fill_speedups(rows: &mut [Row]) {
         .filter(|r| is_timed(r) && r.backend == "cpu" && is_baseline(&r.kernel))
         .filter_map(|r| Some((r.baseline(), r.median_s?)))
         .collect();
-    for row in rows.iter_mut().filter(|r| is_timed(r) && r.speedup_vs_serial.is_none()) {
+    // The efficiency of a distributed product counts from fewer ranks.
+    let alone = |r: &&mut Row| is_timed(r) && r.speedup_vs_serial.is_none() && r.ranks.is_none();
+    for row in rows.iter_mut().filter(alone) {
         row.speedup_vs_serial =
             serial.get(&row.baseline()).zip(row.median_s).map(|(s, own)| s / own);
         let threads = row.threads.filter(|_| row.backend == "cpu");
@@ -354,9 +356,12 @@ mod tests {
         let gpu = Row { backend: "gpu".into(), ..row("csr-thread-per-row", "", 8.0) };
         let other = Row { matrix: "b".into(), ..gpu.clone() };
         let mut rows = vec![gpu, other, row("csr-serial", "", 2.0)];
+        let distributed = Row { ranks: Some(2), efficiency: Some(0.9), ..row("csr-rows", "", 6.0) };
+        rows.push(distributed.clone());
         fill_speedups(&mut rows);
         assert_eq!(rows[0].speedup_vs_serial, Some(4.0));
         assert_eq!((rows[0].efficiency, rows[1].speedup_vs_serial), (None, None));
+        assert_eq!(rows[3], distributed);
     }
 
     #[test]

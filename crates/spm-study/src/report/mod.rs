@@ -15,6 +15,7 @@ mod plot;
 mod published;
 mod roofline;
 mod scale;
+mod scaling;
 mod structure;
 mod summary;
 mod svg;
@@ -98,6 +99,7 @@ fn document(results: &Results) -> Document {
 fn measured(results: &Results) -> Vec<model::Section> {
     let mut sections = vec![summary::section(results), roofline::section(results)];
     sections.extend(wide::section(results));
+    sections.extend(scaling::section(results));
     let mut sections: Vec<_> = sections.into_iter().map(|s| s.in_group(group::RESULTS)).collect();
     let experiments = experiments::sections(results).into_iter();
     sections.extend(experiments.map(|s| s.in_group(group::EXPERIMENTS)));

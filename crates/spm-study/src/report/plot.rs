@@ -38,6 +38,8 @@ pub(super) struct XyPlot {
     pub(super) faint: Vec<Series>,
     /// Plain lines that bound the points.
     pub(super) roof: Vec<Series>,
+    /// Dashed lines without marks: what was computed and not measured.
+    pub(super) modelled: Vec<Series>,
     /// Marks without lines.
     pub(super) clouds: Vec<Series>,
     /// A dotted horizontal line, such as speedup 1.
@@ -60,6 +62,7 @@ impl Default for XyPlot {
             lines: Vec::new(),
             faint: Vec::new(),
             roof: Vec::new(),
+            modelled: Vec::new(),
             clouds: Vec::new(),
             reference: None,
             x_ticks: Vec::new(),
@@ -78,7 +81,7 @@ const NARROW: f64 = 300.0;
 
 impl XyPlot {
     fn points(&self) -> impl Iterator<Item = &Point> {
-        [&self.lines, &self.faint, &self.roof, &self.clouds]
+        [&self.lines, &self.faint, &self.roof, &self.modelled, &self.clouds]
             .into_iter()
             .flatten()
             .flat_map(|s| &s.points)
@@ -116,6 +119,10 @@ impl XyPlot {
             for series in all {
                 let _ = write!(paths, "{}{}</g>", group(series), line(series, class));
             }
+        }
+        for series in &self.modelled {
+            let class = series_class(series.index);
+            let _ = write!(paths, "<g class=\"{class} dashed\">{}</g>", line(series, "line"));
         }
         if !paths.is_empty() {
             body.push_str(&curves(self.height, &paths));
@@ -175,6 +182,20 @@ mod tests {
     #[test]
     fn an_empty_plot_is_no_panel() {
         assert!(XyPlot::default().panel().is_none());
+    }
+
+    #[test]
+    fn what_is_modelled_is_dashed_and_has_no_marks() {
+        let points = [(1.0, 1.0), (2.0, 3.0)];
+        let plot = XyPlot { modelled: vec![series(&points)], ..XyPlot::default() };
+        let body = plot.panel().unwrap().body;
+        assert!(body.contains("<g class=\"s1 dashed\"><path class=\"line\""), "{body}");
+        assert!(!body.contains("<use"));
+        // It stretches the axes as what is measured does.
+        let measured = XyPlot { lines: vec![series(&points)], ..XyPlot::default() };
+        let path =
+            |body: &str| body.split_once(" d=\"").unwrap().1.split('"').next().unwrap().to_owned();
+        assert_eq!(path(&body), path(&measured.panel().unwrap().body));
     }
 
     #[test]

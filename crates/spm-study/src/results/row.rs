@@ -136,6 +136,12 @@ pub struct Row {
     /// The part of `exchange_s` that the local product hides, from 0 to 1.
     #[serde(default)]
     pub overlap: Option<f64>,
+    /// Seconds of a message between two ranks without its bytes.
+    #[serde(default)]
+    pub latency_s: Option<f64>,
+    /// 10^9 bytes a second of messages between two ranks.
+    #[serde(default)]
+    pub link_gbytes_per_s: Option<f64>,
 }
 
 impl Row {

@@ -1,18 +1,14 @@
-//! Distributed products, for `cargo xtask bench scaling`: what is multiplied and what is measured, on ranks of any
-//! kind, and the measurement on the GPUs of this host. That on CPU cores is the example `scaling`.
+//! Measures a distributed product on the GPUs of this host.
 
 use std::time::Instant;
 
-use serde::{Deserialize, Serialize};
 use spm_dist::gpu::{DeviceOperator, DeviceOptions, Nccl};
-use spm_dist::{
-    Boxes, Communicator, DistCsr, DistError, Kernel, Partition, Rows, Times, largest, threads,
-};
-use spm_formats::Csr;
+use spm_dist::{Communicator, DistCsr, DistError, Kernel, Times, largest, threads};
 use spm_formats::timing::Timing;
 use spm_gpu::{Device, DeviceVector, GpuError, Stream};
-use spm_testing::distributed::{element, error_of, value};
-use spm_testing::generate;
+use spm_testing::distributed::{element, error_of};
+
+use super::{Numbers, Subject};
 
 /// Seconds of a sample: many short products, so that neither the clock nor the wait at the end counts.
 const SAMPLE_S: f64 = 0.01;
@@ -22,114 +18,6 @@ const MOST_PRODUCTS: f64 = 1000.0;
 const SAMPLES: usize = 7;
 /// Products whose parts are timed.
 const IN_PARTS: usize = 21;
-
-/// A matrix and how it is divided over ranks.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Subject<'a> {
-    /// `stencil27[n=100]`, which the ranks generate themselves, or the label of any other generator.
-    pub matrix: &'a str,
-    /// The stencil has n points a side for each rank, and not for all of them.
-    pub weak: bool,
-}
-
-impl Subject<'_> {
-    /// The division and this rank's rows.
-    ///
-    /// # Errors
-    /// No such matrix, or one that cannot be divided so.
-    pub fn rows(&self, comm: &impl Communicator) -> Result<(Partition, Rows<f64>), DistError> {
-        let wrong = |reason: String| DistError::File(format!("{}: {reason}", self.matrix));
-        if let Some(n) = side_of(self.matrix) {
-            let boxes = if self.weak {
-                Boxes::of_equal_size(n, comm.size())
-            } else {
-                Boxes::new([n; 3], comm.size())
-            };
-            return Ok((boxes.partition(), boxes.stencil27(comm.rank(), value)?));
-        }
-        if self.weak {
-            return Err(wrong("weak scaling is for stencil27[n=SIDE]".to_owned()));
-        }
-        let spec = generate::named(self.matrix).map_err(|error| wrong(error.to_string()))?;
-        let a: Csr<f64> = spec.generate().map_err(|error| wrong(error.to_string()))?;
-        let rows = Partition::by_entries(a.row_ptr(), comm.size());
-        let own = Rows::of(a.view(), rows.range(comm.rank()));
-        Ok((rows, own))
-    }
-}
-
-/// The n of `stencil27[n=100]`.
-pub fn side_of(matrix: &str) -> Option<u64> {
-    let side = matrix.strip_prefix("stencil27[n=")?.strip_suffix(']')?.parse().ok()?;
-    (side > 0).then_some(side)
-}
-
-/// What one number of ranks took. Seconds and bytes are those of the rank with the most.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
-pub struct Numbers {
-    /// Rows of the matrix, all ranks together.
-    pub rows: u64,
-    /// Entries of the matrix, all ranks together.
-    pub entries: u64,
-    /// The kernel and its parameters.
-    pub kernel: String,
-    /// How boundary elements get from GPU to GPU.
-    #[serde(default)]
-    pub transport: Option<String>,
-    /// Timed products.
-    pub iterations: u64,
-    /// Median seconds of a product.
-    pub median_s: f64,
-    /// Least seconds of a product.
-    pub min_s: f64,
-    /// 10th percentile of the seconds.
-    pub p10_s: f64,
-    /// 90th percentile of the seconds.
-    pub p90_s: f64,
-    /// Seconds of planning.
-    pub plan_s: f64,
-    /// Bytes that the operator holds: on a GPU, of device memory.
-    pub memory_bytes: u64,
-    /// Bytes that a product moves at least.
-    pub bytes_moved: u64,
-    /// Largest error as a multiple of the rounding bound.
-    pub bound_err: f64,
-    /// Bytes of ghost entries.
-    pub halo_bytes: u64,
-    /// Ranks that a rank receives from or sends to.
-    pub neighbours: u64,
-    /// Seconds of packing and exchanging with nothing beside.
-    pub exchange_s: f64,
-    /// Seconds of packing: beside the local block on CPU cores, alone on GPUs.
-    pub pack_s: f64,
-    /// Seconds of the local block.
-    pub local_s: f64,
-    /// Seconds of waiting for messages, as `pack_s`.
-    pub wait_s: f64,
-    /// Seconds of the boundary rows.
-    pub boundary_s: f64,
-    /// Seconds of a message without its bytes, if it was measured.
-    #[serde(default)]
-    pub latency_s: Option<f64>,
-    /// Bytes a second of a message, if they were measured.
-    #[serde(default)]
-    pub link: Option<f64>,
-}
-
-impl Numbers {
-    /// The part of the exchange that the local block hides, from 0 to 1; `None` without ghost entries.
-    ///
-    /// On CPU cores the parts are those of products with overlap: what is left of the exchange is packing and
-    /// waiting. On GPUs they are measured one after the other: what is left is how much longer a product takes
-    /// than its local block and its boundary rows.
-    pub fn overlap(&self) -> Option<f64> {
-        let left = match self.transport {
-            None => self.pack_s + self.wait_s,
-            Some(_) => self.median_s - self.local_s - self.boundary_s,
-        };
-        (self.halo_bytes > 0).then(|| (1.0 - left / self.exchange_s).clamp(0.0, 1.0))
-    }
-}
 
 /// The first `count` GPUs of this host, or as many as there are and why there are no more.
 pub fn open_gpus(count: usize) -> (Vec<Device>, Option<GpuError>) {
@@ -241,6 +129,7 @@ fn measure(
         memory_bytes: whole(op.device_bytes())?,
         bytes_moved: whole(op.bytes_moved())?,
         bound_err,
+        boundary_rows: whole(op.matrix().boundary_rows() as u64)?,
         halo_bytes: whole((halo.ghosts().len() * size_of::<f64>()) as u64)?,
         neighbours: whole(halo.neighbours() as u64)?,
         exchange_s: pack_s + wait_s,
@@ -315,13 +204,5 @@ mod tests {
         assert_eq!(numbers.overlap(), Some(0.0));
         numbers.wait_s = 0.0;
         assert_eq!(numbers.overlap(), Some(0.75));
-    }
-
-    #[test]
-    fn sides_are_read() {
-        assert_eq!(side_of("stencil27[n=12]"), Some(12));
-        for other in ["stencil27[n=0]", "stencil27", "stencil5[n=3]", "stencil27[n=3,m=2]"] {
-            assert_eq!(side_of(other), None);
-        }
     }
 }

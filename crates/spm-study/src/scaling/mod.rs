@@ -1,0 +1,189 @@
+//! Distributed products, for `cargo xtask bench scaling`: what is multiplied and what is measured, on ranks of any
+//! kind.
+
+mod gpus;
+mod model;
+mod ranks;
+
+use std::path::Path;
+
+use serde::{Deserialize, Serialize};
+use spm_dist::{Boxes, Communicator, DistError, Partition, Rows, matrix_market, npz};
+use spm_formats::Csr;
+use spm_formats::matrix_market::ReadOptions;
+use spm_testing::distributed::value;
+use spm_testing::generate;
+
+use crate::results::SYNTHETIC;
+
+pub use gpus::{on_devices, open_gpus};
+pub use model::{MODELLED, Model};
+pub use ranks::{on_rank, on_threads};
+
+/// A matrix and how it is divided over ranks.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Subject<'a> {
+    /// `stencil27[n=100]`, which the ranks generate themselves; a file `NAME.mtx` or `NAME.npz`, of which each
+    /// reads a part; or the label of any other generator.
+    pub matrix: &'a str,
+    /// The stencil has n points a side for each rank, and not for all of them.
+    pub weak: bool,
+}
+
+impl Subject<'_> {
+    /// The division and this rank's rows.
+    ///
+    /// # Errors
+    /// No such matrix, or one that cannot be divided so.
+    pub fn rows(&self, comm: &impl Communicator) -> Result<(Partition, Rows<f64>), DistError> {
+        let wrong = |reason: String| DistError::File(format!("{}: {reason}", self.matrix));
+        if let Some(n) = side_of(self.matrix) {
+            let boxes = if self.weak {
+                Boxes::of_equal_size(n, comm.size())
+            } else {
+                Boxes::new([n; 3], comm.size())
+            };
+            return Ok((boxes.partition(), boxes.stencil27(comm.rank(), value)?));
+        }
+        if self.weak {
+            return Err(wrong("weak scaling is for stencil27[n=SIDE]".to_owned()));
+        }
+        match Path::new(self.matrix).extension().and_then(|extension| extension.to_str()) {
+            Some("npz") => return npz::read(comm, self.matrix),
+            Some("mtx") => return matrix_market::read(comm, self.matrix, &ReadOptions::default()),
+            _ => {}
+        }
+        let a = self.whole()?;
+        let rows = Partition::by_entries(a.row_ptr(), comm.size());
+        let own = Rows::of(a.view(), rows.range(comm.rank()));
+        Ok((rows, own))
+    }
+
+    /// The matrix in results: the name of a file without its endings, or what is generated.
+    pub fn label(&self) -> String {
+        let path = Path::new(self.matrix);
+        match path.extension().and_then(|extension| extension.to_str()) {
+            Some("npz" | "mtx") => {
+                let name = path.file_name().unwrap_or_default().to_string_lossy();
+                name.split('.').next().unwrap_or_default().to_owned()
+            }
+            _ => format!("{SYNTHETIC}{}", self.matrix),
+        }
+    }
+
+    /// The whole matrix of a generator.
+    fn whole(&self) -> Result<Csr<f64>, DistError> {
+        let wrong = |reason: String| DistError::File(format!("{}: {reason}", self.matrix));
+        let spec = generate::named(self.matrix).map_err(|error| wrong(error.to_string()))?;
+        spec.generate().map_err(|error| wrong(error.to_string()))
+    }
+}
+
+/// The n of `stencil27[n=100]`.
+pub fn side_of(matrix: &str) -> Option<u64> {
+    let side = matrix.strip_prefix("stencil27[n=")?.strip_suffix(']')?.parse().ok()?;
+    (side > 0).then_some(side)
+}
+
+/// What one number of ranks took. Seconds and bytes are those of the rank with the most.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct Numbers {
+    /// Rows of the matrix, all ranks together.
+    pub rows: u64,
+    /// Entries of the matrix, all ranks together.
+    pub entries: u64,
+    /// The kernel and its parameters.
+    pub kernel: String,
+    /// How boundary elements get from GPU to GPU.
+    #[serde(default)]
+    pub transport: Option<String>,
+    /// Timed products.
+    pub iterations: u64,
+    /// Median seconds of a product.
+    pub median_s: f64,
+    /// Least seconds of a product.
+    pub min_s: f64,
+    /// 10th percentile of the seconds.
+    pub p10_s: f64,
+    /// 90th percentile of the seconds.
+    pub p90_s: f64,
+    /// Seconds of planning.
+    pub plan_s: f64,
+    /// Bytes that the operator holds: on a GPU, of device memory.
+    pub memory_bytes: u64,
+    /// Bytes that a product moves at least.
+    pub bytes_moved: u64,
+    /// Largest error as a multiple of the rounding bound.
+    pub bound_err: f64,
+    /// Rows with ghost entries.
+    #[serde(default)]
+    pub boundary_rows: u64,
+    /// Bytes of ghost entries.
+    pub halo_bytes: u64,
+    /// Ranks that a rank receives from or sends to.
+    pub neighbours: u64,
+    /// Seconds of packing and exchanging with nothing beside.
+    pub exchange_s: f64,
+    /// Seconds of packing: beside the local block on CPU cores, alone on GPUs.
+    pub pack_s: f64,
+    /// Seconds of the local block.
+    pub local_s: f64,
+    /// Seconds of waiting for messages, as `pack_s`.
+    pub wait_s: f64,
+    /// Seconds of the boundary rows.
+    pub boundary_s: f64,
+    /// Seconds of a message without its bytes, if it was measured.
+    #[serde(default)]
+    pub latency_s: Option<f64>,
+    /// Bytes a second of a message, if they were measured.
+    #[serde(default)]
+    pub link: Option<f64>,
+}
+
+impl Numbers {
+    /// The part of the exchange that the local block hides, from 0 to 1; `None` without ghost entries.
+    ///
+    /// On CPU cores the parts are those of products with overlap: what is left of the exchange is packing and
+    /// waiting. On GPUs they are measured one after the other: what is left is how much longer a product takes
+    /// than its local block and its boundary rows.
+    pub fn overlap(&self) -> Option<f64> {
+        let left = match self.transport {
+            None => self.pack_s + self.wait_s,
+            Some(_) => self.median_s - self.local_s - self.boundary_s,
+        };
+        (self.halo_bytes > 0).then(|| (1.0 - left / self.exchange_s).clamp(0.0, 1.0))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn files_are_divided_and_named() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("cant.mtx.f64.npz");
+        let a: Csr<f64> = generate::named("mesh2[n=6]").unwrap().generate().unwrap();
+        spm_formats::cache::save_npz(&path, a.view()).unwrap();
+        let text = folder.path().join("cant.mtx");
+        spm_formats::matrix_market::write_csr(&text, a.view(), &[]).unwrap();
+        for path in [path, text] {
+            let subject = Subject { matrix: path.to_str().unwrap(), weak: false };
+            let rows = spm_dist::threads::run(2, |comm| Ok(subject.rows(comm)?.1));
+            let rows = rows.unwrap();
+            assert_eq!(rows[0].rows() + rows[1].rows(), a.rows());
+            assert_eq!(rows[1].nnz(), a.nnz() - rows[0].nnz());
+            assert_eq!(subject.label(), "cant");
+        }
+        let generated = Subject { matrix: "stencil27[n=2.5]", weak: false };
+        assert_eq!(generated.label(), "synthetic:stencil27[n=2.5]");
+    }
+
+    #[test]
+    fn sides_are_read() {
+        assert_eq!(side_of("stencil27[n=12]"), Some(12));
+        for other in ["stencil27[n=0]", "stencil27", "stencil5[n=3]", "stencil27[n=3,m=2]"] {
+            assert_eq!(side_of(other), None);
+        }
+    }
+}
