@@ -15,7 +15,7 @@ use crate::Threads;
 pub const CACHE_VARIABLE: &str = "SPM_RATES";
 
 /// The first line of a file. The number changes with the meaning of the text.
-const VERSION: &str = "spm rates 3";
+const VERSION: &str = "spm rates 4";
 
 /// Where rates are kept between processes.
 ///
@@ -186,7 +186,7 @@ mod tests {
         let text = fs::read_to_string(path).unwrap();
         let cores = format!("cores {}", cores());
         for other in [
-            text.replace("spm rates 3", "spm rates 0"),
+            text.replace(VERSION, "spm rates 0"),
             text.replace("cpu ", "cpu of another "),
             text.replace(&cores, "cores 100000"),
             text[..text.len() - 1].to_owned(),

@@ -7,7 +7,7 @@ use spm_formats::kernel::TransposeOutput;
 use spm_formats::{Csr, partition};
 
 use super::{Cost, Family, MemoryRates, Rates, SIZES};
-use crate::spmv::{self, BoxedPlan};
+use crate::spmv::{self, BoxedPlan, Walk};
 use crate::{PlanOptions, Threads, transpose, transposed};
 
 /// Elements that a thread loads for one rate, from front to back and at random places.
@@ -46,8 +46,9 @@ impl Rates {
         });
         let start = if threads.count() > 1 { start } else { typical.start };
         let costs = costs();
-        let turn = turn(&costs[Family::Csr as usize]);
-        Self { threads: threads.count(), one, all, start, turn, fresh, costs }
+        let of_csr = &costs[Family::Csr as usize];
+        let (turn, short) = (turn(of_csr, 3), turn(of_csr, 2));
+        Self { threads: threads.count(), one, all, start, turn, short, fresh, costs }
     }
 }
 
@@ -288,14 +289,15 @@ fn costs() -> [Cost; Family::ALL.len()] {
     })
 }
 
-/// What a row costs more than `cost` says if its length is not that of the row before.
-fn turn(cost: &Cost) -> f64 {
+/// A matrix of rows of 1 to 2^`bits` entries.
+fn irregular(bits: u32) -> Csr<f64> {
     // Many, as processors learn the order of a few.
     let rows = ENTRIES;
-    // 1 to 8, in an order that no processor learns.
+    // In an order that no processor learns.
     let length = |row: usize| {
         let mixed = (row as u64 + 1).wrapping_mul(0x9e37_79b9_7f4a_7c15);
-        1 + ((mixed ^ (mixed >> 29)).wrapping_mul(0xbf58_476d_1ce4_e5b9) >> 61) as usize
+        let mixed = (mixed ^ (mixed >> 29)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
+        1 + (mixed >> (64 - bits)) as usize
     };
     let row_ptr: Vec<u32> = std::iter::once(0)
         .chain((0..rows).scan(0, |end, row| {
@@ -306,11 +308,20 @@ fn turn(cost: &Cost) -> f64 {
     let entries = (0..rows).flat_map(|row| (0..length(row)).map(move |entry| row + 5 * entry));
     let col_ind: Vec<u32> = entries.map(|col| col as u32).collect();
     let values = vec![1.0; col_ind.len()];
-    let a = Csr::new((rows, rows + 64), row_ptr, col_ind, values).expect("columns that ascend");
-    let turns = (1..rows).filter(|&row| length(row) != length(row - 1)).count();
+    Csr::new((rows, rows + 64), row_ptr, col_ind, values).expect("columns that ascend")
+}
+
+/// What a row of 1 to 2^`bits` entries costs more than `cost` says: where a branch depends on its length, if
+/// that is not the length of the row before, and else always.
+fn turn(cost: &Cost, bits: u32) -> f64 {
+    let a = irregular(bits);
+    let counted = match Walk::fitting(a.row_ptr()) {
+        Walk::Loops => a.row_ptr().windows(3).filter(|at| at[1] - at[0] != at[2] - at[1]).count(),
+        Walk::UpTo4 | Walk::UpTo7 => a.rows(),
+    };
     let seconds = product(&plan(Family::Csr, "", &a, &PlanOptions::with_threads(1)));
-    let known = cost.row * rows as f64 + cost.element * a.nnz() as f64;
-    ((seconds - known) / turns as f64).max(0.0)
+    let known = cost.row * a.rows() as f64 + cost.element * a.nnz() as f64;
+    ((seconds - known) / counted as f64).max(0.0)
 }
 
 /// Makes a transposed copy.
@@ -392,6 +403,12 @@ mod tests {
     }
 
     #[test]
+    fn irregular_rows_are_of_both_kinds() {
+        assert_eq!(Walk::fitting(irregular(3).row_ptr()), Walk::Loops);
+        assert_eq!(Walk::fitting(irregular(2).row_ptr()), Walk::UpTo4);
+    }
+
+    #[test]
     fn every_rate_is_measured() {
         let rates = Rates::measure(&Threads::new(2));
         assert_eq!(rates.threads, 2);
@@ -402,6 +419,7 @@ mod tests {
         assert!(rates.start > 0.0 && rates.start < 1.0);
         assert!(rates.fresh.is_finite() && rates.fresh > 0.0);
         assert!(rates.turn >= 0.0 && rates.turn < 1.0);
+        assert!(rates.short >= 0.0 && rates.short < 1.0);
         for family in Family::ALL {
             let Cost { element, row, plan_row, plan, .. } = rates.cost(family);
             assert!(element + row > 0.0, "{family:?}");

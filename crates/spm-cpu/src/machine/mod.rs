@@ -115,6 +115,8 @@ pub struct Rates {
     start: f64,
     /// Seconds that a row costs more if its length is not that of the row before: a mispredicted branch.
     turn: f64,
+    /// Seconds that a short row costs more, of whatever length, if no branch depends on its length.
+    short: f64,
     /// Bytes per second of memory that is written for the first time.
     fresh: f64,
     costs: [Cost; Family::ALL.len()],
@@ -142,7 +144,7 @@ impl Rates {
             cost(3e-9, 0.3e-9, 0.4e-9, 20e-9),
             cost(3e-9, 1e-9, 0.0, 4e-9),
         ];
-        Self { threads: 1, one, all: one, start: 1e-5, turn: 4e-9, fresh: 2e9, costs }
+        Self { threads: 1, one, all: one, start: 1e-5, turn: 4e-9, short: 1e-9, fresh: 2e9, costs }
     }
 
     pub(crate) fn cost(&self, family: Family) -> Cost {
@@ -162,6 +164,11 @@ impl Rates {
     /// Seconds that a row costs more if its length is not that of the row before.
     pub(crate) fn turn(&self) -> f64 {
         self.turn
+    }
+
+    /// Seconds that a short row costs more if no branch depends on its length.
+    pub(crate) fn short(&self) -> f64 {
+        self.short
     }
 
     /// Bytes per second of memory that is written for the first time.
@@ -223,6 +230,7 @@ impl fmt::Display for Rates {
         writeln!(f, "threads {}", self.threads)?;
         line(f, "start", &[self.start])?;
         line(f, "turn", &[self.turn])?;
+        line(f, "short", &[self.short])?;
         line(f, "fresh", &[self.fresh])?;
         line(f, "read-one", &self.one.read)?;
         line(f, "gather-one", &self.one.gather)?;
@@ -276,6 +284,7 @@ impl FromStr for Rates {
         let [threads] = numbers(lines.next(), "threads")?;
         let [start] = numbers(lines.next(), "start")?;
         let [turn] = numbers(lines.next(), "turn")?;
+        let [short] = numbers(lines.next(), "short")?;
         let [fresh] = numbers(lines.next(), "fresh")?;
         let one = MemoryRates {
             read: numbers(lines.next(), "read-one")?,
@@ -291,7 +300,7 @@ impl FromStr for Rates {
                 numbers(lines.next(), family.name())?;
             *cost = Cost { row, element, index, plan_row, plan, vector_gather: gather > 0.0 };
         }
-        let rates = Self { threads: threads as usize, one, all, start, turn, fresh, costs };
+        let rates = Self { threads: threads as usize, one, all, start, turn, short, fresh, costs };
         let divisors = rates.one.read.iter().chain(&rates.all.read).chain([&rates.fresh]);
         if threads < 1.0 || divisors.into_iter().any(|&read| read < 1.0) || lines.next().is_some() {
             let expected = "threads, bandwidths and no further line".to_owned();

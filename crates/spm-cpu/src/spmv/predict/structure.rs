@@ -11,6 +11,7 @@ use crate::simd::{FEW, GATHER, LANES};
 use crate::spmv::bsr_rows::{self, BLOCK};
 use crate::spmv::dictionary::Dictionary;
 use crate::spmv::long_rows::LONG;
+use crate::spmv::row::Walk;
 use crate::spmv::sell_compact::{CODES, SIGMA};
 use crate::spmv::{csr_compact, csr_nnz_balanced, sell_compact, sell_symmetric, sell_tiles};
 
@@ -35,6 +36,8 @@ pub(super) struct Way {
     pub(super) rows: f64,
     /// Rows, or chunks of rows, of another length than the one before.
     pub(super) turns: f64,
+    /// Rows whose sums have no branch that depends on their length.
+    pub(super) short: f64,
     pub(super) elements: f64,
     pub(super) indices: f64,
     /// Bytes of the matrix, and of what planning allocates.
@@ -144,11 +147,14 @@ impl Structure {
         let (rows, nnz) = (a.rows() as f64, a.nnz() as f64);
         let value = T::BYTES as f64;
         let pointers = 4.0 * (rows + 1.0);
+        let without_branches = Walk::fitting(a.row_ptr()) != Walk::Loops;
+        let (turns, short) = if without_branches { (0.0, rows) } else { (rows * self.turns, 0.0) };
         let direct = Way {
             label: csr_nnz_balanced::INFO.label(&csr_nnz_balanced::INFO.defaults()),
             family: Family::Csr,
             rows,
-            turns: rows * self.turns,
+            turns,
+            short,
             elements: nnz,
             indices: 0.0,
             bytes: nnz * (value + 4.0) + pointers,
@@ -165,6 +171,7 @@ impl Structure {
             family: Family::CsrCompact,
             rows: nnz * self.groups,
             turns: nnz * self.groups * self.turns,
+            short: 0.0,
             elements: nnz,
             indices: listed,
             bytes: nnz * (value + 12.0 * self.groups) + listed * self.index_bytes + pointers,
@@ -183,6 +190,7 @@ impl Structure {
                 family: Family::Bsr,
                 rows: rows / size as f64,
                 turns: rows / size as f64 * self.turns,
+                short: 0.0,
                 // Each column of a block is one vector.
                 elements: stored / size as f64,
                 indices: 0.0,
@@ -226,6 +234,7 @@ impl Structure {
                 family,
                 rows,
                 turns: if sigma > 1 { 0.0 } else { turning },
+                short: 0.0,
                 elements: nnz * (elements + contiguous),
                 indices: 0.0,
                 bytes,
@@ -260,6 +269,7 @@ impl Structure {
                 family: Family::SellSymmetric,
                 rows,
                 turns: turning,
+                short: 0.0,
                 elements: nnz * upper,
                 indices: 0.0,
                 bytes,
@@ -279,6 +289,7 @@ impl Structure {
                 family: Family::SellTiles,
                 rows: nnz * self.runs,
                 turns: 0.0,
+                short: 0.0,
                 elements: nnz * padded,
                 indices: 0.0,
                 bytes,
@@ -307,6 +318,7 @@ impl Structure {
             way.rest.map_or((0.0, 0.0), |(family, rest)| (rates.cost(family).element, rest));
         let computing = way.rows * cost.row
             + way.turns * rates.turn()
+            + way.short * rates.short()
             + (way.elements - rest) * cost.element
             + rest * rest_cost
             + way.looked_up * rates.lookup()
