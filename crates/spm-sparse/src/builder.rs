@@ -14,7 +14,7 @@ use crate::engine::{Product, Resources};
 #[cfg(feature = "gpu")]
 use crate::gpu::{self, Planner};
 use crate::operator::{Engine, Intent, Operator};
-use crate::planning::{self, Chosen, EXPECTED, Machine, Planned};
+use crate::planning::{self, Chosen, Machine, Planned};
 use crate::{Error, IntoCsr, ParseRecipeError, Reason, Recipe, pools};
 
 /// Where the product runs.
@@ -202,21 +202,12 @@ impl<T: Scalar> Builder<T> {
         };
         let Self { recipe, intent, machine, budget, .. } = self;
         let resources = Resources { threads, budget };
-        let direct = |reason| {
-            let product = Product::direct(&a, &resources)?;
-            Ok::<_, Error>(Planned::new(product, reason, start.elapsed()))
-        };
-        let chosen = match (recipe, intent.products) {
-            (Some(recipe), _) => {
+        let chosen = match recipe {
+            Some(recipe) => {
                 let product = Product::plan(&a, recipe.kernel(), &resources)?;
                 Chosen::fixed(Planned::new(product, Reason::Recipe, start.elapsed()))
             }
-            (None, None) if small => Chosen::fixed(direct(Reason::Small)?),
-            (None, None) if !intent.deterministic => Chosen::adaptive(direct(Reason::First)?),
-            (None, products) => {
-                let (expected, clock) = (products.unwrap_or(EXPECTED), !intent.deterministic);
-                Chosen::fixed(planning::plan(&a, &resources, &machine, expected, clock)?)
-            }
+            None => planning::choose(&a, &resources, &machine, intent, small, start)?,
         };
         let cpu = Cpu::new(chosen, resources, machine, intent, no_gpu);
         Ok(Operator::from_parts(a, Engine::Cpu(cpu)))

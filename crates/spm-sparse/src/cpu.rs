@@ -8,8 +8,8 @@ use spm_formats::{Csr, DenseShape, Scalar};
 use crate::engine::{DirectProduct, Product, Resources};
 use crate::many::Many;
 use crate::operator::Intent;
-use crate::planning::{Chosen, EXPECTED, Machine, Planned};
-use crate::transposed::Transposed;
+use crate::planning::{Chosen, Machine, Planned};
+use crate::transposed::{Setting, Transposed};
 use crate::{Description, Error, Reason, Recipe};
 
 /// The plans of an operator on CPU cores, and what further ones are made by.
@@ -92,9 +92,8 @@ impl<T: Scalar> Cpu<T> {
         y: &mut [T],
     ) -> Result<(), Error> {
         let Self { resources, machine, intent, transposed, .. } = self;
-        let products = intent.products.or(intent.deterministic.then_some(EXPECTED));
-        let after = || machine.copy_after(a, resources, products);
-        transposed.run(a, resources, after, conjugate, scaling, x, y)
+        let setting = Setting { a, resources, machine, intent: *intent };
+        transposed.run(setting, conjugate, scaling, x, y)
     }
 
     /// `y` = conj(A) `x`. Checks the lengths.

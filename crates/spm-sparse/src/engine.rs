@@ -110,27 +110,32 @@ impl<T: Scalar> Product<T> {
         Ok(self.plan.run_scaled(Scaling::new(alpha, beta), x, y)?)
     }
 
-    /// Seconds of the fastest of a few products, or nothing where the budget does not allow the vectors.
+    /// See [`time`].
     pub(crate) fn time(&self, budget: &MemoryBudget) -> Option<f64> {
-        let (rows, cols) = self.plan.shape();
-        budget.check_bytes("vectors to time", ((rows + cols) * T::BYTES) as u128).ok()?;
-        let (x, mut y) = (vec![T::ONE; cols], vec![T::ZERO; rows]);
-        let mut least = f64::INFINITY;
-        // The first one may meet cold caches; short ones are disturbed more easily.
-        let (mut calls, start) = (0, Instant::now());
-        while calls < 3 || (start.elapsed().as_secs_f64() < TIMING && calls < 100) {
-            let start = Instant::now();
-            self.plan.run(black_box(&x), black_box(&mut y)).ok()?;
-            least = least.min(start.elapsed().as_secs_f64());
-            calls += 1;
-        }
-        Some(least)
+        time(&self.plan, budget)
     }
 
     /// `r` = `b` - A `x`. Checks the lengths.
     pub(crate) fn residual(&self, b: &[T], x: &[T], r: &mut [T]) -> Result<(), Error> {
         Ok(self.plan.run_adding(Scaling::new(-T::ONE, T::ONE), x, b, r)?)
     }
+}
+
+/// Seconds of the fastest of a few products with vectors, or nothing where the budget does not allow these.
+fn time<T: Scalar>(plan: &spmv::BoxedPlan<'_, T>, budget: &MemoryBudget) -> Option<f64> {
+    let (rows, cols) = plan.shape();
+    budget.check_bytes("vectors to time", ((rows + cols) * T::BYTES) as u128).ok()?;
+    let (x, mut y) = (vec![T::ONE; cols], vec![T::ZERO; rows]);
+    let mut least = f64::INFINITY;
+    // The first one may meet cold caches; short ones are disturbed more easily.
+    let (mut calls, start) = (0, Instant::now());
+    while calls < 3 || (start.elapsed().as_secs_f64() < TIMING && calls < 100) {
+        let start = Instant::now();
+        plan.run(black_box(&x), black_box(&mut y)).ok()?;
+        least = least.min(start.elapsed().as_secs_f64());
+        calls += 1;
+    }
+    Some(least)
 }
 
 /// The recipe of what `auto` says of its choice: `LABEL on N threads`, or a serial kernel's label.
@@ -197,6 +202,11 @@ impl<T: Scalar> DirectProduct<T> {
         self.plan.footprint().plan_bytes
     }
 
+    /// See [`time`]; of a product with vectors.
+    pub(crate) fn time(&self, budget: &MemoryBudget) -> Option<f64> {
+        time(&self.plan, budget)
+    }
+
     /// `Y` = alpha A `X` + beta `Y` with these leading dimensions, of a product made by
     /// [`DirectProduct::many`] for several columns. Checks the lengths.
     pub(crate) fn run_leading(
@@ -216,27 +226,11 @@ impl<T: Scalar> DirectProduct<T> {
     }
 }
 
-/// The products from a transposed copy of a matrix.
-pub(crate) struct TransposedCopy<T> {
-    /// With the transpose.
-    pub(crate) product: Product<T>,
-    /// With the conjugate transpose, of a complex matrix.
-    pub(crate) conjugate: Option<DirectProduct<T>>,
-}
-
-impl<T: Scalar> TransposedCopy<T> {
-    /// Bytes of the plans, which share the copy.
-    pub(crate) fn plan_bytes(&self) -> u64 {
-        let conjugate = self.conjugate.as_ref().map_or(0, DirectProduct::plan_bytes);
-        self.product.footprint().plan_bytes + conjugate
-    }
-}
-
-/// Transposes `a`.
+/// The transpose of `a`, and what it leaves of the resources.
 pub(crate) fn transposed<T: Scalar>(
-    a: &Arc<Csr<T>>,
+    a: &Csr<T>,
     resources: &Resources,
-) -> Result<TransposedCopy<T>, Error> {
+) -> Result<(Arc<Csr<T>>, Resources), Error> {
     let kernel = transpose::find::<T>(TRANSPOSE).expect("a registered kernel");
     let parameters = kernel.info.parse_parameters(TRANSPOSE_PARAMETERS).expect("its parameters");
     let bytes = transposed_bytes(a);
@@ -247,10 +241,7 @@ pub(crate) fn transposed<T: Scalar>(
     drop(plan);
     let TransposeOutput { col_ptr, row_ind, values } = output;
     let transpose = Csr::new((a.cols(), a.rows()), col_ptr, row_ind, values)?;
-    let (transpose, resources) = (Arc::new(transpose), resources.beside(bytes));
-    let product = Product::direct(&transpose, &resources)?;
-    let conjugate = T::IS_COMPLEX.then(|| DirectProduct::conjugate(&transpose, &resources));
-    Ok(TransposedCopy { product, conjugate })
+    Ok((Arc::new(transpose), resources.beside(bytes)))
 }
 
 /// Bytes of the transpose of `a` in CSR.

@@ -233,10 +233,10 @@ impl<T: Scalar> Operator<T> {
 
     /// `y` = A^T `x`. x has m elements, y has n.
     ///
-    /// The products multiply straight from the CSR arrays of A, or from a transposed copy, which is as
-    /// fast as the product with A. The [model](crate#planning) of the machine decides: with
-    /// [`Builder::expected_products`] the copy is made at the first call if it pays in so many products;
-    /// without, when the products so far have taken as long as it takes. A
+    /// The products multiply straight from the CSR arrays of A, or from a transposed copy, which is planned
+    /// as any matrix is. The [model](crate#planning) of the machine decides: with
+    /// [`Builder::expected_products`] the copy is made at the first call if it pays in so many products,
+    /// and from 200 on by the clock too; without, when the products so far have taken as long as it takes. A
     /// [deterministic](Builder::deterministic) operator decides at the first call. Where the copy is
     /// beyond the [budget](Builder::budget), all products are straight from CSR.
     ///

@@ -9,10 +9,11 @@ use spm_cpu::spmv::{self, Choice, Predictions};
 use spm_formats::{Csr, MemoryBudget, Scalar};
 
 use crate::engine::{Product, Resources};
+use crate::operator::Intent;
 use crate::{Error, Reason};
 
 /// Products that an operator expects for which the caller has named no number.
-pub(crate) const EXPECTED: u64 = 100;
+const EXPECTED: u64 = 100;
 /// Seconds that measuring the machine takes, and how many times that all products together must take
 /// before it is worth it.
 const MEASURING: f64 = 0.1;
@@ -22,7 +23,7 @@ const WORTH: f64 = 20.0;
 const PREDICTING: f64 = 2e-4;
 const WORTH_PREDICTING: f64 = 10.0;
 /// Products from which the clock checks a conversion, which takes a few: they are a thirtieth then.
-const CHECKED: u64 = 200;
+pub(crate) const CHECKED: u64 = 200;
 /// Fewer products never pay for a conversion, which reads and writes the matrix. An operator without a number
 /// of them first looks after so many.
 const FIRST_LOOK: u64 = 8;
@@ -63,8 +64,9 @@ impl Machine {
         &self,
         a: &Csr<T>,
         resources: &Resources,
-        products: Option<u64>,
+        intent: Intent,
     ) -> Option<u64> {
+        let products = intent.products.or(intent.deterministic.then_some(EXPECTED));
         let rates = self.rates(work(a, products.unwrap_or(EXPECTED)));
         let predictions = spmv::predict_transposed(a.view(), resources.threads.count(), &rates);
         predictions.copy_after(products)
@@ -122,8 +124,32 @@ impl<T: Scalar> Planned<T> {
     }
 }
 
+/// The product of an operator that was not made by a recipe; `start` is when its planning began, and `small`
+/// says that it takes hardly any time.
+pub(crate) fn choose<T: Scalar>(
+    a: &Arc<Csr<T>>,
+    resources: &Resources,
+    machine: &Machine,
+    intent: Intent,
+    small: bool,
+    start: Instant,
+) -> Result<Chosen<T>, Error> {
+    let direct = |reason| {
+        let product = Product::direct(a, resources)?;
+        Ok::<_, Error>(Planned::new(product, reason, start.elapsed()))
+    };
+    Ok(match intent.products {
+        None if small => Chosen::fixed(direct(Reason::Small)?),
+        None if !intent.deterministic => Chosen::adaptive(direct(Reason::First)?),
+        products => {
+            let (expected, clock) = (products.unwrap_or(EXPECTED), !intent.deterministic);
+            Chosen::fixed(plan(a, resources, machine, expected, clock)?)
+        }
+    })
+}
+
 /// The product for a known number of products. With `clock` kernels are timed where that pays.
-pub(crate) fn plan<T: Scalar>(
+fn plan<T: Scalar>(
     a: &Arc<Csr<T>>,
     resources: &Resources,
     machine: &Machine,

@@ -97,11 +97,21 @@ fn the_transpose_changes_its_plan() {
         let poor = builder().budget(0).build().unwrap();
         (0..after + 3).for_each(|_| product(&poor, "without memory"));
         assert_eq!(poor.describe().transposed_recipe, None);
-        for (count, copied) in [(1, false), (1000, true)] {
-            let op = builder().expected_products(count).build().unwrap();
+        // The copy is planned as any matrix is.
+        let many = || builder().expected_products(1000).deterministic();
+        let of_transpose = Operator::builder(transposed(&a));
+        let of_transpose = of_transpose.threads(threads).rates(rates.clone());
+        let of_transpose = of_transpose.expected_products(1000).deterministic().build().unwrap();
+        assert_ne!(of_transpose.recipe().kernel(), "csr-nnz-balanced[simd=on]");
+        let recipe = Some(of_transpose.recipe().clone());
+        for (builder, recipe) in [(builder().expected_products(1), None), (many(), recipe)] {
+            let op = builder.build().unwrap();
             (0..after + 3).for_each(|_| product(&op, "a known number"));
-            assert_eq!(op.describe().transposed_recipe.is_some(), copied, "{count}");
+            assert_eq!(op.describe().transposed_recipe, recipe);
         }
+        // With the clock there is a copy or none.
+        let op = builder().expected_products(1000).build().unwrap();
+        (0..after + 3).for_each(|_| product(&op, "by the clock"));
     }
 }
 

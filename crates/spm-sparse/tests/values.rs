@@ -91,7 +91,8 @@ fn the_transposed_copy_gets_new_values_too() {
         let mut op = builder.build().unwrap();
         let mut y = vec![0.0; a.cols()];
         op.apply_transpose(&x, &mut y).unwrap();
-        assert!(op.describe().transposed_recipe.is_some());
+        // With the clock there is a copy or none.
+        assert!(op.describe().transposed_recipe.is_some() || !deterministic);
         let values = vector::<f64>(a.nnz());
         op.set_values(&values).unwrap();
         let expected = scaled(&transposed(&with_values(&a, &values)), 1.0, &x, 0.0, &y);
