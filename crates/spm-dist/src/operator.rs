@@ -1,5 +1,6 @@
 //! Products with a distributed matrix.
 
+use std::iter;
 use std::sync::Arc;
 use std::time::Instant;
 
@@ -20,8 +21,8 @@ const PLAIN_MANY: &str = "csr-rows";
 /// The kernel of all blocks on all ranks.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub enum Kernel {
-    /// Rank 0 chooses for the first tile of its local block, and every rank takes its choice; a choice
-    /// that one of them cannot plan is replaced by a plain CSR kernel on all.
+    /// Rank 0 chooses for its largest tile, and every rank takes its choice. Where one of them cannot plan it
+    /// for its tiles, or for its boundary rows, a plain CSR kernel takes its place there, on all ranks.
     #[default]
     Auto,
     /// An id of the registry of SpMV (one column) or SpMM of `spm-cpu`, with or without parameters:
@@ -82,6 +83,8 @@ pub struct DistOperator<T> {
     a: DistCsr<T>,
     columns: usize,
     label: String,
+    /// That of the boundary rows.
+    boundary_label: String,
     overlap: bool,
     options: PlanOptions,
     tiles: Vec<BoxedPlan<'static, T>>,
@@ -142,15 +145,10 @@ impl<T: Scalar> DistOperator<T> {
         } else {
             asked.to_owned()
         };
-        let label = match (&options.kernel, plans(comm, &a, &chosen, options)) {
-            (_, Ok(plans)) => Ok((chosen, plans)),
-            (Kernel::Auto, Err(DistError::Rank { .. })) => {
-                let plain = if k == 1 { PLAIN } else { PLAIN_MANY };
-                plans(comm, &a, plain, options).map(|plans| (plain.to_owned(), plans))
-            }
-            (_, Err(error)) => Err(error),
-        };
-        let (label, (tiles, boundary)) = label?;
+        let (label, tiles) = planned(comm, a.tiles.iter().map(|tile| &tile.a), &chosen, options)?;
+        let (boundary_label, mut boundary) =
+            planned(comm, iter::once(&a.boundary.a), &chosen, options)?;
+        let boundary = boundary.remove(0);
         let halo = &a.halo;
         let sends = Halo::messages(halo.sends(), k * T::BYTES);
         let receives = Halo::messages(halo.receives(), k * T::BYTES);
@@ -171,6 +169,7 @@ impl<T: Scalar> DistOperator<T> {
             a,
             columns: k,
             label,
+            boundary_label,
             overlap,
             options,
             tiles,
@@ -188,9 +187,15 @@ impl<T: Scalar> DistOperator<T> {
         &self.a
     }
 
-    /// The kernel and its parameters, the same on every rank.
+    /// The kernel of the local block and its parameters, the same on every rank.
     pub fn kernel(&self) -> &str {
         &self.label
+    }
+
+    /// The kernel of the boundary rows, the same on every rank. It is another one only where
+    /// [`Kernel::Auto`] has chosen one that does not take the boundary rows of every rank.
+    pub fn boundary_kernel(&self) -> &str {
+        &self.boundary_label
     }
 
     /// Columns of X and Y.
@@ -405,13 +410,15 @@ impl<T: Scalar> DistOperator<T> {
     /// Another number of values than there are entries: nothing has changed then.
     pub fn set_values(&mut self, values: &[T]) -> Result<(), DistError> {
         let (parts, of_boundary) = self.a.split_values(values)?;
-        let renew = Renew { label: &self.label, columns: self.columns, options: &self.options };
+        let (columns, options) = (self.columns, &self.options);
+        let renew = Renew { label: &self.label, columns, options };
         let mut transposed = self.transposed.as_mut();
         for (number, values) in parts.into_iter().enumerate() {
             let other = transposed.as_mut().map(|plans| &mut plans.tiles[number]);
             renew.block(&mut self.a.tiles[number].a, values, &mut self.tiles[number], other)?;
         }
         let other = transposed.map(|plans| &mut plans.boundary);
+        let renew = Renew { label: &self.boundary_label, columns, options };
         renew.block(&mut self.a.boundary.a, of_boundary, &mut self.boundary, other)
     }
 }
@@ -434,14 +441,19 @@ impl Renew<'_> {
         if product.set_values(NewValues::Into(a, &values)).is_err() {
             Arc::make_mut(a).values_mut().copy_from_slice(&values);
             let anew = plan(a, self.label, self.columns, self.options);
-            let plain = if self.columns == 1 { PLAIN } else { PLAIN_MANY };
-            *product = anew.or_else(|_| plan(a, plain, self.columns, self.options))?;
+            let other = || plan(a, plain(self.columns), self.columns, self.options);
+            *product = anew.or_else(|_| other())?;
         }
         if let Some(transposed) = transposed {
             *transposed = transposed::plan(&*a, self.options)?;
         }
         Ok(())
     }
+}
+
+/// The kernel that takes every matrix.
+fn plain(columns: usize) -> &'static str {
+    if columns == 1 { PLAIN } else { PLAIN_MANY }
 }
 
 fn dense(columns: usize) -> DenseShape {
@@ -475,18 +487,25 @@ fn plan<T: Scalar>(
     Ok(plan)
 }
 
-type Plans<T> = (Vec<BoxedPlan<'static, T>>, BoxedPlan<'static, T>);
+type Plans<T> = Vec<BoxedPlan<'static, T>>;
 
-/// Plans all blocks of this rank.
-fn plans<T: Scalar>(
+/// Plans blocks of this rank with the label, or, where that is rank 0's choice and one rank cannot, with the
+/// plain kernel; returns the label that all ranks have taken.
+fn planned<'a, T: Scalar>(
     comm: &(impl Communicator + ?Sized),
-    a: &DistCsr<T>,
+    blocks: impl Iterator<Item = &'a Arc<Csr<T>>> + Clone,
     label: &str,
     options: &Options,
-) -> Result<Plans<T>, DistError> {
-    let one = |a: &Arc<Csr<T>>| plan(a, label, options.columns, &options.plan);
-    let tiles = a.tiles.iter().map(|tile| one(&tile.a)).collect::<Result<Vec<_>, _>>();
-    agree(comm, tiles.and_then(|tiles| Ok((tiles, one(&a.boundary.a)?))))
+) -> Result<(String, Plans<T>), DistError> {
+    let with = |label: &str| {
+        let plans = blocks.clone().map(|a| plan(a, label, options.columns, &options.plan));
+        let plans = agree(comm, plans.collect::<Result<Plans<T>, _>>())?;
+        Ok((label.to_owned(), plans))
+    };
+    match (&options.kernel, with(label)) {
+        (Kernel::Auto, Err(DistError::Rank { .. })) => with(plain(options.columns)),
+        (_, planned) => planned,
+    }
 }
 
 /// The label of rank 0's choice.
@@ -495,7 +514,6 @@ fn choose<T: Scalar>(
     a: &DistCsr<T>,
     options: &Options,
 ) -> Result<String, DistError> {
-    let plain = if options.columns == 1 { PLAIN } else { PLAIN_MANY };
     let mut label = String::new();
     if comm.rank() == 0 {
         let tile = a.tiles.iter().map(|tile| &tile.a).max_by_key(|a| a.nnz());
@@ -506,7 +524,7 @@ fn choose<T: Scalar>(
             Some((label, _)) => label.to_owned(),
             None => choice,
         });
-        label = choice.unwrap_or_else(|| plain.to_owned());
+        label = choice.unwrap_or_else(|| plain(options.columns).to_owned());
     }
     let all = comm.all_gather(label.as_bytes())?;
     Ok(String::from_utf8_lossy(&all[0]).into_owned())
@@ -538,5 +556,41 @@ fn scatter<T: Scalar>(rows: &[u32], from: &[T], to: &mut [T], k: usize) {
 fn add<T: Scalar>(rows: &[u32], from: &[T], to: &mut [T]) {
     for (&from, &row) in from.iter().zip(rows) {
         to[row as usize] += from;
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use spm_formats::MemoryBudget;
+
+    use super::*;
+    use crate::{Partition, Rows, threads};
+
+    /// ELLPACK pads every row to the longest one: the boundary rows of rank 1 go beyond the budget, and no other
+    /// block does.
+    #[test]
+    fn boundary_rows_alone_fall_back_and_on_every_rank() {
+        let (n, longest) = (8000, 2000);
+        let rows = Partition::even(n, 2);
+        let labels = |kernel: Kernel| {
+            threads::run(2, |comm| {
+                let mine = Rows::generate(rows.range(comm.rank()), n, |i, row| match i {
+                    4000 => row.extend((0..longest).map(|col| (col, 1.0))),
+                    _ if i % 4 == 0 => row.push(((i + n / 2) % n, 1.0)),
+                    _ => row.push((i, 1.0)),
+                })?;
+                let a = DistCsr::new(comm, &rows, &rows, mine)?;
+                let mut options = Options { kernel: kernel.clone(), ..Options::default() };
+                options.plan.budget = MemoryBudget::bytes(4 << 20);
+                let tiles = a.tiles.iter().map(|tile| &tile.a);
+                let (local, _) = planned(comm, tiles, "ell-rows", &options)?;
+                let (boundary, _) = planned(comm, iter::once(&a.boundary.a), "ell-rows", &options)?;
+                Ok((local, boundary))
+            })
+        };
+        let expected = ("ell-rows".to_owned(), PLAIN.to_owned());
+        assert_eq!(labels(Kernel::Auto).unwrap(), [expected.clone(), expected]);
+        let refused = labels(Kernel::Fixed("ell-rows".to_owned())).unwrap_err().to_string();
+        assert!(refused.starts_with("rank 1: "), "{refused}");
     }
 }
