@@ -127,10 +127,14 @@ pub fn one_thread_suffices(rows: usize, entries: usize, threads: usize, rates: &
 pub struct TransposedPredictions {
     /// Seconds of a product straight from the CSR arrays of the matrix.
     pub direct: f64,
-    /// Seconds of a product from a transposed copy.
+    /// Seconds of a product from a transposed copy in CSR.
     pub copied: f64,
     /// Seconds to make the copy.
     pub copying: f64,
+    /// Seconds of a product from the copy, converted for the fastest kernel.
+    pub converted: f64,
+    /// Seconds of this conversion.
+    pub converting: f64,
 }
 
 impl TransposedPredictions {
@@ -138,13 +142,17 @@ impl TransposedPredictions {
     /// is made. With a number of `products` the copy is made at once, if it pays in so many; without one
     /// it is made when the products so far have cost as much as it does.
     pub fn copy_after(&self, products: Option<u64>) -> Option<u64> {
-        let Self { direct, copied, copying } = *self;
+        let Self { direct, copied, copying, converted, converting } = *self;
         match products {
             Some(products) => {
                 let products = products as f64;
-                (copying + products * copied < MARGIN * products * direct).then_some(0)
+                let from_copy = (products * copied).min(converting + products * converted);
+                (copying + from_copy < MARGIN * products * direct).then_some(0)
             }
-            None => (copied < MARGIN * direct).then(|| (copying / direct).ceil() as u64),
+            None => {
+                let pays = copied.min(converted) < MARGIN * direct;
+                pays.then(|| (copying / direct).ceil() as u64)
+            }
         }
     }
 }
@@ -170,7 +178,10 @@ pub fn predict_transposed<T: Scalar>(
     let Cost { plan, plan_row, .. } = rates.cost(Family::Scatter);
     let computing = plan * a.nnz() as f64 + plan_row * a.rows() as f64 + waiting;
     let copying = computing / threads as f64 + scatter.bytes / rates.fresh();
-    TransposedPredictions { direct, copied, copying }
+    // The transpose is taken to be as its matrix is.
+    let fastest = predict(a, threads, rates).converted.into_iter().next();
+    let (converted, converting) = fastest.map_or((copied, 0.0), |of| (of.seconds, of.planning));
+    TransposedPredictions { direct, copied, copying, converted, converting }
 }
 
 /// Predicts the products with `a` on 1 to `threads` threads, by `rates` alone.
@@ -366,12 +377,20 @@ mod tests {
 
     #[test]
     fn a_transposed_copy_is_made_where_it_pays() {
-        let of = |direct, copied, copying| TransposedPredictions { direct, copied, copying };
+        let of = |direct, copied, copying| {
+            let (converted, converting) = (copied, 0.0);
+            TransposedPredictions { direct, copied, copying, converted, converting }
+        };
         let slow = of(10.0, 5.0, 41.0);
         assert_eq!(slow.copy_after(None), Some(5));
         assert_eq!((slow.copy_after(Some(9)), slow.copy_after(Some(10))), (None, Some(0)));
         assert_eq!(of(10.0, 9.9, 1.0).copy_after(None), None);
         assert_eq!(of(10.0, 9.9, 1.0).copy_after(Some(u64::MAX)), None);
+        // A conversion of the copy, which pays from 23 products on.
+        let fast =
+            TransposedPredictions { converted: 5.0, converting: 100.0, ..of(10.0, 9.9, 1.0) };
+        let known = |products| fast.copy_after(Some(products));
+        assert_eq!((fast.copy_after(None), known(22), known(23)), (Some(1), None, Some(0)));
         let a = matrix("uniform[rows=20000,cols=140000,entries=280000]");
         for threads in [1, 2] {
             let all = predict_transposed(a.view(), threads, &Rates::typical());
