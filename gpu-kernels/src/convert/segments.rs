@@ -1,15 +1,41 @@
 //! Conversion of CSR to the arrays of `csr-segmented-sum` ([`crate::spmv`]): row ends as bits, the
-//! number of row ends before each warp, and entries in the order in which a warp reads them.
+//! number of row ends before each warp, and entries padded to whole blocks.
 
 use crate::device::warp::WARP_SIZE;
-use crate::device::{DevicePtr, DevicePtrMut, thread};
+use crate::device::{DevicePtr, DevicePtrMut, divide, thread};
 use crate::kernel::kernel;
 use crate::spmv::SEGMENT_THREADS;
-use crate::spmv::csr_segmented_sum::{Cuts, GOES_ON, Ranks, STARTS_BEFORE};
+use crate::spmv::csr_segmented_sum::Header;
 
 /// Warps of a block.
 const WARPS: u32 = SEGMENT_THREADS / WARP_SIZE;
-const LOG_WARP: u32 = WARP_SIZE.trailing_zeros();
+const LOG_THREADS: u32 = SEGMENT_THREADS.trailing_zeros();
+
+/// Arrays that say which rows have entries.
+#[derive(Clone, Copy)]
+struct Ranks {
+    /// 0 when every row has entries: then a row's rank is its number.
+    listed: u32,
+    row_ids: DevicePtr<u32>,
+    row_ptr: DevicePtr<u32>,
+}
+
+impl Ranks {
+    /// The first entry of a row, and the one after its last.
+    #[inline(always)]
+    fn bounds(self, rank: u32) -> (u32, u32) {
+        let row = if self.listed == 0 { rank } else { self.row_ids.load(rank) };
+        (self.row_ptr.load(row), self.row_ptr.load(row + 1))
+    }
+}
+
+/// The block of an entry, where block b takes its entries from `step` b on or from up to a slack
+/// before: from `start(b)`.
+#[inline(always)]
+fn block_of(entry: u32, step: u32, start: impl Fn(u32) -> u32) -> u32 {
+    let block = divide(entry, step);
+    block + u32::from(start(block + 1) <= entry)
+}
 
 kernel! {
     /// 1 for each row that has entries, else 0.
@@ -58,12 +84,12 @@ fn ends_until(ranks: Ranks, count: u32, place: u32) -> u32 {
 }
 
 kernel! {
-    /// The headers of `blocks` blocks and of the end: first entry, row ends before it, row ends
-    /// inside, and which rows span blocks. A block begins where the last row before entry
-    /// b x `step` ends, if that is at most `slack` entries before, and there otherwise. Grid: at
-    /// least blocks + 1 threads.
+    /// The headers of `blocks` blocks and of the end, packed; threads have 2^`log_entries` entries each. A
+    /// block begins where the last row before entry b x `step` ends, if that is at most `slack`
+    /// entries before, and there otherwise. Grid: at least blocks + 1 threads.
     pub fn convert_segment_headers(
         blocks: u32,
+        log_entries: u32,
         step: u32,
         slack: u32,
         entries: u32,
@@ -85,16 +111,19 @@ kernel! {
             let end = if ended > 0 { ranks.bounds(ended - 1).1 } else { 0 };
             if place - end <= slack { (end, ended, false) } else { (place, ended, true) }
         };
-        let (start, ended, inside) = cut(block);
-        let (_, ended_after, goes_on) = cut((block + 1).min(blocks));
-        let mut spans = 0;
+        let block_of = |entry: u32| block_of(entry, step, |block| cut(block).0);
+        let (start, first_rank, inside) = cut(block);
+        let (_, ended_after, leaves_open) = cut((block + 1).min(blocks));
+        let (mut begins_before, mut goes_on) = (0, 0);
         if inside {
-            spans |= STARTS_BEFORE;
+            begins_before = block - block_of(ranks.bounds(first_rank).0);
         }
-        if goes_on {
-            spans |= GOES_ON;
+        if leaves_open {
+            goes_on = block_of(ranks.bounds(ended_after).1 - 1) - block;
         }
-        headers.store(block, [start, ended, ended_after - ended, spans]);
+        let ranks = ended_after - first_rank;
+        let header = Header { start, first_rank, ranks, begins_before, goes_on };
+        headers.store(block, header.pack(log_entries));
     }
     as SegmentHeaders
 }
@@ -142,7 +171,7 @@ kernel! {
         let rank = thread::index_1d();
         if rank < count {
             let last = Ranks { listed, row_ids, row_ptr }.bounds(rank).1 - 1;
-            let block = Cuts { step, headers }.block_of(last);
+            let block = block_of(last, step, |block| headers.load(block)[0]);
             let place = last - headers.load(block)[0];
             let thread = block * SEGMENT_THREADS + (place >> log_entries);
             let v = place & ((1 << log_entries) - 1);
@@ -153,15 +182,12 @@ kernel! {
     as SegmentFlags
 }
 
-/// The entry in stored element `element`, if there is one: entry v of lane l of a warp is in stored
-/// element 32 v + l.
+/// The entry in stored element `element`, if there is one: a block's entries are in order, in as many
+/// elements as its threads have, 2^`log_entries` each.
 #[inline(always)]
 fn entry(element: u32, log_entries: u32, headers: DevicePtr<[u32; 4]>) -> Option<u32> {
-    let log_warp = LOG_WARP + log_entries;
-    let (tile, place) = (element >> log_warp, element & ((1 << log_warp) - 1));
-    let block = tile / WARPS;
-    let inside =
-        ((tile % WARPS) << log_warp) + ((place % WARP_SIZE) << log_entries) + place / WARP_SIZE;
+    let log_block = LOG_THREADS + log_entries;
+    let (block, inside) = (element >> log_block, element & ((1 << log_block) - 1));
     let entry = headers.load(block)[0] + inside;
     (entry < headers.load(block + 1)[0]).then_some(entry)
 }

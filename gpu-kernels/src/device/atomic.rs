@@ -1,4 +1,4 @@
-//! Atomic operations, relaxed, on global memory. The order in which floating-point additions
+//! Atomic operations on global memory, relaxed where their names do not say more. The order in which floating-point additions
 //! happen is not fixed: a kernel that must give the same bits every time cannot use them.
 
 use super::backend::{self, AtomicAccess};
@@ -21,6 +21,12 @@ impl<T: AtomicAdd> DevicePtrMut<T> {
     #[inline(always)]
     pub fn atomic_add(self, index: impl Index, value: T) -> T {
         T::atomic_add_global(self.element_address(index), value)
+    }
+
+    /// [`DevicePtrMut::atomic_add`] after all earlier accesses of this thread (`atom.release.gpu`).
+    #[inline(always)]
+    pub fn atomic_add_release(self, index: impl Index, value: T) -> T {
+        T::atomic_add_release(self.element_address(index), value)
     }
 }
 

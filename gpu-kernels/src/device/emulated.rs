@@ -118,6 +118,7 @@ pub trait Access: Sized {
     fn load_global(address: u64) -> Self;
     fn load_read_only(address: u64) -> Self;
     fn load_streaming(address: u64) -> Self;
+    fn load_relaxed(address: u64) -> Self;
     fn store_global(address: u64, value: Self);
     fn load_shared(offset: u32) -> Self;
     fn store_shared(offset: u32, value: Self);
@@ -137,6 +138,9 @@ macro_rules! access {
                     block.load_global(Path::ReadOnly, "load", address, <$type>::ALIGNMENT)
                 });
                 from_bytes!($type, bytes)
+            }
+            fn load_relaxed(address: u64) -> Self {
+                Self::load_global(address)
             }
             fn load_streaming(address: u64) -> Self {
                 Self::load_read_only(address)
@@ -294,6 +298,7 @@ pub trait AtomicAccess: Sized {
 #[doc(hidden)]
 pub trait AtomicSum: Sized {
     fn atomic_add_global(address: u64, value: Self) -> Self;
+    fn atomic_add_release(address: u64, value: Self) -> Self;
     fn atomic_add_shared(offset: u32, value: Self) -> Self;
 }
 
@@ -354,6 +359,9 @@ macro_rules! atomic_sums {
         impl AtomicSum for $type {
             fn atomic_add_global(address: u64, value: Self) -> Self {
                 update!($type, global address, |old| $add(old, value))
+            }
+            fn atomic_add_release(address: u64, value: Self) -> Self {
+                Self::atomic_add_global(address, value)
             }
             fn atomic_add_shared(offset: u32, value: Self) -> Self {
                 update!($type, shared offset, |old| $add(old, value))

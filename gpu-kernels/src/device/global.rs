@@ -117,6 +117,13 @@ impl<T: Element> DevicePtrMut<T> {
         T::load_global(self.address(index))
     }
 
+    /// Element `index` from L2, where stores of all blocks arrive (`ld.relaxed.gpu`): never an older one
+    /// that L1 has.
+    #[inline(always)]
+    pub fn load_relaxed(self, index: impl Index) -> T {
+        T::load_relaxed(self.address(index))
+    }
+
     /// Elements `index` to `index + N` at once; `index` must be a multiple of N, N is 2 or 4.
     #[inline(always)]
     pub fn load_vector<const N: usize>(self, index: impl Index) -> [T; N]

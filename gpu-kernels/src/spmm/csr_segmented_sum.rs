@@ -6,7 +6,7 @@
 
 use crate::device::{DevicePtr, DevicePtrMut, Output, divide, thread};
 use crate::kernel::kernel;
-use crate::spmv::csr_segmented_sum::{Cuts, Matrix, Ranks, product};
+use crate::spmv::csr_segmented_sum::{Matrix, product};
 
 macro_rules! segments {
     ($($(#[$meta:meta])* $name:ident $marker:ident $entries:literal;)*) => {$(
@@ -24,8 +24,6 @@ macro_rules! segments {
                 pieces: u32,
                 listed: u32,
                 row_ids: DevicePtr<u32>,
-                row_ptr: DevicePtr<u32>,
-                step: u32,
                 headers: DevicePtr<[u32; 4]>,
                 warp_ranks: DevicePtr<u32>,
                 flags: DevicePtr<u32>,
@@ -39,9 +37,8 @@ macro_rules! segments {
                 let piece = divide(thread::block_idx_x(), k);
                 let column = thread::block_idx_x() - piece * k;
                 let of_column = |pitch: u32| u64::from(column) * u64::from(pitch);
-                let ranks = Ranks { listed, row_ids, row_ptr };
-                let cuts = Cuts { step, headers };
-                let matrix = Matrix { ranks, cuts, warp_ranks, flags, col_ind, values };
+                let matrix =
+                    Matrix { listed, row_ids, headers, warp_ranks, flags, col_ind, values };
                 product::<T, _, $entries>(
                     matrix,
                     piece,

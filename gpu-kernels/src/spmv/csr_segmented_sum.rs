@@ -1,11 +1,12 @@
 //! CSR SpMV by segmented sum over equal numbers of entries (own; after Liu and Vinter, "CSR5",
 //! ICS'15, with row ends as bits and no second kernel).
 //!
-//! A thread has V consecutive entries (4 or 8), stored so that a warp reads them in lines: entry
-//! v of lane l of a warp at 32 v + l. Bit v of its flags says that a row ends there. It sums up to
-//! each end; what is left goes through a segmented scan over the warp, and over the warps of the
-//! block, to the next row end. Sums lie in shared memory in the order of the rows, and leave it in
-//! lines.
+//! Lane l of a warp loads its entries l, 32 + l, ..., 32 (V - 1) + l, where V is 4 or 8, and the
+//! elements of x for them: neighbours in a row, whose columns are near, load at the same time. If a
+//! row ends in the warp, the products go through shared memory to lanes that have V consecutive
+//! ones. Bit v of a lane's flags says that a row ends there. It sums up to each end; what is left
+//! goes through a segmented scan over the warp, and over the warps of the block, to the next row
+//! end. Sums lie in shared memory in the order of the rows, and leave it in lines.
 //!
 //! Blocks begin a fixed number of entries apart, or up to a slack earlier, where a row ends: so few
 //! rows span blocks. Of one that does, each block writes its part, and the last one to arrive adds
@@ -16,54 +17,46 @@
 use crate::collective::{warp_inclusive_scan, warp_segmented_scan, warp_sum};
 use crate::device::shared::{Pool, SharedArray};
 use crate::device::warp::{FULL_MASK, WARP_SIZE};
-use crate::device::{DevicePtr, DevicePtrMut, Number, Output, Real, divide, fence, thread, warp};
+use crate::device::{DevicePtr, DevicePtrMut, Number, Output, Real, thread, warp};
 use crate::kernel::kernel;
 
 /// Threads of a block.
 pub const SEGMENT_THREADS: u32 = 256;
 const WARPS: u32 = SEGMENT_THREADS / WARP_SIZE;
 
-/// Arrays that say which rows there are.
+/// A block's entries and rows, in 16 bytes.
 #[derive(Clone, Copy)]
-pub(crate) struct Ranks {
-    /// 0 when every row has entries: then a row's rank is its number.
-    pub(crate) listed: u32,
-    pub(crate) row_ids: DevicePtr<u32>,
-    pub(crate) row_ptr: DevicePtr<u32>,
+pub(crate) struct Header {
+    /// The block's first entry.
+    pub(crate) start: u32,
+    /// The row ends before it.
+    pub(crate) first_rank: u32,
+    /// The row ends inside.
+    pub(crate) ranks: u32,
+    /// How many blocks before this one the first row begins, 0 for here.
+    pub(crate) begins_before: u32,
+    /// How many blocks behind this one the row ends that has no end here, 0 for none.
+    pub(crate) goes_on: u32,
 }
 
-impl Ranks {
-    #[inline(always)]
-    pub(crate) fn row(self, rank: u32) -> u32 {
-        if self.listed == 0 { rank } else { self.row_ids.load(rank) }
+impl Header {
+    /// Bits that the row ends of a block take, where the threads have 2^`log_entries` entries. Fewer than
+    /// 2^31 stored elements leave enough for the distance of any two blocks.
+    const fn rank_bits(log_entries: u32) -> u32 {
+        SEGMENT_THREADS.trailing_zeros() + log_entries + 1
     }
 
-    /// The first entry of a row, and the one after its last.
     #[inline(always)]
-    pub(crate) fn bounds(self, rank: u32) -> (u32, u32) {
-        let row = self.row(rank);
-        (self.row_ptr.load(row), self.row_ptr.load(row + 1))
+    pub(crate) fn pack(self, log_entries: u32) -> [u32; 4] {
+        let ranks = self.ranks | self.begins_before << Self::rank_bits(log_entries);
+        [self.start, self.first_rank, ranks, self.goes_on]
     }
-}
 
-/// Where the blocks begin: block b takes its entries from `step` b on, or from up to a slack before.
-#[derive(Clone, Copy)]
-pub(crate) struct Cuts {
-    pub(crate) step: u32,
-    pub(crate) headers: DevicePtr<[u32; 4]>,
-}
-
-/// In the last word of a header: the first row begins in an earlier block, the last one goes on in
-/// a later block.
-pub(crate) const STARTS_BEFORE: u32 = 1;
-pub(crate) const GOES_ON: u32 = 2;
-
-impl Cuts {
-    /// The block of an entry.
     #[inline(always)]
-    pub(crate) fn block_of(self, entry: u32) -> u32 {
-        let block = divide(entry, self.step);
-        block + u32::from(self.headers.load(block + 1)[0] <= entry)
+    fn unpack([start, first_rank, ranks, goes_on]: [u32; 4], log_entries: u32) -> Self {
+        let bits = Self::rank_bits(log_entries);
+        let (begins_before, ranks) = (ranks >> bits, ranks & ((1 << bits) - 1));
+        Self { start, first_rank, ranks, begins_before, goes_on }
     }
 }
 
@@ -101,8 +94,8 @@ impl<T: Number> SegmentValues<T> for All<T> {
 
 #[derive(Clone, Copy)]
 struct Shared<T> {
-    /// By rank inside the block.
-    sums: SharedArray<T>,
+    /// For each warp: its products, then its sums by rank inside the warp.
+    exchange: SharedArray<T>,
     /// Of the warps: what is summed after the last row end, and whether there is one.
     tails: SharedArray<T>,
     ended: SharedArray<u32>,
@@ -112,7 +105,7 @@ impl<T: Number> Shared<T> {
     #[inline(always)]
     fn cut(pool: &mut Pool, entries: u32) -> Self {
         Self {
-            sums: pool.array(SEGMENT_THREADS * entries),
+            exchange: pool.array(SEGMENT_THREADS * entries),
             tails: pool.array(WARPS),
             ended: pool.array(WARPS),
         }
@@ -132,6 +125,34 @@ impl<T: Number> Shared<T> {
         }
         sum
     }
+
+    /// From the elements 32 v + lane of a warp to the elements N lane + v; `first` is the warp's
+    /// first element in shared memory.
+    #[inline(always)]
+    fn consecutive<const N: usize>(self, first: u32, lane: u32, products: [T; N]) -> [T; N] {
+        for (v, product) in (0..).zip(products) {
+            self.exchange.store(first + swizzled::<T, N>(v * WARP_SIZE + lane), product);
+        }
+        warp::sync_warp(FULL_MASK);
+        let mut consecutive = [T::ZERO; N];
+        for (v, product) in (0..).zip(&mut consecutive) {
+            *product = self.exchange.load(first + swizzled::<T, N>(N as u32 * lane + v));
+        }
+        // The sums overwrite them.
+        warp::sync_warp(FULL_MASK);
+        consecutive
+    }
+}
+
+/// Where element `element` of a warp lies in shared memory: inside of N elements it is moved so
+/// that neither stores nor loads of [`Shared::consecutive`] have bank conflicts.
+#[inline(always)]
+fn swizzled<T, const N: usize>(element: u32) -> u32 {
+    let entries = N as u32;
+    // Of N elements each, in one pass over the 32 banks of 4 bytes.
+    let in_a_pass = (128 / size_of::<T>() as u32 / entries).max(1);
+    let row = element / entries;
+    row * entries + ((element % entries) ^ (row / in_a_pass % entries))
 }
 
 /// Bytes of dynamic shared memory for `entries` of a thread.
@@ -157,7 +178,7 @@ impl Spanning {
         2 * block + u32::from(block == self.first)
     }
 
-    /// Leaves this block's part, and adds all of them if it is the last to come. Warp 0 calls.
+    /// Leaves this block's part, and adds all of them if it is the last to come. One warp calls.
     #[inline(always)]
     fn arrive<T: Number>(
         self,
@@ -171,19 +192,19 @@ impl Spanning {
         let mut came_before = 0;
         if lane == 0 {
             parts.store(self.element(block), part);
-            fence::device();
-            came_before = arrivals.atomic_add(self.first, 1);
+            came_before = arrivals.atomic_add_release(self.first, 1);
         }
         let came_before = warp::shuffle_idx(FULL_MASK, came_before, 0, WARP_SIZE);
         if came_before != self.last - self.first {
             return;
         }
         warp::sync_warp(FULL_MASK);
-        fence::device();
+        // All parts are in L2, and are read there. A fence would empty this multiprocessor's L1, and
+        // with it the x of all its blocks.
         let mut sum = T::ZERO;
         let mut other = self.first + lane;
         while other <= self.last {
-            sum += parts.load(self.element(other));
+            sum += parts.load_relaxed(self.element(other));
             other += WARP_SIZE;
         }
         let sum = warp_sum(FULL_MASK, sum, WARP_SIZE);
@@ -196,12 +217,22 @@ impl Spanning {
 
 #[derive(Clone, Copy)]
 pub(crate) struct Matrix<V> {
-    pub(crate) ranks: Ranks,
-    pub(crate) cuts: Cuts,
+    /// The rows that have entries, where `listed` is not 0. Else those are all rows, and the rank of a
+    /// row is its number.
+    pub(crate) listed: u32,
+    pub(crate) row_ids: DevicePtr<u32>,
+    pub(crate) headers: DevicePtr<[u32; 4]>,
     pub(crate) warp_ranks: DevicePtr<u32>,
     pub(crate) flags: DevicePtr<u32>,
     pub(crate) col_ind: DevicePtr<u32>,
     pub(crate) values: V,
+}
+
+impl<V> Matrix<V> {
+    #[inline(always)]
+    fn row(&self, rank: u32) -> u32 {
+        if self.listed == 0 { rank } else { self.row_ids.load(rank) }
+    }
 }
 
 /// What a thread does for piece `block` of the entries.
@@ -231,24 +262,35 @@ pub(crate) fn product<T: Number, V: SegmentValues<T>, const N: usize>(
         products[v] = matrix.values.load(first_element + v as u32 * WARP_SIZE);
     }
     let flags = matrix.flags.load(thread / 2) >> (16 * (thread % 2));
-    let [start, first_rank, ranks, spans] = matrix.cuts.headers.load(block);
-    let [end, ..] = matrix.cuts.headers.load(block + 1);
+    let header = matrix.headers.load(block);
+    let [end, ..] = matrix.headers.load(block + 1);
+    let Header { start, first_rank, ranks, begins_before, goes_on } =
+        Header::unpack(header, entries.trailing_zeros());
     let warp_rank = matrix.warp_ranks.load(block * WARPS + warp_in_block);
+    let warp_first = warp_in_block * WARP_SIZE * entries;
+    let in_warp = (end - start).saturating_sub(warp_first);
+    // Before x is used: these loads are to be in flight with those of the entries.
+    let ends = (flags & ((1 << N) - 1)).count_ones();
+    let until = warp_inclusive_scan(ends);
+    let in_this_warp = warp::shuffle_idx(FULL_MASK, until, WARP_SIZE - 1, WARP_SIZE);
     for v in 0..N {
         products[v] = products[v] * x.load(columns[v]);
     }
     // A row that goes on must not see the stored elements behind the block's entries.
-    let mine = (end - start).saturating_sub(me * entries);
-    if mine < entries {
+    if in_warp < WARP_SIZE * entries {
         for v in 0..N {
-            if v as u32 >= mine {
+            if v as u32 * WARP_SIZE + lane >= in_warp {
                 products[v] = T::ZERO;
             }
         }
     }
-
-    let ends = (flags & ((1 << N) - 1)).count_ones();
-    let first = warp_rank + warp_inclusive_scan(ends) - ends;
+    // Inside of a row the order does not matter.
+    if in_this_warp > 0 {
+        products = shared.consecutive(warp_first, lane, products);
+    }
+    // By rank inside the warp.
+    let sums = |rank: u32| warp_first + rank;
+    let first = until - ends;
     let (mut sum, mut head, mut rank) = (T::ZERO, T::ZERO, first);
     for (v, product) in products.into_iter().enumerate() {
         sum += product;
@@ -256,7 +298,7 @@ pub(crate) fn product<T: Number, V: SegmentValues<T>, const N: usize>(
             if rank == first {
                 head = sum;
             } else {
-                shared.sums.store(rank, sum);
+                shared.exchange.store(sums(rank), sum);
             }
             rank += 1;
             sum = T::ZERO;
@@ -268,37 +310,34 @@ pub(crate) fn product<T: Number, V: SegmentValues<T>, const N: usize>(
         shared.tails.store(warp_in_block, tail);
         shared.ended.store(warp_in_block, any_end.into());
     }
-    if ends > 0 && ended_before {
-        shared.sums.store(first, head);
-    }
     thread::sync_threads();
-    // The first row end of a warp closes what earlier warps left open.
-    if ends > 0 && !ended_before {
-        shared.sums.store(first, shared.carry(warp_in_block) + head);
+    if ends > 0 {
+        // The first row end of a warp closes what earlier warps left open.
+        if !ended_before {
+            head = shared.carry(warp_in_block) + head;
+        }
+        shared.exchange.store(sums(first), head);
     }
-    thread::sync_threads();
+    warp::sync_warp(FULL_MASK);
 
-    if warp_in_block == 0 && spans != 0 {
-        let arrive = |rank: u32, part: T| {
-            let (start, end) = matrix.ranks.bounds(rank);
-            let (first, last) = (matrix.cuts.block_of(start), matrix.cuts.block_of(end - 1));
-            let spanning = Spanning { row: matrix.ranks.row(rank), first, last };
-            spanning.arrive(block, part, lane, parts, arrivals, y);
-        };
-        // A row that begins before and goes on has its one part here in the middle.
-        if spans & STARTS_BEFORE != 0 {
-            let part = if ranks > 0 { shared.sums.load(0) } else { shared.carry(WARPS) };
-            arrive(first_rank, part);
-        }
-        if spans & GOES_ON != 0 && (ranks > 0 || spans & STARTS_BEFORE == 0) {
-            arrive(first_rank + ranks, shared.carry(WARPS));
-        }
+    // The row that begins before the block ends in this warp.
+    let closes = begins_before > 0 && warp_rank == 0 && in_this_warp > 0;
+    let mut rank = lane + u32::from(closes);
+    while rank < in_this_warp {
+        let row = matrix.row(first_rank + warp_rank + rank);
+        y.store(row, shared.exchange.load(sums(rank)));
+        rank += WARP_SIZE;
     }
-    let starts_before = spans & STARTS_BEFORE;
-    let mut rank = me + starts_before;
-    while rank < ranks {
-        y.store(matrix.ranks.row(first_rank + rank), shared.sums.load(rank));
-        rank += SEGMENT_THREADS;
+    let arrive = |rank: u32, first: u32, last: u32, part: T| {
+        let spanning = Spanning { row: matrix.row(rank), first, last };
+        spanning.arrive(block, part, lane, parts, arrivals, y);
+    };
+    if closes {
+        arrive(first_rank, block - begins_before, block, shared.exchange.load(sums(0)));
+    }
+    if goes_on > 0 && warp_in_block == 0 {
+        let before = if ranks > 0 { 0 } else { begins_before };
+        arrive(first_rank + ranks, block - before, block + goes_on, shared.carry(WARPS));
     }
 }
 
@@ -312,8 +351,6 @@ macro_rules! segments {
             pub fn $stored<T: $bound>(
                 listed: u32,
                 row_ids: DevicePtr<u32>,
-                row_ptr: DevicePtr<u32>,
-                step: u32,
                 headers: DevicePtr<[u32; 4]>,
                 warp_ranks: DevicePtr<u32>,
                 flags: DevicePtr<u32>,
@@ -324,9 +361,8 @@ macro_rules! segments {
                 arrivals: DevicePtrMut<u32>,
                 y: Output<T>,
             ) {
-                let ranks = Ranks { listed, row_ids, row_ptr };
-                let cuts = Cuts { step, headers };
-                let matrix = Matrix { ranks, cuts, warp_ranks, flags, col_ind, values };
+                let matrix =
+                    Matrix { listed, row_ids, headers, warp_ranks, flags, col_ind, values };
                 product::<T, _, $entries>(matrix, thread::block_idx_x(), x, parts, arrivals, y);
             }
             as $stored_marker
@@ -337,8 +373,6 @@ macro_rules! segments {
             pub fn $single<T: Real>(
                 listed: u32,
                 row_ids: DevicePtr<u32>,
-                row_ptr: DevicePtr<u32>,
-                step: u32,
                 headers: DevicePtr<[u32; 4]>,
                 warp_ranks: DevicePtr<u32>,
                 flags: DevicePtr<u32>,
@@ -349,9 +383,9 @@ macro_rules! segments {
                 arrivals: DevicePtrMut<u32>,
                 y: Output<T>,
             ) {
-                let (ranks, values) = (Ranks { listed, row_ids, row_ptr }, Single(values));
-                let cuts = Cuts { step, headers };
-                let matrix = Matrix { ranks, cuts, warp_ranks, flags, col_ind, values };
+                let values = Single(values);
+                let matrix =
+                    Matrix { listed, row_ids, headers, warp_ranks, flags, col_ind, values };
                 product::<T, _, $entries>(matrix, thread::block_idx_x(), x, parts, arrivals, y);
             }
             as $single_marker
@@ -362,8 +396,6 @@ macro_rules! segments {
             pub fn $equal<T: Real>(
                 listed: u32,
                 row_ids: DevicePtr<u32>,
-                row_ptr: DevicePtr<u32>,
-                step: u32,
                 headers: DevicePtr<[u32; 4]>,
                 warp_ranks: DevicePtr<u32>,
                 flags: DevicePtr<u32>,
@@ -374,9 +406,9 @@ macro_rules! segments {
                 arrivals: DevicePtrMut<u32>,
                 y: Output<T>,
             ) {
-                let (ranks, values) = (Ranks { listed, row_ids, row_ptr }, All(value));
-                let cuts = Cuts { step, headers };
-                let matrix = Matrix { ranks, cuts, warp_ranks, flags, col_ind, values };
+                let values = All(value);
+                let matrix =
+                    Matrix { listed, row_ids, headers, warp_ranks, flags, col_ind, values };
                 product::<T, _, $entries>(matrix, thread::block_idx_x(), x, parts, arrivals, y);
             }
             as $equal_marker

@@ -67,10 +67,9 @@ macro_rules! product {
             let (listed, step, log_entries) = (1, per_block, u32::ilog2($entries));
 
             let headers = emulator.alloc_zeroed::<[u32; 4]>(blocks as usize + 1);
-            // Where the second block begins tells which one the first row begins in.
-            headers.write_at(1, &[[per_block, 0, 0, 3]]);
             let args = SegmentHeaders {
                 blocks,
+                log_entries,
                 step,
                 slack: 0,
                 entries,
@@ -150,8 +149,6 @@ macro_rules! product {
                     let args = $kernel {
                         listed,
                         row_ids: row_ids.ptr(),
-                        row_ptr,
-                        step,
                         headers: headers.ptr(),
                         warp_ranks: warp_ranks.ptr(),
                         flags: flags.ptr(),

@@ -28,8 +28,6 @@ pub(crate) struct DeviceSegments<T> {
     entries: usize,
     /// log2 of the entries of a thread.
     log_entries: u32,
-    /// Entries from one block to the next.
-    pub(crate) step: u32,
     /// The rows that have entries, if some rows have none.
     pub(crate) row_ids: Option<DeviceBuffer<u32>>,
     /// The row pointers of the CSR matrix.
@@ -100,7 +98,8 @@ impl<T: DeviceScalar> DeviceSegments<T> {
         let device = a.device();
         let stream = Stream::new(device)?;
         let piece = SEGMENT_THREADS as usize * entries;
-        let slack = slack(piece, stats.longest_row);
+        let mean_row = a.entries() / (a.rows() - stats.empty_rows).max(1);
+        let slack = slack(piece, stats.longest_row, mean_row);
         let step = piece - slack;
         let blocks = blocks(a.entries(), step, piece)?;
         let elements = blocks * piece;
@@ -116,6 +115,7 @@ impl<T: DeviceScalar> DeviceSegments<T> {
         let mut headers = DeviceBuffer::uninitialized(device, blocks + 1)?;
         let args = SegmentHeaders {
             blocks: blocks as u32,
+            log_entries,
             step: step as u32,
             slack: slack as u32,
             entries: a.entries() as u32,
@@ -167,12 +167,11 @@ impl<T: DeviceScalar> DeviceSegments<T> {
         kept.copy_from_on(&a.row_ptr, &stream)?;
         stream.synchronize()?;
         let shape = (a.rows(), a.cols());
-        let (entries, step, row_ptr) = (a.entries(), step as u32, kept);
+        let (entries, row_ptr) = (a.entries(), kept);
         Ok(Self {
             shape,
             entries,
             log_entries,
-            step,
             row_ids,
             row_ptr,
             headers,
@@ -239,9 +238,16 @@ impl Elements<'_> {
 }
 
 /// How many entries before its regular position a block of `piece` entries may begin, in order to
-/// begin with a row; the same number of elements is then free at its end.
-fn slack(piece: usize, longest_row: usize) -> usize {
-    if longest_row <= piece / 8 { longest_row } else { piece / 16 }
+/// begin with a row; the same number of elements is then free at its end. None where nearly every block
+/// begins inside of a row all the same.
+fn slack(piece: usize, longest_row: usize, mean_row: usize) -> usize {
+    if longest_row <= piece / 8 {
+        longest_row
+    } else if mean_row < piece / 2 {
+        piece / 16
+    } else {
+        0
+    }
 }
 
 /// Number of blocks that begin `step` entries apart. Refuses more than 2^31 stored elements,
@@ -321,6 +327,6 @@ mod tests {
         assert_eq!(blocks((1 << 31) - 2048, 2048, 2048), Ok((1 << 20) - 1));
         assert!(blocks((1 << 31) - 2047, 2048, 2048).is_err());
         // A slack costs as many stored elements again.
-        assert!(blocks((1 << 31) - 2048, 2048 - slack(2048, 100), 2048).is_err());
+        assert!(blocks((1 << 31) - 2048, 2048 - slack(2048, 100, 10), 2048).is_err());
     }
 }

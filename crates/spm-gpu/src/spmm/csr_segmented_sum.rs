@@ -57,8 +57,6 @@ pub(super) fn on_device<T: DeviceReal>(problem: DeviceProblem<'_, T>) -> Planned
                     pieces: pieces as u32,
                     listed: a.row_ids.is_some().into(),
                     row_ids: a.row_ids.as_ref().unwrap_or(&a.row_ptr).ptr(),
-                    row_ptr: a.row_ptr.ptr(),
-                    step: a.step,
                     headers: a.headers.ptr(),
                     warp_ranks: a.warp_ranks.ptr(),
                     flags: a.flags.ptr(),

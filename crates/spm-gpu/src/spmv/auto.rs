@@ -176,7 +176,9 @@ pub(crate) fn on_device<T: DeviceReal>(problem: DeviceProblem<'_, T>) -> Planned
     }
 
     let cut = ColumnBlockShape::of::<T>(problem.device, cols);
+    // One long row holds up a column block, too.
     let blocked = compact
+        && !skewed
         && cols * size_of::<T>() > problem.device.info().limits.shared_bytes as usize
         && cut.is_some_and(|cut| {
             cut.col_blocks <= COL_BLOCKS && a.mean_row() >= BLOCK_ENTRIES * cut.col_blocks

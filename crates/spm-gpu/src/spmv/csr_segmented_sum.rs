@@ -55,8 +55,6 @@ macro_rules! launch {
         let args = $kernel {
             listed: a.row_ids.is_some().into(),
             row_ids: a.row_ids.as_ref().unwrap_or(&a.row_ptr).ptr(),
-            row_ptr: a.row_ptr.ptr(),
-            step: a.step,
             headers: a.headers.ptr(),
             warp_ranks: a.warp_ranks.ptr(),
             flags: a.flags.ptr(),

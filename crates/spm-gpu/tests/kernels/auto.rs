@@ -153,4 +153,7 @@ fn short_irregular_rows() {
 fn large_skewed_matrices() {
     let name = "powerlaw[rows=6000,cols=6000,entries=54000,longest=3000]";
     expect("csr-segmented-sum", name, Whole::Wide, &[1e-3, 1e-6]);
+    // Entries enough for blocks of columns, which the long row would hold up.
+    let dense = "powerlaw[rows=2000,cols=30000,entries=56000,longest=10000]";
+    expect("csr-segmented-sum", dense, Whole::Wide, &[1e-3, 1e-6]);
 }

@@ -11,6 +11,7 @@ pub trait Access: Sized {
     fn load_global(address: u64) -> Self;
     fn load_read_only(address: u64) -> Self;
     fn load_streaming(address: u64) -> Self;
+    fn load_relaxed(address: u64) -> Self;
     fn store_global(address: u64, value: Self);
     fn load_shared(offset: u32) -> Self;
     fn store_shared(offset: u32, value: Self);
@@ -48,6 +49,12 @@ macro_rules! register_access {
             fn load_streaming(address: u64) -> Self {
                 let bits = load!("ld.global.nc.L1::no_allocate", $width, $bits, $class,
                     address: reg64, pure, nomem);
+                // SAFETY: as above.
+                unsafe { transmute::<$bits, $type>(bits) }
+            }
+            #[inline(always)]
+            fn load_relaxed(address: u64) -> Self {
+                let bits = load!("ld.relaxed.gpu.global", $width, $bits, $class, address: reg64,);
                 // SAFETY: as above.
                 unsafe { transmute::<$bits, $type>(bits) }
             }
@@ -243,6 +250,12 @@ macro_rules! vector_access {
                 unsafe { transmute::<[u64; 2], $type>(bits) }
             }
             #[inline(always)]
+            fn load_relaxed(address: u64) -> Self {
+                let bits = load_pair!("ld.relaxed.gpu.global", address: reg64,);
+                // SAFETY: as above.
+                unsafe { transmute::<[u64; 2], $type>(bits) }
+            }
+            #[inline(always)]
             fn store_global(address: u64, value: Self) {
                 // SAFETY: as above.
                 store_pair!("st.global", address: reg64, unsafe { transmute::<$type, [u64; 2]>(value) });
@@ -318,6 +331,11 @@ macro_rules! double_vector_access {
             #[inline(always)]
             fn load_streaming(address: u64) -> Self {
                 let ([a, b], [c, d]) = (<[$scalar; 2]>::load_streaming(address), <[$scalar; 2]>::load_streaming(address + 16));
+                [a, b, c, d]
+            }
+            #[inline(always)]
+            fn load_relaxed(address: u64) -> Self {
+                let ([a, b], [c, d]) = (<[$scalar; 2]>::load_relaxed(address), <[$scalar; 2]>::load_relaxed(address + 16));
                 [a, b, c, d]
             }
             #[inline(always)]

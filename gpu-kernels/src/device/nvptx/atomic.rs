@@ -20,6 +20,7 @@ pub trait AtomicAccess: Sized {
 #[doc(hidden)]
 pub trait AtomicSum: Sized {
     fn atomic_add_global(address: u64, value: Self) -> Self;
+    fn atomic_add_release(address: u64, value: Self) -> Self;
     fn atomic_add_shared(offset: u32, value: Self) -> Self;
 }
 
@@ -95,6 +96,15 @@ macro_rules! atomic_sums {
                 // SAFETY: same size, every bit pattern is a value.
                 let value = unsafe { transmute::<$type, $bits>(value) };
                 let old: $bits = atomic!(concat!("atom.global.add.", $width), $class, address: reg64, value);
+                // SAFETY: as above.
+                unsafe { transmute::<$bits, $type>(old) }
+            }
+            #[inline(always)]
+            fn atomic_add_release(address: u64, value: Self) -> Self {
+                // SAFETY: as above.
+                let value = unsafe { transmute::<$type, $bits>(value) };
+                let old: $bits =
+                    atomic!(concat!("atom.release.gpu.global.add.", $width), $class, address: reg64, value);
                 // SAFETY: as above.
                 unsafe { transmute::<$bits, $type>(old) }
             }
