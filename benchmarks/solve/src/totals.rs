@@ -50,7 +50,7 @@ pub fn run(name: &str, a: &Csr<f64>, threads: usize, rounds: usize) -> Result<()
     let (x, mut y) = (vec![1.0; a.cols()], vec![0.0; a.rows()]);
     for count in COUNTS {
         let mut recipe = String::new();
-        let mut of_spm = |products: Option<u64>, y: &mut [f64]| {
+        let mut of_spm = |count, products: Option<u64>, y: &mut [f64]| {
             let start = Instant::now();
             let op = operator(&a, threads, products);
             let planning = start.elapsed().as_secs_f64();
@@ -64,15 +64,16 @@ pub fn run(name: &str, a: &Csr<f64>, threads: usize, rounds: usize) -> Result<()
         let sides = 2 + NAMES.len();
         let mut times = vec![Vec::new(); sides];
         for turn in 0..rounds * sides {
-            // The first side of a round meets colder caches than the others: each is the first in turn.
-            let side = (turn / sides + turn) % sides;
-            times[side].push(match side {
-                0 => of_spm(Some(count), &mut y),
-                1 => of_spm(None, &mut y),
+            let side = turn % sides;
+            let mut of_side = |count| match side {
+                0 | 1 => of_spm(count, (side == 0).then_some(count), &mut y),
                 _ => calls(count, || {
                     peers.product(side - 2, threads, black_box(&x), black_box(&mut y));
                 }),
-            });
+            };
+            // What the side before has left in the caches is no matter.
+            of_side(1);
+            times[side].push(of_side(count));
         }
         let seconds: Vec<f64> = times.iter_mut().map(|times| median(times, |&time| time)).collect();
         let best = (2..seconds.len()).min_by(|&a, &b| seconds[a].total_cmp(&seconds[b]));

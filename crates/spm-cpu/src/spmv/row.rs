@@ -46,7 +46,12 @@ unsafe fn dot_of<A: Copy, T: Scalar>(
 ) -> T {
     // SAFETY: the caller's promise.
     unsafe {
-        if simd { dot_unrolled(load, cols, values, x) } else { dot_in_order(load, cols, values, x) }
+        // Short rows have the same bits in both.
+        if simd && cols.len() >= ACCUMULATORS {
+            dot_unrolled(load, cols, values, x)
+        } else {
+            dot_in_order(load, cols, values, x)
+        }
     }
 }
 

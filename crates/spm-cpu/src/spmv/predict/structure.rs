@@ -333,7 +333,7 @@ impl Structure {
             threads,
             seconds: rates.start(threads) + reading.max(computing * share) + waiting * share,
             planning: planned.plan * a.nnz() as f64
-                + planned.plan_row * a.rows() as f64
+                + planned.plan_row * way.rows.max(a.rows() as f64)
                 + way.made / rates.fresh(),
             bytes,
         }
