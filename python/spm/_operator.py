@@ -260,9 +260,11 @@ class Operator(LinearOperator):
 
         Notes
         -----
-        In device memory x and `out` have the type of the operator, are both in C order or both in F order
-        without gaps, begin at a multiple of 16 bytes, do not overlap, and are on the operator's GPU;
-        anything else is an error, not a copy.
+        In device memory x and `out` have the type of the operator and are on the operator's GPU; anything
+        else is an error. They are used in place if both are in C order or both in F order without gaps. A
+        slice with gaps, an x in the other order than `out` and an x that overlaps `out` are copied on the
+        GPU, in the stream of the product; elements that do not come in the order of their addresses are
+        an error.
 
         The product runs in `stream`, which is by default the current stream of CuPy or PyTorch, the one
         that a ``__cuda_array_interface__`` names, or else the default stream. The call returns when the

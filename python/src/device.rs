@@ -2,14 +2,16 @@
 //! has `__cuda_array_interface__` or `__dlpack__`. A call on a GPU takes microseconds: arrays of the two
 //! libraries are read by their attributes, which is faster than either protocol.
 
-use std::ffi::CStr;
-
 use pyo3::exceptions::{PyAttributeError, PyTypeError, PyValueError};
 use pyo3::intern;
 use pyo3::prelude::*;
 use pyo3::sync::PyOnceLock;
-use pyo3::types::{PyCapsule, PyCapsuleMethods, PyDict, PyTuple, PyType};
+use pyo3::types::{PyCapsule, PyDict, PyType};
+
 use spm::Layout;
+
+use crate::dlpack;
+use crate::place::{Place, Shape};
 
 /// The default stream where null would be ambiguous (`cudaStreamLegacy`).
 const LEGACY_STREAM: usize = 1;
@@ -45,90 +47,10 @@ pub(crate) struct Operand<'py> {
     pub(crate) library: Library,
     /// The element type by NumPy's name.
     pub(crate) dtype: &'static str,
-    pub(crate) shape: Shape,
-    /// By rows, and by columns, without gaps.
-    pub(crate) layouts: [bool; 2],
+    pub(crate) place: Place,
     pub(crate) is_readonly: bool,
     /// Keeps the memory of a DLPack tensor.
     _capsule: Option<Bound<'py, PyAny>>,
-}
-
-/// Sizes or strides of up to two dimensions.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) struct Shape {
-    dimensions: usize,
-    sizes: [i64; 2],
-}
-
-impl Shape {
-    fn of(tuple: &Bound<'_, PyAny>) -> PyResult<Self> {
-        let tuple = tuple.cast::<PyTuple>()?;
-        let dimensions = tuple.len();
-        let mut sizes = [1; 2];
-        for (i, size) in sizes.iter_mut().enumerate().take(dimensions) {
-            *size = tuple.get_item(i)?.extract()?;
-        }
-        Ok(Self { dimensions, sizes })
-    }
-
-    pub(crate) fn is_vector(self) -> bool {
-        self.dimensions == 1
-    }
-
-    /// Rows and columns; a vector is one column. Nothing for other numbers of dimensions.
-    pub(crate) fn rows_and_columns(self) -> Option<(usize, usize)> {
-        let [rows, cols] = self.sizes.map(|size| usize::try_from(size).ok());
-        matches!(self.dimensions, 1 | 2).then_some((rows?, cols?))
-    }
-
-    /// As Python writes it.
-    pub(crate) fn text(self) -> String {
-        let [rows, cols] = self.sizes;
-        match self.dimensions {
-            0 => "()".to_owned(),
-            1 => format!("({rows},)"),
-            2 => format!("({rows}, {cols})"),
-            more => format!("({rows}, {cols}, ...) of {more} dimensions"),
-        }
-    }
-
-    /// Whether the strides, of `unit` each, are those of an array of this shape by rows, and by columns.
-    fn layouts(self, strides: Option<Self>, unit: i64) -> [bool; 2] {
-        let Some(strides) = strides else { return [true, self.is_line()] };
-        let ([rows, cols], [down, right]) = (self.sizes, strides.sizes);
-        if rows == 0 || cols == 0 {
-            return [true; 2];
-        }
-        // Strides of lines that are alone mean nothing.
-        let contiguous = |length: i64, stride: i64, expected: i64| {
-            length == 1 || expected.checked_mul(unit) == Some(stride)
-        };
-        if self.dimensions == 1 {
-            return [contiguous(rows, down, 1); 2];
-        }
-        [
-            contiguous(cols, right, 1) && contiguous(rows, down, cols),
-            contiguous(rows, down, 1) && contiguous(cols, right, rows),
-        ]
-    }
-
-    /// One row or one column, or nothing.
-    fn is_line(self) -> bool {
-        self.dimensions == 1 || self.sizes.iter().any(|&size| size <= 1)
-    }
-}
-
-impl Operand<'_> {
-    /// One of the layouts that it has.
-    pub(crate) fn has(&self, layout: Layout) -> bool {
-        self.layouts[usize::from(layout == Layout::ColumnMajor)]
-    }
-
-    /// Addresses of the elements, of `size` bytes each.
-    pub(crate) fn addresses(&self, size: usize) -> std::ops::Range<u64> {
-        let (rows, cols) = self.shape.rows_and_columns().unwrap_or_default();
-        self.address..self.address.saturating_add((rows * cols * size) as u64)
-    }
 }
 
 /// Types and functions of a library that the program has imported.
@@ -272,8 +194,7 @@ impl<'py> Operand<'py> {
             memory: Memory::Gpu(number),
             library: Library::Torch,
             dtype,
-            shape,
-            layouts: shape.layouts(Some(strides), 1),
+            place: Place::new(shape, Some(strides), 1),
             is_readonly: false,
             _capsule: None,
         }))
@@ -297,8 +218,7 @@ impl<'py> Operand<'py> {
             memory: Memory::Gpu(memory.getattr(intern!(py, "device_id"))?.extract()?),
             library: Library::Cupy,
             dtype,
-            shape,
-            layouts: shape.layouts(Some(strides), bytes(dtype)),
+            place: Place::new(shape, Some(strides), bytes(dtype)),
             is_readonly: false,
             _capsule: None,
         })
@@ -334,8 +254,7 @@ impl<'py> Operand<'py> {
             memory,
             library: Library::Other(stream),
             dtype,
-            shape,
-            layouts: shape.layouts(strides, bytes(dtype)),
+            place: Place::new(shape, strides, bytes(dtype)),
             is_readonly,
             _capsule: None,
         })
@@ -376,8 +295,7 @@ impl<'py> Operand<'py> {
             memory,
             library: Library::Other(Some(stream)),
             dtype,
-            shape,
-            layouts: shape.layouts(strides, 1),
+            place: Place::new(shape, strides, 1),
             is_readonly,
             _capsule: Some(capsule),
         })
@@ -407,8 +325,8 @@ impl<'py> Operand<'py> {
     /// library.
     pub(crate) fn new_like(&self, x: &Bound<'py, PyAny>, rows: usize) -> PyResult<New<'py>> {
         let py = x.py();
-        let (is_vector, by_columns) = (self.shape.is_vector(), !self.has(Layout::RowMajor));
-        let k = self.shape.sizes[1];
+        let (is_vector, by_columns) = (self.place.shape.is_vector(), self.place.is_by_columns());
+        let [length, k] = self.place.shape.sizes;
         // An array by columns is the transpose of one by rows.
         let shape = match (is_vector, by_columns) {
             (true, _) => (rows,).into_pyobject(py)?.into_any(),
@@ -417,7 +335,7 @@ impl<'py> Operand<'py> {
         };
         let (array, address) = match (self.library, self.memory, CUPY.get(py)) {
             (Library::Torch, ..) => {
-                let same = self.shape.sizes[0] == rows as i64 && !by_columns;
+                let same = length == rows as i64 && !by_columns && self.place.has(Layout::RowMajor);
                 let array = match TORCH.get(py) {
                     // Faster.
                     Some(torch) if same => torch.empty_like.bind(py).call1((x,))?,
@@ -451,7 +369,7 @@ impl<'py> Operand<'py> {
         let Some(address) = address else { return Ok(New { array, operand: None }) };
         let operand = Self {
             address,
-            shape: Shape { sizes: [rows as i64, k], ..self.shape },
+            place: Place::without_gaps(self.place.shape.with_rows(rows), by_columns),
             is_readonly: false,
             _capsule: None,
             ..*self
@@ -526,90 +444,4 @@ fn bytes(dtype: &str) -> i64 {
 fn not_supported(name: &str, found: &Bound<'_, PyAny>) -> PyErr {
     let expected = "float32, float64, complex64 or complex128";
     PyTypeError::new_err(format!("{name}: expected {expected}, found {found}"))
-}
-
-/// The structures of DLPack (`dlpack.h`), as far as they are read.
-mod dlpack {
-    use std::ffi::c_void;
-
-    use super::{CStr, PyCapsule, PyCapsuleMethods, PyResult, PyTypeError, Shape};
-    use pyo3::Bound;
-
-    pub(super) const FLOAT: u8 = 2;
-    pub(super) const COMPLEX: u8 = 5;
-    const READ_ONLY: u64 = 1;
-    const PLAIN: &CStr = c"dltensor";
-    const VERSIONED: &CStr = c"dltensor_versioned";
-
-    #[repr(C)]
-    struct DlTensor {
-        data: *const c_void,
-        device: [i32; 2],
-        ndim: i32,
-        code: u8,
-        bits: u8,
-        lanes: u16,
-        shape: *const i64,
-        strides: *const i64,
-        byte_offset: u64,
-    }
-
-    #[repr(C)]
-    struct Versioned {
-        version: [u32; 2],
-        manager: *const c_void,
-        deleter: *const c_void,
-        flags: u64,
-        tensor: DlTensor,
-    }
-
-    pub(super) struct Tensor {
-        pub(super) address: u64,
-        pub(super) code: u8,
-        pub(super) bits: u8,
-        pub(super) lanes: u16,
-        pub(super) shape: Shape,
-        pub(super) strides: Option<Shape>,
-    }
-
-    /// What is in the capsule, which goes on owning it, and whether it is read-only.
-    pub(super) fn tensor(capsule: &Bound<'_, PyCapsule>) -> PyResult<(Tensor, bool)> {
-        let at = |name| capsule.pointer_checked(Some(name));
-        if capsule.is_valid_checked(Some(VERSIONED)) {
-            // SAFETY: a capsule of this name holds this structure while it lives.
-            let managed = unsafe { at(VERSIONED)?.cast::<Versioned>().as_ref() };
-            if managed.version[0] != 1 {
-                let version = managed.version[0];
-                return Err(PyTypeError::new_err(format!("there is no DLPack version {version}")));
-            }
-            // SAFETY: as above.
-            let tensor = unsafe { read(&managed.tensor) };
-            return Ok((tensor, managed.flags & READ_ONLY != 0));
-        }
-        // SAFETY: a capsule of this name holds a structure that begins with this one while it lives.
-        let tensor = unsafe { read(at(PLAIN)?.cast::<DlTensor>().as_ref()) };
-        Ok((tensor, false))
-    }
-
-    /// # Safety
-    /// The tensor is one of DLPack: `shape` and `strides`, which may be null, have `ndim` elements.
-    unsafe fn read(tensor: &DlTensor) -> Tensor {
-        let dimensions = usize::try_from(tensor.ndim).unwrap_or(0);
-        let numbers = |from: *const i64| {
-            let mut sizes = [1; 2];
-            for (i, size) in sizes.iter_mut().enumerate().take(dimensions) {
-                // SAFETY: the caller's promise.
-                *size = unsafe { *from.add(i) };
-            }
-            Shape { dimensions, sizes }
-        };
-        Tensor {
-            address: (tensor.data as u64).wrapping_add(tensor.byte_offset),
-            code: tensor.code,
-            bits: tensor.bits,
-            lanes: tensor.lanes,
-            shape: numbers(tensor.shape),
-            strides: (!tensor.strides.is_null()).then(|| numbers(tensor.strides)),
-        }
-    }
 }

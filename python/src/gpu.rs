@@ -1,20 +1,22 @@
 //! Products with operands in device memory, in the streams of callers' libraries.
 
 use std::ffi::c_void;
+use std::ops::Range;
 use std::ptr;
-use std::sync::OnceLock;
+use std::sync::{Mutex, OnceLock, PoisonError};
 
 use numpy::Complex64;
 use pyo3::exceptions::{PyTypeError, PyValueError};
 use pyo3::prelude::*;
 use pyo3::types::PyComplex;
-use spm::spm_gpu::{Device, DeviceBuffer, Stream};
+use spm::spm_gpu::{Device, DeviceBuffer, Scratch, Stream};
 use spm::{DenseShape, DeviceScalar, Error, Form, Layout};
 
 use crate::arrays::Number;
 use crate::device::{Library, Memory, New, Operand, stream_handle};
 use crate::errors::exception;
 use crate::operator::Typed;
+use crate::place::{Copied, Place};
 use crate::process::detached;
 
 /// What a caller says of a product beside its operands.
@@ -57,8 +59,9 @@ pub(crate) fn run<'py, T: Number>(
     let (rows, cols) = typed.shape();
     let form = arguments.form;
     let (rows, cols) = if form.transposed { (cols, rows) } else { (rows, cols) };
-    let Some((_, k)) = of_x.shape.rows_and_columns().filter(|&(length, _)| length == cols) else {
-        let found = of_x.shape.text();
+    let Some((_, k)) = of_x.place.shape.rows_and_columns().filter(|&(length, _)| length == cols)
+    else {
+        let found = of_x.place.shape.text();
         let expected = format!("x: expected shape ({cols},) or ({cols}, k), found {found}");
         return Err(PyValueError::new_err(expected));
     };
@@ -81,14 +84,15 @@ pub(crate) fn run<'py, T: Number>(
         Some(operand) => operand,
         None => of_out_like::<T>(&out, &of_x, (rows, k), device, stream)?,
     };
-    let layouts = [Layout::RowMajor, Layout::ColumnMajor];
-    let both = |&layout: &Layout| of_x.has(layout) && of_out.has(layout);
-    let Some(layout) = layouts.into_iter().find(both) else {
-        return Err(no_layout(&of_x, &of_out));
-    };
-    let (from, to) = (of_x.addresses(size_of::<T>()), of_out.addresses(size_of::<T>()));
-    if from.start < to.end && to.start < from.end {
-        return Err(PyValueError::new_err("out: it overlaps x"));
+    let (from, to) = (of_x.elements::<T>("x")?, of_out.elements::<T>("out")?);
+    let layout = layout(&of_x.place, &of_out.place);
+    // An x where the result goes is a copy, too.
+    let overlap = from.start < to.end && to.start < from.end;
+    let x =
+        Side::new("x", &of_x.place, from, (!of_x.place.has(layout) || overlap).then_some(layout))?;
+    let y = Side::new("out", &of_out.place, to, (!of_out.place.has(layout)).then_some(layout))?;
+    if y.copies.is_some() && !of_out.place.is_injective() {
+        return Err(PyValueError::new_err("out: some of its elements are at one place"));
     }
     for (other, operand) in others.iter_mut().zip([&of_x, &of_out]) {
         let is_own = given.is_none() && operand.library == of_x.library;
@@ -100,13 +104,14 @@ pub(crate) fn run<'py, T: Number>(
         device,
         stream,
         others: others.map(|other| other.filter(|&other| other.max(1) != stream.max(1))),
-        x: (from.start, cols * k),
-        y: (to.start, rows * k),
+        x,
+        y,
+        adds: beta != <T as spm::Scalar>::ZERO,
     };
     let dense = DenseShape { k, layout };
     let launched = detached(py, || {
         typed.read(|state| {
-            call.with_operands(|x, y, stream| match (k, form) {
+            call.with_operands(&state.scratch, |x, y, stream| match (k, form) {
                 (1, _) => state.op.apply_in_stream(form, alpha, x, beta, y, stream),
                 (_, Form::PLAIN) => {
                     state.op.apply_dense_in_stream(dense, alpha, x, beta, y, stream)
@@ -122,36 +127,108 @@ pub(crate) fn run<'py, T: Number>(
     Ok(Some(out))
 }
 
-/// A product with operands of another library: addresses with numbers of elements, and handles of streams.
+/// A layout that both have without gaps, or else one for copies.
+fn layout(x: &Place, out: &Place) -> Layout {
+    let layouts = [Layout::RowMajor, Layout::ColumnMajor];
+    let of = |places: &[&Place]| {
+        layouts.into_iter().find(|&layout| places.iter().all(|place| place.has(layout)))
+    };
+    let none = if x.is_by_columns() { Layout::ColumnMajor } else { Layout::RowMajor };
+    of(&[x, out]).or_else(|| of(&[out])).or_else(|| of(&[x])).unwrap_or(none)
+}
+
+/// An operand of another library.
+struct Side {
+    address: u64,
+    /// Elements from the first one to the last one.
+    extent: usize,
+    /// Elements without gaps.
+    length: usize,
+    /// To and from an array without gaps, for one that is used through a copy.
+    copies: Option<Vec<Copied>>,
+}
+
+impl Side {
+    fn new(
+        name: &str,
+        place: &Place,
+        addresses: Range<u64>,
+        copy_in: Option<Layout>,
+    ) -> PyResult<Self> {
+        let copies = copy_in.map(|layout| place.copies(layout).ok_or_else(|| no_copy(name)));
+        let (rows, cols) = place.shape.rows_and_columns().unwrap_or_default();
+        let extent = place.extent().unwrap_or_default();
+        let copies = copies.transpose()?;
+        Ok(Self { address: addresses.start, extent, length: rows * cols, copies })
+    }
+
+    /// The array for its copy.
+    fn room(&self) -> usize {
+        self.copies.as_ref().map_or(0, |_| self.length)
+    }
+
+    fn copies(&self) -> impl Iterator<Item = &Copied> {
+        self.copies.iter().flatten()
+    }
+}
+
+/// A product with operands of another library, and handles of streams.
 struct Call<'a> {
     device: &'a Device,
     stream: usize,
     others: [Option<usize>; 2],
-    x: (u64, usize),
-    y: (u64, usize),
+    x: Side,
+    y: Side,
+    /// Whether something is added to y.
+    adds: bool,
 }
 
 impl Call<'_> {
     fn with_operands<T: DeviceScalar>(
         &self,
+        scratch: &Mutex<Scratch<T>>,
         product: impl FnOnce(&DeviceBuffer<T>, &mut DeviceBuffer<T>, &Stream) -> Result<(), Error>,
     ) -> Result<(), Error> {
         let device = self.device;
         let handle = |stream: usize| ptr::without_provenance_mut::<c_void>(stream);
         // SAFETY: what the protocols promise, which cannot be verified here. An array that is exported has
-        // so many elements at this address, on this device. It is alive until this function returns, and a
+        // so many elements at this address, on this device, gaps included. It is alive until this function
+        // returns, and a
         // library frees memory in the order of its streams: in the product's stream, or in one of `others`,
         // which wait for it. The same streams order what else reads and writes it. A stream that a caller
-        // names is alive during the call, and per-thread ones are the calling thread's. x and y do not
-        // overlap.
+        // names is alive during the call, and per-thread ones are the calling thread's. Where x and y
+        // overlap, x is copied before y is written; gaps are not written.
         let (x, mut y, stream, others) = unsafe {
-            let x = DeviceBuffer::from_raw(device, self.x.0, self.x.1)?;
-            let y = DeviceBuffer::from_raw_mut(device, self.y.0, self.y.1)?;
+            let x = DeviceBuffer::from_raw(device, self.x.address, self.x.extent)?;
+            let y = DeviceBuffer::from_raw_mut(device, self.y.address, self.y.extent)?;
             let others = self.others.map(|it| it.map(|it| Stream::from_raw(device, handle(it))));
             (x, y, Stream::from_raw(device, handle(self.stream)), others)
         };
         others.iter().flatten().try_for_each(|other| stream.follow(other))?;
-        let result = product(&x, &mut y, &stream);
+        let result = if self.x.copies.is_none() && self.y.copies.is_none() {
+            product(&x, &mut y, &stream)
+        } else {
+            let rooms = [self.x.room(), self.y.room()];
+            let mut scratch = scratch.lock().unwrap_or_else(PoisonError::into_inner);
+            let entered = scratch.enter(device, rooms, &stream, |[own_x, own_y]| {
+                for Copied { with_gaps, without } in self.x.copies() {
+                    own_x.copy_lines_from_on(*without, &x, *with_gaps, &stream)?;
+                }
+                let x = if self.x.copies.is_some() { own_x } else { &x };
+                if self.y.copies.is_none() {
+                    return product(x, &mut y, &stream);
+                }
+                for Copied { with_gaps, without } in self.y.copies().filter(|_| self.adds) {
+                    own_y.copy_lines_from_on(*without, &y, *with_gaps, &stream)?;
+                }
+                product(x, own_y, &stream)?;
+                for Copied { with_gaps, without } in self.y.copies() {
+                    y.copy_lines_from_on(*with_gaps, own_y, *without, &stream)?;
+                }
+                Ok(())
+            });
+            entered.unwrap_or_else(|error| Err(error.into()))
+        };
         others.iter().flatten().try_for_each(|other| other.follow(&stream))?;
         result
     }
@@ -169,11 +246,13 @@ fn of_out_like<'py, T: Number>(
         return Err(PyTypeError::new_err("out: expected an array in device memory, as x is"));
     };
     check::<T>("out", &found, device)?;
-    let is_vector = x.shape.is_vector();
-    if found.shape.is_vector() != is_vector || found.shape.rows_and_columns() != Some(shape) {
+    let is_vector = x.place.shape.is_vector();
+    if found.place.shape.is_vector() != is_vector
+        || found.place.shape.rows_and_columns() != Some(shape)
+    {
         let (rows, k) = shape;
         let expected = if is_vector { format!("({rows},)") } else { format!("({rows}, {k})") };
-        let found = found.shape.text();
+        let found = found.place.shape.text();
         return Err(PyValueError::new_err(format!(
             "out: expected shape {expected}, found {found}"
         )));
@@ -197,7 +276,7 @@ fn check<T: Number>(name: &str, operand: &Operand<'_>, device: &Device) -> PyRes
         _ if device.is_emulated() => false,
         Memory::Gpu(number) => number == ordinal,
         Memory::SomeGpu => {
-            let is_empty = operand.addresses(1).is_empty();
+            let is_empty = operand.place.extent() == Some(0);
             is_empty
                 || device.holds(operand.address).map_err(|error| exception(Error::Gpu(error)))?
         }
@@ -214,14 +293,19 @@ fn check<T: Number>(name: &str, operand: &Operand<'_>, device: &Device) -> PyRes
     Err(PyValueError::new_err(format!("{name} is {of}, and the operator on {here}")))
 }
 
-fn no_layout(x: &Operand<'_>, out: &Operand<'_>) -> PyErr {
-    for (name, operand) in [("x", x), ("out", out)] {
-        if operand.layouts == [false; 2] {
-            let reason = "has gaps between its elements: pass a contiguous copy, in C or F order";
-            return PyValueError::new_err(format!("{name} {reason}"));
-        }
+fn no_copy(name: &str) -> PyErr {
+    let reason = "has elements in a place that others have, or before the first one, or not whole \
+                  elements apart: pass a contiguous copy";
+    PyValueError::new_err(format!("{name} {reason}"))
+}
+
+impl Operand<'_> {
+    /// Addresses of its elements.
+    fn elements<T>(&self, name: &str) -> PyResult<Range<u64>> {
+        let extent = self.place.extent().ok_or_else(|| no_copy(name))?;
+        let bytes = (extent * size_of::<T>()) as u64;
+        Ok(self.address..self.address.saturating_add(bytes))
     }
-    PyValueError::new_err("x and out: one is in C order, the other one in F order")
 }
 
 /// alpha or beta.

@@ -3,12 +3,14 @@
 
 mod arrays;
 mod device;
+mod dlpack;
 mod errors;
 mod files;
 mod gpu;
 mod kernels;
 mod matrix;
 mod operator;
+mod place;
 mod process;
 
 use pyo3::prelude::*;

@@ -10,7 +10,7 @@ use numpy::{
 use pyo3::exceptions::{PyTypeError, PyValueError};
 use pyo3::prelude::*;
 use pyo3::sync::RwLockExt;
-use spm::spm_gpu::Device;
+use spm::spm_gpu::{Device, Scratch};
 use spm::{Csr, DenseMut, DenseRef, Error, Form, Layout, Recipe, Scalar, WidensTo};
 use spm_formats::convert;
 
@@ -44,6 +44,8 @@ pub(crate) struct State<T> {
     pub(crate) op: spm::Operator<T>,
     /// Those of other forms of the matrix, for products with matrices.
     others: Mutex<Vec<(Form, spm::Operator<T>)>>,
+    /// Of operands in device memory with gaps.
+    pub(crate) scratch: Mutex<Scratch<T>>,
     same_order: bool,
 }
 
@@ -343,8 +345,9 @@ fn overlap(a: &Range<usize>, b: &Range<usize>) -> bool {
 
 impl<T: Number> Typed<T> {
     fn new(op: spm::Operator<T>, options: Options, same_order: bool) -> Self {
-        let (others, shape, device) = (Mutex::default(), op.shape(), op.device().cloned());
-        let state = RwLock::new(State { op, others, same_order });
+        let (shape, device) = (op.shape(), op.device().cloned());
+        let (others, scratch) = (Mutex::default(), Mutex::default());
+        let state = RwLock::new(State { op, others, scratch, same_order });
         Self { state: ManuallyDrop::new(state), shape, device, options }
     }
 

@@ -7,6 +7,7 @@ import numpy as np
 import pytest
 import scipy.sparse
 from conftest import DTYPES, matrix, numbers
+from numpy.lib.stride_tricks import as_strided
 from scipy.sparse.linalg import cg
 
 import spm
@@ -189,14 +190,17 @@ def test_operands_are_checked(rng, fake):
     fails(TypeError, "x: expected float64, .* found complex128", put(np.ones(5, "complex128")), y)
     fails(TypeError, "alpha: expected a real number", x, y, alpha=1j)
     fails(TypeError, "stream: expected a stream", x, y, stream="default")
-    gaps = type(x)(np.ones(10)[::2])
-    fails(ValueError, "x has gaps between its elements", gaps, y)
-    fails(ValueError, "out has gaps", put(zeros(5, 2)), type(x)(zeros(6, 4)[:, :2]))
-    fails(ValueError, "one is in C order, the other one in F order", put(zeros(5, 2)),
-          put(np.zeros((6, 2), order="F")))
-    buffer = np.zeros(16)
-    fails(ValueError, "out: it overlaps x", type(x)(buffer[:5]), type(x)(buffer[4:10]))
-    fails(ValueError, "is no multiple of 16; use a copy", type(x)(buffer[1:6]), y)
+    def strided(*arguments):
+        return type(x)(as_strided(*arguments))
+
+    fails(ValueError, "x has elements in a place .* pass a contiguous copy", type(x)(np.ones(5)[::-1]), y)
+    fails(ValueError, "x has elements in a place", strided(np.ones(1), (5,), (0,)), y)
+    fails(ValueError, "x has elements in a place", strided(np.ones(9), (5, 2), (8, 0)), put(zeros(6, 2)))
+    fails(ValueError, "out has elements in a place", x, type(x)(np.zeros(6)[::-1]))
+    fails(ValueError, "out: some of its elements are at one place", put(zeros(5, 2)),
+          strided(np.zeros(9), (6, 2), (8, 8)))
+    bytes = np.zeros(64, "uint8")
+    fails(ValueError, "is no multiple of 8; use a copy", type(x)(bytes[4:44].view("float64")), y)
     locked = np.zeros(6)
     locked.flags.writeable = False
     # NumPy itself refuses to hand over what is read-only to those who do not ask.
@@ -209,6 +213,87 @@ def test_operands_are_checked(rng, fake):
         op.apply(np.ones(5), y)
     with pytest.raises(TypeError, match="stream: x is in host memory"):
         op.apply(np.ones(5), stream=1)
+
+
+# From a large array to a part, and the shape of a large array that has a part of this shape.
+PARTS = {
+    1: [(lambda a: a, lambda n: n), (lambda a: a[1:], lambda n: n + 1), (lambda a: a[1:-1:3], lambda n: 3 * n + 1),
+        (lambda a: a[:, 1], lambda n: (n, 3))],
+    2: [(lambda a: a, lambda n, k: (n, k)), (lambda a: a[1:], lambda n, k: (n + 1, k)),
+        (lambda a: a[:, 1:-1], lambda n, k: (n, k + 2)), (lambda a: a[:, ::2], lambda n, k: (n, 2 * k)),
+        (lambda a: a[1::2, ::2], lambda n, k: (2 * n, 2 * k)), (lambda a: a.T, lambda n, k: (k, n)),
+        (lambda a: a[:, 1:].T, lambda n, k: (k, n + 1)), (lambda a: a[1:, ::3].T, lambda n, k: (k + 1, 3 * n))],
+}
+
+
+@pytest.mark.parametrize("dtype", DTYPES)
+@pytest.mark.parametrize("k", [None, 2, 3, 8])
+def test_operands_with_gaps(rng, library, dtype, k):
+    A = matrix(rng, (30, 20), dtype)
+    op, dense = spm.operator(A, device=library.device), A.toarray()
+    columns = () if k is None else (k,)
+
+    def placed(part, shape, contents):
+        """A part of a large array with these contents, and the function that reads all of that."""
+        large = np.full(shape(*contents.shape), 7, dtype)
+        part(large)[...] = contents
+        if library.device == "emulated":
+            kind = {"interface": Interface, "dlpack": Tensor, "old dlpack": OldTensor}[library.name]
+            return kind(part(large)), lambda: large
+        large = library.put(large)
+        return part(large), lambda: library.get(large)
+
+    def check(form, dense, of_x, of_out, beta):
+        x = numbers(rng, dense.shape[1:] + columns, dtype)
+        y = numbers(rng, dense.shape[:1] + columns, dtype)
+        expected = np.full(of_out[1](*y.shape), 7, dtype)
+        of_out[0](expected)[...] = 2 * (dense @ x) + beta * y
+        x, _ = placed(*of_x, x)
+        out, all_of_out = placed(*of_out, y)
+        assert form.apply(x, out, alpha=2, beta=beta) is out
+        equal(all_of_out(), expected)
+
+    parts = PARTS[1 + len(columns)]
+    for of_x in parts:
+        for of_out in parts:
+            check(op, dense, of_x, of_out, -1)
+        check(op, dense, of_x, parts[-1], 0)
+        check(op.T, dense.T, of_x, parts[-2], -1)
+        check(op.H, dense.conj().T, parts[-2], of_x, 0)
+
+
+@pytest.mark.parametrize("name", ["dlpack", "cupy", "torch"])
+def test_new_results_for_operands_with_gaps(rng, name):
+    library = Library(name)
+    A = matrix(rng, (30, 20))
+    op, dense = spm.operator(A, device=library.device), A.toarray()
+    for k in (1, 4):
+        large = numbers(rng, (20, k + 3), "float64")
+        for order in "CF":
+            whole = np.array(large, order=order)
+            X = Tensor(whole[:, 2:-1]) if name == "dlpack" else library.put(whole)[:, 2:-1]
+            Y = op @ X
+            equal(library.get(Y), dense @ large[:, 2:-1])
+            assert k == 1 or library.is_fortran(Y) == (order == "F")
+    x = Tensor(large[:, 1]) if name == "dlpack" else library.put(large)[:, 1]
+    equal(library.get(op @ x), dense @ large[:, 1])
+
+
+def test_an_x_where_the_result_goes_is_a_copy_first(rng, fake):
+    A = matrix(rng, (20, 20))
+    op, dense, kind = spm.operator(A, device="emulated"), A.toarray(), type(fake.put(np.ones(1)))
+    for from_, to in [(slice(0, 20), slice(0, 20)), (slice(0, 20), slice(4, 24)), (slice(5, 25), slice(0, 20))]:
+        for beta in (0, 3):
+            buffer = numbers(rng, 25, "float64")
+            expected = buffer.copy()
+            expected[to] = dense @ buffer[from_] + beta * buffer[to]
+            op.apply(kind(buffer[from_]), kind(buffer[to]), beta=beta)
+            equal(buffer, expected)
+    square = numbers(rng, (20, 8), "float64")
+    expected = square.copy()
+    expected[:, 4:] = dense @ square[:, :4]
+    op.apply(kind(square[:, :4]), kind(square[:, 4:]))
+    equal(square, expected)
 
 
 def test_the_fields_of_the_array_interface(rng):

@@ -301,6 +301,7 @@ forward! {
     cuMemFree_v2(a: CUdeviceptr);
     cuMemGetInfo_v2(a: *mut usize, b: *mut usize);
     cuMemPrefetchAsync(a: CUdeviceptr, b: usize, c: CUdevice, d: CUstream);
+    cuMemcpy2DAsync_v2(a: *const CUDA_MEMCPY2D, b: CUstream);
     cuMemcpy2D_v2(a: *const CUDA_MEMCPY2D);
     cuMemcpyAtoH_v2(a: *mut c_void, b: CUarray, c: usize, d: usize);
     cuMemcpyDtoDAsync_v2(a: CUdeviceptr, b: CUdeviceptr, c: usize, d: CUstream);

@@ -87,7 +87,7 @@ pub use info::{DeviceInfo, LaunchLimits};
 pub use kernel::ProductKernel;
 pub use launch::Launch;
 pub use matrix::{DeviceCsr, DeviceHll, DeviceSell};
-pub use memory::DeviceBuffer;
+pub use memory::{DeviceBuffer, Lines, Scratch};
 pub use plan::{
     DeviceCsc, DeviceProductPlan, DeviceReal, DeviceScalar, DeviceTransposePlan, HostPlan,
     HostProductPlan, HostTransposePlan, Operands, PlanOptions,

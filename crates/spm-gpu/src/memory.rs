@@ -1,11 +1,18 @@
 //! Arrays in device memory.
 
+mod foreign;
+mod lines;
+mod scratch;
+
+pub use lines::Lines;
+pub use scratch::Scratch;
+
 use std::ffi::c_void;
 use std::{mem, ptr};
 
 use cust::sys;
 use spm_gpu_kernels::device::{DevicePtr, DevicePtrMut, Element};
-use spm_gpu_kernels::emulator::{EmuBuffer, EmulatorError};
+use spm_gpu_kernels::emulator::{EmuBuffer, Emulator, EmulatorError};
 
 use crate::budget::Reserved;
 use crate::device::{Backend, Device};
@@ -35,9 +42,6 @@ enum Storage<T> {
     Emulated(EmuBuffer<T>),
 }
 
-/// The bytes that kernels load and store at once, at most, of x and y.
-const ALIGNMENT: u64 = 16;
-
 /// Who owns the memory of an array.
 #[derive(Debug)]
 enum Owner<T> {
@@ -45,23 +49,7 @@ enum Owner<T> {
     /// Another library.
     Foreign,
     /// The array stands for writable host memory, on the emulator.
-    Host(HostCopy<T>),
-}
-
-/// Where the elements of an emulated array go when it is dropped.
-#[derive(Debug)]
-struct HostCopy<T> {
-    address: u64,
-    write: unsafe fn(&EmuBuffer<T>, u64),
-}
-
-/// # Safety
-/// There is host memory for the elements at the address, and nothing else uses it.
-unsafe fn write_to_host<T: Element>(buffer: &EmuBuffer<T>, address: u64) {
-    let target = ptr::with_exposed_provenance_mut::<T>(address as usize);
-    let elements = buffer.to_vec();
-    // SAFETY: the caller's promise.
-    unsafe { target.copy_from_nonoverlapping(elements.as_ptr(), elements.len()) };
+    Host(foreign::HostCopy<T>),
 }
 
 impl<T> Drop for DeviceBuffer<T> {
@@ -74,11 +62,7 @@ impl<T> Drop for DeviceBuffer<T> {
                 // SAFETY: of the same device's pool, whose context is current; freed once.
                 unsafe { cuda.pool().free(block) };
             }
-            (Storage::Emulated(buffer), _, Owner::Host(HostCopy { address, write })) => {
-                // SAFETY: `from_raw_mut` was promised that the memory is there, of the array's length,
-                // and that nothing else uses it.
-                unsafe { write(buffer, *address) };
-            }
+            (Storage::Emulated(buffer), _, Owner::Host(copy)) => copy.write(buffer),
             _ => {}
         }
     }
@@ -116,95 +100,42 @@ impl<T: Element> DeviceBuffer<T> {
         let Some(bytes) = length.checked_mul(size_of::<T>()) else {
             return Err(out_of_memory(device, u64::MAX));
         };
-        let reserved = Reserved::new(bytes as u64)?;
-        let storage = match device.backend() {
-            Backend::Cuda(cuda) => {
-                cuda.make_current()?;
-                match cuda.pool().allocate(bytes) {
-                    Ok(block) => Storage::Cuda(block),
-                    Err(sys::CUresult::CUDA_ERROR_OUT_OF_MEMORY) => {
-                        return Err(out_of_memory(device, bytes as u64));
-                    }
-                    Err(answer) => {
-                        check("cuMemAlloc", answer)?;
-                        Storage::Cuda(Block::NONE)
-                    }
-                }
+        let cuda = match device.backend() {
+            Backend::Emulator(emulator) => {
+                return Self::emulated_like(device, emulator, length, 0);
             }
-            Backend::Emulator(emulator) => match emulator.try_alloc_uninit(length) {
-                Ok(buffer) => Storage::Emulated(buffer),
-                Err(EmulatorError::OutOfMemory { .. }) => {
-                    return Err(out_of_memory(device, bytes as u64));
-                }
-                Err(error) => return Err(error.into()),
-            },
+            Backend::Cuda(cuda) => cuda,
+        };
+        let reserved = Reserved::new(bytes as u64)?;
+        cuda.make_current()?;
+        let storage = match cuda.pool().allocate(bytes) {
+            Ok(block) => Storage::Cuda(block),
+            Err(sys::CUresult::CUDA_ERROR_OUT_OF_MEMORY) => {
+                return Err(out_of_memory(device, bytes as u64));
+            }
+            Err(answer) => {
+                check("cuMemAlloc", answer)?;
+                Storage::Cuda(Block::NONE)
+            }
         };
         let owner = Owner::Own;
         Ok(Self { storage, device: device.clone(), length, owner, _reserved: reserved })
     }
 
-    /// `length` elements of another library, from `address` on, to be read. Dropping the array waits for
-    /// nothing and frees nothing. `address` is a multiple of 16, or anything if `length` is 0.
-    ///
-    /// On an emulated device `address` is of host memory: it is copied now.
-    ///
-    /// # Errors
-    /// [`GpuError::Misaligned`]; [`GpuError::OutOfMemory`] on an emulated device.
-    ///
-    /// # Safety
-    /// So many elements lie there, in memory that this device can access. They stay until all work that is
-    /// given the array is done, and nothing writes them meanwhile; streams and events may see to both.
-    /// The result is never borrowed mutably.
-    pub unsafe fn from_raw(device: &Device, address: u64, length: usize) -> Result<Self, GpuError> {
-        // SAFETY: the caller's promise.
-        unsafe { Self::of_foreign(device, address, length, Owner::Foreign) }
-    }
-
-    /// The same, to be read and written. On an emulated device the array is copied back to host memory when
-    /// it is dropped.
-    ///
-    /// # Errors
-    /// As [`DeviceBuffer::from_raw`].
-    ///
-    /// # Safety
-    /// As [`DeviceBuffer::from_raw`], but the result may be borrowed mutably, and nothing else reads or
-    /// writes the elements until all work that is given the array is done.
-    pub unsafe fn from_raw_mut(
+    /// As [`DeviceBuffer::uninitialized`], aligned as this address is.
+    fn emulated_like(
         device: &Device,
-        address: u64,
+        emulator: &Emulator,
         length: usize,
-    ) -> Result<Self, GpuError> {
-        // SAFETY: the caller's promise.
-        unsafe {
-            let write = write_to_host::<T>;
-            Self::of_foreign(device, address, length, Owner::Host(HostCopy { address, write }))
-        }
-    }
-
-    /// # Safety
-    /// As [`DeviceBuffer::from_raw`]; with [`Owner::Host`] as [`DeviceBuffer::from_raw_mut`].
-    unsafe fn of_foreign(
-        device: &Device,
         address: u64,
-        length: usize,
-        owner: Owner<T>,
     ) -> Result<Self, GpuError> {
-        if length == 0 {
-            return Self::uninitialized(device, 0);
-        }
-        if !address.is_multiple_of(ALIGNMENT) {
-            return Err(GpuError::Misaligned { address, alignment: ALIGNMENT });
-        }
-        if device.is_emulated() {
-            let mut own = Self::uninitialized(device, length)?;
-            let source = ptr::with_exposed_provenance::<T>(address as usize);
-            // SAFETY: the caller promises so many elements, which nothing writes meanwhile.
-            own.copy_from_slice(unsafe { std::slice::from_raw_parts(source, length) })?;
-            own.owner = owner;
-            return Ok(own);
-        }
-        let (storage, owner) = (Storage::Cuda(Block::foreign(address)), Owner::Foreign);
-        let reserved = Reserved::new(0)?;
+        let bytes = length.saturating_mul(size_of::<T>()) as u64;
+        let reserved = Reserved::new(bytes)?;
+        let buffer = match emulator.try_alloc_uninit_like(length, address) {
+            Err(EmulatorError::OutOfMemory { .. }) => return Err(out_of_memory(device, bytes)),
+            buffer => buffer?,
+        };
+        let (storage, owner) = (Storage::Emulated(buffer), Owner::Own);
         Ok(Self { storage, device: device.clone(), length, owner, _reserved: reserved })
     }
 

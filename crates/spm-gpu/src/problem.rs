@@ -96,8 +96,8 @@ impl<'a, A> Problem<'a, A> {
             + Send
             + 'static,
     {
-        let launches = Launches { matrix, workspace, enqueue };
-        let checked = self.checked(launches);
+        let alignment = T::ALIGNMENT as usize;
+        let checked = self.checked(Launches { matrix, workspace, alignment, enqueue });
         // New values are ordered after earlier launches and before later ones.
         Box::new(if self.new_values { checked } else { checked.without_scratch() })
     }
@@ -116,7 +116,26 @@ impl<'a, A> Problem<'a, A> {
             + Send
             + 'static,
     {
-        self.boxed(Launches { matrix, workspace, enqueue })
+        self.product_aligned(T::ALIGNMENT as usize, matrix, workspace, enqueue)
+    }
+
+    /// The same for launches whose operands begin at a multiple of `alignment` bytes, more than elements
+    /// take: copies of other ones are made in each product.
+    pub(crate) fn product_aligned<T, M, F>(
+        &self,
+        alignment: usize,
+        matrix: M,
+        workspace: u64,
+        enqueue: F,
+    ) -> BoxedPlan<T>
+    where
+        T: DeviceScalar,
+        M: DeviceMatrix<Value = T>,
+        F: FnMut(&M, &DeviceBuffer<T>, &mut Target<'_, T>, &Stream) -> Result<(), GpuError>
+            + Send
+            + 'static,
+    {
+        self.boxed(Launches { matrix, workspace, alignment, enqueue })
     }
 
     /// Makes a plan of a product.
@@ -127,7 +146,7 @@ impl<'a, A> Problem<'a, A> {
         Box::new(self.checked(product))
     }
 
-    fn checked<P>(&self, product: P) -> Checked<P> {
+    fn checked<T: DeviceScalar, P>(&self, product: P) -> Checked<T, P> {
         Checked::new(self.info.operation, self.device, self.dense, product)
     }
 }

@@ -16,9 +16,15 @@ use crate::plan::{DeviceProductPlan, DeviceScalar};
 use crate::stream::{LaunchOrder, Stream};
 
 /// A kernel's product, without the checks of operands.
-pub(crate) trait Product<T>: Send {
+pub(crate) trait Product<T: DeviceScalar>: Send {
     /// (rows, columns) of A.
     fn shape(&self) -> (usize, usize);
+
+    /// X, Y and Z begin at a multiple of so many bytes; of as many as an access has at most, unless the
+    /// kernels are known to take less.
+    fn alignment(&self) -> usize {
+        16
+    }
 
     /// Device memory.
     fn memory(&self) -> Memory;
@@ -85,6 +91,11 @@ impl<'a, T: DeviceScalar> Target<'a, T> {
         self.scaling
     }
 
+    /// Z, where it is added to the product: beta is not 0.
+    fn addend(&self) -> Option<&DeviceBuffer<T>> {
+        (self.scaling.beta != <T as Scalar>::ZERO).then(|| self.z.unwrap_or(self.y))
+    }
+
     /// Y itself, where nothing is added: beta is 0.
     pub(crate) fn overwritten(&mut self) -> Option<&mut DeviceBuffer<T>> {
         (self.scaling.beta == <T as Scalar>::ZERO).then_some(&mut *self.y)
@@ -128,16 +139,23 @@ pub(crate) struct Memory {
 pub(crate) struct Launches<M, F> {
     pub(crate) matrix: M,
     pub(crate) workspace: u64,
+    /// See [`Product::alignment`].
+    pub(crate) alignment: usize,
     pub(crate) enqueue: F,
 }
 
 impl<T, M, F> Product<T> for Launches<M, F>
 where
+    T: DeviceScalar,
     M: DeviceMatrix<Value = T>,
     F: FnMut(&M, &DeviceBuffer<T>, &mut Target<'_, T>, &Stream) -> Result<(), GpuError> + Send,
 {
     fn shape(&self) -> (usize, usize) {
         self.matrix.shape()
+    }
+
+    fn alignment(&self) -> usize {
+        self.alignment
     }
 
     fn memory(&self) -> Memory {
@@ -186,7 +204,7 @@ impl<T: DeviceScalar> Product<T> for Zero {
 }
 
 /// A product with the checks of operands, which makes it a plan.
-pub(crate) struct Checked<P> {
+pub(crate) struct Checked<T, P> {
     device: Device,
     dense: DenseShape,
     /// What errors call the operands.
@@ -194,9 +212,11 @@ pub(crate) struct Checked<P> {
     product: P,
     /// `None` for a product that writes only Y.
     order: Option<LaunchOrder>,
+    /// Of an X and a Y that are not aligned for the product, made when they are first needed.
+    aligned: [Option<DeviceBuffer<T>>; 2],
 }
 
-impl<P> Checked<P> {
+impl<T: DeviceScalar, P> Checked<T, P> {
     pub(crate) fn new(
         operation: Operation,
         device: &Device,
@@ -208,14 +228,14 @@ impl<P> Checked<P> {
             _ => ["X", "Y", "Z"],
         };
         let (device, order) = (device.clone(), Some(LaunchOrder::default()));
-        Self { device, dense, names, product, order }
+        Self { device, dense, names, product, order, aligned: [None, None] }
     }
 }
 
-impl<M, F> Checked<Launches<M, F>> {
+impl<T, M, F> Checked<T, Launches<M, F>> {
     /// The same for launches that may run concurrently in several streams: of a function without
-    /// state that writes only Y.
-    pub(crate) fn without_scratch<T>(self) -> Self
+    /// state that writes only Y, and that loads and stores single elements of the operands.
+    pub(crate) fn without_scratch(self) -> Self
     where
         F: Fn(&M, &DeviceBuffer<T>, &mut Target<'_, T>, &Stream) -> Result<(), GpuError>,
     {
@@ -223,16 +243,13 @@ impl<M, F> Checked<Launches<M, F>> {
     }
 }
 
-impl<P> Checked<P> {
-    fn enqueue<T: DeviceScalar>(
+impl<T: DeviceScalar, P: Product<T>> Checked<T, P> {
+    fn enqueue(
         &mut self,
         x: &DeviceBuffer<T>,
         mut target: Target<'_, T>,
         stream: &Stream,
-    ) -> Result<(), GpuError>
-    where
-        P: Product<T>,
-    {
+    ) -> Result<(), GpuError> {
         let ((rows, cols), k) = (self.product.shape(), self.dense.k);
         check_operand(self.names[0], &self.device, x, cols * k)?;
         check_operand(self.names[1], &self.device, target.y, rows * k)?;
@@ -243,15 +260,50 @@ impl<P> Checked<P> {
         if target.scaling.alpha == <T as Scalar>::ZERO {
             return target.enqueue_scale(stream);
         }
-        let product = &mut self.product;
-        match &mut self.order {
-            Some(order) => order.enter(stream, || product.enqueue(x, &mut target, stream)),
-            None => product.enqueue(x, &mut target, stream),
-        }
+        let Self { product, aligned: [of_x, of_y], .. } = self;
+        let Some(order) = &mut self.order else { return product.enqueue(x, &mut target, stream) };
+        let alignment = product.alignment() as u64;
+        let is_aligned = |array: &DeviceBuffer<T>| array.address().is_multiple_of(alignment);
+        let is_ready = is_aligned(target.y) && target.addend().is_none_or(is_aligned);
+        let copy_x = !is_aligned(x);
+        order.enter(stream, || {
+            let x = if copy_x { copied(of_x, x, stream)? } else { x };
+            if is_ready {
+                return product.enqueue(x, &mut target, stream);
+            }
+            let y = match target.addend() {
+                Some(addend) => copied(of_y, addend, stream)?,
+                None => room(of_y, target.y)?,
+            };
+            product.enqueue(x, &mut Target::new(target.scaling, y), stream)?;
+            target.y.copy_from_on(y, stream)
+        })
     }
 }
 
-impl<T: DeviceScalar, P: Product<T>> DeviceProductPlan<T> for Checked<P> {
+/// An array like `buffer`, which is made only once.
+fn room<'a, T: DeviceScalar>(
+    kept: &'a mut Option<DeviceBuffer<T>>,
+    buffer: &DeviceBuffer<T>,
+) -> Result<&'a mut DeviceBuffer<T>, GpuError> {
+    Ok(match kept {
+        Some(kept) => kept,
+        none => none.insert(DeviceBuffer::uninitialized(buffer.device(), buffer.len())?),
+    })
+}
+
+/// The same with its elements, copied in the stream.
+fn copied<'a, T: DeviceScalar>(
+    kept: &'a mut Option<DeviceBuffer<T>>,
+    buffer: &DeviceBuffer<T>,
+    stream: &Stream,
+) -> Result<&'a mut DeviceBuffer<T>, GpuError> {
+    let copy = room(kept, buffer)?;
+    copy.copy_from_on(buffer, stream)?;
+    Ok(copy)
+}
+
+impl<T: DeviceScalar, P: Product<T>> DeviceProductPlan<T> for Checked<T, P> {
     fn device(&self) -> &Device {
         &self.device
     }

@@ -45,6 +45,9 @@ impl Drop for LinearTexture {
 }
 
 impl LinearTexture {
+    /// Of the array, in bytes, on every device so far (`CU_DEVICE_ATTRIBUTE_TEXTURE_ALIGNMENT`).
+    pub(crate) const ALIGNMENT: usize = 512;
+
     /// A texture for an x of `length` elements.
     ///
     /// # Errors

@@ -192,8 +192,8 @@ fn arrays_and_streams_of_another_device_are_errors() {
     let error = cpu.apply_in_stream(plain, 1.0, &x, 0.0, &mut y, &stream).unwrap_err();
     assert!(matches!(error, Error::Place { what: "x" }), "{error}");
     // SAFETY: nothing is read: the address is refused.
-    let misaligned = unsafe { DeviceBuffer::<f64>::from_raw(device, 8, n) }.unwrap_err();
-    assert_eq!(misaligned, GpuError::Misaligned { address: 8, alignment: 16 });
+    let misaligned = unsafe { DeviceBuffer::<f64>::from_raw(device, 12, n) }.unwrap_err();
+    assert_eq!(misaligned, GpuError::Misaligned { address: 12, alignment: 8 });
 }
 
 #[test]

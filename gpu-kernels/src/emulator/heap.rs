@@ -28,6 +28,8 @@ pub(super) struct Heap {
 #[derive(Debug)]
 struct Storage {
     bytes: Vec<u8>,
+    /// Of the address of the first byte, whose others are 0.
+    low_bits: u64,
     /// One flag per byte, until all bytes are written.
     written: Option<Vec<bool>>,
     /// How the latest launch that used the buffer accessed each granule.
@@ -52,10 +54,10 @@ const STORED: u8 = 1;
 const READ_ONLY: u8 = 2;
 
 impl Storage {
-    fn new(bytes: usize, zeroed: bool) -> Self {
+    fn new(bytes: usize, low_bits: u64, zeroed: bool) -> Self {
         let written = (!zeroed).then(|| vec![false; bytes]);
         let trace = Trace::default();
-        Self { bytes: vec![0; bytes], written, uses: Vec::new(), used_in: 0, trace }
+        Self { bytes: vec![0; bytes], low_bits, written, uses: Vec::new(), used_in: 0, trace }
     }
 
     /// Records that `launch` accesses `size` bytes in one way. Returns false if it accessed one of
@@ -106,13 +108,19 @@ impl Heap {
         self.allocated
     }
 
-    fn alloc(&mut self, bytes: u64, limit: u64, zeroed: bool) -> Result<usize, EmulatorError> {
+    fn alloc(
+        &mut self,
+        bytes: u64,
+        low_bits: u64,
+        limit: u64,
+        zeroed: bool,
+    ) -> Result<usize, EmulatorError> {
         let free = limit.saturating_sub(self.allocated);
         if bytes > free || !host_has(bytes) {
             return Err(EmulatorError::OutOfMemory { requested: bytes, free });
         }
         self.allocated += bytes;
-        self.buffers.push(Some(Storage::new(bytes as usize, zeroed)));
+        self.buffers.push(Some(Storage::new(bytes as usize, low_bits, zeroed)));
         Ok(self.buffers.len() - 1)
     }
 
@@ -139,7 +147,8 @@ impl Heap {
         match self.buffers.get_mut(id) {
             Some(Some(storage)) => {
                 let length = storage.bytes.len();
-                if offset + u64::from(size) <= length as u64 {
+                let offset = offset.wrapping_sub(storage.low_bits);
+                if offset.saturating_add(u64::from(size)) <= length as u64 {
                     Ok((storage, offset as usize, &self.operation))
                 } else {
                     fail(format!("starts at byte {offset} of a buffer of {length} bytes"))
@@ -251,6 +260,7 @@ pub struct EmuBuffer<T> {
     emulator: Emulator,
     pub(super) id: usize,
     length: usize,
+    low_bits: u64,
     element: PhantomData<T>,
 }
 
@@ -265,11 +275,12 @@ impl<T: Element> EmuBuffer<T> {
     pub(super) fn new(
         emulator: &Emulator,
         length: usize,
+        low_bits: u64,
         zeroed: bool,
     ) -> Result<Self, EmulatorError> {
         let bytes = (length as u64).saturating_mul(size_of::<T>() as u64);
-        let id = emulator.heap().alloc(bytes, emulator.options().memory, zeroed)?;
-        Ok(Self { emulator: emulator.clone(), id, length, element: PhantomData })
+        let id = emulator.heap().alloc(bytes, low_bits, emulator.options().memory, zeroed)?;
+        Ok(Self { emulator: emulator.clone(), id, length, low_bits, element: PhantomData })
     }
 
     fn lock(&self) -> MutexGuard<'_, Heap> {
@@ -293,7 +304,7 @@ impl<T: Element> EmuBuffer<T> {
     }
 
     fn address(&self) -> u64 {
-        address(self.id)
+        address(self.id) | self.low_bits
     }
 
     /// A pointer for the arguments of a kernel that reads the array.

@@ -161,8 +161,20 @@ impl Emulator {
         &self,
         length: usize,
     ) -> Result<EmuBuffer<T>, EmulatorError> {
+        self.try_alloc_uninit_like(length, 0)
+    }
+
+    /// The same from an address on that is as far from a multiple of 16 as `address` is.
+    ///
+    /// # Errors
+    /// As [`Emulator::try_alloc_uninit`].
+    pub fn try_alloc_uninit_like<T: Element>(
+        &self,
+        length: usize,
+        address: u64,
+    ) -> Result<EmuBuffer<T>, EmulatorError> {
         self.heap().check_alive(&self.options)?;
-        EmuBuffer::new(self, length, false)
+        EmuBuffer::new(self, length, address % 16, false)
     }
 
     /// `length` zeros, which take host memory only where they are written.
@@ -170,7 +182,7 @@ impl Emulator {
     /// # Panics
     /// When the device is full.
     pub fn alloc_zeroed<T: Element>(&self, length: usize) -> EmuBuffer<T> {
-        let buffer = EmuBuffer::new(self, length, true);
+        let buffer = EmuBuffer::new(self, length, 0, true);
         buffer.unwrap_or_else(|error| panic!("{error}"))
     }
 

@@ -2,6 +2,7 @@
 //! (`gpu-kernels/src/spmm/columns.rs`).
 
 use spm_formats::kernel::{ParameterSpec, Parameters, PlanError, Value};
+use spm_gpu_kernels::device::Element;
 
 use super::parameters::BLOCK;
 use crate::launch::{Launch, WARP};
@@ -114,6 +115,11 @@ impl ColumnShape {
         };
         let lanes = tile.div_ceil(columns).next_power_of_two().min(WARP);
         Ok(Self { columns, lanes, passes: k.div_ceil(lanes * columns) })
+    }
+
+    /// What a kernel with vector loads of X and stores of Y needs: pairs of elements of `T`.
+    pub(super) fn alignment<T: Element>(self) -> usize {
+        T::ALIGNMENT as usize * self.columns.min(2)
     }
 
     /// A launch with `lanes` threads for each of `items` items, in each pass.

@@ -141,7 +141,8 @@ fn product<T: DeviceScalar>(
     let mut ordered_y = Ordered::new(device, a.rows(), dense, Layout::RowMajor)?;
     let workspace = ordered.bytes() + ordered_y.bytes() + items.bytes() as u64 + long.bytes();
     let row_major = DenseShape { layout: Layout::RowMajor, ..dense };
-    Ok(problem.product_with_scratch(a, workspace, move |a, x, y, stream| {
+    let alignment = shape.alignment::<T>();
+    Ok(problem.product_aligned(alignment, a, workspace, move |a, x, y, stream| {
         let x = ordered.load(x, stream)?;
         let mut row_major_y = ordered_y.target(y);
         // Verified CSR arrays, X and Y row-major of their shape and k > 0 columns, even for more than

@@ -111,7 +111,8 @@ fn product<T: DeviceScalar>(
     let a = PlanCsr::new(a)?;
     let mut ordered = Ordered::new(device, a.cols(), dense, Layout::RowMajor)?;
     let workspace = ordered.bytes() + chunk_bounds.bytes() as u64 + long.bytes();
-    Ok(problem.product_with_scratch(a, workspace, move |a, x, y, stream| {
+    let alignment = shape.alignment::<T>();
+    Ok(problem.product_aligned(alignment, a, workspace, move |a, x, y, stream| {
         let x = ordered.load(x, stream)?;
         // Verified CSR arrays, X row-major and Y of their shape and k > 0 columns, even for more than
         // one column for each thread; chunks of the matrix with room for k sums each.

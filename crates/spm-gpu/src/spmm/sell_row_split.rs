@@ -29,7 +29,8 @@ pub(super) fn on_device<T: DeviceReal>(problem: DeviceProblem<'_, T>) -> Planned
     let (_, cols) = a.shape();
     let mut ordered = Ordered::new(device, cols, dense, Layout::RowMajor)?;
     let workspace = ordered.bytes();
-    Ok(problem.product_with_scratch(a, workspace, move |a, x, y, stream| {
+    let alignment = shape.alignment::<T>();
+    Ok(problem.product_aligned(alignment, a, workspace, move |a, x, y, stream| {
         let x = ordered.load(x, stream)?;
         macro_rules! launch {
             ($kernel:ident) => {

@@ -3,9 +3,9 @@
 
 /// The plan of a kernel that takes CSR arrays; `$product` is `product` or `product_with_scratch`.
 macro_rules! csr_plan {
-    ($problem:ident.$product:ident, $launch:ident, $kernel:ident, |$x:ident| $read:expr) => {{
+    ($problem:ident.$product:ident $([$alignment:expr])?, $launch:ident, $kernel:ident, |$x:ident| $read:expr) => {{
         let a = $crate::matrix::DeviceCsr::new($problem.device, $problem.a)?;
-        Ok($problem.$product(a, 0, move |a, $x, y, stream| {
+        Ok($problem.$product($($alignment,)? a, 0, move |a, $x, y, stream| {
             let args = $kernel {
                 rows: a.rows() as u32,
                 row_ptr: a.row_ptr.ptr(),

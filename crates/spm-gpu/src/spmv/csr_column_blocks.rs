@@ -58,7 +58,9 @@ pub(super) fn on_device<T: DeviceReal>(problem: DeviceProblem<'_, T>) -> Planned
     let mut arrivals = DeviceBuffer::<u32>::zeroed(device, row_blocks)?;
     let scratch_bytes = sums.bytes() + arrivals.bytes();
     let matrix = With { matrix, extra: (), extra_bytes: 0, scratch_bytes };
-    Ok(problem.product_with_scratch(matrix, 0, move |a, x, y, stream| {
+    // Pairs of x.
+    let alignment = 2 * size_of::<T>();
+    Ok(problem.product_aligned(alignment, matrix, 0, move |a, x, y, stream| {
         let a = &a.matrix;
         macro_rules! launch {
             ($kernel:ident { $values:expr }) => {{

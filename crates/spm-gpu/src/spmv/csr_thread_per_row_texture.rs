@@ -22,5 +22,7 @@ pub(super) fn plan<T: DeviceReal>(problem: HostProblem<'_, T>) -> Planned<T> {
     let mut texture = LinearTexture::new(INFO.id, problem.device, problem.a.cols())?;
     let block = problem.block();
     let launch = problem.launch(problem.a.rows(), block, block)?;
-    csr_plan!(problem.product_with_scratch, launch, CsrThreadPerRowTexture, |x| texture.over(x)?)
+    let alignment = LinearTexture::ALIGNMENT;
+    csr_plan!(problem.product_aligned[alignment], launch, CsrThreadPerRowTexture, |x| texture
+        .over(x)?)
 }

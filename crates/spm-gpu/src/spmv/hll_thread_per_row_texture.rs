@@ -26,7 +26,7 @@ pub(super) fn plan<T: DeviceReal>(problem: HostProblem<'_, T>) -> Planned<T> {
     let launch = problem.launch(a.rows(), block, block)?;
     let a = csr_to_hll(a, parameters.count(HACK.name), budget)?;
     let a = DeviceHll::new(device, &a)?;
-    Ok(problem.product_with_scratch(a, 0, move |a, x, y, stream| {
+    Ok(problem.product_aligned(LinearTexture::ALIGNMENT, a, 0, move |a, x, y, stream| {
         let args = HllThreadPerRowTexture {
             rows: a.rows(),
             hack_size: a.hack_size,

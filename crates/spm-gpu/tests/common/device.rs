@@ -2,13 +2,13 @@
 
 use std::time::Duration;
 
-use spm_gpu::{Device, DeviceBuffer, GpuError, Sampling, Stream, time};
+use spm_gpu::{Device, DeviceBuffer, GpuError, Lines, Sampling, Stream, time};
 
 /// Tries something on a device.
 type Test = fn(&Device);
 
 /// What to try, with its name.
-pub(crate) const ALL: [(&str, Test); 4] = [
+pub(crate) const ALL: [(&str, Test); 5] = [
     ("copies_keep_every_bit", copies_keep_every_bit),
     ("arrays_without_elements_are_ordinary", arrays_without_elements_are_ordinary),
     (
@@ -16,6 +16,7 @@ pub(crate) const ALL: [(&str, Test); 4] = [
         more_than_the_memory_is_an_error_and_a_panic_leaks_nothing,
     ),
     ("a_copy_is_timed", a_copy_is_timed),
+    ("lines_are_copied_and_gaps_stay", lines_are_copied_and_gaps_stay),
 ];
 
 fn copies_keep_every_bit(device: &Device) {
@@ -68,4 +69,46 @@ fn a_copy_is_timed(device: &Device) {
     assert!((40..=64).contains(&timing.iterations), "{timing:?}");
     assert!(timing.min_s <= timing.p10_s && timing.p10_s <= timing.median_s, "{timing:?}");
     assert!(timing.median_s <= timing.p90_s, "{timing:?}");
+}
+
+fn lines_are_copied_and_gaps_stay(device: &Device) {
+    let stream = Stream::new(device).unwrap();
+    let copy = |target: &mut [u32], to: Lines, source: &[u32], from: Lines| {
+        let mut on_device = DeviceBuffer::from_slice(device, target).unwrap();
+        let source = DeviceBuffer::from_slice(device, source).unwrap();
+        let result = on_device.copy_lines_from_on(to, &source, from, &stream);
+        stream.synchronize().unwrap();
+        on_device.copy_to_slice(target).unwrap();
+        result
+    };
+    let source: Vec<u32> = (1..=60).collect();
+    for (count, length) in [(0, 3), (3, 0), (1, 1), (1, 4), (5, 1), (4, 3)] {
+        for (first, pitch) in [(0, 4), (2, 7), (1, 4)] {
+            let gapped = Lines { first, count, length, pitch };
+            let dense = Lines::without_gaps(count, length);
+            let of_line = |line: usize| first + line * pitch..first + line * pitch + length;
+            let mut picked = vec![0; count * length];
+            copy(&mut picked, dense, &source, gapped).unwrap();
+            let expected: Vec<u32> =
+                (0..count).flat_map(|line| source[of_line(line)].to_vec()).collect();
+            assert_eq!(picked, expected, "{gapped:?}");
+            let mut target = vec![0; 60];
+            copy(&mut target, gapped, &picked, dense).unwrap();
+            let mut expected = vec![0; 60];
+            (0..count)
+                .for_each(|line| expected[of_line(line)].copy_from_slice(&source[of_line(line)]));
+            assert_eq!(target, expected, "{gapped:?}");
+        }
+    }
+    let shape = |result: Result<(), GpuError>| matches!(result, Err(GpuError::Shape { .. }));
+    let dense = Lines::without_gaps(3, 2);
+    let mut target = vec![0; 6];
+    // The last line begins inside, and ends outside.
+    assert!(shape(copy(&mut target, dense, &source, Lines { first: 51, pitch: 4, ..dense })));
+    copy(&mut target, dense, &source, Lines { first: 50, pitch: 4, ..dense }).unwrap();
+    assert!(shape(copy(&mut target[..5], dense, &source, dense)));
+    assert!(shape(copy(&mut target, dense, &source, Lines::without_gaps(2, 3))));
+    assert!(shape(copy(&mut target, dense, &source, Lines { pitch: 1, ..dense })));
+    assert!(shape(copy(&mut target, dense, &source, Lines { pitch: usize::MAX, ..dense })));
+    assert_eq!(target, [51, 52, 55, 56, 59, 60]);
 }

@@ -107,6 +107,75 @@ fn launches<T: DeviceScalar>(
     }
 }
 
+/// Elements behind another one: they begin at no multiple of 16 bytes, unless each has 16.
+struct Behind<T> {
+    host: Vec<T>,
+    /// Where the device is not an emulated one, which takes host memory.
+    on_gpu: Option<DeviceBuffer<T>>,
+    length: usize,
+}
+
+impl<T: DeviceScalar> Behind<T> {
+    fn new(device: &Device, elements: &[T]) -> Self {
+        let mut host = vec![T::from_f64(f64::NAN)];
+        host.extend(elements);
+        let on_gpu = || DeviceBuffer::from_slice(device, &host).unwrap();
+        let on_gpu = (!device.is_emulated()).then(on_gpu);
+        Self { host, on_gpu, length: elements.len() }
+    }
+
+    /// For reading and writing; to be dropped before anything else is done with this.
+    fn array(&mut self, device: &Device) -> DeviceBuffer<T> {
+        let of_host = self.host.as_mut_ptr() as u64;
+        let address = self.on_gpu.as_ref().map_or(of_host, DeviceBuffer::address);
+        assert_eq!(address % 16, 0, "as every allocation");
+        let behind = address + size_of::<T>() as u64;
+        // SAFETY: so many elements are there, of a live buffer that nothing else uses.
+        unsafe { DeviceBuffer::from_raw_mut(device, behind, self.length) }.unwrap()
+    }
+
+    fn to_vec(&self) -> Vec<T> {
+        match &self.on_gpu {
+            Some(buffer) => buffer.to_vec().unwrap()[1..].to_vec(),
+            None => self.host[1..].to_vec(),
+        }
+    }
+}
+
+/// As [`launches`], with operands that are aligned to their elements only.
+fn launches_behind<T: DeviceScalar>(
+    what: &str,
+    plan: &mut dyn DeviceProductPlan<T>,
+    x: &[T],
+    updates: &[Update<T>],
+    few: bool,
+) {
+    let device = plan.device().clone();
+    let stream = Stream::new(&device).unwrap();
+    for Update { scaling, before, expected } in updates {
+        let pair = (scaling.alpha.re().to_f64(), scaling.beta.re().to_f64());
+        if pair != (2.0, 3.0) && (few || pair != (2.0, 0.0)) {
+            continue;
+        }
+        for adding in [false, true] {
+            let nans = vec![T::from_f64(f64::NAN); before.len()];
+            let [mut x, mut z] = [x, before].map(|elements| Behind::new(&device, elements));
+            let mut y = Behind::new(&device, if adding { &nans } else { before });
+            let [of_x, of_z, mut of_y] = [&mut x, &mut z, &mut y].map(|it| it.array(&device));
+            let launched = if adding {
+                plan.launch_adding(*scaling, &of_x, &of_z, &mut of_y, &stream)
+            } else {
+                plan.launch_scaled(*scaling, &of_x, &mut of_y, &stream)
+            };
+            launched.unwrap_or_else(|error| panic!("{what}, {scaling:?}, unaligned: {error}"));
+            stream.synchronize().unwrap();
+            drop((of_x, of_z, of_y));
+            let what = format!("{what}, {scaling:?}, unaligned, adding {adding}");
+            assert_eq!(exact::difference(&y.to_vec(), expected), None, "{what}");
+        }
+    }
+}
+
 /// The defaults, and with `all` every other set that is not about the number of threads, which the
 /// emulator would take long for.
 fn sets(info: &KernelInfo, all: bool) -> Vec<Parameters> {
@@ -131,6 +200,7 @@ pub(crate) fn check<T: DeviceScalar>(device: &Device, baselines: bool, all: bool
                 let plan = kernel.plan(device, a, set, &options);
                 let Some(mut plan) = planned(&what, plan) else { continue };
                 launches(&what, &mut *plan, &x, &vectors, i > 0 || !all);
+                launches_behind(&what, &mut *plan, &x, &vectors, i > 0 || !all);
             }
         }
         for layout in LAYOUTS {
@@ -145,6 +215,7 @@ pub(crate) fn check<T: DeviceScalar>(device: &Device, baselines: bool, all: bool
                     let plan = kernel.plan(device, a, dense, set, &options);
                     let Some(mut plan) = planned(&what, plan) else { continue };
                     launches(&what, &mut *plan, &x, &updates, i > 0 || !all);
+                    launches_behind(&what, &mut *plan, &x, &updates, i > 0 || !all);
                 }
             }
         }

@@ -4,7 +4,7 @@
 use std::collections::BTreeSet;
 
 use spm_formats::Complex;
-use spm_gpu::{Device, DeviceBuffer, Event, GpuError, Stream, spmm, spmv};
+use spm_gpu::{Device, DeviceBuffer, Event, GpuError, Scratch, Stream, spmm, spmv};
 use spm_gpu_kernels::emulator::{Defect, EmulatorError, EmulatorOptions};
 use spm_testing::exact::Whole;
 
@@ -114,5 +114,33 @@ fn a_planted_race_between_two_streams_is_found() {
         assert!(matches!(defect, Defect::StreamRace { .. }), "seed {seed}: {defect}");
         assert_eq!(Through::results(&detecting(seed), true).unwrap(), right);
         assert_eq!(Through::results(&silent(seed), true).unwrap(), right);
+    }
+}
+
+/// Copies through the scratch memory in two streams in turns: each gets its own number.
+#[test]
+fn scratch_memory_is_used_by_one_stream_at_a_time() {
+    for device in [detecting(0)].into_iter().chain((0..8).map(silent)) {
+        let streams = [Stream::new(&device).unwrap(), Stream::new(&device).unwrap()];
+        let mut scratch = Scratch::default();
+        let mut targets: Vec<_> =
+            (0..6).map(|_| DeviceBuffer::zeroed(&device, 4).unwrap()).collect();
+        let number = |i: usize| 1 + i as u32;
+        let sources: Vec<_> =
+            (0..6).map(|i| DeviceBuffer::from_slice(&device, &[number(i); 4]).unwrap()).collect();
+        for (i, (source, target)) in sources.iter().zip(&mut targets).enumerate() {
+            let stream = &streams[i % 2];
+            let copied = scratch.enter(&device, [4, 0], stream, |[through, _]| {
+                through.copy_from_on(source, stream)?;
+                target.copy_from_on(through, stream)
+            });
+            copied.unwrap().unwrap();
+        }
+        for (i, target) in targets.iter().enumerate() {
+            assert_eq!(target.to_vec().unwrap(), [number(i); 4]);
+        }
+        let of_other_length =
+            scratch.enter(&device, [7, 2], &streams[0], |arrays| arrays.map(|array| array.len()));
+        assert_eq!(of_other_length.unwrap(), [7, 2]);
     }
 }
