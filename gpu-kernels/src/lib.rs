@@ -75,6 +75,14 @@ pub mod vector;
 pub const RESIDENT_BLOCKS: &[(&str, (u32, u32))] = &[
     ("spmm_csr_vector", (1024, 1)),
     ("spmm_csr_segmented_sum", (1024, 1)),
+    // Up to 30 complex numbers of a block and its sums.
+    ("spmv_bsr_5_c64", (spmv::BSR_THREADS, 1)),
+    ("spmv_bsr_6_c64", (spmv::BSR_THREADS, 1)),
+    ("spmv_bsr_8_c64", (spmv::BSR_THREADS, 1)),
+    // Few elements of a block, so more threads.
+    ("spmv_bsr_2_f", (spmv::BSR_THREADS, 5)),
+    // 128: up to 25 elements of a block in flight.
+    ("spmv_bsr_", (spmv::BSR_THREADS, 2)),
     ("spmv_csr_column_blocks", (1024, 1)),
     // 16 bytes for each of four products.
     ("spmv_csr_segmented_sum_4_c64", (spmv::SEGMENT_THREADS, 4)),

@@ -49,8 +49,9 @@ fn runs_allocate_nothing() {
         let (x, mut y) = (vector(a.cols() * 9), vec![0.0; a.rows() * 9]);
         for kernel in spmm::registry::<f64>() {
             for parameters in kernel.info.variants() {
-                let plan = kernel.plan(a.view(), dense, &parameters, &options).unwrap();
                 let label = format!("{} {layout:?}", kernel.info.label(&parameters));
+                let plan = kernel.plan(a.view(), dense, &parameters, &options);
+                let Some(plan) = common::planned(&label, plan) else { continue };
                 check(&label, || plan.run(&x, &mut y).unwrap());
                 check(&label, || plan.run_scaled(SCALING, &x, &mut y).unwrap());
             }

@@ -67,7 +67,7 @@ fn cases() -> [Coo<f64>; 4] {
 
 /// Which parameters are refused: by which kernels, and a part of why. No kernel takes a count of 0, a
 /// grid without rows or columns, or a choice that it does not list.
-const REFUSALS: [(Option<&str>, &str); 9] = [
+const REFUSALS: [(Option<&str>, &str); 10] = [
     (None, "must be a positive number, found 0"),
     (None, "found 0x1"),
     (None, "found 1x0"),
@@ -77,6 +77,7 @@ const REFUSALS: [(Option<&str>, &str); 9] = [
     (Some("sell"), "the memory budget is"),
     // Blocks of 2^63 rows.
     (Some("bsr-rows"), "the memory budget is"),
+    (Some("bsr-blocked"), "the memory budget is"),
     (Some("sell-compact"), "is neither 1 nor a multiple of 8"),
     (Some("sell-tiles"), "does not fit 16-bit columns"),
 ];
@@ -213,8 +214,12 @@ fn a_small_budget_refuses_every_padded_format() {
     }
     for kernel in spmm::registry::<f64>() {
         let (dense, id) = (DenseShape { k: 3, layout: LAYOUTS[0] }, kernel.info.id);
-        let plan = kernel.plan(matrix.view(), dense, &kernel.info.defaults(), &options);
-        let padded = id.starts_with("ell-");
+        let mut parameters = kernel.info.defaults();
+        if id == "bsr-blocked" {
+            parameters = parameters.with("block", Value::Count(2));
+        }
+        let plan = kernel.plan(matrix.view(), dense, &parameters, &options);
+        let padded = id.starts_with("ell-") || id.starts_with("bsr-");
         assert_eq!(plan.is_err_and(over), padded, "{id}");
     }
     // What a plan says that it holds of a padded matrix is within the budget that it was given.

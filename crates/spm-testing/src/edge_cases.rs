@@ -2,11 +2,14 @@
 //!
 //! Sizes are arguments: the emulator takes smaller ones than a CPU.
 
+use std::collections::BTreeSet;
+
 use rand_pcg::Pcg64Mcg;
 use rand_pcg::rand_core::{Rng, SeedableRng};
 use spm_formats::convert::csr_to_coo;
 use spm_formats::{Coo, Csr, Scalar};
 
+use crate::exact::{self, Whole};
 use crate::generate;
 
 /// Values that a sum must pass on as IEEE 754 says: a product of 0 and an infinite one is NaN.
@@ -52,6 +55,24 @@ pub fn with_lengths<T: Scalar>(
         entries.extend(columns.into_iter().map(|col| (row as u32, col)));
     }
     with_entries((rows, cols), entries)
+}
+
+/// Dense blocks of `size` x `size` with whole numbers as values: up to six in each of 17 block rows of 11 block
+/// columns. The last block row and block column have `fewer` (rows, columns) less, and every 13th entry is
+/// missing where there are `holes`.
+pub fn blocks<T: Scalar>(size: u32, fewer: (u32, u32), holes: bool) -> Coo<T> {
+    let (rows, cols) = (17 * size - fewer.0, 11 * size - fewer.1);
+    let mut entries = BTreeSet::new();
+    for row in 0..rows {
+        let block_row = row / size;
+        for block in 0..(block_row * 5 + 2) % 7 {
+            let first = (block_row * 3 + block * block * 2) % 11 * size;
+            entries.extend((first..cols.min(first + size)).map(|col| (row, col)));
+        }
+    }
+    let kept = entries.into_iter().filter(|(row, col)| !holes || (row * 7 + col * 3) % 13 > 0);
+    let pattern = with_entries((rows as usize, cols as usize), kept);
+    exact::matrix(&pattern, Whole::Wide)
 }
 
 /// Random numbers for the lengths of rows, the same in every run.

@@ -1,6 +1,7 @@
 //! Conversions from CSR to the formats of the SpMV kernels, and statistics for the choice of a
 //! kernel.
 
+mod bsr;
 mod column_blocks;
 mod diagonals;
 mod ell_columns;
@@ -10,8 +11,13 @@ mod sellp;
 mod stats;
 mod values;
 
+pub(crate) use bsr::SlicedRow;
+
 #[cfg(not(target_arch = "nvptx64"))]
 mod host {
+    pub use super::bsr::{
+        BSR_SAMPLES, BsrColumns, BsrCounts, BsrOrder, BsrSample, BsrValues, MOST_BLOCK_SIZE,
+    };
     pub use super::column_blocks::{
         ColumnBlockCounts, ColumnBlockEntries, ColumnBlockEntriesSingle,
     };

@@ -1,6 +1,7 @@
 //! SpMV kernels: y = A x. There is one file per kernel, named like its id, which begins with its
 //! formula and its source.
 
+mod bsr_subwarp_per_row;
 pub(crate) mod compact;
 mod csr_adaptive;
 mod csr_column_blocks;
@@ -25,6 +26,7 @@ mod sell;
 mod sell_compact;
 pub(crate) mod sellp;
 
+pub use bsr_subwarp_per_row::BSR_THREADS;
 pub use csr_adaptive::ADAPTIVE_TILE_ENTRIES;
 pub use csr_column_blocks::{COLUMN_BLOCK_IN_FLIGHT, COLUMN_BLOCK_QUAD};
 pub use csr_ell_columns::COLUMN_BIAS;
@@ -34,6 +36,7 @@ pub use dia_thread_per_row::{Distances, MOST_DIAGONALS};
 
 #[cfg(not(target_arch = "nvptx64"))]
 mod host {
+    pub use super::bsr_subwarp_per_row::{Bsr2, Bsr3, Bsr4, Bsr5, Bsr6, Bsr8};
     pub use super::csr_adaptive::{
         AdaptiveTiles, CsrAdaptive, CsrAdaptiveCombine, CsrAdaptiveEqual, csr_adaptive_shared_bytes,
     };

@@ -3,13 +3,15 @@
 use std::hint::black_box;
 
 use spm_formats::kernel::{KernelInfo, Value};
-use spm_formats::{CsrSource, CsrView, DenseShape, Layout, Scalar};
+use spm_formats::{CsrSource, CsrView, DenseShape, Layout, Scalar, convert};
 
-use super::{BoxedPlan, KERNEL, blocked, csr_serial, vector};
+use super::blocked::bsr;
+use super::{BoxedPlan, KERNEL, SpmmKernel, blocked, csr_serial, vector};
 use crate::kernel::{Planned, Problem};
 use crate::plan::Chosen;
 use crate::race::{self, Clock, Monotonic, Race};
 use crate::spmv;
+use crate::spmv::bsr_rows::BLOCK;
 use crate::workspace::Workspace;
 use crate::{PlanOptions, Threads};
 
@@ -34,6 +36,8 @@ const LARGE_Y: usize = 4 << 20;
 const LARGE_X: usize = 1 << 20;
 /// Bytes of a row of X up to which more rows are prefetched at a time.
 const SHORT_ROW: usize = 128;
+/// Blocks whose rows of X are prefetched ahead.
+const AHEAD_BLOCKS: usize = 8;
 /// Entries from which compressed column indices may pay.
 const LARGE_A: usize = 1 << 16;
 /// Bytes of a row of X up to which compressed column indices may pay; with longer rows of X, A is
@@ -57,7 +61,7 @@ fn plan_by<'a, T: Scalar>(
         return Ok(csr_serial::chosen(source.clone(), dense));
     }
     if dense.k == 1 {
-        return vector::plan(source.clone(), dense, spmv::auto(), options);
+        return vector::plan(source.clone(), dense, spmv::auto(), &[], options);
     }
     // What is timed has an X and a Y of its own.
     let of_operands = (a.rows() + a.cols()) * dense.k * T::BYTES;
@@ -76,15 +80,15 @@ fn plan_by<'a, T: Scalar>(
     let mut race = Race::new(clock, serial, &mut run);
     let candidates = candidates(&a, dense);
     for options in race::pools(options, &alone, work, (SMALL, LARGE)) {
-        for set in &candidates {
-            let parameters = blocked::INFO.with(set);
+        for (kernel, set) in &candidates {
+            let parameters = kernel.info.with(set);
             let options = options.beside(race.held(|plan| plan.footprint().plan_bytes));
-            let problem =
-                Problem { a: source.clone(), dense, parameters: &parameters, options: &options };
             // One that takes too much memory is no candidate.
-            let Ok(plan) = blocked::plan(problem) else { continue };
+            let Ok(plan) = kernel.plan(source.clone(), dense, &parameters, &options) else {
+                continue;
+            };
             let choice = || {
-                let label = blocked::INFO.label(&set.iter().copied().collect());
+                let label = kernel.info.label(&set.iter().copied().collect());
                 race::on(&label, &options.threads)
             };
             race.enter(plan, choice, &mut run);
@@ -96,21 +100,34 @@ fn plan_by<'a, T: Scalar>(
     })
 }
 
-/// Parameters of `csr-blocked` that may be the fastest, the likeliest first.
-fn candidates<T: Scalar>(a: &CsrView<'_, T>, dense: DenseShape) -> Vec<Vec<Set>> {
+/// Kernels that may be the fastest, with their parameters, the likeliest first.
+fn candidates<T: Scalar>(a: &CsrView<'_, T>, dense: DenseShape) -> Vec<(SpmmKernel<T>, Vec<Set>)> {
     let row = dense.k * T::BYTES;
     let on = Value::Switch(true);
-    let mut sets = vec![vec![]];
+    let (csr, bsr) =
+        (SpmmKernel::new(blocked::INFO, blocked::plan), SpmmKernel::new(bsr::INFO, bsr::plan));
+    let mut sets = vec![(csr, vec![])];
     if a.nnz() >= LARGE_A && row <= NARROW_ROW {
-        sets.push(vec![("narrow", on)]);
+        sets.push((csr, vec![("narrow", on)]));
     }
-    if a.cols() * row >= LARGE_X {
+    let large_x = a.cols() * row >= LARGE_X;
+    if large_x {
         let ahead = if row <= SHORT_ROW { 96 } else { 32 };
-        sets.push(vec![("prefetch", Value::Count(ahead))]);
+        sets.push((csr, vec![("prefetch", Value::Count(ahead))]));
+    }
+    if let Some(blocks) = convert::detect_blocks(*a) {
+        let set = vec![(BLOCK.name, Value::Count(blocks.size))];
+        if large_x {
+            let ahead = (bsr::PREFETCH.name, Value::Count(AHEAD_BLOCKS));
+            sets.push((bsr, [&set[..], &[ahead]].concat()));
+        }
+        sets.push((bsr, set));
     }
     if dense.layout == Layout::RowMajor && a.rows() * row >= LARGE_Y {
-        let streamed: Vec<_> =
-            sets.iter().map(|set| [&set[..], &[("stream", on)]].concat()).collect();
+        let streamed: Vec<_> = sets
+            .iter()
+            .map(|(kernel, set)| (*kernel, [&set[..], &[("stream", on)]].concat()))
+            .collect();
         sets.extend(streamed);
     }
     sets
@@ -131,7 +148,7 @@ mod tests {
     use crate::race::tests::Dice;
 
     /// Matrices and widths, with labels of kernels that must be among the winners.
-    const CASES: [(&str, usize, Layout, &[&str]); 7] = [
+    const CASES: [(&str, usize, Layout, &[&str]); 8] = [
         // Up to TINY multiplications, and above.
         ("diagonal[n=5]", 3, Layout::RowMajor, &["csr-serial"]),
         ("stencil5[n=6]", 3, Layout::RowMajor, &["csr-serial", "csr-blocked on 1 thread"]),
@@ -156,6 +173,13 @@ mod tests {
             64,
             Layout::ColumnMajor,
             &["csr-blocked[prefetch=32] on 3 threads"],
+        ),
+        // Dense blocks, and a large X.
+        (
+            "mesh2[n=50,unknowns=3]",
+            40,
+            Layout::RowMajor,
+            &["bsr-blocked[block=3] on", "bsr-blocked[block=3,prefetch=8] on"],
         ),
         // Y is large.
         (

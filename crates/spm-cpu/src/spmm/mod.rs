@@ -51,7 +51,7 @@ pub type SpmmKernel<T> = ProductKernel<T, Spmm>;
 
 kernel::registry! {
     /// Every SpMM kernel for CPU cores, in the order of the reports, then our own. Complex matrices have
-    /// those that multiply straight from CSR.
+    /// those that multiply straight from CSR, and dense blocks.
     SpmmKernel<T: Scalar>
     f32, f64: RealScalar [
         SpmmKernel::new(csr_serial::INFO, csr_serial::plan),
@@ -61,12 +61,14 @@ kernel::registry! {
         SpmmKernel::new(ell_rows::INFO, ell_rows::plan),
         SpmmKernel::new(ell_rows_unpadded::INFO, ell_rows_unpadded::plan),
         SpmmKernel::new(blocked::INFO, blocked::plan),
+        SpmmKernel::new(blocked::bsr::INFO, blocked::bsr::plan),
         SpmmKernel::new(auto::INFO, auto::plan),
     ]
     Complex<f32>, Complex<f64>: Scalar [
         SpmmKernel::new(csr_serial::INFO, csr_serial::plan),
         SpmmKernel::new(csr_rows::INFO, csr_rows::plan),
         SpmmKernel::new(blocked::INFO, blocked::plan),
+        SpmmKernel::new(blocked::bsr::INFO, blocked::bsr::plan),
         SpmmKernel::new(auto::INFO, auto::plan),
     ]
 }

@@ -25,7 +25,7 @@ pub(super) const INFO: KernelInfo = KernelInfo {
 };
 
 /// The parameter block: rows and columns of a block.
-pub(super) const BLOCK: ParameterSpec = ParameterSpec {
+pub(crate) const BLOCK: ParameterSpec = ParameterSpec {
     name: "block",
     meaning: "rows and columns of a block; 0: the size, up to 8, in which the matrix takes the fewest bytes",
     default: Value::Count(0),

@@ -11,7 +11,7 @@
 //! - `auto` may choose another kernel.
 
 mod auto;
-mod bsr_rows;
+pub(crate) mod bsr_rows;
 mod csr_compact;
 mod csr_merge;
 pub(crate) mod csr_nnz_balanced;
@@ -72,9 +72,14 @@ pub(crate) fn csr_merge<T: Scalar>() -> SpmvKernel<T> {
     SpmvKernel::new(csr_merge::INFO, csr_merge::plan)
 }
 
+/// `bsr-rows`, for SpMM with one column.
+pub(crate) fn bsr_rows<T: Scalar>() -> SpmvKernel<T> {
+    SpmvKernel::new(bsr_rows::INFO, bsr_rows::plan)
+}
+
 kernel::registry! {
     /// Every SpMV kernel for CPU cores, in the order of the reports, then our own. Complex matrices have
-    /// those that multiply straight from CSR.
+    /// those that multiply straight from CSR, and dense blocks.
     SpmvKernel<T: Scalar>
     f32, f64: RealScalar [
         SpmvKernel::new(csr_serial::INFO, csr_serial::plan),
@@ -102,6 +107,7 @@ kernel::registry! {
         SpmvKernel::new(csr_serial::INFO, csr_serial::plan),
         SpmvKernel::new(csr_rows::INFO, csr_rows::plan),
         SpmvKernel::new(csr_nnz_balanced::INFO, csr_nnz_balanced::plan),
+        SpmvKernel::new(bsr_rows::INFO, bsr_rows::plan),
         SpmvKernel::new(csr_merge::INFO, csr_merge::plan),
         SpmvKernel::new(auto::INFO, auto::plan),
     ]

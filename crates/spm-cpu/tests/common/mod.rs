@@ -21,9 +21,10 @@ pub(crate) fn csr<T: Scalar>(a: &Coo<T>) -> Csr<T> {
 }
 
 /// The refusals that tests expect: which kernel, and a part of why.
-const REFUSALS: [(&str, &str); 5] = [
+const REFUSALS: [(&str, &str); 6] = [
     // It detects no size of blocks.
     ("bsr-rows", "do not form dense square blocks"),
+    ("bsr-blocked", "do not form dense square blocks"),
     // It keeps one half of the matrix, in rows that repeat a pattern.
     ("sell-symmetric", "is not square"),
     ("sell-symmetric", "has no equal at"),

@@ -14,8 +14,6 @@ use crate::{Bsr, Csr, CsrView, FormatError, MemoryBudget, Scalar};
 /// Minimum number of block rows that one task converts.
 const GRAIN: usize = 64;
 
-/// The sizes of square blocks that [`detect_blocks`] looks for.
-const SIZES: [usize; 6] = [2, 3, 4, 5, 6, 8];
 /// Stored elements for each entry beyond which it finds no blocks.
 const MOST_PADDING: f64 = 1.2;
 /// Block rows that are read for each size, and entries after which no more are.
@@ -39,20 +37,30 @@ pub struct DetectedBlocks {
 ///
 /// At most 32 block rows and about 4096 entries are read for each of six sizes, whatever the matrix.
 pub fn detect_blocks<T: Scalar>(matrix: CsrView<'_, T>) -> Option<DetectedBlocks> {
+    best_blocks::<T>(|size| estimate_padding(&matrix, size))
+}
+
+/// Rows and columns of the blocks that [`detect_blocks`] looks for.
+pub const BLOCK_SIZES: [usize; 6] = [2, 3, 4, 5, 6, 8];
+
+/// The choice of [`detect_blocks`] by other estimates: `padding_ratio` says how many stored elements an entry
+/// has in square blocks of each of [`BLOCK_SIZES`]; NaN if that is not known.
+pub fn best_blocks<T: Scalar>(padding_ratio: impl Fn(usize) -> f64) -> Option<DetectedBlocks> {
     let bytes = |blocks: &DetectedBlocks| {
         let index = size_of::<u32>() as f64 / (blocks.size * blocks.size) as f64;
         blocks.padding_ratio * (T::BYTES as f64 + index)
     };
-    let all = SIZES.into_iter().filter_map(|size| {
-        let padding_ratio = estimate_padding(&matrix, size)?;
-        Some(DetectedBlocks { size, padding_ratio })
+    let all = BLOCK_SIZES.into_iter().filter_map(|size| {
+        // NaN without entries.
+        let padding_ratio = padding_ratio(size);
+        (padding_ratio <= MOST_PADDING).then_some(DetectedBlocks { size, padding_ratio })
     });
     let best = all.min_by(|a, b| bytes(a).total_cmp(&bytes(b)));
     best.filter(|best| bytes(best) < (T::BYTES + size_of::<u32>()) as f64)
 }
 
-/// Stored elements for each entry in square blocks of a size, by a sample; `None` beyond [`MOST_PADDING`].
-fn estimate_padding<T: Scalar>(matrix: &CsrView<'_, T>, size: usize) -> Option<f64> {
+/// Stored elements for each entry in square blocks of a size, by a sample; NaN without entries.
+fn estimate_padding<T: Scalar>(matrix: &CsrView<'_, T>, size: usize) -> f64 {
     let block_rows = matrix.rows() / size;
     let (mut merge, mut elements, mut entries) = (BlockRow::new(matrix, size), 0, 0);
     'sample: for block_row in (0..block_rows).step_by((block_rows / SAMPLE).max(1)) {
@@ -66,9 +74,7 @@ fn estimate_padding<T: Scalar>(matrix: &CsrView<'_, T>, size: usize) -> Option<f
             }
         }
     }
-    let ratio = elements as f64 / entries as f64;
-    // NaN without entries.
-    (ratio <= MOST_PADDING).then_some(ratio)
+    elements as f64 / entries as f64
 }
 
 /// The blocks of a block row, one after the other: a merge of its rows.

@@ -1,5 +1,6 @@
 //! Conversions on the device from CSR to the formats of the kernels.
 
+mod bsr;
 mod column_blocks;
 mod diagonals;
 mod ell_columns;
@@ -9,6 +10,7 @@ mod sellp;
 mod stats;
 mod values;
 
+pub(crate) use bsr::{BsrBlocks, BsrOptions, DeviceBsr, detect_blocks};
 pub(crate) use column_blocks::{ColumnBlockShape, DeviceColumnBlocks};
 pub(crate) use diagonals::DeviceDia;
 pub(crate) use ell_columns::DeviceEllColumns;

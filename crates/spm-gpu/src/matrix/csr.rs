@@ -23,7 +23,7 @@ pub struct DeviceCsr<T> {
     cols: usize,
     /// rows + 1, ascending from 0 to the number of entries.
     pub(crate) row_ptr: DeviceBuffer<u32>,
-    /// Each below the number of columns.
+    /// Each below the number of columns; those of a row ascend.
     pub(crate) col_ind: DeviceBuffer<u32>,
     /// One for each column index; none in a pattern.
     pub(crate) values: DeviceBuffer<T>,

@@ -3,18 +3,19 @@
 use std::time::Duration;
 
 use spm_formats::MemoryBudget;
+use spm_formats::convert::DetectedBlocks;
 use spm_formats::kernel::{KernelInfo, ParameterSpec, Parameters, Value};
 use spm_gpu_kernels::spmv::MOST_DIAGONALS;
 
 use super::parameters::{SINGLE_VALUES, fitting_lanes};
 use super::sellp::DIAGONALS;
 use super::{
-    KERNEL, csr_column_blocks, csr_ell_columns, csr_segmented_sum, csr_subwarp_per_row,
-    dia_thread_per_row, sell, sellp,
+    KERNEL, bsr_subwarp_per_row, csr_column_blocks, csr_ell_columns, csr_segmented_sum,
+    csr_subwarp_per_row, dia_thread_per_row, sell, sellp,
 };
-use crate::convert::ColumnBlockShape;
+use crate::convert::{ColumnBlockShape, detect_blocks};
 use crate::launch::WARP;
-use crate::plan::{DeviceReal, DeviceScalar};
+use crate::plan::{BoxedPlan, DeviceReal, DeviceScalar};
 use crate::problem::{DeviceProblem, Planned, Problem};
 use crate::race::{Candidate, Chosen, Race};
 use crate::source::Source;
@@ -46,6 +47,13 @@ const LARGEST_PADDING: f64 = 1.6;
 const REGULAR_PADDING: f64 = 1.1;
 /// Stored elements per entry up to which DIA is a candidate.
 const MOST_PLACES: f64 = 1.25;
+/// Stored elements of dense blocks per entry up to which BSR moves fewer bytes than SELL-P does with columns of
+/// 16 bits.
+const FULL_BLOCKS: f64 = 1.05;
+/// Stored elements of dense blocks, in units of those that a sample makes expect, up to which BSR is planned.
+const OF_ESTIMATE: f64 = 1.1;
+/// Longest row over mean row up to which BSR is not timed.
+const EVEN: f64 = 2.0;
 /// Stored columns per entry up to which `csr-ell-columns` is faster than reading row pointers.
 const MOST_ELEMENTS: f64 = 6.0;
 /// Longest row over mean row from which a matrix counts as skewed.
@@ -146,6 +154,23 @@ pub(crate) fn on_device<T: DeviceReal>(problem: DeviceProblem<'_, T>) -> Planned
             return Ok(Chosen::boxed(plan, dia_thread_per_row::INFO.label(&set)));
         }
     }
+    // Dense blocks hold values at full width only.
+    let narrowed = forms.single && a.values()?.single;
+    let blocks =
+        if large && valued && !narrowed && !skewed { detect_blocks(&a.csr)? } else { None };
+    if let Some(blocks) = blocks.filter(|blocks| blocks.padding_ratio <= FULL_BLOCKS) {
+        // Nothing moves fewer bytes, and x is read a block at a time.
+        match in_blocks(problem, blocks) {
+            Some((plan, label)) if longest <= EVEN * a.mean_row() as f64 => {
+                return Ok(Chosen::boxed(plan, label));
+            }
+            Some((plan, label)) => race.enter_plan(label, Ok(plan)),
+            None => {}
+        }
+        if race.best().is_some() && !is_far_from_bandwidth(&race, problem.budget) {
+            return race.winner();
+        }
+    }
     if large {
         let set = forms.of(&sellp::INFO);
         let of_sellp = problem.with_kernel(&sellp::INFO, &set);
@@ -166,7 +191,14 @@ pub(crate) fn on_device<T: DeviceReal>(problem: DeviceProblem<'_, T>) -> Planned
             if shortest && regular {
                 return Ok(Chosen::boxed(plan, label));
             }
+            let bytes = plan.footprint().matrix_bytes as f64;
             race.enter_plan(label, Ok(plan));
+            let shorter =
+                |blocks: &DetectedBlocks| block_bytes::<T>(blocks, a.csr.entries()) < bytes;
+            let holed = blocks.filter(|of| of.padding_ratio > FULL_BLOCKS && shorter(of));
+            if let Some((plan, label)) = holed.and_then(|blocks| in_blocks(problem, blocks)) {
+                race.enter_plan(label, Ok(plan));
+            }
             if (shortest || padding <= REGULAR_PADDING)
                 && !is_far_from_bandwidth(&race, problem.budget)
             {
@@ -229,6 +261,13 @@ pub(crate) fn complex<T: DeviceScalar>(problem: DeviceProblem<'_, T>) -> Planned
     if large && matches!(a.sell_if(1, budget, |padding| padding <= REGULAR_PADDING), Ok(Some(_))) {
         race.enter(Candidate::with(&sell::INFO, &[("sigma", Value::Count(1))], sell::on_device));
     }
+    if large
+        && !skewed
+        && let Some(blocks) = detect_blocks(&a.csr)?
+        && let Some((plan, label)) = in_blocks(problem, blocks)
+    {
+        race.enter_plan(label, Ok(plan));
+    }
     // One long row among short ones holds up a launch that has a thread or a warp for it.
     if !(skewed && large) {
         let wider = (lanes < WARP).then_some(2 * lanes);
@@ -244,6 +283,28 @@ pub(crate) fn complex<T: DeviceScalar>(problem: DeviceProblem<'_, T>) -> Planned
         race.enter(subwarp(lanes));
     }
     race.winner()
+}
+
+/// Bytes of a matrix in dense blocks.
+fn block_bytes<T: DeviceScalar>(blocks: &DetectedBlocks, entries: usize) -> f64 {
+    let of_block = blocks.size * blocks.size;
+    let element = T::BYTES as f64 + size_of::<u32>() as f64 / of_block as f64;
+    blocks.padding_ratio * entries as f64 * element
+}
+
+/// BSR with these blocks and its label, if the whole matrix has about as many of them as was estimated. Without
+/// memory for it there are the other kernels.
+fn in_blocks<T: DeviceScalar>(
+    problem: DeviceProblem<'_, T>,
+    DetectedBlocks { size, padding_ratio, .. }: DetectedBlocks,
+) -> Option<(BoxedPlan<T>, String)> {
+    let info = &bsr_subwarp_per_row::INFO;
+    let set = info.defaults().with(bsr_subwarp_per_row::SIZE.name, Value::Count(size));
+    let of_blocks = problem.with_kernel(info, &set);
+    let most = OF_ESTIMATE * padding_ratio * problem.a.csr.entries() as f64;
+    let accept = |elements: u64| elements as f64 <= most;
+    let plan = bsr_subwarp_per_row::with_blocks(of_blocks, size, accept).ok()??;
+    Some((plan, info.label(&set)))
 }
 
 /// Whether the best so far leaves much of the device's bandwidth unused, as far as its rates are known.

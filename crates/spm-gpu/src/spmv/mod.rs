@@ -7,6 +7,7 @@
 
 mod arrays;
 mod auto;
+mod bsr_subwarp_per_row;
 mod csr_adaptive;
 mod csr_column_blocks;
 mod csr_compact;
@@ -75,6 +76,7 @@ kernel::registry! {
         SpmvKernel::device(csr_column_blocks::INFO, csr_column_blocks::on_device),
         SpmvKernel::device(csr_ell_columns::INFO, csr_ell_columns::on_device),
         SpmvKernel::device(dia_thread_per_row::INFO, dia_thread_per_row::on_device),
+        SpmvKernel::device(bsr_subwarp_per_row::INFO, bsr_subwarp_per_row::on_device),
         SpmvKernel::device(auto::INFO, auto::on_device),
         SpmvKernel::baseline(cusparse::spmv::CSR_ALG1, cusparse::spmv::csr_alg1),
         SpmvKernel::baseline(cusparse::spmv::CSR_ALG2, cusparse::spmv::csr_alg2),
@@ -84,6 +86,7 @@ kernel::registry! {
         SpmvKernel::device(csr_subwarp_per_row::COMPLEX, csr_subwarp_per_row::stored),
         SpmvKernel::device(sell::INFO, sell::on_device),
         SpmvKernel::device(csr_segmented_sum::COMPLEX, csr_segmented_sum::complex),
+        SpmvKernel::device(bsr_subwarp_per_row::INFO, bsr_subwarp_per_row::on_device),
         SpmvKernel::device(auto::COMPLEX, auto::complex),
         SpmvKernel::baseline(cusparse::spmv::CSR_ALG1, cusparse::spmv::csr_alg1),
         SpmvKernel::baseline(cusparse::spmv::CSR_ALG2, cusparse::spmv::csr_alg2),

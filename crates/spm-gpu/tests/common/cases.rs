@@ -86,6 +86,8 @@ pub(crate) fn small<T: Scalar>() -> Vec<Case<T>> {
         Case::generated("stencil27[n=5]"),
         Case::generated("banded[n=700,lower=3,upper=2]"),
         Case::generated("stencil27[n=5]").with(Whole::Equal),
+        // Dense blocks.
+        Case::generated("mesh2[n=5,unknowns=3]"),
         // More diagonals than a word has bits.
         Case::generated("banded[n=60,lower=30,upper=20]"),
     ]

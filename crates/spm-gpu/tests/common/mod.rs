@@ -13,10 +13,11 @@ pub(crate) mod vectors;
 use spm_formats::kernel::PlanError;
 
 /// The refusals that tests expect: how the kernel's label begins, and a part of why.
-const REFUSALS: [(&str, &str); 10] = [
+const REFUSALS: [(&str, &str); 11] = [
     // Columns as 16-bit differences do not reach across a long row.
     ("csr-compact", "a row spans more than 2^16 columns"),
     ("dia-thread-per-row", "only matrices on up to"),
+    ("bsr-subwarp-per-row", "do not form dense square blocks"),
     // Threads that take columns in pairs.
     ("csr-row-split", "takes an even k"),
     ("csr-nonzero-split", "takes an even k"),

@@ -14,7 +14,7 @@ use super::planned;
 use super::spmm::LAYOUTS;
 
 /// Kernels that `auto` may choose; planned for new values, these have to take them.
-const CHOSEN: [&str; 13] = [
+const CHOSEN: [&str; 14] = [
     "csr-subwarp-per-row",
     "sell",
     "sellp",
@@ -22,6 +22,7 @@ const CHOSEN: [&str; 13] = [
     "csr-column-blocks",
     "csr-ell-columns",
     "dia-thread-per-row",
+    "bsr-subwarp-per-row",
     "csr-row-split",
     "csr-nonzero-split",
     "csr-vector",
@@ -40,6 +41,9 @@ fn patterns<T: DeviceScalar>() -> Vec<Case<T>> {
             _ => random.between(1, 4),
         }),
         Case::generated("banded[n=70,lower=1,upper=2]"),
+        // Full blocks of 3 x 3, and blocks of 2 x 2 with holes.
+        Case::generated("mesh2[n=5,unknowns=3]"),
+        Case::generated("banded[n=70,lower=40,upper=40,drop=10]"),
         Case::new("no entries", (5, 3), |_, _| 0),
     ]
 }

@@ -2,9 +2,10 @@
 //! right result of each choice. (That of SpMM is beside its code; that of transpositions does not time.)
 
 use spm_formats::kernel::Parameters;
-use spm_formats::{Complex, convert};
+use spm_formats::{Complex, Coo, convert};
 use spm_gpu::{Device, DeviceScalar, EmulatedDevice, PlanOptions, Rates, spmv};
 use spm_gpu_kernels::emulator::EmulatorOptions;
+use spm_testing::edge_cases::with_entries;
 use spm_testing::exact::{self, Whole};
 use spm_testing::{generate, reference};
 
@@ -34,16 +35,19 @@ fn choice_for<T: DeviceScalar>(
     seconds: &[f64],
 ) -> String {
     let pattern = generate::named(name).unwrap().generate::<T>().unwrap();
-    let a = exact::matrix(&convert::csr_to_coo(pattern.view()), kind);
+    choice_of(&exact::matrix(&convert::csr_to_coo(pattern.view()), kind), parameters, seconds)
+}
+
+fn choice_of<T: DeviceScalar>(a: &Coo<T>, parameters: &str, seconds: &[f64]) -> String {
     let x = exact::vector(a.cols());
-    let (csr, expected) = (convert::coo_to_csr(&a), reference::spmv(&a, &x));
+    let (csr, expected) = (convert::coo_to_csr(a), reference::spmv(a, &x));
     let kernel = spmv::find::<T>("auto").unwrap();
     let parameters: Parameters = kernel.info.parse_parameters(parameters).unwrap();
     let device = device(seconds);
     let mut plan = kernel.plan(&device, csr.view(), &parameters, &PlanOptions::default()).unwrap();
     let choice = plan.choice().unwrap();
     let y = run(&mut *plan, &x).unwrap();
-    assert_eq!(exact::difference(&y, &expected), None, "{name}, {choice}");
+    assert_eq!(exact::difference(&y, &expected), None, "{seconds:?}, {choice}");
     choice
 }
 
@@ -92,7 +96,8 @@ fn complex_matrices() {
     expect("csr-segmented-sum", skewed, &[3e-6, 2e-6, 1e-6]);
     expect("csr-subwarp-per-row", skewed, &[2e-6, 1e-6, 3e-6]);
     let regular = "banded[n=1400,lower=20,upper=20]";
-    expect("sell[sigma=1]", regular, &[1e-6, 2e-6, 3e-6]);
+    // SELL, blocks, two numbers of threads per row.
+    expect("sell[sigma=1]", regular, &[1e-6, 2e-6, 3e-6, 3e-6]);
 }
 
 /// Many entries on few diagonals: not timed.
@@ -103,6 +108,26 @@ fn diagonals() {
     // Equal values are left out, which that format cannot.
     expect("sellp", name, Whole::Equal, &[]);
     assert!(choice(name, Whole::Equal, "compact=off", &[]).starts_with("dia-thread-per-row"));
+}
+
+/// Many entries in dense blocks: not timed where the blocks are full and the rows much of one length.
+#[test]
+fn dense_blocks() {
+    expect("bsr-subwarp-per-row[block=128,size=4", "mesh2[n=26,unknowns=4]", Whole::Wide, &[]);
+    // Equal values are left out, which that format cannot.
+    expect("sellp", "mesh2[n=26,unknowns=4]", Whole::Equal, &[1e-6, 2e-6, 3e-6]);
+    // Every 12th entry is missing: SELL-P, then blocks, two numbers of threads per row.
+    let whole = generate::named("mesh2[n=28,unknowns=4]").unwrap().generate::<f64>().unwrap();
+    let kept = (0_u32..).zip(whole.iter()).filter(|(entry, _)| entry % 12 > 0);
+    let kept = kept.map(|(_, (row, col, _))| (row as u32, col as u32));
+    let holed: Coo<f64> = exact::matrix(&with_entries(whole.shape(), kept), Whole::Wide);
+    let choice = choice_of(&holed, "", &[2e-3, 1e-3, 3e-3, 3e-3, 3e-3, 3e-3]);
+    assert!(choice.starts_with("bsr-subwarp-per-row[block=128,size=4"), "{choice}");
+    let choice = choice_of(&holed, "", &[1e-3, 2e-3, 3e-3, 3e-3, 3e-3, 3e-3]);
+    assert!(choice.starts_with("sellp"), "{choice}");
+    let choice =
+        choice_for::<Complex<f64>>("mesh2[n=26,unknowns=4]", Whole::Small, "", &[1e-6, 3e-6, 3e-6]);
+    assert!(choice.starts_with("bsr-subwarp-per-row"), "{choice}");
 }
 
 /// Many entries of regular rows: SELL-P, not timed where it is the shortest and reads x in order.

@@ -2,6 +2,7 @@
 //! the same on a GPU.
 
 mod auto;
+mod bsr;
 mod budget;
 #[path = "../common/mod.rs"]
 mod common;

@@ -35,6 +35,7 @@ kernel_tests! {
     csr_column_blocks "csr-column-blocks",
     csr_ell_columns "csr-ell-columns",
     dia_thread_per_row "dia-thread-per-row",
+    bsr_subwarp_per_row "bsr-subwarp-per-row",
     auto "auto",
 }
 

@@ -7,6 +7,8 @@
 //! 2016), so that several threads share a long row. The partial sum of a row that a partition ends
 //! in is added afterwards, in the order of the partitions.
 
+pub(super) mod bsr;
+mod bsr_kernel;
 mod columns;
 mod kernel;
 mod pack;
@@ -19,7 +21,7 @@ use spm_formats::{CsrSource, DenseShape, Layout, NewValues, Scalar};
 use self::columns::{Columns, Lists, Narrow, Wide};
 use self::kernel::{Dense, Part};
 use self::pack::Packed;
-use self::sink::{Sink, stage_len};
+use self::sink::{Output, stage_len};
 use super::plan::{Memory, Product, boxed};
 use super::vector;
 use crate::disjoint::Disjoint;
@@ -48,7 +50,7 @@ const NARROW: ParameterSpec = ParameterSpec {
     studied: &[Value::Switch(false), Value::Switch(true)],
 };
 
-const STREAM: ParameterSpec = ParameterSpec {
+pub(super) const STREAM: ParameterSpec = ParameterSpec {
     name: "stream",
     meaning: "write a row-major Y past the caches, for a Y that is larger than they are",
     default: Value::Switch(false),
@@ -115,7 +117,7 @@ impl<T: Scalar> Buffers<T> {
 pub(super) fn plan<'a, T: Scalar>(problem: Problem<'a, '_, T>) -> Planned<'a, T> {
     let Problem { a, dense, parameters, options, .. } = problem;
     if dense.k == 1 {
-        return vector::plan(a, dense, spmv::csr_merge(), options);
+        return vector::plan(a, dense, spmv::csr_merge(), &[], options);
     }
     let (view, threads) = (a.view(), options.threads.clone());
     let columns = dense.layout == Layout::ColumnMajor;
@@ -226,8 +228,15 @@ impl<T: Scalar> Blocked<'_, T> {
         let (points, tile, rows) = (&self.points, self.tile, a.rows());
         let stage_len = stages.len() / self.threads.count();
         let (stages, all_carries) = (Disjoint::new(stages), Disjoint::new(&mut *carries));
-        let end_of_y = y.len();
-        let all_of_y = Disjoint::new(&mut *y);
+        let output = Output {
+            length: y.len(),
+            y: Disjoint::new(&mut *y),
+            layout,
+            k,
+            leading: of_y,
+            stream: self.stream,
+            scaling,
+        };
         self.threads.run(|part| {
             let (from, to) = (points[part], points[part + 1]);
             // SAFETY: one stage and one carry for each part.
@@ -237,24 +246,8 @@ impl<T: Scalar> Blocked<'_, T> {
                     all_carries.range(part * k..(part + 1) * k),
                 )
             };
-            let sink = match layout {
-                Layout::ColumnMajor => {
-                    Sink::Columns { y: all_of_y, pitch: of_y, k, row: from.row, stage, scaling }
-                }
-                Layout::RowMajor => {
-                    // Behind the last row there may be less than from one row to the next.
-                    let (start, end) = (from.row * of_y, (to.row * of_y).min(end_of_y));
-                    // SAFETY: the points ascend, so the rows that end in different pieces differ.
-                    let y = unsafe { all_of_y.range(start.min(end)..end) };
-                    match scaling {
-                        Some(scaling) => Sink::Scaled { y, pitch: of_y, k, stage, scaling },
-                        None if self.stream && of_y == k => {
-                            Sink::Stream { y, k, stage, pending: 0 }
-                        }
-                        None => Sink::Direct { y, pitch: of_y },
-                    }
-                }
-            };
+            // SAFETY: the points ascend, so the rows that end in different pieces differ.
+            let sink = unsafe { output.rows(from.row..to.row, stage) };
             self.machine.run(Part {
                 a,
                 columns,

@@ -1,6 +1,8 @@
 //! Writes finished rows of Y to memory in the layout and with the stores that suit Y.
 
-use spm_formats::Scalar;
+use std::ops::Range;
+
+use spm_formats::{Layout, Scalar};
 
 use crate::disjoint::Disjoint;
 use crate::scaled::{self, Update};
@@ -44,6 +46,43 @@ pub(super) enum Sink<'a, T> {
         stage: &'a mut [T],
         scaling: Option<Update<'a, T>>,
     },
+}
+
+/// Y of a product, whose rows several threads write.
+#[derive(Clone, Copy)]
+pub(super) struct Output<'a, T> {
+    pub(super) y: Disjoint<'a, T>,
+    /// Elements of `y`.
+    pub(super) length: usize,
+    pub(super) layout: Layout,
+    pub(super) k: usize,
+    /// Elements from one row (row-major) or column (column-major) to the next.
+    pub(super) leading: usize,
+    /// Whether sums that are not scaled are streamed past the caches.
+    pub(super) stream: bool,
+    pub(super) scaling: Option<Update<'a, T>>,
+}
+
+impl<'a, T: Scalar> Output<'a, T> {
+    /// The sink for some rows, with a staging buffer if it needs one.
+    ///
+    /// # Safety
+    /// `y` has the rows, and nothing else uses them while the sink is there.
+    pub(super) unsafe fn rows(self, rows: Range<usize>, stage: &'a mut [T]) -> Sink<'a, T> {
+        let Self { y, length, layout, k, leading, stream, scaling } = self;
+        if layout == Layout::ColumnMajor {
+            return Sink::Columns { y, pitch: leading, k, row: rows.start, stage, scaling };
+        }
+        // Behind the last row there may be less than from one row to the next.
+        let (start, end) = (rows.start * leading, (rows.end * leading).min(length));
+        // SAFETY: the caller's promise.
+        let y = unsafe { y.range(start.min(end)..end) };
+        match scaling {
+            Some(scaling) => Sink::Scaled { y, pitch: leading, k, stage, scaling },
+            None if stream && leading == k => Sink::Stream { y, k, stage, pending: 0 },
+            None => Sink::Direct { y, pitch: leading },
+        }
+    }
 }
 
 /// Elements of the staging buffer of a tile.

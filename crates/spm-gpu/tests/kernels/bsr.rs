@@ -1,0 +1,122 @@
+//! `bsr-subwarp-per-row` on matrices of dense blocks, with holes and without, in blocks of any size.
+
+use spm_formats::convert::{coo_to_csr, detect_blocks};
+use spm_formats::kernel::{PlanError, Scaling};
+use spm_formats::{Complex, Coo, Csr, MemoryBudget};
+use spm_gpu::{DeviceBuffer, DeviceScalar, PlanOptions, Stream, spmv};
+use spm_testing::edge_cases::{blocks, generated, with_lengths};
+use spm_testing::{exact, reference};
+
+use crate::common::spmv::run;
+use crate::devices::emulator;
+
+const ID: &str = "bsr-subwarp-per-row";
+
+fn planned<T: DeviceScalar>(
+    a: &Csr<T>,
+    parameters: &str,
+    options: &PlanOptions,
+) -> Result<spmv::BoxedPlan<T>, PlanError> {
+    let kernel = spmv::find::<T>(ID).unwrap();
+    let parameters = kernel.info.parse_parameters(parameters).unwrap();
+    kernel.plan(&emulator(1), a.view(), &parameters, options)
+}
+
+/// y = A x, 2 A x - y, a product with an infinite x, and one with new values.
+fn check<T: DeviceScalar>(a: &Coo<T>, parameters: &str) {
+    let (csr, x) = (coo_to_csr(a), exact::vector(a.cols()));
+    let what = format!("{parameters}, {:?}", csr.shape());
+    let options = PlanOptions { new_values: true, ..PlanOptions::default() };
+    let mut plan = planned(&csr, parameters, &options).unwrap_or_else(|e| panic!("{what}: {e}"));
+    let y = run(&mut *plan, &x).unwrap();
+    assert_eq!(exact::difference(&y, &reference::spmv(a, &x)), None, "{what}");
+    let device = plan.device().clone();
+    let stream = Stream::new(&device).unwrap();
+    let on_device = DeviceBuffer::from_slice(&device, &x).unwrap();
+    let mut scaled = DeviceBuffer::from_slice(&device, &y).unwrap();
+    let scaling = Scaling::new(T::from_f64(2.0), T::from_f64(-1.0));
+    plan.launch_scaled(scaling, &on_device, &mut scaled, &stream).unwrap();
+    assert_eq!(scaled.to_vec().unwrap(), y, "{what}");
+    let mut infinite = x.clone();
+    infinite.iter_mut().step_by(5).for_each(|x| *x = T::from_f64(f64::INFINITY));
+    let errors =
+        reference::compare(&run(&mut *plan, &infinite).unwrap(), &reference::spmv(a, &infinite));
+    assert!(errors.acceptable(), "{what}: {errors:?}");
+    let mut other = csr.clone();
+    let reversed: Vec<T> = csr.values().iter().rev().copied().collect();
+    other.values_mut().copy_from_slice(&reversed);
+    let new = DeviceBuffer::from_slice(&device, &reversed).unwrap();
+    plan.set_values(&new, &stream).unwrap();
+    let expected = reference::spmv(&spm_formats::convert::csr_to_coo(other.view()), &x);
+    assert_eq!(
+        exact::difference(&run(&mut *plan, &x).unwrap(), &expected),
+        None,
+        "{what}: new values"
+    );
+}
+
+#[test]
+fn blocks_of_every_size() {
+    for size in [2, 3, 4, 5, 6, 8] {
+        for (fewer, holes) in [
+            ((0, 0), false),
+            ((0, 0), true),
+            ((1, 0), false),
+            ((0, 1), false),
+            ((size / 2, size - 1), true),
+        ] {
+            for threads in ["auto", "1", "4", "32"] {
+                check::<f64>(
+                    &blocks(size, fewer, holes),
+                    &format!("size={size},threads-per-row={threads}"),
+                );
+            }
+        }
+        check::<f32>(&blocks(size, (1, 1), true), &format!("size={size},threads-per-row=2"));
+        check::<Complex<f64>>(&blocks(size, (0, 0), false), &format!("size={size}"));
+        check::<Complex<f32>>(&blocks(size, (1, 1), true), &format!("size={size}"));
+        // Blocks that are not those of the matrix.
+        check::<f64>(&blocks(7, (1, 2), false), &format!("size={size},threads-per-row=8"));
+    }
+}
+
+/// The device finds what the host does; padding of slices is not traffic.
+#[test]
+fn the_size_is_detected() {
+    for size in [2, 3, 4, 5, 6, 8] {
+        let a = coo_to_csr(&blocks::<f64>(size, (0, 0), false));
+        let plan = planned(&a, "threads-per-row=1", &PlanOptions::default()).unwrap();
+        let (count, block_rows) = (a.nnz() as u64 / u64::from(size * size), 17);
+        let [of_order, of_starts] = [4 * block_rows, 4 * 2];
+        let bytes = 8 * a.nnz() as u64 + 4 * count + of_order + of_starts;
+        assert_eq!(plan.footprint().matrix_bytes, bytes, "{size}");
+        assert_eq!(detect_blocks(a.view()).unwrap().size, size as usize);
+    }
+    let found = |name: &str| {
+        let a = coo_to_csr(&generated::<f64>(name));
+        let found = planned(&a, "", &PlanOptions::default()).is_ok();
+        assert_eq!(found, detect_blocks(a.view()).is_some(), "{name}");
+        found
+    };
+    assert!(found("mesh3[n=6,unknowns=3]"));
+    assert!(found("banded[n=200,lower=15,upper=15]"));
+    assert!(!found("stencil5[n=20]"));
+}
+
+#[test]
+fn what_it_cannot_store_is_refused() {
+    let refused = |a: &Csr<f64>, parameters: &str, options: &PlanOptions, why: &str| {
+        let error = planned(a, parameters, options).err().expect("a refusal").to_string();
+        assert!(error.contains(why), "{error}");
+    };
+    let a = coo_to_csr(&blocks::<f64>(3, (0, 0), false));
+    let options = PlanOptions::default();
+    refused(&a, "size=7", &options, "blocks of 7 rows; it takes 2 to 6, and 8");
+    refused(&a, "size=3,block=512", &options, "blocks of 512 threads; it takes up to 256");
+    let scattered = coo_to_csr(&with_lengths::<f64>((300, 3000), |_, random| random.between(0, 4)));
+    refused(&scattered, "", &options, "do not form dense square blocks");
+    let budget = MemoryBudget::bytes(60_000);
+    let small = PlanOptions { budget, ..PlanOptions::default() };
+    assert!(planned(&scattered, "size=2", &small).is_ok());
+    refused(&scattered, "size=8", &small, "the memory budget is");
+}

@@ -1,0 +1,347 @@
+//! Conversion of CSR to sliced BSR for `bsr-subwarp-per-row` ([`crate::spmv`]): dense square blocks, the block
+//! rows of a warp together.
+//!
+//! Slice s has 32 / P block rows, of P lanes each. Its block rows are sorted by their number of blocks, the
+//! longest first; `order[i]` has the number of blocks of the block row at position i, and in the low 5 bits which
+//! one of its slice it is. Block k of the block row at position r of a slice is block k / P of lane
+//! r P + k mod P. Block j of lane l of slice s is at `starts[s]` + j, lane l: its first column in `first_cols`,
+//! its mask in `masks`, and the element in row r and column c of b in `values`, in the plane `(starts[s] + j) b^2 + c b + r`
+//! of 32 elements. A mask has bit r b + c for each entry. There are none where every block is full.
+//!
+//! The steps are: blocks of each block row, the order of a slice, a scan of the widths, columns and masks, values.
+
+use crate::collective::warp_fold;
+use crate::device::warp::{FULL_MASK, WARP_SIZE};
+use crate::device::{DevicePtr, DevicePtrMut, divide, thread, warp};
+use crate::kernel::kernel;
+use crate::spmv::sellp::LOG_WARP;
+
+/// Rows and columns of a block, at most: a mask has a bit for each element.
+pub const MOST_BLOCK_SIZE: u32 = 8;
+const MOST: usize = MOST_BLOCK_SIZE as usize;
+
+/// Bits of [`SliceOrder`]'s words that say which block row of its slice it is.
+pub(crate) const LOG_PLACES: u32 = LOG_WARP;
+
+/// The blocks of a block row, one after the other: a merge of its rows, whose columns ascend.
+struct BlockRow {
+    size: u32,
+    col_ind: DevicePtr<u32>,
+    /// The next entry of each row, and the end of its entries.
+    next: [u32; MOST],
+    end: [u32; MOST],
+}
+
+/// A block: its first column and its mask.
+type Block = (u32, u64);
+
+/// Calls a method for each row: with constant numbers the arrays stay in registers.
+macro_rules! each_row {
+    ($self:ident.$method:ident($($argument:expr),*)) => {
+        $self.$method::<0>($($argument),*);
+        $self.$method::<1>($($argument),*);
+        $self.$method::<2>($($argument),*);
+        $self.$method::<3>($($argument),*);
+        $self.$method::<4>($($argument),*);
+        $self.$method::<5>($($argument),*);
+        $self.$method::<6>($($argument),*);
+        $self.$method::<7>($($argument),*);
+    };
+}
+
+impl BlockRow {
+    #[inline(always)]
+    fn new(
+        block_row: u32,
+        (rows, size): (u32, u32),
+        row_ptr: DevicePtr<u32>,
+        col_ind: DevicePtr<u32>,
+    ) -> Self {
+        let mut new = Self { size, col_ind, next: [0; MOST], end: [0; MOST] };
+        let first_row = block_row * size;
+        each_row!(new.begin_row(first_row, size.min(rows - first_row), row_ptr));
+        new
+    }
+
+    #[inline(always)]
+    fn begin_row<const R: usize>(&mut self, first_row: u32, rows: u32, row_ptr: DevicePtr<u32>) {
+        if (R as u32) < rows {
+            self.next[R] = row_ptr.load(first_row + R as u32);
+            self.end[R] = row_ptr.load(first_row + R as u32 + 1);
+        }
+    }
+
+    #[inline(always)]
+    fn first_col<const R: usize>(&self, least: &mut u32) {
+        if self.next[R] < self.end[R] {
+            *least = self.col_ind.load(self.next[R]).min(*least);
+        }
+    }
+
+    #[inline(always)]
+    fn take<const R: usize>(&mut self, first_col: u32, mask: &mut u64) {
+        while self.next[R] < self.end[R] {
+            let col = self.col_ind.load(self.next[R]);
+            if col >= first_col + self.size {
+                break;
+            }
+            *mask |= 1 << (R as u32 * self.size + col - first_col);
+            self.next[R] += 1;
+        }
+    }
+
+    /// The next block; none behind the last one.
+    #[inline(always)]
+    fn next(&mut self) -> Option<Block> {
+        let mut least = u32::MAX;
+        each_row!(self.first_col(&mut least));
+        if least == u32::MAX {
+            return None;
+        }
+        let (first_col, mut mask) = (divide(least, self.size) * self.size, 0);
+        each_row!(self.take(first_col, &mut mask));
+        Some((first_col, mask))
+    }
+}
+
+/// Block rows that a sample reads, and entries of each after which it reads no more: so many that the left end of
+/// a band counts for little.
+pub const BSR_SAMPLES: u32 = 32;
+const SAMPLE_ENTRIES: u32 = 1024;
+
+kernel! {
+    /// Blocks and entries of [`BSR_SAMPLES`] block rows, evenly spread, for each of `sizes`; at most about 1024
+    /// entries of each. Sizes are from 1 to [`MOST_BLOCK_SIZE`]. Grid: at least a thread for each.
+    pub fn convert_bsr_sample(
+        rows: u32,
+        count: u32,
+        sizes: DevicePtr<u32>,
+        row_ptr: DevicePtr<u32>,
+        col_ind: DevicePtr<u32>,
+        seen: DevicePtrMut<[u32; 2]>,
+    ) {
+        let thread = thread::index_1d();
+        if thread >= count * BSR_SAMPLES {
+            return;
+        }
+        let size = sizes.load(thread / BSR_SAMPLES);
+        let block_rows = divide(rows, size);
+        let stride = (block_rows / BSR_SAMPLES).max(1);
+        let block_row = thread % BSR_SAMPLES * stride;
+        let (mut blocks, mut entries) = (0, 0);
+        if block_row < block_rows {
+            let mut row = BlockRow::new(block_row, (rows, size), row_ptr, col_ind);
+            while entries < SAMPLE_ENTRIES
+                && let Some((_, mask)) = row.next()
+            {
+                blocks += 1;
+                entries += mask.count_ones();
+            }
+        }
+        seen.store(thread, [blocks, entries]);
+    }
+    as BsrSample
+}
+
+kernel! {
+    /// The number of blocks of each block row, and of all, in `total`, which is 0 before. Block: a multiple of
+    /// 32; grid: at least one thread per block row.
+    pub fn convert_bsr_counts(
+        rows: u32,
+        size: u32,
+        block_rows: u32,
+        row_ptr: DevicePtr<u32>,
+        col_ind: DevicePtr<u32>,
+        counts: DevicePtrMut<u32>,
+        total: DevicePtrMut<u32>,
+    ) {
+        let block_row = thread::index_1d();
+        let mut count = 0;
+        if block_row < block_rows {
+            let mut row = BlockRow::new(block_row, (rows, size), row_ptr, col_ind);
+            while row.next().is_some() {
+                count += 1;
+            }
+            counts.store(block_row, count);
+        }
+        let of_warp = warp_fold(count, |a, b| a + b);
+        if warp::lane_id() == 0 {
+            total.atomic_add(0_u32, of_warp);
+        }
+    }
+    as BsrCounts
+}
+
+kernel! {
+    /// The order of each slice and, in blocks of a lane, its width. Counts are less than 2^27. Block: a multiple
+    /// of 32; grid: at least a warp per slice, of which there are as many as `block_rows` need.
+    pub fn convert_bsr_order(
+        block_rows: u32,
+        log_lanes: u32,
+        counts: DevicePtr<u32>,
+        order: DevicePtrMut<u32>,
+        widths: DevicePtrMut<u32>,
+    ) {
+        let (slice, lane) = (thread::index_1d() / WARP_SIZE, thread::index_1d() % WARP_SIZE);
+        let height = WARP_SIZE >> log_lanes;
+        let first = slice * height;
+        if first >= block_rows {
+            return;
+        }
+        let here = lane < height && first + lane < block_rows;
+        let count = if here { counts.load(first + lane) } else { 0 };
+        let mut place = 0;
+        for other in 0..height {
+            let of_other = warp::shuffle_idx(FULL_MASK, count, other, WARP_SIZE);
+            place += u32::from(of_other > count || (of_other == count && other < lane));
+        }
+        if here {
+            order.store(first + place, count << LOG_PLACES | lane);
+        }
+        let most = warp_fold(count, u32::max);
+        if lane == 0 {
+            widths.store(slice, (most + (1 << log_lanes) - 1) >> log_lanes);
+        }
+    }
+    as BsrOrder
+}
+
+/// The block row of a position, and its lanes.
+#[derive(Clone, Copy)]
+pub(crate) struct SlicedRow {
+    pub(crate) block_row: u32,
+    /// Number of its blocks.
+    pub(crate) blocks: u32,
+    /// The first lane, of all slices.
+    first_lane: u32,
+    log_lanes: u32,
+    /// `starts` of its slice.
+    start: u32,
+}
+
+impl SlicedRow {
+    /// The block row at a position below the number of block rows.
+    #[inline(always)]
+    pub(crate) fn new(
+        position: u32,
+        log_lanes: u32,
+        order: DevicePtr<u32>,
+        starts: DevicePtr<u32>,
+    ) -> Self {
+        let log_height = LOG_WARP - log_lanes;
+        let (slice, word) = (position >> log_height, order.load(position));
+        let place = word & ((1 << LOG_PLACES) - 1);
+        Self {
+            block_row: (slice << log_height) + place,
+            blocks: word >> LOG_PLACES,
+            first_lane: (position << log_lanes) & (WARP_SIZE - 1),
+            log_lanes,
+            start: starts.load(slice),
+        }
+    }
+
+    /// The plane and the lane of a block.
+    #[inline(always)]
+    pub(crate) fn place(self, block: u32) -> (u32, u32) {
+        let part = block & ((1 << self.log_lanes) - 1);
+        (self.start + (block >> self.log_lanes), self.first_lane + part)
+    }
+
+    /// Where a block is among all blocks of all lanes.
+    #[inline(always)]
+    pub(crate) fn at(self, block: u32) -> u32 {
+        let (plane, lane) = self.place(block);
+        plane * WARP_SIZE + lane
+    }
+}
+
+kernel! {
+    /// First columns and, with `full` 0, masks of all blocks. Grid: at least one thread per block row.
+    pub fn convert_bsr_columns(
+        rows: u32,
+        size: u32,
+        block_rows: u32,
+        log_lanes: u32,
+        full: u32,
+        row_ptr: DevicePtr<u32>,
+        col_ind: DevicePtr<u32>,
+        order: DevicePtr<u32>,
+        starts: DevicePtr<u32>,
+        first_cols: DevicePtrMut<u32>,
+        masks: DevicePtrMut<u64>,
+    ) {
+        let position = thread::index_1d();
+        if position >= block_rows {
+            return;
+        }
+        let sliced = SlicedRow::new(position, log_lanes, order, starts);
+        let mut row = BlockRow::new(sliced.block_row, (rows, size), row_ptr, col_ind);
+        let mut block = 0;
+        while let Some((first_col, mask)) = row.next() {
+            let at = sliced.at(block);
+            first_cols.store(at, first_col);
+            if full == 0 {
+                masks.store(at, mask);
+            }
+            block += 1;
+        }
+    }
+    as BsrColumns
+}
+
+kernel! {
+    /// The values of all blocks; 0 where there is no entry. With `full` not 0 every element of a block is an
+    /// entry. Grid: at least one thread per lane of all slices in x, `size` blocks in y.
+    pub fn convert_bsr_values<T: Number>(
+        rows: u32,
+        size: u32,
+        block_rows: u32,
+        log_lanes: u32,
+        full: u32,
+        row_ptr: DevicePtr<u32>,
+        order: DevicePtr<u32>,
+        starts: DevicePtr<u32>,
+        masks: DevicePtr<u64>,
+        values: DevicePtr<T>,
+        to_values: DevicePtrMut<T>,
+    ) {
+        let thread = thread::index_1d();
+        let (position, part) = (thread >> log_lanes, thread & ((1 << log_lanes) - 1));
+        if position >= block_rows {
+            return;
+        }
+        let sliced = SlicedRow::new(position, log_lanes, order, starts);
+        let row_in_block = thread::block_idx_y();
+        let row = sliced.block_row * size + row_in_block;
+        let mut next = row_ptr.load(row.min(rows - 1));
+        let all = (1 << size) - 1;
+        let lanes = 1 << log_lanes;
+        let mut block = if full == 0 { 0 } else { part };
+        next += block * size;
+        while block < sliced.blocks {
+            let (plane, lane) = sliced.place(block);
+            let mut entries = all;
+            if full == 0 {
+                let mask = masks.load(plane * WARP_SIZE + lane);
+                entries = (mask >> (row_in_block * size)) as u32 & all;
+            }
+            if block & (lanes - 1) == part {
+                let plane = u64::from(plane) * u64::from(size * size) + u64::from(row_in_block);
+                for col in 0..size {
+                    let before = (entries & ((1 << col) - 1)).count_ones();
+                    let value = values.load_if(entries >> col & 1 != 0, next + before, T::ZERO);
+                    let at = (plane + u64::from(col * size)) * u64::from(WARP_SIZE);
+                    to_values.store(at + u64::from(lane), value);
+                }
+            }
+            if full == 0 {
+                next += entries.count_ones();
+                block += 1;
+            } else {
+                next += size * lanes;
+                block += lanes;
+            }
+        }
+    }
+    as BsrValues
+}
