@@ -101,6 +101,13 @@ fn the_size_is_detected() {
     assert!(found("mesh3[n=6,unknowns=3]"));
     assert!(found("banded[n=200,lower=15,upper=15]"));
     assert!(!found("stencil5[n=20]"));
+    // A block at the beginning alone.
+    let block = (0..9).map(|entry| (entry / 3, entry % 3));
+    let (rows, cols): (Vec<u32>, Vec<u32>) = block.chain((3..300).map(|i| (i, i))).unzip();
+    let values = vec![1.0; rows.len()];
+    let a = coo_to_csr(&Coo::new(300, 300, rows, cols, values).unwrap());
+    assert!(detect_blocks(a.view()).is_none());
+    assert!(planned(&a, "", &PlanOptions::default()).is_err());
 }
 
 #[test]
