@@ -179,14 +179,23 @@ pub fn predict_transposed<T: Scalar>(
     let computing = plan * a.nnz() as f64 + plan_row * a.rows() as f64 + waiting;
     let copying = computing / threads as f64 + scatter.bytes / rates.fresh();
     // The transpose is taken to be as its matrix is.
-    let fastest = predict(a, threads, rates).converted.into_iter().next();
+    let fastest = predict_by(&structure, a, threads, rates).converted.into_iter().next();
     let (converted, converting) = fastest.map_or((copied, 0.0), |of| (of.seconds, of.planning));
     TransposedPredictions { direct, copied, copying, converted, converting }
 }
 
 /// Predicts the products with `a` on 1 to `threads` threads, by `rates` alone.
 pub fn predict<T: Scalar>(a: CsrView<'_, T>, threads: usize, rates: &Rates) -> Predictions {
-    let structure = Structure::sample(&a);
+    predict_by(&Structure::sample(&a), a, threads, rates)
+}
+
+/// [`predict`] for a matrix that has been sampled.
+fn predict_by<T: Scalar>(
+    structure: &Structure,
+    a: CsrView<'_, T>,
+    threads: usize,
+    rates: &Rates,
+) -> Predictions {
     let balance = balance(&a, threads);
     let mut ways = structure.ways(&a);
     if T::IS_COMPLEX {
