@@ -12,7 +12,7 @@ use super::bsr_kernel::Part;
 use super::kernel::Dense;
 use super::pack::Packed;
 use super::sink::{Output, stage_len};
-use super::{STAGE, STREAM};
+use super::{Buffers, STAGE, STREAM};
 use crate::Threads;
 use crate::disjoint::Disjoint;
 use crate::kernel::{Planned, Problem};
@@ -61,26 +61,6 @@ struct BsrBlocked<'a, T> {
     workspaces: Pool<Buffers<T>>,
 }
 
-/// The workspace of a product.
-struct Buffers<T> {
-    /// A row-major copy of a column-major X.
-    packed: Option<Packed<T>>,
-    /// The staging buffers of the threads.
-    stages: Workspace<T>,
-}
-
-impl<T: Scalar> Buffers<T> {
-    fn new(cols: usize, dense: DenseShape, stages: usize) -> Self {
-        let columns = dense.layout == Layout::ColumnMajor;
-        let packed = columns.then(|| Packed::new(cols, dense.k));
-        Self { packed, stages: Workspace::zeros(stages) }
-    }
-
-    fn elements(&self) -> usize {
-        self.packed.as_ref().map_or(0, |packed| packed.elements.len()) + self.stages.len()
-    }
-}
-
 pub(in crate::spmm) fn plan<'a, T: Scalar>(problem: Problem<'a, '_, T>) -> Planned<'a, T> {
     let Problem { a, dense, parameters, options, .. } = problem;
     let size = match parameters.count(BLOCK.name) {
@@ -114,7 +94,7 @@ pub(in crate::spmm) fn plan<'a, T: Scalar>(problem: Problem<'a, '_, T>) -> Plann
             bounds: partition::by_entries(bsr.block_ptr(), threads.count()),
             tile,
             stage,
-            workspaces: Pool::new(Buffers::new(view.cols(), dense, threads.count() * stage)),
+            workspaces: Pool::new(Buffers::new(view.cols(), dense, threads.count() * stage, 0)),
             a,
             bsr,
             dense,
@@ -131,7 +111,7 @@ fn tile_rows<T: Scalar>(a: &CsrView<'_, T>, tile: usize, size: usize) -> usize {
 
 impl<T: Scalar> BsrBlocked<'_, T> {
     fn new_buffers(&self) -> Buffers<T> {
-        Buffers::new(self.bsr.cols(), self.dense, self.threads.count() * self.stage)
+        Buffers::new(self.bsr.cols(), self.dense, self.threads.count() * self.stage, 0)
     }
 }
 
@@ -171,7 +151,7 @@ impl<T: Scalar> Product<T> for BsrBlocked<'_, T> {
         check_leading("X", a.cols(), self.dense, of_x, x.len()).expect("an X of the plan's shape");
         check_leading("Y", a.rows(), self.dense, of_y, y.len()).expect("a Y of the plan's shape");
         let mut workspace = self.workspaces.take(|| self.new_buffers());
-        let Buffers { packed, stages } = &mut *workspace;
+        let Buffers { packed, stages, .. } = &mut *workspace;
         let (size, threads) = (self.bsr.block().0, self.threads.count());
         if scaling.is_some() && stages.is_empty() {
             *stages = Workspace::zeros(threads * stage_len(tile_rows(&a, self.tile, size), k));

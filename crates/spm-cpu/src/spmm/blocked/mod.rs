@@ -91,20 +91,20 @@ struct Blocked<'a, T> {
 struct Buffers<T> {
     /// A row-major copy of a column-major X.
     packed: Option<Packed<T>>,
-    /// For each thread the staging buffer of its sink, and the partial sums of the row that its
-    /// partition ends in.
+    /// For each thread the staging buffer of its sink and, where rows are split, the partial sums of the
+    /// row that its partition ends in.
     stages: Workspace<T>,
     carries: Workspace<T>,
 }
 
 impl<T: Scalar> Buffers<T> {
-    /// `stage` elements for the staging buffer of each thread.
-    fn new(cols: usize, dense: DenseShape, stage: usize, threads: usize) -> Self {
+    /// `stages` and `carries`: elements for all threads.
+    fn new(cols: usize, dense: DenseShape, stages: usize, carries: usize) -> Self {
         let columns = dense.layout == Layout::ColumnMajor;
         Self {
             packed: columns.then(|| Packed::new(cols, dense.k)),
-            stages: Workspace::zeros(threads * stage),
-            carries: Workspace::zeros(threads * dense.k),
+            stages: Workspace::zeros(stages),
+            carries: Workspace::zeros(carries),
         }
     }
 
@@ -140,7 +140,12 @@ pub(super) fn plan<'a, T: Scalar>(problem: Problem<'a, '_, T>) -> Planned<'a, T>
             points: partition::by_merge_path(view.row_ptr(), threads.count()),
             tile,
             stage,
-            workspaces: Pool::new(Buffers::new(view.cols(), dense, stage, threads.count())),
+            workspaces: Pool::new(Buffers::new(
+                view.cols(),
+                dense,
+                threads.count() * stage,
+                threads.count() * dense.k,
+            )),
             a,
             dense,
             threads,
@@ -194,7 +199,8 @@ impl<T: Scalar> Product<T> for Blocked<'_, T> {
 impl<T: Scalar> Blocked<'_, T> {
     fn workspace(&self) -> Taken<'_, Buffers<T>> {
         let (cols, threads) = (self.a.view().cols(), self.threads.count());
-        self.workspaces.take(|| Buffers::new(cols, self.dense, self.stage, threads))
+        self.workspaces
+            .take(|| Buffers::new(cols, self.dense, threads * self.stage, threads * self.dense.k))
     }
 
     fn multiply_with(
