@@ -14,10 +14,11 @@ from importlib.metadata import PackageNotFoundError, version
 from spm._bench import Bench, bench
 from spm._files import read, transpose, write
 from spm._operator import Operator, operator
+from spm._results import ResultMemory, result_memory
 
 try:
     __version__ = version("spm-sparse")
 except PackageNotFoundError:  # pragma: no cover - a source tree that is not installed
     __version__ = "0"
 
-__all__ = ["Bench", "Operator", "bench", "operator", "read", "transpose", "write"]
+__all__ = ["Bench", "Operator", "ResultMemory", "bench", "operator", "read", "result_memory", "transpose", "write"]

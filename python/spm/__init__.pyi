@@ -1,13 +1,13 @@
 import os
 from collections.abc import Callable, Sequence
-from typing import Any, Optional, TypedDict, Union, overload
+from typing import Any, NamedTuple, Optional, TypedDict, Union, overload
 
 import numpy as np
 import scipy.sparse
 from numpy.typing import ArrayLike, DTypeLike, NDArray
 from scipy.sparse.linalg import LinearOperator
 
-__all__ = ["Bench", "Operator", "bench", "operator", "read", "transpose", "write"]
+__all__ = ["Bench", "Operator", "ResultMemory", "bench", "operator", "read", "result_memory", "transpose", "write"]
 __version__: str
 
 _Sparse = Union[scipy.sparse.sparray, scipy.sparse.spmatrix]
@@ -116,6 +116,12 @@ def operator(
     copy: bool = False,
     device: Optional[str] = None,
 ) -> Operator: ...
+
+class ResultMemory(NamedTuple):
+    kept: int
+    limit: int
+
+def result_memory(limit: Optional[int] = None) -> ResultMemory: ...
 
 class _Row(TypedDict):
     recipe: str

@@ -10,6 +10,7 @@ from scipy.sparse.linalg import LinearOperator
 from spm import _native
 from spm._arrays import DTYPES, native_arrays, sparse_matrix
 from spm._device import host_matrix, host_values
+from spm._results import empty
 
 # A process that was forked has none of the threads of its parent.
 if hasattr(os, "register_at_fork"):
@@ -311,8 +312,7 @@ class Operator(LinearOperator):
             x = x.astype(dtype)
             native = self._shared.of(dtype)
         if out is None:
-            by_columns = x.ndim == 2 and x.flags.f_contiguous and not x.flags.c_contiguous
-            out = np.empty(shape, dtype, order="F" if by_columns else "C")
+            out = empty(shape, dtype, x.ndim == 2 and x.flags.f_contiguous and not x.flags.c_contiguous)
         elif not isinstance(out, np.ndarray) or out.dtype != dtype:
             raise TypeError(f"out: expected an array of {dtype}")
         if self._conjugate and (x.ndim == 2 or not self._transposed) and dtype.kind == "c":
@@ -338,7 +338,7 @@ class Operator(LinearOperator):
         native = self._shared.of(real)
         x = np.ascontiguousarray(x, dtype=dtype)
         wide = x.view(real).reshape(x.shape[0], 2 * (x.size // x.shape[0] if x.shape[0] else 0))
-        product = np.empty((self.shape[0], wide.shape[1]), real)
+        product = empty((self.shape[0], wide.shape[1]), real)
         _run(native, wide, product, None, None, self._transposed, False)
         shape = self.shape[:1] + x.shape[1:]
         product = product.view(dtype).reshape(shape) if product.size else np.zeros(shape, dtype)

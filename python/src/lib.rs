@@ -12,6 +12,7 @@ mod matrix;
 mod operator;
 mod place;
 mod process;
+mod results;
 
 use pyo3::prelude::*;
 
@@ -28,4 +29,6 @@ mod native {
     use crate::operator::Operator;
     #[pymodule_export]
     use crate::process::after_fork;
+    #[pymodule_export]
+    use crate::results::{empty, result_memory};
 }

@@ -18,6 +18,7 @@ use crate::arrays::{Arrays, Converted, Csr4, Number, by_dtype, to_python, vector
 use crate::errors::exception;
 use crate::gpu;
 use crate::process::{detached, interruptible, keep_contexts, keeping_context};
+use crate::results::Keeping;
 
 /// How an operator is planned.
 #[derive(Clone, FromPyObject)]
@@ -38,12 +39,15 @@ pub(crate) struct Typed<T: Number> {
     /// The GPU, which the operator keeps.
     device: Option<Device>,
     options: Options,
+    _keeping: Keeping,
 }
 
 pub(crate) struct State<T> {
     pub(crate) op: spm::Operator<T>,
     /// Those of other forms of the matrix, for products with matrices.
     others: Mutex<Vec<(Form, spm::Operator<T>)>>,
+    /// Those that the caller has asked for.
+    threads: Option<usize>,
     /// Of operands in device memory with gaps.
     pub(crate) scratch: Mutex<Scratch<T>>,
     same_order: bool,
@@ -347,8 +351,10 @@ impl<T: Number> Typed<T> {
     fn new(op: spm::Operator<T>, options: Options, same_order: bool) -> Self {
         let (shape, device) = (op.shape(), op.device().cloned());
         let (others, scratch) = (Mutex::default(), Mutex::default());
-        let state = RwLock::new(State { op, others, scratch, same_order });
-        Self { state: ManuallyDrop::new(state), shape, device, options }
+        let of_recipe = options.recipe.as_ref().map(|_| op.recipe().threads());
+        let threads = options.threads.or(of_recipe);
+        let state = RwLock::new(State { op, others, threads, scratch, same_order });
+        Self { state: ManuallyDrop::new(state), shape, device, options, _keeping: Keeping::new() }
     }
 
     /// (rows, columns)
@@ -534,7 +540,10 @@ impl<T: Number> State<T> {
         let builder = spm::Operator::builder(matrix);
         let op = match self.op.device() {
             Some(device) => builder.device(device.clone().into()),
-            None => builder.threads(self.op.recipe().threads()),
+            None => match self.threads {
+                Some(count) => builder.threads(count),
+                None => builder,
+            },
         };
         let op = op.build()?;
         others.push((form, op.clone()));
