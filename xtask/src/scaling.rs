@@ -11,6 +11,7 @@ use anyhow::{Context, bail, ensure};
 use serde_json::Value;
 use spm_dist::Kernel;
 use spm_formats::kernel::{Backend, split_label};
+use spm_study::bench::environment;
 use spm_study::results::{RESULTS_FILE, Row, Status, Writer};
 use spm_study::scaling::{MODELLED, Model, Numbers, Subject, on_devices, open_gpus};
 
@@ -43,7 +44,7 @@ fn parse_count(text: &str) -> Result<usize, String> {
     }
 }
 
-/// Measures and prints, and writes OUT/scaling/results.csv.
+/// Measures and prints, and writes OUT/scaling/results.csv and environment.json.
 ///
 /// # Errors
 /// No MPI to build or run with; a folder that cannot be written. A number of ranks that fails, or that there are
@@ -59,13 +60,33 @@ pub(crate) fn run(
         (Some(ranks), _) => ranks.clone(),
         (None, Some(_)) => Vec::new(),
         (None, None) => {
-            let cores = std::thread::available_parallelism().map_or(1, usize::from);
             let doubled = std::iter::successors(Some(1), |ranks| Some(2 * ranks));
-            doubled.take_while(|ranks| *ranks <= cores).collect()
+            doubled.take_while(|ranks| *ranks <= environment::cores()).collect()
         }
     };
     let program = if ranks.is_empty() { None } else { Some(build()?) };
-    let table = out.join(NAME).join(RESULTS_FILE);
+    let (devices, missing) = match &args.gpus {
+        Some(gpus) => open_gpus(gpus.iter().copied().max().unwrap_or_default()),
+        None => (Vec::new(), None),
+    };
+    let folder = out.join(NAME);
+    let settings = serde_json::json!({
+        "min_seconds": seconds,
+        "matrices": matrices,
+        "scaling": if args.weak { "weak" } else { "strong" },
+        "ranks": ranks,
+        "gpus": args.gpus,
+    });
+    // Ranks share the bandwidth of as many threads.
+    let mut threads = ranks.clone();
+    threads.retain(|&count| count <= environment::cores());
+    let device = devices.first().ok_or_else(|| match &missing {
+        Some(error) => error.to_string(),
+        None => "not asked for".to_owned(),
+    });
+    let device = device.as_ref().map(|device| *device).map_err(String::as_str);
+    environment::record(&folder, &threads, device, settings)?;
+    let table = folder.join(RESULTS_FILE);
     let mut writer = Writer::open(&table)?;
     if let Some(program) = program {
         let series = Series { backend: Backend::Cpu, weak: args.weak };
@@ -79,7 +100,6 @@ pub(crate) fn run(
     }
     if let Some(gpus) = &args.gpus {
         let series = Series { backend: Backend::Gpu, weak: args.weak };
-        let (devices, missing) = open_gpus(gpus.iter().copied().max().unwrap_or_default());
         for matrix in series.matrices(matrices) {
             let subject = Subject { matrix: &matrix, weak: args.weak };
             let (measured, rows) = series.run(&mut writer, &matrix, gpus, |ranks| {
@@ -338,6 +358,8 @@ fn print_model(rows: &[Row]) {
 
 #[cfg(test)]
 mod tests {
+    use spm_study::results::ENVIRONMENT_FILE;
+
     use super::*;
 
     const CPU: Series = Series { backend: Backend::Cpu, weak: false };
@@ -412,6 +434,10 @@ mod tests {
         let [row] = &rows[..] else { panic!("{rows:?}") };
         assert_eq!((row.status, row.gpus), (Status::Skipped, Some(4096)));
         assert!(!row.reason.is_empty(), "{row:?}");
+        let machine = std::fs::read(folder.path().join(NAME).join(ENVIRONMENT_FILE)).unwrap();
+        let machine: Value = serde_json::from_slice(&machine).unwrap();
+        assert_eq!(machine["settings"]["gpus"], serde_json::json!([4096]));
+        assert!(machine["memory_bytes"].as_u64() > Some(0), "{machine}");
     }
 
     #[test]

@@ -276,7 +276,11 @@ fn scaling_is_drawn_measured_and_modelled_apart() {
         2 * 4 + 2,
         "marks, and what the models are fitted to"
     );
-    assert_eq!(section.matches(" dashed\"><path class=\"line\"").count(), 2 * 4);
+    let dashed = " dashed\"><path class=\"line\"";
+    assert_eq!(section.matches(dashed).count(), 2 * 4 + 2, "and the two in the legend");
+    let legend =
+        section.split_once("<ul class=\"legend\">").unwrap().1.split_once("</ul>").unwrap().0;
+    assert!(!legend.split_once(dashed).unwrap().1.contains("class=\"mark\""), "{legend}");
     assert!(section.contains("measured on 4 ranks\n5.00 ms, efficiency 80"), "{section}");
     assert!(section.contains("CPU strong, stencil27[n=100]: efficiency, %"));
     assert!(section.contains("copies over NVLink, measured between two H200"));

@@ -38,6 +38,7 @@ mod exchange;
 mod nccl;
 mod operator;
 mod peers;
+mod plans;
 mod staged;
 
 pub use cg::conjugate_gradients;

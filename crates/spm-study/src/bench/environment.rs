@@ -4,6 +4,7 @@ use std::collections::BTreeMap;
 use std::path::Path;
 use std::process::Command;
 
+use anyhow::Context;
 use serde::{Deserialize, Serialize};
 use spm_cpu::Threads;
 use spm_gpu::Device;
@@ -11,6 +12,8 @@ use spm_gpu::Device;
 use super::bandwidth::{self, Level};
 use super::cache::described;
 use super::gpu;
+use crate::files::write_whole;
+use crate::results::ENVIRONMENT_FILE;
 use crate::suite::workspace_root;
 
 /// Everything that a figure needs to be read by.
@@ -73,7 +76,7 @@ impl Bandwidths {
 
 /// The runs that the results folder of this `environment.json` holds already, those with these
 /// settings excepted.
-pub fn earlier(path: &Path, settings: &serde_json::Value) -> Vec<serde_json::Value> {
+fn earlier(path: &Path, settings: &serde_json::Value) -> Vec<serde_json::Value> {
     let text = std::fs::read(path).unwrap_or_default();
     let Ok(before) = serde_json::from_slice::<serde_json::Value>(&text) else { return Vec::new() };
     let mut runs = before["earlier"].as_array().cloned().unwrap_or_default();
@@ -81,6 +84,26 @@ pub fn earlier(path: &Path, settings: &serde_json::Value) -> Vec<serde_json::Val
     runs.push(fields.iter().map(|&field| (field.to_owned(), before[field].clone())).collect());
     runs.retain(|run| run["settings"] != *settings);
     runs
+}
+
+/// Looks at the machine as [`Environment::observe`] does, and writes `environment.json` into a results folder, which
+/// is made if it is not there.
+///
+/// # Errors
+/// A folder or a file that cannot be written.
+pub fn record(
+    folder: &Path,
+    thread_counts: &[usize],
+    device: Result<&Device, &str>,
+    settings: serde_json::Value,
+) -> anyhow::Result<Environment> {
+    let path = folder.join(ENVIRONMENT_FILE);
+    let cannot = || format!("cannot write {}", path.display());
+    std::fs::create_dir_all(folder).with_context(cannot)?;
+    let mut environment = Environment::observe(thread_counts, device, settings);
+    environment.earlier = earlier(&path, &environment.settings);
+    write_whole(&path, serde_json::to_vec_pretty(&environment)?).with_context(cannot)?;
+    Ok(environment)
 }
 
 /// The processor as the system describes it.

@@ -13,7 +13,7 @@ use spm_gpu::DeviceReal;
 
 use super::cache::{Eviction, last_level_bytes};
 use super::case::CaseSpec;
-use super::environment::{self, Environment, cores};
+use super::environment::{self, cores};
 use super::experiments::{Experiment, is_serial};
 use super::pacing::{Pacing, Shares};
 use super::plan::Resources;
@@ -21,11 +21,11 @@ use super::runner::{Measuring, Runner};
 use super::settings::{Precision, Settings};
 use super::unfinished::Unfinished;
 use super::{estimate, procedures};
-use crate::files::{hold_folder, write_whole};
+use crate::files::hold_folder;
 use crate::input::Input;
 use crate::matrix::Matrix;
 use crate::output::{print, say};
-use crate::results::{ENVIRONMENT_FILE, RESULTS_FILE};
+use crate::results::RESULTS_FILE;
 use crate::suite::Source;
 use crate::{interrupt, progress, report, structure};
 
@@ -402,11 +402,8 @@ fn open(
     pools.dedup();
     let mut described = settings.describe();
     described.insert("budget_s".to_owned(), options.budget.into());
-    let path = options.out.join(ENVIRONMENT_FILE);
-    let mut environment = Environment::observe(&pools, resources.device(), described.into());
-    environment.earlier = environment::earlier(&path, &environment.settings);
-    let json = serde_json::to_vec_pretty(&environment)?;
-    write_whole(&path, json).with_context(|| format!("cannot write {}", path.display()))?;
+    let environment =
+        environment::record(&options.out, &pools, resources.device(), described.into())?;
     let (sampling, precision) = (settings.sampling, settings.precision);
     let eviction = settings.cold.then(|| Eviction::new(2 * last_level_bytes()));
     let measuring = Measuring { sampling, eviction, precision };

@@ -57,9 +57,13 @@ impl<'a> Products<'a> {
         if self.weak() { ratio } else { ratio * ranks(first) as f64 / ranks(row) as f64 }
     }
 
-    fn title(&self, what: &str) -> String {
-        let mode = self.experiment.trim_start_matches(PREFIX);
-        format!("{} {mode}, {}: {what}", self.backend.to_uppercase(), plain_name(self.matrix))
+    fn mode(&self) -> &str {
+        self.experiment.trim_start_matches(PREFIX)
+    }
+
+    fn name(&self) -> String {
+        let backend = self.backend.to_uppercase();
+        format!("{backend} {}, {}", self.mode(), plain_name(self.matrix))
     }
 
     /// A panel of what is measured, and of what is modelled with and without overlap.
@@ -93,7 +97,7 @@ impl<'a> Products<'a> {
         };
         let modelled = self.model.iter().flat_map(|m| [line(m, 1, true), line(m, 2, false)]);
         XyPlot {
-            title: self.title(what),
+            title: format!("{}: {what}", self.name()),
             x_label: if self.backend == "gpu" { "GPUs" } else { "ranks" }.to_owned(),
             x_kind: Kind::Log2,
             y_kind,
@@ -106,7 +110,7 @@ impl<'a> Products<'a> {
     }
 
     fn panels(&self) -> impl Iterator<Item = Panel> {
-        let times = self.panel("seconds of a product", (Kind::Log, None), time, Model::seconds);
+        let times = self.panel("seconds", (Kind::Log, None), time, Model::seconds);
         let efficiency = self.panel(
             "efficiency, %",
             (Kind::Linear, Some(100.0)),
@@ -118,9 +122,8 @@ impl<'a> Products<'a> {
 
     fn table(&self, table: &mut Table) {
         let name = |how: &str| {
-            let mode = self.experiment.trim_start_matches(PREFIX);
             vec![
-                Cell::text(mode),
+                Cell::text(self.mode()),
                 Cell::text(self.backend),
                 Cell::text(self.matrix),
                 Cell::text(how),
@@ -187,7 +190,7 @@ pub(super) fn section(results: &Results) -> Option<Section> {
     );
     let models = products.iter().filter_map(|products| {
         let model = products.model.as_ref()?;
-        Some(format!("{}. {}", products.title("model"), model.describe()))
+        Some(format!("Model of {}: {}", products.name(), model.describe()))
     });
     section.list(models.collect());
     section.figure(Figure {
@@ -196,6 +199,7 @@ pub(super) fn section(results: &Results) -> Option<Section> {
         caption: "Measured points have marks. Dashed lines without marks are the model.".to_owned(),
         legend: LEGEND.map(str::to_owned).to_vec(),
         panels: products.iter().flat_map(Products::panels).collect(),
+        modelled: 2,
         pairs: true,
     });
     let mut table = Table::new(

@@ -91,10 +91,12 @@ fn cpu_or_gpu(results: &Results) -> Option<String> {
         })
         .collect();
     if ratios.is_empty() {
-        let only = if gpu.is_empty() { "CPU" } else { "GPU" };
-        return Some(format!(
-            "Only the {only} was measured, so nothing is said of CPU against GPU."
-        ));
+        let why = match (cpu.is_empty(), gpu.is_empty()) {
+            (false, false) => "No matrix was measured on both",
+            (false, true) => "Only the CPU was measured",
+            _ => "Only the GPU was measured",
+        };
+        return Some(format!("{why}, so nothing is said of CPU against GPU."));
     }
     ratios.sort_by_key(|r| r.0);
     let wins = ratios.iter().filter(|r| r.1 > 1.0).count();

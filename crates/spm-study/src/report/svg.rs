@@ -26,6 +26,8 @@ pub(super) struct Figure {
     /// Series names in the order of their colours.
     pub(super) legend: Vec<String>,
     pub(super) panels: Vec<Panel>,
+    /// The number of the last series that are dashed lines without marks: those of a model.
+    pub(super) modelled: usize,
     /// Whether two panels belong beside each other.
     pub(super) pairs: bool,
 }
@@ -107,7 +109,7 @@ impl Figure {
                 y += 18.0;
             }
             let _ = write!(body, "<g transform=\"translate({} {})\">", number(x), number(y));
-            body.push_str(&swatch(i));
+            body.push_str(&self.swatch(i));
             body.push_str(&text(22.0, 12.0, "start", "", name));
             body.push_str("</g>");
             x += advance;
@@ -128,20 +130,22 @@ impl Figure {
             let mark = format!(
                 "<svg class=\"swatch\" viewBox=\"0 0 18 16\" width=\"18\" height=\"16\" \
                  aria-hidden=\"true\">{}</svg>",
-                swatch(i)
+                self.swatch(i)
             );
             (mark, name.as_str())
         })
     }
-}
 
-fn swatch(series: usize) -> String {
-    let class = series_class(series);
-    format!(
-        "<g class=\"{class}\"><path class=\"line\" d=\"M0 8H18\"></path>\
-         <use class=\"mark\" href=\"#m{}\" x=\"9\" y=\"8\"></use></g>",
-        series % MARKS
-    )
+    fn swatch(&self, series: usize) -> String {
+        let (class, line) = (series_class(series), "<path class=\"line\" d=\"M0 8H18\"></path>");
+        if series + self.modelled >= self.legend.len() {
+            return format!("<g class=\"{class} dashed\">{line}</g>");
+        }
+        let mark = series % MARKS;
+        format!(
+            "<g class=\"{class}\">{line}<use class=\"mark\" href=\"#m{mark}\" x=\"9\" y=\"8\"></use></g>"
+        )
+    }
 }
 
 /// Class names that set colour and dash of a series.

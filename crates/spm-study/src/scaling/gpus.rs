@@ -8,7 +8,7 @@ use spm_formats::timing::Timing;
 use spm_gpu::{Device, DeviceVector, GpuError, Stream};
 use spm_testing::distributed::{element, error_of};
 
-use super::{Numbers, Subject};
+use super::{Division, Numbers, Run, Subject, most};
 
 /// Seconds of a sample: many short products, so that neither the clock nor the wait at the end counts.
 const SAMPLE_S: f64 = 0.01;
@@ -93,7 +93,7 @@ fn measure(
     let once = samples(1, 0.0, 3)?.into_iter().fold(f64::INFINITY, f64::min);
     let products = (SAMPLE_S / once).clamp(1.0, MOST_PRODUCTS) as usize;
     let samples = samples(products, seconds, SAMPLES)?;
-    let iterations = (samples.len() * products) as u64;
+    let iterations = samples.len() * products;
     let timing = Timing::of(samples).expect("some samples");
     // Checks the products that were timed.
     let rows = op.matrix().to_rows();
@@ -110,36 +110,26 @@ fn measure(
         let timing = Timing::of(parts.iter().map(of).collect()).expect("some products");
         largest(comm, timing.median_s)
     };
-    let (pack_s, wait_s) = (part(|times| times.pack)?, part(|times| times.wait)?);
-    let whole = |value: u64| Ok::<_, DistError>(largest(comm, value as f64)? as u64);
-    let mut entries = [op.matrix().local_nnz() as f64];
-    comm.sum(&mut entries)?;
-    let halo = op.matrix().halo();
-    Ok(Numbers {
-        rows: partition.total(),
-        entries: entries[0] as u64,
+    let parts = Times {
+        pack: part(|times| times.pack)?,
+        local: part(|times| times.local)?,
+        wait: part(|times| times.wait)?,
+        boundary: part(|times| times.boundary)?,
+    };
+    let run = Run {
         kernel: op.kernel().to_owned(),
         transport: Some(op.transport().to_string()),
         iterations,
-        median_s: timing.median_s,
-        min_s: timing.min_s,
-        p10_s: timing.p10_s,
-        p90_s: timing.p90_s,
+        timing,
         plan_s,
-        memory_bytes: whole(op.device_bytes())?,
-        bytes_moved: whole(op.bytes_moved())?,
+        memory_bytes: most(comm, op.device_bytes())?,
+        bytes_moved: most(comm, op.bytes_moved())?,
         bound_err,
-        boundary_rows: whole(op.matrix().boundary_rows() as u64)?,
-        halo_bytes: whole((halo.ghosts().len() * size_of::<f64>()) as u64)?,
-        neighbours: whole(halo.neighbours() as u64)?,
-        exchange_s: pack_s + wait_s,
-        pack_s,
-        local_s: part(|times| times.local)?,
-        wait_s,
-        boundary_s: part(|times| times.boundary)?,
-        latency_s: None,
+        exchange_s: parts.pack + parts.wait,
+        parts,
         link: None,
-    })
+    };
+    Ok(Numbers::new(Division::of(comm, op.matrix())?, run))
 }
 
 #[cfg(test)]

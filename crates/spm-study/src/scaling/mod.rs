@@ -8,9 +8,12 @@ mod ranks;
 use std::path::Path;
 
 use serde::{Deserialize, Serialize};
-use spm_dist::{Boxes, Communicator, DistError, Partition, Rows, matrix_market, npz};
-use spm_formats::Csr;
-use spm_formats::matrix_market::ReadOptions;
+use spm_dist::{
+    Boxes, Communicator, DistCsr, DistError, Partition, Rows, Times, largest, matrix_market, npz,
+};
+use spm_formats::matrix_market::{ReadOptions, read_csr};
+use spm_formats::timing::Timing;
+use spm_formats::{Csr, cache};
 use spm_testing::distributed::value;
 use spm_testing::generate;
 
@@ -48,12 +51,12 @@ impl Subject<'_> {
         if self.weak {
             return Err(wrong("weak scaling is for stencil27[n=SIDE]".to_owned()));
         }
-        match Path::new(self.matrix).extension().and_then(|extension| extension.to_str()) {
+        match self.ending() {
             Some("npz") => return npz::read(comm, self.matrix),
             Some("mtx") => return matrix_market::read(comm, self.matrix, &ReadOptions::default()),
             _ => {}
         }
-        let a = self.whole()?;
+        let a = self.generated()?;
         let rows = Partition::by_entries(a.row_ptr(), comm.size());
         let own = Rows::of(a.view(), rows.range(comm.rank()));
         Ok((rows, own))
@@ -61,18 +64,39 @@ impl Subject<'_> {
 
     /// The matrix in results: the name of a file without its endings, or what is generated.
     pub fn label(&self) -> String {
-        let path = Path::new(self.matrix);
-        match path.extension().and_then(|extension| extension.to_str()) {
-            Some("npz" | "mtx") => {
-                let name = path.file_name().unwrap_or_default().to_string_lossy();
-                name.split('.').next().unwrap_or_default().to_owned()
+        if self.ending().is_none() {
+            return format!("{SYNTHETIC}{}", self.matrix);
+        }
+        let name = Path::new(self.matrix).file_name().unwrap_or_default().to_string_lossy();
+        name.split('.').next().unwrap_or_default().to_owned()
+    }
+
+    /// The ending of a file's name.
+    fn ending(&self) -> Option<&str> {
+        let ending = Path::new(self.matrix).extension()?.to_str()?;
+        matches!(ending, "npz" | "mtx").then_some(ending)
+    }
+
+    /// The matrix in one piece.
+    fn whole(&self) -> Result<Csr<f64>, DistError> {
+        match self.ending() {
+            Some("npz") => {
+                cache::load_npz(self.matrix).map_err(|error| DistError::File(error.to_string()))
             }
-            _ => format!("{SYNTHETIC}{}", self.matrix),
+            Some(_) => read_csr(self.matrix, &ReadOptions::default())
+                .map_err(|error| DistError::File(error.to_string())),
+            None => self.generated(),
         }
     }
 
-    /// The whole matrix of a generator.
-    fn whole(&self) -> Result<Csr<f64>, DistError> {
+    fn generated(&self) -> Result<Csr<f64>, DistError> {
+        if let Some(n) = side_of(self.matrix) {
+            let rows = Boxes::new([n; 3], 1).stencil27(0, value)?;
+            let row_ptr = rows.row_ptr().iter().map(|&end| end as u32).collect();
+            let col_ind = rows.col_ind().iter().map(|&col| col as u32).collect();
+            let size = rows.rows();
+            return Ok(Csr::new((size, size), row_ptr, col_ind, rows.values().to_vec())?);
+        }
         let wrong = |reason: String| DistError::File(format!("{}: {reason}", self.matrix));
         let spec = generate::named(self.matrix).map_err(|error| wrong(error.to_string()))?;
         spec.generate().map_err(|error| wrong(error.to_string()))
@@ -140,7 +164,84 @@ pub struct Numbers {
     pub link: Option<f64>,
 }
 
+/// Sizes of a divided matrix, of which each is that of the rank with the most, and those of all ranks together.
+#[derive(Debug, Clone, Copy, Default)]
+struct Division {
+    rows: u64,
+    entries: u64,
+    boundary_rows: u64,
+    halo_bytes: u64,
+    neighbours: u64,
+}
+
+impl Division {
+    /// Collective.
+    fn of(comm: &impl Communicator, a: &DistCsr<f64>) -> Result<Self, DistError> {
+        let mut entries = [a.local_nnz() as f64];
+        comm.sum(&mut entries)?;
+        let halo = a.halo();
+        Ok(Self {
+            rows: a.row_partition().total(),
+            entries: entries[0] as u64,
+            boundary_rows: most(comm, a.boundary_rows() as u64)?,
+            halo_bytes: most(comm, (halo.ghosts().len() * size_of::<f64>()) as u64)?,
+            neighbours: most(comm, halo.neighbours() as u64)?,
+        })
+    }
+}
+
+/// The largest of all ranks. Collective.
+fn most(comm: &impl Communicator, value: u64) -> Result<u64, DistError> {
+    Ok(largest(comm, value as f64)? as u64)
+}
+
+/// What was measured of products, as [`Numbers`] have it.
+struct Run {
+    kernel: String,
+    transport: Option<String>,
+    iterations: usize,
+    timing: Timing,
+    plan_s: f64,
+    memory_bytes: u64,
+    bytes_moved: u64,
+    bound_err: f64,
+    exchange_s: f64,
+    parts: Times,
+    /// Seconds of a message without its bytes, and bytes a second.
+    link: Option<(f64, f64)>,
+}
+
 impl Numbers {
+    fn new(division: Division, run: Run) -> Self {
+        let Division { rows, entries, boundary_rows, halo_bytes, neighbours } = division;
+        let Run { timing, parts, .. } = run;
+        Self {
+            rows,
+            entries,
+            kernel: run.kernel,
+            transport: run.transport,
+            iterations: run.iterations as u64,
+            median_s: timing.median_s,
+            min_s: timing.min_s,
+            p10_s: timing.p10_s,
+            p90_s: timing.p90_s,
+            plan_s: run.plan_s,
+            memory_bytes: run.memory_bytes,
+            bytes_moved: run.bytes_moved,
+            bound_err: run.bound_err,
+            boundary_rows,
+            halo_bytes,
+            neighbours,
+            exchange_s: run.exchange_s,
+            pack_s: parts.pack,
+            local_s: parts.local,
+            wait_s: parts.wait,
+            boundary_s: parts.boundary,
+            latency_s: run.link.map(|(latency, _)| latency),
+            link: run.link.map(|(_, link)| link),
+        }
+    }
+
     /// The part of the exchange that the local block hides, from 0 to 1; `None` without ghost entries.
     ///
     /// On CPU cores the parts are those of products with overlap: what is left of the exchange is packing and
@@ -174,6 +275,7 @@ mod tests {
             assert_eq!(rows[0].rows() + rows[1].rows(), a.rows());
             assert_eq!(rows[1].nnz(), a.nnz() - rows[0].nnz());
             assert_eq!(subject.label(), "cant");
+            assert_eq!(subject.whole().unwrap(), a);
         }
         let generated = Subject { matrix: "stencil27[n=2.5]", weak: false };
         assert_eq!(generated.label(), "synthetic:stencil27[n=2.5]");

@@ -6,15 +6,12 @@ use std::time::Instant;
 use anyhow::Context;
 use spm_cpu::{PlanOptions, spmv};
 use spm_dist::model::Machine;
-use spm_dist::{
-    Boxes, Communicator, DistCsr, DistError, DistOperator, Kernel, Options, Times, largest,
-};
-use spm_formats::Csr;
+use spm_dist::{Communicator, DistCsr, DistError, DistOperator, Kernel, Options, Times, largest};
 use spm_formats::kernel::split_label;
 use spm_formats::timing::Timing;
-use spm_testing::distributed::{element, error_of, value};
+use spm_testing::distributed::{element, error_of};
 
-use super::{Numbers, Subject, side_of};
+use super::{Division, Numbers, Run, Subject, most};
 
 /// Products at least.
 const PRODUCTS: usize = 10;
@@ -99,8 +96,6 @@ pub fn on_rank(
     seconds: f64,
 ) -> Result<Numbers, DistError> {
     let (partition, rows) = subject.rows(comm)?;
-    let mut entries = [rows.nnz() as f64];
-    comm.sum(&mut entries)?;
     let a = DistCsr::new(comm, &partition, &partition, rows)?;
     let start = Instant::now();
     let mut options = Options::default();
@@ -118,44 +113,29 @@ pub fn on_rank(
     let (_, apart) = products(comm, &mut op, (&x, &mut y), seconds / 2.0)?;
     op.set_overlap(true);
     let (times, parts) = products(comm, &mut op, (&x, &mut y), seconds)?;
-    let iterations = times.len() as u64;
     let timing = timing(times);
     let (small, large) = (8, 1 << 20);
-    let (latency_s, link) = match comm.size() {
-        1 => (None, None),
+    let link = match comm.size() {
+        1 => None,
         _ => {
             let timed = (message(comm, small)?, message(comm, large)?);
-            let (latency, link) = Machine::link((small as f64, timed.0), (large as f64, timed.1));
-            (Some(latency), Some(link))
+            Some(Machine::link((small as f64, timed.0), (large as f64, timed.1)))
         }
     };
-    let whole = |value: u64| Ok::<_, DistError>(largest(comm, value as f64)? as u64);
-    let halo = op.matrix().halo();
-    Ok(Numbers {
-        rows: partition.total(),
-        entries: entries[0] as u64,
+    let run = Run {
         kernel: op.kernel().to_owned(),
         transport: None,
-        iterations,
-        median_s: timing.median_s,
-        min_s: timing.min_s,
-        p10_s: timing.p10_s,
-        p90_s: timing.p90_s,
+        iterations: timing.iterations,
+        timing,
         plan_s,
-        memory_bytes: whole(op.memory_bytes())?,
-        bytes_moved: whole(op.bytes_moved())?,
+        memory_bytes: most(comm, op.memory_bytes())?,
+        bytes_moved: most(comm, op.bytes_moved())?,
         bound_err,
-        boundary_rows: whole(op.matrix().boundary_rows() as u64)?,
-        halo_bytes: whole((halo.ghosts().len() * size_of::<f64>()) as u64)?,
-        neighbours: whole(halo.neighbours() as u64)?,
         exchange_s: apart.pack + apart.wait,
-        pack_s: parts.pack,
-        local_s: parts.local,
-        wait_s: parts.wait,
-        boundary_s: parts.boundary,
-        latency_s,
+        parts,
         link,
-    })
+    };
+    Ok(Numbers::new(Division::of(comm, op.matrix())?, run))
 }
 
 /// Times the plan of one process on some threads, for comparison with as many ranks.
@@ -168,16 +148,7 @@ pub fn on_threads(
     kernel: &str,
     seconds: f64,
 ) -> anyhow::Result<Numbers> {
-    let a = match side_of(matrix) {
-        Some(n) => {
-            let rows = Boxes::new([n; 3], 1).stencil27(0, value)?;
-            let row_ptr = rows.row_ptr().iter().map(|&end| end as u32).collect();
-            let col_ind = rows.col_ind().iter().map(|&col| col as u32).collect();
-            let size = rows.rows();
-            Csr::new((size, size), row_ptr, col_ind, rows.values().to_vec())?
-        }
-        None => Subject { matrix, weak: false }.whole()?,
-    };
+    let a = Subject { matrix, weak: false }.whole()?;
     let (id, parameters) = split_label(kernel);
     let entry = spmv::find::<f64>(id).with_context(|| format!("no kernel is called {id}"))?;
     let parameters = entry.info.parse_parameters(parameters)?;
@@ -193,35 +164,25 @@ pub fn on_threads(
         times.push(start.elapsed().as_secs_f64());
         black_box(&y);
     }
-    let iterations = times.len() as u64;
     let timing = timing(times);
     let rows = spm_dist::Rows::of(a.view(), 0..a.rows() as u64);
     let footprint = plan.footprint();
-    Ok(Numbers {
-        rows: a.rows() as u64,
-        entries: a.nnz() as u64,
+    let (rows_of_a, entries) = (a.rows() as u64, a.nnz() as u64);
+    let division = Division { rows: rows_of_a, entries, ..Division::default() };
+    let run = Run {
         kernel: plan.choice().unwrap_or_else(|| kernel.to_owned()),
         transport: None,
-        iterations,
-        median_s: timing.median_s,
-        min_s: timing.min_s,
-        p10_s: timing.p10_s,
-        p90_s: timing.p90_s,
+        iterations: timing.iterations,
+        timing,
         plan_s,
         memory_bytes: a.memory_bytes() + footprint.plan_bytes,
         bytes_moved: footprint.bytes_moved,
         bound_err: error_of((rows.row_ptr(), rows.col_ind(), rows.values()), &y),
-        boundary_rows: 0,
-        halo_bytes: 0,
-        neighbours: 0,
         exchange_s: 0.0,
-        pack_s: 0.0,
-        local_s: timing.median_s,
-        wait_s: 0.0,
-        boundary_s: 0.0,
-        latency_s: None,
+        parts: Times { local: timing.median_s, ..Times::default() },
         link: None,
-    })
+    };
+    Ok(Numbers::new(division, run))
 }
 
 #[cfg(test)]
@@ -250,5 +211,6 @@ mod tests {
         assert_eq!((found.rows, found.halo_bytes, found.overlap()), (216, 0, None));
         assert!(found.bound_err <= 1.0 && found.kernel != "auto", "{found:?}");
         assert!(on_threads(1, "stencil27[n=6]", "no-such", 0.0).is_err());
+        assert!(on_threads(1, "no-such.mtx", "auto", 0.0).is_err());
     }
 }

@@ -178,6 +178,7 @@ pub(super) fn side_by_side(
         legend: series.iter().map(|s| (*s).to_owned()).collect(),
         panels: theirs.into_iter().zip(mine).flat_map(|(a, b)| [a, b]).collect(),
         pairs: true,
+        ..Figure::default()
     };
     let table = table.fold("not measured here", |row| row[1] == Cell::text(NOT_MEASURED));
     (table.note(note), figure)
