@@ -37,6 +37,13 @@ impl<T: Copy + Default> From<Vec<T>> for Aligned<T> {
     }
 }
 
+/// An empty array.
+impl<T> Default for Aligned<T> {
+    fn default() -> Self {
+        Self { storage: Vec::new(), start: 0 }
+    }
+}
+
 impl<T> Deref for Aligned<T> {
     type Target = [T];
 

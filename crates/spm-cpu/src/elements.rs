@@ -178,6 +178,15 @@ impl<T: Element> ProductPlan<T> for Rows<'_, T> {
     }
 
     fn set_values(&mut self, new: NewValues<'_, T>) -> Result<(), PlanError> {
-        self.a.set_values(new)
+        let Self { a, threads, bounds } = self;
+        a.set_values(new, |a, own| {
+            let Some(own) = own.map(Disjoint::new) else { return };
+            threads.run(|part| {
+                let start = |part: usize| a.row_ptr()[bounds[part]] as usize;
+                let entries = start(part)..start(part + 1);
+                // SAFETY: the parts of a partition do not overlap.
+                unsafe { own.range(entries.clone()) }.copy_from_slice(&a.values()[entries]);
+            });
+        })
     }
 }

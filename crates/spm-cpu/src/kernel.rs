@@ -6,7 +6,7 @@ use spm_formats::kernel::{KernelInfo, Parameters, PlanError};
 use spm_formats::{CsrSource, DenseShape, Scalar};
 
 use crate::PlanOptions;
-use crate::plan::BoxedPlan;
+use crate::plan::{BoxedOwnPlan, BoxedPlan};
 
 /// A product to plan with one kernel.
 #[derive(Debug, Clone)]
@@ -20,7 +20,7 @@ pub(crate) struct Problem<'a, 'p, T> {
 }
 
 /// A plan, or why there is none.
-pub(crate) type Planned<'a, T> = Result<BoxedPlan<'a, T>, PlanError>;
+pub(crate) type Planned<'a, T> = Result<BoxedOwnPlan<'a, T>, PlanError>;
 
 /// What plans a product.
 pub(crate) type PlanFn<T> = for<'a> fn(Problem<'a, '_, T>) -> Planned<'a, T>;
@@ -78,7 +78,7 @@ macro_rules! plans {
                 parameters: &Parameters,
                 options: &PlanOptions,
             ) -> Result<BoxedPlan<'a, T>, PlanError> {
-                self.plan_product(a.into(), $shape, parameters, options)
+                Ok(self.plan_product(a.into(), $shape, parameters, options)?)
             }
         }
     };

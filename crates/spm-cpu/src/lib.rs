@@ -49,6 +49,7 @@ pub mod spmv;
 mod threads;
 pub mod transpose;
 pub mod transposed;
+mod values;
 mod workspace;
 
 pub use kernel::ProductKernel;

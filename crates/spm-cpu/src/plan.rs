@@ -1,15 +1,28 @@
 //! The common part of all product plans: checks of the operands around a kernel's product.
 
 use spm_formats::kernel::{
-    Footprint, Operation, PlanError, ProductPlan, RunError, Scaling, check_length,
+    Footprint, Operation, Parameters, PlanError, ProductPlan, RunError, Scaling, check_length,
 };
 use spm_formats::{DenseShape, Layout, NewValues, Scalar};
 
+use crate::Threads;
 use crate::memory::Memory;
 use crate::scaled::Update;
 
 /// A boxed plan that borrows its matrix or shares it. One that shares is `BoxedPlan<'static, T>`.
 pub type BoxedPlan<'a, T> = Box<dyn ProductPlan<T> + 'a>;
+
+/// A plan that its kernel has made, which `auto` runs in several ways.
+pub(crate) trait OwnPlan<T>: ProductPlan<T> {
+    /// See [`Product::run_by`].
+    fn run_by(&mut self, parameters: &Parameters, threads: &Threads) -> bool {
+        let _ = (parameters, threads);
+        false
+    }
+}
+
+/// An [`OwnPlan`] that borrows its matrix or shares it.
+pub(crate) type BoxedOwnPlan<'a, T> = Box<dyn OwnPlan<T> + 'a>;
 
 /// A kernel's product, without the checks of operands.
 pub(crate) trait Product<T>: Send + Sync {
@@ -39,6 +52,13 @@ pub(crate) trait Product<T>: Send + Sync {
     fn set_values(&mut self, new: NewValues<'_, T>) -> Result<(), PlanError> {
         let _ = new;
         Err(PlanError::Values("the kernel does not keep their order"))
+    }
+
+    /// Runs from now on by these parameters, which differ from those of the plan in what planning does not
+    /// depend on, and on these threads, as many as before. Returns whether the product can do that.
+    fn run_by(&mut self, parameters: &Parameters, threads: &Threads) -> bool {
+        let _ = (parameters, threads);
+        false
     }
 }
 
@@ -178,6 +198,12 @@ impl<T: Scalar, P: Product<T>> ProductPlan<T> for Checked<P> {
     }
 }
 
+impl<T: Scalar, P: Product<T>> OwnPlan<T> for Checked<P> {
+    fn run_by(&mut self, parameters: &Parameters, threads: &Threads) -> bool {
+        self.product.run_by(parameters, threads)
+    }
+}
+
 /// A plan that `auto` has chosen.
 pub(crate) struct Chosen<'a, T> {
     pub(crate) plan: BoxedPlan<'a, T>,
@@ -241,3 +267,5 @@ impl<T: Scalar> ProductPlan<T> for Chosen<'_, T> {
         self.choice.clone()
     }
 }
+
+impl<T: Scalar> OwnPlan<T> for Chosen<'_, T> {}

@@ -2,28 +2,35 @@
 
 use std::time::Instant;
 
+use crate::machine::Rates;
 use crate::{PlanOptions, Threads};
 
-/// How long a candidate is timed: at least so many calls, and at least so many seconds.
-const CALLS: usize = 3;
-const TIME: f64 = 2e-3;
+/// How long a candidate is timed: at least so many samples, and at least so many seconds.
+const SAMPLES: usize = 3;
+const TIME: f64 = 2e-4;
 /// Calls that take less are timed together.
-const SHORT: f64 = 2e-5;
+const SHORT: f64 = 1e-5;
 /// A call that takes more need not be repeated to see that it is slow; a shorter one may have been
 /// disturbed.
 const LONG: f64 = 1e-3;
+/// Times the best one from which a long call is slow: one that met cold caches, and others.
+const SLOW_COLD: f64 = 4.0;
+const SLOW: f64 = 1.5;
 /// What a plan of another kernel around the winner costs a call, in seconds.
 const AROUND: f64 = 3e-9;
 /// A winner takes at most this share of the serial kernel's time: less than that is noise.
 const MARGIN: f64 = 0.97;
 /// Candidates of the last comparison at most, and how much slower than the best one may seem.
 const FINALISTS: usize = 3;
-const NEAR: f64 = 1.3;
+const NEAR: f64 = 1.15;
 /// A call that takes less is compared once more.
 const QUICK: f64 = 5e-3;
 /// Rounds of the last comparison, and what a side of a round takes at least.
-const ROUNDS: usize = 10;
-const SIDE: f64 = 2e-4;
+const ROUNDS: usize = 4;
+const SIDE: f64 = 3e-5;
+
+/// Times the start of the threads by the model that it may take of threads that have cores of their own.
+const SETTLED: f64 = 20.0;
 
 /// What a race measures time with.
 pub(crate) trait Clock {
@@ -51,9 +58,11 @@ impl Clock for Monotonic {
 /// faster than the serial kernel does not win, so that no `auto` is slower than that.
 pub(crate) struct Race<P, C> {
     clock: C,
+    /// When the race began, by the clock.
+    start: f64,
     serial: P,
-    /// Seconds of a call of the serial plan.
-    of_serial: f64,
+    /// Seconds of a call of the serial plan, once it has been timed.
+    of_serial: Option<f64>,
     /// The fastest first.
     finalists: Vec<Finalist<P>>,
 }
@@ -73,10 +82,15 @@ fn near(seconds: f64) -> f64 {
 }
 
 impl<P, C: Clock> Race<P, C> {
-    /// Starts with the serial kernel's plan.
-    pub(crate) fn new(mut clock: C, mut serial: P, run: &mut impl FnMut(&mut P)) -> Self {
-        let of_serial = seconds(&mut clock, f64::INFINITY, || run(&mut serial));
-        Self { clock, serial, of_serial, finalists: Vec::new() }
+    /// A race against the serial kernel's plan, which is timed when the others have been.
+    pub(crate) fn new(mut clock: C, serial: P) -> Self {
+        let start = clock.seconds();
+        Self { clock, start, serial, of_serial: None, finalists: Vec::new() }
+    }
+
+    /// Seconds since the race began.
+    pub(crate) fn spent(&mut self) -> f64 {
+        self.clock.seconds() - self.start
     }
 
     /// Bytes that the plans in the race hold; `bytes` says how many one does.
@@ -84,31 +98,70 @@ impl<P, C: Clock> Race<P, C> {
         bytes(&self.serial) + self.finalists.iter().map(|other| bytes(&other.plan)).sum::<u64>()
     }
 
-    /// Times a candidate; `choice` says what it is. Returns whether it is the fastest so far.
-    pub(crate) fn enter(
+    /// Seconds of a call of the fastest candidate so far.
+    pub(crate) fn best(&self) -> f64 {
+        self.finalists.first().map_or(f64::INFINITY, |first| first.seconds)
+    }
+
+    /// Seconds of a call of a candidate in each of some ways to run it, which are timed in turns; `set` makes
+    /// the plan run in one of them.
+    pub(crate) fn times(
         &mut self,
-        mut plan: P,
-        choice: impl FnOnce() -> String,
+        plan: &mut P,
+        ways: usize,
+        mut set: impl FnMut(&mut P, usize),
         run: &mut impl FnMut(&mut P),
-    ) -> bool {
-        let first = self.finalists.first().map_or(f64::INFINITY, |first| first.seconds);
-        let best = first.min(self.of_serial);
-        let seconds = seconds(&mut self.clock, best, || run(&mut plan));
-        if seconds < near(seconds) * best {
+    ) -> Vec<f64> {
+        let best = self.best();
+        times(&mut self.clock, best, ways, |way, calls| {
+            if ways > 1 {
+                set(plan, way);
+            }
+            (0..calls).for_each(|_| run(plan));
+        })
+    }
+
+    /// Keeps a candidate whose call takes `seconds` if it may be the winner; `choice` says what it is.
+    pub(crate) fn keep(&mut self, plan: P, seconds: f64, choice: impl FnOnce() -> String) {
+        if seconds < near(seconds) * self.best() {
             let place = self.finalists.partition_point(|other| other.seconds <= seconds);
             self.finalists.insert(place, Finalist { plan, choice: choice(), seconds });
             let first = self.finalists[0].seconds;
             self.finalists.retain(|other| other.seconds <= near(first) * first);
             self.finalists.truncate(FINALISTS);
         }
-        seconds < best
+    }
+
+    /// Times a candidate, and keeps it if it may be the winner.
+    pub(crate) fn enter(
+        &mut self,
+        mut plan: P,
+        choice: impl FnOnce() -> String,
+        run: &mut impl FnMut(&mut P),
+    ) {
+        let times = self.times(&mut plan, 1, |_, _| {}, run);
+        self.keep(plan, times[0], choice);
+    }
+
+    /// Seconds of a call of the serial kernel.
+    fn time_serial(&mut self, run: &mut impl FnMut(&mut P)) -> f64 {
+        let best = self.best();
+        let mut calls = |_, calls| (0..calls).for_each(|_| run(&mut self.serial));
+        let timed = || times(&mut self.clock, best, 1, &mut calls)[0];
+        *self.of_serial.get_or_insert_with(timed)
+    }
+
+    /// Whether the serial kernel is as fast as the candidates so far.
+    pub(crate) fn serial_leads(&mut self, run: &mut impl FnMut(&mut P)) -> bool {
+        self.time_serial(run) <= self.best()
     }
 
     /// The winner, or nothing where that is the serial kernel.
     pub(crate) fn finish(mut self, run: &mut impl FnMut(&mut P)) -> Option<(P, String)> {
         let quickest = self.finalists.first()?.seconds;
+        let mut of_serial = self.time_serial(run);
         let calls = |seconds: f64| (SIDE / seconds.max(1e-9)).ceil().max(1.0) as usize;
-        let (calls, calls_of_serial) = (calls(quickest), calls(self.of_serial));
+        let (calls, calls_of_serial) = (calls(quickest), calls(of_serial));
         let mut side = |plan: &mut P, calls: usize| {
             // The others have taken its place in the caches.
             run(plan);
@@ -116,16 +169,19 @@ impl<P, C: Clock> Race<P, C> {
             (0..calls).for_each(|_| run(plan));
             (self.clock.seconds() - begin) / calls as f64
         };
-        if quickest < QUICK {
+        let serial_is_near = of_serial < near(quickest) * quickest;
+        if quickest < QUICK && (self.finalists.len() > 1 || serial_is_near) {
             self.finalists.iter_mut().for_each(|finalist| finalist.seconds = f64::INFINITY);
             for _ in 0..ROUNDS {
                 for Finalist { plan, seconds, .. } in &mut self.finalists {
                     *seconds = seconds.min(side(plan, calls));
                 }
-                self.of_serial = self.of_serial.min(side(&mut self.serial, calls_of_serial));
+                if serial_is_near {
+                    of_serial = of_serial.min(side(&mut self.serial, calls_of_serial));
+                }
             }
         }
-        let limit = MARGIN * self.of_serial - AROUND;
+        let limit = MARGIN * of_serial - AROUND;
         let finalists = self.finalists.into_iter().filter(|finalist| finalist.seconds <= limit);
         let winner = finalists.min_by(|a, b| a.seconds.total_cmp(&b.seconds));
         winner.map(|Finalist { plan, choice, .. }| (plan, choice))
@@ -145,57 +201,69 @@ pub(crate) fn pools<'o>(
     pool.then_some(options).into_iter().chain(alone).collect()
 }
 
+/// Waits until threads start a job about as fast as they did when the machine was measured: planning has left
+/// other threads on their cores.
+pub(crate) fn settle(threads: &Threads) {
+    if threads.working() > 1 {
+        threads.settle(SETTLED * Rates::of_races().start(threads.count()));
+    }
+}
+
 /// Seconds that timing a candidate takes whose call takes `seconds`.
 pub(crate) fn trial(seconds: f64) -> f64 {
-    2.0 * seconds + TIME.max(CALLS as f64 * seconds)
+    seconds + TIME.max(SAMPLES as f64 * seconds)
 }
 
 /// Seconds of the last comparison, where the best call takes `seconds` and the serial one `serial`.
 pub(crate) fn last(seconds: f64, serial: f64) -> f64 {
+    let of_serial = if serial > SLOW * seconds { 2.0 * serial } else { trial(serial) };
     if seconds >= QUICK {
-        return 0.0;
+        return of_serial;
     }
-    let side = |seconds: f64| seconds + SIDE.max(seconds);
-    ROUNDS as f64 * (FINALISTS as f64 * side(seconds) + side(serial))
+    of_serial + (ROUNDS * FINALISTS) as f64 * (seconds + SIDE.max(seconds))
 }
 
-/// What [`Plan::choice`](spm_formats::kernel::ProductPlan::choice) says of a label and a thread pool.
-pub(crate) fn on(label: &str, threads: &Threads) -> String {
-    let count = threads.count();
+/// What [`Plan::choice`](spm_formats::kernel::ProductPlan::choice) says of a label and a number of threads.
+pub(crate) fn on(label: &str, count: usize) -> String {
     let plural = if count == 1 { "" } else { "s" };
     format!("{label} on {count} thread{plural}")
 }
 
-/// Seconds of the fastest call: what disturbs a call only ever makes it slower. Gives up on
-/// long calls that take more than twice `best`.
-fn seconds(clock: &mut impl Clock, best: f64, mut call: impl FnMut()) -> f64 {
-    let start = clock.seconds();
-    call();
-    let first = clock.seconds() - start;
-    // The first call may meet cold caches and memory that no one has touched.
-    if first > 8.0 * best && first > LONG {
-        return first;
-    }
-    // Twice, lest something else took the core.
-    let mut second = f64::INFINITY;
-    for _ in 0..2 {
-        let start = clock.seconds();
-        call();
-        second = second.min(clock.seconds() - start);
-        if second <= (2.0 * best).max(LONG) {
-            break;
-        }
-    }
-    if second > 2.0 * best && second > LONG {
-        return second;
-    }
-    let together = (SHORT / second.max(1e-8)).ceil().max(1.0) as usize;
-    let (mut fastest, mut calls, start) = (f64::INFINITY, 0, clock.seconds());
-    while calls < CALLS || clock.seconds() - start < TIME {
+/// Seconds of the fastest call in each of some ways, which take turns: what disturbs a call only ever makes it
+/// slower, and what has just been planned may be slow for a while. Gives up on long calls that take much more
+/// than `best`. `call` is given the way and a number of calls.
+fn times(
+    clock: &mut impl Clock,
+    best: f64,
+    ways: usize,
+    mut call: impl FnMut(usize, usize),
+) -> Vec<f64> {
+    let mut timed = |way: usize, calls: usize| {
         let begin = clock.seconds();
-        (0..together).for_each(|_| call());
-        fastest = fastest.min((clock.seconds() - begin) / together as f64);
-        calls += 1;
+        call(way, calls);
+        clock.seconds() - begin
+    };
+    // It may meet cold caches and memory that no one has touched.
+    let first = timed(0, 1);
+    if first > SLOW_COLD * best && first > LONG {
+        return vec![first; ways];
+    }
+    let mut fastest = vec![f64::INFINITY; ways];
+    let (mut rounds, mut spent, mut left) = (0, 0.0, true);
+    while left && (rounds < SAMPLES || spent < TIME * ways as f64) {
+        let best = fastest.iter().copied().fold(best, f64::min);
+        left = false;
+        for (way, fastest) in fastest.iter_mut().enumerate() {
+            // Twice, lest something else took the core.
+            if rounds >= 2 && *fastest > SLOW * best && *fastest > LONG {
+                continue;
+            }
+            let together = (SHORT / fastest.clamp(1e-8, SHORT)).ceil() as usize;
+            let sample = timed(way, together);
+            *fastest = fastest.min(sample / together as f64);
+            (spent, left) = (spent + sample, true);
+        }
+        rounds += 1;
     }
     fastest
 }
@@ -238,19 +306,18 @@ pub(crate) mod tests {
         }
     }
 
-    /// What comes of a race in which the serial plan and the candidates take so many microseconds:
-    /// the winner, and whether each candidate led when it had been timed.
-    fn race(serial: u32, candidates: &[u32]) -> (Option<u32>, Vec<bool>) {
+    /// What comes of a race in which the serial plan and the candidates take so many microseconds, and how
+    /// many microseconds it takes.
+    fn race(serial: u32, candidates: &[u32]) -> (Option<u32>, f64) {
         let time = Cell::new(0.0);
         let mut run = |micros: &mut u32| time.set(time.get() + f64::from(*micros) * 1e-6);
-        let mut race = Race::new(Driven(&time), serial, &mut run);
-        let enter = |&micros: &u32| race.enter(micros, || micros.to_string(), &mut run);
-        let led = candidates.iter().map(enter).collect();
+        let mut race = Race::new(Driven(&time), serial);
+        candidates.iter().for_each(|&micros| race.enter(micros, || micros.to_string(), &mut run));
         let winner = race.finish(&mut run).map(|(plan, choice)| {
             assert_eq!(plan.to_string(), choice);
             plan
         });
-        (winner, led)
+        (winner, time.get() * 1e6)
     }
 
     #[test]
@@ -268,8 +335,31 @@ pub(crate) mod tests {
     }
 
     #[test]
-    fn a_candidate_learns_whether_it_leads() {
-        assert_eq!(race(400, &[200, 900, 20, 90]).1, [true, false, true, false]);
-        assert_eq!(race(100, &[200, 50]).1, [false, true]);
+    fn what_is_slow_is_called_once_or_twice() {
+        let took = |serial, candidates: &[u32]| race(serial, candidates).1;
+        // Four calls of the best one, one of a candidate that is much slower, three of one that is not, and
+        // the serial one.
+        let alone = took(500_000, &[10_000]);
+        assert_eq!(alone, 4.0 * 10_000.0 + 500_000.0);
+        assert_eq!(took(500_000, &[10_000, 50_000]), alone + 50_000.0);
+        assert_eq!(took(500_000, &[10_000, 20_000]), alone + 3.0 * 20_000.0);
+        assert_eq!(took(20_000, &[10_000]), 4.0 * 10_000.0 + 3.0 * 20_000.0);
+    }
+
+    #[test]
+    fn ways_are_timed_in_turns_and_slow_ones_twice() {
+        let time = Cell::new(0.0);
+        let mut run = |micros: &mut u32| time.set(time.get() + f64::from(*micros) * 1e-6);
+        let mut race = Race::new(Driven(&time), 7);
+        let (ways, mut order) = ([9000, 3000, 4000], Vec::new());
+        let set = |plan: &mut u32, way: usize| {
+            order.push(way);
+            *plan = ways[way];
+        };
+        let times = race.times(&mut 1, ways.len(), set, &mut run);
+        let micros: Vec<f64> = times.into_iter().map(|seconds| (seconds * 1e6).round()).collect();
+        assert_eq!(micros, [9000.0, 3000.0, 4000.0]);
+        assert_eq!(order, [0, 0, 1, 2, 0, 1, 2, 1, 2]);
+        assert_eq!((race.spent() * 1e6).round(), 27_000.0 + 9000.0 + 12_000.0);
     }
 }

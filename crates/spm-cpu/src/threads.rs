@@ -2,6 +2,7 @@
 
 use std::cell::UnsafeCell;
 use std::fmt;
+use std::hint;
 use std::io;
 use std::mem;
 use std::num::NonZero;
@@ -12,6 +13,7 @@ use std::sync::Once;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, TryLockError};
 use std::thread::{self, JoinHandle};
+use std::time::{Duration, Instant};
 
 use spm_formats::kernel::Schedule;
 use spm_formats::partition;
@@ -21,6 +23,11 @@ use spm_formats::partition;
 const POLLS_BEFORE_SLEEP: u32 = 2_000;
 /// Number of polls for the end of the workers before the caller yields.
 const POLLS_BEFORE_YIELD: u32 = 10_000;
+
+/// Empty jobs in succession that are quick when the threads have cores of their own, and how long to wait for
+/// that: longer than a system lets two threads share a core while another one is free.
+const SETTLED: u32 = 16;
+const SETTLING: Duration = Duration::from_millis(5);
 
 /// Threads that no system starts at once (Linux numbers 2^22 at most): a larger count is refused
 /// before memory for it is asked for.
@@ -53,6 +60,8 @@ type Job<'a> = dyn Fn(usize) + Sync + 'a;
 #[derive(Clone)]
 pub struct Threads {
     pool: Arc<Pool>,
+    /// Whether the caller runs all parts.
+    alone: bool,
 }
 
 struct Pool {
@@ -102,7 +111,12 @@ impl Threads {
         assert!(count <= MOST_THREADS, "no system starts {count} threads");
         let count = count.max(1);
         let workers = Workers::start(count - 1).expect("the system starts a thread");
-        Self { pool: Arc::new(Pool { count, workers: Mutex::new(workers) }) }
+        Self { pool: Arc::new(Pool { count, workers: Mutex::new(workers) }), alone: false }
+    }
+
+    /// The same number of parts, all of which the caller of [`Threads::run`] runs one after the other.
+    pub(crate) fn on_the_caller(&self) -> Self {
+        Self { pool: Arc::clone(&self.pool), alone: true }
     }
 
     /// One thread for each core that this process may use.
@@ -118,6 +132,11 @@ impl Threads {
         self.pool.count
     }
 
+    /// Number of threads that run the parts.
+    pub(crate) fn working(&self) -> usize {
+        if self.alone { 1 } else { self.count() }
+    }
+
     /// Calls `job(part)` once for each part of `0..count()`, each on its own thread and part 0 on
     /// the caller (all on the caller while the pool is busy). Returns when all parts are done.
     ///
@@ -126,6 +145,9 @@ impl Threads {
     pub fn run(&self, job: impl Fn(usize) + Sync) {
         if self.count() == 1 {
             return job(0);
+        }
+        if self.alone {
+            return (0..self.count()).for_each(job);
         }
         let mut workers = match self.pool.workers.try_lock() {
             Ok(workers) => workers,
@@ -157,6 +179,20 @@ impl Threads {
         job(0);
         drop(waiting);
         assert!(!shared.panicked.load(Ordering::Relaxed), "a thread of the pool panicked");
+    }
+
+    /// Runs empty jobs until some in succession take `expected` seconds each at most, but not for longer than
+    /// [`SETTLING`]. Behind a conversion other threads may still hold the cores that the workers were on, and
+    /// a worker may share the caller's core until the system moves it.
+    pub(crate) fn settle(&self, expected: f64) {
+        let (start, mut quick) = (Instant::now(), 0);
+        while self.working() > 1 && quick < SETTLED && start.elapsed() < SETTLING {
+            let begin = Instant::now();
+            self.run(|part| {
+                hint::black_box(part);
+            });
+            quick = if begin.elapsed().as_secs_f64() <= expected { quick + 1 } else { 0 };
+        }
     }
 
     /// Calls `body` with ranges that cover `0..total` once, scheduled as in OpenMP.
@@ -254,7 +290,7 @@ impl Drop for Waiting<'_> {
         let mut polls = 0;
         while self.0.running.load(Ordering::Acquire) != 0 {
             polls += 1;
-            if polls < POLLS_BEFORE_YIELD { std::hint::spin_loop() } else { thread::yield_now() }
+            if polls < POLLS_BEFORE_YIELD { hint::spin_loop() } else { thread::yield_now() }
         }
     }
 }
@@ -283,7 +319,7 @@ impl Shared {
             if epoch != seen {
                 return epoch;
             }
-            std::hint::spin_loop();
+            hint::spin_loop();
         }
         // Announce, then look again: the caller increments, then looks for sleepers.
         self.sleeping[worker].store(true, Ordering::SeqCst);
@@ -478,6 +514,29 @@ mod tests {
             found
         });
         assert_eq!(ids(&threads), 3);
+    }
+
+    #[test]
+    fn settling_ends_whatever_is_expected() {
+        for (count, expected) in [(1, 0.0), (3, 0.0), (3, 1e9)] {
+            let threads = Threads::new(count);
+            threads.settle(expected);
+            threads.on_the_caller().settle(expected);
+        }
+    }
+
+    #[test]
+    fn all_parts_may_run_on_the_caller() {
+        let (threads, me) = (Threads::new(3), thread::current().id());
+        let alone = threads.on_the_caller();
+        let seen = counts(3, |seen| {
+            alone.run(|part| {
+                assert_eq!(thread::current().id(), me);
+                seen[part].fetch_add(1, Ordering::Relaxed);
+            });
+        });
+        assert_eq!(seen, [1; 3]);
+        assert_eq!((alone.count(), alone.working(), threads.working()), (3, 1, 3));
     }
 
     #[test]

@@ -270,3 +270,29 @@ fn a_refusal_leaves_the_shared_matrix_alone() {
     assert!(plan.set_values(NewValues::Into(&mut shared, &new)).is_err());
     assert_eq!(*shared, a);
 }
+
+/// One entry of each pair in turn, in rows of every kind: of chunks with and without padding, behind the last
+/// chunk, and in the rows of another thread than the entry's equal.
+#[test]
+fn one_entry_without_an_equal_is_found_wherever_it_is() {
+    let kernel = spmv::find::<f64>("sell-symmetric").unwrap();
+    for (label, threads) in ["stencil5[n=13]", "stencil27[n=5]", "banded[n=61,lower=2,upper=2]"]
+        .into_iter()
+        .flat_map(|label| [1, 3].map(|threads| (label, threads)))
+    {
+        let a = generate::named(label).unwrap().generate::<f64>().unwrap();
+        let a = Arc::new(with_values(&a, &values(&a, 0)));
+        let options = PlanOptions::with_threads(threads);
+        let mut plan = kernel.plan(&a, &kernel.info.defaults(), &options).unwrap();
+        let before = product(&|x, y| plan.run(x, y), a.cols(), a.rows());
+        let places: Vec<_> = a.iter().map(|(row, col, _)| (row, col)).collect();
+        for (entry, (row, col)) in places.into_iter().enumerate() {
+            let mut new = a.values().to_vec();
+            new[entry] += 1.0;
+            let taken = plan.set_values(NewValues::Shared(&Arc::new(new))).is_ok();
+            assert_eq!(taken, row == col, "{label}, {threads} threads: entry ({row}, {col})");
+        }
+        plan.set_values(NewValues::Shared(&Arc::new(a.values().to_vec()))).unwrap();
+        assert!(product(&|x, y| plan.run(x, y), a.cols(), a.rows()) == before, "{label}");
+    }
+}

@@ -3,8 +3,6 @@
 use std::fmt;
 use std::sync::Arc;
 
-use rayon::prelude::*;
-
 use crate::kernel::{PlanError, ProductPlan};
 use crate::{Csr, CsrView, FormatError};
 
@@ -85,39 +83,50 @@ impl<T> CsrSource<'_, T> {
     }
 }
 
-/// Values that are copied by one task.
-const TASK: usize = 1 << 16;
-
-impl<T: Copy + Send + Sync> CsrSource<'_, T> {
-    /// Takes new values for the pattern.
+impl<T: Copy> CsrSource<'_, T> {
+    /// Takes new values for the pattern. `write` is called once, with the pattern and the new values, and with
+    /// the values of the matrix where it has to overwrite them with the new ones.
     ///
     /// # Errors
     /// As [`CsrSource::view_with`]; nothing has changed then.
-    pub fn set_values(&mut self, new: NewValues<'_, T>) -> Result<(), PlanError> {
+    pub fn set_values(
+        &mut self,
+        new: NewValues<'_, T>,
+        write: impl FnOnce(CsrView<'_, T>, Option<&mut [T]>),
+    ) -> Result<(), PlanError> {
         self.view_with(&new)?;
         match new {
-            NewValues::Shared(values) => self.values = Some(Arc::clone(values)),
-            NewValues::Into(owner, values) => self.write(owner, values, &mut Vec::new()),
+            NewValues::Shared(values) => {
+                write(CsrView { values, ..self.view() }, None);
+                self.values = Some(Arc::clone(values));
+            }
+            NewValues::Into(owner, values) => self.write(owner, values, &mut Vec::new(), write),
             NewValues::Together(Together { owner, values, others }) => {
-                self.write(owner, values, others);
+                self.write(owner, values, others, write);
             }
         }
         Ok(())
     }
 
-    /// Writes the values into the matrix while neither this source nor the plans of `others` share it.
-    fn write(&mut self, owner: &mut Arc<Csr<T>>, values: &[T], others: &mut Plans<T>) {
+    /// Has the values written while neither this source nor the plans of `others` share the matrix.
+    fn write(
+        &mut self,
+        owner: &mut Arc<Csr<T>>,
+        values: &[T],
+        others: &mut Plans<T>,
+        write: impl FnOnce(CsrView<'_, T>, Option<&mut [T]>),
+    ) {
         let shared = Unshared::new(self, owner);
         while let Some(mut plan) = others.pop() {
             let together = Together { owner: &mut *shared.owner, values, others: &mut *others };
             if plan.set_values(NewValues::Together(together)).is_ok() {
-                // Its own source has written them.
+                // It has overwritten those of the matrix.
                 others.push(plan);
-                return;
+                return write(CsrView { values, ..shared.owner.view() }, None);
             }
         }
-        let own = Arc::make_mut(shared.owner).values_mut().par_chunks_mut(TASK);
-        own.zip(values.par_chunks(TASK)).for_each(|(own, new)| own.copy_from_slice(new));
+        let Csr { cols, row_ptr, col_ind, values: own } = Arc::make_mut(shared.owner);
+        write(CsrView { cols: *cols, row_ptr, col_ind, values }, Some(own.make_mut()));
     }
 }
 
@@ -221,18 +230,23 @@ mod tests {
         Csr::new((2, 2), vec![0, 1, 2], vec![1, 0], vec![5.0, 6.0]).unwrap()
     }
 
+    fn copy(view: CsrView<'_, f64>, own: Option<&mut [f64]>) {
+        assert_eq!(view.col_ind(), matrix().col_ind());
+        own.into_iter().for_each(|own| own.copy_from_slice(view.values()));
+    }
+
     #[test]
     fn new_values_stand_in_for_the_old_ones() {
         let a = matrix();
         let mut source = CsrSource::from(&a);
         let before = source.clone();
         let new = Arc::new(vec![7.0, 8.0]);
-        source.set_values(NewValues::Shared(&new)).unwrap();
+        source.set_values(NewValues::Shared(&new), copy).unwrap();
         assert_eq!(source.clone().view().values(), [7.0, 8.0]);
         assert!(std::ptr::eq(source.view().values(), new.as_slice()));
         assert_eq!(source.view().col_ind(), a.col_ind());
         assert_eq!(before.view(), a.view());
-        let error = source.set_values(NewValues::Shared(&Arc::new(vec![7.0]))).unwrap_err();
+        let error = source.set_values(NewValues::Shared(&Arc::new(vec![7.0])), copy).unwrap_err();
         let expected = FormatError::LengthMismatch { what: "values", expected: 2, found: 1 };
         assert_eq!(error, expected.into());
     }
@@ -241,23 +255,26 @@ mod tests {
     fn new_values_are_written_into_a_shared_matrix() {
         let mut a = Arc::new(matrix());
         let mut source = CsrSource::from(&a);
-        source.set_values(NewValues::Shared(&Arc::new(vec![1.0, 2.0]))).unwrap();
+        source.set_values(NewValues::Shared(&Arc::new(vec![1.0, 2.0])), copy).unwrap();
         let place = a.values().as_ptr();
-        source.set_values(NewValues::Into(&mut a, &[7.0, 8.0])).unwrap();
+        source.set_values(NewValues::Into(&mut a, &[7.0, 8.0]), copy).unwrap();
         assert_eq!((source.view().values(), a.values()), (&[7.0, 8.0][..], &[7.0, 8.0][..]));
         assert_eq!((a.values().as_ptr(), source.view().values().as_ptr()), (place, place));
         // Somebody else keeps the old ones.
         let other = Arc::clone(&a);
-        source.set_values(NewValues::Into(&mut a, &[3.0, 4.0])).unwrap();
+        source.set_values(NewValues::Into(&mut a, &[3.0, 4.0]), copy).unwrap();
         assert_eq!((other.values(), a.values()), (&[7.0, 8.0][..], &[3.0, 4.0][..]));
         assert_eq!(source.view(), a.view());
         // Errors change nothing.
-        assert!(source.set_values(NewValues::Into(&mut a, &[0.0])).is_err());
+        assert!(source.set_values(NewValues::Into(&mut a, &[0.0]), copy).is_err());
         let mut foreign = Arc::new(matrix());
-        let error = source.set_values(NewValues::Into(&mut foreign, &[0.0, 0.0])).unwrap_err();
+        let error =
+            source.set_values(NewValues::Into(&mut foreign, &[0.0, 0.0]), copy).unwrap_err();
         assert_eq!(error, PlanError::Values("the plan does not share the matrix"));
         assert_eq!((source.view(), foreign), (a.view(), Arc::new(matrix())));
         let mut borrowed = CsrSource::from(a.view());
-        assert!(borrowed.set_values(NewValues::Into(&mut Arc::clone(&a), &[0.0, 0.0])).is_err());
+        assert!(
+            borrowed.set_values(NewValues::Into(&mut Arc::clone(&a), &[0.0, 0.0]), copy).is_err()
+        );
     }
 }

@@ -7,6 +7,42 @@ use libloading::Library;
 
 use crate::driver::with_causes;
 
+/// The struct `Functions` of a library's functions, each of which returns a status, and of the one that has the text
+/// of a status. Optional ones are those that some versions lack.
+macro_rules! functions {
+    (
+        $(#[$attribute:meta])*
+        $vis:vis $message:ident
+        required { $($name:ident($($type:ty),*);)* }
+        optional { $($optional:ident($($optional_type:ty),*);)* }
+    ) => {
+        $(#[$attribute])*
+        #[allow(non_snake_case)]
+        $vis struct Functions {
+            $($vis $name: unsafe extern "C" fn($($type),*) -> std::ffi::c_int,)*
+            $($vis $optional: Option<unsafe extern "C" fn($($optional_type),*) -> std::ffi::c_int>,)*
+            $message: unsafe extern "C" fn(std::ffi::c_int) -> *const std::ffi::c_char,
+        }
+
+        impl Functions {
+            /// # Safety
+            /// The library's functions of these names have these signatures.
+            unsafe fn load(library: &libloading::Library) -> Result<Self, libloading::Error> {
+                // SAFETY: the caller's promise.
+                unsafe {
+                    Ok(Self {
+                        $($name: *library.get(concat!(stringify!($name), "\0"))?,)*
+                        $($optional:
+                            library.get(concat!(stringify!($optional), "\0")).ok().map(|f| *f),)*
+                        $message: *library.get(concat!(stringify!($message), "\0"))?,
+                    })
+                }
+            }
+        }
+    };
+}
+pub(crate) use functions;
+
 /// A library, and the names of its file.
 pub(crate) struct Search {
     /// The variable that names the file or its folder.

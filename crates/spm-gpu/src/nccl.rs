@@ -4,7 +4,7 @@
 //! PyPI's package `nvidia-nccl-cu12` or `nvidia-nccl-cu13`. Without it every call is
 //! [`GpuError::LibraryAbsent`].
 
-use std::ffi::{CStr, c_char, c_int, c_void};
+use std::ffi::{CStr, c_int, c_void};
 use std::fmt;
 use std::ops::Range;
 use std::path::{Path, PathBuf};
@@ -17,7 +17,7 @@ use spm_gpu_kernels::device::Element;
 use crate::device::Device;
 use crate::driver::with_causes;
 use crate::error::GpuError;
-use crate::library::Search;
+use crate::library::{Search, functions};
 use crate::memory::{DeviceBuffer, check_operand};
 use crate::plan::DeviceReal;
 use crate::stream::Stream;
@@ -49,40 +49,21 @@ type Comm = *mut c_void;
 #[derive(Clone, Copy)]
 struct RawId([u8; ID_BYTES]);
 
-macro_rules! functions {
-    ($($name:ident($($type:ty),*);)*) => {
-        #[allow(non_snake_case)]
-        struct Functions {
-            $($name: unsafe extern "C" fn($($type),*) -> c_int,)*
-            ncclGetErrorString: unsafe extern "C" fn(c_int) -> *const c_char,
-        }
-
-        impl Functions {
-            /// # Safety
-            /// `library` must be an NCCL 2.
-            unsafe fn load(library: &Library) -> Result<Self, libloading::Error> {
-                // SAFETY: the names have these signatures in nccl.h.
-                unsafe {
-                    Ok(Self {
-                        $($name: *library.get(concat!(stringify!($name), "\0"))?,)*
-                        ncclGetErrorString: *library.get("ncclGetErrorString\0")?,
-                    })
-                }
-            }
-        }
-    };
-}
-
 functions! {
-    ncclGetVersion(*mut c_int);
-    ncclGetUniqueId(*mut RawId);
-    ncclCommInitRank(*mut Comm, c_int, RawId, c_int);
-    ncclCommAbort(Comm);
-    ncclSend(*const c_void, usize, c_int, c_int, Comm, *mut c_void);
-    ncclRecv(*mut c_void, usize, c_int, c_int, Comm, *mut c_void);
-    ncclAllReduce(*const c_void, *mut c_void, usize, c_int, c_int, Comm, *mut c_void);
-    ncclGroupStart();
-    ncclGroupEnd();
+    /// The functions of NCCL 2 that are called.
+    ncclGetErrorString
+    required {
+        ncclGetVersion(*mut c_int);
+        ncclGetUniqueId(*mut RawId);
+        ncclCommInitRank(*mut Comm, c_int, RawId, c_int);
+        ncclCommAbort(Comm);
+        ncclSend(*const c_void, usize, c_int, c_int, Comm, *mut c_void);
+        ncclRecv(*mut c_void, usize, c_int, c_int, Comm, *mut c_void);
+        ncclAllReduce(*const c_void, *mut c_void, usize, c_int, c_int, Comm, *mut c_void);
+        ncclGroupStart();
+        ncclGroupEnd();
+    }
+    optional {}
 }
 
 /// An opened NCCL; it stays open for the life of the process.

@@ -6,7 +6,7 @@ use std::sync::Arc;
 use spm_formats::kernel::PlanError;
 use spm_formats::{CsrView, MemoryBudget};
 
-use crate::convert::{RowStats, ValueStats};
+use crate::convert::{DeviceDictionary, RowStats, ValueStats};
 use crate::device::Device;
 use crate::error::GpuError;
 use crate::matrix::{DeviceCsr, DeviceSell, check_counts};
@@ -22,6 +22,8 @@ pub(crate) struct Source<T> {
     pub(crate) is_shared: bool,
     /// See [`Source::values`].
     values: OnceCell<ValueStats<T>>,
+    /// See [`Source::dictionary`].
+    dictionary: OnceCell<Option<DeviceDictionary<T>>>,
     /// The row pointers in host memory, for kernels that split rows there.
     row_ptr: OnceCell<Vec<u32>>,
     /// The last conversion to SELL-32, and its sigma, for plans that share it.
@@ -33,8 +35,9 @@ impl<T: DeviceScalar> Source<T> {
     fn new(csr: Arc<DeviceCsr<T>>, new_values: bool, is_shared: bool) -> Result<Self, PlanError> {
         check_counts((csr.rows(), csr.cols()), csr.entries())?;
         let stats = RowStats::of(&csr)?;
-        let (values, row_ptr, sell) = (OnceCell::new(), OnceCell::new(), RefCell::default());
-        Ok(Self { csr, stats, new_values, is_shared, values, row_ptr, sell })
+        let (values, dictionary, row_ptr) = (OnceCell::new(), OnceCell::new(), OnceCell::new());
+        let sell = RefCell::default();
+        Ok(Self { csr, stats, new_values, is_shared, values, dictionary, row_ptr, sell })
     }
 
     /// Of a matrix that others use, too.
@@ -61,6 +64,18 @@ impl<T: DeviceScalar> Source<T> {
         }
         let stats = if self.new_values { ValueStats::NONE } else { ValueStats::of(&self.csr)? };
         Ok(*self.values.get_or_init(|| stats))
+    }
+
+    /// The distinct values where a byte numbers them, looked for at the first call; nothing for a plan for new values.
+    pub(crate) fn dictionary(&self) -> Result<Option<&DeviceDictionary<T>>, PlanError>
+    where
+        T: DeviceReal,
+    {
+        if let Some(dictionary) = self.dictionary.get() {
+            return Ok(dictionary.as_ref());
+        }
+        let dictionary = if self.new_values { None } else { DeviceDictionary::of(&self.csr)? };
+        Ok(self.dictionary.get_or_init(|| dictionary).as_ref())
     }
 
     /// Mean length of the rows that have entries; at least 1.

@@ -108,9 +108,7 @@ impl<T: Scalar> Cpu<T> {
         a: &Arc<Csr<T>>,
         dense: DenseShape,
     ) -> Result<Arc<DirectProduct<T>>, Error> {
-        // The same threads as for one column, so that the recipe decides on them too.
-        let resources = || self.resources.on(self.recipe().threads());
-        self.many.plan(dense, || DirectProduct::many(a, dense, &resources()))
+        self.many.plan(dense, || DirectProduct::many(a, dense, &self.resources))
     }
 
     /// Writes `values` into the matrix, which the plan and `a` share. Returns whether the plan takes

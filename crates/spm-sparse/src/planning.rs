@@ -36,17 +36,16 @@ pub(crate) struct Machine {
 }
 
 impl Machine {
-    /// The rates for a choice about `seconds` of products. A machine that has not been measured is measured
-    /// if that is worth it; otherwise typical rates stand in.
+    /// The rates for a choice about `seconds` of products, if they are known. A machine that has not been measured
+    /// is measured if that is worth it.
+    fn known(&self, seconds: f64) -> Option<Rates> {
+        let known = self.given.clone().or_else(|| Rates::known(&self.file));
+        known.or_else(|| (seconds > WORTH * MEASURING).then(|| Rates::of_this_machine(&self.file)))
+    }
+
+    /// The same; otherwise typical rates stand in.
     fn rates(&self, seconds: f64) -> Rates {
-        let known = || self.given.clone().or_else(|| Rates::known(&self.file));
-        known().unwrap_or_else(|| {
-            if seconds > WORTH * MEASURING {
-                Rates::of_this_machine(&self.file)
-            } else {
-                Rates::typical()
-            }
-        })
+        self.known(seconds).unwrap_or_else(Rates::typical)
     }
 
     /// What the model says of `products` products with `a`.
@@ -56,7 +55,18 @@ impl Machine {
         resources: &Resources,
         products: u64,
     ) -> Predictions {
-        spmv::predict(a.view(), resources.threads.count(), &self.rates(work(a, products)))
+        let threads = resources.threads.count();
+        let (rates, stand_in) = match self.known(work(a, products)) {
+            Some(rates) => (rates, false),
+            None => (Rates::typical(), true),
+        };
+        let mut predictions = spmv::predict(a.view(), threads, &rates);
+        if stand_in {
+            // Typical rates are of one thread: memory gains nothing from others. Most machines are not so.
+            let all = predictions.converted.iter_mut().chain([&mut predictions.direct]);
+            all.for_each(|prediction| prediction.threads = threads);
+        }
+        predictions
     }
 
     /// Products with the transpose before the next one makes a transposed copy, if one is made.

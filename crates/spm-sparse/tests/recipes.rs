@@ -5,7 +5,7 @@ mod common;
 use std::error::Error as _;
 
 use common::{MATRICES, bits, matrix};
-use spm::{Builder, Error, Operator, Rates, Reason, Recipe};
+use spm::{Builder, Error, Layout, Operator, Rates, RatesFile, Reason, Recipe};
 use spm_cpu::spmv::{Choice, predict, roughly};
 use spm_testing::edge_cases::vector;
 
@@ -130,6 +130,42 @@ fn deterministic_choices_are_a_function_of_the_rates() {
     assert_eq!(product(&usual[0]), product(&usual[1]));
     assert_ne!(usual[0].recipe().kernel(), never.recipe().kernel());
     assert!(free.recipe().kernel().starts_with("csr-compact"), "{}", free.recipe());
+}
+
+/// One thread for one column is no choice for many columns.
+#[test]
+fn products_with_many_columns_use_all_threads() {
+    let slow = Rates::typical().to_string().replace("start 1e-5", "start 1e0");
+    let rates: Rates = slow.parse().unwrap();
+    let a = matrix::<f64>(MATRICES[2]);
+    let builder = || Operator::builder(a.clone()).rates(rates.clone()).deterministic();
+    let bytes_of_many = |op: &Operator<f64>| {
+        let before = op.memory_bytes();
+        let (x, mut y) = (vector::<f64>(8 * op.cols()), vec![0.0; 8 * op.rows()]);
+        op.apply_many(&x, &mut y, 8, Layout::RowMajor).unwrap();
+        op.memory_bytes() - before
+    };
+    let op = builder().threads(2).build().unwrap();
+    assert_eq!(op.recipe().threads(), 1);
+    let on = |count| builder().recipe(op.recipe().clone()).threads(count).build().unwrap();
+    let [one, two] = [1, 2].map(|count| bytes_of_many(&on(count)));
+    // Each thread has partial sums.
+    assert!(one < two);
+    assert_eq!(bytes_of_many(&op), two);
+}
+
+/// Typical rates are of one thread. Where they stand in for those of the machine all threads are used.
+#[test]
+fn a_machine_that_was_not_measured_uses_all_threads() {
+    let mut a = matrix::<f64>("stencil27[n=30]");
+    // Not symmetric.
+    a.values_mut().iter_mut().enumerate().for_each(|(i, value)| *value = 1.0 / (i + 1) as f64);
+    let builder = || Operator::builder(a.clone()).threads(2).expected_products(500);
+    let given = builder().rates(Rates::typical()).deterministic().build().unwrap();
+    let unknown = builder().rates_file(RatesFile::none()).deterministic().build().unwrap();
+    assert_eq!(given.recipe().threads(), 1);
+    assert_eq!(unknown.recipe().threads(), 2);
+    assert_eq!(unknown.recipe().kernel(), given.recipe().kernel());
 }
 
 /// Without a number of products the operator converts when as many more products would pay for it.

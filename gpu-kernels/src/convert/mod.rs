@@ -4,6 +4,7 @@
 mod bsr;
 mod column_blocks;
 mod diagonals;
+mod dictionary;
 mod ell_columns;
 mod padded;
 mod segments;
@@ -25,6 +26,7 @@ mod host {
         DIAGONAL_BLOCK, DIAGONAL_TABLE, DiagonalPlaces, DiagonalPlacesSingle, FindDiagonals,
         NO_DIAGONAL, diagonal_shared_bytes,
     };
+    pub use super::dictionary::{FindValues, NO_VALUE, VALUE_TABLE};
     pub use super::ell_columns::EllColumns;
     pub use super::padded::{
         BlockOffsets, BlockWidths, LengthKeys, PaddedElements, RowLengths, WindowKeys,
@@ -33,7 +35,10 @@ mod host {
         SegmentEntries, SegmentEntriesSingle, SegmentFlags, SegmentHeaders, SegmentRanks,
         SegmentRowMarks, SegmentRows, SegmentValues,
     };
-    pub use super::sellp::{SellpColumns, SellpMeasure, SellpValues, SellpValuesSingle};
+    pub use super::sellp::{
+        MOST_SIGMA, SellpColumns, SellpMeasure, SellpOrder, SellpValues, SellpValuesCoded,
+        SellpValuesSingle,
+    };
     pub use super::stats::{RowStats, ValueStats};
     pub use super::values::{NO_POSITION, Numbers, PlacedValues, Positions};
 }

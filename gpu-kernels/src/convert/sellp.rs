@@ -4,12 +4,14 @@
 //! The steps are: measure the sizes of each chunk, scan them (exclusive sums, with one more word at
 //! the end), then write columns and values.
 
+use super::dictionary::ValueCodes;
 use crate::collective::warp_fold;
+use crate::device::shared::{Pool, SharedArray};
 use crate::device::warp::WARP_SIZE;
-use crate::device::{DevicePtr, DevicePtrMut};
+use crate::device::{DevicePtr, DevicePtrMut, thread};
 use crate::kernel::kernel;
 use crate::spmv::compact::{BITS_8, BITS_16, BITS_32, chunk_and_lane};
-use crate::spmv::sellp::{BY_DIAGONAL, LOG_WARP, LaneEntries};
+use crate::spmv::sellp::{BY_DIAGONAL, LOG_WARP, LaneEntries, Windows};
 
 /// Beyond every column, and every key of a diagonal.
 const NONE: u32 = u32::MAX;
@@ -17,6 +19,42 @@ const NONE: u32 = u32::MAX;
 const SAME_DIAGONALS: u32 = 4;
 /// Stored elements by diagonal for four in a row of the longest, at most.
 const MOST_ELEMENTS_OF_4: u32 = 5;
+
+/// Entries of the longest row of a chunk by diagonal, at most: its diagonals are walked one after another.
+const MOST_DIAGONALS_WALKED: u32 = 1024;
+
+/// Rows of the largest window that is sorted.
+pub const MOST_SIGMA: u32 = 1024;
+
+kernel! {
+    /// The order of the rows of each window of `sigma`, at most [`MOST_SIGMA`], the longest first, and equally
+    /// long ones in their own order; `order` has the row at each position, counted from the first one of its window.
+    /// Block: `sigma`; grid: a block for each window; shared memory: a word for each thread.
+    pub fn convert_sellp_order(
+        rows: u32,
+        row_ptr: DevicePtr<u32>,
+        order: DevicePtrMut<u16>,
+    ) {
+        let (row, sigma) = (thread::index_1d(), thread::block_dim_x());
+        let (mine, first) = (thread::thread_idx_x(), thread::block_idx_x() * sigma);
+        let lengths: SharedArray<u32> = Pool::new().array(sigma);
+        let length = if row < rows { row_ptr.load(row + 1) - row_ptr.load(row) } else { 0 };
+        lengths.store(mine, length);
+        thread::sync_threads();
+        if row >= rows {
+            return;
+        }
+        let mut before = 0;
+        for other in 0..sigma.min(rows - first) {
+            let of_other = lengths.load(other);
+            if of_other > length || of_other == length && other < mine {
+                before += 1;
+            }
+        }
+        order.store(first + before, mine as u16);
+    }
+    as SellpOrder
+}
 
 /// An iteration of the warp over the diagonals of a chunk in ascending order: each lane has a row
 /// and its next entry. A row with columns out of order takes a separate diagonal if needed.
@@ -68,6 +106,9 @@ impl Diagonals {
     #[inline(always)]
     fn most(&self) -> u32 {
         let longest = warp_fold(self.end - self.next, u32::max);
+        if longest > MOST_DIAGONALS_WALKED {
+            return 0;
+        }
         longest.saturating_add(longest / 4 * (MOST_ELEMENTS_OF_4 - 4))
     }
 
@@ -123,8 +164,8 @@ kernel! {
     /// How columns are stored, and four measures of each chunk, `chunks` words for each: stored
     /// elements of a lane rounded up to a multiple of `round` (1 or 4), groups of four bases, 128-byte
     /// units that offsets take, and those that fill words take. With `compact` 0 columns stay 32 bits
-    /// wide, with `diagonals` 0 no stored elements are by diagonal; x has 32 columns less than 2^32
-    /// otherwise. Block: a multiple of 32; grid: at least one warp per chunk.
+    /// wide, with `diagonals` 0, as sorted rows need, no stored elements are by diagonal; x has 32 columns less
+    /// than 2^32 otherwise. Block: a multiple of 32; grid: at least one warp per chunk.
     pub fn convert_sellp_measure(
         rows: u32,
         chunks: u32,
@@ -134,6 +175,8 @@ kernel! {
         diagonals: u32,
         row_ptr: DevicePtr<u32>,
         col_ind: DevicePtr<u32>,
+        log_sigma: u32,
+        order: DevicePtr<u16>,
         measures: DevicePtrMut<u32>,
         modes: DevicePtrMut<u32>,
     ) {
@@ -141,7 +184,9 @@ kernel! {
         if chunk >= chunks {
             return;
         }
-        let mine = LaneEntries::of(chunk, lane, rows, log_lanes, row_ptr);
+        let windows = Windows { log_sigma, order };
+        let mine =
+            LaneEntries::of(chunk, lane, rows, log_lanes, row_ptr, |at| windows.row(at));
         let mut width = warp_fold(mine.elements, u32::max);
         let mut diagonal = None;
         if diagonals != 0 {
@@ -247,6 +292,8 @@ kernel! {
         log_lanes: u32,
         row_ptr: DevicePtr<u32>,
         col_ind: DevicePtr<u32>,
+        log_sigma: u32,
+        order: DevicePtr<u16>,
         sums: DevicePtr<u32>,
         modes: DevicePtr<u32>,
         headers: DevicePtrMut<[u32; 4]>,
@@ -279,7 +326,9 @@ kernel! {
             }
             return;
         }
-        let mine = LaneEntries::of(chunk, lane, rows, log_lanes, row_ptr);
+        let windows = Windows { log_sigma, order };
+        let mine =
+            LaneEntries::of(chunk, lane, rows, log_lanes, row_ptr, |at| windows.row(at));
         let width = warp_fold(mine.elements, u32::max);
         if lane == 0 {
             headers.store(chunk, [start, width, first_group, unit << 2 | mode]);
@@ -323,6 +372,7 @@ struct Elements {
     log_lanes: u32,
     row_ptr: DevicePtr<u32>,
     col_ind: DevicePtr<u32>,
+    windows: Windows,
     sums: DevicePtr<u32>,
     modes: DevicePtr<u32>,
 }
@@ -332,7 +382,7 @@ impl Elements {
     /// element of this lane; padding and holes have no entry.
     #[inline(always)]
     fn for_each(self, store: impl Fn(u32, u32, u32, Option<u32>)) {
-        let Self { rows, chunks, log_lanes, row_ptr, col_ind, sums, modes } = self;
+        let Self { rows, chunks, log_lanes, row_ptr, col_ind, windows, sums, modes } = self;
         let (chunk, lane) = chunk_and_lane();
         if chunk >= chunks {
             return;
@@ -355,7 +405,7 @@ impl Elements {
                 part_of = (part_of + 1) & ((1 << log_lanes) - 1);
             }
         } else {
-            let mine = LaneEntries::of(chunk, lane, rows, log_lanes, row_ptr);
+            let mine = LaneEntries::of(chunk, lane, rows, log_lanes, row_ptr, |at| windows.row(at));
             while element < mine.elements {
                 store(start, element, lane, Some(mine.entry(element)));
                 element += 1;
@@ -377,12 +427,15 @@ kernel! {
         log_lanes: u32,
         row_ptr: DevicePtr<u32>,
         col_ind: DevicePtr<u32>,
+        log_sigma: u32,
+        order: DevicePtr<u16>,
         sums: DevicePtr<u32>,
         modes: DevicePtr<u32>,
         values: DevicePtr<T>,
         elements: DevicePtrMut<T>,
     ) {
-        let matrix = Elements { rows, chunks, log_lanes, row_ptr, col_ind, sums, modes };
+        let windows = Windows { log_sigma, order };
+        let matrix = Elements { rows, chunks, log_lanes, row_ptr, col_ind, windows, sums, modes };
         matrix.for_each(|start, element, lane, entry| {
             let at = u64::from(start + element) * u64::from(WARP_SIZE) + u64::from(lane);
             elements.store(at, entry.map_or(T::ZERO, |k| values.load(k)));
@@ -400,12 +453,15 @@ kernel! {
         log_lanes: u32,
         row_ptr: DevicePtr<u32>,
         col_ind: DevicePtr<u32>,
+        log_sigma: u32,
+        order: DevicePtr<u16>,
         sums: DevicePtr<u32>,
         modes: DevicePtr<u32>,
         values: DevicePtr<T>,
         elements: DevicePtrMut<f32>,
     ) {
-        let matrix = Elements { rows, chunks, log_lanes, row_ptr, col_ind, sums, modes };
+        let windows = Windows { log_sigma, order };
+        let matrix = Elements { rows, chunks, log_lanes, row_ptr, col_ind, windows, sums, modes };
         matrix.for_each(|start, element, lane, entry| {
             let group = u64::from(start / 4 + element / 4) * u64::from(WARP_SIZE) + u64::from(lane);
             let value = entry.map_or(0.0, |k| values.load(k).single());
@@ -413,4 +469,37 @@ kernel! {
         });
     }
     as SellpValuesSingle
+}
+
+kernel! {
+    /// [`SellpValues`] as codes of a byte, four stored elements of a lane in a word: those of the `table` that
+    /// [`FindValues`](super::dictionary::FindValues) has filled, and 0, the code of the number 0, where there is no
+    /// entry; `sums` made with `round` 4.
+    pub fn convert_sellp_values_coded<T: Real>(
+        rows: u32,
+        chunks: u32,
+        log_lanes: u32,
+        row_ptr: DevicePtr<u32>,
+        col_ind: DevicePtr<u32>,
+        log_sigma: u32,
+        order: DevicePtr<u16>,
+        sums: DevicePtr<u32>,
+        modes: DevicePtr<u32>,
+        values: DevicePtr<T>,
+        table: DevicePtr<u64>,
+        codes: DevicePtr<u32>,
+        elements: DevicePtrMut<u32>,
+    ) {
+        let windows = Windows { log_sigma, order };
+        let matrix = Elements { rows, chunks, log_lanes, row_ptr, col_ind, windows, sums, modes };
+        let codes = ValueCodes { table, codes };
+        matrix.for_each(|start, element, lane, entry| {
+            let at = u64::from(start / 4 + element / 4) * u64::from(WARP_SIZE) + u64::from(lane);
+            let code = entry.map_or(0, |k| codes.of(values.load(k)));
+            // The thread has the word for itself.
+            let before = if element % 4 == 0 { 0 } else { elements.load(at) };
+            elements.store(at, before | code << (8 * (element % 4)));
+        });
+    }
+    as SellpValuesCoded
 }

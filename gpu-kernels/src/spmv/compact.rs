@@ -10,6 +10,7 @@
 //! 16 and 32 bits: the same with 256 and 512 bytes; four bases per group in an array of their own
 //! ```
 
+use crate::device::shared::{Pool, SharedArray};
 use crate::device::warp::WARP_SIZE;
 use crate::device::{DevicePtr, Real, thread};
 
@@ -120,6 +121,54 @@ impl<T: Real> Values<T> for Single {
     fn load(self, place: u64, group: u32, _: u32) -> [T; 4] {
         let at = place + u64::from(group) * u64::from(4 * WARP_SIZE);
         self.0.load_vector_streaming::<4>(at).map(T::widen)
+    }
+}
+
+/// Distinct values of a matrix that are numbered by a byte, the number 0 first.
+pub const MOST_VALUES: u32 = 256;
+
+/// Codes of a byte for values, in groups of four like offsets, and the values in shared memory. `start` is a
+/// multiple of 4.
+#[derive(Clone, Copy)]
+pub(crate) struct Coded<T> {
+    codes: DevicePtr<u32>,
+    table: SharedArray<T>,
+}
+
+impl<T: Real> Coded<T> {
+    /// Copies the [`MOST_VALUES`] values into shared memory; all threads of the block call it.
+    #[inline(always)]
+    pub(crate) fn new(codes: DevicePtr<u32>, table: DevicePtr<T>) -> Self {
+        let shared = Pool::new().array(MOST_VALUES);
+        let mut code = thread::thread_idx_x();
+        while code < MOST_VALUES {
+            shared.store(code, table.load(code));
+            code += thread::block_dim_x();
+        }
+        thread::sync_threads();
+        Self { codes, table: shared }
+    }
+}
+
+/// Bytes of shared memory a block for values that are stored as codes: their table.
+#[cfg(not(target_arch = "nvptx64"))]
+pub fn coded_shared_bytes<T: Real>() -> u32 {
+    let mut pool = Pool::new();
+    let _: SharedArray<T> = pool.array(MOST_VALUES);
+    pool.bytes()
+}
+
+impl<T: Real> Values<T> for Coded<T> {
+    const PADDING_COUNTS: bool = false;
+    #[inline(always)]
+    fn place(start: u32, lane: u32) -> u64 {
+        u64::from(start / 4) * u64::from(WARP_SIZE) + u64::from(lane)
+    }
+    #[inline(always)]
+    fn load(self, place: u64, group: u32, _: u32) -> [T; 4] {
+        let word = self.codes.load_streaming(place + u64::from(group * WARP_SIZE));
+        [word & 0xff, word >> 8 & 0xff, word >> 16 & 0xff, word >> 24]
+            .map(|code| self.table.load(code))
     }
 }
 

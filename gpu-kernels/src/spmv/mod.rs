@@ -37,6 +37,7 @@ pub use dia_thread_per_row::{Distances, MOST_DIAGONALS};
 #[cfg(not(target_arch = "nvptx64"))]
 mod host {
     pub use super::bsr_subwarp_per_row::{Bsr2, Bsr3, Bsr4, Bsr5, Bsr6, Bsr8};
+    pub use super::compact::{MOST_VALUES, coded_shared_bytes};
     pub use super::csr_adaptive::{
         AdaptiveTiles, CsrAdaptive, CsrAdaptiveCombine, CsrAdaptiveEqual, csr_adaptive_shared_bytes,
     };
@@ -78,7 +79,10 @@ mod host {
         CompactColumns, SellCompactEqualSorted, SellCompactEqualUnsorted, SellCompactSorted,
         SellCompactUnsorted,
     };
-    pub use super::sellp::{Sellp, SellpEqual, SellpSingle};
+    pub use super::sellp::{
+        Sellp, SellpCoded, SellpCodedSorted, SellpEqual, SellpEqualSorted, SellpSingle,
+        SellpSingleSorted, SellpSorted,
+    };
 }
 #[cfg(not(target_arch = "nvptx64"))]
 pub use host::*;

@@ -1,10 +1,11 @@
 //! SELL-P: sliced ELLPACK, a warp per chunk and 1 to 32 lanes per row (Anzt, Tomov and Dongarra,
 //! "Implementing a sparse matrix vector product for the SELL-C/SELL-C-sigma formats on NVIDIA
-//! GPUs", 2014), with columns as short as each chunk allows and values left out or in single
-//! precision where they fit (own).
+//! GPUs", 2014), with columns as short as each chunk allows and values left out, by codes or in
+//! single precision where they fit (own).
 //!
 //! Lane l of a chunk is sub-lane l mod w of row l / w; stored element s of it is entry s w + (l mod w)
-//! of the row, in place 32 s + l. The w sums of a row are folded in registers. Rows keep their order.
+//! of the row, in place 32 s + l. The w sums of a row are folded in registers. Rows keep their order, or
+//! are sorted by length within windows (sigma), which makes chunks of rows of one length.
 //! How columns are stored is in `compact.rs`; the kernels in `convert/sellp.rs` make the arrays.
 //!
 //! A chunk whose entries lie on few diagonals has its stored elements by diagonal instead, as in DIA:
@@ -15,7 +16,8 @@
 //! which are read where a hole would count.
 
 use super::compact::{
-    All, Single, Values, all_elements_are_safe, chunk_and_lane, lane_sum, lane_sum_by_offsets,
+    All, Coded, Single, Values, all_elements_are_safe, chunk_and_lane, lane_sum,
+    lane_sum_by_offsets,
 };
 use crate::device::warp::{FULL_MASK, WARP_SIZE};
 use crate::device::{DevicePtr, Output, Real, warp};
@@ -25,6 +27,25 @@ use crate::kernel::kernel;
 pub(crate) const LOG_WARP: u32 = WARP_SIZE.trailing_zeros();
 /// How the columns of a chunk are stored, beside the offsets of `compact.rs`.
 pub(crate) const BY_DIAGONAL: u32 = 0;
+
+/// The rows at the positions of the chunks, sorted within windows of 2^`log_sigma` rows.
+#[derive(Clone, Copy)]
+pub(crate) struct Windows {
+    /// 0: every row is at its own position.
+    pub(crate) log_sigma: u32,
+    /// The row at each position, counted from the first one of its window.
+    pub(crate) order: DevicePtr<u16>,
+}
+
+impl Windows {
+    #[inline(always)]
+    pub(crate) fn row(self, position: u32) -> u32 {
+        if self.log_sigma == 0 {
+            return position;
+        }
+        (position >> self.log_sigma << self.log_sigma) + u32::from(self.order.load(position))
+    }
+}
 
 /// The entries of a CSR matrix that are those of one lane of a chunk.
 #[derive(Clone, Copy)]
@@ -42,10 +63,12 @@ impl LaneEntries {
         rows: u32,
         log_lanes: u32,
         row_ptr: DevicePtr<u32>,
+        row_at: impl FnOnce(u32) -> u32,
     ) -> Self {
-        let row = (chunk << (LOG_WARP - log_lanes)) + (lane >> log_lanes);
+        let position = (chunk << (LOG_WARP - log_lanes)) + (lane >> log_lanes);
         let mut mine = Self { first: 0, log_lanes, elements: 0 };
-        if row < rows {
+        if position < rows {
+            let row = row_at(position);
             let (start, end) = (row_ptr.load(row), row_ptr.load(row + 1));
             let sub_lane = lane & ((1 << log_lanes) - 1);
             if end - start > sub_lane {
@@ -109,6 +132,75 @@ fn filled_sum<T: Real, V: Values<T>>(
     even + odd
 }
 
+/// The sum of the 2^`log_lanes` lanes of a row, which are `distance` apart.
+#[inline(always)]
+fn folded<T: Real>(mut sum: T, log_lanes: u32, mut distance: u32) -> T {
+    for _ in 0..log_lanes {
+        sum += warp::shuffle_xor(FULL_MASK, sum, distance, WARP_SIZE);
+        distance *= 2;
+    }
+    sum
+}
+
+/// The sum of one lane of a chunk that is not by diagonal; `filled` counts its entries among the `width` stored
+/// elements.
+#[inline(always)]
+#[expect(clippy::too_many_arguments, reason = "the parts of a chunk, inlined")]
+fn padded_sum<T: Real, V: Values<T>>(
+    mode: u32,
+    width: u32,
+    filled: impl Fn() -> u32,
+    at: (u64, u32, u32),
+    bases: DevicePtr<u32>,
+    offsets: DevicePtr<u32>,
+    values: V,
+    x: DevicePtr<T>,
+) -> T {
+    let mut elements = if all_elements_are_safe(values) { width } else { filled() };
+    // At most twice: over the padding, and without it if the sum is not finite.
+    loop {
+        let sum = lane_sum_by_offsets(mode, elements, at, bases, offsets, values, x);
+        if elements == width && !sum.is_finite() {
+            let filled = filled();
+            if filled < width {
+                elements = filled;
+                continue;
+            }
+        }
+        return sum;
+    }
+}
+
+/// The product with rows sorted within windows; no chunk is by diagonal.
+#[inline(always)]
+fn sorted_product<T: Real, V: Values<T>>(
+    matrix: Chunks,
+    windows: Windows,
+    values: V,
+    x: DevicePtr<T>,
+    y: Output<T>,
+) {
+    let Chunks { rows, cols, log_lanes, headers, bases, offsets, row_ptr, .. } = matrix;
+    let (chunk, lane) = chunk_and_lane();
+    let position = (chunk << (LOG_WARP - log_lanes)) + (lane >> log_lanes);
+    // The whole warp: the shuffles below need all of it.
+    if chunk << (LOG_WARP - log_lanes) >= rows {
+        return;
+    }
+    let [start, width, first_group, tagged] = headers.load(chunk);
+    let row = if position < rows { windows.row(position) } else { 0 };
+    let bases = bases.offset(u64::from(first_group) * 4);
+    let offsets = offsets.offset(u64::from(tagged >> 2) * u64::from(WARP_SIZE));
+    let at = (V::place(start, lane), lane, cols.wrapping_sub(1));
+    let filled = || LaneEntries::of(chunk, lane, rows, log_lanes, row_ptr, |_| row).elements;
+    let sum = padded_sum(tagged & 3, width, filled, at, bases, offsets, values, x);
+    // The lanes of a row are neighbours.
+    let sum = folded(sum, log_lanes, 1);
+    if position < rows && lane & ((1 << log_lanes) - 1) == 0 {
+        y.store(row, sum);
+    }
+}
+
 #[inline(always)]
 fn product<T: Real, V: Values<T>>(matrix: Chunks, values: V, x: DevicePtr<T>, y: Output<T>) {
     let Chunks { rows, log_lanes, headers, bases, offsets, fills, row_ptr, .. } = matrix;
@@ -146,27 +238,11 @@ fn product<T: Real, V: Values<T>>(matrix: Chunks, values: V, x: DevicePtr<T>, y:
         let bases = bases.offset(u64::from(first_group) * 4);
         let offsets = offsets.offset(unit);
         let at = (place, lane, last_column);
-        let filled = || LaneEntries::of(chunk, lane, rows, log_lanes, row_ptr).elements;
-        let mut elements = if all_elements_are_safe(values) { width } else { filled() };
-        // At most twice: over the padding, and without it if the sum is not finite.
-        loop {
-            sum = lane_sum_by_offsets(mode, elements, at, bases, offsets, values, x);
-            if elements == width && !sum.is_finite() {
-                let filled = filled();
-                if filled < width {
-                    elements = filled;
-                    continue;
-                }
-            }
-            break;
-        }
+        let filled = || LaneEntries::of(chunk, lane, rows, log_lanes, row_ptr, |row| row).elements;
+        sum = padded_sum(mode, width, filled, at, bases, offsets, values, x);
     }
     // The lanes of a row are neighbours, or as far apart as the chunk has rows.
-    let mut distance = if by_diagonal { 1 << log_rows } else { 1 };
-    for _ in 0..log_lanes {
-        sum += warp::shuffle_xor(FULL_MASK, sum, distance, WARP_SIZE);
-        distance *= 2;
-    }
+    sum = folded(sum, log_lanes, if by_diagonal { 1 << log_rows } else { 1 });
     let (row, part) = if by_diagonal {
         (lane & ((1 << log_rows) - 1), lane >> log_rows)
     } else {
@@ -239,4 +315,121 @@ kernel! {
         product(matrix, All(value), x, y);
     }
     as SellpEqual
+}
+
+kernel! {
+    /// [`Sellp`] with rows sorted within windows of 2^`log_sigma`; `order` has the row at each position, counted
+    /// from the first one of its window.
+    pub fn spmv_sellp_sorted<T: Real>(
+        rows: u32,
+        cols: u32,
+        log_lanes: u32,
+        headers: DevicePtr<[u32; 4]>,
+        bases: DevicePtr<u32>,
+        offsets: DevicePtr<u32>,
+        fills: DevicePtr<u32>,
+        row_ptr: DevicePtr<u32>,
+        log_sigma: u32,
+        order: DevicePtr<u16>,
+        values: DevicePtr<T>,
+        x: DevicePtr<T>,
+        y: Output<T>,
+    ) {
+        let matrix = Chunks { rows, cols, log_lanes, headers, bases, offsets, fills, row_ptr };
+        sorted_product(matrix, Windows { log_sigma, order }, values, x, y);
+    }
+    as SellpSorted
+}
+
+kernel! {
+    /// [`SellpSingle`] with rows sorted as in [`SellpSorted`].
+    pub fn spmv_sellp_single_sorted<T: Real>(
+        rows: u32,
+        cols: u32,
+        log_lanes: u32,
+        headers: DevicePtr<[u32; 4]>,
+        bases: DevicePtr<u32>,
+        offsets: DevicePtr<u32>,
+        fills: DevicePtr<u32>,
+        row_ptr: DevicePtr<u32>,
+        log_sigma: u32,
+        order: DevicePtr<u16>,
+        values: DevicePtr<f32>,
+        x: DevicePtr<T>,
+        y: Output<T>,
+    ) {
+        let matrix = Chunks { rows, cols, log_lanes, headers, bases, offsets, fills, row_ptr };
+        sorted_product(matrix, Windows { log_sigma, order }, Single(values), x, y);
+    }
+    as SellpSingleSorted
+}
+
+kernel! {
+    /// [`SellpEqual`] with rows sorted as in [`SellpSorted`].
+    pub fn spmv_sellp_equal_sorted<T: Real>(
+        rows: u32,
+        cols: u32,
+        log_lanes: u32,
+        headers: DevicePtr<[u32; 4]>,
+        bases: DevicePtr<u32>,
+        offsets: DevicePtr<u32>,
+        fills: DevicePtr<u32>,
+        row_ptr: DevicePtr<u32>,
+        log_sigma: u32,
+        order: DevicePtr<u16>,
+        value: T,
+        x: DevicePtr<T>,
+        y: Output<T>,
+    ) {
+        let matrix = Chunks { rows, cols, log_lanes, headers, bases, offsets, fills, row_ptr };
+        sorted_product(matrix, Windows { log_sigma, order }, All(value), x, y);
+    }
+    as SellpEqualSorted
+}
+
+kernel! {
+    /// [`Sellp`] with values by a code of a byte for each stored element, and a `table` of 256 of them. Shared memory:
+    /// [`coded_shared_bytes`](super::coded_shared_bytes).
+    pub fn spmv_sellp_coded<T: Real>(
+        rows: u32,
+        cols: u32,
+        log_lanes: u32,
+        headers: DevicePtr<[u32; 4]>,
+        bases: DevicePtr<u32>,
+        offsets: DevicePtr<u32>,
+        fills: DevicePtr<u32>,
+        row_ptr: DevicePtr<u32>,
+        codes: DevicePtr<u32>,
+        table: DevicePtr<T>,
+        x: DevicePtr<T>,
+        y: Output<T>,
+    ) {
+        let matrix = Chunks { rows, cols, log_lanes, headers, bases, offsets, fills, row_ptr };
+        product(matrix, Coded::new(codes, table), x, y);
+    }
+    as SellpCoded
+}
+
+kernel! {
+    /// [`SellpCoded`] with rows sorted as in [`SellpSorted`].
+    pub fn spmv_sellp_coded_sorted<T: Real>(
+        rows: u32,
+        cols: u32,
+        log_lanes: u32,
+        headers: DevicePtr<[u32; 4]>,
+        bases: DevicePtr<u32>,
+        offsets: DevicePtr<u32>,
+        fills: DevicePtr<u32>,
+        row_ptr: DevicePtr<u32>,
+        log_sigma: u32,
+        order: DevicePtr<u16>,
+        codes: DevicePtr<u32>,
+        table: DevicePtr<T>,
+        x: DevicePtr<T>,
+        y: Output<T>,
+    ) {
+        let matrix = Chunks { rows, cols, log_lanes, headers, bases, offsets, fills, row_ptr };
+        sorted_product(matrix, Windows { log_sigma, order }, Coded::new(codes, table), x, y);
+    }
+    as SellpCodedSorted
 }

@@ -11,8 +11,17 @@ const BEFORE: u32 = 32;
 /// What is measured of a chunk.
 const MEASURES: usize = 4;
 
+/// How the columns are stored.
+#[derive(Clone, Copy)]
+struct Stored {
+    compact: bool,
+    diagonals: bool,
+    log_sigma: u32,
+}
+
 /// One way to store the columns, for all ways to store values.
-fn check(tail: &mut Tail, log_lanes: u32, compact: bool, diagonals: bool) {
+fn check(tail: &mut Tail, log_lanes: u32, stored: Stored) {
+    let Stored { compact, diagonals, log_sigma } = stored;
     let emulator = tail.emulator.clone();
     let (rows, row, entry) = (tail.rows(), tail.first_row, tail.first_entry);
     let height = 32 >> log_lanes;
@@ -26,6 +35,15 @@ fn check(tail: &mut Tail, log_lanes: u32, compact: bool, diagonals: bool) {
     let row_ptr = far(&row_ptr, row - BEFORE);
     let columns = emulator.alloc_from(&tail.columns);
     let columns = far(&columns, entry);
+    // The order of the rows of the tail, which begins with a window.
+    let sorted = emulator.alloc_zeroed::<u16>(ROWS as usize);
+    if log_sigma > 0 {
+        let (windows, of_tail) = (rows >> log_sigma, ROWS >> log_sigma);
+        let grid = (windows + 1, u64::from(of_tail) + 1);
+        let args = SellpOrder { rows, row_ptr, order: far_mut(&sorted, row) };
+        launch_last::<SellpOrder>(&emulator, grid, 1 << log_sigma, 4 << log_sigma, args);
+    }
+    let order = far(&sorted, row);
     for round in [1, 4] {
         let modes = emulator.alloc_from(&vec![0_u32; count]);
         let words = (MEASURES - 1) * chunks as usize + count + 1;
@@ -39,6 +57,8 @@ fn check(tail: &mut Tail, log_lanes: u32, compact: bool, diagonals: bool) {
             diagonals: diagonals.into(),
             row_ptr,
             col_ind: columns,
+            log_sigma,
+            order,
             measures: far_mut(&sums, first),
             modes: far_mut(&modes, first),
         };
@@ -83,6 +103,8 @@ fn check(tail: &mut Tail, log_lanes: u32, compact: bool, diagonals: bool) {
             log_lanes,
             row_ptr,
             col_ind: columns,
+            log_sigma,
+            order,
             sums: starts_ptr,
             modes: far(&modes, first),
             headers: far_mut(&headers, first),
@@ -98,7 +120,14 @@ fn check(tail: &mut Tail, log_lanes: u32, compact: bool, diagonals: bool) {
         let (wide, single) =
             (emulator.alloc_zeroed::<f64>(elements), emulator.alloc_zeroed::<f32>(elements));
         macro_rules! product {
-            ($kernel:ident, $field:ident: $value:expr) => {{
+            ($in_order:ident, $sorted:ident, $shared:expr, $($field:ident: $value:expr),*) => {
+                if log_sigma == 0 {
+                    product!($in_order, $shared, $($field: $value),*)
+                } else {
+                    product!($sorted, $shared, $($field: $value,)* log_sigma: log_sigma, order: order)
+                }
+            };
+            ($kernel:ident, $shared:expr, $($field:ident: $value:expr),*) => {{
                 let y = tail.y(1);
                 let args = $kernel {
                     rows,
@@ -109,38 +138,67 @@ fn check(tail: &mut Tail, log_lanes: u32, compact: bool, diagonals: bool) {
                     offsets: far(&offsets, 32 * units),
                     fills: far(&fills, 32 * words),
                     row_ptr,
-                    $field: $value,
+                    $($field: $value,)*
                     x: tail.x_buffer.ptr(),
                     y: far_mut(&y, row).into(),
                 };
-                launch_last::<$kernel<f64>>(&emulator, grid, block, 0, args);
+                launch_last::<$kernel<f64>>(&emulator, grid, block, $shared, args);
                 tail.check_y::<$kernel<f64>>(&y, 1);
             }};
         }
         macro_rules! values {
-            ($kernel:ident, $elements:expr) => {
+            ($kernel:ident, $elements:expr, $before:expr $(, $more:ident: $of:expr)*) => {
                 let args = $kernel {
                     rows,
                     chunks,
                     log_lanes,
                     row_ptr,
                     col_ind: columns,
+                    log_sigma,
+                    order,
                     sums: starts_ptr,
                     modes: far(&modes, first),
                     values: far(&stored, entry),
-                    elements: far_mut($elements, element),
+                    $($more: $of,)*
+                    elements: far_mut($elements, $before),
                 };
                 launch_last::<$kernel<f64>>(&emulator, grid, block, 0, args);
             };
         }
         if round == 1 {
-            values!(SellpValues, &wide);
-            product!(Sellp, values: far(&wide, element));
+            values!(SellpValues, &wide, element);
+            product!(Sellp, SellpSorted, 0, values: far(&wide, element));
         } else {
-            values!(SellpValuesSingle, &single);
-            product!(SellpSingle, values: far(&single, element));
+            values!(SellpValuesSingle, &single, element);
+            product!(SellpSingle, SellpSingleSorted, 0, values: far(&single, element));
+            // The codes of the values, with 0 for the number 0.
+            let mut words = vec![NO_VALUE; VALUE_TABLE as usize];
+            words.push(0);
+            let table = emulator.alloc_from(&words);
+            let args = FindValues {
+                entries: tail.values.len() as u32,
+                values: stored.ptr(),
+                table: table.ptr_mut(),
+            };
+            emulator.launch::<FindValues<f64>>(2, 32, 0, args).unwrap();
+            words = table.read_at(0, VALUE_TABLE as usize);
+            let mut numbered = vec![0.0; MOST_VALUES as usize];
+            let mut codes = vec![0_u32; words.len()];
+            let of_values = words.iter().zip(&mut codes).filter(|(word, _)| **word != NO_VALUE);
+            for (number, (&word, code)) in (1..).zip(of_values) {
+                if word != 0.0_f64.to_bits() {
+                    (numbered[number], *code) = (f64::from_bits(word), number as u32);
+                }
+            }
+            let (codes, numbered) = (emulator.alloc_from(&codes), emulator.alloc_from(&numbered));
+            let coded = emulator.alloc_zeroed::<u32>(elements / 4);
+            let (of_table, of_codes) = (table.ptr(), codes.ptr());
+            let before = element / 4;
+            values!(SellpValuesCoded, &coded, before, table: of_table, codes: of_codes);
+            let (far_codes, shared) = (far(&coded, before), coded_shared_bytes::<f64>());
+            product!(SellpCoded, SellpCodedSorted, shared, codes: far_codes, table: numbered.ptr());
             let values = std::mem::replace(&mut tail.values, vec![2.0; stored.len()]);
-            product!(SellpEqual, value: 2.0);
+            product!(SellpEqual, SellpEqualSorted, 0, value: 2.0);
             tail.values = values;
         }
     }
@@ -161,8 +219,11 @@ fn tails() -> impl Iterator<Item = (Tail, u32)> {
 #[test]
 fn columns_of_8_16_and_32_bits() {
     for (mut tail, log_lanes) in tails() {
-        check(&mut tail, log_lanes, true, false);
-        check(&mut tail, log_lanes, false, false);
+        for compact in [true, false] {
+            let stored = Stored { compact, diagonals: false, log_sigma: 0 };
+            check(&mut tail, log_lanes, stored);
+            check(&mut tail, log_lanes, Stored { log_sigma: 6, ..stored });
+        }
     }
 }
 
@@ -175,7 +236,8 @@ fn elements_by_diagonal() {
         for (entry, column) in band.columns.iter_mut().enumerate() {
             *column = entry as u32 / 3 + entry as u32 % 3;
         }
-        check(&mut band, log_lanes, true, true);
-        check(&mut tail, log_lanes, true, true);
+        let stored = Stored { compact: true, diagonals: true, log_sigma: 0 };
+        check(&mut band, log_lanes, stored);
+        check(&mut tail, log_lanes, stored);
     }
 }

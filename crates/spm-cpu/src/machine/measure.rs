@@ -4,9 +4,10 @@ use std::hint::black_box;
 use std::time::Instant;
 
 use spm_formats::kernel::TransposeOutput;
-use spm_formats::{Csr, partition};
+use spm_formats::{Csr, partition, stats};
 
 use super::{Cost, Family, MemoryRates, Rates, SIZES};
+use crate::simd::LANES;
 use crate::spmv::{self, BoxedPlan, Walk};
 use crate::{PlanOptions, Threads, transpose, transposed};
 
@@ -48,7 +49,8 @@ impl Rates {
         let costs = costs();
         let of_csr = &costs[Family::Csr as usize];
         let (turn, short) = (turn(of_csr, 3), turn(of_csr, 2));
-        Self { threads: threads.count(), one, all, start, turn, short, fresh, costs }
+        let sorted = sorted(&costs[Family::SellGathered as usize]);
+        Self { threads: threads.count(), one, all, start, turn, short, sorted, fresh, costs }
     }
 }
 
@@ -307,7 +309,8 @@ fn irregular(bits: u32) -> Csr<f64> {
         .collect();
     let entries = (0..rows).flat_map(|row| (0..length(row)).map(move |entry| row + 5 * entry));
     let col_ind: Vec<u32> = entries.map(|col| col as u32).collect();
-    let values = vec![1.0; col_ind.len()];
+    // Not all equal.
+    let values = (0..col_ind.len()).map(|entry| 1.0 + (entry % DISTINCT) as f64).collect();
     Csr::new((rows, rows + 64), row_ptr, col_ind, values).expect("columns that ascend")
 }
 
@@ -322,6 +325,21 @@ fn turn(cost: &Cost, bits: u32) -> f64 {
     let seconds = product(&plan(Family::Csr, "", &a, &PlanOptions::with_threads(1)));
     let known = cost.row * a.rows() as f64 + cost.element * a.nnz() as f64;
     ((seconds - known) / counted as f64).max(0.0)
+}
+
+/// What a row costs more than `cost` says if rows are sorted by length.
+fn sorted(cost: &Cost) -> f64 {
+    let a = irregular(3);
+    let gather = gathers(Family::SellGathered).iter().find(|way| way.1 == cost.vector_gather);
+    let (gather, _) = gather.expect("a way to gather");
+    let kernel = spmv::find::<f64>("sell-compact").expect("a registered kernel");
+    let parameters = kernel.info.parse_parameters(&format!("sigma=256,codes=off,{gather}"));
+    let parameters = parameters.expect("parameters of the kernel");
+    let plan = kernel.plan(&a, &parameters, &PlanOptions::with_threads(1));
+    let seconds = product(&plan.expect("a matrix for the kernel"));
+    let elements = stats::sell_stored_elements(a.row_ptr(), LANES, 256) as f64;
+    let known = cost.row * a.rows() as f64 + cost.element * elements;
+    ((seconds - known) / a.rows() as f64).max(0.0)
 }
 
 /// Makes a transposed copy.
@@ -420,6 +438,7 @@ mod tests {
         assert!(rates.fresh.is_finite() && rates.fresh > 0.0);
         assert!(rates.turn >= 0.0 && rates.turn < 1.0);
         assert!(rates.short >= 0.0 && rates.short < 1.0);
+        assert!(rates.sorted >= 0.0 && rates.sorted < 1.0);
         for family in Family::ALL {
             let Cost { element, row, plan_row, plan, .. } = rates.cost(family);
             assert!(element + row > 0.0, "{family:?}");

@@ -4,12 +4,14 @@
 //! keeps the rates in a file of the user's cache folder, so that later processes only read them.
 //! [`spmv::predict`](crate::spmv::predict) applies the rates to a matrix.
 
+mod cache;
 mod file;
 mod measure;
 
 use std::fmt;
 use std::str::FromStr;
 
+pub(crate) use cache::last_level_cache;
 pub use file::{CACHE_VARIABLE, RatesFile};
 
 /// Bytes of the working sets that rates are measured for, ascending.
@@ -117,6 +119,9 @@ pub struct Rates {
     turn: f64,
     /// Seconds that a short row costs more, of whatever length, if no branch depends on its length.
     short: f64,
+    /// Seconds that a row costs more if rows are sorted by length: its sum is stored by itself, and the rows
+    /// of a vector are no neighbours.
+    sorted: f64,
     /// Bytes per second of memory that is written for the first time.
     fresh: f64,
     costs: [Cost; Family::ALL.len()],
@@ -144,7 +149,13 @@ impl Rates {
             cost(3e-9, 0.3e-9, 0.4e-9, 20e-9),
             cost(3e-9, 1e-9, 0.0, 4e-9),
         ];
-        Self { threads: 1, one, all: one, start: 1e-5, turn: 4e-9, short: 1e-9, fresh: 2e9, costs }
+        let (start, turn, short, sorted, fresh) = (1e-5, 4e-9, 1e-9, 1e-9, 2e9);
+        Self { threads: 1, one, all: one, start, turn, short, sorted, fresh, costs }
+    }
+
+    /// Threads of the machine.
+    pub(crate) fn threads(&self) -> usize {
+        self.threads
     }
 
     pub(crate) fn cost(&self, family: Family) -> Cost {
@@ -169,6 +180,11 @@ impl Rates {
     /// Seconds that a short row costs more if no branch depends on its length.
     pub(crate) fn short(&self) -> f64 {
         self.short
+    }
+
+    /// Seconds that a row costs more if rows are sorted by length.
+    pub(crate) fn sorted(&self) -> f64 {
+        self.sorted
     }
 
     /// Bytes per second of memory that is written for the first time.
@@ -231,6 +247,7 @@ impl fmt::Display for Rates {
         line(f, "start", &[self.start])?;
         line(f, "turn", &[self.turn])?;
         line(f, "short", &[self.short])?;
+        line(f, "sorted", &[self.sorted])?;
         line(f, "fresh", &[self.fresh])?;
         line(f, "read-one", &self.one.read)?;
         line(f, "gather-one", &self.one.gather)?;
@@ -285,6 +302,7 @@ impl FromStr for Rates {
         let [start] = numbers(lines.next(), "start")?;
         let [turn] = numbers(lines.next(), "turn")?;
         let [short] = numbers(lines.next(), "short")?;
+        let [sorted] = numbers(lines.next(), "sorted")?;
         let [fresh] = numbers(lines.next(), "fresh")?;
         let one = MemoryRates {
             read: numbers(lines.next(), "read-one")?,
@@ -300,7 +318,8 @@ impl FromStr for Rates {
                 numbers(lines.next(), family.name())?;
             *cost = Cost { row, element, index, plan_row, plan, vector_gather: gather > 0.0 };
         }
-        let rates = Self { threads: threads as usize, one, all, start, turn, short, fresh, costs };
+        let rates =
+            Self { threads: threads as usize, one, all, start, turn, short, sorted, fresh, costs };
         let divisors = rates.one.read.iter().chain(&rates.all.read).chain([&rates.fresh]);
         if threads < 1.0 || divisors.into_iter().any(|&read| read < 1.0) || lines.next().is_some() {
             let expected = "threads, bandwidths and no further line".to_owned();

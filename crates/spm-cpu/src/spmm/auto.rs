@@ -6,9 +6,9 @@ use spm_formats::kernel::{KernelInfo, Value};
 use spm_formats::{CsrSource, CsrView, DenseShape, Layout, Scalar, convert};
 
 use super::blocked::bsr;
-use super::{BoxedPlan, KERNEL, SpmmKernel, blocked, csr_serial, vector};
+use super::{KERNEL, SpmmKernel, blocked, csr_serial, vector};
 use crate::kernel::{Planned, Problem};
-use crate::plan::Chosen;
+use crate::plan::{BoxedOwnPlan, Chosen};
 use crate::race::{self, Clock, Monotonic, Race};
 use crate::spmv;
 use crate::spmv::bsr_rows::BLOCK;
@@ -73,24 +73,25 @@ fn plan_by<'a, T: Scalar>(
     // Any numbers that are not special.
     let x = Workspace::new(a.cols() * dense.k, T::from_f64(0.75));
     let mut y = Workspace::zeros(a.rows() * dense.k);
-    let mut run = |plan: &mut BoxedPlan<'a, T>| {
+    let mut run = |plan: &mut BoxedOwnPlan<'a, T>| {
         plan.run(black_box(&x), black_box(&mut y)).expect("matrices of the plan's shape");
     };
     let serial = csr_serial::serial(source.clone(), dense);
-    let mut race = Race::new(clock, serial, &mut run);
+    let mut race = Race::new(clock, serial);
     let candidates = candidates(&a, dense);
     for options in race::pools(options, &alone, work, (SMALL, LARGE)) {
         for (kernel, set) in &candidates {
             let parameters = kernel.info.with(set);
             let options = options.beside(race.held(|plan| plan.footprint().plan_bytes));
             // One that takes too much memory is no candidate.
-            let Ok(plan) = kernel.plan(source.clone(), dense, &parameters, &options) else {
+            let Ok(plan) = kernel.plan_product(source.clone(), dense, &parameters, &options) else {
                 continue;
             };
             let choice = || {
                 let label = kernel.info.label(&set.iter().copied().collect());
-                race::on(&label, &options.threads)
+                race::on(&label, options.threads.count())
             };
+            race::settle(&options.threads);
             race.enter(plan, choice, &mut run);
         }
     }

@@ -10,7 +10,7 @@ use super::rows::{Strides, element, static_chunk};
 use crate::disjoint::Disjoint;
 use crate::kernel::{Planned, Problem};
 use crate::scaled::Update;
-use crate::{Threads, scaled};
+use crate::{Threads, scaled, values};
 
 pub(super) const INFO: KernelInfo = KernelInfo {
     id: "csr-rows",
@@ -61,6 +61,6 @@ impl<T: Scalar> Product<T> for Rows<'_, T> {
     }
 
     fn set_values(&mut self, new: NewValues<'_, T>) -> Result<(), PlanError> {
-        self.a.set_values(new)
+        values::set(&mut self.a, new, Some(&self.threads))
     }
 }

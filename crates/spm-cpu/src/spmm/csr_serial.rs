@@ -5,9 +5,11 @@ use spm_formats::{CsrSource, DenseShape, NewValues, Scalar};
 
 use super::KERNEL;
 use super::plan::{Memory, Product, boxed, checked};
-use super::{BoxedPlan, serial};
+use super::serial;
 use crate::kernel::{Planned, Problem};
+use crate::plan::BoxedOwnPlan;
 use crate::scaled::Update;
+use crate::values;
 
 pub(super) const INFO: KernelInfo = KernelInfo {
     id: "csr-serial",
@@ -22,12 +24,12 @@ pub(super) fn plan<'a, T: Scalar>(problem: Problem<'a, '_, T>) -> Planned<'a, T>
 }
 
 /// The plan that `auto` compares with.
-pub(super) fn serial<'a, T: Scalar>(a: CsrSource<'a, T>, dense: DenseShape) -> BoxedPlan<'a, T> {
+pub(super) fn serial<'a, T: Scalar>(a: CsrSource<'a, T>, dense: DenseShape) -> BoxedOwnPlan<'a, T> {
     boxed(Serial { a, dense }, dense)
 }
 
 /// The plan that `auto` returns if no other kernel is faster.
-pub(super) fn chosen<'a, T: Scalar>(a: CsrSource<'a, T>, dense: DenseShape) -> BoxedPlan<'a, T> {
+pub(super) fn chosen<'a, T: Scalar>(a: CsrSource<'a, T>, dense: DenseShape) -> BoxedOwnPlan<'a, T> {
     Box::new(checked(Serial { a, dense }, dense).chosen(INFO.id))
 }
 
@@ -50,6 +52,6 @@ impl<T: Scalar> Product<T> for Serial<'_, T> {
     }
 
     fn set_values(&mut self, new: NewValues<'_, T>) -> Result<(), PlanError> {
-        self.a.set_values(new)
+        values::set(&mut self.a, new, None)
     }
 }

@@ -5,7 +5,7 @@ use spm_formats::{DenseShape, Scalar};
 
 pub(super) use crate::memory::Memory;
 pub(super) use crate::plan::Product;
-use crate::plan::{BoxedPlan, Checked};
+use crate::plan::{BoxedOwnPlan, Checked};
 
 /// A product with its checks.
 pub(super) fn checked<P>(product: P, dense: DenseShape) -> Checked<P> {
@@ -16,6 +16,6 @@ pub(super) fn checked<P>(product: P, dense: DenseShape) -> Checked<P> {
 pub(super) fn boxed<'a, T: Scalar>(
     product: impl Product<T> + 'a,
     dense: DenseShape,
-) -> BoxedPlan<'a, T> {
+) -> BoxedOwnPlan<'a, T> {
     Box::new(checked(product, dense))
 }

@@ -1,21 +1,17 @@
-//! `auto` for SpMV: chooses a few candidate kernels by the structure of the matrix and times them.
+//! `auto` for SpMV: times the kernels that may be the fastest by the machine model.
 
 use std::hint::black_box;
 
-use spm_formats::kernel::{KernelInfo, ParameterSpec, Parameters, Value};
-use spm_formats::{ByField, CsrSource, CsrView, DenseShape, RealScalar, Scalar, convert, stats};
+use spm_formats::kernel::{KernelInfo, ParameterSpec, Parameters, Value, split_label};
+use spm_formats::{CsrSource, CsrView, DenseShape, Scalar};
 
-use super::bsr_rows::BLOCK;
-use super::dictionary::needs_lookup;
-use super::sell_compact::{CODES, SIGMA};
-use super::{
-    BoxedPlan, KERNEL, SpmvKernel, bsr_rows, csr_compact, csr_merge, csr_nnz_balanced, csr_serial,
-    sell_compact, sell_symmetric, sell_tiles,
-};
+use super::predict::{self, OnThreads};
+use super::{KERNEL, SpmvKernel, csr_merge, csr_serial};
 use crate::kernel::{Planned, Problem};
-use crate::plan::Chosen;
+use crate::machine::Rates;
+use crate::plan::{BoxedOwnPlan, Chosen};
 use crate::race::{self, Clock, Monotonic, Race};
-use crate::simd::{GATHER, LANES, PREFETCH};
+use crate::simd::{GATHER, PREFETCH};
 use crate::{PlanOptions, Threads};
 
 pub(super) const INFO: KernelInfo = KernelInfo {
@@ -29,28 +25,24 @@ pub(super) const INFO: KernelInfo = KernelInfo {
 /// Entries up to which the serial kernel is used, because the differences between kernels are below
 /// the resolution of the clock.
 const TINY: usize = 256;
-/// Entries up to which waking other threads may cost more time than they save.
-const SMALL: usize = 1 << 18;
-/// Number of rows that are read to estimate the structure.
-const SAMPLE: usize = 512;
-/// Rows of the largest window that rows are sorted in.
-const LARGEST_WINDOW: usize = 4096;
-/// Bytes of x from which on it competes with the matrix for the second-level cache.
-const LARGE_X: usize = 1 << 20;
-
-/// Bytes of values from which prefetching them may pay: more than a second-level cache holds.
-const LARGE_A: usize = 1 << 20;
-
-/// The ways to load elements of x.
-const FETCH: [Value; 2] = [Value::Choice("vector"), Value::Choice("scalar")];
+/// How far the model may be wrong about two kernels: one that it says to take so many times as long is not
+/// timed.
+const FAR: f64 = 2.0;
+/// Products that planning may take, and seconds that it may take of products that are shorter. The fastest
+/// conversion by the model and what converts nothing are timed anyway.
+const PLANNING: f64 = 50.0;
+const LEAST: f64 = 5e-3;
 
 pub(super) fn plan<'a, T: Scalar>(problem: Problem<'a, '_, T>) -> Planned<'a, T> {
-    plan_by(Monotonic::start(), problem.a, problem.options)
+    plan_by(Monotonic::start(), PLANNING, Rates::of_races, problem.a, problem.options)
 }
 
-/// The plan that is the fastest by `clock`.
+/// The plan that is the fastest by `clock` of those that may be by `rates`, where planning may take so many
+/// products.
 fn plan_by<'a, T: Scalar>(
     clock: impl Clock,
+    planning: f64,
+    rates: impl FnOnce() -> Rates,
     source: CsrSource<'a, T>,
     options: &PlanOptions,
 ) -> Planned<'a, T> {
@@ -60,68 +52,34 @@ fn plan_by<'a, T: Scalar>(
     }
     // What is timed has an x and a y of its own; a task that counts stored elements sorts some rows.
     let operands = (a.rows() + a.cols()) * T::BYTES;
-    let counted = LARGEST_WINDOW.min(a.rows()) * size_of::<u32>();
+    let counted = predict::LARGEST_WINDOW.min(a.rows()) * size_of::<u32>();
     let taken = operands + rayon::current_num_threads() * counted;
     if options.budget.check_bytes(INFO.id, taken as u128).is_err() {
         return Ok(csr_serial::chosen(source.clone()));
     }
-    let options = &options.beside(taken as u64);
     // Any numbers that are not special: between 0.5 and 1.
     let element = |j: usize| 0.5 + (j as f64 * 0.618_033_988_749_895).fract() / 2.0;
     let x: Vec<T> = (0..a.cols()).map(|j| T::from_f64(element(j))).collect();
     let mut y = vec![T::ZERO; a.rows()];
-    let mut run = |plan: &mut BoxedPlan<'a, T>| {
+    let mut run = |plan: &mut BoxedOwnPlan<'a, T>| {
         plan.run(black_box(&x), black_box(&mut y)).expect("vectors of the plan's shape");
     };
-    let serial = csr_serial::serial(source.clone());
-    let mut race = Race::new(clock, serial, &mut run);
-    let mut best: Option<Entrant<T>> = None;
-    let mut enter = |entrant: Entrant<T>, best: &mut Option<Entrant<T>>| {
-        let Entrant { kernel, parameters, threads } = &entrant;
-        let held = race.held(|plan| plan.footprint().plan_bytes);
-        let options = PlanOptions { threads: threads.clone(), ..options.beside(held) };
-        // One that refuses the matrix is no candidate.
-        let Ok(plan) = kernel.plan(source.clone(), parameters, &options) else { return };
-        let choice = || race::on(&kernel.info.label(parameters), threads);
-        if race.enter(plan, choice, &mut run) {
-            *best = Some(entrant);
-        }
-    };
-    let mut pools = vec![options.threads.clone()];
-    if options.threads.count() > 1 && a.nnz() <= SMALL {
-        pools.push(Threads::new(1));
-    }
-    let candidates = candidates(&a);
-    // How x is fetched best hardly depends on the format: the first candidate finds out.
-    let mut fetch = FETCH.to_vec();
-    for (kernel, set) in &candidates {
-        for &way in &fetch[..if gathers(kernel) { fetch.len() } else { 1 }] {
-            for threads in &pools {
-                let entrant = Entrant::new(*kernel, set, threads);
-                enter(entrant.clone().with(&GATHER, way).unwrap_or(entrant), &mut best);
-            }
-        }
-        if let Some(way) = best.as_ref().and_then(|best| best.parameters.get(GATHER.name)) {
-            fetch = vec![way];
+    let race = Race::new(clock, csr_serial::serial(source.clone()));
+    let options = options.beside(taken as u64);
+    let mut course = Course { source: source.clone(), options, race };
+    let candidates = candidates(&a, course.options.threads.count(), &rates());
+    for candidate in &candidates {
+        let best = course.race.best();
+        if candidate.cost.is_none_or(|of| course.race.spent() + of < LEAST.max(planning * best)) {
+            course.enter(candidate, &mut run);
         }
     }
     // Where no thread pool is faster than the serial kernel, something holds its cores.
-    if best.is_none() && options.threads.count() > 1 && a.nnz() > SMALL {
-        let (kernel, set) = &candidates[0];
-        enter(Entrant::new(*kernel, set, &Threads::new(1)), &mut best);
+    let first = &candidates[0];
+    if first.on == On::All && course.race.serial_leads(&mut run) {
+        course.enter(&Candidate { on: On::Caller, ..first.clone() }, &mut run);
     }
-    // The best once more in other ways.
-    for way in FETCH {
-        if let Some(other) = best.clone().and_then(|best| best.with(&GATHER, way)) {
-            enter(other, &mut best);
-        }
-    }
-    if a.nnz() * T::BYTES >= LARGE_A
-        && let Some(other) = best.clone().and_then(|best| best.with(&PREFETCH, Value::Switch(true)))
-    {
-        enter(other, &mut best);
-    }
-    Ok(match race.finish(&mut run) {
+    Ok(match course.race.finish(&mut run) {
         Some((plan, choice)) => {
             Box::new(Chosen { plan, dense: DenseShape::VECTOR, choice: Some(choice) })
         }
@@ -129,144 +87,186 @@ fn plan_by<'a, T: Scalar>(
     })
 }
 
-/// A kernel that may be the fastest, with its parameters, on a thread pool.
-#[derive(Clone)]
-struct Entrant<T> {
+/// The threads that a candidate is timed on.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum On {
+    /// One thread.
+    Caller,
+    /// The thread pool.
+    All,
+    /// The thread pool and one thread.
+    Both,
+}
+
+/// A kernel that may be the fastest, with its parameters.
+#[derive(Debug, Clone)]
+struct Candidate<T> {
     kernel: SpmvKernel<T>,
     parameters: Parameters,
-    threads: Threads,
+    on: On,
+    /// Seconds of planning and timing it by the model, if it is left out where that is too long.
+    cost: Option<f64>,
 }
 
-impl<T: Scalar> Entrant<T> {
-    fn new(kernel: SpmvKernel<T>, set: &[Set], threads: &Threads) -> Self {
-        Self { kernel, parameters: kernel.info.with(set), threads: threads.clone() }
+impl<T: Scalar> Candidate<T> {
+    fn new(way: &OnThreads) -> Self {
+        let (id, text) = split_label(&way.alone.label);
+        let kernel = super::find::<T>(id).expect("the model knows registered kernels");
+        let parameters = kernel.info.parse_parameters(text).expect("parameters of the kernel");
+        let (alone, all) = (way.alone.seconds, way.all.seconds);
+        let on = match () {
+            () if way.all.threads == 1 || alone * FAR < all => On::Caller,
+            () if all * FAR < alone => On::All,
+            () => On::Both,
+        };
+        Self { kernel, parameters, on, cost: None }
     }
 
-    /// The same with another value of a parameter; `None` if the kernel does not have the
-    /// parameter.
-    fn with(self, parameter: &ParameterSpec, value: Value) -> Option<Self> {
-        let now = self.parameters.get(parameter.name)?;
-        let parameters = self.parameters.with(parameter.name, value);
-        (now != value).then_some(Self { parameters, ..self })
-    }
-}
-
-/// Kernels with the parameters that are set.
-type Candidates<T> = Vec<(SpmvKernel<T>, Vec<Set>)>;
-
-/// Whether a kernel has the parameter [`GATHER`].
-fn gathers<T>(kernel: &SpmvKernel<T>) -> bool {
-    kernel.info.parameters.iter().any(|parameter| parameter.name == GATHER.name)
-}
-
-/// The candidate kernels. The first one gathers if any does.
-fn candidates<T: Scalar>(a: &CsrView<'_, T>) -> Candidates<T> {
-    T::by_field(ForField(a))
-}
-
-/// The choice of the candidates for a matrix.
-struct ForField<'v, 'a, T>(&'v CsrView<'a, T>);
-
-impl<T: Scalar> ByField<T> for ForField<'_, '_, T> {
-    type Output = Candidates<T>;
-
-    fn real(self) -> Candidates<T>
-    where
-        T: RealScalar,
-    {
-        vectorised(self.0)
-    }
-
-    fn complex(self) -> Candidates<T> {
-        straight_from_csr().map(|kernel| (kernel, vec![])).into()
+    /// The ways to run it besides the first one, each of which changes one thing.
+    fn changes(&self) -> impl Iterator<Item = Change> {
+        let choices = |of: &'static ParameterSpec| {
+            let now = self.parameters.get(of.name);
+            let others =
+                now.map(|now| of.studied.iter().copied().filter(move |&value| value != now));
+            others.into_iter().flatten().map(|value| Change::Parameter(of.name, value))
+        };
+        let threads = (self.on == On::Both).then_some(Change::OneThread);
+        choices(&GATHER).chain(choices(&PREFETCH)).chain(threads)
     }
 }
 
-/// Kernels with vector instructions.
-fn vectorised<T: RealScalar>(a: &CsrView<'_, T>) -> Candidates<T> {
-    let structure = Structure::sample(a);
-    let elements = |sigma| stats::sell_stored_elements(a.row_ptr(), LANES, sigma) as f64;
-    let (unsorted, near, far) = (elements(1), elements(256), elements(LARGEST_WINDOW));
-    // Codes that are looked up take longer than values that are in cache.
-    let codes = if needs_lookup(a.values()) { &["table", "registers"][..] } else { &["registers"] };
-    let sorted = |sigma| {
-        codes.iter().map(move |&codes| {
-            let set = vec![(SIGMA.name, Value::Count(sigma)), (CODES.name, Value::Choice(codes))];
-            (SpmvKernel::new(sell_compact::INFO, sell_compact::plan), set)
-        })
-    };
-    let mut candidates = Vec::new();
-    if far < 0.95 * near {
-        candidates.extend(sorted(LARGEST_WINDOW));
-    }
-    if near < 1.3 * far {
-        candidates.extend(sorted(256));
-    }
-    if unsorted < 1.15 * near || structure.shifted {
-        candidates.extend(sorted(1));
-    }
-    candidates.push((SpmvKernel::new(csr_compact::INFO, csr_compact::plan), vec![]));
-    if let Some(blocks) = convert::detect_blocks(*a) {
-        let set = vec![(BLOCK.name, Value::Count(blocks.size))];
-        candidates.push((SpmvKernel::new(bsr_rows::INFO, bsr_rows::plan), set));
-    }
-    if structure.shifted && a.rows() == a.cols() {
-        candidates.push((SpmvKernel::new(sell_symmetric::INFO, sell_symmetric::plan), vec![]));
-    }
-    if structure.far && a.cols() * T::BYTES >= LARGE_X {
-        candidates.push((SpmvKernel::new(sell_tiles::INFO, sell_tiles::plan), vec![]));
-    }
-    candidates.extend(straight_from_csr().map(|kernel| (kernel, vec![])));
-    candidates
+/// What a plan may do differently without being made again.
+#[derive(Debug, Clone, Copy)]
+enum Change {
+    Parameter(&'static str, Value),
+    OneThread,
 }
 
-/// What is a candidate for every matrix: nothing is converted.
-fn straight_from_csr<T: Scalar>() -> [SpmvKernel<T>; 2] {
-    let balanced = SpmvKernel::new(csr_nnz_balanced::INFO, csr_nnz_balanced::plan);
-    [balanced, SpmvKernel::new(csr_merge::INFO, csr_merge::plan)]
-}
-
-/// A parameter and its value.
-type Set = (&'static str, Value);
-
-/// The structure of the matrix as estimated from a few rows.
-struct Structure {
-    /// Whether many rows span more columns than the caches hold of x.
-    far: bool,
-    /// Whether many rows have the columns of the previous row shifted by one.
-    shifted: bool,
-}
-
-impl Structure {
-    fn sample<T: Scalar>(a: &CsrView<'_, T>) -> Self {
-        let columns = |row: usize| a.row(row).0;
-        let (mut seen, mut far, mut shifted) = (0, 0, 0);
-        for row in (1..a.rows()).step_by((a.rows() / SAMPLE).max(1)) {
-            let (before, here) = (columns(row - 1), columns(row));
-            let (Some(first), Some(last)) = (here.first(), here.last()) else { continue };
-            seen += 1;
-            far += usize::from(last.abs_diff(*first) as usize * T::BYTES >= LARGE_X / 4);
-            shifted += usize::from(2 * common_shifted(before, here) > here.len());
+impl Change {
+    /// What it makes of a way.
+    fn of(&self, (parameters, threads): &Way) -> Way {
+        match *self {
+            Self::Parameter(name, value) => (parameters.clone().with(name, value), threads.clone()),
+            Self::OneThread => (parameters.clone(), threads.on_the_caller()),
         }
-        Self { far: 4 * far > seen, shifted: 2 * shifted > seen }
     }
 }
 
-/// How many columns of `here` are one beyond a column of `before`; both ascend.
-fn common_shifted(before: &[u32], here: &[u32]) -> usize {
-    let (mut common, mut rest) = (0, before.iter().peekable());
-    for &column in here {
-        while rest.next_if(|&&other| other + 1 < column).is_some() {}
-        common += usize::from(rest.next_if(|&&other| other + 1 == column).is_some());
+/// How a plan runs.
+type Way = (Parameters, Threads);
+
+/// The candidates: the fastest conversion by the model, what converts nothing, and other conversions that
+/// may be as fast.
+fn candidates<T: Scalar>(a: &CsrView<'_, T>, threads: usize, rates: &Rates) -> Vec<Candidate<T>> {
+    let ways = predict::on_threads(a, threads, rates);
+    let direct = Candidate::new(&ways[0]);
+    let kernel = SpmvKernel::new(csr_merge::INFO, csr_merge::plan);
+    let merge = Candidate { kernel, parameters: kernel.info.defaults(), ..direct };
+    let mut converted =
+        entrants(&ways).into_iter().map(|way| (Candidate::new(way), converting(way)));
+    let first = converted.next().map(|(first, _)| first);
+    let rest = converted.map(|(of, cost)| Candidate { cost: Some(cost), ..of });
+    first.into_iter().chain([direct, merge]).chain(rest).collect()
+}
+
+/// The conversions that may be the fastest, in the order of the model. `ways` begins with the one straight
+/// from CSR.
+fn entrants(ways: &[OnThreads]) -> Vec<&OnThreads> {
+    let best = best(ways);
+    let mut entrants: Vec<_> = ways[1..].iter().filter(|way| way.seconds() < FAR * best).collect();
+    entrants.sort_by(|a, b| a.seconds().total_cmp(&b.seconds()));
+    entrants
+}
+
+/// Seconds of a product in the fastest of `ways` by the model.
+fn best(ways: &[OnThreads]) -> f64 {
+    ways.iter().map(OnThreads::seconds).fold(f64::INFINITY, f64::min)
+}
+
+/// Seconds of a conversion and of timing it in several ways.
+fn converting(way: &OnThreads) -> f64 {
+    way.all.planning + 3.0 * race::trial(way.seconds())
+}
+
+/// Seconds of the race between `ways`, the first of which is straight from CSR.
+pub(super) fn predicted_race(ways: &[OnThreads]) -> f64 {
+    let (direct, best) = (&ways[0], best(ways));
+    let straight = 2.0 * race::trial(direct.seconds()) + race::last(best, direct.alone.seconds);
+    let mut costs = entrants(ways).into_iter().map(converting);
+    let mut race = straight + costs.next().unwrap_or(0.0);
+    for cost in costs {
+        race += if race + cost < LEAST.max(PLANNING * best) { cost } else { 0.0 };
     }
-    common
+    race
+}
+
+/// A race, and what its candidates are planned with.
+struct Course<'a, T, C> {
+    source: CsrSource<'a, T>,
+    options: PlanOptions,
+    race: Race<BoxedOwnPlan<'a, T>, C>,
+}
+
+impl<'a, T: Scalar, C: Clock> Course<'a, T, C> {
+    /// Plans a candidate and times it in each way. What planning has made serves all of them.
+    fn enter(&mut self, candidate: &Candidate<T>, run: &mut impl FnMut(&mut BoxedOwnPlan<'a, T>)) {
+        let Candidate { kernel, parameters, on, .. } = candidate;
+        let mut options = self.options.beside(self.race.held(|plan| plan.footprint().plan_bytes));
+        if *on == On::Caller {
+            options.threads = Threads::new(1);
+        }
+        // One that refuses the matrix is no candidate.
+        let Ok(mut plan) =
+            kernel.plan_product(self.source.clone(), DenseShape::VECTOR, parameters, &options)
+        else {
+            return;
+        };
+        race::settle(&options.threads);
+        let first = (parameters.clone(), options.threads.clone());
+        let changes: Vec<_> = candidate
+            .changes()
+            .filter(|change| {
+                let (parameters, threads) = change.of(&first);
+                plan.run_by(&parameters, &threads)
+            })
+            .collect();
+        let mut ways = vec![first.clone()];
+        ways.extend(changes.iter().map(|change| change.of(&first)));
+        let set = |plan: &mut BoxedOwnPlan<'a, T>, way: usize| {
+            let (parameters, threads) = &ways[way];
+            plan.run_by(parameters, threads);
+        };
+        let times = self.race.times(&mut plan, ways.len(), set, run);
+        let (best, mut seconds) = fastest(&times);
+        let mut way = ways.swap_remove(best);
+        // What has helped by itself, together.
+        let helped = changes.iter().zip(&times[1..]).filter(|(_, of)| **of < times[0]);
+        if helped.clone().count() > 1 {
+            let together = helped.fold(first, |way, (change, _)| change.of(&way));
+            plan.run_by(&together.0, &together.1);
+            let time = self.race.times(&mut plan, 1, |_, _| {}, run)[0];
+            if time < seconds {
+                (way, seconds) = (together, time);
+            }
+        }
+        plan.run_by(&way.0, &way.1);
+        let (parameters, threads) = way;
+        let label = || kernel.info.label(&parameters);
+        self.race.keep(plan, seconds, || race::on(&label(), threads.working()));
+    }
+}
+
+/// Which time is the least, and that time.
+fn fastest(times: &[f64]) -> (usize, f64) {
+    let least = times.iter().copied().enumerate().min_by(|a, b| a.1.total_cmp(&b.1));
+    least.expect("a first way")
 }
 
 #[cfg(test)]
 mod tests {
     use std::collections::BTreeSet;
 
-    use spm_formats::convert;
+    use spm_formats::{Csr, convert};
     use spm_testing::exact::{self, Whole};
     use spm_testing::{generate, reference};
 
@@ -279,10 +279,13 @@ mod tests {
         ("uniform[rows=100,cols=50,entries=256]", &["csr-serial"]),
         (
             "uniform[rows=100,cols=50,entries=257]",
-            &["csr-serial", "csr-compact", "csr-nnz-balanced", "csr-merge", "gather=scalar"],
+            &["csr-serial", "csr-nnz-balanced", "csr-merge", "gather=scalar", "on 1 thread"],
         ),
-        // Rows that repeat the one before, shifted by one; more entries than SMALL.
-        ("stencil27[n=23]", &["sell-symmetric", "sell-compact[sigma=1,"]),
+        // Rows that repeat the one before, shifted by one.
+        (
+            "stencil27[n=23]",
+            &["sell-compact[sigma=1,", "gather=vector", "prefetch=on", "on 3 threads"],
+        ),
         // Three unknowns a node.
         ("blocks[n=10,block=3]", &["bsr-rows[block=3,", "csr-compact"]),
         // Rows that sorting makes equally long.
@@ -290,12 +293,21 @@ mod tests {
             "powerlaw[rows=20000,cols=20000,entries=100000,longest=3000]",
             &["sell-compact[sigma=4096,", "on 1 thread", "on 3 threads"],
         ),
-        // Long reaches over a large x; more entries than SMALL.
+        // Long reaches over a large x.
         (
             "uniform[rows=20000,cols=140000,entries=280000]",
             &["sell-tiles", "sell-compact[sigma=256,", "prefetch=on", "on 3 threads"],
         ),
     ];
+
+    /// Rates of a machine whose memory serves three threads as it serves one.
+    fn three_threads() -> Rates {
+        let text = Rates::typical().to_string();
+        let text = text.replace("threads 1", "threads 3");
+        text.replace("read-all 4e10 3e10 2e10 1e10", "read-all 12e10 9e10 6e10 3e10")
+            .parse()
+            .unwrap()
+    }
 
     /// By a clock of chance every candidate wins a race of some seed; each is right.
     #[test]
@@ -309,8 +321,10 @@ mod tests {
             let mut choices = BTreeSet::new();
             for seed in 0..100 {
                 for threads in [1, 3] {
-                    let options = PlanOptions::with_threads(threads);
-                    let plan = plan_by(Dice::new(seed), csr.view().into(), &options).unwrap();
+                    let (source, options) = (csr.view().into(), PlanOptions::with_threads(threads));
+                    let plan =
+                        plan_by(Dice::new(seed), f64::INFINITY, three_threads, source, &options);
+                    let plan = plan.unwrap();
                     let choice = plan.choice().unwrap();
                     let mut y = vec![f64::NAN; a.rows()];
                     plan.run(&x, &mut y).unwrap();
@@ -324,6 +338,63 @@ mod tests {
             }
             assert!(missing.is_empty(), "{name}: no {missing:?} in {choices:#?}");
         }
+    }
+
+    fn matrix(name: &str) -> Csr<f64> {
+        generate::named(name).unwrap().generate().unwrap()
+    }
+
+    #[test]
+    fn the_model_says_what_is_timed() {
+        let of = |name: &str, rates: &str| -> Vec<_> {
+            let candidates = candidates(&matrix(name).view(), 3, &rates.parse().unwrap());
+            candidates.into_iter().map(|of| (split_label(of.kernel.info.id).0, of.on)).collect()
+        };
+        let text = three_threads().to_string();
+        let change = |from: &str, to: &str| {
+            assert!(text.contains(from), "{from}");
+            text.replace(from, to)
+        };
+        let ids = |of: &[(&'static str, On)]| of.iter().map(|(id, _)| *id).collect::<Vec<_>>();
+        // What converts nothing is always there, behind the fastest conversion.
+        let usual = of("uniform[rows=20000,cols=20000,entries=280000]", &text);
+        assert_eq!(ids(&usual)[..3], ["sell-compact", "csr-nnz-balanced", "csr-merge"]);
+        assert!(usual.len() > 3 && usual.iter().all(|(_, on)| *on == On::All), "{usual:?}");
+        // Conversions whose products take far longer: none.
+        let fast = change("\nsell", "\nsell").replace(" 2e-10 4e-10", " 2e-7 4e-10");
+        let fast = fast
+            .replace(" 4e-10 1e-8 5e-9", " 4e-7 1e-8 5e-9")
+            .replace(" 3e-10 4e-10", " 3e-7 4e-10");
+        let few = of("uniform[rows=20000,cols=20000,entries=280000]", &fast);
+        assert_eq!(ids(&few), ["csr-nnz-balanced", "csr-merge"]);
+        // Threads that start late, and threads that may just be worth it.
+        let on = |start: &str| of("stencil5[n=90]", &change("start 1e-5", start));
+        assert!(on("start 1e0").iter().all(|(_, on)| *on == On::Caller));
+        assert!(on("start 1e-5").iter().any(|(_, on)| *on == On::Both), "{:?}", on("start 1e-5"));
+    }
+
+    /// A conversion beyond the first one must not take too long, by the model and the products so far.
+    #[test]
+    fn planning_is_limited() {
+        let a = matrix("uniform[rows=20000,cols=20000,entries=280000]");
+        let rates = three_threads();
+        let candidates = candidates(&a.view(), 3, &rates);
+        assert_eq!(candidates.iter().filter(|of| of.cost.is_none()).count(), 3);
+        assert!(candidates.len() > 3 && candidates[3..].iter().all(|of| of.cost > Some(0.0)));
+        // The same is predicted: of a small matrix all conversions, of a large one the first where they take
+        // long.
+        let converted = |name: &str, rates: &Rates| {
+            let ways = predict::on_threads(&matrix(name).view(), 3, rates);
+            let straight = 2.0 * race::trial(ways[0].seconds())
+                + race::last(best(&ways), ways[0].alone.seconds);
+            let costs: Vec<f64> = entrants(&ways).into_iter().map(converting).collect();
+            (predicted_race(&ways) - straight, costs)
+        };
+        let (race, costs) = converted("uniform[rows=2000,cols=2000,entries=20000]", &rates);
+        assert!(costs.len() > 1 && (race / costs.iter().sum::<f64>() - 1.0).abs() < 1e-9);
+        let slow = rates.to_string().replace("fresh 2e9", "fresh 1e6").parse().unwrap();
+        let (race, costs) = converted("uniform[rows=20000,cols=20000,entries=280000]", &slow);
+        assert!(costs.len() > 1 && (race / costs[0] - 1.0).abs() < 1e-9);
     }
 
     /// A clock that goes on by a duration for so many looks, then by the next one.
@@ -341,27 +412,19 @@ mod tests {
     /// Where the whole thread pool is slower than the serial kernel, one thread is tried.
     #[test]
     fn a_thread_pool_that_loses_leaves_one_thread() {
-        let a = generate::named("uniform[rows=9000,cols=9000,entries=270000]").unwrap();
-        let a = a.generate::<f64>().unwrap();
-        assert!(a.nnz() > SMALL);
-        // Two looks for a call that is too slow to repeat; one that gathers comes in both ways.
-        let ways =
-            |(kernel, _): (SpmvKernel<f64>, _)| if gathers(&kernel) { FETCH.len() } else { 1 };
-        let of_team = 2 * candidates(&a.view()).into_iter().map(ways).sum::<usize>();
-        // The serial kernel: two calls alone, three together, each between two looks, and two more.
-        let steps = vec![(12, 1e-3), (of_team, 1.0), (usize::MAX, 1e-5)];
+        let a = matrix("uniform[rows=9000,cols=9000,entries=270000]");
+        let rates = three_threads();
+        let candidates = candidates(&a.view(), 3, &rates);
+        assert!(candidates.iter().all(|of| of.on == On::All), "{candidates:?}");
+        // A look to begin with. Of the first three candidates two looks for each call, which is too slow to be
+        // timed with others: one, three in each way, and three in all ways that seem to help; and of each
+        // candidate one for the time so far.
+        let ways = |of: &Candidate<f64>| 1 + of.changes().count();
+        let looks = 1 + candidates[..3].iter().map(|of| 2 * (1 + 3 * ways(of))).sum::<usize>();
+        let steps = vec![(looks + candidates.len() - 3, 1.0), (8, 1e-3), (usize::MAX, 1e-5)];
         let options = PlanOptions::with_threads(3);
-        let plan = plan_by(Steps(steps, 0.0), a.view().into(), &options).unwrap();
+        let plan = plan_by(Steps(steps, 0.0), 0.0, || rates, a.view().into(), &options).unwrap();
         let choice = plan.choice().unwrap();
         assert!(choice.ends_with("on 1 thread"), "{choice}");
-    }
-
-    #[test]
-    fn columns_shifted_by_one() {
-        assert_eq!(common_shifted(&[], &[0, 1]), 0);
-        assert_eq!(common_shifted(&[0, 1, 2], &[]), 0);
-        assert_eq!(common_shifted(&[0, 4, 9], &[0, 1, 5, 9, 10]), 3);
-        assert_eq!(common_shifted(&[3, 4, 5], &[3, 4, 5]), 2);
-        assert_eq!(common_shifted(&[u32::MAX - 2], &[u32::MAX - 1]), 1);
     }
 }

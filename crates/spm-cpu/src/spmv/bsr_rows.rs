@@ -5,16 +5,16 @@
 
 use std::ops::Range;
 
-use spm_formats::kernel::{KernelInfo, ParameterSpec, PlanError, Value};
+use spm_formats::kernel::{KernelInfo, ParameterSpec, Parameters, PlanError, Value};
 use spm_formats::{Bsr, CsrSource, CsrView, NewValues, Scalar, convert, partition};
 
 use super::plan::{Memory, Product, boxed};
 use super::{KERNEL, row};
-use crate::Threads;
 use crate::disjoint::Disjoint;
 use crate::kernel::{Planned, Problem};
 use crate::scaled::{self, Update};
 use crate::simd::{self, AHEAD, HALF, Isa, Job, LANES, Machine, PREFETCH};
+use crate::{Threads, values};
 
 pub(super) const INFO: KernelInfo = KernelInfo {
     id: "bsr-rows",
@@ -80,6 +80,12 @@ impl<T: Scalar> Product<T> for BsrRows<'_, T> {
         self.a.view().shape()
     }
 
+    fn run_by(&mut self, parameters: &Parameters, threads: &Threads) -> bool {
+        self.prefetch = parameters.switch(PREFETCH.name);
+        self.threads = threads.clone();
+        true
+    }
+
     fn memory(&self) -> Memory {
         let padding = size_of_val(self.bsr.padding());
         let read = self.bsr.memory_bytes() as usize - padding;
@@ -101,8 +107,7 @@ impl<T: Scalar> Product<T> for BsrRows<'_, T> {
     }
 
     fn set_values(&mut self, new: NewValues<'_, T>) -> Result<(), PlanError> {
-        self.bsr.set_values(self.a.view_with(&new)?.values())?;
-        self.a.set_values(new)
+        values::set_blocks(&mut self.a, &mut self.bsr, new, &self.threads, &self.bounds)
     }
 }
 

@@ -5,7 +5,7 @@
 //! where they fit. The values are those of the CSR matrix.
 
 use rayon::prelude::*;
-use spm_formats::kernel::{KernelInfo, PlanError};
+use spm_formats::kernel::{KernelInfo, Parameters, PlanError};
 use spm_formats::{CsrSource, CsrView, FormatError, NewValues, RealScalar, Scalar, partition};
 use std::ops::Range;
 
@@ -15,7 +15,7 @@ use crate::disjoint::Disjoint;
 use crate::kernel::{Planned, Problem};
 use crate::scaled::Update;
 use crate::simd::{self, AHEAD, GATHER, Isa, Job, LANES, Machine, PREFETCH};
-use crate::{PlanOptions, Threads, scaled};
+use crate::{PlanOptions, Threads, scaled, values};
 
 pub(super) const INFO: KernelInfo = KernelInfo {
     id: "csr-compact",
@@ -191,6 +191,13 @@ impl<T: Scalar> Product<T> for CsrCompact<'_, T> {
         self.a.view().shape()
     }
 
+    fn run_by(&mut self, parameters: &Parameters, threads: &Threads) -> bool {
+        self.machine = Machine::for_gathers(parameters, self.a.view().cols());
+        self.prefetch = parameters.switch(PREFETCH.name);
+        self.threads = threads.clone();
+        true
+    }
+
     fn memory(&self) -> Memory {
         let columns: usize = self.pieces.iter().map(Piece::bytes).sum();
         let a = self.a.view();
@@ -216,7 +223,7 @@ impl<T: Scalar> Product<T> for CsrCompact<'_, T> {
     }
 
     fn set_values(&mut self, new: NewValues<'_, T>) -> Result<(), PlanError> {
-        self.a.set_values(new)
+        values::set(&mut self.a, new, Some(&self.threads))
     }
 }
 

@@ -4,7 +4,7 @@
 //! Garland, "Merge-based parallel sparse matrix-vector multiplication", SC 2016). A partition may
 //! begin and end inside a row, so a very long row is balanced too.
 
-use spm_formats::kernel::{KernelInfo, PlanError};
+use spm_formats::kernel::{KernelInfo, Parameters, PlanError};
 use spm_formats::partition::{self, MergePoint};
 use spm_formats::{CsrSource, NewValues, Scalar};
 
@@ -15,7 +15,7 @@ use crate::disjoint::Disjoint;
 use crate::kernel::{Planned, Problem};
 use crate::pool::Pool;
 use crate::scaled::Update;
-use crate::{Threads, scaled};
+use crate::{Threads, scaled, values};
 
 pub(super) const INFO: KernelInfo = KernelInfo {
     id: "csr-merge",
@@ -46,6 +46,11 @@ pub(super) fn plan<'a, T: Scalar>(problem: Problem<'a, '_, T>) -> Planned<'a, T>
 impl<T: Scalar> Product<T> for Merge<'_, T> {
     fn shape(&self) -> (usize, usize) {
         self.a.view().shape()
+    }
+
+    fn run_by(&mut self, _: &Parameters, threads: &Threads) -> bool {
+        self.threads = threads.clone();
+        true
     }
 
     fn memory(&self) -> Memory {
@@ -83,6 +88,6 @@ impl<T: Scalar> Product<T> for Merge<'_, T> {
     }
 
     fn set_values(&mut self, new: NewValues<'_, T>) -> Result<(), PlanError> {
-        self.a.set_values(new)
+        values::set(&mut self.a, new, Some(&self.threads))
     }
 }

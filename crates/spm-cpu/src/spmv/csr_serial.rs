@@ -5,9 +5,11 @@ use spm_formats::{CsrSource, NewValues, Scalar};
 
 use super::KERNEL;
 use super::plan::{Memory, Product, boxed, checked};
-use super::{BoxedPlan, row};
+use super::row;
 use crate::kernel::{Planned, Problem};
+use crate::plan::BoxedOwnPlan;
 use crate::scaled::Update;
+use crate::values;
 
 pub(super) const INFO: KernelInfo = KernelInfo {
     id: "csr-serial",
@@ -24,12 +26,12 @@ pub(super) fn plan<'a, T: Scalar>(problem: Problem<'a, '_, T>) -> Planned<'a, T>
 }
 
 /// The plan that `auto` compares with.
-pub(super) fn serial<'a, T: Scalar>(a: CsrSource<'a, T>) -> BoxedPlan<'a, T> {
+pub(super) fn serial<'a, T: Scalar>(a: CsrSource<'a, T>) -> BoxedOwnPlan<'a, T> {
     boxed(Serial(a))
 }
 
 /// The plan that `auto` returns for a tiny matrix.
-pub(super) fn chosen<'a, T: Scalar>(a: CsrSource<'a, T>) -> BoxedPlan<'a, T> {
+pub(super) fn chosen<'a, T: Scalar>(a: CsrSource<'a, T>) -> BoxedOwnPlan<'a, T> {
     Box::new(checked(Serial(a)).chosen(INFO.id))
 }
 
@@ -48,6 +50,6 @@ impl<T: Scalar> Product<T> for Serial<'_, T> {
     }
 
     fn set_values(&mut self, new: NewValues<'_, T>) -> Result<(), PlanError> {
-        self.0.set_values(new)
+        values::set(&mut self.0, new, None)
     }
 }

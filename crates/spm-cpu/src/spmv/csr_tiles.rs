@@ -11,6 +11,7 @@ use super::schedule::{FOLDING, GRID, SCHEDULE};
 use super::tiles::Tiles;
 use crate::kernel::{Planned, Problem};
 use crate::scaled::Update;
+use crate::values;
 
 pub(super) const INFO: KernelInfo = KernelInfo {
     id: "csr-tiles",
@@ -70,6 +71,6 @@ impl<T: Scalar> Product<T> for CsrTiles<'_, T> {
     }
 
     fn set_values(&mut self, new: NewValues<'_, T>) -> Result<(), PlanError> {
-        self.a.set_values(new)
+        values::set(&mut self.a, new, Some(self.tiles.threads()))
     }
 }

@@ -19,7 +19,7 @@ use crate::disjoint::Disjoint;
 use crate::pool::Pool;
 use crate::scaled::Update;
 use crate::workspace::Workspace;
-use crate::{PlanOptions, Threads};
+use crate::{PlanOptions, Threads, values};
 
 /// Elements of y that the copies are added to at a time, so that they stay in the first-level cache.
 const BLOCK: usize = 1 << 11;
@@ -241,7 +241,7 @@ impl<A: Scalar, T: Scalar, L: Load<A, T>> Product<T> for Transposed<'_, A, T, L>
     }
 
     fn set_values(&mut self, new: NewValues<'_, T>) -> Result<(), PlanError> {
-        L::set_values(&mut self.a, new)
+        values::set(&mut self.a, L::to_store(new)?, Some(&self.threads))
     }
 }
 

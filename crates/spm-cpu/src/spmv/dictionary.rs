@@ -1,8 +1,10 @@
 //! Values by number: a table of the distinct values of a matrix, so that an entry takes one byte.
 
 use rayon::prelude::*;
-use spm_formats::Scalar;
+use spm_formats::{Scalar, partition};
 
+use crate::Threads;
+use crate::disjoint::Disjoint;
 use crate::simd::FEW;
 
 /// Maximum number of distinct values, 0 included, so that a code takes 8 bits.
@@ -12,7 +14,7 @@ const LEAST_USES: usize = 16;
 /// Slots of the hash table; its length is a power of 2.
 const SLOTS: usize = 4 * MOST;
 /// Entries that one task reads.
-const CHUNK: usize = 1 << 14;
+pub(super) const CHUNK: usize = 1 << 14;
 
 /// The distinct values of a matrix, bit by bit. The code of a value is its position.
 #[derive(Debug, Clone)]
@@ -40,12 +42,37 @@ impl<T: Scalar> Dictionary<T> {
     /// general values a few hundred are read, otherwise each once.
     pub(super) fn of(values: &[T], most: usize) -> Option<Self> {
         let (head, rest) = values.split_at(values.len().min(CHUNK));
-        let with =
-            |found: Self, values: &[T]| found.with(values).filter(|all| all.distinct <= most);
+        let with = |found: Self, values: &[T]| found.with_at_most(most, values);
         let head = with(Self::new(), head)?;
         let tasks = rest.par_chunks(CHUNK).try_fold(|| head.clone(), with);
         let all = tasks.try_reduce(|| head.clone(), |left, right| with(left, right.distinct()))?;
         all.pays(values.len()).then_some(all)
+    }
+
+    /// [`Dictionary::of`] on the threads of a plan.
+    pub(super) fn on(threads: &Threads, values: &[T], most: usize) -> Option<Self> {
+        let (head, rest) = values.split_at(values.len().min(CHUNK));
+        let head = Self::new().with_at_most(most, head)?;
+        let count = threads.count();
+        let mut parts: Vec<Option<Self>> = vec![Some(head); count];
+        let each = Disjoint::new(&mut parts);
+        threads.run(|part| {
+            // SAFETY: each part has its own dictionary.
+            let found = unsafe { &mut each.range(part..part + 1)[0] };
+            let mut values = rest[partition::even(rest.len(), count, part)].chunks(CHUNK);
+            *found = found.take().and_then(|head| {
+                values.try_fold(head, |all, values| all.with_at_most(most, values))
+            });
+        });
+        let all = parts
+            .into_iter()
+            .try_fold(Self::new(), |all, part| all.with_at_most(most, part?.distinct()))?;
+        all.pays(values.len()).then_some(all)
+    }
+
+    /// [`Dictionary::with`]; nothing where there are more than `most` distinct values then.
+    fn with_at_most(self, most: usize, values: &[T]) -> Option<Self> {
+        self.with(values).filter(|all| all.distinct <= most)
     }
 
     /// Whether the table is small beside the codes of so many entries.
@@ -55,7 +82,16 @@ impl<T: Scalar> Dictionary<T> {
 
     /// With these values in the order in which they occur; nothing where that are too many.
     pub(super) fn with(mut self, values: &[T]) -> Option<Self> {
-        values.iter().all(|&value| self.insert(value)).then_some(self)
+        // Many matrices repeat a value often.
+        let mut last = T::ZERO.to_bits128();
+        let mut insert = |value: T| {
+            let bits = value.to_bits128();
+            bits == last || {
+                last = bits;
+                self.insert(value)
+            }
+        };
+        values.iter().all(|&value| insert(value)).then_some(self)
     }
 
     /// Whether there was room.
@@ -110,12 +146,6 @@ impl<T: Scalar> Dictionary<T> {
     }
 }
 
-/// Whether codes for these values would be looked up in a table beyond the registers. General values
-/// are told from such by a few hundred.
-pub(super) fn needs_lookup<T: Scalar>(values: &[T]) -> bool {
-    Dictionary::of(values, MOST).is_some_and(|dictionary| dictionary.table().len() > FEW)
-}
-
 impl<T> Dictionary<T> {
     /// What codes are looked up in: [`FEW`] values at least.
     pub(super) fn table(&self) -> &[T] {
@@ -157,6 +187,11 @@ mod tests {
                     (0..6 * CHUNK).map(|i| 1.0 + (i % (count - 1)) as f32).collect();
                 values[last] = -1.0;
                 let found = Dictionary::of(&values, MOST);
+                let on_threads = Dictionary::on(&Threads::new(3), &values, MOST);
+                assert_eq!(
+                    on_threads.map(|all| all.distinct),
+                    found.as_ref().map(|all| all.distinct)
+                );
                 assert_eq!(found.is_some(), count == most, "{count} values, the last at {last}");
                 assert_eq!(Dictionary::new().with(&values).is_some(), count == most);
                 let Some(found) = found else { continue };

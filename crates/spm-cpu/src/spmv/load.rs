@@ -1,15 +1,15 @@
 //! What a product straight from CSR takes for the stored values.
 
 use spm_formats::kernel::PlanError;
-use spm_formats::{CsrSource, NewValues, Scalar, WidensTo};
+use spm_formats::{NewValues, Scalar, WidensTo};
 
 /// What a product with vectors of `T` takes for values of type `A`.
 pub(crate) trait Load<A, T>: Copy + Send + Sync {
     /// The factor that a stored value stands for.
     fn load(self, value: A) -> T;
 
-    /// Gives the matrix new values.
-    fn set_values(a: &mut CsrSource<'_, A>, new: NewValues<'_, T>) -> Result<(), PlanError>;
+    /// New values as the matrix stores them.
+    fn to_store(new: NewValues<'_, T>) -> Result<NewValues<'_, A>, PlanError>;
 }
 
 /// The values as they are.
@@ -22,8 +22,8 @@ impl<T: Scalar> Load<T, T> for Stored {
         value
     }
 
-    fn set_values(a: &mut CsrSource<'_, T>, new: NewValues<'_, T>) -> Result<(), PlanError> {
-        a.set_values(new)
+    fn to_store(new: NewValues<'_, T>) -> Result<NewValues<'_, T>, PlanError> {
+        Ok(new)
     }
 }
 
@@ -37,8 +37,8 @@ impl<T: Scalar> Load<T, T> for Conjugate {
         value.conj()
     }
 
-    fn set_values(a: &mut CsrSource<'_, T>, new: NewValues<'_, T>) -> Result<(), PlanError> {
-        a.set_values(new)
+    fn to_store(new: NewValues<'_, T>) -> Result<NewValues<'_, T>, PlanError> {
+        Ok(new)
     }
 }
 
@@ -52,7 +52,7 @@ impl<A: WidensTo<T>, T: Scalar> Load<A, T> for Widened {
         value.widen_to()
     }
 
-    fn set_values(_: &mut CsrSource<'_, A>, _: NewValues<'_, T>) -> Result<(), PlanError> {
+    fn to_store(_: NewValues<'_, T>) -> Result<NewValues<'_, A>, PlanError> {
         Err(PlanError::Values("the vectors have another type than the matrix"))
     }
 }

@@ -5,7 +5,7 @@ use spm_formats::{DenseShape, Scalar};
 
 pub(super) use crate::memory::Memory;
 pub(super) use crate::plan::Product;
-use crate::plan::{BoxedPlan, Checked};
+use crate::plan::{BoxedOwnPlan, Checked};
 
 /// A product with its checks.
 pub(super) fn checked<P>(product: P) -> Checked<P> {
@@ -13,6 +13,6 @@ pub(super) fn checked<P>(product: P) -> Checked<P> {
 }
 
 /// Makes a plan of a product.
-pub(super) fn boxed<'a, T: Scalar>(product: impl Product<T> + 'a) -> BoxedPlan<'a, T> {
+pub(super) fn boxed<'a, T: Scalar>(product: impl Product<T> + 'a) -> BoxedOwnPlan<'a, T> {
     Box::new(checked(product))
 }

@@ -8,10 +8,10 @@ use super::load::{Load, Stored};
 use super::plan::{Memory, Product, boxed};
 use super::row::{self, Walk};
 use super::schedule::{self, Loop};
-use crate::Threads;
 use crate::disjoint::Disjoint;
-use crate::plan::BoxedPlan;
+use crate::plan::BoxedOwnPlan;
 use crate::scaled::Update;
+use crate::{Threads, values};
 
 /// A matrix whose rows, or blocks of rows, are summed independently of each other.
 pub(super) trait RowSums<T>: Send + Sync {
@@ -34,9 +34,13 @@ pub(super) trait RowSums<T>: Send + Sync {
     /// y[rows] = alpha (A x)[rows] + beta y[rows] for the rows of `units`; `y` holds just these.
     fn multiply(&self, units: Range<usize>, scaling: Option<Update<'_, T>>, x: &[T], y: &mut [T]);
 
-    /// See [`Product::set_values`].
-    fn set_values(&mut self, new: NewValues<'_, T>) -> Result<(), PlanError> {
-        let _ = new;
+    /// See [`Product::set_values`]; on the threads of the partition.
+    fn set_values(
+        &mut self,
+        new: NewValues<'_, T>,
+        threads: Option<&Threads>,
+    ) -> Result<(), PlanError> {
+        let _ = (new, threads);
         Err(PlanError::Values("the format does not keep their order"))
     }
 }
@@ -68,7 +72,7 @@ pub(super) fn plan_of<'a, A: Scalar, T: Scalar>(
     a: CsrSource<'a, A>,
     simd: bool,
     threads: &Threads,
-) -> BoxedPlan<'a, T> {
+) -> BoxedOwnPlan<'a, T> {
     let bounds = partition::by_entries(a.view().row_ptr(), threads.count());
     plan(CsrRows::of(load, a, simd), Partition::Bounds(threads.clone(), bounds))
 }
@@ -91,8 +95,12 @@ impl<A: Scalar, T: Scalar, L: Load<A, T>> RowSums<T> for CsrRows<'_, A, L> {
         }
     }
 
-    fn set_values(&mut self, new: NewValues<'_, T>) -> Result<(), PlanError> {
-        L::set_values(&mut self.a, new)
+    fn set_values(
+        &mut self,
+        new: NewValues<'_, T>,
+        threads: Option<&Threads>,
+    ) -> Result<(), PlanError> {
+        values::set(&mut self.a, L::to_store(new)?, threads)
     }
 }
 
@@ -120,6 +128,15 @@ impl Partition {
     pub(super) fn blocks(threads: &Threads, rows: usize, parameters: &Parameters) -> Self {
         let blocks = schedule::blocks(parameters, rows);
         Self::Blocks(blocks, Loop::new(threads, blocks, parameters))
+    }
+
+    /// The threads that the parts run on; `None` for the calling thread.
+    fn threads(&self) -> Option<&Threads> {
+        match self {
+            Self::Serial => None,
+            Self::Loop(chunks) | Self::Blocks(_, chunks) => Some(chunks.threads()),
+            Self::Even(threads) | Self::Bounds(threads, _) => Some(threads),
+        }
     }
 
     /// Calls `body` with ranges that do not overlap and cover all of `count` units.
@@ -157,13 +174,19 @@ struct RowProduct<A> {
 pub(super) fn plan<'a, T: Scalar>(
     a: impl RowSums<T> + 'a,
     partition: Partition,
-) -> BoxedPlan<'a, T> {
+) -> BoxedOwnPlan<'a, T> {
     boxed(RowProduct { a, partition })
 }
 
 impl<T: Scalar, A: RowSums<T>> Product<T> for RowProduct<A> {
     fn shape(&self) -> (usize, usize) {
         self.a.shape()
+    }
+
+    fn run_by(&mut self, _: &Parameters, threads: &Threads) -> bool {
+        let Partition::Bounds(on, _) = &mut self.partition else { return false };
+        *on = threads.clone();
+        true
     }
 
     fn memory(&self) -> Memory {
@@ -180,6 +203,6 @@ impl<T: Scalar, A: RowSums<T>> Product<T> for RowProduct<A> {
     }
 
     fn set_values(&mut self, new: NewValues<'_, T>) -> Result<(), PlanError> {
-        self.a.set_values(new)
+        self.a.set_values(new, self.partition.threads())
     }
 }

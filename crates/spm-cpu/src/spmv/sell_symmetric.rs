@@ -21,18 +21,21 @@ use std::ops::Range;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
 use rayon::prelude::*;
-use spm_formats::kernel::{KernelInfo, PlanError};
+use spm_formats::kernel::{KernelInfo, Parameters, PlanError};
 use spm_formats::{CsrSource, CsrView, FormatError, NewValues, RealScalar, Scalar, partition};
+
+mod values;
 
 use super::KERNEL;
 use super::plan::{Memory, Product, boxed};
-use super::sell_compact::segment::place;
+use super::sell_compact::segment::place_all;
 use crate::aligned::Aligned;
 use crate::disjoint::Disjoint;
 use crate::kernel::{Planned, Problem};
 use crate::pool::Pool;
 use crate::scaled::Update;
 use crate::simd::{self, AHEAD, Isa, Job, LANES, Machine, PREFETCH};
+use crate::values::Stores;
 use crate::{PlanOptions, Threads};
 
 pub(super) const INFO: KernelInfo = KernelInfo {
@@ -65,6 +68,10 @@ struct Part<T> {
     /// The runs, ascending inside a chunk; the first begins with the diagonal, which is always
     /// stored.
     runs: Box<[Run]>,
+    /// Of each chunk, whether it has no padding.
+    full: Box<[bool]>,
+    /// Entries of each row below the diagonal.
+    lower: Box<[u32]>,
     /// The values, eight for each chunk column.
     values: Aligned<T>,
     /// Elements of the part's spill.
@@ -161,7 +168,8 @@ impl Costs {
         // Arrays that double are there twice for a moment.
         let of_chunk = 3 * LANES * (longest + 1) * size_of::<u32>();
         let spills = parts.iter().map(spill).sum::<usize>() * T::BYTES;
-        let fixed = spills + parts.len() * (size_of::<Part<T>>() + of_chunk);
+        let of_rows = a.rows() * (size_of::<u32>() + size_of::<bool>());
+        let fixed = spills + of_rows + parts.len() * (size_of::<Part<T>>() + of_chunk);
         Self { entries: a.nnz(), fixed, of_element: 3 * (T::BYTES + 1) + 1 }
     }
 
@@ -206,31 +214,6 @@ fn asymmetry<T: RealScalar>(a: &CsrView<'_, T>) -> Option<String> {
     left.map(|row| format!("row {row} has an entry without an equal below the diagonal"))
 }
 
-/// Whether the values of a matrix are symmetric, whose pattern is.
-fn has_symmetric_values<T: RealScalar>(a: &CsrView<'_, T>) -> bool {
-    let blocks = partition::by_entries(a.row_ptr(), rayon::current_num_threads());
-    blocks.par_windows(2).all(|rows| {
-        // Where column i of row j is, for the first i of these rows that has not been looked up; 0
-        // before the first.
-        let mut next = vec![0_u32; rows[1]];
-        (rows[0]..rows[1]).all(|row| {
-            let (cols, values) = a.row(row);
-            let lower = cols.iter().zip(values).take_while(|&(&col, _)| (col as usize) < row);
-            lower.into_iter().all(|(&col, value)| {
-                let mirror = &mut next[col as usize];
-                if *mirror == 0 {
-                    let entries = a.row_range(col as usize);
-                    let of_row = &a.col_ind()[entries.clone()];
-                    let before = of_row.partition_point(|&other| (other as usize) < row);
-                    *mirror = (entries.start + before) as u32;
-                }
-                *mirror += 1;
-                a.values()[*mirror as usize - 1].to_bits64() == value.to_bits64()
-            })
-        })
-    })
-}
-
 /// The entries of a row on the diagonal and above it.
 fn upper<T: Scalar>(a: &CsrView<'_, T>, row: usize) -> Range<usize> {
     let entries = a.row_range(row);
@@ -242,7 +225,8 @@ impl<T: Scalar> Part<T> {
     /// Nothing where there is no more room for values, or a chunk has more runs than its count can
     /// say.
     fn new(a: &CsrView<'_, T>, rows: Range<usize>, room: &Room) -> Option<Self> {
-        let (mut run_counts, mut runs, mut values) = (vec![], Vec::<Run>::new(), vec![]);
+        let (mut run_counts, mut runs, mut full) = (vec![], Vec::<Run>::new(), vec![]);
+        let mut values = vec![];
         let mut reach = rows.end;
         let whole = rows.start + rows.len() / LANES * LANES;
         for start in (rows.start..whole).step_by(LANES) {
@@ -251,14 +235,13 @@ impl<T: Scalar> Part<T> {
             for lane in 0..LANES {
                 firsts.extend(a.col_ind()[upper(lane)].iter().map(|&col| col - lane as u32));
             }
+            let entries = firsts.len() - 1;
             firsts.sort_unstable();
             firsts.dedup();
-            let offset = values.len();
+            full.push(entries == firsts.len() * LANES);
             room.take(firsts.len() * LANES)?;
-            values.resize(offset + firsts.len() * LANES, T::ZERO);
-            for lane in 0..LANES {
-                place(a, &firsts, lane, upper(lane), |value| value, &mut values[offset..]);
-            }
+            let lanes: [_; LANES] = std::array::from_fn(upper);
+            place_all(a, &lanes, &firsts, T::ZERO, |value| value, &mut values);
             let before = runs.len();
             for &first in &firsts {
                 match runs[before..].last_mut() {
@@ -274,24 +257,10 @@ impl<T: Scalar> Part<T> {
             reach = reach.max(runs[runs.len() - 1].first as usize + 2 * LANES);
         }
         let spill_len = reach + LANES - rows.end;
+        let lower = rows.clone().map(|row| (upper(a, row).start - a.row_range(row).start) as u32);
+        let (lower, full) = (lower.collect(), full.into());
         let (run_counts, runs) = (run_counts.into(), runs.into());
-        Some(Self { rows, run_counts, runs, values: values.into(), spill_len })
-    }
-
-    /// Takes the values of `a`, whose pattern is that of the part's matrix.
-    fn set_values(&mut self, a: &CsrView<'_, T>) {
-        let (mut runs, mut values, mut firsts) = (&*self.runs, &mut *self.values, Vec::new());
-        for (start, &count) in (self.rows.start..).step_by(LANES).zip(&self.run_counts) {
-            let of_chunk;
-            (of_chunk, runs) = runs.split_at(usize::from(count));
-            firsts.clear();
-            firsts.extend(of_chunk.iter().flat_map(|run| run.first..run.first + run.count));
-            let elements;
-            (elements, values) = values.split_at_mut(firsts.len() * LANES);
-            for lane in 0..LANES {
-                place(a, &firsts, lane, upper(a, start + lane), |value| value, elements);
-            }
-        }
+        Some(Self { rows, run_counts, runs, full, lower, values: values.into(), spill_len })
     }
 }
 
@@ -300,12 +269,20 @@ impl<T: RealScalar> Product<T> for SellSymmetric<'_, T> {
         self.a.view().shape()
     }
 
+    fn run_by(&mut self, parameters: &Parameters, threads: &Threads) -> bool {
+        self.prefetch = parameters.switch(PREFETCH.name);
+        self.threads = threads.clone();
+        true
+    }
+
     fn memory(&self) -> Memory {
         let bytes = |part: &Part<T>| {
             size_of_val(&*part.run_counts) + size_of_val(&*part.runs) + size_of_val(&*part.values)
         };
-        let spills = self.parts.iter().map(|part| part.spill_len * T::BYTES).sum();
-        Memory::owned(self.parts.iter().map(bytes).sum(), spills)
+        let rest = |part: &Part<T>| {
+            part.spill_len * T::BYTES + size_of_val(&*part.full) + size_of_val(&*part.lower)
+        };
+        Memory::owned(self.parts.iter().map(bytes).sum(), self.parts.iter().map(rest).sum())
     }
 
     fn multiply(&self, scaling: Option<Update<'_, T>>, x: &[T], y: &mut [T]) {
@@ -346,12 +323,27 @@ impl<T: RealScalar> Product<T> for SellSymmetric<'_, T> {
     }
 
     fn set_values(&mut self, new: NewValues<'_, T>) -> Result<(), PlanError> {
-        let view = self.a.view_with(&new)?;
-        if !has_symmetric_values(&view) {
+        let Self { a, parts, threads, .. } = self;
+        let view = a.view_with(&new)?;
+        if !values::are_symmetric(&view, parts, threads) {
             return Err(PlanError::Values("they are not symmetric, as the old ones are"));
         }
-        self.parts.par_iter_mut().for_each(|part| part.set_values(&view));
-        self.a.set_values(new)
+        let stored: usize = parts.iter().map(|part| size_of_val(&*part.values)).sum();
+        let stores = Stores::for_bytes(2 * size_of_val(view.values()) + stored);
+        let parts = Disjoint::new(parts);
+        a.set_values(new, |a, own| {
+            let own = own.map(Disjoint::new);
+            stores.run(threads, |index| {
+                // SAFETY: each thread has its own part.
+                let part = unsafe { &mut parts.range(index..index + 1)[0] };
+                part.set_values(&a, stores, |rows| {
+                    if let Some(own) = own {
+                        // SAFETY: the rows of parts do not overlap.
+                        unsafe { stores.copy_rows(&a, rows, own) };
+                    }
+                });
+            });
+        })
     }
 }
 

@@ -5,7 +5,7 @@
 //! time, sorted by their number of entries in the tile.
 
 use rayon::prelude::*;
-use spm_formats::kernel::{KernelInfo, ParameterSpec, PlanError, Value};
+use spm_formats::kernel::{KernelInfo, ParameterSpec, Parameters, PlanError, Value};
 use spm_formats::{CsrSource, CsrView, FormatError, NewValues, RealScalar, Scalar, partition};
 use std::ops::Range;
 
@@ -17,6 +17,7 @@ use crate::disjoint::Disjoint;
 use crate::kernel::{Planned, Problem};
 use crate::scaled::{Buffers, Staged, Update};
 use crate::simd::{GATHER, Isa, Job, LANES, Machine};
+use crate::values::Stores;
 use crate::{PlanOptions, Threads, scaled};
 
 pub(super) const INFO: KernelInfo = KernelInfo {
@@ -88,12 +89,9 @@ pub(super) fn plan<'a, T: RealScalar>(problem: Problem<'a, '_, T>) -> Planned<'a
     }
     let threads = options.threads.clone();
     let view = a.view();
-    let shares = partition::by_entries(view.row_ptr(), threads.count());
     let (mut bands, mut bounds) = (Vec::new(), vec![0]);
-    for share in shares.windows(2) {
-        let count = (share[1] - share[0]).div_ceil(MOST_ROWS);
-        let band = |part| partition::even(share[1] - share[0], count, part);
-        bands.extend((0..count).map(band).map(|b| share[0] + b.start..share[0] + b.end));
+    for share in shares(view.row_ptr(), threads.count()) {
+        bands.extend(share);
         bounds.push(bands.len());
     }
     check_bands(&view, &bands, width, options)?;
@@ -103,6 +101,27 @@ pub(super) fn plan<'a, T: RealScalar>(problem: Problem<'a, '_, T>) -> Planned<'a
     // Rows and columns inside a tile fit 16 bits.
     let machine = Machine::for_gathers(parameters, MOST_ROWS);
     Ok(boxed(SellTiles { a, bands, staged, threads, bounds, machine }))
+}
+
+/// The bands of each thread: rows with about the same number of entries, as many bands as they take.
+fn shares(
+    row_ptr: &[u32],
+    threads: usize,
+) -> impl Iterator<Item = impl Iterator<Item = Range<usize>>> {
+    let shares = partition::by_entries(row_ptr, threads);
+    (0..threads).map(move |thread| {
+        let (start, rows) = (shares[thread], shares[thread + 1] - shares[thread]);
+        let count = rows.div_ceil(MOST_ROWS);
+        (0..count).map(move |band| {
+            let band = partition::even(rows, count, band);
+            start + band.start..start + band.end
+        })
+    })
+}
+
+/// Number of bands on `threads` threads.
+pub(super) fn bands(row_ptr: &[u32], threads: usize) -> usize {
+    shares(row_ptr, threads).map(Iterator::count).sum()
 }
 
 /// Refuses tiles beyond the budget, and what is allocated for a while to make them.
@@ -143,29 +162,35 @@ impl<T: Scalar> Band<T> {
     }
 
     /// Takes the values of `a`, whose pattern is that of the band's matrix.
-    fn set_values(&mut self, a: &CsrView<'_, T>) {
+    fn set_values(&mut self, a: &CsrView<'_, T>, stores: Stores) {
+        let ends = &a.row_ptr()[self.rows.start + 1..];
         // Of each row the first entry that no tile has had yet.
         let mut next = a.row_ptr()[self.rows.clone()].to_vec();
         for tile in &mut self.tiles {
-            let mut values = &mut *tile.values;
+            let (mut to, _) = tile.values.as_chunks_mut::<LANES>();
             for chunk in &tile.chunks {
+                let width = chunk.width as usize;
                 let elements;
-                (elements, values) = values.split_at_mut(chunk.width as usize * LANES);
-                for (lane, &row) in chunk.rows.iter().enumerate() {
+                (elements, to) = to.split_at_mut(width);
+                let lanes: [&[T]; LANES] = std::array::from_fn(|lane| {
+                    let row = usize::from(chunk.rows[lane]);
                     // A lane that repeats the last one's row has padding only.
-                    if lane + 1 < LANES && row == chunk.rows[LANES - 1] {
-                        continue;
+                    if lane + 1 < LANES && row == usize::from(chunk.rows[LANES - 1]) {
+                        return &[][..];
                     }
-                    let row = usize::from(row);
-                    let entries =
-                        next[row] as usize..a.row_ptr()[self.rows.start + row + 1] as usize;
-                    let of_row = a.col_ind()[entries.clone()].iter().zip(&a.values()[entries]);
-                    let of_tile = of_row.take_while(|&(&col, _)| (col as usize) < tile.end_col);
-                    let of_lane = elements.iter_mut().skip(lane).step_by(LANES);
-                    for (element, (_, &value)) in of_lane.zip(of_tile) {
-                        *element = value;
-                        next[row] += 1;
-                    }
+                    let start = next[row] as usize;
+                    let most = &a.col_ind()[start..(start + width).min(ends[row] as usize)];
+                    // Most runs are as long as the longest or hardly shorter.
+                    let beyond = |&&col: &&u32| col as usize >= tile.end_col;
+                    let length = most.len() - most.iter().rev().take_while(beyond).count();
+                    next[row] += length as u32;
+                    &a.values()[start..start + length]
+                });
+                let full = lanes.iter().map(|lane| lane.len()).min().unwrap_or(0);
+                let (whole, rest) = elements.split_at_mut(full);
+                stores.transpose(lanes.map(|lane| &lane[..full]), whole);
+                for (element, to) in (full..).zip(rest) {
+                    stores.put(lanes.map(|lane| lane.get(element).copied().unwrap_or(T::ZERO)), to);
                 }
             }
         }
@@ -259,13 +284,23 @@ impl<T: Scalar> Tile<T> {
     }
 
     fn bytes(&self) -> usize {
-        size_of_val(&*self.chunks) + size_of_val(&*self.cols) + size_of_val(&*self.values)
+        size_of_val(&*self.chunks) + size_of_val(&*self.cols) + self.value_bytes()
+    }
+
+    fn value_bytes(&self) -> usize {
+        size_of_val(&*self.values)
     }
 }
 
 impl<T: Scalar> Product<T> for SellTiles<'_, T> {
     fn shape(&self) -> (usize, usize) {
         self.a.view().shape()
+    }
+
+    fn run_by(&mut self, parameters: &Parameters, threads: &Threads) -> bool {
+        self.machine = Machine::for_gathers(parameters, MOST_ROWS);
+        self.threads = threads.clone();
+        true
     }
 
     fn memory(&self) -> Memory {
@@ -299,9 +334,23 @@ impl<T: Scalar> Product<T> for SellTiles<'_, T> {
     }
 
     fn set_values(&mut self, new: NewValues<'_, T>) -> Result<(), PlanError> {
-        let view = self.a.view_with(&new)?;
-        self.bands.par_iter_mut().for_each(|band| band.set_values(&view));
-        self.a.set_values(new)
+        let Self { a, bands, threads, bounds, .. } = self;
+        let stored: usize = bands.iter().flat_map(|band| &band.tiles).map(Tile::value_bytes).sum();
+        let stores = Stores::for_bytes(2 * size_of_val(a.view().values()) + stored);
+        let bands = Disjoint::new(bands);
+        a.set_values(new, |a, own| {
+            let own = own.map(Disjoint::new);
+            stores.run(threads, |part| {
+                // SAFETY: each part has its own bands.
+                for band in unsafe { bands.range(bounds[part]..bounds[part + 1]) } {
+                    band.set_values(&a, stores);
+                    if let Some(own) = own {
+                        // SAFETY: the rows of bands do not overlap.
+                        unsafe { stores.copy_rows(&a, band.rows.clone(), own) };
+                    }
+                }
+            });
+        })
     }
 }
 

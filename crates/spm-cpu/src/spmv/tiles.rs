@@ -8,7 +8,7 @@ use super::schedule::{GRID, Loop};
 use crate::disjoint::Disjoint;
 use crate::pool::Pool;
 use crate::scaled::Update;
-use crate::{PlanOptions, scaled};
+use crate::{PlanOptions, Threads, scaled};
 
 /// A grid of row blocks x column blocks over a matrix, and the partial sums of its tiles.
 pub(super) struct Tiles<T> {
@@ -46,6 +46,10 @@ impl<T: Scalar> Tiles<T> {
             tiles: Loop::new(&options.threads, row_blocks * col_blocks, parameters),
             partial: Pool::new(vec![T::ZERO; rows * col_blocks]),
         })
+    }
+
+    pub(super) fn threads(&self) -> &Threads {
+        self.tiles.threads()
     }
 
     pub(super) fn col_blocks(&self) -> usize {

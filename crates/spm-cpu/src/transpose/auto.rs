@@ -59,7 +59,7 @@ fn plan_by<'a, T: Scalar>(
         plan.run(black_box(&mut output)).expect("arrays of the plan's sizes");
     };
     let serial = serial::plan(a, &Parameters::default(), &alone)?;
-    let mut race = Race::new(clock, serial, &mut run);
+    let mut race = Race::new(clock, serial);
     let candidates = candidates(&a);
     for options in race::pools(options, &alone, a.nnz(), (SMALL, LARGE)) {
         for (kernel, set) in &candidates {
@@ -67,7 +67,8 @@ fn plan_by<'a, T: Scalar>(
             // One that takes too much memory is no candidate.
             let Ok(plan) = kernel.plan(a, &kernel.info.with(set), &options) else { continue };
             let label = || kernel.info.label(&set.iter().copied().collect());
-            race.enter(plan, || race::on(&label(), &options.threads), &mut run);
+            race::settle(&options.threads);
+            race.enter(plan, || race::on(&label(), options.threads.count()), &mut run);
         }
     }
     Ok(match race.finish(&mut run) {

@@ -242,41 +242,94 @@ impl<T: Scalar> Bsr<T> {
         Ok(())
     }
 
+    /// The block rows in consecutive parts, to which several threads may give new values: part p has block rows
+    /// `bounds[p]..bounds[p + 1]`.
+    ///
+    /// # Panics
+    /// When the bounds do not ascend from 0 to the number of block rows.
+    pub fn parts_mut(&mut self, bounds: &[usize]) -> Vec<BlockRowsMut<'_, T>> {
+        let block_rows = self.block_ptr.len() - 1;
+        assert!(bounds.first() == Some(&0) && bounds.last() == Some(&block_rows), "{bounds:?}");
+        let Self { rows, block, block_ptr, block_col, values, padding, .. } = self;
+        let pattern = Pattern { rows: *rows, block: *block, block_ptr, block_col, padding };
+        let mut values = &mut **values;
+        let parts = bounds.windows(2).map(|bounds| {
+            let elements = pattern.elements(&(bounds[0]..bounds[1])).len();
+            let of_part;
+            (of_part, values) = std::mem::take(&mut values).split_at_mut(elements);
+            BlockRowsMut { pattern, block_rows: bounds[0]..bounds[1], values: of_part }
+        });
+        parts.collect()
+    }
+
     /// Writes a value for each entry, in the order of CSR.
     fn write_values(&mut self, new: &[T]) {
-        let Self { block, block_ptr, block_col, values, padding, .. } = self;
-        let pattern = Pattern { block: *block, block_ptr, block_col, padding };
-        let values = Disjoint::new(values);
-        pattern.block_rows().for_each_init(Vec::new, |is_padding, block_row| {
-            let elements = pattern.elements(block_row);
-            // SAFETY: each block row has its own elements.
-            let to = unsafe { values.range(elements.clone()) };
-            let padding = pattern.padding_of(block_row);
-            let new = &new[elements.start - padding.start..];
-            if padding.is_empty() {
-                match block.0 {
-                    2 => fill_cols::<T, 2>(new, to),
-                    3 => fill_cols::<T, 3>(new, to),
-                    4 => fill_cols::<T, 4>(new, to),
-                    5 => fill_cols::<T, 5>(new, to),
-                    6 => fill_cols::<T, 6>(new, to),
-                    8 => fill_cols::<T, 8>(new, to),
-                    height => {
-                        let length = to.len() / height;
-                        for (col, to) in to.chunks_exact_mut(height).enumerate() {
-                            for (lane, to) in to.iter_mut().enumerate() {
-                                *to = new[lane * length + col];
-                            }
+        let block_rows = self.block_ptr.len() - 1;
+        let bounds: Vec<usize> = (0..block_rows).step_by(GRAIN).chain([block_rows]).collect();
+        self.parts_mut(&bounds).par_iter_mut().for_each(|part| part.set_values(new));
+    }
+}
+
+/// Some block rows of a [`Bsr`], to be given new values.
+#[derive(Debug)]
+pub struct BlockRowsMut<'a, T> {
+    pattern: Pattern<'a>,
+    block_rows: Range<usize>,
+    /// Their elements.
+    values: &'a mut [T],
+}
+
+impl<T: Scalar> BlockRowsMut<'_, T> {
+    /// The rows of the matrix in these block rows.
+    pub fn rows(&self) -> Range<usize> {
+        let first = |block_row| rows_of(self.pattern.rows, self.pattern.block.0, block_row).start;
+        first(self.block_rows.start)..first(self.block_rows.end).min(self.pattern.rows)
+    }
+
+    /// Takes their part of new values for the entries of the matrix, in the order of CSR.
+    ///
+    /// # Panics
+    /// When there are fewer values than entries.
+    pub fn set_values(&mut self, new: &[T]) {
+        let pattern = &self.pattern;
+        let (mut to, mut is_padding) = (&mut *self.values, Vec::new());
+        let mut padding = pattern.padding_of(&self.block_rows);
+        let start = pattern.elements(&self.block_rows).start;
+        let mut new = &new[start - padding.start..];
+        for block_row in self.block_rows.clone() {
+            let elements = pattern.elements(&(block_row..block_row + 1));
+            let of_row;
+            (of_row, to) = std::mem::take(&mut to).split_at_mut(elements.len());
+            let count = pattern.padding[padding.clone()].iter();
+            let count = count.take_while(|&&at| at < elements.end).count();
+            let padding_of_row = padding.start..padding.start + count;
+            padding.start += count;
+            let entries;
+            (entries, new) = new.split_at(of_row.len() - count);
+            if count > 0 {
+                let mut entries = entries.iter();
+                pattern.each_entry(block_row, padding_of_row, &mut is_padding, |_, _, at| {
+                    of_row[at] = *entries.next().expect("a value for each entry");
+                });
+                continue;
+            }
+            match pattern.block.0 {
+                2 => fill_cols::<T, 2>(entries, of_row),
+                3 => fill_cols::<T, 3>(entries, of_row),
+                4 => fill_cols::<T, 4>(entries, of_row),
+                5 => fill_cols::<T, 5>(entries, of_row),
+                6 => fill_cols::<T, 6>(entries, of_row),
+                8 => fill_cols::<T, 8>(entries, of_row),
+                height => {
+                    let length = of_row.len() / height;
+                    for (col, to) in of_row.chunks_exact_mut(height).enumerate() {
+                        for (lane, to) in to.iter_mut().enumerate() {
+                            *to = entries[lane * length + col];
                         }
                     }
                 }
-            } else {
-                let mut new = new.iter();
-                pattern.each_entry(block_row, is_padding, |_, _, at| {
-                    to[at] = *new.next().expect("a value for each entry");
-                });
             }
-        });
+        }
     }
 }
 
@@ -290,8 +343,9 @@ fn fill_cols<T: Copy, const H: usize>(rows: &[T], to: &mut [T]) {
 }
 
 /// The arrays of a [`Bsr`] without the values.
-#[derive(Clone, Copy)]
+#[derive(Debug, Clone, Copy)]
 struct Pattern<'a> {
+    rows: usize,
     block: (usize, usize),
     block_ptr: &'a [u32],
     block_col: &'a [u32],
@@ -304,44 +358,47 @@ impl Pattern<'_> {
         (0..self.block_ptr.len() - 1).into_par_iter().with_min_len(GRAIN)
     }
 
-    /// The blocks of a block row.
-    fn blocks(&self, block_row: usize) -> Range<usize> {
-        self.block_ptr[block_row] as usize..self.block_ptr[block_row + 1] as usize
+    /// The blocks of some block rows.
+    fn blocks(&self, block_rows: &Range<usize>) -> Range<usize> {
+        self.block_ptr[block_rows.start] as usize..self.block_ptr[block_rows.end] as usize
     }
 
-    /// The elements of a block row.
-    fn elements(&self, block_row: usize) -> Range<usize> {
-        let ((height, width), blocks) = (self.block, self.blocks(block_row));
+    /// The elements of some block rows.
+    fn elements(&self, block_rows: &Range<usize>) -> Range<usize> {
+        let ((height, width), blocks) = (self.block, self.blocks(block_rows));
         // Saturates only where there are no blocks.
         let of_block = height.saturating_mul(width);
         blocks.start * of_block..blocks.end * of_block
     }
 
-    /// The range of a block row in the list of padding.
-    fn padding_of(&self, block_row: usize) -> Range<usize> {
+    /// The range of some block rows in the list of padding.
+    fn padding_of(&self, block_rows: &Range<usize>) -> Range<usize> {
         let before = |element: usize| self.padding.partition_point(|&at| at < element);
-        let elements = self.elements(block_row);
+        let elements = self.elements(block_rows);
         before(elements.start)..before(elements.end)
     }
 
     /// Calls `visit` for each entry of a block row, row after row, with the row inside the block row, the
-    /// column, and the position among the elements of the block row. `is_padding` is workspace.
+    /// column, and the position among the elements of the block row. `padding` is its range in the list of
+    /// padding, `is_padding` workspace.
     fn each_entry(
         &self,
         block_row: usize,
+        padding: Range<usize>,
         is_padding: &mut Vec<bool>,
         mut visit: impl FnMut(usize, usize, usize),
     ) {
-        let ((height, width), elements) = (self.block, self.elements(block_row));
+        let block_rows = block_row..block_row + 1;
+        let ((height, width), elements) = (self.block, self.elements(&block_rows));
         if elements.is_empty() {
             return;
         }
         is_padding.clear();
         is_padding.resize(elements.len(), false);
-        for &at in &self.padding[self.padding_of(block_row)] {
+        for &at in &self.padding[padding] {
             is_padding[at - elements.start] = true;
         }
-        let block_cols = &self.block_col[self.blocks(block_row)];
+        let block_cols = &self.block_col[self.blocks(&block_rows)];
         for lane in 0..height {
             for (block, &block_col) in block_cols.iter().enumerate() {
                 for col in 0..width {
@@ -358,13 +415,15 @@ impl Pattern<'_> {
 /// Drops the padding.
 pub fn bsr_to_csr<T: Scalar>(bsr: &Bsr<T>) -> Csr<T> {
     let Bsr { rows, cols, block, block_ptr, block_col, values: from, padding } = bsr;
-    let pattern = Pattern { block: *block, block_ptr, block_col, padding };
+    let pattern = Pattern { rows: *rows, block: *block, block_ptr, block_col, padding };
+    let padding_of = |block_row| pattern.padding_of(&(block_row..block_row + 1));
     let mut lengths = vec![0; *rows];
     let lengths_to = Disjoint::new(&mut lengths);
     pattern.block_rows().for_each_init(Vec::new, |is_padding, block_row| {
         // SAFETY: each block row has its own rows.
         let lengths = unsafe { lengths_to.range(rows_of(*rows, block.0, block_row)) };
-        pattern.each_entry(block_row, is_padding, |lane, _, _| lengths[lane] += 1);
+        let padding = padding_of(block_row);
+        pattern.each_entry(block_row, padding, is_padding, |lane, _, _| lengths[lane] += 1);
     });
     let row_ptr = pointers_of(lengths.into_iter());
     let (mut col_ind, mut values) = (vec![0; bsr.entries()], vec![T::ZERO; bsr.entries()]);
@@ -374,8 +433,9 @@ pub fn bsr_to_csr<T: Scalar>(bsr: &Bsr<T>) -> Csr<T> {
         let entries = row_ptr[here.start] as usize..row_ptr[here.end] as usize;
         // SAFETY: each block row has its own rows, and these their own entries.
         let (cols, values) = unsafe { (cols_to.range(entries.clone()), values_to.range(entries)) };
-        let (from, mut to) = (&from[pattern.elements(block_row)], cols.iter_mut().zip(values));
-        pattern.each_entry(block_row, is_padding, |_, col, at| {
+        let elements = pattern.elements(&(block_row..block_row + 1));
+        let (from, mut to) = (&from[elements], cols.iter_mut().zip(values));
+        pattern.each_entry(block_row, padding_of(block_row), is_padding, |_, col, at| {
             let (col_to, value_to) = to.next().expect("as many entries as were counted");
             (*col_to, *value_to) = (col as u32, from[at]);
         });

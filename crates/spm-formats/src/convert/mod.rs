@@ -23,7 +23,7 @@ mod via_csr;
 pub(crate) use coo_csr::merge_rows;
 pub use coo_csr::{coo_to_csc, coo_to_csr, csr_to_coo};
 pub use csr_bsr::{
-    BLOCK_SIZES, DetectedBlocks, best_blocks, bsr_to_csr, csr_to_bsr, detect_blocks,
+    BLOCK_SIZES, BlockRowsMut, DetectedBlocks, best_blocks, bsr_to_csr, csr_to_bsr, detect_blocks,
 };
 pub use csr_csc::{csc_to_csr, csr_to_csc};
 pub use csr_ell::{EllOptions, csr_to_ell, csr_to_unpadded_ell};

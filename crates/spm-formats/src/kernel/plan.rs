@@ -261,7 +261,7 @@ pub trait ProductPlan<T>: Send + Sync {
 
     /// Replaces the values of A, whose pattern stays. The products are then those of a new plan of the
     /// same kernel, bit by bit. A plan that reads the values in CSR order reads the new array; others
-    /// copy it into their own order, in parallel on the current rayon pool.
+    /// copy it into their own order, on the threads of the plan.
     ///
     /// # Errors
     /// A wrong number of values; [`PlanError::Values`] where the plan depends on the old ones (equal

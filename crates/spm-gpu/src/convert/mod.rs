@@ -3,6 +3,7 @@
 mod bsr;
 mod column_blocks;
 mod diagonals;
+mod dictionary;
 mod ell_columns;
 mod padded;
 mod segments;
@@ -13,9 +14,10 @@ mod values;
 pub(crate) use bsr::{BsrBlocks, BsrOptions, DeviceBsr, detect_blocks};
 pub(crate) use column_blocks::{ColumnBlockShape, DeviceColumnBlocks};
 pub(crate) use diagonals::DeviceDia;
+pub(crate) use dictionary::DeviceDictionary;
 pub(crate) use ell_columns::DeviceEllColumns;
 pub(crate) use segments::DeviceSegments;
-pub(crate) use sellp::{DeviceSellp, SellpOptions};
+pub(crate) use sellp::{DeviceSellp, SellpOptions, StoredValues};
 pub(crate) use stats::{RowStats, ValueStats};
 pub(crate) use values::{
     COMPRESSED, DeviceReducedValues, NEW_VALUES, NOT_PLANNED, ValueKind, ValuePositions,

@@ -1,11 +1,16 @@
 //! CSR to SELL-P: `gpu-kernels/src/convert/sellp.rs`.
 
 use spm_formats::kernel::PlanError;
-use spm_gpu_kernels::convert::{SellpColumns, SellpMeasure, SellpValues, SellpValuesSingle};
+use spm_gpu_kernels::convert::{
+    MOST_SIGMA, SellpColumns, SellpMeasure, SellpOrder, SellpValues, SellpValuesCoded,
+    SellpValuesSingle,
+};
 
-use super::{DeviceReducedValues, ValueKind, ValuePositions, scan, warps};
+use super::{
+    COMPRESSED, DeviceDictionary, DeviceReducedValues, ValueKind, ValuePositions, scan, warps,
+};
 use crate::error::GpuError;
-use crate::launch::WARP;
+use crate::launch::{Launch, WARP};
 use crate::matrix::{DeviceCsr, DeviceMatrix, check_stored_elements};
 use crate::memory::DeviceBuffer;
 use crate::plan::DeviceReal;
@@ -18,18 +23,30 @@ const CHEAP_PADDING: usize = 2;
 
 /// Options of the conversion.
 #[derive(Debug, Clone, Copy)]
-pub(crate) struct SellpOptions<T> {
+pub(crate) struct SellpOptions<'d, T> {
     /// Threads of a row: a power of two up to 32.
     pub(crate) lanes: usize,
     /// Whether column indices are compressed.
     pub(crate) compact: bool,
-    /// Whether chunks with few diagonals are stored by diagonal.
+    /// Whether chunks with few diagonals are stored by diagonal, if rows are not sorted.
     pub(crate) diagonals: bool,
+    /// Rows of a window that is sorted by length: a power of two up to [`MOST_SIGMA`]; 1 does not sort.
+    pub(crate) sigma: usize,
     /// Entries of the longest row.
     pub(crate) longest_row: usize,
     pub(crate) values: ValueKind<T>,
+    /// If values are stored by number instead.
+    pub(crate) dictionary: Option<&'d DeviceDictionary<T>>,
     /// Whether values can be replaced.
     pub(crate) new_values: bool,
+}
+
+/// The values of the stored elements.
+#[derive(Debug)]
+pub(crate) enum StoredValues<T> {
+    Reduced(DeviceReducedValues<T>),
+    /// Numbers, four in a word, and the value of each number.
+    Coded(DeviceBuffer<u32>, DeviceBuffer<T>),
 }
 
 /// SELL-P with a warp for each chunk.
@@ -43,9 +60,13 @@ pub(crate) struct DeviceSellp<T> {
     pub(crate) bases: DeviceBuffer<u32>,
     pub(crate) offsets: DeviceBuffer<u32>,
     pub(crate) fills: DeviceBuffer<u32>,
+    /// The row at each position, counted from the first one of its window; empty where rows are not sorted.
+    pub(crate) order: DeviceBuffer<u16>,
+    /// log2 of the rows of a window, 0 where they are not sorted.
+    pub(crate) log_sigma: u32,
     /// Of the CSR matrix.
     pub(crate) row_ptr: DeviceBuffer<u32>,
-    pub(crate) values: DeviceReducedValues<T>,
+    pub(crate) values: StoredValues<T>,
     /// For new values.
     positions: Option<ValuePositions>,
 }
@@ -54,7 +75,7 @@ impl<T: DeviceReal> DeviceSellp<T> {
     /// Converts; `None` if `accept` refuses the number of stored elements.
     pub(crate) fn new(
         a: &DeviceCsr<T>,
-        options: &SellpOptions<T>,
+        options: &SellpOptions<'_, T>,
         accept: impl FnOnce(u64) -> Result<bool, PlanError>,
     ) -> Result<Option<Self>, PlanError> {
         let device = a.device();
@@ -69,8 +90,12 @@ impl<T: DeviceReal> DeviceSellp<T> {
         let (rows, row_ptr) = (a.rows() as u32, a.row_ptr.ptr());
         let col_ind = a.col_ind.ptr();
         // The kernel adds up to 31 to a column.
-        let diagonals = options.diagonals && a.cols() <= (u32::MAX - WARP as u32) as usize;
-        let round = if options.values == ValueKind::Single { 4 } else { 1 };
+        let last_safe = (u32::MAX - WARP as u32) as usize;
+        let diagonals = options.diagonals && options.sigma == 1 && a.cols() <= last_safe;
+        let sorted = order(a, options.sigma, &stream)?;
+        let (log_sigma, order) = (options.sigma.trailing_zeros(), sorted.ptr());
+        let quads = options.dictionary.is_some() || options.values == ValueKind::Single;
+        let round = if quads { 4 } else { 1 };
         // Widths alone are cheap: where they may be hopeless, columns are not looked at before.
         let bounded = a.rows() * options.longest_row <= CHEAP_PADDING * a.entries();
         let again = !bounded && (options.compact || diagonals || round > 1);
@@ -83,6 +108,8 @@ impl<T: DeviceReal> DeviceSellp<T> {
             diagonals: u32::from(diagonals && !again),
             row_ptr,
             col_ind,
+            log_sigma,
+            order,
             measures: sums.ptr_mut(),
             modes: modes.ptr_mut(),
         };
@@ -117,6 +144,8 @@ impl<T: DeviceReal> DeviceSellp<T> {
             log_lanes,
             row_ptr,
             col_ind,
+            log_sigma,
+            order,
             sums: sums.ptr(),
             modes: modes.ptr(),
             headers: headers.ptr_mut(),
@@ -128,16 +157,19 @@ impl<T: DeviceReal> DeviceSellp<T> {
         unsafe { device.launch::<SellpColumns>(launch, &stream, args)? };
         let shape = (rows, chunks as u32, log_lanes);
         macro_rules! fill {
-            ($fill:ident, $from:expr, $into:expr) => {{
+            ($fill:ident, $from:expr, $into:expr $(, $more:ident: $of:expr)*) => {{
                 let args = $fill {
                     rows: shape.0,
                     chunks: shape.1,
                     log_lanes,
                     row_ptr,
                     col_ind,
+                    log_sigma,
+                    order,
                     sums: sums.ptr(),
                     modes: modes.ptr(),
                     values: $from,
+                    $($more: $of.ptr(),)*
                     elements: $into.ptr_mut(),
                 };
                 // SAFETY: as above.
@@ -145,9 +177,18 @@ impl<T: DeviceReal> DeviceSellp<T> {
             }};
         }
         let mut positions = None;
-        let values = match options.values {
-            ValueKind::Equal(value) => DeviceReducedValues::Equal(value),
-            ValueKind::Stored => {
+        let values = match (options.dictionary, options.values) {
+            (Some(DeviceDictionary { table, codes, values }), _) => {
+                let mut numbers = DeviceBuffer::uninitialized(device, elements as usize / 4)?;
+                fill!(SellpValuesCoded, a.values.ptr(), numbers, table: table, codes: codes);
+                let mut of_plan = DeviceBuffer::uninitialized(device, values.len())?;
+                of_plan.copy_from_on(values, &stream)?;
+                StoredValues::Coded(numbers, of_plan)
+            }
+            (None, ValueKind::Equal(value)) => {
+                StoredValues::Reduced(DeviceReducedValues::Equal(value))
+            }
+            (None, ValueKind::Stored) => {
                 let (keep, elements) = (options.new_values, elements as usize);
                 let values;
                 (values, positions) =
@@ -155,12 +196,12 @@ impl<T: DeviceReal> DeviceSellp<T> {
                         fill!(SellpValues, from, into);
                         Ok(())
                     })?;
-                DeviceReducedValues::Stored(values)
+                StoredValues::Reduced(DeviceReducedValues::Stored(values))
             }
-            ValueKind::Single => {
+            (None, ValueKind::Single) => {
                 let mut values = DeviceBuffer::uninitialized(device, elements as usize)?;
                 fill!(SellpValuesSingle, a.values.ptr(), values);
-                DeviceReducedValues::Single(values)
+                StoredValues::Reduced(DeviceReducedValues::Single(values))
             }
         };
         kept.copy_from_on(&a.row_ptr, &stream)?;
@@ -176,11 +217,33 @@ impl<T: DeviceReal> DeviceSellp<T> {
             bases,
             offsets,
             fills,
+            order: sorted,
+            log_sigma,
             row_ptr,
             values,
             positions,
         }))
     }
+}
+
+/// The row at each position, counted from the first one of its window; nothing where `sigma` is 1, or there are no rows.
+fn order<T: DeviceReal>(
+    a: &DeviceCsr<T>,
+    sigma: usize,
+    stream: &Stream,
+) -> Result<DeviceBuffer<u16>, PlanError> {
+    assert!(sigma.is_power_of_two() && sigma <= MOST_SIGMA as usize, "a window of {sigma} rows");
+    let (device, rows) = (a.device(), a.rows());
+    if sigma == 1 || rows == 0 {
+        return Ok(DeviceBuffer::uninitialized(device, 0)?);
+    }
+    let mut order = DeviceBuffer::uninitialized(device, rows)?;
+    let shared = (sigma * size_of::<u32>()) as u32;
+    let launch = Launch::new(rows.div_ceil(sigma) as u32, sigma as u32).with_shared_bytes(shared);
+    let args = SellpOrder { rows: rows as u32, row_ptr: a.row_ptr.ptr(), order: order.ptr_mut() };
+    // SAFETY: rows + 1 pointers, a thread and a place for each row.
+    unsafe { device.launch::<SellpOrder>(launch, stream, args)? };
+    Ok(order)
 }
 
 /// Refuses a matrix whose measured sizes might wrap. The stored elements of a lane are rounded up
@@ -227,25 +290,32 @@ impl<T: DeviceReal> DeviceMatrix for DeviceSellp<T> {
 
     fn bytes(&self) -> u64 {
         let columns = self.headers.bytes() + self.bases.bytes() + self.offsets.bytes();
+        let columns = columns + self.order.bytes();
         // Without values only the row pointers tell what is padding.
-        let filled = match self.values {
-            DeviceReducedValues::Equal(_) => self.row_ptr.bytes() + self.fills.bytes(),
-            _ => 0,
+        let (values, filled) = match &self.values {
+            StoredValues::Reduced(DeviceReducedValues::Equal(_)) => {
+                (0, self.row_ptr.bytes() + self.fills.bytes())
+            }
+            StoredValues::Reduced(values) => (values.bytes(), 0),
+            StoredValues::Coded(numbers, values) => (numbers.bytes() + values.bytes(), 0),
         };
-        (columns + filled + self.values.bytes()) as u64
+        (columns + filled + values) as u64
     }
 
     fn rarely_read_bytes(&self) -> u64 {
         let positions = self.positions.as_ref().map_or(0, ValuePositions::bytes);
         let filled = match self.values {
-            DeviceReducedValues::Equal(_) => 0,
+            StoredValues::Reduced(DeviceReducedValues::Equal(_)) => 0,
             _ => self.row_ptr.bytes() + self.fills.bytes(),
         };
         (positions + filled) as u64
     }
 
     fn set_values(&mut self, values: &DeviceBuffer<T>, stream: &Stream) -> Result<(), GpuError> {
-        self.values.set(self.positions.as_ref(), values, stream)
+        match &mut self.values {
+            StoredValues::Reduced(of) => of.set(self.positions.as_ref(), values, stream),
+            StoredValues::Coded(..) => Err(COMPRESSED),
+        }
     }
 }
 

@@ -1,6 +1,6 @@
 //! libcusparse, opened at run time. Enumerators and signatures: cusparse.h of CUDA 12 and 13.
 
-use std::ffi::{CStr, c_char, c_int, c_void};
+use std::ffi::{CStr, c_int, c_void};
 use std::path::{Path, PathBuf};
 use std::sync::OnceLock;
 
@@ -8,7 +8,7 @@ use libloading::Library;
 
 use crate::driver::with_causes;
 use crate::error::GpuError;
-use crate::library::Search;
+use crate::library::{Search, functions};
 
 const SEARCH: Search = Search {
     variable: "SPM_CUSPARSE",
@@ -44,38 +44,9 @@ pub(super) const ACTION_NUMERIC: c_int = 1;
 type Handle = *mut c_void;
 type Descriptor = *mut c_void;
 
-macro_rules! functions {
-    (
-        required { $($name:ident($($type:ty),*);)* }
-        optional { $($optional:ident($($optional_type:ty),*);)* }
-    ) => {
-        /// The functions that the cuSPARSE baseline calls. The optional ones came with CUDA 12.
-        #[allow(non_snake_case)]
-        pub(super) struct Functions {
-            $(pub(super) $name: unsafe extern "C" fn($($type),*) -> c_int,)*
-            $(pub(super) $optional: Option<unsafe extern "C" fn($($optional_type),*) -> c_int>,)*
-            cusparseGetErrorString: unsafe extern "C" fn(c_int) -> *const c_char,
-        }
-
-        impl Functions {
-            /// # Safety
-            /// `library` must be a cuSPARSE of CUDA 11 to 13.
-            unsafe fn load(library: &Library) -> Result<Self, libloading::Error> {
-                // SAFETY: the names have these signatures in cusparse.h.
-                unsafe {
-                    Ok(Self {
-                        $($name: *library.get(concat!(stringify!($name), "\0"))?,)*
-                        $($optional:
-                            library.get(concat!(stringify!($optional), "\0")).ok().map(|f| *f),)*
-                        cusparseGetErrorString: *library.get("cusparseGetErrorString\0")?,
-                    })
-                }
-            }
-        }
-    };
-}
-
 functions! {
+    /// The functions that the cuSPARSE baseline calls. The optional ones came with CUDA 12.
+    pub(super) cusparseGetErrorString
     required {
         cusparseCreate(*mut Handle);
         cusparseDestroy(Handle);

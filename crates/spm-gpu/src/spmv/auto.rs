@@ -7,8 +7,8 @@ use spm_formats::convert::DetectedBlocks;
 use spm_formats::kernel::{KernelInfo, ParameterSpec, Parameters, Value};
 use spm_gpu_kernels::spmv::MOST_DIAGONALS;
 
-use super::parameters::{SINGLE_VALUES, fitting_lanes};
-use super::sellp::DIAGONALS;
+use super::parameters::{CODES, SINGLE_VALUES, fitting_lanes};
+use super::sellp::{DIAGONALS, SORTED};
 use super::{
     KERNEL, bsr_subwarp_per_row, csr_column_blocks, csr_ell_columns, csr_segmented_sum,
     csr_subwarp_per_row, dia_thread_per_row, sell, sellp,
@@ -41,6 +41,12 @@ const COMPACT: ParameterSpec = ParameterSpec::on(
     "allow lossless compression: equal values stored once, shorter column indices",
 );
 
+/// Rows of a window that SELL-P sorts: those of a block, so that its sums go to neighbouring rows.
+const WINDOW: usize = 256;
+/// Bytes of SELL-P per byte of CSR up to which it is the fastest outside the cache, and up to which it may be: the
+/// segmented sum takes the time of CSR's bytes.
+const SHORTER: f64 = 0.9;
+const LONGER: f64 = 1.1;
 /// Stored elements per entry above which SELL-P is not a candidate, and up to which rows count as
 /// equally long.
 const LARGEST_PADDING: f64 = 1.6;
@@ -68,8 +74,7 @@ const FAR_FROM_BANDWIDTH: f64 = 2.0;
 const FEW_ENTRIES: usize = 2;
 /// Entries of a row up to which one load per thread covers it.
 const SHORT_ROW: usize = 4;
-/// Entries of a row from which padding above [`REGULAR_PADDING`] may pay; with shorter rows CSR has
-/// less latency.
+/// Entries of a row up to which, inside the cache, uneven rows may take longer than their bytes: CSR has less latency.
 const LONG_ROW: usize = 16;
 /// Minimum entries of a row in a column block, and maximum number of column blocks.
 const BLOCK_ENTRIES: usize = 12;
@@ -77,13 +82,15 @@ const COL_BLOCKS: usize = 8;
 
 /// Timing of a candidate: slower candidates need fewer runs.
 const TIMING: Batches =
-    Batches { warm_up: 2, runs: 3, most: 2, min_time: Duration::from_micros(15) };
+    Batches { warm_up: 1, runs: 3, most: 2, min_time: Duration::from_micros(15) };
 
 /// The compression that a plan may use.
 #[derive(Debug, Clone, Copy)]
 struct Forms {
     /// Equal values stored once, and compressed column indices.
     compact: bool,
+    /// Few distinct values stored by number.
+    codes: bool,
     /// Values stored in single precision if that is exact.
     single: bool,
 }
@@ -97,7 +104,11 @@ impl Forms {
             .iter()
             .filter(|p| p.default == Value::Switch(true) && p.name != DIAGONALS.name);
         switches.fold(info.defaults(), |set, p| {
-            let on = if p.name == SINGLE_VALUES.name { self.single } else { self.compact };
+            let on = match p.name {
+                name if name == SINGLE_VALUES.name => self.single,
+                name if name == CODES.name => self.codes,
+                _ => self.compact,
+            };
             set.with(p.name, Value::Switch(on))
         })
     }
@@ -115,12 +126,13 @@ impl Forms {
 pub(crate) fn on_device<T: DeviceReal>(problem: DeviceProblem<'_, T>) -> Planned<T> {
     let Problem { a, parameters, .. } = problem;
     let (rows, cols) = (a.csr.rows(), a.csr.cols());
-    let forms = Forms {
-        compact: parameters.switch(COMPACT.name),
-        single: parameters.switch(SINGLE_VALUES.name),
-    };
-    let compact = forms.compact;
+    // Bytes count where the second-level cache does not hold the matrix, of which a half is near a multiprocessor;
+    // inside it, looking values up and sorting rows cost more than they save.
+    let cached = a.csr.bytes() <= problem.device.info().l2_bytes / 2;
+    let compact = parameters.switch(COMPACT.name);
     let equal = a.values()?.equal;
+    let codes = compact && !cached && equal.is_none() && a.dictionary()?.is_some();
+    let forms = Forms { compact, codes, single: parameters.switch(SINGLE_VALUES.name) };
     let longest = a.stats.longest_row as f64;
     let skewed = longest > SKEWED * (a.csr.entries() as f64 / rows.max(1) as f64).max(4.0);
     let large = a.csr.entries() >= FEW_ENTRIES * problem.device.info().resident_threads();
@@ -139,8 +151,8 @@ pub(crate) fn on_device<T: DeviceReal>(problem: DeviceProblem<'_, T>) -> Planned
 
     let mut race = Race::new(problem, |clock, _, plan| clock.time(TIMING, plan));
     let mut padding = f64::INFINITY;
-    // A matrix of equal values has no need of an array of them, which this format has.
-    let valued = !compact || equal.is_none();
+    // A matrix of equal or few values has no need of an array of them, which these formats have.
+    let valued = !compact || (equal.is_none() && !codes);
     let few_diagonals = longest <= f64::from(MOST_DIAGONALS)
         && rows as f64 * longest <= MOST_PLACES * a.csr.entries() as f64;
     if large && valued && few_diagonals {
@@ -171,39 +183,39 @@ pub(crate) fn on_device<T: DeviceReal>(problem: DeviceProblem<'_, T>) -> Planned
             return race.winner();
         }
     }
-    if large {
-        let set = forms.of(&sellp::INFO);
-        let of_sellp = problem.with_kernel(&sellp::INFO, &set);
-        let sellp = sellp::with_elements(of_sellp, |elements| {
-            padding = elements as f64 / a.csr.entries().max(1) as f64;
-            let padded = padding > REGULAR_PADDING && a.mean_row() < LONG_ROW;
-            Ok(padding <= LARGEST_PADDING && !padded)
-        });
-        // Without memory for it there are the others.
-        if let Ok(Some((plan, regular))) = sellp {
-            let label = sellp::INFO.label(&set);
-            let least = match equal {
-                Some(_) if compact => a.csr.bytes() - a.csr.values.bytes() as u64,
-                _ => a.csr.bytes(),
-            };
-            // Nothing moves fewer bytes, and x does not wait.
-            let shortest = plan.footprint().matrix_bytes <= least;
-            if shortest && regular {
-                return Ok(Chosen::boxed(plan, label));
-            }
-            let bytes = plan.footprint().matrix_bytes as f64;
-            race.enter_plan(label, Ok(plan));
-            let shorter =
-                |blocks: &DetectedBlocks| block_bytes::<T>(blocks, a.csr.entries()) < bytes;
-            let holed = blocks.filter(|of| of.padding_ratio > FULL_BLOCKS && shorter(of));
-            if let Some((plan, label)) = holed.and_then(|blocks| in_blocks(problem, blocks)) {
+    let least = match equal {
+        Some(_) if compact => a.csr.bytes() - a.csr.values.bytes() as u64,
+        _ => a.csr.bytes(),
+    };
+    let mut sliced = if large { sliced(problem, forms, cached) } else { Vec::new() };
+    // Nothing moves fewer bytes, and x does not wait.
+    let fewest = sliced.iter().map(Sliced::bytes).min();
+    let at = sliced.iter().position(|of| of.regular && Some(of.bytes()) == fewest);
+    if let Some(at) = at.filter(|&at| {
+        let uneven = sliced[at].padding > REGULAR_PADDING && a.mean_row() < LONG_ROW;
+        sliced[at].bytes() <= least && !(cached && uneven)
+    }) {
+        let Sliced { plan, label, .. } = sliced.swap_remove(at);
+        return Ok(Chosen::boxed(plan, label));
+    }
+    if let Some(bytes) = fewest {
+        let of_csr = bytes as f64 / least as f64;
+        for Sliced { plan, label, padding: of_sliced, .. } in sliced {
+            padding = padding.min(of_sliced);
+            if cached || of_csr <= LONGER {
                 race.enter_plan(label, Ok(plan));
             }
-            if (shortest || padding <= REGULAR_PADDING)
-                && !is_far_from_bandwidth(&race, problem.budget)
-            {
-                return race.winner();
-            }
+        }
+        let shorter =
+            |blocks: &DetectedBlocks| block_bytes::<T>(blocks, a.csr.entries()) < bytes as f64;
+        let holed = blocks.filter(|of| of.padding_ratio > FULL_BLOCKS && shorter(of));
+        if let Some((plan, label)) = holed.and_then(|blocks| in_blocks(problem, blocks)) {
+            race.enter_plan(label, Ok(plan));
+        }
+        let best_known =
+            (padding <= REGULAR_PADDING && bytes <= least) || (!cached && of_csr <= SHORTER);
+        if best_known && race.best().is_some() && !is_far_from_bandwidth(&race, problem.budget) {
+            return race.winner();
         }
     }
 
@@ -223,15 +235,17 @@ pub(crate) fn on_device<T: DeviceReal>(problem: DeviceProblem<'_, T>) -> Planned
         }
     }
 
-    // One long row among short ones holds up a launch that has a thread or a warp for it.
-    if !(skewed && large) {
+    // One long row among short ones holds up a launch that has a thread or a warp for it. Outside the cache the
+    // segmented sum reads the same bytes, without waiting for row pointers.
+    if !(large && (skewed || !cached)) {
         let wider = (rows * lanes < problem.device.info().resident_threads() && lanes < WARP)
             .then_some(2 * lanes);
         for lanes in [Some(lanes), wider].into_iter().flatten() {
             race.enter(subwarp(lanes, forms));
         }
     }
-    if skewed || (padding > REGULAR_PADDING && is_far_from_bandwidth(&race, problem.budget)) {
+    let far = || padding > REGULAR_PADDING && is_far_from_bandwidth(&race, problem.budget);
+    if skewed || !cached || far() {
         race.enter(forms.candidate(&csr_segmented_sum::INFO, csr_segmented_sum::on_device));
     }
     if race.best().is_none() {
@@ -239,6 +253,57 @@ pub(crate) fn on_device<T: DeviceReal>(problem: DeviceProblem<'_, T>) -> Planned
         race.enter(subwarp(lanes, forms));
     }
     race.winner()
+}
+
+/// A matrix in SELL-P.
+struct Sliced<T> {
+    plan: BoxedPlan<T>,
+    label: String,
+    /// Whether x is read almost in order.
+    regular: bool,
+    /// Stored elements per entry.
+    padding: f64,
+}
+
+impl<T: DeviceReal> Sliced<T> {
+    fn bytes(&self) -> u64 {
+        self.plan.footprint().matrix_bytes
+    }
+}
+
+/// SELL-P with rows in their order or sorted within windows: that of the fewer bytes, or both where x is read almost in
+/// order, as sorted rows do not; none that stores too many elements. Without memory for it there are the other kernels.
+fn sliced<T: DeviceReal>(
+    problem: DeviceProblem<'_, T>,
+    forms: Forms,
+    cached: bool,
+) -> Vec<Sliced<T>> {
+    let entries = problem.a.csr.entries().max(1) as f64;
+    // Elements that take a byte for the value may be half empty.
+    let most = if forms.codes { 2.0 * LARGEST_PADDING } else { LARGEST_PADDING };
+    let stored_in = |padding: f64, sigma: usize| {
+        let set = forms.of(&sellp::INFO).with(SORTED.name, Value::Count(sigma));
+        let of_sellp = problem.with_kernel(&sellp::INFO, &set);
+        let mut stored = f64::INFINITY;
+        let plan = sellp::with_elements(of_sellp, |elements| {
+            stored = elements as f64 / entries;
+            Ok(stored <= most && stored < padding)
+        });
+        let (plan, regular) = plan.ok()??;
+        Some(Sliced { plan, label: sellp::INFO.label(&set), regular, padding: stored })
+    };
+    let in_order = stored_in(f64::INFINITY, 1);
+    let padding = in_order.as_ref().map_or(f64::INFINITY, |of| of.padding);
+    if cached || padding <= REGULAR_PADDING {
+        return in_order.into_iter().collect();
+    }
+    let sorted = stored_in(padding, WINDOW);
+    match (in_order, sorted) {
+        (Some(in_order), Some(sorted)) if in_order.regular => vec![in_order, sorted],
+        (in_order, sorted) => {
+            in_order.into_iter().chain(sorted).min_by_key(Sliced::bytes).into_iter().collect()
+        }
+    }
 }
 
 /// The plan for [`COMPLEX`].

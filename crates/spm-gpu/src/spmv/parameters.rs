@@ -52,6 +52,10 @@ pub(super) const HACK: ParameterSpec = ParameterSpec {
 pub(super) const DROP_EQUAL: ParameterSpec =
     ParameterSpec::on("drop-equal", "store one value instead of an array if all values are equal");
 
+/// Whether few distinct values are stored by number.
+pub(super) const CODES: ParameterSpec =
+    ParameterSpec::on("codes", "store a byte for each value where at most 255 are distinct");
+
 /// Whether values are stored in single precision if that is exact.
 pub(super) const SINGLE_VALUES: ParameterSpec = ParameterSpec::on(
     "single-values",

@@ -1,11 +1,16 @@
 //! Plan of `gpu-kernels/src/spmv/sellp.rs`.
 
-use spm_formats::kernel::{KernelInfo, ParameterSpec, PlanError};
-use spm_gpu_kernels::spmv::{Sellp, SellpEqual, SellpSingle};
+use spm_formats::FormatError;
+use spm_formats::kernel::{KernelInfo, ParameterSpec, PlanError, Value};
+use spm_gpu_kernels::convert::MOST_SIGMA;
+use spm_gpu_kernels::spmv::{
+    Sellp, SellpCoded, SellpCodedSorted, SellpEqual, SellpEqualSorted, SellpSingle,
+    SellpSingleSorted, SellpSorted, coded_shared_bytes,
+};
 
 use super::KERNEL;
-use super::parameters::{DROP_EQUAL, R2_BLOCKS, SINGLE_VALUES, block, row_lanes};
-use crate::convert::{DeviceReducedValues, DeviceSellp, SellpOptions, ValueKind};
+use super::parameters::{CODES, DROP_EQUAL, R2_BLOCKS, SINGLE_VALUES, block, row_lanes};
+use crate::convert::{DeviceReducedValues, DeviceSellp, SellpOptions, StoredValues, ValueKind};
 use crate::launch::Launch;
 use crate::launch::WARP;
 use crate::memory::DeviceBuffer;
@@ -18,12 +23,29 @@ pub(super) const INFO: KernelInfo = KernelInfo {
     id: "sellp",
     source: "own; Anzt, Tomov, Dongarra, UT-EECS-14-727, 2014",
     summary: "SELL-P, 1 to 32 threads for each row, chunks with few diagonals stored by diagonal, compressed columns and values",
-    parameters: &[block(256, R2_BLOCKS), LANES, DIAGONALS, COMPACT, DROP_EQUAL, SINGLE_VALUES],
+    parameters: &[
+        block(256, R2_BLOCKS),
+        LANES,
+        SORTED,
+        DIAGONALS,
+        COMPACT,
+        DROP_EQUAL,
+        CODES,
+        SINGLE_VALUES,
+    ],
     ..KERNEL
 };
 
 const LANES: ParameterSpec =
     row_lanes("threads of a row; auto takes enough of them to fill the device");
+
+/// Rows of a window.
+pub(super) const SORTED: ParameterSpec = ParameterSpec {
+    name: "sigma",
+    meaning: "rows of a window that is sorted by length, a power of two up to 1024; 1 does not sort",
+    default: Value::Count(1),
+    studied: &[Value::Count(1), Value::Count(256), Value::Count(1024)],
+};
 
 /// Whether chunks may be stored by diagonal.
 pub(super) const DIAGONALS: ParameterSpec = ParameterSpec::on(
@@ -68,12 +90,28 @@ pub(super) fn with_elements<T: DeviceReal>(
     let launch = problem.launch(chunks, warps, warps * WARP)?;
     let (drop_equal, single) =
         (parameters.switch(DROP_EQUAL.name), parameters.switch(SINGLE_VALUES.name));
+    let sigma = parameters.count(SORTED.name);
+    if !sigma.is_power_of_two() || sigma > MOST_SIGMA as usize {
+        let expected = "a power of two up to 1024 rows";
+        return Err(
+            FormatError::InvalidParameter { what: SORTED.name, expected, found: sigma }.into()
+        );
+    }
+    let values = ValueKind::choose(a.values()?, drop_equal, single);
+    let coded = parameters.switch(CODES.name) && !matches!(values, ValueKind::Equal(_));
+    let dictionary = if coded { a.dictionary()? } else { None };
+    let launch = match dictionary {
+        Some(_) => launch.with_shared_bytes(coded_shared_bytes::<T>()),
+        None => launch,
+    };
     let options = SellpOptions {
         lanes,
         compact: parameters.switch("compact"),
         diagonals: parameters.switch(DIAGONALS.name),
+        sigma,
         longest_row: a.stats.longest_row,
-        values: ValueKind::choose(a.values()?, drop_equal, single),
+        values,
+        dictionary,
         new_values: a.new_values,
     };
     let sellp = DeviceSellp::new(&a.csr, &options, accept)?;
@@ -92,7 +130,7 @@ fn enqueue<T: DeviceReal>(
     stream: &crate::Stream,
 ) -> Result<(), crate::GpuError> {
     macro_rules! launch {
-        ($kernel:ident { $field:ident: $value:expr }) => {{
+        ($kernel:ident { $($field:ident: $value:expr),* }) => {{
             let args = $kernel {
                 rows: a.shape.0 as u32,
                 cols: a.shape.1 as u32,
@@ -102,7 +140,7 @@ fn enqueue<T: DeviceReal>(
                 offsets: a.offsets.ptr(),
                 fills: a.fills.ptr(),
                 row_ptr: a.row_ptr.ptr(),
-                $field: $value,
+                $($field: $value,)*
                 x: x.ptr(),
                 y: y.output(),
             };
@@ -111,9 +149,28 @@ fn enqueue<T: DeviceReal>(
             unsafe { stream.device().launch::<$kernel<T>>(launch, stream, args) }
         }};
     }
+    let (log_sigma, order) = (a.log_sigma, a.order.ptr());
+    macro_rules! in_order {
+        ($in_order:ident, $sorted:ident { $($field:ident: $value:expr),* }) => {
+            if log_sigma == 0 {
+                launch!($in_order { $($field: $value),* })
+            } else {
+                launch!($sorted { $($field: $value,)* log_sigma: log_sigma, order: order })
+            }
+        };
+    }
     match &a.values {
-        DeviceReducedValues::Stored(values) => launch!(Sellp { values: values.ptr() }),
-        DeviceReducedValues::Single(values) => launch!(SellpSingle { values: values.ptr() }),
-        &DeviceReducedValues::Equal(value) => launch!(SellpEqual { value: value }),
+        StoredValues::Coded(codes, values) => {
+            in_order!(SellpCoded, SellpCodedSorted { codes: codes.ptr(), table: values.ptr() })
+        }
+        StoredValues::Reduced(DeviceReducedValues::Stored(values)) => {
+            in_order!(Sellp, SellpSorted { values: values.ptr() })
+        }
+        StoredValues::Reduced(DeviceReducedValues::Single(values)) => {
+            in_order!(SellpSingle, SellpSingleSorted { values: values.ptr() })
+        }
+        &StoredValues::Reduced(DeviceReducedValues::Equal(value)) => {
+            in_order!(SellpEqual, SellpEqualSorted { value: value })
+        }
     }
 }

@@ -13,7 +13,6 @@ use super::kernel::Dense;
 use super::pack::Packed;
 use super::sink::{Output, stage_len};
 use super::{Buffers, STAGE, STREAM};
-use crate::Threads;
 use crate::disjoint::Disjoint;
 use crate::kernel::{Planned, Problem};
 use crate::plan::check_leading;
@@ -26,6 +25,7 @@ use crate::spmm::vector;
 use crate::spmv;
 use crate::spmv::bsr_rows::BLOCK;
 use crate::workspace::Workspace;
+use crate::{Threads, values};
 
 /// The parameter prefetch.
 pub(in crate::spmm) const PREFETCH: ParameterSpec = ParameterSpec {
@@ -189,7 +189,6 @@ impl<T: Scalar> Product<T> for BsrBlocked<'_, T> {
     }
 
     fn set_values(&mut self, new: NewValues<'_, T>) -> Result<(), PlanError> {
-        self.bsr.set_values(self.a.view_with(&new)?.values())?;
-        self.a.set_values(new)
+        values::set_blocks(&mut self.a, &mut self.bsr, new, &self.threads, &self.bounds)
     }
 }

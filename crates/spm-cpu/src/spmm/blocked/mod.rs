@@ -33,7 +33,7 @@ use crate::simd::Machine;
 use crate::spmm::KERNEL;
 use crate::spmv;
 use crate::workspace::Workspace;
-use crate::{Threads, scaled};
+use crate::{Threads, scaled, values};
 
 const PREFETCH: ParameterSpec = ParameterSpec {
     name: "prefetch",
@@ -192,7 +192,7 @@ impl<T: Scalar> Product<T> for Blocked<'_, T> {
     }
 
     fn set_values(&mut self, new: NewValues<'_, T>) -> Result<(), PlanError> {
-        self.a.set_values(new)
+        values::set(&mut self.a, new, Some(&self.threads))
     }
 }
 

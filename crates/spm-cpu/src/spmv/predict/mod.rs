@@ -9,10 +9,11 @@ mod structure;
 use spm_formats::kernel::split_label;
 use spm_formats::{CsrView, Scalar, partition};
 
+pub(super) use self::structure::LARGEST_WINDOW;
 use self::structure::{Structure, Way};
 use crate::machine::{Cost, Family, Rates};
-use crate::race;
 use crate::simd::{GATHER, PREFETCH};
+use crate::spmv::auto;
 use crate::spmv::sell_compact::CODES;
 
 /// A kernel that may compute the product, with its predicted costs.
@@ -196,33 +197,57 @@ fn predict_by<T: Scalar>(
     threads: usize,
     rates: &Rates,
 ) -> Predictions {
-    let balance = balance(&a, threads);
-    let mut ways = structure.ways(&a);
+    let ways = predict_ways(structure, &a, threads, rates);
+    let race = auto::predicted_race(&ways);
+    let faster = |OnThreads { alone, all }| if all.seconds < alone.seconds { all } else { alone };
+    let mut all: Vec<Prediction> = ways.into_iter().map(faster).collect();
+    let direct = all.remove(0);
+    all.sort_by(|a, b| a.seconds.total_cmp(&b.seconds));
+    Predictions { direct, race, converted: all }
+}
+
+/// A way to compute the product, with its predictions on one thread and on all.
+pub(super) struct OnThreads {
+    pub(super) alone: Prediction,
+    pub(super) all: Prediction,
+}
+
+impl OnThreads {
+    /// Seconds on whichever is faster.
+    pub(super) fn seconds(&self) -> f64 {
+        self.alone.seconds.min(self.all.seconds)
+    }
+}
+
+/// Predicts each way to compute the product with `a`, straight from CSR first.
+pub(super) fn on_threads<T: Scalar>(
+    a: &CsrView<'_, T>,
+    threads: usize,
+    rates: &Rates,
+) -> Vec<OnThreads> {
+    predict_ways(&Structure::sample(a), a, threads, rates)
+}
+
+/// [`on_threads`] for a matrix that has been sampled.
+fn predict_ways<T: Scalar>(
+    structure: &Structure,
+    a: &CsrView<'_, T>,
+    threads: usize,
+    rates: &Rates,
+) -> Vec<OnThreads> {
+    let (threads, balance) = (threads.max(1), balance(a, threads));
+    let mut ways = structure.ways(a);
     if T::IS_COMPLEX {
         // The kernels for complex matrices multiply straight from CSR.
         ways.truncate(1);
     }
-    // On one thread and on all.
-    let mut counts = vec![1, threads.max(1)];
-    counts.dedup();
-    let all = ways.iter().map(|way| {
-        let on = counts.iter().map(|&count| {
-            let balance = if count == 1 { 1.0 } else { balance };
-            structure.predict(&a, way, count, balance, rates)
-        });
-        on.min_by(|a, b| a.seconds.total_cmp(&b.seconds)).expect("a number of threads")
+    let on = |way: &Way, count, balance| structure.predict(a, way, count, balance, rates);
+    let ways = ways.iter().map(|way| {
+        let alone = on(way, 1, 1.0);
+        let all = if threads > 1 { on(way, threads, balance) } else { alone.clone() };
+        OnThreads { alone, all }
     });
-    let mut all: Vec<Prediction> = all.collect();
-    let direct = all.remove(0);
-    all.sort_by(|a, b| a.seconds.total_cmp(&b.seconds));
-    let alone = structure.predict(&a, &ways[0], 1, 1.0, rates);
-    let calls = |of: &Prediction| race::trial(of.seconds);
-    // Both ways to gather for each candidate, and the best in two more ways.
-    let candidates: f64 = all.iter().map(|of| 2.0 * (of.planning + calls(of))).sum();
-    let candidates = if T::IS_COMPLEX { 2.0 * calls(&alone) } else { candidates };
-    let again = all.first().map_or(0.0, |best| 2.0 * (best.planning + calls(best)));
-    let last = all.first().map_or(0.0, |best| race::last(best.seconds, alone.seconds));
-    Predictions { direct, race: calls(&alone) + candidates + again + last, converted: all }
+    ways.collect()
 }
 
 /// The most entries of a thread over the mean.
@@ -333,6 +358,16 @@ mod tests {
         let more = planning(&planned) - planning(&usual);
         assert!((more / (280_000.0 * 1.98e-6) - 1.0).abs() < 1e-6, "{more}");
         assert!(planned.race > usual.race);
+        // Three bands, which two threads make.
+        let tall = matrix("uniform[rows=140000,cols=600000,entries=280000]");
+        let planning_on = |threads: &str, plan: &str| {
+            let text = text.replace("threads 1", threads).replace("4e-10 1e-8 2e-8", plan);
+            planning(&predict(tall.view(), 1, &text.parse().unwrap()))
+        };
+        let [one, two] = ["threads 1", "threads 2"].map(|threads| {
+            planning_on(threads, "4e-10 1e-8 2e-6") - planning_on(threads, "4e-10 1e-8 2e-8")
+        });
+        assert!((one / two - 2.0).abs() < 1e-6, "{one}, {two}");
     }
 
     /// Threads are used where they save more than their start costs.

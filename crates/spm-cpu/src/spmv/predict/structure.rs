@@ -23,7 +23,7 @@ const VALUES: usize = 256;
 /// Rows of a window.
 const WINDOW: usize = 256;
 /// Rows of the largest window that rows are sorted in.
-const LARGEST_WINDOW: usize = WINDOWS * WINDOW;
+pub(in crate::spmv) const LARGEST_WINDOW: usize = WINDOWS * WINDOW;
 /// Bytes of a cache line.
 const LINE: usize = 64;
 /// Columns of a tile of `sell-tiles`.
@@ -38,6 +38,8 @@ pub(super) struct Way {
     pub(super) turns: f64,
     /// Rows whose sums have no branch that depends on their length.
     pub(super) short: f64,
+    /// Rows that are sorted by length.
+    pub(super) sorted: f64,
     pub(super) elements: f64,
     pub(super) indices: f64,
     /// Bytes of the matrix, and of what planning allocates.
@@ -155,6 +157,7 @@ impl Structure {
             rows,
             turns,
             short,
+            sorted: 0.0,
             elements: nnz,
             indices: 0.0,
             bytes: nnz * (value + 4.0) + pointers,
@@ -172,6 +175,7 @@ impl Structure {
             rows: nnz * self.groups,
             turns: nnz * self.groups * self.turns,
             short: 0.0,
+            sorted: 0.0,
             elements: nnz,
             indices: listed,
             bytes: nnz * (value + 12.0 * self.groups) + listed * self.index_bytes + pointers,
@@ -191,6 +195,7 @@ impl Structure {
                 rows: rows / size as f64,
                 turns: rows / size as f64 * self.turns,
                 short: 0.0,
+                sorted: 0.0,
                 // Each column of a block is one vector.
                 elements: stored / size as f64,
                 indices: 0.0,
@@ -235,6 +240,7 @@ impl Structure {
                 rows,
                 turns: if sigma > 1 { 0.0 } else { turning },
                 short: 0.0,
+                sorted: if sigma > 1 { rows } else { 0.0 },
                 elements: nnz * (elements + contiguous),
                 indices: 0.0,
                 bytes,
@@ -270,6 +276,7 @@ impl Structure {
                 rows,
                 turns: turning,
                 short: 0.0,
+                sorted: 0.0,
                 elements: nnz * upper,
                 indices: 0.0,
                 bytes,
@@ -290,6 +297,7 @@ impl Structure {
                 rows: nnz * self.runs,
                 turns: 0.0,
                 short: 0.0,
+                sorted: 0.0,
                 elements: nnz * padded,
                 indices: 0.0,
                 bytes,
@@ -319,6 +327,7 @@ impl Structure {
         let computing = way.rows * cost.row
             + way.turns * rates.turn()
             + way.short * rates.short()
+            + way.sorted * rates.sorted()
             + (way.elements - rest) * cost.element
             + rest * rest_cost
             + way.looked_up * rates.lookup()
@@ -328,13 +337,18 @@ impl Structure {
         let reading = bytes / rates.read(bytes, threads);
         let planned = rates.cost(if way.coded { Family::SellCodes } else { way.family });
         let gathers = if way.looked_up > 0.0 { planned } else { cost };
+        // A band of tiles is made by one thread; the costs are those of one band.
+        let bands = match way.family {
+            Family::SellTiles => sell_tiles::bands(a.row_ptr(), threads).min(rates.threads()),
+            _ => 1,
+        };
+        let converting =
+            planned.plan * a.nnz() as f64 + planned.plan_row * way.rows.max(a.rows() as f64);
         Prediction {
             label: label::<T>(way, gathers),
             threads,
             seconds: rates.start(threads) + reading.max(computing * share) + waiting * share,
-            planning: planned.plan * a.nnz() as f64
-                + planned.plan_row * way.rows.max(a.rows() as f64)
-                + way.made / rates.fresh(),
+            planning: converting / bands.max(1) as f64 + way.made / rates.fresh(),
             bytes,
         }
     }

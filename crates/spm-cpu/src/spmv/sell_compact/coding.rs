@@ -1,11 +1,13 @@
 //! How `sell-compact` stores the values of a matrix.
 
-use rayon::prelude::*;
-use spm_formats::RealScalar;
-use spm_formats::kernel::{ParameterSpec, Parameters, PlanError, Value};
+use std::sync::atomic::{AtomicBool, Ordering};
 
+use spm_formats::RealScalar;
+use spm_formats::kernel::{ParameterSpec, Parameters, PlanError, Schedule, Value};
+
+use crate::Threads;
 use crate::simd::{FEW, Machine};
-use crate::spmv::dictionary::{self, Dictionary};
+use crate::spmv::dictionary::{self, CHUNK, Dictionary};
 
 /// The parameter codes: which values are stored as codes.
 pub(in crate::spmv) const CODES: ParameterSpec = ParameterSpec {
@@ -39,17 +41,22 @@ pub(super) enum Coding<T> {
 
 impl<T: RealScalar> Coding<T> {
     /// The coding that takes the fewest bytes, with codes for up to `most` distinct values.
-    pub(super) fn of(values: &[T], most: usize) -> Self {
+    pub(super) fn of(values: &[T], most: usize, threads: &Threads) -> Self {
         let dictionary = || Dictionary::of(values, most);
-        match common_value(values) {
+        match common_value(values, threads) {
             Some(value) => Self::Equal(value),
             None => dictionary().map_or(Self::Each, Self::Codes),
         }
     }
 
     /// The same coding of other values.
-    pub(super) fn of_new(&self, values: &[T], most: usize) -> Result<Self, PlanError> {
-        match (self, common_value(values)) {
+    pub(super) fn of_new(
+        &self,
+        values: &[T],
+        most: usize,
+        threads: &Threads,
+    ) -> Result<Self, PlanError> {
+        match (self, common_value(values, threads)) {
             (Self::Equal(_), Some(value)) => Ok(Self::Equal(value)),
             (Self::Equal(_), None) => {
                 Err(PlanError::Values("they are not all equal, as the old ones are"))
@@ -58,7 +65,7 @@ impl<T: RealScalar> Coding<T> {
                 Err(PlanError::Values("they are all equal, which a new plan makes use of"))
             }
             (Self::Each, None) => Ok(Self::Each),
-            (Self::Codes(_), None) => Dictionary::of(values, most)
+            (Self::Codes(_), None) => Dictionary::on(threads, values, most)
                 .map(Self::Codes)
                 .ok_or(PlanError::Values("they are not as few distinct ones as the old ones are")),
         }
@@ -84,10 +91,22 @@ impl<T: RealScalar> Coding<T> {
 
 /// The common value of all entries, if they are equal bit by bit. `None` for an infinite or NaN
 /// value, which cannot be multiplied in after the sum.
-fn common_value<T: RealScalar>(values: &[T]) -> Option<T> {
+fn common_value<T: RealScalar>(values: &[T], threads: &Threads) -> Option<T> {
     let &first = values.first()?;
-    let same = |chunk: &[T]| chunk.iter().all(|v| v.to_bits64() == first.to_bits64());
+    // Without a branch for each value.
+    let same = |chunk: &[T]| {
+        chunk.iter().fold(0, |all, value| all | value.to_bits64() ^ first.to_bits64()) == 0
+    };
     // Nearly always the first few entries decide.
     let head = &values[..values.len().min(64)];
-    (first.is_finite() && same(head) && values.par_chunks(1 << 14).all(same)).then_some(first)
+    if !first.is_finite() || !same(head) {
+        return None;
+    }
+    let other = AtomicBool::new(false);
+    threads.for_each_chunk(values.len(), Schedule::Static, CHUNK, |chunk| {
+        if !other.load(Ordering::Relaxed) && !same(&values[chunk]) {
+            other.store(true, Ordering::Relaxed);
+        }
+    });
+    (!other.into_inner()).then_some(first)
 }

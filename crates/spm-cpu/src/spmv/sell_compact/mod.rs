@@ -9,7 +9,7 @@ mod coding;
 pub(super) mod segment;
 
 use rayon::prelude::*;
-use spm_formats::kernel::{KernelInfo, ParameterSpec, PlanError, Value};
+use spm_formats::kernel::{KernelInfo, ParameterSpec, Parameters, PlanError, Value};
 use spm_formats::{CsrSource, CsrView, FormatError, NewValues, RealScalar, Scalar, partition};
 use std::ops::Range;
 
@@ -24,6 +24,7 @@ use crate::kernel::{Planned, Problem};
 use crate::scaled::{Buffers, Staged, Update};
 use crate::simd::{self, AHEAD, FEW, GATHER, Isa, Job, LANES, Machine, PREFETCH};
 use crate::spmv::KERNEL;
+use crate::values::Stores;
 use crate::{PlanOptions, Threads, scaled};
 
 pub(super) const INFO: KernelInfo = KernelInfo {
@@ -72,7 +73,7 @@ pub(super) fn plan<'a, T: RealScalar>(problem: Problem<'a, '_, T>) -> Planned<'a
     let view = a.view();
     let machine = Machine::for_gathers(parameters, view.cols());
     let most_codes = most_codes::<T>(parameters, machine);
-    let coding = Coding::of(view.values(), most_codes);
+    let coding = Coding::of(view.values(), most_codes, &options.threads);
     let entries = view.nnz() / (SEGMENTS * options.threads.count());
     let entries = entries.clamp(*SEGMENT_ENTRIES.start(), *SEGMENT_ENTRIES.end());
     let rows_of_segments = segment_rows(&view, sigma.max(LANES), entries);
@@ -164,6 +165,13 @@ impl<T: RealScalar> Product<T> for SellCompact<'_, T> {
         self.a.view().shape()
     }
 
+    fn run_by(&mut self, parameters: &Parameters, threads: &Threads) -> bool {
+        self.machine = Machine::for_gathers(parameters, self.a.view().cols());
+        self.prefetch = parameters.switch(PREFETCH.name);
+        self.threads = threads.clone();
+        true
+    }
+
     fn memory(&self) -> Memory {
         let segments: usize = self.segments.iter().map(Segment::bytes).sum();
         let (table, rest) = self.coding.bytes();
@@ -199,11 +207,27 @@ impl<T: RealScalar> Product<T> for SellCompact<'_, T> {
     }
 
     fn set_values(&mut self, new: NewValues<'_, T>) -> Result<(), PlanError> {
-        let view = self.a.view_with(&new)?;
-        let coding = self.coding.of_new(view.values(), self.most_codes)?;
-        self.segments.par_iter_mut().for_each(|segment| segment.set_values(&view, &coding));
-        self.coding = coding;
-        self.a.set_values(new)
+        let Self { a, segments, coding, threads, bounds, .. } = self;
+        let view = a.view_with(&new)?;
+        *coding = coding.of_new(view.values(), self.most_codes, threads)?;
+        // The new ones are read, and written into the matrix and into the segments.
+        let bytes = view.nnz() * (2 * T::BYTES + coding.value_bytes());
+        let stores = Stores::for_bytes(bytes);
+        let segments = Disjoint::new(segments);
+        a.set_values(new, |a, own| {
+            let own = own.map(Disjoint::new);
+            stores.run(threads, |part| {
+                // SAFETY: each part has its own segments.
+                for segment in unsafe { segments.range(bounds[part]..bounds[part + 1]) } {
+                    // First, so that the values come from memory in their order.
+                    if let Some(own) = own {
+                        // SAFETY: the rows of segments do not overlap.
+                        unsafe { stores.copy_rows(&a, segment.rows.clone(), own) };
+                    }
+                    segment.set_values(&a, coding, stores);
+                }
+            });
+        })
     }
 }
 

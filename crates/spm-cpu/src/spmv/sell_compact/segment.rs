@@ -10,6 +10,7 @@ use crate::aligned::{ALIGNMENT, Aligned};
 use crate::simd::LANES;
 use crate::spmv::dictionary::Dictionary;
 use crate::spmv::long_rows::LONG;
+use crate::values::{Stores, shifted};
 
 /// Maximum rows of a segment, so that positions inside it fit 16 bits.
 pub(super) const MOST_ROWS: usize = 1 << 16;
@@ -87,7 +88,11 @@ fn sorted<T: Scalar>(a: &CsrView<'_, T>, rows: &Range<usize>, sigma: usize) -> V
 
 /// Stored elements of a segment; the encoding of contiguous columns may add a tenth.
 pub(super) fn elements<T: Scalar>(a: &CsrView<'_, T>, rows: &Range<usize>, sigma: usize) -> usize {
-    let order = sorted(a, rows, sigma);
+    chunk_elements(a, &sorted(a, rows, sigma))
+}
+
+/// The same for rows that have been sorted.
+fn chunk_elements<T: Scalar>(a: &CsrView<'_, T>, order: &[usize]) -> usize {
     let widths =
         order.chunks(LANES).map(|chunk| chunk.iter().map(|&row| stored(a, row).len()).max());
     LANES * widths.flatten().sum::<usize>()
@@ -110,10 +115,11 @@ impl<T: Scalar> Segment<T> {
     ) -> Self {
         assert!(rows.len() <= MOST_ROWS, "positions of {} rows", rows.len());
         let order = sorted(a, &rows, sigma);
-        let mut builder = Builder::new(a, coding);
-        for lanes in order.chunks(LANES) {
-            let lanes: Vec<_> = lanes.iter().map(|&row| stored(a, row)).collect();
-            builder.push(&lanes);
+        let mut builder = Builder::new(a, coding, chunk_elements(a, &order));
+        for rows in order.chunks(LANES) {
+            let lanes =
+                std::array::from_fn(|lane| rows.get(lane).map_or(0..0, |&row| stored(a, row)));
+            builder.push(&lanes, rows.len());
         }
         let positions = order.iter().map(|row| (row - rows.start) as u16);
         Self {
@@ -132,25 +138,47 @@ impl<T: Scalar> Segment<T> {
     }
 
     /// Takes the values of `a`, whose pattern is that of the segment's matrix, in the same coding.
-    pub(super) fn set_values(&mut self, a: &CsrView<'_, T>, coding: &Coding<T>) {
+    pub(super) fn set_values(&mut self, a: &CsrView<'_, T>, coding: &Coding<T>, stores: Stores) {
         let mut values = std::mem::replace(&mut self.values, Values::Equal);
         match (&mut values, coding) {
-            (Values::Each(values), _) => self.replace(a, |value| value, values),
+            (Values::Each(values), _) => {
+                let transpose =
+                    |rows: [&[T]; LANES], to: &mut [[T; LANES]]| stores.transpose(rows, to);
+                let put = |new, to: &mut [T; LANES]| stores.put(new, to);
+                self.replace(a, T::ZERO, |value| value, put, transpose, values);
+            }
             (Values::Codes(codes), Coding::Codes(dictionary)) => {
-                self.replace(a, |value| dictionary.code(value), codes);
+                let code = |value| dictionary.code(value);
+                let transpose = |rows: [&[T]; LANES], to: &mut [[u8; LANES]]| {
+                    for (element, to) in to.iter_mut().enumerate() {
+                        *to = rows.map(|row| code(row[element]));
+                    }
+                };
+                let put = |new, to: &mut [u8; LANES]| *to = new;
+                self.replace(a, Dictionary::<T>::ZERO, code, put, transpose, codes);
             }
             _ => {}
         }
         self.values = values;
     }
 
-    /// Writes what `of` makes of the values of `a` over the stored elements of its entries.
-    fn replace<V>(&self, a: &CsrView<'_, T>, of: impl Fn(T) -> V, mut stored_values: &mut [V]) {
+    /// Writes the stored elements by chunk columns: `padding`, and what `of` makes of the values of `a`; by
+    /// `transpose` where all rows of a chunk have entries, else by `put`.
+    fn replace<V: Copy>(
+        &self,
+        a: &CsrView<'_, T>,
+        padding: V,
+        of: impl Fn(T) -> V,
+        put: impl Fn([V; LANES], &mut [V; LANES]),
+        transpose: impl Fn([&[T]; LANES], &mut [[V; LANES]]),
+        stored_values: &mut [V],
+    ) {
+        let (mut to, _) = stored_values.as_chunks_mut::<LANES>();
         let mut wide = &*self.wide;
         for (index, chunk) in self.chunks.iter().enumerate() {
             let width = usize::from(chunk.width);
             let elements;
-            (elements, stored_values) = stored_values.split_at_mut(width * LANES);
+            (elements, to) = to.split_at_mut(width);
             let of_chunk = match chunk.columns {
                 Columns::Contiguous => width,
                 Columns::Narrow => 0,
@@ -158,18 +186,25 @@ impl<T: Scalar> Segment<T> {
             };
             let columns;
             (columns, wide) = wide.split_at(of_chunk);
-            for position in index * LANES..self.rows.len().min((index + 1) * LANES) {
-                let lane = position % LANES;
-                let row = self.positions.get(position).map_or(position, |&row| usize::from(row));
-                let entries = stored(a, self.rows.start + row);
-                if chunk.columns == Columns::Contiguous {
-                    place(a, columns, lane, entries, &of, elements);
-                } else {
-                    let of_lane = elements.iter_mut().skip(lane).step_by(LANES);
-                    of_lane
-                        .zip(&a.values()[entries])
-                        .for_each(|(element, &value)| *element = of(value));
+            let lanes: [Range<usize>; LANES] = std::array::from_fn(|lane| {
+                let position = index * LANES + lane;
+                if position >= self.rows.len() {
+                    return 0..0;
                 }
+                let row = self.positions.get(position).map_or(position, |&row| usize::from(row));
+                stored(a, self.rows.start + row)
+            });
+            let full = lanes.iter().map(Range::len).min().unwrap_or(0);
+            if chunk.columns == Columns::Contiguous && full < width {
+                let vectors = shifted(a, &lanes, columns, padding, &of);
+                elements.iter_mut().zip(vectors).for_each(|(to, new)| put(new, to));
+                continue;
+            }
+            let rows = lanes.map(|lane| &a.values()[lane]);
+            let (whole, rest) = elements.split_at_mut(full);
+            transpose(rows.map(|row| &row[..full]), whole);
+            for (element, to) in (full..).zip(rest) {
+                put(rows.map(|row| row.get(element).map_or(padding, |&value| of(value))), to);
             }
         }
     }
@@ -198,94 +233,130 @@ struct Builder<'a, T> {
     narrow: Vec<u16>,
     wide: Vec<u32>,
     masks: Vec<u8>,
+    /// What [`Builder::contiguous`] finds, and room for it to be merged.
+    firsts: [Vec<u32>; 2],
 }
 
 impl<'a, T: Scalar> Builder<'a, T> {
-    fn new(a: &'a CsrView<'a, T>, coding: &'a Coding<T>) -> Self {
-        let (chunks, values, codes, narrow, wide, masks) = Default::default();
-        Self { a, coding, chunks, values, codes, narrow, wide, masks }
+    /// For about this many stored elements.
+    fn new(a: &'a CsrView<'a, T>, coding: &'a Coding<T>, elements: usize) -> Self {
+        let (chunks, values, codes, narrow, wide, masks, firsts) = Default::default();
+        let mut new = Self { a, coding, chunks, values, codes, narrow, wide, masks, firsts };
+        match coding {
+            Coding::Equal(_) => {}
+            Coding::Each => new.values = Aligned::vec(elements),
+            Coding::Codes(_) => new.codes = Aligned::vec(elements),
+        }
+        new
     }
 
     fn with_values(&self) -> bool {
         !matches!(self.coding, Coding::Equal(_))
     }
 
-    /// Appends a chunk of up to [`LANES`] rows, given by their entries.
-    fn push(&mut self, lanes: &[Range<usize>]) {
-        let columns = |lane: &Range<usize>| &self.a.col_ind()[lane.clone()];
-        let width = lanes.iter().map(Range::len).max().unwrap_or(0);
-        let all = || lanes.iter().flat_map(columns);
-        let base = all().min().copied().unwrap_or(0);
-        let narrow = all().all(|&col| col - base <= u32::from(u16::MAX));
+    /// Appends a chunk of `rows` rows, given by their entries.
+    fn push(&mut self, lanes: &[Range<usize>; LANES], rows: usize) {
+        let a = self.a;
+        let columns = lanes.clone().map(|lane| &a.col_ind()[lane]);
+        let lengths = columns.map(<[u32]>::len);
+        let width = lengths.into_iter().max().unwrap_or(0);
+        // The columns of a row ascend.
+        let base = columns.iter().filter_map(|row| row.first()).min().copied().unwrap_or(0);
+        let last = columns.iter().filter_map(|row| row.last()).max().copied().unwrap_or(0);
+        let narrow = last - base <= u32::from(u16::MAX);
         // Codes do not count, so that sums have the same order with them as without.
         let value_bytes = if self.with_values() { T::BYTES } else { 0 };
         let gathered_bytes = width * LANES * (value_bytes + if narrow { 2 } else { 4 });
-        if let Some(firsts) = self.contiguous(lanes) {
+        if rows == LANES && self.contiguous(&columns) {
             // A tenth more bytes is less than what gathering costs.
-            let bytes = firsts.len() * (LANES * value_bytes + 4);
+            let bytes = self.firsts[0].len() * (LANES * value_bytes + 4);
             if bytes <= gathered_bytes + gathered_bytes / 10 {
-                return self.push_contiguous(lanes, &firsts);
+                return self.push_contiguous(lanes);
             }
         }
-        let shortest = lanes.iter().map(Range::len).min().unwrap_or(0);
-        let full = if lanes.len() == LANES { shortest } else { 0 };
-        let columns = if narrow { Columns::Narrow } else { Columns::Wide };
-        self.chunks.push(Chunk { base, width: width as u16, full: full as u16, columns });
-        for element in 0..width {
-            let mut mask = 0;
-            for lane in 0..LANES {
-                let entry = lanes.get(lane).and_then(|entries| entries.clone().nth(element));
-                // Padding repeats the row's last column; a row without entries takes the base.
-                let last = || lanes.get(lane).and_then(|entries| entries.clone().last());
-                let col = entry.or_else(last).map_or(base, |entry| self.a.col_ind()[entry]);
-                match columns {
-                    Columns::Narrow => self.narrow.push((col - base) as u16),
-                    _ => self.wide.push(col),
-                }
-                let value = || entry.map_or(T::ZERO, |entry| self.a.values()[entry]);
-                match self.coding {
-                    Coding::Equal(_) => mask |= u8::from(entry.is_some()) << lane,
-                    Coding::Each => self.values.push(value()),
-                    Coding::Codes(dictionary) => self.codes.push(dictionary.code(value())),
-                }
+        let shortest = lengths.into_iter().min().unwrap_or(0);
+        let full = if rows == LANES { shortest } else { 0 };
+        let kind = if narrow { Columns::Narrow } else { Columns::Wide };
+        self.chunks.push(Chunk { base, width: width as u16, full: full as u16, columns: kind });
+        // Padding repeats the row's last column; a row without entries takes the base.
+        if narrow {
+            let of = |col: u32| (col - base) as u16;
+            place_rows(
+                columns,
+                width,
+                |row| row.last().copied().unwrap_or(base),
+                of,
+                &mut self.narrow,
+            );
+        } else {
+            let padding = |row: &[u32]| row.last().copied().unwrap_or(base);
+            place_rows(columns, width, padding, |col| col, &mut self.wide);
+        }
+        let values = lanes.clone().map(|lane| &a.values()[lane]);
+        match self.coding {
+            Coding::Equal(_) => {
+                let mask = |element: usize| {
+                    let has = lengths.map(|length| u8::from(length > element));
+                    has.into_iter().rev().fold(0, |mask, has| mask << 1 | has)
+                };
+                self.masks.extend((full..width).map(mask));
             }
-            if !self.with_values() && element >= full {
-                self.masks.push(mask);
+            Coding::Each => place_rows(values, width, |_| T::ZERO, |v| v, &mut self.values),
+            Coding::Codes(dictionary) => {
+                let code = |value| dictionary.code(value);
+                place_rows(values, width, |_| T::ZERO, code, &mut self.codes);
             }
         }
     }
 
-    /// The distinct values of column minus row position, ascending, for the contiguous encoding.
-    /// `None` if the rows differ too much, or if such a chunk column could not be read whole.
-    fn contiguous(&self, lanes: &[Range<usize>]) -> Option<Vec<u32>> {
-        let columns = |lane: usize| &self.a.col_ind()[lanes[lane].clone()];
+    /// Whether the distinct values of column minus row position serve for the contiguous encoding: the rows
+    /// differ little, and each such chunk column can be read whole. They are then the first of `firsts`,
+    /// ascending.
+    fn contiguous(&mut self, columns: &[&[u32]; LANES]) -> bool {
         // Most matrices fail here: two neighbours in the middle must have most columns in common,
         // one shifted by one.
-        if lanes.len() < LANES {
-            return None;
-        }
-        let (upper, lower) = (columns(LANES / 2 - 1), columns(LANES / 2));
-        let shifted = upper.iter().filter(|&&col| lower.binary_search(&(col + 1)).is_ok()).count();
+        let (upper, lower) = (columns[LANES / 2 - 1], columns[LANES / 2]);
+        let mut rest = lower.iter().peekable();
+        let shifted = upper.iter().filter(|&&col| {
+            while rest.next_if(|&&other| other <= col).is_some() {}
+            rest.next_if(|&&other| other == col + 1).is_some()
+        });
+        let shifted = shifted.count();
         if shifted == 0 || 2 * shifted < upper.len().max(lower.len()) {
-            return None;
+            return false;
         }
-        let mut firsts = Vec::with_capacity(2 * upper.len() * LANES);
-        for lane in 0..LANES {
-            for &col in columns(lane) {
-                firsts.push(col.checked_sub(lane as u32)?);
+        let [firsts, merged] = &mut self.firsts;
+        firsts.clear();
+        for (lane, row) in (0..).zip(columns) {
+            if row.first().is_some_and(|&col| col < lane) {
+                return false;
             }
+            let of_row = row.iter().map(|&col| col - lane);
+            // Nearly always the rows before have had the same ones.
+            if row.len() == firsts.len() && of_row.clone().eq(firsts.iter().copied()) {
+                continue;
+            }
+            merged.clear();
+            let mut before = firsts.iter().copied().peekable();
+            for first in of_row {
+                merged.extend(std::iter::from_fn(|| before.next_if(|&other| other < first)));
+                before.next_if_eq(&first);
+                merged.push(first);
+            }
+            merged.extend(before);
+            std::mem::swap(firsts, merged);
         }
-        let entries = firsts.len();
-        firsts.sort_unstable();
-        firsts.dedup();
+        let entries: usize = columns.iter().map(|row| row.len()).sum();
         let inside = firsts.last().is_none_or(|&first| first as usize + LANES <= self.a.cols());
         // Without values there is no padding either.
         let full = entries == firsts.len() * LANES;
         let few = u16::try_from(firsts.len()).is_ok();
-        (inside && few && (self.with_values() || full)).then_some(firsts)
+        inside && few && (full || !matches!(self.coding, Coding::Equal(_)))
     }
 
-    fn push_contiguous(&mut self, lanes: &[Range<usize>], firsts: &[u32]) {
+    /// Appends a chunk whose chunk columns begin at the first of `firsts`.
+    fn push_contiguous(&mut self, lanes: &[Range<usize>; LANES]) {
+        let firsts = &*self.firsts[0];
         let width = firsts.len() as u16;
         let columns = Columns::Contiguous;
         self.chunks.push(Chunk { base: 0, width, full: width, columns });
@@ -301,9 +372,30 @@ impl<'a, T: Scalar> Builder<'a, T> {
     }
 }
 
+/// Appends the stored elements of a chunk with as many chunk columns as the longest of its rows has entries:
+/// what `of` makes of the entries of a row, then of its padding.
+fn place_rows<E: Copy, V: Copy>(
+    rows: [&[E]; LANES],
+    width: usize,
+    padding: impl Fn(&[E]) -> E,
+    of: impl Fn(E) -> V,
+    to: &mut Vec<V>,
+) {
+    let full = rows.iter().map(|row| row.len()).min().unwrap_or(0);
+    let whole = rows.map(|row| &row[..full]);
+    to.reserve(width * LANES);
+    to.extend((0..full).flat_map(|element| whole.map(|row| of(row[element]))));
+    let padding = rows.map(padding);
+    to.extend((full..width).flat_map(|element| {
+        std::array::from_fn::<V, LANES, _>(|lane| {
+            of(rows[lane].get(element).copied().unwrap_or(padding[lane]))
+        })
+    }));
+}
+
 /// Appends the stored elements of a chunk whose chunk columns begin at `firsts`: padding, and what `of`
 /// makes of the values of its rows.
-fn place_all<T: Scalar, V: Copy>(
+pub(in crate::spmv) fn place_all<T: Scalar, V: Copy>(
     a: &CsrView<'_, T>,
     lanes: &[Range<usize>],
     firsts: &[u32],
@@ -320,7 +412,7 @@ fn place_all<T: Scalar, V: Copy>(
 
 /// Writes what `of` makes of the entries of a row of a chunk to their places among the chunk columns
 /// that begin at `firsts`.
-pub(in crate::spmv) fn place<T: Scalar, V>(
+fn place<T: Scalar, V>(
     a: &CsrView<'_, T>,
     firsts: &[u32],
     lane: usize,
