@@ -55,7 +55,7 @@ struct Common {
         value_parser = ["spmv", "spmm", "transpose", "conversion", "read"]
     )]
     op: Option<Vec<String>>,
-    /// Only SpMM with these numbers of columns of X.
+    /// Only SpMM with these numbers of columns of X (experiment scaling: products with these, 1 for SpMV).
     #[arg(long, value_delimiter = ',', value_name = "K")]
     k: Option<Vec<usize>>,
     /// Print the cases, the matrices and a rough estimate of the time; measure nothing.
@@ -182,8 +182,8 @@ pub fn run_all(args: &AllArgs) -> anyhow::Result<()> {
 /// As [`run_all`].
 pub fn run_one(args: &OneArgs) -> anyhow::Result<()> {
     if args.experiment == scaling::NAME {
-        let seconds = args.common.measuring.min_time_s();
-        return scaling::run(&args.scaling, &args.matrices, seconds, &args.common.out);
+        let measuring = (args.common.measuring.min_time_s(), args.common.k.as_deref());
+        return scaling::run(&args.scaling, &args.matrices, measuring, &args.common.out);
     }
     let matrices = match &*args.matrices {
         [] if args.experiment == experiments::WIDE.name => {

@@ -13,7 +13,7 @@ use spm_dist::Kernel;
 use spm_formats::kernel::{Backend, split_label};
 use spm_study::bench::environment;
 use spm_study::results::{RESULTS_FILE, Row, Status, Writer};
-use spm_study::scaling::{MODELLED, Model, Numbers, Subject, on_devices, open_gpus};
+use spm_study::scaling::{MODELLED, Model, Numbers, Subject, Timed, Work, on_devices, open_gpus};
 
 /// The name of the experiment on the command line.
 pub(crate) const NAME: &str = "scaling";
@@ -34,6 +34,9 @@ pub(crate) struct Args {
     /// One matrix for all ranks together (experiment scaling) [default].
     #[arg(long)]
     strong: bool,
+    /// Time an iteration of conjugate gradients too (experiment scaling; stencil27[n=...] only).
+    #[arg(long)]
+    cg: bool,
 }
 
 /// At least one.
@@ -52,9 +55,12 @@ fn parse_count(text: &str) -> Result<usize, String> {
 pub(crate) fn run(
     args: &Args,
     matrices: &[String],
-    min_seconds: Option<f64>,
+    (min_seconds, columns): (Option<f64>, Option<&[usize]>),
     out: &Path,
 ) -> anyhow::Result<()> {
+    let mut work: Vec<Work> =
+        columns.unwrap_or(&[1]).iter().copied().map(Work::columns_of).collect();
+    work.extend(args.cg.then_some(Work::Cg));
     let seconds = min_seconds.unwrap_or(2.0);
     let ranks = match (&args.ranks, &args.gpus) {
         (Some(ranks), _) => ranks.clone(),
@@ -76,6 +82,7 @@ pub(crate) fn run(
         "scaling": if args.weak { "weak" } else { "strong" },
         "ranks": ranks,
         "gpus": args.gpus,
+        "work": work,
     });
     // Ranks share the bandwidth of as many threads.
     let mut threads = ranks.clone();
@@ -92,10 +99,9 @@ pub(crate) fn run(
         let series = Series { backend: Backend::Cpu, weak: args.weak };
         for matrix in series.matrices(matrices) {
             let (measured, rows) = series.run(&mut writer, &matrix, &ranks, |ranks| {
-                measure(&program, &matrix, series.mode(), seconds, ranks)
+                measure(&program, (&matrix, series.mode()), &work, seconds, ranks)
             })?;
-            series.print(&measured);
-            print_model(&rows);
+            print(series, &work, &measured, &rows);
         }
     }
     if let Some(gpus) = &args.gpus {
@@ -107,21 +113,36 @@ pub(crate) fn run(
                     let reason = missing.as_ref().map_or(String::new(), |error| error.to_string());
                     return Ok(Err((Status::Skipped, reason)));
                 };
-                let numbers = on_devices(devices, subject, &Kernel::Auto, seconds);
+                let timed = Timed { kernel: &Kernel::Auto, work: &work, seconds };
+                let numbers = on_devices(devices, subject, &timed);
                 Ok(numbers.map_err(|error| (Status::Failed, error.to_string())))
             })?;
-            series.print(&measured);
-            print_model(&rows);
+            print(series, &work, &measured, &rows);
         }
     }
     println!("rows of this run: {}", table.display());
     Ok(())
 }
 
-/// The numbers of one number of ranks, or how it ended and why.
-type Case = Result<Numbers, (Status, String)>;
+/// The numbers of one number of ranks, for each kind of work, or how it ended and why.
+type Case = Result<Vec<Numbers>, (Status, String)>;
 
-/// What was measured on one number of ranks.
+/// Prints what was measured of each kind of work, and what the model says.
+fn print(series: Series, work: &[Work], measured: &[Measured], rows: &[Row]) {
+    for &work in work {
+        let of_work: Vec<&Measured> =
+            measured.iter().filter(|of| of.numbers.work == work).collect();
+        series.print(work, &of_work);
+        let columns = match work {
+            Work::Spmm(k) => Some(k as u64),
+            Work::Spmv | Work::Cg => None,
+        };
+        let rows = rows.iter().filter(|row| row.op == work.op() && row.k == columns);
+        print_model(&rows.collect::<Vec<_>>());
+    }
+}
+
+/// What was measured of one kind of work on one number of ranks.
 struct Measured {
     ranks: usize,
     numbers: Numbers,
@@ -164,24 +185,37 @@ impl Series {
             let on = format!("{ranks} {what}{}", if ranks == 1 { "" } else { "s" });
             println!("{matrix}, {} scaling, {on} ...", self.mode());
             let case = measure(ranks)?;
-            let row = self.row(matrix, ranks, &case, measured.first());
-            writer.append(&row)?;
-            rows.push(row);
-            match case {
-                Ok(numbers) => measured.push(Measured { ranks, numbers }),
-                Err((status, reason)) => eprintln!("{on}: {status}: {reason}"),
+            let cases = match case {
+                Ok(all) => all.into_iter().map(Ok).collect(),
+                Err(end) => vec![Err(end)],
+            };
+            for case in cases {
+                let row = self.row(matrix, ranks, &case, &measured);
+                writer.append(&row)?;
+                rows.push(row);
+                match case {
+                    Ok(numbers) => measured.push(Measured { ranks, numbers }),
+                    Err((status, reason)) => eprintln!("{on}: {status}: {reason}"),
+                }
             }
         }
         Ok((measured, rows))
     }
 
-    /// The line of results.csv of one number of ranks; `first` is what its efficiency counts from.
-    fn row(self, matrix: &str, ranks: usize, case: &Case, first: Option<&Measured>) -> Row {
+    /// The line of results.csv of one kind of work on one number of ranks. Its efficiency counts from the first of
+    /// what was measured before.
+    fn row(
+        self,
+        matrix: &str,
+        ranks: usize,
+        case: &Result<Numbers, (Status, String)>,
+        before: &[Measured],
+    ) -> Row {
         let gpu = self.backend == Backend::Gpu;
         let row = Row {
             experiment: format!("{NAME}-{}", self.mode()),
             matrix: Subject { matrix, weak: self.weak }.label(),
-            op: "spmv".to_owned(),
+            op: Work::default().op().to_owned(),
             backend: self.backend.name().to_owned(),
             threads: (!gpu).then_some(1),
             precision: "f64".to_owned(),
@@ -196,10 +230,14 @@ impl Series {
             }
         };
         let (kernel, params) = split_label(&numbers.kernel);
+        let columns = numbers.work.columns();
+        let first = before.iter().find(|before| before.numbers.work == numbers.work);
         let first =
             first.map_or((ranks, numbers.median_s), |run| (run.ranks, run.numbers.median_s));
         let mismatch = numbers.bound_err > 1.0;
         Row {
+            op: numbers.work.op().to_owned(),
+            k: (columns > 1).then_some(columns as u64),
             rows: numbers.rows,
             cols: numbers.rows,
             entries: numbers.entries,
@@ -210,7 +248,7 @@ impl Series {
             min_s: Some(numbers.min_s),
             p10_s: Some(numbers.p10_s),
             p90_s: Some(numbers.p90_s),
-            gflops: Some(2.0 * numbers.entries as f64 / numbers.median_s / 1e9),
+            gflops: Some(2.0 * (numbers.entries * columns as u64) as f64 / numbers.median_s / 1e9),
             gbytes_per_s: Some(numbers.bytes_moved as f64 * ranks as f64 / numbers.median_s / 1e9),
             efficiency: Some(self.efficiency(first, (ranks, numbers.median_s))),
             plan_s: Some(numbers.plan_s),
@@ -235,10 +273,10 @@ impl Series {
         if self.weak { ratio } else { ratio * first.0 as f64 / run.0 as f64 }
     }
 
-    fn print(self, measured: &[Measured]) {
+    fn print(self, work: Work, measured: &[&Measured]) {
         let Some(first) = measured.first() else { return };
         println!(
-            "measured: ranks, median us (local, wait, boundary, pack), exchange alone us, hidden,"
+            "measured, {work}: ranks, median us (local, wait, boundary, pack), exchange alone us, hidden,"
         );
         println!("          halo bytes, neighbours, kernel, TB/s, efficiency");
         for Measured { ranks, numbers } in measured {
@@ -297,14 +335,15 @@ fn build() -> anyhow::Result<PathBuf> {
 /// The numbers of one run, or why there are none.
 fn measure(
     program: &Path,
-    matrix: &str,
-    mode: &str,
+    (matrix, mode): (&str, &str),
+    work: &[Work],
     seconds: f64,
     ranks: usize,
 ) -> anyhow::Result<Case> {
     let mut command = Command::new("mpirun");
     command.args(["-n", &ranks.to_string()]).arg(program).args([matrix, mode]);
-    command.arg(seconds.to_string());
+    let work: Vec<String> = work.iter().map(Work::to_string).collect();
+    command.args([&seconds.to_string(), "auto", &ranks.to_string(), &work.join(",")]);
     // Open MPI refuses root, and more ranks than cores, unless it is told.
     for variable in [
         "OMPI_ALLOW_RUN_AS_ROOT",
@@ -321,9 +360,9 @@ fn measure(
         Err(error) => return Err(error).context("cannot run mpirun"),
     };
     let text = String::from_utf8_lossy(&output.stdout);
-    let numbers = text.lines().rev().find_map(|line| serde_json::from_str(line).ok());
-    Ok(match numbers {
-        Some(numbers) if output.status.success() => Ok(numbers),
+    let numbers: Vec<_> = text.lines().filter_map(|line| serde_json::from_str(line).ok()).collect();
+    Ok(match numbers.is_empty() {
+        false if output.status.success() => Ok(numbers),
         _ => {
             let errors = String::from_utf8_lossy(&output.stderr).into_owned();
             let line = errors.lines().find(|line| !line.trim_matches(['-', ' ']).is_empty());
@@ -333,10 +372,10 @@ fn measure(
 }
 
 /// Prints what the model says of more ranks.
-fn print_model(rows: &[Row]) {
-    let Some(model) = Model::of(&rows.iter().collect::<Vec<_>>()) else {
+fn print_model(rows: &[&Row]) {
+    let Some(model) = Model::of(rows) else {
         println!(
-            "no model: it needs stencil27[n=SIDE], and on CPU cores a run on two ranks at least"
+            "no model: it needs products with stencil27[n=SIDE], and on CPU cores two ranks at least"
         );
         return;
     };
@@ -386,7 +425,7 @@ mod tests {
     #[test]
     fn a_run_is_a_row() {
         let one = Measured { ranks: 1, numbers: numbers(4e-3) };
-        let found = CPU.row("stencil27[n=10]", 2, &Ok(numbers(2.5e-3)), Some(&one));
+        let found = CPU.row("stencil27[n=10]", 2, &Ok(numbers(2.5e-3)), &[one]);
         assert_eq!((found.kernel.as_str(), found.params.as_str()), ("csr-rows", "simd=on"));
         assert_eq!(
             (found.ranks, found.gpus, found.halo_bytes, found.efficiency),
@@ -395,8 +434,8 @@ mod tests {
         assert!((found.overlap.unwrap() - 0.75).abs() < 1e-12);
         assert_eq!(found.status, Status::Ok);
         let wrong = Numbers { bound_err: 1.5, ..numbers(4e-3) };
-        assert_eq!(CPU.row("a", 1, &Ok(wrong), None).status, Status::Mismatch);
-        let failed = CPU.row("a", 4, &Err((Status::Failed, "no such file".to_owned())), None);
+        assert_eq!(CPU.row("a", 1, &Ok(wrong), &[]).status, Status::Mismatch);
+        let failed = CPU.row("a", 4, &Err((Status::Failed, "no such file".to_owned())), &[]);
         assert_eq!((failed.status, failed.reason.as_str()), (Status::Failed, "no such file"));
     }
 
@@ -408,28 +447,40 @@ mod tests {
         let series = Series { backend: Backend::Gpu, weak: true };
         let measured = series.run(&mut writer, "stencil27[n=3]", &[1, 2, 4], |gpus| {
             let refused = || (Status::Skipped, "there are 2".to_owned());
-            Ok(if gpus > 2 { Err(refused()) } else { Ok(numbers(4e-3 * gpus as f64)) })
+            Ok(if gpus > 2 {
+                Err(refused())
+            } else {
+                let one = numbers(4e-3 * gpus as f64);
+                Ok(vec![Numbers { work: Work::Cg, median_s: 1.0, ..one.clone() }, one])
+            })
         });
         let (measured, written) = measured.unwrap();
-        assert_eq!((measured.len(), written.len()), (2, 3));
+        assert_eq!((measured.len(), written.len()), (4, 5));
         drop(writer);
         let rows = spm_study::results::read(&table).unwrap();
-        let of = |row: &Row| (row.gpus, row.ranks, row.threads, row.status, row.efficiency);
+        let of = |row: &Row| (row.op.clone(), row.gpus, row.ranks, row.status, row.efficiency);
+        let case = |op: &str, gpus, status, efficiency| {
+            (op.to_owned(), Some(gpus), Some(gpus), status, efficiency)
+        };
         let expected = [
-            (Some(1), Some(1), None, Status::Ok, Some(1.0)),
-            (Some(2), Some(2), None, Status::Ok, Some(0.5)),
-            (Some(4), Some(4), None, Status::Skipped, None),
+            case("cg", 1, Status::Ok, Some(1.0)),
+            case("spmv", 1, Status::Ok, Some(1.0)),
+            case("cg", 2, Status::Ok, Some(1.0)),
+            case("spmv", 2, Status::Ok, Some(0.5)),
+            case("spmv", 4, Status::Skipped, None),
         ];
+        assert!(rows.iter().all(|row| row.threads.is_none()));
         assert_eq!(rows.iter().map(of).collect::<Vec<_>>(), expected);
         assert!(rows.iter().all(|row| row.backend == "gpu" && row.experiment == "scaling-weak"));
-        assert_eq!(rows[2].reason, "there are 2");
+        assert_eq!(rows[4].reason, "there are 2");
     }
 
     #[test]
     fn gpus_that_are_not_there_are_refused() {
         let folder = tempfile::tempdir().unwrap();
-        let args = Args { ranks: None, gpus: Some(vec![4096]), weak: false, strong: false };
-        run(&args, &[], None, folder.path()).unwrap();
+        let args =
+            Args { ranks: None, gpus: Some(vec![4096]), weak: false, strong: false, cg: false };
+        run(&args, &[], (None, None), folder.path()).unwrap();
         let rows = spm_study::results::read(&folder.path().join(NAME).join(RESULTS_FILE)).unwrap();
         let [row] = &rows[..] else { panic!("{rows:?}") };
         assert_eq!((row.status, row.gpus), (Status::Skipped, Some(4096)));

@@ -3,6 +3,8 @@
 
 mod common;
 
+use std::sync::{Mutex, MutexGuard, PoisonError};
+
 use common::{by_rank, distribute, gathered, matrices, sliced};
 use spm_dist::gpu::{DeviceOperator, DeviceOptions, Nccl, Transport, conjugate_gradients};
 use spm_dist::threads::{Delivery, ThreadCommunicator, run, run_with};
@@ -27,7 +29,7 @@ enum Devices {
     Shared(Device),
     /// Each has an emulated one of its own.
     Emulated(EmulatorOptions),
-    /// Each has a handle of its own of the first GPU.
+    /// Each has the GPU of its number, or, where there are fewer, a handle of its own of the first one.
     Opened,
 }
 
@@ -35,7 +37,10 @@ impl Devices {
     fn of_rank(&self, rank: usize) -> Device {
         match self {
             Self::Shared(device) => device.clone(),
-            Self::Opened => Device::open(0).unwrap(),
+            Self::Opened => {
+                let own = Device::open(u32::try_from(rank).unwrap());
+                own.or_else(|_| Device::open(0)).unwrap()
+            }
             Self::Emulated(options) => {
                 Device::emulated(EmulatorOptions { seed: options.seed + rank as u64, ..*options })
             }
@@ -80,6 +85,12 @@ fn settings() -> Vec<Setting> {
             }
             add(3, Some(9), Devices::Opened, Peers);
             add(3, Some(9), Devices::Opened, Staged);
+            let _alone = NCCL.lock().unwrap_or_else(PoisonError::into_inner);
+            match (Device::open(1), run(1, |comm| Nccl::new(comm, &device).map(drop))) {
+                (Ok(_), Ok(_)) => add(2, None, Devices::Opened, Transport::Nccl),
+                (Ok(_), Err(error)) => println!("without NCCL: {error}"),
+                (Err(_), _) => println!("without NCCL: one GPU"),
+            }
             println!("on {} too", device.info().name);
         }
         Err(error) => println!("on the emulator only: {error}"),
@@ -87,22 +98,40 @@ fn settings() -> Vec<Setting> {
     all
 }
 
+/// Held while NCCL is used: ranks of several tests on the same devices may wait for each other.
+static NCCL: Mutex<()> = Mutex::new(());
+
 impl Setting {
+    fn alone(&self) -> Option<MutexGuard<'static, ()>> {
+        (self.transport == Transport::Nccl)
+            .then(|| NCCL.lock().unwrap_or_else(PoisonError::into_inner))
+    }
+
     /// Runs `body` on each rank with its device; the parts of the results, one after the other.
     fn run(
         &self,
         body: impl Fn(&ThreadCommunicator, Device) -> Result<Vec<f64>, DistError> + Sync,
     ) -> Vec<f64> {
+        let _alone = self.alone();
         let parts = run_with(self.ranks, Delivery { seed: self.seed }, |comm| {
             body(comm, self.devices.of_rank(comm.rank()))
         });
         parts.unwrap().concat()
     }
 
-    fn options(&self, label: &str) -> DeviceOptions {
+    /// Collective.
+    fn options(
+        &self,
+        comm: &ThreadCommunicator,
+        device: &Device,
+        kernel: Kernel,
+    ) -> Result<DeviceOptions, DistError> {
         let mut options = DeviceOptions::default();
-        (options.kernel, options.transport) = (Kernel::Fixed(label.to_owned()), self.transport);
-        options
+        (options.kernel, options.transport) = (kernel, self.transport);
+        if self.transport == Transport::Nccl {
+            options.nccl = Some(Nccl::new(comm, device)?);
+        }
+        Ok(options)
     }
 
     fn name(&self) -> String {
@@ -178,7 +207,8 @@ fn every_bit_is_that_of_one_device() {
                 let x = DeviceVector::from_slice(&streams[0], &x)?;
                 let y = sliced(&before, a.row_partition(), comm.rank(), 1);
                 let mut y = DeviceVector::from_slice(&streams[1], &y)?;
-                let mut op = DeviceOperator::new(comm, &device, a, &setting.options(label))?;
+                let options = setting.options(comm, &device, fixed(label))?;
+                let mut op = DeviceOperator::new(comm, &device, a, &options)?;
                 for scaling in scalings {
                     op.apply_scaled(scaling.alpha, &x, scaling.beta, &mut y)?;
                 }
@@ -212,7 +242,8 @@ fn a_chain_of_products_has_the_bits_of_one_device() {
                 let mut x = DeviceVector::from_slice(&streams[0], &x)?;
                 let mut y = DeviceVector::zeros(&streams[1], x.len())?;
                 let b = DeviceVector::from_slice(&streams[0], &b)?;
-                let mut op = DeviceOperator::new(comm, &device, a, &setting.options(label))?;
+                let options = setting.options(comm, &device, fixed(label))?;
+                let mut op = DeviceOperator::new(comm, &device, a, &options)?;
                 for _ in 0..2 {
                     op.residual(&x, &b, &mut y)?;
                     // Only after the product has read it.
@@ -244,7 +275,7 @@ fn wide_products_have_the_bits_of_one_device() {
                 let y = sliced(&y, a.row_partition(), comm.rank(), k);
                 let x = DeviceVector::from_slice(&stream, &x)?;
                 let mut y = DeviceVector::from_slice(&stream, &y)?;
-                let mut options = setting.options(label);
+                let mut options = setting.options(comm, &device, fixed(label))?;
                 options.columns = k;
                 let mut op = DeviceOperator::new(comm, &device, a, &options)?;
                 op.apply_scaled(0.5, &x, -2.0, &mut y)?;
@@ -271,6 +302,7 @@ fn the_choice_of_rank_0_and_new_values_are_exact_on_whole_numbers() {
                 expected[row] += value * x[col];
                 expected[a.rows() + row] += (1.0 - value) * x[col];
             }
+            let _alone = setting.alone();
             let parts = run_with(setting.ranks, Delivery { seed: setting.seed }, |comm| {
                 let device = setting.devices.of_rank(comm.rank());
                 // All equal values may be stored once.
@@ -286,8 +318,8 @@ fn the_choice_of_rank_0_and_new_values_are_exact_on_whole_numbers() {
                 let z = DeviceVector::from_slice(&Stream::new(&device)?, &z)?;
                 let mut t = DeviceVector::zeros(&Stream::new(&device)?, mine.local_cols())?;
                 t.fill(1.0)?;
-                let mut options = DeviceOptions::default();
-                (options.transport, options.transpose) = (setting.transport, true);
+                let mut options = setting.options(comm, &device, Kernel::Auto)?;
+                options.transpose = true;
                 let mut op = DeviceOperator::new(comm, &device, mine, &options)?;
                 assert_eq!(gathered(comm, op.kernel()).len(), 1);
                 assert_ne!(op.transport(), Transport::Auto);
@@ -527,7 +559,7 @@ fn conjugate_gradients_end_at_the_solution() {
             })?;
             let exact = sliced(&exact, &rows, comm.rank(), 1);
             let a = DistCsr::new(comm, &rows, &rows, matrix)?;
-            let options = setting.options("csr-thread-per-row");
+            let options = setting.options(comm, &device, fixed("csr-thread-per-row"))?;
             let mut op = DeviceOperator::new(comm, &device, a, &options)?;
             let stream = Stream::new(&device)?;
             let exact = DeviceVector::from_slice(&stream, &exact)?;
@@ -555,7 +587,11 @@ fn nccl_that_is_absent_is_an_error_on_every_rank() {
     assert!(error.to_string().contains("no ranks of NCCL"), "{error}");
 }
 
+fn fixed(label: &str) -> Kernel {
+    Kernel::Fixed(label.to_owned())
+}
+
 fn with_kernel(mut options: DeviceOptions, label: &str) -> DeviceOptions {
-    options.kernel = Kernel::Fixed(label.to_owned());
+    options.kernel = fixed(label);
     options
 }

@@ -1,15 +1,16 @@
-//! Times a distributed product and prints one line of JSON: what `cargo xtask bench scaling` runs on each
+//! Times distributed products and prints a line of JSON for each: what `cargo xtask bench scaling` runs on each
 //! number of ranks.
 //!
-//! `scaling MATRIX MODE SECONDS [KERNEL] [RANKS]`, where MATRIX is `stencil27[n=100]`, any generator of
+//! `scaling MATRIX MODE SECONDS [KERNEL] [RANKS] [WORK]`, where MATRIX is `stencil27[n=100]`, any generator of
 //! `spm-testing` with its parameters, or a file `NAME.mtx` or `NAME.npz`. MODE is `strong` (the matrix is divided),
 //! `weak` (a stencil of n points a side for each rank) or `threads` (the plan of one process on RANKS threads), and
 //! KERNEL is `auto` or a label. RANKS is for `threads`, and for ranks that are threads, without the feature `mpi`.
+//! WORK is `spmv`, `spmm=32` (columns) and `cg` (an iteration of conjugate gradients), with commas between them.
 
 use std::error::Error;
 
 use spm_dist::{Communicator, Kernel};
-use spm_study::scaling::{Numbers, Subject, on_rank, on_threads};
+use spm_study::scaling::{Numbers, Subject, Timed, Work, on_rank, on_threads};
 
 struct Arguments {
     matrix: String,
@@ -17,6 +18,7 @@ struct Arguments {
     seconds: f64,
     kernel: String,
     ranks: usize,
+    work: Vec<Work>,
 }
 
 impl Arguments {
@@ -25,7 +27,8 @@ impl Arguments {
         let mut word = |default: &str| words.next().unwrap_or_else(|| default.to_owned());
         let (matrix, mode) = (word("stencil27[n=60]"), word("strong"));
         let (seconds, kernel, ranks) = (word("2").parse()?, word("auto"), word("2").parse()?);
-        Ok(Self { matrix, mode, seconds, kernel, ranks })
+        let work = word("spmv").split(',').map(str::parse).collect::<Result<_, String>>()?;
+        Ok(Self { matrix, mode, seconds, kernel, ranks, work })
     }
 
     fn measure(&self, comm: &impl Communicator) -> Result<(), spm_dist::DistError> {
@@ -34,9 +37,10 @@ impl Arguments {
             "auto" => Kernel::Auto,
             label => Kernel::Fixed(label.to_owned()),
         };
-        let numbers = on_rank(comm, subject, &kernel, self.seconds)?;
+        let timed = Timed { kernel: &kernel, work: &self.work, seconds: self.seconds };
+        let numbers = on_rank(comm, subject, &timed)?;
         if comm.rank() == 0 {
-            print(&numbers);
+            numbers.iter().for_each(print);
         }
         Ok(())
     }

@@ -282,7 +282,7 @@ fn scaling_is_drawn_measured_and_modelled_apart() {
         section.split_once("<ul class=\"legend\">").unwrap().1.split_once("</ul>").unwrap().0;
     assert!(!legend.split_once(dashed).unwrap().1.contains("class=\"mark\""), "{legend}");
     assert!(section.contains("measured on 4 ranks\n5.00 ms, efficiency 80"), "{section}");
-    assert!(section.contains("CPU strong, stencil27[n=100]: efficiency, %"));
+    assert!(section.contains("CPU strong, SpMV, stencil27[n=100]: efficiency, %"));
     assert!(section.contains("copies over NVLink, measured between two H200"));
     // They are no experiments without a panel of their own.
     assert!(!html.contains("experiment-scaling"));

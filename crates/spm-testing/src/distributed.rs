@@ -6,6 +6,12 @@ pub fn value(row: u64, col: u64) -> f64 {
     0.1 + (bits >> 11) as f64 / (1_u64 << 53) as f64
 }
 
+/// The value of an entry of a symmetric positive definite matrix with at most 27 entries a row, the diagonal among
+/// them: the entries beside the diagonal of a row sum to less than the one on it.
+pub fn definite(row: u64, col: u64) -> f64 {
+    if row == col { 30.0 } else { -value(row.min(col), row.max(col)) }
+}
+
 /// The element of x with this global index.
 pub fn element(index: u64) -> f64 {
     0.5 + (index % 17) as f64 / 17.0
@@ -40,6 +46,16 @@ pub fn error_of((row_ptr, col_ind, values): (&[usize], &[u64], &[f64]), y: &[f64
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn definite_matrices_are_symmetric_and_dominated_by_the_diagonal() {
+        for row in 0..100 {
+            let others = (0..100).filter(|&col| col != row).map(|col| definite(row, col));
+            let largest = others.fold(0.0, |largest: f64, value| largest.max(value.abs()));
+            assert!(26.0 * largest < definite(row, row), "{row}");
+            assert_eq!(definite(row, 7), definite(7, row));
+        }
+    }
 
     #[test]
     fn errors_of_any_kind_are_found() {

@@ -30,7 +30,9 @@ pub struct DeviceOptions {
     pub transpose: bool,
     /// How boundary elements get from one device to another.
     pub transport: Transport,
-    /// NCCL's ranks, for [`Transport::Nccl`], and to be tried by [`Transport::Auto`].
+    /// NCCL's ranks, for [`Transport::Nccl`], and to be tried by [`Transport::Auto`]. Operators with different
+    /// ranks of NCCL on the same devices must not multiply at the same time in different orders: NCCL's
+    /// kernels wait for each other on the devices.
     pub nccl: Option<Nccl>,
     /// Device memory of this rank, and whether values are expected to change.
     pub plan: PlanOptions,

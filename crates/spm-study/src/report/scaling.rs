@@ -6,7 +6,7 @@ use super::plot::{Point, Series, XyPlot};
 use super::scale::Kind;
 use super::svg::{Figure, Panel};
 use crate::results::Row;
-use crate::scaling::{MODELLED, Model};
+use crate::scaling::{MODELLED, Model, Work};
 
 /// Anchor of the section.
 pub(super) const ID: &str = "scaling";
@@ -18,11 +18,12 @@ pub(super) fn draws(experiment: &str) -> bool {
     experiment.starts_with(PREFIX)
 }
 
-/// The products of one matrix, strong or weak, on ranks of one kind.
+/// The products of one matrix, or iterations with them, strong or weak, on ranks of one kind.
 struct Products<'a> {
     experiment: &'a str,
     backend: &'a str,
     matrix: &'a str,
+    work: Work,
     /// By ascending ranks; of several kernels on as many ranks the fastest.
     rows: Vec<&'a Row>,
     model: Option<Model>,
@@ -37,13 +38,13 @@ fn time(row: &Row) -> f64 {
 }
 
 impl<'a> Products<'a> {
-    fn of(rows: &[&'a Row], name: (&'a str, &'a str, &'a str)) -> Self {
-        let (experiment, backend, matrix) = name;
+    fn of(rows: &[&'a Row], name: (&'a str, &'a str, &'a str, Work)) -> Self {
+        let (experiment, backend, matrix, work) = name;
         let mut rows: Vec<&Row> = rows.iter().copied().filter(|row| named(row) == name).collect();
         rows.sort_by(|a, b| ranks(a).cmp(&ranks(b)).then(time(a).total_cmp(&time(b))));
         rows.dedup_by_key(|row| ranks(row));
         let model = Model::of(&rows);
-        Self { experiment, backend, matrix, rows, model }
+        Self { experiment, backend, matrix, work, rows, model }
     }
 
     fn weak(&self) -> bool {
@@ -61,9 +62,17 @@ impl<'a> Products<'a> {
         self.experiment.trim_start_matches(PREFIX)
     }
 
+    fn work_name(&self) -> String {
+        match self.work {
+            Work::Spmv => "SpMV".to_owned(),
+            Work::Spmm(k) => format!("SpMM k = {k}"),
+            Work::Cg => "iteration of CG".to_owned(),
+        }
+    }
+
     fn name(&self) -> String {
         let backend = self.backend.to_uppercase();
-        format!("{backend} {}, {}", self.mode(), plain_name(self.matrix))
+        format!("{backend} {}, {}, {}", self.mode(), self.work_name(), plain_name(self.matrix))
     }
 
     /// A panel of what is measured, and of what is modelled with and without overlap.
@@ -126,6 +135,7 @@ impl<'a> Products<'a> {
                 Cell::text(self.mode()),
                 Cell::text(self.backend),
                 Cell::text(self.matrix),
+                Cell::text(self.work_name()),
                 Cell::text(how),
             ]
         };
@@ -168,8 +178,12 @@ impl<'a> Products<'a> {
 
 const LEGEND: [&str; 3] = ["measured", "model, with overlap", "model, without overlap"];
 
-fn named(row: &Row) -> (&str, &str, &str) {
-    (&row.experiment, &row.backend, &row.matrix)
+fn named(row: &Row) -> (&str, &str, &str, Work) {
+    let work = match &*row.op {
+        "cg" => Work::Cg,
+        _ => Work::columns_of(row.k.unwrap_or(1) as usize),
+    };
+    (&row.experiment, &row.backend, &row.matrix, work)
 }
 
 /// The section, where distributed products were measured.
@@ -184,7 +198,8 @@ pub(super) fn section(results: &Results) -> Option<Section> {
     }
     let mut section = Section::new(ID, "Scaling over ranks and GPUs");
     section.text(
-        "Products with a matrix divided by rows (`cargo xtask bench scaling`, docs/scale.md). Strong: one matrix for \
+        "Products with a matrix divided by rows, and iterations of conjugate gradients (`cargo xtask bench scaling`, \
+         docs/scale.md). Strong: one matrix for \
          all ranks. Weak: a stencil of n points a side for each. Efficiency counts from the fewest ranks measured, \
          and that of the model from one.",
     );
@@ -209,6 +224,7 @@ pub(super) fn section(results: &Results) -> Option<Section> {
             "scaling",
             "backend",
             "matrix",
+            "operation",
             "how",
             "ranks",
             "time",

@@ -2,13 +2,15 @@
 
 use std::time::Instant;
 
-use spm_dist::gpu::{DeviceOperator, DeviceOptions, Nccl};
-use spm_dist::{Communicator, DistCsr, DistError, Kernel, Times, largest, threads};
+use spm_dist::gpu::{DeviceOperator, DeviceOptions, Nccl, conjugate_gradients};
+use spm_dist::{CgOptions, Communicator, DistCsr, DistError, Times, largest, threads};
 use spm_formats::timing::Timing;
 use spm_gpu::{Device, DeviceVector, GpuError, Stream};
-use spm_testing::distributed::{element, error_of};
 
-use super::{Division, Numbers, Run, Subject, most};
+use super::{
+    CG_ITERATIONS, CG_START, Division, Numbers, Run, Subject, Timed, Work, error_of_columns, most,
+    operand, per_iteration,
+};
 
 /// Seconds of a sample: many short products, so that neither the clock nor the wait at the end counts.
 const SAMPLE_S: f64 = 0.01;
@@ -18,6 +20,9 @@ const MOST_PRODUCTS: f64 = 1000.0;
 const SAMPLES: usize = 7;
 /// Products whose parts are timed.
 const IN_PARTS: usize = 21;
+/// Elements of vectors that an iteration of conjugate gradients reads or writes for each row, beside its product:
+/// six updates of three, and two dot products.
+const CG_VECTORS: usize = 21;
 
 /// The first `count` GPUs of this host, or as many as there are and why there are no more.
 pub fn open_gpus(count: usize) -> (Vec<Device>, Option<GpuError>) {
@@ -31,7 +36,7 @@ pub fn open_gpus(count: usize) -> (Vec<Device>, Option<GpuError>) {
     (devices, None)
 }
 
-/// Times y = Ax on these devices, a rank on each, for about `seconds`.
+/// Times products or conjugate gradients on these devices, a rank on each.
 ///
 /// A sample is the mean of many products that are put into the stream one after another; all ranks begin a
 /// sample together, and the slowest counts.
@@ -44,62 +49,110 @@ pub fn open_gpus(count: usize) -> (Vec<Device>, Option<GpuError>) {
 pub fn on_devices(
     devices: &[Device],
     subject: Subject<'_>,
-    kernel: &Kernel,
-    seconds: f64,
-) -> Result<Numbers, DistError> {
+    timed: &Timed<'_>,
+) -> Result<Vec<Numbers>, DistError> {
     let of_rank = |comm: &threads::ThreadCommunicator| {
-        measure(comm, &devices[comm.rank()], subject, kernel, seconds)
+        let device = &devices[comm.rank()];
+        subject.for_each(comm, timed.work, |a, work| measure(comm, device, a, work, timed))
     };
     let mut ranks = threads::run(devices.len(), of_rank)?;
     Ok(ranks.swap_remove(0))
 }
 
+/// An operator and its vectors.
+struct Measured<'a, C> {
+    comm: &'a C,
+    op: DeviceOperator<f64>,
+    stream: Stream,
+    x: DeviceVector<f64>,
+    y: DeviceVector<f64>,
+}
+
+impl<C: Communicator> Measured<'_, C> {
+    /// Seconds of so many products on the slowest rank, all put into the stream before the host waits.
+    fn products(&mut self, count: usize) -> Result<f64, DistError> {
+        self.comm.all_gather(&[])?;
+        let start = Instant::now();
+        (0..count).try_for_each(|_| self.op.apply(&self.x, &mut self.y))?;
+        self.stream.synchronize()?;
+        Ok(largest(self.comm, start.elapsed().as_secs_f64())?)
+    }
+
+    /// Seconds of so many iterations of conjugate gradients for y, from 0, on the slowest rank, and how many were
+    /// made.
+    fn conjugate_gradients(&mut self, count: usize) -> Result<(f64, usize), DistError> {
+        let mut solution = DeviceVector::zeros(&self.stream, self.op.matrix().local_rows())?;
+        self.stream.synchronize()?;
+        self.comm.all_gather(&[])?;
+        let options = CgOptions { tolerance: 0.0, max_iterations: count };
+        let start = Instant::now();
+        let found = conjugate_gradients(self.comm, &mut self.op, &self.y, &mut solution, &options)?;
+        self.stream.synchronize()?;
+        let seconds = largest(self.comm, start.elapsed().as_secs_f64())?;
+        Ok((seconds, found.iterations))
+    }
+
+    /// Samples of one product each, at least so many, for so many seconds.
+    fn samples(
+        &mut self,
+        (seconds, least): (f64, usize),
+        mut sample: impl FnMut(&mut Self) -> Result<f64, DistError>,
+    ) -> Result<Vec<f64>, DistError> {
+        let (mut samples, begin) = (Vec::new(), Instant::now());
+        // The rank with the most time ends all of them.
+        while samples.len() < least || largest(self.comm, begin.elapsed().as_secs_f64())? < seconds
+        {
+            samples.push(sample(self)?);
+        }
+        Ok(samples)
+    }
+}
+
 fn measure(
     comm: &impl Communicator,
     device: &Device,
-    subject: Subject<'_>,
-    kernel: &Kernel,
-    seconds: f64,
+    a: DistCsr<f64>,
+    work: Work,
+    timed: &Timed<'_>,
 ) -> Result<Numbers, DistError> {
-    let (partition, rows) = subject.rows(comm)?;
-    let a = DistCsr::new(comm, &partition, &partition, rows)?;
     let mut options = DeviceOptions::default();
-    options.kernel = kernel.clone();
+    (options.kernel, options.columns) = (timed.kernel.clone(), work.columns());
     // Without it, `auto` chooses among the other transports.
     options.nccl = Nccl::new(comm, device).ok();
     let start = Instant::now();
-    let mut op = DeviceOperator::new(comm, device, a, &options)?;
+    let op = DeviceOperator::new(comm, device, a, &options)?;
     let plan_s = largest(comm, start.elapsed().as_secs_f64())?;
 
+    let (k, rows) = (work.columns(), op.matrix().local_rows());
     let stream = Stream::new(device)?;
-    let x: Vec<f64> = partition.range(comm.rank()).map(element).collect();
-    let x = DeviceVector::from_slice(&stream, &x)?;
-    let mut y = DeviceVector::zeros(&stream, op.matrix().local_rows())?;
-    let mut samples = |products: usize, seconds: f64, least: usize| {
-        let (mut samples, begin) = (Vec::new(), Instant::now());
-        loop {
-            // Also lets all ranks begin together. The rank with the most time ends all of them.
-            let passed = largest(comm, begin.elapsed().as_secs_f64())?;
-            if samples.len() >= least && passed >= seconds {
-                return Ok::<_, DistError>(samples);
-            }
-            let start = Instant::now();
-            (0..products).try_for_each(|_| op.apply(&x, &mut y))?;
-            stream.synchronize()?;
-            samples.push(largest(comm, start.elapsed().as_secs_f64() / products as f64)?);
+    let first = op.matrix().col_partition().range(comm.rank()).start;
+    let x = DeviceVector::from_slice(&stream, &operand(first, op.matrix().local_cols(), k))?;
+    let y = DeviceVector::zeros(&stream, rows * k)?;
+    let mut measured = Measured { comm, op, stream, x, y };
+    // The same on all ranks, as the samples are.
+    let once = measured.samples((0.0, 3), |of| of.products(1))?;
+    let once = once.into_iter().fold(f64::INFINITY, f64::min);
+    let products = (SAMPLE_S / once).clamp(1.0, MOST_PRODUCTS) as usize;
+    let least = (timed.seconds, SAMPLES);
+    let (of_sample, samples) = match work {
+        Work::Spmv | Work::Spmm(_) => {
+            let sample = |of: &mut Measured<'_, _>| Ok(of.products(products)? / products as f64);
+            (products, measured.samples(least, sample)?)
+        }
+        Work::Cg => {
+            let sample = |of: &mut Measured<'_, _>| {
+                let start = of.conjugate_gradients(CG_START)?;
+                let all = of.conjugate_gradients(CG_START + CG_ITERATIONS)?;
+                Ok(per_iteration(start, all))
+            };
+            (CG_ITERATIONS, measured.samples(least, sample)?)
         }
     };
-    // The same on all ranks, as the samples are.
-    let once = samples(1, 0.0, 3)?.into_iter().fold(f64::INFINITY, f64::min);
-    let products = (SAMPLE_S / once).clamp(1.0, MOST_PRODUCTS) as usize;
-    let samples = samples(products, seconds, SAMPLES)?;
-    let iterations = samples.len() * products;
+    let iterations = samples.len() * of_sample;
     let timing = Timing::of(samples).expect("some samples");
-    // Checks the products that were timed.
-    let rows = op.matrix().to_rows();
-    let bound_err =
-        largest(comm, error_of((rows.row_ptr(), rows.col_ind(), rows.values()), &y.to_vec()?))?;
-    drop(rows);
+    let Measured { mut op, x, mut y, .. } = measured;
+    // The last of the products that were timed.
+    let bound_err = largest(comm, error_of_columns(op.matrix(), &y.to_vec()?, k))?;
 
     let mut parts = Vec::new();
     for _ in 0..IN_PARTS {
@@ -116,24 +169,28 @@ fn measure(
         wait: part(|times| times.wait)?,
         boundary: part(|times| times.boundary)?,
     };
+    let vectors = if work == Work::Cg { CG_VECTORS * rows * size_of::<f64>() } else { 0 };
     let run = Run {
+        work,
         kernel: op.kernel().to_owned(),
         transport: Some(op.transport().to_string()),
         iterations,
         timing,
         plan_s,
         memory_bytes: most(comm, op.device_bytes())?,
-        bytes_moved: most(comm, op.bytes_moved())?,
+        bytes_moved: most(comm, op.bytes_moved() + vectors as u64)?,
         bound_err,
         exchange_s: parts.pack + parts.wait,
         parts,
         link: None,
     };
-    Ok(Numbers::new(Division::of(comm, op.matrix())?, run))
+    Ok(Numbers::new(Division::of(comm, op.matrix(), k)?, run))
 }
 
 #[cfg(test)]
 mod tests {
+    use spm_dist::Kernel;
+
     use super::*;
 
     fn emulated(count: usize) -> Vec<Device> {
@@ -144,11 +201,36 @@ mod tests {
         Kernel::Fixed("csr-subwarp-per-row[threads-per-row=4]".to_owned())
     }
 
+    fn on(count: usize, subject: Subject<'_>) -> Result<Numbers, DistError> {
+        let kernel = kernel();
+        let timed = Timed { kernel: &kernel, work: &[Work::Spmv], seconds: 0.0 };
+        Ok(on_devices(&emulated(count), subject, &timed)?.swap_remove(0))
+    }
+
+    #[test]
+    fn columns_and_conjugate_gradients_are_measured() {
+        let subject = Subject { matrix: "stencil27[n=3]", weak: true };
+        let work = [Work::Spmv, Work::Spmm(3), Work::Cg];
+        let timed = Timed { kernel: &Kernel::Auto, work: &work, seconds: 0.0 };
+        let found = on_devices(&emulated(2), subject, &timed).unwrap();
+        assert_eq!(found.iter().map(|found| found.work).collect::<Vec<_>>(), work);
+        assert!(found.iter().all(|found| found.bound_err <= 1.0 && found.median_s > 0.0));
+        assert_eq!(
+            found.iter().map(|of| of.overlap().is_some()).collect::<Vec<_>>(),
+            [true, true, false]
+        );
+        assert!(found[2].bytes_moved > found[0].bytes_moved);
+        assert_eq!(found[1].halo_bytes, 3 * found[0].halo_bytes);
+        let mesh = Subject { matrix: "mesh2[n=6]", weak: false };
+        let error = on_devices(&emulated(1), mesh, &timed).unwrap_err();
+        assert!(error.to_string().contains("stencil27[n=SIDE]"), "{error}");
+    }
+
     #[test]
     fn one_two_and_four_devices_are_measured() {
         for (count, weak) in [(1, false), (2, false), (4, false), (2, true)] {
             let subject = Subject { matrix: "stencil27[n=4]", weak };
-            let found = on_devices(&emulated(count), subject, &kernel(), 0.0).unwrap();
+            let found = on(count, subject).unwrap();
             assert_eq!(
                 (found.rows, found.kernel.contains("subwarp")),
                 if weak { (128, true) } else { (64, true) }
@@ -170,12 +252,9 @@ mod tests {
     #[test]
     fn matrices_of_any_generator_are_divided() {
         let subject = Subject { matrix: "mesh2[n=6]", weak: false };
-        let found = on_devices(&emulated(2), subject, &kernel(), 0.0).unwrap();
+        let found = on(2, subject).unwrap();
         assert!(found.bound_err <= 1.0 && found.halo_bytes > 0, "{found:?}");
-        let refused = |matrix, weak| {
-            let measured = on_devices(&emulated(2), Subject { matrix, weak }, &kernel(), 0.0);
-            measured.unwrap_err().to_string()
-        };
+        let refused = |matrix, weak| on(2, Subject { matrix, weak }).unwrap_err().to_string();
         assert!(refused("mesh2[n=6]", true).contains("weak scaling is for stencil27[n=SIDE]"));
         assert!(refused("no-such", false).contains("no-such"));
     }
@@ -183,7 +262,7 @@ mod tests {
     #[test]
     fn what_the_local_block_hides() {
         let subject = Subject { matrix: "stencil27[n=2]", weak: false };
-        let mut numbers = on_devices(&emulated(2), subject, &kernel(), 0.0).unwrap();
+        let mut numbers = on(2, subject).unwrap();
         (numbers.exchange_s, numbers.local_s, numbers.boundary_s) = (4.0, 10.0, 1.0);
         (numbers.pack_s, numbers.wait_s) = (1.0, 3.0);
         for (median, hidden) in [(15.0, 0.0), (12.0, 0.75), (11.0, 1.0), (10.0, 1.0), (20.0, 0.0)] {

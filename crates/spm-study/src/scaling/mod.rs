@@ -9,12 +9,13 @@ use std::path::Path;
 
 use serde::{Deserialize, Serialize};
 use spm_dist::{
-    Boxes, Communicator, DistCsr, DistError, Partition, Rows, Times, largest, matrix_market, npz,
+    Boxes, Communicator, DistCsr, DistError, Kernel, Partition, Rows, Times, largest,
+    matrix_market, npz,
 };
 use spm_formats::matrix_market::{ReadOptions, read_csr};
 use spm_formats::timing::Timing;
 use spm_formats::{Csr, cache};
-use spm_testing::distributed::value;
+use spm_testing::distributed::{definite, element, error_of, value};
 use spm_testing::generate;
 
 use crate::results::SYNTHETIC;
@@ -22,6 +23,102 @@ use crate::results::SYNTHETIC;
 pub use gpus::{on_devices, open_gpus};
 pub use model::{MODELLED, Model};
 pub use ranks::{on_rank, on_threads};
+
+/// What is timed.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
+#[serde(try_from = "String", into = "String")]
+pub enum Work {
+    /// y = Ax.
+    #[default]
+    Spmv,
+    /// Y = AX, row-major, with so many columns.
+    Spmm(usize),
+    /// An iteration of conjugate gradients, on a symmetric positive definite stencil.
+    Cg,
+}
+
+impl Work {
+    /// Products with k columns.
+    pub fn columns_of(k: usize) -> Self {
+        if k == 1 { Self::Spmv } else { Self::Spmm(k) }
+    }
+
+    /// The column `op` of results.
+    pub fn op(self) -> &'static str {
+        match self {
+            Self::Spmv => "spmv",
+            Self::Spmm(_) => "spmm",
+            Self::Cg => "cg",
+        }
+    }
+
+    /// Columns of X and Y.
+    pub fn columns(self) -> usize {
+        match self {
+            Self::Spmm(k) => k,
+            Self::Spmv | Self::Cg => 1,
+        }
+    }
+}
+
+impl std::fmt::Display for Work {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        match self {
+            Self::Spmm(k) => write!(f, "{}={k}", self.op()),
+            _ => f.write_str(self.op()),
+        }
+    }
+}
+
+impl std::str::FromStr for Work {
+    type Err = String;
+
+    /// `spmv`, `spmm=32` or `cg`.
+    fn from_str(text: &str) -> Result<Self, String> {
+        let spmm = || text.strip_prefix("spmm=")?.parse().ok().filter(|&k| k > 0).map(Self::Spmm);
+        match text {
+            "spmv" => Ok(Self::Spmv),
+            "cg" => Ok(Self::Cg),
+            _ => spmm().ok_or_else(|| format!("{text}: expected spmv, spmm=COLUMNS or cg")),
+        }
+    }
+}
+
+impl TryFrom<String> for Work {
+    type Error = String;
+
+    fn try_from(text: String) -> Result<Self, String> {
+        text.parse()
+    }
+}
+
+impl From<Work> for String {
+    fn from(work: Work) -> Self {
+        work.to_string()
+    }
+}
+
+/// Iterations of conjugate gradients that a sample times, behind those that it begins with: few enough that the
+/// residual stays a normal number.
+const CG_ITERATIONS: usize = 100;
+/// Iterations before them, with the vectors that are made for them.
+const CG_START: usize = 10;
+
+/// Seconds of an iteration, from the seconds and iterations of a short run and of a longer one.
+fn per_iteration(short: (f64, usize), long: (f64, usize)) -> f64 {
+    (long.0 - short.0) / long.1.saturating_sub(short.1).max(1) as f64
+}
+
+/// How ranks are timed.
+#[derive(Debug, Clone, Copy)]
+pub struct Timed<'a> {
+    /// The kernel of all ranks.
+    pub kernel: &'a Kernel,
+    /// What is timed, one after the other.
+    pub work: &'a [Work],
+    /// About so many seconds for each.
+    pub seconds: f64,
+}
 
 /// A matrix and how it is divided over ranks.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -34,22 +131,56 @@ pub struct Subject<'a> {
 }
 
 impl Subject<'_> {
+    /// Runs `measure` for each kind of work, with the matrix it is for. Collective.
+    fn for_each<R>(
+        &self,
+        comm: &impl Communicator,
+        work: &[Work],
+        mut measure: impl FnMut(DistCsr<f64>, Work) -> Result<R, DistError>,
+    ) -> Result<Vec<R>, DistError> {
+        let mut general: Option<DistCsr<f64>> = None;
+        let matrix_for = |&work: &Work| {
+            let divided = |(partition, rows): (Partition, Rows<f64>)| {
+                DistCsr::new(comm, &partition, &partition, rows)
+            };
+            let a = match (work, &general) {
+                (Work::Cg, _) => divided(self.definite(comm)?)?,
+                (_, Some(a)) => a.clone(),
+                (_, None) => general.insert(divided(self.rows(comm)?)?).clone(),
+            };
+            measure(a, work)
+        };
+        work.iter().map(matrix_for).collect()
+    }
+
+    /// The boxes that the ranks have of a stencil.
+    fn boxes(&self, ranks: usize) -> Option<Boxes> {
+        let n = side_of(self.matrix)?;
+        Some(if self.weak { Boxes::of_equal_size(n, ranks) } else { Boxes::new([n; 3], ranks) })
+    }
+
+    /// A stencil with values for conjugate gradients.
+    fn definite(&self, comm: &impl Communicator) -> Result<(Partition, Rows<f64>), DistError> {
+        let Some(boxes) = self.boxes(comm.size()) else {
+            return Err(self.wrong("conjugate gradients are timed on stencil27[n=SIDE]"));
+        };
+        Ok((boxes.partition(), boxes.stencil27(comm.rank(), definite)?))
+    }
+
+    fn wrong(&self, reason: impl std::fmt::Display) -> DistError {
+        DistError::File(format!("{}: {reason}", self.matrix))
+    }
+
     /// The division and this rank's rows.
     ///
     /// # Errors
     /// No such matrix, or one that cannot be divided so.
     pub fn rows(&self, comm: &impl Communicator) -> Result<(Partition, Rows<f64>), DistError> {
-        let wrong = |reason: String| DistError::File(format!("{}: {reason}", self.matrix));
-        if let Some(n) = side_of(self.matrix) {
-            let boxes = if self.weak {
-                Boxes::of_equal_size(n, comm.size())
-            } else {
-                Boxes::new([n; 3], comm.size())
-            };
+        if let Some(boxes) = self.boxes(comm.size()) {
             return Ok((boxes.partition(), boxes.stencil27(comm.rank(), value)?));
         }
         if self.weak {
-            return Err(wrong("weak scaling is for stencil27[n=SIDE]".to_owned()));
+            return Err(self.wrong("weak scaling is for stencil27[n=SIDE]"));
         }
         match self.ending() {
             Some("npz") => return npz::read(comm, self.matrix),
@@ -97,9 +228,8 @@ impl Subject<'_> {
             let size = rows.rows();
             return Ok(Csr::new((size, size), row_ptr, col_ind, rows.values().to_vec())?);
         }
-        let wrong = |reason: String| DistError::File(format!("{}: {reason}", self.matrix));
-        let spec = generate::named(self.matrix).map_err(|error| wrong(error.to_string()))?;
-        spec.generate().map_err(|error| wrong(error.to_string()))
+        let spec = generate::named(self.matrix).map_err(|error| self.wrong(error))?;
+        spec.generate().map_err(|error| self.wrong(error))
     }
 }
 
@@ -112,6 +242,9 @@ pub fn side_of(matrix: &str) -> Option<u64> {
 /// What one number of ranks took. Seconds and bytes are those of the rank with the most.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Numbers {
+    /// What was timed. For an iteration of conjugate gradients the parts are those of its product.
+    #[serde(default)]
+    pub work: Work,
     /// Rows of the matrix, all ranks together.
     pub rows: u64,
     /// Entries of the matrix, all ranks together.
@@ -121,11 +254,11 @@ pub struct Numbers {
     /// How boundary elements get from GPU to GPU.
     #[serde(default)]
     pub transport: Option<String>,
-    /// Timed products.
+    /// Timed products or iterations.
     pub iterations: u64,
-    /// Median seconds of a product.
+    /// Median seconds of a product or an iteration.
     pub median_s: f64,
-    /// Least seconds of a product.
+    /// Least seconds.
     pub min_s: f64,
     /// 10th percentile of the seconds.
     pub p10_s: f64,
@@ -135,7 +268,7 @@ pub struct Numbers {
     pub plan_s: f64,
     /// Bytes that the operator holds: on a GPU, of device memory.
     pub memory_bytes: u64,
-    /// Bytes that a product moves at least.
+    /// Bytes that a product or an iteration moves at least.
     pub bytes_moved: u64,
     /// Largest error as a multiple of the rounding bound.
     pub bound_err: f64,
@@ -175,8 +308,8 @@ struct Division {
 }
 
 impl Division {
-    /// Collective.
-    fn of(comm: &impl Communicator, a: &DistCsr<f64>) -> Result<Self, DistError> {
+    /// For products with k columns. Collective.
+    fn of(comm: &impl Communicator, a: &DistCsr<f64>, k: usize) -> Result<Self, DistError> {
         let mut entries = [a.local_nnz() as f64];
         comm.sum(&mut entries)?;
         let halo = a.halo();
@@ -184,7 +317,7 @@ impl Division {
             rows: a.row_partition().total(),
             entries: entries[0] as u64,
             boundary_rows: most(comm, a.boundary_rows() as u64)?,
-            halo_bytes: most(comm, (halo.ghosts().len() * size_of::<f64>()) as u64)?,
+            halo_bytes: most(comm, (halo.ghosts().len() * k * size_of::<f64>()) as u64)?,
             neighbours: most(comm, halo.neighbours() as u64)?,
         })
     }
@@ -197,6 +330,7 @@ fn most(comm: &impl Communicator, value: u64) -> Result<u64, DistError> {
 
 /// What was measured of products, as [`Numbers`] have it.
 struct Run {
+    work: Work,
     kernel: String,
     transport: Option<String>,
     iterations: usize,
@@ -216,6 +350,7 @@ impl Numbers {
         let Division { rows, entries, boundary_rows, halo_bytes, neighbours } = division;
         let Run { timing, parts, .. } = run;
         Self {
+            work: run.work,
             rows,
             entries,
             kernel: run.kernel,
@@ -242,7 +377,8 @@ impl Numbers {
         }
     }
 
-    /// The part of the exchange that the local block hides, from 0 to 1; `None` without ghost entries.
+    /// The part of the exchange that the local block hides, from 0 to 1; `None` without ghost entries, and for an
+    /// iteration of conjugate gradients, which has more in it than a product.
     ///
     /// On CPU cores the parts are those of products with overlap: what is left of the exchange is packing and
     /// waiting. On GPUs they are measured one after the other: what is left is how much longer a product takes
@@ -252,13 +388,70 @@ impl Numbers {
             None => self.pack_s + self.wait_s,
             Some(_) => self.median_s - self.local_s - self.boundary_s,
         };
-        (self.halo_bytes > 0).then(|| (1.0 - left / self.exchange_s).clamp(0.0, 1.0))
+        (self.halo_bytes > 0 && self.work != Work::Cg)
+            .then(|| (1.0 - left / self.exchange_s).clamp(0.0, 1.0))
     }
+}
+
+/// Factors of the columns of X: powers of two, so that each column of Y is the first one times its factor.
+fn factor(col: usize) -> f64 {
+    [1.0, 2.0, 4.0, 0.5][col % 4]
+}
+
+/// This rank's rows of X, row-major with k columns.
+fn operand(first: u64, rows: usize, k: usize) -> Vec<f64> {
+    let row = |i: usize| (0..k).map(move |col| element(first + i as u64) * factor(col));
+    (0..rows).flat_map(row).collect()
+}
+
+/// [`error_of`] of Y = AX, for the rows of `a` and X of [`operand`]: of one element of each row, in its turn that of
+/// each column.
+fn error_of_columns(a: &DistCsr<f64>, y: &[f64], k: usize) -> f64 {
+    let rows = a.to_rows();
+    let of_row = |(row, y): (usize, &[f64])| y[row % k] / factor(row % k);
+    let y: Vec<f64> = y.chunks_exact(k).enumerate().map(of_row).collect();
+    error_of((rows.row_ptr(), rows.col_ind(), rows.values()), &y)
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn works_are_read_and_printed() {
+        for (text, work) in [("spmv", Work::Spmv), ("spmm=32", Work::Spmm(32)), ("cg", Work::Cg)] {
+            assert_eq!((text.parse(), work.to_string()), (Ok(work), text.to_owned()));
+        }
+        for wrong in ["spmm", "spmm=0", "spmm=x", "", "SPMV"] {
+            assert!(wrong.parse::<Work>().unwrap_err().contains("spmm=COLUMNS"), "{wrong}");
+        }
+    }
+
+    #[test]
+    fn a_column_that_is_wrong_is_found() {
+        let worst = spm_dist::threads::run(1, |comm| {
+            let subject = Subject { matrix: "stencil27[n=3]", weak: false };
+            let (partition, rows) = subject.rows(comm)?;
+            let a = DistCsr::new(comm, &partition, &partition, rows)?;
+            let x = operand(0, 27, 2);
+            let mut y = vec![0.0; 54];
+            let rows = a.to_rows();
+            for (row, ends) in rows.row_ptr().windows(2).enumerate() {
+                for at in ends[0]..ends[1] {
+                    for col in 0..2 {
+                        let x = x[2 * rows.col_ind()[at] as usize + col];
+                        y[2 * row + col] += rows.values()[at] * x;
+                    }
+                }
+            }
+            let right = error_of_columns(&a, &y, 2);
+            // Row 25, column 1.
+            y[51] *= 1.0 + 1e-12;
+            Ok((right, error_of_columns(&a, &y, 2)))
+        });
+        let (right, wrong) = worst.unwrap()[0];
+        assert!(right <= 1.0 && wrong > 1.0, "{right} {wrong}");
+    }
 
     #[test]
     fn files_are_divided_and_named() {

@@ -2,7 +2,7 @@
 
 use spm_dist::model::{Link, Load, Machine};
 
-use super::side_of;
+use super::{Work, side_of};
 use crate::results::{Row, SYNTHETIC, Status};
 
 /// Ranks that are modelled.
@@ -18,6 +18,8 @@ pub struct Model {
     side: f64,
     weak: bool,
     bytes_per_row: f64,
+    /// Bytes of a point that a rank receives: an element for each column of X.
+    bytes_per_point: f64,
     /// The run that the bandwidth is of.
     ranks: u64,
     bandwidth: f64,
@@ -27,8 +29,9 @@ pub struct Model {
 }
 
 impl Model {
-    /// The model of the rows of one matrix, strong or weak, on one backend. `None` without a row that worked, for
-    /// other matrices than `stencil27[n=SIDE]`, and for CPU cores where no message was measured.
+    /// The model of the rows of one matrix and one kind of work, strong or weak, on one backend. `None` without a row
+    /// that worked, for other matrices than `stencil27[n=SIDE]`, for other work than products, and for CPU cores where
+    /// no message was measured.
     pub fn of(rows: &[&Row]) -> Option<Self> {
         let worked = || {
             let timed = rows.iter().filter(|row| row.status == Status::Ok);
@@ -36,6 +39,9 @@ impl Model {
         };
         let (row, product) = worked().max_by_key(|(row, _)| row.ranks)?;
         let matrix = row.matrix.strip_prefix(SYNTHETIC)?;
+        if row.op == Work::Cg.op() {
+            return None;
+        }
         let gpu = row.backend == "gpu";
         let messages = row.latency_s.zip(row.link_gbytes_per_s.map(|link| link * 1e9));
         if messages.is_none() && !gpu {
@@ -47,6 +53,7 @@ impl Model {
             side: side_of(matrix)? as f64,
             weak: row.experiment.ends_with("weak"),
             bytes_per_row: worked().map(of_row).fold(0.0, f64::max),
+            bytes_per_point: (row.k.unwrap_or(1) as usize * size_of::<f64>()) as f64,
             ranks: row.ranks?,
             bandwidth: product.bytes / product.busy_s,
             messages,
@@ -64,7 +71,7 @@ impl Model {
     /// The work of a rank in the middle.
     pub fn load(&self, ranks: usize) -> Load {
         let side = if self.weak { self.side } else { self.side / (ranks as f64).cbrt() };
-        Load::stencil27(side, ranks, self.bytes_per_row, size_of::<f64>() as f64)
+        Load::stencil27(side, ranks, self.bytes_per_row, self.bytes_per_point)
     }
 
     /// Seconds of a product, with the exchange beside the local block or before it.
@@ -195,6 +202,9 @@ mod tests {
         close(model.seconds(8, false), 5e4 / 4e8 + 7e-6 + model.load(8).halo / 1e10);
         assert!(model.describe().contains("messages of 1.0 us and 10.00 GB/s"));
         assert_eq!(Model::of(&[&one]), None, "no message was measured");
+        let wide = Model::of(&[&Row { k: Some(32), ..two.clone() }]).unwrap();
+        close(wide.load(8).halo, 32.0 * model.load(8).halo);
+        assert_eq!(Model::of(&[&Row { op: "cg".to_owned(), ..two.clone() }]), None);
         let failed = Row { status: Status::Mismatch, ..two.clone() };
         assert_eq!(Model::of(&[&failed]), None);
         let mesh = Row { matrix: "synthetic:mesh3[n=100]".to_owned(), ..two };

@@ -6,15 +6,26 @@ use std::time::Instant;
 use anyhow::Context;
 use spm_cpu::{PlanOptions, spmv};
 use spm_dist::model::Machine;
-use spm_dist::{Communicator, DistCsr, DistError, DistOperator, Kernel, Options, Times, largest};
+use spm_dist::{
+    CgOptions, Communicator, DistCsr, DistError, DistOperator, Options, Times, conjugate_gradients,
+    largest,
+};
 use spm_formats::kernel::split_label;
 use spm_formats::timing::Timing;
 use spm_testing::distributed::{element, error_of};
 
-use super::{Division, Numbers, Run, Subject, most};
+use super::{
+    CG_ITERATIONS, CG_START, Division, Numbers, Run, Subject, Timed, Work, error_of_columns, most,
+    operand, per_iteration,
+};
 
 /// Products at least.
 const PRODUCTS: usize = 10;
+/// Samples of conjugate gradients at least.
+const SAMPLES: usize = 3;
+/// Elements of vectors that an iteration of conjugate gradients reads or writes for each row, beside its product:
+/// one loop over seven vectors of which six change, and two dot products.
+const CG_VECTORS: usize = 16;
 /// Messages of each size.
 const MESSAGES: usize = 60;
 
@@ -85,34 +96,68 @@ fn message(comm: &impl Communicator, bytes: usize) -> Result<f64, DistError> {
     Ok(largest(comm, if rank == 0 { timing(times).median_s } else { 0.0 })?)
 }
 
-/// Times y = Ax on the ranks of a communicator, this one among them, for about `seconds`. Collective.
+/// Times products or conjugate gradients on the ranks of a communicator, this one among them. Collective.
 ///
 /// # Errors
 /// No such matrix, or one that cannot be divided so; a kernel that is not there; errors of the communication.
 pub fn on_rank(
     comm: &impl Communicator,
     subject: Subject<'_>,
-    kernel: &Kernel,
-    seconds: f64,
+    timed: &Timed<'_>,
+) -> Result<Vec<Numbers>, DistError> {
+    subject.for_each(comm, timed.work, |a, work| measure(comm, a, work, timed))
+}
+
+/// Seconds of so many iterations of conjugate gradients for `b`, from 0, on the rank that takes the longest, and
+/// how many were made.
+fn iterations(
+    comm: &impl Communicator,
+    op: &mut DistOperator<f64>,
+    b: &[f64],
+    count: usize,
+) -> Result<(f64, usize), DistError> {
+    let mut solution = vec![0.0; b.len()];
+    comm.all_gather(&[])?;
+    let options = CgOptions { tolerance: 0.0, max_iterations: count };
+    let start = Instant::now();
+    let found = conjugate_gradients(comm, op, b, &mut solution, &options)?;
+    let seconds = largest(comm, start.elapsed().as_secs_f64())?;
+    Ok((seconds, found.iterations))
+}
+
+fn measure(
+    comm: &impl Communicator,
+    a: DistCsr<f64>,
+    work: Work,
+    timed: &Timed<'_>,
 ) -> Result<Numbers, DistError> {
-    let (partition, rows) = subject.rows(comm)?;
-    let a = DistCsr::new(comm, &partition, &partition, rows)?;
     let start = Instant::now();
     let mut options = Options::default();
-    options.kernel = kernel.clone();
+    (options.kernel, options.columns) = (timed.kernel.clone(), work.columns());
     let mut op = DistOperator::new(comm, a, &options)?;
     let plan_s = largest(comm, start.elapsed().as_secs_f64())?;
-    let x: Vec<f64> = partition.range(comm.rank()).map(element).collect();
-    let mut y = vec![0.0; op.matrix().local_rows()];
+    let (k, rows) = (work.columns(), op.matrix().local_rows());
+    let first = op.matrix().col_partition().range(comm.rank()).start;
+    let x = operand(first, op.matrix().local_cols(), k);
+    let mut y = vec![0.0; rows * k];
     op.apply(&x, &mut y)?;
-    let own = op.matrix().to_rows();
-    let bound_err = largest(comm, error_of((own.row_ptr(), own.col_ind(), own.values()), &y))?;
-    drop(own);
+    let bound_err = largest(comm, error_of_columns(op.matrix(), &y, k))?;
 
     op.set_overlap(false);
-    let (_, apart) = products(comm, &mut op, (&x, &mut y), seconds / 2.0)?;
+    let (_, apart) = products(comm, &mut op, (&x, &mut y), timed.seconds / 2.0)?;
     op.set_overlap(true);
-    let (times, parts) = products(comm, &mut op, (&x, &mut y), seconds)?;
+    let (mut times, parts) = products(comm, &mut op, (&x, &mut y), timed.seconds)?;
+    let mut of_sample = 1;
+    if work == Work::Cg {
+        (times, of_sample) = (Vec::new(), CG_ITERATIONS);
+        let begin = Instant::now();
+        while times.len() < SAMPLES || largest(comm, begin.elapsed().as_secs_f64())? < timed.seconds
+        {
+            let start = iterations(comm, &mut op, &y, CG_START)?;
+            let all = iterations(comm, &mut op, &y, CG_START + CG_ITERATIONS)?;
+            times.push(per_iteration(start, all));
+        }
+    }
     let timing = timing(times);
     let (small, large) = (8, 1 << 20);
     let link = match comm.size() {
@@ -122,20 +167,22 @@ pub fn on_rank(
             Some(Machine::link((small as f64, timed.0), (large as f64, timed.1)))
         }
     };
+    let vectors = if work == Work::Cg { CG_VECTORS * rows * size_of::<f64>() } else { 0 };
     let run = Run {
+        work,
         kernel: op.kernel().to_owned(),
         transport: None,
-        iterations: timing.iterations,
+        iterations: of_sample * timing.iterations,
         timing,
         plan_s,
         memory_bytes: most(comm, op.memory_bytes())?,
-        bytes_moved: most(comm, op.bytes_moved())?,
+        bytes_moved: most(comm, op.bytes_moved() + vectors as u64)?,
         bound_err,
         exchange_s: apart.pack + apart.wait,
         parts,
         link,
     };
-    Ok(Numbers::new(Division::of(comm, op.matrix())?, run))
+    Ok(Numbers::new(Division::of(comm, op.matrix(), k)?, run))
 }
 
 /// Times the plan of one process on some threads, for comparison with as many ranks.
@@ -170,6 +217,7 @@ pub fn on_threads(
     let (rows_of_a, entries) = (a.rows() as u64, a.nnz() as u64);
     let division = Division { rows: rows_of_a, entries, ..Division::default() };
     let run = Run {
+        work: Work::Spmv,
         kernel: plan.choice().unwrap_or_else(|| kernel.to_owned()),
         transport: None,
         iterations: timing.iterations,
@@ -187,6 +235,8 @@ pub fn on_threads(
 
 #[cfg(test)]
 mod tests {
+    use spm_dist::Kernel;
+
     use super::*;
 
     #[test]
@@ -198,7 +248,8 @@ mod tests {
             (false, "mesh2[n=6]", 36),
         ] {
             let found = spm_dist::threads::run(2, |comm| {
-                on_rank(comm, Subject { matrix, weak }, &kernel, 0.0)
+                let timed = Timed { kernel: &kernel, work: &[Work::Spmv], seconds: 0.0 };
+                Ok(on_rank(comm, Subject { matrix, weak }, &timed)?.swap_remove(0))
             });
             let found = found.unwrap();
             let (first, other) = (&found[0], &found[1]);
@@ -207,6 +258,15 @@ mod tests {
             assert!(first.link.is_some() && first.overlap().is_some() && first.boundary_rows > 0);
             assert_eq!(first, other, "all ranks know the same");
         }
+        let work = [Work::Spmm(3), Work::Cg];
+        let found = spm_dist::threads::run(2, |comm| {
+            let timed = Timed { kernel: &Kernel::Auto, work: &work, seconds: 0.0 };
+            on_rank(comm, Subject { matrix: "stencil27[n=4]", weak: true }, &timed)
+        });
+        let found = found.unwrap().swap_remove(0);
+        assert_eq!(found.iter().map(|found| found.work).collect::<Vec<_>>(), work);
+        assert!(found.iter().all(|found| found.bound_err <= 1.0 && found.median_s > 0.0));
+        assert!(found[0].overlap().is_some() && found[1].overlap().is_none());
         let found = on_threads(2, "stencil27[n=6]", "auto", 0.0).unwrap();
         assert_eq!((found.rows, found.halo_bytes, found.overlap()), (216, 0, None));
         assert!(found.bound_err <= 1.0 && found.kernel != "auto", "{found:?}");
