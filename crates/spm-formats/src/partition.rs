@@ -15,6 +15,19 @@ pub fn even(total: usize, parts: usize, part: usize) -> Range<usize> {
     start..start + size + usize::from(part < remainder)
 }
 
+/// A sample of `0..total`: one number of each `step` consecutive ones, ascending. Their distances are irregular,
+/// so that a period of the matrix, such as the length of a grid's lines, is not met at the same place each time.
+///
+/// # Panics
+/// When `step` is 0.
+pub fn sampled(total: usize, step: usize) -> impl Iterator<Item = usize> {
+    (0..total).step_by(step).enumerate().map(move |(i, start)| {
+        // Multiples of the golden ratio are spread over the places.
+        let place = (i as f64 * 0.618_033_988_749_895).fract();
+        start + (place * step.min(total - start) as f64) as usize
+    })
+}
+
 /// Row bounds (parts + 1, ascending from 0 to rows) such that each partition has about the same
 /// number of entries, by binary search on the rows + 1 row pointers, which ascend from 0 (R2
 /// algorithm 2).
@@ -121,6 +134,24 @@ mod tests {
                 let sizes: Vec<usize> = pieces.iter().map(Range::len).collect();
                 assert!(sizes.iter().max().unwrap() - sizes.iter().min().unwrap() <= 1);
             }
+        }
+    }
+
+    #[test]
+    fn a_sample_follows_no_period() {
+        for (total, step) in [(0, 3), (1, 3), (50, 1), (1000, 7), (1024, 64), (100, 1 << 40)] {
+            let numbers: Vec<usize> = sampled(total, step).collect();
+            let ranges = (0..total).step_by(step).map(|start| start..total.min(start + step));
+            assert_eq!(numbers.len(), ranges.len());
+            assert!(ranges.zip(&numbers).all(|(range, number)| range.contains(number)));
+        }
+        // About as often in each eighth of the period.
+        for period in [64, 125, 1000] {
+            let mut found = [0; 8];
+            sampled(1 << 20, 64 * period)
+                .for_each(|number| found[number % period * 8 / period] += 1);
+            let mean = found.iter().sum::<usize>() as f64 / 8.0;
+            assert!(found.iter().all(|&count| (count as f64 - mean).abs() <= 3.0), "{found:?}");
         }
     }
 

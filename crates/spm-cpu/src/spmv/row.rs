@@ -5,7 +5,7 @@ use std::ops::Range;
 
 use crate::scaled::Update;
 use spm_formats::kernel::{ParameterSpec, Value};
-use spm_formats::{CsrView, Scalar};
+use spm_formats::{CsrView, Scalar, partition};
 
 use super::load::{Load, Stored};
 
@@ -152,9 +152,10 @@ pub(crate) enum Walk {
 impl Walk {
     /// What suits a matrix, of which some rows are read. All give the same bits.
     pub(crate) fn fitting(row_ptr: &[u32]) -> Self {
-        let step = (row_ptr.len() / SAMPLE).max(1);
+        let triples = row_ptr.len().saturating_sub(2);
         let (mut seen, mut turns, mut up_to_4, mut up_to_7) = (0, 0, 0, 0);
-        for ends in row_ptr.windows(3).step_by(step) {
+        for first in partition::sampled(triples, (row_ptr.len() / SAMPLE).max(1)) {
+            let ends = &row_ptr[first..first + 3];
             let (before, length) = (ends[1] - ends[0], ends[2] - ends[1]);
             seen += 1;
             turns += usize::from(length != before);
@@ -334,6 +335,8 @@ mod tests {
             // Too many longer rows, and rows of nearly one length.
             ("uniform[rows=5000,cols=5000,entries=40000]", Walk::Loops),
             ("stencil5[n=70]", Walk::Loops),
+            // A line has as many rows as the mean distance of two that are read.
+            ("stencil7[n=64]", Walk::Loops),
             ("banded[n=4000,lower=1,upper=1]", Walk::Loops),
         ] {
             assert_eq!(Walk::fitting(matrix(name).row_ptr()), expected, "{name}");

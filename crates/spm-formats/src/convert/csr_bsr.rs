@@ -9,7 +9,7 @@ use super::coo_csr::compressed;
 use crate::check::{check_length, check_nonzero};
 use crate::csr::pointers_of;
 use crate::disjoint::Disjoint;
-use crate::{Bsr, Csr, CsrView, FormatError, MemoryBudget, Scalar};
+use crate::{Bsr, Csr, CsrView, FormatError, MemoryBudget, Scalar, partition};
 
 /// Minimum number of block rows that one task converts.
 const GRAIN: usize = 64;
@@ -63,7 +63,7 @@ pub fn best_blocks<T: Scalar>(padding_ratio: impl Fn(usize) -> f64) -> Option<De
 fn estimate_padding<T: Scalar>(matrix: &CsrView<'_, T>, size: usize) -> f64 {
     let block_rows = matrix.rows() / size;
     let (mut merge, mut elements, mut entries) = (BlockRow::new(matrix, size), 0, 0);
-    'sample: for block_row in (0..block_rows).step_by((block_rows / SAMPLE).max(1)) {
+    'sample: for block_row in partition::sampled(block_rows, (block_rows / SAMPLE).max(1)) {
         merge.begin(block_row * size..(block_row + 1) * size);
         while merge.next().is_some() {
             elements += size * size;

@@ -370,6 +370,21 @@ mod tests {
         assert!((one / two - 2.0).abs() < 1e-6, "{one}, {two}");
     }
 
+    /// Lines of a grid as long as the distances of a sample, and a grid whose lines are not.
+    #[test]
+    fn a_sample_does_not_follow_the_lines_of_a_grid() {
+        let text = Rates::typical().to_string();
+        assert!(text.contains("turn 4e-9"), "{text}");
+        let rates: Rates = text.replace("turn 4e-9", "turn 4e-6").parse().unwrap();
+        let of_a_row = |n: usize| {
+            let a = matrix(&format!("stencil7[n={n}]"));
+            predict(a.view(), 1, &rates).converted.iter().map(|of| of.seconds).fold(0.0, f64::max)
+                / a.rows() as f64
+        };
+        let ratio = of_a_row(64) / of_a_row(67);
+        assert!((0.5..2.0).contains(&ratio), "{ratio}");
+    }
+
     /// Threads are used where they save more than their start costs.
     #[test]
     fn the_number_of_threads_is_chosen() {

@@ -3,7 +3,7 @@
 
 use spm_formats::convert::{self, DetectedBlocks};
 use spm_formats::kernel::{Value, split_label};
-use spm_formats::{CsrView, Scalar};
+use spm_formats::{CsrView, Scalar, partition};
 
 use super::{MARGIN, Prediction};
 use crate::machine::{Cost, Family, Rates};
@@ -115,7 +115,7 @@ impl Structure {
         let mut sums = Sums { symmetric: a.rows() == a.cols(), equal: true, ..Sums::default() };
         let all = a.rows() / LANES;
         let (mut firsts, mut table) = (Vec::new(), Some(Dictionary::new()));
-        for block in (0..all).step_by((all / BLOCKS).max(1)) {
+        for block in partition::sampled(all, (all / BLOCKS).max(1)) {
             sums.add(a, block * LANES, &mut firsts);
             let values = &a.values()[a.row_range(block * LANES).start..];
             let values = &values[..values.len().min(VALUES)];
@@ -481,7 +481,7 @@ fn sorted_elements(row_ptr: &[u32]) -> [f64; 3] {
     };
     let windows = rows.div_ceil(WINDOW);
     let (mut sums, mut all) = ([0; 2], Vec::new());
-    for window in (0..windows).step_by(windows.div_ceil(WINDOWS).max(1)) {
+    for window in partition::sampled(windows, windows.div_ceil(WINDOWS).max(1)) {
         let rows = window * WINDOW..rows.min((window + 1) * WINDOW);
         let mut lengths: Vec<usize> = rows.map(length).collect();
         sums[0] += elements(&lengths);
