@@ -157,10 +157,26 @@ fn launches_behind<T: DeviceScalar>(
         if pair != (2.0, 3.0) && (few || pair != (2.0, 0.0)) {
             continue;
         }
-        for adding in [false, true] {
+        for (adding, aligned_y) in [(false, false), (true, false), (true, true)] {
             let nans = vec![T::from_f64(f64::NAN); before.len()];
             let [mut x, mut z] = [x, before].map(|elements| Behind::new(&device, elements));
             let mut y = Behind::new(&device, if adding { &nans } else { before });
+            if aligned_y {
+                let mut of_y = DeviceBuffer::from_slice(&device, &nans).unwrap();
+                let launched = plan.launch_adding(
+                    *scaling,
+                    &x.array(&device),
+                    &z.array(&device),
+                    &mut of_y,
+                    &stream,
+                );
+                launched.unwrap_or_else(|error| panic!("{what}, {scaling:?}, of z: {error}"));
+                stream.synchronize().unwrap();
+                let found = of_y.to_vec().unwrap();
+                let what = format!("{what}, {scaling:?}, y alone is aligned");
+                assert_eq!(exact::difference(&found, expected), None, "{what}");
+                continue;
+            }
             let [of_x, of_z, mut of_y] = [&mut x, &mut z, &mut y].map(|it| it.array(&device));
             let launched = if adding {
                 plan.launch_adding(*scaling, &of_x, &of_z, &mut of_y, &stream)
