@@ -21,6 +21,7 @@ class _Options(TypedDict):
     expected_products: Optional[int]
     deterministic: bool
     recipe: Optional[str]
+    chosen: Optional[str]
     budget: Optional[int]
     device: str
 
@@ -38,6 +39,10 @@ class Operator:
     def memory_bytes(self) -> int: ...
     @property
     def recipe(self) -> str: ...
+    @property
+    def chosen(self) -> Optional[str]: ...
+    @property
+    def threads(self) -> int: ...
     @property
     def planning_seconds(self) -> float: ...
     def run(

@@ -178,6 +178,7 @@ class Operator(LinearOperator):
             "expected_products": _count("expected_products", expected_products, 0),
             "deterministic": bool(deterministic),
             "recipe": recipe,
+            "chosen": None,
             "budget": _count("budget", budget, 0),
             "device": device,
         }
@@ -488,7 +489,9 @@ class Operator(LinearOperator):
         return f"<{rows}x{cols} spm.Operator of {self.dtype}, {self.nnz} entries, {self.recipe}>"
 
     def __reduce__(self):
-        options = dict(self._shared.options, recipe=self.recipe, threads=None)
+        options = dict(self._shared.options)
+        if options["recipe"] is None:
+            options["chosen"] = self._native.chosen
         return _restore, (self._native.arrays(), self._shared.same_order, options,
                           self._transposed, self._conjugate)
 

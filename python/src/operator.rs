@@ -28,6 +28,8 @@ struct Options {
     expected_products: Option<u64>,
     deterministic: bool,
     recipe: Option<String>,
+    /// The recipe that an operator with the other options has chosen.
+    chosen: Option<String>,
     budget: Option<u64>,
     device: String,
 }
@@ -175,6 +177,20 @@ impl Operator {
         each!(&self.0, typed => typed.look(py, |state| state.op.recipe().to_string()))
     }
 
+    /// Threads of products with matrices on CPU cores.
+    #[getter]
+    fn threads(&self, py: Python<'_>) -> usize {
+        each!(&self.0, typed => typed.look(py, |state| state.op.threads()))
+    }
+
+    /// The recipe, if the operator has chosen it for good.
+    #[getter]
+    fn chosen(&self, py: Python<'_>) -> Option<String> {
+        each!(&self.0, typed => typed.look(py, |state| {
+            state.op.is_settled().then(|| state.op.recipe().to_string())
+        }))
+    }
+
     /// Kernel, reason, sizes and times as text.
     fn describe(&self, py: Python<'_>) -> PyResult<String> {
         let text = || each!(&self.0, typed => typed.read(|state| state.op.describe().to_string()));
@@ -245,7 +261,7 @@ fn build<T: Number>(
     matrix: Arc<Csr<T>>,
     options: &Options,
 ) -> PyResult<spm::Operator<T>> {
-    let Options { threads, expected_products, deterministic, recipe, budget, device } =
+    let Options { threads, expected_products, deterministic, recipe, chosen, budget, device } =
         options.clone();
     let on_cpu = device == "cpu";
     let long = expected_products.is_some() || deterministic || !on_cpu;
@@ -257,6 +273,9 @@ fn build<T: Number>(
         let mut builder = spm::Operator::builder(matrix).device(device);
         if let Some(recipe) = recipe {
             builder = builder.recipe(recipe.parse::<Recipe>().map_err(Error::Recipe)?);
+        }
+        if let Some(recipe) = chosen {
+            builder = builder.chosen(recipe.parse::<Recipe>().map_err(Error::Recipe)?);
         }
         if let Some(count) = threads {
             builder = builder.threads(count);
@@ -471,7 +490,7 @@ impl<T: Number> Typed<T> {
         let matrix = Arc::new(detached(py, widen)?);
         let mut options = self.options.clone();
         // The clock may say something else for wider values; the recipe was for these.
-        options.recipe = None;
+        (options.recipe, options.chosen) = (None, None);
         let op = build(py, matrix, &options)?;
         Ok(Typed::new(op, options, self.look(py, |state| state.same_order)))
     }

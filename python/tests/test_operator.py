@@ -159,6 +159,39 @@ def test_pickles(rng, dtype):
             equal(again @ x, op @ x)
 
 
+@pytest.mark.parametrize("options", [{}, {"threads": 3}, {"expected_products": 10**6, "threads": 3},
+                                     {"recipe": "cpu csr-compact on 2 threads"},
+                                     {"recipe": "cpu csr-compact on 1 thread", "threads": 3}])
+def test_an_unpickled_operator_takes_the_same_threads(rng, options):
+    A = matrix(rng, (1000, 1000), density=0.1)
+    op, x = spm.operator(A, **options), numbers(rng, 1000, "float64")
+    op @ x
+    again = pickle.loads(pickle.dumps(op))
+    twice = pickle.loads(pickle.dumps(again))
+    for other in (again, twice):
+        assert (other.recipe, other._native.threads) == (op.recipe, op._native.threads)
+        equal(other @ np.stack([x, x], axis=1), op @ np.stack([x, x], axis=1))
+    if "threads" in options:
+        assert again._native.threads == 3
+    # It goes on as the first one: this one has chosen, or will.
+    assert again._native.chosen == twice._native.chosen == op._native.chosen
+    assert (op._native.chosen is None) == ("expected_products" not in options and "recipe" not in options)
+
+
+def test_a_choice_of_one_thread_is_one_for_vectors(rng):
+    A, X = matrix(rng, (1000, 1000), density=0.1), numbers(rng, (1000, 3), "float64")
+    op = spm.operator(A, threads=3)
+    restore, (*arguments, options, transposed, conjugate) = op.__reduce__()
+    options["chosen"] = "cpu csr-compact on 1 thread"
+    again = restore(*arguments, options, transposed, conjugate)
+    for other in (again, pickle.loads(pickle.dumps(again)), pickle.loads(pickle.dumps(again.T)).T):
+        assert other.recipe.startswith("cpu csr-compact") and other.recipe.endswith("on 1 thread")
+        assert other._native.threads == 3
+        equal(other @ X, op @ X)
+        equal(other.T @ X, op.T @ X)
+        equal(other @ X[:, 0], op @ X[:, 0])
+
+
 def test_a_recipe_is_a_choice(rng):
     A = matrix(rng, (60, 50))
     op = spm.operator(A, recipe="cpu csr-serial on 1 thread")
@@ -328,7 +361,7 @@ def test_a_panic_is_an_exception(rng):
     arrays = native_arrays(matrix(rng, (400, 400)))
     with pytest.raises(RuntimeError, match="internal error"):
         _native.Operator(arrays, {"threads": 1 << 30, "expected_products": None,
-                                  "deterministic": False, "recipe": None, "budget": None,
+                                  "deterministic": False, "recipe": None, "chosen": None, "budget": None,
                                   "device": "cpu"})
 
 

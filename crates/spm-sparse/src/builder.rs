@@ -39,6 +39,8 @@ enum Pool {
 pub struct Builder<T> {
     matrix: Result<Arc<Csr<T>>, Error>,
     recipe: Option<Recipe>,
+    /// Whether the recipe is for products with a vector alone.
+    of_vectors: bool,
     intent: Intent,
     machine: Machine,
     pool: Pool,
@@ -55,6 +57,7 @@ impl<T: Scalar> Builder<T> {
         Self {
             matrix: a.into_csr(),
             recipe: None,
+            of_vectors: false,
             intent: Intent::default(),
             machine: Machine::default(),
             pool: Pool::Shared(pools::all_cores()),
@@ -132,7 +135,15 @@ impl<T: Scalar> Builder<T> {
     /// one replaces the number of threads.
     pub fn recipe(mut self, recipe: Recipe) -> Self {
         self.pool = Pool::Shared(recipe.threads());
-        self.recipe = Some(recipe);
+        (self.recipe, self.of_vectors) = (Some(recipe), false);
+        self
+    }
+
+    /// Takes what an operator with the same options has chosen for y = A x, its
+    /// [`recipe`](Operator::recipe), without choosing again. All other products run as that operator's do:
+    /// on the builder's threads, not on those of the recipe.
+    pub fn chosen(mut self, recipe: Recipe) -> Self {
+        (self.recipe, self.of_vectors) = (Some(recipe), true);
         self
     }
 
@@ -196,16 +207,18 @@ impl<T: Scalar> Builder<T> {
             Pool::Own(ref threads) => threads.count(),
         };
         let small = pools::is_small(&a, threads);
+        let is_free = self.recipe.is_none() || self.of_vectors;
         let threads = match self.pool {
-            _ if small && self.recipe.is_none() => pools::shared(1),
+            _ if small && is_free => pools::shared(1),
             Pool::Shared(count) => pools::shared(count),
             Pool::Own(threads) => threads,
         };
-        let Self { recipe, intent, machine, budget, .. } = self;
+        let Self { recipe, of_vectors, intent, machine, budget, .. } = self;
         let resources = Resources { threads, budget };
         let chosen = match recipe {
             Some(recipe) => {
-                let product = Product::plan(&a, recipe.kernel(), &resources)?;
+                let count = if of_vectors { recipe.threads() } else { resources.threads.count() };
+                let product = Product::plan(&a, recipe.kernel(), &resources.on(count))?;
                 Chosen::fixed(Planned::new(product, Reason::Recipe, start.elapsed()))
             }
             None => planning::choose(&a, &resources, &machine, intent, small, start)?,

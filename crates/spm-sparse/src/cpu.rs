@@ -49,6 +49,14 @@ impl<T: Scalar> Cpu<T> {
         self.chosen.now().product.recipe()
     }
 
+    pub(crate) fn is_settled(&self) -> bool {
+        self.chosen.is_settled()
+    }
+
+    pub(crate) fn threads(&self) -> usize {
+        self.resources.threads.count()
+    }
+
     /// `plain`, and what else there is to say.
     pub(crate) fn describe(&self, a: &Csr<T>, plain: Description) -> Description {
         let planned = self.chosen.now();

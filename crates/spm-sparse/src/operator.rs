@@ -166,6 +166,26 @@ impl<T: Scalar> Operator<T> {
         }
     }
 
+    /// Whether the [recipe](Operator::recipe) stays: an operator without a number of products may still convert
+    /// its matrix.
+    pub fn is_settled(&self) -> bool {
+        match &self.inner.engine {
+            Engine::Cpu(cpu) => cpu.is_settled(),
+            #[cfg(feature = "gpu")]
+            Engine::Gpu(_) => true,
+        }
+    }
+
+    /// Threads of products with matrices and with the transpose; the recipe says how many y = A x takes. 1 on a
+    /// GPU.
+    pub fn threads(&self) -> usize {
+        match &self.inner.engine {
+            Engine::Cpu(cpu) => cpu.threads(),
+            #[cfg(feature = "gpu")]
+            Engine::Gpu(_) => 1,
+        }
+    }
+
     /// What was chosen and why, with sizes and times.
     pub fn describe(&self) -> Description {
         let Inner { a, engine, .. } = &*self.inner;

@@ -254,6 +254,11 @@ impl<T: Scalar> Chosen<T> {
         planned.unwrap_or(&self.first)
     }
 
+    /// Whether it no longer changes.
+    pub(crate) fn is_settled(&self) -> bool {
+        self.later.as_ref().is_none_or(|later| later.planned.get().is_some())
+    }
+
     /// The product to run. Counts it.
     #[inline]
     pub(crate) fn next(

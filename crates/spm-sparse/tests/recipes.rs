@@ -31,6 +31,26 @@ fn a_recipe_makes_the_same_choice_elsewhere() {
     }
 }
 
+/// The threads of a choice are not those of the other products.
+#[test]
+fn a_choice_is_taken_for_products_with_a_vector_alone() {
+    let a = || matrix::<f64>("stencil27[n=12]");
+    let recipe: Recipe = "cpu csr-compact on 1 thread".parse().unwrap();
+    let build = |builder: Builder<f64>| builder.threads(3).rates_file(RatesFile::none()).build();
+    let chosen = build(Operator::builder(a()).chosen(recipe.clone())).unwrap();
+    let kernel = chosen.recipe().kernel();
+    assert!(kernel.starts_with("csr-compact") && chosen.recipe().threads() == 1, "{kernel}");
+    assert_eq!(chosen.describe().reason, Reason::Recipe);
+    assert_eq!(chosen.threads(), 3);
+    assert_eq!(build(Operator::builder(a()).recipe(recipe.clone())).unwrap().recipe().threads(), 3);
+    let one = Operator::builder(a()).recipe(recipe).build().unwrap();
+    assert_eq!(product(&chosen), product(&one));
+    assert_eq!(one.threads(), 1);
+    // What has not been chosen yet.
+    let free = || build(Operator::builder(a())).unwrap();
+    assert!(chosen.is_settled() && !free().is_settled());
+}
+
 #[test]
 fn recipes_of_other_kernels() {
     let build = |recipe: &str| {
