@@ -1,15 +1,18 @@
 """Memory of results, which is kept and used again."""
 
+import collections
 import copy
 import ctypes
 import multiprocessing
 import pickle
+import queue
 import subprocess
 import sys
 import threading
 
 import numpy as np
 import pytest
+import scipy.sparse
 from conftest import DTYPES, matrix, numbers
 
 import spm
@@ -64,7 +67,7 @@ def test_results_are_ordinary_arrays(rng, dtype):
         for order in "CF":
             y = form @ np.asarray(numbers(rng, (rows, k), dtype), order=order)
             assert type(y) is np.ndarray and y.base is None and get_handler_name(y) == OURS
-            assert y.flags.owndata and y.flags.writeable and y.flags.aligned
+            assert y.flags.owndata and y.flags.writeable and address(y) % 64 == 0
             assert y.flags.c_contiguous == (order == "C")
     long = spm.operator(matrix(rng, (30_000, 2), dtype))
     assert get_handler_name(long @ numbers(rng, 2, dtype)) == OURS
@@ -132,7 +135,9 @@ def test_resizing(product):
     op, X, expected = product
     for rows in (2 * ROWS, ROWS + 1, ROWS // 3, 1, 0):
         y = op @ X
+        kept = spm.result_memory().kept
         y.resize((rows, COLUMNS), refcheck=False)
+        assert kept or spm.result_memory().kept >= expected.nbytes
         common = min(rows, ROWS)
         equal(y[:common], expected[:common])
         assert not y[common:].any()
@@ -180,6 +185,57 @@ def test_threads(product):
     assert not failures
 
 
+def test_threads_take_give_and_give_back_at_once(product):
+    """Results that one thread makes and another drops, while the limit changes and operators come and go."""
+    op, X, expected = product
+    made, stop, failures = queue.SimpleQueue(), threading.Event(), []
+
+    def run(body):
+        try:
+            body()
+        except BaseException as failure:
+            failures.append(failure)
+
+    def make(factor):
+        alive = collections.deque(maxlen=3)
+        for _ in range(50):
+            y = op @ (factor * X)
+            alive.append(y)
+            made.put((y, factor))
+            assert all((y == factor * expected).all() for y in alive)
+
+    def drop():
+        for _ in range(50):
+            y, factor = made.get(timeout=60)
+            assert (y == factor * expected).all()
+            del y
+
+    def change():
+        limit, other = expected.nbytes, None
+        while not stop.wait(1e-3):
+            limit = 0 if limit else 3 * expected.nbytes
+            assert spm.result_memory(limit).kept <= limit
+            other = spm.operator(scipy.sparse.eye_array(3, format="csr")) if other is None else None
+
+    changing = threading.Thread(target=run, args=(change,))
+    interval = sys.getswitchinterval()
+    sys.setswitchinterval(1e-5)
+    try:
+        others = [threading.Thread(target=run, args=(body,))
+                  for factor in (1, 2, 3) for body in (lambda factor=factor: make(factor), drop)]
+        for thread in (changing, *others):
+            thread.start()
+        for thread in others:
+            thread.join()
+    finally:
+        stop.set()
+        changing.join()
+        sys.setswitchinterval(interval)
+    if failures:
+        raise failures[0]
+    assert made.empty()
+
+
 def test_another_thread_frees(product):
     op, X, expected = product
     results = [op @ X for _ in range(4)]
@@ -204,6 +260,38 @@ def test_the_limit(product):
     for wrong, error in ((-1, ValueError), (1 << 63, ValueError), (1.5, TypeError), ("1", TypeError)):
         with pytest.raises(error, match="limit"):
             spm.result_memory(wrong)
+
+
+def test_the_longest_kept_goes_first_and_the_newest_is_used_first(product):
+    op, X, expected = product
+    y, z = op @ X, op @ X
+    first, second = address(y), address(z)
+    del y
+    del z
+    # The newest may still be in cache.
+    y = op @ X
+    assert address(y) == second
+    del y
+    spm.result_memory(2 * expected.nbytes - 1)
+    y = op @ X
+    assert address(y) == second != first
+
+
+def test_a_result_beyond_the_limit_does_not_take_the_place_of_others(product):
+    op, X, expected = product
+    op @ X
+    kept = spm.result_memory(expected.nbytes + 4096).kept
+    op @ np.concatenate([X, X], axis=1)
+    assert spm.result_memory().kept == kept > 0
+
+
+def test_a_larger_result_leaves_the_memory(product):
+    bytes_of = np.dtype(np.uint8)
+    spm._native.empty((1 << 18,), bytes_of, "C")
+    kept = spm.result_memory().kept
+    larger = spm._native.empty((kept + 1,), bytes_of, "C")
+    assert spm.result_memory().kept == kept == 1 << 18
+    del larger
 
 
 def test_a_much_smaller_result_leaves_the_memory(product):
