@@ -11,6 +11,7 @@ use spm_formats::kernel::Scaling;
 
 use crate::disjoint::Disjoint;
 use crate::pool::{Pool, Taken};
+use crate::simd::{Isa, Job, LANES, Machine};
 use crate::workspace::Workspace;
 
 /// What becomes of the sums of a product: y = alpha A x + beta z.
@@ -77,6 +78,10 @@ impl<'z, T: Scalar> Update<'z, T> {
 
     /// `y` = alpha `products` + beta z, for a block of y.
     pub(crate) fn combine(&self, products: &[T], y: &mut [T]) {
+        if !T::IS_COMPLEX {
+            assert_eq!(products.len(), y.len(), "products and y");
+            return Machine::without_gathers().run(Combine { update: *self, products, y });
+        }
         match &self.addend {
             None => self.scaling.combine(products, y),
             Some(addend) => {
@@ -90,6 +95,24 @@ impl<'z, T: Scalar> Update<'z, T> {
         }
     }
 
+    /// `y` = alpha `products` + beta z, for a vector of real numbers.
+    ///
+    /// # Safety
+    /// The processor has the instructions of `I`.
+    #[inline(always)]
+    pub(crate) unsafe fn put<I: Isa<T>>(&self, products: I::Vector, y: &mut [T; LANES]) {
+        let Scaling { alpha, beta } = self.scaling;
+        let z = self.addend.as_ref().map_or(y.as_ptr(), |addend| addend.beside(y).as_ptr());
+        // SAFETY: z has as many elements as y; the caller's promise.
+        unsafe {
+            let mut sums = I::mul(I::splat(alpha), products);
+            if beta != T::ZERO {
+                sums = I::add(sums, I::mul(I::splat(beta), I::load(z)));
+            }
+            I::store(y.as_mut_ptr(), sums);
+        }
+    }
+
     /// `y` = beta z, for a block of y.
     pub(crate) fn scale(&self, y: &mut [T]) {
         match &self.addend {
@@ -100,6 +123,31 @@ impl<'z, T: Scalar> Update<'z, T> {
                 y.iter_mut().zip(z).for_each(|(y, &z)| *y = z.scaled(beta));
             }
         }
+    }
+}
+
+/// [`Update::combine`] of real numbers, of which there are as many in y.
+struct Combine<'a, T> {
+    update: Update<'a, T>,
+    products: &'a [T],
+    y: &'a mut [T],
+}
+
+// SAFETY: `As<T>` is `Combine<T>`.
+unsafe impl<'a, T: Scalar> Job<T> for Combine<'a, T> {
+    type As<U: Scalar> = Combine<'a, U>;
+    const GATHERS: bool = false;
+
+    #[inline(always)]
+    unsafe fn run<I: Isa<T>>(self) {
+        let Self { update, products, y } = self;
+        let (products, last_products) = products.as_chunks::<LANES>();
+        let (y, last_y) = y.as_chunks_mut::<LANES>();
+        for (y, products) in y.iter_mut().zip(products) {
+            // SAFETY: the caller's promise.
+            unsafe { update.put::<I>(I::load(products.as_ptr()), y) };
+        }
+        last_y.iter_mut().zip(last_products).for_each(|(y, &product)| update.apply(product, y));
     }
 }
 

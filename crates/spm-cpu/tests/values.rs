@@ -51,6 +51,8 @@ fn matrices() -> Vec<Csr<f64>> {
         "blocks[n=5,block=3]",
         "uniform[rows=300,cols=200,entries=2000]",
         "uniform[rows=70,cols=90000,entries=4000]",
+        // Several windows of several tiles.
+        "uniform[rows=1100,cols=17000,entries=5000]",
         "powerlaw[rows=300,cols=500,entries=3000,longest=300]",
     ];
     let mut all: Vec<Csr<f64>> =

@@ -16,7 +16,7 @@ use crate::aligned::{ALIGNMENT, Aligned};
 use crate::disjoint::Disjoint;
 use crate::kernel::{Planned, Problem};
 use crate::scaled::{Buffers, Staged, Update};
-use crate::simd::{GATHER, Isa, Job, LANES, Machine};
+use crate::simd::{self, GATHER, Isa, Job, LANES, Machine};
 use crate::values::Stores;
 use crate::{PlanOptions, Threads, scaled};
 
@@ -161,37 +161,86 @@ impl<T: Scalar> Band<T> {
         Self { rows, tiles }
     }
 
-    /// Takes the values of `a`, whose pattern is that of the band's matrix.
-    fn set_values(&mut self, a: &CsrView<'_, T>, stores: Stores) {
-        let ends = &a.row_ptr()[self.rows.start + 1..];
+    /// Takes the values of `a`, whose pattern is that of the band's matrix. `copy` is called with the rows of
+    /// each window before its values are read here, so that they have come from memory in their order.
+    fn set_values(
+        &mut self,
+        a: &CsrView<'_, T>,
+        stores: Stores,
+        mut copy: impl FnMut(Range<usize>),
+    ) {
+        let first_row = self.rows.start;
         // Of each row the first entry that no tile has had yet.
         let mut next = a.row_ptr()[self.rows.clone()].to_vec();
-        for tile in &mut self.tiles {
-            let (mut to, _) = tile.values.as_chunks_mut::<LANES>();
-            for chunk in &tile.chunks {
-                let width = chunk.width as usize;
-                let elements;
-                (elements, to) = to.split_at_mut(width);
-                let lanes: [&[T]; LANES] = std::array::from_fn(|lane| {
-                    let row = usize::from(chunk.rows[lane]);
-                    // A lane that repeats the last one's row has padding only.
-                    if lane + 1 < LANES && row == usize::from(chunk.rows[LANES - 1]) {
-                        return &[][..];
-                    }
-                    let start = next[row] as usize;
-                    let most = &a.col_ind()[start..(start + width).min(ends[row] as usize)];
-                    // Most runs are as long as the longest or hardly shorter.
-                    let beyond = |&&col: &&u32| col as usize >= tile.end_col;
-                    let length = most.len() - most.iter().rev().take_while(beyond).count();
-                    next[row] += length as u32;
-                    &a.values()[start..start + length]
-                });
-                let full = lanes.iter().map(|lane| lane.len()).min().unwrap_or(0);
-                let (whole, rest) = elements.split_at_mut(full);
-                stores.transpose(lanes.map(|lane| &lane[..full]), whole);
-                for (element, to) in (full..).zip(rest) {
-                    stores.put(lanes.map(|lane| lane.get(element).copied().unwrap_or(T::ZERO)), to);
+        let mut tiles: Vec<_> = self.tiles.iter_mut().map(Unset::all).collect();
+        for window in self.rows.clone().step_by(SIGMA) {
+            let end = (window + SIGMA).min(self.rows.end);
+            copy(window..end);
+            // Their rows are read in another order.
+            let entries = a.row_ptr()[window] as usize..a.row_ptr()[end] as usize;
+            let lines = a.col_ind()[entries].chunks(COLUMNS_OF_LINE);
+            lines.for_each(|line| simd::prefetch(line.as_ptr()));
+            for tile in &mut tiles {
+                tile.set_values(a, first_row, end, &mut next, stores);
+            }
+        }
+    }
+}
+
+/// Column indices of a cache line.
+const COLUMNS_OF_LINE: usize = 16;
+
+/// What has not got its new values yet of a tile.
+struct Unset<'a, T> {
+    end_col: usize,
+    chunks: &'a [Chunk],
+    values: &'a mut [[T; LANES]],
+}
+
+impl<'a, T: Scalar> Unset<'a, T> {
+    fn all(tile: &'a mut Tile<T>) -> Self {
+        let (values, _) = tile.values.as_chunks_mut();
+        Self { end_col: tile.end_col, chunks: &tile.chunks, values }
+    }
+
+    /// Takes the values of rows before `end`; `next` has the first entry of each row of the band, whose first
+    /// one is `first_row`, that no tile has had yet.
+    fn set_values(
+        &mut self,
+        a: &CsrView<'_, T>,
+        first_row: usize,
+        end: usize,
+        next: &mut [u32],
+        stores: Stores,
+    ) {
+        let before = |chunk: &Chunk| first_row + usize::from(chunk.rows[0]) < end;
+        let count = self.chunks.iter().take_while(|chunk| before(chunk)).count();
+        let (chunks, left) = self.chunks.split_at(count);
+        self.chunks = left;
+        for chunk in chunks {
+            let (elements, left) =
+                std::mem::take(&mut self.values).split_at_mut(chunk.width as usize);
+            self.values = left;
+            let lanes: [&[T]; LANES] = std::array::from_fn(|lane| {
+                let row = usize::from(chunk.rows[lane]);
+                // A lane that repeats the last one's row has padding only.
+                if lane + 1 < LANES && chunk.rows[lane] == chunk.rows[LANES - 1] {
+                    return &[][..];
                 }
+                let start = next[row] as usize;
+                let most = elements.len().min(a.row_ptr()[first_row + row + 1] as usize - start);
+                let cols = &a.col_ind()[start..start + most];
+                // Without a branch for each column.
+                let inside = |&col: &u32| usize::from((col as usize) < self.end_col);
+                let length: usize = cols.iter().map(inside).sum();
+                next[row] += length as u32;
+                &a.values()[start..start + length]
+            });
+            let full = lanes.iter().map(|lane| lane.len()).min().unwrap_or(0);
+            let (whole, rest) = elements.split_at_mut(full);
+            stores.transpose(lanes.map(|lane| &lane[..full]), whole);
+            for (element, to) in (full..).zip(rest) {
+                stores.put(lanes.map(|lane| lane.get(element).copied().unwrap_or(T::ZERO)), to);
             }
         }
     }
@@ -343,11 +392,12 @@ impl<T: Scalar> Product<T> for SellTiles<'_, T> {
             stores.run(threads, |part| {
                 // SAFETY: each part has its own bands.
                 for band in unsafe { bands.range(bounds[part]..bounds[part + 1]) } {
-                    band.set_values(&a, stores);
-                    if let Some(own) = own {
-                        // SAFETY: the rows of bands do not overlap.
-                        unsafe { stores.copy_rows(&a, band.rows.clone(), own) };
-                    }
+                    band.set_values(&a, stores, |rows| {
+                        if let Some(own) = own {
+                            // SAFETY: the rows of bands do not overlap.
+                            unsafe { stores.copy_rows(&a, rows, own) };
+                        }
+                    });
                 }
             });
         })

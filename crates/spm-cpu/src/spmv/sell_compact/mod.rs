@@ -47,6 +47,8 @@ pub(super) const SIGMA: ParameterSpec = ParameterSpec {
 const SEGMENTS: usize = 16;
 /// Entries of a segment, enough to amortise its start, where the processor begins new streams.
 const SEGMENT_ENTRIES: std::ops::RangeInclusive<usize> = 1 << 12..=1 << 16;
+/// Rows whose new values are copied and then placed: these of short rows stay in the second-level cache.
+const COPIED_ROWS: usize = 512;
 
 struct SellCompact<'a, T> {
     /// For long rows, and for rows that are recomputed because their sum is infinite or NaN.
@@ -56,6 +58,8 @@ struct SellCompact<'a, T> {
     most_codes: usize,
     long: LongRows<T>,
     staged: Staged<T>,
+    /// Rows that are copied together: whole windows.
+    copied_rows: usize,
     threads: Threads,
     /// Segments of thread t: `bounds[t]..bounds[t + 1]`.
     bounds: Vec<usize>,
@@ -91,7 +95,8 @@ pub(super) fn plan<'a, T: RealScalar>(problem: Problem<'a, '_, T>) -> Planned<'a
     let threads = options.threads.clone();
     let bounds = partition::by_weight(&weights, threads.count());
     let long = LongRows::new(&view, &threads);
-    let most_rows = segments.iter().map(|segment| segment.rows.len()).max().unwrap_or(0);
+    let sorted = segments.iter().filter(|segment| !segment.positions.is_empty());
+    let most_rows = sorted.map(|segment| segment.rows.len()).max().unwrap_or(0);
     let staged = Staged::new(threads.count(), most_rows);
     let prefetch = parameters.switch(PREFETCH.name);
     Ok(boxed(SellCompact {
@@ -101,6 +106,7 @@ pub(super) fn plan<'a, T: RealScalar>(problem: Problem<'a, '_, T>) -> Planned<'a
         most_codes,
         long,
         staged,
+        copied_rows: COPIED_ROWS.next_multiple_of(sigma),
         threads,
         bounds,
         machine,
@@ -185,21 +191,29 @@ impl<T: RealScalar> Product<T> for SellCompact<'_, T> {
         let mut long = self.long.begin(y);
         let pieces = self.long.pieces(&mut long);
         let all_rows = Disjoint::new(&mut *y);
-        let mut buffers = self.staged.buffers(scaling);
+        // Rows in order are combined with z at once.
+        let in_order = self.segments.iter().all(|segment| segment.positions.is_empty());
+        let mut buffers = self.staged.buffers(scaling.filter(|_| !in_order));
         let buffers = buffers.as_mut().map(Buffers::parts);
         self.threads.run(|part| {
             for segment in &self.segments[self.bounds[part]..self.bounds[part + 1]] {
                 // SAFETY: the rows of segments do not overlap.
                 let y = unsafe { all_rows.range(segment.rows.clone()) };
-                let multiply = |y: &mut [T]| {
+                let multiply = |y: &mut [T], combined: Option<Combined<'_, T>>| {
                     let mut finite = true;
-                    self.machine.run(Run { segment, coding, prefetch, x, y, finite: &mut finite });
+                    let run =
+                        Run { segment, coding, prefetch, x, y, combined, finite: &mut finite };
+                    self.machine.run(run);
                     if !finite {
                         repair(&a, segment.rows.clone(), x, y);
                     }
                 };
+                if let Some(update) = scaling.filter(|_| segment.positions.is_empty()) {
+                    multiply(y, Some(Combined { a, update }));
+                    continue;
+                }
                 // SAFETY: each part has one thread.
-                unsafe { scaled::through(buffers, part, y, multiply) };
+                unsafe { scaled::through(buffers, part, y, |y| multiply(y, None)) };
             }
             pieces.sum(&a, part, x);
         });
@@ -208,6 +222,7 @@ impl<T: RealScalar> Product<T> for SellCompact<'_, T> {
 
     fn set_values(&mut self, new: NewValues<'_, T>) -> Result<(), PlanError> {
         let Self { a, segments, coding, threads, bounds, .. } = self;
+        let copied_rows = self.copied_rows;
         let view = a.view_with(&new)?;
         *coding = coding.of_new(view.values(), self.most_codes, threads)?;
         // The new ones are read, and written into the matrix and into the segments.
@@ -219,12 +234,12 @@ impl<T: RealScalar> Product<T> for SellCompact<'_, T> {
             stores.run(threads, |part| {
                 // SAFETY: each part has its own segments.
                 for segment in unsafe { segments.range(bounds[part]..bounds[part + 1]) } {
-                    // First, so that the values come from memory in their order.
-                    if let Some(own) = own {
-                        // SAFETY: the rows of segments do not overlap.
-                        unsafe { stores.copy_rows(&a, segment.rows.clone(), own) };
-                    }
-                    segment.set_values(&a, coding, stores);
+                    segment.set_values(&a, coding, stores, copied_rows, |rows| {
+                        if let Some(own) = own {
+                            // SAFETY: the rows of segments do not overlap.
+                            unsafe { stores.copy_rows(&a, rows, own) };
+                        }
+                    });
                 }
             });
         })
@@ -239,7 +254,18 @@ struct Run<'a, T> {
     x: &'a [T],
     /// The rows of the segment.
     y: &'a mut [T],
+    /// Rows that are in order may be combined with z as they are stored.
+    combined: Option<Combined<'a, T>>,
+    /// Whether no element of y has to be computed again.
     finite: &'a mut bool,
+}
+
+/// How the sums of rows that are in order become elements of y.
+#[derive(Clone, Copy)]
+struct Combined<'a, T> {
+    /// For rows whose sum is not finite, which may come from padding.
+    a: CsrView<'a, T>,
+    update: Update<'a, T>,
 }
 
 // SAFETY: `As<T>` is `Run<T>`.
@@ -377,6 +403,10 @@ impl<T: Scalar> Run<'_, T> {
                 }
                 stored = stored.add(width * LANES);
                 let sums = I::add(even, odd);
+                if let Some(combined) = &self.combined {
+                    combined.store::<I>(self.segment, index, sums, self.x, self.y);
+                    continue;
+                }
                 spoilt = I::mul_add(sums, zero, spoilt);
                 store::<T, I>(self.segment, index, sums, self.y);
             }
@@ -426,11 +456,52 @@ impl<T: Scalar> Run<'_, T> {
                     }
                 }
                 let sums = I::mul_add(sums, value, zero);
+                if let Some(combined) = &self.combined {
+                    combined.store::<I>(self.segment, index, sums, self.x, self.y);
+                    continue;
+                }
                 spoilt = I::mul_add(sums, zero, spoilt);
                 store::<T, I>(self.segment, index, sums, self.y);
             }
             *self.finite = I::sum(spoilt) == T::ZERO;
         }
+    }
+}
+
+impl<T: Scalar> Combined<'_, T> {
+    /// Combines the sums of chunk `index` with z; `y` holds the rows of the segment.
+    ///
+    /// # Safety
+    /// The segment has the chunk, y its rows, the processor the instructions of `I`.
+    #[inline(always)]
+    unsafe fn store<I: Isa<T>>(
+        &self,
+        segment: &Segment<T>,
+        index: usize,
+        sums: I::Vector,
+        x: &[T],
+        y: &mut [T],
+    ) {
+        let y = &mut y[index * LANES..];
+        // SAFETY: `I` by the caller's promise.
+        unsafe {
+            // 0 x v is NaN for infinite and NaN v.
+            let finite = I::sum(I::mul(sums, I::splat(T::ZERO))) == T::ZERO;
+            if let (true, Some(y)) = (finite, y.first_chunk_mut()) {
+                return self.update.put::<I>(sums, y);
+            }
+            let mut lanes = [T::ZERO; LANES];
+            I::store(lanes.as_mut_ptr(), sums);
+            self.put_each(segment.rows.start + index * LANES, &mut lanes, x, y);
+        }
+    }
+
+    /// Combines the sums of the rows of a chunk from row `first` on, each finite or computed again.
+    #[cold]
+    fn put_each(&self, first: usize, sums: &mut [T; LANES], x: &[T], y: &mut [T]) {
+        let count = y.len().min(LANES);
+        repair(&self.a, first..first + count, x, &mut sums[..count]);
+        sums.iter().zip(y).for_each(|(&sum, y)| self.update.apply(sum, y));
     }
 }
 

@@ -137,15 +137,32 @@ impl<T: Scalar> Segment<T> {
         }
     }
 
-    /// Takes the values of `a`, whose pattern is that of the segment's matrix, in the same coding.
-    pub(super) fn set_values(&mut self, a: &CsrView<'_, T>, coding: &Coding<T>, stores: Stores) {
+    /// Takes the values of `a`, whose pattern is that of the segment's matrix, in the same coding. `copy` is
+    /// called with all rows, `together` at a time, which are whole windows, each time before their values are
+    /// read here, so that they have come from memory in their order.
+    pub(super) fn set_values(
+        &mut self,
+        a: &CsrView<'_, T>,
+        coding: &Coding<T>,
+        stores: Stores,
+        together: usize,
+        mut copy: impl FnMut(Range<usize>),
+    ) {
         let mut values = std::mem::replace(&mut self.values, Values::Equal);
+        let rows = self.rows.clone();
+        let before = |chunk: usize| {
+            let first = chunk * LANES;
+            if first.is_multiple_of(together) {
+                let start = rows.start + first;
+                copy(start..rows.end.min(start + together));
+            }
+        };
         match (&mut values, coding) {
             (Values::Each(values), _) => {
                 let transpose =
                     |rows: [&[T]; LANES], to: &mut [[T; LANES]]| stores.transpose(rows, to);
                 let put = |new, to: &mut [T; LANES]| stores.put(new, to);
-                self.replace(a, T::ZERO, |value| value, put, transpose, values);
+                self.replace(a, before, T::ZERO, |value| value, put, transpose, values);
             }
             (Values::Codes(codes), Coding::Codes(dictionary)) => {
                 let code = |value| dictionary.code(value);
@@ -155,18 +172,21 @@ impl<T: Scalar> Segment<T> {
                     }
                 };
                 let put = |new, to: &mut [u8; LANES]| *to = new;
-                self.replace(a, Dictionary::<T>::ZERO, code, put, transpose, codes);
+                self.replace(a, before, Dictionary::<T>::ZERO, code, put, transpose, codes);
             }
-            _ => {}
+            _ => copy(rows),
         }
         self.values = values;
     }
 
     /// Writes the stored elements by chunk columns: `padding`, and what `of` makes of the values of `a`; by
-    /// `transpose` where all rows of a chunk have entries, else by `put`.
+    /// `transpose` where all rows of a chunk have entries, else by `put`. `before` is called with the position
+    /// of each chunk first.
+    #[allow(clippy::too_many_arguments)]
     fn replace<V: Copy>(
         &self,
         a: &CsrView<'_, T>,
+        mut before: impl FnMut(usize),
         padding: V,
         of: impl Fn(T) -> V,
         put: impl Fn([V; LANES], &mut [V; LANES]),
@@ -176,6 +196,7 @@ impl<T: Scalar> Segment<T> {
         let (mut to, _) = stored_values.as_chunks_mut::<LANES>();
         let mut wide = &*self.wide;
         for (index, chunk) in self.chunks.iter().enumerate() {
+            before(index);
             let width = usize::from(chunk.width);
             let elements;
             (elements, to) = to.split_at_mut(width);
@@ -186,6 +207,10 @@ impl<T: Scalar> Segment<T> {
             };
             let columns;
             (columns, wide) = wide.split_at(of_chunk);
+            if let Some(rows) = self.equally_long(a, index, width) {
+                transpose(rows, elements);
+                continue;
+            }
             let lanes: [Range<usize>; LANES] = std::array::from_fn(|lane| {
                 let position = index * LANES + lane;
                 if position >= self.rows.len() {
@@ -207,6 +232,29 @@ impl<T: Scalar> Segment<T> {
                 put(rows.map(|row| row.get(element).map_or(padding, |&value| of(value))), to);
             }
         }
+    }
+
+    /// The values of the rows of a chunk, where they are in order and each has `width` of them.
+    #[inline(always)]
+    fn equally_long<'v>(
+        &self,
+        a: &CsrView<'v, T>,
+        index: usize,
+        width: usize,
+    ) -> Option<[&'v [T]; LANES]> {
+        let first = self.rows.start + index * LANES;
+        if !self.positions.is_empty() || first + LANES > self.rows.end || width == 0 {
+            return None;
+        }
+        let row_ptr = a.row_ptr()[first..].first_chunk::<{ LANES + 1 }>()?;
+        // Without a branch for each row. A long one has no elements here.
+        let other = |lane: usize| (row_ptr[lane + 1] - row_ptr[lane]) ^ width as u32;
+        if (0..LANES).fold(0, |any, lane| any | other(lane)) != 0 {
+            return None;
+        }
+        let start = row_ptr[0] as usize;
+        let mut rows = a.values()[start..start + LANES * width].chunks_exact(width);
+        Some(std::array::from_fn(|_| rows.next().unwrap_or_default()))
     }
 
     pub(super) fn bytes(&self) -> usize {
