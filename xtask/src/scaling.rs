@@ -133,11 +133,7 @@ fn print(series: Series, work: &[Work], measured: &[Measured], rows: &[Row]) {
         let of_work: Vec<&Measured> =
             measured.iter().filter(|of| of.numbers.work == work).collect();
         series.print(work, &of_work);
-        let columns = match work {
-            Work::Spmm(k) => Some(k as u64),
-            Work::Spmv | Work::Cg => None,
-        };
-        let rows = rows.iter().filter(|row| row.op == work.op() && row.k == columns);
+        let rows = rows.iter().filter(|row| Work::of(row) == work);
         print_model(&rows.collect::<Vec<_>>());
     }
 }

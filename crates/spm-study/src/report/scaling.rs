@@ -179,11 +179,7 @@ impl<'a> Products<'a> {
 const LEGEND: [&str; 3] = ["measured", "model, with overlap", "model, without overlap"];
 
 fn named(row: &Row) -> (&str, &str, &str, Work) {
-    let work = match &*row.op {
-        "cg" => Work::Cg,
-        _ => Work::columns_of(row.k.unwrap_or(1) as usize),
-    };
-    (&row.experiment, &row.backend, &row.matrix, work)
+    (&row.experiment, &row.backend, &row.matrix, Work::of(row))
 }
 
 /// The section, where distributed products were measured.

@@ -53,7 +53,14 @@ pub fn on_devices(
 ) -> Result<Vec<Numbers>, DistError> {
     let of_rank = |comm: &threads::ThreadCommunicator| {
         let device = &devices[comm.rank()];
-        subject.for_each(comm, timed.work, |a, work| measure(comm, device, a, work, timed))
+        let mut options = DeviceOptions::default();
+        options.kernel = timed.kernel.clone();
+        // Without it, `auto` chooses among the other transports.
+        options.nccl = Nccl::new(comm, device).ok();
+        subject.for_each(comm, timed.work, |a, work| {
+            options.columns = work.columns();
+            measure(comm, device, a, (work, timed.seconds), &options)
+        })
     };
     let mut ranks = threads::run(devices.len(), of_rank)?;
     Ok(ranks.swap_remove(0))
@@ -112,15 +119,11 @@ fn measure(
     comm: &impl Communicator,
     device: &Device,
     a: DistCsr<f64>,
-    work: Work,
-    timed: &Timed<'_>,
+    (work, seconds): (Work, f64),
+    options: &DeviceOptions,
 ) -> Result<Numbers, DistError> {
-    let mut options = DeviceOptions::default();
-    (options.kernel, options.columns) = (timed.kernel.clone(), work.columns());
-    // Without it, `auto` chooses among the other transports.
-    options.nccl = Nccl::new(comm, device).ok();
     let start = Instant::now();
-    let op = DeviceOperator::new(comm, device, a, &options)?;
+    let op = DeviceOperator::new(comm, device, a, options)?;
     let plan_s = largest(comm, start.elapsed().as_secs_f64())?;
 
     let (k, rows) = (work.columns(), op.matrix().local_rows());
@@ -133,7 +136,7 @@ fn measure(
     let once = measured.samples((0.0, 3), |of| of.products(1))?;
     let once = once.into_iter().fold(f64::INFINITY, f64::min);
     let products = (SAMPLE_S / once).clamp(1.0, MOST_PRODUCTS) as usize;
-    let least = (timed.seconds, SAMPLES);
+    let least = (seconds, SAMPLES);
     let (of_sample, samples) = match work {
         Work::Spmv | Work::Spmm(_) => {
             let sample = |of: &mut Measured<'_, _>| Ok(of.products(products)? / products as f64);

@@ -18,7 +18,7 @@ use spm_formats::{Csr, cache};
 use spm_testing::distributed::{definite, element, error_of, value};
 use spm_testing::generate;
 
-use crate::results::SYNTHETIC;
+use crate::results::{Row, SYNTHETIC};
 
 pub use gpus::{on_devices, open_gpus};
 pub use model::{MODELLED, Model};
@@ -41,6 +41,14 @@ impl Work {
     /// Products with k columns.
     pub fn columns_of(k: usize) -> Self {
         if k == 1 { Self::Spmv } else { Self::Spmm(k) }
+    }
+
+    /// What a row of results was timed for.
+    pub fn of(row: &Row) -> Self {
+        if row.op == Self::Cg.op() {
+            return Self::Cg;
+        }
+        Self::columns_of(row.k.map_or(1, |k| k as usize))
     }
 
     /// The column `op` of results.

@@ -39,7 +39,8 @@ impl Model {
         };
         let (row, product) = worked().max_by_key(|(row, _)| row.ranks)?;
         let matrix = row.matrix.strip_prefix(SYNTHETIC)?;
-        if row.op == Work::Cg.op() {
+        let work = Work::of(row);
+        if work == Work::Cg {
             return None;
         }
         let gpu = row.backend == "gpu";
@@ -53,7 +54,7 @@ impl Model {
             side: side_of(matrix)? as f64,
             weak: row.experiment.ends_with("weak"),
             bytes_per_row: worked().map(of_row).fold(0.0, f64::max),
-            bytes_per_point: (row.k.unwrap_or(1) as usize * size_of::<f64>()) as f64,
+            bytes_per_point: (work.columns() * size_of::<f64>()) as f64,
             ranks: row.ranks?,
             bandwidth: product.bytes / product.busy_s,
             messages,

@@ -182,7 +182,7 @@ impl<T: Scalar> Segment<T> {
     /// Writes the stored elements by chunk columns: `padding`, and what `of` makes of the values of `a`; by
     /// `transpose` where all rows of a chunk have entries, else by `put`. `before` is called with the position
     /// of each chunk first.
-    #[allow(clippy::too_many_arguments)]
+    #[expect(clippy::too_many_arguments, reason = "how each coding writes its elements")]
     fn replace<V: Copy>(
         &self,
         a: &CsrView<'_, T>,
