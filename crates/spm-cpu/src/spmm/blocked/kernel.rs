@@ -216,8 +216,15 @@ impl<T: Scalar, C: Columns> Rows<'_, '_, T, C> {
                 let (length, left) = (end as usize - entry, values.len() - entry);
                 let mut sums = [[I::splat(T::ZERO); VECTORS]; CHAINS];
                 let mut at = 0;
+                // `blocks` takes one chain of so few vectors for short rows: a branch for their second line
+                // of A would cost more than its prefetch saves.
+                let once = EXACT && CHAINS == 1 && VECTORS < 8;
+                if once {
+                    simd::prefetch(of_row.wrapping_add(AHEAD));
+                    self.part.columns.prefetch(list, AHEAD);
+                }
                 while at + CHAINS <= length {
-                    if CHAINS > 1 || at % LANES == 0 {
+                    if CHAINS > 1 || (!once && at % LANES == 0) {
                         simd::prefetch(of_row.wrapping_add(at + AHEAD));
                         self.part.columns.prefetch(list, at + AHEAD);
                     }
