@@ -152,22 +152,43 @@ pub(crate) enum Walk {
 impl Walk {
     /// What suits a matrix, of which some rows are read. All give the same bits.
     pub(crate) fn fitting(row_ptr: &[u32]) -> Self {
+        let rows = SampledRows::of(row_ptr);
+        match rows.end_unpredictably() {
+            true if 10 * rows.up_to_4 >= 9 * rows.seen => Self::UpTo4,
+            true if 10 * rows.up_to_7 >= 9 * rows.seen => Self::UpTo7,
+            _ => Self::Loops,
+        }
+    }
+}
+
+/// What some rows of a matrix say of all.
+#[derive(Debug, Default)]
+pub(crate) struct SampledRows {
+    seen: usize,
+    /// Rows of another length than the row before.
+    turns: usize,
+    up_to_4: usize,
+    up_to_7: usize,
+}
+
+impl SampledRows {
+    pub(crate) fn of(row_ptr: &[u32]) -> Self {
         let triples = row_ptr.len().saturating_sub(2);
-        let (mut seen, mut turns, mut up_to_4, mut up_to_7) = (0, 0, 0, 0);
+        let mut rows = Self::default();
         for first in partition::sampled(triples, (row_ptr.len() / SAMPLE).max(1)) {
             let ends = &row_ptr[first..first + 3];
             let (before, length) = (ends[1] - ends[0], ends[2] - ends[1]);
-            seen += 1;
-            turns += usize::from(length != before);
-            up_to_4 += usize::from(length <= 4);
-            up_to_7 += usize::from(length <= 7);
+            rows.seen += 1;
+            rows.turns += usize::from(length != before);
+            rows.up_to_4 += usize::from(length <= 4);
+            rows.up_to_7 += usize::from(length <= 7);
         }
-        // A branch that is wrong once in four rows, and rows nine of ten of which need none.
-        match 4 * turns > seen {
-            true if 10 * up_to_4 >= 9 * seen => Self::UpTo4,
-            true if 10 * up_to_7 >= 9 * seen => Self::UpTo7,
-            _ => Self::Loops,
-        }
+        rows
+    }
+
+    /// Whether the branch at the end of a row goes wrong once in four rows or more.
+    pub(crate) fn end_unpredictably(&self) -> bool {
+        4 * self.turns > self.seen
     }
 }
 

@@ -17,6 +17,7 @@ use super::plan::{Procedure, boxed};
 use super::procedures::ChunksOfRows;
 use crate::disjoint::Disjoint;
 use crate::simd::{self, AHEAD};
+use crate::spmv::SampledRows;
 use crate::workspace::Workspace;
 use crate::{PlanOptions, Threads};
 
@@ -36,10 +37,16 @@ pub(super) const INFO: KernelInfo = KernelInfo {
     ..KERNEL
 };
 
+/// Mean entries of a row from which a wrong branch for each costs less than the buffer.
+const LONG_ROWS: usize = 8;
+
 struct Counting<'a, T> {
     a: CsrView<'a, T>,
     threads: Threads,
     ahead: usize,
+    /// Whether entries are moved row by row, because the processor predicts where rows end; else the row of
+    /// each entry is written to a buffer first.
+    by_rows: bool,
     /// The write position of each thread's next entry in each column: threads x columns.
     places: Workspace<u32>,
     sums: Vec<u32>,
@@ -59,7 +66,9 @@ pub(super) fn plan<'a, T: Scalar>(
     let sums = vec![0; threads.count()];
     // As far as A goes is far enough, and places further on need not be computed.
     let ahead = parameters.count(PREFETCH.name).min(a.nnz());
-    Ok(boxed(Counting { a, threads, ahead, places, sums }))
+    let by_rows =
+        a.nnz() >= LONG_ROWS * a.rows() || !SampledRows::of(a.row_ptr()).end_unpredictably();
+    Ok(boxed(Counting { a, threads, ahead, by_rows, places, sums }))
 }
 
 /// Turns the counts of all partitions into the write positions of their first entries, column by
@@ -103,6 +112,8 @@ fn counts_to_places(
 /// The destination of entries.
 struct Placing<'a, T> {
     a: &'a CsrView<'a, T>,
+    /// As [`Counting::by_rows`].
+    by_rows: bool,
     row_ind: Disjoint<'a, u32>,
     values: Disjoint<'a, T>,
 }
@@ -120,31 +131,67 @@ impl<T: Scalar> Placing<'_, T> {
         places: &mut [u32],
         ahead: usize,
     ) {
-        let (columns, all_values) = (self.a.col_ind(), self.a.values());
+        if self.by_rows {
+            let row_ptr = self.a.row_ptr();
+            let first = row_ptr.partition_point(|&end| end as usize <= entries.start).max(1) - 1;
+            for (row, ends) in row_ptr[first..].windows(2).enumerate() {
+                let begin = (ends[0] as usize).max(entries.start);
+                let end = (ends[1] as usize).min(entries.end);
+                for begin in (begin..end).step_by(LINE) {
+                    let line = begin..end.min(begin + LINE);
+                    let row = (first + row) as u32;
+                    // SAFETY: the caller's promise.
+                    unsafe { self.place_line::<PREFETCH>(line, |_| row, places, ahead) };
+                }
+                if end == entries.end {
+                    break;
+                }
+            }
+            return;
+        }
         let mut chunks = ChunksOfRows::new(self.a.row_ptr(), entries);
         while let Some((start, rows)) = chunks.next() {
             for (start, rows) in (start..).step_by(LINE).zip(rows.chunks(LINE)) {
-                simd::prefetch(columns.as_ptr().wrapping_add(start + AHEAD));
-                simd::prefetch(all_values.as_ptr().wrapping_add(start + AHEAD));
-                for (entry, &row) in (start..).zip(rows) {
-                    // SAFETY: CsrView promises that columns are below cols; the caller's
-                    // promise. A line asked for too early or by an old place is only not there in
-                    // time.
-                    unsafe {
-                        if PREFETCH {
-                            let ahead = columns[(entry + ahead).min(columns.len() - 1)];
-                            let place = *places.get_unchecked(ahead as usize) as usize;
-                            simd::prefetch_write(self.row_ind.address(place));
-                            simd::prefetch_write(self.values.address(place));
-                        }
-                        let col = *columns.get_unchecked(entry) as usize;
-                        let place = places.get_unchecked_mut(col);
-                        let at = *place as usize;
-                        *place += 1;
-                        self.row_ind.write_unchecked(at, row);
-                        self.values.write_unchecked(at, *all_values.get_unchecked(entry));
-                    }
+                let line = start..start + rows.len();
+                // SAFETY: the caller's promise.
+                unsafe {
+                    self.place_line::<PREFETCH>(line, |entry| rows[entry - start], places, ahead);
                 }
+            }
+        }
+    }
+
+    /// [`Placing::place`] for at most [`LINE`] entries, whose rows `row` tells.
+    ///
+    /// # Safety
+    /// As [`Placing::place`].
+    #[inline(always)]
+    unsafe fn place_line<const PREFETCH: bool>(
+        &self,
+        entries: Range<usize>,
+        row: impl Fn(usize) -> u32,
+        places: &mut [u32],
+        ahead: usize,
+    ) {
+        let (columns, all_values) = (self.a.col_ind(), self.a.values());
+        simd::prefetch(columns.as_ptr().wrapping_add(entries.start + AHEAD));
+        simd::prefetch(all_values.as_ptr().wrapping_add(entries.start + AHEAD));
+        for entry in entries {
+            // SAFETY: CsrView promises that columns are below cols; the caller's promise. A line asked for
+            // too early or by an old place is only not there in time.
+            unsafe {
+                if PREFETCH {
+                    let ahead = columns[(entry + ahead).min(columns.len() - 1)];
+                    let place = *places.get_unchecked(ahead as usize) as usize;
+                    simd::prefetch_write(self.row_ind.address(place));
+                    simd::prefetch_write(self.values.address(place));
+                }
+                let col = *columns.get_unchecked(entry) as usize;
+                let place = places.get_unchecked_mut(col);
+                let at = *place as usize;
+                *place += 1;
+                self.row_ind.write_unchecked(at, row(entry));
+                self.values.write_unchecked(at, *all_values.get_unchecked(entry));
             }
         }
     }
@@ -168,7 +215,9 @@ impl<T: Scalar> Procedure<T> for Counting<'_, T> {
         let TransposeOutput { col_ptr, row_ind, values } = output;
         let (a, threads) = (&self.a, &self.threads);
         let (cols, entries, parts) = (a.cols(), a.nnz(), threads.count());
-        let placing = Placing { a, row_ind: Disjoint::new(row_ind), values: Disjoint::new(values) };
+        let by_rows = self.by_rows;
+        let placing =
+            Placing { a, by_rows, row_ind: Disjoint::new(row_ind), values: Disjoint::new(values) };
         let place = if self.ahead > 0 { Placing::place::<true> } else { Placing::place::<false> };
         if parts == 1 {
             // The column pointers themselves are the places: that of column c runs at c + 1, and is the
