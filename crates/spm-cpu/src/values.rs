@@ -7,8 +7,11 @@ use spm_formats::{Bsr, CsrSource, CsrView, NewValues, Scalar, partition};
 
 use crate::Threads;
 use crate::disjoint::Disjoint;
-use crate::machine::last_level_cache;
+use crate::machine::{Rates, RatesFile, last_level_cache};
 use crate::simd::LANES;
+
+/// Bytes that are always stored through the caches.
+const SMALL: usize = 1 << 15;
 
 /// How new values are stored: through the caches, or past them where they would not stay there. A store
 /// through a cache first reads the line that it overwrites.
@@ -18,9 +21,21 @@ pub(crate) struct Stores {
 }
 
 impl Stores {
-    /// For `bytes` bytes that are read and written. Half of a cache is left to what else is in it.
-    pub(crate) fn for_bytes(bytes: usize) -> Self {
-        Self { past_caches: bytes > last_level_cache() / 2 }
+    pub(crate) const PAST_CACHES: Self = Self { past_caches: true };
+
+    /// For `bytes` bytes that `threads` read and write: by the rates of the machine, if they are known.
+    pub(crate) fn for_bytes(bytes: usize, threads: &Threads) -> Self {
+        // Nothing is read from a file for what a first-level cache holds.
+        let rates = (bytes > SMALL).then(|| Rates::known(&RatesFile::default())).flatten();
+        Self::by(rates.as_ref(), bytes, threads.count())
+    }
+
+    fn by(rates: Option<&Rates>, bytes: usize, threads: usize) -> Self {
+        // Half of a cache is left to what else is in it.
+        let beyond_caches = bytes > last_level_cache() / 2;
+        let past_caches =
+            rates.map_or(beyond_caches, |rates| rates.write_past_caches(bytes as f64, threads));
+        Self { past_caches }
     }
 
     /// Runs the parts of a job that stores: what a part has stored is seen by all threads afterwards.
@@ -98,7 +113,7 @@ pub(crate) fn shifted<'m, T: Scalar, V: Copy>(
 /// Copies an array as long as the other, each part by one thread.
 fn copy<T: Scalar>(threads: &Threads, from: &[T], to: &mut [T]) {
     assert_eq!(from.len(), to.len(), "arrays of one length");
-    let stores = Stores::for_bytes(2 * size_of_val(from));
+    let stores = Stores::for_bytes(2 * size_of_val(from), threads);
     let to = Disjoint::new(to);
     stores.run(threads, |part| {
         let range = partition::even(from.len(), threads.count(), part);
@@ -136,7 +151,8 @@ pub(crate) fn set_blocks<T: Scalar>(
         let (first, count) = (ends[0], ends[1] - ends[0]);
         (0..PIECES).map(move |piece| first + partition::even(count, PIECES, piece).start)
     };
-    let stores = Stores::for_bytes(2 * size_of_val(a.view().values()) + size_of_val(bsr.values()));
+    let bytes = 2 * size_of_val(a.view().values()) + size_of_val(bsr.values());
+    let stores = Stores::for_bytes(bytes, threads);
     a.set_values(new, |a, own| {
         let mut ends: Vec<usize> = bounds.windows(2).flat_map(of_thread).collect();
         ends.extend(bounds.last());
@@ -351,9 +367,20 @@ mod tests {
 
     /// As far as the machine says how large the caches are.
     #[test]
-    fn what_takes_more_than_half_a_cache_is_stored_past_them() {
+    fn without_rates_what_takes_more_than_half_a_cache_is_stored_past_them() {
         let half = last_level_cache() / 2;
-        assert!(!Stores::for_bytes(half).past_caches);
-        assert!(Stores::for_bytes(half + 1).past_caches);
+        assert!(!Stores::by(None, half, 1).past_caches);
+        assert!(Stores::by(None, half + 1, 1).past_caches);
+    }
+
+    #[test]
+    fn rates_decide_where_they_are_known() {
+        let rates = Rates::typical();
+        for bytes in [SMALL, 1 << 22, 1 << 26] {
+            let past = rates.write_past_caches(bytes as f64, 1);
+            assert_eq!(Stores::by(Some(&rates), bytes, 1).past_caches, past);
+        }
+        assert!(Stores::by(Some(&rates), 1 << 26, 1).past_caches);
+        assert!(!Stores::for_bytes(SMALL, &Threads::new(1)).past_caches);
     }
 }

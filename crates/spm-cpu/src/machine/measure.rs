@@ -7,13 +7,17 @@ use spm_formats::kernel::TransposeOutput;
 use spm_formats::{Csr, partition, stats};
 
 use super::{Cost, Family, MemoryRates, Rates, SIZES};
+use crate::disjoint::Disjoint;
 use crate::simd::LANES;
 use crate::spmv::{self, BoxedPlan, Walk};
+use crate::values::Stores;
 use crate::{PlanOptions, Threads, transpose, transposed};
 
 /// Elements that a thread loads for one rate, from front to back and at random places.
 const READ: usize = 1 << 18;
 const GATHERED: usize = 1 << 16;
+/// Elements that a thread writes at a time.
+const WRITTEN: usize = 1 << 9;
 /// Rounds of a measurement, of which the fastest counts: what disturbs only ever makes slower.
 const ROUNDS: usize = 3;
 /// Entries of the matrices whose products are timed: they stay in the second-level cache. Those of the
@@ -31,10 +35,10 @@ impl Rates {
         let alone = Threads::new(1);
         let bytes = SIZES[SIZES.len() - 1];
         let start = Instant::now();
-        let x = vec![1.0; (bytes / 8.0) as usize];
+        let mut x = vec![1.0; (bytes / 8.0) as usize];
         let fresh = bytes / start.elapsed().as_secs_f64();
-        let one = MemoryRates::measure(&x, &alone);
-        let all = if threads.count() > 1 { MemoryRates::measure(&x, threads) } else { one };
+        let one = MemoryRates::measure(&mut x, &alone);
+        let all = if threads.count() > 1 { MemoryRates::measure(&mut x, threads) } else { one };
         drop(x);
         let start = fastest(ROUNDS * ROUNDS, || {
             let jobs = 32;
@@ -65,8 +69,10 @@ fn fastest(rounds: usize, mut work: impl FnMut() -> f64) -> f64 {
 }
 
 impl MemoryRates {
-    fn measure(x: &[f64], threads: &Threads) -> Self {
-        let mut rates = Self { read: [0.0; SIZES.len()], gather: [0.0; SIZES.len()] };
+    fn measure(x: &mut [f64], threads: &Threads) -> Self {
+        let write = write(x, threads);
+        let x = &*x;
+        let mut rates = Self { read: [0.0; SIZES.len()], gather: [0.0; SIZES.len()], write };
         let count = threads.count();
         for (index, size) in SIZES.into_iter().enumerate() {
             let elements = (size / 8.0) as usize;
@@ -91,6 +97,25 @@ impl MemoryRates {
         }
         rates
     }
+}
+
+/// Bytes per second that the threads write to `x` past the caches.
+fn write(x: &mut [f64], threads: &Threads) -> f64 {
+    let (count, elements) = (threads.count(), x.len());
+    // Of a first-level cache.
+    let from = [1.0; WRITTEN];
+    let seconds = fastest(ROUNDS, || {
+        let x = Disjoint::new(&mut *x);
+        Stores::PAST_CACHES.run(threads, |part| {
+            // SAFETY: the parts do not overlap.
+            let part = unsafe { x.range(partition::even(elements, count, part)) };
+            for to in part.chunks_exact_mut(WRITTEN) {
+                Stores::PAST_CACHES.copy(&from, to);
+            }
+        });
+        1.0
+    });
+    size_of_val(x) as f64 / seconds
 }
 
 /// The sum in several accumulators, so that memory limits it and not the latency of additions.
@@ -433,6 +458,7 @@ mod tests {
         for of in [rates.one, rates.all] {
             assert!(of.read.iter().all(|&rate| rate.is_finite() && rate > 0.0), "{of:?}");
             assert!(of.gather.iter().all(|&rate| rate > 0.0 && rate < 1.0), "{of:?}");
+            assert!(of.write.is_finite() && of.write > 0.0, "{of:?}");
         }
         assert!(rates.start > 0.0 && rates.start < 1.0);
         assert!(rates.fresh.is_finite() && rates.fresh > 0.0);

@@ -25,6 +25,8 @@ struct MemoryRates {
     /// Seconds that one thread takes for an element at a random place of the working set, while all
     /// of them do so.
     gather: [f64; SIZES.len()],
+    /// Bytes per second that they write to memory past the caches.
+    write: f64,
 }
 
 /// What a kernel costs one thread, in seconds, where memory takes no time.
@@ -136,8 +138,11 @@ impl Rates {
             let plan_row = if plan > 0.0 { 10e-9 } else { 0.0 };
             Cost { row, element, index, plan_row, plan, vector_gather: true }
         }
-        let one =
-            MemoryRates { read: [40e9, 30e9, 20e9, 10e9], gather: [0.7e-9, 1.5e-9, 4e-9, 10e-9] };
+        let one = MemoryRates {
+            read: [40e9, 30e9, 20e9, 10e9],
+            gather: [0.7e-9, 1.5e-9, 4e-9, 10e-9],
+            write: 8e9,
+        };
         let costs = [
             cost(3e-9, 0.35e-9, 0.35e-9, 0.0),
             cost(6e-9, 0.2e-9, 0.4e-9, 5e-9),
@@ -203,6 +208,12 @@ impl Rates {
         self.between(threads, |rates| at(&rates.read, bytes))
     }
 
+    /// Whether `threads` threads overwrite an array sooner past the caches, if `bytes` bytes are in use: a store
+    /// through a cache reads its line and writes it, a store past the caches writes it to memory.
+    pub(crate) fn write_past_caches(&self, bytes: f64, threads: usize) -> bool {
+        2.0 * self.between(threads, |rates| rates.write) > self.read(bytes, threads)
+    }
+
     /// Seconds that each of `threads` threads takes for an element at a random place among `bytes`
     /// bytes.
     pub(crate) fn gather(&self, bytes: f64, threads: usize) -> f64 {
@@ -251,8 +262,10 @@ impl fmt::Display for Rates {
         line(f, "fresh", &[self.fresh])?;
         line(f, "read-one", &self.one.read)?;
         line(f, "gather-one", &self.one.gather)?;
+        line(f, "write-one", &[self.one.write])?;
         line(f, "read-all", &self.all.read)?;
         line(f, "gather-all", &self.all.gather)?;
+        line(f, "write-all", &[self.all.write])?;
         for family in Family::ALL {
             let Cost { row, element, index, plan_row, plan, vector_gather } = self.cost(family);
             let gather = f64::from(u8::from(vector_gather));
@@ -304,14 +317,13 @@ impl FromStr for Rates {
         let [short] = numbers(lines.next(), "short")?;
         let [sorted] = numbers(lines.next(), "sorted")?;
         let [fresh] = numbers(lines.next(), "fresh")?;
-        let one = MemoryRates {
-            read: numbers(lines.next(), "read-one")?,
-            gather: numbers(lines.next(), "gather-one")?,
+        let mut memory = |threads: &str| -> Result<MemoryRates, ParseRatesError> {
+            let read = numbers(lines.next(), &format!("read-{threads}"))?;
+            let gather = numbers(lines.next(), &format!("gather-{threads}"))?;
+            let [write] = numbers(lines.next(), &format!("write-{threads}"))?;
+            Ok(MemoryRates { read, gather, write })
         };
-        let all = MemoryRates {
-            read: numbers(lines.next(), "read-all")?,
-            gather: numbers(lines.next(), "gather-all")?,
-        };
+        let (one, all) = (memory("one")?, memory("all")?);
         let mut costs = Self::typical().costs;
         for (family, cost) in Family::ALL.into_iter().zip(&mut costs) {
             let [row, element, index, plan_row, plan, gather] =
@@ -350,6 +362,21 @@ mod tests {
         assert_eq!((rates.start(1), rates.start(2)), (0.0, rates.start));
         let one = Rates { threads: 1, ..rates };
         assert_eq!(one.read(SIZES[3], 4), 2.0);
+    }
+
+    #[test]
+    fn arrays_are_written_past_slow_caches() {
+        let mut rates = Rates::typical();
+        rates.threads = 2;
+        (rates.one.read, rates.one.write) = ([80.0, 60.0, 50.0, 20.0], 15.0);
+        (rates.all.read, rates.all.write) = ([160.0, 120.0, 100.0, 25.0], 30.0);
+        let past =
+            |rates: &Rates, threads| SIZES.map(|size| rates.write_past_caches(size, threads));
+        assert_eq!(past(&rates, 1), [false, false, false, true]);
+        assert_eq!(past(&rates, 2), [false, false, false, true]);
+        rates.one.write = 26.0;
+        assert_eq!(past(&rates, 1), [false, false, true, true]);
+        assert_eq!(past(&rates, 2), [false, false, false, true]);
     }
 
     #[test]

@@ -329,7 +329,7 @@ impl<T: RealScalar> Product<T> for SellSymmetric<'_, T> {
             return Err(PlanError::Values("they are not symmetric, as the old ones are"));
         }
         let stored: usize = parts.iter().map(|part| size_of_val(&*part.values)).sum();
-        let stores = Stores::for_bytes(2 * size_of_val(view.values()) + stored);
+        let stores = Stores::for_bytes(2 * size_of_val(view.values()) + stored, threads);
         let parts = Disjoint::new(parts);
         a.set_values(new, |a, own| {
             let own = own.map(Disjoint::new);

@@ -385,7 +385,7 @@ impl<T: Scalar> Product<T> for SellTiles<'_, T> {
     fn set_values(&mut self, new: NewValues<'_, T>) -> Result<(), PlanError> {
         let Self { a, bands, threads, bounds, .. } = self;
         let stored: usize = bands.iter().flat_map(|band| &band.tiles).map(Tile::value_bytes).sum();
-        let stores = Stores::for_bytes(2 * size_of_val(a.view().values()) + stored);
+        let stores = Stores::for_bytes(2 * size_of_val(a.view().values()) + stored, threads);
         let bands = Disjoint::new(bands);
         a.set_values(new, |a, own| {
             let own = own.map(Disjoint::new);

@@ -227,7 +227,7 @@ impl<T: RealScalar> Product<T> for SellCompact<'_, T> {
         *coding = coding.of_new(view.values(), self.most_codes, threads)?;
         // The new ones are read, and written into the matrix and into the segments.
         let bytes = view.nnz() * (2 * T::BYTES + coding.value_bytes());
-        let stores = Stores::for_bytes(bytes);
+        let stores = Stores::for_bytes(bytes, threads);
         let segments = Disjoint::new(segments);
         a.set_values(new, |a, own| {
             let own = own.map(Disjoint::new);
