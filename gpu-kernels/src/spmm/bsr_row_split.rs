@@ -88,11 +88,9 @@ impl<T: Real> SlicedBsr<T> {
         let sums = self.column_sums::<B, AT_ONCE, N, W>(row, columns);
         let first_row = row.block_row * B as u32;
         let rows = (B as u32).min(self.rows - first_row);
-        let mut finite = true;
-        each_row!(B, |r| {
-            finite &= sums[r].iter().all(|pair| pair[0].is_finite() & pair[1].is_finite());
-        });
-        // Padding may have met an infinite element of X; 0 x inf is NaN.
+        // An element of X that is not finite leaves no sum of its column finite, in any row of the block: where that is
+        // padding, 0 x inf is NaN.
+        let finite = sums[0].iter().all(|pair| pair[0].is_finite() & pair[1].is_finite());
         if self.full == 0 && !finite {
             for r in 0..rows {
                 let add = |value: T, col: u32, sum: Columns<T, N>| {

@@ -292,19 +292,20 @@ fn candidates<T: DeviceReal>(
             let sorted = entries >= MANY_ENTRIES * device.resident;
             let most = if sorted { SMALL_PADDING } else { LARGEST_PADDING };
             let sigma = if sells(1, most) {
-                1
+                Some(1)
             } else if sorted && sells(SIGMA, LARGEST_SORTED_PADDING) {
-                SIGMA
+                Some(SIGMA)
             } else {
-                return before(row_split(), nonzero_splits);
+                None
             };
-            let mut candidates = vec![sell_row_split(&[], sigma)];
+            let by_rows = sigma.map_or_else(row_split, |sigma| sell_row_split(&[], sigma));
             if (!small || k > 16)
-                && let Some(mut in_blocks) = block_row_splits()
+                && let Some(in_blocks) = block_row_splits()
             {
-                candidates.append(&mut in_blocks);
-                return candidates;
+                return before(by_rows, in_blocks);
             }
+            let Some(sigma) = sigma else { return before(by_rows, nonzero_splits) };
+            let mut candidates = vec![by_rows];
             if small && even && k > 16 {
                 candidates.push(sell_row_split(&[("columns", Value::Choice("2"))], sigma));
             } else if !small && k > 16 {
@@ -492,7 +493,7 @@ mod tests {
         }
     }
 
-    /// Dense blocks: after SELL for a row-major X, in its place for a column-major one; not looked for where rows are
+    /// Dense blocks: after SELL or CSR for a row-major X, in its place for a column-major one; not looked for where rows are
     /// skewed, and where the launch takes the time.
     #[test]
     fn dense_blocks_decide() {
@@ -508,25 +509,29 @@ mod tests {
         let sell = "sell-row-split[sigma=1]";
         let thread = |columns: usize| format!("sell-thread-per-row[columns={columns},sigma=1]");
         let [thread_2, thread_4, thread_8] = [2, 4, 8].map(thread);
-        let cases: &[(Structure, usize, Layout, &[&str])] = &[
-            (LARGE, 2, rows, &[sell, &any]),
-            (LARGE, 7, rows, &[sell, &any]),
-            (LARGE, 8, rows, &[sell, &two, &four]),
-            (LARGE, 32, rows, &[sell, &two, &four]),
-            (huge, 2, rows, &[sell, &any]),
-            (huge, 32, rows, &[sell, &four]),
-            (SMALL, 32, rows, &[sell, &two, &four]),
-            (LARGE, 2, columns, &[&any, &thread_2]),
-            (LARGE, 32, columns, &[&two, &four, &thread_8, &thread_4]),
-            (huge, 32, columns, &[&four, &thread_8, &thread_4]),
+        let cases: &[(Structure, usize, Layout, bool, &[&str])] = &[
+            (LARGE, 2, rows, true, &[sell, &any]),
+            (LARGE, 7, rows, true, &[sell, &any]),
+            (LARGE, 8, rows, true, &[sell, &two, &four]),
+            (LARGE, 32, rows, true, &[sell, &two, &four]),
+            (LARGE, 32, rows, false, &["csr-row-split", &two, &four]),
+            (huge, 2, rows, true, &[sell, &any]),
+            (huge, 32, rows, true, &[sell, &four]),
+            (SMALL, 32, rows, true, &[sell, &two, &four]),
+            (LARGE, 2, columns, true, &[&any, &thread_2]),
+            (LARGE, 32, columns, true, &[&two, &four, &thread_8, &thread_4]),
+            (huge, 32, columns, true, &[&four, &thread_8, &thread_4]),
         ];
-        for (number, &(a, k, layout, expected)) in cases.iter().enumerate() {
-            let formats = Formats { sells: &|_, _| true, blocks: &|| Some(3) };
+        for (number, &(a, k, layout, padded_little, expected)) in cases.iter().enumerate() {
+            let formats = Formats { sells: &|_, _| padded_little, blocks: &|| Some(3) };
             let candidates = candidates::<f64>(a, LARGE_DEVICE, DenseShape { k, layout }, formats);
             let labels: Vec<_> = candidates.iter().map(|candidate| &candidate.label).collect();
             assert_eq!(labels, expected, "case {number}: {a:?}, {k} {layout:?}");
         }
-        for (a, k, layout) in [(SMALL, 16, rows), (SMALL, 16, columns), (skewed, 32, rows)] {
+        let short = Structure { mean_row: 5, ..SMALL };
+        for (a, k, layout) in
+            [(SMALL, 16, rows), (short, 16, rows), (short, 16, columns), (skewed, 32, rows)]
+        {
             let formats = Formats { sells: &|_, _| true, blocks: &|| panic!("looked for blocks") };
             candidates::<f64>(a, LARGE_DEVICE, DenseShape { k, layout }, formats);
         }

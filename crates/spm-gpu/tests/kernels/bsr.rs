@@ -65,7 +65,7 @@ fn check_plan<T: DeviceScalar>(what: &str, a: &Coo<T>, mut plan: Box<dyn DeviceP
     plan.launch_scaled(scaling, &on_device, &mut scaled, &stream).unwrap();
     assert_eq!(scaled.to_vec().unwrap(), y, "{what}");
     let mut infinite = x.clone();
-    infinite.iter_mut().step_by(5).for_each(|x| *x = T::from_f64(f64::INFINITY));
+    infinite.iter_mut().step_by(7).for_each(|x| *x = T::from_f64(f64::INFINITY));
     let expected = reference::spmm(a, &infinite, dense);
     let errors = reference::compare(&run(&mut *plan, &infinite).unwrap(), &expected);
     assert!(errors.acceptable(), "{what}: {errors:?}");
@@ -194,4 +194,14 @@ fn what_it_cannot_store_is_refused() {
     let small = PlanOptions { budget, ..PlanOptions::default() };
     assert!(planned(&scattered, "size=2", &small).is_ok());
     refused(&scattered, "size=8", &small, "the memory budget is");
+    let refused = |a: &Csr<f64>, k: usize, parameters: &str, options: &PlanOptions, why: &str| {
+        let dense = DenseShape { k, layout: Layout::RowMajor };
+        let error = planned_many(a, dense, parameters, options).err().expect("a refusal");
+        assert!(error.to_string().contains(why), "{error}");
+    };
+    refused(&a, 2, "size=7", &options, "blocks of 7 rows; it takes 2 to 6, and 8");
+    refused(&a, 2, "block=1024", &options, "block must be at most 512");
+    refused(&a, 3, "columns=2", &options, "takes an even k");
+    refused(&scattered, 2, "", &options, "do not form dense square blocks");
+    refused(&scattered, 2, "size=8", &small, "the memory budget is");
 }
