@@ -73,6 +73,10 @@ pub mod vector;
 /// stay where the kernel has them; an entry whose loads fit 32 registers takes 36 or 40 without.
 #[cfg(not(target_arch = "nvptx64"))]
 pub const RESIDENT_BLOCKS: &[(&str, (u32, u32))] = &[
+    // 64: few elements of a block, so more threads.
+    ("spmm_bsr_2_", (spmm::COLUMN_THREADS, 2)),
+    // 128: the sums of all rows of a block, and its elements and rows of X in flight.
+    ("spmm_bsr_", (spmm::COLUMN_THREADS, 1)),
     ("spmm_csr_vector", (1024, 1)),
     ("spmm_csr_segmented_sum", (1024, 1)),
     // Up to 30 complex numbers of a block and its sums.

@@ -47,6 +47,7 @@
 //! declares and that is among those which `cust` calls goes through the forwarder: codes that CUDA
 //! 11.4 did not have arrive as `CUDA_ERROR_UNKNOWN` (999).
 
+mod blocks;
 mod budget;
 mod convert;
 mod cuda;

@@ -6,7 +6,7 @@ use std::sync::Arc;
 use spm_formats::kernel::PlanError;
 use spm_formats::{CsrView, MemoryBudget};
 
-use crate::convert::{DeviceDictionary, RowStats, ValueStats};
+use crate::convert::{BsrBlocks, BsrOptions, DeviceBsr, DeviceDictionary, RowStats, ValueStats};
 use crate::device::Device;
 use crate::error::GpuError;
 use crate::matrix::{DeviceCsr, DeviceSell, check_counts};
@@ -28,6 +28,8 @@ pub(crate) struct Source<T> {
     row_ptr: OnceCell<Vec<u32>>,
     /// The last conversion to SELL-32, and its sigma, for plans that share it.
     sell: RefCell<Option<(usize, Arc<DeviceSell<T>>)>>,
+    /// The last conversion to BSR with one thread for each block row, for plans that share it.
+    bsr: RefCell<Option<Arc<DeviceBsr<T>>>>,
 }
 
 impl<T: DeviceScalar> Source<T> {
@@ -36,8 +38,8 @@ impl<T: DeviceScalar> Source<T> {
         check_counts((csr.rows(), csr.cols()), csr.entries())?;
         let stats = RowStats::of(&csr)?;
         let (values, dictionary, row_ptr) = (OnceCell::new(), OnceCell::new(), OnceCell::new());
-        let sell = RefCell::default();
-        Ok(Self { csr, stats, new_values, is_shared, values, dictionary, row_ptr, sell })
+        let (sell, bsr) = (RefCell::default(), RefCell::default());
+        Ok(Self { csr, stats, new_values, is_shared, values, dictionary, row_ptr, sell, bsr })
     }
 
     /// Of a matrix that others use, too.
@@ -124,5 +126,28 @@ impl<T: DeviceScalar> Source<T> {
             *self.sell.borrow_mut() = Some((sigma, Arc::clone(sell)));
         }
         Ok(sell)
+    }
+
+    /// The matrix as BSR of blocks of `size` x `size` with one thread for each block row; `None` if `accept` refuses the
+    /// number of stored elements.
+    pub(crate) fn bsr_if(
+        &self,
+        size: usize,
+        budget: &MemoryBudget,
+        accept: impl FnOnce(u64) -> bool,
+    ) -> Result<Option<Arc<DeviceBsr<T>>>, PlanError> {
+        if let Some(bsr) = &*self.bsr.borrow()
+            && bsr.size == size
+        {
+            return Ok(Some(Arc::clone(bsr)));
+        }
+        let options = BsrOptions { size, new_values: self.new_values };
+        let blocks = BsrBlocks::count(&self.csr, options)?;
+        if !accept(blocks.elements()) {
+            return Ok(None);
+        }
+        let bsr = Arc::new(blocks.convert(1, budget)?);
+        *self.bsr.borrow_mut() = Some(Arc::clone(&bsr));
+        Ok(Some(bsr))
     }
 }

@@ -1,5 +1,5 @@
-//! Conversion of CSR to sliced BSR for `bsr-subwarp-per-row` ([`crate::spmv`]): dense square blocks, the block
-//! rows of a warp together.
+//! Conversion of CSR to sliced BSR for `bsr-subwarp-per-row` ([`crate::spmv`]) and `bsr-row-split`
+//! ([`crate::spmm`]): dense square blocks, the block rows of a warp together.
 //!
 //! Slice s has 32 / P block rows, of P lanes each. Its block rows are sorted by their number of blocks, the
 //! longest first; `order[i]` has the number of blocks of the block row at position i, and in the low 5 bits which
@@ -12,7 +12,7 @@
 
 use crate::collective::warp_fold;
 use crate::device::warp::{FULL_MASK, WARP_SIZE};
-use crate::device::{DevicePtr, DevicePtrMut, divide, thread, warp};
+use crate::device::{DevicePtr, DevicePtrMut, Number, divide, thread, warp};
 use crate::kernel::kernel;
 use crate::spmv::sellp::LOG_WARP;
 
@@ -252,6 +252,62 @@ impl SlicedRow {
     pub(crate) fn at(self, block: u32) -> u32 {
         let (plane, lane) = self.place(block);
         plane * WARP_SIZE + lane
+    }
+}
+
+/// A matrix in sliced BSR.
+#[derive(Clone, Copy)]
+pub(crate) struct SlicedBsr<T> {
+    pub(crate) rows: u32,
+    pub(crate) cols: u32,
+    pub(crate) block_rows: u32,
+    pub(crate) log_lanes: u32,
+    /// Not 0 if all elements of the blocks are entries.
+    pub(crate) full: u32,
+    pub(crate) order: DevicePtr<u32>,
+    pub(crate) starts: DevicePtr<u32>,
+    pub(crate) first_cols: DevicePtr<u32>,
+    pub(crate) masks: DevicePtr<u64>,
+    pub(crate) values: DevicePtr<T>,
+}
+
+impl<T: Number> SlicedBsr<T> {
+    /// The block row at a position below the number of block rows.
+    #[inline(always)]
+    pub(crate) fn row(self, position: u32) -> SlicedRow {
+        SlicedRow::new(position, self.log_lanes, self.order, self.starts)
+    }
+
+    /// The element in row 0 and column 0 of a block of `B` x `B`. Column by column, the others are 32 apart.
+    #[inline(always)]
+    pub(crate) fn first<const B: usize>(self, (plane, lane): (u32, u32)) -> DevicePtr<T> {
+        let plane = u64::from(plane) * (B * B) as u64;
+        self.values.offset(plane * u64::from(WARP_SIZE) + u64::from(lane))
+    }
+
+    /// Adds up row `r` of a block row by `add`, which gets value and column of an entry, and the sum so far;
+    /// padding is left out.
+    #[inline(always)]
+    pub(crate) fn sum_of_entries<const B: usize, S>(
+        self,
+        row: SlicedRow,
+        r: u32,
+        zero: S,
+        add: impl Fn(T, u32, S) -> S,
+    ) -> S {
+        let mut sum = zero;
+        for block in 0..row.blocks {
+            let at = row.at(block);
+            let (mask, first_col) = (self.masks.load(at), self.first_cols.load(at));
+            let values = self.first::<B>(row.place(block));
+            for col in 0..B as u32 {
+                if mask >> (r * B as u32 + col) & 1 != 0 {
+                    let value = values.load((col * B as u32 + r) * WARP_SIZE);
+                    sum = add(value, first_col + col, sum);
+                }
+            }
+        }
+        sum
     }
 }
 

@@ -12,7 +12,7 @@ mod sellp;
 mod stats;
 mod values;
 
-pub(crate) use bsr::SlicedRow;
+pub(crate) use bsr::{SlicedBsr, SlicedRow};
 
 #[cfg(not(target_arch = "nvptx64"))]
 mod host {

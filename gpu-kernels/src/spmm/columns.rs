@@ -3,6 +3,10 @@
 use super::strides::Strides;
 use crate::device::{DevicePtr, Number, Output};
 
+/// Threads of a block of the kernels whose lanes take different columns, at most: with 1024 there would be fewer
+/// registers than a lane has loads and sums for.
+pub const COLUMN_THREADS: u32 = 512;
+
 /// One number for each of them: `N` loads of `W` (1 or 2) neighbouring elements; without a second
 /// element it is 0.
 pub(super) type Columns<T, const N: usize> = [[T; 2]; N];

@@ -1,6 +1,7 @@
 //! SpMM kernels: Y = A X, where X and Y are dense with k columns. There is one file per kernel,
 //! named like its id, which begins with its formula and its source.
 
+mod bsr_row_split;
 mod columns;
 mod csr;
 mod csr_adaptive;
@@ -22,10 +23,17 @@ mod sell_row_split;
 mod sell_thread_per_row;
 mod strides;
 
+pub use columns::COLUMN_THREADS;
 pub use strides::Strides;
 
 #[cfg(not(target_arch = "nvptx64"))]
 mod host {
+    pub use super::bsr_row_split::{
+        BsrRowSplit2x1, BsrRowSplit2x2, BsrRowSplit2x4, BsrRowSplit3x1, BsrRowSplit3x2,
+        BsrRowSplit3x4, BsrRowSplit4x1, BsrRowSplit4x2, BsrRowSplit4x4, BsrRowSplit5x1,
+        BsrRowSplit5x2, BsrRowSplit5x4, BsrRowSplit6x1, BsrRowSplit6x2, BsrRowSplit6x4,
+        BsrRowSplit8x1, BsrRowSplit8x2, BsrRowSplit8x4,
+    };
     pub use super::csr_adaptive::{CsrAdaptive, csr_adaptive_bytes};
     pub use super::csr_adaptive_subblocks::{CsrAdaptiveSubblocks, csr_adaptive_subblocks_bytes};
     pub use super::csr_nonzero_split::{CsrNonzeroSplit1, CsrNonzeroSplit2, CsrNonzeroSplit4};

@@ -5,7 +5,7 @@
 //! blocks of 32 lanes lie side by side (`convert/bsr.rs`), so that a warp reads whole lines, b^2 of them for one
 //! line of columns and b loads of x. A lane stops at its last block; what lies behind is not read.
 
-use crate::convert::SlicedRow;
+use crate::convert::{SlicedBsr, SlicedRow};
 use crate::device::warp::{FULL_MASK, WARP_SIZE};
 use crate::device::{DevicePtr, Number, Output, thread, warp};
 use crate::kernel::kernel;
@@ -13,30 +13,7 @@ use crate::kernel::kernel;
 /// Threads of a block, at most: with 1024 there would be registers for half of the elements in flight.
 pub const BSR_THREADS: u32 = 256;
 
-/// A matrix in sliced BSR.
-#[derive(Clone, Copy)]
-struct Blocks<T> {
-    rows: u32,
-    cols: u32,
-    block_rows: u32,
-    log_lanes: u32,
-    /// Not 0 if all elements of the blocks are entries.
-    full: u32,
-    order: DevicePtr<u32>,
-    starts: DevicePtr<u32>,
-    first_cols: DevicePtr<u32>,
-    masks: DevicePtr<u64>,
-    values: DevicePtr<T>,
-}
-
-impl<T: Number> Blocks<T> {
-    /// The element in row 0 and column 0 of a block of `B` x `B`.
-    #[inline(always)]
-    fn first<const B: usize>(self, (plane, lane): (u32, u32)) -> DevicePtr<T> {
-        let plane = u64::from(plane) * (B * B) as u64;
-        self.values.offset(plane * u64::from(WARP_SIZE) + u64::from(lane))
-    }
-
+impl<T: Number> SlicedBsr<T> {
     /// The sums of one lane of a block row; `W` columns are loaded before the first is used.
     #[inline(always)]
     // Indices: arrays behind iterators would not become registers.
@@ -87,24 +64,6 @@ impl<T: Number> Blocks<T> {
         }
     }
 
-    /// A sum without the elements that are no entries.
-    #[inline(always)]
-    fn sum_of_entries<const B: usize>(self, row: SlicedRow, r: u32, x: DevicePtr<T>) -> T {
-        let mut sum = T::ZERO;
-        for block in 0..row.blocks {
-            let at = row.at(block);
-            let (mask, first_col) = (self.masks.load(at), self.first_cols.load(at));
-            let values = self.first::<B>(row.place(block));
-            for col in 0..B as u32 {
-                if mask >> (r * B as u32 + col) & 1 != 0 {
-                    let value = values.load((col * B as u32 + r) * WARP_SIZE);
-                    sum = value.mul_add(x.load(first_col + col), sum);
-                }
-            }
-        }
-        sum
-    }
-
     #[inline(always)]
     #[allow(clippy::needless_range_loop)]
     fn product<const B: usize, const W: usize>(self, x: DevicePtr<T>, y: Output<T>) {
@@ -113,7 +72,7 @@ impl<T: Number> Blocks<T> {
         let inside = position < self.block_rows;
         // Lanes beyond the last block row take part in the shuffles.
         let position = position.min(self.block_rows - 1);
-        let row = SlicedRow::new(position, self.log_lanes, self.order, self.starts);
+        let row = self.row(position);
         let mut sums = self.lane_sums::<B, W>(row, part, x);
         for step in 0..self.log_lanes {
             sums = sums.map(|sum| sum + warp::shuffle_xor(FULL_MASK, sum, 1 << step, WARP_SIZE));
@@ -125,7 +84,8 @@ impl<T: Number> Blocks<T> {
         // Padding may have met an infinite x; 0 x inf is NaN.
         if self.full == 0 && !sums.iter().all(|sum| sum.is_finite()) {
             for r in 0..(B as u32).min(self.rows - first_row) {
-                y.store(first_row + r, self.sum_of_entries::<B>(row, r, x));
+                let add = |value: T, col: u32, sum: T| value.mul_add(x.load(col), sum);
+                y.store(first_row + r, self.sum_of_entries::<B, T>(row, r, T::ZERO, add));
             }
             return;
         }
@@ -159,7 +119,7 @@ macro_rules! of_size {
                 x: DevicePtr<T>,
                 y: Output<T>,
             ) {
-                let matrix = Blocks {
+                let matrix = SlicedBsr {
                     rows,
                     cols,
                     block_rows,

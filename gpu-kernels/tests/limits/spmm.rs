@@ -364,6 +364,73 @@ fn sell_spmm() {
     }
 }
 
+/// Block rows behind 2^30 others, with the last of the blocks that 32 bits number.
+#[test]
+fn bsr_row_split() {
+    const BLOCK_ROWS: u32 = 32;
+    let emulator = emulator();
+    let (first, start) = (1_u32 << 30, (1_u32 << 27) - 3);
+    let x: Vec<f64> = (0..COLS * 2).map(|i| f64::from(i * 31 % 23) + 1.0).collect();
+    let x_buffer = emulator.alloc_from(&x);
+    // One and two blocks in turn; positions are block rows from the last on.
+    let blocks = |position: u32| 1 + position % 2;
+    let order: Vec<u32> = (0..BLOCK_ROWS).map(|p| blocks(p) << 5 | (BLOCK_ROWS - 1 - p)).collect();
+    let order = emulator.alloc_from(&order);
+    let starts = emulator.alloc_from(&[start]);
+    macro_rules! check {
+        ($kernel:ident, $size:literal, $lanes:literal) => {
+            let size: u32 = $size;
+            let first_cols: Vec<u32> =
+                (0..2 * 32).map(|at| at * 5 % (COLS / size) * size).collect();
+            let elements = 2 * 32 * size * size;
+            let values: Vec<f64> = (0..elements).map(|at| f64::from(at % 9) - 3.0).collect();
+            let mut expected = vec![0.0; (BLOCK_ROWS * size * 2) as usize];
+            for position in 0..BLOCK_ROWS {
+                for (block, c, r, j) in (0..blocks(position))
+                    .flat_map(|block| (0..size).map(move |c| (block, c)))
+                    .flat_map(|(block, c)| (0..size).map(move |r| (block, c, r)))
+                    .flat_map(|(block, c, r)| (0..2).map(move |j| (block, c, r, j)))
+                {
+                    let element = (block * size * size + c * size + r) * 32 + position;
+                    let col = first_cols[(block * 32 + position) as usize] + c;
+                    let row = (BLOCK_ROWS - 1 - position) * size + r;
+                    expected[(row * 2 + j) as usize] +=
+                        values[element as usize] * x[(col * 2 + j) as usize];
+                }
+            }
+            let first_cols = emulator.alloc_from(&first_cols);
+            let values = emulator.alloc_from(&values);
+            let y = emulator.alloc_from(&vec![f64::NAN; expected.len()]);
+            let at = u64::from(start) * 32;
+            let args = $kernel {
+                rows: (first + BLOCK_ROWS) * size,
+                cols: COLS,
+                k: 2,
+                lanes: $lanes,
+                block_rows: first + BLOCK_ROWS,
+                full: 1,
+                order: far(&order, first),
+                starts: far(&starts, first / 32),
+                first_cols: far(&first_cols, at),
+                masks: far(&emulator.alloc_from(&[0_u64; 0]), at),
+                values: far(&values, at * u64::from(size * size)),
+                x: x_buffer.ptr(),
+                y: far_mut(&y, u64::from(first * size) * 2).into(),
+                y_strides: PAIRS,
+            };
+            let grid = over((first + BLOCK_ROWS).into(), BLOCK_ROWS.into(), 512 / $lanes);
+            launch_last::<$kernel<f64>>(&emulator, grid, 512, 0, args);
+            assert_eq!(y.to_vec(), expected, stringify!($kernel));
+        };
+    }
+    check!(BsrRowSplit2x1, 2, 2);
+    check!(BsrRowSplit2x2, 2, 1);
+    check!(BsrRowSplit2x4, 2, 1);
+    check!(BsrRowSplit3x1, 3, 2);
+    check!(BsrRowSplit3x2, 3, 1);
+    check!(BsrRowSplit3x4, 3, 1);
+}
+
 /// One column over 2^31 rows and more; two, between which a host has room for the rows.
 #[test]
 fn rearranged_x() {

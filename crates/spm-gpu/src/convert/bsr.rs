@@ -1,5 +1,6 @@
 //! CSR to sliced BSR: `gpu-kernels/src/convert/bsr.rs`.
 
+use spm_formats::MemoryBudget;
 use spm_formats::convert::{BLOCK_SIZES, DetectedBlocks, best_blocks};
 use spm_formats::kernel::PlanError;
 use spm_gpu_kernels::convert::{
@@ -136,12 +137,12 @@ impl<'a, T: DeviceScalar> BsrBlocks<'a, T> {
         (self.blocks * self.options.size * self.options.size) as u64
     }
 
-    /// The matrix with `lanes` lanes, a power of two up to 32, for each block row. `accept` gets the number of
-    /// stored elements with room for slices of equal rows, and the bytes of each.
+    /// The matrix with `lanes` lanes, a power of two up to 32, for each block row, with room for slices of equal
+    /// rows.
     pub(crate) fn convert(
         self,
         lanes: usize,
-        accept: impl FnOnce(u128, usize) -> Result<(), PlanError>,
+        budget: &MemoryBudget,
     ) -> Result<DeviceBsr<T>, PlanError> {
         let elements = self.elements();
         let block_rows = self.block_rows();
@@ -166,7 +167,7 @@ impl<'a, T: DeviceScalar> BsrBlocks<'a, T> {
         let of_block = size * size;
         let mask_bytes = if full { 0 } else { size_of::<u64>() };
         let element_bytes = T::BYTES + (size_of::<u32>() + mask_bytes).div_ceil(of_block);
-        accept(places as u128 * of_block as u128, element_bytes)?;
+        budget.check("BSR", a.entries(), places as u128 * of_block as u128, element_bytes, 0)?;
         if u32::try_from(places).is_err() {
             let reason = format!("{places} blocks of all lanes are more than 32 bits number");
             return Err(PlanError::Unsupported { kernel: super::ID, reason });

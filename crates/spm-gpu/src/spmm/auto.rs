@@ -7,9 +7,11 @@ use spm_formats::kernel::{KernelInfo, Value};
 use spm_formats::{DenseShape, Layout, MemoryBudget};
 
 use super::{
-    KERNEL, csr_nonzero_split, csr_row_split, csr_segmented_sum, csr_vector, sell_row_split,
-    sell_thread_per_row,
+    KERNEL, bsr_row_split, csr_nonzero_split, csr_row_split, csr_segmented_sum, csr_vector,
+    sell_row_split, sell_thread_per_row,
 };
+use crate::blocks::{SIZE, is_as_estimated};
+use crate::convert::detect_blocks;
 use crate::device::Device;
 use crate::plan::{DeviceReal, DeviceScalar};
 use crate::problem::{DeviceProblem, Planned, Problem};
@@ -58,6 +60,8 @@ const LONG_ROW: usize = 12;
 const LONGER_ROW: usize = 20;
 /// Entries that `csr-row-split` loads at once.
 const QUAD: usize = 4;
+/// How often a launch fills the device from which on fewer threads, of four columns each, leave none of it idle.
+const FULL_ROUNDS: usize = 4;
 /// Threads for each entry of a row, with a thread for a row and four columns, from which on they
 /// keep the device busy: one for so many that it runs at once.
 const THREADS_FOR_ENTRY: usize = 256;
@@ -74,8 +78,11 @@ pub(super) fn on_device<T: DeviceReal>(problem: DeviceProblem<'_, T>) -> Planned
     if dense.k == 1 {
         return one_column(problem, &spmv::AUTO, spmv::auto);
     }
-    let padded = |sigma: usize, most: f64| sells(a, sigma, most, budget);
-    let mut candidates = candidates::<T>(Structure::of(a), Sizes::of(device), dense, padded);
+    let formats = Formats {
+        sells: &|sigma, most| sells(a, sigma, most, budget),
+        blocks: &|| blocks(a, budget),
+    };
+    let mut candidates = candidates::<T>(Structure::of(a), Sizes::of(device), dense, formats);
     if a.csr.entries() == 0 || dense.k == 0 {
         candidates.truncate(1);
     }
@@ -171,13 +178,22 @@ impl Sizes {
     }
 }
 
-/// Kernels that may be the fastest. `sells` makes SELL with rows sorted in windows of its first
-/// argument, if that takes no more stored elements for each entry than the second.
+/// What a matrix can be made to.
+#[derive(Clone, Copy)]
+struct Formats<'a> {
+    /// Makes SELL with rows sorted in windows of its first argument, if that takes no more stored elements for each
+    /// entry than the second.
+    sells: &'a dyn Fn(usize, f64) -> bool,
+    /// Makes BSR, if the matrix has dense blocks, and returns their size.
+    blocks: &'a dyn Fn() -> Option<usize>,
+}
+
+/// Kernels that may be the fastest.
 fn candidates<T: DeviceReal>(
     a: Structure,
     device: Sizes,
     dense: DenseShape,
-    sells: impl Fn(usize, f64) -> bool,
+    Formats { sells, blocks }: Formats<'_>,
 ) -> Vec<Candidate<T>> {
     let DenseShape { k, layout } = dense;
     let Structure { rows, cols, entries, mean_row: mean, longest_row } = a;
@@ -210,6 +226,25 @@ fn candidates<T: DeviceReal>(
         let set = [set, &[("sigma", Value::Count(sigma))]].concat();
         Candidate::with(&sell_row_split::INFO, &set, sell_row_split::on_device)
     };
+    // A row of X is read once for all rows of a block.
+    let block_row_splits = || {
+        let size = blocks()?;
+        let threads_of_four = rows.div_ceil(size).saturating_mul(k / 4);
+        let columns: &[_] = if !even || k < 4 {
+            &[None]
+        } else if threads_of_four >= FULL_ROUNDS * device.resident {
+            &[Some("4")]
+        } else {
+            &[Some("2"), Some("4")]
+        };
+        let candidate = |&columns: &Option<_>| {
+            let columns = columns.map(|columns| ("columns", Value::Choice(columns)));
+            let size = (SIZE.name, Value::Count(size));
+            let set: Vec<_> = columns.into_iter().chain([size]).collect();
+            Candidate::with(&bsr_row_split::INFO, &set, bsr_row_split::on_device)
+        };
+        Some(columns.iter().map(candidate).collect::<Vec<_>>())
+    };
     // Not [a, b].concat(): candidates are not cloned.
     let before = |first: Candidate<T>, mut others: Vec<Candidate<T>>| {
         others.insert(0, first);
@@ -238,12 +273,10 @@ fn candidates<T: DeviceReal>(
                 return vec![few];
             }
             // Rows with columns all over X are better off with a row-major copy.
-            let mut candidates = vec![sell_row_split(&[], 1)];
-            if k <= 8 {
-                candidates.push(vector());
-            } else {
-                candidates.append(&mut nonzero_splits);
-            }
+            let mut candidates = block_row_splits().unwrap_or_else(|| {
+                let others = if k <= 8 { vec![vector()] } else { nonzero_splits };
+                before(sell_row_split(&[], 1), others)
+            });
             if k > 4 && entries >= MANY_ENTRIES * device.resident {
                 candidates.push(sell_thread("8"));
             }
@@ -259,13 +292,20 @@ fn candidates<T: DeviceReal>(
             let sorted = entries >= MANY_ENTRIES * device.resident;
             let most = if sorted { SMALL_PADDING } else { LARGEST_PADDING };
             let sigma = if sells(1, most) {
-                1
+                Some(1)
             } else if sorted && sells(SIGMA, LARGEST_SORTED_PADDING) {
-                SIGMA
+                Some(SIGMA)
             } else {
-                return before(row_split(), nonzero_splits);
+                None
             };
-            let mut candidates = vec![sell_row_split(&[], sigma)];
+            let by_rows = sigma.map_or_else(row_split, |sigma| sell_row_split(&[], sigma));
+            if (!small || k > 16)
+                && let Some(in_blocks) = block_row_splits()
+            {
+                return before(by_rows, in_blocks);
+            }
+            let Some(sigma) = sigma else { return before(by_rows, nonzero_splits) };
+            let mut candidates = vec![by_rows];
             if small && even && k > 16 {
                 candidates.push(sell_row_split(&[("columns", Value::Choice("2"))], sigma));
             } else if !small && k > 16 {
@@ -287,11 +327,21 @@ fn sells<T: DeviceReal>(a: &Source<T>, sigma: usize, most: f64, budget: &MemoryB
     matches!(a.sell_if(sigma, budget, |padding| padding <= most || few(padding)), Ok(Some(_)))
 }
 
+/// Makes BSR of the matrix if it has dense blocks, and returns their size. Without memory for it there are the other
+/// kernels.
+fn blocks<T: DeviceReal>(a: &Source<T>, budget: &MemoryBudget) -> Option<usize> {
+    let blocks = detect_blocks(&a.csr).ok()??;
+    let accept = |elements| is_as_estimated(blocks, elements, a.csr.entries());
+    a.bsr_if(blocks.size, budget, accept).ok()??;
+    Some(blocks.size)
+}
+
 #[cfg(test)]
 mod tests {
     use std::sync::Arc;
 
-    use spm_testing::generate;
+    use spm_formats::{Csr, convert};
+    use spm_testing::{edge_cases, generate};
 
     use super::*;
     use crate::device::EmulatedDevice;
@@ -301,15 +351,22 @@ mod tests {
     const LARGE_DEVICE: Sizes = Sizes { resident: 1 << 18, l2_bytes: 60 << 20 };
 
     fn source(name: &str) -> Source<f64> {
-        let a = generate::named(name).unwrap().generate::<f64>().unwrap();
+        of_matrix(&generate::named(name).unwrap().generate::<f64>().unwrap())
+    }
+
+    fn of_matrix(a: &Csr<f64>) -> Source<f64> {
         let device = Device::emulated(Default::default());
         let a = DeviceCsr::new(&device, a.view()).unwrap();
         Source::shared(Arc::new(a), false).unwrap()
     }
 
     fn of(a: &Source<f64>, k: usize, layout: Layout) -> Vec<Candidate<f64>> {
-        let padded = |sigma: usize, most: f64| sells(a, sigma, most, &MemoryBudget::default());
-        candidates::<f64>(Structure::of(a), LARGE_DEVICE, DenseShape { k, layout }, padded)
+        let budget = &MemoryBudget::default();
+        let formats = Formats {
+            sells: &|sigma, most| sells(a, sigma, most, budget),
+            blocks: &|| blocks(a, budget),
+        };
+        candidates::<f64>(Structure::of(a), LARGE_DEVICE, DenseShape { k, layout }, formats)
     }
 
     fn labels(a: &Source<f64>, k: usize, layout: Layout) -> Vec<String> {
@@ -322,6 +379,7 @@ mod tests {
             "stencil5[n=9]",
             "banded[n=700,lower=20,upper=20]",
             "powerlaw[rows=900,cols=900,entries=2500,longest=400]",
+            "mesh2[n=12,unknowns=3]",
             "uniform[rows=20000,cols=20000,entries=60000]",
         ] {
             let a = source(name);
@@ -428,10 +486,102 @@ mod tests {
                 assert!(sigma == 1 || sigma == SIGMA);
                 (if sigma == 1 { unsorted } else { sorted }) <= most
             };
-            let candidates = candidates::<f64>(a, LARGE_DEVICE, DenseShape { k, layout }, padded);
+            let formats = Formats { sells: &padded, blocks: &|| None };
+            let candidates = candidates::<f64>(a, LARGE_DEVICE, DenseShape { k, layout }, formats);
             let labels: Vec<_> = candidates.iter().map(|candidate| &candidate.label).collect();
             assert_eq!(labels, expected, "case {number}: {a:?}, {k} {layout:?}");
         }
+    }
+
+    /// Dense blocks: after SELL or CSR for a row-major X, in its place for a column-major one; not looked for where rows are
+    /// skewed, and where the launch takes the time.
+    #[test]
+    fn dense_blocks_decide() {
+        const SMALL: Structure =
+            Structure { rows: 999, cols: 999, entries: 40_000, mean_row: 40, longest_row: 60 };
+        const LARGE: Structure =
+            Structure { rows: 192_000, cols: 192_000, entries: 8_000_000, ..SMALL };
+        let huge = Structure { rows: 3_000_000, cols: 3_000_000, entries: 1 << 27, ..LARGE };
+        let skewed = Structure { longest_row: 9000, ..LARGE };
+        let (rows, columns) = (Layout::RowMajor, Layout::ColumnMajor);
+        let in_blocks = |columns: &str| format!("bsr-row-split[{columns}size=3]");
+        let [any, two, four] = ["", "columns=2,", "columns=4,"].map(in_blocks);
+        let sell = "sell-row-split[sigma=1]";
+        let thread = |columns: usize| format!("sell-thread-per-row[columns={columns},sigma=1]");
+        let [thread_2, thread_4, thread_8] = [2, 4, 8].map(thread);
+        let cases: &[(Structure, usize, Layout, bool, &[&str])] = &[
+            (LARGE, 2, rows, true, &[sell, &any]),
+            (LARGE, 7, rows, true, &[sell, &any]),
+            (LARGE, 8, rows, true, &[sell, &two, &four]),
+            (LARGE, 32, rows, true, &[sell, &two, &four]),
+            (LARGE, 32, rows, false, &["csr-row-split", &two, &four]),
+            (huge, 2, rows, true, &[sell, &any]),
+            (huge, 32, rows, true, &[sell, &four]),
+            (SMALL, 32, rows, true, &[sell, &two, &four]),
+            (LARGE, 2, columns, true, &[&any, &thread_2]),
+            (LARGE, 32, columns, true, &[&two, &four, &thread_8, &thread_4]),
+            (huge, 32, columns, true, &[&four, &thread_8, &thread_4]),
+        ];
+        for (number, &(a, k, layout, padded_little, expected)) in cases.iter().enumerate() {
+            let formats = Formats { sells: &|_, _| padded_little, blocks: &|| Some(3) };
+            let candidates = candidates::<f64>(a, LARGE_DEVICE, DenseShape { k, layout }, formats);
+            let labels: Vec<_> = candidates.iter().map(|candidate| &candidate.label).collect();
+            assert_eq!(labels, expected, "case {number}: {a:?}, {k} {layout:?}");
+        }
+        let short = Structure { mean_row: 5, ..SMALL };
+        for (a, k, layout) in
+            [(SMALL, 16, rows), (short, 16, rows), (short, 16, columns), (skewed, 32, rows)]
+        {
+            let formats = Formats { sells: &|_, _| true, blocks: &|| panic!("looked for blocks") };
+            candidates::<f64>(a, LARGE_DEVICE, DenseShape { k, layout }, formats);
+        }
+    }
+
+    /// A matrix is made to blocks where it has about as many as a sample says.
+    #[test]
+    fn blocks_are_found_and_counted() {
+        let (budget, little) = (MemoryBudget::default(), MemoryBudget::bytes(100));
+        assert_eq!(blocks(&source("stencil5[n=20]"), &budget), None);
+        let mesh = source("mesh2[n=12,unknowns=3]");
+        assert_eq!(blocks(&mesh, &little), None);
+        assert_eq!(blocks(&mesh, &budget), Some(3));
+        // Once for all plans.
+        assert!(mesh.bsr_if(3, &little, |_| panic!("made again")).unwrap().is_some());
+        // A sample has every second block row: whole blocks in those, an entry of each in the others.
+        let rows = 0..64 * 3;
+        let entries = rows.flat_map(|row: u32| {
+            let whole = row / 3 % 2 != 1;
+            let cols = (0..60).filter(move |col| whole || (row % 3 == 1 && col % 3 == 1));
+            cols.map(move |col| (row, col))
+        });
+        let a = edge_cases::with_entries::<f64>((64 * 3, 60), entries);
+        let a = of_matrix(&convert::coo_to_csr(&a));
+        assert_eq!(detect_blocks(&a.csr).unwrap().unwrap().size, 3);
+        assert_eq!(blocks(&a, &budget), None);
+    }
+
+    /// SELL and blocks with two and four columns for each thread, by the clock.
+    #[test]
+    fn dense_blocks_are_chosen_by_the_clock() {
+        let a = generate::named("mesh2[n=26,unknowns=4]").unwrap().generate::<f64>().unwrap();
+        let choice = |k: usize, layout: Layout, seconds: &[f64]| {
+            let emulated = EmulatedDevice {
+                multiprocessors: 13,
+                seconds: seconds.to_vec(),
+                ..Default::default()
+            };
+            let device = Device::emulated_as(Default::default(), emulated);
+            let kernel = crate::spmm::find::<f64>("auto").unwrap();
+            let (defaults, options) = (kernel.info.defaults(), Default::default());
+            let dense = DenseShape { k, layout };
+            kernel.plan(&device, a.view(), dense, &defaults, &options).unwrap().choice().unwrap()
+        };
+        let (rows, columns) = (Layout::RowMajor, Layout::ColumnMajor);
+        assert_eq!(choice(32, rows, &[1e-3, 2e-3, 3e-3]), "sell-row-split[sigma=1]");
+        assert_eq!(choice(32, rows, &[3e-3, 1e-3, 2e-3]), "bsr-row-split[columns=2,size=4]");
+        assert_eq!(choice(32, rows, &[3e-3, 2e-3, 1e-3]), "bsr-row-split[columns=4,size=4]");
+        assert_eq!(choice(3, rows, &[3e-3, 2e-3]), "bsr-row-split[size=4]");
+        assert_eq!(choice(8, columns, &[1e-3, 2e-3, 3e-3]), "bsr-row-split[columns=2,size=4]");
     }
 
     /// The fastest by the clock, which looks twice at what is short.

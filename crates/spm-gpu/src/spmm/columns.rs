@@ -3,6 +3,7 @@
 
 use spm_formats::kernel::{ParameterSpec, Parameters, PlanError, Value};
 use spm_gpu_kernels::device::Element;
+use spm_gpu_kernels::spmm::COLUMN_THREADS;
 
 use super::parameters::BLOCK;
 use crate::launch::{Launch, WARP};
@@ -14,9 +15,6 @@ pub(super) const SMALL_BLOCK: ParameterSpec = ParameterSpec {
     studied: &[Value::Count(64), Value::Count(128), Value::Count(256), Value::Count(512)],
     ..BLOCK
 };
-
-/// Maximum threads of a block: the registers of these kernels do not allow 1024.
-const LARGEST_BLOCK: usize = 512;
 
 /// Columns of X for a thread.
 pub(super) const COLUMNS: ParameterSpec = ParameterSpec {
@@ -41,11 +39,11 @@ impl<A> Problem<'_, A> {
     /// A number of threads that is not a multiple of 32 or more than these kernels take.
     fn small_block(&self) -> Result<usize, PlanError> {
         let block = self.warps()? * WARP;
-        if block <= LARGEST_BLOCK {
+        if block <= COLUMN_THREADS as usize {
             return Ok(block);
         }
         let reason =
-            format!("block must be at most {LARGEST_BLOCK}, not 1024 as others; found {block}");
+            format!("block must be at most {COLUMN_THREADS}, not 1024 as others; found {block}");
         Err(self.unsupported(reason))
     }
 

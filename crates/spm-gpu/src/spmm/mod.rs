@@ -4,6 +4,7 @@
 
 mod arrays;
 mod auto;
+mod bsr_row_split;
 mod columns;
 mod csr_adaptive;
 mod csr_adaptive_subblocks;
@@ -60,6 +61,7 @@ kernel::registry! {
         SpmmKernel::device(csr_segmented_sum::INFO, csr_segmented_sum::on_device),
         SpmmKernel::device(sell_row_split::INFO, sell_row_split::on_device),
         SpmmKernel::device(sell_thread_per_row::INFO, sell_thread_per_row::on_device),
+        SpmmKernel::device(bsr_row_split::INFO, bsr_row_split::on_device),
         SpmmKernel::device(auto::INFO, auto::on_device),
         SpmmKernel::baseline(cusparse::spmm::CSR_ALG1, cusparse::spmm::csr_alg1),
         SpmmKernel::baseline(cusparse::spmm::CSR_ALG2, cusparse::spmm::csr_alg2),

@@ -13,6 +13,7 @@ use super::{
     KERNEL, bsr_subwarp_per_row, csr_column_blocks, csr_ell_columns, csr_segmented_sum,
     csr_subwarp_per_row, dia_thread_per_row, sell, sellp,
 };
+use crate::blocks::{SIZE, is_as_estimated};
 use crate::convert::{ColumnBlockShape, detect_blocks};
 use crate::launch::WARP;
 use crate::plan::{BoxedPlan, DeviceReal, DeviceScalar};
@@ -56,8 +57,6 @@ const MOST_PLACES: f64 = 1.25;
 /// Stored elements of dense blocks per entry up to which BSR moves fewer bytes than SELL-P does with columns of
 /// 16 bits.
 const FULL_BLOCKS: f64 = 1.05;
-/// Stored elements of dense blocks, in units of those that a sample makes expect, up to which BSR is planned.
-const OF_ESTIMATE: f64 = 1.1;
 /// Longest row over mean row up to which BSR is not timed.
 const EVEN: f64 = 2.0;
 /// Stored columns per entry up to which `csr-ell-columns` is faster than reading row pointers.
@@ -361,14 +360,13 @@ fn block_bytes<T: DeviceScalar>(blocks: &DetectedBlocks, entries: usize) -> f64 
 /// memory for it there are the other kernels.
 fn in_blocks<T: DeviceScalar>(
     problem: DeviceProblem<'_, T>,
-    DetectedBlocks { size, padding_ratio, .. }: DetectedBlocks,
+    blocks: DetectedBlocks,
 ) -> Option<(BoxedPlan<T>, String)> {
     let info = &bsr_subwarp_per_row::INFO;
-    let set = info.defaults().with(bsr_subwarp_per_row::SIZE.name, Value::Count(size));
+    let set = info.defaults().with(SIZE.name, Value::Count(blocks.size));
     let of_blocks = problem.with_kernel(info, &set);
-    let most = OF_ESTIMATE * padding_ratio * problem.a.csr.entries() as f64;
-    let accept = |elements: u64| elements as f64 <= most;
-    let plan = bsr_subwarp_per_row::with_blocks(of_blocks, size, accept).ok()??;
+    let accept = |elements| is_as_estimated(blocks, elements, problem.a.csr.entries());
+    let plan = bsr_subwarp_per_row::with_blocks(of_blocks, blocks.size, accept).ok()??;
     Some((plan, info.label(&set)))
 }
 

@@ -5,7 +5,8 @@ use spm_gpu_kernels::spmv::{BSR_THREADS, Bsr2, Bsr3, Bsr4, Bsr5, Bsr6, Bsr8};
 
 use super::KERNEL;
 use super::parameters::{block, row_lanes};
-use crate::convert::{BsrBlocks, BsrOptions, DeviceBsr, detect_blocks};
+use crate::blocks::{SIZE, block_size, no_such_size};
+use crate::convert::{BsrBlocks, BsrOptions, DeviceBsr};
 use crate::info::DeviceInfo;
 use crate::launch::{Launch, WARP};
 use crate::memory::DeviceBuffer;
@@ -22,22 +23,6 @@ pub(super) const INFO: KernelInfo = KernelInfo {
 };
 
 const BLOCKS: &[Value] = &[Value::Count(64), Value::Count(128), Value::Count(256)];
-
-/// Rows and columns of a block.
-pub(super) const SIZE: ParameterSpec = ParameterSpec {
-    name: "size",
-    meaning: "rows and columns of a block of the matrix; 0: the size in which it takes the fewest bytes",
-    default: Value::Count(0),
-    studied: &[
-        Value::Count(0),
-        Value::Count(2),
-        Value::Count(3),
-        Value::Count(4),
-        Value::Count(5),
-        Value::Count(6),
-        Value::Count(8),
-    ],
-};
 
 const LANES: ParameterSpec = row_lanes(
     "threads of a block row; auto takes more where there are few of them, and long block rows",
@@ -72,17 +57,11 @@ fn fitting_lanes(block_rows: usize, blocks: usize, resident: usize) -> usize {
 }
 
 pub(super) fn on_device<T: DeviceScalar>(problem: DeviceProblem<'_, T>) -> Planned<T> {
-    let Problem { a, parameters, .. } = problem;
-    if a.csr.entries() == 0 {
-        return Ok(problem.boxed(Zero(a.csr.rows(), a.csr.cols())));
+    let csr = &problem.a.csr;
+    if csr.entries() == 0 {
+        return Ok(problem.boxed(Zero(csr.rows(), csr.cols())));
     }
-    let size = match parameters.count(SIZE.name) {
-        0 => detect_blocks(&a.csr)?.map(|blocks| blocks.size),
-        size => Some(size),
-    };
-    let Some(size) = size else {
-        return Err(problem.unsupported("its entries do not form dense square blocks"));
-    };
+    let size = block_size(problem)?;
     let plan = with_blocks(problem, size, |_| true)?;
     Ok(plan.expect("any number of stored elements is accepted"))
 }
@@ -124,7 +103,7 @@ pub(super) fn with_blocks<T: DeviceScalar>(
         5 => plan!(Bsr5),
         6 => plan!(Bsr6),
         8 => plan!(Bsr8),
-        _ => Err(problem.unsupported(format!("blocks of {size} rows; it takes 2 to 6, and 8"))),
+        _ => Err(no_such_size(problem, size)),
     }
 }
 
@@ -156,9 +135,7 @@ fn planned<T: DeviceScalar>(
     }
     let lanes = lanes(parameters, device.info(), &blocks);
     let launch = problem.launch(blocks.block_rows() * lanes, block, block)?;
-    let bsr = blocks.convert(lanes, |elements, element_bytes| {
-        Ok(budget.check("BSR", a.csr.entries(), elements, element_bytes, 0)?)
-    })?;
+    let bsr = blocks.convert(lanes, budget)?;
     Ok(Some(problem.product(bsr, 0, move |a, x, y, stream| enqueue(a, launch, x, y, stream))))
 }
 

@@ -105,5 +105,7 @@ pub(crate) fn spmm_cases<T: Scalar>() -> Vec<Case<T>> {
             _ => random.between(1, 4),
         })
         .with(Whole::Wide),
+        // Dense blocks.
+        Case::generated("mesh2[n=3,unknowns=3]").with(Whole::Wide),
     ]
 }

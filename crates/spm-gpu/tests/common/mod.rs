@@ -13,7 +13,7 @@ pub(crate) mod vectors;
 use spm_formats::kernel::PlanError;
 
 /// The refusals that tests expect: how the kernel's label begins, and a part of why.
-const REFUSALS: [(&str, &str); 11] = [
+const REFUSALS: [(&str, &str); 13] = [
     // Columns as 16-bit differences do not reach across a long row.
     ("csr-compact", "a row spans more than 2^16 columns"),
     ("dia-thread-per-row", "only matrices on up to"),
@@ -22,6 +22,8 @@ const REFUSALS: [(&str, &str); 11] = [
     ("csr-row-split", "takes an even k"),
     ("csr-nonzero-split", "takes an even k"),
     ("sell-row-split", "takes an even k"),
+    ("bsr-row-split", "takes an even k"),
+    ("bsr-row-split", "do not form dense square blocks"),
     // A row of 10^5 among short ones.
     ("ell-", "the memory budget is"),
     // What this version of the library does not do, or no library.

@@ -14,7 +14,7 @@ use super::planned;
 use super::spmm::LAYOUTS;
 
 /// Kernels that `auto` may choose; planned for new values, these have to take them.
-const CHOSEN: [&str; 14] = [
+const CHOSEN: [&str; 15] = [
     "csr-subwarp-per-row",
     "sell",
     "sellp",
@@ -28,6 +28,7 @@ const CHOSEN: [&str; 14] = [
     "csr-vector",
     "sell-row-split",
     "sell-thread-per-row",
+    "bsr-row-split",
     "auto",
 ];
 

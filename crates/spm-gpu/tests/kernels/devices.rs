@@ -1,11 +1,21 @@
-//! What the tests run on.
+//! What the tests run on, and with which parameters.
 
+use spm_formats::kernel::{KernelInfo, Parameters, Value};
 use spm_gpu::Device;
 use spm_gpu_kernels::emulator::EmulatorOptions;
 
 /// An emulated device that draws its schedule from `seed`.
 pub(crate) fn emulator(seed: u64) -> Device {
     Device::emulated(EmulatorOptions { seed, ..EmulatorOptions::default() })
+}
+
+/// Parameters with which a kernel takes any matrix: the defaults, but a size of dense blocks.
+pub(crate) fn for_any_matrix(info: &KernelInfo) -> Parameters {
+    let defaults = info.defaults();
+    match defaults.get("size") {
+        Some(_) => defaults.with("size", Value::Count(2)),
+        None => defaults,
+    }
 }
 
 /// One module per kernel, named like its file, with one test per element type; and a test that no

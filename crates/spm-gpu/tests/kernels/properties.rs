@@ -15,7 +15,7 @@ use crate::common::planned;
 use crate::common::spmm::run as spmm_run;
 use crate::common::spmv::run as spmv_run;
 use crate::common::transpose::run as transpose_run;
-use crate::devices::emulator;
+use crate::devices::{emulator, for_any_matrix};
 
 /// Seeded matrices of up to 40 x 40, without duplicates, with dense and with empty rows.
 fn matrices() -> impl Iterator<Item = (u64, Coo<f64>)> {
@@ -41,7 +41,7 @@ fn product(
     a: &Csr<f64>,
     x: &[f64],
 ) -> Option<Vec<f64>> {
-    let (parameters, options) = (kernel.info.defaults(), PlanOptions::default());
+    let (parameters, options) = (for_any_matrix(&kernel.info), PlanOptions::default());
     let plan = kernel.plan(device, a.view(), &parameters, &options);
     let mut plan = planned(kernel.info.id, plan)?;
     Some(spmv_run(&mut *plan, x).unwrap())
@@ -54,7 +54,7 @@ fn dense_product(
     dense: DenseShape,
     x: &[f64],
 ) -> Vec<f64> {
-    let (parameters, options) = (kernel.info.defaults(), PlanOptions::default());
+    let (parameters, options) = (for_any_matrix(&kernel.info), PlanOptions::default());
     let mut plan = kernel.plan(device, a.view(), dense, &parameters, &options).unwrap();
     spmm_run(&mut *plan, x).unwrap()
 }

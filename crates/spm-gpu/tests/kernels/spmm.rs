@@ -2,14 +2,14 @@
 
 use std::sync::Arc;
 
-use spm_formats::kernel::{Parameters, ProductPlan, RunError};
+use spm_formats::kernel::{Parameters, ProductPlan, RunError, Value};
 use spm_formats::{Csr, DenseShape, Layout};
 use spm_gpu::{Device, DeviceCsr, DeviceScalar, PlanOptions, spmm};
 use spm_testing::edge_cases::vector;
 
 use crate::common::cases::spmm_cases;
 use crate::common::spmm::{LAYOUTS, check, run};
-use crate::devices::{emulator, kernel_tests};
+use crate::devices::{emulator, for_any_matrix, kernel_tests};
 
 kernel_tests! {
     spmm::registry::<f64>;
@@ -29,6 +29,7 @@ kernel_tests! {
     csr_segmented_sum "csr-segmented-sum",
     sell_row_split "sell-row-split",
     sell_thread_per_row "sell-thread-per-row",
+    bsr_row_split "bsr-row-split",
     auto "auto",
 }
 
@@ -62,7 +63,7 @@ fn sample() -> Csr<f64> {
 
 fn own_kernels() -> Vec<(spmm::SpmmKernel<f64>, Parameters)> {
     let kernels = spmm::registry().into_iter().filter(|kernel| !kernel.baseline);
-    kernels.map(|kernel| (kernel, kernel.info.defaults())).collect()
+    kernels.map(|kernel| (kernel, for_any_matrix(&kernel.info))).collect()
 }
 
 #[test]
@@ -137,7 +138,7 @@ fn a_block_that_no_device_takes_is_refused_while_planning() {
         if parameters.get("block").is_none() {
             continue;
         }
-        let parameters = kernel.info.parse_parameters("block=2048").unwrap();
+        let parameters = parameters.with("block", Value::Count(2048));
         let options = PlanOptions::default();
         let plan = kernel.plan(&emulator(1), sample().view(), dense, &parameters, &options);
         let error = plan.err().expect("2048 threads are too many").to_string();

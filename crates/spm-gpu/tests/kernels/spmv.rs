@@ -11,7 +11,7 @@ use spm_testing::reference;
 
 use crate::common::cases::small;
 use crate::common::spmv::{check, run};
-use crate::devices::{emulator, kernel_tests};
+use crate::devices::{emulator, for_any_matrix, kernel_tests};
 
 kernel_tests! {
     spmv::registry::<f64>;
@@ -55,19 +55,14 @@ fn sample() -> Csr<f64> {
     Csr::new((2, 3), vec![0, 2, 3], vec![0, 2, 1], vec![1.0, 2.0, 3.0]).unwrap()
 }
 
-/// The defaults, but for the size of dense blocks: those of the sample are not detected.
-fn parameters(kernel: &spmv::SpmvKernel<f64>) -> Parameters {
-    let defaults = kernel.info.defaults();
-    match defaults.get("size") {
-        Some(_) => defaults.with("size", Value::Count(2)),
-        None => defaults,
-    }
-}
-
 fn plans_of_all_kernels(device: &Device) -> Vec<(&'static str, spmv::BoxedPlan<f64>)> {
     let plan = |kernel: &spmv::SpmvKernel<f64>| {
-        let plan =
-            kernel.plan(device, sample().view(), &parameters(kernel), &PlanOptions::default());
+        let plan = kernel.plan(
+            device,
+            sample().view(),
+            &for_any_matrix(&kernel.info),
+            &PlanOptions::default(),
+        );
         (kernel.info.id, plan.unwrap())
     };
     spmv::registry().iter().filter(|kernel| !kernel.baseline).map(plan).collect()
@@ -106,7 +101,7 @@ fn a_block_that_no_device_takes_is_refused_while_planning() {
         let options = PlanOptions::default();
         let error = match kernel.info.parse_parameters("block=2048") {
             Ok(_) => {
-                let parameters = parameters(&kernel).with("block", Value::Count(2048));
+                let parameters = for_any_matrix(&kernel.info).with("block", Value::Count(2048));
                 let plan = kernel.plan(&emulator(1), sample().view(), &parameters, &options);
                 plan.err().expect("2048 threads are too many").to_string()
             }
@@ -140,7 +135,7 @@ fn a_device_that_is_lost_is_an_error_and_nothing_leaks() {
             let options = EmulatorOptions { launches, ..EmulatorOptions::default() };
             let (device, memory) = (Device::emulated(options), options.memory);
             let run = || -> Result<(), Box<dyn std::error::Error>> {
-                let parameters = parameters(kernel);
+                let parameters = for_any_matrix(&kernel.info);
                 let plan =
                     kernel.plan_on_host(&device, sample().view(), &parameters, &<_>::default());
                 let mut y = [0.0; 2];
@@ -162,7 +157,7 @@ fn a_device_that_is_lost_is_an_error_and_nothing_leaks() {
 fn operands_in_host_memory_are_copied() {
     let device = emulator(1);
     for kernel in spmv::registry::<f64>().iter().filter(|kernel| !kernel.baseline) {
-        let parameters = parameters(kernel);
+        let parameters = for_any_matrix(&kernel.info);
         let options = PlanOptions::default();
         let plan = kernel.plan_on_host(&device, sample().view(), &parameters, &options).unwrap();
         let mut y = [0.0; 2];
