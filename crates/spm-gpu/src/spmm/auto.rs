@@ -58,8 +58,6 @@ const MOST_ENTRIES: usize = 64;
 const SHORT_ROW: usize = 3;
 const LONG_ROW: usize = 12;
 const LONGER_ROW: usize = 20;
-/// Entries that `csr-row-split` loads at once.
-const QUAD: usize = 4;
 /// How often a launch fills the device from which on fewer threads, of four columns each, leave none of it idle.
 const FULL_ROUNDS: usize = 4;
 /// Threads for each entry of a row, with a thread for a row and four columns, from which on they
@@ -255,8 +253,8 @@ fn candidates<T: DeviceReal>(
         Layout::ColumnMajor if skewed && k <= 16 => {
             vec![row_split(), segmented_sum()]
         }
-        // Most rows end inside of the four entries that are loaded at once.
-        _ if skewed && mean < QUAD => nonzero_splits,
+        // Groups of rows with equal numbers of entries are few.
+        _ if skewed && small && k <= 16 => vec![row_split()],
         _ if skewed => before(row_split(), nonzero_splits),
         Layout::ColumnMajor => {
             let long = mean >= if k <= 4 { SHORT_ROW } else { LONG_ROW };
@@ -299,13 +297,22 @@ fn candidates<T: DeviceReal>(
                 None
             };
             let by_rows = sigma.map_or_else(row_split, |sigma| sell_row_split(&[], sigma));
+            let mut candidates = vec![by_rows];
+            // Threads for the columns leave a part of the device idle, which shares the entries of the rows.
+            let few_threads = 2 * rows.saturating_mul(k.div_ceil(4)) < device.resident;
+            if long && few_threads && sigma.is_some() {
+                candidates.push(row_split());
+            }
             if (!small || k > 16)
                 && let Some(in_blocks) = block_row_splits()
             {
-                return before(by_rows, in_blocks);
+                candidates.extend(in_blocks);
+                return candidates;
             }
-            let Some(sigma) = sigma else { return before(by_rows, nonzero_splits) };
-            let mut candidates = vec![by_rows];
+            let Some(sigma) = sigma else {
+                candidates.append(&mut nonzero_splits);
+                return candidates;
+            };
             if small && even && k > 16 {
                 candidates.push(sell_row_split(&[("columns", Value::Choice("2"))], sigma));
             } else if !small && k > 16 {
@@ -454,8 +461,10 @@ mod tests {
         let tiled = "csr-nonzero-split[columns=2,tile=16]";
         let cases: &[Case] = &[
             (skewed, 8, columns, (9.0, 9.0), &[lanes, "csr-segmented-sum"]),
-            (skewed_short, 8, rows, (9.0, 9.0), &[even]),
-            (skewed_short, 7, rows, (9.0, 9.0), &[odd]),
+            (skewed_short, 8, rows, (9.0, 9.0), &[lanes, even]),
+            (skewed_short, 7, rows, (9.0, 9.0), &[lanes, odd]),
+            (Structure { longest_row: 900, ..SMALL }, 16, rows, (9.0, 9.0), &[lanes]),
+            (Structure { longest_row: 900, ..SMALL }, 32, rows, (9.0, 9.0), &[lanes, even]),
             (skewed, 32, columns, (9.0, 9.0), &[lanes, even, tiled]),
             (skewed, 8, rows, (9.0, 9.0), &[lanes, even]),
             // Column-major.
@@ -473,7 +482,9 @@ mod tests {
             (SMALL, 8, rows, (1.2, 1.0), &[sell]),
             (SMALL, 32, rows, (1.2, 1.0), &[sell, wide]),
             (SMALL, 33, rows, (1.2, 1.0), &[sell]),
-            (long, 8, rows, (1.2, 1.0), &[sell]),
+            (small_long, 32, rows, (1.0, 1.0), &[sell, lanes, wide]),
+            (long, 8, rows, (1.2, 1.0), &[sell, lanes]),
+            (Structure { rows: 70_000, ..long }, 8, rows, (1.2, 1.0), &[sell]),
             (long, 8, rows, (9.0, 1.0), &[lanes, even]),
             (LARGE, 8, rows, (1.2, 1.2), &[sorted]),
             (LARGE, 8, rows, (1.2, 1.6), &[lanes, even]),
@@ -517,7 +528,7 @@ mod tests {
             (LARGE, 32, rows, false, &["csr-row-split", &two, &four]),
             (huge, 2, rows, true, &[sell, &any]),
             (huge, 32, rows, true, &[sell, &four]),
-            (SMALL, 32, rows, true, &[sell, &two, &four]),
+            (SMALL, 32, rows, true, &[sell, "csr-row-split", &two, &four]),
             (LARGE, 2, columns, true, &[&any, &thread_2]),
             (LARGE, 32, columns, true, &[&two, &four, &thread_8, &thread_4]),
             (huge, 32, columns, true, &[&four, &thread_8, &thread_4]),
