@@ -230,6 +230,8 @@ fn candidates<T: DeviceReal>(
         let threads_of_four = rows.div_ceil(size).saturating_mul(k / 4);
         let columns: &[_] = if !even || k < 4 {
             &[None]
+        } else if small {
+            &[Some("2")]
         } else if threads_of_four >= FULL_ROUNDS * device.resident {
             &[Some("4")]
         } else {
@@ -303,6 +305,14 @@ fn candidates<T: DeviceReal>(
             if long && few_threads && sigma.is_some() {
                 candidates.push(row_split());
             }
+            // Twice the threads.
+            if small
+                && even
+                && k > 16
+                && let Some(sigma) = sigma
+            {
+                candidates.push(sell_row_split(&[("columns", Value::Choice("2"))], sigma));
+            }
             if (!small || k > 16)
                 && let Some(in_blocks) = block_row_splits()
             {
@@ -313,9 +323,7 @@ fn candidates<T: DeviceReal>(
                 candidates.append(&mut nonzero_splits);
                 return candidates;
             };
-            if small && even && k > 16 {
-                candidates.push(sell_row_split(&[("columns", Value::Choice("2"))], sigma));
-            } else if !small && k > 16 {
+            if !small && k > 16 {
                 candidates.append(&mut nonzero_splits);
             }
             if even && entries >= MOST_ENTRIES * device.resident {
@@ -517,7 +525,7 @@ mod tests {
         let (rows, columns) = (Layout::RowMajor, Layout::ColumnMajor);
         let in_blocks = |columns: &str| format!("bsr-row-split[{columns}size=3]");
         let [any, two, four] = ["", "columns=2,", "columns=4,"].map(in_blocks);
-        let sell = "sell-row-split[sigma=1]";
+        let (sell, wide) = ("sell-row-split[sigma=1]", "sell-row-split[columns=2,sigma=1]");
         let thread = |columns: usize| format!("sell-thread-per-row[columns={columns},sigma=1]");
         let [thread_2, thread_4, thread_8] = [2, 4, 8].map(thread);
         let cases: &[(Structure, usize, Layout, bool, &[&str])] = &[
@@ -528,7 +536,8 @@ mod tests {
             (LARGE, 32, rows, false, &["csr-row-split", &two, &four]),
             (huge, 2, rows, true, &[sell, &any]),
             (huge, 32, rows, true, &[sell, &four]),
-            (SMALL, 32, rows, true, &[sell, "csr-row-split", &two, &four]),
+            (SMALL, 32, rows, true, &[sell, "csr-row-split", wide, &two]),
+            (Structure { mean_row: 5, ..SMALL }, 32, rows, true, &[sell, wide, &two]),
             (LARGE, 2, columns, true, &[&any, &thread_2]),
             (LARGE, 32, columns, true, &[&two, &four, &thread_8, &thread_4]),
             (huge, 32, columns, true, &[&four, &thread_8, &thread_4]),
