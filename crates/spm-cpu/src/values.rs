@@ -10,8 +10,8 @@ use crate::disjoint::Disjoint;
 use crate::machine::{Rates, RatesFile, last_level_cache};
 use crate::simd::LANES;
 
-/// Bytes that are always stored through the caches.
-const SMALL: usize = 1 << 15;
+/// Bytes that are always stored through the caches: a second-level one holds them.
+const SMALL: usize = 1 << 19;
 
 /// How new values are stored: through the caches, or past them where they would not stay there. A store
 /// through a cache first reads the line that it overwrites.
@@ -25,7 +25,7 @@ impl Stores {
 
     /// For `bytes` bytes that `threads` read and write: by the rates of the machine, if they are known.
     pub(crate) fn for_bytes(bytes: usize, threads: &Threads) -> Self {
-        // Nothing is read from a file for what a first-level cache holds.
+        // The file of rates may have to be read, which takes longer than to store fewer bytes.
         let rates = (bytes > SMALL).then(|| Rates::known(&RatesFile::default())).flatten();
         Self::by(rates.as_ref(), bytes, threads.count())
     }
