@@ -133,7 +133,7 @@ impl<T: Scalar> Placing<'_, T> {
     ) {
         if self.by_rows {
             let row_ptr = self.a.row_ptr();
-            let first = row_ptr.partition_point(|&end| end as usize <= entries.start).max(1) - 1;
+            let first = row_ptr[1..].partition_point(|&end| end as usize <= entries.start);
             for (row, ends) in row_ptr[first..].windows(2).enumerate() {
                 let begin = (ends[0] as usize).max(entries.start);
                 let end = (ends[1] as usize).min(entries.end);

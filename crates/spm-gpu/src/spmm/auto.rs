@@ -23,7 +23,7 @@ use crate::timing::Batches;
 pub(super) const INFO: KernelInfo = KernelInfo {
     id: "auto",
     source: "own",
-    summary: "SpMV's auto for one column; for more the kernel that suits structure, k and layout, the fastest of two or three by timing them in planning where the structure does not tell",
+    summary: "SpMV's auto for one column; for more the kernel that suits structure, k and layout, the fastest of two to four by timing them in planning where the structure does not tell",
     parameters: &[],
     ..KERNEL
 };
@@ -255,7 +255,7 @@ fn candidates<T: DeviceReal>(
         Layout::ColumnMajor if skewed && k <= 16 => {
             vec![row_split(), segmented_sum()]
         }
-        // Groups of rows with equal numbers of entries are few.
+        // Nonzero splits of so few entries leave most of the device idle.
         _ if skewed && small && k <= 16 => vec![row_split()],
         _ if skewed => before(row_split(), nonzero_splits),
         Layout::ColumnMajor => {
@@ -298,20 +298,22 @@ fn candidates<T: DeviceReal>(
             } else {
                 None
             };
-            let by_rows = sigma.map_or_else(row_split, |sigma| sell_row_split(&[], sigma));
-            let mut candidates = vec![by_rows];
             // Threads for the columns leave a part of the device idle, which shares the entries of the rows.
             let few_threads = 2 * rows.saturating_mul(k.div_ceil(4)) < device.resident;
-            if long && few_threads && sigma.is_some() {
-                candidates.push(row_split());
-            }
-            // Twice the threads.
-            if small
-                && even
-                && k > 16
-                && let Some(sigma) = sigma
-            {
-                candidates.push(sell_row_split(&[("columns", Value::Choice("2"))], sigma));
+            let mut candidates = vec![];
+            match sigma {
+                None => candidates.push(row_split()),
+                Some(sigma) => {
+                    candidates.push(sell_row_split(&[], sigma));
+                    if long && few_threads {
+                        candidates.push(row_split());
+                    }
+                    // Twice the threads.
+                    if small && even && k > 16 {
+                        let set = [("columns", Value::Choice("2"))];
+                        candidates.push(sell_row_split(&set, sigma));
+                    }
+                }
             }
             if (!small || k > 16)
                 && let Some(in_blocks) = block_row_splits()
