@@ -10,15 +10,11 @@ use pyo3::types::{PyCapsule, PyDict, PyType};
 
 use spm::Layout;
 
-use crate::dlpack;
+use crate::dlpack::{self, Exchange, MANAGED, ON_CUDA, ON_HOST};
 use crate::place::{Place, Shape};
 
 /// The default stream where null would be ambiguous (`cudaStreamLegacy`).
 const LEGACY_STREAM: usize = 1;
-/// `DLDeviceType`.
-const ON_HOST: i32 = 1;
-const ON_CUDA: i32 = 2;
-const MANAGED: i32 = 13;
 
 /// Where the elements of an operand are.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -61,6 +57,8 @@ struct Torch {
     dtypes: [(Py<PyAny>, &'static str); 4],
     /// From the number of a device to the handle of its current stream.
     current_stream: Py<PyAny>,
+    /// Since 2.10.
+    exchange: Option<Exchange>,
 }
 
 struct Cupy {
@@ -90,8 +88,10 @@ fn torch(py: Python<'_>) -> PyResult<Option<&Torch>> {
     let Ok(tensor) = module.getattr("Tensor") else { return Ok(None) };
     let private = module.getattr("_C").and_then(|c| c.getattr("_cuda_getCurrentRawStream"));
     let dtype = |name: &'static str| PyResult::Ok((module.getattr(name)?.unbind(), name));
+    let tensor = tensor.cast_into::<PyType>()?;
     let torch = Torch {
-        tensor: tensor.cast_into::<PyType>()?.unbind(),
+        exchange: Exchange::of(&tensor),
+        tensor: tensor.unbind(),
         empty_like: module.getattr("empty_like")?.unbind(),
         dtypes: [dtype("float64")?, dtype("float32")?, dtype("complex128")?, dtype("complex64")?],
         // A PyTorch without CUDA has none, and no tensors on a GPU.
@@ -131,7 +131,7 @@ impl<'py> Operand<'py> {
         if let Some(torch) = TORCH.get(py)
             && kind.is(&torch.tensor)
         {
-            return Self::of_torch(x, torch, name);
+            return Self::of_torch(x, torch, name, is_emulated);
         }
         if CUPY.get(py).is_some_and(|cupy| kind.is(&cupy.array)) {
             return Self::of_cupy(x, name).map(Some);
@@ -139,37 +139,45 @@ impl<'py> Operand<'py> {
         if let Some(torch) = torch(py)?
             && x.is_instance(torch.tensor.bind(py))?
         {
-            return Self::of_torch(x, torch, name);
+            return Self::of_torch(x, torch, name, is_emulated);
         }
         if let Some(cupy) = cupy(py)?
             && x.is_instance(cupy.array.bind(py))?
         {
             return Self::of_cupy(x, name).map(Some);
         }
-        let device = || -> PyResult<Option<(i32, i32)>> {
+        let device = || -> PyResult<Option<[i32; 2]>> {
             let device = optional(x, "__dlpack_device__")?;
             device.map(|method| method.call0()?.extract()).transpose()
         };
         if let Some(interface) = optional(x, "__cuda_array_interface__")? {
             let memory = match is_emulated.then(device).transpose()?.flatten() {
-                Some((ON_HOST, _)) => Memory::Host,
+                Some([ON_HOST, _]) => Memory::Host,
                 _ => Memory::SomeGpu,
             };
             return Self::of_interface(&interface, name, memory).map(Some);
         }
-        let memory = match device()? {
-            Some((ON_CUDA | MANAGED, number)) => Memory::Gpu(number.unsigned_abs()),
-            Some((ON_HOST, _)) if is_emulated => Memory::Host,
-            _ => return Ok(None),
+        let Some(memory) = device()?.and_then(|device| memory(device, is_emulated)) else {
+            return Ok(None);
         };
         Self::of_dlpack(x, name, memory, stream).map(Some)
     }
 
-    fn of_torch(x: &Bound<'py, PyAny>, torch: &Torch, name: &str) -> PyResult<Option<Self>> {
+    fn of_torch(
+        x: &Bound<'py, PyAny>,
+        torch: &Torch,
+        name: &str,
+        is_emulated: bool,
+    ) -> PyResult<Option<Self>> {
         let py = x.py();
-        if !x.getattr(intern!(py, "is_cuda"))?.extract::<bool>()? {
-            return Ok(None);
-        }
+        // What it does not describe, such as a tensor without memory, the attributes do.
+        let tensor = torch.exchange.and_then(|exchange| exchange.tensor(x).ok());
+        let place = match &tensor {
+            Some(tensor) => memory(tensor.device, is_emulated),
+            None if x.getattr(intern!(py, "is_cuda"))?.extract()? => Some(Memory::SomeGpu),
+            None => None,
+        };
+        let Some(place) = place else { return Ok(None) };
         if x.getattr(intern!(py, "requires_grad"))?.extract::<bool>()? {
             let reason = "requires a gradient, which a product does not have: pass its detach()";
             return Err(PyValueError::new_err(format!("{name}: {reason}")));
@@ -178,18 +186,34 @@ impl<'py> Operand<'py> {
             let reason = "is a lazily negated view: pass its resolve_neg()";
             return Err(PyValueError::new_err(format!("{name}: {reason}")));
         }
+        let operand = match tensor {
+            Some(tensor) => {
+                let Some(dtype) = tensor.dtype() else {
+                    return Err(not_supported(name, &x.getattr("dtype")?));
+                };
+                Self::of_tensor(&tensor, dtype, place, Library::Torch)
+            }
+            None => Self::of_attributes(x, torch, name)?,
+        };
+        let is_complex = operand.dtype.starts_with('c');
+        if is_complex && x.call_method0(intern!(py, "is_conj"))?.extract::<bool>()? {
+            let reason = "is a lazily conjugated view: pass its resolve_conj()";
+            return Err(PyValueError::new_err(format!("{name}: {reason}")));
+        }
+        Ok(Some(operand))
+    }
+
+    /// A tensor of a PyTorch before 2.10.
+    fn of_attributes(x: &Bound<'py, PyAny>, torch: &Torch, name: &str) -> PyResult<Self> {
+        let py = x.py();
         let dtype = x.getattr(intern!(py, "dtype"))?;
         let Some(&(_, dtype)) = torch.dtypes.iter().find(|(of, _)| dtype.is(of)) else {
             return Err(not_supported(name, &dtype));
         };
-        if dtype.starts_with('c') && x.call_method0(intern!(py, "is_conj"))?.extract::<bool>()? {
-            let reason = "is a lazily conjugated view: pass its resolve_conj()";
-            return Err(PyValueError::new_err(format!("{name}: {reason}")));
-        }
         let shape = Shape::of(&x.getattr(intern!(py, "shape"))?)?;
         let strides = Shape::of(&x.call_method0(intern!(py, "stride"))?)?;
         let number: u32 = x.call_method0(intern!(py, "get_device"))?.extract()?;
-        Ok(Some(Self {
+        Ok(Self {
             address: x.call_method0(intern!(py, "data_ptr"))?.extract()?,
             memory: Memory::Gpu(number),
             library: Library::Torch,
@@ -197,7 +221,24 @@ impl<'py> Operand<'py> {
             place: Place::new(shape, Some(strides), 1),
             is_readonly: false,
             _capsule: None,
-        }))
+        })
+    }
+
+    fn of_tensor(
+        tensor: &dlpack::Tensor,
+        dtype: &'static str,
+        memory: Memory,
+        library: Library,
+    ) -> Self {
+        Self {
+            address: tensor.address,
+            memory,
+            library,
+            dtype,
+            place: Place::new(tensor.shape, tensor.strides, 1),
+            is_readonly: false,
+            _capsule: None,
+        }
     }
 
     fn of_cupy(x: &Bound<'py, PyAny>, name: &str) -> PyResult<Self> {
@@ -282,23 +323,11 @@ impl<'py> Operand<'py> {
             answer => answer?,
         };
         let (tensor, is_readonly) = dlpack::tensor(capsule.cast::<PyCapsule>()?)?;
-        let dtype = match (tensor.code, tensor.bits, tensor.lanes) {
-            (dlpack::FLOAT, 64, 1) => "float64",
-            (dlpack::FLOAT, 32, 1) => "float32",
-            (dlpack::COMPLEX, 128, 1) => "complex128",
-            (dlpack::COMPLEX, 64, 1) => "complex64",
-            _ => return Err(not_supported(name, &x.getattr("dtype")?)),
+        let Some(dtype) = tensor.dtype() else {
+            return Err(not_supported(name, &x.getattr("dtype")?));
         };
-        let (shape, strides) = (tensor.shape, tensor.strides);
-        Ok(Self {
-            address: tensor.address,
-            memory,
-            library: Library::Other(Some(stream)),
-            dtype,
-            place: Place::new(shape, strides, 1),
-            is_readonly,
-            _capsule: Some(capsule),
-        })
+        let operand = Self::of_tensor(&tensor, dtype, memory, Library::Other(Some(stream)));
+        Ok(Self { is_readonly, _capsule: Some(capsule), ..operand })
     }
 
     /// The stream in which the library of the operand works now; nothing if there is none to wait for.
@@ -308,7 +337,14 @@ impl<'py> Operand<'py> {
             _ => 0,
         };
         let stream = match (self.library, TORCH.get(py), CUPY.get(py)) {
-            (Library::Torch, Some(torch), _) => torch.current_stream.call1(py, (number,))?,
+            (Library::Torch, ..) if self.memory == Memory::Host => return Ok(None),
+            (Library::Torch, Some(torch), _) => match torch.exchange {
+                Some(exchange) => {
+                    let device = [ON_CUDA, number.cast_signed()];
+                    return exchange.current_stream(py, device).map(Some);
+                }
+                None => torch.current_stream.call1(py, (number,))?,
+            },
             (Library::Cupy, _, Some(cupy)) => {
                 let stream = cupy.current_stream.call1(py, (number,))?;
                 stream.getattr(py, intern!(py, "ptr"))?
@@ -430,6 +466,15 @@ fn optional<'py>(x: &Bound<'py, PyAny>, name: &str) -> PyResult<Option<Bound<'py
         Ok(attribute) => Ok(Some(attribute)),
         Err(error) if error.is_instance_of::<PyAttributeError>(x.py()) => Ok(None),
         Err(error) => Err(error),
+    }
+}
+
+/// Where a device of DLPack is: on the host for an emulated device alone.
+fn memory([kind, number]: [i32; 2], is_emulated: bool) -> Option<Memory> {
+    match kind {
+        ON_CUDA | MANAGED => Some(Memory::Gpu(number.unsigned_abs())),
+        ON_HOST if is_emulated => Some(Memory::Host),
+        _ => None,
     }
 }
 

@@ -1,7 +1,10 @@
 """Operands in device memory: stand-ins over host memory on an emulated GPU, CuPy and PyTorch where there is one."""
 
 import pickle
+import subprocess
 import sys
+import textwrap
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -399,6 +402,66 @@ def test_threads_share_an_operator_on_a_gpu(rng, library):
             equal(y, A @ x)
 
 
+def in_a_program(code):
+    """Runs the lines in a process of its own."""
+    here = Path(__file__).parent
+    answer = subprocess.run([sys.executable, "-c", textwrap.dedent(code)], cwd=here, capture_output=True, text=True)
+    assert answer.returncode == 0, answer.stderr
+
+
+def test_tensors_by_the_functions_of_dlpack():
+    in_a_program("""
+        import numpy as np, pytest, spm, torch_stand_in
+        from conftest import matrix, numbers
+        from torch_stand_in import CUDA, Tensor
+        torch_stand_in.install()
+        rng = np.random.default_rng(1)
+        for dtype in ["float32", "float64", "complex64", "complex128"]:
+            A = matrix(rng, (30, 50), dtype)
+            op = spm.operator(A, device="emulated")
+            for columns, order in [((), "C"), ((3,), "C"), ((3,), "F")]:
+                x = np.array(numbers(rng, (50,) + columns, dtype), order=order)
+                y = op @ Tensor(x)
+                assert type(y) is Tensor and y.dtype == dtype
+                assert np.array_equal(y.array, A @ x)
+                assert y.array.flags.f_contiguous == (order == "F" or not columns)
+                out = np.array(numbers(rng, (30,) + columns, dtype), order=order)
+                expected = 2 * (A @ x) - out
+                assert op.apply(Tensor(x), Tensor(out), alpha=2, beta=-1).array is out
+                assert np.array_equal(out, expected)
+            # With gaps.
+            x = numbers(rng, (50, 7), dtype)
+            assert np.array_equal((op @ Tensor(x[:, 3])).array, A @ x[:, 3])
+        assert Tensor.reads == 4 * (3 + 6 + 1)
+        op = spm.operator(matrix(rng, (4, 4)), device="emulated")
+        x, complex_x = np.ones(4), np.ones(4, complex)
+        for refused, text in [(Tensor(x, device=(CUDA, 3)), "x is on GPU 3, and the operator on an emulated GPU"),
+                              (Tensor(x, requires_grad=True), "requires a gradient"),
+                              (Tensor(x, negated=True), "negated"),
+                              (Tensor(complex_x, conjugated=True), "conjugated"),
+                              (Tensor(complex_x), "expected float64, the type of the operator, found complex128"),
+                              (Tensor(np.ones(4, int)), "expected float32, float64, complex64 or complex128, found int"),
+                              (Tensor(np.ones(5)), r"expected shape \\(4,\\)")]:
+            with pytest.raises((TypeError, ValueError), match=text):
+                op @ refused
+        # What the functions do not describe is read by its attributes, which say that it is not on a GPU.
+        with pytest.raises(ValueError, match="expected shape"):
+            op @ Tensor(np.array(1.0))
+    """)
+
+
+def test_functions_of_another_major_version_are_not_called():
+    in_a_program("""
+        import numpy as np, spm, torch_stand_in
+        from conftest import matrix
+        from torch_stand_in import Tensor
+        torch_stand_in.install(major=2)
+        A = matrix(np.random.default_rng(1), (4, 4))
+        y = spm.operator(A, device="emulated") @ Tensor(np.ones(4))
+        assert np.array_equal(y, A @ np.ones(4)) and Tensor.reads == 0
+    """)
+
+
 # CuPy and PyTorch, on a GPU.
 
 
@@ -515,6 +578,25 @@ def test_what_pytorch_says_of_its_tensors(rng):
         complex_op @ torch.ones(5, dtype=torch.complex128, device="cuda").conj()
     equal((op @ x.detach()).cpu().numpy(), op @ np.ones(5))
     equal(op @ torch.ones(5, dtype=torch.float64), op @ np.ones(5))
+
+
+def test_pytorch_without_the_functions_of_dlpack():
+    """As before PyTorch 2.10."""
+    Library("torch")
+    in_a_program("""
+        import numpy as np, scipy.sparse, torch
+        torch.Tensor.__dlpack_c_exchange_api__ = None
+        import spm
+        A = scipy.sparse.random_array((40, 30), density=0.2, rng=1, format="csr")
+        op = spm.operator(A, device="gpu")
+        for x in [np.arange(30.0), np.arange(90.0).reshape(30, 3), np.arange(90.0).reshape(3, 30).T]:
+            y = op @ torch.from_numpy(x).cuda()
+            assert isinstance(y, torch.Tensor) and np.allclose(y.cpu().numpy(), A @ x, rtol=1e-14)
+            stream = torch.cuda.Stream()
+            with torch.cuda.stream(stream):
+                assert np.allclose((op @ torch.from_numpy(x).cuda()).cpu().numpy(), A @ x, rtol=1e-14)
+        assert np.allclose(op @ torch.ones(30, dtype=torch.float64), A @ np.ones(30))
+    """)
 
 
 def test_one_library_for_x_and_another_for_out(rng):

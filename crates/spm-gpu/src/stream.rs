@@ -251,7 +251,9 @@ impl Stream {
 impl Drop for Queue {
     fn drop(&mut self) {
         // The handle is destroyed next; without a context it would stay with the driver.
-        let _ = self.device.make_current();
+        if !self.foreign {
+            let _ = self.device.make_current();
+        }
     }
 }
 
