@@ -214,3 +214,50 @@ proptest! {
         check_all(&a, &[k]);
     }
 }
+
+/// An X that does not begin with a cache line is read in other vectors. The sums are the same ones.
+#[test]
+fn bits_do_not_depend_on_where_x_and_y_are() {
+    // Short rows, long ones and one that is shared by threads.
+    let (rows, cols) = (40, 60);
+    for of_row in [3, 20] {
+        let (mut of_rows, mut of_cols, mut values) = (vec![], vec![], vec![]);
+        for row in 0..rows {
+            for i in 0..if row == 7 { cols } else { of_row } {
+                of_rows.push(row as u32);
+                of_cols.push(((row * 5 + i) % cols) as u32);
+                values.push((row + i * 7) as f64 / 3.0);
+            }
+        }
+        let a = csr(&Coo::new(rows, cols, of_rows, of_cols, values).unwrap());
+        for k in [8, 16, 24, 32, 64] {
+            let dense = DenseShape { k, layout: Layout::RowMajor };
+            let x: Vec<f64> = (0..cols * k).map(|i| (i as f64).sin()).collect();
+            // Room for eight shifts, from a line on.
+            let room = |length: usize| vec![f64::NAN; length + 16];
+            let line = |array: &[f64]| array.as_ptr().align_offset(64);
+            for kernel in spmm::registry::<f64>() {
+                for parameters in kernel.info.variants() {
+                    let options = PlanOptions::with_threads(3);
+                    let label = kernel.info.label(&parameters);
+                    let plan = kernel.plan(a.view(), dense, &parameters, &options);
+                    let Some(plan) = planned(&label, plan) else { continue };
+                    let mut first = None;
+                    for shift in 0..8 {
+                        let (mut of_x, mut of_y) = (room(x.len()), room(rows * k));
+                        let x_at = line(&of_x) + shift;
+                        let y_at = line(&of_y) + (shift * 3) % 8;
+                        of_x[x_at..x_at + x.len()].copy_from_slice(&x);
+                        let y = y_at..y_at + rows * k;
+                        plan.run(&of_x[x_at..x_at + x.len()], &mut of_y[y.clone()]).unwrap();
+                        let around = of_y[..y.start].iter().chain(&of_y[y.end..]);
+                        assert!(around.copied().all(f64::is_nan), "{label}, k = {k}: beside Y");
+                        let found: Vec<u64> = of_y[y].iter().map(|y| y.to_bits()).collect();
+                        let expected = first.get_or_insert_with(|| found.clone());
+                        assert!(found == *expected, "{label}, k = {k}, {shift} behind a line");
+                    }
+                }
+            }
+        }
+    }
+}

@@ -91,25 +91,39 @@ pub(crate) trait Isa<T: Scalar>: Copy {
     type Few: Copy;
     /// Vectors that fit the registers, as sums beside the operands of a multiply-add: 2 or 8.
     const MOST_VECTORS: usize = 8;
+    /// Whether a load of some lanes is one instruction.
+    const LOADS_SOME: bool = false;
 
     unsafe fn splat(value: T) -> Self::Vector;
     unsafe fn load(from: *const T) -> Self::Vector;
-    /// 0 in lanes from `count` (at most [`LANES`]) on; nothing is read for these.
+    /// 0 in lanes whose bit of `lanes` is 0; nothing is read for these, and `from` is where lane 0 would be.
+    #[inline(always)]
+    unsafe fn load_some(lanes: u8, from: *const T) -> Self::Vector {
+        // SAFETY: the caller's promise; the array has an element for each lane.
+        unsafe { Self::load(portable::Portable::load_some(lanes, from).as_ptr()) }
+    }
+    /// As [`Isa::load_some`] of the first `count` lanes, at most [`LANES`].
     #[inline(always)]
     unsafe fn load_first(count: usize, from: *const T) -> Self::Vector {
-        // SAFETY: the caller's promise; the array has an element for each lane.
-        unsafe { Self::load(portable::Portable::load_first(count, from).as_ptr()) }
+        // SAFETY: the caller's promise.
+        unsafe { Self::load_some(first_lanes(count), from) }
     }
     unsafe fn store(to: *mut T, vector: Self::Vector);
-    /// Writes the first `count` (at most [`LANES`]) lanes only.
+    /// Writes the lanes whose bit of `lanes` is 1 only; `to` is where lane 0 would be.
     #[inline(always)]
-    unsafe fn store_first(count: usize, to: *mut T, vector: Self::Vector) {
+    unsafe fn store_some(lanes: u8, to: *mut T, vector: Self::Vector) {
         let mut values = [T::ZERO; LANES];
         // SAFETY: the caller's promise; the array has an element for each lane.
         unsafe {
             Self::store(values.as_mut_ptr(), vector);
-            portable::Portable::store_first(count, to, values);
+            portable::Portable::store_some(lanes, to, values);
         }
+    }
+    /// As [`Isa::store_some`] of the first `count` lanes, at most [`LANES`].
+    #[inline(always)]
+    unsafe fn store_first(count: usize, to: *mut T, vector: Self::Vector) {
+        // SAFETY: the caller's promise.
+        unsafe { Self::store_some(first_lanes(count), to, vector) }
     }
     /// A streaming store, for data that is not read again soon; `to` is a multiple of the vector's
     /// size. [`Isa::stream_fence`] is needed before another thread reads the data.
@@ -155,6 +169,12 @@ pub(crate) trait Isa<T: Scalar>: Copy {
     unsafe fn add_half(a: Self::Half, b: Self::Half) -> Self::Half;
     /// a b + c.
     unsafe fn mul_add_half(a: Self::Half, b: Self::Half, c: Self::Half) -> Self::Half;
+}
+
+/// The mask of the first `count` lanes, at most [`LANES`].
+#[inline(always)]
+pub(crate) fn first_lanes(count: usize) -> u8 {
+    ((1_u32 << count) - 1) as u8
 }
 
 /// A piece of work over vectors of `T`. What its pointers rely on (lengths of x and y, arrays that a
@@ -320,6 +340,13 @@ mod tests {
                 I::store_half(stored.as_mut_ptr().add(HALF), I::mul_add_half(half, two, half));
                 self.out.extend(stored);
                 self.out.push(I::sum(I::load_first(3, x.as_ptr().add(69_997))));
+                // Lanes before the array and behind it.
+                let (before, behind) =
+                    (x.as_ptr().wrapping_sub(6), x.as_ptr().wrapping_add(69_999));
+                let edges = I::add(I::load_some(0b1100_0000, before), I::load_some(1, behind));
+                I::store(stored.as_mut_ptr(), edges);
+                I::store_some(0b0100_0010, stored.as_mut_ptr(), I::splat(T::from_f64(2.0)));
+                self.out.extend(stored);
                 let few = I::few(x.as_ptr().add(3));
                 let picked = I::pick(few, four_bits.as_ptr());
                 let bytes = I::gather_u8(x.as_ptr(), byte.as_ptr());
@@ -341,6 +368,7 @@ mod tests {
         expected.extend([0., 0., 0., 999., 3., 536., 5., 5.]);
         expected.extend([1., 1., 0., 0., 0., 0., 0., 0.]);
         expected.extend([537_596., 7., 8., 9., 10., 15., 18., 21., 24., 2994.]);
+        expected.extend([999., 2., 0., 0., 0., 0., 2., 1.]);
         expected.extend([0., 998_001., 9., 0., 0., 25., 0., 1.]);
         expected.extend([0., 0., 0., 536., 5., 0., 1., 0.]);
         expected.extend([10., 34., 3., 19., 11., 11., 26., 17.]);

@@ -23,10 +23,10 @@ impl<T: Scalar> Isa<T> for Portable {
         unsafe { from.cast::<[T; LANES]>().read_unaligned() }
     }
     #[inline(always)]
-    unsafe fn load_first(count: usize, from: *const T) -> [T; LANES] {
+    unsafe fn load_some(lanes: u8, from: *const T) -> [T; LANES] {
         std::array::from_fn(|lane| {
             // SAFETY: the caller's promise.
-            if lane < count { unsafe { *from.add(lane) } } else { T::ZERO }
+            if lanes >> lane & 1 == 1 { unsafe { *from.wrapping_add(lane) } } else { T::ZERO }
         })
     }
     #[inline(always)]
@@ -35,10 +35,12 @@ impl<T: Scalar> Isa<T> for Portable {
         unsafe { to.cast::<[T; LANES]>().write_unaligned(vector) }
     }
     #[inline(always)]
-    unsafe fn store_first(count: usize, to: *mut T, vector: [T; LANES]) {
-        for (lane, &value) in vector[..count].iter().enumerate() {
-            // SAFETY: the caller's promise.
-            unsafe { to.add(lane).write(value) };
+    unsafe fn store_some(lanes: u8, to: *mut T, vector: [T; LANES]) {
+        for (lane, value) in vector.into_iter().enumerate() {
+            if lanes >> lane & 1 == 1 {
+                // SAFETY: the caller's promise.
+                unsafe { to.wrapping_add(lane).write(value) };
+            }
         }
     }
     #[inline(always)]

@@ -122,14 +122,14 @@ impl<const GATHER: bool> Isa<f64> for Avx512<GATHER> {
     type Vector = __m512d;
     type Half = __m256d;
     type Few = [__m512d; 4];
+    const LOADS_SOME: bool = true;
 
     intrinsic!(splat(value: f64) -> __m512d: _mm512_set1_pd(value));
     intrinsic!(load(from: *const f64) -> __m512d: _mm512_loadu_pd(from));
-    intrinsic!(load_first(count: usize, from: *const f64) -> __m512d:
-        _mm512_maskz_loadu_pd(((1_u32 << count) - 1) as u8, from));
+    intrinsic!(load_some(lanes: u8, from: *const f64) -> __m512d: _mm512_maskz_loadu_pd(lanes, from));
     intrinsic!(store(to: *mut f64, vector: __m512d): _mm512_storeu_pd(to, vector));
-    intrinsic!(store_first(count: usize, to: *mut f64, vector: __m512d):
-        _mm512_mask_storeu_pd(to, ((1_u32 << count) - 1) as u8, vector));
+    intrinsic!(store_some(lanes: u8, to: *mut f64, vector: __m512d):
+        _mm512_mask_storeu_pd(to, lanes, vector));
     intrinsic!(stream(to: *mut f64, vector: __m512d): _mm512_stream_pd(to, vector));
     intrinsic!(stream_fence(): _mm_sfence());
     intrinsic!(add(a: __m512d, b: __m512d) -> __m512d: _mm512_add_pd(a, b));

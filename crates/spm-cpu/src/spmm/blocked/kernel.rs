@@ -5,7 +5,7 @@ use spm_formats::{CsrView, Scalar};
 
 use super::columns::Columns;
 use super::sink::Sink;
-use crate::simd::{self, AHEAD, Isa, Job, LANES};
+use crate::simd::{self, AHEAD, Isa, Job, LANES, first_lanes};
 
 /// X, whose row j has `k` elements from `j * pitch` on.
 #[derive(Debug, Clone, Copy)]
@@ -95,32 +95,122 @@ unsafe fn rows<T: Scalar, I: Isa<T>, C: Columns>(
     unsafe { if part.prefetch > 0 { rows.blocks::<I, true>() } else { rows.blocks::<I, false>() } }
 }
 
-/// Columns of X and Y that are accumulated at once.
-struct Block<const VECTORS: usize, const EXACT: bool> {
+/// The `N` vectors of a row of X and Y that are accumulated at once.
+trait Span<const N: usize>: Copy {
+    /// Whether they are the whole row, and rows of X are contiguous.
+    const EXACT: bool;
+
+    /// Elements from a row of X to the next.
+    fn pitch(self, pitch: usize) -> usize;
+
+    /// Where a vector would begin in the row at `row`, which may be before it.
+    fn place<T>(self, row: *const T, vector: usize) -> *const T;
+
+    /// # Safety
+    /// All elements of the span are inside the row.
+    unsafe fn load<T: Scalar, I: Isa<T>>(self, row: *const T, vector: usize) -> I::Vector;
+
+    /// # Safety
+    /// As [`Span::load`].
+    unsafe fn store<T: Scalar, I: Isa<T>>(self, row: *mut T, vector: usize, sum: I::Vector);
+}
+
+/// Whole vectors, the last one from column `last` on; `EXACT`: from the first column on, and all of them.
+#[derive(Clone, Copy)]
+struct Whole<const EXACT: bool> {
     first: usize,
     last: usize,
 }
 
-impl<const VECTORS: usize, const EXACT: bool> Block<VECTORS, EXACT> {
-    /// The first column of a vector.
+impl<const N: usize, const EXACT: bool> Span<N> for Whole<EXACT> {
+    const EXACT: bool = EXACT;
+
     #[inline(always)]
-    fn offset(&self, vector: usize) -> usize {
-        if EXACT {
+    fn pitch(self, pitch: usize) -> usize {
+        if EXACT { N * LANES } else { pitch }
+    }
+
+    #[inline(always)]
+    fn place<T>(self, row: *const T, vector: usize) -> *const T {
+        row.wrapping_add(if EXACT {
             vector * LANES
-        } else if vector + 1 == VECTORS {
+        } else if vector + 1 == N {
             self.last
         } else {
             self.first + vector * LANES
+        })
+    }
+
+    #[inline(always)]
+    unsafe fn load<T: Scalar, I: Isa<T>>(self, row: *const T, vector: usize) -> I::Vector {
+        // SAFETY: the caller's promise.
+        unsafe { I::load(Span::<N>::place(self, row, vector)) }
+    }
+
+    #[inline(always)]
+    unsafe fn store<T: Scalar, I: Isa<T>>(self, row: *mut T, vector: usize, sum: I::Vector) {
+        // SAFETY: the caller's promise.
+        unsafe { I::store(Span::<N>::place(self, row, vector).cast_mut(), sum) }
+    }
+}
+
+/// A row of X that begins `shift` lanes behind a multiple of the vector's size, as all others do: vectors at
+/// such multiples, of which the first lacks so many lanes and the last has them. A vector that is in two
+/// cache lines takes two accesses, and most arrays do not begin with a line.
+#[derive(Clone, Copy)]
+struct Aligned {
+    shift: usize,
+}
+
+impl Aligned {
+    #[inline(always)]
+    fn lanes(self, vector: usize, count: usize) -> Option<u8> {
+        let before = first_lanes(self.shift);
+        if vector == 0 {
+            Some(!before)
+        } else if vector + 1 == count {
+            Some(before)
+        } else {
+            None
+        }
+    }
+}
+
+impl<const N: usize> Span<N> for Aligned {
+    const EXACT: bool = true;
+
+    #[inline(always)]
+    fn pitch(self, _: usize) -> usize {
+        (N - 1) * LANES
+    }
+
+    #[inline(always)]
+    fn place<T>(self, row: *const T, vector: usize) -> *const T {
+        row.wrapping_sub(self.shift).wrapping_add(vector * LANES)
+    }
+
+    #[inline(always)]
+    unsafe fn load<T: Scalar, I: Isa<T>>(self, row: *const T, vector: usize) -> I::Vector {
+        let from = Span::<N>::place(self, row, vector);
+        // SAFETY: the caller's promise.
+        unsafe {
+            match self.lanes(vector, N) {
+                Some(lanes) => I::load_some(lanes, from),
+                None => I::load(from),
+            }
         }
     }
 
-    /// # Safety
-    /// X has the row.
     #[inline(always)]
-    unsafe fn x_row<T>(&self, x: &Dense<'_, T>, row: usize) -> *const T {
-        let pitch = if EXACT { VECTORS * LANES } else { x.pitch };
+    unsafe fn store<T: Scalar, I: Isa<T>>(self, row: *mut T, vector: usize, sum: I::Vector) {
+        let to = Span::<N>::place(self, row, vector).cast_mut();
         // SAFETY: the caller's promise.
-        unsafe { x.elements.as_ptr().add(row * pitch) }
+        unsafe {
+            match self.lanes(vector, N) {
+                Some(lanes) => I::store_some(lanes, to, sum),
+                None => I::store(to, sum),
+            }
+        }
     }
 }
 
@@ -139,22 +229,36 @@ impl<T: Scalar, C: Columns> Rows<'_, '_, T, C> {
     #[inline(always)]
     unsafe fn blocks<I: Isa<T>, const PREFETCH: bool>(&self) {
         let Part { k, x, short, .. } = *self.part;
+        let exact = Whole::<true> { first: 0, last: 0 };
         // SAFETY: the caller's promise; k is at least LANES, so all vectors are inside the row.
         unsafe {
             // The usual widths, with nothing left to compute at run time.
             if x.pitch == k {
+                let shift = x.elements.as_ptr().addr() / T::BYTES % LANES;
+                if I::LOADS_SOME && shift > 0 {
+                    // As many chains as below: bits do not depend on where X is.
+                    let aligned = Aligned { shift };
+                    match (k / LANES, k % LANES, short) {
+                        (2, 0, true) => return self.block::<I, _, 3, 1, PREFETCH>(aligned),
+                        (2, 0, false) => return self.block::<I, _, 3, 4, PREFETCH>(aligned),
+                        (4, 0, true) => return self.block::<I, _, 5, 1, PREFETCH>(aligned),
+                        (4, 0, false) => return self.block::<I, _, 5, 2, PREFETCH>(aligned),
+                        (8, 0, _) => return self.block::<I, _, 9, 1, PREFETCH>(aligned),
+                        _ => {}
+                    }
+                }
                 match (k / LANES, k % LANES, short) {
-                    (1, 0, true) => return self.block::<I, 1, 1, true, PREFETCH>(0, 0),
-                    (1, 0, false) => return self.block::<I, 1, 4, true, PREFETCH>(0, 0),
-                    (2, 0, true) => return self.block::<I, 2, 1, true, PREFETCH>(0, 0),
-                    (2, 0, false) => return self.block::<I, 2, 4, true, PREFETCH>(0, 0),
+                    (1, 0, true) => return self.block::<I, _, 1, 1, PREFETCH>(exact),
+                    (1, 0, false) => return self.block::<I, _, 1, 4, PREFETCH>(exact),
+                    (2, 0, true) => return self.block::<I, _, 2, 1, PREFETCH>(exact),
+                    (2, 0, false) => return self.block::<I, _, 2, 4, PREFETCH>(exact),
                     _ => {}
                 }
                 if I::MOST_VECTORS >= 8 {
                     match (k / LANES, k % LANES, short) {
-                        (4, 0, true) => return self.block::<I, 4, 1, true, PREFETCH>(0, 0),
-                        (4, 0, false) => return self.block::<I, 4, 2, true, PREFETCH>(0, 0),
-                        (8, 0, _) => return self.block::<I, 8, 1, true, PREFETCH>(0, 0),
+                        (4, 0, true) => return self.block::<I, _, 4, 1, PREFETCH>(exact),
+                        (4, 0, false) => return self.block::<I, _, 4, 2, PREFETCH>(exact),
+                        (8, 0, _) => return self.block::<I, _, 8, 1, PREFETCH>(exact),
                         _ => {}
                     }
                 }
@@ -165,48 +269,44 @@ impl<T: Scalar, C: Columns> Rows<'_, '_, T, C> {
                 let span = spm_formats::partition::even(vectors, blocks, block);
                 // The last vector ends where the row ends and may repeat columns of the one before.
                 let last = ((span.end - 1) * LANES).min(k - LANES);
-                let first = span.start * LANES;
+                let columns = Whole::<false> { first: span.start * LANES, last };
                 if I::MOST_VECTORS < 8 {
                     match span.len() {
-                        1 => self.block::<I, 1, 4, false, PREFETCH>(first, last),
-                        _ => self.block::<I, 2, 4, false, PREFETCH>(first, last),
+                        1 => self.block::<I, _, 1, 4, PREFETCH>(columns),
+                        _ => self.block::<I, _, 2, 4, PREFETCH>(columns),
                     }
                     continue;
                 }
                 match span.len() {
-                    1 => self.block::<I, 1, 4, false, PREFETCH>(first, last),
-                    2 => self.block::<I, 2, 4, false, PREFETCH>(first, last),
-                    3 => self.block::<I, 3, 2, false, PREFETCH>(first, last),
-                    4 => self.block::<I, 4, 2, false, PREFETCH>(first, last),
-                    5 => self.block::<I, 5, 1, false, PREFETCH>(first, last),
-                    6 => self.block::<I, 6, 1, false, PREFETCH>(first, last),
-                    7 => self.block::<I, 7, 1, false, PREFETCH>(first, last),
-                    _ => self.block::<I, 8, 1, false, PREFETCH>(first, last),
+                    1 => self.block::<I, _, 1, 4, PREFETCH>(columns),
+                    2 => self.block::<I, _, 2, 4, PREFETCH>(columns),
+                    3 => self.block::<I, _, 3, 2, PREFETCH>(columns),
+                    4 => self.block::<I, _, 4, 2, PREFETCH>(columns),
+                    5 => self.block::<I, _, 5, 1, PREFETCH>(columns),
+                    6 => self.block::<I, _, 6, 1, PREFETCH>(columns),
+                    7 => self.block::<I, _, 7, 1, PREFETCH>(columns),
+                    _ => self.block::<I, _, 8, 1, PREFETCH>(columns),
                 }
             }
         }
     }
 
-    /// `VECTORS` vectors from column `first` on, the last one at column `last`. A row is summed in
-    /// `CHAINS` independent chains of additions. `EXACT`: the vectors are whole rows of X, which
-    /// are contiguous.
+    /// The vectors of a span. A row is summed in `CHAINS` independent chains of additions.
     ///
     /// # Safety
-    /// As [`rows`]; the vectors are inside a row of X.
+    /// As [`rows`]; the span is inside a row of X.
     #[inline(always)]
     unsafe fn block<
         I: Isa<T>,
+        S: Span<VECTORS>,
         const VECTORS: usize,
         const CHAINS: usize,
-        const EXACT: bool,
         const PREFETCH: bool,
     >(
         &self,
-        first: usize,
-        last: usize,
+        span: S,
     ) {
         let values = self.part.a.values();
-        let columns = Block::<VECTORS, EXACT> { first, last };
         let mut entry = self.entry;
         // SAFETY: the caller's promise.
         unsafe {
@@ -218,7 +318,7 @@ impl<T: Scalar, C: Columns> Rows<'_, '_, T, C> {
                 let mut at = 0;
                 // `blocks` takes one chain of so few vectors for short rows: a branch for their second line
                 // of A would cost more than its prefetch saves.
-                let once = EXACT && CHAINS == 1 && VECTORS < 8;
+                let once = S::EXACT && CHAINS == 1 && VECTORS < 8;
                 if once {
                     simd::prefetch(of_row.wrapping_add(AHEAD));
                     self.part.columns.prefetch(list, AHEAD);
@@ -230,17 +330,17 @@ impl<T: Scalar, C: Columns> Rows<'_, '_, T, C> {
                     }
                     for (chain, sums) in sums.iter_mut().enumerate() {
                         if PREFETCH {
-                            self.prefetch::<VECTORS, EXACT>(&columns, list, at + chain, left);
+                            self.prefetch::<S, VECTORS>(span, list, at + chain, left);
                         }
-                        self.add::<I, VECTORS, EXACT>(&columns, list, of_row, at + chain, sums);
+                        self.add::<I, S, VECTORS>(span, list, of_row, at + chain, sums);
                     }
                     at += CHAINS;
                 }
                 while CHAINS > 1 && at < length {
                     if PREFETCH {
-                        self.prefetch::<VECTORS, EXACT>(&columns, list, at, left);
+                        self.prefetch::<S, VECTORS>(span, list, at, left);
                     }
-                    self.add::<I, VECTORS, EXACT>(&columns, list, of_row, at, &mut sums[0]);
+                    self.add::<I, S, VECTORS>(span, list, of_row, at, &mut sums[0]);
                     at += 1;
                 }
                 entry = end as usize;
@@ -250,7 +350,7 @@ impl<T: Scalar, C: Columns> Rows<'_, '_, T, C> {
                     for chain in &sums[1..] {
                         sum = I::add(sum, chain[v]);
                     }
-                    I::store(to.add(columns.offset(v)), sum);
+                    span.store::<T, I>(to, v, sum);
                 }
             }
         }
@@ -261,9 +361,9 @@ impl<T: Scalar, C: Columns> Rows<'_, '_, T, C> {
     /// # Safety
     /// As [`Rows::block`]; the row has the entry.
     #[inline(always)]
-    unsafe fn add<I: Isa<T>, const VECTORS: usize, const EXACT: bool>(
+    unsafe fn add<I: Isa<T>, S: Span<VECTORS>, const VECTORS: usize>(
         &self,
-        columns: &Block<VECTORS, EXACT>,
+        span: S,
         list: C::List,
         of_row: *const T,
         at: usize,
@@ -272,9 +372,10 @@ impl<T: Scalar, C: Columns> Rows<'_, '_, T, C> {
         // SAFETY: the caller's promise.
         unsafe {
             let value = I::splat(*of_row.add(at));
-            let x = columns.x_row(&self.part.x, C::column(list, at));
+            let Dense { elements, pitch } = self.part.x;
+            let x = elements.as_ptr().add(C::column(list, at) * span.pitch(pitch));
             for (v, sum) in sums.iter_mut().enumerate() {
-                *sum = I::mul_add(value, I::load(x.add(columns.offset(v))), *sum);
+                *sum = I::mul_add(value, span.load::<T, I>(x, v), *sum);
             }
         }
     }
@@ -285,9 +386,9 @@ impl<T: Scalar, C: Columns> Rows<'_, '_, T, C> {
     /// # Safety
     /// As [`Rows::block`].
     #[inline(always)]
-    unsafe fn prefetch<const VECTORS: usize, const EXACT: bool>(
+    unsafe fn prefetch<S: Span<VECTORS>, const VECTORS: usize>(
         &self,
-        columns: &Block<VECTORS, EXACT>,
+        span: S,
         list: C::List,
         at: usize,
         left: usize,
@@ -295,13 +396,14 @@ impl<T: Scalar, C: Columns> Rows<'_, '_, T, C> {
         let ahead = (at + self.part.prefetch).min(left - 1);
         // SAFETY: the caller's promise.
         unsafe {
-            let x = columns.x_row(&self.part.x, C::ahead(list, ahead));
+            let Dense { elements, pitch } = self.part.x;
+            let x = elements.as_ptr().add(C::ahead(list, ahead) * span.pitch(pitch));
             for v in 0..VECTORS {
-                simd::prefetch(x.add(columns.offset(v)));
+                simd::prefetch(span.place(x, v));
             }
             // A row that does not start on a cache line ends in one more.
-            if !EXACT || !self.part.x.elements.as_ptr().addr().is_multiple_of(64) {
-                simd::prefetch(x.add(columns.offset(VECTORS - 1) + LANES - 1));
+            if !S::EXACT || !elements.as_ptr().addr().is_multiple_of(64) {
+                simd::prefetch(span.place(x, VECTORS - 1).wrapping_add(LANES - 1));
             }
         }
     }
