@@ -239,6 +239,7 @@ impl<T: Scalar, C: Columns> Rows<'_, '_, T, C> {
                     // As many chains as below: bits do not depend on where X is.
                     let aligned = Aligned { shift };
                     match (k / LANES, k % LANES, short) {
+                        (1, 0, true) => return self.block::<I, _, 2, 1, PREFETCH>(aligned),
                         (2, 0, true) => return self.block::<I, _, 3, 1, PREFETCH>(aligned),
                         (2, 0, false) => return self.block::<I, _, 3, 4, PREFETCH>(aligned),
                         (4, 0, true) => return self.block::<I, _, 5, 1, PREFETCH>(aligned),
