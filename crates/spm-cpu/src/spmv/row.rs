@@ -175,7 +175,8 @@ impl SampledRows {
     pub(crate) fn of(row_ptr: &[u32]) -> Self {
         let triples = row_ptr.len().saturating_sub(2);
         let mut rows = Self::default();
-        for first in partition::sampled(triples, (row_ptr.len() / SAMPLE).max(1)) {
+        let sample = (row_ptr.len() / ROWS_A_SAMPLE).clamp(SAMPLE.start, SAMPLE.end);
+        for first in partition::sampled(triples, (row_ptr.len() / sample).max(1)) {
             let ends = &row_ptr[first..first + 3];
             let (before, length) = (ends[1] - ends[0], ends[2] - ends[1]);
             rows.seen += 1;
@@ -192,8 +193,10 @@ impl SampledRows {
     }
 }
 
-/// Rows that are read to see how regular their lengths are.
-const SAMPLE: usize = 256;
+/// Rows that are read to see how regular their lengths are: the least and the most, and between them one of
+/// so many, so that reading them takes little beside one product.
+const SAMPLE: Range<usize> = 64..256;
+const ROWS_A_SAMPLE: usize = 32;
 /// Entries whose products are computed before they are summed: they stay in the first-level cache.
 pub(crate) const PRODUCTS: usize = 512;
 
