@@ -149,7 +149,8 @@ pub(crate) fn choose<T: Scalar>(
         Ok::<_, Error>(Planned::new(product, reason, start.elapsed()))
     };
     Ok(match intent.products {
-        None if small => Chosen::fixed(direct(Reason::Small)?),
+        None if small && intent.deterministic => Chosen::fixed(direct(Reason::Small)?),
+        None if small => Chosen::adaptive(direct(Reason::Small)?),
         None if !intent.deterministic => Chosen::adaptive(direct(Reason::First)?),
         products => {
             let (expected, clock) = (products.unwrap_or(EXPECTED), !intent.deterministic);

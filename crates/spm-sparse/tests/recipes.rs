@@ -220,3 +220,25 @@ fn an_operator_converts_when_its_products_make_it_likely_to_pay() {
     op.set_values(&values).unwrap();
     assert_eq!(op.describe().reason, Reason::Later { after });
 }
+
+/// A matrix for which one thread is enough is converted as well, but not where two programs are to choose alike.
+#[test]
+fn small_operators_convert_too() {
+    let builder = || {
+        let a = matrix::<f64>("stencil5[n=40]");
+        Operator::builder(a).threads(2).rates(Rates::typical())
+    };
+    let (op, fixed) = (builder().build().unwrap(), builder().deterministic().build().unwrap());
+    let first = product(&fixed);
+    let mut products = 0;
+    while op.describe().reason == Reason::Small && products < 1 << 14 {
+        assert_eq!(product(&op).len(), first.len());
+        products += 1;
+    }
+    // The product that converts is the first one with the conversion.
+    assert_eq!(op.describe().reason, Reason::Later { after: products - 1 });
+    assert_eq!(op.recipe().threads(), 1);
+    assert_ne!(op.recipe().kernel(), "csr-nnz-balanced[simd=on]");
+    assert!((0..products).all(|_| product(&fixed) == first));
+    assert_eq!(fixed.describe().reason, Reason::Small);
+}
