@@ -113,7 +113,15 @@ fn complex_matrices() {
     let ids = |kernels: Vec<spmv::SpmvKernel<Complex<f32>>>| -> Vec<&str> {
         kernels.iter().map(|kernel| kernel.info.id).collect()
     };
-    let expected = ["csr-serial", "csr-rows", "csr-nnz-balanced", "bsr-rows", "csr-merge", "auto"];
+    let expected = [
+        "csr-serial",
+        "csr-rows",
+        "csr-nnz-balanced",
+        "bsr-rows",
+        "csr-merge",
+        "dcsr-rows",
+        "auto",
+    ];
     assert_eq!(ids(spmv::registry()), expected);
     check_all_exactly::<Complex<f32>>(&long_rows());
     check_all_exactly::<Complex<f64>>(&long_rows());
