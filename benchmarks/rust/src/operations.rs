@@ -43,7 +43,7 @@ fn median(seconds: f64, mut run: impl FnMut()) -> f64 {
     times[times.len() / 2]
 }
 
-/// y = A x.
+/// y = A x, with vectors on a cache line and large pages as the other side has them.
 pub(crate) fn time_spmv(
     a: &Csr<f64>,
     x: &[f64],
@@ -51,17 +51,24 @@ pub(crate) fn time_spmv(
     threads: usize,
     seconds: f64,
 ) -> Result<String, Box<dyn Error>> {
-    let mut y = vec![0.0; a.rows()];
+    let (mut own_x, mut own_y) = (vec![], vec![]);
+    let (own_x, y) = (aligned(&mut own_x, a.cols()), aligned(&mut own_y, a.rows()));
+    own_x.copy_from_slice(x);
+    y.fill(0.0);
+    let x = &*own_x;
     match name {
         "sprs" => {
-            // It adds to y; clearing y first, as a user must, is not timed.
-            let product = || sprs::prod::mul_acc_mat_vec_csr(a.view().as_sprs(), x, &mut y[..]);
+            // It adds to y, which a user clears first.
+            let product = || {
+                y.fill(0.0);
+                sprs::prod::mul_acc_mat_vec_csr(a.view().as_sprs(), x, &mut y[..]);
+            };
             Ok(format!("{:e} sprs", median(seconds, product)))
         }
         "faer" => {
             let matrix = faer_view(a);
             let x = MatRef::from_column_major_slice(x, x.len(), 1);
-            let mut y = MatMut::from_column_major_slice_mut(&mut y, a.rows(), 1);
+            let mut y = MatMut::from_column_major_slice_mut(y, a.rows(), 1);
             let product = || {
                 let y = y.as_mut();
                 sparse_dense_matmul(y, Accum::Replace, matrix, x, 1.0, faer_threads(threads));
@@ -74,7 +81,7 @@ pub(crate) fn time_spmv(
             let parameters = kernel.info.parse_parameters(text)?;
             let options = PlanOptions::with_threads(threads);
             let plan = kernel.plan(a.view(), &parameters, &options)?;
-            let median = median(seconds, || plan.run(x, &mut y).expect("right lengths"));
+            let median = median(seconds, || plan.run(x, y).expect("right lengths"));
             let choice = plan.choice().unwrap_or_else(|| kernel.info.label(&parameters));
             Ok(format!("{median:e} {choice}"))
         }
@@ -96,8 +103,9 @@ pub(crate) fn time_spmm(
     match name {
         "sprs" => {
             let x = ArrayView2::from_shape((a.cols(), k), &*x)?;
-            // It adds to Y; clearing Y first, as a user must, is not timed.
+            // It adds to Y, which a user clears first.
             let median = median(seconds, || {
+                y.fill(0.0);
                 let y = ArrayViewMut2::from_shape((a.rows(), k), &mut *y).expect("rows x k");
                 sprs::prod::csr_mulacc_dense_rowmaj(a.view().as_sprs(), x, y);
             });

@@ -5,19 +5,21 @@ use criterion::{BenchmarkId, Criterion, Throughput, criterion_group, criterion_m
 use spm_cpu::{PlanOptions, spmv};
 use spm_testing::generate;
 
-const MATRICES: [&str; 5] = [
+const MATRICES: [&str; 6] = [
     "stencil5[n=3]",
     "stencil27[n=40]",
     "blocks[n=16,block=3]",
     "powerlaw[rows=400000,cols=400000,entries=1240000,longest=3000]",
     "uniform[rows=100000,cols=100000,entries=1500000]",
+    "uniform[rows=1000000,cols=1000000,entries=50000]",
 ];
 
-const KERNELS: [&str; 10] = [
+const KERNELS: [&str; 11] = [
     "csr-serial",
     "csr-rows",
     "csr-nnz-balanced",
     "csr-merge",
+    "dcsr-rows",
     "hll-blocks",
     "sell",
     "csr-compact",

@@ -184,7 +184,7 @@ fn parameters_of_another_kernel_are_an_error() {
     assert!(matches!(plan, Err(PlanError::Unsupported { .. })));
 }
 
-/// Whoever pads or copies by tiles asks the budget; `auto` takes what is left.
+/// Whoever pads, copies by tiles or lists rows asks the budget; `auto` takes what is left.
 #[test]
 fn a_small_budget_refuses_every_padded_format() {
     let a = band(200);
@@ -201,7 +201,7 @@ fn a_small_budget_refuses_every_padded_format() {
             parameters = parameters.with("block", Value::Count(2));
         }
         let plan = kernel.plan(matrix.view(), &parameters, &options);
-        if ["ell-", "hll-", "sell", "bsr-", "csr-tiles", "csr-compact"]
+        if ["ell-", "hll-", "sell", "bsr-", "csr-tiles", "csr-compact", "dcsr-"]
             .iter()
             .any(|padded| id.starts_with(padded))
         {

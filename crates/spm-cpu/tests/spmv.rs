@@ -107,13 +107,28 @@ fn one_long_row_among_short_ones() {
     check_all_exactly::<f32>(&Coo::new(40, 100_000, r, c, values).unwrap());
 }
 
+/// Rows of more than 64 entries in both tiles of 65536 columns, which `sell-tiles` stores by themselves; in
+/// most of them the last vector is not whole.
+#[test]
+fn rows_that_are_long_in_two_tiles() {
+    check_all_exactly::<f64>(&generated("uniform[rows=40,cols=131072,entries=6000]"));
+}
+
 /// Complex matrices have the kernels that multiply straight from CSR, and dense blocks.
 #[test]
 fn complex_matrices() {
     let ids = |kernels: Vec<spmv::SpmvKernel<Complex<f32>>>| -> Vec<&str> {
         kernels.iter().map(|kernel| kernel.info.id).collect()
     };
-    let expected = ["csr-serial", "csr-rows", "csr-nnz-balanced", "bsr-rows", "csr-merge", "auto"];
+    let expected = [
+        "csr-serial",
+        "csr-rows",
+        "csr-nnz-balanced",
+        "bsr-rows",
+        "csr-merge",
+        "dcsr-rows",
+        "auto",
+    ];
     assert_eq!(ids(spmv::registry()), expected);
     check_all_exactly::<Complex<f32>>(&long_rows());
     check_all_exactly::<Complex<f64>>(&long_rows());

@@ -12,10 +12,11 @@ use spm_testing::edge_cases::{few_long_rows, vector};
 use spm_testing::generate;
 
 /// Kernels that `auto` may choose; these have to take new values.
-const CHOSEN: [&str; 10] = [
+const CHOSEN: [&str; 11] = [
     "csr-serial",
     "csr-compact",
     "bsr-rows",
+    "dcsr-rows",
     "sell-compact",
     "sell-tiles",
     "sell-symmetric",
@@ -54,6 +55,10 @@ fn matrices() -> Vec<Csr<f64>> {
         // Several windows of several tiles.
         "uniform[rows=1100,cols=17000,entries=5000]",
         "powerlaw[rows=300,cols=500,entries=3000,longest=300]",
+        // Rows that fill chunks of several tiles, beside shorter ones.
+        "powerlaw[rows=900,cols=70000,entries=9000,longest=2000]",
+        // Hardly any row has entries.
+        "uniform[rows=2000,cols=300,entries=90]",
     ];
     let mut all: Vec<Csr<f64>> =
         labels.map(|label| generate::named(label).unwrap().generate().unwrap()).into();

@@ -291,6 +291,20 @@ impl<'a, T> CsrView<'a, T> {
         Ok(Self { cols: shape.1, row_ptr, col_ind, values })
     }
 
+    /// As [`CsrView::new`], without the check.
+    ///
+    /// # Safety
+    /// The arrays have the invariants of the type.
+    pub unsafe fn new_unchecked(
+        shape: (usize, usize),
+        row_ptr: &'a [u32],
+        col_ind: &'a [u32],
+        values: &'a [T],
+    ) -> Self {
+        debug_assert_eq!(check_compressed(&ROWS, shape, (row_ptr, col_ind), values.len()), Ok(()));
+        Self { cols: shape.1, row_ptr, col_ind, values }
+    }
+
     /// The positions of the entries of row `row` in `col_ind` and `values`.
     ///
     /// # Panics

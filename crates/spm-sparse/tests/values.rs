@@ -54,6 +54,7 @@ fn plans_take_new_values_in_place() {
     };
     for kernel in [
         "csr-nnz-balanced",
+        "dcsr-rows",
         "csr-compact",
         "sell-compact",
         "sell-symmetric",

@@ -12,6 +12,7 @@ use crate::machine::Rates;
 use crate::plan::{BoxedOwnPlan, Chosen};
 use crate::race::{self, Clock, Monotonic, Race};
 use crate::simd::{GATHER, PREFETCH};
+use crate::workspace::Workspace;
 use crate::{PlanOptions, Threads};
 
 pub(super) const INFO: KernelInfo = KernelInfo {
@@ -59,8 +60,9 @@ fn plan_by<'a, T: Scalar>(
     }
     // Any numbers that are not special: between 0.5 and 1.
     let element = |j: usize| 0.5 + (j as f64 * 0.618_033_988_749_895).fract() / 2.0;
-    let x: Vec<T> = (0..a.cols()).map(|j| T::from_f64(element(j))).collect();
-    let mut y = vec![T::ZERO; a.rows()];
+    let mut x = Workspace::zeros(a.cols());
+    x.iter_mut().enumerate().for_each(|(j, x)| *x = T::from_f64(element(j)));
+    let mut y = Workspace::zeros(a.rows());
     let mut run = |plan: &mut BoxedOwnPlan<'a, T>| {
         plan.run(black_box(&x), black_box(&mut y)).expect("vectors of the plan's shape");
     };
@@ -274,7 +276,7 @@ mod tests {
     use crate::race::tests::Dice;
 
     /// Matrices, with what must be among the choices.
-    const MATRICES: [(&str, &[&str]); 6] = [
+    const MATRICES: [(&str, &[&str]); 7] = [
         // Up to TINY entries, and just above.
         ("uniform[rows=100,cols=50,entries=256]", &["csr-serial"]),
         (
@@ -298,6 +300,8 @@ mod tests {
             "uniform[rows=20000,cols=140000,entries=280000]",
             &["sell-tiles", "sell-compact[sigma=256,", "prefetch=on", "on 3 threads"],
         ),
+        // Hardly any row has entries.
+        ("uniform[rows=9000,cols=5000,entries=700]", &["dcsr-rows on 1 thread", "csr-merge"]),
     ];
 
     /// Rates of a machine whose memory serves three threads as it serves one.

@@ -21,6 +21,7 @@ mod csr_serial;
 mod csr_tiles;
 mod csr_tiles_copied;
 pub(crate) mod csr_transposed;
+mod dcsr_rows;
 mod dictionary;
 mod ell;
 mod ell_row_blocks;
@@ -96,6 +97,7 @@ kernel::registry! {
         SpmvKernel::new(hll_blocks::INFO, hll_blocks::plan),
         SpmvKernel::new(bsr_rows::INFO, bsr_rows::plan),
         SpmvKernel::new(csr_merge::INFO, csr_merge::plan),
+        SpmvKernel::new(dcsr_rows::INFO, dcsr_rows::plan),
         SpmvKernel::new(csr_compact::INFO, csr_compact::plan),
         SpmvKernel::new(sell::INFO, sell::plan),
         SpmvKernel::new(sell_compact::INFO, sell_compact::plan),
@@ -109,6 +111,7 @@ kernel::registry! {
         SpmvKernel::new(csr_nnz_balanced::INFO, csr_nnz_balanced::plan),
         SpmvKernel::new(bsr_rows::INFO, bsr_rows::plan),
         SpmvKernel::new(csr_merge::INFO, csr_merge::plan),
+        SpmvKernel::new(dcsr_rows::INFO, dcsr_rows::plan),
         SpmvKernel::new(auto::INFO, auto::plan),
     ]
 }

@@ -159,12 +159,34 @@ impl Walk {
             _ => Self::Loops,
         }
     }
+
+    /// y[rows] = alpha (A x)[rows] + beta y[rows] with what `load` takes for the values; `y` holds just these
+    /// rows.
+    #[inline(always)]
+    #[expect(clippy::too_many_arguments, reason = "a product and how it is computed")]
+    pub(crate) fn multiply<A: Scalar, T: Scalar>(
+        self,
+        load: impl Load<A, T>,
+        a: &CsrView<'_, A>,
+        rows: Range<usize>,
+        scaling: Option<Update<'_, T>>,
+        x: &[T],
+        y: &mut [T],
+        simd: bool,
+    ) {
+        match self {
+            Self::Loops => multiply_rows_of(load, a, rows, scaling, x, y, simd),
+            Self::UpTo4 => multiply_short_rows_of::<4, _, _>(load, a, rows, scaling, x, y),
+            Self::UpTo7 => multiply_short_rows_of::<7, _, _>(load, a, rows, scaling, x, y),
+        }
+    }
 }
 
 /// What some rows of a matrix say of all.
 #[derive(Debug, Default)]
 pub(crate) struct SampledRows {
     seen: usize,
+    empty: usize,
     /// Rows of another length than the row before.
     turns: usize,
     up_to_4: usize,
@@ -180,11 +202,17 @@ impl SampledRows {
             let ends = &row_ptr[first..first + 3];
             let (before, length) = (ends[1] - ends[0], ends[2] - ends[1]);
             rows.seen += 1;
+            rows.empty += usize::from(length == 0);
             rows.turns += usize::from(length != before);
             rows.up_to_4 += usize::from(length <= 4);
             rows.up_to_7 += usize::from(length <= 7);
         }
         rows
+    }
+
+    /// The share of rows that have no entries.
+    pub(crate) fn empty(&self) -> f64 {
+        self.empty as f64 / self.seen.max(1) as f64
     }
 
     /// Whether the branch at the end of a row goes wrong once in four rows or more.

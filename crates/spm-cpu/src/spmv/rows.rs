@@ -88,11 +88,7 @@ impl<A: Scalar, T: Scalar, L: Load<A, T>> RowSums<T> for CsrRows<'_, A, L> {
 
     fn multiply(&self, rows: Range<usize>, scaling: Option<Update<'_, T>>, x: &[T], y: &mut [T]) {
         let (load, a) = (self.load, &self.a.view());
-        match self.walk {
-            Walk::Loops => row::multiply_rows_of(load, a, rows, scaling, x, y, self.simd),
-            Walk::UpTo4 => row::multiply_short_rows_of::<4, _, _>(load, a, rows, scaling, x, y),
-            Walk::UpTo7 => row::multiply_short_rows_of::<7, _, _>(load, a, rows, scaling, x, y),
-        }
+        self.walk.multiply(load, a, rows, scaling, x, y, self.simd);
     }
 
     fn set_values(

@@ -2,7 +2,8 @@
 //!
 //! The parts of x and y that a tile uses stay in the second-level cache. Row and column indices
 //! inside a tile take 16 bits. A tile stores only the rows that have entries in it, eight at a
-//! time, sorted by their number of entries in the tile.
+//! time, sorted by their number of entries in the tile. A row with many entries in a tile is stored by
+//! itself, eight entries at a time: beside shorter rows it would be padding for the most part.
 
 use rayon::prelude::*;
 use spm_formats::kernel::{KernelInfo, ParameterSpec, Parameters, PlanError, Value};
@@ -40,17 +41,22 @@ const WIDTH: ParameterSpec = ParameterSpec {
 const MOST_ROWS: usize = 1 << 16;
 /// Rows of a window that is sorted by the number of entries in a tile.
 const SIGMA: usize = 1024;
+/// A row with more entries in a tile is a chunk by itself. A constant, so that each row is summed in the same
+/// order whatever rows are beside it.
+const TOGETHER: usize = 64;
 
-/// Up to eight rows of a tile.
+/// Up to eight rows of a tile, or one row.
 ///
 /// With fewer than eight rows, the leading lanes repeat the row of the last lane; a scatter writes
-/// the last lane last.
+/// the last lane last. The entries of one row are distributed over all lanes in turn.
 #[derive(Debug, Clone, Copy)]
 struct Chunk {
     /// Row indices relative to the first row of the band.
     rows: [u16; LANES],
-    /// Stored elements of each row.
-    width: u32,
+    /// Stored elements of each lane: of a row up to [`TOGETHER`], or an eighth of 65536.
+    width: u16,
+    /// Whether the entries of one row are in all lanes.
+    is_one_row: bool,
 }
 
 /// A tile: consecutive columns of a band of rows.
@@ -219,22 +225,34 @@ impl<'a, T: Scalar> Unset<'a, T> {
         self.chunks = left;
         for chunk in chunks {
             let (elements, left) =
-                std::mem::take(&mut self.values).split_at_mut(chunk.width as usize);
+                std::mem::take(&mut self.values).split_at_mut(usize::from(chunk.width));
             self.values = left;
-            let lanes: [&[T]; LANES] = std::array::from_fn(|lane| {
-                let row = usize::from(chunk.rows[lane]);
-                // A lane that repeats the last one's row has padding only.
-                if lane + 1 < LANES && chunk.rows[lane] == chunk.rows[LANES - 1] {
-                    return &[][..];
-                }
+            // The values of a row in this tile, of which there are at most so many.
+            let mut values = |row: u16, most: usize| {
+                let row = usize::from(row);
                 let start = next[row] as usize;
-                let most = elements.len().min(a.row_ptr()[first_row + row + 1] as usize - start);
+                let most = most.min(a.row_ptr()[first_row + row + 1] as usize - start);
                 let cols = &a.col_ind()[start..start + most];
                 // Without a branch for each column.
                 let inside = |&col: &u32| usize::from((col as usize) < self.end_col);
                 let length: usize = cols.iter().map(inside).sum();
                 next[row] += length as u32;
                 &a.values()[start..start + length]
+            };
+            if chunk.is_one_row {
+                let values = values(chunk.rows[0], LANES * elements.len());
+                for (to, new) in elements.iter_mut().zip(values.chunks(LANES)) {
+                    let new = std::array::from_fn(|l| new.get(l).copied().unwrap_or(T::ZERO));
+                    stores.put(new, to);
+                }
+                continue;
+            }
+            let lanes: [&[T]; LANES] = std::array::from_fn(|lane| {
+                // A lane that repeats the last one's row has padding only.
+                if lane + 1 < LANES && chunk.rows[lane] == chunk.rows[LANES - 1] {
+                    return &[][..];
+                }
+                values(chunk.rows[lane], elements.len())
             });
             let full = lanes.iter().map(|lane| lane.len()).min().unwrap_or(0);
             let (whole, rest) = elements.split_at_mut(full);
@@ -293,13 +311,26 @@ fn chunks(runs: &mut [Run]) -> impl Iterator<Item = &[Run]> {
     let window = |run: &Run| usize::from(run.row) / SIGMA;
     runs.chunk_by_mut(move |a, b| window(a) == window(b)).flat_map(|window| {
         window.sort_by_key(|run| run.length);
-        window.chunks(LANES)
+        let together = window.partition_point(|run| run.length <= TOGETHER);
+        let (together, alone) = window.split_at(together);
+        together.chunks(LANES).chain(alone.chunks(1))
     })
+}
+
+/// Whether the entries of a chunk's only row are in all lanes.
+fn is_one_row(chunk: &[Run]) -> bool {
+    chunk[0].length > TOGETHER
+}
+
+/// Stored elements of each lane of a chunk.
+fn width(chunk: &[Run]) -> usize {
+    let longest = chunk[chunk.len() - 1].length;
+    if is_one_row(chunk) { longest.div_ceil(LANES) } else { longest }
 }
 
 /// Stored elements of a chunk.
 fn elements(chunk: &[Run]) -> usize {
-    LANES * chunk[chunk.len() - 1].length
+    LANES * width(chunk)
 }
 
 impl<T: Scalar> Tile<T> {
@@ -313,16 +344,22 @@ impl<T: Scalar> Tile<T> {
             let last = lanes[lanes.len() - 1];
             let missing = LANES - lanes.len();
             let lane = |lane: usize| (lane >= missing).then(|| lanes[lane - missing]);
+            let (width, is_one_row) = (width(lanes), is_one_row(lanes));
             all_chunks.push(Chunk {
                 rows: std::array::from_fn(|l| lane(l).unwrap_or(last).row),
-                width: last.length as u32,
+                width: width as u16,
+                is_one_row,
             });
-            for element in 0..last.length {
+            for element in 0..width {
                 for l in 0..LANES {
-                    let run = lane(l).filter(|run| element < run.length);
-                    let entry = run.map(|run| run.start + element);
+                    let (run, at) = match is_one_row {
+                        true => (Some(last), LANES * element + l),
+                        false => (lane(l), element),
+                    };
+                    let entry = run.filter(|run| at < run.length).map(|run| run.start + at);
                     // Padding repeats a column of the longest row, which is in cache.
-                    let col = a.col_ind()[entry.unwrap_or(last.start + element)];
+                    let padding = last.start + element;
+                    let col = a.col_ind()[entry.unwrap_or(padding)];
                     cols.push((col as usize - first_col) as u16);
                     values.push(entry.map_or(T::ZERO, |entry| a.values()[entry]));
                 }
@@ -424,13 +461,21 @@ unsafe impl<'a, T: Scalar> Job<T> for AddTile<'a, T> {
         unsafe {
             let (x, y) = (self.x.as_ptr().add(self.tile.first_col), self.y.as_mut_ptr());
             for chunk in &self.tile.chunks {
-                let mut sums = I::gather_u16(y, chunk.rows.as_ptr());
+                let mut sums = if chunk.is_one_row {
+                    I::splat(T::ZERO)
+                } else {
+                    I::gather_u16(y, chunk.rows.as_ptr())
+                };
                 for _ in 0..chunk.width {
                     sums = I::mul_add(I::load(values), I::gather_u16(x, cols), sums);
                     cols = cols.add(LANES);
                     values = values.add(LANES);
                 }
-                I::scatter_u16(y, chunk.rows.as_ptr(), sums);
+                if chunk.is_one_row {
+                    *y.add(usize::from(chunk.rows[0])) += I::sum(sums);
+                } else {
+                    I::scatter_u16(y, chunk.rows.as_ptr(), sums);
+                }
             }
         }
     }

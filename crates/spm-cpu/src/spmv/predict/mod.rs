@@ -238,8 +238,8 @@ fn predict_ways<T: Scalar>(
     let (threads, balance) = (threads.max(1), balance(a, threads));
     let mut ways = structure.ways(a);
     if T::IS_COMPLEX {
-        // The kernels for complex matrices multiply straight from CSR.
-        ways.truncate(1);
+        // The kernels for complex matrices sum the rows of CSR.
+        ways.retain(|way| way.family == Family::Csr);
     }
     let on = |way: &Way, count, balance| structure.predict(a, way, count, balance, rates);
     let ways = ways.iter().map(|way| {
@@ -266,7 +266,7 @@ mod tests {
     use super::*;
     use crate::PlanOptions;
 
-    const MATRICES: [&str; 10] = [
+    const MATRICES: [&str; 11] = [
         "stencil27[n=20]",
         "stencil5[n=150]",
         "stencil5[n=150,values=ones]",
@@ -277,6 +277,7 @@ mod tests {
         "uniform[rows=20000,cols=140000,entries=280000]",
         "uniform[rows=30000,cols=300,entries=60000]",
         "diagonal[n=30000]",
+        "uniform[rows=30000,cols=20000,entries=3000]",
     ];
 
     fn matrix(name: &str) -> Csr<f64> {
@@ -313,6 +314,8 @@ mod tests {
         assert!(!has("uniform[rows=20000,cols=20000,entries=280000]", "sell-symmetric"));
         assert!(has("blocks[n=10,block=3]", "bsr-rows[block=3,prefetch=off]"));
         assert!(!has("stencil27[n=20]", "bsr-rows"));
+        assert!(has("uniform[rows=30000,cols=20000,entries=3000]", "dcsr-rows"));
+        assert!(!has("uniform[rows=30000,cols=300,entries=60000]", "dcsr-rows"));
         assert!(has("powerlaw[rows=20000,cols=20000,entries=100000,longest=1500]", "sigma=4096"));
         assert!(has("uniform[rows=20000,cols=140000,entries=280000]", "sell-tiles"));
         assert!(!has("stencil5[n=150]", "sell-tiles"));
@@ -402,6 +405,27 @@ mod tests {
         assert!(
             one_thread_suffices(0, 0, 0, &two) && !one_thread_suffices(30_000, 1 << 20, 2, &two)
         );
+    }
+
+    /// A long row is no padding: it is summed by itself. The first one is in the sample here.
+    #[test]
+    fn long_rows_are_not_in_chunks() {
+        let predictions = predict(matrix("arrow[n=9000,width=2]").view(), 1, &Rates::typical());
+        let stored = predictions.of("sell-compact[sigma=1]").unwrap().bytes;
+        assert!(stored < 1.1 * predictions.direct.bytes, "{stored} {:?}", predictions.direct);
+    }
+
+    /// A window of sorted rows belongs to one thread.
+    #[test]
+    fn one_window_does_not_occupy_two_threads() {
+        let a = matrix("ratings[rows=3000,cols=500,entries=60000,longest=400]");
+        let two = Rates::typical().to_string().replace("threads 1", "threads 2");
+        let two = two.replace("read-all 4e10 3e10", "read-all 8e10 6e10");
+        let two = two.replace("start 1e-5", "start 1e-9").parse().unwrap();
+        let predictions = predict(a.view(), 2, &two);
+        let threads_of = |label| predictions.of(label).unwrap().threads;
+        assert_eq!(threads_of("sell-compact[sigma=4096]"), 1);
+        assert_eq!(threads_of("sell-compact[sigma=256]"), 2);
     }
 
     #[test]

@@ -11,9 +11,11 @@ use crate::simd::{FEW, GATHER, LANES};
 use crate::spmv::bsr_rows::{self, BLOCK};
 use crate::spmv::dictionary::Dictionary;
 use crate::spmv::long_rows::LONG;
-use crate::spmv::row::Walk;
+use crate::spmv::row::{SampledRows, Walk};
 use crate::spmv::sell_compact::{CODES, SIGMA};
-use crate::spmv::{csr_compact, csr_nnz_balanced, sell_compact, sell_symmetric, sell_tiles};
+use crate::spmv::{
+    csr_compact, csr_nnz_balanced, dcsr_rows, sell_compact, sell_symmetric, sell_tiles,
+};
 
 /// Blocks of [`LANES`] rows whose columns are read, and windows of row lengths.
 const BLOCKS: usize = 32;
@@ -53,12 +55,16 @@ pub(super) struct Way {
     pub(super) looked_up: f64,
     /// Elements, of those above, that belong to another family.
     pub(super) rest: Option<(Family, f64)>,
+    /// Windows of sorted rows, which threads do not divide.
+    pub(super) windows: Option<usize>,
 }
 
 /// The structure of a matrix as estimated from some of its rows. Numbers are per entry unless they say
 /// otherwise.
 #[derive(Debug, Default)]
 pub(super) struct Structure {
+    /// The share of rows without entries.
+    empty: f64,
     /// Cache lines of x that the row before has not used.
     lines: f64,
     /// The share of rows of another length than the row before.
@@ -127,6 +133,7 @@ impl Structure {
         let table = table.filter(|table| seems_whole(table) && table.pays(a.nnz()));
         let of = |count: usize| count as f64 / sums.entries.max(1) as f64;
         Self {
+            empty: SampledRows::of(a.row_ptr()).empty(),
             lines: sums.lines as f64 / sums.followers.max(1) as f64,
             turns: sums.turns as f64 / (sums.blocks * (LANES - 1)).max(1) as f64,
             reach: sums.reach / sums.entries.max(1) as f64,
@@ -166,9 +173,33 @@ impl Structure {
             coded: false,
             looked_up: 0.0,
             rest: None,
+            windows: None,
         };
-        let listed = nnz * self.listed;
         let mut ways = vec![direct];
+        // A list of the rows that have entries, where it is shorter than the pointers of all rows.
+        let filled = rows * (1.0 - self.empty);
+        let list = filled * dcsr_rows::ROW_BYTES as f64;
+        if list < pointers {
+            ways.push(Way {
+                label: dcsr_rows::INFO.id.to_owned(),
+                family: Family::Csr,
+                rows: filled,
+                turns: turns.min(filled * self.turns),
+                short: short.min(filled),
+                sorted: 0.0,
+                elements: nnz,
+                indices: 0.0,
+                bytes: nnz * (value + 4.0) + list,
+                // The pointers are read once.
+                made: list + pointers,
+                reach: self.reach,
+                coded: false,
+                looked_up: 0.0,
+                rest: None,
+                windows: None,
+            });
+        }
+        let listed = nnz * self.listed;
         ways.push(Way {
             label: csr_compact::INFO.id.to_owned(),
             family: Family::CsrCompact,
@@ -184,6 +215,7 @@ impl Structure {
             coded: false,
             looked_up: 0.0,
             rest: None,
+            windows: None,
         });
         if let Some(DetectedBlocks { size, padding_ratio, .. }) = self.blocks {
             let stored = nnz * padding_ratio;
@@ -205,6 +237,7 @@ impl Structure {
                 coded: false,
                 looked_up: 0.0,
                 rest: None,
+                windows: None,
             });
         }
         let chunks = 12.0 * rows / LANES as f64;
@@ -249,6 +282,7 @@ impl Structure {
                 coded: table.is_some(),
                 looked_up: if looks_up(table) { nnz * (elements + contiguous) } else { 0.0 },
                 rest: Some(rest),
+                windows: (sigma > 1).then(|| a.rows().div_ceil(sigma).max(1)),
             }
         };
         // Blocks are a poorer sample of padding than windows of row lengths are.
@@ -285,6 +319,7 @@ impl Structure {
                 coded: false,
                 looked_up: 0.0,
                 rest: None,
+                windows: None,
             });
         }
         let tile = f64::from(TILE) * value;
@@ -306,6 +341,7 @@ impl Structure {
                 coded: false,
                 looked_up: 0.0,
                 rest: None,
+                windows: None,
             });
         }
         ways
@@ -333,8 +369,12 @@ impl Structure {
             + way.looked_up * rates.lookup()
             + way.indices * cost.index;
         let waiting = self.waiting(a, way, threads, rates);
-        let share = balance / threads as f64;
-        let reading = bytes / rates.read(bytes, threads);
+        // The most windows of a thread over the mean: the last thread reads and computes alone.
+        let of_windows =
+            |windows: usize| (windows.div_ceil(threads) * threads) as f64 / windows as f64;
+        let of_windows = way.windows.map_or(1.0, of_windows);
+        let share = balance.max(of_windows) / threads as f64;
+        let reading = of_windows * bytes / rates.read(bytes, threads);
         let planned = rates.cost(if way.coded { Family::SellCodes } else { way.family });
         let gathers = if way.looked_up > 0.0 { planned } else { cost };
         // A band of tiles is made by one thread; the costs are those of one band.
@@ -392,6 +432,9 @@ impl Sums {
             let cols = a.row(start + lane).0;
             &cols[..cols.len().min(LONG)]
         };
+        // Long rows are not in chunks.
+        let is_long = |lane: usize| a.row_range(start + lane).len() > LONG;
+        let in_chunk = |lane: usize| if is_long(lane) { &[][..] } else { cols(lane) };
         let lengths: [usize; LANES] = std::array::from_fn(|lane| cols(lane).len());
         let entries: usize = lengths.iter().sum();
         if entries == 0 {
@@ -425,10 +468,14 @@ impl Sums {
         let narrow = high - low <= u32::from(u16::MAX);
         self.narrow += usize::from(narrow);
         // As the builders of `sell-compact` and `sell-symmetric` do.
-        let gathered = LANES * lengths.iter().max().copied().unwrap_or(0);
+        let longest = (0..LANES).map(|lane| in_chunk(lane).len()).max();
+        let gathered = LANES * longest.unwrap_or(0);
+        let alone: usize = (0..LANES).map(|lane| lengths[lane] - in_chunk(lane).len()).sum();
         firsts.clear();
         let lanes = (0..LANES as u32).flat_map(|lane| {
-            cols(lane as usize).iter().map(move |&col| col.checked_sub(lane).unwrap_or(u32::MAX))
+            in_chunk(lane as usize)
+                .iter()
+                .map(move |&col| col.checked_sub(lane).unwrap_or(u32::MAX))
         });
         firsts.extend(lanes);
         firsts.sort_unstable();
@@ -440,6 +487,7 @@ impl Sums {
         } else {
             self.gathered += gathered;
         }
+        self.gathered += alone;
         if self.symmetric {
             firsts.clear();
             for lane in 0..LANES as u32 {

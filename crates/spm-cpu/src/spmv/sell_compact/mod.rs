@@ -78,8 +78,7 @@ pub(super) fn plan<'a, T: RealScalar>(problem: Problem<'a, '_, T>) -> Planned<'a
     let machine = Machine::for_gathers(parameters, view.cols());
     let most_codes = most_codes::<T>(parameters, machine);
     let coding = Coding::of(view.values(), most_codes, &options.threads);
-    let entries = view.nnz() / (SEGMENTS * options.threads.count());
-    let entries = entries.clamp(*SEGMENT_ENTRIES.start(), *SEGMENT_ENTRIES.end());
+    let entries = segment_entries(view.nnz(), options.threads.count());
     let rows_of_segments = segment_rows(&view, sigma.max(LANES), entries);
     check_segments(&view, &rows_of_segments, sigma, coding.value_bytes(), options)?;
     let segments: Vec<_> = rows_of_segments
@@ -145,6 +144,14 @@ fn check_segments<T: Scalar>(
         let elements: Vec<usize> = segments.par_iter().map(elements).collect();
         check(elements.iter().sum(), elements.iter().copied().max().unwrap_or(0))
     })
+}
+
+/// Entries of a segment, such that each thread has as many segments.
+fn segment_entries(nnz: usize, threads: usize) -> usize {
+    let entries = nnz / (SEGMENTS * threads);
+    let entries = entries.clamp(*SEGMENT_ENTRIES.start(), *SEGMENT_ENTRIES.end());
+    let of_thread = nnz.div_ceil(threads);
+    of_thread.div_ceil(of_thread.div_ceil(entries).max(1))
 }
 
 /// Divides the rows into segments of about this many entries, at multiples of `step` rows.
@@ -535,5 +542,21 @@ unsafe fn store<T: Scalar, I: Isa<T>>(
                 y[position.unwrap_or(first + lane)] = sum;
             }
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn threads_have_as_many_segments() {
+        // Three for each of two threads, not five of 4096 entries.
+        assert_eq!(segment_entries(20_800, 2), 3467);
+        assert_eq!(segment_entries(3000, 2), 1500);
+        // So many that the last one does not matter.
+        assert_eq!(segment_entries(1 << 20, 2), 1 << 15);
+        assert_eq!(segment_entries(1 << 30, 2), 1 << 16);
+        assert_eq!(segment_entries(0, 3), 0);
     }
 }
