@@ -5,6 +5,7 @@
 mod arrays;
 mod auto;
 mod bsr_row_split;
+mod candidates;
 mod columns;
 mod csr_adaptive;
 mod csr_adaptive_subblocks;
