@@ -143,11 +143,17 @@ fn chosen<T: DeviceReal>(
     }
     let row_split = || Candidate::with(&csr_row_split::INFO, &[], csr_row_split::on_device);
     let stream = || Candidate::with(&csr_stream::INFO, &[], csr_stream::on_device);
-    // Threads beside each other for the columns leave the others of a warp to share the entries of a row: while one
-    // has no more of them than it loads at once, `csr-row-split` needs no barrier.
+    // Long rows whose entries threads share. Threads for the columns leave the others of a warp to do so in
+    // `csr-row-split`, which needs no barrier while each has no more of them than it loads at once.
     let sharing = || {
         let column_threads = k.div_ceil(2).next_power_of_two().min(WARP);
-        if mean * column_threads <= QUAD * WARP { row_split() } else { stream() }
+        if mean * column_threads <= QUAD * WARP {
+            vec![row_split()]
+        } else if k <= 16 {
+            vec![row_split(), stream()]
+        } else {
+            vec![stream()]
+        }
     };
     let vector = || Candidate::with(&csr_vector::INFO, &[], csr_vector::on_device);
     let segmented_sum =
@@ -222,11 +228,14 @@ fn chosen<T: DeviceReal>(
         Layout::RowMajor => {
             let long = mean >= if k <= 4 { LONG_ROW } else { LONGER_ROW };
             if small && long && k <= 16 {
-                let in_blocks = if k <= 8 { None } else { block_row_splits() };
-                return before(sharing(), in_blocks.unwrap_or_default());
+                let mut candidates = sharing();
+                if k > 8 {
+                    candidates.extend(block_row_splits().unwrap_or_default());
+                }
+                return candidates;
             }
             // Rows without entries cost a store, not a search.
-            if entries < rows {
+            if !small && entries < rows {
                 return if k <= 8 { vec![stream()] } else { before(stream(), nonzero_splits) };
             }
             // Sorting costs more than it gains while rows are few.
@@ -245,14 +254,17 @@ fn chosen<T: DeviceReal>(
             match sigma {
                 None => candidates.push(stream()),
                 Some(sigma) => {
-                    candidates.push(sell_row_split(&[], sigma));
-                    if long && few_threads {
-                        candidates.push(sharing());
+                    let pairs = small && even && k > 16;
+                    // With four columns for each thread three quarters of the device would be idle.
+                    if !pairs || rows * k >= device.resident {
+                        candidates.push(sell_row_split(&[], sigma));
                     }
-                    // Twice the threads.
-                    if small && even && k > 16 {
+                    if pairs {
                         let set = [("columns", Value::Choice("2"))];
                         candidates.push(sell_row_split(&set, sigma));
+                    }
+                    if long && few_threads {
+                        candidates.extend(sharing());
                     }
                 }
             }
@@ -440,18 +452,27 @@ mod tests {
             (LARGE, 8, columns, (1.2, 1.0), &[sell, entry_lanes, &thread_8, &thread_4]),
             // Row-major.
             (small_long, 8, rows, (1.0, 1.0), &[lanes]),
-            (small_long, 16, rows, (1.0, 1.0), &[stream]),
+            (small_long, 16, rows, (1.0, 1.0), &[lanes, stream]),
             (Structure { mean_row: 64, ..small_long }, 4, rows, (1.0, 1.0), &[lanes]),
-            (Structure { mean_row: 65, ..small_long }, 4, rows, (1.0, 1.0), &[stream]),
+            (Structure { mean_row: 65, ..small_long }, 4, rows, (1.0, 1.0), &[lanes, stream]),
             (Structure { entries: 1 << 17, ..LARGE }, 8, rows, (1.0, 1.0), &[stream]),
             (Structure { entries: 1 << 17, ..LARGE }, 32, rows, (1.0, 1.0), &[stream, even, tiled]),
             (Structure { entries: 1 << 19, ..LARGE }, 8, rows, (1.0, 1.0), &[sell]),
             (Structure { entries: 1 << 19, ..LARGE }, 16, rows, (1.0, 1.0), &[sell, stream]),
             (SMALL, 8, rows, (1.2, 1.0), &[sell]),
-            (SMALL, 32, rows, (1.2, 1.0), &[sell, wide]),
+            (Structure { entries: 900, ..SMALL }, 8, rows, (1.2, 1.0), &[sell]),
+            (SMALL, 32, rows, (1.2, 1.0), &[wide]),
+            (
+                Structure { rows: 1 << 13, entries: 40_000, ..SMALL },
+                32,
+                rows,
+                (1.2, 1.0),
+                &[sell, wide],
+            ),
             (SMALL, 33, rows, (1.2, 1.0), &[sell]),
-            (small_long, 32, rows, (1.0, 1.0), &[sell, stream, wide]),
+            (small_long, 32, rows, (1.0, 1.0), &[wide, stream]),
             (long, 8, rows, (1.2, 1.0), &[sell, lanes]),
+            (Structure { mean_row: 33, ..long }, 8, rows, (1.2, 1.0), &[sell, lanes, stream]),
             (Structure { rows: 70_000, ..long }, 8, rows, (1.2, 1.0), &[sell]),
             (long, 8, rows, (9.0, 1.0), &[stream, lanes]),
             (LARGE, 8, rows, (1.2, 1.2), &[sorted]),
@@ -497,9 +518,9 @@ mod tests {
             (LARGE, 32, rows, false, &["csr-stream", &two, &four]),
             (huge, 2, rows, true, &[sell, &any]),
             (huge, 32, rows, true, &[sell, &four]),
-            (SMALL, 16, rows, true, &["csr-stream", &two]),
-            (SMALL, 32, rows, true, &[sell, "csr-stream", wide, &two]),
-            (Structure { mean_row: 5, ..SMALL }, 32, rows, true, &[sell, wide, &two]),
+            (SMALL, 16, rows, true, &["csr-row-split", "csr-stream", &two]),
+            (SMALL, 32, rows, true, &[wide, "csr-stream", &two]),
+            (Structure { mean_row: 5, ..SMALL }, 32, rows, true, &[wide, &two]),
             (LARGE, 2, columns, true, &[&any, &thread_2]),
             (LARGE, 32, columns, true, &[&two, &four, &thread_8, &thread_4]),
             (huge, 32, columns, true, &[&four, &thread_8, &thread_4]),
