@@ -50,7 +50,7 @@ impl<T: Number> Csr<T> {
         stride: u32,
     ) -> Columns<T, N> {
         let mut sum = zeros::<T, N>();
-        let mut quad = (start & !(QUAD - 1)) + QUAD * first;
+        let mut quad = (start & !(QUAD - 1)).saturating_add(QUAD * first);
         while quad < end {
             let (columns, values) = self.quad(quad);
             if quad >= start && end - quad >= QUAD {

@@ -181,18 +181,19 @@ impl<T: Number, const N: usize, const W: usize> Place<T, N, W> {
         y: Output<T>,
         y_strides: Strides,
     ) {
+        // Counted from the first of the tile: behind the last there may be no number.
+        let (rows, entries) = (last - first, end - start);
         let bounds = |row: u32| {
-            let inside = row < last;
-            let bound = |row: u32| if inside { csr.row_ptr.load(row) } else { start };
-            (bound(row), bound(row + 1))
+            let bound = |row: u32| if row <= rows { csr.row_ptr.load(first + row) } else { end };
+            (bound(row) - start, bound(row + 1) - start)
         };
-        let mut row = first + self.group;
+        let mut row = self.group;
         // In flight with the entries.
-        let mut entries = bounds(row);
-        let mut entry = start + self.group;
-        while entry < end {
+        let mut of_row = bounds(row);
+        let mut entry = self.group;
+        while entry < entries {
             // Beyond the last one that again: nobody adds it.
-            let at = |u: usize| (entry + u as u32 * self.groups).min(end - 1);
+            let at = |u: usize| start + (entry + u as u32 * self.groups).min(entries - 1);
             let columns: [u32; STREAM_AT_ONCE as usize] =
                 core::array::from_fn(|u| csr.col_ind.load(at(u)));
             let values: [T; STREAM_AT_ONCE as usize] =
@@ -203,7 +204,7 @@ impl<T: Number, const N: usize, const W: usize> Place<T, N, W> {
             macro_rules! store {
                 ($($u:literal)*) => {$({
                     let product = rows_of_x[$u].map(|pair| pair.map(|x| values[$u] * x));
-                    let at = (entry - start + $u * self.groups) * self.lanes + self.lane;
+                    let at = (entry + $u * self.groups) * self.lanes + self.lane;
                     self.shared.store::<N, W>(at, product);
                 })*};
             }
@@ -211,10 +212,9 @@ impl<T: Number, const N: usize, const W: usize> Place<T, N, W> {
             entry += STREAM_AT_ONCE * self.groups;
         }
         thread::sync_threads();
-        while row < last {
-            let product =
-                |entry: u32| self.shared.load::<N, W>((entry - start) * self.lanes + self.lane);
-            let (mut entry, end) = entries;
+        while row < rows {
+            let product = |entry: u32| self.shared.load::<N, W>(entry * self.lanes + self.lane);
+            let (mut entry, end) = of_row;
             let mut sum = zeros();
             while end - entry >= QUAD {
                 let products: [Columns<T, N>; QUAD as usize] =
@@ -226,9 +226,9 @@ impl<T: Number, const N: usize, const W: usize> Place<T, N, W> {
                 sum = add(sum, product(entry));
                 entry += 1;
             }
-            self.columns.store(y, y_strides, row, sum);
+            self.columns.store(y, y_strides, first + row, sum);
             row += self.groups;
-            entries = bounds(row);
+            of_row = bounds(row);
         }
     }
 }
