@@ -39,6 +39,8 @@ impl<T: Number> Shared<T> {
     }
 
     #[inline(always)]
+    // Indices: arrays behind iterators would not become registers.
+    #[allow(clippy::needless_range_loop)]
     fn store<const N: usize, const W: usize>(self, at: u32, numbers: Columns<T, N>) {
         for n in 0..N {
             self.products.store((n * W) as u32 * self.plane + at, numbers[n][0]);
@@ -238,8 +240,7 @@ fn product<T: Number, const N: usize, const W: usize>(
     csr: Csr<T>,
     (lanes, plane): (u32, u32),
     (parts, items): (u32, DevicePtr<[u32; 4]>),
-    k: u32,
-    x: DevicePtr<T>,
+    (k, x): (u32, DevicePtr<T>),
     long_rows: LongRows<T>,
     y: Output<T>,
     y_strides: Strides,
@@ -296,7 +297,7 @@ macro_rules! widths {
                 let csr = Csr { rows, entries, row_ptr, col_ind, values };
                 let long_rows = LongRows { rows: long_rows, partial, arrivals };
                 let (places, items) = ((lanes, plane), (parts, items));
-                product::<T, $loads, $width>(csr, places, items, k, x, long_rows, y, y_strides);
+                product::<T, $loads, $width>(csr, places, items, (k, x), long_rows, y, y_strides);
             }
             as $marker
         }
