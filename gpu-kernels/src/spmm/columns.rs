@@ -1,7 +1,7 @@
 //! The assignment of columns of a row-major X to the lanes of a group.
 
 use super::strides::Strides;
-use crate::device::{DevicePtr, Number, Output};
+use crate::device::{DevicePtr, DevicePtrMut, Number, Output};
 
 /// Threads of a block of the kernels whose lanes take different columns, at most: with 1024 there would be fewer
 /// registers than a lane has loads and sums for.
@@ -82,5 +82,25 @@ impl<T: Number, const N: usize, const W: usize> Lane<T, N, W> {
                 }
             }
         }
+    }
+
+    /// Overwrites its columns of row `part` of `partial`, a row-major matrix of k columns.
+    #[inline(always)]
+    pub(super) fn store_part(self, partial: DevicePtrMut<T>, part: u32, sum: Columns<T, N>) {
+        let strides = Strides { row: u64::from(self.k), column: 1 };
+        self.store(partial.into(), strides, part, sum);
+    }
+
+    /// Its columns of such a row as other blocks have stored it, 0 beyond k.
+    #[inline(always)]
+    pub(super) fn load_part(self, partial: DevicePtrMut<T>, part: u32) -> Columns<T, N> {
+        core::array::from_fn(|n| {
+            let column = self.first + n as u32 * self.stride;
+            let at = u64::from(part) * u64::from(self.k) + u64::from(column);
+            let load = |w: u64| {
+                if column < self.k { partial.load_relaxed(at + w) } else { T::ZERO }
+            };
+            [load(0), if W == 2 { load(1) } else { T::ZERO }]
+        })
     }
 }

@@ -1,6 +1,7 @@
 //! CSR access for the SpMM kernels whose lanes take columns of X: four entries at once, long rows
 //! in chunks.
 
+use super::columns::{Columns, Lane, multiply_add, zeros};
 use super::strides::Strides;
 use crate::device::{DevicePtr, DevicePtrMut, Number, Output};
 
@@ -36,6 +37,44 @@ impl<T: Number> Csr<T> {
             };
             (core::array::from_fn(column), core::array::from_fn(value))
         }
+    }
+
+    /// The sum over those of the entries `start` to `end` that lie in every `stride`-th quad from the `first`-th on,
+    /// for the columns of a lane.
+    #[inline(always)]
+    pub(super) fn sum<const N: usize, const W: usize>(
+        self,
+        own: Lane<T, N, W>,
+        (start, end): (u32, u32),
+        first: u32,
+        stride: u32,
+    ) -> Columns<T, N> {
+        let mut sum = zeros::<T, N>();
+        let mut quad = (start & !(QUAD - 1)).saturating_add(QUAD * first);
+        while quad < end {
+            let (columns, values) = self.quad(quad);
+            if quad >= start && end - quad >= QUAD {
+                let rows_of_x: [Columns<T, N>; 4] = core::array::from_fn(|u| own.load(columns[u]));
+                for u in 0..4 {
+                    sum = multiply_add(values[u], rows_of_x[u], sum);
+                }
+            } else {
+                // The neighbours' entries may meet what is not finite.
+                let inside = |u: usize| quad + u as u32 >= start && (u as u32) < end - quad;
+                let rows_of_x: [Columns<T, N>; 4] =
+                    core::array::from_fn(
+                        |u| {
+                            if inside(u) { own.load(columns[u]) } else { zeros() }
+                        },
+                    );
+                for u in 0..4 {
+                    let value = if inside(u) { values[u] } else { T::ZERO };
+                    sum = multiply_add(value, rows_of_x[u], sum);
+                }
+            }
+            quad = quad.saturating_add(QUAD * stride);
+        }
+        sum
     }
 }
 

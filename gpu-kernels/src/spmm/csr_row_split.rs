@@ -10,8 +10,8 @@
 //! - A row of more than `split` entries is cut into chunks, which are groups of their own and store
 //!   to a workspace; [`SplitSum`] then adds them in a fixed order.
 
-use super::columns::{Columns, Lane, multiply_add, zeros};
-use super::csr::{Csr, CutRows, QUAD};
+use super::columns::Lane;
+use super::csr::{Csr, CutRows};
 use super::strides::Strides;
 use crate::device::shared::Pool;
 use crate::device::warp::FULL_MASK;
@@ -45,28 +45,7 @@ fn product<T: Number, const N: usize, const W: usize>(
     let own = Lane::<T, N, W>::new(x, k, thread::block_idx_y(), group.column_lanes, column_lane);
 
     let (start, end, stores) = rows.bounds(item);
-    let mut sum = zeros::<T, N>();
-    let mut quad = (start & !(QUAD - 1)) + QUAD * entry_lane;
-    while quad < end {
-        let (columns, values) = csr.quad(quad);
-        if quad >= start && end - quad >= QUAD {
-            let rows_of_x: [Columns<T, N>; 4] = core::array::from_fn(|u| own.load(columns[u]));
-            for u in 0..4 {
-                sum = multiply_add(values[u], rows_of_x[u], sum);
-            }
-        } else {
-            // The neighbours' entries may meet what is not finite.
-            let inside = |u: usize| quad + u as u32 >= start && (u as u32) < end - quad;
-            let rows_of_x: [Columns<T, N>; 4] =
-                core::array::from_fn(|u| if inside(u) { own.load(columns[u]) } else { zeros() });
-            for u in 0..4 {
-                let value = if inside(u) { values[u] } else { T::ZERO };
-                sum = multiply_add(value, rows_of_x[u], sum);
-            }
-        }
-        quad = quad.saturating_add(QUAD * group.entry_lanes);
-    }
-
+    let mut sum = csr.sum(own, (start, end), entry_lane, group.entry_lanes);
     let mut distance = lanes / 2;
     while distance >= group.column_lanes {
         sum = core::array::from_fn(|n| {

@@ -9,6 +9,7 @@ mod csr_adaptive_subblocks;
 mod csr_nonzero_split;
 mod csr_row_split;
 mod csr_segmented_sum;
+mod csr_stream;
 mod csr_subwarp_per_element;
 mod csr_thread_per_element;
 mod csr_vector;
@@ -41,6 +42,9 @@ mod host {
         CsrRowSplit1, CsrRowSplit2, CsrRowSplit4, SPLIT_SUM_BLOCK, SplitSum, split_sum_bytes,
     };
     pub use super::csr_segmented_sum::{CsrSegmentedSum4, CsrSegmentedSum8};
+    pub use super::csr_stream::{
+        CsrStream1, CsrStream2, CsrStream4, STREAM_AT_ONCE, csr_stream_bytes,
+    };
     pub use super::csr_subwarp_per_element::CsrSubwarpPerElement;
     pub use super::csr_thread_per_element::{
         CsrThreadPerElementV1, CsrThreadPerElementV2, CsrThreadPerElementV3,

@@ -315,6 +315,63 @@ fn csr_nonzero_split() {
     }
 }
 
+/// Tiles and parts of long rows, as many as a grid has blocks.
+#[test]
+fn csr_stream() {
+    const BLOCK: u32 = 32;
+    for (row, entry) in PLACES {
+        let tail = Tail::new(row, entry);
+        let (row_ptr, columns, values) = tail.csr();
+        let ends = tail.row_ptr();
+        let tiles: Vec<_> = (0..ROWS as usize)
+            .step_by(4)
+            .map(|at| [ends[at], ends[at + 4], row + at as u32, row + at as u32 + 4])
+            .collect();
+        let blocks = i32::MAX as u32;
+        // Each row is a part, and the long row that it is of.
+        let first_part = blocks - ROWS;
+        let number = |at: u32| first_part + at;
+        let parts: Vec<_> =
+            (0..ROWS).map(|at| [ends[at as usize], ends[at as usize + 1], number(at), 0]).collect();
+        let long: Vec<_> = (0..ROWS).map(|at| [row + at, number(at), number(at) + 1, 0]).collect();
+        let long = tail.emulator.alloc_from(&long);
+        macro_rules! check {
+            ($kernel:ident, $lanes:literal, $columns:literal) => {
+                for (items, parts) in [(&tiles, 0), (&parts, blocks)] {
+                    let (y, count) = (tail.y(2), items.len() as u32);
+                    let items = tail.emulator.alloc_from(items);
+                    let plane = STREAM_AT_ONCE * BLOCK;
+                    let args = $kernel {
+                        rows: tail.rows(),
+                        entries: tail.entries(),
+                        k: 2,
+                        lanes: $lanes,
+                        plane,
+                        parts,
+                        items: far(&items, blocks - count),
+                        long_rows: far(&long, first_part),
+                        partial: far_mut(&y, 0_u64),
+                        arrivals: far_mut(&tail.emulator.alloc_from(&[0_u32]), 0_u64),
+                        row_ptr: far(&row_ptr, row),
+                        col_ind: far(&columns, entry),
+                        values: far(&values, entry),
+                        x: tail.x_buffer.ptr(),
+                        y: far_mut(&y, 2 * u64::from(row)).into(),
+                        y_strides: PAIRS,
+                    };
+                    let (grid, shared) =
+                        ((blocks, count.into()), csr_stream_bytes::<f64>($columns, plane));
+                    launch_last::<$kernel<f64>>(&tail.emulator, grid, BLOCK, shared, args);
+                    tail.check_y::<$kernel<f64>>(&y, 2);
+                }
+            };
+        }
+        check!(CsrStream1, 2, 1);
+        check!(CsrStream2, 1, 2);
+        check!(CsrStream4, 1, 4);
+    }
+}
+
 /// Stored elements beyond 2^36.
 #[test]
 fn sell_spmm() {

@@ -5,12 +5,14 @@
 mod arrays;
 mod auto;
 mod bsr_row_split;
+mod candidates;
 mod columns;
 mod csr_adaptive;
 mod csr_adaptive_subblocks;
 mod csr_nonzero_split;
 mod csr_row_split;
 mod csr_segmented_sum;
+mod csr_stream;
 mod csr_subwarp_per_element;
 mod csr_thread_per_element;
 mod csr_vector;
@@ -57,6 +59,7 @@ kernel::registry! {
         SpmmKernel::host(ell_subwarp_per_element::INFO, ell_subwarp_per_element::plan),
         SpmmKernel::device(csr_row_split::INFO, csr_row_split::on_device),
         SpmmKernel::device(csr_nonzero_split::INFO, csr_nonzero_split::on_device),
+        SpmmKernel::device(csr_stream::INFO, csr_stream::on_device),
         SpmmKernel::device(csr_vector::INFO, csr_vector::on_device),
         SpmmKernel::device(csr_segmented_sum::INFO, csr_segmented_sum::on_device),
         SpmmKernel::device(sell_row_split::INFO, sell_row_split::on_device),

@@ -13,7 +13,7 @@ pub(crate) mod vectors;
 use spm_formats::kernel::PlanError;
 
 /// The refusals that tests expect: how the kernel's label begins, and a part of why.
-const REFUSALS: [(&str, &str); 13] = [
+const REFUSALS: [(&str, &str); 14] = [
     // Columns as 16-bit differences do not reach across a long row.
     ("csr-compact", "a row spans more than 2^16 columns"),
     ("dia-thread-per-row", "only matrices on up to"),
@@ -21,6 +21,7 @@ const REFUSALS: [(&str, &str); 13] = [
     // Threads that take columns in pairs.
     ("csr-row-split", "takes an even k"),
     ("csr-nonzero-split", "takes an even k"),
+    ("csr-stream", "takes an even k"),
     ("sell-row-split", "takes an even k"),
     ("bsr-row-split", "takes an even k"),
     ("bsr-row-split", "do not form dense square blocks"),

@@ -14,7 +14,7 @@ use super::planned;
 use super::spmm::LAYOUTS;
 
 /// Kernels that `auto` may choose; planned for new values, these have to take them.
-const CHOSEN: [&str; 15] = [
+const CHOSEN: [&str; 16] = [
     "csr-subwarp-per-row",
     "sell",
     "sellp",
@@ -25,6 +25,7 @@ const CHOSEN: [&str; 15] = [
     "bsr-subwarp-per-row",
     "csr-row-split",
     "csr-nonzero-split",
+    "csr-stream",
     "csr-vector",
     "sell-row-split",
     "sell-thread-per-row",

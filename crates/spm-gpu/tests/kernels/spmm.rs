@@ -25,6 +25,7 @@ kernel_tests! {
     ell_subwarp_per_element "ell-subwarp-per-element",
     csr_row_split "csr-row-split",
     csr_nonzero_split "csr-nonzero-split",
+    csr_stream "csr-stream",
     csr_vector "csr-vector",
     csr_segmented_sum "csr-segmented-sum",
     sell_row_split "sell-row-split",
