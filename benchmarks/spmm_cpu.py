@@ -4,8 +4,8 @@
 
 Everything runs on the same arrays in f64, hot and page-faulted, X and Y on a cache line and on
 large pages, on one thread and on all cores. Both sides take turns, matrix by matrix and round by
-round; a figure is the median over the rounds of the median of each. scipy and sprs add to Y,
-which is cleared before, in the time.
+round; a figure is the median over the rounds of the median of each. scipy and sprs add to Y;
+their time includes clearing it first.
 """
 
 from scipy.sparse import _sparsetools

@@ -172,12 +172,14 @@ impl<'py> Operand<'py> {
         let py = x.py();
         // What it does not describe, such as a tensor without memory, the attributes do.
         let tensor = torch.exchange.and_then(|exchange| exchange.tensor(x).ok());
-        let place = match &tensor {
+        let memory = match &tensor {
             Some(tensor) => memory(tensor.device, is_emulated),
-            None if x.getattr(intern!(py, "is_cuda"))?.extract()? => Some(Memory::SomeGpu),
+            None if x.getattr(intern!(py, "is_cuda"))?.extract()? => {
+                Some(Memory::Gpu(x.call_method0(intern!(py, "get_device"))?.extract()?))
+            }
             None => None,
         };
-        let Some(place) = place else { return Ok(None) };
+        let Some(memory) = memory else { return Ok(None) };
         if x.getattr(intern!(py, "requires_grad"))?.extract::<bool>()? {
             let reason = "requires a gradient, which a product does not have: pass its detach()";
             return Err(PyValueError::new_err(format!("{name}: {reason}")));
@@ -191,9 +193,9 @@ impl<'py> Operand<'py> {
                 let Some(dtype) = tensor.dtype() else {
                     return Err(not_supported(name, &x.getattr("dtype")?));
                 };
-                Self::of_tensor(&tensor, dtype, place, Library::Torch)
+                Self::of_tensor(&tensor, dtype, memory, Library::Torch)
             }
-            None => Self::of_attributes(x, torch, name)?,
+            None => Self::of_attributes(x, torch, name, memory)?,
         };
         let is_complex = operand.dtype.starts_with('c');
         if is_complex && x.call_method0(intern!(py, "is_conj"))?.extract::<bool>()? {
@@ -204,7 +206,12 @@ impl<'py> Operand<'py> {
     }
 
     /// A tensor of a PyTorch before 2.10.
-    fn of_attributes(x: &Bound<'py, PyAny>, torch: &Torch, name: &str) -> PyResult<Self> {
+    fn of_attributes(
+        x: &Bound<'py, PyAny>,
+        torch: &Torch,
+        name: &str,
+        memory: Memory,
+    ) -> PyResult<Self> {
         let py = x.py();
         let dtype = x.getattr(intern!(py, "dtype"))?;
         let Some(&(_, dtype)) = torch.dtypes.iter().find(|(of, _)| dtype.is(of)) else {
@@ -212,10 +219,9 @@ impl<'py> Operand<'py> {
         };
         let shape = Shape::of(&x.getattr(intern!(py, "shape"))?)?;
         let strides = Shape::of(&x.call_method0(intern!(py, "stride"))?)?;
-        let number: u32 = x.call_method0(intern!(py, "get_device"))?.extract()?;
         Ok(Self {
             address: x.call_method0(intern!(py, "data_ptr"))?.extract()?,
-            memory: Memory::Gpu(number),
+            memory,
             library: Library::Torch,
             dtype,
             place: Place::new(shape, Some(strides), 1),

@@ -149,9 +149,10 @@ pub(crate) fn choose<T: Scalar>(
         Ok::<_, Error>(Planned::new(product, reason, start.elapsed()))
     };
     Ok(match intent.products {
-        None if small && intent.deterministic => Chosen::fixed(direct(Reason::Small)?),
-        None if small => Chosen::adaptive(direct(Reason::Small)?),
-        None if !intent.deterministic => Chosen::adaptive(direct(Reason::First)?),
+        None if !intent.deterministic => {
+            Chosen::adaptive(direct(if small { Reason::Small } else { Reason::First })?)
+        }
+        None if small => Chosen::fixed(direct(Reason::Small)?),
         products => {
             let (expected, clock) = (products.unwrap_or(EXPECTED), !intent.deterministic);
             Chosen::fixed(plan(a, resources, machine, expected, clock)?)

@@ -197,7 +197,7 @@ impl SampledRows {
     pub(crate) fn of(row_ptr: &[u32]) -> Self {
         let triples = row_ptr.len().saturating_sub(2);
         let mut rows = Self::default();
-        let sample = (row_ptr.len() / ROWS_A_SAMPLE).clamp(SAMPLE.start, SAMPLE.end);
+        let sample = (row_ptr.len() / ROWS_A_SAMPLE).clamp(LEAST_SAMPLE, MOST_SAMPLE);
         for first in partition::sampled(triples, (row_ptr.len() / sample).max(1)) {
             let ends = &row_ptr[first..first + 3];
             let (before, length) = (ends[1] - ends[0], ends[2] - ends[1]);
@@ -221,9 +221,10 @@ impl SampledRows {
     }
 }
 
-/// Rows that are read to see how regular their lengths are: the least and the most, and between them one of
-/// so many, so that reading them takes little beside one product.
-const SAMPLE: Range<usize> = 64..256;
+/// Rows that are read to see how regular their lengths are: one of [`ROWS_A_SAMPLE`], so that reading them takes
+/// little beside one product, but at least and at most so many.
+const LEAST_SAMPLE: usize = 64;
+const MOST_SAMPLE: usize = 256;
 const ROWS_A_SAMPLE: usize = 32;
 /// Entries whose products are computed before they are summed: they stay in the first-level cache.
 pub(crate) const PRODUCTS: usize = 512;

@@ -32,6 +32,7 @@ const LINE: usize = 64;
 const TILE: u32 = 1 << 16;
 
 /// A way to store the matrix: what its product reads and computes.
+#[derive(Clone)]
 pub(super) struct Way {
     pub(super) label: String,
     pub(super) family: Family,
@@ -182,21 +183,13 @@ impl Structure {
         if list < pointers {
             ways.push(Way {
                 label: dcsr_rows::INFO.id.to_owned(),
-                family: Family::Csr,
                 rows: filled,
                 turns: turns.min(filled * self.turns),
                 short: short.min(filled),
-                sorted: 0.0,
-                elements: nnz,
-                indices: 0.0,
                 bytes: nnz * (value + 4.0) + list,
                 // The pointers are read once.
                 made: list + pointers,
-                reach: self.reach,
-                coded: false,
-                looked_up: 0.0,
-                rest: None,
-                windows: None,
+                ..ways[0].clone()
             });
         }
         let listed = nnz * self.listed;
