@@ -252,7 +252,7 @@ fn values_are_written_into_the_shared_matrix() {
                 continue;
             };
             let place = shared.values().as_ptr();
-            plan.set_values(NewValues::Into(&mut shared, &new)).unwrap();
+            plan.set_values(NewValues::Into(&mut shared, new.as_slice().into())).unwrap();
             assert_eq!((&*shared, shared.values().as_ptr()), (&other, place), "{id}");
             assert_eq!(Arc::strong_count(&shared), 2, "{id}");
             let fresh = kernel.plan(&other, &parameters, &options).unwrap();
@@ -274,7 +274,7 @@ fn a_refusal_leaves_the_shared_matrix_alone() {
     let mut plan = kernel.plan(&shared, &kernel.info.defaults(), &options).unwrap();
     let mut new = values(&a, 1).to_vec();
     new[1] += 1.0;
-    assert!(plan.set_values(NewValues::Into(&mut shared, &new)).is_err());
+    assert!(plan.set_values(NewValues::Into(&mut shared, new.as_slice().into())).is_err());
     assert_eq!(*shared, a);
 }
 

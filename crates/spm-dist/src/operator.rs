@@ -7,7 +7,7 @@ use std::time::Instant;
 use spm_cpu::spmv::BoxedPlan;
 use spm_cpu::{PlanOptions, spmm, spmv, transposed};
 use spm_formats::kernel::{PlanError, Scaling, check_length, split_label};
-use spm_formats::{Csr, DenseShape, Layout, NewValues, Scalar};
+use spm_formats::{Csr, DenseShape, Layout, NewValues, Replacement, Scalar};
 
 use crate::comm::agree;
 use crate::error::Failure;
@@ -434,12 +434,12 @@ impl Renew<'_> {
     fn block<T: Scalar>(
         &self,
         a: &mut Arc<Csr<T>>,
-        values: Vec<T>,
+        mut values: Vec<T>,
         product: &mut BoxedPlan<'static, T>,
         transposed: Option<&mut BoxedPlan<'static, T>>,
     ) -> Result<(), DistError> {
-        if product.set_values(NewValues::Into(a, &values)).is_err() {
-            Arc::make_mut(a).values_mut().copy_from_slice(&values);
+        if product.set_values(NewValues::Into(a, (&mut values).into())).is_err() {
+            Replacement::from(&mut values).put_into(Arc::make_mut(a));
             let anew = plan(a, self.label, self.columns, self.options);
             let other = || plan(a, plain(self.columns), self.columns, self.options);
             *product = anew.or_else(|_| other())?;

@@ -233,6 +233,20 @@ impl<T: Clone> Csr<T> {
         self.values.make_mut()
     }
 
+    /// Exchanges the values of the entries for others, without a copy; [shared](Csr::from_shared) values are
+    /// copied into `values`.
+    ///
+    /// # Errors
+    /// [`FormatError::LengthMismatch`] for another number of values than entries; nothing has changed then.
+    pub fn swap_values(&mut self, values: &mut Vec<T>) -> Result<(), FormatError> {
+        let (expected, found) = (self.nnz(), values.len());
+        if expected != found {
+            return Err(FormatError::LengthMismatch { what: "values", expected, found });
+        }
+        self.values.swap(values);
+        Ok(())
+    }
+
     /// `row_ptr`, `col_ind`, `values`; [shared](Csr::from_shared) arrays are copied.
     pub fn into_arrays(self) -> (Vec<u32>, Vec<u32>, Vec<T>) {
         (self.row_ptr.into_vec(), self.col_ind.into_vec(), self.values.into_vec())

@@ -86,7 +86,7 @@ pub use replace::replace_file;
 pub use scalar::{ByField, RealScalar, Scalar, WidensTo};
 pub use sell::Sell;
 pub use shared_slice::SharedSlice;
-pub use source::{CsrSource, NewValues, Together};
+pub use source::{CsrSource, NewValues, Replacement, Together};
 pub use sprs;
 
 /// Readers and conversions for both types, compiled into this crate: without optimisation, or with

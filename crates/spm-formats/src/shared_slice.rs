@@ -98,6 +98,14 @@ impl<T: Clone> Array<T> {
     }
 }
 
+impl<T: Clone> Array<T> {
+    /// Exchanges the elements for those of a vector: memory of another owner is copied for it.
+    pub(crate) fn swap(&mut self, other: &mut Vec<T>) {
+        let former = std::mem::replace(self, Self::Own(std::mem::take(other)));
+        *other = former.into_vec();
+    }
+}
+
 impl<T> From<Vec<T>> for Array<T> {
     fn from(own: Vec<T>) -> Self {
         Self::Own(own)

@@ -62,11 +62,7 @@ impl<T> CsrSource<'_, T> {
     /// [`FormatError::LengthMismatch`] for another number of values than the matrix has entries;
     /// [`PlanError::Values`] for a matrix to write into that this one does not share.
     pub fn view_with<'v>(&'v self, new: &'v NewValues<'_, T>) -> Result<CsrView<'v, T>, PlanError> {
-        let (owner, values): (Option<&Arc<_>>, &[T]) = match new {
-            NewValues::Shared(values) => (None, values),
-            NewValues::Into(owner, values) => (Some(owner), values),
-            NewValues::Together(Together { owner, values, .. }) => (Some(owner), values),
-        };
+        let (owner, values) = (new.owner(), new.get());
         let shares = |owner| match &self.matrix {
             Matrix::Borrowed(_) => false,
             Matrix::Shared(matrix) => Arc::ptr_eq(matrix, owner),
@@ -112,21 +108,31 @@ impl<T: Copy> CsrSource<'_, T> {
     fn write(
         &mut self,
         owner: &mut Arc<Csr<T>>,
-        values: &[T],
+        mut values: Replacement<'_, T>,
         others: &mut Plans<T>,
         write: impl FnOnce(CsrView<'_, T>, Option<&mut [T]>),
     ) {
         let shared = Unshared::new(self, owner);
         while let Some(mut plan) = others.pop() {
+            let values = values.reborrow();
             let together = Together { owner: &mut *shared.owner, values, others: &mut *others };
             if plan.set_values(NewValues::Together(together)).is_ok() {
-                // It has overwritten those of the matrix.
+                // It has replaced those of the matrix.
                 others.push(plan);
-                return write(CsrView { values, ..shared.owner.view() }, None);
+                return write(shared.owner.view(), None);
             }
         }
-        let Csr { cols, row_ptr, col_ind, values: own } = Arc::make_mut(shared.owner);
-        write(CsrView { cols: *cols, row_ptr, col_ind, values }, Some(own.make_mut()));
+        let a = Arc::make_mut(shared.owner);
+        match values {
+            Replacement::Copied(values) => {
+                let Csr { cols, row_ptr, col_ind, values: own } = a;
+                write(CsrView { cols: *cols, row_ptr, col_ind, values }, Some(own.make_mut()));
+            }
+            swapped @ Replacement::Swapped(_) => {
+                swapped.put_into(a);
+                write(a.view(), None);
+            }
+        }
     }
 }
 
@@ -151,14 +157,68 @@ impl<T> Drop for Unshared<'_, '_, T> {
     }
 }
 
+/// Values that take the place of those of a matrix.
+#[derive(Debug)]
+pub enum Replacement<'v, T> {
+    /// They are copied.
+    Copied(&'v [T]),
+    /// The vector becomes the array of the matrix, and takes the former values.
+    Swapped(&'v mut Vec<T>),
+}
+
+impl<T> Replacement<'_, T> {
+    /// The new values.
+    pub fn get(&self) -> &[T] {
+        match self {
+            Self::Copied(values) => values,
+            Self::Swapped(values) => values,
+        }
+    }
+
+    /// Puts them into a matrix with as many entries.
+    ///
+    /// # Panics
+    /// For another number of values; nothing has changed then.
+    pub fn put_into(self, a: &mut Csr<T>)
+    where
+        T: Clone,
+    {
+        assert_eq!(self.get().len(), a.nnz(), "values and entries");
+        match self {
+            Self::Copied(values) => a.values.make_mut().clone_from_slice(values),
+            Self::Swapped(values) => a.values.swap(values),
+        }
+    }
+
+    /// The same for a shorter time.
+    pub fn reborrow(&mut self) -> Replacement<'_, T> {
+        match self {
+            Self::Copied(values) => Replacement::Copied(values),
+            Self::Swapped(values) => Replacement::Swapped(values),
+        }
+    }
+}
+
+impl<'v, T> From<&'v [T]> for Replacement<'v, T> {
+    fn from(values: &'v [T]) -> Self {
+        Self::Copied(values)
+    }
+}
+
+impl<'v, T> From<&'v mut Vec<T>> for Replacement<'v, T> {
+    fn from(values: &'v mut Vec<T>) -> Self {
+        Self::Swapped(values)
+    }
+}
+
 /// New values for the pattern of a plan's matrix, in CSR order.
 #[derive(Debug)]
 pub enum NewValues<'v, T> {
     /// An array that a plan which reads the values in CSR order keeps, beside its matrix.
     Shared(&'v Arc<Vec<T>>),
-    /// Values to write into the matrix that the plan shares: in place if nobody else shares it, otherwise
-    /// into a copy, which takes its place.
-    Into(&'v mut Arc<Csr<T>>, &'v [T]),
+    /// Values for the matrix that the plan shares: in place if nobody else shares it, otherwise in a copy, which
+    /// takes its place.
+    Into(&'v mut Arc<Csr<T>>, Replacement<'v, T>),
     /// The same for several plans that share one matrix; [`NewValues::together`] makes it.
     Together(Together<'v, T>),
 }
@@ -170,7 +230,7 @@ type Plans<T> = Vec<Box<dyn ProductPlan<T>>>;
 /// matrix that they do not share.
 pub struct Together<'v, T> {
     owner: &'v mut Arc<Csr<T>>,
-    values: &'v [T],
+    values: Replacement<'v, T>,
     others: &'v mut Plans<T>,
 }
 
@@ -181,14 +241,40 @@ impl<T> fmt::Debug for Together<'_, T> {
 }
 
 impl<'v, T> NewValues<'v, T> {
-    /// Values for a plan and for `others`, which all share the matrix `owner`: they are written into it
-    /// once, in place if nobody else shares it. A plan of `others` that does not take them is removed.
+    /// Values for a plan and for `others`, which all share the matrix `owner`: they come into it once, in
+    /// place if nobody else shares it. A plan of `others` that does not take them is removed.
     pub fn together(
         owner: &'v mut Arc<Csr<T>>,
-        values: &'v [T],
+        values: Replacement<'v, T>,
         others: &'v mut Vec<Box<dyn ProductPlan<T>>>,
     ) -> Self {
         Self::Together(Together { owner, values, others })
+    }
+
+    /// The values.
+    pub fn get(&self) -> &[T] {
+        match self {
+            Self::Shared(values) => values,
+            Self::Into(_, values) | Self::Together(Together { values, .. }) => values.get(),
+        }
+    }
+
+    /// The matrix that takes them, which the plan has to share.
+    fn owner(&self) -> Option<&Arc<Csr<T>>> {
+        match self {
+            Self::Shared(_) => None,
+            Self::Into(owner, _) | Self::Together(Together { owner, .. }) => Some(owner),
+        }
+    }
+
+    /// Whether the values are copied into the matrix.
+    pub fn are_copied(&self) -> bool {
+        match self {
+            Self::Shared(_) => false,
+            Self::Into(_, values) | Self::Together(Together { values, .. }) => {
+                matches!(values, Replacement::Copied(_))
+            }
+        }
     }
 }
 
@@ -257,24 +343,44 @@ mod tests {
         let mut source = CsrSource::from(&a);
         source.set_values(NewValues::Shared(&Arc::new(vec![1.0, 2.0])), copy).unwrap();
         let place = a.values().as_ptr();
-        source.set_values(NewValues::Into(&mut a, &[7.0, 8.0]), copy).unwrap();
+        source.set_values(NewValues::Into(&mut a, [7.0, 8.0].as_slice().into()), copy).unwrap();
         assert_eq!((source.view().values(), a.values()), (&[7.0, 8.0][..], &[7.0, 8.0][..]));
         assert_eq!((a.values().as_ptr(), source.view().values().as_ptr()), (place, place));
         // Somebody else keeps the old ones.
         let other = Arc::clone(&a);
-        source.set_values(NewValues::Into(&mut a, &[3.0, 4.0]), copy).unwrap();
+        source.set_values(NewValues::Into(&mut a, [3.0, 4.0].as_slice().into()), copy).unwrap();
         assert_eq!((other.values(), a.values()), (&[7.0, 8.0][..], &[3.0, 4.0][..]));
         assert_eq!(source.view(), a.view());
+        // A vector changes places with the matrix's.
+        let mut new = vec![1.0, 9.0];
+        let place = new.as_ptr();
+        drop(other);
+        let swapped = NewValues::Into(&mut a, (&mut new).into());
+        assert!(!swapped.are_copied());
+        source
+            .set_values(swapped, |view, own| assert!(own.is_none() && view.values() == [1.0, 9.0]))
+            .unwrap();
+        assert_eq!(
+            (a.values(), a.values().as_ptr(), new),
+            (&[1.0, 9.0][..], place, vec![3.0, 4.0])
+        );
+        assert_eq!((source.view(), Arc::strong_count(&a)), (a.view(), 2));
         // Errors change nothing.
-        assert!(source.set_values(NewValues::Into(&mut a, &[0.0]), copy).is_err());
+        assert!(source.set_values(NewValues::Into(&mut a, [0.0].as_slice().into()), copy).is_err());
         let mut foreign = Arc::new(matrix());
-        let error =
-            source.set_values(NewValues::Into(&mut foreign, &[0.0, 0.0]), copy).unwrap_err();
+        let error = source
+            .set_values(NewValues::Into(&mut foreign, [0.0, 0.0].as_slice().into()), copy)
+            .unwrap_err();
         assert_eq!(error, PlanError::Values("the plan does not share the matrix"));
         assert_eq!((source.view(), foreign), (a.view(), Arc::new(matrix())));
         let mut borrowed = CsrSource::from(a.view());
         assert!(
-            borrowed.set_values(NewValues::Into(&mut Arc::clone(&a), &[0.0, 0.0]), copy).is_err()
+            borrowed
+                .set_values(
+                    NewValues::Into(&mut Arc::clone(&a), [0.0, 0.0].as_slice().into()),
+                    copy
+                )
+                .is_err()
         );
     }
 }

@@ -3,7 +3,7 @@
 use std::sync::{Arc, OnceLock};
 use std::time::Duration;
 
-use spm_formats::{Csr, DenseShape, Scalar};
+use spm_formats::{Csr, DenseShape, Replacement, Scalar};
 
 use crate::engine::{DirectProduct, Product, Resources};
 use crate::many::Many;
@@ -119,9 +119,9 @@ impl<T: Scalar> Cpu<T> {
         self.many.plan(dense, || DirectProduct::many(a, dense, &self.resources))
     }
 
-    /// Writes `values` into the matrix, which the plan and `a` share. Returns whether the plan takes
+    /// Puts `values` into the matrix, which the plan and `a` share. Returns whether the plan takes
     /// them; if not, the matrix has not changed.
-    pub(crate) fn set_values(&mut self, a: &mut Arc<Csr<T>>, values: &[T]) -> bool {
+    pub(crate) fn set_values(&mut self, a: &mut Arc<Csr<T>>, values: Replacement<'_, T>) -> bool {
         // These share the matrix, and have its former values.
         (self.transposed, self.conjugate) = (Transposed::new(), OnceLock::new());
         let many = self.many.get_mut();

@@ -6,7 +6,7 @@ use std::time::Instant;
 
 use spm_cpu::{PlanOptions, Threads, spmm, spmv, transpose};
 use spm_formats::kernel::{Footprint, Scaling, TransposeOutput, split_label};
-use spm_formats::{Csr, DenseShape, MemoryBudget, NewValues, Scalar};
+use spm_formats::{Csr, DenseShape, MemoryBudget, NewValues, Replacement, Scalar};
 
 use crate::{Error, ParseRecipeError, Recipe, pools};
 
@@ -93,12 +93,12 @@ impl<T: Scalar> Product<T> {
         self.plan.footprint()
     }
 
-    /// Writes `values` into the matrix, which the plan, `others` and `a` share. Returns whether the plan takes
+    /// Puts `values` into the matrix, which the plan, `others` and `a` share. Returns whether the plan takes
     /// them; if not, nothing has changed.
     pub(crate) fn set_values(
         &mut self,
         a: &mut Arc<Csr<T>>,
-        values: &[T],
+        values: Replacement<'_, T>,
         others: &mut Vec<spmm::BoxedPlan<'static, T>>,
     ) -> bool {
         self.plan.set_values(NewValues::together(a, values, others)).is_ok()

@@ -6,7 +6,7 @@ use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
 use std::time::{Duration, Instant};
 
 use spm_formats::kernel::{Footprint, PlanError, Scaling, split_label};
-use spm_formats::{Csr, DenseShape, MemoryBudget, Scalar};
+use spm_formats::{Csr, DenseShape, MemoryBudget, Replacement, Scalar};
 use spm_gpu::spmv::BoxedPlan;
 use spm_gpu::{
     DeviceBuffer, DeviceCsr, DeviceScalar, DeviceVector, PlanOptions, Sampling, Stream, spmm, spmv,
@@ -151,7 +151,7 @@ pub(crate) trait GpuProducts<T>: Send + Sync {
 
     /// Writes `values` into `a` and into the plan. Returns whether the plan takes them; if not, nothing
     /// has changed.
-    fn set_values(&mut self, a: &mut Arc<Csr<T>>, values: &[T]) -> bool;
+    fn set_values(&mut self, a: &mut Arc<Csr<T>>, values: Replacement<'_, T>) -> bool;
 
     /// The same choice for other values; straight from CSR if its kernel does not suit them.
     fn again(&self, a: &Csr<T>) -> Result<Box<dyn GpuProducts<T>>, Error>;
@@ -563,15 +563,15 @@ impl<T: DeviceScalar> GpuProducts<T> for Plans<T> {
         self.run(&*self.dense(a, dense)?, Scaling::new(alpha, beta), x, None, y)
     }
 
-    fn set_values(&mut self, a: &mut Arc<Csr<T>>, values: &[T]) -> bool {
-        let Ok(on_device) = DeviceBuffer::from_slice(&self.gpu.device, values) else {
+    fn set_values(&mut self, a: &mut Arc<Csr<T>>, values: Replacement<'_, T>) -> bool {
+        let Ok(on_device) = DeviceBuffer::from_slice(&self.gpu.device, values.get()) else {
             return false;
         };
         let stream = &self.gpu.stream;
         if self.product.get_mut().set_values(&on_device, stream).is_err() {
             return false;
         }
-        Arc::make_mut(a).values_mut().copy_from_slice(values);
+        values.put_into(Arc::make_mut(a));
         // The other plans take them, too, or are made again when they are needed. Conjugate values and
         // those in the order of the transpose are others.
         self.others = Default::default();

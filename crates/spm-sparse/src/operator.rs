@@ -4,7 +4,7 @@ use std::fmt;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
-use spm_formats::{Csr, DenseShape, Layout, Scalar};
+use spm_formats::{Csr, DenseShape, Layout, Replacement, Scalar};
 
 use crate::cpu::Cpu;
 use crate::error::check;
@@ -472,11 +472,24 @@ impl<T: Scalar> Operator<T> {
     /// [`Error::Shape`]: another number of values. `Error::Gpu`: a GPU that fails or has too little memory
     /// for a second plan; the operator keeps its former values then.
     pub fn set_values(&mut self, values: &[T]) -> Result<(), Error> {
-        check("values", self.nnz(), values.len())?;
-        if self.give_to_plan(values) {
+        self.replace_values(values.into())
+    }
+
+    /// As [`Operator::set_values`], without a copy on the host: `values` becomes the array of the matrix, and has
+    /// the former values afterwards. Its memory serves for the next values.
+    ///
+    /// # Errors
+    /// As [`Operator::set_values`]; `values` is as it was then.
+    pub fn swap_values(&mut self, values: &mut Vec<T>) -> Result<(), Error> {
+        self.replace_values(values.into())
+    }
+
+    fn replace_values(&mut self, mut values: Replacement<'_, T>) -> Result<(), Error> {
+        check("values", self.nnz(), values.get().len())?;
+        if self.give_to_plan(values.reborrow()) {
             return Ok(());
         }
-        self.plan_anew(|a| Arc::make_mut(a).values_mut().copy_from_slice(values))
+        self.plan_anew(|a| values.reborrow().put_into(Arc::make_mut(a)))
     }
 
     /// As [`Operator::set_values`], with the values of a matrix that has its entries at the same
@@ -485,21 +498,21 @@ impl<T: Scalar> Operator<T> {
     /// # Errors
     /// [`Error::Pattern`]: entries at other places; those of [`IntoCsr::into_csr`].
     pub fn set_matrix<A: IntoCsr<Scalar = T>>(&mut self, a: A) -> Result<(), Error> {
-        let (new, now) = (a.into_csr()?, &self.inner.a);
+        let (mut new, now) = (a.into_csr()?, &self.inner.a);
         let alike = new.shape() == now.shape()
             && new.row_ptr() == now.row_ptr()
             && new.col_ind() == now.col_ind();
         if !alike {
             return Err(Error::Pattern);
         }
-        if self.give_to_plan(new.values()) {
+        if self.give_to_plan(new.values().into()) {
             return Ok(());
         }
-        self.plan_anew(|a| *a = new)
+        self.plan_anew(|a| std::mem::swap(a, &mut new))
     }
 
     /// Hands new values to the plan. Returns whether it took them: not while a clone uses it.
-    fn give_to_plan(&mut self, values: &[T]) -> bool {
+    fn give_to_plan(&mut self, values: Replacement<'_, T>) -> bool {
         let Some(Inner { a, engine, .. }) = Arc::get_mut(&mut self.inner) else { return false };
         match engine {
             Engine::Cpu(cpu) => cpu.set_values(a, values),
@@ -508,17 +521,17 @@ impl<T: Scalar> Operator<T> {
         }
     }
 
-    /// Plans anew after `change` has replaced the values.
-    fn plan_anew(&mut self, change: impl FnOnce(&mut Arc<Csr<T>>)) -> Result<(), Error> {
+    /// Plans anew after `exchange` has replaced the values. A second call of it undoes the first.
+    fn plan_anew(&mut self, mut exchange: impl FnMut(&mut Arc<Csr<T>>)) -> Result<(), Error> {
         let again = match &self.inner.engine {
             Engine::Cpu(cpu) => cpu.again(),
             #[cfg(feature = "gpu")]
             Engine::Gpu(gpu) => {
                 // The device may fail: the operator keeps its former values then.
                 let mut a = Arc::clone(&self.inner.a);
-                change(&mut a);
-                let engine = Engine::Gpu(gpu.again(&a)?);
-                *self = Self::from_parts(a, engine);
+                exchange(&mut a);
+                let again = gpu.again(&a).inspect_err(|_| exchange(&mut a))?;
+                *self = Self::from_parts(a, Engine::Gpu(again));
                 return Ok(());
             }
         };
@@ -528,7 +541,7 @@ impl<T: Scalar> Operator<T> {
             Ok(former) => former.a,
             Err(shared) => Arc::clone(&shared.a),
         };
-        change(&mut a);
+        exchange(&mut a);
         let engine = Engine::Cpu(again.plan(&a));
         *self = Self::from_parts(a, engine);
         Ok(())

@@ -39,6 +39,15 @@ fn new_values_give_the_bits_of_a_new_operator() {
                 let recipe = op.recipe().clone();
                 let new = Operator::builder(new).recipe(recipe).build().unwrap();
                 assert_eq!(products(&op), products(&new), "{name}: {}", op.recipe());
+                // The same without a copy.
+                let mut swapped: Vec<f64> = values.iter().map(|value| -value).collect();
+                let (negative, place) = (with_values(&a, &swapped), swapped.as_ptr());
+                op.swap_values(&mut swapped).unwrap();
+                assert_eq!((&**op.matrix(), swapped), (&negative, values), "{name}");
+                assert_eq!(op.matrix().values().as_ptr(), place, "{name}");
+                let recipe = op.recipe().clone();
+                let new = Operator::builder(negative).recipe(recipe).build().unwrap();
+                assert_eq!(products(&op), products(&new), "{name}: {}", op.recipe());
             }
         }
     }
@@ -114,6 +123,12 @@ fn clones_keep_the_former_values() {
     assert_eq!(products(&former), expected);
     assert_ne!(products(&op), expected);
     assert_eq!(**former.matrix(), a);
+    let mut values = vec![2.0; a.nnz()];
+    let (mut op, second) = (former.clone(), op);
+    op.swap_values(&mut values).unwrap();
+    assert_eq!((values, op.matrix().values()), (a.values().to_vec(), &*vec![2.0; a.nnz()]));
+    assert_eq!(products(&former), expected);
+    assert!(second.matrix().values().iter().all(|&value| value == 1.0));
 }
 
 #[test]
@@ -127,7 +142,9 @@ fn a_matrix_with_the_same_pattern_is_taken_in_any_form() {
     assert!(matches!(other, Err(Error::Pattern)), "{other:?}");
     let error = op.set_values(&[1.0]).unwrap_err();
     let Error::Shape { what: "values", found: 1, .. } = error else { panic!("{error:?}") };
-    assert_eq!(**op.matrix(), new);
+    let mut too_few = vec![1.0];
+    assert!(matches!(op.swap_values(&mut too_few), Err(Error::Shape { what: "values", .. })));
+    assert_eq!((&**op.matrix(), too_few), (&new, vec![1.0]));
 }
 
 /// The kernel keeps one half of a symmetric matrix; the new values are not symmetric.
@@ -140,7 +157,9 @@ fn values_that_the_kernel_refuses_are_multiplied_from_csr() {
     let mut op = Operator::builder(symmetric).recipe(recipe).build().unwrap();
     assert!(op.recipe().kernel().starts_with("sell-symmetric"), "{}", op.recipe());
     let values = vector::<f64>(a.nnz());
-    op.set_values(&values).unwrap();
+    let mut swapped = values.clone();
+    op.swap_values(&mut swapped).unwrap();
+    assert!(swapped.iter().all(|&value| value == 0.5));
     assert_eq!(op.describe().reason, spm::Reason::NewValues);
     let (x, mut y) = (vector::<f64>(a.cols()), vec![f64::NAN; a.rows()]);
     op.apply(&x, &mut y).unwrap();

@@ -145,6 +145,13 @@ pub(crate) trait Isa<T: Scalar>: Copy {
     unsafe fn few(from: *const T) -> Self::Few;
     /// The elements of `few` at [`LANES`] indices below [`FEW`].
     unsafe fn pick(few: Self::Few, index: *const u8) -> Self::Vector;
+    /// The elements at the indices of lanes whose bit of `lanes` is 1; 0 of the others. The indices of the former are
+    /// below 2^31, and there is an element 0.
+    #[inline(always)]
+    unsafe fn gather_some(lanes: u8, from: *const T, index: &[u32; LANES]) -> Self::Vector {
+        // SAFETY: the caller's promise; the array has an element for each lane.
+        unsafe { Self::load(portable::Portable::gather_some(lanes, from, index).as_ptr()) }
+    }
     /// The vector with 0 in lanes whose bit of `mask` is 0.
     unsafe fn keep(mask: u8, vector: Self::Vector) -> Self::Vector;
     /// Where an index repeats, the highest lane wins.
@@ -221,13 +228,21 @@ impl Machine {
     /// The best instruction set of this processor for a job that gathers from `elements` elements
     /// as the parameter [`GATHER`] in `parameters` says.
     pub(crate) fn for_gathers(parameters: &Parameters, elements: usize) -> Self {
+        let vector_gather = parameters.choice(GATHER.name) == "vector";
+        Self { level: processor::detect_level(), vector_gather }.within(elements)
+    }
+
+    /// The best instruction set of this processor for a job that gathers from `elements` elements by the parameter's
+    /// default.
+    pub(crate) fn gathering(elements: usize) -> Self {
+        Self { level: processor::detect_level(), vector_gather: true }.within(elements)
+    }
+
+    /// The same machine for a job that gathers from `elements` elements.
+    pub(crate) fn within(self, elements: usize) -> Self {
         // Vector gathers take signed 32-bit indices.
-        let level = if i32::try_from(elements).is_ok() {
-            processor::detect_level()
-        } else {
-            Level::Portable
-        };
-        Self { level, vector_gather: parameters.choice(GATHER.name) == "vector" }
+        let level = if i32::try_from(elements).is_ok() { self.level } else { Level::Portable };
+        Self { level, ..self }
     }
 
     /// Whether [`Isa::pick`] takes no loads: the registers have room for [`FEW`] elements.
@@ -347,6 +362,9 @@ mod tests {
                 I::store(stored.as_mut_ptr(), edges);
                 I::store_some(0b0100_0010, stored.as_mut_ptr(), I::splat(T::from_f64(2.0)));
                 self.out.extend(stored);
+                let some = I::gather_some(0b1010_0110, x.as_ptr(), &wide);
+                I::store(stored.as_mut_ptr(), some);
+                self.out.extend(stored);
                 let few = I::few(x.as_ptr().add(3));
                 let picked = I::pick(few, four_bits.as_ptr());
                 let bytes = I::gather_u8(x.as_ptr(), byte.as_ptr());
@@ -369,6 +387,7 @@ mod tests {
         expected.extend([1., 1., 0., 0., 0., 0., 0., 0.]);
         expected.extend([537_596., 7., 8., 9., 10., 15., 18., 21., 24., 2994.]);
         expected.extend([999., 2., 0., 0., 0., 0., 2., 1.]);
+        expected.extend([0., 999., 3., 0., 0., 5., 0., 1.]);
         expected.extend([0., 998_001., 9., 0., 0., 25., 0., 1.]);
         expected.extend([0., 0., 0., 536., 5., 0., 1., 0.]);
         expected.extend([10., 34., 3., 19., 11., 11., 26., 17.]);

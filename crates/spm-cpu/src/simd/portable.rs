@@ -92,6 +92,17 @@ impl<T: Scalar> Isa<T> for Portable {
         std::array::from_fn(|lane| if mask >> lane & 1 == 0 { T::ZERO } else { vector[lane] })
     }
     #[inline(always)]
+    unsafe fn gather_some(lanes: u8, from: *const T, index: &[u32; LANES]) -> [T; LANES] {
+        // Without a branch for each lane.
+        std::array::from_fn(|lane| {
+            let is_there = lanes >> lane & 1 == 1;
+            let at = if is_there { index[lane] as usize } else { 0 };
+            // SAFETY: the caller's promise.
+            let element = unsafe { *from.add(at) };
+            if is_there { element } else { T::ZERO }
+        })
+    }
+    #[inline(always)]
     unsafe fn scatter_u16(to: *mut T, index: *const u16, vector: [T; LANES]) {
         for (lane, value) in vector.into_iter().enumerate() {
             // SAFETY: the caller's promise.

@@ -168,6 +168,16 @@ impl<const GATHER: bool> Isa<f64> for Avx512<GATHER> {
             _mm512_mask_blend_pd(upper, low, high)
         }
     }
+    #[inline(always)]
+    unsafe fn gather_some(lanes: u8, from: *const f64, index: &[u32; LANES]) -> __m512d {
+        unsafe {
+            if !GATHER {
+                return Self::load(Portable::gather_some(lanes, from, index).as_ptr());
+            }
+            let index = _mm256_loadu_si256(index.as_ptr().cast());
+            _mm512_mask_i32gather_pd::<8>(_mm512_setzero_pd(), lanes, index, from)
+        }
+    }
     intrinsic!(keep(mask: u8, vector: __m512d) -> __m512d: _mm512_maskz_mov_pd(mask, vector));
     #[inline(always)]
     unsafe fn scatter_u16(to: *mut f64, index: *const u16, vector: __m512d) {

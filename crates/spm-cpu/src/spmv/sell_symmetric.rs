@@ -70,6 +70,8 @@ struct Part<T> {
     runs: Box<[Run]>,
     /// Of each chunk, whether it has no padding.
     full: Box<[bool]>,
+    /// Of chunks with padding, for each chunk column a bit for each row that has an entry, for new values.
+    masks: Box<[u8]>,
     /// Entries of each row below the diagonal.
     lower: Box<[u32]>,
     /// The values, eight for each chunk column.
@@ -170,7 +172,7 @@ impl Costs {
         let spills = parts.iter().map(spill).sum::<usize>() * T::BYTES;
         let of_rows = a.rows() * (size_of::<u32>() + size_of::<bool>());
         let fixed = spills + of_rows + parts.len() * (size_of::<Part<T>>() + of_chunk);
-        Self { entries: a.nnz(), fixed, of_element: 3 * (T::BYTES + 1) + 1 }
+        Self { entries: a.nnz(), fixed, of_element: 3 * (T::BYTES + 1) + 2 }
     }
 
     fn check(&self, elements: usize, options: &PlanOptions) -> Result<(), FormatError> {
@@ -226,7 +228,7 @@ impl<T: Scalar> Part<T> {
     /// say.
     fn new(a: &CsrView<'_, T>, rows: Range<usize>, room: &Room) -> Option<Self> {
         let (mut run_counts, mut runs, mut full) = (vec![], Vec::<Run>::new(), vec![]);
-        let mut values = vec![];
+        let (mut values, mut masks) = (vec![], vec![]);
         let mut reach = rows.end;
         let whole = rows.start + rows.len() / LANES * LANES;
         for start in (rows.start..whole).step_by(LANES) {
@@ -241,7 +243,7 @@ impl<T: Scalar> Part<T> {
             full.push(entries == firsts.len() * LANES);
             room.take(firsts.len() * LANES)?;
             let lanes: [_; LANES] = std::array::from_fn(upper);
-            place_all(a, &lanes, &firsts, T::ZERO, |value| value, &mut values);
+            place_all(a, &lanes, &firsts, T::ZERO, |value| value, (&mut values, &mut masks));
             let before = runs.len();
             for &first in &firsts {
                 match runs[before..].last_mut() {
@@ -258,9 +260,9 @@ impl<T: Scalar> Part<T> {
         }
         let spill_len = reach + LANES - rows.end;
         let lower = rows.clone().map(|row| (upper(a, row).start - a.row_range(row).start) as u32);
-        let (lower, full) = (lower.collect(), full.into());
-        let (run_counts, runs) = (run_counts.into(), runs.into());
-        Some(Self { rows, run_counts, runs, full, lower, values: values.into(), spill_len })
+        let (lower, full, masks) = (lower.collect(), full.into(), masks.into());
+        let (run_counts, runs, values) = (run_counts.into(), runs.into(), values.into());
+        Some(Self { rows, run_counts, runs, full, masks, lower, values, spill_len })
     }
 }
 
@@ -280,7 +282,10 @@ impl<T: RealScalar> Product<T> for SellSymmetric<'_, T> {
             size_of_val(&*part.run_counts) + size_of_val(&*part.runs) + size_of_val(&*part.values)
         };
         let rest = |part: &Part<T>| {
-            part.spill_len * T::BYTES + size_of_val(&*part.full) + size_of_val(&*part.lower)
+            part.spill_len * T::BYTES
+                + size_of_val(&*part.full)
+                + size_of_val(&*part.masks)
+                + size_of_val(&*part.lower)
         };
         Memory::owned(self.parts.iter().map(bytes).sum(), self.parts.iter().map(rest).sum())
     }
@@ -329,14 +334,14 @@ impl<T: RealScalar> Product<T> for SellSymmetric<'_, T> {
             return Err(PlanError::Values("they are not symmetric, as the old ones are"));
         }
         let stored: usize = parts.iter().map(|part| size_of_val(&*part.values)).sum();
-        let stores = Stores::for_bytes(2 * size_of_val(view.values()) + stored, threads);
+        let stores = Stores::for_new(&new, stored, threads);
         let parts = Disjoint::new(parts);
         a.set_values(new, |a, own| {
             let own = own.map(Disjoint::new);
             stores.run(threads, |index| {
                 // SAFETY: each thread has its own part.
                 let part = unsafe { &mut parts.range(index..index + 1)[0] };
-                part.set_values(&a, stores, |rows| {
+                part.set_values(&a, stores, &mut |rows| {
                     if let Some(own) = own {
                         // SAFETY: the rows of parts do not overlap.
                         unsafe { stores.copy_rows(&a, rows, own) };

@@ -18,7 +18,7 @@ use crate::disjoint::Disjoint;
 use crate::kernel::{Planned, Problem};
 use crate::scaled::{Buffers, Staged, Update};
 use crate::simd::{self, GATHER, Isa, Job, LANES, Machine};
-use crate::values::Stores;
+use crate::values::{Lanes, Stores};
 use crate::{PlanOptions, Threads, scaled};
 
 pub(super) const INFO: KernelInfo = KernelInfo {
@@ -172,9 +172,11 @@ impl<T: Scalar> Band<T> {
     fn set_values(
         &mut self,
         a: &CsrView<'_, T>,
+        machine: Machine,
         stores: Stores,
         mut copy: impl FnMut(Range<usize>),
     ) {
+        let machine = machine.within(a.nnz());
         let first_row = self.rows.start;
         // Of each row the first entry that no tile has had yet.
         let mut next = a.row_ptr()[self.rows.clone()].to_vec();
@@ -187,7 +189,7 @@ impl<T: Scalar> Band<T> {
             let lines = a.col_ind()[entries].chunks(COLUMNS_OF_LINE);
             lines.for_each(|line| simd::prefetch(line.as_ptr()));
             for tile in &mut tiles {
-                tile.set_values(a, first_row, end, &mut next, stores);
+                machine.run(Replace { tile, a: *a, first_row, end, next: &mut next, stores });
             }
         }
     }
@@ -209,56 +211,82 @@ impl<'a, T: Scalar> Unset<'a, T> {
         Self { end_col: tile.end_col, chunks: &tile.chunks, values }
     }
 
-    /// Takes the values of rows before `end`; `next` has the first entry of each row of the band, whose first
-    /// one is `first_row`, that no tile has had yet.
-    fn set_values(
+    /// The chunks of rows before `end`, where `first_row` is the band's first row, and their elements; the others
+    /// are left.
+    fn before(
         &mut self,
-        a: &CsrView<'_, T>,
         first_row: usize,
         end: usize,
-        next: &mut [u32],
-        stores: Stores,
-    ) {
-        let before = |chunk: &Chunk| first_row + usize::from(chunk.rows[0]) < end;
-        let count = self.chunks.iter().take_while(|chunk| before(chunk)).count();
+    ) -> impl Iterator<Item = (&'a Chunk, &'a mut [[T; LANES]])> {
+        let is_before = |chunk: &&Chunk| first_row + usize::from(chunk.rows[0]) < end;
+        let count = self.chunks.iter().take_while(is_before).count();
         let (chunks, left) = self.chunks.split_at(count);
         self.chunks = left;
-        for chunk in chunks {
-            let (elements, left) =
-                std::mem::take(&mut self.values).split_at_mut(usize::from(chunk.width));
+        chunks.iter().map(|chunk| {
+            let values = std::mem::take(&mut self.values);
+            let (elements, left) = values.split_at_mut(usize::from(chunk.width));
             self.values = left;
-            // The values of a row in this tile, of which there are at most so many.
-            let mut values = |row: u16, most: usize| {
-                let row = usize::from(row);
-                let start = next[row] as usize;
-                let most = most.min(a.row_ptr()[first_row + row + 1] as usize - start);
-                let cols = &a.col_ind()[start..start + most];
-                // Without a branch for each column.
-                let inside = |&col: &u32| usize::from((col as usize) < self.end_col);
-                let length: usize = cols.iter().map(inside).sum();
-                next[row] += length as u32;
-                &a.values()[start..start + length]
-            };
+            (chunk, elements)
+        })
+    }
+}
+
+/// Has a tile take the values of the rows of a window.
+struct Replace<'a, 'u, T> {
+    tile: &'a mut Unset<'u, T>,
+    a: CsrView<'a, T>,
+    /// The first row of the band.
+    first_row: usize,
+    /// The first row behind the window.
+    end: usize,
+    /// Of each row of the band the first entry that no tile has had yet.
+    next: &'a mut [u32],
+    stores: Stores,
+}
+
+// SAFETY: `As<T>` is `Replace<T>`.
+unsafe impl<'a, 'u, T: Scalar> Job<T> for Replace<'a, 'u, T> {
+    type As<U: Scalar> = Replace<'a, 'u, U>;
+
+    #[inline(always)]
+    unsafe fn run<I: Isa<T>>(self) {
+        let Self { tile, a, first_row, end, next, stores } = self;
+        let end_col = tile.end_col;
+        // The entries of a row in this tile, of which there are at most so many.
+        let mut entries = |row: u16, most: usize| {
+            let row = usize::from(row);
+            let start = next[row];
+            let most = most.min((a.row_ptr()[first_row + row + 1] - start) as usize);
+            let cols = &a.col_ind()[start as usize..start as usize + most];
+            // Without a branch for each column.
+            let length: u32 = cols.iter().map(|&col| u32::from((col as usize) < end_col)).sum();
+            next[row] = start + length;
+            start..start + length
+        };
+        for (chunk, elements) in tile.before(first_row, end) {
+            let width = elements.len();
             if chunk.is_one_row {
-                let values = values(chunk.rows[0], LANES * elements.len());
+                let row = entries(chunk.rows[0], LANES * width);
+                let values = &a.values()[row.start as usize..row.end as usize];
                 for (to, new) in elements.iter_mut().zip(values.chunks(LANES)) {
-                    let new = std::array::from_fn(|l| new.get(l).copied().unwrap_or(T::ZERO));
-                    stores.put(new, to);
+                    // SAFETY: so many elements; the caller's promise.
+                    unsafe { stores.put::<T, I>(I::load_first(new.len(), new.as_ptr()), to) };
                 }
                 continue;
             }
-            let lanes: [&[T]; LANES] = std::array::from_fn(|lane| {
+            let lanes = Lanes::new(std::array::from_fn(|lane| {
                 // A lane that repeats the last one's row has padding only.
                 if lane + 1 < LANES && chunk.rows[lane] == chunk.rows[LANES - 1] {
-                    return &[][..];
+                    return 0..0;
                 }
-                values(chunk.rows[lane], elements.len())
-            });
-            let full = lanes.iter().map(|lane| lane.len()).min().unwrap_or(0);
-            let (whole, rest) = elements.split_at_mut(full);
-            stores.transpose(lanes.map(|lane| &lane[..full]), whole);
-            for (element, to) in (full..).zip(rest) {
-                stores.put(lanes.map(|lane| lane.get(element).copied().unwrap_or(T::ZERO)), to);
+                entries(chunk.rows[lane], width)
+            }));
+            // SAFETY: entries of `a`, for whose number `Band::set_values` has asked for a machine; the caller's
+            // promise.
+            unsafe {
+                lanes.each::<T, I>(a.values(), width, |at, new| {
+                    stores.put::<T, I>(new, &mut elements[at]);
+                });
             }
         }
     }
@@ -420,16 +448,16 @@ impl<T: Scalar> Product<T> for SellTiles<'_, T> {
     }
 
     fn set_values(&mut self, new: NewValues<'_, T>) -> Result<(), PlanError> {
-        let Self { a, bands, threads, bounds, .. } = self;
+        let Self { a, bands, threads, bounds, machine, .. } = self;
         let stored: usize = bands.iter().flat_map(|band| &band.tiles).map(Tile::value_bytes).sum();
-        let stores = Stores::for_bytes(2 * size_of_val(a.view().values()) + stored, threads);
+        let stores = Stores::for_new(&new, stored, threads);
         let bands = Disjoint::new(bands);
         a.set_values(new, |a, own| {
             let own = own.map(Disjoint::new);
             stores.run(threads, |part| {
                 // SAFETY: each part has its own bands.
                 for band in unsafe { bands.range(bounds[part]..bounds[part + 1]) } {
-                    band.set_values(&a, stores, |rows| {
+                    band.set_values(&a, *machine, stores, |rows| {
                         if let Some(own) = own {
                             // SAFETY: the rows of bands do not overlap.
                             unsafe { stores.copy_rows(&a, rows, own) };

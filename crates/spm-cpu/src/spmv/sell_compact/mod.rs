@@ -188,6 +188,7 @@ impl<T: RealScalar> Product<T> for SellCompact<'_, T> {
     fn memory(&self) -> Memory {
         let segments: usize = self.segments.iter().map(Segment::bytes).sum();
         let (table, rest) = self.coding.bytes();
+        let rest = rest + self.segments.iter().map(Segment::rest_bytes).sum::<usize>();
         Memory::owned(segments + table, self.long.bytes() + size_of_val(&*self.bounds) + rest)
     }
 
@@ -229,19 +230,17 @@ impl<T: RealScalar> Product<T> for SellCompact<'_, T> {
 
     fn set_values(&mut self, new: NewValues<'_, T>) -> Result<(), PlanError> {
         let Self { a, segments, coding, threads, bounds, .. } = self;
-        let copied_rows = self.copied_rows;
+        let (copied_rows, machine) = (self.copied_rows, self.machine);
         let view = a.view_with(&new)?;
         *coding = coding.of_new(view.values(), self.most_codes, threads)?;
-        // The new ones are read, and written into the matrix and into the segments.
-        let bytes = view.nnz() * (2 * T::BYTES + coding.value_bytes());
-        let stores = Stores::for_bytes(bytes, threads);
+        let stores = Stores::for_new(&new, view.nnz() * coding.value_bytes(), threads);
         let segments = Disjoint::new(segments);
         a.set_values(new, |a, own| {
             let own = own.map(Disjoint::new);
             stores.run(threads, |part| {
                 // SAFETY: each part has its own segments.
                 for segment in unsafe { segments.range(bounds[part]..bounds[part + 1]) } {
-                    segment.set_values(&a, coding, stores, copied_rows, |rows| {
+                    segment.set_values(&a, coding, machine, stores, copied_rows, &mut |rows| {
                         if let Some(own) = own {
                             // SAFETY: the rows of segments do not overlap.
                             unsafe { stores.copy_rows(&a, rows, own) };

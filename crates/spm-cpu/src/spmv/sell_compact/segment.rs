@@ -7,10 +7,10 @@ use spm_formats::{CsrView, Scalar};
 
 use super::coding::Coding;
 use crate::aligned::{ALIGNMENT, Aligned};
-use crate::simd::LANES;
+use crate::simd::{Isa, Job, LANES, Machine};
 use crate::spmv::dictionary::Dictionary;
 use crate::spmv::long_rows::LONG;
-use crate::values::{Stores, shifted};
+use crate::values::{Lanes, Stores};
 
 /// Maximum rows of a segment, so that positions inside it fit 16 bits.
 pub(super) const MOST_ROWS: usize = 1 << 16;
@@ -63,8 +63,8 @@ pub(super) struct Segment<T> {
     pub(super) values: Values<T>,
     pub(super) narrow: Box<[u16]>,
     pub(super) wide: Box<[u32]>,
-    /// Without stored values: for each chunk column beyond `full`, a bit for each row that has an
-    /// entry.
+    /// A bit for each row that has an entry in a chunk column. Without stored values: of chunk columns beyond
+    /// `full`, for products. With them: of chunks with contiguous columns and padding, for new values.
     pub(super) masks: Box<[u8]>,
 }
 
@@ -144,117 +144,44 @@ impl<T: Scalar> Segment<T> {
         &mut self,
         a: &CsrView<'_, T>,
         coding: &Coding<T>,
+        machine: Machine,
         stores: Stores,
         together: usize,
-        mut copy: impl FnMut(Range<usize>),
+        copy: &mut dyn FnMut(Range<usize>),
     ) {
         let mut values = std::mem::replace(&mut self.values, Values::Equal);
-        let rows = self.rows.clone();
-        let before = |chunk: usize| {
-            let first = chunk * LANES;
-            if first.is_multiple_of(together) {
-                let start = rows.start + first;
-                copy(start..rows.end.min(start + together));
-            }
-        };
-        match (&mut values, coding) {
-            (Values::Each(values), _) => {
-                let transpose =
-                    |rows: [&[T]; LANES], to: &mut [[T; LANES]]| stores.transpose(rows, to);
-                let put = |new, to: &mut [T; LANES]| stores.put(new, to);
-                self.replace(a, before, T::ZERO, |value| value, put, transpose, values);
-            }
+        let to = match (&mut values, coding) {
+            (Values::Each(values), _) => To::Values(values.as_chunks_mut().0, stores),
             (Values::Codes(codes), Coding::Codes(dictionary)) => {
-                let code = |value| dictionary.code(value);
-                let transpose = |rows: [&[T]; LANES], to: &mut [[u8; LANES]]| {
-                    for (element, to) in to.iter_mut().enumerate() {
-                        *to = rows.map(|row| code(row[element]));
-                    }
-                };
-                let put = |new, to: &mut [u8; LANES]| *to = new;
-                self.replace(a, before, Dictionary::<T>::ZERO, code, put, transpose, codes);
+                To::Codes(codes.as_chunks_mut().0, dictionary)
             }
-            _ => copy(rows),
-        }
+            _ => return copy(self.rows.clone()),
+        };
+        machine.within(a.nnz()).run(Replace { segment: self, a: *a, to, together, copy });
         self.values = values;
     }
 
-    /// Writes the stored elements by chunk columns: `padding`, and what `of` makes of the values of `a`; by
-    /// `transpose` where all rows of a chunk have entries, else by `put`. `before` is called with the position
-    /// of each chunk first.
-    #[expect(clippy::too_many_arguments, reason = "how each coding writes its elements")]
-    fn replace<V: Copy>(
-        &self,
-        a: &CsrView<'_, T>,
-        mut before: impl FnMut(usize),
-        padding: V,
-        of: impl Fn(T) -> V,
-        put: impl Fn([V; LANES], &mut [V; LANES]),
-        transpose: impl Fn([&[T]; LANES], &mut [[V; LANES]]),
-        stored_values: &mut [V],
-    ) {
-        let (mut to, _) = stored_values.as_chunks_mut::<LANES>();
-        let mut wide = &*self.wide;
-        for (index, chunk) in self.chunks.iter().enumerate() {
-            before(index);
-            let width = usize::from(chunk.width);
-            let elements;
-            (elements, to) = to.split_at_mut(width);
-            let of_chunk = match chunk.columns {
-                Columns::Contiguous => width,
-                Columns::Narrow => 0,
-                Columns::Wide => width * LANES,
-            };
-            let columns;
-            (columns, wide) = wide.split_at(of_chunk);
-            if let Some(rows) = self.equally_long(a, index, width) {
-                transpose(rows, elements);
-                continue;
-            }
-            let lanes: [Range<usize>; LANES] = std::array::from_fn(|lane| {
-                let position = index * LANES + lane;
-                if position >= self.rows.len() {
-                    return 0..0;
-                }
-                let row = self.positions.get(position).map_or(position, |&row| usize::from(row));
-                stored(a, self.rows.start + row)
-            });
-            let full = lanes.iter().map(Range::len).min().unwrap_or(0);
-            if chunk.columns == Columns::Contiguous && full < width {
-                let vectors = shifted(a, &lanes, columns, padding, &of);
-                elements.iter_mut().zip(vectors).for_each(|(to, new)| put(new, to));
-                continue;
-            }
-            let rows = lanes.map(|lane| &a.values()[lane]);
-            let (whole, rest) = elements.split_at_mut(full);
-            transpose(rows.map(|row| &row[..full]), whole);
-            for (element, to) in (full..).zip(rest) {
-                put(rows.map(|row| row.get(element).map_or(padding, |&value| of(value))), to);
-            }
-        }
-    }
-
-    /// The values of the rows of a chunk, where they are in order and each has `width` of them.
+    /// The entries of the rows of a chunk.
     #[inline(always)]
-    fn equally_long<'v>(
-        &self,
-        a: &CsrView<'v, T>,
-        index: usize,
-        width: usize,
-    ) -> Option<[&'v [T]; LANES]> {
-        let first = self.rows.start + index * LANES;
-        if !self.positions.is_empty() || first + LANES > self.rows.end || width == 0 {
-            return None;
+    fn lanes(&self, a: &CsrView<'_, T>, index: usize) -> Lanes {
+        let first = index * LANES;
+        let start = self.rows.start + first;
+        if self.positions.is_empty() && start + LANES <= self.rows.end {
+            let of_rows = a.row_ptr()[start..].first_chunk().map(Lanes::in_order);
+            // Long rows are not stored.
+            if let Some(lanes) = of_rows.filter(|lanes| lanes.most() <= LONG) {
+                return lanes;
+            }
         }
-        let row_ptr = a.row_ptr()[first..].first_chunk::<{ LANES + 1 }>()?;
-        // Without a branch for each row. A long one has no elements here.
-        let other = |lane: usize| (row_ptr[lane + 1] - row_ptr[lane]) ^ width as u32;
-        if (0..LANES).fold(0, |any, lane| any | other(lane)) != 0 {
-            return None;
-        }
-        let start = row_ptr[0] as usize;
-        let mut rows = a.values()[start..start + LANES * width].chunks_exact(width);
-        Some(std::array::from_fn(|_| rows.next().unwrap_or_default()))
+        Lanes::new(std::array::from_fn(|lane| {
+            let position = first + lane;
+            if position >= self.rows.len() {
+                return 0..0;
+            }
+            let row = self.positions.get(position).map_or(position, |&row| usize::from(row));
+            let entries = stored(a, self.rows.start + row);
+            entries.start as u32..entries.end as u32
+        }))
     }
 
     pub(super) fn bytes(&self) -> usize {
@@ -268,7 +195,96 @@ impl<T: Scalar> Segment<T> {
             + size_of_val(&*self.positions)
             + size_of_val(&*self.narrow)
             + size_of_val(&*self.wide)
-            + size_of_val(&*self.masks)
+            + if self.has_values() { 0 } else { size_of_val(&*self.masks) }
+    }
+
+    /// Bytes that products do not read.
+    pub(super) fn rest_bytes(&self) -> usize {
+        if self.has_values() { size_of_val(&*self.masks) } else { 0 }
+    }
+
+    fn has_values(&self) -> bool {
+        !matches!(self.values, Values::Equal)
+    }
+}
+
+/// Where new values of a segment go, a vector for each chunk column.
+enum To<'a, T> {
+    Values(&'a mut [[T; LANES]], Stores),
+    Codes(&'a mut [[u8; LANES]], &'a Dictionary<T>),
+}
+
+/// Replaces the values of a segment by those of `a`; see [`Segment::set_values`].
+struct Replace<'a, 'c, T> {
+    segment: &'a Segment<T>,
+    a: CsrView<'a, T>,
+    to: To<'a, T>,
+    together: usize,
+    copy: &'a mut (dyn FnMut(Range<usize>) + 'c),
+}
+
+// SAFETY: `As<T>` is `Replace<T>`.
+unsafe impl<'a, 'c, T: Scalar> Job<T> for Replace<'a, 'c, T> {
+    type As<U: Scalar> = Replace<'a, 'c, U>;
+
+    #[inline(always)]
+    unsafe fn run<I: Isa<T>>(self) {
+        let Self { segment, a, to, together, copy } = self;
+        // SAFETY: `Segment::set_values` has asked for a machine for so many entries; `I` by the caller's promise.
+        unsafe {
+            match to {
+                To::Values(to, stores) => {
+                    let put = |at: usize, new| stores.put::<T, I>(new, &mut to[at]);
+                    segment.each_vector::<I>(&a, together, copy, put);
+                }
+                To::Codes(to, dictionary) => {
+                    let put = |at: usize, new| {
+                        let mut values = [T::ZERO; LANES];
+                        I::store(values.as_mut_ptr(), new);
+                        to[at] = values.map(|value| dictionary.code(value));
+                    };
+                    segment.each_vector::<I>(&a, together, copy, put);
+                }
+            }
+        }
+    }
+}
+
+impl<T: Scalar> Segment<T> {
+    /// Calls `put` with the position of each chunk column and its values in `a`.
+    ///
+    /// # Safety
+    /// The numbers of the entries are below 2^31 if `I` gathers by them; the processor has the instructions of
+    /// `I`.
+    #[inline(always)]
+    unsafe fn each_vector<I: Isa<T>>(
+        &self,
+        a: &CsrView<'_, T>,
+        together: usize,
+        copy: &mut dyn FnMut(Range<usize>),
+        mut put: impl FnMut(usize, I::Vector),
+    ) {
+        let (mut masks, mut at) = (&*self.masks, 0);
+        for (index, chunk) in self.chunks.iter().enumerate() {
+            if (index * LANES).is_multiple_of(together) {
+                let start = self.rows.start + index * LANES;
+                copy(start..self.rows.end.min(start + together));
+            }
+            let width = usize::from(chunk.width);
+            let lanes = self.lanes(a, index);
+            let put = |element, new| put(at + element, new);
+            // SAFETY: entries of `a`, in as many chunk columns as the builder has found; the caller's promise.
+            unsafe {
+                if chunk.columns == Columns::Contiguous && lanes.shortest() < width {
+                    let of_chunk;
+                    (of_chunk, masks) = masks.split_at(width);
+                    lanes.masked::<T, I>(a.values(), of_chunk, put);
+                } else {
+                    lanes.each::<T, I>(a.values(), width, put);
+                }
+            }
+            at += width;
+        }
     }
 }
 
@@ -411,10 +427,13 @@ impl<'a, T: Scalar> Builder<'a, T> {
         self.wide.extend_from_slice(firsts);
         match self.coding {
             Coding::Equal(_) => {}
-            Coding::Each => place_all(self.a, lanes, firsts, T::ZERO, |v| v, &mut self.values),
+            Coding::Each => {
+                let to = (&mut self.values, &mut self.masks);
+                place_all(self.a, lanes, firsts, T::ZERO, |value| value, to);
+            }
             Coding::Codes(dictionary) => {
-                let code = |value| dictionary.code(value);
-                place_all(self.a, lanes, firsts, Dictionary::<T>::ZERO, code, &mut self.codes);
+                let (zero, code) = (Dictionary::<T>::ZERO, |value| dictionary.code(value));
+                place_all(self.a, lanes, firsts, zero, code, (&mut self.codes, &mut self.masks));
             }
         }
     }
@@ -441,37 +460,34 @@ fn place_rows<E: Copy, V: Copy>(
     }));
 }
 
-/// Appends the stored elements of a chunk whose chunk columns begin at `firsts`: padding, and what `of`
-/// makes of the values of its rows.
+/// Appends the stored elements of a chunk whose chunk columns begin at `firsts`: padding, and what `of` makes
+/// of the values of its rows; and, where there is padding, for each chunk column a bit for each row that has an
+/// entry.
 pub(in crate::spmv) fn place_all<T: Scalar, V: Copy>(
     a: &CsrView<'_, T>,
     lanes: &[Range<usize>],
     firsts: &[u32],
     padding: V,
     of: impl Fn(T) -> V,
-    values: &mut Vec<V>,
+    (values, masks): (&mut Vec<V>, &mut Vec<u8>),
 ) {
-    let start = values.len();
-    values.resize(start + firsts.len() * LANES, padding);
-    for (lane, entries) in lanes.iter().enumerate() {
-        place(a, firsts, lane, entries.clone(), &of, &mut values[start..]);
+    let (first_value, first_mask, width) = (values.len(), masks.len(), firsts.len());
+    values.resize(first_value + width * LANES, padding);
+    let entries: usize = lanes.iter().map(Range::len).sum();
+    if entries < width * LANES {
+        masks.resize(first_mask + width, 0);
     }
-}
-
-/// Writes what `of` makes of the entries of a row of a chunk to their places among the chunk columns
-/// that begin at `firsts`.
-fn place<T: Scalar, V>(
-    a: &CsrView<'_, T>,
-    firsts: &[u32],
-    lane: usize,
-    entries: Range<usize>,
-    of: impl Fn(T) -> V,
-    values: &mut [V],
-) {
-    let mut element = 0;
-    for (&col, &value) in a.col_ind()[entries.clone()].iter().zip(&a.values()[entries]) {
-        let first = col - lane as u32;
-        element += firsts[element..].iter().take_while(|&&f| f < first).count();
-        values[element * LANES + lane] = of(value);
+    let (values, masks) = (&mut values[first_value..], &mut masks[first_mask..]);
+    for (lane, entries) in lanes.iter().enumerate() {
+        let mut element = 0;
+        for (&col, &value) in a.col_ind()[entries.clone()].iter().zip(&a.values()[entries.clone()])
+        {
+            let first = col - lane as u32;
+            element += firsts[element..].iter().take_while(|&&f| f < first).count();
+            values[element * LANES + lane] = of(value);
+            if let Some(mask) = masks.get_mut(element) {
+                *mask |= 1 << lane;
+            }
+        }
     }
 }

@@ -7,8 +7,8 @@ use spm_formats::{CsrView, RealScalar, Scalar};
 
 use super::Part;
 use crate::Threads;
-use crate::simd::LANES;
-use crate::values::{Stores, shifted};
+use crate::simd::{Isa, Job, LANES, Machine};
+use crate::values::{Lanes, Stores};
 
 /// Rows whose values are copied together.
 const BLOCK: usize = 32 * LANES;
@@ -59,21 +59,6 @@ fn has_equals_above<T: RealScalar>(a: &CsrView<'_, T>, part: &Part<T>) -> bool {
     true
 }
 
-/// The values on and above the diagonal, `count` in each row of a chunk without padding.
-#[inline(always)]
-fn full_rows<'a, T>(a: &CsrView<'a, T>, start: usize, count: usize) -> [&'a [T]; LANES] {
-    std::array::from_fn(|lane| {
-        let end = a.row_ptr()[start + lane + 1] as usize;
-        &a.values()[end - count..][..count]
-    })
-}
-
-/// The entries of a row on the diagonal and above it, where `lower` are below it.
-fn upper<T>(a: &CsrView<'_, T>, row: usize, lower: u32) -> Range<usize> {
-    let entries = a.row_range(row);
-    entries.start + lower as usize..entries.end
-}
-
 impl<T: Scalar> Part<T> {
     /// Takes the values of `a`, whose pattern is that of the part's matrix. `copy` is called with all rows in
     /// blocks, each before its values are read here, so that they have come from memory in their order.
@@ -81,15 +66,36 @@ impl<T: Scalar> Part<T> {
         &mut self,
         a: &CsrView<'_, T>,
         stores: Stores,
-        mut copy: impl FnMut(Range<usize>),
+        copy: &mut dyn FnMut(Range<usize>),
     ) {
-        let (mut runs, mut firsts) = (&*self.runs, Vec::new());
-        let (mut to, _) = self.values.as_chunks_mut::<LANES>();
-        let mut copied = self.rows.start;
-        let starts = (self.rows.start..).step_by(LANES);
-        for ((start, &count), &full) in starts.zip(&self.run_counts).zip(&self.full) {
+        let machine = Machine::gathering(a.nnz());
+        machine.run(Replace { part: self, a: *a, stores, copy });
+    }
+}
+
+/// Replaces the values of a part by those of `a`; see [`Part::set_values`].
+struct Replace<'a, 'c, T> {
+    part: &'a mut Part<T>,
+    a: CsrView<'a, T>,
+    stores: Stores,
+    copy: &'a mut (dyn FnMut(Range<usize>) + 'c),
+}
+
+// SAFETY: `As<T>` is `Replace<T>`.
+unsafe impl<'a, 'c, T: Scalar> Job<T> for Replace<'a, 'c, T> {
+    type As<U: Scalar> = Replace<'a, 'c, U>;
+
+    #[inline(always)]
+    unsafe fn run<I: Isa<T>>(self) {
+        let Self { part, a, stores, copy } = self;
+        let Part { rows, run_counts, runs, full, masks, lower, values, .. } = part;
+        let (mut runs, mut masks) = (&**runs, &**masks);
+        let (mut to, _) = values.as_chunks_mut::<LANES>();
+        let mut copied = rows.start;
+        let starts = (rows.start..).step_by(LANES);
+        for ((start, &count), &full) in starts.zip(&*run_counts).zip(&*full) {
             if start >= copied {
-                let end = (copied + BLOCK).min(self.rows.end);
+                let end = (copied + BLOCK).min(rows.end);
                 copy(copied..end);
                 copied = end;
             }
@@ -98,17 +104,28 @@ impl<T: Scalar> Part<T> {
             let width = of_chunk.iter().map(|run| run.count as usize).sum();
             let elements;
             (elements, to) = to.split_at_mut(width);
-            if full {
-                stores.transpose(full_rows(a, start, width), elements);
-            } else {
-                firsts.clear();
-                firsts.extend(of_chunk.iter().flat_map(|run| run.first..run.first + run.count));
-                let lower = &self.lower[start - self.rows.start..];
-                let lanes = std::array::from_fn(|lane| upper(a, start + lane, lower[lane]));
-                let vectors = shifted(a, &lanes, &firsts, T::ZERO, |value| value);
-                elements.iter_mut().zip(vectors).for_each(|(to, new)| stores.put(new, to));
+            let put = |at: usize, new| {
+                // SAFETY: the caller's promise.
+                unsafe { stores.put::<T, I>(new, &mut elements[at]) };
+            };
+            // The entries on the diagonal and above it.
+            let lower = &lower[start - rows.start..];
+            let lanes = Lanes::new(std::array::from_fn(|lane| {
+                let row_ptr = &a.row_ptr()[start + lane..start + lane + 2];
+                row_ptr[0] + lower[lane]..row_ptr[1]
+            }));
+            // SAFETY: entries of `a`, for whose number `Part::set_values` has asked for a machine; the caller's
+            // promise.
+            unsafe {
+                if full {
+                    lanes.each::<T, I>(a.values(), width, put);
+                } else {
+                    let of_chunk;
+                    (of_chunk, masks) = masks.split_at(width);
+                    lanes.masked::<T, I>(a.values(), of_chunk, put);
+                }
             }
         }
-        copy(copied..self.rows.end);
+        copy(copied..rows.end);
     }
 }
