@@ -28,6 +28,11 @@ pub(crate) const CHECKED: u64 = 200;
 /// of them first looks after so many.
 const FIRST_LOOK: u64 = 8;
 
+/// A conversion has to pay in the first one of so many parts of the expected products. The model is wrong by up to
+/// a half about planning and about products (docs/tuning-log-cpu.md, Predictions), and planning that does not pay
+/// is a loss beside every library that multiplies straight from CSR.
+const CAUTION: u64 = 2;
+
 /// Where the rates of the machine come from.
 #[derive(Debug, Clone, Default)]
 pub(crate) struct Machine {
@@ -184,8 +189,9 @@ fn plan<T: Scalar>(
         planned.measure(&resources.budget);
         return Ok(Planned { planning: start.elapsed(), ..planned });
     }
-    let Some(product) = convert(a, resources, &predictions, expected) else {
-        return straight(Reason::Few { expected, pays_from: predictions.pays_from() });
+    let Some(product) = convert(a, resources, &predictions, expected / CAUTION) else {
+        let pays_from = predictions.pays_from().map(|products| products.saturating_mul(CAUTION));
+        return straight(Reason::Few { expected, pays_from });
     };
     let planned = Planned::new(product, Reason::Converted { expected }, start.elapsed());
     if clock && expected >= CHECKED {

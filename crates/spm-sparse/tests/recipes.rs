@@ -101,9 +101,12 @@ fn the_description_says_what_was_decided() {
     let builder = || Operator::builder(matrix::<f64>("stencil27[n=20]")).rates(Rates::typical());
     let larger = matrix::<f64>("stencil27[n=20]");
     let predictions = predict(larger.view(), spm::Threads::all_cores().count(), &Rates::typical());
-    let pays_from = predictions.pays_from();
-    // One product less does not pay by the margin.
-    let expected = pays_from.unwrap() - 1;
+    // It has to pay in half of the products, by the margin.
+    let pays_from = predictions.pays_from().map(|products| 2 * products);
+    let expected = pays_from.unwrap();
+    let converted = describe(builder().expected_products(expected).deterministic());
+    assert_eq!(converted.reason, Reason::Converted { expected });
+    let expected = expected - 1;
     let few = describe(builder().expected_products(expected));
     assert_eq!(few.reason, Reason::Few { expected, pays_from });
     assert_eq!((few.shape, few.nnz, few.scalar), (larger.shape(), larger.nnz(), "f64"));
