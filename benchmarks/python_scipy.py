@@ -18,7 +18,10 @@ import sys
 import time
 
 # In milliseconds; before oneMKL is loaded.
-BLOCKTIME = int(os.environ.setdefault("KMP_BLOCKTIME", "10"))
+try:
+    BLOCKTIME = int(os.environ.setdefault("KMP_BLOCKTIME", "10"))
+except ValueError:
+    sys.exit(f"KMP_BLOCKTIME={os.environ['KMP_BLOCKTIME']}: this benchmark waits so long, a number of milliseconds")
 
 import numpy as np
 import scipy.sparse
