@@ -350,10 +350,18 @@ fn new_values<T: DeviceScalar>() {
             let values: Vec<T> = (0..a.nnz()).map(value).collect();
             let mut new = a.clone();
             new.values_mut().copy_from_slice(&values);
+            let what = format!("{name}, {of}, {recipe}");
             let former = op.clone();
             let before = results(&former);
+            // A second plan, then the same one.
+            let (mut swapped, mut swaps) = (values.clone(), op.clone());
+            swaps.swap_values(&mut swapped).unwrap();
+            assert_eq!((&**swaps.matrix(), &*swapped), (&new, a.values()), "{what}");
+            assert_eq!(results(&swaps), results(&build(new.clone())), "{what}");
+            swaps.swap_values(&mut swapped).unwrap();
+            assert_eq!((&**swaps.matrix(), &swapped), (&a, &values), "{what}");
+            assert_eq!(results(&swaps), before, "{what}");
             op.set_values(&values).unwrap();
-            let what = format!("{name}, {of}, {recipe}");
             assert_eq!(**op.matrix(), new, "{what}");
             assert_eq!(results(&op), results(&build(new.clone())), "{what}");
             assert_eq!(results(&former), before, "{what}");
@@ -398,6 +406,14 @@ fn plans_for_new_values_take_them_in_place() {
         with_new.values_mut().copy_from_slice(&new);
         build(&with_new).apply(&vector(a.cols()), &mut expected).unwrap();
         assert_eq!(bits(&y.to_vec().unwrap()), bits(&expected), "{of}, {}", op.recipe());
+        // A clone keeps its values; both have what they had.
+        let (clone, mut values) = (op.clone(), a.values().to_vec());
+        let error = op.swap_values(&mut values).unwrap_err();
+        assert!(matches!(error, Error::Gpu(GpuError::OutOfMemory { .. })), "{of}: {error}");
+        assert_eq!((op.matrix().values(), &*values), (&*new, a.values()), "{of}");
+        drop(clone);
+        op.swap_values(&mut values).unwrap();
+        assert_eq!((op.matrix().values(), values), (a.values(), new), "{of}");
     }
 }
 
