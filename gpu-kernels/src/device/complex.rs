@@ -82,6 +82,7 @@ macro_rules! complex {
             const ZERO: Self = Self::new(0.0, 0.0);
             const ONE: Self = Self::new(1.0, 0.0);
             const INDEX: usize = $index;
+            const IS_A_WORD: bool = false;
 
             #[inline(always)]
             fn mul_add(self, a: Self, b: Self) -> Self {

@@ -24,6 +24,8 @@ pub trait Number:
     const ONE: Self;
     /// 0 for `f32`, 1 for `f64`, 2 and 3 for complex numbers of them.
     const INDEX: usize;
+    /// Whether [`Number::to_word`] has all of it.
+    const IS_A_WORD: bool;
 
     /// `self * a + b`; each product is added to a part of the result with one rounding.
     fn mul_add(self, a: Self, b: Self) -> Self;

@@ -27,6 +27,7 @@ macro_rules! real {
             const ZERO: Self = 0.0;
             const ONE: Self = 1.0;
             const INDEX: usize = $index;
+            const IS_A_WORD: bool = true;
 
             #[inline(always)]
             fn mul_add(self, a: Self, b: Self) -> Self {

@@ -31,7 +31,7 @@ macro_rules! segments {
                 values: DevicePtr<T>,
                 x: DevicePtr<T>,
                 parts: DevicePtrMut<T>,
-                arrivals: DevicePtrMut<u32>,
+                arrivals: DevicePtrMut<u64>,
                 y: Output<T>,
             ) {
                 let piece = divide(thread::block_idx_x(), k);

@@ -9,8 +9,9 @@
 //! end. Sums lie in shared memory in the order of the rows, and leave it in lines.
 //!
 //! Blocks begin a fixed number of entries apart, or up to a slack earlier, where a row ends: so few
-//! rows span blocks. Of one that does, each block writes its part, and the last one to arrive adds
-//! the parts in their order. So no block waits for another, and the bits are the same every time.
+//! rows span blocks. Of one that does, each block leaves its part, and the last one to arrive adds
+//! the parts in their order. So no block waits for another, and the bits are the same every time. Two
+//! blocks meet in one atomic exchange, which carries the part; more count their arrivals.
 //!
 //! Only rows with entries are numbered ("ranks"); y is 0 elsewhere before the launch.
 
@@ -178,6 +179,20 @@ impl Spanning {
         2 * block + u32::from(block == self.first)
     }
 
+    /// [`Spanning::arrive`] for two blocks: nothing has to be in memory before the exchange, so that no fence waits
+    /// for what this thread has stored. One thread calls.
+    #[inline(always)]
+    fn meet<T: Number>(self, block: u32, part: T, arrivals: DevicePtrMut<u64>, y: Output<T>) {
+        // Complemented, so that 0 is free for "nobody": it is a NaN, for which another one serves.
+        let word = (!part.to_word()).max(1);
+        let other = arrivals.atomic_exchange(self.first, word);
+        if other != 0 {
+            let other = T::from_word(!other);
+            y.store(self.row, if block == self.first { part + other } else { other + part });
+            arrivals.store(self.first, 0);
+        }
+    }
+
     /// Leaves this block's part, and adds all of them if it is the last to come. One warp calls.
     #[inline(always)]
     fn arrive<T: Number>(
@@ -186,16 +201,22 @@ impl Spanning {
         part: T,
         lane: u32,
         parts: DevicePtrMut<T>,
-        arrivals: DevicePtrMut<u32>,
+        arrivals: DevicePtrMut<u64>,
         y: Output<T>,
     ) {
+        if T::IS_A_WORD && self.last - self.first == 1 {
+            if lane == 0 {
+                self.meet(block, part, arrivals, y);
+            }
+            return;
+        }
         let mut came_before = 0;
         if lane == 0 {
             parts.store(self.element(block), part);
             came_before = arrivals.atomic_add_release(self.first, 1);
         }
         let came_before = warp::shuffle_idx(FULL_MASK, came_before, 0, WARP_SIZE);
-        if came_before != self.last - self.first {
+        if came_before != u64::from(self.last - self.first) {
             return;
         }
         warp::sync_warp(FULL_MASK);
@@ -244,7 +265,7 @@ pub(crate) fn product<T: Number, V: SegmentValues<T>, const N: usize>(
     block: u32,
     x: DevicePtr<T>,
     parts: DevicePtrMut<T>,
-    arrivals: DevicePtrMut<u32>,
+    arrivals: DevicePtrMut<u64>,
     y: Output<T>,
 ) {
     let entries = N as u32;
@@ -358,7 +379,7 @@ macro_rules! segments {
                 values: DevicePtr<T>,
                 x: DevicePtr<T>,
                 parts: DevicePtrMut<T>,
-                arrivals: DevicePtrMut<u32>,
+                arrivals: DevicePtrMut<u64>,
                 y: Output<T>,
             ) {
                 let matrix =
@@ -380,7 +401,7 @@ macro_rules! segments {
                 values: DevicePtr<f32>,
                 x: DevicePtr<T>,
                 parts: DevicePtrMut<T>,
-                arrivals: DevicePtrMut<u32>,
+                arrivals: DevicePtrMut<u64>,
                 y: Output<T>,
             ) {
                 let values = Single(values);
@@ -403,7 +424,7 @@ macro_rules! segments {
                 value: T,
                 x: DevicePtr<T>,
                 parts: DevicePtrMut<T>,
-                arrivals: DevicePtrMut<u32>,
+                arrivals: DevicePtrMut<u64>,
                 y: Output<T>,
             ) {
                 let values = All(value);

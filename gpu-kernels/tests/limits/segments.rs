@@ -142,7 +142,7 @@ macro_rules! product {
             launch_last::<SegmentEntriesSingle<f64>>(&emulator, grid, 256, 0, args);
 
             let parts = emulator.alloc_zeroed::<f64>(2 * blocks as usize);
-            let arrivals = emulator.alloc_zeroed::<u32>(blocks as usize);
+            let arrivals = emulator.alloc_zeroed::<u64>(blocks as usize);
             macro_rules! check {
                 ($kernel:ident, $field:ident: $value:expr) => {{
                     let y = emulator.alloc_from(&vec![0.0; ROWS as usize]);

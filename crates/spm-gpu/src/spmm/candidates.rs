@@ -45,6 +45,14 @@ const SHORT_ROWS: usize = 4;
 const QUAD: usize = 4;
 /// How often a launch fills the device from which on fewer threads, of four columns each, leave none of it idle.
 const FULL_ROUNDS: usize = 4;
+/// Products for each thread that the device runs at once below which launch and latency take the time.
+const FEW_PRODUCTS: usize = 16;
+/// Columns of X from which on four for each thread are faster than two, where that leaves no thread idle or rows end often,
+/// and from which on they are the default.
+const FOURS: std::ops::Range<usize> = 16..32;
+/// Columns of X from which on the second-level cache is the limit, and CSR, whose quads take fewer loads than
+/// elements of SELL, has the more of the first.
+const WIDE: usize = 64;
 /// Threads for each entry of a row, with a thread for a row and four columns, from which on they
 /// keep the device busy: one for so many that it runs at once.
 const THREADS_FOR_ENTRY: usize = 256;
@@ -131,8 +139,14 @@ fn chosen<T: DeviceReal>(
     // L2 holds the rest, too.
     let large_x = cols * k * T::BYTES > device.l2_bytes / 5 * 2;
 
+    let fours = even && FOURS.contains(&k);
+    let short_rows = entries < SHORT_ROWS * rows;
     let nonzero_split = |tile: Option<&'static str>| {
-        let columns = Value::Choice(if even { "2" } else { "1" });
+        let columns = Value::Choice(match even {
+            true if fours && short_rows => "4",
+            true => "2",
+            false => "1",
+        });
         let tile = tile.map(|tile| ("tile", Value::Choice(tile)));
         let set: Vec<_> = [("columns", columns)].into_iter().chain(tile).collect();
         Candidate::with(&csr_nonzero_split::INFO, &set, csr_nonzero_split::on_device)
@@ -149,7 +163,7 @@ fn chosen<T: DeviceReal>(
         let column_threads = k.div_ceil(2).next_power_of_two().min(WARP);
         if mean * column_threads <= QUAD * WARP {
             vec![row_split()]
-        } else if k <= 16 {
+        } else if k <= 32 {
             vec![row_split(), stream()]
         } else {
             vec![stream()]
@@ -238,6 +252,9 @@ fn chosen<T: DeviceReal>(
             if !small && entries < rows {
                 return if k <= 8 { vec![stream()] } else { before(stream(), nonzero_splits) };
             }
+            if !small && even && k >= WIDE {
+                return before(row_split(), block_row_splits().unwrap_or(nonzero_splits));
+            }
             // Sorting costs more than it gains while rows are few.
             let sorted = entries >= MANY_ENTRIES * device.resident;
             let most = if sorted { SMALL_PADDING } else { LARGEST_PADDING };
@@ -250,6 +267,7 @@ fn chosen<T: DeviceReal>(
             };
             // Threads for the columns leave a part of the device idle, which shares the entries of the rows.
             let few_threads = 2 * rows.saturating_mul(k.div_ceil(4)) < device.resident;
+            let few_products = small && entries.saturating_mul(k) < FEW_PRODUCTS * device.resident;
             let mut candidates = vec![];
             match sigma {
                 None => candidates.push(stream()),
@@ -257,18 +275,21 @@ fn chosen<T: DeviceReal>(
                     let pairs = small && even && k > 16;
                     // With four columns for each thread three quarters of the device would be idle.
                     if !pairs || rows * k >= device.resident {
-                        candidates.push(sell_row_split(&[], sigma));
+                        let enough = fours && rows.saturating_mul(k / 4) >= device.resident;
+                        let four = enough.then_some(("columns", Value::Choice("4")));
+                        candidates.push(sell_row_split(four.as_slice(), sigma));
                     }
                     if pairs {
                         let set = [("columns", Value::Choice("2"))];
                         candidates.push(sell_row_split(&set, sigma));
                     }
-                    if long && few_threads {
+                    if long && few_threads && !few_products {
                         candidates.extend(sharing());
                     }
                 }
             }
             if (!small || k > 16)
+                && !few_products
                 && let Some(in_blocks) = block_row_splits()
             {
                 candidates.extend(in_blocks);
@@ -282,13 +303,14 @@ fn chosen<T: DeviceReal>(
                 }
                 return candidates;
             };
-            if !small && k > 8 && k <= 16 && entries < SHORT_ROWS * rows {
-                candidates.push(stream());
+            if !small && k > 8 && k <= 16 && short_rows {
+                candidates.push(if fours { nonzero_split(None) } else { stream() });
             }
             if !small && k > 16 {
+                candidates.extend((even && k >= FOURS.end).then(row_split));
                 candidates.append(&mut nonzero_splits);
             }
-            if even && entries >= MOST_ENTRIES * device.resident {
+            if even && k <= 16 && entries >= MOST_ENTRIES * device.resident {
                 let set = [("block", Value::Count(64)), ("columns", Value::Choice("4"))];
                 candidates.push(sell_row_split(&set, sigma));
             }
@@ -421,6 +443,7 @@ mod tests {
         let long = Structure { rows: 30_000, entries: 600_000, mean_row: 20, ..LARGE };
         let huge = Structure { entries: 1 << 24, mean_row: 64, longest_row: 64, ..LARGE };
         let small_long = Structure { mean_row: 30, entries: 30_000, ..SMALL };
+        let small_longer = Structure { mean_row: 200, entries: 200_000, ..SMALL };
         let (rows, columns) = (Layout::RowMajor, Layout::ColumnMajor);
         let (even, odd) = ("csr-nonzero-split[columns=2]", "csr-nonzero-split[columns=1]");
         let (lanes, entry_lanes) = ("csr-row-split", "csr-vector");
@@ -428,6 +451,8 @@ mod tests {
         let [thread_2, thread_4, thread_8] = [2, 4, 8].map(thread);
         let (sell, sorted) = ("sell-row-split[sigma=1]", "sell-row-split[sigma=1024]");
         let wide = "sell-row-split[columns=2,sigma=1]";
+        let (sell_four, even_four) =
+            ("sell-row-split[columns=4,sigma=1]", "csr-nonzero-split[columns=4]");
         let most = "sell-row-split[block=64,columns=4,sigma=1]";
         let tiled = "csr-nonzero-split[columns=2,tile=16]";
         let tiled_odd = "csr-nonzero-split[columns=1,tile=16]";
@@ -458,7 +483,26 @@ mod tests {
             (Structure { entries: 1 << 17, ..LARGE }, 8, rows, (1.0, 1.0), &[stream]),
             (Structure { entries: 1 << 17, ..LARGE }, 32, rows, (1.0, 1.0), &[stream, even, tiled]),
             (Structure { entries: 1 << 19, ..LARGE }, 8, rows, (1.0, 1.0), &[sell]),
-            (Structure { entries: 1 << 19, ..LARGE }, 16, rows, (1.0, 1.0), &[sell, stream]),
+            (Structure { entries: 1 << 19, ..LARGE }, 12, rows, (1.0, 1.0), &[sell, stream]),
+            (
+                Structure { entries: 1 << 19, ..LARGE },
+                16,
+                rows,
+                (1.0, 1.0),
+                &[sell_four, even_four],
+            ),
+            (
+                Structure { entries: 1 << 19, ..LARGE },
+                32,
+                rows,
+                (1.0, 1.0),
+                &[sell, lanes, even, tiled],
+            ),
+            (Structure { entries: 1 << 19, ..skewed }, 16, rows, (9.0, 9.0), &[stream, even_four]),
+            (LARGE, 16, rows, (1.0, 1.0), &[sell_four]),
+            (LARGE, 24, rows, (1.0, 1.0), &[sell_four, even, tiled]),
+            (LARGE, 31, rows, (1.0, 1.0), &[sell, odd, tiled_odd]),
+            (long, 16, rows, (1.2, 1.0), &[sell, lanes, stream]),
             (SMALL, 8, rows, (1.2, 1.0), &[sell]),
             (Structure { entries: 900, ..SMALL }, 8, rows, (1.2, 1.0), &[sell]),
             (SMALL, 32, rows, (1.2, 1.0), &[wide]),
@@ -470,7 +514,9 @@ mod tests {
                 &[sell, wide],
             ),
             (SMALL, 33, rows, (1.2, 1.0), &[sell]),
-            (small_long, 32, rows, (1.0, 1.0), &[wide, stream]),
+            (small_long, 32, rows, (1.0, 1.0), &[wide]),
+            (small_longer, 32, rows, (1.0, 1.0), &[wide, lanes, stream]),
+            (small_longer, 64, rows, (1.0, 1.0), &[wide, stream]),
             (long, 8, rows, (1.2, 1.0), &[sell, lanes]),
             (Structure { mean_row: 33, ..long }, 8, rows, (1.2, 1.0), &[sell, lanes, stream]),
             (Structure { rows: 70_000, ..long }, 8, rows, (1.2, 1.0), &[sell]),
@@ -478,7 +524,11 @@ mod tests {
             (LARGE, 8, rows, (1.2, 1.2), &[sorted]),
             (LARGE, 8, rows, (1.2, 1.6), &[stream, lanes]),
             (LARGE, 32, rows, (1.2, 1.6), &[stream, even, tiled]),
-            (LARGE, 32, rows, (1.0, 1.0), &[sell, even, tiled]),
+            (LARGE, 32, rows, (1.0, 1.0), &[sell, lanes, even, tiled]),
+            (LARGE, 33, rows, (1.0, 1.0), &[sell, odd, tiled_odd]),
+            (LARGE, 64, rows, (1.0, 1.0), &[lanes, even, tiled]),
+            (LARGE, 65, rows, (1.0, 1.0), &[sell, odd, tiled_odd]),
+            (huge, 32, rows, (1.0, 1.0), &[sell, lanes, even, tiled]),
             (huge, 8, rows, (1.0, 1.0), &[sell, most]),
             (huge, 7, rows, (1.0, 1.0), &[sell]),
         ];
@@ -502,6 +552,7 @@ mod tests {
             Structure { rows: 999, cols: 999, entries: 40_000, mean_row: 40, longest_row: 60 };
         const LARGE: Structure =
             Structure { rows: 192_000, cols: 192_000, entries: 8_000_000, ..SMALL };
+        let small_longer = Structure { entries: 200_000, mean_row: 200, ..SMALL };
         let huge = Structure { rows: 3_000_000, cols: 3_000_000, entries: 1 << 27, ..LARGE };
         let skewed = Structure { longest_row: 9000, ..LARGE };
         let (rows, columns) = (Layout::RowMajor, Layout::ColumnMajor);
@@ -519,8 +570,9 @@ mod tests {
             (huge, 2, rows, true, &[sell, &any]),
             (huge, 32, rows, true, &[sell, &four]),
             (SMALL, 16, rows, true, &["csr-row-split", "csr-stream", &two]),
-            (SMALL, 32, rows, true, &[wide, "csr-stream", &two]),
-            (Structure { mean_row: 5, ..SMALL }, 32, rows, true, &[wide, &two]),
+            (LARGE, 64, rows, true, &["csr-row-split", &two, &four]),
+            (small_longer, 32, rows, true, &[wide, "csr-row-split", "csr-stream", &two]),
+            (Structure { mean_row: 5, ..small_longer }, 32, rows, true, &[wide, &two]),
             (LARGE, 2, columns, true, &[&any, &thread_2]),
             (LARGE, 32, columns, true, &[&two, &four, &thread_8, &thread_4]),
             (huge, 32, columns, true, &[&four, &thread_8, &thread_4]),
@@ -532,9 +584,13 @@ mod tests {
             assert_eq!(labels, expected, "case {number}: {a:?}, {k} {layout:?}");
         }
         let short = Structure { mean_row: 5, ..SMALL };
-        for (a, k, layout) in
-            [(SMALL, 8, rows), (short, 16, rows), (short, 16, columns), (skewed, 32, rows)]
-        {
+        for (a, k, layout) in [
+            (SMALL, 8, rows),
+            (SMALL, 32, rows),
+            (short, 16, rows),
+            (short, 16, columns),
+            (skewed, 32, rows),
+        ] {
             let formats = Formats { sells: &|_, _| true, blocks: &|| panic!("looked for blocks") };
             chosen::<f64>(a, LARGE_DEVICE, DenseShape { k, layout }, formats);
         }

@@ -36,7 +36,7 @@ pub(super) fn on_device<T: DeviceReal>(problem: DeviceProblem<'_, T>) -> Planned
         .launch(blocks, 1, SEGMENT_THREADS as usize)?
         .with_shared_bytes(csr_segmented_sum_shared_bytes::<T>(entries as u32));
     let mut parts = DeviceBuffer::<T>::uninitialized(device, 2 * blocks)?;
-    let mut arrivals = DeviceBuffer::<u32>::zeroed(device, blocks)?;
+    let mut arrivals = DeviceBuffer::<u64>::zeroed(device, blocks)?;
     let mut ordered = Ordered::new(device, cols, dense, Layout::ColumnMajor)?;
     let mut ordered_y = Ordered::new(device, rows, dense, Layout::ColumnMajor)?;
     let scratch = (parts.bytes() + arrivals.bytes()) as u64;

@@ -61,6 +61,8 @@ const FULL_BLOCKS: f64 = 1.05;
 const EVEN: f64 = 2.0;
 /// Stored columns per entry up to which `csr-ell-columns` is faster than reading row pointers.
 const MOST_ELEMENTS: f64 = 6.0;
+/// Entries of a row up to which a thread for each row still finds its values in lines that others read.
+const NEAR_ENTRIES: usize = 6;
 /// Longest row over mean row from which a matrix counts as skewed.
 const SKEWED: f64 = 8.0;
 /// A launch of fewer than one thread for this many that the device runs at once leaves much of it idle,
@@ -379,11 +381,11 @@ fn is_far_from_bandwidth<T: DeviceReal>(race: &Race<'_, T>, budget: &MemoryBudge
     expected.is_none_or(|expected| seconds > FAR_FROM_BANDWIDTH * expected.as_secs_f64())
 }
 
-/// Whether `csr-ell-columns` suits a matrix whose product takes little more than a launch. With one
-/// thread for each row the values of CSR are not read coalesced; with `no_values` they are not read at all.
+/// Whether `csr-ell-columns` suits a matrix whose product takes little more than a launch. A thread that has a row of CSR for
+/// itself reads values far from its neighbours'; with `no_values` there are none.
 fn fits_elements<T: DeviceReal>(a: &Source<T>, no_values: bool) -> bool {
-    let lanes = csr_ell_columns::fitting_lanes(a);
-    csr_ell_columns::padding(a) <= MOST_ELEMENTS && (lanes > 1 || no_values)
+    let near = csr_ell_columns::fitting_lanes(a) > 1 || a.mean_row() <= NEAR_ENTRIES;
+    csr_ell_columns::padding(a) <= MOST_ELEMENTS && (near || no_values)
 }
 
 /// `csr-subwarp-per-row` with this number of threads per row.

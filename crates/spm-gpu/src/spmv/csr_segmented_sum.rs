@@ -108,7 +108,7 @@ struct Call<'a, T> {
     launch: Launch,
     x: DevicePtr<T>,
     parts: DevicePtrMut<T>,
-    arrivals: DevicePtrMut<u32>,
+    arrivals: DevicePtrMut<u64>,
     y: Output<T>,
     stream: &'a Stream,
 }
@@ -127,7 +127,7 @@ fn product<T: DeviceScalar>(
     let matrix = convert(entries)?;
     let blocks = matrix.headers.len() - 1;
     let mut parts = DeviceBuffer::<T>::uninitialized(device, 2 * blocks)?;
-    let mut arrivals = DeviceBuffer::<u32>::zeroed(device, blocks)?;
+    let mut arrivals = DeviceBuffer::<u64>::zeroed(device, blocks)?;
     let launch = problem
         .launch(blocks, 1, SEGMENT_THREADS as usize)?
         .with_shared_bytes(csr_segmented_sum_shared_bytes::<T>(entries as u32));

@@ -329,3 +329,29 @@ fn elements_hold_columns_near_and_far() {
         );
     }
 }
+
+/// A row in two blocks of `csr-segmented-sum`, which exchange their parts as words: every bit pattern arrives, also that
+/// whose complement is the word of nobody.
+#[test]
+fn a_row_in_two_blocks_has_every_value() {
+    let kernel = spmv::find::<f64>("csr-segmented-sum").unwrap();
+    let entries = 1500;
+    for value in [f64::from_bits(u64::MAX), 0.0, 1.5] {
+        let columns = (0..entries as u32).collect();
+        let row_ptr = vec![0, entries as u32];
+        let csr = Csr::new((1, entries), row_ptr, columns, vec![value; entries]).unwrap();
+        let device = emulator(1);
+        let (stream, options) = (Stream::new(&device).unwrap(), PlanOptions::default());
+        let parameters = kernel.info.parse_parameters("entries=4,drop-equal=off").unwrap();
+        let mut plan = kernel.plan(&device, csr.view(), &parameters, &options).unwrap();
+        let x = DeviceBuffer::from_slice(&device, &vec![1.0; entries]).unwrap();
+        for _ in 0..2 {
+            let mut y = DeviceBuffer::from_slice(&device, &[7.0]).unwrap();
+            plan.launch(&x, &mut y, &stream).unwrap();
+            let mut sum = 0.0;
+            y.copy_to_slice(std::slice::from_mut(&mut sum)).unwrap();
+            assert_eq!(sum.is_nan(), value.is_nan(), "{value}");
+            assert!(sum.is_nan() || sum == entries as f64 * value, "{value}: {sum}");
+        }
+    }
+}
