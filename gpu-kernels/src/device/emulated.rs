@@ -119,6 +119,7 @@ pub trait Access: Sized {
     fn load_read_only(address: u64) -> Self;
     fn load_streaming(address: u64) -> Self;
     fn load_relaxed(address: u64) -> Self;
+    fn store_relaxed(address: u64, value: Self);
     fn store_global(address: u64, value: Self);
     fn load_shared(offset: u32) -> Self;
     fn store_shared(offset: u32, value: Self);
@@ -141,6 +142,9 @@ macro_rules! access {
             }
             fn load_relaxed(address: u64) -> Self {
                 Self::load_global(address)
+            }
+            fn store_relaxed(address: u64, value: Self) {
+                Self::store_global(address, value);
             }
             fn load_streaming(address: u64) -> Self {
                 Self::load_read_only(address)

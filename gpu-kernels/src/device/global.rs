@@ -124,6 +124,13 @@ impl<T: Element> DevicePtrMut<T> {
         T::load_relaxed(self.address(index))
     }
 
+    /// Overwrites element `index` for [`DevicePtrMut::load_relaxed`] of all blocks, in no order with other accesses
+    /// (`st.relaxed.gpu`).
+    #[inline(always)]
+    pub fn store_relaxed(self, index: impl Index, value: T) {
+        T::store_relaxed(self.address(index), value);
+    }
+
     /// Elements `index` to `index + N` at once; `index` must be a multiple of N, N is 2 or 4.
     #[inline(always)]
     pub fn load_vector<const N: usize>(self, index: impl Index) -> [T; N]

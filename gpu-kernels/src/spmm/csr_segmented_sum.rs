@@ -15,8 +15,8 @@ macro_rules! segments {
             ///
             /// X and Y are column-major, of `cols` and `rows` rows. Block:
             /// [`crate::spmv::SEGMENT_THREADS`]; grid: `pieces` x k blocks, the columns of a piece
-            /// one after the other; `parts` has two elements for each block, `arrivals` one, 0
-            /// before and after. Shared memory: [`crate::spmv::csr_segmented_sum_shared_bytes`].
+            /// one after the other; `parts` has two elements for each block, `arrivals` one;
+            /// all are 0 before and after. Shared memory: [`crate::spmv::csr_segmented_sum_shared_bytes`].
             pub fn $name<T: Real>(
                 rows: u32,
                 cols: u32,

@@ -10,7 +10,7 @@
 //!
 //! Blocks begin a fixed number of entries apart, or up to a slack earlier, where a row ends: so few
 //! rows span blocks. Of one that does, each block leaves its part, and the last one to arrive adds
-//! the parts in their order. So no block waits for another, and the bits are the same every time. Two
+//! the parts in their order. So no block waits for another that has not come, and the bits are the same every time. Two
 //! blocks meet in one atomic exchange, which carries the part; more count their arrivals.
 //!
 //! Only rows with entries are numbered ("ranks"); y is 0 elsewhere before the launch.
@@ -179,13 +179,10 @@ impl Spanning {
         2 * block + u32::from(block == self.first)
     }
 
-    /// [`Spanning::arrive`] for two blocks: nothing has to be in memory before the exchange, so that no fence waits
-    /// for what this thread has stored. One thread calls.
+    /// [`Spanning::arrive`] for two blocks of real numbers. One thread calls.
     #[inline(always)]
     fn meet<T: Number>(self, block: u32, part: T, arrivals: DevicePtrMut<u64>, y: Output<T>) {
-        // Complemented, so that 0 is free for "nobody": it is a NaN, for which another one serves.
-        let word = (!part.to_word()).max(1);
-        let other = arrivals.atomic_exchange(self.first, word);
+        let other = arrivals.atomic_exchange(self.first, announced(part).to_word());
         if other != 0 {
             let other = T::from_word(!other);
             y.store(self.row, if block == self.first { part + other } else { other + part });
@@ -212,20 +209,36 @@ impl Spanning {
         }
         let mut came_before = 0;
         if lane == 0 {
-            parts.store(self.element(block), part);
-            came_before = arrivals.atomic_add_release(self.first, 1);
+            let element = self.element(block);
+            came_before = if T::IS_A_WORD {
+                parts.store_relaxed(element, announced(part));
+                arrivals.atomic_add(self.first, 1)
+            } else {
+                parts.store(element, part);
+                arrivals.atomic_add_release(self.first, 1)
+            };
         }
         let came_before = warp::shuffle_idx(FULL_MASK, came_before, 0, WARP_SIZE);
         if came_before != u64::from(self.last - self.first) {
             return;
         }
         warp::sync_warp(FULL_MASK);
-        // All parts are in L2, and are read there. A fence would empty this multiprocessor's L1, and
+        // All parts are in L2 or on their way, and are read there. A fence would empty this multiprocessor's L1, and
         // with it the x of all its blocks.
         let mut sum = T::ZERO;
         let mut other = self.first + lane;
         while other <= self.last {
-            sum += parts.load_relaxed(self.element(other));
+            let element = self.element(other);
+            sum += if T::IS_A_WORD {
+                let mut word = 0;
+                while word == 0 {
+                    word = parts.load_relaxed(element).to_word();
+                }
+                parts.store(element, T::ZERO);
+                T::from_word(!word)
+            } else {
+                parts.load_relaxed(element)
+            };
             other += WARP_SIZE;
         }
         let sum = warp_sum(FULL_MASK, sum, WARP_SIZE);
@@ -234,6 +247,15 @@ impl Spanning {
             arrivals.store(self.first, 0);
         }
     }
+}
+
+/// The part of a block as a number whose bits are not 0, which says "not there": nothing else has to be in memory
+/// before it, so that no fence waits for what the thread has stored. The bits are complemented, so that 0 would be a NaN, for
+/// which another one serves.
+#[inline(always)]
+fn announced<T: Number>(part: T) -> T {
+    let complement = T::from_word(!part.to_word());
+    if complement.to_word() == 0 { T::from_word(1) } else { complement }
 }
 
 #[derive(Clone, Copy)]
@@ -368,7 +390,7 @@ macro_rules! segments {
         kernel! {
             /// `csr-segmented-sum` with this many entries for each thread. Block: [`SEGMENT_THREADS`];
             /// grid: a block for each header but the last; `parts` has two elements for each block,
-            /// `arrivals` one, 0 before and after. Shared memory: [`csr_segmented_sum_shared_bytes`].
+            /// `arrivals` one; all are 0 before and after. Shared memory: [`csr_segmented_sum_shared_bytes`].
             pub fn $stored<T: $bound>(
                 listed: u32,
                 row_ids: DevicePtr<u32>,

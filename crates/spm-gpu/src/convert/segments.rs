@@ -241,13 +241,8 @@ impl Elements<'_> {
 /// begin with a row; the same number of elements is then free at its end. None where nearly every block
 /// begins inside of a row all the same.
 fn slack(piece: usize, longest_row: usize, mean_row: usize) -> usize {
-    if longest_row <= piece / 8 {
-        longest_row
-    } else if mean_row < piece / 2 {
-        piece / 16
-    } else {
-        0
-    }
+    let most = piece / 32;
+    if mean_row < most { longest_row.min(most) } else { 0 }
 }
 
 /// Number of blocks that begin `step` entries apart. Refuses more than 2^31 stored elements,

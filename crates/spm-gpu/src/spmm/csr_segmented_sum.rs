@@ -35,7 +35,7 @@ pub(super) fn on_device<T: DeviceReal>(problem: DeviceProblem<'_, T>) -> Planned
     let launch = problem
         .launch(blocks, 1, SEGMENT_THREADS as usize)?
         .with_shared_bytes(csr_segmented_sum_shared_bytes::<T>(entries as u32));
-    let mut parts = DeviceBuffer::<T>::uninitialized(device, 2 * blocks)?;
+    let mut parts = DeviceBuffer::<T>::zeroed(device, 2 * blocks)?;
     let mut arrivals = DeviceBuffer::<u64>::zeroed(device, blocks)?;
     let mut ordered = Ordered::new(device, cols, dense, Layout::ColumnMajor)?;
     let mut ordered_y = Ordered::new(device, rows, dense, Layout::ColumnMajor)?;

@@ -126,7 +126,7 @@ fn product<T: DeviceScalar>(
     }
     let matrix = convert(entries)?;
     let blocks = matrix.headers.len() - 1;
-    let mut parts = DeviceBuffer::<T>::uninitialized(device, 2 * blocks)?;
+    let mut parts = DeviceBuffer::<T>::zeroed(device, 2 * blocks)?;
     let mut arrivals = DeviceBuffer::<u64>::zeroed(device, blocks)?;
     let launch = problem
         .launch(blocks, 1, SEGMENT_THREADS as usize)?

@@ -330,13 +330,13 @@ fn elements_hold_columns_near_and_far() {
     }
 }
 
-/// A row in two blocks of `csr-segmented-sum`, which exchange their parts as words: every bit pattern arrives, also that
-/// whose complement is the word of nobody.
+/// A row in two and in three blocks of `csr-segmented-sum`, whose parts say by their bits whether they are there: every bit
+/// pattern arrives, also that whose complement says that it is not.
 #[test]
-fn a_row_in_two_blocks_has_every_value() {
+fn a_row_in_some_blocks_has_every_value() {
     let kernel = spmv::find::<f64>("csr-segmented-sum").unwrap();
-    let entries = 1500;
-    for value in [f64::from_bits(u64::MAX), 0.0, 1.5] {
+    let values = [f64::from_bits(u64::MAX), 0.0, 1.5];
+    for (entries, value) in [1500, 2500].into_iter().flat_map(|n| values.map(|value| (n, value))) {
         let columns = (0..entries as u32).collect();
         let row_ptr = vec![0, entries as u32];
         let csr = Csr::new((1, entries), row_ptr, columns, vec![value; entries]).unwrap();

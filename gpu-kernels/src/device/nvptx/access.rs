@@ -12,6 +12,7 @@ pub trait Access: Sized {
     fn load_read_only(address: u64) -> Self;
     fn load_streaming(address: u64) -> Self;
     fn load_relaxed(address: u64) -> Self;
+    fn store_relaxed(address: u64, value: Self);
     fn store_global(address: u64, value: Self);
     fn load_shared(offset: u32) -> Self;
     fn store_shared(offset: u32, value: Self);
@@ -63,6 +64,12 @@ macro_rules! register_access {
                 // SAFETY: as above.
                 let bits = unsafe { transmute::<$type, $bits>(value) };
                 store!("st.global", $width, $class, address: reg64, bits);
+            }
+            #[inline(always)]
+            fn store_relaxed(address: u64, value: Self) {
+                // SAFETY: as above.
+                let bits = unsafe { transmute::<$type, $bits>(value) };
+                store!("st.relaxed.gpu.global", $width, $class, address: reg64, bits);
             }
             #[inline(always)]
             fn load_shared(offset: u32) -> Self {
@@ -261,6 +268,11 @@ macro_rules! vector_access {
                 store_pair!("st.global", address: reg64, unsafe { transmute::<$type, [u64; 2]>(value) });
             }
             #[inline(always)]
+            fn store_relaxed(address: u64, value: Self) {
+                // SAFETY: as above.
+                store_pair!("st.relaxed.gpu.global", address: reg64, unsafe { transmute::<$type, [u64; 2]>(value) });
+            }
+            #[inline(always)]
             fn load_shared(offset: u32) -> Self {
                 let address = shared_address(offset);
                 let bits = load_pair!("ld.shared", address: reg32, readonly);
@@ -337,6 +349,11 @@ macro_rules! double_vector_access {
             fn load_relaxed(address: u64) -> Self {
                 let ([a, b], [c, d]) = (<[$scalar; 2]>::load_relaxed(address), <[$scalar; 2]>::load_relaxed(address + 16));
                 [a, b, c, d]
+            }
+            #[inline(always)]
+            fn store_relaxed(address: u64, [a, b, c, d]: Self) {
+                <[$scalar; 2]>::store_relaxed(address, [a, b]);
+                <[$scalar; 2]>::store_relaxed(address + 16, [c, d]);
             }
             #[inline(always)]
             fn store_global(address: u64, [a, b, c, d]: Self) {
