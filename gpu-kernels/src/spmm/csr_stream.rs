@@ -186,11 +186,12 @@ impl<T: Number, const N: usize, const W: usize> Place<T, N, W> {
         // Counted from the first of the tile: behind the last there may be no number.
         let (rows, entries) = (last - first, end - start);
         let bounds = |row: u32| {
-            let bound = |row: u32| if row <= rows { csr.row_ptr.load(first + row) } else { end };
-            (bound(row) - start, bound(row + 1) - start)
+            let inside = row < rows;
+            let bound = |row: u32| if inside { csr.row_ptr.load(first + row) } else { start };
+            (bound(row), bound(row + 1))
         };
         let mut row = self.group;
-        // In flight with the entries.
+        // In flight with the entries: not to be used before them.
         let mut of_row = bounds(row);
         let mut entry = self.group;
         while entry < entries {
@@ -216,7 +217,7 @@ impl<T: Number, const N: usize, const W: usize> Place<T, N, W> {
         thread::sync_threads();
         while row < rows {
             let product = |entry: u32| self.shared.load::<N, W>(entry * self.lanes + self.lane);
-            let (mut entry, end) = of_row;
+            let (mut entry, end) = (of_row.0 - start, of_row.1 - start);
             let mut sum = zeros();
             while end - entry >= QUAD {
                 let products: [Columns<T, N>; QUAD as usize] =

@@ -181,11 +181,11 @@ impl Spanning {
 
     /// [`Spanning::arrive`] for two blocks of real numbers. One thread calls.
     #[inline(always)]
-    fn meet<T: Number>(self, block: u32, part: T, arrivals: DevicePtrMut<u64>, y: Output<T>) {
+    fn meet<T: Number>(self, part: T, arrivals: DevicePtrMut<u64>, y: Output<T>) {
         let other = arrivals.atomic_exchange(self.first, announced(part).to_word());
         if other != 0 {
-            let other = T::from_word(!other);
-            y.store(self.row, if block == self.first { part + other } else { other + part });
+            // The same sum for whoever is the last.
+            y.store(self.row, part + T::from_word(!other));
             arrivals.store(self.first, 0);
         }
     }
@@ -203,7 +203,7 @@ impl Spanning {
     ) {
         if T::IS_A_WORD && self.last - self.first == 1 {
             if lane == 0 {
-                self.meet(block, part, arrivals, y);
+                self.meet(part, arrivals, y);
             }
             return;
         }

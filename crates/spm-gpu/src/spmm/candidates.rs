@@ -275,7 +275,8 @@ fn chosen<T: DeviceReal>(
                     let pairs = small && even && k > 16;
                     // With four columns for each thread three quarters of the device would be idle.
                     if !pairs || rows * k >= device.resident {
-                        let enough = fours && rows.saturating_mul(k / 4) >= device.resident;
+                        let enough = rows.saturating_mul(k / 4) >= device.resident;
+                        let enough = fours && mean < LONGER_ROW && enough;
                         let four = enough.then_some(("columns", Value::Choice("4")));
                         candidates.push(sell_row_split(four.as_slice(), sigma));
                     }
