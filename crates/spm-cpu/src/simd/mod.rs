@@ -141,6 +141,16 @@ pub(crate) trait Isa<T: Scalar>: Copy {
     unsafe fn gather_u16(from: *const T, index: *const u16) -> Self::Vector;
     /// The elements at [`LANES`] indices below 2^31.
     unsafe fn gather_u32(from: *const T, index: *const u32) -> Self::Vector;
+    /// The elements at [`HALF`] indices, each in two neighbouring lanes, and in the same way the elements
+    /// behind these.
+    #[inline(always)]
+    unsafe fn gather_pairs(from: *const T, index: *const u16) -> (Self::Vector, Self::Vector) {
+        // SAFETY: the caller's promise; the arrays have an element for each lane.
+        unsafe {
+            let (first, second) = portable::Portable::gather_pairs(from, index);
+            (Self::load(first.as_ptr()), Self::load(second.as_ptr()))
+        }
+    }
     /// [`FEW`] consecutive elements, which stay where they are.
     unsafe fn few(from: *const T) -> Self::Few;
     /// The elements of `few` at [`LANES`] indices below [`FEW`].
@@ -365,6 +375,11 @@ mod tests {
                 let some = I::gather_some(0b1010_0110, x.as_ptr(), &wide);
                 I::store(stored.as_mut_ptr(), some);
                 self.out.extend(stored);
+                let (first, second) = I::gather_pairs(x.as_ptr().add(1), narrow.as_ptr());
+                for vector in [first, second] {
+                    I::store(stored.as_mut_ptr(), vector);
+                    self.out.extend(stored);
+                }
                 let few = I::few(x.as_ptr().add(3));
                 let picked = I::pick(few, four_bits.as_ptr());
                 let bytes = I::gather_u8(x.as_ptr(), byte.as_ptr());
@@ -388,6 +403,8 @@ mod tests {
         expected.extend([537_596., 7., 8., 9., 10., 15., 18., 21., 24., 2994.]);
         expected.extend([999., 2., 0., 0., 0., 0., 2., 1.]);
         expected.extend([0., 999., 3., 0., 0., 5., 0., 1.]);
+        expected.extend([8., 8., 536., 536., 1., 1., 2., 2.]);
+        expected.extend([9., 9., 537., 537., 2., 2., 3., 3.]);
         expected.extend([0., 998_001., 9., 0., 0., 25., 0., 1.]);
         expected.extend([0., 0., 0., 536., 5., 0., 1., 0.]);
         expected.extend([10., 34., 3., 19., 11., 11., 26., 17.]);

@@ -74,6 +74,13 @@ impl<T: Scalar> Isa<T> for Portable {
         std::array::from_fn(|lane| unsafe { *from.add(usize::from(*index.add(lane))) })
     }
     #[inline(always)]
+    unsafe fn gather_pairs(from: *const T, index: *const u16) -> ([T; LANES], [T; LANES]) {
+        // SAFETY: the caller's promise.
+        let at =
+            |lane: usize, behind| unsafe { *from.add(usize::from(*index.add(lane / 2)) + behind) };
+        (std::array::from_fn(|lane| at(lane, 0)), std::array::from_fn(|lane| at(lane, 1)))
+    }
+    #[inline(always)]
     unsafe fn gather_u32(from: *const T, index: *const u32) -> [T; LANES] {
         // SAFETY: the caller's promise.
         std::array::from_fn(|lane| unsafe { *from.add(*index.add(lane) as usize) })

@@ -5,7 +5,7 @@ use std::arch::x86_64::*;
 use spm_formats::Scalar;
 
 use super::portable::Portable;
-use super::{Isa, Job, LANES, Level};
+use super::{HALF, Isa, Job, LANES, Level};
 
 /// What this processor has.
 pub(super) fn detect_level() -> Level {
@@ -156,6 +156,18 @@ impl<const GATHER: bool> Isa<f64> for Avx512<GATHER> {
         let x = unsafe { fetch_u32(from, index) };
         unsafe { _mm512_set_pd(x[7], x[6], x[5], x[4], x[3], x[2], x[1], x[0]) }
     }
+    #[inline(always)]
+    unsafe fn gather_pairs(from: *const f64, index: *const u16) -> (__m512d, __m512d) {
+        unsafe {
+            let [first, second, third, fourth] = fetch_pairs(from, index);
+            // Loads that leave the other lanes as they are, not shuffles.
+            let pairs = _mm512_broadcast_f64x2(_mm_loadu_pd(first));
+            let pairs = _mm512_mask_broadcast_f64x2(pairs, 0b0000_1100, _mm_loadu_pd(second));
+            let pairs = _mm512_mask_broadcast_f64x2(pairs, 0b0011_0000, _mm_loadu_pd(third));
+            let pairs = _mm512_mask_broadcast_f64x2(pairs, 0b1100_0000, _mm_loadu_pd(fourth));
+            (_mm512_permute_pd::<0>(pairs), _mm512_permute_pd::<0b1111_1111>(pairs))
+        }
+    }
     intrinsic!(few(from: *const f64) -> [__m512d; 4]:
         [_mm512_loadu_pd(from), _mm512_loadu_pd(from.add(8)), _mm512_loadu_pd(from.add(16)), _mm512_loadu_pd(from.add(24))]);
     #[inline(always)]
@@ -259,6 +271,16 @@ impl<const GATHER: bool> Isa<f64> for Avx2<GATHER> {
         unsafe { [_mm256_set_pd(x[3], x[2], x[1], x[0]), _mm256_set_pd(x[7], x[6], x[5], x[4])] }
     }
     #[inline(always)]
+    unsafe fn gather_pairs(from: *const f64, index: *const u16) -> ([__m256d; 2], [__m256d; 2]) {
+        unsafe {
+            let [first, second, third, fourth] = fetch_pairs(from, index);
+            let low = _mm256_loadu2_m128d(second, first);
+            let high = _mm256_loadu2_m128d(fourth, third);
+            let firsts = [_mm256_permute_pd::<0>(low), _mm256_permute_pd::<0>(high)];
+            (firsts, [_mm256_permute_pd::<0b1111>(low), _mm256_permute_pd::<0b1111>(high)])
+        }
+    }
+    #[inline(always)]
     unsafe fn few(from: *const f64) -> *const f64 {
         from
     }
@@ -333,6 +355,16 @@ impl<const GATHER: bool> Isa<f32> for Avx2<GATHER> {
         }
         let x = unsafe { fetch_u32(from, index) };
         unsafe { _mm256_set_ps(x[7], x[6], x[5], x[4], x[3], x[2], x[1], x[0]) }
+    }
+    #[inline(always)]
+    unsafe fn gather_pairs(from: *const f32, index: *const u16) -> (__m256, __m256) {
+        unsafe {
+            // Both elements of a pair at once, as one number of 64 bits.
+            let [first, second, third, fourth] =
+                fetch_pairs(from, index).map(|pair| pair.cast::<f64>().read_unaligned());
+            let pairs = _mm256_castpd_ps(_mm256_set_pd(fourth, third, second, first));
+            (_mm256_moveldup_ps(pairs), _mm256_movehdup_ps(pairs))
+        }
     }
     intrinsic!(few(from: *const f32) -> [__m256; 4]:
         [_mm256_loadu_ps(from), _mm256_loadu_ps(from.add(8)), _mm256_loadu_ps(from.add(16)), _mm256_loadu_ps(from.add(24))]);
@@ -437,6 +469,19 @@ unsafe fn fetch_u16<T: Copy>(from: *const T, index: *const u16) -> [T; LANES] {
     unsafe {
         let words = index.cast::<[u64; 2]>().read_unaligned();
         std::array::from_fn(|lane| *from.add((words[lane / 4] >> (lane % 4 * 16)) as u16 as usize))
+    }
+}
+
+/// The places of the elements at [`HALF`] indices, which are loaded at once.
+///
+/// # Safety
+/// There are so many, and an element at each.
+#[inline(always)]
+unsafe fn fetch_pairs<T>(from: *const T, index: *const u16) -> [*const T; HALF] {
+    // SAFETY: the caller's promise: four indices, an element at each.
+    unsafe {
+        let word = index.cast::<u64>().read_unaligned();
+        std::array::from_fn(|pair| from.add((word >> (pair * 16)) as u16 as usize))
     }
 }
 

@@ -12,6 +12,7 @@ use crate::spmv::bsr_rows::{self, BLOCK};
 use crate::spmv::dictionary::Dictionary;
 use crate::spmv::long_rows::LONG;
 use crate::spmv::row::{SampledRows, Walk};
+use crate::spmv::sell_compact::segment::in_pairs;
 use crate::spmv::sell_compact::{CODES, SIGMA};
 use crate::spmv::{
     csr_compact, csr_nnz_balanced, dcsr_rows, sell_compact, sell_symmetric, sell_tiles,
@@ -70,6 +71,8 @@ pub(super) struct Structure {
     lines: f64,
     /// The share of rows of another length than the row before.
     turns: f64,
+    /// The share of chunks of rows of `sell-compact` of another width than one elsewhere.
+    chunk_turns: f64,
     /// Bytes of x between the first and the last column of a row.
     reach: f64,
     /// Column indices that `csr-compact` stores, and its groups of rows.
@@ -103,12 +106,16 @@ struct Sums {
     followers: usize,
     lines: usize,
     turns: usize,
+    /// Chunk columns of the block before, and blocks that have another number.
+    width: Option<usize>,
+    chunk_turns: usize,
     reach: f64,
     listed: usize,
     groups: usize,
     narrow: usize,
     gathered: usize,
     contiguous: usize,
+    paired: usize,
     upper: usize,
     runs: usize,
     symmetric: bool,
@@ -133,20 +140,25 @@ impl Structure {
         let seems_whole = |table: &Dictionary<T>| 4 * table.table().len() < sums.values;
         let table = table.filter(|table| seems_whole(table) && table.pays(a.nnz()));
         let of = |count: usize| count as f64 / sums.entries.max(1) as f64;
+        // Without values there are no pairs.
+        let equal = sums.equal && sums.entries > 0;
+        let (more_gathered, more_contiguous) =
+            if equal { (sums.paired, 0) } else { (0, sums.paired) };
         Self {
             empty: SampledRows::of(a.row_ptr()).empty(),
             lines: sums.lines as f64 / sums.followers.max(1) as f64,
             turns: sums.turns as f64 / (sums.blocks * (LANES - 1)).max(1) as f64,
+            chunk_turns: sums.chunk_turns as f64 / sums.blocks.saturating_sub(1).max(1) as f64,
             reach: sums.reach / sums.entries.max(1) as f64,
             listed: of(sums.listed),
             groups: of(sums.groups),
             index_bytes: if 2 * sums.narrow > sums.blocks { 2.0 } else { 4.0 },
-            gathered: of(sums.gathered),
-            contiguous: of(sums.contiguous),
+            gathered: of(sums.gathered + more_gathered),
+            contiguous: of(sums.contiguous + more_contiguous),
             sorted: sorted_elements(a.row_ptr()),
             upper: (sums.symmetric && sums.entries > 0).then(|| of(sums.upper)),
             runs: of(sums.runs),
-            equal: sums.equal && sums.entries > 0,
+            equal,
             table: table.map(|table| table.table().len()),
             blocks: convert::detect_blocks(*a),
         }
@@ -235,7 +247,7 @@ impl Structure {
         }
         let chunks = 12.0 * rows / LANES as f64;
         let [unsorted, near, far] = self.sorted;
-        let turning = rows * self.turns / LANES as f64;
+        let turning = rows * self.chunk_turns / LANES as f64;
         let sell = |sigma: usize, elements: f64, contiguous: f64, table: Option<usize>| {
             // Bytes of a value.
             let stored = match table {
@@ -461,8 +473,9 @@ impl Sums {
         let narrow = high - low <= u32::from(u16::MAX);
         self.narrow += usize::from(narrow);
         // As the builders of `sell-compact` and `sell-symmetric` do.
-        let longest = (0..LANES).map(|lane| in_chunk(lane).len()).max();
-        let gathered = LANES * longest.unwrap_or(0);
+        let chunk: [&[u32]; LANES] = std::array::from_fn(in_chunk);
+        let longest = chunk.iter().map(|row| row.len()).max().unwrap_or(0);
+        let gathered = LANES * longest;
         let alone: usize = (0..LANES).map(|lane| lengths[lane] - in_chunk(lane).len()).sum();
         firsts.clear();
         let lanes = (0..LANES as u32).flat_map(|lane| {
@@ -475,11 +488,18 @@ impl Sums {
         firsts.dedup();
         let bytes = T::BYTES * LANES;
         let of_gathered = gathered * (T::BYTES + if narrow { 2 } else { 4 });
-        if firsts.last() != Some(&u32::MAX) && firsts.len() * (bytes + 4) <= of_gathered * 11 / 10 {
-            self.contiguous += LANES * firsts.len();
+        let fits = firsts.len() * (bytes + 4) <= of_gathered * 11 / 10;
+        let mut width = longest;
+        if narrow && in_pairs(&chunk) {
+            self.paired += gathered;
+        } else if firsts.last() != Some(&u32::MAX) && fits {
+            width = firsts.len();
+            self.contiguous += LANES * width;
         } else {
             self.gathered += gathered;
         }
+        self.chunk_turns +=
+            usize::from(self.width.replace(width).is_some_and(|last| last != width));
         self.gathered += alone;
         if self.symmetric {
             firsts.clear();

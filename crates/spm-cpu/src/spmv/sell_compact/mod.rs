@@ -3,7 +3,7 @@
 //! If all values are equal, none are stored; if there are at most 256 distinct ones, an entry takes a
 //! byte that is its value's position in a table. Column indices take 16 bits where they fit. Where
 //! neighbouring rows have the same pattern shifted by one (stencils, bands), one column index is
-//! stored for eight entries.
+//! stored for eight entries; where rows and columns come in pairs (two unknowns a node), one for four.
 
 mod coding;
 pub(super) mod segment;
@@ -22,7 +22,7 @@ use super::repair::repair;
 use crate::disjoint::Disjoint;
 use crate::kernel::{Planned, Problem};
 use crate::scaled::{Buffers, Staged, Update};
-use crate::simd::{self, AHEAD, FEW, GATHER, Isa, Job, LANES, Machine, PREFETCH};
+use crate::simd::{self, AHEAD, FEW, GATHER, HALF, Isa, Job, LANES, Machine, PREFETCH};
 use crate::spmv::KERNEL;
 use crate::values::Stores;
 use crate::{PlanOptions, Threads, scaled};
@@ -402,6 +402,16 @@ impl<T: Scalar> Run<'_, T> {
                         elements!(|element| I::gather_u16(x, narrow.add(element * LANES)));
                         narrow = narrow.add(width * LANES);
                     }
+                    Columns::Pairs => {
+                        let x = x.add(chunk.base as usize);
+                        for pair in 0..width / 2 {
+                            let (first, second) = I::gather_pairs(x, narrow.add(pair * HALF));
+                            let at = stored.add(2 * pair * LANES);
+                            even = I::mul_add(by.load(at), first, even);
+                            odd = I::mul_add(by.load(at.add(LANES)), second, odd);
+                        }
+                        narrow = narrow.add(width / 2 * HALF);
+                    }
                     Columns::Wide => {
                         elements!(|element| I::gather_u32(x, wide.add(element * LANES)));
                         wide = wide.add(width * LANES);
@@ -456,6 +466,7 @@ impl<T: Scalar> Run<'_, T> {
                         elements!(|element| I::gather_u16(x, narrow.add(element * LANES)));
                         narrow = narrow.add(width * LANES);
                     }
+                    Columns::Pairs => unreachable!("the builder has values for pairs"),
                     Columns::Wide => {
                         elements!(|element| I::gather_u32(x, wide.add(element * LANES)));
                         wide = wide.add(width * LANES);

@@ -22,6 +22,9 @@ pub(super) enum Columns {
     Contiguous,
     /// 16-bit offsets from the chunk's base.
     Narrow,
+    /// Rows 2 l and 2 l + 1 of the chunk have the same columns, of which each other one follows the one
+    /// before: one 16-bit offset from the chunk's base for four stored elements. Only with stored values.
+    Pairs,
     /// 32-bit columns.
     Wide,
 }
@@ -29,7 +32,7 @@ pub(super) enum Columns {
 /// A chunk of eight rows.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Chunk {
-    /// The column that the offsets of [`Columns::Narrow`] count from.
+    /// The column that offsets count from.
     pub(super) base: u32,
     /// Stored elements of each row.
     pub(super) width: u16,
@@ -331,7 +334,8 @@ impl<'a, T: Scalar> Builder<'a, T> {
         // Codes do not count, so that sums have the same order with them as without.
         let value_bytes = if self.with_values() { T::BYTES } else { 0 };
         let gathered_bytes = width * LANES * (value_bytes + if narrow { 2 } else { 4 });
-        if rows == LANES && self.contiguous(&columns) {
+        let pairs = narrow && rows == LANES && self.with_values() && in_pairs(&columns);
+        if !pairs && rows == LANES && self.contiguous(&columns) {
             // A tenth more bytes is less than what gathering costs.
             let bytes = self.firsts[0].len() * (LANES * value_bytes + 4);
             if bytes <= gathered_bytes + gathered_bytes / 10 {
@@ -340,11 +344,23 @@ impl<'a, T: Scalar> Builder<'a, T> {
         }
         let shortest = lengths.into_iter().min().unwrap_or(0);
         let full = if rows == LANES { shortest } else { 0 };
-        let kind = if narrow { Columns::Narrow } else { Columns::Wide };
+        let kind = match () {
+            () if pairs => Columns::Pairs,
+            () if narrow => Columns::Narrow,
+            () => Columns::Wide,
+        };
         self.chunks.push(Chunk { base, width: width as u16, full: full as u16, columns: kind });
         // Padding repeats the row's last column; a row without entries takes the base.
-        if narrow {
-            let of = |col: u32| (col - base) as u16;
+        let of = |col: u32| (col - base) as u16;
+        if pairs {
+            let of_pair = |pair: usize| {
+                let firsts = columns.iter().step_by(2);
+                firsts.map(move |row| {
+                    row.get(pair).or(row.iter().nth_back(1)).map_or(0, |&col| of(col))
+                })
+            };
+            self.narrow.extend((0..width).step_by(2).flat_map(of_pair));
+        } else if narrow {
             place_rows(
                 columns,
                 width,
@@ -437,6 +453,15 @@ impl<'a, T: Scalar> Builder<'a, T> {
             }
         }
     }
+}
+
+/// Whether the rows of a chunk are those of [`Columns::Pairs`].
+pub(in crate::spmv) fn in_pairs(columns: &[&[u32]; LANES]) -> bool {
+    let (pairs, _) = columns.as_chunks();
+    pairs.iter().all(|[upper, lower]| {
+        let (of_upper, rest) = upper.as_chunks();
+        upper == lower && rest.is_empty() && of_upper.iter().all(|[col, next]| col + 1 == *next)
+    })
 }
 
 /// Appends the stored elements of a chunk with as many chunk columns as the longest of its rows has entries:
