@@ -143,6 +143,35 @@ impl<P, C: Clock> Race<P, C> {
         self.keep(plan, times[0], choice);
     }
 
+    /// Makes a plan run on all `threads` or on the caller alone, whichever is faster, and returns that and the
+    /// seconds of a call. `on` makes it run on threads; `shared` says by the model how long a call takes on
+    /// all threads that takes so long on the caller.
+    pub(crate) fn threads(
+        &mut self,
+        plan: &mut P,
+        threads: &Threads,
+        shared: impl Fn(f64) -> f64,
+        mut on: impl FnMut(&mut P, &Threads),
+        run: &mut impl FnMut(&mut P),
+    ) -> (Threads, f64) {
+        let caller = threads.on_the_caller();
+        // Not in turns: each would take what it needs out of the other's caches.
+        let mut seconds = |threads: &Threads| {
+            on(plan, threads);
+            settle(threads);
+            self.times(plan, 1, |_, _| {}, run)[0]
+        };
+        let alone = seconds(&caller);
+        if threads.working() > 1 {
+            let all = seconds(threads);
+            if all < weight(alone, shared(alone)) * alone {
+                return (threads.clone(), all);
+            }
+            on(plan, &caller);
+        }
+        (caller, alone)
+    }
+
     /// Seconds of a call of the serial kernel.
     fn time_serial(&mut self, run: &mut impl FnMut(&mut P)) -> f64 {
         let best = self.best();
@@ -186,6 +215,13 @@ impl<P, C: Clock> Race<P, C> {
         let winner = finalists.min_by(|a, b| a.seconds.total_cmp(&b.seconds));
         winner.map(|Finalist { plan, choice, .. }| (plan, choice))
     }
+}
+
+/// What a time on one thread counts beside one on all threads, where the model expects these seconds of them. Other
+/// programs and other guests of the host slow all threads more than one, often for as long as a race and no
+/// longer: one thread has to be ahead by half as much, as a logarithm, as the model expects it to be behind.
+pub(crate) fn weight(alone: f64, all: f64) -> f64 {
+    (alone / all).max(1.0).sqrt()
 }
 
 /// The options that candidates are planned with: on the thread pool where `work` is above `small`, and
@@ -344,6 +380,34 @@ pub(crate) mod tests {
         assert_eq!(took(500_000, &[10_000, 50_000]), alone + 50_000.0);
         assert_eq!(took(500_000, &[10_000, 20_000]), alone + 3.0 * 20_000.0);
         assert_eq!(took(20_000, &[10_000]), 4.0 * 10_000.0 + 3.0 * 20_000.0);
+    }
+
+    /// The number of threads of three that a race takes where a call takes so many microseconds.
+    fn threads_of_three(alone: u32, all: u32, gain: f64) -> (usize, f64) {
+        let time = Cell::new(0.0);
+        let mut run = |micros: &mut u32| time.set(time.get() + f64::from(*micros) * 1e-6);
+        let mut race = Race::new(Driven(&time), 1);
+        let on = |plan: &mut u32, on: &Threads| *plan = if on.working() == 1 { alone } else { all };
+        let mut plan = 0;
+        let shared = |alone: f64| alone / gain;
+        let (threads, seconds) = race.threads(&mut plan, &Threads::new(3), shared, on, &mut run);
+        assert_eq!((seconds * 1e6).round(), f64::from(plan));
+        (threads.working(), seconds)
+    }
+
+    #[test]
+    fn one_thread_wins_if_it_is_ahead_by_half_of_what_the_model_expects_it_behind() {
+        let of = |alone, all, gain| threads_of_three(alone, all, gain).0;
+        assert_eq!((of(3000, 1000, 2.5), of(3000, 1000, 0.5)), (3, 3));
+        // Something slows the other threads: 1.5 times are within the weight, 1.7 times are not.
+        assert_eq!((of(3000, 4500, 2.5), of(3000, 5100, 2.5)), (3, 1));
+        // The model expects nothing of them: the clock decides.
+        assert_eq!((of(3000, 2900, 0.5), of(3000, 3100, 0.5)), (3, 1));
+        let time = Cell::new(0.0);
+        let mut race = Race::new(Driven(&time), 1);
+        let mut run = |micros: &mut u32| time.set(time.get() + f64::from(*micros) * 1e-6);
+        let (threads, _) = race.threads(&mut 1, &Threads::new(1), |_| 0.0, |_, _| {}, &mut run);
+        assert_eq!(threads.count(), 1);
     }
 
     #[test]

@@ -157,6 +157,39 @@ fn rows_with_the_same_columns() {
     }
 }
 
+/// Two unknowns a node: pairs of rows with the same columns, which come in pairs; one node has them not.
+#[test]
+fn pairs_of_rows_with_pairs_of_columns() {
+    for nodes in [45_u32, 40_000] {
+        let of_node =
+            |node: u32| (0..node * 7 % 6).map(move |i| (node * 31 + i * i * 1997) % nodes);
+        let mut entries = BTreeSet::new();
+        for (node, other) in (0..53).flat_map(|node| of_node(node).map(move |other| (node, other)))
+        {
+            entries.extend([0, 1].map(|i| (2 * node + i / 2, 2 * other + i % 2)));
+            entries.extend([2, 3].map(|i| (2 * node + i / 2, 2 * other + i % 2)));
+        }
+        // The last pair of columns, in a row without others.
+        entries.extend([
+            (0, 2 * nodes - 2),
+            (0, 2 * nodes - 1),
+            (1, 2 * nodes - 2),
+            (1, 2 * nodes - 1),
+        ]);
+        entries.pop_last();
+        let (r, c): (Vec<u32>, Vec<u32>) = entries.into_iter().unzip();
+        let cols = 2 * nodes as usize;
+        let values = (0..r.len()).map(|i| (i as f64 * 0.3).cos()).collect();
+        let a = Coo::new(106, cols, r.clone(), c.clone(), values).unwrap();
+        check_all_exactly::<f64>(&a);
+        let ones = Coo::new(106, cols, r, c, vec![1.0_f32; a.entries()]).unwrap();
+        check_all_exactly::<f32>(&ones);
+        let mut x = vector(cols);
+        (x[0], x[5], x[cols - 1]) = (f64::INFINITY, f64::NAN, f64::NEG_INFINITY);
+        check_all(&a, &x);
+    }
+}
+
 /// Rows of 0 to 22 entries spread over `cols` columns.
 fn ragged(rows: usize, cols: usize, value: impl Fn(usize) -> f64) -> Coo<f64> {
     let mut entries = BTreeSet::new();

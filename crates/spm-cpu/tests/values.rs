@@ -50,6 +50,7 @@ fn matrices() -> Vec<Csr<f64>> {
         "stencil27[n=7]",
         "stencil5[n=20]",
         "blocks[n=5,block=3]",
+        "mesh2[n=9,unknowns=2]",
         "uniform[rows=300,cols=200,entries=2000]",
         "uniform[rows=70,cols=90000,entries=4000]",
         // Several windows of several tiles.

@@ -158,6 +158,16 @@ impl Rates {
         Self { threads: 1, one, all: one, start, turn, short, sorted, fresh, costs }
     }
 
+    /// Rates of a machine whose memory serves three threads as it serves one.
+    #[cfg(test)]
+    pub(crate) fn of_three_threads() -> Self {
+        let text = Self::typical().to_string();
+        let text = text.replace("threads 1", "threads 3");
+        text.replace("read-all 4e10 3e10 2e10 1e10", "read-all 12e10 9e10 6e10 3e10")
+            .parse()
+            .unwrap()
+    }
+
     /// Threads of the machine.
     pub(crate) fn threads(&self) -> usize {
         self.threads

@@ -8,6 +8,7 @@ use spm_formats::{CsrSource, CsrView, DenseShape, Layout, Scalar, convert};
 use super::blocked::bsr;
 use super::{KERNEL, SpmmKernel, blocked, csr_serial, vector};
 use crate::kernel::{Planned, Problem};
+use crate::machine::Rates;
 use crate::plan::{BoxedOwnPlan, Chosen};
 use crate::race::{self, Clock, Monotonic, Race};
 use crate::spmv;
@@ -26,31 +27,27 @@ pub(super) const INFO: KernelInfo = KernelInfo {
 /// Multiplications up to which the serial kernel is used, because the differences between kernels
 /// are below the resolution of the clock.
 const TINY: usize = 32;
-/// Multiplications up to which one thread is used, because waking another takes as long.
-const SMALL: usize = 1 << 12;
-/// Multiplications from which one thread is no candidate beside a thread pool.
-const LARGE: usize = 1 << 22;
-/// Bytes of Y from which streaming stores may pay.
-const LARGE_Y: usize = 4 << 20;
-/// Bytes of X from which prefetching its rows may pay.
-const LARGE_X: usize = 1 << 20;
-/// Bytes of a row of X up to which more rows are prefetched at a time.
+/// The least share of a product's memory traffic that a candidate saves by the model: less is noise.
+const SAVED: f64 = 0.03;
+/// Times a near element that an element of X at a random place takes by the model where prefetching may pay.
+const FAR: f64 = 2.0;
+/// Entries, and blocks, whose rows of X are prefetched ahead, with rows of X of up to so many bytes and with
+/// longer ones: the rows of about 8 KiB, which arrive in time and are not evicted again on both machines of
+/// docs/tuning-log-cpu.md.
 const SHORT_ROW: usize = 128;
-/// Blocks whose rows of X are prefetched ahead.
+const AHEAD_SHORT: usize = 96;
+const AHEAD: usize = 32;
 const AHEAD_BLOCKS: usize = 8;
-/// Entries from which compressed column indices may pay.
-const LARGE_A: usize = 1 << 16;
-/// Bytes of a row of X up to which compressed column indices may pay; with longer rows of X, A is
-/// the smaller part of the traffic.
-const NARROW_ROW: usize = 256;
 
 pub(super) fn plan<'a, T: Scalar>(problem: Problem<'a, '_, T>) -> Planned<'a, T> {
-    plan_by(Monotonic::start(), problem.a, problem.dense, problem.options)
+    let Problem { a, dense, options, .. } = problem;
+    plan_by(Monotonic::start(), Rates::of_races, a, dense, options)
 }
 
-/// The plan that is the fastest by `clock`; that of one column by the machine's.
+/// The plan that is the fastest by `clock` of those that may be by `rates`; that of one column by the machine's.
 fn plan_by<'a, T: Scalar>(
     clock: impl Clock,
+    rates: impl FnOnce() -> Rates,
     source: CsrSource<'a, T>,
     dense: DenseShape,
     options: &PlanOptions,
@@ -68,31 +65,40 @@ fn plan_by<'a, T: Scalar>(
     if options.budget.check_bytes(INFO.id, of_operands as u128).is_err() {
         return Ok(csr_serial::chosen(source.clone(), dense));
     }
-    let options = &options.beside(of_operands as u64);
-    let alone = PlanOptions { threads: Threads::new(1), ..options.clone() };
+    let options = options.beside(of_operands as u64);
     // Any numbers that are not special.
     let x = Workspace::new(a.cols() * dense.k, T::from_f64(0.75));
     let mut y = Workspace::zeros(a.rows() * dense.k);
     let mut run = |plan: &mut BoxedOwnPlan<'a, T>| {
         plan.run(black_box(&x), black_box(&mut y)).expect("matrices of the plan's shape");
     };
-    let serial = csr_serial::serial(source.clone(), dense);
-    let mut race = Race::new(clock, serial);
-    let candidates = candidates(&a, dense);
-    for options in race::pools(options, &alone, work, (SMALL, LARGE)) {
-        for (kernel, set) in &candidates {
-            let parameters = kernel.info.with(set);
-            let options = options.beside(race.held(|plan| plan.footprint().plan_bytes));
-            // One that takes too much memory is no candidate.
-            let Ok(plan) = kernel.plan_product(source.clone(), dense, &parameters, &options) else {
-                continue;
-            };
-            let choice = || {
-                let label = kernel.info.label(&set.iter().copied().collect());
-                race::on(&label, options.threads.count())
-            };
-            race::settle(&options.threads);
-            race.enter(plan, choice, &mut run);
+    let mut race = Race::new(clock, csr_serial::serial(source.clone(), dense));
+    let model = Model { traffic: Traffic::of(&a, dense), rates: rates() };
+    let (mut threads, mut raced) = (options.threads.clone(), false);
+    for (kernel, set) in candidates(&a, dense, &model, threads.count()) {
+        let parameters = kernel.info.with(&set);
+        let mut options = options.beside(race.held(|plan| plan.footprint().plan_bytes));
+        options.threads = threads.clone();
+        // One that takes too much memory is no candidate.
+        let Ok(mut plan) = kernel.plan_product(source.clone(), dense, &parameters, &options) else {
+            continue;
+        };
+        let label = || kernel.info.label(&set.iter().copied().collect());
+        if raced {
+            race::settle(&threads);
+            race.enter(plan, || race::on(&label(), threads.working()), &mut run);
+            continue;
+        }
+        // The first one is for all where the number of threads is concerned.
+        let on = |plan: &mut BoxedOwnPlan<'a, T>, threads: &Threads| {
+            assert!(plan.run_by(&parameters, threads), "{} changes its threads", kernel.info.id);
+        };
+        let shared = |alone| model.on_threads(alone, options.threads.count());
+        let (on, seconds) = race.threads(&mut plan, &options.threads, shared, on, &mut run);
+        race.keep(plan, seconds, || race::on(&label(), on.working()));
+        raced = true;
+        if on.working() == 1 {
+            threads = Threads::new(1);
         }
     }
     Ok(match race.finish(&mut run) {
@@ -101,30 +107,99 @@ fn plan_by<'a, T: Scalar>(
     })
 }
 
+/// Bytes that a product moves.
+#[derive(Debug, Clone, Copy)]
+struct Traffic {
+    columns: f64,
+    values: f64,
+    x: f64,
+    y: f64,
+}
+
+impl Traffic {
+    fn of<T: Scalar>(a: &CsrView<'_, T>, dense: DenseShape) -> Self {
+        let bytes = |elements: usize, of_element: usize| elements as f64 * of_element as f64;
+        Self {
+            columns: bytes(a.nnz(), size_of::<u32>()),
+            values: bytes(a.nnz(), T::BYTES),
+            x: bytes(a.cols() * dense.k, T::BYTES),
+            y: bytes(a.rows() * dense.k, T::BYTES),
+        }
+    }
+
+    /// A store through the caches reads its line first.
+    fn all(&self) -> f64 {
+        self.columns + self.values + self.x + 2.0 * self.y
+    }
+}
+
+/// What decides which candidates are timed.
+struct Model {
+    traffic: Traffic,
+    rates: Rates,
+}
+
+impl Model {
+    /// Bytes of the matrix, X and Y.
+    fn bytes(&self) -> f64 {
+        self.traffic.all() - self.traffic.y
+    }
+
+    /// Seconds of a product on `threads` threads that takes one thread `alone`: a thread has its share of
+    /// the time, but all together read no faster than memory serves them.
+    fn on_threads(&self, alone: f64, threads: usize) -> f64 {
+        let read = |threads| self.rates.read(self.bytes(), threads);
+        let share = (1.0 / threads as f64).max(read(1) / read(threads));
+        self.rates.start(threads) + alone * share
+    }
+
+    /// Whether columns in 16 bits may pay: in the nearest caches reading is not the limit.
+    fn narrow(&self, threads: usize) -> bool {
+        let read = |bytes| self.rates.read(bytes, threads);
+        let saved = self.traffic.columns / 2.0;
+        saved >= SAVED * self.traffic.all() && read(self.bytes()) < (1.0 - SAVED) * read(0.0)
+    }
+
+    /// Whether rows of X are far from each other by the cache that holds them.
+    fn prefetch(&self, threads: usize) -> bool {
+        self.rates.gather(self.traffic.x, threads) >= FAR * self.rates.near(threads)
+    }
+
+    /// Whether a Y that is written past the caches may pay.
+    fn stream(&self, threads: usize) -> bool {
+        let saved = self.traffic.y;
+        saved >= SAVED * self.traffic.all() && self.rates.write_past_caches(self.bytes(), threads)
+    }
+}
+
 /// Kernels that may be the fastest, with their parameters, the likeliest first.
-fn candidates<T: Scalar>(a: &CsrView<'_, T>, dense: DenseShape) -> Vec<(SpmmKernel<T>, Vec<Set>)> {
-    let row = dense.k * T::BYTES;
+fn candidates<T: Scalar>(
+    a: &CsrView<'_, T>,
+    dense: DenseShape,
+    model: &Model,
+    threads: usize,
+) -> Vec<(SpmmKernel<T>, Vec<Set>)> {
     let on = Value::Switch(true);
     let (csr, bsr) =
         (SpmmKernel::new(blocked::INFO, blocked::plan), SpmmKernel::new(bsr::INFO, bsr::plan));
     let mut sets = vec![(csr, vec![])];
-    if a.nnz() >= LARGE_A && row <= NARROW_ROW {
+    if model.narrow(threads) {
         sets.push((csr, vec![("narrow", on)]));
     }
-    let large_x = a.cols() * row >= LARGE_X;
-    if large_x {
-        let ahead = if row <= SHORT_ROW { 96 } else { 32 };
+    let far = model.prefetch(threads);
+    if far {
+        let ahead = if dense.k * T::BYTES <= SHORT_ROW { AHEAD_SHORT } else { AHEAD };
         sets.push((csr, vec![("prefetch", Value::Count(ahead))]));
     }
     if let Some(blocks) = convert::detect_blocks(*a) {
         let set = vec![(BLOCK.name, Value::Count(blocks.size))];
-        if large_x {
+        if far {
             let ahead = (bsr::PREFETCH.name, Value::Count(AHEAD_BLOCKS));
             sets.push((bsr, [&set[..], &[ahead]].concat()));
         }
         sets.push((bsr, set));
     }
-    if dense.layout == Layout::RowMajor && a.rows() * row >= LARGE_Y {
+    if dense.layout == Layout::RowMajor && model.stream(threads) {
         let streamed: Vec<_> = sets
             .iter()
             .map(|(kernel, set)| (*kernel, [&set[..], &[("stream", on)]].concat()))
@@ -148,13 +223,20 @@ mod tests {
     use super::*;
     use crate::race::tests::Dice;
 
+    /// Rates of three threads that write fast.
+    fn rates() -> Rates {
+        let text = Rates::of_three_threads().to_string();
+        let text = text.replace("write-one 8e9", "write-one 1.2e10");
+        text.replace("write-all 8e9", "write-all 3.6e10").parse().unwrap()
+    }
+
     /// Matrices and widths, with labels of kernels that must be among the winners.
     const CASES: [(&str, usize, Layout, &[&str]); 8] = [
         // Up to TINY multiplications, and above.
         ("diagonal[n=5]", 3, Layout::RowMajor, &["csr-serial"]),
         ("stencil5[n=6]", 3, Layout::RowMajor, &["csr-serial", "csr-blocked on 1 thread"]),
         ("stencil5[n=6]", 1, Layout::ColumnMajor, &["spmv csr-serial"]),
-        // More than SMALL.
+        // Threads start in time.
         (
             "stencil5[n=30]",
             4,
@@ -168,7 +250,7 @@ mod tests {
             Layout::RowMajor,
             &["csr-blocked[narrow=on] on", "csr-blocked[prefetch=96] on"],
         ),
-        // Its rows are long; more multiplications than LARGE.
+        // Its rows are long.
         (
             "uniform[rows=3000,cols=9000,entries=70000]",
             64,
@@ -184,7 +266,7 @@ mod tests {
         ),
         // Y is large.
         (
-            "uniform[rows=70000,cols=9000,entries=70000]",
+            "uniform[rows=70000,cols=9000,entries=350000]",
             8,
             Layout::RowMajor,
             &["csr-blocked[stream=on]", "csr-blocked[narrow=on,stream=on]"],
@@ -206,8 +288,8 @@ mod tests {
             for seed in 0..100 {
                 for threads in [1, 3] {
                     let options = PlanOptions::with_threads(threads);
-                    let plan =
-                        plan_by(Dice::new(seed), csr.view().into(), dense, &options).unwrap();
+                    let (clock, source) = (Dice::new(seed), csr.view().into());
+                    let plan = plan_by(clock, rates, source, dense, &options).unwrap();
                     let choice = plan.choice().unwrap();
                     let mut y = vec![f64::NAN; a.rows() * k];
                     plan.run(&x, &mut y).unwrap();
@@ -222,5 +304,53 @@ mod tests {
             }
             assert!(missing.is_empty(), "{name}, {dense:?}: no {missing:?} in {choices:#?}");
         }
+    }
+
+    fn model(text: &str, [columns, values, x, y]: [f64; 4]) -> Model {
+        Model { traffic: Traffic { columns, values, x, y }, rates: text.parse().unwrap() }
+    }
+
+    #[test]
+    fn the_model_says_what_is_timed() {
+        let text = rates().to_string();
+        let of = |traffic| {
+            let model = model(&text, traffic);
+            [model.narrow(3), model.prefetch(3), model.stream(3)]
+        };
+        // In the nearest caches.
+        assert_eq!(of([2e4, 4e4, 1e4, 1e3]), [false; 3]);
+        // Half of the columns is 4 % of the traffic, or 2 %.
+        assert_eq!(of([8e4, 1.6e5, 4e5, 1.8e5]), [true, false, false]);
+        assert_eq!(of([4e4, 1.6e5, 4e5, 2e5]), [false; 3]);
+        // X takes twice as long as in the nearest cache from half of the third size on.
+        assert_eq!(of([1e4, 2e4, 4e5, 1e4])[1], false);
+        assert_eq!(of([1e4, 2e4, 6e5, 1e4])[1], true);
+        // Y is 25 % of a traffic beyond the caches, or 2 %.
+        assert_eq!(of([1e4, 2e4, 5e7, 2.5e7])[2], true);
+        assert_eq!(of([1e4, 2e4, 5e7, 1e6])[2], false);
+        assert_eq!(model(&text, [0.0, 0.0, 5e7, 2.5e7]).bytes(), 7.5e7);
+    }
+
+    #[test]
+    fn threads_share_what_memory_serves() {
+        let text = Rates::of_three_threads().to_string();
+        let start = 1e-5;
+        let of = |text: &str, alone| {
+            let seconds = model(text, [0.0, 0.0, 1e9, 0.0]).on_threads(alone, 3);
+            ((seconds - start) / alone * 1e6).round() / 1e6
+        };
+        assert_eq!(of(&text, 3e-3), 0.333_333);
+        // Together they read from memory twice as fast as one.
+        let slow = text.replace("6e10 3e10", "6e10 2e10");
+        assert_ne!(slow, text);
+        assert_eq!(of(&slow, 3e-3), 0.5);
+    }
+
+    #[test]
+    fn a_product_moves_each_array_once_and_reads_y_before_it_writes_it() {
+        let a = generate::named("diagonal[n=10]").unwrap().generate::<f64>().unwrap();
+        let traffic = Traffic::of(&a.view(), DenseShape { k: 4, layout: Layout::RowMajor });
+        assert_eq!((traffic.columns, traffic.values), (40.0, 80.0));
+        assert_eq!((traffic.x, traffic.y, traffic.all()), (320.0, 320.0, 1080.0));
     }
 }

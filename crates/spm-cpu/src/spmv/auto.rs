@@ -78,7 +78,7 @@ fn plan_by<'a, T: Scalar>(
     }
     // Where no thread pool is faster than the serial kernel, something holds its cores.
     let first = &candidates[0];
-    if first.on == On::All && course.race.serial_leads(&mut run) {
+    if first.on != On::Caller && course.race.serial_leads(&mut run) {
         course.enter(&Candidate { on: On::Caller, ..first.clone() }, &mut run);
     }
     Ok(match course.race.finish(&mut run) {
@@ -106,6 +106,8 @@ struct Candidate<T> {
     kernel: SpmvKernel<T>,
     parameters: Parameters,
     on: On,
+    /// What a time on one thread counts beside one on all.
+    weight: f64,
     /// Seconds of planning and timing it by the model, if it is left out where that is too long.
     cost: Option<f64>,
 }
@@ -121,41 +123,22 @@ impl<T: Scalar> Candidate<T> {
             () if all * FAR < alone => On::All,
             () => On::Both,
         };
-        Self { kernel, parameters, on, cost: None }
+        Self { kernel, parameters, on, weight: race::weight(alone, all), cost: None }
     }
 
-    /// The ways to run it besides the first one, each of which changes one thing.
+    /// The ways to run it besides the first one, each of which changes one parameter.
     fn changes(&self) -> impl Iterator<Item = Change> {
-        let choices = |of: &'static ParameterSpec| {
+        [&GATHER, &PREFETCH].into_iter().flat_map(|of: &'static ParameterSpec| {
             let now = self.parameters.get(of.name);
             let others =
                 now.map(|now| of.studied.iter().copied().filter(move |&value| value != now));
-            others.into_iter().flatten().map(|value| Change::Parameter(of.name, value))
-        };
-        let threads = (self.on == On::Both).then_some(Change::OneThread);
-        choices(&GATHER).chain(choices(&PREFETCH)).chain(threads)
+            others.into_iter().flatten().map(|value| (of.name, value))
+        })
     }
 }
 
-/// What a plan may do differently without being made again.
-#[derive(Debug, Clone, Copy)]
-enum Change {
-    Parameter(&'static str, Value),
-    OneThread,
-}
-
-impl Change {
-    /// What it makes of a way.
-    fn of(&self, (parameters, threads): &Way) -> Way {
-        match *self {
-            Self::Parameter(name, value) => (parameters.clone().with(name, value), threads.clone()),
-            Self::OneThread => (parameters.clone(), threads.on_the_caller()),
-        }
-    }
-}
-
-/// How a plan runs.
-type Way = (Parameters, Threads);
+/// A parameter that a plan may change without being made again, and its value.
+type Change = (&'static str, Value);
 
 /// The candidates: the fastest conversion by the model, what converts nothing, and other conversions that
 /// may be as fast.
@@ -212,7 +195,7 @@ struct Course<'a, T, C> {
 impl<'a, T: Scalar, C: Clock> Course<'a, T, C> {
     /// Plans a candidate and times it in each way. What planning has made serves all of them.
     fn enter(&mut self, candidate: &Candidate<T>, run: &mut impl FnMut(&mut BoxedOwnPlan<'a, T>)) {
-        let Candidate { kernel, parameters, on, .. } = candidate;
+        let Candidate { kernel, parameters, on, weight, .. } = candidate;
         let mut options = self.options.beside(self.race.held(|plan| plan.footprint().plan_bytes));
         if *on == On::Caller {
             options.threads = Threads::new(1);
@@ -224,19 +207,15 @@ impl<'a, T: Scalar, C: Clock> Course<'a, T, C> {
             return;
         };
         race::settle(&options.threads);
-        let first = (parameters.clone(), options.threads.clone());
+        let changed = |of: &Parameters, (name, value): Change| of.clone().with(name, value);
         let changes: Vec<_> = candidate
             .changes()
-            .filter(|change| {
-                let (parameters, threads) = change.of(&first);
-                plan.run_by(&parameters, &threads)
-            })
+            .filter(|&change| plan.run_by(&changed(parameters, change), &options.threads))
             .collect();
-        let mut ways = vec![first.clone()];
-        ways.extend(changes.iter().map(|change| change.of(&first)));
+        let mut ways = vec![parameters.clone()];
+        ways.extend(changes.iter().map(|&change| changed(parameters, change)));
         let set = |plan: &mut BoxedOwnPlan<'a, T>, way: usize| {
-            let (parameters, threads) = &ways[way];
-            plan.run_by(parameters, threads);
+            plan.run_by(&ways[way], &options.threads);
         };
         let times = self.race.times(&mut plan, ways.len(), set, run);
         let (best, mut seconds) = fastest(&times);
@@ -244,16 +223,27 @@ impl<'a, T: Scalar, C: Clock> Course<'a, T, C> {
         // What has helped by itself, together.
         let helped = changes.iter().zip(&times[1..]).filter(|(_, of)| **of < times[0]);
         if helped.clone().count() > 1 {
-            let together = helped.fold(first, |way, (change, _)| change.of(&way));
-            plan.run_by(&together.0, &together.1);
+            let together =
+                helped.fold(parameters.clone(), |way, (&change, _)| changed(&way, change));
+            plan.run_by(&together, &options.threads);
             let time = self.race.times(&mut plan, 1, |_, _| {}, run)[0];
             if time < seconds {
                 (way, seconds) = (together, time);
             }
         }
-        plan.run_by(&way.0, &way.1);
-        let (parameters, threads) = way;
-        let label = || kernel.info.label(&parameters);
+        let mut threads = options.threads;
+        if *on == On::Both {
+            // Not in turns: each would take what it needs out of the other's caches.
+            let caller = threads.on_the_caller();
+            if plan.run_by(&way, &caller) {
+                let alone = self.race.times(&mut plan, 1, |_, _| {}, run)[0];
+                if weight * alone < seconds {
+                    (threads, seconds) = (caller, alone);
+                }
+            }
+        }
+        plan.run_by(&way, &threads);
+        let label = || kernel.info.label(&way);
         self.race.keep(plan, seconds, || race::on(&label(), threads.working()));
     }
 }
@@ -304,15 +294,6 @@ mod tests {
         ("uniform[rows=9000,cols=5000,entries=700]", &["dcsr-rows on 1 thread", "csr-merge"]),
     ];
 
-    /// Rates of a machine whose memory serves three threads as it serves one.
-    fn three_threads() -> Rates {
-        let text = Rates::typical().to_string();
-        let text = text.replace("threads 1", "threads 3");
-        text.replace("read-all 4e10 3e10 2e10 1e10", "read-all 12e10 9e10 6e10 3e10")
-            .parse()
-            .unwrap()
-    }
-
     /// By a clock of chance every candidate wins a race of some seed; each is right.
     #[test]
     fn every_branch_gives_a_right_plan() {
@@ -326,8 +307,13 @@ mod tests {
             for seed in 0..100 {
                 for threads in [1, 3] {
                     let (source, options) = (csr.view().into(), PlanOptions::with_threads(threads));
-                    let plan =
-                        plan_by(Dice::new(seed), f64::INFINITY, three_threads, source, &options);
+                    let plan = plan_by(
+                        Dice::new(seed),
+                        f64::INFINITY,
+                        Rates::of_three_threads,
+                        source,
+                        &options,
+                    );
                     let plan = plan.unwrap();
                     let choice = plan.choice().unwrap();
                     let mut y = vec![f64::NAN; a.rows()];
@@ -354,7 +340,7 @@ mod tests {
             let candidates = candidates(&matrix(name).view(), 3, &rates.parse().unwrap());
             candidates.into_iter().map(|of| (split_label(of.kernel.info.id).0, of.on)).collect()
         };
-        let text = three_threads().to_string();
+        let text = Rates::of_three_threads().to_string();
         let change = |from: &str, to: &str| {
             assert!(text.contains(from), "{from}");
             text.replace(from, to)
@@ -381,7 +367,7 @@ mod tests {
     #[test]
     fn planning_is_limited() {
         let a = matrix("uniform[rows=20000,cols=20000,entries=280000]");
-        let rates = three_threads();
+        let rates = Rates::of_three_threads();
         let candidates = candidates(&a.view(), 3, &rates);
         assert_eq!(candidates.iter().filter(|of| of.cost.is_none()).count(), 3);
         assert!(candidates.len() > 3 && candidates[3..].iter().all(|of| of.cost > Some(0.0)));
@@ -417,7 +403,7 @@ mod tests {
     #[test]
     fn a_thread_pool_that_loses_leaves_one_thread() {
         let a = matrix("uniform[rows=9000,cols=9000,entries=270000]");
-        let rates = three_threads();
+        let rates = Rates::of_three_threads();
         let candidates = candidates(&a.view(), 3, &rates);
         assert!(candidates.iter().all(|of| of.on == On::All), "{candidates:?}");
         // A look to begin with. Of the first three candidates two looks for each call, which is too slow to be

@@ -3,7 +3,7 @@
 //!
 //! Each load of a row of X serves all rows of a block. X and Y are packed and written as by `csr-blocked`.
 
-use spm_formats::kernel::{KernelInfo, ParameterSpec, PlanError, Value};
+use spm_formats::kernel::{KernelInfo, ParameterSpec, Parameters, PlanError, Value};
 use spm_formats::{
     Bsr, CsrSource, CsrView, DenseShape, Layout, NewValues, Scalar, convert, partition,
 };
@@ -185,6 +185,12 @@ impl<T: Scalar> Product<T> for BsrBlocked<'_, T> {
             let (bsr, tile, prefetch) = (&self.bsr, self.tile, self.prefetch);
             self.machine.run(Part { a, bsr, block_rows, x, k, tile, prefetch, sink });
         });
+        true
+    }
+
+    fn run_by(&mut self, parameters: &Parameters, threads: &Threads) -> bool {
+        self.prefetch = parameters.count(PREFETCH.name).min(self.bsr.block_col().len());
+        self.threads = threads.clone();
         true
     }
 

@@ -14,7 +14,7 @@ mod kernel;
 mod pack;
 mod sink;
 
-use spm_formats::kernel::{KernelInfo, ParameterSpec, PlanError, Value};
+use spm_formats::kernel::{KernelInfo, ParameterSpec, Parameters, PlanError, Value};
 use spm_formats::partition::{self, MergePoint};
 use spm_formats::{CsrSource, DenseShape, Layout, NewValues, Scalar};
 
@@ -188,6 +188,12 @@ impl<T: Scalar> Product<T> for Blocked<'_, T> {
             Some(lists) => self.multiply_with(Narrow(lists), scaling, x, y, leading),
             None => self.multiply_with(Wide(self.a.view().col_ind()), scaling, x, y, leading),
         }
+        true
+    }
+
+    fn run_by(&mut self, parameters: &Parameters, threads: &Threads) -> bool {
+        self.prefetch = parameters.count(PREFETCH.name).min(self.a.view().nnz());
+        self.threads = threads.clone();
         true
     }
 

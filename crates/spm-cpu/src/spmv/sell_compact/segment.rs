@@ -516,3 +516,42 @@ pub(in crate::spmv) fn place_all<T: Scalar, V: Copy>(
         }
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use spm_formats::Csr;
+    use spm_testing::generate;
+
+    use super::*;
+
+    /// The encodings of the chunks of a matrix, with `change` made to its values.
+    fn encodings(label: &str, change: impl Fn(&mut [f64])) -> Vec<Columns> {
+        let mut a: Csr<f64> = generate::named(label).unwrap().generate().unwrap();
+        change(a.values_mut());
+        let a = a.view();
+        let coding = Coding::of(a.values(), 0, &crate::Threads::new(1));
+        let segment = Segment::new(&a, 0..a.rows().min(MOST_ROWS), 1, &coding);
+        segment.chunks.iter().map(|chunk| chunk.columns).collect()
+    }
+
+    #[test]
+    fn pairs_are_found() {
+        let distinct =
+            |values: &mut [f64]| values.iter_mut().enumerate().for_each(|(i, v)| *v = i as f64);
+        // 98 rows: the last chunk is not whole.
+        let mut pairs = vec![Columns::Pairs; 13];
+        pairs[12] = Columns::Narrow;
+        assert_eq!(encodings("mesh2[n=7,unknowns=2]", distinct), pairs);
+        // Without values; with three unknowns a node; with columns that are far apart in most chunks.
+        let none = |found: Vec<Columns>| found.iter().all(|&of| of != Columns::Pairs);
+        assert!(none(encodings("mesh2[n=7,unknowns=2]", |values| values.fill(1.0))));
+        assert!(none(encodings("mesh2[n=7,unknowns=3]", distinct)));
+        let far = encodings("mesh2[n=200,unknowns=2,order=random]", distinct);
+        assert!(far.contains(&Columns::Wide) && far.contains(&Columns::Pairs));
+        // Of two columns one has no neighbour; two rows differ.
+        let (upper, lower) = (&[3, 4, 7, 9][..], &[3, 4, 7, 8][..]);
+        assert!(in_pairs(&[lower; LANES]) && !in_pairs(&[upper; LANES]));
+        assert!(!in_pairs(&[lower, lower, lower, lower, lower, &lower[..2], lower, lower]));
+        assert!(!in_pairs(&[&lower[..3]; LANES]));
+    }
+}
