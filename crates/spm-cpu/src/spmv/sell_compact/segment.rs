@@ -1,4 +1,4 @@
-//! The storage of `sell-compact`: chunks of eight rows, each with the smallest of three encodings
+//! The storage of `sell-compact`: chunks of eight rows, each with the smallest of four encodings
 //! of its column indices.
 
 use std::ops::Range;
