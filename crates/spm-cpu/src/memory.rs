@@ -23,6 +23,11 @@ impl Memory {
         Self { matrix: matrix as u64, plan: (matrix + rest) as u64 }
     }
 
+    /// The same where a product reads `bytes` bytes of the caller's arrays, too.
+    pub(crate) fn and_borrowed(self, bytes: usize) -> Self {
+        Self { matrix: self.matrix + bytes as u64, ..self }
+    }
+
     /// The footprint of a product that reads or writes `elements` elements of x and y once each.
     pub(crate) fn footprint<T: Scalar>(self, elements: usize) -> Footprint {
         Footprint {

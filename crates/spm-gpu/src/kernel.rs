@@ -8,6 +8,7 @@ use spm_formats::{CsrView, DenseShape};
 
 use crate::budget;
 use crate::device::Device;
+use crate::launch::check_parameters;
 use crate::matrix::{DeviceCsr, check_counts};
 use crate::plan::{BoxedPlan, DeviceScalar, HostProductPlan, PlanOptions};
 use crate::problem::{DeviceProblem, HostProblem, Planned, Problem};
@@ -68,7 +69,7 @@ impl<T: DeviceScalar, O> ProductKernel<T, O> {
         &PlanOptions { ref budget, new_values }: &PlanOptions,
     ) -> Planned<T> {
         let info = &self.info;
-        info.check_parameters(parameters)?;
+        check_parameters(info, parameters, device)?;
         dense.check::<T>(a.shape())?;
         check_counts(a.shape(), a.nnz())?;
         budget::within(info.id, budget, a.memory_bytes(), || match self.planner {
@@ -92,7 +93,7 @@ impl<T: DeviceScalar, O> ProductKernel<T, O> {
         let Planner::Device(plan) = self.planner else { return None };
         let info = &self.info;
         Some(budget::within(info.id, budget, 0, || {
-            info.check_parameters(parameters)?;
+            check_parameters(info, parameters, a.device())?;
             dense.check::<T>((a.rows(), a.cols()))?;
             let (a, device) = (&Source::shared(Arc::clone(a), new_values)?, a.device());
             plan(Problem { info, device, a, dense, parameters, budget, new_values })

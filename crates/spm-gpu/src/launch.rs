@@ -1,12 +1,27 @@
 //! Launches: grid, block and shared memory, their limits, and their way to a device.
 
-use spm_formats::kernel::PlanError;
+use spm_formats::kernel::{KernelInfo, Parameters, PlanError, Value};
 use spm_gpu_kernels::{Dim3, Kernel};
 
 use crate::device::{Backend, Device};
 use crate::error::GpuError;
 use crate::info::LaunchLimits;
 use crate::stream::Stream;
+
+/// Checks parameters before a plan computes sizes from them: that the kernel has them, and that the device takes
+/// blocks of so many threads.
+pub(crate) fn check_parameters(
+    info: &KernelInfo,
+    parameters: &Parameters,
+    device: &Device,
+) -> Result<(), PlanError> {
+    info.check_parameters(parameters)?;
+    match parameters.get("block") {
+        // 0 is a choice of some kernels; the others refuse it.
+        Some(Value::Count(block)) => Launch::over(info.id, device, 1, 1, block.max(1)).map(|_| ()),
+        _ => Ok(()),
+    }
+}
 
 /// Blocks, threads of a block, dynamic shared memory of a block.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

@@ -36,6 +36,12 @@ impl<T: Scalar> LongRows<T> {
         size_of_val(&*self.rows) + self.elements() * T::BYTES
     }
 
+    /// Bytes of the columns and values of the long rows, which stay in the arrays of `a`.
+    pub(super) fn csr_bytes(&self, a: &CsrView<'_, T>) -> usize {
+        let entries = self.rows.iter().map(|&row| a.row_range(row as usize).len());
+        entries.sum::<usize>() * (size_of::<u32>() + T::BYTES)
+    }
+
     /// Elements of a workspace: the partial sums, then the elements of y.
     fn elements(&self) -> usize {
         self.rows.len() * (self.parts + 1)

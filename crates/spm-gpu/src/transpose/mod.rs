@@ -21,6 +21,7 @@ use spm_formats::num_complex::Complex;
 
 use crate::device::Device;
 use crate::error::GpuError;
+use crate::launch::check_parameters;
 use crate::matrix::{DeviceCsr, check_counts};
 use crate::plan::{DeviceReal, DeviceScalar, HostTransposePlan, PlanOptions};
 pub use crate::procedure::BoxedPlan;
@@ -93,7 +94,7 @@ impl<T: DeviceScalar> TransposeKernel<T> {
         options: &PlanOptions,
         copy: fn(&Device, CsrView<'_, T>) -> Result<DeviceCsr<T>, GpuError>,
     ) -> Result<BoxedPlan<T>, PlanError> {
-        self.info.check_parameters(parameters)?;
+        check_parameters(&self.info, parameters, device)?;
         check_counts(a.shape(), a.nnz())?;
         budget::within(self.info.id, &options.budget, a.memory_bytes(), || {
             (self.plan)(copy(device, a)?, parameters)

@@ -10,6 +10,7 @@ use super::scan::Scan;
 use super::sort::{MergeSegments, SortSegments};
 use crate::device::Device;
 use crate::error::GpuError;
+use crate::launch::check_parameters;
 use crate::matrix::check_counts;
 use crate::memory::DeviceBuffer;
 use crate::stream::{LaunchOrder, Stream};
@@ -54,7 +55,7 @@ impl Primitive {
         length: usize,
         parameters: &Parameters,
     ) -> Result<Box<dyn PreparedPrimitive>, PlanError> {
-        self.info.check_parameters(parameters)?;
+        check_parameters(&self.info, parameters, device)?;
         check_counts((length, length), length)?;
         let prepared = (self.prepare)(device, length, parameters)?;
         Ok(Box::new(Checked { device: device.clone(), prepared, order: LaunchOrder::default() }))

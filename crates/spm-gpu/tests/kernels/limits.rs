@@ -244,3 +244,31 @@ fn foreign_parameters_are_an_error() {
         refused(kernel.info, kernel.plan_pattern(&device, a, &other, &options).err());
     }
 }
+
+/// Blocks that no device takes are an error of every plan, also where sizes are computed from them.
+#[test]
+fn blocks_of_too_many_threads_are_an_error() {
+    let device = Device::emulated(Default::default());
+    let a = generate::named("stencil5[n=3]").unwrap().generate::<f64>().unwrap();
+    let (a, options) = (a.view(), PlanOptions::default());
+    let dense = DenseShape { k: 2, layout: Layout::RowMajor };
+    for block in [2048, 1_usize << 45, usize::MAX / 64 * 32] {
+        let refused = |info: KernelInfo, plan: &dyn Fn(&Parameters) -> Option<PlanError>| {
+            // Some kernels have no such parameter, or a few values of it.
+            if let Ok(parameters) = info.parse_parameters(&format!("block={block}")) {
+                let error = plan(&parameters);
+                let refused = matches!(error, Some(PlanError::Unsupported { .. }));
+                assert!(refused, "{}, {block}: {error:?}", info.id);
+            }
+        };
+        for kernel in spmv::registry::<f64>() {
+            refused(kernel.info, &|of| kernel.plan(&device, a, of, &options).err());
+        }
+        for kernel in spmm::registry::<f64>() {
+            refused(kernel.info, &|of| kernel.plan(&device, a, dense, of, &options).err());
+        }
+        for kernel in transpose::registry::<f64>() {
+            refused(kernel.info, &|of| kernel.plan(&device, a, of, &options).err());
+        }
+    }
+}

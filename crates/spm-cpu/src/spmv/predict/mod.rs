@@ -266,7 +266,9 @@ mod tests {
     use super::*;
     use crate::PlanOptions;
 
-    const MATRICES: [&str; 11] = [
+    const MATRICES: [&str; 12] = [
+        // A row of 9000 entries.
+        "arrow[n=9000,width=1]",
         "stencil27[n=20]",
         "stencil5[n=150]",
         "stencil5[n=150,values=ones]",

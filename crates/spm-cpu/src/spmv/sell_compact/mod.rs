@@ -189,7 +189,8 @@ impl<T: RealScalar> Product<T> for SellCompact<'_, T> {
         let segments: usize = self.segments.iter().map(Segment::bytes).sum();
         let (table, rest) = self.coding.bytes();
         let rest = rest + self.segments.iter().map(Segment::rest_bytes).sum::<usize>();
-        Memory::owned(segments + table, self.long.bytes() + size_of_val(&*self.bounds) + rest)
+        let rest = rest + self.long.bytes() + size_of_val(&*self.bounds);
+        Memory::owned(segments + table, rest).and_borrowed(self.long.csr_bytes(&self.a.view()))
     }
 
     fn multiply(&self, scaling: Option<Update<'_, T>>, x: &[T], y: &mut [T]) {
