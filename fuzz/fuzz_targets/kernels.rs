@@ -7,11 +7,11 @@ use libfuzzer_sys::fuzz_target;
 use spm_cpu::PlanOptions;
 use spm_formats::kernel::{KernelInfo, Parameters, PlanError, TransposeOutput};
 use spm_formats::{Csr, DenseShape, Layout, MemoryBudget, Scalar};
-use spm_fuzz::{Matrix, Triplets, vector};
+use spm_fuzz::{Matrix, Triplets, bits, vector};
 use spm_gpu::transpose::convert::{self, DeviceCompressed, DeviceCoo};
 use spm_gpu::{Device, DeviceBuffer, DeviceCsc, DeviceReal, GpuError, Stream};
 use spm_gpu_kernels::emulator::EmulatorOptions;
-use spm_testing::reference;
+use spm_testing::reference::{self, computed_bits};
 
 /// One of the kernels, with one of its studied sets of parameters.
 fn choose<'k, K>(
@@ -171,7 +171,6 @@ fn check_emulated_transposition<T: DeviceReal>(u: &mut Unstructured<'_>) -> Resu
 
 fn check_transpose<T: Scalar>(label: &str, output: &TransposeOutput<T>, a: &Matrix<T>) {
     let (col_ptr, row_ind, values) = reference::transpose(&a.coo);
-    let bits = |values: &[T]| values.iter().map(|v| v.to_bits128()).collect::<Vec<_>>();
     assert_eq!(output.col_ptr, col_ptr, "{label}");
     assert_eq!(output.row_ind, row_ind, "{label}");
     assert_eq!(bits(&output.values), bits(&values), "{label}");
@@ -197,9 +196,9 @@ fn check_emulated_conversions<T: DeviceReal>(u: &mut Unstructured<'_>) -> Result
         Ok::<_, PlanError>((download(&csr)?, download(&csc)?, download(&back)?))
     };
     let (csr, csc, back) = run().unwrap_or_else(|error| panic!("{error}: {coo:?}"));
+    // Duplicates were added.
     let bits = |a: &TransposeOutput<T>| {
-        let values: Vec<u64> = a.values.iter().map(|v| v.to_bits64()).collect();
-        (a.col_ptr.clone(), a.row_ind.clone(), values)
+        (a.col_ptr.clone(), a.row_ind.clone(), computed_bits(&a.values))
     };
     let arrays = |a: &Csr<T>| TransposeOutput {
         col_ptr: a.row_ptr().to_vec(),

@@ -149,7 +149,3 @@ fn compare<T: Scalar>(label: &str, y: &[T], expected: &Reference<T::Wide>) {
     let errors = reference::compare(y, expected);
     assert!(errors.acceptable(), "{label}: {errors:?}");
 }
-
-fn bits<T: Scalar>(values: &[T]) -> Vec<u128> {
-    values.iter().map(|value| value.to_bits128()).collect()
-}

@@ -61,6 +61,11 @@ pub fn exact<T>(elements: Vec<T>) -> Vec<T> {
     elements.into_boxed_slice().into_vec()
 }
 
+/// The bits of values that were copied.
+pub fn bits<T: Scalar>(values: &[T]) -> Vec<u128> {
+    values.iter().map(|value| value.to_bits128()).collect()
+}
+
 impl<T: Scalar> Triplets<T> {
     /// At most `side` rows and columns and `entries` triplets.
     fn within(u: &mut Unstructured<'_>, side: usize, entries: usize) -> Result<Self> {

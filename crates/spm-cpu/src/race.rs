@@ -143,33 +143,27 @@ impl<P, C: Clock> Race<P, C> {
         self.keep(plan, times[0], choice);
     }
 
-    /// Makes a plan run on all `threads` or on the caller alone, whichever is faster, and returns that and the
-    /// seconds of a call. `on` makes it run on threads; `shared` says by the model how long a call takes on
-    /// all threads that takes so long on the caller.
+    /// Makes a plan whose call takes `all` seconds on all `threads` run on the caller alone if that is faster, and
+    /// returns what it runs on and the seconds of a call. `on` makes it run on threads, if it can; `weight` says
+    /// what a time on the caller counts beside one on all threads.
     pub(crate) fn threads(
         &mut self,
         plan: &mut P,
-        threads: &Threads,
-        shared: impl Fn(f64) -> f64,
-        mut on: impl FnMut(&mut P, &Threads),
+        (threads, all): (&Threads, f64),
+        weight: impl Fn(f64) -> f64,
+        on: impl Fn(&mut P, &Threads) -> bool,
         run: &mut impl FnMut(&mut P),
     ) -> (Threads, f64) {
         let caller = threads.on_the_caller();
-        // Not in turns: each would take what it needs out of the other's caches.
-        let mut seconds = |threads: &Threads| {
-            on(plan, threads);
-            settle(threads);
-            self.times(plan, 1, |_, _| {}, run)[0]
-        };
-        let alone = seconds(&caller);
-        if threads.working() > 1 {
-            let all = seconds(threads);
-            if all < weight(alone, shared(alone)) * alone {
-                return (threads.clone(), all);
+        if threads.working() > 1 && on(plan, &caller) {
+            // Not in turns: each would take what it needs out of the other's caches.
+            let alone = self.times(plan, 1, |_, _| {}, run)[0];
+            if weight(alone) * alone < all {
+                return (caller, alone);
             }
-            on(plan, &caller);
+            on(plan, threads);
         }
-        (caller, alone)
+        (threads.clone(), all)
     }
 
     /// Seconds of a call of the serial kernel.
@@ -387,10 +381,14 @@ pub(crate) mod tests {
         let time = Cell::new(0.0);
         let mut run = |micros: &mut u32| time.set(time.get() + f64::from(*micros) * 1e-6);
         let mut race = Race::new(Driven(&time), 1);
-        let on = |plan: &mut u32, on: &Threads| *plan = if on.working() == 1 { alone } else { all };
-        let mut plan = 0;
-        let shared = |alone: f64| alone / gain;
-        let (threads, seconds) = race.threads(&mut plan, &Threads::new(3), shared, on, &mut run);
+        let on = |plan: &mut u32, on: &Threads| {
+            *plan = if on.working() == 1 { alone } else { all };
+            true
+        };
+        let (mut plan, three) = (all, Threads::new(3));
+        let weight = |alone: f64| weight(alone, alone / gain);
+        let of_all = (&three, f64::from(all) * 1e-6);
+        let (threads, seconds) = race.threads(&mut plan, of_all, weight, on, &mut run);
         assert_eq!((seconds * 1e6).round(), f64::from(plan));
         (threads.working(), seconds)
     }
@@ -406,8 +404,15 @@ pub(crate) mod tests {
         let time = Cell::new(0.0);
         let mut race = Race::new(Driven(&time), 1);
         let mut run = |micros: &mut u32| time.set(time.get() + f64::from(*micros) * 1e-6);
-        let (threads, _) = race.threads(&mut 1, &Threads::new(1), |_| 0.0, |_, _| {}, &mut run);
-        assert_eq!(threads.count(), 1);
+        let one = Threads::new(1);
+        let (threads, seconds) =
+            race.threads(&mut 1, (&one, 3.0), |_| 0.0, |_, _| unreachable!(), &mut run);
+        assert_eq!((threads.count(), seconds), (1, 3.0));
+        // A plan that cannot change its threads stays on them.
+        let three = Threads::new(3);
+        let (threads, seconds) =
+            race.threads(&mut 1, (&three, 3.0), |_| 0.0, |_, _| false, &mut run);
+        assert_eq!((threads.count(), seconds), (3, 3.0));
     }
 
     #[test]

@@ -16,8 +16,8 @@ use spm_gpu::{
 use spm_gpu_kernels::emulator::EmulatorOptions;
 use spm_testing::reference::{self, Reference};
 
-use super::{bits, budget, choose, compare, dense, other_length, size};
-use crate::{Matrix, vector};
+use super::{budget, choose, compare, dense, other_length, size};
+use crate::{Matrix, bits, vector};
 
 /// Where the kernels run.
 pub(super) struct Place {

@@ -7,8 +7,8 @@ use spm_formats::{
     Bsr, Coo, Csr, CsrView, Ell, FormatError, Hll, Layout, Scalar, Sell, UnpaddedEll,
 };
 
-use super::{bits, budget, choose, index, size};
-use crate::Matrix;
+use super::{budget, choose, index, size};
+use crate::{Matrix, bits};
 
 pub(super) fn check(u: &mut Unstructured<'_>) -> Result<()> {
     let a = Matrix::<f64>::within(u, 12, 40)?;

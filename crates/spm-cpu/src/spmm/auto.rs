@@ -84,22 +84,24 @@ fn plan_by<'a, T: Scalar>(
             continue;
         };
         let label = || kernel.info.label(&set.iter().copied().collect());
-        if raced {
-            race::settle(&threads);
-            race.enter(plan, || race::on(&label(), threads.working()), &mut run);
-            continue;
-        }
+        race::settle(&threads);
+        let mut seconds = race.times(&mut plan, 1, |_, _| {}, &mut run)[0];
+        let mut working = threads.working();
         // The first one is for all where the number of threads is concerned.
-        let on = |plan: &mut BoxedOwnPlan<'a, T>, threads: &Threads| {
-            assert!(plan.run_by(&parameters, threads), "{} changes its threads", kernel.info.id);
-        };
-        let shared = |alone| model.on_threads(alone, options.threads.count());
-        let (on, seconds) = race.threads(&mut plan, &options.threads, shared, on, &mut run);
-        race.keep(plan, seconds, || race::on(&label(), on.working()));
-        raced = true;
-        if on.working() == 1 {
-            threads = Threads::new(1);
+        if !raced {
+            let on = |plan: &mut BoxedOwnPlan<'a, T>, threads: &Threads| {
+                plan.run_by(&parameters, threads)
+            };
+            let count = threads.count();
+            let weight = |alone| race::weight(alone, model.on_threads(alone, count));
+            let on_all = (&threads, seconds);
+            let (on, fastest) = race.threads(&mut plan, on_all, weight, on, &mut run);
+            (working, seconds, raced) = (on.working(), fastest, true);
+            if working == 1 {
+                threads = Threads::new(1);
+            }
         }
+        race.keep(plan, seconds, || race::on(&label(), working));
     }
     Ok(match race.finish(&mut run) {
         Some((plan, choice)) => Box::new(Chosen { plan, dense, choice: Some(choice) }),

@@ -232,17 +232,12 @@ impl<'a, T: Scalar, C: Clock> Course<'a, T, C> {
             }
         }
         let mut threads = options.threads;
-        if *on == On::Both {
-            // Not in turns: each would take what it needs out of the other's caches.
-            let caller = threads.on_the_caller();
-            if plan.run_by(&way, &caller) {
-                let alone = self.race.times(&mut plan, 1, |_, _| {}, run)[0];
-                if weight * alone < seconds {
-                    (threads, seconds) = (caller, alone);
-                }
-            }
-        }
         plan.run_by(&way, &threads);
+        if *on == On::Both {
+            let on = |plan: &mut BoxedOwnPlan<'a, T>, threads: &Threads| plan.run_by(&way, threads);
+            let all = (&threads, seconds);
+            (threads, seconds) = self.race.threads(&mut plan, all, |_| *weight, on, run);
+        }
         let label = || kernel.info.label(&way);
         self.race.keep(plan, seconds, || race::on(&label(), threads.working()));
     }

@@ -284,7 +284,7 @@ unsafe impl<'a, 'u, T: Scalar> Job<T> for Replace<'a, 'u, T> {
             // SAFETY: entries of `a`, for whose number `Band::set_values` has asked for a machine; the caller's
             // promise.
             unsafe {
-                lanes.each::<T, I>(a.values(), width, |at, new| {
+                lanes.each::<T, I>(a.values(), width, None, |at, new| {
                     stores.put::<T, I>(new, &mut elements[at]);
                 });
             }

@@ -45,18 +45,25 @@ impl Lanes {
         std::array::from_fn(|lane| self.ends[lane] - self.next[lane])
     }
 
-    /// Calls `put` with vector e for e in 0..`width`: of each lane entry e, or 0 where it has none.
+    /// Calls `put` with vector e for e in 0..`width`: of each lane entry e, or 0 where it has none. With masks,
+    /// of the lanes whose bit of mask e is 1 the next entry, or 0.
     ///
     /// # Safety
-    /// A lane has `width` entries. The entries are inside `values`, and their numbers below 2^31 if `I` gathers by them; the processor has
-    /// the instructions of `I`.
+    /// There are `width` masks, and a lane has as many entries as they have bits for it; without masks a lane has
+    /// `width` entries. The entries are inside `values`, of which there is one, and their numbers below 2^31 if `I`
+    /// gathers by them; the processor has the instructions of `I`.
     #[inline(always)]
     pub(crate) unsafe fn each<T: Scalar, I: Isa<T>>(
         &self,
         values: &[T],
         width: usize,
+        masks: Option<&[u8]>,
         mut put: impl FnMut(usize, I::Vector),
     ) {
+        if let Some(masks) = masks {
+            // SAFETY: the caller's promise.
+            return unsafe { self.masked::<T, I>(values, masks, put) };
+        }
         let lengths = self.lengths();
         let full = self.shortest().min(width);
         for element in 0..full {
@@ -72,12 +79,12 @@ impl Lanes {
         }
     }
 
-    /// Calls `put` with vector e for each of `masks`: of the lanes whose bit of `masks[e]` is 1 the next entry, or 0.
+    /// [`Lanes::each`] with masks.
     ///
     /// # Safety
-    /// There are values; a lane has as many entries as the masks have bits for it; otherwise as [`Lanes::each`].
+    /// That of [`Lanes::each`].
     #[inline(always)]
-    pub(crate) unsafe fn masked<T: Scalar, I: Isa<T>>(
+    unsafe fn masked<T: Scalar, I: Isa<T>>(
         &self,
         values: &[T],
         masks: &[u8],
@@ -122,8 +129,10 @@ mod tests {
             let (each, masked) = to.split_at_mut(width);
             // SAFETY: the test's entries are inside its few values; the caller's promise.
             unsafe {
-                lanes.each::<T, I>(values, width, |e, new| stores.put::<T, I>(new, &mut each[e]));
-                lanes.masked::<T, I>(values, masks, |e, new| {
+                lanes.each::<T, I>(values, width, None, |e, new| {
+                    stores.put::<T, I>(new, &mut each[e]);
+                });
+                lanes.each::<T, I>(values, masks.len(), Some(masks), |e, new| {
                     stores.put::<T, I>(new, &mut masked[e]);
                 });
             }

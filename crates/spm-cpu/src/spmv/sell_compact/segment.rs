@@ -276,16 +276,11 @@ impl<T: Scalar> Segment<T> {
             let width = usize::from(chunk.width);
             let lanes = self.lanes(a, index);
             let put = |element, new| put(at + element, new);
+            let has_masks = chunk.columns == Columns::Contiguous && lanes.shortest() < width;
+            let of_chunk =
+                has_masks.then(|| masks.split_off(..width).expect("a mask for each column"));
             // SAFETY: entries of `a`, in as many chunk columns as the builder has found; the caller's promise.
-            unsafe {
-                if chunk.columns == Columns::Contiguous && lanes.shortest() < width {
-                    let of_chunk;
-                    (of_chunk, masks) = masks.split_at(width);
-                    lanes.masked::<T, I>(a.values(), of_chunk, put);
-                } else {
-                    lanes.each::<T, I>(a.values(), width, put);
-                }
-            }
+            unsafe { lanes.each::<T, I>(a.values(), width, of_chunk, put) };
             at += width;
         }
     }

@@ -114,17 +114,11 @@ unsafe impl<'a, 'c, T: Scalar> Job<T> for Replace<'a, 'c, T> {
                 let row_ptr = &a.row_ptr()[start + lane..start + lane + 2];
                 row_ptr[0] + lower[lane]..row_ptr[1]
             }));
+            let of_chunk =
+                (!full).then(|| masks.split_off(..width).expect("a mask for each column"));
             // SAFETY: entries of `a`, for whose number `Part::set_values` has asked for a machine; the caller's
             // promise.
-            unsafe {
-                if full {
-                    lanes.each::<T, I>(a.values(), width, put);
-                } else {
-                    let of_chunk;
-                    (of_chunk, masks) = masks.split_at(width);
-                    lanes.masked::<T, I>(a.values(), of_chunk, put);
-                }
-            }
+            unsafe { lanes.each::<T, I>(a.values(), width, of_chunk, put) };
         }
         copy(copied..rows.end);
     }
