@@ -22,9 +22,10 @@ pub fn even(total: usize, parts: usize, part: usize) -> Range<usize> {
 /// When `step` is 0.
 pub fn sampled(total: usize, step: usize) -> impl Iterator<Item = usize> {
     (0..total).step_by(step).enumerate().map(move |(i, start)| {
-        // Multiples of the golden ratio are spread over the places.
-        let place = (i as f64 * 0.618_033_988_749_895).fract();
-        start + (place * step.min(total - start) as f64) as usize
+        // The fractions of multiples of the golden ratio, here in units of 2^-64, are spread over the places.
+        let fraction = (i as u64).wrapping_mul(0x9e37_79b9_7f4a_7c15);
+        let places = step.min(total - start) as u128;
+        start + (u128::from(fraction) * places >> u64::BITS) as usize
     })
 }
 

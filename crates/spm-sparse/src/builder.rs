@@ -126,7 +126,7 @@ impl<T: Scalar> Builder<T> {
     /// whose expected products take more than two seconds; until then typical rates stand in, and all threads
     /// are used.
     pub fn rates_file(mut self, file: RatesFile) -> Self {
-        self.machine.file = file;
+        self.machine.file = Some(file);
         self
     }
 

@@ -37,15 +37,20 @@ const CAUTION: u64 = 2;
 #[derive(Debug, Clone, Default)]
 pub(crate) struct Machine {
     pub(crate) given: Option<Rates>,
-    pub(crate) file: RatesFile,
+    /// The default one is looked for when it is needed: to ask for the variables of its path takes a tenth of the
+    /// time of a small operator.
+    pub(crate) file: Option<RatesFile>,
 }
 
 impl Machine {
     /// The rates for a choice about `seconds` of products, if they are known. A machine that has not been measured
     /// is measured if that is worth it.
     fn known(&self, seconds: f64) -> Option<Rates> {
-        let known = self.given.clone().or_else(|| Rates::known(&self.file));
-        known.or_else(|| (seconds > WORTH * MEASURING).then(|| Rates::of_this_machine(&self.file)))
+        self.given.clone().or_else(|| {
+            let file = self.file.clone().unwrap_or_default();
+            let measured = || (seconds > WORTH * MEASURING).then(|| Rates::of_this_machine(&file));
+            Rates::known(&file).or_else(measured)
+        })
     }
 
     /// The same; otherwise typical rates stand in.

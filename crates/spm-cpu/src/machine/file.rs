@@ -15,7 +15,7 @@ use crate::Threads;
 pub const CACHE_VARIABLE: &str = "SPM_RATES";
 
 /// The first line of a file. The number changes with the meaning of the text.
-const VERSION: &str = "spm rates 6";
+const VERSION: &str = "spm rates 7";
 
 /// Where rates are kept between processes.
 ///

@@ -46,11 +46,18 @@ unsafe fn dot_of<A: Copy, T: Scalar>(
 ) -> T {
     // SAFETY: the caller's promise.
     unsafe {
-        // Short rows have the same bits in both.
-        if simd && cols.len() >= ACCUMULATORS {
-            dot_unrolled(load, cols, values, x)
-        } else {
-            dot_in_order(load, cols, values, x)
+        match cols.len() {
+            _ if !simd => dot_in_order(load, cols, values, x),
+            // Short rows have the same bits in both: in order, with one branch in place of one for each entry.
+            0 => T::ZERO,
+            1 => dot_short::<1, _, _>(load, cols, values, x),
+            2 => dot_short::<2, _, _>(load, cols, values, x),
+            3 => dot_short::<3, _, _>(load, cols, values, x),
+            4 => dot_short::<4, _, _>(load, cols, values, x),
+            5 => dot_short::<5, _, _>(load, cols, values, x),
+            6 => dot_short::<6, _, _>(load, cols, values, x),
+            7 => dot_short::<7, _, _>(load, cols, values, x),
+            _ => dot_unrolled(load, cols, values, x),
         }
     }
 }
@@ -70,6 +77,21 @@ unsafe fn dot_in_order<A: Copy, T: Scalar>(
         sum += load.load(value) * unsafe { *x.get_unchecked(col as usize) };
     }
     sum
+}
+
+/// The first `N` of both, in order.
+///
+/// # Safety
+/// As [`dot`], and there are as many.
+#[inline(always)]
+unsafe fn dot_short<const N: usize, A: Copy, T: Scalar>(
+    load: impl Load<A, T>,
+    cols: &[u32],
+    values: &[A],
+    x: &[T],
+) -> T {
+    // SAFETY: the caller's promise.
+    unsafe { dot_in_order(load, cols.get_unchecked(..N), values.get_unchecked(..N), x) }
 }
 
 /// [`ACCUMULATORS`] interleaved sums of whole blocks, then what is left in order: a row of fewer entries
