@@ -25,7 +25,7 @@ pub fn sampled(total: usize, step: usize) -> impl Iterator<Item = usize> {
         // The fractions of multiples of the golden ratio, here in units of 2^-64, are spread over the places.
         let fraction = (i as u64).wrapping_mul(0x9e37_79b9_7f4a_7c15);
         let places = step.min(total - start) as u128;
-        start + (u128::from(fraction) * places >> u64::BITS) as usize
+        start + ((u128::from(fraction) * places) >> u64::BITS) as usize
     })
 }
 

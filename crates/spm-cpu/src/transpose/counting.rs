@@ -134,17 +134,21 @@ impl<T: Scalar> Placing<'_, T> {
         if self.by_rows {
             let row_ptr = self.a.row_ptr();
             let first = row_ptr[1..].partition_point(|&end| end as usize <= entries.start);
-            for (row, ends) in row_ptr[first..].windows(2).enumerate() {
-                let begin = (ends[0] as usize).max(entries.start);
-                let end = (ends[1] as usize).min(entries.end);
-                for begin in (begin..end).step_by(LINE) {
-                    let line = begin..end.min(begin + LINE);
-                    let row = (first + row) as u32;
-                    // SAFETY: the caller's promise.
-                    unsafe { self.place_line::<PREFETCH>(line, |_| row, places, ahead) };
+            let last = row_ptr.partition_point(|&start| (start as usize) < entries.end);
+            for first in (first..last).step_by(ROWS) {
+                let rows = &row_ptr[first..=last.min(first + ROWS)];
+                if rows[0] == rows[rows.len() - 1] {
+                    continue;
                 }
-                if end == entries.end {
-                    break;
+                for (row, ends) in rows.windows(2).enumerate() {
+                    let begin = (ends[0] as usize).max(entries.start);
+                    let end = (ends[1] as usize).min(entries.end);
+                    for begin in (begin..end).step_by(LINE) {
+                        let line = begin..end.min(begin + LINE);
+                        let row = (first + row) as u32;
+                        // SAFETY: the caller's promise.
+                        unsafe { self.place_line::<PREFETCH>(line, |_| row, places, ahead) };
+                    }
                 }
             }
             return;
@@ -197,6 +201,8 @@ impl<T: Scalar> Placing<'_, T> {
     }
 }
 
+/// Rows without entries that one comparison passes over.
+const ROWS: usize = 8;
 /// Entries whose values fill a cache line, or half of one.
 const LINE: usize = 8;
 
