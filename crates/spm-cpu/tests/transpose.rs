@@ -96,6 +96,12 @@ fn wrong_lengths_are_errors() {
     }
 }
 
+/// Most rows are empty, and most others have one entry, with none in the rows around.
+#[test]
+fn hypersparse_matrices() {
+    check_all(&edge_cases::generated::<f64>("uniform[rows=9000,cols=500,entries=300]"));
+}
+
 #[test]
 fn complex_matrices() {
     check_all(&edge_cases::generated::<Complex<f64>>("uniform[rows=300,cols=200,entries=2000]"));
