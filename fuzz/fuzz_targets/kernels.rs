@@ -197,9 +197,8 @@ fn check_emulated_conversions<T: DeviceReal>(u: &mut Unstructured<'_>) -> Result
     };
     let (csr, csc, back) = run().unwrap_or_else(|error| panic!("{error}: {coo:?}"));
     // Duplicates were added.
-    let bits = |a: &TransposeOutput<T>| {
-        (a.col_ptr.clone(), a.row_ind.clone(), computed_bits(&a.values))
-    };
+    let bits =
+        |a: &TransposeOutput<T>| (a.col_ptr.clone(), a.row_ind.clone(), computed_bits(&a.values));
     let arrays = |a: &Csr<T>| TransposeOutput {
         col_ptr: a.row_ptr().to_vec(),
         row_ind: a.col_ind().to_vec(),

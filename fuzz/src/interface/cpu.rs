@@ -93,7 +93,11 @@ fn product<T: Scalar>(
         plan.run(&x, &mut z).expect("lengths are right");
     });
     compare(label, &y, &expected(&x));
-    assert_eq!(computed_bits(&y), computed_bits(&z), "{label}: every run of a plan gives the same bits");
+    assert_eq!(
+        computed_bits(&y),
+        computed_bits(&z),
+        "{label}: every run of a plan gives the same bits"
+    );
     z = nan(of_y);
     plan.run_scaled(Scaling::OVERWRITE, &x, &mut z).expect("lengths are right");
     assert_eq!(computed_bits(&y), computed_bits(&z), "{label}: alpha = 1 and beta = 0");

@@ -14,7 +14,8 @@ use crate::Threads;
 /// written.
 pub const CACHE_VARIABLE: &str = "SPM_RATES";
 
-/// The first line of a file. The number changes with the meaning of the text.
+/// The first line of a file. The number changes with the meaning of the text, and with the speed of the kernels
+/// that are timed for it.
 const VERSION: &str = "spm rates 7";
 
 /// Where rates are kept between processes.
