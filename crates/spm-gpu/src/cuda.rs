@@ -161,7 +161,7 @@ impl Cuda {
         let function = match functions.entry(name) {
             Entry::Occupied(known) => known.into_mut(),
             Entry::Vacant(new) => {
-                let module = load_module(&ptx::of_kernel(info, name)?)?;
+                let module = load_module(&ptx::of_kernel(info, name)?, ptx::target(info))?;
                 let raw = find_function(&module, name)?;
                 new.insert(Function { raw, _module: module, shared_bytes: SHARED_WITHOUT_OPT_IN })
             }
@@ -226,9 +226,9 @@ impl Cuda {
     }
 }
 
-fn load_module(text: &str) -> Result<Module, GpuError> {
+fn load_module(text: &str, target: &'static str) -> Result<Module, GpuError> {
     let text = CString::new(text).map_err(|_| GpuError::Ptx {
-        target: ptx::TARGET,
+        target,
         code: "CUDA_ERROR_INVALID_PTX".to_owned(),
         log: "the text has a null character".to_owned(),
     })?;
@@ -254,7 +254,7 @@ fn load_module(text: &str) -> Result<Module, GpuError> {
         return Ok(Module(module));
     }
     let log = String::from_utf8_lossy(&log).trim_end_matches('\0').trim().to_owned();
-    Err(GpuError::Ptx { target: ptx::TARGET, code: format!("{answer:?}"), log })
+    Err(GpuError::Ptx { target, code: format!("{answer:?}"), log })
 }
 
 fn find_function(module: &Module, name: &'static str) -> Result<sys::CUfunction, GpuError> {

@@ -6,13 +6,17 @@ use std::sync::OnceLock;
 use crate::error::{CudaVersion, GpuError};
 use crate::info::DeviceInfo;
 
-/// The architecture that the PTX was compiled for. The driver compiles it for the device there is.
-pub(crate) const TARGET: &str = "sm_70";
+/// The architecture of the PTX. The driver compiles it for the device there is.
+const TARGET: &str = "sm_75";
 
-/// The minimum compute capability that runs it.
+/// What of it the architecture before does not know: hints of loads.
+const HINT: &str = ".L2::128B";
+
+/// The architecture before, and the minimum compute capability.
+const TARGET_BEFORE: &str = "sm_70";
 const CAPABILITY: (u32, u32) = (7, 0);
 
-const TEXT: &str = include_str!("../ptx/spm_sm70.ptx");
+const TEXT: &str = include_str!("../ptx/spm_sm75.ptx");
 
 /// What begins the text of a kernel.
 const ENTRY: &str = ".visible .entry ";
@@ -23,7 +27,15 @@ pub(crate) fn of_kernel(info: &DeviceInfo, name: &'static str) -> Result<String,
     check(info)?;
     let (header, kernels) = kernels();
     let text = kernels.get(name).ok_or(GpuError::MissingKernel { name })?;
-    Ok(format!("{header}{text}"))
+    Ok(match target(info) {
+        TARGET => format!("{header}{text}"),
+        before => format!("{}{}", header.replace(TARGET, before), text.replace(HINT, "")),
+    })
+}
+
+/// The architecture of the PTX for a device.
+pub(crate) fn target(info: &DeviceInfo) -> &'static str {
+    if info.compute_capability < (7, 5) { TARGET_BEFORE } else { TARGET }
 }
 
 /// The names of all kernels.
@@ -113,6 +125,13 @@ mod tests {
             assert_eq!(text.matches(".entry").count(), 1, "{name}");
             assert!(!text[header.len()..].contains("\n.func"), "{name}");
         }
+        let (name, of_volta) = ("spmm_csr_row_split_4_f64", device((7, 0), (12, 9)));
+        let [with, without] = [&info, &of_volta].map(|info| of_kernel(info, name).unwrap());
+        assert!(
+            with.contains("\n.target sm_75\n") && with.contains("ld.global.nc.L2::128B.v2.b64")
+        );
+        assert!(without.contains("\n.target sm_70\n") && without.contains("ld.global.nc.v2.b64"));
+        assert!(!without.contains("L2::"), "{without}");
         let missing = of_kernel(&info, "no_such_kernel");
         assert!(matches!(missing, Err(GpuError::MissingKernel { name: "no_such_kernel" })));
     }

@@ -123,13 +123,21 @@ macro_rules! complex {
                 [array.load(index), array.load(index + 1)]
             }
             #[inline(always)]
+            fn load_pair_with_line(array: DevicePtr<Self>, index: u64) -> [Self; 2] {
+                [array.load_with_line(index), array.load_with_line(index + 1)]
+            }
+            #[inline(always)]
             fn load_written_pair(array: DevicePtrMut<Self>, index: u64) -> [Self; 2] {
                 [array.load(index), array.load(index + 1)]
             }
             #[inline(always)]
-            fn store_pair(array: DevicePtrMut<Self>, index: u64, [left, right]: [Self; 2]) {
-                array.store(index, left);
-                array.store(index + 1, right);
+            fn store_pair_streaming(
+                array: DevicePtrMut<Self>,
+                index: u64,
+                [left, right]: [Self; 2],
+            ) {
+                array.store_streaming(index, left);
+                array.store_streaming(index + 1, right);
             }
         }
     };

@@ -118,9 +118,11 @@ pub trait Access: Sized {
     fn load_global(address: u64) -> Self;
     fn load_read_only(address: u64) -> Self;
     fn load_streaming(address: u64) -> Self;
+    fn load_with_line(address: u64) -> Self;
     fn load_relaxed(address: u64) -> Self;
     fn store_relaxed(address: u64, value: Self);
     fn store_global(address: u64, value: Self);
+    fn store_streaming(address: u64, value: Self);
     fn load_shared(offset: u32) -> Self;
     fn store_shared(offset: u32, value: Self);
 }
@@ -149,11 +151,17 @@ macro_rules! access {
             fn load_streaming(address: u64) -> Self {
                 Self::load_read_only(address)
             }
+            fn load_with_line(address: u64) -> Self {
+                Self::load_read_only(address)
+            }
             fn store_global(address: u64, value: Self) {
                 let bytes = to_bytes!($type, value);
                 with_current(|block| {
                     block.store_global("store", address, <$type>::ALIGNMENT, bytes);
                 });
+            }
+            fn store_streaming(address: u64, value: Self) {
+                Self::store_global(address, value);
             }
             fn load_shared(offset: u32) -> Self {
                 let bytes = with_current(|block| block.load_shared(offset, <$type>::ALIGNMENT));

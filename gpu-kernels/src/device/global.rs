@@ -79,6 +79,22 @@ impl<T: Element> DevicePtr<T> {
         T::load_streaming(self.address(index))
     }
 
+    /// Element `index`, of whose 128 bytes of L2 others are read soon: what of them is missing is fetched with it
+    /// (`L2::128B`; compute capability 7.0 does without).
+    #[inline(always)]
+    pub fn load_with_line(self, index: impl Index) -> T {
+        T::load_with_line(self.address(index))
+    }
+
+    /// [`DevicePtr::load_vector`] as [`DevicePtr::load_with_line`].
+    #[inline(always)]
+    pub fn load_vector_with_line<const N: usize>(self, index: impl Index) -> [T; N]
+    where
+        [T; N]: Element,
+    {
+        <[T; N]>::load_with_line(self.address(index))
+    }
+
     /// Elements `index` to `index + N` at once; `index` must be a multiple of N, N is 2 or 4.
     #[inline(always)]
     pub fn load_vector<const N: usize>(self, index: impl Index) -> [T; N]
@@ -144,6 +160,22 @@ impl<T: Element> DevicePtrMut<T> {
     #[inline(always)]
     pub fn store(self, index: impl Index, value: T) {
         T::store_global(self.address(index), value);
+    }
+
+    /// Overwrites element `index`, which is not read again soon: it does not displace other data from L1
+    /// (`L1::no_allocate`).
+    #[inline(always)]
+    pub fn store_streaming(self, index: impl Index, value: T) {
+        T::store_streaming(self.address(index), value);
+    }
+
+    /// [`DevicePtrMut::store_vector`] of data that is not read again soon.
+    #[inline(always)]
+    pub fn store_vector_streaming<const N: usize>(self, index: impl Index, value: [T; N])
+    where
+        [T; N]: Element,
+    {
+        <[T; N]>::store_streaming(self.address(index), value);
     }
 
     /// Overwrites elements `index` to `index + N` at once; `index` must be a multiple of N.

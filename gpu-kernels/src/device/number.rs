@@ -44,8 +44,11 @@ pub trait Number:
     fn from_word(word: u64) -> Self;
     /// Elements `index` and `index + 1`, real ones with one instruction; `index` must be even.
     fn load_pair(array: DevicePtr<Self>, index: u64) -> [Self; 2];
+    /// [`Number::load_pair`] as [`DevicePtr::load_with_line`].
+    fn load_pair_with_line(array: DevicePtr<Self>, index: u64) -> [Self; 2];
     /// [`Number::load_pair`] of an array that the kernel may write.
     fn load_written_pair(array: DevicePtrMut<Self>, index: u64) -> [Self; 2];
-    /// Overwrites elements `index` and `index + 1`, real ones with one instruction; `index` must be even.
-    fn store_pair(array: DevicePtrMut<Self>, index: u64, pair: [Self; 2]);
+    /// Overwrites elements `index` and `index + 1`, real ones with one instruction; `index` must be even. See
+    /// [`DevicePtrMut::store_streaming`].
+    fn store_pair_streaming(array: DevicePtrMut<Self>, index: u64, pair: [Self; 2]);
 }

@@ -19,7 +19,7 @@ impl<T: Number> Sums<T> for DevicePtrMut<T> {
 
     #[inline(always)]
     fn store_with(self, index: impl Index, sum: T, _: T) {
-        self.store(index, sum);
+        self.store_streaming(index, sum);
     }
 }
 
@@ -50,7 +50,7 @@ impl<T: Number> Sums<T> for Output<T> {
         if self.beta != T::ZERO {
             result = result.add_scaled(self.beta, addend);
         }
-        self.y.store(index, result);
+        self.y.store_streaming(index, result);
     }
 }
 
@@ -69,7 +69,7 @@ impl<T: Number> Output<T> {
             let z = T::load_written_pair(self.z, index);
             pair = [pair[0].add_scaled(self.beta, z[0]), pair[1].add_scaled(self.beta, z[1])];
         }
-        T::store_pair(self.y, index, pair);
+        T::store_pair_streaming(self.y, index, pair);
     }
 
     /// Adds another part of its sum to element `index`, which is stored.
@@ -85,7 +85,7 @@ impl<T: Number> Output<T> {
         if self.beta != T::ZERO {
             result = self.z.load(index).scaled(self.beta);
         }
-        self.y.store(index, result);
+        self.y.store_streaming(index, result);
     }
 
     /// y and z from element `index` on.

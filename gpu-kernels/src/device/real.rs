@@ -17,7 +17,7 @@ pub trait Real:
     /// Elements `index` to `index + 4` with one instruction (two for `f64`); `index` must be a
     /// multiple of 4.
     fn load_quad(array: DevicePtr<Self>, index: u64) -> [Self; 4];
-    /// [`Number::store_pair`] in shared memory.
+    /// Overwrites elements `index` and `index + 1` of shared memory with one instruction; `index` must be even.
     fn store_shared_pair(array: SharedArray<Self>, index: u32, pair: [Self; 2]);
 }
 
@@ -62,12 +62,16 @@ macro_rules! real {
                 array.load_vector::<2>(index)
             }
             #[inline(always)]
+            fn load_pair_with_line(array: DevicePtr<Self>, index: u64) -> [Self; 2] {
+                array.load_vector_with_line::<2>(index)
+            }
+            #[inline(always)]
             fn load_written_pair(array: DevicePtrMut<Self>, index: u64) -> [Self; 2] {
                 array.load_vector::<2>(index)
             }
             #[inline(always)]
-            fn store_pair(array: DevicePtrMut<Self>, index: u64, pair: [Self; 2]) {
-                array.store_vector::<2>(index, pair);
+            fn store_pair_streaming(array: DevicePtrMut<Self>, index: u64, pair: [Self; 2]) {
+                array.store_vector_streaming::<2>(index, pair);
             }
         }
 

@@ -61,7 +61,12 @@ impl<T: Number, const N: usize, const W: usize> Lane<T, N, W> {
         let row = u64::from(row) * u64::from(self.pitch);
         core::array::from_fn(|n| {
             let x = self.x[n].byte_offset(row);
-            if W == 2 { T::load_pair(x, 0) } else { [x.load(0_u32), T::ZERO] }
+            match (W, N) {
+                (1, _) => [x.load(0_u32), T::ZERO],
+                // Of one load of each lane, with few columns: the rest of a line has other rows of X.
+                (_, 1) => T::load_pair(x, 0),
+                _ => T::load_pair_with_line(x, 0),
+            }
         })
     }
 

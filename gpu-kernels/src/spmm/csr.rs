@@ -24,9 +24,9 @@ impl<T: Number> Csr<T> {
     #[inline(always)]
     pub(super) fn quad(self, first: u32) -> ([u32; 4], [T; 4]) {
         if self.entries - first >= QUAD {
-            let low = T::load_pair(self.values, u64::from(first));
-            let high = T::load_pair(self.values, u64::from(first) + 2);
-            (self.col_ind.load_vector::<4>(first), [low[0], low[1], high[0], high[1]])
+            let low = T::load_pair_with_line(self.values, u64::from(first));
+            let high = T::load_pair_with_line(self.values, u64::from(first) + 2);
+            (self.col_ind.load_vector_with_line::<4>(first), [low[0], low[1], high[0], high[1]])
         } else {
             let left = self.entries - first;
             let column = |u: usize| {

@@ -198,9 +198,9 @@ impl<T: Number, const N: usize, const W: usize> Place<T, N, W> {
             // Beyond the last one that again: nobody adds it.
             let at = |u: usize| start + (entry + u as u32 * self.groups).min(entries - 1);
             let columns: [u32; STREAM_AT_ONCE as usize] =
-                core::array::from_fn(|u| csr.col_ind.load(at(u)));
+                core::array::from_fn(|u| csr.col_ind.load_with_line(at(u)));
             let values: [T; STREAM_AT_ONCE as usize] =
-                core::array::from_fn(|u| csr.values.load(at(u)));
+                core::array::from_fn(|u| csr.values.load_with_line(at(u)));
             let rows_of_x: [Columns<T, N>; STREAM_AT_ONCE as usize] =
                 core::array::from_fn(|u| self.columns.load(columns[u]));
             // Written out: a loop would be left as one, with its arrays in local memory.

@@ -54,7 +54,10 @@ impl<T: Real> Elements<T> {
         // Constant distances from one address.
         let first = self.first + u64::from(element) * u64::from(WARP_SIZE);
         let (col_ind, values) = (self.col_ind.offset(first), self.values.offset(first));
-        let at = |u: usize| (col_ind.load(u as u32 * WARP_SIZE), values.load(u as u32 * WARP_SIZE));
+        let at = |u: usize| {
+            let at = u as u32 * WARP_SIZE;
+            (col_ind.load_with_line(at), values.load_with_line(at))
+        };
         if left >= N as u32 {
             return core::array::from_fn(at);
         }

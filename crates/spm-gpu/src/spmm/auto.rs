@@ -121,9 +121,13 @@ mod tests {
             kernel.plan(&device, a.view(), dense, &defaults, &options).unwrap().choice().unwrap()
         };
         let (rows, columns) = (Layout::RowMajor, Layout::ColumnMajor);
-        assert_eq!(choice(32, rows, &[1e-3, 2e-3, 3e-3]), "sell-row-split[sigma=1]");
-        assert_eq!(choice(32, rows, &[3e-3, 1e-3, 2e-3]), "bsr-row-split[columns=2,size=4]");
-        assert_eq!(choice(32, rows, &[3e-3, 2e-3, 1e-3]), "bsr-row-split[columns=4,size=4]");
+        assert_eq!(choice(32, rows, &[1e-3, 2e-3, 3e-3, 4e-3]), "sell-row-split[sigma=1]");
+        assert_eq!(
+            choice(32, rows, &[2e-3, 1e-3, 3e-3, 4e-3]),
+            "sell-row-split[columns=2,sigma=1]"
+        );
+        assert_eq!(choice(32, rows, &[3e-3, 2e-3, 1e-3, 4e-3]), "bsr-row-split[columns=2,size=4]");
+        assert_eq!(choice(32, rows, &[4e-3, 3e-3, 2e-3, 1e-3]), "bsr-row-split[columns=4,size=4]");
         assert_eq!(choice(3, rows, &[3e-3, 2e-3]), "bsr-row-split[size=4]");
         assert_eq!(choice(8, columns, &[1e-3, 2e-3, 3e-3]), "bsr-row-split[columns=2,size=4]");
     }

@@ -45,6 +45,8 @@ const SHORT_ROWS: usize = 4;
 const QUAD: usize = 4;
 /// How often a launch fills the device from which on fewer threads, of four columns each, leave none of it idle.
 const FULL_ROUNDS: usize = 4;
+/// The same, below which SELL, whose loads do not wait for row pointers, is faster than CSR if rows are not long.
+const FEW_ROUNDS: usize = 2;
 /// Products for each thread that the device runs at once below which launch and latency take the time.
 const FEW_PRODUCTS: usize = 16;
 /// Columns of X from which on four for each thread are faster than two, where that leaves no thread idle or rows end often,
@@ -141,6 +143,7 @@ fn chosen<T: DeviceReal>(
 
     let fours = even && FOURS.contains(&k);
     let short_rows = entries < SHORT_ROWS * rows;
+    let few_rounds = mean < LONGER_ROW && rows.saturating_mul(k / 4) < FEW_ROUNDS * device.resident;
     let nonzero_split = |tile: Option<&'static str>| {
         let columns = Value::Choice(match even {
             true if fours && short_rows => "4",
@@ -252,7 +255,7 @@ fn chosen<T: DeviceReal>(
             if !small && entries < rows {
                 return if k <= 8 { vec![stream()] } else { before(stream(), nonzero_splits) };
             }
-            if !small && even && k >= WIDE {
+            if !small && even && k >= WIDE && !few_rounds {
                 return before(row_split(), block_row_splits().unwrap_or(nonzero_splits));
             }
             // Sorting costs more than it gains while rows are few.
@@ -272,7 +275,7 @@ fn chosen<T: DeviceReal>(
             match sigma {
                 None => candidates.push(stream()),
                 Some(sigma) => {
-                    let pairs = small && even && k > 16;
+                    let pairs = (small || few_rounds) && even && k > 16;
                     // With four columns for each thread three quarters of the device would be idle.
                     if !pairs || rows * k >= device.resident {
                         let enough = rows.saturating_mul(k / 4) >= device.resident;
@@ -307,7 +310,7 @@ fn chosen<T: DeviceReal>(
             if !small && k > 8 && k <= 16 && short_rows {
                 candidates.push(if fours { nonzero_split(None) } else { stream() });
             }
-            if !small && k > 16 {
+            if !small && k > 16 && (!few_rounds || large_x) {
                 candidates.extend((even && k >= FOURS.end).then(row_split));
                 candidates.append(&mut nonzero_splits);
             }

@@ -236,9 +236,11 @@ pub(crate) fn on_device<T: DeviceReal>(problem: DeviceProblem<'_, T>) -> Planned
         }
     }
 
-    // One long row among short ones holds up a launch that has a thread or a warp for it. Outside the cache the
-    // segmented sum reads the same bytes, without waiting for row pointers.
-    if !(large && (skewed || !cached)) {
+    if !large && csr_ell_columns::threads(a) <= problem.device.info().resident_threads() {
+        race.enter(forms.candidate(&csr_ell_columns::INFO, csr_ell_columns::on_device));
+    } else if !(large && (skewed || !cached)) {
+        // One long row among short ones holds up a launch that has a thread or a warp for it. Outside the cache the
+        // segmented sum reads the same bytes, without waiting for row pointers.
         let wider = (rows * lanes < problem.device.info().resident_threads() && lanes < WARP)
             .then_some(2 * lanes);
         for lanes in [Some(lanes), wider].into_iter().flatten() {

@@ -54,9 +54,14 @@ pub(super) fn fitting_lanes<T: DeviceReal>(a: &Source<T>) -> usize {
     a.stats.longest_row.div_ceil(ELEMENTS).next_power_of_two().min(WARP)
 }
 
+/// Threads for all rows.
+pub(super) fn threads<T: DeviceReal>(a: &Source<T>) -> usize {
+    a.csr.rows() * fitting_lanes(a)
+}
+
 /// Stored columns per entry.
 pub(super) fn padding<T: DeviceReal>(a: &Source<T>) -> f64 {
-    let elements = a.csr.rows() * fitting_lanes(a) * elements_of(a);
+    let elements = threads(a) * elements_of(a);
     elements as f64 / a.csr.entries().max(1) as f64
 }
 

@@ -11,9 +11,11 @@ pub trait Access: Sized {
     fn load_global(address: u64) -> Self;
     fn load_read_only(address: u64) -> Self;
     fn load_streaming(address: u64) -> Self;
+    fn load_with_line(address: u64) -> Self;
     fn load_relaxed(address: u64) -> Self;
     fn store_relaxed(address: u64, value: Self);
     fn store_global(address: u64, value: Self);
+    fn store_streaming(address: u64, value: Self);
     fn load_shared(offset: u32) -> Self;
     fn store_shared(offset: u32, value: Self);
 }
@@ -54,6 +56,13 @@ macro_rules! register_access {
                 unsafe { transmute::<$bits, $type>(bits) }
             }
             #[inline(always)]
+            fn load_with_line(address: u64) -> Self {
+                let bits = load!("ld.global.nc.L2::128B", $width, $bits, $class,
+                    address: reg64, pure, nomem);
+                // SAFETY: as above.
+                unsafe { transmute::<$bits, $type>(bits) }
+            }
+            #[inline(always)]
             fn load_relaxed(address: u64) -> Self {
                 let bits = load!("ld.relaxed.gpu.global", $width, $bits, $class, address: reg64,);
                 // SAFETY: as above.
@@ -64,6 +73,12 @@ macro_rules! register_access {
                 // SAFETY: as above.
                 let bits = unsafe { transmute::<$type, $bits>(value) };
                 store!("st.global", $width, $class, address: reg64, bits);
+            }
+            #[inline(always)]
+            fn store_streaming(address: u64, value: Self) {
+                // SAFETY: as above.
+                let bits = unsafe { transmute::<$type, $bits>(value) };
+                store!("st.global.L1::no_allocate", $width, $class, address: reg64, bits);
             }
             #[inline(always)]
             fn store_relaxed(address: u64, value: Self) {
@@ -257,6 +272,12 @@ macro_rules! vector_access {
                 unsafe { transmute::<[u64; 2], $type>(bits) }
             }
             #[inline(always)]
+            fn load_with_line(address: u64) -> Self {
+                let bits = load_pair!("ld.global.nc.L2::128B", address: reg64, pure, nomem);
+                // SAFETY: as above.
+                unsafe { transmute::<[u64; 2], $type>(bits) }
+            }
+            #[inline(always)]
             fn load_relaxed(address: u64) -> Self {
                 let bits = load_pair!("ld.relaxed.gpu.global", address: reg64,);
                 // SAFETY: as above.
@@ -266,6 +287,11 @@ macro_rules! vector_access {
             fn store_global(address: u64, value: Self) {
                 // SAFETY: as above.
                 store_pair!("st.global", address: reg64, unsafe { transmute::<$type, [u64; 2]>(value) });
+            }
+            #[inline(always)]
+            fn store_streaming(address: u64, value: Self) {
+                // SAFETY: as above.
+                store_pair!("st.global.L1::no_allocate", address: reg64, unsafe { transmute::<$type, [u64; 2]>(value) });
             }
             #[inline(always)]
             fn store_relaxed(address: u64, value: Self) {
@@ -346,6 +372,11 @@ macro_rules! double_vector_access {
                 [a, b, c, d]
             }
             #[inline(always)]
+            fn load_with_line(address: u64) -> Self {
+                let ([a, b], [c, d]) = (<[$scalar; 2]>::load_with_line(address), <[$scalar; 2]>::load_with_line(address + 16));
+                [a, b, c, d]
+            }
+            #[inline(always)]
             fn load_relaxed(address: u64) -> Self {
                 let ([a, b], [c, d]) = (<[$scalar; 2]>::load_relaxed(address), <[$scalar; 2]>::load_relaxed(address + 16));
                 [a, b, c, d]
@@ -359,6 +390,11 @@ macro_rules! double_vector_access {
             fn store_global(address: u64, [a, b, c, d]: Self) {
                 <[$scalar; 2]>::store_global(address, [a, b]);
                 <[$scalar; 2]>::store_global(address + 16, [c, d]);
+            }
+            #[inline(always)]
+            fn store_streaming(address: u64, [a, b, c, d]: Self) {
+                <[$scalar; 2]>::store_streaming(address, [a, b]);
+                <[$scalar; 2]>::store_streaming(address + 16, [c, d]);
             }
             #[inline(always)]
             fn load_shared(offset: u32) -> Self {
