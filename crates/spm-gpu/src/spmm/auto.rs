@@ -28,7 +28,7 @@ pub(super) const COMPLEX: KernelInfo = KernelInfo {
     ..INFO
 };
 
-/// How each candidate is timed: once, and again where that is short and not far from the best.
+/// How each candidate is timed: once, again where that is short but far from the best, and longer where it is not far.
 const FIRST_TIMING: Batches = Batches { warm_up: 1, runs: 1, most: 1, min_time: Duration::ZERO };
 const TIMING: Batches =
     Batches { warm_up: 1, runs: 3, most: 2, min_time: Duration::from_micros(30) };
@@ -84,9 +84,13 @@ fn fastest<T: DeviceScalar>(
     candidates: Vec<Candidate<T>>,
 ) -> Planned<T> {
     let mut race = Race::new(problem, |clock, least, plan| {
-        let seconds = clock.time(FIRST_TIMING, plan)?;
-        let again = seconds < SHORT_S.min(FAR * least);
-        if again { clock.time(TIMING, plan) } else { Ok(seconds) }
+        let far = SHORT_S.min(FAR * least);
+        let mut seconds = clock.time(FIRST_TIMING, plan)?;
+        if (far..SHORT_S).contains(&seconds) {
+            // Right behind the compilation of its kernel a run may take longer.
+            seconds = clock.time(FIRST_TIMING, plan)?;
+        }
+        if seconds < far { clock.time(TIMING, plan) } else { Ok(seconds) }
     });
     candidates.into_iter().for_each(|candidate| race.enter(candidate));
     race.winner()
@@ -121,13 +125,9 @@ mod tests {
             kernel.plan(&device, a.view(), dense, &defaults, &options).unwrap().choice().unwrap()
         };
         let (rows, columns) = (Layout::RowMajor, Layout::ColumnMajor);
-        assert_eq!(choice(32, rows, &[1e-3, 2e-3, 3e-3, 4e-3]), "sell-row-split[sigma=1]");
-        assert_eq!(
-            choice(32, rows, &[2e-3, 1e-3, 3e-3, 4e-3]),
-            "sell-row-split[columns=2,sigma=1]"
-        );
-        assert_eq!(choice(32, rows, &[3e-3, 2e-3, 1e-3, 4e-3]), "bsr-row-split[columns=2,size=4]");
-        assert_eq!(choice(32, rows, &[4e-3, 3e-3, 2e-3, 1e-3]), "bsr-row-split[columns=4,size=4]");
+        assert_eq!(choice(32, rows, &[1e-3, 2e-3, 3e-3]), "sell-row-split[sigma=1]");
+        assert_eq!(choice(32, rows, &[3e-3, 1e-3, 2e-3]), "bsr-row-split[columns=2,size=4]");
+        assert_eq!(choice(32, rows, &[3e-3, 2e-3, 1e-3]), "bsr-row-split[columns=4,size=4]");
         assert_eq!(choice(3, rows, &[3e-3, 2e-3]), "bsr-row-split[size=4]");
         assert_eq!(choice(8, columns, &[1e-3, 2e-3, 3e-3]), "bsr-row-split[columns=2,size=4]");
     }
@@ -162,8 +162,8 @@ mod tests {
         assert_eq!(choice(&[1e-3, 2e-3, 3e-3]), *first);
         assert_eq!(choice(&[3e-3, 1e-3, 2e-3]), *second);
         assert_eq!(choice(&[3e-3, 2e-3, 1e-3]), *third);
-        // Short ones twice, unless they are far from the best.
-        assert_eq!(choice(&[1e-5, 2e-5, 1.2e-5, 1e-5, 4e-5]), *second);
-        assert_eq!(choice(&[1e-5, 1e-5, 1.2e-5, 2e-5, 1.4e-5, 0.5e-5]), *third);
+        // Short ones are timed longer, unless they are far from the best twice.
+        assert_eq!(choice(&[1e-5, 2e-5, 1.2e-5, 1e-5, 4e-5, 3e-5]), *second);
+        assert_eq!(choice(&[1e-5, 1e-5, 1.2e-5, 2e-5, 4e-5, 1.4e-5, 0.5e-5]), *third);
     }
 }

@@ -446,6 +446,7 @@ mod tests {
         let skewed_short = Structure { longest_row: 9000, mean_row: 3, ..LARGE };
         let long = Structure { rows: 30_000, entries: 600_000, mean_row: 20, ..LARGE };
         let huge = Structure { entries: 1 << 24, mean_row: 64, longest_row: 64, ..LARGE };
+        let middle = Structure { rows: 30_000, cols: 30_000, entries: 300_000, ..LARGE };
         let small_long = Structure { mean_row: 30, entries: 30_000, ..SMALL };
         let small_longer = Structure { mean_row: 200, entries: 200_000, ..SMALL };
         let (rows, columns) = (Layout::RowMajor, Layout::ColumnMajor);
@@ -532,6 +533,17 @@ mod tests {
             (LARGE, 33, rows, (1.0, 1.0), &[sell, odd, tiled_odd]),
             (LARGE, 64, rows, (1.0, 1.0), &[lanes, even, tiled]),
             (LARGE, 65, rows, (1.0, 1.0), &[sell, odd, tiled_odd]),
+            (middle, 32, rows, (1.0, 1.0), &[sell, wide]),
+            (middle, 64, rows, (1.0, 1.0), &[sell, wide]),
+            (Structure { rows: 40_000, ..middle }, 64, rows, (1.0, 1.0), &[lanes, even]),
+            (Structure { mean_row: 20, ..middle }, 64, rows, (1.0, 1.0), &[lanes, even]),
+            (
+                Structure { cols: 1 << 20, ..middle },
+                64,
+                rows,
+                (1.0, 1.0),
+                &[sell, wide, lanes, even, tiled],
+            ),
             (huge, 32, rows, (1.0, 1.0), &[sell, lanes, even, tiled]),
             (huge, 8, rows, (1.0, 1.0), &[sell, most]),
             (huge, 7, rows, (1.0, 1.0), &[sell]),

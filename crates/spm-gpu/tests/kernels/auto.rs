@@ -72,7 +72,8 @@ fn small_matrices() {
     expect("csr-subwarp-per-row[block=256,threads-per-row=4", ragged, Whole::Wide, &[]);
 }
 
-/// Few entries and a long row: two numbers of threads per row and segments by the clock.
+/// Few entries and a long row: segments and, by the clock, threads for the longest row with columns of their own, or
+/// two numbers of threads per row where those are more than run at once.
 #[test]
 fn small_skewed_matrices() {
     let name = "powerlaw[rows=3000,cols=3000,entries=15000,longest=2000]";
@@ -84,6 +85,9 @@ fn small_skewed_matrices() {
     };
     assert_eq!(2 * threads(&[1e-6, 2e-6, 3e-6]), threads(&[2e-6, 1e-6, 3e-6]));
     expect("csr-segmented-sum", name, Whole::Wide, &[3e-6, 2e-6, 1e-6]);
+    let name = "powerlaw[rows=800,cols=3000,entries=4000,longest=900]";
+    expect("csr-ell-columns", name, Whole::Wide, &[1e-6, 2e-6]);
+    expect("csr-segmented-sum", name, Whole::Wide, &[2e-6, 1e-6]);
 }
 
 /// Complex matrices: few entries, a long row among few and among short ones, many entries in regular rows.
