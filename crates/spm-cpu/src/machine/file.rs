@@ -5,6 +5,7 @@ use std::io::{self, Write};
 use std::num::NonZero;
 use std::path::{Path, PathBuf};
 use std::sync::{Mutex, PoisonError};
+use std::time::Duration;
 use std::{env, fs, process, thread};
 
 use super::Rates;
@@ -16,13 +17,23 @@ pub const CACHE_VARIABLE: &str = "SPM_RATES";
 
 /// The first line of a file. The number changes with the meaning of the text, and with the speed of the kernels
 /// that are timed for it.
-const VERSION: &str = "spm rates 7";
+const VERSION: &str = "spm rates 8";
+
+/// The line of a file before the number of measurements that its rates are the fastest of.
+const MEASUREMENTS: &str = "measurements ";
+
+/// Measurements from which on no other is made: one may have had half of the machine, which nothing shows.
+const ENOUGH: u32 = 3;
+
+/// The time from one to the next: another program of the first may have ended.
+const APART: Duration = Duration::from_secs(60);
 
 /// Where rates are kept between processes.
 ///
 /// A file is valid for one processor model, one number of cores and one version of its format. One that
 /// is missing, damaged, of another machine or cannot be written is no error: the rates are measured
-/// again, once per process. Nothing is written if other programs seem to have held cores meanwhile.
+/// again, once per process. Nothing is written if other programs seem to have held cores meanwhile. Two later
+/// processes measure once more each, a minute or more after the one before, and the fastest of the three is kept.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub struct RatesFile {
     path: Option<PathBuf>,
@@ -60,14 +71,38 @@ impl RatesFile {
         self.path.as_deref()
     }
 
-    /// The rates of this machine in the file.
-    fn read(&self) -> Option<Rates> {
-        let text = fs::read_to_string(self.path()?).ok()?;
-        text.strip_prefix(&header())?.strip_suffix(END)?.parse().ok()
+    /// What the file has of this machine.
+    fn read(&self) -> Option<Kept> {
+        let path = self.path()?;
+        let text = fs::read_to_string(path).ok()?;
+        let text = text.strip_prefix(&header())?.strip_prefix(MEASUREMENTS)?.strip_suffix(END)?;
+        let (measurements, rates) = text.split_once('\n')?;
+        let (measurements, rates) = (measurements.parse().ok()?, rates.parse().ok()?);
+        // A clock that was set back says no age.
+        let age =
+            fs::metadata(path).and_then(|of| of.modified()).ok()?.elapsed().unwrap_or_default();
+        Some(Kept { rates, measurements, age })
+    }
+
+    /// The fastest of what is kept and of another measurement, which is made where more are due. Without a file that
+    /// can be written the next process measures again.
+    fn improved(&self, kept: Option<Kept>, measure: impl FnOnce() -> Rates) -> Rates {
+        let kept = match kept {
+            Some(kept) if kept.measurements >= ENOUGH || kept.age < APART => return kept.rates,
+            kept => kept,
+        };
+        let measured = measure();
+        let (before, count) = kept.map_or((None, 0), |kept| (Some(kept.rates), kept.measurements));
+        if measured.disturbed() {
+            return before.unwrap_or(measured);
+        }
+        let best = before.filter(|rates| rates.speed() > measured.speed()).unwrap_or(measured);
+        let _ = self.write(&best, count + 1);
+        best
     }
 
     /// Writes a file beside it and renames that, so that no reader sees a part of one.
-    fn write(&self, rates: &Rates) -> io::Result<()> {
+    fn write(&self, rates: &Rates, measurements: u32) -> io::Result<()> {
         let Some(path) = self.path() else { return Ok(()) };
         if let Some(folder) = path.parent() {
             fs::create_dir_all(folder)?;
@@ -76,7 +111,9 @@ impl RatesFile {
         name.push(format!(".{}", process::id()));
         let beside = path.with_file_name(name);
         let written = fs::File::create(&beside)
-            .and_then(|mut file| write!(file, "{}{rates}{END}", header()))
+            .and_then(|mut file| {
+                write!(file, "{}{MEASUREMENTS}{measurements}\n{rates}{END}", header())
+            })
             .and_then(|()| fs::rename(&beside, path));
         if written.is_err() {
             // Nothing is lost if it stays.
@@ -84,6 +121,16 @@ impl RatesFile {
         }
         written
     }
+}
+
+/// What a file has.
+#[derive(Debug, Clone, PartialEq)]
+struct Kept {
+    rates: Rates,
+    /// How many they are the fastest of.
+    measurements: u32,
+    /// Since the last one.
+    age: Duration,
 }
 
 /// The last line of a file, without which it was cut.
@@ -116,15 +163,10 @@ static KNOWN: Mutex<Vec<(RatesFile, Rates)>> = Mutex::new(Vec::new());
 impl Rates {
     /// The rates of this machine: those of `file`, or measured now and kept in `file`, once per process.
     pub fn of_this_machine(file: &RatesFile) -> Self {
-        Self::known_or(file, || {
-            let rates = Self::measure(&Threads::all_cores());
-            // Without a file the next process measures again.
-            if !rates.disturbed() {
-                let _ = file.write(&rates);
-            }
-            Some(rates)
+        Self::known_or(file, |kept| {
+            Some(file.improved(kept, || Self::measure(&Threads::all_cores())))
         })
-        .expect("measured")
+        .expect("kept or measured")
     }
 
     /// The rates for the choice of a kernel that is then timed. The rates of a program without optimisations
@@ -140,16 +182,19 @@ impl Rates {
 
     /// The rates of this machine if `file` has them, or if this process has measured them.
     pub fn known(file: &RatesFile) -> Option<Self> {
-        Self::known_or(file, || None)
+        Self::known_or(file, |kept| kept.map(|kept| kept.rates))
     }
 
-    fn known_or(file: &RatesFile, measure: impl FnOnce() -> Option<Self>) -> Option<Self> {
+    fn known_or(
+        file: &RatesFile,
+        decide: impl FnOnce(Option<Kept>) -> Option<Self>,
+    ) -> Option<Self> {
         // A list of rates is whole after a panic.
         let mut known = KNOWN.lock().unwrap_or_else(PoisonError::into_inner);
         if let Some((_, rates)) = known.iter().find(|(of, _)| of == file) {
             return Some(rates.clone());
         }
-        let rates = file.read().or_else(measure)?;
+        let rates = decide(file.read())?;
         known.push((file.clone(), rates.clone()));
         Some(rates)
     }
@@ -182,11 +227,41 @@ mod tests {
         let file = RatesFile::at(folder.0.join("new").join("rates"));
         assert_eq!(file.read(), None);
         assert_eq!(Rates::known(&file), None);
-        file.write(&Rates::typical()).unwrap();
-        assert_eq!(file.read(), Some(Rates::typical()));
+        file.write(&Rates::typical(), 1).unwrap();
+        let kept = file.read().unwrap();
+        assert_eq!((kept.rates, kept.measurements), (Rates::typical(), 1));
         assert_eq!(Rates::known(&file), Some(Rates::typical()));
         assert_eq!(Rates::of_this_machine(&file), Rates::typical());
         assert_eq!(fs::read_dir(folder.0.join("new")).unwrap().count(), 1);
+    }
+
+    /// Three measurements a minute apart, the fastest of which stays; one that was disturbed does not count.
+    #[test]
+    fn the_fastest_of_three_measurements_is_kept() {
+        let folder = Folder::new("fastest");
+        let file = RatesFile::at(folder.0.join("rates"));
+        let rates = |read: f64| {
+            let mut rates = Rates::typical();
+            rates.one.read = rates.one.read.map(|of| read * of);
+            rates.all.read = rates.all.read.map(|of| read * of);
+            rates
+        };
+        let (slow, fast, slower) = (rates(1.0), rates(2.0), rates(0.5));
+        let mut disturbed = rates(4.0);
+        disturbed.all.read[0] /= 10.0;
+        let never = || panic!("measured again");
+        let later = |kept: Option<Kept>| kept.map(|kept| Kept { age: APART, ..kept });
+        assert_eq!(file.improved(None, || disturbed.clone()), disturbed);
+        assert_eq!(file.read(), None);
+        assert_eq!(file.improved(None, || slow.clone()), slow);
+        // Just written.
+        assert_eq!(file.improved(file.read(), never), slow);
+        assert_eq!(file.improved(later(file.read()), || disturbed.clone()), slow);
+        assert_eq!(file.improved(later(file.read()), || fast.clone()), fast);
+        assert_eq!(file.improved(later(file.read()), || slower.clone()), fast);
+        let kept = file.read().unwrap();
+        assert_eq!((&kept.rates, kept.measurements), (&fast, ENOUGH));
+        assert_eq!(file.improved(later(Some(kept)), never), fast);
     }
 
     #[test]
@@ -194,7 +269,7 @@ mod tests {
         let folder = Folder::new("damaged");
         let file = RatesFile::at(folder.0.join("rates"));
         let path = file.path().unwrap();
-        file.write(&Rates::typical()).unwrap();
+        file.write(&Rates::typical(), 1).unwrap();
         let text = fs::read_to_string(path).unwrap();
         let cores = format!("cores {}", cores());
         for other in [
@@ -219,11 +294,11 @@ mod tests {
         // A folder stands where the file would.
         let file = RatesFile::at(folder.0.join("rates"));
         fs::create_dir_all(folder.0.join("rates").join("full")).unwrap();
-        file.write(&Rates::typical()).unwrap_err();
+        file.write(&Rates::typical(), 1).unwrap_err();
         assert_eq!(fs::read_dir(&folder.0).unwrap().count(), 1);
         // A file stands where the folder would.
         fs::write(folder.0.join("file"), "").unwrap();
-        RatesFile::at(folder.0.join("file").join("rates")).write(&Rates::typical()).unwrap_err();
-        RatesFile::none().write(&Rates::typical()).unwrap();
+        RatesFile::at(folder.0.join("file").join("rates")).write(&Rates::typical(), 1).unwrap_err();
+        RatesFile::none().write(&Rates::typical(), 1).unwrap();
     }
 }

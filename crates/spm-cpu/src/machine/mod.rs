@@ -1,7 +1,7 @@
 //! The machine model: rates of this machine, from which the time of a product is predicted.
 //!
-//! [`Rates::measure`] takes about a tenth of a second. [`Rates::of_this_machine`] measures once and
-//! keeps the rates in a file of the user's cache folder, so that later processes only read them.
+//! [`Rates::measure`] takes about a tenth of a second. [`Rates::of_this_machine`] keeps the rates in a file of the
+//! user's cache folder, the fastest of three measurements in three processes; later ones only read them.
 //! [`spmv::predict`](crate::spmv::predict) applies the rates to a matrix.
 
 mod cache;
@@ -211,6 +211,15 @@ impl Rates {
     /// together were hardly faster than one.
     fn disturbed(&self) -> bool {
         self.all.read[0] < 0.4 * self.threads as f64 * self.one.read[0]
+    }
+
+    /// What orders measurements of one machine: the mean of the logarithms of its rates of reading.
+    fn speed(&self) -> f64 {
+        let of = |rates: &MemoryRates| {
+            let reads = rates.read.iter().map(|read| read.ln()).sum::<f64>();
+            reads - rates.gather.iter().map(|gather| gather.ln()).sum::<f64>()
+        };
+        (of(&self.one) + of(&self.all)) / (4 * SIZES.len()) as f64
     }
 
     /// Bytes per second that `threads` threads read together from a working set of `bytes` bytes.
