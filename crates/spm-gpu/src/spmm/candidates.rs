@@ -143,7 +143,8 @@ fn chosen<T: DeviceReal>(
 
     let fours = even && FOURS.contains(&k);
     let short_rows = entries < SHORT_ROWS * rows;
-    let few_rounds = mean < LONGER_ROW && rows.saturating_mul(k / 4) < FEW_ROUNDS * device.resident;
+    let threads_of_four = rows.saturating_mul(k / 4);
+    let few_rounds = mean < LONGER_ROW && threads_of_four < FEW_ROUNDS * device.resident;
     let nonzero_split = |tile: Option<&'static str>| {
         let columns = Value::Choice(match even {
             true if fours && short_rows => "4",
@@ -186,12 +187,12 @@ fn chosen<T: DeviceReal>(
     // A row of X is read once for all rows of a block.
     let block_row_splits = || {
         let size = blocks()?;
-        let threads_of_four = rows.div_ceil(size).saturating_mul(k / 4);
+        let block_threads_of_four = rows.div_ceil(size).saturating_mul(k / 4);
         let columns: &[_] = if !even || k < 4 {
             &[None]
         } else if small {
             &[Some("2")]
-        } else if threads_of_four >= FULL_ROUNDS * device.resident {
+        } else if block_threads_of_four >= FULL_ROUNDS * device.resident {
             &[Some("4")]
         } else {
             &[Some("2"), Some("4")]
@@ -278,7 +279,7 @@ fn chosen<T: DeviceReal>(
                     let pairs = (small || few_rounds) && even && k > 16;
                     // With four columns for each thread three quarters of the device would be idle.
                     if !pairs || rows * k >= device.resident {
-                        let enough = rows.saturating_mul(k / 4) >= device.resident;
+                        let enough = threads_of_four >= device.resident;
                         let enough = fours && mean < LONGER_ROW && enough;
                         let four = enough.then_some(("columns", Value::Choice("4")));
                         candidates.push(sell_row_split(four.as_slice(), sigma));

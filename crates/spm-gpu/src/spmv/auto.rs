@@ -236,6 +236,7 @@ pub(crate) fn on_device<T: DeviceReal>(problem: DeviceProblem<'_, T>) -> Planned
         }
     }
 
+    // Of a small matrix here a row is long: threads for it on all rows run at once, and wait for no row pointers.
     if !large && csr_ell_columns::threads(a) <= problem.device.info().resident_threads() {
         race.enter(forms.candidate(&csr_ell_columns::INFO, csr_ell_columns::on_device));
     } else if !(large && (skewed || !cached)) {
