@@ -33,6 +33,7 @@
 
 mod aligned;
 pub mod conjugate;
+mod cores;
 pub mod elements;
 mod kernel;
 pub mod machine;

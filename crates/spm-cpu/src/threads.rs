@@ -18,6 +18,8 @@ use std::time::{Duration, Instant};
 use spm_formats::kernel::Schedule;
 use spm_formats::partition;
 
+use crate::cores;
+
 /// Number of polls of an idle worker before it sleeps: a few tens of microseconds, so that products
 /// in quick succession find it awake.
 const POLLS_BEFORE_SLEEP: u32 = 2_000;
@@ -83,6 +85,8 @@ struct Shared {
     job: UnsafeCell<Option<*const Job<'static>>>,
     /// Number of workers that have not finished the current job.
     running: AtomicUsize,
+    /// The core of the caller that has last woken workers.
+    core: AtomicUsize,
     /// For each worker whether it sleeps and must be woken.
     sleeping: Vec<AtomicBool>,
     /// Whether a worker's part of the current job has panicked.
@@ -172,6 +176,8 @@ impl Threads {
         shared.epoch.fetch_add(1, Ordering::SeqCst);
         for (sleeping, worker) in shared.sleeping.iter().zip(handles) {
             if sleeping.load(Ordering::SeqCst) {
+                let core = cores::current().unwrap_or(usize::MAX);
+                shared.core.store(core, Ordering::Relaxed);
                 worker.thread().unpark();
             }
         }
@@ -242,6 +248,7 @@ impl Workers {
             epoch: AtomicUsize::new(0),
             job: UnsafeCell::new(None),
             running: AtomicUsize::new(0),
+            core: AtomicUsize::new(usize::MAX),
             sleeping: (0..count).map(|_| AtomicBool::new(false)).collect(),
             panicked: AtomicBool::new(false),
             stop: AtomicBool::new(false),
@@ -251,7 +258,11 @@ impl Workers {
         for worker in 0..count {
             let shared = Arc::clone(&workers.shared);
             let builder = thread::Builder::new().name(format!("spm-{}", worker + 1));
-            workers.handles.push(builder.spawn(move || shared.work(worker))?);
+            let handle = builder.spawn(move || shared.work(worker))?;
+            if let Some(core) = cores::current() {
+                cores::move_away(&handle, core);
+            }
+            workers.handles.push(handle);
         }
         Ok(workers)
     }
@@ -327,6 +338,7 @@ impl Shared {
             let epoch = self.epoch.load(Ordering::SeqCst);
             if epoch != seen {
                 self.sleeping[worker].store(false, Ordering::Relaxed);
+                cores::move_away_myself(self.core.load(Ordering::Relaxed));
                 return epoch;
             }
             thread::park();
