@@ -27,6 +27,8 @@ const SMALL: usize = 1 << 10;
 const LARGE: usize = 1 << 19;
 /// Columns below which the write positions of all columns stay in a second-level cache.
 const NEAR: usize = 1 << 16;
+/// Entries up to which a processor may learn where rows of all lengths end.
+const LEARNED: usize = 1 << 16;
 /// Bytes of output that stay in a first-level cache.
 const IN_CACHE: usize = 1 << 15;
 
@@ -87,6 +89,9 @@ fn candidates<T: Scalar>(a: &CsrView<'_, T>) -> Vec<Candidate<T>> {
     if a.nnz() * T::BYTES > IN_CACHE {
         candidates.insert(0, (counting, vec![("prefetch", Value::Count(64))]));
     }
+    if a.nnz() <= LEARNED && !counting::ends_are_predicted(a) {
+        candidates.push((counting, vec![("row-ends", counting::BRANCH)]));
+    }
     if a.cols() >= NEAR {
         candidates.push((TransposeKernel { info: radix::INFO, plan: radix::plan }, vec![]));
     }
@@ -104,7 +109,7 @@ mod tests {
     use crate::race::tests::Dice;
 
     /// Matrices, with labels of kernels that must be among the winners.
-    const MATRICES: [(&str, &[&str]); 5] = [
+    const MATRICES: [(&str, &[&str]); 6] = [
         // Up to TINY entries, and above.
         ("diagonal[n=32]", &["serial"]),
         ("diagonal[n=33]", &["serial", "counting on 1 thread"]),
@@ -112,6 +117,8 @@ mod tests {
         ("stencil5[n=20]", &["counting on 3 threads", "counting on 1 thread"]),
         // More output than IN_CACHE.
         ("stencil5[n=60]", &["counting[prefetch=64] on 3 threads", "counting on 1 thread"]),
+        // Rows that end anywhere.
+        ("mesh2[n=30]", &["counting[row-ends=branch] on 3 threads", "counting on 1 thread"]),
         // As many columns as NEAR, more entries than LARGE.
         (
             "uniform[rows=900,cols=70000,entries=530000]",

@@ -29,11 +29,23 @@ const PREFETCH: ParameterSpec = ParameterSpec {
     studied: &[Value::Count(0), Value::Count(64)],
 };
 
+const ROW_ENDS: ParameterSpec = ParameterSpec {
+    name: "row-ends",
+    meaning: "how the row of an entry is known: by a branch at the end of each row, by a buffer of row indices, or as \
+              a sample of the row lengths says",
+    default: Value::Choice("auto"),
+    studied: &[Value::Choice("auto"), BRANCH, BUFFER],
+};
+/// For rows whose ends the processor predicts: long ones, equal ones, and those of a matrix so small that it learns
+/// them.
+pub(super) const BRANCH: Value = Value::Choice("branch");
+const BUFFER: Value = Value::Choice("buffer");
+
 pub(super) const INFO: KernelInfo = KernelInfo {
     id: "counting",
     source: "own",
     summary: "counting sort: column counts of each thread, scanned into write positions",
-    parameters: &[PREFETCH],
+    parameters: &[PREFETCH, ROW_ENDS],
     ..KERNEL
 };
 
@@ -66,9 +78,17 @@ pub(super) fn plan<'a, T: Scalar>(
     let sums = vec![0; threads.count()];
     // As far as A goes is far enough, and places further on need not be computed.
     let ahead = parameters.count(PREFETCH.name).min(a.nnz());
-    let by_rows =
-        a.nnz() >= LONG_ROWS * a.rows() || !SampledRows::of(a.row_ptr()).end_unpredictably();
+    let by_rows = match parameters.choice(ROW_ENDS.name) {
+        "branch" => true,
+        "buffer" => false,
+        _ => ends_are_predicted(&a),
+    };
     Ok(boxed(Counting { a, threads, ahead, by_rows, places, sums }))
+}
+
+/// Whether the processor predicts where rows end, by a sample.
+pub(super) fn ends_are_predicted<T: Scalar>(a: &CsrView<'_, T>) -> bool {
+    a.nnz() >= LONG_ROWS * a.rows() || !SampledRows::of(a.row_ptr()).end_unpredictably()
 }
 
 /// Turns the counts of all partitions into the write positions of their first entries, column by
@@ -109,13 +129,16 @@ fn counts_to_places(
     });
 }
 
-/// The destination of entries.
+/// The entries and their destination. A copy for each thread, whose loop keeps the addresses in registers.
+#[derive(Clone, Copy)]
 struct Placing<'a, T> {
-    a: &'a CsrView<'a, T>,
+    row_ptr: &'a [u32],
+    columns: &'a [u32],
+    values: &'a [T],
     /// As [`Counting::by_rows`].
     by_rows: bool,
-    row_ind: Disjoint<'a, u32>,
-    values: Disjoint<'a, T>,
+    to_rows: Disjoint<'a, u32>,
+    to_values: Disjoint<'a, T>,
 }
 
 impl<T: Scalar> Placing<'_, T> {
@@ -126,13 +149,13 @@ impl<T: Scalar> Placing<'_, T> {
     /// `places` has an element for each column. The positions of these entries are below the
     /// lengths of both arrays, and no other thread writes there.
     unsafe fn place<const PREFETCH: bool>(
-        &self,
+        self,
         entries: Range<usize>,
         places: &mut [u32],
         ahead: usize,
     ) {
         if self.by_rows {
-            let row_ptr = self.a.row_ptr();
+            let row_ptr = self.row_ptr;
             let first = row_ptr[1..].partition_point(|&end| end as usize <= entries.start);
             let last = row_ptr.partition_point(|&start| (start as usize) < entries.end);
             for first in (first..last).step_by(ROWS) {
@@ -143,17 +166,25 @@ impl<T: Scalar> Placing<'_, T> {
                 for (row, ends) in rows.windows(2).enumerate() {
                     let begin = (ends[0] as usize).max(entries.start);
                     let end = (ends[1] as usize).min(entries.end);
+                    let row = (first + row) as u32;
+                    if !PREFETCH {
+                        // Rows of a few entries take no loop around lines.
+                        for entry in begin..end {
+                            // SAFETY: the caller's promise.
+                            unsafe { self.place_entry::<false>(entry, row, places, 0) };
+                        }
+                        continue;
+                    }
                     for begin in (begin..end).step_by(LINE) {
                         let line = begin..end.min(begin + LINE);
-                        let row = (first + row) as u32;
                         // SAFETY: the caller's promise.
-                        unsafe { self.place_line::<PREFETCH>(line, |_| row, places, ahead) };
+                        unsafe { self.place_line::<true>(line, |_| row, places, ahead) };
                     }
                 }
             }
             return;
         }
-        let mut chunks = ChunksOfRows::new(self.a.row_ptr(), entries);
+        let mut chunks = ChunksOfRows::new(self.row_ptr, entries);
         while let Some((start, rows)) = chunks.next() {
             for (start, rows) in (start..).step_by(LINE).zip(rows.chunks(LINE)) {
                 let line = start..start + rows.len();
@@ -171,32 +202,48 @@ impl<T: Scalar> Placing<'_, T> {
     /// As [`Placing::place`].
     #[inline(always)]
     unsafe fn place_line<const PREFETCH: bool>(
-        &self,
+        self,
         entries: Range<usize>,
         row: impl Fn(usize) -> u32,
         places: &mut [u32],
         ahead: usize,
     ) {
-        let (columns, all_values) = (self.a.col_ind(), self.a.values());
-        simd::prefetch(columns.as_ptr().wrapping_add(entries.start + AHEAD));
-        simd::prefetch(all_values.as_ptr().wrapping_add(entries.start + AHEAD));
+        simd::prefetch(self.columns.as_ptr().wrapping_add(entries.start + AHEAD));
+        simd::prefetch(self.values.as_ptr().wrapping_add(entries.start + AHEAD));
         for entry in entries {
-            // SAFETY: CsrView promises that columns are below cols; the caller's promise. A line asked for
-            // too early or by an old place is only not there in time.
-            unsafe {
-                if PREFETCH {
-                    let ahead = columns[(entry + ahead).min(columns.len() - 1)];
-                    let place = *places.get_unchecked(ahead as usize) as usize;
-                    simd::prefetch_write(self.row_ind.address(place));
-                    simd::prefetch_write(self.values.address(place));
-                }
-                let col = *columns.get_unchecked(entry) as usize;
-                let place = places.get_unchecked_mut(col);
-                let at = *place as usize;
-                *place += 1;
-                self.row_ind.write_unchecked(at, row(entry));
-                self.values.write_unchecked(at, *all_values.get_unchecked(entry));
+            // SAFETY: the caller's promise.
+            unsafe { self.place_entry::<PREFETCH>(entry, row(entry), places, ahead) };
+        }
+    }
+
+    /// [`Placing::place`] for one entry, which is in row `row`.
+    ///
+    /// # Safety
+    /// As [`Placing::place`].
+    #[inline(always)]
+    unsafe fn place_entry<const PREFETCH: bool>(
+        self,
+        entry: usize,
+        row: u32,
+        places: &mut [u32],
+        ahead: usize,
+    ) {
+        let Self { columns, values, to_rows, to_values, .. } = self;
+        // SAFETY: CsrView promises that columns are below cols; the caller's promise. A line asked for
+        // too early or by an old place is only not there in time.
+        unsafe {
+            if PREFETCH {
+                let ahead = columns[(entry + ahead).min(columns.len() - 1)];
+                let place = *places.get_unchecked(ahead as usize) as usize;
+                simd::prefetch_write(to_rows.address(place));
+                simd::prefetch_write(to_values.address(place));
             }
+            let col = *columns.get_unchecked(entry) as usize;
+            let place = places.get_unchecked_mut(col);
+            let at = *place as usize;
+            *place += 1;
+            to_rows.write_unchecked(at, row);
+            to_values.write_unchecked(at, *values.get_unchecked(entry));
         }
     }
 }
@@ -221,9 +268,14 @@ impl<T: Scalar> Procedure<T> for Counting<'_, T> {
         let TransposeOutput { col_ptr, row_ind, values } = output;
         let (a, threads) = (&self.a, &self.threads);
         let (cols, entries, parts) = (a.cols(), a.nnz(), threads.count());
-        let by_rows = self.by_rows;
-        let placing =
-            Placing { a, by_rows, row_ind: Disjoint::new(row_ind), values: Disjoint::new(values) };
+        let placing = Placing {
+            row_ptr: a.row_ptr(),
+            columns: a.col_ind(),
+            values: a.values(),
+            by_rows: self.by_rows,
+            to_rows: Disjoint::new(row_ind),
+            to_values: Disjoint::new(values),
+        };
         let place = if self.ahead > 0 { Placing::place::<true> } else { Placing::place::<false> };
         if parts == 1 {
             // The column pointers themselves are the places: that of column c runs at c + 1, and is the
@@ -236,7 +288,7 @@ impl<T: Scalar> Procedure<T> for Counting<'_, T> {
                 sum += std::mem::replace(count, sum);
             }
             // SAFETY: all entries of each column, from its place on; nobody else is here.
-            return unsafe { place(&placing, 0..entries, places, self.ahead) };
+            return unsafe { place(placing, 0..entries, places, self.ahead) };
         }
 
         let places = Disjoint::new(&mut self.places);
@@ -254,7 +306,7 @@ impl<T: Scalar> Procedure<T> for Counting<'_, T> {
             // on, as it has entries there.
             unsafe {
                 let places = places.range(part * cols..(part + 1) * cols);
-                place(&placing, partition::even(entries, parts, part), places, self.ahead);
+                place(placing, partition::even(entries, parts, part), places, self.ahead);
             }
         });
     }
