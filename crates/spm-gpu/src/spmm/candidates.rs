@@ -52,6 +52,8 @@ const FEW_PRODUCTS: usize = 16;
 /// Columns of X from which on four for each thread are faster than two, where that leaves no thread idle or rows end often,
 /// and from which on they are the default.
 const FOURS: std::ops::Range<usize> = 16..32;
+/// The same, of rows in their order that leave none of the device idle.
+const UNSORTED_FOURS: std::ops::Range<usize> = 8..FOURS.start;
 /// Columns of X from which on the second-level cache is the limit, and CSR, whose quads take fewer loads than
 /// elements of SELL, has the more of the first.
 const WIDE: usize = 64;
@@ -244,8 +246,8 @@ fn chosen<T: DeviceReal>(
             candidates
         }
         Layout::RowMajor => {
-            let long = mean >= if k <= 4 { LONG_ROW } else { LONGER_ROW };
-            if small && long && k <= 16 {
+            let long = |few_columns| mean >= if k <= few_columns { LONG_ROW } else { LONGER_ROW };
+            if small && long(8) && k <= 16 {
                 let mut candidates = sharing();
                 if k > 8 {
                     candidates.extend(block_row_splits().unwrap_or_default());
@@ -279,8 +281,13 @@ fn chosen<T: DeviceReal>(
                     let pairs = (small || few_rounds) && even && k > 16;
                     // With four columns for each thread three quarters of the device would be idle.
                     if !pairs || rows * k >= device.resident {
-                        let enough = threads_of_four >= device.resident;
-                        let enough = fours && mean < LONGER_ROW && enough;
+                        let rounds = match sigma {
+                            1 if UNSORTED_FOURS.contains(&k) && even => FULL_ROUNDS,
+                            _ if fours => 1,
+                            _ => usize::MAX,
+                        };
+                        let full = threads_of_four >= device.resident.saturating_mul(rounds);
+                        let enough = full && mean < LONGER_ROW;
                         let four = enough.then_some(("columns", Value::Choice("4")));
                         candidates.push(sell_row_split(four.as_slice(), sigma));
                     }
@@ -288,7 +295,7 @@ fn chosen<T: DeviceReal>(
                         let set = [("columns", Value::Choice("2"))];
                         candidates.push(sell_row_split(&set, sigma));
                     }
-                    if long && few_threads && !few_products {
+                    if long(4) && few_threads && !few_products {
                         candidates.extend(sharing());
                     }
                 }
@@ -484,6 +491,9 @@ mod tests {
             // Row-major.
             (small_long, 8, rows, (1.0, 1.0), &[lanes]),
             (small_long, 16, rows, (1.0, 1.0), &[lanes, stream]),
+            (Structure { mean_row: 12, ..SMALL }, 8, rows, (1.0, 1.0), &[lanes]),
+            (Structure { mean_row: 11, ..SMALL }, 8, rows, (1.0, 1.0), &[sell]),
+            (Structure { mean_row: 12, ..SMALL }, 16, rows, (1.0, 1.0), &[sell]),
             (Structure { mean_row: 64, ..small_long }, 4, rows, (1.0, 1.0), &[lanes]),
             (Structure { mean_row: 65, ..small_long }, 4, rows, (1.0, 1.0), &[lanes, stream]),
             (Structure { entries: 1 << 17, ..LARGE }, 8, rows, (1.0, 1.0), &[stream]),
@@ -506,6 +516,12 @@ mod tests {
             ),
             (Structure { entries: 1 << 19, ..skewed }, 16, rows, (9.0, 9.0), &[stream, even_four]),
             (LARGE, 16, rows, (1.0, 1.0), &[sell_four]),
+            (Structure { rows: 1 << 19, ..LARGE }, 8, rows, (1.0, 1.0), &[sell_four]),
+            (Structure { rows: 1 << 19, ..LARGE }, 9, rows, (1.0, 1.0), &[sell, stream]),
+            (Structure { rows: 1 << 19, ..LARGE }, 6, rows, (1.0, 1.0), &[sell]),
+            (Structure { rows: (1 << 19) - 1, ..LARGE }, 8, rows, (1.0, 1.0), &[sell]),
+            (Structure { rows: 1 << 19, ..LARGE }, 8, rows, (1.2, 1.0), &[sorted]),
+            (Structure { rows: 1 << 19, mean_row: 20, ..LARGE }, 8, rows, (1.0, 1.0), &[sell]),
             (LARGE, 24, rows, (1.0, 1.0), &[sell_four, even, tiled]),
             (LARGE, 31, rows, (1.0, 1.0), &[sell, odd, tiled_odd]),
             (long, 16, rows, (1.2, 1.0), &[sell, lanes, stream]),

@@ -8,6 +8,7 @@ use super::KERNEL;
 use super::columns::{COLUMNS, ColumnShape, SMALL_BLOCK, TILE};
 use super::long_rows::{LongRows, Parts, SPLIT, busy_threads, longest};
 use super::rearrange::Ordered;
+use super::row_blocks::run_end;
 use crate::error::GpuError;
 use crate::launch::Launch;
 use crate::matrix::PlanCsr;
@@ -47,29 +48,21 @@ const MOST_ROWS: usize = 64;
 /// The items of the kernel: first entry and end, first row and end. First the parts of long rows,
 /// in the rows behind those of the matrix; then runs of rows with no more than `entries` entries
 /// together, or one row.
-fn items(row_ptr: &[u32], parts: &Parts, longest: usize, entries: usize) -> Vec<[u32; 4]> {
+fn items(row_ptr: &[u32], parts: &Parts, entries: usize) -> Vec<[u32; 4]> {
     let rows = row_ptr.len() - 1;
     let part = |(i, &[start, end]): (usize, &[u32; 2])| {
         [start, end, (rows + i) as u32, (rows + i + 1) as u32]
     };
     let mut items: Vec<_> = parts.bounds.iter().enumerate().map(part).collect();
-    let length = |row: usize| (row_ptr[row + 1] - row_ptr[row]) as usize;
     let mut first = 0;
-    while first < rows {
-        let (mut last, mut sum) = (first, 0);
-        while last < rows
-            && length(last) <= longest
-            && (last == first || sum + length(last) <= entries)
-            && last - first < MOST_ROWS
-        {
-            sum += length(last);
-            last += 1;
-        }
-        if last > first {
-            items.push([row_ptr[first], row_ptr[last], first as u32, last as u32]);
+    for row in parts.rows.iter().map(|&row| row as usize).chain([rows]) {
+        while first < row {
+            let end = run_end(row_ptr, first..row, entries, MOST_ROWS);
+            items.push([row_ptr[first], row_ptr[end], first as u32, end as u32]);
+            first = end;
         }
         // Nothing of a long row is left to do.
-        first = last + usize::from(last < rows && length(last) > longest);
+        first = row + 1;
     }
     items
 }
@@ -133,7 +126,7 @@ fn product<T: DeviceScalar>(
         // Twice as many groups as run at once, at least.
         (a.entries() * shape.lanes / (2 * busy)).clamp(16, 64)
     });
-    let items = items(row_ptr, &parts, longest, entries);
+    let items = items(row_ptr, &parts, entries);
     let launch = shape.launch(&problem, items.len(), shape.lanes)?;
     let items = DeviceBuffer::from_slice(device, &items)?;
     let mut long = LongRows::new(device, &parts, dense.k)?;
@@ -172,7 +165,7 @@ mod tests {
     use super::*;
 
     fn of(row_ptr: &[u32], longest: usize, entries: usize) -> Vec<[u32; 4]> {
-        items(row_ptr, &Parts::new(row_ptr, longest), longest, entries)
+        items(row_ptr, &Parts::new(row_ptr, longest), entries)
     }
 
     #[test]

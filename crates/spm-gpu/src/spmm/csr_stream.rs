@@ -8,6 +8,7 @@ use super::KERNEL;
 use super::columns::{COLUMNS, ColumnShape, SMALL_BLOCK, TILE};
 use super::long_rows::SPLIT;
 use super::rearrange::{Ordered, strides};
+use super::row_blocks::{self, run_end};
 use crate::matrix::PlanCsr;
 use crate::memory::DeviceBuffer;
 use crate::plan::DeviceReal;
@@ -67,28 +68,27 @@ impl Items {
     /// more parts than a part has entries. A tile has at most `tile` entries, which is `longest` or more, and as many rows.
     fn new(row_ptr: &[u32], longest: usize, part: usize, tile: usize) -> Self {
         let (mut parts, mut tiles, mut long_rows) = (vec![], vec![], vec![]);
-        let mut first = 0;
-        for (row, pair) in row_ptr.windows(2).enumerate() {
-            let (start, length) = (pair[0] as usize, (pair[1] - pair[0]) as usize);
-            let is_long = length > longest;
-            let is_full = pair[1] - row_ptr[first] > tile as u32 || row - first == tile;
-            if row > first && (is_long || is_full) {
-                tiles.push([row_ptr[first], pair[0], first as u32, row as u32]);
-                first = row;
-            }
-            if is_long {
-                let count = length.div_ceil(part.max(length.isqrt()));
-                let bound = |part: usize| (start + part * length / count) as u32;
-                let (before, long) = (parts.len(), long_rows.len() as u32);
-                parts.extend((0..count).map(|part| [bound(part), bound(part + 1), long, 0]));
-                long_rows.push([row as u32, before as u32, parts.len() as u32, 0]);
-                first = row + 1;
-            }
-        }
         let rows = row_ptr.len() - 1;
-        if first < rows {
-            tiles.push([row_ptr[first], row_ptr[rows], first as u32, rows as u32]);
+        let mut first = 0;
+        let mut until = |row: usize| {
+            while first < row {
+                let end = run_end(row_ptr, first..row, tile, tile);
+                tiles.push([row_ptr[first], row_ptr[end], first as u32, end as u32]);
+                first = end;
+            }
+            first = row + 1;
+        };
+        for row in row_blocks::long_rows(row_ptr, longest) {
+            until(row as usize);
+            let [start, end] = [0, 1].map(|i| row_ptr[row as usize + i] as usize);
+            let length = end - start;
+            let count = length.div_ceil(part.max(length.isqrt()));
+            let bound = |part: usize| (start + part * length / count) as u32;
+            let (before, long) = (parts.len(), long_rows.len() as u32);
+            parts.extend((0..count).map(|part| [bound(part), bound(part + 1), long, 0]));
+            long_rows.push([row, before as u32, parts.len() as u32, 0]);
         }
+        until(rows);
         let count = parts.len();
         Self { items: [parts, tiles].concat(), parts: count, long_rows }
     }

@@ -7,6 +7,7 @@ use spm_gpu_kernels::device::DevicePtrMut;
 use spm_gpu_kernels::spmm::{SPLIT_SUM_BLOCK, SplitSum, split_sum_bytes};
 
 use super::rearrange::strides;
+use super::row_blocks::long_rows;
 use crate::device::Device;
 use crate::error::GpuError;
 use crate::launch::Launch;
@@ -56,7 +57,7 @@ pub(super) struct Parts {
     /// First entry and end of each part.
     pub(super) bounds: Vec<[u32; 2]>,
     /// The rows that are split.
-    rows: Vec<u32>,
+    pub(super) rows: Vec<u32>,
     /// The number of parts of this row and of those before it.
     ends: Vec<u32>,
 }
@@ -73,15 +74,14 @@ impl Parts {
     /// Splits the rows of more than `longest` entries into parts of nearly the same size.
     pub(super) fn new(row_ptr: &[u32], longest: usize) -> Self {
         let mut parts = Self::default();
-        for (row, pair) in row_ptr.windows(2).enumerate() {
-            let (start, length) = (pair[0] as usize, (pair[1] - pair[0]) as usize);
-            if length > longest {
-                let count = length.div_ceil(longest);
-                let bound = |part: usize| (start + part * length / count) as u32;
-                parts.bounds.extend((0..count).map(|part| [bound(part), bound(part + 1)]));
-                parts.rows.push(row as u32);
-                parts.ends.push(parts.bounds.len() as u32);
-            }
+        parts.rows = long_rows(row_ptr, longest);
+        for &row in &parts.rows {
+            let [start, end] = [0, 1].map(|i| row_ptr[row as usize + i] as usize);
+            let length = end - start;
+            let count = length.div_ceil(longest);
+            let bound = |part: usize| (start + part * length / count) as u32;
+            parts.bounds.extend((0..count).map(|part| [bound(part), bound(part + 1)]));
+            parts.ends.push(parts.bounds.len() as u32);
         }
         parts
     }
