@@ -52,8 +52,8 @@ const LONGER: f64 = 1.1;
 /// equally long.
 const LARGEST_PADDING: f64 = 1.6;
 const REGULAR_PADDING: f64 = 1.1;
-/// Stored elements per entry up to which DIA is a candidate.
-const MOST_PLACES: f64 = 1.25;
+/// Stored elements per entry up to which DIA is the fastest where the second-level cache holds it with x and y.
+const MOST_PLACES: f64 = 2.0;
 /// Stored elements of dense blocks per entry up to which BSR moves fewer bytes than SELL-P does with columns of
 /// 16 bits.
 const FULL_BLOCKS: f64 = 1.05;
@@ -71,6 +71,10 @@ const FEW_SMALL_THREADS: usize = 4;
 /// A product that takes this many times what the bytes and a launch take is bound by latency, for
 /// example of gathers from x or of one long row.
 const FAR_FROM_BANDWIDTH: f64 = 2.0;
+/// Steps of a thread, each of which waits for loads, that take no longer than a launch.
+const STEPS_OF_A_LAUNCH: f64 = 16.0;
+/// Times what the bytes and a launch take from which on a long row decides.
+const HELD_UP: f64 = 4.0;
 /// Entries for each thread that the device runs at once below which the launch takes most of the time.
 const FEW_ENTRIES: usize = 2;
 /// Entries of a row up to which one load per thread covers it.
@@ -138,6 +142,16 @@ pub(crate) fn on_device<T: DeviceReal>(problem: DeviceProblem<'_, T>) -> Planned
     let skewed = longest > SKEWED * (a.csr.entries() as f64 / rows.max(1) as f64).max(4.0);
     let large = a.csr.entries() >= FEW_ENTRIES * problem.device.info().resident_threads();
     let lanes = fitting_lanes(a.mean_row());
+    let l2_bytes = problem.device.info().l2_bytes;
+    let vectors = ((rows + cols) * T::BYTES) as u64;
+    let segmented_sum = || forms.candidate(&csr_segmented_sum::INFO, csr_segmented_sum::on_device);
+    // Most rows have no entry, and what is done for each of them takes the time.
+    if !skewed && a.csr.entries() < rows && a.csr.bytes() + vectors > l2_bytes / 2 {
+        let mut race = Race::new(problem, |clock, _, plan| clock.time(TIMING, plan));
+        race.enter(subwarp(lanes, forms));
+        race.enter(segmented_sum());
+        return race.winner();
+    }
     if !skewed && !large {
         // Every format takes the same time but for the clock's noise: the launch, and three loads
         // that depend on each other. Only the number of threads tells.
@@ -156,19 +170,21 @@ pub(crate) fn on_device<T: DeviceReal>(problem: DeviceProblem<'_, T>) -> Planned
     let valued = !compact || (equal.is_none() && !codes);
     let few_diagonals = longest <= f64::from(MOST_DIAGONALS)
         && rows as f64 * longest <= MOST_PLACES * a.csr.entries() as f64;
-    if large && valued && few_diagonals {
+    let narrowed = forms.single && a.values()?.single;
+    if large && few_diagonals {
         let set = forms.of(&dia_thread_per_row::INFO);
         let of_dia = problem.with_kernel(&dia_thread_per_row::INFO, &set);
+        let value_bytes = if narrowed { size_of::<f32>() } else { T::BYTES } as u64;
+        let (entries, cache) = (a.csr.entries() as u64, (vectors, l2_bytes));
         let dia = dia_thread_per_row::with_places(of_dia, |places| {
-            Ok(places as f64 <= MOST_PLACES * a.csr.entries() as f64)
+            Ok(suits_diagonals(places, entries, value_bytes, cache, valued))
         });
-        // Nothing moves fewer bytes, and x does not wait.
+        // There are no column indices to wait for.
         if let Ok(Some(plan)) = dia {
             return Ok(Chosen::boxed(plan, dia_thread_per_row::INFO.label(&set)));
         }
     }
     // Dense blocks hold values at full width only.
-    let narrowed = forms.single && a.values()?.single;
     let blocks =
         if large && valued && !narrowed && !skewed { detect_blocks(&a.csr)? } else { None };
     if let Some(blocks) = blocks.filter(|blocks| blocks.padding_ratio <= FULL_BLOCKS) {
@@ -188,7 +204,9 @@ pub(crate) fn on_device<T: DeviceReal>(problem: DeviceProblem<'_, T>) -> Planned
         Some(_) if compact => a.csr.bytes() - a.csr.values.bytes() as u64,
         _ => a.csr.bytes(),
     };
-    let mut sliced = if large { sliced(problem, forms, cached) } else { Vec::new() };
+    let holds_up = |lanes| skewed && long_row_holds_up(problem, lanes);
+    let mut sliced =
+        if large && !holds_up(lanes) { sliced(problem, forms, cached) } else { Vec::new() };
     // Nothing moves fewer bytes, and x does not wait.
     let fewest = sliced.iter().map(Sliced::bytes).min();
     let at = sliced.iter().position(|of| of.regular && Some(of.bytes()) == fewest);
@@ -245,12 +263,20 @@ pub(crate) fn on_device<T: DeviceReal>(problem: DeviceProblem<'_, T>) -> Planned
         let wider = (rows * lanes < problem.device.info().resident_threads() && lanes < WARP)
             .then_some(2 * lanes);
         for lanes in [Some(lanes), wider].into_iter().flatten() {
-            race.enter(subwarp(lanes, forms));
+            if !holds_up(lanes) {
+                race.enter(subwarp(lanes, forms));
+            }
         }
     }
     let far = || padding > REGULAR_PADDING && is_far_from_bandwidth(&race, problem.budget);
     if skewed || !cached || far() {
-        race.enter(forms.candidate(&csr_segmented_sum::INFO, csr_segmented_sum::on_device));
+        // One candidate needs no clock.
+        if race.best().is_none()
+            && let Ok(plan) = segmented_sum().chosen(problem)
+        {
+            return Ok(plan);
+        }
+        race.enter(segmented_sum());
     }
     if race.best().is_none() {
         // More entries than the others number, or too little memory for one more format.
@@ -384,6 +410,32 @@ fn is_far_from_bandwidth<T: DeviceReal>(race: &Race<'_, T>, budget: &MemoryBudge
     expected.is_none_or(|expected| seconds > FAR_FROM_BANDWIDTH * expected.as_secs_f64())
 }
 
+/// Whether DIA with so many stored elements is the fastest: in the cache with the vectors if it is not mostly empty, and
+/// outside, where bytes count, if it takes no more of them than CSR with the same values, all of which are stored.
+fn suits_diagonals(
+    places: u64,
+    entries: u64,
+    value_bytes: u64,
+    (vectors, l2_bytes): (u64, u64),
+    valued: bool,
+) -> bool {
+    let bytes = places * value_bytes;
+    if bytes + vectors <= l2_bytes {
+        return places as f64 <= MOST_PLACES * entries as f64;
+    }
+    valued && bytes <= entries * (value_bytes + size_of::<u32>() as u64)
+}
+
+/// Whether the longest row, of which each of `lanes` threads takes a part, takes far longer than the bytes and a launch.
+fn long_row_holds_up<T: DeviceReal>(problem: DeviceProblem<'_, T>, lanes: usize) -> bool {
+    let Problem { device, a, budget, .. } = problem;
+    let Some(rates) = device.rates(budget) else { return false };
+    let steps = a.stats.longest_row as f64 / lanes as f64;
+    let expected = rates.time(a.csr.bytes(), device.info().l2_bytes);
+    let limit = expected.map_or(f64::INFINITY, |time| HELD_UP * time.as_secs_f64());
+    steps * rates.launch_s / STEPS_OF_A_LAUNCH > limit
+}
+
 /// Whether `csr-ell-columns` suits a matrix whose product takes little more than a launch. A thread that has a row of CSR for
 /// itself reads values far from its neighbours'; with `no_values` there are none.
 fn fits_elements<T: DeviceReal>(a: &Source<T>, no_values: bool) -> bool {
@@ -410,3 +462,24 @@ fn small_lanes<T: DeviceReal>(a: &Source<T>, fitting: usize) -> usize {
 
 /// Powers of two as values of the parameter `lanes`.
 const LANE_CHOICES: [&str; 6] = ["1", "2", "4", "8", "16", "32"];
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn diagonals_have_holes_in_the_cache_and_save_bytes_outside() {
+        let suits = |places, value_bytes, l2_bytes, valued| {
+            suits_diagonals(places, 1000, value_bytes, (16_000, l2_bytes), valued)
+        };
+        let (large, none) = (1 << 20, 0);
+        assert!(suits(2000, 8, large, true) && !suits(2001, 8, large, true));
+        assert!(suits(2000, 4, large, false));
+        // At the size of the cache.
+        assert!(suits(2000, 8, 32_000, false) && !suits(2000, 8, 31_999, false));
+        // 12 bytes an entry, and 8.
+        assert!(suits(1500, 8, none, true) && !suits(1501, 8, none, true));
+        assert!(suits(2000, 4, none, true) && !suits(2001, 4, none, true));
+        assert!(!suits(1000, 8, none, false));
+    }
+}

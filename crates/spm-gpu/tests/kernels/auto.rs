@@ -72,11 +72,19 @@ fn small_matrices() {
     expect("csr-subwarp-per-row[block=256,threads-per-row=4", ragged, Whole::Wide, &[]);
 }
 
+/// Hardly any entries, and more rows than the near half of the cache holds: a thread for each row, or segments.
+#[test]
+fn hypersparse_matrices() {
+    let name = "uniform[rows=150000,cols=150000,entries=3000]";
+    expect("csr-subwarp-per-row[block=256,threads-per-row=1", name, Whole::Wide, &[1e-6, 2e-6]);
+    expect("csr-segmented-sum", name, Whole::Wide, &[2e-6, 1e-6]);
+}
+
 /// Few entries and a long row: segments and, by the clock, threads for the longest row with columns of their own, or
-/// two numbers of threads per row where those are more than run at once.
+/// two numbers of threads per row where those are more than run at once and the long row does not hold them up.
 #[test]
 fn small_skewed_matrices() {
-    let name = "powerlaw[rows=3000,cols=3000,entries=15000,longest=2000]";
+    let name = "powerlaw[rows=6000,cols=6000,entries=30000,longest=110]";
     let threads = |seconds: &[f64]| -> usize {
         let choice = choice(name, Whole::Wide, "", seconds);
         let threads = choice.strip_prefix("csr-subwarp-per-row[block=256,threads-per-row=");
@@ -85,6 +93,8 @@ fn small_skewed_matrices() {
     };
     assert_eq!(2 * threads(&[1e-6, 2e-6, 3e-6]), threads(&[2e-6, 1e-6, 3e-6]));
     expect("csr-segmented-sum", name, Whole::Wide, &[3e-6, 2e-6, 1e-6]);
+    let long = "powerlaw[rows=3000,cols=3000,entries=15000,longest=2000]";
+    expect("csr-segmented-sum", long, Whole::Wide, &[]);
     let name = "powerlaw[rows=800,cols=3000,entries=4000,longest=900]";
     expect("csr-ell-columns", name, Whole::Wide, &[1e-6, 2e-6]);
     expect("csr-segmented-sum", name, Whole::Wide, &[2e-6, 1e-6]);
@@ -111,9 +121,9 @@ fn complex_matrices() {
 fn diagonals() {
     let name = "stencil5[n=105]";
     expect("dia-thread-per-row", name, Whole::Wide, &[]);
-    // Equal values are left out, which that format cannot.
-    expect("sellp", name, Whole::Equal, &[]);
-    assert!(choice(name, Whole::Equal, "compact=off", &[]).starts_with("dia-thread-per-row"));
+    expect("dia-thread-per-row", name, Whole::Equal, &[]);
+    // 1.55 stored elements for each entry, in the cache.
+    expect("dia-thread-per-row", "stencil9[n=110,drop=40]", Whole::Wide, &[]);
 }
 
 /// Many entries in dense blocks: not timed where the blocks are full and the rows much of one length.
