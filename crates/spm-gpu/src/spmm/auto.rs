@@ -29,10 +29,11 @@ pub(super) const COMPLEX: KernelInfo = KernelInfo {
 };
 
 /// How each candidate is timed: once, again where that is short but far from the best, and longer where it is not far.
+/// One run of twenty times a launch tells.
 const FIRST_TIMING: Batches = Batches { warm_up: 1, runs: 1, most: 1, min_time: Duration::ZERO };
 const TIMING: Batches =
     Batches { warm_up: 1, runs: 3, most: 2, min_time: Duration::from_micros(30) };
-const SHORT_S: f64 = 2e-4;
+const SHORT_S: f64 = 5e-5;
 const FAR: f64 = 1.5;
 
 pub(super) fn on_device<T: DeviceReal>(problem: DeviceProblem<'_, T>) -> Planned<T> {

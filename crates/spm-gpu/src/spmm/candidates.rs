@@ -319,7 +319,7 @@ fn chosen<T: DeviceReal>(
                 candidates.push(if fours { nonzero_split(None) } else { stream() });
             }
             if !small && k > 16 && (!few_rounds || large_x) {
-                candidates.extend((even && k >= FOURS.end).then(row_split));
+                candidates.extend((even && k > FOURS.end).then(row_split));
                 candidates.append(&mut nonzero_splits);
             }
             if even && k <= 16 && entries >= MOST_ENTRIES * device.resident {
@@ -507,13 +507,7 @@ mod tests {
                 (1.0, 1.0),
                 &[sell_four, even_four],
             ),
-            (
-                Structure { entries: 1 << 19, ..LARGE },
-                32,
-                rows,
-                (1.0, 1.0),
-                &[sell, lanes, even, tiled],
-            ),
+            (Structure { entries: 1 << 19, ..LARGE }, 32, rows, (1.0, 1.0), &[sell, even, tiled]),
             (Structure { entries: 1 << 19, ..skewed }, 16, rows, (9.0, 9.0), &[stream, even_four]),
             (LARGE, 16, rows, (1.0, 1.0), &[sell_four]),
             (Structure { rows: 1 << 19, ..LARGE }, 8, rows, (1.0, 1.0), &[sell_four]),
@@ -546,7 +540,8 @@ mod tests {
             (LARGE, 8, rows, (1.2, 1.2), &[sorted]),
             (LARGE, 8, rows, (1.2, 1.6), &[stream, lanes]),
             (LARGE, 32, rows, (1.2, 1.6), &[stream, even, tiled]),
-            (LARGE, 32, rows, (1.0, 1.0), &[sell, lanes, even, tiled]),
+            (LARGE, 32, rows, (1.0, 1.0), &[sell, even, tiled]),
+            (LARGE, 34, rows, (1.0, 1.0), &[sell, lanes, even, tiled]),
             (LARGE, 33, rows, (1.0, 1.0), &[sell, odd, tiled_odd]),
             (LARGE, 64, rows, (1.0, 1.0), &[lanes, even, tiled]),
             (LARGE, 65, rows, (1.0, 1.0), &[sell, odd, tiled_odd]),
@@ -561,7 +556,7 @@ mod tests {
                 (1.0, 1.0),
                 &[sell, wide, lanes, even, tiled],
             ),
-            (huge, 32, rows, (1.0, 1.0), &[sell, lanes, even, tiled]),
+            (huge, 32, rows, (1.0, 1.0), &[sell, even, tiled]),
             (huge, 8, rows, (1.0, 1.0), &[sell, most]),
             (huge, 7, rows, (1.0, 1.0), &[sell]),
         ];

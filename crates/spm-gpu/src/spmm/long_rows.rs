@@ -73,8 +73,7 @@ impl Parts {
 
     /// Splits the rows of more than `longest` entries into parts of nearly the same size.
     pub(super) fn new(row_ptr: &[u32], longest: usize) -> Self {
-        let mut parts = Self::default();
-        parts.rows = long_rows(row_ptr, longest);
+        let mut parts = Self { rows: long_rows(row_ptr, longest), ..Self::default() };
         for &row in &parts.rows {
             let [start, end] = [0, 1].map(|i| row_ptr[row as usize + i] as usize);
             let length = end - start;
