@@ -89,8 +89,17 @@ fn taken(id: &str, label: &str, result: Result<(), PlanError>) -> bool {
 }
 
 #[test]
-fn new_values_give_the_bits_of_a_new_plan() {
-    for (a, threads) in matrices().iter().flat_map(|a| [1, 3].map(|threads| (a, threads))) {
+fn new_values_give_the_bits_of_a_new_plan_on_one_thread() {
+    new_values_give_the_bits_of_a_new_plan(1);
+}
+
+#[test]
+fn new_values_give_the_bits_of_a_new_plan_on_three_threads() {
+    new_values_give_the_bits_of_a_new_plan(3);
+}
+
+fn new_values_give_the_bits_of_a_new_plan(threads: usize) {
+    for a in &matrices() {
         let options = PlanOptions::with_threads(threads);
         let (rows, cols) = a.shape();
         {
