@@ -8,7 +8,7 @@ use super::KERNEL;
 use super::columns::{COLUMNS, ColumnShape, SMALL_BLOCK, TILE};
 use super::long_rows::SPLIT;
 use super::rearrange::{Ordered, strides};
-use super::row_blocks::{self, run_end};
+use super::row_blocks::{self, parts_of_row, run_end};
 use crate::matrix::PlanCsr;
 use crate::memory::DeviceBuffer;
 use crate::plan::DeviceReal;
@@ -80,12 +80,10 @@ impl Items {
         };
         for row in row_blocks::long_rows(row_ptr, longest) {
             until(row as usize);
-            let [start, end] = [0, 1].map(|i| row_ptr[row as usize + i] as usize);
-            let length = end - start;
-            let count = length.div_ceil(part.max(length.isqrt()));
-            let bound = |part: usize| (start + part * length / count) as u32;
             let (before, long) = (parts.len(), long_rows.len() as u32);
-            parts.extend((0..count).map(|part| [bound(part), bound(part + 1), long, 0]));
+            let count = |length: usize| length.div_ceil(part.max(length.isqrt()));
+            let bounds = parts_of_row(row_ptr, row, count);
+            parts.extend(bounds.map(|[start, end]| [start, end, long, 0]));
             long_rows.push([row, before as u32, parts.len() as u32, 0]);
         }
         until(rows);

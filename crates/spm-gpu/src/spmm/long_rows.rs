@@ -7,7 +7,7 @@ use spm_gpu_kernels::device::DevicePtrMut;
 use spm_gpu_kernels::spmm::{SPLIT_SUM_BLOCK, SplitSum, split_sum_bytes};
 
 use super::rearrange::strides;
-use super::row_blocks::long_rows;
+use super::row_blocks::{long_rows, parts_of_row};
 use crate::device::Device;
 use crate::error::GpuError;
 use crate::launch::Launch;
@@ -75,11 +75,7 @@ impl Parts {
     pub(super) fn new(row_ptr: &[u32], longest: usize) -> Self {
         let mut parts = Self { rows: long_rows(row_ptr, longest), ..Self::default() };
         for &row in &parts.rows {
-            let [start, end] = [0, 1].map(|i| row_ptr[row as usize + i] as usize);
-            let length = end - start;
-            let count = length.div_ceil(longest);
-            let bound = |part: usize| (start + part * length / count) as u32;
-            parts.bounds.extend((0..count).map(|part| [bound(part), bound(part + 1)]));
+            parts.bounds.extend(parts_of_row(row_ptr, row, |length| length.div_ceil(longest)));
             parts.ends.push(parts.bounds.len() as u32);
         }
         parts

@@ -45,6 +45,19 @@ pub(super) fn long_rows(row_ptr: &[u32], longest: usize) -> Vec<u32> {
     long
 }
 
+/// First entry and end of the parts of a row, which have nearly the same size; `count` says how many for its length.
+pub(super) fn parts_of_row(
+    row_ptr: &[u32],
+    row: u32,
+    count: impl FnOnce(usize) -> usize,
+) -> impl Iterator<Item = [u32; 2]> {
+    let [start, end] = [0, 1].map(|i| row_ptr[row as usize + i] as usize);
+    let length = end - start;
+    let count = count(length);
+    let bound = move |part: usize| (start + part * length / count) as u32;
+    (0..count).map(move |part| [bound(part), bound(part + 1)])
+}
+
 /// Rows that are looked at together.
 const AT_ONCE: usize = 64;
 
