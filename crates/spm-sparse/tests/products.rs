@@ -102,7 +102,7 @@ fn the_transpose_changes_its_plan() {
         let of_transpose = Operator::builder(transposed(&a));
         let of_transpose = of_transpose.threads(threads).rates(rates.clone());
         let of_transpose = of_transpose.expected_products(1000).deterministic().build().unwrap();
-        assert_ne!(of_transpose.recipe().kernel(), "csr-nnz-balanced[simd=on]");
+        assert!(!of_transpose.recipe().kernel().starts_with("csr-nnz-balanced"));
         let recipe = Some(of_transpose.recipe().clone());
         for (builder, recipe) in [(builder().expected_products(1), None), (many(), recipe)] {
             let op = builder.build().unwrap();

@@ -142,7 +142,8 @@ fn deterministic_choices_are_a_function_of_the_rates() {
     // A kernel that costs nothing, and conversions that cost more than all products.
     let free = text.replace("csr-compact 6e-9 2e-10 4e-10 1e-8 5e-9", "csr-compact 0 0 0 0 0");
     // So that arithmetic decides.
-    let fast = free.replace("read-one 4e10 3e10 2e10 1e10", "read-one 1e15 1e15 1e15 1e15");
+    let fast =
+        free.replace("read-one 4e10 3e10 2e10 1.5e10 1e10", "read-one 1e15 1e15 1e15 1e15 1e15");
     assert!(fast != free && free != text);
     let free = build(&fast);
     let never = text.replace(" 5e-9 1e0", " 1 1e0").replace(" 1e-8 1e0", " 1 1e0");
@@ -214,7 +215,7 @@ fn an_operator_converts_when_its_products_make_it_likely_to_pay() {
     assert!(op.memory_bytes() > memory);
     assert!((0..5).all(|_| product(&clone) == converted));
     let recipe = op.recipe().clone();
-    assert_ne!(recipe.kernel(), "csr-nnz-balanced[simd=on]");
+    assert!(!recipe.kernel().starts_with("csr-nnz-balanced"));
     let again = Operator::builder(a).recipe(recipe).build().unwrap();
     assert_eq!(product(&again), converted);
     // New values stay with the conversion.
@@ -241,7 +242,7 @@ fn small_operators_convert_too() {
     // The product that converts is the first one with the conversion.
     assert_eq!(op.describe().reason, Reason::Later { after: products - 1 });
     assert_eq!(op.recipe().threads(), 1);
-    assert_ne!(op.recipe().kernel(), "csr-nnz-balanced[simd=on]");
+    assert!(!op.recipe().kernel().starts_with("csr-nnz-balanced"));
     assert!((0..products).all(|_| product(&fixed) == first));
     assert_eq!(fixed.describe().reason, Reason::Small);
 }

@@ -20,6 +20,8 @@ const GATHERED: usize = 1 << 16;
 const WRITTEN: usize = 1 << 9;
 /// Rounds of a measurement, of which the fastest counts: what disturbs only ever makes slower.
 const ROUNDS: usize = 3;
+/// The same of random accesses, the first of which has to bring the list of the places.
+const GATHER_ROUNDS: usize = ROUNDS + 1;
 /// Entries of the matrices whose products are timed: they stay in the second-level cache. Those of the
 /// matrices that are planned are four times as many.
 const ENTRIES: usize = 1 << 14;
@@ -74,6 +76,7 @@ impl MemoryRates {
         let x = &*x;
         let mut rates = Self { read: [0.0; SIZES.len()], gather: [0.0; SIZES.len()], write };
         let count = threads.count();
+        let places = random(GATHERED);
         for (index, size) in SIZES.into_iter().enumerate() {
             let elements = (size / 8.0) as usize;
             let x = &x[..elements];
@@ -88,9 +91,12 @@ impl MemoryRates {
                 1.0 / times as f64
             });
             rates.read[index] = size / seconds;
-            rates.gather[index] = fastest(ROUNDS, || {
+            // Each round and thread has other places: what a round has left in a cache is of no use to the next.
+            let mut salts = random(GATHER_ROUNDS * count).into_iter();
+            rates.gather[index] = fastest(GATHER_ROUNDS, || {
+                let salts: Vec<u32> = salts.by_ref().take(count).collect();
                 threads.run(|part| {
-                    black_box(gather(x, part * GATHERED));
+                    black_box(gather(x, &places, salts[part]));
                 });
                 1.0 / GATHERED as f64
             });
@@ -128,17 +134,27 @@ fn sum(x: &[f64]) -> f64 {
     sums.iter().chain(rest).sum()
 }
 
-/// The sum of elements at random places (Fibonacci hashing) of `x`, whose length is a power of 2.
-fn gather(x: &[f64], first: usize) -> f64 {
-    let shift = 64 - x.len().trailing_zeros();
-    let place = |i: usize| ((i as u64).wrapping_mul(0x9e37_79b9_7f4a_7c15) >> shift) as usize;
-    let mut sums = [0.0; 4];
-    for i in (first..first + GATHERED).step_by(sums.len()) {
-        for (lane, sum) in sums.iter_mut().enumerate() {
-            *sum += x[place(i + lane)];
+/// The sum of elements of `x`, whose length is a power of 2, at random places, which another `salt` changes.
+fn gather(x: &[f64], places: &[u32], salt: u32) -> f64 {
+    let (mut sums, last) = ([0.0; LANES], x.len() - 1);
+    for places in places.as_chunks::<LANES>().0 {
+        for (sum, &place) in sums.iter_mut().zip(places) {
+            *sum += x[(place ^ salt) as usize & last];
         }
     }
     sums.iter().sum()
+}
+
+/// Random numbers (xorshift; Marsaglia, "Xorshift RNGs", 2003).
+fn random(count: usize) -> Vec<u32> {
+    let mut state = 0x9e37_79b9_7f4a_7c15_u64;
+    let mut next = || {
+        state ^= state << 13;
+        state ^= state >> 7;
+        state ^= state << 17;
+        (state >> 32) as u32
+    };
+    (0..count).map(|_| next()).collect()
 }
 
 /// A matrix of rows of `length` entries; `count` consecutive rows have the same columns.

@@ -15,7 +15,7 @@ pub(crate) use cache::last_level_cache;
 pub use file::{CACHE_VARIABLE, RatesFile};
 
 /// Bytes of the working sets that rates are measured for, ascending.
-const SIZES: [f64; 4] = [65_536.0, 524_288.0, 4_194_304.0, 67_108_864.0];
+const SIZES: [f64; 5] = [65_536.0, 524_288.0, 4_194_304.0, 16_777_216.0, 67_108_864.0];
 
 /// What threads reach together, for each working set of [`SIZES`].
 #[derive(Debug, Clone, Copy, PartialEq)]
@@ -139,8 +139,8 @@ impl Rates {
             Cost { row, element, index, plan_row, plan, vector_gather: true }
         }
         let one = MemoryRates {
-            read: [40e9, 30e9, 20e9, 10e9],
-            gather: [0.7e-9, 1.5e-9, 4e-9, 10e-9],
+            read: [40e9, 30e9, 20e9, 15e9, 10e9],
+            gather: [0.7e-9, 1.5e-9, 4e-9, 7e-9, 10e-9],
             write: 8e9,
         };
         let costs = [
@@ -163,7 +163,7 @@ impl Rates {
     pub(crate) fn of_three_threads() -> Self {
         let text = Self::typical().to_string();
         let text = text.replace("threads 1", "threads 3");
-        text.replace("read-all 4e10 3e10 2e10 1e10", "read-all 12e10 9e10 6e10 3e10")
+        text.replace("read-all 4e10 3e10 2e10 1.5e10 1e10", "read-all 12e10 9e10 6e10 4.5e10 3e10")
             .parse()
             .unwrap()
     }
@@ -368,8 +368,8 @@ mod tests {
     fn rates_are_interpolated_between_sizes_and_threads() {
         let mut rates = Rates::typical();
         rates.threads = 3;
-        rates.one.read = [8.0, 6.0, 4.0, 2.0];
-        rates.all.read = [24.0, 18.0, 12.0, 6.0];
+        rates.one.read = [8.0, 6.0, 4.0, 3.0, 2.0];
+        rates.all.read = [24.0, 18.0, 12.0, 9.0, 6.0];
         let read = |bytes, threads| rates.read(bytes, threads);
         assert_eq!((read(0.0, 1), read(SIZES[0], 1), read(1e12, 1)), (8.0, 8.0, 2.0));
         // The geometric mean of two sizes.
@@ -380,22 +380,22 @@ mod tests {
         );
         assert_eq!((rates.start(1), rates.start(2)), (0.0, rates.start));
         let one = Rates { threads: 1, ..rates };
-        assert_eq!(one.read(SIZES[3], 4), 2.0);
+        assert_eq!(one.read(SIZES[4], 4), 2.0);
     }
 
     #[test]
     fn arrays_are_written_past_slow_caches() {
         let mut rates = Rates::typical();
         rates.threads = 2;
-        (rates.one.read, rates.one.write) = ([80.0, 60.0, 50.0, 20.0], 15.0);
-        (rates.all.read, rates.all.write) = ([160.0, 120.0, 100.0, 25.0], 30.0);
+        (rates.one.read, rates.one.write) = ([80.0, 60.0, 50.0, 40.0, 20.0], 15.0);
+        (rates.all.read, rates.all.write) = ([160.0, 120.0, 100.0, 80.0, 25.0], 30.0);
         let past =
             |rates: &Rates, threads| SIZES.map(|size| rates.write_past_caches(size, threads));
-        assert_eq!(past(&rates, 1), [false, false, false, true]);
-        assert_eq!(past(&rates, 2), [false, false, false, true]);
+        assert_eq!(past(&rates, 1), [false, false, false, false, true]);
+        assert_eq!(past(&rates, 2), [false, false, false, false, true]);
         rates.one.write = 26.0;
-        assert_eq!(past(&rates, 1), [false, false, true, true]);
-        assert_eq!(past(&rates, 2), [false, false, false, true]);
+        assert_eq!(past(&rates, 1), [false, false, true, true, true]);
+        assert_eq!(past(&rates, 2), [false, false, false, false, true]);
     }
 
     #[test]

@@ -271,7 +271,13 @@ mod tests {
         // Rows that repeat the one before, shifted by one.
         (
             "stencil27[n=23]",
-            &["sell-compact[sigma=1,", "gather=vector", "prefetch=on", "on 3 threads"],
+            &[
+                "sell-compact[sigma=1,",
+                "csr-nnz-balanced[simd=on,prefetch=on]",
+                "gather=vector",
+                "prefetch=on",
+                "on 3 threads",
+            ],
         ),
         // Three unknowns a node.
         ("blocks[n=10,block=3]", &["bsr-rows[block=3,", "csr-compact"]),

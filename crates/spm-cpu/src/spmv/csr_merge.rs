@@ -10,18 +10,19 @@ use spm_formats::{CsrSource, NewValues, Scalar};
 
 use super::KERNEL;
 use super::plan::{Memory, Product, boxed};
-use super::row;
+use super::row::{self, Summing};
 use crate::disjoint::Disjoint;
 use crate::kernel::{Planned, Problem};
 use crate::pool::Pool;
 use crate::scaled::Update;
+use crate::simd::PREFETCH;
 use crate::{Threads, scaled, values};
 
 pub(super) const INFO: KernelInfo = KernelInfo {
     id: "csr-merge",
     source: "own; Merrill and Garland, SC 2016",
     summary: "merge path: equal partitions of rows and entries; long rows split between threads",
-    parameters: &[row::SIMD],
+    parameters: &[row::SIMD, PREFETCH],
     ..KERNEL
 };
 
@@ -32,7 +33,7 @@ struct Merge<'a, T> {
     points: Vec<MergePoint>,
     /// For each thread the partial sum of the row that its partition ends in.
     carries: Pool<Vec<T>>,
-    simd: bool,
+    summing: Summing,
 }
 
 pub(super) fn plan<'a, T: Scalar>(problem: Problem<'a, '_, T>) -> Planned<'a, T> {
@@ -40,7 +41,7 @@ pub(super) fn plan<'a, T: Scalar>(problem: Problem<'a, '_, T>) -> Planned<'a, T>
     let threads = options.threads.clone();
     let points = partition::by_merge_path(a.view().row_ptr(), threads.count());
     let carries = Pool::new(vec![T::ZERO; threads.count()]);
-    Ok(boxed(Merge { a, threads, points, carries, simd: parameters.switch(row::SIMD.name) }))
+    Ok(boxed(Merge { a, threads, points, carries, summing: Summing::by(parameters) }))
 }
 
 impl<T: Scalar> Product<T> for Merge<'_, T> {
@@ -48,7 +49,8 @@ impl<T: Scalar> Product<T> for Merge<'_, T> {
         self.a.view().shape()
     }
 
-    fn run_by(&mut self, _: &Parameters, threads: &Threads) -> bool {
+    fn run_by(&mut self, parameters: &Parameters, threads: &Threads) -> bool {
+        self.summing = Summing::by(parameters);
         self.threads = threads.clone();
         true
     }
@@ -59,7 +61,7 @@ impl<T: Scalar> Product<T> for Merge<'_, T> {
     }
 
     fn multiply(&self, scaling: Option<Update<'_, T>>, x: &[T], y: &mut [T]) {
-        let (a, points, simd) = (self.a.view(), &self.points, self.simd);
+        let (a, points, summing) = (self.a.view(), &self.points, self.summing);
         let mut sums = self.carries.take(|| vec![T::ZERO; self.threads.count()]);
         let all_rows = Disjoint::new(y);
         let carries = Disjoint::new(&mut sums);
@@ -73,11 +75,11 @@ impl<T: Scalar> Product<T> for Merge<'_, T> {
             if let Some((first, rest)) = y.split_first_mut() {
                 // The first row may have begun in a piece before.
                 let end = a.row_ptr()[from.row + 1] as usize;
-                scaled::store(scaling, row::dot_entries(&a, start..end, x, simd), first);
-                row::multiply_rows(&a, from.row + 1..to.row, scaling, x, rest, simd);
+                scaled::store(scaling, row::dot_entries(&a, start..end, x, summing), first);
+                row::multiply_rows(&a, from.row + 1..to.row, scaling, x, rest, summing);
                 start = a.row_ptr()[to.row] as usize;
             }
-            *carry = row::dot_entries(&a, start..to.entry, x, simd);
+            *carry = row::dot_entries(&a, start..to.entry, x, summing);
         });
         // In the order of the pieces, whoever finished first.
         for (point, &carry) in points[1..].iter().zip(&**sums) {

@@ -5,7 +5,7 @@ use spm_formats::{CsrSource, NewValues, Scalar};
 
 use super::KERNEL;
 use super::plan::{Memory, Product, boxed, checked};
-use super::row;
+use super::row::{self, Summing};
 use crate::kernel::{Planned, Problem};
 use crate::plan::BoxedOwnPlan;
 use crate::scaled::Update;
@@ -46,7 +46,7 @@ impl<T: Scalar> Product<T> for Serial<'_, T> {
 
     fn multiply(&self, scaling: Option<Update<'_, T>>, x: &[T], y: &mut [T]) {
         let a = self.0.view();
-        row::multiply_rows(&a, 0..a.rows(), scaling, x, y, false);
+        row::multiply_rows(&a, 0..a.rows(), scaling, x, y, Summing::IN_ORDER);
     }
 
     fn set_values(&mut self, new: NewValues<'_, T>) -> Result<(), PlanError> {

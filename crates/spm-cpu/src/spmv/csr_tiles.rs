@@ -6,7 +6,7 @@ use spm_formats::{CsrSource, NewValues, Scalar, partition};
 
 use super::KERNEL;
 use super::plan::{Memory, Product, boxed};
-use super::row;
+use super::row::{self, Summing};
 use super::schedule::{FOLDING, GRID, SCHEDULE};
 use super::tiles::Tiles;
 use crate::kernel::{Planned, Problem};
@@ -26,7 +26,7 @@ struct CsrTiles<'a, T> {
     tiles: Tiles<T>,
     /// First entry of column block j in row r at `r * col_blocks + j`; one more at the end.
     offsets: Vec<u32>,
-    simd: bool,
+    summing: Summing,
 }
 
 pub(super) fn plan<'a, T: Scalar>(problem: Problem<'a, '_, T>) -> Planned<'a, T> {
@@ -46,7 +46,7 @@ pub(super) fn plan<'a, T: Scalar>(problem: Problem<'a, '_, T>) -> Planned<'a, T>
         );
     }
     offsets.push(view.nnz() as u32);
-    Ok(boxed(CsrTiles { a, tiles, offsets, simd: parameters.switch(row::SIMD.name) }))
+    Ok(boxed(CsrTiles { a, tiles, offsets, summing: Summing::by(parameters) }))
 }
 
 impl<T: Scalar> Product<T> for CsrTiles<'_, T> {
@@ -61,11 +61,11 @@ impl<T: Scalar> Product<T> for CsrTiles<'_, T> {
     }
 
     fn multiply(&self, scaling: Option<Update<'_, T>>, x: &[T], y: &mut [T]) {
-        let (a, offsets, simd) = (self.a.view(), &self.offsets, self.simd);
+        let (a, offsets, summing) = (self.a.view(), &self.offsets, self.summing);
         let blocks = self.tiles.col_blocks();
         let tile_sum = |block: usize, row: usize| {
             let at = row * blocks + block;
-            row::dot_entries(&a, offsets[at] as usize..offsets[at + 1] as usize, x, simd)
+            row::dot_entries(&a, offsets[at] as usize..offsets[at + 1] as usize, x, summing)
         };
         self.tiles.multiply(scaling, y, tile_sum, |_, sum| sum);
     }

@@ -8,7 +8,7 @@ use spm_formats::{CsrView, Scalar, partition};
 
 use super::KERNEL;
 use super::plan::{Memory, Product, boxed};
-use super::row;
+use super::row::{self, Summing};
 use super::schedule::{FOLDING, GRID, SCHEDULE};
 use super::tiles::Tiles;
 use crate::kernel::{Planned, Problem};
@@ -55,11 +55,11 @@ impl<T: Scalar> Piece<T> {
         size_of_val(&*self.row_ptr) + size_of_val(&*self.col_ind) + size_of_val(&*self.values)
     }
 
-    fn dot(&self, row: usize, x: &[T], simd: bool) -> T {
+    fn dot(&self, row: usize, x: &[T], summing: Summing) -> T {
         let entries = self.row_ptr[row] as usize..self.row_ptr[row + 1] as usize;
         let x = &x[self.cols.clone()];
         // SAFETY: `new` kept only columns inside `cols` and counts them from its start.
-        unsafe { row::dot(&self.col_ind[entries.clone()], &self.values[entries], x, simd) }
+        unsafe { row::dot(&self.col_ind[entries.clone()], &self.values[entries], x, summing) }
     }
 }
 
@@ -67,7 +67,7 @@ struct CopiedTiles<T> {
     shape: (usize, usize),
     pieces: Vec<Piece<T>>,
     tiles: Tiles<T>,
-    simd: bool,
+    summing: Summing,
 }
 
 pub(super) fn plan<'a, T: Scalar>(problem: Problem<'a, '_, T>) -> Planned<'a, T> {
@@ -79,7 +79,7 @@ pub(super) fn plan<'a, T: Scalar>(problem: Problem<'a, '_, T>) -> Planned<'a, T>
     let blocks = tiles.col_blocks();
     let pieces =
         (0..blocks).map(|block| Piece::new(&a, partition::even(a.cols(), blocks, block))).collect();
-    Ok(boxed(CopiedTiles { shape, pieces, tiles, simd: parameters.switch(row::SIMD.name) }))
+    Ok(boxed(CopiedTiles { shape, pieces, tiles, summing: Summing::by(parameters) }))
 }
 
 impl<T: Scalar> Product<T> for CopiedTiles<T> {
@@ -92,8 +92,8 @@ impl<T: Scalar> Product<T> for CopiedTiles<T> {
     }
 
     fn multiply(&self, scaling: Option<Update<'_, T>>, x: &[T], y: &mut [T]) {
-        let (pieces, simd) = (&self.pieces, self.simd);
-        let tile_sum = |block: usize, row: usize| pieces[block].dot(row, x, simd);
+        let (pieces, summing) = (&self.pieces, self.summing);
+        let tile_sum = |block: usize, row: usize| pieces[block].dot(row, x, summing);
         self.tiles.multiply(scaling, y, tile_sum, |_, sum| sum);
     }
 }

@@ -12,7 +12,7 @@ use spm_formats::{CsrSource, CsrView, NewValues, Scalar, partition};
 use super::KERNEL;
 use super::load::Stored;
 use super::plan::Memory;
-use super::row::Walk;
+use super::row::{Summing, Walk};
 use super::rows::{self, Partition, RowSums};
 use crate::kernel::{Planned, Problem};
 use crate::scaled::Update;
@@ -112,7 +112,7 @@ impl<T: Scalar> RowSums<T> for Dcsr<'_, T> {
         for (block, y) in blocks.zip(y.chunks_mut(BLOCK)) {
             let rows = self.blocks[block] as usize..self.blocks[block + 1] as usize;
             let sums = &mut sums[..rows.len()];
-            self.walk.multiply(Stored, &listed, rows.clone(), None, x, sums, true);
+            self.walk.multiply(Stored, &listed, rows.clone(), None, x, sums, Summing::INTERLEAVED);
             let put = |to: &mut [T]| {
                 to.fill(T::ZERO);
                 for (&position, &sum) in self.positions[rows].iter().zip(&*sums) {

@@ -8,7 +8,7 @@ use spm_formats::kernel::{ParameterSpec, Parameters, PlanError, Value};
 use spm_formats::{CsrView, Ell, Scalar};
 
 use super::plan::Memory;
-use super::row;
+use super::row::{self, Summing};
 use super::rows::RowSums;
 use crate::scaled::Update;
 use crate::{PlanOptions, scaled};
@@ -25,7 +25,7 @@ pub(super) const ROW_LENGTHS: ParameterSpec = ParameterSpec {
 pub(super) struct EllRows<T> {
     ell: Ell<T>,
     row_lengths: bool,
-    simd: bool,
+    summing: Summing,
 }
 
 impl<T: Scalar> EllRows<T> {
@@ -36,8 +36,8 @@ impl<T: Scalar> EllRows<T> {
     ) -> Result<Self, PlanError> {
         let ell = csr_to_ell(a, EllOptions::ROW_MAJOR, &options.budget)?;
         // `ell-serial` has no such parameter: it sums in order.
-        let simd = parameters.get(row::SIMD.name) == Some(Value::Switch(true));
-        Ok(Self { ell, row_lengths: parameters.switch(ROW_LENGTHS.name), simd })
+        let summing = Summing::by(parameters);
+        Ok(Self { ell, row_lengths: parameters.switch(ROW_LENGTHS.name), summing })
     }
 
     pub(super) fn entries(&self) -> usize {
@@ -79,7 +79,7 @@ impl<T: Scalar> EllRows<T> {
         let elements = start + elements.start..start + elements.end;
         let cols = &self.ell.col_ind()[elements.clone()];
         // SAFETY: every column index of an Ell, padding included, is below cols <= x.len().
-        unsafe { row::dot(cols, &self.ell.values()[elements], x, self.simd) }
+        unsafe { row::dot(cols, &self.ell.values()[elements], x, self.summing) }
     }
 }
 

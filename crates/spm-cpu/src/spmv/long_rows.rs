@@ -2,14 +2,29 @@
 
 use spm_formats::{CsrView, Scalar, partition};
 
-use super::row;
+use super::row::{self, Summing};
 use crate::disjoint::Disjoint;
 use crate::pool::{Pool, Taken};
 use crate::scaled::Update;
+use crate::simd::LANES;
 use crate::{Threads, scaled};
 
-/// Rows with more entries than this are split.
+/// Rows of up to so many entries are never split.
 pub(super) const LONG: usize = 2048;
+/// Nor are rows of up to so many times the mean, if [`LANES`] of them are a small part of what a thread has: one
+/// in so many.
+const USUAL: usize = 4;
+const CHUNKS: usize = 4;
+/// A chunk column may be stored for each entry of a row and more; they are counted in 16 bits.
+const MOST: usize = 1 << 15;
+
+/// Entries of a row up to which it is not split between so many threads.
+pub(super) fn longest_whole(row_ptr: &[u32], threads: usize) -> usize {
+    let (rows, entries) = (row_ptr.len() - 1, row_ptr[row_ptr.len() - 1] as usize);
+    let usual = USUAL * entries / rows.max(1);
+    let of_thread = entries / threads.max(1) / (LANES * CHUNKS);
+    LONG.max(usual.min(of_thread).min(MOST))
+}
 
 /// The long rows of a matrix, and workspace for the partial sums of the threads.
 pub(super) struct LongRows<T> {
@@ -21,8 +36,9 @@ pub(super) struct LongRows<T> {
 }
 
 impl<T: Scalar> LongRows<T> {
-    pub(super) fn new(a: &CsrView<'_, T>, threads: &Threads) -> Self {
-        let long = |ends: &[u32]| (ends[1] - ends[0]) as usize > LONG;
+    /// The rows of more than `longest` entries.
+    pub(super) fn new(a: &CsrView<'_, T>, longest: usize, threads: &Threads) -> Self {
+        let long = |ends: &[u32]| (ends[1] - ends[0]) as usize > longest;
         let rows: Vec<u32> = (0..)
             .zip(a.row_ptr().windows(2))
             .filter_map(|(row, ends)| long(ends).then_some(row))
@@ -82,7 +98,7 @@ pub(super) struct Pieces<'a, T> {
 
 impl<T: Scalar> Pieces<'_, T> {
     /// Computes the partial sums of thread `part`. Each part is computed by one thread only.
-    pub(super) fn sum(&self, a: &CsrView<'_, T>, part: usize, x: &[T]) {
+    pub(super) fn sum(&self, a: &CsrView<'_, T>, part: usize, x: &[T], summing: Summing) {
         let (start, count) = (part * self.rows.len(), self.rows.len());
         // SAFETY: the parts do not overlap, and each belongs to one thread.
         let sums = unsafe { self.sums.range(start..start + count) };
@@ -90,7 +106,30 @@ impl<T: Scalar> Pieces<'_, T> {
             let ends = &a.row_ptr()[row as usize..=row as usize + 1];
             let piece = partition::even((ends[1] - ends[0]) as usize, self.parts, part);
             let start = ends[0] as usize;
-            *sum = row::dot_entries(a, start + piece.start..start + piece.end, x, true);
+            *sum = row::dot_entries(a, start + piece.start..start + piece.end, x, summing);
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn longest(rows: usize, length: u32, threads: usize) -> usize {
+        let row_ptr: Vec<u32> = (0..=rows as u32).map(|row| row * length).collect();
+        longest_whole(&row_ptr, threads)
+    }
+
+    #[test]
+    fn usual_rows_are_whole_where_threads_have_many_of_them() {
+        assert_eq!(longest(100_000, 7, 2), LONG);
+        assert_eq!(longest(1000, 3000, 2), 4 * 3000);
+        // A chunk of eight is a quarter of what a thread has.
+        assert_eq!(longest(1000, 3000, 16), 1000 * 3000 / 16 / 32);
+        assert_eq!(longest(1000, 3000, 1000), LONG);
+        assert_eq!(longest(1000, 20_000, 2), MOST);
+        for row_ptr in [&[0][..], &[0, 0], &[0, 5]] {
+            assert_eq!(longest_whole(row_ptr, 0), LONG);
         }
     }
 }

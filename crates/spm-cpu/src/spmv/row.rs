@@ -3,11 +3,12 @@
 
 use std::ops::Range;
 
-use crate::scaled::Update;
-use spm_formats::kernel::{ParameterSpec, Value};
+use spm_formats::kernel::{ParameterSpec, Parameters, Value};
 use spm_formats::{CsrView, Scalar, partition};
 
 use super::load::{Load, Stored};
+use crate::scaled::Update;
+use crate::simd::{self, AHEAD, PREFETCH};
 
 /// Independent accumulators of the unrolled loop, enough to hide the latency of an addition (4
 /// cycles, at two additions a cycle).
@@ -21,15 +22,49 @@ pub(crate) const SIMD: ParameterSpec = ParameterSpec {
     studied: &[Value::Switch(false), Value::Switch(true)],
 };
 
-/// The sum of `values[i] * x[cols[i]]`: one after the other in storage order, or with `simd` in
-/// [`ACCUMULATORS`] interleaved sums.
+/// How the entries of a row are summed.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct Summing {
+    /// See [`SIMD`]; without it one after the other in storage order.
+    simd: bool,
+    /// Whether values and columns are prefetched, [`AHEAD`] entries before their use.
+    ahead: bool,
+}
+
+impl Summing {
+    pub(crate) const IN_ORDER: Self = Self { simd: false, ahead: false };
+    pub(crate) const INTERLEAVED: Self = Self { simd: true, ahead: false };
+
+    /// Interleaved, and prefetched or not.
+    pub(crate) fn interleaved(ahead: bool) -> Self {
+        Self { ahead, ..Self::INTERLEAVED }
+    }
+
+    /// What the parameters of a kernel say, where it has them.
+    pub(crate) fn by(parameters: &Parameters) -> Self {
+        let is_on = |of: &ParameterSpec| parameters.get(of.name) == Some(Value::Switch(true));
+        Self { simd: is_on(&SIMD), ahead: is_on(&PREFETCH) }
+    }
+
+    /// Whether values and columns are prefetched.
+    pub(crate) fn ahead(self) -> bool {
+        self.ahead
+    }
+
+    /// How the rows of a matrix are gone through.
+    pub(crate) fn walk(self, row_ptr: &[u32]) -> Walk {
+        if self.simd { Walk::fitting(row_ptr) } else { Walk::Loops }
+    }
+}
+
+/// The sum of `values[i] * x[cols[i]]`.
 ///
 /// # Safety
 /// Every element of `cols` is below `x.len()`.
 #[inline(always)]
-pub(crate) unsafe fn dot<T: Scalar>(cols: &[u32], values: &[T], x: &[T], simd: bool) -> T {
+pub(crate) unsafe fn dot<T: Scalar>(cols: &[u32], values: &[T], x: &[T], summing: Summing) -> T {
     // SAFETY: the caller's promise.
-    unsafe { dot_of(Stored, cols, values, x, simd) }
+    unsafe { dot_of(Stored, cols, values, x, summing) }
 }
 
 /// [`dot`] with what `load` takes for the values.
@@ -42,22 +77,24 @@ unsafe fn dot_of<A: Copy, T: Scalar>(
     cols: &[u32],
     values: &[A],
     x: &[T],
-    simd: bool,
+    summing: Summing,
 ) -> T {
     // SAFETY: the caller's promise.
     unsafe {
-        match cols.len() {
-            _ if !simd => dot_in_order(load, cols, values, x),
+        match (summing.simd, cols.len()) {
+            (false, _) if summing.ahead => dot_in_order::<true, _, _>(load, cols, values, x),
+            (false, _) => dot_in_order::<false, _, _>(load, cols, values, x),
             // Short rows have the same bits in both: in order, with one branch in place of one for each entry.
-            0 => T::ZERO,
-            1 => dot_short::<1, _, _>(load, cols, values, x),
-            2 => dot_short::<2, _, _>(load, cols, values, x),
-            3 => dot_short::<3, _, _>(load, cols, values, x),
-            4 => dot_short::<4, _, _>(load, cols, values, x),
-            5 => dot_short::<5, _, _>(load, cols, values, x),
-            6 => dot_short::<6, _, _>(load, cols, values, x),
-            7 => dot_short::<7, _, _>(load, cols, values, x),
-            _ => dot_unrolled(load, cols, values, x),
+            (_, 0) => T::ZERO,
+            (_, 1) => dot_short::<1, _, _>(load, cols, values, x),
+            (_, 2) => dot_short::<2, _, _>(load, cols, values, x),
+            (_, 3) => dot_short::<3, _, _>(load, cols, values, x),
+            (_, 4) => dot_short::<4, _, _>(load, cols, values, x),
+            (_, 5) => dot_short::<5, _, _>(load, cols, values, x),
+            (_, 6) => dot_short::<6, _, _>(load, cols, values, x),
+            (_, 7) => dot_short::<7, _, _>(load, cols, values, x),
+            _ if summing.ahead => dot_unrolled::<true, _, _>(load, cols, values, x),
+            _ => dot_unrolled::<false, _, _>(load, cols, values, x),
         }
     }
 }
@@ -65,18 +102,28 @@ unsafe fn dot_of<A: Copy, T: Scalar>(
 /// # Safety
 /// As [`dot`].
 #[inline(always)]
-unsafe fn dot_in_order<A: Copy, T: Scalar>(
+unsafe fn dot_in_order<const PREFETCHED: bool, A: Copy, T: Scalar>(
     load: impl Load<A, T>,
     cols: &[u32],
     values: &[A],
     x: &[T],
 ) -> T {
     let mut sum = T::ZERO;
-    for (&col, &value) in cols.iter().zip(values) {
+    for (entry, (col, &value)) in cols.iter().zip(values).enumerate() {
+        if PREFETCHED && entry.is_multiple_of(ACCUMULATORS) {
+            prefetch(col, &values[entry]);
+        }
         // SAFETY: the caller's promise.
-        sum += load.load(value) * unsafe { *x.get_unchecked(col as usize) };
+        sum += load.load(value) * unsafe { *x.get_unchecked(*col as usize) };
     }
     sum
+}
+
+/// Prefetches the column and the value [`AHEAD`] entries behind these, wherever that is.
+#[inline(always)]
+fn prefetch<A>(col: &u32, value: &A) {
+    simd::prefetch(std::ptr::from_ref(value).wrapping_add(AHEAD));
+    simd::prefetch(std::ptr::from_ref(col).wrapping_add(AHEAD));
 }
 
 /// The first `N` of both, in order.
@@ -91,7 +138,9 @@ unsafe fn dot_short<const N: usize, A: Copy, T: Scalar>(
     x: &[T],
 ) -> T {
     // SAFETY: the caller's promise.
-    unsafe { dot_in_order(load, cols.get_unchecked(..N), values.get_unchecked(..N), x) }
+    unsafe {
+        dot_in_order::<false, _, _>(load, cols.get_unchecked(..N), values.get_unchecked(..N), x)
+    }
 }
 
 /// [`ACCUMULATORS`] interleaved sums of whole blocks, then what is left in order: a row of fewer entries
@@ -100,7 +149,7 @@ unsafe fn dot_short<const N: usize, A: Copy, T: Scalar>(
 /// # Safety
 /// As [`dot`].
 #[inline(always)]
-unsafe fn dot_unrolled<A: Copy, T: Scalar>(
+unsafe fn dot_unrolled<const PREFETCHED: bool, A: Copy, T: Scalar>(
     load: impl Load<A, T>,
     cols: &[u32],
     values: &[A],
@@ -112,6 +161,9 @@ unsafe fn dot_unrolled<A: Copy, T: Scalar>(
     if !col_blocks.is_empty() {
         let mut sums = [T::ZERO; ACCUMULATORS];
         for (cols, values) in col_blocks.iter().zip(value_blocks) {
+            if PREFETCHED {
+                prefetch(&cols[0], &values[0]);
+            }
             for lane in 0..ACCUMULATORS {
                 // SAFETY: the caller's promise.
                 let x = unsafe { *x.get_unchecked(cols[lane] as usize) };
@@ -143,12 +195,12 @@ pub(crate) fn dot_entries<T: Scalar>(
     a: &CsrView<'_, T>,
     entries: Range<usize>,
     x: &[T],
-    simd: bool,
+    summing: Summing,
 ) -> T {
     assert!(x.len() >= a.cols());
     let (cols, values) = (&a.col_ind()[entries.clone()], &a.values()[entries]);
     // SAFETY: CsrView promises that every column index is below cols <= x.len().
-    unsafe { dot(cols, values, x, simd) }
+    unsafe { dot(cols, values, x, summing) }
 }
 
 /// The sum of row `row`.
@@ -156,7 +208,7 @@ pub(crate) fn dot_entries<T: Scalar>(
 /// # Panics
 /// When x is shorter than A is wide, or A does not have the row.
 pub(crate) fn dot_row<T: Scalar>(a: &CsrView<'_, T>, row: usize, x: &[T]) -> T {
-    dot_entries(a, a.row_range(row), x, false)
+    dot_entries(a, a.row_range(row), x, Summing::IN_ORDER)
 }
 
 /// How the rows of a product are gone through.
@@ -194,10 +246,10 @@ impl Walk {
         scaling: Option<Update<'_, T>>,
         x: &[T],
         y: &mut [T],
-        simd: bool,
+        summing: Summing,
     ) {
         match self {
-            Self::Loops => multiply_rows_of(load, a, rows, scaling, x, y, simd),
+            Self::Loops => multiply_rows_of(load, a, rows, scaling, x, y, summing),
             Self::UpTo4 => multiply_short_rows_of::<4, _, _>(load, a, rows, scaling, x, y),
             Self::UpTo7 => multiply_short_rows_of::<7, _, _>(load, a, rows, scaling, x, y),
         }
@@ -259,9 +311,9 @@ pub(crate) fn multiply_rows<T: Scalar>(
     scaling: Option<Update<'_, T>>,
     x: &[T],
     y: &mut [T],
-    simd: bool,
+    summing: Summing,
 ) {
-    multiply_rows_of(Stored, a, rows, scaling, x, y, simd);
+    multiply_rows_of(Stored, a, rows, scaling, x, y, summing);
 }
 
 /// [`multiply_rows`] with what `load` takes for the values.
@@ -273,11 +325,11 @@ pub(crate) fn multiply_rows_of<A: Scalar, T: Scalar>(
     scaling: Option<Update<'_, T>>,
     x: &[T],
     y: &mut [T],
-    simd: bool,
+    summing: Summing,
 ) {
     match scaling {
-        None => each_row(load, a, rows, x, y, simd, |sum, y| *y = sum),
-        Some(scaling) => scaled_rows(load, a, rows, scaling, x, y, simd),
+        None => each_row(load, a, rows, x, y, summing, |sum, y| *y = sum),
+        Some(scaling) => scaled_rows(load, a, rows, scaling, x, y, summing),
     }
 }
 
@@ -289,12 +341,12 @@ fn scaled_rows<A: Scalar, T: Scalar>(
     scaling: Update<'_, T>,
     x: &[T],
     y: &mut [T],
-    simd: bool,
+    summing: Summing,
 ) {
-    each_row(load, a, rows, x, y, simd, |sum, y| scaling.apply(sum, y));
+    each_row(load, a, rows, x, y, summing, |sum, y| scaling.apply(sum, y));
 }
 
-/// [`multiply_rows_of`] with `simd`, for rows of up to `MOST` entries most of which have fewer than
+/// [`multiply_rows_of`] interleaved, for rows of up to `MOST` entries most of which have fewer than
 /// [`ACCUMULATORS`]: no branch depends on the length of these.
 pub(crate) fn multiply_short_rows_of<const MOST: usize, A: Scalar, T: Scalar>(
     load: impl Load<A, T>,
@@ -355,7 +407,7 @@ fn each_short_row<const MOST: usize, A: Scalar, T: Scalar>(
                 let entries = ends[0] as usize..ends[1] as usize;
                 let (cols, values) = (&cols[entries.clone()], &values[entries]);
                 // SAFETY: as above.
-                unsafe { dot_unrolled(load, cols, values, x) }
+                unsafe { dot_unrolled::<false, _, _>(load, cols, values, x) }
             };
             store(sum, y);
         }
@@ -371,7 +423,7 @@ fn each_row<A: Scalar, T: Scalar>(
     rows: Range<usize>,
     x: &[T],
     y: &mut [T],
-    simd: bool,
+    summing: Summing,
     store: impl Fn(T, &mut T),
 ) {
     assert!(x.len() >= a.cols());
@@ -383,7 +435,7 @@ fn each_row<A: Scalar, T: Scalar>(
         // that every column index is below cols <= x.len().
         let sum = unsafe {
             let cols = cols.get_unchecked(entries.clone());
-            dot_of(load, cols, values.get_unchecked(entries), x, simd)
+            dot_of(load, cols, values.get_unchecked(entries), x, summing)
         };
         store(sum, y);
     }
@@ -436,10 +488,13 @@ mod tests {
             for rows in [0..a.rows(), 7..a.rows() - 3, 5..6, 9..9] {
                 for scaling in [None, Some(Update::in_place(Scaling::new(2.0, -3.0)))] {
                     let filled = vec![0.7; rows.len()];
-                    let (mut y, mut up_to_4, mut up_to_7) =
-                        (filled.clone(), filled.clone(), filled);
+                    let (mut y, mut prefetched) = (filled.clone(), filled.clone());
+                    let (mut up_to_4, mut up_to_7) = (filled.clone(), filled);
                     let range = || rows.clone();
-                    multiply_rows_of(Stored, &a, range(), scaling, &x, &mut y, true);
+                    let interleaved = Summing::INTERLEAVED;
+                    multiply_rows_of(Stored, &a, range(), scaling, &x, &mut y, interleaved);
+                    let ahead = Summing::interleaved(true);
+                    multiply_rows_of(Stored, &a, range(), scaling, &x, &mut prefetched, ahead);
                     multiply_short_rows_of::<4, _, _>(
                         Stored,
                         &a,
@@ -457,6 +512,7 @@ mod tests {
                         &mut up_to_7,
                     );
                     let bits = |y: &[f64]| y.iter().map(|y| y.to_bits()).collect::<Vec<_>>();
+                    assert_eq!(bits(&y), bits(&prefetched), "{name}, {rows:?}");
                     assert_eq!(bits(&y), bits(&up_to_4), "{name}, {rows:?}");
                     assert_eq!(bits(&y), bits(&up_to_7), "{name}, {rows:?}");
                 }

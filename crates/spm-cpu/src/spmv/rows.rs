@@ -6,7 +6,7 @@ use std::ops::Range;
 
 use super::load::{Load, Stored};
 use super::plan::{Memory, Product, boxed};
-use super::row::{self, Walk};
+use super::row::{Summing, Walk};
 use super::schedule::{self, Loop};
 use crate::disjoint::Disjoint;
 use crate::plan::BoxedOwnPlan;
@@ -34,6 +34,12 @@ pub(super) trait RowSums<T>: Send + Sync {
     /// y[rows] = alpha (A x)[rows] + beta y[rows] for the rows of `units`; `y` holds just these.
     fn multiply(&self, units: Range<usize>, scaling: Option<Update<'_, T>>, x: &[T], y: &mut [T]);
 
+    /// Runs from now on by these parameters; returns whether it can. See [`Product::run_by`].
+    fn run_by(&mut self, parameters: &Parameters) -> bool {
+        let _ = parameters;
+        true
+    }
+
     /// See [`Product::set_values`]; on the threads of the partition.
     fn set_values(
         &mut self,
@@ -49,20 +55,20 @@ pub(super) trait RowSums<T>: Send + Sync {
 pub(super) struct CsrRows<'a, A, L> {
     a: CsrSource<'a, A>,
     load: L,
-    simd: bool,
+    summing: Summing,
     walk: Walk,
 }
 
 impl<'a, T: Scalar> CsrRows<'a, T, Stored> {
     pub(super) fn new(a: CsrSource<'a, T>, parameters: &Parameters) -> Self {
-        Self::of(Stored, a, parameters.switch(row::SIMD.name))
+        Self::of(Stored, a, Summing::by(parameters))
     }
 }
 
 impl<'a, A: Scalar, L> CsrRows<'a, A, L> {
-    fn of(load: L, a: CsrSource<'a, A>, simd: bool) -> Self {
-        let walk = if simd { Walk::fitting(a.view().row_ptr()) } else { Walk::Loops };
-        Self { a, load, simd, walk }
+    fn of(load: L, a: CsrSource<'a, A>, summing: Summing) -> Self {
+        let walk = summing.walk(a.view().row_ptr());
+        Self { a, load, summing, walk }
     }
 }
 
@@ -70,11 +76,11 @@ impl<'a, A: Scalar, L> CsrRows<'a, A, L> {
 pub(super) fn plan_of<'a, A: Scalar, T: Scalar>(
     load: impl Load<A, T> + 'a,
     a: CsrSource<'a, A>,
-    simd: bool,
+    summing: Summing,
     threads: &Threads,
 ) -> BoxedOwnPlan<'a, T> {
     let bounds = partition::by_entries(a.view().row_ptr(), threads.count());
-    plan(CsrRows::of(load, a, simd), Partition::Bounds(threads.clone(), bounds))
+    plan(CsrRows::of(load, a, summing), Partition::Bounds(threads.clone(), bounds))
 }
 
 impl<A: Scalar, T: Scalar, L: Load<A, T>> RowSums<T> for CsrRows<'_, A, L> {
@@ -88,7 +94,13 @@ impl<A: Scalar, T: Scalar, L: Load<A, T>> RowSums<T> for CsrRows<'_, A, L> {
 
     fn multiply(&self, rows: Range<usize>, scaling: Option<Update<'_, T>>, x: &[T], y: &mut [T]) {
         let (load, a) = (self.load, &self.a.view());
-        self.walk.multiply(load, a, rows, scaling, x, y, self.simd);
+        self.walk.multiply(load, a, rows, scaling, x, y, self.summing);
+    }
+
+    fn run_by(&mut self, parameters: &Parameters) -> bool {
+        self.summing = Summing::by(parameters);
+        // Rows that are gone through without branches are too short to prefetch.
+        self.walk == Walk::Loops || !self.summing.ahead()
     }
 
     fn set_values(
@@ -179,10 +191,10 @@ impl<T: Scalar, A: RowSums<T>> Product<T> for RowProduct<A> {
         self.a.shape()
     }
 
-    fn run_by(&mut self, _: &Parameters, threads: &Threads) -> bool {
+    fn run_by(&mut self, parameters: &Parameters, threads: &Threads) -> bool {
         let Partition::Bounds(on, _) = &mut self.partition else { return false };
         *on = threads.clone();
-        true
+        self.a.run_by(parameters)
     }
 
     fn memory(&self) -> Memory {

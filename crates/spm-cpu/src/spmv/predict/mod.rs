@@ -164,7 +164,7 @@ pub fn predict_transposed<T: Scalar>(
     threads: usize,
     rates: &Rates,
 ) -> TransposedPredictions {
-    let structure = Structure::sample(&a);
+    let structure = Structure::sample(&a, threads);
     let way = structure.ways(&a).swap_remove(0);
     let threads = threads.max(1);
     let balance = balance(&a, threads);
@@ -187,7 +187,7 @@ pub fn predict_transposed<T: Scalar>(
 
 /// Predicts the products with `a` on 1 to `threads` threads, by `rates` alone.
 pub fn predict<T: Scalar>(a: CsrView<'_, T>, threads: usize, rates: &Rates) -> Predictions {
-    predict_by(&Structure::sample(&a), a, threads, rates)
+    predict_by(&Structure::sample(&a, threads), a, threads, rates)
 }
 
 /// [`predict`] for a matrix that has been sampled.
@@ -225,7 +225,7 @@ pub(super) fn on_threads<T: Scalar>(
     threads: usize,
     rates: &Rates,
 ) -> Vec<OnThreads> {
-    predict_ways(&Structure::sample(a), a, threads, rates)
+    predict_ways(&Structure::sample(a, threads), a, threads, rates)
 }
 
 /// [`on_threads`] for a matrix that has been sampled.
@@ -347,14 +347,20 @@ mod tests {
         };
         let usual = predict(a.view(), 1, &Rates::typical());
         // Memory that is slower than all arithmetic.
-        let slow = with("read-one 4e10 3e10 2e10 1e10", "read-one 1e6 1e6 1e6 1e6");
+        let slow = with("read-one 4e10 3e10 2e10 1.5e10 1e10", "read-one 1e6 1e6 1e6 1e6 1e6");
         assert!((slow.direct.seconds / (slow.direct.bytes / 1e6) - 1.0).abs() < 0.1);
         // x is far from cache.
-        let far = with("gather-one 7e-10 1.5e-9 4e-9 1e-8", "gather-one 7e-10 1.5e-9 4e-9 1e-6");
+        let far = with(
+            "gather-one 7e-10 1.5e-9 4e-9 7e-9 1e-8",
+            "gather-one 7e-10 1.5e-9 4e-9 7e-9 1e-6",
+        );
         assert_eq!(far.direct.seconds, usual.direct.seconds, "x has 1 MiB");
         let far = with("gather-one 7e-10 1.5e-9 4e-9", "gather-one 7e-10 1.5e-9 4e-6");
         assert!(far.direct.seconds > 10.0 * usual.direct.seconds);
         assert!(far.converted[0].label.starts_with("sell-tiles"), "{:?}", far.converted[0]);
+        // A tile's part of x stays in cache, its rows of y beside it do not.
+        let of_tiles = usual.converted.iter().find(|of| of.label.starts_with("sell-tiles"));
+        assert!(far.converted[0].seconds > 10.0 * of_tiles.unwrap().seconds);
         let planned =
             with("sell-tiles 3e-9 3e-10 4e-10 1e-8 2e-8", "sell-tiles 3e-9 3e-10 4e-10 1e-8 2e-6");
         let planning = |of: &Predictions| {
@@ -396,7 +402,7 @@ mod tests {
         let text = Rates::typical().to_string();
         let two = text
             .replace("threads 1", "threads 2")
-            .replace("read-all 4e10 3e10 2e10 1e10", "read-all 8e10 6e10 4e10 2e10");
+            .replace("read-all 4e10 3e10 2e10 1.5e10 1e10", "read-all 8e10 6e10 4e10 3e10 2e10");
         let two: Rates = two.parse().unwrap();
         let of = |name, threads| predict(matrix(name).view(), threads, &two).direct;
         assert_eq!(of("diagonal[n=300]", 2).threads, 1);

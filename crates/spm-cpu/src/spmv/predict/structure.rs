@@ -10,7 +10,7 @@ use crate::machine::{Cost, Family, Rates};
 use crate::simd::{FEW, GATHER, LANES};
 use crate::spmv::bsr_rows::{self, BLOCK};
 use crate::spmv::dictionary::Dictionary;
-use crate::spmv::long_rows::LONG;
+use crate::spmv::long_rows::{self, LONG};
 use crate::spmv::row::{SampledRows, Walk};
 use crate::spmv::sell_compact::segment::in_pairs;
 use crate::spmv::sell_compact::{CODES, SIGMA};
@@ -100,6 +100,8 @@ pub(super) struct Structure {
 /// Sums over the sampled blocks.
 #[derive(Debug, Default)]
 struct Sums {
+    /// Entries of the longest row that is in a chunk at most.
+    longest: usize,
     blocks: usize,
     entries: usize,
     /// Of rows that have a row before them in their block.
@@ -125,8 +127,11 @@ struct Sums {
 }
 
 impl Structure {
-    pub(super) fn sample<T: Scalar>(a: &CsrView<'_, T>) -> Self {
-        let mut sums = Sums { symmetric: a.rows() == a.cols(), equal: true, ..Sums::default() };
+    /// Of a matrix whose products so many threads compute.
+    pub(super) fn sample<T: Scalar>(a: &CsrView<'_, T>, threads: usize) -> Self {
+        let longest = long_rows::longest_whole(a.row_ptr(), threads);
+        let is_square = a.rows() == a.cols();
+        let mut sums = Sums { longest, symmetric: is_square, equal: true, ..Sums::default() };
         let all = a.rows() / LANES;
         let (mut firsts, mut table) = (Vec::new(), Some(Dictionary::new()));
         for block in partition::sampled(all, (all / BLOCKS).max(1)) {
@@ -155,7 +160,7 @@ impl Structure {
             index_bytes: if 2 * sums.narrow > sums.blocks { 2.0 } else { 4.0 },
             gathered: of(sums.gathered + more_gathered),
             contiguous: of(sums.contiguous + more_contiguous),
-            sorted: sorted_elements(a.row_ptr()),
+            sorted: sorted_elements(a.row_ptr(), longest),
             upper: (sums.symmetric && sums.entries > 0).then(|| of(sums.upper)),
             runs: of(sums.runs),
             equal,
@@ -406,9 +411,16 @@ impl Structure {
         threads: usize,
         rates: &Rates,
     ) -> f64 {
-        let reach = way.reach.min((a.cols() * T::BYTES) as f64);
+        let mut reach = way.reach.min((a.cols() * T::BYTES) as f64);
+        let mut elements = a.nnz() as f64 * self.lines;
+        if way.family == Family::SellTiles {
+            // Each row of a tile adds to an element of y somewhere in its band.
+            let bands = sell_tiles::bands(a.row_ptr(), threads).max(1);
+            reach += (a.rows().div_ceil(bands) * T::BYTES) as f64;
+            elements += way.rows;
+        }
         let far = (rates.gather(reach, threads) - rates.near(threads)).max(0.0);
-        a.nnz() as f64 * self.lines * far
+        elements * far
     }
 }
 
@@ -433,12 +445,13 @@ fn label<T: Scalar>(way: &Way, cost: Cost) -> String {
 impl Sums {
     /// Adds the block of rows from `start` on.
     fn add<T: Scalar>(&mut self, a: &CsrView<'_, T>, start: usize, firsts: &mut Vec<u32>) {
+        // Of a long row the first ones.
         let cols = |lane: usize| {
             let cols = a.row(start + lane).0;
             &cols[..cols.len().min(LONG)]
         };
         // Long rows are not in chunks.
-        let is_long = |lane: usize| a.row_range(start + lane).len() > LONG;
+        let is_long = |lane: usize| a.row_range(start + lane).len() > self.longest;
         let in_chunk = |lane: usize| if is_long(lane) { &[][..] } else { cols(lane) };
         let lengths: [usize; LANES] = std::array::from_fn(|lane| cols(lane).len());
         let entries: usize = lengths.iter().sum();
@@ -529,12 +542,12 @@ impl Sums {
 
 /// Elements that chunks of [`LANES`] rows take for each entry: rows in order, and sorted by length in
 /// windows of 256 and of 4096 rows.
-fn sorted_elements(row_ptr: &[u32]) -> [f64; 3] {
+fn sorted_elements(row_ptr: &[u32], longest: usize) -> [f64; 3] {
     let rows = row_ptr.len() - 1;
     let length = |row: usize| {
         let length = (row_ptr[row + 1] - row_ptr[row]) as usize;
         // Long rows are not in chunks.
-        if length > LONG { 0 } else { length }
+        if length > longest { 0 } else { length }
     };
     let elements = |lengths: &[usize]| -> usize {
         let widths = lengths.chunks(LANES).map(|rows| rows.iter().max().copied().unwrap_or(0));

@@ -16,9 +16,10 @@ use std::ops::Range;
 pub(super) use self::coding::CODES;
 use self::coding::{Coding, most_codes};
 use self::segment::{Columns, MOST_ROWS, Segment, Values};
-use super::long_rows::{LONG, LongRows};
+use super::long_rows::{self, LONG, LongRows};
 use super::plan::{Memory, Product, boxed};
 use super::repair::repair;
+use super::row::Summing;
 use crate::disjoint::Disjoint;
 use crate::kernel::{Planned, Problem};
 use crate::scaled::{Buffers, Staged, Update};
@@ -80,10 +81,11 @@ pub(super) fn plan<'a, T: RealScalar>(problem: Problem<'a, '_, T>) -> Planned<'a
     let coding = Coding::of(view.values(), most_codes, &options.threads);
     let entries = segment_entries(view.nnz(), options.threads.count());
     let rows_of_segments = segment_rows(&view, sigma.max(LANES), entries);
-    check_segments(&view, &rows_of_segments, sigma, coding.value_bytes(), options)?;
+    let longest = long_rows::longest_whole(view.row_ptr(), options.threads.count());
+    check_segments(&view, &rows_of_segments, (sigma, longest), coding.value_bytes(), options)?;
     let segments: Vec<_> = rows_of_segments
         .into_par_iter()
-        .map(|rows| Segment::new(&view, rows, sigma, &coding))
+        .map(|rows| Segment::new(&view, rows, sigma, longest, &coding))
         .collect();
     let mut weights = vec![0_usize];
     for segment in &segments {
@@ -93,7 +95,7 @@ pub(super) fn plan<'a, T: RealScalar>(problem: Problem<'a, '_, T>) -> Planned<'a
     }
     let threads = options.threads.clone();
     let bounds = partition::by_weight(&weights, threads.count());
-    let long = LongRows::new(&view, &threads);
+    let long = LongRows::new(&view, longest, &threads);
     let sorted = segments.iter().filter(|segment| !segment.positions.is_empty());
     let most_rows = sorted.map(|segment| segment.rows.len()).max().unwrap_or(0);
     let staged = Staged::new(threads.count(), most_rows);
@@ -117,7 +119,7 @@ pub(super) fn plan<'a, T: RealScalar>(problem: Problem<'a, '_, T>) -> Planned<'a
 fn check_segments<T: Scalar>(
     a: &CsrView<'_, T>,
     segments: &[Range<usize>],
-    sigma: usize,
+    (sigma, longest): (usize, usize),
     value_bytes: usize,
     options: &PlanOptions,
 ) -> Result<(), FormatError> {
@@ -140,7 +142,7 @@ fn check_segments<T: Scalar>(
     // fits.
     check(LANES * a.nnz(), LANES * most_entries).or_else(|_| {
         options.budget.check_bytes(INFO.id, (busy * order) as u128)?;
-        let elements = |rows: &Range<usize>| segment::elements(a, rows, sigma);
+        let elements = |rows: &Range<usize>| segment::elements(a, rows, sigma, longest);
         let elements: Vec<usize> = segments.par_iter().map(elements).collect();
         check(elements.iter().sum(), elements.iter().copied().max().unwrap_or(0))
     })
@@ -195,6 +197,7 @@ impl<T: RealScalar> Product<T> for SellCompact<'_, T> {
 
     fn multiply(&self, scaling: Option<Update<'_, T>>, x: &[T], y: &mut [T]) {
         let (a, coding, prefetch) = (self.a.view(), &self.coding, self.prefetch);
+        let summing = Summing::interleaved(prefetch);
         // The jobs index x by the columns of A.
         assert!(x.len() >= a.cols(), "x has {} elements", x.len());
         let mut long = self.long.begin(y);
@@ -224,7 +227,7 @@ impl<T: RealScalar> Product<T> for SellCompact<'_, T> {
                 // SAFETY: each part has one thread.
                 unsafe { scaled::through(buffers, part, y, |y| multiply(y, None)) };
             }
-            pieces.sum(&a, part, x);
+            pieces.sum(&a, part, x, summing);
         });
         self.long.finish(&long, scaling, y);
     }

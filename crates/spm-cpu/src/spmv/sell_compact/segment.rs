@@ -9,7 +9,6 @@ use super::coding::Coding;
 use crate::aligned::{ALIGNMENT, Aligned};
 use crate::simd::{Isa, Job, LANES, Machine};
 use crate::spmv::dictionary::Dictionary;
-use crate::spmv::long_rows::LONG;
 use crate::values::{Lanes, Stores};
 
 /// Maximum rows of a segment, so that positions inside it fit 16 bits.
@@ -60,6 +59,8 @@ pub(super) enum Values<T> {
 #[derive(Debug)]
 pub(super) struct Segment<T> {
     pub(super) rows: Range<usize>,
+    /// Entries of the longest row that is stored at most.
+    longest: usize,
     pub(super) chunks: Box<[Chunk]>,
     /// Row of each position, relative to the segment's first row; empty if the rows are in order.
     pub(super) positions: Box<[u16]>,
@@ -71,33 +72,44 @@ pub(super) struct Segment<T> {
     pub(super) masks: Box<[u8]>,
 }
 
-/// The entries of a row that a segment stores; none of a long row, which all threads share.
-fn stored<T: Scalar>(a: &CsrView<'_, T>, row: usize) -> Range<usize> {
+/// The entries of a row that a segment stores; none of a row of more than `longest` entries, which all threads
+/// share.
+fn stored<T: Scalar>(a: &CsrView<'_, T>, row: usize, longest: usize) -> Range<usize> {
     let entries = a.row_range(row);
-    if entries.len() > LONG { entries.start..entries.start } else { entries }
+    if entries.len() > longest { entries.start..entries.start } else { entries }
 }
 
 /// Some rows, sorted by length inside windows of `sigma` rows (a multiple of [`LANES`], or 1 for no
-/// sorting), the longest first.
-fn sorted<T: Scalar>(a: &CsrView<'_, T>, rows: &Range<usize>, sigma: usize) -> Vec<usize> {
+/// sorting), the longest that is stored first.
+fn sorted<T: Scalar>(
+    a: &CsrView<'_, T>,
+    rows: &Range<usize>,
+    sigma: usize,
+    longest: usize,
+) -> Vec<usize> {
     let mut order: Vec<usize> = rows.clone().collect();
     if sigma > 1 {
         for window in order.chunks_mut(sigma) {
-            window.sort_by_key(|&row| std::cmp::Reverse(stored(a, row).len()));
+            window.sort_by_key(|&row| std::cmp::Reverse(stored(a, row, longest).len()));
         }
     }
     order
 }
 
 /// Stored elements of a segment; the encoding of contiguous columns may add a tenth.
-pub(super) fn elements<T: Scalar>(a: &CsrView<'_, T>, rows: &Range<usize>, sigma: usize) -> usize {
-    chunk_elements(a, &sorted(a, rows, sigma))
+pub(super) fn elements<T: Scalar>(
+    a: &CsrView<'_, T>,
+    rows: &Range<usize>,
+    sigma: usize,
+    longest: usize,
+) -> usize {
+    chunk_elements(a, &sorted(a, rows, sigma, longest), longest)
 }
 
 /// The same for rows that have been sorted.
-fn chunk_elements<T: Scalar>(a: &CsrView<'_, T>, order: &[usize]) -> usize {
-    let widths =
-        order.chunks(LANES).map(|chunk| chunk.iter().map(|&row| stored(a, row).len()).max());
+fn chunk_elements<T: Scalar>(a: &CsrView<'_, T>, order: &[usize], longest: usize) -> usize {
+    let length = |&row: &usize| stored(a, row, longest).len();
+    let widths = order.chunks(LANES).map(|chunk| chunk.iter().map(length).max());
     LANES * widths.flatten().sum::<usize>()
 }
 
@@ -108,26 +120,29 @@ pub(super) fn row_bytes<T>(segments: usize, rows: usize) -> usize {
 }
 
 impl<T: Scalar> Segment<T> {
-    /// Stores some rows, sorted by length inside windows of `sigma` rows, with the values as `coding`
-    /// says.
+    /// Stores some rows, those of up to `longest` entries, sorted by length inside windows of `sigma` rows,
+    /// with the values as `coding` says.
     pub(super) fn new(
         a: &CsrView<'_, T>,
         rows: Range<usize>,
         sigma: usize,
+        longest: usize,
         coding: &Coding<T>,
     ) -> Self {
         assert!(rows.len() <= MOST_ROWS, "positions of {} rows", rows.len());
-        let order = sorted(a, &rows, sigma);
-        let mut builder = Builder::new(a, coding, chunk_elements(a, &order));
+        let order = sorted(a, &rows, sigma, longest);
+        let mut builder = Builder::new(a, coding, chunk_elements(a, &order, longest));
         for rows in order.chunks(LANES) {
-            let lanes =
-                std::array::from_fn(|lane| rows.get(lane).map_or(0..0, |&row| stored(a, row)));
+            let lanes = std::array::from_fn(|lane| {
+                rows.get(lane).map_or(0..0, |&row| stored(a, row, longest))
+            });
             builder.push(&lanes, rows.len());
         }
         let positions = order.iter().map(|row| (row - rows.start) as u16);
         Self {
             positions: if sigma > 1 { positions.collect() } else { Box::default() },
             rows,
+            longest,
             chunks: builder.chunks.into(),
             values: match coding {
                 Coding::Equal(_) => Values::Equal,
@@ -172,7 +187,7 @@ impl<T: Scalar> Segment<T> {
         if self.positions.is_empty() && start + LANES <= self.rows.end {
             let of_rows = a.row_ptr()[start..].first_chunk().map(Lanes::in_order);
             // Long rows are not stored.
-            if let Some(lanes) = of_rows.filter(|lanes| lanes.most() <= LONG) {
+            if let Some(lanes) = of_rows.filter(|lanes| lanes.most() <= self.longest) {
                 return lanes;
             }
         }
@@ -182,7 +197,7 @@ impl<T: Scalar> Segment<T> {
                 return 0..0;
             }
             let row = self.positions.get(position).map_or(position, |&row| usize::from(row));
-            let entries = stored(a, self.rows.start + row);
+            let entries = stored(a, self.rows.start + row, self.longest);
             entries.start as u32..entries.end as u32
         }))
     }
@@ -518,6 +533,7 @@ mod tests {
     use spm_testing::generate;
 
     use super::*;
+    use crate::spmv::long_rows::LONG;
 
     /// The encodings of the chunks of a matrix, with `change` made to its values.
     fn encodings(label: &str, change: impl Fn(&mut [f64])) -> Vec<Columns> {
@@ -525,7 +541,7 @@ mod tests {
         change(a.values_mut());
         let a = a.view();
         let coding = Coding::of(a.values(), 0, &crate::Threads::new(1));
-        let segment = Segment::new(&a, 0..a.rows().min(MOST_ROWS), 1, &coding);
+        let segment = Segment::new(&a, 0..a.rows().min(MOST_ROWS), 1, LONG, &coding);
         segment.chunks.iter().map(|chunk| chunk.columns).collect()
     }
 
