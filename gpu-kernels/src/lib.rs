@@ -101,9 +101,21 @@ pub const RESIDENT_BLOCKS: &[(&str, (u32, u32))] = &[
     ("transpose_piece_", (1024, 1)),
 ];
 
-/// Beginnings of the names of those among [`RESIDENT_BLOCKS`] whose loops have eight loads in flight
-/// as they are: unrolled by the assembler they would need more than the 64 registers, and the loads
-/// would move again. `build-ptx` adds the pragma `nounroll`.
+/// The most registers of a thread of the entries whose names begin so, of which the first counts, whatever the block. Between
+/// the 32 that the assembler keeps to and what all loads in flight take, as measured (docs/tuning-log-gpu-spmm.md, Registers).
+#[cfg(not(target_arch = "nvptx64"))]
+pub const MOST_REGISTERS: &[(&str, u32)] = &[
+    ("spmm_csr_row_split_2_f64", 56),
+    ("spmm_csr_row_split_4_f64", 64),
+    ("spmm_csr_stream_2_f64", 48),
+    ("spmm_sell_row_split_4_f64", 72),
+    ("spmv_sellp_coded", 48),
+    ("spmv_sellp_equal_f64", 40),
+    ("spmv_sellp_equal_sorted_f64", 48),
+];
+
+/// Beginnings of the names of those entries whose loops have eight loads in flight as they are: unrolled by the assembler
+/// they would need more than the 64 registers, and the loads would move again. `build-ptx` adds the pragma `nounroll`.
 #[cfg(not(target_arch = "nvptx64"))]
 pub const ROLLED_ENTRIES: &[&str] = &["spmv_csr_column_blocks", "spmv_sell_compact", "spmv_sellp"];
 

@@ -15,7 +15,7 @@ use std::process::Command;
 
 use anyhow::{Context, bail, ensure};
 use comfy_table::{Table, presets};
-use spm_gpu_kernels::{RESIDENT_BLOCKS, ROLLED_ENTRIES};
+use spm_gpu_kernels::{MOST_REGISTERS, RESIDENT_BLOCKS, ROLLED_ENTRIES};
 
 use compiler::Compiler;
 use stamp::Stamp;
@@ -235,29 +235,39 @@ fn forget_build(folder: &Path) -> anyhow::Result<()> {
     Ok(())
 }
 
-/// The assembly with the directives for [`RESIDENT_BLOCKS`] and [`ROLLED_ENTRIES`].
+/// The assembly with the directives for [`MOST_REGISTERS`], [`RESIDENT_BLOCKS`] and [`ROLLED_ENTRIES`].
 fn direct(assembly: &str) -> String {
     let mut text = String::with_capacity(assembly.len());
-    let (mut resident, mut rolled) = (None, false);
+    let mut directives = String::new();
     for line in assembly.lines() {
         text.push_str(line);
         text.push('\n');
         if let Some(name) = line.strip_prefix(".visible .entry ") {
-            resident = RESIDENT_BLOCKS.iter().find(|(start, _)| name.starts_with(start));
-            rolled = ROLLED_ENTRIES.iter().any(|start| name.starts_with(start));
+            directives = of_entry(name);
         }
         // The end of the parameters.
         if line == ")" || line.ends_with("()") {
-            if let Some((_, (threads, blocks))) = resident {
-                text.push_str(&format!(".maxntid {threads}, 1, 1\n.minnctapersm {blocks}\n"));
-            }
-            if rolled {
-                text.push_str(".pragma \"nounroll\";\n");
-            }
-            (resident, rolled) = (None, false);
+            text.push_str(&std::mem::take(&mut directives));
         }
     }
     text
+}
+
+/// The directives of an entry.
+fn of_entry(name: &str) -> String {
+    let registers = MOST_REGISTERS.iter().find(|(start, _)| name.starts_with(start));
+    let resident = RESIDENT_BLOCKS.iter().find(|(start, _)| name.starts_with(start));
+    let mut directives = match (registers, resident) {
+        (Some((_, registers)), _) => format!(".maxnreg {registers}\n"),
+        (None, Some((_, (threads, blocks)))) => {
+            format!(".maxntid {threads}, 1, 1\n.minnctapersm {blocks}\n")
+        }
+        (None, None) => String::new(),
+    };
+    if ROLLED_ENTRIES.iter().any(|start| name.starts_with(start)) {
+        directives.push_str(".pragma \"nounroll\";\n");
+    }
+    directives
 }
 
 /// The assembly for [`CAPABILITY`].

@@ -40,16 +40,18 @@ pub(super) const INFO: KernelInfo = KernelInfo {
 
 /// Entries of a row that one group still adds alone, at most.
 const LONGEST: usize = 128;
-/// Entries of a part of a long row for each group of the block, about: where the device has little else to do, and in a
-/// larger matrix, where more parts would mean more sums to wait for.
-const SMALL_PART: usize = 8;
-const PART: usize = 32;
+/// Entries of a row for each group of the block up to which it is one part, and those of a part of a longer one, about:
+/// where the device has little else to do, and in a larger matrix, where more parts would mean more sums to wait for.
+const SMALL_PARTS: (usize, usize) = (8, 4);
+const PARTS: (usize, usize) = (32, 32);
 /// Entries and threads for their columns, for each thread that the device runs at once, from which on the matrix is not
 /// small in this sense; and from which on the tiles of a few rows cost more than a smaller first-level cache.
 const LARGE: usize = 8;
 const LARGER: usize = 64;
 /// Entries of a tile below which it has few rows.
 const SMALL_TILE: usize = 128;
+/// Times that threads for four columns each of every entry must fill the device, or a thread has two.
+const FULL_ROUNDS: usize = 4;
 
 /// What blocks do.
 #[derive(Debug, Default, PartialEq, Eq)]
@@ -64,9 +66,10 @@ struct Items {
 }
 
 impl Items {
-    /// Rows of more than `longest` entries are long, and their parts have `part` entries, or more where there would be
-    /// more parts than a part has entries. A tile has at most `tile` entries, which is `longest` or more, and as many rows.
-    fn new(row_ptr: &[u32], longest: usize, part: usize, tile: usize) -> Self {
+    /// Rows of more than `longest` entries are long. One of up to `whole` entries is one part; the parts of a longer one have
+    /// `part` entries, or more where there would be more parts than a part has entries. A tile has at most `tile` entries,
+    /// which is `longest` or more, and as many rows.
+    fn new(row_ptr: &[u32], longest: usize, (whole, part): (usize, usize), tile: usize) -> Self {
         let (mut parts, mut tiles, mut long_rows) = (vec![], vec![], vec![]);
         let rows = row_ptr.len() - 1;
         let mut first = 0;
@@ -81,7 +84,10 @@ impl Items {
         for row in row_blocks::long_rows(row_ptr, longest) {
             until(row as usize);
             let (before, long) = (parts.len(), long_rows.len() as u32);
-            let count = |length: usize| length.div_ceil(part.max(length.isqrt()));
+            let count = |length: usize| match length {
+                length if length <= whole => 1,
+                length => length.div_ceil(part.max(length.isqrt())),
+            };
             let bounds = parts_of_row(row_ptr, row, count);
             parts.extend(bounds.map(|[start, end]| [start, end, long, 0]));
             long_rows.push([row, before as u32, parts.len() as u32, 0]);
@@ -94,6 +100,17 @@ impl Items {
 
 pub(super) fn on_device<T: DeviceReal>(problem: DeviceProblem<'_, T>) -> Planned<T> {
     let Problem { device, a, dense, parameters, .. } = problem;
+    let at_least = |threads: usize, times: usize| {
+        let resident = device.info().resident_threads();
+        a.csr.entries().saturating_mul(threads) >= resident.saturating_mul(times)
+    };
+    // A thread with fewer columns waits less.
+    let pairs = dense.k > 0 && dense.k.is_multiple_of(2) && !at_least(dense.k / 4, FULL_ROUNDS);
+    let columns = match parameters.choice(COLUMNS.name) {
+        "auto" if pairs => "2",
+        columns => columns,
+    };
+    let parameters = &parameters.clone().with(COLUMNS.name, Value::Choice(columns));
     let shape = ColumnShape::new(INFO.id, dense.k, parameters)?;
     let block = problem.block();
     let groups = block / shape.lanes;
@@ -101,20 +118,17 @@ pub(super) fn on_device<T: DeviceReal>(problem: DeviceProblem<'_, T>) -> Planned
         let plane = u32::try_from(plane).unwrap_or(u32::MAX / 64);
         csr_stream_bytes::<T>(shape.columns as u32, plane)
     };
-    let at_least = |times: usize| {
-        let resident = device.info().resident_threads();
-        a.csr.entries().saturating_mul(shape.lanes) >= resident.saturating_mul(times)
-    };
     let at_once = STREAM_AT_ONCE as usize;
     let entries = parameters.choice(ENTRIES.name).parse().unwrap_or_else(|_| {
         // More take the first-level cache from X.
         let few_rows = at_once * groups < SMALL_TILE && shape.columns <= 2 && shape.lanes <= 8;
-        if few_rows && at_least(LARGER) { 2 * at_once } else { at_once }
+        if few_rows && at_least(shape.lanes, LARGER) { 2 * at_once } else { at_once }
     });
-    let part = groups * if at_least(LARGE) { PART } else { SMALL_PART };
+    let (whole, part) = if at_least(shape.lanes, LARGE) { PARTS } else { SMALL_PARTS };
+    let parts_of = (groups * whole, groups * part);
     let (plane, tile) = (entries * block, entries * groups);
     let longest = parameters.choice(SPLIT.name).parse().unwrap_or(LONGEST).min(tile);
-    let Items { items, parts, long_rows } = Items::new(a.host_pointers()?, longest, part, tile);
+    let Items { items, parts, long_rows } = Items::new(a.host_pointers()?, longest, parts_of, tile);
     let launch = shape.launch(&problem, items.len() * groups, shape.lanes)?;
     let launch = launch.with_shared_bytes(bytes(plane));
     launch.check(INFO.id, &device.info().limits)?;
@@ -170,7 +184,7 @@ mod tests {
     #[test]
     fn tiles_are_runs_of_whole_rows_between_long_ones() {
         let row_ptr = [0, 2, 4, 5, 9, 9, 19, 20];
-        let Items { items, parts, long_rows } = Items::new(&row_ptr, 4, 4, 4);
+        let Items { items, parts, long_rows } = Items::new(&row_ptr, 4, (4, 4), 4);
         let expected = [
             // Ten entries in parts of up to four.
             [9, 12, 0, 0],
@@ -187,14 +201,20 @@ mod tests {
 
     #[test]
     fn no_more_parts_than_a_part_has_entries() {
-        let Items { parts, long_rows, .. } = Items::new(&[0, 10_000, 10_008], 4, 4, 4);
+        let Items { parts, long_rows, .. } = Items::new(&[0, 10_000, 10_008], 4, (4, 4), 4);
         assert_eq!((parts, long_rows), (102, vec![[0, 0, 100, 0], [1, 100, 102, 0]]));
+    }
+
+    #[test]
+    fn rows_that_are_not_very_long_are_one_part() {
+        let Items { parts, long_rows, .. } = Items::new(&[0, 8, 17], 4, (8, 4), 4);
+        assert_eq!((parts, long_rows), (4, vec![[0, 0, 1, 0], [1, 1, 4, 0]]));
     }
 
     #[test]
     fn empty_rows_are_shared_out() {
         let expected = [[0, 0, 0, 4], [0, 0, 4, 7]];
-        assert_eq!(Items::new(&[0; 8], 4, 4, 4).items, expected);
-        assert_eq!(Items::new(&[0], 4, 4, 4), Items::default());
+        assert_eq!(Items::new(&[0; 8], 4, (4, 4), 4).items, expected);
+        assert_eq!(Items::new(&[0], 4, (4, 4), 4), Items::default());
     }
 }

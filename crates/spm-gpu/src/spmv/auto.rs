@@ -302,7 +302,8 @@ impl<T: DeviceReal> Sliced<T> {
 }
 
 /// SELL-P with rows in their order or sorted within windows: that of the fewer bytes, or both where x is read almost in
-/// order, as sorted rows do not; none that stores too many elements. Without memory for it there are the other kernels.
+/// order, as sorted rows do not, and where values take a byte, so that x counts more; none that stores too many elements.
+/// Without memory for it there are the other kernels.
 fn sliced<T: DeviceReal>(
     problem: DeviceProblem<'_, T>,
     forms: Forms,
@@ -329,7 +330,7 @@ fn sliced<T: DeviceReal>(
     }
     let sorted = stored_in(padding, WINDOW);
     match (in_order, sorted) {
-        (Some(in_order), Some(sorted)) if in_order.regular => vec![in_order, sorted],
+        (Some(in_order), Some(sorted)) if in_order.regular || forms.codes => vec![in_order, sorted],
         (in_order, sorted) => {
             in_order.into_iter().chain(sorted).min_by_key(Sliced::bytes).into_iter().collect()
         }
@@ -411,7 +412,8 @@ fn is_far_from_bandwidth<T: DeviceReal>(race: &Race<'_, T>, budget: &MemoryBudge
 }
 
 /// Whether DIA with so many stored elements is the fastest: in the cache with the vectors if it is not mostly empty, and
-/// outside, where bytes count, if it takes no more of them than CSR with the same values, all of which are stored.
+/// outside, where bytes count, if it takes no more of them than CSR with the same values, all of which are stored. Where other
+/// formats have no array of values, half of the cache counts, which is near a multiprocessor.
 fn suits_diagonals(
     places: u64,
     entries: u64,
@@ -420,7 +422,7 @@ fn suits_diagonals(
     valued: bool,
 ) -> bool {
     let bytes = places * value_bytes;
-    if bytes + vectors <= l2_bytes {
+    if bytes + vectors <= if valued { l2_bytes } else { l2_bytes / 2 } {
         return places as f64 <= MOST_PLACES * entries as f64;
     }
     valued && bytes <= entries * (value_bytes + size_of::<u32>() as u64)
@@ -475,8 +477,9 @@ mod tests {
         let (large, none) = (1 << 20, 0);
         assert!(suits(2000, 8, large, true) && !suits(2001, 8, large, true));
         assert!(suits(2000, 4, large, false));
-        // At the size of the cache.
-        assert!(suits(2000, 8, 32_000, false) && !suits(2000, 8, 31_999, false));
+        // At the size of the cache, and at half of it.
+        assert!(suits(2000, 8, 32_000, true) && !suits(2000, 8, 31_999, true));
+        assert!(suits(2000, 8, 64_000, false) && !suits(2000, 8, 63_999, false));
         // 12 bytes an entry, and 8.
         assert!(suits(1500, 8, none, true) && !suits(1501, 8, none, true));
         assert!(suits(2000, 4, none, true) && !suits(2001, 4, none, true));
