@@ -105,10 +105,13 @@ pub const RESIDENT_BLOCKS: &[(&str, (u32, u32))] = &[
 /// the 32 that the assembler keeps to and what all loads in flight take, as measured (docs/tuning-log-gpu-spmm.md, Registers).
 #[cfg(not(target_arch = "nvptx64"))]
 pub const MOST_REGISTERS: &[(&str, u32)] = &[
+    ("spmm_bsr_2_4_f64", 72),
+    ("spmm_bsr_6_2_f64", 96),
     ("spmm_csr_row_split_2_f64", 56),
     ("spmm_csr_row_split_4_f64", 64),
     ("spmm_csr_stream_2_f64", 48),
     ("spmm_sell_row_split_4_f64", 72),
+    ("spmv_bsr_2_f64", 40),
     ("spmv_sellp_coded", 48),
     ("spmv_sellp_equal_f64", 40),
     ("spmv_sellp_equal_sorted_f64", 48),

@@ -162,7 +162,11 @@ fn chosen<T: DeviceReal>(
         nonzero_splits.push(nonzero_split(Some("16")));
     }
     let row_split = || Candidate::with(&csr_row_split::INFO, &[], csr_row_split::on_device);
-    let stream = || Candidate::with(&csr_stream::INFO, &[], csr_stream::on_device);
+    let stream = || {
+        // Threads for many columns leave few for the entries of a long row.
+        let block = (small && even && k >= WIDE).then_some(("block", Value::Count(256)));
+        Candidate::with(&csr_stream::INFO, block.as_slice(), csr_stream::on_device)
+    };
     // Long rows whose entries threads share. Threads for the columns leave the others of a warp to do so in
     // `csr-row-split`, which needs no barrier while each has no more of them than it loads at once.
     let sharing = || {
@@ -469,13 +473,14 @@ mod tests {
         let most = "sell-row-split[block=64,columns=4,sigma=1]";
         let tiled = "csr-nonzero-split[columns=2,tile=16]";
         let tiled_odd = "csr-nonzero-split[columns=1,tile=16]";
-        let stream = "csr-stream";
+        let (stream, large_stream) = ("csr-stream", "csr-stream[block=256]");
         let cases: &[Case] = &[
             (skewed, 8, columns, (9.0, 9.0), &[stream, "csr-segmented-sum"]),
             (skewed_short, 8, rows, (9.0, 9.0), &[stream]),
             (skewed_short, 33, rows, (9.0, 9.0), &[stream, odd, tiled_odd]),
             (Structure { longest_row: 900, ..SMALL }, 16, rows, (9.0, 9.0), &[stream]),
-            (Structure { longest_row: 900, ..SMALL }, 64, rows, (9.0, 9.0), &[stream]),
+            (Structure { longest_row: 900, ..SMALL }, 64, rows, (9.0, 9.0), &[large_stream]),
+            (Structure { longest_row: 900, ..SMALL }, 65, rows, (9.0, 9.0), &[stream]),
             (skewed, 32, columns, (9.0, 9.0), &[stream, even, tiled]),
             (skewed, 16, rows, (9.0, 9.0), &[stream, even]),
             // Column-major.
@@ -532,7 +537,7 @@ mod tests {
             (SMALL, 33, rows, (1.2, 1.0), &[sell]),
             (small_long, 32, rows, (1.0, 1.0), &[wide]),
             (small_longer, 32, rows, (1.0, 1.0), &[wide, lanes, stream]),
-            (small_longer, 64, rows, (1.0, 1.0), &[wide, stream]),
+            (small_longer, 64, rows, (1.0, 1.0), &[wide, large_stream]),
             (long, 8, rows, (1.2, 1.0), &[sell, lanes]),
             (Structure { mean_row: 33, ..long }, 8, rows, (1.2, 1.0), &[sell, lanes, stream]),
             (Structure { rows: 70_000, ..long }, 8, rows, (1.2, 1.0), &[sell]),
