@@ -9,12 +9,12 @@ use crate::scaled::Update;
 use crate::simd::LANES;
 use crate::{Threads, scaled};
 
-/// Rows of up to so many entries are never split.
+/// Rows of up to so many entries are not split, unless a chunk of [`LANES`] rows as long as they is more than one in
+/// [`CHUNKS`] of what a thread has.
 pub(super) const LONG: usize = 2048;
-/// Nor are rows of up to so many times the mean, if [`LANES`] of them are a small part of what a thread has: one
-/// in so many.
-const USUAL: usize = 4;
 const CHUNKS: usize = 4;
+/// Nor are rows of up to so many times the mean, if such a chunk is less than that.
+const USUAL: usize = 4;
 /// A chunk column may be stored for each entry of a row and more; they are counted in 16 bits.
 const MOST: usize = 1 << 15;
 
@@ -23,7 +23,7 @@ pub(super) fn longest_whole(row_ptr: &[u32], threads: usize) -> usize {
     let (rows, entries) = (row_ptr.len() - 1, row_ptr[row_ptr.len() - 1] as usize);
     let usual = USUAL * entries / rows.max(1);
     let of_thread = entries / threads.max(1) / (LANES * CHUNKS);
-    LONG.max(usual.min(of_thread).min(MOST))
+    of_thread.clamp(usual.min(LONG), LONG).max(usual.min(of_thread).min(MOST))
 }
 
 /// The long rows of a matrix, and workspace for the partial sums of the threads.
@@ -121,15 +121,18 @@ mod tests {
     }
 
     #[test]
-    fn usual_rows_are_whole_where_threads_have_many_of_them() {
+    fn rows_are_whole_where_they_are_a_small_part_of_what_a_thread_has() {
         assert_eq!(longest(100_000, 7, 2), LONG);
-        assert_eq!(longest(1000, 3000, 2), 4 * 3000);
         // A chunk of eight is a quarter of what a thread has.
+        assert_eq!(longest(1000, 12, 2), 1000 * 12 / 2 / 32);
+        assert_eq!(longest(1000, 3000, 2), 4 * 3000);
         assert_eq!(longest(1000, 3000, 16), 1000 * 3000 / 16 / 32);
-        assert_eq!(longest(1000, 3000, 1000), LONG);
         assert_eq!(longest(1000, 20_000, 2), MOST);
-        for row_ptr in [&[0][..], &[0, 0], &[0, 5]] {
-            assert_eq!(longest_whole(row_ptr, 0), LONG);
+        // Usual ones, however few.
+        assert_eq!(longest(10, 12, 2), 4 * 12);
+        assert_eq!(longest(1000, 3000, 1000), LONG);
+        for (row_ptr, expected) in [(&[0][..], 0), (&[0, 0], 0), (&[0, 5], 20)] {
+            assert_eq!(longest_whole(row_ptr, 0), expected);
         }
     }
 }

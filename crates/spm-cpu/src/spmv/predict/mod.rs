@@ -165,8 +165,8 @@ pub fn predict_transposed<T: Scalar>(
     rates: &Rates,
 ) -> TransposedPredictions {
     let structure = Structure::sample(&a, threads);
-    let way = structure.ways(&a).swap_remove(0);
     let threads = threads.max(1);
+    let way = structure.ways(&a, threads).swap_remove(0);
     let balance = balance(&a, threads);
     let copied = structure.predict(&a, &way, threads, balance, rates).seconds;
     let scatter = Way { family: Family::Scatter, ..way };
@@ -236,7 +236,7 @@ fn predict_ways<T: Scalar>(
     rates: &Rates,
 ) -> Vec<OnThreads> {
     let (threads, balance) = (threads.max(1), balance(a, threads));
-    let mut ways = structure.ways(a);
+    let mut ways = structure.ways(a, threads);
     if T::IS_COMPLEX {
         // The kernels for complex matrices sum the rows of CSR.
         ways.retain(|way| way.family == Family::Csr);

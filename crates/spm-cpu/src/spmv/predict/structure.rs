@@ -27,6 +27,10 @@ const VALUES: usize = 256;
 const WINDOW: usize = 256;
 /// Rows of the largest window that rows are sorted in.
 pub(in crate::spmv) const LARGEST_WINDOW: usize = WINDOWS * WINDOW;
+/// The most rows of a thread over the mean from which on threads that share one window may be slower than bands of tiles,
+/// and elements for each entry of rows sorted in small windows from which on those are no better.
+const UNEVEN: f64 = 1.25;
+const PADDED: f64 = 1.1;
 /// Bytes of a cache line.
 const LINE: usize = 64;
 /// Columns of a tile of `sell-tiles`.
@@ -57,8 +61,8 @@ pub(super) struct Way {
     pub(super) looked_up: f64,
     /// Elements, of those above, that belong to another family.
     pub(super) rest: Option<(Family, f64)>,
-    /// Windows of sorted rows, which threads do not divide.
-    pub(super) windows: Option<usize>,
+    /// Rows of a window of sorted rows, which threads do not divide.
+    pub(super) window: Option<usize>,
 }
 
 /// The structure of a matrix as estimated from some of its rows. Numbers are per entry unless they say
@@ -169,8 +173,8 @@ impl Structure {
         }
     }
 
-    /// All ways, the one straight from CSR first.
-    pub(super) fn ways<T: Scalar>(&self, a: &CsrView<'_, T>) -> Vec<Way> {
+    /// All ways for so many threads, the one straight from CSR first.
+    pub(super) fn ways<T: Scalar>(&self, a: &CsrView<'_, T>, threads: usize) -> Vec<Way> {
         let (rows, nnz) = (a.rows() as f64, a.nnz() as f64);
         let value = T::BYTES as f64;
         let pointers = 4.0 * (rows + 1.0);
@@ -191,7 +195,7 @@ impl Structure {
             coded: false,
             looked_up: 0.0,
             rest: None,
-            windows: None,
+            window: None,
         };
         let mut ways = vec![direct];
         // A list of the rows that have entries, where it is shorter than the pointers of all rows.
@@ -225,7 +229,7 @@ impl Structure {
             coded: false,
             looked_up: 0.0,
             rest: None,
-            windows: None,
+            window: None,
         });
         if let Some(DetectedBlocks { size, padding_ratio, .. }) = self.blocks {
             let stored = nnz * padding_ratio;
@@ -247,7 +251,7 @@ impl Structure {
                 coded: false,
                 looked_up: 0.0,
                 rest: None,
-                windows: None,
+                window: None,
             });
         }
         let chunks = 12.0 * rows / LANES as f64;
@@ -292,7 +296,7 @@ impl Structure {
                 coded: table.is_some(),
                 looked_up: if looks_up(table) { nnz * (elements + contiguous) } else { 0.0 },
                 rest: Some(rest),
-                windows: (sigma > 1).then(|| a.rows().div_ceil(sigma).max(1)),
+                window: (sigma > 1).then_some(sigma),
             }
         };
         // Blocks are a poorer sample of padding than windows of row lengths are.
@@ -329,11 +333,13 @@ impl Structure {
                 coded: false,
                 looked_up: 0.0,
                 rest: None,
-                windows: None,
+                window: None,
             });
         }
         let tile = f64::from(TILE) * value;
-        if self.reach > tile {
+        // A band of tiles sorts all of its rows, and each thread has one.
+        let uneven = largest_share(a.rows(), LARGEST_WINDOW, threads) > UNEVEN && near > PADDED;
+        if self.reach > tile || uneven {
             let padded = far.max(1.0);
             let bytes = nnz * (padded * (value + 2.0) + 4.0 * self.runs);
             ways.push(Way {
@@ -347,11 +353,11 @@ impl Structure {
                 indices: 0.0,
                 bytes,
                 made: bytes,
-                reach: tile,
+                reach: self.reach.min(tile),
                 coded: false,
                 looked_up: 0.0,
                 rest: None,
-                windows: None,
+                window: None,
             });
         }
         ways
@@ -379,10 +385,7 @@ impl Structure {
             + way.looked_up * rates.lookup()
             + way.indices * cost.index;
         let waiting = self.waiting(a, way, threads, rates);
-        // The most windows of a thread over the mean: the last thread reads and computes alone.
-        let of_windows =
-            |windows: usize| (windows.div_ceil(threads) * threads) as f64 / windows as f64;
-        let of_windows = way.windows.map_or(1.0, of_windows);
+        let of_windows = way.window.map_or(1.0, |window| largest_share(a.rows(), window, threads));
         let share = balance.max(of_windows) / threads as f64;
         let reading = of_windows * bytes / rates.read(bytes, threads);
         let planned = rates.cost(if way.coded { Family::SellCodes } else { way.family });
@@ -422,6 +425,12 @@ impl Structure {
         let far = (rates.gather(reach, threads) - rates.near(threads)).max(0.0);
         elements * far
     }
+}
+
+/// The most rows of a thread over the mean, if windows of rows are not divided: the last thread reads and computes alone.
+fn largest_share(rows: usize, window: usize, threads: usize) -> f64 {
+    let windows = rows.div_ceil(window).div_ceil(threads);
+    (windows * window).min(rows) as f64 * threads as f64 / rows.max(1) as f64
 }
 
 /// Whether a table of so many values is beyond the registers.

@@ -16,7 +16,7 @@ use std::ops::Range;
 pub(super) use self::coding::CODES;
 use self::coding::{Coding, most_codes};
 use self::segment::{Columns, MOST_ROWS, Segment, Values};
-use super::long_rows::{self, LONG, LongRows};
+use super::long_rows::{self, LongRows};
 use super::plan::{Memory, Product, boxed};
 use super::repair::repair;
 use super::row::Summing;
@@ -128,7 +128,7 @@ fn check_segments<T: Scalar>(
     let entries = |rows: &Range<usize>| (a.row_ptr()[rows.end] - a.row_ptr()[rows.start]) as usize;
     let most_entries = segments.iter().map(entries).max().unwrap_or(0);
     let most_rows = segments.iter().map(Range::len).max().unwrap_or(0);
-    let long = (a.nnz() / LONG) * (size_of::<u32>() + options.threads.count() * T::BYTES);
+    let long = (a.nnz() / longest.max(1)) * (size_of::<u32>() + options.threads.count() * T::BYTES);
     let kept = segment::row_bytes::<T>(segments.len(), a.rows()) + 3 * long;
     let order = size_of::<usize>() * most_rows;
     // Arrays that double are there twice for a moment, in as many segments as there are threads.
