@@ -98,18 +98,23 @@ impl Items {
     }
 }
 
+/// Whether so many threads for each entry fill a device that runs `resident` at once so many times.
+fn fills(entries: usize, threads: usize, times: usize, resident: usize) -> bool {
+    entries.saturating_mul(threads) >= resident.saturating_mul(times)
+}
+
+/// The parameter [`COLUMNS`]: where four columns for each thread would leave the device idle, a thread that has two waits
+/// less.
+fn columns(asked: &'static str, k: usize, entries: usize, resident: usize) -> &'static str {
+    let pairs = k > 0 && k.is_multiple_of(2) && !fills(entries, k / 4, FULL_ROUNDS, resident);
+    if asked == "auto" && pairs { "2" } else { asked }
+}
+
 pub(super) fn on_device<T: DeviceReal>(problem: DeviceProblem<'_, T>) -> Planned<T> {
     let Problem { device, a, dense, parameters, .. } = problem;
-    let at_least = |threads: usize, times: usize| {
-        let resident = device.info().resident_threads();
-        a.csr.entries().saturating_mul(threads) >= resident.saturating_mul(times)
-    };
-    // A thread with fewer columns waits less.
-    let pairs = dense.k > 0 && dense.k.is_multiple_of(2) && !at_least(dense.k / 4, FULL_ROUNDS);
-    let columns = match parameters.choice(COLUMNS.name) {
-        "auto" if pairs => "2",
-        columns => columns,
-    };
+    let (entries, resident) = (a.csr.entries(), device.info().resident_threads());
+    let at_least = |threads: usize, times: usize| fills(entries, threads, times, resident);
+    let columns = columns(parameters.choice(COLUMNS.name), dense.k, entries, resident);
     let parameters = &parameters.clone().with(COLUMNS.name, Value::Choice(columns));
     let shape = ColumnShape::new(INFO.id, dense.k, parameters)?;
     let block = problem.block();
@@ -203,6 +208,17 @@ mod tests {
     fn no_more_parts_than_a_part_has_entries() {
         let Items { parts, long_rows, .. } = Items::new(&[0, 10_000, 10_008], 4, (4, 4), 4);
         assert_eq!((parts, long_rows), (102, vec![[0, 0, 100, 0], [1, 100, 102, 0]]));
+    }
+
+    #[test]
+    fn threads_have_two_columns_until_four_fill_the_device() {
+        let of = |k: usize, entries: usize| columns("auto", k, entries, 1000);
+        assert_eq!(
+            [of(32, 499), of(32, 500), of(64, 249), of(64, 250)],
+            ["2", "auto", "2", "auto"]
+        );
+        assert_eq!([of(0, 10), of(33, 10), of(2, 10)], ["auto", "auto", "2"]);
+        assert_eq!(columns("4", 32, 10, 1000), "4");
     }
 
     #[test]

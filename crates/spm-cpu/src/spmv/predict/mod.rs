@@ -437,6 +437,19 @@ mod tests {
     }
 
     #[test]
+    fn bands_of_tiles_occupy_all_threads() {
+        let has_tiles = |name: &str, threads| {
+            let predictions = predict(matrix(name).view(), threads, &Rates::typical());
+            predictions.converted.iter().any(|of| of.label.starts_with("sell-tiles"))
+        };
+        // Two windows of 4096 rows, the second with 904.
+        let skewed = "powerlaw[rows=5000,cols=5000,entries=100000,longest=4000]";
+        assert!(has_tiles(skewed, 2) && !has_tiles(skewed, 1));
+        // Rows of one length need no sorting.
+        assert!(!has_tiles("stencil5[n=50]", 2));
+    }
+
+    #[test]
     fn the_choice_is_the_least_total() {
         let one = |label: &str, seconds, planning| Prediction {
             label: label.into(),

@@ -576,3 +576,18 @@ fn sorted_elements(row_ptr: &[u32], longest: usize) -> [f64; 3] {
     let entries = all.iter().sum::<usize>().max(1) as f64;
     [sums[0], sums[1], elements(&all)].map(|elements| elements as f64 / entries)
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn threads_do_not_divide_windows() {
+        assert_eq!(largest_share(8192, 4096, 2), 1.0);
+        assert_eq!(largest_share(5000, 4096, 2), 4096.0 / 2500.0);
+        assert_eq!(largest_share(700, 4096, 2), 2.0);
+        // Two of three windows.
+        assert_eq!(largest_share(600, 256, 2), 512.0 / 300.0);
+        assert_eq!([largest_share(700, 4096, 1), largest_share(0, 256, 2)], [1.0, 0.0]);
+    }
+}
