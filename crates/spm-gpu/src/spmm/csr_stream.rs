@@ -112,11 +112,11 @@ fn columns(asked: &'static str, k: usize, entries: usize, resident: usize) -> &'
 
 pub(super) fn on_device<T: DeviceReal>(problem: DeviceProblem<'_, T>) -> Planned<T> {
     let Problem { device, a, dense, parameters, .. } = problem;
-    let (entries, resident) = (a.csr.entries(), device.info().resident_threads());
-    let at_least = |threads: usize, times: usize| fills(entries, threads, times, resident);
-    let columns = columns(parameters.choice(COLUMNS.name), dense.k, entries, resident);
+    let resident = device.info().resident_threads();
+    let columns = columns(parameters.choice(COLUMNS.name), dense.k, a.csr.entries(), resident);
     let parameters = &parameters.clone().with(COLUMNS.name, Value::Choice(columns));
     let shape = ColumnShape::new(INFO.id, dense.k, parameters)?;
+    let at_least = |times: usize| fills(a.csr.entries(), shape.lanes, times, resident);
     let block = problem.block();
     let groups = block / shape.lanes;
     let bytes = |plane: usize| {
@@ -127,9 +127,9 @@ pub(super) fn on_device<T: DeviceReal>(problem: DeviceProblem<'_, T>) -> Planned
     let entries = parameters.choice(ENTRIES.name).parse().unwrap_or_else(|_| {
         // More take the first-level cache from X.
         let few_rows = at_once * groups < SMALL_TILE && shape.columns <= 2 && shape.lanes <= 8;
-        if few_rows && at_least(shape.lanes, LARGER) { 2 * at_once } else { at_once }
+        if few_rows && at_least(LARGER) { 2 * at_once } else { at_once }
     });
-    let (whole, part) = if at_least(shape.lanes, LARGE) { PARTS } else { SMALL_PARTS };
+    let (whole, part) = if at_least(LARGE) { PARTS } else { SMALL_PARTS };
     let parts_of = (groups * whole, groups * part);
     let (plane, tile) = (entries * block, entries * groups);
     let longest = parameters.choice(SPLIT.name).parse().unwrap_or(LONGEST).min(tile);
