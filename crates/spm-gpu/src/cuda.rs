@@ -15,7 +15,7 @@ use crate::error::{GpuError, check, from_cust};
 use crate::info::DeviceInfo;
 use crate::pool::Pool;
 use crate::ptx;
-use crate::stream::Readers;
+use crate::stream::{IdleStreams, Readers};
 
 /// Dynamic shared memory that a launch may have without opting in.
 const SHARED_WITHOUT_OPT_IN: u32 = 48 * 1024;
@@ -28,6 +28,7 @@ pub(crate) struct Cuda {
     functions: Mutex<HashMap<&'static str, Function>>,
     pool: Pool,
     readers: OnceLock<Readers>,
+    idle_streams: IdleStreams,
     device: sys::CUdevice,
     context: Context,
 }
@@ -55,7 +56,7 @@ impl Drop for Module {
 
 impl Drop for Cuda {
     fn drop(&mut self) {
-        // The modules are unloaded next, from the context of this device.
+        // Modules and streams go next, from the context of this device.
         let _ = self.make_current();
         self.pool.release();
     }
@@ -66,7 +67,8 @@ impl Cuda {
         let context = Context::new(device).map_err(|e| from_cust("cuDevicePrimaryCtxRetain", e))?;
         let (pool, device) = (Pool::new(), device.as_raw());
         let (functions, readers) = (Mutex::default(), OnceLock::new());
-        Ok(Self { functions, pool, readers, device, context })
+        let idle_streams = IdleStreams::default();
+        Ok(Self { functions, pool, readers, idle_streams, device, context })
     }
 
     /// The context of the driver, which devices with one ordinal share.
@@ -108,6 +110,11 @@ impl Cuda {
             sys::CUresult::CUDA_ERROR_PEER_ACCESS_ALREADY_ENABLED => Ok(true),
             answer => check("cuCtxEnablePeerAccess", answer).map(|()| true),
         }
+    }
+
+    /// Streams that steps of planning take turns in.
+    pub(crate) fn idle_streams(&self) -> &IdleStreams {
+        &self.idle_streams
     }
 
     /// The pool of device memory.

@@ -1,9 +1,9 @@
 //! CUDA streams and events.
 
 use std::ffi::c_void;
-use std::ptr;
-use std::sync::Arc;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
+use std::{mem, ptr};
 
 use cust::context::CurrentContext;
 use cust::sys;
@@ -29,6 +29,8 @@ struct Queue {
     device: Device,
     /// Whether another library destroys the stream.
     foreign: bool,
+    /// Whether the device keeps the driver's stream for a later [`Stream::of_planning`].
+    kept: bool,
 }
 
 impl Queue {
@@ -84,7 +86,22 @@ impl Stream {
     /// # Errors
     /// A device that fails.
     pub fn new(device: &Device) -> Result<Self, GpuError> {
-        Self::with(device, false)
+        Self::with(device, false, false)
+    }
+
+    /// A stream for a step of planning. The driver's stream is that of an earlier step if one is free: to create and
+    /// destroy one takes as long as a short kernel.
+    ///
+    /// # Errors
+    /// A device that fails.
+    pub(crate) fn of_planning(device: &Device) -> Result<Self, GpuError> {
+        if let Backend::Cuda(cuda) = device.backend()
+            && let Some(stream) = cuda.idle_streams().take()
+        {
+            let (handle, device) = (Handle::Cuda(stream), device.clone());
+            return Ok(Self(Arc::new(Queue { handle, device, foreign: false, kept: true })));
+        }
+        Self::with(device, false, true)
     }
 
     /// A new stream whose kernels start before waiting blocks of those in other streams.
@@ -92,10 +109,10 @@ impl Stream {
     /// # Errors
     /// A device that fails.
     pub fn prioritized(device: &Device) -> Result<Self, GpuError> {
-        Self::with(device, true)
+        Self::with(device, true, false)
     }
 
-    fn with(device: &Device, prioritized: bool) -> Result<Self, GpuError> {
+    fn with(device: &Device, prioritized: bool, kept: bool) -> Result<Self, GpuError> {
         let handle = match device.backend() {
             Backend::Cuda(cuda) => {
                 cuda.make_current()?;
@@ -116,7 +133,7 @@ impl Stream {
             }
             Backend::Emulator(emulator) => Handle::Emulated(emulator.stream()),
         };
-        Ok(Self(Arc::new(Queue { handle, device: device.clone(), foreign: false })))
+        Ok(Self(Arc::new(Queue { handle, device: device.clone(), foreign: false, kept })))
     }
 
     /// A stream of another library: a `CUstream` or `cudaStream_t` of the device's primary context, which
@@ -132,7 +149,7 @@ impl Stream {
             Backend::Cuda(_) => Handle::Foreign(ForeignStream(raw.cast())),
             Backend::Emulator(emulator) => Handle::Emulated(emulator.stream()),
         };
-        Self(Arc::new(Queue { handle, device: device.clone(), foreign: true }))
+        Self(Arc::new(Queue { handle, device: device.clone(), foreign: true, kept: false }))
     }
 
     /// The device that it belongs to.
@@ -253,6 +270,40 @@ impl Drop for Queue {
         // The handle is destroyed next; without a context it would stay with the driver.
         if !self.foreign {
             let _ = self.device.make_current();
+        }
+        if !self.kept {
+            return;
+        }
+        let none = Handle::Foreign(ForeignStream(ptr::null_mut()));
+        if let (Handle::Cuda(stream), Backend::Cuda(cuda)) =
+            (mem::replace(&mut self.handle, none), self.device.backend())
+        {
+            cuda.idle_streams().put(stream);
+        }
+    }
+}
+
+/// Streams of the driver that no step of planning uses.
+#[derive(Debug, Default)]
+pub(crate) struct IdleStreams(Mutex<Vec<cust::stream::Stream>>);
+
+impl IdleStreams {
+    /// As many as planning uses at once.
+    const MOST: usize = 4;
+
+    fn streams(&self) -> MutexGuard<'_, Vec<cust::stream::Stream>> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn take(&self) -> Option<cust::stream::Stream> {
+        self.streams().pop()
+    }
+
+    /// What is still in the stream comes before what its next user puts there.
+    fn put(&self, stream: cust::stream::Stream) {
+        let mut streams = self.streams();
+        if streams.len() < Self::MOST {
+            streams.push(stream);
         }
     }
 }

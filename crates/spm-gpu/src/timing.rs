@@ -104,7 +104,7 @@ impl<T: DeviceScalar> Clock<T> {
     /// With operands of these lengths.
     pub(crate) fn new(device: &Device, x: usize, y: usize) -> Result<Self, GpuError> {
         let (x, y) = (DeviceBuffer::zeroed(device, x)?, DeviceBuffer::zeroed(device, y)?);
-        Ok(Self { x, y, stream: Stream::new(device)? })
+        Ok(Self { x, y, stream: Stream::of_planning(device)? })
     }
 
     /// Seconds of a product: of a batch in a row, behind the warm-up that they wait for, and the least

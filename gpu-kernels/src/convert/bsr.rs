@@ -104,41 +104,98 @@ impl BlockRow {
     }
 }
 
-/// Block rows that a sample reads, and entries of each after which it reads no more: so many that the left end of
-/// a band counts for little.
+/// Block rows that a sample reads.
 pub const BSR_SAMPLES: u32 = 32;
+/// Entries of a block row that a sample reads, about: so many that the left end of a band counts for little.
 const SAMPLE_ENTRIES: u32 = 1024;
 
+/// The first entries of a row, in the columns below a bound.
+#[derive(Clone, Copy)]
+struct SampledRow {
+    start: u32,
+    end: u32,
+}
+
+impl SampledRow {
+    /// Whether an entry is in these columns, which the entries of a row have in ascending order.
+    #[inline(always)]
+    fn has(self, cols: core::ops::Range<u32>, col_ind: DevicePtr<u32>) -> bool {
+        let (mut from, mut to) = (self.start, self.end);
+        while from < to {
+            let middle = from + (to - from) / 2;
+            if col_ind.load(middle) < cols.start {
+                from = middle + 1;
+            } else {
+                to = middle;
+            }
+        }
+        from < self.end && col_ind.load(from) < cols.end
+    }
+}
+
 kernel! {
-    /// Blocks and entries of [`BSR_SAMPLES`] block rows, evenly spread, for each of `sizes`; at most about 1024
-    /// entries of each. Sizes are from 1 to [`MOST_BLOCK_SIZE`]. Grid: at least a thread for each.
+    /// Blocks and entries of [`BSR_SAMPLES`] block rows, evenly spread, for each of `count` sizes, which are the bytes
+    /// of `sizes`, from 1 to [`MOST_BLOCK_SIZE`]; at most about 1024 entries of each. A warp for each: a lane looks for the
+    /// block of its entry in the rows before. Grid: at least as many warps; block: a multiple of 32.
     pub fn convert_bsr_sample(
         rows: u32,
         count: u32,
-        sizes: DevicePtr<u32>,
+        sizes: u64,
         row_ptr: DevicePtr<u32>,
         col_ind: DevicePtr<u32>,
         seen: DevicePtrMut<[u32; 2]>,
     ) {
-        let thread = thread::index_1d();
-        if thread >= count * BSR_SAMPLES {
+        let (item, lane) = (thread::index_1d() / WARP_SIZE, thread::index_1d() % WARP_SIZE);
+        if item >= count * BSR_SAMPLES {
             return;
         }
-        let size = sizes.load(thread / BSR_SAMPLES);
+        let size = (sizes >> (item / BSR_SAMPLES * 8)) as u32 & 0xff;
         let block_rows = divide(rows, size);
         let stride = (block_rows / BSR_SAMPLES).max(1);
-        let block_row = thread % BSR_SAMPLES * stride;
+        let block_row = item % BSR_SAMPLES * stride;
         let (mut blocks, mut entries) = (0, 0);
         if block_row < block_rows {
-            let mut row = BlockRow::new(block_row, (rows, size), row_ptr, col_ind);
-            while entries < SAMPLE_ENTRIES
-                && let Some((_, mask)) = row.next()
-            {
-                blocks += 1;
-                entries += mask.count_ones();
+            let first_row = block_row * size;
+            let most = SAMPLE_ENTRIES / size;
+            let row = |r: u32| {
+                let start = row_ptr.load(first_row + r);
+                SampledRow { start, end: row_ptr.load(first_row + r + 1).min(start.saturating_add(most)) }
+            };
+            // Beyond the last columns of rows that are cut, blocks would miss entries.
+            let mut cols = u32::MAX;
+            for r in 0..size {
+                let SampledRow { start, end } = row(r);
+                if end - start == most {
+                    cols = (divide(col_ind.load(end - 1), size) * size).min(cols);
+                }
+            }
+            for r in 0..size {
+                let SampledRow { start, end } = row(r);
+                let mut entry = start + lane;
+                while entry < end {
+                    let col = col_ind.load(entry);
+                    if col < cols {
+                        let first_col = divide(col, size) * size;
+                        let repeated = entry > start && col_ind.load(entry - 1) >= first_col;
+                        let of_block = first_col..first_col.saturating_add(size);
+                        let seen_before = |before: u32| row(before).has(of_block.clone(), col_ind);
+                        let mut new = !repeated;
+                        let mut before = 0;
+                        while new && before < r {
+                            new = !seen_before(before);
+                            before += 1;
+                        }
+                        blocks += u32::from(new);
+                        entries += 1;
+                    }
+                    entry += WARP_SIZE;
+                }
             }
         }
-        seen.store(thread, [blocks, entries]);
+        let (blocks, entries) = (warp_fold(blocks, |a, b| a + b), warp_fold(entries, |a, b| a + b));
+        if lane == 0 {
+            seen.store(item, [blocks, entries]);
+        }
     }
     as BsrSample
 }

@@ -28,19 +28,19 @@ pub(crate) fn detect_blocks<T: DeviceScalar>(
     }
     let device = a.device();
     let count = BLOCK_SIZES.len() * BSR_SAMPLES as usize;
-    let sizes = DeviceBuffer::from_slice(device, &BLOCK_SIZES.map(|size| size as u32))?;
     let mut seen = DeviceBuffer::uninitialized(device, count)?;
+    const { assert!(BLOCK_SIZES.len() <= size_of::<u64>()) };
     let args = BsrSample {
         rows: a.rows() as u32,
         count: BLOCK_SIZES.len() as u32,
-        sizes: sizes.ptr(),
+        sizes: BLOCK_SIZES.iter().rev().fold(0, |sizes, &size| sizes << 8 | size as u64),
         row_ptr: a.row_ptr.ptr(),
         col_ind: a.col_ind.ptr(),
         seen: seen.ptr_mut(),
     };
-    let launch = threads(device, count)?;
+    let launch = warps(device, count)?;
     // SAFETY: verified CSR arrays, a pair for each sample of each size.
-    unsafe { device.launch::<BsrSample>(launch, &Stream::new(device)?, args)? };
+    unsafe { device.launch::<BsrSample>(launch, &Stream::of_planning(device)?, args)? };
     let seen: Vec<[u32; 2]> = seen.to_vec()?;
     let padding_ratio = |size: usize| {
         let of_size = BLOCK_SIZES.iter().zip(seen.chunks(BSR_SAMPLES as usize));
@@ -108,7 +108,7 @@ impl<'a, T: DeviceScalar> BsrBlocks<'a, T> {
             return Err(PlanError::Unsupported { kernel: super::ID, reason });
         }
         let (device, block_rows) = (a.device(), a.rows().div_ceil(size));
-        let stream = Stream::new(device)?;
+        let stream = Stream::of_planning(device)?;
         let mut counts = DeviceBuffer::uninitialized(device, block_rows)?;
         let mut total = DeviceBuffer::<u32>::zeroed(device, 1)?;
         let args = BsrCounts {

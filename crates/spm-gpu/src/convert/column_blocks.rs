@@ -64,7 +64,7 @@ impl<T: DeviceReal> DeviceColumnBlocks<T> {
         budget: &MemoryBudget,
     ) -> Result<Self, PlanError> {
         let device = a.device();
-        let stream = Stream::new(device)?;
+        let stream = Stream::of_planning(device)?;
         let launch = warps(device, a.rows())?;
         let ColumnBlockShape { col_blocks, block_cols } = cut;
         let parts = a.rows() * col_blocks;

@@ -49,7 +49,7 @@ impl<T: DeviceReal> DeviceDia<T> {
             return Ok(None);
         }
         let device = csr.device();
-        let stream = Stream::new(device)?;
+        let stream = Stream::of_planning(device)?;
         let offsets = DeviceBuffer::from_slice(device, &distances)?;
         let values = if single {
             DeviceReducedValues::Single(DeviceBuffer::uninitialized(device, places as usize)?)
@@ -102,7 +102,7 @@ fn distances<T: DeviceReal>(csr: &DeviceCsr<T>) -> Result<Option<Vec<u32>>, Plan
         return Ok(None);
     }
     let device = csr.device();
-    let stream = Stream::new(device)?;
+    let stream = Stream::of_planning(device)?;
     let mut seen = vec![NO_DIAGONAL; DIAGONAL_TABLE as usize + 1];
     seen[DIAGONAL_TABLE as usize] = 0;
     let mut table = DeviceBuffer::from_slice(device, &seen)?;

@@ -30,7 +30,7 @@ impl<T: DeviceReal> DeviceDictionary<T> {
             return Ok(None);
         }
         let device = a.device();
-        let stream = Stream::new(device)?;
+        let stream = Stream::of_planning(device)?;
         let mut words = vec![NO_VALUE; VALUE_TABLE as usize];
         // Behind the table: whether there are too many.
         words.push(0);

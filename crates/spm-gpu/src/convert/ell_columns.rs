@@ -63,7 +63,7 @@ fn words<T: DeviceReal>(
     launch: Launch,
 ) -> Result<Option<DeviceBuffer<u32>>, PlanError> {
     let device = csr.device();
-    let stream = Stream::new(device)?;
+    let stream = Stream::of_planning(device)?;
     let threads = (launch.grid.count() * launch.block.count()) as usize;
     let bits = if relative.is_some() { 16 } else { 32 };
     let mut words = DeviceBuffer::uninitialized(device, threads * elements * bits / 32)?;

@@ -17,7 +17,7 @@ pub(crate) use diagonals::DeviceDia;
 pub(crate) use dictionary::DeviceDictionary;
 pub(crate) use ell_columns::DeviceEllColumns;
 pub(crate) use segments::DeviceSegments;
-pub(crate) use sellp::{DeviceSellp, SellpOptions, StoredValues};
+pub(crate) use sellp::{DeviceSellp, MeasuredSellp, SellpOptions, StoredValues};
 pub(crate) use stats::{RowStats, ValueStats};
 pub(crate) use values::{
     COMPRESSED, DeviceReducedValues, NEW_VALUES, NOT_PLANNED, ValueKind, ValuePositions,

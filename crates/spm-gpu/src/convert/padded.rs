@@ -29,7 +29,7 @@ impl<T: DeviceScalar> DeviceHll<T> {
         check_counts((a.rows(), a.cols()), a.entries())?;
         let (device, rows) = (a.device(), a.rows());
         let height = hack_size.min(rows.max(1));
-        let stream = Stream::new(device)?;
+        let stream = Stream::of_planning(device)?;
         let lengths = Lengths::of(a, None, &stream)?;
         let blocks = Blocks::of(&lengths.of_row, height, &stream)?;
         let last_height = rows - blocks.count.saturating_sub(1) * height;
@@ -101,7 +101,7 @@ impl<T: DeviceScalar> DeviceSell<T> {
                 format!("{chunks} chunks of {chunk} rows are more lanes than it can count");
             return Err(PlanError::Unsupported { kernel: ID, reason });
         };
-        let stream = Stream::new(device)?;
+        let stream = Stream::of_planning(device)?;
         let order = if sigma > 1 && rows > 1 { Some(order(a, sigma, &stream)?) } else { None };
         let lengths = Lengths::of(a, order.as_ref(), &stream)?;
         let permutation = order.filter(|_| lengths.moved);

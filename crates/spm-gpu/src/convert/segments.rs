@@ -96,7 +96,7 @@ impl<T: DeviceScalar> DeviceSegments<T> {
         convert: impl FnOnce(Elements<'_>) -> Result<DeviceReducedValues<T>, PlanError>,
     ) -> Result<Self, PlanError> {
         let device = a.device();
-        let stream = Stream::new(device)?;
+        let stream = Stream::of_planning(device)?;
         let piece = SEGMENT_THREADS as usize * entries;
         let mean_row = a.entries() / (a.rows() - stats.empty_rows).max(1);
         let slack = slack(piece, stats.longest_row, mean_row);

@@ -53,8 +53,6 @@ pub(crate) enum StoredValues<T> {
 #[derive(Debug)]
 pub(crate) struct DeviceSellp<T> {
     pub(crate) shape: (usize, usize),
-    /// Stored elements of all chunks.
-    pub(crate) elements: usize,
     pub(crate) log_lanes: u32,
     pub(crate) headers: DeviceBuffer<[u32; 4]>,
     pub(crate) bases: DeviceBuffer<u32>,
@@ -71,15 +69,33 @@ pub(crate) struct DeviceSellp<T> {
     positions: Option<ValuePositions>,
 }
 
-impl<T: DeviceReal> DeviceSellp<T> {
-    /// Converts; `None` if `accept` refuses the number of stored elements.
+/// A matrix whose SELL-P has been measured: its size is known before any of it is written.
+pub(crate) struct MeasuredSellp<'a, T> {
+    a: &'a DeviceCsr<T>,
+    options: SellpOptions<'a, T>,
+    stream: Stream,
+    /// See [`SellpOptions::sigma`].
+    sorted: DeviceBuffer<u16>,
+    /// Exclusive sums of the measured sizes of all chunks, and how each chunk is stored.
+    sums: DeviceBuffer<u32>,
+    modes: DeviceBuffer<u32>,
+    /// Stored elements of all chunks.
+    elements: u64,
+    /// Groups of four bases, and of each lane words of offsets and words of fills.
+    quads: u64,
+    units: u64,
+    fills: u64,
+}
+
+impl<'a, T: DeviceReal> MeasuredSellp<'a, T> {
+    /// Measures; `None` if `accept` refuses the number of stored elements.
     pub(crate) fn new(
-        a: &DeviceCsr<T>,
-        options: &SellpOptions<'_, T>,
+        a: &'a DeviceCsr<T>,
+        options: SellpOptions<'a, T>,
         accept: impl FnOnce(u64) -> Result<bool, PlanError>,
     ) -> Result<Option<Self>, PlanError> {
         let device = a.device();
-        let stream = Stream::new(device)?;
+        let stream = Stream::of_planning(device)?;
         let log_lanes = options.lanes.trailing_zeros();
         let chunks = a.rows().div_ceil(WARP >> log_lanes);
         check_sums(a.entries(), chunks, options.lanes)?;
@@ -128,11 +144,47 @@ impl<T: DeviceReal> DeviceSellp<T> {
             measured = totals(&mut sums, chunks, &stream)?;
         }
         let [elements, quads, units, fills] = measured;
-        let elements = elements * WARP as u64;
         if quads >= 1 << 30 || units >= 1 << 30 {
             let reason = "column offsets of more than 2^37 bytes".to_owned();
             return Err(PlanError::Unsupported { kernel: super::ID, reason });
         }
+        let elements = elements * WARP as u64;
+        Ok(Some(Self { a, options, stream, sorted, sums, modes, elements, quads, units, fills }))
+    }
+
+    /// Bytes that a product reads of the matrix.
+    pub(crate) fn bytes(&self) -> u64 {
+        let rows = self.a.rows() as u64;
+        let chunks = self.modes.len() as u64;
+        let word = size_of::<u32>() as u64;
+        let columns = word * (4 * chunks + 4 * self.quads) + self.offset_bytes();
+        let order = self.sorted.bytes() as u64;
+        let values = match (self.options.dictionary, self.options.values) {
+            (Some(dictionary), _) => self.elements + dictionary.values.bytes() as u64,
+            (None, ValueKind::Equal(_)) => word * (rows + 1 + WARP as u64 * self.fills),
+            (None, ValueKind::Stored) => self.elements * size_of::<T>() as u64,
+            (None, ValueKind::Single) => self.elements * size_of::<f32>() as u64,
+        };
+        columns + order + values
+    }
+
+    /// Whether most column indices take at most 8 bits, so that x is read almost in order.
+    pub(crate) fn is_regular(&self) -> bool {
+        self.offset_bytes() <= self.elements
+    }
+
+    fn offset_bytes(&self) -> u64 {
+        self.units * (WARP * size_of::<u32>()) as u64
+    }
+
+    /// Converts.
+    pub(crate) fn convert(self) -> Result<DeviceSellp<T>, PlanError> {
+        let Self { a, options, stream, sorted, sums, modes, elements, quads, units, fills } = self;
+        let (device, order, chunks) = (a.device(), sorted.ptr(), modes.len());
+        let (rows, row_ptr, col_ind) = (a.rows() as u32, a.row_ptr.ptr(), a.col_ind.ptr());
+        let log_lanes = options.lanes.trailing_zeros();
+        let log_sigma = options.sigma.trailing_zeros();
+        let launch = warps(device, chunks)?;
         let mut headers = DeviceBuffer::uninitialized(device, chunks)?;
         let mut bases = DeviceBuffer::uninitialized(device, 4 * quads as usize)?;
         let mut offsets = DeviceBuffer::uninitialized(device, WARP * units as usize)?;
@@ -207,11 +259,8 @@ impl<T: DeviceReal> DeviceSellp<T> {
         kept.copy_from_on(&a.row_ptr, &stream)?;
         stream.synchronize()?;
         let shape = (a.rows(), a.cols());
-        let (row_ptr, elements) = (kept, elements as usize);
-        let log_lanes = options.lanes.trailing_zeros();
-        Ok(Some(Self {
+        Ok(DeviceSellp {
             shape,
-            elements,
             log_lanes,
             headers,
             bases,
@@ -219,10 +268,10 @@ impl<T: DeviceReal> DeviceSellp<T> {
             fills,
             order: sorted,
             log_sigma,
-            row_ptr,
+            row_ptr: kept,
             values,
             positions,
-        }))
+        })
     }
 }
 
@@ -256,13 +305,6 @@ fn check_sums(entries: usize, chunks: usize, lanes: usize) -> Result<(), PlanErr
     }
     let reason = format!("up to {most} stored elements of a lane are more than 32 bits number");
     Err(PlanError::Unsupported { kernel: super::ID, reason })
-}
-
-impl<T> DeviceSellp<T> {
-    /// Whether most column indices take at most 8 bits, so that x is read almost in order.
-    pub(crate) fn is_regular(&self) -> bool {
-        self.offsets.bytes() <= self.elements
-    }
 }
 
 /// Replaces all measured sizes of `chunks`, and one more word, by their exclusive sums; returns the
@@ -321,7 +363,43 @@ impl<T: DeviceReal> DeviceMatrix for DeviceSellp<T> {
 
 #[cfg(test)]
 mod tests {
+    use spm_testing::generate;
+
     use super::*;
+    use crate::convert::RowStats;
+    use crate::device::Device;
+
+    /// In all orders and ways to store values.
+    #[test]
+    fn bytes_are_known_before_the_conversion() {
+        let device = Device::emulated(Default::default());
+        for name in ["uniform[rows=300,cols=900,entries=2500,values=few]", "stencil5[n=20]"] {
+            let a = generate::named(name).unwrap().generate::<f64>().unwrap();
+            let a = DeviceCsr::new(&device, a.view()).unwrap();
+            let dictionary = DeviceDictionary::of(&a).unwrap();
+            let longest_row = RowStats::of(&a).unwrap().longest_row;
+            let stored = [ValueKind::Stored, ValueKind::Single, ValueKind::Equal(2.0)];
+            let kinds = stored.map(|kind| (kind, None));
+            let coded = dictionary.as_ref().map(|of| (ValueKind::Stored, Some(of)));
+            for (values, dictionary) in kinds.into_iter().chain(coded) {
+                for (sigma, compact) in [(1, true), (1, false), (256, true)] {
+                    let options = SellpOptions {
+                        lanes: 2,
+                        compact,
+                        diagonals: compact,
+                        sigma,
+                        longest_row,
+                        values,
+                        dictionary,
+                        new_values: false,
+                    };
+                    let measured = MeasuredSellp::new(&a, options, |_| Ok(true)).unwrap().unwrap();
+                    let bytes = measured.bytes();
+                    assert_eq!(bytes, measured.convert().unwrap().bytes(), "{name}, {options:?}");
+                }
+            }
+        }
+    }
 
     #[test]
     fn measures_that_might_wrap_are_refused() {

@@ -81,7 +81,7 @@ fn seen(
         return Ok(Vec::new());
     }
     let mut seen = DeviceBuffer::uninitialized(device, warps)?;
-    launch(threads(device, warps * WARP)?, &Stream::new(device)?, seen.ptr_mut())?;
+    launch(threads(device, warps * WARP)?, &Stream::of_planning(device)?, seen.ptr_mut())?;
     Ok(seen.to_vec()?)
 }
 

@@ -55,7 +55,7 @@ const FOURS: std::ops::Range<usize> = 16..32;
 /// The same, of rows in their order that leave none of the device idle.
 const UNSORTED_FOURS: std::ops::Range<usize> = 8..FOURS.start;
 /// Columns of X from which on the second-level cache is the limit, and CSR, whose quads take fewer loads than
-/// elements of SELL, has the more of the first.
+/// elements of SELL, has the more of the first, unless all rows are of about one length.
 const WIDE: usize = 64;
 /// Threads for each entry of a row, with a thread for a row and four columns, from which on they
 /// keep the device busy: one for so many that it runs at once.
@@ -263,7 +263,10 @@ fn chosen<T: DeviceReal>(
                 return if k <= 8 { vec![stream()] } else { before(stream(), nonzero_splits) };
             }
             if !small && even && k >= WIDE && !few_rounds {
-                return before(row_split(), block_row_splits().unwrap_or(nonzero_splits));
+                // Rows of one length: no load waits for a row pointer.
+                let sell = sells(1, SMALL_PADDING).then(|| sell_row_split(&[], 1));
+                let others = block_row_splits().unwrap_or(nonzero_splits);
+                return [row_split()].into_iter().chain(sell).chain(others).collect();
             }
             // Sorting costs more than it gains while rows are few.
             let sorted = entries >= MANY_ENTRIES * device.resident;
@@ -548,12 +551,13 @@ mod tests {
             (LARGE, 32, rows, (1.0, 1.0), &[sell, even, tiled]),
             (LARGE, 34, rows, (1.0, 1.0), &[sell, lanes, even, tiled]),
             (LARGE, 33, rows, (1.0, 1.0), &[sell, odd, tiled_odd]),
-            (LARGE, 64, rows, (1.0, 1.0), &[lanes, even, tiled]),
+            (LARGE, 64, rows, (1.0, 1.0), &[lanes, sell, even, tiled]),
+            (LARGE, 64, rows, (1.1, 1.0), &[lanes, even, tiled]),
             (LARGE, 65, rows, (1.0, 1.0), &[sell, odd, tiled_odd]),
             (middle, 32, rows, (1.0, 1.0), &[sell, wide]),
             (middle, 64, rows, (1.0, 1.0), &[sell, wide]),
-            (Structure { rows: 40_000, ..middle }, 64, rows, (1.0, 1.0), &[lanes, even]),
-            (Structure { mean_row: 20, ..middle }, 64, rows, (1.0, 1.0), &[lanes, even]),
+            (Structure { rows: 40_000, ..middle }, 64, rows, (1.1, 1.0), &[lanes, even]),
+            (Structure { mean_row: 20, ..middle }, 64, rows, (1.0, 1.0), &[lanes, sell, even]),
             (
                 Structure { cols: 1 << 20, ..middle },
                 64,
@@ -603,7 +607,8 @@ mod tests {
             (huge, 2, rows, true, &[sell, &any]),
             (huge, 32, rows, true, &[sell, &four]),
             (SMALL, 16, rows, true, &["csr-row-split", "csr-stream", &two]),
-            (LARGE, 64, rows, true, &["csr-row-split", &two, &four]),
+            (LARGE, 64, rows, true, &["csr-row-split", sell, &two, &four]),
+            (LARGE, 64, rows, false, &["csr-row-split", &two, &four]),
             (small_longer, 32, rows, true, &[wide, "csr-row-split", "csr-stream", &two]),
             (Structure { mean_row: 5, ..small_longer }, 32, rows, true, &[wide, &two]),
             (LARGE, 2, columns, true, &[&any, &thread_2]),

@@ -209,20 +209,25 @@ pub(crate) fn on_device<T: DeviceReal>(problem: DeviceProblem<'_, T>) -> Planned
         if large && !holds_up(lanes) { sliced(problem, forms, cached) } else { Vec::new() };
     // Nothing moves fewer bytes, and x does not wait.
     let fewest = sliced.iter().map(Sliced::bytes).min();
-    let at = sliced.iter().position(|of| of.regular && Some(of.bytes()) == fewest);
+    let at = sliced.iter().position(|of| of.is_regular() && Some(of.bytes()) == fewest);
     if let Some(at) = at.filter(|&at| {
         let uneven = sliced[at].padding > REGULAR_PADDING && a.mean_row() < LONG_ROW;
         sliced[at].bytes() <= least && !(cached && uneven)
     }) {
-        let Sliced { plan, label, .. } = sliced.swap_remove(at);
-        return Ok(Chosen::boxed(plan, label));
+        let (label, plan) = sliced.swap_remove(at).plan(problem);
+        match plan {
+            Ok(plan) => return Ok(Chosen::boxed(plan, label)),
+            // Too little memory.
+            Err(_) => sliced.clear(),
+        }
     }
     if let Some(bytes) = fewest {
         let of_csr = bytes as f64 / least as f64;
-        for Sliced { plan, label, padding: of_sliced, .. } in sliced {
-            padding = padding.min(of_sliced);
+        for of in sliced {
+            padding = padding.min(of.padding);
             if cached || of_csr <= LONGER {
-                race.enter_plan(label, Ok(plan));
+                let (label, plan) = of.plan(problem);
+                race.enter_plan(label, plan);
             }
         }
         let shorter =
@@ -285,43 +290,53 @@ pub(crate) fn on_device<T: DeviceReal>(problem: DeviceProblem<'_, T>) -> Planned
     race.winner()
 }
 
-/// A matrix in SELL-P.
-struct Sliced<T> {
-    plan: BoxedPlan<T>,
-    label: String,
-    /// Whether x is read almost in order.
-    regular: bool,
+/// A matrix that may be made to SELL-P.
+struct Sliced<'a, T> {
+    measured: sellp::Measured<'a, T>,
+    parameters: Parameters,
     /// Stored elements per entry.
     padding: f64,
 }
 
-impl<T: DeviceReal> Sliced<T> {
+impl<T: DeviceReal> Sliced<'_, T> {
+    /// Of the matrix.
     fn bytes(&self) -> u64 {
-        self.plan.footprint().matrix_bytes
+        self.measured.matrix.bytes()
+    }
+
+    /// Whether x is read almost in order.
+    fn is_regular(&self) -> bool {
+        self.measured.matrix.is_regular()
+    }
+
+    /// The label and the plan.
+    fn plan(self, problem: DeviceProblem<'_, T>) -> (String, Planned<T>) {
+        let label = sellp::INFO.label(&self.parameters);
+        (label, self.measured.plan(problem.with_kernel(&sellp::INFO, &self.parameters)))
     }
 }
 
 /// SELL-P with rows in their order or sorted within windows: that of the fewer bytes, or both where x is read almost in
 /// order, as sorted rows do not, and where values take a byte, so that x counts more; none that stores too many elements.
 /// Without memory for it there are the other kernels.
-fn sliced<T: DeviceReal>(
-    problem: DeviceProblem<'_, T>,
+fn sliced<'a, T: DeviceReal>(
+    problem: DeviceProblem<'a, T>,
     forms: Forms,
     cached: bool,
-) -> Vec<Sliced<T>> {
+) -> Vec<Sliced<'a, T>> {
     let entries = problem.a.csr.entries().max(1) as f64;
     // Elements that take a byte for the value may be half empty.
     let most = if forms.codes { 2.0 * LARGEST_PADDING } else { LARGEST_PADDING };
     let stored_in = |padding: f64, sigma: usize| {
-        let set = forms.of(&sellp::INFO).with(SORTED.name, Value::Count(sigma));
-        let of_sellp = problem.with_kernel(&sellp::INFO, &set);
+        let parameters = forms.of(&sellp::INFO).with(SORTED.name, Value::Count(sigma));
         let mut stored = f64::INFINITY;
-        let plan = sellp::with_elements(of_sellp, |elements| {
+        let of_sellp = problem.with_kernel(&sellp::INFO, &parameters);
+        let measured = sellp::measured(problem.a, of_sellp, |elements| {
             stored = elements as f64 / entries;
             Ok(stored <= most && stored < padding)
         });
-        let (plan, regular) = plan.ok()??;
-        Some(Sliced { plan, label: sellp::INFO.label(&set), regular, padding: stored })
+        let measured = measured.ok()??;
+        Some(Sliced { measured, parameters, padding: stored })
     };
     let in_order = stored_in(f64::INFINITY, 1);
     let padding = in_order.as_ref().map_or(f64::INFINITY, |of| of.padding);
@@ -330,7 +345,9 @@ fn sliced<T: DeviceReal>(
     }
     let sorted = stored_in(padding, WINDOW);
     match (in_order, sorted) {
-        (Some(in_order), Some(sorted)) if in_order.regular || forms.codes => vec![in_order, sorted],
+        (Some(in_order), Some(sorted)) if in_order.is_regular() || forms.codes => {
+            vec![in_order, sorted]
+        }
         (in_order, sorted) => {
             in_order.into_iter().chain(sorted).min_by_key(Sliced::bytes).into_iter().collect()
         }

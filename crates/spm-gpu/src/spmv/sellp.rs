@@ -10,11 +10,13 @@ use spm_gpu_kernels::spmv::{
 
 use super::KERNEL;
 use super::parameters::{CODES, DROP_EQUAL, R2_BLOCKS, SINGLE_VALUES, block, row_lanes};
-use crate::convert::{DeviceReducedValues, DeviceSellp, SellpOptions, StoredValues, ValueKind};
+use crate::convert::{
+    DeviceReducedValues, DeviceSellp, MeasuredSellp, SellpOptions, StoredValues, ValueKind,
+};
 use crate::launch::Launch;
 use crate::launch::WARP;
 use crate::memory::DeviceBuffer;
-use crate::plan::{BoxedPlan, DeviceReal};
+use crate::plan::DeviceReal;
 use crate::problem::{DeviceProblem, Planned, Problem};
 use crate::product::Target;
 use crate::source::Source;
@@ -67,23 +69,35 @@ fn fitting_lanes<T: DeviceReal>(a: &Source<T>) -> usize {
 
 pub(super) fn on_device<T: DeviceReal>(problem: DeviceProblem<'_, T>) -> Planned<T> {
     let Problem { a, budget, .. } = problem;
-    let plan = with_elements(problem, |elements| {
+    let measured = measured(a, problem, |elements| {
         let element_bytes = size_of::<T>() + size_of::<u32>();
         budget.check("SELL-P", a.csr.entries(), elements.into(), element_bytes, 0)?;
         Ok(true)
     })?;
-    Ok(plan.expect("the budget refuses by an error").0)
+    measured.expect("the budget refuses by an error").plan(problem)
 }
 
-/// A plan, and whether most column indices take at most 8 bits, so that x is read almost in order.
-type Regular<T> = (BoxedPlan<T>, bool);
+/// A plan that is not made yet.
+pub(super) struct Measured<'a, T> {
+    pub(super) matrix: MeasuredSellp<'a, T>,
+    launch: Launch,
+}
 
-/// `None` if `accept` refuses the number of stored elements.
-pub(super) fn with_elements<T: DeviceReal>(
+impl<T: DeviceReal> Measured<'_, T> {
+    /// The plan for the problem that was measured.
+    pub(super) fn plan(self, problem: DeviceProblem<'_, T>) -> Planned<T> {
+        let (a, launch) = (self.matrix.convert()?, self.launch);
+        Ok(problem.product(a, 0, move |a, x, y, stream| enqueue(a, launch, x, y, stream)))
+    }
+}
+
+/// For the matrix of the problem, `a`; `None` if `accept` refuses the number of stored elements.
+pub(super) fn measured<'a, T: DeviceReal>(
+    a: &'a Source<T>,
     problem: DeviceProblem<'_, T>,
     accept: impl FnOnce(u64) -> Result<bool, PlanError>,
-) -> Result<Option<Regular<T>>, PlanError> {
-    let Problem { a, parameters, .. } = problem;
+) -> Result<Option<Measured<'a, T>>, PlanError> {
+    let parameters = problem.parameters;
     let warps = problem.warps()?;
     let lanes = parameters.choice("threads-per-row").parse().unwrap_or_else(|_| fitting_lanes(a));
     let chunks = a.csr.rows().div_ceil(WARP / lanes);
@@ -114,12 +128,8 @@ pub(super) fn with_elements<T: DeviceReal>(
         dictionary,
         new_values: a.new_values,
     };
-    let sellp = DeviceSellp::new(&a.csr, &options, accept)?;
-    Ok(sellp.map(|a| {
-        let regular = a.is_regular();
-        let plan = problem.product(a, 0, move |a, x, y, stream| enqueue(a, launch, x, y, stream));
-        (plan, regular)
-    }))
+    let matrix = MeasuredSellp::new(&a.csr, options, accept)?;
+    Ok(matrix.map(|matrix| Measured { matrix, launch }))
 }
 
 fn enqueue<T: DeviceReal>(

@@ -102,7 +102,7 @@ impl<T: DeviceReal> ColumnSort<T> {
         wish: &Wish,
     ) -> Result<Self, PlanError> {
         let length = entries.length();
-        let stream = Stream::new(device)?;
+        let stream = Stream::of_planning(device)?;
         let chunks = Chunks::new(device, length, wish);
         let over = |items, per_block, block, shared| {
             checked_over(id, device, items, per_block, block, shared)

@@ -33,7 +33,7 @@ struct Numbered<T> {
 
 pub(super) fn plan<T: DeviceScalar>(a: DeviceCsr<T>, _: &Parameters) -> Planned<T> {
     let (device, entries) = (a.device(), a.entries());
-    let stream = Stream::new(device)?;
+    let stream = Stream::of_planning(device)?;
     let mut numbers = None;
     if !a.values.is_empty() {
         let positions = ValuePositions::unknown(device, entries, entries)?;
