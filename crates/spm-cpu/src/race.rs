@@ -13,9 +13,11 @@ const SHORT: f64 = 1e-5;
 /// A call that takes more need not be repeated to see that it is slow; a shorter one may have been
 /// disturbed.
 const LONG: f64 = 1e-3;
-/// Times the best one from which a long call is slow: one that met cold caches, and others.
+/// Times the best one from which a call is slow: one that met cold caches, and others.
 const SLOW_COLD: f64 = 4.0;
-const SLOW: f64 = 1.5;
+const SLOW: f64 = 1.25;
+/// The same, from which on one call is enough.
+const FAR: f64 = 2.0;
 /// What a plan of another kernel around the winner costs a call, in seconds.
 const AROUND: f64 = 3e-9;
 /// A winner takes at most this share of the serial kernel's time: less than that is noise.
@@ -25,8 +27,10 @@ const FINALISTS: usize = 3;
 const NEAR: f64 = 1.15;
 /// A call that takes less is compared once more.
 const QUICK: f64 = 5e-3;
-/// Rounds of the last comparison, and what a side of a round takes at least.
+/// Rounds of the last comparison, of calls that take up to [`TIME`] and of longer ones, and what a side of a round
+/// takes at least.
 const ROUNDS: usize = 4;
+const FEW_ROUNDS: usize = 2;
 const SIDE: f64 = 3e-5;
 
 /// Times the start of the threads by the model that it may take of threads that have cores of their own.
@@ -103,17 +107,23 @@ impl<P, C: Clock> Race<P, C> {
         self.finalists.first().map_or(f64::INFINITY, |first| first.seconds)
     }
 
+    /// Whether a candidate whose call takes `seconds` is far from the best one so far.
+    pub(crate) fn is_slow(&self, seconds: f64) -> bool {
+        seconds > SLOW * self.best()
+    }
+
     /// Seconds of a call of a candidate in each of some ways to run it, which are timed in turns; `set` makes
-    /// the plan run in one of them.
+    /// the plan run in one of them. `caches` says what the first call meets.
     pub(crate) fn times(
         &mut self,
         plan: &mut P,
+        caches: Caches,
         ways: usize,
         mut set: impl FnMut(&mut P, usize),
         run: &mut impl FnMut(&mut P),
     ) -> Vec<f64> {
         let best = self.best();
-        times(&mut self.clock, best, ways, |way, calls| {
+        times(&mut self.clock, (best, caches), ways, |way, calls| {
             if ways > 1 {
                 set(plan, way);
             }
@@ -139,7 +149,7 @@ impl<P, C: Clock> Race<P, C> {
         choice: impl FnOnce() -> String,
         run: &mut impl FnMut(&mut P),
     ) {
-        let times = self.times(&mut plan, 1, |_, _| {}, run);
+        let times = self.times(&mut plan, Caches::Cold, 1, |_, _| {}, run);
         self.keep(plan, times[0], choice);
     }
 
@@ -157,7 +167,8 @@ impl<P, C: Clock> Race<P, C> {
         let caller = threads.on_the_caller();
         if threads.working() > 1 && on(plan, &caller) {
             // Not in turns: each would take what it needs out of the other's caches.
-            let alone = self.times(plan, 1, |_, _| {}, run)[0];
+            let calls = |_, calls| (0..calls).for_each(|_| run(plan));
+            let alone = times(&mut self.clock, (all, Caches::Warm), 1, calls)[0];
             if weight(alone) * alone < all {
                 return (caller, alone);
             }
@@ -166,11 +177,17 @@ impl<P, C: Clock> Race<P, C> {
         (threads.clone(), all)
     }
 
-    /// Seconds of a call of the serial kernel.
+    /// Seconds that [`Race::finish`] may take.
+    pub(crate) fn remaining(&self) -> f64 {
+        let best = self.best();
+        last(best, self.of_serial.unwrap_or(best))
+    }
+
+    /// Seconds of a call of the serial kernel, whose matrix the candidates have read.
     fn time_serial(&mut self, run: &mut impl FnMut(&mut P)) -> f64 {
         let best = self.best();
         let mut calls = |_, calls| (0..calls).for_each(|_| run(&mut self.serial));
-        let timed = || times(&mut self.clock, best, 1, &mut calls)[0];
+        let timed = || times(&mut self.clock, (best, Caches::Warm), 1, &mut calls)[0];
         *self.of_serial.get_or_insert_with(timed)
     }
 
@@ -195,7 +212,7 @@ impl<P, C: Clock> Race<P, C> {
         let serial_is_near = of_serial < near(quickest) * quickest;
         if quickest < QUICK && (self.finalists.len() > 1 || serial_is_near) {
             self.finalists.iter_mut().for_each(|finalist| finalist.seconds = f64::INFINITY);
-            for _ in 0..ROUNDS {
+            for _ in 0..rounds(quickest) {
                 for Finalist { plan, seconds, .. } in &mut self.finalists {
                     *seconds = seconds.min(side(plan, calls));
                 }
@@ -250,7 +267,21 @@ pub(crate) fn last(seconds: f64, serial: f64) -> f64 {
     if seconds >= QUICK {
         return of_serial;
     }
-    of_serial + (ROUNDS * FINALISTS) as f64 * (seconds + SIDE.max(seconds))
+    of_serial + (rounds(seconds) * FINALISTS) as f64 * (seconds + SIDE.max(seconds))
+}
+
+/// Rounds of the last comparison, where the best call takes `seconds`.
+fn rounds(seconds: f64) -> usize {
+    if seconds > TIME { FEW_ROUNDS } else { ROUNDS }
+}
+
+/// What the first call of a plan meets.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Caches {
+    /// Memory that may not be in the caches, and that no one may have touched.
+    Cold,
+    /// What calls before have left there.
+    Warm,
 }
 
 /// What [`Plan::choice`](spm_formats::kernel::ProductPlan::choice) says of a label and a number of threads.
@@ -260,11 +291,11 @@ pub(crate) fn on(label: &str, count: usize) -> String {
 }
 
 /// Seconds of the fastest call in each of some ways, which take turns: what disturbs a call only ever makes it
-/// slower, and what has just been planned may be slow for a while. Gives up on long calls that take much more
+/// slower, and what has just been planned may be slow for a while. Gives up on calls that take much more
 /// than `best`. `call` is given the way and a number of calls.
 fn times(
     clock: &mut impl Clock,
-    best: f64,
+    (best, caches): (f64, Caches),
     ways: usize,
     mut call: impl FnMut(usize, usize),
 ) -> Vec<f64> {
@@ -273,19 +304,24 @@ fn times(
         call(way, calls);
         clock.seconds() - begin
     };
-    // It may meet cold caches and memory that no one has touched.
     let first = timed(0, 1);
-    if first > SLOW_COLD * best && first > LONG {
+    let slow = if caches == Caches::Cold { SLOW_COLD } else { SLOW };
+    if first > slow * best && first > LONG {
         return vec![first; ways];
     }
     let mut fastest = vec![f64::INFINITY; ways];
+    if caches == Caches::Warm {
+        fastest[0] = first;
+    }
     let (mut rounds, mut spent, mut left) = (0, 0.0, true);
     while left && (rounds < SAMPLES || spent < TIME * ways as f64) {
         let best = fastest.iter().copied().fold(best, f64::min);
         left = false;
         for (way, fastest) in fastest.iter_mut().enumerate() {
             // Twice, lest something else took the core.
-            if rounds >= 2 && *fastest > SLOW * best && *fastest > LONG {
+            let calls = rounds + usize::from(way == 0);
+            let is_slow = calls >= 2 && *fastest > SLOW * best || *fastest > FAR * best;
+            if is_slow && fastest.is_finite() && *fastest > TIME {
                 continue;
             }
             let together = (SHORT / fastest.clamp(1e-8, SHORT)).ceil() as usize;
@@ -347,7 +383,7 @@ pub(crate) mod tests {
             assert_eq!(plan.to_string(), choice);
             plan
         });
-        (winner, time.get() * 1e6)
+        (winner, (time.get() * 1e6).round())
     }
 
     #[test]
@@ -367,13 +403,16 @@ pub(crate) mod tests {
     #[test]
     fn what_is_slow_is_called_once_or_twice() {
         let took = |serial, candidates: &[u32]| race(serial, candidates).1;
-        // Four calls of the best one, one of a candidate that is much slower, three of one that is not, and
+        // Four calls of the best one, one of a candidate that is much slower, two of one that is not, and
         // the serial one.
         let alone = took(500_000, &[10_000]);
         assert_eq!(alone, 4.0 * 10_000.0 + 500_000.0);
         assert_eq!(took(500_000, &[10_000, 50_000]), alone + 50_000.0);
-        assert_eq!(took(500_000, &[10_000, 20_000]), alone + 3.0 * 20_000.0);
-        assert_eq!(took(20_000, &[10_000]), 4.0 * 10_000.0 + 3.0 * 20_000.0);
+        assert_eq!(took(500_000, &[10_000, 20_000]), alone + 2.0 * 20_000.0);
+        assert_eq!(took(20_000, &[10_000]), 4.0 * 10_000.0 + 20_000.0);
+        // Less than LONG: twice, unless that is far.
+        assert_eq!(took(500, &[300]), 4.0 * 300.0 + 2.0 * 500.0);
+        assert_eq!(took(800, &[300]), 4.0 * 300.0 + 800.0);
     }
 
     /// The number of threads of three that a race takes where a call takes so many microseconds.
@@ -415,8 +454,43 @@ pub(crate) mod tests {
         assert_eq!((threads.count(), seconds), (3, 3.0));
     }
 
+    /// What is near the best is called as often as that, and compared in turns; longer calls in fewer of them.
     #[test]
-    fn ways_are_timed_in_turns_and_slow_ones_twice() {
+    fn the_last_comparison_takes_turns() {
+        let took = |serial, candidates: &[u32]| race(serial, candidates).1;
+        // Two calls in each round.
+        assert_eq!(took(9000, &[300, 310]), (4.0 + 2.0 * 2.0) * 610.0 + 9000.0);
+        assert_eq!(took(9000, &[100, 105]), (4.0 + 4.0 * 2.0) * 205.0 + 9000.0);
+        let time = Cell::new(0.0);
+        let mut race = Race::new(Driven(&time), 1);
+        assert!(race.remaining().is_infinite());
+        let mut run = |_: &mut u32| {};
+        race.keep(7, 1e-2, String::new);
+        race.of_serial = Some(3e-2);
+        assert_eq!(race.remaining(), 2.0 * 3e-2);
+        assert!(!race.serial_leads(&mut run));
+    }
+
+    /// The first call counts where caches are warm.
+    #[test]
+    fn caches_decide_whether_the_first_call_counts() {
+        let calls = |caches: Caches, best: f64, seconds: f64| {
+            let (time, count) = (Cell::new(0.0), Cell::new(0));
+            times(&mut Driven(&time), (best, caches), 1, |_, calls| {
+                count.set(count.get() + calls);
+                time.set(time.get() + calls as f64 * seconds);
+            });
+            count.get()
+        };
+        let (cold, warm) = (Caches::Cold, Caches::Warm);
+        assert_eq!((calls(cold, 1e-3, 3e-3), calls(warm, 1e-3, 3e-3)), (2, 1));
+        assert_eq!((calls(cold, 1e-3, 5e-3), calls(warm, 1e-3, 1.2e-3)), (1, 4));
+        assert_eq!((calls(cold, 1e-4, 5e-4), calls(warm, 1e-4, 5e-4)), (2, 1));
+        assert_eq!(calls(warm, 3e-4, 5e-4), 2);
+    }
+
+    #[test]
+    fn ways_are_timed_in_turns_and_slow_ones_less_often() {
         let time = Cell::new(0.0);
         let mut run = |micros: &mut u32| time.set(time.get() + f64::from(*micros) * 1e-6);
         let mut race = Race::new(Driven(&time), 7);
@@ -425,10 +499,10 @@ pub(crate) mod tests {
             order.push(way);
             *plan = ways[way];
         };
-        let times = race.times(&mut 1, ways.len(), set, &mut run);
+        let times = race.times(&mut 1, Caches::Cold, ways.len(), set, &mut run);
         let micros: Vec<f64> = times.into_iter().map(|seconds| (seconds * 1e6).round()).collect();
         assert_eq!(micros, [9000.0, 3000.0, 4000.0]);
-        assert_eq!(order, [0, 0, 1, 2, 0, 1, 2, 1, 2]);
-        assert_eq!((race.spent() * 1e6).round(), 27_000.0 + 9000.0 + 12_000.0);
+        assert_eq!(order, [0, 0, 1, 2, 1, 2, 1]);
+        assert_eq!((race.spent() * 1e6).round(), 18_000.0 + 9000.0 + 8000.0);
     }
 }

@@ -10,7 +10,7 @@ use super::{KERNEL, SpmmKernel, blocked, csr_serial, vector};
 use crate::kernel::{Planned, Problem};
 use crate::machine::Rates;
 use crate::plan::{BoxedOwnPlan, Chosen};
-use crate::race::{self, Clock, Monotonic, Race};
+use crate::race::{self, Caches, Clock, Monotonic, Race};
 use crate::spmv;
 use crate::spmv::bsr_rows::BLOCK;
 use crate::workspace::Workspace;
@@ -85,7 +85,7 @@ fn plan_by<'a, T: Scalar>(
         };
         let label = || kernel.info.label(&set.iter().copied().collect());
         race::settle(&threads);
-        let mut seconds = race.times(&mut plan, 1, |_, _| {}, &mut run)[0];
+        let mut seconds = race.times(&mut plan, Caches::Cold, 1, |_, _| {}, &mut run)[0];
         let mut working = threads.working();
         // The first one is for all where the number of threads is concerned.
         if !raced {

@@ -10,7 +10,7 @@ use super::{KERNEL, SpmvKernel, csr_merge, csr_serial};
 use crate::kernel::{Planned, Problem};
 use crate::machine::Rates;
 use crate::plan::{BoxedOwnPlan, Chosen};
-use crate::race::{self, Clock, Monotonic, Race};
+use crate::race::{self, Caches, Clock, Monotonic, Race};
 use crate::simd::{GATHER, PREFETCH};
 use crate::workspace::Workspace;
 use crate::{PlanOptions, Threads};
@@ -70,16 +70,19 @@ fn plan_by<'a, T: Scalar>(
     let options = options.beside(taken as u64);
     let mut course = Course { source: source.clone(), options, race };
     let candidates = candidates(&a, course.options.threads.count(), &rates());
+    let mut last = None;
     for candidate in &candidates {
-        let best = course.race.best();
-        if candidate.cost.is_none_or(|of| course.race.spent() + of < LEAST.max(planning * best)) {
-            course.enter(candidate, &mut run);
+        let race = &mut course.race;
+        let is_affordable =
+            |of| race.spent() + of + race.remaining() < LEAST.max(planning * race.best());
+        if candidate.cost.is_none_or(is_affordable) {
+            last = course.enter(candidate, last.as_ref(), &mut run);
         }
     }
     // Where no thread pool is faster than the serial kernel, something holds its cores.
     let first = &candidates[0];
     if first.on != On::Caller && course.race.serial_leads(&mut run) {
-        course.enter(&Candidate { on: On::Caller, ..first.clone() }, &mut run);
+        course.enter(&Candidate { on: On::Caller, ..first.clone() }, None, &mut run);
     }
     Ok(match course.race.finish(&mut run) {
         Some((plan, choice)) => {
@@ -110,7 +113,13 @@ struct Candidate<T> {
     weight: f64,
     /// Seconds of planning and timing it by the model, if it is left out where that is too long.
     cost: Option<f64>,
+    /// Whether it reads the arrays of the candidate before, and is timed only in the way that was the fastest of
+    /// that one.
+    follows: bool,
 }
+
+/// A way to run a candidate: its parameters, and all threads or one.
+type Fastest = (Parameters, On);
 
 impl<T: Scalar> Candidate<T> {
     fn new(way: &OnThreads) -> Self {
@@ -123,7 +132,8 @@ impl<T: Scalar> Candidate<T> {
             () if all * FAR < alone => On::All,
             () => On::Both,
         };
-        Self { kernel, parameters, on, weight: race::weight(alone, all), cost: None }
+        let weight = race::weight(alone, all);
+        Self { kernel, parameters, on, weight, cost: None, follows: false }
     }
 
     /// The ways to run it besides the first one, each of which changes one parameter.
@@ -146,7 +156,8 @@ fn candidates<T: Scalar>(a: &CsrView<'_, T>, threads: usize, rates: &Rates) -> V
     let ways = predict::on_threads(a, threads, rates);
     let direct = Candidate::new(&ways[0]);
     let kernel = SpmvKernel::new(csr_merge::INFO, csr_merge::plan);
-    let merge = Candidate { kernel, parameters: kernel.info.defaults(), ..direct };
+    let parameters = kernel.info.defaults();
+    let merge = Candidate { kernel, parameters, follows: true, ..direct };
     let mut converted =
         entrants(&ways).into_iter().map(|way| (Candidate::new(way), converting(way)));
     let first = converted.next().map(|(first, _)| first);
@@ -193,23 +204,34 @@ struct Course<'a, T, C> {
 }
 
 impl<'a, T: Scalar, C: Clock> Course<'a, T, C> {
-    /// Plans a candidate and times it in each way. What planning has made serves all of them.
-    fn enter(&mut self, candidate: &Candidate<T>, run: &mut impl FnMut(&mut BoxedOwnPlan<'a, T>)) {
-        let Candidate { kernel, parameters, on, weight, .. } = candidate;
+    /// Plans a candidate and times it in each way; returns the fastest, `before` being that of the candidate before.
+    /// What planning has made serves all of them.
+    fn enter(
+        &mut self,
+        candidate: &Candidate<T>,
+        before: Option<&Fastest>,
+        run: &mut impl FnMut(&mut BoxedOwnPlan<'a, T>),
+    ) -> Option<Fastest> {
+        let Candidate { kernel, weight, .. } = candidate;
+        let before = before.filter(|_| candidate.follows);
+        let (parameters, on) =
+            before.map_or((&candidate.parameters, candidate.on), |of| (&of.0, of.1));
+        let caches = if before.is_some() { Caches::Warm } else { Caches::Cold };
         let mut options = self.options.beside(self.race.held(|plan| plan.footprint().plan_bytes));
-        if *on == On::Caller {
+        if on == On::Caller {
             options.threads = Threads::new(1);
         }
         // One that refuses the matrix is no candidate.
         let Ok(mut plan) =
             kernel.plan_product(self.source.clone(), DenseShape::VECTOR, parameters, &options)
         else {
-            return;
+            return None;
         };
         race::settle(&options.threads);
         let changed = |of: &Parameters, (name, value): Change| of.clone().with(name, value);
         let changes: Vec<_> = candidate
             .changes()
+            .filter(|_| before.is_none())
             .filter(|&change| plan.run_by(&changed(parameters, change), &options.threads))
             .collect();
         let mut ways = vec![parameters.clone()];
@@ -217,7 +239,7 @@ impl<'a, T: Scalar, C: Clock> Course<'a, T, C> {
         let set = |plan: &mut BoxedOwnPlan<'a, T>, way: usize| {
             plan.run_by(&ways[way], &options.threads);
         };
-        let times = self.race.times(&mut plan, ways.len(), set, run);
+        let times = self.race.times(&mut plan, caches, ways.len(), set, run);
         let (best, mut seconds) = fastest(&times);
         let mut way = ways.swap_remove(best);
         // What has helped by itself, together.
@@ -226,20 +248,23 @@ impl<'a, T: Scalar, C: Clock> Course<'a, T, C> {
             let together =
                 helped.fold(parameters.clone(), |way, (&change, _)| changed(&way, change));
             plan.run_by(&together, &options.threads);
-            let time = self.race.times(&mut plan, 1, |_, _| {}, run)[0];
+            let time = self.race.times(&mut plan, Caches::Warm, 1, |_, _| {}, run)[0];
             if time < seconds {
                 (way, seconds) = (together, time);
             }
         }
         let mut threads = options.threads;
         plan.run_by(&way, &threads);
-        if *on == On::Both {
+        // What is slow on all threads will not win on one.
+        if on == On::Both && !self.race.is_slow(seconds) {
             let on = |plan: &mut BoxedOwnPlan<'a, T>, threads: &Threads| plan.run_by(&way, threads);
             let all = (&threads, seconds);
             (threads, seconds) = self.race.threads(&mut plan, all, |_| *weight, on, run);
         }
         let label = || kernel.info.label(&way);
         self.race.keep(plan, seconds, || race::on(&label(), threads.working()));
+        let on = if threads.working() == 1 { On::Caller } else { On::All };
+        Some((way, on))
     }
 }
 
@@ -408,9 +433,9 @@ mod tests {
         let candidates = candidates(&a.view(), 3, &rates);
         assert!(candidates.iter().all(|of| of.on == On::All), "{candidates:?}");
         // A look to begin with. Of the first three candidates two looks for each call, which is too slow to be
-        // timed with others: one, three in each way, and three in all ways that seem to help; and of each
-        // candidate one for the time so far.
-        let ways = |of: &Candidate<f64>| 1 + of.changes().count();
+        // timed with others: one, and three in each way, of which the third has but that of the second; and of each
+        // other candidate one for the time so far.
+        let ways = |of: &Candidate<f64>| if of.follows { 1 } else { 1 + of.changes().count() };
         let looks = 1 + candidates[..3].iter().map(|of| 2 * (1 + 3 * ways(of))).sum::<usize>();
         let steps = vec![(looks + candidates.len() - 3, 1.0), (8, 1e-3), (usize::MAX, 1e-5)];
         let options = PlanOptions::with_threads(3);

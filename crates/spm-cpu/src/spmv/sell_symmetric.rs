@@ -18,7 +18,7 @@
 //! has just been stored, and that load waits until the store has left the store queue.
 
 use std::ops::Range;
-use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 
 use rayon::prelude::*;
 use spm_formats::kernel::{KernelInfo, Parameters, PlanError};
@@ -28,7 +28,7 @@ mod values;
 
 use super::KERNEL;
 use super::plan::{Memory, Product, boxed};
-use super::sell_compact::segment::place_all;
+use super::sell_compact::segment::{merge, place_all};
 use crate::aligned::Aligned;
 use crate::disjoint::Disjoint;
 use crate::kernel::{Planned, Problem};
@@ -48,6 +48,9 @@ pub(super) const INFO: KernelInfo = KernelInfo {
 
 /// Stored elements for each upper entry beyond which storing the half does not pay.
 const MOST_PADDING: f64 = 1.6;
+
+/// Share of the entries of a part that may be stored beyond [`MOST_PADDING`] on the way.
+const EARLY: usize = 16;
 
 /// Maximum chunk columns of a run.
 const LONGEST_RUN: usize = 3;
@@ -102,8 +105,7 @@ pub(super) fn plan<'a, T: RealScalar>(problem: Problem<'a, '_, T>) -> Planned<'a
     if let Some(reason) = asymmetry(&a) {
         return Err(unsupported(reason));
     }
-    let upper = (a.nnz() + a.rows()) / 2;
-    let most = (MOST_PADDING * upper as f64) as usize + LANES * LANES;
+    let (upper, most) = (upper_entries(&a), most_elements(&a));
     let threads = options.threads.clone();
     let bounds = partition::by_entries(a.row_ptr(), threads.count());
     let start = |part: usize| {
@@ -113,11 +115,11 @@ pub(super) fn plan<'a, T: RealScalar>(problem: Problem<'a, '_, T>) -> Planned<'a
     let costs = Costs::of(&a, &rows);
     costs.check(upper, options)?;
     let affordable = costs.affordable(options);
-    let room = Room { left: AtomicUsize::new(most.min(affordable)) };
+    let room = Room { left: AtomicUsize::new(most.min(affordable)), short: false.into() };
     let parts = rows.into_par_iter().map(|rows| Part::new(&a, rows, &room));
     let parts: Option<Vec<_>> = parts.collect();
     let Some(parts) = parts else {
-        if affordable < most {
+        if room.short.into_inner() && affordable < most {
             costs.check(affordable + LANES, options)?;
         }
         let reason = format!(
@@ -133,6 +135,16 @@ pub(super) fn plan<'a, T: RealScalar>(problem: Problem<'a, '_, T>) -> Planned<'a
     Ok(boxed(SellSymmetric { a: source, parts, spills, threads, machine, prefetch }))
 }
 
+/// Entries on the diagonal and above it of a symmetric matrix with a whole diagonal.
+fn upper_entries<T: Scalar>(a: &CsrView<'_, T>) -> usize {
+    (a.nnz() + a.rows()) / 2
+}
+
+/// Stored elements up to which a symmetric matrix is not refused.
+pub(super) fn most_elements<T: Scalar>(a: &CsrView<'_, T>) -> usize {
+    (MOST_PADDING * upper_entries(a) as f64) as usize + LANES * LANES
+}
+
 /// The spills of a product.
 fn spills<T: Scalar>(parts: &[Part<T>]) -> Spills<T> {
     parts.iter().map(|part| vec![T::ZERO; part.spill_len]).collect()
@@ -141,12 +153,16 @@ fn spills<T: Scalar>(parts: &[Part<T>]) -> Spills<T> {
 /// The values that all parts together may still take.
 struct Room {
     left: AtomicUsize,
+    /// Whether there were too few.
+    short: AtomicBool,
 }
 
 impl Room {
     fn take(&self, count: usize) -> Option<()> {
         let less = |left: usize| left.checked_sub(count);
-        self.left.fetch_update(Ordering::Relaxed, Ordering::Relaxed, less).ok().map(drop)
+        let left = self.left.fetch_update(Ordering::Relaxed, Ordering::Relaxed, less);
+        self.short.fetch_or(left.is_err(), Ordering::Relaxed);
+        left.ok().map(drop)
     }
 }
 
@@ -224,25 +240,35 @@ fn upper<T: Scalar>(a: &CsrView<'_, T>, row: usize) -> Range<usize> {
 }
 
 impl<T: Scalar> Part<T> {
-    /// Nothing where there is no more room for values, or a chunk has more runs than its count can
-    /// say.
+    /// Nothing where there is no more room for values, far more have been stored than that allows for the rows so
+    /// far, or a chunk has more runs than its count can say.
     fn new(a: &CsrView<'_, T>, rows: Range<usize>, room: &Room) -> Option<Self> {
         let (mut run_counts, mut runs, mut full) = (vec![], Vec::<Run>::new(), vec![]);
-        let (mut values, mut masks) = (vec![], vec![]);
+        let entries = (a.row_ptr()[rows.end] - a.row_ptr()[rows.start]) as usize;
+        // Half of the entries and the diagonal, and a little padding.
+        let (mut values, mut masks) = (Aligned::vec(entries / 16 * 9 + rows.len()), vec![]);
+        let (mut firsts, mut merged) = (vec![], vec![]);
+        let (mut taken, mut stored) = (0, 0);
         let mut reach = rows.end;
         let whole = rows.start + rows.len() / LANES * LANES;
         for start in (rows.start..whole).step_by(LANES) {
-            let upper = |lane: usize| upper(a, start + lane);
-            let mut firsts = vec![start as u32];
-            for lane in 0..LANES {
-                firsts.extend(a.col_ind()[upper(lane)].iter().map(|&col| col - lane as u32));
+            let lanes: [_; LANES] = std::array::from_fn(|lane| upper(a, start + lane));
+            firsts.clear();
+            firsts.push(start as u32);
+            for (lane, entries) in (0..).zip(&lanes) {
+                let of_row = a.col_ind()[entries.clone()].iter().map(|&col| col - lane);
+                merge(of_row, &mut firsts, &mut merged);
             }
-            let entries = firsts.len() - 1;
-            firsts.sort_unstable();
-            firsts.dedup();
-            full.push(entries == firsts.len() * LANES);
+            let of_chunk: usize = lanes.iter().map(Range::len).sum();
+            full.push(of_chunk == firsts.len() * LANES);
             room.take(firsts.len() * LANES)?;
-            let lanes: [_; LANES] = std::array::from_fn(upper);
+            (taken, stored) = (taken + of_chunk, stored + firsts.len() * LANES);
+            // The rest would have to make up for too much.
+            if stored as f64
+                > MOST_PADDING * taken as f64 + (entries / EARLY + LANES * LANES) as f64
+            {
+                return None;
+            }
             place_all(a, &lanes, &firsts, T::ZERO, |value| value, (&mut values, &mut masks));
             let before = runs.len();
             for &first in &firsts {

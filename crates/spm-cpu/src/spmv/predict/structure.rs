@@ -316,7 +316,8 @@ impl Structure {
                 ways.push(sell(LARGEST_WINDOW, far, 0.0, table));
             }
         }
-        if let Some(upper) = self.upper.filter(|&upper| upper < 1.0) {
+        let most = sell_symmetric::most_elements(a) as f64;
+        if let Some(upper) = self.upper.filter(|&upper| nnz * upper < most) {
             let bytes = nnz * upper * (value + 8.0 / LANES as f64 / 2.0);
             ways.push(Way {
                 label: sell_symmetric::INFO.id.to_owned(),

@@ -87,13 +87,15 @@ fn sorted<T: Scalar>(
     sigma: usize,
     longest: usize,
 ) -> Vec<usize> {
-    let mut order: Vec<usize> = rows.clone().collect();
-    if sigma > 1 {
-        for window in order.chunks_mut(sigma) {
-            window.sort_by_key(|&row| std::cmp::Reverse(stored(a, row, longest).len()));
-        }
+    if sigma == 1 {
+        return rows.clone().collect();
     }
-    order
+    // Lengths and rows as one number each: rows of one length stay in their order.
+    let length = |row| stored(a, row, longest).len() as u64;
+    let key = |row: usize| (u64::from(u32::MAX) - length(row)) << 32 | (row - rows.start) as u64;
+    let mut keys: Vec<u64> = rows.clone().map(key).collect();
+    keys.chunks_mut(sigma).for_each(<[u64]>::sort_unstable);
+    keys.into_iter().map(|key| rows.start + (key & u64::from(u32::MAX)) as usize).collect()
 }
 
 /// Stored elements of a segment; the encoding of contiguous columns may add a tenth.
@@ -345,12 +347,10 @@ impl<'a, T: Scalar> Builder<'a, T> {
         let value_bytes = if self.with_values() { T::BYTES } else { 0 };
         let gathered_bytes = width * LANES * (value_bytes + if narrow { 2 } else { 4 });
         let pairs = narrow && rows == LANES && self.with_values() && in_pairs(&columns);
-        if !pairs && rows == LANES && self.contiguous(&columns) {
-            // A tenth more bytes is less than what gathering costs.
-            let bytes = self.firsts[0].len() * (LANES * value_bytes + 4);
-            if bytes <= gathered_bytes + gathered_bytes / 10 {
-                return self.push_contiguous(lanes);
-            }
+        // A tenth more bytes is less than what gathering costs.
+        let most = (gathered_bytes + gathered_bytes / 10) / (LANES * value_bytes + 4);
+        if !pairs && rows == LANES && self.contiguous(&columns, most) {
+            return self.push_contiguous(lanes);
         }
         let shortest = lengths.into_iter().min().unwrap_or(0);
         let full = if rows == LANES { shortest } else { 0 };
@@ -399,10 +399,10 @@ impl<'a, T: Scalar> Builder<'a, T> {
         }
     }
 
-    /// Whether the distinct values of column minus row position serve for the contiguous encoding: the rows
-    /// differ little, and each such chunk column can be read whole. They are then the first of `firsts`,
+    /// Whether the distinct values of column minus row position serve for the contiguous encoding: there are at
+    /// most so many, and each such chunk column can be read whole. They are then the first of `firsts`,
     /// ascending.
-    fn contiguous(&mut self, columns: &[&[u32]; LANES]) -> bool {
+    fn contiguous(&mut self, columns: &[&[u32]; LANES], most: usize) -> bool {
         // Most matrices fail here: two neighbours in the middle must have most columns in common,
         // one shifted by one.
         let (upper, lower) = (columns[LANES / 2 - 1], columns[LANES / 2]);
@@ -415,26 +415,17 @@ impl<'a, T: Scalar> Builder<'a, T> {
         if shifted == 0 || 2 * shifted < upper.len().max(lower.len()) {
             return false;
         }
-        let [firsts, merged] = &mut self.firsts;
+        let [firsts, room] = &mut self.firsts;
         firsts.clear();
         for (lane, row) in (0..).zip(columns) {
             if row.first().is_some_and(|&col| col < lane) {
                 return false;
             }
             let of_row = row.iter().map(|&col| col - lane);
-            // Nearly always the rows before have had the same ones.
-            if row.len() == firsts.len() && of_row.clone().eq(firsts.iter().copied()) {
-                continue;
+            merge(of_row, firsts, room);
+            if firsts.len() > most {
+                return false;
             }
-            merged.clear();
-            let mut before = firsts.iter().copied().peekable();
-            for first in of_row {
-                merged.extend(std::iter::from_fn(|| before.next_if(|&other| other < first)));
-                before.next_if_eq(&first);
-                merged.push(first);
-            }
-            merged.extend(before);
-            std::mem::swap(firsts, merged);
         }
         let entries: usize = columns.iter().map(|row| row.len()).sum();
         let inside = firsts.last().is_none_or(|&first| first as usize + LANES <= self.a.cols());
@@ -465,6 +456,27 @@ impl<'a, T: Scalar> Builder<'a, T> {
     }
 }
 
+/// Adds ascending numbers to `firsts`, which ascend, too; each is there once. `room` takes what comes of it first.
+pub(in crate::spmv) fn merge(
+    of_row: impl ExactSizeIterator<Item = u32> + Clone,
+    firsts: &mut Vec<u32>,
+    room: &mut Vec<u32>,
+) {
+    // Nearly always the rows before have had the same ones.
+    if of_row.len() == firsts.len() && of_row.clone().eq(firsts.iter().copied()) {
+        return;
+    }
+    room.clear();
+    let mut before = firsts.iter().copied().peekable();
+    for first in of_row {
+        room.extend(std::iter::from_fn(|| before.next_if(|&other| other < first)));
+        before.next_if_eq(&first);
+        room.push(first);
+    }
+    room.extend(before);
+    std::mem::swap(firsts, room);
+}
+
 /// Whether the rows of a chunk are those of [`Columns::Pairs`].
 pub(in crate::spmv) fn in_pairs(columns: &[&[u32]; LANES]) -> bool {
     let (pairs, _) = columns.as_chunks();
@@ -485,14 +497,17 @@ fn place_rows<E: Copy, V: Copy>(
 ) {
     let full = rows.iter().map(|row| row.len()).min().unwrap_or(0);
     let whole = rows.map(|row| &row[..full]);
-    to.reserve(width * LANES);
-    to.extend((0..full).flat_map(|element| whole.map(|row| of(row[element]))));
-    let padding = rows.map(padding);
-    to.extend((full..width).flat_map(|element| {
-        std::array::from_fn::<V, LANES, _>(|lane| {
-            of(rows[lane].get(element).copied().unwrap_or(padding[lane]))
-        })
-    }));
+    let (padding, start) = (rows.map(padding), to.len());
+    to.resize(start + width * LANES, of(padding[0]));
+    let (to, _) = to[start..].as_chunks_mut::<LANES>();
+    let (of_full, of_rest) = to.split_at_mut(full);
+    for (element, to) in of_full.iter_mut().enumerate() {
+        *to = whole.map(|row| of(row[element]));
+    }
+    for (element, to) in (full..).zip(of_rest) {
+        let of_lane = |lane: usize| rows[lane].get(element).copied().unwrap_or(padding[lane]);
+        *to = std::array::from_fn(|lane| of(of_lane(lane)));
+    }
 }
 
 /// Appends the stored elements of a chunk whose chunk columns begin at `firsts`: padding, and what `of` makes
