@@ -163,8 +163,14 @@ fn chosen<T: DeviceReal>(
     }
     let row_split = || Candidate::with(&csr_row_split::INFO, &[], csr_row_split::on_device);
     let stream = || {
-        // Threads for many columns leave few for the entries of a long row.
-        let block = (small && even && k >= WIDE).then_some(("block", Value::Count(256)));
+        // Threads for many columns leave few for the entries of a long row. A row without entries is a store, for which
+        // small blocks leave the multiprocessor sooner.
+        let block = match () {
+            () if small && even && k >= WIDE => Some(256),
+            () if !small && !skewed && entries < rows => Some(64),
+            () => None,
+        };
+        let block = block.map(|block| ("block", Value::Count(block)));
         Candidate::with(&csr_stream::INFO, block.as_slice(), csr_stream::on_device)
     };
     // Long rows whose entries threads share. Threads for the columns leave the others of a warp to do so in
@@ -260,7 +266,7 @@ fn chosen<T: DeviceReal>(
             }
             // Rows without entries cost a store, not a search.
             if !small && entries < rows {
-                return if k <= 8 { vec![stream()] } else { before(stream(), nonzero_splits) };
+                return vec![stream()];
             }
             if !small && even && k >= WIDE && !few_rounds {
                 // Rows of one length: no load waits for a row pointer.
@@ -476,7 +482,8 @@ mod tests {
         let most = "sell-row-split[block=64,columns=4,sigma=1]";
         let tiled = "csr-nonzero-split[columns=2,tile=16]";
         let tiled_odd = "csr-nonzero-split[columns=1,tile=16]";
-        let (stream, large_stream) = ("csr-stream", "csr-stream[block=256]");
+        let [stream, small_stream, large_stream] =
+            ["csr-stream", "csr-stream[block=64]", "csr-stream[block=256]"];
         let cases: &[Case] = &[
             (skewed, 8, columns, (9.0, 9.0), &[stream, "csr-segmented-sum"]),
             (skewed_short, 8, rows, (9.0, 9.0), &[stream]),
@@ -504,8 +511,15 @@ mod tests {
             (Structure { mean_row: 12, ..SMALL }, 16, rows, (1.0, 1.0), &[sell]),
             (Structure { mean_row: 64, ..small_long }, 4, rows, (1.0, 1.0), &[lanes]),
             (Structure { mean_row: 65, ..small_long }, 4, rows, (1.0, 1.0), &[lanes, stream]),
-            (Structure { entries: 1 << 17, ..LARGE }, 8, rows, (1.0, 1.0), &[stream]),
-            (Structure { entries: 1 << 17, ..LARGE }, 32, rows, (1.0, 1.0), &[stream, even, tiled]),
+            (Structure { entries: 1 << 17, ..LARGE }, 8, rows, (1.0, 1.0), &[small_stream]),
+            (Structure { entries: 1 << 17, ..LARGE }, 32, rows, (1.0, 1.0), &[small_stream]),
+            (
+                Structure { entries: 1 << 17, ..skewed },
+                32,
+                rows,
+                (9.0, 9.0),
+                &[stream, even, tiled],
+            ),
             (Structure { entries: 1 << 19, ..LARGE }, 8, rows, (1.0, 1.0), &[sell]),
             (Structure { entries: 1 << 19, ..LARGE }, 12, rows, (1.0, 1.0), &[sell, stream]),
             (
