@@ -266,7 +266,7 @@ mod tests {
     use super::*;
     use crate::PlanOptions;
 
-    const MATRICES: [&str; 12] = [
+    const MATRICES: [&str; 13] = [
         // A row of 9000 entries.
         "arrow[n=9000,width=1]",
         "stencil27[n=20]",
@@ -280,6 +280,8 @@ mod tests {
         "uniform[rows=30000,cols=300,entries=60000]",
         "diagonal[n=30000]",
         "uniform[rows=30000,cols=20000,entries=3000]",
+        // Symmetric; eight rows do not repeat a pattern.
+        "mesh3[n=20]",
     ];
 
     fn matrix(name: &str) -> Csr<f64> {
