@@ -283,3 +283,25 @@ impl<T: DeviceScalar> DeviceMatrix for DeviceBsr<T> {
         enqueued
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use spm_formats::convert;
+    use spm_testing::edge_cases;
+
+    use super::*;
+    use crate::device::Device;
+
+    /// A sample reads the first entries of long rows, and only the columns that those of all of its rows reach: every fourth
+    /// row has a gap, so that its first entries are elsewhere.
+    #[test]
+    fn long_rows_are_sampled_in_the_same_columns() {
+        let entries = (0..96).flat_map(|row: u32| {
+            let cols = (0..if row % 4 == 3 { 24 } else { 96 }).chain(1000..1960);
+            cols.map(move |col| (row, col))
+        });
+        let a = convert::coo_to_csr(&edge_cases::with_entries::<f64>((96, 1960), entries));
+        let a = DeviceCsr::new(&Device::emulated(Default::default()), a.view()).unwrap();
+        assert_eq!(detect_blocks(&a).unwrap().unwrap().size, 4);
+    }
+}
