@@ -58,6 +58,7 @@ pub mod device;
 pub mod emulator;
 mod kernel;
 pub mod scale;
+mod search;
 pub mod spmm;
 pub mod spmv;
 pub mod transpose;

@@ -14,6 +14,7 @@ use crate::collective::warp_fold;
 use crate::device::warp::{FULL_MASK, WARP_SIZE};
 use crate::device::{DevicePtr, DevicePtrMut, Number, divide, thread, warp};
 use crate::kernel::kernel;
+use crate::search::partition_point;
 use crate::spmv::sellp::LOG_WARP;
 
 /// Rows and columns of a block, at most: a mask has a bit for each element.
@@ -120,16 +121,8 @@ impl SampledRow {
     /// Whether an entry is in these columns, which the entries of a row have in ascending order.
     #[inline(always)]
     fn has(self, cols: core::ops::Range<u32>, col_ind: DevicePtr<u32>) -> bool {
-        let (mut from, mut to) = (self.start, self.end);
-        while from < to {
-            let middle = from + (to - from) / 2;
-            if col_ind.load(middle) < cols.start {
-                from = middle + 1;
-            } else {
-                to = middle;
-            }
-        }
-        from < self.end && col_ind.load(from) < cols.end
+        let first = partition_point(self.start..self.end, |i| col_ind.load(i) < cols.start);
+        first < self.end && col_ind.load(first) < cols.end
     }
 }
 

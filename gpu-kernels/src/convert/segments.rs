@@ -4,6 +4,7 @@
 use crate::device::warp::WARP_SIZE;
 use crate::device::{DevicePtr, DevicePtrMut, divide, thread};
 use crate::kernel::kernel;
+use crate::search::partition_point;
 use crate::spmv::SEGMENT_THREADS;
 use crate::spmv::csr_segmented_sum::Header;
 
@@ -71,16 +72,7 @@ kernel! {
 /// How many of `count` rows end at entry `place` or before.
 #[inline(always)]
 fn ends_until(ranks: Ranks, count: u32, place: u32) -> u32 {
-    let (mut low, mut high) = (0, count);
-    while low < high {
-        let middle = low + (high - low) / 2;
-        if ranks.bounds(middle).1 <= place {
-            low = middle + 1;
-        } else {
-            high = middle;
-        }
-    }
-    low
+    partition_point(0..count, |row| ranks.bounds(row).1 <= place)
 }
 
 kernel! {

@@ -15,6 +15,7 @@ use crate::device::shared::{Pool, SharedArray};
 use crate::device::warp::{FULL_MASK, WARP_SIZE};
 use crate::device::{DevicePtr, DevicePtrMut, Output, Real, thread};
 use crate::kernel::kernel;
+use crate::search::partition_point;
 
 /// Steps of a thread. Odd, so that threads that read at this distance use different banks.
 pub const MERGE_ITEMS: u32 = 7;
@@ -23,17 +24,8 @@ pub const MERGE_ITEMS: u32 = 7;
 /// entries up to the end of row i.
 #[inline(always)]
 fn merge_search(diagonal: u32, rows: u32, entries: u32, row_end: impl Fn(u32) -> u32) -> u32 {
-    let mut low = diagonal.saturating_sub(entries);
-    let mut high = diagonal.min(rows);
-    while low < high {
-        let middle = low + (high - low) / 2;
-        if row_end(middle) < diagonal - middle {
-            low = middle + 1;
-        } else {
-            high = middle;
-        }
-    }
-    low
+    let rows = diagonal.saturating_sub(entries)..diagonal.min(rows);
+    partition_point(rows, |row| row_end(row) < diagonal - row)
 }
 
 /// The points (row, entry) where the tiles of blocks of `block` threads start, and the end:

@@ -4,6 +4,7 @@
 use crate::device::shared::{Pool, SharedArray};
 use crate::device::{DevicePtr, DevicePtrMut, divide, thread};
 use crate::kernel::kernel;
+use crate::search::partition_point;
 
 /// Shared memory of [`MergeSmall`] for segments of `block` keys, and of [`MergePieces`] for
 /// splitters at a distance of `block`, in bytes.
@@ -21,17 +22,10 @@ fn ceiling(dividend: u32, divisor: u32) -> u32 {
 /// How many of `length` keys are below `key`, or not above it.
 #[inline(always)]
 fn count_below(load: impl Fn(u32) -> u64, length: u32, key: u64, or_equal: bool) -> u32 {
-    let (mut low, mut high) = (0, length);
-    while low < high {
-        let middle = low + (high - low) / 2;
-        let value = load(middle);
-        if value < key || (or_equal && value == key) {
-            low = middle + 1;
-        } else {
-            high = middle;
-        }
-    }
-    low
+    partition_point(0..length, |place| {
+        let value = load(place);
+        value < key || (or_equal && value == key)
+    })
 }
 
 /// Merges `left` and `right`, up to block keys each, through shared memory; thread i finds the
