@@ -30,7 +30,7 @@ struct Queue {
     /// Whether another library destroys the stream.
     foreign: bool,
     /// Whether the device keeps the driver's stream for a later [`Stream::of_planning`].
-    kept: bool,
+    reused: bool,
 }
 
 impl Queue {
@@ -99,7 +99,7 @@ impl Stream {
             && let Some(stream) = cuda.idle_streams().take()
         {
             let (handle, device) = (Handle::Cuda(stream), device.clone());
-            return Ok(Self(Arc::new(Queue { handle, device, foreign: false, kept: true })));
+            return Ok(Self(Arc::new(Queue { handle, device, foreign: false, reused: true })));
         }
         Self::with(device, false, true)
     }
@@ -112,7 +112,7 @@ impl Stream {
         Self::with(device, true, false)
     }
 
-    fn with(device: &Device, prioritized: bool, kept: bool) -> Result<Self, GpuError> {
+    fn with(device: &Device, prioritized: bool, reused: bool) -> Result<Self, GpuError> {
         let handle = match device.backend() {
             Backend::Cuda(cuda) => {
                 cuda.make_current()?;
@@ -133,7 +133,7 @@ impl Stream {
             }
             Backend::Emulator(emulator) => Handle::Emulated(emulator.stream()),
         };
-        Ok(Self(Arc::new(Queue { handle, device: device.clone(), foreign: false, kept })))
+        Ok(Self(Arc::new(Queue { handle, device: device.clone(), foreign: false, reused })))
     }
 
     /// A stream of another library: a `CUstream` or `cudaStream_t` of the device's primary context, which
@@ -149,7 +149,7 @@ impl Stream {
             Backend::Cuda(_) => Handle::Foreign(ForeignStream(raw.cast())),
             Backend::Emulator(emulator) => Handle::Emulated(emulator.stream()),
         };
-        Self(Arc::new(Queue { handle, device: device.clone(), foreign: true, kept: false }))
+        Self(Arc::new(Queue { handle, device: device.clone(), foreign: true, reused: false }))
     }
 
     /// The device that it belongs to.
@@ -271,7 +271,7 @@ impl Drop for Queue {
         if !self.foreign {
             let _ = self.device.make_current();
         }
-        if !self.kept {
+        if !self.reused {
             return;
         }
         let none = Handle::Foreign(ForeignStream(ptr::null_mut()));

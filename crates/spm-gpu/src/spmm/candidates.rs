@@ -162,17 +162,12 @@ fn chosen<T: DeviceReal>(
         nonzero_splits.push(nonzero_split(Some("16")));
     }
     let row_split = || Candidate::with(&csr_row_split::INFO, &[], csr_row_split::on_device);
-    let stream = || {
-        // Threads for many columns leave few for the entries of a long row. A row without entries is a store, for which
-        // small blocks leave the multiprocessor sooner.
-        let block = match () {
-            () if small && even && k >= WIDE => Some(256),
-            () if !small && !skewed && entries < rows => Some(64),
-            () => None,
-        };
+    let stream_of = |block: Option<usize>| {
         let block = block.map(|block| ("block", Value::Count(block)));
         Candidate::with(&csr_stream::INFO, block.as_slice(), csr_stream::on_device)
     };
+    // Threads for many columns leave few for the entries of a long row.
+    let stream = || stream_of((small && even && k >= WIDE).then_some(256));
     // Long rows whose entries threads share. Threads for the columns leave the others of a warp to do so in
     // `csr-row-split`, which needs no barrier while each has no more of them than it loads at once.
     let sharing = || {
@@ -264,9 +259,9 @@ fn chosen<T: DeviceReal>(
                 }
                 return candidates;
             }
-            // Rows without entries cost a store, not a search.
+            // Rows without entries cost a store, not a search; behind stores small blocks leave the multiprocessor sooner.
             if !small && entries < rows {
-                return vec![stream()];
+                return vec![stream_of(Some(64))];
             }
             if !small && even && k >= WIDE && !few_rounds {
                 // Rows of one length: no load waits for a row pointer.
