@@ -188,8 +188,6 @@ pub(crate) fn time_transpose(
             let options = PlanOptions::with_threads(threads);
             let mut plan = kernel.plan(a.view(), &parameters, &options)?;
             let mut output = TransposeOutput::new(a.cols(), a.nnz());
-            prefer_huge_pages(&mut output.row_ind);
-            prefer_huge_pages(&mut output.values);
             let median = median(seconds, || plan.run(&mut output).expect("right lengths"));
             let choice = plan.choice().unwrap_or_else(|| kernel.info.label(&parameters));
             Ok(format!("{median:e} {choice}"))

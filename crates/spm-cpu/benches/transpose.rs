@@ -24,7 +24,8 @@ fn kernels(criterion: &mut Criterion) {
         let mut group = criterion.benchmark_group(format!("transpose/{label}"));
         for kernel in transpose::registry::<f64>() {
             let plan = kernel.plan(a.view(), &kernel.info.defaults(), &options);
-            let mut plan = plan.expect("a kernel for every matrix");
+            // One of a kernel that is not for this matrix.
+            let Ok(mut plan) = plan else { continue };
             group.throughput(Throughput::Bytes(plan.footprint().bytes_moved));
             group.bench_function(BenchmarkId::from_parameter(kernel.info.id), |bencher| {
                 bencher.iter(|| plan.run(&mut output).expect("arrays of the right size"));

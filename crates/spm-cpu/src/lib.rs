@@ -47,6 +47,7 @@ mod scaled;
 mod simd;
 pub mod spmm;
 pub mod spmv;
+mod symmetry;
 mod threads;
 pub mod transpose;
 pub mod transposed;

@@ -61,12 +61,14 @@ proptest! {
             let options = PlanOptions::with_threads(2);
             let transposed = |a: &Csr<f64>| {
                 let plan = kernel.plan(a.view(), &kernel.info.defaults(), &options);
+                let mut plan = planned(kernel.info.id, plan)?;
                 let mut output = TransposeOutput::new(a.cols(), a.nnz());
-                plan.unwrap().run(&mut output).unwrap();
+                plan.run(&mut output).unwrap();
                 let TransposeOutput { col_ptr, row_ind, values } = output;
-                Csr::new((a.cols(), a.rows()), col_ptr, row_ind, values).unwrap()
+                Some(Csr::new((a.cols(), a.rows()), col_ptr, row_ind, values).unwrap())
             };
-            prop_assert!(transposed(&transposed(&a)) == a, "{}", kernel.info.id);
+            let Some(transpose) = transposed(&a) else { continue };
+            prop_assert!(transposed(&transpose).as_ref() == Some(&a), "{}", kernel.info.id);
         }
     }
 

@@ -40,7 +40,7 @@ fn check(a: &Csr<f64>, coo: &Coo<f64>) {
     let expected = TransposeOutput { col_ptr, row_ind, values };
     for kernel in transpose::registry() {
         let plan = kernel.plan(a.view(), &kernel.info.defaults(), &options);
-        let mut plan = plan.unwrap();
+        let Some(mut plan) = planned(kernel.info.id, plan) else { continue };
         let mut output = TransposeOutput::new(a.cols(), a.nnz());
         plan.run(&mut output).unwrap();
         assert!(output == expected, "{}", kernel.info.id);

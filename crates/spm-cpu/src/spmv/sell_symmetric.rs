@@ -35,6 +35,7 @@ use crate::kernel::{Planned, Problem};
 use crate::pool::Pool;
 use crate::scaled::Update;
 use crate::simd::{self, AHEAD, Isa, Job, LANES, Machine, PREFETCH};
+use crate::symmetry::{asymmetry, is_symmetric};
 use crate::values::Stores;
 use crate::{PlanOptions, Threads};
 
@@ -101,12 +102,13 @@ pub(super) fn plan<'a, T: RealScalar>(problem: Problem<'a, '_, T>) -> Planned<'a
     let Problem { a, parameters, options, .. } = problem;
     let unsupported = |reason| PlanError::Unsupported { kernel: INFO.id, reason };
     let (source, a) = (a.clone(), a.view());
-    options.budget.check_bytes(INFO.id, (a.rows() * size_of::<u32>()) as u128)?;
-    if let Some(reason) = asymmetry(&a) {
+    let threads = options.threads.clone();
+    let words = threads.count() as u128 * a.rows() as u128;
+    options.budget.check_bytes(INFO.id, words * size_of::<u32>() as u128)?;
+    if let Some(reason) = asymmetry(&a, &threads, have_equal_bits(&a)) {
         return Err(unsupported(reason));
     }
     let (upper, most) = (upper_entries(&a), most_elements(&a));
-    let threads = options.threads.clone();
     let bounds = partition::by_entries(a.row_ptr(), threads.count());
     let start = |part: usize| {
         if part == threads.count() { a.rows() } else { bounds[part] / LANES * LANES }
@@ -133,6 +135,14 @@ pub(super) fn plan<'a, T: RealScalar>(problem: Problem<'a, '_, T>) -> Planned<'a
     let prefetch = parameters.switch(PREFETCH.name);
     let spills = Pool::new(spills(&parts));
     Ok(boxed(SellSymmetric { a: source, parts, spills, threads, machine, prefetch }))
+}
+
+/// Whether entries have the same value.
+fn have_equal_bits<'a, T: RealScalar>(
+    a: &CsrView<'a, T>,
+) -> impl Fn(usize, usize) -> bool + Sync + use<'a, T> {
+    let values = a.values();
+    move |entry, other| values[entry].to_bits64() == values[other].to_bits64()
 }
 
 /// Entries on the diagonal and above it of a symmetric matrix with a whole diagonal.
@@ -201,35 +211,6 @@ impl Costs {
         let left = usize::try_from(options.budget.left()).unwrap_or(usize::MAX);
         left.saturating_sub(self.fixed) / self.of_element
     }
-}
-
-/// Why the matrix is not symmetric, pattern and values; `None` if it is.
-fn asymmetry<T: RealScalar>(a: &CsrView<'_, T>) -> Option<String> {
-    if a.rows() != a.cols() {
-        return Some(format!("{} x {} is not square", a.rows(), a.cols()));
-    }
-    // Row i's entry in column j < i must be the next one of row j beyond its diagonal that no row
-    // before i has asked for.
-    let mut next: Vec<u32> = Vec::with_capacity(a.rows());
-    for (row, ends) in a.row_ptr().windows(2).enumerate() {
-        let cols = &a.col_ind()[ends[0] as usize..ends[1] as usize];
-        let lower = cols.partition_point(|&col| (col as usize) < row);
-        for entry in ends[0] as usize..ends[0] as usize + lower {
-            let col = a.col_ind()[entry] as usize;
-            let mirror = next[col] as usize;
-            next[col] += 1;
-            let same = mirror < a.row_ptr()[col + 1] as usize
-                && a.col_ind()[mirror] as usize == row
-                && a.values()[mirror].to_bits64() == a.values()[entry].to_bits64();
-            if !same {
-                return Some(format!("entry ({row}, {col}) has no equal at ({col}, {row})"));
-            }
-        }
-        let diagonal = cols.get(lower).is_some_and(|&col| col as usize == row);
-        next.push(ends[0] + lower as u32 + u32::from(diagonal));
-    }
-    let left = (0..a.rows()).find(|&row| next[row] != a.row_ptr()[row + 1]);
-    left.map(|row| format!("row {row} has an entry without an equal below the diagonal"))
 }
 
 /// The entries of a row on the diagonal and above it.
@@ -356,7 +337,7 @@ impl<T: RealScalar> Product<T> for SellSymmetric<'_, T> {
     fn set_values(&mut self, new: NewValues<'_, T>) -> Result<(), PlanError> {
         let Self { a, parts, threads, .. } = self;
         let view = a.view_with(&new)?;
-        if !values::are_symmetric(&view, parts, threads) {
+        if !is_symmetric(&view, threads, have_equal_bits(&view)) {
             return Err(PlanError::Values("they are not symmetric, as the old ones are"));
         }
         let stored: usize = parts.iter().map(|part| size_of_val(&*part.values)).sum();

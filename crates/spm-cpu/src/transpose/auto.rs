@@ -6,14 +6,14 @@ use spm_formats::kernel::{KernelInfo, Parameters, PlanError, TransposeOutput, Va
 use spm_formats::{CsrView, Scalar};
 
 use super::plan::Chosen;
-use super::{BoxedPlan, KERNEL, TransposeKernel, counting, radix, serial};
+use super::{BoxedPlan, KERNEL, TransposeKernel, counting, radix, serial, symmetric_pattern};
 use crate::race::{self, Clock, Monotonic, Race};
 use crate::{PlanOptions, Threads};
 
 pub(super) const INFO: KernelInfo = KernelInfo {
     id: "auto",
     source: "own",
-    summary: "the fastest of serial, counting and radix, found by timing them in planning",
+    summary: "the fastest of serial, symmetric-pattern, counting and radix, found by timing them in planning",
     parameters: &[],
     ..KERNEL
 };
@@ -66,7 +66,7 @@ fn plan_by<'a, T: Scalar>(
     for options in race::pools(options, &alone, a.nnz(), (SMALL, LARGE)) {
         for (kernel, set) in &candidates {
             let options = options.beside(race.held(|plan| plan.footprint().plan_bytes));
-            // One that takes too much memory is no candidate.
+            // One that takes too much memory, or is not for this matrix, is no candidate.
             let Ok(plan) = kernel.plan(a, &kernel.info.with(set), &options) else { continue };
             let label = || kernel.info.label(&set.iter().copied().collect());
             race::settle(&options.threads);
@@ -85,10 +85,13 @@ type Candidate<T> = (TransposeKernel<T>, Vec<(&'static str, Value)>);
 /// The candidate kernels, the likeliest first.
 fn candidates<T: Scalar>(a: &CsrView<'_, T>) -> Vec<Candidate<T>> {
     let counting = TransposeKernel { info: counting::INFO, plan: counting::plan };
-    let mut candidates = vec![(counting, vec![])];
+    let symmetric = symmetric_pattern::INFO;
+    let mut candidates =
+        vec![(TransposeKernel { info: symmetric, plan: symmetric_pattern::plan }, vec![])];
     if a.nnz() * T::BYTES > IN_CACHE {
-        candidates.insert(0, (counting, vec![("prefetch", Value::Count(64))]));
+        candidates.push((counting, vec![("prefetch", Value::Count(64))]));
     }
+    candidates.push((counting, vec![]));
     if a.nnz() <= LEARNED && !counting::ends_are_predicted(a) {
         candidates.push((counting, vec![("row-ends", counting::BRANCH)]));
     }
@@ -114,7 +117,10 @@ mod tests {
         ("diagonal[n=32]", &["serial"]),
         ("diagonal[n=33]", &["serial", "counting on 1 thread"]),
         // More than SMALL entries.
-        ("stencil5[n=20]", &["counting on 3 threads", "counting on 1 thread"]),
+        (
+            "stencil5[n=20]",
+            &["symmetric-pattern on 3 threads", "counting on 3 threads", "counting on 1 thread"],
+        ),
         // More output than IN_CACHE.
         ("stencil5[n=60]", &["counting[prefetch=64] on 3 threads", "counting on 1 thread"]),
         // Rows that end anywhere.

@@ -28,6 +28,7 @@ pub mod procedures;
 mod radix;
 mod scan_trans;
 mod serial;
+mod symmetric_pattern;
 
 use spm_formats::kernel::{
     self, Backend, KernelInfo, Operation, Parameters, PlanError, TransposePlan,
@@ -79,6 +80,7 @@ kernel::registry! {
         TransposeKernel { info: merge_trans::INFO, plan: merge_trans::plan },
         TransposeKernel { info: counting::INFO, plan: counting::plan },
         TransposeKernel { info: radix::INFO, plan: radix::plan },
+        TransposeKernel { info: symmetric_pattern::INFO, plan: symmetric_pattern::plan },
         TransposeKernel { info: auto::INFO, plan: auto::plan },
     ]
 }

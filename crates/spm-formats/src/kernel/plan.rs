@@ -5,7 +5,7 @@ use std::fmt;
 use std::sync::Arc;
 
 use super::Scaling;
-use crate::{FormatError, Layout, NewValues};
+use crate::{FormatError, Layout, NewValues, huge_pages};
 
 /// Why a plan could not be made.
 #[derive(Debug, Clone, PartialEq)]
@@ -290,13 +290,18 @@ pub struct TransposeOutput<T> {
 }
 
 impl<T: crate::Scalar> TransposeOutput<T> {
-    /// Arrays for a matrix with `cols` columns and `entries` entries.
+    /// Arrays for a matrix with `cols` columns and `entries` entries, which are written out of order: large ones
+    /// are on huge pages where the system has them.
     pub fn new(cols: usize, entries: usize) -> Self {
-        Self {
+        let mut output = Self {
             col_ptr: vec![0; cols.saturating_add(1)],
             row_ind: vec![0; entries],
             values: vec![T::ZERO; entries],
-        }
+        };
+        huge_pages::prefer(&mut output.col_ptr);
+        huge_pages::prefer(&mut output.row_ind);
+        huge_pages::prefer(&mut output.values);
+        output
     }
 
     /// Checks that the arrays have the sizes for `cols` columns and `entries` entries.

@@ -1,63 +1,15 @@
 //! New values of `sell-symmetric`: the check that they are symmetric, and their places.
 
 use std::ops::Range;
-use std::sync::atomic::{AtomicBool, Ordering};
 
-use spm_formats::{CsrView, RealScalar, Scalar};
+use spm_formats::{CsrView, Scalar};
 
 use super::Part;
-use crate::Threads;
 use crate::simd::{Isa, Job, LANES, Machine};
 use crate::values::{Lanes, Stores};
 
 /// Rows whose values are copied together.
 const BLOCK: usize = 32 * LANES;
-
-/// Whether the values of a matrix are symmetric, whose pattern is that of these parts.
-pub(super) fn are_symmetric<T: RealScalar>(
-    a: &CsrView<'_, T>,
-    parts: &[Part<T>],
-    threads: &Threads,
-) -> bool {
-    let different = AtomicBool::new(false);
-    threads.run(|index| {
-        if !has_equals_above(a, &parts[index]) {
-            different.store(true, Ordering::Relaxed);
-        }
-    });
-    !different.into_inner()
-}
-
-/// Whether the entries below the diagonal in the rows of a part have equals above it, which have been read
-/// shortly before.
-fn has_equals_above<T: RealScalar>(a: &CsrView<'_, T>, part: &Part<T>) -> bool {
-    // Of each row, the first entry above the diagonal that no row of the part so far is the mirror of; 0 where
-    // that is not known.
-    let mut next = vec![0_u32; part.rows.end];
-    for (row, &lower) in part.rows.clone().zip(&part.lower) {
-        let (entries, lower) = (a.row_range(row), lower as usize);
-        let (cols, values) = (&a.col_ind()[entries.clone()], &a.values()[entries.clone()]);
-        // Without a branch for each value.
-        let mut difference = 0;
-        for (&col, value) in cols[..lower].iter().zip(values) {
-            let next = &mut next[col as usize];
-            if *next == 0 {
-                // A row before the part.
-                let (cols, _) = a.row(col as usize);
-                let before = cols.partition_point(|&other| (other as usize) < row);
-                *next = (a.row_range(col as usize).start + before) as u32;
-            }
-            difference |= a.values()[*next as usize].to_bits64() ^ value.to_bits64();
-            *next += 1;
-        }
-        if difference != 0 {
-            return false;
-        }
-        let diagonal = cols.get(lower) == Some(&(row as u32));
-        next[row] = (entries.start + lower + usize::from(diagonal)) as u32;
-    }
-    true
-}
 
 impl<T: Scalar> Part<T> {
     /// Takes the values of `a`, whose pattern is that of the part's matrix. `copy` is called with all rows in
