@@ -173,9 +173,10 @@ mod tests {
 
     #[test]
     fn a_place_in_the_next_row_is_no_mirror() {
-        // (2, 0) looks for column 2 behind the only entry of row 0, and finds it in row 1.
-        let a = Csr::new((3, 3), vec![0, 1, 2, 4], vec![0, 2, 0, 1], vec![1.0; 4]).unwrap();
-        let reason = "entry (2, 0) has no equal at (0, 2)";
+        // (2, 0) looks for column 2 behind the only entry of row 0, and finds it in row 1; (1, 3) makes up for it.
+        let cols = vec![0, 2, 3, 0, 1];
+        let a = Csr::new((4, 4), vec![0, 1, 3, 5, 5], cols, vec![1.0; 5]).unwrap();
+        let reason = "entry (1, 3) has no equal at (3, 1)";
         assert_eq!(pattern_asymmetry(&a, 1).as_deref(), Some(reason));
         let wide = Csr::new((1, 2), vec![0, 1], vec![0], vec![1.0]).unwrap();
         assert_eq!(pattern_asymmetry(&wide, 2).as_deref(), Some("1 x 2 is not square"));
