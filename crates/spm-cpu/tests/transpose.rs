@@ -123,6 +123,8 @@ fn symmetric_patterns() {
         check_all(&a);
     }
     check_all(&edge_cases::generated::<Complex<f32>>("mesh2[n=9,order=random]"));
+    // Square, and not symmetric.
+    check_all(&edge_cases::generated::<f64>("rmat[scale=6,edges=300]"));
 }
 
 #[test]
