@@ -88,12 +88,18 @@ fn candidates<T: Scalar>(a: &CsrView<'_, T>) -> Vec<Candidate<T>> {
     let symmetric = symmetric_pattern::INFO;
     let mut candidates =
         vec![(TransposeKernel { info: symmetric, plan: symmetric_pattern::plan }, vec![])];
+    let prefetch = ("prefetch", Value::Count(64));
+    let branch = ("row-ends", counting::BRANCH);
+    let is_learned = a.nnz() <= LEARNED && !counting::ends_are_predicted(a);
     if a.nnz() * T::BYTES > IN_CACHE {
-        candidates.push((counting, vec![("prefetch", Value::Count(64))]));
+        candidates.push((counting, vec![prefetch]));
+        if is_learned {
+            candidates.push((counting, vec![prefetch, branch]));
+        }
     }
     candidates.push((counting, vec![]));
-    if a.nnz() <= LEARNED && !counting::ends_are_predicted(a) {
-        candidates.push((counting, vec![("row-ends", counting::BRANCH)]));
+    if is_learned {
+        candidates.push((counting, vec![branch]));
     }
     if a.cols() >= NEAR {
         candidates.push((TransposeKernel { info: radix::INFO, plan: radix::plan }, vec![]));
