@@ -65,6 +65,8 @@ pub(crate) struct Race<P, C> {
     /// When the race began, by the clock.
     start: f64,
     serial: P,
+    /// Calls that a candidate makes before it is timed.
+    practice: usize,
     /// Seconds of a call of the serial plan, once it has been timed.
     of_serial: Option<f64>,
     /// The fastest first.
@@ -89,7 +91,13 @@ impl<P, C: Clock> Race<P, C> {
     /// A race against the serial kernel's plan, which is timed when the others have been.
     pub(crate) fn new(mut clock: C, serial: P) -> Self {
         let start = clock.seconds();
-        Self { clock, start, serial, of_serial: None, finalists: Vec::new() }
+        Self { clock, start, serial, practice: 0, of_serial: None, finalists: Vec::new() }
+    }
+
+    /// The same with so many calls of a candidate before it is timed and compared: for plans whose branches the
+    /// processor learns.
+    pub(crate) fn with_practice(self, calls: usize) -> Self {
+        Self { practice: calls, ..self }
     }
 
     /// Seconds since the race began.
@@ -149,6 +157,14 @@ impl<P, C: Clock> Race<P, C> {
         choice: impl FnOnce() -> String,
         run: &mut impl FnMut(&mut P),
     ) {
+        let begin = self.clock.seconds();
+        for calls in 1..=self.practice {
+            run(&mut plan);
+            // One that is far behind learns too little.
+            if self.clock.seconds() - begin > SLOW_COLD * calls as f64 * self.best() {
+                break;
+            }
+        }
         let times = self.times(&mut plan, Caches::Cold, 1, |_, _| {}, run);
         self.keep(plan, times[0], choice);
     }
@@ -202,9 +218,10 @@ impl<P, C: Clock> Race<P, C> {
         let mut of_serial = self.time_serial(run);
         let calls = |seconds: f64| (SIDE / seconds.max(1e-9)).ceil().max(1.0) as usize;
         let (calls, calls_of_serial) = (calls(quickest), calls(of_serial));
+        let practice = self.practice.max(1);
         let mut side = |plan: &mut P, calls: usize| {
             // The others have taken its place in the caches.
-            run(plan);
+            (0..practice).for_each(|_| run(plan));
             let begin = self.clock.seconds();
             (0..calls).for_each(|_| run(plan));
             (self.clock.seconds() - begin) / calls as f64
@@ -212,7 +229,7 @@ impl<P, C: Clock> Race<P, C> {
         let serial_is_near = of_serial < near(quickest) * quickest;
         if quickest < QUICK && (self.finalists.len() > 1 || serial_is_near) {
             self.finalists.iter_mut().for_each(|finalist| finalist.seconds = f64::INFINITY);
-            for _ in 0..rounds(quickest) {
+            for _ in 0..if self.practice > 0 { FEW_ROUNDS } else { rounds(quickest) } {
                 for Finalist { plan, seconds, .. } in &mut self.finalists {
                     *seconds = seconds.min(side(plan, calls));
                 }

@@ -27,8 +27,11 @@ const SMALL: usize = 1 << 10;
 const LARGE: usize = 1 << 19;
 /// Columns below which the write positions of all columns stay in a second-level cache.
 const NEAR: usize = 1 << 16;
-/// Entries up to which a processor may learn where rows of all lengths end.
+/// Entries up to which a processor may learn where rows of all lengths end, rows up to which it does so in a few
+/// calls, and these calls.
 const LEARNED: usize = 1 << 16;
+const LEARNED_ROWS: usize = 1 << 12;
+const PRACTICE: usize = 16;
 /// Bytes of output that stay in a first-level cache.
 const IN_CACHE: usize = 1 << 15;
 
@@ -61,7 +64,9 @@ fn plan_by<'a, T: Scalar>(
         plan.run(black_box(&mut output)).expect("arrays of the plan's sizes");
     };
     let serial = serial::plan(a, &Parameters::default(), &alone)?;
-    let mut race = Race::new(clock, serial);
+    let learns =
+        a.rows() <= LEARNED_ROWS && a.nnz() <= LEARNED && !counting::ends_are_predicted(&a);
+    let mut race = Race::new(clock, serial).with_practice(if learns { PRACTICE } else { 0 });
     let candidates = candidates(&a);
     for options in race::pools(options, &alone, a.nnz(), (SMALL, LARGE)) {
         for (kernel, set) in &candidates {
