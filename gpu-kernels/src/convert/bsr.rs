@@ -126,6 +126,42 @@ impl SampledRow {
     }
 }
 
+/// The blocks of `size` columns that the entries of `rows` rows are in, each counted by the lane of its first entry, and
+/// the entries that this lane has seen. Only the columns below `cols` count. The whole warp calls.
+#[inline(always)]
+fn count_blocks(
+    size: u32,
+    rows: u32,
+    row: impl Fn(u32) -> SampledRow,
+    cols: u32,
+    col_ind: DevicePtr<u32>,
+) -> (u32, u32) {
+    let (mut blocks, mut entries) = (0, 0);
+    for r in 0..rows {
+        let SampledRow { start, end } = row(r);
+        let mut entry = start + warp::lane_id();
+        while entry < end {
+            let col = col_ind.load(entry);
+            if col < cols {
+                let first_col = divide(col, size) * size;
+                let repeated = entry > start && col_ind.load(entry - 1) >= first_col;
+                let of_block = first_col..first_col.saturating_add(size);
+                let seen_before = |before: u32| row(before).has(of_block.clone(), col_ind);
+                let mut new = !repeated;
+                let mut before = 0;
+                while new && before < r {
+                    new = !seen_before(before);
+                    before += 1;
+                }
+                blocks += u32::from(new);
+                entries += 1;
+            }
+            entry += WARP_SIZE;
+        }
+    }
+    (blocks, entries)
+}
+
 kernel! {
     /// Blocks and entries of [`BSR_SAMPLES`] block rows, evenly spread, for each of `count` sizes, which are the bytes
     /// of `sizes`, from 1 to [`MOST_BLOCK_SIZE`]; at most about 1024 entries of each. A warp for each: a lane looks for the
@@ -138,7 +174,7 @@ kernel! {
         col_ind: DevicePtr<u32>,
         seen: DevicePtrMut<[u32; 2]>,
     ) {
-        let (item, lane) = (thread::index_1d() / WARP_SIZE, thread::index_1d() % WARP_SIZE);
+        let item = thread::index_1d() / WARP_SIZE;
         if item >= count * BSR_SAMPLES {
             return;
         }
@@ -162,31 +198,10 @@ kernel! {
                     cols = (divide(col_ind.load(end - 1), size) * size).min(cols);
                 }
             }
-            for r in 0..size {
-                let SampledRow { start, end } = row(r);
-                let mut entry = start + lane;
-                while entry < end {
-                    let col = col_ind.load(entry);
-                    if col < cols {
-                        let first_col = divide(col, size) * size;
-                        let repeated = entry > start && col_ind.load(entry - 1) >= first_col;
-                        let of_block = first_col..first_col.saturating_add(size);
-                        let seen_before = |before: u32| row(before).has(of_block.clone(), col_ind);
-                        let mut new = !repeated;
-                        let mut before = 0;
-                        while new && before < r {
-                            new = !seen_before(before);
-                            before += 1;
-                        }
-                        blocks += u32::from(new);
-                        entries += 1;
-                    }
-                    entry += WARP_SIZE;
-                }
-            }
+            (blocks, entries) = count_blocks(size, size, row, cols, col_ind);
         }
         let (blocks, entries) = (warp_fold(blocks, |a, b| a + b), warp_fold(entries, |a, b| a + b));
-        if lane == 0 {
+        if warp::lane_id() == 0 {
             seen.store(item, [blocks, entries]);
         }
     }
@@ -194,8 +209,8 @@ kernel! {
 }
 
 kernel! {
-    /// The number of blocks of each block row, and of all, in `total`, which is 0 before. Block: a multiple of
-    /// 32; grid: at least one thread per block row.
+    /// The number of blocks of each block row, and of all, in `total`, which is 0 before. A warp for each block row, in
+    /// turns: any grid; block: a multiple of 32.
     pub fn convert_bsr_counts(
         rows: u32,
         size: u32,
@@ -205,17 +220,40 @@ kernel! {
         counts: DevicePtrMut<u32>,
         total: DevicePtrMut<u32>,
     ) {
-        let block_row = thread::index_1d();
-        let mut count = 0;
-        if block_row < block_rows {
-            let mut row = BlockRow::new(block_row, (rows, size), row_ptr, col_ind);
-            while row.next().is_some() {
-                count += 1;
+        let lane = warp::lane_id();
+        let warps = thread::grid_dim_x() * (thread::block_dim_x() / WARP_SIZE);
+        let mut block_row = thread::index_1d() / WARP_SIZE;
+        let mut of_warp = 0;
+        while block_row < block_rows {
+            let first_row = block_row * size;
+            let rows = size.min(rows - first_row);
+            let row = |r: u32| {
+                let row = first_row + r;
+                SampledRow { start: row_ptr.load(row), end: row_ptr.load(row + 1) }
+            };
+            // Rows with the same columns have the blocks of the first.
+            let first = row(0);
+            let length = first.end - first.start;
+            let mut same = true;
+            for r in 1..rows {
+                let SampledRow { start, end } = row(r);
+                same &= end - start == length;
+                let mut i = lane;
+                while same && i < length {
+                    same = col_ind.load(start + i) == col_ind.load(first.start + i);
+                    i += WARP_SIZE;
+                }
             }
-            counts.store(block_row, count);
+            let different = if warp::all(FULL_MASK, same) { 1 } else { rows };
+            let (blocks, _) = count_blocks(size, different, row, u32::MAX, col_ind);
+            let count = warp_fold(blocks, |a, b| a + b);
+            if lane == 0 {
+                counts.store(block_row, count);
+            }
+            of_warp += count;
+            block_row += warps;
         }
-        let of_warp = warp_fold(count, |a, b| a + b);
-        if warp::lane_id() == 0 {
+        if lane == 0 {
             total.atomic_add(0_u32, of_warp);
         }
     }
@@ -362,13 +400,12 @@ impl<T: Number> SlicedBsr<T> {
 }
 
 kernel! {
-    /// First columns and, with `full` 0, masks of all blocks. Grid: at least one thread per block row.
+    /// First columns and masks of all blocks. Grid: at least one thread per block row.
     pub fn convert_bsr_columns(
         rows: u32,
         size: u32,
         block_rows: u32,
         log_lanes: u32,
-        full: u32,
         row_ptr: DevicePtr<u32>,
         col_ind: DevicePtr<u32>,
         order: DevicePtr<u32>,
@@ -386,13 +423,39 @@ kernel! {
         while let Some((first_col, mask)) = row.next() {
             let at = sliced.at(block);
             first_cols.store(at, first_col);
-            if full == 0 {
-                masks.store(at, mask);
-            }
+            masks.store(at, mask);
             block += 1;
         }
     }
     as BsrColumns
+}
+
+kernel! {
+    /// First columns of all blocks, of which every element is an entry. Grid: at least a warp per block row; block: a
+    /// multiple of 32.
+    pub fn convert_bsr_full_columns(
+        size: u32,
+        block_rows: u32,
+        log_lanes: u32,
+        row_ptr: DevicePtr<u32>,
+        col_ind: DevicePtr<u32>,
+        order: DevicePtr<u32>,
+        starts: DevicePtr<u32>,
+        first_cols: DevicePtrMut<u32>,
+    ) {
+        let position = thread::index_1d() / WARP_SIZE;
+        if position >= block_rows {
+            return;
+        }
+        let sliced = SlicedRow::new(position, log_lanes, order, starts);
+        let first = row_ptr.load(sliced.block_row * size);
+        let mut block = warp::lane_id();
+        while block < sliced.blocks {
+            first_cols.store(sliced.at(block), col_ind.load(first + block * size));
+            block += WARP_SIZE;
+        }
+    }
+    as BsrFullColumns
 }
 
 kernel! {

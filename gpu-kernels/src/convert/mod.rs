@@ -17,7 +17,8 @@ pub(crate) use bsr::{SlicedBsr, SlicedRow};
 #[cfg(not(target_arch = "nvptx64"))]
 mod host {
     pub use super::bsr::{
-        BSR_SAMPLES, BsrColumns, BsrCounts, BsrOrder, BsrSample, BsrValues, MOST_BLOCK_SIZE,
+        BSR_SAMPLES, BsrColumns, BsrCounts, BsrFullColumns, BsrOrder, BsrSample, BsrValues,
+        MOST_BLOCK_SIZE,
     };
     pub use super::column_blocks::{
         ColumnBlockCounts, ColumnBlockEntries, ColumnBlockEntriesSingle,

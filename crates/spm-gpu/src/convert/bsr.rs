@@ -4,7 +4,8 @@ use spm_formats::MemoryBudget;
 use spm_formats::convert::{BLOCK_SIZES, DetectedBlocks, best_blocks};
 use spm_formats::kernel::PlanError;
 use spm_gpu_kernels::convert::{
-    BSR_SAMPLES, BsrColumns, BsrCounts, BsrOrder, BsrSample, BsrValues, MOST_BLOCK_SIZE,
+    BSR_SAMPLES, BsrColumns, BsrCounts, BsrFullColumns, BsrOrder, BsrSample, BsrValues,
+    MOST_BLOCK_SIZE,
 };
 
 use super::{NEW_VALUES, NOT_PLANNED, scan, threads, warps};
@@ -15,6 +16,8 @@ use crate::memory::{DeviceBuffer, check_operand};
 use crate::plan::DeviceScalar;
 use crate::stream::Stream;
 
+/// Warps that count blocks, at most, which fill any device: each adds to one number.
+const MOST_WARPS: usize = 1 << 13;
 /// Blocks of a block row, at most: the words of the order have 27 bits for them.
 const MOST_BLOCKS: usize = 1 << 27;
 
@@ -121,7 +124,9 @@ impl<'a, T: DeviceScalar> BsrBlocks<'a, T> {
             total: total.ptr_mut(),
         };
         // SAFETY: verified CSR arrays, a count for each block row.
-        unsafe { device.launch::<BsrCounts>(threads(device, block_rows)?, &stream, args)? };
+        unsafe {
+            device.launch::<BsrCounts>(warps(device, block_rows.min(MOST_WARPS))?, &stream, args)?
+        };
         stream.synchronize()?;
         let blocks = total.element(0)? as usize;
         Ok(Self { a, options, counts, blocks, stream })
@@ -175,21 +180,35 @@ impl<'a, T: DeviceScalar> BsrBlocks<'a, T> {
         let mut first_cols = DeviceBuffer::uninitialized(device, places)?;
         let mask_places = if full { 0 } else { places };
         let mut masks = DeviceBuffer::uninitialized(device, mask_places)?;
-        let args = BsrColumns {
-            rows: a.rows() as u32,
-            size: size as u32,
-            block_rows: block_rows as u32,
-            log_lanes,
-            full: full.into(),
-            row_ptr: a.row_ptr.ptr(),
-            col_ind: a.col_ind.ptr(),
-            order: order.ptr(),
-            starts: starts.ptr(),
-            first_cols: first_cols.ptr_mut(),
-            masks: masks.ptr_mut(),
-        };
-        // SAFETY: verified CSR arrays, room for the blocks that were counted; masks if they are written.
-        unsafe { device.launch::<BsrColumns>(threads(device, block_rows)?, &stream, args)? };
+        if full {
+            let args = BsrFullColumns {
+                size: size as u32,
+                block_rows: block_rows as u32,
+                log_lanes,
+                row_ptr: a.row_ptr.ptr(),
+                col_ind: a.col_ind.ptr(),
+                order: order.ptr(),
+                starts: starts.ptr(),
+                first_cols: first_cols.ptr_mut(),
+            };
+            // SAFETY: verified CSR arrays, room for the blocks that were counted, each of size x size entries.
+            unsafe { device.launch::<BsrFullColumns>(warps(device, block_rows)?, &stream, args)? };
+        } else {
+            let args = BsrColumns {
+                rows: a.rows() as u32,
+                size: size as u32,
+                block_rows: block_rows as u32,
+                log_lanes,
+                row_ptr: a.row_ptr.ptr(),
+                col_ind: a.col_ind.ptr(),
+                order: order.ptr(),
+                starts: starts.ptr(),
+                first_cols: first_cols.ptr_mut(),
+                masks: masks.ptr_mut(),
+            };
+            // SAFETY: verified CSR arrays, room for the blocks that were counted and their masks.
+            unsafe { device.launch::<BsrColumns>(threads(device, block_rows)?, &stream, args)? };
+        }
         let values = DeviceBuffer::uninitialized(device, places * of_block)?;
         let shape = (a.rows(), a.cols());
         let of_values = threads(device, block_rows * lanes)?.with_grid_y(size as u32);
