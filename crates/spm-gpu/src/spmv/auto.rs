@@ -171,14 +171,14 @@ pub(crate) fn on_device<T: DeviceReal>(problem: DeviceProblem<'_, T>) -> Planned
     let few_diagonals = longest <= f64::from(MOST_DIAGONALS)
         && rows as f64 * longest <= MOST_PLACES * a.csr.entries() as f64;
     let narrowed = forms.single && a.values()?.single;
-    if large && few_diagonals {
+    let value_bytes = if narrowed { size_of::<f32>() } else { T::BYTES } as u64;
+    let entries = a.csr.entries() as u64;
+    let suits = |places| suits_diagonals(places, entries, value_bytes, (vectors, l2_bytes), valued);
+    // An element for each entry at least.
+    if large && few_diagonals && suits(entries) {
         let set = forms.of(&dia_thread_per_row::INFO);
         let of_dia = problem.with_kernel(&dia_thread_per_row::INFO, &set);
-        let value_bytes = if narrowed { size_of::<f32>() } else { T::BYTES } as u64;
-        let (entries, cache) = (a.csr.entries() as u64, (vectors, l2_bytes));
-        let dia = dia_thread_per_row::with_places(of_dia, |places| {
-            Ok(suits_diagonals(places, entries, value_bytes, cache, valued))
-        });
+        let dia = dia_thread_per_row::with_places(of_dia, |places| Ok(suits(places)));
         // There are no column indices to wait for.
         if let Ok(Some(plan)) = dia {
             return Ok(Chosen::boxed(plan, dia_thread_per_row::INFO.label(&set)));
