@@ -229,7 +229,9 @@ impl<P, C: Clock> Race<P, C> {
         let serial_is_near = of_serial < near(quickest) * quickest;
         if quickest < QUICK && (self.finalists.len() > 1 || serial_is_near) {
             self.finalists.iter_mut().for_each(|finalist| finalist.seconds = f64::INFINITY);
-            for _ in 0..if self.practice > 0 { FEW_ROUNDS } else { rounds(quickest) } {
+            // Practice makes rounds long.
+            let rounds = if self.practice > 0 { FEW_ROUNDS } else { rounds(quickest) };
+            for _ in 0..rounds {
                 for Finalist { plan, seconds, .. } in &mut self.finalists {
                     *seconds = seconds.min(side(plan, calls));
                 }
@@ -402,6 +404,33 @@ pub(crate) mod tests {
             plan
         });
         (winner, (time.get() * 1e6).round())
+    }
+
+    /// A plan whose first calls take another time than the others, both in microseconds.
+    #[derive(Debug, PartialEq)]
+    struct Learning {
+        calls: usize,
+        first: u32,
+        then: u32,
+    }
+
+    #[test]
+    fn practice_shows_what_a_plan_takes_in_the_end() {
+        let winner = |practice: usize| {
+            let time = Cell::new(0.0);
+            let mut run = |plan: &mut Learning| {
+                plan.calls += 1;
+                let micros = if plan.calls <= 12 { plan.first } else { plan.then };
+                time.set(time.get() + f64::from(micros) * 1e-6);
+            };
+            let plan = |first, then| Learning { calls: 0, first, then };
+            let mut race = Race::new(Driven(&time), plan(90, 90)).with_practice(practice);
+            race.enter(plan(20, 20), || "even".to_owned(), &mut run);
+            race.enter(plan(40, 10), || "learns".to_owned(), &mut run);
+            race.finish(&mut run).map(|(_, choice)| choice)
+        };
+        assert_eq!(winner(0).as_deref(), Some("even"));
+        assert_eq!(winner(16).as_deref(), Some("learns"));
     }
 
     #[test]

@@ -8,7 +8,7 @@ use spm_formats::Scalar;
 use spm_formats::huge_pages::{self, HUGE_PAGE};
 
 /// Bytes of a cache line, and of the widest vector.
-const CACHE_LINE: usize = 64;
+pub(crate) const CACHE_LINE: usize = 64;
 
 /// The alignment of a workspace of this many bytes.
 fn alignment(bytes: usize) -> usize {

@@ -14,6 +14,7 @@ use crate::disjoint::Disjoint;
 use crate::kernel::{Planned, Problem};
 use crate::scaled::{self, Update};
 use crate::simd::{self, AHEAD, HALF, Isa, Job, LANES, Machine, PREFETCH};
+use crate::workspace::CACHE_LINE;
 use crate::{Threads, values};
 
 pub(super) const INFO: KernelInfo = KernelInfo {
@@ -206,9 +207,6 @@ vectors!(
     Half, HALF, Half: splat_half load_half store_half add_half mul_add_half
 );
 
-/// Bytes of a cache line.
-const LINE: usize = 64;
-
 impl<T: Scalar> Run<'_, T> {
     /// # Safety
     /// Blocks of `N` x `N`, which is at most the lanes of `V`; x has an element for each column of A, y the
@@ -311,8 +309,8 @@ unsafe fn add_block<T: Scalar, I: Isa<T>, V: Vectors<T, I>, const N: usize>(
     unsafe {
         let from = bsr.values().as_ptr().add(block * N * N);
         if prefetch {
-            for line in 0..(N * N * T::BYTES).div_ceil(LINE) {
-                simd::prefetch(from.wrapping_add(AHEAD + line * LINE / T::BYTES));
+            for line in 0..(N * N * T::BYTES).div_ceil(CACHE_LINE) {
+                simd::prefetch(from.wrapping_add(AHEAD + line * CACHE_LINE / T::BYTES));
             }
         }
         let x = x.as_ptr().add(*bsr.block_col().get_unchecked(block) as usize * N);

@@ -22,7 +22,7 @@ use super::plan::{Procedure, boxed};
 use super::procedures::ChunksOfRows;
 use crate::disjoint::Disjoint;
 use crate::simd::{self, Isa, Job, LANES, Machine};
-use crate::workspace::Workspace;
+use crate::workspace::{CACHE_LINE, Workspace};
 use crate::{PlanOptions, Threads};
 
 const BUCKET: ParameterSpec = ParameterSpec {
@@ -220,9 +220,6 @@ impl<T: Scalar> Procedure<T> for Radix<'_, T> {
     }
 }
 
-/// Bytes of a cache line.
-const LINE: usize = 64;
-
 /// Counting sort of one bucket, whose entries start at `start` in the output; `counts` is
 /// workspace.
 fn finish_bucket<T: Scalar>(
@@ -245,8 +242,9 @@ fn finish_bucket<T: Scalar>(
         place += std::mem::replace(count, place);
     }
     // In order, which is faster than the first write to each line, out of order, would be.
-    row_ind.iter().step_by(LINE / size_of::<u32>()).for_each(|line| simd::prefetch_write(line));
-    values.iter().step_by(LINE / T::BYTES).for_each(|line| simd::prefetch_write(line));
+    let lines_of_rows = row_ind.iter().step_by(CACHE_LINE / size_of::<u32>());
+    lines_of_rows.for_each(|line| simd::prefetch_write(line));
+    values.iter().step_by(CACHE_LINE / T::BYTES).for_each(|line| simd::prefetch_write(line));
     for record in records {
         let place = &mut counts[record.col as usize & mask];
         row_ind[*place as usize] = record.row;

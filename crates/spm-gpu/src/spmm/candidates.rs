@@ -157,10 +157,6 @@ fn chosen<T: DeviceReal>(
         let set: Vec<_> = [("columns", columns)].into_iter().chain(tile).collect();
         Candidate::with(&csr_nonzero_split::INFO, &set, csr_nonzero_split::on_device)
     };
-    let mut nonzero_splits = vec![nonzero_split(None)];
-    if k > 16 && large_x {
-        nonzero_splits.push(nonzero_split(Some("16")));
-    }
     let row_split = || Candidate::with(&csr_row_split::INFO, &[], csr_row_split::on_device);
     let stream_of = |block: Option<usize>| {
         let block = block.map(|block| ("block", Value::Count(block)));
@@ -190,6 +186,15 @@ fn chosen<T: DeviceReal>(
     let sell_row_split = |set: &[_], sigma: usize| {
         let set = [set, &[("sigma", Value::Count(sigma))]].concat();
         Candidate::with(&sell_row_split::INFO, &set, sell_row_split::on_device)
+    };
+    // Of a large X 16 columns at a time stay in L2: of SELL, where there is one, with this window.
+    let tiled = k > 16 && large_x;
+    let nonzero_splits = |sigma: Option<usize>| {
+        let in_tiles = || match sigma {
+            Some(sigma) => sell_row_split(&[("tile", Value::Choice("16"))], sigma),
+            None => nonzero_split(Some("16")),
+        };
+        [nonzero_split(None)].into_iter().chain(tiled.then(in_tiles)).collect::<Vec<_>>()
     };
     // A row of X is read once for all rows of a block.
     let block_row_splits = || {
@@ -224,7 +229,7 @@ fn chosen<T: DeviceReal>(
         }
         // X is read for each entry, whatever else is done: the matrix in whole lines, and one launch.
         _ if skewed && (small || k <= 8) => vec![stream()],
-        _ if skewed => before(stream(), nonzero_splits),
+        _ if skewed => before(stream(), nonzero_splits(None)),
         Layout::ColumnMajor => {
             let long = mean >= if k <= 4 { SHORT_ROW } else { LONG_ROW };
             let enough = (THREADS_FOR_ENTRY * rows).saturating_mul(k.div_ceil(4))
@@ -233,7 +238,7 @@ fn chosen<T: DeviceReal>(
                 return vec![vector()];
             }
             if !sells(1, LARGEST_PADDING) {
-                return before(vector(), before(row_split(), nonzero_splits));
+                return before(vector(), before(row_split(), nonzero_splits(None)));
             }
             let few = sell_thread(if k <= 2 { "2" } else { "4" });
             if small {
@@ -241,7 +246,7 @@ fn chosen<T: DeviceReal>(
             }
             // Rows with columns all over X are better off with a row-major copy.
             let mut candidates = block_row_splits().unwrap_or_else(|| {
-                let others = if k <= 8 { vec![vector()] } else { nonzero_splits };
+                let others = if k <= 8 { vec![vector()] } else { nonzero_splits(None) };
                 before(sell_row_split(&[], 1), others)
             });
             if k > 4 && entries >= MANY_ENTRIES * device.resident {
@@ -265,8 +270,12 @@ fn chosen<T: DeviceReal>(
             }
             if !small && even && k >= WIDE && !few_rounds {
                 // Rows of one length: no load waits for a row pointer.
-                let sell = sells(1, SMALL_PADDING).then(|| sell_row_split(&[], 1));
-                let others = block_row_splits().unwrap_or(nonzero_splits);
+                let equal = sells(1, SMALL_PADDING);
+                let sell = equal.then(|| sell_row_split(&[], 1));
+                let others = block_row_splits().unwrap_or_else(|| {
+                    let sorted = || tiled && sells(SIGMA, LARGEST_SORTED_PADDING);
+                    nonzero_splits(if equal { Some(1) } else { sorted().then_some(SIGMA) })
+                });
                 return [row_split()].into_iter().chain(sell).chain(others).collect();
             }
             // Sorting costs more than it gains while rows are few.
@@ -317,7 +326,7 @@ fn chosen<T: DeviceReal>(
             }
             let Some(sigma) = sigma else {
                 if k > 16 {
-                    candidates.append(&mut nonzero_splits);
+                    candidates.extend(nonzero_splits(None));
                 } else {
                     candidates.push(row_split());
                 }
@@ -328,7 +337,7 @@ fn chosen<T: DeviceReal>(
             }
             if !small && k > 16 && (!few_rounds || large_x) {
                 candidates.extend((even && k > FOURS.end).then(row_split));
-                candidates.append(&mut nonzero_splits);
+                candidates.extend(nonzero_splits(Some(sigma)));
             }
             if even && k <= 16 && entries >= MOST_ENTRIES * device.resident {
                 let set = [("block", Value::Count(64)), ("columns", Value::Choice("4"))];
@@ -477,6 +486,8 @@ mod tests {
         let most = "sell-row-split[block=64,columns=4,sigma=1]";
         let tiled = "csr-nonzero-split[columns=2,tile=16]";
         let tiled_odd = "csr-nonzero-split[columns=1,tile=16]";
+        let sell_tiled = "sell-row-split[tile=16,sigma=1]";
+        let sorted_tiled = "sell-row-split[tile=16,sigma=1024]";
         let [stream, small_stream, large_stream] =
             ["csr-stream", "csr-stream[block=64]", "csr-stream[block=256]"];
         let cases: &[Case] = &[
@@ -524,7 +535,13 @@ mod tests {
                 (1.0, 1.0),
                 &[sell_four, even_four],
             ),
-            (Structure { entries: 1 << 19, ..LARGE }, 32, rows, (1.0, 1.0), &[sell, even, tiled]),
+            (
+                Structure { entries: 1 << 19, ..LARGE },
+                32,
+                rows,
+                (1.0, 1.0),
+                &[sell, even, sell_tiled],
+            ),
             (Structure { entries: 1 << 19, ..skewed }, 16, rows, (9.0, 9.0), &[stream, even_four]),
             (LARGE, 16, rows, (1.0, 1.0), &[sell_four]),
             (Structure { rows: 1 << 19, ..LARGE }, 8, rows, (1.0, 1.0), &[sell_four]),
@@ -533,8 +550,8 @@ mod tests {
             (Structure { rows: (1 << 19) - 1, ..LARGE }, 8, rows, (1.0, 1.0), &[sell]),
             (Structure { rows: 1 << 19, ..LARGE }, 8, rows, (1.2, 1.0), &[sorted]),
             (Structure { rows: 1 << 19, mean_row: 20, ..LARGE }, 8, rows, (1.0, 1.0), &[sell]),
-            (LARGE, 24, rows, (1.0, 1.0), &[sell_four, even, tiled]),
-            (LARGE, 31, rows, (1.0, 1.0), &[sell, odd, tiled_odd]),
+            (LARGE, 24, rows, (1.0, 1.0), &[sell_four, even, sell_tiled]),
+            (LARGE, 31, rows, (1.0, 1.0), &[sell, odd, sell_tiled]),
             (long, 16, rows, (1.2, 1.0), &[sell, lanes, stream]),
             (SMALL, 8, rows, (1.2, 1.0), &[sell]),
             (Structure { entries: 900, ..SMALL }, 8, rows, (1.2, 1.0), &[sell]),
@@ -557,12 +574,14 @@ mod tests {
             (LARGE, 8, rows, (1.2, 1.2), &[sorted]),
             (LARGE, 8, rows, (1.2, 1.6), &[stream, lanes]),
             (LARGE, 32, rows, (1.2, 1.6), &[stream, even, tiled]),
-            (LARGE, 32, rows, (1.0, 1.0), &[sell, even, tiled]),
-            (LARGE, 34, rows, (1.0, 1.0), &[sell, lanes, even, tiled]),
-            (LARGE, 33, rows, (1.0, 1.0), &[sell, odd, tiled_odd]),
-            (LARGE, 64, rows, (1.0, 1.0), &[lanes, sell, even, tiled]),
-            (LARGE, 64, rows, (1.1, 1.0), &[lanes, even, tiled]),
-            (LARGE, 65, rows, (1.0, 1.0), &[sell, odd, tiled_odd]),
+            (LARGE, 32, rows, (1.0, 1.0), &[sell, even, sell_tiled]),
+            (LARGE, 32, rows, (1.2, 1.5), &[sorted, even, sorted_tiled]),
+            (LARGE, 34, rows, (1.0, 1.0), &[sell, lanes, even, sell_tiled]),
+            (LARGE, 33, rows, (1.0, 1.0), &[sell, odd, sell_tiled]),
+            (LARGE, 64, rows, (1.0, 1.0), &[lanes, sell, even, sell_tiled]),
+            (LARGE, 64, rows, (1.1, 1.0), &[lanes, even, sorted_tiled]),
+            (LARGE, 64, rows, (1.1, 1.6), &[lanes, even, tiled]),
+            (LARGE, 65, rows, (1.0, 1.0), &[sell, odd, sell_tiled]),
             (middle, 32, rows, (1.0, 1.0), &[sell, wide]),
             (middle, 64, rows, (1.0, 1.0), &[sell, wide]),
             (Structure { rows: 40_000, ..middle }, 64, rows, (1.1, 1.0), &[lanes, even]),
@@ -572,9 +591,9 @@ mod tests {
                 64,
                 rows,
                 (1.0, 1.0),
-                &[sell, wide, lanes, even, tiled],
+                &[sell, wide, lanes, even, sell_tiled],
             ),
-            (huge, 32, rows, (1.0, 1.0), &[sell, even, tiled]),
+            (huge, 32, rows, (1.0, 1.0), &[sell, even, sell_tiled]),
             (huge, 8, rows, (1.0, 1.0), &[sell, most]),
             (huge, 7, rows, (1.0, 1.0), &[sell]),
         ];

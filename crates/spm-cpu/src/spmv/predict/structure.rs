@@ -17,6 +17,7 @@ use crate::spmv::sell_compact::{CODES, SIGMA};
 use crate::spmv::{
     csr_compact, csr_nnz_balanced, dcsr_rows, sell_compact, sell_symmetric, sell_tiles,
 };
+use crate::workspace::CACHE_LINE;
 
 /// Blocks of [`LANES`] rows whose columns are read, and windows of row lengths.
 const BLOCKS: usize = 32;
@@ -31,8 +32,6 @@ pub(in crate::spmv) const LARGEST_WINDOW: usize = WINDOWS * WINDOW;
 /// and elements for each entry of rows sorted in small windows from which on those are no better.
 const UNEVEN: f64 = 1.25;
 const PADDED: f64 = 1.1;
-/// Bytes of a cache line.
-const LINE: usize = 64;
 /// Columns of a tile of `sell-tiles`.
 const TILE: u32 = 1 << 16;
 
@@ -471,7 +470,7 @@ impl Sums {
         self.blocks += 1;
         self.entries += entries;
         let (mut low, mut high) = (u32::MAX, 0);
-        let per_line = (LINE / T::BYTES) as u32;
+        let per_line = (CACHE_LINE / T::BYTES) as u32;
         for lane in 0..LANES {
             let here = cols(lane);
             if let [first, .., last] | [first @ last] = here {

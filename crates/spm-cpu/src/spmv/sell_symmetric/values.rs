@@ -1,4 +1,4 @@
-//! New values of `sell-symmetric`: the check that they are symmetric, and their places.
+//! New values of `sell-symmetric`: their places.
 
 use std::ops::Range;
 
