@@ -64,10 +64,10 @@ fn plan_by<'a, T: Scalar>(
         plan.run(black_box(&mut output)).expect("arrays of the plan's sizes");
     };
     let serial = serial::plan(a, &Parameters::default(), &alone)?;
-    let learns =
-        a.rows() <= LEARNED_ROWS && a.nnz() <= LEARNED && !counting::ends_are_predicted(&a);
-    let mut race = Race::new(clock, serial).with_practice(if learns { PRACTICE } else { 0 });
-    let candidates = candidates(&a);
+    let is_learned = a.nnz() <= LEARNED && !counting::ends_are_predicted(&a);
+    let practice = if is_learned && a.rows() <= LEARNED_ROWS { PRACTICE } else { 0 };
+    let mut race = Race::new(clock, serial).with_practice(practice);
+    let candidates = candidates(&a, is_learned);
     for options in race::pools(options, &alone, a.nnz(), (SMALL, LARGE)) {
         for (kernel, set) in &candidates {
             let options = options.beside(race.held(|plan| plan.footprint().plan_bytes));
@@ -87,15 +87,15 @@ fn plan_by<'a, T: Scalar>(
 /// A kernel with the parameters that are set.
 type Candidate<T> = (TransposeKernel<T>, Vec<(&'static str, Value)>);
 
-/// The candidate kernels, the likeliest first.
-fn candidates<T: Scalar>(a: &CsrView<'_, T>) -> Vec<Candidate<T>> {
+/// The candidate kernels, the likeliest first. `is_learned` says that a processor may learn where rows end that a
+/// sample does not predict.
+fn candidates<T: Scalar>(a: &CsrView<'_, T>, is_learned: bool) -> Vec<Candidate<T>> {
     let counting = TransposeKernel { info: counting::INFO, plan: counting::plan };
     let symmetric = symmetric_pattern::INFO;
     let mut candidates =
         vec![(TransposeKernel { info: symmetric, plan: symmetric_pattern::plan }, vec![])];
     let prefetch = ("prefetch", Value::Count(64));
     let branch = ("row-ends", counting::BRANCH);
-    let is_learned = a.nnz() <= LEARNED && !counting::ends_are_predicted(a);
     if a.nnz() * T::BYTES > IN_CACHE {
         candidates.push((counting, vec![prefetch]));
         if is_learned {

@@ -91,9 +91,7 @@ impl<T: Scalar> Procedure<T> for SymmetricPattern<'_, T> {
             let entries = a.row_ptr()[of_part.start] as usize..a.row_ptr()[of_part.end] as usize;
             // SAFETY: as above.
             unsafe { row_ind.range(entries.clone()) }.copy_from_slice(&a.col_ind()[entries]);
-            // Copies, which the loop keeps in registers.
-            let (a, values, from) = (a, values, from);
-            visit_mirrors(&a, of_part, next, move |entry, mirror| {
+            visit_mirrors(&a, of_part, next, |entry, mirror| {
                 // SAFETY: places of `a`, whose pattern is symmetric: each is visited once, by itself or as the
                 // mirror of an entry in the rows of one part.
                 unsafe {
