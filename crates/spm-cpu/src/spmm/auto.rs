@@ -254,21 +254,21 @@ mod tests {
         ),
         // Its rows are long.
         (
-            "uniform[rows=3000,cols=9000,entries=70000]",
-            64,
+            "uniform[rows=2000,cols=6000,entries=14000]",
+            20,
             Layout::ColumnMajor,
             &["csr-blocked[prefetch=32] on 3 threads"],
         ),
         // Dense blocks, and a large X.
         (
-            "mesh2[n=50,unknowns=3]",
-            40,
+            "mesh2[n=36,unknowns=3]",
+            20,
             Layout::RowMajor,
             &["bsr-blocked[block=3] on", "bsr-blocked[block=3,prefetch=8] on"],
         ),
         // Y is large.
         (
-            "uniform[rows=70000,cols=9000,entries=350000]",
+            "uniform[rows=40000,cols=5000,entries=150000]",
             8,
             Layout::RowMajor,
             &["csr-blocked[stream=on]", "csr-blocked[narrow=on,stream=on]"],

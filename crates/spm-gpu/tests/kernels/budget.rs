@@ -14,9 +14,9 @@ use spm_gpu::{
 use spm_gpu_kernels::emulator::EmulatorOptions;
 use spm_testing::generate;
 
-/// Rows of five entries, and rows of one to three entries with one of 1500.
+/// Rows of five entries, and rows of one to three entries with one of 1000.
 const MATRICES: [&str; 2] =
-    ["stencil5[n=36]", "powerlaw[rows=2000,cols=2500,entries=7000,longest=1500]"];
+    ["stencil5[n=26]", "powerlaw[rows=1000,cols=1250,entries=3500,longest=1000]"];
 
 /// A device with `bytes` bytes of memory.
 fn device(bytes: u64) -> Device {
