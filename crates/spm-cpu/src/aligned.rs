@@ -22,6 +22,15 @@ impl<T> Aligned<T> {
     }
 }
 
+impl<T: Copy + Default> Aligned<T> {
+    /// An array of default values.
+    pub(crate) fn new(len: usize) -> Self {
+        let storage = vec![T::default(); len + Self::GAP];
+        let start = storage.as_ptr().align_offset(ALIGNMENT).min(Self::GAP);
+        Self { storage, start }
+    }
+}
+
 impl<T: Copy + Default> From<Vec<T>> for Aligned<T> {
     fn from(mut storage: Vec<T>) -> Self {
         let len = storage.len();

@@ -5,8 +5,10 @@ use std::time::Instant;
 use crate::machine::Rates;
 use crate::{PlanOptions, Threads};
 
-/// How long a candidate is timed: at least so many samples, and at least so many seconds.
+/// How long a candidate is timed: at least so many samples, or so many of calls that take longer than that, and at
+/// least so many seconds.
 const SAMPLES: usize = 3;
+const FEW_SAMPLES: usize = 2;
 const TIME: f64 = 2e-4;
 /// Calls that take less are timed together.
 const SHORT: f64 = 1e-5;
@@ -14,7 +16,7 @@ const SHORT: f64 = 1e-5;
 /// disturbed.
 const LONG: f64 = 1e-3;
 /// Times the best one from which a call is slow: one that met cold caches, and others.
-const SLOW_COLD: f64 = 4.0;
+const SLOW_COLD: f64 = 3.0;
 const SLOW: f64 = 1.25;
 /// The same, from which on one call is enough.
 const FAR: f64 = 2.0;
@@ -277,7 +279,12 @@ pub(crate) fn settle(threads: &Threads) {
 
 /// Seconds that timing a candidate takes whose call takes `seconds`.
 pub(crate) fn trial(seconds: f64) -> f64 {
-    seconds + TIME.max(SAMPLES as f64 * seconds)
+    seconds + TIME.max(samples(seconds) as f64 * seconds)
+}
+
+/// Samples of a call that takes `seconds`, at least.
+fn samples(seconds: f64) -> usize {
+    if seconds > TIME { FEW_SAMPLES } else { SAMPLES }
 }
 
 /// Seconds of the last comparison, where the best call takes `seconds` and the serial one `serial`.
@@ -333,8 +340,12 @@ fn times(
         fastest[0] = first;
     }
     let (mut rounds, mut spent, mut left) = (0, 0.0, true);
-    while left && (rounds < SAMPLES || spent < TIME * ways as f64) {
+    while left {
         let best_way = fastest.iter().copied().fold(f64::INFINITY, f64::min);
+        let enough = if best_way.is_finite() { samples(best_way) } else { SAMPLES };
+        if rounds >= enough && spent >= TIME * ways as f64 {
+            break;
+        }
         left = false;
         for (way, fastest) in fastest.iter_mut().enumerate() {
             // Twice, lest something else took the core; the first calls of all ways may be slow.
@@ -450,16 +461,18 @@ pub(crate) mod tests {
     #[test]
     fn what_is_slow_is_called_once_or_twice() {
         let took = |serial, candidates: &[u32]| race(serial, candidates).1;
-        // Four calls of the best one, one of a candidate that is much slower, two of one that is not, and
+        // Three calls of the best one, one of a candidate that is much slower, two of one that is not, and
         // the serial one.
         let alone = took(500_000, &[10_000]);
-        assert_eq!(alone, 4.0 * 10_000.0 + 500_000.0);
+        assert_eq!(alone, 3.0 * 10_000.0 + 500_000.0);
         assert_eq!(took(500_000, &[10_000, 50_000]), alone + 50_000.0);
         assert_eq!(took(500_000, &[10_000, 20_000]), alone + 2.0 * 20_000.0);
-        assert_eq!(took(20_000, &[10_000]), 4.0 * 10_000.0 + 20_000.0);
+        assert_eq!(took(20_000, &[10_000]), 3.0 * 10_000.0 + 20_000.0);
         // Less than LONG: twice, unless that is far.
-        assert_eq!(took(500, &[300]), 4.0 * 300.0 + 2.0 * 500.0);
-        assert_eq!(took(800, &[300]), 4.0 * 300.0 + 800.0);
+        assert_eq!(took(500, &[300]), 3.0 * 300.0 + 2.0 * 500.0);
+        assert_eq!(took(800, &[300]), 3.0 * 300.0 + 800.0);
+        // Up to TIME four calls of the best one.
+        assert_eq!(took(800, &[150]), 4.0 * 150.0 + 800.0);
     }
 
     /// The number of threads of three that a race takes where a call takes so many microseconds.
@@ -506,7 +519,7 @@ pub(crate) mod tests {
     fn the_last_comparison_takes_turns() {
         let took = |serial, candidates: &[u32]| race(serial, candidates).1;
         // Two calls in each round.
-        assert_eq!(took(9000, &[300, 310]), (4.0 + 2.0 * 2.0) * 610.0 + 9000.0);
+        assert_eq!(took(9000, &[300, 310]), (3.0 + 2.0 * 2.0) * 610.0 + 9000.0);
         assert_eq!(took(9000, &[100, 105]), (4.0 + 4.0 * 2.0) * 205.0 + 9000.0);
         let time = Cell::new(0.0);
         let mut race = Race::new(Driven(&time), 1);
@@ -530,8 +543,8 @@ pub(crate) mod tests {
             count.get()
         };
         let (cold, warm) = (Caches::Cold, Caches::Warm);
-        assert_eq!((calls(cold, 1e-3, 3e-3), calls(warm, 1e-3, 3e-3)), (2, 1));
-        assert_eq!((calls(cold, 1e-3, 5e-3), calls(warm, 1e-3, 1.2e-3)), (1, 4));
+        assert_eq!((calls(cold, 1e-3, 2.9e-3), calls(warm, 1e-3, 2.9e-3)), (2, 1));
+        assert_eq!((calls(cold, 1e-3, 3.1e-3), calls(warm, 1e-3, 1.2e-3)), (1, 3));
         assert_eq!((calls(cold, 1e-4, 5e-4), calls(warm, 1e-4, 5e-4)), (2, 1));
         assert_eq!(calls(warm, 3e-4, 5e-4), 2);
     }
@@ -541,15 +554,15 @@ pub(crate) mod tests {
         let time = Cell::new(0.0);
         let mut run = |micros: &mut u32| time.set(time.get() + f64::from(*micros) * 1e-6);
         let mut race = Race::new(Driven(&time), 7);
-        let (ways, mut order) = ([9000, 3000, 4000], Vec::new());
+        let (ways, mut order) = ([900, 100, 120], Vec::new());
         let set = |plan: &mut u32, way: usize| {
             order.push(way);
             *plan = ways[way];
         };
         let times = race.times(&mut 1, Caches::Cold, ways.len(), set, &mut run);
         let micros: Vec<f64> = times.into_iter().map(|seconds| (seconds * 1e6).round()).collect();
-        assert_eq!(micros, [9000.0, 3000.0, 4000.0]);
-        assert_eq!(order, [0, 0, 1, 2, 0, 1, 2, 1]);
-        assert_eq!((race.spent() * 1e6).round(), 27_000.0 + 9000.0 + 8000.0);
+        assert_eq!(micros, [900.0, 100.0, 120.0]);
+        assert_eq!(order, [0, 0, 1, 2, 0, 1, 2, 1, 2]);
+        assert_eq!((race.spent() * 1e6).round(), 3.0 * (900.0 + 100.0 + 120.0));
     }
 }

@@ -1,11 +1,16 @@
 //! Workspace of a plan: memory aligned to cache lines, on huge pages if it is large enough.
 
 use std::alloc::{Layout, alloc, dealloc, handle_alloc_error};
+use std::mem::MaybeUninit;
 use std::ops::{Deref, DerefMut};
 use std::ptr::NonNull;
 
 use spm_formats::Scalar;
 use spm_formats::huge_pages::{self, HUGE_PAGE};
+use spm_formats::kernel::Schedule;
+
+use crate::Threads;
+use crate::disjoint::Disjoint;
 
 /// Bytes of a cache line, and of the widest vector.
 pub(crate) const CACHE_LINE: usize = 64;
@@ -27,8 +32,33 @@ unsafe impl<T: Send> Send for Workspace<T> {}
 // SAFETY: as above.
 unsafe impl<T: Sync> Sync for Workspace<T> {}
 
-impl<T: Copy> Workspace<T> {
+impl<T: Copy + Send> Workspace<T> {
     pub(crate) fn new(len: usize, value: T) -> Self {
+        Self::written(len, |all| {
+            for element in all {
+                element.write(value);
+            }
+        })
+    }
+
+    /// An array of `len` elements, element i of which is `of(i)`; a large one is written by all of `threads`, whose
+    /// memory its pages then are.
+    pub(crate) fn on(threads: &Threads, len: usize, of: impl Fn(usize) -> T + Sync) -> Self {
+        let caller = threads.on_the_caller();
+        let threads = if len * size_of::<T>() < HUGE_PAGE { &caller } else { threads };
+        Self::written(len, |all| {
+            let all = Disjoint::new(all);
+            threads.for_each_chunk(len, Schedule::Static, 0, |range| {
+                // SAFETY: the ranges do not overlap.
+                for (i, element) in range.clone().zip(unsafe { all.range(range) }) {
+                    element.write(of(i));
+                }
+            });
+        })
+    }
+
+    /// An array that `write` writes all of.
+    fn written(len: usize, write: impl FnOnce(&mut [MaybeUninit<T>])) -> Self {
         let layout = Self::layout(len);
         if layout.size() == 0 {
             return Self { start: NonNull::dangling(), len };
@@ -37,13 +67,10 @@ impl<T: Copy> Workspace<T> {
         let start = unsafe { alloc(layout) }.cast::<T>();
         let Some(start) = NonNull::new(start) else { handle_alloc_error(layout) };
         // SAFETY: `len` elements were allocated; MaybeUninit may hold anything.
-        let memory = unsafe {
-            std::slice::from_raw_parts_mut(start.as_ptr().cast::<std::mem::MaybeUninit<T>>(), len)
-        };
+        let memory =
+            unsafe { std::slice::from_raw_parts_mut(start.as_ptr().cast::<MaybeUninit<T>>(), len) };
         huge_pages::prefer(memory);
-        for element in memory {
-            element.write(value);
-        }
+        write(memory);
         Self { start, len }
     }
 

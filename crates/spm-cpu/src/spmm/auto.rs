@@ -67,8 +67,8 @@ fn plan_by<'a, T: Scalar>(
     }
     let options = options.beside(of_operands as u64);
     // Any numbers that are not special.
-    let x = Workspace::new(a.cols() * dense.k, T::from_f64(0.75));
-    let mut y = Workspace::zeros(a.rows() * dense.k);
+    let x = Workspace::on(&options.threads, a.cols() * dense.k, |_| T::from_f64(0.75));
+    let mut y = Workspace::on(&options.threads, a.rows() * dense.k, |_| T::ZERO);
     let mut run = |plan: &mut BoxedOwnPlan<'a, T>| {
         plan.run(black_box(&x), black_box(&mut y)).expect("matrices of the plan's shape");
     };

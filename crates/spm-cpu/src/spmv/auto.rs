@@ -60,9 +60,8 @@ fn plan_by<'a, T: Scalar>(
     }
     // Any numbers that are not special: between 0.5 and 1.
     let element = |j: usize| 0.5 + (j as f64 * 0.618_033_988_749_895).fract() / 2.0;
-    let mut x = Workspace::zeros(a.cols());
-    x.iter_mut().enumerate().for_each(|(j, x)| *x = T::from_f64(element(j)));
-    let mut y = Workspace::zeros(a.rows());
+    let x = Workspace::on(&options.threads, a.cols(), |j| T::from_f64(element(j)));
+    let mut y = Workspace::on(&options.threads, a.rows(), |_| T::ZERO);
     let mut run = |plan: &mut BoxedOwnPlan<'a, T>| {
         plan.run(black_box(&x), black_box(&mut y)).expect("vectors of the plan's shape");
     };

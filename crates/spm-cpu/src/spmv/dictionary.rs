@@ -28,10 +28,7 @@ pub(super) struct Dictionary<T> {
 }
 
 impl<T: Scalar> Dictionary<T> {
-    /// The code of 0.
-    pub(super) const ZERO: u8 = 0;
-
-    /// Of 0 alone.
+    /// Of 0 alone, whose code is 0.
     pub(super) fn new() -> Self {
         let mut new = Self { values: vec![T::ZERO; FEW], distinct: 0, slots: Box::new([0; SLOTS]) };
         new.insert(T::ZERO);
@@ -165,10 +162,7 @@ mod tests {
         let dictionary = Dictionary::of(&values, MOST).unwrap();
         let bits = |values: &[f64]| values.iter().map(|v| v.to_bits()).collect::<Vec<_>>();
         assert_eq!(bits(dictionary.distinct()), bits(&distinct));
-        assert_eq!(
-            (dictionary.table().len(), dictionary.code(0.0)),
-            (FEW, Dictionary::<f64>::ZERO)
-        );
+        assert_eq!((dictionary.table().len(), dictionary.code(0.0)), (FEW, 0));
         for (code, &value) in distinct.iter().enumerate() {
             assert_eq!(usize::from(dictionary.code(value)), code);
         }

@@ -28,7 +28,7 @@ mod values;
 
 use super::KERNEL;
 use super::plan::{Memory, Product, boxed};
-use super::sell_compact::segment::{merge, place_all};
+use super::sell_compact::segment::{each_element, merge};
 use crate::aligned::Aligned;
 use crate::disjoint::Disjoint;
 use crate::kernel::{Planned, Problem};
@@ -241,7 +241,8 @@ impl<T: Scalar> Part<T> {
                 merge(of_row, &mut firsts, &mut merged);
             }
             let of_chunk: usize = lanes.iter().map(Range::len).sum();
-            full.push(of_chunk == firsts.len() * LANES);
+            let is_full = of_chunk == firsts.len() * LANES;
+            full.push(is_full);
             room.take(firsts.len() * LANES)?;
             (taken, stored) = (taken + of_chunk, stored + firsts.len() * LANES);
             // The rest would have to make up for too much.
@@ -250,7 +251,16 @@ impl<T: Scalar> Part<T> {
             {
                 return None;
             }
-            place_all(a, &lanes, &firsts, T::ZERO, |value| value, (&mut values, &mut masks));
+            let (first_value, first_mask) = (values.len(), masks.len());
+            values.resize(first_value + firsts.len() * LANES, T::ZERO);
+            masks.resize(first_mask + if is_full { 0 } else { firsts.len() }, 0_u8);
+            let (of_values, of_masks) = (&mut values[first_value..], &mut masks[first_mask..]);
+            each_element(a, &lanes, &firsts, |element, lane, entry| {
+                of_values[element * LANES + lane] = a.values()[entry];
+                if let Some(mask) = of_masks.get_mut(element) {
+                    *mask |= 1 << lane;
+                }
+            });
             let before = runs.len();
             for &first in &firsts {
                 match runs[before..].last_mut() {

@@ -22,7 +22,6 @@ pub(crate) struct Stores {
 
 impl Stores {
     pub(crate) const PAST_CACHES: Self = Self { past_caches: true };
-    #[cfg(test)]
     pub(crate) const THROUGH_CACHES: Self = Self { past_caches: false };
 
     /// For `bytes` bytes that `threads` read and write: by the rates of the machine, if they are known.

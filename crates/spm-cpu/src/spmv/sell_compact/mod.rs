@@ -85,7 +85,7 @@ pub(super) fn plan<'a, T: RealScalar>(problem: Problem<'a, '_, T>) -> Planned<'a
     check_segments(&view, &rows_of_segments, (sigma, longest), coding.value_bytes(), options)?;
     let segments: Vec<_> = rows_of_segments
         .into_par_iter()
-        .map(|rows| Segment::new(&view, rows, sigma, longest, &coding))
+        .map(|rows| Segment::new(&view, rows, (sigma, longest), &coding, machine))
         .collect();
     let mut weights = vec![0_usize];
     for segment in &segments {

@@ -1,6 +1,7 @@
 //! The storage of `sell-compact`: chunks of eight rows, each with the smallest of four encodings
 //! of its column indices.
 
+use std::cmp::Reverse;
 use std::ops::Range;
 
 use spm_formats::{CsrView, Scalar};
@@ -90,12 +91,30 @@ fn sorted<T: Scalar>(
     if sigma == 1 {
         return rows.clone().collect();
     }
-    // Lengths and rows as one number each: rows of one length stay in their order.
-    let length = |row| stored(a, row, longest).len() as u64;
-    let key = |row: usize| (u64::from(u32::MAX) - length(row)) << 32 | (row - rows.start) as u64;
-    let mut keys: Vec<u64> = rows.clone().map(key).collect();
-    keys.chunks_mut(sigma).for_each(<[u64]>::sort_unstable);
-    keys.into_iter().map(|key| rows.start + (key & u64::from(u32::MAX)) as usize).collect()
+    let (mut order, mut lengths, mut next): (Vec<usize>, Vec<usize>, Vec<usize>) =
+        (rows.clone().collect(), vec![], vec![]);
+    for window in order.chunks_mut(sigma) {
+        let start = window[0];
+        lengths.clear();
+        lengths.extend(window.iter().map(|&row| stored(a, row, longest).len()));
+        let most = lengths.iter().copied().max().unwrap_or(0);
+        if most > sigma {
+            // Rows of one length stay in their order.
+            window.sort_unstable_by_key(|&row| (Reverse(lengths[row - start]), row));
+            continue;
+        }
+        // By counting: where the rows of each length begin.
+        next.clear();
+        next.resize(most + 2, 0);
+        lengths.iter().for_each(|&length| next[most - length + 1] += 1);
+        (0..=most).for_each(|shorter| next[shorter + 1] += next[shorter]);
+        for (row, &length) in (start..).zip(&lengths) {
+            let place = &mut next[most - length];
+            window[*place] = row;
+            *place += 1;
+        }
+    }
+    order
 }
 
 /// Stored elements of a segment; the encoding of contiguous columns may add a tenth.
@@ -127,13 +146,14 @@ impl<T: Scalar> Segment<T> {
     pub(super) fn new(
         a: &CsrView<'_, T>,
         rows: Range<usize>,
-        sigma: usize,
-        longest: usize,
+        (sigma, longest): (usize, usize),
         coding: &Coding<T>,
+        machine: Machine,
     ) -> Self {
         assert!(rows.len() <= MOST_ROWS, "positions of {} rows", rows.len());
         let order = sorted(a, &rows, sigma, longest);
-        let mut builder = Builder::new(a, coding, chunk_elements(a, &order, longest));
+        let value_bytes = if matches!(coding, Coding::Equal(_)) { 0 } else { T::BYTES };
+        let mut builder = Builder::new(a, value_bytes);
         for rows in order.chunks(LANES) {
             let lanes = std::array::from_fn(|lane| {
                 rows.get(lane).map_or(0..0, |&row| stored(a, row, longest))
@@ -141,20 +161,23 @@ impl<T: Scalar> Segment<T> {
             builder.push(&lanes, rows.len());
         }
         let positions = order.iter().map(|row| (row - rows.start) as u16);
-        Self {
+        let elements = builder.chunks.iter().map(|chunk| LANES * usize::from(chunk.width)).sum();
+        let mut new = Self {
             positions: if sigma > 1 { positions.collect() } else { Box::default() },
             rows,
             longest,
             chunks: builder.chunks.into(),
             values: match coding {
                 Coding::Equal(_) => Values::Equal,
-                Coding::Each => Values::Each(builder.values.into()),
-                Coding::Codes(_) => Values::Codes(builder.codes.into()),
+                Coding::Each => Values::Each(Aligned::new(elements)),
+                Coding::Codes(_) => Values::Codes(Aligned::new(elements)),
             },
             narrow: builder.narrow.into(),
             wide: builder.wide.into(),
             masks: builder.masks.into(),
-        }
+        };
+        new.set_values(a, coding, machine, Stores::THROUGH_CACHES, MOST_ROWS, &mut |_| {});
+        new
     }
 
     /// Takes the values of `a`, whose pattern is that of the segment's matrix, in the same coding. `copy` is
@@ -303,12 +326,13 @@ impl<T: Scalar> Segment<T> {
     }
 }
 
+/// What a segment stores besides values.
 struct Builder<'a, T> {
     a: &'a CsrView<'a, T>,
-    coding: &'a Coding<T>,
+    /// Bytes of a value; 0 if none is stored. Codes do not count, so that sums have the same order with them as
+    /// without.
+    value_bytes: usize,
     chunks: Vec<Chunk>,
-    values: Vec<T>,
-    codes: Vec<u8>,
     narrow: Vec<u16>,
     wide: Vec<u32>,
     masks: Vec<u8>,
@@ -317,36 +341,25 @@ struct Builder<'a, T> {
 }
 
 impl<'a, T: Scalar> Builder<'a, T> {
-    /// For about this many stored elements.
-    fn new(a: &'a CsrView<'a, T>, coding: &'a Coding<T>, elements: usize) -> Self {
-        let (chunks, values, codes, narrow, wide, masks, firsts) = Default::default();
-        let mut new = Self { a, coding, chunks, values, codes, narrow, wide, masks, firsts };
-        match coding {
-            Coding::Equal(_) => {}
-            Coding::Each => new.values = Aligned::vec(elements),
-            Coding::Codes(_) => new.codes = Aligned::vec(elements),
-        }
-        new
-    }
-
-    fn with_values(&self) -> bool {
-        !matches!(self.coding, Coding::Equal(_))
+    fn new(a: &'a CsrView<'a, T>, value_bytes: usize) -> Self {
+        let (chunks, narrow, wide, masks, firsts) = Default::default();
+        Self { a, value_bytes, chunks, narrow, wide, masks, firsts }
     }
 
     /// Appends a chunk of `rows` rows, given by their entries.
     fn push(&mut self, lanes: &[Range<usize>; LANES], rows: usize) {
         let a = self.a;
-        let columns = lanes.clone().map(|lane| &a.col_ind()[lane]);
-        let lengths = columns.map(<[u32]>::len);
+        let columns: [&[u32]; LANES] =
+            std::array::from_fn(|lane| &a.col_ind()[lanes[lane].clone()]);
+        let lengths: [usize; LANES] = std::array::from_fn(|lane| columns[lane].len());
         let width = lengths.into_iter().max().unwrap_or(0);
         // The columns of a row ascend.
         let base = columns.iter().filter_map(|row| row.first()).min().copied().unwrap_or(0);
         let last = columns.iter().filter_map(|row| row.last()).max().copied().unwrap_or(0);
         let narrow = last - base <= u32::from(u16::MAX);
-        // Codes do not count, so that sums have the same order with them as without.
-        let value_bytes = if self.with_values() { T::BYTES } else { 0 };
+        let value_bytes = self.value_bytes;
         let gathered_bytes = width * LANES * (value_bytes + if narrow { 2 } else { 4 });
-        let pairs = narrow && rows == LANES && self.with_values() && in_pairs(&columns);
+        let pairs = narrow && rows == LANES && value_bytes > 0 && in_pairs(&columns);
         // A tenth more bytes is less than what gathering costs.
         let most = (gathered_bytes + gathered_bytes / 10) / (LANES * value_bytes + 4);
         if !pairs && rows == LANES && self.contiguous(&columns, most) {
@@ -360,7 +373,6 @@ impl<'a, T: Scalar> Builder<'a, T> {
             () => Columns::Wide,
         };
         self.chunks.push(Chunk { base, width: width as u16, full: full as u16, columns: kind });
-        // Padding repeats the row's last column; a row without entries takes the base.
         let of = |col: u32| (col - base) as u16;
         if pairs {
             let of_pair = |pair: usize| {
@@ -371,31 +383,16 @@ impl<'a, T: Scalar> Builder<'a, T> {
             };
             self.narrow.extend((0..width).step_by(2).flat_map(of_pair));
         } else if narrow {
-            place_rows(
-                columns,
-                width,
-                |row| row.last().copied().unwrap_or(base),
-                of,
-                &mut self.narrow,
-            );
+            place_columns(&columns, width, base, of, &mut self.narrow);
         } else {
-            let padding = |row: &[u32]| row.last().copied().unwrap_or(base);
-            place_rows(columns, width, padding, |col| col, &mut self.wide);
+            place_columns(&columns, width, base, |col| col, &mut self.wide);
         }
-        let values = lanes.clone().map(|lane| &a.values()[lane]);
-        match self.coding {
-            Coding::Equal(_) => {
-                let mask = |element: usize| {
-                    let has = lengths.map(|length| u8::from(length > element));
-                    has.into_iter().rev().fold(0, |mask, has| mask << 1 | has)
-                };
-                self.masks.extend((full..width).map(mask));
-            }
-            Coding::Each => place_rows(values, width, |_| T::ZERO, |v| v, &mut self.values),
-            Coding::Codes(dictionary) => {
-                let code = |value| dictionary.code(value);
-                place_rows(values, width, |_| T::ZERO, code, &mut self.codes);
-            }
+        if value_bytes == 0 {
+            let mask = |element: usize| {
+                let has = lengths.map(|length| u8::from(length > element));
+                has.into_iter().rev().fold(0, |mask, has| mask << 1 | has)
+            };
+            self.masks.extend((full..width).map(mask));
         }
     }
 
@@ -432,7 +429,7 @@ impl<'a, T: Scalar> Builder<'a, T> {
         // Without values there is no padding either.
         let full = entries == firsts.len() * LANES;
         let few = u16::try_from(firsts.len()).is_ok();
-        inside && few && (full || !matches!(self.coding, Coding::Equal(_)))
+        inside && few && (full || self.value_bytes > 0)
     }
 
     /// Appends a chunk whose chunk columns begin at the first of `firsts`.
@@ -442,16 +439,12 @@ impl<'a, T: Scalar> Builder<'a, T> {
         let columns = Columns::Contiguous;
         self.chunks.push(Chunk { base: 0, width, full: width, columns });
         self.wide.extend_from_slice(firsts);
-        match self.coding {
-            Coding::Equal(_) => {}
-            Coding::Each => {
-                let to = (&mut self.values, &mut self.masks);
-                place_all(self.a, lanes, firsts, T::ZERO, |value| value, to);
-            }
-            Coding::Codes(dictionary) => {
-                let (zero, code) = (Dictionary::<T>::ZERO, |value| dictionary.code(value));
-                place_all(self.a, lanes, firsts, zero, code, (&mut self.codes, &mut self.masks));
-            }
+        let entries: usize = lanes.iter().map(Range::len).sum();
+        if entries < firsts.len() * LANES {
+            let masks = self.masks.len();
+            self.masks.resize(masks + firsts.len(), 0);
+            let mut mark = |element, lane, _| self.masks[masks + element] |= 1_u8 << lane;
+            each_element(self.a, lanes, firsts, &mut mark);
         }
     }
 }
@@ -486,58 +479,43 @@ pub(in crate::spmv) fn in_pairs(columns: &[&[u32]; LANES]) -> bool {
     })
 }
 
-/// Appends the stored elements of a chunk with as many chunk columns as the longest of its rows has entries:
-/// what `of` makes of the entries of a row, then of its padding.
-fn place_rows<E: Copy, V: Copy>(
-    rows: [&[E]; LANES],
+/// Appends what `of` makes of the columns of a chunk's stored elements, in as many chunk columns as the longest of
+/// its rows has entries. Padding repeats the row's last column; a row without entries takes the base.
+fn place_columns<V: Copy>(
+    rows: &[&[u32]; LANES],
     width: usize,
-    padding: impl Fn(&[E]) -> E,
-    of: impl Fn(E) -> V,
+    base: u32,
+    of: impl Fn(u32) -> V,
     to: &mut Vec<V>,
 ) {
     let full = rows.iter().map(|row| row.len()).min().unwrap_or(0);
     let whole = rows.map(|row| &row[..full]);
-    let (padding, start) = (rows.map(padding), to.len());
-    to.resize(start + width * LANES, of(padding[0]));
+    let start = to.len();
+    to.resize(start + width * LANES, of(base));
     let (to, _) = to[start..].as_chunks_mut::<LANES>();
     let (of_full, of_rest) = to.split_at_mut(full);
     for (element, to) in of_full.iter_mut().enumerate() {
         *to = whole.map(|row| of(row[element]));
     }
     for (element, to) in (full..).zip(of_rest) {
-        let of_lane = |lane: usize| rows[lane].get(element).copied().unwrap_or(padding[lane]);
-        *to = std::array::from_fn(|lane| of(of_lane(lane)));
+        *to = rows.map(|row| of(row.get(element).or(row.last()).copied().unwrap_or(base)));
     }
 }
 
-/// Appends the stored elements of a chunk whose chunk columns begin at `firsts`: padding, and what `of` makes
-/// of the values of its rows; and, where there is padding, for each chunk column a bit for each row that has an
-/// entry.
-pub(in crate::spmv) fn place_all<T: Scalar, V: Copy>(
+/// Calls `visit` with the chunk column, the row and the number of each entry of a chunk whose chunk columns begin at
+/// `firsts`.
+pub(in crate::spmv) fn each_element<T: Scalar>(
     a: &CsrView<'_, T>,
     lanes: &[Range<usize>],
     firsts: &[u32],
-    padding: V,
-    of: impl Fn(T) -> V,
-    (values, masks): (&mut Vec<V>, &mut Vec<u8>),
+    mut visit: impl FnMut(usize, usize, usize),
 ) {
-    let (first_value, first_mask, width) = (values.len(), masks.len(), firsts.len());
-    values.resize(first_value + width * LANES, padding);
-    let entries: usize = lanes.iter().map(Range::len).sum();
-    if entries < width * LANES {
-        masks.resize(first_mask + width, 0);
-    }
-    let (values, masks) = (&mut values[first_value..], &mut masks[first_mask..]);
     for (lane, entries) in lanes.iter().enumerate() {
         let mut element = 0;
-        for (&col, &value) in a.col_ind()[entries.clone()].iter().zip(&a.values()[entries.clone()])
-        {
-            let first = col - lane as u32;
+        for entry in entries.clone() {
+            let first = a.col_ind()[entry] - lane as u32;
             element += firsts[element..].iter().take_while(|&&f| f < first).count();
-            values[element * LANES + lane] = of(value);
-            if let Some(mask) = masks.get_mut(element) {
-                *mask |= 1 << lane;
-            }
+            visit(element, lane, entry);
         }
     }
 }
@@ -556,8 +534,30 @@ mod tests {
         change(a.values_mut());
         let a = a.view();
         let coding = Coding::of(a.values(), 0, &crate::Threads::new(1));
-        let segment = Segment::new(&a, 0..a.rows().min(MOST_ROWS), 1, LONG, &coding);
+        let machine = Machine::gathering(a.cols());
+        let rows = 0..a.rows().min(MOST_ROWS);
+        let segment = Segment::new(&a, rows, (1, LONG), &coding, machine);
         segment.chunks.iter().map(|chunk| chunk.columns).collect()
+    }
+
+    #[test]
+    fn windows_begin_with_the_longest_row() {
+        // The second window has a row that is longer than itself.
+        let lengths = [1, 3, 0, 3, 2, 1, 3, 0, 2, 9, 2, 0, 0, 0, 0, 1, 5, 6];
+        let row_ptr = lengths.iter().scan(0, |end, &length| {
+            *end += length;
+            Some(*end)
+        });
+        let row_ptr: Vec<u32> = std::iter::once(0).chain(row_ptr).collect();
+        let cols = lengths.iter().flat_map(|&length| 0..length).collect();
+        let entries = row_ptr[lengths.len()] as usize;
+        let a = Csr::new((lengths.len(), 9), row_ptr, cols, vec![1.0; entries]).unwrap();
+        let order = |longest| sorted(&a.view(), &(0..lengths.len()), LANES, longest);
+        let first = [1, 3, 6, 4, 0, 5, 2, 7];
+        assert_eq!(order(9), [&first[..], &[9, 8, 10, 15, 11, 12, 13, 14], &[17, 16]].concat());
+        // Without the long row, which the segment does not store.
+        assert_eq!(order(8), [&first[..], &[8, 10, 15, 9, 11, 12, 13, 14], &[17, 16]].concat());
+        assert_eq!(sorted(&a.view(), &(2..5), 1, 9), [2, 3, 4]);
     }
 
     #[test]
