@@ -78,6 +78,29 @@ pub(crate) fn prefetch_write<E>(to: *const E) {
     let _ = to;
 }
 
+/// Bit i says whether element i + 1 differs from element i: of row pointers, whether row i has entries.
+#[inline]
+pub(crate) fn changes(of: &[u32; u64::BITS as usize + 1]) -> u64 {
+    #[cfg(target_arch = "x86_64")]
+    {
+        use std::arch::x86_64::{
+            _mm_castsi128_ps, _mm_cmpeq_epi32, _mm_loadu_si128, _mm_movemask_ps,
+        };
+        (0..u64::BITS as usize).step_by(4).fold(0, |mask, i| {
+            // SAFETY: a part of the instruction set; elements i to i + 4 are inside.
+            let same = unsafe {
+                let from = of.as_ptr().add(i);
+                let (these, next) =
+                    (_mm_loadu_si128(from.cast()), _mm_loadu_si128(from.add(1).cast()));
+                _mm_movemask_ps(_mm_castsi128_ps(_mm_cmpeq_epi32(these, next)))
+            };
+            mask | u64::from(!same as u32 & 0xf) << i
+        })
+    }
+    #[cfg(not(target_arch = "x86_64"))]
+    of.windows(2).rev().fold(0, |mask, pair| mask << 1 | u64::from(pair[0] != pair[1]))
+}
+
 /// Vectors of [`LANES`] elements.
 ///
 /// # Safety
@@ -317,6 +340,19 @@ unsafe fn reinterpret<A, B>(value: A) -> B {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn changes_are_where_neighbours_differ() {
+        let mut of = [7; u64::BITS as usize + 1];
+        assert_eq!(changes(&of), 0);
+        let mut expected = 0;
+        for i in [0, 1, 5, 31, 32, 62, 63] {
+            of[i + 1..].iter_mut().for_each(|element| *element += 1);
+            expected |= 1 << i;
+            assert_eq!(changes(&of), expected, "{i}");
+        }
+        assert_eq!(changes(&std::array::from_fn(|i| i as u32)), u64::MAX);
+    }
 
     #[repr(align(64))]
     struct Aligned<T>([T; LANES]);

@@ -86,9 +86,12 @@ pub(super) fn plan<'a, T: Scalar>(
     Ok(boxed(Counting { a, threads, ahead, by_rows, places, sums }))
 }
 
-/// Whether the processor predicts where rows end, by a sample.
+/// Whether the processor predicts where rows end, by a sample. Where hardly any row has two entries, it does: the
+/// others take no branch.
 pub(super) fn ends_are_predicted<T: Scalar>(a: &CsrView<'_, T>) -> bool {
-    a.nnz() >= LONG_ROWS * a.rows() || !SampledRows::of(a.row_ptr()).end_unpredictably()
+    a.nnz() <= a.rows()
+        || a.nnz() >= LONG_ROWS * a.rows()
+        || !SampledRows::of(a.row_ptr()).end_unpredictably()
 }
 
 /// Turns the counts of all partitions into the write positions of their first entries, column by
@@ -158,30 +161,40 @@ impl<T: Scalar> Placing<'_, T> {
             let row_ptr = self.row_ptr;
             let first = row_ptr[1..].partition_point(|&end| end as usize <= entries.start);
             let last = row_ptr.partition_point(|&start| (start as usize) < entries.end);
-            for first in (first..last).step_by(ROWS) {
-                let rows = &row_ptr[first..=last.min(first + ROWS)];
-                if rows[0] == rows[rows.len() - 1] {
-                    continue;
-                }
-                for (row, ends) in rows.windows(2).enumerate() {
-                    let begin = (ends[0] as usize).max(entries.start);
-                    let end = (ends[1] as usize).min(entries.end);
-                    let row = (first + row) as u32;
-                    if !PREFETCH {
-                        // Rows of a few entries take no loop around lines.
-                        for entry in begin..end {
-                            // SAFETY: the caller's promise.
-                            unsafe { self.place_entry::<false>(entry, row, places, 0) };
-                        }
-                        continue;
-                    }
-                    for begin in (begin..end).step_by(LINE) {
-                        let line = begin..end.min(begin + LINE);
+            let place_row = |row: usize, places: &mut [u32]| {
+                let begin = (row_ptr[row] as usize).max(entries.start);
+                let end = (row_ptr[row + 1] as usize).min(entries.end);
+                if !PREFETCH {
+                    // Rows of a few entries take no loop around lines.
+                    for entry in begin..end {
                         // SAFETY: the caller's promise.
-                        unsafe { self.place_line::<true>(line, |_| row, places, ahead) };
+                        unsafe { self.place_entry::<false>(entry, row as u32, places, 0) };
                     }
+                    return;
                 }
+                for begin in (begin..end).step_by(LINE) {
+                    let line = begin..end.min(begin + LINE);
+                    // SAFETY: the caller's promise.
+                    unsafe { self.place_line::<true>(line, |_| row as u32, places, ahead) };
+                }
+            };
+            let mut first = first;
+            while first < last
+                && let Some(rows) = row_ptr[first..=last].first_chunk()
+            {
+                let mut with_entries = simd::changes(rows);
+                if with_entries == u64::MAX {
+                    (first..first + ROWS).for_each(|row| place_row(row, places));
+                    with_entries = 0;
+                }
+                // Without a branch for each of the others.
+                while with_entries != 0 {
+                    place_row(first + with_entries.trailing_zeros() as usize, places);
+                    with_entries &= with_entries - 1;
+                }
+                first += ROWS;
             }
+            (first..last).for_each(|row| place_row(row, places));
             return;
         }
         let mut chunks = ChunksOfRows::new(self.row_ptr, entries);
@@ -248,8 +261,8 @@ impl<T: Scalar> Placing<'_, T> {
     }
 }
 
-/// Rows without entries that one comparison passes over.
-const ROWS: usize = 8;
+/// Rows that are searched for entries at once.
+const ROWS: usize = u64::BITS as usize;
 /// Entries whose values fill a cache line, or half of one.
 const LINE: usize = 8;
 
