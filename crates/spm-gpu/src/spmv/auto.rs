@@ -87,7 +87,9 @@ const COL_BLOCKS: usize = 8;
 
 /// Timing of a candidate: slower candidates need fewer runs.
 const TIMING: Batches =
-    Batches { warm_up: 1, runs: 3, most: 2, min_time: Duration::from_micros(15) };
+    Batches { warm_up: 1, runs: 3, most: 2, min_time: Duration::from_micros(15), held: false };
+/// The same for a matrix whose product takes little more than a launch.
+const TIMING_OF_SMALL: Batches = Batches { most: 1, held: true, ..TIMING };
 
 /// The compression that a plan may use.
 #[derive(Debug, Clone, Copy)]
@@ -164,7 +166,10 @@ pub(crate) fn on_device<T: DeviceReal>(problem: DeviceProblem<'_, T>) -> Planned
         return subwarp(small_lanes(a, lanes), forms).chosen(problem);
     }
 
-    let mut race = Race::new(problem, |clock, _, plan| clock.time(TIMING, plan));
+    let mut race = match large {
+        true => Race::new(problem, |clock, _, plan| clock.time(TIMING, plan)),
+        false => Race::new(problem, |clock, _, plan| clock.time(TIMING_OF_SMALL, plan)),
+    };
     let mut padding = f64::INFINITY;
     // A matrix of equal or few values has no need of an array of them, which these formats have.
     let valued = !compact || (equal.is_none() && !codes);
@@ -260,13 +265,25 @@ pub(crate) fn on_device<T: DeviceReal>(problem: DeviceProblem<'_, T>) -> Planned
     }
 
     // Of a small matrix here a row is long: threads for it on all rows run at once, and wait for no row pointers.
-    if !large && csr_ell_columns::threads(a) <= problem.device.info().resident_threads() {
-        race.enter(forms.candidate(&csr_ell_columns::INFO, csr_ell_columns::on_device));
+    let resident = problem.device.info().resident_threads();
+    if !large && csr_ell_columns::threads(a) <= resident {
+        let elements = forms.candidate(&csr_ell_columns::INFO, csr_ell_columns::on_device);
+        let steps = longest / WARP as f64;
+        let few = FEW_SMALL_THREADS * csr_ell_columns::threads(a) <= resident;
+        if few
+            && steps <= STEPS_OF_A_LAUNCH
+            && let Ok(plan) = elements.plan(problem)
+        {
+            return Ok(Chosen::boxed(plan, elements.label));
+        }
+        // More steps than that are no candidate: the segmented sum takes about a launch more.
+        if steps <= 2.0 * STEPS_OF_A_LAUNCH {
+            race.enter(elements);
+        }
     } else if !(large && (skewed || !cached)) {
         // One long row among short ones holds up a launch that has a thread or a warp for it. Outside the cache the
         // segmented sum reads the same bytes, without waiting for row pointers.
-        let wider = (rows * lanes < problem.device.info().resident_threads() && lanes < WARP)
-            .then_some(2 * lanes);
+        let wider = (rows * lanes < resident && lanes < WARP).then_some(2 * lanes);
         for lanes in [Some(lanes), wider].into_iter().flatten() {
             if !holds_up(lanes) {
                 race.enter(subwarp(lanes, forms));

@@ -80,8 +80,8 @@ fn hypersparse_matrices() {
     expect("csr-segmented-sum", name, Whole::Wide, &[2e-6, 1e-6]);
 }
 
-/// Few entries and a long row: segments and, by the clock, threads for the longest row with columns of their own, or
-/// two numbers of threads per row where those are more than run at once and the long row does not hold them up.
+/// Few entries and a long row: segments, threads for the longest row with columns of their own, by the clock where
+/// these have neither few steps nor many, or two numbers of threads per row where those are more than run at once and the long row does not hold them up.
 #[test]
 fn small_skewed_matrices() {
     let name = "powerlaw[rows=6000,cols=6000,entries=30000,longest=110]";
@@ -98,6 +98,13 @@ fn small_skewed_matrices() {
     let name = "powerlaw[rows=800,cols=3000,entries=4000,longest=900]";
     expect("csr-ell-columns", name, Whole::Wide, &[1e-6, 2e-6]);
     expect("csr-segmented-sum", name, Whole::Wide, &[2e-6, 1e-6]);
+    // Few threads with few steps, and many steps: not timed.
+    let name = "powerlaw[rows=200,cols=800,entries=1500,longest=500]";
+    expect("csr-ell-columns", name, Whole::Wide, &[]);
+    let name = "powerlaw[rows=200,cols=800,entries=2500,longest=790]";
+    expect("csr-segmented-sum", name, Whole::Wide, &[2e-6, 1e-6]);
+    let name = "powerlaw[rows=800,cols=3000,entries=5000,longest=1100]";
+    expect("csr-segmented-sum", name, Whole::Wide, &[]);
 }
 
 /// Complex matrices: few entries, a long row among few and among short ones, many entries in regular rows.
