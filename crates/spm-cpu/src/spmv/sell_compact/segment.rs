@@ -443,8 +443,9 @@ impl<'a, T: Scalar> Builder<'a, T> {
         if entries < firsts.len() * LANES {
             let masks = self.masks.len();
             self.masks.resize(masks + firsts.len(), 0);
-            let mut mark = |element, lane, _| self.masks[masks + element] |= 1_u8 << lane;
-            each_element(self.a, lanes, firsts, &mut mark);
+            each_element(self.a, lanes, firsts, |element, lane, _| {
+                self.masks[masks + element] |= 1 << lane;
+            });
         }
     }
 }
