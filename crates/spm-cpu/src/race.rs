@@ -69,6 +69,8 @@ pub(crate) struct Race<P, C> {
     serial: P,
     /// Calls that a candidate makes before it is timed.
     practice: usize,
+    /// Calls of a plan before each comparison in turns: the others have taken its place in the caches.
+    warm_up: usize,
     /// Seconds of a call of the serial plan, once it has been timed.
     of_serial: Option<f64>,
     /// The fastest first.
@@ -79,8 +81,10 @@ struct Finalist<P> {
     plan: P,
     /// What the plan is, for its user.
     choice: String,
-    /// Of a call.
+    /// Of a call, times the weight.
     seconds: f64,
+    /// What its times count beside others.
+    weight: f64,
 }
 
 /// Times the best one up to which a candidate may still be the winner: short calls are compared
@@ -93,13 +97,19 @@ impl<P, C: Clock> Race<P, C> {
     /// A race against the serial kernel's plan, which is timed when the others have been.
     pub(crate) fn new(mut clock: C, serial: P) -> Self {
         let start = clock.seconds();
-        Self { clock, start, serial, practice: 0, of_serial: None, finalists: Vec::new() }
+        let finalists = Vec::new();
+        Self { clock, start, serial, practice: 0, warm_up: 1, of_serial: None, finalists }
     }
 
     /// The same with so many calls of a candidate before it is timed and compared: for plans whose branches the
     /// processor learns.
     pub(crate) fn with_practice(self, calls: usize) -> Self {
         Self { practice: calls, ..self }
+    }
+
+    /// The same with so many calls of a plan before each comparison in turns.
+    pub(crate) fn with_warm_up(self, calls: usize) -> Self {
+        Self { warm_up: calls, ..self }
     }
 
     /// Seconds since the race began.
@@ -143,9 +153,20 @@ impl<P, C: Clock> Race<P, C> {
 
     /// Keeps a candidate whose call takes `seconds` if it may be the winner; `choice` says what it is.
     pub(crate) fn keep(&mut self, plan: P, seconds: f64, choice: impl FnOnce() -> String) {
+        self.keep_weighted(plan, (seconds, 1.0), choice);
+    }
+
+    /// The same of a candidate whose times count `weight` times, here and in the last comparison.
+    pub(crate) fn keep_weighted(
+        &mut self,
+        plan: P,
+        (seconds, weight): (f64, f64),
+        choice: impl FnOnce() -> String,
+    ) {
+        let seconds = weight * seconds;
         if seconds < near(seconds) * self.best() {
             let place = self.finalists.partition_point(|other| other.seconds <= seconds);
-            self.finalists.insert(place, Finalist { plan, choice: choice(), seconds });
+            self.finalists.insert(place, Finalist { plan, choice: choice(), seconds, weight });
             let first = self.finalists[0].seconds;
             self.finalists.retain(|other| other.seconds <= near(first) * first);
             self.finalists.truncate(FINALISTS);
@@ -220,9 +241,8 @@ impl<P, C: Clock> Race<P, C> {
         let mut of_serial = self.time_serial(run);
         let calls = |seconds: f64| (SIDE / seconds.max(1e-9)).ceil().max(1.0) as usize;
         let (calls, calls_of_serial) = (calls(quickest), calls(of_serial));
-        let practice = self.practice.max(1);
+        let practice = self.practice.max(self.warm_up);
         let mut side = |plan: &mut P, calls: usize| {
-            // The others have taken its place in the caches.
             (0..practice).for_each(|_| run(plan));
             let begin = self.clock.seconds();
             (0..calls).for_each(|_| run(plan));
@@ -234,8 +254,8 @@ impl<P, C: Clock> Race<P, C> {
             // Practice makes rounds long.
             let rounds = if self.practice > 0 { FEW_ROUNDS } else { rounds(quickest) };
             for _ in 0..rounds {
-                for Finalist { plan, seconds, .. } in &mut self.finalists {
-                    *seconds = seconds.min(side(plan, calls));
+                for Finalist { plan, seconds, weight, .. } in &mut self.finalists {
+                    *seconds = seconds.min(*weight * side(plan, calls));
                 }
                 if serial_is_near {
                     of_serial = of_serial.min(side(&mut self.serial, calls_of_serial));
@@ -529,6 +549,23 @@ pub(crate) mod tests {
         race.of_serial = Some(3e-2);
         assert_eq!(race.remaining(), 2.0 * 3e-2);
         assert!(!race.serial_leads(&mut run));
+    }
+
+    #[test]
+    fn weights_and_warm_up_count_in_the_last_comparison() {
+        let finish = |weighted: u32, other: u32| {
+            let time = Cell::new(0.0);
+            let mut run = |micros: &mut u32| time.set(time.get() + f64::from(*micros) * 1e-6);
+            let mut race = Race::new(Driven(&time), 9000).with_warm_up(3);
+            race.keep_weighted(weighted, (f64::from(weighted) * 1e-6, 1.08), String::new);
+            race.keep(other, f64::from(other) * 1e-6, String::new);
+            let (winner, _) = race.finish(&mut run).unwrap();
+            (winner, (time.get() * 1e6).round())
+        };
+        assert_eq!(finish(100, 105).0, 105);
+        assert_eq!(finish(95, 105).0, 95);
+        // Four rounds, with three calls of each plan before the one that counts; the serial one.
+        assert_eq!(finish(100, 105).1, 4.0 * 4.0 * 205.0 + 9000.0);
     }
 
     /// The first call counts where caches are warm.

@@ -39,6 +39,13 @@ const AHEAD_SHORT: usize = 96;
 const AHEAD: usize = 32;
 const AHEAD_BLOCKS: usize = 8;
 
+/// Calls of a plan before it is compared: one that writes Y past the caches leaves none of it there, and the next
+/// plan's first call puts it back.
+const WARM_UP: usize = 2;
+/// What the times of a plan that writes Y past the caches count beside others: the queues of the memory take what
+/// some calls write, not what a long row of them does.
+const BURST: f64 = 1.08;
+
 pub(super) fn plan<'a, T: Scalar>(problem: Problem<'a, '_, T>) -> Planned<'a, T> {
     let Problem { a, dense, options, .. } = problem;
     plan_by(Monotonic::start(), Rates::of_races, a, dense, options)
@@ -72,7 +79,8 @@ fn plan_by<'a, T: Scalar>(
     let mut run = |plan: &mut BoxedOwnPlan<'a, T>| {
         plan.run(black_box(&x), black_box(&mut y)).expect("matrices of the plan's shape");
     };
-    let mut race = Race::new(clock, csr_serial::serial(source.clone(), dense));
+    let serial = csr_serial::serial(source.clone(), dense);
+    let mut race = Race::new(clock, serial).with_warm_up(WARM_UP);
     let model = Model { traffic: Traffic::of(&a, dense), rates: rates() };
     let (mut threads, mut raced) = (options.threads.clone(), false);
     for (kernel, set) in candidates(&a, dense, &model, threads.count()) {
@@ -101,7 +109,8 @@ fn plan_by<'a, T: Scalar>(
                 threads = Threads::new(1);
             }
         }
-        race.keep(plan, seconds, || race::on(&label(), working));
+        let weight = if set.contains(&STREAMED) { BURST } else { 1.0 };
+        race.keep_weighted(plan, (seconds, weight), || race::on(&label(), working));
     }
     Ok(match race.finish(&mut run) {
         Some((plan, choice)) => Box::new(Chosen { plan, dense, choice: Some(choice) }),
@@ -202,10 +211,8 @@ fn candidates<T: Scalar>(
         sets.push((bsr, set));
     }
     if dense.layout == Layout::RowMajor && model.stream(threads) {
-        let streamed: Vec<_> = sets
-            .iter()
-            .map(|(kernel, set)| (*kernel, [&set[..], &[("stream", on)]].concat()))
-            .collect();
+        let streamed: Vec<_> =
+            sets.iter().map(|(kernel, set)| (*kernel, [&set[..], &[STREAMED]].concat())).collect();
         sets.extend(streamed);
     }
     sets
@@ -213,6 +220,9 @@ fn candidates<T: Scalar>(
 
 /// A parameter and its value.
 type Set = (&'static str, Value);
+
+/// Y is written past the caches.
+const STREAMED: Set = ("stream", Value::Switch(true));
 
 #[cfg(test)]
 mod tests {
