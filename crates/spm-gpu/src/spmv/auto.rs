@@ -77,6 +77,9 @@ const STEPS_OF_A_LAUNCH: f64 = 16.0;
 const HELD_UP: f64 = 4.0;
 /// Entries for each thread that the device runs at once below which the launch takes most of the time.
 const FEW_ENTRIES: usize = 2;
+/// Rows for each entry from which on the segmented sum is faster than a thread for each row, which reads two row pointers,
+/// outside the near half of the cache.
+const HYPERSPARSE: usize = 4;
 /// Entries of a row up to which one load per thread covers it.
 const SHORT_ROW: usize = 4;
 /// Entries of a row up to which, inside the cache, uneven rows may take longer than their bytes: CSR has less latency.
@@ -149,10 +152,12 @@ pub(crate) fn on_device<T: DeviceReal>(problem: DeviceProblem<'_, T>) -> Planned
     let segmented_sum = || forms.candidate(&csr_segmented_sum::INFO, csr_segmented_sum::on_device);
     // Most rows have no entry, and what is done for each of them takes the time.
     if !skewed && a.csr.entries() < rows && a.csr.bytes() + vectors > l2_bytes / 2 {
-        let mut race = Race::new(problem, |clock, _, plan| clock.time(TIMING, plan));
-        race.enter(subwarp(lanes, forms));
-        race.enter(segmented_sum());
-        return race.winner();
+        if a.csr.entries() <= rows / HYPERSPARSE
+            && let Ok(plan) = segmented_sum().chosen(problem)
+        {
+            return Ok(plan);
+        }
+        return subwarp(lanes, forms).chosen(problem);
     }
     if !skewed && !large {
         // Every format takes the same time but for the clock's noise: the launch, and three loads
