@@ -561,6 +561,93 @@ mod tests {
         assert_eq!(sorted(&a.view(), &(2..5), 1, 9), [2, 3, 4]);
     }
 
+    /// What a segment stores for each entry of the matrix: rows of columns with values, those of padding with 0.
+    fn decoded(segment: &Segment<f64>, cols: usize) -> Vec<Vec<f64>> {
+        let mut rows = vec![vec![0.0; cols]; segment.rows.len()];
+        let (mut narrow, mut wide) = (&*segment.narrow, &*segment.wide);
+        let Values::Each(values) = &segment.values else { panic!("values are stored") };
+        let mut values = values.chunks(LANES);
+        for (index, chunk) in segment.chunks.iter().enumerate() {
+            let width = usize::from(chunk.width);
+            let mut take = |of_chunk: usize| narrow.split_off(..of_chunk).unwrap();
+            let of_narrow = match chunk.columns {
+                Columns::Narrow => take(width * LANES),
+                Columns::Pairs => take(width / 2 * LANES / 2),
+                Columns::Contiguous | Columns::Wide => &[],
+            };
+            let of_wide = match chunk.columns {
+                Columns::Contiguous => width,
+                Columns::Wide => width * LANES,
+                Columns::Narrow | Columns::Pairs => 0,
+            };
+            let of_wide = wide.split_off(..of_wide).unwrap();
+            for element in 0..width {
+                let values = values.next().unwrap();
+                for (lane, &value) in values.iter().enumerate() {
+                    let at = |index: usize| chunk.base as usize + usize::from(of_narrow[index]);
+                    let col = match chunk.columns {
+                        Columns::Contiguous => of_wide[element] as usize + lane,
+                        Columns::Wide => of_wide[element * LANES + lane] as usize,
+                        Columns::Narrow => at(element * LANES + lane),
+                        Columns::Pairs => at(element / 2 * LANES / 2 + lane / 2) + element % 2,
+                    };
+                    assert!(col < cols, "{:?} reads column {col} of {cols}", chunk.columns);
+                    let position = index * LANES + lane;
+                    if position < rows.len() {
+                        let row = segment.positions.get(position).map_or(position, |&p| p.into());
+                        rows[row][col] += value;
+                    }
+                }
+            }
+        }
+        rows
+    }
+
+    #[test]
+    fn segments_hold_the_entries_of_their_rows() {
+        let generated = |name: &str| generate::named(name).unwrap().generate::<f64>().unwrap();
+        // Eight rows that are alike but for their number.
+        let alike = |cols: &dyn Fn(u32) -> Vec<u32>| {
+            let rows: Vec<_> = (0..16).map(cols).collect();
+            let ends = rows.iter().scan(0, |end, row| {
+                *end += row.len() as u32;
+                Some(*end)
+            });
+            let row_ptr: Vec<u32> = std::iter::once(0).chain(ends).collect();
+            let cols = rows.concat();
+            let values = vec![1.0; cols.len()];
+            Csr::new((16, 40), row_ptr, cols, values).unwrap()
+        };
+        let matrices = [
+            (generated("banded[n=203,lower=2,upper=3,drop=5]"), Columns::Contiguous),
+            (generated("uniform[rows=90,cols=300,entries=700]"), Columns::Narrow),
+            (generated("uniform[rows=30,cols=150000,entries=200]"), Columns::Wide),
+            (generated("mesh2[n=7,unknowns=2]"), Columns::Pairs),
+            // Pairs of which some are padding, the others at the end of the row.
+            (alike(&|row| (38 - row / 2 % 3 * 2..40).collect()), Columns::Pairs),
+            // Other columns in each second row; columns that are no neighbours.
+            (alike(&|row| vec![row % 2 * 2, row % 2 * 2 + 1, 20, 21]), Columns::Narrow),
+            (alike(&|row| vec![row / 8, row / 8 + 2, 20, 21]), Columns::Narrow),
+        ];
+        for (mut a, columns) in matrices {
+            a.values_mut().iter_mut().enumerate().for_each(|(i, value)| *value = 1.0 + i as f64);
+            let a = a.view();
+            let coding = Coding::of(a.values(), 0, &crate::Threads::new(1));
+            let machine = Machine::gathering(a.nnz());
+            let found = [1, 2 * LANES].map(|sigma| {
+                let segment = Segment::new(&a, 0..a.rows(), (sigma, LONG), &coding, machine);
+                for (i, row) in decoded(&segment, a.cols()).iter().enumerate() {
+                    let (cols, values) = a.row(i);
+                    let mut expected = vec![0.0; a.cols()];
+                    cols.iter().zip(values).for_each(|(&j, &value)| expected[j as usize] = value);
+                    assert!(*row == expected, "{columns:?}, sigma {sigma}, row {i}");
+                }
+                segment.chunks.iter().any(|chunk| chunk.columns == columns)
+            });
+            assert!(found[0], "no {columns:?}");
+        }
+    }
+
     #[test]
     fn pairs_are_found() {
         let distinct =
