@@ -559,6 +559,8 @@ pub(crate) mod tests {
             let mut race = Race::new(Driven(&time), 9000).with_warm_up(3);
             race.keep_weighted(weighted, (f64::from(weighted) * 1e-6, 1.08), String::new);
             race.keep(other, f64::from(other) * 1e-6, String::new);
+            let least = (1.08 * f64::from(weighted)).min(f64::from(other));
+            assert!((race.best() * 1e6 - least).abs() < 1e-9);
             let (winner, _) = race.finish(&mut run).unwrap();
             (winner, (time.get() * 1e6).round())
         };
