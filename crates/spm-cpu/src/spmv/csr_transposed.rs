@@ -322,7 +322,7 @@ mod tests {
             // Short rows of all lengths, and a row beyond the factors that are written at a time.
             "uniform[rows=2000,cols=300,entries=3000]",
             "powerlaw[rows=3000,cols=3000,entries=9000,longest=1400]",
-            "rmat[scale=9,edges=3000]",
+            "powerlaw[rows=4000,cols=500,entries=8000,longest=90]",
         ]
         .map(named)
         .into();
