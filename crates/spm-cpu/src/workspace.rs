@@ -34,11 +34,13 @@ unsafe impl<T: Sync> Sync for Workspace<T> {}
 
 impl<T: Copy + Send> Workspace<T> {
     pub(crate) fn new(len: usize, value: T) -> Self {
-        Self::written(len, |all| {
+        let write = |all: &mut [MaybeUninit<T>]| {
             for element in all {
                 element.write(value);
             }
-        })
+        };
+        // SAFETY: each element is written.
+        unsafe { Self::written(len, write) }
     }
 
     /// An array of `len` elements, element i of which is `of(i)`; a large one is written by all of `threads`, whose
@@ -46,7 +48,7 @@ impl<T: Copy + Send> Workspace<T> {
     pub(crate) fn on(threads: &Threads, len: usize, of: impl Fn(usize) -> T + Sync) -> Self {
         let caller = threads.on_the_caller();
         let threads = if len * size_of::<T>() < HUGE_PAGE { &caller } else { threads };
-        Self::written(len, |all| {
+        let write = |all: &mut [MaybeUninit<T>]| {
             let all = Disjoint::new(all);
             threads.for_each_chunk(len, Schedule::Static, 0, |range| {
                 // SAFETY: the ranges do not overlap.
@@ -54,11 +56,16 @@ impl<T: Copy + Send> Workspace<T> {
                     element.write(of(i));
                 }
             });
-        })
+        };
+        // SAFETY: the ranges cover all elements.
+        unsafe { Self::written(len, write) }
     }
 
-    /// An array that `write` writes all of.
-    fn written(len: usize, write: impl FnOnce(&mut [MaybeUninit<T>])) -> Self {
+    /// An array of what `write` writes.
+    ///
+    /// # Safety
+    /// `write` writes each element.
+    unsafe fn written(len: usize, write: impl FnOnce(&mut [MaybeUninit<T>])) -> Self {
         let layout = Self::layout(len);
         if layout.size() == 0 {
             return Self { start: NonNull::dangling(), len };
@@ -126,6 +133,8 @@ mod tests {
             let mut workspace = Workspace::<f64>::zeros(len);
             assert!(len == 0 || workspace.as_ptr().addr().is_multiple_of(CACHE_LINE));
             assert_eq!(*workspace, vec![0.0; len]);
+            let numbered = Workspace::on(&Threads::new(3), len, |i| i);
+            assert!(numbered.iter().copied().eq(0..len));
             workspace.fill(2.0);
             assert_eq!(workspace.iter().sum::<f64>(), 2.0 * len as f64);
         }
