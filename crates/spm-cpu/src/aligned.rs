@@ -20,13 +20,18 @@ impl<T> Aligned<T> {
     pub(crate) fn vec(len: usize) -> Vec<T> {
         Vec::with_capacity(len + Self::GAP)
     }
+
+    /// Where the first cache line of `storage` begins.
+    fn start(storage: &[T]) -> usize {
+        storage.as_ptr().align_offset(ALIGNMENT).min(Self::GAP)
+    }
 }
 
 impl<T: Copy + Default> Aligned<T> {
     /// An array of default values.
     pub(crate) fn new(len: usize) -> Self {
         let storage = vec![T::default(); len + Self::GAP];
-        let start = storage.as_ptr().align_offset(ALIGNMENT).min(Self::GAP);
+        let start = Self::start(&storage);
         Self { storage, start }
     }
 }
@@ -39,7 +44,7 @@ impl<T: Copy + Default> From<Vec<T>> for Aligned<T> {
         let gap = Self::GAP;
         storage.reserve_exact(gap);
         storage.shrink_to(len + gap);
-        let start = storage.as_ptr().align_offset(ALIGNMENT).min(gap);
+        let start = Self::start(&storage);
         storage.resize(len + start, T::default());
         storage.copy_within(..len, start);
         Self { storage, start }

@@ -362,8 +362,7 @@ fn times(
     let (mut rounds, mut spent, mut left) = (0, 0.0, true);
     while left {
         let best_way = fastest.iter().copied().fold(f64::INFINITY, f64::min);
-        let enough = if best_way.is_finite() { samples(best_way) } else { SAMPLES };
-        if rounds >= enough && spent >= TIME * ways as f64 {
+        if rounds >= samples(best_way) && spent >= TIME * ways as f64 {
             break;
         }
         left = false;

@@ -159,7 +159,7 @@ impl<T: Scalar> Placing<'_, T> {
     ) {
         if self.by_rows {
             let row_ptr = self.row_ptr;
-            let first = row_ptr[1..].partition_point(|&end| end as usize <= entries.start);
+            let mut first = row_ptr[1..].partition_point(|&end| end as usize <= entries.start);
             let last = row_ptr.partition_point(|&start| (start as usize) < entries.end);
             let place_row = |row: usize, places: &mut [u32]| {
                 let begin = (row_ptr[row] as usize).max(entries.start);
@@ -178,7 +178,6 @@ impl<T: Scalar> Placing<'_, T> {
                     unsafe { self.place_line::<true>(line, |_| row as u32, places, ahead) };
                 }
             };
-            let mut first = first;
             while first < last
                 && let Some(rows) = row_ptr[first..=last].first_chunk()
             {

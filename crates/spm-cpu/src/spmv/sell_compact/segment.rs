@@ -523,7 +523,8 @@ pub(in crate::spmv) fn each_element<T: Scalar>(
 
 #[cfg(test)]
 mod tests {
-    use spm_formats::Csr;
+    use spm_formats::{Csr, convert};
+    use spm_testing::edge_cases::with_entries;
     use spm_testing::generate;
 
     use super::*;
@@ -545,14 +546,9 @@ mod tests {
     fn windows_begin_with_the_longest_row() {
         // The second window has a row that is longer than itself.
         let lengths = [1, 3, 0, 3, 2, 1, 3, 0, 2, 9, 2, 0, 0, 0, 0, 1, 5, 6];
-        let row_ptr = lengths.iter().scan(0, |end, &length| {
-            *end += length;
-            Some(*end)
-        });
-        let row_ptr: Vec<u32> = std::iter::once(0).chain(row_ptr).collect();
-        let cols = lengths.iter().flat_map(|&length| 0..length).collect();
-        let entries = row_ptr[lengths.len()] as usize;
-        let a = Csr::new((lengths.len(), 9), row_ptr, cols, vec![1.0; entries]).unwrap();
+        let entries =
+            (0..).zip(lengths).flat_map(|(row, length)| (0..length).map(move |col| (row, col)));
+        let a = convert::coo_to_csr(&with_entries::<f64>((lengths.len(), 9), entries));
         let order = |longest| sorted(&a.view(), &(0..lengths.len()), LANES, longest);
         let first = [1, 3, 6, 4, 0, 5, 2, 7];
         assert_eq!(order(9), [&first[..], &[9, 8, 10, 15, 11, 12, 13, 14], &[17, 16]].concat());
@@ -606,17 +602,10 @@ mod tests {
     #[test]
     fn segments_hold_the_entries_of_their_rows() {
         let generated = |name: &str| generate::named(name).unwrap().generate::<f64>().unwrap();
-        // Eight rows that are alike but for their number.
+        // Rows that are alike but for their number.
         let alike = |cols: &dyn Fn(u32) -> Vec<u32>| {
-            let rows: Vec<_> = (0..16).map(cols).collect();
-            let ends = rows.iter().scan(0, |end, row| {
-                *end += row.len() as u32;
-                Some(*end)
-            });
-            let row_ptr: Vec<u32> = std::iter::once(0).chain(ends).collect();
-            let cols = rows.concat();
-            let values = vec![1.0; cols.len()];
-            Csr::new((16, 40), row_ptr, cols, values).unwrap()
+            let entries = (0..16).flat_map(|row| cols(row).into_iter().map(move |col| (row, col)));
+            convert::coo_to_csr(&with_entries::<f64>((16, 40), entries))
         };
         let matrices = [
             (generated("banded[n=203,lower=2,upper=3,drop=5]"), Columns::Contiguous),
