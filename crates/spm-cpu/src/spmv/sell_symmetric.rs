@@ -28,7 +28,7 @@ mod values;
 
 use super::KERNEL;
 use super::plan::{Memory, Product, boxed};
-use super::sell_compact::segment::{each_element, merge};
+use super::sell_compact::builder::{each_element, merge};
 use crate::aligned::Aligned;
 use crate::disjoint::Disjoint;
 use crate::kernel::{Planned, Problem};

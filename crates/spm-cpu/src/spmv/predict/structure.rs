@@ -12,7 +12,7 @@ use crate::spmv::bsr_rows::{self, BLOCK};
 use crate::spmv::dictionary::Dictionary;
 use crate::spmv::long_rows::{self, LONG};
 use crate::spmv::row::{SampledRows, Walk};
-use crate::spmv::sell_compact::segment::in_pairs;
+use crate::spmv::sell_compact::builder::in_pairs;
 use crate::spmv::sell_compact::{CODES, SIGMA};
 use crate::spmv::{
     csr_compact, csr_nnz_balanced, dcsr_rows, sell_compact, sell_symmetric, sell_tiles,

@@ -5,8 +5,9 @@
 //! neighbouring rows have the same pattern shifted by one (stencils, bands), one column index is
 //! stored for eight entries; where rows and columns come in pairs (two unknowns a node), one for four.
 
+pub(super) mod builder;
 mod coding;
-pub(super) mod segment;
+mod segment;
 
 use rayon::prelude::*;
 use spm_formats::kernel::{KernelInfo, ParameterSpec, Parameters, PlanError, Value};
