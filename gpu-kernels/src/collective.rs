@@ -46,6 +46,23 @@ pub(crate) fn warp_inclusive_scan(value: u32) -> u32 {
     sum
 }
 
+/// The sum of `value` over the lanes up to this one behind the last whose bit of `ends` is set: runs of lanes end there. The
+/// steps are as many as the longest run needs.
+#[inline(always)]
+pub(crate) fn warp_inclusive_scan_of_runs<T: Number>(value: T, ends: u32, lane: u32) -> T {
+    // Bit l: the `distance` lanes up to l are of one run, which goes on.
+    let (mut going_on, mut distance, mut sum) = (!ends, 1, value);
+    while going_on != 0 && distance < WARP_SIZE {
+        let before = warp::shuffle_up(FULL_MASK, sum, distance, WARP_SIZE);
+        if (going_on << 1) >> lane & 1 != 0 {
+            sum = before + sum;
+        }
+        going_on &= going_on << distance;
+        distance *= 2;
+    }
+    sum
+}
+
 /// A sum over lanes since the last end of a segment among them, and whether there is such an end.
 pub(crate) type SegmentSum<T> = (T, bool);
 

@@ -121,7 +121,7 @@ pub const MOST_REGISTERS: &[(&str, u32)] = &[
 /// Beginnings of the names of those entries whose loops have eight loads in flight as they are: unrolled by the assembler
 /// they would need more than the 64 registers, and the loads would move again. `build-ptx` adds the pragma `nounroll`.
 #[cfg(not(target_arch = "nvptx64"))]
-pub const ROLLED_ENTRIES: &[&str] = &["spmv_csr_column_blocks", "spmv_sell_compact", "spmv_sellp"];
+pub const ROLLED_ENTRIES: &[&str] = &["spmv_sell_compact", "spmv_sellp"];
 
 #[cfg(not(target_arch = "nvptx64"))]
 pub use kernel::{Dim3, Kernel, KernelArgs};

@@ -7,7 +7,7 @@ use spm_formats::convert::{
     EllOptions, csr_to_bsr, csr_to_coo, csr_to_csc, csr_to_ell, csr_to_hll, csr_to_sell,
 };
 use spm_formats::{Csr, Layout, MemoryBudget};
-use spm_gpu_kernels::convert::{ColumnBlockCounts, ColumnBlockEntries};
+use spm_gpu_kernels::convert::{ColumnBlockCounts, ColumnBlockEnds, ColumnBlockEntries};
 use spm_gpu_kernels::emulator::Emulator;
 use spm_gpu_kernels::spmv::compact_columns;
 use spm_study::bench::experiments::WIDE;
@@ -59,7 +59,7 @@ impl Drawn {
     }
 }
 
-/// What the conversion kernels make: ends behind a 0, columns and values.
+/// What the conversion kernels make: whether a quad ends a part, columns and values.
 fn column_blocks(
     (row_ptr, columns, values): (&[u32], &[u32], &[f64]),
     block_cols: u32,
@@ -67,26 +67,32 @@ fn column_blocks(
 ) -> (Vec<u32>, Vec<u16>, Vec<f64>) {
     let emulator = Emulator::default();
     let rows = row_ptr.len() as u32 - 1;
+    let parts = rows * col_blocks;
     let (row_ptr, columns) = (emulator.alloc_from(row_ptr), emulator.alloc_from(columns));
     let values = emulator.alloc_from(values);
-    let places = emulator.alloc_uninit::<u32>((rows * col_blocks) as usize);
+    let starts = emulator.alloc_zeroed::<u32>(parts as usize + 1);
     let counts = ColumnBlockCounts {
         rows,
         block_cols,
         col_blocks,
         row_ptr: row_ptr.ptr(),
         col_ind: columns.ptr(),
-        counts: places.ptr_mut(),
+        counts: starts.ptr_mut(),
     };
     emulator.launch::<ColumnBlockCounts>(rows, 32, 0, counts).unwrap();
-    let mut padded = 0;
+    let mut quads = 0;
     let start = |count| {
-        padded += count;
-        padded - count
+        quads += count;
+        quads - count
     };
-    places.write(&places.to_vec().into_iter().map(start).collect::<Vec<_>>());
-    let offsets = emulator.alloc_uninit::<u16>(padded as usize);
-    let to_values = emulator.alloc_uninit::<f64>(padded as usize);
+    starts.write(&starts.to_vec().into_iter().map(start).collect::<Vec<_>>());
+    let groups = quads.div_ceil(32) as usize;
+    let (ends, firsts) = (emulator.alloc_zeroed(groups), emulator.alloc_zeroed(groups));
+    let (of_ends, of_firsts) = (ends.ptr_mut(), firsts.ptr_mut());
+    let args = ColumnBlockEnds { parts, starts: starts.ptr(), ends: of_ends, firsts: of_firsts };
+    emulator.launch::<ColumnBlockEnds>(parts, 1, 0, args).unwrap();
+    let offsets = emulator.alloc_uninit::<u16>(4 * quads as usize);
+    let to_values = emulator.alloc_uninit::<f64>(4 * quads as usize);
     let entries = ColumnBlockEntries {
         rows,
         block_cols,
@@ -94,12 +100,13 @@ fn column_blocks(
         row_ptr: row_ptr.ptr(),
         col_ind: columns.ptr(),
         values: values.ptr(),
-        places: places.ptr_mut(),
+        starts: starts.ptr(),
         col_offsets: offsets.ptr_mut(),
         to_values: to_values.ptr_mut(),
     };
     emulator.launch::<ColumnBlockEntries<f64>>(rows, 32, 0, entries).unwrap();
-    let ends = std::iter::once(0).chain(places.to_vec()).collect();
+    let words: Vec<u32> = ends.to_vec();
+    let ends = (0..quads).map(|quad| words[quad as usize / 32] >> (quad % 32) & 1).collect();
     (ends, offsets.to_vec(), to_values.to_vec())
 }
 
@@ -134,9 +141,9 @@ fn the_drawings_are_what_the_code_makes() {
 
     drawn.heading = "csr-column-blocks (GPU): blocks of columns whose part of x fits shared memory";
     let (ends, offsets, padded) = column_blocks((pointers, columns, values), 4, 2);
-    drawn.is("ends", &ends);
     drawn.is("column offsets", &offsets);
     drawn.is("values", &padded);
+    drawn.is("ends of parts", &ends);
 
     drawn.heading = "CSC";
     let csc = csr_to_csc(a.view());

@@ -15,18 +15,21 @@ pub const NO_DIAGONAL: u32 = 1 << 31;
 kernel! {
     /// Which diagonals have entries: their distances, column - row, in any place of `table`, which
     /// has [`DIAGONAL_TABLE`] of them, all [`NO_DIAGONAL`] before. The word behind the table becomes
-    /// 1 where that is too few, or the columns of a row do not ascend. Rows and columns are
-    /// less than 2^31. Grid: at least one thread per row.
+    /// 1 where that is too few, or the columns of a row do not ascend; then nothing is looked at any more. Rows and
+    /// columns are less than 2^31. Of the rows every `stride`-th is looked at. Grid: at least one thread for each of
+    /// them.
     pub fn convert_find_diagonals(
         rows: u32,
+        stride: u32,
         row_ptr: DevicePtr<u32>,
         col_ind: DevicePtr<u32>,
         table: DevicePtrMut<u32>,
     ) {
-        let row = thread::index_1d();
-        if row >= rows || table.load(DIAGONAL_TABLE) != 0 {
+        let row = u64::from(thread::index_1d()) * u64::from(stride);
+        if row >= u64::from(rows) || table.load(DIAGONAL_TABLE) != 0 {
             return;
         }
+        let row = row as u32;
         let end = row_ptr.load(row + 1);
         let mut before = None;
         for entry in row_ptr.load(row)..end {

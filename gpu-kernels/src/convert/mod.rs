@@ -21,7 +21,8 @@ mod host {
         MOST_BLOCK_SIZE,
     };
     pub use super::column_blocks::{
-        ColumnBlockCounts, ColumnBlockEntries, ColumnBlockEntriesSingle,
+        ColumnBlockColumns, ColumnBlockCounts, ColumnBlockEnds, ColumnBlockEntries,
+        ColumnBlockEntriesSingle,
     };
     pub use super::diagonals::{
         DIAGONAL_BLOCK, DIAGONAL_TABLE, DiagonalPlaces, DiagonalPlacesSingle, FindDiagonals,

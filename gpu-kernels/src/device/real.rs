@@ -17,6 +17,8 @@ pub trait Real:
     /// Elements `index` to `index + 4` with one instruction (two for `f64`); `index` must be a
     /// multiple of 4.
     fn load_quad(array: DevicePtr<Self>, index: u64) -> [Self; 4];
+    /// The same of data that is read once.
+    fn load_quad_streaming(array: DevicePtr<Self>, index: u64) -> [Self; 4];
     /// Overwrites elements `index` and `index + 1` of shared memory with one instruction; `index` must be even.
     fn store_shared_pair(array: SharedArray<Self>, index: u32, pair: [Self; 2]);
 }
@@ -88,6 +90,10 @@ macro_rules! real {
             #[inline(always)]
             fn load_quad(array: DevicePtr<Self>, index: u64) -> [Self; 4] {
                 array.load_vector::<4>(index)
+            }
+            #[inline(always)]
+            fn load_quad_streaming(array: DevicePtr<Self>, index: u64) -> [Self; 4] {
+                array.load_vector_streaming::<4>(index)
             }
             #[inline(always)]
             fn store_shared_pair(array: SharedArray<Self>, index: u32, pair: [Self; 2]) {

@@ -1,46 +1,52 @@
 //! CSR SpMV by column blocks, with each block's part of x in shared memory (own; column blocking
-//! after Im, Yelick and Vuduc, "Sparsity", IJHPCA 18(1), 2004).
+//! after Im, Yelick and Vuduc, "Sparsity", IJHPCA 18(1), 2004; segmented sums after Liu and Vinter, "CSR5", ICS'15).
 //!
-//! The kernel suits rows with many entries spread over an x that L1 cannot hold: a gather from x
-//! that goes to L2 moves a sector of 32 bytes for one number. Block (c, r) of the grid copies the
-//! part of x of column block c once, then reads its entries of row block r, with 16-bit columns and
-//! a sub-warp per row. The last block of a row block to arrive adds the sums of all column blocks
-//! in their order, so the result is reproducible bit by bit.
+//! The kernel suits rows with entries spread over an x that L1 cannot hold: a gather from x
+//! that goes to L2 moves a sector of 32 bytes for one number. A block copies the
+//! part of x of a column block once, then sums a chunk of its entries, with 16-bit columns.
+//! A second kernel adds the sums of all column blocks in their order, so the result is reproducible bit by bit.
 //!
-//! The entries of a row in a column block, its part, begin at a multiple of 4, so that a lane reads
-//! four of them at once. `ends` says where each part ends; the next one begins at the next multiple of
-//! 4, the first one at 0. Between them is padding (`*`: column 0, value 0, never added: x may be
-//! infinite there), as long as the distance of the end from the next multiple of 4:
+//! The entries of a row in a column block, its part, are quads: four entries that a lane reads at once. A part without entries
+//! has a quad, too. The rest of a part's last quad is padding (`*`), whose value is 0 and whose column is the one behind the
+//! block, where shared memory has a 0. Bit q % 32 of `ends[q / 32]` says that a part ends with quad q; the group of 32
+//! quads begins in part `parts[q / 32]`:
 //!
 //! ```text
-//! parts of 2, 0, 5 and 4 entries     a b * * | c d e f  g * * * | h i j k
-//! ends                               2 4 9 16                                 (a word 0 before them)
+//! parts of 2, 0, 5 and 4 entries     a b * * | * * * * | c d e f  g * * * | h i j k
+//! ends                               1         1         0        1         1
 //! ```
 //!
-//! A lane has two quads in flight. Those of its next row, and the ends of the one after it, are asked
-//! for before the sum of this row is folded over the lanes; those of the first row before x is copied.
+//! A warp sums consecutive groups. The sum of a part that ends in a later one goes there; that of a part that ends in a later
+//! warp is added when all warps of the block have stored theirs. Chunks begin where a part begins.
 
-use crate::collective::warp_sum;
+use crate::collective::warp_inclusive_scan_of_runs;
 use crate::device::shared::{Pool, SharedArray};
-use crate::device::warp::FULL_MASK;
-use crate::device::{DevicePtr, DevicePtrMut, Output, Real, fence, thread};
+use crate::device::warp::{FULL_MASK, WARP_SIZE};
+use crate::device::{DevicePtr, DevicePtrMut, Output, Real, thread, warp};
 use crate::kernel::kernel;
 
 /// Entries that a lane reads at once.
 pub const COLUMN_BLOCK_QUAD: u32 = 4;
-/// Entries that a lane has in flight, those of two quads.
-pub const COLUMN_BLOCK_IN_FLIGHT: u32 = 2 * COLUMN_BLOCK_QUAD;
+/// A warp of a block that leaves nothing to a later one.
+const NOTHING: u32 = u32::MAX;
 
 #[derive(Clone, Copy)]
 struct Shared<T> {
+    /// The columns of a block, a 0, and as many elements as keep their number even.
     x: SharedArray<T>,
-    came_before: SharedArray<u32>,
+    /// What each warp leaves to a later one, and of which part.
+    carries: SharedArray<T>,
+    carried_to: SharedArray<u32>,
 }
 
 impl<T: Real> Shared<T> {
     #[inline(always)]
     fn cut(pool: &mut Pool, block_cols: u32) -> Self {
-        Self { x: pool.array(block_cols), came_before: pool.array(1) }
+        Self {
+            x: pool.array(block_cols + 2),
+            carries: pool.array(WARP_SIZE),
+            carried_to: pool.array(WARP_SIZE),
+        }
     }
 }
 
@@ -52,36 +58,61 @@ pub fn csr_column_blocks_shared_bytes<T: Real>(block_cols: u32) -> u32 {
     pool.bytes()
 }
 
-#[derive(Clone, Copy)]
-struct Shape {
-    rows: u32,
-    cols: u32,
-    block_rows: u32,
-    block_cols: u32,
-    col_blocks: u32,
-    log_lanes: u32,
+/// Where the values of a quad come from. They are read past the caches, where the sums of parts are to stay.
+trait QuadValues<T: Real>: Copy {
+    type Quad: Copy;
+
+    fn load(self, quad: u32) -> Self::Quad;
+
+    fn values(quad: Self::Quad) -> [T; 4];
 }
 
-/// A quad of entries: their columns, two in a word, and their values.
-#[derive(Clone, Copy)]
-struct Quad<V> {
-    columns: [u32; 2],
-    values: [V; 4],
-}
+impl<T: Real> QuadValues<T> for DevicePtr<T> {
+    type Quad = [T; 4];
 
-impl<V: Real> Quad<V> {
     #[inline(always)]
-    fn load(index: u32, col_offsets: DevicePtr<u16>, values: DevicePtr<V>) -> Self {
-        let first = COLUMN_BLOCK_QUAD * index;
-        let [a, b, c, d] = col_offsets.load_vector::<4>(first).map(u32::from);
-        let values = V::load_quad(values, u64::from(first));
-        Self { columns: [a | b << 16, c | d << 16], values }
+    fn load(self, quad: u32) -> [T; 4] {
+        T::load_quad_streaming(self, u64::from(COLUMN_BLOCK_QUAD) * u64::from(quad))
     }
 
     #[inline(always)]
-    fn columns(self) -> [u32; 4] {
-        let [low, high] = self.columns;
-        [low & 0xffff, low >> 16, high & 0xffff, high >> 16]
+    fn values(quad: [T; 4]) -> [T; 4] {
+        quad
+    }
+}
+
+#[derive(Clone, Copy)]
+struct Single(DevicePtr<f32>);
+
+impl<T: Real> QuadValues<T> for Single {
+    type Quad = [f32; 4];
+
+    #[inline(always)]
+    fn load(self, quad: u32) -> [f32; 4] {
+        f32::load_quad_streaming(self.0, u64::from(COLUMN_BLOCK_QUAD) * u64::from(quad))
+    }
+
+    #[inline(always)]
+    fn values(quad: [f32; 4]) -> [T; 4] {
+        quad.map(T::widen)
+    }
+}
+
+/// All are this one.
+#[derive(Clone, Copy)]
+struct All<T>(T);
+
+impl<T: Real> QuadValues<T> for All<T> {
+    type Quad = T;
+
+    #[inline(always)]
+    fn load(self, _: u32) -> T {
+        self.0
+    }
+
+    #[inline(always)]
+    fn values(value: T) -> [T; 4] {
+        [value; 4]
     }
 }
 
@@ -115,137 +146,161 @@ fn copy_x<T: Real>(
     }
 }
 
-#[inline(always)]
-#[allow(clippy::too_many_arguments)]
-fn product<T: Real, V: Real>(
-    shape: Shape,
+/// The quads of all column blocks.
+#[derive(Clone, Copy)]
+struct Quads<V> {
     ends: DevicePtr<u32>,
+    parts: DevicePtr<u32>,
     col_offsets: DevicePtr<u16>,
-    values: DevicePtr<V>,
-    widen: impl Fn(V) -> T,
+    values: V,
+}
+
+impl<V> Quads<V> {
+    /// The end of the part that quad `quad` is in, which is one of the `all` quads. One warp calls.
+    #[inline(always)]
+    fn end_of_part(&self, quad: u32, all: u32, lane: u32) -> u32 {
+        let groups = all.div_ceil(WARP_SIZE);
+        let mut group = quad / WARP_SIZE;
+        let mut unseen = FULL_MASK << (quad % WARP_SIZE);
+        loop {
+            let mine = group + lane;
+            let loaded = if mine < groups { self.ends.load(mine) } else { 0 };
+            let ends = if lane == 0 { loaded & unseen } else { loaded };
+            let found = warp::ballot(FULL_MASK, ends != 0);
+            if found != 0 || groups - group <= WARP_SIZE {
+                // There is one: the last quad of all ends a part.
+                let first = found.trailing_zeros() % WARP_SIZE;
+                let ends = warp::shuffle_idx(FULL_MASK, ends, first, WARP_SIZE);
+                return (group + first) * WARP_SIZE + ends.trailing_zeros() % WARP_SIZE + 1;
+            }
+            group += WARP_SIZE;
+            unseen = FULL_MASK;
+        }
+    }
+
+    /// Columns, two in a word, and values of a quad.
+    #[inline(always)]
+    fn load<T: Real>(&self, quad: u32) -> ([u32; 2], V::Quad)
+    where
+        V: QuadValues<T>,
+    {
+        let first = u64::from(COLUMN_BLOCK_QUAD) * u64::from(quad);
+        let [a, b, c, d] = self.col_offsets.load_vector_streaming::<4>(first).map(u32::from);
+        ([a | b << 16, c | d << 16], self.values.load(quad))
+    }
+}
+
+#[inline(always)]
+fn product<T: Real, V: QuadValues<T>>(
+    (cols, block_cols): (u32, u32),
+    chunks: DevicePtr<[u32; 4]>,
+    quads: Quads<V>,
     x: DevicePtr<T>,
     sums: DevicePtrMut<T>,
-    arrivals: DevicePtrMut<u32>,
-    y: Output<T>,
 ) {
-    let Shape { rows, cols, block_rows, block_cols, col_blocks, log_lanes } = shape;
-    let (me, threads) = (thread::thread_idx_x(), thread::block_dim_x());
-    let (col_block, row_block) = (thread::block_idx_x(), thread::block_idx_y());
+    let me = thread::thread_idx_x();
+    let (lane, warp_in_block) = (me % WARP_SIZE, me / WARP_SIZE);
     let shared = Shared::<T>::cut(&mut Pool::new(), block_cols);
-    let first_col = col_block * block_cols;
-    let first_row = row_block * block_rows;
-    let rows_here = (rows - first_row).min(block_rows);
-    let (lanes, groups) = (1 << log_lanes, threads >> log_lanes);
-    let lane = me & (lanes - 1);
-    let first_part = u64::from(col_block) * u64::from(rows) + u64::from(first_row);
-    let (ends, sums_here) = (ends.offset(first_part), sums.offset(first_part));
-
-    // The first quad of a row's part, and where it ends.
-    let bounds = |row: u32| {
-        let row = row.min(rows_here - 1);
-        (ends.load(row).div_ceil(COLUMN_BLOCK_QUAD), ends.load(row + 1))
-    };
-    // Beyond the end the quad before it again, of whatever row and block: it is left out below.
-    let fetch = |quad: u32, end: u32| {
-        let last = (end.max(1) - 1) / COLUMN_BLOCK_QUAD;
-        [quad + lane, quad + lane + lanes]
-            .map(|quad| Quad::load(quad.min(last), col_offsets, values))
-    };
-    let mut row = me >> log_lanes;
-    let (mut quad, mut end) = bounds(row);
-    let mut next = bounds(row + groups);
-    let mut quads = fetch(quad, end);
-    copy_x(x, shared.x, first_col, ((cols - first_col).min(block_cols), block_cols));
-    thread::sync_threads();
-
-    let mut base = 0;
-    // The same number of turns for all threads: the lanes of a row meet in the shuffle.
-    while base < rows_here {
-        let (mut even, mut odd) = (T::ZERO, T::ZERO);
-        loop {
-            let x = quads.map(|quad| quad.columns().map(|column| shared.x.load(column)));
-            let mut add = |quad: Quad<V>, x: [T; 4], index: u32| {
-                let k = COLUMN_BLOCK_QUAD * index;
-                if k < end {
-                    even = widen(quad.values[0]).mul_add(x[0], even);
-                }
-                if k + 1 < end {
-                    odd = widen(quad.values[1]).mul_add(x[1], odd);
-                }
-                if k + 2 < end {
-                    even = widen(quad.values[2]).mul_add(x[2], even);
-                }
-                if k + 3 < end {
-                    odd = widen(quad.values[3]).mul_add(x[3], odd);
-                }
-            };
-            add(quads[0], x[0], quad + lane);
-            add(quads[1], x[1], quad + lane + lanes);
-            quad += 2 * lanes;
-            if COLUMN_BLOCK_QUAD * quad >= end {
-                break;
-            }
-            quads = fetch(quad, end);
-        }
-        (quad, end) = next;
-        quads = fetch(quad, end);
-        next = bounds(row + 2 * groups);
-        let sum = warp_sum(FULL_MASK, even + odd, lanes);
-        if row < rows_here && lane == 0 {
-            sums_here.store(row, sum);
-        }
-        row += groups;
-        base += groups;
-    }
-
-    fence::device();
-    thread::sync_threads();
-    if me == 0 {
-        shared.came_before.store(0, arrivals.atomic_add(row_block, 1));
-    }
-    thread::sync_threads();
-    if shared.came_before.load(0) != col_blocks - 1 {
+    let [col_block, from, to, all] = chunks.load(thread::block_idx_x());
+    // The first part from a quad on.
+    let first_from = |quad: u32| if quad == 0 { 0 } else { quads.end_of_part(quad - 1, all, lane) };
+    let (begin, end) = (first_from(from), first_from(to));
+    if begin == end {
         return;
     }
-    fence::device();
-    let mut row = first_row + me;
-    while row < first_row + rows_here {
-        let mut sum = T::ZERO;
-        for col_block in 0..col_blocks {
-            sum += sums.load(u64::from(col_block) * u64::from(rows) + u64::from(row));
+    let first_group = begin / WARP_SIZE;
+    let groups = (end - 1) / WARP_SIZE + 1 - first_group;
+    let warps = thread::block_dim_x() / WARP_SIZE;
+    let of_warp = groups.div_ceil(warps.max(1));
+    let mut group = (warp_in_block * of_warp).min(groups);
+    let end_group = (group + of_warp).min(groups);
+    // Of this group, or the last one of the chunk.
+    let fetch = |group: u32| {
+        let group = first_group + group.min(groups - 1);
+        let quad = (group * WARP_SIZE + lane).max(begin).min(end - 1);
+        (quads.load::<T>(quad), quads.ends.load(group), quads.parts.load(group))
+    };
+    let mut fetched = fetch(group);
+    let first_col = col_block * block_cols;
+    copy_x(x, shared.x, first_col, ((cols - first_col).min(block_cols), block_cols + 1));
+    thread::sync_threads();
+
+    let (mut carry, mut carried_to) = (T::ZERO, NOTHING);
+    while group < end_group {
+        let (([low, high], values), ends, first_part) = fetched;
+        let quad = (first_group + group) * WARP_SIZE + lane;
+        group += 1;
+        fetched = fetch(group);
+        let of_x = [low & 0xffff, low >> 16, high & 0xffff, high >> 16];
+        let of_x = of_x.map(|column| shared.x.load(column));
+        let values = V::values(values);
+        let even = values[2].mul_add(of_x[2], values[0] * of_x[0]);
+        let odd = values[3].mul_add(of_x[3], values[1] * of_x[1]);
+        let inside = quad >= begin && quad < end;
+        let sum = if inside { even + odd } else { T::ZERO };
+        let is_end = inside && ends >> lane & 1 != 0;
+        let ends_here = warp::ballot(FULL_MASK, is_end);
+        let mut sum = warp_inclusive_scan_of_runs(sum, ends_here, lane);
+        if ends_here.trailing_zeros() == lane {
+            sum = carry + sum;
         }
-        y.store(row, sum);
-        row += threads;
+        if is_end {
+            let before = (ends & ((1 << lane) - 1)).count_ones();
+            sums.store(first_part + before, sum);
+        }
+        let last = warp::shuffle_idx(FULL_MASK, sum, WARP_SIZE - 1, WARP_SIZE);
+        let goes_on = ends_here >> (WARP_SIZE - 1) == 0;
+        carry = match (goes_on, ends_here) {
+            (true, 0) => carry + last,
+            (true, _) => last,
+            (false, _) => T::ZERO,
+        };
+        carried_to = if goes_on { first_part + ends.count_ones() } else { NOTHING };
     }
-    if me == 0 {
-        arrivals.store(row_block, 0);
+    // The last group of the chunk has quads of the next one, or none, behind its end.
+    if group == groups {
+        carried_to = NOTHING;
+    }
+    if lane == 0 {
+        shared.carries.store(warp_in_block, carry);
+        shared.carried_to.store(warp_in_block, carried_to);
+    }
+    thread::sync_threads();
+    if warp_in_block > 0 {
+        return;
+    }
+    let (mut carry, mut to) = (T::ZERO, NOTHING);
+    if lane < warps {
+        (carry, to) = (shared.carries.load(lane), shared.carried_to.load(lane));
+    }
+    // Warps of one part in a row leave one sum.
+    let next = warp::shuffle_down(FULL_MASK, to, 1, WARP_SIZE);
+    let is_last = lane == WARP_SIZE - 1 || to != next;
+    let carry = warp_inclusive_scan_of_runs(carry, warp::ballot(FULL_MASK, is_last), lane);
+    if is_last && to != NOTHING {
+        sums.store(to, carry + sums.load(to));
     }
 }
 
 kernel! {
-    /// `csr-column-blocks`: entries by column block, then by row; the part of each row in each column
-    /// block begins at a multiple of 4 ([`COLUMN_BLOCK_QUAD`]). `ends` has a 0, then the end of each
-    /// part; there is an entry, and padded they are less than 2^32 - 32 x [`COLUMN_BLOCK_IN_FLIGHT`].
-    /// `block_cols` is even. Block: a multiple of 32 up to 1024; grid: column blocks x row blocks;
-    /// shared memory: [`csr_column_blocks_shared_bytes`]. `sums` has an element for each row of each
-    /// column block, `arrivals` one for each row block, 0 before and after.
+    /// `csr-column-blocks`: the sums of all parts, of each row in each column block. For each block of the grid `chunks` has
+    /// the column block, where its chunk begins and ends, in quads of [`COLUMN_BLOCK_QUAD`] entries, and the number of all quads.
+    /// If a part does not begin there, the chunk begins or ends with the next one. Chunks of a column block are one behind
+    /// the other. `ends` has a word, and `parts` an element, for each 32 quads. `block_cols` is even and less than 2^16. Block:
+    /// a multiple of 32 up to 1024; shared memory: [`csr_column_blocks_shared_bytes`].
     pub fn spmv_csr_column_blocks<T: Real>(
-        rows: u32,
         cols: u32,
-        block_rows: u32,
         block_cols: u32,
-        col_blocks: u32,
-        log_lanes: u32,
+        chunks: DevicePtr<[u32; 4]>,
         ends: DevicePtr<u32>,
+        parts: DevicePtr<u32>,
         col_offsets: DevicePtr<u16>,
         values: DevicePtr<T>,
         x: DevicePtr<T>,
         sums: DevicePtrMut<T>,
-        arrivals: DevicePtrMut<u32>,
-        y: Output<T>,
     ) {
-        let shape = Shape { rows, cols, block_rows, block_cols, col_blocks, log_lanes };
-        product(shape, ends, col_offsets, values, |value| value, x, sums, arrivals, y);
+        let quads = Quads { ends, parts, col_offsets, values };
+        product((cols, block_cols), chunks, quads, x, sums);
     }
     as CsrColumnBlocks
 }
@@ -254,22 +309,79 @@ kernel! {
     /// [`CsrColumnBlocks`] with values that single precision holds exactly; products and sums as
     /// there.
     pub fn spmv_csr_column_blocks_single<T: Real>(
-        rows: u32,
         cols: u32,
-        block_rows: u32,
         block_cols: u32,
-        col_blocks: u32,
-        log_lanes: u32,
+        chunks: DevicePtr<[u32; 4]>,
         ends: DevicePtr<u32>,
+        parts: DevicePtr<u32>,
         col_offsets: DevicePtr<u16>,
         values: DevicePtr<f32>,
         x: DevicePtr<T>,
         sums: DevicePtrMut<T>,
-        arrivals: DevicePtrMut<u32>,
-        y: Output<T>,
     ) {
-        let shape = Shape { rows, cols, block_rows, block_cols, col_blocks, log_lanes };
-        product(shape, ends, col_offsets, values, T::widen, x, sums, arrivals, y);
+        let quads = Quads { ends, parts, col_offsets, values: Single(values) };
+        product((cols, block_cols), chunks, quads, x, sums);
     }
     as CsrColumnBlocksSingle
+}
+
+kernel! {
+    /// [`CsrColumnBlocks`] of a matrix whose values are all equal, and finite.
+    pub fn spmv_csr_column_blocks_equal<T: Real>(
+        cols: u32,
+        block_cols: u32,
+        chunks: DevicePtr<[u32; 4]>,
+        ends: DevicePtr<u32>,
+        parts: DevicePtr<u32>,
+        col_offsets: DevicePtr<u16>,
+        value: T,
+        x: DevicePtr<T>,
+        sums: DevicePtrMut<T>,
+    ) {
+        let quads = Quads { ends, parts, col_offsets, values: All(value) };
+        product((cols, block_cols), chunks, quads, x, sums);
+    }
+    as CsrColumnBlocksEqual
+}
+
+// Indices: arrays behind iterators would not become registers.
+#[allow(clippy::needless_range_loop)]
+#[inline(always)]
+fn sum_of_blocks<T: Real>((row, rows): (u32, u32), col_blocks: u32, sums: DevicePtr<T>) -> T {
+    let mut sum = T::ZERO;
+    let mut col_block = 0;
+    while col_block < col_blocks {
+        // Eight loads in flight; behind the last the same once more.
+        let mut of = [T::ZERO; 8];
+        for i in 0..8 {
+            let block = (col_block + i as u32).min(col_blocks - 1);
+            of[i] = sums.load(u64::from(block) * u64::from(rows) + u64::from(row));
+        }
+        for i in 0..8 {
+            if col_block + (i as u32) < col_blocks {
+                sum += of[i];
+            }
+        }
+        col_block += 8;
+    }
+    sum
+}
+
+kernel! {
+    /// The end of `csr-column-blocks`: the sum of each row is that of its parts, of which column block c has those from
+    /// `c * rows` on. Grid: at least one thread for each row.
+    pub fn spmv_column_block_sums<T: Real>(
+        rows: u32,
+        col_blocks: u32,
+        sums: DevicePtr<T>,
+        y: Output<T>,
+    ) {
+        let row = thread::index_1d();
+        if row >= rows {
+            return;
+        }
+        let sum = sum_of_blocks((row, rows), col_blocks, sums);
+        y.store(row, sum);
+    }
+    as ColumnBlockSums
 }

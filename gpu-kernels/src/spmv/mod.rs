@@ -28,7 +28,7 @@ pub(crate) mod sellp;
 
 pub use bsr_subwarp_per_row::BSR_THREADS;
 pub use csr_adaptive::ADAPTIVE_TILE_ENTRIES;
-pub use csr_column_blocks::{COLUMN_BLOCK_IN_FLIGHT, COLUMN_BLOCK_QUAD};
+pub use csr_column_blocks::COLUMN_BLOCK_QUAD;
 pub use csr_ell_columns::COLUMN_BIAS;
 pub use csr_merge::MERGE_ITEMS;
 pub use csr_segmented_sum::SEGMENT_THREADS;
@@ -42,7 +42,8 @@ mod host {
         AdaptiveTiles, CsrAdaptive, CsrAdaptiveCombine, CsrAdaptiveEqual, csr_adaptive_shared_bytes,
     };
     pub use super::csr_column_blocks::{
-        CsrColumnBlocks, CsrColumnBlocksSingle, csr_column_blocks_shared_bytes,
+        ColumnBlockSums, CsrColumnBlocks, CsrColumnBlocksEqual, CsrColumnBlocksSingle,
+        csr_column_blocks_shared_bytes,
     };
     pub use super::csr_compact::{CsrCompact, CsrCompactEqual, compact_columns};
     pub use super::csr_ell_columns::{

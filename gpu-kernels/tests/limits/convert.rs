@@ -196,56 +196,89 @@ fn column_blocks() {
         };
         let grid = (rows, ROWS.into());
         launch_last::<ColumnBlockCounts>(&tail.emulator, grid, 32, 0, args);
-        // Each row's part begins at a multiple of 4, behind zeros.
+        // The quads of each row, one at least, behind those of the entries before.
         let first = entry.next_multiple_of(4);
         let (mut places, mut expected) = (Vec::new(), Vec::new());
         for block in 0..col_blocks {
             let inside = |column| column / block_cols == block;
-            let (mut starts, mut ends, mut padded) = (Vec::new(), Vec::new(), Vec::new());
+            let (mut starts, mut quads) = (Vec::new(), Vec::new());
             for row in row..rows {
                 let start = expected.len();
-                starts.push(first + start as u32);
+                starts.push((first + start as u32) / 4);
                 let of_row = tail.triplets().filter(|&(r, c, _)| r == row && inside(c));
                 expected.extend(of_row.map(|(_, column, value)| (column % block_cols, value)));
-                ends.push(first + expected.len() as u32);
-                expected.resize(expected.len().next_multiple_of(4), (0, 0.0));
-                padded.push((expected.len() - start) as u32);
+                let end = expected.len().next_multiple_of(4).max(start + 4);
+                expected.resize(end, (block_cols, 0.0));
+                quads.push((end - start) as u32 / 4);
             }
             let at = (block * rows) as usize;
-            assert_eq!(counts.read_at(at, ROWS as usize), padded);
-            places.push((at, starts, ends));
+            assert_eq!(counts.read_at(at, ROWS as usize), quads);
+            places.push((at, starts));
         }
         let count = expected.len();
         let expected_offsets: Vec<u16> =
             expected.iter().map(|&(column, _)| column as u16).collect();
+        for (at, starts) in &places {
+            counts.write_at(*at, starts);
+        }
         macro_rules! entries {
-            ($kernel:ident, $t:ty) => {{
+            ($kernel:ident $(, $t:ident)?) => {{
                 let offsets = tail.emulator.alloc_from(&vec![u16::MAX; count]);
-                let to_values = tail.emulator.alloc_from(&vec![<$t>::NAN; count]);
-                for (at, starts, _) in &places {
-                    counts.write_at(*at, starts);
-                }
+                $(let to_values = tail.emulator.alloc_from(&vec![$t::NAN; count]);)?
                 let args = $kernel {
                     rows,
                     block_cols,
                     col_blocks,
                     row_ptr: far(&row_ptr, row),
                     col_ind: far(&columns, entry),
-                    values: far(&values, entry),
-                    places: far_mut(&counts, row),
+                    $(values: entries!(@if $t far(&values, entry)),)?
+                    starts: far(&counts, row),
                     col_offsets: far_mut(&offsets, first),
-                    to_values: far_mut(&to_values, first),
+                    $(to_values: entries!(@if $t far_mut(&to_values, first)),)?
                 };
-                launch_last::<$kernel<f64>>(&tail.emulator, grid, 32, 0, args);
+                launch_last::<entries!(@of $kernel $($t)?)>(&tail.emulator, grid, 32, 0, args);
                 assert_eq!(offsets.to_vec(), expected_offsets);
-                let values: Vec<$t> = expected.iter().map(|&(_, value)| value as $t).collect();
-                assert_eq!(to_values.to_vec(), values);
-                for (at, _, ends) in &places {
-                    assert_eq!(counts.read_at(*at, ROWS as usize), *ends);
-                }
+                $(
+                    let values: Vec<$t> = expected.iter().map(|&(_, value)| value as $t).collect();
+                    assert_eq!(to_values.to_vec(), values);
+                )?
             }};
+            (@if $t:ident $value:expr) => { $value };
+            (@of $kernel:ident) => { $kernel };
+            (@of $kernel:ident $t:ident) => { $kernel<f64> };
         }
         entries!(ColumnBlockEntries, f64);
         entries!(ColumnBlockEntriesSingle, f32);
+        entries!(ColumnBlockColumns);
     }
+}
+
+/// Parts near 2^30 with one quad or two, and those of the groups that begin in them.
+#[test]
+fn ends_of_column_blocks() {
+    let first = (1_u32 << 30) - 128;
+    let emulator = emulator();
+    // From the last group before 2^30 quads on.
+    let starts: Vec<u32> = (0..=60).map(|part| first + part + part / 20).collect();
+    let (ends, firsts) = (emulator.alloc_zeroed::<u32>(3), emulator.alloc_from(&[u32::MAX; 3]));
+    let part = first - 1000;
+    let starts_buffer = emulator.alloc_from(&starts);
+    let args = ColumnBlockEnds {
+        parts: part + 60,
+        starts: far(&starts_buffer, part),
+        ends: far_mut(&ends, first / 32),
+        firsts: far_mut(&firsts, first / 32),
+    };
+    launch_last::<ColumnBlockEnds>(&emulator, over((part + 60).into(), 60, 1), 1, 0, args);
+    let (mut expected, mut of_groups) = ([0_u32; 3], [u32::MAX; 3]);
+    for (i, bounds) in starts.windows(2).enumerate() {
+        for quad in bounds[0]..bounds[1] {
+            let group = (quad / 32 - first / 32) as usize;
+            expected[group] |= u32::from(quad + 1 == bounds[1]) << (quad % 32);
+            if quad % 32 == 0 {
+                of_groups[group] = part + i as u32;
+            }
+        }
+    }
+    assert_eq!((ends.to_vec(), firsts.to_vec()), (expected.to_vec(), of_groups.to_vec()));
 }

@@ -314,71 +314,92 @@ fn csr_adaptive() {
     }
 }
 
-/// One column block over 2^31 rows and more; several blocks over as many rows as a host takes room
-/// for.
+/// As many quads as 32 bits number entries of, the rows before the tail one each; two column blocks over fewer.
 #[test]
 fn csr_column_blocks() {
-    let block_rows = 1 << 16;
-    for (row, entry, col_blocks) in
-        [(1_u32 << 31, 7, 1), (0xf7ff_0000, 0xf7ff_0000, 1), (1 << 26, 0xf7ff_0000, 3)]
-    {
-        let tail = Tail::new(row, entry);
+    for (row, col_blocks) in [((1_u32 << 30) - 2 * ROWS, 1), (1 << 20, 2)] {
+        let tail = Tail::new(row, 7);
         let (rows, block_cols) = (tail.rows(), COLS.div_ceil(col_blocks).next_multiple_of(2));
-        // Entries by column block, then by row, from a multiple of 4 on; padding that would be seen.
-        let before = u64::from(row);
-        let words = ((col_blocks - 1) * rows + ROWS + 1) as usize;
-        let ends = tail.emulator.alloc_zeroed(words);
-        // The last four of the rows before, then those of the tail.
-        let first = entry.next_multiple_of(4) - 4;
-        let (mut offsets, mut values) = (vec![0; 4], vec![f64::INFINITY; 4]);
+        // The quads of all rows before, then those of the tail, in groups from that of the quad before the tail on.
+        let (mut quads, mut chunks) = (0, Vec::new());
+        let (mut offsets, mut values) = (Vec::new(), Vec::new());
+        let first_group = (row - 1) / 32;
+        let (mut ends, mut parts) = (Vec::new(), Vec::new());
         for col_block in 0..col_blocks {
-            let mut of_block = vec![first + offsets.len() as u32];
-            for row in tail.first_row..rows {
+            for row in if col_block == 0 { 32 * first_group } else { 0 }..rows {
                 let inside = |column| column / block_cols == col_block;
                 let of_row = tail.triplets().filter(|&(r, c, _)| r == row && inside(c));
-                for (_, column, value) in of_row {
-                    offsets.push((column % block_cols) as u16);
-                    values.push(value);
+                let of_row: Vec<_> = of_row.map(|(_, c, value)| (c % block_cols, value)).collect();
+                if quads == 0 {
+                    quads = 32 * first_group;
                 }
-                of_block.push(first + offsets.len() as u32);
-                offsets.resize(offsets.len().next_multiple_of(4), 0);
-                values.resize(offsets.len(), f64::INFINITY);
+                if row == tail.first_row {
+                    chunks.push([col_block, quads, 0, 0]);
+                }
+                for quad in 0..of_row.len().div_ceil(4).max(1) {
+                    let group = (quads / 32 - first_group) as usize;
+                    if quads % 32 == 0 {
+                        ends.push(0);
+                        parts.push(col_block * rows + row);
+                    }
+                    let is_last = 4 * (quad + 1) >= of_row.len();
+                    ends[group] |= u32::from(is_last) << (quads % 32);
+                    for entry in 4 * quad..4 * (quad + 1) {
+                        let (column, value) =
+                            of_row.get(entry).copied().unwrap_or((block_cols, 0.0));
+                        offsets.push(column as u16);
+                        values.push(value);
+                    }
+                    quads += 1;
+                }
             }
-            ends.write_at((col_block * rows) as usize, &of_block);
+            chunks[col_block as usize][2] = quads;
         }
-        let sums = tail.emulator.try_alloc_uninit::<f64>(words - 1).unwrap();
-        let offsets = tail.emulator.alloc_from(&offsets);
+        chunks.iter_mut().for_each(|chunk| chunk[3] = quads);
+        let emulator = &tail.emulator;
+        let before = u64::from(32 * first_group);
         let single: Vec<f32> = values.iter().map(|&value| value as f32).collect();
-        let (values, single) =
-            (tail.emulator.alloc_from(&values), tail.emulator.alloc_from(&single));
-        let row_blocks = rows.div_ceil(block_rows);
-        let arrivals = tail.emulator.alloc_zeroed::<u32>(row_blocks as usize);
+        let (ends, parts) = (emulator.alloc_from(&ends), emulator.alloc_from(&parts));
+        let (offsets, chunks) = (emulator.alloc_from(&offsets), emulator.alloc_from(&chunks));
+        let (values, single) = (emulator.alloc_from(&values), emulator.alloc_from(&single));
+        let sums = emulator.alloc_zeroed::<f64>(((col_blocks - 1) * rows + ROWS) as usize);
         let shared = csr_column_blocks_shared_bytes::<f64>(block_cols);
         macro_rules! check {
-            ($kernel:ident, $values:expr) => {{
-                let y = tail.y(1);
+            ($kernel:ident { $field:ident: $value:expr }, $tail:expr) => {{
                 let args = $kernel {
-                    rows,
                     cols: COLS,
-                    block_rows,
                     block_cols,
-                    col_blocks,
-                    log_lanes: 1,
-                    ends: far(&ends, before),
-                    col_offsets: far(&offsets, first),
-                    values: $values,
+                    chunks: chunks.ptr(),
+                    ends: far(&ends, first_group),
+                    parts: far(&parts, first_group),
+                    col_offsets: far(&offsets, 4 * before),
+                    $field: $value,
                     x: tail.x_buffer.ptr(),
-                    sums: far_mut(&sums, before),
-                    arrivals: arrivals.ptr_mut(),
+                    sums: far_mut(&sums, row),
+                };
+                launch_last::<$kernel<f64>>(
+                    emulator,
+                    (col_blocks, col_blocks.into()),
+                    64,
+                    shared,
+                    args,
+                );
+                let y = tail.y(1);
+                let args = ColumnBlockSums {
+                    rows,
+                    col_blocks,
+                    sums: far(&sums, row),
                     y: far_mut(&y, row).into(),
                 };
-                let grid = ((col_blocks, row_blocks), col_blocks.into());
-                launch_last::<$kernel<f64>>(&tail.emulator, grid, 64, shared, args);
-                tail.check_y::<$kernel<f64>>(&y, 1);
+                let grid = over(rows.into(), ROWS.into(), 1);
+                launch_last::<ColumnBlockSums<f64>>(emulator, grid, 1, 0, args);
+                $tail.check_y::<$kernel<f64>>(&y, 1);
             }};
         }
-        check!(CsrColumnBlocks, far(&values, first));
-        check!(CsrColumnBlocksSingle, far(&single, first));
+        check!(CsrColumnBlocks { values: far(&values, 4 * before) }, tail);
+        check!(CsrColumnBlocksSingle { values: far(&single, 4 * before) }, tail);
+        let equal = Tail::equal(row, 7, 3.0);
+        check!(CsrColumnBlocksEqual { value: 3.0 }, equal);
     }
 }
 

@@ -38,6 +38,10 @@ const SHORT_ROW: usize = 128;
 const AHEAD_SHORT: usize = 96;
 const AHEAD: usize = 32;
 const AHEAD_BLOCKS: usize = 8;
+/// Rows of another length than the one before, as a share of all, from which on sorting them may pay, and mean entries of
+/// a row up to which it may: a mispredicted branch takes what some entries do.
+const UNEVEN: f64 = 0.25;
+const SORTED_ENTRIES: usize = 64;
 
 /// Calls of a plan before it is compared: one that writes Y past the caches leaves none of it there, and the next
 /// plan's first call puts it back.
@@ -45,6 +49,8 @@ const WARM_UP: usize = 2;
 /// What the times of a plan that writes Y past the caches count beside others: the queues of the memory take what
 /// some calls write, not what a long row of them does.
 const BURST: f64 = 1.08;
+/// Times of the better kind of stores up to which the other is tried with further forms of a matrix.
+const CLOSE: f64 = 1.1;
 
 pub(super) fn plan<'a, T: Scalar>(problem: Problem<'a, '_, T>) -> Planned<'a, T> {
     let Problem { a, dense, options, .. } = problem;
@@ -83,39 +89,84 @@ fn plan_by<'a, T: Scalar>(
     let mut race = Race::new(clock, serial).with_warm_up(WARM_UP);
     let model = Model { traffic: Traffic::of(&a, dense), rates: rates() };
     let (mut threads, mut raced) = (options.threads.clone(), false);
-    for (kernel, set) in candidates(&a, dense, &model, threads.count()) {
-        let parameters = kernel.info.with(&set);
+    // Whether Y is written past the caches, where that is not far slower with the forms before.
+    let mut stores = vec![false, true];
+    for Form { kernel, set, ways } in forms(&a, dense, &model, threads.count()) {
+        let with = |way: &[Set]| [&set[..], way].concat();
+        let run_by = |plan: &mut BoxedOwnPlan<'a, T>, way: &[Set], threads: &Threads| {
+            plan.run_by(&kernel.info.with(&with(way)), threads)
+        };
+        // Planned for all of its ways.
+        let parameters = kernel.info.with(&with(ways.last().expect("one way at least")));
         let mut options = options.beside(race.held(|plan| plan.footprint().plan_bytes));
         options.threads = threads.clone();
         // One that takes too much memory is no candidate.
         let Ok(mut plan) = kernel.plan_product(source.clone(), dense, &parameters, &options) else {
             continue;
         };
-        let label = || kernel.info.label(&set.iter().copied().collect());
+        run_by(&mut plan, &[], &threads);
         race::settle(&threads);
-        let mut seconds = race.times(&mut plan, Caches::Cold, 1, |_, _| {}, &mut run)[0];
-        let mut working = threads.working();
+        if !race.warm(&mut plan, &mut run) {
+            continue;
+        }
+        // A plan keeps the number of its parts, whatever runs them.
+        let mut of_plan = threads.clone();
         // The first one is for all where the number of threads is concerned.
         if !raced {
-            let on = |plan: &mut BoxedOwnPlan<'a, T>, threads: &Threads| {
-                plan.run_by(&parameters, threads)
-            };
+            let all = race.times(&mut plan, Caches::Warm, 1, |_, _| {}, &mut run)[0];
+            let on = |plan: &mut BoxedOwnPlan<'a, T>, threads: &Threads| run_by(plan, &[], threads);
             let count = threads.count();
             let weight = |alone| race::weight(alone, model.on_threads(alone, count));
-            let on_all = (&threads, seconds);
-            let (on, fastest) = race.threads(&mut plan, on_all, weight, on, &mut run);
-            (working, seconds, raced) = (on.working(), fastest, true);
-            if working == 1 {
+            (of_plan, _) = race.threads(&mut plan, (&threads, all), weight, on, &mut run);
+            raced = true;
+            if of_plan.working() == 1 {
                 threads = Threads::new(1);
             }
         }
-        let weight = if set.contains(&STREAMED) { BURST } else { 1.0 };
-        race.keep_weighted(plan, (seconds, weight), || race::on(&label(), working));
+        let set = |plan: &mut BoxedOwnPlan<'a, T>, way: &[Set]| {
+            run_by(plan, way, &of_plan);
+        };
+        let (seconds, weight, way) =
+            fastest(&mut race, &mut plan, &ways, &mut stores, set, &mut run);
+        let label = || kernel.info.label(&with(way).iter().copied().collect());
+        race.keep_weighted(plan, (seconds, weight), || race::on(&label(), of_plan.working()));
     }
     Ok(match race.finish(&mut run) {
         Some((plan, choice)) => Box::new(Chosen { plan, dense, choice: Some(choice) }),
         None => csr_serial::chosen(source.clone(), dense),
     })
+}
+
+/// Makes a plan run in the fastest of its ways, and returns that with the seconds of a call and what they count. `stores` are the kinds
+/// of stores to time; one that is far slower than the other is taken out.
+fn fastest<'w, P>(
+    race: &mut Race<P, impl Clock>,
+    plan: &mut P,
+    ways: &'w [Vec<Set>],
+    stores: &mut Vec<bool>,
+    set: impl Fn(&mut P, &[Set]),
+    run: &mut impl FnMut(&mut P),
+) -> (f64, f64, &'w [Set]) {
+    let mut fastest = (f64::INFINITY, 1.0, &ways[0][..]);
+    let mut of_stores = [f64::INFINITY; 2];
+    // Each kind of stores by itself: what writes past the caches leaves none of Y there.
+    for &streamed in &*stores {
+        let ways: Vec<_> = ways.iter().filter(|way| way.contains(&STREAMED) == streamed).collect();
+        let Some(first) = ways.first() else { continue };
+        set(plan, first);
+        let times =
+            race.times(plan, Caches::Warm, ways.len(), |plan, way| set(plan, ways[way]), run);
+        let weight = if streamed { BURST } else { 1.0 };
+        for (way, seconds) in ways.into_iter().zip(times) {
+            of_stores[usize::from(streamed)] = of_stores[usize::from(streamed)].min(seconds);
+            if weight * seconds < fastest.0 * fastest.1 {
+                fastest = (seconds, weight, way);
+            }
+        }
+    }
+    stores.retain(|&streamed| of_stores[usize::from(streamed)] <= CLOSE * fastest.0);
+    set(plan, fastest.2);
+    fastest
 }
 
 /// Bytes that a product moves.
@@ -183,39 +234,56 @@ impl Model {
     }
 }
 
-/// Kernels that may be the fastest, with their parameters, the likeliest first.
-fn candidates<T: Scalar>(
+/// A kernel that may be the fastest, with its parameters, and the ways to run one plan of it: further parameters, none in the
+/// first.
+struct Form<T> {
+    kernel: SpmmKernel<T>,
+    set: Vec<Set>,
+    ways: Vec<Vec<Set>>,
+}
+
+/// What is timed, the likeliest first.
+fn forms<T: Scalar>(
     a: &CsrView<'_, T>,
     dense: DenseShape,
     model: &Model,
     threads: usize,
-) -> Vec<(SpmmKernel<T>, Vec<Set>)> {
+) -> Vec<Form<T>> {
     let on = Value::Switch(true);
     let (csr, bsr) =
         (SpmmKernel::new(blocked::INFO, blocked::plan), SpmmKernel::new(bsr::INFO, bsr::plan));
-    let mut sets = vec![(csr, vec![])];
-    if model.narrow(threads) {
-        sets.push((csr, vec![("narrow", on)]));
-    }
+    let streamed = dense.layout == Layout::RowMajor && model.stream(threads);
     let far = model.prefetch(threads);
-    if far {
-        let ahead = if dense.k * T::BYTES <= SHORT_ROW { AHEAD_SHORT } else { AHEAD };
-        sets.push((csr, vec![("prefetch", Value::Count(ahead))]));
+    let short = dense.k * T::BYTES <= SHORT_ROW;
+    let ways = |ahead: Option<usize>| {
+        let prefetched = ahead.filter(|_| far).map(|of| vec![("prefetch", Value::Count(of))]);
+        let mut ways: Vec<_> = [vec![]].into_iter().chain(prefetched).collect();
+        if streamed {
+            let past = ways.iter().map(|way| [&way[..], &[STREAMED]].concat());
+            ways.extend(past.collect::<Vec<_>>());
+        }
+        ways
+    };
+    let ahead = Some(if short { AHEAD_SHORT } else { AHEAD });
+    let mut forms = vec![Form { kernel: csr, set: vec![], ways: ways(ahead) }];
+    if short && rows_are_uneven(a) {
+        forms.push(Form { kernel: csr, set: vec![("sorted", on)], ways: ways(ahead) });
+    } else if model.narrow(threads) {
+        // The columns ahead are those of another list.
+        forms.push(Form { kernel: csr, set: vec![("narrow", on)], ways: ways(None) });
     }
     if let Some(blocks) = convert::detect_blocks(*a) {
         let set = vec![(BLOCK.name, Value::Count(blocks.size))];
-        if far {
-            let ahead = (bsr::PREFETCH.name, Value::Count(AHEAD_BLOCKS));
-            sets.push((bsr, [&set[..], &[ahead]].concat()));
-        }
-        sets.push((bsr, set));
+        forms.push(Form { kernel: bsr, set, ways: ways(Some(AHEAD_BLOCKS)) });
     }
-    if dense.layout == Layout::RowMajor && model.stream(threads) {
-        let streamed: Vec<_> =
-            sets.iter().map(|(kernel, set)| (*kernel, [&set[..], &[STREAMED]].concat())).collect();
-        sets.extend(streamed);
-    }
-    sets
+    forms
+}
+
+/// Whether rows are short and their lengths hard to predict.
+fn rows_are_uneven<T: Scalar>(a: &CsrView<'_, T>) -> bool {
+    let ends = a.row_ptr();
+    let changes = ends.windows(3).filter(|of| of[2] - of[1] != of[1] - of[0]).count();
+    changes as f64 >= UNEVEN * a.rows() as f64 && a.nnz() <= SORTED_ENTRIES * a.rows()
 }
 
 /// A parameter and its value.
@@ -243,7 +311,7 @@ mod tests {
     }
 
     /// Matrices and widths, with labels of kernels that must be among the winners.
-    const CASES: [(&str, usize, Layout, &[&str]); 8] = [
+    const CASES: [(&str, usize, Layout, &[&str]); 9] = [
         // Up to TINY multiplications, and above.
         ("diagonal[n=5]", 3, Layout::RowMajor, &["csr-serial"]),
         ("stencil5[n=6]", 3, Layout::RowMajor, &["csr-serial", "csr-blocked on 1 thread"]),
@@ -255,12 +323,19 @@ mod tests {
             Layout::ColumnMajor,
             &["csr-blocked on 3 threads", "csr-blocked on 1 thread"],
         ),
-        // X and A are large, its rows are short.
+        // X and A are large, its rows are short, and of one length.
+        (
+            "stencil5[n=130]",
+            8,
+            Layout::RowMajor,
+            &["csr-blocked[narrow=on] on", "csr-blocked[prefetch=96] on"],
+        ),
+        // They are of many lengths.
         (
             "uniform[rows=9000,cols=20000,entries=70000]",
             8,
             Layout::RowMajor,
-            &["csr-blocked[narrow=on] on", "csr-blocked[prefetch=96] on"],
+            &["csr-blocked[sorted=on] on", "csr-blocked[sorted=on,prefetch=96"],
         ),
         // Its rows are long.
         (
@@ -274,14 +349,14 @@ mod tests {
             "mesh2[n=36,unknowns=3]",
             20,
             Layout::RowMajor,
-            &["bsr-blocked[block=3] on", "bsr-blocked[block=3,prefetch=8] on"],
+            &["bsr-blocked[block=3] on", "bsr-blocked[block=3,prefetch=8"],
         ),
         // Y is large.
         (
             "uniform[rows=40000,cols=5000,entries=150000]",
             8,
             Layout::RowMajor,
-            &["csr-blocked[stream=on]", "csr-blocked[narrow=on,stream=on]"],
+            &["csr-blocked[stream=on]", "csr-blocked[sorted=on,stream=on]"],
         ),
     ];
 
@@ -300,7 +375,7 @@ mod tests {
             for seed in 0..100 {
                 for threads in [1, 3] {
                     let options = PlanOptions::with_threads(threads);
-                    let (clock, source) = (Dice::new(seed), csr.view().into());
+                    let (clock, source) = (Dice::near(seed), csr.view().into());
                     let plan = plan_by(clock, rates, source, dense, &options).unwrap();
                     let choice = plan.choice().unwrap();
                     missing.retain(|part| !choice.contains(part));

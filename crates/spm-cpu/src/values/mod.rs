@@ -13,7 +13,7 @@ pub(crate) use lanes::Lanes;
 pub(crate) use stores::Stores;
 
 /// Copies an array as long as the other, each part by one thread.
-fn copy<T: Scalar>(threads: &Threads, from: &[T], to: &mut [T]) {
+pub(crate) fn copy<T: Scalar>(threads: &Threads, from: &[T], to: &mut [T]) {
     assert_eq!(from.len(), to.len(), "arrays of one length");
     let stores = Stores::for_bytes(2 * size_of_val(from), threads);
     let to = Disjoint::new(to);

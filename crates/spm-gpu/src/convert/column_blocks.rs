@@ -1,14 +1,15 @@
 //! Conversion of CSR to the column blocks of `csr-column-blocks`
 //! (`gpu-kernels/src/convert/column_blocks.rs`).
 
-use spm_formats::MemoryBudget;
 use spm_formats::kernel::PlanError;
-use spm_gpu_kernels::convert::{ColumnBlockCounts, ColumnBlockEntries, ColumnBlockEntriesSingle};
-use spm_gpu_kernels::spmv::{
-    COLUMN_BLOCK_IN_FLIGHT, COLUMN_BLOCK_QUAD, csr_column_blocks_shared_bytes,
+use spm_formats::{MemoryBudget, partition};
+use spm_gpu_kernels::convert::{
+    ColumnBlockColumns, ColumnBlockCounts, ColumnBlockEnds, ColumnBlockEntries,
+    ColumnBlockEntriesSingle,
 };
+use spm_gpu_kernels::spmv::{COLUMN_BLOCK_QUAD, csr_column_blocks_shared_bytes};
 
-use super::{DeviceReducedValues, ValuePositions, scan, warps};
+use super::{DeviceReducedValues, ValueKind, ValuePositions, scan, threads, warps};
 use crate::device::Device;
 use crate::error::GpuError;
 use crate::launch::WARP;
@@ -19,8 +20,8 @@ use crate::stream::Stream;
 
 /// Maximum number of column blocks.
 const MOST_BLOCKS: usize = 32;
-/// Entries that a product may step beyond the end of a row segment: those of all lanes of a row.
-const STEP: usize = COLUMN_BLOCK_IN_FLIGHT as usize * WARP;
+/// Entries of a quad.
+const QUAD: usize = COLUMN_BLOCK_QUAD as usize;
 
 /// The division of the columns into blocks.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -35,7 +36,7 @@ impl ColumnBlockShape {
     pub(crate) fn of<T: DeviceReal>(device: &Device, cols: usize) -> Option<Self> {
         let room = device.info().limits.shared_bytes;
         let fixed = csr_column_blocks_shared_bytes::<T>(0);
-        let most = ((room - fixed) as usize / size_of::<T>()).min(1 << 16) & !1;
+        let most = ((room - fixed) as usize / size_of::<T>()).min((1 << 16) - 2) & !1;
         let col_blocks = cols.div_ceil(most).max(1);
         let block_cols = cols.div_ceil(col_blocks).max(1).next_multiple_of(2);
         (col_blocks <= MOST_BLOCKS).then_some(Self { col_blocks, block_cols })
@@ -46,8 +47,12 @@ impl ColumnBlockShape {
 #[derive(Debug)]
 pub(crate) struct DeviceColumnBlocks<T> {
     pub(crate) shape: (usize, usize),
-    /// 0, the end of each row segment of each column block, and the number of stored elements.
+    /// For each block of the grid: its column block, where its chunk of the quads begins and ends, and the number of all quads.
+    pub(crate) chunks: DeviceBuffer<[u32; 4]>,
+    /// A bit for each quad: whether it ends a part.
     pub(crate) ends: DeviceBuffer<u32>,
+    /// The part that each 32 quads begin in.
+    pub(crate) parts: DeviceBuffer<u32>,
     pub(crate) col_offsets: DeviceBuffer<u16>,
     pub(crate) values: DeviceReducedValues<T>,
     /// For new values.
@@ -55,12 +60,11 @@ pub(crate) struct DeviceColumnBlocks<T> {
 }
 
 impl<T: DeviceReal> DeviceColumnBlocks<T> {
-    /// Converts a matrix that has entries; values are stored at full width, and can then be replaced with
-    /// `new_values`, or in single precision.
+    /// Converts a matrix that has entries; values that are stored at full width can be replaced with `new_values`.
     pub(crate) fn new(
         a: &DeviceCsr<T>,
         cut: ColumnBlockShape,
-        (single, new_values): (bool, bool),
+        (kind, new_values): (ValueKind<T>, bool),
         budget: &MemoryBudget,
     ) -> Result<Self, PlanError> {
         let device = a.device();
@@ -69,69 +73,110 @@ impl<T: DeviceReal> DeviceColumnBlocks<T> {
         let ColumnBlockShape { col_blocks, block_cols } = cut;
         let parts = a.rows() * col_blocks;
         check_parts(a.entries(), parts)?;
-        let mut ends = DeviceBuffer::<u32>::zeroed(device, parts + 2)?;
+        let mut of_parts = DeviceBuffer::<u32>::zeroed(device, parts + 1)?;
         let (rows, row_ptr, col_ind) = (a.rows() as u32, a.row_ptr.ptr(), a.col_ind.ptr());
         let (block_cols, col_blocks) = (block_cols as u32, col_blocks as u32);
-        // Behind the 0, so that the sum has the start of each part where its end is to be.
-        let places = ends.ptr_mut().offset(1_u32);
-        let counts = places;
+        let counts = of_parts.ptr_mut();
         let args = ColumnBlockCounts { rows, block_cols, col_blocks, row_ptr, col_ind, counts };
         // SAFETY: verified CSR arrays, a word for each row of each column block.
         unsafe { device.launch::<ColumnBlockCounts>(launch, &stream, args)? };
-        scan(&mut ends, &stream)?;
-        let padded = ends.element(parts + 1)? as usize;
-        let value_bytes = if single { size_of::<f32>() } else { size_of::<T>() };
+        scan(&mut of_parts, &stream)?;
+        // The first part of each column block, and the end of the last.
+        let starts = of_parts.every(a.rows())?;
+        let quads = *starts.last().expect("a matrix with entries has a row") as usize;
+        let padded = QUAD * quads;
+        let value_bytes = match kind {
+            ValueKind::Equal(_) => 0,
+            ValueKind::Single => size_of::<f32>(),
+            ValueKind::Stored => size_of::<T>(),
+        };
         let element_bytes = size_of::<u16>() + value_bytes;
         budget.check("CSR by blocks of columns", a.entries(), padded as u128, element_bytes, 0)?;
+        let most = device.info().multiprocessors as usize;
+        let chunks = DeviceBuffer::from_slice(device, &chunks(&starts, most))?;
+        let mut ends = DeviceBuffer::zeroed(device, quads.div_ceil(WARP))?;
+        let mut firsts = DeviceBuffer::uninitialized(device, quads.div_ceil(WARP))?;
+        let args = ColumnBlockEnds {
+            parts: parts as u32,
+            starts: of_parts.ptr(),
+            ends: ends.ptr_mut(),
+            firsts: firsts.ptr_mut(),
+        };
+        // SAFETY: ascending numbers of quads, a bit for each of them, a word for 32.
+        unsafe { device.launch::<ColumnBlockEnds>(threads(device, parts)?, &stream, args)? };
         let mut col_offsets = DeviceBuffer::uninitialized(device, padded)?;
         macro_rules! fill {
-            ($entries:ident, $from:expr, $into:expr) => {{
+            ($entries:ident $(, $from:ident: $values:expr, $into:ident: $to:expr)?) => {{
                 let args = $entries {
                     rows,
                     block_cols,
                     col_blocks,
                     row_ptr,
                     col_ind,
-                    values: $from,
-                    places,
+                    starts: of_parts.ptr(),
                     col_offsets: col_offsets.ptr_mut(),
-                    to_values: $into.ptr_mut(),
+                    $($from: $values, $into: $to.ptr_mut(),)?
                 };
                 // SAFETY: as many entries as before, the places that were counted, padding included.
-                unsafe { device.launch::<$entries<T>>(launch, &stream, args)? }
+                unsafe { device.launch::<fill!(@of $entries $($from)?)>(launch, &stream, args)? }
             }};
+            (@of $entries:ident) => { $entries };
+            (@of $entries:ident $from:ident) => { $entries<T> };
         }
         let mut positions = None;
-        let values = if single {
-            let mut values = DeviceBuffer::uninitialized(device, padded)?;
-            fill!(ColumnBlockEntriesSingle, a.values.ptr(), values);
-            DeviceReducedValues::Single(values)
-        } else {
-            let values;
-            (values, positions) =
-                ValuePositions::convert(a, padded, new_values, &stream, |from, into| {
-                    fill!(ColumnBlockEntries, from, into);
-                    Ok(())
-                })?;
-            DeviceReducedValues::Stored(values)
+        let values = match kind {
+            ValueKind::Equal(value) => {
+                fill!(ColumnBlockColumns);
+                DeviceReducedValues::Equal(value)
+            }
+            ValueKind::Single => {
+                let mut values = DeviceBuffer::uninitialized(device, padded)?;
+                fill!(ColumnBlockEntriesSingle, values: a.values.ptr(), to_values: values);
+                DeviceReducedValues::Single(values)
+            }
+            ValueKind::Stored => {
+                let values;
+                (values, positions) =
+                    ValuePositions::convert(a, padded, new_values, &stream, |from, into| {
+                        fill!(ColumnBlockEntries, values: from, to_values: into);
+                        Ok(())
+                    })?;
+                DeviceReducedValues::Stored(values)
+            }
         };
         stream.synchronize()?;
         let shape = (a.rows(), a.cols());
-        Ok(Self { shape, ends, col_offsets, values, positions })
+        Ok(Self { shape, chunks, ends, parts: firsts, col_offsets, values, positions })
     }
 }
 
-/// Refuses a matrix with so many row segments that a kernel might step beyond 32 bits.
-fn check_parts(entries: usize, parts: usize) -> Result<(), PlanError> {
-    let padding = u128::from(COLUMN_BLOCK_QUAD - 1) * entries.min(parts) as u128;
-    let padded = entries as u128 + padding;
-    let reason = if u32::try_from(parts + 2).is_err() {
-        format!("{parts} parts of rows are more than 32 bits number")
-    } else if u32::try_from(padded + STEP as u128).is_err() {
-        format!("up to {padded} entries with padding are more than 32 bits number")
-    } else {
-        return Ok(());
+/// The chunks of column blocks whose quads begin at `starts`, with the number of all behind them: `most` chunks, or one for
+/// each column block where those are more, the largest as small as it can be.
+fn chunks(starts: &[u32], most: usize) -> Vec<[u32; 4]> {
+    let sizes: Vec<u32> = starts.windows(2).map(|ends| ends[1] - ends[0]).collect();
+    let mut counts = vec![1; sizes.len()];
+    for _ in sizes.len()..most {
+        let largest = (0..sizes.len()).max_by_key(|&block| sizes[block] / counts[block]);
+        counts[largest.expect("a matrix with entries has a column")] += 1;
+    }
+    let all = starts.last().copied().unwrap_or(0);
+    let of_block = |block: usize| {
+        let (first, size, count) = (starts[block], sizes[block] as usize, counts[block]);
+        (0..count as usize).map(move |chunk| {
+            let quads = partition::even(size, count as usize, chunk);
+            [block as u32, first + quads.start as u32, first + quads.end as u32, all]
+        })
     };
+    (0..sizes.len()).flat_map(of_block).collect()
+}
+
+/// Refuses a matrix whose padded entries 32 bits might not number: each of the parts has up to a quad of padding.
+fn check_parts(entries: usize, parts: usize) -> Result<(), PlanError> {
+    let padded = entries as u128 + (QUAD * parts) as u128;
+    if u32::try_from(padded).is_ok() {
+        return Ok(());
+    }
+    let reason = format!("up to {padded} entries with padding are more than 32 bits number");
     Err(PlanError::Unsupported { kernel: super::ID, reason })
 }
 
@@ -143,7 +188,8 @@ impl<T: DeviceReal> DeviceMatrix for DeviceColumnBlocks<T> {
     }
 
     fn bytes(&self) -> u64 {
-        (self.ends.bytes() + self.col_offsets.bytes() + self.values.bytes()) as u64
+        let of_quads = self.ends.bytes() + self.parts.bytes() + self.col_offsets.bytes();
+        (self.chunks.bytes() + of_quads + self.values.bytes()) as u64
     }
 
     fn rarely_read_bytes(&self) -> u64 {
@@ -160,14 +206,20 @@ mod tests {
     use super::*;
 
     #[test]
+    fn chunks_are_as_equal_as_they_can_be() {
+        let expected =
+            [[0, 0, 5, 17], [0, 5, 10, 17], [1, 10, 10, 17], [2, 10, 14, 17], [2, 14, 17, 17]];
+        assert_eq!(chunks(&[0, 10, 10, 17], 5), expected);
+        // More column blocks than chunks.
+        assert_eq!(chunks(&[0, 2, 3], 1), [[0, 0, 2, 3], [1, 2, 3, 3]]);
+    }
+
+    #[test]
     fn parts_whose_padding_might_wrap_are_refused() {
-        let most = u32::MAX as usize - STEP;
-        assert!(check_parts(most - 3, 1).is_ok());
-        assert!(check_parts(most - 2, 1).is_err());
-        // An entry in each part, or fewer.
-        assert!(check_parts(most / 4, most / 4).is_ok());
-        assert!(check_parts(most / 4, u32::MAX as usize - 2).is_ok());
-        assert!(check_parts(most / 4 + 1, most).is_err());
-        assert!(check_parts(1, u32::MAX as usize - 1).is_err());
+        let most = u32::MAX as usize;
+        assert!(check_parts(most - 8, 2).is_ok());
+        assert!(check_parts(most - 7, 2).is_err());
+        assert!(check_parts(1, most / 4).is_ok());
+        assert!(check_parts(4, most / 4).is_err());
     }
 }

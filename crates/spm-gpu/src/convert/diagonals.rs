@@ -17,6 +17,8 @@ use crate::memory::{DeviceBuffer, check_operand};
 use crate::plan::DeviceReal;
 use crate::stream::Stream;
 
+/// Rows that are looked at before all of them.
+const SAMPLED_ROWS: usize = 256;
 /// The distance between diagonals in the value array is a multiple of this.
 const PITCH_ROWS: usize = 32;
 
@@ -106,14 +108,21 @@ fn distances<T: DeviceReal>(csr: &DeviceCsr<T>) -> Result<Option<Vec<u32>>, Plan
     let mut seen = vec![NO_DIAGONAL; DIAGONAL_TABLE as usize + 1];
     seen[DIAGONAL_TABLE as usize] = 0;
     let mut table = DeviceBuffer::from_slice(device, &seen)?;
-    let args = FindDiagonals {
-        rows: csr.rows() as u32,
-        row_ptr: csr.row_ptr.ptr(),
-        col_ind: csr.col_ind.ptr(),
-        table: table.ptr_mut(),
-    };
-    // SAFETY: verified CSR arrays, a table with the word behind it.
-    unsafe { device.launch::<FindDiagonals>(threads(device, csr.rows())?, &stream, args)? };
+    // Where they are many, all rows at once wait for each other at the full table: some of them tell before.
+    let mut strides = vec![(csr.rows() / SAMPLED_ROWS).max(1), 1];
+    strides.dedup();
+    for stride in strides {
+        let args = FindDiagonals {
+            rows: csr.rows() as u32,
+            stride: stride as u32,
+            row_ptr: csr.row_ptr.ptr(),
+            col_ind: csr.col_ind.ptr(),
+            table: table.ptr_mut(),
+        };
+        let launch = threads(device, csr.rows().div_ceil(stride))?;
+        // SAFETY: verified CSR arrays, a table with the word behind it.
+        unsafe { device.launch::<FindDiagonals>(launch, &stream, args)? };
+    }
     stream.synchronize()?;
     table.copy_to_slice(&mut seen)?;
     if seen.pop() != Some(0) {

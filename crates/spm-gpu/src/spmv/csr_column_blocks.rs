@@ -1,14 +1,14 @@
 //! Plan of `gpu-kernels/src/spmv/csr_column_blocks.rs`.
 
-use spm_formats::kernel::{KernelInfo, ParameterSpec};
+use spm_formats::kernel::KernelInfo;
 use spm_gpu_kernels::spmv::{
-    COLUMN_BLOCK_IN_FLIGHT, CsrColumnBlocks, CsrColumnBlocksSingle, csr_column_blocks_shared_bytes,
+    ColumnBlockSums, CsrColumnBlocks, CsrColumnBlocksEqual, CsrColumnBlocksSingle,
+    csr_column_blocks_shared_bytes,
 };
 
 use super::KERNEL;
-use super::parameters::{SINGLE_VALUES, row_lanes};
-use crate::convert::{ColumnBlockShape, DeviceColumnBlocks, DeviceReducedValues};
-use crate::launch::WARP;
+use super::parameters::{DROP_EQUAL, SINGLE_VALUES};
+use crate::convert::{ColumnBlockShape, DeviceColumnBlocks, DeviceReducedValues, ValueKind};
 use crate::matrix::With;
 use crate::memory::DeviceBuffer;
 use crate::plan::DeviceReal;
@@ -17,19 +17,16 @@ use crate::product::Zero;
 
 pub(super) const INFO: KernelInfo = KernelInfo {
     id: "csr-column-blocks",
-    source: "own; after Im, Yelick, Vuduc, IJHPCA 18(1), 2004",
-    summary: "CSR by column blocks, each block's part of x in shared memory, 16-bit columns",
-    parameters: &[LANES, SINGLE_VALUES],
+    source: "own; after Im, Yelick, Vuduc, IJHPCA 18(1), 2004, and Liu, Vinter, ICS'15",
+    summary: "CSR by column blocks, each block's part of x in shared memory, 16-bit columns, equal numbers of entries",
+    parameters: &[DROP_EQUAL, SINGLE_VALUES],
     ..KERNEL
 };
 
-const LANES: ParameterSpec = row_lanes(
-    "threads of a row in a block of columns; auto takes an eighth of its mean length there, rounded up to \
-     a power of two",
-);
-
 /// Threads of a block. One block, with its part of x in shared memory, fills a multiprocessor.
 const BLOCK: usize = 1024;
+/// Threads of a block that adds the sums of all column blocks.
+const SUM_BLOCK: usize = 256;
 
 pub(super) fn on_device<T: DeviceReal>(problem: DeviceProblem<'_, T>) -> Planned<T> {
     let Problem { device, a, parameters, budget, .. } = problem;
@@ -42,52 +39,54 @@ pub(super) fn on_device<T: DeviceReal>(problem: DeviceProblem<'_, T>) -> Planned
         return Err(problem.unsupported(reason));
     };
     let ColumnBlockShape { col_blocks, block_cols } = cut;
-    let turn = COLUMN_BLOCK_IN_FLIGHT as usize * col_blocks;
-    let fitting = a.mean_row().div_ceil(turn).next_power_of_two().min(WARP);
-    let lanes: usize = parameters.choice("threads-per-row").parse().unwrap_or(fitting);
-    let row_blocks = (device.info().multiprocessors as usize / col_blocks).max(1);
-    let block_rows = rows.div_ceil(row_blocks).max(1);
-    let row_blocks = rows.div_ceil(block_rows).max(1);
+    let of_sums = problem.launch(rows, SUM_BLOCK, SUM_BLOCK)?;
+    let (drop_equal, single) =
+        (parameters.switch(DROP_EQUAL.name), parameters.switch(SINGLE_VALUES.name));
+    let kind = match ValueKind::choose(a.values()?, drop_equal, single) {
+        // Times the 0 of padding it is not 0.
+        ValueKind::Equal(value) if !value.to_f64().is_finite() => ValueKind::Stored,
+        kind => kind,
+    };
+    let matrix = DeviceColumnBlocks::new(&a.csr, cut, (kind, a.new_values), budget)?;
     let launch = problem
-        .launch(col_blocks, 1, BLOCK)?
-        .with_grid_y(row_blocks as u32)
+        .launch(matrix.chunks.len(), 1, BLOCK)?
         .with_shared_bytes(csr_column_blocks_shared_bytes::<T>(block_cols as u32));
-    let single = parameters.switch(SINGLE_VALUES.name) && a.values()?.single;
-    let matrix = DeviceColumnBlocks::new(&a.csr, cut, (single, a.new_values), budget)?;
     let mut sums = DeviceBuffer::<T>::uninitialized(device, rows * col_blocks)?;
-    let mut arrivals = DeviceBuffer::<u32>::zeroed(device, row_blocks)?;
-    let scratch_bytes = sums.bytes() + arrivals.bytes();
-    let matrix = With { matrix, extra: (), extra_bytes: 0, scratch_bytes };
+    let matrix = With { matrix, extra: (), extra_bytes: 0, scratch_bytes: sums.bytes() };
     // Pairs of x.
     let alignment = 2 * size_of::<T>();
     Ok(problem.product_aligned(alignment, matrix, 0, move |a, x, y, stream| {
         let a = &a.matrix;
         macro_rules! launch {
-            ($kernel:ident { $values:expr }) => {{
+            ($kernel:ident { $field:ident: $value:expr }) => {{
                 let args = $kernel {
-                    rows: rows as u32,
                     cols: cols as u32,
-                    block_rows: block_rows as u32,
                     block_cols: block_cols as u32,
-                    col_blocks: col_blocks as u32,
-                    log_lanes: lanes.trailing_zeros(),
+                    chunks: a.chunks.ptr(),
                     ends: a.ends.ptr(),
+                    parts: a.parts.ptr(),
                     col_offsets: a.col_offsets.ptr(),
-                    values: $values,
+                    $field: $value,
                     x: x.ptr(),
                     sums: sums.ptr_mut(),
-                    arrivals: arrivals.ptr_mut(),
-                    y: y.output(),
                 };
-                // SAFETY: arrays made from verified CSR arrays for this cut, and vectors of the
-                // lengths of their shape.
-                unsafe { stream.device().launch::<$kernel<T>>(launch, stream, args) }
+                // SAFETY: arrays made from verified CSR arrays for this cut, an x of their columns, and a sum for each
+                // row of each column block.
+                unsafe { stream.device().launch::<$kernel<T>>(launch, stream, args)? }
             }};
         }
         match &a.values {
-            DeviceReducedValues::Single(values) => launch!(CsrColumnBlocksSingle { values.ptr() }),
-            DeviceReducedValues::Stored(values) => launch!(CsrColumnBlocks { values.ptr() }),
-            DeviceReducedValues::Equal(_) => unreachable!("values are stored or single here"),
+            DeviceReducedValues::Single(of) => launch!(CsrColumnBlocksSingle { values: of.ptr() }),
+            DeviceReducedValues::Stored(of) => launch!(CsrColumnBlocks { values: of.ptr() }),
+            DeviceReducedValues::Equal(value) => launch!(CsrColumnBlocksEqual { value: *value }),
         }
+        let args = ColumnBlockSums {
+            rows: rows as u32,
+            col_blocks: col_blocks as u32,
+            sums: sums.ptr(),
+            y: y.output(),
+        };
+        // SAFETY: the sums of all column blocks, a y of as many rows.
+        unsafe { stream.device().launch::<ColumnBlockSums<T>>(of_sums, stream, args) }
     }))
 }

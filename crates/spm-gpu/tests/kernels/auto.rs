@@ -209,6 +209,22 @@ fn beyond_the_cache() {
     assert!(whole.starts_with("csr-segmented-sum"), "{whole}");
 }
 
+/// Some entries of each row in each column block, beyond the near half of the cache: column blocks where the best of the others
+/// takes longer than their bytes.
+#[test]
+fn short_parts_of_column_blocks() {
+    let name = "uniform[rows=20000,cols=30000,entries=230000]";
+    expect("csr-column-blocks", name, Whole::Equal, &[1e-3, 2e-3, 5e-4]);
+    expect("csr-segmented-sum", name, Whole::Equal, &[1e-5, 9e-6, 1e-6]);
+    // A long row does not hold them up.
+    let skewed = "powerlaw[rows=6000,cols=30000,entries=230000,longest=10000]";
+    expect("csr-column-blocks", skewed, Whole::Wide, &[1e-3, 5e-4]);
+    expect("csr-segmented-sum", skewed, Whole::Wide, &[1e-3, 2e-3]);
+    // Less than two entries in each.
+    let name = "uniform[rows=20000,cols=150000,entries=230000]";
+    expect("csr-segmented-sum", name, Whole::Equal, &[2e-3, 1e-3, 1e-6]);
+}
+
 /// Many entries and a long row: segments alone.
 #[test]
 fn large_skewed_matrices() {

@@ -3,11 +3,12 @@
 use spm_formats::kernel::{Parameters, PlanError, ProductPlan, RunError, Value};
 use spm_formats::{Csr, FormatError, MemoryBudget};
 use spm_gpu::{
-    Device, DeviceBuffer, DeviceReal, DeviceScalar, GpuError, PlanOptions, Stream, spmv,
+    Device, DeviceBuffer, DeviceReal, DeviceScalar, EmulatedDevice, GpuError, PlanOptions, Stream,
+    spmv,
 };
 use spm_gpu_kernels::emulator::EmulatorOptions;
 use spm_testing::edge_cases::vector;
-use spm_testing::reference;
+use spm_testing::{exact, reference};
 
 use crate::common::cases::small;
 use crate::common::spmv::{check, run};
@@ -229,10 +230,14 @@ fn few_diagonals_are_supported() {
         matches!(plan(csr, &kernel.info.defaults()), Err(PlanError::Unsupported { .. }))
     };
     assert!(refused(&on(150, 150, &more)));
+    // A row that is not among those that are looked at first has entries on too many.
+    let columns = (0..600).flat_map(|row| if row == 1 { 0..40 } else { row..row + 1 }).collect();
+    let row_ptr = (0..=600).map(|row| row + if row > 1 { 39 } else { 0 }).collect();
+    assert!(refused(&Csr::new((600, 600), row_ptr, columns, vec![1.0; 639]).unwrap()));
 }
 
 /// Rows with 0 to 9 entries all over each of several column blocks, and an x that is infinite wherever no
-/// row has one: in all even columns, and so in the first of each block, which is that of padding.
+/// row has one: in all even columns.
 fn column_blocks_with_padding<T: DeviceReal>() {
     let kernel = spmv::find::<T>("csr-column-blocks").unwrap();
     let (rows, cols, distance) = (103, 130_000, 26_000);
@@ -272,23 +277,61 @@ fn padding_of_column_blocks_counts_for_nothing_f64() {
     column_blocks_with_padding::<f64>();
 }
 
+/// Rows that go through many warps and through the chunk of a block, between short and empty ones, in one column block and in
+/// three.
+#[test]
+fn long_parts_of_column_blocks_go_through_warps_and_chunks() {
+    let kernel = spmv::find::<f64>("csr-column-blocks").unwrap();
+    let blocks = EmulatedDevice { multiprocessors: 7, ..EmulatedDevice::default() };
+    let device = Device::emulated_as(EmulatorOptions::default(), blocks);
+    let rows = 60;
+    for (distance, cols) in [(1, 6000), (11, 66_000)] {
+        let lengths = (0..rows).map(|row| [3000, 1, 0, 700, 5000, 17][row % 6]);
+        let (mut row_ptr, mut columns) = (vec![0], Vec::new());
+        for (row, length) in lengths.enumerate() {
+            columns.extend((0..length).map(|i| ((row + i) * distance) as u32 % cols));
+            row_ptr.push(columns.len() as u32);
+        }
+        let values = (0..columns.len()).map(|i| (1 + i % 7) as f64).collect::<Vec<_>>();
+        for values in [vec![3.0; values.len()], values] {
+            let csr =
+                Csr::new((rows, cols as usize), row_ptr.clone(), columns.clone(), values).unwrap();
+            let coo = spm_formats::convert::csr_to_coo(csr.view());
+            let x: Vec<f64> = (0..cols).map(|i| f64::from(i % 5) - 1.0).collect();
+            let expected = reference::spmv(&coo, &x);
+            for parameters in kernel.info.variants() {
+                let options = PlanOptions::default();
+                let plan = kernel.plan(&device, csr.view(), &parameters, &options);
+                let y = run(&mut *plan.unwrap(), &x).unwrap();
+                // Sums of whole numbers are exact.
+                let difference = exact::difference(&y, &expected);
+                assert_eq!(difference, None, "{cols} columns, {parameters}");
+            }
+        }
+    }
+}
+
 /// The padding of `csr-column-blocks` is what a budget is for, and part of what moves.
 #[test]
 fn padding_of_column_blocks_is_counted() {
     let kernel = spmv::find::<f64>("csr-column-blocks").unwrap();
-    // Five entries in each row: eight with padding.
+    // Five entries in each row: two quads.
     let (rows, cols) = (100, 40);
     let columns = (0..rows).flat_map(|row| (0..5).map(move |i| (row % 8 + 7 * i) as u32));
     let row_ptr = (0..=rows as u32).map(|row| 5 * row).collect();
-    let csr = Csr::new((rows, cols), row_ptr, columns.collect(), vec![0.1; 5 * rows]).unwrap();
+    let values = (0..5 * rows).map(|i| 0.1 + i as f64).collect();
+    let csr = Csr::new((rows, cols), row_ptr, columns.collect(), values).unwrap();
+    let device = emulator(1);
     let plan = |budget| {
         let options = PlanOptions { budget: MemoryBudget::bytes(budget), ..PlanOptions::default() };
-        kernel.plan(&emulator(1), csr.view(), &kernel.info.defaults(), &options)
+        kernel.plan(&device, csr.view(), &kernel.info.defaults(), &options)
     };
     let elements = 8 * rows as u64 * (2 + 8);
     let footprint = plan(elements).unwrap().footprint();
-    // Ends of the rows, one word before them and one behind.
-    assert_eq!(footprint.matrix_bytes, elements + 4 * (rows as u64 + 2));
+    // A bit for each quad and a number for 32 of them, and what the blocks of the grid do.
+    let of_groups = 2 * 4 * (2 * rows as u64).div_ceil(32);
+    let of_blocks = 16 * u64::from(device.info().multiprocessors);
+    assert_eq!(footprint.matrix_bytes, elements + of_groups + of_blocks);
     assert_eq!(footprint.bytes_moved, footprint.matrix_bytes + 8 * (rows + cols) as u64);
     let error = plan(elements - 1).err().expect("over the budget");
     assert!(matches!(error, PlanError::Format(FormatError::OverBudget { .. })), "{error}");

@@ -189,7 +189,9 @@ impl<T: Scalar> Product<T> for BsrBlocked<'_, T> {
     }
 
     fn run_by(&mut self, parameters: &Parameters, threads: &Threads) -> bool {
+        assert_eq!(threads.count(), self.bounds.len() - 1, "threads and parts of the plan");
         self.prefetch = parameters.count(PREFETCH.name).min(self.bsr.block_col().len());
+        self.stream = parameters.switch(STREAM.name);
         self.threads = threads.clone();
         true
     }

@@ -5,6 +5,7 @@ use spm_formats::{CsrView, Scalar};
 
 use super::columns::Columns;
 use super::sink::Sink;
+use super::sorted::Order;
 use crate::simd::{self, AHEAD, Isa, Job, LANES, first_lanes};
 
 /// X, whose row j has `k` elements from `j * pitch` on.
@@ -16,12 +17,13 @@ pub(super) struct Dense<'a, T> {
 
 /// The partition of one thread: the rows that end in it, and its entries of the row after them.
 ///
-/// Invariants: `columns` are those of `a`; `first_entry` is in row `first_row`, not after the first
+/// Invariants: `columns` are those of `a`, `order` that of its tiles from `first_row` on; `first_entry` is in row `first_row`, not after the first
 /// of `ends`; `ends` are those of the rows from there on; `last_entry` is in the row after them, or
 /// A's last; every row of X that A's columns name exists and has `k` elements.
-pub(super) struct Part<'a, T: Scalar, C> {
+pub(super) struct Part<'a, T: Scalar, C, O> {
     pub(super) a: CsrView<'a, T>,
     pub(super) columns: C,
+    pub(super) order: O,
     pub(super) first_row: usize,
     pub(super) first_entry: usize,
     /// The ends of the partition's rows.
@@ -42,8 +44,8 @@ pub(super) struct Part<'a, T: Scalar, C> {
 }
 
 // SAFETY: `As<T>` is `Part<T>`.
-unsafe impl<'a, T: Scalar, C: Columns> Job<T> for Part<'a, T, C> {
-    type As<U: Scalar> = Part<'a, U, C>;
+unsafe impl<'a, T: Scalar, C: Columns, O: Order> Job<T> for Part<'a, T, C, O> {
+    type As<U: Scalar> = Part<'a, U, C, O>;
     const GATHERS: bool = false;
 
     #[inline(always)]
@@ -59,7 +61,7 @@ unsafe impl<'a, T: Scalar, C: Columns> Job<T> for Part<'a, T, C> {
             };
             // SAFETY: the sink has room for a tile of rows, the carry for one; the rest by the
             // invariants.
-            unsafe { rows::<T, I, C>(&self, row, entry, ends, to, pitch) };
+            unsafe { rows::<T, I, C, O>(&self, row, entry, ends, to, pitch) };
             if tile.is_none() {
                 break;
             }
@@ -78,15 +80,17 @@ unsafe impl<'a, T: Scalar, C: Columns> Job<T> for Part<'a, T, C> {
 /// # Safety
 /// As [`Part`], and there is room for the rows.
 #[inline(always)]
-unsafe fn rows<T: Scalar, I: Isa<T>, C: Columns>(
-    part: &Part<'_, T, C>,
+unsafe fn rows<T: Scalar, I: Isa<T>, C: Columns, O: Order>(
+    part: &Part<'_, T, C, O>,
     row: usize,
     entry: usize,
     ends: &[u32],
     to: *mut T,
     pitch: usize,
 ) {
-    let rows = Rows { part, row, entry, ends, to, pitch };
+    // SAFETY: the matrix has the row, or it is the one after the last.
+    let order = unsafe { part.order.from(row) };
+    let rows = Rows { part, row, entry, ends, order, to, pitch };
     if part.k < LANES {
         // SAFETY: the caller's promise.
         return unsafe { rows.few_columns::<I>() };
@@ -214,16 +218,17 @@ impl<const N: usize> Span<N> for Aligned {
     }
 }
 
-struct Rows<'a, 'b, T: Scalar, C> {
-    part: &'a Part<'b, T, C>,
+struct Rows<'a, 'b, T: Scalar, C, O> {
+    part: &'a Part<'b, T, C, O>,
     row: usize,
     entry: usize,
     ends: &'a [u32],
+    order: O,
     to: *mut T,
     pitch: usize,
 }
 
-impl<T: Scalar, C: Columns> Rows<'_, '_, T, C> {
+impl<T: Scalar, C: Columns, O: Order> Rows<'_, '_, T, C, O> {
     /// # Safety
     /// As [`rows`].
     #[inline(always)]
@@ -345,7 +350,7 @@ impl<T: Scalar, C: Columns> Rows<'_, '_, T, C> {
                     at += 1;
                 }
                 entry = end as usize;
-                let to = self.to.add(row * self.pitch);
+                let to = self.to.add(self.order.place(row) * self.pitch);
                 for v in 0..VECTORS {
                     let mut sum = sums[0][v];
                     for chain in &sums[1..] {
@@ -433,7 +438,11 @@ impl<T: Scalar, C: Columns> Rows<'_, '_, T, C> {
                     sums = [sums[1], I::mul_add(value, x, sums[0])];
                 }
                 entry = end as usize;
-                I::store_first(k, self.to.add(row * self.pitch), I::add(sums[0], sums[1]));
+                I::store_first(
+                    k,
+                    self.to.add(self.order.place(row) * self.pitch),
+                    I::add(sums[0], sums[1]),
+                );
             }
         }
     }

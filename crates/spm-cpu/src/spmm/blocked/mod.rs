@@ -13,15 +13,17 @@ mod columns;
 mod kernel;
 mod pack;
 mod sink;
+mod sorted;
 
 use spm_formats::kernel::{KernelInfo, ParameterSpec, Parameters, PlanError, Value};
 use spm_formats::partition::{self, MergePoint};
-use spm_formats::{CsrSource, DenseShape, Layout, NewValues, Scalar};
+use spm_formats::{CsrSource, CsrView, DenseShape, Layout, NewValues, Scalar};
 
 use self::columns::{Columns, Lists, Narrow, Wide};
 use self::kernel::{Dense, Part};
 use self::pack::Packed;
 use self::sink::{Output, stage_len};
+use self::sorted::{InOrder, Order, Sorted};
 use super::plan::{Memory, Product, boxed};
 use super::vector;
 use crate::disjoint::Disjoint;
@@ -50,6 +52,14 @@ const NARROW: ParameterSpec = ParameterSpec {
     studied: &[Value::Switch(false), Value::Switch(true)],
 };
 
+pub(super) const SORTED: ParameterSpec = ParameterSpec {
+    name: "sorted",
+    meaning: "a copy of the matrix with the rows of a tile, up to 256, sorted by length, so that branches at their ends \
+              are predicted",
+    default: Value::Switch(false),
+    studied: &[Value::Switch(false), Value::Switch(true)],
+};
+
 pub(super) const STREAM: ParameterSpec = ParameterSpec {
     name: "stream",
     meaning: "write a row-major Y past the caches, for a Y that is larger than they are",
@@ -61,14 +71,17 @@ pub(super) const INFO: KernelInfo = KernelInfo {
     id: "csr-blocked",
     source: "own",
     summary: "rows of X and Y in vector registers, 64 columns at a time; long rows split",
-    parameters: &[NARROW, PREFETCH, STREAM],
+    parameters: &[NARROW, PREFETCH, SORTED, STREAM],
     ..KERNEL
 };
 
 /// Mean row length below which the entries of a row are summed in one chain.
 const SHORT: usize = 8;
-/// Bytes of finished rows that a thread writes to memory together.
+/// Bytes of finished rows that a thread writes to memory together, and of those that are sorted.
 const STAGE: usize = 8 << 10;
+const SORTED_STAGE: usize = 32 << 10;
+/// Rows of a tile at most.
+const MOST_ROWS: usize = 256;
 
 struct Blocked<'a, T> {
     a: CsrSource<'a, T>,
@@ -79,6 +92,8 @@ struct Blocked<'a, T> {
     stream: bool,
     /// Compressed column indices, used instead of those of CSR.
     lists: Option<Lists>,
+    /// Used instead of the matrix.
+    sorted: Option<Sorted<T>>,
     /// The partition of thread t is between points t and t + 1.
     points: Vec<MergePoint>,
     tile: usize,
@@ -121,23 +136,29 @@ pub(super) fn plan<'a, T: Scalar>(problem: Problem<'a, '_, T>) -> Planned<'a, T>
     }
     let (view, threads) = (a.view(), options.threads.clone());
     let columns = dense.layout == Layout::ColumnMajor;
-    let tile = (STAGE / (dense.k.max(1) * T::BYTES)).clamp(8, 256);
-    let narrow = parameters.switch(NARROW.name);
+    let (narrow, sorted) = (parameters.switch(NARROW.name), parameters.switch(SORTED.name));
+    let tile = if sorted { SORTED_STAGE } else { STAGE } / (dense.k.max(1) * T::BYTES);
+    let tile = tile.clamp(8, MOST_ROWS);
     let of_x = if columns { Packed::<T>::elements(view.cols(), dense.k) } else { 0 };
     let staged = columns || parameters.switch(STREAM.name);
     let stage = if staged { stage_len(tile, dense.k) } else { 0 };
     let of_thread = (stage + dense.k) * T::BYTES;
     let of_lists = if narrow { Lists::most_bytes(&view) } else { 0 };
-    let bytes = of_x * T::BYTES as u128 + (threads.count() * of_thread + of_lists) as u128;
-    options.budget.check_bytes(INFO.id, bytes)?;
+    let of_copy = if sorted { Sorted::most_bytes(&view) } else { 0 };
+    let of_rows = (threads.count() * of_thread + of_lists + of_copy) as u128;
+    options.budget.check_bytes(INFO.id, of_x * T::BYTES as u128 + of_rows)?;
+    let points = partition::by_merge_path(view.row_ptr(), threads.count());
+    let sorted = sorted.then(|| Sorted::new(&view, &points, tile, &threads));
+    let multiplied = sorted.as_ref().map_or(view, Sorted::view);
     Ok(boxed(
         Blocked {
             machine: Machine::without_gathers(),
             // As far as A goes is far enough, and places further on need not be computed.
             prefetch: parameters.count(PREFETCH.name).min(view.nnz()),
             stream: parameters.switch(STREAM.name),
-            lists: narrow.then(|| Lists::new(&view)).flatten(),
-            points: partition::by_merge_path(view.row_ptr(), threads.count()),
+            lists: narrow.then(|| Lists::new(&multiplied)).flatten(),
+            sorted,
+            points,
             tile,
             stage,
             workspaces: Pool::new(Buffers::new(
@@ -162,10 +183,12 @@ impl<T: Scalar> Product<T> for Blocked<'_, T> {
     fn memory(&self) -> Memory {
         let (a, workspace) = (self.a.view(), self.workspace().elements());
         let lists = self.lists.as_ref().map_or(0, Lists::bytes);
-        let plan = lists + workspace * T::BYTES + size_of_val(&*self.points);
+        let copy = self.sorted.as_ref().map_or(0, Sorted::bytes);
+        let plan = lists + copy + workspace * T::BYTES + size_of_val(&*self.points);
         let columns = size_of_val(a.col_ind());
         let columns = if self.lists.is_some() { columns as u64 } else { 0 };
-        Memory { matrix: a.memory_bytes() - columns + lists as u64, plan: plan as u64 }
+        let matrix = if copy > 0 { copy as u64 } else { a.memory_bytes() };
+        Memory { matrix: matrix - columns + lists as u64, plan: plan as u64 }
     }
 
     fn multiply(&self, scaling: Option<Update<'_, T>>, x: &[T], y: &mut [T]) {
@@ -184,22 +207,45 @@ impl<T: Scalar> Product<T> for Blocked<'_, T> {
         y: &mut [T],
         leading: [usize; 2],
     ) -> bool {
-        match &self.lists {
-            Some(lists) => self.multiply_with(Narrow(lists), scaling, x, y, leading),
-            None => self.multiply_with(Wide(self.a.view().col_ind()), scaling, x, y, leading),
+        let product = Operands { scaling, x, y, leading };
+        let a = self.sorted.as_ref().map_or(self.a.view(), Sorted::view);
+        match (&self.lists, self.sorted.as_ref().map(Sorted::places)) {
+            (Some(lists), Some(order)) => self.multiply_by(a, Narrow(lists), order, product),
+            (Some(lists), None) => self.multiply_by(a, Narrow(lists), InOrder, product),
+            (None, Some(order)) => self.multiply_by(a, Wide(a.col_ind()), order, product),
+            (None, None) => self.multiply_by(a, Wide(a.col_ind()), InOrder, product),
         }
         true
     }
 
     fn run_by(&mut self, parameters: &Parameters, threads: &Threads) -> bool {
+        assert_eq!(threads.count(), self.points.len() - 1, "threads and parts of the plan");
         self.prefetch = parameters.count(PREFETCH.name).min(self.a.view().nnz());
+        self.stream = parameters.switch(STREAM.name);
         self.threads = threads.clone();
         true
     }
 
     fn set_values(&mut self, new: NewValues<'_, T>) -> Result<(), PlanError> {
-        values::set(&mut self.a, new, Some(&self.threads))
+        let Self { a, sorted: Some(sorted), threads, .. } = self else {
+            return values::set(&mut self.a, new, Some(&self.threads));
+        };
+        a.set_values(new, |a, own| {
+            sorted.set_values(&a, threads);
+            if let Some(own) = own {
+                values::copy(threads, a.values(), own);
+            }
+        })
     }
+}
+
+/// What a product is given.
+struct Operands<'a, T> {
+    scaling: Option<Update<'a, T>>,
+    x: &'a [T],
+    y: &'a mut [T],
+    /// See [`Product::multiply_leading`].
+    leading: [usize; 2],
 }
 
 impl<T: Scalar> Blocked<'_, T> {
@@ -209,15 +255,15 @@ impl<T: Scalar> Blocked<'_, T> {
             .take(|| Buffers::new(cols, self.dense, threads * self.stage, threads * self.dense.k))
     }
 
-    fn multiply_with(
+    /// The product by a matrix with these columns, whose rows go to Y in `order`.
+    fn multiply_by(
         &self,
+        a: CsrView<'_, T>,
         columns: impl Columns,
-        scaling: Option<Update<'_, T>>,
-        x: &[T],
-        y: &mut [T],
-        [of_x, of_y]: [usize; 2],
+        order: impl Order,
+        Operands { scaling, x, y, leading: [of_x, of_y] }: Operands<'_, T>,
     ) {
-        let (a, k, layout) = (self.a.view(), self.dense.k, self.dense.layout);
+        let DenseShape { k, layout } = self.dense;
         if k == 0 || a.rows() == 0 {
             return;
         }
@@ -263,6 +309,7 @@ impl<T: Scalar> Blocked<'_, T> {
             self.machine.run(Part {
                 a,
                 columns,
+                order,
                 first_row: from.row,
                 first_entry: from.entry,
                 ends: &a.row_ptr()[from.row + 1..to.row + 1],
