@@ -370,7 +370,8 @@ mod tests {
         };
         let more = planning(&planned) - planning(&usual);
         assert!((more / (280_000.0 * 1.98e-6) - 1.0).abs() < 1e-6, "{more}");
-        assert!(planned.race > usual.race);
+        // One that takes so long is not in the race.
+        assert!(planned.race < usual.race, "{} {}", planned.race, usual.race);
         // Three bands, which two threads make.
         let tall = matrix("uniform[rows=140000,cols=600000,entries=280000]");
         let planning_on = |threads: &str, plan: &str| {
