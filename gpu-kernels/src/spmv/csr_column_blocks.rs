@@ -116,14 +116,14 @@ impl<T: Real> QuadValues<T> for All<T> {
     }
 }
 
-/// Copies the `cols_here` elements of x from `first_col`, an even one, on; the rest of the block's
-/// columns, which a quad of another block may name, get a 0.
+/// Copies the `cols_here` elements of x from `first_col`, an even one, on; the rest of `elements`, of which padding names the
+/// last, become 0.
 #[inline(always)]
 fn copy_x<T: Real>(
     x: DevicePtr<T>,
     shared: SharedArray<T>,
     first_col: u32,
-    (cols_here, block_cols): (u32, u32),
+    (cols_here, elements): (u32, u32),
 ) {
     let (me, threads) = (thread::thread_idx_x(), thread::block_dim_x());
     let pairs = cols_here / 2;
@@ -140,7 +140,7 @@ fn copy_x<T: Real>(
         j += 4 * threads;
     }
     let mut j = 2 * pairs + me;
-    while j < block_cols {
+    while j < elements {
         shared.store(j, x.load_if(j < cols_here, u64::from(first_col) + u64::from(j), T::ZERO));
         j += threads;
     }

@@ -153,7 +153,7 @@ impl<T: Scalar> Product<T> for BsrBlocked<'_, T> {
         let mut workspace = self.workspaces.take(|| self.new_buffers());
         let Buffers { packed, stages, .. } = &mut *workspace;
         let (size, threads) = (self.bsr.block().0, self.threads.count());
-        if scaling.is_some() && stages.is_empty() {
+        if (scaling.is_some() || self.stream) && stages.is_empty() {
             *stages = Workspace::zeros(threads * stage_len(tile_rows(&a, self.tile, size), k));
         }
         let x = match packed {

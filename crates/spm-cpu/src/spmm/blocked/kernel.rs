@@ -17,9 +17,9 @@ pub(super) struct Dense<'a, T> {
 
 /// The partition of one thread: the rows that end in it, and its entries of the row after them.
 ///
-/// Invariants: `columns` are those of `a`, `order` that of its tiles from `first_row` on; `first_entry` is in row `first_row`, not after the first
-/// of `ends`; `ends` are those of the rows from there on; `last_entry` is in the row after them, or
-/// A's last; every row of X that A's columns name exists and has `k` elements.
+/// Invariants: `columns` are those of `a`, and `order` that of its rows; `first_entry` is in row `first_row`, not after
+/// the first of `ends`; `ends` are those of the rows from there on; `last_entry` is in the row after them, or A's last;
+/// every row of X that A's columns name exists and has `k` elements.
 pub(super) struct Part<'a, T: Scalar, C, O> {
     pub(super) a: CsrView<'a, T>,
     pub(super) columns: C,
@@ -89,7 +89,7 @@ unsafe fn rows<T: Scalar, I: Isa<T>, C: Columns, O: Order>(
     pitch: usize,
 ) {
     // SAFETY: the matrix has the row, or it is the one after the last.
-    let order = unsafe { part.order.from(row) };
+    let order = unsafe { part.order.at_row(row) };
     let rows = Rows { part, row, entry, ends, order, to, pitch };
     if part.k < LANES {
         // SAFETY: the caller's promise.

@@ -97,7 +97,7 @@ struct Blocked<'a, T> {
     /// The partition of thread t is between points t and t + 1.
     points: Vec<MergePoint>,
     tile: usize,
-    /// Elements of a staging buffer. Without one, the first scaled product allocates it.
+    /// Elements of a staging buffer. Without one, the first product that needs it allocates it.
     stage: usize,
     workspaces: Pool<Buffers<T>>,
 }
@@ -273,7 +273,7 @@ impl<T: Scalar> Blocked<'_, T> {
         check_leading("Y", a.rows(), self.dense, of_y, y.len()).expect("a Y of the plan's shape");
         let mut workspace = self.workspace();
         let Buffers { packed, stages, carries } = &mut *workspace;
-        if scaling.is_some() && stages.is_empty() {
+        if (scaling.is_some() || self.stream) && stages.is_empty() {
             *stages = Workspace::zeros(self.threads.count() * stage_len(self.tile, k));
         }
         let x = match packed {

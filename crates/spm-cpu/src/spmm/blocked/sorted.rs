@@ -13,7 +13,7 @@ pub(super) trait Order: Copy + Send + Sync {
     ///
     /// # Safety
     /// The matrix has the row, or it is the one after the last.
-    unsafe fn from(self, row: usize) -> Self;
+    unsafe fn at_row(self, row: usize) -> Self;
 
     /// The place of the row `at` rows after the first.
     ///
@@ -28,7 +28,7 @@ pub(super) struct InOrder;
 
 impl Order for InOrder {
     #[inline(always)]
-    unsafe fn from(self, _: usize) -> Self {
+    unsafe fn at_row(self, _: usize) -> Self {
         Self
     }
 
@@ -44,7 +44,7 @@ pub(super) struct Places<'a>(&'a [u8]);
 
 impl Order for Places<'_> {
     #[inline(always)]
-    unsafe fn from(self, row: usize) -> Self {
+    unsafe fn at_row(self, row: usize) -> Self {
         // SAFETY: the caller's promise; there is one place more than rows.
         Self(unsafe { self.0.get_unchecked(row..) })
     }
@@ -58,13 +58,21 @@ impl Order for Places<'_> {
 
 /// A copy of a CSR matrix with the rows of each tile in ascending length.
 ///
-/// Tiles begin with the first row of a partition, which stays there: the partition before may end inside of it.
+/// Invariants: `row_ptr`, `col_ind` and `values` are those of a CSR matrix with `cols` columns.
 #[derive(Debug)]
 pub(super) struct Sorted<T> {
     cols: usize,
     row_ptr: Vec<u32>,
     col_ind: Vec<u32>,
     values: Vec<T>,
+    rows: Rows,
+}
+
+/// Where the rows of a matrix are in its copy.
+///
+/// Tiles begin with the first row of a partition, which stays there: the partition before may end inside of it.
+#[derive(Debug)]
+struct Rows {
     /// The row of the tile, counted from its first, which is stored at each row; 0 behind the last, where a partition
     /// may end.
     places: Vec<u8>,
@@ -89,8 +97,8 @@ impl<T: Scalar> Sorted<T> {
     ) -> Self {
         assert!((1..=MOST_ROWS).contains(&tile), "tiles of {tile} rows");
         let bounds: Vec<usize> = points.iter().map(|point| point.row).collect();
-        let (cols, rows, entries) = (a.cols(), a.rows(), a.nnz());
-        let (mut row_ptr, mut places) = (vec![0; rows + 1], vec![0; rows + 1]);
+        let mut row_ptr = vec![0; a.rows() + 1];
+        let mut places = vec![0; a.rows() + 1];
         let (of_rows, of_places) = (Disjoint::new(&mut row_ptr[1..]), Disjoint::new(&mut places));
         threads.run(|part| {
             let rows = bounds[part]..bounds[part + 1];
@@ -109,23 +117,36 @@ impl<T: Scalar> Sorted<T> {
                 first += places.len();
             }
         });
-        let (col_ind, values) = (vec![0; entries], vec![T::ZERO; entries]);
-        let mut sorted = Self { cols, row_ptr, col_ind, values, places, bounds, tile };
-        let mut col_ind = std::mem::take(&mut sorted.col_ind);
-        sorted.arrange(a.row_ptr(), a.col_ind(), &mut col_ind, threads);
-        sorted.col_ind = col_ind;
-        sorted.set_values(a, threads);
-        sorted
+        let rows = Rows { places, bounds, tile };
+        let (mut col_ind, mut values) = (vec![0; a.nnz()], vec![T::ZERO; a.nnz()]);
+        rows.arrange(a.row_ptr(), a.col_ind(), &mut col_ind, threads);
+        rows.arrange(a.row_ptr(), a.values(), &mut values, threads);
+        Self { cols: a.cols(), row_ptr, col_ind, values, rows }
     }
 
-    /// Takes the values of the matrix that this was made from, or others for its pattern.
+    /// Takes the values of `a`, whose pattern is that of the matrix that this was made from.
     pub(super) fn set_values(&mut self, a: &CsrView<'_, T>, threads: &Threads) {
-        let mut values = std::mem::take(&mut self.values);
-        self.arrange(a.row_ptr(), a.values(), &mut values, threads);
-        self.values = values;
+        self.rows.arrange(a.row_ptr(), a.values(), &mut self.values, threads);
     }
 
-    /// Writes an element for each entry in this order, from those in the order of the matrix.
+    /// The matrix of the sorted rows.
+    pub(super) fn view(&self) -> CsrView<'_, T> {
+        let shape = (self.row_ptr.len() - 1, self.cols);
+        // SAFETY: by the invariants: whole rows of a matrix with so many columns, each once, and their ends.
+        unsafe { CsrView::new_unchecked(shape, &self.row_ptr, &self.col_ind, &self.values) }
+    }
+
+    pub(super) fn places(&self) -> Places<'_> {
+        Places(&self.rows.places)
+    }
+
+    pub(super) fn bytes(&self) -> usize {
+        Self::most_bytes(&self.view())
+    }
+}
+
+impl Rows {
+    /// Writes an element for each entry in this order, from those in the order of the matrix with these row pointers.
     fn arrange<U: Copy + Send + Sync>(
         &self,
         row_ptr: &[u32],
@@ -133,6 +154,7 @@ impl<T: Scalar> Sorted<T> {
         to: &mut [U],
         threads: &Threads,
     ) {
+        assert_eq!((row_ptr.len(), from.len()), (self.places.len(), to.len()), "one pattern");
         let to = Disjoint::new(to);
         threads.run(|part| {
             let rows = self.bounds[part]..self.bounds[part + 1];
@@ -151,21 +173,6 @@ impl<T: Scalar> Sorted<T> {
                 first += places.len();
             }
         });
-    }
-
-    /// The matrix of the sorted rows.
-    pub(super) fn view(&self) -> CsrView<'_, T> {
-        let shape = (self.row_ptr.len() - 1, self.cols);
-        // SAFETY: whole rows of a matrix with so many columns, each once, and their ends.
-        unsafe { CsrView::new_unchecked(shape, &self.row_ptr, &self.col_ind, &self.values) }
-    }
-
-    pub(super) fn places(&self) -> Places<'_> {
-        Places(&self.places)
-    }
-
-    pub(super) fn bytes(&self) -> usize {
-        Self::most_bytes(&self.view())
     }
 }
 
@@ -210,10 +217,10 @@ mod tests {
         let a = Csr::new((9, 80), row_ptr, columns, values).unwrap();
         let (points, threads) = ([point(0), point(5), point(9)], Threads::new(2));
         let mut sorted = Sorted::new(&a.view(), &points, 3, &threads);
-        assert_eq!(sorted.places, [0, 1, 2, 0, 1, 0, 1, 2, 0, 0]);
+        assert_eq!(sorted.rows.places, [0, 1, 2, 0, 1, 0, 1, 2, 0, 0]);
         assert_eq!(sorted.view().row_ptr(), [0, 3, 3, 4, 6, 76, 77, 77, 157, 157]);
         let sorted_by_four = Sorted::new(&a.view(), &points, 4, &threads);
-        assert_eq!(sorted_by_four.places, [0, 1, 2, 3, 0, 0, 1, 3, 2, 0]);
+        assert_eq!(sorted_by_four.rows.places, [0, 1, 2, 3, 0, 0, 1, 3, 2, 0]);
         assert_eq!(sorted_by_four.bytes(), 10 * 5 + 157 * 12);
         sorted.set_values(&a.view(), &threads);
         assert_eq!(sorted.view(), a.view());
@@ -228,9 +235,9 @@ mod tests {
         let a = Csr::new((256, 1 << 10), row_ptr, (0..767).collect(), vec![1.0; 767]).unwrap();
         let sorted = Sorted::new(&a.view(), &[point(0), point(256)], 256, &Threads::new(1));
         let expected: Vec<u8> = [0, 255].into_iter().chain(1..255).chain([0]).collect();
-        assert_eq!(sorted.places, expected);
+        assert_eq!(sorted.rows.places, expected);
         assert_eq!(sorted.view().col_ind()[..6], [0, 1, 2, 765, 766, 3]);
         // SAFETY: a row, and one behind it.
-        assert_eq!(unsafe { sorted.places().from(1).place(1) }, 1);
+        assert_eq!(unsafe { sorted.places().at_row(1).place(1) }, 1);
     }
 }
