@@ -14,11 +14,9 @@ pub trait Real:
     fn single(self) -> f32;
     /// A number in single precision, exactly.
     fn widen(number: f32) -> Self;
-    /// Elements `index` to `index + 4` with one instruction (two for `f64`); `index` must be a
-    /// multiple of 4.
+    /// Elements `index` to `index + 4` of data that is read once, with one instruction (two for `f64`); `index` must be
+    /// a multiple of 4.
     fn load_quad(array: DevicePtr<Self>, index: u64) -> [Self; 4];
-    /// The same of data that is read once.
-    fn load_quad_streaming(array: DevicePtr<Self>, index: u64) -> [Self; 4];
     /// Overwrites elements `index` and `index + 1` of shared memory with one instruction; `index` must be even.
     fn store_shared_pair(array: SharedArray<Self>, index: u32, pair: [Self; 2]);
 }
@@ -89,10 +87,6 @@ macro_rules! real {
             }
             #[inline(always)]
             fn load_quad(array: DevicePtr<Self>, index: u64) -> [Self; 4] {
-                array.load_vector::<4>(index)
-            }
-            #[inline(always)]
-            fn load_quad_streaming(array: DevicePtr<Self>, index: u64) -> [Self; 4] {
                 array.load_vector_streaming::<4>(index)
             }
             #[inline(always)]

@@ -72,7 +72,7 @@ impl<T: Real> QuadValues<T> for DevicePtr<T> {
 
     #[inline(always)]
     fn load(self, quad: u32) -> [T; 4] {
-        T::load_quad_streaming(self, u64::from(COLUMN_BLOCK_QUAD) * u64::from(quad))
+        T::load_quad(self, u64::from(COLUMN_BLOCK_QUAD) * u64::from(quad))
     }
 
     #[inline(always)]
@@ -89,7 +89,7 @@ impl<T: Real> QuadValues<T> for Single {
 
     #[inline(always)]
     fn load(self, quad: u32) -> [f32; 4] {
-        f32::load_quad_streaming(self.0, u64::from(COLUMN_BLOCK_QUAD) * u64::from(quad))
+        f32::load_quad(self.0, u64::from(COLUMN_BLOCK_QUAD) * u64::from(quad))
     }
 
     #[inline(always)]

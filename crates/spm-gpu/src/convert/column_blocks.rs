@@ -41,6 +41,19 @@ impl ColumnBlockShape {
         let block_cols = cols.div_ceil(col_blocks).max(1).next_multiple_of(2);
         (col_blocks <= MOST_BLOCKS).then_some(Self { col_blocks, block_cols })
     }
+
+    /// Parts of a matrix with so many rows.
+    pub(crate) fn parts(self, rows: usize) -> usize {
+        rows * self.col_blocks
+    }
+
+    /// Bytes that a product is expected to move beside x and y, with values of `value_bytes`: half of a quad of each part is
+    /// padding, and its sum is written and read.
+    pub(crate) fn expected_bytes<T>(self, rows: usize, entries: usize, value_bytes: u64) -> u64 {
+        let parts = self.parts(rows);
+        let elements = (entries + QUAD / 2 * parts) as u64;
+        elements * (size_of::<u16>() as u64 + value_bytes) + (2 * parts * size_of::<T>()) as u64
+    }
 }
 
 /// The arrays of `csr-column-blocks`.
@@ -71,7 +84,7 @@ impl<T: DeviceReal> DeviceColumnBlocks<T> {
         let stream = Stream::of_planning(device)?;
         let launch = warps(device, a.rows())?;
         let ColumnBlockShape { col_blocks, block_cols } = cut;
-        let parts = a.rows() * col_blocks;
+        let parts = cut.parts(a.rows());
         check_parts(a.entries(), parts)?;
         let mut of_parts = DeviceBuffer::<u32>::zeroed(device, parts + 1)?;
         let (rows, row_ptr, col_ind) = (a.rows() as u32, a.row_ptr.ptr(), a.col_ind.ptr());

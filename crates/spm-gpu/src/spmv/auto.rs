@@ -5,7 +5,7 @@ use std::time::Duration;
 use spm_formats::MemoryBudget;
 use spm_formats::convert::DetectedBlocks;
 use spm_formats::kernel::{KernelInfo, ParameterSpec, Parameters, Value};
-use spm_gpu_kernels::spmv::{COLUMN_BLOCK_QUAD, MOST_DIAGONALS};
+use spm_gpu_kernels::spmv::MOST_DIAGONALS;
 
 use super::parameters::{CODES, SINGLE_VALUES, fitting_lanes};
 use super::sellp::{DIAGONALS, SORTED};
@@ -84,8 +84,6 @@ const HYPERSPARSE: usize = 4;
 const SHORT_ROW: usize = 4;
 /// Entries of a row up to which, inside the cache, uneven rows may take longer than their bytes: CSR has less latency.
 const LONG_ROW: usize = 16;
-/// Entries of a quad of a column block.
-const QUAD: usize = COLUMN_BLOCK_QUAD as usize;
 /// Entries of a row in a column block from which on blocks may be faster than gathers all over x, and what they are
 /// expected to take of the time of the best so far, at most: their loads wait for each other.
 const PART_ENTRIES: usize = 2;
@@ -274,8 +272,8 @@ pub(crate) fn on_device<T: DeviceReal>(problem: DeviceProblem<'_, T>) -> Planned
             return race.winner();
         }
     }
-    let parts = cut.map_or(0, |cut| rows * cut.col_blocks);
-    let short_parts = !cached && parts > 0 && a.csr.entries() >= PART_ENTRIES * parts;
+    let entries_of_parts = |cut: &ColumnBlockShape| PART_ENTRIES * cut.parts(rows);
+    let short_parts = cut.filter(|cut| !cached && a.csr.entries() >= entries_of_parts(cut));
 
     // Of a small matrix here a row is long: threads for it on all rows run at once, and wait for no row pointers.
     let resident = problem.device.info().resident_threads();
@@ -307,16 +305,16 @@ pub(crate) fn on_device<T: DeviceReal>(problem: DeviceProblem<'_, T>) -> Planned
     if skewed || !cached || far() {
         // One candidate needs no clock.
         if race.best().is_none()
-            && !short_parts
+            && short_parts.is_none()
             && let Ok(plan) = segmented_sum().chosen(problem)
         {
             return Ok(plan);
         }
         race.enter(segmented_sum());
     }
-    if short_parts {
+    if let Some(cut) = short_parts {
         let value_bytes = if compact && equal.is_some() { 0 } else { value_bytes };
-        let expected = time_in_column_blocks(problem, parts, value_bytes);
+        let expected = time_in_column_blocks(problem, cut, value_bytes);
         if race.best().is_some_and(|(seconds, _)| expected < OF_BEST * seconds) {
             race.enter(column_blocks());
         }
@@ -466,21 +464,19 @@ fn is_far_from_bandwidth<T: DeviceReal>(race: &Race<'_, T>, budget: &MemoryBudge
     expected.is_none_or(|expected| seconds > FAR_FROM_BANDWIDTH * expected.as_secs_f64())
 }
 
-/// Seconds of a product in column blocks by its bytes, with `parts` parts of rows and values of `value_bytes`: half of a quad
-/// of each part is padding, its sum is written and read, and each multiprocessor fills its shared memory with x.
+/// Seconds of a product in column blocks by its bytes, with values of `value_bytes`: each multiprocessor fills its shared
+/// memory with x, and there are two launches.
 fn time_in_column_blocks<T: DeviceReal>(
     problem: DeviceProblem<'_, T>,
-    parts: usize,
+    cut: ColumnBlockShape,
     value_bytes: u64,
 ) -> f64 {
     let Problem { device, a, budget, .. } = problem;
     let Some(rates) = device.rates(budget) else { return f64::INFINITY };
-    let entries = (a.csr.entries() + QUAD / 2 * parts) as u64;
-    let sums = (2 * parts * size_of::<T>()) as u64;
     let info = device.info();
     let x = u64::from(info.multiprocessors) * u64::from(info.limits.shared_bytes);
-    let bytes = entries * (size_of::<u16>() as u64 + value_bytes) + sums + x;
-    let time = rates.time(bytes, info.l2_bytes);
+    let matrix = cut.expected_bytes::<T>(a.csr.rows(), a.csr.entries(), value_bytes);
+    let time = rates.time(matrix + x, info.l2_bytes);
     time.map_or(f64::INFINITY, |time| time.as_secs_f64() + rates.launch_s)
 }
 

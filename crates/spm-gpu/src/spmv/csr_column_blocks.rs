@@ -51,7 +51,7 @@ pub(super) fn on_device<T: DeviceReal>(problem: DeviceProblem<'_, T>) -> Planned
     let launch = problem
         .launch(matrix.chunks.len(), 1, BLOCK)?
         .with_shared_bytes(csr_column_blocks_shared_bytes::<T>(block_cols as u32));
-    let mut sums = DeviceBuffer::<T>::uninitialized(device, rows * col_blocks)?;
+    let mut sums = DeviceBuffer::<T>::uninitialized(device, cut.parts(rows))?;
     let matrix = With { matrix, extra: (), extra_bytes: 0, scratch_bytes: sums.bytes() };
     // Pairs of x.
     let alignment = 2 * size_of::<T>();
