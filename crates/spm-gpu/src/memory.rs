@@ -22,8 +22,8 @@ use crate::stream::{Event, Stream};
 
 /// An array of `T` in device memory, freed when it is dropped.
 ///
-/// Freeing waits for the kernels that still use the array. The [`Device`] keeps the memory of small
-/// arrays for later ones. Copies wait for all streams of the device.
+/// An array may be dropped while kernels still use it: nobody gets its memory before they are done. The [`Device`] keeps
+/// the memory of small arrays for later ones. Copies wait for all streams of the device.
 ///
 /// An array [of another library](DeviceBuffer::from_raw) is not freed.
 #[derive(Debug)]
@@ -191,7 +191,7 @@ impl<T: Element> DeviceBuffer<T> {
             (Storage::Cuda(Block::NONE), _) => Ok(()),
             (Storage::Cuda(block), _) => {
                 self.device.make_current()?;
-                // SAFETY: the buffer has that many bytes, and freeing it waits for the stream.
+                // SAFETY: the buffer has that many bytes; once it is dropped, they are nobody's before the stream is done.
                 check("cuMemsetD8Async", unsafe {
                     sys::cuMemsetD8Async(block.address, 0, self.bytes(), stream.as_raw().cast())
                 })
@@ -446,7 +446,7 @@ impl<T: Element> DeviceBuffer<T> {
                 self.device.make_current()?;
                 let raw = stream.as_raw().cast();
                 // SAFETY: both have that many bytes and are different buffers (one is borrowed
-                // mutably); freeing either waits for the stream.
+                // mutably); once one is dropped, its memory is nobody's before the stream is done.
                 check("cuMemcpyDtoDAsync", unsafe {
                     sys::cuMemcpyDtoDAsync_v2(target.address, source.address, self.bytes(), raw)
                 })
@@ -459,8 +459,8 @@ impl<T: Element> DeviceBuffer<T> {
     }
 
     /// Overwrites the `length` elements from `first` on with those of `source` from `from` on, in a stream
-    /// of this buffer's device. The source may be on another device ([`Device::enable_peer`]); freeing it
-    /// waits for the copy. Between emulated devices the host waits for both.
+    /// of this buffer's device. The source may be on another device ([`Device::enable_peer`]), and may be
+    /// dropped before it is copied. Between emulated devices the host waits for both.
     ///
     /// # Errors
     /// [`GpuError::Shape`] when a buffer ends before; a stream of another device; a GPU and an emulated
@@ -536,7 +536,7 @@ impl<T: Element> DeviceBuffer<T> {
     }
 }
 
-/// Enqueues a copy of bytes in a stream of `device`. Freeing either side waits for it.
+/// Enqueues a copy of bytes in a stream of `device`. Either side may be dropped before it is done.
 ///
 /// # Safety
 /// Each address is that of so many bytes in a buffer of its device; they do not overlap.
@@ -554,7 +554,7 @@ unsafe fn copy_on(
     };
     here.make_current()?;
     if here.shares_context(there) {
-        // SAFETY: the caller's promise. Freeing waits for all streams of the context.
+        // SAFETY: the caller's promise. Freed memory is nobody's before all streams of the context are done.
         return check("cuMemcpyDtoDAsync", unsafe {
             sys::cuMemcpyDtoDAsync_v2(target, source, bytes, raw)
         });
@@ -563,8 +563,8 @@ unsafe fn copy_on(
     let done = Event::without_time(device)?;
     let readers = there.readers()?;
     here.make_current()?;
-    // SAFETY: the caller's promise. Freeing the target waits for all streams of its context, which the
-    // stream is one of; freeing the source for those of the owner's, one of which waits for the copy below.
+    // SAFETY: the caller's promise. Freed memory is nobody's before all streams of its context are done: of the target's the
+    // stream is one, and one of the source's waits for the copy below.
     check("cuMemcpyPeerAsync", unsafe {
         sys::cuMemcpyPeerAsync(target, here.raw_context(), source, there.raw_context(), bytes, raw)
     })?;

@@ -278,8 +278,8 @@ impl NcclRank {
         self.group(|raw| {
             for (rank, part) in sends.iter().filter(|(_, part)| !part.is_empty()) {
                 let (part, bytes) = (place(from, part), bytes(part));
-                // SAFETY: so many bytes of a buffer on this communicator's device, whose freeing waits for
-                // the stream.
+                // SAFETY: so many bytes of a buffer on this communicator's device; once it is dropped, they are
+                // nobody's before the stream is done.
                 let status =
                     unsafe { (functions.ncclSend)(part, bytes, UINT8, *rank as c_int, raw, queue) };
                 self.api.check("ncclSend", status)?;
@@ -319,8 +319,8 @@ impl NcclRank {
         };
         let address: *mut c_void = ptr::without_provenance_mut(values.address() as usize);
         self.group(|raw| {
-            // SAFETY: so many elements on this communicator's device, whose freeing waits for the stream; in
-            // place.
+            // SAFETY: so many elements on this communicator's device, nobody's before the stream is done once they are
+            // dropped; in place.
             let status = unsafe {
                 let sum = self.api.functions.ncclAllReduce;
                 sum(address, address, length, kind, SUM, raw, stream.as_raw())

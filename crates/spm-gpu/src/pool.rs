@@ -18,7 +18,7 @@ const UNIT: usize = 512;
 
 /// The pool of a device. All calls need the device's context to be current.
 #[derive(Debug)]
-pub(crate) struct Pool(Mutex<Free>);
+pub(crate) struct Pool(Mutex<Unused>);
 
 /// A block of device memory; empty if its size is 0.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -34,41 +34,73 @@ impl Block {
     pub(crate) fn foreign(address: sys::CUdeviceptr) -> Self {
         Self { address, size: 0 }
     }
+
+    /// Whether it serves for `size` bytes, and is not much larger.
+    fn fits(self, size: usize) -> bool {
+        (size..=size + size / 4).contains(&self.size)
+    }
 }
 
-/// Unused blocks by size.
+/// Unused blocks.
 #[derive(Debug, Default)]
-struct Free {
-    blocks: BTreeMap<usize, Vec<sys::CUdeviceptr>>,
+struct Unused {
+    /// What no kernel uses any more, by size.
+    idle: BTreeMap<usize, Vec<sys::CUdeviceptr>>,
+    /// What kernels that were launched before may still use.
+    in_flight: Vec<Block>,
+    /// Of all blocks.
     bytes: usize,
 }
 
-impl Free {
-    /// A block of at least `size` that is not much larger.
+impl Unused {
+    /// An idle block that fits.
     fn take(&mut self, size: usize) -> Option<Block> {
-        let mut fitting = self.blocks.range_mut(size..=size + size / 4);
+        let mut fitting = self.idle.range_mut(size..=size + size / 4);
         let (&size, addresses) = fitting.next()?;
         let address = addresses.pop()?;
         if addresses.is_empty() {
-            self.blocks.remove(&size);
+            self.idle.remove(&size);
         }
         self.bytes -= size;
         Some(Block { address, size })
     }
 
-    /// Keeps a block, or returns it if enough are kept.
+    /// Keeps a block that may be in flight, or returns it if it is large or enough are kept.
     fn put(&mut self, block: Block) -> Option<Block> {
         if block.size >= LARGE || self.bytes + block.size > MOST_BYTES {
             return Some(block);
         }
         self.bytes += block.size;
-        self.blocks.entry(block.size).or_default().push(block.address);
+        self.in_flight.push(block);
         None
     }
 
-    fn drain(&mut self) -> impl Iterator<Item = sys::CUdeviceptr> + use<> {
-        self.bytes = 0;
-        std::mem::take(&mut self.blocks).into_values().flatten()
+    /// The blocks in flight, if one of them fits: [`Unused::settle`] takes them back.
+    fn unsettled(&mut self, size: usize) -> Option<Vec<Block>> {
+        let fits = self.in_flight.iter().any(|block| block.fits(size));
+        fits.then(|| std::mem::take(&mut self.in_flight))
+    }
+
+    /// Takes back blocks that no kernel uses any more.
+    fn settle(&mut self, blocks: Vec<Block>) {
+        for Block { address, size } in blocks {
+            self.idle.entry(size).or_default().push(address);
+        }
+    }
+
+    fn drain(&mut self) -> Vec<Block> {
+        let idle = std::mem::take(&mut self.idle).into_iter();
+        let idle = idle.flat_map(|(size, addresses)| {
+            addresses.into_iter().map(move |address| Block { address, size })
+        });
+        let blocks: Vec<_> = idle.chain(std::mem::take(&mut self.in_flight)).collect();
+        self.forget(&blocks);
+        blocks
+    }
+
+    /// Blocks that were kept are the driver's again.
+    fn forget(&mut self, blocks: &[Block]) {
+        self.bytes -= blocks.iter().map(|block| block.size).sum::<usize>();
     }
 }
 
@@ -77,7 +109,7 @@ impl Pool {
         Self(Mutex::default())
     }
 
-    fn free_blocks(&self) -> MutexGuard<'_, Free> {
+    fn blocks(&self) -> MutexGuard<'_, Unused> {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
@@ -88,7 +120,7 @@ impl Pool {
             return Ok(Block::NONE);
         }
         if size < LARGE
-            && let Some(block) = self.free_blocks().take(size)
+            && let Some(block) = self.kept(size)
         {
             return Ok(block);
         }
@@ -101,7 +133,28 @@ impl Pool {
         }
     }
 
-    /// Takes a block back once all work of the context in all streams is done.
+    /// An unused block that fits, once no kernel uses it.
+    fn kept(&self, size: usize) -> Option<Block> {
+        let in_flight = {
+            let mut blocks = self.blocks();
+            if let Some(block) = blocks.take(size) {
+                return Some(block);
+            }
+            blocks.unsettled(size)?
+        };
+        // Other threads free and allocate meanwhile.
+        if wait() {
+            let mut blocks = self.blocks();
+            blocks.settle(in_flight);
+            return blocks.take(size);
+        }
+        self.blocks().forget(&in_flight);
+        in_flight.into_iter().for_each(to_driver);
+        None
+    }
+
+    /// Takes a block back. It is given to nobody before all work of the context in all streams is done that
+    /// was enqueued up to now.
     ///
     /// # Safety
     /// The block is from [`Pool::allocate`] and is freed once; its context is current.
@@ -109,29 +162,32 @@ impl Pool {
         if block.size == 0 {
             return;
         }
-        // SAFETY: no arguments. A failure here is an earlier kernel's, which the next call reports.
-        let answer = unsafe { sys::cuCtxSynchronize() };
-        // What was not waited for is not given to anybody else: the driver waits, or keeps it.
-        let over = match answer {
-            sys::CUresult::CUDA_SUCCESS => self.free_blocks().put(block),
-            _ => Some(block),
-        };
+        let over = self.blocks().put(block);
         if let Some(block) = over {
-            to_driver(block.address);
+            wait();
+            to_driver(block);
         }
     }
 
     /// Bytes of unused blocks.
     pub(crate) fn unused(&self) -> u64 {
-        self.free_blocks().bytes as u64
+        self.blocks().bytes as u64
     }
 
     /// Returns unused blocks to the driver.
     pub(crate) fn release(&self) {
-        for address in self.free_blocks().drain() {
-            to_driver(address);
+        let blocks = self.blocks().drain();
+        if !blocks.is_empty() {
+            wait();
         }
+        blocks.into_iter().for_each(to_driver);
     }
+}
+
+/// Waits for all work of the context; whether all of it was done.
+fn wait() -> bool {
+    // SAFETY: no arguments. A failure here is an earlier kernel's, which the next call reports.
+    unsafe { sys::cuCtxSynchronize() == sys::CUresult::CUDA_SUCCESS }
 }
 
 fn from_driver(size: usize) -> Result<Block, sys::CUresult> {
@@ -143,30 +199,51 @@ fn from_driver(size: usize) -> Result<Block, sys::CUresult> {
     }
 }
 
-fn to_driver(address: sys::CUdeviceptr) {
+fn to_driver(block: Block) {
     // SAFETY: of cuMemAlloc, and in no list any more. A failure here is an earlier kernel's.
-    let _ = unsafe { sys::cuMemFree_v2(address) };
+    let _ = unsafe { sys::cuMemFree_v2(block.address) };
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
 
+    fn block(address: u64, size: usize) -> Block {
+        Block { address, size }
+    }
+
     #[test]
     fn small_blocks_are_kept_and_fit_what_takes_them() {
-        let mut free = Free::default();
-        let block = |address, size| Block { address, size };
-        assert_eq!(free.put(block(1, 1024)), None);
-        assert_eq!(free.put(block(2, 1536)), None);
-        assert_eq!(free.put(block(3, LARGE)), Some(block(3, LARGE)));
-        assert_eq!(free.take(512), None, "1024 are too many");
-        assert_eq!(free.take(1300), Some(block(2, 1536)));
-        assert_eq!(free.take(1024), Some(block(1, 1024)));
-        assert_eq!((free.take(1024), free.bytes), (None, 0));
+        let mut unused = Unused::default();
+        assert_eq!(unused.put(block(1, 1024)), None);
+        assert_eq!(unused.put(block(2, 1536)), None);
+        assert_eq!(unused.put(block(3, LARGE)), Some(block(3, LARGE)));
+        let blocks = unused.unsettled(1024).unwrap();
+        unused.settle(blocks);
+        assert_eq!(unused.take(512), None, "1024 are too many");
+        assert_eq!(unused.take(1300), Some(block(2, 1536)));
+        assert_eq!(unused.take(1024), Some(block(1, 1024)));
+        assert_eq!((unused.take(1024), unused.bytes), (None, 0));
         for i in 0..MOST_BYTES / (LARGE / 2) {
-            assert_eq!(free.put(block(i as u64, LARGE / 2)), None);
+            assert_eq!(unused.put(block(i as u64, LARGE / 2)), None);
         }
-        assert_eq!(free.put(block(4, 512)), Some(block(4, 512)));
-        assert_eq!((free.drain().count(), free.bytes), (MOST_BYTES / (LARGE / 2), 0));
+        assert_eq!(unused.put(block(4, 512)), Some(block(4, 512)));
+        assert_eq!((unused.drain().len(), unused.bytes), (MOST_BYTES / (LARGE / 2), 0));
+    }
+
+    #[test]
+    fn blocks_in_flight_are_nobodys() {
+        let mut unused = Unused::default();
+        assert_eq!(unused.put(block(1, 1024)), None);
+        assert_eq!(unused.take(1024), None);
+        // One that does not fit is not waited for.
+        assert_eq!(unused.unsettled(2048), None);
+        let blocks = unused.unsettled(1024).unwrap();
+        // Freed while another thread waits.
+        assert_eq!(unused.put(block(2, 1024)), None);
+        unused.settle(blocks);
+        assert_eq!(unused.take(1024), Some(block(1, 1024)));
+        assert_eq!((unused.take(1024), unused.bytes), (None, 1024));
+        assert_eq!((unused.drain(), unused.bytes), (vec![block(2, 1024)], 0));
     }
 }

@@ -98,18 +98,21 @@ pub(crate) struct Clock<T> {
     x: DeviceBuffer<T>,
     y: DeviceBuffer<T>,
     stream: Stream,
+    /// Whether a batch was launched no faster than it ran: the next candidates' will be, too.
+    host_bound: bool,
 }
 
 impl<T: DeviceScalar> Clock<T> {
     /// With operands of these lengths.
     pub(crate) fn new(device: &Device, x: usize, y: usize) -> Result<Self, GpuError> {
         let (x, y) = (DeviceBuffer::zeroed(device, x)?, DeviceBuffer::zeroed(device, y)?);
-        Ok(Self { x, y, stream: Stream::of_planning(device)? })
+        Ok(Self { x, y, stream: Stream::of_planning(device)?, host_bound: false })
     }
 
     /// Seconds of a product: of a batch in a row, behind the warm-up that they wait for, and the least
     /// of the batches. Without the host's part this takes a fraction of the time that [`time`] takes; a
-    /// batch that the host launches no faster than it runs is timed again, launched as a whole before it runs.
+    /// batch that the host launches no faster than it runs is timed again, launched as a whole before it runs, as
+    /// are those of all later plans.
     /// On the emulator nothing runs, and the time is what its device says
     /// ([`EmulatedDevice::seconds`](crate::EmulatedDevice::seconds)).
     pub(crate) fn time(
@@ -124,15 +127,16 @@ impl<T: DeviceScalar> Clock<T> {
         let events = (Event::new(device)?, Event::new(device)?);
         let (mut least, mut total) = (Duration::MAX, Duration::ZERO);
         for batch in 0..batches.most {
-            if batch > 0 && total >= batches.min_time {
+            if batch > 0 && (self.host_bound || total >= batches.min_time) {
                 break;
             }
-            let (elapsed, host) = self.batch(batches, plan, &events, batches.held)?;
+            let held = batches.held || self.host_bound;
+            let (elapsed, host) = self.batch(batches, plan, &events, held)?;
             least = least.min(elapsed);
             total += elapsed;
-            if !batches.held && elapsed.as_secs_f64() < HOST_BOUND * host.as_secs_f64() {
+            if !held && elapsed.as_secs_f64() < HOST_BOUND * host.as_secs_f64() {
+                self.host_bound = true;
                 least = least.min(self.batch(batches, plan, &events, true)?.0);
-                break;
             }
         }
         Ok(least.as_secs_f64() / batches.runs as f64)
@@ -147,7 +151,7 @@ impl<T: DeviceScalar> Clock<T> {
         (start, stop): &(Event, Event),
         held: bool,
     ) -> Result<(Duration, Duration), GpuError> {
-        let Self { x, y, stream } = self;
+        let Self { x, y, stream, .. } = self;
         // The first launch of a kernel compiles it, for which the driver may wait for the device: not behind a gate.
         for _ in 0..batches.warm_up {
             plan.launch(x, y, stream)?;

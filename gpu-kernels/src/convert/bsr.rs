@@ -105,8 +105,10 @@ impl BlockRow {
     }
 }
 
-/// Block rows that a sample reads.
-pub const BSR_SAMPLES: u32 = 32;
+/// Block rows of each size that [`BsrSample`] reads.
+const SAMPLES: u32 = 32;
+/// Warps of [`BsrSample`] for each size: one for each row of these.
+pub const BSR_SAMPLE_WARPS: u32 = SAMPLES * MOST_BLOCK_SIZE;
 /// Entries of a block row that a sample reads, about: so many that the left end of a band counts for little.
 const SAMPLE_ENTRIES: u32 = 1024;
 
@@ -118,26 +120,30 @@ struct SampledRow {
 }
 
 impl SampledRow {
-    /// Whether an entry is in these columns, which the entries of a row have in ascending order.
+    /// Whether an entry is in these columns, which the entries of a row have in ascending order; the one at `place` of the
+    /// row may well be.
     #[inline(always)]
-    fn has(self, cols: core::ops::Range<u32>, col_ind: DevicePtr<u32>) -> bool {
+    fn has(self, cols: core::ops::Range<u32>, place: u32, col_ind: DevicePtr<u32>) -> bool {
+        if place < self.end - self.start && cols.contains(&col_ind.load(self.start + place)) {
+            return true;
+        }
         let first = partition_point(self.start..self.end, |i| col_ind.load(i) < cols.start);
         first < self.end && col_ind.load(first) < cols.end
     }
 }
 
-/// The blocks of `size` columns that the entries of `rows` rows are in, each counted by the lane of its first entry, and
-/// the entries that this lane has seen. Only the columns below `cols` count. The whole warp calls.
+/// The blocks of `size` columns that the entries of the `rows` are in and those of no row before, each counted by the lane of
+/// its first entry, and the entries that this lane has seen. Only the columns below `cols` count. The whole warp calls.
 #[inline(always)]
 fn count_blocks(
     size: u32,
-    rows: u32,
+    rows: core::ops::Range<u32>,
     row: impl Fn(u32) -> SampledRow,
     cols: u32,
     col_ind: DevicePtr<u32>,
 ) -> (u32, u32) {
     let (mut blocks, mut entries) = (0, 0);
-    for r in 0..rows {
+    for r in rows {
         let SampledRow { start, end } = row(r);
         let mut entry = start + warp::lane_id();
         while entry < end {
@@ -146,7 +152,8 @@ fn count_blocks(
                 let first_col = divide(col, size) * size;
                 let repeated = entry > start && col_ind.load(entry - 1) >= first_col;
                 let of_block = first_col..first_col.saturating_add(size);
-                let seen_before = |before: u32| row(before).has(of_block.clone(), col_ind);
+                let seen_before =
+                    |before: u32| row(before).has(of_block.clone(), entry - start, col_ind);
                 let mut new = !repeated;
                 let mut before = 0;
                 while new && before < r {
@@ -163,9 +170,10 @@ fn count_blocks(
 }
 
 kernel! {
-    /// Blocks and entries of [`BSR_SAMPLES`] block rows, evenly spread, for each of `count` sizes, which are the bytes
-    /// of `sizes`, from 1 to [`MOST_BLOCK_SIZE`]; at most about 1024 entries of each. A warp for each: a lane looks for the
-    /// block of its entry in the rows before. Grid: at least as many warps; block: a multiple of 32.
+    /// Blocks and entries of some block rows, evenly spread, for each of `count` sizes, which are the bytes
+    /// of `sizes`, from 1 to [`MOST_BLOCK_SIZE`]; at most about 1024 entries of each. [`BSR_SAMPLE_WARPS`] for each size, one
+    /// for each row: a lane looks for the block of its entry in the rows before. Grid: at least as many warps; block: a
+    /// multiple of 32.
     pub fn convert_bsr_sample(
         rows: u32,
         count: u32,
@@ -175,15 +183,16 @@ kernel! {
         seen: DevicePtrMut<[u32; 2]>,
     ) {
         let item = thread::index_1d() / WARP_SIZE;
-        if item >= count * BSR_SAMPLES {
+        if item >= count * BSR_SAMPLE_WARPS {
             return;
         }
-        let size = (sizes >> (item / BSR_SAMPLES * 8)) as u32 & 0xff;
+        let (sample, of_block) = (item / MOST_BLOCK_SIZE, item % MOST_BLOCK_SIZE);
+        let size = (sizes >> (sample / SAMPLES * 8)) as u32 & 0xff;
         let block_rows = divide(rows, size);
-        let stride = (block_rows / BSR_SAMPLES).max(1);
-        let block_row = item % BSR_SAMPLES * stride;
+        let stride = (block_rows / SAMPLES).max(1);
+        let block_row = sample % SAMPLES * stride;
         let (mut blocks, mut entries) = (0, 0);
-        if block_row < block_rows {
+        if block_row < block_rows && of_block < size {
             let first_row = block_row * size;
             let most = SAMPLE_ENTRIES / size;
             let row = |r: u32| {
@@ -198,7 +207,7 @@ kernel! {
                     cols = (divide(col_ind.load(end - 1), size) * size).min(cols);
                 }
             }
-            (blocks, entries) = count_blocks(size, size, row, cols, col_ind);
+            (blocks, entries) = count_blocks(size, of_block..of_block + 1, row, cols, col_ind);
         }
         let (blocks, entries) = (warp_fold(blocks, |a, b| a + b), warp_fold(entries, |a, b| a + b));
         if warp::lane_id() == 0 {
@@ -245,7 +254,7 @@ kernel! {
                 }
             }
             let different = if warp::all(FULL_MASK, same) { 1 } else { rows };
-            let (blocks, _) = count_blocks(size, different, row, u32::MAX, col_ind);
+            let (blocks, _) = count_blocks(size, 0..different, row, u32::MAX, col_ind);
             let count = warp_fold(blocks, |a, b| a + b);
             if lane == 0 {
                 counts.store(block_row, count);

@@ -17,7 +17,7 @@ pub(crate) use bsr::{SlicedBsr, SlicedRow};
 #[cfg(not(target_arch = "nvptx64"))]
 mod host {
     pub use super::bsr::{
-        BSR_SAMPLES, BsrColumns, BsrCounts, BsrFullColumns, BsrOrder, BsrSample, BsrValues,
+        BSR_SAMPLE_WARPS, BsrColumns, BsrCounts, BsrFullColumns, BsrOrder, BsrSample, BsrValues,
         MOST_BLOCK_SIZE,
     };
     pub use super::column_blocks::{

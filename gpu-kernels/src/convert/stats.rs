@@ -36,8 +36,9 @@ kernel! {
 }
 
 kernel! {
-    /// For each warp of the grid, over the values that it visits: how many have other bits than the
-    /// first of all, and how many single precision cannot hold. Block: a multiple of 32.
+    /// For each warp of the grid, over values that it visits: how many have other bits than the
+    /// first of all, and how many single precision cannot hold. A thread that has seen values of both kinds visits no
+    /// more. Block: a multiple of 32.
     pub fn convert_value_stats<T: Real>(
         entries: u32,
         values: DevicePtr<T>,
@@ -65,7 +66,9 @@ kernel! {
                 count(1, words[1], exact[1]);
                 count(2, words[2], exact[2]);
                 count(3, words[3], exact[3]);
-                if left <= 4 * stride {
+                // Single precision holds its own values.
+                let general = other > 0 && (wide > 0 || size_of::<T>() <= size_of::<f32>());
+                if left <= 4 * stride || general {
                     break;
                 }
                 k += 4 * stride;

@@ -4,7 +4,7 @@ use spm_formats::MemoryBudget;
 use spm_formats::convert::{BLOCK_SIZES, DetectedBlocks, best_blocks};
 use spm_formats::kernel::PlanError;
 use spm_gpu_kernels::convert::{
-    BSR_SAMPLES, BsrColumns, BsrCounts, BsrFullColumns, BsrOrder, BsrSample, BsrValues,
+    BSR_SAMPLE_WARPS, BsrColumns, BsrCounts, BsrFullColumns, BsrOrder, BsrSample, BsrValues,
     MOST_BLOCK_SIZE,
 };
 
@@ -30,7 +30,7 @@ pub(crate) fn detect_blocks<T: DeviceScalar>(
         return Ok(None);
     }
     let device = a.device();
-    let count = BLOCK_SIZES.len() * BSR_SAMPLES as usize;
+    let count = BLOCK_SIZES.len() * BSR_SAMPLE_WARPS as usize;
     let mut seen = DeviceBuffer::uninitialized(device, count)?;
     const { assert!(BLOCK_SIZES.len() <= size_of::<u64>()) };
     let args = BsrSample {
@@ -42,11 +42,11 @@ pub(crate) fn detect_blocks<T: DeviceScalar>(
         seen: seen.ptr_mut(),
     };
     let launch = warps(device, count)?;
-    // SAFETY: verified CSR arrays, a pair for each sample of each size.
+    // SAFETY: verified CSR arrays, a pair for each warp of each size.
     unsafe { device.launch::<BsrSample>(launch, &Stream::of_planning(device)?, args)? };
     let seen: Vec<[u32; 2]> = seen.to_vec()?;
     let padding_ratio = |size: usize| {
-        let of_size = BLOCK_SIZES.iter().zip(seen.chunks(BSR_SAMPLES as usize));
+        let of_size = BLOCK_SIZES.iter().zip(seen.chunks(BSR_SAMPLE_WARPS as usize));
         let samples = of_size.filter(|(of, _)| **of == size).flat_map(|(_, samples)| samples);
         let [blocks, entries] = samples.fold([0, 0], |[blocks, entries], [b, e]| {
             [blocks + u64::from(*b), entries + u64::from(*e)]
@@ -127,7 +127,6 @@ impl<'a, T: DeviceScalar> BsrBlocks<'a, T> {
         unsafe {
             device.launch::<BsrCounts>(warps(device, block_rows.min(MOST_WARPS))?, &stream, args)?
         };
-        stream.synchronize()?;
         let blocks = total.element(0)? as usize;
         Ok(Self { a, options, counts, blocks, stream })
     }

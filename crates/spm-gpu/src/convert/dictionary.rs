@@ -5,11 +5,16 @@ use spm_formats::kernel::PlanError;
 use spm_gpu_kernels::convert::{FindValues, NO_VALUE, VALUE_TABLE};
 use spm_gpu_kernels::spmv::MOST_VALUES;
 
-use crate::launch::stride_over;
+use crate::launch::Launch;
 use crate::matrix::DeviceCsr;
 use crate::memory::DeviceBuffer;
 use crate::plan::DeviceReal;
 use crate::stream::Stream;
+
+/// Values that are looked at before the others: several times what the table holds.
+const FEW_VALUES: usize = 4 * VALUE_TABLE as usize;
+/// Threads of a block.
+const BLOCK: usize = 256;
 
 /// Distinct values, numbered by a byte; 0 is always among them, as number 0.
 #[derive(Debug)]
@@ -35,14 +40,18 @@ impl<T: DeviceReal> DeviceDictionary<T> {
         // Behind the table: whether there are too many.
         words.push(0);
         let mut table = DeviceBuffer::from_slice(device, &words)?;
-        let args = FindValues {
-            entries: a.entries() as u32,
-            values: a.values.ptr(),
-            table: table.ptr_mut(),
-        };
-        // SAFETY: that many values, a table and a word behind it.
-        unsafe { device.launch::<FindValues<T>>(stride_over(a.entries()), &stream, args)? };
-        stream.synchronize()?;
+        // Where there are too many, all threads at once wait for each other at the full table: a few values tell before.
+        let mut counts = vec![a.entries().min(FEW_VALUES), a.entries()];
+        counts.dedup();
+        let most = device.info().resident_threads();
+        for entries in counts {
+            let blocks = entries.min(most).div_ceil(BLOCK).max(1) as u32;
+            let launch = Launch::new(blocks, BLOCK as u32);
+            let (values, table) = (a.values.ptr(), table.ptr_mut());
+            let args = FindValues { entries: entries as u32, values, table };
+            // SAFETY: that many values, a table and a word behind it.
+            unsafe { device.launch::<FindValues<T>>(launch, &stream, args)? };
+        }
         let mut words = table.to_vec()?;
         let too_many = words.pop() != Some(0);
         let zero = <T as Scalar>::ZERO.to_word();

@@ -51,8 +51,5 @@ fn warps(device: &Device, items: usize) -> Result<Launch, PlanError> {
 /// Exclusive scan: replaces each word by the sum of those before it.
 fn scan(data: &mut DeviceBuffer<u32>, stream: &Stream) -> Result<(), PlanError> {
     let mut scan = Scan::new(stream.device(), data.len(), SCAN_BLOCK)?;
-    scan.enqueue(data, stream)?;
-    // The scan's own memory is needed until then.
-    stream.synchronize()?;
-    Ok(())
+    Ok(scan.enqueue(data, stream)?)
 }

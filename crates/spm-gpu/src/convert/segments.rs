@@ -275,7 +275,6 @@ fn filled_rows<T: DeviceScalar>(
     let args = SegmentRows { rows, row_ptr, ranks: ranks.ptr(), row_ids: row_ids.ptr_mut() };
     // SAFETY: as many as were counted.
     unsafe { device.launch::<SegmentRows>(launch, stream, args)? };
-    stream.synchronize()?;
     Ok(row_ids)
 }
 

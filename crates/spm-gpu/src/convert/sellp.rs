@@ -20,6 +20,8 @@ use crate::stream::Stream;
 const MEASURES: usize = 4;
 /// Stored elements per entry up to which one measurement is made instead of two.
 const CHEAP_PADDING: usize = 2;
+/// Entries up to which looking at all columns takes less than the launches of a second measurement.
+const CHEAP_ENTRIES: usize = 1 << 21;
 
 /// Options of the conversion.
 #[derive(Debug, Clone, Copy)]
@@ -113,7 +115,8 @@ impl<'a, T: DeviceReal> MeasuredSellp<'a, T> {
         let quads = options.dictionary.is_some() || options.values == ValueKind::Single;
         let round = if quads { 4 } else { 1 };
         // Widths alone are cheap: where they may be hopeless, columns are not looked at before.
-        let bounded = a.rows() * options.longest_row <= CHEAP_PADDING * a.entries();
+        let bounded = a.rows() * options.longest_row <= CHEAP_PADDING * a.entries()
+            || a.entries() <= CHEAP_ENTRIES;
         let again = !bounded && (options.compact || diagonals || round > 1);
         let mut args = SellpMeasure {
             rows,

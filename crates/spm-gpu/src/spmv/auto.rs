@@ -48,6 +48,8 @@ const WINDOW: usize = 256;
 /// segmented sum takes the time of CSR's bytes.
 const SHORTER: f64 = 0.9;
 const LONGER: f64 = 1.1;
+/// The same inside the cache, where bytes count less.
+const LONGER_CACHED: f64 = 1.25;
 /// Stored elements per entry above which SELL-P is not a candidate, and up to which rows count as
 /// equally long.
 const LARGEST_PADDING: f64 = 1.6;
@@ -57,6 +59,10 @@ const MOST_PLACES: f64 = 2.0;
 /// Stored elements of dense blocks per entry up to which BSR moves fewer bytes than SELL-P does with columns of
 /// 16 bits.
 const FULL_BLOCKS: f64 = 1.05;
+/// Rows of a block of which a thread has too few elements to wait for at once: SELL-P is as fast or faster.
+const PAIRS: usize = 2;
+/// Bytes of blocks with holes per byte of SELL-P up to which they may be faster.
+const OF_SLICED: f64 = 0.93;
 /// Longest row over mean row up to which BSR is not timed.
 const EVEN: f64 = 2.0;
 /// Stored columns per entry up to which `csr-ell-columns` is faster than reading row pointers.
@@ -71,8 +77,13 @@ const FEW_SMALL_THREADS: usize = 4;
 /// A product that takes this many times what the bytes and a launch take is bound by latency, for
 /// example of gathers from x or of one long row.
 const FAR_FROM_BANDWIDTH: f64 = 2.0;
-/// Steps of a thread, each of which waits for loads, that take no longer than a launch.
+/// Steps of a thread, each of which waits for loads, that take no longer than a launch. As many threads as the device runs
+/// at once take as long to begin.
 const STEPS_OF_A_LAUNCH: f64 = 16.0;
+/// What the segmented sum of a small matrix takes more than a launch, in launches: if all rows have entries, and if those
+/// that have are listed.
+const FULL_SUM: f64 = 1.15;
+const LISTED_SUM: f64 = 1.75;
 /// Times what the bytes and a launch take from which on a long row decides.
 const HELD_UP: f64 = 4.0;
 /// Entries for each thread that the device runs at once below which the launch takes most of the time.
@@ -80,6 +91,8 @@ const FEW_ENTRIES: usize = 2;
 /// Rows for each entry from which on the segmented sum is faster than a thread for each row, which reads two row pointers,
 /// outside the near half of the cache.
 const HYPERSPARSE: usize = 4;
+/// Entries of a thread from which on two share them where not all threads that the device runs at once have a row.
+const ENTRIES_TO_SHARE: usize = 3;
 /// Entries of a row up to which one load per thread covers it.
 const SHORT_ROW: usize = 4;
 /// Entries of a row up to which, inside the cache, uneven rows may take longer than their bytes: CSR has less latency.
@@ -201,6 +214,7 @@ pub(crate) fn on_device<T: DeviceReal>(problem: DeviceProblem<'_, T>) -> Planned
     // Dense blocks hold values at full width only.
     let blocks =
         if large && valued && !narrowed && !skewed { detect_blocks(&a.csr)? } else { None };
+    let blocks = blocks.filter(|blocks| blocks.size > PAIRS);
     if let Some(blocks) = blocks.filter(|blocks| blocks.padding_ratio <= FULL_BLOCKS) {
         // Nothing moves fewer bytes, and x is read a block at a time.
         match in_blocks(problem, blocks) {
@@ -235,26 +249,26 @@ pub(crate) fn on_device<T: DeviceReal>(problem: DeviceProblem<'_, T>) -> Planned
             Err(_) => sliced.clear(),
         }
     }
-    if let Some(bytes) = fewest {
-        let of_csr = bytes as f64 / least as f64;
-        for of in sliced {
-            padding = padding.min(of.padding);
-            if cached || of_csr <= LONGER {
-                let (label, plan) = of.plan(problem);
-                race.enter_plan(label, plan);
-            }
+    let of_csr = fewest.map_or(f64::INFINITY, |bytes| bytes as f64 / least as f64);
+    for of in sliced {
+        padding = padding.min(of.padding);
+        if of_csr <= if cached { LONGER_CACHED } else { LONGER } {
+            let (label, plan) = of.plan(problem);
+            race.enter_plan(label, plan);
         }
-        let shorter =
-            |blocks: &DetectedBlocks| block_bytes::<T>(blocks, a.csr.entries()) < bytes as f64;
-        let holed = blocks.filter(|of| of.padding_ratio > FULL_BLOCKS && shorter(of));
-        if let Some((plan, label)) = holed.and_then(|blocks| in_blocks(problem, blocks)) {
-            race.enter_plan(label, Ok(plan));
-        }
-        let best_known =
-            (padding <= REGULAR_PADDING && bytes <= least) || (!cached && of_csr <= SHORTER);
-        if best_known && race.best().is_some() && !is_far_from_bandwidth(&race, problem.budget) {
-            return race.winner();
-        }
+    }
+    let shorter = |blocks: &DetectedBlocks| {
+        let bytes = fewest.unwrap_or(least) as f64;
+        block_bytes::<T>(blocks, a.csr.entries()) < OF_SLICED * bytes
+    };
+    let holed = blocks.filter(|of| of.padding_ratio > FULL_BLOCKS && shorter(of));
+    if let Some((plan, label)) = holed.and_then(|blocks| in_blocks(problem, blocks)) {
+        race.enter_plan(label, Ok(plan));
+    }
+    let best_known =
+        (padding <= REGULAR_PADDING && of_csr <= 1.0) || (!cached && of_csr <= SHORTER);
+    if best_known && race.best().is_some() && !is_far_from_bandwidth(&race, problem.budget) {
+        return race.winner();
     }
 
     // Where L1 does not hold x.
@@ -280,25 +294,32 @@ pub(crate) fn on_device<T: DeviceReal>(problem: DeviceProblem<'_, T>) -> Planned
     if !large && csr_ell_columns::threads(a) <= resident {
         let elements = forms.candidate(&csr_ell_columns::INFO, csr_ell_columns::on_device);
         let steps = longest / WARP as f64;
-        let few = FEW_SMALL_THREADS * csr_ell_columns::threads(a) <= resident;
-        if few
-            && steps <= STEPS_OF_A_LAUNCH
-            && let Ok(plan) = elements.plan(problem)
+        let threads = csr_ell_columns::threads(a) as f64 / resident as f64;
+        let of_sum = if a.stats.empty_rows == 0 { FULL_SUM } else { LISTED_SUM };
+        if steps / STEPS_OF_A_LAUNCH + threads <= of_sum
+            && let Ok(plan) = elements.chosen(problem)
         {
-            return Ok(Chosen::boxed(plan, elements.label));
-        }
-        // More steps than that are no candidate: the segmented sum takes about a launch more.
-        if steps <= 2.0 * STEPS_OF_A_LAUNCH {
-            race.enter(elements);
+            return Ok(plan);
         }
     } else if !(large && (skewed || !cached)) {
         // One long row among short ones holds up a launch that has a thread or a warp for it. Outside the cache the
         // segmented sum reads the same bytes, without waiting for row pointers.
-        let wider = (rows * lanes < resident && lanes < WARP).then_some(2 * lanes);
-        for lanes in [Some(lanes), wider].into_iter().flatten() {
-            if !holds_up(lanes) {
-                race.enter(subwarp(lanes, forms));
-            }
+        let idle =
+            rows * lanes < resident && lanes < WARP && a.mean_row() >= ENTRIES_TO_SHARE * lanes;
+        let lanes = if idle { 2 * lanes } else { lanes };
+        if !holds_up(lanes) {
+            race.enter(subwarp(lanes, forms));
+        }
+    }
+    let value_bytes = if compact && equal.is_some() { 0 } else { value_bytes };
+    let mut expected = short_parts.map(|cut| time_in_column_blocks(problem, cut, value_bytes));
+    if let Some((before, _)) = race.best()
+        && let Some(_) = expected.take_if(|expected| *expected < OF_BEST * before)
+    {
+        race.enter(column_blocks());
+        // The segmented sum reads the bytes of the best before, and waits for the same gathers.
+        if race.best().is_some_and(|(seconds, _)| seconds < OF_BEST * before) {
+            return race.winner();
         }
     }
     let far = || padding > REGULAR_PADDING && is_far_from_bandwidth(&race, problem.budget);
@@ -312,12 +333,10 @@ pub(crate) fn on_device<T: DeviceReal>(problem: DeviceProblem<'_, T>) -> Planned
         }
         race.enter(segmented_sum());
     }
-    if let Some(cut) = short_parts {
-        let value_bytes = if compact && equal.is_some() { 0 } else { value_bytes };
-        let expected = time_in_column_blocks(problem, cut, value_bytes);
-        if race.best().is_some_and(|(seconds, _)| expected < OF_BEST * seconds) {
-            race.enter(column_blocks());
-        }
+    if let (Some(expected), Some((seconds, _))) = (expected, race.best())
+        && expected < OF_BEST * seconds
+    {
+        race.enter(column_blocks());
     }
     if race.best().is_none() {
         // More entries than the others number, or too little memory for one more format.
