@@ -118,7 +118,7 @@ impl Device {
     /// # Safety
     /// The arguments keep the kernel's contract: sizes describe the arrays, indices stay inside,
     /// and what the pointers point to lies on this device and lives until the stream is done with
-    /// the kernel. (Dropping a [`crate::DeviceBuffer`] waits for that.)
+    /// the kernel. (The memory of a dropped [`crate::DeviceBuffer`] does.)
     pub unsafe fn launch<K: Kernel>(
         &self,
         launch: Launch,

@@ -5,7 +5,7 @@ use spm_formats::kernel::PlanError;
 use spm_gpu_kernels::convert::{FindValues, NO_VALUE, VALUE_TABLE};
 use spm_gpu_kernels::spmv::MOST_VALUES;
 
-use crate::launch::Launch;
+use crate::launch::stride_over;
 use crate::matrix::DeviceCsr;
 use crate::memory::DeviceBuffer;
 use crate::plan::DeviceReal;
@@ -13,8 +13,6 @@ use crate::stream::Stream;
 
 /// Values that are looked at before the others: several times what the table holds.
 const FEW_VALUES: usize = 4 * VALUE_TABLE as usize;
-/// Threads of a block.
-const BLOCK: usize = 256;
 
 /// Distinct values, numbered by a byte; 0 is always among them, as number 0.
 #[derive(Debug)]
@@ -45,8 +43,7 @@ impl<T: DeviceReal> DeviceDictionary<T> {
         counts.dedup();
         let most = device.info().resident_threads();
         for entries in counts {
-            let blocks = entries.min(most).div_ceil(BLOCK).max(1) as u32;
-            let launch = Launch::new(blocks, BLOCK as u32);
+            let launch = stride_over(entries.min(most));
             let (values, table) = (a.values.ptr(), table.ptr_mut());
             let args = FindValues { entries: entries as u32, values, table };
             // SAFETY: that many values, a table and a word behind it.

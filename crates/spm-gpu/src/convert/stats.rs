@@ -51,7 +51,7 @@ impl<T: DeviceReal> ValueStats<T> {
     /// Nothing that a kernel could use.
     pub(crate) const NONE: Self = Self { equal: None, single: false };
 
-    /// Reads the values once.
+    /// Reads the values once at most; not all of them where most are general.
     pub(crate) fn of(a: &DeviceCsr<T>) -> Result<Self, PlanError> {
         let (entries, values) = (a.entries() as u32, a.values.ptr());
         if entries == 0 {

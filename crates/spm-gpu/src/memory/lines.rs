@@ -114,7 +114,7 @@ impl<T: Element> DeviceBuffer<T> {
                     Height: to.count,
                 };
                 // SAFETY: both buffers have these lines, and are different ones (one is borrowed mutably);
-                // freeing either waits for the stream.
+                // once one is dropped, its memory is nobody's before the stream is done.
                 check("cuMemcpy2DAsync", unsafe {
                     sys::cuMemcpy2DAsync_v2(&copy, stream.as_raw().cast())
                 })

@@ -250,9 +250,10 @@ pub(crate) fn on_device<T: DeviceReal>(problem: DeviceProblem<'_, T>) -> Planned
         }
     }
     let of_csr = fewest.map_or(f64::INFINITY, |bytes| bytes as f64 / least as f64);
+    let longer = if cached { LONGER_CACHED } else { LONGER };
     for of in sliced {
         padding = padding.min(of.padding);
-        if of_csr <= if cached { LONGER_CACHED } else { LONGER } {
+        if of_csr <= longer {
             let (label, plan) = of.plan(problem);
             race.enter_plan(label, plan);
         }
@@ -312,13 +313,15 @@ pub(crate) fn on_device<T: DeviceReal>(problem: DeviceProblem<'_, T>) -> Planned
         }
     }
     let value_bytes = if compact && equal.is_some() { 0 } else { value_bytes };
-    let mut expected = short_parts.map(|cut| time_in_column_blocks(problem, cut, value_bytes));
-    if let Some((before, _)) = race.best()
-        && let Some(_) = expected.take_if(|expected| *expected < OF_BEST * before)
-    {
+    let expected = short_parts.map(|cut| time_in_column_blocks(problem, cut, value_bytes));
+    let best = |race: &Race<'_, T>| race.best().map_or(0.0, |(seconds, _)| seconds);
+    let are_ahead_of = |best: f64| expected.is_some_and(|expected| expected < OF_BEST * best);
+    let before = best(&race);
+    let in_parts = are_ahead_of(before);
+    if in_parts {
         race.enter(column_blocks());
         // The segmented sum reads the bytes of the best before, and waits for the same gathers.
-        if race.best().is_some_and(|(seconds, _)| seconds < OF_BEST * before) {
+        if best(&race) < OF_BEST * before {
             return race.winner();
         }
     }
@@ -333,9 +336,7 @@ pub(crate) fn on_device<T: DeviceReal>(problem: DeviceProblem<'_, T>) -> Planned
         }
         race.enter(segmented_sum());
     }
-    if let (Some(expected), Some((seconds, _))) = (expected, race.best())
-        && expected < OF_BEST * seconds
-    {
+    if !in_parts && are_ahead_of(best(&race)) {
         race.enter(column_blocks());
     }
     if race.best().is_none() {
