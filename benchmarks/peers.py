@@ -105,12 +105,12 @@ def matrix(name):
 
 
 def interleave(rounds, timings):
-    """{name: median seconds over the rounds}; `timings` maps names to functions that time once."""
+    """{name: seconds of the fastest round}; `timings` maps names to functions that time once."""
     samples = {name: [] for name in timings}
     for _ in range(rounds):
         for name, timing in timings.items():
             samples[name].append(timing())
-    return {name: float(np.median(times)) for name, times in samples.items()}
+    return {name: min(times) for name, times in samples.items()}
 
 
 def print_head(columns):

@@ -3,9 +3,8 @@
     venv/bin/python benchmarks/transpose_cpu.py [MATRIX...] > table.md          (set-up: README.md)
 
 CSR to CSC in f64, hot, on one thread and on all cores. Both sides take turns, matrix by matrix and
-round by round; a figure is the median over the rounds of the median of each. scipy's routine gets
-arrays that exist and have been written, as ours does; oneMKL, sprs and faer allocate what they
-return.
+round by round; a figure is the median of the fastest round. scipy's routine gets arrays that
+exist and have been written, as ours does; oneMKL, sprs and faer allocate what they return.
 """
 
 import numpy as np
@@ -18,7 +17,7 @@ PEERS = ["mkl", "scipy", "sprs", "faer"]
 
 
 def compare(a, threads, rounds, seconds):
-    """{implementation: median seconds}, and what `auto` chose."""
+    """{implementation: seconds}, and what `auto` chose."""
     mkl = peers.Sparse(a, threads)
     pointers, rows = np.zeros(a.cols + 1, np.int32), np.zeros(a.entries, np.int32)
     arrays = a.pointers, a.columns, a.values, pointers, rows, np.zeros(a.entries)
@@ -36,9 +35,9 @@ def compare(a, threads, rounds, seconds):
         lambda: _sparsetools.csr_tocsc(a.rows, a.cols, *arrays), seconds
     )
     timings |= {name: lambda name=name: rust(name) for name in ["sprs", "faer"]}
-    medians = peers.interleave(rounds, timings)
+    took = peers.interleave(rounds, timings)
     mkl.close()
-    return medians, chosen[-1]
+    return took, chosen[-1]
 
 
 def main():

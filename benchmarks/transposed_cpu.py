@@ -7,7 +7,7 @@ and multiplies straight from the CSR arrays of A, as the peers do; `planned` exp
 may have made a transposed copy. oneMKL is called as it is and with `mkl_sparse_optimize` for the
 transposed product. scipy's routine takes the arrays of A as the CSC arrays of A^T, as `A.T @ x`
 does; it adds to y. The sides take turns, matrix by matrix and round by round; a figure is the
-median over the rounds of the median of each.
+median of the fastest round.
 """
 
 import numpy as np
@@ -20,7 +20,7 @@ PEERS = ["mkl", "mkl optimized", "scipy", "faer"]
 
 
 def compare(a, threads, rounds, seconds):
-    """{implementation: median seconds}, and what `planned` chose."""
+    """{implementation: seconds}, and what `planned` chose."""
     x, y = peers.aligned(a.rows), peers.aligned(a.cols)
     plain = peers.Sparse(a, threads)
     optimized = peers.Sparse(a, threads, transposed=True)
@@ -48,10 +48,10 @@ def compare(a, threads, rounds, seconds):
     expected = y.copy()
     plain.multiply_transposed(x, y)()
     np.testing.assert_allclose(y, expected, rtol=1e-9, atol=1e-9 * np.abs(expected).max(initial=1))
-    medians = peers.interleave(rounds, timings)
+    took = peers.interleave(rounds, timings)
     plain.close()
     optimized.close()
-    return medians, chosen[-1]
+    return took, chosen[-1]
 
 
 def main():

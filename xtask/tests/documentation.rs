@@ -71,12 +71,14 @@ fn column_blocks(
     let (row_ptr, columns) = (emulator.alloc_from(row_ptr), emulator.alloc_from(columns));
     let values = emulator.alloc_from(values);
     let starts = emulator.alloc_zeroed::<u32>(parts as usize + 1);
+    let first_entries = emulator.alloc_uninit::<u32>(parts as usize);
     let counts = ColumnBlockCounts {
         rows,
         block_cols,
         col_blocks,
         row_ptr: row_ptr.ptr(),
         col_ind: columns.ptr(),
+        first_entries: first_entries.ptr_mut(),
         counts: starts.ptr_mut(),
     };
     emulator.launch::<ColumnBlockCounts>(rows, 32, 0, counts).unwrap();
@@ -100,6 +102,7 @@ fn column_blocks(
         row_ptr: row_ptr.ptr(),
         col_ind: columns.ptr(),
         values: values.ptr(),
+        first_entries: first_entries.ptr(),
         starts: starts.ptr(),
         col_offsets: offsets.ptr_mut(),
         to_values: to_values.ptr_mut(),

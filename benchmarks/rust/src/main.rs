@@ -3,7 +3,7 @@
 //! `spm-benchmarks MATRIX DIRECTORY` generates the matrix, writes its CSR arrays and a vector (little
 //! endian: `pointers`, `columns` in u32, `values`, `x` in f64) to the directory, prints
 //! `ROWS COLUMNS ENTRIES`, then answers each line `NAME THREADS SECONDS` of its input with the
-//! median seconds of a product and what computed it. NAME is a kernel of the registry, with or
+//! median seconds of a product and what computed it; a plan is made once. NAME is a kernel of the registry, with or
 //! without parameters, or `sprs` or `faer`. `spmm K NAME THREADS SECONDS` and
 //! `transpose NAME THREADS SECONDS` do the same for the other operations. `transposed NAME THREADS SECONDS`
 //! is y = A^T x, where NAME is `straight` or `planned` (an operator for one product or for a million)
@@ -19,7 +19,7 @@ use spm_cpu::prefer_huge_pages;
 use spm_formats::Csr;
 use spm_study::recipe;
 
-use operations::{time_spmm, time_spmv, time_transpose, time_transposed};
+use operations::{Plans, time_spmm, time_spmv, time_transpose, time_transposed};
 
 fn main() -> Result<(), Box<dyn Error>> {
     let arguments: Vec<String> = std::env::args().skip(1).collect();
@@ -30,18 +30,19 @@ fn main() -> Result<(), Box<dyn Error>> {
     let x: Vec<f64> = (0..a.cols()).map(|j| (j as f64 * 0.7).sin() + 1.5).collect();
     write_arrays(&a, &x, Path::new(directory))?;
     println!("{} {} {}", a.rows(), a.cols(), a.nnz());
+    let mut plans = Plans::default();
     for line in stdin().lines() {
         let line = line?;
         let words: Vec<&str> = line.split_whitespace().collect();
         let answer = match words[..] {
             [name, threads, seconds] => {
-                time_spmv(&a, &x, name, threads.parse()?, seconds.parse()?)?
+                time_spmv(&mut plans, (&a, &x), name, threads.parse()?, seconds.parse()?)?
             }
             ["spmm", k, name, threads, seconds] => {
-                time_spmm(&a, name, k.parse()?, threads.parse()?, seconds.parse()?)?
+                time_spmm(&mut plans, &a, name, k.parse()?, threads.parse()?, seconds.parse()?)?
             }
             ["transpose", name, threads, seconds] => {
-                time_transpose(&a, name, threads.parse()?, seconds.parse()?)?
+                time_transpose(&mut plans, &a, name, threads.parse()?, seconds.parse()?)?
             }
             ["transposed", name, threads, seconds] => {
                 time_transposed(&a, name, threads.parse()?, seconds.parse()?)?

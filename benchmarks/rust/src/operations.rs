@@ -1,5 +1,7 @@
 //! What is timed: each operation, ours and other crates'.
 
+use std::collections::HashMap;
+use std::collections::hash_map::Entry;
 use std::error::Error;
 use std::time::Instant;
 
@@ -9,7 +11,7 @@ use faer::{Accum, MatMut, MatRef, Par};
 use ndarray::{ArrayView2, ArrayViewMut2};
 use spm::Operator;
 use spm_cpu::{PlanOptions, prefer_huge_pages, spmm, spmv, transpose};
-use spm_formats::kernel::{TransposeOutput, split_label};
+use spm_formats::kernel::{ProductPlan, TransposeOutput, TransposePlan, split_label};
 use spm_formats::{Csr, DenseShape, Layout, sprs};
 
 fn faer_view(a: &Csr<f64>) -> SparseRowMatRef<'_, u32, f64> {
@@ -43,10 +45,29 @@ fn median(seconds: f64, mut run: impl FnMut()) -> f64 {
     times[times.len() / 2]
 }
 
+/// Plans by the operation, kernel and threads that were asked for, each with what it runs: whoever multiplies often plans once.
+#[derive(Default)]
+pub(crate) struct Plans<'a> {
+    products: HashMap<String, (Box<dyn ProductPlan<f64> + 'a>, String)>,
+    transposes: HashMap<String, (Box<dyn TransposePlan<f64> + 'a>, String)>,
+}
+
+/// What is under a key, made first if nothing is.
+fn kept<'m, V>(
+    map: &'m mut HashMap<String, V>,
+    key: String,
+    make: impl FnOnce() -> Result<V, Box<dyn Error>>,
+) -> Result<&'m mut V, Box<dyn Error>> {
+    Ok(match map.entry(key) {
+        Entry::Occupied(entry) => entry.into_mut(),
+        Entry::Vacant(entry) => entry.insert(make()?),
+    })
+}
+
 /// y = A x, with vectors on a cache line and large pages as the other side has them.
-pub(crate) fn time_spmv(
-    a: &Csr<f64>,
-    x: &[f64],
+pub(crate) fn time_spmv<'a>(
+    plans: &mut Plans<'a>,
+    (a, x): (&'a Csr<f64>, &[f64]),
     name: &str,
     threads: usize,
     seconds: f64,
@@ -76,21 +97,25 @@ pub(crate) fn time_spmv(
             Ok(format!("{:e} faer", median(seconds, product)))
         }
         label => {
-            let (id, text) = split_label(label);
-            let kernel = spmv::find::<f64>(id).ok_or("no such kernel")?;
-            let parameters = kernel.info.parse_parameters(text)?;
-            let options = PlanOptions::with_threads(threads);
-            let plan = kernel.plan(a.view(), &parameters, &options)?;
+            let (plan, choice) = kept(&mut plans.products, format!("{label} {threads}"), || {
+                let (id, text) = split_label(label);
+                let kernel = spmv::find::<f64>(id).ok_or("no such kernel")?;
+                let parameters = kernel.info.parse_parameters(text)?;
+                let options = PlanOptions::with_threads(threads);
+                let plan = kernel.plan(a.view(), &parameters, &options)?;
+                let choice = plan.choice().unwrap_or_else(|| kernel.info.label(&parameters));
+                Ok((plan, choice))
+            })?;
             let median = median(seconds, || plan.run(x, y).expect("right lengths"));
-            let choice = plan.choice().unwrap_or_else(|| kernel.info.label(&parameters));
             Ok(format!("{median:e} {choice}"))
         }
     }
 }
 
 /// Y = A X, row-major, on a cache line and large pages as the other side has it.
-pub(crate) fn time_spmm(
-    a: &Csr<f64>,
+pub(crate) fn time_spmm<'a>(
+    plans: &mut Plans<'a>,
+    a: &'a Csr<f64>,
     name: &str,
     k: usize,
     threads: usize,
@@ -122,14 +147,18 @@ pub(crate) fn time_spmm(
             Ok(format!("{median:e} faer"))
         }
         label => {
-            let (id, text) = split_label(label);
-            let kernel = spmm::find::<f64>(id).ok_or("no such kernel")?;
-            let parameters = kernel.info.parse_parameters(text)?;
-            let options = PlanOptions::with_threads(threads);
-            let dense = DenseShape { k, layout: Layout::RowMajor };
-            let plan = kernel.plan(a.view(), dense, &parameters, &options)?;
+            let key = format!("{label} {k} {threads}");
+            let (plan, choice) = kept(&mut plans.products, key, || {
+                let (id, text) = split_label(label);
+                let kernel = spmm::find::<f64>(id).ok_or("no such kernel")?;
+                let parameters = kernel.info.parse_parameters(text)?;
+                let options = PlanOptions::with_threads(threads);
+                let dense = DenseShape { k, layout: Layout::RowMajor };
+                let plan = kernel.plan(a.view(), dense, &parameters, &options)?;
+                let choice = plan.choice().unwrap_or_else(|| kernel.info.label(&parameters));
+                Ok((plan, choice))
+            })?;
             let median = median(seconds, || plan.run(x, y).expect("right lengths"));
-            let choice = plan.choice().unwrap_or_else(|| kernel.info.label(&parameters));
             Ok(format!("{median:e} {choice}"))
         }
     }
@@ -168,8 +197,9 @@ pub(crate) fn time_transposed(
 }
 
 /// CSR to CSC. The other crates allocate what they return, and that is timed, its release too.
-pub(crate) fn time_transpose(
-    a: &Csr<f64>,
+pub(crate) fn time_transpose<'a>(
+    plans: &mut Plans<'a>,
+    a: &'a Csr<f64>,
     name: &str,
     threads: usize,
     seconds: f64,
@@ -182,14 +212,17 @@ pub(crate) fn time_transpose(
             Ok(format!("{:e} faer", median(seconds, run)))
         }
         label => {
-            let (id, text) = split_label(label);
-            let kernel = transpose::find::<f64>(id).ok_or("no such kernel")?;
-            let parameters = kernel.info.parse_parameters(text)?;
-            let options = PlanOptions::with_threads(threads);
-            let mut plan = kernel.plan(a.view(), &parameters, &options)?;
+            let (plan, choice) = kept(&mut plans.transposes, format!("{label} {threads}"), || {
+                let (id, text) = split_label(label);
+                let kernel = transpose::find::<f64>(id).ok_or("no such kernel")?;
+                let parameters = kernel.info.parse_parameters(text)?;
+                let options = PlanOptions::with_threads(threads);
+                let plan = kernel.plan(a.view(), &parameters, &options)?;
+                let choice = plan.choice().unwrap_or_else(|| kernel.info.label(&parameters));
+                Ok((plan, choice))
+            })?;
             let mut output = TransposeOutput::new(a.cols(), a.nnz());
             let median = median(seconds, || plan.run(&mut output).expect("right lengths"));
-            let choice = plan.choice().unwrap_or_else(|| kernel.info.label(&parameters));
             Ok(format!("{median:e} {choice}"))
         }
     }

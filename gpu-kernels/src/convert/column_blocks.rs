@@ -1,133 +1,116 @@
-//! Conversion of CSR to the column blocks of `csr-column-blocks` ([`crate::spmv`]), one warp per
-//! row.
+//! Conversion of CSR to the column blocks of `csr-column-blocks` ([`crate::spmv`]).
 //!
-//! The columns of a row may be in any order; inside a block the entries of a row keep their order.
-//! Quads, parts and padding are drawn in the file of the product.
+//! The columns of a row ascend, so that a part, the entries of a row in a column block, is found by binary search. Quads,
+//! parts and padding are drawn in the file of the product.
 
-use crate::collective::warp_fold;
-use crate::device::warp::{FULL_MASK, WARP_SIZE};
-use crate::device::{DevicePtr, DevicePtrMut, thread, warp};
+use crate::device::warp::{WARP_SIZE, lane_id};
+use crate::device::{DevicePtr, DevicePtrMut, thread};
 use crate::kernel::kernel;
+use crate::search::partition_point;
 use crate::spmv::COLUMN_BLOCK_QUAD;
 
-/// Entries of a lane whose columns are loaded at once: a long row is one warp's.
+/// Entries of a lane whose columns are loaded at once: a warp may have many of one row.
 const IN_FLIGHT: u32 = 4;
 
-/// Calls `visit(column block, (entry, its column in the block), mask of the lanes with one)` for the
-/// entries of a row, 32 at a time and column block by column block; the pair is `None` on lanes
-/// without an entry there. Blocks before the first of these entries' and behind their last are left out.
-#[inline(always)]
-fn for_entries(
-    (start, end): (u32, u32),
-    block_cols: u32,
-    col_ind: DevicePtr<u32>,
-    mut visit: impl FnMut(u32, Option<(u32, u32)>, u32),
-) {
-    let lane = thread::thread_idx_x() % WARP_SIZE;
-    let mut first = start;
-    while first < end {
-        // Behind the end the last one again.
-        let left = end - first;
-        let columns =
-            [0, 1, 2, 3].map(|i| col_ind.load(first + (i * WARP_SIZE + lane).min(left - 1)));
-        for (i, column) in (0..).zip(columns) {
-            let entry = i * WARP_SIZE + lane;
-            if i * WARP_SIZE < left {
-                let block = column / block_cols.max(1);
-                let of_entry = (first + entry, column - block * block_cols);
-                let last = warp_fold(block, u32::max);
-                let mut col_block = warp_fold(block, u32::min);
-                while col_block <= last {
-                    let inside = entry < left && block == col_block;
-                    let mask = warp::ballot(FULL_MASK, inside);
-                    visit(col_block, inside.then_some(of_entry), mask);
-                    col_block += 1;
-                }
-            }
-        }
-        if left <= IN_FLIGHT * WARP_SIZE {
-            break;
-        }
-        first += IN_FLIGHT * WARP_SIZE;
-    }
-}
-
 kernel! {
-    /// The quads ([`COLUMN_BLOCK_QUAD`] entries) of each row in each column block, one at least: `counts[c * rows + row]`. At
-    /// most 32 column blocks. Block: a multiple of 32; grid: at least one warp per row.
+    /// Of the part of each row in each column block c, at `c * rows + row`: its first entry, or the one behind it where it has
+    /// none, in `first_entries`, and its quads ([`COLUMN_BLOCK_QUAD`] entries), one at least, in `counts`. Block: a
+    /// multiple of 32; grid: at least one warp per row.
     pub fn convert_column_block_counts(
         rows: u32,
         block_cols: u32,
         col_blocks: u32,
         row_ptr: DevicePtr<u32>,
         col_ind: DevicePtr<u32>,
+        first_entries: DevicePtrMut<u32>,
         counts: DevicePtrMut<u32>,
     ) {
-        let (row, lane) = (thread::index_1d() / WARP_SIZE, thread::index_1d() % WARP_SIZE);
+        let row = thread::index_1d() / WARP_SIZE;
         if row >= rows {
             return;
         }
-        let bounds = (row_ptr.load(row), row_ptr.load(row + 1));
-        // Lane c counts for column block c.
-        let mut count = 0;
-        for_entries(bounds, block_cols, col_ind, |col_block, _, mask| {
-            if lane == col_block {
-                count += mask.count_ones();
-            }
-        });
-        if lane < col_blocks {
-            let quads = count.div_ceil(COLUMN_BLOCK_QUAD).max(1);
-            counts.store(u64::from(lane) * u64::from(rows) + u64::from(row), quads);
+        let (start, end) = (row_ptr.load(row), row_ptr.load(row + 1));
+        let mut col_block = lane_id();
+        while col_block < col_blocks {
+            let cols = col_block * block_cols..(col_block + 1) * block_cols;
+            let first = partition_point(start..end, |entry| col_ind.load(entry) < cols.start);
+            let behind = partition_point(first..end, |entry| col_ind.load(entry) < cols.end);
+            let part = u64::from(col_block) * u64::from(rows) + u64::from(row);
+            first_entries.store(part, first);
+            counts.store(part, (behind - first).div_ceil(COLUMN_BLOCK_QUAD).max(1));
+            col_block += WARP_SIZE;
         }
     }
     as ColumnBlockCounts
 }
 
-/// `store(k, None)` is called for padding, `store(k, Some(entry))` for the others.
-#[inline(always)]
-fn entries(
-    (rows, block_cols, col_blocks): (u32, u32, u32),
+/// A matrix, its column blocks, and where parts begin.
+#[derive(Clone, Copy)]
+struct Parts {
+    rows: u32,
+    block_cols: u32,
+    col_blocks: u32,
     row_ptr: DevicePtr<u32>,
     col_ind: DevicePtr<u32>,
+    first_entries: DevicePtr<u32>,
     starts: DevicePtr<u32>,
-    col_offsets: DevicePtrMut<u16>,
-    store: impl Fn(u32, Option<u32>),
-) {
-    let (row, lane) = (thread::index_1d() / WARP_SIZE, thread::index_1d() % WARP_SIZE);
-    if row >= rows {
-        return;
-    }
-    let bounds = (row_ptr.load(row), row_ptr.load(row + 1));
-    let mut next = 0;
-    if lane < col_blocks {
-        let start = starts.load(u64::from(lane) * u64::from(rows) + u64::from(row));
-        next = COLUMN_BLOCK_QUAD * start;
-    }
-    let start = next;
-    for_entries(bounds, block_cols, col_ind, |col_block, entry, mask| {
-        let first = warp::shuffle_idx(FULL_MASK, next, col_block, WARP_SIZE);
-        if let Some((k, column)) = entry {
-            let to = first + (mask & ((1 << lane) - 1)).count_ones();
-            col_offsets.store(to, column as u16);
-            store(to, Some(k));
+}
+
+impl Parts {
+    /// Stores the columns of this warp's share of a row, and calls `store(k, entry)` for each place k; `None` is padding.
+    #[inline(always)]
+    fn fill(self, col_offsets: DevicePtrMut<u16>, store: impl Fn(u32, Option<u32>)) {
+        let Self { rows, block_cols, col_blocks, row_ptr, col_ind, first_entries, starts } = self;
+        let row = thread::index_1d() / WARP_SIZE;
+        if row >= rows {
+            return;
         }
-        if lane == col_block {
-            next += mask.count_ones();
+        let (start, end) = (row_ptr.load(row), row_ptr.load(row + 1));
+        let part = |col_block| u64::from(col_block) * u64::from(rows) + u64::from(row);
+        let lanes = thread::grid_dim_y() * WARP_SIZE;
+        let lane = thread::block_idx_y() * WARP_SIZE + lane_id();
+        let mut first = lane;
+        while first < end - start {
+            // Behind the end the last one again.
+            let left = end - start - first;
+            let columns =
+                [0, 1, 2, 3].map(|i| col_ind.load(start + first + (i * lanes).min(left - 1)));
+            for (i, column) in (0..).zip(columns) {
+                if i * lanes < left {
+                    let entry = start + first + i * lanes;
+                    let col_block = column / block_cols.max(1);
+                    let part = part(col_block);
+                    let before = entry - first_entries.load(part);
+                    let to = COLUMN_BLOCK_QUAD * starts.load(part) + before;
+                    col_offsets.store(to, (column - col_block * block_cols) as u16);
+                    store(to, Some(entry));
+                }
+            }
+            if left <= IN_FLIGHT * lanes {
+                break;
+            }
+            first += IN_FLIGHT * lanes;
         }
-    });
-    if lane < col_blocks {
-        let end = next.next_multiple_of(COLUMN_BLOCK_QUAD).max(start + COLUMN_BLOCK_QUAD);
-        for padding in next..end {
-            col_offsets.store(padding, block_cols as u16);
-            store(padding, None);
+        let mut col_block = lane;
+        while col_block < col_blocks {
+            let next = col_block + 1;
+            let behind = if next < col_blocks { first_entries.load(part(next)) } else { end };
+            let count = behind - first_entries.load(part(col_block));
+            let place = COLUMN_BLOCK_QUAD * starts.load(part(col_block));
+            let padded = count.next_multiple_of(COLUMN_BLOCK_QUAD).max(COLUMN_BLOCK_QUAD);
+            for to in place + count..place + padded {
+                col_offsets.store(to, block_cols as u16);
+                store(to, None);
+            }
+            col_block += lanes;
         }
     }
 }
 
 kernel! {
     /// Columns inside their block, and values, by column block, with the padding of [`crate::spmv`]; `starts` is the exclusive
-    /// sum of what [`ColumnBlockCounts`] wrote. A column block has less than 2^16 columns, and there are less than 2^32
-    /// entries with padding. Launch: as there.
+    /// sum of the counts of [`ColumnBlockCounts`]. A column block has less than 2^16 columns, and there are less than 2^32
+    /// entries with padding. Block: a multiple of 32; grid: at least one warp per row in x, any number of warps for it in y.
     pub fn convert_column_block_entries<T: Real>(
         rows: u32,
         block_cols: u32,
@@ -135,12 +118,13 @@ kernel! {
         row_ptr: DevicePtr<u32>,
         col_ind: DevicePtr<u32>,
         values: DevicePtr<T>,
+        first_entries: DevicePtr<u32>,
         starts: DevicePtr<u32>,
         col_offsets: DevicePtrMut<u16>,
         to_values: DevicePtrMut<T>,
     ) {
-        let shape = (rows, block_cols, col_blocks);
-        entries(shape, row_ptr, col_ind, starts, col_offsets, |to, from| {
+        let parts = Parts { rows, block_cols, col_blocks, row_ptr, col_ind, first_entries, starts };
+        parts.fill(col_offsets, |to, from| {
             to_values.store(to, from.map_or(T::ZERO, |k| values.load(k)));
         });
     }
@@ -156,12 +140,13 @@ kernel! {
         row_ptr: DevicePtr<u32>,
         col_ind: DevicePtr<u32>,
         values: DevicePtr<T>,
+        first_entries: DevicePtr<u32>,
         starts: DevicePtr<u32>,
         col_offsets: DevicePtrMut<u16>,
         to_values: DevicePtrMut<f32>,
     ) {
-        let shape = (rows, block_cols, col_blocks);
-        entries(shape, row_ptr, col_ind, starts, col_offsets, |to, from| {
+        let parts = Parts { rows, block_cols, col_blocks, row_ptr, col_ind, first_entries, starts };
+        parts.fill(col_offsets, |to, from| {
             to_values.store(to, from.map_or(0.0, |k| values.load(k).single()));
         });
     }
@@ -176,11 +161,12 @@ kernel! {
         col_blocks: u32,
         row_ptr: DevicePtr<u32>,
         col_ind: DevicePtr<u32>,
+        first_entries: DevicePtr<u32>,
         starts: DevicePtr<u32>,
         col_offsets: DevicePtrMut<u16>,
     ) {
-        let shape = (rows, block_cols, col_blocks);
-        entries(shape, row_ptr, col_ind, starts, col_offsets, |_, _| ());
+        let parts = Parts { rows, block_cols, col_blocks, row_ptr, col_ind, first_entries, starts };
+        parts.fill(col_offsets, |_, _| ());
     }
     as ColumnBlockColumns
 }

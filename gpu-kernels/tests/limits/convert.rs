@@ -181,17 +181,19 @@ fn column_blocks() {
     let (row, col_blocks) = ((1_u32 << 27) - ROWS, 3);
     let block_cols = COLS.div_ceil(col_blocks);
     for entry in [7_u32, 0xf7ff_0000] {
-        let tail = Tail::new(row, entry);
+        let tail = Tail::ascending(row, entry);
         let (row_ptr, columns, values) = tail.csr();
         let rows = tail.rows();
         let words = (col_blocks - 1) * rows + ROWS;
-        let counts = tail.emulator.try_alloc_uninit::<u32>(words as usize).unwrap();
+        let uninit = || tail.emulator.try_alloc_uninit::<u32>(words as usize).unwrap();
+        let (first_entries, counts) = (uninit(), uninit());
         let args = ColumnBlockCounts {
             rows,
             block_cols,
             col_blocks,
             row_ptr: far(&row_ptr, row),
             col_ind: far(&columns, entry),
+            first_entries: far_mut(&first_entries, row),
             counts: far_mut(&counts, row),
         };
         let grid = (rows, ROWS.into());
@@ -232,6 +234,7 @@ fn column_blocks() {
                     row_ptr: far(&row_ptr, row),
                     col_ind: far(&columns, entry),
                     $(values: entries!(@if $t far(&values, entry)),)?
+                    first_entries: far(&first_entries, row),
                     starts: far(&counts, row),
                     col_offsets: far_mut(&offsets, first),
                     $(to_values: entries!(@if $t far_mut(&to_values, first)),)?

@@ -95,6 +95,18 @@ impl Tail {
         tail
     }
 
+    /// With columns that ascend in each row.
+    pub(crate) fn ascending(first_row: u32, first_entry: u32) -> Self {
+        let mut tail = Self::new(first_row, first_entry);
+        let mut start = 0;
+        for &length in &tail.lengths {
+            let end = start + length as usize;
+            tail.columns[start..end].sort_unstable();
+            start = end;
+        }
+        tail
+    }
+
     pub(crate) fn tail_rows(&self) -> u32 {
         self.lengths.len() as u32
     }

@@ -18,8 +18,11 @@ use crate::memory::DeviceBuffer;
 use crate::plan::DeviceReal;
 use crate::stream::Stream;
 
-/// Maximum number of column blocks.
-const MOST_BLOCKS: usize = 32;
+/// Maximum number of column blocks: every row has a sum for each of them.
+const MOST_BLOCKS: usize = 256;
+/// Entries of a row that a warp converts, about, and most warps of a row.
+const ENTRIES_OF_A_WARP: usize = 1024;
+const MOST_WARPS: usize = 16;
 /// Entries of a quad.
 const QUAD: usize = COLUMN_BLOCK_QUAD as usize;
 
@@ -32,7 +35,7 @@ pub(crate) struct ColumnBlockShape {
 }
 
 impl ColumnBlockShape {
-    /// As few blocks as shared memory and 16-bit columns allow; `None` for more than 32.
+    /// As few blocks as shared memory and 16-bit columns allow; `None` for more than 256.
     pub(crate) fn of<T: DeviceReal>(device: &Device, cols: usize) -> Option<Self> {
         let room = device.info().limits.shared_bytes;
         let fixed = csr_column_blocks_shared_bytes::<T>(0);
@@ -73,9 +76,10 @@ pub(crate) struct DeviceColumnBlocks<T> {
 }
 
 impl<T: DeviceReal> DeviceColumnBlocks<T> {
-    /// Converts a matrix that has entries; values that are stored at full width can be replaced with `new_values`.
+    /// Converts a matrix that has entries, `longest` of them in its longest row; values that are stored at full width can be
+    /// replaced with `new_values`.
     pub(crate) fn new(
-        a: &DeviceCsr<T>,
+        (a, longest): (&DeviceCsr<T>, usize),
         cut: ColumnBlockShape,
         (kind, new_values): (ValueKind<T>, bool),
         budget: &MemoryBudget,
@@ -86,12 +90,20 @@ impl<T: DeviceReal> DeviceColumnBlocks<T> {
         let ColumnBlockShape { col_blocks, block_cols } = cut;
         let parts = cut.parts(a.rows());
         check_parts(a.entries(), parts)?;
+        let mut first_entries = DeviceBuffer::uninitialized(device, parts)?;
         let mut of_parts = DeviceBuffer::<u32>::zeroed(device, parts + 1)?;
         let (rows, row_ptr, col_ind) = (a.rows() as u32, a.row_ptr.ptr(), a.col_ind.ptr());
         let (block_cols, col_blocks) = (block_cols as u32, col_blocks as u32);
-        let counts = of_parts.ptr_mut();
-        let args = ColumnBlockCounts { rows, block_cols, col_blocks, row_ptr, col_ind, counts };
-        // SAFETY: verified CSR arrays, a word for each row of each column block.
+        let args = ColumnBlockCounts {
+            rows,
+            block_cols,
+            col_blocks,
+            row_ptr,
+            col_ind,
+            first_entries: first_entries.ptr_mut(),
+            counts: of_parts.ptr_mut(),
+        };
+        // SAFETY: verified CSR arrays, two words for each row of each column block.
         unsafe { device.launch::<ColumnBlockCounts>(launch, &stream, args)? };
         scan(&mut of_parts, &stream)?;
         // The first part of each column block, and the end of the last.
@@ -118,6 +130,8 @@ impl<T: DeviceReal> DeviceColumnBlocks<T> {
         // SAFETY: ascending numbers of quads, a bit for each of them, a word for 32.
         unsafe { device.launch::<ColumnBlockEnds>(threads(device, parts)?, &stream, args)? };
         let mut col_offsets = DeviceBuffer::uninitialized(device, padded)?;
+        let warps_of_row = (longest / ENTRIES_OF_A_WARP).clamp(1, MOST_WARPS);
+        let launch = launch.with_grid_y(warps_of_row as u32);
         macro_rules! fill {
             ($entries:ident $(, $from:ident: $values:expr, $into:ident: $to:expr)?) => {{
                 let args = $entries {
@@ -126,6 +140,7 @@ impl<T: DeviceReal> DeviceColumnBlocks<T> {
                     col_blocks,
                     row_ptr,
                     col_ind,
+                    first_entries: first_entries.ptr(),
                     starts: of_parts.ptr(),
                     col_offsets: col_offsets.ptr_mut(),
                     $($from: $values, $into: $to.ptr_mut(),)?

@@ -35,7 +35,7 @@ pub(super) fn on_device<T: DeviceReal>(problem: DeviceProblem<'_, T>) -> Planned
         return Ok(problem.boxed(Zero(rows, cols)));
     }
     let Some(cut) = ColumnBlockShape::of::<T>(device, cols) else {
-        let reason = format!("{cols} columns are more than shared memory holds in 32 blocks");
+        let reason = format!("{cols} columns are more than shared memory holds in 256 blocks");
         return Err(problem.unsupported(reason));
     };
     let ColumnBlockShape { col_blocks, block_cols } = cut;
@@ -47,7 +47,8 @@ pub(super) fn on_device<T: DeviceReal>(problem: DeviceProblem<'_, T>) -> Planned
         ValueKind::Equal(value) if !value.to_f64().is_finite() => ValueKind::Stored,
         kind => kind,
     };
-    let matrix = DeviceColumnBlocks::new(&a.csr, cut, (kind, a.new_values), budget)?;
+    let matrix =
+        DeviceColumnBlocks::new((&a.csr, a.stats.longest_row), cut, (kind, a.new_values), budget)?;
     let launch = problem
         .launch(matrix.chunks.len(), 1, BLOCK)?
         .with_shared_bytes(csr_column_blocks_shared_bytes::<T>(block_cols as u32));

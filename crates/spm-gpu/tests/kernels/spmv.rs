@@ -277,15 +277,15 @@ fn padding_of_column_blocks_counts_for_nothing_f64() {
     column_blocks_with_padding::<f64>();
 }
 
-/// Rows that go through many warps and through the chunk of a block, between short and empty ones, in one column block and in
-/// three.
+/// Rows that go through many warps and through the chunk of a block, between short and empty ones, in one column block, in
+/// three and in more than a warp has lanes.
 #[test]
 fn long_parts_of_column_blocks_go_through_warps_and_chunks() {
     let kernel = spmv::find::<f64>("csr-column-blocks").unwrap();
     let blocks = EmulatedDevice { multiprocessors: 7, ..EmulatedDevice::default() };
     let device = Device::emulated_as(EmulatorOptions::default(), blocks);
     let rows = 60;
-    for (distance, cols) in [(1, 6000), (11, 66_000)] {
+    for (distance, cols) in [(1, 6000), (11, 66_000), (230, 1_200_000)] {
         let lengths = (0..rows).map(|row| [3000, 1, 0, 700, 5000, 17][row % 6]);
         let (mut row_ptr, mut columns) = (vec![0], Vec::new());
         for (row, length) in lengths.enumerate() {
