@@ -215,15 +215,10 @@ pub(crate) fn on_device<T: DeviceReal>(problem: DeviceProblem<'_, T>) -> Planned
     let blocks =
         if large && valued && !narrowed && !skewed { detect_blocks(&a.csr)? } else { None };
     let blocks = blocks.filter(|blocks| blocks.size > PAIRS);
-    // Threads that share a row pad it. SELL-P has an index of 16 bits for each entry, hardly any where columns follow each other.
-    let of_sellp = entries * (T::BYTES + size_of::<u16>()) as u64;
     if let Some(blocks) = blocks.filter(|blocks| blocks.padding_ratio <= FULL_BLOCKS) {
         // Nothing moves fewer bytes, and x is read a block at a time.
         match in_blocks(problem, blocks) {
-            Some((plan, label))
-                if longest <= EVEN * a.mean_row() as f64
-                    && plan.footprint().bytes_moved <= of_sellp + vectors =>
-            {
+            Some((plan, label)) if longest <= EVEN * a.mean_row() as f64 => {
                 return Ok(Chosen::boxed(plan, label));
             }
             Some((plan, label)) => race.enter_plan(label, Ok(plan)),
