@@ -61,6 +61,7 @@ pub mod scale;
 mod search;
 pub mod spmm;
 pub mod spmv;
+pub mod timing;
 pub mod transpose;
 pub mod vector;
 

@@ -4,6 +4,7 @@ use spm_gpu_kernels::device::shared::Pool;
 use spm_gpu_kernels::device::warp::{self, FULL_MASK};
 use spm_gpu_kernels::device::{DevicePtr, DevicePtrMut, Real, thread};
 use spm_gpu_kernels::emulator::{Defect, Emulator, EmulatorError, EmulatorOptions};
+use spm_gpu_kernels::timing::Hold;
 use spm_gpu_kernels::{Dim3, Kernel, KernelArgs};
 
 /// A kernel without arguments but one output, written by hand so that it can do wrong.
@@ -476,4 +477,15 @@ fn the_order_of_threads_depends_on_the_seed_and_on_nothing_else() {
     let mut threads = run(3)[1..].to_vec();
     threads.sort_unstable();
     assert_eq!(threads, (0..64).collect::<Vec<_>>());
+}
+
+#[test]
+fn a_stream_is_held_for_so_many_nanoseconds() {
+    let held = |nanoseconds| {
+        let start = thread::global_timer();
+        Emulator::default().launch::<Hold>(1, 1, 0, Hold { nanoseconds }).unwrap();
+        thread::global_timer().wrapping_sub(start)
+    };
+    assert!(held(50_000) >= 50_000);
+    assert!(held(0) >= 1000);
 }

@@ -3,7 +3,6 @@
 use spm_formats::convert::DetectedBlocks;
 use spm_formats::kernel::{ParameterSpec, PlanError, Value};
 
-use crate::convert::detect_blocks;
 use crate::plan::DeviceScalar;
 use crate::problem::DeviceProblem;
 
@@ -34,7 +33,7 @@ pub(crate) fn block_size<T: DeviceScalar>(
     problem: DeviceProblem<'_, T>,
 ) -> Result<usize, PlanError> {
     match problem.parameters.count(SIZE.name) {
-        0 => match detect_blocks(&problem.a.csr)? {
+        0 => match problem.a.blocks()? {
             Some(blocks) => Ok(blocks.size),
             None => Err(problem.unsupported("its entries do not form dense square blocks")),
         },

@@ -7,18 +7,19 @@ use spm_formats::kernel::{KernelInfo, Parameters, PlanError};
 use spm_formats::{CsrView, DenseShape};
 
 use crate::budget;
+use crate::convert::Survey;
 use crate::device::Device;
 use crate::launch::check_parameters;
 use crate::matrix::{DeviceCsr, check_counts};
 use crate::plan::{BoxedPlan, DeviceScalar, HostProductPlan, PlanOptions};
 use crate::problem::{DeviceProblem, HostProblem, Planned, Problem};
-use crate::source::Source;
+use crate::source::{Look, Source};
 
 /// Whether a kernel is planned on the host or on the device.
 #[derive(Debug, Clone, Copy)]
 enum Planner<T> {
     Host(fn(HostProblem<'_, T>) -> Planned<T>),
-    Device(fn(DeviceProblem<'_, T>) -> Planned<T>),
+    Device(Look<T>, fn(DeviceProblem<'_, T>) -> Planned<T>),
 }
 
 /// One entry of a registry; `O` is [`Spmv`] or [`Spmm`].
@@ -52,7 +53,16 @@ impl<T: DeviceScalar, O> ProductKernel<T, O> {
 
     /// A kernel that is planned on the device.
     pub(crate) fn device(info: KernelInfo, plan: fn(DeviceProblem<'_, T>) -> Planned<T>) -> Self {
-        Self::new(info, false, Planner::Device(plan))
+        Self::surveyed(info, |a, _| Survey::of_rows(a), plan)
+    }
+
+    /// The same, with all that is looked at before.
+    pub(crate) fn surveyed(
+        info: KernelInfo,
+        look: Look<T>,
+        plan: fn(DeviceProblem<'_, T>) -> Planned<T>,
+    ) -> Self {
+        Self::new(info, false, Planner::Device(look, plan))
     }
 
     /// A vendor kernel.
@@ -76,8 +86,8 @@ impl<T: DeviceScalar, O> ProductKernel<T, O> {
             Planner::Host(plan) => {
                 plan(Problem { info, device, a, dense, parameters, budget, new_values })
             }
-            Planner::Device(plan) => {
-                let a = &Source::upload(device, a, new_values)?;
+            Planner::Device(look, plan) => {
+                let a = &Source::upload(device, a, new_values, look)?;
                 plan(Problem { info, device, a, dense, parameters, budget, new_values })
             }
         })
@@ -90,12 +100,12 @@ impl<T: DeviceScalar, O> ProductKernel<T, O> {
         parameters: &Parameters,
         &PlanOptions { ref budget, new_values }: &PlanOptions,
     ) -> Option<Planned<T>> {
-        let Planner::Device(plan) = self.planner else { return None };
+        let Planner::Device(look, plan) = self.planner else { return None };
         let info = &self.info;
         Some(budget::within(info.id, budget, 0, || {
             check_parameters(info, parameters, a.device())?;
             dense.check::<T>((a.rows(), a.cols()))?;
-            let (a, device) = (&Source::shared(Arc::clone(a), new_values)?, a.device());
+            let (a, device) = (&Source::shared(Arc::clone(a), new_values, look)?, a.device());
             plan(Problem { info, device, a, dense, parameters, budget, new_values })
         }))
     }

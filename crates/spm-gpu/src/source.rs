@@ -3,10 +3,13 @@
 use std::cell::{OnceCell, RefCell};
 use std::sync::Arc;
 
+use spm_formats::convert::DetectedBlocks;
 use spm_formats::kernel::PlanError;
 use spm_formats::{CsrView, MemoryBudget};
 
-use crate::convert::{BsrBlocks, BsrOptions, DeviceBsr, DeviceDictionary, RowStats, ValueStats};
+use crate::convert::{
+    BsrBlocks, BsrOptions, DeviceBsr, DeviceDictionary, RowStats, Survey, ValueStats, detect_blocks,
+};
 use crate::device::Device;
 use crate::error::GpuError;
 use crate::matrix::{DeviceCsr, DeviceSell, check_counts};
@@ -22,6 +25,8 @@ pub(crate) struct Source<T> {
     pub(crate) is_shared: bool,
     /// See [`Source::values`].
     values: OnceCell<ValueStats<T>>,
+    /// See [`Source::blocks`].
+    blocks: OnceCell<Option<DetectedBlocks>>,
     /// See [`Source::dictionary`].
     dictionary: OnceCell<Option<DeviceDictionary<T>>>,
     /// The row pointers in host memory, for kernels that split rows there.
@@ -32,19 +37,45 @@ pub(crate) struct Source<T> {
     bsr: RefCell<Option<Arc<DeviceBsr<T>>>>,
 }
 
+/// Looks at a matrix; not at its values where the plan is for new ones.
+pub(crate) type Look<T> = fn(&DeviceCsr<T>, bool) -> Result<Survey<T>, PlanError>;
+
 impl<T: DeviceScalar> Source<T> {
-    /// Computes the statistics of the rows.
-    fn new(csr: Arc<DeviceCsr<T>>, new_values: bool, is_shared: bool) -> Result<Self, PlanError> {
+    fn new(
+        csr: Arc<DeviceCsr<T>>,
+        new_values: bool,
+        is_shared: bool,
+        look: Look<T>,
+    ) -> Result<Self, PlanError> {
         check_counts((csr.rows(), csr.cols()), csr.entries())?;
-        let stats = RowStats::of(&csr)?;
-        let (values, dictionary, row_ptr) = (OnceCell::new(), OnceCell::new(), OnceCell::new());
+        let Survey { rows: stats, values, blocks } = look(&csr, new_values)?;
+        let (values, blocks) = (
+            values.map_or_else(OnceCell::new, OnceCell::from),
+            blocks.map_or_else(OnceCell::new, OnceCell::from),
+        );
+        let (dictionary, row_ptr) = (OnceCell::new(), OnceCell::new());
         let (sell, bsr) = (RefCell::default(), RefCell::default());
-        Ok(Self { csr, stats, new_values, is_shared, values, dictionary, row_ptr, sell, bsr })
+        Ok(Self {
+            csr,
+            stats,
+            new_values,
+            is_shared,
+            values,
+            blocks,
+            dictionary,
+            row_ptr,
+            sell,
+            bsr,
+        })
     }
 
     /// Of a matrix that others use, too.
-    pub(crate) fn shared(csr: Arc<DeviceCsr<T>>, new_values: bool) -> Result<Self, PlanError> {
-        Self::new(csr, new_values, true)
+    pub(crate) fn shared(
+        csr: Arc<DeviceCsr<T>>,
+        new_values: bool,
+        look: Look<T>,
+    ) -> Result<Self, PlanError> {
+        Self::new(csr, new_values, true, look)
     }
 
     /// Verifies a matrix of the host and copies it to the device.
@@ -52,8 +83,9 @@ impl<T: DeviceScalar> Source<T> {
         device: &Device,
         a: CsrView<'_, T>,
         new_values: bool,
+        look: Look<T>,
     ) -> Result<Self, PlanError> {
-        Self::new(Arc::new(DeviceCsr::new(device, a)?), new_values, false)
+        Self::new(Arc::new(DeviceCsr::new(device, a)?), new_values, false, look)
     }
 
     /// What the values have in common, computed at the first call; nothing for a plan for new values.
@@ -66,6 +98,15 @@ impl<T: DeviceScalar> Source<T> {
         }
         let stats = if self.new_values { ValueStats::NONE } else { ValueStats::of(&self.csr)? };
         Ok(*self.values.get_or_init(|| stats))
+    }
+
+    /// The square blocks in which the matrix seems to take the fewest bytes, looked for at the first call.
+    pub(crate) fn blocks(&self) -> Result<Option<DetectedBlocks>, PlanError> {
+        if let Some(&blocks) = self.blocks.get() {
+            return Ok(blocks);
+        }
+        let blocks = detect_blocks(&self.csr)?;
+        Ok(*self.blocks.get_or_init(|| blocks))
     }
 
     /// The distinct values where a byte numbers them, looked for at the first call; nothing for a plan for new values.

@@ -4,11 +4,14 @@ use std::sync::{Arc, Condvar, Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
 use spm_formats::timing::{Sampling, Timing};
+use spm_gpu_kernels::timing as kernels;
 
 use crate::device::Device;
 use crate::error::GpuError;
+use crate::launch::Launch;
 use crate::memory::DeviceBuffer;
 use crate::plan::{BoxedPlan, DeviceScalar};
+use crate::rates::Rates;
 use crate::stream::{Event, Stream};
 
 /// How long the stream is held at most while a run is put into it: a library that waits for its
@@ -92,27 +95,73 @@ pub fn time_after(
     })
 }
 
-/// Times the candidates of `auto` on operands of zeros: where they are read depends on the matrix
-/// alone.
+/// Holds a stream as [`Gate`] does, by a kernel that runs for some time: a launch, where the thread of a host function
+/// takes 20 to 80 us. The mark behind a kernel may come late; batches are compared with each other only.
+#[derive(Debug)]
+struct Hold {
+    /// How long the kernel runs.
+    time: Duration,
+}
+
+impl Hold {
+    /// Of the first batch. The host launches one in less time, or it is launched again.
+    const FIRST: Duration = Duration::from_micros(30);
+    /// Times what a batch took that the next one is held.
+    const MARGIN: f64 = 1.25;
+
+    /// Puts into the stream what `enqueue` does, complete before it begins, and waits for it.
+    fn around(
+        &mut self,
+        stream: &Stream,
+        mut enqueue: impl FnMut() -> Result<(), GpuError>,
+    ) -> Result<(), GpuError> {
+        loop {
+            let (before, hold) = (Instant::now(), self.time.min(HOLD));
+            let args = kernels::Hold { nanoseconds: hold.as_nanos() as u32 };
+            // SAFETY: no arrays.
+            unsafe { stream.device().launch::<kernels::Hold>(Launch::new(1, 1), stream, args)? };
+            enqueue()?;
+            let host = before.elapsed();
+            stream.synchronize()?;
+            self.time = host.mul_f64(Self::MARGIN);
+            if host <= hold || hold == HOLD {
+                return Ok(());
+            }
+        }
+    }
+}
+
+/// Times the candidates of `auto` on an x of zeros: where it is read depends on the matrix alone.
 pub(crate) struct Clock<T> {
     x: DeviceBuffer<T>,
     y: DeviceBuffer<T>,
     stream: Stream,
+    /// Before and after a batch.
+    events: (Event, Event),
+    hold: Hold,
+    rates: Option<Rates>,
     /// Whether a batch was launched no faster than it ran: the next candidates' will be, too.
     host_bound: bool,
 }
 
 impl<T: DeviceScalar> Clock<T> {
-    /// With operands of these lengths.
-    pub(crate) fn new(device: &Device, x: usize, y: usize) -> Result<Self, GpuError> {
-        let (x, y) = (DeviceBuffer::zeroed(device, x)?, DeviceBuffer::zeroed(device, y)?);
-        Ok(Self { x, y, stream: Stream::of_planning(device)?, host_bound: false })
+    /// With operands of these lengths, for a device of these rates.
+    pub(crate) fn new(
+        device: &Device,
+        rates: Option<Rates>,
+        (x, y): (usize, usize),
+    ) -> Result<Self, GpuError> {
+        let (x, y) = (DeviceBuffer::zeroed(device, x)?, DeviceBuffer::uninitialized(device, y)?);
+        let (stream, events) =
+            (Stream::of_planning(device)?, (Event::new(device)?, Event::new(device)?));
+        let hold = Hold { time: Hold::FIRST };
+        Ok(Self { x, y, stream, events, hold, rates, host_bound: false })
     }
 
     /// Seconds of a product: of a batch in a row, behind the warm-up that they wait for, and the least
     /// of the batches. Without the host's part this takes a fraction of the time that [`time`] takes; a
-    /// batch that the host launches no faster than it runs is timed again, launched as a whole before it runs, as
-    /// are those of all later plans.
+    /// batch that the host launches no faster than it runs is timed again, held until it is launched as a whole, as
+    /// are those of all later plans; so is the first one if the device's rates say that it takes less than its launches.
     /// On the emulator nothing runs, and the time is what its device says
     /// ([`EmulatedDevice::seconds`](crate::EmulatedDevice::seconds)).
     pub(crate) fn time(
@@ -120,52 +169,64 @@ impl<T: DeviceScalar> Clock<T> {
         batches: Batches,
         plan: &mut BoxedPlan<T>,
     ) -> Result<f64, GpuError> {
-        if let Some(seconds) = self.stream.device().emulated_seconds() {
+        let device = self.stream.device();
+        if let Some(seconds) = device.emulated_seconds() {
             return Ok(seconds);
         }
-        let device = self.stream.device();
-        let events = (Event::new(device)?, Event::new(device)?);
+        let bytes = plan.footprint().bytes_moved;
+        let expected = self.rates.and_then(|rates| rates.time(bytes, device.info().l2_bytes));
+        let is_shorter = |launch| expected.is_some_and(|expected| expected < launch);
         let (mut least, mut total) = (Duration::MAX, Duration::ZERO);
         for batch in 0..batches.most {
             if batch > 0 && (self.host_bound || total >= batches.min_time) {
                 break;
             }
-            let held = batches.held || self.host_bound;
-            let (elapsed, host) = self.batch(batches, plan, &events, held)?;
+            let launch = self.warm_up(batches, plan)?;
+            self.host_bound |= batches.held || is_shorter(launch);
+            let (elapsed, host) = self.batch(batches, plan)?;
             least = least.min(elapsed);
             total += elapsed;
-            if !held && elapsed.as_secs_f64() < HOST_BOUND * host.as_secs_f64() {
+            if !self.host_bound && elapsed.as_secs_f64() < HOST_BOUND * host.as_secs_f64() {
                 self.host_bound = true;
-                least = least.min(self.batch(batches, plan, &events, true)?.0);
+                self.warm_up(batches, plan)?;
+                least = least.min(self.batch(batches, plan)?.0);
             }
         }
         Ok(least.as_secs_f64() / batches.runs as f64)
     }
 
-    /// The time of a batch on the device, and that of its launches on the host; `held`, if it is not to begin before
-    /// it is launched as a whole.
+    /// What a launch takes on the host. The first one of a kernel compiles it: not while the stream is held.
+    fn warm_up(&mut self, batches: Batches, plan: &mut BoxedPlan<T>) -> Result<Duration, GpuError> {
+        let before = Instant::now();
+        for _ in 0..batches.warm_up {
+            plan.launch(&self.x, &mut self.y, &self.stream)?;
+        }
+        Ok(before.elapsed() / batches.warm_up as u32)
+    }
+
+    /// The time of a batch on the device, and that of its launches on the host.
     fn batch(
         &mut self,
         batches: Batches,
         plan: &mut BoxedPlan<T>,
-        (start, stop): &(Event, Event),
-        held: bool,
     ) -> Result<(Duration, Duration), GpuError> {
-        let Self { x, y, stream, .. } = self;
-        // The first launch of a kernel compiles it, for which the driver may wait for the device: not behind a gate.
-        for _ in 0..batches.warm_up {
-            plan.launch(x, y, stream)?;
+        let Self { x, y, stream, events: (start, stop), hold, host_bound, .. } = self;
+        let mut host = Duration::ZERO;
+        let mut enqueue = || {
+            start.record(stream)?;
+            let before = Instant::now();
+            for _ in 0..batches.runs {
+                plan.launch(x, y, stream)?;
+            }
+            host = before.elapsed();
+            stop.record(stream)
+        };
+        if *host_bound {
+            hold.around(stream, enqueue)?;
+        } else {
+            enqueue()?;
+            stream.synchronize()?;
         }
-        let gate = held.then(|| Gate::close(stream)).transpose()?;
-        start.record(stream)?;
-        let before = Instant::now();
-        for _ in 0..batches.runs {
-            plan.launch(x, y, stream)?;
-        }
-        let host = before.elapsed();
-        stop.record(stream)?;
-        drop(gate);
-        stream.synchronize()?;
         Ok((stop.elapsed_since(start)?, host))
     }
 }
@@ -173,7 +234,7 @@ impl<T: DeviceScalar> Clock<T> {
 /// How long a candidate is timed.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Batches {
-    /// Runs before each batch.
+    /// Runs before each batch, at least one.
     pub(crate) warm_up: usize,
     /// Runs of a batch.
     pub(crate) runs: usize,

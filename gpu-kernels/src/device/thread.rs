@@ -37,6 +37,12 @@ pub fn index_1d() -> u32 {
     block_idx_x() * block_dim_x() + thread_idx_x()
 }
 
+/// The low half of the device's clock, in nanoseconds; it goes on in steps of up to a microsecond (`%globaltimer_lo`).
+#[inline(always)]
+pub fn global_timer() -> u32 {
+    backend::global_timer()
+}
+
 /// Waits for every thread of the block (`bar.sync 0`); orders shared and global memory among them.
 #[inline(always)]
 #[cfg_attr(not(target_arch = "nvptx64"), track_caller)]

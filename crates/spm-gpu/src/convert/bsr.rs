@@ -8,6 +8,7 @@ use spm_gpu_kernels::convert::{
     MOST_BLOCK_SIZE,
 };
 
+use super::stats::{Pairs, seen};
 use super::{NEW_VALUES, NOT_PLANNED, scan, threads, warps};
 use crate::error::GpuError;
 use crate::launch::{Launch, WARP};
@@ -29,31 +30,50 @@ pub(crate) fn detect_blocks<T: DeviceScalar>(
     if a.entries() == 0 {
         return Ok(None);
     }
-    let device = a.device();
-    let count = BLOCK_SIZES.len() * BSR_SAMPLE_WARPS as usize;
-    let mut seen = DeviceBuffer::uninitialized(device, count)?;
-    const { assert!(BLOCK_SIZES.len() <= size_of::<u64>()) };
-    let args = BsrSample {
-        rows: a.rows() as u32,
-        count: BLOCK_SIZES.len() as u32,
-        sizes: BLOCK_SIZES.iter().rev().fold(0, |sizes, &size| sizes << 8 | size as u64),
-        row_ptr: a.row_ptr.ptr(),
-        col_ind: a.col_ind.ptr(),
-        seen: seen.ptr_mut(),
-    };
-    let launch = warps(device, count)?;
-    // SAFETY: verified CSR arrays, a pair for each warp of each size.
-    unsafe { device.launch::<BsrSample>(launch, &Stream::of_planning(device)?, args)? };
-    let seen: Vec<[u32; 2]> = seen.to_vec()?;
-    let padding_ratio = |size: usize| {
-        let of_size = BLOCK_SIZES.iter().zip(seen.chunks(BSR_SAMPLE_WARPS as usize));
-        let samples = of_size.filter(|(of, _)| **of == size).flat_map(|(_, samples)| samples);
-        let [blocks, entries] = samples.fold([0, 0], |[blocks, entries], [b, e]| {
-            [blocks + u64::from(*b), entries + u64::from(*e)]
-        });
-        (blocks * (size * size) as u64) as f64 / entries as f64
-    };
-    Ok(best_blocks::<T>(padding_ratio))
+    let seen = seen(a, BlockSample::PAIRS, |stream, seen| BlockSample::enqueue(a, stream, seen))?;
+    Ok(BlockSample::best::<T>(&seen))
+}
+
+/// Blocks and entries of some block rows of each size.
+pub(super) enum BlockSample {}
+
+impl BlockSample {
+    /// One for each warp of each size.
+    pub(super) const PAIRS: usize = BLOCK_SIZES.len() * BSR_SAMPLE_WARPS as usize;
+
+    /// Enqueues what writes the pairs.
+    pub(super) fn enqueue<T: DeviceScalar>(
+        a: &DeviceCsr<T>,
+        stream: &Stream,
+        seen: Pairs,
+    ) -> Result<(), PlanError> {
+        const { assert!(BLOCK_SIZES.len() <= size_of::<u64>()) };
+        let args = BsrSample {
+            rows: a.rows() as u32,
+            count: BLOCK_SIZES.len() as u32,
+            sizes: BLOCK_SIZES.iter().rev().fold(0, |sizes, &size| sizes << 8 | size as u64),
+            row_ptr: a.row_ptr.ptr(),
+            col_ind: a.col_ind.ptr(),
+            seen: seen.first(Self::PAIRS),
+        };
+        let launch = warps(a.device(), Self::PAIRS)?;
+        // SAFETY: verified CSR arrays, room for a pair of each warp of each size.
+        unsafe { a.device().launch::<BsrSample>(launch, stream, args)? };
+        Ok(())
+    }
+
+    /// The size of the fewest bytes.
+    pub(super) fn best<T: DeviceScalar>(seen: &[[u32; 2]]) -> Option<DetectedBlocks> {
+        let padding_ratio = |size: usize| {
+            let of_size = BLOCK_SIZES.iter().zip(seen.chunks(BSR_SAMPLE_WARPS as usize));
+            let samples = of_size.filter(|(of, _)| **of == size).flat_map(|(_, samples)| samples);
+            let [blocks, entries] = samples.fold([0, 0], |[blocks, entries], [b, e]| {
+                [blocks + u64::from(*b), entries + u64::from(*e)]
+            });
+            (blocks * (size * size) as u64) as f64 / entries as f64
+        };
+        best_blocks::<T>(padding_ratio)
+    }
 }
 
 /// BSR with square blocks, the block rows of a warp together.

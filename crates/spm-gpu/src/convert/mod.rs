@@ -11,6 +11,7 @@ mod sellp;
 mod stats;
 mod values;
 
+use bsr::BlockSample;
 pub(crate) use bsr::{BsrBlocks, BsrOptions, DeviceBsr, detect_blocks};
 pub(crate) use column_blocks::{ColumnBlockShape, DeviceColumnBlocks};
 pub(crate) use diagonals::DeviceDia;
@@ -18,7 +19,7 @@ pub(crate) use dictionary::DeviceDictionary;
 pub(crate) use ell_columns::DeviceEllColumns;
 pub(crate) use segments::DeviceSegments;
 pub(crate) use sellp::{DeviceSellp, MeasuredSellp, SellpOptions, StoredValues};
-pub(crate) use stats::{RowStats, ValueStats};
+pub(crate) use stats::{RowStats, Survey, ValueStats};
 pub(crate) use values::{
     COMPRESSED, DeviceReducedValues, NEW_VALUES, NOT_PLANNED, ValueKind, ValuePositions,
     entry_numbers,

@@ -7,7 +7,7 @@ use spm_gpu_kernels::convert::{
 };
 
 use super::{
-    COMPRESSED, DeviceDictionary, DeviceReducedValues, ValueKind, ValuePositions, scan, warps,
+    COMPRESSED, DeviceDictionary, DeviceReducedValues, SCAN_BLOCK, ValueKind, ValuePositions, warps,
 };
 use crate::error::GpuError;
 use crate::launch::{Launch, WARP};
@@ -15,6 +15,7 @@ use crate::matrix::{DeviceCsr, DeviceMatrix, check_stored_elements};
 use crate::memory::DeviceBuffer;
 use crate::plan::DeviceReal;
 use crate::stream::Stream;
+use crate::transpose::Scan;
 
 /// Number of sizes measured for a chunk: stored elements, bases, offsets, fill words.
 const MEASURES: usize = 4;
@@ -105,6 +106,8 @@ impl<'a, T: DeviceReal> MeasuredSellp<'a, T> {
         let launch = warps(device, chunks)?;
         let mut sums = DeviceBuffer::<u32>::zeroed(device, MEASURES * chunks + 1)?;
         let mut modes = DeviceBuffer::<u32>::uninitialized(device, chunks)?;
+        // Allocated before anything runs that its memory might be waited for.
+        let mut scan = Scan::new(device, sums.len(), SCAN_BLOCK)?;
         let (rows, row_ptr) = (a.rows() as u32, a.row_ptr.ptr());
         let col_ind = a.col_ind.ptr();
         // The kernel adds up to 31 to a column.
@@ -134,7 +137,7 @@ impl<'a, T: DeviceReal> MeasuredSellp<'a, T> {
         };
         // SAFETY: verified CSR arrays, words for each chunk.
         unsafe { device.launch::<SellpMeasure>(launch, &stream, args)? };
-        let mut measured = totals(&mut sums, chunks, &stream)?;
+        let mut measured = totals(&mut scan, &mut sums, &stream)?;
         if !accept(measured[0] * WARP as u64)? {
             return Ok(None);
         }
@@ -144,7 +147,7 @@ impl<'a, T: DeviceReal> MeasuredSellp<'a, T> {
             args.diagonals = diagonals.into();
             // SAFETY: as above.
             unsafe { device.launch::<SellpMeasure>(launch, &stream, args)? };
-            measured = totals(&mut sums, chunks, &stream)?;
+            measured = totals(&mut scan, &mut sums, &stream)?;
         }
         let [elements, quads, units, fills] = measured;
         if quads >= 1 << 30 || units >= 1 << 30 {
@@ -310,17 +313,18 @@ fn check_sums(entries: usize, chunks: usize, lanes: usize) -> Result<(), PlanErr
     Err(PlanError::Unsupported { kernel: super::ID, reason })
 }
 
-/// Replaces all measured sizes of `chunks`, and one more word, by their exclusive sums; returns the
+/// Replaces all measured sizes of chunks, and one more word, by their exclusive sums; returns the
 /// total of each size.
 fn totals(
+    scan: &mut Scan,
     sums: &mut DeviceBuffer<u32>,
-    chunks: usize,
     stream: &Stream,
 ) -> Result<[u64; MEASURES], PlanError> {
+    let chunks = sums.len() / MEASURES;
     if chunks == 0 {
         return Ok([0; MEASURES]);
     }
-    scan(sums, stream)?;
+    scan.enqueue(sums, stream)?;
     let ends = sums.every(chunks)?;
     // The sums of all measures together may wrap, those of one do not.
     Ok(std::array::from_fn(|i| ends[i + 1].wrapping_sub(ends[i]).into()))

@@ -1,20 +1,89 @@
 //! Statistics of a matrix on the device, for the choice of a kernel.
 
+use spm_formats::convert::DetectedBlocks;
 use spm_formats::kernel::PlanError;
 use spm_gpu_kernels::convert as kernels;
 use spm_gpu_kernels::device::DevicePtrMut;
 
-use super::{BLOCK, threads};
-use crate::device::Device;
-use crate::error::GpuError;
-use crate::launch::{Launch, WARP};
+use super::{BLOCK, BlockSample, threads};
+use crate::launch::WARP;
 use crate::matrix::DeviceCsr;
 use crate::memory::DeviceBuffer;
 use crate::plan::{DeviceReal, DeviceScalar};
 use crate::stream::Stream;
 
 /// Blocks of the grid, at most; a power of two, as the kernel wants it.
-const BLOCKS: usize = 512;
+const BLOCKS: usize = 256;
+
+/// Room for pairs of words that kernels write for the host.
+pub(super) struct Pairs {
+    first: DevicePtrMut<[u32; 2]>,
+    count: usize,
+}
+
+impl Pairs {
+    /// Where they begin.
+    ///
+    /// # Panics
+    /// There is room for another number of pairs.
+    pub(super) fn first(self, count: usize) -> DevicePtrMut<[u32; 2]> {
+        assert_eq!(self.count, count, "room for other pairs");
+        self.first
+    }
+
+    /// The room for `count` pairs, and the rest.
+    fn split_at(self, count: usize) -> (Self, Self) {
+        let rest = self.count.checked_sub(count).expect("room for so many pairs");
+        let Self { first, .. } = self;
+        (Self { first, count }, Self { first: first.offset(count), count: rest })
+    }
+}
+
+/// What planning looks at in a matrix before it chooses a kernel: all of it in one trip to the device.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Survey<T> {
+    pub(crate) rows: RowStats,
+    /// If it was asked for.
+    pub(crate) values: Option<ValueStats<T>>,
+    /// If it was asked for: the dense blocks, if there are.
+    pub(crate) blocks: Option<Option<DetectedBlocks>>,
+}
+
+impl<T: DeviceScalar> Survey<T> {
+    /// Of the rows alone.
+    pub(crate) fn of_rows(a: &DeviceCsr<T>) -> Result<Self, PlanError> {
+        Ok(Self { rows: RowStats::of(a)?, values: None, blocks: None })
+    }
+
+    /// Of the rows, and of the values and dense blocks if these are asked for.
+    pub(crate) fn of(a: &DeviceCsr<T>, values: bool, blocks: bool) -> Result<Self, PlanError>
+    where
+        T: DeviceReal,
+    {
+        let of_rows = warps(a.rows());
+        let of_values = if values { warps(a.entries()) } else { 0 };
+        let of_blocks = if blocks { BlockSample::PAIRS } else { 0 };
+        let seen = seen(a, of_rows + of_values + of_blocks, |stream, seen| {
+            let (rows, seen) = seen.split_at(of_rows);
+            let (of_values, of_blocks) = seen.split_at(of_values);
+            RowStats::enqueue(a, stream, rows)?;
+            if values {
+                ValueStats::enqueue(a, stream, of_values)?;
+            }
+            if blocks {
+                BlockSample::enqueue(a, stream, of_blocks)?;
+            }
+            Ok(())
+        })?;
+        let (rows, seen) = seen.split_at(of_rows);
+        let (of_values, of_blocks) = seen.split_at(of_values);
+        Ok(Self {
+            rows: RowStats::from_pairs(rows),
+            values: values.then(|| ValueStats::from_pairs(a, of_values)).transpose()?,
+            blocks: blocks.then(|| BlockSample::best::<T>(of_blocks)),
+        })
+    }
+}
 
 /// Statistics of the rows that decide which kernels may be fast.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -26,15 +95,32 @@ pub(crate) struct RowStats {
 impl RowStats {
     /// Reads the row pointers once.
     pub(crate) fn of<T: DeviceScalar>(a: &DeviceCsr<T>) -> Result<Self, PlanError> {
+        let seen = seen(a, warps(a.rows()), |stream, seen| Self::enqueue(a, stream, seen))?;
+        Ok(Self::from_pairs(&seen))
+    }
+
+    /// Enqueues what writes a pair for each warp.
+    fn enqueue<T: DeviceScalar>(
+        a: &DeviceCsr<T>,
+        stream: &Stream,
+        seen: Pairs,
+    ) -> Result<(), PlanError> {
         let (rows, row_ptr) = (a.rows() as u32, a.row_ptr.ptr());
-        let seen = seen(a.device(), a.rows(), |launch, stream, seen| {
-            let args = kernels::RowStats { rows, row_ptr, seen };
-            // SAFETY: rows + 1 pointers, a pair for each warp of the launch.
-            unsafe { stream.device().launch::<kernels::RowStats>(launch, stream, args) }
-        })?;
+        let warps = warps(a.rows());
+        if warps == 0 {
+            return Ok(());
+        }
+        let args = kernels::RowStats { rows, row_ptr, seen: seen.first(warps) };
+        let launch = threads(a.device(), warps * WARP)?;
+        // SAFETY: rows + 1 pointers, room for a pair of each warp of the launch.
+        unsafe { a.device().launch::<kernels::RowStats>(launch, stream, args)? };
+        Ok(())
+    }
+
+    fn from_pairs(seen: &[[u32; 2]]) -> Self {
         let longest_row = seen.iter().map(|&[longest, _]| longest as usize).max().unwrap_or(0);
         let empty_rows = seen.iter().map(|&[_, empty]| empty as usize).sum();
-        Ok(Self { longest_row, empty_rows })
+        Self { longest_row, empty_rows }
     }
 }
 
@@ -53,15 +139,28 @@ impl<T: DeviceReal> ValueStats<T> {
 
     /// Reads the values once at most; not all of them where most are general.
     pub(crate) fn of(a: &DeviceCsr<T>) -> Result<Self, PlanError> {
+        let seen = seen(a, warps(a.entries()), |stream, seen| Self::enqueue(a, stream, seen))?;
+        Self::from_pairs(a, &seen)
+    }
+
+    /// Enqueues what writes a pair for each warp.
+    fn enqueue(a: &DeviceCsr<T>, stream: &Stream, seen: Pairs) -> Result<(), PlanError> {
         let (entries, values) = (a.entries() as u32, a.values.ptr());
-        if entries == 0 {
+        let warps = warps(a.entries());
+        if warps == 0 {
+            return Ok(());
+        }
+        let args = kernels::ValueStats { entries, values, seen: seen.first(warps) };
+        let launch = threads(a.device(), warps * WARP)?;
+        // SAFETY: that many values, room for a pair of each warp of the launch.
+        unsafe { a.device().launch::<kernels::ValueStats<T>>(launch, stream, args)? };
+        Ok(())
+    }
+
+    fn from_pairs(a: &DeviceCsr<T>, seen: &[[u32; 2]]) -> Result<Self, PlanError> {
+        if seen.is_empty() {
             return Ok(Self::NONE);
         }
-        let seen = seen(a.device(), a.entries(), |launch, stream, seen| {
-            let args = kernels::ValueStats { entries, values, seen };
-            // SAFETY: that many values, a pair for each warp of the launch.
-            unsafe { stream.device().launch::<kernels::ValueStats<T>>(launch, stream, args) }
-        })?;
         let are_equal = seen.iter().all(|&[other, _]| other == 0);
         Ok(Self {
             equal: are_equal.then(|| a.values.element(0)).transpose()?,
@@ -70,18 +169,18 @@ impl<T: DeviceReal> ValueStats<T> {
     }
 }
 
-/// The pairs that `launch` writes, one for each warp that looks at `items` items.
-fn seen(
-    device: &Device,
-    items: usize,
-    launch: impl FnOnce(Launch, &Stream, DevicePtrMut<[u32; 2]>) -> Result<(), GpuError>,
+/// The pairs, so many, that `enqueue` makes kernels write.
+pub(super) fn seen<T: DeviceScalar>(
+    a: &DeviceCsr<T>,
+    pairs: usize,
+    enqueue: impl FnOnce(&Stream, Pairs) -> Result<(), PlanError>,
 ) -> Result<Vec<[u32; 2]>, PlanError> {
-    let warps = warps(items);
-    if warps == 0 {
+    if pairs == 0 {
         return Ok(Vec::new());
     }
-    let mut seen = DeviceBuffer::uninitialized(device, warps)?;
-    launch(threads(device, warps * WARP)?, &Stream::of_planning(device)?, seen.ptr_mut())?;
+    let mut seen = DeviceBuffer::uninitialized(a.device(), pairs)?;
+    let room = Pairs { first: seen.ptr_mut(), count: pairs };
+    enqueue(&Stream::of_planning(a.device())?, room)?;
     Ok(seen.to_vec()?)
 }
 
@@ -96,8 +195,11 @@ fn warps(items: usize) -> usize {
 #[cfg(test)]
 mod tests {
     use spm_formats::Csr;
+    use spm_testing::generate;
 
     use super::*;
+    use crate::convert::detect_blocks;
+    use crate::device::Device;
 
     fn stats(lengths: &[usize], values: Vec<f64>) -> (RowStats, ValueStats<f64>) {
         let mut row_ptr = vec![0];
@@ -110,6 +212,22 @@ mod tests {
         let device = Device::emulated(Default::default());
         let a = DeviceCsr::new(&device, a.view()).unwrap();
         (RowStats::of(&a).unwrap(), ValueStats::of(&a).unwrap())
+    }
+
+    #[test]
+    fn one_trip_tells_what_three_do() {
+        let device = Device::emulated(Default::default());
+        for name in ["mesh2[n=9,unknowns=3]", "uniform[rows=900,cols=40,entries=800]"] {
+            let a = generate::named(name).unwrap().generate::<f64>().unwrap();
+            let a = DeviceCsr::new(&device, a.view()).unwrap();
+            let survey = Survey::of(&a, true, true).unwrap();
+            assert_eq!(survey.rows, RowStats::of(&a).unwrap());
+            assert_eq!(survey.values, Some(ValueStats::of(&a).unwrap()));
+            assert_eq!(survey.blocks, Some(detect_blocks(&a).unwrap()));
+            assert_eq!(survey.blocks.unwrap().is_some(), name.starts_with("mesh2"));
+            let of_rows = Survey::of_rows(&a).unwrap();
+            assert_eq!((of_rows.rows, of_rows.values, of_rows.blocks), (survey.rows, None, None));
+        }
     }
 
     #[test]

@@ -106,6 +106,7 @@ mod tests {
     use spm_testing::generate;
 
     use super::*;
+    use crate::convert::Survey;
     use crate::device::{Device, EmulatedDevice};
     use crate::matrix::DeviceCsr;
     use crate::source::Source;
@@ -156,7 +157,7 @@ mod tests {
             plan.choice().unwrap()
         };
         let copy = DeviceCsr::new(&device(&[]), a.view()).unwrap();
-        let source = Source::shared(Arc::new(copy), false).unwrap();
+        let source = Source::shared(Arc::new(copy), false, |a, _| Survey::of_rows(a)).unwrap();
         let candidates = candidates(&source, dense, &MemoryBudget::default());
         let labels: Vec<_> = candidates.into_iter().map(|candidate| candidate.label).collect();
         let [first, second, third] = &labels[..] else { panic!("{labels:?}") };

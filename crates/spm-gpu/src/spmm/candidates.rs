@@ -8,7 +8,6 @@ use super::{
     sell_row_split, sell_thread_per_row,
 };
 use crate::blocks::{SIZE, is_as_estimated};
-use crate::convert::detect_blocks;
 use crate::device::Device;
 use crate::launch::WARP;
 use crate::plan::DeviceReal;
@@ -358,7 +357,7 @@ fn sells<T: DeviceReal>(a: &Source<T>, sigma: usize, most: f64, budget: &MemoryB
 /// Makes BSR of the matrix if it has dense blocks, and returns their size. Without memory for it there are the other
 /// kernels.
 fn blocks<T: DeviceReal>(a: &Source<T>, budget: &MemoryBudget) -> Option<usize> {
-    let blocks = detect_blocks(&a.csr).ok()??;
+    let blocks = a.blocks().ok()??;
     let accept = |elements| is_as_estimated(blocks, elements, a.csr.entries());
     a.bsr_if(blocks.size, budget, accept).ok()??;
     Some(blocks.size)
@@ -372,6 +371,7 @@ mod tests {
     use spm_testing::{edge_cases, generate};
 
     use super::*;
+    use crate::convert::Survey;
     use crate::matrix::DeviceCsr;
     use crate::problem::Problem;
     use crate::spmm::auto;
@@ -386,7 +386,7 @@ mod tests {
     fn of_matrix(a: &Csr<f64>) -> Source<f64> {
         let device = Device::emulated(Default::default());
         let a = DeviceCsr::new(&device, a.view()).unwrap();
-        Source::shared(Arc::new(a), false).unwrap()
+        Source::shared(Arc::new(a), false, |a, _| Survey::of_rows(a)).unwrap()
     }
 
     fn of(a: &Source<f64>, k: usize, layout: Layout) -> Vec<Candidate<f64>> {
@@ -681,7 +681,7 @@ mod tests {
         });
         let a = edge_cases::with_entries::<f64>((64 * 3, 60), entries);
         let a = of_matrix(&convert::coo_to_csr(&a));
-        assert_eq!(detect_blocks(&a.csr).unwrap().unwrap().size, 3);
+        assert_eq!(a.blocks().unwrap().unwrap().size, 3);
         assert_eq!(blocks(&a, &budget), None);
     }
 }

@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use spm_formats::MemoryBudget;
 use spm_formats::convert::DetectedBlocks;
-use spm_formats::kernel::{KernelInfo, ParameterSpec, Parameters, Value};
+use spm_formats::kernel::{KernelInfo, ParameterSpec, Parameters, PlanError, Value};
 use spm_gpu_kernels::spmv::MOST_DIAGONALS;
 
 use super::parameters::{CODES, SINGLE_VALUES, fitting_lanes};
@@ -14,8 +14,9 @@ use super::{
     csr_subwarp_per_row, dia_thread_per_row, sell, sellp,
 };
 use crate::blocks::{SIZE, is_as_estimated};
-use crate::convert::{ColumnBlockShape, detect_blocks};
+use crate::convert::{ColumnBlockShape, Survey};
 use crate::launch::WARP;
+use crate::matrix::DeviceCsr;
 use crate::plan::{BoxedPlan, DeviceReal, DeviceScalar};
 use crate::problem::{DeviceProblem, Planned, Problem};
 use crate::race::{Candidate, Chosen, Race};
@@ -150,6 +151,19 @@ impl Forms {
     }
 }
 
+/// Whether the launch takes little of the time.
+fn is_large<T: DeviceScalar>(a: &DeviceCsr<T>) -> bool {
+    a.entries() >= FEW_ENTRIES * a.device().info().resident_threads()
+}
+
+/// What [`on_device`] asks for first.
+pub(crate) fn look<T: DeviceReal>(
+    a: &DeviceCsr<T>,
+    new_values: bool,
+) -> Result<Survey<T>, PlanError> {
+    Survey::of(a, !new_values, is_large(a))
+}
+
 pub(crate) fn on_device<T: DeviceReal>(problem: DeviceProblem<'_, T>) -> Planned<T> {
     let Problem { a, parameters, .. } = problem;
     let (rows, cols) = (a.csr.rows(), a.csr.cols());
@@ -162,7 +176,7 @@ pub(crate) fn on_device<T: DeviceReal>(problem: DeviceProblem<'_, T>) -> Planned
     let forms = Forms { compact, codes, single: parameters.switch(SINGLE_VALUES.name) };
     let longest = a.stats.longest_row as f64;
     let skewed = longest > SKEWED * (a.csr.entries() as f64 / rows.max(1) as f64).max(4.0);
-    let large = a.csr.entries() >= FEW_ENTRIES * problem.device.info().resident_threads();
+    let large = is_large(&a.csr);
     let lanes = fitting_lanes(a.mean_row());
     let l2_bytes = problem.device.info().l2_bytes;
     let vectors = ((rows + cols) * T::BYTES) as u64;
@@ -212,8 +226,7 @@ pub(crate) fn on_device<T: DeviceReal>(problem: DeviceProblem<'_, T>) -> Planned
         }
     }
     // Dense blocks hold values at full width only.
-    let blocks =
-        if large && valued && !narrowed && !skewed { detect_blocks(&a.csr)? } else { None };
+    let blocks = if large && valued && !narrowed && !skewed { a.blocks()? } else { None };
     let blocks = blocks.filter(|blocks| blocks.size > PAIRS);
     if let Some(blocks) = blocks.filter(|blocks| blocks.padding_ratio <= FULL_BLOCKS) {
         // Nothing moves fewer bytes, and x is read a block at a time.
@@ -416,7 +429,7 @@ pub(crate) fn complex<T: DeviceScalar>(problem: DeviceProblem<'_, T>) -> Planned
     let (rows, entries) = (a.csr.rows(), a.csr.entries());
     let longest = a.stats.longest_row as f64;
     let skewed = longest > SKEWED * (entries as f64 / rows.max(1) as f64).max(4.0);
-    let large = entries >= FEW_ENTRIES * problem.device.info().resident_threads();
+    let large = is_large(&a.csr);
     let lanes = fitting_lanes(a.mean_row());
     let subwarp = |lanes: usize| {
         let lanes = Value::Choice(LANE_CHOICES[lanes.ilog2() as usize]);
@@ -432,7 +445,7 @@ pub(crate) fn complex<T: DeviceScalar>(problem: DeviceProblem<'_, T>) -> Planned
     }
     if large
         && !skewed
-        && let Some(blocks) = detect_blocks(&a.csr)?
+        && let Some(blocks) = a.blocks()?
         && let Some((plan, label)) = in_blocks(problem, blocks)
     {
         race.enter_plan(label, Ok(plan));

@@ -77,7 +77,7 @@ kernel::registry! {
         SpmvKernel::device(csr_ell_columns::INFO, csr_ell_columns::on_device),
         SpmvKernel::device(dia_thread_per_row::INFO, dia_thread_per_row::on_device),
         SpmvKernel::device(bsr_subwarp_per_row::INFO, bsr_subwarp_per_row::on_device),
-        SpmvKernel::device(auto::INFO, auto::on_device),
+        SpmvKernel::surveyed(auto::INFO, auto::look, auto::on_device),
         SpmvKernel::baseline(cusparse::spmv::CSR_ALG1, cusparse::spmv::csr_alg1),
         SpmvKernel::baseline(cusparse::spmv::CSR_ALG2, cusparse::spmv::csr_alg2),
         SpmvKernel::baseline(cusparse::spmv::SELL, cusparse::spmv::sell),

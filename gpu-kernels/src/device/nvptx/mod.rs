@@ -98,6 +98,17 @@ special_registers!(
 );
 
 #[inline(always)]
+pub(super) fn global_timer() -> u32 {
+    let nanoseconds: u32;
+    // SAFETY: reads a register; not `pure`, so that every call counts.
+    unsafe {
+        asm!("mov.u32 {0}, %globaltimer_lo;", out(reg32) nanoseconds,
+            options(nomem, nostack, preserves_flags));
+    }
+    nanoseconds
+}
+
+#[inline(always)]
 pub(super) fn sync_threads() {
     llvm_sync_threads(0);
 }
