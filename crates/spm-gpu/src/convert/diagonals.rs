@@ -36,9 +36,8 @@ pub(crate) struct DeviceDia<T> {
 }
 
 impl<T: DeviceReal> DeviceDia<T> {
-    /// Converts. `None` for a matrix with more diagonals than the kernel takes or without any, with
-    /// rows whose columns do not ascend, or of too large a size, or if `accept` refuses the number
-    /// of stored elements.
+    /// Converts. `None` for a matrix with more diagonals than the kernel takes or without any, or of
+    /// too large a size, or if `accept` refuses the number of stored elements.
     pub(crate) fn new(
         csr: Arc<DeviceCsr<T>>,
         single: bool,

@@ -104,7 +104,7 @@ impl<T: DeviceScalar> DeviceHll<T> {
     /// Copies it to host memory.
     ///
     /// # Errors
-    /// A device that fails; a row whose columns do not ascend, which CSR may have, and HLL not.
+    /// A device that fails.
     pub fn to_host(&self) -> Result<Hll<T>, PlanError> {
         let shape = (self.rows, self.cols);
         let [lengths, columns] = [&self.row_lengths, &self.col_ind].map(DeviceBuffer::to_vec);
@@ -180,7 +180,7 @@ impl<T: DeviceScalar> DeviceSell<T> {
     /// Copies it to host memory.
     ///
     /// # Errors
-    /// A device that fails; a row whose columns do not ascend, which CSR may have, and SELL not.
+    /// A device that fails.
     pub fn to_host(&self) -> Result<Sell<T>, PlanError> {
         let permutation = match &self.permutation {
             Some(permutation) => permutation.to_vec()?,

@@ -79,8 +79,7 @@ pub(super) fn on_device<T: DeviceReal>(problem: DeviceProblem<'_, T>) -> Planned
     })?;
     plan.ok_or_else(|| {
         let reason = format!(
-            "only matrices on up to {MOST_DIAGONALS} diagonals, with ascending columns in each row \
-             and less than 2^32 places"
+            "only matrices on up to {MOST_DIAGONALS} diagonals, with less than 2^32 places"
         );
         problem.unsupported(reason)
     })
