@@ -45,10 +45,10 @@ const COMPACT: ParameterSpec = ParameterSpec::on(
 
 /// Rows of a window that SELL-P sorts: those of a block, so that its sums go to neighbouring rows.
 const WINDOW: usize = 256;
-/// Bytes of SELL-P per byte of CSR up to which it is the fastest outside the cache, and up to which it may be: the
-/// segmented sum takes the time of CSR's bytes.
+/// Bytes of SELL-P per byte of CSR up to which it is the fastest outside the cache; beyond, up to which it may be, of rows
+/// of about one length that have values: the segmented sum takes the time of CSR's bytes.
 const SHORTER: f64 = 0.9;
-const LONGER: f64 = 1.1;
+const AS_LONG: f64 = 1.0;
 /// The same inside the cache, where bytes count less.
 const LONGER_CACHED: f64 = 1.25;
 /// Stored elements per entry above which SELL-P is not a candidate, and up to which rows count as
@@ -64,7 +64,7 @@ const FULL_BLOCKS: f64 = 1.05;
 const PAIRS: usize = 2;
 /// Bytes of blocks with holes per byte of SELL-P up to which they may be faster.
 const OF_SLICED: f64 = 0.93;
-/// Longest row over mean row up to which BSR is not timed.
+/// Longest row over mean row up to which BSR is not timed, nor the segmented sum of columns alone.
 const EVEN: f64 = 2.0;
 /// Stored columns per entry up to which `csr-ell-columns` is faster than reading row pointers.
 const MOST_ELEMENTS: f64 = 6.0;
@@ -209,6 +209,9 @@ pub(crate) fn on_device<T: DeviceReal>(problem: DeviceProblem<'_, T>) -> Planned
     let mut padding = f64::INFINITY;
     // A matrix of equal or few values has no need of an array of them, which these formats have.
     let valued = !compact || (equal.is_none() && !codes);
+    // Outside the cache columns are all that is read of such a matrix.
+    let columns_alone = !cached && compact && equal.is_some();
+    let even = longest <= EVEN * a.mean_row() as f64;
     let few_diagonals = longest <= f64::from(MOST_DIAGONALS)
         && rows as f64 * longest <= MOST_PLACES * a.csr.entries() as f64;
     let narrowed = forms.single && a.values()?.single;
@@ -231,7 +234,7 @@ pub(crate) fn on_device<T: DeviceReal>(problem: DeviceProblem<'_, T>) -> Planned
     if let Some(blocks) = blocks.filter(|blocks| blocks.padding_ratio <= FULL_BLOCKS) {
         // Nothing moves fewer bytes, and x is read a block at a time.
         match in_blocks(problem, blocks) {
-            Some((plan, label)) if longest <= EVEN * a.mean_row() as f64 => {
+            Some((plan, label)) if even => {
                 return Ok(Chosen::boxed(plan, label));
             }
             Some((plan, label)) => race.enter_plan(label, Ok(plan)),
@@ -263,7 +266,11 @@ pub(crate) fn on_device<T: DeviceReal>(problem: DeviceProblem<'_, T>) -> Planned
         }
     }
     let of_csr = fewest.map_or(f64::INFINITY, |bytes| bytes as f64 / least as f64);
-    let longer = if cached { LONGER_CACHED } else { LONGER };
+    let longer = match () {
+        () if cached => LONGER_CACHED,
+        () if skewed || columns_alone => SHORTER,
+        () => AS_LONG,
+    };
     for of in sliced {
         padding = padding.min(of.padding);
         if of_csr <= longer {
@@ -280,7 +287,7 @@ pub(crate) fn on_device<T: DeviceReal>(problem: DeviceProblem<'_, T>) -> Planned
         race.enter_plan(label, Ok(plan));
     }
     let best_known =
-        (padding <= REGULAR_PADDING && of_csr <= 1.0) || (!cached && of_csr <= SHORTER);
+        if cached { padding <= REGULAR_PADDING && of_csr <= 1.0 } else { of_csr <= SHORTER };
     if best_known && race.best().is_some() && !is_far_from_bandwidth(&race, problem.budget) {
         return race.winner();
     }
@@ -315,12 +322,20 @@ pub(crate) fn on_device<T: DeviceReal>(problem: DeviceProblem<'_, T>) -> Planned
         {
             return Ok(plan);
         }
-    } else if !(large && (skewed || !cached)) {
+    } else if !large || (!skewed && (cached || columns_alone)) {
         // One long row among short ones holds up a launch that has a thread or a warp for it. Outside the cache the
-        // segmented sum reads the same bytes, without waiting for row pointers.
+        // segmented sum reads the same bytes, without waiting for row pointers; of columns alone they are few.
         let idle =
             rows * lanes < resident && lanes < WARP && a.mean_row() >= ENTRIES_TO_SHARE * lanes;
         let lanes = if idle { 2 * lanes } else { lanes };
+        if columns_alone
+            && even
+            && race.best().is_none()
+            && short_parts.is_none()
+            && let Ok(plan) = subwarp(lanes, forms).chosen(problem)
+        {
+            return Ok(plan);
+        }
         if !holds_up(lanes) {
             race.enter(subwarp(lanes, forms));
         }
@@ -339,7 +354,7 @@ pub(crate) fn on_device<T: DeviceReal>(problem: DeviceProblem<'_, T>) -> Planned
         }
     }
     let far = || padding > REGULAR_PADDING && is_far_from_bandwidth(&race, problem.budget);
-    if skewed || !cached || far() {
+    if skewed || !(cached || columns_alone && even) || far() {
         // One candidate needs no clock.
         if race.best().is_none()
             && short_parts.is_none()
