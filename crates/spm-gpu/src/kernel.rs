@@ -56,7 +56,7 @@ impl<T: DeviceScalar, O> ProductKernel<T, O> {
         Self::surveyed(info, |a, _| Survey::of_rows(a), plan)
     }
 
-    /// The same, with all that is looked at before.
+    /// The same; `look` is what is looked at in the matrix before it is planned.
     pub(crate) fn surveyed(
         info: KernelInfo,
         look: Look<T>,
