@@ -187,6 +187,11 @@ impl Device {
         *rates
     }
 
+    /// The rates, if they have been measured.
+    pub(crate) fn known_rates(&self) -> Option<Rates> {
+        *self.inner.rates.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
     /// Waits until everything given to the device is done.
     ///
     /// # Errors

@@ -7,7 +7,7 @@ use crate::device::Device;
 use crate::error::GpuError;
 use crate::memory::DeviceBuffer;
 use crate::plan::{BoxedPlan, DeviceProductPlan, DeviceScalar};
-use crate::problem::{DeviceProblem, Planned, Problem};
+use crate::problem::{DeviceProblem, Planned};
 use crate::stream::Stream;
 use crate::timing::Clock;
 
@@ -155,8 +155,7 @@ impl<'a, T: DeviceScalar> Race<'a, T> {
             Some(clock) => clock,
             none => {
                 let ((rows, cols), k) = (plan.shape(), self.problem.dense.k);
-                let Problem { device, budget, .. } = self.problem;
-                match Clock::new(device, device.rates(budget), (cols * k, rows * k)) {
+                match Clock::new(plan.device(), cols * k, rows * k) {
                     Ok(clock) => none.insert(clock),
                     // Without memory for the clock's operands the first candidate is taken.
                     Err(GpuError::OverBudget(_) | GpuError::OutOfMemory { .. }) => {

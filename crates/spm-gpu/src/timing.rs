@@ -11,7 +11,6 @@ use crate::error::GpuError;
 use crate::launch::Launch;
 use crate::memory::DeviceBuffer;
 use crate::plan::{BoxedPlan, DeviceScalar};
-use crate::rates::Rates;
 use crate::stream::{Event, Stream};
 
 /// How long the stream is held at most while a run is put into it: a library that waits for its
@@ -139,29 +138,24 @@ pub(crate) struct Clock<T> {
     /// Before and after a batch.
     events: (Event, Event),
     hold: Hold,
-    rates: Option<Rates>,
     /// Whether a batch was launched no faster than it ran: the next candidates' will be, too.
     host_bound: bool,
 }
 
 impl<T: DeviceScalar> Clock<T> {
-    /// With operands of these lengths, for a device of these rates.
-    pub(crate) fn new(
-        device: &Device,
-        rates: Option<Rates>,
-        (x, y): (usize, usize),
-    ) -> Result<Self, GpuError> {
+    /// With operands of these lengths.
+    pub(crate) fn new(device: &Device, x: usize, y: usize) -> Result<Self, GpuError> {
         let (x, y) = (DeviceBuffer::zeroed(device, x)?, DeviceBuffer::uninitialized(device, y)?);
         let (stream, events) =
             (Stream::of_planning(device)?, (Event::new(device)?, Event::new(device)?));
         let hold = Hold { time: Hold::FIRST };
-        Ok(Self { x, y, stream, events, hold, rates, host_bound: false })
+        Ok(Self { x, y, stream, events, hold, host_bound: false })
     }
 
     /// Seconds of a product: of a batch in a row, behind the warm-up that they wait for, and the least
     /// of the batches. Without the host's part this takes a fraction of the time that [`time`] takes; a
     /// batch that the host launches no faster than it runs is timed again, held until it is launched as a whole, as
-    /// are those of all later plans; so is the first one if the device's rates say that it takes less than its launches.
+    /// are those of all later plans; so is the first one if the device's rates, once they are known, say that it takes less than its launches.
     /// On the emulator nothing runs, and the time is what its device says
     /// ([`EmulatedDevice::seconds`](crate::EmulatedDevice::seconds)).
     pub(crate) fn time(
@@ -174,7 +168,8 @@ impl<T: DeviceScalar> Clock<T> {
             return Ok(seconds);
         }
         let bytes = plan.footprint().bytes_moved;
-        let expected = self.rates.and_then(|rates| rates.time(bytes, device.info().l2_bytes));
+        let expected =
+            device.known_rates().and_then(|rates| rates.time(bytes, device.info().l2_bytes));
         let is_shorter = |launch| expected.is_some_and(|expected| expected < launch);
         let (mut least, mut total) = (Duration::MAX, Duration::ZERO);
         for batch in 0..batches.most {
