@@ -115,16 +115,24 @@ impl<T: DeviceScalar> Candidate<T> {
 /// Seconds of a candidate by the clock, given those of the best one so far.
 pub(crate) type Timed<T> = fn(&mut Clock<T>, f64, &mut BoxedPlan<T>) -> Result<f64, GpuError>;
 
-/// The comparison of plans for one problem. Of plans with the same time the last one wins: on the
-/// emulator all have, and the last candidate moves the fewest bytes.
+/// The comparison of plans for one problem. A plan that is never compared is never timed. Of plans with the same time the
+/// last one wins: on the emulator all have, and the last candidate moves the fewest bytes.
 pub(crate) struct Race<'a, T> {
     problem: DeviceProblem<'a, T>,
     time: Timed<T>,
-    /// Created for the first candidate.
+    /// Created for the first plan that is timed.
     clock: Option<Clock<T>>,
-    best: Option<(f64, BoxedPlan<T>, String)>,
+    best: Option<Entrant<T>>,
     /// Why a candidate has no plan or no time.
     refused: Option<PlanError>,
+}
+
+/// A plan in a race.
+struct Entrant<T> {
+    plan: BoxedPlan<T>,
+    label: String,
+    /// Of a product, if it has been timed: infinity where there was no memory for it.
+    seconds: Option<f64>,
 }
 
 impl<'a, T: DeviceScalar> Race<'a, T> {
@@ -132,18 +140,36 @@ impl<'a, T: DeviceScalar> Race<'a, T> {
         Self { problem, time, clock: None, best: None, refused: None }
     }
 
-    /// Seconds of the best candidate so far, with its plan.
-    pub(crate) fn best(&self) -> Option<(f64, &BoxedPlan<T>)> {
-        self.best.as_ref().map(|(seconds, plan, _)| (*seconds, plan))
+    /// Whether no candidate has a plan.
+    pub(crate) fn is_empty(&self) -> bool {
+        self.best.is_none()
     }
 
-    /// Plans and times a candidate; one that cannot be planned, or fails, is left out.
+    /// Seconds of the best candidate so far, with its plan. One that fails is left out.
+    pub(crate) fn best(&mut self) -> Option<(f64, &BoxedPlan<T>)> {
+        let mut best = self.best.take()?;
+        let seconds = match best.seconds {
+            Some(seconds) => seconds,
+            None => match self.seconds(f64::INFINITY, &mut best.plan) {
+                Ok(seconds) => seconds,
+                Err(error) => {
+                    self.refused = Some(error);
+                    return None;
+                }
+            },
+        };
+        let best = self.best.insert(Entrant { seconds: Some(seconds), ..best });
+        Some((seconds, &best.plan))
+    }
+
+    /// Plans a candidate and compares it with the best one so far; one that cannot be planned, or fails, is left out.
     pub(crate) fn enter(&mut self, candidate: Candidate<T>) {
         let plan = candidate.plan(self.problem);
         self.enter_plan(candidate.label, plan);
     }
 
-    /// Times a plan, which `label` names; one that could not be made, or fails, is left out.
+    /// Compares a plan, which `label` names, with the best one so far; one that could not be made, or fails, is left
+    /// out.
     pub(crate) fn enter_plan(&mut self, label: String, plan: Planned<T>) {
         if let Err(error) = plan.and_then(|plan| self.compare(label, plan)) {
             self.refused = Some(error);
@@ -151,27 +177,35 @@ impl<'a, T: DeviceScalar> Race<'a, T> {
     }
 
     fn compare(&mut self, label: String, mut plan: BoxedPlan<T>) -> Result<(), PlanError> {
+        let Some((least, _)) = self.best() else {
+            self.best = Some(Entrant { plan, label, seconds: None });
+            return Ok(());
+        };
+        let seconds = self.seconds(least, &mut plan)?;
+        // Without memory for the clock's operands the first candidate is taken.
+        if seconds <= least && seconds.is_finite() {
+            self.best = Some(Entrant { plan, label, seconds: Some(seconds) });
+        }
+        Ok(())
+    }
+
+    /// Seconds of a plan by the clock, given those of the best one so far; infinity without memory for the clock's
+    /// operands.
+    fn seconds(&mut self, least: f64, plan: &mut BoxedPlan<T>) -> Result<f64, PlanError> {
         let clock = match &mut self.clock {
             Some(clock) => clock,
             none => {
                 let ((rows, cols), k) = (plan.shape(), self.problem.dense.k);
                 match Clock::new(plan.device(), cols * k, rows * k) {
                     Ok(clock) => none.insert(clock),
-                    // Without memory for the clock's operands the first candidate is taken.
                     Err(GpuError::OverBudget(_) | GpuError::OutOfMemory { .. }) => {
-                        self.best.get_or_insert((f64::INFINITY, plan, label));
-                        return Ok(());
+                        return Ok(f64::INFINITY);
                     }
                     Err(error) => return Err(error.into()),
                 }
             }
         };
-        let least = self.best.as_ref().map_or(f64::INFINITY, |(seconds, ..)| *seconds);
-        let seconds = (self.time)(clock, least, &mut plan)?;
-        if seconds <= least {
-            self.best = Some((seconds, plan, label));
-        }
-        Ok(())
+        Ok((self.time)(clock, least, plan)?)
     }
 
     /// The plan of the fastest candidate.
@@ -180,7 +214,7 @@ impl<'a, T: DeviceScalar> Race<'a, T> {
     /// Why the last of the candidates was left out, if all of them were.
     pub(crate) fn winner(self) -> Planned<T> {
         match (self.best, self.refused) {
-            (Some((_, plan, label)), _) => Ok(Chosen::boxed(plan, label)),
+            (Some(best), _) => Ok(Chosen::boxed(best.plan, best.label)),
             (None, refused) => Err(refused.expect("there are candidates for every matrix")),
         }
     }

@@ -46,42 +46,65 @@ pub(super) fn global_timer() -> u32 {
     CALLS.fetch_add(1, Ordering::Relaxed).wrapping_mul(1000)
 }
 
+#[inline(always)]
 #[track_caller]
 pub(super) fn sync_threads() {
-    let at = Location::caller();
+    wait(Location::caller());
+}
+
+#[inline(never)]
+fn wait(at: &'static Location<'static>) {
     with_current(|block| block.sync_threads(at));
+}
+
+/// Not generic: compiled here, with the optimisation of this crate.
+#[inline(never)]
+fn warp_operation(
+    operation: Operation,
+    mask: u32,
+    value: u64,
+    (argument, width): (u32, u32),
+    at: &'static Location<'static>,
+) -> u64 {
+    with_current(|block| block.warp_operation(operation, mask, value, (argument, width), at))
 }
 
 pub(super) fn lane_id() -> u32 {
     with_current(|block| block.lane_id())
 }
 
+#[inline(always)]
 #[track_caller]
 fn vote(operation: Operation, mask: u32, value: u32) -> u32 {
     let at = Location::caller();
-    with_current(|block| block.warp_operation(operation, mask, u64::from(value), (0, 0), at) as u32)
+    warp_operation(operation, mask, u64::from(value), (0, 0), at) as u32
 }
 
+#[inline(always)]
 #[track_caller]
 pub(super) fn ballot(mask: u32, predicate: bool) -> u32 {
     vote(Operation::Ballot, mask, u32::from(predicate))
 }
 
+#[inline(always)]
 #[track_caller]
 pub(super) fn any(mask: u32, predicate: bool) -> bool {
     vote(Operation::Any, mask, u32::from(predicate)) != 0
 }
 
+#[inline(always)]
 #[track_caller]
 pub(super) fn all(mask: u32, predicate: bool) -> bool {
     vote(Operation::All, mask, u32::from(predicate)) != 0
 }
 
+#[inline(always)]
 #[track_caller]
 pub(super) fn match_any(mask: u32, value: u32) -> u32 {
     vote(Operation::MatchAny, mask, value)
 }
 
+#[inline(always)]
 #[track_caller]
 pub(super) fn sync_warp(mask: u32) {
     vote(Operation::Sync, mask, 0);
@@ -251,12 +274,11 @@ pub trait Shuffle: Copy {
 
 macro_rules! shuffle_method {
     ($name:ident, $mode:ident, $to:expr, $from:expr) => {
+        #[inline(always)]
         #[track_caller]
         fn $name(mask: u32, value: Self, argument: u32, width: u32) -> Self {
             let (at, operation) = (Location::caller(), Operation::Shuffle(ShuffleMode::$mode));
-            $from(with_current(|block| {
-                block.warp_operation(operation, mask, $to(value), (argument, width), at)
-            }))
+            $from(warp_operation(operation, mask, $to(value), (argument, width), at))
         }
     };
 }

@@ -274,7 +274,9 @@ impl Block<'_> {
         self.current.get() % LANES
     }
 
-    /// Yields to another thread; returns when this one is scheduled again.
+    /// Yields to another thread; returns when this one is scheduled again. Every return of a function that has been
+    /// left here is mispredicted: there should be few.
+    #[inline(always)]
     fn suspend(&self) {
         let yielder = self.threads[self.current.get() as usize].yielder.get();
         // SAFETY: set at the start of the coroutine that calls this, and valid until it ends.
@@ -299,7 +301,14 @@ impl Block<'_> {
         }
     }
 
+    #[inline(always)]
     pub(crate) fn sync_threads(&self, at: &'static Location<'static>) {
+        self.arrive_at_barrier(at);
+        self.suspend();
+    }
+
+    #[inline(never)]
+    fn arrive_at_barrier(&self, at: &'static Location<'static>) {
         self.step();
         let current = self.current.get();
         self.threads[current as usize].state.set(State::AtBarrier(at));
@@ -319,10 +328,10 @@ impl Block<'_> {
                 ready.push(index);
             }
         }
-        self.suspend();
     }
 
     /// Waits for the other lanes of `mask` in `operation`; returns this lane's result.
+    #[inline(always)]
     pub(crate) fn warp_operation(
         &self,
         operation: Operation,
@@ -331,6 +340,15 @@ impl Block<'_> {
         (argument, width): (u32, u32),
         at: &'static Location<'static>,
     ) -> u64 {
+        self.arrive(&Call { operation, mask, value, argument, width, at });
+        self.suspend();
+        self.threads[self.current.get() as usize].result.get()
+    }
+
+    /// Makes the current lane wait in `call`, which the last one to arrive completes.
+    #[inline(never)]
+    fn arrive(&self, call: &Call) {
+        let Call { operation, mask, at, .. } = *call;
         self.step();
         let current = self.current.get();
         let lane = current % LANES;
@@ -338,18 +356,14 @@ impl Block<'_> {
             let (operation, at) = (operation.name(), at.to_string());
             self.fail(Defect::NotInMask { operation, at, lane, mask });
         }
-        let call = Call { operation, mask, value, argument, width, at };
-        let thread = &self.threads[current as usize];
-        thread.state.set(State::InWarp(call));
+        self.threads[current as usize].state.set(State::InWarp(*call));
         let warp = &self.warps[(current / LANES) as usize];
         warp.waiting.set(warp.waiting.get() | 1 << lane);
         if warp.has_arrived(mask)
-            && let Err(found) = self.meet(current - lane, &call)
+            && let Err(found) = self.meet(current - lane, call)
         {
             self.defect.replace(Some(found));
         }
-        self.suspend();
-        thread.result.get()
     }
 
     /// Completes the operation of `call` in the warp that starts at thread `first`, in which its lanes

@@ -46,10 +46,6 @@ pub(super) fn on_device<T: DeviceReal>(problem: DeviceProblem<'_, T>) -> Planned
     if a.csr.entries() == 0 || dense.k == 0 {
         candidates.truncate(1);
     }
-    // One candidate needs no clock.
-    if candidates.len() == 1 {
-        return candidates.remove(0).chosen(problem);
-    }
     fastest(problem, candidates)
 }
 

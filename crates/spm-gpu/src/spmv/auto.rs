@@ -1,5 +1,8 @@
 //! `auto` for SpMV: times the kernels that suit the structure of the matrix.
 
+mod complex;
+mod sliced;
+
 use std::time::Duration;
 
 use spm_formats::MemoryBudget;
@@ -7,11 +10,13 @@ use spm_formats::convert::DetectedBlocks;
 use spm_formats::kernel::{KernelInfo, ParameterSpec, Parameters, PlanError, Value};
 use spm_gpu_kernels::spmv::MOST_DIAGONALS;
 
+pub(crate) use self::complex::{COMPLEX, complex};
+use self::sliced::{Sliced, sliced};
 use super::parameters::{CODES, SINGLE_VALUES, fitting_lanes};
-use super::sellp::{DIAGONALS, SORTED};
+use super::sellp::DIAGONALS;
 use super::{
     KERNEL, bsr_subwarp_per_row, csr_column_blocks, csr_ell_columns, csr_segmented_sum,
-    csr_subwarp_per_row, dia_thread_per_row, sell, sellp,
+    csr_subwarp_per_row, dia_thread_per_row,
 };
 use crate::blocks::{SIZE, is_as_estimated};
 use crate::convert::{ColumnBlockShape, Survey};
@@ -31,29 +36,18 @@ pub(crate) const INFO: KernelInfo = KernelInfo {
     ..KERNEL
 };
 
-/// Of a complex matrix, which is never compressed.
-pub(crate) const COMPLEX: KernelInfo = KernelInfo {
-    summary: "the fastest of the kernels that suit the structure of a complex matrix, found by timing them in planning",
-    parameters: &[],
-    ..INFO
-};
-
 const COMPACT: ParameterSpec = ParameterSpec::on(
     "compact",
     "allow lossless compression: equal values stored once, shorter column indices",
 );
 
-/// Rows of a window that SELL-P sorts: those of a block, so that its sums go to neighbouring rows.
-const WINDOW: usize = 256;
 /// Bytes of SELL-P per byte of CSR up to which it is the fastest outside the cache; beyond, up to which it may be, of rows
 /// of about one length that have values: the segmented sum takes the time of CSR's bytes.
 const SHORTER: f64 = 0.9;
 const AS_LONG: f64 = 1.0;
 /// The same inside the cache, where bytes count less.
 const LONGER_CACHED: f64 = 1.25;
-/// Stored elements per entry above which SELL-P is not a candidate, and up to which rows count as
-/// equally long.
-const LARGEST_PADDING: f64 = 1.6;
+/// Stored elements per entry up to which rows count as equally long.
 const REGULAR_PADDING: f64 = 1.1;
 /// Stored elements per entry up to which DIA is the fastest where the second-level cache holds it with x and y.
 const MOST_PLACES: f64 = 2.0;
@@ -156,6 +150,12 @@ fn is_large<T: DeviceScalar>(a: &DeviceCsr<T>) -> bool {
     a.entries() >= FEW_ENTRIES * a.device().info().resident_threads()
 }
 
+/// Whether a few rows have far more entries than the others.
+fn is_skewed<T: DeviceScalar>(a: &Source<T>) -> bool {
+    let mean = a.csr.entries() as f64 / a.csr.rows().max(1) as f64;
+    a.stats.longest_row as f64 > SKEWED * mean.max(4.0)
+}
+
 /// What [`on_device`] asks for first.
 pub(crate) fn look<T: DeviceReal>(
     a: &DeviceCsr<T>,
@@ -175,7 +175,7 @@ pub(crate) fn on_device<T: DeviceReal>(problem: DeviceProblem<'_, T>) -> Planned
     let codes = compact && !cached && equal.is_none() && a.dictionary()?.is_some();
     let forms = Forms { compact, codes, single: parameters.switch(SINGLE_VALUES.name) };
     let longest = a.stats.longest_row as f64;
-    let skewed = longest > SKEWED * (a.csr.entries() as f64 / rows.max(1) as f64).max(4.0);
+    let skewed = is_skewed(a);
     let large = is_large(&a.csr);
     let lanes = fitting_lanes(a.mean_row());
     let l2_bytes = problem.device.info().l2_bytes;
@@ -240,7 +240,7 @@ pub(crate) fn on_device<T: DeviceReal>(problem: DeviceProblem<'_, T>) -> Planned
             Some((plan, label)) => race.enter_plan(label, Ok(plan)),
             None => {}
         }
-        if race.best().is_some() && !is_far_from_bandwidth(&race, problem.budget) {
+        if !is_far_from_bandwidth(&mut race, problem.budget) {
             return race.winner();
         }
     }
@@ -288,7 +288,7 @@ pub(crate) fn on_device<T: DeviceReal>(problem: DeviceProblem<'_, T>) -> Planned
     }
     let best_known =
         if cached { padding <= REGULAR_PADDING && of_csr <= 1.0 } else { of_csr <= SHORTER };
-    if best_known && race.best().is_some() && !is_far_from_bandwidth(&race, problem.budget) {
+    if best_known && !is_far_from_bandwidth(&mut race, problem.budget) {
         return race.winner();
     }
 
@@ -300,10 +300,10 @@ pub(crate) fn on_device<T: DeviceReal>(problem: DeviceProblem<'_, T>) -> Planned
         && cut.is_some_and(|cut| {
             cut.col_blocks <= COL_BLOCKS && a.mean_row() >= BLOCK_ENTRIES * cut.col_blocks
         });
-    if long_parts && is_far_from_bandwidth(&race, problem.budget) {
+    if long_parts && is_far_from_bandwidth(&mut race, problem.budget) {
         race.enter(column_blocks());
         // Long rows anywhere in x: without blocks every gather goes to L2.
-        if race.best().is_some() {
+        if !race.is_empty() {
             return race.winner();
         }
     }
@@ -328,156 +328,37 @@ pub(crate) fn on_device<T: DeviceReal>(problem: DeviceProblem<'_, T>) -> Planned
         let idle =
             rows * lanes < resident && lanes < WARP && a.mean_row() >= ENTRIES_TO_SHARE * lanes;
         let lanes = if idle { 2 * lanes } else { lanes };
-        if columns_alone
-            && even
-            && race.best().is_none()
-            && short_parts.is_none()
-            && let Ok(plan) = subwarp(lanes, forms).chosen(problem)
-        {
-            return Ok(plan);
-        }
         if !holds_up(lanes) {
             race.enter(subwarp(lanes, forms));
         }
     }
     let value_bytes = if compact && equal.is_some() { 0 } else { value_bytes };
     let expected = short_parts.map(|cut| time_in_column_blocks(problem, cut, value_bytes));
-    let best = |race: &Race<'_, T>| race.best().map_or(0.0, |(seconds, _)| seconds);
-    let are_ahead_of = |best: f64| expected.is_some_and(|expected| expected < OF_BEST * best);
-    let before = best(&race);
-    let in_parts = are_ahead_of(before);
-    if in_parts {
+    let seconds = |race: &mut Race<'_, T>| race.best().map_or(0.0, |(seconds, _)| seconds);
+    let in_parts = |race: &mut Race<'_, T>| {
+        expected.is_some_and(|expected| expected < OF_BEST * seconds(race))
+    };
+    let parts_first = in_parts(&mut race);
+    if parts_first {
+        let before = seconds(&mut race);
         race.enter(column_blocks());
         // The segmented sum reads the bytes of the best before, and waits for the same gathers.
-        if best(&race) < OF_BEST * before {
+        if seconds(&mut race) < OF_BEST * before {
             return race.winner();
         }
     }
-    let far = || padding > REGULAR_PADDING && is_far_from_bandwidth(&race, problem.budget);
-    if skewed || !(cached || columns_alone && even) || far() {
-        // One candidate needs no clock.
-        if race.best().is_none()
-            && short_parts.is_none()
-            && let Ok(plan) = segmented_sum().chosen(problem)
-        {
-            return Ok(plan);
-        }
+    let far = |race: &mut Race<'_, T>| {
+        cached && padding > REGULAR_PADDING && is_far_from_bandwidth(race, problem.budget)
+    };
+    if skewed || !(cached || columns_alone && even) || far(&mut race) {
         race.enter(segmented_sum());
     }
-    if !in_parts && are_ahead_of(best(&race)) {
+    if !parts_first && in_parts(&mut race) {
         race.enter(column_blocks());
     }
-    if race.best().is_none() {
+    if race.is_empty() {
         // More entries than the others number, or too little memory for one more format.
         race.enter(subwarp(lanes, forms));
-    }
-    race.winner()
-}
-
-/// A matrix that may be made to SELL-P.
-struct Sliced<'a, T> {
-    measured: sellp::Measured<'a, T>,
-    parameters: Parameters,
-    /// Stored elements per entry.
-    padding: f64,
-}
-
-impl<T: DeviceReal> Sliced<'_, T> {
-    /// Of the matrix.
-    fn bytes(&self) -> u64 {
-        self.measured.matrix.bytes()
-    }
-
-    /// Whether x is read almost in order.
-    fn is_regular(&self) -> bool {
-        self.measured.matrix.is_regular()
-    }
-
-    /// The label and the plan.
-    fn plan(self, problem: DeviceProblem<'_, T>) -> (String, Planned<T>) {
-        let label = sellp::INFO.label(&self.parameters);
-        (label, self.measured.plan(problem.with_kernel(&sellp::INFO, &self.parameters)))
-    }
-}
-
-/// SELL-P with rows in their order or sorted within windows: that of the fewer bytes, or both where x is read almost in
-/// order, as sorted rows do not, and where values take a byte, so that x counts more; none that stores too many elements.
-/// Without memory for it there are the other kernels.
-fn sliced<'a, T: DeviceReal>(
-    problem: DeviceProblem<'a, T>,
-    forms: Forms,
-    cached: bool,
-) -> Vec<Sliced<'a, T>> {
-    let entries = problem.a.csr.entries().max(1) as f64;
-    // Elements that take a byte for the value may be half empty.
-    let most = if forms.codes { 2.0 * LARGEST_PADDING } else { LARGEST_PADDING };
-    let stored_in = |padding: f64, sigma: usize| {
-        let parameters = forms.of(&sellp::INFO).with(SORTED.name, Value::Count(sigma));
-        let mut stored = f64::INFINITY;
-        let of_sellp = problem.with_kernel(&sellp::INFO, &parameters);
-        let measured = sellp::measured(problem.a, of_sellp, |elements| {
-            stored = elements as f64 / entries;
-            Ok(stored <= most && stored < padding)
-        });
-        let measured = measured.ok()??;
-        Some(Sliced { measured, parameters, padding: stored })
-    };
-    let in_order = stored_in(f64::INFINITY, 1);
-    let padding = in_order.as_ref().map_or(f64::INFINITY, |of| of.padding);
-    if cached || padding <= REGULAR_PADDING {
-        return in_order.into_iter().collect();
-    }
-    let sorted = stored_in(padding, WINDOW);
-    match (in_order, sorted) {
-        (Some(in_order), Some(sorted)) if in_order.is_regular() || forms.codes => {
-            vec![in_order, sorted]
-        }
-        (in_order, sorted) => {
-            in_order.into_iter().chain(sorted).min_by_key(Sliced::bytes).into_iter().collect()
-        }
-    }
-}
-
-/// The plan for [`COMPLEX`].
-pub(crate) fn complex<T: DeviceScalar>(problem: DeviceProblem<'_, T>) -> Planned<T> {
-    let Problem { a, budget, .. } = problem;
-    let (rows, entries) = (a.csr.rows(), a.csr.entries());
-    let longest = a.stats.longest_row as f64;
-    let skewed = longest > SKEWED * (entries as f64 / rows.max(1) as f64).max(4.0);
-    let large = is_large(&a.csr);
-    let lanes = fitting_lanes(a.mean_row());
-    let subwarp = |lanes: usize| {
-        let lanes = Value::Choice(LANE_CHOICES[lanes.ilog2() as usize]);
-        let set = [("threads-per-row", lanes)];
-        Candidate::with(&csr_subwarp_per_row::COMPLEX, &set, csr_subwarp_per_row::stored)
-    };
-    if !skewed && !large {
-        return subwarp(lanes).chosen(problem);
-    }
-    let mut race = Race::new(problem, |clock, _, plan| clock.time(TIMING, plan));
-    if large && matches!(a.sell_if(1, budget, |padding| padding <= REGULAR_PADDING), Ok(Some(_))) {
-        race.enter(Candidate::with(&sell::INFO, &[("sigma", Value::Count(1))], sell::on_device));
-    }
-    if large
-        && !skewed
-        && let Some(blocks) = a.blocks()?
-        && let Some((plan, label)) = in_blocks(problem, blocks)
-    {
-        race.enter_plan(label, Ok(plan));
-    }
-    // One long row among short ones holds up a launch that has a thread or a warp for it.
-    if !(skewed && large) {
-        let wider = (lanes < WARP).then_some(2 * lanes);
-        for lanes in [Some(lanes), wider].into_iter().flatten() {
-            race.enter(subwarp(lanes));
-        }
-    }
-    if skewed {
-        race.enter(Candidate::with(&csr_segmented_sum::COMPLEX, &[], csr_segmented_sum::complex));
-    }
-    if race.best().is_none() {
-        // More entries than the others number, or too little memory for one more format.
-        race.enter(subwarp(lanes));
     }
     race.winner()
 }
@@ -504,7 +385,7 @@ fn in_blocks<T: DeviceScalar>(
 }
 
 /// Whether the best so far leaves much of the device's bandwidth unused, as far as its rates are known.
-fn is_far_from_bandwidth<T: DeviceReal>(race: &Race<'_, T>, budget: &MemoryBudget) -> bool {
+fn is_far_from_bandwidth<T: DeviceReal>(race: &mut Race<'_, T>, budget: &MemoryBudget) -> bool {
     let Some((seconds, plan)) = race.best() else { return true };
     let (device, bytes) = (plan.device(), plan.footprint().bytes_moved);
     let rates = device.rates(budget);

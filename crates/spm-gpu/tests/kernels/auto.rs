@@ -242,7 +242,7 @@ fn beyond_the_cache_by_bytes() {
     expect_general("sellp", fewer, &[1e-3, 2e-3]);
     expect_general("csr-segmented-sum", fewer, &[2e-3, 1e-3]);
     // With a long row it is not timed either.
-    expect_general("csr-segmented-sum", "power[n=80000,extra=28000]", &[1e-3, 2e-3]);
+    expect_general("csr-segmented-sum", "power[n=70000,extra=24000]", &[1e-3, 2e-3]);
     // Columns alone: threads for each row, and segments beside them if rows are of different lengths.
     expect("csr-subwarp-per-row", more, Whole::Equal, &[2e-3, 1e-3]);
     let uneven = "kkt[n=150,constraints=80000]";
