@@ -98,7 +98,7 @@ fn fastest<T: DeviceScalar>(
 mod tests {
     use std::sync::Arc;
 
-    use spm_formats::{Layout, MemoryBudget};
+    use spm_formats::{Csr, Layout, MemoryBudget};
     use spm_testing::generate;
 
     use super::*;
@@ -129,6 +129,22 @@ mod tests {
         assert_eq!(choice(32, rows, &[3e-3, 2e-3, 1e-3]), "bsr-row-split[columns=4,size=4]");
         assert_eq!(choice(3, rows, &[3e-3, 2e-3]), "bsr-row-split[size=4]");
         assert_eq!(choice(8, columns, &[1e-3, 2e-3, 3e-3]), "bsr-row-split[columns=2,size=4]");
+    }
+
+    #[test]
+    fn one_candidate_is_not_timed() {
+        let next = |a: &Csr<f64>| {
+            let emulated = EmulatedDevice { seconds: vec![7.0, 8.0, 9.0], ..Default::default() };
+            let device = Device::emulated_as(Default::default(), emulated);
+            let kernel = crate::spmm::find::<f64>("auto").unwrap();
+            let (defaults, options) = (kernel.info.defaults(), Default::default());
+            let dense = DenseShape { k: 8, layout: Layout::ColumnMajor };
+            kernel.plan(&device, a.view(), dense, &defaults, &options).unwrap();
+            device.emulated_seconds()
+        };
+        assert_eq!(next(&Csr::empty(40, 30).unwrap()), Some(7.0));
+        let blocks = generate::named("mesh2[n=26,unknowns=4]").unwrap().generate().unwrap();
+        assert_ne!(next(&blocks), Some(7.0));
     }
 
     /// The fastest by the clock, which looks twice at what is short.
