@@ -5,7 +5,7 @@ use core::panic::Location;
 use core::sync::atomic::{AtomicU32, Ordering};
 
 use super::{Complex, Element};
-use crate::emulator::{Axis, Bytes, Defect, Operation, Path, ShuffleMode, with_current};
+use crate::emulator::{Axis, Bytes, Call, Defect, Operation, Path, ShuffleMode, with_current};
 
 macro_rules! from_bytes {
     ($type:ty, $bytes:expr) => {
@@ -59,14 +59,8 @@ fn wait(at: &'static Location<'static>) {
 
 /// Not generic: compiled here, with the optimisation of this crate.
 #[inline(never)]
-fn warp_operation(
-    operation: Operation,
-    mask: u32,
-    value: u64,
-    (argument, width): (u32, u32),
-    at: &'static Location<'static>,
-) -> u64 {
-    with_current(|block| block.warp_operation(operation, mask, value, (argument, width), at))
+fn warp_operation(call: &Call) -> u64 {
+    with_current(|block| block.warp_operation(call))
 }
 
 pub(super) fn lane_id() -> u32 {
@@ -76,8 +70,8 @@ pub(super) fn lane_id() -> u32 {
 #[inline(always)]
 #[track_caller]
 fn vote(operation: Operation, mask: u32, value: u32) -> u32 {
-    let at = Location::caller();
-    warp_operation(operation, mask, u64::from(value), (0, 0), at) as u32
+    let (value, at) = (u64::from(value), Location::caller());
+    warp_operation(&Call { operation, mask, value, argument: 0, width: 0, at }) as u32
 }
 
 #[inline(always)]
@@ -278,7 +272,7 @@ macro_rules! shuffle_method {
         #[track_caller]
         fn $name(mask: u32, value: Self, argument: u32, width: u32) -> Self {
             let (at, operation) = (Location::caller(), Operation::Shuffle(ShuffleMode::$mode));
-            $from(warp_operation(operation, mask, $to(value), (argument, width), at))
+            $from(warp_operation(&Call { operation, mask, value: $to(value), argument, width, at }))
         }
     };
 }

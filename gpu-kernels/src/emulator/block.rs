@@ -330,17 +330,10 @@ impl Block<'_> {
         }
     }
 
-    /// Waits for the other lanes of `mask` in `operation`; returns this lane's result.
+    /// Waits for the other lanes of the mask in `call`; returns this lane's result.
     #[inline(always)]
-    pub(crate) fn warp_operation(
-        &self,
-        operation: Operation,
-        mask: u32,
-        value: u64,
-        (argument, width): (u32, u32),
-        at: &'static Location<'static>,
-    ) -> u64 {
-        self.arrive(&Call { operation, mask, value, argument, width, at });
+    pub(crate) fn warp_operation(&self, call: &Call) -> u64 {
+        self.arrive(call);
         self.suspend();
         self.threads[self.current.get() as usize].result.get()
     }

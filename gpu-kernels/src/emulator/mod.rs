@@ -37,7 +37,7 @@ use heap::Heap;
 pub(crate) use heap::{Bytes, Path};
 use queue::Queues;
 use rng::Rng;
-pub(crate) use warp::{Operation, ShuffleMode};
+pub(crate) use warp::{Call, Operation, ShuffleMode};
 
 /// Options of the emulator.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

@@ -45,15 +45,15 @@ impl Operation {
 
 /// One lane's call of a warp operation.
 #[derive(Debug, Clone, Copy)]
-pub(super) struct Call {
-    pub(super) operation: Operation,
-    pub(super) mask: u32,
-    pub(super) value: u64,
+pub(crate) struct Call {
+    pub(crate) operation: Operation,
+    pub(crate) mask: u32,
+    pub(crate) value: u64,
     /// Delta, lane mask or source lane of a shuffle.
-    pub(super) argument: u32,
+    pub(crate) argument: u32,
     /// Segment width of a shuffle.
-    pub(super) width: u32,
-    pub(super) at: &'static Location<'static>,
+    pub(crate) width: u32,
+    pub(crate) at: &'static Location<'static>,
 }
 
 impl Call {
