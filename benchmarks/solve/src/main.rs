@@ -1,7 +1,7 @@
 //! The products of spm-sparse beside those of sprs, faer and nalgebra-sparse, planning included:
 //! `spm-solve WHAT [ROUNDS [MATRIX...]]`. See README.md of the folder above.
 //!
-//! WHAT is `solve`, `totals`, `products` or `model`. MATRIX is a Matrix Market file or a generator with its
+//! WHAT is `solve`, `totals`, `products`, `model` or `choice`. MATRIX is a Matrix Market file or a generator with its
 //! parameters.
 
 use std::error::Error;
@@ -11,6 +11,7 @@ use std::sync::Arc;
 use spm::{Csr, Operator};
 use spm_testing::generate;
 
+mod choice;
 mod model;
 mod peers;
 mod products;
@@ -59,7 +60,14 @@ fn main() -> Result<(), Box<dyn Error>> {
             model::head();
             model::run
         }
-        _ => return Err(format!("expected solve, totals, products or model, found {what}").into()),
+        "choice" => {
+            choice::head();
+            choice::run
+        }
+        _ => {
+            let expected = "expected solve, totals, products, model or choice";
+            return Err(format!("{expected}, found {what}").into());
+        }
     };
     for path in names {
         let is_file = Path::new(&path).is_file();

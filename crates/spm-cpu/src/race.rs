@@ -10,8 +10,11 @@ use crate::{PlanOptions, Threads};
 const SAMPLES: usize = 3;
 const FEW_SAMPLES: usize = 2;
 const TIME: f64 = 2e-4;
-/// Calls that take less are timed together.
+/// A call that takes more is timed in few samples, and compared in few rounds.
+const MEDIUM: f64 = 1e-4;
+/// Calls that take less are timed together, and in so many more samples before they are slow.
 const SHORT: f64 = 1e-5;
+const MORE_OF_SHORT: usize = 8;
 /// A call that takes more need not be repeated to see that it is slow; a shorter one may have been
 /// disturbed.
 const LONG: f64 = 1e-3;
@@ -29,7 +32,7 @@ const FINALISTS: usize = 3;
 const NEAR: f64 = 1.15;
 /// A call that takes less is compared once more, and one that takes more need not be repeated to be warm.
 const QUICK: f64 = 5e-3;
-/// Rounds of the last comparison, of calls that take up to [`TIME`] and of longer ones, and what a side of a round
+/// Rounds of the last comparison, of calls that take up to [`MEDIUM`] and of longer ones, and what a side of a round
 /// takes at least.
 const ROUNDS: usize = 4;
 const FEW_ROUNDS: usize = 2;
@@ -237,10 +240,10 @@ impl<P, C: Clock> Race<P, C> {
         (threads.clone(), all)
     }
 
-    /// Seconds that [`Race::finish`] may take.
-    pub(crate) fn remaining(&self) -> f64 {
-        let best = self.best();
-        last(best, self.of_serial.unwrap_or(best))
+    /// Seconds that [`Race::finish`] may take with one more candidate, where a call of the serial plan takes `serial`
+    /// seconds.
+    pub(crate) fn remaining(&self, serial: f64) -> f64 {
+        last(self.best(), serial, (self.finalists.len() + 1).min(FINALISTS))
     }
 
     /// Seconds of a call of the serial kernel, whose matrix the candidates have read.
@@ -325,21 +328,26 @@ pub(crate) fn trial(seconds: f64) -> f64 {
 
 /// Samples of a call that takes `seconds`, at least.
 fn samples(seconds: f64) -> usize {
-    if seconds > TIME { FEW_SAMPLES } else { SAMPLES }
+    if seconds > MEDIUM { FEW_SAMPLES } else { SAMPLES }
 }
 
-/// Seconds of the last comparison, where the best call takes `seconds` and the serial one `serial`.
-pub(crate) fn last(seconds: f64, serial: f64) -> f64 {
-    let of_serial = if serial > SLOW * seconds { 2.0 * serial } else { trial(serial) };
-    if seconds >= QUICK {
+/// Seconds of the last comparison of some finalists, where the best call takes `seconds` and the serial one `serial`.
+pub(crate) fn last(seconds: f64, serial: f64, finalists: usize) -> f64 {
+    // One that is far is called once.
+    let of_serial = match serial / seconds {
+        FAR.. => serial,
+        SLOW.. => 2.0 * serial,
+        _ => trial(serial),
+    };
+    if seconds >= QUICK || finalists == 1 && serial > NEAR * seconds {
         return of_serial;
     }
-    of_serial + (rounds(seconds) * FINALISTS) as f64 * (seconds + SIDE.max(seconds))
+    of_serial + (rounds(seconds) * finalists) as f64 * (seconds + SIDE.max(seconds))
 }
 
 /// Rounds of the last comparison, where the best call takes `seconds`.
 fn rounds(seconds: f64) -> usize {
-    if seconds > TIME { FEW_ROUNDS } else { ROUNDS }
+    if seconds > MEDIUM { FEW_ROUNDS } else { ROUNDS }
 }
 
 /// What the first call of a plan meets.
@@ -387,17 +395,31 @@ fn times(
             break;
         }
         left = false;
+        let mut best_so_far = best_way;
+        let is_alone = ways > 1 && fastest[1..].iter().all(|of| of.is_infinite());
         for (way, fastest) in fastest.iter_mut().enumerate() {
-            // Twice, lest something else took the core; the first calls of all ways may be slow.
+            // Where the first way is slow, the others are not looked at.
+            if fastest.is_infinite() && best_so_far.is_finite() && best_so_far > SLOW * best {
+                continue;
+            }
+            // Twice, lest something else took the core, and more often if calls are short or no other way tells; the
+            // first calls of all ways may be slow.
+            let more = match *fastest {
+                ..=SHORT => MORE_OF_SHORT,
+                ..=MEDIUM => 1,
+                _ => usize::from(is_alone),
+            };
             let calls = rounds + usize::from(way == 0);
-            let is_slow = calls >= 2 && *fastest > SLOW * best || *fastest > FAR * best;
-            let is_slow = is_slow || rounds >= 2 && *fastest > SLOW * best_way;
-            if is_slow && fastest.is_finite() && *fastest > TIME {
+            let is_slow = calls >= 2 + more && *fastest > SLOW * best
+                || calls > more && *fastest > FAR * best
+                || rounds >= 2 + more && *fastest > SLOW * best_way;
+            if is_slow && fastest.is_finite() {
                 continue;
             }
             let together = (SHORT / fastest.clamp(1e-8, SHORT)).ceil() as usize;
             let sample = timed(way, together);
             *fastest = fastest.min(sample / together as f64);
+            best_so_far = best_so_far.min(*fastest);
             (spent, left) = (spent + sample, true);
         }
         rounds += 1;
@@ -535,8 +557,8 @@ pub(crate) mod tests {
         // Less than LONG: twice, unless that is far.
         assert_eq!(took(500, &[300]), 3.0 * 300.0 + 2.0 * 500.0);
         assert_eq!(took(800, &[300]), 3.0 * 300.0 + 800.0);
-        // Up to TIME four calls of the best one.
-        assert_eq!(took(800, &[150]), 4.0 * 150.0 + 800.0);
+        // Up to MEDIUM four calls of the best one.
+        assert_eq!(took(800, &[90]), 4.0 * 90.0 + 800.0);
     }
 
     /// The number of threads of three that a race takes where a call takes so many microseconds.
@@ -584,14 +606,13 @@ pub(crate) mod tests {
         let took = |serial, candidates: &[u32]| race(serial, candidates).1;
         // Two calls in each round.
         assert_eq!(took(9000, &[300, 310]), (3.0 + 2.0 * 2.0) * 610.0 + 9000.0);
-        assert_eq!(took(9000, &[100, 105]), (4.0 + 4.0 * 2.0) * 205.0 + 9000.0);
+        assert_eq!(took(9000, &[90, 95]), (4.0 + 4.0 * 2.0) * 185.0 + 9000.0);
         let time = Cell::new(0.0);
         let mut race = Race::new(Driven(&time), 1);
-        assert!(race.remaining().is_infinite());
         let mut run = |_: &mut u32| {};
         race.keep(7, 1e-2, String::new);
         race.of_serial = Some(3e-2);
-        assert_eq!(race.remaining(), 2.0 * 3e-2);
+        assert_eq!(race.remaining(3e-2), 3e-2);
         assert!(!race.serial_leads(&mut run));
     }
 
@@ -611,7 +632,7 @@ pub(crate) mod tests {
         assert_eq!(finish(100, 105).0, 105);
         assert_eq!(finish(95, 105).0, 95);
         // Four rounds, with three calls of each plan before the one that counts; the serial one.
-        assert_eq!(finish(100, 105).1, 4.0 * 4.0 * 205.0 + 9000.0);
+        assert_eq!(finish(80, 85).1, 4.0 * 4.0 * 165.0 + 9000.0);
     }
 
     /// The first call counts where caches are warm.
@@ -630,6 +651,37 @@ pub(crate) mod tests {
         assert_eq!((calls(cold, 1e-3, 3.1e-3), calls(warm, 1e-3, 1.2e-3)), (1, 3));
         assert_eq!((calls(cold, 1e-4, 5e-4), calls(warm, 1e-4, 5e-4)), (2, 1));
         assert_eq!(calls(warm, 3e-4, 5e-4), 2);
+    }
+
+    /// The ways that are called, one after the other, and their times in microseconds, where the best plan so far takes
+    /// 100.
+    fn called(ways: [u32; 2]) -> (Vec<usize>, Vec<f64>) {
+        let (time, mut order) = (Cell::new(0.0), Vec::new());
+        let times = times(&mut Driven(&time), (1e-4, Caches::Cold), 2, |way, calls| {
+            order.push(way);
+            time.set(time.get() + calls as f64 * f64::from(ways[way]) * 1e-6);
+        });
+        (order, times.into_iter().map(|seconds| (seconds * 1e6).round()).collect())
+    }
+
+    #[test]
+    fn other_ways_are_timed_where_the_first_one_is_not_slow() {
+        assert_eq!(called([250, 110]), (vec![0, 0], vec![250.0, f64::INFINITY]));
+        assert_eq!(called([150, 110]), (vec![0, 0, 0], vec![150.0, f64::INFINITY]));
+        assert_eq!(called([120, 110]), (vec![0, 0, 1, 0, 1], vec![120.0, 110.0]));
+    }
+
+    #[test]
+    fn short_calls_are_timed_more_often_before_they_are_slow() {
+        let samples = |micros: f64| {
+            let (time, mut count) = (Cell::new(0.0), 0);
+            times(&mut Driven(&time), (micros * 1e-6 / 3.0, Caches::Cold), 1, |_, calls| {
+                count += 1;
+                time.set(time.get() + calls as f64 * micros * 1e-6);
+            });
+            count
+        };
+        assert_eq!((samples(200.0), samples(60.0), samples(6.0)), (2, 2, 2 + MORE_OF_SHORT - 1));
     }
 
     #[test]

@@ -36,9 +36,7 @@ impl Rates {
         let typical = Self::typical();
         let alone = Threads::new(1);
         let bytes = SIZES[SIZES.len() - 1];
-        let start = Instant::now();
-        let mut x = vec![1.0; (bytes / 8.0) as usize];
-        let fresh = bytes / start.elapsed().as_secs_f64();
+        let (mut x, fresh) = touched((bytes / 8.0) as usize, threads);
         let one = MemoryRates::measure(&mut x, &alone);
         let all = if threads.count() > 1 { MemoryRates::measure(&mut x, threads) } else { one };
         drop(x);
@@ -58,6 +56,20 @@ impl Rates {
         let sorted = sorted(&costs[Family::SellGathered as usize]);
         Self { threads: threads.count(), one, all, start, turn, short, sorted, fresh, costs }
     }
+}
+
+/// So many elements that the threads have written for the first time, and the bytes per second of that.
+fn touched(elements: usize, threads: &Threads) -> (Vec<f64>, f64) {
+    // The system gives zeroed memory when it is touched.
+    let mut x = vec![0.0; elements];
+    let (count, start) = (threads.count(), Instant::now());
+    let parts = Disjoint::new(&mut x);
+    threads.run(|part| {
+        // SAFETY: the parts do not overlap.
+        unsafe { parts.range(partition::even(elements, count, part)) }.fill(1.0);
+    });
+    let fresh = size_of_val(&*x) as f64 / start.elapsed().as_secs_f64();
+    (x, fresh)
 }
 
 /// Seconds that `work` takes for one of what it returns the reciprocal number of: the least of `rounds`.
@@ -313,22 +325,26 @@ fn costs() -> [Cost; Family::ALL.len()] {
         let (seconds, vector_gather) = best.expect("each family has a way to gather");
         let counts: Vec<[f64; 3]> = all.iter().map(|sample| sample.counts).collect();
         let [row, element, index] = solve(&counts, &seconds);
-        let planning =
-            samples(family, 4 * ENTRIES).into_iter().take(2).map(|Sample { a, .. }| {
-                let seconds = fastest(ROUNDS, || {
-                    match family {
-                        // Straight from CSR is a partition.
-                        Family::Csr => return 0.0,
-                        Family::Scatter => transpose_copy(&a, &options),
-                        _ => drop(black_box(plan(family, gathers(family)[0].0, &a, &options))),
-                    }
-                    1.0
-                });
-                ([a.rows() as f64, a.nnz() as f64, 0.0], seconds)
+        let planning = |Sample { a, .. }: Sample| {
+            let seconds = fastest(ROUNDS, || {
+                match family {
+                    // Straight from CSR is a partition.
+                    Family::Csr => return 0.0,
+                    Family::Scatter => transpose_copy(&a, &options),
+                    _ => drop(black_box(plan(family, gathers(family)[0].0, &a, &options))),
+                }
+                1.0
             });
-        let (counts, seconds): (Vec<_>, Vec<_>) = planning.unzip();
+            ([a.rows() as f64, a.nnz() as f64, 0.0], seconds)
+        };
+        let large = samples(family, 4 * ENTRIES).into_iter().take(2).map(planning);
+        let (counts, mut seconds): (Vec<_>, Vec<_>) = large.unzip();
+        // The same rows, but fewer.
+        let (fewer, small) = planning(samples(family, ENTRIES).swap_remove(0));
+        let plan_start = intercept((fewer[1], small), (counts[0][1], seconds[0]));
+        seconds.iter_mut().for_each(|seconds| *seconds -= plan_start);
         let [plan_row, plan, _] = solve(&counts, &seconds);
-        Cost { row, element, index, plan_row, plan, vector_gather }
+        Cost { row, element, index, plan_start, plan_row, plan, vector_gather }
     })
 }
 
@@ -431,6 +447,11 @@ fn solve(counts: &[[f64; 3]], seconds: &[f64]) -> [f64; 3] {
     }
 }
 
+/// What of the seconds of two works does not grow with their sizes, the smaller one first.
+fn intercept((size, seconds): (f64, f64), (large, of_large): (f64, f64)) -> f64 {
+    ((seconds * large - of_large * size) / (large - size)).clamp(0.0, seconds.min(of_large))
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -448,6 +469,10 @@ mod tests {
         let seconds =
             three.map(|[rows, elements, indices]| 3.0 * rows + 2.0 * elements + 5.0 * indices);
         assert!(near(solve(&three, &seconds), [3.0, 2.0, 5.0]), "{:?}", solve(&three, &seconds));
+        // 3 and 2 for each; one that is not below 0, one that is not above the whole.
+        assert!((intercept((10.0, 23.0), (40.0, 83.0)) - 3.0).abs() < 1e-9);
+        assert_eq!(intercept((10.0, 20.0), (40.0, 90.0)), 0.0);
+        assert_eq!(intercept((10.0, 20.0), (40.0, 10.0)), 10.0);
     }
 
     #[test]

@@ -38,8 +38,9 @@ pub(crate) struct Cost {
     pub(crate) element: f64,
     /// Of a stored column index.
     pub(crate) index: f64,
-    /// Planning, of a row and of an entry: the time of all threads of the rayon pool, without that of
+    /// Planning, of itself, of a row and of an entry: the time of all threads of the rayon pool, without that of
     /// memory that is touched for the first time.
+    pub(crate) plan_start: f64,
     pub(crate) plan_row: f64,
     pub(crate) plan: f64,
     /// Whether elements of x are loaded by vector gathers.
@@ -124,7 +125,7 @@ pub struct Rates {
     /// Seconds that a row costs more if rows are sorted by length: its sum is stored by itself, and the rows
     /// of a vector are no neighbours.
     sorted: f64,
-    /// Bytes per second of memory that is written for the first time.
+    /// Bytes per second of memory that all threads write for the first time.
     fresh: f64,
     costs: [Cost; Family::ALL.len()],
 }
@@ -135,8 +136,8 @@ impl Rates {
     pub const fn typical() -> Self {
         const fn cost(row: f64, element: f64, index: f64, plan: f64) -> Cost {
             // Straight from CSR nothing is planned.
-            let plan_row = if plan > 0.0 { 10e-9 } else { 0.0 };
-            Cost { row, element, index, plan_row, plan, vector_gather: true }
+            let (plan_start, plan_row) = if plan > 0.0 { (10e-6, 10e-9) } else { (0.0, 0.0) };
+            Cost { row, element, index, plan_start, plan_row, plan, vector_gather: true }
         }
         let one = MemoryRates {
             read: [40e9, 30e9, 20e9, 15e9, 10e9],
@@ -182,6 +183,13 @@ impl Rates {
         (self.cost(Family::SellCodes).element - self.cost(Family::SellGathered).element).max(0.0)
     }
 
+    /// Seconds of all threads to plan for `rows` rows and `entries` entries, without those of memory that is touched for
+    /// the first time.
+    pub(crate) fn planning(&self, family: Family, rows: f64, entries: f64) -> f64 {
+        let Cost { plan_start, plan_row, plan, .. } = self.cost(family);
+        plan_start + plan_row * rows + plan * entries
+    }
+
     /// Seconds to start and end a job on `threads` threads.
     pub(crate) fn start(&self, threads: usize) -> f64 {
         if threads > 1 { self.start } else { 0.0 }
@@ -202,7 +210,7 @@ impl Rates {
         self.sorted
     }
 
-    /// Bytes per second of memory that is written for the first time.
+    /// Bytes per second of memory that all threads write for the first time.
     pub(crate) fn fresh(&self) -> f64 {
         self.fresh
     }
@@ -286,9 +294,11 @@ impl fmt::Display for Rates {
         line(f, "gather-all", &self.all.gather)?;
         line(f, "write-all", &[self.all.write])?;
         for family in Family::ALL {
-            let Cost { row, element, index, plan_row, plan, vector_gather } = self.cost(family);
+            let Cost { row, element, index, plan_start, plan_row, plan, vector_gather } =
+                self.cost(family);
             let gather = f64::from(u8::from(vector_gather));
-            line(f, family.name(), &[row, element, index, plan_row, plan, gather])?;
+            let numbers = [row, element, index, plan_start, plan_row, plan, gather];
+            line(f, family.name(), &numbers)?;
         }
         Ok(())
     }
@@ -345,9 +355,10 @@ impl FromStr for Rates {
         let (one, all) = (memory("one")?, memory("all")?);
         let mut costs = Self::typical().costs;
         for (family, cost) in Family::ALL.into_iter().zip(&mut costs) {
-            let [row, element, index, plan_row, plan, gather] =
+            let [row, element, index, plan_start, plan_row, plan, gather] =
                 numbers(lines.next(), family.name())?;
-            *cost = Cost { row, element, index, plan_row, plan, vector_gather: gather > 0.0 };
+            let vector_gather = gather > 0.0;
+            *cost = Cost { row, element, index, plan_start, plan_row, plan, vector_gather };
         }
         let rates =
             Self { threads: threads as usize, one, all, start, turn, short, sorted, fresh, costs };

@@ -11,10 +11,13 @@ use crate::simd::FEW;
 pub(super) const MOST: usize = 1 << u8::BITS;
 /// Entries for each value of the table from which on it is small beside their codes.
 const LEAST_USES: usize = 16;
-/// Slots of the hash table; its length is a power of 2.
-const SLOTS: usize = 4 * MOST;
+/// Slots of the hash table, a power of 2: so many that hardly a value is not in its own, which processors predict, and
+/// that they stay in the first-level cache.
+const SLOTS: usize = 16 * MOST;
 /// Entries that one task reads.
-pub(super) const CHUNK: usize = 1 << 14;
+pub(super) const CHUNK: usize = 1 << 12;
+/// Entries that are read before there are tasks: a few hundred general values decide.
+const HEAD: usize = 1 << 10;
 
 /// The distinct values of a matrix, bit by bit. The code of a value is its position.
 #[derive(Debug, Clone)]
@@ -38,7 +41,7 @@ impl<T: Scalar> Dictionary<T> {
     /// The dictionary of these values; nothing where they have more distinct ones than `most`. With
     /// general values a few hundred are read, otherwise each once.
     pub(super) fn of(values: &[T], most: usize) -> Option<Self> {
-        let (head, rest) = values.split_at(values.len().min(CHUNK));
+        let (head, rest) = values.split_at(values.len().min(HEAD));
         let with = |found: Self, values: &[T]| found.with_at_most(most, values);
         let head = with(Self::new(), head)?;
         let tasks = rest.par_chunks(CHUNK).try_fold(|| head.clone(), with);
@@ -48,7 +51,7 @@ impl<T: Scalar> Dictionary<T> {
 
     /// [`Dictionary::of`] on the threads of a plan.
     pub(super) fn on(threads: &Threads, values: &[T], most: usize) -> Option<Self> {
-        let (head, rest) = values.split_at(values.len().min(CHUNK));
+        let (head, rest) = values.split_at(values.len().min(HEAD));
         let head = Self::new().with_at_most(most, head)?;
         let count = threads.count();
         let mut parts: Vec<Option<Self>> = vec![Some(head); count];
@@ -79,16 +82,13 @@ impl<T: Scalar> Dictionary<T> {
 
     /// With these values in the order in which they occur; nothing where that are too many.
     pub(super) fn with(mut self, values: &[T]) -> Option<Self> {
-        // Many matrices repeat a value often.
-        let mut last = T::ZERO.to_bits128();
-        let mut insert = |value: T| {
-            let bits = value.to_bits128();
-            bits == last || {
-                last = bits;
-                self.insert(value)
+        let mut rest = values.iter();
+        while let Some(&new) = rest.find(|&&value| self.find(value).is_err()) {
+            if !self.insert(new) {
+                return None;
             }
-        };
-        values.iter().all(|&value| insert(value)).then_some(self)
+        }
+        Some(self)
     }
 
     /// Whether there was room.
@@ -176,7 +176,7 @@ mod tests {
     fn a_table_of_256_values_is_full() {
         let most = MOST - 1;
         for count in [most, most + 1] {
-            for last in [count, 5000, CHUNK + 7, 5 * CHUNK] {
+            for last in [count, HEAD + 7, 5000, CHUNK + HEAD, 5 * CHUNK] {
                 let mut values: Vec<f32> =
                     (0..6 * CHUNK).map(|i| 1.0 + (i % (count - 1)) as f32).collect();
                 values[last] = -1.0;

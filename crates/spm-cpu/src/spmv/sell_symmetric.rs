@@ -189,10 +189,12 @@ impl Costs {
         let row = |row: usize| a.row_ptr()[row] as usize..a.row_ptr()[row + 1] as usize;
         let last = |row_index: usize| a.col_ind()[row(row_index)].last().copied().unwrap_or(0);
         let spill = |rows: &Range<usize>| {
-            let reach = rows.clone().map(last).max().unwrap_or(0) as usize + 2 * LANES;
+            let reach =
+                rows.clone().into_par_iter().map(last).max().unwrap_or(0) as usize + 2 * LANES;
             reach.max(rows.end) + LANES - rows.end
         };
-        let longest = (0..a.rows()).map(|index| row(index).len()).max().unwrap_or(0);
+        let longest =
+            (0..a.rows()).into_par_iter().map(|index| row(index).len()).max().unwrap_or(0);
         // Arrays that double are there twice for a moment.
         let of_chunk = 3 * LANES * (longest + 1) * size_of::<u32>();
         let spills = parts.iter().map(spill).sum::<usize>() * T::BYTES;
@@ -231,9 +233,13 @@ impl<T: Scalar> Part<T> {
         let (mut firsts, mut merged) = (vec![], vec![]);
         let (mut taken, mut stored) = (0, 0);
         let mut reach = rows.end;
+        let mut lower = Vec::with_capacity(rows.len());
+        let below =
+            |row: usize, upper: &Range<usize>| (upper.start - a.row_range(row).start) as u32;
         let whole = rows.start + rows.len() / LANES * LANES;
         for start in (rows.start..whole).step_by(LANES) {
             let lanes: [_; LANES] = std::array::from_fn(|lane| upper(a, start + lane));
+            lower.extend((start..).zip(&lanes).map(|(row, upper)| below(row, upper)));
             firsts.clear();
             firsts.push(start as u32);
             for (lane, entries) in (0..).zip(&lanes) {
@@ -276,8 +282,8 @@ impl<T: Scalar> Part<T> {
             reach = reach.max(runs[runs.len() - 1].first as usize + 2 * LANES);
         }
         let spill_len = reach + LANES - rows.end;
-        let lower = rows.clone().map(|row| (upper(a, row).start - a.row_range(row).start) as u32);
-        let (lower, full, masks) = (lower.collect(), full.into(), masks.into());
+        lower.extend((whole..rows.end).map(|row| below(row, &upper(a, row))));
+        let (lower, full, masks) = (lower.into(), full.into(), masks.into());
         let (run_counts, runs, values) = (run_counts.into(), runs.into(), values.into());
         Some(Self { rows, run_counts, runs, full, masks, lower, values, spill_len })
     }

@@ -4,12 +4,13 @@
 //! the time in which it waits for elements of x that are far from each other. All sizes are estimated
 //! from some blocks of consecutive rows, so that a prediction takes less time than a product.
 
+mod lengths;
 mod structure;
 
 use spm_formats::kernel::split_label;
 use spm_formats::{CsrView, Scalar, partition};
 
-pub(super) use self::structure::LARGEST_WINDOW;
+pub(super) use self::lengths::LARGEST_WINDOW;
 use self::structure::{Structure, Way};
 use crate::machine::{Cost, Family, Rates};
 use crate::simd::{GATHER, PREFETCH};
@@ -176,8 +177,7 @@ pub fn predict_transposed<T: Scalar>(
     let scattered = structure.predict(&a, &scatter, threads, balance, rates).seconds;
     let direct = scattered + rates.start(threads) + copies;
     let waiting = structure.waiting(&a, &scatter, threads, rates);
-    let Cost { plan, plan_row, .. } = rates.cost(Family::Scatter);
-    let computing = plan * a.nnz() as f64 + plan_row * a.rows() as f64 + waiting;
+    let computing = rates.planning(Family::Scatter, a.rows() as f64, a.nnz() as f64) + waiting;
     let copying = computing / threads as f64 + scatter.bytes / rates.fresh();
     // The transpose is taken to be as its matrix is.
     let fastest = predict_by(&structure, a, threads, rates).converted.into_iter().next();
@@ -363,8 +363,10 @@ mod tests {
         // A tile's part of x stays in cache, its rows of y beside it do not.
         let of_tiles = usual.converted.iter().find(|of| of.label.starts_with("sell-tiles"));
         assert!(far.converted[0].seconds > 10.0 * of_tiles.unwrap().seconds);
-        let planned =
-            with("sell-tiles 3e-9 3e-10 4e-10 1e-8 2e-8", "sell-tiles 3e-9 3e-10 4e-10 1e-8 2e-6");
+        let planned = with(
+            "sell-tiles 3e-9 3e-10 4e-10 1e-5 1e-8 2e-8",
+            "sell-tiles 3e-9 3e-10 4e-10 1e-5 1e-8 2e-6",
+        );
         let planning = |of: &Predictions| {
             of.converted.iter().find(|of| of.label.starts_with("sell-tiles")).unwrap().planning
         };
@@ -375,11 +377,12 @@ mod tests {
         // Three bands, which two threads make.
         let tall = matrix("uniform[rows=140000,cols=600000,entries=280000]");
         let planning_on = |threads: &str, plan: &str| {
-            let text = text.replace("threads 1", threads).replace("4e-10 1e-8 2e-8", plan);
+            let text = text.replace("threads 1", threads).replace("4e-10 1e-5 1e-8 2e-8", plan);
             planning(&predict(tall.view(), 1, &text.parse().unwrap()))
         };
         let [one, two] = ["threads 1", "threads 2"].map(|threads| {
-            planning_on(threads, "4e-10 1e-8 2e-6") - planning_on(threads, "4e-10 1e-8 2e-8")
+            planning_on(threads, "4e-10 1e-5 1e-8 2e-6")
+                - planning_on(threads, "4e-10 1e-5 1e-8 2e-8")
         });
         assert!((one / two - 2.0).abs() < 1e-6, "{one}, {two}");
     }

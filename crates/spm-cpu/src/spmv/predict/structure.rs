@@ -5,6 +5,7 @@ use spm_formats::convert::{self, DetectedBlocks};
 use spm_formats::kernel::{Value, split_label};
 use spm_formats::{CsrView, Scalar, partition};
 
+use super::lengths::{LARGEST_WINDOW, Lengths, WINDOW};
 use super::{MARGIN, Prediction};
 use crate::machine::{Cost, Family, Rates};
 use crate::simd::{FEW, GATHER, LANES};
@@ -19,18 +20,13 @@ use crate::spmv::{
 };
 use crate::workspace::CACHE_LINE;
 
-/// Blocks of [`LANES`] rows whose columns are read, and windows of row lengths.
+/// Blocks of [`LANES`] rows whose columns are read.
 const BLOCKS: usize = 32;
-const WINDOWS: usize = 16;
 /// Values of a block that are looked at.
 const VALUES: usize = 256;
-/// Rows of a window.
-const WINDOW: usize = 256;
-/// Rows of the largest window that rows are sorted in.
-pub(in crate::spmv) const LARGEST_WINDOW: usize = WINDOWS * WINDOW;
 /// The most rows of a thread over the mean from which on threads that share one window may be slower than bands of tiles,
 /// and elements for each entry of rows sorted in small windows from which on those are no better.
-const UNEVEN: f64 = 1.25;
+const UNEVEN: f64 = 1.1;
 const PADDED: f64 = 1.1;
 /// Columns of a tile of `sell-tiles`.
 const TILE: u32 = 1 << 16;
@@ -78,7 +74,7 @@ pub(super) struct Structure {
     chunk_turns: f64,
     /// Bytes of x between the first and the last column of a row.
     reach: f64,
-    /// Column indices that `csr-compact` stores, and its groups of rows.
+    /// Column indices that `csr-compact` stores, and its groups of rows for each row.
     listed: f64,
     groups: f64,
     /// Bytes of a column index where 16 bits may suffice.
@@ -105,16 +101,19 @@ pub(super) struct Structure {
 struct Sums {
     /// Entries of the longest row that is in a chunk at most.
     longest: usize,
+    /// Blocks, and those that have entries.
+    seen: usize,
     blocks: usize,
     entries: usize,
     /// Of rows that have a row before them in their block.
     followers: usize,
     lines: usize,
-    turns: usize,
     /// Chunk columns of the block before, and blocks that have another number.
     width: Option<usize>,
     chunk_turns: usize,
     reach: f64,
+    /// Entries of rows padded to whole vectors, and those of them that `csr-compact` stores.
+    padded: usize,
     listed: usize,
     groups: usize,
     narrow: usize,
@@ -150,20 +149,23 @@ impl Structure {
         let of = |count: usize| count as f64 / sums.entries.max(1) as f64;
         // Without values there are no pairs.
         let equal = sums.equal && sums.entries > 0;
+        // Windows of lengths are a better sample of short and long rows than blocks are.
+        let lengths = Lengths::sample(a.row_ptr(), longest);
+        let listed = sums.listed as f64 / sums.padded.max(1) as f64;
         let (more_gathered, more_contiguous) =
             if equal { (sums.paired, 0) } else { (0, sums.paired) };
         Self {
             empty: SampledRows::of(a.row_ptr()).empty(),
             lines: sums.lines as f64 / sums.followers.max(1) as f64,
-            turns: sums.turns as f64 / (sums.blocks * (LANES - 1)).max(1) as f64,
+            turns: lengths.turns,
             chunk_turns: sums.chunk_turns as f64 / sums.blocks.saturating_sub(1).max(1) as f64,
             reach: sums.reach / sums.entries.max(1) as f64,
-            listed: of(sums.listed),
-            groups: of(sums.groups),
+            listed: lengths.padded * listed,
+            groups: sums.groups as f64 / (sums.seen * LANES).max(1) as f64,
             index_bytes: if 2 * sums.narrow > sums.blocks { 2.0 } else { 4.0 },
             gathered: of(sums.gathered + more_gathered),
             contiguous: of(sums.contiguous + more_contiguous),
-            sorted: sorted_elements(a.row_ptr(), longest),
+            sorted: lengths.sorted,
             upper: (sums.symmetric && sums.entries > 0).then(|| of(sums.upper)),
             runs: of(sums.runs),
             equal,
@@ -212,18 +214,18 @@ impl Structure {
                 ..ways[0].clone()
             });
         }
-        let listed = nnz * self.listed;
+        let (listed, groups) = (nnz * self.listed, rows * self.groups);
         ways.push(Way {
             label: csr_compact::INFO.id.to_owned(),
             family: Family::CsrCompact,
-            rows: nnz * self.groups,
-            turns: nnz * self.groups * self.turns,
+            rows: groups,
+            turns: groups * self.turns,
             short: 0.0,
             sorted: 0.0,
             elements: nnz,
             indices: listed,
-            bytes: nnz * (value + 12.0 * self.groups) + listed * self.index_bytes + pointers,
-            made: nnz * 12.0 * self.groups + listed * self.index_bytes,
+            bytes: nnz * value + 12.0 * groups + listed * self.index_bytes + pointers,
+            made: 12.0 * groups + listed * self.index_bytes,
             reach: self.reach,
             coded: false,
             looked_up: 0.0,
@@ -388,15 +390,14 @@ impl Structure {
         let of_windows = way.window.map_or(1.0, |window| largest_share(a.rows(), window, threads));
         let share = balance.max(of_windows) / threads as f64;
         let reading = of_windows * bytes / rates.read(bytes, threads);
-        let planned = rates.cost(if way.coded { Family::SellCodes } else { way.family });
-        let gathers = if way.looked_up > 0.0 { planned } else { cost };
+        let planned = if way.coded { Family::SellCodes } else { way.family };
+        let gathers = if way.looked_up > 0.0 { rates.cost(planned) } else { cost };
         // A band of tiles is made by one thread; the costs are those of one band.
         let bands = match way.family {
             Family::SellTiles => sell_tiles::bands(a.row_ptr(), threads).min(rates.threads()),
             _ => 1,
         };
-        let converting =
-            planned.plan * a.nnz() as f64 + planned.plan_row * way.rows.max(a.rows() as f64);
+        let converting = rates.planning(planned, way.rows.max(a.rows() as f64), a.nnz() as f64);
         Prediction {
             label: label::<T>(way, gathers),
             threads,
@@ -464,26 +465,32 @@ impl Sums {
         let in_chunk = |lane: usize| if is_long(lane) { &[][..] } else { cols(lane) };
         let lengths: [usize; LANES] = std::array::from_fn(|lane| cols(lane).len());
         let entries: usize = lengths.iter().sum();
+        self.seen += 1;
         if entries == 0 {
             return;
         }
         self.blocks += 1;
         self.entries += entries;
-        let (mut low, mut high) = (u32::MAX, 0);
+        let (mut low, mut high, mut before) = (u32::MAX, 0, None);
         let per_line = (CACHE_LINE / T::BYTES) as u32;
         for lane in 0..LANES {
             let here = cols(lane);
             if let [first, .., last] | [first @ last] = here {
                 (low, high) = (low.min(*first), high.max(*last));
-                self.reach += (here.len() * T::BYTES) as f64 * f64::from(last - first);
+                let span = f64::from(last - first);
+                // Two of places that are anywhere in a range are a third of it from each other.
+                let jump = before.replace(*first).map_or(0, |at| first.abs_diff(at));
+                let to_first = span.max(3.0 * f64::from(jump));
+                self.reach += T::BYTES as f64 * ((here.len() - 1) as f64 * span + to_first);
                 self.runs += here.chunk_by(|a, b| a / TILE == b / TILE).count();
             }
             let same = lane > 0 && here == cols(lane - 1);
             self.groups += usize::from(!same);
-            self.listed += if same { 0 } else { here.len().next_multiple_of(LANES) };
+            let padded = here.len().next_multiple_of(LANES);
+            self.padded += padded;
+            self.listed += if same { 0 } else { padded };
             if lane > 0 {
                 self.followers += here.len();
-                self.turns += usize::from(here.len() != lengths[lane - 1]);
                 let mut before = cols(lane - 1).iter().map(|col| col / per_line).peekable();
                 for line in here.chunk_by(|a, b| a / per_line == b / per_line) {
                     let line = line[0] / per_line;
@@ -547,34 +554,6 @@ impl Sums {
         let first = a.values()[0].to_bits128();
         self.equal &= values.iter().all(|value| value.to_bits128() == first);
     }
-}
-
-/// Elements that chunks of [`LANES`] rows take for each entry: rows in order, and sorted by length in
-/// windows of 256 and of 4096 rows.
-fn sorted_elements(row_ptr: &[u32], longest: usize) -> [f64; 3] {
-    let rows = row_ptr.len() - 1;
-    let length = |row: usize| {
-        let length = (row_ptr[row + 1] - row_ptr[row]) as usize;
-        // Long rows are not in chunks.
-        if length > longest { 0 } else { length }
-    };
-    let elements = |lengths: &[usize]| -> usize {
-        let widths = lengths.chunks(LANES).map(|rows| rows.iter().max().copied().unwrap_or(0));
-        LANES * widths.sum::<usize>()
-    };
-    let windows = rows.div_ceil(WINDOW);
-    let (mut sums, mut all) = ([0; 2], Vec::new());
-    for window in partition::sampled(windows, windows.div_ceil(WINDOWS).max(1)) {
-        let rows = window * WINDOW..rows.min((window + 1) * WINDOW);
-        let mut lengths: Vec<usize> = rows.map(length).collect();
-        sums[0] += elements(&lengths);
-        lengths.sort_unstable();
-        sums[1] += elements(&lengths);
-        all.append(&mut lengths);
-    }
-    all.sort_unstable();
-    let entries = all.iter().sum::<usize>().max(1) as f64;
-    [sums[0], sums[1], elements(&all)].map(|elements| elements as f64 / entries)
 }
 
 #[cfg(test)]

@@ -193,6 +193,11 @@ pub(in crate::spmv) fn each_element<T: Scalar>(
     mut visit: impl FnMut(usize, usize, usize),
 ) {
     for (lane, entries) in lanes.iter().enumerate() {
+        // Nearly always a row has an entry in each chunk column.
+        if entries.len() == firsts.len() {
+            entries.clone().enumerate().for_each(|(element, entry)| visit(element, lane, entry));
+            continue;
+        }
         let mut element = 0;
         for entry in entries.clone() {
             let first = a.col_ind()[entry] - lane as u32;

@@ -1,0 +1,76 @@
+//! The lengths of the rows of a matrix as estimated from some windows of consecutive rows.
+
+use spm_formats::partition;
+
+use crate::simd::LANES;
+
+/// Windows that are looked at, and the rows of one.
+const WINDOWS: usize = 16;
+pub(super) const WINDOW: usize = 256;
+/// Rows of the largest window that rows are sorted in.
+pub(in crate::spmv) const LARGEST_WINDOW: usize = WINDOWS * WINDOW;
+
+/// What the lengths of the rows in some windows say of all.
+pub(super) struct Lengths {
+    /// Elements that chunks of [`LANES`] rows take for each entry: rows in order, and sorted by length in windows of
+    /// 256 and of 4096 rows.
+    pub(super) sorted: [f64; 3],
+    /// Elements for each entry where each row is whole vectors.
+    pub(super) padded: f64,
+    /// The share of rows of another length than the row before.
+    pub(super) turns: f64,
+}
+
+impl Lengths {
+    /// Of a matrix whose rows of more than `longest` entries are not in chunks.
+    pub(super) fn sample(row_ptr: &[u32], longest: usize) -> Self {
+        let rows = row_ptr.len() - 1;
+        let length = |row: usize| (row_ptr[row + 1] - row_ptr[row]) as usize;
+        let elements = |lengths: &[usize]| -> usize {
+            let widths = lengths.chunks(LANES).map(|rows| rows.iter().max().copied().unwrap_or(0));
+            LANES * widths.sum::<usize>()
+        };
+        let windows = rows.div_ceil(WINDOW);
+        let (mut sums, mut all) = ([0; 2], Vec::new());
+        let (mut entries, mut padded, mut turns) = (0, 0, 0);
+        for window in partition::sampled(windows, windows.div_ceil(WINDOWS).max(1)) {
+            let rows = window * WINDOW..rows.min((window + 1) * WINDOW);
+            let mut lengths: Vec<usize> = rows.map(length).collect();
+            entries += lengths.iter().sum::<usize>();
+            padded += lengths.iter().map(|length| length.next_multiple_of(LANES)).sum::<usize>();
+            turns += lengths.windows(2).filter(|two| two[0] != two[1]).count();
+            let in_chunks = |length: &mut usize| *length *= usize::from(*length <= longest);
+            lengths.iter_mut().for_each(in_chunks);
+            sums[0] += elements(&lengths);
+            lengths.sort_unstable();
+            sums[1] += elements(&lengths);
+            all.append(&mut lengths);
+        }
+        all.sort_unstable();
+        let in_chunks = all.iter().sum::<usize>().max(1) as f64;
+        let sorted = [sums[0], sums[1], elements(&all)].map(|elements| elements as f64 / in_chunks);
+        let padded = padded as f64 / entries.max(1) as f64;
+        Self { sorted, padded, turns: turns as f64 / all.len().max(1) as f64 }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn lengths_are_counted() {
+        // Nine rows of 3, 3, 8, 0, 17, 1, 1, 1, 1 entries, of which the one of 17 is long.
+        let row_ptr = [0, 3, 6, 14, 14, 31, 32, 33, 34, 35];
+        let Lengths { sorted, padded, turns } = Lengths::sample(&row_ptr, 16);
+        let in_chunks = 18.0;
+        // Widths 8 and 1; in order of length 3 and 8.
+        assert_eq!(sorted[0] * in_chunks, 8.0 * 9.0);
+        assert_eq!(sorted[1] * in_chunks, 8.0 * 11.0);
+        assert_eq!(sorted[2] * in_chunks, 8.0 * 11.0);
+        assert_eq!(padded * 35.0, (8 + 8 + 8 + 24 + 4 * 8) as f64);
+        assert_eq!(turns * 9.0, 4.0);
+        let none = Lengths::sample(&[0], 16);
+        assert_eq!((none.sorted, none.padded, none.turns), ([0.0; 3], 0.0, 0.0));
+    }
+}
