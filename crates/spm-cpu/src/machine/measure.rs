@@ -447,9 +447,10 @@ fn solve(counts: &[[f64; 3]], seconds: &[f64]) -> [f64; 3] {
     }
 }
 
-/// What of the seconds of two works does not grow with their sizes, the smaller one first.
+/// What of the seconds of two works does not grow with their sizes, the smaller one first: at most half of the larger
+/// one's, whatever has disturbed the clock.
 fn intercept((size, seconds): (f64, f64), (large, of_large): (f64, f64)) -> f64 {
-    ((seconds * large - of_large * size) / (large - size)).clamp(0.0, seconds.min(of_large))
+    ((seconds * large - of_large * size) / (large - size)).clamp(0.0, of_large / 2.0)
 }
 
 #[cfg(test)]
@@ -469,10 +470,10 @@ mod tests {
         let seconds =
             three.map(|[rows, elements, indices]| 3.0 * rows + 2.0 * elements + 5.0 * indices);
         assert!(near(solve(&three, &seconds), [3.0, 2.0, 5.0]), "{:?}", solve(&three, &seconds));
-        // 3 and 2 for each; one that is not below 0, one that is not above the whole.
+        // 3 and 2 for each; one that is not below 0, one that leaves something for the sizes.
         assert!((intercept((10.0, 23.0), (40.0, 83.0)) - 3.0).abs() < 1e-9);
         assert_eq!(intercept((10.0, 20.0), (40.0, 90.0)), 0.0);
-        assert_eq!(intercept((10.0, 20.0), (40.0, 10.0)), 10.0);
+        assert_eq!(intercept((10.0, 20.0), (40.0, 10.0)), 5.0);
     }
 
     #[test]
