@@ -337,7 +337,7 @@ mod tests {
             let (csr, right) = (convert::coo_to_csr(&a), reference::spmv(&a, &x));
             let mut missing: Vec<&str> = expected.to_vec();
             let mut choices = BTreeSet::new();
-            for seed in 0..100 {
+            for seed in 0..1000 {
                 for threads in [1, 3] {
                     let (source, options) = (csr.view().into(), PlanOptions::with_threads(threads));
                     // Other ways are looked at where the first one is not slow.
