@@ -614,6 +614,10 @@ pub(crate) mod tests {
         race.keep(7, 1e-2, String::new);
         race.of_serial = Some(3e-2);
         assert_eq!(race.remaining(3e-2), 3e-2);
+        // Shorter calls: two rounds of the best candidate and of one more.
+        let mut short = Race::new(Driven(&time), 1);
+        short.keep(7, 1e-3, String::new);
+        assert!((short.remaining(3e-3) - (3e-3 + 2.0 * 2.0 * 2e-3)).abs() < 1e-12);
         assert!(!race.serial_leads(&mut run));
     }
 
