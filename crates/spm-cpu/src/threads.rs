@@ -12,7 +12,7 @@ use std::panic::{self, AssertUnwindSafe};
 use std::sync::Once;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, TryLockError};
-use std::thread::{self, JoinHandle};
+use std::thread::{self, JoinHandle, Thread};
 use std::time::{Duration, Instant};
 
 use spm_formats::kernel::Schedule;
@@ -25,6 +25,9 @@ use crate::cores;
 const POLLS_BEFORE_SLEEP: u32 = 2_000;
 /// Number of polls for the end of the workers before the caller yields.
 const POLLS_BEFORE_YIELD: u32 = 10_000;
+/// Sleeping workers that a thread wakes, each of which wakes as many: waking one takes microseconds, so that with
+/// many threads the first would sleep again before the last has begun if the caller woke all of them.
+const WOKEN: usize = 4;
 
 /// Empty jobs in succession that are quick when the threads have cores of their own, and how long to wait for
 /// that: longer than a system lets two threads share a core while another one is free.
@@ -84,14 +87,25 @@ struct Shared {
     epoch: AtomicUsize,
     job: UnsafeCell<Option<*const Job<'static>>>,
     /// Number of workers that have not finished the current job.
-    running: AtomicUsize,
-    /// The core of the caller that has last woken workers.
-    core: AtomicUsize,
-    /// For each worker whether it sleeps and must be woken.
-    sleeping: Vec<AtomicBool>,
+    running: OwnLine<AtomicUsize>,
+    /// Of each worker.
+    sleepers: Vec<Sleeper>,
     /// Whether a worker's part of the current job has panicked.
     panicked: AtomicBool,
     stop: AtomicBool,
+}
+
+/// What nothing else shares a cache line with, nor the line that processors fetch beside it: workers that are done
+/// write it while others poll `epoch`.
+#[repr(align(128))]
+struct OwnLine<T>(T);
+
+/// How a worker is woken.
+struct Sleeper {
+    /// Whether it sleeps and must be woken.
+    is_asleep: AtomicBool,
+    /// The core of the thread that has last woken it.
+    waker: AtomicUsize,
 }
 
 // SAFETY: `job` is written by the caller only while no worker runs (`running` is 0 and the caller
@@ -172,15 +186,10 @@ impl Threads {
         }
         // The job before may have panicked on the caller too, which then asked no further.
         shared.panicked.store(false, Ordering::Relaxed);
-        shared.running.store(handles.len(), Ordering::Relaxed);
+        shared.running.0.store(handles.len(), Ordering::Relaxed);
         shared.epoch.fetch_add(1, Ordering::SeqCst);
-        for (sleeping, worker) in shared.sleeping.iter().zip(handles) {
-            if sleeping.load(Ordering::SeqCst) {
-                let core = cores::current().unwrap_or(usize::MAX);
-                shared.core.store(core, Ordering::Relaxed);
-                worker.thread().unpark();
-            }
-        }
+        let woken = woken_by(0, handles.len());
+        shared.wake(woken.clone(), handles[woken].iter().map(JoinHandle::thread));
         let waiting = Waiting(shared);
         job(0);
         drop(waiting);
@@ -247,23 +256,26 @@ impl Workers {
         let shared = Arc::new(Shared {
             epoch: AtomicUsize::new(0),
             job: UnsafeCell::new(None),
-            running: AtomicUsize::new(0),
-            core: AtomicUsize::new(usize::MAX),
-            sleeping: (0..count).map(|_| AtomicBool::new(false)).collect(),
+            running: OwnLine(AtomicUsize::new(0)),
+            sleepers: (0..count).map(|_| Sleeper::awake()).collect(),
             panicked: AtomicBool::new(false),
             stop: AtomicBool::new(false),
         });
         // From the first thread on: if one cannot start, those before it end.
         let mut workers = Self { shared, handles: Vec::with_capacity(count), forks };
-        for worker in 0..count {
+        // The last one first: each knows those that it wakes, which come behind it.
+        for worker in (0..count).rev() {
             let shared = Arc::clone(&workers.shared);
+            let of = |woken: usize| workers.handles[count - 1 - woken].thread().clone();
+            let woken: Vec<Thread> = woken_by(worker + 1, count).map(of).collect();
             let builder = thread::Builder::new().name(format!("spm-{}", worker + 1));
-            let handle = builder.spawn(move || shared.work(worker))?;
+            let handle = builder.spawn(move || shared.work(worker, &woken))?;
             if let Some(core) = cores::current() {
                 cores::move_away(&handle, core);
             }
             workers.handles.push(handle);
         }
+        workers.handles.reverse();
         Ok(workers)
     }
 
@@ -273,6 +285,12 @@ impl Workers {
         *self = Self::start(self.handles.len())?;
         Ok(())
     }
+}
+
+/// The workers, of so many, that a part's thread wakes; the caller has part 0.
+fn woken_by(part: usize, workers: usize) -> Range<usize> {
+    let first = (WOKEN * part).min(workers);
+    first..(first + WOKEN).min(workers)
 }
 
 /// Number of forks between the first process of the program and this one, from the first call on.
@@ -299,46 +317,67 @@ struct Waiting<'a>(&'a Shared);
 impl Drop for Waiting<'_> {
     fn drop(&mut self) {
         let mut polls = 0;
-        while self.0.running.load(Ordering::Acquire) != 0 {
+        while self.0.running.0.load(Ordering::Acquire) != 0 {
             polls += 1;
             if polls < POLLS_BEFORE_YIELD { hint::spin_loop() } else { thread::yield_now() }
         }
     }
 }
 
+impl Sleeper {
+    fn awake() -> Self {
+        Self { is_asleep: AtomicBool::new(false), waker: AtomicUsize::new(usize::MAX) }
+    }
+}
+
 impl Shared {
-    fn work(&self, worker: usize) {
+    /// Runs the jobs of a worker, which wakes the workers of these threads.
+    fn work(&self, worker: usize, woken: &[Thread]) {
         let mut seen = 0;
         loop {
             seen = self.wait_for_job(worker, seen);
             if self.stop.load(Ordering::Acquire) {
                 return;
             }
+            self.wake(woken_by(worker + 1, self.sleepers.len()), woken);
             // SAFETY: the epoch moved on after the caller stored the job, and the caller waits in
             // `Waiting` until `running` is 0, so the pointer is valid until the decrement below.
             let job = unsafe { &*(*self.job.get()).expect("an epoch has a job") };
             if panic::catch_unwind(AssertUnwindSafe(|| job(worker + 1))).is_err() {
                 self.panicked.store(true, Ordering::Relaxed);
             }
-            self.running.fetch_sub(1, Ordering::Release);
+            self.running.0.fetch_sub(1, Ordering::Release);
+        }
+    }
+
+    /// Wakes those of some workers that sleep, whose threads these are.
+    fn wake<'t>(&self, workers: Range<usize>, threads: impl IntoIterator<Item = &'t Thread>) {
+        for (sleeper, thread) in self.sleepers[workers].iter().zip(threads) {
+            if sleeper.is_asleep.load(Ordering::SeqCst) {
+                let core = cores::current().unwrap_or(usize::MAX);
+                sleeper.waker.store(core, Ordering::Relaxed);
+                thread.unpark();
+            }
         }
     }
 
     fn wait_for_job(&self, worker: usize, seen: usize) -> usize {
         for _ in 0..POLLS_BEFORE_SLEEP {
-            let epoch = self.epoch.load(Ordering::Acquire);
+            // One order of all accesses: this thread looks for sleepers next.
+            let epoch = self.epoch.load(Ordering::SeqCst);
             if epoch != seen {
                 return epoch;
             }
             hint::spin_loop();
         }
-        // Announce, then look again: the caller increments, then looks for sleepers.
-        self.sleeping[worker].store(true, Ordering::SeqCst);
+        // Announce, then look again: those that wake see the increment, then look for sleepers.
+        let sleeper = &self.sleepers[worker];
+        sleeper.is_asleep.store(true, Ordering::SeqCst);
         loop {
             let epoch = self.epoch.load(Ordering::SeqCst);
             if epoch != seen {
-                self.sleeping[worker].store(false, Ordering::Relaxed);
-                cores::move_away_myself(self.core.load(Ordering::Relaxed));
+                sleeper.is_asleep.store(false, Ordering::Relaxed);
+                cores::move_away_myself(sleeper.waker.load(Ordering::Relaxed));
                 return epoch;
             }
             thread::park();
@@ -553,10 +592,25 @@ mod tests {
 
     #[test]
     fn sleeping_workers_wake_up() {
-        let threads = Threads::new(2);
-        for _ in 0..3 {
-            thread::sleep(std::time::Duration::from_millis(20));
-            threads.run(|_| {});
+        // Workers that the caller wakes, and those that these wake in turn.
+        for count in [2, 2 + WOKEN * WOKEN] {
+            let threads = Threads::new(count);
+            for _ in 0..3 {
+                thread::sleep(std::time::Duration::from_millis(20));
+                threads.run(|_| {});
+            }
+        }
+    }
+
+    #[test]
+    fn each_worker_is_woken_by_one_thread_before_it() {
+        for workers in [0, 1, WOKEN, 63] {
+            let woken = (0..=workers).flat_map(|part| {
+                let woken = woken_by(part, workers);
+                assert!(woken.start >= part || woken.is_empty(), "{woken:?} by part {part}");
+                woken
+            });
+            assert!(woken.eq(0..workers), "{workers} workers");
         }
     }
 }
