@@ -23,6 +23,9 @@ const SLOW_COLD: f64 = 3.0;
 const SLOW: f64 = 1.25;
 /// The same, from which on one call is enough.
 const FAR: f64 = 2.0;
+/// Times the best one from which on the serial kernel is not called at all, if a model says so: it may be wrong by
+/// [`FAR`] about either.
+const FAR_BY_MODEL: f64 = FAR * FAR;
 /// What a plan of another kernel around the winner costs a call, in seconds.
 const AROUND: f64 = 3e-9;
 /// A winner takes at most this share of the serial kernel's time: less than that is noise.
@@ -78,7 +81,8 @@ pub(crate) struct Race<P, C> {
     practice: usize,
     /// Calls of a plan before each comparison in turns: the others have taken its place in the caches.
     warm_up: usize,
-    /// Seconds of a call of the serial plan, once it has been timed.
+    /// Seconds of a call of the serial plan: what a model says at least, and once it has been timed.
+    expected: f64,
     of_serial: Option<f64>,
     /// The fastest first.
     finalists: Vec<Finalist<P>>,
@@ -105,7 +109,14 @@ impl<P, C: Clock> Race<P, C> {
     pub(crate) fn new(mut clock: C, serial: P) -> Self {
         let start = clock.seconds();
         let finalists = Vec::new();
-        Self { clock, start, serial, practice: 0, warm_up: 1, of_serial: None, finalists }
+        let (practice, warm_up, expected, of_serial) = (0, 1, 0.0, None);
+        Self { clock, start, serial, practice, warm_up, expected, of_serial, finalists }
+    }
+
+    /// The same where a model says that a call of the serial plan takes so many seconds: it is not timed if that is
+    /// far behind the others.
+    pub(crate) fn expecting(self, seconds: f64) -> Self {
+        Self { expected: seconds, ..self }
     }
 
     /// The same with so many calls of a candidate before it is timed and compared: for plans whose branches the
@@ -240,15 +251,17 @@ impl<P, C: Clock> Race<P, C> {
         (threads.clone(), all)
     }
 
-    /// Seconds that [`Race::finish`] may take with one more candidate, where a call of the serial plan takes `serial`
-    /// seconds.
-    pub(crate) fn remaining(&self, serial: f64) -> f64 {
-        last(self.best(), serial, (self.finalists.len() + 1).min(FINALISTS))
+    /// Seconds that [`Race::finish`] may take with one more candidate, where the serial plan is as expected.
+    pub(crate) fn remaining(&self) -> f64 {
+        last(self.best(), self.expected, (self.finalists.len() + 1).min(FINALISTS))
     }
 
-    /// Seconds of a call of the serial kernel, whose matrix the candidates have read.
+    /// Seconds of a call of the serial kernel, whose matrix the candidates have read; infinite if it is far behind.
     fn time_serial(&mut self, run: &mut impl FnMut(&mut P)) -> f64 {
         let best = self.best();
+        if self.expected > FAR_BY_MODEL * best {
+            return f64::INFINITY;
+        }
         let mut calls = |_, calls| (0..calls).for_each(|_| run(&mut self.serial));
         let timed = || times(&mut self.clock, (best, Caches::Warm), 1, &mut calls)[0];
         *self.of_serial.get_or_insert_with(timed)
@@ -333,8 +346,9 @@ fn samples(seconds: f64) -> usize {
 
 /// Seconds of the last comparison of some finalists, where the best call takes `seconds` and the serial one `serial`.
 pub(crate) fn last(seconds: f64, serial: f64, finalists: usize) -> f64 {
-    // One that is far is called once.
+    // One that is far is called once, or not at all.
     let of_serial = match serial / seconds {
+        FAR_BY_MODEL.. => 0.0,
         FAR.. => serial,
         SLOW.. => 2.0 * serial,
         _ => trial(serial),
@@ -609,16 +623,37 @@ pub(crate) mod tests {
         assert_eq!(took(9000, &[300, 310]), (3.0 + 2.0 * 2.0) * 610.0 + 9000.0);
         assert_eq!(took(9000, &[90, 95]), (4.0 + 4.0 * 2.0) * 185.0 + 9000.0);
         let time = Cell::new(0.0);
-        let mut race = Race::new(Driven(&time), 1);
+        let new = |serial| Race::new(Driven(&time), 1).expecting(serial);
         let mut run = |_: &mut u32| {};
+        let mut race = new(3e-2);
         race.keep(7, 1e-2, String::new);
         race.of_serial = Some(3e-2);
-        assert_eq!(race.remaining(3e-2), 3e-2);
+        assert_eq!(race.remaining(), 3e-2);
         // Shorter calls: two rounds of the best candidate and of one more.
-        let mut short = Race::new(Driven(&time), 1);
+        let mut short = new(3e-3);
         short.keep(7, 1e-3, String::new);
-        assert!((short.remaining(3e-3) - (3e-3 + 2.0 * 2.0 * 2e-3)).abs() < 1e-12);
+        assert!((short.remaining() - (3e-3 + 2.0 * 2.0 * 2e-3)).abs() < 1e-12);
         assert!(!race.serial_leads(&mut run));
+    }
+
+    /// By a model, where that says that it is more than four times as long.
+    #[test]
+    fn a_serial_plan_that_is_far_behind_is_not_called() {
+        let called = |expected| {
+            let (time, calls) = (Cell::new(0.0), Cell::new(0));
+            let mut run = |plan: &mut u32| {
+                time.set(time.get() + 1e-3);
+                calls.set(calls.get() + usize::from(*plan == 1));
+            };
+            let mut race = Race::new(Driven(&time), 1).expecting(expected);
+            race.keep(7, 1e-2, || "seven".to_owned());
+            assert_eq!(race.remaining(), if expected > 4e-2 { 0.0 } else { expected });
+            let leads = race.serial_leads(&mut run);
+            (leads, race.finish(&mut run).map(|(plan, _)| plan), calls.get())
+        };
+        let (leads, winner, calls) = called(3.9e-2);
+        assert!(leads && winner.is_none() && calls > 0);
+        assert_eq!(called(4.1e-2), (false, Some(7), 0));
     }
 
     #[test]

@@ -68,16 +68,16 @@ fn plan_by<'a, T: Scalar>(
         plan.run(black_box(&x), black_box(&mut y)).expect("vectors of the plan's shape");
     };
     let race = Race::new(clock, csr_serial::serial(source.clone()));
+    let ways = predict::on_threads(&a, options.threads.count(), &rates());
+    let race = race.expecting(ways[0].alone.seconds);
     let options = options.beside(taken as u64);
     let mut course = Course { source: source.clone(), options, race };
-    let ways = predict::on_threads(&a, course.options.threads.count(), &rates());
     let candidates = candidates(&ways);
-    let serial = ways[0].alone.seconds;
     let mut last = None;
     for candidate in &candidates {
         let race = &mut course.race;
         let is_affordable =
-            |of| race.spent() + of + race.remaining(serial) < LEAST.max(planning * race.best());
+            |of| race.spent() + of + race.remaining() < LEAST.max(planning * race.best());
         if candidate.cost.is_none_or(is_affordable) {
             last = course.enter(candidate, last.as_ref(), &mut run);
         }
@@ -167,16 +167,19 @@ fn candidates<T: Scalar>(ways: &[OnThreads]) -> Vec<Candidate<T>> {
     first.into_iter().chain([direct, merge]).chain(rest).collect()
 }
 
-/// The conversions that may be the fastest: first those that are near the best one by the model, each group in the order of
-/// what the model says of a product and its share of planning, as of two that are near one should leave time for the
-/// other. `ways` begins with the one straight from CSR.
+/// The conversions that may be the fastest: first those that are near the best one by the model, last those that take far
+/// too long, each group in the order of what the model says of a product and its share of planning, as of two that are
+/// near one should leave time for the other. `ways` begins with the one straight from CSR.
 fn entrants(ways: &[OnThreads]) -> Vec<&OnThreads> {
     let best = best(ways);
     let mut entrants: Vec<_> = ways[1..].iter().filter(|way| way.seconds() < FAR * best).collect();
     let share = |way: &OnThreads| way.seconds() + way.all.planning / PLANNING;
-    let is_near = |way: &OnThreads| way.seconds() < NEAR * best;
-    entrants
-        .sort_by(|a, b| is_near(b).cmp(&is_near(a)).then_with(|| share(a).total_cmp(&share(b))));
+    let group = |way: &OnThreads| match () {
+        () if way.all.planning > FAR * LEAST.max(PLANNING * best) => 2,
+        () if way.seconds() < NEAR * best => 0,
+        () => 1,
+    };
+    entrants.sort_by(|a, b| group(a).cmp(&group(b)).then_with(|| share(a).total_cmp(&share(b))));
     entrants
 }
 
@@ -437,9 +440,11 @@ mod tests {
         assert_eq!(order(&ways), ["sell", "tiles"]);
         let ways = [way("csr", 10e-3, 0.0), way("sell", 7.2e-3, 0.06), way("tiles", 6.0e-3, 0.09)];
         assert_eq!(order(&ways), ["tiles", "sell"]);
-        // However long it takes.
-        let ways = [way("csr", 10e-3, 0.0), way("sell", 7.2e-3, 0.06), way("tiles", 6.0e-3, 0.9)];
+        // Unless it takes more than twice as long as all of planning may.
+        let ways = [way("csr", 10e-3, 0.0), way("sell", 7.2e-3, 0.06), way("tiles", 6.0e-3, 0.59)];
         assert_eq!(order(&ways), ["tiles", "sell"]);
+        let ways = [way("csr", 10e-3, 0.0), way("sell", 7.2e-3, 0.06), way("tiles", 6.0e-3, 0.61)];
+        assert_eq!(order(&ways), ["sell", "tiles"]);
     }
 
     /// A clock that goes on by a duration for so many looks, then by the next one.
