@@ -6,6 +6,7 @@
 
 use std::ops::Range;
 
+use rayon::prelude::*;
 use spm_formats::kernel::{KernelInfo, PlanError};
 use spm_formats::{CsrSource, CsrView, NewValues, Scalar, partition};
 
@@ -29,6 +30,9 @@ pub(super) const INFO: KernelInfo = KernelInfo {
 /// Rows of a block: their sums and their part of y stay in the first-level cache.
 const BLOCK: usize = 512;
 
+/// Rows that are listed together.
+const GROUP: usize = 128 * BLOCK;
+
 /// Bytes of the list for a row that has entries: its end, and its position in the block.
 pub(super) const ROW_BYTES: usize = size_of::<u32>() + size_of::<u16>();
 
@@ -49,7 +53,8 @@ pub(super) fn plan<'a, T: Scalar>(problem: Problem<'a, '_, T>) -> Planned<'a, T>
     let rows = view.rows();
     // Bounds of blocks, and the weights that they are divided by.
     let of_blocks = rows.div_ceil(BLOCK) * (size_of::<u32>() + size_of::<usize>());
-    let bytes = rows.min(view.nnz()) * ROW_BYTES + of_blocks;
+    // The list is there once more in groups of rows, which double.
+    let bytes = 3 * rows.min(view.nnz()) * ROW_BYTES + of_blocks;
     options.budget.check_bytes(INFO.id, bytes as u128)?;
     // A row is written, and an entry is read.
     let ends = (0..=rows.div_ceil(BLOCK)).map(|block| rows.min(block * BLOCK));
@@ -58,21 +63,50 @@ pub(super) fn plan<'a, T: Scalar>(problem: Problem<'a, '_, T>) -> Planned<'a, T>
     Ok(rows::plan(Dcsr::new(a), Partition::Bounds(threads, bounds)))
 }
 
-impl<'a, T: Scalar> Dcsr<'a, T> {
-    fn new(a: CsrSource<'a, T>) -> Self {
-        let view = a.view();
-        let (mut positions, mut row_ptr, mut blocks) = (vec![], vec![0], vec![0]);
-        for block in view.row_ptr()[1..].chunks(BLOCK) {
+/// Rows that have entries: positions in their blocks, ends, and how many there are up to the end of each block.
+#[derive(Default)]
+struct Listed {
+    positions: Vec<u16>,
+    ends: Vec<u32>,
+    blocks: Vec<u32>,
+}
+
+impl Listed {
+    /// Of some rows, whole blocks but at the end of the matrix.
+    fn of(row_ptr: &[u32], rows: Range<usize>) -> Self {
+        let mut listed = Self::default();
+        let mut before = row_ptr[rows.start];
+        for block in row_ptr[rows.start + 1..=rows.end].chunks(BLOCK) {
             for (position, &end) in (0..).zip(block) {
-                if row_ptr.last() != Some(&end) {
-                    positions.push(position);
-                    row_ptr.push(end);
+                if end != before {
+                    listed.positions.push(position);
+                    listed.ends.push(end);
+                    before = end;
                 }
             }
-            blocks.push(positions.len() as u32);
+            listed.blocks.push(listed.positions.len() as u32);
         }
-        positions.shrink_to_fit();
-        row_ptr.shrink_to_fit();
+        listed
+    }
+}
+
+impl<'a, T: Scalar> Dcsr<'a, T> {
+    fn new(a: CsrSource<'a, T>) -> Self {
+        let (all, rows) = (a.view().row_ptr(), a.view().rows());
+        let groups = (0..rows.div_ceil(GROUP)).into_par_iter();
+        let group = |group: usize| group * GROUP..rows.min((group + 1) * GROUP);
+        let listed: Vec<_> = groups.map(|of| Listed::of(all, group(of))).collect();
+        let count = listed.iter().map(|group| group.positions.len()).sum();
+        let mut positions = Vec::with_capacity(count);
+        let (mut row_ptr, mut blocks) = (Vec::with_capacity(count + 1), vec![0]);
+        row_ptr.push(0);
+        for group in listed {
+            let before = positions.len() as u32;
+            blocks.extend(group.blocks.iter().map(|count| before + count));
+            positions.extend(group.positions);
+            row_ptr.extend(group.ends);
+        }
+        blocks.shrink_to_fit();
         let walk = Walk::fitting(&row_ptr);
         Self { a, positions, row_ptr, blocks, walk }
     }
@@ -158,6 +192,8 @@ mod tests {
             "powerlaw[rows=4000,cols=900,entries=1500,longest=800]",
             "uniform[rows=5,cols=300,entries=3]",
             "uniform[rows=700,cols=300,entries=0]",
+            // Two groups of rows that are listed together.
+            "uniform[rows=66000,cols=300,entries=9000]",
         ] {
             let a: Csr<f64> = generate::named(name).unwrap().generate().unwrap();
             let x: Vec<f64> = (0..a.cols()).map(|j| (j as f64).sin()).collect();

@@ -18,7 +18,7 @@
 //! has just been stored, and that load waits until the store has left the store queue.
 
 use std::ops::Range;
-use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
+use std::sync::atomic::{AtomicUsize, Ordering};
 
 use rayon::prelude::*;
 use spm_formats::kernel::{KernelInfo, Parameters, PlanError};
@@ -52,6 +52,9 @@ const MOST_PADDING: f64 = 1.6;
 
 /// Share of the entries of a part that may be stored beyond [`MOST_PADDING`] on the way.
 const EARLY: usize = 16;
+
+/// Stored elements of a part that are counted together: threads that count one by one wait for each other.
+const UNCOUNTED: usize = 1024;
 
 /// Maximum chunk columns of a run.
 const LONGEST_RUN: usize = 3;
@@ -117,11 +120,11 @@ pub(super) fn plan<'a, T: RealScalar>(problem: Problem<'a, '_, T>) -> Planned<'a
     let costs = Costs::of(&a, &rows);
     costs.check(upper, options)?;
     let affordable = costs.affordable(options);
-    let room = Room { left: AtomicUsize::new(most.min(affordable)), short: false.into() };
+    let room = Room { most: most.min(affordable), taken: AtomicUsize::new(0) };
     let parts = rows.into_par_iter().map(|rows| Part::new(&a, rows, &room));
     let parts: Option<Vec<_>> = parts.collect();
     let Some(parts) = parts else {
-        if room.short.into_inner() && affordable < most {
+        if room.is_short() && affordable < most {
             costs.check(affordable + LANES, options)?;
         }
         let reason = format!(
@@ -160,19 +163,21 @@ fn spills<T: Scalar>(parts: &[Part<T>]) -> Spills<T> {
     parts.iter().map(|part| vec![T::ZERO; part.spill_len]).collect()
 }
 
-/// The values that all parts together may still take.
+/// The values that all parts together may take, and those that they have taken.
 struct Room {
-    left: AtomicUsize,
-    /// Whether there were too few.
-    short: AtomicBool,
+    most: usize,
+    taken: AtomicUsize,
 }
 
 impl Room {
+    /// Nothing where that is more than there is room for.
     fn take(&self, count: usize) -> Option<()> {
-        let less = |left: usize| left.checked_sub(count);
-        let left = self.left.fetch_update(Ordering::Relaxed, Ordering::Relaxed, less);
-        self.short.fetch_or(left.is_err(), Ordering::Relaxed);
-        left.ok().map(drop)
+        (self.taken.fetch_add(count, Ordering::Relaxed) + count <= self.most).then_some(())
+    }
+
+    /// Whether there were too few.
+    fn is_short(&self) -> bool {
+        self.taken.load(Ordering::Relaxed) > self.most
     }
 }
 
@@ -199,8 +204,9 @@ impl Costs {
         let of_chunk = 3 * LANES * (longest + 1) * size_of::<u32>();
         let spills = parts.iter().map(spill).sum::<usize>() * T::BYTES;
         let of_rows = a.rows() * (size_of::<u32>() + size_of::<bool>());
-        let fixed = spills + of_rows + parts.len() * (size_of::<Part<T>>() + of_chunk);
-        Self { entries: a.nnz(), fixed, of_element: 3 * (T::BYTES + 1) + 2 }
+        let of_element = 3 * (T::BYTES + 1) + 2;
+        let of_part = size_of::<Part<T>>() + of_chunk + UNCOUNTED * of_element;
+        Self { entries: a.nnz(), fixed: spills + of_rows + parts.len() * of_part, of_element }
     }
 
     fn check(&self, elements: usize, options: &PlanOptions) -> Result<(), FormatError> {
@@ -231,7 +237,7 @@ impl<T: Scalar> Part<T> {
         // Half of the entries and the diagonal, and a little padding.
         let (mut values, mut masks) = (Aligned::vec(entries / 16 * 9 + rows.len()), vec![]);
         let (mut firsts, mut merged) = (vec![], vec![]);
-        let (mut taken, mut stored) = (0, 0);
+        let (mut taken, mut stored, mut uncounted) = (0, 0, 0);
         let mut reach = rows.end;
         let mut lower = Vec::with_capacity(rows.len());
         let below =
@@ -249,7 +255,10 @@ impl<T: Scalar> Part<T> {
             let of_chunk: usize = lanes.iter().map(Range::len).sum();
             let is_full = of_chunk == firsts.len() * LANES;
             full.push(is_full);
-            room.take(firsts.len() * LANES)?;
+            uncounted += firsts.len() * LANES;
+            if uncounted > UNCOUNTED {
+                room.take(std::mem::take(&mut uncounted))?;
+            }
             (taken, stored) = (taken + of_chunk, stored + firsts.len() * LANES);
             // The rest would have to make up for too much.
             if stored as f64
@@ -281,6 +290,7 @@ impl<T: Scalar> Part<T> {
             run_counts.push(u16::try_from(runs.len() - before).ok()?);
             reach = reach.max(runs[runs.len() - 1].first as usize + 2 * LANES);
         }
+        room.take(uncounted)?;
         let spill_len = reach + LANES - rows.end;
         lower.extend((whole..rows.end).map(|row| below(row, &upper(a, row))));
         let (lower, full, masks) = (lower.into(), full.into(), masks.into());
