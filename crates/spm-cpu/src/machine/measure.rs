@@ -22,9 +22,11 @@ const WRITTEN: usize = 1 << 9;
 const ROUNDS: usize = 3;
 /// The same of random accesses, the first of which has to bring the list of the places.
 const GATHER_ROUNDS: usize = ROUNDS + 1;
-/// Entries of the matrices whose products are timed: they stay in the second-level cache. Those of the
-/// matrices that are planned are four times as many.
+/// Entries of the matrices whose products are timed: they stay in the second-level cache.
 const ENTRIES: usize = 1 << 14;
+/// How many times as many the matrices have that are planned: twice the number of threads, in this range, as all
+/// threads plan.
+const PLANNED: std::ops::RangeInclusive<usize> = 4..=16;
 /// Distinct values of these matrices: codes are looked up in a table beyond the registers.
 const DISTINCT: usize = 97;
 /// Seconds of products of one kernel and matrix.
@@ -50,7 +52,7 @@ impl Rates {
             1.0 / f64::from(jobs)
         });
         let start = if threads.count() > 1 { start } else { typical.start };
-        let costs = costs();
+        let costs = costs(threads);
         let of_csr = &costs[Family::Csr as usize];
         let (turn, short) = (turn(of_csr, 3), turn(of_csr, 2));
         let sorted = sorted(&costs[Family::SellGathered as usize]);
@@ -93,7 +95,7 @@ impl MemoryRates {
             let elements = (size / 8.0) as usize;
             let x = &x[..elements];
             let seconds = fastest(ROUNDS, || {
-                let times = (READ / elements).max(1);
+                let times = (READ * count / elements).max(1);
                 threads.run(|part| {
                     let share = &x[partition::even(elements, count, part)];
                     (0..times).for_each(|_| {
@@ -312,8 +314,11 @@ fn plan<'a>(
     planned.expect("a matrix for the kernel")
 }
 
-fn costs() -> [Cost; Family::ALL.len()] {
+/// The costs of the families on one thread, and of planning on all.
+fn costs(threads: &Threads) -> [Cost; Family::ALL.len()] {
     let options = PlanOptions::with_threads(1);
+    let all_threads = PlanOptions { threads: threads.clone(), ..options.clone() };
+    let planned = ENTRIES * (2 * threads.count()).clamp(*PLANNED.start(), *PLANNED.end());
     Family::ALL.map(|family| {
         let all = samples(family, ENTRIES);
         let ways = gathers(family).iter().map(|&(gather, vector_gather)| {
@@ -325,19 +330,21 @@ fn costs() -> [Cost; Family::ALL.len()] {
         let (seconds, vector_gather) = best.expect("each family has a way to gather");
         let counts: Vec<[f64; 3]> = all.iter().map(|sample| sample.counts).collect();
         let [row, element, index] = solve(&counts, &seconds);
+        // Where each thread makes a part of the plan, the costs are those of one part.
+        let options = if family.plans_in_parts() { &options } else { &all_threads };
         let planning = |Sample { a, .. }: Sample| {
             let seconds = fastest(ROUNDS, || {
                 match family {
                     // Straight from CSR is a partition.
                     Family::Csr => return 0.0,
-                    Family::Scatter => transpose_copy(&a, &options),
-                    _ => drop(black_box(plan(family, gathers(family)[0].0, &a, &options))),
+                    Family::Scatter => transpose_copy(&a, options),
+                    _ => drop(black_box(plan(family, gathers(family)[0].0, &a, options))),
                 }
                 1.0
             });
             ([a.rows() as f64, a.nnz() as f64, 0.0], seconds)
         };
-        let large = samples(family, 4 * ENTRIES).into_iter().take(2).map(planning);
+        let large = samples(family, planned).into_iter().take(2).map(planning);
         let (counts, mut seconds): (Vec<_>, Vec<_>) = large.unzip();
         // The same rows, but fewer.
         let (fewer, small) = planning(samples(family, ENTRIES).swap_remove(0));

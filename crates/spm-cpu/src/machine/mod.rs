@@ -17,6 +17,9 @@ pub use file::{CACHE_VARIABLE, RatesFile};
 /// Bytes of the working sets that rates are measured for, ascending.
 const SIZES: [f64; 5] = [65_536.0, 524_288.0, 4_194_304.0, 16_777_216.0, 67_108_864.0];
 
+/// Bytes of each thread that are long enough to read and fit into a first-level cache.
+const SHARE: f64 = 16_384.0;
+
 /// What threads reach together, for each working set of [`SIZES`].
 #[derive(Debug, Clone, Copy, PartialEq)]
 struct MemoryRates {
@@ -38,8 +41,8 @@ pub(crate) struct Cost {
     pub(crate) element: f64,
     /// Of a stored column index.
     pub(crate) index: f64,
-    /// Planning, of itself, of a row and of an entry: the time of all threads of the rayon pool, without that of
-    /// memory that is touched for the first time.
+    /// Planning, of itself, of a row and of an entry: the time of all threads, or of one where that makes a part of
+    /// the plan, without that of memory that is touched for the first time.
     pub(crate) plan_start: f64,
     pub(crate) plan_row: f64,
     pub(crate) plan: f64,
@@ -83,6 +86,11 @@ impl Family {
         Self::SellTiles,
         Self::Scatter,
     ];
+
+    /// Whether each thread makes a part of the plan, so that the costs of planning are those of one thread.
+    pub(crate) fn plans_in_parts(self) -> bool {
+        matches!(self, Self::SellSymmetric | Self::SellTiles | Self::Scatter)
+    }
 
     fn name(self) -> &'static str {
         match self {
@@ -215,10 +223,13 @@ impl Rates {
         self.fresh
     }
 
-    /// Whether something else seems to have held cores during the measurement: in cache, all threads
+    /// Whether something else seems to have held cores during the measurement: in caches of their own, all threads
     /// together were hardly faster than one.
     fn disturbed(&self) -> bool {
-        self.all.read[0] < 0.4 * self.threads as f64 * self.one.read[0]
+        let threads = self.threads as f64;
+        let size = SIZES.iter().position(|size| *size >= threads * SHARE);
+        let size = size.unwrap_or(SIZES.len() - 1);
+        self.all.read[size] < 0.4 * threads * self.one.read[size]
     }
 
     /// What orders measurements of one machine: the mean of the logarithms of its rates of reading.

@@ -306,6 +306,18 @@ mod tests {
         }
     }
 
+    /// Planning is measured on all threads, and where each of them makes a part of the plan, on one.
+    #[test]
+    fn threads_share_the_planning_of_parts() {
+        let (a, rates) = (matrix("stencil27[n=20]"), Rates::of_three_threads());
+        let planning = |kernel: &str, threads| {
+            let ways = on_threads(&a.view(), threads, &rates);
+            ways.iter().find(|way| way.all.label.starts_with(kernel)).unwrap().all.planning
+        };
+        assert!(planning("sell-symmetric", 3) < 0.5 * planning("sell-symmetric", 1));
+        assert_eq!(planning("csr-compact", 3), planning("csr-compact", 1));
+    }
+
     #[test]
     fn the_structure_decides_which_kernels_are_predicted() {
         let labels = |name| {

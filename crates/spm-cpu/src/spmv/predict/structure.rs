@@ -392,17 +392,18 @@ impl Structure {
         let reading = of_windows * bytes / rates.read(bytes, threads);
         let planned = if way.coded { Family::SellCodes } else { way.family };
         let gathers = if way.looked_up > 0.0 { rates.cost(planned) } else { cost };
-        // A band of tiles is made by one thread; the costs are those of one band.
-        let bands = match way.family {
-            Family::SellTiles => sell_tiles::bands(a.row_ptr(), threads).min(rates.threads()),
+        let parts = match way.family {
+            Family::SellTiles => sell_tiles::bands(a.row_ptr(), threads),
+            family if family.plans_in_parts() => threads,
             _ => 1,
         };
+        let parts = parts.clamp(1, rates.threads().max(1));
         let converting = rates.planning(planned, way.rows.max(a.rows() as f64), a.nnz() as f64);
         Prediction {
             label: label::<T>(way, gathers),
             threads,
             seconds: rates.start(threads) + reading.max(computing * share) + waiting * share,
-            planning: converting / bands.max(1) as f64 + way.made / rates.fresh(),
+            planning: converting / parts as f64 + way.made / rates.fresh(),
             bytes,
         }
     }
