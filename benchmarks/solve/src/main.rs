@@ -69,6 +69,7 @@ fn main() -> Result<(), Box<dyn Error>> {
             return Err(format!("{expected}, found {what}").into());
         }
     };
+    let cores = std::thread::available_parallelism()?.get();
     for path in names {
         let is_file = Path::new(&path).is_file();
         let a: Csr<f64> =
@@ -76,11 +77,16 @@ fn main() -> Result<(), Box<dyn Error>> {
         // The matrix without its folder and endings.
         let name = Path::new(&path).file_name().filter(|_| is_file);
         let name = name.and_then(|name| name.to_str()?.split('.').next()).unwrap_or(&path);
-        for threads in [1, 2] {
+        for threads in one_and(cores) {
             run(name, &a, threads, rounds)?;
         }
     }
     Ok(())
+}
+
+/// One thread, and `threads` of them if that is another number.
+fn one_and(threads: usize) -> impl Iterator<Item = usize> {
+    std::iter::once(1).chain((threads > 1).then_some(threads))
 }
 
 /// An operator on `threads` threads, with or without an expected number of products.
