@@ -145,23 +145,28 @@ impl<P, C: Clock> Race<P, C> {
         self.finalists.first().map_or(f64::INFINITY, |first| first.seconds)
     }
 
+    /// Whether a call that a model expects to take `seconds` takes far more than the best ones so far.
+    pub(crate) fn is_expected_far(&self, seconds: f64) -> bool {
+        seconds > FAR * self.best()
+    }
+
     /// Whether a candidate whose call takes `seconds` is far from the best one so far.
     pub(crate) fn is_slow(&self, seconds: f64) -> bool {
         seconds > SLOW * self.best()
     }
 
     /// Seconds of a call of a candidate in each of some ways to run it, which are timed in turns; `set` makes
-    /// the plan run in one of them. `caches` says what the first call meets.
+    /// the plan run in one of them. `first` says what is known of the first call.
     pub(crate) fn times(
         &mut self,
         plan: &mut P,
-        caches: Caches,
+        first: impl Into<First>,
         ways: usize,
         mut set: impl FnMut(&mut P, usize),
         run: &mut impl FnMut(&mut P),
     ) -> Vec<f64> {
         let best = self.best();
-        times(&mut self.clock, (best, caches), ways, |way, calls| {
+        times(&mut self.clock, (best, first), ways, |way, calls| {
             if ways > 1 {
                 set(plan, way);
             }
@@ -373,6 +378,20 @@ pub(crate) enum Caches {
     Warm,
 }
 
+/// What is known of the first call of a plan.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct First {
+    pub(crate) caches: Caches,
+    /// Whether a model expects calls to take more than [`FAR`] times the best ones: then one that does is enough.
+    pub(crate) is_expected_far: bool,
+}
+
+impl From<Caches> for First {
+    fn from(caches: Caches) -> Self {
+        Self { caches, is_expected_far: false }
+    }
+}
+
 /// What [`Plan::choice`](spm_formats::kernel::ProductPlan::choice) says of a label and a number of threads.
 pub(crate) fn on(label: &str, count: usize) -> String {
     let plural = if count == 1 { "" } else { "s" };
@@ -384,7 +403,7 @@ pub(crate) fn on(label: &str, count: usize) -> String {
 /// than `best`. `call` is given the way and a number of calls.
 fn times(
     clock: &mut impl Clock,
-    (best, caches): (f64, Caches),
+    (best, first): (f64, impl Into<First>),
     ways: usize,
     mut call: impl FnMut(usize, usize),
 ) -> Vec<f64> {
@@ -393,9 +412,11 @@ fn times(
         call(way, calls);
         clock.seconds() - begin
     };
+    let First { caches, is_expected_far } = first.into();
     let first = timed(0, 1);
     let slow = if caches == Caches::Cold { SLOW_COLD } else { SLOW };
-    if first > slow * best && first > LONG {
+    let is_far = is_expected_far && first > FAR * best && first > SHORT;
+    if is_far || first > slow * best && first > LONG {
         return vec![first; ways];
     }
     let (mut fastest, mut samples_of) = (vec![f64::INFINITY; ways], vec![0; ways]);
@@ -678,19 +699,26 @@ pub(crate) mod tests {
     /// The first call counts where caches are warm.
     #[test]
     fn caches_decide_whether_the_first_call_counts() {
-        let calls = |caches: Caches, best: f64, seconds: f64| {
+        let calls_of = |first: First, best: f64, seconds: f64| {
             let (time, count) = (Cell::new(0.0), Cell::new(0));
-            times(&mut Driven(&time), (best, caches), 1, |_, calls| {
+            times(&mut Driven(&time), (best, first), 1, |_, calls| {
                 count.set(count.get() + calls);
                 time.set(time.get() + calls as f64 * seconds);
             });
             count.get()
         };
+        let calls = |caches: Caches, best, seconds| calls_of(caches.into(), best, seconds);
         let (cold, warm) = (Caches::Cold, Caches::Warm);
         assert_eq!((calls(cold, 1e-3, 2.9e-3), calls(warm, 1e-3, 2.9e-3)), (2, 1));
         assert_eq!((calls(cold, 1e-3, 3.1e-3), calls(warm, 1e-3, 1.2e-3)), (1, 3));
         assert_eq!((calls(cold, 1e-4, 5e-4), calls(warm, 1e-4, 5e-4)), (2, 1));
         assert_eq!(calls(warm, 3e-4, 5e-4), 2);
+        // A model and one call that is not short agree.
+        let far = First { caches: Caches::Cold, is_expected_far: true };
+        assert_eq!(calls_of(far, 1e-4, 2.1e-4), 1);
+        for (best, seconds) in [(1e-4, 1.9e-4), (1e-6, 9e-6)] {
+            assert_eq!(calls_of(far, best, seconds), calls(cold, best, seconds));
+        }
     }
 
     /// The ways that are called, one after the other, and their times in microseconds, where the best plan so far takes

@@ -10,7 +10,7 @@ use super::{KERNEL, SpmvKernel, csr_merge, csr_serial};
 use crate::kernel::{Planned, Problem};
 use crate::machine::Rates;
 use crate::plan::{BoxedOwnPlan, Chosen};
-use crate::race::{self, Caches, Clock, Monotonic, Race};
+use crate::race::{self, Caches, Clock, First, Monotonic, Race};
 use crate::simd::{GATHER, PREFETCH};
 use crate::workspace::Workspace;
 use crate::{PlanOptions, Threads};
@@ -112,6 +112,8 @@ struct Candidate<T> {
     kernel: SpmvKernel<T>,
     parameters: Parameters,
     on: On,
+    /// Seconds of a product by the model, on all threads or on one.
+    expected: f64,
     /// What a time on one thread counts beside one on all.
     weight: f64,
     /// Seconds of planning and timing it by the model, if it is left out where that is too long.
@@ -136,7 +138,8 @@ impl<T: Scalar> Candidate<T> {
             () => On::Both,
         };
         let weight = race::weight(alone, all);
-        Self { kernel, parameters, on, weight, cost: None, follows: false }
+        let expected = way.seconds();
+        Self { kernel, parameters, on, expected, weight, cost: None, follows: false }
     }
 
     /// The ways to run it besides the first one, each of which changes one parameter.
@@ -226,6 +229,8 @@ impl<'a, T: Scalar, C: Clock> Course<'a, T, C> {
         let (parameters, on) =
             before.map_or((&candidate.parameters, candidate.on), |of| (&of.0, of.1));
         let caches = if before.is_some() { Caches::Warm } else { Caches::Cold };
+        let is_expected_far = self.race.is_expected_far(candidate.expected);
+        let first = First { caches, is_expected_far };
         let mut options = self.options.beside(self.race.held(|plan| plan.footprint().plan_bytes));
         if on == On::Caller {
             options.threads = Threads::new(1);
@@ -248,7 +253,7 @@ impl<'a, T: Scalar, C: Clock> Course<'a, T, C> {
         let set = |plan: &mut BoxedOwnPlan<'a, T>, way: usize| {
             plan.run_by(&ways[way], &options.threads);
         };
-        let times = self.race.times(&mut plan, caches, ways.len(), set, run);
+        let times = self.race.times(&mut plan, first, ways.len(), set, run);
         let (best, mut seconds) = fastest(&times);
         let mut way = ways.swap_remove(best);
         // What has helped by itself, together.
