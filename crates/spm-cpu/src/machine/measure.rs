@@ -25,7 +25,7 @@ const GATHER_ROUNDS: usize = ROUNDS + 1;
 /// Entries of the matrices whose products are timed: they stay in the second-level cache.
 const ENTRIES: usize = 1 << 14;
 /// How many times as many the matrices have that are planned: twice the number of threads, in this range, as all
-/// threads plan.
+/// threads of the rayon pool plan.
 const PLANNED: std::ops::RangeInclusive<usize> = 4..=16;
 /// Distinct values of these matrices: codes are looked up in a table beyond the registers.
 const DISTINCT: usize = 97;
@@ -52,7 +52,7 @@ impl Rates {
             1.0 / f64::from(jobs)
         });
         let start = if threads.count() > 1 { start } else { typical.start };
-        let costs = costs(threads);
+        let costs = costs(threads.count());
         let of_csr = &costs[Family::Csr as usize];
         let (turn, short) = (turn(of_csr, 3), turn(of_csr, 2));
         let sorted = sorted(&costs[Family::SellGathered as usize]);
@@ -314,11 +314,10 @@ fn plan<'a>(
     planned.expect("a matrix for the kernel")
 }
 
-/// The costs of the families on one thread, and of planning on all.
-fn costs(threads: &Threads) -> [Cost; Family::ALL.len()] {
+/// The costs of the families on one thread, and of planning with a rayon pool of so many.
+fn costs(threads: usize) -> [Cost; Family::ALL.len()] {
     let options = PlanOptions::with_threads(1);
-    let all_threads = PlanOptions { threads: threads.clone(), ..options.clone() };
-    let planned = ENTRIES * (2 * threads.count()).clamp(*PLANNED.start(), *PLANNED.end());
+    let planned = ENTRIES * (2 * threads).clamp(*PLANNED.start(), *PLANNED.end());
     Family::ALL.map(|family| {
         let all = samples(family, ENTRIES);
         let ways = gathers(family).iter().map(|&(gather, vector_gather)| {
@@ -330,15 +329,13 @@ fn costs(threads: &Threads) -> [Cost; Family::ALL.len()] {
         let (seconds, vector_gather) = best.expect("each family has a way to gather");
         let counts: Vec<[f64; 3]> = all.iter().map(|sample| sample.counts).collect();
         let [row, element, index] = solve(&counts, &seconds);
-        // Where each thread makes a part of the plan, the costs are those of one part.
-        let options = if family.plans_in_parts() { &options } else { &all_threads };
         let planning = |Sample { a, .. }: Sample| {
             let seconds = fastest(ROUNDS, || {
                 match family {
                     // Straight from CSR is a partition.
                     Family::Csr => return 0.0,
-                    Family::Scatter => transpose_copy(&a, options),
-                    _ => drop(black_box(plan(family, gathers(family)[0].0, &a, options))),
+                    Family::Scatter => transpose_copy(&a, &options),
+                    _ => drop(black_box(plan(family, gathers(family)[0].0, &a, &options))),
                 }
                 1.0
             });
