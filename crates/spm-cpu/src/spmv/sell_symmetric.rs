@@ -570,3 +570,15 @@ unsafe fn all_finite<T: Scalar, I: Isa<T>>(x: &[T]) -> bool {
         I::sum(vectors.iter().fold(last, add)) == T::ZERO
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn parts_take_no_more_room_than_there_is() {
+        let room = Room { most: 10, taken: AtomicUsize::new(0) };
+        assert_eq!((room.take(6), room.take(4), room.is_short()), (Some(()), Some(()), false));
+        assert_eq!((room.take(1), room.is_short()), (None, true));
+    }
+}
