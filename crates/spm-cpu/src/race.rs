@@ -71,7 +71,8 @@ impl Clock for Monotonic {
 
 /// Candidates against each other, and the best ones once more in turns against each other and the
 /// serial kernel: a busy machine may have slowed one down the first time. One that is not clearly
-/// faster than the serial kernel does not win, so that no `auto` is slower than that.
+/// faster than the serial kernel does not win, so that no `auto` is slower than that. Where a model puts the serial
+/// kernel far behind it is not timed.
 pub(crate) struct Race<P, C> {
     clock: C,
     /// When the race began, by the clock.
@@ -81,8 +82,9 @@ pub(crate) struct Race<P, C> {
     practice: usize,
     /// Calls of a plan before each comparison in turns: the others have taken its place in the caches.
     warm_up: usize,
-    /// Seconds of a call of the serial plan: what a model says at least, and once it has been timed.
+    /// Seconds of a call of the serial plan by a model; 0 without one.
     expected: f64,
+    /// The same by the clock, once it has been timed.
     of_serial: Option<f64>,
     /// The fastest first.
     finalists: Vec<Finalist<P>>,

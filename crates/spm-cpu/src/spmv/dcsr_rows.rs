@@ -98,15 +98,16 @@ impl<'a, T: Scalar> Dcsr<'a, T> {
         let listed: Vec<_> = groups.map(|of| Listed::of(all, group(of))).collect();
         let count = listed.iter().map(|group| group.positions.len()).sum();
         let mut positions = Vec::with_capacity(count);
-        let (mut row_ptr, mut blocks) = (Vec::with_capacity(count + 1), vec![0]);
+        let mut row_ptr = Vec::with_capacity(count + 1);
+        let mut blocks = Vec::with_capacity(rows.div_ceil(BLOCK) + 1);
         row_ptr.push(0);
+        blocks.push(0);
         for group in listed {
             let before = positions.len() as u32;
             blocks.extend(group.blocks.iter().map(|count| before + count));
             positions.extend(group.positions);
             row_ptr.extend(group.ends);
         }
-        blocks.shrink_to_fit();
         let walk = Walk::fitting(&row_ptr);
         Self { a, positions, row_ptr, blocks, walk }
     }
