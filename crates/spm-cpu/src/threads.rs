@@ -20,11 +20,27 @@ use spm_formats::partition;
 
 use crate::cores;
 
-/// Number of polls of an idle worker before it sleeps: a few tens of microseconds, so that products
-/// in quick succession find it awake.
-const POLLS_BEFORE_SLEEP: u32 = 2_000;
-/// Number of polls for the end of the workers before the caller yields.
-const POLLS_BEFORE_YIELD: u32 = 10_000;
+/// How long threads poll for each other.
+#[derive(Debug, Clone, Copy)]
+struct Polls {
+    /// Number of polls of an idle worker before it sleeps.
+    before_sleep: u32,
+    /// Number of polls for the end of the workers before the caller yields.
+    before_yield: u32,
+}
+
+impl Polls {
+    /// Idle workers poll for a few tens of microseconds, so that products in quick succession find them awake.
+    const ON_OWN_CORES: Self = Self { before_sleep: 2_000, before_yield: 10_000 };
+    /// A thread that polls may hold the core that another one of the pool waits for; libgomp polls less then, too.
+    const ON_SHARED_CORES: Self = Self { before_sleep: 20, before_yield: 20 };
+
+    fn of(threads: usize) -> Self {
+        let cores = thread::available_parallelism().map_or(usize::MAX, NonZero::get);
+        if threads > cores { Self::ON_SHARED_CORES } else { Self::ON_OWN_CORES }
+    }
+}
+
 /// Sleeping workers that a thread wakes, each of which wakes as many: waking one takes microseconds, so that with
 /// many threads the first would sleep again before the last has begun if the caller woke all of them.
 const WOKEN: usize = 4;
@@ -83,6 +99,7 @@ struct Workers {
 }
 
 struct Shared {
+    polls: Polls,
     /// Number of jobs so far; a worker runs a job when this changes.
     epoch: AtomicUsize,
     job: UnsafeCell<Option<*const Job<'static>>>,
@@ -161,6 +178,11 @@ impl Threads {
     /// # Panics
     /// When a part panics, after all parts have ended.
     pub fn run(&self, job: impl Fn(usize) + Sync) {
+        self.run_parts(&job);
+    }
+
+    /// The same of any job: compiled once.
+    fn run_parts(&self, job: &Job<'_>) {
         if self.count() == 1 {
             return job(0);
         }
@@ -176,7 +198,6 @@ impl Threads {
             return (0..self.count()).for_each(job);
         }
         let Workers { shared, handles, .. } = &*workers;
-        let job: &Job<'_> = &job;
         let pointer: *const Job<'_> = job;
         // SAFETY: only the lifetime changes; `Waiting` keeps this call alive until no worker can
         // use the pointer any more. No worker runs now, so nobody reads the cell.
@@ -254,6 +275,7 @@ impl Workers {
     fn start(count: usize) -> io::Result<Self> {
         let forks = forks();
         let shared = Arc::new(Shared {
+            polls: Polls::of(count + 1),
             epoch: AtomicUsize::new(0),
             job: UnsafeCell::new(None),
             running: OwnLine(AtomicUsize::new(0)),
@@ -319,7 +341,7 @@ impl Drop for Waiting<'_> {
         let mut polls = 0;
         while self.0.running.0.load(Ordering::Acquire) != 0 {
             polls += 1;
-            if polls < POLLS_BEFORE_YIELD { hint::spin_loop() } else { thread::yield_now() }
+            if polls < self.0.polls.before_yield { hint::spin_loop() } else { thread::yield_now() }
         }
     }
 }
@@ -362,7 +384,7 @@ impl Shared {
     }
 
     fn wait_for_job(&self, worker: usize, seen: usize) -> usize {
-        for _ in 0..POLLS_BEFORE_SLEEP {
+        for _ in 0..self.polls.before_sleep {
             // One order of all accesses: this thread looks for sleepers next.
             let epoch = self.epoch.load(Ordering::SeqCst);
             if epoch != seen {

@@ -191,7 +191,8 @@ kernel! {
         let block_rows = divide(rows, size);
         let stride = (block_rows / SAMPLES).max(1);
         let block_row = sample % SAMPLES * stride;
-        let (mut blocks, mut entries) = (0, 0);
+        // Blocks in the upper half, entries in the lower one.
+        let mut of_row = 0;
         if block_row < block_rows && of_block < size {
             let first_row = block_row * size;
             let most = SAMPLE_ENTRIES / size;
@@ -207,11 +208,13 @@ kernel! {
                     cols = (divide(col_ind.load(end - 1), size) * size).min(cols);
                 }
             }
-            (blocks, entries) = count_blocks(size, of_block..of_block + 1, row, cols, col_ind);
+            let (blocks, entries) =
+                count_blocks(size, of_block..of_block + 1, row, cols, col_ind);
+            const { assert!(SAMPLE_ENTRIES < 1 << 16) };
+            of_row = warp_fold(blocks << 16 | entries, |a, b| a + b);
         }
-        let (blocks, entries) = (warp_fold(blocks, |a, b| a + b), warp_fold(entries, |a, b| a + b));
         if warp::lane_id() == 0 {
-            seen.store(item, [blocks, entries]);
+            seen.store(item, [of_row >> 16, of_row & 0xffff]);
         }
     }
     as BsrSample

@@ -5,10 +5,10 @@
 //! the end), then write columns and values.
 
 use super::dictionary::ValueCodes;
-use crate::collective::warp_fold;
+use crate::collective::{warp_fold, warp_fold_four};
 use crate::device::shared::{Pool, SharedArray};
-use crate::device::warp::WARP_SIZE;
-use crate::device::{DevicePtr, DevicePtrMut, thread};
+use crate::device::warp::{FULL_MASK, WARP_SIZE};
+use crate::device::{DevicePtr, DevicePtrMut, thread, warp};
 use crate::kernel::kernel;
 use crate::spmv::compact::{BITS_8, BITS_16, BITS_32, chunk_and_lane};
 use crate::spmv::sellp::{BY_DIAGONAL, LOG_WARP, LaneEntries, Windows};
@@ -22,6 +22,9 @@ const MOST_ELEMENTS_OF_4: u32 = 5;
 
 /// Entries of the longest row of a chunk by diagonal, at most: its diagonals are walked one after another.
 const MOST_DIAGONALS_WALKED: u32 = 1024;
+
+/// After so many diagonals each time, what is left of the rows says whether there will be too many.
+const OFTEN: u32 = 8;
 
 /// Rows of the largest window that is sorted.
 pub const MOST_SIGMA: u32 = 1024;
@@ -102,10 +105,16 @@ impl Diagonals {
         }
     }
 
+    /// Entries that are left of the longest row.
+    #[inline(always)]
+    fn longest(&self) -> u32 {
+        warp_fold(self.end - self.next, u32::max)
+    }
+
     /// The number of stored elements that a chunk by diagonal may have; the whole warp has the same.
     #[inline(always)]
     fn most(&self) -> u32 {
-        let longest = warp_fold(self.end - self.next, u32::max);
+        let longest = self.longest();
         if longest > MOST_DIAGONALS_WALKED {
             return 0;
         }
@@ -153,11 +162,22 @@ fn by_diagonal(
             break;
         }
         elements += 1;
-        if elements > most {
+        // What is left of a row is on as many more.
+        let left = if elements % OFTEN == 0 { mine.longest() } else { 0 };
+        if elements + left > most {
             return None;
         }
     }
     (elements > 0).then_some((elements, same && elements <= most_before))
+}
+
+/// The columns of four stored elements in a row of a lane; `NONE` behind its last.
+#[inline(always)]
+fn columns_of(group: u32, mine: LaneEntries, col_ind: DevicePtr<u32>) -> [u32; 4] {
+    [0, 1, 2, 3].map(|j| {
+        let element = 4 * group + j;
+        if element < mine.elements { col_ind.load(mine.entry(element)) } else { NONE }
+    })
 }
 
 kernel! {
@@ -205,13 +225,14 @@ kernel! {
         } else {
             if compact != 0 {
                 let mut spread = 0;
-                for element in 0..width {
-                    let has = element < mine.elements;
-                    let column = if has { col_ind.load(mine.entry(element)) } else { NONE };
-                    let smallest = warp_fold(column, u32::min);
-                    let largest = warp_fold(if has { column } else { 0 }, u32::max);
-                    spread = (largest - smallest).max(spread);
+                for group in 0..width.div_ceil(4) {
+                    let columns = columns_of(group, mine, col_ind);
+                    let smallest = warp_fold_four(columns, u32::min);
+                    let or_zero = columns.map(|column| if column == NONE { 0 } else { column });
+                    let largest = warp_fold_four(or_zero, u32::max);
+                    spread = largest.saturating_sub(smallest).max(spread);
                 }
+                spread = warp_fold(spread, u32::max);
                 mode = if spread < 1 << 8 {
                     BITS_8
                 } else if spread < 1 << 16 {
@@ -335,16 +356,21 @@ kernel! {
         }
         let offsets = offsets.offset(u64::from(unit) * u64::from(WARP_SIZE));
         for group in 0..width.div_ceil(4) {
-            let elements = [0, 1, 2, 3].map(|j| {
-                let element = 4 * group + j;
-                let has = element < mine.elements;
-                let column = if has { col_ind.load(mine.entry(element)) } else { NONE };
-                let smallest = warp_fold(column, u32::min);
-                let base = if smallest == NONE || mode == BITS_32 { 0 } else { smallest };
-                [base, if has { column.wrapping_sub(base) } else { 0 }]
-            });
+            let columns = columns_of(group, mine, col_ind);
+            let mut of_group = [0; 4];
+            if mode != BITS_32 {
+                let smallest = warp_fold_four(columns, u32::min);
+                let smallest = if smallest == NONE { 0 } else { smallest };
+                of_group = [0, 8, 16, 24]
+                    .map(|lane| warp::shuffle_idx(FULL_MASK, smallest, lane, WARP_SIZE));
+            }
+            let mut offset = [0; 4];
+            for ((offset, column), base) in offset.iter_mut().zip(columns).zip(of_group) {
+                if column != NONE {
+                    *offset = column - base;
+                }
+            }
             let at = u64::from(group * WARP_SIZE + lane);
-            let offset = elements.map(|[_, offset]| offset);
             match mode {
                 BITS_8 => {
                     let low = offset[0] | offset[1] << 8;
@@ -357,7 +383,7 @@ kernel! {
                 _ => offsets.store_vector::<4>(at * 4, offset),
             }
             if lane == 0 && mode != BITS_32 {
-                bases.store_vector::<4>((first_group + group) * 4, elements.map(|[base, _]| base));
+                bases.store_vector::<4>((first_group + group) * 4, of_group);
             }
         }
     }

@@ -332,7 +332,7 @@ mod tests {
         ),
         // They are of many lengths.
         (
-            "uniform[rows=9000,cols=20000,entries=70000]",
+            "uniform[rows=3000,cols=20000,entries=23000]",
             8,
             Layout::RowMajor,
             &["csr-blocked[sorted=on] on", "csr-blocked[sorted=on,prefetch=96"],
@@ -353,7 +353,7 @@ mod tests {
         ),
         // Y is large.
         (
-            "uniform[rows=40000,cols=5000,entries=150000]",
+            "uniform[rows=40000,cols=3000,entries=120000]",
             8,
             Layout::RowMajor,
             &["csr-blocked[stream=on]", "csr-blocked[sorted=on,stream=on]"],

@@ -310,7 +310,7 @@ mod tests {
         ),
         // Rows that repeat the one before, shifted by one.
         (
-            "stencil27[n=23]",
+            "stencil27[n=12]",
             &[
                 "sell-compact[sigma=1,",
                 "csr-nnz-balanced[simd=on,prefetch=on]",
