@@ -33,6 +33,9 @@ const MARGIN: f64 = 0.97;
 /// Candidates of the last comparison at most, and how much slower than the best one may seem.
 const FINALISTS: usize = 3;
 const NEAR: f64 = 1.15;
+/// Times one of two candidates that read the same arrays up to which the other one is left out: comparing both once more
+/// would take more than it saves.
+const ALIKE: f64 = 1.05;
 /// A call that takes less is compared once more, and one that takes more need not be repeated to be warm.
 const QUICK: f64 = 5e-3;
 /// Rounds of the last comparison, of calls that take up to [`MEDIUM`] and of longer ones, and what a side of a round
@@ -213,6 +216,21 @@ impl<P, C: Clock> Race<P, C> {
             self.finalists.retain(|other| other.seconds <= near(first) * first);
             self.finalists.truncate(FINALISTS);
         }
+    }
+
+    /// Keeps a candidate if it may be the winner, and only the faster one of it and of `other`, what has been said of a
+    /// candidate that reads the same arrays, where both take about the same time.
+    pub(crate) fn keep_beside(&mut self, plan: P, seconds: f64, choice: String, other: &str) {
+        if let Some(at) = self.finalists.iter().position(|of| of.choice == other) {
+            let of_other = self.finalists[at].seconds;
+            if (of_other..ALIKE * of_other).contains(&seconds) {
+                return;
+            }
+            if (seconds..ALIKE * seconds).contains(&of_other) {
+                self.finalists.remove(at);
+            }
+        }
+        self.keep(plan, seconds, || choice);
     }
 
     /// Times a candidate, and keeps it if it may be the winner.
@@ -660,6 +678,25 @@ pub(crate) mod tests {
     }
 
     /// By a model, where that says that it is more than four times as long.
+    #[test]
+    fn of_two_that_read_the_same_arrays_the_faster_one_is_kept() {
+        let kept = |first: f64, second: f64| {
+            let time = Cell::new(0.0);
+            let mut race = Race::new(Driven(&time), 0);
+            race.keep(1, 1.1e-5, || "other".to_owned());
+            race.keep(2, first, || "first".to_owned());
+            race.keep_beside(3, second, "second".to_owned(), "first");
+            race.finalists.iter().map(|of| of.plan).collect::<Vec<_>>()
+        };
+        assert_eq!(kept(1e-5, 1.04e-5), [2, 1]);
+        assert_eq!(kept(1e-5, 1.06e-5), [2, 3, 1]);
+        assert_eq!(kept(1.04e-5, 1e-5), [3, 1]);
+        assert_eq!(kept(1.06e-5, 1e-5), [3, 2, 1]);
+        // The first one was too slow to be kept.
+        assert_eq!(kept(2e-5, 1e-5), [3, 1]);
+        assert_eq!(kept(2e-5, 1.99e-5), [1]);
+    }
+
     #[test]
     fn a_serial_plan_that_is_far_behind_is_not_called() {
         let called = |expected| {

@@ -15,10 +15,12 @@ use std::sync::{Arc, Mutex, TryLockError};
 use std::thread::{self, JoinHandle, Thread};
 use std::time::{Duration, Instant};
 
+use rayon::prelude::*;
 use spm_formats::kernel::Schedule;
 use spm_formats::partition;
 
 use crate::cores;
+use crate::disjoint::Disjoint;
 
 /// How long threads poll for each other.
 #[derive(Debug, Clone, Copy)]
@@ -59,7 +61,7 @@ type Job<'a> = dyn Fn(usize) + Sync + 'a;
 /// A thread pool of `count` threads, the calling thread and `count - 1` workers, that runs one job
 /// at a time.
 ///
-/// Conversions, planning and reading use a rayon pool. A product takes microseconds, and waking a
+/// Reading and the conversions of formats use a rayon pool. A product takes microseconds, and waking a
 /// sleeping pool costs more than that. The workers of this pool poll for a while before they sleep,
 /// as OpenMP's threads do, and a job is started without an allocation.
 ///
@@ -215,6 +217,22 @@ impl Threads {
         job(0);
         drop(waiting);
         assert!(!shared.panicked.load(Ordering::Relaxed), "a thread of the pool panicked");
+    }
+
+    /// What `job` returns for each index of `0..count`, in order. Each of these threads has consecutive indices, as many as
+    /// the others, so that what it makes is where it will be read. Where this is one thread, those of rayon share them.
+    pub(crate) fn map<R: Send>(&self, count: usize, job: impl Fn(usize) -> R + Sync) -> Vec<R> {
+        if self.count() == 1 {
+            return (0..count).into_par_iter().map(&job).collect();
+        }
+        let mut results: Vec<Option<R>> = (0..count).map(|_| None).collect();
+        let of = Disjoint::new(&mut results);
+        self.for_each_chunk(count, Schedule::Static, 0, |indices| {
+            // SAFETY: each index is in one chunk.
+            let results = unsafe { of.range(indices.clone()) };
+            indices.zip(results).for_each(|(index, result)| *result = Some(job(index)));
+        });
+        results.into_iter().map(|result| result.expect("a chunk has each index")).collect()
     }
 
     /// Runs empty jobs until some in succession take `expected` seconds each at most, but not for longer than
@@ -431,6 +449,16 @@ mod tests {
         let seen: Vec<_> = (0..total).map(|_| AtomicUsize::new(0)).collect();
         visit(&seen);
         seen.into_iter().map(AtomicUsize::into_inner).collect()
+    }
+
+    #[test]
+    fn what_a_job_returns_is_in_the_order_of_the_indices() {
+        for (threads, count) in [(1, 5), (3, 0), (3, 2), (3, 3), (3, 11)] {
+            let squares: Vec<_> = (0..count).map(|index| index * index).collect();
+            let threads = Threads::new(threads);
+            assert_eq!(threads.map(count, |index| index * index), squares);
+            assert_eq!(threads.on_the_caller().map(count, |index| index * index), squares);
+        }
     }
 
     #[test]

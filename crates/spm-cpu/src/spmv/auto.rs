@@ -31,6 +31,8 @@ const TINY: usize = 256;
 const FAR: f64 = 2.0;
 /// Times the best one by the model up to which a conversion is near it.
 const NEAR: f64 = 1.15;
+/// How far the model may be wrong about planning.
+const MOST_WRONG: f64 = 4.0;
 /// Products that planning may take, and seconds that it may take of products that are shorter. The fastest
 /// conversion by the model and what converts nothing are timed anyway.
 const PLANNING: f64 = 50.0;
@@ -71,14 +73,15 @@ fn plan_by<'a, T: Scalar>(
     let ways = predict::on_threads(&a, options.threads.count(), &rates());
     let race = race.expecting(ways[0].alone.seconds);
     let options = options.beside(taken as u64);
-    let mut course = Course { source: source.clone(), options, race };
+    let mut course = Course { source: source.clone(), options, race, planned: 0.0, predicted: 0.0 };
     let candidates = candidates(&ways);
     let mut last = None;
     for candidate in &candidates {
+        let cost = candidate.cost.map(|cost| course.cost(cost));
         let race = &mut course.race;
         let is_affordable =
             |of| race.spent() + of + race.remaining() < LEAST.max(planning * race.best());
-        if candidate.cost.is_none_or(is_affordable) {
+        if cost.is_none_or(is_affordable) {
             last = course.enter(candidate, last.as_ref(), &mut run);
         }
     }
@@ -116,15 +119,40 @@ struct Candidate<T> {
     expected: f64,
     /// What a time on one thread counts beside one on all.
     weight: f64,
-    /// Seconds of planning and timing it by the model, if it is left out where that is too long.
-    cost: Option<f64>,
+    /// What planning and timing it takes, if it is left out where that is too long.
+    cost: Option<Cost>,
+    /// Seconds of planning by the model.
+    planning: f64,
     /// Whether it reads the arrays of the candidate before, and is timed only in the way that was the fastest of
     /// that one.
     follows: bool,
 }
 
-/// A way to run a candidate: its parameters, and all threads or one.
-type Fastest = (Parameters, On);
+/// Seconds by the model.
+#[derive(Debug, Clone, Copy)]
+struct Cost {
+    planning: f64,
+    timing: f64,
+}
+
+impl Cost {
+    /// Of a conversion that is timed in several ways.
+    fn of(way: &OnThreads) -> Self {
+        Self { planning: way.all.planning, timing: 3.0 * race::trial(way.seconds()) }
+    }
+
+    fn all(self) -> f64 {
+        self.planning + self.timing
+    }
+}
+
+/// The fastest way to run a candidate.
+struct Fastest {
+    parameters: Parameters,
+    on: On,
+    /// What it is, for its user.
+    choice: String,
+}
 
 impl<T: Scalar> Candidate<T> {
     fn new(way: &OnThreads) -> Self {
@@ -138,8 +166,8 @@ impl<T: Scalar> Candidate<T> {
             () => On::Both,
         };
         let weight = race::weight(alone, all);
-        let expected = way.seconds();
-        Self { kernel, parameters, on, expected, weight, cost: None, follows: false }
+        let (expected, planning) = (way.seconds(), way.all.planning);
+        Self { kernel, parameters, on, expected, weight, cost: None, planning, follows: false }
     }
 
     /// The ways to run it besides the first one, each of which changes one parameter.
@@ -163,8 +191,7 @@ fn candidates<T: Scalar>(ways: &[OnThreads]) -> Vec<Candidate<T>> {
     let kernel = SpmvKernel::new(csr_merge::INFO, csr_merge::plan);
     let parameters = kernel.info.defaults();
     let merge = Candidate { kernel, parameters, follows: true, ..direct };
-    let mut converted =
-        entrants(ways).into_iter().map(|way| (Candidate::new(way), converting(way)));
+    let mut converted = entrants(ways).into_iter().map(|way| (Candidate::new(way), Cost::of(way)));
     let first = converted.next().map(|(first, _)| first);
     let rest = converted.map(|(of, cost)| Candidate { cost: Some(cost), ..of });
     first.into_iter().chain([direct, merge]).chain(rest).collect()
@@ -191,16 +218,11 @@ fn best(ways: &[OnThreads]) -> f64 {
     ways.iter().map(OnThreads::seconds).fold(f64::INFINITY, f64::min)
 }
 
-/// Seconds of a conversion and of timing it in several ways.
-fn converting(way: &OnThreads) -> f64 {
-    way.all.planning + 3.0 * race::trial(way.seconds())
-}
-
 /// Seconds of the race between `ways`, the first of which is straight from CSR.
 pub(super) fn predicted_race(ways: &[OnThreads]) -> f64 {
     let (direct, best) = (&ways[0], best(ways));
     let straight = 2.0 * race::trial(direct.seconds()) + race::last(best, direct.alone.seconds, 2);
-    let mut costs = entrants(ways).into_iter().map(converting);
+    let mut costs = entrants(ways).into_iter().map(|way| Cost::of(way).all());
     let mut race = straight + costs.next().unwrap_or(0.0);
     for cost in costs {
         race += if race + cost < LEAST.max(PLANNING * best) { cost } else { 0.0 };
@@ -213,9 +235,19 @@ struct Course<'a, T, C> {
     source: CsrSource<'a, T>,
     options: PlanOptions,
     race: Race<BoxedOwnPlan<'a, T>, C>,
+    /// Seconds that conversions have taken so far, and those that the model has said.
+    planned: f64,
+    predicted: f64,
 }
 
 impl<'a, T: Scalar, C: Clock> Course<'a, T, C> {
+    /// Seconds of planning and timing a candidate, where the model is as wrong about planning as it has been so far: what new
+    /// memory takes changes with what else the machine does.
+    fn cost(&self, cost: Cost) -> f64 {
+        let wrong = if self.predicted > 0.0 { self.planned / self.predicted } else { 1.0 };
+        wrong.clamp(1.0 / MOST_WRONG, MOST_WRONG) * cost.planning + cost.timing
+    }
+
     /// Plans a candidate and times it in each way; returns the fastest, `before` being that of the candidate before.
     /// What planning has made serves all of them.
     fn enter(
@@ -227,7 +259,7 @@ impl<'a, T: Scalar, C: Clock> Course<'a, T, C> {
         let Candidate { kernel, weight, .. } = candidate;
         let before = before.filter(|_| candidate.follows);
         let (parameters, on) =
-            before.map_or((&candidate.parameters, candidate.on), |of| (&of.0, of.1));
+            before.map_or((&candidate.parameters, candidate.on), |of| (&of.parameters, of.on));
         let caches = if before.is_some() { Caches::Warm } else { Caches::Cold };
         let is_expected_far = self.race.is_expected_far(candidate.expected);
         let first = First { caches, is_expected_far };
@@ -235,12 +267,17 @@ impl<'a, T: Scalar, C: Clock> Course<'a, T, C> {
         if on == On::Caller {
             options.threads = Threads::new(1);
         }
+        let begin = (candidate.planning > 0.0).then(|| self.race.spent());
         // One that refuses the matrix is no candidate.
         let Ok(mut plan) =
             kernel.plan_product(self.source.clone(), DenseShape::VECTOR, parameters, &options)
         else {
             return None;
         };
+        if let Some(begin) = begin {
+            self.planned += self.race.spent() - begin;
+            self.predicted += candidate.planning;
+        }
         race::settle(&options.threads);
         let changed = |of: &Parameters, (name, value): Change| of.clone().with(name, value);
         let changes: Vec<_> = candidate
@@ -275,10 +312,13 @@ impl<'a, T: Scalar, C: Clock> Course<'a, T, C> {
             let all = (&threads, seconds);
             (threads, seconds) = self.race.threads(&mut plan, all, |_| *weight, on, run);
         }
-        let label = || kernel.info.label(&way);
-        self.race.keep(plan, seconds, || race::on(&label(), threads.working()));
+        let choice = race::on(&kernel.info.label(&way), threads.working());
+        match before {
+            Some(before) => self.race.keep_beside(plan, seconds, choice.clone(), &before.choice),
+            None => self.race.keep(plan, seconds, || choice.clone()),
+        }
         let on = if threads.working() == 1 { On::Caller } else { On::All };
-        Some((way, on))
+        Some(Fastest { parameters: way, on, choice })
     }
 }
 
@@ -413,14 +453,18 @@ mod tests {
         let rates = Rates::of_three_threads();
         let candidates = of_three(&a, &rates);
         assert_eq!(candidates.iter().filter(|of| of.cost.is_none()).count(), 3);
-        assert!(candidates.len() > 3 && candidates[3..].iter().all(|of| of.cost > Some(0.0)));
+        assert!(
+            candidates.len() > 3
+                && candidates[3..].iter().all(|of| of.cost.unwrap().planning > 0.0)
+        );
         // The same is predicted: of a small matrix all conversions, of a large one the first where they take
         // long.
         let converted = |name: &str, rates: &Rates| {
             let ways = predict::on_threads(&matrix(name).view(), 3, rates);
             let straight = 2.0 * race::trial(ways[0].seconds())
                 + race::last(best(&ways), ways[0].alone.seconds, 2);
-            let costs: Vec<f64> = entrants(&ways).into_iter().map(converting).collect();
+            let costs: Vec<f64> =
+                entrants(&ways).into_iter().map(|way| Cost::of(way).all()).collect();
             (predicted_race(&ways) - straight, costs)
         };
         let (race, costs) = converted("uniform[rows=2000,cols=2000,entries=20000]", &rates);
@@ -428,6 +472,22 @@ mod tests {
         let slow = rates.to_string().replace("fresh 2e9", "fresh 1e6").parse().unwrap();
         let (race, costs) = converted("uniform[rows=20000,cols=20000,entries=280000]", &slow);
         assert!(costs.len() > 1 && (race / costs[0] - 1.0).abs() < 1e-9);
+    }
+
+    #[test]
+    fn conversions_so_far_tell_what_others_take() {
+        let a = matrix("stencil5[n=9]");
+        let race = Race::new(Monotonic::start(), csr_serial::serial(a.view().into()));
+        let options = PlanOptions::with_threads(1);
+        let mut course =
+            Course { source: a.view().into(), options, race, planned: 0.0, predicted: 0.0 };
+        let mut cost = |planned, predicted| {
+            (course.planned, course.predicted) = (planned, predicted);
+            course.cost(Cost { planning: 8.0, timing: 1.0 })
+        };
+        assert_eq!([cost(0.0, 0.0), cost(3.0, 2.0), cost(2.0, 3.0)], [9.0, 13.0, 1.0 + 16.0 / 3.0]);
+        // Something has disturbed one of them.
+        assert_eq!([cost(90.0, 2.0), cost(1.0, 90.0)], [33.0, 3.0]);
     }
 
     #[test]
@@ -471,11 +531,11 @@ mod tests {
         let rates = Rates::of_three_threads();
         let candidates = of_three(&a, &rates);
         assert!(candidates.iter().all(|of| of.on == On::All), "{candidates:?}");
-        // A look to begin with. Of the first three candidates two looks for each call, which is too slow to be
+        // A look to begin with, and two at planning the first one. Of the first three candidates two looks for each call, which is too slow to be
         // timed with others: one, and three in each way, of which the third has but that of the second; and of each
         // other candidate one for the time so far.
         let ways = |of: &Candidate<f64>| if of.follows { 1 } else { 1 + of.changes().count() };
-        let looks = 1 + candidates[..3].iter().map(|of| 2 * (1 + 3 * ways(of))).sum::<usize>();
+        let looks = 3 + candidates[..3].iter().map(|of| 2 * (1 + 3 * ways(of))).sum::<usize>();
         let steps = vec![(looks + candidates.len() - 3, 1.0), (8, 1e-3), (usize::MAX, 1e-5)];
         let options = PlanOptions::with_threads(3);
         let plan = plan_by(Steps(steps, 0.0), 0.0, || rates, a.view().into(), &options).unwrap();

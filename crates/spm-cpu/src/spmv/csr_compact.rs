@@ -4,7 +4,6 @@
 //! one column list, and an element of x is loaded once for all of them. Column indices take 16 bits
 //! where they fit. The values are those of the CSR matrix.
 
-use rayon::prelude::*;
 use spm_formats::kernel::{KernelInfo, Parameters, PlanError};
 use spm_formats::{CsrSource, CsrView, FormatError, NewValues, RealScalar, Scalar, partition};
 use std::ops::Range;
@@ -66,9 +65,8 @@ pub(super) fn plan<'a, T: RealScalar>(problem: Problem<'a, '_, T>) -> Planned<'a
     let count = PIECES * threads.count();
     let rows = partition::by_entries(view.row_ptr(), count);
     let grown = check_lists(&view, &rows, options)?;
-    let pieces = (0..count).into_par_iter();
-    let pieces = pieces.map(|p| Piece::new(&view, rows[p]..rows[p + 1], grown));
-    let Some(pieces) = pieces.collect::<Option<Vec<_>>>() else {
+    let pieces = threads.map(count, |p| Piece::new(&view, rows[p]..rows[p + 1], grown));
+    let Some(pieces) = pieces.into_iter().collect::<Option<Vec<_>>>() else {
         let reason = "lists of columns of one piece would have 2^32 places or more".to_owned();
         return Err(PlanError::Unsupported { kernel: INFO.id, reason });
     };
@@ -148,8 +146,9 @@ fn check_lists<T: Scalar>(
     if options.budget.check_bytes(INFO.id, most as u128).is_ok() {
         return Ok(true);
     }
-    let sizes = rows.par_windows(2).map(|rows| Sizes::of(a, rows[0]..rows[1]).bytes());
-    options.budget.check_bytes(INFO.id, sizes.sum::<usize>() as u128)?;
+    let bytes = |piece: usize| Sizes::of(a, rows[piece]..rows[piece + 1]).bytes();
+    let bytes: usize = options.threads.map(rows.len() - 1, bytes).into_iter().sum();
+    options.budget.check_bytes(INFO.id, bytes as u128)?;
     Ok(false)
 }
 

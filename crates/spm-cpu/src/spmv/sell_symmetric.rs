@@ -20,7 +20,6 @@
 use std::ops::Range;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
-use rayon::prelude::*;
 use spm_formats::kernel::{KernelInfo, Parameters, PlanError};
 use spm_formats::{CsrSource, CsrView, FormatError, NewValues, RealScalar, Scalar, partition};
 
@@ -117,12 +116,12 @@ pub(super) fn plan<'a, T: RealScalar>(problem: Problem<'a, '_, T>) -> Planned<'a
         if part == threads.count() { a.rows() } else { bounds[part] / LANES * LANES }
     };
     let rows: Vec<_> = (0..threads.count()).map(|part| start(part)..start(part + 1)).collect();
-    let costs = Costs::of(&a, &rows);
+    let costs = Costs::of(&a, &rows, &threads);
     costs.check(upper, options)?;
     let affordable = costs.affordable(options);
     let room = Room { most: most.min(affordable), taken: AtomicUsize::new(0) };
-    let parts = rows.into_par_iter().map(|rows| Part::new(&a, rows, &room));
-    let parts: Option<Vec<_>> = parts.collect();
+    let parts = threads.map(rows.len(), |part| Part::new(&a, rows[part].clone(), &room));
+    let parts: Option<Vec<_>> = parts.into_iter().collect();
     let Some(parts) = parts else {
         if room.is_short() && affordable < most {
             costs.check(affordable + LANES, options)?;
@@ -190,19 +189,24 @@ struct Costs {
 
 impl Costs {
     /// Of parts with these rows, whose columns ascend.
-    fn of<T: Scalar>(a: &CsrView<'_, T>, parts: &[Range<usize>]) -> Self {
-        let row = |row: usize| a.row_ptr()[row] as usize..a.row_ptr()[row + 1] as usize;
-        let last = |row_index: usize| a.col_ind()[row(row_index)].last().copied().unwrap_or(0);
-        let spill = |rows: &Range<usize>| {
-            let reach =
-                rows.clone().into_par_iter().map(last).max().unwrap_or(0) as usize + 2 * LANES;
-            reach.max(rows.end) + LANES - rows.end
+    fn of<T: Scalar>(a: &CsrView<'_, T>, parts: &[Range<usize>], threads: &Threads) -> Self {
+        // The elements of its spill, and the entries of its longest row.
+        let of_part = |part: usize| {
+            let rows = parts[part].clone();
+            let (mut last, mut longest) = (0, 0);
+            for row in rows.clone() {
+                let entries = a.row_range(row);
+                longest = longest.max(entries.len());
+                last = a.col_ind()[entries].last().copied().unwrap_or(0).max(last);
+            }
+            let reach = last as usize + 2 * LANES;
+            (reach.max(rows.end) + LANES - rows.end, longest)
         };
-        let longest =
-            (0..a.rows()).into_par_iter().map(|index| row(index).len()).max().unwrap_or(0);
+        let of_parts = threads.map(parts.len(), of_part);
+        let longest = of_parts.iter().map(|of| of.1).max().unwrap_or(0);
         // Arrays that double are there twice for a moment.
         let of_chunk = 3 * LANES * (longest + 1) * size_of::<u32>();
-        let spills = parts.iter().map(spill).sum::<usize>() * T::BYTES;
+        let spills = of_parts.iter().map(|of| of.0).sum::<usize>() * T::BYTES;
         let of_rows = a.rows() * (size_of::<u32>() + size_of::<bool>());
         let of_element = 3 * (T::BYTES + 1) + 2;
         let of_part = size_of::<Part<T>>() + of_chunk + UNCOUNTED * of_element;

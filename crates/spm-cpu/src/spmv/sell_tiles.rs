@@ -5,7 +5,6 @@
 //! time, sorted by their number of entries in the tile. A row with many entries in a tile is stored by
 //! itself, eight entries at a time: beside shorter rows it would be padding for the most part.
 
-use rayon::prelude::*;
 use spm_formats::kernel::{KernelInfo, ParameterSpec, Parameters, PlanError, Value};
 use spm_formats::{CsrSource, CsrView, FormatError, NewValues, RealScalar, Scalar, partition};
 use std::ops::Range;
@@ -103,7 +102,7 @@ pub(super) fn plan<'a, T: RealScalar>(problem: Problem<'a, '_, T>) -> Planned<'a
     check_bands(&view, &bands, width, options)?;
     let most_rows = bands.iter().map(Range::len).max().unwrap_or(0);
     let staged = Staged::new(threads.count(), most_rows);
-    let bands = bands.into_par_iter().map(|rows| Band::new(&view, rows, width)).collect();
+    let bands = threads.map(bands.len(), |band| Band::new(&view, bands[band].clone(), width));
     // Rows and columns inside a tile fit 16 bits.
     let machine = Machine::for_gathers(parameters, MOST_ROWS);
     Ok(boxed(SellTiles { a, bands, staged, threads, bounds, machine }))
@@ -149,12 +148,15 @@ fn check_bands<T: Scalar>(
     // Counting is left out where the worst that padding can do, eight stored elements for each entry,
     // fits.
     check(LANES * a.nnz(), a.nnz()).or_else(|_| {
-        let count: usize = bands.par_iter().map(|rows| count_runs(a, rows, width)).sum();
+        let of_bands = |of: &(dyn Fn(&Range<usize>) -> usize + Sync)| -> usize {
+            options.threads.map(bands.len(), |band| of(&bands[band])).into_iter().sum()
+        };
+        let count = of_bands(&|rows| count_runs(a, rows, width));
         check(a.nnz(), count)?;
         let of_band = |rows: &Range<usize>| -> usize {
             runs(a, rows, width).iter_mut().flat_map(|runs| chunks(runs)).map(elements).sum()
         };
-        check(bands.par_iter().map(of_band).sum(), count)
+        check(of_bands(&of_band), count)
     })
 }
 

@@ -8,7 +8,7 @@ use spm_gpu::{
 };
 use spm_gpu_kernels::emulator::EmulatorOptions;
 use spm_testing::edge_cases::vector;
-use spm_testing::{exact, reference};
+use spm_testing::{exact, generate, reference};
 
 use crate::common::cases::small;
 use crate::common::spmv::{check, run};
@@ -334,6 +334,21 @@ fn padding_of_column_blocks_is_counted() {
     assert_eq!(footprint.bytes_moved, footprint.matrix_bytes + 8 * (rows + cols) as u64);
     let error = plan(elements - 1).err().expect("over the budget");
     assert!(matches!(error, PlanError::Format(FormatError::OverBudget { .. })), "{error}");
+}
+
+/// SELL-P of a matrix whose rows have many entries, all on few diagonals: a bit for each in place of a column of 16 bits.
+#[test]
+fn long_rows_on_few_diagonals_have_no_columns() {
+    let kernel = spmv::find::<f64>("sellp").unwrap();
+    let csr = generate::named("stencil27[n=12]").unwrap().generate::<f64>().unwrap();
+    let bytes = |diagonals: &str| {
+        let text = format!("sigma=1,threads-per-row=1,drop-equal=off,diagonals={diagonals}");
+        let set = kernel.info.parse_parameters(&text).unwrap();
+        let plan = kernel.plan(&emulator(1), csr.view(), &set, &PlanOptions::default());
+        plan.unwrap().footprint().matrix_bytes as f64
+    };
+    let (with, without) = (bytes("on"), bytes("off"));
+    assert!(with < 0.95 * without, "{with} and {without} bytes");
 }
 
 /// Columns of `csr-ell-columns` in 16 bits, absolute and relative at either end of their range, and in

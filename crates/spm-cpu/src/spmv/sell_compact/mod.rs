@@ -9,7 +9,6 @@ pub(super) mod builder;
 mod coding;
 mod segment;
 
-use rayon::prelude::*;
 use spm_formats::kernel::{KernelInfo, ParameterSpec, Parameters, PlanError, Value};
 use spm_formats::{CsrSource, CsrView, FormatError, NewValues, RealScalar, Scalar, partition};
 use std::ops::Range;
@@ -84,10 +83,10 @@ pub(super) fn plan<'a, T: RealScalar>(problem: Problem<'a, '_, T>) -> Planned<'a
     let rows_of_segments = segment_rows(&view, sigma.max(LANES), entries);
     let longest = long_rows::longest_whole(view.row_ptr(), options.threads.count());
     check_segments(&view, &rows_of_segments, (sigma, longest), coding.value_bytes(), options)?;
-    let segments: Vec<_> = rows_of_segments
-        .into_par_iter()
-        .map(|rows| Segment::new(&view, rows, (sigma, longest), &coding, machine))
-        .collect();
+    let segments = options.threads.map(rows_of_segments.len(), |index| {
+        let rows = rows_of_segments[index].clone();
+        Segment::new(&view, rows, (sigma, longest), &coding, machine)
+    });
     let mut weights = vec![0_usize];
     for segment in &segments {
         // A chunk costs about as much as two stored elements, besides its stored elements.
@@ -133,7 +132,7 @@ fn check_segments<T: Scalar>(
     let kept = segment::row_bytes::<T>(segments.len(), a.rows()) + 3 * long;
     let order = size_of::<usize>() * most_rows;
     // Arrays that double are there twice for a moment, in as many segments as there are threads.
-    let busy = rayon::current_num_threads().min(segments.len());
+    let busy = rayon::current_num_threads().max(options.threads.count()).min(segments.len());
     let check = |all: usize, largest: usize| {
         let made =
             busy * (2 * (of_elements(largest) + segment::row_bytes::<T>(1, most_rows)) + order);
@@ -144,7 +143,7 @@ fn check_segments<T: Scalar>(
     check(LANES * a.nnz(), LANES * most_entries).or_else(|_| {
         options.budget.check_bytes(INFO.id, (busy * order) as u128)?;
         let elements = |rows: &Range<usize>| segment::elements(a, rows, sigma, longest);
-        let elements: Vec<usize> = segments.par_iter().map(elements).collect();
+        let elements = options.threads.map(segments.len(), |index| elements(&segments[index]));
         check(elements.iter().sum(), elements.iter().copied().max().unwrap_or(0))
     })
 }
