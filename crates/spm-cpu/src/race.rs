@@ -677,7 +677,6 @@ pub(crate) mod tests {
         assert!(!race.serial_leads(&mut run));
     }
 
-    /// By a model, where that says that it is more than four times as long.
     #[test]
     fn of_two_that_read_the_same_arrays_the_faster_one_is_kept() {
         let kept = |first: f64, second: f64| {
@@ -697,6 +696,7 @@ pub(crate) mod tests {
         assert_eq!(kept(2e-5, 1.99e-5), [1]);
     }
 
+    /// By a model, where that says that it is more than four times as long.
     #[test]
     fn a_serial_plan_that_is_far_behind_is_not_called() {
         let called = |expected| {

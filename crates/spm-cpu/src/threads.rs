@@ -38,8 +38,9 @@ impl Polls {
     const ON_SHARED_CORES: Self = Self { before_sleep: 20, before_yield: 20 };
 
     fn of(threads: usize) -> Self {
-        let cores = thread::available_parallelism().map_or(usize::MAX, NonZero::get);
-        if threads > cores { Self::ON_SHARED_CORES } else { Self::ON_OWN_CORES }
+        // The question takes longer than starting a pool of the caller alone.
+        let cores = || thread::available_parallelism().map_or(usize::MAX, NonZero::get);
+        if threads > 1 && threads > cores() { Self::ON_SHARED_CORES } else { Self::ON_OWN_CORES }
     }
 }
 
@@ -220,9 +221,10 @@ impl Threads {
     }
 
     /// What `job` returns for each index of `0..count`, in order. Each of these threads has consecutive indices, as many as
-    /// the others, so that what it makes is where it will be read. Where this is one thread, those of rayon share them.
+    /// the others, so that what it makes is where it will be read. Where this is one thread, those of rayon share them if
+    /// there are several.
     pub(crate) fn map<R: Send>(&self, count: usize, job: impl Fn(usize) -> R + Sync) -> Vec<R> {
-        if self.count() == 1 {
+        if self.count() == 1 && count > 1 {
             return (0..count).into_par_iter().map(&job).collect();
         }
         let mut results: Vec<Option<R>> = (0..count).map(|_| None).collect();

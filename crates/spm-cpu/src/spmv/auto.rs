@@ -58,7 +58,8 @@ fn plan_by<'a, T: Scalar>(
     // What is timed has an x and a y of its own; a task that counts stored elements sorts some rows.
     let operands = (a.rows() + a.cols()) * T::BYTES;
     let counted = predict::LARGEST_WINDOW.min(a.rows()) * size_of::<u32>();
-    let taken = operands + rayon::current_num_threads() * counted;
+    let tasks = rayon::current_num_threads().max(options.threads.count());
+    let taken = operands + tasks * counted;
     if options.budget.check_bytes(INFO.id, taken as u128).is_err() {
         return Ok(csr_serial::chosen(source.clone()));
     }
@@ -77,11 +78,11 @@ fn plan_by<'a, T: Scalar>(
     let candidates = candidates(&ways);
     let mut last = None;
     for candidate in &candidates {
-        let cost = candidate.cost.map(|cost| course.cost(cost));
+        let cost = course.cost(candidate.cost);
         let race = &mut course.race;
-        let is_affordable =
-            |of| race.spent() + of + race.remaining() < LEAST.max(planning * race.best());
-        if cost.is_none_or(is_affordable) {
+        let mut is_affordable =
+            || race.spent() + cost + race.remaining() < LEAST.max(planning * race.best());
+        if !candidate.is_optional || is_affordable() {
             last = course.enter(candidate, last.as_ref(), &mut run);
         }
     }
@@ -119,10 +120,10 @@ struct Candidate<T> {
     expected: f64,
     /// What a time on one thread counts beside one on all.
     weight: f64,
-    /// What planning and timing it takes, if it is left out where that is too long.
-    cost: Option<Cost>,
-    /// Seconds of planning by the model.
-    planning: f64,
+    /// What planning and timing it takes.
+    cost: Cost,
+    /// Whether it is left out where that is too long.
+    is_optional: bool,
     /// Whether it reads the arrays of the candidate before, and is timed only in the way that was the fastest of
     /// that one.
     follows: bool,
@@ -166,8 +167,9 @@ impl<T: Scalar> Candidate<T> {
             () => On::Both,
         };
         let weight = race::weight(alone, all);
-        let (expected, planning) = (way.seconds(), way.all.planning);
-        Self { kernel, parameters, on, expected, weight, cost: None, planning, follows: false }
+        let (expected, cost) = (way.seconds(), Cost::of(way));
+        let (is_optional, follows) = (false, false);
+        Self { kernel, parameters, on, expected, weight, cost, is_optional, follows }
     }
 
     /// The ways to run it besides the first one, each of which changes one parameter.
@@ -191,9 +193,9 @@ fn candidates<T: Scalar>(ways: &[OnThreads]) -> Vec<Candidate<T>> {
     let kernel = SpmvKernel::new(csr_merge::INFO, csr_merge::plan);
     let parameters = kernel.info.defaults();
     let merge = Candidate { kernel, parameters, follows: true, ..direct };
-    let mut converted = entrants(ways).into_iter().map(|way| (Candidate::new(way), Cost::of(way)));
-    let first = converted.next().map(|(first, _)| first);
-    let rest = converted.map(|(of, cost)| Candidate { cost: Some(cost), ..of });
+    let mut converted = entrants(ways).into_iter().map(Candidate::new);
+    let first = converted.next();
+    let rest = converted.map(|of| Candidate { is_optional: true, ..of });
     first.into_iter().chain([direct, merge]).chain(rest).collect()
 }
 
@@ -267,7 +269,7 @@ impl<'a, T: Scalar, C: Clock> Course<'a, T, C> {
         if on == On::Caller {
             options.threads = Threads::new(1);
         }
-        let begin = (candidate.planning > 0.0).then(|| self.race.spent());
+        let begin = (candidate.cost.planning > 0.0).then(|| self.race.spent());
         // One that refuses the matrix is no candidate.
         let Ok(mut plan) =
             kernel.plan_product(self.source.clone(), DenseShape::VECTOR, parameters, &options)
@@ -276,7 +278,7 @@ impl<'a, T: Scalar, C: Clock> Course<'a, T, C> {
         };
         if let Some(begin) = begin {
             self.planned += self.race.spent() - begin;
-            self.predicted += candidate.planning;
+            self.predicted += candidate.cost.planning;
         }
         race::settle(&options.threads);
         let changed = |of: &Parameters, (name, value): Change| of.clone().with(name, value);
@@ -452,11 +454,8 @@ mod tests {
         let a = matrix("uniform[rows=20000,cols=20000,entries=280000]");
         let rates = Rates::of_three_threads();
         let candidates = of_three(&a, &rates);
-        assert_eq!(candidates.iter().filter(|of| of.cost.is_none()).count(), 3);
-        assert!(
-            candidates.len() > 3
-                && candidates[3..].iter().all(|of| of.cost.unwrap().planning > 0.0)
-        );
+        assert_eq!(candidates.iter().filter(|of| !of.is_optional).count(), 3);
+        assert!(candidates.len() > 3 && candidates[3..].iter().all(|of| of.cost.planning > 0.0));
         // The same is predicted: of a small matrix all conversions, of a large one the first where they take
         // long.
         let converted = |name: &str, rates: &Rates| {

@@ -6,7 +6,6 @@
 
 use std::ops::Range;
 
-use rayon::prelude::*;
 use spm_formats::kernel::{KernelInfo, PlanError};
 use spm_formats::{CsrSource, CsrView, NewValues, Scalar, partition};
 
@@ -60,7 +59,7 @@ pub(super) fn plan<'a, T: Scalar>(problem: Problem<'a, '_, T>) -> Planned<'a, T>
     let ends = (0..=rows.div_ceil(BLOCK)).map(|block| rows.min(block * BLOCK));
     let weights: Vec<usize> = ends.map(|row| row + view.row_ptr()[row] as usize).collect();
     let bounds = partition::by_weight(&weights, threads.count());
-    Ok(rows::plan(Dcsr::new(a), Partition::Bounds(threads, bounds)))
+    Ok(rows::plan(Dcsr::new(a, &threads), Partition::Bounds(threads, bounds)))
 }
 
 /// Rows that have entries: positions in their blocks, ends, and how many there are up to the end of each block.
@@ -91,11 +90,10 @@ impl Listed {
 }
 
 impl<'a, T: Scalar> Dcsr<'a, T> {
-    fn new(a: CsrSource<'a, T>) -> Self {
+    fn new(a: CsrSource<'a, T>, threads: &Threads) -> Self {
         let (all, rows) = (a.view().row_ptr(), a.view().rows());
-        let groups = (0..rows.div_ceil(GROUP)).into_par_iter();
         let group = |group: usize| group * GROUP..rows.min((group + 1) * GROUP);
-        let listed: Vec<_> = groups.map(|of| Listed::of(all, group(of))).collect();
+        let listed = threads.map(rows.div_ceil(GROUP), |of| Listed::of(all, group(of)));
         let count = listed.iter().map(|group| group.positions.len()).sum();
         let mut positions = Vec::with_capacity(count);
         let mut row_ptr = Vec::with_capacity(count + 1);

@@ -4,7 +4,6 @@ use rayon::prelude::*;
 use spm_formats::{Scalar, partition};
 
 use crate::Threads;
-use crate::disjoint::Disjoint;
 use crate::simd::FEW;
 
 /// Maximum number of distinct values, 0 included, so that a code takes 8 bits.
@@ -54,15 +53,9 @@ impl<T: Scalar> Dictionary<T> {
         let (head, rest) = values.split_at(values.len().min(HEAD));
         let head = Self::new().with_at_most(most, head)?;
         let count = threads.count();
-        let mut parts: Vec<Option<Self>> = vec![Some(head); count];
-        let each = Disjoint::new(&mut parts);
-        threads.run(|part| {
-            // SAFETY: each part has its own dictionary.
-            let found = unsafe { &mut each.range(part..part + 1)[0] };
+        let parts = threads.map(count, |part| {
             let mut values = rest[partition::even(rest.len(), count, part)].chunks(CHUNK);
-            *found = found.take().and_then(|head| {
-                values.try_fold(head, |all, values| all.with_at_most(most, values))
-            });
+            values.try_fold(head.clone(), |all, values| all.with_at_most(most, values))
         });
         let all = parts
             .into_iter()
