@@ -2,6 +2,8 @@
 
 use std::ops::{Deref, DerefMut};
 
+use spm_formats::huge_pages;
+
 /// Bytes of a cache line, and of the widest vector.
 pub(crate) const ALIGNMENT: usize = 64;
 
@@ -16,37 +18,45 @@ impl<T> Aligned<T> {
     /// Elements that are left free before the first one at most.
     const GAP: usize = ALIGNMENT / size_of::<T>();
 
-    /// An array for `len` elements that becomes aligned without another allocation.
-    pub(crate) fn vec(len: usize) -> Vec<T> {
-        Vec::with_capacity(len + Self::GAP)
-    }
-
     /// Where the first cache line of `storage` begins.
-    fn start(storage: &[T]) -> usize {
-        storage.as_ptr().align_offset(ALIGNMENT).min(Self::GAP)
+    fn start(storage: *const T) -> usize {
+        storage.align_offset(ALIGNMENT).min(Self::GAP)
     }
 }
 
 impl<T: Copy + Default> Aligned<T> {
-    /// An array of default values.
-    pub(crate) fn new(len: usize) -> Self {
-        let storage = vec![T::default(); len + Self::GAP];
-        let start = Self::start(&storage);
+    /// An empty array with room for `len` elements. It may grow beyond that, and is aligned again by
+    /// [`Aligned::shrunk`].
+    pub(crate) fn with_capacity(len: usize) -> Self {
+        let mut storage = Vec::with_capacity(len + Self::GAP);
+        huge_pages::prefer(storage.spare_capacity_mut());
+        let start = Self::start(storage.as_ptr());
+        storage.resize(start, T::default());
         Self { storage, start }
     }
-}
 
-impl<T: Copy + Default> From<Vec<T>> for Aligned<T> {
-    fn from(mut storage: Vec<T>) -> Self {
-        let len = storage.len();
-        // Room for the gap and no more. First of all: the address counts after the last
-        // reallocation.
-        let gap = Self::GAP;
-        storage.reserve_exact(gap);
-        storage.shrink_to(len + gap);
-        let start = Self::start(&storage);
-        storage.resize(len + start, T::default());
-        storage.copy_within(..len, start);
+    pub(crate) fn push(&mut self, element: T) {
+        self.storage.push(element);
+    }
+
+    /// Appends default values up to `len` elements.
+    pub(crate) fn grow(&mut self, len: usize) {
+        self.storage.resize(self.start + len, T::default());
+    }
+
+    /// The same elements, aligned, without room for more.
+    pub(crate) fn shrunk(self) -> Self {
+        let Self { mut storage, start: before } = self;
+        let len = storage.len() - before;
+        // First of all: the address counts after the last reallocation.
+        storage.reserve_exact(Self::GAP - before);
+        storage.shrink_to(len + Self::GAP);
+        let start = Self::start(storage.as_ptr());
+        if start != before {
+            storage.resize(len + start.max(before), T::default());
+            storage.copy_within(before..before + len, start);
+            storage.truncate(start + len);
+        }
         Self { storage, start }
     }
 }
@@ -78,10 +88,13 @@ mod tests {
 
     #[test]
     fn starts_on_a_cache_line_and_keeps_its_elements() {
-        for len in [0, 1, 7, 1000] {
+        for (len, room) in [(0, 0), (1, 0), (7, 9), (1000, 1000), (1000, 10)] {
             let elements: Vec<u16> = (0..len).collect();
-            let aligned = Aligned::from(elements.clone());
-            assert_eq!(*aligned, *elements);
+            let mut aligned = Aligned::with_capacity(room);
+            elements.iter().for_each(|&element| aligned.push(element));
+            aligned.grow(elements.len() + 3);
+            let aligned = aligned.shrunk();
+            assert_eq!(*aligned, *[&elements, &[0; 3][..]].concat());
             assert_eq!(aligned.as_ptr().addr() % ALIGNMENT, 0);
         }
     }

@@ -301,7 +301,7 @@ mod tests {
     use spm_testing::{generate, reference};
 
     use super::*;
-    use crate::race::tests::Dice;
+    use crate::race::Dice;
 
     /// Rates of three threads that write fast.
     fn rates() -> Rates {

@@ -339,7 +339,7 @@ mod tests {
     use spm_testing::{generate, reference};
 
     use super::*;
-    use crate::race::tests::Dice;
+    use crate::race::Dice;
     use crate::spmv::predict::Prediction;
 
     /// Matrices, with what must be among the choices.

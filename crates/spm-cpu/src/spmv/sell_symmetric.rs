@@ -239,7 +239,8 @@ impl<T: Scalar> Part<T> {
         let (mut run_counts, mut runs, mut full) = (vec![], Vec::<Run>::new(), vec![]);
         let entries = (a.row_ptr()[rows.end] - a.row_ptr()[rows.start]) as usize;
         // Half of the entries and the diagonal, and a little padding.
-        let (mut values, mut masks) = (Aligned::vec(entries / 16 * 9 + rows.len()), vec![]);
+        let (mut values, mut masks) =
+            (Aligned::with_capacity(entries / 16 * 9 + rows.len()), vec![]);
         let (mut firsts, mut merged) = (vec![], vec![]);
         let (mut taken, mut stored, mut uncounted) = (0, 0, 0);
         let mut reach = rows.end;
@@ -271,7 +272,7 @@ impl<T: Scalar> Part<T> {
                 return None;
             }
             let (first_value, first_mask) = (values.len(), masks.len());
-            values.resize(first_value + firsts.len() * LANES, T::ZERO);
+            values.grow(first_value + firsts.len() * LANES);
             masks.resize(first_mask + if is_full { 0 } else { firsts.len() }, 0_u8);
             let (of_values, of_masks) = (&mut values[first_value..], &mut masks[first_mask..]);
             each_element(a, &lanes, &firsts, |element, lane, entry| {
@@ -298,7 +299,7 @@ impl<T: Scalar> Part<T> {
         let spill_len = reach + LANES - rows.end;
         lower.extend((whole..rows.end).map(|row| below(row, &upper(a, row))));
         let (lower, full, masks) = (lower.into(), full.into(), masks.into());
-        let (run_counts, runs, values) = (run_counts.into(), runs.into(), values.into());
+        let (run_counts, runs, values) = (run_counts.into(), runs.into(), values.shrunk());
         Some(Self { rows, run_counts, runs, full, masks, lower, values, spill_len })
     }
 }

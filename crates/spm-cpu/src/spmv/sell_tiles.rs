@@ -59,19 +59,27 @@ struct Chunk {
 }
 
 /// A tile: consecutive columns of a band of rows.
-struct Tile<T> {
+struct Tile {
     first_col: usize,
     /// The first column after the tile.
     end_col: usize,
     chunks: Box<[Chunk]>,
-    cols: Box<[u16]>,
-    values: Aligned<T>,
+    /// Which stored elements of the band these are.
+    elements: Range<usize>,
 }
 
 /// A band: all tiles of consecutive rows.
 struct Band<T> {
     rows: Range<usize>,
-    tiles: Vec<Tile<T>>,
+    tiles: Vec<Tile>,
+    /// The stored elements of the tiles, one tile after the other. Long arrays, so that huge pages hold them.
+    elements: Elements<T>,
+}
+
+/// Stored elements: columns inside a tile, and values.
+struct Elements<T> {
+    cols: Aligned<u16>,
+    values: Aligned<T>,
 }
 
 struct SellTiles<'a, T> {
@@ -138,11 +146,12 @@ fn check_bands<T: Scalar>(
 ) -> Result<(), FormatError> {
     let element_bytes = size_of::<u16>() + T::BYTES;
     let tiles = bands.len() * a.cols().div_ceil(width);
-    let of_tile = size_of::<Vec<Run>>() + size_of::<Tile<T>>() + ALIGNMENT;
+    let of_tile = size_of::<Vec<Run>>() + size_of::<Tile>();
+    let of_band = size_of::<Band<T>>() + 2 * ALIGNMENT;
     // Arrays that double are there twice for a moment.
     let of_run = 3 * (size_of::<Run>() + size_of::<Chunk>());
     let check = |elements: usize, runs: usize| {
-        let fixed = tiles * of_tile + runs * of_run;
+        let fixed = bands.len() * of_band + tiles * of_tile + runs * of_run;
         options.budget.check(INFO.id, a.nnz(), elements as u128, element_bytes, fixed)
     };
     // Counting is left out where the worst that padding can do, eight stored elements for each entry,
@@ -162,11 +171,26 @@ fn check_bands<T: Scalar>(
 
 impl<T: Scalar> Band<T> {
     fn new(a: &CsrView<'_, T>, rows: Range<usize>, width: usize) -> Self {
-        let runs = runs(a, &rows, width).into_iter().enumerate();
-        let used = runs.filter(|(_, runs)| !runs.is_empty());
+        let mut runs = runs(a, &rows, width);
+        // Arrays of their final size: ones that grow would take three times as much for a moment.
+        let count = runs.iter_mut().flat_map(|runs| chunks(runs)).map(elements).sum();
+        let (cols, values) = (Aligned::with_capacity(count), Aligned::with_capacity(count));
+        let mut elements = Elements { cols, values };
+        let used = runs.iter_mut().enumerate().filter(|(_, runs)| !runs.is_empty());
         let cols = |tile: usize| tile * width..((tile + 1) * width).min(a.cols());
-        let tiles = used.map(|(tile, mut runs)| Tile::new(a, cols(tile), &mut runs)).collect();
-        Self { rows, tiles }
+        let tile =
+            |(tile, runs): (usize, &mut Vec<Run>)| Tile::new(a, cols(tile), runs, &mut elements);
+        let tiles = used.map(tile).collect();
+        Self { rows, tiles, elements }
+    }
+
+    fn bytes(&self) -> usize {
+        let chunks: usize = self.tiles.iter().map(|tile| size_of_val(&*tile.chunks)).sum();
+        chunks + size_of_val(&*self.elements.cols) + self.value_bytes()
+    }
+
+    fn value_bytes(&self) -> usize {
+        size_of_val(&*self.elements.values)
     }
 
     /// Takes the values of `a`, whose pattern is that of the band's matrix. `copy` is called with the rows of
@@ -182,7 +206,9 @@ impl<T: Scalar> Band<T> {
         let first_row = self.rows.start;
         // Of each row the first entry that no tile has had yet.
         let mut next = a.row_ptr()[self.rows.clone()].to_vec();
-        let mut tiles: Vec<_> = self.tiles.iter_mut().map(Unset::all).collect();
+        let (mut values, _) = self.elements.values.as_chunks_mut();
+        let all_of = |tile| Unset::all(tile, &mut values);
+        let mut tiles: Vec<_> = self.tiles.iter().map(all_of).collect();
         for window in self.rows.clone().step_by(SIGMA) {
             let end = (window + SIGMA).min(self.rows.end);
             copy(window..end);
@@ -208,8 +234,10 @@ struct Unset<'a, T> {
 }
 
 impl<'a, T: Scalar> Unset<'a, T> {
-    fn all(tile: &'a mut Tile<T>) -> Self {
-        let (values, _) = tile.values.as_chunks_mut();
+    /// A tile, whose values are the first of `values`, and are taken from there.
+    fn all(tile: &'a Tile, values: &mut &'a mut [[T; LANES]]) -> Self {
+        let values = values.split_off_mut(..tile.elements.len() / LANES);
+        let values = values.expect("the band has the elements of its tiles");
         Self { end_col: tile.end_col, chunks: &tile.chunks, values }
     }
 
@@ -272,7 +300,10 @@ unsafe impl<'a, 'u, T: Scalar> Job<T> for Replace<'a, 'u, T> {
                 let values = &a.values()[row.start as usize..row.end as usize];
                 for (to, new) in elements.iter_mut().zip(values.chunks(LANES)) {
                     // SAFETY: so many elements; the caller's promise.
-                    unsafe { stores.put::<T, I>(I::load_first(new.len(), new.as_ptr()), to) };
+                    unsafe {
+                        let new = I::load_first(new.len(), new.as_ptr());
+                        stores.put::<T, I>(new, to.as_mut_ptr());
+                    }
                 }
                 continue;
             }
@@ -287,7 +318,7 @@ unsafe impl<'a, 'u, T: Scalar> Job<T> for Replace<'a, 'u, T> {
             // promise.
             unsafe {
                 lanes.each::<T, I>(a.values(), width, None, |at, new| {
-                    stores.put::<T, I>(new, &mut elements[at]);
+                    stores.put::<T, I>(new, elements[at].as_mut_ptr());
                 });
             }
         }
@@ -363,13 +394,16 @@ fn elements(chunk: &[Run]) -> usize {
     LANES * width(chunk)
 }
 
-impl<T: Scalar> Tile<T> {
-    fn new(a: &CsrView<'_, T>, span: Range<usize>, runs: &mut [Run]) -> Self {
+impl Tile {
+    /// Appends the stored elements of a tile, whose columns are `span`, to `to`.
+    fn new<T: Scalar>(
+        a: &CsrView<'_, T>,
+        span: Range<usize>,
+        runs: &mut [Run],
+        to: &mut Elements<T>,
+    ) -> Self {
         let (first_col, end_col) = (span.start, span.end);
-        // Arrays of their final size: ones that grow would take three times as much for a moment.
-        let elements = chunks(runs).map(elements).sum();
-        let (mut all_chunks, mut cols) = (Vec::new(), Vec::with_capacity(elements));
-        let mut values = Aligned::vec(elements);
+        let (first, mut all_chunks) = (to.values.len(), Vec::new());
         for lanes in chunks(runs) {
             let last = lanes[lanes.len() - 1];
             let missing = LANES - lanes.len();
@@ -390,21 +424,13 @@ impl<T: Scalar> Tile<T> {
                     // Padding repeats a column of the longest row, which is in cache.
                     let padding = last.start + element;
                     let col = a.col_ind()[entry.unwrap_or(padding)];
-                    cols.push((col as usize - first_col) as u16);
-                    values.push(entry.map_or(T::ZERO, |entry| a.values()[entry]));
+                    to.cols.push((col as usize - first_col) as u16);
+                    to.values.push(entry.map_or(T::ZERO, |entry| a.values()[entry]));
                 }
             }
         }
-        let (chunks, values) = (all_chunks.into(), values.into());
-        Self { first_col, end_col, chunks, cols: cols.into(), values }
-    }
-
-    fn bytes(&self) -> usize {
-        size_of_val(&*self.chunks) + size_of_val(&*self.cols) + self.value_bytes()
-    }
-
-    fn value_bytes(&self) -> usize {
-        size_of_val(&*self.values)
+        let elements = first..to.values.len();
+        Self { first_col, end_col, chunks: all_chunks.into(), elements }
     }
 }
 
@@ -420,8 +446,8 @@ impl<T: Scalar> Product<T> for SellTiles<'_, T> {
     }
 
     fn memory(&self) -> Memory {
-        let tiles = self.bands.iter().flat_map(|band| &band.tiles);
-        Memory::owned(tiles.map(Tile::bytes).sum(), size_of_val(&*self.bounds))
+        let bands = self.bands.iter().map(Band::bytes);
+        Memory::owned(bands.sum(), size_of_val(&*self.bounds))
     }
 
     fn multiply(&self, scaling: Option<Update<'_, T>>, x: &[T], y: &mut [T]) {
@@ -437,7 +463,7 @@ impl<T: Scalar> Product<T> for SellTiles<'_, T> {
                 let multiply = |y: &mut [T]| {
                     y.fill(T::ZERO);
                     for tile in &band.tiles {
-                        self.machine.run(AddTile { tile, x, y });
+                        self.machine.run(AddTile { tile, elements: &band.elements, x, y });
                     }
                     if any_not_finite(y) {
                         repair(&a, band.rows.clone(), x, y);
@@ -451,7 +477,7 @@ impl<T: Scalar> Product<T> for SellTiles<'_, T> {
 
     fn set_values(&mut self, new: NewValues<'_, T>) -> Result<(), PlanError> {
         let Self { a, bands, threads, bounds, machine, .. } = self;
-        let stored: usize = bands.iter().flat_map(|band| &band.tiles).map(Tile::value_bytes).sum();
+        let stored: usize = bands.iter().map(Band::value_bytes).sum();
         let stores = Stores::for_new(&new, stored, threads);
         let bands = Disjoint::new(bands);
         a.set_values(new, |a, own| {
@@ -473,7 +499,9 @@ impl<T: Scalar> Product<T> for SellTiles<'_, T> {
 
 /// y += A x for one tile.
 struct AddTile<'a, T> {
-    tile: &'a Tile<T>,
+    tile: &'a Tile,
+    /// Those of the band.
+    elements: &'a Elements<T>,
     x: &'a [T],
     /// The rows of the band.
     y: &'a mut [T],
@@ -485,7 +513,9 @@ unsafe impl<'a, T: Scalar> Job<T> for AddTile<'a, T> {
 
     #[inline(always)]
     unsafe fn run<I: Isa<T>>(self) {
-        let (mut cols, mut values) = (self.tile.cols.as_ptr(), self.tile.values.as_ptr());
+        let elements = self.tile.elements.clone();
+        let mut cols = self.elements.cols[elements.clone()].as_ptr();
+        let mut values = self.elements.values[elements].as_ptr();
         // SAFETY: `Tile::new` has put into the arrays what its chunks consume, with columns below
         // those of A, which x has, and rows of the band, which y has. `I` by the caller's promise.
         unsafe {

@@ -120,7 +120,7 @@ mod tests {
     use spm_testing::{generate, reference};
 
     use super::*;
-    use crate::race::tests::Dice;
+    use crate::race::Dice;
 
     /// Matrices, with labels of kernels that must be among the winners.
     const MATRICES: [(&str, &[&str]); 6] = [

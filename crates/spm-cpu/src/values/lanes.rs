@@ -130,10 +130,10 @@ mod tests {
             // SAFETY: the test's entries are inside its few values; the caller's promise.
             unsafe {
                 lanes.each::<T, I>(values, width, None, |e, new| {
-                    stores.put::<T, I>(new, &mut each[e]);
+                    stores.put::<T, I>(new, each[e].as_mut_ptr());
                 });
                 lanes.each::<T, I>(values, masks.len(), Some(masks), |e, new| {
-                    stores.put::<T, I>(new, &mut masked[e]);
+                    stores.put::<T, I>(new, masked[e].as_mut_ptr());
                 });
             }
         }

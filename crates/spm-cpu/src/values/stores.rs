@@ -8,7 +8,7 @@ use crate::Threads;
 use crate::aligned::ALIGNMENT;
 use crate::disjoint::Disjoint;
 use crate::machine::{Rates, RatesFile, last_level_cache};
-use crate::simd::{Isa, LANES};
+use crate::simd::Isa;
 
 /// Bytes that are always stored through the caches: a second-level one holds them.
 const SMALL: usize = 1 << 19;
@@ -76,14 +76,13 @@ impl Stores {
         self.copy(&a.values()[entries.clone()], unsafe { own.range(entries) });
     }
 
-    /// Overwrites `to` with a vector.
+    /// Writes the elements of a vector from `to` on.
     ///
     /// # Safety
-    /// The processor has the instructions of `I`.
+    /// There is room for the vector's elements; the processor has the instructions of `I`.
     #[inline(always)]
-    pub(crate) unsafe fn put<T: Scalar, I: Isa<T>>(self, vector: I::Vector, to: &mut [T; LANES]) {
-        let to = to.as_mut_ptr();
-        // SAFETY: as many elements as a vector has, aligned where it must be; the caller's promise.
+    pub(crate) unsafe fn put<T: Scalar, I: Isa<T>>(self, vector: I::Vector, to: *mut T) {
+        // SAFETY: aligned where it must be; the caller's promise.
         unsafe {
             if self.past_caches && to.addr().is_multiple_of(ALIGNMENT) {
                 I::stream(to, vector);

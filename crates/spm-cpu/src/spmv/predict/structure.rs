@@ -218,7 +218,7 @@ impl Structure {
         ways.push(Way {
             label: csr_compact::INFO.id.to_owned(),
             family: Family::CsrCompact,
-            rows: groups,
+            rows,
             turns: groups * self.turns,
             short: 0.0,
             sorted: 0.0,

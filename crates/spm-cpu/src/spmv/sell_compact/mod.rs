@@ -15,7 +15,7 @@ use std::ops::Range;
 
 pub(super) use self::coding::CODES;
 use self::coding::{Coding, most_codes};
-use self::segment::{Columns, MOST_ROWS, Segment, Values};
+use self::segment::{Columns, MOST_ROWS, Places, Segment, Values};
 use super::long_rows::{self, LongRows};
 use super::plan::{Memory, Product, boxed};
 use super::repair::repair;
@@ -46,6 +46,8 @@ pub(super) const SIGMA: ParameterSpec = ParameterSpec {
 
 /// Segments for each thread, enough to balance the load.
 const SEGMENTS: usize = 16;
+/// Arrays for each thread of rayon where it makes them, enough to balance the load.
+const ARRAYS: usize = 4;
 /// Entries of a segment, enough to amortise its start, where the processor begins new streams.
 const SEGMENT_ENTRIES: std::ops::RangeInclusive<usize> = 1 << 12..=1 << 16;
 /// Rows whose new values are copied and then placed: these of short rows stay in the second-level cache.
@@ -54,7 +56,9 @@ const COPIED_ROWS: usize = 512;
 struct SellCompact<'a, T> {
     /// For long rows, and for rows that are recomputed because their sum is infinite or NaN.
     a: CsrSource<'a, T>,
-    segments: Vec<Segment<T>>,
+    segments: Vec<Segment>,
+    /// Of the segments that a thread has made.
+    values: Vec<Values<T>>,
     coding: Coding<T>,
     most_codes: usize,
     long: LongRows<T>,
@@ -83,10 +87,17 @@ pub(super) fn plan<'a, T: RealScalar>(problem: Problem<'a, '_, T>) -> Planned<'a
     let rows_of_segments = segment_rows(&view, sigma.max(LANES), entries);
     let longest = long_rows::longest_whole(view.row_ptr(), options.threads.count());
     check_segments(&view, &rows_of_segments, (sigma, longest), coding.value_bytes(), options)?;
-    let segments = options.threads.map(rows_of_segments.len(), |index| {
-        let rows = rows_of_segments[index].clone();
-        Segment::new(&view, rows, (sigma, longest), &coding, machine)
+    let arrays = makers(&options.threads).min(rows_of_segments.len());
+    let made = options.threads.map(arrays, |array| {
+        let of_array = partition::even(rows_of_segments.len(), arrays, array);
+        let rows = &rows_of_segments[of_array];
+        make_array(&view, rows, array, (sigma, longest), (&coding, machine))
     });
+    let (mut segments, mut values) = (Vec::with_capacity(rows_of_segments.len()), vec![]);
+    for (of_array, array) in made {
+        segments.extend(of_array);
+        values.push(array);
+    }
     let mut weights = vec![0_usize];
     for segment in &segments {
         // A chunk costs about as much as two stored elements, besides its stored elements.
@@ -103,6 +114,7 @@ pub(super) fn plan<'a, T: RealScalar>(problem: Problem<'a, '_, T>) -> Planned<'a
     Ok(boxed(SellCompact {
         a,
         segments,
+        values,
         coding,
         most_codes,
         long,
@@ -129,13 +141,12 @@ fn check_segments<T: Scalar>(
     let most_entries = segments.iter().map(entries).max().unwrap_or(0);
     let most_rows = segments.iter().map(Range::len).max().unwrap_or(0);
     let long = (a.nnz() / longest.max(1)) * (size_of::<u32>() + options.threads.count() * T::BYTES);
-    let kept = segment::row_bytes::<T>(segments.len(), a.rows()) + 3 * long;
+    let kept = segment::row_bytes(segments.len(), a.rows()) + 3 * long;
     let order = size_of::<usize>() * most_rows;
     // Arrays that double are there twice for a moment, in as many segments as there are threads.
     let busy = rayon::current_num_threads().max(options.threads.count()).min(segments.len());
     let check = |all: usize, largest: usize| {
-        let made =
-            busy * (2 * (of_elements(largest) + segment::row_bytes::<T>(1, most_rows)) + order);
+        let made = busy * (2 * (of_elements(largest) + segment::row_bytes(1, most_rows)) + order);
         options.budget.check(INFO.id, a.nnz(), all as u128, 0, of_elements(all) + kept + made)
     };
     // Counting is left out where the worst that padding can do, eight stored elements for each entry,
@@ -146,6 +157,45 @@ fn check_segments<T: Scalar>(
         let elements = options.threads.map(segments.len(), |index| elements(&segments[index]));
         check(elements.iter().sum(), elements.iter().copied().max().unwrap_or(0))
     })
+}
+
+/// The segments of these rows, and the array of their values.
+fn make_array<T: Scalar>(
+    a: &CsrView<'_, T>,
+    rows: &[Range<usize>],
+    array: usize,
+    sorting: (usize, usize),
+    (coding, machine): (&Coding<T>, Machine),
+) -> (Vec<Segment>, Values<T>) {
+    // Codes do not count: chunks are those without them.
+    let value_bytes = if matches!(coding, Coding::Equal(_)) { 0 } else { T::BYTES };
+    let mut elements = 0;
+    let segments = rows.iter().map(|rows| {
+        let mut segment = Segment::new(a, rows.clone(), sorting, value_bytes);
+        segment.array = array;
+        segment.elements = elements..elements + segment.elements.len();
+        elements = segment.elements.end;
+        segment
+    });
+    let segments: Vec<_> = segments.collect();
+    let set = |places: Places<'_, T>| {
+        for segment in &segments {
+            let (to, by) = ((&places, coding), (machine, Stores::THROUGH_CACHES));
+            // SAFETY: nothing else knows the array.
+            unsafe { segment.set_values(a, to, by, MOST_ROWS, &mut |_| {}) };
+        }
+    };
+    // SAFETY: these are the elements of the segments, which write all of them.
+    let values = unsafe { Values::written(coding, elements, set) };
+    (segments, values)
+}
+
+/// How many arrays of values there are, about: one of each thread that makes segments.
+fn makers(threads: &Threads) -> usize {
+    match threads.count() {
+        1 => ARRAYS * rayon::current_num_threads(),
+        count => count,
+    }
 }
 
 /// Entries of a segment, such that each thread has as many segments.
@@ -189,14 +239,20 @@ impl<T: RealScalar> Product<T> for SellCompact<'_, T> {
 
     fn memory(&self) -> Memory {
         let segments: usize = self.segments.iter().map(Segment::bytes).sum();
+        let masks: usize = self.segments.iter().map(|segment| size_of_val(&*segment.masks)).sum();
+        // Products read the masks where there are no values.
+        let are_equal = matches!(self.coding, Coding::Equal(_));
+        let (masks, rest_of_masks) = if are_equal { (masks, 0) } else { (0, masks) };
+        let values: usize = self.values.iter().map(Values::bytes).sum();
         let (table, rest) = self.coding.bytes();
-        let rest = rest + self.segments.iter().map(Segment::rest_bytes).sum::<usize>();
-        let rest = rest + self.long.bytes() + size_of_val(&*self.bounds);
-        Memory::owned(segments + table, rest).and_borrowed(self.long.csr_bytes(&self.a.view()))
+        let rest = rest + rest_of_masks + self.long.bytes() + size_of_val(&*self.bounds);
+        Memory::owned(segments + masks + values + table, rest)
+            .and_borrowed(self.long.csr_bytes(&self.a.view()))
     }
 
     fn multiply(&self, scaling: Option<Update<'_, T>>, x: &[T], y: &mut [T]) {
-        let (a, coding, prefetch) = (self.a.view(), &self.coding, self.prefetch);
+        let (a, prefetch) = (self.a.view(), self.prefetch);
+        let coding = &self.coding;
         let summing = Summing::interleaved(prefetch);
         // The jobs index x by the columns of A.
         assert!(x.len() >= a.cols(), "x has {} elements", x.len());
@@ -212,11 +268,11 @@ impl<T: RealScalar> Product<T> for SellCompact<'_, T> {
                 // SAFETY: the rows of segments do not overlap.
                 let y = unsafe { all_rows.range(segment.rows.clone()) };
                 let multiply = |y: &mut [T], combined: Option<Combined<'_, T>>| {
-                    let mut finite = true;
-                    let run =
-                        Run { segment, coding, prefetch, x, y, combined, finite: &mut finite };
+                    let mut is_finite = true;
+                    let (values, finite) = (&self.values[segment.array], &mut is_finite);
+                    let run = Run { segment, values, coding, prefetch, x, y, combined, finite };
                     self.machine.run(run);
-                    if !finite {
+                    if !is_finite {
                         repair(&a, segment.rows.clone(), x, y);
                     }
                 };
@@ -233,23 +289,26 @@ impl<T: RealScalar> Product<T> for SellCompact<'_, T> {
     }
 
     fn set_values(&mut self, new: NewValues<'_, T>) -> Result<(), PlanError> {
-        let Self { a, segments, coding, threads, bounds, .. } = self;
+        let Self { a, segments, values, coding, threads, bounds, .. } = self;
         let (copied_rows, machine) = (self.copied_rows, self.machine);
         let view = a.view_with(&new)?;
         *coding = coding.of_new(view.values(), self.most_codes, threads)?;
         let stores = Stores::for_new(&new, view.nnz() * coding.value_bytes(), threads);
-        let segments = Disjoint::new(segments);
+        let places: Vec<_> = values.iter_mut().map(Values::places).collect();
         a.set_values(new, |a, own| {
             let own = own.map(Disjoint::new);
             stores.run(threads, |part| {
-                // SAFETY: each part has its own segments.
-                for segment in unsafe { segments.range(bounds[part]..bounds[part + 1]) } {
-                    segment.set_values(&a, coding, machine, stores, copied_rows, &mut |rows| {
+                for segment in &segments[bounds[part]..bounds[part + 1]] {
+                    let mut copy = |rows| {
                         if let Some(own) = own {
                             // SAFETY: the rows of segments do not overlap.
                             unsafe { stores.copy_rows(&a, rows, own) };
                         }
-                    });
+                    };
+                    let to = (&places[segment.array], &*coding);
+                    let by = (machine, stores);
+                    // SAFETY: each part has its own segments, and they their own elements.
+                    unsafe { segment.set_values(&a, to, by, copied_rows, &mut copy) };
                 }
             });
         })
@@ -258,7 +317,8 @@ impl<T: RealScalar> Product<T> for SellCompact<'_, T> {
 
 /// The product of one segment.
 struct Run<'a, T> {
-    segment: &'a Segment<T>,
+    segment: &'a Segment,
+    values: &'a Values<T>,
     coding: &'a Coding<T>,
     prefetch: bool,
     x: &'a [T],
@@ -287,21 +347,24 @@ unsafe impl<'a, T: Scalar> Job<T> for Run<'a, T> {
         // SAFETY: `multiply` has checked x and cut y; a segment stores a value, or a code of the table,
         // for each of its stored elements; `I` by the caller's promise.
         unsafe {
-            match (&self.segment.values, self.coding) {
+            let elements = self.segment.elements.clone();
+            match (self.values, self.coding) {
                 (Values::Equal, Coding::Equal(value)) => self.without_values::<I>(*value),
                 (Values::Each(values), _) if self.prefetch => {
-                    self.with_values::<I, _>(values, Prefetched);
+                    self.with_values::<I, _>(&values[elements], Prefetched);
                 }
-                (Values::Each(values), _) => self.with_values::<I, _>(values, Stored),
+                (Values::Each(values), _) => {
+                    self.with_values::<I, _>(&values[elements], Stored);
+                }
                 (Values::Codes(codes), Coding::Codes(dictionary)) => {
-                    let table = dictionary.table();
+                    let (codes, table) = (&codes[elements], dictionary.table());
                     if table.len() == FEW {
                         self.with_values::<I, _>(codes, Picked(I::few(table.as_ptr())));
                     } else {
                         self.with_values::<I, _>(codes, LookedUp(table.as_ptr()));
                     }
                 }
-                _ => unreachable!("the segments are stored as the coding says"),
+                _ => unreachable!("values are stored as the coding says"),
             }
         }
     }
@@ -497,7 +560,7 @@ impl<T: Scalar> Combined<'_, T> {
     #[inline(always)]
     unsafe fn store<I: Isa<T>>(
         &self,
-        segment: &Segment<T>,
+        segment: &Segment,
         index: usize,
         sums: I::Vector,
         x: &[T],
@@ -532,7 +595,7 @@ impl<T: Scalar> Combined<'_, T> {
 /// The segment has the chunk, y its rows, the processor the instructions of `I`.
 #[inline(always)]
 unsafe fn store<T: Scalar, I: Isa<T>>(
-    segment: &Segment<T>,
+    segment: &Segment,
     index: usize,
     sums: I::Vector,
     y: &mut [T],

@@ -1,17 +1,19 @@
 //! The storage of `sell-compact`: chunks of eight rows, each with the smallest of four encodings
-//! of its column indices.
+//! of its column indices, and the values of all of them.
 
 use std::cmp::Reverse;
+use std::mem::MaybeUninit;
 use std::ops::Range;
 
 use spm_formats::{CsrView, Scalar};
 
 use super::builder::Builder;
 use super::coding::Coding;
-use crate::aligned::{ALIGNMENT, Aligned};
+use crate::disjoint::Disjoint;
 use crate::simd::{Isa, Job, LANES, Machine};
 use crate::spmv::dictionary::Dictionary;
 use crate::values::{Lanes, Stores};
+use crate::workspace::Workspace;
 
 /// Maximum rows of a segment, so that positions inside it fit 16 bits.
 pub(super) const MOST_ROWS: usize = 1 << 16;
@@ -43,14 +45,70 @@ pub(super) struct Chunk {
     pub(super) columns: Columns,
 }
 
-/// The values of the stored elements of a segment.
+/// The values of the stored elements of consecutive segments, one segment after the other: a long array, so that huge pages
+/// hold it.
 #[derive(Debug)]
 pub(super) enum Values<T> {
     /// All values of the matrix are equal.
     Equal,
-    Each(Aligned<T>),
+    Each(Workspace<T>),
     /// Positions in the table of the matrix.
-    Codes(Aligned<u8>),
+    Codes(Workspace<u8>),
+}
+
+impl<T: Scalar> Values<T> {
+    /// Of so many stored elements, which `set` writes.
+    ///
+    /// # Safety
+    /// It writes all of them.
+    pub(super) unsafe fn written(
+        coding: &Coding<T>,
+        elements: usize,
+        set: impl FnOnce(Places<'_, T>),
+    ) -> Self {
+        // SAFETY: the caller's promise.
+        unsafe {
+            match coding {
+                Coding::Equal(_) => Self::Equal,
+                Coding::Each => Self::Each(Workspace::written(elements, |values| {
+                    set(Places::Each(Disjoint::new(values.as_chunks_mut().0)));
+                })),
+                Coding::Codes(_) => Self::Codes(Workspace::written(elements, |codes| {
+                    set(Places::Codes(Disjoint::new(codes.as_chunks_mut().0)));
+                })),
+            }
+        }
+    }
+
+    /// For new values of segments.
+    pub(super) fn places(&mut self) -> Places<'_, T> {
+        match self {
+            Self::Equal => Places::Equal,
+            Self::Each(values) => Places::Each(Disjoint::new(unset(values).as_chunks_mut().0)),
+            Self::Codes(codes) => Places::Codes(Disjoint::new(unset(codes).as_chunks_mut().0)),
+        }
+    }
+
+    pub(super) fn bytes(&self) -> usize {
+        match self {
+            Self::Equal => 0,
+            Self::Each(values) => size_of_val(&**values),
+            Self::Codes(codes) => size_of_val(&**codes),
+        }
+    }
+}
+
+/// Where new values go, a vector for each chunk column of the segments. Several threads may write them.
+pub(super) enum Places<'a, T> {
+    Equal,
+    Each(Disjoint<'a, [MaybeUninit<T>; LANES]>),
+    Codes(Disjoint<'a, [MaybeUninit<u8>; LANES]>),
+}
+
+/// The same elements, for [`Segment::set_values`] only, which writes them.
+fn unset<T: Copy>(set: &mut [T]) -> &mut [MaybeUninit<T>] {
+    // SAFETY: `MaybeUninit` has the layout of what it may hold, and nothing that is not initialised is written.
+    unsafe { std::slice::from_raw_parts_mut(set.as_mut_ptr().cast(), set.len()) }
 }
 
 /// Consecutive rows of a matrix.
@@ -59,14 +117,16 @@ pub(super) enum Values<T> {
 /// value 0 and the column of another entry of the chunk. The arrays of all chunks are contiguous
 /// and have no offsets, because a product reads each from front to back.
 #[derive(Debug)]
-pub(super) struct Segment<T> {
+pub(super) struct Segment {
     pub(super) rows: Range<usize>,
     /// Entries of the longest row that is stored at most.
     longest: usize,
     pub(super) chunks: Box<[Chunk]>,
     /// Row of each position, relative to the segment's first row; empty if the rows are in order.
     pub(super) positions: Box<[u16]>,
-    pub(super) values: Values<T>,
+    /// Which of the arrays of values this segment's are in, and which of its elements they are.
+    pub(super) array: usize,
+    pub(super) elements: Range<usize>,
     pub(super) narrow: Box<[u16]>,
     pub(super) wide: Box<[u32]>,
     /// A bit for each row that has an entry in a chunk column. Without stored values: of chunk columns beyond
@@ -136,24 +196,22 @@ fn chunk_elements<T: Scalar>(a: &CsrView<'_, T>, order: &[usize], longest: usize
 }
 
 /// Bytes of `segments` segments of `rows` rows besides their stored elements.
-pub(super) fn row_bytes<T>(segments: usize, rows: usize) -> usize {
-    let of_segment = size_of::<Segment<T>>() + size_of::<Chunk>() + 2 * ALIGNMENT;
+pub(super) fn row_bytes(segments: usize, rows: usize) -> usize {
+    let of_segment = size_of::<Segment>() + size_of::<Chunk>();
     segments * of_segment + rows.div_ceil(LANES) * size_of::<Chunk>() + rows * size_of::<u16>()
 }
 
-impl<T: Scalar> Segment<T> {
-    /// Stores some rows, those of up to `longest` entries, sorted by length inside windows of `sigma` rows,
-    /// with the values as `coding` says.
-    pub(super) fn new(
+impl Segment {
+    /// Stores some rows without their values, those of up to `longest` entries, sorted by length inside windows of `sigma`
+    /// rows. A value would take `value_bytes` bytes without codes, none where all are equal.
+    pub(super) fn new<T: Scalar>(
         a: &CsrView<'_, T>,
         rows: Range<usize>,
         (sigma, longest): (usize, usize),
-        coding: &Coding<T>,
-        machine: Machine,
+        value_bytes: usize,
     ) -> Self {
         assert!(rows.len() <= MOST_ROWS, "positions of {} rows", rows.len());
         let order = sorted(a, &rows, sigma, longest);
-        let value_bytes = if matches!(coding, Coding::Equal(_)) { 0 } else { T::BYTES };
         let mut builder = Builder::new(a, value_bytes);
         for rows in order.chunks(LANES) {
             let lanes = std::array::from_fn(|lane| {
@@ -163,51 +221,50 @@ impl<T: Scalar> Segment<T> {
         }
         let positions = order.iter().map(|row| (row - rows.start) as u16);
         let elements = builder.chunks.iter().map(|chunk| LANES * usize::from(chunk.width)).sum();
-        let mut new = Self {
+        Self {
             positions: if sigma > 1 { positions.collect() } else { Box::default() },
             rows,
             longest,
             chunks: builder.chunks.into(),
-            values: match coding {
-                Coding::Equal(_) => Values::Equal,
-                Coding::Each => Values::Each(Aligned::new(elements)),
-                Coding::Codes(_) => Values::Codes(Aligned::new(elements)),
-            },
+            array: 0,
+            elements: 0..elements,
             narrow: builder.narrow.into(),
             wide: builder.wide.into(),
             masks: builder.masks.into(),
-        };
-        new.set_values(a, coding, machine, Stores::THROUGH_CACHES, MOST_ROWS, &mut |_| {});
-        new
+        }
     }
 
     /// Takes the values of `a`, whose pattern is that of the segment's matrix, in the same coding. `copy` is
     /// called with all rows, `together` at a time, which are whole windows, each time before their values are
-    /// read here, so that they have come from memory in their order.
-    pub(super) fn set_values(
-        &mut self,
+    /// read here, so that they have come from memory in their order. All of the segment's elements are written.
+    ///
+    /// # Safety
+    /// Nothing else uses the segment's elements of `places` at the same time.
+    pub(super) unsafe fn set_values<T: Scalar>(
+        &self,
         a: &CsrView<'_, T>,
-        coding: &Coding<T>,
-        machine: Machine,
-        stores: Stores,
+        (places, coding): (&Places<'_, T>, &Coding<T>),
+        (machine, stores): (Machine, Stores),
         together: usize,
         copy: &mut dyn FnMut(Range<usize>),
     ) {
-        let mut values = std::mem::replace(&mut self.values, Values::Equal);
-        let to = match (&mut values, coding) {
-            (Values::Each(values), _) => To::Values(values.as_chunks_mut().0, stores),
-            (Values::Codes(codes), Coding::Codes(dictionary)) => {
-                To::Codes(codes.as_chunks_mut().0, dictionary)
+        let vectors = self.elements.start / LANES..self.elements.end / LANES;
+        // SAFETY: the caller's promise.
+        let to = unsafe {
+            match (places, coding) {
+                (Places::Each(values), _) => To::Values(values.range(vectors), stores),
+                (Places::Codes(codes), Coding::Codes(dictionary)) => {
+                    To::Codes(codes.range(vectors), dictionary)
+                }
+                _ => return copy(self.rows.clone()),
             }
-            _ => return copy(self.rows.clone()),
         };
         machine.within(a.nnz()).run(Replace { segment: self, a: *a, to, together, copy });
-        self.values = values;
     }
 
     /// The entries of the rows of a chunk.
     #[inline(always)]
-    fn lanes(&self, a: &CsrView<'_, T>, index: usize) -> Lanes {
+    fn lanes<T: Scalar>(&self, a: &CsrView<'_, T>, index: usize) -> Lanes {
         let first = index * LANES;
         let start = self.rows.start + first;
         if self.positions.is_empty() && start + LANES <= self.rows.end {
@@ -228,39 +285,24 @@ impl<T: Scalar> Segment<T> {
         }))
     }
 
+    /// Bytes besides those of values and masks.
     pub(super) fn bytes(&self) -> usize {
-        let values = match &self.values {
-            Values::Equal => 0,
-            Values::Each(values) => size_of_val(&**values),
-            Values::Codes(codes) => size_of_val(&**codes),
-        };
-        values
-            + size_of_val(&*self.chunks)
+        size_of_val(&*self.chunks)
             + size_of_val(&*self.positions)
             + size_of_val(&*self.narrow)
             + size_of_val(&*self.wide)
-            + if self.has_values() { 0 } else { size_of_val(&*self.masks) }
-    }
-
-    /// Bytes that products do not read.
-    pub(super) fn rest_bytes(&self) -> usize {
-        if self.has_values() { size_of_val(&*self.masks) } else { 0 }
-    }
-
-    fn has_values(&self) -> bool {
-        !matches!(self.values, Values::Equal)
     }
 }
 
 /// Where new values of a segment go, a vector for each chunk column.
 enum To<'a, T> {
-    Values(&'a mut [[T; LANES]], Stores),
-    Codes(&'a mut [[u8; LANES]], &'a Dictionary<T>),
+    Values(&'a mut [[MaybeUninit<T>; LANES]], Stores),
+    Codes(&'a mut [[MaybeUninit<u8>; LANES]], &'a Dictionary<T>),
 }
 
 /// Replaces the values of a segment by those of `a`; see [`Segment::set_values`].
 struct Replace<'a, 'c, T> {
-    segment: &'a Segment<T>,
+    segment: &'a Segment,
     a: CsrView<'a, T>,
     to: To<'a, T>,
     together: usize,
@@ -278,30 +320,30 @@ unsafe impl<'a, 'c, T: Scalar> Job<T> for Replace<'a, 'c, T> {
         unsafe {
             match to {
                 To::Values(to, stores) => {
-                    let put = |at: usize, new| stores.put::<T, I>(new, &mut to[at]);
-                    segment.each_vector::<I>(&a, together, copy, put);
+                    let put = |at: usize, new| stores.put::<T, I>(new, to[at].as_mut_ptr().cast());
+                    segment.each_vector::<T, I>(&a, together, copy, put);
                 }
                 To::Codes(to, dictionary) => {
                     let put = |at: usize, new| {
                         let mut values = [T::ZERO; LANES];
                         I::store(values.as_mut_ptr(), new);
-                        to[at] = values.map(|value| dictionary.code(value));
+                        to[at] = values.map(|value| MaybeUninit::new(dictionary.code(value)));
                     };
-                    segment.each_vector::<I>(&a, together, copy, put);
+                    segment.each_vector::<T, I>(&a, together, copy, put);
                 }
             }
         }
     }
 }
 
-impl<T: Scalar> Segment<T> {
+impl Segment {
     /// Calls `put` with the position of each chunk column and its values in `a`.
     ///
     /// # Safety
     /// The numbers of the entries are below 2^31 if `I` gathers by them; the processor has the instructions of
     /// `I`.
     #[inline(always)]
-    unsafe fn each_vector<I: Isa<T>>(
+    unsafe fn each_vector<T: Scalar, I: Isa<T>>(
         &self,
         a: &CsrView<'_, T>,
         together: usize,
@@ -343,9 +385,8 @@ mod tests {
         change(a.values_mut());
         let a = a.view();
         let coding = Coding::of(a.values(), 0, &crate::Threads::new(1));
-        let machine = Machine::gathering(a.cols());
         let rows = 0..a.rows().min(MOST_ROWS);
-        let segment = Segment::new(&a, rows, (1, LONG), &coding, machine);
+        let segment = Segment::new(&a, rows, (1, LONG), coding.value_bytes());
         segment.chunks.iter().map(|chunk| chunk.columns).collect()
     }
 
@@ -365,10 +406,9 @@ mod tests {
     }
 
     /// What a segment stores for each entry of the matrix: rows of columns with values, those of padding with 0.
-    fn decoded(segment: &Segment<f64>, cols: usize) -> Vec<Vec<f64>> {
+    fn decoded(segment: &Segment, values: &[f64], cols: usize) -> Vec<Vec<f64>> {
         let mut rows = vec![vec![0.0; cols]; segment.rows.len()];
         let (mut narrow, mut wide) = (&*segment.narrow, &*segment.wide);
-        let Values::Each(values) = &segment.values else { panic!("values are stored") };
         let mut values = values.chunks(LANES);
         for (index, chunk) in segment.chunks.iter().enumerate() {
             let width = usize::from(chunk.width);
@@ -431,8 +471,16 @@ mod tests {
             let coding = Coding::of(a.values(), 0, &crate::Threads::new(1));
             let machine = Machine::gathering(a.nnz());
             let found = [1, 2 * LANES].map(|sigma| {
-                let segment = Segment::new(&a, 0..a.rows(), (sigma, LONG), &coding, machine);
-                for (i, row) in decoded(&segment, a.cols()).iter().enumerate() {
+                let segment = Segment::new(&a, 0..a.rows(), (sigma, LONG), coding.value_bytes());
+                let by = (machine, Stores::THROUGH_CACHES);
+                // SAFETY: the only segment writes all values, and nothing else does.
+                let values = unsafe {
+                    Values::written(&coding, segment.elements.end, |places| {
+                        segment.set_values(&a, (&places, &coding), by, MOST_ROWS, &mut |_| {});
+                    })
+                };
+                let Values::Each(values) = values else { panic!("values are stored") };
+                for (i, row) in decoded(&segment, &values, a.cols()).iter().enumerate() {
                     let (cols, values) = a.row(i);
                     let mut expected = vec![0.0; a.cols()];
                     cols.iter().zip(values).for_each(|(&j, &value)| expected[j as usize] = value);

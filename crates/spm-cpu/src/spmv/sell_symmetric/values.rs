@@ -58,7 +58,7 @@ unsafe impl<'a, 'c, T: Scalar> Job<T> for Replace<'a, 'c, T> {
             (elements, to) = to.split_at_mut(width);
             let put = |at: usize, new| {
                 // SAFETY: the caller's promise.
-                unsafe { stores.put::<T, I>(new, &mut elements[at]) };
+                unsafe { stores.put::<T, I>(new, elements[at].as_mut_ptr()) };
             };
             // The entries on the diagonal and above it.
             let lower = &lower[start - rows.start..];

@@ -1,52 +1,23 @@
 //! The thread pool that runs a plan; the plan's owner sets its size and lifetime.
 
-use std::cell::UnsafeCell;
+mod workers;
+
 use std::fmt;
 use std::hint;
-use std::io;
-use std::mem;
 use std::num::NonZero;
 use std::ops::Range;
-use std::panic::{self, AssertUnwindSafe};
-#[cfg(all(unix, not(miri)))]
-use std::sync::Once;
-use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
+use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, TryLockError};
-use std::thread::{self, JoinHandle, Thread};
+use std::thread;
 use std::time::{Duration, Instant};
 
 use rayon::prelude::*;
 use spm_formats::kernel::Schedule;
 use spm_formats::partition;
 
-use crate::cores;
+use workers::{Job, Workers};
+
 use crate::disjoint::Disjoint;
-
-/// How long threads poll for each other.
-#[derive(Debug, Clone, Copy)]
-struct Polls {
-    /// Number of polls of an idle worker before it sleeps.
-    before_sleep: u32,
-    /// Number of polls for the end of the workers before the caller yields.
-    before_yield: u32,
-}
-
-impl Polls {
-    /// Idle workers poll for a few tens of microseconds, so that products in quick succession find them awake.
-    const ON_OWN_CORES: Self = Self { before_sleep: 2_000, before_yield: 10_000 };
-    /// A thread that polls may hold the core that another one of the pool waits for; libgomp polls less then, too.
-    const ON_SHARED_CORES: Self = Self { before_sleep: 20, before_yield: 20 };
-
-    fn of(threads: usize) -> Self {
-        // The question takes longer than starting a pool of the caller alone.
-        let cores = || thread::available_parallelism().map_or(usize::MAX, NonZero::get);
-        if threads > 1 && threads > cores() { Self::ON_SHARED_CORES } else { Self::ON_OWN_CORES }
-    }
-}
-
-/// Sleeping workers that a thread wakes, each of which wakes as many: waking one takes microseconds, so that with
-/// many threads the first would sleep again before the last has begun if the caller woke all of them.
-const WOKEN: usize = 4;
 
 /// Empty jobs in succession that are quick when the threads have cores of their own, and how long to wait for
 /// that: longer than a system lets two threads share a core while another one is free.
@@ -56,8 +27,6 @@ const SETTLING: Duration = Duration::from_millis(5);
 /// Threads that no system starts at once (Linux numbers 2^22 at most): a larger count is refused
 /// before memory for it is asked for.
 const MOST_THREADS: usize = 1 << 22;
-
-type Job<'a> = dyn Fn(usize) + Sync + 'a;
 
 /// A thread pool of `count` threads, the calling thread and `count - 1` workers, that runs one job
 /// at a time.
@@ -93,46 +62,6 @@ struct Pool {
     /// Locked during a job.
     workers: Mutex<Workers>,
 }
-
-struct Workers {
-    shared: Arc<Shared>,
-    handles: Vec<JoinHandle<()>>,
-    /// [`forks`] of the process that these run in.
-    forks: usize,
-}
-
-struct Shared {
-    polls: Polls,
-    /// Number of jobs so far; a worker runs a job when this changes.
-    epoch: AtomicUsize,
-    job: UnsafeCell<Option<*const Job<'static>>>,
-    /// Number of workers that have not finished the current job.
-    running: OwnLine<AtomicUsize>,
-    /// Of each worker.
-    sleepers: Vec<Sleeper>,
-    /// Whether a worker's part of the current job has panicked.
-    panicked: AtomicBool,
-    stop: AtomicBool,
-}
-
-/// What nothing else shares a cache line with, nor the line that processors fetch beside it: workers that are done
-/// write it while others poll `epoch`.
-#[repr(align(128))]
-struct OwnLine<T>(T);
-
-/// How a worker is woken.
-struct Sleeper {
-    /// Whether it sleeps and must be woken.
-    is_asleep: AtomicBool,
-    /// The core of the thread that has last woken it.
-    waker: AtomicUsize,
-}
-
-// SAFETY: `job` is written by the caller only while no worker runs (`running` is 0 and the caller
-// holds `busy`), and read by workers only after the Release increment of `epoch` that follows.
-unsafe impl Sync for Shared {}
-// SAFETY: as above; the pointee is Sync, and outlives the job because the caller waits for it.
-unsafe impl Send for Shared {}
 
 impl fmt::Debug for Threads {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
@@ -197,27 +126,9 @@ impl Threads {
             Err(TryLockError::Poisoned(poisoned)) => poisoned.into_inner(),
             Err(TryLockError::WouldBlock) => return (0..self.count()).for_each(job),
         };
-        if workers.forks != forks() && workers.restart().is_err() {
-            return (0..self.count()).for_each(job);
+        if !workers.run(job) {
+            (0..self.count()).for_each(job);
         }
-        let Workers { shared, handles, .. } = &*workers;
-        let pointer: *const Job<'_> = job;
-        // SAFETY: only the lifetime changes; `Waiting` keeps this call alive until no worker can
-        // use the pointer any more. No worker runs now, so nobody reads the cell.
-        unsafe {
-            *shared.job.get() =
-                Some(std::mem::transmute::<*const Job<'_>, *const Job<'static>>(pointer));
-        }
-        // The job before may have panicked on the caller too, which then asked no further.
-        shared.panicked.store(false, Ordering::Relaxed);
-        shared.running.0.store(handles.len(), Ordering::Relaxed);
-        shared.epoch.fetch_add(1, Ordering::SeqCst);
-        let woken = woken_by(0, handles.len());
-        shared.wake(woken.clone(), handles[woken].iter().map(JoinHandle::thread));
-        let waiting = Waiting(shared);
-        job(0);
-        drop(waiting);
-        assert!(!shared.panicked.load(Ordering::Relaxed), "a thread of the pool panicked");
     }
 
     /// What `job` returns for each index of `0..count`, in order. Each of these threads has consecutive indices, as many as
@@ -291,160 +202,11 @@ impl Threads {
     }
 }
 
-impl Workers {
-    fn start(count: usize) -> io::Result<Self> {
-        let forks = forks();
-        let shared = Arc::new(Shared {
-            polls: Polls::of(count + 1),
-            epoch: AtomicUsize::new(0),
-            job: UnsafeCell::new(None),
-            running: OwnLine(AtomicUsize::new(0)),
-            sleepers: (0..count).map(|_| Sleeper::awake()).collect(),
-            panicked: AtomicBool::new(false),
-            stop: AtomicBool::new(false),
-        });
-        // From the first thread on: if one cannot start, those before it end.
-        let mut workers = Self { shared, handles: Vec::with_capacity(count), forks };
-        // The last one first: each knows those that it wakes, which come behind it.
-        for worker in (0..count).rev() {
-            let shared = Arc::clone(&workers.shared);
-            let of = |woken: usize| workers.handles[count - 1 - woken].thread().clone();
-            let woken: Vec<Thread> = woken_by(worker + 1, count).map(of).collect();
-            let builder = thread::Builder::new().name(format!("spm-{}", worker + 1));
-            let handle = builder.spawn(move || shared.work(worker, &woken))?;
-            if let Some(core) = cores::current() {
-                cores::move_away(&handle, core);
-            }
-            workers.handles.push(handle);
-        }
-        workers.handles.reverse();
-        Ok(workers)
-    }
-
-    /// Starts as many workers in this process.
-    #[cold]
-    fn restart(&mut self) -> io::Result<()> {
-        *self = Self::start(self.handles.len())?;
-        Ok(())
-    }
-}
-
-/// The workers, of so many, that a part's thread wakes; the caller has part 0.
-fn woken_by(part: usize, workers: usize) -> Range<usize> {
-    let first = (WOKEN * part).min(workers);
-    first..(first + WOKEN).min(workers)
-}
-
-/// Number of forks between the first process of the program and this one, from the first call on.
-fn forks() -> usize {
-    static FORKS: AtomicUsize = AtomicUsize::new(0);
-    #[cfg(all(unix, not(miri)))]
-    {
-        static REGISTERED: Once = Once::new();
-        extern "C" fn count() {
-            FORKS.fetch_add(1, Ordering::Relaxed);
-        }
-        // SAFETY: the handler is one that a child may run: it changes an atomic number only. If it cannot be
-        // registered for want of memory, this process is as before, and a child waits for its workers.
-        REGISTERED.call_once(|| unsafe {
-            libc::pthread_atfork(None, None, Some(count));
-        });
-    }
-    FORKS.load(Ordering::Relaxed)
-}
-
-/// Waits for the workers, also when the caller's own part panics.
-struct Waiting<'a>(&'a Shared);
-
-impl Drop for Waiting<'_> {
-    fn drop(&mut self) {
-        let mut polls = 0;
-        while self.0.running.0.load(Ordering::Acquire) != 0 {
-            polls += 1;
-            if polls < self.0.polls.before_yield { hint::spin_loop() } else { thread::yield_now() }
-        }
-    }
-}
-
-impl Sleeper {
-    fn awake() -> Self {
-        Self { is_asleep: AtomicBool::new(false), waker: AtomicUsize::new(usize::MAX) }
-    }
-}
-
-impl Shared {
-    /// Runs the jobs of a worker, which wakes the workers of these threads.
-    fn work(&self, worker: usize, woken: &[Thread]) {
-        let mut seen = 0;
-        loop {
-            seen = self.wait_for_job(worker, seen);
-            if self.stop.load(Ordering::Acquire) {
-                return;
-            }
-            self.wake(woken_by(worker + 1, self.sleepers.len()), woken);
-            // SAFETY: the epoch moved on after the caller stored the job, and the caller waits in
-            // `Waiting` until `running` is 0, so the pointer is valid until the decrement below.
-            let job = unsafe { &*(*self.job.get()).expect("an epoch has a job") };
-            if panic::catch_unwind(AssertUnwindSafe(|| job(worker + 1))).is_err() {
-                self.panicked.store(true, Ordering::Relaxed);
-            }
-            self.running.0.fetch_sub(1, Ordering::Release);
-        }
-    }
-
-    /// Wakes those of some workers that sleep, whose threads these are.
-    fn wake<'t>(&self, workers: Range<usize>, threads: impl IntoIterator<Item = &'t Thread>) {
-        for (sleeper, thread) in self.sleepers[workers].iter().zip(threads) {
-            if sleeper.is_asleep.load(Ordering::SeqCst) {
-                let core = cores::current().unwrap_or(usize::MAX);
-                sleeper.waker.store(core, Ordering::Relaxed);
-                thread.unpark();
-            }
-        }
-    }
-
-    fn wait_for_job(&self, worker: usize, seen: usize) -> usize {
-        for _ in 0..self.polls.before_sleep {
-            // One order of all accesses: this thread looks for sleepers next.
-            let epoch = self.epoch.load(Ordering::SeqCst);
-            if epoch != seen {
-                return epoch;
-            }
-            hint::spin_loop();
-        }
-        // Announce, then look again: those that wake see the increment, then look for sleepers.
-        let sleeper = &self.sleepers[worker];
-        sleeper.is_asleep.store(true, Ordering::SeqCst);
-        loop {
-            let epoch = self.epoch.load(Ordering::SeqCst);
-            if epoch != seen {
-                sleeper.is_asleep.store(false, Ordering::Relaxed);
-                cores::move_away_myself(sleeper.waker.load(Ordering::Relaxed));
-                return epoch;
-            }
-            thread::park();
-        }
-    }
-}
-
-impl Drop for Workers {
-    fn drop(&mut self) {
-        if self.forks != forks() {
-            // Their threads are in another process: there is nobody to join or to detach.
-            return self.handles.drain(..).for_each(mem::forget);
-        }
-        self.shared.stop.store(true, Ordering::Release);
-        self.shared.epoch.fetch_add(1, Ordering::SeqCst);
-        for worker in self.handles.drain(..) {
-            worker.thread().unpark();
-            // A job's panic was caught; a worker itself has nothing to report.
-            let _ = worker.join();
-        }
-    }
-}
-
 #[cfg(test)]
 mod tests {
+    use std::panic::{self, AssertUnwindSafe};
+    use std::sync::atomic::AtomicBool;
+
     use super::*;
 
     fn counts(total: usize, visit: impl Fn(&[AtomicUsize])) -> Vec<usize> {
@@ -645,24 +407,12 @@ mod tests {
     #[test]
     fn sleeping_workers_wake_up() {
         // Workers that the caller wakes, and those that these wake in turn.
-        for count in [2, 2 + WOKEN * WOKEN] {
+        for count in [2, 2 + workers::WOKEN * workers::WOKEN] {
             let threads = Threads::new(count);
             for _ in 0..3 {
                 thread::sleep(std::time::Duration::from_millis(20));
                 threads.run(|_| {});
             }
-        }
-    }
-
-    #[test]
-    fn each_worker_is_woken_by_one_thread_before_it() {
-        for workers in [0, 1, WOKEN, 63] {
-            let woken = (0..=workers).flat_map(|part| {
-                let woken = woken_by(part, workers);
-                assert!(woken.start >= part || woken.is_empty(), "{woken:?} by part {part}");
-                woken
-            });
-            assert!(woken.eq(0..workers), "{workers} workers");
         }
     }
 }
