@@ -17,7 +17,7 @@ pub const CACHE_VARIABLE: &str = "SPM_RATES";
 
 /// The first line of a file. The number changes with the meaning of the text, and with the speed of the kernels
 /// that are timed for it.
-const VERSION: &str = "spm rates 11";
+const VERSION: &str = "spm rates 12";
 
 /// The line of a file before the number of measurements that its rates are the fastest of.
 const MEASUREMENTS: &str = "measurements ";
@@ -96,7 +96,10 @@ impl RatesFile {
         if measured.disturbed() {
             return before.unwrap_or(measured);
         }
-        let best = before.filter(|rates| rates.speed() > measured.speed()).unwrap_or(measured);
+        let best = match before {
+            Some(before) => before.or_faster(measured),
+            None => measured,
+        };
         let _ = self.write(&best, count + 1);
         best
     }
@@ -246,7 +249,7 @@ mod tests {
             rates.all.read = rates.all.read.map(|of| read * of);
             rates
         };
-        let (slow, fast, slower) = (rates(1.0), rates(2.0), rates(0.5));
+        let (slow, fast, mut slower) = (rates(1.0), rates(2.0), rates(0.5));
         let mut disturbed = rates(4.0);
         disturbed.all.read[0] /= 10.0;
         let never = || panic!("measured again");
@@ -258,6 +261,9 @@ mod tests {
         assert_eq!(file.improved(file.read(), never), slow);
         assert_eq!(file.improved(later(file.read()), || disturbed.clone()), slow);
         assert_eq!(file.improved(later(file.read()), || fast.clone()), fast);
+        // New memory is slow or fast by itself: its rate is the best of all measurements.
+        slower.fresh *= 2.0;
+        let fast = Rates { fresh: slower.fresh, ..fast };
         assert_eq!(file.improved(later(file.read()), || slower.clone()), fast);
         let kept = file.read().unwrap();
         assert_eq!((&kept.rates, kept.measurements), (&fast, ENOUGH));

@@ -10,9 +10,9 @@ use timing::{FAR, LONG, MEDIUM, SLOW, SLOW_COLD, times};
 use crate::machine::Rates;
 use crate::{PlanOptions, Threads};
 
-/// Times the best one from which on the serial kernel is not called at all, if a model says so: it may be wrong by
-/// [`FAR`] about either.
-const FAR_BY_MODEL: f64 = FAR * FAR;
+/// Times the best one from which on the serial kernel is not called at all, if a model says so. It may be wrong by more;
+/// then candidates on one thread are there.
+const FAR_BY_MODEL: f64 = 2.5;
 /// What a plan of another kernel around the winner costs a call, in seconds.
 const AROUND: f64 = 3e-9;
 /// A winner takes at most this share of the serial kernel's time: less than that is noise.
@@ -20,15 +20,17 @@ const MARGIN: f64 = 0.97;
 /// Candidates of the last comparison at most, and how much slower than the best one may seem.
 const FINALISTS: usize = 3;
 const NEAR: f64 = 1.15;
+/// The same where a call takes more than [`MEDIUM`]: a comparison costs as much as another candidate.
+const NEAR_OF_MEDIUM: f64 = 1.08;
 /// Times one of two candidates that read the same arrays up to which the other one is left out: comparing both once more
 /// would take more than it saves.
 const ALIKE: f64 = 1.05;
 /// A call that takes less is compared once more, and one that takes more need not be repeated to be warm.
 const QUICK: f64 = 5e-3;
-/// Rounds of the last comparison, of calls that take up to [`MEDIUM`] and of longer ones, and what a side of a round
-/// takes at least.
+/// Rounds of the last comparison, of calls that take up to [`MEDIUM`] and of longer ones, whose times from before count as
+/// a round, and what a side of a round takes at least.
 const ROUNDS: usize = 4;
-const FEW_ROUNDS: usize = 2;
+const FEW_ROUNDS: usize = 1;
 const SIDE: f64 = 3e-5;
 
 /// Calls of a plan at most until it is warm, and what one takes, at most, of the fastest before it while it is not.
@@ -72,7 +74,11 @@ struct Finalist<P> {
 /// Times the best one up to which a candidate may still be the winner: short calls are compared
 /// once more.
 fn near(seconds: f64) -> f64 {
-    if seconds < QUICK { NEAR } else { 1.0 }
+    match seconds {
+        ..=MEDIUM => NEAR,
+        ..QUICK => NEAR_OF_MEDIUM,
+        _ => 1.0,
+    }
 }
 
 impl<P, C: Clock> Race<P, C> {
@@ -278,9 +284,11 @@ impl<P, C: Clock> Race<P, C> {
         };
         let serial_is_near = of_serial < near(quickest) * quickest;
         if quickest < QUICK && (self.finalists.len() > 1 || serial_is_near) {
-            self.finalists.iter_mut().for_each(|finalist| finalist.seconds = f64::INFINITY);
             // Practice makes rounds long.
-            let rounds = if self.practice > 0 { FEW_ROUNDS } else { rounds(quickest) };
+            let rounds = if self.practice > 0 { ROUNDS / 2 } else { rounds(quickest) };
+            if rounds > FEW_ROUNDS {
+                self.finalists.iter_mut().for_each(|finalist| finalist.seconds = f64::INFINITY);
+            }
             for _ in 0..rounds {
                 for Finalist { plan, seconds, weight, .. } in &mut self.finalists {
                     *seconds = seconds.min(*weight * side(plan, calls));
@@ -332,7 +340,7 @@ pub(crate) fn last(seconds: f64, serial: f64, finalists: usize) -> f64 {
         FAR_BY_MODEL.. => 0.0,
         FAR.. => serial,
         SLOW.. => 2.0 * serial,
-        _ => trial(serial),
+        _ => trial(serial, 1),
     };
     if seconds >= QUICK || finalists == 1 && serial > NEAR * seconds {
         return of_serial;
@@ -493,19 +501,19 @@ mod tests {
     fn the_last_comparison_takes_turns() {
         let took = |serial, candidates: &[u32]| race(serial, candidates).1;
         // Two calls in each round.
-        assert_eq!(took(9000, &[300, 310]), (3.0 + 2.0 * 2.0) * 610.0 + 9000.0);
+        assert_eq!(took(9000, &[300, 310]), (3.0 + 2.0) * 610.0 + 9000.0);
         assert_eq!(took(9000, &[90, 95]), (4.0 + 4.0 * 2.0) * 185.0 + 9000.0);
         let time = Cell::new(0.0);
         let new = |serial| Race::new(Driven(&time), 1).expecting(serial);
         let mut run = |_: &mut u32| {};
-        let mut race = new(3e-2);
+        let mut race = new(2.4e-2);
         race.keep(7, 1e-2, String::new);
-        race.of_serial = Some(3e-2);
-        assert_eq!(race.remaining(), 3e-2);
-        // Shorter calls: two rounds of the best candidate and of one more.
-        let mut short = new(3e-3);
+        race.of_serial = Some(2.4e-2);
+        assert_eq!(race.remaining(), 2.4e-2);
+        // Shorter calls: a round of the best candidate and of one more.
+        let mut short = new(2.4e-3);
         short.keep(7, 1e-3, String::new);
-        assert!((short.remaining() - (3e-3 + 2.0 * 2.0 * 2e-3)).abs() < 1e-12);
+        assert!((short.remaining() - (2.4e-3 + 2.0 * 2e-3)).abs() < 1e-12);
         assert!(!race.serial_leads(&mut run));
     }
 
@@ -528,7 +536,7 @@ mod tests {
         assert_eq!(kept(2e-5, 1.99e-5), [1]);
     }
 
-    /// By a model, where that says that it is more than four times as long.
+    /// By a model, where that says that it takes more than 2.5 times as long.
     #[test]
     fn a_serial_plan_that_is_far_behind_is_not_called() {
         let called = |expected| {
@@ -539,13 +547,13 @@ mod tests {
             };
             let mut race = Race::new(Driven(&time), 1).expecting(expected);
             race.keep(7, 1e-2, || "seven".to_owned());
-            assert_eq!(race.remaining(), if expected > 4e-2 { 0.0 } else { expected });
+            assert_eq!(race.remaining(), if expected > 2.5e-2 { 0.0 } else { expected });
             let leads = race.serial_leads(&mut run);
             (leads, race.finish(&mut run).map(|(plan, _)| plan), calls.get())
         };
-        let (leads, winner, calls) = called(3.9e-2);
+        let (leads, winner, calls) = called(2.4e-2);
         assert!(leads && winner.is_none() && calls > 0);
-        assert_eq!(called(4.1e-2), (false, Some(7), 0));
+        assert_eq!(called(2.6e-2), (false, Some(7), 0));
     }
 
     #[test]

@@ -18,6 +18,9 @@ pub(super) const LONG: f64 = 1e-3;
 /// Times the best one from which a call is slow: one that met cold caches, and others.
 pub(super) const SLOW_COLD: f64 = 3.0;
 pub(super) const SLOW: f64 = 1.25;
+/// The same for the first way of a candidate, beyond which its other ways are not timed, where a call takes more than
+/// [`MEDIUM`]: the time that they would take is that of another candidate.
+const BEHIND: f64 = 1.1;
 /// The same, from which on one call is enough.
 pub(super) const FAR: f64 = 2.0;
 /// What a race measures time with.
@@ -64,9 +67,9 @@ impl From<Caches> for First {
     }
 }
 
-/// Seconds that timing a candidate takes whose call takes `seconds`.
-pub(crate) fn trial(seconds: f64) -> f64 {
-    seconds + TIME.max(samples(seconds) as f64 * seconds)
+/// Seconds that timing a candidate takes in so many ways, of which a call takes `seconds`.
+pub(crate) fn trial(seconds: f64, ways: usize) -> f64 {
+    seconds + ways as f64 * TIME.max(samples(seconds) as f64 * seconds)
 }
 
 /// Samples of a call that takes `seconds`, at least.
@@ -111,7 +114,8 @@ pub(super) fn times(
         let is_alone = ways > 1 && fastest[1..].iter().all(|of| of.is_infinite());
         for (way, (fastest, sampled)) in fastest.iter_mut().zip(&mut samples_of).enumerate() {
             // Where the first way is slow, the others are not looked at.
-            if fastest.is_infinite() && best_so_far.is_finite() && best_so_far > SLOW * best {
+            let behind = if best_so_far > MEDIUM { BEHIND } else { SLOW };
+            if fastest.is_infinite() && best_so_far.is_finite() && best_so_far > behind * best {
                 continue;
             }
             // Twice, lest something else took the core, and more often if calls are short or no other way tells; the
@@ -222,14 +226,15 @@ pub(crate) mod tests {
     fn other_ways_are_timed_where_the_first_one_is_not_slow() {
         assert_eq!(called([250, 110]), (vec![0, 0], vec![250.0, f64::INFINITY]));
         assert_eq!(called([150, 110]), (vec![0, 0, 0], vec![150.0, f64::INFINITY]));
-        assert_eq!(called([120, 110]), (vec![0, 0, 1, 0, 1], vec![120.0, 110.0]));
+        assert_eq!(called([120, 110]), (vec![0; 5], vec![120.0, f64::INFINITY]));
+        assert_eq!(called([109, 110]), (vec![0, 0, 1, 0, 1], vec![109.0, 110.0]));
         // The first call is cold, and the one behind it was disturbed: the other way has as many samples as this one.
         let (time, mut micros) =
-            (Cell::new(0.0), [300.0, 180.0, 120.0, 110.0, 140.0, 110.0].into_iter());
+            (Cell::new(0.0), [300.0, 180.0, 109.0, 105.0, 140.0, 105.0].into_iter());
         let mut order = Vec::new();
         times(&mut Driven(&time), (1e-4, Caches::Cold), 2, |way, _| {
             order.push(way);
-            time.set(time.get() + micros.next().unwrap_or(110.0) * 1e-6);
+            time.set(time.get() + micros.next().unwrap_or(105.0) * 1e-6);
         });
         assert_eq!(order, [0, 0, 0, 1, 0, 1]);
     }

@@ -129,6 +129,9 @@ struct Candidate<T> {
     follows: bool,
 }
 
+/// The parameters that plans may change without being made again.
+const CHANGED: [&ParameterSpec; 2] = [&GATHER, &PREFETCH];
+
 /// Seconds by the model.
 #[derive(Debug, Clone, Copy)]
 struct Cost {
@@ -137,9 +140,15 @@ struct Cost {
 }
 
 impl Cost {
-    /// Of a conversion that is timed in several ways.
+    /// Of a conversion that is timed in each of its ways.
     fn of(way: &OnThreads) -> Self {
-        Self { planning: way.all.planning, timing: 3.0 * race::trial(way.seconds()) }
+        let (id, _) = split_label(&way.alone.label);
+        let kernel = super::find::<f64>(id).expect("the model knows registered kernels");
+        let has =
+            |of: &&ParameterSpec| kernel.info.parameters.iter().any(|own| own.name == of.name);
+        let changes = CHANGED.iter().copied().filter(has).map(|of| of.studied.len() - 1);
+        let timing = race::trial(way.seconds(), 1 + changes.sum::<usize>());
+        Self { planning: way.all.planning, timing }
     }
 
     fn all(self) -> f64 {
@@ -174,7 +183,7 @@ impl<T: Scalar> Candidate<T> {
 
     /// The ways to run it besides the first one, each of which changes one parameter.
     fn changes(&self) -> impl Iterator<Item = Change> {
-        [&GATHER, &PREFETCH].into_iter().flat_map(|of: &'static ParameterSpec| {
+        CHANGED.into_iter().flat_map(|of| {
             let now = self.parameters.get(of.name);
             let others =
                 now.map(|now| of.studied.iter().copied().filter(move |&value| value != now));
@@ -223,7 +232,7 @@ fn best(ways: &[OnThreads]) -> f64 {
 /// Seconds of the race between `ways`, the first of which is straight from CSR.
 pub(super) fn predicted_race(ways: &[OnThreads]) -> f64 {
     let (direct, best) = (&ways[0], best(ways));
-    let straight = 2.0 * race::trial(direct.seconds()) + race::last(best, direct.alone.seconds, 2);
+    let straight = race::trial(direct.seconds(), 3) + race::last(best, direct.alone.seconds, 2);
     let mut costs = entrants(ways).into_iter().map(|way| Cost::of(way).all());
     let mut race = straight + costs.next().unwrap_or(0.0);
     for cost in costs {
@@ -460,7 +469,7 @@ mod tests {
         // long.
         let converted = |name: &str, rates: &Rates| {
             let ways = predict::on_threads(&matrix(name).view(), 3, rates);
-            let straight = 2.0 * race::trial(ways[0].seconds())
+            let straight = race::trial(ways[0].seconds(), 3)
                 + race::last(best(&ways), ways[0].alone.seconds, 2);
             let costs: Vec<f64> =
                 entrants(&ways).into_iter().map(|way| Cost::of(way).all()).collect();

@@ -96,8 +96,14 @@ unsafe fn rows<T: Scalar, I: Isa<T>, C: Columns, O: Order>(
         return unsafe { rows.few_columns::<I>() };
     }
     // SAFETY: the caller's promise.
-    unsafe { if part.prefetch > 0 { rows.blocks::<I, true>() } else { rows.blocks::<I, false>() } }
+    unsafe { rows.blocks::<I>() }
 }
+
+/// Whether [`Rows::block`] prefetches rows of X: known when it is compiled, or asked for each entry. An entry of three
+/// vectors or more takes so long that asking is free, and saves a copy of the machine code.
+const OFF: u8 = 0;
+const ON: u8 = 1;
+const ASKED: u8 = 2;
 
 /// The `N` vectors of a row of X and Y that are accumulated at once.
 trait Span<const N: usize>: Copy {
@@ -232,7 +238,7 @@ impl<T: Scalar, C: Columns, O: Order> Rows<'_, '_, T, C, O> {
     /// # Safety
     /// As [`rows`].
     #[inline(always)]
-    unsafe fn blocks<I: Isa<T>, const PREFETCH: bool>(&self) {
+    unsafe fn blocks<I: Isa<T>>(&self) {
         let Part { k, x, short, .. } = *self.part;
         let exact = Whole::<true> { first: 0, last: 0 };
         // SAFETY: the caller's promise; k is at least LANES, so all vectors are inside the row.
@@ -244,27 +250,27 @@ impl<T: Scalar, C: Columns, O: Order> Rows<'_, '_, T, C, O> {
                     // As many chains as below: bits do not depend on where X is.
                     let aligned = Aligned { shift };
                     match (k / LANES, k % LANES, short) {
-                        (1, 0, true) => return self.block::<I, _, 2, 1, PREFETCH>(aligned),
-                        (2, 0, true) => return self.block::<I, _, 3, 1, PREFETCH>(aligned),
-                        (2, 0, false) => return self.block::<I, _, 3, 4, PREFETCH>(aligned),
-                        (4, 0, true) => return self.block::<I, _, 5, 1, PREFETCH>(aligned),
-                        (4, 0, false) => return self.block::<I, _, 5, 2, PREFETCH>(aligned),
-                        (8, 0, _) => return self.block::<I, _, 9, 1, PREFETCH>(aligned),
+                        (1, 0, true) => return self.few_vectors::<I, _, 2, 1>(aligned),
+                        (2, 0, true) => return self.block::<I, _, 3, 1, ASKED>(aligned),
+                        (2, 0, false) => return self.block::<I, _, 3, 4, ASKED>(aligned),
+                        (4, 0, true) => return self.block::<I, _, 5, 1, ASKED>(aligned),
+                        (4, 0, false) => return self.block::<I, _, 5, 2, ASKED>(aligned),
+                        (8, 0, _) => return self.block::<I, _, 9, 1, ASKED>(aligned),
                         _ => {}
                     }
                 }
                 match (k / LANES, k % LANES, short) {
-                    (1, 0, true) => return self.block::<I, _, 1, 1, PREFETCH>(exact),
-                    (1, 0, false) => return self.block::<I, _, 1, 4, PREFETCH>(exact),
-                    (2, 0, true) => return self.block::<I, _, 2, 1, PREFETCH>(exact),
-                    (2, 0, false) => return self.block::<I, _, 2, 4, PREFETCH>(exact),
+                    (1, 0, true) => return self.few_vectors::<I, _, 1, 1>(exact),
+                    (1, 0, false) => return self.few_vectors::<I, _, 1, 4>(exact),
+                    (2, 0, true) => return self.few_vectors::<I, _, 2, 1>(exact),
+                    (2, 0, false) => return self.few_vectors::<I, _, 2, 4>(exact),
                     _ => {}
                 }
                 if I::MOST_VECTORS >= 8 {
                     match (k / LANES, k % LANES, short) {
-                        (4, 0, true) => return self.block::<I, _, 4, 1, PREFETCH>(exact),
-                        (4, 0, false) => return self.block::<I, _, 4, 2, PREFETCH>(exact),
-                        (8, 0, _) => return self.block::<I, _, 8, 1, PREFETCH>(exact),
+                        (4, 0, true) => return self.block::<I, _, 4, 1, ASKED>(exact),
+                        (4, 0, false) => return self.block::<I, _, 4, 2, ASKED>(exact),
+                        (8, 0, _) => return self.block::<I, _, 8, 1, ASKED>(exact),
                         _ => {}
                     }
                 }
@@ -278,21 +284,45 @@ impl<T: Scalar, C: Columns, O: Order> Rows<'_, '_, T, C, O> {
                 let columns = Whole::<false> { first: span.start * LANES, last };
                 if I::MOST_VECTORS < 8 {
                     match span.len() {
-                        1 => self.block::<I, _, 1, 4, PREFETCH>(columns),
-                        _ => self.block::<I, _, 2, 4, PREFETCH>(columns),
+                        1 => self.few_vectors::<I, _, 1, 4>(columns),
+                        _ => self.few_vectors::<I, _, 2, 4>(columns),
                     }
                     continue;
                 }
                 match span.len() {
-                    1 => self.block::<I, _, 1, 4, PREFETCH>(columns),
-                    2 => self.block::<I, _, 2, 4, PREFETCH>(columns),
-                    3 => self.block::<I, _, 3, 2, PREFETCH>(columns),
-                    4 => self.block::<I, _, 4, 2, PREFETCH>(columns),
-                    5 => self.block::<I, _, 5, 1, PREFETCH>(columns),
-                    6 => self.block::<I, _, 6, 1, PREFETCH>(columns),
-                    7 => self.block::<I, _, 7, 1, PREFETCH>(columns),
-                    _ => self.block::<I, _, 8, 1, PREFETCH>(columns),
+                    1 => self.few_vectors::<I, _, 1, 4>(columns),
+                    2 => self.few_vectors::<I, _, 2, 4>(columns),
+                    3 => self.block::<I, _, 3, 2, ASKED>(columns),
+                    4 => self.block::<I, _, 4, 2, ASKED>(columns),
+                    5 => self.block::<I, _, 5, 1, ASKED>(columns),
+                    6 => self.block::<I, _, 6, 1, ASKED>(columns),
+                    7 => self.block::<I, _, 7, 1, ASKED>(columns),
+                    _ => self.block::<I, _, 8, 1, ASKED>(columns),
                 }
+            }
+        }
+    }
+
+    /// [`Rows::block`] of so few vectors that a branch for each entry takes a while.
+    ///
+    /// # Safety
+    /// As [`Rows::block`].
+    #[inline(always)]
+    unsafe fn few_vectors<
+        I: Isa<T>,
+        S: Span<VECTORS>,
+        const VECTORS: usize,
+        const CHAINS: usize,
+    >(
+        &self,
+        span: S,
+    ) {
+        // SAFETY: the caller's promise.
+        unsafe {
+            if self.part.prefetch > 0 {
+                self.block::<I, S, VECTORS, CHAINS, ON>(span);
+            } else {
+                self.block::<I, S, VECTORS, CHAINS, OFF>(span);
             }
         }
     }
@@ -307,7 +337,7 @@ impl<T: Scalar, C: Columns, O: Order> Rows<'_, '_, T, C, O> {
         S: Span<VECTORS>,
         const VECTORS: usize,
         const CHAINS: usize,
-        const PREFETCH: bool,
+        const PREFETCH: u8,
     >(
         &self,
         span: S,
@@ -321,6 +351,7 @@ impl<T: Scalar, C: Columns, O: Order> Rows<'_, '_, T, C, O> {
                 let of_row = values.as_ptr().add(entry);
                 let (length, left) = (end as usize - entry, values.len() - entry);
                 let mut sums = [[I::splat(T::ZERO); VECTORS]; CHAINS];
+                let prefetches = PREFETCH == ON || PREFETCH == ASKED && self.part.prefetch > 0;
                 let mut at = 0;
                 // `blocks` takes one chain of so few vectors for short rows: a branch for their second line
                 // of A would cost more than its prefetch saves.
@@ -335,7 +366,7 @@ impl<T: Scalar, C: Columns, O: Order> Rows<'_, '_, T, C, O> {
                         self.part.columns.prefetch(list, at + AHEAD);
                     }
                     for (chain, sums) in sums.iter_mut().enumerate() {
-                        if PREFETCH {
+                        if prefetches {
                             self.prefetch::<S, VECTORS>(span, list, at + chain, left);
                         }
                         self.add::<I, S, VECTORS>(span, list, of_row, at + chain, sums);
@@ -343,7 +374,7 @@ impl<T: Scalar, C: Columns, O: Order> Rows<'_, '_, T, C, O> {
                     at += CHAINS;
                 }
                 while CHAINS > 1 && at < length {
-                    if PREFETCH {
+                    if prefetches {
                         self.prefetch::<S, VECTORS>(span, list, at, left);
                     }
                     self.add::<I, S, VECTORS>(span, list, of_row, at, &mut sums[0]);
