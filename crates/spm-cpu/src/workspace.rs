@@ -15,8 +15,12 @@ use crate::disjoint::Disjoint;
 /// Bytes of a cache line, and of the widest vector.
 pub(crate) const CACHE_LINE: usize = 64;
 
-/// An array aligned to cache lines, on the huge pages that it fills. Not aligned to those: what glibc's allocator aligns so
-/// it returns to the system when it is freed, and the next workspace, for another candidate, waits for new memory.
+/// The alignment of a workspace of this many bytes.
+fn alignment(bytes: usize) -> usize {
+    if bytes < HUGE_PAGE { CACHE_LINE } else { HUGE_PAGE }
+}
+
+/// An array aligned to cache lines, on huge pages if it fills at least one.
 #[derive(Debug)]
 pub(crate) struct Workspace<T> {
     start: NonNull<T>,
@@ -61,7 +65,7 @@ impl<T: Copy + Send> Workspace<T> {
     ///
     /// # Safety
     /// `write` writes each element.
-    pub(crate) unsafe fn written(len: usize, write: impl FnOnce(&mut [MaybeUninit<T>])) -> Self {
+    unsafe fn written(len: usize, write: impl FnOnce(&mut [MaybeUninit<T>])) -> Self {
         let layout = Self::layout(len);
         if layout.size() == 0 {
             return Self { start: NonNull::dangling(), len };
@@ -78,7 +82,8 @@ impl<T: Copy + Send> Workspace<T> {
     }
 
     fn layout(len: usize) -> Layout {
-        let layout = Layout::array::<T>(len).and_then(|array| array.align_to(CACHE_LINE));
+        let align = |array: Layout| array.align_to(alignment(array.size()));
+        let layout = Layout::array::<T>(len).and_then(align);
         layout.expect("the workspace fits into the address space")
     }
 }
@@ -95,7 +100,7 @@ impl<T> Drop for Workspace<T> {
         if bytes > 0 {
             // SAFETY: the layout it was allocated with.
             unsafe {
-                let layout = Layout::from_size_align_unchecked(bytes, CACHE_LINE);
+                let layout = Layout::from_size_align_unchecked(bytes, alignment(bytes));
                 dealloc(self.start.as_ptr().cast(), layout);
             }
         }

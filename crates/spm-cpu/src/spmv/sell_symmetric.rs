@@ -36,7 +36,7 @@ use crate::scaled::Update;
 use crate::simd::{self, AHEAD, Isa, Job, LANES, Machine, PREFETCH};
 use crate::symmetry::{asymmetry, is_symmetric};
 use crate::values::Stores;
-use crate::{PlanOptions, Threads};
+use crate::{PlanOptions, Threads, aligned};
 
 pub(super) const INFO: KernelInfo = KernelInfo {
     id: "sell-symmetric",
@@ -210,7 +210,9 @@ impl Costs {
         let of_rows = a.rows() * (size_of::<u32>() + size_of::<bool>());
         let of_element = 3 * (T::BYTES + 1) + 2;
         let of_part = size_of::<Part<T>>() + of_chunk + UNCOUNTED * of_element;
-        Self { entries: a.nnz(), fixed: spills + of_rows + parts.len() * of_part, of_element }
+        let gaps = aligned::gaps(parts.len(), a.nnz() * T::BYTES);
+        let fixed = spills + of_rows + parts.len() * of_part + gaps;
+        Self { entries: a.nnz(), fixed, of_element }
     }
 
     fn check(&self, elements: usize, options: &PlanOptions) -> Result<(), FormatError> {
@@ -272,7 +274,7 @@ impl<T: Scalar> Part<T> {
                 return None;
             }
             let (first_value, first_mask) = (values.len(), masks.len());
-            values.grow(first_value + firsts.len() * LANES);
+            values.grow(first_value + firsts.len() * LANES, T::ZERO);
             masks.resize(first_mask + if is_full { 0 } else { firsts.len() }, 0_u8);
             let (of_values, of_masks) = (&mut values[first_value..], &mut masks[first_mask..]);
             each_element(a, &lanes, &firsts, |element, lane, entry| {

@@ -12,13 +12,13 @@ use std::ops::Range;
 use super::KERNEL;
 use super::plan::{Memory, Product, boxed};
 use super::repair::{any_not_finite, repair};
-use crate::aligned::{ALIGNMENT, Aligned};
+use crate::aligned::Aligned;
 use crate::disjoint::Disjoint;
 use crate::kernel::{Planned, Problem};
 use crate::scaled::{Buffers, Staged, Update};
 use crate::simd::{self, GATHER, Isa, Job, LANES, Machine};
 use crate::values::{Lanes, Stores};
-use crate::{PlanOptions, Threads, scaled};
+use crate::{PlanOptions, Threads, aligned, scaled};
 
 pub(super) const INFO: KernelInfo = KernelInfo {
     id: "sell-tiles",
@@ -147,11 +147,12 @@ fn check_bands<T: Scalar>(
     let element_bytes = size_of::<u16>() + T::BYTES;
     let tiles = bands.len() * a.cols().div_ceil(width);
     let of_tile = size_of::<Vec<Run>>() + size_of::<Tile>();
-    let of_band = size_of::<Band<T>>() + 2 * ALIGNMENT;
     // Arrays that double are there twice for a moment.
     let of_run = 3 * (size_of::<Run>() + size_of::<Chunk>());
     let check = |elements: usize, runs: usize| {
-        let fixed = bands.len() * of_band + tiles * of_tile + runs * of_run;
+        let of_bands = bands.len() * size_of::<Band<T>>();
+        let gaps = aligned::gaps(2 * bands.len(), elements * element_bytes);
+        let fixed = of_bands + gaps + tiles * of_tile + runs * of_run;
         options.budget.check(INFO.id, a.nnz(), elements as u128, element_bytes, fixed)
     };
     // Counting is left out where the worst that padding can do, eight stored elements for each entry,

@@ -26,7 +26,7 @@ use crate::scaled::{Buffers, Staged, Update};
 use crate::simd::{self, AHEAD, FEW, GATHER, HALF, Isa, Job, LANES, Machine, PREFETCH};
 use crate::spmv::KERNEL;
 use crate::values::Stores;
-use crate::{PlanOptions, Threads, scaled};
+use crate::{PlanOptions, Threads, aligned, scaled};
 
 pub(super) const INFO: KernelInfo = KernelInfo {
     id: "sell-compact",
@@ -142,12 +142,14 @@ fn check_segments<T: Scalar>(
     let most_rows = segments.iter().map(Range::len).max().unwrap_or(0);
     let long = (a.nnz() / longest.max(1)) * (size_of::<u32>() + options.threads.count() * T::BYTES);
     let kept = segment::row_bytes(segments.len(), a.rows()) + 3 * long;
+    let arrays = makers(&options.threads).min(segments.len());
     let order = size_of::<usize>() * most_rows;
     // Arrays that double are there twice for a moment, in as many segments as there are threads.
     let busy = rayon::current_num_threads().max(options.threads.count()).min(segments.len());
     let check = |all: usize, largest: usize| {
         let made = busy * (2 * (of_elements(largest) + segment::row_bytes(1, most_rows)) + order);
-        options.budget.check(INFO.id, a.nnz(), all as u128, 0, of_elements(all) + kept + made)
+        let fixed = kept + made + aligned::gaps(arrays, all * value_bytes);
+        options.budget.check(INFO.id, a.nnz(), all as u128, 0, of_elements(all) + fixed)
     };
     // Counting is left out where the worst that padding can do, eight stored elements for each entry,
     // fits.

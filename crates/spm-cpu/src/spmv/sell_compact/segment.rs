@@ -9,11 +9,11 @@ use spm_formats::{CsrView, Scalar};
 
 use super::builder::Builder;
 use super::coding::Coding;
+use crate::aligned::Aligned;
 use crate::disjoint::Disjoint;
 use crate::simd::{Isa, Job, LANES, Machine};
 use crate::spmv::dictionary::Dictionary;
 use crate::values::{Lanes, Stores};
-use crate::workspace::Workspace;
 
 /// Maximum rows of a segment, so that positions inside it fit 16 bits.
 pub(super) const MOST_ROWS: usize = 1 << 16;
@@ -51,9 +51,9 @@ pub(super) struct Chunk {
 pub(super) enum Values<T> {
     /// All values of the matrix are equal.
     Equal,
-    Each(Workspace<T>),
+    Each(Aligned<T>),
     /// Positions in the table of the matrix.
-    Codes(Workspace<u8>),
+    Codes(Aligned<u8>),
 }
 
 impl<T: Scalar> Values<T> {
@@ -70,10 +70,10 @@ impl<T: Scalar> Values<T> {
         unsafe {
             match coding {
                 Coding::Equal(_) => Self::Equal,
-                Coding::Each => Self::Each(Workspace::written(elements, |values| {
+                Coding::Each => Self::Each(Aligned::written(elements, |values| {
                     set(Places::Each(Disjoint::new(values.as_chunks_mut().0)));
                 })),
-                Coding::Codes(_) => Self::Codes(Workspace::written(elements, |codes| {
+                Coding::Codes(_) => Self::Codes(Aligned::written(elements, |codes| {
                     set(Places::Codes(Disjoint::new(codes.as_chunks_mut().0)));
                 })),
             }
