@@ -87,7 +87,7 @@ pub(super) fn plan<'a, T: RealScalar>(problem: Problem<'a, '_, T>) -> Planned<'a
     let rows_of_segments = segment_rows(&view, sigma.max(LANES), entries);
     let longest = long_rows::longest_whole(view.row_ptr(), options.threads.count());
     check_segments(&view, &rows_of_segments, (sigma, longest), coding.value_bytes(), options)?;
-    let arrays = makers(&options.threads).min(rows_of_segments.len());
+    let arrays = arrays(&options.threads).min(rows_of_segments.len());
     let made = options.threads.map(arrays, |array| {
         let of_array = partition::even(rows_of_segments.len(), arrays, array);
         let rows = &rows_of_segments[of_array];
@@ -142,7 +142,7 @@ fn check_segments<T: Scalar>(
     let most_rows = segments.iter().map(Range::len).max().unwrap_or(0);
     let long = (a.nnz() / longest.max(1)) * (size_of::<u32>() + options.threads.count() * T::BYTES);
     let kept = segment::row_bytes(segments.len(), a.rows()) + 3 * long;
-    let arrays = makers(&options.threads).min(segments.len());
+    let arrays = arrays(&options.threads).min(segments.len());
     let order = size_of::<usize>() * most_rows;
     // Arrays that double are there twice for a moment, in as many segments as there are threads.
     let busy = rayon::current_num_threads().max(options.threads.count()).min(segments.len());
@@ -192,8 +192,9 @@ fn make_array<T: Scalar>(
     (segments, values)
 }
 
-/// How many arrays of values there are, about: one of each thread that makes segments.
-fn makers(threads: &Threads) -> usize {
+/// Arrays of values of a matrix that has at least as many segments: one of each thread that makes segments, or
+/// [`ARRAYS`].
+fn arrays(threads: &Threads) -> usize {
     match threads.count() {
         1 => ARRAYS * rayon::current_num_threads(),
         count => count,

@@ -82,10 +82,13 @@ impl<T: Scalar> Values<T> {
 
     /// For new values of segments.
     pub(super) fn places(&mut self) -> Places<'_, T> {
-        match self {
-            Self::Equal => Places::Equal,
-            Self::Each(values) => Places::Each(Disjoint::new(unset(values).as_chunks_mut().0)),
-            Self::Codes(codes) => Places::Codes(Disjoint::new(unset(codes).as_chunks_mut().0)),
+        // SAFETY: who writes to places promises to write elements.
+        unsafe {
+            match self {
+                Self::Equal => Places::Equal,
+                Self::Each(values) => Places::Each(Disjoint::new(unset(values).as_chunks_mut().0)),
+                Self::Codes(codes) => Places::Codes(Disjoint::new(unset(codes).as_chunks_mut().0)),
+            }
         }
     }
 
@@ -98,16 +101,20 @@ impl<T: Scalar> Values<T> {
     }
 }
 
-/// Where new values go, a vector for each chunk column of the segments. Several threads may write them.
+/// Where new values go, a vector for each chunk column of the segments. Several threads may write them; nothing is written
+/// that is not initialised.
 pub(super) enum Places<'a, T> {
     Equal,
     Each(Disjoint<'a, [MaybeUninit<T>; LANES]>),
     Codes(Disjoint<'a, [MaybeUninit<u8>; LANES]>),
 }
 
-/// The same elements, for [`Segment::set_values`] only, which writes them.
-fn unset<T: Copy>(set: &mut [T]) -> &mut [MaybeUninit<T>] {
-    // SAFETY: `MaybeUninit` has the layout of what it may hold, and nothing that is not initialised is written.
+/// The same elements.
+///
+/// # Safety
+/// Nothing is written there that is not initialised.
+unsafe fn unset<T: Copy>(set: &mut [T]) -> &mut [MaybeUninit<T>] {
+    // SAFETY: `MaybeUninit` has the layout of what it may hold; the caller's promise.
     unsafe { std::slice::from_raw_parts_mut(set.as_mut_ptr().cast(), set.len()) }
 }
 
