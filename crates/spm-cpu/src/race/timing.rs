@@ -23,6 +23,7 @@ pub(super) const SLOW: f64 = 1.25;
 const BEHIND: f64 = 1.1;
 /// The same, from which on one call is enough.
 pub(super) const FAR: f64 = 2.0;
+
 /// What a race measures time with.
 pub(crate) trait Clock {
     /// Seconds since a fixed moment; never fewer than before.
