@@ -253,3 +253,29 @@ fn operators_of_faer() {
     check("A^T", &a_t, &|y, x, stack| op.transpose_apply(y, x, Par::Seq, stack));
     check("A^H", &conjugated(&a_t), &|y, x, stack| op.adjoint_apply(y, x, Par::Seq, stack));
 }
+
+#[test]
+#[cfg(feature = "faer")]
+fn matrices_of_faer() {
+    use faer::sparse::{SparseColMat, SparseRowMat, Triplet};
+
+    // | 2 0 1 |
+    // | 0 3 0 |
+    let places = [(0, 0, 2.0), (0, 2, 1.0), (1, 1, 3.0)];
+    let places = places.map(|(row, col, value)| Triplet::new(row, col, value));
+    let rows = SparseRowMat::<usize, f64>::try_new_from_triplets(2, 3, &places).unwrap();
+    let cols = SparseColMat::<usize, f64>::try_new_from_triplets(2, 3, &places).unwrap();
+    let operators = [
+        Operator::new(&rows),
+        Operator::new(rows.as_ref()),
+        Operator::new(rows),
+        Operator::new(&cols),
+        Operator::new(cols.as_ref()),
+        Operator::new(cols),
+    ];
+    for (i, op) in operators.into_iter().enumerate() {
+        let mut y = [f64::NAN; 2];
+        op.unwrap().apply(&[1.0, 10.0, 100.0], &mut y).unwrap();
+        assert_eq!(y, [102.0, 30.0], "operator {i}");
+    }
+}

@@ -95,12 +95,6 @@ fn matrices() -> Result<(), Any> {
     let i32_csr: CsMatI<f64, i32> =
         CsMatI::new((2, 3), vec![0, 2, 3], vec![0, 2, 1], vec![2.0, 1.0, 3.0]);
     let places = [(0, 0, 2.0), (0, 2, 1.0), (1, 1, 3.0)];
-    let triplets = places.map(|(row, col, value)| faer::sparse::Triplet::new(row, col, value));
-    let faer_rows =
-        faer::sparse::SparseRowMat::<usize, f64>::try_new_from_triplets(2, 3, &triplets);
-    let faer_cols =
-        faer::sparse::SparseColMat::<usize, f64>::try_new_from_triplets(2, 3, &triplets);
-    let (faer_rows, faer_cols) = (faer_rows.expect("valid"), faer_cols.expect("valid"));
     let (mut rows, mut cols, mut values) = (vec![], vec![], vec![]);
     for (row, col, value) in places {
         rows.push(row);
@@ -114,11 +108,6 @@ fn matrices() -> Result<(), Any> {
         Operator::new(csr.view())?,
         Operator::new(i32_csr)?,
         Operator::new(csr)?,
-        Operator::new(&faer_rows)?,
-        Operator::new(faer_rows.as_ref())?,
-        Operator::new(faer_rows)?,
-        Operator::new(&faer_cols)?,
-        Operator::new(faer_cols)?,
         Operator::new(&CsrMatrix::from(&coo))?,
         Operator::new(CsrMatrix::from(&coo))?,
         Operator::new(&CscMatrix::from(&coo))?,
