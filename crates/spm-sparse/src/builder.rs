@@ -122,7 +122,7 @@ impl<T: Scalar> Builder<T> {
 
     /// The file that keeps the rates of the machine between processes, or [`RatesFile::none`]. By default it
     /// is `spm/rates` in the user's cache folder; the environment variable `SPM_RATES` is another path,
-    /// or empty for no file. The machine is measured, in a tenth of a second, by the first operator
+    /// or empty for no file. The machine is measured, in less than half a second, by the first operator
     /// whose expected products take more than two seconds; until then typical rates stand in, and all threads
     /// are used.
     pub fn rates_file(mut self, file: RatesFile) -> Self {

@@ -100,7 +100,7 @@
 //! A model of the machine predicts the time of a product and of a conversion for each kernel, from the
 //! structure of the matrix (estimated from some of its rows) and from the rates of the machine: memory
 //! bandwidth and random accesses by working set, the start of the thread pool, and what the kernels cost
-//! in cache. The rates are measured in a tenth of a second, by three processes at most, and kept in a file
+//! in cache. The rates are measured in less than half a second, by three processes at most, and kept in a file
 //! ([`Builder::rates_file`]).
 //!
 //! | the builder's call | choice | when |

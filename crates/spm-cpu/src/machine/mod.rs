@@ -1,6 +1,6 @@
 //! The machine model: rates of this machine, from which the time of a product is predicted.
 //!
-//! [`Rates::measure`] takes about a tenth of a second. [`Rates::of_this_machine`] keeps the rates in a file of the
+//! [`Rates::measure`] takes less than half a second. [`Rates::of_this_machine`] keeps the rates in a file of the
 //! user's cache folder, the fastest of three measurements in three processes; later ones only read them.
 //! [`spmv::predict`](crate::spmv::predict) applies the rates to a matrix.
 
