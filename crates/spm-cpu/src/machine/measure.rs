@@ -22,8 +22,9 @@ const WRITTEN: usize = 1 << 9;
 const ROUNDS: usize = 3;
 /// The same of random accesses, the first of which has to bring the list of the places.
 const GATHER_ROUNDS: usize = ROUNDS + 1;
-/// Rounds of reading at most, and what one takes, at most, of the fastest before it while they become faster.
+/// Rounds of reading at most.
 const MOST_ROUNDS: usize = 16;
+/// What a round takes, at most, of the fastest before it while rounds become faster.
 const FASTER: f64 = 0.97;
 /// Entries of the matrices whose products are timed: they stay in the second-level cache.
 const ENTRIES: usize = 1 << 14;
@@ -92,15 +93,19 @@ fn fastest(rounds: usize, mut work: impl FnMut() -> f64) -> f64 {
     (0..rounds).map(|_| once()).fold(f64::INFINITY, f64::min)
 }
 
-/// The same of rounds until their seconds become no less: a cache that several cores share keeps what is read again and
-/// again.
-fn settled(mut work: impl FnMut() -> f64) -> f64 {
+/// The least of the seconds of some rounds, `most` at most: until so many in a row are no faster than one before, or one
+/// takes more than `long`. A cache that several cores share keeps what is read again and again.
+pub(crate) fn settled(
+    (most, no_faster): (usize, usize),
+    long: f64,
+    mut seconds: impl FnMut() -> f64,
+) -> f64 {
     let (mut least, mut since) = (f64::INFINITY, 0);
-    for _ in 0..MOST_ROUNDS {
-        let seconds = fastest(1, &mut work);
+    for _ in 0..most {
+        let seconds = seconds();
         since = if seconds < FASTER * least { 0 } else { since + 1 };
         least = least.min(seconds);
-        if since == ROUNDS {
+        if since == no_faster || seconds > long {
             break;
         }
     }
@@ -117,7 +122,7 @@ impl MemoryRates {
         for (index, size) in SIZES.into_iter().enumerate() {
             let elements = (size / 8.0) as usize;
             let x = &x[..elements];
-            let seconds = settled(|| {
+            let read = || {
                 let times = (READ * count / elements).max(1);
                 threads.run(|part| {
                     let share = &x[partition::even(elements, count, part)];
@@ -126,7 +131,8 @@ impl MemoryRates {
                     });
                 });
                 1.0 / times as f64
-            });
+            };
+            let seconds = settled((MOST_ROUNDS, ROUNDS), f64::INFINITY, || fastest(1, read));
             rates.read[index] = size / seconds;
             // Each round and thread has other places: what a round has left in a cache is of no use to the next.
             let mut salts = random(GATHER_ROUNDS * count).into_iter();
@@ -517,6 +523,7 @@ mod tests {
     #[test]
     fn irregular_rows_are_of_both_kinds() {
         assert_eq!(Walk::fitting(irregular(3).row_ptr()), Walk::Loops);
+        assert_eq!(Walk::fitting(irregular(4).row_ptr()), Walk::Loops);
         assert_eq!(Walk::fitting(irregular(2).row_ptr()), Walk::UpTo4);
     }
 

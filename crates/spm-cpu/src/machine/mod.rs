@@ -13,6 +13,7 @@ use std::str::FromStr;
 
 pub(crate) use cache::last_level_cache;
 pub use file::{CACHE_VARIABLE, RatesFile};
+pub(crate) use measure::settled;
 
 /// Bytes of the working sets that rates are measured for, ascending.
 const SIZES: [f64; 5] = [65_536.0, 524_288.0, 4_194_304.0, 16_777_216.0, 67_108_864.0];

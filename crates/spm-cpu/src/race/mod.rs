@@ -7,7 +7,7 @@ pub(crate) use timing::tests::Dice;
 pub(crate) use timing::{Caches, Clock, First, Monotonic, trial};
 use timing::{FAR, LONG, MEDIUM, SLOW, SLOW_COLD, times};
 
-use crate::machine::Rates;
+use crate::machine::{Rates, settled};
 use crate::{PlanOptions, Threads};
 
 /// Times the best one from which on the serial kernel is not called at all, if a model says so. It may be wrong by more;
@@ -33,9 +33,9 @@ const ROUNDS: usize = 4;
 const FEW_ROUNDS: usize = 1;
 const SIDE: f64 = 3e-5;
 
-/// Calls of a plan at most until it is warm, and what one takes, at most, of the fastest before it while it is not.
+/// Calls of a plan at most until it is warm, and how many are no faster then.
 const MOST_WARMING: usize = 8;
-const FASTER: f64 = 0.97;
+const WARM: usize = 2;
 
 /// Times the start of the threads by the model that it may take of threads that have cores of their own.
 const SETTLED: f64 = 20.0;
@@ -154,17 +154,11 @@ impl<P, C: Clock> Race<P, C> {
     /// Calls a plan that has just been made until its calls become no faster: a cache that several cores share keeps what is
     /// read again and again. Says whether it may be the winner.
     pub(crate) fn warm(&mut self, plan: &mut P, run: &mut impl FnMut(&mut P)) -> bool {
-        let (mut fastest, mut since) = (f64::INFINITY, 0);
-        for _ in 0..MOST_WARMING {
+        let fastest = settled((MOST_WARMING, WARM), QUICK, || {
             let begin = self.clock.seconds();
             run(plan);
-            let seconds = self.clock.seconds() - begin;
-            since = if seconds < FASTER * fastest { 0 } else { since + 1 };
-            fastest = fastest.min(seconds);
-            if since == 2 || seconds > QUICK {
-                break;
-            }
-        }
+            self.clock.seconds() - begin
+        });
         fastest <= LONG || fastest <= SLOW_COLD * self.best()
     }
 
