@@ -74,6 +74,7 @@ impl Common {
             backend: self.backend.clone(),
             threads: self.threads.clone(),
             settings: self.measuring.settings(report)?,
+            bandwidth: !self.measuring.no_bandwidth,
             write_x: self.measuring.write_x.clone(),
             budget: self.budget,
             leave_out: false,

@@ -36,6 +36,10 @@ pub(crate) struct Measuring {
     /// hot: iterations follow one another; cold: caches are evicted before each.
     #[arg(long, default_value = "hot", value_parser = ["hot", "cold"])]
     cache: String,
+    /// Do not measure the bandwidth of the machine, which takes about a second for each number of threads: the
+    /// report has no roofline then.
+    #[arg(long)]
+    pub(crate) no_bandwidth: bool,
     /// Seed of the vector x.
     #[arg(long, value_name = "NUMBER", default_value_t = 1)]
     seed: u64,

@@ -92,7 +92,8 @@ pub(crate) fn run(
         None => "not asked for".to_owned(),
     });
     let device = device.as_ref().map(|device| *device).map_err(String::as_str);
-    environment::record(&folder, &threads, device, settings)?;
+    let bandwidths = environment::Bandwidths::measure(&threads, device);
+    environment::record(&folder, bandwidths, device, settings)?;
     let table = folder.join(RESULTS_FILE);
     let mut writer = Writer::open(&table)?;
     if let Some(program) = program {

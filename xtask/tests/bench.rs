@@ -23,9 +23,16 @@ const MATRICES: [&str; 3] = ["cage4", "stencil5[n=30]", "road[n=2000,edges=2800]
 fn bench(out: &Path, more: &[&str]) -> Command {
     let mut command = Command::new(env!("CARGO_BIN_EXE_xtask"));
     command.args(["bench", "spmv-cpu-partitions"]).args(MATRICES);
-    command.args(["--threads", "2", "--iterations", "3", "--min-time-ms", "1", "--out"]).arg(out);
-    command.args(more).stdout(Stdio::null()).stderr(Stdio::null());
+    command.args(["--threads", "2", "--iterations", "3", "--min-time-ms", "1", "--no-bandwidth"]);
+    command.arg("--out").arg(out).args(more).stdout(Stdio::null()).stderr(Stdio::null());
     command
+}
+
+/// Numbers of threads whose bandwidth a run has measured.
+fn threads_with_bandwidth(out: &Path) -> usize {
+    let text = std::fs::read(out.join("environment.json")).unwrap();
+    let environment: serde_json::Value = serde_json::from_slice(&text).unwrap();
+    environment["bandwidth_gb_per_s"]["cpu"].as_object().unwrap().len()
 }
 
 #[test]
@@ -107,8 +114,14 @@ fn a_report_is_repeated_as_it_was() {
     let out = folder.path().join("out");
     let run = |report: &str| {
         let mut command = Command::new(env!("CARGO_BIN_EXE_xtask"));
-        command.args(["bench-all", "--report", report, "--threads", "2", "--resume", "--suite"]);
-        command.arg(&suite).arg("--out").arg(&out).stdout(Stdio::null()).stderr(Stdio::null());
+        command.args(["bench-all", "--report", report, "--threads", "2", "--resume"]);
+        command
+            .args(["--no-bandwidth", "--suite"])
+            .arg(&suite)
+            .arg("--out")
+            .arg(&out)
+            .stdout(Stdio::null())
+            .stderr(Stdio::null());
         assert!(command.status().unwrap().success());
     };
     run("R1");
@@ -225,11 +238,10 @@ fn who_has_seen_enough_is_no_error() {
 #[test]
 fn a_run_says_what_it_does_and_a_line_for_each_matrix() {
     let folder = tempfile::tempdir().unwrap();
-    let output = bench(&folder.path().join("out"), &["--backend", "cpu"])
-        .stdout(Stdio::piped())
-        .output()
-        .unwrap();
+    let out = folder.path().join("out");
+    let output = bench(&out, &["--backend", "cpu"]).stdout(Stdio::piped()).output().unwrap();
     assert!(output.status.success());
+    assert_eq!(threads_with_bandwidth(&out), 0, "it was told not to measure it");
     let stdout = String::from_utf8(output.stdout).unwrap();
     let lines: Vec<&str> = stdout.lines().collect();
     assert!(lines[0].starts_with("spm 0.1.0, rustc 1."), "{stdout}");
@@ -251,7 +263,7 @@ fn an_interrupted_run_leaves_the_page_of_what_is_there() {
     // Long cases: the one that is going on ends, the others do not begin.
     let mut long = Command::new(env!("CARGO_BIN_EXE_xtask"));
     long.args(["bench", "spmv-cpu-partitions"]).args(MATRICES).args(["--threads", "2"]);
-    long.args(["--backend", "cpu", "--min-time-ms", "400", "--out"]).arg(&out);
+    long.args(["--backend", "cpu", "--no-bandwidth", "--min-time-ms", "400", "--out"]).arg(&out);
     let mut child = long.stdout(Stdio::null()).stderr(Stdio::piped()).spawn().unwrap();
     let begin = Instant::now();
     while rows(&out).is_empty() && begin.elapsed() < Duration::from_secs(60) {
@@ -306,6 +318,7 @@ fn a_folder_is_measured_and_its_page_is_opened() {
     let text = std::fs::read_to_string(opened).unwrap();
     assert!(text.is_empty() || text == path("out/report.html").to_str().unwrap(), "{text}");
     assert!(rows(&path("out")).iter().all(|row| row.matrix == "small"));
+    assert_eq!(threads_with_bandwidth(&path("out")), 2, "on one thread and on two");
 }
 
 #[test]

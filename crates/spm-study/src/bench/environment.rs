@@ -64,6 +64,15 @@ pub struct Bandwidths {
 }
 
 impl Bandwidths {
+    /// Measures that of each number of threads, about a second each, and that of the device if there is one.
+    pub fn measure(thread_counts: &[usize], device: Result<&Device, &str>) -> Self {
+        let cpu = |&count: &usize| (count.to_string(), bandwidth::of_threads(&Threads::new(count)));
+        Self {
+            cpu: thread_counts.iter().map(cpu).collect(),
+            gpu: device.ok().and_then(|d| bandwidth::of_device(d).ok()).unwrap_or_default(),
+        }
+    }
+
     /// The bandwidth in GB/s that bounds a case that moves `bytes`, with some threads on the CPU, or on
     /// the device.
     pub fn roof(&self, threads: Option<u64>, bytes: f64) -> Option<f64> {
@@ -93,14 +102,14 @@ fn earlier(path: &Path, settings: &serde_json::Value) -> Vec<serde_json::Value> 
 /// A folder or a file that cannot be written.
 pub fn record(
     folder: &Path,
-    thread_counts: &[usize],
+    bandwidths: Bandwidths,
     device: Result<&Device, &str>,
     settings: serde_json::Value,
 ) -> anyhow::Result<Environment> {
     let path = folder.join(ENVIRONMENT_FILE);
     let cannot = || format!("cannot write {}", path.display());
     std::fs::create_dir_all(folder).with_context(cannot)?;
-    let mut environment = Environment::observe(thread_counts, device, settings);
+    let mut environment = Environment::observe(bandwidths, device, settings);
     environment.earlier = earlier(&path, &environment.settings);
     write_whole(&path, serde_json::to_vec_pretty(&environment)?).with_context(cannot)?;
     Ok(environment)
@@ -120,9 +129,9 @@ pub struct Cpu {
 }
 
 impl Environment {
-    /// Looks at the machine and measures its bandwidth for each of `thread_counts`.
+    /// Looks at the machine, whose bandwidths were measured or are empty.
     pub fn observe(
-        thread_counts: &[usize],
+        bandwidth_gb_per_s: Bandwidths,
         device: Result<&Device, &str>,
         settings: serde_json::Value,
     ) -> Self {
@@ -134,11 +143,6 @@ impl Environment {
         let unknown = || "unknown".to_owned();
         let model = system.cpus().first().map(|cpu| cpu.brand().to_owned());
         let now = std::time::SystemTime::now().duration_since(std::time::UNIX_EPOCH);
-        let cpu = |&count: &usize| (count.to_string(), bandwidth::of_threads(&Threads::new(count)));
-        let bandwidth_gb_per_s = Bandwidths {
-            cpu: thread_counts.iter().map(cpu).collect(),
-            gpu: device.ok().and_then(|d| bandwidth::of_device(d).ok()).unwrap_or_default(),
-        };
         let of_memory = |levels: &[Level]| levels.last().map(|level| level.copy);
         Self {
             started_unix: now.map_or(0, |d| d.as_secs()),
@@ -218,7 +222,9 @@ mod tests {
 
     #[test]
     fn the_machine_is_described() {
-        let environment = Environment::observe(&[1], Err("none"), serde_json::json!({ "seed": 1 }));
+        let bandwidths = Bandwidths::measure(&[1], Err("none"));
+        let environment =
+            Environment::observe(bandwidths, Err("none"), serde_json::json!({ "seed": 1 }));
         assert!(environment.cpu.cores >= 1);
         assert!(environment.compiler.starts_with("rustc 1."), "{}", environment.compiler);
         assert!(environment.memory_bytes > 1 << 20);

@@ -42,6 +42,8 @@ pub struct Options {
     pub threads: Option<Vec<usize>>,
     /// How it measures.
     pub settings: Settings,
+    /// Measure the bandwidth of each device before the first case: what bounds a case.
+    pub bandwidth: bool,
     /// Write x, as long as the longest that was used, to this file.
     pub write_x: Option<PathBuf>,
     /// Seconds that the whole run should take.
@@ -402,8 +404,13 @@ fn open(
     pools.dedup();
     let mut described = settings.describe();
     described.insert("budget_s".to_owned(), options.budget.into());
-    let environment =
-        environment::record(&options.out, &pools, resources.device(), described.into())?;
+    let device = resources.device();
+    let bandwidths = if options.bandwidth {
+        environment::Bandwidths::measure(&pools, device)
+    } else {
+        environment::Bandwidths::default()
+    };
+    let environment = environment::record(&options.out, bandwidths, device, described.into())?;
     let (sampling, precision) = (settings.sampling, settings.precision);
     let eviction = settings.cold.then(|| Eviction::new(2 * last_level_bytes()));
     let measuring = Measuring { sampling, eviction, precision };

@@ -352,6 +352,7 @@ mod tests {
     use spm_gpu_kernels::emulator::EmulatorOptions;
 
     use super::*;
+    use crate::bench::environment::Bandwidths;
     use crate::bench::experiments;
     use crate::input::Input;
 
@@ -362,7 +363,8 @@ mod tests {
         // The first case is checked, warmed up and sampled; a later one does not get so far.
         let options = EmulatorOptions { launches: 6, ..EmulatorOptions::default() };
         let resources = Resources::on(Device::emulated(options), MemoryBudget::default());
-        let environment = Environment::observe(&[1], Err("none"), serde_json::Value::Null);
+        let environment =
+            Environment::observe(Bandwidths::default(), Err("none"), serde_json::Value::Null);
         let sampling = Sampling {
             warm_up: 0,
             iterations: 1,
