@@ -42,7 +42,8 @@ pub(crate) use warp::{Call, Operation, ShuffleMode};
 /// Options of the emulator.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct EmulatorOptions {
-    /// The seed of the order of blocks and threads; the same seed gives the same run.
+    /// The seed of the order of blocks and threads, another one for each launch; the same launches with the same seed give
+    /// the same runs.
     pub seed: u64,
     /// Whether data races are reported: two threads that access a word of shared memory with no
     /// barrier between them, or two unordered operations of different streams on one buffer, at
@@ -110,12 +111,6 @@ impl Emulator {
     /// Whether both are handles of one device.
     pub fn is(&self, other: &Self) -> bool {
         Arc::ptr_eq(&self.heap, &other.heap)
-    }
-
-    /// The same device with the same memory and another seed.
-    #[must_use]
-    pub fn with_seed(&self, seed: u64) -> Self {
-        Self { options: EmulatorOptions { seed, ..self.options }, ..self.clone() }
     }
 
     /// The same device with the same memory that runs only the last `blocks` blocks of a grid.
@@ -247,6 +242,7 @@ impl EmulatorOptions {
             options: *self,
             body: &|| K::emulate(args),
         };
-        block::run_grid(&launch, heap, &mut Rng::new(self.seed))
+        let mut rng = Rng::of(self.seed, heap.launches);
+        block::run_grid(&launch, heap, &mut rng)
     }
 }

@@ -8,6 +8,11 @@ impl Rng {
         Self(seed)
     }
 
+    /// That of one of the launches with a seed.
+    pub(super) fn of(seed: u64, launch: u64) -> Self {
+        Self(Self(seed).next().wrapping_add(launch))
+    }
+
     fn next(&mut self) -> u64 {
         self.0 = self.0.wrapping_add(0x9e37_79b9_7f4a_7c15);
         let mut z = self.0;

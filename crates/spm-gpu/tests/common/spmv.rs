@@ -48,6 +48,7 @@ pub(crate) fn check<T: DeviceScalar>(
         let to_bits = |y: &[T]| y.iter().map(|y| y.to_bits128()).collect::<Vec<_>>();
         if first && !kernel.baseline {
             let again = run(&mut *plan, &x).unwrap_or_else(|error| panic!("{what}: {error}"));
+            // In another schedule, on the emulator.
             assert_eq!(to_bits(&y), to_bits(&again), "{what}: other bits in a second run");
         }
         results.push((plan.choice(), to_bits(&y)));

@@ -1,6 +1,6 @@
 //! No plan and no conversion takes more device memory than its budget: every kernel, every studied
-//! parameter. The emulated device has just the memory that the budget leaves: a plan that took more
-//! would run out of it.
+//! parameter, and the defaults for a matrix on the device. The emulated device has just the memory that the budget
+//! leaves: a plan that took more would run out of it.
 
 use std::sync::Arc;
 
@@ -84,12 +84,12 @@ fn spmv_keeps_its_budget() {
                     let mut plan = kernel.plan(device, a.view(), &parameters, &options)?;
                     Ok(move || plan.launch(&x, &mut y, &stream).unwrap())
                 });
-                check(&format!("{label} on the device"), sizes, |device, options| {
-                    let a = copied(device, &a);
-                    let plan = kernel.plan_on_device(&a, &parameters, &options);
-                    plan.transpose().map(|plan| move || drop(plan))
-                });
             }
+            check(&format!("{} on the device", kernel.info.id), sizes, |device, options| {
+                let a = copied(device, &a);
+                let plan = kernel.plan_on_device(&a, &kernel.info.defaults(), &options);
+                plan.transpose().map(|plan| move || drop(plan))
+            });
         }
     }
 }
@@ -112,12 +112,13 @@ fn spmm_keeps_its_budget() {
                             kernel.plan(device, a.view(), dense, &parameters, &options)?;
                         Ok(move || plan.launch(&x, &mut y, &stream).unwrap())
                     });
-                    check(&format!("{label} on the device"), sizes, |device, options| {
-                        let a = copied(device, &a);
-                        let plan = kernel.plan_on_device(&a, dense, &parameters, &options);
-                        plan.transpose().map(|plan| move || drop(plan))
-                    });
                 }
+                let label = format!("{} {layout:?} on the device", kernel.info.id);
+                check(&label, sizes, |device, options| {
+                    let a = copied(device, &a);
+                    let plan = kernel.plan_on_device(&a, dense, &kernel.info.defaults(), &options);
+                    plan.transpose().map(|plan| move || drop(plan))
+                });
             }
         }
     }

@@ -319,7 +319,10 @@ impl<T: Scalar, C: Columns, O: Order> Rows<'_, '_, T, C, O> {
     ) {
         // SAFETY: the caller's promise.
         unsafe {
-            if self.part.prefetch > 0 {
+            if I::MOST_VECTORS < 8 {
+                // Without vector instructions an entry takes long enough.
+                self.block::<I, S, VECTORS, CHAINS, ASKED>(span);
+            } else if self.part.prefetch > 0 {
                 self.block::<I, S, VECTORS, CHAINS, ON>(span);
             } else {
                 self.block::<I, S, VECTORS, CHAINS, OFF>(span);
