@@ -1,8 +1,8 @@
 //! Checks that the constructors of several formats share.
 
-use rayon::prelude::*;
+use std::ops::Range;
 
-use crate::FormatError;
+use crate::{FormatError, parallel};
 
 /// Checks rows, columns and entries against the 32-bit limits shared by all formats.
 ///
@@ -92,19 +92,21 @@ pub(crate) fn check_compressed(
     check_unsorted(axes, shape, (pointers, indices), values)?;
     // Indices may descend from one line to the next only. Counting takes whole vectors at a time,
     // a search line by line does not.
-    let descents = |chunk: usize| {
-        let end = indices.len().min((chunk + 1) * CHUNK + 1);
-        let pairs = indices[chunk * CHUNK..end].windows(2);
-        pairs.map(|pair| u64::from(pair[0] >= pair[1])).sum::<u64>()
+    let descents = |range: Range<usize>| {
+        let pairs = indices[range.start..indices.len().min(range.end + 1)].windows(2);
+        pairs.map(|pair| u64::from(pair[0] >= pair[1])).sum()
     };
     let allowed = |pair: &[u32]| {
         let start = pair[1] as usize;
         let between = pair[0] < pair[1] && start < indices.len();
         u64::from(between && indices[start - 1] >= indices[start])
     };
-    let chunks = (0..indices.len().div_ceil(CHUNK)).into_par_iter();
-    let lines = pointers.par_windows(2).with_min_len(CHUNK);
-    if chunks.map(descents).sum::<u64>() == lines.map(allowed).sum::<u64>() {
+    let allowed =
+        |lines: Range<usize>| pointers[lines.start..=lines.end].windows(2).map(allowed).sum();
+    let sum = |count, of: &(dyn Fn(Range<usize>) -> u64 + Sync)| {
+        parallel::reduce(count, CHUNK, 0, of, |a, b| a + b)
+    };
+    if sum(indices.len(), &descents) == sum(pointers.len() - 1, &allowed) {
         return Ok(());
     }
     for (line, ends) in pointers.windows(2).enumerate() {
@@ -123,7 +125,7 @@ pub(crate) fn check_compressed(
     Ok(())
 }
 
-/// Elements that one thread looks at without a break.
+/// Elements below which a loop is not split between threads.
 const CHUNK: usize = 1 << 16;
 
 /// Checks the length of one of several arrays that belong together.
@@ -146,8 +148,10 @@ pub(crate) fn check_indices(
     bound: usize,
 ) -> Result<(), FormatError> {
     // A maximum takes whole vectors at a time, a search for the first offender does not.
-    let largest = |chunk: &[u32]| chunk.iter().fold(0, |largest, &index| largest.max(index));
-    let largest = indices.par_chunks(CHUNK).map(largest).reduce(|| 0, u32::max);
+    let largest = |range: Range<usize>| {
+        u64::from(indices[range].iter().fold(0, |largest, &index| largest.max(index)))
+    };
+    let largest = parallel::reduce(indices.len(), CHUNK, 0, &largest, u64::max);
     if indices.is_empty() || (largest as usize) < bound {
         return Ok(());
     }

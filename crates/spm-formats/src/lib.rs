@@ -60,6 +60,8 @@ pub mod kernel;
 #[cfg(feature = "io")]
 pub mod matrix_market;
 mod padding;
+#[doc(hidden)]
+pub mod parallel;
 pub mod partition;
 #[cfg(feature = "io")]
 mod replace;

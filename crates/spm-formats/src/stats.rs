@@ -1,10 +1,11 @@
 //! Statistics of a matrix's structure, for kernel selection and `cargo xtask info`.
 
-use rayon::prelude::*;
+use std::ops::Range;
+
 #[cfg(feature = "serde")]
 use serde::{Deserialize, Serialize};
 
-use crate::{CsrView, Scalar, partition};
+use crate::{CsrView, Scalar, parallel, partition};
 
 /// Hack size at which [`Padding::hll`] is taken.
 pub const HLL_HACK_SIZE: usize = 32;
@@ -113,17 +114,15 @@ impl RowLengthStats {
     pub fn of(row_ptr: &[u32]) -> Self {
         let rows = row_ptr.len().checked_sub(1).expect("rows + 1 pointers");
         let tasks = rayon::current_num_threads().min(rows / ROWS_PER_TASK + 1);
-        let mut histogram = (0..tasks)
-            .into_par_iter()
-            .map(|task| {
-                let mut histogram = Histogram::new();
-                for row in partition::even(rows, tasks, task) {
-                    let length = row_ptr[row + 1].checked_sub(row_ptr[row]);
-                    histogram.add(row, length.expect("row pointers ascend"));
-                }
-                histogram
-            })
-            .reduce(Histogram::new, Histogram::append);
+        let histograms = parallel::map(tasks, 1, |task| {
+            let mut histogram = Histogram::new();
+            for row in partition::even(rows, tasks, task) {
+                let length = row_ptr[row + 1].checked_sub(row_ptr[row]);
+                histogram.add(row, length.expect("row pointers ascend"));
+            }
+            histogram
+        });
+        let mut histogram = histograms.into_iter().fold(Histogram::new(), Histogram::append);
         histogram.long.sort_unstable();
         let entries = (row_ptr[rows] - row_ptr[0]) as usize;
         let count = rows.max(1) as f64;
@@ -188,9 +187,12 @@ impl Padding {
         let ratio = |elements: u64| {
             if entries == 0 { 1.0 } else { elements as f64 / f64::from(entries) }
         };
-        let longest = row_ptr.par_windows(2).map(|pair| pair[1] - pair[0]).max().unwrap_or(0);
+        let longest = |rows: Range<usize>| {
+            u64::from(lengths(&row_ptr[rows.start..=rows.end]).max().unwrap_or(0))
+        };
+        let longest = parallel::reduce(rows, 1, 0, &longest, u64::max);
         Self {
-            ell: ratio(rows as u64 * u64::from(longest)),
+            ell: ratio(rows as u64 * longest),
             hll: ratio(hll_stored_elements(row_ptr, HLL_HACK_SIZE)),
             sell: ratio(sell_stored_elements(row_ptr, SELL_CHUNK, SELL_SIGMA)),
         }
@@ -208,13 +210,14 @@ fn lengths(row_ptr: &[u32]) -> impl Iterator<Item = u32> + '_ {
 /// When `hack_size` is 0 or `row_ptr` is empty.
 pub fn hll_stored_elements(row_ptr: &[u32], hack_size: usize) -> u64 {
     let rows = row_ptr.len() - 1;
-    let elements = (0..rows.div_ceil(hack_size)).into_par_iter().map(|block| {
+    let elements = |block: usize| {
         let first = block * hack_size;
         let last = rows.min(first + hack_size);
         let width = lengths(&row_ptr[first..=last]).max().unwrap_or(0);
         (last - first) as u64 * u64::from(width)
-    });
-    elements.sum()
+    };
+    let elements = |blocks: Range<usize>| blocks.map(elements).sum();
+    parallel::reduce(rows.div_ceil(hack_size), 1, 0, &elements, |a, b| a + b)
 }
 
 /// Stored elements of SELL-C-sigma with `chunk` C and sorting window `sigma`, from the `rows + 1`
@@ -231,7 +234,7 @@ pub fn sell_stored_elements(row_ptr: &[u32], chunk: usize, sigma: usize) -> u64 
     // Tasks begin where a sorting window and a chunk begin together.
     let task = (1..=chunk_rows).map(|windows| windows * sigma).find(|task| task % chunk_rows == 0);
     let task = task.expect("as many windows as a chunk has rows end with a chunk");
-    let elements = (0..rows.div_ceil(task)).into_par_iter().map(|index| {
+    let elements = |index: usize| {
         let first = index * task;
         let last = rows.min(first + task);
         let mut lengths: Vec<u32> = lengths(&row_ptr[first..=last]).collect();
@@ -240,8 +243,9 @@ pub fn sell_stored_elements(row_ptr: &[u32], chunk: usize, sigma: usize) -> u64 
         }
         let widths = lengths.chunks(chunk_rows).map(|rows| rows.iter().copied().max().unwrap_or(0));
         (chunk as u64).saturating_mul(widths.map(u64::from).sum())
-    });
-    elements.reduce(|| 0, u64::saturating_add)
+    };
+    let elements = |tasks: Range<usize>| tasks.map(elements).fold(0, u64::saturating_add);
+    parallel::reduce(rows.div_ceil(task), 1, 0, &elements, u64::saturating_add)
 }
 
 /// Statistics of a matrix: sizes, row lengths, padding, bandwidth, symmetry.
@@ -311,30 +315,28 @@ impl MatrixStats {
         let (row_ptr, indices, values) = (matrix.row_ptr(), matrix.col_ind(), matrix.values());
         let parts = 8 * rayon::current_num_threads();
         let bounds = partition::by_entries(row_ptr, parts);
-        let pass = bounds
-            .par_windows(2)
-            .map(|part| {
-                let mut pass = Pass::START;
-                for row in part[0]..part[1] {
-                    let entries = row_ptr[row] as usize..row_ptr[row + 1] as usize;
-                    // Columns ascend: the first and the last are the farthest from the diagonal.
-                    if let (Some(&first), Some(&last)) =
-                        (indices[entries.clone()].first(), indices[entries.clone()].last())
-                    {
-                        pass.lower = pass.lower.max(row.saturating_sub(first as usize));
-                        pass.upper = pass.upper.max((last as usize).saturating_sub(row));
-                    }
-                    for (&column, &value) in indices[entries.clone()].iter().zip(&values[entries]) {
-                        let distance = row.abs_diff(column as usize);
-                        pass.distance += distance as u128;
-                        pass.diagonal += usize::from(distance == 0);
-                        pass.zeros += usize::from(value == T::ZERO);
-                        pass.equal &= value == values[0];
-                    }
+        let passes = parallel::map(parts, 1, |part| {
+            let mut pass = Pass::START;
+            for row in bounds[part]..bounds[part + 1] {
+                let entries = row_ptr[row] as usize..row_ptr[row + 1] as usize;
+                // Columns ascend: the first and the last are the farthest from the diagonal.
+                if let (Some(&first), Some(&last)) =
+                    (indices[entries.clone()].first(), indices[entries.clone()].last())
+                {
+                    pass.lower = pass.lower.max(row.saturating_sub(first as usize));
+                    pass.upper = pass.upper.max((last as usize).saturating_sub(row));
                 }
-                pass
-            })
-            .reduce(|| Pass::START, Pass::merge);
+                for (&column, &value) in indices[entries.clone()].iter().zip(&values[entries]) {
+                    let distance = row.abs_diff(column as usize);
+                    pass.distance += distance as u128;
+                    pass.diagonal += usize::from(distance == 0);
+                    pass.zeros += usize::from(value == T::ZERO);
+                    pass.equal &= value == values[0];
+                }
+            }
+            pass
+        });
+        let pass = passes.into_iter().fold(Pass::START, Pass::merge);
         let (pattern_symmetric, numerically_symmetric) = if matrix.rows() == matrix.cols() {
             symmetry(row_ptr, indices, values)
         } else {

@@ -11,9 +11,8 @@ use std::sync::{Arc, Mutex, TryLockError};
 use std::thread;
 use std::time::{Duration, Instant};
 
-use rayon::prelude::*;
 use spm_formats::kernel::Schedule;
-use spm_formats::partition;
+use spm_formats::{parallel, partition};
 
 use workers::{Job, Workers};
 
@@ -136,7 +135,7 @@ impl Threads {
     /// there are several.
     pub(crate) fn map<R: Send>(&self, count: usize, job: impl Fn(usize) -> R + Sync) -> Vec<R> {
         if self.count() == 1 && count > 1 {
-            return (0..count).into_par_iter().map(&job).collect();
+            return parallel::map(count, 1, job);
         }
         let mut results: Vec<Option<R>> = (0..count).map(|_| None).collect();
         let of = Disjoint::new(&mut results);

@@ -3,12 +3,10 @@
 use std::ops::{AddAssign, Range};
 use std::sync::atomic::{AtomicBool, Ordering};
 
-use rayon::prelude::*;
-
 use super::counting_sort::{Arrays, counting_sort};
 use super::rows::GRAIN;
 use crate::disjoint::Disjoint;
-use crate::{Coo, Csc, Csr, CsrView, Scalar};
+use crate::{Coo, Csc, Csr, CsrView, Scalar, parallel};
 
 /// Sorts triplets by row, then column, and sums duplicates in their stored order; explicit zeros
 /// and empty rows stay.
@@ -31,7 +29,7 @@ pub fn coo_to_csc<T: Scalar>(coo: &Coo<T>) -> Csc<T> {
 pub fn csr_to_coo<T: Scalar>(matrix: CsrView<'_, T>) -> Coo<T> {
     let mut row_ind = vec![0; matrix.nnz()];
     let shared = Disjoint::new(&mut row_ind);
-    (0..matrix.rows()).into_par_iter().with_min_len(GRAIN).for_each(|row| {
+    parallel::for_each(matrix.rows(), GRAIN, |row| {
         // SAFETY: rows own different ranges.
         unsafe { shared.range(matrix.row_range(row)) }.fill(row as u32);
     });
@@ -63,17 +61,24 @@ fn compress<T: Scalar>(rows: usize, row_of: &[u32], col_of: &[u32], values: &[T]
 
 /// Whether entries are sorted by row, then column, without duplicates.
 fn is_strictly_sorted(row_of: &[u32], col_of: &[u32]) -> bool {
-    (0..row_of.len().div_ceil(GRAIN)).into_par_iter().all(|chunk| {
+    let sorted = AtomicBool::new(true);
+    parallel::for_each(row_of.len().div_ceil(GRAIN), 1, |chunk| {
+        if !sorted.load(Ordering::Relaxed) {
+            return;
+        }
         // Each chunk ends with the first entry of the next one.
         let range = chunk * GRAIN..row_of.len().min((chunk + 1) * GRAIN + 1);
         let (rows, cols) = (&row_of[range.clone()], &col_of[range]);
-        rows.windows(2).zip(cols.windows(2)).all(|(r, c)| (r[0], c[0]) < (r[1], c[1]))
-    })
+        if !rows.windows(2).zip(cols.windows(2)).all(|(r, c)| (r[0], c[0]) < (r[1], c[1])) {
+            sorted.store(false, Ordering::Relaxed);
+        }
+    });
+    sorted.into_inner()
 }
 
 /// A copy made by all threads: most of its time goes into first touches of new memory.
 fn copy<T: Copy + Send + Sync>(from: &[T]) -> Vec<T> {
-    from.par_iter().with_min_len(GRAIN).copied().collect()
+    parallel::map_ranges(from.len(), GRAIN, |range| from[range].iter().copied())
 }
 
 /// Row pointers of entries whose rows ascend.
@@ -85,7 +90,8 @@ fn sorted_pointers(rows: usize, row_of: &[u32]) -> Vec<u32> {
         // SAFETY: rows ascend, so each pointer belongs to exactly one pair of neighbours.
         unsafe { shared.range(after as usize + 1..until + 1) }.fill(at as u32);
     };
-    (1..row_of.len()).into_par_iter().with_min_len(GRAIN).for_each(|at| {
+    parallel::for_each(row_of.len().saturating_sub(1), GRAIN, |before| {
+        let at = before + 1;
         if row_of[at - 1] != row_of[at] {
             close(row_of[at - 1], row_of[at] as usize, at);
         }
@@ -103,20 +109,20 @@ pub(crate) fn merge_rows<T: Copy + AddAssign + Send + Sync>(
     let merged = AtomicBool::new(false);
     let mut lengths: Vec<u32> = row_ptr.windows(2).map(|p| p[1] - p[0]).collect();
     let (cols_out, values_out) = (Disjoint::new(&mut cols), Disjoint::new(&mut values));
-    lengths.par_iter_mut().enumerate().with_min_len(ROWS_PER_TASK).for_each_init(
-        Vec::new,
-        |scratch, (row, length)| {
+    parallel::for_each_part(&mut lengths, ROWS_PER_TASK, |first, lengths| {
+        let mut scratch = Vec::new();
+        for (row, length) in (first..).zip(lengths) {
             let range = row_ptr[row] as usize..row_ptr[row + 1] as usize;
             // SAFETY: rows own different ranges.
             let (cols, values) =
                 unsafe { (cols_out.range(range.clone()), values_out.range(range)) };
-            let kept = sort_row(cols, values, scratch);
+            let kept = sort_row(cols, values, &mut scratch);
             if kept < cols.len() {
                 *length = kept as u32;
                 merged.store(true, Ordering::Relaxed);
             }
-        },
-    );
+        }
+    });
     if merged.into_inner() {
         let mut end = 0;
         for (row, &length) in lengths.iter().enumerate() {

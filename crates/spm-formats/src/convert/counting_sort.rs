@@ -2,13 +2,11 @@
 
 use std::ops::Range;
 
-use rayon::prelude::*;
-
 use super::rows::GRAIN;
-use crate::Scalar;
 use crate::disjoint::Disjoint;
 use crate::huge_pages::zeroed;
 use crate::partition::even;
+use crate::{Scalar, parallel};
 
 /// Pointers, indices and values of a compressed matrix.
 pub(super) type Arrays<T> = (Vec<u32>, Vec<u32>, Vec<T>);
@@ -32,7 +30,9 @@ pub(super) fn counting_sort<T: Scalar, I: Iterator<Item = u32>>(
     let chunks = counting_chunks(keys_end, entries);
     // places[chunk][key]: entries with the key in the chunk, then where the next of them goes.
     let mut places = vec![0_u32; chunks * keys_end];
-    places.par_chunks_mut(keys_end).enumerate().for_each(|(chunk, counts)| {
+    let mut of_chunks: Vec<_> = places.chunks_mut(keys_end).collect();
+    parallel::for_each_mut(&mut of_chunks, 1, |chunk, counts| {
+        let counts = &mut **counts;
         for &key in &keys[even(entries, chunks, chunk)] {
             counts[key as usize] += 1;
         }
@@ -46,7 +46,9 @@ pub(super) fn counting_sort<T: Scalar, I: Iterator<Item = u32>>(
         pointers[key + 1] = end;
     }
     let (indices_to, values_to) = (Disjoint::new(&mut indices_out), Disjoint::new(&mut values_out));
-    places.par_chunks_mut(keys_end).enumerate().for_each(|(chunk, places)| {
+    let mut of_chunks: Vec<_> = places.chunks_mut(keys_end).collect();
+    parallel::for_each_mut(&mut of_chunks, 1, |chunk, places| {
+        let places = &mut **places;
         let range = even(entries, chunks, chunk);
         let keys = &keys[range.clone()];
         let entries = keys.iter().zip(indices(range.clone())).zip(&values[range]);

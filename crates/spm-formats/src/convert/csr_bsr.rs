@@ -3,13 +3,11 @@
 use std::ops::Range;
 use std::sync::atomic::{AtomicU64, Ordering};
 
-use rayon::prelude::*;
-
 use super::coo_csr::compressed;
 use crate::check::{check_length, check_nonzero};
 use crate::csr::pointers_of;
 use crate::disjoint::Disjoint;
-use crate::{Bsr, Csr, CsrView, FormatError, MemoryBudget, Scalar, partition};
+use crate::{Bsr, Csr, CsrView, FormatError, MemoryBudget, Scalar, parallel, partition};
 
 /// Minimum number of block rows that one task converts.
 const GRAIN: usize = 64;
@@ -155,9 +153,10 @@ pub fn csr_to_bsr<T: Scalar>(
     let (mut block_col, values) = (vec![0; blocks], vec![T::ZERO; blocks * of_block]);
     let mut padding = vec![0; blocks * of_block - matrix.nnz()];
     let (cols_to, padding_to) = (Disjoint::new(&mut block_col), Disjoint::new(&mut padding));
-    block_ptr.par_windows(2).enumerate().with_min_len(GRAIN).for_each_init(
-        || (BlockRow::new(&matrix, width), Vec::new()),
-        |(merge, is_entry), (block_row, ends)| {
+    parallel::for_each_range(block_ptr.len() - 1, GRAIN, &|block_rows| {
+        let (mut merge, mut is_entry) = (BlockRow::new(&matrix, width), Vec::new());
+        for block_row in block_rows {
+            let ends = &block_ptr[block_row..=block_row + 1];
             let here = rows_of(rows, height, block_row);
             let padding_before =
                 |block: u32, row: usize| block as usize * of_block - matrix.row_ptr()[row] as usize;
@@ -180,8 +179,8 @@ pub fn csr_to_bsr<T: Scalar>(
                     positions.zip(&mut padding_to).for_each(|(position, to)| *to = position);
                 }
             }
-        },
-    );
+        }
+    });
     let mut bsr = Bsr { rows, cols, block, block_ptr, block_col, values, padding };
     bsr.write_values(matrix.values());
     Ok(bsr)
@@ -204,17 +203,17 @@ pub(super) fn block_pointers<T: Scalar>(
     // A block takes as many steps as it has rows: those beyond the budget are not counted.
     let block_bytes = (height.saturating_mul(width) as u64).saturating_mul(T::BYTES as u64);
     let (most, found) = (budget.left() / block_bytes, AtomicU64::new(0));
-    counts.par_iter_mut().enumerate().with_min_len(GRAIN).for_each_init(
-        || BlockRow::new(matrix, width),
-        |merge, (block_row, count)| {
+    parallel::for_each_part(&mut counts, GRAIN, |first, counts| {
+        let mut merge = BlockRow::new(matrix, width);
+        for (block_row, count) in (first..).zip(counts) {
             merge.begin(rows_of(rows, height, block_row));
             let before = found.load(Ordering::Relaxed);
             while before + u64::from(*count) <= most && merge.next().is_some() {
                 *count += 1;
             }
             found.fetch_add(u64::from(*count), Ordering::Relaxed);
-        },
-    );
+        }
+    });
     let block_ptr = pointers_of(counts.into_iter());
     let blocks = block_ptr[block_rows] as usize;
     let elements = (blocks as u128 * height as u128).saturating_mul(width as u128);
@@ -266,7 +265,7 @@ impl<T: Scalar> Bsr<T> {
     fn write_values(&mut self, new: &[T]) {
         let block_rows = self.block_ptr.len() - 1;
         let bounds: Vec<usize> = (0..block_rows).step_by(GRAIN).chain([block_rows]).collect();
-        self.parts_mut(&bounds).par_iter_mut().for_each(|part| part.set_values(new));
+        parallel::for_each_mut(&mut self.parts_mut(&bounds), 1, |_, part| part.set_values(new));
     }
 }
 
@@ -353,9 +352,12 @@ struct Pattern<'a> {
 }
 
 impl Pattern<'_> {
-    /// The block rows, for the threads.
-    fn block_rows(&self) -> impl IndexedParallelIterator<Item = usize> + use<> {
-        (0..self.block_ptr.len() - 1).into_par_iter().with_min_len(GRAIN)
+    /// Calls `body` with each block row, and with workspace for [`Pattern::each_entry`].
+    fn for_each_block_row(&self, body: impl Fn(usize, &mut Vec<bool>) + Sync) {
+        parallel::for_each_range(self.block_ptr.len() - 1, GRAIN, &|block_rows| {
+            let mut is_padding = Vec::new();
+            block_rows.for_each(|block_row| body(block_row, &mut is_padding));
+        });
     }
 
     /// The blocks of some block rows.
@@ -419,7 +421,7 @@ pub fn bsr_to_csr<T: Scalar>(bsr: &Bsr<T>) -> Csr<T> {
     let padding_of = |block_row| pattern.padding_of(&(block_row..block_row + 1));
     let mut lengths = vec![0; *rows];
     let lengths_to = Disjoint::new(&mut lengths);
-    pattern.block_rows().for_each_init(Vec::new, |is_padding, block_row| {
+    pattern.for_each_block_row(|block_row, is_padding| {
         // SAFETY: each block row has its own rows.
         let lengths = unsafe { lengths_to.range(rows_of(*rows, block.0, block_row)) };
         let padding = padding_of(block_row);
@@ -428,7 +430,7 @@ pub fn bsr_to_csr<T: Scalar>(bsr: &Bsr<T>) -> Csr<T> {
     let row_ptr = pointers_of(lengths.into_iter());
     let (mut col_ind, mut values) = (vec![0; bsr.entries()], vec![T::ZERO; bsr.entries()]);
     let (cols_to, values_to) = (Disjoint::new(&mut col_ind), Disjoint::new(&mut values));
-    pattern.block_rows().for_each_init(Vec::new, |is_padding, block_row| {
+    pattern.for_each_block_row(|block_row, is_padding| {
         let here = rows_of(*rows, block.0, block_row);
         let entries = row_ptr[here.start] as usize..row_ptr[here.end] as usize;
         // SAFETY: each block row has its own rows, and these their own entries.

@@ -1,10 +1,10 @@
 //! CSR to ELLPACK, padded and not.
 
-use rayon::prelude::*;
-
 use super::tile::{Elements, padding_column};
 use crate::check::check_nonzero;
-use crate::{CsrView, Ell, FormatError, Layout, MemoryBudget, Scalar, UnpaddedEll, UnpaddedRow};
+use crate::{
+    CsrView, Ell, FormatError, Layout, MemoryBudget, Scalar, UnpaddedEll, UnpaddedRow, parallel,
+};
 
 /// The memory layout of an ELLPACK matrix.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
@@ -44,11 +44,10 @@ pub fn csr_to_ell<T: Scalar>(
     let mut col_ind = vec![0; elements];
     let mut values = vec![T::ZERO; elements];
     match layout {
-        Layout::RowMajor if elements > 0 => col_ind
-            .par_chunks_mut(pitch * ROWS_PER_TASK)
-            .zip(values.par_chunks_mut(pitch * ROWS_PER_TASK))
-            .enumerate()
-            .for_each(|(task, (col_ind, values))| {
+        Layout::RowMajor if elements > 0 => {
+            let col_ind = col_ind.chunks_mut(pitch * ROWS_PER_TASK);
+            let mut tasks: Vec<_> = col_ind.zip(values.chunks_mut(pitch * ROWS_PER_TASK)).collect();
+            parallel::for_each_mut(&mut tasks, 1, |task, (col_ind, values)| {
                 let elements = col_ind.chunks_mut(pitch).zip(values.chunks_mut(pitch));
                 for (i, (cols, values)) in elements.enumerate() {
                     let (row_cols, row_values) = matrix.row(task * ROWS_PER_TASK + i);
@@ -56,10 +55,11 @@ pub fn csr_to_ell<T: Scalar>(
                     cols[row_cols.len()..width].fill(padding_column(row_cols));
                     values[..row_values.len()].copy_from_slice(row_values);
                 }
-            }),
+            });
+        }
         Layout::ColumnMajor if elements > 0 => {
             let output = Elements::new(&mut col_ind, &mut values);
-            (0..rows.div_ceil(ROWS_PER_TASK)).into_par_iter().for_each(|task| {
+            parallel::for_each(rows.div_ceil(ROWS_PER_TASK), 1, |task| {
                 let first = task * ROWS_PER_TASK;
                 let lanes = ROWS_PER_TASK.min(rows - first);
                 // SAFETY: tasks fill different rows, so different stored elements.
@@ -105,13 +105,9 @@ pub(super) fn extent<T: Scalar>(
 
 /// Gives every row two arrays of its own.
 pub fn csr_to_unpadded_ell<T: Scalar>(matrix: CsrView<'_, T>) -> UnpaddedEll<T> {
-    let rows = (0..matrix.rows())
-        .into_par_iter()
-        .with_min_len(ROWS_PER_TASK)
-        .map(|row| {
-            let (cols, values) = matrix.row(row);
-            UnpaddedRow { col_ind: cols.into(), values: values.into() }
-        })
-        .collect();
+    let rows = parallel::map(matrix.rows(), ROWS_PER_TASK, |row| {
+        let (cols, values) = matrix.row(row);
+        UnpaddedRow { col_ind: cols.into(), values: values.into() }
+    });
     UnpaddedEll { cols: matrix.cols(), entries: matrix.nnz(), rows }
 }

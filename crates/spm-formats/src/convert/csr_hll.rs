@@ -1,11 +1,9 @@
 //! CSR to HLL.
 
-use rayon::prelude::*;
-
 use super::tile::Elements;
 use crate::check::check_nonzero;
 use crate::stats::hll_stored_elements;
-use crate::{CsrView, FormatError, Hll, MemoryBudget, Scalar};
+use crate::{CsrView, FormatError, Hll, MemoryBudget, Scalar, parallel};
 
 /// Pads the rows of every block of `hack_size` rows to the longest one of the block.
 ///
@@ -19,7 +17,7 @@ pub fn csr_to_hll<T: Scalar>(
     let elements = count_elements(&matrix, hack_size, budget)?;
     let (rows, blocks) = (matrix.rows(), matrix.rows().div_ceil(hack_size));
     let mut block_offsets = vec![0; blocks + 1];
-    block_offsets[1..].par_iter_mut().enumerate().for_each(|(block, end)| {
+    parallel::for_each_mut(&mut block_offsets[1..], 1, |block, end| {
         let (first, height) = block_extent(rows, hack_size, block);
         *end = height * matrix.longest(first, first + height);
     });
@@ -29,7 +27,7 @@ pub fn csr_to_hll<T: Scalar>(
     let mut col_ind = vec![0; elements];
     let mut values = vec![T::ZERO; elements];
     let output = Elements::new(&mut col_ind, &mut values);
-    (0..blocks).into_par_iter().for_each(|block| {
+    parallel::for_each(blocks, 1, |block| {
         let (first, height) = block_extent(rows, hack_size, block);
         let start = block_offsets[block];
         let width = (block_offsets[block + 1] - start) / height;

@@ -1,11 +1,11 @@
 //! CSR to SELL-C-sigma.
 
-use rayon::prelude::*;
+use std::ops::Range;
 
 use super::rows::GRAIN;
 use super::tile::Elements;
 use crate::check::check_nonzero;
-use crate::{CsrView, FormatError, MemoryBudget, Scalar, Sell};
+use crate::{CsrView, FormatError, MemoryBudget, Scalar, Sell, parallel};
 
 /// Sorts rows by length inside windows of `sigma` rows, longest first and stable, and pads the
 /// rows of every chunk of `chunk` rows to the longest one of the chunk.
@@ -34,7 +34,9 @@ pub fn csr_to_sell<T: Scalar>(
     let mut col_ind = vec![0; end];
     let mut values = vec![T::ZERO; end];
     let output = Elements::new(&mut col_ind, &mut values);
-    permutation.par_chunks(chunk).enumerate().for_each(|(index, permutation)| {
+    parallel::for_each(chunk_offsets.len() - 1, 1, |index| {
+        let permutation = &permutation[index * chunk..];
+        let permutation = &permutation[..chunk.min(permutation.len())];
         let start = chunk_offsets[index];
         let width = (chunk_offsets[index + 1] - start) / chunk;
         let row_of = |lane: usize| permutation[lane] as usize;
@@ -84,16 +86,23 @@ pub(super) fn order<T: Scalar>(
     budget.check("sell", entries, entries as u128, element_bytes, fixed)?;
 
     let mut permutation = vec![0; rows];
-    let windows_per_task = GRAIN.div_ceil(sigma);
-    permutation
-        .par_chunks_mut(sigma.min(rows.max(1)))
-        .with_min_len(windows_per_task)
-        .enumerate()
-        .for_each(|(window, rows)| sort_window(matrix, window * sigma, rows));
-    let row_lengths: Vec<u32> =
-        permutation.par_iter().map(|&row| matrix.length(row as usize) as u32).collect();
-    let elements: u128 =
-        row_lengths.par_chunks(chunk).map(|rows| u128::from(width(rows)) * chunk as u128).sum();
+    let window_rows = sigma.min(rows.max(1));
+    let task_rows = window_rows * GRAIN.div_ceil(window_rows);
+    let mut tasks: Vec<_> = permutation.chunks_mut(task_rows).collect();
+    parallel::for_each_mut(&mut tasks, 1, |task, rows| {
+        for (window, rows) in rows.chunks_mut(window_rows).enumerate() {
+            sort_window(matrix, task * task_rows + window * window_rows, rows);
+        }
+    });
+    let row_lengths = parallel::map_ranges(rows, 1, |range| {
+        permutation[range].iter().map(|&row| matrix.length(row as usize) as u32)
+    });
+    let widths = |chunks: Range<usize>| {
+        let rows = chunks.start * chunk..rows.min(chunks.end.saturating_mul(chunk));
+        row_lengths[rows].chunks(chunk).map(|rows| u64::from(width(rows))).sum()
+    };
+    let widths = parallel::reduce(chunks, 1, 0, &widths, |a, b| a + b);
+    let elements = u128::from(widths) * chunk as u128;
     budget.check("sell", entries, elements, element_bytes, fixed)?;
     Ok(Order { permutation, row_lengths, elements: elements as usize })
 }

@@ -1,11 +1,9 @@
 //! ELLPACK, HLL and SELL-C-sigma to CSR.
 
-use rayon::prelude::*;
-
 use super::coo_csr::compressed;
 use crate::csr::pointers_of;
 use crate::disjoint::Disjoint;
-use crate::{Csr, Ell, Hll, Layout, Scalar, Sell, UnpaddedEll};
+use crate::{Csr, Ell, Hll, Layout, Scalar, Sell, UnpaddedEll, parallel};
 
 /// Drops the padding.
 pub fn ell_to_csr<T: Scalar>(ell: &Ell<T>) -> Csr<T> {
@@ -84,14 +82,19 @@ fn gather<T: Scalar>(
     let mut cols_out = vec![0; entries];
     let mut values_out = vec![T::ZERO; entries];
     let (cols_to, values_to) = (Disjoint::new(&mut cols_out), Disjoint::new(&mut values_out));
-    lengths.par_iter().enumerate().with_min_len(ROWS_PER_TASK).for_each(|(position, &length)| {
-        let Lane { row, start, stride } = lane_of(position);
-        let range = row_ptr[row] as usize..row_ptr[row] as usize + length as usize;
-        // SAFETY: positions have different rows, so different ranges.
-        let (cols, values_to) = unsafe { (cols_to.range(range.clone()), values_to.range(range)) };
-        for (element, (col, value)) in cols.iter_mut().zip(values_to).enumerate() {
-            *col = col_ind[start + element * stride];
-            *value = values[start + element * stride];
+    parallel::for_each_range(rows, ROWS_PER_TASK, &|positions| {
+        // In variables of its own, which the writes do not change: they are not loaded again behind each.
+        let (col_ind, values) = (col_ind, values);
+        for (position, &length) in positions.clone().zip(&lengths[positions]) {
+            let Lane { row, start, stride } = lane_of(position);
+            let range = row_ptr[row] as usize..row_ptr[row] as usize + length as usize;
+            // SAFETY: positions have different rows, so different ranges.
+            let (cols, values_to) =
+                unsafe { (cols_to.range(range.clone()), values_to.range(range)) };
+            for (element, (col, value)) in cols.iter_mut().zip(values_to).enumerate() {
+                *col = col_ind[start + element * stride];
+                *value = values[start + element * stride];
+            }
         }
     });
     compressed((rows, cols), (row_ptr, cols_out, values_out))

@@ -1,13 +1,13 @@
 //! R4's row-scan conversions: for each row, all triplets are searched; O(rows x entries).
 
-use rayon::prelude::*;
-
 use super::coo_csr::{compressed, merge_rows, sort_row};
 use super::csr_ell::{EllOptions, extent};
 use super::tile::padding_column;
 use crate::csr::pointers_of;
 use crate::disjoint::Disjoint;
-use crate::{Coo, Csr, Ell, FormatError, Layout, MemoryBudget, Scalar, UnpaddedEll, UnpaddedRow};
+use crate::{
+    Coo, Csr, Ell, FormatError, Layout, MemoryBudget, Scalar, UnpaddedEll, UnpaddedRow, parallel,
+};
 
 /// Triplets of each row, duplicates counted (R4's `nz_per_row`).
 pub(super) fn count_rows<T: Scalar>(coo: &Coo<T>) -> Vec<u32> {
@@ -35,7 +35,7 @@ pub fn coo_to_csr_row_scan<T: Scalar>(coo: &Coo<T>) -> Csr<T> {
     let mut cols = vec![0; coo.entries()];
     let mut values = vec![T::ZERO; coo.entries()];
     let (cols_out, values_out) = (Disjoint::new(&mut cols), Disjoint::new(&mut values));
-    (0..coo.rows()).into_par_iter().for_each(|row| {
+    parallel::for_each(coo.rows(), 1, |row| {
         let range = row_ptr[row] as usize..row_ptr[row + 1] as usize;
         // SAFETY: rows own different ranges.
         let (cols, values) = unsafe { (cols_out.range(range.clone()), values_out.range(range)) };
@@ -62,19 +62,20 @@ pub fn coo_to_ell_padded<T: Scalar>(
     let mut col_ind = vec![0; elements];
     let mut values = vec![T::ZERO; elements];
     // Without stored elements there are no rows to fill, and chunks cannot be empty.
-    let rows = col_ind.par_chunks_mut(width.max(1)).zip(values.par_chunks_mut(width.max(1)));
-    rows.zip(&mut row_lengths).enumerate().for_each_init(
-        Vec::new,
-        |scratch, (row, ((cols, values), length))| {
-            let counted = *length as usize;
-            search_row(coo, row, &mut cols[..counted], &mut values[..counted]);
-            let kept = sort_row(&mut cols[..counted], &mut values[..counted], scratch);
+    let rows = col_ind.chunks_mut(width.max(1)).zip(values.chunks_mut(width.max(1)));
+    let mut rows: Vec<_> = rows.zip(&mut row_lengths).collect();
+    parallel::for_each_part(&mut rows, 1, |first, rows| {
+        let mut scratch = Vec::new();
+        for (i, ((cols, values), length)) in rows.iter_mut().enumerate() {
+            let counted = **length as usize;
+            search_row(coo, first + i, &mut cols[..counted], &mut values[..counted]);
+            let kept = sort_row(&mut cols[..counted], &mut values[..counted], &mut scratch);
             let padding = padding_column(&cols[..kept]);
             cols[kept..].fill(padding);
             values[kept..].fill(T::ZERO);
-            *length = kept as u32;
-        },
-    );
+            **length = kept as u32;
+        }
+    });
     let entries = row_lengths.iter().map(|&length| length as usize).sum();
     Ok(Ell {
         rows: coo.rows(),
@@ -91,16 +92,16 @@ pub fn coo_to_ell_padded<T: Scalar>(
 
 /// COO to unpadded ELLPACK with a double loop, parallel over rows (R4 4.1, the second).
 pub fn coo_to_ell_unpadded<T: Scalar>(coo: &Coo<T>) -> UnpaddedEll<T> {
-    let rows: Vec<UnpaddedRow<T>> = count_rows(coo)
-        .par_iter()
-        .enumerate()
-        .map_init(Vec::new, |scratch, (row, &length)| {
-            let mut cols = vec![0; length as usize];
-            let mut values = vec![T::ZERO; length as usize];
+    let row_lengths = &count_rows(coo);
+    let rows = parallel::map_ranges(coo.rows(), 1, |rows| {
+        let mut scratch = Vec::new();
+        rows.map(move |row| {
+            let mut cols = vec![0; row_lengths[row] as usize];
+            let mut values = vec![T::ZERO; row_lengths[row] as usize];
             search_row(coo, row, &mut cols, &mut values);
-            finish_row(cols, values, scratch)
+            finish_row(cols, values, &mut scratch)
         })
-        .collect();
+    });
     unpadded(coo.cols(), rows)
 }
 

@@ -2,9 +2,7 @@
 
 use std::ops::Range;
 
-use rayon::prelude::*;
-
-use crate::{CsrView, Scalar};
+use crate::{CsrView, Scalar, parallel};
 
 impl<'a, T: Scalar> CsrView<'a, T> {
     /// Length of row `row`.
@@ -27,13 +25,15 @@ impl<'a, T: Scalar> CsrView<'a, T> {
 
     /// Length of every row.
     pub(super) fn lengths(&self) -> Vec<u32> {
-        self.row_ptr.par_windows(2).with_min_len(GRAIN).map(|p| p[1] - p[0]).collect()
+        parallel::map_ranges(self.rows(), GRAIN, |rows| {
+            self.row_ptr[rows.start..=rows.end].windows(2).map(|p| p[1] - p[0])
+        })
     }
 
     /// Length of the longest row, by all threads.
     pub(super) fn width(&self) -> usize {
-        let lengths = (0..self.rows()).into_par_iter().with_min_len(GRAIN);
-        lengths.map(|row| self.length(row)).max().unwrap_or(0)
+        let longest = |rows: Range<usize>| self.longest(rows.start, rows.end) as u64;
+        parallel::reduce(self.rows(), GRAIN, 0, &longest, u64::max) as usize
     }
 
     /// Length of the longest of the rows `from..to`.

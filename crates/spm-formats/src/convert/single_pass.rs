@@ -6,16 +6,15 @@
 //! the index of its triplet, and each row is put into stored order and then sorted. The result is
 //! the same for every number of threads.
 
+use std::mem;
 use std::sync::atomic::{AtomicU32, Ordering};
-
-use rayon::prelude::*;
 
 use super::coo_csr::{compressed, merge_rows};
 use super::row_scan::{count_rows, finish_row, unpadded};
 use super::rows::GRAIN;
 use crate::csr::pointers_of;
 use crate::disjoint::Disjoint;
-use crate::{Coo, Csr, Scalar, UnpaddedEll};
+use crate::{Coo, Csr, Scalar, UnpaddedEll, parallel};
 
 /// Sorts the positions of one row by the order in which their triplets are stored.
 fn restore_order<T: Scalar>(
@@ -45,7 +44,7 @@ pub fn coo_to_csr_single_pass<T: Scalar>(coo: &Coo<T>) -> Csr<T> {
     let mut values = vec![T::ZERO; entries];
     let positions_out = Disjoint::new(&mut positions);
     let (cols_out, values_out) = (Disjoint::new(&mut cols), Disjoint::new(&mut values));
-    (0..entries).into_par_iter().with_min_len(GRAIN).for_each(|entry| {
+    parallel::for_each(entries, GRAIN, |entry| {
         let row = coo.row_ind()[entry] as usize;
         let place = cursors[row].fetch_add(1, Ordering::Relaxed) as usize;
         // SAFETY: the cursor gives each place once, and no more of them than the row has triplets.
@@ -55,17 +54,20 @@ pub fn coo_to_csr_single_pass<T: Scalar>(coo: &Coo<T>) -> Csr<T> {
             values_out.write_unchecked(place, coo.values()[entry]);
         }
     });
-    (0..coo.rows()).into_par_iter().for_each_init(Vec::new, |scratch, row| {
-        let range = row_ptr[row] as usize..row_ptr[row + 1] as usize;
-        // SAFETY: rows own different ranges.
-        let (positions, cols, values) = unsafe {
-            (
-                positions_out.range(range.clone()),
-                cols_out.range(range.clone()),
-                values_out.range(range),
-            )
-        };
-        restore_order(positions, cols, values, scratch);
+    parallel::for_each_range(coo.rows(), 1, &|rows| {
+        let mut scratch = Vec::new();
+        for row in rows {
+            let range = row_ptr[row] as usize..row_ptr[row + 1] as usize;
+            // SAFETY: rows own different ranges.
+            let (positions, cols, values) = unsafe {
+                (
+                    positions_out.range(range.clone()),
+                    cols_out.range(range.clone()),
+                    values_out.range(range),
+                )
+            };
+            restore_order(positions, cols, values, &mut scratch);
+        }
     });
     compressed((coo.rows(), coo.cols()), merge_rows((row_ptr, cols, values)))
 }
@@ -87,14 +89,11 @@ pub(super) const fn open_row_bytes<T>() -> usize {
 
 /// COO to unpadded ELLPACK with a single loop, parallel over triplets (R4 4.1, the third).
 pub fn coo_to_ell_single_pass<T: Scalar>(coo: &Coo<T>) -> UnpaddedEll<T> {
-    let mut rows: Vec<OpenRow<T>> = count_rows(coo)
-        .into_par_iter()
-        .map(|length| OpenRow {
-            positions: vec![0; length as usize],
-            cols: vec![0; length as usize],
-            values: vec![T::ZERO; length as usize],
-        })
-        .collect();
+    let row_lengths = count_rows(coo);
+    let mut rows: Vec<OpenRow<T>> = parallel::map(coo.rows(), 1, |row| {
+        let length = row_lengths[row] as usize;
+        OpenRow { positions: vec![0; length], cols: vec![0; length], values: vec![T::ZERO; length] }
+    });
     let places: Vec<Place<'_, T>> = rows
         .iter_mut()
         .map(|row| {
@@ -104,7 +103,7 @@ pub fn coo_to_ell_single_pass<T: Scalar>(coo: &Coo<T>) -> UnpaddedEll<T> {
             (cursor, positions, cols, Disjoint::new(&mut row.values))
         })
         .collect();
-    (0..coo.entries()).into_par_iter().with_min_len(GRAIN).for_each(|entry| {
+    parallel::for_each(coo.entries(), GRAIN, |entry| {
         let (cursor, positions, cols, values) = &places[coo.row_ind()[entry] as usize];
         let place = cursor.fetch_add(1, Ordering::Relaxed) as usize;
         // SAFETY: the cursor gives each place once, and no more of them than the row has triplets.
@@ -115,15 +114,17 @@ pub fn coo_to_ell_single_pass<T: Scalar>(coo: &Coo<T>) -> UnpaddedEll<T> {
         }
     });
     drop(places);
-    let rows = rows
-        .into_par_iter()
-        .map_init(
-            || (Vec::new(), Vec::new()),
-            |(by_position, by_column), mut row| {
-                restore_order(&row.positions, &mut row.cols, &mut row.values, by_position);
-                finish_row(row.cols, row.values, by_column)
-            },
-        )
-        .collect();
+    let open = Disjoint::new(&mut rows);
+    let rows = parallel::map_ranges(coo.rows(), 1, |range| {
+        let (mut by_position, mut by_column) = (Vec::new(), Vec::new());
+        // SAFETY: the ranges do not overlap.
+        let rows = unsafe { open.range(range) };
+        rows.iter_mut().map(move |row| {
+            let positions = mem::take(&mut row.positions);
+            let (mut cols, mut values) = (mem::take(&mut row.cols), mem::take(&mut row.values));
+            restore_order(&positions, &mut cols, &mut values, &mut by_position);
+            finish_row(cols, values, &mut by_column)
+        })
+    });
     unpadded(coo.cols(), rows)
 }

@@ -4,7 +4,7 @@
 //! chunk its line number and its position in the arrays. The result, also an error, therefore does
 //! not depend on the chunks.
 
-use rayon::prelude::*;
+use std::ops::Range;
 
 use super::Mode;
 use super::entries::{Chunk, Slots, not_real, parse_chunk};
@@ -13,7 +13,7 @@ use super::header::{Header, too_large};
 use super::kinds::{Field, Format, Symmetry};
 use super::number::is_blank;
 use crate::check::check_limits;
-use crate::{Scalar, huge_pages};
+use crate::{Scalar, huge_pages, parallel};
 
 /// Entries as they stand in the text, filled block by block.
 pub(crate) struct Body<'h, T> {
@@ -75,10 +75,11 @@ impl<'h, T: Scalar> Body<'h, T> {
     pub(crate) fn append(&mut self, text: &[u8]) -> Result<(), Fault> {
         let before = self.values.len();
         let missing = self.header.entries as usize - before;
-        let mut chunks: Vec<Chunk<'_>> = split_at_lines(text, self.chunk_bytes)
-            .into_par_iter()
-            .map(|text| Chunk { text, lines: count_lines(text), first_line: 0 })
-            .collect();
+        let pieces = split_at_lines(text, self.chunk_bytes);
+        let mut chunks: Vec<Chunk<'_>> = parallel::map(pieces.len(), 1, |piece| {
+            let text = pieces[piece];
+            Chunk { text, lines: count_lines(text), first_line: 0 }
+        });
         let mut line = self.line;
         for chunk in &mut chunks {
             chunk.first_line = line;
@@ -90,7 +91,7 @@ impl<'h, T: Scalar> Body<'h, T> {
         // that hold none are told apart, so that nothing is allocated for them.
         let mut entries: Vec<usize> = chunks.iter().map(|chunk| chunk.lines as usize).collect();
         if entries.iter().sum::<usize>() > missing {
-            entries = chunks.par_iter().map(|chunk| count_entry_lines(chunk.text)).collect();
+            entries = parallel::map(chunks.len(), 1, |chunk| count_entry_lines(chunks[chunk].text));
         }
         let mut total = 0;
         for entries in &mut entries {
@@ -113,16 +114,17 @@ impl<'h, T: Scalar> Body<'h, T> {
         let mut work = Vec::with_capacity(chunks.len());
         for (&entries, chunk) in entries.iter().zip(chunks) {
             let (slots, rest) = free.split_at(entries);
-            work.push((chunk, slots));
+            work.push((chunk, slots, Ok(0)));
             free = rest;
         }
         let (header, mode) = (self.header, self.mode);
-        let filled: Vec<Result<usize, Fault>> = work
-            .into_par_iter()
-            .map(|(chunk, slots)| parse_chunk(header, mode, &chunk, slots))
-            .collect();
+        parallel::for_each_mut(&mut work, 1, |_, (chunk, slots, filled)| {
+            let Slots { rows, cols, values } = slots;
+            *filled = parse_chunk(header, mode, chunk, Slots { rows, cols, values });
+        });
         // The first fault in the order of the text, whichever was found first.
-        let filled = filled.into_iter().collect::<Result<Vec<usize>, Fault>>()?;
+        let filled: Vec<usize> =
+            work.into_iter().map(|(_, _, filled)| filled).collect::<Result<_, Fault>>()?;
         if filled != entries {
             self.close_gaps(before, &entries, &filled);
         }
@@ -186,9 +188,12 @@ impl<'h, T: Scalar> Body<'h, T> {
         if header.symmetry == Symmetry::General {
             return Ok(());
         }
-        let off_diagonal = |i: &usize| self.rows[*i] != self.cols[*i];
         let stored = self.values.len();
-        let mirrored = (0..stored).into_par_iter().filter(off_diagonal).count();
+        let off_diagonal = |entries: Range<usize>| {
+            let pairs = self.rows[entries.clone()].iter().zip(&self.cols[entries]);
+            pairs.filter(|(row, col)| row != col).count() as u64
+        };
+        let mirrored = parallel::reduce(stored, 1, 0, &off_diagonal, |a, b| a + b) as usize;
         let total = stored + mirrored;
         check_limits(header.rows.into(), header.cols.into(), total as u64)
             .map_err(|error| too_large(1, &error))?;

@@ -5,14 +5,13 @@ use std::path::Path;
 
 use flate2::Compression;
 use flate2::write::GzEncoder;
-use rayon::prelude::*;
 
 use super::containers::{Container, container_of};
 use super::error::MatrixMarketError;
 use super::kinds::{Field, Symmetry};
 use crate::convert::csr_to_coo;
 use crate::replace::replace_file;
-use crate::{Coo, Csr, CsrView, RealScalar, Scalar};
+use crate::{Coo, Csr, CsrView, RealScalar, Scalar, parallel};
 
 /// Entries that one thread formats at a time.
 const PIECE: usize = 1 << 15;
@@ -133,8 +132,7 @@ fn write_entries<T: Scalar>(
     let pieces: Vec<usize> = (0..matrix.entries()).step_by(PIECE).collect();
     // A few pieces a thread at a time, so that the text is never in memory as a whole.
     for group in pieces.chunks(4 * rayon::current_num_threads()) {
-        let texts: Vec<Vec<u8>> =
-            group.par_iter().map(|&start| format_entries(matrix, start)).collect();
+        let texts = parallel::map(group.len(), 1, |piece| format_entries(matrix, group[piece]));
         for text in texts {
             out.write_all(&text)?;
         }
