@@ -3,11 +3,9 @@
 //! Sums are compensated (Ogita, Rump, Oishi: "Accurate sum and dot product", SIAM J. Sci. Comput.
 //! 26(6), 2005), so a result is as good as one computed in twice the precision and then rounded.
 
-use rayon::prelude::*;
-
 use spm_formats::convert::Converted;
 use spm_formats::kernel::Scaling;
-use spm_formats::{Coo, DenseShape, Layout, RealScalar, Scalar};
+use spm_formats::{Coo, DenseShape, Layout, RealScalar, Scalar, parallel};
 
 /// A compensated dot product in `f64`: the value is `high + low` (Dot2 of the paper).
 #[derive(Debug, Clone, Copy, Default)]
@@ -104,7 +102,7 @@ pub fn spmm<T: Scalar>(a: &Coo<T>, x: &[T], dense: DenseShape) -> Reference<T::W
         spmv(a, &x)
     };
     // The columns have nothing to do with one another.
-    let columns: Vec<Reference<T::Wide>> = (0..k).into_par_iter().map(column).collect();
+    let columns = parallel::map(k, 1, column);
     let elements = a.rows() * k;
     let mut y = Reference {
         values: vec![T::Wide::ZERO; elements],
@@ -250,14 +248,11 @@ pub fn compare<T: Scalar>(computed: &[T], reference: &Reference<T::Wide>) -> Err
     assert_eq!(computed.len(), reference.values.len(), "result and reference differ in length");
     // Pieces of one size, so that the mean has the same bits on any number of threads.
     const PIECE: usize = 1 << 16;
-    let pieces: Vec<Piece> = (0..computed.len().div_ceil(PIECE))
-        .into_par_iter()
-        .map(|piece| {
-            let start = piece * PIECE;
-            let end = computed.len().min(start + PIECE);
-            compare_piece(&computed[start..end], reference, start)
-        })
-        .collect();
+    let pieces = parallel::map(computed.len().div_ceil(PIECE), 1, |piece| {
+        let start = piece * PIECE;
+        let end = computed.len().min(start + PIECE);
+        compare_piece(&computed[start..end], reference, start)
+    });
     let mut all = Piece::default();
     for piece in pieces {
         all.max_relative = all.max_relative.max(piece.max_relative);

@@ -1,7 +1,6 @@
 //! Values by number: a table of the distinct values of a matrix, so that an entry takes one byte.
 
-use rayon::prelude::*;
-use spm_formats::{Scalar, partition};
+use spm_formats::{Scalar, parallel, partition};
 
 use crate::Threads;
 use crate::simd::FEW;
@@ -13,7 +12,7 @@ const LEAST_USES: usize = 16;
 /// Slots of the hash table, a power of 2: so many that hardly a value is not in its own, which processors predict, and
 /// that they stay in the first-level cache.
 const SLOTS: usize = 16 * MOST;
-/// Entries that one task reads.
+/// Entries that one task reads, or that are looked up before their number is compared with what is allowed.
 pub(super) const CHUNK: usize = 1 << 12;
 /// Entries that are read before there are tasks: a few hundred general values decide.
 const HEAD: usize = 1 << 10;
@@ -40,24 +39,30 @@ impl<T: Scalar> Dictionary<T> {
     /// The dictionary of these values; nothing where they have more distinct ones than `most`. With
     /// general values a few hundred are read, otherwise each once.
     pub(super) fn of(values: &[T], most: usize) -> Option<Self> {
-        let (head, rest) = values.split_at(values.len().min(HEAD));
-        let with = |found: Self, values: &[T]| found.with_at_most(most, values);
-        let head = with(Self::new(), head)?;
-        let tasks = rest.par_chunks(CHUNK).try_fold(|| head.clone(), with);
-        let all = tasks.try_reduce(|| head.clone(), |left, right| with(left, right.distinct()))?;
-        all.pays(values.len()).then_some(all)
+        let parts = rayon::current_num_threads();
+        Self::of_parts(values, most, parts, |part| parallel::map(parts, 1, part))
     }
 
     /// [`Dictionary::of`] on the threads of a plan.
     pub(super) fn on(threads: &Threads, values: &[T], most: usize) -> Option<Self> {
+        let parts = threads.count();
+        Self::of_parts(values, most, parts, |part| threads.map(parts, part))
+    }
+
+    /// Of values in so many parts, what is in each of which `map` collects.
+    fn of_parts(
+        values: &[T],
+        most: usize,
+        parts: usize,
+        map: impl FnOnce(&(dyn Fn(usize) -> Option<Self> + Sync)) -> Vec<Option<Self>>,
+    ) -> Option<Self> {
         let (head, rest) = values.split_at(values.len().min(HEAD));
         let head = Self::new().with_at_most(most, head)?;
-        let count = threads.count();
-        let parts = threads.map(count, |part| {
-            let mut values = rest[partition::even(rest.len(), count, part)].chunks(CHUNK);
+        let found = map(&|part| {
+            let mut values = rest[partition::even(rest.len(), parts, part)].chunks(CHUNK);
             values.try_fold(head.clone(), |all, values| all.with_at_most(most, values))
         });
-        let all = parts
+        let all = found
             .into_iter()
             .try_fold(Self::new(), |all, part| all.with_at_most(most, part?.distinct()))?;
         all.pays(values.len()).then_some(all)

@@ -1,11 +1,11 @@
 //! A sparsity pattern under construction, filled row by row on all threads.
 
-use rayon::prelude::*;
+use rayon::slice::ParallelSliceMut;
 
 use super::random::{general, mix, single};
 use super::{FEW_VALUES, GenerateError, MANY_VALUES, Values};
 use spm_formats::csr::{check_limits, pointers_of};
-use spm_formats::{Csr, Scalar};
+use spm_formats::{Csr, Scalar, parallel};
 
 /// Minimum number of entries of a task.
 const TASK_ENTRIES: u32 = 1 << 14;
@@ -43,9 +43,15 @@ impl Pattern {
         fill: impl Fn(usize, &mut [u32]) + Sync,
     ) -> Result<Self, GenerateError> {
         check_limits(rows as u64, cols as u64, 0)?;
-        let entries = (0..rows).into_par_iter().map(&length).reduce(|| 0, u64::saturating_add);
+        let entries = parallel::reduce(
+            rows,
+            1,
+            0,
+            &|rows| rows.map(&length).fold(0, u64::saturating_add),
+            u64::saturating_add,
+        );
         check_limits(rows as u64, cols as u64, entries)?;
-        let lengths: Vec<u32> = (0..rows).into_par_iter().map(|row| length(row) as u32).collect();
+        let lengths = parallel::map(rows, 1, |row| length(row) as u32);
         Self::with_lengths(rows, cols, &lengths, fill)
     }
 
@@ -60,8 +66,8 @@ impl Pattern {
         entries.dedup();
         check_limits(rows as u64, cols as u64, entries.len() as u64)?;
         let end = |row: usize| entries.partition_point(|&entry| entry >> 32 < row as u64) as u32;
-        let row_ptr = (0..rows + 1).into_par_iter().with_min_len(1 << 10).map(end).collect();
-        let indices = entries.par_iter().map(|&entry| entry as u32).collect();
+        let row_ptr = parallel::map(rows + 1, 1 << 10, end);
+        let indices = parallel::map(entries.len(), 1 << 10, |at| entries[at] as u32);
         Ok(Self { rows, cols, row_ptr, indices })
     }
 
@@ -124,7 +130,7 @@ pub(super) fn for_rows<T: Send>(
     row_ptr: &[u32],
     first: usize,
     data: &mut [T],
-    visit: &(impl Fn(usize, &mut [T]) + Sync),
+    visit: &(dyn Fn(usize, &mut [T]) + Sync),
 ) {
     let rows = row_ptr.len() - 1;
     let entries = row_ptr[rows] - row_ptr[0];
