@@ -93,6 +93,11 @@ impl Family {
         matches!(self, Self::SellSymmetric | Self::SellTiles | Self::Scatter)
     }
 
+    /// Whether all threads share each long row.
+    pub(crate) fn splits_long_rows(self) -> bool {
+        matches!(self, Self::SellGathered | Self::SellContiguous | Self::SellCodes)
+    }
+
     fn name(self) -> &'static str {
         match self {
             Self::Csr => "csr",

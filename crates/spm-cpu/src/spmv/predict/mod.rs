@@ -306,6 +306,26 @@ mod tests {
         }
     }
 
+    /// A row with two thirds of all entries: one thread sums it, or all do.
+    #[test]
+    fn long_rows_that_are_split_do_not_hold_threads_up() {
+        let rows = 3000;
+        let row_ptr: Vec<u32> = (0..=rows).map(|row| row + (row > 0) as u32 * 2 * rows).collect();
+        let columns = (0..=2 * rows).chain(1..rows).collect();
+        let a = Csr::new((3000, 6001), row_ptr, columns, vec![1.5; 9000]).unwrap();
+        let rates = Rates::of_three_threads();
+        let structure = Structure::sample(&a.view(), 3);
+        let ways = structure.ways(&a.view(), 3);
+        let slower = |kernel: &str| {
+            let way = ways.iter().find(|way| way.label.starts_with(kernel)).unwrap();
+            let [even, uneven] = [1.0, balance(&a.view(), 3)]
+                .map(|balance| structure.predict(&a.view(), way, 3, balance, &rates).seconds);
+            uneven / even
+        };
+        assert!(slower("csr-nnz-balanced") > 1.2, "{}", slower("csr-nnz-balanced"));
+        assert_eq!(slower("sell-compact"), 1.0);
+    }
+
     /// Planning is measured on all threads, and where each of them makes a part of the plan, on one.
     #[test]
     fn threads_share_the_planning_of_parts() {

@@ -388,7 +388,8 @@ impl Structure {
             + way.indices * cost.index;
         let waiting = self.waiting(a, way, threads, rates);
         let of_windows = way.window.map_or(1.0, |window| largest_share(a.rows(), window, threads));
-        let share = balance.max(of_windows) / threads as f64;
+        let of_rows = if way.family.splits_long_rows() { 1.0 } else { balance };
+        let share = of_rows.max(of_windows) / threads as f64;
         let reading = of_windows * bytes / rates.read(bytes, threads);
         let planned = if way.coded { Family::SellCodes } else { way.family };
         let gathers = if way.looked_up > 0.0 { rates.cost(planned) } else { cost };
@@ -423,10 +424,19 @@ impl Structure {
             let bands = sell_tiles::bands(a.row_ptr(), threads).max(1);
             reach += (a.rows().div_ceil(bands) * T::BYTES) as f64;
             elements += way.rows;
+        } else {
+            reach = touched(reach, elements / threads as f64);
         }
         let far = (rates.gather(reach, threads) - rates.near(threads)).max(0.0);
         elements * far
     }
+}
+
+/// Bytes of the cache lines among `bytes` bytes that so many accesses at random places touch: what one product leaves in a
+/// cache for the next.
+fn touched(bytes: f64, accesses: f64) -> f64 {
+    let lines = (bytes / CACHE_LINE as f64).max(1.0);
+    bytes * (1.0 - (-accesses / lines).exp())
 }
 
 /// The most rows of a thread over the mean, if windows of rows are not divided: the last thread reads and computes alone.
@@ -560,6 +570,15 @@ impl Sums {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn few_accesses_touch_a_line_each_and_many_all_lines() {
+        let bytes = |accesses| touched(64e6, accesses);
+        assert!((bytes(1e3) / 64e3 - 1.0).abs() < 1e-3, "{}", bytes(1e3));
+        assert!((bytes(1e6) / 64e6 - 0.632).abs() < 1e-3, "{}", bytes(1e6));
+        assert!((bytes(1e8) / 64e6 - 1.0).abs() < 1e-9, "{}", bytes(1e8));
+        assert_eq!((touched(0.0, 9.0), bytes(0.0)), (0.0, 0.0));
+    }
 
     #[test]
     fn threads_do_not_divide_windows() {
