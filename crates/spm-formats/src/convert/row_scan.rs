@@ -61,19 +61,21 @@ pub fn coo_to_ell_padded<T: Scalar>(
         extent::<T>(coo.rows(), width, coo.entries(), EllOptions::ROW_MAJOR, budget)?;
     let mut col_ind = vec![0; elements];
     let mut values = vec![T::ZERO; elements];
-    // Without stored elements there are no rows to fill, and chunks cannot be empty.
-    let rows = col_ind.chunks_mut(width.max(1)).zip(values.chunks_mut(width.max(1)));
-    let mut rows: Vec<_> = rows.zip(&mut row_lengths).collect();
-    parallel::for_each_part(&mut rows, 1, |first, rows| {
+    let (cols_out, values_out) = (Disjoint::new(&mut col_ind), Disjoint::new(&mut values));
+    parallel::for_each_part(&mut row_lengths, 1, |first, lengths| {
         let mut scratch = Vec::new();
-        for (i, ((cols, values), length)) in rows.iter_mut().enumerate() {
-            let counted = **length as usize;
-            search_row(coo, first + i, &mut cols[..counted], &mut values[..counted]);
+        for (row, length) in (first..).zip(lengths) {
+            let range = row * width..(row + 1) * width;
+            // SAFETY: rows own different ranges.
+            let (cols, values) =
+                unsafe { (cols_out.range(range.clone()), values_out.range(range)) };
+            let counted = *length as usize;
+            search_row(coo, row, &mut cols[..counted], &mut values[..counted]);
             let kept = sort_row(&mut cols[..counted], &mut values[..counted], &mut scratch);
             let padding = padding_column(&cols[..kept]);
             cols[kept..].fill(padding);
             values[kept..].fill(T::ZERO);
-            **length = kept as u32;
+            *length = kept as u32;
         }
     });
     let entries = row_lengths.iter().map(|&length| length as usize).sum();
