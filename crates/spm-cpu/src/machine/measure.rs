@@ -9,7 +9,7 @@ use spm_formats::{Csr, partition, stats};
 use super::{Cost, Family, MemoryRates, Rates, SIZES};
 use crate::disjoint::Disjoint;
 use crate::simd::LANES;
-use crate::spmv::{self, BoxedPlan, Walk};
+use crate::spmv::{self, BoxedPlan, Walk, mispredictions};
 use crate::values::Stores;
 use crate::{PlanOptions, Threads, transpose, transposed};
 
@@ -28,13 +28,13 @@ const MOST_ROUNDS: usize = 16;
 const FASTER: f64 = 0.97;
 /// Entries of the matrices whose products are timed: they stay in the second-level cache.
 const ENTRIES: usize = 1 << 14;
-/// How many times as many the matrices have that are planned: twice the number of threads, in this range, as all
-/// threads of the rayon pool plan.
+/// How many times as many the matrices have that are planned: twice the number of threads that plan, in this range.
 const PLANNED: std::ops::RangeInclusive<usize> = 4..=16;
 /// Distinct values of these matrices: codes are looked up in a table beyond the registers.
 const DISTINCT: usize = 97;
-/// Seconds of products of one kernel and matrix.
+/// Seconds of products of one kernel and matrix, and the least of these products.
 const PRODUCTS: f64 = 3e-4;
+const LEAST_PRODUCTS: usize = 8;
 
 impl Rates {
     /// Measures the rates on 1 thread and on the threads of a pool, in less than half a second.
@@ -58,9 +58,19 @@ impl Rates {
         let start = if threads.count() > 1 { start } else { typical.start };
         let costs = costs(threads.count());
         let of_csr = &costs[Family::Csr as usize];
-        let (turn, short) = (turn(of_csr, 4), turn(of_csr, 2));
+        let (misprediction, short) = (branching(of_csr, 4), branching(of_csr, 2));
         let sorted = sorted(&costs[Family::SellGathered as usize]);
-        Self { threads: threads.count(), one, all, start, turn, short, sorted, fresh, costs }
+        Self {
+            threads: threads.count(),
+            one,
+            all,
+            start,
+            misprediction,
+            short,
+            sorted,
+            fresh,
+            costs,
+        }
     }
 }
 
@@ -346,7 +356,6 @@ fn plan<'a>(
 /// The costs of the families on one thread, and of planning with a rayon pool of so many.
 fn costs(threads: usize) -> [Cost; Family::ALL.len()] {
     let options = PlanOptions::with_threads(1);
-    let planned = ENTRIES * (2 * threads).clamp(*PLANNED.start(), *PLANNED.end());
     Family::ALL.map(|family| {
         let all = samples(family, ENTRIES);
         let ways = gathers(family).iter().map(|&(gather, vector_gather)| {
@@ -370,7 +379,9 @@ fn costs(threads: usize) -> [Cost; Family::ALL.len()] {
             });
             ([a.rows() as f64, a.nnz() as f64, 0.0], seconds)
         };
-        let large = samples(family, planned).into_iter().take(2).map(planning);
+        let threads = if family.plans_in_parts() { 1 } else { threads };
+        let times = (2 * threads).clamp(*PLANNED.start(), *PLANNED.end());
+        let large = samples(family, times * ENTRIES).into_iter().take(2).map(planning);
         let (counts, mut seconds): (Vec<_>, Vec<_>) = large.unzip();
         // The same rows, but fewer.
         let (fewer, small) = planning(samples(family, ENTRIES).swap_remove(0));
@@ -404,12 +415,19 @@ fn irregular(bits: u32) -> Csr<f64> {
     Csr::new((rows, rows + (5 << bits)), row_ptr, col_ind, values).expect("columns that ascend")
 }
 
-/// What a row of 1 to 2^`bits` entries costs more than `cost` says: where a branch depends on its length, if
-/// that is not the length of the row before, and else always.
-fn turn(cost: &Cost, bits: u32) -> f64 {
+/// What rows of 1 to 2^`bits` entries cost more than `cost` says: a branch that goes another way than in the row before, or a
+/// row where no branch depends on its length.
+fn branching(cost: &Cost, bits: u32) -> f64 {
     let a = irregular(bits);
     let counted = match Walk::fitting(a.row_ptr()) {
-        Walk::Loops => a.row_ptr().windows(3).filter(|at| at[1] - at[0] != at[2] - at[1]).count(),
+        Walk::Loops => {
+            let lengths = a.row_ptr().windows(2).map(|at| (at[1] - at[0]) as usize);
+            lengths
+                .clone()
+                .zip(lengths.skip(1))
+                .map(|(before, length)| mispredictions(before, length))
+                .sum()
+        }
         Walk::UpTo4 | Walk::UpTo7 => a.rows(),
     };
     let seconds = product(&plan(Family::Csr, "", &a, &PlanOptions::with_threads(1)));
@@ -446,8 +464,9 @@ fn product(plan: &BoxedPlan<'_, f64>) -> f64 {
     let (rows, cols) = plan.shape();
     let (x, mut y) = (vec![1.0; cols], vec![0.0; rows]);
     let (mut least, start) = (f64::INFINITY, Instant::now());
+    // What disturbs may take the time of all.
     while start.elapsed().as_secs_f64() < PRODUCTS {
-        least = least.min(fastest(1, || {
+        least = least.min(fastest(LEAST_PRODUCTS, || {
             plan.run(black_box(&x), black_box(&mut y)).expect("vectors of the plan's shape");
             1.0
         }));
@@ -538,7 +557,7 @@ mod tests {
         }
         assert!(rates.start > 0.0 && rates.start < 1.0);
         assert!(rates.fresh.is_finite() && rates.fresh > 0.0);
-        assert!(rates.turn >= 0.0 && rates.turn < 1.0);
+        assert!(rates.misprediction >= 0.0 && rates.misprediction < 1.0);
         assert!(rates.short >= 0.0 && rates.short < 1.0);
         assert!(rates.sorted >= 0.0 && rates.sorted < 1.0);
         for family in Family::ALL {

@@ -42,8 +42,8 @@ pub(crate) struct Cost {
     pub(crate) element: f64,
     /// Of a stored column index.
     pub(crate) index: f64,
-    /// Planning, of itself, of a row and of an entry: the time of all threads, or of one where that makes a part of
-    /// the plan, without that of memory that is touched for the first time.
+    /// Planning, of itself, of a row and of an entry: the time of one thread, or of all where those of rayon make the plan,
+    /// without that of memory that is touched for the first time.
     pub(crate) plan_start: f64,
     pub(crate) plan_row: f64,
     pub(crate) plan: f64,
@@ -88,9 +88,10 @@ impl Family {
         Self::Scatter,
     ];
 
-    /// Whether each thread makes a part of the plan, so that the costs of planning are those of one thread.
+    /// Whether the threads of the product make the plan, so that the costs of planning are those of one thread: all but
+    /// conversions on the threads of rayon.
     pub(crate) fn plans_in_parts(self) -> bool {
-        matches!(self, Self::SellSymmetric | Self::SellTiles | Self::Scatter)
+        self != Self::Bsr
     }
 
     /// Whether all threads share each long row.
@@ -132,8 +133,8 @@ pub struct Rates {
     all: MemoryRates,
     /// Seconds to start and end a job on all threads.
     start: f64,
-    /// Seconds that a row costs more if its length is not that of the row before: a mispredicted branch.
-    turn: f64,
+    /// Seconds of a branch that goes another way than in the row before.
+    misprediction: f64,
     /// Seconds that a short row costs more, of whatever length, if no branch depends on its length.
     short: f64,
     /// Seconds that a row costs more if rows are sorted by length: its sum is stored by itself, and the rows
@@ -169,8 +170,8 @@ impl Rates {
             cost(3e-9, 0.3e-9, 0.4e-9, 20e-9),
             cost(3e-9, 1e-9, 0.0, 4e-9),
         ];
-        let (start, turn, short, sorted, fresh) = (1e-5, 4e-9, 1e-9, 1e-9, 2e9);
-        Self { threads: 1, one, all: one, start, turn, short, sorted, fresh, costs }
+        let (start, misprediction, short, sorted, fresh) = (1e-5, 4e-9, 1e-9, 1e-9, 2e9);
+        Self { threads: 1, one, all: one, start, misprediction, short, sorted, fresh, costs }
     }
 
     /// Rates of a machine whose memory serves three threads as it serves one.
@@ -197,11 +198,11 @@ impl Rates {
         (self.cost(Family::SellCodes).element - self.cost(Family::SellGathered).element).max(0.0)
     }
 
-    /// Seconds of all threads to plan for `rows` rows and `entries` entries, without those of memory that is touched for
-    /// the first time.
-    pub(crate) fn planning(&self, family: Family, rows: f64, entries: f64) -> f64 {
+    /// Seconds to plan for `rows` rows and `entries` entries in `parts` parts at once, without those of memory that is
+    /// touched for the first time.
+    pub(crate) fn planning(&self, family: Family, rows: f64, entries: f64, parts: usize) -> f64 {
         let Cost { plan_start, plan_row, plan, .. } = self.cost(family);
-        plan_start + plan_row * rows + plan * entries
+        plan_start + (plan_row * rows + plan * entries) / parts as f64
     }
 
     /// Seconds to start and end a job on `threads` threads.
@@ -209,9 +210,9 @@ impl Rates {
         if threads > 1 { self.start } else { 0.0 }
     }
 
-    /// Seconds that a row costs more if its length is not that of the row before.
-    pub(crate) fn turn(&self) -> f64 {
-        self.turn
+    /// Seconds of a branch that goes another way than in the row before.
+    pub(crate) fn misprediction(&self) -> f64 {
+        self.misprediction
     }
 
     /// Seconds that a short row costs more if no branch depends on its length.
@@ -308,7 +309,7 @@ impl fmt::Display for Rates {
         }
         writeln!(f, "threads {}", self.threads)?;
         line(f, "start", &[self.start])?;
-        line(f, "turn", &[self.turn])?;
+        line(f, "misprediction", &[self.misprediction])?;
         line(f, "short", &[self.short])?;
         line(f, "sorted", &[self.sorted])?;
         line(f, "fresh", &[self.fresh])?;
@@ -367,7 +368,7 @@ impl FromStr for Rates {
         }
         let [threads] = numbers(lines.next(), "threads")?;
         let [start] = numbers(lines.next(), "start")?;
-        let [turn] = numbers(lines.next(), "turn")?;
+        let [misprediction] = numbers(lines.next(), "misprediction")?;
         let [short] = numbers(lines.next(), "short")?;
         let [sorted] = numbers(lines.next(), "sorted")?;
         let [fresh] = numbers(lines.next(), "fresh")?;
@@ -385,8 +386,17 @@ impl FromStr for Rates {
             let vector_gather = gather > 0.0;
             *cost = Cost { row, element, index, plan_start, plan_row, plan, vector_gather };
         }
-        let rates =
-            Self { threads: threads as usize, one, all, start, turn, short, sorted, fresh, costs };
+        let rates = Self {
+            threads: threads as usize,
+            one,
+            all,
+            start,
+            misprediction,
+            short,
+            sorted,
+            fresh,
+            costs,
+        };
         let divisors = rates.one.read.iter().chain(&rates.all.read).chain([&rates.fresh]);
         if threads < 1.0 || divisors.into_iter().any(|&read| read < 1.0) || lines.next().is_some() {
             let expected = "threads, bandwidths and no further line".to_owned();

@@ -286,6 +286,15 @@ unsafe impl<'a, T: Scalar> Job<T> for Run<'a, T> {
     }
 }
 
+/// Branches of [`sum_rows`] that a processor gets wrong: those that go another way for a row of `length` entries than for the
+/// row before. They depend on the pairs of vectors, on the one behind them and on the entries behind that.
+pub(super) fn mispredictions(before: usize, length: usize) -> usize {
+    let differ = |of: fn(usize) -> usize| usize::from(of(before) != of(length));
+    differ(|of| of / (2 * LANES))
+        + differ(|of| of % (2 * LANES) / LANES)
+        + differ(|of| usize::from(of % LANES > 0))
+}
+
 /// The values of consecutive rows of one length.
 #[derive(Clone, Copy)]
 struct Values<T> {

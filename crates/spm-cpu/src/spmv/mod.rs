@@ -52,7 +52,7 @@ pub use self::predict::{
     Choice, Prediction, Predictions, TransposedPredictions, one_thread_suffices, predict,
     predict_transposed, roughly,
 };
-pub(crate) use self::row::{SampledRows, Walk};
+pub(crate) use self::row::{SampledRows, Walk, mispredictions};
 use crate::kernel::ProductKernel;
 pub use crate::kernel::Spmv;
 pub use crate::plan::BoxedPlan;

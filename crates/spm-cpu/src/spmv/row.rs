@@ -211,6 +211,14 @@ pub(crate) fn dot_row<T: Scalar>(a: &CsrView<'_, T>, row: usize, x: &[T]) -> T {
     dot_entries(a, a.row_range(row), x, Summing::IN_ORDER)
 }
 
+/// Branches of [`dot`] that a processor gets wrong: those that go another way for a row of `length` entries than for the row
+/// before. They depend on the length of a short row, on the blocks of a long one and on the entries behind them.
+pub(crate) fn mispredictions(before: usize, length: usize) -> usize {
+    let differ = |of: fn(usize) -> usize| usize::from(of(before) != of(length));
+    let of_long = || differ(|of| of / ACCUMULATORS) + differ(|of| of % ACCUMULATORS);
+    differ(|of| of.min(ACCUMULATORS)) + if length < ACCUMULATORS { 0 } else { of_long() }
+}
+
 /// How the rows of a product are gone through.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Walk {
@@ -262,7 +270,7 @@ pub(crate) struct SampledRows {
     seen: usize,
     empty: usize,
     /// Rows of another length than the row before.
-    turns: usize,
+    of_other_length: usize,
     up_to_4: usize,
     up_to_7: usize,
 }
@@ -277,7 +285,7 @@ impl SampledRows {
             let (before, length) = (ends[1] - ends[0], ends[2] - ends[1]);
             rows.seen += 1;
             rows.empty += usize::from(length == 0);
-            rows.turns += usize::from(length != before);
+            rows.of_other_length += usize::from(length != before);
             rows.up_to_4 += usize::from(length <= 4);
             rows.up_to_7 += usize::from(length <= 7);
         }
@@ -291,7 +299,7 @@ impl SampledRows {
 
     /// Whether the branch at the end of a row goes wrong once in four rows or more.
     pub(crate) fn end_unpredictably(&self) -> bool {
-        4 * self.turns > self.seen
+        4 * self.of_other_length > self.seen
     }
 }
 

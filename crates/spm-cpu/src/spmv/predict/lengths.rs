@@ -3,6 +3,7 @@
 use spm_formats::partition;
 
 use crate::simd::LANES;
+use crate::spmv::{csr_compact, row};
 
 /// Windows that are looked at, and the rows of one.
 const WINDOWS: usize = 16;
@@ -17,8 +18,8 @@ pub(super) struct Lengths {
     pub(super) sorted: [f64; 3],
     /// Elements for each entry where each row is whole vectors.
     pub(super) padded: f64,
-    /// The share of rows of another length than the row before.
-    pub(super) turns: f64,
+    /// Mispredicted branches of a row: of the sums of CSR, and of `csr-compact`.
+    pub(super) mispredictions: [f64; 2],
 }
 
 impl Lengths {
@@ -32,13 +33,16 @@ impl Lengths {
         };
         let windows = rows.div_ceil(WINDOW);
         let (mut sums, mut all) = ([0; 2], Vec::new());
-        let (mut entries, mut padded, mut turns) = (0, 0, 0);
+        let (mut entries, mut padded, mut mispredictions) = (0, 0, [0; 2]);
         for window in partition::sampled(windows, windows.div_ceil(WINDOWS).max(1)) {
             let rows = window * WINDOW..rows.min((window + 1) * WINDOW);
             let mut lengths: Vec<usize> = rows.map(length).collect();
             entries += lengths.iter().sum::<usize>();
             padded += lengths.iter().map(|length| length.next_multiple_of(LANES)).sum::<usize>();
-            turns += lengths.windows(2).filter(|two| two[0] != two[1]).count();
+            for two in lengths.windows(2) {
+                mispredictions[0] += row::mispredictions(two[0], two[1]);
+                mispredictions[1] += csr_compact::mispredictions(two[0], two[1]);
+            }
             let in_chunks = |length: &mut usize| *length *= usize::from(*length <= longest);
             lengths.iter_mut().for_each(in_chunks);
             sums[0] += elements(&lengths);
@@ -50,7 +54,8 @@ impl Lengths {
         let in_chunks = all.iter().sum::<usize>().max(1) as f64;
         let sorted = [sums[0], sums[1], elements(&all)].map(|elements| elements as f64 / in_chunks);
         let padded = padded as f64 / entries.max(1) as f64;
-        Self { sorted, padded, turns: turns as f64 / all.len().max(1) as f64 }
+        let mispredictions = mispredictions.map(|count| count as f64 / all.len().max(1) as f64);
+        Self { sorted, padded, mispredictions }
     }
 }
 
@@ -62,15 +67,20 @@ mod tests {
     fn lengths_are_counted() {
         // Nine rows of 3, 3, 8, 0, 17, 1, 1, 1, 1 entries, of which the one of 17 is long.
         let row_ptr = [0, 3, 6, 14, 14, 31, 32, 33, 34, 35];
-        let Lengths { sorted, padded, turns } = Lengths::sample(&row_ptr, 16);
+        let Lengths { sorted, padded, mispredictions } = Lengths::sample(&row_ptr, 16);
         let in_chunks = 18.0;
         // Widths 8 and 1; in order of length 3 and 8.
         assert_eq!(sorted[0] * in_chunks, 8.0 * 9.0);
         assert_eq!(sorted[1] * in_chunks, 8.0 * 11.0);
         assert_eq!(sorted[2] * in_chunks, 8.0 * 11.0);
         assert_eq!(padded * 35.0, (8 + 8 + 8 + 24 + 4 * 8) as f64);
-        assert_eq!(turns * 9.0, 4.0);
+        // From 3 to 8 all three branches of a row, from 8 to 0 and from 17 to 1 the first one, from 0 to 17 all again; of
+        // vectors two, one, two and one.
+        assert_eq!(
+            mispredictions.map(|of_a_row| of_a_row * 9.0),
+            [3.0 + 1.0 + 3.0 + 1.0, 2.0 + 1.0 + 2.0 + 1.0]
+        );
         let none = Lengths::sample(&[0], 16);
-        assert_eq!((none.sorted, none.padded, none.turns), ([0.0; 3], 0.0, 0.0));
+        assert_eq!((none.sorted, none.padded, none.mispredictions), ([0.0; 3], 0.0, [0.0; 2]));
     }
 }

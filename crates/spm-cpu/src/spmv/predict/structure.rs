@@ -37,8 +37,8 @@ pub(super) struct Way {
     pub(super) label: String,
     pub(super) family: Family,
     pub(super) rows: f64,
-    /// Rows, or chunks of rows, of another length than the one before.
-    pub(super) turns: f64,
+    /// Mispredicted branches: those that go another way than in the row or the chunk of rows before.
+    pub(super) mispredictions: f64,
     /// Rows whose sums have no branch that depends on their length.
     pub(super) short: f64,
     /// Rows that are sorted by length.
@@ -68,10 +68,10 @@ pub(super) struct Structure {
     empty: f64,
     /// Cache lines of x that the row before has not used.
     lines: f64,
-    /// The share of rows of another length than the row before.
-    turns: f64,
+    /// Mispredicted branches of a row: of the sums of CSR, and of `csr-compact`.
+    mispredictions: [f64; 2],
     /// The share of chunks of rows of `sell-compact` of another width than one elsewhere.
-    chunk_turns: f64,
+    width_changes: f64,
     /// Bytes of x between the first and the last column of a row.
     reach: f64,
     /// Column indices that `csr-compact` stores, and its groups of rows for each row.
@@ -110,7 +110,7 @@ struct Sums {
     lines: usize,
     /// Chunk columns of the block before, and blocks that have another number.
     width: Option<usize>,
-    chunk_turns: usize,
+    width_changes: usize,
     reach: f64,
     /// Entries of rows padded to whole vectors, and those of them that `csr-compact` stores.
     padded: usize,
@@ -157,8 +157,8 @@ impl Structure {
         Self {
             empty: SampledRows::of(a.row_ptr()).empty(),
             lines: sums.lines as f64 / sums.followers.max(1) as f64,
-            turns: lengths.turns,
-            chunk_turns: sums.chunk_turns as f64 / sums.blocks.saturating_sub(1).max(1) as f64,
+            mispredictions: lengths.mispredictions,
+            width_changes: sums.width_changes as f64 / sums.blocks.saturating_sub(1).max(1) as f64,
             reach: sums.reach / sums.entries.max(1) as f64,
             listed: lengths.padded * listed,
             groups: sums.groups as f64 / (sums.seen * LANES).max(1) as f64,
@@ -180,12 +180,13 @@ impl Structure {
         let value = T::BYTES as f64;
         let pointers = 4.0 * (rows + 1.0);
         let without_branches = Walk::fitting(a.row_ptr()) != Walk::Loops;
-        let (turns, short) = if without_branches { (0.0, rows) } else { (rows * self.turns, 0.0) };
+        let (mispredictions, short) =
+            if without_branches { (0.0, rows) } else { (rows * self.mispredictions[0], 0.0) };
         let direct = Way {
             label: csr_nnz_balanced::INFO.label(&csr_nnz_balanced::INFO.defaults()),
             family: Family::Csr,
             rows,
-            turns,
+            mispredictions,
             short,
             sorted: 0.0,
             elements: nnz,
@@ -206,7 +207,7 @@ impl Structure {
             ways.push(Way {
                 label: dcsr_rows::INFO.id.to_owned(),
                 rows: filled,
-                turns: turns.min(filled * self.turns),
+                mispredictions: mispredictions.min(filled * self.mispredictions[0]),
                 short: short.min(filled),
                 bytes: nnz * (value + 4.0) + list,
                 // The pointers are read once.
@@ -219,7 +220,7 @@ impl Structure {
             label: csr_compact::INFO.id.to_owned(),
             family: Family::CsrCompact,
             rows,
-            turns: groups * self.turns,
+            mispredictions: groups * self.mispredictions[1],
             short: 0.0,
             sorted: 0.0,
             elements: nnz,
@@ -240,7 +241,7 @@ impl Structure {
                 label: format!("{}[{}={size}]", bsr_rows::INFO.id, BLOCK.name),
                 family: Family::Bsr,
                 rows: rows / size as f64,
-                turns: rows / size as f64 * self.turns,
+                mispredictions: rows / size as f64 * self.mispredictions[1],
                 short: 0.0,
                 sorted: 0.0,
                 // Each column of a block is one vector.
@@ -257,7 +258,7 @@ impl Structure {
         }
         let chunks = 12.0 * rows / LANES as f64;
         let [unsorted, near, far] = self.sorted;
-        let turning = rows * self.chunk_turns / LANES as f64;
+        let changes = rows * self.width_changes / LANES as f64;
         let sell = |sigma: usize, elements: f64, contiguous: f64, table: Option<usize>| {
             // Bytes of a value.
             let stored = match table {
@@ -286,7 +287,7 @@ impl Structure {
                 ),
                 family,
                 rows,
-                turns: if sigma > 1 { 0.0 } else { turning },
+                mispredictions: if sigma > 1 { 0.0 } else { changes },
                 short: 0.0,
                 sorted: if sigma > 1 { rows } else { 0.0 },
                 elements: nnz * (elements + contiguous),
@@ -324,7 +325,7 @@ impl Structure {
                 label: sell_symmetric::INFO.id.to_owned(),
                 family: Family::SellSymmetric,
                 rows,
-                turns: turning,
+                mispredictions: changes,
                 short: 0.0,
                 sorted: 0.0,
                 elements: nnz * upper,
@@ -348,7 +349,7 @@ impl Structure {
                 label: sell_tiles::INFO.id.to_owned(),
                 family: Family::SellTiles,
                 rows: nnz * self.runs,
-                turns: 0.0,
+                mispredictions: 0.0,
                 short: 0.0,
                 sorted: 0.0,
                 elements: nnz * padded,
@@ -379,7 +380,7 @@ impl Structure {
         let (rest_cost, rest) =
             way.rest.map_or((0.0, 0.0), |(family, rest)| (rates.cost(family).element, rest));
         let computing = way.rows * cost.row
-            + way.turns * rates.turn()
+            + way.mispredictions * rates.misprediction()
             + way.short * rates.short()
             + way.sorted * rates.sorted()
             + (way.elements - rest) * cost.element
@@ -389,7 +390,9 @@ impl Structure {
         let waiting = self.waiting(a, way, threads, rates);
         let of_windows = way.window.map_or(1.0, |window| largest_share(a.rows(), window, threads));
         let of_rows = if way.family.splits_long_rows() { 1.0 } else { balance };
-        let share = of_rows.max(of_windows) / threads as f64;
+        // More threads than the machine has are no faster.
+        let parallel = threads.min(rates.threads().max(1));
+        let share = of_rows.max(of_windows) / parallel as f64;
         let reading = of_windows * bytes / rates.read(bytes, threads);
         let planned = if way.coded { Family::SellCodes } else { way.family };
         let gathers = if way.looked_up > 0.0 { rates.cost(planned) } else { cost };
@@ -398,13 +401,14 @@ impl Structure {
             family if family.plans_in_parts() => threads,
             _ => 1,
         };
-        let parts = parts.clamp(1, rates.threads().max(1));
-        let converting = rates.planning(planned, way.rows.max(a.rows() as f64), a.nnz() as f64);
+        let parts = parts.clamp(1, parallel);
+        let rows = way.rows.max(a.rows() as f64);
+        let converting = rates.planning(planned, rows, a.nnz() as f64, parts);
         Prediction {
             label: label::<T>(way, gathers),
             threads,
-            seconds: rates.start(threads) + reading.max(computing * share) + waiting * share,
-            planning: converting / parts as f64 + way.made / rates.fresh(),
+            seconds: rates.start(threads) + reading.hypot(computing * share) + waiting * share,
+            planning: converting + way.made / rates.fresh(),
             bytes,
         }
     }
@@ -417,16 +421,9 @@ impl Structure {
         threads: usize,
         rates: &Rates,
     ) -> f64 {
-        let mut reach = way.reach.min((a.cols() * T::BYTES) as f64);
-        let mut elements = a.nnz() as f64 * self.lines;
-        if way.family == Family::SellTiles {
-            // Each row of a tile adds to an element of y somewhere in its band.
-            let bands = sell_tiles::bands(a.row_ptr(), threads).max(1);
-            reach += (a.rows().div_ceil(bands) * T::BYTES) as f64;
-            elements += way.rows;
-        } else {
-            reach = touched(reach, elements / threads as f64);
-        }
+        let elements = a.nnz() as f64 * self.lines;
+        let reach = way.reach.min((a.cols() * T::BYTES) as f64);
+        let reach = touched(reach, elements / threads as f64);
         let far = (rates.gather(reach, threads) - rates.near(threads)).max(0.0);
         elements * far
     }
@@ -538,7 +535,7 @@ impl Sums {
         } else {
             self.gathered += gathered;
         }
-        self.chunk_turns +=
+        self.width_changes +=
             usize::from(self.width.replace(width).is_some_and(|last| last != width));
         self.gathered += alone;
         if self.symmetric {
