@@ -33,9 +33,11 @@ const FAR: f64 = 2.0;
 const NEAR: f64 = 1.15;
 /// How far the model may be wrong about planning.
 const MOST_WRONG: f64 = 4.0;
-/// Products that planning may take, and seconds that it may take of products that are shorter. The fastest
-/// conversion by the model and what converts nothing are timed anyway.
-const PLANNING: f64 = 50.0;
+/// Products that planning may take by what is expected of it, so that it takes 50 where that is too little, and seconds that
+/// it may take of products that are shorter. The fastest conversion by the model and what converts nothing are timed anyway.
+const PLANNING: f64 = 40.0;
+/// Products that share planning in the order of the candidates: a plan that is raced for serves many more than it takes.
+const SERVED: f64 = 5.0 * PLANNING;
 const LEAST: f64 = 5e-3;
 
 pub(super) fn plan<'a, T: Scalar>(problem: Problem<'a, '_, T>) -> Planned<'a, T> {
@@ -209,12 +211,12 @@ fn candidates<T: Scalar>(ways: &[OnThreads]) -> Vec<Candidate<T>> {
 }
 
 /// The conversions that may be the fastest: first those that are near the best one by the model, last those that take far
-/// too long, each group in the order of what the model says of a product and its share of planning, as of two that are
-/// near one should leave time for the other. `ways` begins with the one straight from CSR.
+/// too long, each group in the order of what the model says of a product and its share of planning. `ways` begins with the
+/// one straight from CSR.
 fn entrants(ways: &[OnThreads]) -> Vec<&OnThreads> {
     let best = best(ways);
     let mut entrants: Vec<_> = ways[1..].iter().filter(|way| way.seconds() < FAR * best).collect();
-    let share = |way: &OnThreads| way.seconds() + way.all.planning / PLANNING;
+    let share = |way: &OnThreads| way.seconds() + way.all.planning / SERVED;
     let group = |way: &OnThreads| match () {
         () if way.all.planning > FAR * LEAST.max(PLANNING * best) => 2,
         () if way.seconds() < NEAR * best => 0,
@@ -508,15 +510,15 @@ mod tests {
         let order = |ways: &[OnThreads]| -> Vec<String> {
             entrants(ways).into_iter().map(|way| way.all.label.clone()).collect()
         };
-        // 5 % less for a product, half as much more for planning.
-        let ways = [way("csr", 10e-3, 0.0), way("tiles", 6.9e-3, 0.09), way("sell", 7.2e-3, 0.06)];
+        // 5 % less for a product, 2.5 times as much for planning.
+        let ways = [way("csr", 10e-3, 0.0), way("tiles", 6.9e-3, 0.15), way("sell", 7.2e-3, 0.06)];
         assert_eq!(order(&ways), ["sell", "tiles"]);
         let ways = [way("csr", 10e-3, 0.0), way("sell", 7.2e-3, 0.06), way("tiles", 6.0e-3, 0.09)];
         assert_eq!(order(&ways), ["tiles", "sell"]);
         // Unless it takes more than twice as long as all of planning may.
-        let ways = [way("csr", 10e-3, 0.0), way("sell", 7.2e-3, 0.06), way("tiles", 6.0e-3, 0.59)];
+        let ways = [way("csr", 10e-3, 0.0), way("sell", 7.2e-3, 0.06), way("tiles", 6.0e-3, 0.47)];
         assert_eq!(order(&ways), ["tiles", "sell"]);
-        let ways = [way("csr", 10e-3, 0.0), way("sell", 7.2e-3, 0.06), way("tiles", 6.0e-3, 0.61)];
+        let ways = [way("csr", 10e-3, 0.0), way("sell", 7.2e-3, 0.06), way("tiles", 6.0e-3, 0.49)];
         assert_eq!(order(&ways), ["sell", "tiles"]);
     }
 

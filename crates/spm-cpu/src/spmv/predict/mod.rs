@@ -344,6 +344,17 @@ mod tests {
         assert_eq!(three, one);
     }
 
+    /// Rows with the same columns have one list: planning it is not that of as many entries in rows of their own.
+    #[test]
+    fn rows_with_the_same_columns_are_planned_once() {
+        let planning = |name: &str| {
+            let a = matrix(name);
+            let predictions = predict(a.view(), 1, &Rates::typical());
+            predictions.of("csr-compact").unwrap().planning / a.nnz() as f64
+        };
+        assert!(planning("blocks[n=12,block=6]") < 0.5 * planning("stencil27[n=20]"));
+    }
+
     #[test]
     fn the_structure_decides_which_kernels_are_predicted() {
         let labels = |name| {

@@ -403,7 +403,9 @@ impl Structure {
         };
         let parts = parts.clamp(1, parallel);
         let rows = way.rows.max(a.rows() as f64);
-        let converting = rates.planning(planned, rows, a.nnz() as f64, parts);
+        // Of rows with equal columns one list is written.
+        let entries = if planned == Family::CsrCompact { way.indices } else { a.nnz() as f64 };
+        let converting = rates.planning(planned, rows, entries, parts);
         Prediction {
             label: label::<T>(way, gathers),
             threads,
