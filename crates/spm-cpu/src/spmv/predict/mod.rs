@@ -350,7 +350,7 @@ mod tests {
         let planning = |name: &str| {
             let a = matrix(name);
             let predictions = predict(a.view(), 1, &Rates::typical());
-            predictions.of("csr-compact").unwrap().planning / a.nnz() as f64
+            predictions.of("csr-compact[gather=scalar]").unwrap().planning / a.nnz() as f64
         };
         assert!(planning("blocks[n=12,block=6]") < 0.5 * planning("stencil27[n=20]"));
     }
