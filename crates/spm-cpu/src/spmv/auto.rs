@@ -33,10 +33,12 @@ const FAR: f64 = 2.0;
 const NEAR: f64 = 1.15;
 /// How far the model may be wrong about planning.
 const MOST_WRONG: f64 = 4.0;
-/// Products that planning may take by what is expected of it, so that it takes 50 where that is too little, and seconds that
-/// it may take of products that are shorter. The fastest conversion by the model and what converts nothing are timed anyway.
+/// Products that planning is expected to take at most, and seconds that it may take of products that are shorter. A fifth of
+/// the 50 that it may take is left for what takes longer than expected. The fastest conversion by the model and what converts
+/// nothing are timed anyway.
 const PLANNING: f64 = 40.0;
-/// Products that share planning in the order of the candidates: a plan that is raced for serves many more than it takes.
+/// Products that share planning in the order of the candidates. A plan that is raced for serves many more than its planning
+/// takes; but what is slow to plan and hardly faster should not take the time of all others.
 const SERVED: f64 = 5.0 * PLANNING;
 const LEAST: f64 = 5e-3;
 
