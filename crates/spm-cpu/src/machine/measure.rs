@@ -60,17 +60,8 @@ impl Rates {
         let of_csr = &costs[Family::Csr as usize];
         let (misprediction, short) = (branching(of_csr, 4), branching(of_csr, 2));
         let sorted = sorted(&costs[Family::SellGathered as usize]);
-        Self {
-            threads: threads.count(),
-            one,
-            all,
-            start,
-            misprediction,
-            short,
-            sorted,
-            fresh,
-            costs,
-        }
+        let threads = threads.count();
+        Self { threads, one, all, start, misprediction, short, sorted, fresh, costs }
     }
 }
 

@@ -386,19 +386,10 @@ impl FromStr for Rates {
             let vector_gather = gather > 0.0;
             *cost = Cost { row, element, index, plan_start, plan_row, plan, vector_gather };
         }
-        let rates = Self {
-            threads: threads as usize,
-            one,
-            all,
-            start,
-            misprediction,
-            short,
-            sorted,
-            fresh,
-            costs,
-        };
+        let threads = threads as usize;
+        let rates = Self { threads, one, all, start, misprediction, short, sorted, fresh, costs };
         let divisors = rates.one.read.iter().chain(&rates.all.read).chain([&rates.fresh]);
-        if threads < 1.0 || divisors.into_iter().any(|&read| read < 1.0) || lines.next().is_some() {
+        if threads < 1 || divisors.into_iter().any(|&read| read < 1.0) || lines.next().is_some() {
             let expected = "threads, bandwidths and no further line".to_owned();
             return Err(ParseRatesError { expected });
         }
