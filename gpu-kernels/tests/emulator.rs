@@ -481,11 +481,15 @@ fn the_order_of_threads_depends_on_the_seed_and_on_nothing_else() {
 
 #[test]
 fn a_stream_is_held_for_so_many_nanoseconds() {
-    let held = |nanoseconds| {
+    let emulator = Emulator::default();
+    let gate = emulator.alloc_from(&[0u32]);
+    let held = |nanoseconds, open| {
         let start = thread::global_timer();
-        Emulator::default().launch::<Hold>(1, 1, 0, Hold { nanoseconds }).unwrap();
+        emulator.launch::<Hold>(1, 1, 0, Hold { nanoseconds, open }).unwrap();
         thread::global_timer().wrapping_sub(start)
     };
-    assert!(held(50_000) >= 50_000);
-    assert!(held(0) >= 1000);
+    assert!(held(50_000, gate.ptr()) >= 50_000);
+    assert!(held(0, gate.ptr()) >= 1000);
+    gate.write(&[1]);
+    assert!((1000..50_000).contains(&held(50_000, gate.ptr())));
 }

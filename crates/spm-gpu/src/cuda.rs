@@ -16,6 +16,7 @@ use crate::info::DeviceInfo;
 use crate::pool::Pool;
 use crate::ptx;
 use crate::stream::{IdleStreams, Readers};
+use crate::timing::HoldWords;
 
 /// Dynamic shared memory that a launch may have without opting in.
 const SHARED_WITHOUT_OPT_IN: u32 = 48 * 1024;
@@ -29,6 +30,7 @@ pub(crate) struct Cuda {
     pool: Pool,
     readers: OnceLock<Readers>,
     idle_streams: IdleStreams,
+    hold_words: HoldWords,
     device: sys::CUdevice,
     context: Context,
 }
@@ -67,8 +69,8 @@ impl Cuda {
         let context = Context::new(device).map_err(|e| from_cust("cuDevicePrimaryCtxRetain", e))?;
         let (pool, device) = (Pool::new(), device.as_raw());
         let (functions, readers) = (Mutex::default(), OnceLock::new());
-        let idle_streams = IdleStreams::default();
-        Ok(Self { functions, pool, readers, idle_streams, device, context })
+        let (idle_streams, hold_words) = (IdleStreams::default(), HoldWords::default());
+        Ok(Self { functions, pool, readers, idle_streams, hold_words, device, context })
     }
 
     /// The context of the driver, which devices with one ordinal share.
@@ -115,6 +117,11 @@ impl Cuda {
     /// Streams that steps of planning take turns in.
     pub(crate) fn idle_streams(&self) -> &IdleStreams {
         &self.idle_streams
+    }
+
+    /// Words that hold streams while candidates are timed.
+    pub(crate) fn hold_words(&self) -> &HoldWords {
+        &self.hold_words
     }
 
     /// The pool of device memory.

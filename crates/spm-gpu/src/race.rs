@@ -9,7 +9,7 @@ use crate::memory::DeviceBuffer;
 use crate::plan::{BoxedPlan, DeviceProductPlan, DeviceScalar};
 use crate::problem::{DeviceProblem, Planned};
 use crate::stream::Stream;
-use crate::timing::Clock;
+use crate::timing::{Batches, Clock};
 
 /// A plan that `auto` has chosen.
 pub(crate) struct Chosen<T> {
@@ -112,8 +112,17 @@ impl<T: DeviceScalar> Candidate<T> {
     }
 }
 
-/// Seconds of a candidate by the clock, given those of the best one so far.
-pub(crate) type Timed<T> = fn(&mut Clock<T>, f64, &mut BoxedPlan<T>) -> Result<f64, GpuError>;
+/// Seconds of a plan by the clock, given those of the best one so far.
+pub(crate) type Timing<T> = fn(&mut Clock<T>, f64, &mut BoxedPlan<T>) -> Result<f64, GpuError>;
+
+/// How the plans of a race are timed.
+#[derive(Debug, Clone, Copy)]
+pub(crate) enum Timed<T> {
+    /// All alike, the first two of them together.
+    Alike(Batches),
+    /// Each by itself.
+    Each(Timing<T>),
+}
 
 /// The comparison of plans for one problem. A plan that is never compared is never timed. Of plans with the same time the
 /// last one wins: on the emulator all have, and the last candidate moves the fewest bytes.
@@ -177,11 +186,15 @@ impl<'a, T: DeviceScalar> Race<'a, T> {
     }
 
     fn compare(&mut self, label: String, mut plan: BoxedPlan<T>) -> Result<(), PlanError> {
+        let together = self.seconds_beside_first(&mut plan);
         let Some((least, _)) = self.best() else {
             self.best = Some(Entrant { plan, label, seconds: None });
             return Ok(());
         };
-        let seconds = self.seconds(least, &mut plan)?;
+        let seconds = match together {
+            Some(seconds) => seconds,
+            None => self.seconds(least, &mut plan)?,
+        };
         // Without memory for the clock's operands the first candidate is taken.
         if seconds <= least && seconds.is_finite() {
             self.best = Some(Entrant { plan, label, seconds: Some(seconds) });
@@ -189,23 +202,30 @@ impl<'a, T: DeviceScalar> Race<'a, T> {
         Ok(())
     }
 
+    /// Seconds of a plan, timed together with the first one, if that has not been timed and all are timed alike. If one of
+    /// both fails, neither has a time.
+    fn seconds_beside_first(&mut self, plan: &mut BoxedPlan<T>) -> Option<f64> {
+        let Timed::Alike(batches) = self.time else { return None };
+        let first = self.best.as_mut().filter(|first| first.seconds.is_none())?;
+        let clock = clock(&mut self.clock, self.problem, plan).ok()?;
+        let seconds = match clock {
+            Some(clock) => clock.times(batches, [&mut first.plan, plan]).ok()?,
+            None => [f64::INFINITY; 2],
+        };
+        first.seconds = Some(seconds[0]);
+        Some(seconds[1])
+    }
+
     /// Seconds of a plan by the clock, given those of the best one so far; infinity without memory for the clock's
     /// operands.
     fn seconds(&mut self, least: f64, plan: &mut BoxedPlan<T>) -> Result<f64, PlanError> {
-        let clock = match &mut self.clock {
-            Some(clock) => clock,
-            none => {
-                let ((rows, cols), k) = (plan.shape(), self.problem.dense.k);
-                match Clock::new(plan.device(), cols * k, rows * k) {
-                    Ok(clock) => none.insert(clock),
-                    Err(GpuError::OverBudget(_) | GpuError::OutOfMemory { .. }) => {
-                        return Ok(f64::INFINITY);
-                    }
-                    Err(error) => return Err(error.into()),
-                }
-            }
+        let Some(clock) = clock(&mut self.clock, self.problem, plan)? else {
+            return Ok(f64::INFINITY);
         };
-        Ok((self.time)(clock, least, plan)?)
+        Ok(match self.time {
+            Timed::Alike(batches) => clock.time(batches, plan)?,
+            Timed::Each(time) => time(clock, least, plan)?,
+        })
     }
 
     /// The plan of the fastest candidate.
@@ -218,4 +238,21 @@ impl<'a, T: DeviceScalar> Race<'a, T> {
             (None, refused) => Err(refused.expect("there are candidates for every matrix")),
         }
     }
+}
+
+/// The clock, created for the first plan; `None` without memory for its operands.
+fn clock<'c, T: DeviceScalar>(
+    clock: &'c mut Option<Clock<T>>,
+    problem: DeviceProblem<'_, T>,
+    plan: &BoxedPlan<T>,
+) -> Result<Option<&'c mut Clock<T>>, GpuError> {
+    if clock.is_none() {
+        let ((rows, cols), k) = (plan.shape(), problem.dense.k);
+        match Clock::new(plan.device(), cols * k, rows * k) {
+            Ok(new) => *clock = Some(new),
+            Err(GpuError::OverBudget(_) | GpuError::OutOfMemory { .. }) => return Ok(None),
+            Err(error) => return Err(error),
+        }
+    }
+    Ok(clock.as_mut())
 }

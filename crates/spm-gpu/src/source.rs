@@ -8,7 +8,8 @@ use spm_formats::kernel::PlanError;
 use spm_formats::{CsrView, MemoryBudget};
 
 use crate::convert::{
-    BsrBlocks, BsrOptions, DeviceBsr, DeviceDictionary, RowStats, Survey, ValueStats, detect_blocks,
+    BsrBlocks, BsrOptions, DeviceBsr, DeviceDictionary, DiagonalSample, RowStats, Survey,
+    ValueStats, detect_blocks,
 };
 use crate::device::Device;
 use crate::error::GpuError;
@@ -27,6 +28,8 @@ pub(crate) struct Source<T> {
     values: OnceCell<ValueStats<T>>,
     /// See [`Source::blocks`].
     blocks: OnceCell<Option<DetectedBlocks>>,
+    /// See [`Source::diagonals`].
+    diagonals: OnceCell<Option<DiagonalSample>>,
     /// See [`Source::dictionary`].
     dictionary: OnceCell<Option<DeviceDictionary<T>>>,
     /// The row pointers in host memory, for kernels that split rows there.
@@ -35,6 +38,11 @@ pub(crate) struct Source<T> {
     sell: RefCell<Option<(usize, Arc<DeviceSell<T>>)>>,
     /// The last conversion to BSR with one thread for each block row, for plans that share it.
     bsr: RefCell<Option<Arc<DeviceBsr<T>>>>,
+}
+
+/// What is known already, or a place for it.
+fn known<V>(value: Option<V>) -> OnceCell<V> {
+    value.map_or_else(OnceCell::new, OnceCell::from)
 }
 
 /// Looks at a matrix; not at its values where the plan is for new ones.
@@ -48,11 +56,8 @@ impl<T: DeviceScalar> Source<T> {
         look: Look<T>,
     ) -> Result<Self, PlanError> {
         check_counts((csr.rows(), csr.cols()), csr.entries())?;
-        let Survey { rows: stats, values, blocks } = look(&csr, new_values)?;
-        let (values, blocks) = (
-            values.map_or_else(OnceCell::new, OnceCell::from),
-            blocks.map_or_else(OnceCell::new, OnceCell::from),
-        );
+        let Survey { rows: stats, values, blocks, diagonals } = look(&csr, new_values)?;
+        let (values, blocks, diagonals) = (known(values), known(blocks), known(diagonals));
         let (dictionary, row_ptr) = (OnceCell::new(), OnceCell::new());
         let (sell, bsr) = (RefCell::default(), RefCell::default());
         Ok(Self {
@@ -62,6 +67,7 @@ impl<T: DeviceScalar> Source<T> {
             is_shared,
             values,
             blocks,
+            diagonals,
             dictionary,
             row_ptr,
             sell,
@@ -107,6 +113,15 @@ impl<T: DeviceScalar> Source<T> {
         }
         let blocks = detect_blocks(&self.csr)?;
         Ok(*self.blocks.get_or_init(|| blocks))
+    }
+
+    /// The diagonals of some rows, if they are few, looked for at the first call.
+    pub(crate) fn diagonals(&self) -> Result<Option<DiagonalSample>, PlanError> {
+        if let Some(&sample) = self.diagonals.get() {
+            return Ok(sample);
+        }
+        let sample = DiagonalSample::of(&self.csr)?;
+        Ok(*self.diagonals.get_or_init(|| sample))
     }
 
     /// The distinct values where a byte numbers them, looked for at the first call; nothing for a plan for new values.

@@ -1,13 +1,17 @@
 //! Times of kernels by CUDA events.
 
-use std::sync::{Arc, Condvar, Mutex, PoisonError};
+use std::sync::atomic::{AtomicU32, Ordering};
+use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
+use cust::memory::LockedBuffer;
 use spm_formats::timing::{Sampling, Timing};
+use spm_gpu_kernels::device::DevicePtr;
 use spm_gpu_kernels::timing as kernels;
 
-use crate::device::Device;
-use crate::error::GpuError;
+use crate::cuda::Cuda;
+use crate::device::{Backend, Device};
+use crate::error::{GpuError, from_cust};
 use crate::launch::Launch;
 use crate::memory::DeviceBuffer;
 use crate::plan::{BoxedPlan, DeviceScalar};
@@ -94,38 +98,95 @@ pub fn time_after(
     })
 }
 
-/// Holds a stream as [`Gate`] does, by a kernel that runs for some time: a launch, where the thread of a host function
-/// takes 20 to 80 us. The mark behind a kernel may come late; batches are compared with each other only.
+/// Holds a stream as [`Gate`] does, by a kernel that looks at a word of the host: a launch, where the thread of a host
+/// function takes 20 to 80 us. The mark behind a kernel may come late; batches are compared with each other only.
 #[derive(Debug)]
 struct Hold {
-    /// How long the kernel runs.
-    time: Duration,
+    device: Device,
+    /// Nothing on the emulator, where nothing is held.
+    word: Option<HoldWord>,
 }
 
 impl Hold {
-    /// Of the first batch. The host launches one in less time, or it is launched again.
-    const FIRST: Duration = Duration::from_micros(30);
-    /// Times what a batch took that the next one is held.
-    const MARGIN: f64 = 1.25;
+    fn new(device: &Device) -> Result<Self, GpuError> {
+        let word = match device.backend() {
+            Backend::Cuda(cuda) => Some(cuda.hold_words().take_or_new(cuda)?),
+            Backend::Emulator(_) => None,
+        };
+        Ok(Self { device: device.clone(), word })
+    }
 
     /// Puts into the stream what `enqueue` does, complete before it begins, and waits for it.
     fn around(
         &mut self,
         stream: &Stream,
-        mut enqueue: impl FnMut() -> Result<(), GpuError>,
+        enqueue: impl FnOnce() -> Result<(), GpuError>,
     ) -> Result<(), GpuError> {
-        loop {
-            let (before, hold) = (Instant::now(), self.time.min(HOLD));
-            let args = kernels::Hold { nanoseconds: hold.as_nanos() as u32 };
-            // SAFETY: no arrays.
-            unsafe { stream.device().launch::<kernels::Hold>(Launch::new(1, 1), stream, args)? };
-            enqueue()?;
-            let host = before.elapsed();
-            stream.synchronize()?;
-            self.time = host.mul_f64(Self::MARGIN);
-            if host <= hold || hold == HOLD {
-                return Ok(());
-            }
+        if let Some(word) = &mut self.word {
+            word.set(0);
+            let args = kernels::Hold { nanoseconds: HOLD.as_nanos() as u32, open: word.ptr() };
+            // SAFETY: the word lives until the stream has been waited for below, and longer where that fails: the
+            // driver frees no memory that a kernel uses, and another one's word may be set at any time.
+            unsafe { self.device.launch::<kernels::Hold>(Launch::new(1, 1), stream, args)? };
+        }
+        let enqueued = enqueue();
+        if let Some(word) = &mut self.word {
+            word.set(1);
+        }
+        stream.synchronize()?;
+        enqueued
+    }
+}
+
+impl Drop for Hold {
+    fn drop(&mut self) {
+        if let (Backend::Cuda(cuda), Some(word)) = (self.device.backend(), self.word.take()) {
+            cuda.hold_words().put(word);
+        }
+    }
+}
+
+/// A word of page-locked memory that kernels of a device read while the host writes it.
+#[derive(Debug)]
+pub(crate) struct HoldWord(LockedBuffer<u32>);
+
+impl HoldWord {
+    fn ptr(&self) -> DevicePtr<u32> {
+        // SAFETY: one word, at the same address on the device; its user keeps it.
+        unsafe { DevicePtr::from_raw(self.0.as_ptr().addr() as u64) }
+    }
+
+    fn set(&mut self, word: u32) {
+        // SAFETY: a live, aligned word, which the host reads and writes here only.
+        unsafe { AtomicU32::from_ptr(self.0.as_mut_ptr()) }.store(word, Ordering::Release);
+    }
+}
+
+/// Words of a device that nothing is held by: to allocate one takes longer than a batch.
+#[derive(Debug, Default)]
+pub(crate) struct HoldWords(Mutex<Vec<HoldWord>>);
+
+impl HoldWords {
+    /// As many as threads plan at once, mostly.
+    const MOST: usize = 4;
+
+    fn words(&self) -> MutexGuard<'_, Vec<HoldWord>> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn take_or_new(&self, cuda: &Cuda) -> Result<HoldWord, GpuError> {
+        if let Some(word) = self.words().pop() {
+            return Ok(word);
+        }
+        cuda.make_current()?;
+        let word = LockedBuffer::new(&0, 1).map_err(|e| from_cust("cuMemAllocHost", e))?;
+        Ok(HoldWord(word))
+    }
+
+    fn put(&self, word: HoldWord) {
+        let mut words = self.words();
+        if words.len() < Self::MOST {
+            words.push(word);
         }
     }
 }
@@ -135,86 +196,132 @@ pub(crate) struct Clock<T> {
     x: DeviceBuffer<T>,
     y: DeviceBuffer<T>,
     stream: Stream,
-    /// Before and after a batch.
-    events: (Event, Event),
+    /// Before and after a batch of each plan.
+    marks: [(Event, Event); MOST_PLANS],
     hold: Hold,
     /// Whether a batch was launched no faster than it ran: the next candidates' will be, too.
     host_bound: bool,
+}
+
+/// Plans that are timed at once, at most.
+const MOST_PLANS: usize = 2;
+
+/// What a batch takes on the device, and its launches on the host.
+#[derive(Debug, Clone, Copy)]
+struct BatchTime {
+    device: Duration,
+    host: Duration,
 }
 
 impl<T: DeviceScalar> Clock<T> {
     /// With operands of these lengths.
     pub(crate) fn new(device: &Device, x: usize, y: usize) -> Result<Self, GpuError> {
         let (x, y) = (DeviceBuffer::zeroed(device, x)?, DeviceBuffer::uninitialized(device, y)?);
-        let (stream, events) =
-            (Stream::of_planning(device)?, (Event::new(device)?, Event::new(device)?));
-        let hold = Hold { time: Hold::FIRST };
-        Ok(Self { x, y, stream, events, hold, host_bound: false })
+        let stream = Stream::of_planning(device)?;
+        let mark = || Ok::<_, GpuError>((Event::new(device)?, Event::new(device)?));
+        let marks = [mark()?, mark()?];
+        Ok(Self { x, y, stream, marks, hold: Hold::new(device)?, host_bound: false })
     }
 
-    /// Seconds of a product: of a batch in a row, behind the warm-up that they wait for, and the least
-    /// of the batches. Without the host's part this takes a fraction of the time that [`time`] takes; a
-    /// batch that the host launches no faster than it runs is timed again, held until it is launched as a whole, as
-    /// are those of all later plans; so is the first one if the device's rates, once they are known, say that it takes less than its launches.
+    /// Seconds of a product of each plan: of a batch in a row, the least of the batches. Batches of all plans are waited
+    /// for together. Without the host's part this takes a fraction of the time that [`time`] takes; batches that the host
+    /// launches no faster than they run are timed again, held until they are launched as a whole, as
+    /// are those of all later plans; so are the first ones if the device's rates, once they are known, say that a product takes less than its launches.
     /// On the emulator nothing runs, and the time is what its device says
     /// ([`EmulatedDevice::seconds`](crate::EmulatedDevice::seconds)).
+    pub(crate) fn times<const N: usize>(
+        &mut self,
+        batches: Batches,
+        mut plans: [&mut BoxedPlan<T>; N],
+    ) -> Result<[f64; N], GpuError> {
+        const { assert!(0 < N && N <= MOST_PLANS) };
+        let device = self.stream.device().clone();
+        if device.is_emulated() {
+            return Ok([(); N].map(|()| device.emulated_seconds().unwrap_or_default()));
+        }
+        let (mut least, mut total) = ([Duration::MAX; N], [Duration::ZERO; N]);
+        for batch in 0..batches.most {
+            if batch > 0 && (self.host_bound || total.iter().all(|of| *of >= batches.min_time)) {
+                break;
+            }
+            let launches = self.warm_up(batches, &mut plans)?;
+            let is_shorter = |(plan, launch): (&&mut BoxedPlan<T>, &Duration)| {
+                let bytes = plan.footprint().bytes_moved;
+                let rates = device.known_rates();
+                let expected = rates.and_then(|rates| rates.time(bytes, device.info().l2_bytes));
+                expected.is_some_and(|expected| expected < *launch)
+            };
+            self.host_bound |= batches.held || plans.iter().zip(&launches).any(is_shorter);
+            let times = self.batch(batches, &mut plans)?;
+            for i in 0..N {
+                least[i] = least[i].min(times[i].device);
+                total[i] += times[i].device;
+            }
+            let waited = |of: &BatchTime| of.device < of.host.mul_f64(HOST_BOUND);
+            if !self.host_bound && times.iter().any(waited) {
+                self.host_bound = true;
+                self.warm_up(batches, &mut plans)?;
+                let times = self.batch(batches, &mut plans)?;
+                for i in 0..N {
+                    least[i] = least[i].min(times[i].device);
+                }
+            }
+        }
+        Ok(least.map(|least| least.as_secs_f64() / batches.runs as f64))
+    }
+
+    /// The same of one plan.
     pub(crate) fn time(
         &mut self,
         batches: Batches,
         plan: &mut BoxedPlan<T>,
     ) -> Result<f64, GpuError> {
-        let device = self.stream.device();
-        if let Some(seconds) = device.emulated_seconds() {
-            return Ok(seconds);
-        }
-        let bytes = plan.footprint().bytes_moved;
-        let expected =
-            device.known_rates().and_then(|rates| rates.time(bytes, device.info().l2_bytes));
-        let is_shorter = |launch| expected.is_some_and(|expected| expected < launch);
-        let (mut least, mut total) = (Duration::MAX, Duration::ZERO);
-        for batch in 0..batches.most {
-            if batch > 0 && (self.host_bound || total >= batches.min_time) {
-                break;
-            }
-            let launch = self.warm_up(batches, plan)?;
-            self.host_bound |= batches.held || is_shorter(launch);
-            let (elapsed, host) = self.batch(batches, plan)?;
-            least = least.min(elapsed);
-            total += elapsed;
-            if !self.host_bound && elapsed.as_secs_f64() < HOST_BOUND * host.as_secs_f64() {
-                self.host_bound = true;
-                self.warm_up(batches, plan)?;
-                least = least.min(self.batch(batches, plan)?.0);
-            }
-        }
-        Ok(least.as_secs_f64() / batches.runs as f64)
+        self.times(batches, [plan]).map(|[seconds]| seconds)
     }
 
-    /// What a launch takes on the host. The first one of a kernel compiles it: not while the stream is held.
-    fn warm_up(&mut self, batches: Batches, plan: &mut BoxedPlan<T>) -> Result<Duration, GpuError> {
-        let before = Instant::now();
-        for _ in 0..batches.warm_up {
-            plan.launch(&self.x, &mut self.y, &self.stream)?;
-        }
-        Ok(before.elapsed() / batches.warm_up as u32)
-    }
-
-    /// The time of a batch on the device, and that of its launches on the host.
-    fn batch(
+    /// What a launch of each plan takes on the host; the first plan is launched last. The first launch of a kernel compiles
+    /// it: not while the stream is held.
+    fn warm_up<const N: usize>(
         &mut self,
         batches: Batches,
-        plan: &mut BoxedPlan<T>,
-    ) -> Result<(Duration, Duration), GpuError> {
-        let Self { x, y, stream, events: (start, stop), hold, host_bound, .. } = self;
-        let mut host = Duration::ZERO;
-        let mut enqueue = || {
-            start.record(stream)?;
+        plans: &mut [&mut BoxedPlan<T>; N],
+    ) -> Result<[Duration; N], GpuError> {
+        let mut launches = [Duration::ZERO; N];
+        for (plan, launch) in plans.iter_mut().zip(&mut launches).rev() {
             let before = Instant::now();
-            for _ in 0..batches.runs {
-                plan.launch(x, y, stream)?;
+            for _ in 0..batches.warm_up {
+                plan.launch(&self.x, &mut self.y, &self.stream)?;
             }
-            host = before.elapsed();
-            stop.record(stream)
+            *launch = before.elapsed() / batches.warm_up as u32;
+        }
+        Ok(launches)
+    }
+
+    /// The times of a batch of each plan.
+    fn batch<const N: usize>(
+        &mut self,
+        batches: Batches,
+        plans: &mut [&mut BoxedPlan<T>; N],
+    ) -> Result<[BatchTime; N], GpuError> {
+        let Self { x, y, stream, marks, hold, host_bound } = self;
+        let mut host = [Duration::ZERO; N];
+        let moved: u64 = plans.iter().map(|plan| plan.footprint().bytes_moved).sum();
+        // The plans before have driven this one's matrix out of the near half of the cache.
+        let cold = moved > stream.device().info().l2_bytes / 2;
+        let mut enqueue = || {
+            for (i, plan) in plans.iter_mut().enumerate() {
+                if i > 0 && cold {
+                    plan.launch(x, y, stream)?;
+                }
+                marks[i].0.record(stream)?;
+                let before = Instant::now();
+                for _ in 0..batches.runs {
+                    plan.launch(x, y, stream)?;
+                }
+                host[i] = before.elapsed();
+                marks[i].1.record(stream)?;
+            }
+            Ok(())
         };
         if *host_bound {
             hold.around(stream, enqueue)?;
@@ -222,7 +329,11 @@ impl<T: DeviceScalar> Clock<T> {
             enqueue()?;
             stream.synchronize()?;
         }
-        Ok((stop.elapsed_since(start)?, host))
+        let mut times = [BatchTime { device: Duration::ZERO, host: Duration::ZERO }; N];
+        for (time, ((start, stop), host)) in times.iter_mut().zip(marks.iter().zip(host)) {
+            *time = BatchTime { device: stop.elapsed_since(start)?, host };
+        }
+        Ok(times)
     }
 }
 

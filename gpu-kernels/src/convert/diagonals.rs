@@ -12,48 +12,110 @@ pub const DIAGONAL_TABLE: u32 = 64;
 /// together has this offset.
 pub const NO_DIAGONAL: u32 = 1 << 31;
 
+/// Whether the columns of a row ascend and its diagonals fit into a table of [`DIAGONAL_TABLE`] places. `claim` gives
+/// a distance a place where that is free, and returns what was there.
+#[inline(always)]
+fn fit(
+    row: u32,
+    row_ptr: DevicePtr<u32>,
+    col_ind: DevicePtr<u32>,
+    claim: impl Fn(u32, u32) -> u32,
+) -> bool {
+    let end = row_ptr.load(row + 1);
+    let mut before = None;
+    for entry in row_ptr.load(row)..end {
+        let column = col_ind.load(entry);
+        let ascends = before.is_none_or(|before| before < column);
+        before = Some(column);
+        let distance = column.wrapping_sub(row);
+        // Fibonacci hashing: places far apart for neighbours.
+        let mut place = distance.wrapping_mul(0x9e37_79b9) >> 26;
+        let mut tried = 0;
+        let mut found = false;
+        while !found && tried < DIAGONAL_TABLE {
+            let seen = claim(place, distance);
+            found = seen == distance || seen == NO_DIAGONAL;
+            place = (place + 1) % DIAGONAL_TABLE;
+            tried += 1;
+        }
+        if !(ascends && found) {
+            return false;
+        }
+    }
+    true
+}
+
+/// Rows that [`SampleDiagonals`] looks at, at most.
+pub const DIAGONAL_SAMPLE: u32 = 256;
+
+/// Pairs of words of a table and what is behind it.
+pub const DIAGONAL_PAIRS: u32 = DIAGONAL_TABLE / 2 + 1;
+
+/// Table of [`SampleDiagonals`], with the words behind it, and the memory that it takes.
+#[inline(always)]
+fn sample_table() -> (SharedArray<u32>, Pool) {
+    let mut pool = Pool::new();
+    (pool.array(2 * DIAGONAL_PAIRS), pool)
+}
+
+/// Shared memory of [`SampleDiagonals`].
+pub fn diagonal_sample_shared_bytes() -> u32 {
+    sample_table().1.bytes()
+}
+
 kernel! {
-    /// Which diagonals have entries: their distances, column - row, in any place of `table`, which
-    /// has [`DIAGONAL_TABLE`] of them, all [`NO_DIAGONAL`] before. The word behind the table becomes
-    /// 1 where that is too few, or the columns of a row do not ascend; then nothing is looked at any more. Rows and
-    /// columns are less than 2^31. Of the rows every `stride`-th is looked at. Grid: at least one thread for each of
-    /// them.
-    pub fn convert_find_diagonals(
+    /// The diagonals of every `stride`-th row, [`DIAGONAL_SAMPLE`] of them at most, as [`FindDiagonals`] writes them: a
+    /// table, the word behind it and another one, in pairs. Rows and columns are less than 2^31. Grid: one block of as
+    /// many threads.
+    pub fn convert_sample_diagonals(
         rows: u32,
         stride: u32,
         row_ptr: DevicePtr<u32>,
         col_ind: DevicePtr<u32>,
+        seen: DevicePtrMut<[u32; 2]>,
+    ) {
+        let (table, _) = sample_table();
+        let thread = thread::thread_idx_x();
+        if thread < 2 * DIAGONAL_PAIRS {
+            table.store(thread, if thread < DIAGONAL_TABLE { NO_DIAGONAL } else { 0 });
+        }
+        thread::sync_threads();
+        let row = u64::from(thread) * u64::from(stride);
+        let claim =
+            |place, distance| table.atomic_compare_exchange(place, NO_DIAGONAL, distance);
+        if row < u64::from(rows) && !fit(row as u32, row_ptr, col_ind, claim) {
+            table.atomic_exchange(DIAGONAL_TABLE, 1);
+        }
+        thread::sync_threads();
+        if thread < DIAGONAL_PAIRS {
+            seen.store(thread, [table.load(2 * thread), table.load(2 * thread + 1)]);
+        }
+    }
+    as SampleDiagonals
+}
+
+kernel! {
+    /// Which diagonals have entries: their distances, column - row, in any place of `table`, which
+    /// has [`DIAGONAL_TABLE`] of them, before [`NO_DIAGONAL`] or those of some rows: all threads at once would wait for
+    /// each other at free places. The word behind the table becomes
+    /// 1 where that is too few, or the columns of a row do not ascend; then nothing is looked at any more. Rows and
+    /// columns are less than 2^31. Grid: at least one thread for each row.
+    pub fn convert_find_diagonals(
+        rows: u32,
+        row_ptr: DevicePtr<u32>,
+        col_ind: DevicePtr<u32>,
         table: DevicePtrMut<u32>,
     ) {
-        let row = u64::from(thread::index_1d()) * u64::from(stride);
-        if row >= u64::from(rows) || table.load(DIAGONAL_TABLE) != 0 {
+        let row = thread::index_1d();
+        if row >= rows || table.load(DIAGONAL_TABLE) != 0 {
             return;
         }
-        let row = row as u32;
-        let end = row_ptr.load(row + 1);
-        let mut before = None;
-        for entry in row_ptr.load(row)..end {
-            let column = col_ind.load(entry);
-            let ascends = before.is_none_or(|before| before < column);
-            before = Some(column);
-            let distance = column.wrapping_sub(row);
-            // Fibonacci hashing: places far apart for neighbours.
-            let mut place = distance.wrapping_mul(0x9e37_79b9) >> 26;
-            let mut tried = 0;
-            let mut found = false;
-            while !found && tried < DIAGONAL_TABLE {
-                let mut seen = table.load(place);
-                if seen == NO_DIAGONAL {
-                    seen = table.atomic_compare_exchange(place, NO_DIAGONAL, distance);
-                }
-                found = seen == distance || seen == NO_DIAGONAL;
-                place = (place + 1) % DIAGONAL_TABLE;
-                tried += 1;
-            }
-            if !(ascends && found) {
-                table.store(DIAGONAL_TABLE, 1);
-                return;
-            }
+        let claim = |place, distance| match table.load(place) {
+            NO_DIAGONAL => table.atomic_compare_exchange(place, NO_DIAGONAL, distance),
+            seen => seen,
+        };
+        if !fit(row, row_ptr, col_ind, claim) {
+            table.store(DIAGONAL_TABLE, 1);
         }
     }
     as FindDiagonals

@@ -25,8 +25,9 @@ mod host {
         ColumnBlockEntriesSingle,
     };
     pub use super::diagonals::{
-        DIAGONAL_BLOCK, DIAGONAL_TABLE, DiagonalPlaces, DiagonalPlacesSingle, FindDiagonals,
-        NO_DIAGONAL, diagonal_shared_bytes,
+        DIAGONAL_BLOCK, DIAGONAL_PAIRS, DIAGONAL_SAMPLE, DIAGONAL_TABLE, DiagonalPlaces,
+        DiagonalPlacesSingle, FindDiagonals, NO_DIAGONAL, SampleDiagonals,
+        diagonal_sample_shared_bytes, diagonal_shared_bytes,
     };
     pub use super::dictionary::{FindValues, NO_VALUE, VALUE_TABLE};
     pub use super::ell_columns::EllColumns;

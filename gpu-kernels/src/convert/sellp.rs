@@ -181,7 +181,7 @@ fn columns_of(group: u32, mine: LaneEntries, col_ind: DevicePtr<u32>) -> [u32; 4
 }
 
 kernel! {
-    /// How columns are stored, and four measures of each chunk, `chunks` words for each: stored
+    /// How columns are stored, and four measures of each chunk, `chunks` words for each, and a 0 behind them: stored
     /// elements of a lane rounded up to a multiple of `round` (1 or 4), groups of four bases, 128-byte
     /// units that offsets take, and those that fill words take. With `compact` 0 columns stay 32 bits
     /// wide, with `diagonals` 0, as sorted rows need, no stored elements are by diagonal; x has 32 columns less
@@ -253,6 +253,9 @@ kernel! {
             measures.store(2 * chunks + chunk, units);
             measures.store(3 * chunks + chunk, fills);
             modes.store(chunk, mode);
+            if chunk == 0 {
+                measures.store(4 * chunks, 0);
+            }
         }
     }
     as SellpMeasure

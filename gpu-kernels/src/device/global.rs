@@ -3,7 +3,7 @@
 use core::fmt;
 use core::marker::PhantomData;
 
-use super::backend::{Access, AccessIf};
+use super::backend::{self, Access, AccessIf};
 use super::{Element, Index};
 
 /// An array that no thread writes during the launch: its loads go through the read-only path
@@ -123,6 +123,14 @@ impl<T: Element> DevicePtr<T> {
     #[inline(always)]
     pub fn byte_offset(self, bytes: u64) -> Self {
         Self(self.0.wrapping_add(bytes), PhantomData)
+    }
+}
+
+impl DevicePtr<u32> {
+    /// Element `index` of memory that the host may write meanwhile (`ld.relaxed.sys`).
+    #[inline(always)]
+    pub fn load_system(self, index: impl Index) -> u32 {
+        backend::load_system(self.address(index))
     }
 }
 

@@ -4,23 +4,71 @@ use std::sync::Arc;
 
 use spm_formats::kernel::PlanError;
 use spm_gpu_kernels::convert::{
-    DIAGONAL_BLOCK, DIAGONAL_TABLE, DiagonalPlaces, DiagonalPlacesSingle, FindDiagonals,
-    NO_DIAGONAL, diagonal_shared_bytes,
+    DIAGONAL_BLOCK, DIAGONAL_PAIRS, DIAGONAL_SAMPLE, DIAGONAL_TABLE, DiagonalPlaces,
+    DiagonalPlacesSingle, FindDiagonals, NO_DIAGONAL, SampleDiagonals,
+    diagonal_sample_shared_bytes, diagonal_shared_bytes,
 };
 use spm_gpu_kernels::spmv::MOST_DIAGONALS;
 
+use super::stats::{Pairs, seen};
 use super::{COMPRESSED, DeviceReducedValues, NEW_VALUES, threads};
 use crate::error::GpuError;
 use crate::launch::Launch;
 use crate::matrix::{DeviceCsr, DeviceMatrix};
 use crate::memory::{DeviceBuffer, check_operand};
-use crate::plan::DeviceReal;
+use crate::plan::{DeviceReal, DeviceScalar};
 use crate::stream::Stream;
 
-/// Rows that are looked at before all of them.
-const SAMPLED_ROWS: usize = 256;
 /// The distance between diagonals in the value array is a multiple of this.
 const PITCH_ROWS: usize = 32;
+
+/// The diagonals of some rows, in a hash table: where they are many, all rows at once would wait for each other at the
+/// full table, and where they are few, at free places.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct DiagonalSample([u32; DIAGONAL_TABLE as usize]);
+
+impl DiagonalSample {
+    pub(super) const PAIRS: usize = DIAGONAL_PAIRS as usize;
+
+    /// `None` for a matrix with too many diagonals, or too large a size.
+    pub(crate) fn of<T: DeviceScalar>(a: &DeviceCsr<T>) -> Result<Option<Self>, PlanError> {
+        let enqueue = |stream: &Stream, seen| Self::enqueue(a, stream, seen);
+        Ok(Self::from_pairs(a, &seen(a, Self::PAIRS, enqueue)?))
+    }
+
+    /// Enqueues what writes the pairs.
+    pub(super) fn enqueue<T: DeviceScalar>(
+        a: &DeviceCsr<T>,
+        stream: &Stream,
+        seen: Pairs,
+    ) -> Result<(), PlanError> {
+        let args = SampleDiagonals {
+            rows: a.rows() as u32,
+            stride: (a.rows() as u32 / DIAGONAL_SAMPLE).max(1),
+            row_ptr: a.row_ptr.ptr(),
+            col_ind: a.col_ind.ptr(),
+            seen: seen.first(Self::PAIRS),
+        };
+        let launch =
+            Launch::new(1, DIAGONAL_SAMPLE).with_shared_bytes(diagonal_sample_shared_bytes());
+        // SAFETY: verified CSR arrays, room for the pairs.
+        unsafe { a.device().launch::<SampleDiagonals>(launch, stream, args)? };
+        Ok(())
+    }
+
+    /// As ascending signed numbers: which place a distance has depends on the order of the threads.
+    #[cfg(test)]
+    pub(super) fn distances(self) -> Vec<u32> {
+        ascending(self.0.to_vec())
+    }
+
+    /// See [`DiagonalSample::of`].
+    pub(super) fn from_pairs<T: DeviceScalar>(a: &DeviceCsr<T>, seen: &[[u32; 2]]) -> Option<Self> {
+        let signed = |size: usize| i32::try_from(size).is_ok();
+        let (table, &[is_full, ..]) = seen.as_flattened().split_first_chunk()? else { return None };
+        (is_full == 0 && signed(a.rows()) && signed(a.cols())).then_some(Self(*table))
+    }
+}
 
 /// A matrix in DIA, and the CSR matrix that it was made from, which keeps its values when others come.
 #[derive(Debug)]
@@ -40,10 +88,11 @@ impl<T: DeviceReal> DeviceDia<T> {
     /// too large a size, or if `accept` refuses the number of stored elements.
     pub(crate) fn new(
         csr: Arc<DeviceCsr<T>>,
+        sample: DiagonalSample,
         single: bool,
         accept: impl FnOnce(u64) -> Result<bool, PlanError>,
     ) -> Result<Option<Self>, PlanError> {
-        let Some(distances) = distances(&csr)? else { return Ok(None) };
+        let Some(distances) = distances(&csr, sample)? else { return Ok(None) };
         let pitch = csr.rows().next_multiple_of(PITCH_ROWS);
         let places = pitch as u64 * distances.len() as u64;
         if u32::try_from(places).is_err() || !accept(places)? {
@@ -97,38 +146,39 @@ impl<T: DeviceReal> DeviceDia<T> {
 }
 
 /// The offsets of the diagonals that have entries, if they are few.
-fn distances<T: DeviceReal>(csr: &DeviceCsr<T>) -> Result<Option<Vec<u32>>, PlanError> {
-    let signed = |size: usize| i32::try_from(size).is_ok();
-    if csr.entries() == 0 || !signed(csr.rows()) || !signed(csr.cols()) {
+fn distances<T: DeviceReal>(
+    csr: &DeviceCsr<T>,
+    DiagonalSample(sample): DiagonalSample,
+) -> Result<Option<Vec<u32>>, PlanError> {
+    if csr.entries() == 0 {
         return Ok(None);
     }
     let device = csr.device();
     let stream = Stream::of_planning(device)?;
-    let mut seen = vec![NO_DIAGONAL; DIAGONAL_TABLE as usize + 1];
-    seen[DIAGONAL_TABLE as usize] = 0;
+    let mut seen = [&sample[..], &[0]].concat();
     let mut table = DeviceBuffer::from_slice(device, &seen)?;
-    // Where they are many, all rows at once wait for each other at the full table: some of them tell before.
-    let mut strides = vec![(csr.rows() / SAMPLED_ROWS).max(1), 1];
-    strides.dedup();
-    for stride in strides {
-        let args = FindDiagonals {
-            rows: csr.rows() as u32,
-            stride: stride as u32,
-            row_ptr: csr.row_ptr.ptr(),
-            col_ind: csr.col_ind.ptr(),
-            table: table.ptr_mut(),
-        };
-        let launch = threads(device, csr.rows().div_ceil(stride))?;
-        // SAFETY: verified CSR arrays, a table with the word behind it.
-        unsafe { device.launch::<FindDiagonals>(launch, &stream, args)? };
-    }
+    let args = FindDiagonals {
+        rows: csr.rows() as u32,
+        row_ptr: csr.row_ptr.ptr(),
+        col_ind: csr.col_ind.ptr(),
+        table: table.ptr_mut(),
+    };
+    let launch = threads(device, csr.rows())?;
+    // SAFETY: verified CSR arrays, a table with the word behind it.
+    unsafe { device.launch::<FindDiagonals>(launch, &stream, args)? };
     table.copy_to_slice(&mut seen)?;
     if seen.pop() != Some(0) {
         return Ok(None);
     }
-    seen.retain(|&distance| distance != NO_DIAGONAL);
-    seen.sort_unstable_by_key(|&distance| distance.cast_signed());
-    Ok((seen.len() <= MOST_DIAGONALS as usize).then_some(seen))
+    let distances = ascending(seen);
+    Ok((distances.len() <= MOST_DIAGONALS as usize).then_some(distances))
+}
+
+/// The distances in a table, as ascending signed numbers.
+fn ascending(mut table: Vec<u32>) -> Vec<u32> {
+    table.retain(|&distance| distance != NO_DIAGONAL);
+    table.sort_unstable_by_key(|&distance| distance.cast_signed());
+    table
 }
 
 impl<T: DeviceReal> DeviceMatrix for DeviceDia<T> {

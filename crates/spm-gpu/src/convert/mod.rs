@@ -14,7 +14,7 @@ mod values;
 use bsr::BlockSample;
 pub(crate) use bsr::{BsrBlocks, BsrOptions, DeviceBsr, detect_blocks};
 pub(crate) use column_blocks::{ColumnBlockShape, DeviceColumnBlocks};
-pub(crate) use diagonals::DeviceDia;
+pub(crate) use diagonals::{DeviceDia, DiagonalSample};
 pub(crate) use dictionary::DeviceDictionary;
 pub(crate) use ell_columns::DeviceEllColumns;
 pub(crate) use segments::DeviceSegments;

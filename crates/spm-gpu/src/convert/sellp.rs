@@ -104,7 +104,7 @@ impl<'a, T: DeviceReal> MeasuredSellp<'a, T> {
         check_sums(a.entries(), chunks, options.lanes)?;
         check_stored_elements(super::ID, options.longest_row.div_ceil(options.lanes))?;
         let launch = warps(device, chunks)?;
-        let mut sums = DeviceBuffer::<u32>::zeroed(device, MEASURES * chunks + 1)?;
+        let mut sums = DeviceBuffer::<u32>::uninitialized(device, MEASURES * chunks + 1)?;
         let mut modes = DeviceBuffer::<u32>::uninitialized(device, chunks)?;
         // Allocated before anything runs that its memory might be waited for.
         let mut scan = Scan::new(device, sums.len(), SCAN_BLOCK)?;
@@ -135,7 +135,7 @@ impl<'a, T: DeviceReal> MeasuredSellp<'a, T> {
             measures: sums.ptr_mut(),
             modes: modes.ptr_mut(),
         };
-        // SAFETY: verified CSR arrays, words for each chunk.
+        // SAFETY: verified CSR arrays, words for each chunk and one more.
         unsafe { device.launch::<SellpMeasure>(launch, &stream, args)? };
         let mut measured = totals(&mut scan, &mut sums, &stream)?;
         if !accept(measured[0] * WARP as u64)? {

@@ -5,7 +5,7 @@ use spm_formats::kernel::PlanError;
 use spm_gpu_kernels::convert as kernels;
 use spm_gpu_kernels::device::DevicePtrMut;
 
-use super::{BLOCK, BlockSample, threads};
+use super::{BLOCK, BlockSample, DiagonalSample, threads};
 use crate::launch::WARP;
 use crate::matrix::DeviceCsr;
 use crate::memory::DeviceBuffer;
@@ -40,47 +40,55 @@ impl Pairs {
 }
 
 /// What planning looks at in a matrix before it chooses a kernel: all of it in one trip to the device.
-#[derive(Debug, Clone, Copy)]
+#[derive(Debug, Clone, Copy, PartialEq)]
 pub(crate) struct Survey<T> {
     pub(crate) rows: RowStats,
     /// If it was asked for.
     pub(crate) values: Option<ValueStats<T>>,
     /// If it was asked for: the dense blocks, if there are.
     pub(crate) blocks: Option<Option<DetectedBlocks>>,
+    /// If it was asked for: the diagonals of some rows, if they are few.
+    pub(crate) diagonals: Option<Option<DiagonalSample>>,
 }
 
 impl<T: DeviceScalar> Survey<T> {
     /// Of the rows alone.
     pub(crate) fn of_rows(a: &DeviceCsr<T>) -> Result<Self, PlanError> {
-        Ok(Self { rows: RowStats::of(a)?, values: None, blocks: None })
+        Ok(Self { rows: RowStats::of(a)?, values: None, blocks: None, diagonals: None })
     }
 
-    /// Of the rows, and of the values and dense blocks if these are asked for.
-    pub(crate) fn of(a: &DeviceCsr<T>, values: bool, blocks: bool) -> Result<Self, PlanError>
+    /// Of the rows; of the values, and of the pattern, its dense blocks and diagonals, if these are asked for.
+    pub(crate) fn of(a: &DeviceCsr<T>, values: bool, pattern: bool) -> Result<Self, PlanError>
     where
         T: DeviceReal,
     {
         let of_rows = warps(a.rows());
         let of_values = if values { warps(a.entries()) } else { 0 };
-        let of_blocks = if blocks { BlockSample::PAIRS } else { 0 };
-        let seen = seen(a, of_rows + of_values + of_blocks, |stream, seen| {
-            let (rows, seen) = seen.split_at(of_rows);
-            let (of_values, of_blocks) = seen.split_at(of_values);
-            RowStats::enqueue(a, stream, rows)?;
+        let [of_blocks, of_diagonals] =
+            if pattern { [BlockSample::PAIRS, DiagonalSample::PAIRS] } else { [0, 0] };
+        let pairs = of_rows + of_values + of_blocks + of_diagonals;
+        let seen = seen(a, pairs, |stream, seen| {
+            let (of_rows, seen) = seen.split_at(of_rows);
+            let (of_values, seen) = seen.split_at(of_values);
+            let (of_blocks, of_diagonals) = seen.split_at(of_blocks);
+            RowStats::enqueue(a, stream, of_rows)?;
             if values {
                 ValueStats::enqueue(a, stream, of_values)?;
             }
-            if blocks {
+            if pattern {
                 BlockSample::enqueue(a, stream, of_blocks)?;
+                DiagonalSample::enqueue(a, stream, of_diagonals)?;
             }
             Ok(())
         })?;
-        let (rows, seen) = seen.split_at(of_rows);
-        let (of_values, of_blocks) = seen.split_at(of_values);
+        let (of_rows, seen) = seen.split_at(of_rows);
+        let (of_values, seen) = seen.split_at(of_values);
+        let (of_blocks, of_diagonals) = seen.split_at(of_blocks);
         Ok(Self {
-            rows: RowStats::from_pairs(rows),
+            rows: RowStats::from_pairs(of_rows),
             values: values.then(|| ValueStats::from_pairs(a, of_values)).transpose()?,
-            blocks: blocks.then(|| BlockSample::best::<T>(of_blocks)),
+            blocks: pattern.then(|| BlockSample::best::<T>(of_blocks)),
+            diagonals: pattern.then(|| DiagonalSample::from_pairs(a, of_diagonals)),
         })
     }
 }
@@ -215,9 +223,9 @@ mod tests {
     }
 
     #[test]
-    fn one_trip_tells_what_three_do() {
+    fn one_trip_tells_what_four_do() {
         let device = Device::emulated(Default::default());
-        for name in ["mesh2[n=9,unknowns=3]", "uniform[rows=900,cols=40,entries=800]"] {
+        for name in ["mesh2[n=9,unknowns=3]", "uniform[rows=900,cols=900,entries=4000]"] {
             let a = generate::named(name).unwrap().generate::<f64>().unwrap();
             let a = DeviceCsr::new(&device, a.view()).unwrap();
             let survey = Survey::of(&a, true, true).unwrap();
@@ -225,8 +233,12 @@ mod tests {
             assert_eq!(survey.values, Some(ValueStats::of(&a).unwrap()));
             assert_eq!(survey.blocks, Some(detect_blocks(&a).unwrap()));
             assert_eq!(survey.blocks.unwrap().is_some(), name.starts_with("mesh2"));
-            let of_rows = Survey::of_rows(&a).unwrap();
-            assert_eq!((of_rows.rows, of_rows.values, of_rows.blocks), (survey.rows, None, None));
+            let distances = |of: Option<DiagonalSample>| of.map(DiagonalSample::distances);
+            let of_diagonals = distances(survey.diagonals.unwrap());
+            assert_eq!(of_diagonals, distances(DiagonalSample::of(&a).unwrap()));
+            assert_eq!(of_diagonals.map(|of| of.len()), name.starts_with("mesh2").then_some(33));
+            let of_rows = Survey { values: None, blocks: None, diagonals: None, ..survey };
+            assert_eq!(Survey::of_rows(&a).unwrap(), of_rows);
         }
     }
 

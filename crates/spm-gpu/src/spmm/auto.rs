@@ -8,11 +8,11 @@ use spm_formats::kernel::KernelInfo;
 
 use super::candidates::{Sizes, candidates};
 use super::{KERNEL, csr_nonzero_split, csr_row_split};
-use crate::plan::{DeviceReal, DeviceScalar};
+use crate::plan::{BoxedPlan, DeviceReal, DeviceScalar};
 use crate::problem::{DeviceProblem, Planned, Problem};
-use crate::race::{Candidate, Chosen, Race};
+use crate::race::{Candidate, Chosen, Race, Timed};
 use crate::spmv;
-use crate::timing::Batches;
+use crate::timing::{Batches, Clock};
 
 pub(super) const INFO: KernelInfo = KernelInfo {
     id: "auto",
@@ -81,7 +81,7 @@ fn fastest<T: DeviceScalar>(
     problem: DeviceProblem<'_, T>,
     candidates: Vec<Candidate<T>>,
 ) -> Planned<T> {
-    let mut race = Race::new(problem, |clock, least, plan| {
+    let time = |clock: &mut Clock<T>, least, plan: &mut BoxedPlan<T>| {
         let far = SHORT_S.min(FAR * least);
         let mut seconds = clock.time(FIRST_TIMING, plan)?;
         if (far..SHORT_S).contains(&seconds) {
@@ -89,7 +89,8 @@ fn fastest<T: DeviceScalar>(
             seconds = clock.time(FIRST_TIMING, plan)?;
         }
         if seconds < far { clock.time(TIMING, plan) } else { Ok(seconds) }
-    });
+    };
+    let mut race = Race::new(problem, Timed::Each(time));
     candidates.into_iter().for_each(|candidate| race.enter(candidate));
     race.winner()
 }

@@ -24,7 +24,7 @@ use crate::launch::WARP;
 use crate::matrix::DeviceCsr;
 use crate::plan::{BoxedPlan, DeviceReal, DeviceScalar};
 use crate::problem::{DeviceProblem, Planned, Problem};
-use crate::race::{Candidate, Chosen, Race};
+use crate::race::{Candidate, Chosen, Race, Timed};
 use crate::source::Source;
 use crate::timing::Batches;
 
@@ -203,8 +203,8 @@ pub(crate) fn on_device<T: DeviceReal>(problem: DeviceProblem<'_, T>) -> Planned
     }
 
     let mut race = match large {
-        true => Race::new(problem, |clock, _, plan| clock.time(TIMING, plan)),
-        false => Race::new(problem, |clock, _, plan| clock.time(TIMING_OF_SMALL, plan)),
+        true => Race::new(problem, Timed::Alike(TIMING)),
+        false => Race::new(problem, Timed::Alike(TIMING_OF_SMALL)),
     };
     let mut padding = f64::INFINITY;
     // A matrix of equal or few values has no need of an array of them, which these formats have.

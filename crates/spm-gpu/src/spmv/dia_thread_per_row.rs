@@ -93,10 +93,13 @@ pub(super) fn with_places<T: DeviceReal>(
 ) -> Result<Option<BoxedPlan<T>>, PlanError> {
     let Problem { device, a, parameters, .. } = problem;
     let (rows, cols) = (a.csr.rows(), a.csr.cols());
+    let Some(sample) = a.diagonals()? else { return Ok(None) };
     let block = problem.block();
     let launch = problem.launch(rows, block, block)?;
     let single = parameters.switch(SINGLE_VALUES.name) && a.values()?.single;
-    let Some(dia) = DeviceDia::new(Arc::clone(&a.csr), single, accept)? else { return Ok(None) };
+    let Some(dia) = DeviceDia::new(Arc::clone(&a.csr), sample, single, accept)? else {
+        return Ok(None);
+    };
     let mut distances = Distances::default();
     for (place, &distance) in distances.0.as_flattened_mut().iter_mut().zip(&dia.distances) {
         *place = distance;

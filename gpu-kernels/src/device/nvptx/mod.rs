@@ -109,6 +109,17 @@ pub(super) fn global_timer() -> u32 {
 }
 
 #[inline(always)]
+pub(super) fn load_system(address: u64) -> u32 {
+    let word: u32;
+    // SAFETY: an aligned word that the launch's contract covers; not `pure`, so that every call loads.
+    unsafe {
+        asm!("ld.relaxed.sys.global.b32 {0}, [{1}];", out(reg32) word, in(reg64) address,
+            options(readonly, nostack, preserves_flags));
+    }
+    word
+}
+
+#[inline(always)]
 pub(super) fn sync_threads() {
     llvm_sync_threads(0);
 }

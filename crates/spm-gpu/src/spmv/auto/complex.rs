@@ -6,7 +6,7 @@ use super::{INFO, LANE_CHOICES, REGULAR_PADDING, TIMING, in_blocks, is_large, is
 use crate::launch::WARP;
 use crate::plan::DeviceScalar;
 use crate::problem::{DeviceProblem, Planned, Problem};
-use crate::race::{Candidate, Race};
+use crate::race::{Candidate, Race, Timed};
 use crate::spmv::parameters::fitting_lanes;
 use crate::spmv::{csr_segmented_sum, csr_subwarp_per_row, sell};
 
@@ -29,7 +29,7 @@ pub(crate) fn complex<T: DeviceScalar>(problem: DeviceProblem<'_, T>) -> Planned
     if !skewed && !large {
         return subwarp(lanes).chosen(problem);
     }
-    let mut race = Race::new(problem, |clock, _, plan| clock.time(TIMING, plan));
+    let mut race = Race::new(problem, Timed::Alike(TIMING));
     if large && matches!(a.sell_if(1, budget, |padding| padding <= REGULAR_PADDING), Ok(Some(_))) {
         race.enter(Candidate::with(&sell::INFO, &[("sigma", Value::Count(1))], sell::on_device));
     }
