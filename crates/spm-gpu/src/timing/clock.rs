@@ -1,0 +1,203 @@
+//! The clock of `auto`: times of products that take little more than their launches.
+
+use std::time::{Duration, Instant};
+
+use super::hold::Hold;
+use crate::device::Device;
+use crate::error::GpuError;
+use crate::memory::DeviceBuffer;
+use crate::plan::{BoxedPlan, DeviceScalar};
+use crate::stream::{Event, Stream};
+
+/// A batch that takes less than so many times what its launches take on the host may have waited for them.
+const HOST_BOUND: f64 = 1.5;
+
+/// Times the candidates of `auto` on an x of zeros: where it is read depends on the matrix alone.
+pub(crate) struct Clock<T> {
+    x: DeviceBuffer<T>,
+    y: DeviceBuffer<T>,
+    stream: Stream,
+    /// Before and after a batch of each plan.
+    marks: [(Event, Event); MOST_PLANS],
+    hold: Hold,
+    /// Whether a batch was launched no faster than it ran: the next candidates' will be, too.
+    host_bound: bool,
+}
+
+/// Plans that are timed at once, at most.
+const MOST_PLANS: usize = 2;
+
+/// What a batch takes on the device, and its launches on the host.
+#[derive(Debug, Clone, Copy)]
+struct BatchTime {
+    device: Duration,
+    host: Duration,
+}
+
+impl<T: DeviceScalar> Clock<T> {
+    /// With operands of these lengths.
+    pub(crate) fn new(device: &Device, x: usize, y: usize) -> Result<Self, GpuError> {
+        let (x, y) = (DeviceBuffer::zeroed(device, x)?, DeviceBuffer::uninitialized(device, y)?);
+        let stream = Stream::of_planning(device)?;
+        let mark = || Ok::<_, GpuError>((Event::new(device)?, Event::new(device)?));
+        let marks = [mark()?, mark()?];
+        Ok(Self { x, y, stream, marks, hold: Hold::new(device)?, host_bound: false })
+    }
+
+    /// Seconds of a product of each plan: of a batch in a row, the least of the batches. Batches of all plans are waited
+    /// for together. Without the host's part this takes a fraction of the time that [`time`](crate::time) takes.
+    ///
+    /// Batches that the host launches no faster than they run are timed again, held until they are launched as a whole, as
+    /// are those of all later plans. So are the first ones if the device's rates, once they are known, say that a product
+    /// takes less than its launch. On the emulator nothing runs, and the time is what its device says
+    /// ([`EmulatedDevice::seconds`](crate::EmulatedDevice::seconds)).
+    pub(crate) fn times<const N: usize>(
+        &mut self,
+        batches: Batches,
+        mut plans: [&mut BoxedPlan<T>; N],
+    ) -> Result<[f64; N], GpuError> {
+        const { assert!(0 < N && N <= MOST_PLANS) };
+        let device = self.stream.device().clone();
+        if device.is_emulated() {
+            return Ok([(); N].map(|()| device.emulated_seconds().unwrap_or_default()));
+        }
+        let rates = device.known_rates();
+        let expected = plans.each_ref().map(|plan| {
+            let bytes = plan.footprint().bytes_moved;
+            rates.and_then(|rates| rates.time(bytes, device.info().l2_bytes))
+        });
+        let runs = expected.map(|expected| batches.runs_of(expected));
+        let (mut least, mut total) = ([Duration::MAX; N], [Duration::ZERO; N]);
+        for batch in 0..batches.most {
+            if batch > 0 && (self.host_bound || total.iter().all(|of| *of >= batches.min_time)) {
+                break;
+            }
+            let launches = self.warm_up(batches, &mut plans)?;
+            let is_shorter = |(expected, launch): (Option<Duration>, Duration)| {
+                expected.is_some_and(|expected| expected < launch)
+            };
+            self.host_bound |= batches.held || expected.into_iter().zip(launches).any(is_shorter);
+            let times = self.batch(runs, &mut plans)?;
+            for i in 0..N {
+                least[i] = least[i].min(times[i].device);
+                total[i] += times[i].device;
+            }
+            let waited = |of: &BatchTime| of.device < of.host.mul_f64(HOST_BOUND);
+            if !self.host_bound && times.iter().any(waited) {
+                self.host_bound = true;
+                self.warm_up(batches, &mut plans)?;
+                let times = self.batch(runs, &mut plans)?;
+                for i in 0..N {
+                    least[i] = least[i].min(times[i].device);
+                }
+            }
+        }
+        Ok(std::array::from_fn(|i| least[i].as_secs_f64() / runs[i] as f64))
+    }
+
+    /// The same of one plan.
+    pub(crate) fn time(
+        &mut self,
+        batches: Batches,
+        plan: &mut BoxedPlan<T>,
+    ) -> Result<f64, GpuError> {
+        self.times(batches, [plan]).map(|[seconds]| seconds)
+    }
+
+    /// What a launch of each plan takes on the host; the first plan is launched last. The first launch of a kernel compiles
+    /// it: not while the stream is held.
+    fn warm_up<const N: usize>(
+        &mut self,
+        batches: Batches,
+        plans: &mut [&mut BoxedPlan<T>; N],
+    ) -> Result<[Duration; N], GpuError> {
+        let mut launches = [Duration::ZERO; N];
+        for (plan, launch) in plans.iter_mut().zip(&mut launches).rev() {
+            let before = Instant::now();
+            for _ in 0..batches.warm_up {
+                plan.launch(&self.x, &mut self.y, &self.stream)?;
+            }
+            *launch = before.elapsed() / batches.warm_up as u32;
+        }
+        Ok(launches)
+    }
+
+    /// The times of a batch of each plan, of so many runs.
+    fn batch<const N: usize>(
+        &mut self,
+        runs: [usize; N],
+        plans: &mut [&mut BoxedPlan<T>; N],
+    ) -> Result<[BatchTime; N], GpuError> {
+        let Self { x, y, stream, marks, hold, host_bound } = self;
+        let mut host = [Duration::ZERO; N];
+        let moved: u64 = plans.iter().map(|plan| plan.footprint().bytes_moved).sum();
+        // The plans before have driven this one's matrix out of the near half of the cache.
+        let cold = moved > stream.device().info().l2_bytes / 2;
+        let mut enqueue = || {
+            for (i, plan) in plans.iter_mut().enumerate() {
+                if i > 0 && cold {
+                    plan.launch(x, y, stream)?;
+                }
+                marks[i].0.record(stream)?;
+                let before = Instant::now();
+                for _ in 0..runs[i] {
+                    plan.launch(x, y, stream)?;
+                }
+                host[i] = before.elapsed();
+                marks[i].1.record(stream)?;
+            }
+            Ok(())
+        };
+        if *host_bound {
+            hold.around(stream, enqueue)?;
+        } else {
+            enqueue()?;
+            stream.synchronize()?;
+        }
+        let mut times = [BatchTime { device: Duration::ZERO, host: Duration::ZERO }; N];
+        for (time, ((start, stop), host)) in times.iter_mut().zip(marks.iter().zip(host)) {
+            *time = BatchTime { device: stop.elapsed_since(start)?, host };
+        }
+        Ok(times)
+    }
+}
+
+/// How long a candidate is timed.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Batches {
+    /// Runs before each batch, at least one.
+    pub(crate) warm_up: usize,
+    /// Runs of a batch, at most.
+    pub(crate) runs: usize,
+    /// Batches at most.
+    pub(crate) most: usize,
+    /// Total of the measured times from which on no further batch is begun.
+    pub(crate) min_time: Duration,
+    /// Whether a batch is launched as a whole before it runs from the first one on: for products that take less than
+    /// their launch.
+    pub(crate) held: bool,
+}
+
+/// A run that takes so long tells by itself: marks are late by less than a microsecond.
+const LONG_RUN: Duration = Duration::from_micros(20);
+
+impl Batches {
+    /// Runs of a batch of products that are expected to take so long, if that is known.
+    fn runs_of(self, expected: Option<Duration>) -> usize {
+        if expected.is_some_and(|expected| expected >= LONG_RUN) { 1 } else { self.runs }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_long_run_tells_by_itself() {
+        let batches =
+            Batches { warm_up: 1, runs: 3, most: 2, min_time: Duration::ZERO, held: false };
+        assert_eq!(batches.runs_of(None), 3);
+        assert_eq!(batches.runs_of(Some(LONG_RUN - Duration::from_nanos(1))), 3);
+        assert_eq!(batches.runs_of(Some(LONG_RUN)), 1);
+    }
+}
