@@ -12,11 +12,12 @@ use spm_gpu_kernels::{Dim3, Kernel, KernelArgs};
 
 use crate::driver;
 use crate::error::{GpuError, check, from_cust};
+use crate::idle::Idle;
 use crate::info::DeviceInfo;
 use crate::pool::Pool;
 use crate::ptx;
-use crate::stream::{IdleStreams, Readers};
-use crate::timing::HoldWords;
+use crate::stream::Readers;
+use crate::timing::HoldWord;
 
 /// Dynamic shared memory that a launch may have without opting in.
 const SHARED_WITHOUT_OPT_IN: u32 = 48 * 1024;
@@ -29,8 +30,8 @@ pub(crate) struct Cuda {
     functions: Mutex<HashMap<&'static str, Function>>,
     pool: Pool,
     readers: OnceLock<Readers>,
-    idle_streams: IdleStreams,
-    hold_words: HoldWords,
+    idle_streams: Idle<cust::stream::Stream>,
+    hold_words: Idle<HoldWord>,
     device: sys::CUdevice,
     context: Context,
 }
@@ -69,7 +70,7 @@ impl Cuda {
         let context = Context::new(device).map_err(|e| from_cust("cuDevicePrimaryCtxRetain", e))?;
         let (pool, device) = (Pool::new(), device.as_raw());
         let (functions, readers) = (Mutex::default(), OnceLock::new());
-        let (idle_streams, hold_words) = (IdleStreams::default(), HoldWords::default());
+        let (idle_streams, hold_words) = (Idle::default(), Idle::default());
         Ok(Self { functions, pool, readers, idle_streams, hold_words, device, context })
     }
 
@@ -115,12 +116,12 @@ impl Cuda {
     }
 
     /// Streams that steps of planning take turns in.
-    pub(crate) fn idle_streams(&self) -> &IdleStreams {
+    pub(crate) fn idle_streams(&self) -> &Idle<cust::stream::Stream> {
         &self.idle_streams
     }
 
     /// Words that hold streams while candidates are timed.
-    pub(crate) fn hold_words(&self) -> &HoldWords {
+    pub(crate) fn hold_words(&self) -> &Idle<HoldWord> {
         &self.hold_words
     }
 

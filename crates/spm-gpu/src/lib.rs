@@ -56,6 +56,7 @@ mod device;
 mod driver;
 mod error;
 mod host;
+mod idle;
 mod info;
 mod kernel;
 mod launch;

@@ -113,7 +113,7 @@ impl<T: DeviceScalar> Candidate<T> {
 }
 
 /// Seconds of a plan by the clock, given those of the best one so far.
-pub(crate) type Timing<T> = fn(&mut Clock<T>, f64, &mut BoxedPlan<T>) -> Result<f64, GpuError>;
+pub(crate) type TimePlan<T> = fn(&mut Clock<T>, f64, &mut BoxedPlan<T>) -> Result<f64, GpuError>;
 
 /// How the plans of a race are timed.
 #[derive(Debug, Clone, Copy)]
@@ -121,7 +121,7 @@ pub(crate) enum Timed<T> {
     /// All alike, the first two of them together.
     Alike(Batches),
     /// Each by itself.
-    Each(Timing<T>),
+    Each(TimePlan<T>),
 }
 
 /// The comparison of plans for one problem. A plan that is never compared is never timed. Of plans with the same time the

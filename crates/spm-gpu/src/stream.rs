@@ -1,7 +1,7 @@
 //! CUDA streams and events.
 
 use std::ffi::c_void;
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::Arc;
 use std::time::Duration;
 use std::{mem, ptr};
 
@@ -278,32 +278,8 @@ impl Drop for Queue {
         if let (Handle::Cuda(stream), Backend::Cuda(cuda)) =
             (mem::replace(&mut self.handle, none), self.device.backend())
         {
+            // What is still in the stream comes before what its next user puts there.
             cuda.idle_streams().put(stream);
-        }
-    }
-}
-
-/// Streams of the driver that no step of planning uses.
-#[derive(Debug, Default)]
-pub(crate) struct IdleStreams(Mutex<Vec<cust::stream::Stream>>);
-
-impl IdleStreams {
-    /// As many as planning uses at once.
-    const MOST: usize = 4;
-
-    fn streams(&self) -> MutexGuard<'_, Vec<cust::stream::Stream>> {
-        self.0.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-
-    fn take(&self) -> Option<cust::stream::Stream> {
-        self.streams().pop()
-    }
-
-    /// What is still in the stream comes before what its next user puts there.
-    fn put(&self, stream: cust::stream::Stream) {
-        let mut streams = self.streams();
-        if streams.len() < Self::MOST {
-            streams.push(stream);
         }
     }
 }

@@ -77,19 +77,19 @@ impl<T: DeviceScalar> Clock<T> {
                 expected.is_some_and(|expected| expected < launch)
             };
             self.host_bound |= batches.held || expected.into_iter().zip(launches).any(is_shorter);
+            let mut count = |times: [BatchTime; N]| {
+                for i in 0..N {
+                    least[i] = least[i].min(times[i].device);
+                    total[i] += times[i].device;
+                }
+            };
             let times = self.batch(runs, &mut plans)?;
-            for i in 0..N {
-                least[i] = least[i].min(times[i].device);
-                total[i] += times[i].device;
-            }
+            count(times);
             let waited = |of: &BatchTime| of.device < of.host.mul_f64(HOST_BOUND);
             if !self.host_bound && times.iter().any(waited) {
                 self.host_bound = true;
                 self.warm_up(batches, &mut plans)?;
-                let times = self.batch(runs, &mut plans)?;
-                for i in 0..N {
-                    least[i] = least[i].min(times[i].device);
-                }
+                count(self.batch(runs, &mut plans)?);
             }
         }
         Ok(std::array::from_fn(|i| least[i].as_secs_f64() / runs[i] as f64))

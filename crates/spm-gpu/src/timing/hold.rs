@@ -1,7 +1,6 @@
 //! Holding a stream while a batch is put into it.
 
 use std::sync::atomic::{AtomicU32, Ordering};
-use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use cust::memory::LockedBuffer;
 use spm_gpu_kernels::device::DevicePtr;
@@ -26,7 +25,10 @@ pub(super) struct Hold {
 impl Hold {
     pub(super) fn new(device: &Device) -> Result<Self, GpuError> {
         let word = match device.backend() {
-            Backend::Cuda(cuda) => Some(cuda.hold_words().take_or_new(cuda)?),
+            Backend::Cuda(cuda) => match cuda.hold_words().take() {
+                None => Some(HoldWord::new(cuda)?),
+                idle => idle,
+            },
             Backend::Emulator(_) => None,
         };
         Ok(Self { device: device.clone(), word })
@@ -69,6 +71,12 @@ impl Drop for Hold {
 pub(crate) struct HoldWord(LockedBuffer<u32>);
 
 impl HoldWord {
+    fn new(cuda: &Cuda) -> Result<Self, GpuError> {
+        cuda.make_current()?;
+        let word = LockedBuffer::new(&0, 1).map_err(|e| from_cust("cuMemAllocHost", e))?;
+        Ok(Self(word))
+    }
+
     fn ptr(&self) -> DevicePtr<u32> {
         // SAFETY: one word, at the same address on the device; its user keeps it.
         unsafe { DevicePtr::from_raw(self.0.as_ptr().addr() as u64) }
@@ -77,34 +85,5 @@ impl HoldWord {
     fn set(&mut self, word: u32) {
         // SAFETY: a live, aligned word, which the host reads and writes here only.
         unsafe { AtomicU32::from_ptr(self.0.as_mut_ptr()) }.store(word, Ordering::Release);
-    }
-}
-
-/// Words of a device that nothing is held by: to allocate one takes longer than a batch.
-#[derive(Debug, Default)]
-pub(crate) struct HoldWords(Mutex<Vec<HoldWord>>);
-
-impl HoldWords {
-    /// As many as threads plan at once, mostly.
-    const MOST: usize = 4;
-
-    fn words(&self) -> MutexGuard<'_, Vec<HoldWord>> {
-        self.0.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-
-    fn take_or_new(&self, cuda: &Cuda) -> Result<HoldWord, GpuError> {
-        if let Some(word) = self.words().pop() {
-            return Ok(word);
-        }
-        cuda.make_current()?;
-        let word = LockedBuffer::new(&0, 1).map_err(|e| from_cust("cuMemAllocHost", e))?;
-        Ok(HoldWord(word))
-    }
-
-    fn put(&self, word: HoldWord) {
-        let mut words = self.words();
-        if words.len() < Self::MOST {
-            words.push(word);
-        }
     }
 }
