@@ -18,6 +18,7 @@
 use std::cell::Cell;
 use std::error::Error;
 use std::ffi::c_int;
+use std::io::{self, Write};
 use std::mem::ManuallyDrop;
 use std::panic::{self, AssertUnwindSafe};
 use std::process::ExitCode;
@@ -47,7 +48,7 @@ pub fn run(body: impl FnOnce(&MpiCommunicator) -> Result<(), Box<dyn Error>>) ->
     let comm = match MpiCommunicator::start() {
         Ok(comm) => comm,
         Err(error) => {
-            eprintln!("{error}");
+            print_error(&format!("{error}\n"));
             return ExitCode::FAILURE;
         }
     };
@@ -61,7 +62,7 @@ pub fn run(body: impl FnOnce(&MpiCommunicator) -> Result<(), Box<dyn Error>>) ->
         comm.world.abort(&error.to_string());
     }
     if comm.rank() == 0 {
-        eprintln!("{error}");
+        print_error(&format!("{error}\n"));
     }
     ExitCode::FAILURE
 }
@@ -95,6 +96,13 @@ fn check(call: &str, code: c_int) -> Result<(), CommError> {
     if code == 0 { Ok(()) } else { Err(CommError::Transport(format!("{call} returns {code}"))) }
 }
 
+/// Prints whole lines with one write: `mpirun` mixes its own lines, and those of other ranks, into what
+/// comes in parts, as from `eprintln!`.
+fn print_error(lines: &str) {
+    // Nothing is left to tell of a standard error that is closed.
+    let _ = io::stderr().write_all(lines.as_bytes());
+}
+
 /// A number of ranks or bytes as MPI takes it; larger ones have been refused or divided.
 fn int(number: usize) -> c_int {
     c_int::try_from(number).expect("a number of 31 bits")
@@ -102,7 +110,7 @@ fn int(number: usize) -> c_int {
 
 impl World {
     fn abort(&self, reason: &str) -> ! {
-        eprintln!("rank {}: {reason}", self.rank);
+        print_error(&format!("rank {}: {reason}\n", self.rank));
         // SAFETY: MPI is running; the call does not return.
         unsafe { ffi::MPI_Abort(self.comm, 1) };
         std::process::abort()
