@@ -15,8 +15,8 @@ pub(crate) use cache::last_level_cache;
 pub use file::{CACHE_VARIABLE, RatesFile};
 pub(crate) use measure::settled;
 
-/// Bytes of the working sets that rates are measured for, ascending.
-const SIZES: [f64; 5] = [65_536.0, 524_288.0, 4_194_304.0, 16_777_216.0, 67_108_864.0];
+/// Bytes of the working sets that rates are measured for, ascending. The first fits into any first-level cache.
+const SIZES: [f64; 6] = [16_384.0, 65_536.0, 524_288.0, 4_194_304.0, 16_777_216.0, 67_108_864.0];
 
 /// Bytes of each thread that are long enough to read and fit into a first-level cache.
 const SHARE: f64 = 16_384.0;
@@ -155,8 +155,8 @@ impl Rates {
             Cost { row, element, index, plan_start, plan_row, plan, vector_gather: true }
         }
         let one = MemoryRates {
-            read: [40e9, 30e9, 20e9, 15e9, 10e9],
-            gather: [0.7e-9, 1.5e-9, 4e-9, 7e-9, 10e-9],
+            read: [40e9, 40e9, 30e9, 20e9, 15e9, 10e9],
+            gather: [0.5e-9, 0.7e-9, 1.5e-9, 4e-9, 7e-9, 10e-9],
             write: 8e9,
         };
         let costs = [
@@ -179,9 +179,12 @@ impl Rates {
     pub(crate) fn of_three_threads() -> Self {
         let text = Self::typical().to_string();
         let text = text.replace("threads 1", "threads 3");
-        text.replace("read-all 4e10 3e10 2e10 1.5e10 1e10", "read-all 12e10 9e10 6e10 4.5e10 3e10")
-            .parse()
-            .unwrap()
+        text.replace(
+            "read-all 4e10 4e10 3e10 2e10 1.5e10 1e10",
+            "read-all 12e10 12e10 9e10 6e10 4.5e10 3e10",
+        )
+        .parse()
+        .unwrap()
     }
 
     /// Threads of the machine.
@@ -273,7 +276,7 @@ impl Rates {
         self.between(threads, |rates| at(&rates.gather, bytes))
     }
 
-    /// Seconds for an element whose cache line is near.
+    /// Seconds for an element whose cache line is in the first-level cache.
     pub(crate) fn near(&self, threads: usize) -> f64 {
         self.gather(0.0, threads)
     }
@@ -405,10 +408,10 @@ mod tests {
     fn rates_are_interpolated_between_sizes_and_threads() {
         let mut rates = Rates::typical();
         rates.threads = 3;
-        rates.one.read = [8.0, 6.0, 4.0, 3.0, 2.0];
-        rates.all.read = [24.0, 18.0, 12.0, 9.0, 6.0];
+        rates.one.read = [8.0, 6.0, 4.0, 3.0, 2.0, 1.0];
+        rates.all.read = [24.0, 18.0, 12.0, 9.0, 6.0, 3.0];
         let read = |bytes, threads| rates.read(bytes, threads);
-        assert_eq!((read(0.0, 1), read(SIZES[0], 1), read(1e12, 1)), (8.0, 8.0, 2.0));
+        assert_eq!((read(0.0, 1), read(SIZES[0], 1), read(1e12, 1)), (8.0, 8.0, 1.0));
         // The geometric mean of two sizes.
         assert!((read((SIZES[0] * SIZES[1]).sqrt(), 1) - 7.0).abs() < 1e-9);
         assert_eq!(
@@ -424,15 +427,15 @@ mod tests {
     fn arrays_are_written_past_slow_caches() {
         let mut rates = Rates::typical();
         rates.threads = 2;
-        (rates.one.read, rates.one.write) = ([80.0, 60.0, 50.0, 40.0, 20.0], 15.0);
-        (rates.all.read, rates.all.write) = ([160.0, 120.0, 100.0, 80.0, 25.0], 30.0);
+        (rates.one.read, rates.one.write) = ([80.0, 70.0, 60.0, 50.0, 40.0, 20.0], 15.0);
+        (rates.all.read, rates.all.write) = ([160.0, 140.0, 120.0, 100.0, 80.0, 25.0], 30.0);
         let past =
             |rates: &Rates, threads| SIZES.map(|size| rates.write_past_caches(size, threads));
-        assert_eq!(past(&rates, 1), [false, false, false, false, true]);
-        assert_eq!(past(&rates, 2), [false, false, false, false, true]);
+        assert_eq!(past(&rates, 1), [false, false, false, false, false, true]);
+        assert_eq!(past(&rates, 2), [false, false, false, false, false, true]);
         rates.one.write = 26.0;
-        assert_eq!(past(&rates, 1), [false, false, true, true, true]);
-        assert_eq!(past(&rates, 2), [false, false, false, false, true]);
+        assert_eq!(past(&rates, 1), [false, false, false, true, true, true]);
+        assert_eq!(past(&rates, 2), [false, false, false, false, false, true]);
     }
 
     #[test]

@@ -43,11 +43,11 @@ pub(crate) const GATHER: ParameterSpec = ParameterSpec {
 /// of x the hardware prefetcher follows the streams of these arrays too late.
 pub(crate) const AHEAD: usize = 512;
 
-/// The parameter that enables prefetching of the values, and straight from CSR of the columns, [`AHEAD`] elements
-/// before their use.
+/// The parameter that enables prefetching of the values, and of columns that are stored for each element, [`AHEAD`]
+/// elements before their use.
 pub(crate) const PREFETCH: ParameterSpec = ParameterSpec {
     name: "prefetch",
-    meaning: "prefetch the values, and columns that are not converted, 512 entries ahead",
+    meaning: "prefetch the values, and columns that are stored for each, 512 entries ahead",
     default: Value::Switch(false),
     studied: &[Value::Switch(false), Value::Switch(true)],
 };

@@ -31,6 +31,8 @@ const TINY: usize = 32;
 const SAVED: f64 = 0.03;
 /// Times a near element that an element of X at a random place takes by the model where prefetching may pay.
 const FAR: f64 = 2.0;
+/// Bytes of X whose elements are near: from a second-level cache rows of X come in time without prefetching.
+const NEAR: f64 = 65_536.0;
 /// Entries, and blocks, whose rows of X are prefetched ahead, with rows of X of up to so many bytes and with
 /// longer ones: the rows of about 8 KiB, which arrive in time and are not evicted again on both machines of
 /// docs/tuning-log-cpu.md.
@@ -224,7 +226,8 @@ impl Model {
 
     /// Whether rows of X are far from each other by the cache that holds them.
     fn prefetch(&self, threads: usize) -> bool {
-        self.rates.gather(self.traffic.x, threads) >= FAR * self.rates.near(threads)
+        let gather = |bytes| self.rates.gather(bytes, threads);
+        gather(self.traffic.x) >= FAR * gather(NEAR)
     }
 
     /// Whether a Y that is written past the caches may pay.

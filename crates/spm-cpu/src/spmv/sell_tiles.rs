@@ -16,7 +16,7 @@ use crate::aligned::Aligned;
 use crate::disjoint::Disjoint;
 use crate::kernel::{Planned, Problem};
 use crate::scaled::{Buffers, Staged, Update};
-use crate::simd::{self, GATHER, Isa, Job, LANES, Machine};
+use crate::simd::{self, AHEAD, GATHER, Isa, Job, LANES, Machine, PREFETCH};
 use crate::values::{Lanes, Stores};
 use crate::{PlanOptions, Threads, aligned, scaled};
 
@@ -24,7 +24,7 @@ pub(super) const INFO: KernelInfo = KernelInfo {
     id: "sell-tiles",
     source: "own",
     summary: "tiles of 2^16 columns, SELL-8 inside a tile, 16-bit indices",
-    parameters: &[WIDTH, GATHER],
+    parameters: &[WIDTH, GATHER, PREFETCH],
     ..KERNEL
 };
 
@@ -91,6 +91,7 @@ struct SellTiles<'a, T> {
     /// Bands of thread t: `bounds[t]..bounds[t + 1]`.
     bounds: Vec<usize>,
     machine: Machine,
+    prefetch: bool,
 }
 
 pub(super) fn plan<'a, T: RealScalar>(problem: Problem<'a, '_, T>) -> Planned<'a, T> {
@@ -113,7 +114,8 @@ pub(super) fn plan<'a, T: RealScalar>(problem: Problem<'a, '_, T>) -> Planned<'a
     let bands = threads.map(bands.len(), |band| Band::new(&view, bands[band].clone(), width));
     // Rows and columns inside a tile fit 16 bits.
     let machine = Machine::for_gathers(parameters, MOST_ROWS);
-    Ok(boxed(SellTiles { a, bands, staged, threads, bounds, machine }))
+    let prefetch = parameters.switch(PREFETCH.name);
+    Ok(boxed(SellTiles { a, bands, staged, threads, bounds, machine, prefetch }))
 }
 
 /// The bands of each thread: rows with about the same number of entries, as many bands as they take.
@@ -442,6 +444,7 @@ impl<T: Scalar> Product<T> for SellTiles<'_, T> {
 
     fn run_by(&mut self, parameters: &Parameters, threads: &Threads) -> bool {
         self.machine = Machine::for_gathers(parameters, MOST_ROWS);
+        self.prefetch = parameters.switch(PREFETCH.name);
         self.threads = threads.clone();
         true
     }
@@ -464,7 +467,8 @@ impl<T: Scalar> Product<T> for SellTiles<'_, T> {
                 let multiply = |y: &mut [T]| {
                     y.fill(T::ZERO);
                     for tile in &band.tiles {
-                        self.machine.run(AddTile { tile, elements: &band.elements, x, y });
+                        let (elements, prefetch) = (&band.elements, self.prefetch);
+                        self.machine.run(AddTile { tile, elements, prefetch, x, y });
                     }
                     if any_not_finite(y) {
                         repair(&a, band.rows.clone(), x, y);
@@ -503,6 +507,8 @@ struct AddTile<'a, T> {
     tile: &'a Tile,
     /// Those of the band.
     elements: &'a Elements<T>,
+    /// Whether values and columns are prefetched, [`AHEAD`] elements before their use.
+    prefetch: bool,
     x: &'a [T],
     /// The rows of the band.
     y: &'a mut [T],
@@ -528,6 +534,10 @@ unsafe impl<'a, T: Scalar> Job<T> for AddTile<'a, T> {
                     I::gather_u16(y, chunk.rows.as_ptr())
                 };
                 for _ in 0..chunk.width {
+                    if self.prefetch {
+                        simd::prefetch(values.wrapping_add(AHEAD));
+                        simd::prefetch(cols.wrapping_add(AHEAD));
+                    }
                     sums = I::mul_add(I::load(values), I::gather_u16(x, cols), sums);
                     cols = cols.add(LANES);
                     values = values.add(LANES);

@@ -141,8 +141,10 @@ fn deterministic_choices_are_a_function_of_the_rates() {
     let free =
         text.replace("csr-compact 6e-9 2e-10 4e-10 1e-5 1e-8 5e-9", "csr-compact 0 0 0 0 0 0");
     // So that arithmetic decides.
-    let fast =
-        free.replace("read-one 4e10 3e10 2e10 1.5e10 1e10", "read-one 1e15 1e15 1e15 1e15 1e15");
+    let fast = free.replace(
+        "read-one 4e10 4e10 3e10 2e10 1.5e10 1e10",
+        "read-one 1e15 1e15 1e15 1e15 1e15 1e15",
+    );
     assert!(fast != free && free != text);
     let free = build(&fast);
     let never = text.replace(" 5e-9 1e0", " 1 1e0").replace(" 1e-8 1e0", " 1 1e0");

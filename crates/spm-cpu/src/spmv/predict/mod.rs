@@ -398,15 +398,16 @@ mod tests {
         };
         let usual = predict(a.view(), 1, &Rates::typical());
         // Memory that is slower than all arithmetic.
-        let slow = with("read-one 4e10 3e10 2e10 1.5e10 1e10", "read-one 1e6 1e6 1e6 1e6 1e6");
+        let slow =
+            with("read-one 4e10 4e10 3e10 2e10 1.5e10 1e10", "read-one 1e6 1e6 1e6 1e6 1e6 1e6");
         assert!((slow.direct.seconds / (slow.direct.bytes / 1e6) - 1.0).abs() < 0.1);
         // x is far from cache.
         let far = with(
-            "gather-one 7e-10 1.5e-9 4e-9 7e-9 1e-8",
-            "gather-one 7e-10 1.5e-9 4e-9 7e-9 1e-6",
+            "gather-one 5e-10 7e-10 1.5e-9 4e-9 7e-9 1e-8",
+            "gather-one 5e-10 7e-10 1.5e-9 4e-9 7e-9 1e-6",
         );
         assert_eq!(far.direct.seconds, usual.direct.seconds, "x has 1 MiB");
-        let far = with("gather-one 7e-10 1.5e-9 4e-9", "gather-one 7e-10 1.5e-9 4e-6");
+        let far = with("gather-one 5e-10 7e-10 1.5e-9 4e-9", "gather-one 5e-10 7e-10 1.5e-9 4e-6");
         assert!(far.direct.seconds > 10.0 * usual.direct.seconds);
         assert!(far.converted[0].label.starts_with("sell-tiles"), "{:?}", far.converted[0]);
         // A tile's part of x stays in cache.
@@ -442,8 +443,8 @@ mod tests {
         let a = matrix("stencil5[n=150]");
         let text = Rates::typical()
             .to_string()
-            .replace("gather-one 7e-10 1.5e-9 4e-9 7e-9 1e-8", "gather-one 0 0 0 0 0");
-        let (memory, arithmetic) = ("read-one 4e10 3e10 2e10 1.5e10 1e10", "csr 3e-9 3.5e-10");
+            .replace("gather-one 5e-10 7e-10 1.5e-9 4e-9 7e-9 1e-8", "gather-one 0 0 0 0 0 0");
+        let (memory, arithmetic) = ("read-one 4e10 4e10 3e10 2e10 1.5e10 1e10", "csr 3e-9 3.5e-10");
         let seconds = |without: &[(&str, &str)]| {
             let change = |text: String, (from, to): &(&str, &str)| {
                 assert!(text.contains(from), "{from}");
@@ -452,7 +453,7 @@ mod tests {
             let text = without.iter().fold(text.clone(), change);
             predict(a.view(), 1, &text.parse().unwrap()).direct.seconds
         };
-        let no_memory = (memory, "read-one 1e30 1e30 1e30 1e30 1e30");
+        let no_memory = (memory, "read-one 1e30 1e30 1e30 1e30 1e30 1e30");
         let no_arithmetic = [(arithmetic, "csr 0 0"), ("misprediction 4e-9", "misprediction 0")];
         let [of_memory, of_arithmetic] = [seconds(&no_arithmetic), seconds(&[no_memory])];
         assert!(of_memory > 1e-5 && of_arithmetic > 1e-5);
@@ -479,9 +480,10 @@ mod tests {
     #[test]
     fn the_number_of_threads_is_chosen() {
         let text = Rates::typical().to_string();
-        let two = text
-            .replace("threads 1", "threads 2")
-            .replace("read-all 4e10 3e10 2e10 1.5e10 1e10", "read-all 8e10 6e10 4e10 3e10 2e10");
+        let two = text.replace("threads 1", "threads 2").replace(
+            "read-all 4e10 4e10 3e10 2e10 1.5e10 1e10",
+            "read-all 8e10 8e10 6e10 4e10 3e10 2e10",
+        );
         let two: Rates = two.parse().unwrap();
         let of = |name, threads| predict(matrix(name).view(), threads, &two).direct;
         assert_eq!(of("diagonal[n=300]", 2).threads, 1);
@@ -507,7 +509,7 @@ mod tests {
     fn one_window_does_not_occupy_two_threads() {
         let a = matrix("ratings[rows=3000,cols=500,entries=60000,longest=400]");
         let two = Rates::typical().to_string().replace("threads 1", "threads 2");
-        let two = two.replace("read-all 4e10 3e10", "read-all 8e10 6e10");
+        let two = two.replace("read-all 4e10 4e10 3e10", "read-all 8e10 8e10 6e10");
         let two = two.replace("start 1e-5", "start 1e-9").parse().unwrap();
         let predictions = predict(a.view(), 2, &two);
         let threads_of = |label| predictions.of(label).unwrap().threads;

@@ -70,6 +70,10 @@ trait Load<T: Scalar, I: Isa<T>, S> {
     /// # Safety
     /// There are so many at `from`; the processor has the instructions of `I`.
     unsafe fn load(&self, from: *const S) -> I::Vector;
+
+    /// Prefetches the columns [`AHEAD`] elements behind these, wherever they are, if values are prefetched.
+    #[inline(always)]
+    fn prefetch_columns<C>(&self, _columns: *const C) {}
 }
 
 /// Values as they are.
@@ -83,7 +87,7 @@ impl<T: Scalar, I: Isa<T>> Load<T, I, T> for Stored {
     }
 }
 
-/// Values as they are, with a prefetch of later ones.
+/// Values as they are, with a prefetch of later ones and of their columns.
 struct Prefetched;
 
 impl<T: Scalar, I: Isa<T>> Load<T, I, T> for Prefetched {
@@ -92,6 +96,11 @@ impl<T: Scalar, I: Isa<T>> Load<T, I, T> for Prefetched {
         simd::prefetch(from.wrapping_add(AHEAD));
         // SAFETY: the caller's promise.
         unsafe { I::load(from) }
+    }
+
+    #[inline(always)]
+    fn prefetch_columns<C>(&self, columns: *const C) {
+        simd::prefetch(columns.wrapping_add(AHEAD));
     }
 }
 
@@ -159,7 +168,11 @@ impl<T: Scalar> Run<'_, T> {
                     }
                     Columns::Narrow => {
                         let x = x.add(chunk.base as usize);
-                        elements!(|element| I::gather_u16(x, narrow.add(element * LANES)));
+                        elements!(|element| {
+                            let columns = narrow.add(element * LANES);
+                            by.prefetch_columns(columns);
+                            I::gather_u16(x, columns)
+                        });
                         narrow = narrow.add(width * LANES);
                     }
                     Columns::Pairs => {
@@ -173,7 +186,11 @@ impl<T: Scalar> Run<'_, T> {
                         narrow = narrow.add(width / 2 * HALF);
                     }
                     Columns::Wide => {
-                        elements!(|element| I::gather_u32(x, wide.add(element * LANES)));
+                        elements!(|element| {
+                            let columns = wide.add(element * LANES);
+                            by.prefetch_columns(columns);
+                            I::gather_u32(x, columns)
+                        });
                         wide = wide.add(width * LANES);
                     }
                 }
