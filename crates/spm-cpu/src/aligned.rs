@@ -55,6 +55,15 @@ impl<T: Copy> Aligned<T> {
         self.len += 1;
     }
 
+    /// Appends all of `elements`.
+    pub(crate) fn extend(&mut self, elements: &[T]) {
+        self.reserve(elements.len());
+        let from = self.start + self.len;
+        let room = &mut self.storage[from..from + elements.len()];
+        room.iter_mut().zip(elements).for_each(|(to, &element)| _ = to.write(element));
+        self.len += elements.len();
+    }
+
     /// Appends `element` until there are `len` elements.
     pub(crate) fn grow(&mut self, len: usize, element: T) {
         let more = len - self.len;
@@ -118,6 +127,7 @@ mod tests {
             let elements: Vec<u16> = (0..len).collect();
             let mut aligned = Aligned::with_capacity(room);
             elements.iter().for_each(|&element| aligned.push(element));
+            aligned.extend(&[5; 2]);
             aligned.grow(elements.len() + 3, 5);
             let mut aligned = aligned.shrunk();
             assert_eq!(*aligned, *[&elements, &[5; 3][..]].concat());

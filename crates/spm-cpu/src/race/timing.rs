@@ -103,6 +103,9 @@ pub(super) fn times(
     if caches == Caches::Warm {
         fastest[0] = first;
     }
+    // A short call by itself is no sample.
+    let is_sample = caches == Caches::Warm && first > MEDIUM;
+    samples_of[0] = usize::from(is_sample);
     let (mut spent, mut left) = (0.0, true);
     while left {
         let of_best = fastest.iter().zip(&samples_of).min_by(|a, b| a.0.total_cmp(b.0));
@@ -126,7 +129,7 @@ pub(super) fn times(
                 ..=MEDIUM => 1,
                 _ => usize::from(is_alone),
             };
-            let calls = *sampled + usize::from(way == 0);
+            let calls = *sampled + usize::from(way == 0 && !is_sample);
             let is_slow = calls >= 2 + more && *fastest > SLOW * best
                 || calls > more && *fastest > FAR * best
                 || *sampled >= 2 + more && *fastest > SLOW * best_way;
@@ -201,7 +204,7 @@ pub(crate) mod tests {
         let calls = |caches: Caches, best, seconds| calls_of(caches.into(), best, seconds);
         let (cold, warm) = (Caches::Cold, Caches::Warm);
         assert_eq!((calls(cold, 1e-3, 2.9e-3), calls(warm, 1e-3, 2.9e-3)), (2, 1));
-        assert_eq!((calls(cold, 1e-3, 3.1e-3), calls(warm, 1e-3, 1.2e-3)), (1, 3));
+        assert_eq!((calls(cold, 1e-3, 3.1e-3), calls(warm, 1e-3, 1.2e-3)), (1, 2));
         assert_eq!((calls(cold, 1e-4, 5e-4), calls(warm, 1e-4, 5e-4)), (2, 1));
         assert_eq!(calls(warm, 3e-4, 5e-4), 2);
         // A model and one call that is not short agree.

@@ -329,11 +329,11 @@ unsafe impl<'a, 'u, T: Scalar> Job<T> for Replace<'a, 'u, T> {
 }
 
 /// The entries of one row in one tile.
-#[derive(Debug, Clone, Copy)]
+#[derive(Debug, Clone, Copy, Default)]
 struct Run {
     row: u16,
-    start: usize,
-    length: usize,
+    start: u32,
+    length: u32,
 }
 
 /// Calls `visit` with the tile of each run of some rows, row after row.
@@ -343,17 +343,30 @@ fn each_run<T: Scalar>(
     width: usize,
     mut visit: impl FnMut(usize, Run),
 ) {
+    // There are fewer columns than u32::MAX.
+    let width = u32::try_from(width).unwrap_or(u32::MAX);
     for row in rows.clone() {
-        let (mut start, end) = (a.row_ptr()[row] as usize, a.row_ptr()[row + 1] as usize);
-        while start < end {
-            let tile = a.col_ind()[start] as usize / width;
-            let after = ((tile + 1) * width).min(a.cols());
-            let rest = &a.col_ind()[start..end];
-            let length = rest.partition_point(|&col| (col as usize) < after);
-            visit(tile, Run { row: (row - rows.start) as u16, start, length });
-            start += length;
+        let (mut start, mut rest) = (a.row_ptr()[row], a.row(row).0);
+        while let [first, ..] = rest {
+            let tile = first / width;
+            let after = u64::from(tile) * u64::from(width) + u64::from(width);
+            let length = count_below(rest, after);
+            let run = Run { row: (row - rows.start) as u16, start, length: length as u32 };
+            visit(tile as usize, run);
+            (start, rest) = (start + run.length, &rest[length..]);
         }
     }
+}
+
+/// How many of ascending columns, the first of which is, are below `after`. Most runs of a matrix without locality are short.
+fn count_below(cols: &[u32], after: u64) -> usize {
+    let is_below = |&col: &u32| u64::from(col) < after;
+    let mut end = 1;
+    while cols.get(end).is_some_and(is_below) {
+        end *= 2;
+    }
+    let start = end.div_ceil(2);
+    start + cols[start..end.min(cols.len())].partition_point(is_below)
 }
 
 /// The runs of some rows in each tile, row after row.
@@ -373,22 +386,41 @@ fn count_runs<T: Scalar>(a: &CsrView<'_, T>, rows: &Range<usize>, width: usize) 
 /// The runs of a tile in the chunks that store them, in each chunk the longest last.
 fn chunks(runs: &mut [Run]) -> impl Iterator<Item = &[Run]> {
     let window = |run: &Run| usize::from(run.row) / SIGMA;
-    runs.chunk_by_mut(move |a, b| window(a) == window(b)).flat_map(|window| {
-        window.sort_by_key(|run| run.length);
-        let together = window.partition_point(|run| run.length <= TOGETHER);
+    let mut sorted = [Run::default(); SIGMA];
+    runs.chunk_by_mut(move |a, b| window(a) == window(b)).flat_map(move |window| {
+        sort_by_length(window, &mut sorted);
+        let together = window.partition_point(|run| run.length as usize <= TOGETHER);
         let (together, alone) = window.split_at(together);
         together.chunks(LANES).chain(alone.chunks(1))
     })
 }
 
+/// Sorts the runs of a window by length; those that are chunks by themselves are behind all others, in order.
+fn sort_by_length(window: &mut [Run], sorted: &mut [Run; SIGMA]) {
+    let length = |run: &Run| (run.length as usize).min(TOGETHER + 1);
+    if window.is_sorted_by_key(length) {
+        return;
+    }
+    let mut places = [0; TOGETHER + 2];
+    window.iter().for_each(|run| places[length(run)] += 1);
+    let mut first = 0;
+    places.iter_mut().for_each(|place| first += std::mem::replace(place, first));
+    for run in &*window {
+        let place = &mut places[length(run)];
+        sorted[*place] = *run;
+        *place += 1;
+    }
+    window.copy_from_slice(&sorted[..window.len()]);
+}
+
 /// Whether the entries of a chunk's only row are in all lanes.
 fn is_one_row(chunk: &[Run]) -> bool {
-    chunk[0].length > TOGETHER
+    chunk[0].length as usize > TOGETHER
 }
 
 /// Stored elements of each lane of a chunk.
 fn width(chunk: &[Run]) -> usize {
-    let longest = chunk[chunk.len() - 1].length;
+    let longest = chunk[chunk.len() - 1].length as usize;
     if is_one_row(chunk) { longest.div_ceil(LANES) } else { longest }
 }
 
@@ -417,19 +449,28 @@ impl Tile {
                 width: width as u16,
                 is_one_row,
             });
+            // The entries of each lane: of its run, or every eighth one of the only run.
+            let step = if is_one_row { LANES } else { 1 };
+            let entries: [Range<usize>; LANES] = std::array::from_fn(|l| {
+                let run = if is_one_row { Some(last) } else { lane(l) };
+                let from = if is_one_row { l } else { 0 };
+                run.map_or(0..0, |run| run.start as usize + from..(run.start + run.length) as usize)
+            });
             for element in 0..width {
-                for l in 0..LANES {
-                    let (run, at) = match is_one_row {
-                        true => (Some(last), LANES * element + l),
-                        false => (lane(l), element),
-                    };
-                    let entry = run.filter(|run| at < run.length).map(|run| run.start + at);
-                    // Padding repeats a column of the longest row, which is in cache.
-                    let padding = last.start + element;
-                    let col = a.col_ind()[entry.unwrap_or(padding)];
-                    to.cols.push((col as usize - first_col) as u16);
-                    to.values.push(entry.map_or(T::ZERO, |entry| a.values()[entry]));
-                }
+                // Padding repeats a column of the longest row, which is in cache.
+                let padding = last.start as usize + element;
+                let entry = |l: usize| {
+                    let at = entries[l].start + element * step;
+                    (at < entries[l].end).then_some(at)
+                };
+                let cols: [u16; LANES] = std::array::from_fn(|l| {
+                    let col = a.col_ind()[entry(l).unwrap_or(padding)] as usize;
+                    (col - first_col) as u16
+                });
+                let values: [T; LANES] =
+                    std::array::from_fn(|l| entry(l).map_or(T::ZERO, |at| a.values()[at]));
+                to.cols.extend(&cols);
+                to.values.extend(&values);
             }
         }
         let elements = first..to.values.len();
