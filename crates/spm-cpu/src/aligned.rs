@@ -49,12 +49,6 @@ impl<T: Copy> Aligned<T> {
         Self { len, ..array }
     }
 
-    pub(crate) fn push(&mut self, element: T) {
-        self.reserve(1);
-        self.storage[self.start + self.len] = MaybeUninit::new(element);
-        self.len += 1;
-    }
-
     /// Appends all of `elements`.
     pub(crate) fn extend(&mut self, elements: &[T]) {
         self.reserve(elements.len());
@@ -126,13 +120,12 @@ mod tests {
         for (len, room) in [(0, 0), (1, 0), (7, 9), (1000, 1000), (1000, 10), (60_000, 59_000)] {
             let elements: Vec<u16> = (0..len).collect();
             let mut aligned = Aligned::with_capacity(room);
-            elements.iter().for_each(|&element| aligned.push(element));
-            aligned.extend(&[5; 2]);
+            elements.chunks(100).for_each(|some| aligned.extend(some));
             aligned.grow(elements.len() + 3, 5);
             let mut aligned = aligned.shrunk();
             assert_eq!(*aligned, *[&elements, &[5; 3][..]].concat());
             assert_eq!(aligned.as_ptr().addr() % ALIGNMENT, 0);
-            aligned.push(6);
+            aligned.extend(&[6]);
             assert_eq!((aligned.len(), aligned.last()), (elements.len() + 4, Some(&6)));
         }
     }
