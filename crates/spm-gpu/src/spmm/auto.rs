@@ -30,10 +30,9 @@ pub(super) const COMPLEX: KernelInfo = KernelInfo {
 
 /// How each candidate is timed: once, again where that is short but far from the best, and longer where it is not far.
 /// One run of twenty times a launch tells.
-const FIRST_TIMING: Batches =
-    Batches { warm_up: 1, runs: 1, most: 1, min_time: Duration::ZERO, held: false };
+const FIRST_TIMING: Batches = Batches { runs: 1, most: 1, min_time: Duration::ZERO, held: false };
 const TIMING: Batches =
-    Batches { warm_up: 1, runs: 3, most: 2, min_time: Duration::from_micros(30), held: false };
+    Batches { runs: 3, most: 2, min_time: Duration::from_micros(30), held: false };
 const SHORT_S: f64 = 5e-5;
 const FAR: f64 = 1.5;
 

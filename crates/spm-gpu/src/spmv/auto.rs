@@ -102,7 +102,7 @@ const COL_BLOCKS: usize = 8;
 
 /// Timing of a candidate: slower candidates need fewer runs.
 const TIMING: Batches =
-    Batches { warm_up: 1, runs: 3, most: 2, min_time: Duration::from_micros(15), held: false };
+    Batches { runs: 3, most: 2, min_time: Duration::from_micros(15), held: false };
 /// The same for a matrix whose product takes little more than a launch.
 const TIMING_OF_SMALL: Batches = Batches { most: 1, held: true, ..TIMING };
 
@@ -202,10 +202,7 @@ pub(crate) fn on_device<T: DeviceReal>(problem: DeviceProblem<'_, T>) -> Planned
         return subwarp(small_lanes(a, lanes), forms).chosen(problem);
     }
 
-    let mut race = match large {
-        true => Race::new(problem, Timed::Alike(TIMING)),
-        false => Race::new(problem, Timed::Alike(TIMING_OF_SMALL)),
-    };
+    let mut race = Race::new(problem, Timed::Alike(if large { TIMING } else { TIMING_OF_SMALL }));
     let mut padding = f64::INFINITY;
     // A matrix of equal or few values has no need of an array of them, which these formats have.
     let valued = !compact || (equal.is_none() && !codes);

@@ -72,7 +72,7 @@ impl<T: DeviceScalar> Clock<T> {
             if batch > 0 && (self.host_bound || total.iter().all(|of| *of >= batches.min_time)) {
                 break;
             }
-            let launches = self.warm_up(batches, &mut plans)?;
+            let launches = self.warm_up(&mut plans)?;
             let is_shorter = |(expected, launch): (Option<Duration>, Duration)| {
                 expected.is_some_and(|expected| expected < launch)
             };
@@ -88,7 +88,7 @@ impl<T: DeviceScalar> Clock<T> {
             let waited = |of: &BatchTime| of.device < of.host.mul_f64(HOST_BOUND);
             if !self.host_bound && times.iter().any(waited) {
                 self.host_bound = true;
-                self.warm_up(batches, &mut plans)?;
+                self.warm_up(&mut plans)?;
                 count(self.batch(runs, &mut plans)?);
             }
         }
@@ -108,16 +108,13 @@ impl<T: DeviceScalar> Clock<T> {
     /// it: not while the stream is held.
     fn warm_up<const N: usize>(
         &mut self,
-        batches: Batches,
         plans: &mut [&mut BoxedPlan<T>; N],
     ) -> Result<[Duration; N], GpuError> {
         let mut launches = [Duration::ZERO; N];
         for (plan, launch) in plans.iter_mut().zip(&mut launches).rev() {
             let before = Instant::now();
-            for _ in 0..batches.warm_up {
-                plan.launch(&self.x, &mut self.y, &self.stream)?;
-            }
-            *launch = before.elapsed() / batches.warm_up as u32;
+            plan.launch(&self.x, &mut self.y, &self.stream)?;
+            *launch = before.elapsed();
         }
         Ok(launches)
     }
@@ -162,11 +159,9 @@ impl<T: DeviceScalar> Clock<T> {
     }
 }
 
-/// How long a candidate is timed.
+/// How long a candidate is timed, with one run before each batch.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Batches {
-    /// Runs before each batch, at least one.
-    pub(crate) warm_up: usize,
     /// Runs of a batch, at most.
     pub(crate) runs: usize,
     /// Batches at most.
@@ -194,8 +189,7 @@ mod tests {
 
     #[test]
     fn a_long_run_tells_by_itself() {
-        let batches =
-            Batches { warm_up: 1, runs: 3, most: 2, min_time: Duration::ZERO, held: false };
+        let batches = Batches { runs: 3, most: 2, min_time: Duration::ZERO, held: false };
         assert_eq!(batches.runs_of(None), 3);
         assert_eq!(batches.runs_of(Some(LONG_RUN - Duration::from_nanos(1))), 3);
         assert_eq!(batches.runs_of(Some(LONG_RUN)), 1);
