@@ -34,6 +34,7 @@
 mod aligned;
 pub mod conjugate;
 mod cores;
+mod counting_sort;
 pub mod elements;
 mod kernel;
 pub mod machine;

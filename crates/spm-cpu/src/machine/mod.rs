@@ -19,7 +19,7 @@ pub(crate) use measure::settled;
 const SIZES: [f64; 6] = [16_384.0, 65_536.0, 524_288.0, 4_194_304.0, 16_777_216.0, 67_108_864.0];
 
 /// Bytes of each thread that are long enough to read and fit into a first-level cache.
-const SHARE: f64 = 16_384.0;
+const SHARE: f64 = SIZES[0];
 
 /// What threads reach together, for each working set of [`SIZES`].
 #[derive(Debug, Clone, Copy, PartialEq)]

@@ -13,6 +13,7 @@ use super::KERNEL;
 use super::plan::{Memory, Product, boxed};
 use super::repair::{any_not_finite, repair};
 use crate::aligned::Aligned;
+use crate::counting_sort::counting_sort;
 use crate::disjoint::Disjoint;
 use crate::kernel::{Planned, Problem};
 use crate::scaled::{Buffers, Staged, Update};
@@ -401,15 +402,11 @@ fn sort_by_length(window: &mut [Run], sorted: &mut [Run; SIGMA]) {
     if window.is_sorted_by_key(length) {
         return;
     }
-    let mut places = [0; TOGETHER + 2];
-    window.iter().for_each(|run| places[length(run)] += 1);
-    let mut first = 0;
-    places.iter_mut().for_each(|place| first += std::mem::replace(place, first));
-    for run in &*window {
-        let place = &mut places[length(run)];
-        sorted[*place] = *run;
-        *place += 1;
-    }
+    counting_sort::<{ TOGETHER + 2 }>(
+        window.len(),
+        |run| length(&window[run]),
+        |place, run| sorted[place] = window[run],
+    );
     window.copy_from_slice(&sorted[..window.len()]);
 }
 

@@ -5,6 +5,7 @@ use spm_formats::{CsrView, Scalar};
 
 use super::MOST_ROWS;
 use crate::Threads;
+use crate::counting_sort::counting_sort;
 use crate::disjoint::Disjoint;
 
 /// Where in its tile of Y a row of the matrix goes.
@@ -182,20 +183,13 @@ const LENGTHS: usize = 64;
 /// The rows between these pointers by ascending length after the `kept` first ones, rows of one length in their order.
 fn sort(row_ptr: &[u32], kept: usize, places: &mut [u8]) {
     let length = |row: usize| ((row_ptr[row + 1] - row_ptr[row]) as usize).min(LENGTHS - 1);
-    let mut next = [0_u16; LENGTHS + 1];
-    for row in kept..places.len() {
-        next[length(row) + 1] += 1;
-    }
-    next[0] = kept as u16;
-    for of in 1..=LENGTHS {
-        next[of] += next[of - 1];
-    }
-    for row in 0..places.len() {
-        let next = &mut next[length(row)];
-        let at = if row < kept { row } else { usize::from(*next) };
-        *next += u16::from(row >= kept);
-        places[at] = row as u8;
-    }
+    let (first, places) = places.split_at_mut(kept);
+    (0..).zip(first).for_each(|(row, place)| *place = row);
+    counting_sort::<LENGTHS>(
+        places.len(),
+        |row| length(kept + row),
+        |place, row| places[place] = (kept + row) as u8,
+    );
 }
 
 #[cfg(test)]
