@@ -48,7 +48,7 @@ pub(crate) fn warp_fold_four(values: [u32; 4], fold: impl Fn(u32, u32) -> u32) -
     folded
 }
 
-/// The sum of `value` over the lanes up to this one.
+/// The sum of `value` over the lanes up to this one, modulo 2^32.
 #[inline(always)]
 pub(crate) fn warp_inclusive_scan(value: u32) -> u32 {
     let lane = warp::lane_id();
@@ -57,7 +57,7 @@ pub(crate) fn warp_inclusive_scan(value: u32) -> u32 {
     while distance < WARP_SIZE {
         let before = warp::shuffle_up(FULL_MASK, sum, distance, WARP_SIZE);
         if lane >= distance {
-            sum += before;
+            sum = sum.wrapping_add(before);
         }
         distance *= 2;
     }
@@ -136,7 +136,7 @@ pub(crate) fn block_sum<T: Number>(sums: SharedArray<T>, value: T) -> T {
 /// Words of shared memory that [`block_scan`] needs: one for each warp that a block may have.
 pub(crate) const BLOCK_SCAN_WORDS: u32 = 32;
 
-/// (the sum of `value` over the threads before this one, the sum over the block); the block is
+/// (the sum of `value` over the threads before this one, the sum over the block), modulo 2^32; the block is
 /// one-dimensional, of whole warps, and all of it calls.
 #[inline(always)]
 pub(crate) fn block_scan(value: u32, sums: SharedArray<u32>) -> (u32, u32) {
@@ -151,7 +151,7 @@ pub(crate) fn block_scan(value: u32, sums: SharedArray<u32>) -> (u32, u32) {
     thread::sync_threads();
     let of_lane = if lane < block / WARP_SIZE { sums.load(lane) } else { 0 };
     let of_warps = warp_inclusive_scan(of_lane);
-    let before = warp::shuffle_idx(FULL_MASK, of_warps - of_lane, my_warp, WARP_SIZE);
+    let before = warp::shuffle_idx(FULL_MASK, of_warps.wrapping_sub(of_lane), my_warp, WARP_SIZE);
     let total = warp::shuffle_idx(FULL_MASK, of_warps, WARP_SIZE - 1, WARP_SIZE);
-    (before + inclusive - value, total)
+    (before.wrapping_add(inclusive).wrapping_sub(value), total)
 }

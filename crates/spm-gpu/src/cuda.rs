@@ -7,6 +7,7 @@ use std::ptr;
 use std::sync::{Mutex, OnceLock, PoisonError};
 
 use cust::context::{Context, ContextHandle, CurrentContext};
+use cust::memory::LockedBuffer;
 use cust::sys;
 use spm_gpu_kernels::{Dim3, Kernel, KernelArgs};
 
@@ -17,7 +18,6 @@ use crate::info::DeviceInfo;
 use crate::pool::Pool;
 use crate::ptx;
 use crate::stream::Readers;
-use crate::timing::HoldWord;
 
 /// Dynamic shared memory that a launch may have without opting in.
 const SHARED_WITHOUT_OPT_IN: u32 = 48 * 1024;
@@ -31,7 +31,7 @@ pub(crate) struct Cuda {
     pool: Pool,
     readers: OnceLock<Readers>,
     idle_streams: Idle<cust::stream::Stream>,
-    hold_words: Idle<HoldWord>,
+    idle_words: Idle<LockedBuffer<u32>>,
     device: sys::CUdevice,
     context: Context,
 }
@@ -70,8 +70,8 @@ impl Cuda {
         let context = Context::new(device).map_err(|e| from_cust("cuDevicePrimaryCtxRetain", e))?;
         let (pool, device) = (Pool::new(), device.as_raw());
         let (functions, readers) = (Mutex::default(), OnceLock::new());
-        let (idle_streams, hold_words) = (Idle::default(), Idle::default());
-        Ok(Self { functions, pool, readers, idle_streams, hold_words, device, context })
+        let (idle_streams, idle_words) = (Idle::default(), Idle::default());
+        Ok(Self { functions, pool, readers, idle_streams, idle_words, device, context })
     }
 
     /// The context of the driver, which devices with one ordinal share.
@@ -120,9 +120,9 @@ impl Cuda {
         &self.idle_streams
     }
 
-    /// Words that hold streams while candidates are timed.
-    pub(crate) fn hold_words(&self) -> &Idle<HoldWord> {
-        &self.hold_words
+    /// Page-locked memory of [`HostWords`](crate::host_words::HostWords).
+    pub(crate) fn idle_words(&self) -> &Idle<LockedBuffer<u32>> {
+        &self.idle_words
     }
 
     /// The pool of device memory.

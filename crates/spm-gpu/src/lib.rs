@@ -56,6 +56,7 @@ mod device;
 mod driver;
 mod error;
 mod host;
+mod host_words;
 mod idle;
 mod info;
 mod kernel;

@@ -56,9 +56,10 @@ impl<T: DeviceScalar> Source<T> {
         look: Look<T>,
     ) -> Result<Self, PlanError> {
         check_counts((csr.rows(), csr.cols()), csr.entries())?;
-        let Survey { rows: stats, values, blocks, diagonals } = look(&csr, new_values)?;
+        let Survey { rows: stats, values, blocks, diagonals, many_values } =
+            look(&csr, new_values)?;
         let (values, blocks, diagonals) = (known(values), known(blocks), known(diagonals));
-        let (dictionary, row_ptr) = (OnceCell::new(), OnceCell::new());
+        let (dictionary, row_ptr) = (known(many_values.then_some(None)), OnceCell::new());
         let (sell, bsr) = (RefCell::default(), RefCell::default());
         Ok(Self {
             csr,

@@ -9,7 +9,6 @@ use std::time::Duration;
 use spm_formats::timing::{Sampling, Timing};
 
 pub(crate) use self::clock::{Batches, Clock};
-pub(crate) use self::hold::HoldWord;
 use crate::error::GpuError;
 use crate::stream::{Event, Stream};
 

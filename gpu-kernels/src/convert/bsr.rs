@@ -10,6 +10,7 @@
 //!
 //! The steps are: blocks of each block row, the order of a slice, a scan of the widths, columns and masks, values.
 
+use super::stats::SURVEY_BLOCK;
 use crate::collective::warp_fold;
 use crate::device::warp::{FULL_MASK, WARP_SIZE};
 use crate::device::{DevicePtr, DevicePtrMut, Number, divide, thread, warp};
@@ -105,10 +106,8 @@ impl BlockRow {
     }
 }
 
-/// Block rows of each size that [`BsrSample`] reads.
-const SAMPLES: u32 = 32;
-/// Warps of [`BsrSample`] for each size: one for each row of these.
-pub const BSR_SAMPLE_WARPS: u32 = SAMPLES * MOST_BLOCK_SIZE;
+/// Block rows of each size that [`Survey`](super::Survey) reads.
+pub const BSR_SAMPLES: u32 = 32;
 /// Entries of a block row that a sample reads, about: so many that the left end of a band counts for little.
 const SAMPLE_ENTRIES: u32 = 1024;
 
@@ -169,55 +168,41 @@ fn count_blocks(
     (blocks, entries)
 }
 
-kernel! {
-    /// Blocks and entries of some block rows, evenly spread, for each of `count` sizes, which are the bytes
-    /// of `sizes`, from 1 to [`MOST_BLOCK_SIZE`]; at most about 1024 entries of each. [`BSR_SAMPLE_WARPS`] for each size, one
-    /// for each row: a lane looks for the block of its entry in the rows before. Grid: at least as many warps; block: a
-    /// multiple of 32.
-    pub fn convert_bsr_sample(
-        rows: u32,
-        count: u32,
-        sizes: u64,
-        row_ptr: DevicePtr<u32>,
-        col_ind: DevicePtr<u32>,
-        seen: DevicePtrMut<[u32; 2]>,
-    ) {
-        let item = thread::index_1d() / WARP_SIZE;
-        if item >= count * BSR_SAMPLE_WARPS {
-            return;
-        }
-        let (sample, of_block) = (item / MOST_BLOCK_SIZE, item % MOST_BLOCK_SIZE);
-        let size = (sizes >> (sample / SAMPLES * 8)) as u32 & 0xff;
-        let block_rows = divide(rows, size);
-        let stride = (block_rows / SAMPLES).max(1);
-        let block_row = sample % SAMPLES * stride;
-        // Blocks in the upper half, entries in the lower one.
-        let mut of_row = 0;
-        if block_row < block_rows && of_block < size {
-            let first_row = block_row * size;
-            let most = SAMPLE_ENTRIES / size;
-            let row = |r: u32| {
-                let start = row_ptr.load(first_row + r);
-                SampledRow { start, end: row_ptr.load(first_row + r + 1).min(start.saturating_add(most)) }
-            };
-            // Beyond the last columns of rows that are cut, blocks would miss entries.
-            let mut cols = u32::MAX;
-            for r in 0..size {
-                let SampledRow { start, end } = row(r);
-                if end - start == most {
-                    cols = (divide(col_ind.load(end - 1), size) * size).min(cols);
-                }
-            }
-            let (blocks, entries) =
-                count_blocks(size, of_block..of_block + 1, row, cols, col_ind);
-            const { assert!(SAMPLE_ENTRIES < 1 << 16) };
-            of_row = warp_fold(blocks << 16 | entries, |a, b| a + b);
-        }
-        if warp::lane_id() == 0 {
-            seen.store(item, [of_row >> 16, of_row & 0xffff]);
+/// Blocks and entries of one block row, of which a thread returns its share: of the `sample`-th of those for all sizes, which
+/// are the bytes of `sizes`; of each size [`BSR_SAMPLES`], evenly spread. A warp for each row of it: a lane looks for the block
+/// of its entry in the rows before.
+#[inline(always)]
+pub(super) fn sampled_blocks(
+    sample: u32,
+    rows: u32,
+    sizes: u64,
+    row_ptr: DevicePtr<u32>,
+    col_ind: DevicePtr<u32>,
+) -> [u32; 2] {
+    const { assert!(SURVEY_BLOCK / WARP_SIZE == MOST_BLOCK_SIZE) };
+    let of_block = thread::thread_idx_x() / WARP_SIZE;
+    let size = (sizes >> (sample / BSR_SAMPLES * 8)) as u32 & 0xff;
+    let block_rows = divide(rows, size);
+    let stride = (block_rows / BSR_SAMPLES).max(1);
+    let block_row = sample % BSR_SAMPLES * stride;
+    if block_row >= block_rows || of_block >= size {
+        return [0; 2];
+    }
+    let first_row = block_row * size;
+    let most = SAMPLE_ENTRIES / size;
+    let row = |r: u32| {
+        let start = row_ptr.load(first_row + r);
+        SampledRow { start, end: row_ptr.load(first_row + r + 1).min(start.saturating_add(most)) }
+    };
+    // Beyond the last columns of rows that are cut, blocks would miss entries.
+    let mut cols = u32::MAX;
+    for r in 0..size {
+        let SampledRow { start, end } = row(r);
+        if end - start == most {
+            cols = (divide(col_ind.load(end - 1), size) * size).min(cols);
         }
     }
-    as BsrSample
+    count_blocks(size, of_block..of_block + 1, row, cols, col_ind).into()
 }
 
 kernel! {

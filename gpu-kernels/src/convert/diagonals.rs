@@ -45,53 +45,49 @@ fn fit(
     true
 }
 
-/// Rows that [`SampleDiagonals`] looks at, at most.
-pub const DIAGONAL_SAMPLE: u32 = 256;
+/// Rows that [`sample_diagonals`] looks at, at most.
+pub(super) const DIAGONAL_SAMPLE: u32 = 256;
 
 /// Pairs of words of a table and what is behind it.
 pub const DIAGONAL_PAIRS: u32 = DIAGONAL_TABLE / 2 + 1;
 
-/// Table of [`SampleDiagonals`], with the words behind it, and the memory that it takes.
+/// Table of [`sample_diagonals`], with the words behind it, and the memory that it takes.
 #[inline(always)]
 fn sample_table() -> (SharedArray<u32>, Pool) {
     let mut pool = Pool::new();
     (pool.array(2 * DIAGONAL_PAIRS), pool)
 }
 
-/// Shared memory of [`SampleDiagonals`].
-pub fn diagonal_sample_shared_bytes() -> u32 {
+/// Shared memory of [`sample_diagonals`].
+pub(super) fn diagonal_sample_shared_bytes() -> u32 {
     sample_table().1.bytes()
 }
 
-kernel! {
-    /// The diagonals of every `stride`-th row, [`DIAGONAL_SAMPLE`] of them at most, as [`FindDiagonals`] writes them: a
-    /// table, the word behind it and another one, in pairs. Rows and columns are less than 2^31. Grid: one block of as
-    /// many threads.
-    pub fn convert_sample_diagonals(
-        rows: u32,
-        stride: u32,
-        row_ptr: DevicePtr<u32>,
-        col_ind: DevicePtr<u32>,
-        seen: DevicePtrMut<[u32; 2]>,
-    ) {
-        let (table, _) = sample_table();
-        let thread = thread::thread_idx_x();
-        if thread < 2 * DIAGONAL_PAIRS {
-            table.store(thread, if thread < DIAGONAL_TABLE { NO_DIAGONAL } else { 0 });
-        }
-        thread::sync_threads();
-        let row = u64::from(thread) * u64::from(stride);
-        let claim =
-            |place, distance| table.atomic_compare_exchange(place, NO_DIAGONAL, distance);
-        if row < u64::from(rows) && !fit(row as u32, row_ptr, col_ind, claim) {
-            table.atomic_exchange(DIAGONAL_TABLE, 1);
-        }
-        thread::sync_threads();
-        if thread < DIAGONAL_PAIRS {
-            seen.store(thread, [table.load(2 * thread), table.load(2 * thread + 1)]);
-        }
+/// The diagonals of [`DIAGONAL_SAMPLE`] rows at most, evenly spread, as [`FindDiagonals`] writes them: a table, the word behind
+/// it and another one, in pairs. Rows and columns are less than 2^31. The whole block calls, of at least as many threads.
+#[inline(always)]
+pub(super) fn sample_diagonals(
+    rows: u32,
+    row_ptr: DevicePtr<u32>,
+    col_ind: DevicePtr<u32>,
+    seen: DevicePtrMut<[u32; 2]>,
+) {
+    let (table, _) = sample_table();
+    let thread = thread::thread_idx_x();
+    if thread < 2 * DIAGONAL_PAIRS {
+        table.store(thread, if thread < DIAGONAL_TABLE { NO_DIAGONAL } else { 0 });
     }
-    as SampleDiagonals
+    thread::sync_threads();
+    let row = u64::from(thread) * u64::from((rows / DIAGONAL_SAMPLE).max(1));
+    let claim = |place, distance| table.atomic_compare_exchange(place, NO_DIAGONAL, distance);
+    let is_sampled = thread < DIAGONAL_SAMPLE && row < u64::from(rows);
+    if is_sampled && !fit(row as u32, row_ptr, col_ind, claim) {
+        table.atomic_exchange(DIAGONAL_TABLE, 1);
+    }
+    thread::sync_threads();
+    if thread < DIAGONAL_PAIRS {
+        seen.store(thread, [table.load(2 * thread), table.load(2 * thread + 1)]);
+    }
 }
 
 kernel! {

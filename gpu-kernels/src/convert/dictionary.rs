@@ -1,5 +1,7 @@
 //! The distinct values of a matrix with few of them, in a hash table, and the code of each.
 
+use super::stats::SURVEY_BLOCK;
+use crate::device::shared::{Pool, SharedArray};
 use crate::device::{DevicePtr, DevicePtrMut, Real, thread};
 use crate::kernel::kernel;
 
@@ -10,11 +12,67 @@ pub const NO_VALUE: u64 = u64::MAX;
 /// Elements that are looked at for a value.
 const MOST_TRIED: u32 = 32;
 
+/// The upper half of a product: places far apart for neighbours (Fibonacci hashing).
+#[inline(always)]
+fn hash(word: u64) -> u32 {
+    (word.wrapping_mul(0x9e37_79b9_7f4a_7c15) >> 32) as u32
+}
+
 /// The element of the table at which the search for a value begins.
 #[inline(always)]
 fn first_place(word: u64) -> u32 {
-    // Fibonacci hashing: places far apart for neighbours.
-    (word.wrapping_mul(0x9e37_79b9_7f4a_7c15) >> 54) as u32
+    hash(word) >> (u32::BITS - VALUE_TABLE.trailing_zeros())
+}
+
+/// Values that a thread of [`distinct_values`] looks at, at most.
+const SAMPLES_OF_THREAD: u32 = 4;
+/// Size of its hash table, twice the number of values.
+const SAMPLE_TABLE: u32 = 2 * SAMPLES_OF_THREAD * SURVEY_BLOCK;
+
+/// The table of [`distinct_values`], and the memory that it takes.
+#[inline(always)]
+fn sample_table() -> (SharedArray<u32>, Pool) {
+    let mut pool = Pool::new();
+    (pool.array(SAMPLE_TABLE), pool)
+}
+
+/// Shared memory of [`distinct_values`].
+pub(super) fn value_sample_shared_bytes() -> u32 {
+    sample_table().1.bytes()
+}
+
+/// How many different hashes evenly spread values have, of which a thread returns its share: no more than there are distinct
+/// values. The whole block calls, and may use the shared memory for something else then.
+#[inline(always)]
+pub(super) fn distinct_values<T: Real>(entries: u32, values: DevicePtr<T>) -> u32 {
+    const FREE: u32 = 0;
+    const SAMPLES: u32 = SAMPLES_OF_THREAD * SURVEY_BLOCK;
+    let (table, _) = sample_table();
+    let thread = thread::thread_idx_x();
+    for i in 0..SAMPLE_TABLE / SURVEY_BLOCK {
+        table.store(thread + i * SURVEY_BLOCK, FREE);
+    }
+    thread::sync_threads();
+    let stride = (entries / SAMPLES).max(1);
+    let sampled = [0, 1, 2, 3].map(|i| {
+        let k = u64::from(thread + i * SURVEY_BLOCK) * u64::from(stride);
+        let k = if k < u64::from(entries) { k as u32 } else { 0 };
+        hash(values.load(k).to_word()).max(FREE + 1)
+    });
+    let mut new = 0;
+    for hash in sampled {
+        let mut place = hash >> (u32::BITS - SAMPLE_TABLE.trailing_zeros());
+        loop {
+            let seen = table.atomic_compare_exchange(place, FREE, hash);
+            new += u32::from(seen == FREE);
+            if seen == FREE || seen == hash {
+                break;
+            }
+            place = (place + 1) % SAMPLE_TABLE;
+        }
+    }
+    thread::sync_threads();
+    new
 }
 
 kernel! {

@@ -17,17 +17,15 @@ pub(crate) use bsr::{SlicedBsr, SlicedRow};
 #[cfg(not(target_arch = "nvptx64"))]
 mod host {
     pub use super::bsr::{
-        BSR_SAMPLE_WARPS, BsrColumns, BsrCounts, BsrFullColumns, BsrOrder, BsrSample, BsrValues,
-        MOST_BLOCK_SIZE,
+        BSR_SAMPLES, BsrColumns, BsrCounts, BsrFullColumns, BsrOrder, BsrValues, MOST_BLOCK_SIZE,
     };
     pub use super::column_blocks::{
         ColumnBlockColumns, ColumnBlockCounts, ColumnBlockEnds, ColumnBlockEntries,
         ColumnBlockEntriesSingle,
     };
     pub use super::diagonals::{
-        DIAGONAL_BLOCK, DIAGONAL_PAIRS, DIAGONAL_SAMPLE, DIAGONAL_TABLE, DiagonalPlaces,
-        DiagonalPlacesSingle, FindDiagonals, NO_DIAGONAL, SampleDiagonals,
-        diagonal_sample_shared_bytes, diagonal_shared_bytes,
+        DIAGONAL_BLOCK, DIAGONAL_PAIRS, DIAGONAL_TABLE, DiagonalPlaces, DiagonalPlacesSingle,
+        FindDiagonals, NO_DIAGONAL, diagonal_shared_bytes,
     };
     pub use super::dictionary::{FindValues, NO_VALUE, VALUE_TABLE};
     pub use super::ell_columns::EllColumns;
@@ -42,7 +40,7 @@ mod host {
         MOST_SIGMA, SellpColumns, SellpMeasure, SellpOrder, SellpValues, SellpValuesCoded,
         SellpValuesSingle,
     };
-    pub use super::stats::{RowStats, ValueStats};
+    pub use super::stats::{SURVEY_BLOCK, Survey, survey_shared_bytes};
     pub use super::values::{NO_POSITION, Numbers, PlacedValues, Positions};
 }
 #[cfg(not(target_arch = "nvptx64"))]

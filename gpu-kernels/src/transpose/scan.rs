@@ -2,8 +2,10 @@
 //! Sengupta, Owens, GPU Gems 3, chapter 39).
 //!
 //! A block scans twice as many words as it has threads in shared memory: sums go up a binary tree,
-//! prefixes come down. The totals of the blocks are scanned in the same way, and added.
+//! prefixes come down. The totals of the blocks are scanned in the same way, and added. Few words are scanned by one block
+//! in one launch (own).
 
+use crate::collective::{BLOCK_SCAN_WORDS, block_scan};
 use crate::device::shared::{Pool, SharedArray};
 use crate::device::{DevicePtr, DevicePtrMut, thread};
 use crate::kernel::kernel;
@@ -80,4 +82,76 @@ kernel! {
         }
     }
     as ScanAdd
+}
+
+/// Words that a thread of [`ScanShort`] takes at once.
+const WORDS: usize = 16;
+
+/// Shared memory of [`ScanShort`], in bytes.
+pub fn scan_short_bytes() -> u32 {
+    BLOCK_SCAN_WORDS * size_of::<u32>() as u32
+}
+
+kernel! {
+    /// Replaces `data` by its exclusive prefix sums, in turns of 16 words of each thread; `ends` gets `ends_count` of them, from
+    /// the first on, `stride` apart. Grid: one block; block: a multiple of 32; shared memory: [`scan_short_bytes`].
+    pub fn transpose_scan_short(
+        length: u32,
+        data: DevicePtrMut<u32>,
+        stride: u32,
+        ends_count: u32,
+        ends: DevicePtrMut<u32>,
+    ) {
+        let sums: SharedArray<u32> = Pool::new().array(BLOCK_SCAN_WORDS);
+        let turn = thread::block_dim_x() * WORDS as u32;
+        let (mut first, mut before) = (thread::thread_idx_x() * WORDS as u32, 0_u32);
+        for _ in 0..length.div_ceil(turn) {
+            let is_whole = first + WORDS as u32 <= length;
+            let mut words: [u32; WORDS];
+            if is_whole {
+                let vector = |i: u32| data.load_vector::<4>(first + 4 * i);
+                let [[a, b, c, d], [e, f, g, h], [i, j, k, l], [m, n, o, p]] =
+                    [vector(0), vector(1), vector(2), vector(3)];
+                words = [a, b, c, d, e, f, g, h, i, j, k, l, m, n, o, p];
+            } else {
+                words = core::array::from_fn(|i| {
+                    let at = first + i as u32;
+                    if at < length { data.load(at) } else { 0 }
+                });
+            }
+            let of_thread = words.iter().fold(0, |sum: u32, &word| sum.wrapping_add(word));
+            let (of_threads, of_block) = block_scan(of_thread, sums);
+            let mut sum = before.wrapping_add(of_threads);
+            for word in &mut words {
+                (*word, sum) = (sum, sum.wrapping_add(*word));
+            }
+            let [a, b, c, d, e, f, g, h, i, j, k, l, m, n, o, p] = words;
+            let vectors = [[a, b, c, d], [e, f, g, h], [i, j, k, l], [m, n, o, p]];
+            let store = |at: u32, [a, b, c, d]: [u32; 4]| {
+                if is_whole {
+                    data.store_vector(at, [a, b, c, d]);
+                } else {
+                    for (i, word) in [(0, a), (1, b), (2, c), (3, d)] {
+                        if at + i < length {
+                            data.store(at + i, word);
+                        }
+                    }
+                }
+            };
+            store(first, vectors[0]);
+            store(first + 4, vectors[1]);
+            store(first + 8, vectors[2]);
+            store(first + 12, vectors[3]);
+            before = before.wrapping_add(of_block);
+            first += turn;
+        }
+        // Other threads have written them.
+        thread::sync_threads();
+        let mut end = thread::thread_idx_x();
+        while end < ends_count {
+            ends.store(end, data.load(end * stride));
+            end += thread::block_dim_x();
+        }
+    }
+    as ScanShort
 }

@@ -141,38 +141,47 @@ fn padded_formats() {
     }
 }
 
-/// A warp that visits a share of 2^31 rows, and of as many values.
+/// A block that visits a share of 2^31 rows, and one of as many values.
 #[test]
 fn statistics() {
-    let (row, grid, block) = (1_u32 << 31, 1024_u32, 256_u32);
+    let (row, blocks) = (1_u32 << 31, 1024_u32);
     let tail = Tail::new(row, 7);
     let emulator = &tail.emulator;
     let row_ptr = emulator.alloc_zeroed::<u32>(tail.rows() as usize + 1);
-    // All of the earlier entries are in one row of another warp's, and the rows of the tail are the
-    // first that the last warps see after 2^31 / 2^18 empty ones.
-    let stride = grid * block;
-    let place = row - 32;
+    // All of the earlier entries are in one row of another block's, and the rows of the tail are those that the last block
+    // sees at last.
+    let place = row - SURVEY_BLOCK;
     row_ptr.write_at(place as usize, &tail.pointers_from(0));
     let end = tail.pointers_from(0)[ROWS as usize];
     row_ptr.write_at((place + ROWS) as usize, &vec![end; (row - place) as usize + 1]);
-    let warps = (stride / 32) as usize;
-    let seen = emulator.alloc_from(&vec![[u32::MAX; 2]; warps]);
-    let args = RowStats { rows: tail.rows(), row_ptr: row_ptr.ptr(), seen: seen.ptr_mut() };
-    launch_last::<RowStats>(emulator, (grid, 1), block, 0, args);
-    // The last warp visits rows 32 x 8191 + 2^18 i to + 31 for each i, and after these none.
-    let [longest, empty] = seen.to_vec()[warps - 1];
-    let lengths = &tail.lengths[..32];
-    assert_eq!(longest, *lengths.iter().max().unwrap());
-    let visited = row / stride * 32;
-    let filled = lengths.iter().filter(|length| **length > 0).count() as u32;
-    assert_eq!(empty, visited - filled);
-
+    let seen = emulator.alloc_from(&vec![[u32::MAX; 2]; blocks as usize]);
+    let columns = emulator.alloc_zeroed::<u32>(0);
     // As many values in single precision, one of which differs.
     let values = emulator.alloc_zeroed::<f32>(row as usize);
     values.write_at(row as usize - 5, &[0.5]);
-    let args = ValueStats { entries: row, values: values.ptr(), seen: seen.ptr_mut() };
-    launch_last::<ValueStats<f32>>(emulator, (grid, 1), block, 0, args);
-    assert_eq!(seen.to_vec()[warps - 1], [1, 0]);
+    let of_rows = Survey {
+        rows: tail.rows(),
+        entries: row,
+        diagonal_blocks: 0,
+        distinct_blocks: 0,
+        sample_blocks: 0,
+        row_blocks: blocks,
+        sizes: 0,
+        row_ptr: row_ptr.ptr(),
+        col_ind: columns.ptr(),
+        values: values.ptr(),
+        seen: seen.ptr_mut(),
+    };
+    let shared = survey_shared_bytes();
+    launch_last::<Survey<f32>>(emulator, (blocks, 1), SURVEY_BLOCK, shared, of_rows);
+    let [longest, empty] = seen.to_vec()[blocks as usize - 1];
+    assert_eq!(longest, *tail.lengths.iter().max().unwrap());
+    let filled = tail.lengths.iter().filter(|length| **length > 0).count() as u32;
+    assert_eq!(empty, row / blocks - filled);
+
+    let of_values = Survey { row_blocks: 0, ..of_rows };
+    launch_last::<Survey<f32>>(emulator, (blocks, 1), SURVEY_BLOCK, shared, of_values);
+    assert_eq!(seen.to_vec()[blocks as usize - 1], [1, 0]);
 }
 
 /// A warp for each row, of which 32 bits number 2^27, and entries near 2^32.

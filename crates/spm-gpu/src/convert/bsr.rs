@@ -4,11 +4,10 @@ use spm_formats::MemoryBudget;
 use spm_formats::convert::{BLOCK_SIZES, DetectedBlocks, best_blocks};
 use spm_formats::kernel::PlanError;
 use spm_gpu_kernels::convert::{
-    BSR_SAMPLE_WARPS, BsrColumns, BsrCounts, BsrFullColumns, BsrOrder, BsrSample, BsrValues,
-    MOST_BLOCK_SIZE,
+    BSR_SAMPLES, BsrColumns, BsrCounts, BsrFullColumns, BsrOrder, BsrValues, MOST_BLOCK_SIZE,
 };
 
-use super::stats::{Pairs, seen};
+use super::stats::Parts;
 use super::{NEW_VALUES, NOT_PLANNED, scan, threads, warps};
 use crate::error::GpuError;
 use crate::launch::{Launch, WARP};
@@ -30,42 +29,27 @@ pub(crate) fn detect_blocks<T: DeviceScalar>(
     if a.entries() == 0 {
         return Ok(None);
     }
-    let seen = seen(a, BlockSample::PAIRS, |stream, seen| BlockSample::enqueue(a, stream, seen))?;
-    Ok(BlockSample::best::<T>(&seen))
+    let seen = Parts { blocks: true, ..Parts::default() }.look_at_pattern(a)?;
+    Ok(BlockSample::best::<T>(seen.blocks()))
 }
 
 /// Blocks and entries of some block rows of each size.
 pub(super) enum BlockSample {}
 
 impl BlockSample {
-    /// One for each warp of each size.
-    pub(super) const PAIRS: usize = BLOCK_SIZES.len() * BSR_SAMPLE_WARPS as usize;
+    /// One for each of these.
+    pub(super) const PAIRS: usize = BLOCK_SIZES.len() * BSR_SAMPLES as usize;
 
-    /// Enqueues what writes the pairs.
-    pub(super) fn enqueue<T: DeviceScalar>(
-        a: &DeviceCsr<T>,
-        stream: &Stream,
-        seen: Pairs,
-    ) -> Result<(), PlanError> {
+    /// The sizes, one in each byte.
+    pub(super) fn sizes() -> u64 {
         const { assert!(BLOCK_SIZES.len() <= size_of::<u64>()) };
-        let args = BsrSample {
-            rows: a.rows() as u32,
-            count: BLOCK_SIZES.len() as u32,
-            sizes: BLOCK_SIZES.iter().rev().fold(0, |sizes, &size| sizes << 8 | size as u64),
-            row_ptr: a.row_ptr.ptr(),
-            col_ind: a.col_ind.ptr(),
-            seen: seen.first(Self::PAIRS),
-        };
-        let launch = warps(a.device(), Self::PAIRS)?;
-        // SAFETY: verified CSR arrays, room for a pair of each warp of each size.
-        unsafe { a.device().launch::<BsrSample>(launch, stream, args)? };
-        Ok(())
+        BLOCK_SIZES.iter().rev().fold(0, |sizes, &size| sizes << 8 | size as u64)
     }
 
     /// The size of the fewest bytes.
     pub(super) fn best<T: DeviceScalar>(seen: &[[u32; 2]]) -> Option<DetectedBlocks> {
         let padding_ratio = |size: usize| {
-            let of_size = BLOCK_SIZES.iter().zip(seen.chunks(BSR_SAMPLE_WARPS as usize));
+            let of_size = BLOCK_SIZES.iter().zip(seen.chunks(BSR_SAMPLES as usize));
             let samples = of_size.filter(|(of, _)| **of == size).flat_map(|(_, samples)| samples);
             let [blocks, entries] = samples.fold([0, 0], |[blocks, entries], [b, e]| {
                 [blocks + u64::from(*b), entries + u64::from(*e)]

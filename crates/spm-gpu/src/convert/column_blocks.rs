@@ -9,7 +9,7 @@ use spm_gpu_kernels::convert::{
 };
 use spm_gpu_kernels::spmv::{COLUMN_BLOCK_QUAD, csr_column_blocks_shared_bytes};
 
-use super::{DeviceReducedValues, ValueKind, ValuePositions, scan, threads, warps};
+use super::{DeviceReducedValues, ValueKind, ValuePositions, threads, warps};
 use crate::device::Device;
 use crate::error::GpuError;
 use crate::launch::WARP;
@@ -17,6 +17,7 @@ use crate::matrix::{DeviceCsr, DeviceMatrix};
 use crate::memory::DeviceBuffer;
 use crate::plan::DeviceReal;
 use crate::stream::Stream;
+use crate::transpose::Scan;
 
 /// Maximum number of column blocks: every row has a sum for each of them.
 const MOST_BLOCKS: usize = 256;
@@ -105,9 +106,9 @@ impl<T: DeviceReal> DeviceColumnBlocks<T> {
         };
         // SAFETY: verified CSR arrays, two words for each row of each column block.
         unsafe { device.launch::<ColumnBlockCounts>(launch, &stream, args)? };
-        scan(&mut of_parts, &stream)?;
         // The first part of each column block, and the end of the last.
-        let starts = of_parts.every(a.rows())?;
+        let starts =
+            Scan::fitting(device, of_parts.len())?.every(&mut of_parts, a.rows(), &stream)?;
         let quads = *starts.last().expect("a matrix with entries has a row") as usize;
         let padded = QUAD * quads;
         let value_bytes = match kind {

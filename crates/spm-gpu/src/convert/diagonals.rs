@@ -4,13 +4,12 @@ use std::sync::Arc;
 
 use spm_formats::kernel::PlanError;
 use spm_gpu_kernels::convert::{
-    DIAGONAL_BLOCK, DIAGONAL_PAIRS, DIAGONAL_SAMPLE, DIAGONAL_TABLE, DiagonalPlaces,
-    DiagonalPlacesSingle, FindDiagonals, NO_DIAGONAL, SampleDiagonals,
-    diagonal_sample_shared_bytes, diagonal_shared_bytes,
+    DIAGONAL_BLOCK, DIAGONAL_PAIRS, DIAGONAL_TABLE, DiagonalPlaces, DiagonalPlacesSingle,
+    FindDiagonals, NO_DIAGONAL, diagonal_shared_bytes,
 };
 use spm_gpu_kernels::spmv::MOST_DIAGONALS;
 
-use super::stats::{Pairs, seen};
+use super::stats::Parts;
 use super::{COMPRESSED, DeviceReducedValues, NEW_VALUES, threads};
 use crate::error::GpuError;
 use crate::launch::Launch;
@@ -32,28 +31,8 @@ impl DiagonalSample {
 
     /// `None` for a matrix with too many diagonals, or too large a size.
     pub(crate) fn of<T: DeviceScalar>(a: &DeviceCsr<T>) -> Result<Option<Self>, PlanError> {
-        let enqueue = |stream: &Stream, seen| Self::enqueue(a, stream, seen);
-        Ok(Self::from_pairs(a, &seen(a, Self::PAIRS, enqueue)?))
-    }
-
-    /// Enqueues what writes the pairs.
-    pub(super) fn enqueue<T: DeviceScalar>(
-        a: &DeviceCsr<T>,
-        stream: &Stream,
-        seen: Pairs,
-    ) -> Result<(), PlanError> {
-        let args = SampleDiagonals {
-            rows: a.rows() as u32,
-            stride: (a.rows() as u32 / DIAGONAL_SAMPLE).max(1),
-            row_ptr: a.row_ptr.ptr(),
-            col_ind: a.col_ind.ptr(),
-            seen: seen.first(Self::PAIRS),
-        };
-        let launch =
-            Launch::new(1, DIAGONAL_SAMPLE).with_shared_bytes(diagonal_sample_shared_bytes());
-        // SAFETY: verified CSR arrays, room for the pairs.
-        unsafe { a.device().launch::<SampleDiagonals>(launch, stream, args)? };
-        Ok(())
+        let seen = Parts { diagonals: true, ..Parts::default() }.look_at_pattern(a)?;
+        Ok(Self::from_pairs(a, seen.diagonals()))
     }
 
     /// As ascending signed numbers: which place a distance has depends on the order of the threads.

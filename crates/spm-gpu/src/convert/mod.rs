@@ -36,8 +36,6 @@ use crate::transpose::Scan;
 const ID: &str = "convert";
 /// Threads of a block.
 const BLOCK: usize = 256;
-/// Threads of a block of a scan.
-const SCAN_BLOCK: usize = 256;
 
 /// A launch of one thread for each of `items`.
 fn threads(device: &Device, items: usize) -> Result<Launch, PlanError> {
@@ -51,6 +49,6 @@ fn warps(device: &Device, items: usize) -> Result<Launch, PlanError> {
 
 /// Exclusive scan: replaces each word by the sum of those before it.
 fn scan(data: &mut DeviceBuffer<u32>, stream: &Stream) -> Result<(), PlanError> {
-    let mut scan = Scan::new(stream.device(), data.len(), SCAN_BLOCK)?;
+    let mut scan = Scan::fitting(stream.device(), data.len())?;
     Ok(scan.enqueue(data, stream)?)
 }

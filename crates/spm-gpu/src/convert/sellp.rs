@@ -6,9 +6,7 @@ use spm_gpu_kernels::convert::{
     SellpValuesSingle,
 };
 
-use super::{
-    COMPRESSED, DeviceDictionary, DeviceReducedValues, SCAN_BLOCK, ValueKind, ValuePositions, warps,
-};
+use super::{COMPRESSED, DeviceDictionary, DeviceReducedValues, ValueKind, ValuePositions, warps};
 use crate::error::GpuError;
 use crate::launch::{Launch, WARP};
 use crate::matrix::{DeviceCsr, DeviceMatrix, check_stored_elements};
@@ -107,7 +105,7 @@ impl<'a, T: DeviceReal> MeasuredSellp<'a, T> {
         let mut sums = DeviceBuffer::<u32>::uninitialized(device, MEASURES * chunks + 1)?;
         let mut modes = DeviceBuffer::<u32>::uninitialized(device, chunks)?;
         // Allocated before anything runs that its memory might be waited for.
-        let mut scan = Scan::new(device, sums.len(), SCAN_BLOCK)?;
+        let mut scan = Scan::fitting(device, sums.len())?;
         let (rows, row_ptr) = (a.rows() as u32, a.row_ptr.ptr());
         let col_ind = a.col_ind.ptr();
         // The kernel adds up to 31 to a column.
@@ -324,8 +322,7 @@ fn totals(
     if chunks == 0 {
         return Ok([0; MEASURES]);
     }
-    scan.enqueue(sums, stream)?;
-    let ends = sums.every(chunks)?;
+    let ends = scan.every(sums, chunks, stream)?;
     // The sums of all measures together may wrap, those of one do not.
     Ok(std::array::from_fn(|i| ends[i + 1].wrapping_sub(ends[i]).into()))
 }

@@ -2,42 +2,19 @@
 
 use spm_formats::convert::DetectedBlocks;
 use spm_formats::kernel::PlanError;
-use spm_gpu_kernels::convert as kernels;
-use spm_gpu_kernels::device::DevicePtrMut;
+use spm_gpu_kernels::convert::{SURVEY_BLOCK, Survey as Kernel, survey_shared_bytes};
+use spm_gpu_kernels::spmv::MOST_VALUES;
 
-use super::{BLOCK, BlockSample, DiagonalSample, threads};
-use crate::launch::WARP;
+use super::{BlockSample, DiagonalSample, ID};
+use crate::host_words::HostWords;
+use crate::launch::Launch;
 use crate::matrix::DeviceCsr;
 use crate::memory::DeviceBuffer;
 use crate::plan::{DeviceReal, DeviceScalar};
 use crate::stream::Stream;
 
-/// Blocks of the grid, at most; a power of two, as the kernel wants it.
-const BLOCKS: usize = 256;
-
-/// Room for pairs of words that kernels write for the host.
-pub(super) struct Pairs {
-    first: DevicePtrMut<[u32; 2]>,
-    count: usize,
-}
-
-impl Pairs {
-    /// Where they begin.
-    ///
-    /// # Panics
-    /// There is room for another number of pairs.
-    pub(super) fn first(self, count: usize) -> DevicePtrMut<[u32; 2]> {
-        assert_eq!(self.count, count, "room for other pairs");
-        self.first
-    }
-
-    /// The room for `count` pairs, and the rest.
-    fn split_at(self, count: usize) -> (Self, Self) {
-        let rest = self.count.checked_sub(count).expect("room for so many pairs");
-        let Self { first, .. } = self;
-        (Self { first, count }, Self { first: first.offset(count), count: rest })
-    }
-}
+/// Blocks of threads that look at the rows, at most, and at the values; a power of two, as the kernel wants it.
+const MOST_BLOCKS: usize = 256;
 
 /// What planning looks at in a matrix before it chooses a kernel: all of it in one trip to the device.
 #[derive(Debug, Clone, Copy, PartialEq)]
@@ -49,47 +26,132 @@ pub(crate) struct Survey<T> {
     pub(crate) blocks: Option<Option<DetectedBlocks>>,
     /// If it was asked for: the diagonals of some rows, if they are few.
     pub(crate) diagonals: Option<Option<DiagonalSample>>,
+    /// Whether there are more distinct values than a byte numbers, as far as some of them tell.
+    pub(crate) many_values: bool,
 }
 
 impl<T: DeviceScalar> Survey<T> {
     /// Of the rows alone.
     pub(crate) fn of_rows(a: &DeviceCsr<T>) -> Result<Self, PlanError> {
-        Ok(Self { rows: RowStats::of(a)?, values: None, blocks: None, diagonals: None })
+        let rows = RowStats::of(a)?;
+        Ok(Self { rows, values: None, blocks: None, diagonals: None, many_values: false })
     }
 
-    /// Of the rows; of the values, and of the pattern, its dense blocks and diagonals, if these are asked for.
+    /// Of the rows; of the values, and of the pattern, its dense blocks and diagonals, if these are asked for. A large matrix
+    /// is asked for its pattern: its values are looked at for few distinct ones, too.
     pub(crate) fn of(a: &DeviceCsr<T>, values: bool, pattern: bool) -> Result<Self, PlanError>
     where
         T: DeviceReal,
     {
-        let of_rows = warps(a.rows());
-        let of_values = if values { warps(a.entries()) } else { 0 };
-        let [of_blocks, of_diagonals] =
-            if pattern { [BlockSample::PAIRS, DiagonalSample::PAIRS] } else { [0, 0] };
-        let pairs = of_rows + of_values + of_blocks + of_diagonals;
-        let seen = seen(a, pairs, |stream, seen| {
-            let (of_rows, seen) = seen.split_at(of_rows);
-            let (of_values, seen) = seen.split_at(of_values);
-            let (of_blocks, of_diagonals) = seen.split_at(of_blocks);
-            RowStats::enqueue(a, stream, of_rows)?;
-            if values {
-                ValueStats::enqueue(a, stream, of_values)?;
-            }
-            if pattern {
-                BlockSample::enqueue(a, stream, of_blocks)?;
-                DiagonalSample::enqueue(a, stream, of_diagonals)?;
-            }
-            Ok(())
-        })?;
-        let (of_rows, seen) = seen.split_at(of_rows);
-        let (of_values, seen) = seen.split_at(of_values);
-        let (of_blocks, of_diagonals) = seen.split_at(of_blocks);
+        let distinct = values && pattern;
+        let parts = Parts { rows: true, values, distinct, blocks: pattern, diagonals: pattern };
+        let seen = parts.look(a, &a.values)?;
         Ok(Self {
-            rows: RowStats::from_pairs(of_rows),
-            values: values.then(|| ValueStats::from_pairs(a, of_values)).transpose()?,
-            blocks: pattern.then(|| BlockSample::best::<T>(of_blocks)),
-            diagonals: pattern.then(|| DiagonalSample::from_pairs(a, of_diagonals)),
+            rows: RowStats::from_pairs(seen.rows()),
+            values: values.then(|| ValueStats::from_pairs(a, seen.values())).transpose()?,
+            blocks: pattern.then(|| BlockSample::best::<T>(seen.blocks())),
+            diagonals: pattern.then(|| DiagonalSample::from_pairs(a, seen.diagonals())),
+            many_values: seen.distinct().iter().any(|&[distinct, _]| distinct > MOST_VALUES),
         })
+    }
+}
+
+/// What one launch looks at.
+#[derive(Debug, Clone, Copy, Default)]
+pub(super) struct Parts {
+    pub(super) rows: bool,
+    pub(super) values: bool,
+    pub(super) distinct: bool,
+    pub(super) blocks: bool,
+    pub(super) diagonals: bool,
+}
+
+/// Pairs of words that blocks of threads have written, of each part behind that of the one before.
+pub(super) struct Seen {
+    pairs: Vec<[u32; 2]>,
+    /// Where the pairs of the diagonals, of distinct values, of dense blocks and of rows end.
+    ends: [usize; 4],
+}
+
+impl Seen {
+    pub(super) fn diagonals(&self) -> &[[u32; 2]] {
+        &self.pairs[..self.ends[0]]
+    }
+
+    fn distinct(&self) -> &[[u32; 2]] {
+        &self.pairs[self.ends[0]..self.ends[1]]
+    }
+
+    pub(super) fn blocks(&self) -> &[[u32; 2]] {
+        &self.pairs[self.ends[1]..self.ends[2]]
+    }
+
+    fn rows(&self) -> &[[u32; 2]] {
+        &self.pairs[self.ends[2]..self.ends[3]]
+    }
+
+    fn values(&self) -> &[[u32; 2]] {
+        &self.pairs[self.ends[3]..]
+    }
+}
+
+impl Parts {
+    /// Looks at the pattern alone.
+    pub(super) fn look_at_pattern<T: DeviceScalar>(
+        self,
+        a: &DeviceCsr<T>,
+    ) -> Result<Seen, PlanError> {
+        let none = DeviceBuffer::<f32>::uninitialized(a.device(), 0)?;
+        Self { values: false, distinct: false, ..self }.look(a, &none)
+    }
+
+    /// Looks at a matrix with these values, which are as many as there are entries, if they are looked at.
+    fn look<T: DeviceScalar, V: DeviceReal>(
+        self,
+        a: &DeviceCsr<T>,
+        values: &DeviceBuffer<V>,
+    ) -> Result<Seen, PlanError> {
+        let device = a.device();
+        let diagonal_blocks = usize::from(self.diagonals);
+        let distinct_blocks = usize::from(self.distinct && !values.is_empty());
+        let sample_blocks = if self.blocks { BlockSample::PAIRS } else { 0 };
+        let row_blocks = if self.rows { blocks(a.rows()) } else { 0 };
+        let value_blocks = if self.values { blocks(values.len()) } else { 0 };
+        let mut pairs = diagonal_blocks * DiagonalSample::PAIRS;
+        let ends = [0, distinct_blocks, sample_blocks, row_blocks].map(|of_part| {
+            pairs += of_part;
+            pairs
+        });
+        let pairs = pairs + value_blocks;
+        if pairs == 0 {
+            return Ok(Seen { pairs: Vec::new(), ends });
+        }
+        const {
+            let most = DiagonalSample::PAIRS + 1 + BlockSample::PAIRS + 2 * MOST_BLOCKS;
+            assert!(2 * most <= HostWords::COUNT);
+        }
+        let mut seen = HostWords::new(device)?;
+        let stream = Stream::of_planning(device)?;
+        let grid = diagonal_blocks + distinct_blocks + sample_blocks + row_blocks + value_blocks;
+        let launch = Launch::over(ID, device, grid, 1, SURVEY_BLOCK as usize)?
+            .with_shared_bytes(survey_shared_bytes());
+        let args = Kernel {
+            rows: a.rows() as u32,
+            entries: values.len() as u32,
+            diagonal_blocks: diagonal_blocks as u32,
+            distinct_blocks: distinct_blocks as u32,
+            sample_blocks: sample_blocks as u32,
+            row_blocks: row_blocks as u32,
+            sizes: BlockSample::sizes(),
+            row_ptr: a.row_ptr.ptr(),
+            col_ind: a.col_ind.ptr(),
+            values: values.ptr(),
+            seen: seen.pairs_mut(),
+        };
+        // SAFETY: verified CSR arrays, so many values, room for the pairs of each part.
+        unsafe { device.launch::<Kernel<V>>(launch, &stream, args)? };
+        let words = seen.read(2 * pairs, &stream)?;
+        Ok(Seen { pairs: words.as_chunks().0.to_vec(), ends })
     }
 }
 
@@ -103,26 +165,8 @@ pub(crate) struct RowStats {
 impl RowStats {
     /// Reads the row pointers once.
     pub(crate) fn of<T: DeviceScalar>(a: &DeviceCsr<T>) -> Result<Self, PlanError> {
-        let seen = seen(a, warps(a.rows()), |stream, seen| Self::enqueue(a, stream, seen))?;
-        Ok(Self::from_pairs(&seen))
-    }
-
-    /// Enqueues what writes a pair for each warp.
-    fn enqueue<T: DeviceScalar>(
-        a: &DeviceCsr<T>,
-        stream: &Stream,
-        seen: Pairs,
-    ) -> Result<(), PlanError> {
-        let (rows, row_ptr) = (a.rows() as u32, a.row_ptr.ptr());
-        let warps = warps(a.rows());
-        if warps == 0 {
-            return Ok(());
-        }
-        let args = kernels::RowStats { rows, row_ptr, seen: seen.first(warps) };
-        let launch = threads(a.device(), warps * WARP)?;
-        // SAFETY: rows + 1 pointers, room for a pair of each warp of the launch.
-        unsafe { a.device().launch::<kernels::RowStats>(launch, stream, args)? };
-        Ok(())
+        let seen = Parts { rows: true, ..Parts::default() }.look_at_pattern(a)?;
+        Ok(Self::from_pairs(seen.rows()))
     }
 
     fn from_pairs(seen: &[[u32; 2]]) -> Self {
@@ -147,22 +191,8 @@ impl<T: DeviceReal> ValueStats<T> {
 
     /// Reads the values once at most; not all of them where most are general.
     pub(crate) fn of(a: &DeviceCsr<T>) -> Result<Self, PlanError> {
-        let seen = seen(a, warps(a.entries()), |stream, seen| Self::enqueue(a, stream, seen))?;
-        Self::from_pairs(a, &seen)
-    }
-
-    /// Enqueues what writes a pair for each warp.
-    fn enqueue(a: &DeviceCsr<T>, stream: &Stream, seen: Pairs) -> Result<(), PlanError> {
-        let (entries, values) = (a.entries() as u32, a.values.ptr());
-        let warps = warps(a.entries());
-        if warps == 0 {
-            return Ok(());
-        }
-        let args = kernels::ValueStats { entries, values, seen: seen.first(warps) };
-        let launch = threads(a.device(), warps * WARP)?;
-        // SAFETY: that many values, room for a pair of each warp of the launch.
-        unsafe { a.device().launch::<kernels::ValueStats<T>>(launch, stream, args)? };
-        Ok(())
+        let seen = Parts { values: true, ..Parts::default() }.look(a, &a.values)?;
+        Self::from_pairs(a, seen.values())
     }
 
     fn from_pairs(a: &DeviceCsr<T>, seen: &[[u32; 2]]) -> Result<Self, PlanError> {
@@ -177,26 +207,11 @@ impl<T: DeviceReal> ValueStats<T> {
     }
 }
 
-/// The pairs, so many, that `enqueue` makes kernels write.
-pub(super) fn seen<T: DeviceScalar>(
-    a: &DeviceCsr<T>,
-    pairs: usize,
-    enqueue: impl FnOnce(&Stream, Pairs) -> Result<(), PlanError>,
-) -> Result<Vec<[u32; 2]>, PlanError> {
-    if pairs == 0 {
-        return Ok(Vec::new());
-    }
-    let mut seen = DeviceBuffer::uninitialized(a.device(), pairs)?;
-    let room = Pairs { first: seen.ptr_mut(), count: pairs };
-    enqueue(&Stream::of_planning(a.device())?, room)?;
-    Ok(seen.to_vec()?)
-}
-
-/// Number of warps for so many items, in whole blocks; the kernel needs a power of two.
-fn warps(items: usize) -> usize {
-    match items.div_ceil(4 * BLOCK) {
+/// Blocks of threads for so many items; a power of two.
+fn blocks(items: usize) -> usize {
+    match items.div_ceil(4 * SURVEY_BLOCK as usize) {
         0 => 0,
-        blocks => blocks.next_power_of_two().min(BLOCKS) * BLOCK / WARP,
+        blocks => blocks.next_power_of_two().min(MOST_BLOCKS),
     }
 }
 
@@ -237,9 +252,29 @@ mod tests {
             let of_diagonals = distances(survey.diagonals.unwrap());
             assert_eq!(of_diagonals, distances(DiagonalSample::of(&a).unwrap()));
             assert_eq!(of_diagonals.map(|of| of.len()), name.starts_with("mesh2").then_some(33));
-            let of_rows = Survey { values: None, blocks: None, diagonals: None, ..survey };
+            let of_rows = Survey {
+                values: None,
+                blocks: None,
+                diagonals: None,
+                many_values: false,
+                ..survey
+            };
             assert_eq!(Survey::of_rows(&a).unwrap(), of_rows);
         }
+    }
+
+    #[test]
+    fn a_sample_tells_that_there_are_many_values() {
+        let device = Device::emulated(Default::default());
+        let many = |distinct: usize, entries: usize| {
+            let (row_ptr, columns) = (vec![0, entries as u32], (0..entries as u32).collect());
+            let values = (0..entries).map(|k| 0.1 + (k % distinct) as f64).collect();
+            let a = Csr::new((1, entries), row_ptr, columns, values).unwrap();
+            let a = DeviceCsr::new(&device, a.view()).unwrap();
+            Survey::of(&a, true, true).unwrap().many_values
+        };
+        assert!(!many(1, 5000) && !many(256, 1100) && !many(256, 256));
+        assert!(many(257, 1100) && many(4001, 5000) && many(100_000, 100_000));
     }
 
     #[test]

@@ -9,8 +9,10 @@ use crate::memory::DeviceBuffer;
 use crate::plan::{BoxedPlan, DeviceScalar};
 use crate::stream::{Event, Stream};
 
-/// A batch that takes less than so many times what its launches take on the host may have waited for them.
+/// What takes less than so many times what its launches take on the host may have waited for them.
 const HOST_BOUND: f64 = 1.5;
+/// Runs of a batch that is held, at most: no launch comes late in it.
+const HELD_RUNS: usize = 2;
 
 /// Times the candidates of `auto` on an x of zeros: where it is read depends on the matrix alone.
 pub(crate) struct Clock<T> {
@@ -22,6 +24,8 @@ pub(crate) struct Clock<T> {
     hold: Hold,
     /// Whether a batch was launched no faster than it ran: the next candidates' will be, too.
     host_bound: bool,
+    /// Of a product of the plans so far.
+    fastest: Option<Duration>,
 }
 
 /// Plans that are timed at once, at most.
@@ -41,15 +45,15 @@ impl<T: DeviceScalar> Clock<T> {
         let stream = Stream::of_planning(device)?;
         let mark = || Ok::<_, GpuError>((Event::new(device)?, Event::new(device)?));
         let marks = [mark()?, mark()?];
-        Ok(Self { x, y, stream, marks, hold: Hold::new(device)?, host_bound: false })
+        Ok(Self { x, y, stream, marks, hold: Hold::new(device)?, host_bound: false, fastest: None })
     }
 
     /// Seconds of a product of each plan: of a batch in a row, the least of the batches. Batches of all plans are waited
     /// for together. Without the host's part this takes a fraction of the time that [`time`](crate::time) takes.
     ///
-    /// Batches that the host launches no faster than they run are timed again, held until they are launched as a whole, as
-    /// are those of all later plans. So are the first ones if the device's rates, once they are known, say that a product
-    /// takes less than its launch. On the emulator nothing runs, and the time is what its device says
+    /// Batches that the host may launch no faster than they run are held until they are launched as a whole: if a product
+    /// takes about as long as its launch by the plans before, or for the first ones by the device's rates, once they are
+    /// known; and once more, held, if that turns out. On the emulator nothing runs, and the time is what its device says
     /// ([`EmulatedDevice::seconds`](crate::EmulatedDevice::seconds)).
     pub(crate) fn times<const N: usize>(
         &mut self,
@@ -66,33 +70,38 @@ impl<T: DeviceScalar> Clock<T> {
             let bytes = plan.footprint().bytes_moved;
             rates.and_then(|rates| rates.time(bytes, device.info().l2_bytes))
         });
-        let runs = expected.map(|expected| batches.runs_of(expected));
         let (mut least, mut total) = ([Duration::MAX; N], [Duration::ZERO; N]);
         for batch in 0..batches.most {
-            if batch > 0 && (self.host_bound || total.iter().all(|of| *of >= batches.min_time)) {
+            if batch > 0 && total.iter().all(|of| *of >= batches.min_time) {
                 break;
             }
             let launches = self.warm_up(&mut plans)?;
-            let is_shorter = |(expected, launch): (Option<Duration>, Duration)| {
-                expected.is_some_and(|expected| expected < launch)
+            let is_short = |(expected, launch): (Option<Duration>, Duration)| {
+                let likely = self.fastest.or(expected);
+                likely.is_some_and(|likely| likely < launch.mul_f64(HOST_BOUND))
             };
-            self.host_bound |= batches.held || expected.into_iter().zip(launches).any(is_shorter);
-            let mut count = |times: [BatchTime; N]| {
+            let short = expected.into_iter().zip(launches).any(is_short);
+            let mut held = self.host_bound || batches.held || short;
+            loop {
+                let runs = expected.map(|expected| batches.runs_of(expected, held));
+                let times = self.batch(runs, held, &mut plans)?;
                 for i in 0..N {
-                    least[i] = least[i].min(times[i].device);
+                    least[i] = least[i].min(times[i].device / runs[i] as u32);
                     total[i] += times[i].device;
                 }
-            };
-            let times = self.batch(runs, &mut plans)?;
-            count(times);
-            let waited = |of: &BatchTime| of.device < of.host.mul_f64(HOST_BOUND);
-            if !self.host_bound && times.iter().any(waited) {
-                self.host_bound = true;
+                let waited = |of: &BatchTime| of.device < of.host.mul_f64(HOST_BOUND);
+                if held || !times.iter().any(waited) {
+                    break;
+                }
+                (held, self.host_bound) = (true, true);
                 self.warm_up(&mut plans)?;
-                count(self.batch(runs, &mut plans)?);
+            }
+            if held {
+                break;
             }
         }
-        Ok(std::array::from_fn(|i| least[i].as_secs_f64() / runs[i] as f64))
+        self.fastest = least.into_iter().chain(self.fastest).min();
+        Ok(least.map(|least| least.as_secs_f64()))
     }
 
     /// The same of one plan.
@@ -119,13 +128,14 @@ impl<T: DeviceScalar> Clock<T> {
         Ok(launches)
     }
 
-    /// The times of a batch of each plan, of so many runs.
+    /// The times of a batch of each plan, of so many runs, held until all are launched or not.
     fn batch<const N: usize>(
         &mut self,
         runs: [usize; N],
+        held: bool,
         plans: &mut [&mut BoxedPlan<T>; N],
     ) -> Result<[BatchTime; N], GpuError> {
-        let Self { x, y, stream, marks, hold, host_bound } = self;
+        let Self { x, y, stream, marks, hold, .. } = self;
         let mut host = [Duration::ZERO; N];
         let moved: u64 = plans.iter().map(|plan| plan.footprint().bytes_moved).sum();
         // The plans before have driven this one's matrix out of the near half of the cache.
@@ -145,7 +155,7 @@ impl<T: DeviceScalar> Clock<T> {
             }
             Ok(())
         };
-        if *host_bound {
+        if held {
             hold.around(stream, enqueue)?;
         } else {
             enqueue()?;
@@ -177,9 +187,13 @@ pub(crate) struct Batches {
 const LONG_RUN: Duration = Duration::from_micros(20);
 
 impl Batches {
-    /// Runs of a batch of products that are expected to take so long, if that is known.
-    fn runs_of(self, expected: Option<Duration>) -> usize {
-        if expected.is_some_and(|expected| expected >= LONG_RUN) { 1 } else { self.runs }
+    /// Runs of a batch of products that are expected to take so long, if that is known, held or not.
+    fn runs_of(self, expected: Option<Duration>, held: bool) -> usize {
+        match expected {
+            Some(expected) if expected >= LONG_RUN => 1,
+            _ if held => self.runs.min(HELD_RUNS),
+            _ => self.runs,
+        }
     }
 }
 
@@ -190,8 +204,10 @@ mod tests {
     #[test]
     fn a_long_run_tells_by_itself() {
         let batches = Batches { runs: 3, most: 2, min_time: Duration::ZERO, held: false };
-        assert_eq!(batches.runs_of(None), 3);
-        assert_eq!(batches.runs_of(Some(LONG_RUN - Duration::from_nanos(1))), 3);
-        assert_eq!(batches.runs_of(Some(LONG_RUN)), 1);
+        for (held, runs) in [(false, 3), (true, HELD_RUNS)] {
+            assert_eq!(batches.runs_of(None, held), runs);
+            assert_eq!(batches.runs_of(Some(LONG_RUN - Duration::from_nanos(1)), held), runs);
+            assert_eq!(batches.runs_of(Some(LONG_RUN), held), 1);
+        }
     }
 }
