@@ -44,7 +44,7 @@ pub(crate) const GATHER: ParameterSpec = ParameterSpec {
 pub(crate) const AHEAD: usize = 512;
 
 /// The parameter that enables prefetching of the values, and of columns that are stored for each element, [`AHEAD`]
-/// elements before their use.
+/// elements before their use or, of rows that are read side by side, those of the next ones.
 pub(crate) const PREFETCH: ParameterSpec = ParameterSpec {
     name: "prefetch",
     meaning: "prefetch the values, and columns that are stored for each, 512 entries ahead",
@@ -60,6 +60,19 @@ pub(crate) fn prefetch<E>(from: *const E) {
     unsafe {
         use std::arch::x86_64::{_MM_HINT_T0, _mm_prefetch};
         _mm_prefetch::<_MM_HINT_T0>(from.cast());
+    }
+    #[cfg(not(target_arch = "x86_64"))]
+    let _ = from;
+}
+
+/// [`prefetch`] into the second-level cache.
+#[inline(always)]
+pub(crate) fn prefetch_far<E>(from: *const E) {
+    #[cfg(target_arch = "x86_64")]
+    // SAFETY: a hint that never faults.
+    unsafe {
+        use std::arch::x86_64::{_MM_HINT_T1, _mm_prefetch};
+        _mm_prefetch::<_MM_HINT_T1>(from.cast());
     }
     #[cfg(not(target_arch = "x86_64"))]
     let _ = from;

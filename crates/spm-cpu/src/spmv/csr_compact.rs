@@ -27,6 +27,10 @@ pub(super) const INFO: KernelInfo = KernelInfo {
 /// Maximum number of rows that share a list, so that their sums fit the registers beside x and the
 /// columns.
 const MOST_ROWS: usize = 6;
+/// Elements of a group of rows up to which the one behind it is prefetched while it is read, and up to which the first-level
+/// cache holds both.
+const MOST_AHEAD: usize = 8192;
+const NEAR: usize = 1024;
 /// Pieces for each core that planning is divided into.
 const PIECES: usize = 4;
 
@@ -253,13 +257,14 @@ unsafe impl<'a, T: Scalar> Job<T> for Run<'a, T> {
             // columns that `Piece::new` has copied; columns are below those of A, which x has; y
             // has the rows of the piece. `I` by the caller's promise.
             unsafe {
-                let values = self.a.values().as_ptr().add(entries.start);
+                let first = self.a.values().as_ptr().add(entries.start);
                 let start = group.start as usize;
                 let (x, narrow) = (self.x.as_ptr(), self.piece.narrow.as_ptr());
                 let wide = self.piece.wide.as_ptr();
-                let values = Values { first: values, length, prefetch: self.prefetch };
+                let prefetch = self.prefetch;
                 macro_rules! sum {
-                    ($rows:literal) => {
+                    ($rows:literal) => {{
+                        let values = Values { first, length, prefetch };
                         if group.narrow {
                             let (x, columns) = (x.add(group.base as usize), narrow.add(start));
                             let fetch = |at| I::gather_u16(x, columns.add(at));
@@ -269,7 +274,7 @@ unsafe impl<'a, T: Scalar> Job<T> for Run<'a, T> {
                             let fetch = |at| I::gather_u32(x, columns.add(at));
                             sum_rows::<T, I, $rows>(values, fetch, self.scaling, y);
                         }
-                    };
+                    }};
                 }
                 match group.rows {
                     1 => sum!(1),
@@ -297,13 +302,13 @@ pub(super) fn mispredictions(before: usize, length: usize) -> usize {
 
 /// The values of consecutive rows of one length.
 #[derive(Clone, Copy)]
-struct Values<T> {
+struct Values<T, const ROWS: usize> {
     first: *const T,
     length: usize,
     prefetch: bool,
 }
 
-impl<T: Scalar> Values<T> {
+impl<T: Scalar, const ROWS: usize> Values<T, ROWS> {
     /// The values of row `row` from `at` on.
     ///
     /// # Safety
@@ -313,7 +318,15 @@ impl<T: Scalar> Values<T> {
         // SAFETY: the caller's promise.
         let from = unsafe { self.first.add(row * self.length + at) };
         if self.prefetch {
-            simd::prefetch(from.wrapping_add(AHEAD));
+            let group = ROWS * self.length;
+            if ROWS == 1 || group > MOST_AHEAD {
+                simd::prefetch(from.wrapping_add(AHEAD));
+            } else {
+                // Lines of the next group one after the other, while the rows of this one are read side by side: memory is
+                // slow where it is read in several places at once, a short way in each.
+                let line = self.first.wrapping_add(group.max(AHEAD) + ROWS * at + LANES * row);
+                if group <= NEAR { simd::prefetch(line) } else { simd::prefetch_far(line) }
+            }
         }
         from
     }
@@ -326,7 +339,7 @@ impl<T: Scalar> Values<T> {
 /// As many values and results as said; the instructions of `I`.
 #[inline(always)]
 unsafe fn sum_rows<T: Scalar, I: Isa<T>, const ROWS: usize>(
-    values: Values<T>,
+    values: Values<T, ROWS>,
     fetch: impl Fn(usize) -> I::Vector,
     scaling: Option<Update<'_, T>>,
     y: *mut T,

@@ -7,6 +7,7 @@ use super::coo_csr::compressed;
 use crate::check::{check_length, check_nonzero};
 use crate::csr::pointers_of;
 use crate::disjoint::Disjoint;
+use crate::huge_pages::zeroed;
 use crate::{Bsr, Csr, CsrView, FormatError, MemoryBudget, Scalar, parallel, partition};
 
 /// Minimum number of block rows that one task converts.
@@ -150,7 +151,7 @@ pub fn csr_to_bsr<T: Scalar>(
     // Saturates only where there are no blocks.
     let of_block = height.saturating_mul(width);
     let blocks = block_ptr.last().map_or(0, |&blocks| blocks as usize);
-    let (mut block_col, values) = (vec![0; blocks], vec![T::ZERO; blocks * of_block]);
+    let (mut block_col, values) = (zeroed(0, blocks), zeroed(T::ZERO, blocks * of_block));
     let mut padding = vec![0; blocks * of_block - matrix.nnz()];
     let (cols_to, padding_to) = (Disjoint::new(&mut block_col), Disjoint::new(&mut padding));
     parallel::for_each_range(block_ptr.len() - 1, GRAIN, &|block_rows| {

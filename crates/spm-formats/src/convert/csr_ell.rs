@@ -2,6 +2,7 @@
 
 use super::tile::{Elements, padding_column};
 use crate::check::check_nonzero;
+use crate::huge_pages::zeroed;
 use crate::{
     CsrView, Ell, FormatError, Layout, MemoryBudget, Scalar, UnpaddedEll, UnpaddedRow, parallel,
 };
@@ -41,8 +42,8 @@ pub fn csr_to_ell<T: Scalar>(
     let width = matrix.width();
     let (pitch, elements) = extent::<T>(rows, width, matrix.nnz(), options, budget)?;
     let layout = options.layout;
-    let mut col_ind = vec![0; elements];
-    let mut values = vec![T::ZERO; elements];
+    let mut col_ind = zeroed(0, elements);
+    let mut values = zeroed(T::ZERO, elements);
     match layout {
         Layout::RowMajor if elements > 0 => {
             let col_ind = col_ind.chunks_mut(pitch * ROWS_PER_TASK);

@@ -2,6 +2,7 @@
 
 use super::tile::Elements;
 use crate::check::check_nonzero;
+use crate::huge_pages::zeroed;
 use crate::stats::hll_stored_elements;
 use crate::{CsrView, FormatError, Hll, MemoryBudget, Scalar, parallel};
 
@@ -24,8 +25,8 @@ pub fn csr_to_hll<T: Scalar>(
     for block in 0..blocks {
         block_offsets[block + 1] += block_offsets[block];
     }
-    let mut col_ind = vec![0; elements];
-    let mut values = vec![T::ZERO; elements];
+    let mut col_ind = zeroed(0, elements);
+    let mut values = zeroed(T::ZERO, elements);
     let output = Elements::new(&mut col_ind, &mut values);
     parallel::for_each(blocks, 1, |block| {
         let (first, height) = block_extent(rows, hack_size, block);

@@ -5,6 +5,7 @@ use std::ops::Range;
 use super::rows::GRAIN;
 use super::tile::Elements;
 use crate::check::check_nonzero;
+use crate::huge_pages::zeroed;
 use crate::{CsrView, FormatError, MemoryBudget, Scalar, Sell, parallel};
 
 /// Sorts rows by length inside windows of `sigma` rows, longest first and stable, and pads the
@@ -31,8 +32,8 @@ pub fn csr_to_sell<T: Scalar>(
         end += width(rows) as usize * chunk;
         chunk_offsets.push(end);
     }
-    let mut col_ind = vec![0; end];
-    let mut values = vec![T::ZERO; end];
+    let mut col_ind = zeroed(0, end);
+    let mut values = zeroed(T::ZERO, end);
     let output = Elements::new(&mut col_ind, &mut values);
     parallel::for_each(chunk_offsets.len() - 1, 1, |index| {
         let permutation = &permutation[index * chunk..];

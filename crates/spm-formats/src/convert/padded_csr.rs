@@ -3,6 +3,7 @@
 use super::coo_csr::compressed;
 use crate::csr::pointers_of;
 use crate::disjoint::Disjoint;
+use crate::huge_pages::zeroed;
 use crate::{Csr, Ell, Hll, Layout, Scalar, Sell, UnpaddedEll, parallel};
 
 /// Drops the padding.
@@ -79,8 +80,8 @@ fn gather<T: Scalar>(
         row_ptr[row + 1] += row_ptr[row];
     }
     let entries = row_ptr[rows] as usize;
-    let mut cols_out = vec![0; entries];
-    let mut values_out = vec![T::ZERO; entries];
+    let mut cols_out = zeroed(0, entries);
+    let mut values_out = zeroed(T::ZERO, entries);
     let (cols_to, values_to) = (Disjoint::new(&mut cols_out), Disjoint::new(&mut values_out));
     parallel::for_each_range(rows, ROWS_PER_TASK, &|positions| {
         // In variables of its own, which the writes do not change: they are not loaded again behind each.
