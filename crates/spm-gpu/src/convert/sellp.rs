@@ -115,9 +115,10 @@ impl<'a, T: DeviceReal> MeasuredSellp<'a, T> {
         let (log_sigma, order) = (options.sigma.trailing_zeros(), sorted.ptr());
         let quads = options.dictionary.is_some() || options.values == ValueKind::Single;
         let round = if quads { 4 } else { 1 };
-        // Widths alone are cheap: where they may be hopeless, columns are not looked at before.
+        // Widths alone are cheap: where they may be hopeless, columns are not looked at before. Elements of a byte may be many.
         let bounded = a.rows() * options.longest_row <= CHEAP_PADDING * a.entries()
-            || a.entries() <= CHEAP_ENTRIES;
+            || a.entries() <= CHEAP_ENTRIES
+            || options.dictionary.is_some();
         let again = !bounded && (options.compact || diagonals || round > 1);
         let mut args = SellpMeasure {
             rows,

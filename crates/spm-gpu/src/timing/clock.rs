@@ -184,7 +184,7 @@ pub(crate) struct Batches {
 }
 
 /// A run that takes so long tells by itself: marks are late by less than a microsecond.
-const LONG_RUN: Duration = Duration::from_micros(20);
+const LONG_RUN: Duration = Duration::from_micros(8);
 
 impl Batches {
     /// Runs of a batch of products that are expected to take so long, if that is known, held or not.

@@ -16,7 +16,7 @@ use crate::stream::Stream;
 
 const ID: &str = "scan";
 /// Words that one block scans faster than three launches are made.
-const SHORT: usize = 1 << 16;
+const SHORT: usize = 1 << 17;
 /// Threads of that block, and of each of many.
 const SHORT_BLOCK: usize = 1024;
 const BLOCK: usize = 256;
