@@ -240,12 +240,14 @@ mod tests {
     #[test]
     fn one_trip_tells_what_four_do() {
         let device = Device::emulated(Default::default());
-        for name in ["mesh2[n=9,unknowns=3]", "uniform[rows=900,cols=900,entries=4000]"] {
+        let names = ["mesh2[n=9,unknowns=3]", "mesh2[n=9,unknowns=3,values=ones]"];
+        for name in [&names[..], &["uniform[rows=900,cols=900,entries=4000]"]].concat() {
             let a = generate::named(name).unwrap().generate::<f64>().unwrap();
             let a = DeviceCsr::new(&device, a.view()).unwrap();
             let survey = Survey::of(&a, true, true).unwrap();
             assert_eq!(survey.rows, RowStats::of(&a).unwrap());
             assert_eq!(survey.values, Some(ValueStats::of(&a).unwrap()));
+            assert_eq!(survey.values.unwrap().equal.is_some(), name.ends_with("values=ones]"));
             assert_eq!(survey.blocks, Some(detect_blocks(&a).unwrap()));
             assert_eq!(survey.blocks.unwrap().is_some(), name.starts_with("mesh2"));
             let distances = |of: Option<DiagonalSample>| of.map(DiagonalSample::distances);
