@@ -47,48 +47,51 @@ pub(crate) const AHEAD: usize = 512;
 /// elements before their use or, of rows that are read side by side, those of the next ones.
 pub(crate) const PREFETCH: ParameterSpec = ParameterSpec {
     name: "prefetch",
-    meaning: "prefetch the values, and columns that are stored for each, 512 entries ahead",
+    meaning: "prefetch the values, and columns that are stored for each, 512 entries ahead, or those of the next rows",
     default: Value::Switch(false),
     studied: &[Value::Switch(false), Value::Switch(true)],
 };
 
+/// Where the line of [`hint`] is wanted, and what for.
+enum Wanted {
+    Near,
+    Far,
+    ToWrite,
+}
+
+/// Prefetches the cache line of `place`, which may be any address.
+#[inline(always)]
+fn hint<E>(place: *const E, wanted: Wanted) {
+    #[cfg(target_arch = "x86_64")]
+    // SAFETY: a hint that never faults; processors without that for writes do nothing.
+    unsafe {
+        use std::arch::x86_64::{_MM_HINT_ET0, _MM_HINT_T0, _MM_HINT_T1, _mm_prefetch};
+        match wanted {
+            Wanted::Near => _mm_prefetch::<_MM_HINT_T0>(place.cast()),
+            Wanted::Far => _mm_prefetch::<_MM_HINT_T1>(place.cast()),
+            Wanted::ToWrite => _mm_prefetch::<_MM_HINT_ET0>(place.cast()),
+        }
+    }
+    #[cfg(not(target_arch = "x86_64"))]
+    let _ = (place, wanted);
+}
+
 /// Prefetches the cache line of `from`, which may be any address.
 #[inline(always)]
 pub(crate) fn prefetch<E>(from: *const E) {
-    #[cfg(target_arch = "x86_64")]
-    // SAFETY: a hint that never faults.
-    unsafe {
-        use std::arch::x86_64::{_MM_HINT_T0, _mm_prefetch};
-        _mm_prefetch::<_MM_HINT_T0>(from.cast());
-    }
-    #[cfg(not(target_arch = "x86_64"))]
-    let _ = from;
+    hint(from, Wanted::Near);
 }
 
 /// [`prefetch`] into the second-level cache.
 #[inline(always)]
 pub(crate) fn prefetch_far<E>(from: *const E) {
-    #[cfg(target_arch = "x86_64")]
-    // SAFETY: a hint that never faults.
-    unsafe {
-        use std::arch::x86_64::{_MM_HINT_T1, _mm_prefetch};
-        _mm_prefetch::<_MM_HINT_T1>(from.cast());
-    }
-    #[cfg(not(target_arch = "x86_64"))]
-    let _ = from;
+    hint(from, Wanted::Far);
 }
 
 /// Prefetches the cache line of `to`, which may be any address, for a write.
 #[inline(always)]
 pub(crate) fn prefetch_write<E>(to: *const E) {
-    #[cfg(target_arch = "x86_64")]
-    // SAFETY: a hint that never faults; processors without it do nothing.
-    unsafe {
-        use std::arch::x86_64::{_MM_HINT_ET0, _mm_prefetch};
-        _mm_prefetch::<_MM_HINT_ET0>(to.cast());
-    }
-    #[cfg(not(target_arch = "x86_64"))]
-    let _ = to;
+    hint(to, Wanted::ToWrite);
 }
 
 /// Bit i says whether element i + 1 differs from element i: of row pointers, whether row i has entries.

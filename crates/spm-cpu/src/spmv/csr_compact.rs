@@ -27,9 +27,9 @@ pub(super) const INFO: KernelInfo = KernelInfo {
 /// Maximum number of rows that share a list, so that their sums fit the registers beside x and the
 /// columns.
 const MOST_ROWS: usize = 6;
-/// Elements of a group of rows up to which the one behind it is prefetched while it is read, and up to which the first-level
-/// cache holds both.
+/// Elements of a group of rows up to which the group behind it is prefetched while it is read.
 const MOST_AHEAD: usize = 8192;
+/// Elements of a group of rows up to which the first-level cache holds it and the one behind it.
 const NEAR: usize = 1024;
 /// Pieces for each core that planning is divided into.
 const PIECES: usize = 4;

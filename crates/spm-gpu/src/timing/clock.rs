@@ -71,32 +71,27 @@ impl<T: DeviceScalar> Clock<T> {
             rates.and_then(|rates| rates.time(bytes, device.info().l2_bytes))
         });
         let (mut least, mut total) = ([Duration::MAX; N], [Duration::ZERO; N]);
-        for batch in 0..batches.most {
-            if batch > 0 && total.iter().all(|of| *of >= batches.min_time) {
-                break;
-            }
+        let mut left = batches.most;
+        loop {
             let launches = self.warm_up(&mut plans)?;
             let is_short = |(expected, launch): (Option<Duration>, Duration)| {
                 let likely = self.fastest.or(expected);
                 likely.is_some_and(|likely| likely < launch.mul_f64(HOST_BOUND))
             };
             let short = expected.into_iter().zip(launches).any(is_short);
-            let mut held = self.host_bound || batches.held || short;
-            loop {
-                let runs = expected.map(|expected| batches.runs_of(expected, held));
-                let times = self.batch(runs, held, &mut plans)?;
-                for i in 0..N {
-                    least[i] = least[i].min(times[i].device / runs[i] as u32);
-                    total[i] += times[i].device;
-                }
-                let waited = |of: &BatchTime| of.device < of.host.mul_f64(HOST_BOUND);
-                if held || !times.iter().any(waited) {
-                    break;
-                }
-                (held, self.host_bound) = (true, true);
-                self.warm_up(&mut plans)?;
+            let held = self.host_bound || batches.held || short;
+            let runs = expected.map(|expected| batches.runs_of(expected, held));
+            let times = self.batch(runs, held, &mut plans)?;
+            for i in 0..N {
+                least[i] = least[i].min(times[i].device / runs[i] as u32);
+                total[i] += times[i].device;
             }
-            if held {
+            let waited = |of: &BatchTime| of.device < of.host.mul_f64(HOST_BOUND);
+            self.host_bound |= !held && times.iter().any(waited);
+            left = left.saturating_sub(1);
+            let is_enough = left == 0 || total.iter().all(|of| *of >= batches.min_time);
+            // What has waited is timed again, held.
+            if held || is_enough && !self.host_bound {
                 break;
             }
         }

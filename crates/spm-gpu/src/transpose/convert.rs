@@ -238,7 +238,7 @@ fn without_duplicates<T: DeviceReal>(
     let threads = |items: usize| Launch::over(ID, device, items, BLOCK, BLOCK);
     let stream = Stream::new(device)?;
     let mut places = DeviceBuffer::<u32>::uninitialized(device, length + 1)?;
-    let mut scan = Scan::new(device, length + 1, BLOCK)?;
+    let mut scan = Scan::fitting(device, length + 1)?;
     let mark_columns =
         MarkColumns { entries: length as u32, columns: a.row_ind.ptr(), marks: places.ptr_mut() };
     let mark_rows =
