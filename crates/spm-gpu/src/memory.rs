@@ -17,7 +17,7 @@ use spm_gpu_kernels::emulator::{EmuBuffer, Emulator, EmulatorError};
 use crate::budget::Reserved;
 use crate::device::{Backend, Device};
 use crate::error::{GpuError, check};
-use crate::pool::Block;
+use crate::pool::{Block, Use};
 use crate::stream::{Event, Stream};
 
 /// An array of `T` in device memory, freed when it is dropped.
@@ -97,6 +97,15 @@ impl<T: Element> DeviceBuffer<T> {
     /// # Errors
     /// [`GpuError::OutOfMemory`]; [`GpuError::OverBudget`] while a plan is made.
     pub fn uninitialized(device: &Device, length: usize) -> Result<Self, GpuError> {
+        Self::allocated(device, length, Use::Lasting)
+    }
+
+    /// The same, for use while a plan is made: the device keeps the memory, however large.
+    pub(crate) fn brief(device: &Device, length: usize) -> Result<Self, GpuError> {
+        Self::allocated(device, length, Use::Brief)
+    }
+
+    fn allocated(device: &Device, length: usize, of: Use) -> Result<Self, GpuError> {
         let Some(bytes) = length.checked_mul(size_of::<T>()) else {
             return Err(out_of_memory(device, u64::MAX));
         };
@@ -108,7 +117,7 @@ impl<T: Element> DeviceBuffer<T> {
         };
         let reserved = Reserved::new(bytes as u64)?;
         cuda.make_current()?;
-        let storage = match cuda.pool().allocate(bytes) {
+        let storage = match cuda.pool().allocate(bytes, of) {
             Ok(block) => Storage::Cuda(block),
             Err(sys::CUresult::CUDA_ERROR_OUT_OF_MEMORY) => {
                 return Err(out_of_memory(device, bytes as u64));

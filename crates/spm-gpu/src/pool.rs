@@ -1,18 +1,18 @@
 //! A pool of freed device memory, kept for later allocations.
 //!
 //! The driver takes thirty microseconds for an allocation and as long for freeing it, and planning
-//! allocates and frees dozens of small arrays. Large blocks are not kept: a product of 30 MB, which
-//! L2 just holds, took 12.1 us in kept blocks, in the driver's pool (`cuMemAllocAsync`) and in one
-//! block, and 9.1 us in newly allocated blocks (docs/tuning-log-gpu-spmv.md, 22 and 37).
+//! allocates and frees dozens of small arrays. Large blocks are kept for arrays that only a conversion uses: a product of
+//! 30 MB, which L2 just holds, took 12.1 us in kept blocks, in the driver's pool (`cuMemAllocAsync`) and in one block, and
+//! 9.1 us in newly allocated blocks (docs/tuning-log-gpu-spmv.md, 22 and 37).
 
 use std::collections::BTreeMap;
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use cust::sys;
 
-/// Bytes from which a block is not kept, and the maximum bytes of all kept blocks.
+/// Bytes from which a block is kept for brief use only, and the maximum bytes of all kept blocks.
 const LARGE: usize = 8 << 20;
-const MOST_BYTES: usize = 64 << 20;
+const MOST_BYTES: usize = 128 << 20;
 /// Blocks are multiples of this.
 const UNIT: usize = 512;
 
@@ -20,19 +20,36 @@ const UNIT: usize = 512;
 #[derive(Debug)]
 pub(crate) struct Pool(Mutex<Unused>);
 
+/// How long a block is used.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Use {
+    /// By products, whose time depends on where in memory it is.
+    Lasting,
+    /// While a plan is made.
+    Brief,
+}
+
+impl Use {
+    /// Whether blocks of this size are kept.
+    fn keeps(self, size: usize) -> bool {
+        self == Self::Brief || size < LARGE
+    }
+}
+
 /// A block of device memory; empty if its size is 0.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Block {
     pub(crate) address: sys::CUdeviceptr,
     size: usize,
+    of: Use,
 }
 
 impl Block {
-    pub(crate) const NONE: Self = Self { address: 0, size: 0 };
+    pub(crate) const NONE: Self = Self { address: 0, size: 0, of: Use::Lasting };
 
     /// Memory that is not the pool's.
     pub(crate) fn foreign(address: sys::CUdeviceptr) -> Self {
-        Self { address, size: 0 }
+        Self { address, ..Self::NONE }
     }
 
     /// Whether it serves for `size` bytes, and is not much larger.
@@ -54,7 +71,7 @@ struct Unused {
 
 impl Unused {
     /// An idle block that fits.
-    fn take(&mut self, size: usize) -> Option<Block> {
+    fn take(&mut self, size: usize, of: Use) -> Option<Block> {
         let mut fitting = self.idle.range_mut(size..=size + size / 4);
         let (&size, addresses) = fitting.next()?;
         let address = addresses.pop()?;
@@ -62,12 +79,12 @@ impl Unused {
             self.idle.remove(&size);
         }
         self.bytes -= size;
-        Some(Block { address, size })
+        Some(Block { address, size, of })
     }
 
-    /// Keeps a block that may be in flight, or returns it if it is large or enough are kept.
+    /// Keeps a block that may be in flight, or returns it if it is large, and not for brief use, or enough are kept.
     fn put(&mut self, block: Block) -> Option<Block> {
-        if block.size >= LARGE || self.bytes + block.size > MOST_BYTES {
+        if !block.of.keeps(block.size) || self.bytes + block.size > MOST_BYTES {
             return Some(block);
         }
         self.bytes += block.size;
@@ -83,7 +100,7 @@ impl Unused {
 
     /// Takes back blocks that no kernel uses any more.
     fn settle(&mut self, blocks: Vec<Block>) {
-        for Block { address, size } in blocks {
+        for Block { address, size, .. } in blocks {
             self.idle.entry(size).or_default().push(address);
         }
     }
@@ -91,7 +108,7 @@ impl Unused {
     fn drain(&mut self) -> Vec<Block> {
         let idle = std::mem::take(&mut self.idle).into_iter();
         let idle = idle.flat_map(|(size, addresses)| {
-            addresses.into_iter().map(move |address| Block { address, size })
+            addresses.into_iter().map(move |address| Block { address, size, of: Use::Brief })
         });
         let blocks: Vec<_> = idle.chain(std::mem::take(&mut self.in_flight)).collect();
         self.forget(&blocks);
@@ -114,30 +131,30 @@ impl Pool {
     }
 
     /// Allocates memory that every stream may use immediately.
-    pub(crate) fn allocate(&self, bytes: usize) -> Result<Block, sys::CUresult> {
+    pub(crate) fn allocate(&self, bytes: usize, of: Use) -> Result<Block, sys::CUresult> {
         let size = bytes.checked_next_multiple_of(UNIT).unwrap_or(bytes);
         if size == 0 {
             return Ok(Block::NONE);
         }
-        if size < LARGE
-            && let Some(block) = self.kept(size)
+        if of.keeps(size)
+            && let Some(block) = self.kept(size, of)
         {
             return Ok(block);
         }
-        match from_driver(size) {
+        match from_driver(size, of) {
             Err(sys::CUresult::CUDA_ERROR_OUT_OF_MEMORY) => {
                 self.release();
-                from_driver(size)
+                from_driver(size, of)
             }
             answer => answer,
         }
     }
 
     /// An unused block that fits, once no kernel uses it.
-    fn kept(&self, size: usize) -> Option<Block> {
+    fn kept(&self, size: usize, of: Use) -> Option<Block> {
         let in_flight = {
             let mut blocks = self.blocks();
-            if let Some(block) = blocks.take(size) {
+            if let Some(block) = blocks.take(size, of) {
                 return Some(block);
             }
             blocks.unsettled(size)?
@@ -146,7 +163,7 @@ impl Pool {
         if wait() {
             let mut blocks = self.blocks();
             blocks.settle(in_flight);
-            return blocks.take(size);
+            return blocks.take(size, of);
         }
         self.blocks().forget(&in_flight);
         in_flight.into_iter().for_each(to_driver);
@@ -190,11 +207,11 @@ fn wait() -> bool {
     unsafe { sys::cuCtxSynchronize() == sys::CUresult::CUDA_SUCCESS }
 }
 
-fn from_driver(size: usize) -> Result<Block, sys::CUresult> {
+fn from_driver(size: usize, of: Use) -> Result<Block, sys::CUresult> {
     let mut address = 0;
     // SAFETY: points to an address.
     match unsafe { sys::cuMemAlloc_v2(&mut address, size) } {
-        sys::CUresult::CUDA_SUCCESS => Ok(Block { address, size }),
+        sys::CUresult::CUDA_SUCCESS => Ok(Block { address, size, of }),
         answer => Err(answer),
     }
 }
@@ -209,7 +226,7 @@ mod tests {
     use super::*;
 
     fn block(address: u64, size: usize) -> Block {
-        Block { address, size }
+        Block { address, size, of: Use::Lasting }
     }
 
     #[test]
@@ -220,30 +237,42 @@ mod tests {
         assert_eq!(unused.put(block(3, LARGE)), Some(block(3, LARGE)));
         let blocks = unused.unsettled(1024).unwrap();
         unused.settle(blocks);
-        assert_eq!(unused.take(512), None, "1024 are too many");
-        assert_eq!(unused.take(1300), Some(block(2, 1536)));
-        assert_eq!(unused.take(1024), Some(block(1, 1024)));
-        assert_eq!((unused.take(1024), unused.bytes), (None, 0));
+        assert_eq!(unused.take(512, Use::Lasting), None, "1024 are too many");
+        assert_eq!(unused.take(1300, Use::Lasting), Some(block(2, 1536)));
+        assert_eq!(unused.take(1024, Use::Lasting), Some(block(1, 1024)));
+        assert_eq!((unused.take(1024, Use::Lasting), unused.bytes), (None, 0));
         for i in 0..MOST_BYTES / (LARGE / 2) {
             assert_eq!(unused.put(block(i as u64, LARGE / 2)), None);
         }
         assert_eq!(unused.put(block(4, 512)), Some(block(4, 512)));
+        let brief = Block { of: Use::Brief, ..block(4, 512) };
+        assert_eq!(unused.put(brief), Some(brief));
         assert_eq!((unused.drain().len(), unused.bytes), (MOST_BYTES / (LARGE / 2), 0));
+    }
+
+    #[test]
+    fn large_blocks_are_kept_for_brief_use() {
+        let (mut unused, brief) = (Unused::default(), Block { of: Use::Brief, ..block(1, LARGE) });
+        assert_eq!(unused.put(brief), None);
+        let blocks = unused.unsettled(LARGE).unwrap();
+        unused.settle(blocks);
+        assert_eq!((unused.take(LARGE, Use::Brief), unused.bytes), (Some(brief), 0));
+        assert!(Use::Brief.keeps(LARGE) && !Use::Lasting.keeps(LARGE) && Use::Lasting.keeps(1));
     }
 
     #[test]
     fn blocks_in_flight_are_nobodys() {
         let mut unused = Unused::default();
         assert_eq!(unused.put(block(1, 1024)), None);
-        assert_eq!(unused.take(1024), None);
+        assert_eq!(unused.take(1024, Use::Lasting), None);
         // One that does not fit is not waited for.
         assert_eq!(unused.unsettled(2048), None);
         let blocks = unused.unsettled(1024).unwrap();
         // Freed while another thread waits.
         assert_eq!(unused.put(block(2, 1024)), None);
         unused.settle(blocks);
-        assert_eq!(unused.take(1024), Some(block(1, 1024)));
-        assert_eq!((unused.take(1024), unused.bytes), (None, 1024));
+        assert_eq!(unused.take(1024, Use::Lasting), Some(block(1, 1024)));
+        assert_eq!((unused.take(1024, Use::Lasting), unused.bytes), (None, 1024));
         assert_eq!((unused.drain(), unused.bytes), (vec![block(2, 1024)], 0));
     }
 }

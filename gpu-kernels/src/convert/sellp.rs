@@ -24,7 +24,7 @@ const MOST_ELEMENTS_OF_4: u32 = 5;
 const MOST_DIAGONALS_WALKED: u32 = 1024;
 
 /// After so many diagonals each time, what is left of the rows says whether there will be too many.
-const OFTEN: u32 = 8;
+const OFTEN: u32 = 4;
 
 /// Rows of the largest window that is sorted.
 pub const MOST_SIGMA: u32 = 1024;
@@ -32,7 +32,7 @@ pub const MOST_SIGMA: u32 = 1024;
 kernel! {
     /// The order of the rows of each window of `sigma`, at most [`MOST_SIGMA`], the longest first, and equally
     /// long ones in their own order; `order` has the row at each position, counted from the first one of its window.
-    /// Block: `sigma`; grid: a block for each window; shared memory: a word for each thread.
+    /// Block: `sigma`; grid: a block for each window; shared memory: a word for each thread, and for four at least.
     pub fn convert_sellp_order(
         rows: u32,
         row_ptr: DevicePtr<u32>,
@@ -40,19 +40,38 @@ kernel! {
     ) {
         let (row, sigma) = (thread::index_1d(), thread::block_dim_x());
         let (mine, first) = (thread::thread_idx_x(), thread::block_idx_x() * sigma);
-        let lengths: SharedArray<u32> = Pool::new().array(sigma);
+        // Whole groups of four, of which the last may be of no rows.
+        let lengths: SharedArray<u32> = Pool::new().array(sigma.max(4));
         let length = if row < rows { row_ptr.load(row + 1) - row_ptr.load(row) } else { 0 };
         lengths.store(mine, length);
+        if sigma < 4 {
+            lengths.store(mine + 2, 0);
+        }
         thread::sync_threads();
         if row >= rows {
             return;
         }
+        // No row behind the last is longer than one.
+        let longer = |group: u32, than: u32| {
+            let lengths: [u32; 4] = lengths.load_vector(4 * group);
+            lengths.map(|of_other| u32::from(of_other > than)).iter().sum::<u32>()
+        };
+        let my_group = mine / 4;
         let mut before = 0;
-        for other in 0..sigma.min(rows - first) {
-            let of_other = lengths.load(other);
-            if of_other > length || of_other == length && other < mine {
-                before += 1;
+        // Rows that are at least as long.
+        if length > 0 {
+            for group in 0..my_group {
+                before += longer(group, length - 1);
             }
+        } else {
+            before = 4 * my_group;
+        }
+        for other in 4 * my_group..4 * my_group + 4 {
+            let of_other = lengths.load(other);
+            before += u32::from(of_other > length || of_other == length && other < mine);
+        }
+        for group in my_group + 1..sigma / 4 {
+            before += longer(group, length);
         }
         order.store(first + before, mine as u16);
     }
@@ -180,6 +199,56 @@ fn columns_of(group: u32, mine: LaneEntries, col_ind: DevicePtr<u32>) -> [u32; 4
     })
 }
 
+/// How wide offsets are that span so many columns.
+#[inline(always)]
+fn width_of(spread: u32) -> u32 {
+    if spread < 1 << 8 {
+        BITS_8
+    } else if spread < 1 << 16 {
+        BITS_16
+    } else {
+        BITS_32
+    }
+}
+
+/// How wide the offsets of a chunk are from the smallest column that any lane has at the same element; `width` are the
+/// elements of the lane with the most.
+///
+/// Distances from the columns of one lane nearly always tell: the smallest and the largest column of each element take
+/// three times as many exchanges. Most chunks of 32 bits are known by their first columns.
+#[inline(always)]
+fn offset_width(width: u32, mine: LaneEntries, col_ind: DevicePtr<u32>) -> u32 {
+    let longest = warp::ballot(FULL_MASK, mine.elements == width).trailing_zeros();
+    let (mut above, mut below) = (0, 0);
+    for group in 0..width.div_ceil(4) {
+        let columns = columns_of(group, mine, col_ind);
+        for column in columns {
+            let of_longest = warp::shuffle_idx(FULL_MASK, column, longest, WARP_SIZE);
+            if column != NONE {
+                above = column.saturating_sub(of_longest).max(above);
+                below = of_longest.saturating_sub(column).max(below);
+            }
+        }
+        if warp::ballot(FULL_MASK, width_of(above.max(below)) == BITS_32) != 0 {
+            return BITS_32;
+        }
+    }
+    let (above, below) = (warp_fold(above, u32::max), warp_fold(below, u32::max));
+    let (least, most) = (width_of(above.max(below)), width_of(above.saturating_add(below)));
+    if least == most {
+        return most;
+    }
+    let mut spread = 0;
+    for group in 0..width.div_ceil(4) {
+        let columns = columns_of(group, mine, col_ind);
+        let smallest = warp_fold_four(columns, u32::min);
+        let or_zero = columns.map(|column| if column == NONE { 0 } else { column });
+        let largest = warp_fold_four(or_zero, u32::max);
+        spread = largest.saturating_sub(smallest).max(spread);
+    }
+    width_of(warp_fold(spread, u32::max))
+}
+
 kernel! {
     /// How columns are stored, and four measures of each chunk, `chunks` words for each, and a 0 behind them: stored
     /// elements of a lane rounded up to a multiple of `round` (1 or 4), groups of four bases, 128-byte
@@ -224,22 +293,7 @@ kernel! {
             }
         } else {
             if compact != 0 {
-                let mut spread = 0;
-                for group in 0..width.div_ceil(4) {
-                    let columns = columns_of(group, mine, col_ind);
-                    let smallest = warp_fold_four(columns, u32::min);
-                    let or_zero = columns.map(|column| if column == NONE { 0 } else { column });
-                    let largest = warp_fold_four(or_zero, u32::max);
-                    spread = largest.saturating_sub(smallest).max(spread);
-                }
-                spread = warp_fold(spread, u32::max);
-                mode = if spread < 1 << 8 {
-                    BITS_8
-                } else if spread < 1 << 16 {
-                    BITS_16
-                } else {
-                    BITS_32
-                };
+                mode = offset_width(width, mine, col_ind);
             }
             // 1, 2 or 4 units of 32 words for each group.
             units = width.div_ceil(4) << (mode - 1);
@@ -408,9 +462,9 @@ struct Elements {
 
 impl Elements {
     /// Calls `store(first chunk column of the chunk, stored element, lane, entry)` for every stored
-    /// element of this lane; padding and holes have no entry.
+    /// element of this lane, in order; padding and holes have no entry.
     #[inline(always)]
-    fn for_each(self, store: impl Fn(u32, u32, u32, Option<u32>)) {
+    fn for_each(self, mut store: impl FnMut(u32, u32, u32, Option<u32>)) {
         let Self { rows, chunks, log_lanes, row_ptr, col_ind, windows, sums, modes } = self;
         let (chunk, lane) = chunk_and_lane();
         if chunk >= chunks {
@@ -522,12 +576,14 @@ kernel! {
         let windows = Windows { log_sigma, order };
         let matrix = Elements { rows, chunks, log_lanes, row_ptr, col_ind, windows, sums, modes };
         let codes = ValueCodes { table, codes };
+        let mut word = 0;
         matrix.for_each(|start, element, lane, entry| {
-            let at = u64::from(start / 4 + element / 4) * u64::from(WARP_SIZE) + u64::from(lane);
-            let code = entry.map_or(0, |k| codes.of(values.load(k)));
-            // The thread has the word for itself.
-            let before = if element % 4 == 0 { 0 } else { elements.load(at) };
-            elements.store(at, before | code << (8 * (element % 4)));
+            word |= entry.map_or(0, |k| codes.of(values.load(k))) << (8 * (element % 4));
+            if element % 4 == 3 {
+                let of_word = u64::from(start / 4 + element / 4);
+                elements.store(of_word * u64::from(WARP_SIZE) + u64::from(lane), word);
+                word = 0;
+            }
         });
     }
     as SellpValuesCoded

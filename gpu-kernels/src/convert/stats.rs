@@ -115,7 +115,8 @@ kernel! {
     ///   about 1024 entries.
     /// - `row_blocks`: each writes the longest of the rows that it visits, and how many are empty.
     /// - a power of two, or none: each writes how many of the values that it visits have other bits than the first of all,
-    ///   and how many single precision cannot hold. A thread that has seen values of both kinds visits no more.
+    ///   and how many single precision cannot hold. A thread that has seen values of both kinds visits no more. The bits of the
+    ///   first value are a pair before theirs, the lower half first.
     ///
     /// What they write is in `seen`, in the same order, a pair for each but the first. Block: [`SURVEY_BLOCK`]; shared memory:
     /// [`survey_shared_bytes`].
@@ -160,8 +161,12 @@ kernel! {
         block -= row_blocks;
         let before = diagonal_blocks + distinct_blocks + sample_blocks + row_blocks;
         let stride = (thread::grid_dim_x() - before) * SURVEY_BLOCK;
+        if thread(block) == 0 {
+            let first = values.load(0u32).to_word();
+            seen.store(0u32, [first as u32, (first >> 32) as u32]);
+        }
         let of_values = values_seen(thread(block), stride, entries, values);
-        report(seen, of_values, |a, b| a + b);
+        report(seen.offset(1u32), of_values, |a, b| a + b);
     }
     as Survey
 }

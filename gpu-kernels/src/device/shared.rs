@@ -70,6 +70,17 @@ impl<T: Element> SharedArray<T> {
         T::store_shared(self.offset_of(index), value);
     }
 
+    /// Elements `index` to `index + N` at once, as for [`SharedArray::store_vector`].
+    #[inline(always)]
+    pub fn load_vector<const N: usize>(self, index: u32) -> [T; N]
+    where
+        [T; N]: Element,
+    {
+        #[cfg(not(target_arch = "nvptx64"))]
+        super::backend::check_shared_index(index + N as u32 - 1, self.length);
+        <[T; N]>::load_shared(self.offset_of(index))
+    }
+
     /// Overwrites elements `index` to `index + N` at once. `index` must be a multiple of N, which is 2
     /// or 4, and the array must begin where `[T; N]` may lie, as the first one of a [`Pool`] does.
     #[inline(always)]

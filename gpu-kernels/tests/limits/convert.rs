@@ -154,7 +154,8 @@ fn statistics() {
     row_ptr.write_at(place as usize, &tail.pointers_from(0));
     let end = tail.pointers_from(0)[ROWS as usize];
     row_ptr.write_at((place + ROWS) as usize, &vec![end; (row - place) as usize + 1]);
-    let seen = emulator.alloc_from(&vec![[u32::MAX; 2]; blocks as usize]);
+    // Before the pairs of the values is one of the first of them.
+    let seen = emulator.alloc_from(&vec![[u32::MAX; 2]; blocks as usize + 1]);
     let columns = emulator.alloc_zeroed::<u32>(0);
     // As many values in single precision, one of which differs.
     let values = emulator.alloc_zeroed::<f32>(row as usize);
@@ -181,7 +182,7 @@ fn statistics() {
 
     let of_values = Survey { row_blocks: 0, ..of_rows };
     launch_last::<Survey<f32>>(emulator, (blocks, 1), SURVEY_BLOCK, shared, of_values);
-    assert_eq!(seen.to_vec()[blocks as usize - 1], [1, 0]);
+    assert_eq!(seen.to_vec()[blocks as usize], [1, 0]);
 }
 
 /// A warp for each row, of which 32 bits number 2^27, and entries near 2^32.

@@ -35,6 +35,11 @@ impl DiagonalSample {
         Ok(Self::from_pairs(a, seen.diagonals()))
     }
 
+    /// How many.
+    pub(crate) fn count(&self) -> usize {
+        self.0.iter().filter(|&&distance| distance != NO_DIAGONAL).count()
+    }
+
     /// As ascending signed numbers: which place a distance has depends on the order of the threads.
     #[cfg(test)]
     pub(super) fn distances(self) -> Vec<u32> {
@@ -64,16 +69,20 @@ pub(crate) struct DeviceDia<T> {
 
 impl<T: DeviceReal> DeviceDia<T> {
     /// Converts. `None` for a matrix with more diagonals than the kernel takes or without any, or of
-    /// too large a size, or if `accept` refuses the number of stored elements.
+    /// too large a size, or if `accept` refuses the number of stored elements, or that of the sampled diagonals alone.
     pub(crate) fn new(
         csr: Arc<DeviceCsr<T>>,
         sample: DiagonalSample,
         single: bool,
-        accept: impl FnOnce(u64) -> Result<bool, PlanError>,
+        accept: impl Fn(u64) -> Result<bool, PlanError>,
     ) -> Result<Option<Self>, PlanError> {
-        let Some(distances) = distances(&csr, sample)? else { return Ok(None) };
         let pitch = csr.rows().next_multiple_of(PITCH_ROWS);
-        let places = pitch as u64 * distances.len() as u64;
+        let places = |diagonals: usize| pitch as u64 * diagonals as u64;
+        if !accept(places(sample.count()))? {
+            return Ok(None);
+        }
+        let Some(distances) = distances(&csr, sample)? else { return Ok(None) };
+        let places = places(distances.len());
         if u32::try_from(places).is_err() || !accept(places)? {
             return Ok(None);
         }

@@ -60,7 +60,10 @@ impl<T: DeviceReal> DeviceDictionary<T> {
         // Where they are in the table depends on the order in which threads came.
         distinct.sort_unstable();
         // Free elements of the table have any number; 0 that of 0.
-        let code = |word: &u64| distinct.binary_search(word).map_or(0, |at| at as u32 + 1);
+        let code = |&word: &u64| match word {
+            NO_VALUE => 0,
+            word => distinct.binary_search(&word).map_or(0, |at| at as u32 + 1),
+        };
         let codes: Vec<u32> = words.iter().map(code).collect();
         distinct.insert(0, zero);
         let mut values = vec![<T as Scalar>::ZERO; MOST_VALUES as usize];

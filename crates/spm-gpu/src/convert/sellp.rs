@@ -292,7 +292,7 @@ fn order<T: DeviceReal>(
         return Ok(DeviceBuffer::uninitialized(device, 0)?);
     }
     let mut order = DeviceBuffer::uninitialized(device, rows)?;
-    let shared = (sigma * size_of::<u32>()) as u32;
+    let shared = (sigma.max(4) * size_of::<u32>()) as u32;
     let launch = Launch::new(rows.div_ceil(sigma) as u32, sigma as u32).with_shared_bytes(shared);
     let args = SellpOrder { rows: rows as u32, row_ptr: a.row_ptr.ptr(), order: order.ptr_mut() };
     // SAFETY: rows + 1 pointers, a thread and a place for each row.

@@ -48,7 +48,7 @@ impl<T: DeviceScalar> Survey<T> {
         let seen = parts.look(a, &a.values)?;
         Ok(Self {
             rows: RowStats::from_pairs(seen.rows()),
-            values: values.then(|| ValueStats::from_pairs(a, seen.values())).transpose()?,
+            values: values.then(|| ValueStats::from_pairs(seen.values())),
             blocks: pattern.then(|| BlockSample::best::<T>(seen.blocks())),
             diagonals: pattern.then(|| DiagonalSample::from_pairs(a, seen.diagonals())),
             many_values: seen.distinct().iter().any(|&[distinct, _]| distinct > MOST_VALUES),
@@ -122,12 +122,13 @@ impl Parts {
             pairs += of_part;
             pairs
         });
-        let pairs = pairs + value_blocks;
+        let value_pairs = if value_blocks > 0 { 1 + value_blocks } else { 0 };
+        let pairs = pairs + value_pairs;
         if pairs == 0 {
             return Ok(Seen { pairs: Vec::new(), ends });
         }
         const {
-            let most = DiagonalSample::PAIRS + 1 + BlockSample::PAIRS + 2 * MOST_BLOCKS;
+            let most = DiagonalSample::PAIRS + 1 + BlockSample::PAIRS + 1 + 2 * MOST_BLOCKS;
             assert!(2 * most <= HostWords::COUNT);
         }
         let mut seen = HostWords::new(device)?;
@@ -192,18 +193,17 @@ impl<T: DeviceReal> ValueStats<T> {
     /// Reads the values once at most; not all of them where most are general.
     pub(crate) fn of(a: &DeviceCsr<T>) -> Result<Self, PlanError> {
         let seen = Parts { values: true, ..Parts::default() }.look(a, &a.values)?;
-        Self::from_pairs(a, seen.values())
+        Ok(Self::from_pairs(seen.values()))
     }
 
-    fn from_pairs(a: &DeviceCsr<T>, seen: &[[u32; 2]]) -> Result<Self, PlanError> {
-        if seen.is_empty() {
-            return Ok(Self::NONE);
-        }
+    /// The bits of the first value, and what each block of threads has seen.
+    fn from_pairs(seen: &[[u32; 2]]) -> Self {
+        let Some((&[low, high], seen)) = seen.split_first() else { return Self::NONE };
         let are_equal = seen.iter().all(|&[other, _]| other == 0);
-        Ok(Self {
-            equal: are_equal.then(|| a.values.element(0)).transpose()?,
+        Self {
+            equal: are_equal.then(|| T::from_word(u64::from(high) << 32 | u64::from(low))),
             single: size_of::<T>() > size_of::<f32>() && seen.iter().all(|&[_, wide]| wide == 0),
-        })
+        }
     }
 }
 

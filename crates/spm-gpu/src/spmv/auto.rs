@@ -1,6 +1,8 @@
 //! `auto` for SpMV: times the kernels that suit the structure of the matrix.
 
+mod blocked;
 mod complex;
+mod reduced;
 mod sliced;
 
 use std::time::Duration;
@@ -10,16 +12,18 @@ use spm_formats::convert::DetectedBlocks;
 use spm_formats::kernel::{KernelInfo, ParameterSpec, Parameters, PlanError, Value};
 use spm_gpu_kernels::spmv::MOST_DIAGONALS;
 
+use self::blocked::{Blocked, OF_BEST};
 pub(crate) use self::complex::{COMPLEX, complex};
-use self::sliced::{Sliced, sliced};
+use self::reduced::reduced;
+use self::sliced::{Orders, Sliced, sliced};
 use super::parameters::{CODES, SINGLE_VALUES, fitting_lanes};
 use super::sellp::DIAGONALS;
 use super::{
-    KERNEL, bsr_subwarp_per_row, csr_column_blocks, csr_ell_columns, csr_segmented_sum,
-    csr_subwarp_per_row, dia_thread_per_row,
+    KERNEL, bsr_subwarp_per_row, csr_ell_columns, csr_segmented_sum, csr_subwarp_per_row,
+    dia_thread_per_row,
 };
 use crate::blocks::{SIZE, is_as_estimated};
-use crate::convert::{ColumnBlockShape, Survey};
+use crate::convert::Survey;
 use crate::launch::WARP;
 use crate::matrix::DeviceCsr;
 use crate::plan::{BoxedPlan, DeviceReal, DeviceScalar};
@@ -92,14 +96,6 @@ const ENTRIES_TO_SHARE: usize = 3;
 const SHORT_ROW: usize = 4;
 /// Entries of a row up to which, inside the cache, uneven rows may take longer than their bytes: CSR has less latency.
 const LONG_ROW: usize = 16;
-/// Entries of a row in a column block from which on blocks may be faster than gathers all over x, and what they are
-/// expected to take of the time of the best so far, at most: their loads wait for each other.
-const PART_ENTRIES: usize = 2;
-const OF_BEST: f64 = 0.85;
-/// Minimum entries of a row in a column block, and maximum number of column blocks, where nothing else is timed.
-const BLOCK_ENTRIES: usize = 12;
-const COL_BLOCKS: usize = 8;
-
 /// Timing of a candidate: slower candidates need fewer runs.
 const TIMING: Batches =
     Batches { runs: 3, most: 2, min_time: Duration::from_micros(15), held: false };
@@ -213,6 +209,7 @@ pub(crate) fn on_device<T: DeviceReal>(problem: DeviceProblem<'_, T>) -> Planned
         && rows as f64 * longest <= MOST_PLACES * a.csr.entries() as f64;
     let narrowed = forms.single && a.values()?.single;
     let value_bytes = if narrowed { size_of::<f32>() } else { T::BYTES } as u64;
+    let csr_value_bytes = if compact && equal.is_some() { 0 } else { value_bytes };
     let entries = a.csr.entries() as u64;
     let suits = |places| suits_diagonals(places, entries, value_bytes, (vectors, l2_bytes), valued);
     // An element for each entry at least.
@@ -224,6 +221,12 @@ pub(crate) fn on_device<T: DeviceReal>(problem: DeviceProblem<'_, T>) -> Planned
         if let Ok(Some(plan)) = dia {
             return Ok(Chosen::boxed(plan, dia_thread_per_row::INFO.label(&set)));
         }
+    }
+    if (codes || columns_alone)
+        && large
+        && let Some(plan) = reduced(problem, forms, (csr_value_bytes, skewed))
+    {
+        return Ok(plan);
     }
     // Dense blocks hold values at full width only.
     let blocks = if large && valued && !narrowed && !skewed { a.blocks()? } else { None };
@@ -245,9 +248,14 @@ pub(crate) fn on_device<T: DeviceReal>(problem: DeviceProblem<'_, T>) -> Planned
         Some(_) if compact => a.csr.bytes() - a.csr.values.bytes() as u64,
         _ => a.csr.bytes(),
     };
-    let holds_up = |lanes| skewed && long_row_holds_up(problem, lanes);
+    let holds_up = |lanes| skewed && long_row_holds_up(problem, lanes, HELD_UP);
+    let orders = match () {
+        () if cached => Orders::InOrder,
+        () if codes || columns_alone => Orders::SortedIfRefused,
+        () => Orders::Both,
+    };
     let mut sliced =
-        if large && !holds_up(lanes) { sliced(problem, forms, cached) } else { Vec::new() };
+        if large && !holds_up(lanes) { sliced(problem, forms, orders) } else { Vec::new() };
     // Nothing moves fewer bytes, and x does not wait.
     let fewest = sliced.iter().map(Sliced::bytes).min();
     let at = sliced.iter().position(|of| of.is_regular() && Some(of.bytes()) == fewest);
@@ -289,23 +297,15 @@ pub(crate) fn on_device<T: DeviceReal>(problem: DeviceProblem<'_, T>) -> Planned
         return race.winner();
     }
 
-    // Where L1 does not hold x.
-    let far_x = cols * size_of::<T>() > problem.device.info().limits.shared_bytes as usize;
-    let cut = ColumnBlockShape::of::<T>(problem.device, cols).filter(|_| compact && far_x);
-    let column_blocks = || forms.candidate(&csr_column_blocks::INFO, csr_column_blocks::on_device);
-    let long_parts = !skewed
-        && cut.is_some_and(|cut| {
-            cut.col_blocks <= COL_BLOCKS && a.mean_row() >= BLOCK_ENTRIES * cut.col_blocks
-        });
-    if long_parts && is_far_from_bandwidth(&mut race, problem.budget) {
-        race.enter(column_blocks());
+    let blocked =
+        if compact { Blocked::of(problem, csr_value_bytes, (cached, skewed)) } else { None };
+    if blocked.as_ref().is_some_and(|of| of.ends_gathers(&mut race, problem)) {
+        race.enter(Blocked::candidate(forms));
         // Long rows anywhere in x: without blocks every gather goes to L2.
         if !race.is_empty() {
             return race.winner();
         }
     }
-    let entries_of_parts = |cut: &ColumnBlockShape| PART_ENTRIES * cut.parts(rows);
-    let short_parts = cut.filter(|cut| !cached && a.csr.entries() >= entries_of_parts(cut));
 
     // Of a small matrix here a row is long: threads for it on all rows run at once, and wait for no row pointers.
     let resident = problem.device.info().resident_threads();
@@ -329,16 +329,13 @@ pub(crate) fn on_device<T: DeviceReal>(problem: DeviceProblem<'_, T>) -> Planned
             race.enter(subwarp(lanes, forms));
         }
     }
-    let value_bytes = if compact && equal.is_some() { 0 } else { value_bytes };
-    let expected = short_parts.map(|cut| time_in_column_blocks(problem, cut, value_bytes));
-    let seconds = |race: &mut Race<'_, T>| race.best().map_or(0.0, |(seconds, _)| seconds);
-    let in_parts = |race: &mut Race<'_, T>| {
-        expected.is_some_and(|expected| expected < OF_BEST * seconds(race))
-    };
-    let parts_first = in_parts(&mut race);
+    let beats_best =
+        |race: &mut Race<'_, T>| blocked.as_ref().is_some_and(|of| of.beats_best(race));
+    let parts_first = beats_best(&mut race);
     if parts_first {
+        let seconds = |race: &mut Race<'_, T>| race.best().map_or(0.0, |(seconds, _)| seconds);
         let before = seconds(&mut race);
-        race.enter(column_blocks());
+        race.enter(Blocked::candidate(forms));
         // The segmented sum reads the bytes of the best before, and waits for the same gathers.
         if seconds(&mut race) < OF_BEST * before {
             return race.winner();
@@ -350,8 +347,8 @@ pub(crate) fn on_device<T: DeviceReal>(problem: DeviceProblem<'_, T>) -> Planned
     if skewed || !(cached || columns_alone && even) || far(&mut race) {
         race.enter(segmented_sum());
     }
-    if !parts_first && in_parts(&mut race) {
-        race.enter(column_blocks());
+    if !parts_first && beats_best(&mut race) {
+        race.enter(Blocked::candidate(forms));
     }
     if race.is_empty() {
         // More entries than the others number, or too little memory for one more format.
@@ -390,22 +387,6 @@ fn is_far_from_bandwidth<T: DeviceReal>(race: &mut Race<'_, T>, budget: &MemoryB
     expected.is_none_or(|expected| seconds > FAR_FROM_BANDWIDTH * expected.as_secs_f64())
 }
 
-/// Seconds of a product in column blocks by its bytes, with values of `value_bytes`: each multiprocessor fills its shared
-/// memory with x, and there are two launches.
-fn time_in_column_blocks<T: DeviceReal>(
-    problem: DeviceProblem<'_, T>,
-    cut: ColumnBlockShape,
-    value_bytes: u64,
-) -> f64 {
-    let Problem { device, a, budget, .. } = problem;
-    let Some(rates) = device.rates(budget) else { return f64::INFINITY };
-    let info = device.info();
-    let x = u64::from(info.multiprocessors) * u64::from(info.limits.shared_bytes);
-    let matrix = cut.expected_bytes::<T>(a.csr.rows(), a.csr.entries(), value_bytes);
-    let time = rates.time(matrix + x, info.l2_bytes);
-    time.map_or(f64::INFINITY, |time| time.as_secs_f64() + rates.launch_s)
-}
-
 /// Whether DIA with so many stored elements is the fastest: in the cache with the vectors if it is not mostly empty, and
 /// outside, where bytes count, if it takes no more of them than CSR with the same values, all of which are stored. Where other
 /// formats have no array of values, half of the cache counts, which is near a multiprocessor.
@@ -423,13 +404,18 @@ fn suits_diagonals(
     valued && bytes <= entries * (value_bytes + size_of::<u32>() as u64)
 }
 
-/// Whether the longest row, of which each of `lanes` threads takes a part, takes far longer than the bytes and a launch.
-fn long_row_holds_up<T: DeviceReal>(problem: DeviceProblem<'_, T>, lanes: usize) -> bool {
+/// Whether the longest row, of which each of `lanes` threads takes a part, takes more than `times` what the bytes and a
+/// launch take.
+fn long_row_holds_up<T: DeviceReal>(
+    problem: DeviceProblem<'_, T>,
+    lanes: usize,
+    times: f64,
+) -> bool {
     let Problem { device, a, budget, .. } = problem;
     let Some(rates) = device.rates(budget) else { return false };
     let steps = a.stats.longest_row as f64 / lanes as f64;
     let expected = rates.time(a.csr.bytes(), device.info().l2_bytes);
-    let limit = expected.map_or(f64::INFINITY, |time| HELD_UP * time.as_secs_f64());
+    let limit = expected.map_or(f64::INFINITY, |time| times * time.as_secs_f64());
     steps * rates.launch_s / STEPS_OF_A_LAUNCH > limit
 }
 

@@ -89,7 +89,7 @@ pub(super) fn on_device<T: DeviceReal>(problem: DeviceProblem<'_, T>) -> Planned
 /// elements.
 pub(super) fn with_places<T: DeviceReal>(
     problem: DeviceProblem<'_, T>,
-    accept: impl FnOnce(u64) -> Result<bool, PlanError>,
+    accept: impl Fn(u64) -> Result<bool, PlanError>,
 ) -> Result<Option<BoxedPlan<T>>, PlanError> {
     let Problem { device, a, parameters, .. } = problem;
     let (rows, cols) = (a.csr.rows(), a.csr.cols());
