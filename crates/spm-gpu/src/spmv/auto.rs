@@ -273,7 +273,7 @@ pub(crate) fn on_device<T: DeviceReal>(problem: DeviceProblem<'_, T>) -> Planned
     let of_csr = fewest.map_or(f64::INFINITY, |bytes| bytes as f64 / least as f64);
     let longer = match () {
         () if cached => LONGER_CACHED,
-        () if skewed || columns_alone => SHORTER,
+        () if skewed => SHORTER,
         () => AS_LONG,
     };
     for of in sliced {
@@ -319,9 +319,9 @@ pub(crate) fn on_device<T: DeviceReal>(problem: DeviceProblem<'_, T>) -> Planned
         {
             return Ok(plan);
         }
-    } else if !large || (!skewed && (cached || columns_alone)) {
+    } else if !large || (!skewed && cached) {
         // One long row among short ones holds up a launch that has a thread or a warp for it. Outside the cache the
-        // segmented sum reads the same bytes, without waiting for row pointers; of columns alone they are few.
+        // segmented sum reads the same bytes, without waiting for row pointers.
         let idle =
             rows * lanes < resident && lanes < WARP && a.mean_row() >= ENTRIES_TO_SHARE * lanes;
         let lanes = if idle { 2 * lanes } else { lanes };
@@ -344,7 +344,7 @@ pub(crate) fn on_device<T: DeviceReal>(problem: DeviceProblem<'_, T>) -> Planned
     let far = |race: &mut Race<'_, T>| {
         cached && padding > REGULAR_PADDING && is_far_from_bandwidth(race, problem.budget)
     };
-    if skewed || !(cached || columns_alone && even) || far(&mut race) {
+    if skewed || !cached || far(&mut race) {
         race.enter(segmented_sum());
     }
     if !parts_first && beats_best(&mut race) {

@@ -241,7 +241,7 @@ fn reduced_values_beyond_the_cache() {
     let far = "uniform[rows=20000,cols=250000,entries=300000]";
     expect("csr-subwarp-per-row", far, Whole::Equal, &[1e-3]);
     // A long row may decide: by the clock.
-    let skewed = "powerlaw[rows=30000,cols=30000,entries=200000,longest=5000]";
+    let skewed = "powerlaw[rows=50000,cols=20000,entries=350000,longest=5000]";
     expect("csr-segmented-sum", skewed, Whole::Equal, &[3e-3, 2e-3, 1e-3]);
     let mildly = "powerlaw[rows=70000,cols=70000,entries=250000,longest=40]";
     expect("csr-subwarp-per-row", mildly, Whole::Equal, &[]);

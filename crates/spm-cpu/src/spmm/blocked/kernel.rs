@@ -4,6 +4,7 @@
 use spm_formats::{CsrView, Scalar};
 
 use super::columns::Columns;
+use super::groups::{Groups, zero};
 use super::sink::Sink;
 use super::sorted::Order;
 use crate::simd::{self, AHEAD, Isa, Job, LANES, first_lanes};
@@ -36,6 +37,8 @@ pub(super) struct Part<'a, T: Scalar, C, O> {
     pub(super) tile: usize,
     /// Whether rows are so short that several chains of additions do not pay.
     pub(super) short: bool,
+    /// Whether most rows have no entries.
+    pub(super) mostly_empty: bool,
     /// Prefetch distance for rows of X, in entries; 0 disables it.
     pub(super) prefetch: usize,
     pub(super) sink: Sink<'a, T>,
@@ -59,9 +62,22 @@ unsafe impl<'a, T: Scalar, C: Columns, O: Order> Job<T> for Part<'a, T, C, O> {
                 Some(ends) => (self.sink.tile(), ends),
                 None => ((self.carry.as_mut_ptr(), self.k), &last[..]),
             };
-            // SAFETY: the sink has room for a tile of rows, the carry for one; the rest by the
-            // invariants.
-            unsafe { rows::<T, I, C, O>(&self, row, entry, ends, to, pitch) };
+            let groups = if O::IN_ORDER && self.mostly_empty && tile.is_some() {
+                // SAFETY: the sink has room for a tile of rows; the caller's promise.
+                unsafe { zero::<T, I>(to, ends.len(), self.k, pitch) };
+                Groups::with_entries(&self.a.row_ptr()[row..=row + ends.len()])
+            } else {
+                Groups::all(ends.len())
+            };
+            for of in groups {
+                let entry = if of.start > 0 { ends[of.start - 1] as usize } else { entry };
+                // SAFETY: the sink has room for a tile of rows, the carry for one; the rest by the
+                // invariants.
+                unsafe {
+                    let to = to.add(of.start * pitch);
+                    rows::<T, I, C, O>(&self, row + of.start, entry, &ends[of], to, pitch);
+                }
+            }
             if tile.is_none() {
                 break;
             }

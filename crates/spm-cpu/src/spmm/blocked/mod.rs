@@ -10,6 +10,7 @@
 pub(super) mod bsr;
 mod bsr_kernel;
 mod columns;
+mod groups;
 mod kernel;
 mod pack;
 mod sink;
@@ -77,6 +78,8 @@ pub(super) const INFO: KernelInfo = KernelInfo {
 
 /// Mean row length below which the entries of a row are summed in one chain.
 const SHORT: usize = 8;
+/// Rows for each entry from which on only rows with entries are multiplied: Y is made 0 before.
+const MOSTLY_EMPTY: usize = 16;
 /// Bytes of finished rows that a thread writes to memory together, and of those that are sorted.
 const STAGE: usize = 8 << 10;
 const SORTED_STAGE: usize = 32 << 10;
@@ -318,6 +321,7 @@ impl<T: Scalar> Blocked<'_, T> {
                 k,
                 tile,
                 short: a.nnz() < SHORT * rows,
+                mostly_empty: MOSTLY_EMPTY * a.nnz() <= rows,
                 prefetch: self.prefetch,
                 sink,
                 carry,

@@ -10,6 +10,9 @@ use crate::disjoint::Disjoint;
 
 /// Where in its tile of Y a row of the matrix goes.
 pub(super) trait Order: Copy + Send + Sync {
+    /// Whether each row has the place that it has in the matrix.
+    const IN_ORDER: bool;
+
     /// That of the rows from `row` on.
     ///
     /// # Safety
@@ -28,6 +31,8 @@ pub(super) trait Order: Copy + Send + Sync {
 pub(super) struct InOrder;
 
 impl Order for InOrder {
+    const IN_ORDER: bool = true;
+
     #[inline(always)]
     unsafe fn at_row(self, _: usize) -> Self {
         Self
@@ -44,6 +49,8 @@ impl Order for InOrder {
 pub(super) struct Places<'a>(&'a [u8]);
 
 impl Order for Places<'_> {
+    const IN_ORDER: bool = false;
+
     #[inline(always)]
     unsafe fn at_row(self, row: usize) -> Self {
         // SAFETY: the caller's promise; there is one place more than rows.

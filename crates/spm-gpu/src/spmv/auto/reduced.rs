@@ -17,8 +17,8 @@ const SECTOR_BYTES: u64 = 32;
 const OF_SECTORS: f64 = 2.0;
 
 /// The fastest kernel, without a comparison of formats by rows: SELL-P in the order of the rows, which has the least to read
-/// and the nearest gathers, CSR of equal values in short rows, or column blocks. `None` where a long row may decide, or
-/// where SELL-P would store too many elements.
+/// and the nearest gathers, CSR of equal values where rows are short or SELL-P takes more, or column blocks. `None` where a
+/// long row may decide, or SELL-P would store too many elements with a value each.
 pub(super) fn reduced<T: DeviceReal>(
     problem: DeviceProblem<'_, T>,
     forms: Forms,
@@ -36,14 +36,16 @@ pub(super) fn reduced<T: DeviceReal>(
     } else if skewed {
         return None;
     } else {
-        let in_order = sliced(problem, forms, Orders::SortedIfRefused).pop()?;
         let most = if is_short { csr_bytes / 2 } else { csr_bytes };
-        if in_order.bytes() <= most {
-            bytes = in_order.bytes();
-            let (label, plan) = in_order.plan(problem);
-            race.enter_plan(label, plan);
-        } else {
-            race.enter(subwarp(lanes, forms));
+        let in_order = sliced(problem, forms, Orders::SortedIfRefused).pop();
+        match in_order.filter(|of| of.bytes() <= most) {
+            Some(of) => {
+                bytes = of.bytes();
+                let (label, plan) = of.plan(problem);
+                race.enter_plan(label, plan);
+            }
+            None if forms.codes => return None,
+            None => race.enter(subwarp(lanes, forms)),
         }
     }
     if let Some(blocks) = Blocked::of(problem, value_bytes, (false, skewed)) {
