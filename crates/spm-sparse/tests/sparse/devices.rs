@@ -1,7 +1,6 @@
 //! Operators on CPU cores, on the emulator of a GPU, and on a GPU where there is one: one test body for
 //! all of them.
 
-use std::error::Error as _;
 use std::sync::Arc;
 use std::thread;
 use std::time::Duration;
@@ -18,7 +17,7 @@ const LAYOUTS: [Layout; 2] = [Layout::RowMajor, Layout::ColumnMajor];
 /// alpha and beta; each alpha is a power of 2.
 const FACTORS: [(f64, f64); 5] = [(1.0, 0.0), (1.0, 1.0), (-2.0, 0.3), (0.5, 0.0), (0.0, -1.5)];
 /// Rows of equal lengths, of different lengths, and a long row.
-const SMALL: [&str; 4] = [
+pub(crate) const SMALL: [&str; 4] = [
     "diagonal[n=5]",
     "stencil5[n=12]",
     "uniform[rows=70,cols=300,entries=900]",
@@ -26,7 +25,7 @@ const SMALL: [&str; 4] = [
 ];
 
 /// Each device, with its name.
-fn devices() -> Vec<(&'static str, Device)> {
+pub(crate) fn devices() -> Vec<(&'static str, Device)> {
     let mut devices = vec![("cpu", Device::cpu()), ("emulator", Device::emulated())];
     if GpuDevice::available().is_ok() {
         devices.push(("gpu", Device::gpu(0)));
@@ -48,7 +47,7 @@ fn number<T: Scalar>(value: f64) -> T {
     if is_imaginary { complex(0.0, value) } else { complex(value, 0.0) }
 }
 
-fn complex<T: Scalar>(re: f64, im: f64) -> T {
+pub(crate) fn complex<T: Scalar>(re: f64, im: f64) -> T {
     T::from_parts(T::Real::from_f64(re), T::Real::from_f64(im))
 }
 
@@ -499,153 +498,6 @@ fn a_matrix_beyond_the_memory_of_the_gpu() {
     let device = Device::from(GpuDevice::emulated(options));
     let error = Operator::builder(a).device(device).build().unwrap_err();
     let Error::Gpu(GpuError::OutOfMemory { .. }) = error else { panic!("{error:?}") };
-}
-
-#[test]
-fn an_absent_gpu_is_an_error_with_its_cause() {
-    let a = matrix::<f64>(SMALL[0]);
-    let error = Operator::builder(a).device(Device::gpu(4096)).build().unwrap_err();
-    assert!(matches!(error, Error::Gpu(_)), "{error:?}");
-    let cause = error.source().and_then(|cause| cause.downcast_ref::<GpuError>());
-    let cause = cause.expect("the error of the GPU");
-    let absent = cause.is_absent() || matches!(cause, GpuError::NoSuchDevice { .. });
-    assert!(absent, "{cause}");
-}
-
-#[test]
-fn recipes_and_vectors_of_another_device_are_refused() {
-    let a = || matrix::<f64>(SMALL[0]);
-    let recipe = |text: &str| text.parse::<Recipe>().unwrap();
-    let of_gpu = recipe("gpu csr-subwarp-per-row");
-    let build = |device: Option<Device>, recipe: Recipe| {
-        let builder = Operator::builder(a()).recipe(recipe);
-        match device {
-            Some(device) => builder.device(device),
-            None => builder,
-        }
-        .build()
-    };
-    let wrong = |built: Result<Operator<f64>, Error>| matches!(built, Err(Error::Recipe(_)));
-    assert!(wrong(build(None, of_gpu.clone())));
-    assert!(wrong(build(Some(Device::cpu()), of_gpu.clone())));
-    assert!(wrong(build(Some(Device::emulated()), recipe("cpu csr-serial on 1 thread"))));
-    assert!(wrong(build(Some(Device::emulated()), recipe("gpu csr-nothing"))));
-    let complex = Operator::builder(matrix::<Complex<f64>>(SMALL[0])).device(Device::emulated());
-    let error = complex.recipe(recipe("gpu csr-merge")).build().unwrap_err();
-    let Error::Recipe(reason) = error else { panic!("{error:?}") };
-    assert!(reason.to_string().contains("for f32 and f64, not for c64"), "{reason}");
-    assert!(
-        !build(Some(Device::auto()), recipe("cpu csr-serial on 1 thread"))
-            .unwrap()
-            .recipe()
-            .is_gpu()
-    );
-    if GpuDevice::available().is_err() {
-        let error = build(Some(Device::auto()), of_gpu.clone()).unwrap_err();
-        assert!(matches!(error, Error::Gpu(_)), "{error:?}");
-    }
-
-    let cpu = Operator::new(a()).unwrap();
-    let gpu = build(Some(Device::emulated()), of_gpu.clone()).unwrap();
-    let other = build(Some(Device::emulated()), of_gpu).unwrap();
-    let (x, mut y) = (gpu.vector_zeros(5).unwrap(), cpu.vector_zeros(5).unwrap());
-    let place = |result: Result<(), Error>| matches!(result, Err(Error::Place { .. }));
-    assert!(place(gpu.apply_vector(&x, &mut y)));
-    assert!(place(cpu.apply_vector(&x, &mut y)));
-    assert!(place(y.axpy(1.0, &x)));
-    assert!(place(cpu.residual_vector(&x, &x, &mut y)));
-    let of_other = |result: Result<(), Error>| {
-        matches!(result, Err(Error::Gpu(GpuError::OtherDevice { what: "y" })))
-    };
-    let mut z = other.vector_zeros(5).unwrap();
-    assert!(of_other(gpu.apply_vector(&x, &mut z)));
-    for k in [1, 2] {
-        let x = gpu.vector_zeros(5 * k).unwrap();
-        let many = |op: &Operator<f64>, y: &mut Vector<f64>| {
-            op.apply_many_vector(&x, y, k, Layout::RowMajor)
-        };
-        assert!(place(many(&gpu, &mut cpu.vector_zeros(5 * k).unwrap())));
-        assert!(place(many(&cpu, &mut cpu.vector_zeros(5 * k).unwrap())));
-        assert!(of_other(many(&gpu, &mut other.vector_zeros(5 * k).unwrap())));
-    }
-}
-
-#[test]
-fn wrong_sizes_are_errors() {
-    for (name, device) in devices() {
-        let a = matrix::<f64>(SMALL[2]);
-        let op = Operator::builder(a).device(device).build().unwrap();
-        let shape = |result: Result<(), Error>| match result.unwrap_err() {
-            Error::Shape { what, expected, found } => (what, expected, found),
-            error => panic!("{name}: {error:?}"),
-        };
-        let (mut y, mut v) = (vec![0.0; 70], op.vector_zeros(70).unwrap());
-        assert_eq!(shape(op.apply(&[1.0; 3], &mut y)), ("x", 300, 3));
-        assert_eq!(shape(op.apply(&[1.0; 300], &mut [0.0])), ("y", 70, 1));
-        assert_eq!(shape(op.apply_transpose(&[1.0; 300], &mut y)), ("x", 70, 300));
-        assert_eq!(shape(op.residual(&[1.0], &[1.0; 300], &mut y)), ("b", 70, 1));
-        let x = op.vector_zeros(3).unwrap();
-        assert_eq!(shape(op.apply_vector(&x, &mut v)), ("x", 300, 3));
-        let mut many = |k| op.apply_many_vector(&x, &mut v, k, Layout::ColumnMajor);
-        assert_eq!(shape(many(2)), ("X", 600, 3));
-        assert_eq!(shape(many(usize::MAX)), ("X", usize::MAX, 3));
-        let whole = op.vector_zeros(600).unwrap();
-        let error = op.apply_many_vector(&whole, &mut v, 2, Layout::RowMajor);
-        assert_eq!(shape(error), ("Y", 140, 70));
-        assert_eq!(shape(v.axpy(1.0, &x)), ("x", 70, 3));
-        assert_eq!(shape(v.copy_from_slice(&[1.0])), ("slice", 70, 1));
-    }
-}
-
-/// conj(x) y, and norms of complex numbers.
-#[test]
-fn operations_on_complex_vectors() {
-    for (name, device) in devices() {
-        let a = matrix::<Complex<f64>>(SMALL[0]);
-        let op = Operator::builder(a).device(device).build().unwrap();
-        let (u, v) =
-            ([complex(1.0, 2.0), complex(-3.0, 1.0)], [complex(0.0, 1.0), complex(2.0, 5.0)]);
-        let (x, mut y) = (op.vector_from(&u).unwrap(), op.vector_from(&v).unwrap());
-        // (1 - 2i) i + (-3 - i) (2 + 5i)
-        assert_eq!(x.dot(&y).unwrap(), Complex::new(1.0, -16.0), "{name}");
-        assert_eq!(x.norm2().unwrap(), 15.0_f64.sqrt(), "{name}");
-        y.axpby(complex(0.0, 1.0), &x, complex(2.0, 0.0)).unwrap();
-        assert_eq!(y.to_vec().unwrap(), [complex(-2.0, 3.0), complex(3.0, 7.0)], "{name}");
-    }
-}
-
-#[test]
-fn operations_on_vectors() {
-    for (name, device) in devices() {
-        let op = Operator::builder(matrix::<f64>(SMALL[0])).device(device).build().unwrap();
-        let a: Vec<f64> = (0..1030).map(|i| f64::from(i % 7) - 3.0).collect();
-        let b: Vec<f64> = (0..1030).map(|i| f64::from(i % 5) - 1.0).collect();
-        let each = |f: fn(f64, f64) -> f64| -> Vec<f64> {
-            a.iter().zip(&b).map(|(&a, &b)| f(a, b)).collect()
-        };
-        let (x, mut y) = (op.vector_from(&a).unwrap(), op.vector_from(&b).unwrap());
-        assert_eq!((y.len(), y.is_empty()), (1030, false));
-        assert_eq!(x.dot(&y).unwrap(), each(|a, b| a * b).iter().sum::<f64>(), "{name}");
-        assert_eq!(x.norm2().unwrap(), each(|a, _| a * a).iter().sum::<f64>().sqrt(), "{name}");
-        y.axpby(2.0, &x, -1.0).unwrap();
-        assert_eq!(y.to_vec().unwrap(), each(|a, b| 2.0 * a - b), "{name}");
-        let mut z = y.try_clone().unwrap();
-        z.scale(3.0).unwrap();
-        z.axpy(1.0, &y).unwrap();
-        assert_eq!(z.to_vec().unwrap(), each(|a, b| 4.0 * (2.0 * a - b)), "{name}");
-        z.set_product(&x, &x).unwrap();
-        assert_eq!(z.to_vec().unwrap(), each(|a, _| a * a), "{name}");
-        z.fill(2.0).unwrap();
-        assert_eq!(z.to_vec().unwrap(), [2.0; 1030], "{name}");
-        z.copy_from(&x).unwrap();
-        y.copy_from_slice(&b).unwrap();
-        let mut copy = vec![0.0; 1030];
-        z.copy_to_slice(&mut copy).unwrap();
-        assert_eq!((copy, y.to_vec().unwrap()), (a.clone(), b.clone()), "{name}");
-        z.fill(f64::NAN).unwrap();
-        z.axpby(1.0, &x, 0.0).unwrap();
-        assert_eq!(z.to_vec().unwrap(), a, "{name}");
-    }
 }
 
 #[test]
