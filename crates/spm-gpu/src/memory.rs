@@ -23,7 +23,8 @@ use crate::stream::{Event, Stream};
 /// An array of `T` in device memory, freed when it is dropped.
 ///
 /// An array may be dropped while kernels still use it: nobody gets its memory before they are done. The [`Device`] keeps
-/// the memory of small arrays for later ones. Copies wait for all streams of the device.
+/// the memory of small arrays, and of large ones that planning uses, for later ones: 128 MiB at most, and none of it where
+/// memory runs out. Copies wait for all streams of the device.
 ///
 /// An array [of another library](DeviceBuffer::from_raw) is not freed.
 #[derive(Debug)]
