@@ -222,7 +222,8 @@ pub(crate) fn on_device<T: DeviceReal>(problem: DeviceProblem<'_, T>) -> Planned
             return Ok(Chosen::boxed(plan, dia_thread_per_row::INFO.label(&set)));
         }
     }
-    if (codes || columns_alone)
+    let is_reduced = codes || columns_alone;
+    if is_reduced
         && large
         && let Some(plan) = reduced(problem, forms, (csr_value_bytes, skewed))
     {
@@ -251,11 +252,12 @@ pub(crate) fn on_device<T: DeviceReal>(problem: DeviceProblem<'_, T>) -> Planned
     let holds_up = |lanes| skewed && long_row_holds_up(problem, lanes, HELD_UP);
     let orders = match () {
         () if cached => Orders::InOrder,
-        () if codes || columns_alone => Orders::SortedIfRefused,
+        () if is_reduced => Orders::SortedIfRefused,
         () => Orders::Both,
     };
-    let mut sliced =
-        if large && !holds_up(lanes) { sliced(problem, forms, orders) } else { Vec::new() };
+    // Of even rows `reduced` has found none.
+    let is_sought = large && !holds_up(lanes) && (skewed || !is_reduced);
+    let mut sliced = if is_sought { sliced(problem, forms, orders) } else { Vec::new() };
     // Nothing moves fewer bytes, and x does not wait.
     let fewest = sliced.iter().map(Sliced::bytes).min();
     let at = sliced.iter().position(|of| of.is_regular() && Some(of.bytes()) == fewest);
