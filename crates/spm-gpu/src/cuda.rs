@@ -9,12 +9,13 @@ use std::sync::{Mutex, OnceLock, PoisonError};
 use cust::context::{Context, ContextHandle, CurrentContext};
 use cust::memory::LockedBuffer;
 use cust::sys;
-use spm_gpu_kernels::{Dim3, Kernel, KernelArgs};
+use spm_gpu_kernels::{Kernel, KernelArgs};
 
 use crate::driver;
 use crate::error::{GpuError, check, from_cust};
 use crate::idle::Idle;
 use crate::info::DeviceInfo;
+use crate::launch::{Launch, Loads};
 use crate::pool::Pool;
 use crate::ptx;
 use crate::stream::Readers;
@@ -27,7 +28,7 @@ const LOG_BYTES: usize = 16 * 1024;
 /// A context with its kernels.
 pub(crate) struct Cuda {
     // Before `context`: fields are dropped in order.
-    functions: Mutex<HashMap<&'static str, Function>>,
+    functions: Mutex<HashMap<(&'static str, Loads), Function>>,
     pool: Pool,
     readers: OnceLock<Readers>,
     idle_streams: Idle<cust::stream::Stream>,
@@ -162,21 +163,22 @@ impl Cuda {
     /// Compiles every kernel that has not been used.
     pub(crate) fn load(&self, info: &DeviceInfo) -> Result<(), GpuError> {
         self.make_current()?;
-        ptx::names().try_for_each(|name| self.function(info, name, 0).map(|_| ()))
+        ptx::forms().try_for_each(|form| self.function(info, form, 0).map(|_| ()))
     }
 
     /// The kernel's handle, allowed to use that much shared memory. The context is current.
     fn function(
         &self,
         info: &DeviceInfo,
-        name: &'static str,
+        (name, loads): (&'static str, Loads),
         shared_bytes: u32,
     ) -> Result<sys::CUfunction, GpuError> {
         let mut functions = self.functions.lock().unwrap_or_else(PoisonError::into_inner);
-        let function = match functions.entry(name) {
+        let function = match functions.entry((name, loads)) {
             Entry::Occupied(known) => known.into_mut(),
             Entry::Vacant(new) => {
-                let module = load_module(&ptx::of_kernel(info, name)?, ptx::target(info))?;
+                let text = ptx::of_kernel(info, name, loads)?;
+                let module = load_module(&text, ptx::target(info))?;
                 let raw = find_function(&module, name)?;
                 new.insert(Function { raw, _module: module, shared_bytes: SHARED_WITHOUT_OPT_IN })
             }
@@ -202,12 +204,12 @@ impl Cuda {
     pub(crate) unsafe fn launch<K: Kernel>(
         &self,
         info: &DeviceInfo,
-        (grid, block, shared_bytes): (Dim3, Dim3, u32),
+        Launch { grid, block, shared_bytes, loads }: Launch,
         stream: *mut c_void,
         args: K::Args,
     ) -> Result<(), GpuError> {
         self.make_current()?;
-        let function = self.function(info, K::NAME, shared_bytes)?;
+        let function = self.function(info, (K::NAME, loads), shared_bytes)?;
         let mut answer = sys::CUresult::CUDA_SUCCESS;
         args.with_raw(&mut |pointers| {
             // SAFETY: one pointer per argument of the kernel's signature, which `K` and the PTX

@@ -5,7 +5,7 @@ use spm_gpu_kernels::{Dim3, Kernel};
 
 use crate::device::{Backend, Device};
 use crate::error::GpuError;
-use crate::info::LaunchLimits;
+use crate::info::{DeviceInfo, LaunchLimits};
 use crate::stream::Stream;
 
 /// Checks parameters before a plan computes sizes from them: that the kernel has them, and that the device takes
@@ -23,7 +23,26 @@ pub(crate) fn check_parameters(
     }
 }
 
-/// Blocks, threads of a block, dynamic shared memory of a block.
+/// What L2 does with the lines that a kernel reads by its streaming loads: the arrays of a matrix, each element of which is
+/// read once in a product. Kernels without such loads are the same either way.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default)]
+pub enum Loads {
+    /// They leave L2 first, so that a matrix that is larger than L2 leaves room for x and y. A matrix that fits would not
+    /// stay there either, once L2 is full of other data.
+    #[default]
+    Streamed,
+    /// They are kept like others, for the next product.
+    Cached,
+}
+
+impl Loads {
+    /// For a product that reads and writes so many bytes, vectors included: cached if they take at most four fifths of L2.
+    pub(crate) fn fitting(device: &DeviceInfo, bytes: u64) -> Self {
+        if bytes <= device.l2_bytes / 5 * 4 { Self::Cached } else { Self::Streamed }
+    }
+}
+
+/// Blocks, threads of a block, dynamic shared memory of a block, and what the loads of a matrix do.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Launch {
     /// Blocks of the grid.
@@ -32,18 +51,27 @@ pub struct Launch {
     pub block: Dim3,
     /// Dynamic shared memory of a block, in bytes.
     pub shared_bytes: u32,
+    /// What L2 does with the matrix.
+    pub loads: Loads,
 }
 
 impl Launch {
-    /// A launch without dynamic shared memory.
+    /// A launch without dynamic shared memory, with streamed loads.
     pub fn new(grid: impl Into<Dim3>, block: impl Into<Dim3>) -> Self {
-        Self { grid: grid.into(), block: block.into(), shared_bytes: 0 }
+        let (grid, block) = (grid.into(), block.into());
+        Self { grid, block, shared_bytes: 0, loads: Loads::default() }
     }
 
     /// The same with `shared_bytes` of dynamic shared memory for each block.
     #[must_use]
     pub fn with_shared_bytes(self, shared_bytes: u32) -> Self {
         Self { shared_bytes, ..self }
+    }
+
+    /// The same with these loads of a matrix.
+    #[must_use]
+    pub fn with_loads(self, loads: Loads) -> Self {
+        Self { loads, ..self }
     }
 
     /// The same with `blocks` in y.
@@ -130,11 +158,11 @@ impl Device {
     {
         stream.check_device(self)?;
         launch.check(K::NAME, &self.info().limits)?;
-        let Launch { grid, block, shared_bytes } = launch;
+        let Launch { grid, block, shared_bytes, .. } = launch;
         match (self.backend(), stream.emulated()) {
             // SAFETY: the caller's promise, and the limits were checked.
             (Backend::Cuda(cuda), _) => unsafe {
-                cuda.launch::<K>(self.info(), (grid, block, shared_bytes), stream.as_raw(), args)
+                cuda.launch::<K>(self.info(), launch, stream.as_raw(), args)
             },
             (Backend::Emulator(_), Some(stream)) => {
                 Ok(stream.launch::<K>(grid, block, shared_bytes, args)?)
@@ -190,6 +218,13 @@ impl Block for (usize, usize) {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn what_fits_into_l2_is_cached() {
+        let device = DeviceInfo { l2_bytes: 50, ..DeviceInfo::emulated(1, LaunchLimits::EMULATED) };
+        assert_eq!(Loads::fitting(&device, 40), Loads::Cached);
+        assert_eq!(Loads::fitting(&device, 41), Loads::Streamed);
+    }
 
     #[test]
     fn enough_blocks_and_never_none() {

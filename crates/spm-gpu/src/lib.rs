@@ -88,7 +88,7 @@ pub use error::{CudaVersion, GpuError};
 pub use host::HostBuffer;
 pub use info::{DeviceInfo, LaunchLimits};
 pub use kernel::ProductKernel;
-pub use launch::Launch;
+pub use launch::{Launch, Loads};
 pub use matrix::{DeviceCsr, DeviceHll, DeviceSell};
 pub use memory::{DeviceBuffer, Lines, Scratch};
 pub use plan::{

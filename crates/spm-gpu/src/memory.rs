@@ -17,14 +17,13 @@ use spm_gpu_kernels::emulator::{EmuBuffer, Emulator, EmulatorError};
 use crate::budget::Reserved;
 use crate::device::{Backend, Device};
 use crate::error::{GpuError, check};
-use crate::pool::{Block, Use};
+use crate::pool::Block;
 use crate::stream::Stream;
 
 /// An array of `T` in device memory, freed when it is dropped.
 ///
 /// An array may be dropped while kernels still use it: nobody gets its memory before they are done. The [`Device`] keeps
-/// the memory of small arrays, and of large ones that planning uses, for later ones: 128 MiB at most, and none of it where
-/// memory runs out. Copies wait for all streams of the device.
+/// the memory for later ones: 128 MiB at most, and none of it where memory runs out. Copies wait for all streams of the device.
 ///
 /// An array [of another library](DeviceBuffer::from_raw) is not freed.
 #[derive(Debug)]
@@ -98,15 +97,6 @@ impl<T: Element> DeviceBuffer<T> {
     /// # Errors
     /// [`GpuError::OutOfMemory`]; [`GpuError::OverBudget`] while a plan is made.
     pub fn uninitialized(device: &Device, length: usize) -> Result<Self, GpuError> {
-        Self::allocated(device, length, Use::Lasting)
-    }
-
-    /// The same, for use while a plan is made: the device keeps the memory, however large.
-    pub(crate) fn brief(device: &Device, length: usize) -> Result<Self, GpuError> {
-        Self::allocated(device, length, Use::Brief)
-    }
-
-    fn allocated(device: &Device, length: usize, of: Use) -> Result<Self, GpuError> {
         let Some(bytes) = length.checked_mul(size_of::<T>()) else {
             return Err(out_of_memory(device, u64::MAX));
         };
@@ -118,7 +108,7 @@ impl<T: Element> DeviceBuffer<T> {
         };
         let reserved = Reserved::new(bytes as u64)?;
         cuda.make_current()?;
-        let storage = match cuda.pool().allocate(bytes, of) {
+        let storage = match cuda.pool().allocate(bytes) {
             Ok(block) => Storage::Cuda(block),
             Err(sys::CUresult::CUDA_ERROR_OUT_OF_MEMORY) => {
                 return Err(out_of_memory(device, bytes as u64));

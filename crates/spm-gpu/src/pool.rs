@@ -1,17 +1,14 @@
 //! A pool of freed device memory, kept for later allocations.
 //!
-//! The driver takes thirty microseconds for an allocation and as long for freeing it, and planning
-//! allocates and frees dozens of small arrays. Large blocks are kept for arrays that only a conversion uses: a product of
-//! 30 MB, which L2 just holds, took 12.1 us in kept blocks, in the driver's pool (`cuMemAllocAsync`) and in one block, and
-//! 9.1 us in newly allocated blocks (docs/tuning-log-gpu-spmv.md, 22 and 37).
+//! The driver takes thirty microseconds for an allocation and as long for freeing it, up to two hundred for one of more than
+//! 8 MB, and planning allocates and frees dozens of arrays.
 
 use std::collections::BTreeMap;
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use cust::sys;
 
-/// Bytes from which a block is kept for brief use only, and the maximum bytes of all kept blocks.
-const LARGE: usize = 8 << 20;
+/// The maximum bytes of all kept blocks.
 const MOST_BYTES: usize = 128 << 20;
 /// Blocks are multiples of this.
 const UNIT: usize = 512;
@@ -20,32 +17,15 @@ const UNIT: usize = 512;
 #[derive(Debug)]
 pub(crate) struct Pool(Mutex<Unused>);
 
-/// How long a block is used.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Use {
-    /// By products, whose time depends on where in memory it is.
-    Lasting,
-    /// While a plan is made.
-    Brief,
-}
-
-impl Use {
-    /// Whether blocks of this size are kept.
-    fn keeps(self, size: usize) -> bool {
-        self == Self::Brief || size < LARGE
-    }
-}
-
 /// A block of device memory; empty if its size is 0.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Block {
     pub(crate) address: sys::CUdeviceptr,
     size: usize,
-    of: Use,
 }
 
 impl Block {
-    pub(crate) const NONE: Self = Self { address: 0, size: 0, of: Use::Lasting };
+    pub(crate) const NONE: Self = Self { address: 0, size: 0 };
 
     /// Memory that is not the pool's.
     pub(crate) fn foreign(address: sys::CUdeviceptr) -> Self {
@@ -71,7 +51,7 @@ struct Unused {
 
 impl Unused {
     /// An idle block that fits.
-    fn take(&mut self, size: usize, of: Use) -> Option<Block> {
+    fn take(&mut self, size: usize) -> Option<Block> {
         let mut fitting = self.idle.range_mut(size..=size + size / 4);
         let (&size, addresses) = fitting.next()?;
         let address = addresses.pop()?;
@@ -79,17 +59,24 @@ impl Unused {
             self.idle.remove(&size);
         }
         self.bytes -= size;
-        Some(Block { address, size, of })
+        Some(Block { address, size })
     }
 
-    /// Keeps a block that may be in flight, or returns it if it is large, and not for brief use, or enough are kept.
-    fn put(&mut self, block: Block) -> Option<Block> {
-        if !block.of.keeps(block.size) || self.bytes + block.size > MOST_BYTES {
-            return Some(block);
+    /// Keeps a block that may be in flight, in place of idle ones if too many are kept, the largest ones first. Returns what
+    /// is not kept.
+    fn put(&mut self, block: Block) -> Vec<Block> {
+        let mut over = Vec::new();
+        while self.bytes + block.size > MOST_BYTES {
+            let idle = self.idle.last_key_value().filter(|_| block.size <= MOST_BYTES);
+            let Some(idle) = idle.map(|(&size, _)| size).and_then(|size| self.take(size)) else {
+                over.push(block);
+                return over;
+            };
+            over.push(idle);
         }
         self.bytes += block.size;
         self.in_flight.push(block);
-        None
+        over
     }
 
     /// The blocks in flight, if one of them fits: [`Unused::settle`] takes them back.
@@ -100,7 +87,7 @@ impl Unused {
 
     /// Takes back blocks that no kernel uses any more.
     fn settle(&mut self, blocks: Vec<Block>) {
-        for Block { address, size, .. } in blocks {
+        for Block { address, size } in blocks {
             self.idle.entry(size).or_default().push(address);
         }
     }
@@ -108,7 +95,7 @@ impl Unused {
     fn drain(&mut self) -> Vec<Block> {
         let idle = std::mem::take(&mut self.idle).into_iter();
         let idle = idle.flat_map(|(size, addresses)| {
-            addresses.into_iter().map(move |address| Block { address, size, of: Use::Brief })
+            addresses.into_iter().map(move |address| Block { address, size })
         });
         let blocks: Vec<_> = idle.chain(std::mem::take(&mut self.in_flight)).collect();
         self.forget(&blocks);
@@ -131,30 +118,28 @@ impl Pool {
     }
 
     /// Allocates memory that every stream may use immediately.
-    pub(crate) fn allocate(&self, bytes: usize, of: Use) -> Result<Block, sys::CUresult> {
+    pub(crate) fn allocate(&self, bytes: usize) -> Result<Block, sys::CUresult> {
         let size = bytes.checked_next_multiple_of(UNIT).unwrap_or(bytes);
         if size == 0 {
             return Ok(Block::NONE);
         }
-        if of.keeps(size)
-            && let Some(block) = self.kept(size, of)
-        {
+        if let Some(block) = self.kept(size) {
             return Ok(block);
         }
-        match from_driver(size, of) {
+        match from_driver(size) {
             Err(sys::CUresult::CUDA_ERROR_OUT_OF_MEMORY) => {
                 self.release();
-                from_driver(size, of)
+                from_driver(size)
             }
             answer => answer,
         }
     }
 
     /// An unused block that fits, once no kernel uses it.
-    fn kept(&self, size: usize, of: Use) -> Option<Block> {
+    fn kept(&self, size: usize) -> Option<Block> {
         let in_flight = {
             let mut blocks = self.blocks();
-            if let Some(block) = blocks.take(size, of) {
+            if let Some(block) = blocks.take(size) {
                 return Some(block);
             }
             blocks.unsettled(size)?
@@ -163,7 +148,7 @@ impl Pool {
         if wait() {
             let mut blocks = self.blocks();
             blocks.settle(in_flight);
-            return blocks.take(size, of);
+            return blocks.take(size);
         }
         self.blocks().forget(&in_flight);
         in_flight.into_iter().for_each(to_driver);
@@ -180,10 +165,10 @@ impl Pool {
             return;
         }
         let over = self.blocks().put(block);
-        if let Some(block) = over {
+        if !over.is_empty() {
             wait();
-            to_driver(block);
         }
+        over.into_iter().for_each(to_driver);
     }
 
     /// Bytes of unused blocks.
@@ -207,11 +192,11 @@ fn wait() -> bool {
     unsafe { sys::cuCtxSynchronize() == sys::CUresult::CUDA_SUCCESS }
 }
 
-fn from_driver(size: usize, of: Use) -> Result<Block, sys::CUresult> {
+fn from_driver(size: usize) -> Result<Block, sys::CUresult> {
     let mut address = 0;
     // SAFETY: points to an address.
     match unsafe { sys::cuMemAlloc_v2(&mut address, size) } {
-        sys::CUresult::CUDA_SUCCESS => Ok(Block { address, size, of }),
+        sys::CUresult::CUDA_SUCCESS => Ok(Block { address, size }),
         answer => Err(answer),
     }
 }
@@ -226,53 +211,55 @@ mod tests {
     use super::*;
 
     fn block(address: u64, size: usize) -> Block {
-        Block { address, size, of: Use::Lasting }
+        Block { address, size }
     }
 
+    const LARGE: usize = MOST_BYTES / 16;
+
     #[test]
-    fn small_blocks_are_kept_and_fit_what_takes_them() {
+    fn blocks_are_kept_and_fit_what_takes_them() {
         let mut unused = Unused::default();
-        assert_eq!(unused.put(block(1, 1024)), None);
-        assert_eq!(unused.put(block(2, 1536)), None);
-        assert_eq!(unused.put(block(3, LARGE)), Some(block(3, LARGE)));
+        assert_eq!(unused.put(block(1, 1024)), []);
+        assert_eq!(unused.put(block(2, 1536)), []);
         let blocks = unused.unsettled(1024).unwrap();
         unused.settle(blocks);
-        assert_eq!(unused.take(512, Use::Lasting), None, "1024 are too many");
-        assert_eq!(unused.take(1300, Use::Lasting), Some(block(2, 1536)));
-        assert_eq!(unused.take(1024, Use::Lasting), Some(block(1, 1024)));
-        assert_eq!((unused.take(1024, Use::Lasting), unused.bytes), (None, 0));
-        for i in 0..MOST_BYTES / (LARGE / 2) {
-            assert_eq!(unused.put(block(i as u64, LARGE / 2)), None);
-        }
-        assert_eq!(unused.put(block(4, 512)), Some(block(4, 512)));
-        let brief = Block { of: Use::Brief, ..block(4, 512) };
-        assert_eq!(unused.put(brief), Some(brief));
-        assert_eq!((unused.drain().len(), unused.bytes), (MOST_BYTES / (LARGE / 2), 0));
+        assert_eq!(unused.take(512), None, "1024 are too many");
+        assert_eq!(unused.take(1300), Some(block(2, 1536)));
+        assert_eq!(unused.take(1024), Some(block(1, 1024)));
+        assert_eq!((unused.take(1024), unused.bytes), (None, 0));
     }
 
     #[test]
-    fn large_blocks_are_kept_for_brief_use() {
-        let (mut unused, brief) = (Unused::default(), Block { of: Use::Brief, ..block(1, LARGE) });
-        assert_eq!(unused.put(brief), None);
+    fn idle_blocks_make_room() {
+        let mut unused = Unused::default();
+        for i in 0..16 {
+            assert_eq!(unused.put(block(i, LARGE)), []);
+        }
+        assert_eq!(unused.put(block(16, 512)), [block(16, 512)], "none is idle");
         let blocks = unused.unsettled(LARGE).unwrap();
         unused.settle(blocks);
-        assert_eq!((unused.take(LARGE, Use::Brief), unused.bytes), (Some(brief), 0));
-        assert!(Use::Brief.keeps(LARGE) && !Use::Lasting.keeps(LARGE) && Use::Lasting.keeps(1));
+        assert_eq!(unused.put(block(17, MOST_BYTES + 1)), [block(17, MOST_BYTES + 1)]);
+        unused.idle.get_mut(&LARGE).unwrap().truncate(15);
+        unused.idle.insert(512, vec![16]);
+        unused.bytes = 15 * LARGE + 512;
+        assert_eq!(unused.put(block(18, LARGE + 1)), [block(14, LARGE)]);
+        assert_eq!((unused.bytes, unused.in_flight.len()), (15 * LARGE + 513, 1));
+        assert_eq!((unused.drain().len(), unused.bytes), (16, 0));
     }
 
     #[test]
     fn blocks_in_flight_are_nobodys() {
         let mut unused = Unused::default();
-        assert_eq!(unused.put(block(1, 1024)), None);
-        assert_eq!(unused.take(1024, Use::Lasting), None);
+        assert_eq!(unused.put(block(1, 1024)), []);
+        assert_eq!(unused.take(1024), None);
         // One that does not fit is not waited for.
         assert_eq!(unused.unsettled(2048), None);
         let blocks = unused.unsettled(1024).unwrap();
         // Freed while another thread waits.
-        assert_eq!(unused.put(block(2, 1024)), None);
+        assert_eq!(unused.put(block(2, 1024)), []);
         unused.settle(blocks);
-        assert_eq!(unused.take(1024, Use::Lasting), Some(block(1, 1024)));
-        assert_eq!((unused.take(1024, Use::Lasting), unused.bytes), (None, 1024));
+        assert_eq!(unused.take(1024), Some(block(1, 1024)));
+        assert_eq!((unused.take(1024), unused.bytes), (None, 1024));
         assert_eq!((unused.drain(), unused.bytes), (vec![block(2, 1024)], 0));
     }
 }

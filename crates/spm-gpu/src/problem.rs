@@ -5,7 +5,7 @@ use spm_formats::{CsrView, DenseShape, MemoryBudget};
 
 use crate::device::Device;
 use crate::error::GpuError;
-use crate::launch::{self, Block, Launch};
+use crate::launch::{self, Block, Launch, Loads};
 use crate::matrix::DeviceMatrix;
 use crate::memory::DeviceBuffer;
 use crate::plan::{BoxedPlan, DeviceScalar};
@@ -83,6 +83,13 @@ impl<'a, A> Problem<'a, A> {
         block: impl Block,
     ) -> Result<Launch, PlanError> {
         Launch::over(self.info.id, self.device, items, per_block, block)
+    }
+
+    /// The launch of a product with this matrix: [`Loads`] by whether L2 holds all that it reads and writes.
+    pub(crate) fn loading<M: DeviceMatrix>(&self, matrix: &M, launch: Launch) -> Launch {
+        let (rows, cols) = matrix.shape();
+        let vectors = (rows + cols) * self.dense.k * size_of::<M::Value>();
+        launch.with_loads(Loads::fitting(self.device.info(), matrix.bytes() + vectors as u64))
     }
 
     /// A plan made of a matrix on the device, `workspace` bytes, and launches that write nothing but

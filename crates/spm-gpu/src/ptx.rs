@@ -1,16 +1,24 @@
 //! The embedded PTX of the kernels, made by `cargo xtask build-ptx`.
 
+use std::borrow::Cow;
 use std::collections::HashMap;
 use std::sync::OnceLock;
 
 use crate::error::{CudaVersion, GpuError};
 use crate::info::DeviceInfo;
+use crate::launch::Loads;
 
 /// The architecture of the PTX. The driver compiles it for the device there is.
 const TARGET: &str = "sm_75";
 
 /// What of it the architecture before does not know: hints of loads.
 const HINT: &str = ".L2::128B";
+
+/// A streaming load: L1 does not keep its line, and L2 drops it first.
+const STREAMING_LOAD: &str = "ld.global.nc.L1::no_allocate";
+
+/// A load whose line both keep.
+const CACHED_LOAD: &str = "ld.global.nc";
 
 /// The architecture before, and the minimum compute capability.
 const TARGET_BEFORE: &str = "sm_70";
@@ -23,10 +31,18 @@ const ENTRY: &str = ".visible .entry ";
 
 /// The PTX of one kernel, if the device and its driver take it. The driver compiles all of a text before it
 /// launches any kernel of it: 7 seconds for all kernels on an H200.
-pub(crate) fn of_kernel(info: &DeviceInfo, name: &'static str) -> Result<String, GpuError> {
+pub(crate) fn of_kernel(
+    info: &DeviceInfo,
+    name: &'static str,
+    loads: Loads,
+) -> Result<String, GpuError> {
     check(info)?;
     let (header, kernels) = kernels();
     let text = kernels.get(name).ok_or(GpuError::MissingKernel { name })?;
+    let text = match loads {
+        Loads::Streamed => Cow::Borrowed(*text),
+        Loads::Cached => Cow::Owned(text.replace(STREAMING_LOAD, CACHED_LOAD)),
+    };
     Ok(match target(info) {
         TARGET => format!("{header}{text}"),
         before => format!("{}{}", header.replace(TARGET, before), text.replace(HINT, "")),
@@ -38,9 +54,12 @@ pub(crate) fn target(info: &DeviceInfo) -> &'static str {
     if info.compute_capability < (7, 5) { TARGET_BEFORE } else { TARGET }
 }
 
-/// The names of all kernels.
-pub(crate) fn names() -> impl Iterator<Item = &'static str> {
-    kernels().1.keys().copied()
+/// All kernels, those with streaming loads in both forms.
+pub(crate) fn forms() -> impl Iterator<Item = (&'static str, Loads)> {
+    kernels().1.iter().flat_map(|(&name, text)| {
+        let cached = text.contains(STREAMING_LOAD).then_some((name, Loads::Cached));
+        cached.into_iter().chain([(name, Loads::Streamed)])
+    })
 }
 
 /// What stands before the first kernel, and the kernels by name. They share nothing but the declaration of
@@ -119,20 +138,28 @@ mod tests {
         let extern_words = [".func", ".global", ".const", ".weak"];
         assert!(!extern_words.iter().any(|word| header.contains(word)), "{header}");
         let info = device((9, 0), (13, 0));
-        for name in names() {
-            let text = of_kernel(&info, name).unwrap();
+        for (name, loads) in forms() {
+            let text = of_kernel(&info, name, loads).unwrap();
             assert!(text.starts_with(header) && text.trim_end().ends_with('}'), "{name}");
             assert_eq!(text.matches(".entry").count(), 1, "{name}");
             assert!(!text[header.len()..].contains("\n.func"), "{name}");
+            assert!(!(loads == Loads::Cached && text.contains(STREAMING_LOAD)), "{name}");
         }
+        let of = |wanted: &str| forms().filter(|&(name, _)| name == wanted).count();
+        assert_eq!((of("spmv_sellp_f64"), of("spmm_csr_row_split_4_f64")), (2, 1));
+        let [streamed, cached] = [Loads::Streamed, Loads::Cached]
+            .map(|loads| of_kernel(&info, "spmv_sellp_f64", loads).unwrap());
+        assert!(streamed.contains(STREAMING_LOAD));
+        assert_eq!(streamed.replace(STREAMING_LOAD, CACHED_LOAD), cached);
         let (name, of_volta) = ("spmm_csr_row_split_4_f64", device((7, 0), (12, 9)));
-        let [with, without] = [&info, &of_volta].map(|info| of_kernel(info, name).unwrap());
+        let of = |info| of_kernel(info, name, Loads::Streamed).unwrap();
+        let [with, without] = [&info, &of_volta].map(of);
         assert!(
             with.contains("\n.target sm_75\n") && with.contains("ld.global.nc.L2::128B.v2.b64")
         );
         assert!(without.contains("\n.target sm_70\n") && without.contains("ld.global.nc.v2.b64"));
         assert!(!without.contains("L2::"), "{without}");
-        let missing = of_kernel(&info, "no_such_kernel");
+        let missing = of_kernel(&info, "no_such_kernel", Loads::Cached);
         assert!(matches!(missing, Err(GpuError::MissingKernel { name: "no_such_kernel" })));
     }
 }

@@ -63,7 +63,7 @@ pub(super) fn diagonal_sample_shared_bytes() -> u32 {
     sample_table().1.bytes()
 }
 
-/// The diagonals of [`DIAGONAL_SAMPLE`] rows at most, evenly spread, as [`FindDiagonals`] writes them: a table, the word behind
+/// The diagonals of [`DIAGONAL_SAMPLE`] rows at most, one in each of as many parts, as [`FindDiagonals`] writes them: a table, the word behind
 /// it and another one, in pairs. Rows and columns are less than 2^31. The whole block calls, of at least as many threads.
 #[inline(always)]
 pub(super) fn sample_diagonals(
@@ -78,7 +78,9 @@ pub(super) fn sample_diagonals(
         table.store(thread, if thread < DIAGONAL_TABLE { NO_DIAGONAL } else { 0 });
     }
     thread::sync_threads();
-    let row = u64::from(thread) * u64::from((rows / DIAGONAL_SAMPLE).max(1));
+    // Not all at one distance: that may be a multiple of the unknowns of a node, whose first rows are alike.
+    let part = (rows / DIAGONAL_SAMPLE).max(1);
+    let row = u64::from(thread * part) + u64::from((thread.wrapping_mul(0x9e37_79b9) >> 8) % part);
     let claim = |place, distance| table.atomic_compare_exchange(place, NO_DIAGONAL, distance);
     let is_sampled = thread < DIAGONAL_SAMPLE && row < u64::from(rows);
     if is_sampled && !fit(row as u32, row_ptr, col_ind, claim) {

@@ -23,36 +23,21 @@ trait DiagonalValues<T: Real>: Copy {
     fn load(self, present: bool, at: u32) -> T;
 }
 
-/// Values that are read past the caches.
-#[derive(Clone, Copy)]
-struct Streamed<V>(DevicePtr<V>);
-
-impl<T: Real> DiagonalValues<T> for Streamed<T> {
+impl<T: Real> DiagonalValues<T> for DevicePtr<T> {
     #[inline(always)]
     fn load(self, present: bool, at: u32) -> T {
-        self.0.load_streaming_if(present, at, T::ZERO)
-    }
-}
-
-/// Values that stay in L2 for the next product.
-#[derive(Clone, Copy)]
-struct Cached<V>(DevicePtr<V>);
-
-impl<T: Real> DiagonalValues<T> for Cached<T> {
-    #[inline(always)]
-    fn load(self, present: bool, at: u32) -> T {
-        self.0.load_if(present, at, T::ZERO)
+        self.load_streaming_if(present, at, T::ZERO)
     }
 }
 
 /// Values that single precision holds exactly.
 #[derive(Clone, Copy)]
-struct Single<S>(S);
+struct Single(DevicePtr<f32>);
 
-impl<T: Real, S: DiagonalValues<f32>> DiagonalValues<T> for Single<S> {
+impl<T: Real> DiagonalValues<T> for Single {
     #[inline(always)]
     fn load(self, present: bool, at: u32) -> T {
-        T::widen(self.0.load(present, at))
+        T::widen(self.0.load_streaming_if(present, at, 0.0))
     }
 }
 
@@ -176,8 +161,7 @@ fn product<T: Real, V: DiagonalValues<T>, const N: usize>(
 }
 
 macro_rules! dia {
-    ($source:ident: $stored:ident $stored_marker:ident $stored_quads:literal,
-        $single:ident $single_marker:ident $single_quads:literal) => {
+    ($stored:ident $stored_marker:ident $stored_quads:literal, $single:ident $single_marker:ident $single_quads:literal) => {
         kernel! {
             /// `dia-thread-per-row`, in one of its forms: a matrix of 1 to [`MOST_DIAGONALS`]
             /// diagonals with less than 2^32 places in all, and the pattern of the same one in CSR.
@@ -196,7 +180,7 @@ macro_rules! dia {
                 y: Output<T>,
             ) {
                 let matrix = Matrix { rows, cols, diagonals, pitch, offsets, row_ptr, col_ind };
-                product::<T, _, $stored_quads>(matrix, distances, $source(diagonal_values), x, y);
+                product::<T, _, $stored_quads>(matrix, distances, diagonal_values, x, y);
             }
             as $stored_marker
         }
@@ -217,7 +201,7 @@ macro_rules! dia {
                 y: Output<T>,
             ) {
                 let matrix = Matrix { rows, cols, diagonals, pitch, offsets, row_ptr, col_ind };
-                let values = Single($source(diagonal_values));
+                let values = Single(diagonal_values);
                 product::<T, _, $single_quads>(matrix, distances, values, x, y);
             }
             as $single_marker
@@ -225,7 +209,6 @@ macro_rules! dia {
     };
 }
 
-dia!(Streamed: spmv_dia_streamed DiaStreamed 1, spmv_dia_streamed_single DiaStreamedSingle 1);
-dia!(Cached: spmv_dia_cached DiaCached 1, spmv_dia_cached_single DiaCachedSingle 1);
+dia!(spmv_dia Dia 1, spmv_dia_single DiaSingle 1);
 // As many as 64 registers hold.
-dia!(Cached: spmv_dia_deep DiaDeep 3, spmv_dia_deep_single DiaDeepSingle 4);
+dia!(spmv_dia_deep DiaDeep 3, spmv_dia_deep_single DiaDeepSingle 4);

@@ -65,9 +65,7 @@ mod host {
     pub use super::csr_thread_per_row_texture::CsrThreadPerRowTexture;
     pub use super::csr_warp_per_row::CsrWarpPerRow;
     pub use super::csr_warp_per_row_shared::{CsrWarpPerRowShared, csr_warp_per_row_shared_bytes};
-    pub use super::dia_thread_per_row::{
-        DiaCached, DiaCachedSingle, DiaDeep, DiaDeepSingle, DiaStreamed, DiaStreamedSingle,
-    };
+    pub use super::dia_thread_per_row::{Dia, DiaDeep, DiaDeepSingle, DiaSingle};
     pub use super::ell_thread_per_row::{EllThreadPerRow, EllThreadPerRowPadded};
     pub use super::ell_thread_per_row_rowmajor::{
         EllThreadPerRowRowmajor, EllThreadPerRowRowmajorPadded,

@@ -91,8 +91,8 @@ impl<T: DeviceReal> DeviceColumnBlocks<T> {
         let ColumnBlockShape { col_blocks, block_cols } = cut;
         let parts = cut.parts(a.rows());
         check_parts(a.entries(), parts)?;
-        let mut first_entries = DeviceBuffer::brief(device, parts)?;
-        let mut of_parts = DeviceBuffer::<u32>::brief(device, parts + 1)?;
+        let mut first_entries = DeviceBuffer::uninitialized(device, parts)?;
+        let mut of_parts = DeviceBuffer::<u32>::uninitialized(device, parts + 1)?;
         of_parts.fill_zero()?;
         let (rows, row_ptr, col_ind) = (a.rows() as u32, a.row_ptr.ptr(), a.col_ind.ptr());
         let (block_cols, col_blocks) = (block_cols as u32, col_blocks as u32);

@@ -265,6 +265,15 @@ mod tests {
         }
     }
 
+    /// 2560 rows of 5 unknowns a node: the first rows of 256 equal parts are all the first of their nodes.
+    #[test]
+    fn sampled_rows_are_not_all_the_same_unknown() {
+        let device = Device::emulated(Default::default());
+        let a = generate::named("stencil7[n=8,unknowns=5]").unwrap().generate::<f64>().unwrap();
+        let sample = DiagonalSample::of(&DeviceCsr::new(&device, a.view()).unwrap()).unwrap();
+        assert_eq!(sample.map(|of| of.distances().len()), Some(55));
+    }
+
     #[test]
     fn a_sample_tells_that_there_are_many_values() {
         let device = Device::emulated(Default::default());

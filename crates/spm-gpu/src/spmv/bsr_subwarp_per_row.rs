@@ -136,6 +136,7 @@ fn planned<T: DeviceScalar>(
     let lanes = lanes(parameters, device.info(), &blocks);
     let launch = problem.launch(blocks.block_rows() * lanes, block, block)?;
     let bsr = blocks.convert(lanes, budget)?;
+    let launch = problem.loading(&bsr, launch);
     Ok(Some(problem.product(bsr, 0, move |a, x, y, stream| enqueue(a, launch, x, y, stream))))
 }
 

@@ -58,6 +58,7 @@ pub(super) fn plan<T: DeviceReal>(problem: HostProblem<'_, T>) -> Planned<T> {
         col_offsets: DeviceBuffer::from_slice(device, &col_offsets)?,
         values: DeviceValues::new(device, a.values(), a.values(), drop_equal)?,
     };
+    let launch = problem.loading(&a, launch);
     Ok(problem.product(a, 0, move |a, x, y, stream| {
         macro_rules! launch {
             ($kernel:ident { $field:ident: $value:expr }) => {{

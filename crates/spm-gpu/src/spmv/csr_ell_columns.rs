@@ -100,6 +100,7 @@ pub(super) fn on_device<T: DeviceReal>(problem: DeviceProblem<'_, T>) -> Planned
         launch,
     )?;
     let (rows, lanes) = (rows as u32, lanes as u32);
+    let launch = problem.loading(&a, launch);
     Ok(problem.product(a, 0, move |a, x, y, stream| {
         macro_rules! launch {
             ($kernel:ident { $($field:ident: $value:expr),* }) => {{

@@ -131,6 +131,7 @@ fn product<T: DeviceScalar>(
     let launch = problem
         .launch(blocks, 1, SEGMENT_THREADS as usize)?
         .with_shared_bytes(csr_segmented_sum_shared_bytes::<T>(entries as u32));
+    let launch = problem.loading(&matrix, launch);
     let scratch_bytes = parts.bytes() + arrivals.bytes();
     let matrix = With { matrix, extra: (), extra_bytes: 0, scratch_bytes };
     Ok(problem.product_with_scratch(matrix, 0, move |a, x, y, stream| {

@@ -3,16 +3,13 @@
 use std::sync::Arc;
 
 use spm_formats::kernel::{KernelInfo, ParameterSpec, Parameters, PlanError, Value};
-use spm_gpu_kernels::spmv::{
-    DiaCached, DiaCachedSingle, DiaDeep, DiaDeepSingle, DiaStreamed, DiaStreamedSingle, Distances,
-    MOST_DIAGONALS,
-};
+use spm_gpu_kernels::spmv::{Dia, DiaDeep, DiaDeepSingle, DiaSingle, Distances, MOST_DIAGONALS};
 
 use super::KERNEL;
 use super::parameters::{R2_BLOCKS, SINGLE_VALUES, block};
 use crate::convert::{DeviceDia, DeviceReducedValues};
 use crate::info::DeviceInfo;
-use crate::matrix::DeviceMatrix;
+use crate::launch::Loads;
 use crate::plan::{BoxedPlan, DeviceReal};
 use crate::problem::{DeviceProblem, Planned, Problem};
 use crate::product::Zero;
@@ -39,32 +36,22 @@ const LOADS: ParameterSpec = ParameterSpec {
     ],
 };
 
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Loads {
-    Streamed,
-    Cached,
-    Deep,
-}
+/// Rows per multiprocessor (a quarter of the threads that it holds) up to which more loads in
+/// flight per thread compensate for missing threads.
+const DEEP_ROWS: usize = 512;
 
-impl Loads {
-    /// Rows per multiprocessor (a quarter of the threads that it holds) up to which more loads in
-    /// flight per thread compensate for missing threads.
-    const DEEP_ROWS: usize = 512;
-
-    /// The choice for a product that moves so many bytes; `short` values have 4 bytes.
-    fn choose(
-        parameters: &Parameters,
-        device: &DeviceInfo,
-        (rows, bytes, short): (usize, u64, bool),
-    ) -> Self {
-        match parameters.choice(LOADS.name) {
-            "streamed" => Self::Streamed,
-            "cached" => Self::Cached,
-            "deep" => Self::Deep,
-            _ if bytes > device.l2_bytes / 5 * 4 => Self::Streamed,
-            _ if short && rows <= Self::DEEP_ROWS * device.multiprocessors as usize => Self::Deep,
-            _ => Self::Cached,
-        }
+/// The loads of a product of so many rows, and whether 12 or 16 diagonals are in flight; `short` values have 4 bytes.
+fn loads(
+    parameters: &Parameters,
+    device: &DeviceInfo,
+    (rows, short, fitting): (usize, bool, Loads),
+) -> (Loads, bool) {
+    let few = rows <= DEEP_ROWS * device.multiprocessors as usize;
+    match parameters.choice(LOADS.name) {
+        "streamed" => (Loads::Streamed, false),
+        "cached" => (Loads::Cached, false),
+        "deep" => (Loads::Cached, true),
+        _ => (fitting, short && few && fitting == Loads::Cached),
     }
 }
 
@@ -104,9 +91,10 @@ pub(super) fn with_places<T: DeviceReal>(
     for (place, &distance) in distances.0.as_flattened_mut().iter_mut().zip(&dia.distances) {
         *place = distance;
     }
-    let bytes = dia.bytes() + ((rows + cols) * size_of::<T>()) as u64;
     let short = single || size_of::<T>() == size_of::<f32>();
-    let loads = Loads::choose(parameters, device.info(), (rows, bytes, short));
+    let fitting = problem.loading(&dia, launch).loads;
+    let (loads, deep) = loads(parameters, device.info(), (rows, short, fitting));
+    let launch = launch.with_loads(loads);
     Ok(Some(problem.product(dia, 0, move |a, x, y, stream| {
         macro_rules! launch {
             ($kernel:ident($values:expr)) => {{
@@ -129,13 +117,11 @@ pub(super) fn with_places<T: DeviceReal>(
             }};
         }
         use DeviceReducedValues::{Equal, Single, Stored};
-        match (&a.values, loads) {
-            (Stored(v), Loads::Streamed) => launch!(DiaStreamed(v.ptr())),
-            (Stored(v), Loads::Cached) => launch!(DiaCached(v.ptr())),
-            (Stored(v), Loads::Deep) => launch!(DiaDeep(v.ptr())),
-            (Single(v), Loads::Streamed) => launch!(DiaStreamedSingle(v.ptr())),
-            (Single(v), Loads::Cached) => launch!(DiaCachedSingle(v.ptr())),
-            (Single(v), Loads::Deep) => launch!(DiaDeepSingle(v.ptr())),
+        match (&a.values, deep) {
+            (Stored(v), false) => launch!(Dia(v.ptr())),
+            (Stored(v), true) => launch!(DiaDeep(v.ptr())),
+            (Single(v), false) => launch!(DiaSingle(v.ptr())),
+            (Single(v), true) => launch!(DiaDeepSingle(v.ptr())),
             (Equal(_), _) => unreachable!("places have values"),
         }
     })))

@@ -87,6 +87,7 @@ pub(super) fn plan<T: DeviceReal>(problem: HostProblem<'_, T>) -> Planned<T> {
         row_lengths: DeviceBuffer::from_slice(device, sell.row_lengths())?,
         values: DeviceValues::new(device, a.values(), sell.values(), drop_equal)?,
     };
+    let launch = problem.loading(&a, launch);
     Ok(problem.product(a, 0, move |a, x, y, stream| enqueue(a, launch, x, y, stream)))
 }
 

@@ -86,7 +86,8 @@ pub(super) struct Measured<'a, T> {
 impl<T: DeviceReal> Measured<'_, T> {
     /// The plan for the problem that was measured.
     pub(super) fn plan(self, problem: DeviceProblem<'_, T>) -> Planned<T> {
-        let (a, launch) = (self.matrix.convert()?, self.launch);
+        let a = self.matrix.convert()?;
+        let launch = problem.loading(&a, self.launch);
         Ok(problem.product(a, 0, move |a, x, y, stream| enqueue(a, launch, x, y, stream)))
     }
 }

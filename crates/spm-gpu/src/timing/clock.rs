@@ -41,7 +41,8 @@ struct BatchTime {
 impl<T: DeviceScalar> Clock<T> {
     /// With operands of these lengths.
     pub(crate) fn new(device: &Device, x: usize, y: usize) -> Result<Self, GpuError> {
-        let (mut x, y) = (DeviceBuffer::brief(device, x)?, DeviceBuffer::brief(device, y)?);
+        let (mut x, y) =
+            (DeviceBuffer::uninitialized(device, x)?, DeviceBuffer::uninitialized(device, y)?);
         x.fill_zero()?;
         let stream = Stream::of_planning(device)?;
         let mark = || Ok::<_, GpuError>((Event::new(device)?, Event::new(device)?));

@@ -10,17 +10,16 @@ use crate::spmv::csr_column_blocks;
 /// Minimum entries of a row in a column block, and maximum number of column blocks, where nothing else is timed.
 const BLOCK_ENTRIES: usize = 12;
 const COL_BLOCKS: usize = 8;
-/// Entries of a row in a column block from which on blocks may be faster than gathers all over x, and what they are
-/// expected to take of the time of the best so far, at most, if they are not long: their loads wait for each other.
-const PART_ENTRIES: usize = 2;
+/// What blocks are expected to take of the time of the best so far, at most, if rows are not long in them: their loads wait
+/// for each other.
 pub(super) const OF_BEST: f64 = 0.85;
 
 /// A matrix whose x does not fit into L1, and may be cut into column blocks.
 pub(super) struct Blocked {
     /// Whether rows have so many entries in each of a few blocks that only gathers count.
     long_parts: bool,
-    /// Seconds of a product by its bytes, where rows have enough entries in a block: infinity if the device's rates are not
-    /// known.
+    /// Seconds of a product by its bytes, outside the cache and where rows have an entry in each block, in the mean: infinity if
+    /// the device's rates are not known.
     expected: Option<f64>,
 }
 
@@ -38,7 +37,7 @@ impl Blocked {
         }
         let cut = ColumnBlockShape::of::<T>(device, cols)?;
         let long = cut.col_blocks <= COL_BLOCKS && a.mean_row() >= BLOCK_ENTRIES * cut.col_blocks;
-        let short = !cached && a.csr.entries() >= PART_ENTRIES * cut.parts(rows);
+        let short = !cached && a.csr.entries() >= cut.parts(rows);
         let expected = short.then(|| seconds(problem, cut, value_bytes));
         Some(Self { long_parts: long && !skewed, expected })
     }
