@@ -72,8 +72,8 @@ impl<T: Element> DevicePtr<T> {
         T::load_read_only(self.address(index))
     }
 
-    /// Element `index`, read once: it does not displace other data from L1
-    /// (`L1::no_allocate`).
+    /// Element `index`, read once: L1 does not keep it, and it leaves L2 first (`L1::no_allocate`). A launch of a product that
+    /// L2 holds has ordinary loads instead.
     #[inline(always)]
     pub fn load_streaming(self, index: impl Index) -> T {
         T::load_streaming(self.address(index))

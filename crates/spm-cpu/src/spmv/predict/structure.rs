@@ -7,7 +7,7 @@ use spm_formats::{CsrView, Scalar, partition};
 
 use super::lengths::{LARGEST_WINDOW, Lengths, WINDOW};
 use super::{MARGIN, Prediction};
-use crate::machine::{Cost, Family, Rates};
+use crate::machine::{Family, Rates};
 use crate::simd::{FEW, GATHER, LANES};
 use crate::spmv::bsr_rows::{self, BLOCK};
 use crate::spmv::dictionary::Dictionary;
@@ -396,6 +396,9 @@ impl Structure {
         let reading = of_windows * bytes / rates.read(bytes, threads);
         let planned = if way.coded { Family::SellCodes } else { way.family };
         let gathers = if way.looked_up > 0.0 { rates.cost(planned) } else { cost };
+        // A vector gather keeps more loads of a sum in flight, whatever it costs where x is near.
+        let waits = way.family == Family::SellGathered && waiting > computing;
+        let vector_gather = gathers.vector_gather || waits;
         let parts = match way.family {
             Family::SellTiles => sell_tiles::bands(a.row_ptr(), threads),
             family if family.plans_in_parts() => threads,
@@ -407,7 +410,7 @@ impl Structure {
         let entries = if planned == Family::CsrCompact { way.indices } else { a.nnz() as f64 };
         let converting = rates.planning(planned, rows, entries, parts);
         Prediction {
-            label: label::<T>(way, gathers),
+            label: label::<T>(way, vector_gather),
             threads,
             seconds: rates.start(threads) + reading.hypot(computing * share) + waiting * share,
             planning: converting + way.made / rates.fresh(),
@@ -424,10 +427,21 @@ impl Structure {
         rates: &Rates,
     ) -> f64 {
         let elements = a.nnz() as f64 * self.lines;
-        let reach = way.reach.min((a.cols() * T::BYTES) as f64);
-        let reach = touched(reach, elements / threads as f64);
-        let far = (rates.gather(reach, threads) - rates.near(threads)).max(0.0);
-        elements * far
+        let x = (a.cols() * T::BYTES) as f64;
+        let far = |reach: f64| {
+            let reach = touched(reach.min(x), elements / threads as f64);
+            (rates.gather(reach, threads) - rates.near(threads)).max(0.0)
+        };
+        // A tile's part of x comes from where the whole of it is, once for each band.
+        let first = if way.family == Family::SellTiles {
+            let part = f64::from(TILE) * T::BYTES as f64;
+            let tiles = sell_tiles::bands(a.row_ptr(), threads) as f64 * (x / part).ceil();
+            let lines = tiles * touched(part.min(x), elements / tiles) / CACHE_LINE as f64;
+            lines.min(elements)
+        } else {
+            0.0
+        };
+        first * far(self.reach) + (elements - first) * far(way.reach)
     }
 }
 
@@ -450,11 +464,11 @@ fn looks_up(table: Option<usize>) -> bool {
 }
 
 /// The kernel of a way with its parameters.
-fn label<T: Scalar>(way: &Way, cost: Cost) -> String {
+fn label<T: Scalar>(way: &Way, vector_gather: bool) -> String {
     let (id, text) = split_label(&way.label);
     let kernel = crate::spmv::find::<T>(id).expect("a registered kernel");
     let parameters = kernel.info.parse_parameters(text).expect("parameters of the kernel");
-    let gather = Value::Choice(if cost.vector_gather { "vector" } else { "scalar" });
+    let gather = Value::Choice(if vector_gather { "vector" } else { "scalar" });
     let parameters = match parameters.get(GATHER.name) {
         Some(_) => parameters.with(GATHER.name, gather),
         None => parameters,
