@@ -182,22 +182,30 @@ impl Structure {
         let without_branches = Walk::fitting(a.row_ptr()) != Walk::Loops;
         let (mispredictions, short) =
             if without_branches { (0.0, rows) } else { (rows * self.mispredictions[0], 0.0) };
-        let direct = Way {
-            label: csr_nnz_balanced::INFO.label(&csr_nnz_balanced::INFO.defaults()),
+        // What most ways have in common.
+        let common = Way {
+            label: String::new(),
             family: Family::Csr,
             rows,
-            mispredictions,
-            short,
+            mispredictions: 0.0,
+            short: 0.0,
             sorted: 0.0,
             elements: nnz,
             indices: 0.0,
-            bytes: nnz * (value + 4.0) + pointers,
+            bytes: 0.0,
             made: 0.0,
             reach: self.reach,
             coded: false,
             looked_up: 0.0,
             rest: None,
             window: None,
+        };
+        let direct = Way {
+            label: csr_nnz_balanced::INFO.label(&csr_nnz_balanced::INFO.defaults()),
+            mispredictions,
+            short,
+            bytes: nnz * (value + 4.0) + pointers,
+            ..common.clone()
         };
         let mut ways = vec![direct];
         // A list of the rows that have entries, where it is shorter than the pointers of all rows.
@@ -219,19 +227,11 @@ impl Structure {
         ways.push(Way {
             label: csr_compact::INFO.id.to_owned(),
             family: Family::CsrCompact,
-            rows,
             mispredictions: groups * self.mispredictions[1],
-            short: 0.0,
-            sorted: 0.0,
-            elements: nnz,
             indices: listed,
             bytes: nnz * value + 12.0 * groups + listed * self.index_bytes + pointers,
             made: 12.0 * groups + listed * self.index_bytes,
-            reach: self.reach,
-            coded: false,
-            looked_up: 0.0,
-            rest: None,
-            window: None,
+            ..common.clone()
         });
         if let Some(DetectedBlocks { size, padding_ratio, .. }) = self.blocks {
             let stored = nnz * padding_ratio;
@@ -242,18 +242,11 @@ impl Structure {
                 family: Family::Bsr,
                 rows: rows / size as f64,
                 mispredictions: rows / size as f64 * self.mispredictions[1],
-                short: 0.0,
-                sorted: 0.0,
                 // Each column of a block is one vector.
                 elements: stored / size as f64,
-                indices: 0.0,
                 bytes,
                 made: bytes + (stored - nnz) * size_of::<usize>() as f64,
-                reach: self.reach,
-                coded: false,
-                looked_up: 0.0,
-                rest: None,
-                window: None,
+                ..common.clone()
             });
         }
         let chunks = 12.0 * rows / LANES as f64;
@@ -286,19 +279,16 @@ impl Structure {
                     if looks_up(table) { "table" } else { "registers" }
                 ),
                 family,
-                rows,
                 mispredictions: if sigma > 1 { 0.0 } else { changes },
-                short: 0.0,
                 sorted: if sigma > 1 { rows } else { 0.0 },
                 elements: nnz * (elements + contiguous),
-                indices: 0.0,
                 bytes,
                 made: bytes,
-                reach: self.reach,
                 coded: table.is_some(),
                 looked_up: if looks_up(table) { nnz * (elements + contiguous) } else { 0.0 },
                 rest: Some(rest),
                 window: (sigma > 1).then_some(sigma),
+                ..common.clone()
             }
         };
         // Blocks are a poorer sample of padding than windows of row lengths are.
@@ -324,19 +314,11 @@ impl Structure {
             ways.push(Way {
                 label: sell_symmetric::INFO.id.to_owned(),
                 family: Family::SellSymmetric,
-                rows,
                 mispredictions: changes,
-                short: 0.0,
-                sorted: 0.0,
                 elements: nnz * upper,
-                indices: 0.0,
                 bytes,
                 made: bytes,
-                reach: self.reach,
-                coded: false,
-                looked_up: 0.0,
-                rest: None,
-                window: None,
+                ..common.clone()
             });
         }
         let tile = f64::from(TILE) * value;
@@ -349,18 +331,11 @@ impl Structure {
                 label: sell_tiles::INFO.id.to_owned(),
                 family: Family::SellTiles,
                 rows: nnz * self.runs,
-                mispredictions: 0.0,
-                short: 0.0,
-                sorted: 0.0,
                 elements: nnz * padded,
-                indices: 0.0,
                 bytes,
                 made: bytes,
                 reach: self.reach.min(tile),
-                coded: false,
-                looked_up: 0.0,
-                rest: None,
-                window: None,
+                ..common
             });
         }
         ways
