@@ -32,6 +32,11 @@ impl Block {
         Self { address, ..Self::NONE }
     }
 
+    /// The address of element `index` of an array of `T`.
+    pub(crate) fn address_of<T>(self, index: usize) -> sys::CUdeviceptr {
+        self.address + (index * size_of::<T>()) as u64
+    }
+
     /// Whether it serves for `size` bytes, and is not much larger.
     fn fits(self, size: usize) -> bool {
         (size..=size + size / 4).contains(&self.size)
@@ -65,14 +70,16 @@ impl Unused {
     /// Keeps a block that may be in flight, in place of idle ones if too many are kept, the largest ones first. Returns what
     /// is not kept.
     fn put(&mut self, block: Block) -> Vec<Block> {
+        if block.size > MOST_BYTES {
+            return vec![block];
+        }
         let mut over = Vec::new();
         while self.bytes + block.size > MOST_BYTES {
-            let idle = self.idle.last_key_value().filter(|_| block.size <= MOST_BYTES);
-            let Some(idle) = idle.map(|(&size, _)| size).and_then(|size| self.take(size)) else {
+            let Some((&largest, _)) = self.idle.last_key_value() else {
                 over.push(block);
                 return over;
             };
-            over.push(idle);
+            over.extend(self.take(largest));
         }
         self.bytes += block.size;
         self.in_flight.push(block);

@@ -9,7 +9,7 @@ use crate::launch::{self, Block, Launch, Loads};
 use crate::matrix::DeviceMatrix;
 use crate::memory::DeviceBuffer;
 use crate::plan::{BoxedPlan, DeviceScalar};
-use crate::product::{Checked, Launches, Product, Target};
+use crate::product::{Checked, Launches, Product, Target, operand_bytes};
 use crate::source::Source;
 use crate::stream::Stream;
 
@@ -87,9 +87,8 @@ impl<'a, A> Problem<'a, A> {
 
     /// The launch of a product with this matrix: [`Loads`] by whether L2 holds all that it reads and writes.
     pub(crate) fn loading<M: DeviceMatrix>(&self, matrix: &M, launch: Launch) -> Launch {
-        let (rows, cols) = matrix.shape();
-        let vectors = (rows + cols) * self.dense.k * size_of::<M::Value>();
-        launch.with_loads(Loads::fitting(self.device.info(), matrix.bytes() + vectors as u64))
+        let bytes = matrix.bytes() + operand_bytes::<M::Value>(matrix.shape(), self.dense);
+        launch.with_loads(Loads::fitting(self.device.info(), bytes))
     }
 
     /// A plan made of a matrix on the device, `workspace` bytes, and launches that write nothing but

@@ -126,6 +126,11 @@ impl<'a, T: DeviceScalar> Target<'a, T> {
     }
 }
 
+/// Bytes of X and Y of a product with a matrix of (rows, columns).
+pub(crate) fn operand_bytes<T>((rows, cols): (usize, usize), dense: DenseShape) -> u64 {
+    ((rows + cols) * dense.k * size_of::<T>()) as u64
+}
+
 /// Memory sizes of a plan.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Memory {
@@ -317,9 +322,9 @@ impl<T: DeviceScalar, P: Product<T>> DeviceProductPlan<T> for Checked<T, P> {
     }
 
     fn footprint(&self) -> Footprint {
-        let ((rows, cols), memory) = (self.product.shape(), self.product.memory());
+        let memory = self.product.memory();
         Footprint {
-            bytes_moved: memory.matrix + ((rows + cols) * self.dense.k * T::BYTES) as u64,
+            bytes_moved: memory.matrix + operand_bytes::<T>(self.product.shape(), self.dense),
             plan_bytes: memory.matrix + memory.workspace,
             matrix_bytes: memory.matrix,
         }

@@ -109,6 +109,15 @@ fn serve_slowly_at_first(contents: Vec<u8>, pause: Duration) -> Server {
     })
 }
 
+/// The archive, of which each of the first `answers` has `bytes` bytes.
+fn serve_cut(answers: usize, bytes: usize) -> Server {
+    let contents = cage4_archive();
+    Server::start(move |n, request| {
+        let response = Response::file(request, &contents, "\"1\"");
+        if n < answers { response.cut_after(bytes) } else { response }
+    })
+}
+
 fn serve(contents: Vec<u8>) -> Server {
     Server::start(move |_, request| Response::file(request, &contents, "\"1\""))
 }
@@ -246,12 +255,8 @@ fn nobody_there_is_one_line_for_many_matrices() {
 
 #[test]
 fn a_body_cut_short_is_resumed() {
-    let contents = cage4_archive();
-    let whole = contents.clone();
-    let server = Server::start(move |n, request| {
-        let response = Response::file(request, &contents, "\"1\"");
-        if n < 2 { response.cut_after(100) } else { response }
-    });
+    let whole = cage4_archive();
+    let server = serve_cut(2, 100);
     let run = Run::new(&[&server]);
     run.succeed(&["cage4", "--keep-archives"]);
     let starts: Vec<_> = server.requests().iter().map(Request::range_start).collect();
@@ -262,12 +267,8 @@ fn a_body_cut_short_is_resumed() {
 
 #[test]
 fn a_body_that_is_always_cut_short_is_given_up_and_resumed_later() {
-    let contents = cage4_archive();
-    let length = contents.len();
-    let server = Server::start(move |n, request| {
-        let response = Response::file(request, &contents, "\"1\"");
-        if n < 3 { response.cut_after(50) } else { response }
-    });
+    let length = cage4_archive().len();
+    let server = serve_cut(3, 50);
     let run = Run::new(&[&server]);
     let line = run.fail(&["cage4"]);
     assert!(line.contains(&format!("after 150 of {length} bytes")), "{line}");

@@ -88,7 +88,7 @@ impl<T: Element> DeviceBuffer<T> {
         match &self.storage {
             Storage::Cuda(block) if !data.is_empty() => {
                 self.device.make_current()?;
-                let target = block.address + (first * size_of::<T>()) as u64;
+                let target = block.address_of::<T>(first);
                 let (source, raw) = (data.as_ptr().cast(), stream.as_raw().cast());
                 // SAFETY: both sides have that many bytes; below, the host waits until they are copied,
                 // which page-locked memory is not when the call returns.
@@ -123,7 +123,7 @@ impl<T: Element> DeviceBuffer<T> {
         match &self.storage {
             Storage::Cuda(block) if !data.is_empty() => {
                 self.device.make_current()?;
-                let source = block.address + (first * size_of::<T>()) as u64;
+                let source = block.address_of::<T>(first);
                 let (target, raw) = (data.as_mut_ptr().cast(), stream.as_raw().cast());
                 // SAFETY: both sides have that many bytes, and every bit pattern is an element; below,
                 // the host waits until they are copied.
@@ -178,7 +178,7 @@ impl<T: Element> DeviceBuffer<T> {
                 self.device.make_current()?;
                 // SAFETY: every bit pattern is an element.
                 let mut element = unsafe { mem::zeroed::<T>() };
-                let source = block.address + (index * size_of::<T>()) as u64;
+                let source = block.address_of::<T>(index);
                 // SAFETY: one element on both sides.
                 check("cuMemcpyDtoH", unsafe {
                     sys::cuMemcpyDtoH_v2((&raw mut element).cast(), source, size_of::<T>())
@@ -290,8 +290,8 @@ impl<T: Element> DeviceBuffer<T> {
         stream.check_device(&self.device)?;
         match (&self.storage, &source.storage, stream.emulated()) {
             (Storage::Cuda(target), Storage::Cuda(block), _) if length > 0 => {
-                let target = target.address + (first * size_of::<T>()) as u64;
-                let block = block.address + (from * size_of::<T>()) as u64;
+                let target = target.address_of::<T>(first);
+                let block = block.address_of::<T>(from);
                 let bytes = length * size_of::<T>();
                 // SAFETY: both have that many bytes and are different buffers (one is borrowed mutably).
                 unsafe { copy_on(&self.device, target, &source.device, block, bytes, stream) }

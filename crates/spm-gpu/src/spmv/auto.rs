@@ -28,6 +28,7 @@ use crate::launch::WARP;
 use crate::matrix::DeviceCsr;
 use crate::plan::{BoxedPlan, DeviceReal, DeviceScalar};
 use crate::problem::{DeviceProblem, Planned, Problem};
+use crate::product::operand_bytes;
 use crate::race::{Candidate, Chosen, Race, Timed};
 use crate::source::Source;
 use crate::timing::Batches;
@@ -175,7 +176,7 @@ pub(crate) fn on_device<T: DeviceReal>(problem: DeviceProblem<'_, T>) -> Planned
     let large = is_large(&a.csr);
     let lanes = fitting_lanes(a.mean_row());
     let l2_bytes = problem.device.info().l2_bytes;
-    let vectors = ((rows + cols) * T::BYTES) as u64;
+    let vectors = operand_bytes::<T>((rows, cols), problem.dense);
     let segmented_sum = || forms.candidate(&csr_segmented_sum::INFO, csr_segmented_sum::on_device);
     // Most rows have no entry, and what is done for each of them takes the time.
     if !skewed && a.csr.entries() < rows && a.csr.bytes() + vectors > l2_bytes / 2 {

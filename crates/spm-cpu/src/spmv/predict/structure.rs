@@ -321,7 +321,7 @@ impl Structure {
                 ..common.clone()
             });
         }
-        let tile = f64::from(TILE) * value;
+        let tile = tile_bytes::<T>();
         // A band of tiles sorts all of its rows, and each thread has one.
         let uneven = largest_share(a.rows(), LARGEST_WINDOW, threads) > UNEVEN && near > PADDED;
         if self.reach > tile || uneven {
@@ -409,7 +409,7 @@ impl Structure {
         };
         // A tile's part of x comes from where the whole of it is, once for each band.
         let first = if way.family == Family::SellTiles {
-            let part = f64::from(TILE) * T::BYTES as f64;
+            let part = tile_bytes::<T>();
             let tiles = sell_tiles::bands(a.row_ptr(), threads) as f64 * (x / part).ceil();
             let lines = tiles * touched(part.min(x), elements / tiles) / CACHE_LINE as f64;
             lines.min(elements)
@@ -418,6 +418,11 @@ impl Structure {
         };
         first * far(self.reach) + (elements - first) * far(way.reach)
     }
+}
+
+/// Bytes of x in a tile.
+fn tile_bytes<T: Scalar>() -> f64 {
+    f64::from(TILE) * T::BYTES as f64
 }
 
 /// Bytes of the cache lines among `bytes` bytes that so many accesses at random places touch: what one product leaves in a
