@@ -8,7 +8,7 @@ use spm_formats::kernel::PlanError;
 use spm_formats::{CsrView, MemoryBudget};
 
 use crate::convert::{
-    BsrBlocks, BsrOptions, DeviceBsr, DeviceDictionary, DiagonalSample, RowStats, Survey,
+    BsrBlocks, BsrOptions, DeviceBsr, DeviceDictionary, PatternSample, RowStats, Survey,
     ValueStats, detect_blocks,
 };
 use crate::device::Device;
@@ -28,8 +28,8 @@ pub(crate) struct Source<T> {
     values: OnceCell<ValueStats<T>>,
     /// See [`Source::blocks`].
     blocks: OnceCell<Option<DetectedBlocks>>,
-    /// See [`Source::diagonals`].
-    diagonals: OnceCell<Option<DiagonalSample>>,
+    /// See [`Source::pattern`].
+    pattern: OnceCell<PatternSample>,
     /// See [`Source::dictionary`].
     dictionary: OnceCell<Option<DeviceDictionary<T>>>,
     /// The row pointers in host memory, for kernels that split rows there.
@@ -56,9 +56,8 @@ impl<T: DeviceScalar> Source<T> {
         look: Look<T>,
     ) -> Result<Self, PlanError> {
         check_counts((csr.rows(), csr.cols()), csr.entries())?;
-        let Survey { rows: stats, values, blocks, diagonals, many_values } =
-            look(&csr, new_values)?;
-        let (values, blocks, diagonals) = (known(values), known(blocks), known(diagonals));
+        let Survey { rows: stats, values, blocks, pattern, many_values } = look(&csr, new_values)?;
+        let (values, blocks, pattern) = (known(values), known(blocks), known(pattern));
         let (dictionary, row_ptr) = (known(many_values.then_some(None)), OnceCell::new());
         let (sell, bsr) = (RefCell::default(), RefCell::default());
         Ok(Self {
@@ -68,7 +67,7 @@ impl<T: DeviceScalar> Source<T> {
             is_shared,
             values,
             blocks,
-            diagonals,
+            pattern,
             dictionary,
             row_ptr,
             sell,
@@ -116,13 +115,13 @@ impl<T: DeviceScalar> Source<T> {
         Ok(*self.blocks.get_or_init(|| blocks))
     }
 
-    /// The diagonals of some rows, if they are few, looked for at the first call.
-    pub(crate) fn diagonals(&self) -> Result<Option<DiagonalSample>, PlanError> {
-        if let Some(&sample) = self.diagonals.get() {
+    /// What some rows say of the pattern, looked at at the first call.
+    pub(crate) fn pattern(&self) -> Result<PatternSample, PlanError> {
+        if let Some(&sample) = self.pattern.get() {
             return Ok(sample);
         }
-        let sample = DiagonalSample::of(&self.csr)?;
-        Ok(*self.diagonals.get_or_init(|| sample))
+        let sample = PatternSample::of(&self.csr)?;
+        Ok(*self.pattern.get_or_init(|| sample))
     }
 
     /// The distinct values where a byte numbers them, looked for at the first call; nothing for a plan for new values.

@@ -15,7 +15,7 @@ pub const NO_DIAGONAL: u32 = 1 << 31;
 /// Whether the columns of a row ascend and its diagonals fit into a table of [`DIAGONAL_TABLE`] places. `claim` gives
 /// a distance a place where that is free, and returns what was there.
 #[inline(always)]
-fn fit(
+pub(super) fn fit(
     row: u32,
     row_ptr: DevicePtr<u32>,
     col_ind: DevicePtr<u32>,
@@ -43,53 +43,6 @@ fn fit(
         }
     }
     true
-}
-
-/// Rows that [`sample_diagonals`] looks at, at most.
-pub(super) const DIAGONAL_SAMPLE: u32 = 256;
-
-/// Pairs of words of a table and what is behind it.
-pub const DIAGONAL_PAIRS: u32 = DIAGONAL_TABLE / 2 + 1;
-
-/// Table of [`sample_diagonals`], with the words behind it, and the memory that it takes.
-#[inline(always)]
-fn sample_table() -> (SharedArray<u32>, Pool) {
-    let mut pool = Pool::new();
-    (pool.array(2 * DIAGONAL_PAIRS), pool)
-}
-
-/// Shared memory of [`sample_diagonals`].
-pub(super) fn diagonal_sample_shared_bytes() -> u32 {
-    sample_table().1.bytes()
-}
-
-/// The diagonals of [`DIAGONAL_SAMPLE`] rows at most, one in each of as many parts, as [`FindDiagonals`] writes them: a table, the word behind
-/// it and another one, in pairs. Rows and columns are less than 2^31. The whole block calls, of at least as many threads.
-#[inline(always)]
-pub(super) fn sample_diagonals(
-    rows: u32,
-    row_ptr: DevicePtr<u32>,
-    col_ind: DevicePtr<u32>,
-    seen: DevicePtrMut<[u32; 2]>,
-) {
-    let (table, _) = sample_table();
-    let thread = thread::thread_idx_x();
-    if thread < 2 * DIAGONAL_PAIRS {
-        table.store(thread, if thread < DIAGONAL_TABLE { NO_DIAGONAL } else { 0 });
-    }
-    thread::sync_threads();
-    // Not all at one distance: that may be a multiple of the unknowns of a node, whose first rows are alike.
-    let part = (rows / DIAGONAL_SAMPLE).max(1);
-    let row = u64::from(thread * part) + u64::from((thread.wrapping_mul(0x9e37_79b9) >> 8) % part);
-    let claim = |place, distance| table.atomic_compare_exchange(place, NO_DIAGONAL, distance);
-    let is_sampled = thread < DIAGONAL_SAMPLE && row < u64::from(rows);
-    if is_sampled && !fit(row as u32, row_ptr, col_ind, claim) {
-        table.atomic_exchange(DIAGONAL_TABLE, 1);
-    }
-    thread::sync_threads();
-    if thread < DIAGONAL_PAIRS {
-        seen.store(thread, [table.load(2 * thread), table.load(2 * thread + 1)]);
-    }
 }
 
 kernel! {

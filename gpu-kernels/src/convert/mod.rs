@@ -7,6 +7,7 @@ mod diagonals;
 mod dictionary;
 mod ell_columns;
 mod padded;
+mod pattern;
 mod segments;
 mod sellp;
 mod stats;
@@ -24,14 +25,15 @@ mod host {
         ColumnBlockEntriesSingle,
     };
     pub use super::diagonals::{
-        DIAGONAL_BLOCK, DIAGONAL_PAIRS, DIAGONAL_TABLE, DiagonalPlaces, DiagonalPlacesSingle,
-        FindDiagonals, NO_DIAGONAL, diagonal_shared_bytes,
+        DIAGONAL_BLOCK, DIAGONAL_TABLE, DiagonalPlaces, DiagonalPlacesSingle, FindDiagonals,
+        NO_DIAGONAL, diagonal_shared_bytes,
     };
     pub use super::dictionary::{FindValues, NO_VALUE, VALUE_TABLE};
     pub use super::ell_columns::EllColumns;
     pub use super::padded::{
         BlockOffsets, BlockWidths, LengthKeys, PaddedElements, RowLengths, WindowKeys,
     };
+    pub use super::pattern::{FAR_COLUMNS, PATTERN_PAIRS, SAMPLED_ROWS};
     pub use super::segments::{
         SegmentEntries, SegmentEntriesSingle, SegmentFlags, SegmentHeaders, SegmentRanks,
         SegmentRowMarks, SegmentRows, SegmentValues,

@@ -1,11 +1,9 @@
 //! What planning looks at in a matrix before it chooses a kernel: rows and values, and samples of blocks and of
-//! diagonals. Each block of threads writes its result; the host combines them.
+//! the pattern. Each block of threads writes its result; the host combines them.
 
 use super::bsr::sampled_blocks;
-use super::diagonals::{
-    DIAGONAL_PAIRS, DIAGONAL_SAMPLE, diagonal_sample_shared_bytes, sample_diagonals,
-};
 use super::dictionary::{distinct_values, value_sample_shared_bytes};
+use super::pattern::{PATTERN_PAIRS, SAMPLED_ROWS, pattern_shared_bytes, sample_pattern};
 use crate::collective::warp_fold;
 use crate::device::shared::{Pool, SharedArray};
 use crate::device::warp::WARP_SIZE;
@@ -24,7 +22,7 @@ fn pairs_of_warps() -> (SharedArray<u32>, Pool) {
 
 /// Shared memory of [`Survey`].
 pub fn survey_shared_bytes() -> u32 {
-    pairs_of_warps().1.bytes().max(diagonal_sample_shared_bytes()).max(value_sample_shared_bytes())
+    pairs_of_warps().1.bytes().max(pattern_shared_bytes()).max(value_sample_shared_bytes())
 }
 
 /// Writes the pair of this block, from those of its threads: the first numbers are folded, the second ones added. The whole
@@ -105,9 +103,10 @@ fn values_seen<T: Real>(mut k: u32, stride: u32, entries: u32, values: DevicePtr
 kernel! {
     /// Looks at a matrix in one launch. The grid has, one behind the other,
     ///
-    /// - 1 or no block, as `diagonal_blocks` says, which writes the diagonals of at most 256 rows, evenly spread,
-    ///   in [`DIAGONAL_PAIRS`](super::DIAGONAL_PAIRS) pairs: the table that [`FindDiagonals`](super::FindDiagonals) begins with, the word behind it and
-    ///   another one. Rows and columns are less than 2^31.
+    /// - 1 or no block, as `pattern_blocks` says, which writes the pattern of at most 256 rows, evenly spread,
+    ///   in [`PATTERN_PAIRS`](super::PATTERN_PAIRS) pairs: the table that [`FindDiagonals`](super::FindDiagonals) begins with, the word behind it, and
+    ///   of how many rows the middle entry is more than [`FAR_COLUMNS`](super::FAR_COLUMNS) from that of the row a warp further. Rows and
+    ///   columns are less than 2^31.
     /// - 1 or no block, as `distinct_blocks` says, which writes a lower bound of the number of distinct values, from at most
     ///   1024 of them, and 0. There are entries.
     /// - `sample_blocks`: [`BSR_SAMPLES`](super::BSR_SAMPLES) for each of the block sizes that are the bytes of `sizes`, from 1
@@ -123,7 +122,7 @@ kernel! {
     pub fn convert_survey<T: Real>(
         rows: u32,
         entries: u32,
-        diagonal_blocks: u32,
+        pattern_blocks: u32,
         distinct_blocks: u32,
         sample_blocks: u32,
         row_blocks: u32,
@@ -133,15 +132,15 @@ kernel! {
         values: DevicePtr<T>,
         seen: DevicePtrMut<[u32; 2]>,
     ) {
-        const { assert!(DIAGONAL_SAMPLE <= SURVEY_BLOCK) };
+        const { assert!(SAMPLED_ROWS <= SURVEY_BLOCK) };
         let mut block = thread::block_idx_x();
         // What waits most begins first.
-        if block < diagonal_blocks {
-            sample_diagonals(rows, row_ptr, col_ind, seen);
+        if block < pattern_blocks {
+            sample_pattern(rows, row_ptr, col_ind, seen);
             return;
         }
-        block -= diagonal_blocks;
-        let seen = seen.offset(u64::from(diagonal_blocks * DIAGONAL_PAIRS + block));
+        block -= pattern_blocks;
+        let seen = seen.offset(u64::from(pattern_blocks * PATTERN_PAIRS + block));
         let thread = |block: u32| block * SURVEY_BLOCK + thread::thread_idx_x();
         if block < distinct_blocks {
             report(seen, [distinct_values(entries, values), 0], |a, b| a + b);
@@ -159,7 +158,7 @@ kernel! {
             return;
         }
         block -= row_blocks;
-        let before = diagonal_blocks + distinct_blocks + sample_blocks + row_blocks;
+        let before = pattern_blocks + distinct_blocks + sample_blocks + row_blocks;
         let stride = (thread::grid_dim_x() - before) * SURVEY_BLOCK;
         if thread(block) == 0 {
             let first = values.load(0u32).to_word();

@@ -163,7 +163,7 @@ fn statistics() {
     let of_rows = Survey {
         rows: tail.rows(),
         entries: row,
-        diagonal_blocks: 0,
+        pattern_blocks: 0,
         distinct_blocks: 0,
         sample_blocks: 0,
         row_blocks: blocks,

@@ -4,12 +4,11 @@ use std::sync::Arc;
 
 use spm_formats::kernel::PlanError;
 use spm_gpu_kernels::convert::{
-    DIAGONAL_BLOCK, DIAGONAL_PAIRS, DIAGONAL_TABLE, DiagonalPlaces, DiagonalPlacesSingle,
-    FindDiagonals, NO_DIAGONAL, diagonal_shared_bytes,
+    DIAGONAL_BLOCK, DIAGONAL_TABLE, DiagonalPlaces, DiagonalPlacesSingle, FindDiagonals,
+    NO_DIAGONAL, diagonal_shared_bytes,
 };
 use spm_gpu_kernels::spmv::MOST_DIAGONALS;
 
-use super::stats::Parts;
 use super::{COMPRESSED, DeviceReducedValues, NEW_VALUES, threads};
 use crate::error::GpuError;
 use crate::launch::Launch;
@@ -27,14 +26,6 @@ const PITCH_ROWS: usize = 32;
 pub(crate) struct DiagonalSample([u32; DIAGONAL_TABLE as usize]);
 
 impl DiagonalSample {
-    pub(super) const PAIRS: usize = DIAGONAL_PAIRS as usize;
-
-    /// `None` for a matrix with too many diagonals, or too large a size.
-    pub(crate) fn of<T: DeviceScalar>(a: &DeviceCsr<T>) -> Result<Option<Self>, PlanError> {
-        let seen = Parts { diagonals: true, ..Parts::default() }.look_at_pattern(a)?;
-        Ok(Self::from_pairs(a, seen.diagonals()))
-    }
-
     /// How many.
     pub(crate) fn count(&self) -> usize {
         self.0.iter().filter(|&&distance| distance != NO_DIAGONAL).count()
@@ -46,11 +37,13 @@ impl DiagonalSample {
         ascending(self.0.to_vec())
     }
 
-    /// See [`DiagonalSample::of`].
-    pub(super) fn from_pairs<T: DeviceScalar>(a: &DeviceCsr<T>, seen: &[[u32; 2]]) -> Option<Self> {
+    /// `None` for a matrix of too large a size.
+    pub(super) fn from_table<T: DeviceScalar>(
+        a: &DeviceCsr<T>,
+        table: [u32; DIAGONAL_TABLE as usize],
+    ) -> Option<Self> {
         let signed = |size: usize| i32::try_from(size).is_ok();
-        let (table, &[is_full, ..]) = seen.as_flattened().split_first_chunk()? else { return None };
-        (is_full == 0 && signed(a.rows()) && signed(a.cols())).then_some(Self(*table))
+        (signed(a.rows()) && signed(a.cols())).then_some(Self(table))
     }
 }
 

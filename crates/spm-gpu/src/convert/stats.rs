@@ -5,7 +5,7 @@ use spm_formats::kernel::PlanError;
 use spm_gpu_kernels::convert::{SURVEY_BLOCK, Survey as Kernel, survey_shared_bytes};
 use spm_gpu_kernels::spmv::MOST_VALUES;
 
-use super::{BlockSample, DiagonalSample, ID};
+use super::{BlockSample, ID, PatternSample};
 use crate::host_words::HostWords;
 use crate::launch::Launch;
 use crate::matrix::DeviceCsr;
@@ -24,8 +24,8 @@ pub(crate) struct Survey<T> {
     pub(crate) values: Option<ValueStats<T>>,
     /// If it was asked for: the dense blocks, if there are.
     pub(crate) blocks: Option<Option<DetectedBlocks>>,
-    /// If it was asked for: the diagonals of some rows, if they are few.
-    pub(crate) diagonals: Option<Option<DiagonalSample>>,
+    /// If it was asked for.
+    pub(crate) pattern: Option<PatternSample>,
     /// Whether there are more distinct values than a byte numbers, as far as some of them tell.
     pub(crate) many_values: bool,
 }
@@ -34,7 +34,7 @@ impl<T: DeviceScalar> Survey<T> {
     /// Of the rows alone.
     pub(crate) fn of_rows(a: &DeviceCsr<T>) -> Result<Self, PlanError> {
         let rows = RowStats::of(a)?;
-        Ok(Self { rows, values: None, blocks: None, diagonals: None, many_values: false })
+        Ok(Self { rows, values: None, blocks: None, pattern: None, many_values: false })
     }
 
     /// Of the rows; of the values, and of the pattern, its dense blocks and diagonals, if these are asked for. A large matrix
@@ -44,13 +44,13 @@ impl<T: DeviceScalar> Survey<T> {
         T: DeviceReal,
     {
         let distinct = values && pattern;
-        let parts = Parts { rows: true, values, distinct, blocks: pattern, diagonals: pattern };
+        let parts = Parts { rows: true, values, distinct, blocks: pattern, pattern };
         let seen = parts.look(a, &a.values)?;
         Ok(Self {
             rows: RowStats::from_pairs(seen.rows()),
             values: values.then(|| ValueStats::from_pairs(seen.values())),
             blocks: pattern.then(|| BlockSample::best::<T>(seen.blocks())),
-            diagonals: pattern.then(|| DiagonalSample::from_pairs(a, seen.diagonals())),
+            pattern: pattern.then(|| PatternSample::from_pairs(a, seen.pattern())),
             many_values: seen.distinct().iter().any(|&[distinct, _]| distinct > MOST_VALUES),
         })
     }
@@ -63,18 +63,18 @@ pub(super) struct Parts {
     pub(super) values: bool,
     pub(super) distinct: bool,
     pub(super) blocks: bool,
-    pub(super) diagonals: bool,
+    pub(super) pattern: bool,
 }
 
 /// Pairs of words that blocks of threads have written, of each part behind that of the one before.
 pub(super) struct Seen {
     pairs: Vec<[u32; 2]>,
-    /// Where the pairs of the diagonals, of distinct values, of dense blocks and of rows end.
+    /// Where the pairs of the pattern, of distinct values, of dense blocks and of rows end.
     ends: [usize; 4],
 }
 
 impl Seen {
-    pub(super) fn diagonals(&self) -> &[[u32; 2]] {
+    pub(super) fn pattern(&self) -> &[[u32; 2]] {
         &self.pairs[..self.ends[0]]
     }
 
@@ -112,12 +112,12 @@ impl Parts {
         values: &DeviceBuffer<V>,
     ) -> Result<Seen, PlanError> {
         let device = a.device();
-        let diagonal_blocks = usize::from(self.diagonals);
+        let pattern_blocks = usize::from(self.pattern);
         let distinct_blocks = usize::from(self.distinct && !values.is_empty());
         let sample_blocks = if self.blocks { BlockSample::PAIRS } else { 0 };
         let row_blocks = if self.rows { blocks(a.rows()) } else { 0 };
         let value_blocks = if self.values { blocks(values.len()) } else { 0 };
-        let mut pairs = diagonal_blocks * DiagonalSample::PAIRS;
+        let mut pairs = pattern_blocks * PatternSample::PAIRS;
         let ends = [0, distinct_blocks, sample_blocks, row_blocks].map(|of_part| {
             pairs += of_part;
             pairs
@@ -128,18 +128,18 @@ impl Parts {
             return Ok(Seen { pairs: Vec::new(), ends });
         }
         const {
-            let most = DiagonalSample::PAIRS + 1 + BlockSample::PAIRS + 1 + 2 * MOST_BLOCKS;
+            let most = PatternSample::PAIRS + 1 + BlockSample::PAIRS + 1 + 2 * MOST_BLOCKS;
             assert!(2 * most <= HostWords::COUNT);
         }
         let mut seen = HostWords::new(device)?;
         let stream = Stream::of_planning(device)?;
-        let grid = diagonal_blocks + distinct_blocks + sample_blocks + row_blocks + value_blocks;
+        let grid = pattern_blocks + distinct_blocks + sample_blocks + row_blocks + value_blocks;
         let launch = Launch::over(ID, device, grid, 1, SURVEY_BLOCK as usize)?
             .with_shared_bytes(survey_shared_bytes());
         let args = Kernel {
             rows: a.rows() as u32,
             entries: values.len() as u32,
-            diagonal_blocks: diagonal_blocks as u32,
+            pattern_blocks: pattern_blocks as u32,
             distinct_blocks: distinct_blocks as u32,
             sample_blocks: sample_blocks as u32,
             row_blocks: row_blocks as u32,
@@ -221,7 +221,7 @@ mod tests {
     use spm_testing::generate;
 
     use super::*;
-    use crate::convert::detect_blocks;
+    use crate::convert::{DiagonalSample, detect_blocks};
     use crate::device::Device;
 
     fn stats(lengths: &[usize], values: Vec<f64>) -> (RowStats, ValueStats<f64>) {
@@ -250,28 +250,14 @@ mod tests {
             assert_eq!(survey.values.unwrap().equal.is_some(), name.ends_with("values=ones]"));
             assert_eq!(survey.blocks, Some(detect_blocks(&a).unwrap()));
             assert_eq!(survey.blocks.unwrap().is_some(), name.starts_with("mesh2"));
-            let distances = |of: Option<DiagonalSample>| of.map(DiagonalSample::distances);
-            let of_diagonals = distances(survey.diagonals.unwrap());
-            assert_eq!(of_diagonals, distances(DiagonalSample::of(&a).unwrap()));
+            let distances = |of: PatternSample| of.diagonals.map(DiagonalSample::distances);
+            let of_diagonals = distances(survey.pattern.unwrap());
+            assert_eq!(of_diagonals, distances(PatternSample::of(&a).unwrap()));
             assert_eq!(of_diagonals.map(|of| of.len()), name.starts_with("mesh2").then_some(33));
-            let of_rows = Survey {
-                values: None,
-                blocks: None,
-                diagonals: None,
-                many_values: false,
-                ..survey
-            };
+            let of_rows =
+                Survey { values: None, blocks: None, pattern: None, many_values: false, ..survey };
             assert_eq!(Survey::of_rows(&a).unwrap(), of_rows);
         }
-    }
-
-    /// 2560 rows of 5 unknowns a node: the first rows of 256 equal parts are all the first of their nodes.
-    #[test]
-    fn sampled_rows_are_not_all_the_same_unknown() {
-        let device = Device::emulated(Default::default());
-        let a = generate::named("stencil7[n=8,unknowns=5]").unwrap().generate::<f64>().unwrap();
-        let sample = DiagonalSample::of(&DeviceCsr::new(&device, a.view()).unwrap()).unwrap();
-        assert_eq!(sample.map(|of| of.distances().len()), Some(55));
     }
 
     #[test]

@@ -50,8 +50,10 @@ const COMPACT: ParameterSpec = ParameterSpec::on(
 /// of about one length that have values: the segmented sum takes the time of CSR's bytes.
 const SHORTER: f64 = 0.9;
 const AS_LONG: f64 = 1.0;
-/// The same inside the cache, where bytes count less.
-const LONGER_CACHED: f64 = 1.25;
+/// The same inside the cache, where bytes count less. Rows of very different lengths, and those without values, are timed up to
+/// the second one.
+const LONGER_CACHED: f64 = 1.18;
+const LONGER_TIMED: f64 = 1.25;
 /// Stored elements per entry up to which rows count as equally long.
 const REGULAR_PADDING: f64 = 1.1;
 /// Stored elements per entry up to which DIA is the fastest where the second-level cache holds it with x and y.
@@ -65,15 +67,19 @@ const PAIRS: usize = 2;
 const OF_SLICED: f64 = 0.93;
 /// Longest row over mean row up to which BSR is not timed, nor the segmented sum of columns alone.
 const EVEN: f64 = 2.0;
-/// Stored columns per entry up to which `csr-ell-columns` is faster than reading row pointers.
+/// Stored columns per entry up to which `csr-ell-columns` is faster than reading row pointers, and for each thread that the
+/// device runs at once.
 const MOST_ELEMENTS: f64 = 6.0;
+const ELEMENTS_AT_ONCE: f64 = 4.5;
 /// Entries of a row up to which a thread for each row still finds its values in lines that others read.
 const NEAR_ENTRIES: usize = 6;
-/// Longest row over mean row from which a matrix counts as skewed.
+/// Longest row over mean row from which a matrix counts as skewed, and up to which gathers all over x take as long in the
+/// segmented sum.
 const SKEWED: f64 = 8.0;
-/// A launch of fewer than one thread for this many that the device runs at once leaves much of it idle,
-/// where the time is that of the launch.
-const FEW_SMALL_THREADS: usize = 4;
+const MILDLY_UNEVEN: f64 = 4.0;
+/// A launch of at most one thread for this many that the device runs at once leaves much of it idle: twice as many wait
+/// for half of the loads, and begin at once.
+const FEW_THREADS: usize = 3;
 /// A product that takes this many times what the bytes and a launch take is bound by latency, for
 /// example of gathers from x or of one long row.
 const FAR_FROM_BANDWIDTH: f64 = 2.0;
@@ -88,15 +94,16 @@ const LISTED_SUM: f64 = 1.75;
 const HELD_UP: f64 = 4.0;
 /// Entries for each thread that the device runs at once below which the launch takes most of the time.
 const FEW_ENTRIES: usize = 2;
+/// Bytes of CSR for each of these threads below which SELL-P in the cache loses more by stored elements without an entry than it
+/// gains by its order.
+const FEW_BYTES: u64 = 34;
 /// Rows for each entry from which on the segmented sum is faster than a thread for each row, which reads two row pointers,
 /// outside the near half of the cache.
 const HYPERSPARSE: usize = 4;
-/// Entries of a thread from which on two share them where not all threads that the device runs at once have a row.
+/// Entries of a thread from which on two share them: where few threads have a row, or x is read far from where the neighbours do.
 const ENTRIES_TO_SHARE: usize = 3;
 /// Entries of a row up to which one load per thread covers it.
 const SHORT_ROW: usize = 4;
-/// Entries of a row up to which, inside the cache, uneven rows may take longer than their bytes: CSR has less latency.
-const LONG_ROW: usize = 16;
 /// Timing of a candidate: slower candidates need fewer runs.
 const TIMING: Batches =
     Batches { runs: 3, most: 2, min_time: Duration::from_micros(15), held: false };
@@ -178,6 +185,11 @@ pub(crate) fn on_device<T: DeviceReal>(problem: DeviceProblem<'_, T>) -> Planned
     let l2_bytes = problem.device.info().l2_bytes;
     let vectors = operand_bytes::<T>((rows, cols), problem.dense);
     let segmented_sum = || forms.candidate(&csr_segmented_sum::INFO, csr_segmented_sum::on_device);
+    let of_elements = || forms.candidate(&csr_ell_columns::INFO, csr_ell_columns::on_device);
+    let elements = || {
+        let fit = fits_elements(a, compact && equal.is_some());
+        fit.then(|| of_elements().chosen(problem).ok()).flatten()
+    };
     // Most rows have no entry, and what is done for each of them takes the time.
     if !skewed && a.csr.entries() < rows && a.csr.bytes() + vectors > l2_bytes / 2 {
         if a.csr.entries() <= rows / HYPERSPARSE
@@ -190,11 +202,8 @@ pub(crate) fn on_device<T: DeviceReal>(problem: DeviceProblem<'_, T>) -> Planned
     if !skewed && !large {
         // Every format takes the same time but for the clock's noise: the launch, and three loads
         // that depend on each other. Only the number of threads tells.
-        if fits_elements(a, compact && equal.is_some()) {
-            let elements = forms.candidate(&csr_ell_columns::INFO, csr_ell_columns::on_device);
-            if let Ok(plan) = elements.chosen(problem) {
-                return Ok(plan);
-            }
+        if let Some(plan) = elements() {
+            return Ok(plan);
         }
         return subwarp(small_lanes(a, lanes), forms).chosen(problem);
     }
@@ -246,6 +255,17 @@ pub(crate) fn on_device<T: DeviceReal>(problem: DeviceProblem<'_, T>) -> Planned
             return race.winner();
         }
     }
+    let scattered = large && a.pattern()?.is_scattered;
+    let lanes = if cached { cached_lanes(a, lanes, scattered) } else { lanes };
+    if cached && !skewed && race.is_empty() {
+        // As in smaller matrices, loads that depend on each other take much of the time.
+        if let Some(plan) = elements() {
+            return Ok(plan);
+        }
+        if a.csr.bytes() < FEW_BYTES * problem.device.info().resident_threads() as u64 {
+            return subwarp(lanes, forms).chosen(problem);
+        }
+    }
     let least = match equal {
         Some(_) if compact => a.csr.bytes() - a.csr.values.bytes() as u64,
         _ => a.csr.bytes(),
@@ -256,16 +276,14 @@ pub(crate) fn on_device<T: DeviceReal>(problem: DeviceProblem<'_, T>) -> Planned
         () if is_reduced => Orders::SortedIfRefused,
         () => Orders::Both,
     };
-    // Of even rows `reduced` has found none.
-    let is_sought = large && !holds_up(lanes) && (skewed || !is_reduced);
+    // Of even rows `reduced` has found none, and in the cache its order saves less than gathers all over x take.
+    let is_slower = is_reduced || cached && scattered;
+    let is_sought = large && !holds_up(lanes) && (skewed || !is_slower);
     let mut sliced = if is_sought { sliced(problem, forms, orders) } else { Vec::new() };
     // Nothing moves fewer bytes, and x does not wait.
     let fewest = sliced.iter().map(Sliced::bytes).min();
     let at = sliced.iter().position(|of| of.is_regular() && Some(of.bytes()) == fewest);
-    if let Some(at) = at.filter(|&at| {
-        let uneven = sliced[at].padding > REGULAR_PADDING && a.mean_row() < LONG_ROW;
-        sliced[at].bytes() <= least && !(cached && uneven)
-    }) {
+    if let Some(at) = at.filter(|&at| sliced[at].bytes() <= least && !(cached && skewed)) {
         let (label, plan) = sliced.swap_remove(at).plan(problem);
         match plan {
             Ok(plan) => return Ok(Chosen::boxed(plan, label)),
@@ -274,23 +292,30 @@ pub(crate) fn on_device<T: DeviceReal>(problem: DeviceProblem<'_, T>) -> Planned
         }
     }
     let of_csr = fewest.map_or(f64::INFINITY, |bytes| bytes as f64 / least as f64);
+    let by_bytes = cached && !skewed && valued;
     let longer = match () {
-        () if cached => LONGER_CACHED,
+        () if by_bytes => LONGER_CACHED,
+        () if cached => LONGER_TIMED,
         () if skewed => SHORTER,
         () => AS_LONG,
     };
-    for of in sliced {
-        padding = padding.min(of.padding);
-        if of_csr <= longer {
-            let (label, plan) = of.plan(problem);
-            race.enter_plan(label, plan);
-        }
-    }
     let shorter = |blocks: &DetectedBlocks| {
         let bytes = fewest.unwrap_or(least) as f64;
         block_bytes::<T>(blocks, a.csr.entries()) < OF_SLICED * bytes
     };
     let holed = blocks.filter(|of| of.padding_ratio > FULL_BLOCKS && shorter(of));
+    for of in sliced {
+        padding = padding.min(of.padding);
+        if of_csr <= longer {
+            let (label, plan) = of.plan(problem);
+            match plan {
+                Ok(plan) if by_bytes && holed.is_none() => {
+                    return Ok(Chosen::boxed(plan, label));
+                }
+                plan => race.enter_plan(label, plan),
+            }
+        }
+    }
     if let Some((plan, label)) = holed.and_then(|blocks| in_blocks(problem, blocks)) {
         race.enter_plan(label, Ok(plan));
     }
@@ -302,6 +327,10 @@ pub(crate) fn on_device<T: DeviceReal>(problem: DeviceProblem<'_, T>) -> Planned
 
     let blocked =
         if compact { Blocked::of(problem, csr_value_bytes, (cached, skewed)) } else { None };
+    if cached && !skewed {
+        // Outside the cache the segmented sum reads the same bytes, without waiting for row pointers.
+        race.enter(subwarp(lanes, forms));
+    }
     if blocked.as_ref().is_some_and(|of| of.ends_gathers(&mut race, problem)) {
         race.enter(Blocked::candidate(forms));
         // Long rows anywhere in x: without blocks every gather goes to L2.
@@ -313,24 +342,17 @@ pub(crate) fn on_device<T: DeviceReal>(problem: DeviceProblem<'_, T>) -> Planned
     // Of a small matrix here a row is long: threads for it on all rows run at once, and wait for no row pointers.
     let resident = problem.device.info().resident_threads();
     if !large && csr_ell_columns::threads(a) <= resident {
-        let elements = forms.candidate(&csr_ell_columns::INFO, csr_ell_columns::on_device);
         let steps = longest / WARP as f64;
         let threads = csr_ell_columns::threads(a) as f64 / resident as f64;
         let of_sum = if a.stats.empty_rows == 0 { FULL_SUM } else { LISTED_SUM };
         if steps / STEPS_OF_A_LAUNCH + threads <= of_sum
-            && let Ok(plan) = elements.chosen(problem)
+            && let Ok(plan) = of_elements().chosen(problem)
         {
             return Ok(plan);
         }
-    } else if !large || (!skewed && cached) {
-        // One long row among short ones holds up a launch that has a thread or a warp for it. Outside the cache the
-        // segmented sum reads the same bytes, without waiting for row pointers.
-        let idle =
-            rows * lanes < resident && lanes < WARP && a.mean_row() >= ENTRIES_TO_SHARE * lanes;
-        let lanes = if idle { 2 * lanes } else { lanes };
-        if !holds_up(lanes) {
-            race.enter(subwarp(lanes, forms));
-        }
+    } else if !large && !holds_up(lanes) {
+        // One long row among short ones holds up a launch that has a thread or a warp for it.
+        race.enter(subwarp(lanes, forms));
     }
     let beats_best =
         |race: &mut Race<'_, T>| blocked.as_ref().is_some_and(|of| of.beats_best(race));
@@ -344,8 +366,9 @@ pub(crate) fn on_device<T: DeviceReal>(problem: DeviceProblem<'_, T>) -> Planned
             return race.winner();
         }
     }
+    let only_gathers = scattered && longest <= MILDLY_UNEVEN * a.mean_row() as f64;
     let far = |race: &mut Race<'_, T>| {
-        cached && padding > REGULAR_PADDING && is_far_from_bandwidth(race, problem.budget)
+        padding > REGULAR_PADDING && !only_gathers && is_far_from_bandwidth(race, problem.budget)
     };
     if skewed || !cached || far(&mut race) {
         race.enter(segmented_sum());
@@ -422,11 +445,14 @@ fn long_row_holds_up<T: DeviceReal>(
     steps * rates.launch_s / STEPS_OF_A_LAUNCH > limit
 }
 
-/// Whether `csr-ell-columns` suits a matrix whose product takes little more than a launch. A thread that has a row of CSR for
-/// itself reads values far from its neighbours'; with `no_values` there are none.
+/// Whether `csr-ell-columns` suits a matrix that the cache holds. A thread that has a row of CSR for itself reads values far
+/// from its neighbours'; with `no_values` there are none.
 fn fits_elements<T: DeviceReal>(a: &Source<T>, no_values: bool) -> bool {
     let near = csr_ell_columns::fitting_lanes(a) > 1 || a.mean_row() <= NEAR_ENTRIES;
-    csr_ell_columns::padding(a) <= MOST_ELEMENTS && (near || no_values)
+    let elements = csr_ell_columns::elements(a) as f64;
+    let (entries, resident) = (a.csr.entries(), a.csr.device().info().resident_threads());
+    let few = elements <= MOST_ELEMENTS * entries as f64;
+    few && elements <= ELEMENTS_AT_ONCE * resident as f64 && (near || no_values)
 }
 
 /// `csr-subwarp-per-row` with this number of threads per row.
@@ -441,9 +467,22 @@ fn subwarp<T: DeviceReal>(lanes: usize, forms: Forms) -> Candidate<T> {
 /// most 16.
 fn small_lanes<T: DeviceReal>(a: &Source<T>, fitting: usize) -> usize {
     let lanes = fitting.min(WARP / 2);
-    let resident = a.csr.device().info().resident_threads();
-    let few = FEW_SMALL_THREADS * a.csr.rows() * lanes <= resident;
-    if few && a.mean_row() > SHORT_ROW && lanes < WARP / 2 { 2 * lanes } else { lanes }
+    let doubles = a.mean_row() > SHORT_ROW && lanes < WARP / 2 && are_few_threads(a, lanes);
+    if doubles { 2 * lanes } else { lanes }
+}
+
+/// The same for a larger matrix in the cache: twice the fitting number also where x is read all over, or where one thread for
+/// each row leaves some of the device idle.
+fn cached_lanes<T: DeviceReal>(a: &Source<T>, fitting: usize, scattered: bool) -> usize {
+    let shares = fitting < WARP && a.mean_row() >= ENTRIES_TO_SHARE * fitting;
+    let idle = fitting == 1 && a.csr.rows() < a.csr.device().info().resident_threads();
+    let doubles = shares && (scattered || idle || are_few_threads(a, fitting));
+    if doubles { 2 * fitting } else { fitting }
+}
+
+/// Whether so many threads for each row leave much of the device idle.
+fn are_few_threads<T: DeviceReal>(a: &Source<T>, lanes: usize) -> bool {
+    FEW_THREADS * a.csr.rows() * lanes <= a.csr.device().info().resident_threads()
 }
 
 /// Powers of two as values of the parameter `lanes`.

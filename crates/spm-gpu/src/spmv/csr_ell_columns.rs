@@ -59,10 +59,9 @@ pub(super) fn threads<T: DeviceReal>(a: &Source<T>) -> usize {
     a.csr.rows() * fitting_lanes(a)
 }
 
-/// Stored columns per entry.
-pub(super) fn padding<T: DeviceReal>(a: &Source<T>) -> f64 {
-    let elements = threads(a) * elements_of(a);
-    elements as f64 / a.csr.entries().max(1) as f64
+/// Stored columns.
+pub(super) fn elements<T: DeviceReal>(a: &Source<T>) -> usize {
+    threads(a) * elements_of(a)
 }
 
 fn elements_of<T: DeviceReal>(a: &Source<T>) -> usize {

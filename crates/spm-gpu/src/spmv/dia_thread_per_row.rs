@@ -80,7 +80,7 @@ pub(super) fn with_places<T: DeviceReal>(
 ) -> Result<Option<BoxedPlan<T>>, PlanError> {
     let Problem { device, a, parameters, .. } = problem;
     let (rows, cols) = (a.csr.rows(), a.csr.cols());
-    let Some(sample) = a.diagonals()? else { return Ok(None) };
+    let Some(sample) = a.pattern()?.diagonals else { return Ok(None) };
     let block = problem.block();
     let launch = problem.launch(rows, block, block)?;
     let single = parameters.switch(SINGLE_VALUES.name) && a.values()?.single;

@@ -31,7 +31,7 @@ pub(super) fn reduced<T: DeviceReal>(
     let csr_bytes = a.csr.bytes() - if forms.codes { 0 } else { a.csr.values.bytes() as u64 };
     let mut bytes = csr_bytes;
     let waits = skewed && long_row_holds_up(problem, lanes, 1.0);
-    if is_short && !waits && a.diagonals().ok()?.is_none() {
+    if is_short && !waits && a.pattern().ok()?.diagonals.is_none() {
         race.enter(subwarp(lanes, forms));
     } else if skewed {
         return None;

@@ -46,7 +46,7 @@ fn has_many_diagonals<T: DeviceReal>(a: &Source<T>) -> bool {
     let is_dense = |blocks: DetectedBlocks| blocks.padding_ratio <= FULL_BLOCKS;
     let most = a.stats.longest_row + a.stats.longest_row / 4;
     a.blocks().is_ok_and(|blocks| blocks.is_some_and(is_dense))
-        && a.diagonals().is_ok_and(|of| of.is_none_or(|sample| sample.count() > most))
+        && a.pattern().is_ok_and(|of| of.diagonals.is_none_or(|of| of.count() > most))
 }
 
 /// Which orders of the rows may be candidates.
