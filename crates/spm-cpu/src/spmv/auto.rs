@@ -1,12 +1,13 @@
 //! `auto` for SpMV: times the kernels that may be the fastest by the machine model.
 
 use std::hint::black_box;
+use std::ptr;
 
 use spm_formats::kernel::{KernelInfo, ParameterSpec, Parameters, Value, split_label};
 use spm_formats::{CsrSource, DenseShape, Scalar};
 
 use super::predict::{self, OnThreads};
-use super::{KERNEL, SpmvKernel, csr_merge, csr_serial};
+use super::{KERNEL, SpmvKernel, csr_merge, csr_serial, sell_compact, sell_tiles};
 use crate::kernel::{Planned, Problem};
 use crate::machine::Rates;
 use crate::plan::{BoxedOwnPlan, Chosen};
@@ -215,13 +216,23 @@ fn candidates<T: Scalar>(ways: &[OnThreads]) -> Vec<Candidate<T>> {
 /// The conversions that may be the fastest: first those that are near the best one by the model, last those that take far
 /// too long, each group in the order of what the model says of a product and its share of planning. `ways` begins with the
 /// one straight from CSR.
+///
+/// Tiles and the fastest chunks of whole rows count as near each other: they differ in how they wait for an x that is far, of which
+/// the model knows least.
 fn entrants(ways: &[OnThreads]) -> Vec<&OnThreads> {
     let best = best(ways);
+    let fastest = |id: &str| {
+        let of_kernel = ways.iter().filter(|way| split_label(&way.alone.label).0 == id);
+        of_kernel.min_by(|a, b| a.seconds().total_cmp(&b.seconds()))
+    };
+    let tiles = fastest(sell_tiles::INFO.id);
+    let chunks = tiles.and_then(|_| fastest(sell_compact::INFO.id));
+    let waits = |way: &OnThreads| [tiles, chunks].into_iter().flatten().any(|of| ptr::eq(of, way));
     let mut entrants: Vec<_> = ways[1..].iter().filter(|way| way.seconds() < FAR * best).collect();
     let share = |way: &OnThreads| way.seconds() + way.all.planning / SERVED;
     let group = |way: &OnThreads| match () {
         () if way.all.planning > FAR * LEAST.max(PLANNING * best) => 2,
-        () if way.seconds() < NEAR * best => 0,
+        () if way.seconds() < NEAR * best || waits(way) => 0,
         () => 1,
     };
     entrants.sort_by(|a, b| group(a).cmp(&group(b)).then_with(|| share(a).total_cmp(&share(b))));
@@ -275,7 +286,9 @@ impl<'a, T: Scalar, C: Clock> Course<'a, T, C> {
         let before = before.filter(|_| candidate.follows);
         let (parameters, on) =
             before.map_or((&candidate.parameters, candidate.on), |of| (&of.parameters, of.on));
-        let caches = if before.is_some() { Caches::Warm } else { Caches::Cold };
+        // A conversion has just read CSR.
+        let is_read = candidate.cost.planning == 0.0 && self.planned > 0.0;
+        let caches = if before.is_some() || is_read { Caches::Warm } else { Caches::Cold };
         let is_expected_far = self.race.is_expected_far(candidate.expected);
         let first = First { caches, is_expected_far };
         let mut options = self.options.beside(self.race.held(|plan| plan.footprint().plan_bytes));

@@ -17,6 +17,8 @@ const CHUNKS: usize = 4;
 const USUAL: usize = 4;
 /// A chunk column may be stored for each entry of a row and more; they are counted in 16 bits.
 const MOST: usize = 1 << 15;
+/// Rows that are looked at for others of their length, about.
+const SAMPLE: usize = 8192;
 
 /// Entries of a row up to which it is not split between so many threads.
 pub(super) fn longest_whole(row_ptr: &[u32], threads: usize) -> usize {
@@ -24,6 +26,29 @@ pub(super) fn longest_whole(row_ptr: &[u32], threads: usize) -> usize {
     let usual = USUAL * entries / rows.max(1);
     let of_thread = entries / threads.max(1) / (LANES * CHUNKS);
     of_thread.clamp(usual.min(LONG), LONG).max(usual.min(of_thread).min(MOST))
+}
+
+/// The same where rows are sorted by length in windows of so many: also rows that share their chunk with others at least half as long,
+/// which read x together and faster than a row by itself.
+pub(super) fn longest_in_windows(row_ptr: &[u32], threads: usize, window: usize) -> usize {
+    let whole = longest_whole(row_ptr, threads);
+    let (rows, entries) = (row_ptr.len() - 1, row_ptr[row_ptr.len() - 1] as usize);
+    let most = (entries / threads.max(1) / (LANES * CHUNKS)).min(MOST);
+    if most < 2 * whole.max(1) {
+        return whole;
+    }
+    let step = rows.div_ceil(SAMPLE).max(1);
+    // Of as many entries as a power of two, and up to twice that.
+    let mut alike = [0; u32::BITS as usize];
+    for row in partition::sampled(rows, step) {
+        let length = row_ptr[row + 1] - row_ptr[row];
+        alike[length.checked_ilog2().unwrap_or(0) as usize] += step;
+    }
+    // A chunk of them in each window.
+    let needed = LANES * rows.div_ceil(window.max(LANES));
+    let powers = (0..MOST.ilog2()).rev().filter(|&power| alike[power as usize] >= needed);
+    let longest = powers.map(|power| 2 << power).find(|&longest| longest <= most);
+    longest.map_or(whole, |longest| longest.max(whole))
 }
 
 /// The long rows of a matrix, and workspace for the partial sums of the threads.
@@ -118,6 +143,32 @@ mod tests {
     fn longest(rows: usize, length: u32, threads: usize) -> usize {
         let row_ptr: Vec<u32> = (0..=rows as u32).map(|row| row * length).collect();
         longest_whole(&row_ptr, threads)
+    }
+
+    #[test]
+    fn rows_are_whole_among_others_of_their_length() {
+        // Some long rows, then rows of 70 entries.
+        let matrix = |long: usize, length: u32| -> Vec<u32> {
+            let lengths = (0..20_000).map(|row| if row < long { length } else { 70 });
+            let ends = lengths.scan(0, |end, length| {
+                *end += length;
+                Some(*end)
+            });
+            std::iter::once(0).chain(ends).collect()
+        };
+        let longest = |long, length, threads, window| {
+            longest_in_windows(&matrix(long, length), threads, window)
+        };
+        // 20 windows of 1024 rows, each of which could have a chunk of them.
+        assert_eq!(longest(180, 3000, 1, 1024), 4096);
+        assert_eq!(longest(180, 9000, 1, 1024), 16_384);
+        assert_eq!(longest(130, 3000, 1, 1024), LONG);
+        assert_eq!(longest(180, 3000, 1, 512), LONG);
+        // A chunk would be more than a quarter of what a thread has.
+        assert_eq!(longest(180, 3000, 16, 1024), longest_whole(&matrix(180, 3000), 16));
+        // More than are counted.
+        assert_eq!(longest(180, 60_000, 1, 1024), longest_whole(&matrix(180, 60_000), 1));
+        assert_eq!(longest_in_windows(&[0], 1, 256), 0);
     }
 
     #[test]

@@ -23,13 +23,21 @@ pub(super) struct Lengths {
 }
 
 impl Lengths {
-    /// Of a matrix whose rows of more than `longest` entries are not in chunks.
-    pub(super) fn sample(row_ptr: &[u32], longest: usize) -> Self {
+    /// Of a matrix whose rows of more than `longest` entries are not in chunks, one number for each order of the rows.
+    pub(super) fn sample(row_ptr: &[u32], longest: [usize; 3]) -> Self {
         let rows = row_ptr.len() - 1;
         let length = |row: usize| (row_ptr[row + 1] - row_ptr[row]) as usize;
         let elements = |lengths: &[usize]| -> usize {
             let widths = lengths.chunks(LANES).map(|rows| rows.iter().max().copied().unwrap_or(0));
             LANES * widths.sum::<usize>()
+        };
+        let in_chunks = |lengths: &[usize], longest: usize| -> Vec<usize> {
+            lengths.iter().map(|&length| if length > longest { 0 } else { length }).collect()
+        };
+        let sorted = |lengths: &[usize], longest: usize| {
+            let mut lengths = in_chunks(lengths, longest);
+            lengths.sort_unstable();
+            lengths
         };
         let windows = rows.div_ceil(WINDOW);
         let (mut sums, mut all) = ([0; 2], Vec::new());
@@ -43,16 +51,15 @@ impl Lengths {
                 mispredictions[0] += row::mispredictions(two[0], two[1]);
                 mispredictions[1] += csr_compact::mispredictions(two[0], two[1]);
             }
-            let in_chunks = |length: &mut usize| *length *= usize::from(*length <= longest);
-            lengths.iter_mut().for_each(in_chunks);
-            sums[0] += elements(&lengths);
-            lengths.sort_unstable();
-            sums[1] += elements(&lengths);
+            sums[0] += elements(&in_chunks(&lengths, longest[0]));
+            sums[1] += elements(&sorted(&lengths, longest[1]));
             all.append(&mut lengths);
         }
-        all.sort_unstable();
-        let in_chunks = all.iter().sum::<usize>().max(1) as f64;
-        let sorted = [sums[0], sums[1], elements(&all)].map(|elements| elements as f64 / in_chunks);
+        let sums = [sums[0], sums[1], elements(&sorted(&all, longest[2]))];
+        let sorted = std::array::from_fn(|order| {
+            let entries = in_chunks(&all, longest[order]).iter().sum::<usize>();
+            sums[order] as f64 / entries.max(1) as f64
+        });
         let padded = padded as f64 / entries.max(1) as f64;
         let mispredictions = mispredictions.map(|count| count as f64 / all.len().max(1) as f64);
         Self { sorted, padded, mispredictions }
@@ -67,7 +74,7 @@ mod tests {
     fn lengths_are_counted() {
         // Nine rows of 3, 3, 8, 0, 17, 1, 1, 1, 1 entries, of which the one of 17 is long.
         let row_ptr = [0, 3, 6, 14, 14, 31, 32, 33, 34, 35];
-        let Lengths { sorted, padded, mispredictions } = Lengths::sample(&row_ptr, 16);
+        let Lengths { sorted, padded, mispredictions } = Lengths::sample(&row_ptr, [16; 3]);
         let in_chunks = 18.0;
         // Widths 8 and 1; in order of length 3 and 8.
         assert_eq!(sorted[0] * in_chunks, 8.0 * 9.0);
@@ -80,7 +87,10 @@ mod tests {
             mispredictions.map(|of_a_row| of_a_row * 9.0),
             [3.0 + 1.0 + 3.0 + 1.0, 2.0 + 1.0 + 2.0 + 1.0]
         );
-        let none = Lengths::sample(&[0], 16);
+        // With the long row, in order of length.
+        let Lengths { sorted, .. } = Lengths::sample(&row_ptr, [16, 16, 17]);
+        assert_eq!((sorted[1] * in_chunks, sorted[2] * 35.0), (8.0 * 11.0, 8.0 * (8.0 + 17.0)));
+        let none = Lengths::sample(&[0], [16; 3]);
         assert_eq!((none.sorted, none.padded, none.mispredictions), ([0.0; 3], 0.0, [0.0; 2]));
     }
 }

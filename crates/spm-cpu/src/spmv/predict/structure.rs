@@ -150,7 +150,11 @@ impl Structure {
         // Without values there are no pairs.
         let equal = sums.equal && sums.entries > 0;
         // Windows of lengths are a better sample of short and long rows than blocks are.
-        let lengths = Lengths::sample(a.row_ptr(), longest);
+        let in_windows = [WINDOW, LARGEST_WINDOW].map(|window| {
+            let window = sell_compact::window(window, a.rows(), threads);
+            long_rows::longest_in_windows(a.row_ptr(), threads, window)
+        });
+        let lengths = Lengths::sample(a.row_ptr(), [longest, in_windows[0], in_windows[1]]);
         let listed = sums.listed as f64 / sums.padded.max(1) as f64;
         let (more_gathered, more_contiguous) =
             if equal { (sums.paired, 0) } else { (0, sums.paired) };
@@ -323,7 +327,7 @@ impl Structure {
         }
         let tile = tile_bytes::<T>();
         // A band of tiles sorts all of its rows, and each thread has one.
-        let uneven = largest_share(a.rows(), LARGEST_WINDOW, threads) > UNEVEN && near > PADDED;
+        let uneven = share_of_windows(a.rows(), LARGEST_WINDOW, threads) > UNEVEN && near > PADDED;
         if self.reach > tile || uneven {
             let padded = far.max(1.0);
             let bytes = nnz * (padded * (value + 2.0) + 4.0 * self.runs);
@@ -363,7 +367,8 @@ impl Structure {
             + way.looked_up * rates.lookup()
             + way.indices * cost.index;
         let waiting = self.waiting(a, way, threads, rates);
-        let of_windows = way.window.map_or(1.0, |window| largest_share(a.rows(), window, threads));
+        let of_windows =
+            way.window.map_or(1.0, |window| share_of_windows(a.rows(), window, threads));
         let of_rows = if way.family.splits_long_rows() { 1.0 } else { balance };
         // More threads than the machine has are no faster.
         let parallel = threads.min(rates.threads().max(1));
@@ -430,6 +435,11 @@ fn tile_bytes<T: Scalar>() -> f64 {
 fn touched(bytes: f64, accesses: f64) -> f64 {
     let lines = (bytes / CACHE_LINE as f64).max(1.0);
     bytes * (1.0 - (-accesses / lines).exp())
+}
+
+/// The most rows of a thread over the mean in the windows that `sell-compact` sorts.
+fn share_of_windows(rows: usize, sigma: usize, threads: usize) -> f64 {
+    largest_share(rows, sell_compact::window(sigma, rows, threads), threads)
 }
 
 /// The most rows of a thread over the mean, if windows of rows are not divided: the last thread reads and computes alone.

@@ -42,13 +42,16 @@ pub(super) const INFO: KernelInfo = KernelInfo {
 /// The parameter sigma: rows of a window that is sorted by length.
 pub(super) const SIGMA: ParameterSpec = ParameterSpec {
     name: "sigma",
-    meaning: "rows in a window that is sorted by length, a multiple of 8 up to 65536; 1: none",
+    meaning: "rows in a window that is sorted by length, a multiple of 8 up to 65536, fewer where each thread would have few windows; 1: none",
     default: Value::Count(4096),
     studied: &[Value::Count(1), Value::Count(256), Value::Count(4096)],
 };
 
 /// Segments for each thread, enough to balance the load.
 const SEGMENTS: usize = 16;
+/// Windows for each of several threads, enough to balance the load, if these have so many rows.
+const WINDOWS: usize = 4;
+const LEAST_WINDOW: usize = 64;
 /// Arrays for each thread of rayon where it makes them, enough to balance the load.
 const ARRAYS: usize = 4;
 /// Entries of a segment, enough to amortise its start, where the processor begins new streams.
@@ -86,9 +89,11 @@ pub(super) fn plan<'a, T: RealScalar>(problem: Problem<'a, '_, T>) -> Planned<'a
     let machine = Machine::for_gathers(parameters, view.cols());
     let most_codes = most_codes::<T>(parameters, machine);
     let coding = Coding::of(view.values(), most_codes, &options.threads);
-    let entries = segment_entries(view.nnz(), options.threads.count());
+    let threads = options.threads.count();
+    let entries = segment_entries(view.nnz(), threads);
+    let sigma = window(sigma, view.rows(), threads);
     let rows_of_segments = segment_rows(&view, sigma.max(LANES), entries);
-    let longest = long_rows::longest_whole(view.row_ptr(), options.threads.count());
+    let longest = long_rows::longest_in_windows(view.row_ptr(), threads, sigma);
     check_segments(&view, &rows_of_segments, (sigma, longest), coding.value_bytes(), options)?;
     let arrays = arrays(&options.threads).min(rows_of_segments.len());
     let made = options.threads.map(arrays, |array| {
@@ -212,6 +217,19 @@ fn segment_entries(nnz: usize, threads: usize) -> usize {
     of_thread.div_ceil(of_thread.div_ceil(entries).max(1))
 }
 
+/// Rows of a window that is sorted for so many threads: fewer than `sigma` where each thread would have few windows.
+pub(super) fn window(sigma: usize, rows: usize, threads: usize) -> usize {
+    let mut window = sigma;
+    while threads > 1
+        && rows / window < WINDOWS * threads
+        && window >= 2 * LEAST_WINDOW
+        && window.is_multiple_of(2 * LANES)
+    {
+        window /= 2;
+    }
+    window
+}
+
 /// Divides the rows into segments of about this many entries, at multiples of `step` rows.
 fn segment_rows<T: Scalar>(
     a: &CsrView<'_, T>,
@@ -324,6 +342,14 @@ impl<T: RealScalar> Product<T> for SellCompact<'_, T> {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn several_threads_have_several_windows_each() {
+        assert_eq!((window(4096, 100, 1), window(4096, 40_000, 2)), (4096, 4096));
+        assert_eq!((window(4096, 20_000, 2), window(4096, 1100, 2)), (2048, 128));
+        assert_eq!((window(4096, 1100, 16), window(256, 0, 2), window(24, 100, 2)), (64, 64, 24));
+        assert_eq!((window(1, 100, 2), window(8, 100, 2)), (1, 8));
+    }
 
     #[test]
     fn threads_have_as_many_segments() {
