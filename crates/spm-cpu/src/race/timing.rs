@@ -130,10 +130,9 @@ pub(super) fn times(
                 _ => usize::from(is_alone),
             };
             let calls = *sampled + usize::from(way == 0 && !is_sample);
-            let beside_ways = if *fastest > LONG { 1 } else { 2 + more };
             let is_slow = calls >= 2 + more && *fastest > SLOW * best
                 || calls > more && *fastest > FAR * best
-                || *sampled >= beside_ways && *fastest > SLOW * best_way;
+                || *sampled >= 2 + more && *fastest > SLOW * best_way;
             if is_slow && fastest.is_finite() {
                 continue;
             }
@@ -189,21 +188,6 @@ pub(crate) mod tests {
             self.1 += 10_f64.powf(-4.0 + self.2 * unit);
             self.1
         }
-    }
-
-    #[test]
-    fn a_way_that_is_slow_beside_another_is_called_once_if_it_is_long() {
-        let (time, mut order) = (Cell::new(0.0), Vec::new());
-        let mut calls = |ways: [f64; 2]| {
-            order.clear();
-            times(&mut Driven(&time), (f64::INFINITY, Caches::Cold), 2, |way, calls| {
-                order.push(way);
-                time.set(time.get() + calls as f64 * ways[way]);
-            });
-            order.iter().filter(|&&way| way == 1).count()
-        };
-        assert_eq!((calls([2e-3, 2.6e-3]), calls([2e-3, 2.4e-3])), (1, 2));
-        assert_eq!(calls([2e-4, 2.6e-4]), 2);
     }
 
     /// The first call counts where caches are warm.

@@ -515,16 +515,41 @@ mod tests {
         assert_eq!([cost(90.0, 2.0), cost(1.0, 90.0)], [33.0, 3.0]);
     }
 
+    /// A way by what the model says of a product and of planning.
+    fn way(label: &str, seconds: f64, planning: f64) -> OnThreads {
+        let label = label.to_owned();
+        let of = Prediction { label, threads: 1, seconds, planning, bytes: 0.0 };
+        OnThreads { alone: of.clone(), all: of }
+    }
+
+    fn order(ways: &[OnThreads]) -> Vec<&str> {
+        entrants(ways).into_iter().map(|way| way.all.label.as_str()).collect()
+    }
+
+    /// Whatever the model says of others in between.
+    #[test]
+    fn tiles_and_the_fastest_chunks_of_whole_rows_are_near_each_other() {
+        let others = || [way("csr", 10e-3, 0.0), way("csr-compact", 6.5e-3, 1e-3)];
+        let chunks = || {
+            [
+                way("sell-compact[sigma=1]", 7.6e-3, 1e-3),
+                way("sell-compact[sigma=256]", 7.2e-3, 2e-3),
+            ]
+        };
+        let near =
+            ["sell-tiles", "sell-compact[sigma=256]", "csr-compact", "sell-compact[sigma=1]"];
+        let tiles = |seconds| [way("sell-tiles", seconds, 0.01)];
+        let ways: Vec<_> = others().into_iter().chain(chunks()).chain(tiles(5e-3)).collect();
+        assert_eq!(order(&ways), near);
+        // Without tiles, and with tiles that take far too long.
+        let ways: Vec<_> = others().into_iter().chain(chunks()).collect();
+        assert_eq!(order(&ways)[0], "csr-compact");
+        let ways: Vec<_> = others().into_iter().chain(chunks()).chain(tiles(14e-3)).collect();
+        assert_eq!(order(&ways).len(), 3);
+    }
+
     #[test]
     fn conversions_that_are_near_come_in_the_order_of_what_they_take() {
-        let way = |label: &str, seconds, planning| {
-            let label = label.to_owned();
-            let of = Prediction { label, threads: 1, seconds, planning, bytes: 0.0 };
-            OnThreads { alone: of.clone(), all: of }
-        };
-        let order = |ways: &[OnThreads]| -> Vec<String> {
-            entrants(ways).into_iter().map(|way| way.all.label.clone()).collect()
-        };
         // 5 % less for a product, 2.5 times as much for planning.
         let ways = [way("csr", 10e-3, 0.0), way("tiles", 6.9e-3, 0.15), way("sell", 7.2e-3, 0.06)];
         assert_eq!(order(&ways), ["sell", "tiles"]);
