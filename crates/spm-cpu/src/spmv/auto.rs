@@ -227,12 +227,13 @@ fn entrants(ways: &[OnThreads]) -> Vec<&OnThreads> {
     };
     let tiles = fastest(sell_tiles::INFO.id);
     let chunks = tiles.and_then(|_| fastest(sell_compact::INFO.id));
-    let waits = |way: &OnThreads| [tiles, chunks].into_iter().flatten().any(|of| ptr::eq(of, way));
+    let is_either =
+        |way: &OnThreads| [tiles, chunks].into_iter().flatten().any(|of| ptr::eq(of, way));
     let mut entrants: Vec<_> = ways[1..].iter().filter(|way| way.seconds() < FAR * best).collect();
     let share = |way: &OnThreads| way.seconds() + way.all.planning / SERVED;
     let group = |way: &OnThreads| match () {
         () if way.all.planning > FAR * LEAST.max(PLANNING * best) => 2,
-        () if way.seconds() < NEAR * best || waits(way) => 0,
+        () if way.seconds() < NEAR * best || is_either(way) => 0,
         () => 1,
     };
     entrants.sort_by(|a, b| group(a).cmp(&group(b)).then_with(|| share(a).total_cmp(&share(b))));
