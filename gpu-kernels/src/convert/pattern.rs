@@ -5,7 +5,7 @@ use crate::device::shared::{Pool, SharedArray};
 use crate::device::warp::WARP_SIZE;
 use crate::device::{DevicePtr, DevicePtrMut, thread};
 
-/// Rows that [`sample_pattern`] looks at, at most.
+/// Rows of a sample of the pattern, at most.
 pub const SAMPLED_ROWS: u32 = 256;
 
 /// Columns between entries of x from which on they count as far from each other: many times what the rows of a warp read.
