@@ -166,6 +166,7 @@ mod tests {
         assert_eq!(longest(180, 3000, 1, 512), LONG);
         // A chunk would be more than a quarter of what a thread has.
         assert_eq!(longest(180, 3000, 16, 1024), longest_whole(&matrix(180, 3000), 16));
+        assert_eq!(longest(180, 9000, 8, 1024), LONG);
         // More than are counted.
         assert_eq!(longest(180, 60_000, 1, 1024), longest_whole(&matrix(180, 60_000), 1));
         assert_eq!(longest_in_windows(&[0], 1, 256), 0);

@@ -180,6 +180,9 @@ fn rows_near_each_other() {
     expect("csr-subwarp-per-row", padded, Whole::Wide, &[1e-3, 2e-3]);
     expect("csr-segmented-sum", padded, Whole::Wide, &[2e-3, 1e-3]);
     expect("csr-subwarp-per-row", padded, Whole::Wide, &[3e-6, 1e-6]);
+    // A fifth more bytes.
+    let longer = "uniform[rows=6500,cols=400,entries=90000]";
+    expect("csr-subwarp-per-row", longer, Whole::Wide, &[1e-3, 2e-3]);
     // Without values, and with columns of a byte, twice as many elements take few bytes.
     let narrow = "uniform[rows=14000,cols=250,entries=84000]";
     expect("csr-subwarp-per-row", narrow, Whole::Equal, &[1e-3, 2e-3]);
@@ -205,8 +208,9 @@ fn few_entries_in_rows_of_different_lengths() {
 fn scattered_rows() {
     for name in ["uniform[rows=9000,cols=20000,entries=80000]", "mesh2[n=120,order=random]"] {
         let four = "csr-subwarp-per-row[block=256,threads-per-row=4";
-        expect(four, name, Whole::Wide, &[]);
-        expect(four, name, Whole::Equal, &[]);
+        // Whatever the clock says of segments and of SELL-P.
+        expect(four, name, Whole::Wide, &[2e-3, 1e-3]);
+        expect(four, name, Whole::Equal, &[1e-3, 2e-3]);
     }
     let two = "csr-subwarp-per-row[block=256,threads-per-row=2";
     expect(two, "uniform[rows=10000,cols=20000,entries=55000]", Whole::Wide, &[]);
