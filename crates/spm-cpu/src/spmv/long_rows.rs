@@ -24,16 +24,21 @@ const SAMPLE: usize = 8192;
 pub(super) fn longest_whole(row_ptr: &[u32], threads: usize) -> usize {
     let (rows, entries) = (row_ptr.len() - 1, row_ptr[row_ptr.len() - 1] as usize);
     let usual = USUAL * entries / rows.max(1);
-    let of_thread = entries / threads.max(1) / (LANES * CHUNKS);
+    let of_thread = row_of_thread(entries, threads);
     of_thread.clamp(usual.min(LONG), LONG).max(usual.min(of_thread).min(MOST))
 }
 
-/// The same where rows are sorted by length in windows of so many: also rows that share their chunk with others at least half as long,
-/// which read x together and faster than a row by itself.
+/// Entries of a row of which a chunk is one in [`CHUNKS`] of what each of so many threads has.
+fn row_of_thread(entries: usize, threads: usize) -> usize {
+    entries / threads.max(1) / (LANES * CHUNKS)
+}
+
+/// [`longest_whole`] where rows are sorted by length in windows of so many: also rows that share their chunk with others at least half
+/// as long, which read x together and faster than a row by itself.
 pub(super) fn longest_in_windows(row_ptr: &[u32], threads: usize, window: usize) -> usize {
     let whole = longest_whole(row_ptr, threads);
     let (rows, entries) = (row_ptr.len() - 1, row_ptr[row_ptr.len() - 1] as usize);
-    let most = (entries / threads.max(1) / (LANES * CHUNKS)).min(MOST);
+    let most = row_of_thread(entries, threads).min(MOST);
     if most < 2 * whole.max(1) {
         return whole;
     }

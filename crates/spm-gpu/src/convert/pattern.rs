@@ -63,7 +63,7 @@ mod tests {
         assert!(of_mesh(",order=random") && !of_mesh("") && !of_mesh(",order=rcm"));
         // The rows of a node are near each other.
         assert!(sample("mesh2[n=70,unknowns=2,order=random]").is_scattered);
-        // All of x is near, and there is no row a warp further.
+        // Most of a short x is near, and where there is no row a warp further nothing is far.
         assert!(!sample("uniform[rows=2000,cols=2000,entries=9000]").is_scattered);
         assert!(!sample("uniform[rows=30,cols=90000,entries=900]").is_scattered);
     }
