@@ -4,6 +4,7 @@
 //! at run time. Everything is `#[inline(always)]`, so that a job is compiled again inside each
 //! function that switches the instructions on.
 
+use crate::workspace::CACHE_LINE;
 use std::any::TypeId;
 use std::mem::{ManuallyDrop, transmute_copy};
 
@@ -92,6 +93,12 @@ pub(crate) fn prefetch_far<E>(from: *const E) {
 #[inline(always)]
 pub(crate) fn prefetch_write<E>(to: *const E) {
     hint(to, Wanted::ToWrite);
+}
+
+/// Prefetches all lines of `elements` for writes, in order: faster than the first write to each line, out of order.
+#[inline(always)]
+pub(crate) fn prefetch_to_overwrite<E>(elements: &[E]) {
+    elements.iter().step_by(CACHE_LINE / size_of::<E>()).for_each(|line| prefetch_write(line));
 }
 
 /// Bit i says whether element i + 1 differs from element i: of row pointers, whether row i has entries.

@@ -6,14 +6,15 @@ use spm_formats::kernel::{KernelInfo, Parameters, PlanError, TransposeOutput, Va
 use spm_formats::{CsrView, Scalar};
 
 use super::plan::Chosen;
-use super::{BoxedPlan, KERNEL, TransposeKernel, counting, radix, serial, symmetric_pattern};
+use super::{BoxedPlan, KERNEL, TransposeKernel};
+use super::{column_blocks, counting, radix, serial, symmetric_pattern};
 use crate::race::{self, Clock, Monotonic, Race};
 use crate::{PlanOptions, Threads};
 
 pub(super) const INFO: KernelInfo = KernelInfo {
     id: "auto",
     source: "own",
-    summary: "the fastest of serial, symmetric-pattern, counting and radix, found by timing them in planning",
+    summary: "the fastest of serial, symmetric-pattern, counting, radix and column-blocks, found by timing them in planning",
     parameters: &[],
     ..KERNEL
 };
@@ -107,6 +108,10 @@ fn candidates<T: Scalar>(a: &CsrView<'_, T>, is_learned: bool) -> Vec<Candidate<
         candidates.push((counting, vec![branch]));
     }
     if a.cols() >= NEAR {
+        if a.rows() <= column_blocks::FEW_ROWS {
+            let kernel = TransposeKernel { info: column_blocks::INFO, plan: column_blocks::plan };
+            candidates.push((kernel, vec![]));
+        }
         candidates.push((TransposeKernel { info: radix::INFO, plan: radix::plan }, vec![]));
     }
     candidates
@@ -139,7 +144,12 @@ mod tests {
         // As many columns as NEAR, more entries than LARGE.
         (
             "uniform[rows=900,cols=70000,entries=530000]",
-            &["radix on 3 threads", "counting on 3 threads", "counting[prefetch=64] on 3 threads"],
+            &[
+                "radix on 3 threads",
+                "counting on 3 threads",
+                "counting[prefetch=64] on 3 threads",
+                "column-blocks on 3 threads",
+            ],
         ),
     ];
 

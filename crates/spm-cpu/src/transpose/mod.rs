@@ -21,6 +21,7 @@
 //! Every kernel gives the same arrays on any number of threads, with ascending rows in each column.
 
 mod auto;
+mod column_blocks;
 mod counting;
 mod merge_trans;
 mod plan;
@@ -80,6 +81,7 @@ kernel::registry! {
         TransposeKernel { info: merge_trans::INFO, plan: merge_trans::plan },
         TransposeKernel { info: counting::INFO, plan: counting::plan },
         TransposeKernel { info: radix::INFO, plan: radix::plan },
+        TransposeKernel { info: column_blocks::INFO, plan: column_blocks::plan },
         TransposeKernel { info: symmetric_pattern::INFO, plan: symmetric_pattern::plan },
         TransposeKernel { info: auto::INFO, plan: auto::plan },
     ]

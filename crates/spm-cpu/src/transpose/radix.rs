@@ -22,7 +22,7 @@ use super::plan::{Procedure, boxed};
 use super::procedures::ChunksOfRows;
 use crate::disjoint::Disjoint;
 use crate::simd::{self, Isa, Job, LANES, Machine};
-use crate::workspace::{CACHE_LINE, Workspace};
+use crate::workspace::Workspace;
 use crate::{PlanOptions, Threads};
 
 const BUCKET: ParameterSpec = ParameterSpec {
@@ -241,10 +241,8 @@ fn finish_bucket<T: Scalar>(
         *pointer = start as u32 + place;
         place += std::mem::replace(count, place);
     }
-    // In order, which is faster than the first write to each line, out of order, would be.
-    let lines_of_rows = row_ind.iter().step_by(CACHE_LINE / size_of::<u32>());
-    lines_of_rows.for_each(|line| simd::prefetch_write(line));
-    values.iter().step_by(CACHE_LINE / T::BYTES).for_each(|line| simd::prefetch_write(line));
+    simd::prefetch_to_overwrite(row_ind);
+    simd::prefetch_to_overwrite(values);
     for record in records {
         let place = &mut counts[record.col as usize & mask];
         row_ind[*place as usize] = record.row;

@@ -52,9 +52,9 @@ fn hand_made_matrices() {
     check_all(&Coo::new(2, 1000, vec![1; 1000], column, values).unwrap());
 }
 
-/// Enough entries in small buckets for groups that are full, shared and left over.
+/// Enough entries in small buckets for groups that are full, shared and left over, and blocks of one column and more.
 #[test]
-fn buckets_of_any_size_give_the_same() {
+fn buckets_and_blocks_of_any_size_give_the_same() {
     fn check<T: Scalar>() {
         let (rows, cols) = (700_u32, 900_u32);
         let entries = (0..rows).flat_map(|r| (0..cols).map(move |c| (r, c)));
@@ -65,15 +65,20 @@ fn buckets_of_any_size_give_the_same() {
         let (col_ptr, row_ind, values) = reference::transpose(&a);
         let expected = TransposeOutput { col_ptr, row_ind, values };
         let matrix = csr(&a);
-        let kernel = transpose::find::<T>("radix").unwrap();
-        for bucket in ["64", "500", "5000", "1000000"] {
-            let parameters = kernel.info.parse_parameters(&format!("bucket={bucket}")).unwrap();
-            for threads in [1, 2, 5] {
-                let options = PlanOptions::with_threads(threads);
-                let mut plan = kernel.plan(matrix.view(), &parameters, &options).unwrap();
-                let mut output = TransposeOutput::<T>::new(a.cols(), matrix.nnz());
-                plan.run(&mut output).unwrap();
-                assert!(output == expected, "{bucket} entries in a bucket, {threads} threads");
+        for (id, size) in [("radix", "bucket"), ("column-blocks", "block")] {
+            let kernel = transpose::find::<T>(id).unwrap();
+            for entries in [1, 64, 500, 5000, 1000000] {
+                let parameters =
+                    kernel.info.parse_parameters(&format!("{size}={entries}")).unwrap();
+                for threads in [1, 2, 5] {
+                    let options = PlanOptions::with_threads(threads);
+                    let mut plan = kernel.plan(matrix.view(), &parameters, &options).unwrap();
+                    let mut output = TransposeOutput::<T>::new(a.cols(), matrix.nnz());
+                    for _ in 0..2 {
+                        plan.run(&mut output).unwrap();
+                        assert!(output == expected, "{id}[{size}={entries}], {threads} threads");
+                    }
+                }
             }
         }
     }
