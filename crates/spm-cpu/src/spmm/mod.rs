@@ -20,7 +20,7 @@
 //! # Reproducibility
 //! Every run of a plan gives the same bits. Two plans of one kernel with the same parameters give
 //! the same bits on any number of threads, with two exceptions: `csr-blocked` splits rows at the
-//! ends of the threads' partitions, and `auto` may choose another kernel.
+//! ends of pieces, which are one for each thread or more, and `auto` may choose another kernel.
 
 mod auto;
 mod blocked;

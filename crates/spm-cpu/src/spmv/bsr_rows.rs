@@ -46,7 +46,9 @@ struct BsrRows<'a, T> {
     a: CsrSource<'a, T>,
     bsr: Bsr<T>,
     threads: Threads,
-    /// Block rows of thread t: `bounds[t]..bounds[t + 1]`.
+    /// Shares of thread t: `shares[t]..shares[t + 1]`.
+    shares: Vec<usize>,
+    /// Block rows of share s: `bounds[s]..bounds[s + 1]`.
     bounds: Vec<usize>,
     machine: Machine,
     prefetch: bool,
@@ -61,10 +63,11 @@ pub(super) fn plan<'a, T: Scalar>(problem: Problem<'a, '_, T>) -> Planned<'a, T>
     };
     let bsr = convert::csr_to_bsr(view, (size, size), &options.budget)?;
     let threads = options.threads.clone();
-    let bounds = partition::by_entries(bsr.block_ptr(), threads.count());
+    let shares = threads.shares(view.nnz());
+    let bounds = partition::by_entries(bsr.block_ptr(), shares[threads.count()]);
     let machine = Machine::without_gathers();
     let prefetch = parameters.switch(PREFETCH.name);
-    Ok(boxed(BsrRows { a, bsr, threads, bounds, machine, prefetch }))
+    Ok(boxed(BsrRows { a, bsr, threads, shares, bounds, machine, prefetch }))
 }
 
 /// The size of the blocks that the matrix seems to consist of.
@@ -90,7 +93,8 @@ impl<T: Scalar> Product<T> for BsrRows<'_, T> {
     fn memory(&self) -> Memory {
         let padding = size_of_val(self.bsr.padding());
         let read = self.bsr.memory_bytes() as usize - padding;
-        Memory::owned(read, padding + size_of_val(&*self.bounds))
+        let bounds = size_of_val(&*self.bounds) + size_of_val(&*self.shares);
+        Memory::owned(read, padding + bounds)
     }
 
     fn multiply(&self, scaling: Option<Update<'_, T>>, x: &[T], y: &mut [T]) {
@@ -98,17 +102,18 @@ impl<T: Scalar> Product<T> for BsrRows<'_, T> {
         // The jobs index x by the columns of blocks.
         assert!(x.len() >= bsr.cols(), "x has {} elements", x.len());
         let y = Disjoint::new(y);
-        self.threads.run(|part| {
-            let block_rows = self.bounds[part]..self.bounds[part + 1];
+        self.threads.share(&self.shares, |_, share| {
+            let block_rows = self.bounds[share]..self.bounds[share + 1];
             let row = |block_row: usize| bsr.rows().min(block_row * bsr.block().0);
-            // SAFETY: the block rows of parts, and so their rows, do not overlap.
+            // SAFETY: the block rows of shares, and so their rows, do not overlap.
             let y = unsafe { y.range(row(block_rows.start)..row(block_rows.end)) };
             self.machine.run(Run { a, bsr, block_rows, prefetch, scaling, x, y });
         });
     }
 
     fn set_values(&mut self, new: NewValues<'_, T>) -> Result<(), PlanError> {
-        values::set_blocks(&mut self.a, &mut self.bsr, new, &self.threads, &self.bounds)
+        let of_threads = (&self.threads, &self.shares[..]);
+        values::set_blocks(&mut self.a, &mut self.bsr, new, of_threads, &self.bounds)
     }
 }
 

@@ -66,7 +66,11 @@ struct CsrCompact<'a, T> {
 pub(super) fn plan<'a, T: RealScalar>(problem: Problem<'a, '_, T>) -> Planned<'a, T> {
     let Problem { a, parameters, options, .. } = problem;
     let (view, threads) = (a.view(), options.threads.clone());
-    let count = PIECES * threads.count();
+    let mut bounds = threads.shares(view.nnz());
+    if bounds[1] < PIECES {
+        bounds.iter_mut().for_each(|bound| *bound *= PIECES);
+    }
+    let count = bounds[threads.count()];
     let rows = partition::by_entries(view.row_ptr(), count);
     let grown = check_lists(&view, &rows, options)?;
     let pieces = threads.map(count, |p| Piece::new(&view, rows[p]..rows[p + 1], grown));
@@ -74,7 +78,6 @@ pub(super) fn plan<'a, T: RealScalar>(problem: Problem<'a, '_, T>) -> Planned<'a
         let reason = "lists of columns of one piece would have 2^32 places or more".to_owned();
         return Err(PlanError::Unsupported { kernel: INFO.id, reason });
     };
-    let bounds = (0..=threads.count()).map(|thread| PIECES * thread).collect();
     let machine = Machine::for_gathers(parameters, view.cols());
     let prefetch = parameters.switch(PREFETCH.name);
     Ok(boxed(CsrCompact { a, pieces, threads, bounds, machine, prefetch }))
@@ -216,12 +219,11 @@ impl<T: Scalar> Product<T> for CsrCompact<'_, T> {
         let (a, prefetch) = (self.a.view(), self.prefetch);
         assert!(x.len() >= a.cols(), "x has {} elements", x.len());
         let y = Disjoint::new(y);
-        self.threads.run(|part| {
-            for piece in &self.pieces[self.bounds[part]..self.bounds[part + 1]] {
-                // SAFETY: the rows of pieces do not overlap.
-                let y = unsafe { y.range(piece.rows.clone()) };
-                self.machine.run(Run { a, piece, prefetch, scaling, x, y });
-            }
+        self.threads.share(&self.bounds, |_, index| {
+            let piece = &self.pieces[index];
+            // SAFETY: the rows of pieces do not overlap.
+            let y = unsafe { y.range(piece.rows.clone()) };
+            self.machine.run(Run { a, piece, prefetch, scaling, x, y });
         });
     }
 

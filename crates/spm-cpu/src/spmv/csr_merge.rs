@@ -29,9 +29,11 @@ pub(super) const INFO: KernelInfo = KernelInfo {
 struct Merge<'a, T> {
     a: CsrSource<'a, T>,
     threads: Threads,
-    /// The partition of thread t is between points t and t + 1.
+    /// Pieces of thread t: `shares[t]..shares[t + 1]`.
+    shares: Vec<usize>,
+    /// Piece p is between points p and p + 1.
     points: Vec<MergePoint>,
-    /// For each thread the partial sum of the row that its partition ends in.
+    /// For each piece the partial sum of the row that it ends in.
     carries: Pool<Vec<T>>,
     summing: Summing,
 }
@@ -39,9 +41,17 @@ struct Merge<'a, T> {
 pub(super) fn plan<'a, T: Scalar>(problem: Problem<'a, '_, T>) -> Planned<'a, T> {
     let Problem { a, parameters, options, .. } = problem;
     let threads = options.threads.clone();
-    let points = partition::by_merge_path(a.view().row_ptr(), threads.count());
-    let carries = Pool::new(vec![T::ZERO; threads.count()]);
-    Ok(boxed(Merge { a, threads, points, carries, summing: Summing::by(parameters) }))
+    let shares = threads.shares(a.view().nnz());
+    let pieces = shares[threads.count()];
+    let points = partition::by_merge_path(a.view().row_ptr(), pieces);
+    let carries = Pool::new(vec![T::ZERO; pieces]);
+    Ok(boxed(Merge { a, threads, shares, points, carries, summing: Summing::by(parameters) }))
+}
+
+impl<T> Merge<'_, T> {
+    fn pieces(&self) -> usize {
+        self.points.len() - 1
+    }
 }
 
 impl<T: Scalar> Product<T> for Merge<'_, T> {
@@ -56,21 +66,22 @@ impl<T: Scalar> Product<T> for Merge<'_, T> {
     }
 
     fn memory(&self) -> Memory {
-        let carries = self.threads.count() * T::BYTES;
-        Memory::borrowed(&self.a.view(), size_of_val(&*self.points) + carries)
+        let carries = self.pieces() * T::BYTES;
+        let bounds = size_of_val(&*self.points) + size_of_val(&*self.shares);
+        Memory::borrowed(&self.a.view(), bounds + carries)
     }
 
     fn multiply(&self, scaling: Option<Update<'_, T>>, x: &[T], y: &mut [T]) {
         let (a, points, summing) = (self.a.view(), &self.points, self.summing);
-        let mut sums = self.carries.take(|| vec![T::ZERO; self.threads.count()]);
+        let mut sums = self.carries.take(|| vec![T::ZERO; self.pieces()]);
         let all_rows = Disjoint::new(y);
         let carries = Disjoint::new(&mut sums);
-        self.threads.run(|part| {
-            let (from, to) = (points[part], points[part + 1]);
+        let multiply = |piece: usize| {
+            let (from, to) = (points[piece], points[piece + 1]);
             // SAFETY: the points ascend, so the rows that end in different pieces differ.
             let y = unsafe { all_rows.range(from.row..to.row) };
-            // SAFETY: each thread has its own carry.
-            let carry = unsafe { &mut carries.range(part..part + 1)[0] };
+            // SAFETY: each piece has its own carry.
+            let carry = unsafe { &mut carries.range(piece..piece + 1)[0] };
             let mut start = from.entry;
             if let Some((first, rest)) = y.split_first_mut() {
                 // The first row may have begun in a piece before.
@@ -80,7 +91,8 @@ impl<T: Scalar> Product<T> for Merge<'_, T> {
                 start = a.row_ptr()[to.row] as usize;
             }
             *carry = row::dot_entries(&a, start..to.entry, x, summing);
-        });
+        };
+        self.threads.share(&self.shares, |_, piece| multiply(piece));
         // In the order of the pieces, whoever finished first.
         for (point, &carry) in points[1..].iter().zip(&**sums) {
             if point.row < a.rows() {

@@ -58,8 +58,9 @@ pub(super) fn plan<'a, T: Scalar>(problem: Problem<'a, '_, T>) -> Planned<'a, T>
     // A row is written, and an entry is read.
     let ends = (0..=rows.div_ceil(BLOCK)).map(|block| rows.min(block * BLOCK));
     let weights: Vec<usize> = ends.map(|row| row + view.row_ptr()[row] as usize).collect();
-    let bounds = partition::by_weight(&weights, threads.count());
-    Ok(rows::plan(Dcsr::new(a, &threads), Partition::Bounds(threads, bounds)))
+    let work = weights.last().copied().unwrap_or(0);
+    let shared = Partition::shared(&threads, work, |shares| partition::by_weight(&weights, shares));
+    Ok(rows::plan(Dcsr::new(a, &threads), shared))
 }
 
 /// Rows that have entries: positions in their blocks, ends, and how many there are up to the end of each block.

@@ -3,8 +3,8 @@
 //! # Reproducibility
 //! Every run of a plan gives the same bits. Two plans of one kernel with the same parameters give
 //! the same bits on any number of threads and with any schedule, with these exceptions:
-//! - `csr-merge` splits rows at the ends of the threads' partitions.
-//! - `csr-compact` splits groups of rows with the same columns there, and sums a row that is alone
+//! - `csr-merge` splits rows at the ends of pieces, which are one for each thread or more.
+//! - `csr-compact` splits groups of rows with the same columns at the ends of its pieces, and sums a row that is alone
 //!   in its group in another order.
 //! - `sell-compact` splits rows of more than 2048 entries between the threads.
 //! - `sell-symmetric` adds the contributions from another thread's rows last.

@@ -79,8 +79,10 @@ pub(super) fn plan_of<'a, A: Scalar, T: Scalar>(
     summing: Summing,
     threads: &Threads,
 ) -> BoxedOwnPlan<'a, T> {
-    let bounds = partition::by_entries(a.view().row_ptr(), threads.count());
-    plan(CsrRows::of(load, a, summing), Partition::Bounds(threads.clone(), bounds))
+    let row_ptr = a.view().row_ptr();
+    let shared =
+        Partition::shared(threads, a.view().nnz(), |shares| partition::by_entries(row_ptr, shares));
+    plan(CsrRows::of(load, a, summing), shared)
 }
 
 impl<A: Scalar, T: Scalar, L: Load<A, T>> RowSums<T> for CsrRows<'_, A, L> {
@@ -122,8 +124,8 @@ pub(super) enum Partition {
     Blocks(usize, Loop),
     /// Equal parts, one for each thread.
     Even(Threads),
-    /// The part of thread t is `bounds[t]..bounds[t + 1]`.
-    Bounds(Threads, Vec<usize>),
+    /// Share s is `bounds[s]..bounds[s + 1]`; those of thread t are `of_threads[t]..of_threads[t + 1]`.
+    Shares { threads: Threads, of_threads: Vec<usize>, bounds: Vec<usize> },
 }
 
 impl Partition {
@@ -138,12 +140,23 @@ impl Partition {
         Self::Blocks(blocks, Loop::new(threads, blocks, parameters))
     }
 
+    /// Shares of a matrix with so many entries; `divide` gives the bounds of so many.
+    pub(super) fn shared(
+        threads: &Threads,
+        entries: usize,
+        divide: impl FnOnce(usize) -> Vec<usize>,
+    ) -> Self {
+        let of_threads = threads.shares(entries);
+        let bounds = divide(of_threads[threads.count()]);
+        Self::Shares { threads: threads.clone(), of_threads, bounds }
+    }
+
     /// The threads that the parts run on; `None` for the calling thread.
     fn threads(&self) -> Option<&Threads> {
         match self {
             Self::Serial => None,
             Self::Loop(chunks) | Self::Blocks(_, chunks) => Some(chunks.threads()),
-            Self::Even(threads) | Self::Bounds(threads, _) => Some(threads),
+            Self::Even(threads) | Self::Shares { threads, .. } => Some(threads),
         }
     }
 
@@ -158,8 +171,9 @@ impl Partition {
             Self::Even(threads) => {
                 threads.run(|part| body(partition::even(count, threads.count(), part)));
             }
-            Self::Bounds(threads, bounds) => {
-                threads.run(|part| body(bounds[part]..bounds[part + 1]))
+            Self::Shares { threads, of_threads, bounds } => {
+                let run = |_, share: usize| body(bounds[share]..bounds[share + 1]);
+                threads.share(of_threads, run);
             }
         }
     }
@@ -167,7 +181,9 @@ impl Partition {
     /// Bytes that it holds.
     fn bytes(&self) -> usize {
         match self {
-            Self::Bounds(_, bounds) => size_of_val(&**bounds),
+            Self::Shares { of_threads, bounds, .. } => {
+                size_of_val(&**bounds) + size_of_val(&**of_threads)
+            }
             _ => 0,
         }
     }
@@ -192,7 +208,7 @@ impl<T: Scalar, A: RowSums<T>> Product<T> for RowProduct<A> {
     }
 
     fn run_by(&mut self, parameters: &Parameters, threads: &Threads) -> bool {
-        let Partition::Bounds(on, _) = &mut self.partition else { return false };
+        let Partition::Shares { threads: on, .. } = &mut self.partition else { return false };
         *on = threads.clone();
         self.a.run_by(parameters)
     }

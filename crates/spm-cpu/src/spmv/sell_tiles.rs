@@ -498,23 +498,22 @@ impl<T: Scalar> Product<T> for SellTiles<'_, T> {
         assert!(x.len() >= a.cols(), "x has {} elements", x.len());
         let mut buffers = self.staged.buffers(scaling);
         let buffers = buffers.as_mut().map(Buffers::parts);
-        self.threads.run(|part| {
-            for band in &self.bands[self.bounds[part]..self.bounds[part + 1]] {
-                // SAFETY: the rows of bands do not overlap.
-                let y = unsafe { y.range(band.rows.clone()) };
-                let multiply = |y: &mut [T]| {
-                    y.fill(T::ZERO);
-                    for tile in &band.tiles {
-                        let (elements, prefetch) = (&band.elements, self.prefetch);
-                        self.machine.run(AddTile { tile, elements, prefetch, x, y });
-                    }
-                    if any_not_finite(y) {
-                        repair(&a, band.rows.clone(), x, y);
-                    }
-                };
-                // SAFETY: each part has one thread.
-                unsafe { scaled::through(buffers, part, y, multiply) };
-            }
+        self.threads.share(&self.bounds, |thread, index| {
+            let band = &self.bands[index];
+            // SAFETY: the rows of bands do not overlap.
+            let y = unsafe { y.range(band.rows.clone()) };
+            let multiply = |y: &mut [T]| {
+                y.fill(T::ZERO);
+                for tile in &band.tiles {
+                    let (elements, prefetch) = (&band.elements, self.prefetch);
+                    self.machine.run(AddTile { tile, elements, prefetch, x, y });
+                }
+                if any_not_finite(y) {
+                    repair(&a, band.rows.clone(), x, y);
+                }
+            };
+            // SAFETY: no two calls with this thread run at the same time.
+            unsafe { scaled::through(buffers, thread, y, multiply) };
         });
     }
 

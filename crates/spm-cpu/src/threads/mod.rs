@@ -7,14 +7,14 @@ use std::hint;
 use std::num::NonZero;
 use std::ops::Range;
 use std::sync::atomic::{AtomicUsize, Ordering};
-use std::sync::{Arc, Mutex, TryLockError};
+use std::sync::{Arc, Mutex, MutexGuard, TryLockError};
 use std::thread;
 use std::time::{Duration, Instant};
 
 use spm_formats::kernel::Schedule;
 use spm_formats::{parallel, partition};
 
-use workers::{Job, Workers};
+use workers::{Job, OwnLine, Workers};
 
 use crate::disjoint::Disjoint;
 
@@ -22,6 +22,15 @@ use crate::disjoint::Disjoint;
 /// that: longer than a system lets two threads share a core while another one is free.
 const SETTLED: u32 = 16;
 const SETTLING: Duration = Duration::from_millis(5);
+
+/// Shares of each thread, at most, and entries of a share, at least, of which a thread takes some microseconds: to take one
+/// costs some tenths of a microsecond.
+const SHARES: usize = 16;
+const SHARE: usize = 1 << 13;
+/// Shares of each thread from which on others may take some of them, and the part of its shares, as a divisor, that is
+/// left to it: what it has begun and the next one are sooner done where they are in its cache.
+const TAKEN_FROM: usize = 8;
+const LEFT: usize = 8;
 
 /// Threads that no system starts at once (Linux numbers 2^22 at most): a larger count is refused
 /// before memory for it is asked for.
@@ -60,6 +69,8 @@ struct Pool {
     count: usize,
     /// Locked during a job.
     workers: Mutex<Workers>,
+    /// Shares of each thread that have been begun in the job that runs.
+    begun: Vec<OwnLine<AtomicUsize>>,
 }
 
 impl fmt::Debug for Threads {
@@ -77,7 +88,8 @@ impl Threads {
         assert!(count <= MOST_THREADS, "no system starts {count} threads");
         let count = count.max(1);
         let workers = Workers::start(count - 1).expect("the system starts a thread");
-        Self { pool: Arc::new(Pool { count, workers: Mutex::new(workers) }), alone: false }
+        let begun = (0..count).map(|_| OwnLine(AtomicUsize::new(0))).collect();
+        Self { pool: Arc::new(Pool { count, workers: Mutex::new(workers), begun }), alone: false }
     }
 
     /// The same number of parts, all of which the caller of [`Threads::run`] runs one after the other.
@@ -114,19 +126,91 @@ impl Threads {
 
     /// The same of any job: compiled once.
     fn run_parts(&self, job: &Job<'_>) {
-        if self.count() == 1 {
-            return job(0);
-        }
-        if self.alone {
-            return (0..self.count()).for_each(job);
-        }
-        let mut workers = match self.pool.workers.try_lock() {
-            Ok(workers) => workers,
-            Err(TryLockError::Poisoned(poisoned)) => poisoned.into_inner(),
-            Err(TryLockError::WouldBlock) => return (0..self.count()).for_each(job),
-        };
-        if !workers.run(job) {
+        let ran = self.workers().is_some_and(|mut workers| workers.run(job));
+        if !ran {
             (0..self.count()).for_each(job);
+        }
+    }
+
+    /// The workers, unless the caller runs all parts: alone, or because the pool is busy.
+    fn workers(&self) -> Option<MutexGuard<'_, Workers>> {
+        if self.working() == 1 {
+            return None;
+        }
+        match self.pool.workers.try_lock() {
+            Ok(workers) => Some(workers),
+            Err(TryLockError::Poisoned(poisoned)) => Some(poisoned.into_inner()),
+            Err(TryLockError::WouldBlock) => None,
+        }
+    }
+
+    /// The first share of each thread, and the number of shares, of a matrix with so many entries: as many for each
+    /// thread, one where it is too small to be shared.
+    pub(crate) fn shares(&self, entries: usize) -> Vec<usize> {
+        let count = self.count();
+        let of_thread = match (entries / count / SHARE).min(SHARES) {
+            several @ TAKEN_FROM.. if count > 1 => several,
+            _ => 1,
+        };
+        (0..=count).map(|thread| thread * of_thread).collect()
+    }
+
+    /// Calls `job(thread, share)` once for each share of `0..bounds[count()]`. Thread t begins with its own shares,
+    /// `bounds[t]..bounds[t + 1]`, in order; where threads have several each, one that is done takes shares of others that are
+    /// behind: on a virtual machine a core may be at half of its speed, because another guest has its other half. No two
+    /// calls with the same thread run at the same time.
+    ///
+    /// # Panics
+    /// As [`Threads::run`].
+    pub(crate) fn share(&self, bounds: &[usize], job: impl Fn(usize, usize) + Sync) {
+        self.share_parts(&|_| {}, bounds, &job);
+    }
+
+    /// The same behind a call of `first(thread)` for each thread.
+    pub(crate) fn share_after(
+        &self,
+        first: impl Fn(usize) + Sync,
+        bounds: &[usize],
+        job: impl Fn(usize, usize) + Sync,
+    ) {
+        self.share_parts(&first, bounds, &job);
+    }
+
+    /// The same of any job: compiled once.
+    fn share_parts(&self, first: &Job<'_>, bounds: &[usize], job: &(dyn Fn(usize, usize) + Sync)) {
+        let count = self.count();
+        let own = |thread: usize| bounds[thread]..bounds[thread + 1];
+        let all_own = |thread: usize| {
+            first(thread);
+            own(thread).for_each(|share| job(thread, share));
+        };
+        if bounds[count] - bounds[0] < TAKEN_FROM * count {
+            return self.run_parts(&all_own);
+        }
+        let Some(mut workers) = self.workers() else { return (0..count).for_each(all_own) };
+        let begun = &self.pool.begun;
+        begun.iter().for_each(|OwnLine(begun)| begun.store(0, Ordering::Relaxed));
+        let ran = workers.run(&|thread| {
+            let next = |of: usize, left: usize| {
+                let (shares, OwnLine(begun)) = (own(of), &begun[of]);
+                let is_there = |begun: usize| begun + left < shares.len();
+                // Looked at before, so that a thread that is done disturbs none that has nothing to give.
+                let nth = is_there(begun.load(Ordering::Relaxed))
+                    .then(|| begun.fetch_add(1, Ordering::Relaxed))?;
+                (nth < shares.len()).then(|| shares.start + nth)
+            };
+            first(thread);
+            while let Some(share) = next(thread, 0) {
+                job(thread, share);
+            }
+            for of in (thread + 1..count).chain(0..thread) {
+                while let Some(share) = next(of, own(of).len() / LEFT) {
+                    job(thread, share);
+                }
+            }
+        });
+        if !ran {
+            (0..count).for_each(all_own);
         }
     }
 
@@ -242,6 +326,48 @@ mod tests {
                 });
                 assert_eq!(seen, vec![1; count]);
             }
+        }
+    }
+
+    #[test]
+    fn each_share_is_run_once_whoever_is_behind() {
+        let runs = |threads: &Threads, bounds: &[usize], slow: usize| {
+            let by = Mutex::new(vec![]);
+            let firsts = AtomicUsize::new(0);
+            let first = |thread: usize| {
+                firsts.fetch_add(1 << (8 * thread), Ordering::Relaxed);
+            };
+            threads.share_after(first, bounds, |thread, share| {
+                if thread == slow {
+                    thread::sleep(Duration::from_millis(20));
+                }
+                by.lock().unwrap().push((share, thread));
+            });
+            let all = (0..threads.count()).map(|thread| 1 << (8 * thread)).sum::<usize>();
+            assert_eq!(firsts.into_inner(), all);
+            let mut by = by.into_inner().unwrap();
+            by.sort();
+            assert!(by.iter().map(|run| run.0).eq(bounds[0]..bounds[bounds.len() - 1]));
+            by
+        };
+        let threads = Threads::new(3);
+        let owner = |bounds: &[usize], share| bounds[1..].partition_point(|&end| end <= share);
+        let is_own = |bounds: &[usize], by: &[(usize, usize)]| {
+            by.iter().all(|&(share, thread)| thread == owner(bounds, share))
+        };
+        for slow in 0..3 {
+            // Few shares stay where they are, and so do those of a caller alone.
+            let (few, many) = ([0, 2, 3, 5], [0, 16, 24, 40]);
+            assert!(is_own(&few, &runs(&threads, &few, slow)));
+            assert!(is_own(&many, &runs(&threads.on_the_caller(), &many, 9)));
+            assert!(is_own(&[0, 7], &runs(&Threads::new(1), &[0, 7], 9)));
+            let by = runs(&threads, &many, slow);
+            let of_slow = by.iter().filter(|run| run.1 == slow).count();
+            assert!(of_slow < many[slow + 1] - many[slow], "all shares stay with thread {slow}");
+            // What it does itself are its own, and its last ones are left to it.
+            let last = many[slow + 1] - (many[slow + 1] - many[slow]) / LEFT..many[slow + 1];
+            assert!(last.into_iter().all(|share| by[share].1 == slow), "{by:?}");
+            assert!(by.iter().filter(|run| run.1 == slow).all(|run| owner(&many, run.0) == slow));
         }
     }
 

@@ -69,7 +69,7 @@ struct Shared {
 /// What nothing else shares a cache line with, nor the line that processors fetch beside it: workers that are done
 /// write it while others poll `epoch`.
 #[repr(align(128))]
-struct OwnLine<T>(T);
+pub(super) struct OwnLine<T>(pub(super) T);
 
 /// How a worker is woken.
 struct Sleeper {

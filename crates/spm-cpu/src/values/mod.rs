@@ -46,7 +46,7 @@ pub(crate) fn set_blocks<T: Scalar>(
     a: &mut CsrSource<'_, T>,
     bsr: &mut Bsr<T>,
     new: NewValues<'_, T>,
-    threads: &Threads,
+    (threads, shares): (&Threads, &[usize]),
     bounds: &[usize],
 ) -> Result<(), PlanError> {
     let of_thread = |ends: &[usize]| {
@@ -55,6 +55,7 @@ pub(crate) fn set_blocks<T: Scalar>(
     };
     let stores = Stores::for_new(&new, size_of_val(bsr.values()), threads);
     a.set_values(new, |a, own| {
+        let bounds: Vec<usize> = shares.iter().map(|&share| bounds[share]).collect();
         let mut ends: Vec<usize> = bounds.windows(2).flat_map(of_thread).collect();
         ends.extend(bounds.last());
         let mut pieces = bsr.parts_mut(&ends);

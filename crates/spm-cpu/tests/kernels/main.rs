@@ -12,6 +12,7 @@ mod properties;
 mod scaled;
 mod send_sync;
 mod shared;
+mod shares;
 mod spmm;
 mod spmv;
 mod sprs;

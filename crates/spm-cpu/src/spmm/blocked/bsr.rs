@@ -12,6 +12,7 @@ use super::bsr_kernel::Part;
 use super::kernel::Dense;
 use super::pack::Packed;
 use super::sink::{Output, stage_len};
+use super::work;
 use super::{Buffers, STAGE, STREAM};
 use crate::disjoint::Disjoint;
 use crate::kernel::{Planned, Problem};
@@ -52,7 +53,9 @@ struct BsrBlocked<'a, T> {
     machine: Machine,
     prefetch: usize,
     stream: bool,
-    /// Block rows of thread t: `bounds[t]..bounds[t + 1]`.
+    /// Shares of thread t: `shares[t]..shares[t + 1]`.
+    shares: Vec<usize>,
+    /// Block rows of share s: `bounds[s]..bounds[s + 1]`.
     bounds: Vec<usize>,
     /// Block rows that are passed to the sink together.
     tile: usize,
@@ -86,12 +89,14 @@ pub(in crate::spmm) fn plan<'a, T: Scalar>(problem: Problem<'a, '_, T>) -> Plann
     options.budget.check_bytes(INFO.id, bytes)?;
     let left = options.budget.beside(u64::try_from(bytes).unwrap_or(u64::MAX));
     let bsr = convert::csr_to_bsr(view, (size, size), &left)?;
+    let shares = threads.shares(work(view.nnz(), dense.k));
     Ok(boxed(
         BsrBlocked {
             machine: Machine::without_gathers(),
             prefetch: parameters.count(PREFETCH.name).min(bsr.block_col().len()),
             stream: parameters.switch(STREAM.name),
-            bounds: partition::by_entries(bsr.block_ptr(), threads.count()),
+            bounds: partition::by_entries(bsr.block_ptr(), shares[threads.count()]),
+            shares,
             tile,
             stage,
             workspaces: Pool::new(Buffers::new(view.cols(), dense, threads.count() * stage, 0)),
@@ -124,7 +129,8 @@ impl<T: Scalar> Product<T> for BsrBlocked<'_, T> {
         let padding = size_of_val(self.bsr.padding());
         let read = self.bsr.memory_bytes() as usize - padding;
         let workspace = self.workspaces.take(|| self.new_buffers()).elements() * T::BYTES;
-        Memory::owned(read, padding + workspace + size_of_val(&*self.bounds))
+        let bounds = size_of_val(&*self.bounds) + size_of_val(&*self.shares);
+        Memory::owned(read, padding + workspace + bounds)
     }
 
     fn multiply(&self, scaling: Option<Update<'_, T>>, x: &[T], y: &mut [T]) {
@@ -174,12 +180,13 @@ impl<T: Scalar> Product<T> for BsrBlocked<'_, T> {
         };
         let stage_len = stages.len() / threads;
         let stages = Disjoint::new(stages);
-        self.threads.run(|part| {
-            let block_rows = self.bounds[part]..self.bounds[part + 1];
+        self.threads.share(&self.shares, |thread, share| {
+            let block_rows = self.bounds[share]..self.bounds[share + 1];
             let row = |block_row: usize| a.rows().min(block_row * size);
-            // SAFETY: one stage for each part; the block rows of parts, and so their rows, do not overlap.
+            // SAFETY: one stage for each thread, of which no two calls run at the same time; the block rows of shares, and
+            // so their rows, do not overlap.
             let sink = unsafe {
-                let stage = stages.range(part * stage_len..(part + 1) * stage_len);
+                let stage = stages.range(thread * stage_len..(thread + 1) * stage_len);
                 output.rows(row(block_rows.start)..row(block_rows.end), stage)
             };
             let (bsr, tile, prefetch) = (&self.bsr, self.tile, self.prefetch);
@@ -189,7 +196,7 @@ impl<T: Scalar> Product<T> for BsrBlocked<'_, T> {
     }
 
     fn run_by(&mut self, parameters: &Parameters, threads: &Threads) -> bool {
-        assert_eq!(threads.count(), self.bounds.len() - 1, "threads and parts of the plan");
+        assert_eq!(threads.count(), self.shares.len() - 1, "threads of the plan");
         self.prefetch = parameters.count(PREFETCH.name).min(self.bsr.block_col().len());
         self.stream = parameters.switch(STREAM.name);
         self.threads = threads.clone();
@@ -197,6 +204,7 @@ impl<T: Scalar> Product<T> for BsrBlocked<'_, T> {
     }
 
     fn set_values(&mut self, new: NewValues<'_, T>) -> Result<(), PlanError> {
-        values::set_blocks(&mut self.a, &mut self.bsr, new, &self.threads, &self.bounds)
+        let of_threads = (&self.threads, &self.shares[..]);
+        values::set_blocks(&mut self.a, &mut self.bsr, new, of_threads, &self.bounds)
     }
 }

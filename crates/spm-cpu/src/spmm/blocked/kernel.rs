@@ -16,7 +16,7 @@ pub(super) struct Dense<'a, T> {
     pub(super) pitch: usize,
 }
 
-/// The partition of one thread: the rows that end in it, and its entries of the row after them.
+/// A piece that one thread multiplies: the rows that end in it, and its entries of the row after them.
 ///
 /// Invariants: `columns` are those of `a`, and `order` that of its rows; `first_entry` is in row `first_row`, not after
 /// the first of `ends`; `ends` are those of the rows from there on; `last_entry` is in the row after them, or A's last;

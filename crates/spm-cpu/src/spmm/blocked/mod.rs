@@ -32,7 +32,7 @@ use crate::kernel::{Planned, Problem};
 use crate::plan::check_leading;
 use crate::pool::{Pool, Taken};
 use crate::scaled::Update;
-use crate::simd::Machine;
+use crate::simd::{LANES, Machine};
 use crate::spmm::KERNEL;
 use crate::spmv;
 use crate::workspace::Workspace;
@@ -97,7 +97,9 @@ struct Blocked<'a, T> {
     lists: Option<Lists>,
     /// Used instead of the matrix.
     sorted: Option<Sorted<T>>,
-    /// The partition of thread t is between points t and t + 1.
+    /// Pieces of thread t: `shares[t]..shares[t + 1]`.
+    shares: Vec<usize>,
+    /// Piece p is between points p and p + 1.
     points: Vec<MergePoint>,
     tile: usize,
     /// Elements of a staging buffer. Without one, the first product that needs it allocates it.
@@ -145,12 +147,14 @@ pub(super) fn plan<'a, T: Scalar>(problem: Problem<'a, '_, T>) -> Planned<'a, T>
     let of_x = if columns { Packed::<T>::elements(view.cols(), dense.k) } else { 0 };
     let staged = columns || parameters.switch(STREAM.name);
     let stage = if staged { stage_len(tile, dense.k) } else { 0 };
-    let of_thread = (stage + dense.k) * T::BYTES;
+    let shares = threads.shares(work(view.nnz(), dense.k));
+    let pieces = shares[threads.count()];
+    let of_workspace = (threads.count() * stage + pieces * dense.k) * T::BYTES;
     let of_lists = if narrow { Lists::most_bytes(&view) } else { 0 };
     let of_copy = if sorted { Sorted::most_bytes(&view) } else { 0 };
-    let of_rows = (threads.count() * of_thread + of_lists + of_copy) as u128;
+    let of_rows = (of_workspace + of_lists + of_copy) as u128;
     options.budget.check_bytes(INFO.id, of_x * T::BYTES as u128 + of_rows)?;
-    let points = partition::by_merge_path(view.row_ptr(), threads.count());
+    let points = partition::by_merge_path(view.row_ptr(), pieces);
     let sorted = sorted.then(|| Sorted::new(&view, &points, tile, &threads));
     let multiplied = sorted.as_ref().map_or(view, Sorted::view);
     Ok(boxed(
@@ -161,6 +165,7 @@ pub(super) fn plan<'a, T: Scalar>(problem: Problem<'a, '_, T>) -> Planned<'a, T>
             stream: parameters.switch(STREAM.name),
             lists: narrow.then(|| Lists::new(&multiplied)).flatten(),
             sorted,
+            shares,
             points,
             tile,
             stage,
@@ -168,7 +173,7 @@ pub(super) fn plan<'a, T: Scalar>(problem: Problem<'a, '_, T>) -> Planned<'a, T>
                 view.cols(),
                 dense,
                 threads.count() * stage,
-                threads.count() * dense.k,
+                pieces * dense.k,
             )),
             a,
             dense,
@@ -176,6 +181,11 @@ pub(super) fn plan<'a, T: Scalar>(problem: Problem<'a, '_, T>) -> Planned<'a, T>
         },
         dense,
     ))
+}
+
+/// Entries of a product with one column that take as long as those of one with `k`, about.
+fn work(entries: usize, k: usize) -> usize {
+    entries.saturating_mul(k.div_ceil(LANES))
 }
 
 impl<T: Scalar> Product<T> for Blocked<'_, T> {
@@ -187,7 +197,8 @@ impl<T: Scalar> Product<T> for Blocked<'_, T> {
         let (a, workspace) = (self.a.view(), self.workspace().elements());
         let lists = self.lists.as_ref().map_or(0, Lists::bytes);
         let copy = self.sorted.as_ref().map_or(0, Sorted::bytes);
-        let plan = lists + copy + workspace * T::BYTES + size_of_val(&*self.points);
+        let bounds = size_of_val(&*self.points) + size_of_val(&*self.shares);
+        let plan = lists + copy + workspace * T::BYTES + bounds;
         let columns = size_of_val(a.col_ind());
         let columns = if self.lists.is_some() { columns as u64 } else { 0 };
         let matrix = if copy > 0 { copy as u64 } else { a.memory_bytes() };
@@ -222,7 +233,7 @@ impl<T: Scalar> Product<T> for Blocked<'_, T> {
     }
 
     fn run_by(&mut self, parameters: &Parameters, threads: &Threads) -> bool {
-        assert_eq!(threads.count(), self.points.len() - 1, "threads and parts of the plan");
+        assert_eq!(threads.count(), self.shares.len() - 1, "threads of the plan");
         self.prefetch = parameters.count(PREFETCH.name).min(self.a.view().nnz());
         self.stream = parameters.switch(STREAM.name);
         self.threads = threads.clone();
@@ -254,8 +265,9 @@ struct Operands<'a, T> {
 impl<T: Scalar> Blocked<'_, T> {
     fn workspace(&self) -> Taken<'_, Buffers<T>> {
         let (cols, threads) = (self.a.view().cols(), self.threads.count());
+        let pieces = self.points.len() - 1;
         self.workspaces
-            .take(|| Buffers::new(cols, self.dense, threads * self.stage, threads * self.dense.k))
+            .take(|| Buffers::new(cols, self.dense, threads * self.stage, pieces * self.dense.k))
     }
 
     /// The product by a matrix with these columns, whose rows go to Y in `order`.
@@ -298,13 +310,13 @@ impl<T: Scalar> Blocked<'_, T> {
             stream: self.stream,
             scaling,
         };
-        self.threads.run(|part| {
-            let (from, to) = (points[part], points[part + 1]);
-            // SAFETY: one stage and one carry for each part.
+        self.threads.share(&self.shares, |thread, piece| {
+            let (from, to) = (points[piece], points[piece + 1]);
+            // SAFETY: one stage for each thread, of which no two calls run at the same time, and one carry for each piece.
             let (stage, carry) = unsafe {
                 (
-                    stages.range(part * stage_len..(part + 1) * stage_len),
-                    all_carries.range(part * k..(part + 1) * k),
+                    stages.range(thread * stage_len..(thread + 1) * stage_len),
+                    all_carries.range(piece * k..(piece + 1) * k),
                 )
             };
             // SAFETY: the points ascend, so the rows that end in different pieces differ.

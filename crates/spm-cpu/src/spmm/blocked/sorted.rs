@@ -1,5 +1,6 @@
 //! Rows sorted by length inside tiles, so that a loop over the entries of a row ends where the processor expects it.
 
+use spm_formats::kernel::Schedule;
 use spm_formats::partition::MergePoint;
 use spm_formats::{CsrView, Scalar};
 
@@ -96,7 +97,7 @@ impl<T: Scalar> Sorted<T> {
         of_rows + a.nnz() * (size_of::<u32>() + size_of::<T>())
     }
 
-    /// For the partitions between `points`, of which each is a thread's, in tiles of `tile` rows, 1 to [`MOST_ROWS`].
+    /// For the partitions between `points`, in tiles of `tile` rows, 1 to [`MOST_ROWS`].
     pub(super) fn new(
         a: &CsrView<'_, T>,
         points: &[MergePoint],
@@ -108,7 +109,7 @@ impl<T: Scalar> Sorted<T> {
         let mut row_ptr = vec![0; a.rows() + 1];
         let mut places = vec![0; a.rows() + 1];
         let (of_rows, of_places) = (Disjoint::new(&mut row_ptr[1..]), Disjoint::new(&mut places));
-        threads.run(|part| {
+        let sort_part = |part: usize| {
             let rows = bounds[part]..bounds[part + 1];
             // SAFETY: the partitions do not overlap.
             let (ends, places) =
@@ -124,7 +125,9 @@ impl<T: Scalar> Sorted<T> {
                 }
                 first += places.len();
             }
-        });
+        };
+        let parts = bounds.len() - 1;
+        threads.for_each_chunk(parts, Schedule::Static, 0, |parts| parts.for_each(sort_part));
         let rows = Rows { places, bounds, tile };
         let (mut col_ind, mut values) = (vec![0; a.nnz()], vec![T::ZERO; a.nnz()]);
         rows.arrange(a.row_ptr(), a.col_ind(), &mut col_ind, threads);
@@ -164,7 +167,7 @@ impl Rows {
     ) {
         assert_eq!((row_ptr.len(), from.len()), (self.places.len(), to.len()), "one pattern");
         let to = Disjoint::new(to);
-        threads.run(|part| {
+        let arrange_part = |part: usize| {
             let rows = self.bounds[part]..self.bounds[part + 1];
             let entries = row_ptr[rows.start] as usize..row_ptr[rows.end] as usize;
             // SAFETY: the partitions do not overlap.
@@ -180,7 +183,9 @@ impl Rows {
                 }
                 first += places.len();
             }
-        });
+        };
+        let parts = self.bounds.len() - 1;
+        threads.for_each_chunk(parts, Schedule::Static, 0, |parts| parts.for_each(arrange_part));
     }
 }
 

@@ -287,27 +287,25 @@ impl<T: RealScalar> Product<T> for SellCompact<'_, T> {
         let in_order = self.segments.iter().all(|segment| segment.positions.is_empty());
         let mut buffers = self.staged.buffers(scaling.filter(|_| !in_order));
         let buffers = buffers.as_mut().map(Buffers::parts);
-        self.threads.run(|part| {
-            for segment in &self.segments[self.bounds[part]..self.bounds[part + 1]] {
-                // SAFETY: the rows of segments do not overlap.
-                let y = unsafe { all_rows.range(segment.rows.clone()) };
-                let multiply = |y: &mut [T], combined: Option<Combined<'_, T>>| {
-                    let mut is_finite = true;
-                    let (values, finite) = (&self.values[segment.array], &mut is_finite);
-                    let run = Run { segment, values, coding, prefetch, x, y, combined, finite };
-                    self.machine.run(run);
-                    if !is_finite {
-                        repair(&a, segment.rows.clone(), x, y);
-                    }
-                };
-                if let Some(update) = scaling.filter(|_| segment.positions.is_empty()) {
-                    multiply(y, Some(Combined { a, update }));
-                    continue;
+        let of_long = |part| pieces.sum(&a, part, x, summing);
+        self.threads.share_after(of_long, &self.bounds, |thread, index| {
+            let segment = &self.segments[index];
+            // SAFETY: the rows of segments do not overlap.
+            let y = unsafe { all_rows.range(segment.rows.clone()) };
+            let multiply = |y: &mut [T], combined: Option<Combined<'_, T>>| {
+                let mut is_finite = true;
+                let (values, finite) = (&self.values[segment.array], &mut is_finite);
+                let run = Run { segment, values, coding, prefetch, x, y, combined, finite };
+                self.machine.run(run);
+                if !is_finite {
+                    repair(&a, segment.rows.clone(), x, y);
                 }
-                // SAFETY: each part has one thread.
-                unsafe { scaled::through(buffers, part, y, |y| multiply(y, None)) };
+            };
+            if let Some(update) = scaling.filter(|_| segment.positions.is_empty()) {
+                return multiply(y, Some(Combined { a, update }));
             }
-            pieces.sum(&a, part, x, summing);
+            // SAFETY: no two calls with this thread run at the same time.
+            unsafe { scaled::through(buffers, thread, y, |y| multiply(y, None)) };
         });
         self.long.finish(&long, scaling, y);
     }
