@@ -1,5 +1,5 @@
-//! Which core a thread runs on. Linux may start or wake a thread on the core of the one that asks for it, and leave
-//! both there for some 10 ms while other cores idle: a pool of two threads then takes 50 us for an empty job instead
+//! Which core a thread runs on. Linux may start or wake a thread on the core of the one that asks for it, or of another
+//! one, and leave both there for some 10 ms while other cores idle: a pool of two threads then takes 50 us for an empty job instead
 //! of 0.3 us, and planning would find one thread faster than two.
 
 #[cfg(all(target_os = "linux", not(miri)))]
@@ -16,32 +16,30 @@ mod system {
 
     /// Moves a thread away from `core`, if it may use another one.
     pub(crate) fn move_away(thread: &JoinHandle<()>, core: usize) {
-        leave(thread.as_pthread_t(), core);
+        leave(thread.as_pthread_t(), [core]);
     }
 
-    /// Moves the calling thread away from `core`, if it is there and may use another one.
-    pub(crate) fn move_away_myself(core: usize) {
-        if current() == Some(core) {
+    /// Moves the calling thread away from `cores`, if it is on one of them and may use another one.
+    pub(crate) fn move_away_myself(cores: impl Iterator<Item = usize> + Clone) {
+        if current().is_some_and(|own| cores.clone().any(|core| core == own)) {
             // SAFETY: it has no arguments.
-            leave(unsafe { libc::pthread_self() }, core);
+            leave(unsafe { libc::pthread_self() }, cores);
         }
     }
 
-    /// Forbids a thread that has not been joined a core, which moves it, and allows it the core again. A call that
-    /// fails leaves it where it is.
-    fn leave(thread: libc::pthread_t, core: usize) {
+    /// Forbids a thread that has not been joined some cores, which moves it, and allows it the cores again. A call that
+    /// fails, as where it may use no others, leaves it where it is.
+    fn leave(thread: libc::pthread_t, cores: impl IntoIterator<Item = usize>) {
         let size = size_of::<libc::cpu_set_t>();
-        if core >= 8 * size {
-            return;
-        }
-        // SAFETY: a set of cores is plain bits, of the size that is told; the core is one of them.
+        let cores = cores.into_iter().filter(|core| *core < 8 * size);
+        // SAFETY: a set of cores is plain bits, of the size that is told; the cores are some of them.
         unsafe {
             let mut allowed: libc::cpu_set_t = mem::zeroed();
             if libc::pthread_getaffinity_np(thread, size, &raw mut allowed) != 0 {
                 return;
             }
             let mut others = allowed;
-            libc::CPU_CLR(core, &mut others);
+            cores.for_each(|core| libc::CPU_CLR(core, &mut others));
             if libc::pthread_setaffinity_np(thread, size, &raw const others) == 0 {
                 libc::pthread_setaffinity_np(thread, size, &raw const allowed);
             }
@@ -59,7 +57,7 @@ mod system {
 
     pub(crate) fn move_away(_: &JoinHandle<()>, _: usize) {}
 
-    pub(crate) fn move_away_myself(_: usize) {}
+    pub(crate) fn move_away_myself(_: impl Iterator<Item = usize> + Clone) {}
 }
 
 pub(crate) use system::{current, move_away, move_away_myself};
@@ -92,7 +90,7 @@ mod tests {
             wait.recv().unwrap();
             for _ in 0..1000 {
                 let core = current().unwrap();
-                move_away_myself(core);
+                move_away_myself([core, usize::MAX].into_iter());
                 if current() != Some(core) {
                     break;
                 }
@@ -112,9 +110,16 @@ mod tests {
         // The system may move it back at any time, but not each time.
         let moved = (0..100).any(|_| {
             let core = current().unwrap();
-            move_away_myself(core);
+            move_away_myself([core].into_iter());
             current() != Some(core)
         });
         assert!(moved || allowed().len() == 1);
+    }
+
+    #[test]
+    fn a_thread_that_may_use_no_other_core_stays() {
+        let before = allowed();
+        move_away_myself(before.clone().into_iter());
+        assert_eq!(allowed(), before);
     }
 }

@@ -61,6 +61,8 @@ struct Shared {
     running: OwnLine<AtomicUsize>,
     /// Of each worker.
     sleepers: Vec<Sleeper>,
+    /// The core of each thread when it began its last job: the caller's, then those of the workers.
+    cores: Vec<AtomicUsize>,
     /// Whether a worker's part of the current job has panicked.
     panicked: AtomicBool,
     stop: AtomicBool,
@@ -75,8 +77,6 @@ pub(super) struct OwnLine<T>(pub(super) T);
 struct Sleeper {
     /// Whether it sleeps and must be woken.
     is_asleep: AtomicBool,
-    /// The core of the thread that has last woken it.
-    waker: AtomicUsize,
 }
 
 // SAFETY: `job` is written by `Workers::run` only while no worker runs (`running` is 0, and it has the
@@ -95,6 +95,7 @@ impl Workers {
             job: UnsafeCell::new(None),
             running: OwnLine(AtomicUsize::new(0)),
             sleepers: (0..count).map(|_| Sleeper::awake()).collect(),
+            cores: (0..=count).map(|_| AtomicUsize::new(usize::MAX)).collect(),
             panicked: AtomicBool::new(false),
             stop: AtomicBool::new(false),
         });
@@ -135,6 +136,7 @@ impl Workers {
         }
         // The job before may have panicked on the caller too, which then asked no further.
         shared.panicked.store(false, Ordering::Relaxed);
+        shared.note_core(0);
         shared.running.0.store(handles.len(), Ordering::Relaxed);
         shared.epoch.fetch_add(1, Ordering::SeqCst);
         let woken = woken_by(0, handles.len());
@@ -193,7 +195,7 @@ impl Drop for Waiting<'_> {
 
 impl Sleeper {
     fn awake() -> Self {
-        Self { is_asleep: AtomicBool::new(false), waker: AtomicUsize::new(usize::MAX) }
+        Self { is_asleep: AtomicBool::new(false) }
     }
 }
 
@@ -206,6 +208,7 @@ impl Shared {
             if self.stop.load(Ordering::Acquire) {
                 return;
             }
+            self.note_core(worker + 1);
             self.wake(woken_by(worker + 1, self.sleepers.len()), woken);
             // SAFETY: the epoch moved on after the caller stored the job, and the caller waits in
             // `Waiting` until `running` is 0, so the pointer is valid until the decrement below.
@@ -221,11 +224,23 @@ impl Shared {
     fn wake<'t>(&self, workers: Range<usize>, threads: impl IntoIterator<Item = &'t Thread>) {
         for (sleeper, thread) in self.sleepers[workers].iter().zip(threads) {
             if sleeper.is_asleep.load(Ordering::SeqCst) {
-                let core = cores::current().unwrap_or(usize::MAX);
-                sleeper.waker.store(core, Ordering::Relaxed);
                 thread.unpark();
             }
         }
+    }
+
+    /// Notes the core of the calling thread, which has this part. It hardly ever changes, and others read it.
+    fn note_core(&self, part: usize) {
+        let core = cores::current().unwrap_or(usize::MAX);
+        if self.cores[part].load(Ordering::Relaxed) != core {
+            self.cores[part].store(core, Ordering::Relaxed);
+        }
+    }
+
+    /// The cores of the threads that have other parts.
+    fn cores_of_others(&self, part: usize) -> impl Iterator<Item = usize> + Clone {
+        let (before, rest) = self.cores.split_at(part);
+        before.iter().chain(&rest[1..]).map(|core| core.load(Ordering::Relaxed))
     }
 
     fn wait_for_job(&self, worker: usize, seen: usize) -> usize {
@@ -244,7 +259,7 @@ impl Shared {
             let epoch = self.epoch.load(Ordering::SeqCst);
             if epoch != seen {
                 sleeper.is_asleep.store(false, Ordering::Relaxed);
-                cores::move_away_myself(sleeper.waker.load(Ordering::Relaxed));
+                cores::move_away_myself(self.cores_of_others(worker + 1));
                 return epoch;
             }
             thread::park();
@@ -271,6 +286,31 @@ impl Drop for Workers {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_worker_keeps_away_from_the_cores_of_all_others() {
+        let workers = Workers::start(3).unwrap();
+        for (part, core) in workers.shared.cores.iter().enumerate() {
+            core.store(7 + part, Ordering::Relaxed);
+        }
+        let of_others = |part| workers.shared.cores_of_others(part).collect::<Vec<_>>();
+        assert_eq!([of_others(0), of_others(2)], [[8, 9, 10], [7, 8, 10]]);
+    }
+
+    #[test]
+    fn threads_note_their_cores() {
+        let mut workers = Workers::start(2).unwrap();
+        let noted = Vec::from_iter((0..3).map(|_| AtomicUsize::new(0)));
+        // The system may move a thread in between, but not each time.
+        let same = (0..100).any(|_| {
+            workers.run(&|part| {
+                noted[part].store(cores::current().unwrap_or(usize::MAX), Ordering::Relaxed);
+            });
+            let of_jobs = noted.iter().map(|core| core.load(Ordering::Relaxed));
+            of_jobs.eq(workers.shared.cores.iter().map(|core| core.load(Ordering::Relaxed)))
+        });
+        assert!(same);
+    }
 
     #[test]
     fn each_worker_is_woken_by_one_thread_before_it() {
