@@ -194,10 +194,9 @@ impl Threads {
             let next = |of: usize, left: usize| {
                 let (shares, OwnLine(begun)) = (own(of), &begun[of]);
                 let is_there = |begun: usize| begun + left < shares.len();
-                // Looked at before, so that a thread that is done disturbs none that has nothing to give.
-                let nth = is_there(begun.load(Ordering::Relaxed))
-                    .then(|| begun.fetch_add(1, Ordering::Relaxed))?;
-                (nth < shares.len()).then(|| shares.start + nth)
+                let begin = |begun: usize| is_there(begun).then_some(begun + 1);
+                let nth = begun.fetch_update(Ordering::Relaxed, Ordering::Relaxed, begin).ok()?;
+                Some(shares.start + nth)
             };
             first(thread);
             while let Some(share) = next(thread, 0) {
