@@ -4,12 +4,13 @@
 //! at run time. Everything is `#[inline(always)]`, so that a job is compiled again inside each
 //! function that switches the instructions on.
 
-use crate::workspace::CACHE_LINE;
 use std::any::TypeId;
 use std::mem::{ManuallyDrop, transmute_copy};
 
 use spm_formats::kernel::{ParameterSpec, Parameters, Value};
 use spm_formats::{ByField, RealScalar, Scalar};
+
+use crate::workspace::CACHE_LINE;
 
 #[cfg(not(target_arch = "x86_64"))]
 mod elsewhere;

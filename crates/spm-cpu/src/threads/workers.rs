@@ -59,8 +59,8 @@ struct Shared {
     job: UnsafeCell<Option<*const Job<'static>>>,
     /// Number of workers that have not finished the current job.
     running: OwnLine<AtomicUsize>,
-    /// Of each worker.
-    sleepers: Vec<Sleeper>,
+    /// Whether each worker sleeps and must be woken.
+    asleep: Vec<AtomicBool>,
     /// The core of each thread when it began its last job: the caller's, then those of the workers.
     cores: Vec<AtomicUsize>,
     /// Whether a worker's part of the current job has panicked.
@@ -72,12 +72,6 @@ struct Shared {
 /// write it while others poll `epoch`.
 #[repr(align(128))]
 pub(super) struct OwnLine<T>(pub(super) T);
-
-/// How a worker is woken.
-struct Sleeper {
-    /// Whether it sleeps and must be woken.
-    is_asleep: AtomicBool,
-}
 
 // SAFETY: `job` is written by `Workers::run` only while no worker runs (`running` is 0, and it has the
 // workers to itself), and read by workers only after the Release increment of `epoch` that follows.
@@ -94,7 +88,7 @@ impl Workers {
             epoch: AtomicUsize::new(0),
             job: UnsafeCell::new(None),
             running: OwnLine(AtomicUsize::new(0)),
-            sleepers: (0..count).map(|_| Sleeper::awake()).collect(),
+            asleep: (0..count).map(|_| AtomicBool::new(false)).collect(),
             cores: (0..=count).map(|_| AtomicUsize::new(usize::MAX)).collect(),
             panicked: AtomicBool::new(false),
             stop: AtomicBool::new(false),
@@ -193,12 +187,6 @@ impl Drop for Waiting<'_> {
     }
 }
 
-impl Sleeper {
-    fn awake() -> Self {
-        Self { is_asleep: AtomicBool::new(false) }
-    }
-}
-
 impl Shared {
     /// Runs the jobs of a worker, which wakes the workers of these threads.
     fn work(&self, worker: usize, woken: &[Thread]) {
@@ -209,7 +197,7 @@ impl Shared {
                 return;
             }
             self.note_core(worker + 1);
-            self.wake(woken_by(worker + 1, self.sleepers.len()), woken);
+            self.wake(woken_by(worker + 1, self.asleep.len()), woken);
             // SAFETY: the epoch moved on after the caller stored the job, and the caller waits in
             // `Waiting` until `running` is 0, so the pointer is valid until the decrement below.
             let job = unsafe { &*(*self.job.get()).expect("an epoch has a job") };
@@ -222,8 +210,8 @@ impl Shared {
 
     /// Wakes those of some workers that sleep, whose threads these are.
     fn wake<'t>(&self, workers: Range<usize>, threads: impl IntoIterator<Item = &'t Thread>) {
-        for (sleeper, thread) in self.sleepers[workers].iter().zip(threads) {
-            if sleeper.is_asleep.load(Ordering::SeqCst) {
+        for (is_asleep, thread) in self.asleep[workers].iter().zip(threads) {
+            if is_asleep.load(Ordering::SeqCst) {
                 thread.unpark();
             }
         }
@@ -253,12 +241,12 @@ impl Shared {
             hint::spin_loop();
         }
         // Announce, then look again: those that wake see the increment, then look for sleepers.
-        let sleeper = &self.sleepers[worker];
-        sleeper.is_asleep.store(true, Ordering::SeqCst);
+        let is_asleep = &self.asleep[worker];
+        is_asleep.store(true, Ordering::SeqCst);
         loop {
             let epoch = self.epoch.load(Ordering::SeqCst);
             if epoch != seen {
-                sleeper.is_asleep.store(false, Ordering::Relaxed);
+                is_asleep.store(false, Ordering::Relaxed);
                 cores::move_away_myself(self.cores_of_others(worker + 1));
                 return epoch;
             }
