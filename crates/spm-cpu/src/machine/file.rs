@@ -17,7 +17,7 @@ pub const CACHE_VARIABLE: &str = "SPM_RATES";
 
 /// The first line of a file. The number changes with the meaning of the text, and with the speed of the kernels
 /// that are timed for it.
-const VERSION: &str = "spm rates 15";
+const VERSION: &str = "spm rates 16";
 
 /// The line of a file before the number of measurements that its rates are the fastest of.
 const MEASUREMENTS: &str = "measurements ";

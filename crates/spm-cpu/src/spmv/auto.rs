@@ -7,7 +7,7 @@ use spm_formats::kernel::{KernelInfo, ParameterSpec, Parameters, Value, split_la
 use spm_formats::{CsrSource, DenseShape, Scalar};
 
 use super::predict::{self, OnThreads};
-use super::{KERNEL, SpmvKernel, csr_merge, csr_serial, sell_compact, sell_tiles};
+use super::{KERNEL, SpmvKernel, bsr_rows, csr_merge, csr_serial, sell_compact, sell_tiles};
 use crate::kernel::{Planned, Problem};
 use crate::machine::Rates;
 use crate::plan::{BoxedOwnPlan, Chosen};
@@ -218,7 +218,8 @@ fn candidates<T: Scalar>(ways: &[OnThreads]) -> Vec<Candidate<T>> {
 /// one straight from CSR.
 ///
 /// Tiles and the fastest chunks of whole rows count as near each other: they differ in how they wait for an x that is far, of which
-/// the model knows least.
+/// the model knows least. Blocks come before all that are near: the model knows one stream of equal blocks best, and says too little of
+/// lists that rows share, whose values are read as several streams.
 fn entrants(ways: &[OnThreads]) -> Vec<&OnThreads> {
     let best = best(ways);
     let fastest = |id: &str| {
@@ -229,12 +230,14 @@ fn entrants(ways: &[OnThreads]) -> Vec<&OnThreads> {
     let chunks = tiles.and_then(|_| fastest(sell_compact::INFO.id));
     let is_either =
         |way: &OnThreads| [tiles, chunks].into_iter().flatten().any(|of| ptr::eq(of, way));
+    let has_blocks = |way: &OnThreads| split_label(&way.alone.label).0 == bsr_rows::INFO.id;
     let mut entrants: Vec<_> = ways[1..].iter().filter(|way| way.seconds() < FAR * best).collect();
     let share = |way: &OnThreads| way.seconds() + way.all.planning / SERVED;
     let group = |way: &OnThreads| match () {
-        () if way.all.planning > FAR * LEAST.max(PLANNING * best) => 2,
-        () if way.seconds() < NEAR * best || is_either(way) => 0,
-        () => 1,
+        () if way.all.planning > FAR * LEAST.max(PLANNING * best) => 3,
+        () if way.seconds() < NEAR * best && has_blocks(way) => 0,
+        () if way.seconds() < NEAR * best || is_either(way) => 1,
+        () => 2,
     };
     entrants.sort_by(|a, b| group(a).cmp(&group(b)).then_with(|| share(a).total_cmp(&share(b))));
     entrants
@@ -561,6 +564,21 @@ mod tests {
         assert_eq!(order(&ways), ["tiles", "sell"]);
         let ways = [way("csr", 10e-3, 0.0), way("sell", 7.2e-3, 0.06), way("tiles", 6.0e-3, 0.49)];
         assert_eq!(order(&ways), ["sell", "tiles"]);
+    }
+
+    #[test]
+    fn blocks_come_before_others_that_are_near() {
+        let lists = || way("csr-compact", 6.0e-3, 1e-3);
+        let others = || [way("csr", 10e-3, 0.0), lists(), way("sell-compact", 6.5e-3, 0.02)];
+        let blocks = |seconds, planning| [way("bsr-rows[block=4]", seconds, planning)];
+        let order = |of: [OnThreads; 1]| {
+            let ways: Vec<_> = others().into_iter().chain(of).collect();
+            order(&ways).first().map(|label| (*label).to_owned())
+        };
+        assert_eq!(order(blocks(6.8e-3, 0.1)).as_deref(), Some("bsr-rows[block=4]"));
+        // Unless they are not near, or take too long to make.
+        assert_eq!(order(blocks(7.0e-3, 0.1)).as_deref(), Some("csr-compact"));
+        assert_eq!(order(blocks(6.8e-3, 0.5)).as_deref(), Some("csr-compact"));
     }
 
     /// A clock that goes on by a duration for so many looks, then by the next one.

@@ -80,7 +80,10 @@ fn estimate_padding<T: Scalar>(matrix: &CsrView<'_, T>, size: usize) -> f64 {
 struct BlockRow<'m, 'a, T> {
     matrix: &'m CsrView<'a, T>,
     width: u32,
+    /// Its rows; the first one alone where all have the same columns.
     rows: Vec<MergedRow>,
+    /// Number of rows that each of them stands for.
+    alike: usize,
 }
 
 /// A row of a [`BlockRow`].
@@ -96,13 +99,17 @@ impl<'m, 'a, T: Scalar> BlockRow<'m, 'a, T> {
     fn new(matrix: &'m CsrView<'a, T>, width: usize) -> Self {
         // There are fewer columns than u32::MAX.
         let width = u32::try_from(width).unwrap_or(u32::MAX);
-        Self { matrix, width, rows: Vec::new() }
+        Self { matrix, width, rows: Vec::new(), alike: 1 }
     }
 
     /// Goes to the block row of these rows, before its first block.
     fn begin(&mut self, rows: Range<usize>) {
+        let columns = |row| &self.matrix.col_ind()[self.matrix.row_range(row)];
+        let mut others = rows.clone().skip(1);
+        let is_alike = others.len() > 0 && others.all(|row| columns(row) == columns(rows.start));
+        self.alike = if is_alike { rows.len() } else { 1 };
         self.rows.clear();
-        let entries = rows.map(|row| self.matrix.row_range(row));
+        let entries = rows.step_by(self.alike).map(|row| self.matrix.row_range(row));
         self.rows.extend(entries.map(|of| MergedRow { here: of.start..of.start, end: of.end }));
     }
 
@@ -112,9 +119,15 @@ impl<'m, 'a, T: Scalar> BlockRow<'m, 'a, T> {
         let firsts = self.rows.iter().filter(|row| row.here.end < row.end);
         let block_col = firsts.map(|row| cols[row.here.end]).min()? / self.width;
         let end = (u64::from(block_col) + 1) * u64::from(self.width);
+        let width = self.width as usize;
         for row in &mut self.rows {
             let rest = &cols[row.here.end..row.end];
-            let count = rest.iter().take_while(|&&col| u64::from(col) < end).count();
+            // Columns ascend: where as many as a block has end with its last one, they are all of its columns.
+            let is_full = rest.get(width - 1).is_some_and(|&last| u64::from(last) + 1 == end);
+            let count = match is_full {
+                true => width,
+                false => rest.iter().take_while(|&&col| u64::from(col) < end).count(),
+            };
             row.here = row.here.end..row.here.end + count;
         }
         Some(block_col)
@@ -122,13 +135,14 @@ impl<'m, 'a, T: Scalar> BlockRow<'m, 'a, T> {
 
     /// Number of entries of the current block.
     fn entries(&self) -> usize {
-        self.rows.iter().map(|row| row.here.len()).sum()
+        self.alike * self.rows.iter().map(|row| row.here.len()).sum::<usize>()
     }
 
     /// Calls `visit` with row and column inside the current block of each of its entries.
     fn each_entry(&self, block_col: u32, mut visit: impl FnMut(usize, usize)) {
         let first_col = block_col * self.width;
-        for (lane, row) in self.rows.iter().enumerate() {
+        let rows = self.rows.iter().flat_map(|row| std::iter::repeat_n(row, self.alike));
+        for (lane, row) in rows.enumerate() {
             for &col in &self.matrix.col_ind()[row.here.clone()] {
                 visit(lane, (col - first_col) as usize);
             }

@@ -257,6 +257,24 @@ fn bsr_of_full_blocks() {
     }
 }
 
+/// Rows that have the same columns, in blocks that are full and in some that are not; the last block row has one row.
+#[test]
+fn bsr_of_rows_with_the_same_columns() {
+    let cols = [1, 2, 3, 6].repeat(3);
+    let values: Vec<f64> = (1..=12).map(f64::from).collect();
+    let a = Csr::new((3, 7), vec![0, 4, 8, 12], cols, values).unwrap();
+    let bsr = csr_to_bsr(a.view(), (2, 2), &budget()).unwrap();
+    assert_eq!(bsr.block_ptr(), [0, 3, 6]);
+    assert_eq!(bsr.block_col(), [0, 1, 3, 0, 1, 3]);
+    #[rustfmt::skip]
+    assert_eq!(bsr.values(), [
+        0., 0., 1., 5.,  2., 6., 3., 7.,  4., 8., 0., 0.,
+        0., 0., 9., 0.,  10., 0., 11., 0.,  12., 0., 0., 0.,
+    ]);
+    assert_eq!(bsr.padding(), [0, 1, 10, 11, 12, 13, 15, 17, 19, 21, 22, 23]);
+    assert_eq!(bsr_to_csr(&bsr), a);
+}
+
 /// The pattern of `count` dense blocks on the diagonal.
 fn diagonal_blocks(size: u32, count: u32) -> Coo<f64> {
     let entries = (0..size * count).flat_map(|row| {
