@@ -48,8 +48,7 @@ pub fn run(name: &str, a: &Csr<f64>, threads: usize, rounds: usize) -> Result<()
     for _ in 1..PLANS {
         planning.push(planned()?.0);
     }
-    planning.sort_by(f64::total_cmp);
-    let planning = planning[PLANS / 2];
+    let planning = crate::median(&mut planning, |&seconds| seconds);
     let mut finalists: Vec<(f64, String, BoxedPlan<'_, f64>)> = Vec::new();
     for (kernel, parameters) in candidates(&spmv::predict(a.view(), threads, &rates)) {
         for pool in &pools {
