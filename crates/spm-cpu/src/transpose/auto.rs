@@ -68,9 +68,8 @@ fn plan_by<'a, T: Scalar>(
     let is_learned = a.nnz() <= LEARNED && !counting::ends_are_predicted(&a);
     let practice = if is_learned && a.rows() <= LEARNED_ROWS { PRACTICE } else { 0 };
     let mut race = Race::new(clock, serial).with_practice(practice);
-    let candidates = candidates(&a, is_learned);
     for options in race::pools(options, &alone, a.nnz(), (SMALL, LARGE)) {
-        for (kernel, set) in &candidates {
+        for (kernel, set) in &candidates(&a, is_learned, options.threads.count()) {
             let options = options.beside(race.held(|plan| plan.footprint().plan_bytes));
             // One that takes too much memory, or is not for this matrix, is no candidate.
             let Ok(plan) = kernel.plan(a, &kernel.info.with(set), &options) else { continue };
@@ -88,9 +87,13 @@ fn plan_by<'a, T: Scalar>(
 /// A kernel with the parameters that are set.
 type Candidate<T> = (TransposeKernel<T>, Vec<(&'static str, Value)>);
 
-/// The candidate kernels, the likeliest first. `is_learned` says that a processor may learn where rows end that a
-/// sample does not predict.
-fn candidates<T: Scalar>(a: &CsrView<'_, T>, is_learned: bool) -> Vec<Candidate<T>> {
+/// The candidate kernels on so many threads, the likeliest first. `is_learned` says that a processor may learn where rows
+/// end that a sample does not predict.
+fn candidates<T: Scalar>(
+    a: &CsrView<'_, T>,
+    is_learned: bool,
+    threads: usize,
+) -> Vec<Candidate<T>> {
     let counting = TransposeKernel { info: counting::INFO, plan: counting::plan };
     let symmetric = symmetric_pattern::INFO;
     let mut candidates =
@@ -107,11 +110,15 @@ fn candidates<T: Scalar>(a: &CsrView<'_, T>, is_learned: bool) -> Vec<Candidate<
     if is_learned {
         candidates.push((counting, vec![branch]));
     }
-    if a.cols() >= NEAR {
-        if a.rows() <= column_blocks::FEW_ROWS {
-            let kernel = TransposeKernel { info: column_blocks::INFO, plan: column_blocks::plan };
-            candidates.push((kernel, vec![]));
-        }
+    // Where columns are near, blocks keep threads from each other's cache lines, no more.
+    let is_far = a.cols() >= NEAR;
+    if (is_far || a.nnz() <= threads * column_blocks::DEFAULT_BLOCK)
+        && column_blocks::suits(a, threads)
+    {
+        let kernel = TransposeKernel { info: column_blocks::INFO, plan: column_blocks::plan };
+        candidates.push((kernel, vec![]));
+    }
+    if is_far {
         candidates.push((TransposeKernel { info: radix::INFO, plan: radix::plan }, vec![]));
     }
     candidates
@@ -128,7 +135,7 @@ mod tests {
     use crate::race::Dice;
 
     /// Matrices, with labels of kernels that must be among the winners.
-    const MATRICES: [(&str, &[&str]); 6] = [
+    const MATRICES: [(&str, &[&str]); 7] = [
         // Up to TINY entries, and above.
         ("diagonal[n=32]", &["serial"]),
         ("diagonal[n=33]", &["serial", "counting on 1 thread"]),
@@ -136,6 +143,11 @@ mod tests {
         (
             "stencil5[n=20]",
             &["symmetric-pattern on 3 threads", "counting on 3 threads", "counting on 1 thread"],
+        ),
+        // Rows with several entries for each thread.
+        (
+            "uniform[rows=100,cols=300,entries=2000]",
+            &["column-blocks on 3 threads", "counting on 3 threads"],
         ),
         // More output than IN_CACHE.
         ("stencil5[n=60]", &["counting[prefetch=64] on 3 threads", "counting on 1 thread"]),
