@@ -36,10 +36,12 @@ pub(super) const INFO: KernelInfo = KernelInfo {
 /// Entries of a row in a block, in the mean, from which finding their ends costs less than it saves.
 const PIECE: usize = 2;
 
-/// Whether so many `threads` have more than one block, and rows have several entries in each.
+/// Whether so many `threads` have more than one block, and rows have several entries in each. Of threads with one block each
+/// none writes to the cache lines of another: then rows need as many as for two of them.
 pub(super) fn suits<T: Scalar>(a: &CsrView<'_, T>, threads: usize) -> bool {
     let blocks = blocks(a, DEFAULT_BLOCK, threads);
-    blocks > 1 && a.nnz() >= PIECE * blocks * a.rows()
+    let pieces = if blocks == threads { blocks.min(2) } else { blocks };
+    blocks > 1 && a.nnz() >= PIECE * pieces * a.rows()
 }
 
 /// Where a block of columns starts.
@@ -211,9 +213,14 @@ mod tests {
             let a = generate::named(name).unwrap().generate::<f64>().unwrap();
             suits(&a.view(), threads)
         };
-        let small = "uniform[rows=110,cols=300,entries=600]";
-        assert_eq!([1, 2, 3].map(|threads| suits(small, threads)), [false, true, false]);
+        let small = |rows| format!("uniform[rows={rows},cols=300,entries=600]");
+        assert_eq!(
+            [1, 2, 3, 16].map(|threads| suits(&small(150), threads)),
+            [false, true, true, true]
+        );
+        assert_eq!([2, 16].map(|threads| suits(&small(151), threads)), [false; 2]);
         let large = |rows| format!("uniform[rows={rows},cols=3000,entries=140000]");
-        assert!(suits(&large(23_000), 1) && !suits(&large(24_000), 1) && !suits(&large(23_000), 4));
+        assert!(suits(&large(23_000), 1) && !suits(&large(24_000), 1));
+        assert!(suits(&large(17_000), 2) && !suits(&large(18_000), 2) && suits(&large(35_000), 4));
     }
 }
