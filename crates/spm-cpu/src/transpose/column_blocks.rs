@@ -4,6 +4,9 @@
 //! are counted, then moved to their places. The output of a block stays in a cache, A is read once, in pieces, and no two
 //! threads write to the same columns: for rows that have several entries in each block.
 
+use std::iter;
+use std::ops::Range;
+
 use spm_formats::kernel::{
     KernelInfo, ParameterSpec, Parameters, PlanError, TransposeOutput, Value,
 };
@@ -13,7 +16,8 @@ use super::BoxedPlan;
 use super::KERNEL;
 use super::plan::{Procedure, boxed};
 use crate::disjoint::Disjoint;
-use crate::workspace::Workspace;
+use crate::simd;
+use crate::workspace::{CACHE_LINE, Workspace};
 use crate::{PlanOptions, Threads};
 
 const BLOCK: ParameterSpec = ParameterSpec {
@@ -43,6 +47,9 @@ pub(super) fn suits<T: Scalar>(a: &CsrView<'_, T>, threads: usize) -> bool {
     let pieces = if blocks == threads { blocks.min(2) } else { blocks };
     blocks > 1 && a.nnz() >= PIECE * pieces * a.rows()
 }
+
+/// Rows ahead whose entries are prefetched where a thread has several blocks.
+const ROWS_AHEAD: usize = 8;
 
 /// Where a block of columns starts.
 #[derive(Debug, Clone, Copy)]
@@ -122,55 +129,102 @@ impl<T: Scalar> Procedure<T> for ColumnBlocks<'_, T> {
         col_ptr[0] = 0;
         let col_ptr = Disjoint::new(col_ptr);
         let to = (Disjoint::new(row_ind), Disjoint::new(values));
+        // Where each thread has one block, caches hold all of it.
+        let blocks = starts.len() - 1;
+        let is_alone = blocks == self.threads.count();
+        let piece = if is_alone { 0 } else { a.nnz().div_ceil((a.rows() * blocks).max(1)) };
         self.threads.share(&self.bounds, |_, block| {
-            let (begins, ends) = cuts[block * rows..][..2 * rows].split_at(rows);
+            let (start, end) = (starts[block], starts[block + 1]);
+            let cuts = cuts[block * rows..][..2 * rows].split_at(rows);
+            let block =
+                Block { first_col: start.col, entries: start.entry..end.entry, cuts, piece };
             // SAFETY: blocks share no columns. The columns of a row ascend, so those from one cut to the next are of
             // the block that the cuts are of.
             unsafe {
-                let places = col_ptr.range(starts[block].col + 1..starts[block + 1].col + 1);
-                transpose_block(a, starts[block], (begins, ends), places, to);
+                let places = col_ptr.range(start.col + 1..end.col + 1);
+                transpose_block(a, &block, places, to);
             }
         });
     }
 }
 
+/// The entries of a block.
+struct Block<'a> {
+    first_col: usize,
+    /// Where they are in the output.
+    entries: Range<usize>,
+    /// The first one of each row, and the first one behind them.
+    cuts: (&'a [u32], &'a [u32]),
+    /// Entries of a row that are prefetched.
+    piece: usize,
+}
+
+impl Block<'_> {
+    /// Of each row its entries, and the first one of a row further on.
+    fn pieces(&self) -> impl Iterator<Item = (Range<usize>, u32)> {
+        let (begins, ends) = self.cuts;
+        let pieces = begins.iter().zip(ends).map(|(&begin, &end)| begin as usize..end as usize);
+        pieces.zip(begins.iter().copied().skip(ROWS_AHEAD).chain(iter::repeat(0)))
+    }
+}
+
 /// Moves the entries of a block to their places, which are computed in `places`: the column pointers behind each of its
-/// columns. The entries of row r are `cuts.0[r]..cuts.1[r]`.
+/// columns.
 ///
 /// # Safety
 /// These are all entries of the columns, and of no others. `to` has the lengths of the transpose, and no other thread
 /// writes to these columns of it.
 unsafe fn transpose_block<T: Scalar>(
     a: CsrView<'_, T>,
-    start: Start,
-    cuts: (&[u32], &[u32]),
+    block: &Block<'_>,
     places: &mut [u32],
     to: (Disjoint<'_, u32>, Disjoint<'_, T>),
 ) {
     let (columns, values) = (a.col_ind(), a.values());
-    let pieces = || cuts.0.iter().zip(cuts.1).map(|(&begin, &end)| begin as usize..end as usize);
+    let (first_col, piece) = (block.first_col, block.piece);
     places.fill(0);
-    for entry in pieces().flatten() {
-        // SAFETY: the caller's promise.
-        unsafe {
-            *places.get_unchecked_mut(*columns.get_unchecked(entry) as usize - start.col) += 1
-        };
+    for (entries, ahead) in block.pieces() {
+        prefetch_from(columns, ahead, piece);
+        for entry in entries {
+            // SAFETY: the caller's promise.
+            unsafe {
+                let col = *columns.get_unchecked(entry) as usize;
+                *places.get_unchecked_mut(col - first_col) += 1;
+            }
+        }
     }
     // The place of the next entry of a column is the end of the column when all have been placed.
-    let mut sum = start.entry as u32;
+    let mut sum = block.entries.start as u32;
     places.iter_mut().for_each(|count| sum += std::mem::replace(count, sum));
-    for (row, piece) in pieces().enumerate() {
-        for entry in piece {
+    if piece > 0 {
+        // SAFETY: the caller's promise.
+        unsafe {
+            simd::prefetch_to_overwrite(to.0.range(block.entries.clone()));
+            simd::prefetch_to_overwrite(to.1.range(block.entries.clone()));
+        }
+    }
+    for (row, (entries, ahead)) in block.pieces().enumerate() {
+        prefetch_from(values, ahead, piece);
+        for entry in entries {
             // SAFETY: the caller's promise: each column has as many places, from its own on, as it has entries.
             unsafe {
                 let col = *columns.get_unchecked(entry) as usize;
-                let place = places.get_unchecked_mut(col - start.col);
+                let place = places.get_unchecked_mut(col - first_col);
                 let at = *place as usize;
                 *place += 1;
                 to.0.write_unchecked(at, row as u32);
                 to.1.write_unchecked(at, *values.get_unchecked(entry));
             }
         }
+    }
+}
+
+/// Prefetches the lines of `entries` elements from `first` on.
+#[inline(always)]
+fn prefetch_from<T>(elements: &[T], first: u32, entries: usize) {
+    let line = elements.as_ptr().wrapping_add(first as usize);
+    for offset in (0..entries * size_of::<T>()).step_by(CACHE_LINE) {
+        simd::prefetch(line.wrapping_byte_add(offset));
     }
 }
 
