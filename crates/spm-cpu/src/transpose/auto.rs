@@ -110,11 +110,8 @@ fn candidates<T: Scalar>(
     if is_learned {
         candidates.push((counting, vec![branch]));
     }
-    // Where columns are near, blocks keep threads from each other's cache lines, no more.
     let is_far = a.cols() >= NEAR;
-    if (is_far || a.nnz() <= threads * column_blocks::DEFAULT_BLOCK)
-        && column_blocks::suits(a, threads)
-    {
+    if column_blocks::suits(a, threads, is_far) {
         let kernel = TransposeKernel { info: column_blocks::INFO, plan: column_blocks::plan };
         candidates.push((kernel, vec![]));
     }

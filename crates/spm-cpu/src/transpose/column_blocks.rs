@@ -22,11 +22,12 @@ use crate::{PlanOptions, Threads};
 
 const BLOCK: ParameterSpec = ParameterSpec {
     name: "block",
-    meaning: "entries in a block, at most, if columns allow it; they and their places should fit into a second-level cache",
+    meaning: "entries in a block, about, or fewer, so that each thread has as many blocks; they and their places should fit \
+              into a second-level cache",
     default: Value::Count(DEFAULT_BLOCK),
     studied: &[Value::Count(1 << 14), Value::Count(DEFAULT_BLOCK), Value::Count(1 << 18)],
 };
-pub(super) const DEFAULT_BLOCK: usize = 1 << 16;
+const DEFAULT_BLOCK: usize = 1 << 16;
 
 pub(super) const INFO: KernelInfo = KernelInfo {
     id: "column-blocks",
@@ -40,12 +41,14 @@ pub(super) const INFO: KernelInfo = KernelInfo {
 /// Entries of a row in a block, in the mean, from which finding their ends costs less than it saves.
 const PIECE: usize = 2;
 
-/// Whether so many `threads` have more than one block, and rows have several entries in each. Of threads with one block each
-/// none writes to the cache lines of another: then rows need as many as for two of them.
-pub(super) fn suits<T: Scalar>(a: &CsrView<'_, T>, threads: usize) -> bool {
+/// Whether so many `threads` have more than one block, and rows have several entries in each. Where all threads have one block
+/// each, they are kept from each other's cache lines, for which rows need as many entries as for two; that is all that blocks
+/// are for unless columns are far from each other (`is_far`).
+pub(super) fn suits<T: Scalar>(a: &CsrView<'_, T>, threads: usize, is_far: bool) -> bool {
     let blocks = blocks(a, DEFAULT_BLOCK, threads);
-    let pieces = if blocks == threads { blocks.min(2) } else { blocks };
-    blocks > 1 && a.nnz() >= PIECE * pieces * a.rows()
+    let one_each = a.nnz() <= threads * DEFAULT_BLOCK;
+    let pieces = if one_each { blocks.min(2) } else { blocks };
+    (is_far || one_each) && blocks > 1 && a.nnz() >= PIECE * pieces * a.rows()
 }
 
 /// Rows ahead whose entries are prefetched where a thread has several blocks.
@@ -239,7 +242,7 @@ mod tests {
         for name in ["uniform[rows=50,cols=700,entries=9000]", "arrow[n=300,width=2]"] {
             let a = generate::named(name).unwrap().generate::<f64>().unwrap();
             let a = a.view();
-            let longest = |cols: std::ops::Range<usize>| {
+            let longest = |cols: Range<usize>| {
                 let of = |col: usize| a.col_ind().iter().filter(|&&of| of as usize == col).count();
                 cols.map(of).max().unwrap_or(0)
             };
@@ -263,10 +266,11 @@ mod tests {
 
     #[test]
     fn rows_must_have_several_entries_in_each_of_several_blocks() {
-        let suits = |name: &str, threads| {
+        let suits_if = |is_far: bool, name: &str, threads| {
             let a = generate::named(name).unwrap().generate::<f64>().unwrap();
-            suits(&a.view(), threads)
+            suits(&a.view(), threads, is_far)
         };
+        let suits = |name: &str, threads| suits_if(true, name, threads);
         let small = |rows| format!("uniform[rows={rows},cols=300,entries=600]");
         assert_eq!(
             [1, 2, 3, 16].map(|threads| suits(&small(150), threads)),
@@ -276,5 +280,7 @@ mod tests {
         let large = |rows| format!("uniform[rows={rows},cols=3000,entries=140000]");
         assert!(suits(&large(23_000), 1) && !suits(&large(24_000), 1));
         assert!(suits(&large(17_000), 2) && !suits(&large(18_000), 2) && suits(&large(35_000), 4));
+        // Several blocks each are only for columns that are far.
+        assert!(suits_if(false, &small(150), 3) && !suits_if(false, &large(17_000), 2));
     }
 }
